@@ -116,6 +116,7 @@ func TestALivingMemberIsNotRemoved(t *testing.T) {
 	}{
 		"at once":           {[]observed.Etcd{voters(true, true, true)}, "it answers", true},
 		"at the third look": {[]observed.Etcd{dead, dead, voters(true, true, true)}, "it answers", true},
+		"only once":         {[]observed.Etcd{dead, dead, voters(true, true, true), dead}, "it answers", true},
 		"without a leader":  {[]observed.Etcd{alone}, "it answers", true},
 		"no quorum":         {[]observed.Etcd{stale}, "no quorum answers", false},
 		"the quorum would be lost now": {append(slices.Repeat([]observed.Etcd{dead}, 7), voters(true, false, false)),
@@ -262,6 +263,42 @@ func TestTheHostOfADeadMemberIsProbedToo(t *testing.T) {
 			}
 			if removed := len(q.removed) > 0; removed != (c.says == "") {
 				t.Errorf("removed: %t", removed)
+			}
+		})
+	}
+}
+
+// One sign of life is enough, however silent the host is before and after it.
+func TestAHostThatShowsLifeOnceIsNotDead(t *testing.T) {
+	t.Parallel()
+	silent := hostfake.Expect{Err: &host.Error{Class: host.Unreachable}}
+	for name, c := range map[string]struct {
+		life     hostfake.Expect
+		answered bool // when the plan was made
+	}{
+		"it answers":           {hostfake.Expect{}, false},
+		"it refuses the login": {hostfake.Expect{Err: &host.Error{Class: host.Auth}}, false},
+		"etcd runs on it":      {hostfake.Expect{ExitCode: 3}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before, after := silent, silent
+			if c.answered {
+				before, after = hostfake.Expect{}, hostfake.Expect{}
+			}
+			before.Times, after.Times = 2, -1
+			q, paused := &votes{seen: []observed.Etcd{voters(true, true, false)}}, []time.Duration(nil)
+			r := removing(q, &paused)
+			h := hostfake.New(t, "cp-c", before, c.life, after)
+			if c.answered {
+				r.Hosts["3"] = h
+			} else {
+				r.Unreachable["3"] = h
+			}
+			err := r.removeMember(t.Context(), nil, removal(true))
+			var living *LivingError
+			if !errors.As(err, &living) || len(q.removed) > 0 {
+				t.Errorf("removed %v: %v", q.removed, err)
 			}
 		})
 	}

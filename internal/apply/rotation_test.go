@@ -2,6 +2,7 @@ package apply
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -259,11 +260,31 @@ func TestKeysOfTokensThatAreDropped(t *testing.T) {
 	if want := authority.TokenKeyID(old.ID()) + "\n"; err != nil || string(got[script.TokenKeysFile]) != want {
 		t.Errorf("%s, %v", got, err)
 	}
-	_, err = rotationRun(t, used, files(name, []authority.Pair{old, next}, &next, "")).secret(t.Context(), s,
-		step.RotationSecret)
-	if !errors.Is(err, errNotNext) {
-		t.Errorf("tokens are still signed by the former key: %v", err)
+	for text, has := range map[string]map[string][]byte{
+		"tokens are still signed by the former key":    files(name, []authority.Pair{old, next}, &next, ""),
+		"a host was given another key to sign with":    files(name, []authority.Pair{next, old}, &old, ""),
+		"the exchange of keys on a host has not ended": files(name, []authority.Pair{next, old}, nil, "use"),
+	} {
+		r := rotationRun(t, used, has)
+		if _, err := r.secret(t.Context(), s, step.RotationSecret); !errors.Is(err, errNotNext) {
+			t.Errorf("on a worker, %s: %v", text, err)
+		}
+		api := &tokenSecrets{}
+		if err := r.renewTokenSecrets(t.Context(), api, plan.Step{}); !errors.Is(err, errNotNext) || api.asked {
+			t.Errorf("through the API, %s: asked %t, %v", text, api.asked, err)
+		}
 	}
+}
+
+// tokenSecrets is an API that notes whether tokens in Secrets were to be made again.
+type tokenSecrets struct {
+	API
+	asked bool
+}
+
+func (s *tokenSecrets) RenewTokenSecrets(context.Context, []string, func(namespace, name string)) error {
+	s.asked = true
+	return nil
 }
 
 // firstPublic is a public key, of which new ones are made.

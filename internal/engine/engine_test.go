@@ -84,6 +84,25 @@ func TestAWorldThatChangedIsNotTouched(t *testing.T) {
 	}
 }
 
+// A step of an earlier run may end after the plan was made, and nobody can say what it leaves: no run begins beside it
+// on the control plane. A worker's step holds up nobody.
+func TestNoRunBeginsBesideAStepOnAControlPlaneHost(t *testing.T) {
+	t.Parallel()
+	for id, refused := range map[string]bool{playedControlPlane: true, playedWorker: false} {
+		s := play(t)
+		p, err := s.Propose(t.Context(), Apply{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.hosts[id].say("kubeone-step.service\nunit\tLoadState=not-found\nunit\tActiveState=inactive",
+			"kubeone-step.service\nunit\tLoadState=loaded\nunit\tActiveState=activating")
+		_, err = s.CarryOut(t.Context(), p, RunOptions{})
+		if done := s.changed(); errors.Is(err, ErrWorldChanged) != refused || (len(done) == 0) != refused {
+			t.Errorf("a step runs on %s: hosts were asked to %q, got %v", id, done, err)
+		}
+	}
+}
+
 func TestTheSameWorldIsWorkedOn(t *testing.T) {
 	t.Parallel()
 	s := play(t)

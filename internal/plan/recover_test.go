@@ -122,6 +122,43 @@ func TestRecoveriesOfKnownWorlds(t *testing.T) {
 	}
 }
 
+// A host that may still serve is fenced before it joins, by whatever sign: the old etcd must not run beside the new one.
+func TestWhatMayStillServeIsFenced(t *testing.T) {
+	t.Parallel()
+	// emptied is a host that was a member, and on which nothing runs and no data is left.
+	emptied := func(h *observed.Host) {
+		h.EtcdData, h.EtcdHealth, h.APIServer, h.Manifests = observed.No, observed.No, observed.No, nil
+		h.KubeletConf, h.AdminConf, h.PKI, h.CAHash = observed.No, observed.No, observed.No, ""
+		h.Kubelet.Active, h.Healthz = false, observed.Unknown
+	}
+	for name, c := range map[string]struct {
+		has    func(*observed.Host)
+		fenced bool
+	}{
+		"nothing is left":          {func(*observed.Host) {}, false},
+		"etcd's data":              {func(h *observed.Host) { h.EtcdData = observed.Yes }, true},
+		"nobody can say what data": {func(h *observed.Host) { h.EtcdData = observed.Unknown }, true},
+		"a static pod":             {func(h *observed.Host) { h.Manifests = []string{"etcd"} }, true},
+		"a kubelet that runs":      {func(h *observed.Host) { h.Kubelet.Active = true }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := lost(silent, "cp-3")
+			become(in, "cp-2", member)
+			mutate(in, "cp-2", emptied)
+			mutate(in, "cp-2", c.has)
+			p, err := Recover(in, on(destroyed(survivor(), "192.0.0.3"), "192.0.0.1"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, fenced := p.Step("fence/cp-2"); fenced != c.fenced {
+				t.Errorf("cp-2 is fenced: %t, want %t\n%s", fenced, c.fenced, text(p))
+			}
+			fencesComeFirst(t, p)
+		})
+	}
+}
+
 // What somebody has added to static pods is named where a recovery makes them anew, and only there.
 func TestRecoveriesNameEditsThatAreNotTakenAlong(t *testing.T) {
 	t.Parallel()
@@ -235,6 +272,20 @@ func TestRecoverRefuses(t *testing.T) {
 		"a host that the manifest calls a worker, and that has an etcd": {func() decide.Input {
 			in := lost(silent, "cp-2", "cp-3")
 			mutate(in, "w-1", ofTheControlPlane)
+			return in
+		}(), destroyed(survivor(), gone...),
+			"w-1 has data of etcd or an API server, and the manifest calls it a worker"},
+		"a host that the manifest calls a worker, and that has an API server alone": {func() decide.Input {
+			in := lost(silent, "cp-2", "cp-3")
+			mutate(in, "w-1", func(h *observed.Host) { h.Manifests = []string{"kube-apiserver"} })
+			return in
+		}(), destroyed(survivor(), gone...),
+			"w-1 has data of etcd or an API server, and the manifest calls it a worker"},
+		"a host that the manifest calls a worker, and that has an etcd whose data is not known": {func() decide.Input {
+			in := lost(silent, "cp-2", "cp-3")
+			mutate(in, "w-1", func(h *observed.Host) {
+				h.EtcdData, h.Manifests = observed.Unknown, []string{"etcd"}
+			})
 			return in
 		}(), destroyed(survivor(), gone...),
 			"w-1 has data of etcd or an API server, and the manifest calls it a worker"},

@@ -1,0 +1,52 @@
+package plan
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kubeone/internal/decide/atrest"
+	"kubeone/internal/observed"
+	"kubeone/internal/step"
+)
+
+// A host that has lost its keys for Secrets gets those of hosts that have theirs. What another one started with before
+// it lost its own may be a key that nobody has any more, or may write Secrets as they are.
+func TestLostKeysComeFromHostsThatHaveThem(t *testing.T) {
+	t.Parallel()
+	losing := func(names ...string) *observed.Encryption {
+		e := observed.Encryption{Lost: true, Next: observed.EncryptionConfig{Digest: "d"}}
+		for _, name := range names {
+			e.Next.Providers = append(e.Next.Providers, observed.EncryptedBy{Name: name, Key: name})
+		}
+		return &e
+	}
+	for name, second := range map[string]*observed.Encryption{
+		"nobody else has lost any":                   encryptedBy([]string{"kubeone-1"}),
+		"another host has lost them too":             losing("kubeone-1"),
+		"another one wrote Secrets as they are":      losing(observed.Identity, "kubeone-1"),
+		"another one had a key that nobody else has": losing("kubeone-9", "kubeone-1"),
+		"nobody knows what another one had":          losing(),
+		"another one has somebody else's":            {Foreign: "/etc/kubernetes/pki/enc.yaml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := healthy(3, 0)
+			in.Want.EncryptSecrets = second.Foreign == "" // else nothing is done at all
+			for host, e := range map[string]*observed.Encryption{
+				"cp-1": losing(), "cp-2": second, "cp-3": encryptedBy([]string{"kubeone-1"}),
+			} {
+				mutate(in, host, func(h *observed.Host) { h.Encryption = e })
+			}
+			p, _ := Build(Input{Decide: in})
+			given, found := p.Step("encrypt-give/cp-1")
+			if !found {
+				t.Fatalf("cp-1 gets no keys\n%s", text(p))
+			}
+			params := step.ParamsOf[step.EncryptParams](given.Intent)
+			if diff := cmp.Diff([]string{"kubeone-1"}, params.Providers); diff != "" || params.Phase != atrest.Give {
+				t.Error(diff)
+			}
+		})
+	}
+}
