@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -538,7 +539,12 @@ func output(t *testing.T, cmd *exec.Cmd) []byte {
 	t.Helper()
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
+	// What the shell leaves running keeps its output open, and is killed.
+	cmd.SysProcAttr, cmd.WaitDelay = &syscall.SysProcAttr{Setpgid: true}, 10*time.Second
 	out, err := cmd.Output()
+	if cmd.Process != nil {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	}
 	if err != nil {
 		t.Fatalf("%v\n%s", err, stderr.String())
 	}

@@ -2,6 +2,7 @@ package script
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -9,7 +10,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // box is a directory that stands for a host's file system, and a PATH with nothing on it but the tools that every host
@@ -113,18 +116,32 @@ type ran struct {
 	code     int
 }
 
+const (
+	runTimeout = 2 * time.Minute // for a piece of shell, which takes a second at most unless it waits in vain
+	// leftoverDelay is for how long processes that a shell has left may keep its output open. They are killed after it.
+	leftoverDelay = 10 * time.Second
+)
+
 // run runs a piece of shell after the script's functions and variables.
 func (b *box) run(body string) ran {
 	b.t.Helper()
 	if hostPath.MatchString(body) {
 		b.t.Fatalf("this would be done to the machine that tests, where @ROOT@ is meant:\n%s", body)
 	}
-	cmd := exec.CommandContext(b.t.Context(), "sh", "-s")
+	ctx, cancel := context.WithTimeout(b.t.Context(), runTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-s")
 	cmd.Stdin = strings.NewReader(b.script + "\nPOLL=0.01\n" + strings.ReplaceAll(body, "@ROOT@", b.root) + "\n")
 	cmd.Dir, cmd.Env = b.root, []string{"HOME=" + b.root}
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err := cmd.Run()
+	cmd.SysProcAttr, cmd.WaitDelay = &syscall.SysProcAttr{Setpgid: true}, leftoverDelay
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	if err := cmd.Start(); err != nil {
+		b.t.Fatal(err)
+	}
+	err := cmd.Wait()
+	_ = cmd.Cancel() // what it has left
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		b.t.Fatal(err)

@@ -38,18 +38,23 @@ func TestResetEndsAllContainersAtOnce(t *testing.T) {
 	*"tasks rm"*) : >removed ;;
 	*"containers ls -q"*) printf 'first\nsecond\nthird\n' ;;
 	esac`)
-	b.must(`for n in 1 2 3; do
+	ended := b.must(`for n in 1 2 3; do
 		sleep 1000 &
 		echo $! >>@ROOT@/pids
 		mkdir -p @ROOT@/proc/$!
 		[ $n = 3 ] || echo 0::/kubepods/x >@ROOT@/proc/$!/cgroup
 	done
 	stop_containers
-	set -- $(cat @ROOT@/pids)
-	! wait $1
-	kill -0 $2
-	kill -0 $3
-	kill $2 $3`)
+	for pid in $(cat @ROOT@/pids); do
+		kill -TERM $pid 2>/dev/null || true # what has been killed stays that
+		status=0
+		wait $pid || status=$?
+		echo $status
+	done`)
+	const killed, left = "137", "143"
+	if want := strings.Join([]string{killed, left, left}, "\n"); ended != want {
+		t.Errorf("containers' processes ended with %q, want %q", ended, want)
+	}
 	var removals []string
 	for _, call := range b.calls() {
 		if strings.Contains(call, " rm ") {
