@@ -71,6 +71,63 @@ func TestAnotherRoleThanAMembersStopsEveryRequest(t *testing.T) {
 	}
 }
 
+// interruptJoin makes cp-3 a voter that does not answer, because its join was interrupted. No repair is due, and what is
+// planned for the other hosts begins.
+func interruptJoin(in decide.Input) {
+	mutate(in, "cp-3", func(h *observed.Host) {
+		h.Marker.Complete, h.EtcdHealth, h.APIServer = false, observed.No, observed.No
+	})
+	etcdOf(in, "cp-3", func(m *observed.Member) { m.Healthy = observed.No })
+}
+
+// Beside a voter that does not answer, no other one is stopped. What comes before that is carried out all the same, and
+// no worker overtakes the control plane.
+func TestNoMemberIsStoppedBesideOneThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*decide.Input)
+		keeps  string // a step that comes before
+	}{
+		"upgrade": {func(in *decide.Input) {
+			const former = "1.36.2"
+			in.Is.API.Version = former
+			for _, h := range in.Want.Hosts() {
+				nodeOf(*in, h.Hostname, func(n *observed.Node) { n.KubeletVersion = former })
+				mutate(*in, h.Hostname, func(is *observed.Host) {
+					is.Kubelet.Version = former
+					if h.Role == desired.ControlPlane {
+						is.APIServerVersion = former
+					}
+				})
+			}
+		}, "snapshot/cp-2"},
+		"reconfigure": {func(in *decide.Input) {
+			in.Config["192.0.0.1"] = map[string]string{"kubelet": "config-2"}
+			in.Limit = map[string]bool{"192.0.0.1": true, "192.0.1.2": true} // else cp-3 joins first
+		}, "node-ready/w-2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := healthy(3, 2, "w-2")
+			interruptJoin(in)
+			c.change(&in)
+			p, _ := Build(Input{Decide: in})
+			if !strings.Contains(p.Again, "the etcd member of cp-1 must not be stopped: 1 other voters healthy") {
+				t.Errorf("again %q, blocked %q", p.Again, p.Blocked)
+			}
+			if _, ok := p.Step(c.keeps); !ok {
+				t.Errorf("%s is not planned", c.keeps)
+			}
+			for _, s := range p.Steps {
+				switch s.Intent.Kind {
+				case step.UpgradeControlPlane, step.UpgradeWorker, step.Reconfigure, step.DrainNode:
+					t.Errorf("%s is planned", s.ID)
+				}
+			}
+		})
+	}
+}
+
 // TestNoRequestHarmsEtcd asks for anything in any world, also in those whose manifest has changed the role of hosts and
 // nobody has noticed, and goes through what is planned with a count of its own.
 func TestNoRequestHarmsEtcd(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/atrest"
 	"kubeone/internal/decide/condition"
-	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 	"kubeone/internal/problem"
@@ -32,15 +31,8 @@ func (b *builder) encrypt(d decide.Decision) bool {
 				"--discard-edits first")
 			return false
 		}
-		if i := b.member(h); i >= 0 {
-			verdict := quorum.SafeToStop(b.world.Is.Etcd.Members, b.world.Is.Etcd.Members[i].ID)
-			if !verdict.Safe {
-				b.block("the etcd member of " + b.name(h) + " must not be stopped: " + verdict.Why)
-				return false
-			}
-			if verdict.Outage {
-				changes = append(changes, "outage: the only API server starts anew")
-			}
+		if b.judgeStop(h).Outage {
+			changes = append(changes, "outage: the only API server starts anew")
 		}
 		previous = []string{b.encryptHost(h, e.Phase, e.Providers[id], newKey(*e), changes, previous)}
 	}

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"kubeone/internal/decide"
-	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 	"kubeone/internal/problem"
@@ -36,15 +35,13 @@ func (b *builder) reconfigure(d decide.Decision) bool {
 			}
 			changes = append(changes, problem.List(pods)+" without what somebody has changed there")
 		}
-		if i := b.member(h); i >= 0 {
-			verdict := quorum.SafeToStop(b.world.Is.Etcd.Members, b.world.Is.Etcd.Members[i].ID)
-			if !verdict.Safe {
-				b.block("the etcd member of " + b.name(h) + " must not be stopped: " + verdict.Why)
-				return false
-			}
-			if verdict.Outage && restartsControlPlane(d.Drift[h.ID]) {
-				changes = append(changes, "outage: "+verdict.Why)
-			}
+		verdict := b.judgeStop(h)
+		if !verdict.Safe {
+			b.blockStop(h, verdict)
+			return false
+		}
+		if verdict.Outage && restartsControlPlane(d.Drift[h.ID]) {
+			changes = append(changes, "outage: "+verdict.Why)
 		}
 		previous = []string{b.reconfigureHost(h, d.Drift[h.ID], changes, previous)}
 	}

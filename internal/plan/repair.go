@@ -86,10 +86,8 @@ func (b *builder) regenerate(h desired.Host, parts []string, reason string, need
 	for _, part := range parts {
 		changes = append(changes, regenerated(part))
 	}
-	if i := b.member(h); i >= 0 && slices.Contains(parts, condition.PartCertificates) {
-		if v := quorum.SafeToStop(b.world.Is.Etcd.Members, b.world.Is.Etcd.Members[i].ID); v.Outage {
-			changes = append(changes, "outage: "+v.Why)
-		}
+	if v := b.judgeStop(h); v.Outage && slices.Contains(parts, condition.PartCertificates) {
+		changes = append(changes, "outage: "+v.Why)
 	}
 	return b.onHost(h, Step{
 		Intent: step.With(step.RegenerateParams{Parts: parts}), Action: Change, Risk: Restarts,

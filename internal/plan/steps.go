@@ -211,6 +211,20 @@ func (b *builder) member(h desired.Host) int {
 	return match.MemberIndex(b.world.Is.Etcd.Members, h, b.node(h))
 }
 
+// judgeStop says whether the host's member of etcd may be stopped for a while. A host without one may.
+func (b *builder) judgeStop(h desired.Host) quorum.Verdict {
+	i := b.member(h)
+	if i < 0 {
+		return quorum.Verdict{Safe: true}
+	}
+	return quorum.SafeToStop(b.world.Is.Etcd.Members, b.world.Is.Etcd.Members[i].ID)
+}
+
+// blockStop blocks what would stop the host's member of etcd. place would refuse it too, and with it the whole plan.
+func (b *builder) blockStop(h desired.Host, verdict quorum.Verdict) {
+	b.block("the etcd member of " + b.name(h) + " must not be stopped: " + verdict.Why)
+}
+
 // part is what the host has of etcd.
 func (b *builder) part(h desired.Host) quorum.Part {
 	if h.ID == "" {

@@ -8,7 +8,6 @@ import (
 
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/condition"
-	"kubeone/internal/decide/quorum"
 	"kubeone/internal/decide/skew"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
@@ -97,15 +96,13 @@ func (b *builder) upgradeControlPlane(d decide.Decision, hosts []desired.Host, f
 				changes = append(changes, file+" without what somebody has changed in it")
 			}
 		}
-		if i := b.member(h); i >= 0 {
-			verdict := quorum.SafeToStop(b.world.Is.Etcd.Members, b.world.Is.Etcd.Members[i].ID)
-			if !verdict.Safe {
-				b.block("the etcd member of " + b.name(h) + " must not be stopped: " + verdict.Why)
-				return nil
-			}
-			if verdict.Outage {
-				changes = append(changes, "outage: "+verdict.Why)
-			}
+		verdict := b.judgeStop(h)
+		if !verdict.Safe {
+			b.blockStop(h, verdict)
+			return nil
+		}
+		if verdict.Outage {
+			changes = append(changes, "outage: "+verdict.Why)
 		}
 		previous = []string{
 			b.upgradeNode(h, only(step.UpgradeControlPlane), append(changes, drifted(d, h)...), previous),
