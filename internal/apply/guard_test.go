@@ -1,0 +1,35 @@
+package apply
+
+import (
+	"testing"
+
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+	"kubeone/internal/step"
+)
+
+// A host that had no part in etcd when the plan was made may have joined since, in this very plan: its member is not
+// stopped while the others are no quorum. One of a worker, which never has any, begins without a question to etcd.
+func TestAHostThatHasJoinedSinceIsNotStoppedAtWill(t *testing.T) {
+	t.Parallel()
+	was := observed.World{
+		Hosts: map[string]observed.Host{"1": {EtcdData: observed.No}},
+		Etcd:  observed.Etcd{Reached: observed.Yes, Members: voters(true, true, true).Members[1:]},
+	}
+	s := upgradeStep(step.UpgradeControlPlane, nil)
+	check := BeforeStep(s, desired.Cluster{}, was)
+	if check == nil {
+		t.Fatal("etcd is not asked")
+	}
+	if wrong, err := check.Wrong(voters(true, true, true)); wrong != "" || err != nil {
+		t.Errorf("beside healthy members: %q, %v", wrong, err)
+	}
+	if wrong, err := check.Wrong(voters(true, false, true)); wrong == "" || err != nil {
+		t.Errorf("beside one that is down: %q, %v", wrong, err)
+	}
+	s = upgradeStep(step.UpgradeWorker, nil)
+	s.Intent.Role, s.Intent.NodeName = desired.Worker, "w-1"
+	if BeforeStep(s, desired.Cluster{}, was) != nil {
+		t.Error("etcd is asked about a worker")
+	}
+}
