@@ -71,8 +71,8 @@ func TestAnotherRoleThanAMembersStopsEveryRequest(t *testing.T) {
 	}
 }
 
-// interruptJoin makes cp-3 a voter that does not answer, because its join was interrupted. No repair is due, and what is
-// planned for the other hosts begins.
+// interruptJoin makes cp-3 a voter that does not answer, because its join was interrupted. No repair is due, and the
+// plan for the other hosts begins.
 func interruptJoin(in decide.Input) {
 	mutate(in, "cp-3", func(h *observed.Host) {
 		h.Marker.Complete, h.EtcdHealth, h.APIServer = false, observed.No, observed.No

@@ -122,7 +122,7 @@ func TestRecoveriesOfKnownWorlds(t *testing.T) {
 	}
 }
 
-// A host that may still serve is fenced before it joins, by whatever sign: the old etcd must not run beside the new one.
+// A host that may still serve, by whatever sign, is fenced before it joins: no old etcd runs beside the new one.
 func TestWhatMayStillServeIsFenced(t *testing.T) {
 	t.Parallel()
 	// emptied is a host that was a member, and on which nothing runs and no data is left.
