@@ -23,8 +23,9 @@ func TestScriptsAreWrittenIntoTheirFolderOnly(t *testing.T) {
 		if err := os.MkdirAll(filepath.Join(dir, "a"), 0o700); err != nil {
 			t.Fatal(err)
 		}
+		names := map[string]string{"id-1": name, "id-2": "w-2"}
 		err := save(engine.Proposal{
-			Plan:    plan.Plan{Hosts: map[string]string{"id-1": name, "id-2": "w-2"}},
+			Plan:    plan.Plan{Hosts: names, Nodes: names},
 			Scripts: map[string]string{"id-1": "first\n", "id-2": "second\n"},
 		}, "", dir)
 		if err != nil {

@@ -94,6 +94,7 @@ func TestAHostThatIsSilentIsLookedAtAgainForAShortTime(t *testing.T) {
 		Want:      desired.Cluster{Workers: []desired.Host{{ID: "192.0.2.21"}}},
 		Plan:      plan.Plan{Hosts: map[string]string{"192.0.2.21": "worker-1", "192.0.2.11": "cp-1"}},
 	}
+	silent.Plan.Nodes = silent.Plan.Hosts
 	silent.Observed.World.Hosts = map[string]observed.Host{"192.0.2.21": {Reach: observed.Unreachable}}
 	silent.Observed.World.API.Nodes = []observed.Node{{Name: "worker-1", Ready: observed.Yes}}
 	for _, want := range []time.Duration{engine.HangTimeout, time.Minute} {

@@ -28,7 +28,7 @@ func TestFileNamesAreSafeAndUnique(t *testing.T) {
 		{map[string]string{"..": "..", "/": "/", "a/b": "a/b", "a:b": "a:b"},
 			map[string]string{"..": "host", "/": "host-2", "a/b": "a-b", "a:b": "a-b-2"}},
 	} {
-		got := Proposal{Plan: plan.Plan{Hosts: c.named}}.FileNames()
+		got := Proposal{Plan: plan.Plan{Hosts: c.named, Nodes: c.named}}.FileNames()
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%v: %s", c.named, diff)
 		}

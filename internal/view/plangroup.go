@@ -52,7 +52,7 @@ func reads(g group) string {
 func fullName(p plan.Plan, id string) string {
 	name := nameOf(p.Hosts, id)
 	if name == id || strings.HasPrefix(name, id+" (") { // it is called by its ID already
-		return clean(id)
+		return clean(name)
 	}
 	return clean(name + " (" + id + ")")
 }

@@ -23,12 +23,13 @@ func TestEachHostHasAFolderOfItsOwn(t *testing.T) {
 	}
 	defer w.Close()
 	p := engine.Proposal{
-		Plan: plan.Plan{Hosts: map[string]string{
+		Plan: plan.Plan{Nodes: map[string]string{
 			"192.0.2.11": "cp-1", "192.0.2.21": "w-1", "192.0.2.22": "w-1", "192.0.2.23": "..", "192.0.2.24": "w-4",
 			"192.0.2.25": "w-4",
 		}},
 		Observed: probe.Result{World: observed.World{Hosts: map[string]observed.Host{}}},
 	}
+	p.Plan.Hosts = p.Plan.Nodes
 	for id := range p.Plan.Hosts {
 		p.Want.Workers = append(p.Want.Workers, desired.Host{ID: id})
 		if id < "192.0.2.24" {
