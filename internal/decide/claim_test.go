@@ -7,6 +7,7 @@ import (
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
+	"kubeone/internal/identity"
 	"kubeone/internal/observed"
 	"kubeone/internal/problem"
 )
@@ -121,6 +122,21 @@ func TestANodeOfAnotherMachineAtTheAddress(t *testing.T) {
 		}
 		if got := NodeNames(*in)[liar].Name != ""; got != want {
 			t.Errorf("%s: may be its Node: %v", state, got)
+		}
+	}
+}
+
+// Who has the ID or the name of a silent worker, at another address, gets no credentials of that one's Node.
+func TestAWorkerAtAnothersAddressGetsNoCredentials(t *testing.T) {
+	t.Parallel()
+	for state, is := range states() {
+		in := healthy(3, 2)
+		is(&in)
+		in.Moved = []identity.Move{{Host: liar, Address: liar, Found: "192.0.1.2"}}
+		a := Decide(in).Hosts[liar]
+		left := a.Condition == condition.Unclear && a.Reasons[0].Code == problem.HostMoved
+		if left != (state != "healthy") {
+			t.Errorf("%s: %+v", state, a)
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package decide
 
 import (
+	"slices"
+
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/preflight"
 	"kubeone/internal/desired"
@@ -107,6 +109,8 @@ func (v *view) leaveAlone() {
 			why = s.Reasons[:1:1]
 		case s.refused != nil:
 			why = []problem.Problem{*s.refused}
+		case needsCredentials(s) && v.movedHost(s.ID) != nil:
+			why = []problem.Problem{*v.movedHost(s.ID)}
 		case v.strangeVersion(s) != nil:
 			why = []problem.Problem{*v.strangeVersion(s)}
 		case v.takesNode(s) != nil:
@@ -125,12 +129,33 @@ func (v *view) leaveAlone() {
 func (v *view) moved() []problem.Problem {
 	var out []problem.Problem
 	for _, m := range v.in.Moved {
-		out = append(out, problem.Problem{
-			Code: problem.HostMoved, Host: m.Host,
-			Parameters: problem.Parameters{"address": m.Address, "found": m.Found},
-		})
+		out = append(out, hostMoved(m))
 	}
 	return out
+}
+
+func hostMoved(m identity.Move) problem.Problem {
+	return problem.Problem{
+		Code: problem.HostMoved, Host: m.Host, Parameters: problem.Parameters{"address": m.Address, "found": m.Found},
+	}
+}
+
+// movedHost is the problem of a host that answers at another address than the manifest gives it; nil of any other.
+func (v *view) movedHost(id string) *problem.Problem {
+	for _, m := range v.in.Moved {
+		if m.Host == id {
+			p := hostMoved(m)
+			return &p
+		}
+	}
+	return nil
+}
+
+// needsCredentials reports whether the host would be given the identity of its Node. One at another address than the
+// manifest's does not get it: that it is this host is its own word, and the host may be one that is silent.
+func needsCredentials(s *hostState) bool {
+	return s.Condition.Installable() ||
+		s.Condition == condition.Regenerable && slices.Contains(s.Parts, condition.PartKubelet)
 }
 
 // posesAs is the name of a worker's Node, by its own word, that another host has with more right: one that the manifest

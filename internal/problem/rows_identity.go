@@ -39,9 +39,10 @@ func identityRows() [8]row { //nolint:funlen // a table
 		},
 		{
 			code: HostMoved, class: ClassConfig,
-			meaning: "A host was recognised at another address than the manifest gives it. Nothing is stopped by this.",
-			what:    "the manifest has it at {address}, and its machine answers at {found}",
-			do:      "correct the address in the manifest",
+			meaning: "A host was recognised at another address than the manifest gives it. A worker that needs credentials gets none " +
+				"there; nothing else is stopped by this.",
+			what: "the manifest has it at {address}, and its machine answers at {found}",
+			do:   "correct the address in the manifest",
 		},
 		{
 			code: HostNameTaken, class: ClassConfig,
