@@ -8,6 +8,7 @@ import (
 	"kubeone/internal/decide/match"
 	"kubeone/internal/decide/preflight"
 	"kubeone/internal/decide/skew"
+	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 	"kubeone/internal/problem"
 )
@@ -32,7 +33,7 @@ type Turn string
 const (
 	NotYet  Turn = ""        // it is others' turn
 	Now     Turn = "now"     // it is its own
-	Refused Turn = "refused" // a host has refused these settings: no other gets them, nor with other versions
+	Refused Turn = "refused" // it has failed with them, or too many others have: it gets them with no versions either
 )
 
 // Worker asks the questions of the state machine about one worker. As Decide, it never fails.
@@ -51,6 +52,9 @@ func Worker(in WorkerInput) Decision {
 		d.Upgrades, d.Drift = []string{w.s.ID}, w.drift()
 	case fsm.Reconfigure:
 		d.Drift = w.drift()
+		if d.Trace[len(d.Trace)-1].State == fsm.AskCredentials {
+			d.Drift = map[string][]string{w.s.ID: {desired.CredentialsConfiguration}}
+		}
 	case fsm.Resources:
 		d.Metadata, d.Uncordon = w.onlyIf(w.stale()), w.onlyIf(w.cordoned())
 	}
@@ -100,6 +104,8 @@ func (w *worker) ask(s fsm.State) (fsm.Event, string) {
 		return w.askMayJoin()
 	case fsm.AskHealthy:
 		return w.askHealthy()
+	case fsm.AskCredentials:
+		return w.askCredentials()
 	case fsm.AskVersions:
 		return w.askVersions()
 	case fsm.AskNode:
@@ -279,6 +285,17 @@ func (w *worker) restorable() []string {
 	})
 }
 
+// askCredentials asks whether the host has the credentials for registries and proxies that are wanted. They wait for no
+// turn and for no versions: others may know those that the host has. A change that has begun brings them itself, and so
+// does one to other settings whose turn it is.
+func (w *worker) askCredentials() (fsm.Event, string) {
+	brought := w.s.upgradeBegun() || w.in.Turn == Now && !w.outdated()
+	if len(w.s.is.CredentialsToChange()) > 0 && !brought {
+		return fsm.OnDiffers, w.s.name() + " has other credentials than are wanted"
+	}
+	return fsm.OnSame, w.s.name() + " has the wanted credentials"
+}
+
 func (w *worker) askVersions() (fsm.Event, string) {
 	name := w.s.name()
 	if !w.outdated() {
@@ -288,7 +305,7 @@ func (w *worker) askVersions() (fsm.Event, string) {
 		return event, why
 	}
 	if w.in.Turn == Refused && len(w.drift()) > 0 && !w.s.upgradeBegun() {
-		return w.because(fsm.OnLater, "with other versions "+name+" would get settings that a host has refused",
+		return w.because(fsm.OnLater, "with other versions "+name+" would get settings with which hosts have failed",
 			w.later())
 	}
 	return fsm.OnDiffers, name + " has other versions than are wanted"

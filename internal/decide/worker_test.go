@@ -198,8 +198,16 @@ func TestWhatAWorkerNeeds(t *testing.T) {
 			problem.SettingsLater},
 		{"other credentials, and it is its turn", aWorker().credentials(observed.CredentialOther).turn(Now),
 			fsm.Reconfigure, ""},
-		{"other credentials, and it is others' turn", aWorker().credentials(observed.CredentialMissing), fsm.Wait,
-			problem.SettingsLater},
+		{"other credentials, and it is others' turn", aWorker().credentials(observed.CredentialMissing),
+			fsm.Reconfigure, ""},
+		{"other credentials, and settings that have failed",
+			aWorker().otherSettings().credentials(observed.CredentialOther).turn(Refused), fsm.Reconfigure, ""},
+		{"other credentials, and versions that are refused",
+			aWorker().credentials(observed.CredentialOther).host(func(is *observed.Host) {
+				is.Kubelet.Version = "1.35.4"
+			}).apiServers("1.35.4", "1.36.3"), fsm.Reconfigure, ""},
+		{"other credentials in the middle of a change", aWorker().credentials(observed.CredentialOther).host(
+			func(is *observed.Host) { is.Upgrading = decidetest.Version }), fsm.Upgrade, ""},
 		{"credentials that nobody knows", aWorker().credentials(observed.CredentialLeft).turn(Now), fsm.Nothing, ""},
 		{"its turn, and nothing differs", aWorker().turn(Now), fsm.Nothing, ""},
 		{"settings that it never had", aWorker().otherSettings().host(func(is *observed.Host) { is.Digests = nil }),
@@ -401,12 +409,20 @@ func randomWorker(r *rand.Rand) WorkerInput {
 	if maybe(3) {
 		in = in.otherSettings().turn([]Turn{Now, Now, NotYet, Refused}[r.IntN(4)])
 	}
+	if maybe(5) {
+		in = in.credentials(observed.CredentialOther)
+	}
 	return in.wanting(func(h *desired.Host) {
 		h.Versions.Kubernetes = []string{"", "", "1.35.4", "1.37.0", "1.32.0"}[r.IntN(5)]
 		if maybe(3) {
 			h.Labels = map[string]string{"pool": "a"}
 		}
 	})
+}
+
+// credentialsAlone is the drift of a worker whose turn it need not be.
+func credentialsAlone() map[string][]string {
+	return map[string][]string{machineID: {desired.CredentialsConfiguration}}
 }
 
 // harmless says what a decision does that it must not.
@@ -430,7 +446,7 @@ func harmless(in WorkerInput, d Decision) error {
 		return fmt.Errorf("the host says that it is of the control plane")
 	case is.Unwritable != "" && d.Route != fsm.Abandon:
 		return fmt.Errorf("the host cannot be locked")
-	case d.Route == fsm.Reconfigure && in.Turn != Now:
+	case d.Route == fsm.Reconfigure && in.Turn != Now && !cmp.Equal(d.Drift, credentialsAlone()):
 		return fmt.Errorf("it is not its turn")
 	case d.Route == fsm.Upgrade && in.Turn == Refused && len(d.Drift) > 0 && is.Upgrading == "":
 		return fmt.Errorf("it would get settings that a host has refused")

@@ -42,6 +42,15 @@ func reconfigured(in decide.WorkerInput, turn decide.Turn) decide.WorkerInput {
 	return in
 }
 
+// credentialed has the host have other credentials than are wanted.
+func credentialed(in decide.WorkerInput) decide.WorkerInput {
+	id := in.Want.Workers[0].ID
+	is := in.Is.Hosts[id]
+	is.Credentials = []observed.Credential{{Of: "registry credentials of docker.io", Is: observed.CredentialOther}}
+	in.Is.Hosts[id] = is
+	return in
+}
+
 func TestPlansOfAWorker(t *testing.T) {
 	t.Parallel()
 	bare, member, silent := decidetest.Bare, decidetest.Member, decidetest.Silent
@@ -74,6 +83,12 @@ func TestPlansOfAWorker(t *testing.T) {
 			"fetch/w-1 check/w-1 drain-node/w-1 upgrade-worker/w-1 uncordon/w-1"},
 		{"other settings", reconfigured(aMachine(member), decide.Now), "reconfigure", "reconfigure/w-1"},
 		{"other settings, and it is not its turn", reconfigured(aMachine(member), decide.NotYet), "wait", ""},
+		{"other credentials, and it is not its turn", credentialed(reconfigured(aMachine(member), decide.NotYet)),
+			"reconfigure wait", "reconfigure/w-1"},
+		{"other credentials and its turn", credentialed(reconfigured(aMachine(member), decide.Now)),
+			"reconfigure", "reconfigure/w-1"},
+		{"other credentials and another version", credentialed(aMachine(older)), "reconfigure upgrade",
+			"reconfigure/w-1 fetch/w-1 check/w-1 drain-node/w-1 upgrade-worker/w-1 uncordon/w-1"},
 		{"another version and other settings", reconfigured(aMachine(older), decide.Now), "upgrade",
 			"fetch/w-1 check/w-1 drain-node/w-1 upgrade-worker/w-1 uncordon/w-1"},
 		{"a stopped kubelet of another version", aMachine(stopped), "repair upgrade",

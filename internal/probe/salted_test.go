@@ -142,3 +142,33 @@ func TestScriptTellsWhetherCredentialsAreTheSame(t *testing.T) {
 		}
 	}
 }
+
+// A run that was killed before containerd had read its files leaves credentials that count as others.
+func TestScriptTellsWhetherCredentialsWereRead(t *testing.T) {
+	t.Parallel()
+	for _, proxy := range []bool{true, false} {
+		root, text := controlPlaneHost(t)
+		files := []string{"/var/lib/kubeone/containerd.changed"}
+		c := some()
+		c.Of = func(path string) (string, bool) { return path, true }
+		c.Content = map[string]string{}
+		if proxy {
+			files = append(files, "/etc/kubeone/proxy.env")
+			c.Content["/etc/kubeone/proxy.env"] = ""
+		}
+		for _, path := range files {
+			if err := os.WriteFile(root+path, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", text, "probe", argFacts, "n0nce")
+		cmd.Env = append(os.Environ(), "PATH="+root+"/shims:/usr/bin:/bin")
+		a, err := Parse([]byte(strings.ReplaceAll(string(output(t, cmd)), root, "")), sent, received)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.compare("n0nce", a.digests); len(got) != 1 {
+			t.Errorf("with a proxy (%t): %v", proxy, got)
+		}
+	}
+}

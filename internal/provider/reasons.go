@@ -13,6 +13,6 @@ const (
 	Reconfiguring = "Reconfiguring"
 	// SettingsAwaited waits until it is the instance's turn to get them.
 	SettingsAwaited = "SettingsAwaited"
-	// SettingsRefused waits for others: the instance has taken these back.
+	// SettingsRefused waits for other settings: the instance has taken these back.
 	SettingsRefused = "SettingsRefused"
 )

@@ -30,6 +30,8 @@ type Member struct {
 	Moving bool
 	// Paused says that nobody looks after it.
 	Paused bool
+	// Overdue says that it has been out of service for so long that the others do not wait for it any longer.
+	Overdue bool
 	// Refused is why its host has taken the wanted settings back; "" where it has not.
 	Refused string
 }
@@ -46,39 +48,55 @@ type Turns struct {
 	Next, Begun []string
 	// Held says why the others that have other settings may not yet; "" where there are none.
 	Held string
-	// Refused is who has refused the settings, the first by name: nobody else gets them. "" is nobody.
-	Refused string
+	// Stopped says why no other host gets the settings at all; "" while they go on.
+	Stopped string
 }
 
+// leastFailed is how many hosts must fail with the settings until no other gets them. One alone may be broken, or lie.
+const leastFailed = 2
+
 // NextSettings says whose turn it is. It is asked again after each change, and everything that it goes by is in the
-// members: what is out of service counts, whatever the reason.
+// members: what is out of service counts, whatever the reason, as long as it is not overdue.
+//
+// A host has failed if it has refused the settings, or was given them and is overdue. It gets no second turn, and the
+// others go on, one at a time, until one of them is Ready with the settings. They stop once two hosts have failed, and
+// these are half of those that were given the settings.
 func NextSettings(members []Member, l Limits) Turns {
 	byName := func(a, b Member) int { return strings.Compare(a.Name, b.Name) }
 	members = slices.SortedFunc(slices.Values(members), byName)
+	var wait, out, failed []string
+	first := ""
+	var t Turns
+	current, proven := 0, 0
 	for _, m := range members {
-		if m.Refused != "" {
-			held := fmt.Sprintf("the host of Machine %s has refused them: %s", m.Name, m.Refused)
-			return Turns{Refused: m.Name, Held: held}
-		}
-	}
-	var wait, out, begun []string
-	tried := !l.Canary
-	for _, m := range members {
-		tried = tried || m.Settings == SettingsCurrent && m.Ready && !m.Turn
 		if m.Turn {
-			begun = append(begun, m.Name)
+			t.Begun = append(t.Begun, m.Name)
 		}
-		if why := m.outOfService(); why != "" {
+		why, waits := m.OutOfService(), m.Settings == SettingsDiffer && !m.Moving && !m.Paused
+		switch failure := m.failure(); {
+		case failure != "":
+			failed, first = append(failed, m.Name), cmp.Or(first, m.Name+": "+failure)
+		case m.Settings == SettingsCurrent && !m.Turn:
+			if current++; m.Ready {
+				proven++
+			}
+		}
+		switch {
+		case why != "" && !m.Overdue:
 			out = append(out, m.Name+" ("+why+")")
-		} else if m.Settings == SettingsDiffer && !m.Moving && !m.Paused {
+		case why == "" && waits && m.Refused == "":
 			wait = append(wait, m.Name)
 		}
 	}
+	if len(failed) >= leastFailed && len(failed) >= current {
+		t.Stopped = fmt.Sprintf("the hosts of %s have failed with them; %s", named(failed), first)
+		t.Held = t.Stopped
+		return t
+	}
 	atOnce := 1
-	if l.AtOnce != nil && tried {
+	if l.AtOnce != nil && (proven > 0 || !l.Canary && len(failed) == 0) {
 		atOnce = max(1, l.AtOnce(len(members)))
 	}
-	t := Turns{Begun: begun}
 	t.Next = wait[:min(len(wait), max(0, atOnce-len(out)))]
 	if len(t.Next) < len(wait) {
 		t.Held = "waits for " + cmp.Or(named(out), "Machine "+strings.Join(t.Next, ", "))
@@ -86,9 +104,22 @@ func NextSettings(members []Member, l Limits) Turns {
 	return t
 }
 
-// outOfService says why the member counts among those that may be out of service; "" where it does not.
-func (m Member) outOfService() string {
+// failure says how the member's host has failed with the settings; "" where it has not.
+func (m Member) failure() string {
 	switch {
+	case m.Refused != "":
+		return m.Refused
+	case m.Overdue && (m.Turn || m.Settings == SettingsCurrent):
+		return "was given them, and is " + m.OutOfService()
+	}
+	return ""
+}
+
+// OutOfService says why the member counts among those that may be out of service; "" where it does not.
+func (m Member) OutOfService() string {
+	switch {
+	case m.Turn && m.Overdue:
+		return "not done with them"
 	case m.Turn:
 		return "being given them"
 	case m.Changing:

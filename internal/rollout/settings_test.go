@@ -17,6 +17,7 @@ func TestTurnsForSettings(t *testing.T) {
 		change(&m)
 		return m
 	}
+	refused := func(name string) Member { return with(differs(name), func(m *Member) { m.Refused = "no such flag" }) }
 	current := func(name string) Member { return Member{Name: name, Settings: SettingsCurrent, Ready: true} }
 	four := []Member{differs("c"), differs("a"), differs("b"), differs("d")}
 	half := Limits{AtOnce: func(n int) int { return n / 2 }, Canary: true}
@@ -54,9 +55,34 @@ func TestTurnsForSettings(t *testing.T) {
 		"one gets them with its upgrade": {[]Member{
 			with(differs("a"), func(m *Member) { m.Moving = true }), differs("b"),
 		}, Limits{}, "b", ""},
-		"one has refused them": {[]Member{
-			with(differs("c"), func(m *Member) { m.Refused = "no such flag" }), current("a"), differs("b"),
-		}, half, "", "the host of Machine c has refused them: no such flag"},
+		"one has refused them": {[]Member{refused("a"), differs("b"), differs("c"), differs("d")}, half, "b",
+			"waits for Machine b"},
+		"one has refused them, without a canary": {[]Member{
+			refused("a"), differs("b"), differs("c"), differs("d"),
+		}, Limits{AtOnce: half.AtOnce}, "b", "waits for Machine b"},
+		"one has refused them, and one has them": {[]Member{
+			refused("a"), current("b"), differs("c"), differs("d"),
+		}, half, "c d", ""},
+		"two have refused them": {[]Member{refused("a"), refused("b"), differs("c"), differs("d")}, half, "",
+			"the hosts of Machine a, b have failed with them; a: no such flag"},
+		"two have refused them, and two have them": {[]Member{
+			refused("a"), current("b"), refused("c"), current("d"), differs("e"),
+		}, half, "", "the hosts of Machine a, c have failed with them; a: no such flag"},
+		"two have refused them, and three have them": {[]Member{
+			refused("a"), current("b"), refused("c"), current("d"), current("e"), differs("f"),
+		}, half, "f", ""},
+		"one has refused them, and one died of them": {[]Member{
+			refused("a"), with(current("b"), func(m *Member) { m.Ready, m.Overdue = false, true }), differs("c"),
+		}, half, "", "the hosts of Machine a, b have failed with them; a: no such flag"},
+		"one does not end its turn": {[]Member{
+			with(differs("a"), func(m *Member) { m.Turn, m.Overdue = true, true }), differs("b"), differs("c"),
+		}, half, "b", "waits for Machine b"},
+		"one is not Ready for long": {[]Member{
+			with(differs("a"), func(m *Member) { m.Ready, m.Overdue = false, true }), differs("b"),
+		}, half, "b", ""},
+		"one is not looked at for long": {[]Member{
+			{Name: "a", Ready: true, Overdue: true}, differs("b"),
+		}, half, "b", ""},
 		"many are silent": {[]Member{
 			differs("z"), {Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}, {Name: "e"}, {Name: "f"},
 		}, Limits{}, "", "waits for Machine a (not Ready), b (not Ready), c (not Ready), d (not Ready), " +
@@ -88,6 +114,7 @@ type settingsHost struct {
 	known   bool // looked at since other settings are wanted
 	ready   bool
 	changes bool
+	overdue bool // for how long it is out of service
 }
 
 func (l *settingsLife) member(h *settingsHost) Member {
@@ -101,6 +128,7 @@ func (l *settingsLife) member(h *settingsHost) Member {
 	if h.refused == l.want {
 		m.Refused = "it does not start"
 	}
+	m.Overdue = h.overdue && m.OutOfService() != ""
 	return m
 }
 
@@ -126,6 +154,9 @@ func (l *settingsLife) give(all bool) {
 		if l.tried[l.want] == nil {
 			l.tried[l.want] = map[string]bool{}
 		}
+		if h.refused == l.want {
+			l.t.Fatalf("a second turn of %s, which has refused the settings", name)
+		}
 		l.tried[l.want][name] = true
 	}
 	if len(turns.Next) == 0 {
@@ -134,13 +165,13 @@ func (l *settingsLife) give(all bool) {
 	out, proven := 0, !l.limits.Canary
 	for _, h := range l.members {
 		m := l.member(h)
-		if m.outOfService() != "" {
+		if m.OutOfService() != "" && !m.Overdue {
 			out++
 		}
 		proven = proven || m.Settings == SettingsCurrent && m.Ready && !m.Turn
-		if m.Refused != "" {
-			l.t.Fatalf("a turn although %s has refused the settings", h.name)
-		}
+	}
+	if turns.Stopped != "" {
+		l.t.Fatalf("a turn although %s", turns.Stopped)
 	}
 	most := 1
 	if proven {
@@ -180,7 +211,7 @@ func (l *settingsLife) happens() {
 	case 1:
 		h.ready = true
 	case 2:
-		h.changes = !h.changes
+		h.changes, h.overdue = !h.changes, l.r.IntN(2) == 0
 	case 3:
 		l.other()
 	case 4: // its Machine is deleted, and another one made
@@ -195,8 +226,8 @@ func (l *settingsLife) happens() {
 }
 
 // TestNoMoreAtOnceThanMayBe leads pools through random lives. At each turn that is given no more are out of service
-// than may be; what a host has refused is tried on no other; and once nothing happens any more all have what is wanted,
-// or one has refused it.
+// than may be; what two hosts have refused is tried on no other; and once nothing happens any more all have what is
+// wanted, or as many have refused it.
 func TestNoMoreAtOnceThanMayBe(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
@@ -213,7 +244,7 @@ func TestNoMoreAtOnceThanMayBe(t *testing.T) {
 			l.give(false)
 		}
 		for _, h := range l.members {
-			h.ready, h.changes = true, false
+			h.ready, h.changes, h.overdue = true, false, false
 		}
 		for range 4 * len(l.members) {
 			for _, h := range l.members {
@@ -222,13 +253,13 @@ func TestNoMoreAtOnceThanMayBe(t *testing.T) {
 			l.give(true)
 		}
 		for settings, who := range l.tried {
-			if l.limits.Canary && l.bad[settings] && len(who) > 1+l.left(who) {
+			if l.limits.Canary && l.bad[settings] && len(who) > leastFailed+l.left(who) {
 				t.Fatalf("refused settings were tried on %v", who)
 			}
 		}
 		turns := NextSettings(l.all(), l.limits)
 		switch {
-		case l.bad[l.want] && turns.Refused != "":
+		case l.bad[l.want] && (turns.Stopped != "" || l.allRefused()):
 			refusals++
 		case slices.ContainsFunc(l.members, func(h *settingsHost) bool { return h.has != l.want || h.turn != 0 }):
 			t.Fatalf("not all have what is wanted: %+v", l.all())
@@ -238,6 +269,47 @@ func TestNoMoreAtOnceThanMayBe(t *testing.T) {
 	}
 	if refusals == 0 || ends == 0 {
 		t.Errorf("%d lives ended with a refusal, %d with all as wanted", refusals, ends)
+	}
+}
+
+// allRefused reports whether there are too few hosts to stop for.
+func (l *settingsLife) allRefused() bool {
+	return !slices.ContainsFunc(l.members, func(h *settingsHost) bool { return h.refused != l.want })
+}
+
+// TestOneHostHoldsUpNoOther has one host of a pool do its worst: all others get the settings.
+func TestOneHostHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	for name, worst := range map[string]func(*Member){
+		"it refuses":             func(m *Member) { m.Settings, m.Refused = SettingsDiffer, "no" },
+		"its turn does not end":  func(m *Member) { m.Settings, m.Turn, m.Overdue = SettingsDiffer, true, true },
+		"it is not Ready":        func(m *Member) { m.Settings, m.Ready, m.Overdue = SettingsDiffer, false, true },
+		"it does not answer":     func(m *Member) { m.Settings, m.Overdue = SettingsUnknown, true },
+		"its change hangs":       func(m *Member) { m.Changing, m.Overdue = true, true },
+		"it dies with them":      func(m *Member) { m.Settings, m.Ready, m.Overdue = SettingsCurrent, false, true },
+		"it refuses, not Ready":  func(m *Member) { m.Refused, m.Ready, m.Overdue = "no", false, true },
+		"it refuses, and is mad": func(m *Member) { m.Refused, m.Turn, m.Changing, m.Overdue = "no", true, true, true },
+	} {
+		for _, canary := range []bool{true, false} {
+			for at := range 4 {
+				members := make([]Member, 4)
+				for i := range members {
+					members[i] = Member{Name: fmt.Sprint("m-", i), Settings: SettingsDiffer, Ready: true}
+				}
+				worst(&members[at])
+				for range members {
+					for _, next := range NextSettings(members, Limits{Canary: canary}).Next {
+						i := slices.IndexFunc(members, func(m Member) bool { return m.Name == next })
+						members[i].Settings = SettingsCurrent
+					}
+				}
+				for i, m := range members {
+					if i != at && m.Settings != SettingsCurrent {
+						t.Errorf("%s, m-%d, canary %t: %s has not got them", name, at, canary, m.Name)
+					}
+				}
+			}
+		}
 	}
 }
 

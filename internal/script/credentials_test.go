@@ -306,3 +306,28 @@ echo 'io.containerd.grpc.v1  cri  -  `+status+`   '`)
 		}
 	}
 }
+
+// Credentials wait for nobody's turn, so they bring no settings along, and no stage that was killed is an upgrade.
+func TestCredentialsAloneLeaveSettings(t *testing.T) {
+	t.Parallel()
+	credentials := someCredentials()
+	b := credentialed(t, &credentials)
+	const has = "; cat etc/kubeone/digests etc/kubeone/files etc/containerd/config.toml var/lib/kubelet/config.yaml"
+	before := b.must("cd '" + b.root + "'" + has)
+	b.must(`NODE_DIGESTS='kubelet=k1'
+		file_containerd_config() { echo other; }
+		kubelet_healthy() { false; }
+		turn_text() { echo begun >"` + b.path("begun") + `"; }
+		stage_reconfigure`)
+	if after := b.must("cd '" + b.root + "'" + has); before != after {
+		t.Errorf("it has other settings:\n%s\nbefore:\n%s", after, before)
+	}
+	if b.read("begun") != "" || b.read(registryFile) == "" {
+		t.Error("an upgrade counts as begun, or the credentials did not come")
+	}
+	for _, gone := range []string{"var/lib/kubeone/before", "var/lib/kubeone/containerd.changed"} {
+		if b.must("[ ! -e '"+b.path(gone)+"' ] || echo there") != "" {
+			t.Errorf("%s is still there", gone)
+		}
+	}
+}

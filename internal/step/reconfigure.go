@@ -1,6 +1,8 @@
 package step
 
 import (
+	"slices"
+
 	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
 )
@@ -36,8 +38,12 @@ func reconfigureRow() row {
 	}
 }
 
-// reconfigured makes a host one that has the wanted configuration.
-func reconfigured(w *World, h desired.Host, _ Intent) {
+// reconfigured makes a host one that has the wanted configuration, or, of that, the credentials alone.
+func reconfigured(w *World, h desired.Host, i Intent) {
+	if slices.Equal(ParamsOf[ReconfigureParams](i).Configurations, []string{desired.CredentialsConfiguration}) {
+		credentialed(w, h, i)
+		return
+	}
 	w.sameCertificates(h)
 	seen := w.Is.Hosts[h.ID]
 	seen.Digests, seen.Credentials = w.Config[h.ID], seen.CredentialsLeft()

@@ -278,18 +278,18 @@ func (p *pool) settingsOfMachinesRefused() {
 	p.record(fields(func(all map[string]any) {
 		all["kubeletConfig"] = map[string]any{"maxPods": 97, "imageMinimumGCAge": "2h", "imageMaximumGCAge": "1h"}
 	})(text))
-	p.eventually("one host has refused them", 3*time.Minute, func(ctx context.Context) error {
+	p.eventually("two hosts have refused them", 6*time.Minute, func(ctx context.Context) error {
 		out, err := p.Kube(ctx, "get", "hosts", "-o", "jsonpath={.items[*].status.settings.state}")
-		if err == nil && out != "Refused" {
+		if err == nil && out != "Refused Refused" {
 			err = fmt.Errorf("states of settings: %q", out)
 		}
 		return err
 	})
-	p.eventually("its Machine says so, and so do the others", time.Minute, func(ctx context.Context) error {
+	p.eventually("their Machines say so, and so does the other", time.Minute, func(ctx context.Context) error {
 		out, err := p.Kube(ctx, "-n", "kube-system", "get", "machines", "-o",
 			`jsonpath={.items[*].status.conditions[?(@.type=="SettingsCurrent")].reason}`)
 		if got := slices.Sorted(strings.FieldsSeq(out)); err == nil && strings.Join(got, " ") !=
-			"SettingsAwaited SettingsAwaited SettingsRefused" {
+			"SettingsAwaited SettingsRefused SettingsRefused" {
 			err = fmt.Errorf("reasons %q", got)
 		}
 		return err

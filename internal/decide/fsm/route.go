@@ -56,6 +56,7 @@ const (
 	AskMember   State = "member"
 	AskMayJoin  State = "may-join"
 	AskHealthy  State = "healthy"
+	AskCredentials State = "credentials"
 	AskVersions State = "versions"
 	AskNode     State = "node"
 )

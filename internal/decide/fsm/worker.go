@@ -1,7 +1,7 @@
 package fsm
 
 // workerQuestions are those about a worker.
-func workerQuestions() [9]question {
+func workerQuestions() [10]question {
 	return [...]question{
 		{AskWanted, "Is the machine wanted?"},
 		{AskReturned, "Is its host bare again?"},
@@ -9,6 +9,7 @@ func workerQuestions() [9]question {
 		{AskMember, "Has it joined the cluster?"},
 		{AskMayJoin, "May it join?"},
 		{AskHealthy, "Is it healthy?"},
+		{AskCredentials, "Has its host the wanted credentials?"},
 		{AskVersions, "Are its versions those that are wanted?"},
 		{AskNode, "Is its Node as wanted?"},
 		{AskConfiguration, "Has its host the wanted settings?"},
@@ -30,6 +31,8 @@ func workerAnswers(s State) []Event {
 		return []Event{OnYes, OnSkew, OnNotKnown}
 	case AskHealthy:
 		return []Event{OnHealthy, OnUnitsStopped, OnRegenerable, OnEdited, OnUnhealthy}
+	case AskCredentials:
+		return []Event{OnSame, OnDiffers}
 	case AskVersions:
 		return []Event{OnSame, OnDiffers, OnSkew, OnNotKnown, OnLater}
 	case AskNode:
@@ -41,7 +44,7 @@ func workerAnswers(s State) []Event {
 }
 
 // workerTransitions is the table of the machine about a worker.
-func workerTransitions() [30]Transition {
+func workerTransitions() [32]Transition {
 	return [...]Transition{
 		{AskWanted, OnNo, AskReturned},
 		{AskWanted, OnYes, AskHost},
@@ -67,7 +70,10 @@ func workerTransitions() [30]Transition {
 		{AskHealthy, OnRegenerable, State(Repair)},
 		{AskHealthy, OnEdited, State(Repair)},
 		{AskHealthy, OnUnhealthy, State(Wait)},
-		{AskHealthy, OnHealthy, AskVersions},
+		{AskHealthy, OnHealthy, AskCredentials},
+
+		{AskCredentials, OnDiffers, State(Reconfigure)},
+		{AskCredentials, OnSame, AskVersions},
 
 		{AskVersions, OnDiffers, State(Upgrade)},
 		{AskVersions, OnSkew, State(Error)},

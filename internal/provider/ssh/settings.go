@@ -24,6 +24,7 @@ import (
 
 // Hosts of Machines follow the settings of the cluster's record. Each host is looked at when the record has others; who
 // differs waits for its turn, which is noted in its Host: another process that leads gives no second one meanwhile.
+// Credentials come with that look: they wait for no turn.
 
 const (
 	// recordAge is how old what is known of the record may be.
@@ -36,7 +37,8 @@ const (
 
 // wanted are the settings that the cluster's record has, and how many hosts may get them at a time.
 type wanted struct {
-	revision string // "" while it is not known
+	revision string // of the settings and the credentials; "" while it is not known
+	settings string // the revision of the settings alone, for which hosts take turns
 	limits   rollout.Limits
 }
 
@@ -58,6 +60,7 @@ type settings struct {
 
 	turns   rollout.Turns
 	planned time.Time
+	waiting outOfService
 
 	giving  sync.Mutex // held by whoever takes its turn
 	reading sync.Mutex // held by whoever reads the record
@@ -65,7 +68,9 @@ type settings struct {
 }
 
 func newSettings(read func(context.Context) (wanted, error)) *settings {
-	return &settings{read: read, seen: map[types.UID]found{}, woken: make(chan event.GenericEvent)}
+	return &settings{
+		read: read, seen: map[types.UID]found{}, waiting: outOfService{}, woken: make(chan event.GenericEvent),
+	}
 }
 
 // current is what the record wants, as it was at most recordAge ago. Where it cannot be read, or somebody reads it
@@ -160,9 +165,9 @@ func (s *Site) settings(ctx context.Context) (wanted, error) {
 	if err != nil {
 		return wanted{}, err
 	}
-	u := loaded.Cluster.Upgrade
+	u, revision := loaded.Cluster.Upgrade, engine.SettingsRevision(loaded.Cluster)
 	return wanted{
-		revision: revisionOf(engine.SettingsRevision(loaded.Cluster), credentials),
+		revision: revisionOf(revision, credentials), settings: revision,
 		limits:   rollout.Limits{AtOnce: u.AtOnce, Canary: u.Canary},
 	}, nil
 }
@@ -197,7 +202,7 @@ func (p *Provider) Update(ctx context.Context, m *v1alpha1.Machine) error {
 		return nil
 	case is.refused != "":
 		if err := p.setSettings(ctx, h, &kubeone.HostSettings{
-			Revision: want.revision, State: kubeone.SettingsRefused, Message: is.refused,
+			Revision: want.settings, State: kubeone.SettingsRefused, Message: is.refused,
 		}); err != nil {
 			return err
 		}
@@ -229,11 +234,11 @@ func refusedBy(m *v1alpha1.Machine, why string) error {
 	return &provider.Waiting{
 		Reason: provider.SettingsRefused, After: awaitTurn,
 		Message: "the host of Machine " + m.Namespace + "/" + m.Name + " has taken back the settings of the " +
-			"cluster's record, and no other gets them until the record changes or this Machine is deleted: " + why,
+			"cluster's record, and gets them again when the record has others: " + why,
 	}
 }
 
 func refusedHere(h *kubeone.Host, want wanted) bool {
 	s := h.Status.Settings
-	return s != nil && s.State == kubeone.SettingsRefused && s.Revision == want.revision
+	return s != nil && s.State == kubeone.SettingsRefused && s.Revision == want.settings
 }

@@ -43,6 +43,8 @@ type settled struct {
 	mu     sync.Mutex
 	has    map[types.UID]string // the settings of each Machine's host
 	bad    map[string]bool      // settings with which nothing starts
+	broken map[types.UID]bool   // hosts that refuse all settings
+	secret map[types.UID]string // the credentials of each Machine's host
 	silent map[types.UID]bool
 	tried  []string // who was given which settings, in order
 }
@@ -57,8 +59,8 @@ func newSettled(t *testing.T, count int) *settled {
 	}
 	p := &settled{
 		t: t, now: time.Unix(1e9, 0), has: map[types.UID]string{}, bad: map[string]bool{},
-		silent: map[types.UID]bool{},
-		want:   wanted{revision: "one", limits: rollout.Limits{AtOnce: func(n int) int { return n / 2 }, Canary: true}},
+		silent: map[types.UID]bool{}, broken: map[types.UID]bool{}, secret: map[types.UID]string{},
+		want:   wanted{revision: "one", settings: "one", limits: rollout.Limits{AtOnce: func(n int) int { return n / 2 }, Canary: true}},
 	}
 	var objects []client.Object
 	for i := range count {
@@ -91,19 +93,23 @@ func (p *settled) carryOut(_ context.Context, m *v1alpha1.Machine, _ *kubeone.Ho
 	switch {
 	case p.silent[m.UID]:
 		return &provider.Waiting{Reason: "Waiting", Message: "it does not answer"}
-	case p.has[m.UID] == a.revision:
+	}
+	settings, secret, _ := strings.Cut(a.revision, " ")
+	p.secret[m.UID] = secret // which wait for no turn
+	switch {
+	case p.has[m.UID] == settings:
 		return nil
 	case a.turn != decide.Now:
 		return errDiffers
 	}
-	p.tried = append(p.tried, m.Name+" "+a.revision)
-	if p.bad[a.revision] {
+	p.tried = append(p.tried, m.Name+" "+settings)
+	if p.bad[settings] || p.broken[m.UID] {
 		return &apply.StepError{
 			Step: plan.Step{Intent: step.With(step.ReconfigureParams{})},
 			Err:  &host.ExitError{Code: 65, Stderr: []byte("error: the kubelet does not start\n")},
 		}
 	}
-	p.has[m.UID] = a.revision
+	p.has[m.UID] = settings
 	return nil
 }
 
@@ -175,6 +181,11 @@ func reasonOf(err error) string {
 	return fmt.Sprint(err)
 }
 
+// wants has the record want other settings and credentials.
+func (p *settled) wants(settings, credentials string) {
+	p.want.settings, p.want.revision = settings, strings.TrimSpace(settings+" "+credentials)
+}
+
 func TestHostsFollowTheRecordOneFirst(t *testing.T) {
 	t.Parallel()
 	p := newSettled(t, 6)
@@ -183,7 +194,7 @@ func TestHostsFollowTheRecordOneFirst(t *testing.T) {
 			t.Errorf("%s waits although nothing differs: %v", name, err)
 		}
 	}
-	p.want.revision = "two"
+	p.wants("two", "")
 	p.look(3, 1)
 	if len(p.tried) != 1 {
 		t.Errorf("after the first look others than one were tried: %v", p.tried)
@@ -197,40 +208,179 @@ func TestHostsFollowTheRecordOneFirst(t *testing.T) {
 	}
 }
 
-func TestWhatOneHostHasRefusedIsTriedOnNoOther(t *testing.T) {
+func TestWhatTwoHostsHaveRefusedIsTriedOnNoOther(t *testing.T) {
 	t.Parallel()
 	p := newSettled(t, 4)
 	p.look(2, 0)
-	p.want.revision, p.bad["bad"] = "bad", true
-	p.look(6, 1)
+	p.wants("bad", "")
+	p.bad["bad"] = true
+	p.look(10, 1)
 	p.lead() // another process knows it too
 	came := p.look(6, 1)
-	if !slices.Equal(p.tried, []string{"m-0 bad"}) {
+	if !slices.Equal(p.tried, []string{"m-0 bad", "m-1 bad"}) {
 		t.Errorf("tried on %v", p.tried)
 	}
-	if reasonOf(came["m-0"]) != provider.SettingsRefused || !strings.Contains(came["m-0"].Error(),
-		"the kubelet does not start") {
-		t.Errorf("who has refused them says %v", came["m-0"])
+	for _, name := range []string{"m-0", "m-1"} {
+		if reasonOf(came[name]) != provider.SettingsRefused || !strings.Contains(came[name].Error(),
+			"the kubelet does not start") {
+			t.Errorf("%s, which has refused them, says %v", name, came[name])
+		}
 	}
-	for _, name := range []string{"m-1", "m-2", "m-3"} {
+	for _, name := range []string{"m-2", "m-3"} {
 		if reasonOf(came[name]) != provider.SettingsAwaited ||
-			!strings.Contains(came[name].Error(), "ns/m-0 has refused") {
+			!strings.Contains(came[name].Error(), "ns/m-0, ns/m-1 have failed") {
 			t.Errorf("%s says %v", name, came[name])
 		}
 	}
 	p.haveAll("one")
-	p.want.revision = "good"
+	p.wants("good", "")
 	p.look(20, 2)
 	p.haveAll("good")
 }
 
-func TestARefusalGoesWithItsMachine(t *testing.T) {
+// One host alone may be broken, or lie: the others get the settings, and it gets no second turn.
+func TestWhatOneHostRefusesTheOthersGet(t *testing.T) {
+	t.Parallel()
+	p := newSettled(t, 4)
+	p.look(2, 0)
+	p.broken["uid-0"] = true
+	p.wants("two", "")
+	p.look(10, 2)
+	p.lead()
+	came := p.look(6, 0)
+	if n := len(slices.DeleteFunc(slices.Clone(p.tried), func(s string) bool { return s != "m-0 two" })); n != 1 {
+		t.Errorf("tried on %v", p.tried)
+	}
+	if p.has["uid-0"] != "one" || reasonOf(came["m-0"]) != provider.SettingsRefused {
+		t.Errorf("who has refused them has %s, and says %v", p.has["uid-0"], came["m-0"])
+	}
+	delete(p.has, "uid-0")
+	p.haveAll("two")
+	for _, name := range []string{"m-1", "m-2", "m-3"} {
+		if came[name] != nil {
+			t.Errorf("%s still waits: %v", name, came[name])
+		}
+	}
+}
+
+// A password that has leaked is replaced on all others, whatever becomes of settings, and of one host.
+func TestCredentialsWaitForNobodysTurn(t *testing.T) {
+	t.Parallel()
+	p := newSettled(t, 5)
+	p.look(2, 0)
+	p.bad["bad"] = true
+	p.wants("bad", "old")
+	p.look(10, 1)
+	p.silent["uid-4"] = true
+	p.ready("m-4", metav1.ConditionUnknown)
+	p.wants("bad", "new")
+	p.look(1, 0)
+	for _, uid := range []types.UID{"uid-0", "uid-1", "uid-2", "uid-3"} {
+		if p.secret[uid] != "new" {
+			t.Errorf("%s has %q after one look", uid, p.secret[uid])
+		}
+	}
+	if p.look(6, 0); len(p.tried) != 2 {
+		t.Errorf("other credentials have settings tried again that were refused: %v", p.tried)
+	}
+	p.haveAll("one")
+}
+
+// passes lets time pass, in which the controllers look after the Machines.
+func (p *settled) passes(span time.Duration, most int) map[string]error {
+	p.t.Helper()
+	return p.look(int(span/recordAge), most)
+}
+
+func TestASilentHostHoldsUpTheOthersForAWhileAndIsNamed(t *testing.T) {
+	t.Parallel()
+	for name, still := range map[string]metav1.ConditionStatus{
+		"not Ready": metav1.ConditionUnknown, "not looked at yet": metav1.ConditionTrue,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newSettled(t, 3)
+			p.want.limits = rollout.Limits{}
+			p.look(2, 0)
+			p.ready("m-2", still)
+			p.silent["uid-2"] = true
+			p.wants("two", "")
+			came := p.passes(longestOutage-time.Minute, 0)
+			if len(p.tried) != 0 || !strings.Contains(fmt.Sprint(came["m-0"]), "ns/m-2 ("+name+")") {
+				t.Errorf("tried %v; %v", p.tried, came["m-0"])
+			}
+			p.passes(2*time.Minute, 1)
+			if !slices.Equal(p.tried, []string{"m-0 two", "m-1 two"}) {
+				t.Errorf("after %s tried on %v", longestOutage, p.tried)
+			}
+			p.ready("m-2", metav1.ConditionTrue)
+			p.silent["uid-2"] = false
+			p.runs.of = map[types.UID]*run{} // the pause of what has failed is over
+			p.look(12, 1)
+			p.haveAll("two")
+		})
+	}
+}
+
+func TestATurnThatDoesNotEndHoldsUpTheOthersForAWhile(t *testing.T) {
 	t.Parallel()
 	p := newSettled(t, 3)
 	p.look(2, 0)
+	p.wants("two", "")
+	for len(p.turnsGiven()) == 0 {
+		p.look(1, 1)
+	}
+	p.silent["uid-0"] = true
+	p.passes(longestOutage-2*time.Minute, 1)
+	if len(p.tried) != 0 {
+		t.Errorf("tried on %v", p.tried)
+	}
+	p.passes(5*time.Minute, 2)
+	if p.has["uid-1"] != "two" || p.has["uid-2"] != "two" {
+		t.Errorf("hosts have %v", p.has)
+	}
+}
+
+// A host that is Ready for a moment now and then is out of service all the same.
+func TestAnOutageOutlivesAMomentOfService(t *testing.T) {
+	t.Parallel()
+	o, now := outOfService{}, time.Unix(1e9, 0)
+	overdue := func(ready bool) bool {
+		now = now.Add(turnsAge)
+		m := []rollout.Member{{Name: "a", Settings: rollout.SettingsCurrent, Ready: ready}}
+		o.note(m, now)
+		return m[0].Overdue
+	}
+	flaps := func(every int) (late int) {
+		for i := range int(2 * longestOutage / turnsAge) {
+			if overdue(i%every < every/2) {
+				late++
+			}
+		}
+		return late
+	}
+	if flaps(20) == 0 {
+		t.Error("it holds the others up for ever")
+	}
+	if flaps(2*int(shortestService/turnsAge)+4) != 0 {
+		t.Error("it was in service for a minute, and counts as overdue")
+	}
+	now = now.Add(-time.Hour) // a clock that is set back
+	if overdue(false) {
+		t.Error("an outage that has just begun is overdue")
+	}
+	if o.note(nil, now); len(o) != 0 {
+		t.Errorf("nobody is a member, and %v are out of service", o)
+	}
+}
+
+func TestARefusalGoesWithItsMachine(t *testing.T) {
+	t.Parallel()
+	p := newSettled(t, 4)
+	p.look(2, 0)
 	p.want.revision, p.bad["two"] = "two", true
 	p.look(6, 1)
-	p.bad["two"] = false // it was that host's fault
+	p.bad["two"] = false // it was the fault of these hosts
 	h, m := &kubeone.Host{}, &v1alpha1.Machine{}
 	for _, o := range []client.Object{h, m} {
 		key := client.ObjectKey{Name: "m-0"}
@@ -249,25 +399,10 @@ func TestARefusalGoesWithItsMachine(t *testing.T) {
 	}
 	delete(p.has, m.UID)
 	p.look(10, 1)
-	p.haveAll("two")
-}
-
-func TestASilentHostHoldsUpTheOthersAndIsNamed(t *testing.T) {
-	t.Parallel()
-	p := newSettled(t, 3)
-	p.want.limits = rollout.Limits{}
-	p.look(2, 0)
-	p.ready("m-2", metav1.ConditionUnknown)
-	p.silent["uid-2"] = true
-	p.want.revision = "two"
-	came := p.look(6, 0)
-	if len(p.tried) != 0 || !strings.Contains(fmt.Sprint(came["m-0"]), "ns/m-2 (not Ready)") {
-		t.Errorf("tried %v; %v", p.tried, came["m-0"])
+	if p.has["uid-1"] != "one" {
+		t.Error("what a host has refused was tried on it again")
 	}
-	p.ready("m-2", metav1.ConditionTrue)
-	p.silent["uid-2"] = false
-	p.runs.of = map[types.UID]*run{} // the pause of what has failed is over
-	p.look(12, 1)
+	delete(p.has, "uid-1")
 	p.haveAll("two")
 }
 
@@ -277,7 +412,7 @@ func TestATurnSurvivesItsProcess(t *testing.T) {
 	p := newSettled(t, 3)
 	p.want.limits = rollout.Limits{}
 	p.look(2, 0)
-	p.want.revision = "two"
+	p.wants("two", "")
 	for len(p.turnsGiven()) == 0 {
 		p.look(1, 1)
 	}

@@ -2,6 +2,7 @@ package ssh
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -18,7 +19,8 @@ import (
 	"kubeone/internal/rollout"
 )
 
-// turnOf says whether it is the host's turn: it has been given it, and nobody has refused the same settings since.
+// turnOf says whether it is the host's turn: it has been given it, has not refused the same settings, and not too many
+// others have failed with them.
 func (p *Provider) turnOf(ctx context.Context, h *kubeone.Host, want wanted) (turn decide.Turn, why string, err error) {
 	if want.revision == "" {
 		return decide.NotYet, "", nil
@@ -27,7 +29,7 @@ func (p *Provider) turnOf(ctx context.Context, h *kubeone.Host, want wanted) (tu
 	switch {
 	case err != nil:
 		return decide.NotYet, "", err
-	case turns.Refused != "" || refusedHere(h, want):
+	case turns.Stopped != "" || refusedHere(h, want):
 		return decide.Refused, turns.Held, nil
 	case h.Status.Settings != nil && h.Status.Settings.State == kubeone.SettingsChanging:
 		return decide.Now, "", nil
@@ -56,7 +58,7 @@ func (p *Provider) takeTurn(ctx context.Context, m *v1alpha1.Machine, h *kubeone
 		}
 	}
 	if err := p.setSettings(ctx, h, &kubeone.HostSettings{
-		Revision: want.revision, State: kubeone.SettingsChanging,
+		Revision: want.settings, State: kubeone.SettingsChanging,
 	}); err != nil {
 		return err
 	}
@@ -103,11 +105,47 @@ func (p *Provider) plan(ctx context.Context, from client.Reader, want wanted, fr
 	if err != nil {
 		return rollout.Turns{}, err
 	}
-	turns = rollout.NextSettings(members, want.limits)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.waiting.note(members, now)
+	turns = rollout.NextSettings(members, want.limits)
 	s.turns, s.planned = turns, now
 	return turns, nil
+}
+
+// outOfService is since when each host is out of service, as far as this process has seen it, by its Machine's name.
+type outOfService map[string]outage
+
+// outage is how long a host has been out of service.
+type outage struct{ since, last time.Time }
+
+const (
+	// longestOutage is for how long the others wait for a host that is out of service.
+	longestOutage = 20 * time.Minute
+	// shortestService is for how long a host must be in service again until an outage of it is over: one that comes
+	// back again and again for a moment would hold the others up for ever.
+	shortestService = time.Minute
+)
+
+// note notes which members are out of service, and says which of them the others do not wait for any longer.
+func (o outOfService) note(members []rollout.Member, now time.Time) {
+	known := map[string]bool{}
+	for i := range members {
+		m := &members[i]
+		known[m.Name] = true
+		was, seen := o[m.Name]
+		over := !seen || !isYounger(was.last, now, shortestService)
+		switch out := m.OutOfService() != ""; {
+		case out && over:
+			o[m.Name] = outage{since: now, last: now}
+		case out:
+			o[m.Name] = outage{since: was.since, last: now}
+			m.Overdue = now.Sub(was.since) >= longestOutage
+		case over:
+			delete(o, m.Name)
+		}
+	}
+	maps.DeleteFunc(o, func(name string, _ outage) bool { return !known[name] })
 }
 
 // members are the Machines that have a host of the pool which is a Node, and are not deleted.
@@ -167,20 +205,20 @@ func memberOf(m *v1alpha1.Machine, h *kubeone.Host, is found, want wanted) rollo
 // Woken are Machines that are to be looked after again, for the settings' sake.
 func (p *Provider) Woken() <-chan event.GenericEvent { return p.settings.woken }
 
-// follow wakes all Machines when the record wants other settings, or a host has refused them, and those whose turn it
+// follow wakes all Machines when the record wants other settings, or too many have failed with them, and those whose turn it
 // is. It returns when the context ends.
 func (p *Provider) follow(ctx context.Context) {
 	tick := time.NewTicker(turnsAge)
 	defer tick.Stop()
-	last, refused := "", ""
+	last, stopped := "", ""
 	for {
 		want := p.settings.current(ctx, p.site.Now())
 		if want.revision != "" {
 			turns, err := p.plan(ctx, p.client, want, false)
 			switch {
 			case err != nil: // the next look may do
-			case want.revision != last || turns.Refused != refused:
-				last, refused = want.revision, turns.Refused
+			case want.revision != last || turns.Stopped != stopped:
+				last, stopped = want.revision, turns.Stopped
 				p.wake(ctx, nil)
 			default:
 				p.wake(ctx, slices.Concat(turns.Begun, turns.Next))

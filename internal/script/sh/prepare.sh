@@ -150,6 +150,11 @@ configure_runtime() {
 		changed
 		rm -f /etc/systemd/system/containerd.service.d/kubeone-proxy.conf
 	fi
+	start_runtime
+}
+
+# start_runtime starts containerd again if what it reads has changed, or if it runs in another version, and takes DIRTY away.
+start_runtime() {
 	[ "$CHANGED" = no ] || systemctl daemon-reload
 	running=$(readlink "/proc/$(systemctl show -p MainPID --value containerd.service)/exe" 2>/dev/null || true)
 	if [ "$CHANGED" = yes ] || [ "$running" != "$(readlink -f "$BIN/containerd")" ]; then

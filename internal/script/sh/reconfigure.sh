@@ -11,10 +11,10 @@ stage_reconfigure() {
 		wait_for 60 "this host's API server" readyz
 		wait_for 60 "this host's etcd member" etcd_votes
 	fi
-	wait_for 60 "the kubelet's /healthz" kubelet_healthy
+	[ "$CONFIGURATIONS" = credentials ] || wait_for 60 "the kubelet's /healthz" kubelet_healthy
 	[ "$(df -Pk /var/lib | awk 'NR == 2 { print $4 }')" -gt 65536 ] || die "less than 64 MiB are free below /var/lib: free some space and apply again"
 	keep_settings
-	begin_turn
+	[ "$CONFIGURATIONS" = credentials ] || begin_turn
 	set +e # in a condition, the shell would go on after what fails
 	(
 		set -e
@@ -24,7 +24,7 @@ stage_reconfigure() {
 	set -e
 	cat "$BEFORE/errors" >&2
 	[ "$status" = 0 ] || refused "$(last_error)"
-	end_turn
+	if [ "$CONFIGURATIONS" = credentials ]; then rm -rf "$BEFORE"; else end_turn; fi
 }
 
 # last_error prints what the last line of the errors says.
@@ -80,6 +80,10 @@ is_another() {
 }
 
 change_settings() {
+	if [ "$CONFIGURATIONS" = credentials ]; then
+		change_credentials
+		return
+	fi
 	beat=$(ready_beat) restarted=no
 	! differs_now kernel || kernel_settings
 	if differs_now containerd || differs_now credentials; then change_runtime; fi
@@ -113,6 +117,18 @@ change_runtime() {
 	configure_runtime
 	wait_for 60 "containerd" "$BIN/ctr" version
 	! other_credentials || runtime_serves
+}
+
+# change_credentials gives this host other credentials, and leaves its settings as they are: it may not be its turn to get others. A run
+# that is killed leaves DIRTY behind, by which the next plan knows that containerd has not read them.
+change_credentials() {
+	CHANGED=no
+	[ ! -e "$RUNTIME_DIRTY" ] || CHANGED=yes
+	credential_files
+	DIRTY=$RUNTIME_DIRTY
+	start_runtime
+	wait_for 60 "containerd" "$BIN/ctr" version
+	runtime_serves
 }
 
 # runtime_serves waits for what the kubelet asks of containerd: with a configuration that only that part of it refuses, containerd
