@@ -80,6 +80,9 @@ func (r *Deployments) Reconcile(ctx context.Context, request reconcile.Request) 
 	if err != nil || selector.Empty() || !selector.Matches(labels.Set(md.Spec.Template.ObjectMeta.Labels)) {
 		return reconcile.Result{}, r.deploymentStatus(ctx, md, rollout.Status{}, errSelector)
 	}
+	if wrong := md.Spec.Template.Validate(); wrong != nil {
+		return reconcile.Result{}, r.deploymentStatus(ctx, md, rollout.Status{}, wrong)
+	}
 	sets, machines, err := r.ownedBy(ctx, md, selector)
 	if err != nil {
 		return reconcile.Result{}, r.leaveFamilyAlone(md, err)
@@ -118,6 +121,9 @@ func (r *Sets) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 	selector, err := metav1.LabelSelectorAsSelector(&ms.Spec.Selector)
 	if err != nil || selector.Empty() || !selector.Matches(labels.Set(ms.Spec.Template.ObjectMeta.Labels)) {
 		return reconcile.Result{}, r.setStatus(ctx, ms, nil, errSelector)
+	}
+	if wrong := ms.Spec.Template.Validate(); wrong != nil {
+		return reconcile.Result{}, r.setStatus(ctx, ms, nil, wrong)
 	}
 	machines, err := r.machinesOf(ctx, ms, selector)
 	if err != nil {

@@ -73,12 +73,14 @@ func (r *Machines) lookAfter(ctx context.Context, m *v1alpha1.Machine, p provide
 	}
 	complete := m.DeepCopy()
 	complete.Spec = provider.Defaulted(p, m.Spec)
+	wrong := complete.Spec.ValidateNodeMetadata()
 	if v, ok := p.(provider.Validator); ok {
-		if wrong := v.Validate(complete.Spec); wrong != nil {
-			err := errors.Join(&provider.Refused{Reason: v1alpha1.InvalidConfiguration, Message: wrong.Error()},
-				r.look(ctx, p, complete, m))
-			return r.outcome(m, err)
-		}
+		wrong = errors.Join(wrong, v.Validate(complete.Spec))
+	}
+	if wrong != nil {
+		err := errors.Join(&provider.Refused{Reason: v1alpha1.InvalidConfiguration, Message: wrong.Error()},
+			r.look(ctx, p, complete, m))
+		return r.outcome(m, err)
 	}
 	if err := r.finalize(ctx, m, controllerutil.AddFinalizer); err != nil {
 		return 0, err

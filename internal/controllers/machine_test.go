@@ -1,12 +1,16 @@
 package controllers
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"kubeone/api/cluster/v1alpha1"
+	"kubeone/internal/desired"
 	"kubeone/internal/machine"
 	"kubeone/internal/provider"
 )
@@ -57,7 +61,7 @@ func TestOnlyWhatAMachineHasGivenIsTakenBack(t *testing.T) {
 	t.Parallel()
 	m := &v1alpha1.Machine{}
 	m.Spec.ObjectMeta.Labels = map[string]string{"ours": "a"}
-	m.Spec.Taints = []corev1.Taint{{Key: "ours", Effect: corev1.TaintEffectNoSchedule}}
+	m.Spec.Taints = []v1alpha1.Taint{{Key: "ours", Effect: corev1.TaintEffectNoSchedule}}
 	n := &corev1.Node{}
 	n.Labels = map[string]string{"theirs": "b"}
 	n.Spec.Taints = []corev1.Taint{{Key: "theirs", Effect: corev1.TaintEffectNoExecute}}
@@ -72,5 +76,66 @@ func TestOnlyWhatAMachineHasGivenIsTakenBack(t *testing.T) {
 	if _, there := n.Labels["ours"]; there || n.Labels["theirs"] != "b" || len(n.Spec.Taints) != 1 ||
 		n.Spec.Taints[0].Key != "theirs" {
 		t.Errorf("labels %v, taints %v", n.Labels, n.Spec.Taints)
+	}
+}
+
+// What an older schema let a Machine give is refused by name, and nothing of the Machine is carried out. A Node that it
+// has keeps its owner.
+func TestWhatNoMachineMayGiveIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, wrong := range map[string]func(*v1alpha1.Machine){
+		"node-role.kubernetes.io/control-plane": func(m *v1alpha1.Machine) {
+			m.Spec.ObjectMeta.Labels = map[string]string{"node-role.kubernetes.io/control-plane": "", "pool": "a"}
+		},
+		"machine-controller/owned-by": func(m *v1alpha1.Machine) {
+			m.Spec.ObjectMeta.Labels = map[string]string{"machine-controller/owned-by": "another", "pool": "a"}
+		},
+		"kubeone.k8c.io/cordoned-by": func(m *v1alpha1.Machine) {
+			m.Spec.ObjectMeta.Annotations = map[string]string{"kubeone.k8c.io/cordoned-by": "x"}
+		},
+		"b c": func(m *v1alpha1.Machine) { m.Spec.ObjectMeta.Labels = map[string]string{"pool": "b c"} },
+		"node.kubernetes.io/not-ready": func(m *v1alpha1.Machine) {
+			m.Spec.Taints = []v1alpha1.Taint{{Key: "node.kubernetes.io/not-ready", Effect: corev1.TaintEffectNoExecute}}
+		},
+	} {
+		o := begun(t)
+		o.p.joined = true
+		o.join(o.machine())
+		o.look()
+		m := o.machine()
+		wrong(m)
+		if err := o.c.Update(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		o.p.changes = true
+		result, err := o.controller.Reconcile(t.Context(), reconcile.Request{NamespacedName: o.key})
+		if m = o.machine(); err != nil || result.RequeueAfter != 0 || m.Status.ErrorReason == nil ||
+			*m.Status.ErrorReason != v1alpha1.InvalidConfiguration || !strings.Contains(*m.Status.ErrorMessage, name) {
+			t.Errorf("%s: %+v, %v, %+v", name, result, err, m.Status)
+		}
+		n := &corev1.Node{}
+		if err := o.c.Get(t.Context(), client.ObjectKey{Name: "w-1"}, n); err != nil ||
+			n.Labels[desired.OwnerLabel] != "uid" || len(n.Labels) != 1 || len(n.Spec.Taints) > 0 {
+			t.Errorf("%s: its Node has labels %v, taints %v: %v", name, n.Labels, n.Spec.Taints, err)
+		}
+		m.Spec.ObjectMeta, m.Spec.Taints = v1alpha1.ObjectMeta{}, nil
+		if err := o.c.Update(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		o.p.changes = false
+		if o.look(); o.machine().Status.ErrorReason != nil {
+			t.Errorf("%s: it is corrected, and still an error: %s", name, *o.machine().Status.ErrorMessage)
+		}
+	}
+}
+
+func TestAMachineNeverTakesItsOwnersLabelBack(t *testing.T) {
+	t.Parallel()
+	m := &v1alpha1.Machine{}
+	m.Annotations = map[string]string{GivenAnnotation: `{"labels":["machine-controller/owned-by","ours"]}`}
+	n := &corev1.Node{}
+	n.Labels = map[string]string{desired.OwnerLabel: "uid", "ours": "a"}
+	if applyMetadata(m, n, givenBefore(m)); n.Labels[desired.OwnerLabel] != "uid" || n.Labels["ours"] != "" {
+		t.Errorf("labels %v", n.Labels)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kubeone/api/cluster/v1alpha1"
+	"kubeone/internal/desired"
 	"kubeone/internal/machine"
 	"kubeone/internal/provider"
 )
@@ -137,8 +138,11 @@ func (r *Machines) noteGiven(ctx context.Context, m *v1alpha1.Machine, what give
 	return err
 }
 
+// givenBefore is what the Machine says that it has given its Node. The owner's label was never a Machine's to give, and
+// is not taken back, or the Machine would lose its Node.
 func givenBefore(m *v1alpha1.Machine) (out given) {
 	_ = json.Unmarshal([]byte(m.Annotations[GivenAnnotation]), &out) // what cannot be read was not ours
+	out.Labels = slices.DeleteFunc(out.Labels, func(key string) bool { return key == desired.OwnerLabel })
 	return out
 }
 
@@ -147,7 +151,7 @@ func givenNow(m *v1alpha1.Machine) given {
 		Labels:      slices.Sorted(maps.Keys(m.Spec.ObjectMeta.Labels)),
 		Annotations: slices.Sorted(maps.Keys(m.Spec.ObjectMeta.Annotations)),
 	}
-	for _, t := range m.Spec.Taints {
+	for _, t := range taintsOf(m) {
 		out.Taints = append(out.Taints, taintKey(t))
 	}
 	slices.Sort(out.Taints)
@@ -173,13 +177,14 @@ func (g given) and(other given) given {
 func applyMetadata(m *v1alpha1.Machine, n *corev1.Node, before given) {
 	n.Labels = merge(n.Labels, m.Spec.ObjectMeta.Labels, before.Labels)
 	n.Annotations = merge(n.Annotations, m.Spec.ObjectMeta.Annotations, before.Annotations)
+	taints := taintsOf(m)
 	wanted := func(t corev1.Taint) bool {
-		return slices.ContainsFunc(m.Spec.Taints, func(w corev1.Taint) bool { return taintKey(w) == taintKey(t) })
+		return slices.ContainsFunc(taints, func(w corev1.Taint) bool { return taintKey(w) == taintKey(t) })
 	}
 	n.Spec.Taints = slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool {
 		return slices.Contains(before.Taints, taintKey(t)) && !wanted(t)
 	})
-	for _, t := range m.Spec.Taints {
+	for _, t := range taints {
 		same := func(has corev1.Taint) bool { return taintKey(has) == taintKey(t) }
 		if i := slices.IndexFunc(n.Spec.Taints, same); i >= 0 {
 			n.Spec.Taints[i].Value = t.Value
@@ -191,6 +196,15 @@ func applyMetadata(m *v1alpha1.Machine, n *corev1.Node, before given) {
 		n.Annotations = map[string]string{}
 	}
 	n.Annotations[v1alpha1.MachineAnnotation] = m.Namespace + "/" + m.Name
+}
+
+// taintsOf are the Machine's taints as a Node has them.
+func taintsOf(m *v1alpha1.Machine) []corev1.Taint {
+	out := make([]corev1.Taint, 0, len(m.Spec.Taints))
+	for _, t := range m.Spec.Taints {
+		out = append(out, corev1.Taint(t))
+	}
+	return out
 }
 
 func taintKey(t corev1.Taint) string { return t.Key + ":" + string(t.Effect) }

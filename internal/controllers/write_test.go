@@ -2,9 +2,11 @@ package controllers
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -60,5 +62,47 @@ func TestNothingIsMadeForADeploymentThatIsGone(t *testing.T) {
 		reconciled(there, 0, 1, 0)
 		reconciled(live, settling, 1, 0)
 		reconciled(there, 0, 1, 1)
+	}
+}
+
+// A template from which no Machine could be made says so, and is not tried again and again.
+func TestATemplateThatNoMachineCanHaveIsNamed(t *testing.T) {
+	t.Parallel()
+	scheme, err := Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := map[string]string{"app": "web"}
+	var template v1alpha1.MachineTemplateSpec
+	template.ObjectMeta.Labels = labels
+	template.Spec.Versions.Kubelet = "1.36.3"
+	template.Spec.ObjectMeta.Labels = map[string]string{"node-role.kubernetes.io/worker": ""}
+	md := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "d"}}
+	md.Spec.Selector.MatchLabels, md.Spec.Template = labels, template
+	ms := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "alone", UID: "s"}}
+	ms.Spec.Selector.MatchLabels, ms.Spec.Template = labels, template
+	c := clientfake.NewClientBuilder().WithScheme(scheme).WithObjects(md, ms).
+		WithStatusSubresource(md, ms).WithIndex(&v1alpha1.Machine{}, OwnerField, controllerUID).Build()
+	change := func(_, _ v1alpha1.MachineSpec) rollout.Change { return rollout.InPlace }
+	for o, reconciler := range map[client.Object]reconcile.Reconciler{
+		md: NewDeployments(c, c, change, events.NewFakeRecorder(10)),
+		ms: NewSets(c, c, change, events.NewFakeRecorder(10)),
+	} {
+		key := client.ObjectKeyFromObject(o)
+		result, err := reconciler.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
+		if err != nil || result.RequeueAfter != 0 {
+			t.Errorf("%s: %+v, %v", key, result, err)
+		}
+		if err := c.Get(t.Context(), key, o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const says = `"node-role.kubernetes.io/worker" is not a Machine's to give`
+	progressing := meta.FindStatusCondition(md.Status.Conditions, ConditionProgressing)
+	if progressing == nil || progressing.Reason != reasonInvalid || !strings.Contains(progressing.Message, says) {
+		t.Errorf("the deployment says %+v", progressing)
+	}
+	if ms.Status.ErrorMessage == nil || !strings.Contains(*ms.Status.ErrorMessage, says) {
+		t.Errorf("the set says %+v", ms.Status)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"kubeone/api/cluster/v1alpha1"
@@ -26,7 +25,7 @@ type metadata struct {
 	Annotations     map[string]string `json:"annotations,omitempty"`
 	NodeLabels      map[string]string `json:"nodeLabels,omitempty"`
 	NodeAnnotations map[string]string `json:"nodeAnnotations,omitempty"`
-	Taints          []corev1.Taint    `json:"taints,omitempty"`
+	Taints          []v1alpha1.Taint  `json:"taints,omitempty"`
 }
 
 // templateOf is a template as texts that are equal if, and only if, the templates mean the same: whatever the order of

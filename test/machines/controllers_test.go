@@ -477,7 +477,7 @@ func metadata(t *testing.T, w *world) {
 	md.Spec.Template.Spec.ObjectMeta = v1alpha1.ObjectMeta{
 		Labels: map[string]string{"pool": "a"}, Annotations: map[string]string{"note": "x"},
 	}
-	md.Spec.Template.Spec.Taints = []corev1.Taint{{Key: "only", Value: "gpu", Effect: corev1.TaintEffectNoSchedule}}
+	md.Spec.Template.Spec.Taints = []v1alpha1.Taint{{Key: "only", Value: "gpu", Effect: corev1.TaintEffectNoSchedule}}
 	if err := w.Create(t.Context(), md); err != nil {
 		t.Fatal(err)
 	}

@@ -12,12 +12,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -73,6 +75,7 @@ func TestObjectsOfTheMachineAPI(t *testing.T) {
 		{"applying the same file again writes nothing", writesNothing},
 		{"status is written beside the spec, and read by the scale subresource", scaled},
 		{"machines are found by provider and by Node", selected},
+		{"what is older than a rule is kept, and written", olderThanARule},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.test(t, s) })
 	}
@@ -214,6 +217,23 @@ func refused(t *testing.T, s *server) {
 		{named(alone, "NAME", "roles: [Master]"), "spec.roles"},
 		{named(alone, "NAME", "providerID: ''"), "spec.providerID"},
 		{named(alone, "NAME", "taints: [{key: a}]"), "effect"},
+		{named(alone, "NAME", "taints: [{key: a, effect: Never}]"), "taints[0].effect"},
+		{named(alone, "NAME", "taints: [{key: 'a b', effect: NoSchedule}]"), "taints[0].key"},
+		{named(alone, "NAME", "taints: [{key: a, value: b c, effect: NoSchedule}]"), "taints[0].value"},
+		{named(alone, "NAME", "taints: [{key: a, effect: NoSchedule}, {key: a, effect: NoSchedule}]"), "Duplicate"},
+		{named(alone, "NAME", "taints: [{key: node.kubernetes.io/not-ready, effect: NoExecute}]"), "Machine's to give"},
+		{named(alone, "NAME", "metadata: {labels: {node-role.kubernetes.io/control-plane: ''}}"), "Machine's to give"},
+		{named(alone, "NAME", "metadata: {labels: {kubernetes.io/hostname: cp-1}}"), "Machine's to give"},
+		{named(alone, "NAME", "metadata: {labels: {machine-controller/owned-by: a}}"), "Machine's to give"},
+		{named(alone, "NAME", "metadata: {annotations: {kubeone.k8c.io/cordoned-by: a}}"), "Machine's to give"},
+		{named(alone, "NAME", "metadata: {labels: {a b: ''}}"), "a label's key is"},
+		{named(alone, "NAME", "metadata: {labels: {a: b c}}"), "spec.metadata.labels.a"},
+		{named(alone, "NAME", "metadata: {labels: {"+many(65)+"}}"), "at most 64"},
+		{named(alone, "NAME", "metadata: {annotations: {a/b/c: ''}}"), "an annotation's key is"},
+		{named(alone, "NAME", "metadata: {annotations: {a: "+strings.Repeat("b", 4097)+"}}"), "Too long"},
+		{nodeLabel(deployment, "node-role.kubernetes.io/worker"), "Machine's to give"},
+		{nodeLabel(set, "node-role.kubernetes.io/worker"), "Machine's to give"},
+		{strings.Replace(deployment, "{pool: a}}, spec", "{pool: a, b c: d}}, spec", 1), "a label's key is"},
 		{strings.Replace(named(alone, "NAME"), "1.36.3", "latest", 1), "spec.versions.kubelet"},
 		{strings.Replace(named(alone, "NAME"), "1.36.3", "1.36", 1), "spec.versions.kubelet"},
 		{strings.Replace(named(alone, "NAME"), "cloudProvider: ssh", "a: b", 1), "cloudProvider: Required"},
@@ -226,6 +246,95 @@ func refused(t *testing.T, s *server) {
 			t.Errorf("%v, want an error that says %q, of:\n%s", err, c.says, c.manifest)
 		}
 	}
+}
+
+// many are so many labels.
+func many(count int) string {
+	var out []string
+	for i := range count {
+		out = append(out, fmt.Sprintf("a%d: ''", i))
+	}
+	return strings.Join(out, ", ")
+}
+
+// nodeLabel is a manifest whose Machines give their Nodes a label.
+func nodeLabel(manifest, key string) string {
+	return strings.Replace(manifest, "spec: {providerSpec", "spec: {metadata: {labels: {"+key+": ''}}, providerSpec", 1)
+}
+
+// olderThanARule has a Machine with a label that is refused since. The controllers must be able to say so in it.
+func olderThanARule(t *testing.T, s *server) {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	rules := func(set []apiextensionsv1.ValidationRule) (had []apiextensionsv1.ValidationRule) {
+		t.Helper()
+		if err := s.Get(t.Context(), client.ObjectKey{Name: "machines.cluster.k8s.io"}, crd); err != nil {
+			t.Fatal(err)
+		}
+		properties := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties
+		spec := properties["spec"]
+		had, spec.XValidations = spec.XValidations, set
+		properties["spec"] = spec
+		if err := s.Update(t.Context(), crd); err != nil {
+			t.Fatal(err)
+		}
+		return had
+	}
+	until := func(what string, done func(context.Context) (bool, error)) {
+		t.Helper()
+		if err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, within, true, done); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+	const role = "node-role.kubernetes.io/worker"
+	older := named(alone, "older", "metadata: {labels: {"+role+": ''}}")
+	had := rules(nil)
+	until("without the rule it is made", func(ctx context.Context) (bool, error) {
+		err := s.create(ctx, object(t, older))
+		return err == nil, ignoreInvalid(err)
+	})
+	rules(had)
+	until("the rule is there again", func(ctx context.Context) (bool, error) {
+		err := s.create(ctx, object(t, strings.Replace(older, "older", "newer", 1)))
+		if err == nil {
+			err = s.Delete(ctx, object(t, strings.Replace(older, "older", "newer", 1)))
+			return false, err
+		}
+		return apierrors.IsInvalid(err), ignoreInvalid(err)
+	})
+	m := &v1alpha1.Machine{}
+	if err := s.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "older"}, m); err != nil {
+		t.Fatal(err)
+	}
+	reason := v1alpha1.InvalidConfiguration
+	m.Status.ErrorReason = &reason
+	if err := s.Status().Update(t.Context(), m); err != nil {
+		t.Errorf("its status: %v", err)
+	}
+	m.Finalizers = []string{v1alpha1.MachineFinalizer}
+	m.Spec.Versions.Kubelet = "1.35.4"
+	if err := s.Update(t.Context(), m); err == nil || !apierrors.IsInvalid(err) {
+		t.Errorf("another spec with that label: %v", err)
+	}
+	m = &v1alpha1.Machine{}
+	if err := s.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "older"}, m); err != nil {
+		t.Fatal(err)
+	}
+	before := m.DeepCopy()
+	m.Finalizers = []string{v1alpha1.MachineFinalizer}
+	if err := s.Patch(t.Context(), m, client.MergeFrom(before)); err != nil {
+		t.Errorf("its finalizer: %v", err)
+	}
+	m.Finalizers, m.Spec.ObjectMeta.Labels = nil, nil
+	if err := s.Update(t.Context(), m); err != nil {
+		t.Errorf("its correction: %v", err)
+	}
+}
+
+func ignoreInvalid(err error) error {
+	if apierrors.IsInvalid(err) {
+		return nil
+	}
+	return err
 }
 
 func unchangeable(t *testing.T, s *server) {

@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"maps"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -44,6 +46,10 @@ type MachineList struct {
 }
 
 // MachineSpec is what a machine shall be.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.metadata) || !has(self.metadata.labels) || !self.metadata.labels.exists(key, key.matches('^(node-role[.]kubernetes[.]io|machine-controller|kubeone[.]k8c[.]io|cluster[.]k8s[.]io|kubeadm[.]alpha[.]kubernetes[.]io)(/|$)|^(beta[.])?kubernetes[.]io/(os|arch)$|^kubernetes[.]io/hostname$'))",fieldPath=".metadata.labels",message="keys of node-role.kubernetes.io, kubeone.k8c.io, cluster.k8s.io, kubeadm.alpha.kubernetes.io and machine-controller, and kubernetes.io/hostname, os and arch, are not a Machine's to give"
+// +kubebuilder:validation:XValidation:rule="!has(self.metadata) || !has(self.metadata.annotations) || !self.metadata.annotations.exists(key, key.matches('^(node-role[.]kubernetes[.]io|machine-controller|kubeone[.]k8c[.]io|cluster[.]k8s[.]io|kubeadm[.]alpha[.]kubernetes[.]io)(/|$)|^(beta[.])?kubernetes[.]io/(os|arch)$|^kubernetes[.]io/hostname$'))",fieldPath=".metadata.annotations",message="keys of node-role.kubernetes.io, kubeone.k8c.io, cluster.k8s.io, kubeadm.alpha.kubernetes.io and machine-controller, and kubernetes.io/hostname, os and arch, are not a Machine's to give"
+// +kubebuilder:validation:XValidation:rule="!has(self.taints) || !self.taints.exists(taint, taint.key.matches('^(node-role[.]kubernetes[.]io|machine-controller|kubeone[.]k8c[.]io|cluster[.]k8s[.]io|kubeadm[.]alpha[.]kubernetes[.]io)(/|$)|^(beta[.])?kubernetes[.]io/(os|arch)$|^kubernetes[.]io/hostname$|^(node|node[.]cloudprovider)[.]kubernetes[.]io(/|$)'))",fieldPath=".taints",message="keys of node-role.kubernetes.io, node.kubernetes.io, node.cloudprovider.kubernetes.io, kubeone.k8c.io, cluster.k8s.io, kubeadm.alpha.kubernetes.io and machine-controller, and kubernetes.io/hostname, os and arch, are not a Machine's to give"
 type MachineSpec struct {
 	// ObjectMeta is labels and annotations that its Node gets. They are the Machine's: what is removed here is removed
 	// from the Node, and what others put there stays. Its name is ignored: a Node has the name of its host.
@@ -52,9 +58,11 @@ type MachineSpec struct {
 	// Taints is the taints that its Node gets, and keeps: one that somebody removes is added again, and one that is
 	// removed here is removed from the Node. What others put there stays, as Kubernetes itself taints Nodes.
 	// +optional
-	// +listType=atomic
+	// +listType=map
+	// +listMapKey=key
+	// +listMapKey=effect
 	// +kubebuilder:validation:MaxItems=64
-	Taints []corev1.Taint `json:"taints,omitempty"`
+	Taints []Taint `json:"taints,omitempty"`
 	// ProviderSpec says where the machine comes from.
 	// +required
 	ProviderSpec ProviderSpec `json:"providerSpec"`
@@ -74,6 +82,30 @@ type MachineSpec struct {
 	ProviderID *string `json:"providerID,omitempty"`
 }
 
+// Taint is a taint of a Node, with the fields of Kubernetes' own type.
+//
+// +kubebuilder:validation:XValidation:rule="self.key.indexOf('/') <= 253",message="the DNS name in a taint's key has at most 253 characters"
+type Taint struct {
+	// Key is the taint's key.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`
+	Key string `json:"key"`
+	// Value is the taint's value.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$`
+	Value string `json:"value,omitempty"`
+	// Effect is what the taint does to pods that do not tolerate it.
+	// +required
+	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
+	Effect corev1.TaintEffect `json:"effect"`
+	// TimeAdded is accepted as tools write it, and written to the Node as it is.
+	// +optional
+	TimeAdded *metav1.Time `json:"timeAdded,omitempty"`
+}
+
 // MachineRole is what a machine does in a cluster.
 //
 // +kubebuilder:validation:Enum=Node
@@ -83,6 +115,8 @@ type MachineRole string
 const NodeRole MachineRole = "Node"
 
 // ObjectMeta is the metadata of what is made from a template.
+//
+// +kubebuilder:object:generate=false
 type ObjectMeta struct {
 	// Name is accepted as others write it, and not used.
 	// +optional
@@ -102,11 +136,33 @@ type ObjectMeta struct {
 	CreationTimestamp *metav1.Time `json:"creationTimestamp,omitempty"`
 	// Labels is labels.
 	// +optional
-	Labels map[string]string `json:"labels,omitempty"`
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(key, key.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$') && key.indexOf('/') <= 253)",message="a label's key is a name of at most 63 letters, digits, '-', '_' and '.', after a DNS name and '/' if it has one"
+	Labels map[string]LabelValue `json:"labels,omitempty"`
 	// Annotations is annotations.
 	// +optional
-	Annotations map[string]string `json:"annotations,omitempty"`
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(key, key.matches('^([A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?([.][A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$') && key.indexOf('/') <= 253)",message="an annotation's key is a name of at most 63 letters, digits, '-', '_' and '.', after a DNS name and '/' if it has one"
+	Annotations map[string]AnnotationValue `json:"annotations,omitempty"`
 }
+
+// DeepCopyInto makes out a copy. The generator knows no maps whose values have a name, which their schemas need.
+func (m *ObjectMeta) DeepCopyInto(out *ObjectMeta) {
+	*out = *m
+	out.CreationTimestamp = m.CreationTimestamp.DeepCopy()
+	out.Labels, out.Annotations = maps.Clone(m.Labels), maps.Clone(m.Annotations)
+}
+
+// LabelValue is a label's value.
+//
+// +kubebuilder:validation:MaxLength=63
+// +kubebuilder:validation:Pattern=`^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$`
+type LabelValue = string
+
+// AnnotationValue is an annotation's value.
+//
+// +kubebuilder:validation:MaxLength=4096
+type AnnotationValue = string
 
 // ProviderSpec says where a machine comes from.
 type ProviderSpec struct {

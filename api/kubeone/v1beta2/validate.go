@@ -209,7 +209,7 @@ func (f *findings) names(c *KubeOneCluster) {
 		}) {
 			f.errorf(at+".name", "", "%q is the name of another one already", w.Name)
 		}
-		f.taints(Item("dynamicWorkers", i)+".providerSpec.taints", w.ProviderSpec.Taints)
+		f.ofMachines(Item("dynamicWorkers", i)+".providerSpec", w.ProviderSpec)
 		if w.Replicas != nil && *w.Replicas < 0 {
 			f.errorf(Item("dynamicWorkers", i)+".replicas", "", "%d is less than 0", *w.Replicas)
 		}

@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"kubeone/api/cluster/v1alpha1"
 )
 
 func (f *findings) taints(path string, taints []Taint) {
@@ -28,6 +30,32 @@ func (f *findings) taints(path string, taints []Taint) {
 		} else {
 			seen[id] = true
 		}
+	}
+}
+
+// ofMachines checks what Machines give their Nodes. The API server would refuse their MachineDeployment otherwise.
+func (f *findings) ofMachines(path string, p ProviderSpec) {
+	f.taints(path+".taints", p.Taints)
+	for i, t := range p.Taints {
+		f.reserved(Item(path+".taints", i)+".key", t.Key, v1alpha1.IsReservedTaint)
+	}
+	f.labels(path+".labels", p.Labels)
+	f.annotations(path+".nodeAnnotations", p.NodeAnnotations)
+	for name, all := range map[string]map[string]string{"labels": p.Labels, "nodeAnnotations": p.NodeAnnotations} {
+		for _, key := range sortedKeys(all) {
+			at := Child(path+"."+name, key)
+			f.reserved(at, key, v1alpha1.IsReservedKey)
+			if strings.HasSuffix(key, "-") {
+				f.errorf(at, "leave it out: a Machine's Node has it only while it is here", "%q ends in -", key)
+			}
+		}
+	}
+}
+
+// reserved refuses a key that no Machine may give its Node.
+func (f *findings) reserved(path, key string, isReserved func(string) bool) {
+	if isReserved(key) {
+		f.errorf(path, "leave it out: Kubernetes or kubeone goes by it", "%q is not a Machine's to give", key)
 	}
 }
 

@@ -50,15 +50,15 @@ const (
 
 // The questions about a worker, in the order in which they are asked; at last there is AskConfiguration.
 const (
-	AskWanted   State = "wanted"
-	AskReturned State = "returned"
-	AskHost     State = "host"
-	AskMember   State = "member"
-	AskMayJoin  State = "may-join"
-	AskHealthy  State = "healthy"
+	AskWanted      State = "wanted"
+	AskReturned    State = "returned"
+	AskHost        State = "host"
+	AskMember      State = "member"
+	AskMayJoin     State = "may-join"
+	AskHealthy     State = "healthy"
 	AskCredentials State = "credentials"
-	AskVersions State = "versions"
-	AskNode     State = "node"
+	AskVersions    State = "versions"
+	AskNode        State = "node"
 )
 
 // Event is an answer to a question.

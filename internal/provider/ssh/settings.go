@@ -168,7 +168,7 @@ func (s *Site) settings(ctx context.Context) (wanted, error) {
 	u, revision := loaded.Cluster.Upgrade, engine.SettingsRevision(loaded.Cluster)
 	return wanted{
 		revision: revisionOf(revision, credentials), settings: revision,
-		limits:   rollout.Limits{AtOnce: u.AtOnce, Canary: u.Canary},
+		limits: rollout.Limits{AtOnce: u.AtOnce, Canary: u.Canary},
 	}, nil
 }
 
