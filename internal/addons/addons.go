@@ -48,7 +48,7 @@ func Render(want desired.Cluster) ([]Addon, error) {
 		out = append(out, addon)
 	}
 	if want.Controllers != nil {
-		addon, err := controllers(*want.Controllers, want.Proxy, want.LimitsNodes())
+		addon, err := controllers(want)
 		if err != nil {
 			return nil, fmt.Errorf("addon %s: %w", desired.ControllersAddon, err)
 		}

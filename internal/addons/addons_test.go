@@ -2,9 +2,18 @@ package addons
 
 import (
 	"bytes"
+	"maps"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	"kubeone/api/kubeone/v1beta2"
@@ -55,6 +64,7 @@ func TestRenderedObjectsAreTheGoldenFiles(t *testing.T) {
 		"controllers": func(c *desired.Cluster) {
 			c.Network.CNI.Name = desired.ExternalCNI
 			c.Controllers = program()
+			c.ControlPlane = []desired.Host{{Hostname: "cp-2"}, {Hostname: "CP-1"}}
 		},
 		"controllers-proxy": func(c *desired.Cluster) {
 			c.Network.CNI.Name = desired.ExternalCNI
@@ -114,6 +124,83 @@ func TestControllersFollowTheNetwork(t *testing.T) {
 	}
 	if other[1].Digest == rendered[1].Digest || other[0].Digest != rendered[0].Digest {
 		t.Error("another program changes the digest of the controllers, and of nothing else")
+	}
+}
+
+// matches reports whether a Node is selected, as far as controllers.yaml uses what selects.
+func matches(t *testing.T, term corev1.NodeSelectorTerm, n *corev1.Node) bool {
+	t.Helper()
+	if len(term.MatchFields)+len(term.MatchExpressions) != 1 {
+		t.Fatalf("%+v", term)
+	}
+	for _, field := range term.MatchFields {
+		if field.Key != "metadata.name" || field.Operator != corev1.NodeSelectorOpIn || len(field.Values) != 1 {
+			t.Fatalf("an API server refuses %+v", field)
+		}
+		return field.Values[0] == n.Name
+	}
+	label := term.MatchExpressions[0]
+	if label.Operator != corev1.NodeSelectorOpDoesNotExist {
+		t.Fatalf("%+v", label)
+	}
+	return !labels.Set(n.Labels).Has(label.Key)
+}
+
+// The controllers' token is for hosts of the manifest, which no label makes.
+func TestControllersRunOnTheManifestsControlPlaneAlone(t *testing.T) {
+	t.Parallel()
+	of := func(names ...string) Addon {
+		rendered, err := Render(want(func(c *desired.Cluster) {
+			c.Controllers = program()
+			for i, name := range names {
+				c.ControlPlane = append(c.ControlPlane, desired.Host{ID: strconv.Itoa(i), Hostname: name})
+			}
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rendered[1]
+	}
+	runs := func(a Addon, node string, more map[string]string) bool {
+		i := slices.IndexFunc(a.Objects, func(o unstructured.Unstructured) bool { return o.GetKind() == "DaemonSet" })
+		ds := &appsv1.DaemonSet{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(a.Objects[i].Object, ds); err != nil {
+			t.Fatal(err)
+		}
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node, Labels: map[string]string{
+			"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "node-role.kubernetes.io/control-plane": "",
+		}}}
+		maps.Copy(n.Labels, more)
+		pod := ds.Spec.Template.Spec
+		terms := pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+		return labels.SelectorFromSet(pod.NodeSelector).Matches(labels.Set(n.Labels)) &&
+			slices.ContainsFunc(terms, func(term corev1.NodeSelectorTerm) bool { return matches(t, term, n) })
+	}
+	machine := map[string]string{desired.OwnerLabel: "uid"}
+	named, own := of("cp-1", "CP-2"), of("cp-1", "")
+	for name, c := range map[string]struct {
+		addon  Addon
+		node   string
+		labels map[string]string
+		runs   bool
+	}{
+		"a host of the manifest":                  {named, "cp-2", nil, true},
+		"another Node with the label":             {named, "w-1", nil, false},
+		"a Machine with the label":                {named, "w-1", machine, false},
+		"one that poses as a host":                {named, "w-1", map[string]string{"kubernetes.io/hostname": "cp-1"}, false},
+		"a host that names itself":                {own, "cp-x", nil, true},
+		"a Machine where a host names itself":     {own, "w-1", machine, false},
+		"a named host where another names itself": {own, "cp-1", nil, true},
+	} {
+		if got := runs(c.addon, c.node, c.labels); got != c.runs {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	if named.Digest != of("cp-2", "cp-1").Digest {
+		t.Error("the order of hosts changes the digest")
+	}
+	if named.Digest == of("cp-1", "cp-2", "cp-3").Digest || named.Digest == own.Digest {
+		t.Error("another host does not change the digest")
 	}
 }
 

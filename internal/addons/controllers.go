@@ -4,6 +4,7 @@ import (
 	_ "embed" // the objects
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -26,17 +27,32 @@ type controllersValues struct {
 	HealthPort, MetricsPort int
 	Namespaces              []string // with a Role of theirs
 	Environment             []variable
+	// Nodes are the names of the control-plane hosts' Nodes. OwnNames says that a host names itself: then any Node with
+	// the control plane's label may be that host's, but no Machine's.
+	Nodes      []string
+	OwnNames   bool
+	OwnerLabel string
 }
 
 type variable struct{ Name, Value string }
 
-// controllers renders controllers.yaml; limitsNodes says that pods get node selectors unless they are exempt.
-func controllers(c desired.Controllers, proxy desired.Proxy, limitsNodes bool) (Addon, error) {
+// controllers renders controllers.yaml for a cluster with controllers.
+func controllers(want desired.Cluster) (Addon, error) {
+	c, proxy := *want.Controllers, want.Proxy
 	values := controllersValues{
 		Image: c.Image.Name, Arch: c.Arch, BundleDir: desired.BundleDir,
 		HealthPort: healthPort, MetricsPort: metricsPort,
 		Namespaces: []string{"kubeone-system", "kube-system", "default"},
+		OwnNames:   len(want.ControlPlane) == 0, OwnerLabel: desired.OwnerLabel,
 	}
+	for _, h := range want.ControlPlane {
+		if h.Hostname == "" {
+			values.OwnNames = true
+		} else {
+			values.Nodes = append(values.Nodes, strings.ToLower(h.Hostname))
+		}
+	}
+	slices.Sort(values.Nodes)
 	for _, v := range []variable{
 		{"HTTP_PROXY", proxy.HTTP}, {"HTTPS_PROXY", proxy.HTTPS}, {"NO_PROXY", proxy.NoProxy},
 	} {
@@ -48,7 +64,7 @@ func controllers(c desired.Controllers, proxy desired.Proxy, limitsNodes bool) (
 	if err != nil {
 		return Addon{}, err
 	}
-	if limitsNodes {
+	if want.LimitsNodes() {
 		exempt(objects)
 	}
 	runs := []resources.Workload{{Kind: "DaemonSet", Namespace: "kubeone-system", Name: "kubeone-controller"}}
@@ -62,7 +78,7 @@ func Removable(name string) ([]unstructured.Unstructured, error) {
 	var err error
 	switch name {
 	case desired.ControllersAddon:
-		addon, err = controllers(desired.Controllers{}, desired.Proxy{}, false)
+		addon, err = controllers(desired.Cluster{Controllers: &desired.Controllers{}})
 	case desired.DNSBudgetAddon:
 		addon, err = dnsBudget()
 	default:

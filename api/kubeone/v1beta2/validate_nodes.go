@@ -41,9 +41,12 @@ func (f *findings) ofMachines(path string, p ProviderSpec) {
 	}
 	f.labels(path+".labels", p.Labels)
 	f.annotations(path+".nodeAnnotations", p.NodeAnnotations)
-	for name, all := range map[string]map[string]string{"labels": p.Labels, "nodeAnnotations": p.NodeAnnotations} {
-		for _, key := range sortedKeys(all) {
-			at := Child(path+"."+name, key)
+	for _, of := range []struct {
+		name string
+		all  map[string]string
+	}{{"labels", p.Labels}, {"nodeAnnotations", p.NodeAnnotations}} {
+		for _, key := range sortedKeys(of.all) {
+			at := Child(path+"."+of.name, key)
 			f.reserved(at, key, v1alpha1.IsReservedKey)
 			if strings.HasSuffix(key, "-") {
 				f.errorf(at, "leave it out: a Machine's Node has it only while it is here", "%q ends in -", key)

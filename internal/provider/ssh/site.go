@@ -23,6 +23,7 @@ import (
 	"kubeone/internal/cluster"
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/decide"
+	"kubeone/internal/decide/match"
 	"kubeone/internal/desired"
 	"kubeone/internal/engine"
 	"kubeone/internal/host"
@@ -141,7 +142,7 @@ func (s *Site) carryOut(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Hos
 	if err != nil {
 		return &provider.Waiting{Reason: reasonAPISilent, Message: err.Error()}
 	}
-	want, mirror, err := s.wanted(ctx, facts.World.API, m, h, a.gone)
+	want, mirror, control, err := s.wanted(ctx, facts.World.API, m, h, a.gone)
 	if err != nil {
 		return carried(err)
 	}
@@ -167,7 +168,7 @@ func (s *Site) carryOut(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Hos
 		return err
 	}
 	return carryOut(ctx, one, engine.Worker{
-		Gone: a.gone, APIServers: apiServers(facts.World.API), GivenUp: givenUp, Turn: a.turn,
+		Gone: a.gone, APIServers: apiServers(facts.World.API, control), GivenUp: givenUp, Turn: a.turn,
 	}, a.begins)
 }
 
@@ -219,22 +220,35 @@ func unreadable(r *record.Record) error {
 }
 
 // wanted is the cluster with the Machine's host as its only host. What else is wanted of a worker is the manifest's, as
-// recorded, and so is the mirror.
+// recorded, and so is the mirror. Control are the names of the Nodes of the manifest's control-plane hosts.
 func (s *Site) wanted(ctx context.Context, api observed.API, m *v1alpha1.Machine, h *kubeone.Host, gone bool,
-) (want desired.Cluster, mirror string, err error) {
+) (want desired.Cluster, mirror string, control map[string]bool, err error) {
 	loaded, r, err := s.Recorded(ctx)
 	if err != nil {
-		return want, "", err
+		return want, "", nil, err
 	}
 	if !gone { // what is to be returned gets no certificate
 		if err := Reserved(loaded.Cluster, r, h); err != nil {
-			return want, "", err
+			return want, "", nil, err
 		}
 	}
-	want = loaded.Cluster
+	want, control = loaded.Cluster, controlPlaneNodes(loaded.Cluster, r, api)
 	want.ControlPlane, want.Workers = nil, []desired.Host{hostOf(m, h)}
 	want.KubernetesVersion = api.Version
-	return want, loaded.Mirror, nil
+	return want, loaded.Mirror, control, nil
+}
+
+// controlPlaneNodes are the names of the Nodes of the manifest's control-plane hosts, as far as these are there: by the
+// record or the manifest, or, where neither has the name, by the address.
+func controlPlaneNodes(c desired.Cluster, r record.Record, api observed.API) map[string]bool {
+	out := map[string]bool{}
+	for _, w := range c.ControlPlane {
+		w.Hostname = NodeName(w, r)
+		if n := match.Node(api.Nodes, &w, &observed.Host{}); n != nil {
+			out[n.Name] = true
+		}
+	}
+	return out
 }
 
 // hostOf is the Machine's host as it is wanted. Labels and annotations of its Node are given to it by the controllers.
@@ -251,11 +265,13 @@ func hostOf(m *v1alpha1.Machine, h *kubeone.Host) desired.Host {
 	return out
 }
 
-// apiServers are the versions of all API servers, by the images of their static pods; none where one is not known.
-func apiServers(api observed.API) []string {
+// apiServers are the versions of all API servers, by the images of their static pods; none where that of one of the
+// manifest's hosts is not known. Another Node with the control plane's label counts if it has an API server and is no
+// Machine's: without one the label says nothing, and must not stop the Machines of the whole cluster.
+func apiServers(api observed.API, control map[string]bool) []string {
 	var out []string
 	for _, n := range api.Nodes {
-		if !n.ControlPlane {
+		if !n.ControlPlane || !control[n.Name] && n.Labels[desired.OwnerLabel] != "" {
 			continue
 		}
 		version := ""
@@ -264,10 +280,12 @@ func apiServers(api observed.API) []string {
 				version = tag
 			}
 		}
-		if version == "" {
+		switch {
+		case version != "":
+			out = append(out, version)
+		case control[n.Name]:
 			return nil
 		}
-		out = append(out, version)
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -142,12 +143,44 @@ func TestVersionsOfAPIServersAreAllOrNone(t *testing.T) {
 			{App: "kube-scheduler", Node: "cp-2", Image: "registry.k8s.io/kube-scheduler:v1.36.1"},
 		},
 	}
-	if got := apiServers(api); got != nil {
+	control := map[string]bool{"cp-1": true, "cp-2": true}
+	if got := apiServers(api, control); got != nil {
 		t.Errorf("one is not known: %v", got)
 	}
 	api.Pods = append(api.Pods, observed.Pod{App: "kube-apiserver", Node: "cp-2", Image: "x:v1.36.1"})
-	if got := apiServers(api); !slices.Equal(got, []string{"1.36.3", "1.36.1"}) {
+	both := []string{"1.36.3", "1.36.1"}
+	if got := apiServers(api, control); !slices.Equal(got, both) {
 		t.Errorf("got %v", got)
+	}
+	api.Nodes = append(api.Nodes, observed.Node{Name: "w-2", ControlPlane: true})
+	if got := apiServers(api, control); !slices.Equal(got, both) {
+		t.Errorf("a Node with the label alone stops all Machines: %v", got)
+	}
+	api.Pods = append(api.Pods, observed.Pod{App: "kube-apiserver", Node: "w-2", Image: "x:v1.35.4"})
+	if got := apiServers(api, control); !slices.Equal(got, append(both, "1.35.4")) {
+		t.Errorf("an API server of no host of the manifest does not count: %v", got)
+	}
+	api.Nodes[3].Labels = map[string]string{desired.OwnerLabel: "uid"}
+	if got := apiServers(api, control); !slices.Equal(got, both) {
+		t.Errorf("a Machine's Node has an API server: %v", got)
+	}
+	if got := apiServers(observed.API{Nodes: api.Nodes}, nil); got != nil {
+		t.Errorf("none is known: %v", got)
+	}
+}
+
+func TestNodesOfTheManifestsControlPlane(t *testing.T) {
+	t.Parallel()
+	nodes := []observed.Node{
+		{Name: "cp-1"}, {Name: "cp-2"}, {Name: "own-name", Addresses: []string{"192.0.2.3"}}, {Name: "w-1"},
+	}
+	c := desired.Cluster{ControlPlane: []desired.Host{
+		{ID: "1", Hostname: "CP-1"}, {ID: "2"}, {ID: "3", PrivateAddress: "192.0.2.3"}, {ID: "4", Hostname: "cp-4"},
+	}}
+	r := record.Record{Nodes: map[string]string{"2": "cp-2"}}
+	got := slices.Sorted(maps.Keys(controlPlaneNodes(c, r, observed.API{Nodes: nodes})))
+	if want := []string{"cp-1", "cp-2", "own-name"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
 
