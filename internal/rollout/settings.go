@@ -63,45 +63,55 @@ const leastFailed = 2
 // these are half of those that were given the settings.
 func NextSettings(members []Member, l Limits) Turns {
 	byName := func(a, b Member) int { return strings.Compare(a.Name, b.Name) }
-	members = slices.SortedFunc(slices.Values(members), byName)
-	var wait, out, failed []string
-	first := ""
-	var t Turns
-	current, proven := 0, 0
-	for _, m := range members {
-		if m.Turn {
-			t.Begun = append(t.Begun, m.Name)
-		}
-		why, waits := m.OutOfService(), m.Settings == SettingsDiffer && !m.Moving && !m.Paused
-		switch failure := m.failure(); {
-		case failure != "":
-			failed, first = append(failed, m.Name), cmp.Or(first, m.Name+": "+failure)
-		case m.Settings == SettingsCurrent && !m.Turn:
-			if current++; m.Ready {
-				proven++
-			}
-		}
-		switch {
-		case why != "" && !m.Overdue:
-			out = append(out, m.Name+" ("+why+")")
-		case why == "" && waits && m.Refused == "":
-			wait = append(wait, m.Name)
-		}
-	}
-	if len(failed) >= leastFailed && len(failed) >= current {
-		t.Stopped = fmt.Sprintf("the hosts of %s have failed with them; %s", named(failed), first)
+	c := countMembers(slices.SortedFunc(slices.Values(members), byName))
+	t := Turns{Begun: c.begun}
+	if len(c.failed) >= leastFailed && len(c.failed) >= c.current {
+		t.Stopped = fmt.Sprintf("the hosts of %s have failed with them; %s", named(c.failed), c.why)
 		t.Held = t.Stopped
 		return t
 	}
 	atOnce := 1
-	if l.AtOnce != nil && (proven > 0 || !l.Canary && len(failed) == 0) {
+	if l.AtOnce != nil && (c.proven || !l.Canary && len(c.failed) == 0) {
 		atOnce = max(1, l.AtOnce(len(members)))
 	}
-	t.Next = wait[:min(len(wait), max(0, atOnce-len(out)))]
-	if len(t.Next) < len(wait) {
-		t.Held = "waits for " + cmp.Or(named(out), "Machine "+strings.Join(t.Next, ", "))
+	t.Next = c.wait[:min(len(c.wait), max(0, atOnce-len(c.out)))]
+	if len(t.Next) < len(c.wait) {
+		t.Held = "waits for " + cmp.Or(named(c.out), "Machine "+strings.Join(t.Next, ", "))
 	}
 	return t
+}
+
+// counted are members by what they are to a roll-out of settings. One may be several of these.
+type counted struct {
+	begun, wait, failed []string
+	out                 []string // of service, with the reason
+	why                 string   // the first of those that failed has
+	current             int      // how many have the settings, and have not failed
+	proven              bool     // one of these is Ready
+}
+
+func countMembers(members []Member) counted {
+	var c counted
+	for _, m := range members {
+		if m.Turn {
+			c.begun = append(c.begun, m.Name)
+		}
+		failure, why := m.failure(), m.OutOfService()
+		switch {
+		case failure != "":
+			c.failed, c.why = append(c.failed, m.Name), cmp.Or(c.why, m.Name+": "+failure)
+		case m.Settings == SettingsCurrent && !m.Turn:
+			c.current++
+			c.proven = c.proven || m.Ready
+		}
+		switch {
+		case why != "" && !m.Overdue:
+			c.out = append(c.out, m.Name+" ("+why+")")
+		case why == "" && m.Settings == SettingsDiffer && !m.Moving && !m.Paused && m.Refused == "":
+			c.wait = append(c.wait, m.Name)
+		}
+	}
+	return c
 }
 
 // failure says how the member's host has failed with the settings; "" where it has not.

@@ -33,32 +33,25 @@ func (f *findings) taints(path string, taints []Taint) {
 	}
 }
 
-// ofMachines checks what Machines give their Nodes. The API server would refuse their MachineDeployment otherwise.
+// ofMachines warns of what no Machine may give its Node: the API server refuses the MachineDeployment. It is no error,
+// as controllers read the manifest of a cluster's record, which may be older than the rule.
 func (f *findings) ofMachines(path string, p ProviderSpec) {
 	f.taints(path+".taints", p.Taints)
 	for i, t := range p.Taints {
 		f.reserved(Item(path+".taints", i)+".key", t.Key, v1alpha1.IsReservedTaint)
 	}
-	f.labels(path+".labels", p.Labels)
-	f.annotations(path+".nodeAnnotations", p.NodeAnnotations)
-	for _, of := range []struct {
-		name string
-		all  map[string]string
-	}{{"labels", p.Labels}, {"nodeAnnotations", p.NodeAnnotations}} {
-		for _, key := range sortedKeys(of.all) {
-			at := Child(path+"."+of.name, key)
-			f.reserved(at, key, v1alpha1.IsReservedKey)
-			if strings.HasSuffix(key, "-") {
-				f.errorf(at, "leave it out: a Machine's Node has it only while it is here", "%q ends in -", key)
-			}
-		}
+	for _, key := range sortedKeys(p.Labels) {
+		f.reserved(Child(path+".labels", key), key, v1alpha1.IsReservedKey)
+	}
+	for _, key := range sortedKeys(p.NodeAnnotations) {
+		f.reserved(Child(path+".nodeAnnotations", key), key, v1alpha1.IsReservedKey)
 	}
 }
 
-// reserved refuses a key that no Machine may give its Node.
 func (f *findings) reserved(path, key string, isReserved func(string) bool) {
 	if isReserved(key) {
-		f.errorf(path, "leave it out: Kubernetes or kubeone goes by it", "%q is not a Machine's to give", key)
+		f.warnf(path, "leave it out: the cluster refuses a MachineDeployment with it", "%q is not a Machine's to give",
+			key)
 	}
 }
 

@@ -60,7 +60,10 @@ func newSettled(t *testing.T, count int) *settled {
 	p := &settled{
 		t: t, now: time.Unix(1e9, 0), has: map[types.UID]string{}, bad: map[string]bool{},
 		silent: map[types.UID]bool{}, broken: map[types.UID]bool{}, secret: map[types.UID]string{},
-		want: wanted{revision: "one", settings: "one", limits: rollout.Limits{AtOnce: func(n int) int { return n / 2 }, Canary: true}},
+		want: wanted{
+			revision: "one", settings: "one",
+			limits: rollout.Limits{AtOnce: func(n int) int { return n / 2 }, Canary: true},
+		},
 	}
 	var objects []client.Object
 	for i := range count {

@@ -205,8 +205,8 @@ func memberOf(m *v1alpha1.Machine, h *kubeone.Host, is found, want wanted) rollo
 // Woken are Machines that are to be looked after again, for the settings' sake.
 func (p *Provider) Woken() <-chan event.GenericEvent { return p.settings.woken }
 
-// follow wakes all Machines when the record wants other settings, or too many have failed with them, and those whose turn it
-// is. It returns when the context ends.
+// follow wakes all Machines when the record wants other settings, or too many have failed with them, and those whose
+// turn it is. It returns when the context ends.
 func (p *Provider) follow(ctx context.Context) {
 	tick := time.NewTicker(turnsAge)
 	defer tick.Stop()
