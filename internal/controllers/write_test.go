@@ -16,6 +16,7 @@ import (
 
 	"kubeone/api/cluster/v1alpha1"
 	"kubeone/internal/provider"
+	"kubeone/internal/rollout"
 )
 
 // A cache may tell of a deployment that is gone by now, or that another one of its name has replaced, and whose sets it
