@@ -16,7 +16,6 @@ import (
 
 	"kubeone/api/cluster/v1alpha1"
 	"kubeone/internal/provider"
-	"kubeone/internal/rollout"
 )
 
 // A cache may tell of a deployment that is gone by now, or that another one of its name has replaced, and whose sets it
@@ -76,7 +75,7 @@ func TestATemplateThatNoMachineCanHaveIsNamed(t *testing.T) {
 	labels := map[string]string{"app": "web"}
 	var template v1alpha1.MachineTemplateSpec
 	template.ObjectMeta.Labels = labels
-	template.Spec.Versions.Kubelet = "1.36.3"
+	template.Spec.Versions.Kubelet, template.Spec.ProviderSpec.Value.CloudProvider = "1.36.3", "slow"
 	template.Spec.ObjectMeta.Labels = map[string]string{"node-role.kubernetes.io/worker": ""}
 	md := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "d"}}
 	md.Spec.Selector.MatchLabels, md.Spec.Template = labels, template
@@ -84,10 +83,10 @@ func TestATemplateThatNoMachineCanHaveIsNamed(t *testing.T) {
 	ms.Spec.Selector.MatchLabels, ms.Spec.Template = labels, template
 	c := clientfake.NewClientBuilder().WithScheme(scheme).WithObjects(md, ms).
 		WithStatusSubresource(md, ms).WithIndex(&v1alpha1.Machine{}, OwnerField, controllerUID).Build()
-	change := func(_, _ v1alpha1.MachineSpec) rollout.Change { return rollout.InPlace }
+	providers := provider.Set{"slow": &slow{}}
 	for o, reconciler := range map[client.Object]reconcile.Reconciler{
-		md: NewDeployments(c, c, change, events.NewFakeRecorder(10)),
-		ms: NewSets(c, c, change, events.NewFakeRecorder(10)),
+		md: NewDeployments(c, c, providers, events.NewFakeRecorder(10)),
+		ms: NewSets(c, c, providers, events.NewFakeRecorder(10)),
 	} {
 		key := client.ObjectKeyFromObject(o)
 		result, err := reconciler.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
