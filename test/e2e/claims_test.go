@@ -102,13 +102,13 @@ func (p *pool) claimNames() {
 		before := p.identities(name)
 		p.broken(liar, "hostname "+name+" && rm -f /etc/kubernetes/kubelet.conf /var/lib/kubelet/pki/*")
 		p.broken(other, "systemctl stop kubelet")
-		plan := p.run(2, []string{"plan", "-m", manifest}, "calls itself \""+name+"\"")
+		plan := p.run(2, []string{"plan", "-m", manifest}, "calls itself \""+name+"\", which is")
 		for line := range strings.Lines(plan.Stdout) {
 			if strings.HasPrefix(line, name+" ") || strings.HasPrefix(line, name+":") {
 				p.Errorf("the plan calls a host by a claimed name: %s", line)
 			}
 		}
-		p.run(10, []string{"apply", "-y", "-m", manifest}, "calls itself \""+name+"\"", liar.Address)
+		p.run(10, []string{"apply", "-y", "-m", manifest}, "calls itself \""+name+"\", which is", liar.Address)
 		p.same("who is "+name, before, p.identities(name))
 		if _, err := other.Exec(p.Context(), "systemctl is-active kubelet"); err != nil {
 			p.Errorf("as %s: the kubelet of worker-2 does not run: %v", name, err)

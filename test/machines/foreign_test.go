@@ -55,7 +55,7 @@ func TestMachineControllersDefinitionsAreLeftAlone(t *testing.T) {
 	for kind, plural := range map[string]string{
 		"Machine": "machines", "MachineSet": "machinesets", "MachineDeployment": "machinedeployments",
 	} {
-		if _, err := definitions.Create(t.Context(), theirs(kind, plural), metav1.CreateOptions{}); err != nil {
+		if _, err := definitions.Create(t.Context(), theirs(kind, plural), metav1.CreateOptions{FieldManager: "machine-controller"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -69,7 +69,7 @@ func TestMachineControllersDefinitionsAreLeftAlone(t *testing.T) {
 	}}
 	machines := c.Dynamic.Resource(kinds.Machines()).Namespace(namespace)
 	eventually(t, "a Machine is made", func() bool {
-		_, err := machines.Create(t.Context(), m, metav1.CreateOptions{})
+		_, err := machines.Create(t.Context(), m, metav1.CreateOptions{FieldManager: "machine-controller"})
 		return err == nil || apierrors.IsAlreadyExists(err)
 	})
 
