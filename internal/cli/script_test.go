@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -210,7 +211,8 @@ func unknown(path string, value any, known map[string]bool) []string {
 			switch {
 			case known[at]:
 				out = append(out, unknown(at, below, known)...)
-			case path != "hosts" && path != "nodes" && path != "firstContacts" && !strings.HasSuffix(path, "parameters") &&
+			case !slices.Contains([]string{"hosts", "nodes", "firstContacts"}, path) &&
+				!strings.HasSuffix(path, "parameters") &&
 				!strings.HasSuffix(path, "labels") && !strings.HasSuffix(path, "annotations"):
 				out = append(out, at)
 			}

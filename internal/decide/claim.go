@@ -112,8 +112,8 @@ func NodeNames(in Input) map[string]NodeName {
 	times := countNames(v.hosts)
 	for i := range v.hosts {
 		if s := &v.hosts[i]; s.Node != "" && times[s.Node] == 1 {
-			known := s.node != nil || s.is.Hostname == "" || s.is.Reach != observed.Reached || v.taken.Claim(*s.Host, s.Node).Known
-			out[s.ID] = NodeName{s.Node, known}
+			itsWord := s.is.Reach == observed.Reached && s.is.Hostname != ""
+			out[s.ID] = NodeName{s.Node, !itsWord || s.node != nil || v.taken.Claim(*s.Host, s.Node).Known}
 		}
 	}
 	return out

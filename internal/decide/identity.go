@@ -85,8 +85,8 @@ func (v *view) amongWorkers(c identity.Contradiction) []string {
 }
 
 // leaveAlone makes workers Unclear of a cluster that there is without them: those of another cluster, those that cannot
-// be installed on, those that cannot be told from another, and those that claim a name that is another's. They are not touched, a person is told why, and nothing
-// else waits for them.
+// be installed on, those that cannot be told from another, and those that claim a name that is another's. They are not
+// touched, a person is told why, and nothing else waits for them.
 func (v *view) leaveAlone() {
 	if !v.begun() {
 		return

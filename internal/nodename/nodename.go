@@ -22,7 +22,7 @@ import (
 // knows none.
 type Names struct {
 	holders  map[string][]holder // by canonical name
-	recorded map[string]string   // the names of Nodes that the cluster's record has, by host ID; of Nodes that are there
+	recorded map[string]string   // the names of Nodes by the cluster's record, by host ID; of Nodes that are there
 	network  desired.Network
 }
 

@@ -10,7 +10,9 @@ import (
 // testCluster is a cluster with a control-plane host that the manifest names, two workers that it does not, and a pool.
 func testCluster() (desired.Cluster, observed.API) {
 	c := desired.Cluster{
-		ControlPlane: []desired.Host{{ID: "cp", Hostname: "cp-1", PublicAddress: "192.0.2.1", PrivateAddress: "10.0.0.1"}},
+		ControlPlane: []desired.Host{
+			{ID: "cp", Hostname: "cp-1", PublicAddress: "192.0.2.1", PrivateAddress: "10.0.0.1"},
+		},
 		Workers: []desired.Host{
 			{ID: "a", PublicAddress: "192.0.2.2", PrivateAddress: "10.0.0.2"},
 			{ID: "b", PublicAddress: "192.0.2.3", PrivateAddress: "10.0.0.3"},
@@ -80,16 +82,16 @@ func TestWhichNodeIsAHosts(t *testing.T) {
 		owner     string
 		may       bool
 	}{
-		"its address":                    {Claim{Names: own}, []string{"10.0.0.2", "worker-a"}, "", true},
-		"its address, spelled otherwise": {Claim{Names: own}, []string{"2001:DB8:0::2"}, "", true},
-		"a Node with a name only":        {Claim{Names: own}, []string{"worker-a"}, "", true},
-		"another's address":              {Claim{Names: own}, []string{"10.0.0.3"}, "", false},
-		"a Machine's at its address":     {Claim{Names: own}, []string{"10.0.0.2"}, "uid", false},
-		"a known name":                   {Claim{Names: own, Known: true}, []string{"10.0.0.3"}, "", true},
-		"a Machine's own":                {Claim{Owner: "uid", Known: true}, []string{"10.0.0.3"}, "uid", true},
-		"a Machine, of another":          {Claim{Owner: "uid", Known: true}, []string{"10.0.0.2"}, "other", false},
-		"a Machine, by hand":             {Claim{Owner: "uid", Known: true, Names: own}, []string{"10.0.0.3"}, "", false},
-		"a Machine that lost its label":  {Claim{Owner: "uid", Known: true, Names: own}, []string{"10.0.0.2"}, "", true},
+		"its address":                   {Claim{Names: own}, []string{"10.0.0.2", "worker-a"}, "", true},
+		"its address, other spelling":   {Claim{Names: own}, []string{"2001:DB8:0::2"}, "", true},
+		"a Node with a name only":       {Claim{Names: own}, []string{"worker-a"}, "", true},
+		"another's address":             {Claim{Names: own}, []string{"10.0.0.3"}, "", false},
+		"a Machine's at its address":    {Claim{Names: own}, []string{"10.0.0.2"}, "uid", false},
+		"a known name":                  {Claim{Names: own, Known: true}, []string{"10.0.0.3"}, "", true},
+		"a Machine's own":               {Claim{Owner: "uid", Known: true}, []string{"10.0.0.3"}, "uid", true},
+		"a Machine, of another":         {Claim{Owner: "uid", Known: true}, []string{"10.0.0.2"}, "other", false},
+		"a Machine, by hand":            {Claim{Owner: "uid", Known: true, Names: own}, []string{"10.0.0.3"}, "", false},
+		"a Machine that lost its label": {Claim{Owner: "uid", Known: true, Names: own}, []string{"10.0.0.2"}, "", true},
 	} {
 		labels := map[string]string{}
 		if c.owner != "" {

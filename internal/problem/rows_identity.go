@@ -39,8 +39,8 @@ func identityRows() [8]row { //nolint:funlen // a table
 		},
 		{
 			code: HostMoved, class: ClassConfig,
-			meaning: "A host was recognised at another address than the manifest gives it. A worker that needs credentials gets none " +
-				"there; nothing else is stopped by this.",
+			meaning: "A host was recognised at another address than the manifest gives it. A worker that needs " +
+				"credentials gets none there; nothing else is stopped by this.",
 			what: "the manifest has it at {address}, and its machine answers at {found}",
 			do:   "correct the address in the manifest",
 		},
@@ -50,16 +50,16 @@ func identityRows() [8]row { //nolint:funlen // a table
 				"The manifest does not give the host a name.",
 			what: `the host calls itself "{name}", which is {holder}`,
 			do: "if you did not name it so, examine the host: it may be compromised; otherwise rename it with " +
-				"hostnamectl set-hostname, or set its hostname in the manifest; of a Node whose host is gone for good, " +
-				"delete the Node first",
+				"hostnamectl set-hostname, or set its hostname in the manifest; of a Node whose host is gone for " +
+				"good, delete the Node first",
 		},
 		{
 			code: HostRenamed, class: ClassConfig,
-			meaning: "A host is known as one Node and calls itself by another name. The manifest does not give it a name.",
+			meaning: "A host is known as one Node and calls itself by another name. The manifest gives it no name.",
 			what:    `the cluster knows the host as Node "{node}", and the host calls itself "{says}"`,
 			do: "if you did not rename it, examine the host: it may be compromised; otherwise put its name back with " +
-				"hostnamectl set-hostname {node}, or set its hostname in the manifest; for a new machine under another " +
-				"name, delete the old Node first",
+				"hostnamectl set-hostname {node}, or set its hostname in the manifest; for a new machine under " +
+				"another name, delete the old Node first",
 		},
 	}
 }

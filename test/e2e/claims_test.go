@@ -135,7 +135,8 @@ func (p *pool) identities(name string) string {
 	case client.IgnoreNotFound(err) != nil:
 		p.Fatal(err)
 	}
-	approved := p.kube("get", "csr", "-o", `jsonpath={range .items[?(@.status.certificate)]}{.metadata.name}{"\n"}{end}`)
+	approved := p.kube("get", "csr", "-o",
+		`jsonpath={range .items[?(@.status.certificate)]}{.metadata.name}{"\n"}{end}`)
 	tokens := p.kube("-n", "kube-system", "get", "secrets", "--field-selector", "type=bootstrap.kubernetes.io/token",
 		"-o", "name")
 	return fmt.Sprintf("%s; %d requests approved; tokens: %s", address, strings.Count(approved, "\n"), tokens)

@@ -50,12 +50,13 @@ func theirs(kind, plural string) *unstructured.Unstructured {
 // TestMachineControllersDefinitionsAreLeftAlone has machine-controller's definitions, and one of its Machines, in a
 // cluster where an operator adds a host to a pool, and starts controllers.
 func TestMachineControllersDefinitionsAreLeftAlone(t *testing.T) {
+	byAnother := metav1.CreateOptions{FieldManager: "machine-controller"}
 	_, access, c := startAPI(t)
 	definitions := c.Dynamic.Resource(kinds.Definitions())
 	for kind, plural := range map[string]string{
 		"Machine": "machines", "MachineSet": "machinesets", "MachineDeployment": "machinedeployments",
 	} {
-		if _, err := definitions.Create(t.Context(), theirs(kind, plural), metav1.CreateOptions{FieldManager: "machine-controller"}); err != nil {
+		if _, err := definitions.Create(t.Context(), theirs(kind, plural), byAnother); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -69,7 +70,7 @@ func TestMachineControllersDefinitionsAreLeftAlone(t *testing.T) {
 	}}
 	machines := c.Dynamic.Resource(kinds.Machines()).Namespace(namespace)
 	eventually(t, "a Machine is made", func() bool {
-		_, err := machines.Create(t.Context(), m, metav1.CreateOptions{FieldManager: "machine-controller"})
+		_, err := machines.Create(t.Context(), m, byAnother)
 		return err == nil || apierrors.IsAlreadyExists(err)
 	})
 
