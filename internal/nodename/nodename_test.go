@@ -90,8 +90,8 @@ func TestWhichNodeIsAHosts(t *testing.T) {
 		"a known name":                  {Claim{Names: own, Known: true}, []string{"10.0.0.3"}, "", true},
 		"a Machine's own":               {Claim{Owner: "uid", Known: true}, []string{"10.0.0.3"}, "uid", true},
 		"a Machine, of another":         {Claim{Owner: "uid", Known: true}, []string{"10.0.0.2"}, "other", false},
-		"a Machine, by hand":            {Claim{Owner: "uid", Known: true, Names: own}, []string{"10.0.0.3"}, "", false},
-		"a Machine that lost its label": {Claim{Owner: "uid", Known: true, Names: own}, []string{"10.0.0.2"}, "", true},
+		"one joined by hand":            {Claim{Owner: "uid", Names: own}, []string{"10.0.0.3"}, "", false},
+		"a Machine that lost its label": {Claim{Owner: "uid", Names: own}, []string{"10.0.0.2"}, "", true},
 	} {
 		labels := map[string]string{}
 		if c.owner != "" {
