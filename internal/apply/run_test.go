@@ -508,12 +508,13 @@ func TestCredentialsAreReadAgainWhenTheReadingWasCutOff(t *testing.T) {
 
 func TestNamesThatANodeMayServeUnder(t *testing.T) {
 	t.Parallel()
-	r := &Run{Plan: plan.Plan{Nodes: map[string]string{"1": "node-1"}}, Want: wanted("1", "2")}
+	r := &Run{Plan: plan.Plan{Nodes: map[string]string{"1": "node-1", "3": "app-1"}}, Want: wanted("1", "2", "3")}
+	r.World.API.Record = &observed.Record{Nodes: map[string]string{"9": "app-1"}}
 	// What a host says of itself is no reason for a certificate.
 	r.World.Hosts = map[string]observed.Host{"1": {Hostname: "own", Addresses: []string{"10.0.0.9"}}}
 	want := certificates.Expected{
 		"node-1": {Node: "node-1", Known: true, Names: []string{"10.0.0.1", "node-1"}},
-	} // and none for a host whose name was refused
+	} // and none for a host whose name was refused, or is taken for another host's Node
 	if diff := cmp.Diff(want, r.expected()); diff != "" {
 		t.Error(diff)
 	}

@@ -246,12 +246,14 @@ func (r *Run) tellDecision(d certificates.Decision) {
 }
 
 // expected are the Nodes that may have certificates, and the hosts that they are. What a host says of itself is no
-// reason to believe it.
+// reason to believe it, and neither is what its kubelet writes into its Node: a Node of a name that is another's is none
+// of this host's.
 func (r *Run) expected() certificates.Expected {
 	out, names := certificates.Expected{}, nodename.Of(r.Want, r.World.API)
 	for _, h := range r.Want.Hosts() {
-		if node := r.Plan.Nodes[h.ID]; node != "" {
-			out[node] = names.Claim(h, node)
+		claim := names.Claim(h, r.Plan.Nodes[h.ID])
+		if claim.Check() == nil {
+			out[claim.Node] = claim
 		}
 	}
 	return out

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/decidetest"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 	"kubeone/internal/identity"
@@ -164,5 +165,33 @@ func TestNoClusterBeginsWithAReservedName(t *testing.T) {
 		if d := Decide(in); d.Route != fsm.Error || !problem.Has(d.Problems, problem.HostNameTaken) {
 			t.Errorf("%s: %s, %+v", id, d.Route, d.Problems)
 		}
+	}
+}
+
+// A worker that calls itself as a silent control-plane host, and whose Node has that host's address, is not taken for
+// it: it would get a certificate for the address, and its Node would be deleted in the other's place.
+func TestANodeWithTheAddressOfASilentHost(t *testing.T) {
+	t.Parallel()
+	in := claimed()
+	const silent = "192.0.0.2"
+	in.Is.Hosts[silent] = decidetest.Silent(in.Want.ControlPlane[1])
+	in.change(liar, func(h *observed.Host) { h.Hostname = "cp-2" })
+	var nodes []observed.Node
+	for _, n := range in.Is.API.Nodes {
+		if n.Name == "w-1" {
+			n.Name, n.Addresses = "app-1", append(n.Addresses, in.Want.ControlPlane[1].PrivateAddress)
+			nodes = append([]observed.Node{n}, nodes...) // the API lists Nodes by name
+			continue
+		}
+		nodes = append(nodes, n)
+	}
+	in.Is.API.Nodes, in.Is.API.Record.Nodes = nodes, map[string]string{liar: "app-1", silent: "cp-2"}
+	r := identity.Match(in.Want, in.Is)
+	in.Want, in.Is, in.Contradictions = r.Want, r.Is, r.Contradictions
+	if got := NodeNames(*in)[silent].Name; got == "app-1" {
+		t.Errorf("the silent host is taken for %s", got)
+	}
+	if a := Decide(*in).Hosts[silent]; a.Node != "cp-2" {
+		t.Errorf("%+v", a)
 	}
 }

@@ -76,10 +76,27 @@ func Node(nodes []observed.Node, want *desired.Host, is *observed.Host) *observe
 	if name != "" {
 		return nil
 	}
-	if i := slices.IndexFunc(nodes, func(n observed.Node) bool { return At(want, &n) }); i >= 0 {
-		return &nodes[i]
+	return nodeAt(nodes, want)
+}
+
+// nodeAt returns the Node with one of the host's addresses. A kubelet writes the addresses of its own Node, and cannot
+// make that one of the control plane: such a Node comes first, and a control-plane host has no other. A worker's must
+// be the only one.
+func nodeAt(nodes []observed.Node, want *desired.Host) *observed.Node {
+	var found []*observed.Node
+	for i := range nodes {
+		switch n := &nodes[i]; {
+		case !At(want, n):
+		case n.ControlPlane:
+			return n
+		default:
+			found = append(found, n)
+		}
 	}
-	return nil
+	if len(found) != 1 || want.Role == desired.ControlPlane {
+		return nil
+	}
+	return found[0]
 }
 
 // Member returns the host's etcd member: by name, else by the address in its peer URL, which a member has before it has

@@ -14,7 +14,7 @@ func TestNodesAndMembersAreFoundByNameOrAddress(t *testing.T) {
 		Role: desired.ControlPlane,
 	}
 	named, silent := observed.Host{Hostname: "CP-1"}, observed.Host{}
-	nodes := []observed.Node{{Name: "other"}, {Name: "cp-1", Addresses: []string{"10.0.0.1"}}}
+	nodes := []observed.Node{{Name: "other"}, {Name: "cp-1", Addresses: []string{"10.0.0.1"}, ControlPlane: true}}
 	for name, is := range map[string]*observed.Host{"by name": &named, "by address": &silent} {
 		if n := Node(nodes, &w, is); n == nil || n.Name != "cp-1" {
 			t.Errorf("%s: found %v", name, n)
@@ -106,5 +106,36 @@ func TestAHostDoesNotChooseItsNode(t *testing.T) {
 	members := []observed.Member{{ID: "1", Name: "victim", PeerURLs: []string{"https://10.0.0.2:2380"}}}
 	if m := Member(members, &want, "victim"); m != nil {
 		t.Errorf("a worker has chosen member %+v", m)
+	}
+}
+
+// A kubelet can write the addresses of others into its own Node. That makes it the Node of no other host.
+func TestANodeWithAnothersAddressIsNotTheOthers(t *testing.T) {
+	t.Parallel()
+	silent := &observed.Host{}
+	cp := desired.Host{ID: "192.0.2.1", PrivateAddress: "10.0.0.1", Role: desired.ControlPlane}
+	worker := desired.Host{ID: "192.0.2.2", PrivateAddress: "10.0.0.2", Role: desired.Worker}
+	liar := observed.Node{Name: "app-1", Addresses: []string{"10.0.0.1", "10.0.0.2"}}
+	own := observed.Node{Name: "cp-1", Addresses: []string{"10.0.0.1"}, ControlPlane: true}
+	workers := observed.Node{Name: "w-1", Addresses: []string{"10.0.0.2"}}
+	other := observed.Node{Name: "cp-2", Addresses: []string{"10.0.0.2"}, ControlPlane: true}
+	for name, c := range map[string]struct {
+		nodes []observed.Node
+		want  *desired.Host
+		found string
+	}{
+		"a control-plane host, with its Node":   {[]observed.Node{liar, own}, &cp, "cp-1"},
+		"a control-plane host, without one":     {[]observed.Node{liar}, &cp, ""},
+		"a worker, with its Node":               {[]observed.Node{liar, workers}, &worker, ""},
+		"a worker, and nobody lies":             {[]observed.Node{own, workers}, &worker, "w-1"},
+		"a worker that is of the control plane": {[]observed.Node{liar, other}, &worker, "cp-2"},
+	} {
+		got := ""
+		if n := Node(c.nodes, c.want, silent); n != nil {
+			got = n.Name
+		}
+		if got != c.found {
+			t.Errorf("%s: found %q, want %q", name, got, c.found)
+		}
 	}
 }
