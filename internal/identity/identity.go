@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"kubeone/internal/decide/match"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 )
@@ -237,7 +238,7 @@ func (m *matcher) ids() []string {
 	for _, home := range []bool{true, false} {
 		for e := range m.entries {
 			marker := m.marker(m.entries[e].machine)
-			if out[e] != "" || marker == nil || marker.ID == "" || home != atHome(e) {
+			if out[e] != "" || marker == nil || marker.ID == "" || home != atHome(e) || !home && m.livesElsewhere(e) {
 				continue
 			}
 			other, taken := holder[marker.ID]
@@ -264,11 +265,26 @@ func (m *matcher) ids() []string {
 	return out
 }
 
+// livesElsewhere reports whether the machine of an entry says that it is a host which is known to be another machine: the
+// record has that host's Node, which is Ready or of another role, and has none of the machine's addresses. The host may be
+// one that the manifest does not have any more.
+func (m *matcher) livesElsewhere(e int) bool {
+	i := m.entries[e].machine
+	if m.is.API.Record == nil {
+		return false
+	}
+	name, at := m.is.API.Record.Nodes[m.marker(i).ID], &m.entries[i].host
+	return slices.ContainsFunc(m.is.API.Nodes, func(n observed.Node) bool {
+		return name != "" && n.Name == name && !match.At(at, &n) &&
+			(n.Ready == observed.Yes || n.ControlPlane != (m.entries[e].host.Role == desired.ControlPlane))
+	})
+}
+
 // hasOwnID reports whether a manifest has once given the entry's machine its ID: it is no derived one then, also when
 // the manifest does not give it any more.
 func (m *matcher) hasOwnID(e int) bool {
 	marker := m.marker(m.entries[e].machine)
-	return marker != nil && marker.ID != "" && !marker.Derived
+	return marker != nil && marker.ID != "" && !marker.Derived && !m.livesElsewhere(e)
 }
 
 // shorten keeps the part of a machine ID that tells machines apart well enough beside an address.

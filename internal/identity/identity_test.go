@@ -567,3 +567,36 @@ func TestARequestsHostsAreCalledAsTheyAreNow(t *testing.T) {
 		t.Errorf("got %v", all)
 	}
 }
+
+// A worker is not another host because it says so, while that one's Node lives at another address or is of the control
+// plane. That also holds where the manifest does not have that host any more.
+func TestAWorkerIsNoHostThatLivesElsewhere(t *testing.T) {
+	t.Parallel()
+	const other = "10.0.9.9"
+	for name, c := range map[string]struct {
+		node observed.Node
+		is   bool
+	}{
+		"its Node is Ready elsewhere":          {observed.Node{Addresses: []string{other}, Ready: observed.Yes}, false},
+		"its Node is of the control plane":     {observed.Node{Addresses: []string{other}, ControlPlane: true}, false},
+		"its Node is at the machine's address": {observed.Node{Addresses: []string{"10.0.1.1"}, Ready: observed.Yes}, true},
+		"its Node is not Ready, as it moved":   {observed.Node{Addresses: []string{other}}, true},
+	} {
+		for _, manifests := range []bool{true, false} {
+			machine := member(other, "w9")
+			machine.Marker.Derived = !manifests
+			want := workers("10.0.1.1")
+			is := world(want, machine)
+			c.node.Name = "w9"
+			is.API = observed.API{
+				Reached: observed.Yes, Nodes: []observed.Node{c.node},
+				Record: &observed.Record{Nodes: map[string]string{other: "w9"}},
+			}
+			id := map[bool]string{true: other, false: "10.0.1.1"}[c.is]
+			got := identity.Match(want, is)
+			if h := got.Want.Workers[0]; h.ID != id || h.HasOwnID != (manifests && c.is) {
+				t.Errorf("%s: it is %s, whose ID is the manifest's: %v", name, h.ID, h.HasOwnID)
+			}
+		}
+	}
+}
