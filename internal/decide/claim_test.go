@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"cmp"
 	"slices"
 	"testing"
 
@@ -193,5 +194,32 @@ func TestANodeWithTheAddressOfASilentHost(t *testing.T) {
 	}
 	if a := Decide(*in).Hosts[silent]; a.Node != "cp-2" {
 		t.Errorf("%+v", a)
+	}
+}
+
+// A worker that says that it is a silent control-plane host is left alone: it would get the cluster's keys. What else
+// there is to do is done.
+func TestAWorkerDoesNotBecomeASilentControlPlaneHost(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{"cp-b", ""} { // the manifest gives the host an ID, or only a name
+		in := healthy(3, 2)
+		host := &in.Want.ControlPlane[1]
+		delete(in.Is.Hosts, host.ID)
+		host.ID, host.HasOwnID = cmp.Or(id, host.ID), id != ""
+		in.Is.Hosts[host.ID] = decidetest.Silent(*host)
+		in.Is.Etcd.Members = slices.Delete(in.Is.Etcd.Members, 1, 2) // an earlier run has removed the dead member
+		in.change(liar, func(h *observed.Host) {
+			h.Marker = &observed.Marker{Cluster: in.Want.Name, Role: "control-plane", ID: id, Node: "cp-2"}
+		})
+		in.change("192.0.1.2", func(h *observed.Host) { h.Kubelet.Active = false })
+		r := identity.Match(in.Want, in.Is)
+		in.Want, in.Is, in.Contradictions = r.Want, r.Is, r.Contradictions
+		d := Decide(in)
+		if len(d.Joins) > 0 || len(d.Restarts["192.0.1.2"]) == 0 {
+			t.Errorf("%q: %s, joins %v, restarts %v, %v", id, d.Route, d.Joins, d.Restarts, d.Problems)
+		}
+		if a := d.Hosts[liar]; a.Condition != condition.Unclear || a.Reasons[0].Code != problem.HostIDDuplicate {
+			t.Errorf("%q: %+v", id, a)
+		}
 	}
 }

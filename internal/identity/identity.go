@@ -150,7 +150,14 @@ func (m *matcher) claim(i int, is func(*desired.Host) bool) {
 	if e == len(m.entries) {
 		return
 	}
-	if other := m.entries[e].machine; other >= 0 {
+	other := m.entries[e].machine
+	if m.promotes(i, e) {
+		m.markers[i] = nil // nothing that it says there is believed
+		if other < 0 {
+			other = e
+		}
+	}
+	if other >= 0 {
 		m.contradict(Contradiction{
 			Kind: SameID, Host: m.entries[e].host.ID, Says: m.entries[e].host.ID,
 			Address: m.address(other), OtherAddress: m.address(i), Home: other == e,
@@ -158,6 +165,18 @@ func (m *matcher) claim(i int, is func(*desired.Host) bool) {
 		return
 	}
 	m.entries[e].machine, m.taken[i] = i, e
+}
+
+// promotes reports whether the machine at a worker's address says that it is the control-plane host of entry e, and
+// nothing else says so. A worker must not get the cluster's keys by its own word while that host is silent: the machine
+// at the host's own address must say that it is another one, as it does when both have swapped their addresses.
+func (m *matcher) promotes(i, e int) bool {
+	h, marker := m.entries[e].host, m.marker(e)
+	if m.entries[i].host.Role != desired.Worker || h.Role != desired.ControlPlane {
+		return false
+	}
+	return marker == nil || (marker.ID == "" || marker.Derived || marker.ID == h.ID) &&
+		(h.Hostname == "" || nodeName(m.machine(e)) == h.Hostname)
 }
 
 // nodeName is the name of the machine's Node, as far as it says so itself.

@@ -600,3 +600,41 @@ func TestAWorkerIsNoHostThatLivesElsewhere(t *testing.T) {
 		}
 	}
 }
+
+// A worker that says that it is a control-plane host would get the cluster's keys. While that host is silent, or is
+// bare, its word does not suffice. Where the machine at the other address agrees, the two have swapped addresses.
+func TestAWorkerIsNoControlPlaneHostByItsOwnWord(t *testing.T) {
+	t.Parallel()
+	silent := observed.Host{Reach: observed.Unreachable}
+	for name, c := range map[string]struct {
+		there    observed.Host // at the control-plane host's address
+		swapped  bool
+		complete bool
+	}{
+		"it is silent":               {there: silent},
+		"it is silent, joined":       {there: silent, complete: true},
+		"it is bare":                 {there: bare()},
+		"it has no ID in its note":   {there: member("", "cp-2")},
+		"it has a derived ID":        {there: derived("10.0.0.2", "cp-2")},
+		"it says that it is a":       {there: member("a", "w1"), swapped: true},
+		"it says that it has joined": {there: member("cp", "cp-2"), complete: true},
+	} {
+		for _, id := range []string{"cp", ""} {
+			want := workers("a=10.0.1.1/w1")
+			other := host("cp=10.0.0.2/cp-2", desired.ControlPlane)
+			if id == "" && !c.swapped {
+				other = host("10.0.0.2/cp-2", desired.ControlPlane)
+			}
+			want.ControlPlane = append(want.ControlPlane, other)
+			claims := begun("cp-2")
+			claims.Marker.ID, claims.Marker.Derived = other.ID, id == ""
+			claims.Marker.Role, claims.Marker.Complete = "control-plane", c.complete
+			is := world(want, claims)
+			is.Hosts[other.ID] = c.there
+			got := identity.Match(want, is)
+			if moved := len(got.Moved) > 0; moved != c.swapped {
+				t.Errorf("%s: moved: %+v, %+v", name, got.Moved, got.Contradictions)
+			}
+		}
+	}
+}
