@@ -217,18 +217,31 @@ func (r *Run) awaitHosts(ctx context.Context, client API, s plan.Step) error {
 }
 
 // nodes are the names of the hosts' Nodes, by ID: as the record had them of hosts that nobody knows one of now, and of
-// those that did not answer, whatever the manifest calls them. What a host claims in vain is not among them.
+// those that did not answer, whatever the manifest calls them. What a host claims in vain is not among them, and neither
+// is what a host without a Node calls itself: the record would give it that name for good.
 func (r *Run) nodes(before map[string]string) map[string]string {
 	now := map[string]string{}
 	for _, h := range r.Want.Hosts() {
-		name := r.Plan.Nodes[h.ID]
+		name := ""
+		if strings.EqualFold(h.Hostname, r.Plan.Nodes[h.ID]) || r.isNode(h.ID) {
+			name = r.Plan.Nodes[h.ID]
+		}
 		silent := r.World.Hosts[h.ID].Reach != observed.Reached
 		if known, ok := before[h.ID]; ok && (silent || name == "") {
 			name = known
 		}
-		now[h.ID] = cmp.Or(name, r.node(h.ID))
+		now[h.ID] = cmp.Or(name, strings.ToLower(h.ID))
 	}
 	return now
+}
+
+// isNode reports whether a host that answers is a Node: it was one before the run, or the run has made it one.
+func (r *Run) isNode(id string) bool {
+	return r.World.Hosts[id].Reach == observed.Reached && (slices.ContainsFunc(r.World.API.Nodes,
+		func(n observed.Node) bool { return n.Name == r.Plan.Nodes[id] }) ||
+		slices.ContainsFunc(r.Plan.Steps, func(s plan.Step) bool {
+			return s.Host == id && (s.Intent.Kind.Joins() || s.Intent.Kind.CreatesControlPlane())
+		}))
 }
 
 // saveRecord keeps the manifest, which is the one now carried out, which host has which Node, and this run's entry in

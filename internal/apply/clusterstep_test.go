@@ -263,16 +263,24 @@ func TestARunRepairsTheRecord(t *testing.T) {
 	}
 }
 
-func TestTheRecordKeepsTheNodesOfSilentHosts(t *testing.T) {
+func TestTheRecordHasTheNodesThatAreKnown(t *testing.T) {
 	t.Parallel()
 	r := &Run{
-		Plan: plan.Plan{Nodes: map[string]string{"1": "b", "2": "a"}},
-		Want: desired.Cluster{Workers: []desired.Host{{ID: "1"}, {ID: "2"}, {ID: "3"}}},
-		World: observed.World{Hosts: map[string]observed.Host{
-			"1": {Reach: observed.Unreachable}, "2": {Reach: observed.Reached}, "3": {Reach: observed.Reached},
-		}},
+		Plan: plan.Plan{
+			Nodes: map[string]string{"1": "b", "2": "a", "4": "claimed", "5": "joins"},
+			Steps: []plan.Step{stepOf("j", "5", step.JoinWorker), stepOf("p", "4", step.Prepare)},
+		},
+		Want: desired.Cluster{Workers: []desired.Host{{ID: "1"}, {ID: "2"}, {ID: "3"}, {ID: "4"}, {ID: "5"}}},
+		World: observed.World{
+			API: observed.API{Nodes: []observed.Node{{Name: "a"}}},
+			Hosts: map[string]observed.Host{
+				"1": {Reach: observed.Unreachable}, "2": {Reach: observed.Reached}, "3": {Reach: observed.Reached},
+				"4": {Reach: observed.Reached}, "5": {Reach: observed.Reached},
+			},
+		},
 	}
-	want := map[string]string{"1": "a", "2": "a", "3": "c"}
+	// Host 4 is no Node. The name would be its own from then on, whoever gets a Node of that name later.
+	want := map[string]string{"1": "a", "2": "a", "3": "c", "4": "4", "5": "joins"}
 	if diff := cmp.Diff(want, r.nodes(map[string]string{"1": "a", "2": "b", "3": "c"})); diff != "" {
 		t.Error(diff)
 	}
