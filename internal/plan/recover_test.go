@@ -529,7 +529,7 @@ func TestNothingIsRecoveredBesideAClusterThatOthersServe(t *testing.T) {
 }
 
 // Where etcd does not say who its members are, their databases do: one that the manifest does not have may have agreed
-// upon more with who is gone.
+// upon more with who is gone. That a worker calls itself by its name says nothing of it.
 func TestMembersOnADiskAreAccountedFor(t *testing.T) {
 	t.Parallel()
 	told := func(name string, last int) observed.Member {
@@ -548,8 +548,13 @@ func TestMembersOnADiskAreAccountedFor(t *testing.T) {
 		"one that is not, yes": {[]observed.Member{told("cp-1", 1), told("cp-9", 9)}, []string{"cp-9"}, ""},
 		"one without a name":   {[]observed.Member{told("", 9)}, nil, ""}, // it has never started
 		"a worker by now":      {[]observed.Member{told("w-1", 9)}, nil, ""},
+		"by a worker's word":   {[]observed.Member{told("cp-8", 9)}, nil, "--confirm-destroyed cp-8"},
 	} {
 		in := lost(bare, "cp-2", "cp-3")
+		if name == "by a worker's word" {
+			mutate(in, "w-1", func(is *observed.Host) { is.Hostname = "cp-8" })
+			in.Want.Workers[0].Hostname = ""
+		}
 		in.Is.Etcd, in.Is.API = observed.Etcd{Reached: observed.No}, observed.API{Reached: observed.No}
 		mutate(in, "cp-1", func(is *observed.Host) {
 			is.EtcdHealth, is.APIServer = observed.No, observed.No
