@@ -95,7 +95,7 @@ type builder struct {
 // newBuilder begins a plan that does these routes.
 func newBuilder(in decide.Input, routes ...string) *builder {
 	known := decide.NodeNames(in)
-	names, nodes := displayNames(in.Want, known), nodeNames(in.Want, known)
+	names, nodes := displayNames(in.Want, known), nodeNames(in, known)
 	b := &builder{
 		in: in, names: names, nodeNames: nodes, world: step.NewWorld(in, nodes, condition.EpochBegun(&in.Want, &in.Is)),
 		plan: Plan{

@@ -13,6 +13,7 @@ import (
 	"kubeone/internal/identity"
 	"kubeone/internal/observed"
 	"kubeone/internal/probe"
+	"kubeone/internal/step"
 )
 
 // honest is what worker w-2 answers to the probe when it is well.
@@ -283,4 +284,35 @@ func plannedBeside(t *testing.T, answer string) (steps []string, blocked string,
 		}
 	}
 	return steps, blocked + p.Blocked, others
+}
+
+// A worker whose name is refused is called by its ID. One that chose the name of another's Node as its ID must not
+// take the place of that host's steps.
+func TestAnIDThatIsAnothersNameHidesNoStep(t *testing.T) {
+	t.Parallel()
+	in := healthy(1, 2)
+	liar := &in.Want.Workers[0]
+	is := in.Is.Hosts[liar.ID]
+	delete(in.Is.Hosts, liar.ID)
+	liar.ID, liar.Hostname, is.ID, is.Hostname = "w-2", "", "w-2", "localhost"
+	in.Is.Hosts["w-2"] = is
+	p, err := Reset(in, ResetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]string{}
+	for _, s := range p.Steps {
+		if other, twice := seen[s.ID]; twice {
+			t.Errorf("%s is a step of %s, and of %s", s.ID, other, s.Host)
+		}
+		seen[s.ID] = s.Host
+		if s.Host == "w-2" && s.Intent.NodeName == "w-2" {
+			t.Errorf("%s: its Node is taken to be %s", s.ID, s.Intent.NodeName)
+		}
+	}
+	for _, h := range in.Want.Hosts() {
+		if !slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Host == h.ID && s.Intent.Kind == step.ResetHost }) {
+			t.Errorf("%s is not reset", h.ID)
+		}
+	}
 }

@@ -36,11 +36,22 @@ func displayNames(want desired.Cluster, nodes map[string]decide.NodeName) map[st
 	return names
 }
 
-// nodeNames are the names of the hosts' Nodes, by host ID; its ID, which is no Node's name, of a host without one.
-func nodeNames(want desired.Cluster, nodes map[string]decide.NodeName) map[string]string {
-	names := map[string]string{}
-	for _, h := range want.Hosts() {
-		names[h.ID] = cmp.Or(nodes[h.ID].Name, strings.ToLower(h.ID))
+// nodeNames are the names of the hosts' Nodes, by host ID. A host without one is called by its ID, which is made no
+// Node's name: the manifest chooses IDs, and so may a host.
+func nodeNames(in decide.Input, nodes map[string]decide.NodeName) map[string]string {
+	names, taken := map[string]string{}, map[string]bool{}
+	for _, n := range in.Is.API.Nodes {
+		taken[n.Name] = true
+	}
+	for _, n := range nodes {
+		taken[n.Name] = true
+	}
+	for _, h := range in.Want.Hosts() {
+		own := strings.ToLower(h.ID)
+		if taken[own] {
+			own = "host:" + own
+		}
+		names[h.ID] = cmp.Or(nodes[h.ID].Name, own)
 	}
 	return names
 }
