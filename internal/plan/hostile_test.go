@@ -316,3 +316,36 @@ func TestAnIDThatIsAnothersNameHidesNoStep(t *testing.T) {
 		}
 	}
 }
+
+// The Node of a worker goes with the worker, whatever that calls itself, and whatever addresses its kubelet has written.
+func TestAWorkerDoesNotKeepItsNode(t *testing.T) {
+	t.Parallel()
+	for name, says := range map[string]string{
+		"as before": "w-1", "another name": "new-name", "another's name": "w-2", "a name of the cluster's": "localhost",
+	} {
+		in := healthy(1, 2)
+		in.Is.API.Record.Nodes = map[string]string{"192.0.1.1": "w-1", "192.0.1.2": "w-2"}
+		for i := range in.Want.Workers {
+			in.Want.Workers[i].Hostname = ""
+		}
+		for i := range in.Is.API.Nodes {
+			if n := &in.Is.API.Nodes[i]; n.Name == "w-1" {
+				n.Addresses = []string{"10.9.9.9"}
+			}
+		}
+		mutate(in, "192.0.1.1", func(is *observed.Host) { is.Hostname = says })
+		p, err := RemoveNode(in, "192.0.1.1", false)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		var about []string
+		for _, s := range p.Steps {
+			if k := s.Intent.Kind; k == step.DrainNode || k == step.DeleteNode {
+				about = append(about, string(k)+" "+s.Intent.NodeName)
+			}
+		}
+		if diff := cmp.Diff([]string{string(step.DrainNode) + " w-1", string(step.DeleteNode) + " w-1"}, about); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"kubeone/internal/decide/preflight"
 	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
+	"kubeone/internal/nodename"
 	"kubeone/internal/observed"
 	"kubeone/internal/step"
 )
@@ -36,22 +37,30 @@ func displayNames(want desired.Cluster, nodes map[string]decide.NodeName) map[st
 	return names
 }
 
-// nodeNames are the names of the hosts' Nodes, by host ID. A host without one is called by its ID, which is made no
+// nodeNames are the names of the hosts' Nodes, by host ID. A host whose own name is refused has the Node that the record
+// gives it: what it says must not keep that from being removed. A host without one is called by its ID, which is made no
 // Node's name: the manifest chooses IDs, and so may a host.
 func nodeNames(in decide.Input, nodes map[string]decide.NodeName) map[string]string {
 	names, taken := map[string]string{}, map[string]bool{}
-	for _, n := range in.Is.API.Nodes {
-		taken[n.Name] = true
-	}
 	for _, n := range nodes {
 		taken[n.Name] = true
 	}
+	known := nodename.Of(in.Want, in.Is.API)
 	for _, h := range in.Want.Hosts() {
-		own := strings.ToLower(h.ID)
+		names[h.ID] = nodes[h.ID].Name
+		if recorded := known.Recorded(h.ID); names[h.ID] == "" && !taken[recorded] {
+			names[h.ID], taken[recorded] = recorded, true
+		}
+	}
+	for _, n := range in.Is.API.Nodes {
+		taken[n.Name] = true
+	}
+	for id, name := range names {
+		own := strings.ToLower(id)
 		if taken[own] {
 			own = "host:" + own
 		}
-		names[h.ID] = cmp.Or(nodes[h.ID].Name, own)
+		names[id] = cmp.Or(name, own)
 	}
 	return names
 }
