@@ -73,6 +73,29 @@ func TestARecordedNameIsTheHostsOwn(t *testing.T) {
 	}
 }
 
+// A Node's certificate is for its name, too, so a name that is an address must be the host's.
+func TestANameThatIsAnAddress(t *testing.T) {
+	t.Parallel()
+	c, api := testCluster()
+	api.Nodes = append(api.Nodes, observed.Node{Name: "10.0.9.2"})
+	api.Record.Nodes["b"] = "10.0.9.2"
+	names := Of(c, api)
+	for name, may := range map[string]bool{
+		"10.0.0.2": true, "192.0.2.2": true, "10.0.1.2": false, "203.0.113.9": false, "2001:db8::9": false, "worker": true,
+	} {
+		if err := names.Claim(c.Workers[0], name).Check(); (err == nil) != may {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := names.Claim(c.Workers[1], "10.0.9.2").Check(); err != nil {
+		t.Errorf("as recorded: %v", err)
+	}
+	named := desired.Host{ID: "n", Hostname: "10.0.1.2"}
+	if err := names.Claim(named, "10.0.1.2").Check(); err != nil {
+		t.Errorf("given by the manifest: %v", err)
+	}
+}
+
 func TestWhichNodeIsAHosts(t *testing.T) {
 	t.Parallel()
 	own := []string{"192.0.2.2", "10.0.0.2", "2001:db8::2"}
