@@ -217,8 +217,8 @@ func (r *Run) awaitHosts(ctx context.Context, client API, s plan.Step) error {
 }
 
 // nodes are the names of the hosts' Nodes, by ID: as the record had them of hosts that nobody knows one of now, and of
-// those that did not answer, whatever the manifest calls them. What a host claims in vain is not among them, and neither
-// is what a host without a Node calls itself: the record would give it that name for good.
+// those that did not answer, whatever the manifest calls them. What a host claims in vain is not among them, and
+// neither is what a host without a Node calls itself: the record would give it that name for good.
 func (r *Run) nodes(before map[string]string) map[string]string {
 	now := map[string]string{}
 	for _, h := range r.Want.Hosts() {

@@ -246,8 +246,8 @@ func (r *Run) tellDecision(d certificates.Decision) {
 }
 
 // expected are the Nodes that may have certificates, and the hosts that they are. What a host says of itself is no
-// reason to believe it, and neither is what its kubelet writes into its Node: a Node of a name that is another's is none
-// of this host's.
+// reason to believe it, and neither is what its kubelet writes into its Node: a Node of a name that is another's is
+// none of this host's.
 func (r *Run) expected() certificates.Expected {
 	out, names := certificates.Expected{}, nodename.Of(r.Want, r.World.API)
 	for _, h := range r.Want.Hosts() {

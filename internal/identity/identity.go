@@ -284,9 +284,9 @@ func (m *matcher) ids() []string {
 	return out
 }
 
-// livesElsewhere reports whether the machine of an entry says that it is a host which is known to be another machine: the
-// record has that host's Node, which is Ready or of another role, and has none of the machine's addresses. The host may be
-// one that the manifest does not have any more.
+// livesElsewhere reports whether the machine of an entry says that it is a host which is known to be another machine:
+// the record has that host's Node, which is Ready or of another role, and has none of the machine's addresses. The host
+// may be one that the manifest does not have any more.
 func (m *matcher) livesElsewhere(e int) bool {
 	i := m.entries[e].machine
 	if m.is.API.Record == nil {

@@ -577,10 +577,12 @@ func TestAWorkerIsNoHostThatLivesElsewhere(t *testing.T) {
 		node observed.Node
 		is   bool
 	}{
-		"its Node is Ready elsewhere":          {observed.Node{Addresses: []string{other}, Ready: observed.Yes}, false},
-		"its Node is of the control plane":     {observed.Node{Addresses: []string{other}, ControlPlane: true}, false},
-		"its Node is at the machine's address": {observed.Node{Addresses: []string{"10.0.1.1"}, Ready: observed.Yes}, true},
-		"its Node is not Ready, as it moved":   {observed.Node{Addresses: []string{other}}, true},
+		"its Node is Ready elsewhere":      {observed.Node{Addresses: []string{other}, Ready: observed.Yes}, false},
+		"its Node is of the control plane": {observed.Node{Addresses: []string{other}, ControlPlane: true}, false},
+		"its Node is at the machine's address": {
+			observed.Node{Addresses: []string{"10.0.1.1"}, Ready: observed.Yes}, true,
+		},
+		"its Node is not Ready, as it moved": {observed.Node{Addresses: []string{other}}, true},
 	} {
 		for _, manifests := range []bool{true, false} {
 			machine := member(other, "w9")

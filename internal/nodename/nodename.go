@@ -152,7 +152,8 @@ func (n Names) Claim(h desired.Host, node string) Claim {
 		return c
 	}
 	c.Known, c.Holder = node != "" && n.recorded[h.ID] == node, n.Holder(h.ID, node)
-	if _, err := netip.ParseAddr(node); err == nil && c.Holder == "" && !c.Known && !ShareAddress(c.Names, []string{node}) {
+	_, err := netip.ParseAddr(node)
+	if err == nil && c.Holder == "" && !c.Known && !ShareAddress(c.Names, []string{node}) {
 		c.Holder = "an address that the manifest does not give it" // and for which its certificate would be good
 	}
 	return c

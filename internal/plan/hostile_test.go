@@ -311,13 +311,14 @@ func TestAnIDThatIsAnothersNameHidesNoStep(t *testing.T) {
 		}
 	}
 	for _, h := range in.Want.Hosts() {
-		if !slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Host == h.ID && s.Intent.Kind == step.ResetHost }) {
+		resets := func(s Step) bool { return s.Host == h.ID && s.Intent.Kind == step.ResetHost }
+		if !slices.ContainsFunc(p.Steps, resets) {
 			t.Errorf("%s is not reset", h.ID)
 		}
 	}
 }
 
-// The Node of a worker goes with the worker, whatever that calls itself, and whatever addresses its kubelet has written.
+// The Node of a worker goes with the worker, whatever that calls itself, and whatever addresses its kubelet writes.
 func TestAWorkerDoesNotKeepItsNode(t *testing.T) {
 	t.Parallel()
 	for name, says := range map[string]string{
@@ -344,7 +345,8 @@ func TestAWorkerDoesNotKeepItsNode(t *testing.T) {
 				about = append(about, string(k)+" "+s.Intent.NodeName)
 			}
 		}
-		if diff := cmp.Diff([]string{string(step.DrainNode) + " w-1", string(step.DeleteNode) + " w-1"}, about); diff != "" {
+		want := []string{string(step.DrainNode) + " w-1", string(step.DeleteNode) + " w-1"}
+		if diff := cmp.Diff(want, about); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}

@@ -50,8 +50,8 @@ func (b *builder) strangersOf(members []observed.Member) []observed.Member {
 	return out
 }
 
-// nowWorks reports whether the member's host is a worker by now, and has nothing of etcd left. The name counts only where
-// the manifest gives it: by its own word a worker must not be one that may be serving elsewhere.
+// nowWorks reports whether the member's host is a worker by now, and has nothing of etcd left. The name counts only
+// where the manifest gives it: by its own word a worker must not be one that may be serving elsewhere.
 func (b *builder) nowWorks(m observed.Member) bool {
 	return slices.ContainsFunc(b.in.Want.Workers, func(h desired.Host) bool {
 		seen := b.in.Is.Hosts[h.ID]

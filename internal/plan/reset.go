@@ -178,10 +178,7 @@ func hasData(h observed.Host) bool {
 // findNode returns the Node that is the host's: by its name and an address, or by the record. Its kubelet writes its
 // addresses, and must not keep it from being removed by that.
 func (b *builder) findNode(h desired.Host) (observed.Node, bool) {
-	recorded := ""
-	if r := b.world.Is.API.Record; r != nil && h.Machine == "" {
-		recorded = r.Nodes[h.ID]
-	}
+	recorded := recordedNode(b.world.Is.API, h)
 	for _, n := range b.world.Is.API.Nodes {
 		if is := b.world.Is.Hosts[h.ID]; n.Name == b.node(h) &&
 			(n.Name == recorded || match.OwnsAsMachine(&h, &is, &n)) {

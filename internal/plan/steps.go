@@ -12,7 +12,6 @@ import (
 	"kubeone/internal/decide/preflight"
 	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
-	"kubeone/internal/nodename"
 	"kubeone/internal/observed"
 	"kubeone/internal/step"
 )
@@ -37,18 +36,17 @@ func displayNames(want desired.Cluster, nodes map[string]decide.NodeName) map[st
 	return names
 }
 
-// nodeNames are the names of the hosts' Nodes, by host ID. A host whose own name is refused has the Node that the record
-// gives it: what it says must not keep that from being removed. A host without one is called by its ID, which is made no
-// Node's name: the manifest chooses IDs, and so may a host.
+// nodeNames are the names of the hosts' Nodes, by host ID. A host whose own name is refused has the Node that the
+// record gives it: what it says must not keep that from being removed. A host without one is called by its ID, which is
+// made no Node's name: the manifest chooses IDs, and so may a host.
 func nodeNames(in decide.Input, nodes map[string]decide.NodeName) map[string]string {
 	names, taken := map[string]string{}, map[string]bool{}
 	for _, n := range nodes {
 		taken[n.Name] = true
 	}
-	known := nodename.Of(in.Want, in.Is.API)
 	for _, h := range in.Want.Hosts() {
 		names[h.ID] = nodes[h.ID].Name
-		if recorded := known.Recorded(h.ID); names[h.ID] == "" && !taken[recorded] {
+		if recorded := recordedNode(in.Is.API, h); names[h.ID] == "" && !taken[recorded] {
 			names[h.ID], taken[recorded] = recorded, true
 		}
 	}
@@ -63,6 +61,19 @@ func nodeNames(in decide.Input, nodes map[string]decide.NodeName) map[string]str
 		names[id] = cmp.Or(name, own)
 	}
 	return names
+}
+
+// recordedNode is the name of the host's Node by the cluster's record; "" where that Node is gone. A Machine's host is
+// in no record.
+func recordedNode(api observed.API, h desired.Host) string {
+	if api.Record == nil || h.Machine != "" {
+		return ""
+	}
+	name := api.Record.Nodes[h.ID]
+	if !slices.ContainsFunc(api.Nodes, func(n observed.Node) bool { return n.Name == name }) {
+		return ""
+	}
+	return name
 }
 
 // NodeName is the name of a host's Node: the manifest's hostname, else what the host calls itself, else (a host that
