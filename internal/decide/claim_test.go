@@ -223,3 +223,18 @@ func TestAWorkerDoesNotBecomeASilentControlPlaneHost(t *testing.T) {
 		}
 	}
 }
+
+// The Node of a control-plane host that is gone is deleted, whatever a worker calls itself.
+func TestAClaimKeepsNoStaleNode(t *testing.T) {
+	t.Parallel()
+	in := claimed()
+	for i := range in.Is.API.Nodes {
+		if n := &in.Is.API.Nodes[i]; n.Name == "orphan" {
+			n.Ready = observed.No
+		}
+	}
+	in.change(liar, func(h *observed.Host) { h.Hostname = "orphan" })
+	if d := Decide(*in); !slices.Contains(d.StaleNodes, "orphan") {
+		t.Errorf("%s: %v", d.Route, d.StaleNodes)
+	}
+}

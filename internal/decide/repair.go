@@ -79,11 +79,11 @@ func (v *view) staleNodes() []string {
 }
 
 // known reports whether the Node is that of a host of the manifest, or of a member of etcd. Of a host that did not say
-// its name, any Node might be the one.
+// its name, any Node might be the one. One whose name is refused keeps none by that.
 func (v *view) known(n *observed.Node) bool {
 	for i := range v.hosts {
 		s := &v.hosts[i]
-		if s.Node == n.Name || s.Node == "" || s.node != nil && s.node.Name == n.Name {
+		if s.Node == n.Name || s.Node == "" && s.refused == nil || s.node != nil && s.node.Name == n.Name {
 			return true
 		}
 	}
