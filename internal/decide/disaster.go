@@ -140,8 +140,14 @@ func AssessRecovery(in Input) Recovery {
 		all := quorum.Tally{Voters: v.cps, Alive: v.etcd.tally.Alive + v.etcd.startable}
 		lost = !all.Holds()
 	}
+	// What a worker calls itself holds up no recovery: nothing of the control plane depends on it.
+	unfit := slices.DeleteFunc(slices.Clone(v.unfit), func(p problem.Problem) bool {
+		return slices.ContainsFunc(v.workers(), func(s hostState) bool {
+			return s.refused != nil && s.ID == p.Host && s.refused.Code == p.Code
+		})
+	})
 	return Recovery{
-		Lost: lost, Listed: v.etcd.listed, Serving: v.serving(), Elsewhere: v.elsewhere(), Why: why, Unfit: v.unfit,
+		Lost: lost, Listed: v.etcd.listed, Serving: v.serving(), Elsewhere: v.elsewhere(), Why: why, Unfit: unfit,
 		Hosts: v.assessments(),
 	}
 }

@@ -245,12 +245,13 @@ func (b *builder) hostNamed(m observed.Member) string {
 	return ""
 }
 
-// awaitWorkers plans to wait until the workers that run, and can be locked, have found the API again.
+// awaitWorkers plans to wait until the workers that run, and can be locked, have found the API again. A worker whose
+// name is refused has no Node to wait for.
 func (b *builder) awaitWorkers(restore string) {
 	for _, h := range b.in.Want.Workers {
 		seen := b.in.Is.Hosts[h.ID]
 		if m := seen.Marker; m == nil || !m.Complete || m.Machine != h.Machine || !seen.Kubelet.Active ||
-			seen.Unwritable != "" {
+			seen.Unwritable != "" || b.plan.Nodes[h.ID] == "" {
 			continue
 		}
 		after := restore

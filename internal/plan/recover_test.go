@@ -736,3 +736,20 @@ func TestABackupFromTheMiddleOfARotation(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What a worker calls itself holds up no recovery, also where no control-plane host is left.
+func TestAWorkersNameHoldsUpNoRecovery(t *testing.T) {
+	t.Parallel()
+	in := lost(bare, "cp-2", "cp-3")
+	in.Is.Etcd, in.Is.API = observed.Etcd{Reached: observed.No}, observed.API{Reached: observed.No}
+	become(in, "cp-1", bare)
+	mutate(in, "w-1", func(is *observed.Host) { is.Hostname = "localhost" })
+	in.Want.Workers[0].Hostname = ""
+	p, err := Recover(in, RecoverOptions{Copy: Copy{From: step.FullBackup, Cluster: cluster}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Host == in.Want.Workers[0].ID }) {
+		t.Errorf("it waits for the worker:\n%s", text(p))
+	}
+}
