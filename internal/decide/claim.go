@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/match"
 	"kubeone/internal/nodename"
 	"kubeone/internal/observed"
 	"kubeone/internal/problem"
@@ -83,8 +84,13 @@ func (v *view) refuseNames() {
 		}
 	}
 	for i := range v.hosts {
-		if s := &v.hosts[i]; s.refused != nil {
-			s.Node, s.node = "", nil
+		s := &v.hosts[i]
+		if s.refused == nil {
+			continue
+		}
+		s.Node, s.node, s.Etcd = "", nil, ""
+		if m := match.Member(v.in.Is.Etcd.Members, s.Host, ""); m != nil && s.controlPlane() {
+			s.Etcd = m.ID // by its address
 		}
 	}
 }

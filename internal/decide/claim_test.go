@@ -145,8 +145,17 @@ func TestAClaimOfAControlPlaneHostStopsEverything(t *testing.T) {
 		in := claimed()
 		in.empties("192.0.0.3")
 		in.change("192.0.0.3", func(h *observed.Host) { h.Hostname = name })
-		if d := Decide(*in); d.Route != fsm.Error || !problem.Has(d.Problems, problem.HostNameTaken) {
+		in.Is.Etcd.Members = append(in.Is.Etcd.Members, observed.Member{
+			ID: "9", Name: "orphan", Healthy: observed.Yes, PeerURLs: []string{"https://10.0.2.9:2380"},
+		})
+		d := Decide(*in)
+		if d.Route != fsm.Error || !problem.Has(d.Problems, problem.HostNameTaken) {
 			t.Errorf("%s: %s, %+v", name, d.Route, d.Problems)
+		}
+		if !slices.ContainsFunc(d.Warnings, func(p problem.Problem) bool {
+			return p.Code == problem.OrphanMember && p.Parameters["member"] == "orphan (9)"
+		}) {
+			t.Errorf("%s: the orphan's member is taken for the host's: %+v", name, d.Warnings)
 		}
 	}
 }
