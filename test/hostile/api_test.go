@@ -120,7 +120,7 @@ func (c *cluster) objects(t *testing.T) objects {
 	t.Helper()
 	var nodes, pods, plugin list
 	images := system.Images(namesOf(t, c.want))
-	for _, m := range machines() {
+	for _, m := range append(machines(), strangers()...) {
 		if m.bare {
 			continue
 		}
@@ -139,6 +139,14 @@ func (c *cluster) objects(t *testing.T) objects {
 		t.Fatal(err)
 	}
 	return objects{
+		"/apis/cluster.k8s.io/v1alpha1/machines": object{
+			"kind": "MachineList", "apiVersion": "cluster.k8s.io/v1alpha1", "items": list{},
+		},
+		"/apis/kubeone.k8c.io/v1alpha1/hosts": object{
+			"kind": "HostList", "apiVersion": "kubeone.k8c.io/v1alpha1", "items": list{
+				object{"metadata": object{"name": "pool-2"}, "spec": object{"address": "10.0.1.9"}},
+			},
+		},
 		"/version": object{"gitVersion": "v" + c.runs},
 		"/readyz":  "ok",
 		systemPath: object{
@@ -160,12 +168,18 @@ func (c *cluster) objects(t *testing.T) objects {
 	}
 }
 
-// node is the Node of a machine that is well.
+// machineUID is the UID of the Machine whose Node is pool-1.
+const machineUID = "6a5f2d5e-0000-4000-8000-000000000001"
+
+// node is the Node of a healthy machine.
 func (c *cluster) node(m machine) object {
 	labels, spec := object{"kubernetes.io/hostname": m.name}, object{}
 	if m.controlPlane {
 		labels["node-role.kubernetes.io/control-plane"] = ""
 		spec["taints"] = list{object{"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}}
+	}
+	if m.name == "pool-1" {
+		labels[desired.OwnerLabel] = machineUID
 	}
 	return object{
 		"metadata": object{"name": m.name, "labels": labels},

@@ -35,6 +35,7 @@ type attempt struct {
 	// waits says that the cluster's upgrade may wait for a person: it is left out with --limit then, as what it says is
 	// a reason to wait if an honest host says it.
 	waits bool
+	idle  bool // nothing may be done to it
 	// except are machines whose decisions it does change, by right.
 	except []string
 }

@@ -46,6 +46,16 @@ func machines() []machine {
 	}
 }
 
+// strangers are the cluster's members that are not in its manifest: the host of a Machine, one that was joined by hand,
+// and a control-plane host. They are healthy, and kubeone is not to connect to them.
+func strangers() []machine {
+	return []machine{
+		{name: "pool-1", address: "10.0.1.1"},
+		{name: "hand-1", address: "10.0.1.2"},
+		{name: "cp-9", address: "10.0.0.19", controlPlane: true},
+	}
+}
+
 // role is as whom the attacker is met: each has a seat, which is one of the machines.
 type role string
 
@@ -72,8 +82,9 @@ func (r role) machine() machine {
 }
 
 const (
-	endpointHost = "127.0.3.100"
-	version      = "1.36.3"
+	endpointHost    = "127.0.3.100"
+	alternativeName = "api.demo.example.com"
+	version         = "1.36.3"
 )
 
 // cluster is what answers for everybody but the attacker: real SSH servers, and behind those of the control plane an
@@ -94,6 +105,7 @@ func newCluster(t *testing.T, runs string, change func(objects)) *cluster {
 	c.sums = script.Digests(c.want, c.want.Hosts()...)
 	c.etcd = etcdtest.Start(t, &etcdtest.Cluster{Members: []etcdtest.Member{
 		{ID: 1, Name: "cp-1", Leader: 1}, {ID: 2, Name: "cp-2", Leader: 1}, {ID: 3, Name: "cp-3", Leader: 1},
+		{ID: 9, Name: "cp-9", Leader: 1},
 	}})
 	c.hosts = sshtest.Start(t, sshtest.Options{
 		AllLoopback: true, AuthorizedKeys: []ssh.PublicKey{c.key.Public()}, Handler: c.answer, Dial: c.dial,
@@ -254,8 +266,9 @@ func (c *cluster) secrets() []string {
 func text(r role) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "apiVersion: kubeone.k8c.io/v1beta2\nkind: KubeOneCluster\nname: demo\nversions:\n"+
-		"  kubernetes: %s\ncloudProvider:\n  none: {}\napiEndpoint:\n  host: %s\nclusterNetwork:\n  cni:\n"+
-		"    flannel: {}\ncontrolPlane:\n  hosts:\n", version, endpointHost)
+		"  kubernetes: %s\ncloudProvider:\n  none: {}\napiEndpoint:\n  host: %s\n"+
+		"  alternativeNames: [%s]\nclusterNetwork:\n  cni:\n"+
+		"    flannel: {}\ncontrolPlane:\n  hosts:\n", version, endpointHost, alternativeName)
 	all := r.present()
 	slices.SortStableFunc(all, func(x, y machine) int { return ranked(x) - ranked(y) })
 	for i, m := range all {

@@ -161,6 +161,9 @@ func (s *stage) play(t *testing.T, g *game) (o outcome) {
 		fail("the cluster's CA is %q now", knows)
 	}
 	g.compare(s.beside(g), p, fail)
+	if own := g.ownSteps(p); g.idle && len(own) > 0 {
+		fail("it has steps: %v", slices.Sorted(maps.Keys(own)))
+	}
 	g.checkHeard(fail)
 	g.checkTexts(p, s.beside(g).texts, fail)
 	o.came = g.came(p)
@@ -182,21 +185,9 @@ func (g *game) see(p engine.Proposal) seen {
 	for name, text := range g.texts(p) {
 		out.texts[name] = len(text)
 	}
-	about := map[string]bool{g.id(g.as.seat()): true}
-	nodes := map[string]bool{}
-	for _, name := range g.except {
-		about[g.id(name)], nodes[name] = true, true
-	}
+	about, own := g.hostsAbout(), g.ownSteps(p)
 	for id := range about {
 		delete(out.Hosts, id)
-	}
-	own := map[string]bool{}
-	for _, s := range p.Plan.Steps {
-		stranger := !slices.ContainsFunc(machines(), func(m machine) bool { return m.name == s.Intent.NodeName })
-		if about[s.Host] || s.Host == "" && s.Intent.NodeName != "" &&
-			(stranger || nodes[s.Intent.NodeName] || s.Intent.NodeName == g.as.seat()) {
-			own[s.ID] = true
-		}
 	}
 	for _, s := range p.Plan.Steps {
 		if own[s.ID] {
@@ -223,6 +214,31 @@ func (g *game) see(p engine.Proposal) seen {
 		}
 	}
 	return out
+}
+
+// hostsAbout are the IDs of the attacker and of the hosts for which the attempt has a right to change something.
+func (g *game) hostsAbout() map[string]bool {
+	about := map[string]bool{g.id(g.as.seat()): true}
+	for _, name := range g.except {
+		about[g.id(name)] = true
+	}
+	return about
+}
+
+// ownSteps are the IDs of the steps on these hosts, or with their Nodes, or with a Node that no other member has.
+func (g *game) ownSteps(p engine.Proposal) map[string]bool {
+	about, own := g.hostsAbout(), map[string]bool{}
+	for _, s := range p.Plan.Steps {
+		node := s.Intent.NodeName
+		invented := !slices.ContainsFunc(append(machines(), strangers()...), func(m machine) bool {
+			return m.name == node
+		})
+		if about[s.Host] || s.Host == "" && node != "" &&
+			(invented || node == g.as.seat() || slices.Contains(g.except, node)) {
+			own[s.ID] = true
+		}
+	}
+	return own
 }
 
 // compare wants everybody else's decisions and steps to be what they are beside an honest host. Two sorts of hosts may

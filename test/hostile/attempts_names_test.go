@@ -1,0 +1,38 @@
+package hostile
+
+// claims are attempts to have a name that is not a host's of the manifest, and with it a certificate. A worker also asks
+// for a join token under that name: it says that it has lost its kubelet.conf, or that it is bare.
+func claims() []attempt {
+	var out []attempt
+	for _, of := range [][2]string{
+		{"the name of a Machine's Node", "pool-1"},
+		{"the name of a Host that no Machine has", "pool-2"},
+		{"the name of a Node that was joined by hand", "hand-1"},
+		{"the name of a control-plane host that the manifest does not have", "cp-9"},
+		{"the API's address as its name", endpointHost},
+		{"an alternative name of the API, in capitals", "API.Demo.Example.com"},
+		{"the API's name in the cluster", "kubernetes.default.svc"},
+		{"the name localhost", "localhost"},
+	} {
+		what, name := of[0], of[1]
+		claimed := []string{"-hostname", "hostname\t" + name}
+		joined := append(claimed, "-file\t/etc/kubeone/marker:node=", "file\t/etc/kubeone/marker:node="+name)
+		out = append(out,
+			attempt{name: what, as: asWorker, idle: true, says: adds(joined...)},
+			attempt{name: what + ", to join with it", as: []role{firstContact, controlPlane}, idle: true,
+				says: adds(claimed...)},
+			attempt{name: what + ", and kubelet.conf gone", as: asWorker, idle: true, says: adds(append(joined,
+				"-exists\t/etc/kubernetes/kubelet.conf", "absent\t/etc/kubernetes/kubelet.conf")...)},
+			attempt{name: what + ", and bare again", as: asWorker, idle: true, says: adds(append(claimed, bare()...)...)},
+		)
+	}
+	return out
+}
+
+// bare are the edits by which a host that has joined says that nothing is installed on it.
+func bare() []string {
+	return []string{
+		"-exists", "-file\t/etc/kubeone", "-unit", "-health", "-link", "absent\t/etc/kubernetes/kubelet.conf",
+		"absent\t/etc/kubeone/marker",
+	}
+}
