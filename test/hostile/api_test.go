@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"kubeone/internal/addons"
+	kube "kubeone/internal/cluster"
 	"kubeone/internal/desired"
 	"kubeone/internal/release"
 	"kubeone/internal/system"
@@ -78,6 +79,13 @@ func (a *api) requests() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.asked
+}
+
+// access is a way to the API without a host, as the controllers have one.
+func (a *api) access() kube.Access {
+	return kube.Access{
+		Kubeconfig: []byte(a.kubeconfig()), Via: []kube.Endpoint{{ID: "api", Address: a.Listener.Addr().String()}},
+	}
 }
 
 // ca is the certificate of the cluster's CA, which is the server's own.
@@ -168,8 +176,11 @@ func (c *cluster) objects(t *testing.T) objects {
 	}
 }
 
-// machineUID is the UID of the Machine whose Node is pool-1.
-const machineUID = "6a5f2d5e-0000-4000-8000-000000000001"
+// The Machine whose Node is pool-1.
+const (
+	machineUID  = "6a5f2d5e-0000-4000-8000-000000000001"
+	machineName = "kube-system/pool-abcde"
+)
 
 // node is the Node of a healthy machine.
 func (c *cluster) node(m machine) object {

@@ -59,7 +59,12 @@ type game struct {
 func (g *game) honest() []string { return g.cluster.honest(g.as.machine()) }
 
 // id is the ID of a host.
-func (g *game) id(name string) string { return idIn(wanted(g.as), name) }
+func (g *game) id(name string) string {
+	if g.as == poolHost {
+		return g.cluster.id(name)
+	}
+	return idIn(wanted(g.as), name)
+}
 
 // start lets the attacker listen, and returns its port and its key.
 func (g *game) start(t *testing.T) (int, ssh.PublicKey) {

@@ -47,10 +47,10 @@ func machines() []machine {
 }
 
 // strangers are the cluster's members that are not in its manifest: the host of a Machine, one that was joined by hand,
-// and a control-plane host. They are healthy, and kubeone is not to connect to them.
+// and a control-plane host. They are healthy, and only the controllers connect to one of them: to that of the Machine.
 func strangers() []machine {
 	return []machine{
-		{name: "pool-1", address: "10.0.1.1"},
+		{name: "pool-1", at: "127.0.3.31", address: "10.0.1.1"},
 		{name: "hand-1", address: "10.0.1.2"},
 		{name: "cp-9", address: "10.0.0.19", controlPlane: true},
 	}
@@ -63,21 +63,26 @@ const (
 	worker       role = "worker"
 	firstContact role = "first contact"
 	controlPlane role = "control plane, not approved"
+	poolHost     role = "host of a Machine"
 )
 
 func (r role) seat() string {
-	return map[role]string{worker: "w-2", firstContact: "w-4", controlPlane: "cp-4"}[r]
+	return map[role]string{worker: "w-2", firstContact: "w-4", controlPlane: "cp-4", poolHost: "pool-1"}[r]
 }
 
-// present are the machines that the manifest has where the attacker is met so.
+// present are the machines that the program is to connect to where the attacker is met so: those of the manifest, or
+// the Machine's host alone.
 func (r role) present() []machine {
+	if r == poolHost {
+		return []machine{r.machine()}
+	}
 	return slices.DeleteFunc(machines(), func(m machine) bool {
 		return m.name == "w-4" && r != firstContact || m.name == "cp-4" && r != controlPlane
 	})
 }
 
 func (r role) machine() machine {
-	all := machines()
+	all := append(machines(), strangers()...)
 	return all[slices.IndexFunc(all, func(m machine) bool { return m.name == r.seat() })]
 }
 
@@ -102,7 +107,7 @@ type cluster struct {
 func newCluster(t *testing.T, runs string, change func(objects)) *cluster {
 	t.Helper()
 	c := &cluster{key: sshtest.WriteKey(t, ""), runs: runs, want: wanted(worker)}
-	c.sums = script.Digests(c.want, c.want.Hosts()...)
+	c.sums = script.Digests(c.want, append(c.want.Hosts(), machineHost())...)
 	c.etcd = etcdtest.Start(t, &etcdtest.Cluster{Members: []etcdtest.Member{
 		{ID: 1, Name: "cp-1", Leader: 1}, {ID: 2, Name: "cp-2", Leader: 1}, {ID: 3, Name: "cp-3", Leader: 1},
 		{ID: 9, Name: "cp-9", Leader: 1},
@@ -205,8 +210,12 @@ func (c *cluster) honest(m machine) []string {
 	if m.bare {
 		return lines
 	}
-	id := c.id(m.name)
-	lines = append(lines, "file\t/etc/kubeone/marker:id="+id, "file\t/etc/kubeone/marker:id-derived=yes",
+	id, derived := c.id(m.name), "yes"
+	if id == machineUID {
+		derived = "no"
+		lines = append(lines, "file\t/etc/kubeone/marker:machine="+machineName)
+	}
+	lines = append(lines, "file\t/etc/kubeone/marker:id="+id, "file\t/etc/kubeone/marker:id-derived="+derived,
 		"file\t/etc/kubeone/marker:node="+m.name)
 	for name, sum := range c.sums[id] {
 		lines = append(lines, "file\t/etc/kubeone/digests:"+name+" "+sum)
@@ -222,6 +231,9 @@ func machineID(address string) string {
 func (c *cluster) id(name string) string { return idIn(c.want, name) }
 
 func idIn(want desired.Cluster, name string) string {
+	if name == poolHost.seat() {
+		return machineUID
+	}
 	for _, m := range machines() {
 		if h, ok := want.Host(m.at); ok && m.name == name {
 			return h.ID
@@ -287,8 +299,23 @@ func ranked(m machine) int {
 	return 1
 }
 
-// wanted is the cluster of the manifest.
+// machineHost is the host of the Machine, as the controllers want it (internal/provider/ssh/site.go).
+func machineHost() desired.Host {
+	m := poolHost.machine()
+	return desired.Host{
+		ID: machineUID, HasOwnID: true, Machine: machineName, Role: desired.Worker, Hostname: m.name,
+		PublicAddress: m.at, PrivateAddress: m.address, Labels: map[string]string{desired.OwnerLabel: machineUID},
+		Versions: desired.Versions{Kubernetes: version},
+	}
+}
+
+// wanted is the cluster of the manifest; for the controllers, it has the Machine's host and no other.
 func wanted(r role) desired.Cluster {
+	if r == poolHost {
+		c := wanted(worker)
+		c.ControlPlane, c.Workers = nil, []desired.Host{machineHost()}
+		return c
+	}
 	loaded, err := manifest.Load(context.Background(), manifest.Options{
 		ManifestPath: "kubeone.yaml", ManifestReader: strings.NewReader(text(r)),
 	})

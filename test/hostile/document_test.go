@@ -10,25 +10,28 @@ import (
 
 const head = `# A hostile host
 
-What a host could try that belongs to an attacker, and what came of it. The host is a real SSH server that answers the
-program with whatever it likes; the program is the real one, and everybody else in the cluster is honest
-(test/hostile, part of "go test ./..."; "go test ./test/hostile -update" writes this page). It is met
+This page lists what a host that belongs to an attacker can try, and what happens then. The host is a real SSH server
+that answers kubeone with whatever it likes. kubeone is the real program, and everything else in the cluster is honest.
+The tests are test/hostile, part of "go test ./..."; "go test ./test/hostile -update" writes this page. The attacker is
 
-- as a **worker** of the cluster, whose SSH key is known,
-- as a **first contact**: a worker that is to join, and whose key nobody has approved yet,
-- as a **control plane, not approved**: a control-plane host that is to join, and whose key nobody has approved yet.
+- a **worker** of the cluster, whose SSH key is known,
+- a **first contact**: a worker that is to join, and whose key no operator has approved yet,
+- a **control plane, not approved**: a control-plane host that is to join, and whose key no operator has approved yet,
+- a **host of a Machine**: it has joined, and the controllers check it, each host by itself.
 
-Of every attempt it is tested that
+The cluster also has Nodes whose hosts are not in the manifest: a Machine's, one that was joined by hand, and one of a
+control-plane host that is still a member of etcd. Each attempt is tested for the following:
 
-- everybody else's conditions, steps and instructions are those beside an honest host, by value;
-- nothing came to the attacker but the probe's script, which is asked for facts only: no secret, no tunnel;
-- it took no more than three minutes on a busy machine, and no more than 12 MiB were taken from the attacker;
-- plan, status, problems and times, as text and as JSON, and all scripts have no character that is not printed, and no
-  more than 64 KiB more than beside an honest host;
-- the cluster's CA that is remembered is still the cluster's.
+- The conditions, steps and instructions of all other hosts are those beside an honest host, by value. The host of a
+  Machine gets steps only for itself and for its own Node.
+- Nothing comes to the attacker but the probe's script, which asks for facts only: no secret, no tunnel.
+- It takes at most three minutes on a busy machine, and kubeone reads at most 12 MiB from the attacker.
+- Plan, status, problems and times, as text and as JSON, and all scripts have printable characters only. They are at
+  most 64 KiB longer than beside an honest host.
+- The remembered CA of the cluster stays the same.
 
-Where all work waits, the attacker says what is a reason to stop if an honest host says it, and what only a person can
-judge: a control-plane host is trusted with that. [security.md](security.md) says who is trusted with what.
+All work waits only where an honest host would be a reason to stop if it said the same, and only an operator can judge
+that: a control-plane host is trusted with it. [security.md](security.md) says who is trusted with what.
 
 | attempt | as | what came of it |
 |---|---|---|

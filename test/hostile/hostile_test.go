@@ -71,6 +71,7 @@ func newStage(t *testing.T) *stage {
 	}
 	for _, g := range []*game{
 		{as: worker, cluster: s.common}, {as: firstContact, cluster: s.common}, {as: controlPlane, cluster: s.common},
+		{as: poolHost, cluster: s.common},
 		{as: worker, cluster: s.old, attempt: attempt{runs: "1.36.1"}},
 		{as: worker, cluster: s.old, attempt: attempt{runs: "1.36.1", waits: true}},
 	} {
@@ -82,7 +83,7 @@ func newStage(t *testing.T) *stage {
 			t.Fatalf("beside an honest %s: %v, %+v", g.as, why, p.Decision().Problems)
 		}
 		now := g.see(p)
-		if len(now.Steps) == 0 || p.Observed.World.API.Via == "" {
+		if g.as != poolHost && (len(now.Steps) == 0 || p.Observed.World.API.Via == "") {
 			t.Fatalf("beside an honest %s there is nothing to do for others: %+v", g.as, p.Decision().Trace)
 		}
 		s.honest[g.scene()] = now
@@ -100,11 +101,21 @@ func (g *game) scene() string { return fmt.Sprint(g.as, g.runs, g.waits) }
 func (s *stage) games() []*game {
 	var out []*game
 	for _, a := range attempts() {
-		for _, as := range a.as {
+		roles := a.as
+		if a.meetsControllers() {
+			roles = append(slices.Clone(roles), poolHost)
+		}
+		for _, as := range roles {
 			out = append(out, &game{attempt: a, as: as, secret: s.evil.api.kubeconfig()})
 		}
 	}
 	return out
+}
+
+// meetsControllers reports whether a worker's attempt is made by the host of a Machine, too. The controllers look at
+// that host alone: there are no others whose work could wait.
+func (a attempt) meetsControllers() bool {
+	return slices.Contains(a.as, worker) && a.objects == nil && a.runs == "" && len(a.except) == 0
 }
 
 // outcome is what came of an attempt.
@@ -160,8 +171,12 @@ func (s *stage) play(t *testing.T, g *game) (o outcome) {
 	if knows != probe.CAHash(g.cluster.api.ca()) {
 		fail("the cluster's CA is %q now", knows)
 	}
-	g.compare(s.beside(g), p, fail)
-	if own := g.ownSteps(p); g.idle && len(own) > 0 {
+	if g.as == poolHost {
+		checkReach(p, fail)
+	} else {
+		g.compare(s.beside(g), p, fail)
+	}
+	if own := g.ownSteps(p); g.idle && g.as != poolHost && len(own) > 0 {
 		fail("it has steps: %v", slices.Sorted(maps.Keys(own)))
 	}
 	g.checkHeard(fail)
@@ -273,6 +288,20 @@ func (g *game) compare(honest seen, p engine.Proposal, fail func(string, ...any)
 	honest.texts, now.texts = nil, nil
 	if diff := gocmp.Diff(asJSON(honest), asJSON(now)); diff != "" {
 		fail("what is planned for others changes (-honest +hostile):\n%s", diff)
+	}
+}
+
+// checkReach wants the steps for a Machine's host to be about that host and its Node.
+func checkReach(p engine.Proposal, fail func(string, ...any)) {
+	for _, s := range p.Plan.Steps {
+		if s.Host != machineUID && s.Host != "" || s.Intent.NodeName != poolHost.seat() && s.Intent.NodeName != "" {
+			fail("step %s is on host %q, about the Node %q", s.ID, s.Host, s.Intent.NodeName)
+		}
+	}
+	for id := range p.Scripts {
+		if id != machineUID {
+			fail("there is a script for host %q", id)
+		}
 	}
 }
 

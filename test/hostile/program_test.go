@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"kubeone/internal/decide"
 	"kubeone/internal/engine"
 	"kubeone/internal/host"
 	"kubeone/internal/host/sshpool"
@@ -45,7 +46,7 @@ func (g *game) propose(t *testing.T) (engine.Proposal, string, error) {
 		}
 		if m.name == g.as.seat() {
 			target.Port, target.HostKeys = port, nil
-			if g.as == worker {
+			if g.as == worker || g.as == poolHost {
 				target.HostKeys = []ssh.PublicKey{key}
 			}
 		}
@@ -61,15 +62,33 @@ func (g *game) propose(t *testing.T) (engine.Proposal, string, error) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*longest)
 	defer cancel()
-	request := engine.Apply{}
-	if g.waits {
-		request.Limit = map[string]bool{}
-		for _, m := range g.as.present() {
-			request.Limit[g.id(m.name)] = m.name != g.as.seat()
+	if g.as == poolHost {
+		if e, err = e.About(g.facts, machineUID); err != nil {
+			return engine.Proposal{}, "", err
 		}
 	}
-	p, err := e.Propose(ctx, request)
+	p, err := e.Propose(ctx, g.request())
 	return p, known.CA(), err
+}
+
+// request is what the program is asked for: by an operator, or by the controllers for the attacker's host alone.
+func (g *game) request() engine.Request {
+	switch {
+	case g.as == poolHost:
+		return engine.Worker{APIServers: []string{g.cluster.runs}, Turn: decide.Now}
+	case !g.waits:
+		return engine.Apply{}
+	}
+	limit := map[string]bool{}
+	for _, m := range g.as.present() {
+		limit[g.id(m.name)] = m.name != g.as.seat()
+	}
+	return engine.Apply{Limit: limit}
+}
+
+// facts are what the controllers know of the cluster by its API.
+func (g *game) facts(ctx context.Context) (probe.Result, error) {
+	return probe.API(ctx, g.cluster.api.access(), time.Now())
 }
 
 // observe looks as the program does, but for the objects of addons, which the played API does not have. It looks again
@@ -83,6 +102,9 @@ func (g *game) observe(ctx context.Context, r probe.Request) (probe.Result, erro
 			r.HostTimeout, r.AnswerTimeout, r.Timeout = 3*n*time.Second, 5*n*time.Second, 4*n*time.Second
 		}
 		seen, err := probe.Run(ctx, r)
+		if g.as == poolHost { // nothing honest is asked
+			return seen, err
+		}
 		members := seen.World.Etcd.Members
 		late := len(members) == 0 || slices.ContainsFunc(members, func(m observed.Member) bool {
 			return m.Healthy != observed.Yes
@@ -203,11 +225,13 @@ func (g *game) came(p engine.Proposal) string {
 		}
 	}
 	switch {
+	case g.as == poolHost && p.Refusal() != nil:
+		out = append(out, "its Machine waits"+codes(p.Decision().Problems))
 	case p.Refusal() != nil || g.as == controlPlane && len(g.see(p).Steps) == 0:
 		out = append(out, "all work waits for a person"+codes(p.Decision().Problems))
 	case g.waits:
 		out = append(out, "with `--limit` the upgrade goes on without it")
-	case steps > 0 && g.as != worker:
+	case steps > 0 && (g.as == firstContact || g.as == controlPlane):
 		out = append(out, "it would join once its key is approved")
 	case steps > 0:
 		out = append(out, "it is worked on like any other")
