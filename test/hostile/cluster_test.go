@@ -101,13 +101,15 @@ type cluster struct {
 	etcd  *etcdtest.Cluster
 	runs  string // the version that everything has
 	want  desired.Cluster
-	sums  map[string]map[string]string // of the wanted configuration, by host ID
+	// stopped is the name of an honest host whose kubelet does not run; "" is none.
+	stopped string
+	sums    map[string]map[string]string // of the wanted configuration, by host ID
 }
 
 func newCluster(t *testing.T, runs string, change func(objects)) *cluster {
 	t.Helper()
 	c := &cluster{key: sshtest.WriteKey(t, ""), runs: runs, want: wanted(worker)}
-	c.sums = script.Digests(c.want, append(c.want.Hosts(), machineHost())...)
+	c.configure(text(worker))
 	c.etcd = etcdtest.Start(t, &etcdtest.Cluster{Members: []etcdtest.Member{
 		{ID: 1, Name: "cp-1", Leader: 1}, {ID: 2, Name: "cp-2", Leader: 1}, {ID: 3, Name: "cp-3", Leader: 1},
 		{ID: 9, Name: "cp-9", Leader: 1},
@@ -121,6 +123,12 @@ func newCluster(t *testing.T, runs string, change func(objects)) *cluster {
 	}
 	c.api = newAPI(t, objects)
 	return c
+}
+
+// configure makes the hosts have the configuration of a manifest. It is not called while they are probed.
+func (c *cluster) configure(manifest string) {
+	want := loaded(manifest)
+	c.sums = script.Digests(want, append(want.Hosts(), machineHost())...)
 }
 
 // dial is where tunnels of the control plane lead.
@@ -145,11 +153,22 @@ func (c *cluster) answer(s *sshtest.Session) int {
 		return 99
 	}
 	lines := c.honest(all[i])
+	if all[i].name == c.stopped {
+		lines = append(lines, kubeletStopped()...)
+	}
 	if all[i].controlPlane && asksForCredentials(s) {
 		lines = append(lines, c.credentials()...)
 	}
 	_, _ = io.WriteString(s.Stdout, answer(lines))
 	return 0
+}
+
+// kubeletStopped is what a host adds whose kubelet does not run.
+func kubeletStopped() []string {
+	return []string{
+		"unit\t", "unit\tId=kubelet.service", "unit\tLoadState=loaded", "unit\tActiveState=failed",
+		"unit\tSubState=failed", "unit\t",
+	}
 }
 
 // scriptOf reads the script that came with a command, as long as the command says that it is.
@@ -316,13 +335,18 @@ func wanted(r role) desired.Cluster {
 		c.ControlPlane, c.Workers = nil, []desired.Host{machineHost()}
 		return c
 	}
-	loaded, err := manifest.Load(context.Background(), manifest.Options{
-		ManifestPath: "kubeone.yaml", ManifestReader: strings.NewReader(text(r)),
+	return loaded(text(r))
+}
+
+// loaded is the cluster of a manifest of these tests.
+func loaded(text string) desired.Cluster {
+	l, err := manifest.Load(context.Background(), manifest.Options{
+		ManifestPath: "kubeone.yaml", ManifestReader: strings.NewReader(text),
 	})
 	if err != nil {
-		panic(err) // the manifest is this file's own
+		panic(err) // the manifest is these tests' own
 	}
-	return loaded.Cluster
+	return l.Cluster
 }
 
 // otherCA is the certificate of an authority that nobody knows.

@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,12 +30,15 @@ func TestCommandsWriteNowhereElse(t *testing.T) {
 	t.Setenv("HOME", filepath.Join(home, "home"))
 	t.Setenv("KUBEONE_STATE", filepath.Join(home, "state"))
 	c := newCluster(t, version, nil)
+	c.stopped = "w-3" // it is to be started again, which takes a script and no artifacts
 	before, err := os.ReadDir(".")
 	if err != nil {
 		t.Fatal(err)
 	}
+	var honest map[string]string // the files of scripts beside an honest host, by host ID
 	for n, name := range []string{
-		"..", "-rf", "../owned", "../../owned", "../../../owned", "..\\..\\owned", "a/b", "$(touch owned)", escape,
+		"w-2", "..", "-rf", "../owned", "../../owned", "../../../owned", "..\\..\\owned", "a/b", "$(touch owned)", escape,
+		"w-3", "W-1", "cp-1", "127.0.3.23", "localhost", "hosts", "plan.txt", longName,
 	} {
 		g := &game{as: worker, cluster: c}
 		g.plays = func(g *game, s *sshtest.Session) int {
@@ -41,17 +46,20 @@ func TestCommandsWriteNowhereElse(t *testing.T) {
 				pour(s.Stdout, forged(name), 1)
 				return 0
 			}
-			_, _ = io.WriteString(s.Stdout, answer(edited(g.honest(), "-hostname", "hostname\t"+name,
-				"-unit\tActiveState=active", "file\t/var/lib/kubeone/step/current:stage="+name)))
+			_, _ = io.WriteString(s.Stdout, answer(edited(append(g.honest(), kubeletStopped()...),
+				"-file\t/etc/kubeone/marker:node=", "-hostname", "hostname\t"+name,
+				"file\t/var/lib/kubeone/step/current:stage="+name)))
 			return 0
 		}
 		port, key := g.start(t)
+		manifest := c.manifestFor(port, key)
+		c.configure(manifest)
 		dir := filepath.Join(home, fmt.Sprint("work", n))
 		if err := os.MkdirAll(filepath.Join(dir, "scripts", "a"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		at := func(file string) string { return filepath.Join(dir, file) }
-		if err := os.WriteFile(at("kubeone.yaml"), []byte(c.manifestFor(port, key)), 0o600); err != nil {
+		if err := os.WriteFile(at("kubeone.yaml"), []byte(manifest), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		for _, args := range [][]string{
@@ -75,6 +83,13 @@ func TestCommandsWriteNowhereElse(t *testing.T) {
 			}
 		}
 		checkArchive(t, at("support.tar.gz"))
+		scripts := scriptsIn(t, at("scripts"))
+		if n == 0 {
+			honest = scripts
+		}
+		if len(honest) != 2 || scripts[c.id("w-3")] != honest[c.id("w-3")] {
+			t.Errorf("%q: the scripts are %v, beside an honest host %v", name, scripts, honest)
+		}
 	}
 	checkFiles(t, home)
 	after, err := os.ReadDir(".")
@@ -83,11 +98,49 @@ func TestCommandsWriteNowhereElse(t *testing.T) {
 	}
 }
 
-// forged are the logs of a host that would like to be another's.
+// longName is a DNS name that is as long as one may be.
+var longName = strings.Repeat("a", 63) + strings.Repeat("."+strings.Repeat("b", 63), 2) + "." + strings.Repeat("c", 61)
+
+// ownLog is a text that stands for what a host says of itself.
+const ownLog = "says the attacker\n"
+
+// forged are the logs of a host that would like to write into other folders, and over other files.
 func forged(name string) string {
 	const begins = "\n::kubeone-section:: "
-	return escape + begins + "../cp-1/kubelet.log\nforged\n" + begins + "../../plan.txt\nforged\n" + begins + name +
-		"\nforged\n" + begins + "kubelet.log\nits own\n"
+	out := escape + begins + "kubelet.log\n" + ownLog
+	for _, allowed := range []string{"plan.txt", "status.txt", "missing.txt"} {
+		out += begins + allowed + "\n" + ownLog
+	}
+	for _, refused := range []string{
+		"../cp-1/kubelet.log", "../../plan.txt", name, name + "/kubelet.log", "kubelet.log", "plan.txt", "stderr.txt", "",
+	} {
+		out += begins + refused + "\nforged\n"
+	}
+	return out
+}
+
+// scriptsIn are the names of the files with scripts for hosts, by the hosts' IDs.
+func scriptsIn(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.sh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, id, _ := strings.Cut(string(text), "\nHOST_ID=")
+		id, _, _ = strings.Cut(id, "\n")
+		id = strings.Trim(id, "'")
+		if id == "" || out[id] != "" {
+			t.Errorf("%s is for host %q, which has %q", file, id, out[id])
+		}
+		out[id] = filepath.Base(file)
+	}
+	return out
 }
 
 // manifestFor is the manifest of files: the attacker listens somewhere else.
@@ -107,10 +160,10 @@ func (c *cluster) manifestFor(port int, key ssh.PublicKey) string {
 	return out
 }
 
-// checkArchive wants nothing of the attacker outside its own folder.
-func checkArchive(t *testing.T, path string) {
+// checkArchive wants each file once, and nothing of the attacker outside one folder below hosts.
+func checkArchive(t *testing.T, archive string) {
 	t.Helper()
-	f, err := os.Open(path)
+	f, err := os.Open(archive)
 	if err != nil {
 		t.Error(err)
 		return
@@ -121,7 +174,7 @@ func checkArchive(t *testing.T, path string) {
 		t.Error(err)
 		return
 	}
-	own := false
+	entries, own := map[string]bool{}, map[string]bool{}
 	for files := tar.NewReader(zip); ; {
 		head, err := files.Next()
 		if errors.Is(err, io.EOF) {
@@ -132,16 +185,24 @@ func checkArchive(t *testing.T, path string) {
 			return
 		}
 		content, _ := io.ReadAll(files)
-		own = own || bytes.Contains(content, []byte("its own"))
-		if !fs.ValidPath(head.Name) || !strings.HasPrefix(head.Name, "demo-support/") ||
-			strings.ContainsFunc(head.Name, isStrange) {
-			t.Errorf("the archive has %q", head.Name)
+		if bytes.Contains(content, []byte(ownLog)) {
+			own[path.Dir(head.Name)] = true
 		}
+		if !fs.ValidPath(head.Name) || !strings.HasPrefix(head.Name, "demo-support/") || entries[head.Name] ||
+			strings.ContainsFunc(head.Name, isStrange) {
+			t.Errorf("the archive has %q, or has it twice", head.Name)
+		}
+		entries[head.Name] = true
 		if bytes.Contains(content, []byte("forged\n")) {
 			t.Errorf("%s is forged", head.Name)
 		}
 	}
-	if !own {
+	for folder := range own {
+		if path.Dir(folder) != "demo-support/hosts" || len(own) > 1 {
+			t.Errorf("the attacker's texts are in %v", slices.Collect(maps.Keys(own)))
+		}
+	}
+	if len(own) == 0 {
 		t.Error("the attacker's own logs are missing")
 	}
 }
@@ -150,8 +211,8 @@ func checkArchive(t *testing.T, path string) {
 func checkFiles(t *testing.T, home string) {
 	t.Helper()
 	expected := []string{"kubeone.yaml", "plan.json", "support.tar.gz", "known_hosts", "ca", "kubeconfig"}
-	_ = filepath.WalkDir(home, func(path string, e fs.DirEntry, err error) error {
-		inside, _ := filepath.Rel(home, path)
+	_ = filepath.WalkDir(home, func(file string, e fs.DirEntry, err error) error {
+		inside, _ := filepath.Rel(home, file)
 		script := strings.HasPrefix(inside, "work") && strings.HasSuffix(filepath.Dir(inside), "/scripts") &&
 			strings.HasSuffix(inside, ".sh")
 		if err != nil || !e.IsDir() && !script && !slices.Contains(expected, e.Name()) {
