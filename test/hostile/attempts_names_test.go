@@ -1,7 +1,9 @@
 package hostile
 
-// claims are attempts to have a name that is not a host's of the manifest, and with it a certificate. A worker also asks
-// for a join token under that name: it says that it has lost its kubelet.conf, or that it is bare.
+import "slices"
+
+// claims are attempts to have a name that is not a host's of the manifest, and with it a certificate. A worker also
+// asks for a join token under that name: it says that it has lost its kubelet.conf, or that it is bare.
 func claims() []attempt {
 	var out []attempt
 	for _, of := range [][2]string{
@@ -16,14 +18,17 @@ func claims() []attempt {
 	} {
 		what, name := of[0], of[1]
 		claimed := []string{"-hostname", "hostname\t" + name}
-		joined := append(claimed, "-file\t/etc/kubeone/marker:node=", "file\t/etc/kubeone/marker:node="+name)
+		joined := append(slices.Clip(claimed), "-file\t/etc/kubeone/marker:node=",
+			"file\t/etc/kubeone/marker:node="+name)
+		lost := append(slices.Clip(joined), "-exists\t/etc/kubernetes/kubelet.conf",
+			"absent\t/etc/kubernetes/kubelet.conf")
 		out = append(out,
 			attempt{name: what, as: asWorker, idle: true, says: adds(joined...)},
 			attempt{name: what + ", to join with it", as: []role{firstContact, controlPlane}, idle: true,
 				says: adds(claimed...)},
-			attempt{name: what + ", and kubelet.conf gone", as: asWorker, idle: true, says: adds(append(joined,
-				"-exists\t/etc/kubernetes/kubelet.conf", "absent\t/etc/kubernetes/kubelet.conf")...)},
-			attempt{name: what + ", and bare again", as: asWorker, idle: true, says: adds(append(claimed, bare()...)...)},
+			attempt{name: what + ", and kubelet.conf gone", as: asWorker, idle: true, says: adds(lost...)},
+			attempt{name: what + ", and bare again", as: asWorker, idle: true,
+				says: adds(append(bare(), claimed...)...)},
 		)
 	}
 	return out

@@ -37,8 +37,8 @@ func TestCommandsWriteNowhereElse(t *testing.T) {
 	}
 	var honest map[string]string // the files of scripts beside an honest host, by host ID
 	for n, name := range []string{
-		"w-2", "..", "-rf", "../owned", "../../owned", "../../../owned", "..\\..\\owned", "a/b", "$(touch owned)", escape,
-		"w-3", "W-1", "cp-1", "127.0.3.23", "localhost", "hosts", "plan.txt", longName,
+		"w-2", "..", "-rf", "../owned", "../../owned", "../../../owned", "..\\..\\owned", "a/b", "$(touch owned)",
+		escape, "w-3", "W-1", "cp-1", "127.0.3.23", "localhost", "hosts", "plan.txt", longName,
 	} {
 		g := &game{as: worker, cluster: c}
 		g.plays = func(g *game, s *sshtest.Session) int {
@@ -112,7 +112,8 @@ func forged(name string) string {
 		out += begins + allowed + "\n" + ownLog
 	}
 	for _, refused := range []string{
-		"../cp-1/kubelet.log", "../../plan.txt", name, name + "/kubelet.log", "kubelet.log", "plan.txt", "stderr.txt", "",
+		"../cp-1/kubelet.log", "../../plan.txt", name, name + "/kubelet.log", "kubelet.log", "plan.txt",
+		"stderr.txt", "",
 	} {
 		out += begins + refused + "\nforged\n"
 	}

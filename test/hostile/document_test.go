@@ -33,6 +33,15 @@ control-plane host that is still a member of etcd. Each attempt is tested for th
 All work waits only where an honest host would be a reason to stop if it said the same, and only an operator can judge
 that: a control-plane host is trusted with it. [security.md](security.md) says who is trusted with what.
 
+Other tests try what is not in the first table:
+
+- TestCommandsWriteNowhereElse runs kubeone's commands beside a worker that wants to choose which files they write, by
+  its own name and by the names of its logs. Each host has one script, and one folder in a support bundle, under its
+  own name or its ID.
+- TestOpenRefusesAnIndexThatSaysMoreThanItCan (internal/release) changes a genuine bundle, so that an upgrade would
+  install another kubelet. The location of crictl has a second line, "kubelet evil …", and the program is one more part
+  of a genuine image. kubeone refuses to open that bundle.
+
 | attempt | as | what came of it |
 |---|---|---|
 `
@@ -59,6 +68,28 @@ func document(games []*game, outcomes []outcome) string {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", r.name, strings.Join(r.as, "; "), r.came)
 	}
 	fmt.Fprintf(&b, "\n%d attempts, %d with every role counted.\n", distinct(games), len(games))
+	return b.String()
+}
+
+const recordHead = `
+## The cluster's record
+
+Users who may write ConfigMaps can change kube-system/kubeone, the cluster's record. Each key gets a text that no run of
+kubeone writes, in a hardened cluster and in one that is not. One worker is to join, and one addon is to be updated. The
+API stays known, and the plan has no step that it does not have beside an intact record. So it hardens nothing, and
+applies no other addon.
+
+| key | text | what happens |
+|---|---|---|
+`
+
+// recordTable is the part of the page about the record.
+func recordTable(all []garbling, outcomes []outcome) string {
+	var b strings.Builder
+	b.WriteString(recordHead)
+	for i, g := range all {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", g.key, g.what, outcomes[i].came)
+	}
 	return b.String()
 }
 

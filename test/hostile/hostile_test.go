@@ -51,10 +51,19 @@ func TestAHostileHost(t *testing.T) {
 			}
 		})
 	}
+	garbled, beside := playRecords(t)
+	for i, g := range garbled {
+		t.Run("the record: "+g.key+": "+g.what, func(t *testing.T) {
+			t.Parallel()
+			for _, f := range beside[i].failures {
+				t.Error(f)
+			}
+		})
+	}
 	if asked := s.evil.api.requests(); asked > 0 {
 		t.Errorf("the attacker's API was asked %d times", asked)
 	}
-	golden.Check(t, "../../docs/hostile.md", document(games, outcomes))
+	golden.Check(t, "../../docs/hostile.md", document(games, outcomes)+recordTable(garbled, beside))
 }
 
 // stage is what the attempts have in common.
