@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +26,7 @@ import (
 	"kubeone/internal/cluster"
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/controllers"
+	"kubeone/internal/desired"
 	"kubeone/internal/pool"
 )
 
@@ -229,4 +232,48 @@ func TestAHostMakesItsNodeWhileAMachineHasIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the Host is gone", func() bool { return makes("w-1") == nil })
+}
+
+// TestAKubeletDoesNotChangeWhoseItsNodeIs has kubelets change labels of their own Nodes.
+func TestAKubeletDoesNotChangeWhoseItsNodeIs(t *testing.T) {
+	config, _, c := startAPI(t)
+	if err := pool.Define(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	hostIn(t, config, "w-1", kubeone.HostJoined, "192.0.2.3")
+	for _, name := range []string{"w-1", "w-2"} {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: map[string]string{desired.OwnerLabel: "uid-1"},
+		}}
+		if _, err := c.Kubernetes.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	labels := func(node, label, value string) error {
+		patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, label, value)
+		_, err := kubelet(t, config, node).CoreV1().Nodes().Patch(t.Context(), node, types.MergePatchType,
+			[]byte(patch), metav1.PatchOptions{})
+		return err
+	}
+	for _, value := range []string{`"uid-2"`, "null"} {
+		eventually(t, "the owner's label stays", func() bool {
+			err := labels("w-1", desired.OwnerLabel, value)
+			if err != nil {
+				return strings.Contains(err.Error(), "does not change which Machine its Node belongs to")
+			}
+			// The API server has not read the policy yet.
+			_, err = c.Kubernetes.CoreV1().Nodes().Patch(t.Context(), "w-1", types.MergePatchType,
+				fmt.Appendf(nil, `{"metadata":{"labels":{%q:"uid-1"}}}`, desired.OwnerLabel), metav1.PatchOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return false
+		})
+	}
+	if err := labels("w-1", "example.com/own", `"x"`); err != nil {
+		t.Errorf("another label: %v", err)
+	}
+	if err := labels("w-2", desired.OwnerLabel, `"uid-2"`); err != nil {
+		t.Errorf("a Node that is not of the pool: %v", err)
+	}
 }
