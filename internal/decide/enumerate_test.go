@@ -12,7 +12,6 @@ import (
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
-	"kubeone/internal/race"
 )
 
 // all makes the enumeration complete: go test ./internal/decide -run Enumeration -all. Without it, worlds of three and
@@ -282,9 +281,7 @@ func spread(cps []int, turn *int, f func(combination)) {
 func TestEnumeration(t *testing.T) {
 	t.Parallel()
 	most := 5
-	if race.Enabled {
-		most = 1
-	} else if testing.Short() {
+	if testing.Short() {
 		most = 2
 	}
 	table := readRules(t, "testdata/routes.txt", factNames())

@@ -6,7 +6,6 @@ import (
 
 	"kubeone/internal/decide/decidetest"
 	"kubeone/internal/decide/fsm"
-	"kubeone/internal/race"
 )
 
 // danger ranks routes by what they may destroy: those that change nothing on a healthy cluster, and starting units that
@@ -39,9 +38,7 @@ func TestUnknownIsNeverMoreDangerousThanKnown(t *testing.T) {
 		return Decide(c.world(decidetest.Wanted(len(c.cps), truth(c.worker > 0)), cps, workers))
 	}
 	compared, most := 0, 3
-	if race.Enabled {
-		most = 1
-	} else if testing.Short() {
+	if testing.Short() {
 		most = 2
 	}
 	compare := func(unknown, known combination) {

@@ -17,7 +17,6 @@ import (
 	"kubeone/internal/desired"
 	"kubeone/internal/identity"
 	"kubeone/internal/observed"
-	"kubeone/internal/race"
 	"kubeone/internal/step"
 )
 
@@ -133,7 +132,7 @@ func TestNoMemberIsStoppedBesideOneThatDoesNotAnswer(t *testing.T) {
 func TestNoRequestHarmsEtcd(t *testing.T) {
 	t.Parallel()
 	worlds := 4000
-	if testing.Short() || race.Enabled {
+	if testing.Short() {
 		worlds = 1600
 	}
 	planned := map[string]int{}

@@ -12,7 +12,6 @@ import (
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
-	"kubeone/internal/race"
 	"kubeone/internal/step"
 )
 
@@ -47,7 +46,7 @@ func properties() []property {
 func TestPlansOfRandomWorlds(t *testing.T) {
 	t.Parallel()
 	worlds := 3000
-	if testing.Short() || race.Enabled {
+	if testing.Short() {
 		worlds = 1500
 	}
 	routes := map[string]int{}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"kubeone/internal/race"
+	"kubeone/internal/short"
 )
 
 // families is how many random families are led through their lives.
@@ -42,7 +42,7 @@ func TestOnePlanMakesSoManyAtMost(t *testing.T) {
 // keeps what package rollout promises; and once everybody leaves it alone, each family ends as it is wanted.
 func TestRandomFamilies(t *testing.T) {
 	t.Parallel()
-	for seed := range race.Fewer(*families) {
+	for seed := range short.Fewer(*families) {
 		if err := life(uint64(seed)); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"kubeone/internal/race"
+	"kubeone/internal/short"
 )
 
 func TestTurnsForSettings(t *testing.T) {
@@ -232,7 +232,7 @@ func TestNoMoreAtOnceThanMayBe(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
 	refusals, ends := 0, 0
-	for range race.Fewer(3000) {
+	for range short.Fewer(3000) {
 		share := 1 + r.IntN(4)
 		l := &settingsLife{t: t, r: r, want: 1, bad: map[int]bool{}, tried: map[int]map[string]bool{}}
 		l.limits = Limits{Canary: r.IntN(2) == 0, AtOnce: func(n int) int { return n / share }}

@@ -38,6 +38,9 @@ func everyHostsTools() []string {
 // newBox makes a box for the script of the input, without running anything.
 func newBox(t *testing.T, in Input) *box {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("stages run in shells without -short")
+	}
 	b := &box{t: t, root: t.TempDir()}
 	text, _, found := strings.Cut(rendered(t, in), "\n# One argument: the stage.")
 	if !found {

@@ -37,6 +37,9 @@ const (
 // honest host.
 func TestAHostileHost(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("all attempts take a minute")
+	}
 	s := newStage(t)
 	games := s.games()
 	if len(games) < 60 {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"kubeone/internal/race"
 	"kubeone/test/sim/drive"
 )
 
@@ -13,7 +12,7 @@ import (
 func TestHooksAreInterruptedAnywhere(t *testing.T) {
 	t.Parallel()
 	apart := 9
-	if race.Enabled {
+	if testing.Short() {
 		apart = 90
 	}
 	for _, c := range []string{

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"kubeone/internal/race"
 	"kubeone/test/sim/drive"
 )
 
@@ -20,8 +19,8 @@ const moments = 260
 func TestKnownFaultsGoWell(t *testing.T) {
 	t.Parallel()
 	apart := 1
-	if race.Enabled {
-		apart = 10
+	if testing.Short() {
+		apart = 20
 	}
 	for _, name := range []string{"known.txt", "found.txt"} {
 		about := ""

@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"kubeone/internal/race"
+	"kubeone/internal/short"
 	"kubeone/test/sim/drive"
 )
 
@@ -19,21 +19,21 @@ const (
 
 func TestRandomSchedules(t *testing.T) {
 	t.Parallel()
-	for seed := 1; seed <= race.Fewer(firstSchedules) && !t.Failed(); seed++ {
+	for seed := 1; seed <= short.Fewer(firstSchedules) && !t.Failed(); seed++ {
 		mustGoWell(t, drive.Random(uint64(seed)).String()) // #nosec G115 -- from 1 on
 	}
 }
 
 func TestSchedulesOfMachines(t *testing.T) {
 	t.Parallel()
-	for seed := 1; seed <= race.Fewer(firstOfMachines) && !t.Failed(); seed++ {
+	for seed := 1; seed <= short.Fewer(firstOfMachines) && !t.Failed(); seed++ {
 		mustGoWell(t, drive.RandomWithPool(uint64(seed)).String()) // #nosec G115 -- from 1 on
 	}
 }
 
 func TestSchedulesOfRoles(t *testing.T) {
 	t.Parallel()
-	for seed := 1; seed <= race.Fewer(firstOfRoles) && !t.Failed(); seed++ {
+	for seed := 1; seed <= short.Fewer(firstOfRoles) && !t.Failed(); seed++ {
 		mustGoWell(t, drive.RandomRoles(uint64(seed)).String()) // #nosec G115 -- from 1 on
 	}
 }
@@ -42,7 +42,7 @@ func TestStatesOfSmallClusters(t *testing.T) {
 	t.Parallel()
 	n := 0
 	for s := range drive.States(2) {
-		if n++; n > race.Fewer(firstStates) || t.Failed() {
+		if n++; n > short.Fewer(firstStates) || t.Failed() {
 			break
 		}
 		mustGoWell(t, s.String())

@@ -14,7 +14,7 @@ import (
 
 	"kubeone/internal/apply"
 	"kubeone/internal/plan"
-	"kubeone/internal/race"
+	"kubeone/internal/short"
 	"kubeone/test/sim/drive"
 	"kubeone/test/sim/world"
 )
@@ -240,7 +240,7 @@ func random(seed uint64) trial {
 // the other, and the world is left the same.
 func TestBothExecutorsAreEqual(t *testing.T) {
 	t.Parallel()
-	trials := race.Fewer(2000)
+	trials := short.Fewer(2000)
 	states, silent := map[apply.State]int{}, 0
 	for seed := 1; seed <= trials && !t.Failed(); seed++ {
 		c := random(uint64(seed)) // #nosec G115 -- from 1 on

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"kubeone/internal/apply"
-	"kubeone/internal/race"
+	"kubeone/internal/short"
 	"kubeone/test/sim/drive"
 )
 
@@ -196,7 +196,7 @@ func TestEventsAreTold(t *testing.T) {
 // Random schedules go well with the real apply, too.
 func TestTheRealApplyUnderRandomFaults(t *testing.T) {
 	t.Parallel()
-	for seed := 1; seed <= race.Fewer(150) && !t.Failed(); seed++ {
+	for seed := 1; seed <= short.Fewer(150) && !t.Failed(); seed++ {
 		course(t, drive.Random(uint64(seed)).String()) // #nosec G115 -- from 1 on
 	}
 }
