@@ -17,9 +17,10 @@ COVERED  := ./internal/decide ./internal/decide/condition ./internal/decide/quor
             ./internal/decide/match ./internal/decide/preflight ./internal/problem ./internal/plan ./internal/script
 COVERAGE := 90
 
-# Packages of pure functions and of shell scripts: they start no goroutine, and the race detector makes them six times as
-# slow. Each package is tested once, either with coverage or with the race detector.
-NO_RACE  := /internal/(decide(/[a-z]+)?|plan|problem|step|rollout|script)$$|/test/(fields|sim)$$
+# Each package is tested once, either with coverage or with the race detector, which makes tests five times as slow.
+# Without it: packages of pure functions and of shell scripts, and tests that compute for minutes on code whose own
+# packages are tested with it.
+NO_RACE  := /internal/(decide(/[a-z]+)?|plan|problem|step|rollout|script)$$|/test/(fields|sim|sim/real|hostile)$$
 
 # How long each fuzz test goes on.
 FUZZTIME ?= 10m
@@ -57,21 +58,21 @@ unit: ## the tests of every package, with coverage or with the race detector
 	CGO_ENABLED=1 hack/heartbeat.sh "tests with the race detector" \
 		go test -race -p 5 -timeout 20m $$(go list ./... | grep -vE '$(NO_RACE)')
 
-e2e: ## scenarios on real hosts in containers (docker, root)
+e2e: ## the life of a cluster on real hosts in containers (docker, root), Machines on a real API server
 	@hack/need.sh git=git
 	@test -n "$$(find test/e2e -name '*_test.go' 2>/dev/null)" || { echo "test/e2e has no tests" >&2; exit 1; }
 	@hack/heartbeat.sh "building the lab" go build -o bin/lab ./test/lab
 	@bin/lab prepare --kubernetes-version 1.36.1,1.36.3
 	@log=$$(mktemp); failed=; \
-	go test -tags e2e ./test/lab/fleet ./test/machines -count=1 -timeout 70m >"$$log" 2>&1 & lab=$$!; \
+	go test -tags e2e ./test/machines -count=1 -timeout 70m >"$$log" 2>&1 & machines=$$!; \
 	go test -tags e2e ./test/e2e -count=1 -v -timeout 70m || failed=yes; \
-	wait $$lab || failed=yes; \
+	wait $$machines || failed=yes; \
 	cat "$$log"; rm -f "$$log"; test -z "$$failed"
 
 long: ## scenarios that take longer, listed in CONTRIBUTING.md; NAME=TestUpgrades runs one
 	hack/heartbeat.sh "kubeone for another system" env GOOS=darwin CGO_ENABLED=0 go build -o /dev/null ./cmd/kubeone
-	go test -tags e2e,long ./test/e2e -count=1 -v -timeout 6h \
-		$(if $(NAME),-run '^$(NAME)$$',-skip '^(TestLifeOfACluster|TestRecovery)$$')
+	go test -tags e2e,long ./test/e2e ./test/lab/fleet ./test/lab/components -p 1 -count=1 -v -timeout 6h \
+		$(if $(NAME),-run '^$(NAME)$$',-skip '^TestLifeOfACluster$$')
 
 lint: $(GOLANGCI_LINT) $(CONTROLLER_GEN) vulns ## golangci-lint, shellcheck, columns of prose, replaced names, documented dependencies, generated files, known vulnerabilities
 	@hack/need.sh shellcheck=shellcheck

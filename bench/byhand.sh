@@ -136,5 +136,9 @@ for host in "${workers[@]}"; do
 	on "$host" "kubeadm join $ENDPOINT $token $hash $ignore >/dev/null"
 done
 stage ready
-on "$leader" "$kubectl wait --for=condition=Ready nodes --all --timeout=5m >/dev/null &&
+# A Node is there some time after its host's kubeadm has ended.
+nodes=()
+for host in "${control_planes[@]}" "${workers[@]}"; do nodes+=("node/$(on "$host" hostname)"); done
+on "$leader" "$kubectl wait --for=create ${nodes[*]} --timeout=5m >/dev/null &&
+	$kubectl wait --for=condition=Ready ${nodes[*]} --timeout=5m >/dev/null &&
 	$kubectl -n kube-system wait --for=condition=Available deployment/coredns --timeout=5m >/dev/null"

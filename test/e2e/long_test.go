@@ -34,6 +34,34 @@ func TestUpgrades(t *testing.T) {
 	}
 }
 
+// TestLivingCluster is what happens to a cluster between its installation and its end: operators make mistakes, hosts
+// hang, somebody changes things by hand. Some hosts have disks of their own for what others have in directories.
+func TestLivingCluster(t *testing.T) {
+	s := begin(t, fleet.Options{Name: "living", ControlPlanes: 3, Workers: 2, SpareWorkers: 1, SSHUser: "ops"})
+	s.broken(s.Lab.Host("cp-2"), mounted("/var/lib/etcd"))
+	s.broken(s.Lab.Host("worker-3"), mounted("/var/lib/containerd")+mounted("/var/lib/kubelet"))
+	s.bare = s.snapshot()
+	s.parts(
+		part{"bare hosts become a cluster", install},
+		part{"what runs in the cluster works", workload},
+		part{"hosts are recognised in any order, under any ID, and with their addresses swapped", recognised},
+		part{"hosts whose role the manifest changes are refused, whatever is asked", rolesChanged},
+		part{"what somebody changes in the cluster by hand is found and brought back", liveObjects},
+		part{"files that somebody edits on hosts are named and restored, but for static pods", editedFiles},
+		part{"a cluster with another CA than the known one is refused", anotherCA},
+		part{"snapshots and backups hold what the cluster has", backups},
+		part{"one more worker joins, and nobody else notices", addWorker},
+		part{"a host that hangs is named, and is no harm", pausedHost},
+		part{"a manifest that is not for this cluster is refused", wrongManifest},
+		part{"one worker leaves, and is bare again", resetWorker},
+		part{"two operators do not work at the same time", twoOperators},
+		part{"a living control-plane host is replaced", nodeReplaced(1)},
+		part{"the cluster ends, and leaves nothing on its hosts", reset},
+		part{"what is wrong with bare hosts is said, and nothing is changed", badHosts},
+		part{"what is wrong with the input is said, and nothing is changed", badInput},
+	)
+}
+
 // TestInstallations installs a cluster through failures of the operator's machine, resets its hosts, and installs it
 // anew.
 func TestInstallations(t *testing.T) {
@@ -287,6 +315,7 @@ func TestDisasters(t *testing.T) {
 	s.bare = map[string][]string{}
 	s.parts(
 		part{"bare hosts become a cluster", installPlain},
+		part{"a kubelet is stopped", kubeletStopped},
 		part{"a container runtime is stopped", containerdStopped},
 		part{"a worker's kubelet.conf is deleted", kubeletConfDeleted},
 		part{"the etcd data of one member is destroyed", etcdDataDestroyed},

@@ -64,9 +64,9 @@ func twoOfThreeDestroyed(s *story) {
 	s.run(15, []string{"recover", "--from", "surviving-member", "--confirm-destroyed", "cp-2", "-y"},
 		"--confirm-destroyed cp-3")
 	for _, name := range []string{"cp-2", "cp-3"} {
-		s.must(s.Lab.Rebuild(s.Context(), s.Lab.Host(name)))
+		s.rebuilt(s.Lab.Host(name))
 	}
-	s.must(s.WriteManifest())
+	s.must(s.WriteManifest(decorated))
 	s.recovered("--from", "surviving-member")
 	s.counted("first", 100)
 }

@@ -112,7 +112,7 @@ func build(ctx context.Context, versions []string) ([]*components.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	builder := &components.Builder{Cache: cache, Log: toStderr()}
+	builder := components.NewBuilder(cache, toStderr())
 	var sets []*components.Set
 	for _, version := range versions {
 		set, err := builder.Build(ctx, version)

@@ -64,7 +64,7 @@ func New(ctx context.Context, lab *fleet.Lab, dir string) (*Operator, error) {
 
 // equip gives the operator what goes with the lab's Kubernetes version.
 func (o *Operator) equip(ctx context.Context, cache components.Cache) (*components.Set, error) {
-	set, err := (&components.Builder{Cache: cache}).Build(ctx, o.Lab.KubernetesVersion)
+	set, err := components.NewBuilder(cache, nil).Build(ctx, o.Lab.KubernetesVersion)
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func Run(ctx context.Context, version string, log func(string, ...any)) (c *rest
 	if err != nil {
 		return nil, nil, err
 	}
-	builder := components.Builder{Cache: cache, Log: log}
+	builder := components.NewBuilder(cache, log)
 	set, err := builder.Build(ctx, version)
 	if err != nil {
 		return nil, nil, err

@@ -1,7 +1,7 @@
-// Package components builds everything that a Kubernetes cluster is made of from Go modules: Kubernetes itself, etcd,
-// containerd, runc, CNI plugins, flannel, CoreDNS, pause. A version is built once and kept in a Cache; a Mirror serves
-// it under the paths of the projects' own download locations, and as an image registry. Nothing is downloaded but Go
-// modules and Debian packages.
+// Package components makes everything that a Kubernetes cluster consists of: Kubernetes itself, etcd, containerd, runc,
+// CNI plugins, flannel, CoreDNS, pause. Programs are downloaded from their projects' locations, and built from Go
+// modules where a location does not answer. A version is made once and kept in a Cache; a Mirror serves it under the
+// paths of those locations, and as an image registry.
 package components
 
 import (
@@ -11,15 +11,27 @@ import (
 	"runtime"
 	"sort"
 	"strings"
+	"sync"
 
 	"kubeone/test/lab/progress"
 )
 
-// Builder builds components into its cache. It may be used concurrently, also by several processes.
+// Builder makes components in its cache. It may be used concurrently, also by several processes.
 type Builder struct {
 	Cache Cache
 	// Log receives progress; nil for none.
 	Log progress.Logf
+	// Downloads comes before the URL of a Download: "https://", or the address of a Mirror and a slash. With "none",
+	// everything is built from source.
+	Downloads string
+
+	mu          sync.Mutex
+	unreachable map[string]error
+}
+
+// NewBuilder makes a builder that downloads from where $KUBEONE_LAB_DOWNLOADS says, by default the official locations.
+func NewBuilder(cache Cache, log progress.Logf) *Builder {
+	return &Builder{Cache: cache, Log: log, Downloads: downloadsFromEnvironment()}
 }
 
 // Set is everything that one Kubernetes version needs, built.
@@ -82,7 +94,7 @@ func (b *Builder) Build(ctx context.Context, version string) (*Set, error) {
 		{"CoreDNS", func(ctx context.Context) error { return b.compile(ctx, set, coreDNSRecipe(want.CoreDNSBuilt)) }},
 		{"pause", func(ctx context.Context) error { return b.addPause(ctx, set) }},
 		{"images", func(ctx context.Context) error { return b.addImages(ctx, set, want) }},
-		{"archives", func(ctx context.Context) error { return b.addFiles(ctx, set) }},
+		{"archives", func(ctx context.Context) error { return b.addFiles(ctx, set, want) }},
 	}
 	title := "components of Kubernetes v" + version
 	if err := b.walk(ctx, title, steps); err != nil {

@@ -5,56 +5,45 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"runtime"
-	"strings"
+	"slices"
 )
 
 // archiveFormat is part of every archive's digest: raise it when archives are written in another way.
 const archiveFormat = "tgz-1 v1"
 
 // addFiles adds the downloads of a set, writing the archives among them.
-func (b *Builder) addFiles(ctx context.Context, set *Set) error {
-	arch := runtime.GOARCH
-	for _, name := range []string{"kubeadm", "kubelet", "kubectl"} {
-		set.Files = append(set.Files,
-			File{"dl.k8s.io/release/v" + set.KubernetesVersion + "/bin/linux/" + arch + "/" + name, set.Bin[name]})
-	}
-	set.Files = append(set.Files,
-		File{"github.com/opencontainers/runc/releases/download/" + RuncVersion + "/runc." + arch, set.Bin["runc"]})
-	containerdVersion := ContainerdVersion(set.KubernetesVersion)
-	containerd := map[string]string{}
-	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr"} {
-		containerd["bin/"+name] = set.Bin[name]
-	}
-	plugins := map[string]string{}
-	for _, names := range cniPlugins {
-		for _, name := range names {
-			plugins[name] = set.Bin["cni/"+name]
-		}
-	}
-	archives := []struct {
-		url   string
-		files map[string]string
-	}{
-		{
-			"github.com/containerd/containerd/releases/download/" + containerdVersion + "/containerd-" +
-				strings.TrimPrefix(containerdVersion, "v") + "-linux-" + arch + ".tar.gz", containerd,
-		},
-		{
-			"github.com/containernetworking/plugins/releases/download/" + CNIPluginsVersion + "/cni-plugins-linux-" +
-				arch + "-" + CNIPluginsVersion + ".tgz", plugins,
-		},
-		{"github.com/flannel-io/cni-plugin/releases/download/" + FlannelCNIVersion + "/cni-plugin-flannel-linux-" +
-			arch + "-" + FlannelCNIVersion + ".tgz",
-			map[string]string{"flannel-" + arch: set.Bin["cni/flannel"]}},
-	}
-	for _, archive := range archives {
-		path, err := b.archive(ctx, filepath.Base(archive.url), archive.files)
-		if err != nil {
+func (b *Builder) addFiles(ctx context.Context, set *Set, want wishes) error {
+	downloads := slices.Concat(kubernetesRecipe(set.KubernetesVersion).Downloads, runcRecipe().Downloads,
+		containerdRecipe(ContainerdVersion(set.KubernetesVersion)).Downloads, etcdRecipe(want.EtcdVersion).Downloads,
+		coreDNSRecipe(want.CoreDNSBuilt).Downloads, flannelRecipe().Downloads)
+	for _, file := range downloads {
+		if err := b.addFile(ctx, set, file, ""); err != nil {
 			return err
 		}
-		set.Files = append(set.Files, File{archive.url, path})
 	}
+	for _, file := range slices.Concat(cniRecipe().Downloads, flannelCNIRecipe().Downloads) {
+		if err := b.addFile(ctx, set, file, "cni/"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addFile adds a download to a set, the programs taken from set.Bin, where prefix comes before their names.
+func (b *Builder) addFile(ctx context.Context, set *Set, file Download, prefix string) error {
+	members := map[string]string{}
+	for program, member := range file.Members {
+		if member == "" {
+			set.Files = append(set.Files, File{file.URL, set.Bin[prefix+program]})
+			return nil
+		}
+		members[member] = set.Bin[prefix+program]
+	}
+	local, err := b.archive(ctx, filepath.Base(file.URL), members)
+	if err != nil {
+		return err
+	}
+	set.Files = append(set.Files, File{file.URL, local})
 	return nil
 }
 

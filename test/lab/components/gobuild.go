@@ -17,11 +17,24 @@ import (
 // oldest Go release that people use.
 const goVersion = "1.25.0"
 
-// binaries returns the directory that holds the recipe's binaries, building them when the cache lacks them.
+// binaries returns the directory that holds the recipe's binaries. When the cache lacks them, they are downloaded, or
+// built from source if a download fails.
 func (b *Builder) binaries(ctx context.Context, r Recipe) (string, error) {
-	return b.Cache.Entry(ctx, "bin", r.Name+"-"+r.Version+"-"+r.Digest(), func(dir string) error {
-		return b.goBuild(ctx, r, dir)
-	})
+	key := r.Name + "-" + r.Version + "-" + r.Digest()
+	if built := b.Cache.Path("bin", key); exists(built) {
+		return built, nil
+	}
+	if len(r.Downloads) > 0 && b.Downloads != "" && b.Downloads != noDownloads {
+		dir, err := b.downloaded(ctx, r)
+		if err == nil || ctx.Err() != nil {
+			return dir, err
+		}
+		if b.Log != nil {
+			b.Log("%v", err)
+			b.Log("building %s %s from source", r.Name, r.Version)
+		}
+	}
+	return b.Cache.Entry(ctx, "bin", key, func(dir string) error { return b.goBuild(ctx, r, dir) })
 }
 
 // goBuild builds the recipe into dir. It writes a module of its own that requires the wanted one and repeats its

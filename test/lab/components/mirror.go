@@ -69,11 +69,11 @@ func (m *Mirror) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // checksums is the text of a checksum file, "" when there is none at this path. Each project has its own way:
-// Kubernetes gives the digest alone, runc one file for all architectures, the others "DIGEST  NAME".
+// Kubernetes gives the digest alone, runc and etcd one file for a whole release, the others "DIGEST  NAME".
 func (m *Mirror) checksums(url string) (string, error) {
-	if of, ok := strings.CutSuffix(url, "/runc.sha256sum"); ok {
+	if file := path.Base(url); file == "runc.sha256sum" || file == "SHA256SUMS" {
 		for name, local := range m.files {
-			if path.Dir(name) == of {
+			if path.Dir(name) == path.Dir(url) {
 				sum, err := m.sum(local)
 				return sum + " *" + path.Base(name) + "\n", err
 			}

@@ -7,8 +7,8 @@ import (
 	"runtime"
 )
 
-// Recipe says how binaries are built from one Go module. It is plain data, so that its digest can name the cache
-// entry: a recipe that changes in any way builds anew.
+// Recipe says how binaries are built from one Go module, and where they are published. It is plain data, so that its
+// digest can name the cache entry: a recipe that changes in any way is built again.
 type Recipe struct {
 	// Name is the component's short name; Module and Version are the Go module to build from.
 	Name, Module, Version string
@@ -20,6 +20,8 @@ type Recipe struct {
 	Tags, LDFlags string
 	// Also lists further modules ("path@version") that the packages need at exactly these versions.
 	Also []string
+	// Downloads are where the project publishes programs of Packages. They do not count in the digest.
+	Downloads []Download `json:"-"`
 }
 
 // Digest is a short name for this exact recipe built by this exact Go release.

@@ -2,6 +2,7 @@ package components
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 )
 
@@ -25,10 +26,22 @@ func kubernetesRecipe(version string) Recipe {
 	for _, name := range append([]string{"kubeadm", "kubelet", "kubectl"}, kubernetesImages...) {
 		packages[name] = "k8s.io/kubernetes/cmd/" + name
 	}
-	return Recipe{
+	recipe := Recipe{
 		Name: "kubernetes", Module: "k8s.io/kubernetes", Version: "v" + version, Packages: packages,
 		LDFlags: strings.Join(sorted(stamps), " "),
 	}
+	for _, name := range sorted(keysOf(packages)) {
+		// The project publishes agnhost as an image only.
+		if name != "agnhost" {
+			recipe.Downloads = append(recipe.Downloads, kubernetesDownload(version, name))
+		}
+	}
+	return recipe
+}
+
+func kubernetesDownload(version, program string) Download {
+	url := "dl.k8s.io/release/v" + version + "/bin/linux/" + runtime.GOARCH + "/" + program
+	return Download{URL: url, Checksum: url + ".sha256", Members: map[string]string{program: ""}}
 }
 
 // kubernetesImages are the programs of Kubernetes that come as images.
@@ -42,13 +55,34 @@ func etcdRecipe(version string) Recipe {
 			"etcdctl": "go.etcd.io/etcd/etcdctl/v3",
 			"etcdutl": "go.etcd.io/etcd/etcdutl/v3",
 		},
-		Also: []string{"go.etcd.io/etcd/etcdctl/v3@" + version, "go.etcd.io/etcd/etcdutl/v3@" + version},
+		Also:      []string{"go.etcd.io/etcd/etcdctl/v3@" + version, "go.etcd.io/etcd/etcdutl/v3@" + version},
+		Downloads: []Download{etcdDownload(version)},
+	}
+}
+
+func etcdDownload(version string) Download {
+	folder := "etcd-" + version + "-linux-" + runtime.GOARCH
+	release := "github.com/etcd-io/etcd/releases/download/" + version + "/"
+	return Download{
+		URL: release + folder + ".tar.gz", Checksum: release + "SHA256SUMS",
+		Members: map[string]string{
+			"etcd": folder + "/etcd", "etcdctl": folder + "/etcdctl", "etcdutl": folder + "/etcdutl",
+		},
 	}
 }
 
 func coreDNSRecipe(version string) Recipe {
 	const module = "github.com/coredns/coredns"
-	return Recipe{Name: "coredns", Module: module, Version: version, Packages: map[string]string{"coredns": module}}
+	return Recipe{
+		Name: "coredns", Module: module, Version: version, Packages: map[string]string{"coredns": module},
+		Downloads: []Download{coreDNSDownload(version)},
+	}
+}
+
+func coreDNSDownload(version string) Download {
+	url := "github.com/coredns/coredns/releases/download/" + version + "/coredns_" + strings.TrimPrefix(version, "v") +
+		"_linux_" + runtime.GOARCH + ".tgz"
+	return Download{URL: url, Checksum: url + ".sha256", Members: map[string]string{"coredns": "coredns"}}
 }
 
 func containerdRecipe(version string) Recipe {
@@ -59,8 +93,19 @@ func containerdRecipe(version string) Recipe {
 	}
 	return Recipe{
 		Name: "containerd", Module: module, Version: version, Packages: packages, Tags: "no_btrfs no_zfs no_devmapper",
-		LDFlags: "-X " + module + "/version.Version=" + version,
+		LDFlags:   "-X " + module + "/version.Version=" + version,
+		Downloads: []Download{containerdDownload(version)},
 	}
+}
+
+func containerdDownload(version string) Download {
+	url := "github.com/containerd/containerd/releases/download/" + version + "/containerd-" +
+		strings.TrimPrefix(version, "v") + "-linux-" + runtime.GOARCH + ".tar.gz"
+	members := map[string]string{}
+	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr"} {
+		members[name] = "bin/" + name
+	}
+	return Download{URL: url, Checksum: url + ".sha256sum", Members: members}
 }
 
 func runcRecipe() Recipe {
@@ -68,6 +113,15 @@ func runcRecipe() Recipe {
 	return Recipe{
 		Name: "runc", Module: module, Version: RuncVersion, Packages: map[string]string{"runc": module}, CGO: true,
 		Tags: "seccomp netgo osusergo", LDFlags: "-extldflags -static",
+		Downloads: []Download{runcDownload()},
+	}
+}
+
+func runcDownload() Download {
+	release := "github.com/opencontainers/runc/releases/download/" + RuncVersion + "/"
+	return Download{
+		URL: release + "runc." + runtime.GOARCH, Checksum: release + "runc.sha256sum",
+		Members: map[string]string{"runc": ""},
 	}
 }
 
@@ -81,23 +135,50 @@ func cniRecipe() Recipe {
 	}
 	return Recipe{
 		Name: "cni-plugins", Module: module, Version: CNIPluginsVersion, Packages: packages,
-		LDFlags: "-X " + module + "/pkg/utils/buildversion.BuildVersion=" + CNIPluginsVersion,
+		LDFlags:   "-X " + module + "/pkg/utils/buildversion.BuildVersion=" + CNIPluginsVersion,
+		Downloads: []Download{cniDownload()},
 	}
+}
+
+func cniDownload() Download {
+	url := "github.com/containernetworking/plugins/releases/download/" + CNIPluginsVersion + "/cni-plugins-linux-" +
+		runtime.GOARCH + "-" + CNIPluginsVersion + ".tgz"
+	members := map[string]string{}
+	for _, names := range cniPlugins {
+		for _, name := range names {
+			members[name] = name
+		}
+	}
+	return Download{URL: url, Checksum: url + ".sha256", Members: members}
 }
 
 func flannelCNIRecipe() Recipe {
 	const module = "github.com/containernetworking/plugins"
 	return Recipe{
 		Name: "flannel-cni", Module: module, Version: flannelCNISource,
-		Packages: map[string]string{"flannel": module + "/plugins/meta/flannel"},
+		Packages:  map[string]string{"flannel": module + "/plugins/meta/flannel"},
+		Downloads: []Download{flannelCNIDownload()},
 	}
+}
+
+func flannelCNIDownload() Download {
+	url := "github.com/flannel-io/cni-plugin/releases/download/" + FlannelCNIVersion + "/cni-plugin-flannel-linux-" +
+		runtime.GOARCH + "-" + FlannelCNIVersion + ".tgz"
+	members := map[string]string{"flannel": "flannel-" + runtime.GOARCH}
+	return Download{URL: url, Checksum: url + ".sha256", Members: members}
 }
 
 func flannelRecipe() Recipe {
 	const module = "github.com/flannel-io/flannel"
 	return Recipe{
 		Name: "flannel", Module: module, Version: FlannelVersion, Packages: map[string]string{"flanneld": module},
-		CGO:     true,
-		LDFlags: "-extldflags -static -X " + module + "/pkg/version.Version=" + FlannelVersion,
+		CGO:       true,
+		LDFlags:   "-extldflags -static -X " + module + "/pkg/version.Version=" + FlannelVersion,
+		Downloads: []Download{flannelDownload()},
 	}
+}
+
+func flannelDownload() Download {
+	url := "github.com/flannel-io/flannel/releases/download/" + FlannelVersion + "/flanneld-" + runtime.GOARCH
+	return Download{URL: url, Members: map[string]string{"flanneld": ""}}
 }

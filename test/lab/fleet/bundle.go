@@ -88,7 +88,7 @@ type bundleBy struct {
 }
 
 func (by bundleBy) bundle(ctx context.Context, cache components.Cache, version string, log Logf) (string, error) {
-	set, err := (&components.Builder{Cache: cache, Log: log}).Build(ctx, version)
+	set, err := components.NewBuilder(cache, log).Build(ctx, version)
 	if err != nil {
 		return "", err
 	}

@@ -112,6 +112,9 @@ func TestHostsFailAsMachinesDo(t *testing.T) {
 	}
 	ctx := t.Context()
 	must("write", host.WriteFile(ctx, "/var/lib/mark", []byte("here")))
+	// What a machine's owner changed of what the lab wrote.
+	_, err := host.Exec(ctx, "echo '# own' | tee -a /root/.ssh/authorized_keys /etc/resolv.conf")
+	must("change files", err)
 	must("pause", host.Pause(ctx))
 	reachable(false, "while paused")
 	must("cut", host.Cut(ctx))
@@ -123,8 +126,8 @@ func TestHostsFailAsMachinesDo(t *testing.T) {
 	reachable(false, "after kill")
 	must("start", host.Start(ctx))
 	reachable(true, "after start")
-	out, err := host.Exec(ctx, "cat /var/lib/mark")
-	if err != nil || out != "here" {
+	out, err := host.Exec(ctx, "cat /var/lib/mark; grep -c '# own' /root/.ssh/authorized_keys /etc/resolv.conf")
+	if err != nil || out != "here\n/root/.ssh/authorized_keys:1\n/etc/resolv.conf:1" {
 		t.Errorf("the disk after a power cut: %q, %v", out, err)
 	}
 	before := host.WireKey()
