@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"kubeone/internal/short"
 )
 
 func TestStagesOfOneNameAreAddedUp(t *testing.T) {
@@ -24,10 +26,7 @@ func TestStagesOfOneNameAreAddedUp(t *testing.T) {
 func TestByHandIsValidShell(t *testing.T) {
 	t.Parallel()
 	for _, check := range [][]string{{"bash", "-n"}, {"shellcheck", "-"}} {
-		if _, err := exec.LookPath(check[0]); err != nil {
-			t.Logf("%s is not there", check[0])
-			continue
-		}
+		short.Tool(t, check[0])
 		for _, script := range []string{byHand, upgradeScript, byHandSSH} {
 			cmd := exec.CommandContext(t.Context(), check[0], check[1:]...)
 			cmd.Stdin = strings.NewReader(script)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"kubeone/internal/host"
+	"kubeone/internal/short"
 	"kubeone/internal/step"
 )
 
@@ -141,6 +142,7 @@ func TestAScriptSaysWhichProcessItWaitedFor(t *testing.T) {
 		for _, name := range []string{"lock", "start", "poll", "forget"} {
 			t.Run(shell[0]+"/"+name, func(t *testing.T) {
 				t.Parallel()
+				short.Tool(t, shell[0])
 				m := newMachine(t, "node-1")
 				m.write("var/lib/kubeone/lock/flock", "", 0o600)
 				m.write("var/lib/kubeone/step/flock", "", 0o600)

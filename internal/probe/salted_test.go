@@ -167,7 +167,11 @@ func TestScriptTellsWhetherCredentialsWereRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := c.compare("n0nce", a.digests); len(got) != 1 {
+		want := 1
+		if os.Getuid() != 0 { // the script reads such files as root only
+			want = 0
+		}
+		if got := c.compare("n0nce", a.digests); len(got) != want {
 			t.Errorf("with a proxy (%t): %v", proxy, got)
 		}
 	}

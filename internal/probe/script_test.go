@@ -19,6 +19,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"kubeone/internal/observed"
+	"kubeone/internal/short"
 )
 
 func TestScriptIsPOSIX(t *testing.T) {
@@ -31,11 +32,7 @@ func TestScriptIsPOSIX(t *testing.T) {
 
 func TestScriptPassesShellcheck(t *testing.T) {
 	t.Parallel()
-	shellcheck, err := exec.LookPath("shellcheck")
-	if err != nil {
-		t.Fatal("shellcheck is not installed; make unit installs it")
-	}
-	if out, err := exec.CommandContext(t.Context(), shellcheck, "--shell=sh",
+	if out, err := exec.CommandContext(t.Context(), short.Tool(t, "shellcheck"), "--shell=sh",
 		"script.sh").CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
@@ -46,10 +43,7 @@ func TestScriptOnThisMachine(t *testing.T) {
 	for _, shell := range [][]string{{"sh"}, {"dash"}, {"bash", "--posix"}, {"busybox", "sh"}} {
 		t.Run(shell[0], func(t *testing.T) {
 			t.Parallel()
-			path, err := exec.LookPath(shell[0])
-			if err != nil {
-				t.Fatalf("%s is not installed; make unit installs it", shell[0])
-			}
+			path := short.Tool(t, shell[0])
 			sent := time.Now()
 			out := output(t,
 				exec.CommandContext(t.Context(), path, append(shell[1:], "-c", Script, "probe", argFacts)...))

@@ -16,6 +16,7 @@ import (
 
 	"kubeone/internal/diff/settings"
 	"kubeone/internal/host"
+	"kubeone/internal/short"
 )
 
 func TestSettingsAreReadFromFiles(t *testing.T) {
@@ -44,10 +45,7 @@ func TestSettingsAreReadFromFiles(t *testing.T) {
 	script := strings.Replace(settingsScript, "ours=/etc/kubeone", "ours="+filepath.Join(dir, "ours"), 1)
 	asked := []string{whole, dir + "/certs.d/*/hosts.toml", long, dir + "/none", dir}
 	for _, shell := range [][]string{{"sh"}, {"dash"}, {"bash", "--posix"}, {"busybox", "sh"}} {
-		path, err := exec.LookPath(shell[0])
-		if err != nil {
-			t.Fatalf("%s is not installed; make unit installs it", shell[0])
-		}
+		path := short.Tool(t, shell[0])
 		out := output(t, exec.CommandContext(t.Context(), path, // #nosec G204 -- a shell that was named here
 			append(shell[1:], "-c", script, "settings", strings.Join(asked, " "), whole)...))
 		got := readSettings(string(out), asked)

@@ -12,6 +12,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"kubeone/internal/golden"
+	"kubeone/internal/short"
 	"kubeone/internal/step"
 )
 
@@ -72,9 +73,7 @@ func TestScriptsArePOSIX(t *testing.T) {
 
 func TestScriptsPassShellcheck(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("shellcheck"); err != nil {
-		t.Fatal("shellcheck is not installed: apt-get install shellcheck, or the package of that name of your system")
-	}
+	short.Tool(t, "shellcheck")
 	for _, name := range []string{"everything", "worker"} { // the others differ in what is quoted only
 		in := variants()[name]
 		t.Run(name, func(t *testing.T) {

@@ -1,7 +1,10 @@
-// Package short lets tests take fewer cases with -short, as "make check" runs them. "make test" takes all.
+// Package short lets tests do less with -short, as "make check" runs them. "make test" does all.
 package short
 
-import "testing"
+import (
+	"os/exec"
+	"testing"
+)
 
 // Fewer returns the number of cases, or a tenth of them with -short.
 func Fewer(cases int) int {
@@ -9,4 +12,19 @@ func Fewer(cases int) int {
 		return cases / 10
 	}
 	return cases
+}
+
+// Tool returns the path of a program that a test needs. If the program is not installed, the test is skipped with
+// -short, which needs nothing but Go, and fails without it.
+func Tool(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	switch {
+	case err == nil:
+	case testing.Short():
+		t.Skipf("%s is not installed", name)
+	default:
+		t.Fatalf("%s is not installed; make unit installs it", name)
+	}
+	return path
 }

@@ -13,7 +13,7 @@ import (
 // destroyed, and it ends. The operator's SSH user is not root. What else happens to clusters is in `make long`.
 func TestLifeOfACluster(t *testing.T) {
 	s := begin(t, fleet.Options{
-		Name: "life", ControlPlanes: 3, Workers: 1, SpareWorkers: 1, SSHUser: "ops", KubernetesVersion: olderPatch,
+		Name: "life", ControlPlanes: 3, Workers: 2, SpareWorkers: 1, SSHUser: "ops", KubernetesVersion: olderPatch,
 	})
 	s.bare = s.snapshot()
 	s.parts(

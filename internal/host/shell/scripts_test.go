@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"kubeone/internal/short"
 )
 
 // FuzzQuote compares with what a shell understands.
@@ -44,10 +46,7 @@ func TestScriptsArePOSIX(t *testing.T) {
 
 func TestScriptsPassShellcheck(t *testing.T) {
 	t.Parallel()
-	path, err := exec.LookPath("shellcheck")
-	if err != nil {
-		t.Fatal("shellcheck is not installed; make unit installs it")
-	}
+	path := short.Tool(t, "shellcheck")
 	for name, script := range scripts() {
 		cmd := exec.Command(path, "-s", "sh", "-")
 		cmd.Stdin = strings.NewReader(script)
@@ -63,9 +62,7 @@ func TestScriptsInOtherShells(t *testing.T) {
 	for _, shell := range [][]string{{"dash"}, {"bash", "--posix"}, {"busybox", "sh"}} {
 		t.Run(shell[0], func(t *testing.T) {
 			t.Parallel()
-			if _, err := exec.LookPath(shell[0]); err != nil {
-				t.Fatalf("%s is not installed; make unit installs it", shell[0])
-			}
+			short.Tool(t, shell[0])
 			sh := func(script, stdin string, args ...string) (string, error) {
 				in, n := Wire(script, strings.NewReader(stdin))
 				words := append(slices.Clone(shell), Argv(AsIs, n, args)[1:]...)

@@ -45,7 +45,7 @@ func TestUpload(t *testing.T) {
 	}{
 		"private": {"secret\n", 0o600}, "default": {"x", 0}, "public": {"no newline", 0o644},
 		"program": {"#!/bin/sh\n", 0o755},
-		"empty":   {"", 0o640}, "binary": {strings.Repeat("\x00\xff'\"$\n", 300_000), 0o400},
+		"empty":   {"", 0o640}, "binary": {strings.Repeat("\x00\xff'\"$\n", 300_000), 0o700},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"kubeone/internal/short"
 )
 
 // repository has a program that says "old" at its first commit, whose name is returned, and "new" since.
@@ -32,6 +34,7 @@ func repository(t *testing.T) (dir, first string) {
 		}
 		return text
 	}
+	short.Tool(t, "git")
 	git("init", "--quiet")
 	for _, says := range []string{"old", "new"} {
 		write("go.mod", "module kubeone\n")
