@@ -87,6 +87,8 @@ func addWorker(s *story) {
 	s.healthy()
 	s.same("what runs on the other hosts since when", before, s.started(old))
 	s.must(s.ImportAgnhost(s.Context(), []*fleet.Host{spare}))
+	// The new host gets a pod of the workload, which must not begin in the next chapter.
+	s.kube("rollout", "status", "daemonset/web", "--timeout=180s")
 	s.nothingToDo()
 }
 
