@@ -28,7 +28,7 @@ const (
 	noDownloads = "none"
 	// maxDownload is the largest file that is accepted, in bytes.
 	maxDownload = 512 << 20
-	// answerDeadline is how long a download location may take to begin its answer, downloadDeadline how long for all of it.
+	// answerDeadline is how long a download location may take to begin its answer, downloadDeadline is for all of it.
 	answerDeadline   = 10 * time.Second
 	downloadDeadline = 15 * time.Minute
 )
