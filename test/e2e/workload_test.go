@@ -44,6 +44,12 @@ spec: {type: NodePort, selector: {app: web}, ports: [{port: 80, targetPort: 8080
 `
 
 func workload(s *story) {
+	workloadRuns(s)
+	s.apiSurvivesEachHost()
+}
+
+// workloadRuns checks pods, Services and DNS, and hangs no host.
+func workloadRuns(s *story) {
 	s.must(s.ImportAgnhost(s.Context(), s.Machines()))
 	_, err := s.Feed(s.Context(), web, "apply", "-f", "-")
 	s.must(err)
@@ -54,7 +60,6 @@ func workload(s *story) {
 	s.servicesAnswer(pods)
 	s.logsAndExec(pods)
 	s.dnsNeverRestarted()
-	s.apiSurvivesEachHost()
 }
 
 // webPods are the pods by their node's name; there is one on each.

@@ -59,6 +59,10 @@ func up() *cobra.Command {
 		"Kubernetes version of the manifest and the bundle")
 	flags.StringVar(&options.SSHUser, "ssh-user", "root", "user of the manifest: root, or ops with sudo")
 	flags.StringVar(&options.Image, "image", "", "docker image of the hosts (default: the lab's own)")
+	flags.StringVar(&options.Debian, "debian", "",
+		"release of the hosts' Debian: bookworm or trixie (default: that of this machine)")
+	flags.StringToStringVar(&options.DebianOf, "debian-of", nil,
+		"release of single hosts, as worker-2=bookworm")
 	flags.BoolVar(&options.NoPin, "no-pin", false, "leave the hosts' SSH keys out of the manifest")
 	flags.BoolVar(&options.NoBundle, "no-bundle", false, "make no bundle")
 	return cmd

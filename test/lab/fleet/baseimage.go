@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -39,12 +40,15 @@ rm -rf /usr/share/doc/* /usr/share/man/* /usr/share/info/* /usr/share/locale/* /
 : >/etc/machine-id
 `
 
-// baseImage returns the tag of the image that hosts run, building it when docker lacks it.
-func baseImage(ctx context.Context, cache components.Cache, log Logf) (string, error) {
+// baseImage returns the tag of the image that hosts run, building it when docker lacks it. release is the codename of
+// its Debian; "" means that of this machine.
+func baseImage(ctx context.Context, cache components.Cache, release string, log Logf) (string, error) {
 	debian, err := readDebian(ctx)
 	if err != nil {
 		return "", err
 	}
+	// A mirror has all releases.
+	debian.codename = cmp.Or(release, debian.codename)
 	digest, err := baseDigest(debian.codename)
 	if err != nil {
 		return "", err

@@ -131,7 +131,9 @@ func TestOwnerIsAliveOnlyAsLongAsTheSameProcess(t *testing.T) {
 func TestOptionsAreChecked(t *testing.T) {
 	for name, options := range map[string]Options{
 		"upper case": {Name: "Lab"}, "too long": {Name: strings.Repeat("a", 33)}, "user": {SSHUser: "admin"},
-		"too many": {ControlPlanes: 40}, "negative": {Workers: -1},
+		"too many": {ControlPlanes: 40}, "negative": {Workers: -1}, "release": {Debian: "13"},
+		"release of a host":   {DebianOf: map[string]string{"worker-1": "13"}},
+		"image and a release": {Image: "x", Debian: "trixie"},
 	} {
 		if err := options.setDefaults(); err == nil {
 			t.Errorf("%s: no error", name)

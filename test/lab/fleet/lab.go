@@ -29,11 +29,13 @@ type Lab struct {
 	// Bundle is the path of the bundle with everything the cluster needs, empty when the lab was made without.
 	Bundle string `json:"bundle,omitempty"`
 
-	Image         string   `json:"image"`
-	SSHUser       string   `json:"sshUser"`
-	AuthorizedKey string   `json:"authorizedKey"`
-	Nameservers   []string `json:"nameservers"`
-	PinHostKeys   bool     `json:"pinHostKeys"`
+	Image string `json:"image"`
+	// Images are those of hosts that have another one, by hostname.
+	Images        map[string]string `json:"images,omitempty"`
+	SSHUser       string            `json:"sshUser"`
+	AuthorizedKey string            `json:"authorizedKey"`
+	Nameservers   []string          `json:"nameservers"`
+	PinHostKeys   bool              `json:"pinHostKeys"`
 	// Ephemeral labs belong to the process Owner and are leftovers once it is gone.
 	Ephemeral bool   `json:"ephemeral,omitempty"`
 	Owner     string `json:"owner"`

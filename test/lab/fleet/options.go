@@ -2,7 +2,9 @@ package fleet
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 
 	"kubeone/test/lab/components"
 )
@@ -23,9 +25,16 @@ type Options struct {
 	Ephemeral bool
 	// Image is a docker image to use in place of the lab's own.
 	Image string
+	// Debian is the release that the hosts run, "bookworm" or "trixie"; that of this machine by default. DebianOf maps
+	// the hostnames of those that run another one ("worker-2") to their release.
+	Debian   string
+	DebianOf map[string]string
 	// Log receives progress; nil for none.
 	Log Logf
 }
+
+// releases are the codenames of the Debian releases that hosts are made with; "" is this machine's own.
+var releases = []string{"", "bookworm", "trixie"}
 
 var nameRule = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
 
@@ -45,7 +54,14 @@ func (o *Options) setDefaults() error {
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
 	}
+	for _, release := range append(slices.Collect(maps.Values(o.DebianOf)), o.Debian) {
+		if !slices.Contains(releases, release) {
+			return fmt.Errorf("release of Debian %q: the lab makes hosts with bookworm and trixie", release)
+		}
+	}
 	switch {
+	case o.Image != "" && (o.Debian != "" || len(o.DebianOf) > 0):
+		return fmt.Errorf("image %s is in place of the lab's own: no release of Debian can be chosen", o.Image)
 	case !nameRule.MatchString(o.Name):
 		return fmt.Errorf("lab name %q: want lower-case letters, digits and dashes, 32 at most", o.Name)
 	case o.SSHUser != "root" && o.SSHUser != "ops":

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +52,7 @@ func Prepare(ctx context.Context, versions []string, log Logf) error {
 	if err := ensureDocker(ctx, cache, log); err != nil {
 		return err
 	}
-	if _, err := baseImage(ctx, cache, log); err != nil {
+	if _, err := baseImage(ctx, cache, "", log); err != nil {
 		return err
 	}
 	for _, version := range versions {
@@ -70,15 +71,21 @@ func prepare(ctx context.Context, cache components.Cache, options Options) (*Lab
 	}
 	image := options.Image
 	if image == "" {
-		if image, err = baseImage(ctx, cache, options.Log); err != nil {
+		if image, err = baseImage(ctx, cache, options.Debian, options.Log); err != nil {
+			return nil, err
+		}
+	}
+	images := map[string]string{}
+	for hostname, release := range options.DebianOf {
+		if images[hostname], err = baseImage(ctx, cache, release, options.Log); err != nil {
 			return nil, err
 		}
 	}
 	lab := &Lab{
 		Name: options.Name, KubernetesVersion: options.KubernetesVersion, Image: image, SSHUser: options.SSHUser,
 		Network: networkName(options.Name), PinHostKeys: !options.NoPin, Ephemeral: options.Ephemeral,
-		Owner: self(),
-		log:   options.Log,
+		Owner: self(), Images: images,
+		log: options.Log,
 	}
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return nil, fmt.Errorf("lab %s: %w", options.Name, err)
@@ -109,6 +116,11 @@ func (l *Lab) bringUp(ctx context.Context, cache components.Cache, options Optio
 	}
 	l.Nameservers = nameservers(string(resolvConf), at(subnet, gatewayByte))
 	l.Hosts = l.layOut(subnet, options)
+	for hostname := range l.Images {
+		if l.Host(hostname) == nil {
+			return fmt.Errorf("lab %s has no host %q to choose a release of Debian for", l.Name, hostname)
+		}
+	}
 	booting := fmt.Sprintf("booting %d hosts on %s", len(l.Hosts), l.Subnet)
 	if err := options.Log.During(booting, func() error { return l.bootAll(ctx) }); err != nil {
 		return err
@@ -156,7 +168,8 @@ func (l *Lab) newHost(hostname string, role Role, address string) *Host {
 
 // boot starts a host and waits until it is up.
 func (l *Lab) boot(ctx context.Context, host *Host) error {
-	if _, err := docker(ctx, runArgs(host, l.Image, l.AuthorizedKey, l.Nameservers, l.labels())...); err != nil {
+	image := cmp.Or(l.Images[host.Hostname], l.Image)
+	if _, err := docker(ctx, runArgs(host, image, l.AuthorizedKey, l.Nameservers, l.labels())...); err != nil {
 		return fmt.Errorf("start %s: %w", host.Name, err)
 	}
 	if err := host.waitBooted(ctx); err != nil {

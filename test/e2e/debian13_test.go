@@ -1,0 +1,61 @@
+//go:build e2e && long
+
+package e2e
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"kubeone/internal/distro"
+	"kubeone/test/e2e/operator"
+	"kubeone/test/lab/fleet"
+)
+
+// TestDebian13 is the life of a cluster on Debian 13, with a worker of Debian 12 among its hosts.
+func TestDebian13(t *testing.T) {
+	s := begin(t, fleet.Options{
+		Name: "debian13", ControlPlanes: 1, Workers: 2, SSHUser: "ops", KubernetesVersion: olderPatch,
+		Debian: "trixie", DebianOf: map[string]string{"worker-2": "bookworm"},
+	})
+	s.bare = s.snapshot()
+	s.parts(
+		part{"the hosts run two releases of Debian, whose packages have the same names", releasesOfDebian},
+		part{"bare hosts become a cluster", installPlain},
+		part{"what runs in the cluster works", workloadRuns},
+		part{olderPatch + " becomes " + newest, patched},
+		part{"the cluster ends, and leaves nothing on its hosts", reset},
+	)
+}
+
+// releasesOfDebian checks each host's release, and which packages have the commands that a host must have.
+func releasesOfDebian(s *story) {
+	releases, err := operator.OnEach(s.Context(), s.Members(), `. /etc/os-release; echo "$ID $VERSION_ID"`)
+	s.must(err)
+	for host, release := range releases {
+		releases[host] = strings.TrimSpace(release)
+	}
+	s.same("releases", map[string]string{"cp-1": "debian 13", "worker-1": "debian 13", "worker-2": "debian 12"},
+		releases)
+
+	debian, _ := distro.Find("debian")
+	want := slices.Sorted(slices.Values(debian.PackagesOf(distro.Tools())))
+	owners, err := operator.OnEach(s.Context(), s.Members(), `
+		for tool in `+strings.Join(distro.Tools(), " ")+`; do
+			file=$(readlink -f "$(command -v "$tool")")
+			dpkg -S "*bin/${file##*/}" || exit 1
+		done | sed 's/:.*//' | sort -u`)
+	s.must(err)
+	for host, packages := range owners {
+		s.same("packages of "+host, want, strings.Fields(packages))
+	}
+}
+
+// patched is an upgrade to the newest patch version.
+func patched(s *story) {
+	s.must(s.Want(s.Context(), newest))
+	s.upgradePlanned(olderPatch, newest)
+	s.run(0, []string{"upgrade", "-y"}, "Done.")
+	s.upgraded(newest)
+	emptyPlan(s)
+}
