@@ -51,7 +51,7 @@ func preflightRows() [10]row {
 		{
 			code: HostNameInvalid, class: ClassConfig,
 			meaning: "The host's name cannot be the name of a Node.",
-			what:    `host name "{name}" is not a valid Node name: use a-z, 0-9, '-' and '.', at most 253 characters`,
+			what:    `host name "{name}" is not a valid Node name: use a-z, 0-9, '-' and '.', at most 63 characters`,
 			do:      "rename the host, or set its hostname in the manifest",
 		},
 		{

@@ -118,6 +118,12 @@ func (f *findings) hostname(path string, h HostConfig, taken map[string]string) 
 		f.errorf(path+".hostname", "use letters, digits, dashes and dots", "%q cannot be a node's name", h.Hostname)
 		return
 	}
+	// It is also the Node's label kubernetes.io/hostname.
+	if len(h.Hostname) > validation.LabelValueMaxLength {
+		f.errorf(path+".hostname", "", "%q is too long for a node's name: %d characters, at most %d", h.Hostname,
+			len(h.Hostname), validation.LabelValueMaxLength)
+		return
+	}
 	f.unique(path, "hostname", h.Hostname, taken)
 }
 

@@ -130,7 +130,18 @@ func (f *findings) nodePorts(r string) {
 	case first < reservedPorts:
 		f.warnf(nodePortRangePath, "", "%q has ports below %d, where the hosts' own services listen", r, reservedPorts)
 	}
+	if err1 != nil || err2 != nil {
+		return
+	}
+	own := slices.DeleteFunc(componentPorts(), func(port int) bool { return port < first || port > last })
+	if len(own) > 0 {
+		f.warnf(nodePortRangePath, "a Service with such a node port takes the component's connections",
+			"%q has ports of Kubernetes itself: %s", r, strings.Trim(fmt.Sprint(own), "[]"))
+	}
 }
+
+// componentPorts are those at which hosts reach each other's components: etcd, API server, kubelet.
+func componentPorts() []int { return []int{2379, 2380, 6443, 10250} }
 
 // ipFamily checks the family, and that an IPv4 cluster's nodes have IPv4 addresses.
 func (f *findings) ipFamily(c *KubeOneCluster) {
