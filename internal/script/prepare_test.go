@@ -341,6 +341,26 @@ func TestAHostThatDoesNotForwardIsNotPrepared(t *testing.T) {
 	b.fails("kernel_settings", "net.ipv4.ip_forward cannot be set to 1")
 }
 
+func TestADropInOfAPackageIsRefused(t *testing.T) {
+	t.Parallel()
+	const dropIn = "/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf"
+	for program, refused := range map[string]bool{"/usr/bin/kubelet": true, "/opt/kubeone/bin/kubelet": false} {
+		b := bareHost(t, input("w-1"))
+		b.script += "\nBINARIES=\n"
+		if !refused {
+			program = b.path(program)
+		}
+		b.command("systemctl", `case "$*" in
+			*ExecStart*kubelet*) echo '{ path=`+program+` ; argv[]=`+program+` $KUBELET_KUBECONFIG_ARGS ; }' ;;
+			*DropInPaths*) echo `+dropIn+` ;; *MainPID*) echo 42 ;; esac`)
+		if !refused {
+			b.must("stage_prepare")
+			continue
+		}
+		b.fails("stage_prepare", "because of a drop-in among "+dropIn+": remove")
+	}
+}
+
 func TestARestartThatWasDueIsMadeUpFor(t *testing.T) {
 	t.Parallel()
 	b := newBox(t, input("w-1"))

@@ -565,8 +565,10 @@ func installed(t *testing.T) (b *box, theirs []string) {
 	} {
 		b.write(name, name)
 	}
-	theirs = []string{"etc/containerd/conf.d/own.toml", "etc/default/kubelet", "etc/systemd/system/own.service",
-		"usr/local/bin/kubectl"}
+	theirs = []string{
+		"etc/containerd/conf.d/own.toml", "etc/default/kubelet", "etc/systemd/system/own.service",
+		"etc/systemd/system/kubelet.service.d/own.conf", "usr/local/bin/kubectl",
+	}
 	for _, name := range theirs {
 		b.write(name, name)
 	}

@@ -10,9 +10,25 @@ stage_prepare() {
 	install_binaries
 	configure_runtime
 	configure_kubelet
+	starts_ours containerd
+	starts_ours kubelet
 	configure_snapshots
 	# shellcheck disable=SC2086 # a list
 	record $HOST_DIGESTS
+}
+
+# starts_ours NAME ends the stage if the unit of that name starts another program than ours: a drop-in that is left of a
+# package, such as kubeadm's 10-kubeadm.conf, applies to our unit too, wherever it is.
+starts_ours() {
+	start=$(systemctl show -p ExecStart --value "$1.service")
+	case $start in
+	*"path=$BIN/$1 "*) ;;
+	*path=*)
+		start=${start#*path=}
+		die "$1.service starts ${start%% *}, and not $BIN/$1, because of a drop-in among $(systemctl show -p DropInPaths --value \
+			"$1.service"): remove the drop-in, or the package that it belongs to, and apply again"
+		;;
+	esac
 }
 
 # install_packages installs the packages of what is missing of TOOLS. package_install is of the host's operating system.

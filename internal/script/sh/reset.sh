@@ -126,7 +126,7 @@ remove_files() {
 	delete $PLUGIN_PATHS
 	delete /etc/kubernetes /var/lib/kubelet /var/lib/etcd /run/containerd /etc/cni /opt/cni /var/lib/cni \
 		/var/log/containers /opt/kubeone /etc/containerd/config.toml /etc/containerd/certs.d /etc/crictl.yaml \
-		/etc/systemd/system/kubelet.service /etc/systemd/system/kubelet.service.d /etc/systemd/system/containerd.service \
+		/etc/systemd/system/kubelet.service /etc/systemd/system/containerd.service \
 		/etc/systemd/system/containerd.service.d/kubeone-proxy.conf /etc/systemd/system/kubeone-cni.path /etc/systemd/system/kubeone-cni.service \
 		/etc/systemd/system/kubeone-guard.service \
 		/etc/modules-load.d/kubeone.conf /etc/sysctl.d/99-kubeone.conf "$ARTIFACTS" "$SECRETS" "$TURN" "$HOOKS"
