@@ -13,12 +13,12 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// TestTerraformFlow is a cluster whose hosts are known from Terraform's output alone, as the lab writes it: given as a
-// file, as a folder and on standard input. Hosts are then tainted and made anew: at another address, at the same one,
-// and two one after the other.
+// TestTerraformFlow is a cluster whose hosts are known from OpenTofu's output alone: given as a file, as a folder and on
+// standard input. Resources of hosts are then tainted and replaced: at another address, at the same one, and two one
+// after the other.
 func TestTerraformFlow(t *testing.T) {
 	s := begin(t, fleet.Options{Name: "terraform", ControlPlanes: 5, Workers: 1, SSHUser: "ops"})
-	s.Terraform = s.Lab.Path("tf.json")
+	folder := newTofuFolder(s)
 	s.must(s.WriteManifest(fields(func(all map[string]any) {
 		for _, name := range []string{"controlPlane", "staticWorkers", "apiEndpoint"} {
 			delete(all, name)
@@ -27,16 +27,18 @@ func TestTerraformFlow(t *testing.T) {
 	s.parts(
 		part{"a file: bare hosts become a cluster", installPlain},
 		part{"standard input", terraformPiped},
+		part{"a folder: what OpenTofu says there, in whatever workspace", folder.asFolder},
 		part{"a folder: what Terraform says there, whatever state file is left", terraformFolder},
-		part{"a folder without Terraform", folderWithoutTerraform},
-		part{"a control-plane host is tainted and comes back at another address", taintedElsewhere},
+		part{"a folder without Terraform", folder.withoutProgram},
+		part{"a control-plane host is tainted and comes back at another address", folder.taintedElsewhere},
 		part{"a control-plane host is tainted and comes back at its address", func(s *story) {
 			s.remember("same-address")
 			s.tainted(s.Lab.Host("cp-3"))
 			s.must(s.Lab.Rebuild(s.Context(), s.Lab.Host("cp-3")))
+			folder.replace(s, "cp-3", s.Lab.Host("cp-3"))
 			s.repaired("same-address")
 		}},
-		part{"two of five are replaced one after the other", taintedOneByOne},
+		part{"two of five are replaced one after the other", folder.taintedOneByOne},
 	)
 }
 
@@ -81,19 +83,25 @@ func terraformFolder(s *story) {
 	s.run(15, []string{"apply", "-y", "-t", dir}, "terraform output -json: exit status 1", "Backend initialization")
 }
 
-// folderWithoutTerraform has a state that has moved, and then one that is in use.
-func folderWithoutTerraform(s *story) {
+// asFolder gives the folder itself, where commands find OpenTofu in the PATH. In another workspace there is no cluster.
+func (f *tofuFolder) asFolder(s *story) {
+	defer func() { s.Environment = nil }()
+	s.Environment = []string{"PATH=" + filepath.Dir(f.program)}
+	s.run(0, []string{"apply", "-y", "-t", f.dir}, "No changes")
+	f.run(s, "workspace", "new", "empty")
+	s.run(15, []string{"apply", "-y", "-t", f.dir}, "has none of the outputs")
+	f.run(s, "workspace", "select", "default")
+	s.run(0, []string{"apply", "-y", "-t", f.dir}, "No changes")
+}
+
+// withoutProgram gives a folder whose state has moved, and then the folder with OpenTofu's state alone.
+func (f *tofuFolder) withoutProgram(s *story) {
 	defer func() { s.Environment = nil }()
 	s.withPrograms(nil)
 	dir := s.TempDir()
-	state := filepath.Join(dir, "terraform.tfstate")
-	s.must(os.WriteFile(state, nil, 0o600))
+	s.must(os.WriteFile(filepath.Join(dir, "terraform.tfstate"), nil, 0o600))
 	s.run(15, []string{"apply", "-y", "-t", dir}, "terraform.tfstate is empty", "terraform output -json > tf.json")
-	outputs, err := os.ReadFile(s.Terraform)
-	s.must(err)
-	s.must(os.WriteFile(state, []byte(`{"version": 4, "terraform_version": "1.9.0", "outputs": `+string(outputs)+`}`),
-		0o600))
-	s.run(0, []string{"apply", "-y", "-t", dir}, "No changes")
+	s.run(0, []string{"apply", "-y", "-t", f.dir}, "No changes")
 }
 
 // tainted kills a host for good; the product says how it is replaced.
@@ -104,21 +112,22 @@ func (s *story) tainted(host *fleet.Host) {
 		s.planSays(host.Hostname, "That is safe now", "terraform taint", "terraform output -json > tf.json"))
 }
 
-// taintedElsewhere: Terraform makes a new machine with another name and another address.
-func taintedElsewhere(s *story) {
+// taintedElsewhere: OpenTofu makes a new machine with another name and another address.
+func (f *tofuFolder) taintedElsewhere(s *story) {
 	gone := s.Lab.Host("cp-2")
 	s.remember("new-address")
 	s.tainted(gone)
 	s.must(s.Lab.SetSpare(s.Context(), gone, true))
 	come, err := s.Lab.AddHost(s.Context(), fleet.ControlPlane, false)
 	s.must(err)
+	f.replace(s, gone.Hostname, come)
 	s.eventually("plan says that the dead host's Node goes, too", 2*time.Minute, s.planSays(
 		"remove dead member "+gone.Hostname, come.Hostname, "join: etcd member", "delete Node "+gone.Hostname))
 	s.repaired("new-address")
 }
 
 // taintedOneByOne: two of five voters are dead. The one that is made anew joins while the other one is still missing.
-func taintedOneByOne(s *story) {
+func (f *tofuFolder) taintedOneByOne(s *story) {
 	s.remember("one-by-one")
 	hosts := []*fleet.Host{s.Lab.Host("cp-1"), s.Lab.Host("cp-4")}
 	for _, host := range hosts {
@@ -126,8 +135,10 @@ func taintedOneByOne(s *story) {
 	}
 	s.run(10, []string{"apply", "-y"}, "apply can do nothing before you have done what is listed above")
 	s.must(s.Lab.Rebuild(s.Context(), hosts[0]))
+	f.replace(s, hosts[0].Hostname, hosts[0])
 	s.run(10, []string{"apply", "-y"}, hosts[1].Hostname)
 	s.eventually(hosts[0].Hostname+" is a member again", time.Minute, s.planSays("You must act", hosts[1].Hostname))
 	s.must(s.Lab.Rebuild(s.Context(), hosts[1]))
+	f.replace(s, hosts[1].Hostname, hosts[1])
 	s.repaired("one-by-one")
 }
