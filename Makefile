@@ -52,7 +52,7 @@ check: ## what a change must pass first: build, vet, golangci-lint if `make tool
 test: lint unit e2e ## everything that must be green: lint, tests with race detector or coverage, scenarios on real hosts
 
 unit: ## the tests of every package, with coverage or with the race detector
-	@hack/need.sh gcc=gcc /usr/include/stdlib.h=libc6-dev shellcheck=shellcheck dash=dash bash=bash busybox=busybox ssh=openssh-client git=git
+	@hack/need.sh gcc=gcc /usr/include/stdlib.h=libc6-dev shellcheck=shellcheck dash=dash bash=bash busybox=busybox fish=fish tcsh=tcsh ssh=openssh-client git=git
 	hack/heartbeat.sh "tests with coverage" go test -cover -timeout 20m $$(go list ./... | grep -E '$(NO_RACE)') | \
 		hack/coverage.sh $(COVERAGE) $(COVERED)
 	CGO_ENABLED=1 hack/heartbeat.sh "tests with the race detector" \

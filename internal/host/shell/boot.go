@@ -20,19 +20,16 @@ const (
 )
 
 // bootstrap is the only text of a command that is visible in process lists: it reads exactly n bytes of script from the
-// standard input (a single read call would do on a file, not on a pipe: hence fullblock) and leaves the rest to it.
-const bootstrap = `LC_ALL=C PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/bin
-export LC_ALL PATH
-kubeone_script=$(dd bs=%d count=1 iflag=fullblock 2>/dev/null)
-case $kubeone_script in
-*'#kubeone-end') eval "$kubeone_script" ;;
-*) echo '` + wordTruncated + `' >&2; exit 74 ;;
-esac`
+// standard input (a single read call would do on a file, not on a pipe: hence fullblock) and leaves the rest to it. It is
+// one line, because csh, as a user's shell, knows no longer words.
+const bootstrap = `LC_ALL=C PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/bin; ` +
+	`export LC_ALL PATH; kubeone_script=$(dd bs=%d count=1 iflag=fullblock 2>/dev/null); ` +
+	`case $kubeone_script in *'#kubeone-end') eval "$kubeone_script" ;; ` +
+	`*) echo '` + wordTruncated + `' >&2; exit 74 ;; esac`
 
 // sudoCheck finds out, before anything is sent, whether sudo works without a password. Its arguments are
 // those of sh -c.
-const sudoCheck = `sudo -n sh -c : </dev/null || { echo '` + wordNoSudo + `' >&2; exit 213; }
-exec sudo -n sh -c "$@"`
+const sudoCheck = `sudo -n sh -c : </dev/null || { echo '` + wordNoSudo + `' >&2; exit 213; }; exec sudo -n sh -c "$@"`
 
 // An Elevation is how to become root.
 type Elevation int
@@ -75,12 +72,13 @@ func CommandLine(words []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// quote makes one word of s in any shell: single quotes keep everything but themselves.
+// quote makes one word of s in any shell: single quotes keep everything but themselves, in fish backslashes, and in csh
+// ends of lines, which no word of ours has.
 func quote(s string) string {
 	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=@%+,") == "" {
 		return s
 	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	return "'" + strings.NewReplacer("'", `'\''`, `\`, `'\\'`).Replace(s) + "'"
 }
 
 // NoSudo recognises the failure of the check and what sudo said.

@@ -30,6 +30,30 @@ func FuzzQuote(f *testing.F) {
 	})
 }
 
+// TestCommandsRunInTheShellOfAnyUser hands commands to the shells that users log in with.
+func TestCommandsRunInTheShellOfAnyUser(t *testing.T) {
+	t.Parallel()
+	shells := []string{"sh"}
+	if !testing.Short() {
+		shells = append(shells, "bash", "dash", "fish", "tcsh")
+	}
+	args := []string{"plain", "it's", `back\slash \\ two`, "bang! $HOME `x` #", ""}
+	for _, shell := range shells {
+		script, n := Wire(`printf '%s|' "$@"`, nil)
+		cmd := exec.Command(shell, "-c", CommandLine(Argv(AsIs, n, args)))
+		cmd.Stdin = script
+		out, err := cmd.CombinedOutput()
+		if want := strings.Join(args, "|") + "|"; err != nil || string(out) != want {
+			t.Errorf("%s printed %q, want %q (%v); make unit installs the shells", shell, out, want, err)
+		}
+	}
+	for name, script := range scripts() {
+		if strings.Contains(script, "\n") && name != "upload" {
+			t.Errorf("%s has more than one line, which csh does not take:\n%s", name, script)
+		}
+	}
+}
+
 func scripts() map[string]string {
 	return map[string]string{"bootstrap": fmt.Sprintf(bootstrap, 10), "sudo check": sudoCheck, "upload": uploadScript}
 }
