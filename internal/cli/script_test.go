@@ -126,16 +126,20 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 
 func writeManifest(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
-		ts.Fatalf("usage: manifest FILE ADDRESS...")
+		ts.Fatalf("usage: manifest FILE ADDRESS[=PRIVATE]...")
 	}
 	var b strings.Builder
 	b.WriteString("apiVersion: kubeone.k8c.io/v1beta2\nkind: KubeOneCluster\nname: demo\nversions:\n" +
 		"  kubernetes: 1.36.3\n" +
 		"cloudProvider:\n  none: {}\nclusterNetwork:\n  cni:\n    flannel: {}\ncontrolPlane:\n  hosts:\n")
 	for _, address := range args[1:] {
+		public, private, named := strings.Cut(address, "=")
+		if named {
+			public += "\n      privateAddress: " + private
+		}
 		fmt.Fprintf(&b, "    - publicAddress: %s\n      sshUsername: %s\n      sshPort: %s\n"+
 			"      sshPrivateKeyFile: %s\n      sshHostPublicKey: %s\n",
-			address, ts.Getenv("SSHUSER"), ts.Getenv("PORT"), ts.Getenv("KEY"), ts.Getenv("HOSTKEY"))
+			public, ts.Getenv("SSHUSER"), ts.Getenv("PORT"), ts.Getenv("KEY"), ts.Getenv("HOSTKEY"))
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(b.String()), 0o600))
 }

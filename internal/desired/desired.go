@@ -6,7 +6,6 @@ package desired
 import (
 	"cmp"
 	"slices"
-	"strings"
 )
 
 // Cluster is everything that the operator wants of one cluster. All defaults are filled in.
@@ -308,8 +307,8 @@ func (c *Cluster) Hosts() []Host {
 	return append(append(make([]Host, 0, len(c.ControlPlane)+len(c.Workers)), c.ControlPlane...), c.Workers...)
 }
 
-// Host returns the host with that ID, else the first with that public or private address, or hostname, and whether
-// there is one. A host that has moved may have an address that is another one's ID.
+// Host returns the host with that ID, else the first with that address or hostname, and whether there is one. A host
+// that has moved may have an address that is another one's ID.
 func (c *Cluster) Host(name string) (Host, bool) {
 	if name == "" {
 		return Host{}, false
@@ -317,9 +316,7 @@ func (c *Cluster) Host(name string) (Host, bool) {
 	hosts := c.Hosts()
 	i := slices.IndexFunc(hosts, func(h Host) bool { return h.ID == name })
 	if i < 0 {
-		i = slices.IndexFunc(hosts, func(h Host) bool {
-			return h.PublicAddress == name || h.PrivateAddress == name || strings.EqualFold(h.Hostname, name)
-		})
+		i = slices.IndexFunc(hosts, func(h Host) bool { return hasName(h.Names(), name) })
 	}
 	if i < 0 {
 		return Host{}, false

@@ -116,7 +116,7 @@ func (l *loader) hostsOf(hosts []v1beta2.HostConfig, role desired.Role) []desire
 			PublicAddress:  h.PublicAddress,
 			PrivateAddress: h.PrivateAddress,
 			IPv6Addresses:  h.IPv6Addresses,
-			Hostname:       strings.ToLower(h.Hostname), // as the kubelet does with a node's name
+			Hostname:       h.Hostname,
 			IsLeader:       h.IsLeader,
 			Labels:         maps.Clone(h.Labels),
 			Annotations:    maps.Clone(h.Annotations),

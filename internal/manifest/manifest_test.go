@@ -403,3 +403,24 @@ func TestCausesAreKept(t *testing.T) {
 		t.Errorf("error %v does not say that it was cancelled", err)
 	}
 }
+
+// DNS names have one spelling from here on. kubeadm refuses capitals, and a dot at the end, in a certificate's names.
+func TestNamesHaveOneSpelling(t *testing.T) {
+	t.Parallel()
+	text := strings.Replace(demo, "{publicAddress: 192.0.2.1}", "{publicAddress: CP-1.Example.com., "+
+		"privateAddress: 192.0.2.1, hostname: CP-1., bastion: Bastion.Example.com., ipv6Addresses: ['2001:DB8::1']}", 1)
+	text += "apiEndpoint: {host: LB-1.Example.com., alternativeNames: [API.example.com., '*.Example.com']}\n" +
+		"staticWorkers: {hosts: [{publicAddress: W-1.example.com., privateAddress: 192.0.2.2}]}\n"
+	got := load(t, text, "").Cluster
+	if diff := cmp.Diff([]string{"lb-1.example.com", "api.example.com", "*.example.com", "cp-1.example.com",
+		"192.0.2.1", "cp-1", "127.0.0.1", "localhost"}, got.APINames()); diff != "" {
+		t.Errorf("names in the API servers' certificates (-want +got):\n%s", diff)
+	}
+	cp := got.ControlPlane[0]
+	if diff := cmp.Diff([]string{"cp-1.example.com", "192.0.2.1", "cp-1", "2001:db8::1"}, cp.Names()); diff != "" {
+		t.Errorf("names of the host (-want +got):\n%s", diff)
+	}
+	if cp.SSH.Bastion != "bastion.example.com" || got.Workers[0].PublicAddress != "w-1.example.com" {
+		t.Errorf("bastion %q, worker %q", cp.SSH.Bastion, got.Workers[0].PublicAddress)
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	"kubeone/api/kubeone/v1beta2"
 )
@@ -56,7 +55,9 @@ func (l *loader) mergeLeader(out *terraformOutput) {
 		return
 	}
 	hosts := l.cluster.ControlPlane.Hosts
-	isLeader := func(h v1beta2.HostConfig) bool { return leader == h.PublicAddress || leader == h.PrivateAddress }
+	isLeader := func(h v1beta2.HostConfig) bool {
+		return sameName(leader, h.PublicAddress) || sameName(leader, h.PrivateAddress)
+	}
 	if !slices.ContainsFunc(hosts, isLeader) {
 		l.reportAt(out.at(controlPlaneOutput+".leader_ip"), Warning, "",
 			fmt.Sprintf("%q is none of the control-plane hosts", leader))
@@ -114,7 +115,7 @@ func match(theirs []terraformHost, ours []v1beta2.HostConfig) []int {
 }
 
 func sameName(a, b string) bool {
-	return a != "" && strings.EqualFold(a, b)
+	return a != "" && v1beta2.PlainName(a) == v1beta2.PlainName(b)
 }
 
 // keep is Terraform's host with what the manifest says about it: addresses are Terraform's, everything else is the

@@ -94,7 +94,7 @@ func (n *Names) add(kind kind, host, what string, names ...string) {
 // returns "" for a name that is free. An ID of no host of the manifest, "" for instance, has no name of its own.
 func (n Names) Holder(host, name string) string {
 	name = Canonical(name)
-	held := n.holders[name]
+	held := slices.Concat(n.holders[name], n.holders[pattern(name)])
 	own := slices.ContainsFunc(held, func(h holder) bool { return h.kind == ofHost && h.host == host })
 	for _, h := range held {
 		if h.kind == ofCluster || !own {
@@ -113,6 +113,12 @@ func (n Names) Holder(host, name string) string {
 		return "the name of a Service"
 	}
 	return ""
+}
+
+// pattern is the wildcard that a certificate has for the name and its siblings: "*.example.com" for "api.example.com".
+func pattern(name string) string {
+	_, parent, _ := strings.Cut(name, ".")
+	return "*." + parent
 }
 
 func (n Names) isOfServices(ip netip.Addr) bool {

@@ -19,7 +19,7 @@ func testCluster() (desired.Cluster, observed.API) {
 		},
 		Network: desired.Network{ServiceSubnet: "10.96.0.0/12", DNSDomain: "cluster.local"},
 	}
-	c.Endpoint.Host, c.Endpoint.AlternativeNames = "api.example.com", []string{"api2.example.com"}
+	c.Endpoint.Host, c.Endpoint.AlternativeNames = "api.example.com", []string{"api2.example.com", "*.apis.example.com"}
 	return c, observed.API{
 		Reached: observed.Yes,
 		Nodes:   []observed.Node{{Name: "cp-1"}, {Name: "worker-b"}, {Name: "pool-1"}},
@@ -41,6 +41,8 @@ func TestNamesThatBelongToAnother(t *testing.T) {
 
 		"api.example.com": "the API's endpoint", "API.example.com.": "the API's endpoint",
 		"api2.example.com": "the API's endpoint", "old.example.com": "the API's former endpoint",
+		"a.apis.example.com": "the API's endpoint", "*.apis.example.com": "the API's endpoint",
+		"a.b.apis.example.com": "", "apis.example.com": "",
 		"localhost": "every host's own name", "127.0.0.1": "no host's address", "10.96.0.1": "no host's address",
 		"kubernetes": "the name of a Service", "kubernetes.default": "the name of a Service",
 		"kubernetes.default.svc": "the name of a Service", "x.cluster.local": "the name of a Service",

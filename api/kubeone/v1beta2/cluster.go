@@ -96,7 +96,8 @@ type APIEndpoint struct {
 	Host string `json:"host,omitempty"`
 	// Port is the endpoint's port. Default: 6443.
 	Port int `json:"port,omitempty"`
-	// AlternativeNames is further DNS names and addresses in the API server's certificate.
+	// AlternativeNames is further DNS names and addresses in the API server's certificate. "*.example.com" stands for
+	// all names with one more label.
 	AlternativeNames []string `json:"alternativeNames,omitempty"`
 }
 

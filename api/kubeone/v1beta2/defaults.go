@@ -1,6 +1,9 @@
 package v1beta2
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // The defaults of fields that are carried out.
 const (
@@ -27,8 +30,8 @@ const (
 )
 
 // Default fills in what is not set, so that nothing later needs to know a default. It is idempotent, and it leaves
-// fields that no one may choose for the operator (name, versions, cloudProvider, addresses) as they are. Fields that
-// this version does not carry out get no default.
+// fields that no one may choose for the operator (name, versions, cloudProvider, addresses) as they are, but for the
+// spelling of versions and DNS names. Fields that this version does not carry out get no default.
 func (c *KubeOneCluster) Default() {
 	for i := range c.ControlPlane.Hosts {
 		c.ControlPlane.Hosts[i].defaultTo([]Taint{{Key: controlPlaneTaintKey, Effect: taintEffectNoSchedule}})
@@ -37,6 +40,7 @@ func (c *KubeOneCluster) Default() {
 		c.StaticWorkers.Hosts[i].defaultTo([]Taint{})
 	}
 	c.Versions.Kubernetes = plainVersion(c.Versions.Kubernetes)
+	c.APIEndpoint.setPlainNames()
 	if c.APIEndpoint.Host == "" && len(c.ControlPlane.Hosts) > 0 {
 		c.APIEndpoint.Host = c.ControlPlane.Hosts[0].PublicAddress
 	}
@@ -55,11 +59,35 @@ func (c *KubeOneCluster) Default() {
 	}
 }
 
+// PlainName returns a DNS name or an IP address in the one spelling that everything later uses: in lower case and without
+// the dot at its end. Cloud load balancers have names with capitals, and kubeadm refuses both.
+func PlainName(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
+
+func (e *APIEndpoint) setPlainNames() {
+	e.Host = PlainName(e.Host)
+	names := slices.Clone(e.AlternativeNames)
+	for i, name := range names {
+		names[i] = PlainName(name)
+	}
+	e.AlternativeNames = names
+}
+
+func (h *HostConfig) setPlainNames() {
+	for _, name := range []*string{&h.PublicAddress, &h.PrivateAddress, &h.Hostname, &h.Bastion} {
+		*name = PlainName(*name)
+	}
+	h.IPv6Addresses = slices.Clone(h.IPv6Addresses)
+	for i, address := range h.IPv6Addresses {
+		h.IPv6Addresses[i] = PlainName(address)
+	}
+}
+
 func plainVersion(v string) string { return strings.TrimPrefix(strings.TrimSpace(v), "v") }
 
 func (h *HostConfig) defaultTo(taints []Taint) {
 	h.Versions.Kubernetes, h.Versions.Containerd = plainVersion(h.Versions.Kubernetes),
 		plainVersion(h.Versions.Containerd)
+	h.setPlainNames()
 	fill(&h.PublicAddress, h.PrivateAddress)
 	fill(&h.PrivateAddress, h.PublicAddress)
 	if h.Taints == nil {

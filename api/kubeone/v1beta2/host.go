@@ -9,7 +9,8 @@ type HostConfig struct {
 	// PublicAddress is the IP address or DNS name at which the host is reached over SSH. Required, or else
 	// privateAddress. Default: privateAddress.
 	PublicAddress string `json:"publicAddress,omitempty"`
-	// PrivateAddress is the IP address or DNS name at which the other hosts reach it. Default: publicAddress.
+	// PrivateAddress is the IP address at which the other hosts reach it. It must be given where publicAddress is a DNS
+	// name. Default: publicAddress.
 	PrivateAddress string `json:"privateAddress,omitempty"`
 	// IPv6Addresses is the host's IPv6 addresses. Its Node and its etcd member are recognised by them too. None is
 	// announced to Kubernetes: dual stack is not carried out.

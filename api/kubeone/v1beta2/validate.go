@@ -60,12 +60,14 @@ func (f *findings) endpoint(e APIEndpoint) {
 	seen := map[string]int{}
 	for i, name := range e.AlternativeNames {
 		at := Item("apiEndpoint.alternativeNames", i)
-		f.address(at, name)
-		if first, ok := seen[strings.ToLower(name)]; ok {
+		if len(validation.IsWildcardDNS1123Subdomain(name)) > 0 {
+			f.address(at, name)
+		}
+		if first, ok := seen[name]; ok {
 			f.errorf(at, "remove one of them", "%q is already apiEndpoint.alternativeNames[%d]", name, first)
 			continue
 		}
-		seen[strings.ToLower(name)] = i
+		seen[name] = i
 	}
 }
 

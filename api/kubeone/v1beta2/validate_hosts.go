@@ -70,6 +70,7 @@ func (f *findings) host(path string, h HostConfig, taken map[string]string) {
 		f.address(path+".privateAddress", h.PrivateAddress)
 		f.unique(path, "privateAddress", h.PrivateAddress, taken)
 	}
+	f.nodeAddress(path, h)
 	for i, a := range h.IPv6Addresses {
 		at := Item(path+".ipv6Addresses", i)
 		if ip, err := netip.ParseAddr(a); err != nil || !ip.Is6() || ip.Is4In6() {
@@ -91,7 +92,7 @@ func (f *findings) host(path string, h HostConfig, taken map[string]string) {
 // unique reports an address or name that another host has already. Two hosts that share one would be one host to
 // everything that follows.
 func (f *findings) unique(path, field, value string, taken map[string]string) {
-	key := strings.ToLower(value)
+	key := strings.ToLower(value) // an ID may have capitals
 	if ip, err := netip.ParseAddr(value); err == nil {
 		key = ip.Unmap().String()
 	}
@@ -114,7 +115,7 @@ func (f *findings) hostname(path string, h HostConfig, taken map[string]string) 
 	if h.Hostname == "" {
 		return
 	}
-	if len(validation.IsDNS1123Subdomain(strings.ToLower(h.Hostname))) > 0 {
+	if len(validation.IsDNS1123Subdomain(h.Hostname)) > 0 {
 		f.errorf(path+".hostname", "use letters, digits, dashes and dots", "%q cannot be a node's name", h.Hostname)
 		return
 	}
@@ -154,9 +155,30 @@ func (f *findings) address(path, a string) {
 		}
 		return
 	}
-	if looksLikeIPv4(a) || len(validation.IsDNS1123Subdomain(strings.ToLower(strings.TrimSuffix(a, ".")))) > 0 {
+	if !isDNSName(a) {
 		f.errorf(path, addressHint(a), "%q is neither an IP address nor a DNS name", a)
 	}
+}
+
+// nodeAddress checks that the address at which the other hosts reach this one is an IP address: kubeadm's
+// advertiseAddress, etcd's peer URLs and the kubelet's --node-ip take no name. What the name resolves to, or what the
+// host says of its own addresses, must not be used instead. The one changes, and a host could give another's address.
+func (f *findings) nodeAddress(path string, h HostConfig) {
+	_, err := netip.ParseAddr(h.PrivateAddress)
+	if err == nil || !isDNSName(h.PrivateAddress) { // f.address reports what is neither
+		return
+	}
+	field := "privateAddress"
+	if h.PrivateAddress == h.PublicAddress {
+		field = "publicAddress" // which is where the other comes from
+	}
+	f.errorf(path+"."+field, "write the host's IP address into privateAddress; publicAddress may stay a name",
+		"%q is a DNS name, and kubeadm, etcd and the kubelet need the host's IP address", h.PrivateAddress)
+}
+
+// isDNSName reports whether a text without capitals is a DNS name. An IPv4 address that is misspelt is none.
+func isDNSName(name string) bool {
+	return !looksLikeIPv4(name) && len(validation.IsDNS1123Subdomain(name)) == 0
 }
 
 // looksLikeIPv4 reports whether a name consists of numbers and dots only, so that it was meant as an address.

@@ -121,11 +121,15 @@ func dropMatches(text []byte) (kept []byte, dropped []string, err error) {
 			block = ""
 		}
 		switch {
+		case keyword == "host":
+			lines[i] = bytes.ToLower(line) // DNS names are one whatever their case, and aliases are given so, too
 		case keyword == "match" && matchesAll(arguments):
 			lines[i] = []byte("Match all")
 		case keyword == "match" && !(len(arguments) == 2 && strings.EqualFold(arguments[0], "host")):
 			block = strings.TrimSpace(string(line))
 			dropped = append(dropped, block)
+		case keyword == "match":
+			lines[i] = bytes.ToLower(line)
 		}
 		if block == "" {
 			continue

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/kevinburke/ssh_config"
@@ -85,7 +86,7 @@ func (c *config) all(alias, keyword string) []string {
 	if c.user == nil {
 		return nil
 	}
-	v, _ := c.user.GetAll(alias, keyword)
+	v, _ := c.user.GetAll(strings.ToLower(alias), keyword)
 	return v
 }
 
@@ -93,7 +94,7 @@ func first(file *ssh_config.Config, alias, keyword string) string {
 	if file == nil {
 		return ""
 	}
-	v, _ := file.Get(alias, keyword) // it fails only for node types that the parser never makes
+	v, _ := file.Get(strings.ToLower(alias), keyword) // it fails only for node types that the parser never makes
 	return v
 }
 

@@ -163,7 +163,7 @@ func TestSSHConfig(t *testing.T) {
 	writeFile(t, filepath.Join(home, ".ssh", "config"), fmt.Sprintf(`
 Match exec "false"
   User nobody
-Host node outer inner
+Host Node outer Inner
   HostName 127.0.0.1
   IdentityFile %s
   IdentityFile ~/.ssh/missing
@@ -171,7 +171,7 @@ Host node outer inner
 Host node
   Port %d
   User root
-  ProxyJump root@outer:%d,ssh://inner:%d
+  ProxyJump root@outer:%d,ssh://INNER:%d
 Host commanded
   ProxyCommand nc %%h %%p
 Host circle
