@@ -92,12 +92,17 @@ const (
 	KeyMalformed                         // not a key that SSH knows
 	KeyEncrypted                         // a passphrase is needed and there is none
 	KeyWrongPassphrase                   // the passphrase given does not open it
+	KeyNotInAgent                        // only its public half is there, and no agent has it
 	KeyCertificate                       // the certificate is expired, or for another key, or not a user certificate
 )
+
+// FromManifest is where a target's own key file is named.
+const FromManifest = "sshPrivateKeyFile in the manifest"
 
 // A KeyFileError is a private key or certificate that cannot be used. It is found before anything is dialled.
 type KeyFileError struct {
 	Path    string
+	From    string // where the file is named: FromManifest, or a line of the SSH configuration; "": nobody named it
 	Problem KeyProblem
 	Err     error // the cause, may be nil
 }
@@ -105,6 +110,7 @@ type KeyFileError struct {
 func (e *KeyFileError) Error() string {
 	what := [...]string{"does not exist", "cannot be read", "is not an SSH private key or certificate",
 		"is encrypted and no passphrase is available", "cannot be opened with the passphrase given",
+		"has no private key, and neither has the SSH agent",
 		"cannot be used"}[e.Problem]
 	if e.Err != nil && e.Problem != KeyMissing && e.Problem != KeyEncrypted && e.Problem != KeyWrongPassphrase {
 		return fmt.Sprintf("key file %s %s: %v", e.Path, what, e.Err)
@@ -121,12 +127,21 @@ func (e *KeyFileError) Is(target error) bool { return target == ErrKeyFile }
 func (e *KeyFileError) Hint() string {
 	switch e.Problem {
 	case KeyMissing, KeyUnreadable, KeyMalformed:
-		return "check sshPrivateKeyFile in the manifest (it names the private key, not the .pub file)"
+		return e.check()
+	case KeyNotInAgent:
+		return "add the key to the SSH agent (ssh-add), or " + e.check()
 	case KeyEncrypted:
 		return "add it to the agent (ssh-add " + e.Path + ") or set " + PassphraseEnv
 	case KeyWrongPassphrase:
 		return "check " + PassphraseEnv + " or add the key to the agent (ssh-add " + e.Path + ")"
 	default:
-		return "ask for a new certificate"
+		return "ask for a new certificate, or " + e.check()
 	}
+}
+
+func (e *KeyFileError) check() string {
+	if e.From == "" {
+		return "check the file, or set " + FromManifest
+	}
+	return "check " + e.From
 }

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 
 	"golang.org/x/crypto/ssh"
@@ -10,6 +11,7 @@ import (
 	"kubeone/internal/engine"
 	"kubeone/internal/host"
 	"kubeone/internal/host/sshpool"
+	"kubeone/internal/problem"
 )
 
 // openPool prepares for connections.
@@ -36,13 +38,15 @@ func (w *Workspace) policy() host.Policy {
 	return w.opt.NewHosts
 }
 
-// hosts are ways to all hosts, none of which is opened.
+// hosts are ways to all hosts, none of which is opened. What is wrong with several of them for one reason, such as a
+// key that is missing, is one error.
 func (w *Workspace) hosts() (map[string]host.Host, error) {
 	accept, err := w.acceptances(w.policy())
 	if err != nil {
 		return nil, err
 	}
 	out := map[string]host.Host{}
+	var failed []error
 	for _, h := range w.want.Hosts() {
 		t, err := Target(h)
 		if err != nil {
@@ -53,10 +57,33 @@ func (w *Workspace) hosts() (map[string]host.Host, error) {
 			t.Bastions[i].Accept = accept.bastions[t.Bastions[i].Address]
 		}
 		if out[h.ID], err = w.host(t); err != nil {
-			return nil, err
+			failed = append(failed, err)
 		}
 	}
-	return out, nil
+	return out, firstOf(failed)
+}
+
+// firstOf is the first of the errors, with the names of all hosts that have the same one; nil where there is none.
+func firstOf(failed []error) error {
+	if len(failed) == 0 {
+		return nil
+	}
+	var first, other *host.Error
+	if !errors.As(failed[0], &first) {
+		return failed[0]
+	}
+	names := []string{first.Host}
+	for _, err := range failed[1:] {
+		if errors.As(err, &other) && other.Reason() == first.Reason() {
+			names = append(names, other.Host)
+		}
+	}
+	if len(names) == 1 {
+		return failed[0]
+	}
+	all := *first
+	all.Host, all.Addr = problem.List(names), ""
+	return &all
 }
 
 // host is the way to a machine; what is wrong with it is found without asking anybody.

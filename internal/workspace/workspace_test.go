@@ -98,6 +98,16 @@ func TestMistakesAreFoundBeforeAnyHostIsAsked(t *testing.T) {
 	}
 }
 
+// Without any key, all hosts are named in one error, and not the first alone.
+func TestHostsWithoutAKeyAreNamedTogether(t *testing.T) {
+	t.Parallel()
+	o := options(t, strings.ReplaceAll(manifestText, "sshUsername: root", "sshPort: 22"))
+	_, err := Open(t.Context(), o)
+	if err == nil || !strings.HasPrefix(err.Error(), "192.0.2.11 and worker: find a key to log in with: no private key") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestHostsAreNamedInAnyWay(t *testing.T) {
 	t.Parallel()
 	w, err := Open(t.Context(), options(t, manifestText))

@@ -24,19 +24,26 @@ const maxKeys = 6
 // What is missing, for errors.Is.
 var (
 	ErrNoKey = errors.New("no private key to log in with")
-	ErrAgent = errors.New("cannot use the SSH agent")
+	ErrAgent = fmt.Errorf("%w: the SSH agent cannot be used", ErrNoKey)
 )
+
+// An Identity is a file with a private key, or with the public half of one that the agent has.
+type Identity struct {
+	Path string
+	From string // where the file is named, for messages; "" where it is a usual one that nobody named
+}
 
 // A Source says where the keys for one host are.
 type Source struct {
-	Identities []string // private key files, in order
-	Optional   bool     // identities may be missing: nobody named them for this host alone
-	Named      bool     // identities are meant for this host
-	Only       bool     // offer nothing of the agent but the identities
-	CertFile   string   // "" means that of a single identity, if there is one
-	Agent      string   // socket, "" for none; it may be the value of any variable, and is in no message
-	AgentName  string   // what messages call the socket
-	AgentAsked bool     // an agent was asked for by name, so it must answer
+	Identities []Identity // in order
+	Optional   bool       // identities may be missing: nobody named them for this host alone
+	Named      bool       // identities are meant for this host
+	Only       bool       // offer nothing of the agent but the identities
+	Cert       Identity   // a certificate; no path means that of a single identity, if there is one
+	Agent      string     // socket, "" for none; it may be the value of any variable, and is in no message
+	AgentName  string     // what messages call the socket
+	AgentFrom  string     // where it is named
+	AgentAsked bool       // an agent was asked for by name, so it must answer
 }
 
 // A Set is the keys to offer to one host, in order.
@@ -101,7 +108,7 @@ func (k *Keyring) Collect(from Source) (Set, error) {
 func (k *Keyring) agentKeys(from Source) ([]ssh.Signer, net.Conn, error) {
 	if from.Agent == "" {
 		if from.AgentAsked {
-			return nil, nil, fmt.Errorf("%w: %s is empty", ErrAgent, from.AgentName)
+			return nil, nil, fmt.Errorf("%w (%s): %s is empty", ErrAgent, from.AgentFrom, from.AgentName)
 		}
 		return nil, nil, nil
 	}
@@ -116,7 +123,7 @@ func (k *Keyring) agentKeys(from Source) ([]ssh.Signer, net.Conn, error) {
 		_ = c.Close()
 	}
 	if from.AgentAsked {
-		return nil, nil, fmt.Errorf("%w: %s: %w", ErrAgent, from.AgentName, err)
+		return nil, nil, fmt.Errorf("%w (%s): %s: %w", ErrAgent, from.AgentFrom, from.AgentName, err)
 	}
 	return nil, nil, nil
 }
@@ -139,8 +146,8 @@ func (k *Keyring) dialAgent(socket string) (net.Conn, error) {
 // needed. Of the usual files, which nobody named, those that are locked or unusable are left alone.
 func (k *Keyring) ownKeys(from Source, inAgent []ssh.Signer) (own []ssh.Signer, sure bool, err error) {
 	var held []ssh.Signer
-	for _, path := range from.Identities {
-		f, err := k.file(path)
+	for _, identity := range from.Identities {
+		f, err := k.file(identity)
 		if from.Optional && (!from.Named || errors.Is(err, fs.ErrNotExist)) && err != nil {
 			continue
 		}
@@ -151,7 +158,7 @@ func (k *Keyring) ownKeys(from Source, inAgent []ssh.Signer) (own []ssh.Signer, 
 			held = append(held, h...)
 			continue
 		}
-		if !from.Named && f.locked != nil {
+		if !from.Named && f.locked != nil || from.Optional && f.isPublicOnly() {
 			continue
 		}
 		s, err := k.unlock(f)
@@ -172,8 +179,12 @@ func (k *Keyring) ownKeys(from Source, inAgent []ssh.Signer) (own []ssh.Signer, 
 // lastResort unlocks the keys that were left alone, now that there is no other.
 func (k *Keyring) lastResort(from Source, auth *Set) error {
 	var missing error
-	for _, path := range from.Identities {
-		f, err := k.file(path)
+	for _, identity := range from.Identities {
+		f, err := k.file(identity)
+		if err == nil && f.isPublicOnly() {
+			_, missing = k.unlock(f)
+			continue
+		}
 		if errors.Is(err, fs.ErrNotExist) {
 			missing = err
 			continue
@@ -198,17 +209,17 @@ func (k *Keyring) lastResort(from Source, auth *Set) error {
 
 // addCertificate puts the host's user certificate before the keys.
 func (k *Keyring) addCertificate(from Source, inAgent []ssh.Signer, auth *Set) error {
-	path, implied := from.CertFile, false
-	if path == "" && len(from.Identities) == 1 {
-		path, implied = from.Identities[0]+"-cert.pub", true
-		if _, err := os.Stat(path); err != nil {
+	file, implied := from.Cert, false
+	if file.Path == "" && len(from.Identities) == 1 {
+		file.Path, implied = from.Identities[0].Path+"-cert.pub", true
+		if _, err := os.Stat(file.Path); err != nil {
 			return nil //nolint:nilerr // most keys have none
 		}
 	}
-	if path == "" {
+	if file.Path == "" {
 		return nil
 	}
-	cert, err := readCertificate(path, time.Now())
+	cert, err := readCertificate(file, time.Now())
 	if implied && err != nil {
 		return nil //nolint:nilerr // as ssh does: the key itself may be enough
 	}
@@ -221,7 +232,7 @@ func (k *Keyring) addCertificate(from Source, inAgent []ssh.Signer, auth *Set) e
 		}
 		signer, err := ssh.NewCertSigner(cert, s)
 		if err != nil {
-			return &host.KeyFileError{Path: path, Problem: host.KeyCertificate, Err: err}
+			return file.fail(host.KeyCertificate, err)
 		}
 		auth.Signers = append([]ssh.Signer{signer}, auth.Signers...)
 		return nil
@@ -229,11 +240,7 @@ func (k *Keyring) addCertificate(from Source, inAgent []ssh.Signer, auth *Set) e
 	if implied {
 		return nil
 	}
-	return &host.KeyFileError{
-		Path:    path,
-		Problem: host.KeyCertificate,
-		Err:     errors.New("it is for another key than the one configured"),
-	}
+	return file.fail(host.KeyCertificate, errors.New("it is for another key than the one configured"))
 }
 
 // holding are the agent's signers for a public key, certificates first.

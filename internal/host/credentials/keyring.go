@@ -14,6 +14,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"kubeone/internal/host"
+	"kubeone/internal/host/pubkey"
 )
 
 // Options say who is asked for passphrases, and how long an agent may take to answer.
@@ -33,17 +34,18 @@ type Keyring struct {
 	ask  sync.Mutex // one question at a time
 
 	mu    sync.Mutex
-	files map[string]*keyFile
+	files map[Identity]*keyFile
 }
 
 // New makes a Keyring; nothing is read before it is needed.
-func New(o Options) *Keyring { return &Keyring{opts: o, files: map[string]*keyFile{}} }
+func New(o Options) *Keyring { return &Keyring{opts: o, files: map[Identity]*keyFile{}} }
 
-// A keyFile is one private key. Its public half is often known while the private one is locked.
+// A keyFile is one private key. Its public half is often known while the private one is locked, or only in the agent.
 type keyFile struct {
-	path   string
+	of     Identity
 	locked []byte // the encrypted file, nil if it needs no passphrase
 	pub    ssh.PublicKey
+	public error // why it is of no use but to choose the agent's key: it has the public half only
 	err    error // cannot be read or understood at all
 
 	once    sync.Once // guards the unlocking
@@ -51,27 +53,41 @@ type keyFile struct {
 	lockErr error
 }
 
+// isPublicOnly reports whether only an agent can have the private half.
+func (f *keyFile) isPublicOnly() bool { return f.public != nil }
+
+// fail is what is wrong with the file.
+func (i Identity) fail(problem host.KeyProblem, err error) *host.KeyFileError {
+	return &host.KeyFileError{Path: i.Path, From: i.From, Problem: problem, Err: err}
+}
+
 // file reads a key file without unlocking it.
-func (k *Keyring) file(path string) (*keyFile, error) {
+func (k *Keyring) file(of Identity) (*keyFile, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	f := k.files[path]
+	f := k.files[of]
 	if f == nil {
-		f = readKeyFile(path)
-		k.files[path] = f
+		f = readKeyFile(of)
+		k.files[of] = f
 	}
 	return f, f.err
 }
 
-func readKeyFile(path string) *keyFile {
-	f := &keyFile{path: path}
+// readKeyFile reads a private key. As ssh does, it takes the public half instead, in the file itself or in that beside
+// it which ends in .pub, where the private one is not there: the agent may have it.
+func readKeyFile(of Identity) *keyFile {
+	f := &keyFile{of: of}
+	path := of.Path
 	text, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		f.err = &host.KeyFileError{Path: path, Problem: host.KeyMissing, Err: err}
+		f.err = of.fail(host.KeyMissing, err)
+		if f.pub = readPublicKey(path + ".pub"); f.pub != nil {
+			f.public, f.err = of.fail(host.KeyNotInAgent, fmt.Errorf("only %s.pub is there", path)), nil
+		}
 		return f
 	case err != nil:
-		f.err = &host.KeyFileError{Path: path, Problem: host.KeyUnreadable, Err: err}
+		f.err = of.fail(host.KeyUnreadable, err)
 		return f
 	}
 	signer, err := ssh.ParsePrivateKey(text)
@@ -85,7 +101,10 @@ func readKeyFile(path string) *keyFile {
 			f.pub = readPublicKey(path + ".pub")
 		}
 	default:
-		f.err = &host.KeyFileError{Path: path, Problem: host.KeyMalformed, Err: err}
+		f.err = of.fail(host.KeyMalformed, err)
+		if f.pub = readPublicKey(path); f.pub != nil {
+			f.public, f.err = of.fail(host.KeyNotInAgent, errors.New("it is a public key")), nil
+		}
 	}
 	return f
 }
@@ -99,7 +118,7 @@ func readPublicKey(path string) ssh.PublicKey {
 	if err != nil {
 		return nil
 	}
-	return pub
+	return pubkey.Plain(pub)
 }
 
 // unlock gives the private key: with the passphrase of the environment, else with the one that somebody types.
@@ -113,6 +132,9 @@ func (k *Keyring) unlock(f *keyFile) (ssh.Signer, error) {
 }
 
 func (k *Keyring) open(f *keyFile) (ssh.Signer, error) {
+	if f.isPublicOnly() {
+		return nil, f.public
+	}
 	problem := host.KeyEncrypted
 	if phrase := k.opts.Getenv(host.PassphraseEnv); phrase != "" {
 		signer, err := ssh.ParsePrivateKeyWithPassphrase(f.locked, []byte(phrase))
@@ -120,41 +142,41 @@ func (k *Keyring) open(f *keyFile) (ssh.Signer, error) {
 			return signer, nil
 		}
 		if !errors.Is(err, x509.IncorrectPasswordError) {
-			return nil, &host.KeyFileError{Path: f.path, Problem: host.KeyMalformed, Err: err}
+			return nil, f.of.fail(host.KeyMalformed, err)
 		}
 		problem = host.KeyWrongPassphrase
 	}
 	if k.opts.Passphrase == nil {
-		return nil, &host.KeyFileError{Path: f.path, Problem: problem}
+		return nil, f.of.fail(problem, nil)
 	}
 	k.ask.Lock()
 	defer k.ask.Unlock()
-	phrase, err := k.opts.Passphrase(f.path)
+	phrase, err := k.opts.Passphrase(f.of.Path)
 	if err != nil {
-		return nil, &host.KeyFileError{Path: f.path, Problem: host.KeyEncrypted, Err: err}
+		return nil, f.of.fail(host.KeyEncrypted, err)
 	}
 	signer, err := ssh.ParsePrivateKeyWithPassphrase(f.locked, phrase)
 	if err != nil {
-		return nil, &host.KeyFileError{Path: f.path, Problem: host.KeyWrongPassphrase, Err: err}
+		return nil, f.of.fail(host.KeyWrongPassphrase, err)
 	}
 	return signer, nil
 }
 
 // readCertificate reads a user certificate that is valid now.
-func readCertificate(path string, now time.Time) (*ssh.Certificate, error) {
-	text, err := os.ReadFile(path)
+func readCertificate(file Identity, now time.Time) (*ssh.Certificate, error) {
+	text, err := os.ReadFile(file.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, &host.KeyFileError{Path: path, Problem: host.KeyMissing, Err: err}
+		return nil, file.fail(host.KeyMissing, err)
 	case err != nil:
-		return nil, &host.KeyFileError{Path: path, Problem: host.KeyUnreadable, Err: err}
+		return nil, file.fail(host.KeyUnreadable, err)
 	}
 	pub, _, _, _, err := ssh.ParseAuthorizedKey(text)
 	if err != nil {
 		if block, _ := pem.Decode(bytes.TrimSpace(text)); block != nil {
 			err = errors.New("it is a private key")
 		}
-		return nil, &host.KeyFileError{Path: path, Problem: host.KeyMalformed, Err: err}
+		return nil, file.fail(host.KeyMalformed, err)
 	}
 	cert, ok := pub.(*ssh.Certificate)
 	unix := uint64(now.Unix()) //nolint:gosec // the clock is past 1970
@@ -169,7 +191,7 @@ func readCertificate(path string, now time.Time) (*ssh.Certificate, error) {
 		err = fmt.Errorf("it expired on %s", certTime(cert.ValidBefore))
 	}
 	if err != nil {
-		return nil, &host.KeyFileError{Path: path, Problem: host.KeyCertificate, Err: err}
+		return nil, file.fail(host.KeyCertificate, err)
 	}
 	return cert, nil
 }

@@ -26,23 +26,59 @@ func directive(line []byte) (keyword string, arguments []string) {
 	return strings.ToLower(words[0]), words[1:]
 }
 
+// places says where a directive was first written, as "file:line", by its keyword and its value.
+type places map[string]string
+
+func (p places) note(line []byte, path string, number int) {
+	line, _, _ = bytes.Cut(line, []byte(" #"))
+	if keyword, arguments := directive(line); keyword != "" {
+		key := placeKey(keyword, strings.Join(arguments, " "))
+		if _, ok := p[key]; !ok {
+			p[key] = fmt.Sprintf("%s:%d", path, number)
+		}
+	}
+}
+
+func placeKey(keyword, value string) string {
+	value = strings.Join(strings.Fields(strings.Trim(value, `"`)), " ")
+	return strings.ToLower(keyword + " " + value)
+}
+
+// noteFiles notes the places in files that the parser reads by itself: those that are included for some hosts.
+func (p places) noteFiles(pattern string) {
+	files, _ := filepath.Glob(pattern) // the parser reports what is wrong with it
+	for _, file := range files {
+		text, err := readBounded(file)
+		if err != nil {
+			continue
+		}
+		for i, line := range bytes.Split(text, []byte("\n")) {
+			p.note(line, file, i+1)
+		}
+	}
+}
+
 // include puts the files that are included before any Host or Match in the place of the directive, so that they are
 // read as the file itself is; the parser reads those that are included for some hosts, by their absolute paths.
-func (o Options) include(text []byte, path string, depth int) ([]byte, error) {
+//
+// The text is that of a file, which the configuration at path is, or includes. The places of its lines are noted.
+func (o Options) include(text []byte, file, path string, depth int, at places) ([]byte, error) {
 	if depth > maxIncludes {
 		return nil, errors.New("too many files include one another")
 	}
 	var out [][]byte
-	forAll := true
+	forAll, number := true, 0
 	for line := range bytes.Lines(text) {
 		line = bytes.TrimRight(line, "\r\n")
+		number++
+		at.note(line, file, number)
 		keyword, patterns := directive(line)
 		switch {
 		case keyword == "host", keyword == "match":
 			forAll = false
 		case keyword == "include" && forAll:
 			for _, pattern := range patterns {
-				included, err := o.included(pattern, path, depth)
+				included, err := o.included(pattern, path, depth, at)
 				if err != nil {
 					return nil, err
 				}
@@ -53,6 +89,7 @@ func (o Options) include(text []byte, path string, depth int) ([]byte, error) {
 			line = []byte("Include")
 			for _, pattern := range patterns {
 				line = append(line, " "+o.absolute(pattern, path)...)
+				at.noteFiles(o.absolute(pattern, path))
 			}
 		}
 		out = append(out, line)
@@ -61,7 +98,7 @@ func (o Options) include(text []byte, path string, depth int) ([]byte, error) {
 }
 
 // included are the texts that a pattern of an Include in path names, each followed by what ends its last block.
-func (o Options) included(pattern, path string, depth int) ([][]byte, error) {
+func (o Options) included(pattern, path string, depth int, at places) ([][]byte, error) {
 	pattern = o.absolute(pattern, path)
 	files, err := filepath.Glob(pattern)
 	if err != nil {
@@ -74,7 +111,7 @@ func (o Options) included(pattern, path string, depth int) ([][]byte, error) {
 		}
 		text, err := readBounded(file)
 		if err == nil {
-			text, err = o.include(text, path, depth+1)
+			text, err = o.include(text, file, path, depth+1, at)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("include %s: %w", file, err)

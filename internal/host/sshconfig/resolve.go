@@ -1,7 +1,6 @@
 package sshconfig
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
@@ -128,7 +127,7 @@ func (p resolution) resolvePlace(r *Resolved, alias string) error {
 	if s := c.get(alias, "Port"); r.Port == 0 && s != "" {
 		port, err := strconv.ParseUint(s, 10, 16)
 		if err != nil {
-			return fmt.Errorf("SSH configuration of %s: %q is not a port", alias, s)
+			return fmt.Errorf("%s: %q is not a port", c.place("Port", s), s)
 		}
 		r.Port = int(port)
 	}
@@ -146,20 +145,26 @@ func (p resolution) resolveKeys(r *Resolved, t host.Target) {
 	r.Keys.Named = t.KeyFile != "" || len(identities) > 0
 	switch {
 	case t.KeyFile != "":
-		r.Keys.Identities = []string{p.opts.expand(t.KeyFile)}
+		r.Keys.Identities = []credentials.Identity{{Path: p.opts.expand(t.KeyFile), From: host.FromManifest}}
 	case len(identities) > 0:
 		for _, f := range identities {
-			r.Keys.Identities = append(r.Keys.Identities, p.tokens(f, *r, alias))
+			r.Keys.Identities = append(r.Keys.Identities, credentials.Identity{
+				Path: p.tokens(f, *r, alias), From: "IdentityFile in " + c.place("IdentityFile", f),
+			})
 		}
 	default:
 		for _, f := range []string{"id_ed25519", "id_ecdsa", "id_rsa"} {
-			r.Keys.Identities = append(r.Keys.Identities, filepath.Join(p.opts.HomeDir, ".ssh", f))
+			r.Keys.Identities = append(r.Keys.Identities, credentials.Identity{
+				Path: filepath.Join(p.opts.HomeDir, ".ssh", f),
+			})
 		}
 	}
 	r.Keys.Only = t.KeyFile == "" && strings.EqualFold(c.get(alias, "IdentitiesOnly"), "yes")
-	r.Keys.CertFile = p.opts.expand(t.CertFile)
-	if r.Keys.CertFile == "" {
-		r.Keys.CertFile = p.tokens(c.get(alias, "CertificateFile"), *r, alias)
+	r.Keys.Cert = credentials.Identity{Path: p.opts.expand(t.CertFile), From: "sshCertFile in the manifest"}
+	if file := c.get(alias, "CertificateFile"); t.CertFile == "" && file != "" {
+		r.Keys.Cert = credentials.Identity{
+			Path: p.tokens(file, *r, alias), From: "CertificateFile in " + c.place("CertificateFile", file),
+		}
 	}
 	p.resolveAgent(r, t)
 }
@@ -167,8 +172,10 @@ func (p resolution) resolveKeys(r *Resolved, t host.Target) {
 // resolveAgent decides which agent to ask.
 func (p resolution) resolveAgent(r *Resolved, t host.Target) {
 	socket := t.AgentSocket
+	r.Keys.AgentFrom = "sshAgentSocket in the manifest"
 	if socket == "" {
 		socket = p.config.get(t.Address, "IdentityAgent")
+		r.Keys.AgentFrom = "IdentityAgent in " + p.config.place("IdentityAgent", socket)
 	}
 	r.Keys.AgentAsked = socket != "" && socket != "none"
 	name, isEnv := strings.CutPrefix(socket, "env:")
@@ -226,9 +233,9 @@ func (p resolution) hopBefore(t host.Target, r Resolved) (*host.Target, error) {
 // jumps reads ProxyJump: "[user@]host[:port]" or "ssh://..." separated by commas, outermost first.
 func (p resolution) jumps(alias string) ([]host.Target, error) {
 	spec := p.config.get(alias, "ProxyJump")
-	if spec == "" && !noneOrEmpty(p.config.get(alias, "ProxyCommand")) {
-		return nil, errors.New("the SSH configuration has a ProxyCommand for it, which is not supported; use " +
-			"ProxyJump, or name a bastion in the manifest")
+	if command := p.config.get(alias, "ProxyCommand"); spec == "" && !noneOrEmpty(command) {
+		return nil, fmt.Errorf("%s: ProxyCommand is not supported; use ProxyJump, or name a bastion in the manifest",
+			p.config.place("ProxyCommand", command))
 	}
 	if noneOrEmpty(spec) {
 		return nil, nil
@@ -237,7 +244,7 @@ func (p resolution) jumps(alias string) ([]host.Target, error) {
 	for hop := range strings.SplitSeq(spec, ",") {
 		t, err := parseJump(strings.TrimSpace(hop))
 		if err != nil {
-			return nil, fmt.Errorf("ProxyJump of %s: %w", alias, err)
+			return nil, fmt.Errorf("%s: ProxyJump: %w", p.config.place("ProxyJump", spec), err)
 		}
 		chain = append(chain, t)
 	}

@@ -17,6 +17,7 @@ import (
 // A config answers from the SSH configuration of the operator and of the system. The zero value answers nothing.
 type config struct {
 	user, system *ssh_config.Config
+	places       places // of the operator's own
 
 	mu   sync.Mutex
 	said map[string]bool // by once
@@ -27,21 +28,21 @@ func load(o Options) (*config, error) {
 	if o.Path == "none" {
 		return &config{}, nil
 	}
-	c := &config{}
+	c := &config{places: places{}}
 	var err error
 	if o.Path != "" {
-		c.user, err = o.read(o.expand(o.Path), true)
+		c.user, err = o.read(o.expand(o.Path), true, c.places)
 		return c, err
 	}
-	if c.user, err = o.read(filepath.Join(o.HomeDir, ".ssh", "config"), false); err != nil {
+	if c.user, err = o.read(filepath.Join(o.HomeDir, ".ssh", "config"), false, c.places); err != nil {
 		return nil, err
 	}
-	c.system, err = o.read(filepath.Join(o.SystemDir, "ssh_config"), false)
+	c.system, err = o.read(filepath.Join(o.SystemDir, "ssh_config"), false, places{})
 	return c, err
 }
 
 // read reads one file and what it includes; nil is a file that is not there and need not be.
-func (o Options) read(path string, must bool) (*ssh_config.Config, error) {
+func (o Options) read(path string, must bool, at places) (*ssh_config.Config, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) && !must {
 		return nil, nil
@@ -52,7 +53,7 @@ func (o Options) read(path string, must bool) (*ssh_config.Config, error) {
 	fail := func(err error) (*ssh_config.Config, error) {
 		return nil, fmt.Errorf("read the SSH configuration %s: %w", path, err)
 	}
-	lines, err := o.include(text, path, 0)
+	lines, err := o.include(text, path, path, 0, at)
 	if err != nil {
 		return fail(err)
 	}
@@ -72,6 +73,14 @@ func (o Options) read(path string, must bool) (*ssh_config.Config, error) {
 
 // get is the first value of a keyword for an alias in the operator's own configuration, "" if there is none.
 func (c *config) get(alias, keyword string) string { return first(c.user, alias, keyword) }
+
+// place is where a value of the operator's own configuration was written: "file:line".
+func (c *config) place(keyword, value string) string {
+	if place := c.places[placeKey(keyword, value)]; place != "" {
+		return place
+	}
+	return "the SSH configuration"
+}
 
 // trust is get, for what says whether a machine is to be trusted: the system's configuration counts after the
 // operator's own. How a machine is reached is not for the system's to say.

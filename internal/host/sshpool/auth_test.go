@@ -25,6 +25,7 @@ func TestUnusableKeyFilesAreFoundBeforeAnythingIsDialled(t *testing.T) {
 	locked := sshtest.WriteKey(t, "open sesame").Path
 	malformed := filepath.Join(t.TempDir(), "id_rsa")
 	writeFile(t, malformed, "ssh-ed25519 AAAA is a public key")
+	public := publicHalf(t, sshtest.WriteKey(t, ""))
 	cases := map[string]struct {
 		path    string
 		options sshpool.Options
@@ -32,7 +33,12 @@ func TestUnusableKeyFilesAreFoundBeforeAnythingIsDialled(t *testing.T) {
 		words   string
 	}{
 		"missing": {filepath.Join(t.TempDir(), "nope"), sshpool.Options{}, host.KeyMissing,
-			"does not exist; check sshPrivateKeyFile"},
+			"does not exist; check sshPrivateKeyFile in the manifest"},
+		"a public key": {public, sshpool.Options{}, host.KeyNotInAgent, "key file " + public +
+			" has no private key, and neither has the SSH agent: it is a public key; add the key to the SSH agent " +
+			"(ssh-add), or check sshPrivateKeyFile in the manifest"},
+		"only its public half": {strings.TrimSuffix(public, ".pub"), sshpool.Options{}, host.KeyNotInAgent,
+			"only " + public + " is there"},
 		"a directory": {t.TempDir(), sshpool.Options{}, host.KeyUnreadable, "cannot be read"},
 		"malformed":   {malformed, sshpool.Options{}, host.KeyMalformed, "is not an SSH private key"},
 		"encrypted":   {locked, sshpool.Options{}, host.KeyEncrypted, "ssh-add " + locked},
@@ -313,5 +319,99 @@ func TestUserCertificates(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
+	}
+}
+
+// publicHalf writes the public half of a key into a file that ends in .pub, beside which there is no private key.
+func publicHalf(t *testing.T, key sshtest.Key) string {
+	path := filepath.Join(t.TempDir(), "id_ed25519.pub")
+	writeFile(t, path, string(ssh.MarshalAuthorizedKey(key.Public())))
+	return path
+}
+
+// As with ssh, a public key chooses the agent's key: in the file that is named, or beside it.
+func TestAPublicKeyChoosesTheAgentsKey(t *testing.T) {
+	t.Parallel()
+	key := sshtest.WriteKey(t, "")
+	s := sshtest.Start(t, sshtest.Options{MaxAuthTries: 1, AuthorizedKeys: []ssh.PublicKey{key.Public()}})
+	var held []sshtest.Key
+	for range 7 { // as many as would be offered before it
+		held = append(held, sshtest.WriteKey(t, ""))
+	}
+	socket := sshtest.Agent(t, append(held, key)...)
+	agent := func(string) string { return socket }
+	public := publicHalf(t, key)
+	for name, file := range map[string]string{
+		"the public key": public, "the private key that is not there": strings.TrimSuffix(public, ".pub"),
+	} {
+		t.Run(name+", in the manifest", func(t *testing.T) {
+			t.Parallel()
+			target := targetOf(t, s)
+			target.KeyFile = file
+			run(t, newPool(t, sshpool.Options{Getenv: agent}).Host(target), ":")
+		})
+		for _, only := range []string{"yes", "no"} {
+			t.Run(name+", in the SSH configuration, IdentitiesOnly "+only, func(t *testing.T) {
+				t.Parallel()
+				home := t.TempDir()
+				writeFile(t, filepath.Join(home, ".ssh", "config"), "Host *\n  IdentitiesOnly "+only+
+					"\n  IdentityFile "+file+"\n")
+				target := targetOf(t, s)
+				target.KeyFile = ""
+				run(t, newPool(t, sshpool.Options{HomeDir: home, Getenv: agent}).Host(target), ":")
+			})
+		}
+	}
+}
+
+// What is wrong with a line of the SSH configuration is said of that line, and not of the manifest.
+func TestErrorsNameTheLineOfTheSSHConfiguration(t *testing.T) {
+	t.Parallel()
+	public := publicHalf(t, sshtest.WriteKey(t, ""))
+	missing := filepath.Join(t.TempDir(), "nope")
+	for name, c := range map[string]struct{ line, says string }{
+		"a public key":     {"IdentityFile " + public, "IdentityFile in "},
+		"a missing key":    {`IdentityFile "` + missing + `"`, "IdentityFile in "},
+		"a missing one, =": {"IdentityFile=" + missing + " # the old one", "IdentityFile in "},
+		"a port":           {"Port ssh", `"ssh" is not a port`},
+		"a jump":           {"ProxyJump a:b", "ProxyJump"},
+		"a command":        {"ProxyCommand nc %h %p", "ProxyCommand"},
+		"an agent":         {"IdentityAgent /nonexistent/agent", "IdentityAgent in "},
+	} {
+		for where, files := range map[string][2]string{
+			"config:3":     {"Host other\nHost *\n  " + c.line + "\n", ""},
+			"more.conf:2":  {"Include more.conf\nHost other\n", "Host *\n " + c.line + "\n"},
+			"inner.conf:1": {"Host *\n  Include inner.conf\n", c.line + "\n"},
+		} {
+			t.Run(name+" in "+where, func(t *testing.T) {
+				t.Parallel()
+				home := t.TempDir()
+				file, _, _ := strings.Cut(where, ":")
+				writeFile(t, filepath.Join(home, ".ssh", file), files[1])
+				writeFile(t, filepath.Join(home, ".ssh", "config"), files[0])
+				err := newPool(t, sshpool.Options{HomeDir: home}).Check(host.Target{Address: "192.0.2.1"})
+				if err == nil || !strings.Contains(err.Error(), filepath.Join(home, ".ssh", where)) ||
+					!strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "sshPrivateKeyFile") &&
+					strings.HasPrefix(c.line, "IdentityFile") {
+					t.Errorf("got %v", err)
+				}
+			})
+		}
+	}
+}
+
+// There is one text for no key at all, whether or not an agent was asked for by name.
+func TestNoKeyHasOneText(t *testing.T) {
+	t.Parallel()
+	for _, socket := range []string{"", "none", "env:UNSET", "/nonexistent/agent"} {
+		target := host.Target{Address: "192.0.2.1", AgentSocket: socket}
+		err := newPool(t, sshpool.Options{}).Check(target)
+		wantClass(t, err, host.Auth)
+		for _, words := range []string{"no private key to log in with",
+			"set sshPrivateKeyFile in the manifest, or start an SSH agent and add a key (ssh-add)"} {
+			if err == nil || !strings.Contains(err.Error(), words) {
+				t.Errorf("%q: %v", socket, err)
+			}
+		}
 	}
 }

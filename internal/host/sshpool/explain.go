@@ -46,8 +46,6 @@ func explain(err error, r sshconfig.Resolved) (host.Class, string) {
 			"/.ssh/authorized_keys on the host?"
 	case errors.Is(err, credentials.ErrNoKey):
 		return host.Auth, "set sshPrivateKeyFile in the manifest, or start an SSH agent and add a key (ssh-add)"
-	case errors.Is(err, credentials.ErrAgent):
-		return host.Auth, "is the SSH agent running? check SSH_AUTH_SOCK or sshAgentSocket"
 	case errors.As(err, &dns):
 		return host.Unreachable, "check the address in the manifest and the name server"
 	case errors.Is(err, syscall.ECONNREFUSED):

@@ -128,7 +128,7 @@ func (p *Pool) intern(r sshconfig.Resolved) *endpoint {
 // key tells apart what must not share a connection.
 func key(r sshconfig.Resolved, via *endpoint) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %q %q %q %t %q", r.Addr(), r.Keys.Identities, r.Keys.CertFile, r.Keys.Agent, r.AsUser,
+	fmt.Fprintf(&b, "%s %q %q %q %t %q", r.Addr(), r.Keys.Identities, r.Keys.Cert, r.Keys.Agent, r.AsUser,
 		r.Peer.Accept)
 	for _, k := range r.Peer.Pinned {
 		b.WriteString(" " + ssh.FingerprintSHA256(k))
