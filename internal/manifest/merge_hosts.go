@@ -3,6 +3,7 @@ package manifest
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"reflect"
 	"slices"
 
@@ -56,7 +57,7 @@ func (l *loader) mergeLeader(out *terraformOutput) {
 	}
 	hosts := l.cluster.ControlPlane.Hosts
 	isLeader := func(h v1beta2.HostConfig) bool {
-		return sameName(leader, h.PublicAddress) || sameName(leader, h.PrivateAddress)
+		return isSameAddress(leader, h.PublicAddress) || isSameAddress(leader, h.PrivateAddress)
 	}
 	if !slices.ContainsFunc(hosts, isLeader) {
 		l.reportAt(out.at(controlPlaneOutput+".leader_ip"), Warning, "",
@@ -93,28 +94,52 @@ func (l *loader) mergeStatic(out *terraformOutput) {
 }
 
 // match returns, for each of Terraform's hosts, the index of the manifest's that is the same one, or -1. Hosts are the
-// same if they have a public address in common, else a private one, else a hostname.
+// same if they have a public address in common, else a private one, else any address, else a hostname. A host with one
+// address may have it as public address in one file and as private address in the other.
 func match(theirs []terraformHost, ours []v1beta2.HostConfig) []int {
 	matches, taken := make([]int, len(theirs)), map[int]bool{}
 	for i := range matches {
 		matches[i] = -1
 	}
 	for _, same := range []func(a, b v1beta2.HostConfig) bool{
-		func(a, b v1beta2.HostConfig) bool { return sameName(a.PublicAddress, b.PublicAddress) },
-		func(a, b v1beta2.HostConfig) bool { return sameName(a.PrivateAddress, b.PrivateAddress) },
-		func(a, b v1beta2.HostConfig) bool { return sameName(a.Hostname, b.Hostname) },
+		func(a, b v1beta2.HostConfig) bool { return isSameAddress(a.PublicAddress, b.PublicAddress) },
+		func(a, b v1beta2.HostConfig) bool { return isSameAddress(a.PrivateAddress, b.PrivateAddress) },
+		shareAddress,
+		func(a, b v1beta2.HostConfig) bool { return isSameAddress(a.Hostname, b.Hostname) },
 	} {
 		for i, t := range theirs {
-			k := slices.IndexFunc(ours, func(h v1beta2.HostConfig) bool { return same(t.host, h) })
-			if matches[i] < 0 && k >= 0 && !taken[k] {
-				matches[i], taken[k] = k, true
+			if matches[i] >= 0 {
+				continue
+			}
+			for k, h := range ours {
+				if !taken[k] && same(t.host, h) {
+					matches[i], taken[k] = k, true
+					break
+				}
 			}
 		}
 	}
 	return matches
 }
 
-func sameName(a, b string) bool {
+// shareAddress reports whether an address of one host is an address of the other, whatever each file calls it.
+func shareAddress(a, b v1beta2.HostConfig) bool {
+	return slices.ContainsFunc(addressesOf(a), func(address string) bool {
+		return slices.ContainsFunc(addressesOf(b), func(other string) bool { return isSameAddress(address, other) })
+	})
+}
+
+func addressesOf(h v1beta2.HostConfig) []string {
+	return append([]string{h.PublicAddress, h.PrivateAddress}, h.IPv6Addresses...)
+}
+
+// isSameAddress compares IP addresses by their value, and names by their plain form. An empty one is like no other.
+func isSameAddress(a, b string) bool {
+	ip, errA := netip.ParseAddr(a)
+	other, errB := netip.ParseAddr(b)
+	if errA == nil && errB == nil {
+		return ip.Unmap() == other.Unmap()
+	}
 	return a != "" && v1beta2.PlainName(a) == v1beta2.PlainName(b)
 }
 

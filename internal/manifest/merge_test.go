@@ -95,6 +95,61 @@ controlPlane:
 	}
 }
 
+// TestTerraformHostIsKnownByAnyAddress gives one host by different fields in the two files.
+func TestTerraformHostIsKnownByAnyAddress(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ ours, theirs, public, private string }{
+		"private there, public here": {
+			ours: "publicAddress: 10.0.0.1", theirs: `"private_address": ["10.0.0.1"]`,
+			public: "10.0.0.1", private: "10.0.0.1",
+		},
+		"public there, private here": {
+			ours: "privateAddress: 192.0.2.1", theirs: `"public_address": ["192.0.2.1"]`,
+			public: "192.0.2.1", private: "192.0.2.1",
+		},
+		"both there, the private one as public here": {
+			ours: "publicAddress: 10.0.0.1", theirs: `"public_address": ["192.0.2.1"], "private_address": ["10.0.0.1"]`,
+			public: "192.0.2.1", private: "10.0.0.1",
+		},
+		"private there, both here": {
+			ours:   "publicAddress: 192.0.2.1, privateAddress: 10.0.0.1",
+			theirs: `"private_address": ["10.0.0.1"]`, public: "192.0.2.1", private: "10.0.0.1",
+		},
+		"an IPv6 address in two spellings": {
+			ours:   "publicAddress: 10.0.0.9, ipv6Addresses: ['2001:db8:0::1']",
+			theirs: `"public_address": ["10.0.0.1"], "ipv6_addresses": [["2001:DB8::1"]]`,
+			public: "10.0.0.1", private: "10.0.0.1",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const settings = ", taints: [], labels: {a: mine}, hostname: own"
+			check := func(h desired.Host) {
+				t.Helper()
+				want := desired.Host{
+					Role: h.Role, ID: tt.public, PublicAddress: tt.public, PrivateAddress: tt.private, Hostname: "own",
+					Labels: map[string]string{"a": "mine"}, Taints: []desired.Taint{},
+					SSH: desired.SSH{User: "theirs"}, IPv6Addresses: h.IPv6Addresses,
+				}
+				if diff := cmp.Diff(want, h); diff != "" {
+					t.Errorf("host (-want +got):\n%s", diff)
+				}
+			}
+			group := `{` + tt.theirs + `, "ssh_user": "theirs"}`
+			loaded := load(t, head+"name: demo\ncloudProvider: {none: {}}\ncontrolPlane: {hosts: [{"+tt.ours+settings+"}]}",
+				`{"kubeone_hosts": {"value": {"control_plane": `+group+`}}}`)
+			check(loaded.Cluster.ControlPlane[0])
+			loaded = load(t, head+"name: demo\ncloudProvider: {none: {}}\n"+
+				"controlPlane: {hosts: [{publicAddress: 192.0.2.100}]}\nstaticWorkers: {hosts: [{"+tt.ours+settings+"}]}",
+				`{"kubeone_static_workers": {"value": {"a": `+group+`}}}`)
+			if n := len(loaded.Cluster.Workers); n != 1 {
+				t.Fatalf("%d workers, want the one in both", n)
+			}
+			check(loaded.Cluster.Workers[0])
+		})
+	}
+}
+
 func TestTerraformMergeRules(t *testing.T) {
 	t.Parallel()
 	const withHosts = `{"kubeone_hosts": {"value": {"control_plane": {"cluster_name": "demo", "cloud_provider": ` +
