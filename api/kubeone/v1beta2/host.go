@@ -88,11 +88,12 @@ type Taint struct {
 
 // KubeletConfig is the kubelet's settings. What is not set is left to the kubelet.
 type KubeletConfig struct {
-	// SystemReserved is resources kept for the system, such as cpu: 200m.
+	// SystemReserved is resources kept for the system, such as cpu: 200m; also memory, ephemeral-storage and pid.
 	SystemReserved map[string]string `json:"systemReserved,omitempty"`
-	// KubeReserved is resources kept for Kubernetes' own processes, such as memory: 300Mi.
+	// KubeReserved is resources kept for Kubernetes' own processes, such as memory: 300Mi; the same four.
 	KubeReserved map[string]string `json:"kubeReserved,omitempty"`
-	// EvictionHard is thresholds at which pods are evicted, such as memory.available: 100Mi.
+	// EvictionHard is thresholds at which pods are evicted, by the kubelet's signals: memory.available: 100Mi, or
+	// nodefs.available: 10%. 0% means no threshold.
 	EvictionHard map[string]string `json:"evictionHard,omitempty"`
 	// MaxPods is how many pods the node runs at most.
 	MaxPods *int32 `json:"maxPods,omitempty"`

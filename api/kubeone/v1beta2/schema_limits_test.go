@@ -11,6 +11,7 @@ import (
 func limits() map[string]schema {
 	least := func(n int) schema { return schema{"minimum": n} }
 	version := versionForm()
+	period := schema{"type": []string{"string", "null"}, "pattern": `^` + span + `$|^$`}
 	return map[string]schema{
 		"KubeOneCluster.APIVersion":                 {"const": APIVersion},
 		"KubeOneCluster.Kind":                       {"const": Kind},
@@ -22,6 +23,9 @@ func limits() map[string]schema {
 		"HostConfig.OperatingSystem":                choice(anyOf(distro.ManifestNames())...),
 		"Taint.Key":                                 {"minLength": 1},
 		"Taint.Effect":                              {"enum": []string{"NoSchedule", "PreferNoSchedule", "NoExecute"}},
+		"KubeletConfig.SystemReserved":              keys(reservedResources()),
+		"KubeletConfig.KubeReserved":                keys(reservedResources()),
+		"KubeletConfig.EvictionHard":                keys(evictionSignals()),
 		"KubeletConfig.MaxPods":                     least(1),
 		"KubeletConfig.PodPidsLimit":                or(-1, 1),
 		"KubeletConfig.ImageGCHighThresholdPercent": between(1, 100), // the low one is less
@@ -47,13 +51,16 @@ func limits() map[string]schema {
 			"type": []string{"string", "integer", "null"}, "minimum": 1, "maximum": 99999,
 			"pattern": share.String() + "|^$",
 		},
-		"DrainConfig.Timeout":   {"type": []string{"string", "null"}, "pattern": `^` + span + `$|^$`},
+		"DrainConfig.Timeout":   period,
 		"DrainConfig.OnTimeout": choice(DrainStop, DrainSkip, DrainForce),
 		"BackupConfig.Keep":     least(1),
 		"Hook.Before":           choice(anyOf(hookActivities())...),
 		"Hook.After":            choice(anyOf(hookActivities())...),
 		"Hook.RunOn":            choice(HookOnOperator, HookOnHost),
-		"Hook.Timeout":          {"type": []string{"string", "null"}, "pattern": `^` + span + `$|^$`},
+		"Hook.Timeout":          period,
+
+		"CertificateAuthorityConfig.CertificateValidityPeriod":   period,
+		"CertificateAuthorityConfig.CACertificateValidityPeriod": period,
 
 		"KubeOneCluster.Hardening": choice(HardeningBaseline, HardeningNone),
 	}

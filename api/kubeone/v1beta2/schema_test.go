@@ -237,6 +237,9 @@ func choice(values ...any) schema {
 	}}
 }
 
+// keys are the only keys that a map may have.
+func keys(names []string) schema { return schema{"propertyNames": schema{"enum": names}} }
+
 // or is a number of least or more, or the one that stands for something else.
 func or(special, least int) schema {
 	return schema{"anyOf": []schema{{"const": special}, {"minimum": least}}}

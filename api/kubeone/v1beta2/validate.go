@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -24,7 +23,7 @@ func (c *KubeOneCluster) Validate() []Finding {
 	f.endpoint(c.APIEndpoint)
 	f.cloudProvider(c)
 	f.network(c)
-	f.kubelet("kubeletConfig", c.KubeletConfig)
+	f.kubelet("kubeletConfig", c.KubeletConfig, KubeletConfig{})
 	f.containerd(c.ContainerRuntime)
 	f.components(c.ControlPlaneComponents)
 	f.encryption(c)
@@ -100,17 +99,13 @@ func (f *findings) environment(c *KubeOneCluster) {
 	if r := c.RegistryConfiguration; r != nil {
 		f.registry(*r)
 	}
-	if size := c.LoggingConfig.ContainerLogMaxSize; !isPositiveQuantity(size) {
-		f.errorf("loggingConfig.containerLogMaxSize", "write a size, such as 100Mi", "%q is not a size", size)
+	if size := c.LoggingConfig.ContainerLogMaxSize; !isSize(size) {
+		f.errorf("loggingConfig.containerLogMaxSize", "write a whole number of bytes, such as 100Mi",
+			"%q is not a size", size)
 	}
 	if n := c.LoggingConfig.ContainerLogMaxFiles; n < 2 {
 		f.errorf("loggingConfig.containerLogMaxFiles", "", "%d is too few: the kubelet needs 2 at least", n)
 	}
-}
-
-func isPositiveQuantity(s string) bool {
-	q, err := resource.ParseQuantity(s)
-	return err == nil && q.Sign() > 0
 }
 
 // url accepts "", which is "not set".
@@ -132,18 +127,15 @@ func (f *findings) registry(r RegistryConfiguration) {
 	case r.InsecureRegistry && r.OverwriteRegistry == "":
 		f.errorf("registryConfiguration.insecureRegistry", "set overwriteRegistry as well",
 			"is about overwriteRegistry, which is not set")
-	case strings.Contains(r.OverwriteRegistry, "://"):
-		f.errorf(path, "write host[:port][/path]", "has a scheme, and names of images have none")
-	case r.OverwriteRegistry != "" && !registryHost(strings.SplitN(r.OverwriteRegistry, "/", 2)[0]),
-		strings.ContainsAny(r.OverwriteRegistry, " @") || strings.HasSuffix(r.OverwriteRegistry, "/"):
-		f.errorf(path, "write host[:port][/path]", "is not a registry") // it may hold a password, so it is not repeated
+	default:
+		f.imageRepository(path, "registry.example.com/kubernetes", r.OverwriteRegistry)
 	}
 }
 
 func (f *findings) authorities(c *KubeOneCluster) {
 	ca := c.CertificateAuthority
-	f.duration("certificateAuthority.certificateValidityPeriod", ca.CertificateValidityPeriod)
-	f.duration("certificateAuthority.caCertificateValidityPeriod", ca.CACertificateValidityPeriod)
+	f.validity("certificateAuthority.certificateValidityPeriod", ca.CertificateValidityPeriod)
+	f.validity("certificateAuthority.caCertificateValidityPeriod", ca.CACertificateValidityPeriod)
 	f.pem("certificateAuthority.bundle", ca.Bundle)
 	f.pem("caBundle", c.CABundle)
 	if c.CABundle == "" {
@@ -153,6 +145,13 @@ func (f *findings) authorities(c *KubeOneCluster) {
 	if ca.Bundle != "" && ca.Bundle != c.CABundle {
 		f.errorf("caBundle", "keep certificateAuthority.bundle only",
 			"differs from certificateAuthority.bundle: one of them would be ignored")
+	}
+}
+
+// validity accepts "", which is "not set". A certificate of 0s has expired when it is made.
+func (f *findings) validity(path, value string) {
+	if value != "" {
+		f.every(path, value, time.Minute, time.Second)
 	}
 }
 
@@ -204,13 +203,7 @@ func (f *findings) names(c *KubeOneCluster) {
 		}
 	}
 	for i, w := range c.DynamicWorkers {
-		if at := Item("dynamicWorkers", i); w.Name == "" {
-			f.missing(at+".name", "")
-		} else if slices.ContainsFunc(c.DynamicWorkers[:i], func(o DynamicWorkerConfig) bool {
-			return o.Name == w.Name
-		}) {
-			f.errorf(at+".name", "", "%q is the name of another one already", w.Name)
-		}
+		f.deploymentName(Item("dynamicWorkers", i)+".name", w.Name, c.DynamicWorkers[:i])
 		f.ofMachines(Item("dynamicWorkers", i)+".providerSpec", w.ProviderSpec)
 		if w.Replicas != nil && *w.Replicas < 0 {
 			f.errorf(Item("dynamicWorkers", i)+".replicas", "", "%d is less than 0", *w.Replicas)
@@ -221,10 +214,23 @@ func (f *findings) names(c *KubeOneCluster) {
 			"%d is less than 1", *dns.Replicas)
 	}
 	if dns := c.Features.CoreDNS; dns != nil {
-		f.imageRepository("features.coreDNS.imageRepository", dns.ImageRepository)
+		f.imageRepository("features.coreDNS.imageRepository", "registry.example.com/coredns", dns.ImageRepository)
 	}
 	f.nodeSets(c.ControlPlane.NodeSets)
 	f.addons(c)
+}
+
+// deploymentName checks the name of a MachineDeployment, which is also the value of a label.
+func (f *findings) deploymentName(path, name string, before []DynamicWorkerConfig) {
+	switch {
+	case name == "":
+		f.missing(path, "")
+	case len(validation.IsDNS1123Subdomain(name)) > 0 || len(validation.IsValidLabelValue(name)) > 0:
+		f.errorf(path, "use 63 lower-case letters, digits, dashes and dots at most",
+			"%q cannot be the name of a MachineDeployment", name)
+	case slices.ContainsFunc(before, func(o DynamicWorkerConfig) bool { return o.Name == name }):
+		f.errorf(path, "", "%q is the name of another one already", name)
+	}
 }
 
 func (f *findings) nodeSets(sets []NodeSet) {

@@ -1,6 +1,7 @@
 package v1beta2
 
 import (
+	"cmp"
 	"encoding/hex"
 	"net/url"
 	"path"
@@ -17,6 +18,8 @@ const (
 	DefaultAuditMaxSize   = 100
 	DefaultClientID       = "kubernetes"
 	DefaultPrefix         = "oidc:"
+	DefaultAuditBatch     = 10 << 20  // kube-apiserver's own, in bytes
+	DefaultAuditEvent     = 100 << 10 // kube-apiserver's own, in bytes
 )
 
 // setDefaults fills in what features that are switched on need.
@@ -160,6 +163,11 @@ func (f *findings) auditWebhook(at string, c WebhookAuditLogConfig) {
 	f.notNegative(at+".batch.throttle.burst", c.Batch.Throttle.Burst)
 	f.notNegative(at+".truncate.maxBatchSize", c.Truncate.MaxBatchSize)
 	f.notNegative(at+".truncate.maxEventSize", c.Truncate.MaxEventSize)
+	if batch, event := cmp.Or(c.Truncate.MaxBatchSize, DefaultAuditBatch),
+		cmp.Or(c.Truncate.MaxEventSize, DefaultAuditEvent); batch > 0 && batch < event {
+		f.errorf(at+".truncate", "a batch holds one event at least",
+			"the most bytes of a batch, %d, are fewer than those of an event, %d", batch, event)
+	}
 	if qps := c.Batch.Throttle.QPS; qps != "" {
 		if n, err := strconv.ParseFloat(qps, 32); err != nil || !(n > 0 && n < 1e6) {
 			f.errorf(at+".batch.throttle.QPS", "write a number such as 10 or 0.5",

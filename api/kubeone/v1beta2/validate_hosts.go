@@ -21,7 +21,7 @@ func (f *findings) hosts(c *KubeOneCluster) {
 	f.controlPlane(c)
 	taken := map[string]string{}
 	for i, h := range c.ControlPlane.Hosts {
-		f.host(Item(controlPlanePath, i), h, taken)
+		f.host(Item(controlPlanePath, i), h, c.KubeletConfig, taken)
 		if h.Versions != (HostVersions{}) {
 			f.errorf(Item(controlPlanePath, i)+".versions",
 				"remove it; versions.kubernetes is for the whole control plane",
@@ -29,7 +29,7 @@ func (f *findings) hosts(c *KubeOneCluster) {
 		}
 	}
 	for i, h := range c.StaticWorkers.Hosts {
-		f.host(Item(workersPath, i), h, taken)
+		f.host(Item(workersPath, i), h, c.KubeletConfig, taken)
 		if h.IsLeader {
 			f.errorf(Item(workersPath, i)+".isLeader", "remove it", "a worker cannot be the leader")
 		}
@@ -58,8 +58,8 @@ func (f *findings) controlPlane(c *KubeOneCluster) {
 	}
 }
 
-// host checks one host. taken is the path of the host that has an address or name already, and grows by this host's.
-func (f *findings) host(path string, h HostConfig, taken map[string]string) {
+// host checks one host. kubelet is the cluster's settings. taken is the path of the host that has an address or name already, and grows by this host's.
+func (f *findings) host(path string, h HostConfig, kubelet KubeletConfig, taken map[string]string) {
 	if h.PublicAddress == "" {
 		f.missing(path+".publicAddress", "give the address at which the host is reached over SSH")
 	} else {
@@ -83,10 +83,10 @@ func (f *findings) host(path string, h HostConfig, taken map[string]string) {
 	f.id(path, h, taken)
 	f.operatingSystem(path+".operatingSystem", h.OperatingSystem)
 	f.ssh(path, h.SSHConfig)
-	f.taints(path+".taints", h.Taints)
-	f.labels(path+".labels", h.Labels)
-	f.annotations(path+".annotations", h.Annotations)
-	f.kubelet(path+".kubelet", h.Kubelet)
+	f.nodeTaints(path+".taints", h.Taints)
+	f.labels(path+".labels", h.Labels, removable)
+	f.annotations(path+".annotations", h.Annotations, removable)
+	f.kubelet(path+".kubelet", h.Kubelet, kubelet)
 }
 
 // unique reports an address or name that another host has already. Two hosts that share one would be one host to

@@ -4,22 +4,34 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
 )
 
 // pathForm is the path of an image's name, without a tag
 // (https://github.com/opencontainers/distribution-spec/blob/main/spec.md#pulling-manifests).
 var pathForm = regexp.MustCompile(`^[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*$`)
 
+// imageName checks the name of one image. "" is "not set".
+func (f *findings) imageName(path, image string) {
+	if image == "" {
+		return
+	}
+	if _, err := name.ParseReference(image); err != nil {
+		f.errorf(path, "write it as in registry.k8s.io/pause:3.10.1", "%q is not the name of an image", image)
+	}
+}
+
 // longestRepository leaves room for an image's own name in the 255 characters that a name may have.
 const longestRepository = 200
 
-// imageRepository checks where an image is looked for, below which it has its own name. "" is "not set". What is wrong
+// imageRepository checks where images are looked for, below which they have their own names. "" is "not set". What is wrong
 // may hold a password, so it is not repeated.
-func (f *findings) imageRepository(path, repository string) {
+func (f *findings) imageRepository(path, example, repository string) {
 	if repository == "" {
 		return
 	}
-	const hint = "write host[:port][/path], such as registry.example.com/coredns"
+	hint := "write host[:port][/path], such as " + example
 	host, below, hasPath := strings.Cut(repository, "/")
 	_, port, _ := strings.Cut(host[strings.LastIndex(host, "]")+1:], ":")
 	switch number, _ := strconv.Atoi(port); {

@@ -44,7 +44,7 @@ func TestRepositoriesOfImages(t *testing.T) {
 		"r.example.com/" + strings.Repeat("a", longestRepository): "is not a repository",
 	} {
 		f := &findings{}
-		f.imageRepository("at", repository)
+		f.imageRepository("at", "x", repository)
 		if (says == "") != (len(f.list) == 0) || len(f.list) > 1 ||
 			says != "" && !strings.HasPrefix(f.list[0].Message, says) {
 			t.Errorf("%q: got %+v, want %q", repository, f.list, says)

@@ -1,16 +1,17 @@
 package v1beta2
 
 import (
-	"fmt"
 	"slices"
 	"sort"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"kubeone/api/cluster/v1alpha1"
 )
+
+// formerTaintKey is what controlPlaneTaintKey was called before Kubernetes 1.25.
+const formerTaintKey = "node-role.kubernetes.io/master"
 
 func (f *findings) taints(path string, taints []Taint) {
 	seen := map[string]bool{}
@@ -33,19 +34,35 @@ func (f *findings) taints(path string, taints []Taint) {
 	}
 }
 
-// ofMachines warns of what no Machine may give its Node: the API server refuses the MachineDeployment. It is no error,
-// as controllers read the manifest of a cluster's record, which may be older than the rule.
+// nodeTaints checks the taints of a host of the manifest.
+func (f *findings) nodeTaints(path string, taints []Taint) {
+	f.taints(path, taints)
+	for i, t := range taints {
+		if t.Key == formerTaintKey {
+			f.errorf(Item(path, i)+".key", "use "+controlPlaneTaintKey,
+				"Kubernetes has no taint %s since 1.25: its own pods do not tolerate it", t.Key)
+		}
+	}
+}
+
+// ofMachines checks what Machines and their Nodes are given. Of what no Machine may give its Node it only warns,
+// although the API server refuses the MachineDeployment: controllers read the manifest of a cluster's record, which may
+// be older than the rule.
 func (f *findings) ofMachines(path string, p ProviderSpec) {
 	f.taints(path+".taints", p.Taints)
 	for i, t := range p.Taints {
 		f.reserved(Item(path+".taints", i)+".key", t.Key, v1alpha1.IsReservedTaint)
 	}
+	f.labels(path+".labels", p.Labels, kept)
 	for _, key := range sortedKeys(p.Labels) {
 		f.reserved(Child(path+".labels", key), key, v1alpha1.IsReservedKey)
 	}
+	f.annotations(path+".nodeAnnotations", p.NodeAnnotations, kept)
 	for _, key := range sortedKeys(p.NodeAnnotations) {
 		f.reserved(Child(path+".nodeAnnotations", key), key, v1alpha1.IsReservedKey)
 	}
+	f.annotations(path+".annotations", p.Annotations, kept)
+	f.annotations(path+".machineObjectAnnotations", p.MachineObjectAnnotations, kept)
 }
 
 func (f *findings) reserved(path, key string, isReserved func(string) bool) {
@@ -65,95 +82,58 @@ func (f *findings) taintEffect(path, effect string) {
 	}
 }
 
-func (f *findings) labels(path string, labels map[string]string) {
+// removal says whether a key that ends in "-" is one to be removed.
+type removal bool
+
+const (
+	kept      removal = false
+	removable removal = true
+)
+
+// mostAnnotations is how many bytes all annotations of an object have at most, with their keys.
+const mostAnnotations = 256 << 10
+
+func (f *findings) labels(path string, labels map[string]string, r removal) {
 	for _, key := range sortedKeys(labels) {
 		at := Child(path, key)
-		f.key(at, "a label", key, labels)
+		name := f.withoutRemoval(at, key, labels, r)
+		if len(validation.IsQualifiedName(name)) > 0 {
+			f.errorf(at, labelKeyHint, "%q is not the key of a label", name)
+		}
 		if len(validation.IsValidLabelValue(labels[key])) > 0 {
 			f.errorf(at, "63 letters, digits, '-', '_' and '.' at most", "%q is not a label's value", labels[key])
 		}
 	}
 }
 
-func (f *findings) annotations(path string, annotations map[string]string) {
+const labelKeyHint = "write a name of 63 letters, digits, '-', '_' and '.' at most, after a DNS name in lower case " +
+	"and '/' if it has one"
+
+func (f *findings) annotations(path string, annotations map[string]string, r removal) {
+	size := 0
 	for _, key := range sortedKeys(annotations) {
-		f.key(Child(path, key), "an annotation", key, annotations)
+		at := Child(path, key)
+		name := f.withoutRemoval(at, key, annotations, r)
+		if len(validation.IsQualifiedName(strings.ToLower(name))) > 0 {
+			f.errorf(at, "", "%q is not the key of an annotation", name)
+		}
+		size += len(key) + len(annotations[key])
+	}
+	if size > mostAnnotations {
+		f.errorf(path, "Kubernetes keeps 256 KiB of an object's annotations", "are %d KiB", size>>10)
 	}
 }
 
-// key checks a label's or annotation's key; one that ends in "-" is to be removed.
-func (f *findings) key(path, what, key string, all map[string]string) {
+// withoutRemoval returns the key without the "-" that says that it is to be removed.
+func (f *findings) withoutRemoval(path, key string, all map[string]string, r removal) string {
 	name, removed := strings.CutSuffix(key, "-")
-	if len(validation.IsQualifiedName(strings.ToLower(name))) > 0 {
-		f.errorf(path, "", "%q is not the key of %s", name, what)
+	if !removed || r == kept {
+		return key
 	}
-	if _, both := all[name]; removed && both {
+	if _, both := all[name]; both {
 		f.errorf(path, "keep one of them", "%q is both set and removed", name)
 	}
-}
-
-func (f *findings) kubelet(path string, k KubeletConfig) {
-	f.quantities(path+".systemReserved", k.SystemReserved, false)
-	f.quantities(path+".kubeReserved", k.KubeReserved, false)
-	f.quantities(path+".evictionHard", k.EvictionHard, true)
-	if k.MaxPods != nil && *k.MaxPods <= 0 {
-		f.errorf(path+".maxPods", "", "%d is too few: a node runs one pod at least", *k.MaxPods)
-	}
-	if k.PodPidsLimit != nil && *k.PodPidsLimit != -1 && *k.PodPidsLimit <= 0 {
-		f.errorf(path+".podPidsLimit", "-1 means no limit", "%d is too few: a pod has one process at least",
-			*k.PodPidsLimit)
-	}
-	f.percent(path+".imageGCHighThresholdPercent", k.ImageGCHighThresholdPercent)
-	f.percent(path+".imageGCLowThresholdPercent", k.ImageGCLowThresholdPercent)
-	f.thresholds(path, k)
-	f.duration(path+".imageMinimumGCAge", k.ImageMinimumGCAge)
-	f.duration(path+".imageMaximumGCAge", k.ImageMaximumGCAge)
-}
-
-// thresholds compares the two thresholds of image removal; the kubelet's own are 85 and 80.
-func (f *findings) thresholds(path string, k KubeletConfig) {
-	high, low := int32(85), int32(80)
-	at := path + ".imageGCLowThresholdPercent"
-	if k.ImageGCHighThresholdPercent != nil {
-		high = *k.ImageGCHighThresholdPercent
-	}
-	if k.ImageGCLowThresholdPercent != nil {
-		low = *k.ImageGCLowThresholdPercent
-	} else {
-		at = path + ".imageGCHighThresholdPercent"
-	}
-	if low >= high {
-		f.errorf(at, "the kubelet's own are 85 and 80", "the low threshold, %d, is not below the high one, %d", low,
-			high)
-	}
-}
-
-func (f *findings) percent(path string, p *int32) {
-	if p != nil && (*p < 0 || *p > 100) {
-		f.errorf(path, "", "%d is not a percentage", *p)
-	}
-}
-
-// quantities checks amounts of resources; a threshold may be a percentage as well.
-func (f *findings) quantities(path string, amounts map[string]string, percent bool) {
-	for _, name := range sortedKeys(amounts) {
-		value := amounts[name]
-		if percent && isPercent(value) {
-			continue
-		}
-		if q, err := resource.ParseQuantity(value); err != nil || q.Sign() < 0 {
-			f.errorf(Child(path, name), "write an amount, such as 200m, 300Mi or 1Gi", "%q is not an amount", value)
-		}
-	}
-}
-
-func isPercent(s string) bool {
-	number, ok := strings.CutSuffix(s, "%")
-	var p float64
-	if _, err := fmt.Sscanf(number, "%g", &p); err != nil || !ok {
-		return false
-	}
-	return p >= 0 && p <= 100
+	return name
 }
 
 func sortedKeys[V any](m map[string]V) []string {

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -17,6 +18,7 @@ func (f *findings) containerd(r ContainerRuntimeConfig) {
 	if r.Containerd == nil {
 		return
 	}
+	f.imageName("containerRuntime.containerd.sandboxImage", r.Containerd.SandboxImage)
 	const path = "containerRuntime.containerd.registries"
 	taken := map[string]string{}
 	for _, name := range sortedKeys(r.Containerd.Registries) {
@@ -72,6 +74,11 @@ func (f *findings) components(c *ControlPlaneComponents) {
 	}
 }
 
+var (
+	flagForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
+	gateForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`)
+)
+
 func (f *findings) component(path string, c *ControlPlaneComponentConfig) {
 	if c == nil {
 		return
@@ -81,9 +88,15 @@ func (f *findings) component(path string, c *ControlPlaneComponentConfig) {
 		switch {
 		case strings.TrimLeft(flag, "-") == "feature-gates":
 			f.errorf(at, "use featureGates", "feature gates are not set here")
-		case strings.HasPrefix(flag, "-") || strings.Contains(flag, "="):
-			f.errorf(at, "write the flag's name without dashes, and its value after a colon",
+		case !flagForm.MatchString(flag):
+			f.errorf(at, "write the flag's name without dashes before it, and its value after a colon",
 				"%q is not the name of a flag", flag)
+		}
+	}
+	for _, gate := range sortedKeys(c.FeatureGates) {
+		if !gateForm.MatchString(gate) {
+			f.errorf(Child(path+".featureGates", gate), "write the gate's name, and true or false after a colon",
+				"%q is not the name of a feature gate", gate)
 		}
 	}
 }
@@ -106,7 +119,7 @@ func (f *findings) etcd(path string, e EtcdConfig) {
 }
 
 func isRetention(r, mode string) bool {
-	if strings.Trim(r, "0123456789") == "" {
+	if _, err := strconv.ParseUint(r, 10, 63); err == nil {
 		return true
 	}
 	d, err := time.ParseDuration(r)

@@ -5,7 +5,7 @@ type Raw map[string]any
 
 // DynamicWorkerConfig is a set of worker machines that machine-controller creates.
 type DynamicWorkerConfig struct {
-	// Name is the MachineDeployment's name. Required.
+	// Name is the MachineDeployment's name: 63 lower-case letters, digits, dashes and dots at most. Required.
 	Name string `json:"name"`
 	// Replicas is how many machines there are.
 	Replicas *int `json:"replicas,omitempty"`

@@ -1,0 +1,140 @@
+package v1beta2
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// The kubelet's own settings, which are effective where the manifest has none.
+const (
+	kubeletHighThreshold = 85
+	kubeletLowThreshold  = 80
+	kubeletMinimumGCAge  = "2m"
+)
+
+// evictionSignals are the signals that the kubelet takes in evictionHard (pkg/kubelet/eviction/api of Kubernetes).
+func evictionSignals() []string {
+	return []string{
+		"memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available", "imagefs.inodesFree",
+		"containerfs.available", "containerfs.inodesFree", "allocatableMemory.available", "pid.available",
+	}
+}
+
+// reservedResources are the resources that the kubelet can reserve (parseResourceList in cmd/kubelet/app).
+func reservedResources() []string { return []string{"cpu", "memory", "ephemeral-storage", "pid"} }
+
+// kubelet checks the kubelet's settings at path. Where they set nothing, the settings below are effective: none for the
+// cluster's own, the cluster's for those of a host.
+func (f *findings) kubelet(path string, k, below KubeletConfig) {
+	f.reservations(path+".systemReserved", k.SystemReserved)
+	f.reservations(path+".kubeReserved", k.KubeReserved)
+	f.evictions(path+".evictionHard", k.EvictionHard)
+	if k.MaxPods != nil && *k.MaxPods <= 0 {
+		f.errorf(path+".maxPods", "", "%d is too few: a node runs one pod at least", *k.MaxPods)
+	}
+	if k.PodPidsLimit != nil && *k.PodPidsLimit != -1 && *k.PodPidsLimit <= 0 {
+		f.errorf(path+".podPidsLimit", "-1 means no limit", "%d is too few: a pod has one process at least",
+			*k.PodPidsLimit)
+	}
+	f.percent(path+".imageGCHighThresholdPercent", k.ImageGCHighThresholdPercent)
+	f.percent(path+".imageGCLowThresholdPercent", k.ImageGCLowThresholdPercent)
+	f.thresholds(path, k, below)
+	f.duration(path+".imageMinimumGCAge", k.ImageMinimumGCAge)
+	f.duration(path+".imageMaximumGCAge", k.ImageMaximumGCAge)
+	f.ages(path, k, below)
+}
+
+// thresholds compares the two thresholds of image removal, if one of them is set here.
+func (f *findings) thresholds(path string, k, below KubeletConfig) {
+	high, low := int32(kubeletHighThreshold), int32(kubeletLowThreshold)
+	if set := cmp.Or(k.ImageGCHighThresholdPercent, below.ImageGCHighThresholdPercent); set != nil {
+		high = *set
+	}
+	if set := cmp.Or(k.ImageGCLowThresholdPercent, below.ImageGCLowThresholdPercent); set != nil {
+		low = *set
+	}
+	at := path + ".imageGCLowThresholdPercent"
+	switch {
+	case low < high || k.ImageGCLowThresholdPercent == nil && k.ImageGCHighThresholdPercent == nil:
+		return
+	case k.ImageGCLowThresholdPercent == nil:
+		at = path + ".imageGCHighThresholdPercent"
+	}
+	f.errorf(at, "the kubelet's own are 85 and 80", "the low threshold, %d, is not below the high one, %d", low, high)
+}
+
+// ages compares the two ages of image removal, if one of them is set here. 0s is the kubelet's own.
+func (f *findings) ages(path string, k, below KubeletConfig) {
+	least, errLeast := time.ParseDuration(cmp.Or(k.ImageMinimumGCAge, below.ImageMinimumGCAge, "0s"))
+	most, errMost := time.ParseDuration(cmp.Or(k.ImageMaximumGCAge, below.ImageMaximumGCAge, "0s"))
+	if least == 0 {
+		least, _ = time.ParseDuration(kubeletMinimumGCAge) // a constant
+	}
+	at := path + ".imageMaximumGCAge"
+	switch {
+	case errLeast != nil || errMost != nil || most <= 0 || most > least:
+		return
+	case k.ImageMaximumGCAge == "" && k.ImageMinimumGCAge == "":
+		return
+	case k.ImageMaximumGCAge == "":
+		at = path + ".imageMinimumGCAge"
+	}
+	f.errorf(at, "the kubelet's own minimum is "+kubeletMinimumGCAge, "the maximum age, %s, is not above the minimum, %s",
+		most, least)
+}
+
+func (f *findings) percent(path string, p *int32) {
+	if p != nil && (*p < 0 || *p > 100) {
+		f.errorf(path, "", "%d is not a percentage", *p)
+	}
+}
+
+func (f *findings) reservations(path string, amounts map[string]string) {
+	for _, name := range sortedKeys(amounts) {
+		at := Child(path, name)
+		if known := reservedResources(); !slices.Contains(known, name) {
+			f.errorf(at, "use one of "+strings.Join(known, ", "), "%q is not a resource that the kubelet reserves", name)
+		}
+		if q, err := resource.ParseQuantity(amounts[name]); err != nil || q.Sign() < 0 {
+			f.errorf(at, "write an amount, such as 200m, 300Mi or 1Gi", "%q is not an amount", amounts[name])
+		}
+	}
+}
+
+func (f *findings) evictions(path string, thresholds map[string]string) {
+	for _, signal := range sortedKeys(thresholds) {
+		at, value := Child(path, signal), thresholds[signal]
+		if known := evictionSignals(); !slices.Contains(known, signal) {
+			f.errorf(at, "use one of "+strings.Join(known, ", "), "%q is not a signal for evictions", signal)
+		}
+		if !isPercent(value) && !isPositiveQuantity(value) {
+			f.errorf(at, "write an amount, such as 300Mi, or a percentage, such as 10%; 0% means no threshold",
+				"%q is neither an amount of more than 0 nor a percentage", value)
+		}
+	}
+}
+
+// isPercent reports whether the text is a number from 0 to 100 and a %, as the kubelet reads it.
+func isPercent(s string) bool {
+	number, ok := strings.CutSuffix(s, "%")
+	p, err := strconv.ParseFloat(number, 32)
+	return ok && err == nil && !math.IsNaN(p) && p >= 0 && p <= 100
+}
+
+func isPositiveQuantity(s string) bool {
+	q, err := resource.ParseQuantity(s)
+	return err == nil && q.Sign() > 0
+}
+
+// isSize reports whether the text is a whole number of bytes, as the kubelet needs it of a log file.
+func isSize(s string) bool {
+	q, err := resource.ParseQuantity(s)
+	bytes, whole := q.AsInt64()
+	return err == nil && whole && bytes > 0
+}
