@@ -63,7 +63,7 @@ func credentialPath(registry string) string {
 	return credentialPrefix + strings.NewReplacer("[", "%5B", "]", "%5D").Replace(registry) + credentialSuffix
 }
 
-// dockerHub is whom containerd asks for the images of docker.io where no mirror is configured for it.
+// dockerHub is how images of Docker Hub are named, and dockerHubAPI the registry that has them.
 const dockerHub, dockerHubAPI = "docker.io", "registry-1.docker.io"
 
 // registryAuthTOML is a part of containerd's configuration. containerd goes by the name of who is asked.

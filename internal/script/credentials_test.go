@@ -35,7 +35,7 @@ func TestCredentialsAreWrittenAsContainerdAndSystemdReadThem(t *testing.T) {
 			`  username = "puller"` + "\n" + `  password = "hunter2\"'\\$(x) and more"` + "\n",
 		"/etc/containerd/conf.d/kubeone-registry-%5Bfd00::1%5D:5000.toml": "version = 3\n\n" +
 			table + `"[fd00::1]:5000".auth]` + "\n" + `  auth = "dTpwYXNz"` + "\n",
-		// Whom containerd asks depends on whether there is a file about docker.io in certs.d.
+		// containerd goes by the name of who is asked.
 		"/etc/containerd/conf.d/kubeone-registry-docker.io.toml": "version = 3\n\n" +
 			table + `"docker.io".auth]` + "\n" + `  identitytoken = "t0ken"` + "\n\n" +
 			table + `"registry-1.docker.io".auth]` + "\n" + `  identitytoken = "t0ken"` + "\n",

@@ -2,7 +2,8 @@ package script
 
 import (
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 	"strings"
 
 	"kubeone/internal/desired"
@@ -205,47 +206,51 @@ func proxyDropIn(p desired.Proxy) string {
 
 // registryFiles are containerd's hosts.toml files, one for each registry that the manifest says something about.
 func registryFiles(want desired.Cluster) []file {
-	registries := want.Containerd.Registries
+	registries, insecure := maps.Clone(want.Containerd.Registries), ""
 	if want.Registry.Overwrite != "" && want.Registry.Insecure {
-		registries = withInsecure(registries, strings.SplitN(want.Registry.Overwrite, "/", 2)[0])
+		insecure, _, _ = strings.Cut(want.Registry.Overwrite, "/")
+		if _, ok := registries[insecure]; !ok {
+			if registries == nil {
+				registries = map[string]desired.Mirrored{}
+			}
+			registries[insecure] = desired.Mirrored{}
+		}
 	}
-	names := make([]string, 0, len(registries))
-	for name := range registries {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	files := make([]file, 0, len(names))
-	for _, name := range names {
+	files := make([]file, 0, len(registries))
+	for _, name := range slices.Sorted(maps.Keys(registries)) {
 		dir := name
 		if dir == "*" {
 			dir = "_default"
 		}
-		files = append(files, file{dir, hostsTOML(name, registries[name])})
+		files = append(files, file{dir, hostsTOML(name, registries[name], name == insecure)})
 	}
 	return files
 }
 
-func withInsecure(in map[string]desired.Mirrored, registry string) map[string]desired.Mirrored {
-	out := map[string]desired.Mirrored{}
-	for k, v := range in {
-		out[k] = v
-	}
-	if _, ok := out[registry]; !ok {
-		out[registry] = desired.Mirrored{Mirrors: []string{"http://" + registry}, InsecureSkipVerify: true}
-	}
-	return out
-}
-
-func hostsTOML(name string, m desired.Mirrored) string {
+// hostsTOML is containerd's configuration of one registry
+// (https://github.com/containerd/containerd/blob/main/docs/hosts.md). What stands before the first table is about the
+// registry itself, which is asked when no mirror has the image. Of a registry that may be insecure, containerd first
+// tries TLS with any certificate, and then plain HTTP: that is what http:// together with skip_verify means to it.
+func hostsTOML(name string, m desired.Mirrored, insecure bool) string {
 	var b strings.Builder
 	if name != "*" {
-		fmt.Fprintf(&b, "server = %q\n", "https://"+name)
+		scheme, host := "https://", name
+		if insecure {
+			scheme = "http://"
+		}
+		if host == dockerHub {
+			host = dockerHubAPI
+		}
+		fmt.Fprintf(&b, "server = %s\n", tomlText(scheme+host))
+	}
+	if m.InsecureSkipVerify || insecure {
+		b.WriteString("skip_verify = true\n")
 	}
 	for _, mirror := range m.Mirrors {
 		if !strings.Contains(mirror, "://") {
 			mirror = "https://" + mirror
 		}
-		fmt.Fprintf(&b, "\n[host.%q]\n  capabilities = [\"pull\", \"resolve\"]\n", mirror)
+		fmt.Fprintf(&b, "\n[host.%s]\n  capabilities = [\"pull\", \"resolve\"]\n", tomlText(mirror))
 		if m.InsecureSkipVerify {
 			b.WriteString("  skip_verify = true\n")
 		}

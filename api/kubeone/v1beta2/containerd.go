@@ -26,19 +26,21 @@ type ContainerRuntimeContainerd struct {
 
 // ContainerdRegistry says where images of one registry come from.
 type ContainerdRegistry struct {
-	// Mirrors is URLs or host names that are tried in this order before the registry itself.
+	// Mirrors is URLs or host names that are tried in this order before the registry itself. A mirror that speaks plain
+	// HTTP is written with http://, and so is a registry that does, as its own mirror.
 	Mirrors []string `json:"mirrors,omitempty"`
 	// OverridePath says that the mirrors' URLs have the path of the registry API already. Default: false.
 	OverridePath bool `json:"overridePath,omitempty"`
-	// TLSConfig is about the registry's certificate.
+	// TLSConfig is about the certificates of the registry and its mirrors. An authority of one's own is trusted by
+	// certificateAuthority.
 	TLSConfig *ContainerdTLSConfig `json:"tlsConfig,omitempty"`
 	// Auth is credentials for the registry; better in a file, which --credentials names.
 	Auth *ContainerdRegistryAuthConfig `json:"auth,omitempty" secret:"true"`
 }
 
-// ContainerdTLSConfig is about a registry's certificate.
+// ContainerdTLSConfig is about the certificates of a registry and its mirrors.
 type ContainerdTLSConfig struct {
-	// InsecureSkipVerify accepts any certificate. Default: false.
+	// InsecureSkipVerify accepts any certificate, of the registry and of its mirrors. Default: false.
 	InsecureSkipVerify bool `json:"insecureSkipVerify,omitempty"`
 }
 
