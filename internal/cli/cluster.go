@@ -37,7 +37,8 @@ type clusterFlags struct {
 	upgradeFlags
 }
 
-func (f *clusterFlags) register(cmd *cobra.Command) {
+// registerManifest adds the flags of all commands that read a manifest.
+func (f *clusterFlags) registerManifest(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	usage := "the manifest"
 	if strings.Contains(cmd.Use, "[MANIFEST]") {
@@ -48,12 +49,18 @@ func (f *clusterFlags) register(cmd *cobra.Command) {
 		"Terraform or OpenTofu output: a file, a directory, or - for standard input")
 	flags.StringVarP(&f.credentials, "credentials", "c", "",
 		"a file with the credentials of registries (YAML), which nobody but its owner may read")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "say more")
+}
+
+// register adds the flags of all commands that connect to a cluster.
+func (f *clusterFlags) register(cmd *cobra.Command) {
+	f.registerManifest(cmd)
+	flags := cmd.Flags()
 	flags.StringVar(&f.caFile, "ca-file", "",
 		"the certificate of the cluster's CA (PEM), for machines that have not met the cluster; another CA is refused")
 	flags.BoolVar(&f.strict, "strict-host-keys", false, "refuse hosts whose key is not known")
 	flags.StringArrayVar(&f.acceptHostKeys, strings.TrimPrefix(host.AcceptFlag, "--"), nil,
 		"accept another key than the known one of this host: HOST, or HOST=SHA256:... for that key only")
-	flags.BoolVarP(&f.verbose, "verbose", "v", false, "say more")
 }
 
 func (f *clusterFlags) registerPlan(cmd *cobra.Command) {

@@ -2,9 +2,11 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -12,6 +14,7 @@ import (
 	"kubeone/api/kubeone/v1beta2"
 	"kubeone/examples"
 	"kubeone/internal/manifest"
+	"kubeone/internal/view"
 )
 
 func dirOf(path string) string { return filepath.Dir(path) }
@@ -20,7 +23,7 @@ func dirOf(path string) string { return filepath.Dir(path) }
 func newConfigCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Print an example manifest, the effective one, its Machines, its JSON Schema; migrate one",
+		Short: "Check a manifest; print an example, the effective one, its Machines, its JSON Schema; migrate one",
 		Args:  subcommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
@@ -45,8 +48,8 @@ func newConfigCommand(stdio IO) *cobra.Command {
 		},
 	}
 	example.Flags().BoolVarP(&full, "full", "f", false, "with every field")
-	cmd.AddCommand(example, newConfigDumpCommand(stdio), newConfigMachineDeploymentsCommand(stdio),
-		newConfigSchemaCommand(stdio), newConfigMigrateCommand(stdio))
+	cmd.AddCommand(example, newConfigValidateCommand(stdio), newConfigDumpCommand(stdio),
+		newConfigMachineDeploymentsCommand(stdio), newConfigSchemaCommand(stdio), newConfigMigrateCommand(stdio))
 	return cmd
 }
 
@@ -97,17 +100,21 @@ func newConfigDumpCommand(stdio IO) *cobra.Command {
 	dump := &cobra.Command{
 		Use:   "dump [MANIFEST]",
 		Short: "Print the manifest with defaults and Terraform's output filled in, without secrets",
-		Args:  cobra.MaximumNArgs(1),
+		Long: "Print the manifest with defaults and Terraform's output filled in, without secrets. Warnings, and which\n" +
+			"fields are not carried out, go to standard error. No host is connected to.",
+		Example: "  kubeone config dump -m kubeone.yaml -t tf.json",
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			loaded, err := f.load(cmd.Context(), stdio, args)
 			if err != nil {
 				return err
 			}
+			printFound(stdio, loaded)
 			_, err = stdio.Out.Write(loaded.ManifestText)
 			return err
 		},
 	}
-	f.register(dump)
+	f.registerManifest(dump)
 	return dump
 }
 
@@ -125,6 +132,10 @@ func newConfigMachineDeploymentsCommand(stdio IO) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			printFound(stdio, loaded)
+			if len(loaded.MachineDeployments) == 0 {
+				_, _ = fmt.Fprintln(stdio.Err, "The manifest has no dynamicWorkers.")
+			}
 			for i, d := range loaded.MachineDeployments {
 				text, err := yaml.Marshal(d)
 				if err != nil {
@@ -140,8 +151,73 @@ func newConfigMachineDeploymentsCommand(stdio IO) *cobra.Command {
 			return nil
 		},
 	}
-	f.register(cmd)
+	f.registerManifest(cmd)
 	return cmd
+}
+
+// newConfigValidateCommand returns "kubeone config validate".
+func newConfigValidateCommand(stdio IO) *cobra.Command {
+	f := &clusterFlags{}
+	var output string
+	cmd := &cobra.Command{
+		Use:   "validate [MANIFEST]",
+		Short: "Check the manifest, and Terraform's output with it, without connecting to any host",
+		Long: "Check the manifest, and Terraform's output with it, without connecting to any host. Errors, warnings and\n" +
+			"fields that this version does not carry out are printed with their lines.\n\n" +
+			"Exit status: 0 the manifest is valid, 4 it is, and sets fields that are not carried out, 15 it is not.",
+		Example: "  kubeone config validate -m kubeone.yaml -t tf.json\n" +
+			"  kubeone config validate -o json --allow-unsupported kubeone.yaml",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			loaded, err := f.load(cmd.Context(), stdio, args)
+			var problems *manifest.Problems
+			if err != nil && !errors.As(err, &problems) {
+				return err
+			}
+			found := slices.Concat(loaded.Warnings, loaded.Notes)
+			if problems != nil {
+				found = problems.List
+			}
+			return f.validated(stdio, found, output)
+		},
+	}
+	f.registerManifest(cmd)
+	f.registerUnsupported(cmd)
+	outputFlag(cmd, &output, "text or json")
+	return cmd
+}
+
+// validated prints what was found, and ends with the status that it has.
+func (f *clusterFlags) validated(stdio IO, found []manifest.Problem, output string) error {
+	status := 0
+	switch {
+	case manifest.HasErrors(found):
+		status = exitConfig
+	case !f.allowUnsupported && slices.ContainsFunc(found, func(p manifest.Problem) bool {
+		return p.Severity == manifest.Note
+	}):
+		status = view.ExitExcept
+	}
+	if output == formatJSON {
+		text, err := view.ManifestJSON(found, status)
+		if err != nil {
+			return err
+		}
+		_, _ = stdio.Out.Write(text)
+	} else {
+		view.Manifest(stdio.Out, f.manifest, found)
+	}
+	if status != 0 {
+		return &statusError{status}
+	}
+	return nil
+}
+
+// printFound prints warnings, and what is not carried out, to standard error.
+func printFound(stdio IO, loaded manifest.Loaded) {
+	for _, p := range slices.Concat(loaded.Warnings, loaded.Notes) {
+		_, _ = fmt.Fprintln(stdio.Err, p)
+	}
 }
 
 // load reads the manifest that the flags and the first argument name.

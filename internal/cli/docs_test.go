@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"kubeone/internal/view"
 )
 
 // fieldsOf are the fields of a type as docs/json.md names them: "members[].id".
@@ -17,7 +19,7 @@ func fieldsOf(of reflect.Type, prefix string) []string {
 	var out []string
 	for f := range of.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "-" {
+		if name == "-" || !f.IsExported() {
 			continue
 		}
 		inner := f.Type
@@ -42,7 +44,7 @@ func TestTheJSONOfEtcdAndBackupIsDescribed(t *testing.T) {
 	for heading, document := range map[string]any{
 		"Etcd members": MembersDocument{}, "Etcd snapshot": SnapshotDocument{}, "Etcd defragment": DefragmentDocument{},
 		"Etcd disarm": DisarmDocument{}, "Backup": BackupDocument{}, "Backup inspect": BackupReadDocument{},
-		"Certificates status": CertificatesDocument{},
+		"Certificates status": CertificatesDocument{}, "Manifest": view.ManifestDocument{},
 	} {
 		_, below, found := strings.Cut(string(text), "\n## "+heading+"\n")
 		if !found {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/spf13/cobra"
+
 	"kubeone/internal/apply"
 	"kubeone/internal/backup"
 	"kubeone/internal/cluster/apicall"
@@ -15,6 +17,7 @@ import (
 	"kubeone/internal/host"
 	"kubeone/internal/manifest"
 	"kubeone/internal/release"
+	"kubeone/internal/view"
 )
 
 // Exit statuses.
@@ -127,6 +130,21 @@ func runtimeStatus(err error) int {
 		return exitRuntime
 	}
 	return exitOther
+}
+
+// printProblems writes a manifest's problems as a document, if the command's result is one for programs.
+func printProblems(w io.Writer, cmd *cobra.Command, err error) {
+	var problems *manifest.Problems
+	flag := cmd.Flags().Lookup("output")
+	if flag == nil || !errors.As(err, &problems) {
+		return
+	}
+	if output, ok := flag.Value.(*outputValue); !ok || output.String() != formatJSON {
+		return
+	}
+	if text, wrong := view.ManifestJSON(problems.List, exitStatus(err)); wrong == nil {
+		_, _ = w.Write(text)
+	}
 }
 
 // printError writes what went wrong. A manifest's problems say themselves which are errors.

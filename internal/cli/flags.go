@@ -7,6 +7,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// formatJSON is the value of -o for programs.
+const formatJSON = "json"
+
 // outputFlag adds -o, which is text or json; table is another name for text.
 func outputFlag(cmd *cobra.Command, into *string, usage string) {
 	*into = "text"
@@ -24,7 +27,7 @@ func (o *outputValue) Set(value string) error {
 	if value == "table" {
 		value = "text"
 	}
-	if value != "text" && value != "json" {
+	if value != "text" && value != formatJSON {
 		return fmt.Errorf("--output is text or json, not %q", value)
 	}
 	*o = outputValue(value)

@@ -55,6 +55,7 @@ func Main(ctx context.Context, args []string, stdio IO) int {
 	var silent *statusError
 	if !errors.As(err, &silent) {
 		printError(stdio.Err, err)
+		printProblems(stdio.Out, cmd, err)
 	}
 	return exitStatus(err)
 }

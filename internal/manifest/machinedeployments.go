@@ -57,7 +57,11 @@ func controllersWanted(c *v1beta2.KubeOneCluster) *bool {
 }
 
 func machineDeployment(c *v1beta2.KubeOneCluster, w *v1beta2.DynamicWorkerConfig) (map[string]any, error) {
-	value, err := providerValue(c, w.ProviderSpec)
+	provider := w.ProviderSpec
+	if c.CloudProvider.None != nil {
+		provider = provider.ForExistingHosts()
+	}
+	value, err := providerValue(c, provider)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +69,7 @@ func machineDeployment(c *v1beta2.KubeOneCluster, w *v1beta2.DynamicWorkerConfig
 	set := map[string]string{"workerset": w.Name}
 	labels, kubelet := merged(w.ProviderSpec.Labels, set), kubeletAnnotations(c)
 	surge, unavailable := 1, 0
-	if w.ProviderSpec.Network != nil { // its addresses are given: there is none for one machine more
+	if provider.Network != nil { // its addresses are given: there is none for one machine more
 		surge, unavailable = 0, 1
 	}
 	replicas := 1

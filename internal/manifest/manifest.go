@@ -46,6 +46,9 @@ type Loaded struct {
 	Secrets Secrets
 	// Warnings are problems that do not stop anything.
 	Warnings []Problem
+	// Notes are about fields that are set and that this version does not carry out. One that stops apply has the
+	// severity Error.
+	Notes []Problem
 	// ManifestText is the manifest as it is wanted: merged with Terraform's output, defaults filled in, files read in,
 	// without secrets, as YAML with sorted keys. Loading it gives the same cluster with the same digest.
 	ManifestText []byte
@@ -159,6 +162,7 @@ func (l *loader) loaded() (Loaded, error) {
 		Cluster:            cluster,
 		Secrets:            secrets,
 		Warnings:           l.problems().List,
+		Notes:              l.notes(),
 		ManifestText:       text,
 		StrictHostKeys:     l.cluster.StrictHostKeys,
 		Mirror:             trimSlash(l.cluster.Artifacts.Mirror),

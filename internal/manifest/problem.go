@@ -16,6 +16,8 @@ type Severity string
 const (
 	Error   Severity = "error"
 	Warning Severity = "warning"
+	// Note is about a field that is right, and that this version does nothing about.
+	Note Severity = "note"
 )
 
 // Problem is one thing that is wrong with what was loaded, and where it was written.
@@ -96,13 +98,40 @@ func (l *loader) failFile(file, hint string, cause error) {
 	l.found = append(l.found, Problem{File: file, Message: cause.Error(), Hint: hint, Severity: Error, cause: cause})
 }
 
-func (l *loader) failed() bool {
-	return slices.ContainsFunc(l.found, func(p Problem) bool { return p.Severity == Error })
+func (l *loader) failed() bool { return HasErrors(l.found) }
+
+// HasErrors reports whether one of the problems stops the run.
+func HasErrors(list []Problem) bool {
+	return slices.ContainsFunc(list, func(p Problem) bool { return p.Severity == Error })
+}
+
+// notes are about the fields that are set and not carried out. One that stops apply is an error.
+func (l *loader) notes() []Problem {
+	before := len(l.found)
+	security := l.cluster.SecurityNotCarriedOut()
+	for _, path := range l.cluster.NotCarriedOut() {
+		if slices.Contains(security, path) {
+			l.report(path, Error, "remove it", "this version does not carry it out, and apply stops where it is set")
+		} else {
+			l.report(path, Note, "", "this version does not carry it out")
+		}
+	}
+	notes := slices.Clone(l.found[before:])
+	l.found = l.found[:before]
+	l.sort(notes)
+	return notes
 }
 
 // problems returns all problems, the manifest's first, in the order of lines.
 func (l *loader) problems() *Problems {
-	slices.SortStableFunc(l.found, func(a, b Problem) int {
+	l.sort(l.found)
+	// A mistake in a group of Terraform's is found on each of its hosts.
+	l.found = slices.CompactFunc(l.found, func(a, b Problem) bool { return a.String() == b.String() })
+	return &Problems{List: l.found}
+}
+
+func (l *loader) sort(list []Problem) {
+	slices.SortStableFunc(list, func(a, b Problem) int {
 		return cmp.Or(
 			l.rank(a.File)-l.rank(b.File),
 			strings.Compare(a.File, b.File),
@@ -111,9 +140,6 @@ func (l *loader) problems() *Problems {
 			strings.Compare(a.Path, b.Path),
 		)
 	})
-	// A mistake in a group of Terraform's is found on each of its hosts.
-	l.found = slices.CompactFunc(l.found, func(a, b Problem) bool { return a.String() == b.String() })
-	return &Problems{List: l.found}
 }
 
 func (l *loader) rank(file string) int {

@@ -10,6 +10,18 @@ import (
 // carriedWithoutCloud is the tag of fields that are carried out for hosts that exist, and for no cloud yet.
 const carriedWithoutCloud = "without a cloud"
 
+// ForExistingHosts returns the specification without what a host that exists cannot follow: the fields that are not
+// carried out.
+func (p ProviderSpec) ForExistingHosts() ProviderSpec {
+	v := reflect.ValueOf(&p).Elem()
+	for i := range v.NumField() {
+		if v.Type().Field(i).Tag.Get("carried") == "no" {
+			v.Field(i).SetZero()
+		}
+	}
+	return p
+}
+
 // carriedByNothing is the tag of fields that are right whatever they say: there is nothing to do about them, and
 // nothing is missing without that.
 const carriedByNothing = "nothing to do"
@@ -34,7 +46,10 @@ func (c *KubeOneCluster) ignored(counts func(reflect.StructField) bool) []string
 		if !ok {
 			return true
 		}
-		if tag == carriedWithoutCloud && c.CloudProvider.None != nil || tag == carriedByNothing {
+		if tag == carriedWithoutCloud && c.CloudProvider.None != nil {
+			return true
+		}
+		if tag == carriedByNothing {
 			return false
 		}
 		if _, idle, found := strings.Cut(tag, "idle="); counts(f) && !isIdle(v) && (!found || plainText(v) != idle) {

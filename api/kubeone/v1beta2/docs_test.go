@@ -23,7 +23,7 @@ Generated from the comments in ` + "`api/kubeone/v1beta2`" + `; ` + "`go test ./
 
 A manifest is one YAML document with the fields below. Fields that do not exist, wrong types and fields that are set
 twice are errors, all reported at once with their lines. A field that is *not carried out* is accepted, and this version
-does nothing about it; ` + "`kubeone plan`" + ` lists those that are set. Where it says *stops apply*, the field is
+does nothing about it; ` + "`kubeone plan`" + ` and ` + "`kubeone config validate`" + ` list those that are set. Where it says *stops apply*, the field is
 there to make the cluster safer, and nothing is done as long as it is set. Where it says *nothing to do*, the field is
 checked, and has no effect. ` + "`test/fields`" + ` counts the fields that are carried out: it shows for each what
 comes of its change. Examples are in [examples](../examples).
@@ -39,13 +39,15 @@ language server completes fields, shows what they mean and marks what is wrong, 
 ` + "```yaml\n# yaml-language-server: $schema=kubeone.schema.json\n```" + `
 
 The schema refuses no manifest that the program accepts, but it does not find every mistake: fields that contradict each
-other, addresses, keys and certificates that are not valid, names that are used twice. ` + "`kubeone config dump`" + `
+other, addresses, keys and certificates that are not valid, names that are used twice.
+` + "`kubeone config validate`" + `
 finds these too, without connecting to any host.
 
 ## Manifests of v1beta3
 
-` + "`kubeone config migrate old.yaml > kubeone.yaml`" + ` writes a manifest of KubeOne's format
-` + "`kubeone.k8c.io/v1beta3`" + ` in this one. The result means the same and has the secrets and comments of the old
+` + "`kubeone config migrate old.yaml > kubeone.yaml`" + ` writes a manifest of the format
+` + "`kubeone.k8c.io/v1beta3`" + ` in this one. Upstream KubeOne has it in its source, and no release of it reads such a
+file. The result means the same and has the secrets and comments of the old
 file, but not its blank lines. These fields change:
 
 | in v1beta3 | in v1beta2 |

@@ -21,9 +21,11 @@ func (f *findings) cloudProvider(c *KubeOneCluster) {
 	case len(chosen) > 1:
 		f.errorf(path, "keep one of them", "has %d providers: %s", len(chosen), strings.Join(chosen, ", "))
 	}
-	if c.MachineController != nil && isFalse(c.MachineController.Deploy) && len(c.DynamicWorkers) > 0 {
-		f.errorf("dynamicWorkers", "take them out, or machineController.deploy: false",
-			"nobody makes them where the controllers do not run")
+	if p.None != nil && c.MachineController != nil && isFalse(c.MachineController.Deploy) {
+		for i := range c.DynamicWorkers {
+			f.warnf(Item("dynamicWorkers", i), "kubeone config machinedeployments prints it, for kubectl apply -f -",
+				"apply leaves it out: machineController.deploy is false")
+		}
 	}
 	if p.None != nil && c.OperatingSystemManager != nil && !isOff(c.OperatingSystemManager.Deploy) {
 		f.errorf("operatingSystemManager", "set deploy: false, or remove it",

@@ -29,16 +29,16 @@ type ProviderSpec struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	// Taints is the nodes' taints.
 	Taints []Taint `json:"taints,omitempty"`
-	// SSHPublicKeys is the keys that may log in.
-	SSHPublicKeys []string `json:"sshPublicKeys,omitempty" lines:"yes"`
-	// OperatingSystem is the machines' operating system.
-	OperatingSystem string `json:"operatingSystem,omitempty"`
-	// OperatingSystemSpec is settings of the operating system.
-	OperatingSystemSpec Raw `json:"operatingSystemSpec,omitempty" secret:"keys"`
-	// Network is the machines' static network.
-	Network *ProviderStaticNetworkConfig `json:"network,omitempty"`
-	// OverwriteCloudConfig replaces the machines' user data.
-	OverwriteCloudConfig *string `json:"overwriteCloudConfig,omitempty" secret:"true" lines:"yes"`
+	// SSHPublicKeys is the keys that may log in. A host that exists has its own.
+	SSHPublicKeys []string `json:"sshPublicKeys,omitempty" carried:"no" lines:"yes"`
+	// OperatingSystem is the machines' operating system. A host that exists has one.
+	OperatingSystem string `json:"operatingSystem,omitempty" carried:"no"`
+	// OperatingSystemSpec is settings of the operating system. A host that exists keeps its own.
+	OperatingSystemSpec Raw `json:"operatingSystemSpec,omitempty" carried:"no" secret:"keys"`
+	// Network is the machines' static network. A host that exists has one.
+	Network *ProviderStaticNetworkConfig `json:"network,omitempty" carried:"no"`
+	// OverwriteCloudConfig replaces the machines' user data. A host that exists has read its own.
+	OverwriteCloudConfig *string `json:"overwriteCloudConfig,omitempty" carried:"no" secret:"true" lines:"yes"`
 }
 
 // ProviderStaticNetworkConfig is a machine's static network.
