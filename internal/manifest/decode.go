@@ -168,7 +168,11 @@ func (d *decoder) mapping(at place, n *yaml.Node, v reflect.Value) {
 
 func (d *decoder) list(at place, n *yaml.Node, v reflect.Value) {
 	if n.Kind != yaml.SequenceNode {
-		d.fail(at, "begin each item with a dash", "expected a list, got %s", describe(n, at.secret))
+		hint := "begin each item with a dash"
+		if n.Kind == yaml.MappingNode && len(n.Content) == 0 {
+			hint = "write [] for an empty list"
+		}
+		d.fail(at, hint, "expected a list, got %s", describe(n, at.secret))
 		return
 	}
 	v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))

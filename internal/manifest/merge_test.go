@@ -1,9 +1,12 @@
 package manifest_test
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"path/filepath"
+	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -271,6 +274,32 @@ func TestTerraformMergeRules(t *testing.T) {
 			t.Parallel()
 			if diff := cmp.Diff(tt.want, tt.got(load(t, head+tt.manifest, tt.tf))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestOutputInUTF16 reads what a redirection of PowerShell writes.
+func TestOutputInUTF16(t *testing.T) {
+	t.Parallel()
+	const text = `{"kubeone_hosts": {"value": {"control_plane": {"cluster_name": "dem\u00f6", "cloud_provider": "none", ` +
+		`"public_address": ["192.0.2.1"], "labels": {"é": "😀"}}}}}`
+	for name, order := range map[string]binary.AppendByteOrder{
+		"little endian": binary.LittleEndian, "big endian": binary.BigEndian,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			data := order.AppendUint16(nil, 0xfeff)
+			for _, unit := range utf16.Encode([]rune(text)) {
+				data = order.AppendUint16(data, unit)
+			}
+			dir := t.TempDir()
+			o := manifest.Options{ManifestPath: filepath.Join(dir, "kubeone.yaml"), TerraformPath: filepath.Join(dir, "tf")}
+			write(t, o.ManifestPath, []byte(head))
+			write(t, o.TerraformPath, data)
+			if got := said(t, o); !strings.Contains(got, `"demö" is not a DNS-1123 name`) ||
+				!strings.Contains(got, `"😀" is not a label's value`) {
+				t.Errorf("it was read as other text:\n%s", got)
 			}
 		})
 	}

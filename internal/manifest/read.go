@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 
 	"go.yaml.in/yaml/v3"
 
@@ -82,7 +84,26 @@ func readAll(r io.Reader) ([]byte, error) {
 	if len(data) > maxFileSize {
 		return nil, errTooLarge
 	}
-	return bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), nil
+	return plainText(data), nil
+}
+
+// plainText is a file's text in UTF-8, without the mark at its beginning that says how it is encoded. The redirections
+// of some shells write UTF-16.
+func plainText(data []byte) []byte {
+	var order binary.ByteOrder
+	switch {
+	case bytes.HasPrefix(data, []byte("\xff\xfe")):
+		order = binary.LittleEndian
+	case bytes.HasPrefix(data, []byte("\xfe\xff")):
+		order = binary.BigEndian
+	default:
+		return bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	}
+	units := make([]uint16, 0, len(data)/2)
+	for at := 2; at+1 < len(data); at += 2 {
+		units = append(units, order.Uint16(data[at:]))
+	}
+	return []byte(string(utf16.Decode(units)))
 }
 
 // parseYAML returns the one document's content.

@@ -14,7 +14,7 @@ type Addons struct {
 
 // Addon is one addon.
 type Addon struct {
-	// Name is the addon's name. Required.
+	// Name is the addon's name. Each has one, unless addons are switched off.
 	Name string `json:"name"`
 	// Params is the addon's parameters; they win over globalParams.
 	Params map[string]string `json:"params,omitempty" secret:"keys" lines:"yes"`

@@ -44,7 +44,6 @@ func limits() map[string]schema {
 		"DynamicWorkerConfig.Name":                  {"minLength": 1},
 		"DynamicWorkerConfig.Replicas":              least(0),
 		"NodeSet.Name":                              {"minLength": 1},
-		"Addon.Name":                                {"minLength": 1},
 		"HelmRelease.Namespace":                     {"minLength": 1},
 		"UpgradeConfig.MaxParallel":                 least(0),
 		"UpgradeConfig.MaxUnavailable": {

@@ -244,7 +244,7 @@ func (f *findings) nodeSets(sets []NodeSet) {
 }
 
 func (f *findings) addons(c *KubeOneCluster) {
-	if c.Addons != nil {
+	if c.Addons != nil && !isFalse(c.Addons.Enable) {
 		for i, a := range c.Addons.Addons {
 			if a.Name == "" {
 				f.missing(Item("addons.addons", i)+".name", "")
