@@ -128,7 +128,7 @@ func (p Proposal) awaited() []string {
 	r, limited := p.Request.(Apply)
 	for _, h := range p.Want.Hosts() {
 		if !limited || r.Limit == nil || r.Limit[h.ID] {
-			about[p.NodeOf(h.ID)] = true
+			about[p.nodeOf(h)] = true
 		}
 	}
 	return p.notRunning(func(node string) bool { return about[node] })
@@ -188,17 +188,36 @@ func (p Proposal) AllSilent(names []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(silent, name) })
 }
 
+// withoutHanging leaves out the silent hosts that hang and on which no step of the plan depends. A host that does not
+// finish the handshake in its time is not ready a few seconds later either, and the plan names it as it is.
+func (p Proposal) withoutHanging(late []string) []string {
+	about := map[string]bool{}
+	for _, s := range p.Plan.Steps {
+		about[s.Host] = true
+	}
+	hanging := map[string]bool{} // by name
+	for _, h := range p.Want.Hosts() {
+		depends := about[h.ID]
+		if h.Role == desired.ControlPlane { // whether a step may run depends on how the members are
+			depends = len(p.Plan.Steps) > 0 || p.Plan.Blocked != ""
+		}
+		if p.Observed.World.Hosts[h.ID].Class == observed.ClassHanging && !depends {
+			hanging[p.NameOf(h.ID)] = true
+		}
+	}
+	return slices.DeleteFunc(late, func(name string) bool { return hanging[name] })
+}
+
 // Silent returns the names of hosts that did not answer although their kubelets report that they are ready: a busy host
 // may need longer than it is given to begin a conversation. Of one that hangs or is gone the API says so before long.
 func (p Proposal) Silent() []string {
+	ready := map[string]bool{} // by the Node's name
+	for _, n := range p.Observed.World.API.Nodes {
+		ready[n.Name] = ready[n.Name] || n.Ready == observed.Yes
+	}
 	var names []string
 	for _, h := range p.Want.Hosts() {
-		if p.Observed.World.Hosts[h.ID].Reach != observed.Unreachable {
-			continue
-		}
-		if slices.ContainsFunc(p.Observed.World.API.Nodes, func(n observed.Node) bool {
-			return n.Name == p.NodeOf(h.ID) && n.Ready == observed.Yes
-		}) {
+		if p.Observed.World.Hosts[h.ID].Reach == observed.Unreachable && ready[p.nodeOf(h)] {
 			names = append(names, p.NameOf(h.ID))
 		}
 	}
@@ -217,11 +236,16 @@ func (p Proposal) NameOf(id string) string {
 // NodeOf is the name of the host's Node, also where there is no plan; its ID where that is not known.
 func (p Proposal) NodeOf(id string) string {
 	h, _ := p.Want.Host(id)
-	node := cmp.Or(p.Plan.Nodes[id], strings.ToLower(h.Hostname))
+	h.ID = id // it may have been named by an address
+	return p.nodeOf(h)
+}
+
+func (p Proposal) nodeOf(h desired.Host) string {
+	node := cmp.Or(p.Plan.Nodes[h.ID], strings.ToLower(h.Hostname))
 	if len(p.Decisions) > 0 {
-		node = cmp.Or(node, p.Decision().Hosts[id].Node)
+		node = cmp.Or(node, p.Decision().Hosts[h.ID].Node)
 	}
-	return cmp.Or(node, id)
+	return cmp.Or(node, h.ID)
 }
 
 // MayChange reports whether another look may lead to another proposal, as something may only have been late (Late).
@@ -237,15 +261,23 @@ func (p Proposal) changed(refused error) error {
 }
 
 // Late returns the names of what may only have been late when it was looked at (MayBeLate), as far as the proposal
-// depends on that. A change of the whole cluster goes by how its members are, and so does a join, of all but the one
+// depends on that. A host that hangs is not late, unless a step depends on it or the request was refused. A change of the whole cluster goes by how its members are, and so does a join, of all but the one
 // that is replaced. A removal does not, unless it was refused. A recovery is for what is down, and waits for nothing.
 // That a cluster simply matches is not said before its components had that time, too (ComingUp). The error is the one
 // that Propose returned.
 func (p Proposal) Late(err error) []string {
 	var refused *ConfigError
-	if err != nil && !errors.As(err, &refused) {
-		return nil
+	switch {
+	case err == nil:
+		return p.withoutHanging(p.lateFor(nil))
+	case errors.As(err, &refused):
+		return p.lateFor(err)
 	}
+	return nil
+}
+
+// lateFor is Late, with the hosts that hang.
+func (p Proposal) lateFor(err error) []string {
 	switch r := p.Request.(type) {
 	case Apply:
 		return p.ComingUp()

@@ -267,6 +267,52 @@ func TestWhatMayOnlyBeLateIsComingUp(t *testing.T) {
 	}
 }
 
+// A host that hangs is named at once: no step waits for it, and it is not ready a few seconds later. What depends on it
+// waits, and so does a look after a run.
+func TestAHostThatHangsIsNotLookedAtAgain(t *testing.T) {
+	t.Parallel()
+	const cp, worker, other = "192.0.2.11", "192.0.2.21", "192.0.2.22"
+	elsewhere, blocked := plan.Plan{Steps: []plan.Step{{Host: other}}}, plan.Plan{Blocked: "by a member"}
+	refused := &ConfigError{errors.New("a quorum would be lost")}
+	for name, c := range map[string]struct {
+		hangs string
+		class string
+		plan  plan.Plan
+		err   error
+		late  bool
+	}{
+		"a worker":                         {worker, observed.ClassHanging, plan.Plan{}, nil, false},
+		"a worker, with steps elsewhere":   {worker, observed.ClassHanging, elsewhere, nil, false},
+		"a worker, in a plan of others":    {worker, observed.ClassHanging, blocked, nil, false},
+		"a worker with a step":             {other, observed.ClassHanging, elsewhere, nil, true},
+		"a member of etcd":                 {cp, observed.ClassHanging, plan.Plan{}, nil, false},
+		"a member of etcd, with steps":     {cp, observed.ClassHanging, elsewhere, nil, true},
+		"a member of etcd, which blocks":   {cp, observed.ClassHanging, blocked, nil, true},
+		"it is why a request was refused":  {worker, observed.ClassHanging, plan.Plan{}, refused, true},
+		"a worker that breaks off":         {worker, "lost", plan.Plan{}, nil, true},
+		"a worker that is slow to log in":  {worker, "unreachable", plan.Plan{}, nil, true},
+		"a worker that is slow, and steps": {worker, "unreachable", elsewhere, nil, true},
+	} {
+		p := Proposal{Request: Apply{}, Plan: c.plan, Decisions: []decide.Decision{{Route: fsm.Instruct}}}
+		p.Want = desired.Cluster{
+			ControlPlane: []desired.Host{{ID: cp, Role: desired.ControlPlane, Hostname: "cp"}},
+			Workers:      []desired.Host{{ID: worker, Hostname: "w"}, {ID: other, Hostname: "o"}},
+		}
+		p.Observed.World.API.Nodes = []observed.Node{
+			{Name: "cp", Ready: observed.Yes}, {Name: "w", Ready: observed.Yes}, {Name: "o", Ready: observed.Yes},
+		}
+		p.Observed.World.Hosts = map[string]observed.Host{
+			c.hangs: {Reach: observed.Unreachable, Class: c.class},
+		}
+		if got := p.Late(c.err); len(got) > 0 != c.late {
+			t.Errorf("%s: late %q", name, got)
+		}
+		if len(p.ComingUp()) != 1 {
+			t.Errorf("%s: after a run, %q would be coming up", name, p.ComingUp())
+		}
+	}
+}
+
 // That a cluster simply matches is said when its components had time to come up; whatever else there is to say or do
 // does not wait for them, and neither does a request that is not about the cluster.
 func TestComponentsThatDoNotRunAreWaitedFor(t *testing.T) {

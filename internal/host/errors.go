@@ -43,6 +43,7 @@ var (
 	ErrKeyFile        = errors.New("unusable private key")            // *KeyFileError
 	ErrConnectionLost = errors.New("SSH connection lost")             // transient; the command's fate is unknown
 	ErrNotApproved    = errors.New("host key not approved yet")       // first contact, and a secret was to be sent
+	ErrSilent         = errors.New("no answer")                       // to a dial, or to the handshake, in its time
 	ErrTimeout        = errors.New("deadline passed")                 // of a command
 	ErrOutput         = errors.New("more output than a result holds") // MaxOutput
 	ErrClosed         = errors.New("use of a closed connection pool") // after Pool.Close

@@ -26,6 +26,10 @@ const DefaultTimeout = 5 * time.Minute
 // Stdout writer instead.
 const MaxOutput = 64 << 20
 
+// MostDials is how many hosts are dialled, or logged in to, at one time. A login takes eight round trips or more, most
+// of which are waiting; more at one time make each handshake slower, and busy machines miss its deadline.
+const MostDials = 128
+
 // A Host is one machine on which commands run as root. All methods may be called concurrently.
 //
 // Errors name the host, what was being done and what to do about it; ClassOf tells their class. A command that ran and

@@ -45,6 +45,10 @@ const (
 	Denied      Reach = "denied"      // answered, but login, host key or sudo failed
 )
 
+// ClassHanging is the class of a host that took a connection, or not even that, and said nothing until the time for the
+// handshake was up.
+const ClassHanging = "hanging"
+
 // OtherKey is an SSH host key that is shown in place of known ones.
 type OtherKey struct {
 	Name    string   `json:"name"`    // whose: as it is called where another key is accepted
@@ -67,7 +71,7 @@ type Host struct {
 	Reach   Reach  `json:"reach"`
 	Problem string `json:"problem,omitempty"` // why it was not reached
 	// Class is the class of Problem, one of host's error classes ("unreachable", "auth", "hostkey", "sudo", "config",
-	// "lost", "exit").
+	// "lost", "exit"), or ClassHanging.
 	Class string `json:"class,omitempty"`
 	// fingerprint of a host key that nobody has approved yet; with bastions, all such, ", " between
 	FirstContact string `json:"firstContact,omitempty"`

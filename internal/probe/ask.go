@@ -15,20 +15,16 @@ import (
 	"kubeone/internal/observed"
 )
 
-// ask asks one host. Its failure is the answer. Early gets the credentials as soon as the host has told them.
-func (p *prober) ask(ctx context.Context, t Target, early func(Answer)) Answer {
+// ask asks one host, whose time begins now. Its failure is the answer. Heard is told of its first word, and early gets
+// the credentials as soon as the host has told them.
+func (p *prober) ask(ctx context.Context, t Target, heard func(), early func(Answer)) Answer {
 	var begun atomic.Bool // it has said its first word
-	defer func() {
-		if begun.Load() {
-			p.answering.Add(-1)
-		}
-	}()
 	begin := func() {
 		if !begun.Swap(true) {
-			p.answering.Add(1)
+			heard()
 		}
 	}
-	ctx, cancel := patient(ctx, p.HostTimeout, p.AnswerTimeout, begun.Load)
+	ctx, cancel := p.ownTime(ctx, &begun)
 	defer cancel()
 	a, err := p.run(ctx, t, t.ControlPlane, begin, early)
 	// refused before anything ran: no credentials from a host of unknown identity
@@ -47,6 +43,13 @@ func (p *prober) ask(ctx context.Context, t Target, early func(Answer)) Answer {
 		p.askAPIServer(ctx, t, &a)
 	}
 	return a
+}
+
+// ownTime is the context of one host: HostTimeout until it has begun its answer, AnswerTimeout until its end.
+func (p *prober) ownTime(ctx context.Context, begun *atomic.Bool) (context.Context, context.CancelFunc) {
+	ctx, end := context.WithTimeout(ctx, p.AnswerTimeout)
+	ctx, cancel := patient(ctx, p.HostTimeout, begun.Load)
+	return ctx, func() { cancel(); end() }
 }
 
 // run runs the script and reads its answer; begin is called with each piece of it. Only a host whose key is approved is
@@ -170,6 +173,8 @@ func failed(ctx context.Context, err error) observed.Host {
 		h.OtherKeys = []observed.OtherKey{otherKey(changed.AcceptAs, changed.Known, changed.Offered)}
 	}
 	switch class := host.ClassOf(err); {
+	case errors.Is(err, host.ErrSilent):
+		h.Class = observed.ClassHanging
 	case errors.Is(err, ErrTruncated) || class == host.Lost:
 		h.Class = "lost"
 	case errors.Is(err, ErrGarbled) || class == host.Exit:

@@ -6,14 +6,10 @@ import (
 )
 
 // patient is a context that ends with context.DeadlineExceeded as its cause: after d, or, where underWay says then that
-// an answer is coming, as soon as it says so no more, and after most at the latest. A busy host that has begun to
-// answer is not a dead one.
-func patient(
-	parent context.Context, d, most time.Duration, underWay func() bool,
-) (context.Context, context.CancelFunc) {
+// an answer is coming, as soon as it says so no more. A busy host that has begun to answer is not a dead one.
+func patient(parent context.Context, d time.Duration, underWay func() bool) (context.Context, context.CancelFunc) {
 	const again = 250 * time.Millisecond
 	ctx, cancel := context.WithCancelCause(parent)
-	began := time.Now()
 	go func() {
 		timer := time.NewTimer(d)
 		defer timer.Stop()
@@ -23,7 +19,7 @@ func patient(
 				return
 			case <-timer.C:
 			}
-			if time.Since(began) >= most || !underWay() {
+			if !underWay() {
 				cancel(context.DeadlineExceeded)
 				return
 			}

@@ -25,6 +25,18 @@ func pausesAfterItsFirstWord(pause time.Duration) *fakeHost {
 	}}
 }
 
+// pausesBeforeItsFirstWord is a host that says nothing for that time, and then all.
+func pausesBeforeItsFirstWord(pause time.Duration) *fakeHost {
+	return &fakeHost{run: func(ctx context.Context, c host.Cmd) (host.Result, error) {
+		select {
+		case <-time.After(pause):
+			return says(nil).run(ctx, c)
+		case <-ctx.Done():
+			return host.Result{ExitCode: -1}, context.Cause(ctx)
+		}
+	}}
+}
+
 // A busy host that has begun to answer is waited for, and a paused one is not: neither beside it nor alone.
 func TestAnAnswerUnderWayIsWaitedFor(t *testing.T) {
 	t.Parallel()

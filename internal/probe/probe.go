@@ -59,12 +59,16 @@ type Request struct {
 	// Components are what is compared with the objects in the cluster.
 	Components []live.Component
 
-	HostTimeout   time.Duration // for one host to begin its answer, connecting included; 8 s
+	// HostTimeout is for one host to begin its answer, counted from when the host is dialled, not from when the run
+	// began: hosts wait for their turn. 8 s.
+	HostTimeout   time.Duration
 	AnswerTimeout time.Duration // for one host that has begun to end its answer, counted from the same moment; 30 s
 	APITimeout    time.Duration // for one attempt to read the API; 4 s
 	EtcdTimeout   time.Duration // for one attempt to read etcd; 14 s
-	Timeout       time.Duration // for all of it, as long as no host is in the middle of its answer; 9.5 s
-	Parallel      int           // hosts asked at one time; 256
+	Timeout       time.Duration // for the API and etcd, once every host has answered or used up its time; 9.5 s
+	// Parallel is how many hosts are being dialled, or logged in to, at one time. One that has begun its answer does
+	// not count. 0 means host.MostDials, the places for that in a pool of connections.
+	Parallel int
 }
 
 // Result is what was found out, and the means to ask further.
@@ -88,10 +92,9 @@ type Requests struct {
 	Etcd int `json:"etcd"`
 }
 
-// Run asks everybody. It returns within Request.Timeout, or, while a host is in the middle of its answer, within as
-// much more as AnswerTimeout is longer than HostTimeout; four seconds later where the API of no host answers, and who
-// is at the endpoint is slow to say whether it serves. It fails only if the request makes no sense or ctx itself
-// ended; hosts, an API or an etcd that do not answer are part of the result.
+// Run asks everybody. It returns within Request.Timeout, or once every host has had its turn and its own time; four
+// seconds later where the API of no host answers, and the endpoint is slow to say whether it serves. It fails only if
+// the request makes no sense or ctx itself ended; hosts, an API or an etcd that do not answer are part of the result.
 func Run(ctx context.Context, r Request) (Result, error) {
 	if err := r.validate(); err != nil {
 		return Result{}, err
@@ -101,8 +104,8 @@ func Run(ctx context.Context, r Request) (Result, error) {
 	if r.Credentials != nil {
 		p.nonce = rand.Text()
 	}
-	within, cancel := patient(ctx, p.Timeout, p.Timeout+p.AnswerTimeout-p.HostTimeout,
-		func() bool { return p.answering.Load() > 0 })
+	p.unheard.Store(int64(len(r.Targets)))
+	within, cancel := patient(ctx, p.Timeout, func() bool { return p.unheard.Load() > 0 })
 	defer cancel()
 	toAPI, toEtcd := make(chan candidate, len(r.Targets)), make(chan candidate, len(r.Targets))
 	var api observed.API
@@ -153,7 +156,7 @@ func (r Request) withDefaults() Request {
 	set(&r.EtcdTimeout, 14*time.Second)
 	set(&r.Timeout, 9500*time.Millisecond)
 	if r.Parallel <= 0 {
-		r.Parallel = 256
+		r.Parallel = host.MostDials
 	}
 	if r.Now == nil {
 		r.Now = time.Now
@@ -167,8 +170,8 @@ type prober struct {
 
 	nonce string // of the digests of files with credentials; "" asks for none
 
-	began     time.Time
-	answering atomic.Int32 // hosts in the middle of their answer
+	began   time.Time
+	unheard atomic.Int64 // hosts whose turn or answer is still to come
 
 	mu       sync.Mutex
 	answers  map[string]Answer // by ID
@@ -183,14 +186,23 @@ func (p *prober) count(api, etcd int) {
 	p.requests.Etcd += etcd
 }
 
-// hosts asks all hosts, control plane first, and hands those on through which the API and etcd can be asked.
+// askedAtOnce bounds the answers that are under way: for each place to dial from, so many hosts are asked at one time.
+const askedAtOnce = 8
+
+// hosts asks all hosts, control plane first, and hands those on through which the API and etcd can be asked. A host
+// holds one of the places until it has begun its answer, or failed.
 func (p *prober) hosts(ctx context.Context, toAPI, toEtcd chan<- candidate) {
 	defer close(toAPI)
 	defer close(toEtcd)
 	var group errgroup.Group
-	group.SetLimit(p.Parallel)
+	group.SetLimit(askedAtOnce * p.Parallel)
+	places := make(chan struct{}, p.Parallel)
 	for _, t := range controlPlaneFirst(p.Targets) {
+		places <- struct{}{}
 		group.Go(func() error {
+			defer p.unheard.Add(-1)
+			leave := sync.OnceFunc(func() { <-places })
+			defer leave()
 			offered := false
 			offer := func(a Answer) {
 				offered = true
@@ -201,7 +213,7 @@ func (p *prober) hosts(ctx context.Context, toAPI, toEtcd chan<- candidate) {
 					toEtcd <- candidate{target: t, answer: a}
 				}
 			}
-			a := p.ask(ctx, t, offer)
+			a := p.ask(ctx, t, leave, offer)
 			p.mu.Lock()
 			p.answers[t.ID] = a
 			p.mu.Unlock()

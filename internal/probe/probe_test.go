@@ -31,6 +31,7 @@ func TestAHostThatDoesNotAnswerIsAFact(t *testing.T) {
 		class string
 	}{
 		"unreachable":   {fails(fail(host.Unreachable)), observed.Unreachable, "unreachable"},
+		"hanging":       {fails(host.ErrSilent), observed.Unreachable, observed.ClassHanging},
 		"timed out":     {fails(fail(host.Timeout)), observed.Unreachable, "unreachable"},
 		"stranger":      {fails(errors.New("odd")), observed.Unreachable, "unreachable"},
 		"lost":          {fails(fail(host.Lost)), observed.Unreachable, "lost"},
@@ -85,23 +86,58 @@ func TestAPausedHostCostsItsOwnDeadlineOnly(t *testing.T) {
 	})
 }
 
-func TestAllEndsWithinTheWholeDeadline(t *testing.T) {
+// A host's time begins with its turn: those that come last answer too, however long the first ones took.
+func TestEachHostHasItsOwnTimeFromItsTurnOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var targets []Target
 		for i := range 20 {
-			targets = append(targets, Target{ID: fmt.Sprint(i), Host: hangs(nil)})
+			h := hangs(nil)
+			if i%2 > 0 {
+				h = pausesBeforeItsFirstWord(7 * time.Second)
+			}
+			targets = append(targets, Target{ID: fmt.Sprint(i), Host: h})
 		}
 		start := time.Now()
 		r, err := Run(t.Context(), Request{Targets: targets, Parallel: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(start); took > 10*time.Second {
+		if took := time.Since(start); took > 10*8*time.Second {
 			t.Errorf("took %v", took)
 		}
-		if len(r.World.Hosts) != 20 {
-			t.Errorf("%d hosts are in the world, want all 20", len(r.World.Hosts))
+		for i := range 20 {
+			want := observed.Unreachable
+			if i%2 > 0 {
+				want = observed.Reached
+			}
+			if got := r.World.Hosts[fmt.Sprint(i)]; got.Reach != want {
+				t.Errorf("host %d: %+v, want %s", i, got, want)
+			}
+		}
+	})
+}
+
+// A host that has begun its answer leaves its place to the next one; so many answers come at one time, and no more.
+func TestAnAnswerUnderWayTakesNobodysPlace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var targets []Target
+		for i := range 2 * askedAtOnce {
+			targets = append(targets, Target{ID: fmt.Sprint(i), Host: pausesAfterItsFirstWord(20 * time.Second)})
+		}
+		start := time.Now()
+		r, err := Run(t.Context(), Request{Targets: targets, Parallel: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(start); took != 40*time.Second {
+			t.Errorf("took %v, want two rounds of 20 s", took)
+		}
+		for id, h := range r.World.Hosts {
+			if h.Reach != observed.Reached {
+				t.Errorf("host %s: %+v", id, h)
+			}
 		}
 	})
 }

@@ -51,7 +51,18 @@ var errHandshake = errors.New("accepts connections but does not speak SSH")
 // errDialTimeout is a machine that does not answer at all.
 type errDialTimeout time.Duration
 
-func (e errDialTimeout) Error() string { return fmt.Sprintf("no answer within %v", time.Duration(e)) }
+func (e errDialTimeout) Error() string        { return fmt.Sprintf("no answer within %v", time.Duration(e)) }
+func (e errDialTimeout) Is(target error) bool { return target == host.ErrSilent }
+
+// errNoHandshake is a machine that accepts connections and says nothing.
+type errNoHandshake time.Duration
+
+func (e errNoHandshake) Error() string {
+	return fmt.Sprintf("%v: no answer to the handshake within %v", errHandshake, time.Duration(e))
+}
+func (e errNoHandshake) Is(target error) bool {
+	return target == errHandshake || target == host.ErrSilent
+}
 
 // A hopError is a dial that failed on a bastion.
 type hopError struct {
@@ -127,7 +138,7 @@ func (e *endpoint) login(ctx context.Context, raw net.Conn, auth credentials.Set
 func loginError(o Options, verified, expired bool, auth credentials.Set, err error) error {
 	switch {
 	case !verified && expired:
-		return fmt.Errorf("%w: no answer to the handshake within %v", errHandshake, o.HandshakeTimeout)
+		return errNoHandshake(o.HandshakeTimeout)
 	case !verified:
 		return fmt.Errorf("%w: %w", errHandshake, withoutPorts(err))
 	case expired:

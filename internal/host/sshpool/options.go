@@ -46,7 +46,7 @@ type Options struct {
 	HandshakeTimeout  time.Duration // until the host key is verified; 0 means 5 s
 	AuthTimeout       time.Duration // from there until logged in (a key may ask for a touch); 0 means 30 s
 	KeepaliveInterval time.Duration // between questions to a silent peer; 0 means 5 s; three misses lose the connection
-	MaxDials          int           // connections being opened at one time; 0 means 128
+	MaxDials          int           // connections being opened at one time; 0 means host.MostDials
 	MaxIdle           int           // open connections that nobody uses; 0 means 256; those of bastions do not count
 	MaxSessions       int           // commands at one time on one connection; 0 means 8 (sshd allows 10 by default)
 
@@ -71,7 +71,7 @@ func (o Options) withDefaults() Options {
 	def(&o.AuthTimeout, 30*time.Second)
 	def(&o.KeepaliveInterval, 5*time.Second)
 	if o.MaxDials == 0 {
-		o.MaxDials = 128
+		o.MaxDials = host.MostDials
 	}
 	if o.MaxIdle == 0 {
 		o.MaxIdle = 256

@@ -134,6 +134,55 @@ func TestCallerWhoGivesUpDoesNotFailTheOthers(t *testing.T) {
 	must(t, <-other)
 }
 
+// A machine that hangs is told from one that breaks off: it says nothing until its time is up.
+func TestAMachineThatSaysNothingIsSilent(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		accepted func(net.Conn)
+		silent   bool
+	}{
+		"it hangs":      {func(net.Conn) {}, true},
+		"it breaks off": {func(c net.Conn) { _ = c.Close() }, false},
+	} {
+		target := targetOf(t, sshtest.Start(t, sshtest.Options{}))
+		target.Port = listens(t, c.accepted)
+		_, err := newPool(t, sshpool.Options{HandshakeTimeout: 100 * time.Millisecond}).Host(target).
+			Run(testContext(t), host.Cmd{Script: ":"})
+		wantClass(t, err, host.Unreachable)
+		if errors.Is(err, host.ErrSilent) != c.silent {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	never := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	p := newPool(t, sshpool.Options{NetDial: never, DialTimeout: 10 * time.Millisecond})
+	_, err := p.Host(targetOf(t, sshtest.Start(t, sshtest.Options{}))).Run(testContext(t), host.Cmd{Script: ":"})
+	if wantClass(t, err, host.Unreachable); !errors.Is(err, host.ErrSilent) {
+		t.Errorf("it takes no connection: %v", err)
+	}
+}
+
+// listens is the port of a listener that gives its connections to a function, and keeps them open until the test ends.
+func listens(t *testing.T, accepted func(net.Conn)) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { _ = c.Close() })
+			accepted(c)
+		}
+	}()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
 func TestDialsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := sshtest.Start(t, sshtest.Options{AllLoopback: true})

@@ -1,0 +1,76 @@
+package engine
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/decidetest"
+	"kubeone/internal/desired"
+	"kubeone/internal/host"
+	"kubeone/internal/host/sshpool"
+	"kubeone/internal/host/sshtest"
+	"kubeone/internal/observed"
+	"kubeone/internal/probe"
+)
+
+// A worker that accepts a connection and says nothing is probed once. Its Node is still ready, and nothing depends on
+// it, so that another look would only take more time.
+func TestAWorkerThatHangsIsProbedOnce(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts: the kernel does
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	key := sshtest.WriteKey(t, "")
+	pool := sshpool.New(sshpool.Options{
+		SSHConfig: "none", HomeDir: t.TempDir(), HandshakeTimeout: 50 * time.Millisecond,
+	})
+	t.Cleanup(func() { _ = pool.Close() })
+	hanging := pool.Host(host.Target{
+		Address: "127.0.0.1", Port: listener.Addr().(*net.TCPAddr).Port, AgentSocket: "none",
+		KeyFile: key.Path, HostKeys: []ssh.PublicKey{key.Public()},
+	})
+	looks, clock := 0, time.Unix(0, 0)
+	s := play(t, func(c *Config) {
+		c.Now = func() time.Time { clock = clock.Add(10 * time.Second); return clock }
+		c.Observe = func(ctx context.Context, _ probe.Request) (probe.Result, error) {
+			looks++
+			seen, err := probe.Run(ctx, probe.Request{Targets: []probe.Target{{ID: playedWorker, Host: hanging}}})
+			return probe.Result{World: living(c.Want, seen.World.Hosts[playedWorker])}, err
+		}
+	})
+	p, err := s.ProposeUntilUp(t.Context(), Apply{}, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h := p.Decision().Hosts[playedWorker]; h.Condition != condition.Unreachable || len(p.Silent()) != 1 {
+		t.Errorf("the worker is %+v, silent are %q", h, p.Silent())
+	}
+	if looks != 1 || len(p.Late(nil)) > 0 {
+		t.Errorf("looked %d times; late: %q", looks, p.Late(nil))
+	}
+}
+
+// living is the world of a cluster that is well, but for one host of which that was observed.
+func living(want desired.Cluster, one observed.Host) observed.World {
+	is := observed.World{Hosts: map[string]observed.Host{}}
+	is.API = observed.API{Reached: observed.Yes, Version: want.KubernetesVersion}
+	is.Etcd.Reached = observed.Yes
+	for _, h := range want.Hosts() {
+		is.Hosts[h.ID] = decidetest.Member(h)
+		node := decidetest.ReadyNode(h)
+		if node.Name == "" {
+			node.Name = "node-" + h.ID
+		}
+		is.API.Nodes = append(is.API.Nodes, node)
+	}
+	is.Etcd.Members = []observed.Member{decidetest.Voter(want.ControlPlane[0])}
+	is.Hosts[one.ID] = one
+	return is
+}
