@@ -49,7 +49,7 @@ func (v *view) nodeHolder(s *hostState, claim nodename.Claim) string {
 	if claim.Known {
 		return ""
 	}
-	n := v.nodes[claim.Node]
+	n := v.nodes.Named(claim.Node)
 	switch {
 	case n == nil:
 	case claim.CheckNode(n.Addresses, n.Labels) != nil:
@@ -68,18 +68,14 @@ func (v *view) nodeHolder(s *hostState, claim nodename.Claim) string {
 // refuseNames finds the hosts whose own names are refused. Nothing of the cluster's is taken for such a host's by that
 // name.
 func (v *view) refuseNames() {
-	v.taken, v.nodes = nodename.Of(v.in.Want, v.in.Is.API), map[string]*observed.Node{}
-	for i := range v.in.Is.API.Nodes {
-		n := &v.in.Is.API.Nodes[i]
-		v.nodes[n.Name] = n
-	}
-	times := countNames(v.hosts)
+	v.taken = nodename.Of(v.in.Want, v.in.Is.API)
+	named := byNodeName(v.hosts)
 	for i := range v.hosts {
 		switch s := &v.hosts[i]; {
-		case v.posesAs(s) != "":
-			p := v.sameName(s.Node)
+		case v.posesAs(s, named[s.Node]):
+			p := sameName(s.Node, named[s.Node])
 			s.refused = &p
-		case !s.controlPlane() || times[s.Node] == 1: // a double name is told of once, of both (sameNames)
+		case !s.controlPlane() || len(named[s.Node]) == 1: // a double name is told of once, of both (sameNames)
 			s.refused = v.refuseName(s)
 		}
 	}
@@ -95,13 +91,13 @@ func (v *view) refuseNames() {
 	}
 }
 
-// countNames counts how many hosts have the name of a Node.
-func countNames(hosts []hostState) map[string]int {
-	times := make(map[string]int, len(hosts))
+// byNodeName are the hosts by the name of their Node, in order.
+func byNodeName(hosts []hostState) map[string][]*hostState {
+	named := make(map[string][]*hostState, len(hosts))
 	for i := range hosts {
-		times[hosts[i].Node]++
+		named[hosts[i].Node] = append(named[hosts[i].Node], &hosts[i])
 	}
-	return times
+	return named
 }
 
 // NodeName is the name of a host's Node.
@@ -115,9 +111,9 @@ type NodeName struct {
 // has none, and neither has one whose name is not known, or is another one's too.
 func NodeNames(in Input) map[string]NodeName {
 	v, out := look(in), map[string]NodeName{}
-	times := countNames(v.hosts)
+	named := byNodeName(v.hosts)
 	for i := range v.hosts {
-		if s := &v.hosts[i]; s.Node != "" && times[s.Node] == 1 {
+		if s := &v.hosts[i]; s.Node != "" && len(named[s.Node]) == 1 {
 			itsWord := s.is.Reach == observed.Reached && s.is.Hostname != ""
 			out[s.ID] = NodeName{s.Node, !itsWord || s.node != nil || v.taken.Claim(*s.Host, s.Node).Known}
 		}

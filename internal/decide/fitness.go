@@ -269,14 +269,19 @@ func (v *view) sameMachines() []problem.Problem {
 // of that name. Empty values do not count.
 func (v *view) doubles(code problem.Code, name string, value func(*hostState) string) []problem.Problem {
 	var out []problem.Problem
-	times := make(map[string]int, len(v.hosts))
+	with := make(map[string][]*hostState, len(v.hosts))
+	var order []string
 	for i := range v.hosts {
 		val := value(&v.hosts[i])
-		if times[val]++; val == "" || times[val] != 2 {
-			continue
+		with[val] = append(with[val], &v.hosts[i])
+		if val != "" && len(with[val]) == 2 {
+			order = append(order, val)
 		}
-		hosts := having(v.hosts, func(s *hostState) bool { return value(s) == val })
-		out = append(out, problem.Problem{Code: code, Parameters: problem.Parameters{"hosts": hosts, name: val}})
+	}
+	for _, val := range order {
+		out = append(out, problem.Problem{
+			Code: code, Parameters: problem.Parameters{"hosts": idsOf(with[val]), name: val},
+		})
 	}
 	return out
 }

@@ -158,29 +158,32 @@ func needsCredentials(s *hostState) bool {
 		s.Condition == condition.Regenerable && slices.Contains(s.Parts, condition.PartKubelet)
 }
 
-// posesAs is the name of a worker's Node, by its own word, that another host has with more right: one that the manifest
-// calls so, whose Node has its address, or that is of the control plane, with a key that is approved; "" where no other
-// one has. Where neither of two workers has more right, that is so for both.
-func (v *view) posesAs(s *hostState) string {
+// posesAs reports whether a worker's Node has, by its own word, a name that another host has with more right: one that
+// the manifest calls so, whose Node has its address, or that is of the control plane, with a key that is approved. Where
+// neither of two workers has more right, that is so for both. The hosts are those of that name.
+func (v *view) posesAs(s *hostState, named []*hostState) bool {
 	if s.Role != desired.Worker || s.Node == "" || s.Hostname != "" || !v.begun() {
-		return ""
+		return false
 	}
 	right := func(h *hostState) bool {
 		return h.Hostname != "" || h.node != nil || h.controlPlane() && h.joined() && h.is.FirstContact == ""
 	}
-	for i := range v.hosts {
-		o := &v.hosts[i]
-		if o.ID != s.ID && o.Node == s.Node && (right(o) || !right(s) && !o.controlPlane()) {
-			return s.Node
-		}
-	}
-	return ""
+	return slices.ContainsFunc(named, func(o *hostState) bool {
+		return o.ID != s.ID && (right(o) || !right(s) && !o.controlPlane())
+	})
 }
 
 // sameName is the problem of the hosts that have the name.
-func (v *view) sameName(name string) problem.Problem {
-	hosts := having(v.hosts, func(s *hostState) bool { return s.Node == name })
+func sameName(name string, named []*hostState) problem.Problem {
 	return problem.Problem{
-		Code: problem.HostNameDuplicate, Parameters: problem.Parameters{"hosts": hosts, "name": name},
+		Code: problem.HostNameDuplicate, Parameters: problem.Parameters{"hosts": idsOf(named), "name": name},
 	}
+}
+
+func idsOf(hosts []*hostState) []string {
+	var ids []string
+	for _, s := range hosts {
+		ids = append(ids, s.ID)
+	}
+	return ids
 }

@@ -113,11 +113,14 @@ func (v *view) skewElsewhere() *problem.Problem {
 func (v *view) oldElsewhere() *observed.Node {
 	for i := range v.in.Is.API.Nodes {
 		n := &v.in.Is.API.Nodes[i]
+		if !n.ControlPlane {
+			continue
+		}
 		hosts := having(v.hosts, func(s *hostState) bool {
 			return s.Node == n.Name || s.node != nil && s.node.Name == n.Name
 		})
 		member := slices.ContainsFunc(v.in.Is.Etcd.Members, func(m observed.Member) bool { return m.Name == n.Name })
-		if n.ControlPlane && len(hosts) == 0 && (member || n.Ready == observed.Yes) && n.KubeletVersion != "" &&
+		if len(hosts) == 0 && (member || n.Ready == observed.Yes) && n.KubeletVersion != "" &&
 			skew.Allowed(n.KubeletVersion, v.in.Want.KubernetesVersion) != nil {
 			return n
 		}

@@ -22,8 +22,8 @@ type view struct {
 	etcd     membership
 	running  versions
 	taken    nodename.Names
-	nodes    map[string]*observed.Node // by name
-	unfit    []problem.Problem         // why nothing can be done at all
+	nodes    match.Nodes
+	unfit    []problem.Problem // why nothing can be done at all
 	warnings []problem.Problem
 }
 
@@ -50,7 +50,7 @@ type hostState struct {
 // look works out the view of an Input.
 func look(in Input) *view {
 	in.Limit = within(in.Limit, in.About)
-	v := &view{in: &in, cps: len(in.Want.ControlPlane)}
+	v := &view{in: &in, cps: len(in.Want.ControlPlane), nodes: match.IndexNodes(in.Is.API.Nodes)}
 	v.epoch = condition.Epoch(&in.Want, &in.Is)
 	v.ca, v.claims = condition.ClusterCA(&in.Want, &in.Is)
 	if in.CA != "" {
@@ -114,7 +114,7 @@ func (v *view) see(s *hostState, w *desired.Host) {
 		Etcd: v.listed(), Epoch: v.epoch, NoCNI: v.withoutCNI(),
 	}
 	if cx.API == observed.Yes {
-		s.node = match.Node(v.in.Is.API.Nodes, w, &s.is)
+		s.node = v.nodes.Of(w, &s.is)
 		cx.Node = s.node
 	}
 	if cx.Etcd == observed.Yes && w.Role == desired.ControlPlane {

@@ -313,15 +313,30 @@ func (c *Cluster) Host(name string) (Host, bool) {
 	if name == "" {
 		return Host{}, false
 	}
-	hosts := c.Hosts()
-	i := slices.IndexFunc(hosts, func(h Host) bool { return h.ID == name })
-	if i < 0 {
-		i = slices.IndexFunc(hosts, func(h Host) bool { return hasName(h.Names(), name) })
+	for _, is := range []func(*Host) bool{
+		func(h *Host) bool { return h.ID == name },
+		func(h *Host) bool { return hasName(h.Names(), name) },
+	} {
+		for _, hosts := range [][]Host{c.ControlPlane, c.Workers} {
+			for i := range hosts {
+				if is(&hosts[i]) {
+					return hosts[i], true
+				}
+			}
+		}
 	}
-	if i < 0 {
-		return Host{}, false
+	return Host{}, false
+}
+
+// HostsByID returns all hosts by ID, for whoever needs many of them.
+func (c *Cluster) HostsByID() map[string]Host {
+	out := make(map[string]Host, len(c.ControlPlane)+len(c.Workers))
+	for _, h := range c.Hosts() {
+		if _, known := out[h.ID]; !known {
+			out[h.ID] = h
+		}
 	}
-	return hosts[i], true
+	return out
 }
 
 // KubeletVersion is the version of the host's kubelet, without a leading v.

@@ -88,7 +88,7 @@ func (e *Engine) hostDiff(ctx context.Context, p Proposal, id string) []diff.Cha
 		return nil
 	}
 	h, _ := p.Want.Host(id)
-	in, _ := scriptInput(p, h)
+	in := scriptInput(p, h, stepsOf(p.Plan)[id])
 	read, paths := settings.Live{Failed: "it did not answer"}, settings.Paths(in, names)
 	if p.Observed.World.Hosts[id].Reach == observed.Reached && len(paths)+len(kept) > 0 {
 		read = probe.Settings(ctx, e.HostOf(p, id), paths, kept)

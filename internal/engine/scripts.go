@@ -11,6 +11,7 @@ import (
 	"kubeone/internal/plan"
 	"kubeone/internal/release"
 	"kubeone/internal/script"
+	"kubeone/internal/step"
 )
 
 // scripts renders the script of every host that the plan touches, but for those of which it is not known what they
@@ -23,11 +24,15 @@ func scripts(
 	for _, n := range p.Plan.Needs() {
 		needs[n.Host] = n
 	}
+	steps := stepsOf(p.Plan)
 	for _, h := range p.Want.Hosts() {
-		in, touched := scriptInput(p, h)
+		if len(steps[h.ID]) == 0 {
+			continue
+		}
+		in := scriptInput(p, h, steps[h.ID])
 		in.Credentials = credentials
 		need, installs := needs[h.ID]
-		if !touched || p.Observed.World.Hosts[h.ID].Reach != observed.Reached || installs && p.unresolved != nil {
+		if p.Observed.World.Hosts[h.ID].Reach != observed.Reached || installs && p.unresolved != nil {
 			continue
 		}
 		if installs {
@@ -43,24 +48,28 @@ func scripts(
 	return out, nil
 }
 
-// scriptInput is what a host's script depends on, apart from artifacts, and whether the plan touches the host.
-func scriptInput(p Proposal, h desired.Host) (in script.Input, touched bool) {
+// stepsOf are the steps of a plan that run on hosts, by host ID.
+func stepsOf(p plan.Plan) map[string][]step.Intent {
+	out := map[string][]step.Intent{}
+	for i := range p.Steps {
+		if s := &p.Steps[i]; s.Intent.Kind.OnHost() {
+			out[s.Host] = append(out[s.Host], s.Intent)
+		}
+	}
+	return out
+}
+
+// scriptInput is what a host's script depends on, apart from artifacts. The steps are those that the plan has on it.
+func scriptInput(p Proposal, h desired.Host, steps []step.Intent) script.Input {
 	world := p.Observed.World
-	in = script.Input{
+	in := script.Input{
 		Want: p.Want, Host: h, NodeName: p.Plan.NodeOf(h.ID), Arch: world.Hosts[h.ID].Arch, OS: world.Hosts[h.ID].OS.ID,
-		Epoch: plan.Epoch(p.Plan, p.Want, world),
+		Epoch: plan.Epoch(p.Plan, p.Want, world), Steps: steps,
 	}
 	if _, ok := p.Request.(Snapshots); ok {
 		in.Reason = "by-hand"
 	}
-	for _, s := range p.Plan.Steps {
-		if s.Host != h.ID || !s.Intent.Kind.OnHost() {
-			continue
-		}
-		touched = true
-		in.Steps = append(in.Steps, s.Intent)
-	}
-	return in, touched
+	return in
 }
 
 func render(in script.Input) (string, error) {

@@ -124,7 +124,7 @@ func (m *matcher) knownAsControlPlane(e int) bool {
 			found.Name == m.recorded(m.entries[e].host.ID, true)) {
 		return true
 	}
-	node := match.Node(m.is.API.Nodes, &at, &observed.Host{})
+	node := m.nodes.Of(&at, &observed.Host{})
 	return node != nil && node.ControlPlane
 }
 
@@ -148,8 +148,8 @@ func (m *matcher) recordedOtherwise(e int) (name, address string) {
 	if name == "" || name == h.Hostname {
 		return "", ""
 	}
-	if i := slices.IndexFunc(m.entries, func(o entry) bool { return o.host.Hostname == name }); i >= 0 {
-		return name, m.address(m.entries[i].machine)
+	if others := m.named[name]; len(others) > 0 {
+		return name, m.address(m.entries[others[0]].machine)
 	}
 	if h.Role == desired.ControlPlane {
 		return name, ""
@@ -166,14 +166,9 @@ func (m *matcher) memberNode(i int) string {
 	if m.is.API.Reached != observed.Yes {
 		return ""
 	}
-	var names []string
-	for _, n := range m.is.API.Nodes {
-		if match.At(&m.entries[i].host, &n) {
-			names = append(names, n.Name)
-		}
-	}
-	if len(names) != 1 {
+	nodes := m.nodes.At(&m.entries[i].host)
+	if len(nodes) != 1 {
 		return ""
 	}
-	return names[0]
+	return nodes[0].Name
 }

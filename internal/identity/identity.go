@@ -78,7 +78,11 @@ type matcher struct {
 	entries []entry            // control plane first
 	markers []*observed.Marker // by machine: the note of this cluster's manifest that it carries; nil for none
 	names   map[string]int     // how many machines with a marker have that name
-	taken   []int              // by machine: the entry that it says it is, -1 for none
+	calls   map[string][]int   // machines by the name of their Node, as far as they say so themselves
+	own     map[string]int     // entries by the ID that the manifest gives them
+	named   map[string][]int   // entries by the hostname that the manifest gives them
+	nodes   match.Nodes
+	taken   []int // by machine: the entry that it says it is, -1 for none
 	found   []Contradiction
 }
 
@@ -86,11 +90,18 @@ func newMatcher(want desired.Cluster, is observed.World) *matcher {
 	hosts := want.Hosts()
 	m := &matcher{
 		want: want, is: is, entries: make([]entry, len(hosts)), taken: make([]int, len(hosts)),
-		markers: make([]*observed.Marker, len(hosts)), names: map[string]int{},
+		markers: make([]*observed.Marker, len(hosts)), names: map[string]int{}, calls: map[string][]int{},
+		own: map[string]int{}, named: map[string][]int{}, nodes: match.IndexNodes(is.API.Nodes),
 	}
 	for i, h := range hosts {
 		m.entries[i], m.taken[i] = entry{host: h, machine: -1}, -1
-		if seen := is.Hosts[h.ID]; seen.Reach == observed.Reached && seen.Marker != nil &&
+		if _, known := m.own[h.ID]; h.HasOwnID && !known {
+			m.own[h.ID] = i
+		}
+		m.named[h.Hostname] = append(m.named[h.Hostname], i)
+		seen := is.Hosts[h.ID]
+		m.calls[nodeName(seen)] = append(m.calls[nodeName(seen)], i)
+		if seen.Reach == observed.Reached && seen.Marker != nil &&
 			seen.Marker.Cluster == want.Name && seen.Marker.Machine == "" {
 			m.markers[i] = seen.Marker
 			m.names[nodeName(seen)]++
@@ -114,7 +125,9 @@ func (m *matcher) claims() {
 			if marker == nil || marker.ID == "" || home != (m.entries[i].host.ID == marker.ID) {
 				continue
 			}
-			m.claim(i, func(h *desired.Host) bool { return h.HasOwnID && h.ID == marker.ID })
+			if e, known := m.own[marker.ID]; known {
+				m.claim(i, e)
+			}
 		}
 	}
 	for i := range m.entries {
@@ -128,9 +141,13 @@ func (m *matcher) claims() {
 		}
 		// An ID that the manifest gives has not reached the machine yet where it knows only a derived one.
 		derived := marker.ID == "" || marker.Derived
-		m.claim(i, func(h *desired.Host) bool {
-			return h.Hostname == name && (derived || !h.HasOwnID) && (marker.Complete || string(h.Role) == marker.Role)
-		})
+		for _, e := range m.named[name] {
+			h := &m.entries[e].host
+			if (derived || !h.HasOwnID) && (marker.Complete || string(h.Role) == marker.Role) {
+				m.claim(i, e)
+				break
+			}
+		}
 	}
 }
 
@@ -141,15 +158,8 @@ func (m *matcher) hasNode(i int) bool {
 	return marker != nil && (marker.Complete || marker.Node != "" && m.machine(i).KubeletConf == observed.Yes)
 }
 
-// claim gives the i-th machine to the entry that matches. Two machines for one entry contradict each other.
-func (m *matcher) claim(i int, is func(*desired.Host) bool) {
-	e := 0
-	for e < len(m.entries) && !is(&m.entries[e].host) {
-		e++
-	}
-	if e == len(m.entries) {
-		return
-	}
+// claim gives the i-th machine to the entry. Two machines for one entry contradict each other.
+func (m *matcher) claim(i, e int) {
 	other := m.entries[e].machine
 	if m.promotes(i, e) {
 		m.markers[i] = nil // nothing that it says there is believed
@@ -293,10 +303,9 @@ func (m *matcher) livesElsewhere(e int) bool {
 		return false
 	}
 	name, at := m.is.API.Record.Nodes[m.marker(i).ID], &m.entries[i].host
-	return slices.ContainsFunc(m.is.API.Nodes, func(n observed.Node) bool {
-		return name != "" && n.Name == name && !match.At(at, &n) &&
-			(n.Ready == observed.Yes || n.ControlPlane != (m.entries[e].host.Role == desired.ControlPlane))
-	})
+	n := m.nodes.Named(name)
+	return name != "" && n != nil && !match.At(at, n) &&
+		(n.Ready == observed.Yes || n.ControlPlane != (m.entries[e].host.Role == desired.ControlPlane))
 }
 
 // hasOwnID reports whether a manifest has once given the entry's machine its ID: it is no derived one then, also when
@@ -317,12 +326,9 @@ func (m *matcher) recorded(id string, membersOnly bool) string {
 		return ""
 	}
 	name := m.is.API.Record.Nodes[id]
-	for i := range m.entries {
-		if (!membersOnly || m.marker(i) != nil) && nodeName(m.machine(i)) == name {
-			return ""
-		}
-	}
-	if !slices.ContainsFunc(m.is.API.Nodes, func(n observed.Node) bool { return n.Name == name }) {
+	if name == "" || m.nodes.Named(name) == nil || slices.ContainsFunc(m.calls[name], func(i int) bool {
+		return !membersOnly || m.marker(i) != nil
+	}) {
 		return ""
 	}
 	return name

@@ -8,6 +8,7 @@ import (
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/fsm"
+	"kubeone/internal/desired"
 	"kubeone/internal/step"
 )
 
@@ -71,16 +72,18 @@ func (b *builder) routes() []decide.Decision {
 const maxRoutes = 16
 
 type builder struct {
-	in        decide.Input      // with the world as it is
-	world     *step.World       // as predicted so far
-	names     map[string]string // what people call the hosts, by ID
-	nodeNames map[string]string // names of the hosts' Nodes, by ID
+	in        decide.Input            // with the world as it is
+	world     *step.World             // as predicted so far
+	names     map[string]string       // what people call the hosts, by ID
+	nodeNames map[string]string       // names of the hosts' Nodes, by ID
+	hosts     map[string]desired.Host // by ID
 	plan      Plan
-	barrier   []string // IDs that every later step needs: repairs come first
-	first     string   // ID of the host whose uploads go before the other hosts'
-	init      string   // ID of the step that creates the cluster, if there is one
-	begun     []string // ID of the step that finishes a join which has reached etcd already
-	addons    []string // IDs of the steps of those addons without which no Node is ready
+	ids       map[string]bool // of the plan's steps
+	barrier   []string        // IDs that every later step needs: repairs come first
+	first     string          // ID of the host whose uploads go before the other hosts'
+	init      string          // ID of the step that creates the cluster, if there is one
+	begun     []string        // ID of the step that finishes a join which has reached etcd already
+	addons    []string        // IDs of the steps of those addons without which no Node is ready
 	// controllers is the ID of the step that applies the controllers, if there is one
 	controllers []string
 	// settings is the ID of the step that sets what is said of kube-proxy and cluster DNS, if there is one
@@ -97,7 +100,7 @@ func newBuilder(in decide.Input, routes ...string) *builder {
 	known := decide.NodeNames(in)
 	names, nodes := displayNames(in.Want, known), nodeNames(in, known)
 	b := &builder{
-		in: in, names: names, nodeNames: nodes, world: step.NewWorld(in, nodes, condition.EpochBegun(&in.Want, &in.Is)),
+		in: in, names: names, nodeNames: nodes, hosts: in.Want.HostsByID(), ids: map[string]bool{}, world: step.NewWorld(in, nodes, condition.EpochBegun(&in.Want, &in.Is)),
 		plan: Plan{
 			Format: FormatVersion, Cluster: in.Want.Name, Routes: routes, Hosts: names, Nodes: map[string]string{},
 		},

@@ -173,9 +173,15 @@ func (b *builder) revokeTokens() {
 			readers = append(readers, s)
 		}
 	}
+	followed := map[string]bool{}
+	for _, s := range readers {
+		for _, id := range s.Needs {
+			followed[id] = true
+		}
+	}
 	var last []string
 	for _, s := range readers {
-		if !slices.ContainsFunc(readers, func(next Step) bool { return slices.Contains(next.Needs, s.ID) }) {
+		if !followed[s.ID] {
 			last = append(last, s.ID)
 		}
 	}

@@ -246,8 +246,9 @@ func (b *builder) isMember(h desired.Host) bool {
 
 // controlPlane reports whether the host is one, by the cluster or by what it has, whatever the manifest calls it.
 func (b *builder) controlPlane(h desired.Host) bool {
-	part, reached := b.part(h), b.world.Is.Hosts[h.ID].Reach == observed.Reached
-	return ofControlPlane(h, b.world.Is) || part.Member != "" || reached && part.Any()
+	part, seen := b.part(h), b.world.Is.Hosts[h.ID]
+	reached := seen.Reach == observed.Reached
+	return ofControlPlane(h, b.world.Is, match.Node(b.world.Is.API.Nodes, &h, &seen)) || part.Member != "" || reached && part.Any()
 }
 
 // contradictions is why hosts cannot be told from one another, or are not what the manifest says: nothing may be done

@@ -47,15 +47,16 @@ func LockScope(p Plan, want desired.Cluster, is observed.World) Scope {
 	if len(p.Steps) == 0 {
 		return Scope{}
 	}
-	touched := map[string]bool{}
+	touched, hosts, nodes := map[string]bool{}, want.HostsByID(), match.IndexNodes(is.API.Nodes)
 	var s Scope
 	for _, of := range p.Steps {
 		touched[of.Host] = true
-		s.Cluster = s.Cluster || !aboutWorker(of, want, is)
+		s.Cluster = s.Cluster || !aboutWorker(of, hosts, is, nodes)
 	}
 	for _, h := range want.Hosts() {
-		controlPlane := ofControlPlane(h, is)
-		if is.Hosts[h.ID].Reach != observed.Reached || !touched[h.ID] && !(s.Cluster && controlPlane) {
+		seen := is.Hosts[h.ID]
+		controlPlane := ofControlPlane(h, is, nodes.Of(&h, &seen))
+		if seen.Reach != observed.Reached || !touched[h.ID] && !(s.Cluster && controlPlane) {
 			continue
 		}
 		s.Hosts = append(s.Hosts, h.ID)
@@ -80,35 +81,35 @@ func ClusterScope(want desired.Cluster, is observed.World) Scope {
 // ControlPlaneBusy reports whether a step of a run runs on a control-plane host: what that is when it has ended, no
 // plan of now can say. The word of a worker stops nothing, unless the cluster has it as one of its control plane.
 func ControlPlaneBusy(want desired.Cluster, is observed.World) bool {
+	nodes := match.IndexNodes(is.API.Nodes)
 	return slices.ContainsFunc(want.Hosts(), func(h desired.Host) bool {
-		return is.Hosts[h.ID].Step != nil && ofControlPlane(h, is)
+		seen := is.Hosts[h.ID]
+		return seen.Step != nil && ofControlPlane(h, is, nodes.Of(&h, &seen))
 	})
 }
 
 // aboutWorker reports whether the lock of a worker is enough for the step.
-func aboutWorker(s Step, want desired.Cluster, is observed.World) bool {
+func aboutWorker(s Step, hosts map[string]desired.Host, is observed.World, nodes match.Nodes) bool {
 	switch s.Intent.Kind.Concerns() {
 	case step.ItsRun:
 		return true
 	case step.ItsHost:
-		h, ok := want.Host(s.Host)
+		h, ok := hosts[s.Host]
 		seen := is.Hosts[h.ID]
-		return ok && seen.Reach == observed.Reached && !ofControlPlane(h, is) &&
+		return ok && seen.Reach == observed.Reached && !ofControlPlane(h, is, nodes.Of(&h, &seen)) &&
 			(h.Machine != "" || !seen.SaysControlPlane())
 	}
 	return false
 }
 
-// ofControlPlane reports whether the manifest has the host in the control plane, or the cluster has: by its Node, or by
-// a member of etcd. A worker that is a Machine's is not.
-func ofControlPlane(h desired.Host, is observed.World) bool {
+// ofControlPlane reports whether the manifest has the host in the control plane, or the cluster has: by its Node (nil:
+// it has none), or by a member of etcd. A worker that is a Machine's is not.
+func ofControlPlane(h desired.Host, is observed.World, node *observed.Node) bool {
 	if h.Role == desired.ControlPlane || h.Machine != "" {
 		return h.Role == desired.ControlPlane
 	}
-	seen := is.Hosts[h.ID]
-	node := match.Node(is.API.Nodes, &h, &seen)
 	return node != nil && node.ControlPlane ||
-		match.MemberIndex(is.Etcd.Members, h, NodeName(h, seen)) >= 0
+		match.MemberIndex(is.Etcd.Members, h, NodeName(h, is.Hosts[h.ID])) >= 0
 }
 
 // complete reports whether the control-plane hosts that answered are all that the cluster has. A recovery goes without

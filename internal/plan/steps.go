@@ -44,9 +44,11 @@ func nodeNames(in decide.Input, nodes map[string]decide.NodeName) map[string]str
 	for _, n := range nodes {
 		taken[n.Name] = true
 	}
+	there := match.IndexNodes(in.Is.API.Nodes)
 	for _, h := range in.Want.Hosts() {
 		names[h.ID] = nodes[h.ID].Name
-		if recorded := recordedNode(in.Is.API, h); names[h.ID] == "" && !taken[recorded] {
+		recorded := recordedNode(in.Is.API, h)
+		if there.Named(recorded) != nil && names[h.ID] == "" && !taken[recorded] {
 			names[h.ID], taken[recorded] = recorded, true
 		}
 	}
@@ -63,17 +65,13 @@ func nodeNames(in decide.Input, nodes map[string]decide.NodeName) map[string]str
 	return names
 }
 
-// recordedNode is the name of the host's Node by the cluster's record; "" where that Node is gone. A Machine's host is
-// in no record.
+// recordedNode is the name of the host's Node by the cluster's record; that Node may be gone. A Machine's host is in no
+// record.
 func recordedNode(api observed.API, h desired.Host) string {
 	if api.Record == nil || h.Machine != "" {
 		return ""
 	}
-	name := api.Record.Nodes[h.ID]
-	if !slices.ContainsFunc(api.Nodes, func(n observed.Node) bool { return n.Name == name }) {
-		return ""
-	}
-	return name
+	return api.Record.Nodes[h.ID]
 }
 
 // NodeName is the name of a host's Node: the manifest's hostname, else what the host calls itself, else (a host that
@@ -88,7 +86,10 @@ func NodeName(h desired.Host, seen observed.Host) string {
 }
 
 func (b *builder) host(id string) desired.Host {
-	h, _ := b.in.Want.Host(id)
+	h, ok := b.hosts[id]
+	if !ok {
+		h, _ = b.in.Want.Host(id) // by an address, or a hostname
+	}
 	return h
 }
 
@@ -107,8 +108,7 @@ func (b *builder) name(h desired.Host) string { return b.names[h.ID] }
 func (b *builder) id(k step.Kind, h desired.Host) string { return string(k) + "/" + b.node(h) }
 
 func (b *builder) has(id string) bool {
-	_, ok := b.plan.Step(id)
-	return ok
+	return b.ids[id]
 }
 
 // onHost adds a step about a host and returns its ID. What every such step has is filled in.
@@ -147,6 +147,7 @@ func (b *builder) place(h desired.Host, s Step, at int) string {
 	}
 	s.Intent.Version, s.Risk = b.in.Want.KubeletVersion(h), cmp.Or(s.Risk, NoRisk)
 	b.plan.Steps = slices.Insert(b.plan.Steps, at, s)
+	b.ids[s.ID] = true
 	b.world.Predict(h, s.Intent)
 	return s.ID
 }

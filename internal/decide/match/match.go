@@ -2,7 +2,6 @@
 package match
 
 import (
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -62,43 +61,6 @@ func OwnsAsMachine(want *desired.Host, is *observed.Host, n *observed.Node) bool
 	}
 }
 
-// Node returns the Node of that host: by name where the host's name is known, else by address.
-func Node(nodes []observed.Node, want *desired.Host, is *observed.Host) *observed.Node {
-	name := NodeName(want, is, nil)
-	for i := range nodes {
-		if name != "" && nodes[i].Name == name {
-			if !Owns(want, &nodes[i]) {
-				return nil
-			}
-			return &nodes[i]
-		}
-	}
-	if name != "" {
-		return nil
-	}
-	return nodeAt(nodes, want)
-}
-
-// nodeAt returns the Node with one of the host's addresses. A kubelet writes the addresses of its own Node, and cannot
-// make that one of the control plane: such a Node comes first, and a control-plane host has no other. A worker's must
-// be the only one.
-func nodeAt(nodes []observed.Node, want *desired.Host) *observed.Node {
-	var found []*observed.Node
-	for i := range nodes {
-		switch n := &nodes[i]; {
-		case !At(want, n):
-		case n.ControlPlane:
-			return n
-		default:
-			found = append(found, n)
-		}
-	}
-	if len(found) != 1 || want.Role == desired.ControlPlane {
-		return nil
-	}
-	return found[0]
-}
-
 // Member returns the host's etcd member: by name, else by the address in its peer URL, which a member has before it has
 // started and has a name. Of several with its name, it is the one at the host's address, else one that is healthy, else
 // the first: the others are somebody's who had the name before. Of a worker the name counts only where the manifest
@@ -156,10 +118,5 @@ func peerOf(peer string, want *desired.Host) bool {
 
 // sameIP compares two addresses; IPv6 has many spellings of one.
 func sameIP(a, b string) bool {
-	if a == b {
-		return true
-	}
-	x, errX := netip.ParseAddr(a)
-	y, errY := netip.ParseAddr(b)
-	return errX == nil && errY == nil && x.Unmap() == y.Unmap()
+	return a == b || spelling(a) == spelling(b)
 }

@@ -241,10 +241,10 @@ func (s *Site) wanted(ctx context.Context, api observed.API, m *v1alpha1.Machine
 // controlPlaneNodes are the names of the Nodes of the manifest's control-plane hosts, as far as these are there: by the
 // record or the manifest, or, where neither has the name, by the address.
 func controlPlaneNodes(c desired.Cluster, r record.Record, api observed.API) map[string]bool {
-	out := map[string]bool{}
+	out, nodes := map[string]bool{}, match.IndexNodes(api.Nodes)
 	for _, w := range c.ControlPlane {
 		w.Hostname = NodeName(w, r)
-		if n := match.Node(api.Nodes, &w, &observed.Host{}); n != nil {
+		if n := nodes.Of(&w, &observed.Host{}); n != nil {
 			out[n.Name] = true
 		}
 	}

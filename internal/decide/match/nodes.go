@@ -1,0 +1,99 @@
+package match
+
+import (
+	"net/netip"
+	"slices"
+
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+)
+
+// Nodes are the Nodes of a cluster, found by name or by address without going through all of them.
+type Nodes struct {
+	all    []observed.Node
+	byName map[string]int   // the first one of that name
+	at     map[string][]int // by address, in one spelling
+}
+
+// IndexNodes makes Nodes of a list, which must not be changed while they are in use.
+func IndexNodes(list []observed.Node) Nodes {
+	n := Nodes{all: list, byName: make(map[string]int, len(list)), at: make(map[string][]int, len(list))}
+	for i := range list {
+		if _, known := n.byName[list[i].Name]; !known {
+			n.byName[list[i].Name] = i
+		}
+		for _, a := range list[i].Addresses {
+			n.at[spelling(a)] = append(n.at[spelling(a)], i)
+		}
+	}
+	return n
+}
+
+// Named returns the Node of that name; nil where there is none.
+func (n Nodes) Named(name string) *observed.Node {
+	if i, ok := n.byName[name]; ok {
+		return &n.all[i]
+	}
+	return nil
+}
+
+// At returns the Nodes that have one of the host's addresses, in the order of the list.
+func (n Nodes) At(want *desired.Host) []*observed.Node {
+	var found []int
+	for _, own := range addresses(want) {
+		if own != "" {
+			found = append(found, n.at[spelling(own)]...)
+		}
+	}
+	slices.Sort(found)
+	var out []*observed.Node
+	for _, i := range slices.Compact(found) {
+		out = append(out, &n.all[i])
+	}
+	return out
+}
+
+// Of returns the Node of that host: by name where the host's name is known, else by address.
+func (n Nodes) Of(want *desired.Host, is *observed.Host) *observed.Node {
+	name := NodeName(want, is, nil)
+	if name == "" {
+		return onlyOne(want, n.At(want))
+	}
+	if named := n.Named(name); named != nil && Owns(want, named) {
+		return named
+	}
+	return nil
+}
+
+// Node is Nodes.Of for one host alone: it goes through the whole list.
+func Node(nodes []observed.Node, want *desired.Host, is *observed.Host) *observed.Node {
+	name := NodeName(want, is, nil)
+	var found []observed.Node
+	for i := range nodes {
+		if name != "" && nodes[i].Name == name || name == "" && At(want, &nodes[i]) {
+			found = append(found, nodes[i])
+		}
+	}
+	return IndexNodes(found).Of(want, is)
+}
+
+// onlyOne returns the host's own among the Nodes that have one of its addresses. A kubelet writes the addresses of its
+// own Node, and cannot make that one of the control plane: such a Node comes first, and a control-plane host has no
+// other. A worker's must be the only one.
+func onlyOne(want *desired.Host, found []*observed.Node) *observed.Node {
+	if i := slices.IndexFunc(found, func(n *observed.Node) bool { return n.ControlPlane }); i >= 0 {
+		return found[i]
+	}
+	if len(found) != 1 || want.Role == desired.ControlPlane {
+		return nil
+	}
+	return found[0]
+}
+
+// spelling is the one spelling of an address that stands for all that sameIP takes for the same.
+func spelling(address string) string {
+	if ip, err := netip.ParseAddr(address); err == nil {
+		return ip.Unmap().String()
+	}
+	return address
+}

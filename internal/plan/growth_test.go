@@ -1,0 +1,63 @@
+package plan
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/decide/fsm"
+)
+
+// atScale are the worlds of which the growth matters: what a plan of each costs must not grow faster than its hosts.
+func atScale() map[string]func(hosts int) decide.Input {
+	return map[string]func(int) decide.Input{
+		"install": func(hosts int) decide.Input { return empty(5, hosts-5) },
+		"nothing": func(hosts int) decide.Input { return healthy(5, hosts-5) },
+		"silent": func(hosts int) decide.Input { // all workers, which the manifest gives no names
+			in := healthy(5, hosts-5)
+			for i := range in.Want.Workers {
+				in.Want.Workers[i].Hostname = ""
+				in.Is.Hosts[in.Want.Workers[i].ID] = silent(in.Want.Workers[i])
+			}
+			return in
+		},
+	}
+}
+
+func BenchmarkBuild(b *testing.B) {
+	for name, world := range atScale() {
+		for _, hosts := range []int{1000, 5000} {
+			b.Run(fmt.Sprintf("%s/%d", name, hosts), func(b *testing.B) {
+				in := world(hosts)
+				b.ReportAllocs()
+				for b.Loop() {
+					Build(Input{Decide: in})
+				}
+			})
+		}
+	}
+}
+
+// Four times the hosts cost five times the memory at most: nothing in a plan is made, or copied, for each pair of hosts.
+func TestAPlanGrowsAsItsHosts(t *testing.T) { //nolint:paralleltest // it reads how much the whole process allocates
+	for name, world := range atScale() {
+		few, many := allocated(world(200)), allocated(world(800))
+		t.Logf("%s: %d bytes for 200 hosts, %d for 800", name, few, many)
+		if many > 5*few {
+			t.Errorf("%s: %d bytes for 200 hosts, %d for 800: %.1f times", name, few, many, float64(many)/float64(few))
+		}
+	}
+}
+
+// allocated is how many bytes are allocated for a plan.
+func allocated(in decide.Input) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, decisions := Build(Input{Decide: in})
+	runtime.ReadMemStats(&after)
+	if decisions[0].Route == fsm.Error {
+		panic(decisions[0].Problems)
+	}
+	return after.TotalAlloc - before.TotalAlloc
+}
