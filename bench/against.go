@@ -185,7 +185,7 @@ func (b *bench) contestOfPlan(ctx context.Context, sides [2]side) (contest, func
 	}
 	manifests := map[string]string{}
 	for _, s := range sides {
-		p, err := startHostsOf(ctx, s.bench, filepath.Join(b.dir, "fleet-"+s.name), b.hosts)
+		p, err := startHostsOf(ctx, s.bench, filepath.Join(b.dir, "fleet-"+s.name), b.hosts[0])
 		if err != nil {
 			_ = end()
 			return nil, nil, err
@@ -198,7 +198,7 @@ func (b *bench) contestOfPlan(ctx context.Context, sides [2]side) (contest, func
 		if err != nil {
 			return nil, err
 		}
-		used, name := usageOf(cmd.ProcessState), fmt.Sprintf("plan of %d hosts", b.hosts)
+		used, name := usageOf(cmd.ProcessState), fmt.Sprintf("plan of %d hosts", b.hosts[0])
 		return []sample{
 			{name, "s", took},
 			{name + ", processors", "s", used.cpu},

@@ -20,7 +20,7 @@ type options struct {
 	repeat    int
 	maxRatio  float64
 	check     bool
-	hosts     int
+	hosts     sizes
 	machines  sizes
 	kubeone   string
 	labName   string
@@ -108,7 +108,8 @@ func parse(args []string, messages io.Writer) (options, error) {
 	flags.Float64Var(&o.maxRatio, "max-ratio", 0,
 		"install: fail when kubeone takes more than this share of the time by hand; 0 for no limit")
 	flags.BoolVar(&o.check, "check", false, "start, plan, noop, upgrade, machines: fail when over a limit")
-	flags.IntVar(&o.hosts, "hosts", 1000, "plan: hosts to simulate")
+	o.hosts = sizes{1000, 5000}
+	flags.Var(&o.hosts, "hosts", "plan: hosts to simulate, once for each of these numbers; with -against, the first")
 	o.machines = sizes{1000, 5000}
 	flags.Var(&o.machines, "machines", "machines: how many, once for each of these numbers")
 	flags.StringVar(&o.kubeone, "kubeone", "", "the program to measure; it is built when this is not given")
@@ -129,9 +130,9 @@ func parse(args []string, messages io.Writer) (options, error) {
 	if o.output != "text" && o.output != "json" {
 		return o, fmt.Errorf("-o is text or json, not %q", o.output)
 	}
-	if o.repeat < 1 || o.hosts < 10 || o.hosts > 60000 || o.labShape.controlPlanes < 1 || o.labShape.workers < 0 ||
+	if o.repeat < 1 || o.hosts[0] < 10 || o.labShape.controlPlanes < 1 || o.labShape.workers < 0 ||
 		o.upgradeShape.controlPlanes < 1 || o.upgradeShape.workers < 2 {
-		return o, errors.New("-repeat is 1 or more, -hosts 10 to 60000, -control-planes 1 or more, " +
+		return o, errors.New("-repeat is 1 or more, -hosts 10 or more, -control-planes 1 or more, " +
 			"-upgrade-workers 2 or more")
 	}
 	return o, nil

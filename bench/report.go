@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -12,7 +13,7 @@ type report struct {
 	Format   int             `json:"format"`
 	Machine  machine         `json:"machine"`
 	Start    *startResult    `json:"start,omitempty"`
-	Plan     *planResult     `json:"plan,omitempty"`
+	Plans    []planResult    `json:"plans,omitempty"` // by hosts
 	Install  *installResult  `json:"install,omitempty"`
 	Noop     *noopResult     `json:"noop,omitempty"`
 	Upgrade  *upgradeResult  `json:"upgrade,omitempty"`
@@ -33,8 +34,8 @@ func (r *report) print(w io.Writer, output string) error {
 	if r.Start != nil {
 		p.start(*r.Start)
 	}
-	if r.Plan != nil {
-		p.plan(*r.Plan)
+	for _, one := range r.Plans {
+		p.plan(one)
 	}
 	if r.Install != nil {
 		p.install(*r.Install)
@@ -63,7 +64,7 @@ func (r *report) verdict(o options) error {
 		return nil
 	}
 	kept := (r.Start == nil || r.Start.WithinSeconds && r.Start.WithinSize) &&
-		(r.Plan == nil || r.Plan.WithinSeconds && r.Plan.WithinMemory && r.Plan.Reached == r.Plan.Hosts) &&
+		!slices.ContainsFunc(r.Plans, planResult.isOver) &&
 		(r.Noop == nil || r.Noop.Within) &&
 		(r.Upgrade == nil || r.Upgrade.WithinRatio && r.Upgrade.WithinNoop) &&
 		(r.Machines == nil || r.Machines.Within)
