@@ -68,6 +68,22 @@ func TestBareHostsLeadToAnInstallation(t *testing.T) {
 	}
 }
 
+// A record that no ConfigMap holds is refused before anything is done, not by the API after everything was.
+func TestAManifestThatTheRecordCannotHoldIsRefused(t *testing.T) {
+	t.Parallel()
+	for size, refused := range map[int]bool{900 << 10: false, 990 << 10: true} {
+		s := play(t, func(c *Config) { c.Manifest = strings.Repeat("x", size) })
+		_, err := s.Propose(t.Context(), Apply{})
+		var config *ConfigError
+		if errors.As(err, &config) != refused || (err != nil) != refused {
+			t.Errorf("a manifest of %d KiB: %v", size>>10, err)
+		}
+		if refused && !strings.Contains(err.Error(), "the manifest has 990 KiB") {
+			t.Errorf("it does not say how much there is: %v", err)
+		}
+	}
+}
+
 func TestAWorldThatChangedIsNotTouched(t *testing.T) {
 	t.Parallel()
 	s := play(t)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kubeone/internal/cluster"
+	"kubeone/internal/cluster/record"
 	"kubeone/internal/decide"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
@@ -61,6 +62,9 @@ func (e *Engine) propose(ctx context.Context, r Request, answers probe.Result,
 	if p.Plan, p.Decisions, err = r.plan(in); err != nil {
 		return p, err
 	}
+	if err := e.checkRecord(p.Plan); err != nil {
+		return p, err
+	}
 	known, err := e.resolve(ctx, &p)
 	if err != nil {
 		return p, err
@@ -83,6 +87,18 @@ func (e *Engine) propose(ctx context.Context, r Request, answers probe.Result,
 	plan.Sign(&p.Plan, digests(p.Scripts))
 	e.report(ctx, &p)
 	return p, nil
+}
+
+// checkRecord returns a *ConfigError where the plan ends with a record that cannot be saved: nothing is begun then.
+func (e *Engine) checkRecord(p plan.Plan) error {
+	saves := slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.Intent.Kind == step.SaveRecord })
+	if !saves {
+		return nil
+	}
+	if err := record.CheckSize(e.cfg.Manifest, p.Nodes); err != nil {
+		return &ConfigError{err}
+	}
+	return nil
 }
 
 // yields says what of the baseline of hardening the manifest sets otherwise, where something is done.

@@ -11,7 +11,9 @@ import (
 
 const (
 	historyRuns  = 50
-	historyBytes = 256 << 10 // a ConfigMap holds 1 MiB
+	historyBytes = 256 << 10
+	leastHistory = 32 << 10 // what the last runs came to, without their steps
+	mostBytes    = 1 << 20  // what a ConfigMap holds
 )
 
 // Result is how a run or one of its steps went.
@@ -96,9 +98,9 @@ func (r *Record) AddRun(run Run) {
 	r.History = append(r.History, run)
 }
 
-// trimmed is the history as JSON: the last runs, and of those that no longer fit only what they came to, the oldest
-// first. Lines that differ go before steps do.
-func (r *Record) trimmed() ([]byte, error) {
+// trimmed is the history as JSON: the last runs, and of those that no longer fit into so many bytes only what they came
+// to, the oldest first. Lines that differ go before steps do.
+func (r *Record) trimmed(room int) ([]byte, error) {
 	runs := append([]Run{}, r.History[max(0, len(r.History)-historyRuns):]...)
 	sizes, total := make([]int, len(runs)), 0
 	for i := range runs {
@@ -110,7 +112,7 @@ func (r *Record) trimmed() ([]byte, error) {
 		total += sizes[i]
 	}
 	for _, leave := range []func(*Run){func(r *Run) { r.Diffs = nil }, func(r *Run) { r.Steps = nil }} {
-		for i := 0; i < len(runs) && total > historyBytes; i++ {
+		for i := 0; i < len(runs) && total > room; i++ {
 			leave(&runs[i])
 			text, err := json.Marshal(runs[i])
 			if err != nil {

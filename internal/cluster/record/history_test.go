@@ -62,6 +62,37 @@ func TestHistoryKeepsTheLastFiftyRunsAndFitsIntoAConfigMap(t *testing.T) {
 	}
 }
 
+// A large manifest leaves less room for the history, and the whole record still fits into a ConfigMap.
+func TestARecordWithALargeManifestFitsIntoAConfigMap(t *testing.T) {
+	t.Parallel()
+	r := &Record{Manifest: strings.Repeat("x", mostBytes-2*leastHistory)}
+	if err := CheckSize(r.Manifest, nil); err != nil {
+		t.Fatal(err)
+	}
+	run := Run{ID: "run", Result: Done}
+	for n := range 1000 {
+		run.Steps = append(run.Steps, Step{ID: fmt.Sprint("join-worker/worker-", n), Result: Done})
+	}
+	for range historyRuns {
+		r.AddRun(run)
+	}
+	data, err := encodeRecord(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := 0
+	for key, text := range data {
+		size += len(key) + len(text)
+	}
+	if size > mostBytes {
+		t.Errorf("%d bytes", size)
+	}
+	r.Manifest += "x"
+	if CheckSize(r.Manifest, map[string]string{"192.0.2.1": "w-1"}) == nil {
+		t.Error("a larger one is not refused")
+	}
+}
+
 // Lines that differ are the first that there is no room for; steps stay as long as they can.
 func TestLinesThatDifferGoBeforeStepsDo(t *testing.T) {
 	t.Parallel()

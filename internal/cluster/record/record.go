@@ -137,6 +137,21 @@ func rewrite(held *corev1.ConfigMap, change func(*Record) error) (bool, error) {
 	return !maps.Equal(before, held.Data), nil
 }
 
+// CheckSize returns why a cluster with this manifest, and these Nodes by host ID, can have no record: a ConfigMap does
+// not hold it. It is nil where it does.
+func CheckSize(manifest string, nodes map[string]string) error {
+	size := len(manifest)
+	for id, node := range nodes {
+		size += len(id) + len(node) + len(`"":"",`)
+	}
+	if most := mostBytes - 2*leastHistory; size > most {
+		return fmt.Errorf("the manifest has %d KiB and the names of its %d hosts %d KiB, and the cluster's record, "+
+			"ConfigMap %s/%s, has room for %d KiB of both; give each host fewer or shorter fields, or have workers as "+
+			"Machines", len(manifest)>>10, len(nodes), (size-len(manifest))>>10, metav1.NamespaceSystem, Name, most>>10)
+	}
+	return nil
+}
+
 func encodeRecord(r *Record) (map[string]string, error) {
 	addons, err := json.Marshal(r.Addons)
 	if r.Addons == nil {
@@ -146,7 +161,8 @@ func encodeRecord(r *Record) (map[string]string, error) {
 	if r.Nodes == nil {
 		nodes = []byte("{}")
 	}
-	history, err3 := r.trimmed()
+	room := mostBytes - leastHistory - len(r.Manifest) - len(nodes) - len(addons)
+	history, err3 := r.trimmed(min(historyBytes, max(leastHistory, room)))
 	if err := errors.Join(err, err2, err3); err != nil {
 		return nil, err
 	}
