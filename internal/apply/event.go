@@ -19,6 +19,7 @@ const (
 	StepSkipped EventType = "step-skipped"
 	Heartbeat   EventType = "heartbeat" // nothing else happened for a while; Running says what is still going on
 	Warning     EventType = "warning"
+	Result      EventType = "result" // how a command ended that prints its events; it is in no journal
 )
 
 // Event is one line of the journal and of apply's JSON output. It never holds a secret.
@@ -30,11 +31,12 @@ type Event struct {
 	Step    string    `json:"step,omitempty"` // a step's ID
 	Host    string    `json:"host,omitempty"` // a host's name
 	Title   string    `json:"title,omitempty"`
-	Line    string    `json:"line,omitempty"`    // step-output, warning
-	Error   string    `json:"error,omitempty"`   // step-failed, run-finished
+	Line    string    `json:"line,omitempty"`    // step-output, warning, result
+	Error   string    `json:"error,omitempty"`   // step-failed, run-finished, result
 	Seconds float64   `json:"seconds,omitempty"` // how long it took
 	Running []string  `json:"running,omitempty"` // heartbeat: IDs of running steps
 	Done    int       `json:"done,omitempty"`    // steps done so far
 	Total   int       `json:"total,omitempty"`   // steps of the plan
 	Digest  string    `json:"digest,omitempty"`  // run-started: the plan's digest
+	Unknown []string  `json:"unknown,omitempty"` // result: names of hosts of which nothing is known
 }

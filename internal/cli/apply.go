@@ -121,6 +121,9 @@ func (f *applyFlags) run(ctx context.Context, stdio IO, w *workspace.Workspace, 
 		return f.recordKeys(stdio, w, p)
 	}
 	if done, err := f.settled(p); done {
+		if f.output == "json" && p.Matches() {
+			return errors.Join(f.end(stdio, "No changes. "+view.Matched(p.Plan), nil), err)
+		}
 		return err
 	}
 	if yes, err := f.approved(stdio, p); err != nil || !yes {
@@ -212,8 +215,8 @@ func (f *applyFlags) agreed(stdio IO, question string) (bool, error) {
 // verify is the last stage: what is must now be what was wanted.
 func (f *applyFlags) verify(stdio IO, after engine.Proposal) error {
 	if after.Matches() {
-		if f.output == "text" {
-			_, _ = fmt.Fprintln(stdio.Out, "Done. "+view.Matched(after.Plan))
+		if err := f.end(stdio, "Done. "+view.Matched(after.Plan), nil); err != nil {
+			return err
 		}
 		return f.planStatus(after)
 	}

@@ -123,8 +123,7 @@ func (c certificateRun) run(ctx context.Context, stdio IO, w *workspace.Workspac
 		if p.Plan.Again != "" {
 			return &classError{exitRuntime, errors.New("nothing can be done now: " + p.Plan.Again)}
 		}
-		_, _ = fmt.Fprintln(f.out(stdio), c.none)
-		return nil
+		return f.end(stdio, c.none, nil)
 	}
 	if yes, err := f.confirmed(stdio, p, "Carry out this plan?"); err != nil || !yes {
 		return err
@@ -143,11 +142,8 @@ func (c certificateRun) run(ctx context.Context, stdio IO, w *workspace.Workspac
 	if len(after.Plan.Steps) > 0 {
 		return &classError{exitRuntime, errors.New("all steps succeeded, but " + c.left)}
 	}
-	if f.output == "text" {
-		_, _ = fmt.Fprintln(stdio.Out, c.done(p))
-	}
 	f.notRunning(stdio, after)
-	return nil
+	return f.end(stdio, c.done(p), nil)
 }
 
 func newCertificatesRotateCommand(stdio IO) *cobra.Command {

@@ -112,10 +112,9 @@ func runSnapshotsOnHosts(cmd *cobra.Command, stdio IO, f *etcdFlags) error {
 	for _, note := range p.Plan.Notes {
 		_, _ = fmt.Fprintf(stdio.Err, "warning: %s\n", note)
 	}
-	_, err = f.carryOut(ctx, stdio, w, p)
-	if err == nil && f.output == "text" {
-		_, _ = fmt.Fprintf(stdio.Out, "Done. %d hosts have a new snapshot in %s.\n", len(p.Plan.Steps),
-			script.SnapshotDir)
+	if _, err := f.carryOut(ctx, stdio, w, p); err != nil {
+		return err
 	}
-	return err
+	return f.end(stdio, fmt.Sprintf("Done. %d hosts have a new snapshot in %s.", len(p.Plan.Steps), script.SnapshotDir),
+		leftOutOf(p, p.Want.ControlPlane, "no new snapshot"))
 }

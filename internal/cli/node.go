@@ -96,8 +96,7 @@ func (f *applyFlags) changeNode(ctx context.Context, stdio IO, w *workspace.Work
 		return err
 	}
 	if len(p.Plan.Steps) == 0 {
-		_, _ = fmt.Fprintf(f.out(stdio), "No changes. %s is not in the cluster.\n", change.host)
-		return nil
+		return f.end(stdio, fmt.Sprintf("No changes. %s is not in the cluster.", change.host), nil)
 	}
 	if yes, err := f.confirmed(stdio, p, "Carry out this plan?"); err != nil || !yes {
 		return err
@@ -119,13 +118,9 @@ func (f *applyFlags) changed(stdio IO, after engine.Proposal, change nodeChange)
 			"all steps succeeded, but something of the host is left in the cluster; run the command again")}
 	}
 	defer f.notRunning(stdio, after)
-	if f.output != "text" {
-		return nil
-	}
 	next := "Now take it out of the manifest: kubeone apply would join it again."
 	if change.replace {
 		next = "Now make its successor, as listed above, and run kubeone apply."
 	}
-	_, _ = fmt.Fprintf(stdio.Out, "Done. %s is out of the cluster. %s\n", change.host, next)
-	return nil
+	return f.end(stdio, fmt.Sprintf("Done. %s is out of the cluster. %s", change.host, next), nil)
 }

@@ -88,7 +88,10 @@ func runPlan(ctx context.Context, stdio IO, f *clusterFlags, w *workspace.Worksp
 		return err
 	}
 	var unsaved error
-	if err := p.Unresolved(); err != nil && to.file != "" {
+	switch err := p.Unresolved(); {
+	case p.Decision().Route == fsm.Error:
+		to.file, to.scripts = "", "" // there is no plan; what stands in its way is shown
+	case err != nil && to.file != "":
 		unsaved = fmt.Errorf("the plan was not saved in %s: %w", to.file, err)
 		to.file = ""
 	}
@@ -173,7 +176,9 @@ func (f *clusterFlags) planStatus(p engine.Proposal) error {
 // save writes the plan and the scripts where they were asked for.
 func save(p engine.Proposal, out, scripts string) error {
 	if out != "" {
-		text, err := json.MarshalIndent(p.Plan, "", "  ")
+		saved := p.Plan
+		saved.Steps = append([]plan.Step{}, saved.Steps...) // a plan without steps has the list, too
+		text, err := json.MarshalIndent(saved, "", "  ")
 		if err != nil {
 			return err
 		}

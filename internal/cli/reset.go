@@ -55,11 +55,10 @@ func runReset(ctx context.Context, stdio IO, f *applyFlags, r engine.Reset, args
 		return err
 	}
 	if len(p.Plan.Steps) == 0 {
-		_, _ = fmt.Fprintln(f.out(stdio), "No changes. The hosts are bare.")
 		for _, note := range p.Plan.Notes {
-			_, _ = fmt.Fprintln(f.out(stdio), note+".")
+			_, _ = fmt.Fprintln(f.out(stdio), note)
 		}
-		return nil
+		return f.end(stdio, "No changes. "+bareText(p), notReset(p))
 	}
 	if yes, err := f.confirmed(stdio, p, "Remove all this, with its data?"); err != nil || !yes {
 		return err
@@ -72,9 +71,26 @@ func runReset(ctx context.Context, stdio IO, f *applyFlags, r engine.Reset, args
 		return &classError{exitRuntime,
 			errors.New("all steps succeeded, but something is left on the hosts; reset again")}
 	}
-	if f.output == "text" {
-		_, _ = fmt.Fprintln(stdio.Out, "Done. The hosts are bare.")
-	}
 	f.notRunning(stdio, after)
-	return nil
+	return f.end(stdio, "Done. "+bareText(after), notReset(after))
+}
+
+// bareText says which hosts are bare after a reset, or when there is nothing to reset.
+func bareText(p engine.Proposal) string {
+	switch left := notReset(p); {
+	case left == nil:
+		return "The hosts are bare."
+	case len(left.hosts) == len(p.Want.Hosts()):
+		return "No host could be reset."
+	}
+	return "The other hosts are bare."
+}
+
+// notReset names the hosts that a reset of the whole cluster leaves as they are. It is nil if there are none, and where
+// hosts are named: each of those is reset, or refused.
+func notReset(p engine.Proposal) *leftOut {
+	if r, ok := p.Request.(engine.Reset); ok && len(r.Hosts) > 0 {
+		return nil
+	}
+	return leftOutOf(p, p.Want.Hosts(), "not reset")
 }

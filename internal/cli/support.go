@@ -68,8 +68,13 @@ func writeSupport(ctx context.Context, stdio IO, w *workspace.Workspace, file st
 	for _, m := range missing {
 		_, _ = fmt.Fprintf(stdio.Err, "missing: %s: %s\n", m.What, firstLineOf(m.Why))
 	}
-	_, err = fmt.Fprintln(stdio.Out, file)
-	return err
+	if _, err := fmt.Fprintln(stdio.Out, file); err != nil {
+		return err
+	}
+	if left := leftOutOf(p, p.Want.Hosts(), ""); left != nil && len(left.hosts) == len(p.Want.Hosts()) {
+		return &classError{left.status, fmt.Errorf("no host answered: %s has only what is known on this machine", file)}
+	}
+	return nil
 }
 
 // documents are what the program would print about the cluster, and what it knows besides.

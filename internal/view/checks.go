@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"kubeone/internal/decide/condition"
+	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 )
 
@@ -18,8 +19,9 @@ type Check struct {
 
 // Healthy reports whether the cluster is as healthy as a cluster can be: every host of the manifest is a healthy member
 // with a Node that is Ready, the Kubernetes API answers, the network plugin and kube-proxy run on every Node and
-// cluster DNS runs, etcd's voters are known and all healthy, no known certificate has expired, and every Machine is a
-// Node that is Ready. What is not known is not healthy. Drift is no matter of health.
+// cluster DNS runs, etcd's voters are known and all healthy, the certificates of every control-plane host are known and
+// none has expired, and every Machine is a Node that is Ready. What is not known is not healthy. Drift is no matter of
+// health.
 func Healthy(st StatusInput) bool { return ReportOf(st).Healthy }
 
 func checks(st StatusInput, r Report) []Check {
@@ -120,14 +122,20 @@ func etcdText(e EtcdReport) string {
 }
 
 func checkCertificates(hosts []HostReport) Check {
-	var expired []string
+	var expired, unknown []string
 	for _, h := range hosts {
-		if c := h.Certificate; c != nil && c.Expired {
+		switch c := h.Certificate; {
+		case c != nil && c.Expired:
 			expired = append(expired, h.Name+" "+c.Name)
+		case c == nil && h.Role == desired.ControlPlane:
+			unknown = append(unknown, h.Name)
 		}
 	}
-	if len(expired) > 0 {
+	switch {
+	case len(expired) > 0:
 		return Check{"certificates", false, "expired: " + list(expired, 5)}
+	case len(unknown) > 0:
+		return Check{"certificates", false, "not known: " + list(unknown, 5)}
 	}
 	return Check{"certificates", true, "none has expired"}
 }
