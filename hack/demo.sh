@@ -51,7 +51,7 @@ part "three control-plane hosts, a worker, a load balancer; a bundle with Kubern
 part "kubeone apply: bare hosts to a cluster" bin/kubeone apply -m "$state/kubeone.yaml" --bundle "$state/bundle.tar" --auto-approve
 part "kubeone plan: nothing is left to do" bin/kubeone plan -m "$state/kubeone.yaml" --bundle "$state/bundle.tar"
 part "kubeone status" bin/kubeone status -m "$state/kubeone.yaml"
-bin/kubeone kubeconfig -m "$state/kubeone.yaml" -o "$state/kubeconfig" >/dev/null
+bin/kubeone kubeconfig -m "$state/kubeone.yaml" -f "$state/kubeconfig" >/dev/null
 
 kubectl() {
 	if command -v kubectl >/dev/null 2>&1; then

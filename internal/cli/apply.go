@@ -114,7 +114,7 @@ func (f *applyFlags) run(ctx context.Context, stdio IO, w *workspace.Workspace, 
 	if err != nil {
 		return err
 	}
-	if err := f.present(stdio, p, f.shown(ctx, w, p, "text")); err != nil {
+	if err := f.present(stdio, p, f.shown(ctx, w, p, formatText)); err != nil {
 		return err
 	}
 	if f.onlyKeys(p) {
@@ -220,7 +220,7 @@ func (f *applyFlags) verify(stdio IO, after engine.Proposal) error {
 		}
 		return f.planStatus(after)
 	}
-	if err := f.present(stdio, after, shownAs{verbose: f.verbose}); err != nil {
+	if err := f.present(stdio, after, shownAs{format: formatText, verbose: f.verbose}); err != nil {
 		return err
 	}
 	if len(after.Plan.Operator) > 0 {

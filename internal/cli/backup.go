@@ -20,7 +20,7 @@ import (
 func newBackupCommand(stdio IO) *cobra.Command {
 	f := &clusterFlags{}
 	var o workspace.BackupOptions
-	var asJSON bool
+	var output string
 	cmd := &cobra.Command{
 		Use:   "backup [MANIFEST]",
 		Short: "Write all that the cluster cannot be brought back without into one encrypted file",
@@ -28,10 +28,10 @@ func newBackupCommand(stdio IO) *cobra.Command {
 			"encryption at rest and the manifest into one file, encrypted with age to the recipients of the\n" +
 			"manifest (backup.recipients) or of --recipient. Nothing of it touches a disk unencrypted. No host is\n" +
 			"changed.\n\n" +
-			"It goes to --output, to --to, or to the manifest's backup.target; with none of them, into the\n" +
+			"It goes to --file, to --to, or to the manifest's backup.target; with none of them, into the\n" +
 			"current folder. kubeone recover brings the cluster back from it.",
 		Example: "  kubeone backup -m kubeone.yaml\n" +
-			"  kubeone backup -m kubeone.yaml -o prod.tar.age --recipient age1…\n" +
+			"  kubeone backup -m kubeone.yaml -f prod.tar.age --recipient age1…\n" +
 			"  kubeone backup -m kubeone.yaml --to ssh://backup@nas.example.com/srv/kubeone --keep 30",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -39,23 +39,23 @@ func newBackupCommand(stdio IO) *cobra.Command {
 				return &usageError{fmt.Errorf("--keep %d is too few: one is kept at least", o.Keep), cmd.CommandPath()}
 			}
 			o.Prune = cmd.Flags().Changed("keep")
-			return runBackup(cmd, stdio, f, o, asJSON, args)
+			return runBackup(cmd, stdio, f, o, output, args)
 		},
 	}
 	f.register(cmd)
 	flags := cmd.Flags()
-	flags.StringVarP(&o.File, "output", "o", "", "the file to write, or a folder in which it gets a name of its own")
+	flags.StringVarP(&o.File, "file", "f", "", "`FILE` to write, or a folder in which it gets a name of its own")
 	flags.StringVar(&o.Target, "to", "",
 		"a folder, ssh://user@host/folder or s3://bucket/prefix, in place of the manifest's backup.target")
 	flags.StringSliceVar(&o.Recipients, "recipient", nil,
 		"age public key to encrypt to, in place of the manifest's; can be given more than once")
 	flags.IntVar(&o.Keep, "keep", 0, "afterwards, remove this cluster's oldest backups from the target but this many")
-	flags.BoolVar(&asJSON, "json", false, "say what was written as JSON")
+	outputFlag(cmd, &output)
 	cmd.AddCommand(newBackupReadCommand(stdio, true), newBackupReadCommand(stdio, false))
 	return cmd
 }
 
-func runBackup(cmd *cobra.Command, stdio IO, f *clusterFlags, o workspace.BackupOptions, asJSON bool,
+func runBackup(cmd *cobra.Command, stdio IO, f *clusterFlags, o workspace.BackupOptions, output string,
 	args []string) error {
 	w, err := f.open(cmd.Context(), stdio, args, host.PolicyStrict)
 	if err != nil {
@@ -71,11 +71,7 @@ func runBackup(cmd *cobra.Command, stdio IO, f *clusterFlags, o workspace.Backup
 		SHA256:  written.SHA256,
 		Removed: written.Removed, Metadata: written.Metadata,
 	}
-	output := "text"
-	if asJSON {
-		output = "json"
-	}
-	return printDocument(stdio, output, doc, doc.print)
+	return printResult(stdio.Out, output, documentOf(doc), doc.print)
 }
 
 // newBackupReadCommand returns "kubeone backup verify" or "kubeone backup inspect".
@@ -104,7 +100,7 @@ func newBackupReadCommand(stdio IO, verify bool) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&identity, "identity", "",
 		"file of a private key that the backup is encrypted to, as age-keygen writes it")
-	outputFlag(cmd, &output, "text or json")
+	outputFlag(cmd, &output)
 	return cmd
 }
 
@@ -132,7 +128,7 @@ func runBackupRead(cmd *cobra.Command, stdio IO, path, identity, output string, 
 		Format: BackupFormat, File: path, Verified: verify, Signed: errors.Is(origin, backup.ErrUnknownCA),
 		Metadata: a.Metadata,
 	}
-	return printDocument(stdio, output, doc, doc.print)
+	return printResult(stdio.Out, output, documentOf(doc), doc.print)
 }
 
 // backupError marks a backup that cannot be used as a mistake in what was given.
@@ -153,7 +149,7 @@ func backupError(err error) error {
 // BackupFormat is the version of the JSON of "backup" and its subcommands; that of the file itself is backup.Format.
 const BackupFormat = 1
 
-// BackupDocument is the JSON of "backup --json".
+// BackupDocument is the JSON of "backup -o json".
 type BackupDocument struct {
 	Format   int             `json:"format"` // BackupFormat
 	Cluster  string          `json:"cluster"`

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -38,7 +37,7 @@ const bundleCreate = "kubeone bundle create"
 
 // bundleCreateFlags are the flags of "bundle create".
 type bundleCreateFlags struct {
-	file          string
+	file, output  string
 	src           release.Source
 	want          release.Want
 	skipKubeProxy bool
@@ -48,18 +47,18 @@ type bundleCreateFlags struct {
 func newBundleCreateCommand(out, errOut io.Writer) *cobra.Command {
 	f := &bundleCreateFlags{}
 	cmd := &cobra.Command{
-		Use:   "create -o FILE --kubernetes-version VERSION",
+		Use:   "create -f FILE --kubernetes-version VERSION",
 		Short: "Download a Kubernetes version, check every part and write all of it to one file",
 		Long: "Download the binaries and container images of a Kubernetes version from their official locations, a\n" +
 			"mirror or a registry, check each against its known or its publisher's digest, and write them to\n" +
 			"FILE. Hosts installed from the bundle download nothing. The bundle's sha256 is printed, for\n" +
 			"--bundle-sha256 where it is used.",
-		Example: "  kubeone bundle create -o kubernetes-1.36.3.tar --kubernetes-version 1.36.3",
+		Example: "  kubeone bundle create -f kubernetes-1.36.3.tar --kubernetes-version 1.36.3",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runBundleCreate(cmd, f, out, errOut) },
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&f.file, "output", "o", "", "the file to write")
+	flags.StringVarP(&f.file, "file", "f", "", "`FILE` to write")
 	flags.StringVar(&f.want.KubernetesVersion, "kubernetes-version", "", "the Kubernetes version, as 1.36.3")
 	flags.StringVar(&f.want.Containerd, "containerd-version", "",
 		"the version of containerd, as 2.4.2, instead of the one that goes with Kubernetes")
@@ -75,7 +74,8 @@ func newBundleCreateCommand(out, errOut io.Writer) *cobra.Command {
 		"allow plain HTTP or an unverified certificate for --overwrite-registry")
 	f.vouchFlags.register(cmd, "--mirror")
 	flags.BoolVar(&f.skipKubeProxy, "skip-kube-proxy", false, "leave kube-proxy out")
-	for _, name := range []string{"output", "kubernetes-version"} {
+	outputFlag(cmd, &f.output)
+	for _, name := range []string{"file", "kubernetes-version"} {
 		if err := cmd.MarkFlagRequired(name); err != nil {
 			panic(err) // the flag is defined above
 		}
@@ -116,17 +116,34 @@ func runBundleCreate(cmd *cobra.Command, f *bundleCreateFlags, out, errOut io.Wr
 	if err != nil {
 		return bundleError(err)
 	}
-	return printCreated(out, f.file, created)
+	doc := BundleDocument{
+		Format: BundleFormat, File: f.file, SHA256: created.SHA256, Size: created.Index.Size(),
+		KubernetesVersion: created.Index.KubernetesVersion, Arch: created.Index.Arch, CNI: created.Index.CNI,
+		Note: release.UnknownNote(created.Artifacts.PartsFor(desired.ControlPlane)),
+	}
+	return printResult(out, f.output, documentOf(doc), func(out io.Writer) error {
+		text := fmt.Sprintf("%s: %s\nsha256: %s\n", doc.File, bundleSummary(created.Index), doc.SHA256)
+		if doc.Note != "" {
+			text += doc.Note + "\n"
+		}
+		_, err := io.WriteString(out, text)
+		return err
+	})
 }
 
-// printCreated says what was written, its digest, and what of it nobody but its source vouches for.
-func printCreated(out io.Writer, file string, c release.Created) error {
-	text := fmt.Sprintf("%s: %s\nsha256: %s\n", file, bundleSummary(c.Index), c.SHA256)
-	if note := release.UnknownNote(c.Artifacts.PartsFor(desired.ControlPlane)); note != "" {
-		text += note + "\n"
-	}
-	_, err := io.WriteString(out, text)
-	return err
+// BundleFormat is the version of BundleDocument's format.
+const BundleFormat = 1
+
+// BundleDocument is the JSON of "bundle create".
+type BundleDocument struct {
+	Format            int    `json:"format"` // BundleFormat
+	File              string `json:"file"`
+	SHA256            string `json:"sha256"` // hex, of the file
+	Size              int64  `json:"size"`   // bytes, of the binaries and images in it
+	KubernetesVersion string `json:"kubernetesVersion"`
+	Arch              string `json:"arch"`
+	CNI               string `json:"cni"`
+	Note              string `json:"note,omitempty"` // what of it could not be checked against a known digest
 }
 
 // checkBundleCNI accepts the network plugins that a manifest may name.
@@ -157,14 +174,10 @@ func newBundleInspectCommand(out io.Writer) *cobra.Command {
 		Short: "Show what a bundle holds",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if format != "" && format != "json" {
-				return &usageError{fmt.Errorf("-o %q is not known; it is json, or left out for text", format),
-					"kubeone bundle inspect"}
-			}
 			return bundleError(runBundleInspect(cmd.Context(), args[0], format, verify, out))
 		},
 	}
-	cmd.Flags().StringVarP(&format, "output", "o", "", "json for the bundle's index")
+	outputFlag(cmd, &format)
 	cmd.Flags().BoolVar(&verify, "verify", false, "read the whole file and check every part's digest")
 	return cmd
 }
@@ -180,10 +193,9 @@ func runBundleInspect(ctx context.Context, path, format string, verify bool, out
 			return err
 		}
 	}
-	if format == "json" {
-		return printBundleJSON(out, bundle.Index())
-	}
-	return printBundle(out, bundle.Index(), verify)
+	return printResult(out, format, documentOf(bundle.Index()), func(out io.Writer) error {
+		return printBundle(out, bundle.Index(), verify)
+	})
 }
 
 // bundleError marks a bundle that cannot be used, and a release that does not exist, as a mistake in what was given.
@@ -201,12 +213,6 @@ func bundleError(err error) error {
 		return &classError{status: exitConfig, err: err}
 	}
 	return err
-}
-
-func printBundleJSON(out io.Writer, i release.Index) error {
-	encoder := json.NewEncoder(out)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(i)
 }
 
 func printBundle(out io.Writer, i release.Index, verified bool) error {

@@ -94,7 +94,7 @@ func TestBundleCreateThenInspect(t *testing.T) {
 	t.Parallel()
 	server := mirror(t)
 	file := filepath.Join(t.TempDir(), "bundle.tar")
-	out, progress, err := runBundle(t, "create", "-o", file, "--kubernetes-version", "v1.36.3",
+	out, progress, err := runBundle(t, "create", "-f", file, "--kubernetes-version", "v1.36.3",
 		"--mirror", server.URL, "--insecure-mirror", "--trust-source",
 		"--overwrite-registry", strings.TrimPrefix(server.URL, "http://"))
 	if err != nil {
@@ -148,7 +148,7 @@ func TestBundleInspectSaysWhatIsWrongWithAFile(t *testing.T) {
 	t.Parallel()
 	server := mirror(t)
 	file := filepath.Join(t.TempDir(), "bundle.tar")
-	if _, _, err := runBundle(t, "create", "-o", file, "--kubernetes-version", "1.36.3", "--cni", "external",
+	if _, _, err := runBundle(t, "create", "-f", file, "--kubernetes-version", "1.36.3", "--cni", "external",
 		"--skip-kube-proxy",
 		"--mirror", server.URL, "--insecure-mirror", "--trust-source",
 		"--overwrite-registry", strings.TrimPrefix(server.URL, "http://")); err != nil {
@@ -174,26 +174,26 @@ func TestBundleRefusesBadFlagsBeforeAnyRequest(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no file":              {[]string{"create", "--kubernetes-version", "1.36.3"}, `"output" not set`},
-		"no version":           {[]string{"create", "-o", "x"}, `"kubernetes-version" not set`},
+		"no file":              {[]string{"create", "--kubernetes-version", "1.36.3"}, `"file" not set`},
+		"no version":           {[]string{"create", "-f", "x"}, `"kubernetes-version" not set`},
 		"an argument too many": {[]string{"create", "x"}, "unknown command"},
-		"unsupported version":  {[]string{"create", "-o", "x", "--kubernetes-version", "1.2.3"}, "supported are 1.34"},
-		"unknown arch": {[]string{"create", "-o", "x", "--kubernetes-version", "1.36.3", "--arch", "mips"},
+		"unsupported version":  {[]string{"create", "-f", "x", "--kubernetes-version", "1.2.3"}, "supported are 1.34"},
+		"unknown arch": {[]string{"create", "-f", "x", "--kubernetes-version", "1.36.3", "--arch", "mips"},
 			"supported are amd64"},
-		"unknown CNI": {[]string{"create", "-o", "x", "--kubernetes-version", "1.36.3", "--cni", "flanel"},
+		"unknown CNI": {[]string{"create", "-f", "x", "--kubernetes-version", "1.36.3", "--cni", "flanel"},
 			`--cni "flanel" is not known`},
-		"insecure what": {[]string{"create", "-o", "x", "--kubernetes-version", "1.36.3", "--insecure-registry"},
+		"insecure what": {[]string{"create", "-f", "x", "--kubernetes-version", "1.36.3", "--insecure-registry"},
 			"needs --overwrite-registry"},
-		"insecure which": {[]string{"create", "-o", "x", "--kubernetes-version", "1.36.3", "--insecure-mirror"},
+		"insecure which": {[]string{"create", "-f", "x", "--kubernetes-version", "1.36.3", "--insecure-mirror"},
 			"needs --mirror"},
-		"mirror without TLS": {[]string{"create", "-o", "x", "--kubernetes-version", "1.36.3", "--mirror", "http://m"},
+		"mirror without TLS": {[]string{"create", "-f", "x", "--kubernetes-version", "1.36.3", "--mirror", "http://m"},
 			`"http://m" speaks HTTP without TLS; use https, or allow that with --insecure-mirror`},
-		"no list of digests": {[]string{"create", "-o", "x", "--kubernetes-version", "1.36.3", "--digests", "none.txt"},
+		"no list of digests": {[]string{"create", "-f", "x", "--kubernetes-version", "1.36.3", "--digests", "none.txt"},
 			"none.txt: no such file"},
-		"mirror is no URL": {[]string{"create", "-o", "x", "--kubernetes-version", "1.36.3", "--mirror", "m"},
+		"mirror is no URL": {[]string{"create", "-f", "x", "--kubernetes-version", "1.36.3", "--mirror", "m"},
 			"not a base URL"},
 		"inspect nothing": {[]string{"inspect"}, "accepts 1 arg"},
-		"inspect as XML":  {[]string{"inspect", "-o", "xml", "x"}, `-o "xml" is not known`},
+		"inspect as XML":  {[]string{"inspect", "-o", "xml", "x"}, `not "xml"`},
 		"inspect no file": {[]string{"inspect", "no-such-file"}, "no such file"},
 	}
 	for name, test := range tests {

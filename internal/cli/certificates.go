@@ -46,7 +46,7 @@ func newCertificatesStatusCommand(stdio IO) *cobra.Command {
 				return err
 			}
 			doc := certificatesDocument(p.Want, p.Observed.World, p.Plan.Hosts, time.Now())
-			if err := printDocument(stdio, output, doc, doc.print); err != nil {
+			if err := printResult(stdio.Out, output, documentOf(doc), doc.print); err != nil {
 				return err
 			}
 			if !doc.Healthy {
@@ -56,7 +56,7 @@ func newCertificatesStatusCommand(stdio IO) *cobra.Command {
 		},
 	}
 	f.register(cmd)
-	outputFlag(cmd, &output, "text or json")
+	outputFlag(cmd, &output)
 	return cmd
 }
 

@@ -66,7 +66,7 @@ func (f *clusterFlags) register(cmd *cobra.Command) {
 func (f *clusterFlags) registerPlan(cmd *cobra.Command) {
 	f.artifacts.register(cmd)
 	flags := cmd.Flags()
-	flags.StringSliceVar(&f.limit, "limit", nil, "act on these hosts only (names or addresses)")
+	flags.StringSliceVar(&f.limit, "host", nil, "act on this `HOST` only, by name or address; can be repeated")
 	parallelFlag(cmd, &f.parallel)
 	flags.BoolVar(&f.withMachines, "with-machines", false,
 		"run the controllers of Machines in the cluster, as machineController.deploy in the manifest does")
@@ -129,7 +129,7 @@ func (f *clusterFlags) request(w *workspace.Workspace) (engine.Apply, error) {
 		return r, &classError{exitConfig, errors.New("--rotate-encryption-key: features.encryptionProviders is not " +
 			"enabled in the manifest, so that Secrets have no key")}
 	}
-	ids, err := w.HostIDs("--limit", f.limit...)
+	ids, err := w.HostIDs("--host", f.limit...)
 	if err != nil {
 		return r, err
 	}

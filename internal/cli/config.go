@@ -183,7 +183,7 @@ func newConfigValidateCommand(stdio IO) *cobra.Command {
 	}
 	f.registerManifest(cmd)
 	f.registerUnsupported(cmd)
-	outputFlag(cmd, &output, "text or json")
+	outputFlag(cmd, &output)
 	return cmd
 }
 
@@ -198,14 +198,11 @@ func (f *clusterFlags) validated(stdio IO, found []manifest.Problem, output stri
 	}):
 		status = view.ExitExcept
 	}
-	if output == formatJSON {
-		text, err := view.ManifestJSON(found, status)
-		if err != nil {
-			return err
-		}
-		_, _ = stdio.Out.Write(text)
-	} else {
-		view.Manifest(stdio.Out, f.manifest, found)
+	err := printResult(stdio.Out, output,
+		func() ([]byte, error) { return view.ManifestJSON(found, status) },
+		func(out io.Writer) error { view.Manifest(out, f.manifest, found); return nil })
+	if err != nil {
+		return err
 	}
 	if status != 0 {
 		return &statusError{status}

@@ -65,7 +65,7 @@ func newEtcdMembersCommand(stdio IO) *cobra.Command {
 					return err
 				}
 				doc := membersDocument(w.Name(), survey)
-				if err := printDocument(stdio, f.output, doc, doc.print); err != nil {
+				if err := printResult(stdio.Out, f.output, documentOf(doc), doc.print); err != nil {
 					return err
 				}
 				if !doc.Healthy {
@@ -76,7 +76,7 @@ func newEtcdMembersCommand(stdio IO) *cobra.Command {
 		},
 	}
 	f.register(cmd)
-	outputFlag(cmd, &f.output, "text or json; table is text")
+	outputFlag(cmd, &f.output)
 	return cmd
 }
 
@@ -101,13 +101,13 @@ func newEtcdDefragmentCommand(stdio IO) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return printDocument(stdio, f.output, doc, doc.print)
+				return printResult(stdio.Out, f.output, documentOf(doc), doc.print)
 			})
 		},
 	}
 	f.register(cmd)
 	cmd.Flags().BoolVar(&f.forceUnlock, "force-unlock", false, "take the lock over from another run")
-	outputFlag(cmd, &f.output, "text or json")
+	outputFlag(cmd, &f.output)
 	return cmd
 }
 
@@ -131,14 +131,14 @@ func newEtcdDisarmCommand(stdio IO) *cobra.Command {
 					return err
 				}
 				doc := disarmDocument(w.Name(), done)
-				return printDocument(stdio, f.output, doc, doc.print)
+				return printResult(stdio.Out, f.output, documentOf(doc), doc.print)
 			})
 		},
 	}
 	f.register(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, "those of all members, which is what happens without a member")
 	cmd.Flags().BoolVar(&f.forceUnlock, "force-unlock", false, "take the lock over from another run")
-	outputFlag(cmd, &f.output, "text or json")
+	outputFlag(cmd, &f.output)
 	return cmd
 }
 

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -239,14 +238,4 @@ func (d DisarmDocument) print(w io.Writer) error {
 		_, _ = fmt.Fprintf(w, "member %s: alarm %s taken back\n", a.Member, a.Alarm)
 	}
 	return nil
-}
-
-// printDocument prints a document as JSON, or as text.
-func printDocument(stdio IO, output string, doc any, text func(io.Writer) error) error {
-	if output != "json" {
-		return text(stdio.Out)
-	}
-	encoder := json.NewEncoder(stdio.Out)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(doc)
 }

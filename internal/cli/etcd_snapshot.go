@@ -40,6 +40,10 @@ func newEtcdSnapshotCommand(stdio IO) *cobra.Command {
 			if err := checkSnapshotFile(file, onHosts && len(args) > 0); err != nil {
 				return &usageError{err, cmd.CommandPath()}
 			}
+			if onHosts && f.output != formatText && f.output != formatJSON {
+				return &usageError{fmt.Errorf("with --on-hosts, --output is text or json, not %q", f.output),
+					cmd.CommandPath()}
+			}
 			if onHosts {
 				return runSnapshotsOnHosts(cmd, stdio, f)
 			}
@@ -53,7 +57,7 @@ func newEtcdSnapshotCommand(stdio IO) *cobra.Command {
 	flags := cmd.Flags()
 	flags.BoolVar(&onHosts, "on-hosts", false, "take one on every control-plane host, and keep it there")
 	flags.BoolVar(&f.forceUnlock, "force-unlock", false, "with --on-hosts: take the lock over from another run")
-	outputFlag(cmd, &f.output, "text or json; with --on-hosts json is the event stream")
+	outputFlag(cmd, &f.output)
 	return cmd
 }
 
@@ -94,7 +98,7 @@ func runSnapshot(ctx context.Context, stdio IO, f *etcdFlags, file string, w *wo
 	if err != nil {
 		return err
 	}
-	return printDocument(stdio, f.output, doc, doc.print)
+	return printResult(stdio.Out, f.output, documentOf(doc), doc.print)
 }
 
 // runSnapshotsOnHosts takes snapshots where they stay. It asks nothing: it only adds files of our own.

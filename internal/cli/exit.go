@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -139,12 +140,12 @@ func printProblems(w io.Writer, cmd *cobra.Command, err error) {
 	if flag == nil || !errors.As(err, &problems) {
 		return
 	}
-	if output, ok := flag.Value.(*outputValue); !ok || output.String() != formatJSON {
+	output, ok := flag.Value.(*formatValue)
+	if !ok || output.String() == formatText || !slices.Contains(output.formats, formatJSON) {
 		return
 	}
-	if text, wrong := view.ManifestJSON(problems.List, exitStatus(err)); wrong == nil {
-		_, _ = w.Write(text)
-	}
+	_ = printResult(w, output.String(),
+		func() ([]byte, error) { return view.ManifestJSON(problems.List, exitStatus(err)) }, nil)
 }
 
 // printError writes what went wrong. A manifest's problems say themselves which are errors.

@@ -7,36 +7,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// formatJSON is the value of -o for programs.
-const formatJSON = "json"
-
-// outputFlag adds -o, which is text or json; table is another name for text.
-func outputFlag(cmd *cobra.Command, into *string, usage string) {
-	*into = "text"
-	cmd.Flags().VarP((*outputValue)(into), "output", "o", usage)
-}
-
-// outputValue is a flag's value that is refused, before any host is asked, unless it is one that the command has.
-type outputValue string
-
-// String is the value.
-func (o *outputValue) String() string { return string(*o) }
-
-// Set takes a value.
-func (o *outputValue) Set(value string) error {
-	if value == "table" {
-		value = "text"
-	}
-	if value != "text" && value != formatJSON {
-		return fmt.Errorf("--output is text or json, not %q", value)
-	}
-	*o = outputValue(value)
-	return nil
-}
-
-// Type is shown in the help.
-func (*outputValue) Type() string { return "format" }
-
 // parallelFlag adds --parallel, of which there is at least one.
 func parallelFlag(cmd *cobra.Command, into *int) {
 	*into = 32
@@ -69,5 +39,5 @@ func (f *applyFlags) registerRun(cmd *cobra.Command) {
 	flags.BoolVar(&f.dryRun, "dry-run", false, "show the plan and stop")
 	flags.BoolVar(&f.forceUnlock, "force-unlock", false, "take the lock over from another run")
 	flags.StringVar(&f.logFile, "log-file", "", "write the run's journal here too")
-	outputFlag(cmd, &f.output, "text, or json for the event stream")
+	eventsFlag(cmd, &f.output)
 }

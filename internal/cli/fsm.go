@@ -25,14 +25,10 @@ func newFSMCommand(stdio IO) *cobra.Command {
 			draws := map[string]func(chart.Chart) string{
 				"svg": chart.Chart.SVG, "dot": chart.Chart.Dot, "mermaid": chart.Chart.Mermaid,
 			}
-			draw, ok := draws[output]
-			if !ok {
-				return &usageError{fmt.Errorf("--output is svg, dot or mermaid, not %q", output), "kubeone fsm"}
-			}
-			_, err := fmt.Fprint(stdio.Out, draw(charts[append(args, "cluster")[0]]()))
+			_, err := fmt.Fprint(stdio.Out, draws[output](charts[append(args, "cluster")[0]]()))
 			return err
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "mermaid", "svg, dot or mermaid")
+	formatFlag(cmd, &output, []string{"mermaid", "dot", "svg"}, "format of the drawing")
 	return cmd
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -44,7 +45,7 @@ func newHistoryCommand(stdio IO) *cobra.Command {
 	}
 	f.register(cmd)
 	cmd.Flags().BoolVar(&diffs, "diff", false, "show which lines of files and objects were to change")
-	outputFlag(cmd, &output, "text or json")
+	outputFlag(cmd, &output)
 	return cmd
 }
 
@@ -55,29 +56,24 @@ type historyOutput struct {
 }
 
 func showHistory(stdio IO, name string, runs []record.Run, to historyOutput) error {
-	style := view.StyleFor(stdio.Out, stdio.Getenv)
 	if !to.diffs {
 		for i := range runs {
 			runs[i].Diffs = nil
 		}
 	}
-	switch {
-	case to.format == "json":
-		text, err := view.HistoryJSON(name, runs)
-		if err != nil {
-			return err
+	document := func() ([]byte, error) { return view.HistoryJSON(name, runs) }
+	return printResult(stdio.Out, to.format, document, func(out io.Writer) error {
+		style := view.StyleFor(out, stdio.Getenv)
+		if to.one {
+			view.HistoryRun(out, style, runs[0])
+		} else {
+			view.History(out, style, runs)
 		}
-		_, err = stdio.Out.Write(text)
-		return err
-	case to.one:
-		view.HistoryRun(stdio.Out, style, runs[0])
-	default:
-		view.History(stdio.Out, style, runs)
-	}
-	if to.diffs {
-		view.HistoryDiffs(stdio.Out, style, runs)
-	}
-	return nil
+		if to.diffs {
+			view.HistoryDiffs(out, style, runs)
+		}
+		return nil
+	})
 }
 
 // runNamed finds the one run whose name is given, or begins or ends with what is given.

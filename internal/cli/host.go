@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"strconv"
@@ -72,7 +73,7 @@ func newHostAddCommand(stdio IO) *cobra.Command {
 	flags.StringVar(&f.private, "private-address", "",
 		"the IP address at which other Nodes reach it; the one given, or the only one that the host has, by default")
 	flags.StringVar(&f.domain, "failure-domain", "", "what fails together, as a rack: Machines are spread over them")
-	flags.StringVarP(&f.labels, "labels", "l", "", "labels of the Host, by which Machines select it: KEY=VALUE,...")
+	flags.StringVar(&f.labels, "labels", "", "labels of the Host, by which Machines select it: KEY=VALUE,...")
 	flags.BoolVarP(&f.approve, "auto-approve", "y", false, "do not ask; host keys met for the first time are recorded")
 	return cmd
 }
@@ -240,12 +241,12 @@ func poolClient(c *cluster.Client) (client.Client, error) {
 }
 
 func newHostListCommand(stdio IO) *cobra.Command {
-	var kubeconfig string
+	var kubeconfig, output string
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the hosts of the pool, and which Machine has which",
 		Long: "List the hosts of the pool, and which Machine has which. kubectl get hosts shows the same\n" +
-			"objects, and has them as JSON and YAML.",
+			"objects.",
 		Example: "  kubeone host list --kubeconfig prod-kubeconfig",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -266,7 +267,7 @@ func newHostListCommand(stdio IO) *cobra.Command {
 			if err != nil {
 				return refused(err)
 			}
-			var rows []view.PoolHost
+			rows := []view.PoolHost{}
 			for i := range hosts {
 				h := &hosts[i]
 				row := view.PoolHost{
@@ -278,11 +279,15 @@ func newHostListCommand(stdio IO) *cobra.Command {
 				}
 				rows = append(rows, row)
 			}
-			view.Pool(stdio.Out, view.StyleFor(stdio.Out, stdio.Getenv), rows)
-			return nil
+			doc := view.PoolDocument{Format: view.PoolFormat, Hosts: rows}
+			return printResult(stdio.Out, output, documentOf(doc), func(out io.Writer) error {
+				view.Pool(out, view.StyleFor(out, stdio.Getenv), rows)
+				return nil
+			})
 		},
 	}
 	kubeconfigFlag(cmd, &kubeconfig)
+	outputFlag(cmd, &output)
 	return cmd
 }
 

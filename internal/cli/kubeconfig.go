@@ -19,8 +19,8 @@ func newKubeconfigCommand(stdio IO) *cobra.Command {
 		Use:   "kubeconfig [MANIFEST]",
 		Short: "Print the cluster administrator's kubeconfig",
 		Long: "Print the cluster administrator's kubeconfig. Whoever has it may do everything in the cluster: with\n" +
-			"--output it goes into a file that only you read.",
-		Example: "  kubeone kubeconfig -m kubeone.yaml --output prod-kubeconfig\n" +
+			"--file it goes into a file that only you read.",
+		Example: "  kubeone kubeconfig -m kubeone.yaml -f prod-kubeconfig\n" +
 			"  umask 077; kubeone kubeconfig -m kubeone.yaml > prod-kubeconfig",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -53,8 +53,7 @@ func newKubeconfigCommand(stdio IO) *cobra.Command {
 		},
 	}
 	f.register(cmd)
-	cmd.Flags().StringVarP(&file, "output", "o", "-",
-		"write this file instead, which only you read, and print its name")
+	cmd.Flags().StringVarP(&file, "file", "f", "-", "`FILE` to write, readable by you only; - is standard output")
 	return cmd
 }
 

@@ -64,7 +64,7 @@ func newPlanCommand(stdio IO) *cobra.Command {
 	f.registerNames(cmd)
 	f.registerRotation(cmd)
 	f.registerUnsupported(cmd)
-	outputFlag(cmd, &output, "text or json")
+	outputFlag(cmd, &output)
 	cmd.Flags().StringVar(&out, "out", "", "save the plan to this file, for apply --plan")
 	cmd.Flags().StringVar(&scripts, "scripts", "",
 		"write every host's script into this directory, for review or to run by hand")
@@ -127,16 +127,12 @@ func (f *clusterFlags) shown(ctx context.Context, w *workspace.Workspace, p engi
 // show prints a plan, or why there can be none.
 func show(stdio IO, p engine.Proposal, as shownAs) error {
 	d := p.Decision()
-	if as.format == "json" {
-		text, err := view.PlanJSON(p.Plan, as.sets, p.Decisions...)
-		if err != nil {
-			return err
-		}
-		_, _ = stdio.Out.Write(text)
+	document := func() ([]byte, error) { return view.PlanJSON(p.Plan, as.sets, p.Decisions...) }
+	if as.format != formatText {
 		if d.Route == fsm.Error {
 			view.Problems(stdio.Err, view.StyleFor(stdio.Err, stdio.Getenv), d.Problems, p.Plan.Hosts)
 		}
-		return nil
+		return printResult(stdio.Out, as.format, document, nil)
 	}
 	if as.verbose {
 		view.Decision(stdio.Err, view.StyleFor(stdio.Err, stdio.Getenv), d)

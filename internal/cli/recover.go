@@ -75,7 +75,7 @@ func (f *recoverFlags) registerRecover(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.destroyed, "confirm-destroyed", nil,
 		"control-plane hosts that are gone for good, so that nobody need stop etcd there")
-	flags.StringVar(&f.on, "on", "", "control-plane host on which etcd begins anew")
+	flags.StringVar(&f.on, "host", "", "control-plane `HOST` on which etcd starts again")
 	f.artifacts.register(cmd)
 	parallelFlag(cmd, &f.parallel)
 	f.registerRun(cmd)
@@ -98,7 +98,7 @@ func runRecover(cmd *cobra.Command, stdio IO, f *recoverFlags, args []string) er
 	r := source.Request()
 	r.Destroyed = w.MemberNames(f.destroyed...)
 	if f.on != "" {
-		ids, err := w.HostIDs("--on", f.on)
+		ids, err := w.HostIDs("--host", f.on)
 		if err != nil {
 			return err
 		}
@@ -144,7 +144,7 @@ func (f *recoverFlags) recovered(stdio IO, after engine.Proposal, took time.Dura
 	if after.Matches() {
 		return f.verify(stdio, after)
 	}
-	if err := f.present(stdio, after, shownAs{verbose: f.verbose}); err != nil {
+	if err := f.present(stdio, after, shownAs{format: formatText, verbose: f.verbose}); err != nil {
 		return err
 	}
 	return &classError{exitRuntime,

@@ -30,7 +30,7 @@ func newResetCommand(stdio IO) *cobra.Command {
 	}
 	f.register(cmd)
 	flags := cmd.Flags()
-	flags.StringSliceVar(&r.Hosts, "host", nil, "reset these hosts only (names or addresses)")
+	flags.StringSliceVar(&r.Hosts, "host", nil, "reset this `HOST` only, by name or address; can be repeated")
 	flags.BoolVar(&r.Purge, "purge", false,
 		"delete what this and earlier resets, repairs and recoveries have kept on the hosts")
 	flags.BoolVar(&r.AbandonMachines, "abandon-machines", false,

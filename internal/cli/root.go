@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"kubeone/internal/view"
@@ -86,7 +87,16 @@ func newRoot(stdio IO) *cobra.Command {
 		newKubeconfigCommand(stdio), newConfigCommand(stdio), newBundleCommand(stdio.Out, stdio.Err),
 		newFSMCommand(stdio), newVersionCommand(stdio),
 	)
+	root.SetGlobalNormalizationFunc(normalFlag)
 	return root
+}
+
+// normalFlag has every command that knows --host know it as --limit too.
+func normalFlag(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	if name == "limit" {
+		name = "host"
+	}
+	return pflag.NormalizedName(name)
 }
 
 // notice sets begun when a command's own work begins; whatever fails before that is a mistake in the command line.

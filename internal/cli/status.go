@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,14 +27,13 @@ func newStatusCommand(stdio IO) *cobra.Command {
 				return err
 			}
 			in := statusOf(p, time.Now())
-			if output == "json" {
-				text, err := view.StatusJSON(in)
-				if err != nil {
-					return err
-				}
-				_, _ = stdio.Out.Write(text)
-			} else {
-				view.Status(stdio.Out, view.StyleFor(stdio.Out, stdio.Getenv), in)
+			err = printResult(stdio.Out, output, func() ([]byte, error) { return view.StatusJSON(in) },
+				func(out io.Writer) error {
+					view.Status(out, view.StyleFor(out, stdio.Getenv), in)
+					return nil
+				})
+			if err != nil {
+				return err
 			}
 			if !view.Healthy(in) {
 				return &statusError{exitUnhealthy}
@@ -42,7 +42,7 @@ func newStatusCommand(stdio IO) *cobra.Command {
 		},
 	}
 	f.register(cmd)
-	outputFlag(cmd, &output, "text or json")
+	outputFlag(cmd, &output)
 	return cmd
 }
 

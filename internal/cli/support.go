@@ -42,7 +42,7 @@ func newSupportCommand(stdio IO) *cobra.Command {
 		},
 	}
 	f.register(cmd)
-	cmd.Flags().StringVarP(&file, "output", "o", "", "the file to write (default NAME-support-TIME.tar.gz)")
+	cmd.Flags().StringVarP(&file, "file", "f", "", "`FILE` to write (default NAME-support-TIME.tar.gz)")
 	return cmd
 }
 

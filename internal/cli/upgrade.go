@@ -24,7 +24,7 @@ type upgradeFlags struct {
 	version        string // of the stage on the way; "" is the manifest's
 	maxUnavailable string
 	maxParallel    int
-	canary         bool
+	noCanary       bool
 	drainTimeout   time.Duration
 	onTimeout      string
 	changed        func(flag string) bool
@@ -42,7 +42,7 @@ func (f *upgradeFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.maxUnavailable, "max-unavailable", "",
 		"workers out of service at a time: a number or a percentage (upgrade.maxUnavailable)")
 	flags.IntVar(&f.maxParallel, "max-parallel", 0, "workers upgraded at a time (upgrade.maxParallel)")
-	flags.BoolVar(&f.canary, "canary", true, "upgrade one worker alone before the others (upgrade.canary)")
+	flags.BoolVar(&f.noCanary, "no-canary", false, "do not upgrade one worker alone before the others (upgrade.canary)")
 	flags.DurationVar(&f.drainTimeout, "drain-timeout", 0,
 		"how long the pods of a node have to leave (upgrade.drain.timeout)")
 	flags.StringVar(&f.onTimeout, "on-drain-timeout", "",
@@ -58,8 +58,9 @@ func (f *upgradeFlags) upgrade() workspace.UpgradeOptions {
 	if f.changed("max-parallel") {
 		o.MaxParallel = &f.maxParallel
 	}
-	if f.changed("canary") {
-		o.Canary = &f.canary
+	if f.changed("no-canary") {
+		canary := !f.noCanary
+		o.Canary = &canary
 	}
 	if f.changed("drain-timeout") {
 		o.DrainTimeout = &f.drainTimeout

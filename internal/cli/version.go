@@ -1,8 +1,8 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
+	"io"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -22,15 +22,13 @@ func newVersionCommand(stdio IO) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			info := versions()
-			if output == "json" {
-				return json.NewEncoder(stdio.Out).Encode(info)
-			}
-			_, err := fmt.Fprintf(stdio.Out, "kubeone %s (%s, %s), for Kubernetes %v\n", info.Version, info.Go,
-				info.Platform, info.Kubernetes)
-			return err
+			return printResult(stdio.Out, output, documentOf(info), func(out io.Writer) error {
+				_, err := io.WriteString(out, info.String()+"\n")
+				return err
+			})
 		},
 	}
-	outputFlag(cmd, &output, "text or json")
+	outputFlag(cmd, &output)
 	return cmd
 }
 
@@ -40,6 +38,11 @@ type versionInfo struct {
 	Go         string   `json:"go"`
 	Platform   string   `json:"platform"`
 	Kubernetes []string `json:"kubernetes"`
+}
+
+// String is the version in a line.
+func (v versionInfo) String() string {
+	return fmt.Sprintf("kubeone %s (%s, %s), for Kubernetes %v", v.Version, v.Go, v.Platform, v.Kubernetes)
 }
 
 func versions() versionInfo {

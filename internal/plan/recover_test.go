@@ -257,9 +257,9 @@ func TestRecoverRefuses(t *testing.T) {
 			destroyed(RecoverOptions{Copy: Copy{From: step.BareSnapshot, CAHash: "sha256:bbbb", Members: ownMembers()}},
 				gone...), "of another cluster: its CA is sha256:bbbb"},
 		"a damaged survivor": {damaged(), destroyed(survivor(), gone...),
-			"--on tries one all the same"},
+			"--host tries one all the same"},
 		"fenced hosts only": {lost(fenced, "cp-1", "cp-2", "cp-3"), survivor(),
-			"what a recovery has moved aside on cp-1, cp-2, cp-3, with --on"},
+			"what a recovery has moved aside on cp-1, cp-2, cp-3, with --host"},
 		"a snapshot where no host has the keys": {lost(bare, "cp-1", "cp-2", "cp-3"),
 			RecoverOptions{Copy: Copy{From: step.BareSnapshot, Members: ownMembers()}}, "recover from a backup"},
 		"a survivor where none is left": {lost(bare, "cp-1", "cp-2", "cp-3"), survivor(),
@@ -451,7 +451,7 @@ func TestDataThatMayBeOlderIsNotChosen(t *testing.T) {
 		p, err := Recover(in, o)
 		if c.on == "" {
 			if err == nil || !strings.Contains(err.Error(), c.says) ||
-				!strings.Contains(err.Error(), "choose one with --on") {
+				!strings.Contains(err.Error(), "choose one with --host") {
 				t.Errorf("%s: error %v", name, err)
 			}
 			continue

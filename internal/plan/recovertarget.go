@@ -168,7 +168,7 @@ func (b *builder) newest(o RecoverOptions) (desired.Host, error) {
 			all = append(all, b.progressOf(h, o))
 		}
 		return desired.Host{}, fmt.Errorf("nobody knows which host has the newest data, and what the others have "+
-			"besides would be lost: %s. Start etcd there, so that it says, or choose one with --on",
+			"besides would be lost: %s. Start etcd there, so that it says, or choose one with --host",
 			strings.Join(all, "; "))
 	}
 	return b.checkTarget(best, o.Copy)
@@ -187,11 +187,11 @@ func (b *builder) noHolder() error {
 	}
 	text := "no control-plane host that answered holds etcd data"
 	if len(damaged) > 0 {
-		text += " that is whole (damaged: " + b.nodes(damaged, ", ") + "; --on tries one all the same)"
+		text += " that is whole (damaged: " + b.nodes(damaged, ", ") + "; --host tries one all the same)"
 	}
 	text += ": recover from a backup or a snapshot"
 	if len(stopped) > 0 {
-		text += "; or from what a recovery has moved aside on " + b.nodes(stopped, ", ") + ", with --on"
+		text += "; or from what a recovery has moved aside on " + b.nodes(stopped, ", ") + ", with --host"
 	}
 	return errors.New(text)
 }

@@ -2,9 +2,23 @@ package view
 
 import "io"
 
+// PoolFormat is the version of PoolDocument's format.
+const PoolFormat = 1
+
+// PoolDocument is the JSON of "host list".
+type PoolDocument struct {
+	Format int        `json:"format"` // PoolFormat
+	Hosts  []PoolHost `json:"hosts"`
+}
+
 // PoolHost is one host of the pool.
 type PoolHost struct {
-	Name, Address, State, Domain, Machine, Message string
+	Name    string `json:"name"`
+	Address string `json:"address"` // USER@ADDRESS:PORT
+	State   string `json:"state"`
+	Domain  string `json:"failureDomain,omitempty"`
+	Machine string `json:"machine,omitempty"` // NAMESPACE/NAME
+	Message string `json:"message,omitempty"`
 }
 
 // Pool writes the hosts of the pool, a line each, and what is to be said of one below it.

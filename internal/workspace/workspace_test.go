@@ -115,13 +115,13 @@ func TestHostsAreNamedInAnyWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	got, err := w.HostIDs("--limit", "WORKER", "192.0.2.11")
+	got, err := w.HostIDs("--host", "WORKER", "192.0.2.11")
 	if diff := cmp.Diff([]string{"192.0.2.21", "192.0.2.11"}, got); err != nil || diff != "" {
 		t.Errorf("%v, %s", err, diff)
 	}
 	var wrong *engine.ConfigError
-	_, err = w.HostIDs("--limit", "nobody")
-	for _, says := range []string{`--limit names "nobody", which is no host of`, "its hosts are 192.0.2.11, worker"} {
+	_, err = w.HostIDs("--host", "nobody")
+	for _, says := range []string{`--host names "nobody", which is no host of`, "its hosts are 192.0.2.11, worker"} {
 		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), says) {
 			t.Errorf("got %v, want %q in it", err, says)
 		}

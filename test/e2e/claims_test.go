@@ -60,7 +60,7 @@ func (p *pool) oneMachine() {
 	spare := p.Lab.Spares()[0]
 	p.run(0, []string{
 		"host", "add", "-y", "--key-file", p.Lab.Path("id_ed25519"), "--kubeconfig", p.kubeconfig(),
-		"-l", "pool=lab", "ops@" + spare.Address,
+		"--labels", "pool=lab", "ops@" + spare.Address,
 	}, "Added "+spare.Hostname)
 	cache, err := components.DefaultCache()
 	p.must(err)

@@ -180,7 +180,7 @@ func credentialsEnd(s *story) {
 func (s *story) nowhere(secrets ...string) {
 	s.Helper()
 	archive := filepath.Join(s.TempDir(), "support.tar.gz")
-	s.run(0, []string{"support", "-o", archive})
+	s.run(0, []string{"support", "-f", archive})
 	remembered := s.run(0, []string{"history", "-o", "json"}).Text() +
 		s.kube("-n", "kube-system", "get", "configmaps,events", "-o", "yaml") + s.kube("get", "events", "-o", "yaml")
 	for _, secret := range secrets {

@@ -52,7 +52,7 @@ func (s *story) endpointAt(address string) {
 func endpointMoves(s *story) {
 	old, address := s.Lab.Endpoint, s.addressed(secondAddress)
 	worker := s.Lab.Host("worker-2")
-	s.run(4, []string{"apply", "-y", "--limit", "worker-1", "-m", s.variant(address)}, "it concerns every host",
+	s.run(4, []string{"apply", "-y", "--host", "worker-1", "-m", s.variant(address)}, "it concerns every host",
 		"except for: apiEndpoint (the cluster still has "+old+":6443)")
 	s.endpointAt("cp-2")
 	s.run(15, []string{"plan"}, "one of several control-plane hosts")

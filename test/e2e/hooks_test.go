@@ -147,7 +147,7 @@ func hooksBeforeDrain(s *story) {
 	s.run(0, []string{"apply", "-y"})
 	before := s.started(s.Members())
 	s.file("hang", true)
-	r := s.run(16, []string{"apply", "-y", "-v", "--force-upgrade", "--limit", "worker-1"},
+	r := s.run(16, []string{"apply", "-y", "-v", "--force-upgrade", "--host", "worker-1"},
 		"hook out was killed: it has not ended within 5s", "the hook of worker-1")
 	if strings.ContainsAny(r.Text(), "\x1b\x07") {
 		s.Errorf("what the hook printed reached the terminal as it was: %q", r.Text())
@@ -158,7 +158,7 @@ func hooksBeforeDrain(s *story) {
 	if out := s.here("pgrep -f 'sleep 60[0]' || true"); out != "" {
 		s.Errorf("the hook's processes are left: %s", out)
 	}
-	s.run(0, []string{"apply", "-y", "--force-upgrade", "--limit", "worker-1"}, "Done.")
+	s.run(0, []string{"apply", "-y", "--force-upgrade", "--host", "worker-1"}, "Done.")
 	here, _ := s.ranHooks()
 	s.same("hooks here", []string{"before-drain worker-1", "before-drain worker-1"}, here)
 }
@@ -168,7 +168,7 @@ func hooksAfterUpgrade(s *story) {
 	s.hookedWith(80, hook("tested", "after", "upgrade", true), hook("in", "after", "upgrade", false))
 	s.run(0, []string{"apply", "-y"})
 	s.broken(s.Lab.Host("worker-1"), "touch /run/fail-hooks")
-	force := []string{"apply", "-y", "--force-upgrade", "--limit", "worker-1"}
+	force := []string{"apply", "-y", "--force-upgrade", "--host", "worker-1"}
 	s.run(16, force, "hook tested failed: sh ended with status 1")
 	s.same("worker-1 is closed", true, s.closed("worker-1"))
 	if text := s.Run(s.Context(), "status").Text(); !strings.Contains(text, "worker-1: hooks owed after (upgrade)") {

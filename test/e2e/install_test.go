@@ -130,7 +130,7 @@ func mode(s *story, path string) os.FileMode {
 // kubeconfigIsPrivate fetches the kubeconfig as an operator does and uses it.
 func (s *story) kubeconfigIsPrivate() {
 	path := filepath.Join(s.Dir, "fetched")
-	s.run(0, []string{"kubeconfig", "-o", path})
+	s.run(0, []string{"kubeconfig", "-f", path})
 	s.same("mode of the kubeconfig", os.FileMode(0o600), mode(s, path))
 	written, err := os.ReadFile(path)
 	s.must(err)

@@ -277,7 +277,7 @@ func (s *story) upgradedUnderLoad(from, to string) {
 	under := s.loaded()
 	s.must(s.Want(s.Context(), to))
 	s.upgradePlanned(from, to)
-	s.run(0, []string{"upgrade", "-y", "--max-unavailable", "50%", "--max-parallel", "1", "--canary=false",
+	s.run(0, []string{"upgrade", "-y", "--max-unavailable", "50%", "--max-parallel", "1", "--no-canary",
 		"--drain-timeout", "10m", "--on-drain-timeout", "stop"}, "Done.")
 	s.upgraded(to)
 	s.unharmed(under)
@@ -295,7 +295,7 @@ func onceMore(s *story) {
 	old, workers := certificates(), s.started(s.Lab.Workers())
 	s.run(2, []string{"plan", "--force-upgrade"}, hostnames(s.Members())...)
 	controlPlanes := strings.Join(hostnames(s.Lab.ControlPlanes()), ",")
-	s.run(0, []string{"upgrade", "-y", "--force", "--limit", controlPlanes}, "Done.")
+	s.run(0, []string{"upgrade", "-y", "--force", "--host", controlPlanes}, "Done.")
 	for host, sum := range certificates() {
 		if sum == old[host] {
 			s.Errorf("%s has the certificate of before", host)

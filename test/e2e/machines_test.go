@@ -100,7 +100,7 @@ func (p *pool) filled() {
 	p.run(14, slices.Concat(add, []string{"ops@" + p.hosts()[0].Address + ":1"}), "connection refused")
 	p.run(13, slices.Concat(add, []string{"nobody@" + p.hosts()[0].Address}), "nobody")
 	for i, h := range p.hosts() {
-		more := append(add, "--failure-domain", "rack-"+strconv.Itoa(i%3), "-l", "pool=lab", "ops@"+h.Address)
+		more := append(add, "--failure-domain", "rack-"+strconv.Itoa(i%3), "--labels", "pool=lab", "ops@"+h.Address)
 		if i == 0 {
 			more = append(more, "--name", h.Hostname, "--bastion", "ops@"+p.Lab.ControlPlanes()[1].Address,
 				"--private-address", h.Address)
@@ -134,7 +134,7 @@ func (p *pool) filled() {
 // connect fetches a kubeconfig, and makes a client of it.
 func (p *pool) connect() {
 	p.Helper()
-	p.run(0, []string{"kubeconfig", "-o", p.kubeconfig()})
+	p.run(0, []string{"kubeconfig", "-f", p.kubeconfig()})
 	text, err := os.ReadFile(p.kubeconfig())
 	p.must(err)
 	config, err := clientcmd.RESTConfigFromKubeConfig(text)
@@ -727,7 +727,7 @@ func (p *pool) ended() {
 	hosts := p.hosts()[1:4]
 	for _, h := range hosts {
 		p.run(0, []string{"host", "add", "-y", "--key-file", p.Lab.Path("id_ed25519"), "--kubeconfig", p.kubeconfig(),
-			"-l", "pool=lab", "ops@" + h.Address}, "Added "+h.Hostname)
+			"--labels", "pool=lab", "ops@" + h.Address}, "Added "+h.Hostname)
 	}
 	p.start("controller")
 	path := filepath.Join(p.Dir, "deployment.yaml")

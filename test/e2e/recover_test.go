@@ -125,7 +125,7 @@ func (s *story) backup() (path, key string) {
 	s.must(err)
 	path, key = filepath.Join(s.Dir, "backup.tar.age"), filepath.Join(s.Dir, "key.txt")
 	s.must(os.WriteFile(key, []byte(identity.String()+"\n"), 0o600))
-	s.run(0, []string{"backup", "-o", path, "--recipient", identity.Recipient().String()})
+	s.run(0, []string{"backup", "-f", path, "--recipient", identity.Recipient().String()})
 	return path, key
 }
 

@@ -48,7 +48,7 @@ func peersCut(s *story) {
 		return err
 	})
 	for range 3 { // who answers first is chance
-		s.run(15, []string{"recover", "--from", "surviving-member", "--on", "cp-1", "-y"}, "etcd has its quorum")
+		s.run(15, []string{"recover", "--from", "surviving-member", "--host", "cp-1", "-y"}, "etcd has its quorum")
 	}
 	s.broken(host, "nft delete table inet cut")
 	// Its kubelet may have ended the API server meanwhile, which had no etcd for long, and starts it after a while.
@@ -74,7 +74,7 @@ func servedElsewhere(s *story) {
 		return err
 	})
 	for _, args := range [][]string{
-		{"etcd", "restore", file, "-y"}, {"recover", "--from", file, "-y", "--on", "cp-1"},
+		{"etcd", "restore", file, "-y"}, {"recover", "--from", file, "-y", "--host", "cp-1"},
 	} {
 		s.run(15, args, "a second cluster beside one that works")
 	}
@@ -199,7 +199,7 @@ func snapshotRestored(s *story) {
 		}
 		return nil
 	})
-	s.run(0, []string{"etcd", "restore", file, "-y", "--on", "cp-2", "--bundle", s.Bundle, "--parallel", "2",
+	s.run(0, []string{"etcd", "restore", file, "-y", "--host", "cp-2", "--bundle", s.Bundle, "--parallel", "2",
 		"--log-file", journal}, "nodes Ready", "Done. The cluster matches the manifest.")
 	s.healthy()
 	s.counted("saved", 30)

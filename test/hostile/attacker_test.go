@@ -32,7 +32,7 @@ type attempt struct {
 	objects func(objects)
 	runs    string // what the cluster runs, where it is to be upgraded; "" is as wanted
 	slow    bool   // it is waited for in vain, for as long as the test says
-	// waits says that the cluster's upgrade may wait for a person: it is left out with --limit then, as what it says is
+	// waits says that the cluster's upgrade may wait for a person: it is left out with --host then, as what it says is
 	// a reason to wait if an honest host says it.
 	waits bool
 	idle  bool // nothing may be done to it

@@ -65,7 +65,7 @@ func TestCommandsWriteNowhereElse(t *testing.T) {
 		for _, args := range [][]string{
 			{"plan", "-v", "--insecure-mirror", "--scripts", at("scripts"), "--out", at("plan.json")},
 			{"status"}, {"status", "-o", "json"},
-			{"support", "-o", at("support.tar.gz")}, {"kubeconfig", "-o", at("kubeconfig")},
+			{"support", "-f", at("support.tar.gz")}, {"kubeconfig", "-f", at("kubeconfig")},
 		} {
 			var out, errs bytes.Buffer
 			status := cli.Main(t.Context(), append(args, "-m", at("kubeone.yaml")), cli.IO{

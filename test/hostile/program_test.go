@@ -230,7 +230,7 @@ func (g *game) came(p engine.Proposal) string {
 	case p.Refusal() != nil || g.as == controlPlane && len(g.see(p).Steps) == 0:
 		out = append(out, "all work waits for a person"+codes(p.Decision().Problems))
 	case g.waits:
-		out = append(out, "with `--limit` the upgrade goes on without it")
+		out = append(out, "with `--host` the upgrade goes on without it")
 	case steps > 0 && (g.as == firstContact || g.as == controlPlane):
 		out = append(out, "it would join once its key is approved")
 	case steps > 0:

@@ -7,11 +7,11 @@ const (
 )
 
 // UpgradeConfig is how nodes are taken out of service for an upgrade. It changes nothing on a host, so that changing it
-// is no upgrade itself. The flags --max-unavailable, --max-parallel, --canary, --drain-timeout and --on-drain-timeout
+// is no upgrade itself. The flags --max-unavailable, --max-parallel, --no-canary, --drain-timeout and --on-drain-timeout
 // win; drain.gracePeriod has no flag.
 type UpgradeConfig struct {
 	// MaxUnavailable is how many workers may be out of service at the same time: a number, or a percentage of the
-	// static workers that the run may touch (--limit and --selector narrow them), rounded down, one at least. An
+	// static workers that the run may touch (--host and --selector narrow them), rounded down, one at least. An
 	// upgrade begins only when each of these that has joined is healthy. The control plane is always upgraded one host
 	// at a time. Default: 1.
 	MaxUnavailable string `json:"maxUnavailable,omitempty"`

@@ -138,24 +138,27 @@ func (by bundleBy) write(ctx context.Context, cache components.Cache, set *compo
 	}
 	defer stop()
 	return log.During(title+", 2 of 2: writing it", func() error {
-		args := []string{"bundle", "create", "-o", file, "--kubernetes-version", set.KubernetesVersion, "--mirror",
+		args := []string{"bundle", "create", "--kubernetes-version", set.KubernetesVersion, "--mirror",
 			"http://" + address, "--overwrite-registry", address, "--arch", runtime.GOARCH}
-		taken, err := takesAtItsWord(ctx, kubeone)
+		more, err := bundleFlags(ctx, kubeone, file)
 		if err == nil {
-			_, err = output(exec.CommandContext(ctx, kubeone, append(args, taken...)...))
+			_, err = output(exec.CommandContext(ctx, kubeone, append(args, more...)...))
 		}
 		return err
 	})
 }
 
-// takesAtItsWord are the flags with which the program believes a mirror on this machine; earlier programs always did,
-// and have none.
-func takesAtItsWord(ctx context.Context, kubeone string) ([]string, error) {
+// bundleFlags returns the flags that depend on the program: earlier ones call the file -o, and have no flags that make
+// them trust a mirror on this machine, which they always do.
+func bundleFlags(ctx context.Context, kubeone, file string) ([]string, error) {
 	help, err := output(exec.CommandContext(ctx, kubeone, "bundle", "create", "--help"))
 	if err != nil {
 		return nil, err
 	}
-	var out []string
+	out := []string{"-o", file}
+	if strings.Contains(help, "--file") {
+		out = []string{"-f", file}
+	}
 	for _, flag := range []string{"--insecure-mirror", "--trust-source"} {
 		if strings.Contains(help, flag) {
 			out = append(out, flag)

@@ -72,16 +72,16 @@ func TestAHistoryWithoutTheCommitSaysWhatToDo(t *testing.T) {
 }
 
 // Programs of before and after mirrors had to be believed make bundles of the lab.
-func TestAProgramIsToldToBelieveAMirrorIfItKnowsHow(t *testing.T) {
+func TestABundleIsMadeWithTheFlagsOfItsProgram(t *testing.T) {
 	for help, want := range map[string]string{
-		"--mirror string  base URL":                      "",
-		"--insecure-mirror  allow\n--trust-source  take": "--insecure-mirror --trust-source",
+		"-o, --output string  --mirror string  base URL":                  "-o b.tar",
+		"-f, --file FILE\n--insecure-mirror  allow\n--trust-source  take": "-f b.tar --insecure-mirror --trust-source",
 	} {
 		program := filepath.Join(t.TempDir(), "kubeone")
 		if err := os.WriteFile(program, []byte("#!/bin/sh\ncat <<'E'\n"+help+"\nE\n"), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		got, err := takesAtItsWord(t.Context(), program)
+		got, err := bundleFlags(t.Context(), program, "b.tar")
 		if err != nil || strings.Join(got, " ") != want {
 			t.Errorf("of %q: %q, %v", help, got, err)
 		}

@@ -87,14 +87,14 @@ const (
 	Alone Kind = "alone" // a caller works on one worker alone, as a controller does
 	Moved Kind = "moved" // a person gives the manifest another endpoint, or the one of before, and applies it
 	// A second operator gives another command, about the host if it is about one.
-	Limited     Kind = "limited"       // apply --limit; with an odd For, with the worker that comes next, too
+	Limited     Kind = "limited"       // apply --host; with an odd For, with the worker that comes next, too
 	Upgraded    Kind = "force-upgrade" // apply --force-upgrade
 	Reset       Kind = "reset"         // reset --host; with an odd For, with --purge
 	Remove      Kind = "remove"        // node remove
 	RemoveGone  Kind = "remove-gone"   // node remove --unreachable
 	Replace     Kind = "replace"       // node replace
 	ReplaceGone Kind = "replace-gone"  // node replace --unreachable
-	Recover     Kind = "recover"       // recover --from surviving-member, and --on the host if For is even
+	Recover     Kind = "recover"       // recover --from surviving-member, and --host the host if For is even
 	// A person changes the manifest, and a second operator applies it beside those who work with the one before.
 	Reordered  Kind = "reordered"  // its hosts have another order
 	Swapped    Kind = "swapped"    // the host and the next one have each other's addresses
