@@ -31,23 +31,31 @@ type variant struct {
 	aliases    []string
 	routes     []fsm.Route // the only routes it follows; nil means all
 	about      string
+	example    string
 }
 
 var (
 	applyVariant = variant{ //nolint:gochecknoglobals // constants
-		use: "apply [MANIFEST]", short: "Make the cluster what its manifest says", aliases: []string{"up"},
-		about: "Look at every host, the API and etcd, show a plan, ask, and carry it out: install, join, repair. " +
-			"What is right already is left alone.",
+		use: "apply [MANIFEST]", short: "Bring the cluster to the state of its manifest", aliases: []string{"up"},
+		about: "Inspect every host, the API and etcd, show a plan, ask, and carry it out: install, join, repair,\n" +
+			"upgrade. What is right already is left alone.",
+		example: "  kubeone apply -m kubeone.yaml\n" +
+			"  kubeone apply -m kubeone.yaml -t tf.json --bundle kubernetes-1.36.3.tar --auto-approve\n" +
+			"  kubeone apply --plan plan.json",
 	}
 	installVariant = variant{ //nolint:gochecknoglobals // constants
-		use: "install [MANIFEST]", short: "Apply, if the cluster does not exist yet (apply does this too)",
+		use: "install [MANIFEST]", short: "Apply, but only to install a new cluster",
 		routes: []fsm.Route{fsm.Install, fsm.Nothing, fsm.Error},
 		about:  "The same as apply, limited to a cluster that does not exist yet. Prefer apply.",
+		example: "  kubeone install -m kubeone.yaml\n" +
+			"  kubeone install -m kubeone.yaml --bundle kubernetes-1.36.3.tar --auto-approve",
 	}
 	upgradeVariant = variant{ //nolint:gochecknoglobals // constants
-		use: "upgrade [MANIFEST]", short: "Apply, if another Kubernetes version is wanted (apply does this too)",
+		use: "upgrade [MANIFEST]", short: "Apply, but only to upgrade Kubernetes",
 		routes: []fsm.Route{fsm.Upgrade, fsm.Nothing, fsm.Error},
 		about:  "The same as apply, limited to an upgrade. Prefer apply.",
+		example: "  kubeone upgrade -m kubeone.yaml\n" +
+			"  kubeone upgrade -m kubeone.yaml --max-unavailable 25% --on-drain-timeout skip",
 	}
 )
 
@@ -56,9 +64,8 @@ func newApplyCommand(stdio IO, as variant) *cobra.Command {
 	f := &applyFlags{}
 	cmd := &cobra.Command{
 		Use: as.use, Short: as.short, Aliases: as.aliases, Long: as.about,
-		Example: "  kubeone apply -m kubeone.yaml\n" +
-			"  kubeone apply -m kubeone.yaml -t tf.json --bundle kubernetes-1.36.3.tar --auto-approve",
-		Args: cobra.MaximumNArgs(1),
+		Example: as.example,
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return applyThrough(cmd.Context(), stdio, f, as, args)
 		},
@@ -69,7 +76,8 @@ func newApplyCommand(stdio IO, as variant) *cobra.Command {
 	flags := cmd.Flags()
 	f.registerRun(cmd)
 	f.registerUnsupported(cmd)
-	flags.StringVar(&f.plan, "plan", "", "carry out this saved plan, if it is still what would be done; does not ask")
+	flags.StringVar(&f.plan, "plan", "",
+		"carry out the plan saved in `FILE` without asking, if it is still what would be done")
 	flags.BoolVar(&f.forceUpgrade, "force-upgrade", false, "roll the configuration out although nothing differs")
 	f.registerNames(cmd)
 	f.registerRotation(cmd)
@@ -177,7 +185,7 @@ func (f *applyFlags) settled(p engine.Proposal) (bool, error) {
 		return true, f.planStatus(p)
 	case len(p.Plan.Steps) == 0:
 		return true,
-			&classError{exitRuntime, errors.New("apply can do nothing before you have done what is listed above")}
+			&classError{exitRuntime, errors.New("nothing to apply until you complete the steps listed above")}
 	case f.dryRun:
 		return true, &statusError{exitChanges}
 	}

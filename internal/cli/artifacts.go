@@ -9,12 +9,14 @@ type artifactFlags struct {
 }
 
 func (f *artifactFlags) register(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringArrayVar(&f.bundles, "bundle", nil,
-		"install from this bundle; hosts then download nothing. Of several, each part comes from whichever has it")
-	flags.StringArrayVar(&f.sums, "bundle-sha256", nil,
-		"the sha256 of a bundle, as bundle create prints it; a bundle with none of those given is refused")
-	f.vouchFlags.register(cmd, "the manifest's mirror")
+	grouped(cmd, downloadGroup, func() {
+		flags := cmd.Flags()
+		flags.StringArrayVar(&f.bundles, "bundle", nil,
+			"install from the bundle in `FILE`; hosts download nothing. Can be repeated")
+		flags.StringArrayVar(&f.sums, "bundle-sha256", nil,
+			"`SHA256` of a bundle, as bundle create prints it; other bundles are refused")
+		f.vouchFlags.register(cmd, "the manifest's mirror")
+	})
 }
 
 // vouchFlags say who vouches for binaries and images, besides where they come from.
@@ -27,8 +29,8 @@ type vouchFlags struct {
 func (f *vouchFlags) register(cmd *cobra.Command, mirror string) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.digests, "digests", "",
-		"a list of digests that must match, as sha256sum prints it in a mirror's folder")
+		"`FILE` of digests that must match, as sha256sum prints them")
 	flags.BoolVar(&f.trust, "trust-source", false,
-		"take a mirror, a registry of your own or, with --digests, a bundle at its word where no digest is known")
+		"trust a mirror, a registry of your own or, with --digests, a bundle where no digest is known")
 	flags.BoolVar(&f.insecure, "insecure-mirror", false, "allow plain HTTP for "+mirror)
 }

@@ -23,7 +23,7 @@ func newBackupCommand(stdio IO) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "backup [MANIFEST]",
-		Short: "Write all that the cluster cannot be brought back without into one encrypted file",
+		Short: "Back up etcd, keys and manifest to one encrypted file",
 		Long: "Write a verified snapshot of etcd, the CAs, the service-account keys, the configuration of\n" +
 			"encryption at rest and the manifest into one file, encrypted with age to the recipients of the\n" +
 			"manifest (backup.recipients) or of --recipient. Nothing of it touches a disk unencrypted. No host is\n" +
@@ -46,10 +46,10 @@ func newBackupCommand(stdio IO) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVarP(&o.File, "file", "f", "", "`FILE` to write, or a folder in which it gets a name of its own")
 	flags.StringVar(&o.Target, "to", "",
-		"a folder, ssh://user@host/folder or s3://bucket/prefix, in place of the manifest's backup.target")
+		"`TARGET`: a folder, ssh://user@host/folder or s3://bucket/prefix, in place of the manifest's backup.target")
 	flags.StringSliceVar(&o.Recipients, "recipient", nil,
-		"age public key to encrypt to, in place of the manifest's; can be given more than once")
-	flags.IntVar(&o.Keep, "keep", 0, "afterwards, remove this cluster's oldest backups from the target but this many")
+		"age public `KEY` to encrypt to, in place of the manifest's; can be given more than once")
+	flags.IntVar(&o.Keep, "keep", 0, "`NUMBER` of this cluster's backups to keep in the target; older ones are deleted")
 	outputFlag(cmd, &output)
 	cmd.AddCommand(newBackupReadCommand(stdio, true), newBackupReadCommand(stdio, false))
 	return cmd
@@ -79,8 +79,9 @@ func newBackupReadCommand(stdio IO, verify bool) *cobra.Command {
 	var identity, output string
 	cmd := &cobra.Command{
 		Use: "inspect FILE --identity KEYFILE", Short: "Show what a backup says about itself",
-		Long: "Decrypt a backup's first part and show it. Nothing is written anywhere. verify reads all of it.",
-		Args: cobra.ExactArgs(1),
+		Long:    "Decrypt a backup's first part and show it. Nothing is written anywhere. verify reads all of it.",
+		Example: "  kubeone backup inspect prod.tar.age --identity key.txt",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if identity == "" {
 				return &usageError{
@@ -93,13 +94,14 @@ func newBackupReadCommand(stdio IO, verify bool) *cobra.Command {
 	}
 	if verify {
 		cmd.Use, cmd.Short = "verify FILE --identity KEYFILE", "Read all of a backup and check every part of it"
+		cmd.Example = "  kubeone backup verify prod.tar.age --identity key.txt"
 		cmd.Long = "Decrypt a backup, check the digest of every part, and read its snapshot of etcd to the end:\n" +
 			"checksum, consistency, revision, keys. Nothing is written anywhere; it takes as much memory as the\n" +
 			"snapshot is large.\n\n" +
 			"Exit status: 0 it can be relied upon, 15 it cannot."
 	}
 	cmd.Flags().StringVar(&identity, "identity", "",
-		"file of a private key that the backup is encrypted to, as age-keygen writes it")
+		"`FILE` of a private key that the backup is encrypted to, as age-keygen writes it")
 	outputFlag(cmd, &output)
 	return cmd
 }

@@ -22,7 +22,7 @@ import (
 func newBundleCommand(out, errOut io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bundle",
-		Short: "Make and look into bundles: one file with all binaries and images of a Kubernetes version",
+		Short: "Create and inspect bundles: all binaries and images of a Kubernetes version in a file",
 		Args:  subcommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
@@ -59,19 +59,21 @@ func newBundleCreateCommand(out, errOut io.Writer) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&f.file, "file", "f", "", "`FILE` to write")
-	flags.StringVar(&f.want.KubernetesVersion, "kubernetes-version", "", "the Kubernetes version, as 1.36.3")
+	flags.StringVar(&f.want.KubernetesVersion, "kubernetes-version", "", "Kubernetes `VERSION`, as 1.36.3")
 	flags.StringVar(&f.want.Containerd, "containerd-version", "",
-		"the version of containerd, as 2.4.2, instead of the one that goes with Kubernetes")
+		"`VERSION` of containerd, as 2.4.2, instead of the one that goes with Kubernetes")
 	flags.StringVar(&f.want.Arch, "arch", "amd64",
-		"the hosts' architecture: "+strings.Join(release.Architectures(), ", "))
+		"the hosts' architecture, an `ARCH`: "+strings.Join(release.Architectures(), ", "))
 	flags.StringVar(&f.want.CNI, "cni", plugins.Names()[0],
-		"the network plugin to include: "+strings.Join(plugins.Names(), ", ")+
+		"network `PLUGIN` to include: "+strings.Join(plugins.Names(), ", ")+
 			"; nothing is included for any other that a manifest may name")
-	flags.StringVar(&f.src.Mirror, "mirror", "", "base URL of a mirror that has the binaries under URL/HOST/PATH")
+	flags.StringVar(&f.src.Mirror, "mirror", "", "base `URL` of a mirror that has the binaries under URL/HOST/PATH")
 	flags.StringVar(&f.want.OverwriteRegistry, "overwrite-registry", "",
-		"HOST[:PORT][/PREFIX] to read images from instead of their own registries")
+		"`REGISTRY` (HOST[:PORT][/PREFIX]) to read images from instead of their own registries")
 	flags.BoolVar(&f.want.Insecure, "insecure-registry", false,
 		"allow plain HTTP or an unverified certificate for --overwrite-registry")
+	completeFlag(cmd, "arch", release.Architectures()...)
+	completeFlag(cmd, "cni", v1beta2.CNINames()...)
 	f.vouchFlags.register(cmd, "--mirror")
 	flags.BoolVar(&f.skipKubeProxy, "skip-kube-proxy", false, "leave kube-proxy out")
 	outputFlag(cmd, &f.output)
@@ -170,9 +172,10 @@ func newBundleInspectCommand(out io.Writer) *cobra.Command {
 	var format string
 	var verify bool
 	cmd := &cobra.Command{
-		Use:   "inspect FILE",
-		Short: "Show what a bundle holds",
-		Args:  cobra.ExactArgs(1),
+		Use:     "inspect FILE",
+		Short:   "Show what a bundle holds",
+		Example: "  kubeone bundle inspect kubernetes-1.36.3.tar --verify",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return bundleError(runBundleInspect(cmd.Context(), args[0], format, verify, out))
 		},

@@ -39,7 +39,8 @@ func newCertificatesStatusCommand(stdio IO) *cobra.Command {
 		Long: "Ask every control-plane host for its certificates, those of CAs and in kubeconfigs too, and show\n" +
 			"when they end and who signed them. Nothing is changed.\n\n" +
 			"Exit status: 0 well, 3 when one has expired or ends within 30 days, or a host's are not known.",
-		Args: cobra.MaximumNArgs(1),
+		Example: "  kubeone certificates status",
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := f.look(cmd.Context(), stdio, args, 0) // a late component's certificates are what they are
 			if err != nil {
@@ -72,6 +73,8 @@ func newCertificatesRenewCommand(stdio IO) *cobra.Command {
 			"What was renewed within the last hour is left alone, so that a run that was interrupted goes on where\n" +
 			"it ended.\n\n" +
 			"kubeone apply renews by itself what has less than 90 days, and less than a third of its life, left.",
+		Example: "  kubeone certificates renew\n" +
+			"  kubeone certificates renew --all --auto-approve",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			run := certificateRun{
@@ -152,7 +155,7 @@ func newCertificatesRotateCommand(stdio IO) *cobra.Command {
 	var resume bool
 	cmd := &cobra.Command{
 		Use:   "rotate-ca [MANIFEST]",
-		Short: "Rotate the CAs of etcd, of the front proxy and of the cluster, and the key of service accounts",
+		Short: "Rotate the CAs of etcd, the front proxy and the cluster, and the key of service accounts",
 		Long: "Give etcd and the front proxy a new CA each, and service accounts a new key, while the cluster\n" +
 			"works; with --authority cluster, the cluster itself a new CA. On every control-plane host, one after\n" +
 			"the other, the new key is trusted beside the present one; when all trust it, each host signs with it,\n" +
@@ -165,6 +168,9 @@ func newCertificatesRotateCommand(stdio IO) *cobra.Command {
 			"command ends and says what people have to do: start pods anew, and fetch kubeconfigs. With --resume\n" +
 			"it goes on when that is done, and once more when people have kubeconfigs of the new one.\n\n" +
 			"A run that was interrupted goes on where it ended, with --resume or without.",
+		Example: "  kubeone certificates rotate-ca\n" +
+			"  kubeone certificates rotate-ca --authority cluster\n" +
+			"  kubeone certificates rotate-ca --resume",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			run := certificateRun{
@@ -180,7 +186,8 @@ func newCertificatesRotateCommand(stdio IO) *cobra.Command {
 	}
 	f.register(cmd)
 	cmd.Flags().StringSliceVar(&authorities, "authority", nil,
-		"rotate only these keys: "+strings.Join(observed.Authorities(), ", "))
+		"rotate only the keys of this `AUTHORITY`: "+strings.Join(observed.Authorities(), ", "))
+	completeFlag(cmd, "authority", observed.Authorities()...)
 	cmd.Flags().BoolVar(&resume, "resume", false, "end a rotation that has begun, and begin none")
 	f.registerRun(cmd)
 	return cmd

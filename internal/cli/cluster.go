@@ -39,28 +39,32 @@ type clusterFlags struct {
 
 // registerManifest adds the flags of all commands that read a manifest.
 func (f *clusterFlags) registerManifest(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	usage := "the manifest"
-	if strings.Contains(cmd.Use, "[MANIFEST]") {
-		usage += "; also the first argument"
-	}
-	flags.StringVarP(&f.manifest, "manifest", "m", "./kubeone.yaml", usage)
-	flags.StringVarP(&f.terraform, "tfjson", "t", "",
-		"Terraform or OpenTofu output: a file, a directory, or - for standard input")
-	flags.StringVarP(&f.credentials, "credentials", "c", "",
-		"a file with the credentials of registries (YAML), which nobody but its owner may read")
-	flags.BoolVarP(&f.verbose, "verbose", "v", false, "say more")
+	grouped(cmd, clusterGroup, func() {
+		flags := cmd.Flags()
+		usage := "manifest `FILE`, - for standard input"
+		if strings.Contains(cmd.Use, "[MANIFEST]") {
+			usage += "; also the first argument"
+		}
+		flags.StringVarP(&f.manifest, "manifest", "m", "./kubeone.yaml", usage)
+		flags.StringVarP(&f.terraform, "tfjson", "t", "",
+			"Terraform or OpenTofu output in `PATH`: a file, a directory, or - for standard input")
+		flags.StringVarP(&f.credentials, "credentials", "c", "",
+			"YAML `FILE` with the credentials of registries, readable by its owner only; it belongs to the manifest")
+		flags.BoolVarP(&f.verbose, "verbose", "v", false, "print more details")
+	})
 }
 
 // register adds the flags of all commands that connect to a cluster.
 func (f *clusterFlags) register(cmd *cobra.Command) {
 	f.registerManifest(cmd)
-	flags := cmd.Flags()
-	flags.StringVar(&f.caFile, "ca-file", "",
-		"the certificate of the cluster's CA (PEM), for machines that have not met the cluster; another CA is refused")
-	flags.BoolVar(&f.strict, "strict-host-keys", false, "refuse hosts whose key is not known")
-	flags.StringArrayVar(&f.acceptHostKeys, strings.TrimPrefix(host.AcceptFlag, "--"), nil,
-		"accept another key than the known one of this host: HOST, or HOST=SHA256:... for that key only")
+	grouped(cmd, clusterGroup, func() {
+		flags := cmd.Flags()
+		flags.StringVar(&f.caFile, "ca-file", "",
+			"PEM `FILE` of the cluster's CA, for a machine that has not connected to this cluster before")
+		flags.BoolVar(&f.strict, "strict-host-keys", false, "refuse hosts whose SSH host key is not known")
+		flags.StringArrayVar(&f.acceptHostKeys, strings.TrimPrefix(host.AcceptFlag, "--"), nil,
+			"trust the new SSH host key of `HOST`, or with HOST=SHA256:... that key only")
+	})
 }
 
 func (f *clusterFlags) registerPlan(cmd *cobra.Command) {
@@ -72,7 +76,7 @@ func (f *clusterFlags) registerPlan(cmd *cobra.Command) {
 		"run the controllers of Machines in the cluster, as machineController.deploy in the manifest does")
 	flags.BoolVar(&f.upgradeMachines, "upgrade-machine-deployments", false,
 		"give all MachineDeployments the manifest's version of the kubelet, after the control plane")
-	f.upgradeFlags.register(cmd)
+	grouped(cmd, upgradeGroup, func() { f.upgradeFlags.register(cmd) })
 }
 
 func (f *clusterFlags) registerDiff(cmd *cobra.Command) {
@@ -82,12 +86,12 @@ func (f *clusterFlags) registerDiff(cmd *cobra.Command) {
 
 func (f *clusterFlags) registerNames(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.dropNames, "drop-old-names", false,
-		"take the names out of the API servers' certificates that the manifest does not have and nobody dials any more")
+		"remove names from the API servers' certificates that the manifest no longer has and that are not used")
 }
 
 func (f *clusterFlags) registerRotation(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.rotateKey, "rotate-encryption-key", false,
-		"encrypt Secrets by a new key; where a change of keys is under way already, go on with that")
+		"encrypt Secrets with a new key; a change of keys that is under way is continued")
 }
 
 func (f *clusterFlags) registerUnsupported(cmd *cobra.Command) {

@@ -31,9 +31,10 @@ func newConfigCommand(stdio IO) *cobra.Command {
 	}
 	var full bool
 	example := &cobra.Command{
-		Use:   "print",
-		Short: "Print an example manifest",
-		Args:  cobra.NoArgs,
+		Use:     "print",
+		Short:   "Print an example manifest",
+		Example: "  kubeone config print > kubeone.yaml",
+		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			name := "minimal.yaml"
 			if full {
@@ -73,7 +74,7 @@ func newConfigMigrateCommand(stdio IO) *cobra.Command {
 	path := "./kubeone.yaml"
 	cmd := &cobra.Command{
 		Use:   "migrate [MANIFEST]",
-		Short: "Print a manifest of apiVersion kubeone.k8c.io/v1beta3 as one of v1beta2, which this program reads",
+		Short: "Print a manifest of kubeone.k8c.io/v1beta3 as one of v1beta2",
 		Long: "Print a manifest of apiVersion kubeone.k8c.io/v1beta3 as one of v1beta2, which this program reads.\n" +
 			"It means the same, and is printed with its secrets and comments. The file itself is not changed.\n" +
 			"What v1beta2 cannot say is an error. A manifest of v1beta2 is printed as it is.",
@@ -91,7 +92,7 @@ func newConfigMigrateCommand(stdio IO) *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVarP(&path, "manifest", "m", path, "the manifest; also the first argument")
+	cmd.Flags().StringVarP(&path, "manifest", "m", path, "manifest `FILE`; also the first argument")
 	return cmd
 }
 

@@ -61,17 +61,17 @@ func newControllerCommand(stdio IO) *cobra.Command {
 	artifacts.register(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&bundleDir, "bundle-dir", "",
-		"a directory whose files *.tar are bundles too; one that is put there later is found")
-	flags.StringVar(&metrics, "metrics-bind-address", "0", "serve Prometheus metrics at this address, 0 for nowhere")
+		"`DIR` whose files *.tar are bundles too, also those added later")
+	flags.StringVar(&metrics, "metrics-bind-address", "0", "serve Prometheus metrics at this `ADDRESS`; 0 disables them")
 	flags.StringVar(&health, "health-probe-bind-address", "0",
-		"answer /healthz and /readyz at this address, 0 for nowhere")
+		"answer /healthz and /readyz at this `ADDRESS`; 0 disables them")
 	return cmd
 }
 
 // kubeconfigFlag adds --kubeconfig.
 func kubeconfigFlag(cmd *cobra.Command, into *string) {
 	cmd.Flags().StringVar(into, "kubeconfig", "",
-		"the cluster's kubeconfig; $KUBECONFIG, else ~/.kube/config, by default")
+		"kubeconfig `FILE` of the cluster; by default $KUBECONFIG, else ~/.kube/config")
 }
 
 // untilSignalled returns a context that the first Ctrl-C or SIGTERM ends.

@@ -15,8 +15,8 @@ import (
 // newEtcdCommand returns "kubeone etcd".
 func newEtcdCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "etcd", Short: "Look after etcd: members, snapshots, space, alarms", Args: subcommand,
-		Long: "Look after a cluster's etcd, through its control-plane hosts.\n\n" +
+		Use: "etcd", Short: "Maintain etcd: members, snapshots, space, alarms", Args: subcommand,
+		Long: "Maintain a cluster's etcd, through its control-plane hosts.\n\n" +
 			"Exit status: 0 done; members: 3 when one is not healthy; 11 etcd does not answer or refuses.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
@@ -56,7 +56,8 @@ func newEtcdMembersCommand(stdio IO) *cobra.Command {
 		Short: "Show every member: its health, revision, size, alarms, and whether all hold the same",
 		Long: "Ask every member how it is, and compare a hash of the keys that each holds at one common revision. " +
 			"Hashing reads all keys.",
-		Args: cobra.MaximumNArgs(1),
+		Example: "  kubeone etcd members",
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.withEtcd(cmd, stdio, args, func(ctx context.Context, w *workspace.Workspace,
 				members *maintenance.Etcd) error {
@@ -84,11 +85,13 @@ func newEtcdDefragmentCommand(stdio IO) *cobra.Command {
 	f := &etcdFlags{}
 	cmd := &cobra.Command{
 		Use:   "defragment [MEMBER]",
-		Short: "Give the unused space of a member back, or of every member, the leader last",
-		Long: "Give the unused space of a member's database back: of the one that is named, by its host, its name\n" +
+		Short: "Defragment one etcd member, or all, the leader last",
+		Long: "Free the unused space of a member's database: of the one that is named, by its host, its name\n" +
 			"or its ID, or of all, one after the other. A member answers nobody while this is done: about ten\n" +
 			"seconds for each GiB. Followers come first, the leader last, and the next one only when all are\n" +
 			"healthy; otherwise it stops.",
+		Example: "  kubeone etcd defragment\n" +
+			"  kubeone etcd defragment cp-2",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.withEtcd(cmd, stdio, nil, func(ctx context.Context, w *workspace.Workspace,
@@ -106,7 +109,7 @@ func newEtcdDefragmentCommand(stdio IO) *cobra.Command {
 		},
 	}
 	f.register(cmd)
-	cmd.Flags().BoolVar(&f.forceUnlock, "force-unlock", false, "take the lock over from another run")
+	cmd.Flags().BoolVar(&f.forceUnlock, "force-unlock", false, "take over the lock of another run")
 	outputFlag(cmd, &f.output)
 	return cmd
 }
@@ -115,11 +118,12 @@ func newEtcdDisarmCommand(stdio IO) *cobra.Command {
 	f := &etcdFlags{}
 	all := false
 	cmd := &cobra.Command{
-		Use: "disarm [MEMBER]", Short: "Take alarms back, once their cause is gone",
-		Long: "Take the alarms of a member back, or of all, so that etcd is written to again. A member is named by\n" +
+		Use: "disarm [MEMBER]", Short: "Clear etcd's alarms once their cause is removed",
+		Long: "Clear the alarms of a member, or of all, so that etcd accepts writes again. A member is named by\n" +
 			"its host, its name or its ID. It refuses as long as a database is as large as it may be (defragment\n" +
 			"first), and for an alarm of corruption (replace that member).",
-		Args: cobra.MaximumNArgs(1),
+		Example: "  kubeone etcd disarm",
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all && len(args) > 0 {
 				return &usageError{fmt.Errorf("--all and the member %q exclude each other", args[0]), cmd.CommandPath()}
@@ -136,8 +140,8 @@ func newEtcdDisarmCommand(stdio IO) *cobra.Command {
 		},
 	}
 	f.register(cmd)
-	cmd.Flags().BoolVar(&all, "all", false, "those of all members, which is what happens without a member")
-	cmd.Flags().BoolVar(&f.forceUnlock, "force-unlock", false, "take the lock over from another run")
+	cmd.Flags().BoolVar(&all, "all", false, "clear the alarms of all members, the default without MEMBER")
+	cmd.Flags().BoolVar(&f.forceUnlock, "force-unlock", false, "take over the lock of another run")
 	outputFlag(cmd, &f.output)
 	return cmd
 }

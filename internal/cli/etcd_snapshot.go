@@ -56,7 +56,7 @@ func newEtcdSnapshotCommand(stdio IO) *cobra.Command {
 	f.register(cmd)
 	flags := cmd.Flags()
 	flags.BoolVar(&onHosts, "on-hosts", false, "take one on every control-plane host, and keep it there")
-	flags.BoolVar(&f.forceUnlock, "force-unlock", false, "with --on-hosts: take the lock over from another run")
+	flags.BoolVar(&f.forceUnlock, "force-unlock", false, "with --on-hosts: take over the lock of another run")
 	outputFlag(cmd, &f.output)
 	return cmd
 }

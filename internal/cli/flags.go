@@ -30,14 +30,16 @@ func (c *countValue) Set(value string) error {
 }
 
 // Type is shown in the help.
-func (*countValue) Type() string { return "int" }
+func (*countValue) Type() string { return "NUMBER" }
 
 // registerRun adds the flags of all commands that carry out a plan.
 func (f *applyFlags) registerRun(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.BoolVarP(&f.approve, "auto-approve", "y", false, "do not ask; host keys met for the first time are recorded")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "show the plan and stop")
-	flags.BoolVar(&f.forceUnlock, "force-unlock", false, "take the lock over from another run")
-	flags.StringVar(&f.logFile, "log-file", "", "write the run's journal here too")
-	eventsFlag(cmd, &f.output)
+	grouped(cmd, runGroup, func() {
+		flags := cmd.Flags()
+		flags.BoolVarP(&f.approve, "auto-approve", "y", false, "do not ask; host keys met for the first time are recorded")
+		flags.BoolVar(&f.dryRun, "dry-run", false, "show the plan and stop")
+		flags.BoolVar(&f.forceUnlock, "force-unlock", false, "take over the lock of another run")
+		flags.StringVar(&f.logFile, "log-file", "", "also write the run's journal to `FILE`")
+		eventsFlag(cmd, &f.output)
+	})
 }

@@ -17,8 +17,10 @@ func newFSMCommand(stdio IO) *cobra.Command {
 		"cluster": fsm.Cluster.Chart, "worker": fsm.Worker.Chart, "machines": life.Chart,
 	}
 	cmd := &cobra.Command{
-		Use:       "fsm [cluster | worker | machines]",
-		Short:     "Draw the state machine that decides what a cluster needs, or a worker; or the life of Machines",
+		Use:   "fsm [cluster | worker | machines]",
+		Short: "Draw the state machines of clusters, workers and Machines",
+		Example: "  kubeone fsm > decisions.mmd\n" +
+			"  kubeone fsm machines -o svg > machines.svg",
 		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: []string{"cluster", "worker", "machines"},
 		RunE: func(_ *cobra.Command, args []string) error {

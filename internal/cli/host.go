@@ -30,7 +30,7 @@ import (
 // newHostCommand returns "kubeone host".
 func newHostCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "host", Short: "Add hosts to the pool that Machines have, list and remove them", Args: subcommand,
+		Use: "host", Short: "Add hosts to the pool for Machines, list and remove them", Args: subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.SuggestionsMinimumDistance = 2
@@ -67,13 +67,13 @@ func newHostAddCommand(stdio IO) *cobra.Command {
 	}
 	kubeconfigFlag(cmd, &f.kubeconfig)
 	flags := cmd.Flags()
-	flags.StringVar(&f.key, "key-file", "", "the private key with which you log in; as ssh finds it, by default")
-	flags.StringVar(&f.bastion, "bastion", "", "[USER@]ADDRESS[:PORT] of the machine to go through")
-	flags.StringVar(&f.name, "name", "", "the name of the Host, and of its Node; the host's own by default")
+	flags.StringVar(&f.key, "key-file", "", "`FILE` of the private key with which you log in; by default as ssh finds it")
+	flags.StringVar(&f.bastion, "bastion", "", "`BASTION` to connect through: [USER@]ADDRESS[:PORT]")
+	flags.StringVar(&f.name, "name", "", "`NAME` of the Host and of its Node; by default the host's own")
 	flags.StringVar(&f.private, "private-address", "",
-		"the IP address at which other Nodes reach it; the one given, or the only one that the host has, by default")
-	flags.StringVar(&f.domain, "failure-domain", "", "what fails together, as a rack: Machines are spread over them")
-	flags.StringVar(&f.labels, "labels", "", "labels of the Host, by which Machines select it: KEY=VALUE,...")
+		"`IP` address at which other Nodes reach it; by default the one given, or the host's only one")
+	flags.StringVar(&f.domain, "failure-domain", "", "`DOMAIN` that fails together, as a rack: Machines are spread over them")
+	flags.StringVar(&f.labels, "labels", "", "`LABELS` of the Host, by which Machines select it: KEY=VALUE,...")
 	flags.BoolVarP(&f.approve, "auto-approve", "y", false, "do not ask; host keys met for the first time are recorded")
 	return cmd
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -32,7 +33,7 @@ func (c nodeChange) request(ctx context.Context, w *workspace.Workspace) (engine
 // newNodeCommand returns "kubeone node".
 func newNodeCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "node", Short: "Take one host out of a living cluster, or replace it", Args: subcommand,
+		Use: "node", Short: "Remove a host from a running cluster, or replace it", Args: subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.SuggestionsMinimumDistance = 2
@@ -59,6 +60,8 @@ func newNodeChangeCommand(stdio IO, change nodeChange, use, short, about string)
 	f := &applyFlags{}
 	cmd := &cobra.Command{
 		Use: use, Short: short, Long: about, Args: cobra.ExactArgs(1),
+		Example: "  kubeone node " + strings.ReplaceAll(use, "HOST", "worker-1") + "\n" +
+			"  kubeone node " + strings.ReplaceAll(use, "HOST", "cp-2") + " --unreachable",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			change.host = args[0]
 			return runNode(cmd.Context(), stdio, f, change)
@@ -66,7 +69,7 @@ func newNodeChangeCommand(stdio IO, change nodeChange, use, short, about string)
 	}
 	f.register(cmd)
 	flags := cmd.Flags()
-	flags.BoolVar(&change.gone, "unreachable", false, "the host does not answer and is gone for good")
+	flags.BoolVar(&change.gone, "unreachable", false, "the host does not answer and is lost for good")
 	if change.replace {
 		f.artifacts.register(cmd)
 	}

@@ -28,10 +28,13 @@ func newPlanCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan [MANIFEST]",
 		Short: "Show what apply would do; change nothing",
-		Long: "Look at every host, the API and etcd, and show what apply would do, in which order and why. Nothing\n" +
+		Long: "Inspect every host, the API and etcd, and show what apply would do, in which order and why. Nothing\n" +
 			"is changed.\n\n" +
 			"Exit status: 0 nothing to do, 2 there are changes or something for you to do, 4 nothing to do, but the\n" +
 			"cluster is other than the manifest says; the text says how.",
+		Example: "  kubeone plan\n" +
+			"  kubeone plan --diff --out plan.json\n" +
+			"  kubeone plan -o jsonpath={.steps[*].id}",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.checkThrough(); err != nil {
@@ -65,9 +68,9 @@ func newPlanCommand(stdio IO) *cobra.Command {
 	f.registerRotation(cmd)
 	f.registerUnsupported(cmd)
 	outputFlag(cmd, &output)
-	cmd.Flags().StringVar(&out, "out", "", "save the plan to this file, for apply --plan")
+	cmd.Flags().StringVar(&out, "out", "", "save the plan to `FILE`, for apply --plan")
 	cmd.Flags().StringVar(&scripts, "scripts", "",
-		"write every host's script into this directory, for review or to run by hand")
+		"write every host's script to `DIR`, for review or to run by hand")
 	return cmd
 }
 

@@ -25,7 +25,7 @@ func newRecoverCommand(stdio IO) *cobra.Command {
 	f := &recoverFlags{}
 	cmd := &cobra.Command{
 		Use:   "recover --from surviving-member|BACKUP|SNAPSHOT [MANIFEST]",
-		Short: "Bring a cluster back whose etcd has lost its quorum",
+		Short: "Restore a cluster whose etcd has lost its quorum",
 		Long: "Bring a cluster back whose etcd has lost its quorum: from what a surviving control-plane host has,\n" +
 			"from a backup, or from a snapshot of etcd. etcd and API server are stopped on all control-plane\n" +
 			"hosts, their data is moved aside and kept in /var/lib/kubeone-old, etcd begins anew on one host, and\n" +
@@ -46,9 +46,9 @@ func newRecoverCommand(stdio IO) *cobra.Command {
 	}
 	f.registerRecover(cmd)
 	cmd.Flags().StringVar(&f.from, "from", "",
-		"surviving-member, a backup (a file, or its address in a target), or a snapshot of etcd")
+		"`SOURCE`: surviving-member, a backup (a file, or its address in a target), or a snapshot of etcd")
 	cmd.Flags().StringVar(&f.source.Identity, "identity", "",
-		"file of a private key that the backup is encrypted to, as age-keygen writes it")
+		"`FILE` of a private key that the backup is encrypted to, as age-keygen writes it")
 	cmd.Flags().BoolVar(&f.source.AllowUnsigned, "allow-unsigned", false,
 		"accept a backup that is not signed, or whose CA is not known here, and a bare snapshot in its place")
 	return cmd
@@ -58,9 +58,10 @@ func newRecoverCommand(stdio IO) *cobra.Command {
 func newRestoreCommand(stdio IO) *cobra.Command {
 	f := &recoverFlags{}
 	cmd := &cobra.Command{
-		Use:   "restore SNAPSHOT [MANIFEST]",
-		Short: "Bring a cluster back from a snapshot, if its quorum is lost (kubeone recover --from SNAPSHOT)",
-		Args:  cobra.RangeArgs(1, 2),
+		Use:     "restore SNAPSHOT [MANIFEST]",
+		Short:   "Restore a cluster from a snapshot (the same as recover --from SNAPSHOT)",
+		Example: "  kubeone etcd restore before-the-change.db -m kubeone.yaml",
+		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.from = args[0]
 			return runRecover(cmd, stdio, f, args[1:])
@@ -74,7 +75,7 @@ func (f *recoverFlags) registerRecover(cmd *cobra.Command) {
 	f.register(cmd)
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.destroyed, "confirm-destroyed", nil,
-		"control-plane hosts that are gone for good, so that nobody need stop etcd there")
+		"control-plane `HOST` that is lost for good, so that etcd need not be stopped there; can be repeated")
 	flags.StringVar(&f.on, "host", "", "control-plane `HOST` on which etcd starts again")
 	f.artifacts.register(cmd)
 	parallelFlag(cmd, &f.parallel)

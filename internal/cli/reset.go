@@ -16,13 +16,16 @@ func newResetCommand(stdio IO) *cobra.Command {
 	var r engine.Reset
 	cmd := &cobra.Command{
 		Use:   "reset [MANIFEST]",
-		Short: "Make hosts bare again: everything that apply put there is removed, with all data",
-		Long: "Make hosts bare and usable again. Without --host the whole cluster ends, with all its data. With\n" +
+		Short: "Wipe the cluster from its hosts, with all data",
+		Long: "Remove everything that apply put on hosts. Without --host the whole cluster ends, with all its data. With\n" +
 			"--host one host leaves a living cluster: it is drained, its member leaves etcd, and its Node is\n" +
 			"deleted. A control-plane host keeps its etcd data, its snapshots and its PKI, in /var/lib/kubeone-old\n" +
 			"or, where /var/lib/etcd is a disk of its own, there; --purge deletes that too.\n\n" +
 			"Before a whole cluster ends, its Machines are deleted, and the controllers return their hosts. Where\n" +
 			"no controllers run, or hosts do not come back, --abandon-machines leaves these hosts as they are.",
+		Example: "  kubeone reset\n" +
+			"  kubeone reset --host worker-3\n" +
+			"  kubeone reset --purge --auto-approve",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runReset(cmd.Context(), stdio, f, r, args)

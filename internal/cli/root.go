@@ -64,11 +64,17 @@ func Main(ctx context.Context, args []string, stdio IO) int {
 func newRoot(stdio IO) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubeone",
-		Short: "Bare Linux hosts to a production Kubernetes cluster, kept right for its whole life",
-		Long: "kubeone looks at what is, shows a plan, and makes the cluster what its manifest says.\n\n" +
-			"Exit status: 0 done or nothing to do; plan: 2 changes; status: 3 not healthy; 10 runtime, 11 etcd,\n" +
-			"12 Kubernetes API, 13 SSH, 14 connection, 15 configuration, 16 a command on a host, 130 interrupted,\n" +
-			"1 anything else.",
+		Short: "Install and maintain production Kubernetes clusters on Linux hosts",
+		Long: "kubeone turns Linux hosts into a production Kubernetes cluster and maintains it. It compares the\n" +
+			"hosts with a manifest, shows a plan, and carries it out.\n\n" +
+			"Quick start:\n" +
+			"  kubeone config print > kubeone.yaml     # a manifest to begin with: set your hosts' addresses in it\n" +
+			"  kubeone plan                            # what would be done; changes nothing\n" +
+			"  kubeone apply                           # the same plan, a question, and then the work\n\n" +
+			"Exit status: 0 done or nothing to do; plan: 2 changes; status: 3 not healthy; 4 nothing to do, but\n" +
+			"the cluster differs from the manifest; 10 runtime, 11 etcd, 12 Kubernetes API, 13 SSH,\n" +
+			"14 connection, 15 configuration, 16 a command on a host, 130 interrupted, 1 anything else.",
+		Version:       Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          subcommand,
@@ -78,17 +84,34 @@ func newRoot(stdio IO) *cobra.Command {
 	root.SetIn(stdio.In)
 	root.SetOut(stdio.Out)
 	root.SetErr(stdio.Err)
-	root.AddCommand(
+	addGroup(root, "cluster", "A cluster's life",
 		newPlanCommand(stdio), newApplyCommand(stdio, applyVariant), newApplyCommand(stdio, installVariant),
-		newApplyCommand(stdio, upgradeVariant),
-		newStatusCommand(stdio), newHistoryCommand(stdio), newSupportCommand(stdio), newResetCommand(stdio),
-		newRecoverCommand(stdio), newNodeCommand(stdio), newHostCommand(stdio), newControllerCommand(stdio),
-		newEtcdCommand(stdio), newCertificatesCommand(stdio), newBackupCommand(stdio),
-		newKubeconfigCommand(stdio), newConfigCommand(stdio), newBundleCommand(stdio.Out, stdio.Err),
-		newFSMCommand(stdio), newVersionCommand(stdio),
-	)
+		newApplyCommand(stdio, upgradeVariant), newStatusCommand(stdio), newHistoryCommand(stdio),
+		newCertificatesCommand(stdio), newKubeconfigCommand(stdio), newResetCommand(stdio))
+	addGroup(root, "disaster", "Single hosts and disasters",
+		newNodeCommand(stdio), newBackupCommand(stdio), newEtcdCommand(stdio), newRecoverCommand(stdio),
+		newSupportCommand(stdio))
+	addGroup(root, "machines", "Machines", newHostCommand(stdio), newControllerCommand(stdio))
+	addGroup(root, "tools", "Tools",
+		newConfigCommand(stdio), newBundleCommand(stdio.Out, stdio.Err), newFSMCommand(stdio), newVersionCommand(stdio))
+	root.SetHelpCommandGroupID("tools")
+	root.SetCompletionCommandGroupID("tools")
+	root.SetUsageFunc(usage)
+	root.Flags().Bool("version", false, "print the version")
+	root.SetVersionTemplate(versions().String() + "\n")
 	root.SetGlobalNormalizationFunc(normalFlag)
+	root.SetFlagErrorFunc(missingFlag)
+	refuseMissing(root)
 	return root
+}
+
+// addGroup adds commands under a heading.
+func addGroup(root *cobra.Command, id, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: id, Title: title})
+	for _, cmd := range commands {
+		cmd.GroupID = id
+	}
+	root.AddCommand(commands...)
 }
 
 // normalFlag has every command that knows --host know it as --limit too.

@@ -19,8 +19,10 @@ func newStatusCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [MANIFEST]",
 		Short: "Show hosts, components, etcd, certificates and drift",
-		Long:  "Ask every host, the API and etcd how they are. Nothing is changed.\n\nExit status: 0 healthy, 3 not.",
-		Args:  cobra.MaximumNArgs(1),
+		Long:  "Inspect every host, the API and etcd. Nothing is changed.\n\nExit status: 0 healthy, 3 not.",
+		Example: "  kubeone status\n" +
+			"  kubeone status -o jsonpath={.checks[?(@.ok==false)].name}",
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := f.look(cmd.Context(), stdio, args, statusPatience)
 			if err != nil {

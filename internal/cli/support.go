@@ -31,6 +31,8 @@ func newSupportCommand(stdio IO) *cobra.Command {
 			"logs, pods and events, and the journals of runs from this machine. Keys, tokens and passwords are\n" +
 			"taken out; names and addresses stay, so look into it before you give it away. Nothing is changed.\n" +
 			"Hosts that cannot be reached are listed in it.",
+		Example: "  kubeone support\n" +
+			"  kubeone support -f support.tar.gz",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			w, err := f.open(cmd.Context(), stdio, args, host.PolicyProbe)

@@ -34,19 +34,20 @@ func (f *upgradeFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.changed = flags.Changed
 	flags.StringVarP(&f.selector, "selector", "l", "",
-		"act on hosts with these labels only, by their Nodes or else by the manifest")
+		"act on hosts that match this label `SELECTOR` only, by their Nodes or else by the manifest")
 	flags.StringArrayVar(&f.through, "through", nil,
-		"upgrade to this version on the way to the manifest's; one for each minor between")
+		"upgrade to this `VERSION` first; one for each minor version in between")
 	flags.BoolVar(&f.discardEdits, "discard-edits", false,
-		"upgrade control-plane hosts although somebody has changed static pods there: they lose that")
+		"upgrade control-plane hosts although their static pods were edited: the edits are lost")
 	flags.StringVar(&f.maxUnavailable, "max-unavailable", "",
-		"workers out of service at a time: a number or a percentage (upgrade.maxUnavailable)")
-	flags.IntVar(&f.maxParallel, "max-parallel", 0, "workers upgraded at a time (upgrade.maxParallel)")
+		"`NUMBER` or percentage of workers out of service at a time (upgrade.maxUnavailable)")
+	flags.IntVar(&f.maxParallel, "max-parallel", 0, "`NUMBER` of workers upgraded at a time (upgrade.maxParallel)")
 	flags.BoolVar(&f.noCanary, "no-canary", false, "do not upgrade one worker alone before the others (upgrade.canary)")
 	flags.DurationVar(&f.drainTimeout, "drain-timeout", 0,
-		"how long the pods of a node have to leave (upgrade.drain.timeout)")
+		"how long the pods of a node have to leave, a `DURATION` (upgrade.drain.timeout)")
 	flags.StringVar(&f.onTimeout, "on-drain-timeout", "",
-		"stop, skip or force: what happens when they have not left (upgrade.drain.onTimeout)")
+		"`ACTION` when they have not left: stop, skip or force (upgrade.drain.onTimeout)")
+	completeFlag(cmd, "on-drain-timeout", "stop", "skip", "force")
 }
 
 // upgrade are those settings that were given.

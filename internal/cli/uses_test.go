@@ -29,9 +29,6 @@ type use struct {
 // unknownArg stands for an argument that only the test's run knows.
 const unknownArg = "\x00"
 
-// works reports whether a command does something by itself, and not only those below it.
-func works(cmd *cobra.Command) bool { return !cmd.HasSubCommands() || cmd.Use != cmd.Name() }
-
 // resolve finds a use's command and flags. It fails for a command or a flag that does not exist; what flags are set
 // to is not looked at.
 func (u use) resolve(root *cobra.Command) (*cobra.Command, []*pflag.Flag, error) {

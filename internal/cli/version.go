@@ -19,7 +19,9 @@ func newVersionCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this program and of the Kubernetes that it installs",
-		Args:  cobra.NoArgs,
+		Example: "  kubeone version\n" +
+			"  kubeone version -o jsonpath={.version}",
+		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			info := versions()
 			return printResult(stdio.Out, output, documentOf(info), func(out io.Writer) error {

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// helpWidth is how wide lists of flags are.
+const helpWidth = 100
+
+// flagGroup is the annotation of a flag with the heading under which it is listed.
+const flagGroup = "kubeone_group"
+
+// The headings of flags, in the order of the help. A flag without a group is the command's own.
+const (
+	ownFlags      = "Flags"
+	upgradeGroup  = "Flags of upgrades"
+	runGroup      = "Flags of a run"
+	downloadGroup = "Flags about binaries and images"
+	clusterGroup  = "Flags about the cluster and its hosts"
+)
+
+func flagGroups() []string {
+	return []string{ownFlags, upgradeGroup, runGroup, downloadGroup, clusterGroup}
+}
+
+// grouped puts the flags that register adds under a heading.
+func grouped(cmd *cobra.Command, heading string, register func()) {
+	had := map[string]bool{}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { had[f.Name] = true })
+	register()
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !had[f.Name] && f.Annotations[flagGroup] == nil {
+			if f.Annotations == nil {
+				f.Annotations = map[string][]string{}
+			}
+			f.Annotations[flagGroup] = []string{heading}
+		}
+	})
+}
+
+// usage writes what follows a command's description in its help.
+func usage(cmd *cobra.Command) error {
+	var b strings.Builder
+	b.WriteString("Usage:\n")
+	if cmd.Runnable() && works(cmd) {
+		fmt.Fprintf(&b, "  %s\n", cmd.UseLine())
+	}
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "  %s COMMAND\n", cmd.CommandPath())
+	}
+	if len(cmd.Aliases) > 0 {
+		fmt.Fprintf(&b, "\nAliases: %s\n", cmd.NameAndAliases())
+	}
+	if cmd.HasExample() {
+		fmt.Fprintf(&b, "\nExamples:\n%s\n", cmd.Example)
+	}
+	writeCommands(&b, cmd)
+	writeFlags(&b, cmd)
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "\n\"%s COMMAND --help\" says more about a command.\n", cmd.CommandPath())
+	}
+	_, err := fmt.Fprint(cmd.OutOrStderr(), b.String())
+	return err
+}
+
+// works reports whether a command does something by itself, and not only those below it.
+func works(cmd *cobra.Command) bool { return !cmd.HasSubCommands() || cmd.Use != cmd.Name() }
+
+func writeCommands(b *strings.Builder, cmd *cobra.Command) {
+	list := func(heading, group string) {
+		begun := false
+		for _, below := range cmd.Commands() {
+			if below.GroupID != group || !below.IsAvailableCommand() && below.Name() != "help" {
+				continue
+			}
+			if !begun {
+				fmt.Fprintf(b, "\n%s:\n", heading)
+				begun = true
+			}
+			fmt.Fprintf(b, "  %-*s  %s\n", below.NamePadding(), below.Name(), below.Short)
+		}
+	}
+	for _, group := range cmd.Groups() {
+		list(group.Title, group.ID)
+	}
+	list("Commands", "")
+}
+
+func writeFlags(b *strings.Builder, cmd *cobra.Command) {
+	for _, heading := range flagGroups() {
+		set := pflag.NewFlagSet(heading, pflag.ContinueOnError)
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			group := ownFlags
+			if of := f.Annotations[flagGroup]; len(of) > 0 {
+				group = of[0]
+			}
+			if group == heading {
+				set.AddFlag(f)
+			}
+		})
+		if set.HasAvailableFlags() {
+			fmt.Fprintf(b, "\n%s:\n%s", heading, set.FlagUsagesWrapped(helpWidth))
+		}
+	}
+}
