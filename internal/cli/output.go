@@ -23,6 +23,7 @@ const (
 	formatYAML       = "yaml"
 	formatJSONPath   = "jsonpath="
 	formatGoTemplate = "go-template="
+	formatMarkdown   = "markdown" // of a plan: a comment on a pull request
 )
 
 // resultFormats are the formats of every command that prints a result.

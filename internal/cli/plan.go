@@ -67,7 +67,7 @@ func newPlanCommand(stdio IO) *cobra.Command {
 	f.registerNames(cmd)
 	f.registerRotation(cmd)
 	f.registerUnsupported(cmd)
-	outputFlag(cmd, &output)
+	outputFlag(cmd, &output, formatMarkdown)
 	cmd.Flags().StringVar(&out, "out", "", "save the plan to `FILE`, for apply --plan")
 	cmd.Flags().StringVar(&scripts, "scripts", "",
 		"write every host's script to `DIR`, for review or to run by hand")
@@ -131,6 +131,10 @@ func (f *clusterFlags) shown(ctx context.Context, w *workspace.Workspace, p engi
 func show(stdio IO, p engine.Proposal, as shownAs) error {
 	d := p.Decision()
 	document := func() ([]byte, error) { return view.PlanJSON(p.Plan, as.sets, p.Decisions...) }
+	if as.format == formatMarkdown {
+		_, err := stdio.Out.Write(view.PlanMarkdown(p.Plan, as.sets, p.Decisions...))
+		return err
+	}
 	if as.format != formatText {
 		if d.Route == fsm.Error {
 			view.Problems(stdio.Err, view.StyleFor(stdio.Err, stdio.Getenv), d.Problems, p.Plan.Hosts)

@@ -175,21 +175,31 @@ func (v planView) unresolved() {
 // end is the line that sums the plan up, and what stops it or follows it.
 func (v planView) end() {
 	v.space()
-	sum := Summarize(v.plan)
-	switch {
-	case v.plan.Blocked != "":
-		v.para("", "Plan: nothing will be run. "+sentence(v.plan.Blocked), red)
-	case !v.plan.Empty():
-		v.para("", sum.String(), bold)
-	case slices.Contains(v.plan.Routes, string(fsm.Error)):
-		v.para("", "No plan: the problems must be put right first.", red)
-	default:
-		v.para("", "No changes. "+clean(Matched(v.plan)), bold)
+	as := bold
+	if v.plan.Blocked != "" || v.plan.Empty() && isError(v.plan) {
+		as = red
 	}
+	v.para("", verdict(v.plan), as)
 	if v.plan.Again != "" {
 		v.para("", "This is not all: "+clean(v.plan.Again)+".", yellow)
 	}
 }
+
+// verdict is the line that sums a plan up.
+func verdict(p plan.Plan) string {
+	switch {
+	case p.Blocked != "":
+		return "Plan: nothing will be run. " + sentence(p.Blocked)
+	case !p.Empty():
+		return Summarize(p).String()
+	case isError(p):
+		return "No plan: the problems must be put right first."
+	}
+	return "No changes. " + clean(Matched(p))
+}
+
+// isError reports whether there is no plan.
+func isError(p plan.Plan) bool { return slices.Contains(p.Routes, string(fsm.Error)) }
 
 // sentence begins with a capital and ends with a full stop.
 func sentence(text string) string {
