@@ -7,6 +7,8 @@ import (
 	"io"
 	"time"
 
+	"kubeone/internal/desired"
+	"kubeone/internal/host"
 	"kubeone/internal/plan"
 	"kubeone/internal/step"
 )
@@ -54,6 +56,34 @@ func (r *Run) operatorHooks(ctx context.Context, s plan.Step, output io.Writer) 
 		}
 	}
 	return nil
+}
+
+// failureHooks runs the hooks for a run that failed. One that fails is a warning: the run has its error already. A run
+// that was stopped by the operator, or aborted, has not failed.
+func (r *Run) failureHooks(ctx context.Context, failure error) {
+	if failure == nil || errors.Is(failure, ErrStopped) || ctx.Err() != nil || r.RunHook == nil {
+		return
+	}
+	for _, of := range r.Want.HooksAt(desired.Failed, desired.Applying, false) {
+		err := r.RunHook(ctx, Hook{Command: of.Command, Env: r.failureEnv(of.Name, failure), Timeout: of.Timeout}, io.Discard)
+		if err != nil {
+			r.emit(Event{Type: Warning, Line: (&HookError{of.Name, err}).Error()})
+		}
+	}
+}
+
+// failureEnv tells a hook which run failed, and of its first failure the step, the host and the class. What hosts have
+// printed is not in it.
+func (r *Run) failureEnv(name string, failure error) []string {
+	env := []string{
+		"KUBEONE_HOOK=" + name, "KUBEONE_MOMENT=failure", "KUBEONE_CLUSTER=" + r.Want.Name, "KUBEONE_RUN=" + r.RunID,
+		"KUBEONE_FAILURE_CLASS=" + host.ClassOf(failure).String(),
+	}
+	var of *StepError
+	if errors.As(failure, &of) {
+		env = append(env, "KUBEONE_FAILED_STEP="+of.Step.ID, "KUBEONE_FAILED_HOST="+of.Host)
+	}
+	return env
 }
 
 // hookEnv tells a hook what it is run for.

@@ -150,3 +150,42 @@ func TestHooksOfTheOperatorsMachineRunOneAtATime(t *testing.T) {
 		t.Fatalf("%v run", got)
 	}
 }
+
+// TestFailureHooksTellOfAFailedRun holds that they run once a run has failed, are told of which step, and not when all
+// went well or the operator stopped the run.
+func TestFailureHooksTellOfAFailedRun(t *testing.T) {
+	t.Parallel()
+	for script, fails := range map[string]bool{"exit 0": false, "echo a secret; exit 3": true} {
+		l := newLab(t, script, plan.Step{ID: "prepare/1", Host: "1", Title: "prepare", Intent: step.Intent{Kind: step.Prepare}})
+		l.Want.Name = "alpha"
+		l.Want.Hooks = []desired.Hook{
+			{Name: "page", When: desired.Failed, Activity: desired.Applying, Command: []string{"page"}, Timeout: time.Minute},
+			{Name: "other", When: desired.After, Activity: desired.Applying, Command: []string{"no"}, Timeout: time.Minute},
+		}
+		var ran []Hook
+		l.RunHook = func(_ context.Context, h Hook, _ io.Writer) error {
+			ran = append(ran, h)
+			return errors.New("did not get through")
+		}
+		err := l.Do(patience(t), nil)
+		if (err != nil) != fails {
+			t.Fatalf("%s: %v", script, err)
+		}
+		if !fails {
+			if len(ran) > 0 {
+				t.Errorf("a run that went well has %v", ran)
+			}
+			continue
+		}
+		want := []Hook{{[]string{"page"}, []string{
+			"KUBEONE_HOOK=page", "KUBEONE_MOMENT=failure", "KUBEONE_CLUSTER=alpha", "KUBEONE_RUN=" + l.RunID,
+			"KUBEONE_FAILURE_CLASS=exit status", "KUBEONE_FAILED_STEP=prepare/1", "KUBEONE_FAILED_HOST=node-1",
+		}, time.Minute}}
+		if diff := cmp.Diff(want, ran); diff != "" {
+			t.Error(diff)
+		}
+		if said := strings.Join(l.journal.lines(), "\n"); !strings.Contains(said, "hook page did not get through") {
+			t.Errorf("the journal has %q", said)
+		}
+	}
+}

@@ -132,6 +132,7 @@ func (r *Run) start(ctx context.Context) {
 // finish says how the run went.
 func (r *Run) finish(ctx context.Context, err error) {
 	r.end(ctx, err)
+	r.failureHooks(ctx, err)
 	last := Event{Type: RunFinished, Seconds: r.Now().Sub(r.started).Seconds()}
 	if err != nil {
 		last.Error = err.Error()

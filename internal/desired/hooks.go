@@ -23,6 +23,8 @@ type When string
 const (
 	Before When = "before"
 	After  When = "after"
+	// Failed is after a run that failed; its Activity is Applying. Such a hook is no step of a plan.
+	Failed When = "failed"
 )
 
 // Hook is a command of the operator's that runs before or after something is done.

@@ -43,8 +43,11 @@ func hooksOf(hooks []v1beta2.Hook) []desired.Hook {
 			Name: h.Name, When: desired.Before, Activity: desired.Activity(h.Before),
 			OnHost: h.RunOn == v1beta2.HookOnHost, Command: h.Command, Timeout: durationOf(h.Timeout),
 		}
-		if h.After != "" {
+		switch {
+		case h.After != "":
 			hook.When, hook.Activity = desired.After, desired.Activity(h.After)
+		case h.OnFailure:
+			hook.When, hook.Activity = desired.Failed, desired.Applying
 		}
 		out = append(out, hook)
 	}

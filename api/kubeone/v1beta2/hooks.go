@@ -14,10 +14,13 @@ type Hook struct {
 	// another one for each hook.
 	Name string `json:"name"`
 	// Before says that it runs before apply, install, join, upgrade, drain, reconfigure or reset; see
-	// docs/operations.md. Exactly one of before and after must be set.
+	// docs/operations.md. Exactly one of before, after and onFailure must be set.
 	Before string `json:"before,omitempty"`
 	// After says after which of them it runs, once that has succeeded.
 	After string `json:"after,omitempty"`
+	// OnFailure says that it runs on the operator's machine when a run has failed, to tell of it. It is no part of the
+	// plan, and its own failure is a warning. Default: false.
+	OnFailure bool `json:"onFailure,omitempty"`
 	// RunOn is where it runs: operator, the machine on which kubeone runs, in the manifest's folder; or host, the host
 	// that it is about, as root. Around apply it runs on the operator's machine, and after a reset too. Default:
 	// operator.

@@ -66,8 +66,11 @@ func (f *findings) hookMoment(at string, h Hook) {
 		activity, path = h.After, at+".after"
 	}
 	switch {
+	case h.OnFailure && (h.Before != "" || h.After != ""):
+		f.errorf(at+".onFailure", "write two hooks", "a hook runs %s, or when a run has failed", path[len(at)+1:])
+	case h.OnFailure:
 	case h.Before == "" && h.After == "":
-		f.missing(at, "set before or after, to one of "+strings.Join(hookActivities(), ", "))
+		f.missing(at, "set before or after, to one of "+strings.Join(hookActivities(), ", ")+", or onFailure")
 	case h.Before != "" && h.After != "":
 		f.errorf(at+".after", "write two hooks", "a hook runs before something or after it, and before is set already")
 	case !slices.Contains(hookActivities(), activity):
@@ -76,6 +79,8 @@ func (f *findings) hookMoment(at string, h Hook) {
 	switch {
 	case h.RunOn != HookOnOperator && h.RunOn != HookOnHost:
 		f.errorf(at+".runOn", "use one of "+HookOnOperator+", "+HookOnHost, "%q is not known", h.RunOn)
+	case h.RunOn == HookOnHost && h.OnFailure:
+		f.errorf(at+".runOn", "use runOn: operator", "it tells of a run, and is about no host")
 	case h.RunOn == HookOnHost && activity == HookApply:
 		f.errorf(at+".runOn", "use runOn: operator", "an apply is about the whole cluster, and no host")
 	case h.RunOn == HookOnHost && h.After == HookReset:
