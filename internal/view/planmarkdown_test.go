@@ -22,7 +22,7 @@ func TestPlanAsMarkdown(t *testing.T) {
 		"actions": PlanMarkdown(everyAction(), sets), "unreachable": PlanMarkdown(unreachable(), nil),
 		"nothing": PlanMarkdown(nothing(), nil), "error": PlanMarkdown(failing(), nil, unreached),
 	} {
-		pinned(t, "plan-"+name+".md", string(text))
+		pinned(t, "plan-"+name+"-markdown.txt", string(text))
 	}
 }
 
