@@ -25,6 +25,18 @@ func (v *view) restorable(s *hostState) []string {
 	})
 }
 
+// exposed are the host's files with keys that others may read, and that can be closed to them: whenever its files can
+// be restored, and without a restart.
+func (s *hostState) exposed() []string {
+	var out []string
+	for _, file := range s.is.Exposed {
+		if !slices.Contains(s.is.Restorable, file.Path) { // which is restored with its mode
+			out = append(out, file.Path)
+		}
+	}
+	return out
+}
+
 // canRestore reports whether files of the host can be restored now. Containers go on meanwhile; but what a kubelet or a
 // container runtime did by files of somebody else's is not known, and so etcd must allow that the host stops.
 func (v *view) canRestore(s *hostState) bool {
@@ -34,7 +46,7 @@ func (v *view) canRestore(s *hostState) bool {
 	default:
 		return false
 	}
-	if !s.inLimit || s.midUpgrade || len(files) == 0 {
+	if !s.inLimit || s.midUpgrade || len(files)+len(s.is.Exposed) == 0 {
 		return false
 	}
 	starts := slices.ContainsFunc(files, func(path string) bool { return condition.UnitOf(path) != "" })
@@ -44,10 +56,10 @@ func (v *view) canRestore(s *hostState) bool {
 
 // brokenByEdits reports whether the host is not well, and files can be restored that may be why.
 func (v *view) brokenByEdits(s *hostState) bool {
-	return s.Condition != condition.Healthy && v.canRestore(s)
+	return s.Condition != condition.Healthy && len(v.restorable(s)) > 0 && v.canRestore(s)
 }
 
-// restores are the files to restore, by host: of hosts that are not well, or of all.
+// restores are the files to restore or to close, by host: of hosts that are not well, or of all.
 func (v *view) restores(all bool) map[string][]string {
 	var out map[string][]string
 	for i := range v.hosts {
@@ -58,15 +70,26 @@ func (v *view) restores(all bool) map[string][]string {
 		if out == nil {
 			out = map[string][]string{}
 		}
-		out[s.ID] = v.restorable(s)
+		out[s.ID] = append(v.restorable(s), s.exposed()...)
 	}
 	return out
 }
 
-// edits warns of files that somebody has changed on a host that is well. Elsewhere they are part of what is wrong.
+// edits warns of files that others may read, and of files that somebody has changed on a host that is well. Elsewhere the
+// latter are part of what is wrong.
 func (s *hostState) edits() []problem.Problem {
+	var out []problem.Problem
+	if len(s.is.Exposed) > 0 && s.joined() {
+		var files []string
+		for _, file := range s.is.Exposed {
+			files = append(files, file.String())
+		}
+		out = append(out, problem.Problem{
+			Code: problem.FilesExposed, Host: s.ID, Parameters: problem.Parameters{"files": files},
+		})
+	}
 	if s.Condition != condition.Healthy {
-		return nil
+		return out
 	}
 	var others []string
 	for _, path := range s.is.Edited {
@@ -75,7 +98,6 @@ func (s *hostState) edits() []problem.Problem {
 		}
 	}
 	pods := EditedPods(&s.is)
-	var out []problem.Problem
 	if len(others) > 0 {
 		out = append(out, problem.Problem{
 			Code: problem.FilesEdited, Host: s.ID, Parameters: problem.Parameters{"files": others},

@@ -22,15 +22,43 @@ func (in *Input) edit(id string, files ...string) {
 	in.change(id, func(h *observed.Host) { h.Edited, h.Restorable = files, files })
 }
 
+// restoration is a world, and what is restored in it.
+type restoration struct {
+	name   string
+	change func(*Input)
+	route  fsm.Route
+	want   map[string][]string
+}
+
+const admin = "/etc/kubernetes/admin.conf"
+
+func expose(h *observed.Host) {
+	h.Exposed = []observed.FileAccess{{Path: admin, Mode: "644"}}
+}
+
+// exposures are worlds with files that others than root may read: nothing stops for them, and they break nothing.
+func exposures() []restoration {
+	return []restoration{
+		{"a mode", func(in *Input) { in.change(cp2, expose) }, fsm.Repair, map[string][]string{cp2: {admin}}},
+		{"a mode and a file", func(in *Input) {
+			in.edit(cp2, registry)
+			in.change(cp2, expose)
+		}, fsm.Repair, map[string][]string{cp2: {registry, admin}}},
+		{"a host that is not well for another reason", func(in *Input) {
+			in.change(cp2, expose)
+			in.node("cp-2").Ready = observed.No
+		}, fsm.Instruct, nil},
+		{"etcd cannot do without the host, which does not stop", func(in *Input) {
+			in.change(cp2, expose)
+			in.Is.Etcd.Members[2].Healthy = observed.No
+		}, fsm.Instruct, nil},
+	}
+}
+
 func TestWhichFilesAreRestored(t *testing.T) {
 	t.Parallel()
 	stopped := func(h *observed.Host) { h.Kubelet.Active, h.Kubelet.State = false, "inactive/dead" }
-	tests := []struct {
-		name   string
-		change func(*Input)
-		route  fsm.Route
-		want   map[string][]string
-	}{
+	tests := []restoration{
 		{"none is changed", func(*Input) {}, fsm.Nothing, nil},
 		{"of a control-plane host and of a worker", func(in *Input) {
 			in.edit(cp2, config, registry)
@@ -100,6 +128,7 @@ func TestWhichFilesAreRestored(t *testing.T) {
 			in.lose(cp3)
 		}, fsm.Repair, map[string][]string{cp2: {registry}}},
 	}
+	tests = append(tests, exposures()...)
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -184,6 +213,26 @@ func TestAnUpgradeDoesNotLoseWhatSomebodyHasAdded(t *testing.T) {
 		}
 		if d.Route != c.route || said != c.said {
 			t.Errorf("%s: route %s, problems %q, want %s, %q", name, d.Route, said, c.route, c.said)
+		}
+	}
+}
+
+// Files that others than root may read are said of every member, with what is wrong with them.
+func TestExposedFilesAreSaidOfMembers(t *testing.T) {
+	t.Parallel()
+	for _, spoil := range []func(*observed.Host){func(*observed.Host) {}, func(h *observed.Host) { h.Kubelet.Active = false }} {
+		in := healthy(3, 1)
+		in.change(cp2, expose)
+		in.change(cp2, spoil)
+		var said []string
+		for _, p := range Decide(in).Warnings {
+			if p.Code == problem.FilesExposed {
+				said = append(said, p.Host+": "+p.What())
+			}
+		}
+		want := []string{cp2 + ": others than root may read or change /etc/kubernetes/admin.conf (mode 0644)"}
+		if diff := cmp.Diff(want, said); diff != "" {
+			t.Error(diff)
 		}
 	}
 }

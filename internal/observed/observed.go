@@ -5,6 +5,7 @@
 package observed
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -159,6 +160,8 @@ type Host struct {
 	// of flags ("--audit-log-path") and of fields ("cpu"), mounts and images ("mountPath: /etc/audit"). Values of flags
 	// are not among them.
 	PodEdits map[string][]string `json:"podEdits,omitempty"`
+	// Exposed are files with keys that others than root may read or change: at most 32.
+	Exposed []FileAccess `json:"exposed,omitempty"`
 	// Upgrading is the version to which an upgrade of the host has begun and not ended; "" is none.
 	Upgrading string `json:"turn,omitempty"`
 	// HooksOwed are what has been done to the host and whose hooks have not all succeeded since: "upgrade".
@@ -192,6 +195,21 @@ type Port struct {
 	Number  int    `json:"number"`
 	Process string `json:"process,omitempty"`
 	User    int    `json:"user,omitempty"` // uid of whom it runs as; 0 is root, or is not known
+}
+
+// FileAccess is who may read and change a file.
+type FileAccess struct {
+	Path string `json:"path"`
+	Mode string `json:"mode"`           // octal, as stat prints it: "644"
+	User int    `json:"user,omitempty"` // uid of its owner
+}
+
+// String is the file and what is wrong with its access: "/etc/kubernetes/admin.conf (mode 0644, owner 1000)".
+func (f FileAccess) String() string {
+	if f.User == 0 {
+		return fmt.Sprintf("%s (mode %04s)", f.Path, f.Mode)
+	}
+	return fmt.Sprintf("%s (mode %04s, owner %d)", f.Path, f.Mode, f.User)
 }
 
 // Unit is a systemd unit and the program it runs.

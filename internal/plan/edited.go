@@ -14,9 +14,27 @@ import (
 // restoreFiles plans that files which somebody has changed become again what they were. Units that do not run are
 // started with that.
 func (b *builder) restoreFiles(h desired.Host, d decide.Decision, needs []string) string {
-	params := step.RestoreFilesParams{Files: d.Restores[h.ID]}
-	reasons := append(problem.Whats(d.Hosts[h.ID].Reasons), "somebody has changed "+problem.List(params.Files))
-	changes, risk := slices.Clone(params.Files), NoRisk
+	is := b.world.Is.Hosts[h.ID]
+	var params step.RestoreFilesParams
+	for _, path := range d.Restores[h.ID] {
+		if slices.Contains(is.Restorable, path) && condition.IsRestored(path) {
+			params.Files = append(params.Files, path)
+		}
+	}
+	reasons, changes, risk := problem.Whats(d.Hosts[h.ID].Reasons), slices.Clone(params.Files), NoRisk
+	if len(params.Files) > 0 {
+		reasons = append(reasons, "somebody has changed "+problem.List(params.Files))
+	}
+	var open []string
+	for _, file := range is.Exposed {
+		if slices.Contains(d.Restores[h.ID], file.Path) {
+			params.Closed, open = append(params.Closed, file.Path), append(open, file.String())
+			changes = append(changes, file.Path+" for root alone")
+		}
+	}
+	if len(open) > 0 {
+		reasons = append(reasons, "others than root may read or change "+problem.List(open))
+	}
 	if units := union(params.Units(), d.Restarts[h.ID]); len(units) > 0 {
 		changes, risk = append(changes, problem.List(units)+" restarted, containers go on"), Restarts
 	}

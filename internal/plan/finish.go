@@ -144,6 +144,10 @@ func (b *builder) unlike(w problem.Problem) []string {
 		}
 		nodes, _ := w.Parameters["nodes"].([]string)
 		out = append(out, fmt.Sprint(w.Parameters["component"])+" (does not run on "+problem.List(nodes)+")")
+	case problem.FilesExposed:
+		for _, file := range b.world.Is.Hosts[w.Host].Exposed { // those that no step closes
+			out = append(out, b.names[w.Host]+" "+file.String())
+		}
 	case problem.FilesEdited, problem.StaticPodsEdited:
 		for _, file := range b.world.Is.Hosts[w.Host].Edited { // those that no step makes anew
 			if condition.IsStaticPod(file) == (w.Code == problem.StaticPodsEdited) {

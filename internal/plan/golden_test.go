@@ -96,6 +96,16 @@ func worlds() map[string]func() decide.Input {
 			mutate(in, "w-2", func(h *observed.Host) { h.Restorable = h.Edited[1:] }) // one has no copy
 			return in
 		},
+		"close-files": func() decide.Input {
+			in := healthy(3, 1)
+			mutate(in, "cp-1", func(h *observed.Host) {
+				h.Exposed = []observed.FileAccess{{Path: "/etc/kubernetes/admin.conf", Mode: "644"}}
+			})
+			mutate(in, "w-1", func(h *observed.Host) {
+				h.Exposed = []observed.FileAccess{{Path: "/var/lib/kubelet/pki/kubelet.key", Mode: "600", User: 1000}}
+			})
+			return in
+		},
 		"upgrade-half-upgraded": func() decide.Input {
 			in := healthy(1, 0)
 			mutate(in, "cp-1", func(h *observed.Host) {

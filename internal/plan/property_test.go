@@ -127,7 +127,9 @@ func healthyUntouched(in decide.Input, p Plan, ds []decide.Decision) error {
 			kind == step.APINames && len(desired.Missing(in.Want.Endpoint.Former, is.APINames)) > 0 ||
 			kind == step.Dial && (is.Endpoint != url || is.AdminEndpoint != "" && is.AdminEndpoint != url)
 		files := step.ParamsOf[step.RestoreFilesParams](s.Intent).Files
-		restores := len(files) > 0 && len(desired.Missing(files, is.Restorable)) == 0
+		closed := step.ParamsOf[step.RestoreFilesParams](s.Intent).Closed
+		restores := len(files)+len(closed) > 0 && len(desired.Missing(files, is.Restorable)) == 0 &&
+			len(closed) <= len(is.Exposed)
 		differs := kind == step.Reconfigure && drifts(in, s) || kind == step.CheckSecrets ||
 			kind == step.Fetch && lacksDNSImage(in, s.Host) ||
 			step.ParamsOf[step.EncryptParams](s.Intent).Phase != ""

@@ -50,6 +50,7 @@ func edited(host func(desired.Host) observed.Host) func(desired.Host) observed.H
 		is := host(h)
 		is.Restorable = []string{"/etc/containerd/config.toml", "/var/lib/kubelet/config.yaml"}
 		is.Edited = append([]string{"/etc/systemd/system/kubelet.service"}, is.Restorable...)
+		is.Exposed = []observed.FileAccess{{Path: "/etc/kubernetes/kubelet.conf", Mode: "644"}}
 		return is
 	}
 }

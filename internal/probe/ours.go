@@ -36,6 +36,7 @@ func ours(h *observed.Host, l lines, files map[string][]string) {
 	h.Encryption = encryption(l)
 	h.Restorable = restorable(l["restorable"], h.Edited)
 	h.PodEdits = podEdits(l["pod-edit"], h.Edited)
+	h.Exposed = exposed(l["exposed"], len(l["runs-as"]) > 0)
 	h.HooksOwed = hooksOwed(l["hooks"])
 	h.Lock = lock(l, files)
 	h.Step = step(l, files)
@@ -116,6 +117,35 @@ func restorable(paths, edited []string) []string {
 	for _, path := range edited {
 		if slices.Contains(paths, path) {
 			out = append(out, path)
+		}
+	}
+	return out
+}
+
+// exposedFile is the mode, the owner and the path of a file with keys.
+var exposedFile = pattern.Lazy(`^([0-7]{1,4}) ([0-9]{1,9}) (` + strings.Join([]string{
+	`/etc/kubernetes/(admin|super-admin|kubelet|bootstrap-kubelet|controller-manager|scheduler)\.conf`,
+	`/etc/kubernetes/pki/(etcd/)?[0-9A-Za-z-][0-9A-Za-z.-]{0,63}\.key`,
+	`/etc/kubernetes/(encryption|kubeone)/[0-9A-Za-z-][0-9A-Za-z._-]{0,127}`,
+	`/var/lib/kubelet/pki/[0-9A-Za-z-][0-9A-Za-z._-]{0,63}\.(pem|key)`,
+	`/etc/containerd/conf\.d/kubeone-registry-[0-9A-Za-z._:%-]{1,160}\.toml`,
+}, "|") + `)$`)
+
+const mostExposed = 32
+
+// exposed are the files with keys that are not root's alone. Where components have users of their own, kubeadm gives
+// these some of the files below /etc/kubernetes, and others there may be theirs on purpose.
+func exposed(said []string, ownUsers bool) []observed.FileAccess {
+	var out []observed.FileAccess
+	for _, text := range said {
+		m := exposedFile().FindStringSubmatch(text)
+		if m == nil || len(out) == mostExposed || ownUsers && strings.HasPrefix(m[3], "/etc/kubernetes/") {
+			continue
+		}
+		mode, _ := strconv.ParseUint(m[1], 8, 16) // of at most four digits
+		user, _ := strconv.Atoi(m[2])             // of at most nine
+		if mode&0o077 != 0 || user != 0 {
+			out = append(out, observed.FileAccess{Path: m[3], Mode: m[1], User: user})
 		}
 	}
 	return out

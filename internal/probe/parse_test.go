@@ -375,3 +375,33 @@ func TestEditedFiles(t *testing.T) {
 		t.Errorf("%d files", len(many))
 	}
 }
+
+// What a host says of the modes of its files is of files with keys only, and bounded.
+func TestExposedFiles(t *testing.T) {
+	t.Parallel()
+	said := []string{
+		"644 0 /etc/kubernetes/admin.conf", "600 1000 /etc/kubernetes/pki/etcd/ca.key", "600 0 /etc/kubernetes/kubelet.conf",
+		"640 0 /var/lib/kubelet/pki/kubelet-client-2026-01-02-03-04-05.pem", "644 0 /etc/passwd",
+		"644 0 /etc/kubernetes/pki/../../shadow.key", "644 0 /etc/kubernetes/x/admin.conf", "999 0 /etc/kubernetes/admin.conf",
+		"644 0 /etc/kubernetes/pki/x\x1b[31m.key", "644  /etc/kubernetes/admin.conf", "",
+		"644 0 /etc/containerd/conf.d/kubeone-registry-registry.example.com.toml",
+		"644 0 /etc/kubernetes/pki/" + strings.Repeat("a", 500) + ".key", "644 0 /etc/kubernetes/encryption/..",
+	}
+	kubelet := observed.FileAccess{Path: "/var/lib/kubelet/pki/kubelet-client-2026-01-02-03-04-05.pem", Mode: "640"}
+	registry := observed.FileAccess{
+		Path: "/etc/containerd/conf.d/kubeone-registry-registry.example.com.toml", Mode: "644",
+	}
+	want := []observed.FileAccess{
+		{Path: "/etc/kubernetes/admin.conf", Mode: "644"},
+		{Path: "/etc/kubernetes/pki/etcd/ca.key", Mode: "600", User: 1000}, kubelet, registry,
+	}
+	if diff := cmp.Diff(want, exposed(said, false)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]observed.FileAccess{kubelet, registry}, exposed(said, true)); diff != "" {
+		t.Errorf("components with users of their own: %s", diff)
+	}
+	if many := exposed(slices.Repeat(said[:1], 1000), false); len(many) != mostExposed {
+		t.Errorf("%d files", len(many))
+	}
+}

@@ -149,8 +149,21 @@ files() {
 		[ -f "$file" ] && put hooks "${file##*/}"
 	done
 	[ ! -f $ours/files ] || edited
+	[ ! -f $ours/marker ] || exposed
 	encryption
 	[ -e $state/lock/beat ] && put beat "$(stat -c %Y $state/lock/beat 2>/dev/null)"
+}
+
+# exposed prints the files with keys that others than root may read, or that are not root's: "MODE UID PATH". Of those with
+# credentials for registries the mode is printed where they are compared.
+exposed() {
+	set -- "$kubernetes"/admin.conf "$kubernetes"/super-admin.conf "$kubernetes"/kubelet.conf \
+		"$kubernetes"/bootstrap-kubelet.conf "$kubernetes"/controller-manager.conf "$kubernetes"/scheduler.conf \
+		"$kubernetes"/pki/*.key "$kubernetes"/pki/etcd/*.key "$kubernetes"/encryption/*.yaml "$kubernetes"/kubeone/* \
+		/var/lib/kubelet/pki/*.pem /var/lib/kubelet/pki/*.key
+	[ -n "$nonce" ] || set -- "$@" /etc/containerd/conf.d/kubeone-registry-*.toml
+	stat -c '%F %a %u %n' "$@" 2>/dev/null | sed -nE -e '/^regular (empty )?file [0-7]*00 0 /d' \
+		-e "s/^regular (empty )?file /exposed$tab/p" | head -n 32
 }
 
 # Files of ours that are not what they were made, one a line with what is wrong: "PATH: FAILED". Of these, those whose former

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -551,3 +552,52 @@ MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEQUKQyAl6eaNNq39wEPB3d4UvSIp7
 +zuq5K6jhShbt9yGsLJstjJCOGM+lenAgbS1zfkiHV+74lZtv741c+ll2A==
 -----END PUBLIC KEY-----
 `
+
+// Files with keys are said that others than root may read, and no others.
+func TestScriptSaysWhichFilesWithKeysAreExposed(t *testing.T) {
+	t.Parallel()
+	root, text := controlPlaneHost(t)
+	uid := os.Getuid()
+	for path, mode := range map[string]os.FileMode{
+		"/etc/kubernetes/admin.conf": 0o644, "/etc/kubernetes/kubelet.conf": 0o600, "/etc/kubernetes/other.conf": 0o644,
+		"/etc/kubernetes/pki/sa.key": 0o640, "/etc/kubernetes/pki/sa.pub": 0o644, "/etc/kubernetes/pki/etcd/ca.key": 0o604,
+		"/var/lib/kubelet/pki/kubelet-client-1.pem": 0o660, "/etc/containerd/conf.d/kubeone-registry-a.toml": 0o644,
+		"/etc/kubernetes/encryption/1.yaml": 0o644, "/etc/kubernetes/kubeone/audit.yaml": 0o644,
+	} {
+		if err := os.MkdirAll(filepath.Dir(root+path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(root+path, []byte("a key"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(root+path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	must := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(os.Symlink("kubelet-client-1.pem", root+"/var/lib/kubelet/pki/kubelet-client-now.pem"))
+	l, err := readLines(output(t, exec.CommandContext(t.Context(), "sh", "-c", text, "probe")))
+	must(err)
+	said := map[string]string{}
+	for _, line := range l["exposed"] {
+		mode, rest, _ := strings.Cut(line, " ")
+		user, path, _ := strings.Cut(rest, " ")
+		if user != strconv.Itoa(uid) {
+			t.Errorf("owner of %s: %s", path, user)
+		}
+		if uid == 0 || mode != "600" {
+			said[filepath.Base(path)] = mode
+		}
+	}
+	want := map[string]string{
+		"admin.conf": "644", "sa.key": "640", "ca.key": "604", "kubelet-client-1.pem": "660",
+		"kubeone-registry-a.toml": "644", "1.yaml": "644", "audit.yaml": "644",
+	}
+	if diff := cmp.Diff(want, said); diff != "" {
+		t.Error(diff)
+	}
+}

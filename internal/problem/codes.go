@@ -90,6 +90,7 @@ const (
 	NodeOwnerUnknown     Code = "NodeOwnerUnknown"
 	ComponentNotRunning  Code = "ComponentNotRunning"
 	FilesEdited          Code = "FilesEdited"
+	FilesExposed         Code = "FilesExposed"
 	StaticPodsEdited     Code = "StaticPodsEdited"
 	GuardMissing         Code = "GuardMissing"
 	HealthPortTaken      Code = "HealthPortTaken"

@@ -1,6 +1,6 @@
 package problem
 
-func clusterRows() [33]row { //nolint:funlen // a table
+func clusterRows() [34]row { //nolint:funlen // a table
 	return [...]row{
 		{
 			code: ControlPlaneMissing, class: ClassConfig,
@@ -156,6 +156,13 @@ func clusterRows() [33]row { //nolint:funlen // a table
 			what:    "somebody has changed {files}",
 			do: "kubeone apply restores what they were, and kubeone upgrade --force makes those anew of which the " +
 				"host has kept no copy; what you have changed there on purpose belongs in the manifest",
+		},
+		{
+			code: FilesExposed, class: ClassRuntime,
+			meaning: "Files with keys on a host have another mode or owner than they were written with.",
+			what:    "others than root may read or change {files}",
+			do: "kubeone apply gives them back to root alone, without a restart; rotate the keys if others may have " +
+				"read them",
 		},
 		{
 			code: StaticPodsEdited, class: ClassRuntime,

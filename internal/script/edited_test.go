@@ -199,3 +199,30 @@ func TestAnUpgradeStopsBeforeItLosesWhatSomebodyHasChanged(t *testing.T) {
 	b.must("DISCARD_EDITS=yes; stage_check")
 	b.must("begin_turn; stage_check") // one that has begun has written them itself
 }
+
+// A file with keys is root's alone again, and nothing is restarted for it. What is a link or gone by now stays so.
+func TestFilesWithKeysAreClosed(t *testing.T) {
+	t.Parallel()
+	b := joined(t, "w-1")
+	b.write("etc/kubernetes/kubelet.conf", "a key\n")
+	b.write("etc/other", "of others\n")
+	b.must("chmod 0644 @ROOT@/etc/kubernetes/kubelet.conf @ROOT@/etc/other; " +
+		"ln -s @ROOT@/etc/other @ROOT@/etc/kubernetes/link.conf")
+	b.command("chown", "")
+	_ = b.calls()
+	for range 2 {
+		b.must("RESTORE='' CLOSE='@ROOT@/etc/kubernetes/kubelet.conf @ROOT@/etc/kubernetes/link.conf " +
+			"@ROOT@/etc/kubernetes/gone.conf'; stage_restore_files")
+	}
+	for file, mode := range map[string]os.FileMode{"etc/kubernetes/kubelet.conf": 0o600, "etc/other": 0o644} {
+		if info, err := os.Stat(b.path(file)); err != nil || info.Mode() != mode {
+			t.Errorf("%s: %v, %v", file, info.Mode(), err)
+		}
+	}
+	for _, call := range b.calls() {
+		if strings.HasPrefix(call, "systemctl ") && !strings.HasPrefix(call, "systemctl is-active") ||
+			strings.HasPrefix(call, "chown ") && !strings.HasPrefix(call, "chown 0:0 ") {
+			t.Errorf("called %s", call)
+		}
+	}
+}

@@ -6,21 +6,23 @@ import (
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
+	"kubeone/internal/observed"
 )
 
 // RestoreFiles is the kind that brings back files of a host.
 const RestoreFiles Kind = "restore-files"
 
-// RestoreFilesParams are the paths of the files.
+// RestoreFilesParams are the paths of the files whose content is restored, and of those that only root may read again.
 type RestoreFilesParams struct {
-	Files []string `json:"files,omitempty"`
+	Files  []string `json:"files,omitempty"`
+	Closed []string `json:"closed,omitempty"`
 }
 
 // Kind is RestoreFiles.
 func (RestoreFilesParams) Kind() Kind { return RestoreFiles }
 
 func (p RestoreFilesParams) variables() []Variable {
-	return []Variable{Words("RESTORE", p.Files...)}
+	return []Variable{Words("RESTORE", p.Files...), Words("CLOSE", p.Closed...)}
 }
 
 // Units are those that are started anew, in order. With the container runtime goes the kubelet, which stands still
@@ -38,7 +40,7 @@ func (p RestoreFilesParams) Units() []string {
 
 func restoreFilesRow() row {
 	return row{
-		kind: RestoreFiles, about: "files that somebody has changed or deleted, as they were when they were written",
+		kind: RestoreFiles, about: "files that somebody has changed, deleted or opened to others, as they were when they were written",
 		place: OnHost, concerns: ItsHost, group: groupRepairs, params: paramsOf[RestoreFilesParams](),
 		event: "KubeOneRepaired",
 		disrupts: func(i Intent) quorum.Disruption {
@@ -54,9 +56,12 @@ func restoreFilesRow() row {
 // filesRestored is a host that is well, and whose files are its own again.
 func filesRestored(w *World, h desired.Host, i Intent) {
 	w.sameCertificates(h)
-	seen, files := w.Is.Hosts[h.ID], ParamsOf[RestoreFilesParams](i).Files
-	gone := func(path string) bool { return slices.Contains(files, path) }
+	seen, p := w.Is.Hosts[h.ID], ParamsOf[RestoreFilesParams](i)
+	gone := func(path string) bool { return slices.Contains(p.Files, path) }
 	seen.Edited = slices.DeleteFunc(slices.Clone(seen.Edited), gone)
 	seen.Restorable = slices.DeleteFunc(slices.Clone(seen.Restorable), gone)
+	seen.Exposed = slices.DeleteFunc(slices.Clone(seen.Exposed), func(f observed.FileAccess) bool {
+		return slices.Contains(p.Closed, f.Path) || gone(f.Path)
+	})
 	w.Is.Hosts[h.ID] = seen
 }

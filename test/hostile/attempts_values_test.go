@@ -109,6 +109,7 @@ func fields() map[string]string {
 			"file\t/var/lib/kubeone/lock/owner:holder=%s\nfile\t/var/lib/kubeone/lock/owner:run=%s",
 		"the version it goes to": "file\t/var/lib/kubeone/turn:%s",
 		"an edited file":         "edited\t/etc/%s: FAILED",
+		"a file with keys":       "exposed\t644 0 /etc/kubernetes/pki/%s.key",
 		"a kept folder":          "kept\t/var/lib/kubeone-old/%s",
 		"what etcd said":         "etcd-lost\t%s",
 		"a digest":               "file\t/etc/kubeone/digests:kubelet %s",

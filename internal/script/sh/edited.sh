@@ -3,6 +3,7 @@
 # goes on with what is not in its files any more; and DIRTY says that containerd must start anew. That is restarted only once systemd
 # knows its own unit again: by another one it might end the containers.
 stage_restore_files() {
+	for file in $CLOSE; do close_file "$file"; done
 	for file in $RESTORE; do
 		case $file in /etc/kubernetes/manifests/*) die "$file is not restored: a static pod may need what somebody has added to it" ;; esac
 		kept_copy "$file" >/dev/null
@@ -12,9 +13,19 @@ stage_restore_files() {
 	for file in $RESTORE; do
 		[ -z "$(unit_of "$file")" ] || UNITS="${UNITS% kubelet} kubelet"
 	done
+	[ -n "$RESTORE$UNITS" ] || return 0
 	case $UNITS in *kubelet) systemctl stop kubelet 2>/dev/null || true ;; esac
 	for file in $RESTORE; do bring_back "$file"; done
 	stage_restart_units
+}
+
+# close_file FILE leaves a file with keys to root alone. It is root's first: the owner of a file may give it any mode. One that is
+# gone, as the kubelet removes its former certificates, needs nothing.
+close_file() {
+	[ -f "$1" ] && [ ! -L "$1" ] || return 0
+	say "closing $1"
+	chown 0:0 "$1"
+	chmod 0600 "$1"
 }
 
 # unit_of FILE prints the unit that reads the file when it starts, and only then.

@@ -1,0 +1,113 @@
+//go:build e2e && long
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"kubeone/test/lab/fleet"
+)
+
+// domain is where the names of hosts are, as people may write it.
+const domain = ".Lab.Example.com."
+
+// TestHostsGivenByName is a cluster whose hosts are reached by names. The names resolve in the operator's SSH
+// configuration, so that no resolver is needed.
+func TestHostsGivenByName(t *testing.T) {
+	s := begin(t, fleet.Options{Name: "names", ControlPlanes: 1, Workers: 1})
+	s.parts(
+		part{"a host given by a name alone is refused, and nothing is changed", nameAlone},
+		part{"hosts given by names become a cluster, whose certificates have the names", namedHosts},
+		part{"a mode that somebody changed is named and repaired", modesRepaired},
+	)
+}
+
+// byName gives every host a name to be reached by, and no other address where alone is true.
+func byName(alone bool) func(all map[string]any) {
+	return func(all map[string]any) {
+		for _, list := range []string{"controlPlane", "staticWorkers"} {
+			for _, entry := range all[list].(map[string]any)["hosts"].([]any) {
+				host := entry.(map[string]any)
+				host["publicAddress"] = strings.ToUpper(host["hostname"].(string)) + domain
+				if alone {
+					delete(host, "privateAddress")
+				}
+			}
+		}
+		endpoint, _ := all["apiEndpoint"].(map[string]any)
+		if endpoint == nil {
+			endpoint = map[string]any{}
+		}
+		endpoint["alternativeNames"] = []string{"API" + domain, "*.Lab.Example.com"}
+		all["apiEndpoint"] = endpoint
+	}
+}
+
+func nameAlone(s *story) {
+	before := s.snapshot()
+	wrong, err := s.Variant("name-alone", fields(byName(true)))
+	s.must(err)
+	s.run(15, []string{"apply", "-y", "-m", wrong}, "name-alone.yaml:", `"cp-1.lab.example.com" is a DNS name`,
+		"write the host's IP address into privateAddress")
+	s.unchanged(before, s.snapshot())
+}
+
+func namedHosts(s *story) {
+	home := s.TempDir()
+	s.must(os.MkdirAll(filepath.Join(home, ".ssh"), 0o700))
+	var config strings.Builder
+	for _, host := range s.Lab.Hosts {
+		fmt.Fprintf(&config, "Host %s.lab.example.com\n  HostName %s\n", host.Hostname, host.Address)
+	}
+	s.must(os.WriteFile(filepath.Join(home, ".ssh", "config"), []byte(config.String()), 0o600))
+	s.Environment = []string{"HOME=" + home}
+	s.must(s.WriteManifest(fields(byName(false))))
+	installPlain(s)
+	names, err := s.Lab.Host("cp-1").Exec(s.Context(),
+		"openssl x509 -in /etc/kubernetes/pki/apiserver.crt -noout -ext subjectAltName")
+	s.must(err)
+	for _, name := range []string{"cp-1.lab.example.com", "api.lab.example.com", "*.lab.example.com"} {
+		if !strings.Contains(names, "DNS:"+name) {
+			s.Errorf("%s is not in the certificate's names: %s", name, names)
+		}
+	}
+	s.nothingToDo()
+}
+
+// modesRepaired opens files with keys to others, and gives one away.
+func modesRepaired(s *story) {
+	opened := map[string]string{ // by file: what is said of it
+		"/etc/kubernetes/admin.conf":      "mode 0644",
+		"/etc/kubernetes/pki/sa.key":      "mode 0640",
+		"/etc/kubernetes/pki/etcd/ca.key": "mode 0600, owner 1000",
+	}
+	cp := s.Lab.Host("cp-1")
+	before := s.started(s.Members())
+	containers := s.containers()
+	s.broken(cp, `cd /etc/kubernetes && chmod 0644 admin.conf && chmod 0640 pki/sa.key && chown 1000 pki/etcd/ca.key &&
+		chmod 0604 "$(readlink -f /var/lib/kubelet/pki/kubelet-client-current.pem)"`)
+	s.broken(s.Lab.Host("worker-1"), "chmod 0644 /etc/kubernetes/kubelet.conf")
+	says := []string{"/etc/kubernetes/kubelet.conf (mode 0644)", "/var/lib/kubelet/pki/kubelet-client-", "(mode 0604)"}
+	for file, how := range opened {
+		says = append(says, file+" ("+how+")")
+	}
+	s.run(0, []string{"status"}, says...)
+	s.run(2, []string{"plan"}, says...)
+	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.eventually("files with keys are root's alone", time.Minute, func(ctx context.Context) error {
+		_, err := cp.Exec(ctx, `for file in /etc/kubernetes/admin.conf /etc/kubernetes/pki/sa.key \
+			/etc/kubernetes/pki/etcd/ca.key "$(readlink -f /var/lib/kubelet/pki/kubelet-client-current.pem)"; do
+			[ "$(stat -c '%a %u' "$file")" = "600 0" ] || exit 1
+		done`)
+		return err
+	})
+	s.same("what runs on the hosts since when", before, s.started(s.Members()))
+	s.same("the containers that run", containers, s.containers())
+	s.nothingToDo()
+}
