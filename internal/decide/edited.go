@@ -75,8 +75,8 @@ func (v *view) restores(all bool) map[string][]string {
 	return out
 }
 
-// edits warns of files that others may read, and of files that somebody has changed on a host that is well. Elsewhere the
-// latter are part of what is wrong.
+// edits warns of files that others may read, and of files that somebody has changed on a host that is well. Elsewhere
+// the latter are part of what is wrong.
 func (s *hostState) edits() []problem.Problem {
 	var out []problem.Problem
 	if len(s.is.Exposed) > 0 && s.joined() {

@@ -220,7 +220,9 @@ func TestAnUpgradeDoesNotLoseWhatSomebodyHasAdded(t *testing.T) {
 // Files that others than root may read are said of every member, with what is wrong with them.
 func TestExposedFilesAreSaidOfMembers(t *testing.T) {
 	t.Parallel()
-	for _, spoil := range []func(*observed.Host){func(*observed.Host) {}, func(h *observed.Host) { h.Kubelet.Active = false }} {
+	for _, spoil := range []func(*observed.Host){
+		func(*observed.Host) {}, func(h *observed.Host) { h.Kubelet.Active = false },
+	} {
 		in := healthy(3, 1)
 		in.change(cp2, expose)
 		in.change(cp2, spoil)

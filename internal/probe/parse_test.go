@@ -380,9 +380,11 @@ func TestEditedFiles(t *testing.T) {
 func TestExposedFiles(t *testing.T) {
 	t.Parallel()
 	said := []string{
-		"644 0 /etc/kubernetes/admin.conf", "600 1000 /etc/kubernetes/pki/etcd/ca.key", "600 0 /etc/kubernetes/kubelet.conf",
+		"644 0 /etc/kubernetes/admin.conf", "600 1000 /etc/kubernetes/pki/etcd/ca.key",
+		"600 0 /etc/kubernetes/kubelet.conf",
 		"640 0 /var/lib/kubelet/pki/kubelet-client-2026-01-02-03-04-05.pem", "644 0 /etc/passwd",
-		"644 0 /etc/kubernetes/pki/../../shadow.key", "644 0 /etc/kubernetes/x/admin.conf", "999 0 /etc/kubernetes/admin.conf",
+		"644 0 /etc/kubernetes/pki/../../shadow.key", "644 0 /etc/kubernetes/x/admin.conf",
+		"999 0 /etc/kubernetes/admin.conf",
 		"644 0 /etc/kubernetes/pki/x\x1b[31m.key", "644  /etc/kubernetes/admin.conf", "",
 		"644 0 /etc/containerd/conf.d/kubeone-registry-registry.example.com.toml",
 		"644 0 /etc/kubernetes/pki/" + strings.Repeat("a", 500) + ".key", "644 0 /etc/kubernetes/encryption/..",

@@ -560,7 +560,8 @@ func TestScriptSaysWhichFilesWithKeysAreExposed(t *testing.T) {
 	uid := os.Getuid()
 	for path, mode := range map[string]os.FileMode{
 		"/etc/kubernetes/admin.conf": 0o644, "/etc/kubernetes/kubelet.conf": 0o600, "/etc/kubernetes/other.conf": 0o644,
-		"/etc/kubernetes/pki/sa.key": 0o640, "/etc/kubernetes/pki/sa.pub": 0o644, "/etc/kubernetes/pki/etcd/ca.key": 0o604,
+		"/etc/kubernetes/pki/sa.key": 0o640, "/etc/kubernetes/pki/sa.pub": 0o644,
+		"/etc/kubernetes/pki/etcd/ca.key":           0o604,
 		"/var/lib/kubelet/pki/kubelet-client-1.pem": 0o660, "/etc/containerd/conf.d/kubeone-registry-a.toml": 0o644,
 		"/etc/kubernetes/encryption/1.yaml": 0o644, "/etc/kubernetes/kubeone/audit.yaml": 0o644,
 	} {

@@ -40,7 +40,7 @@ func (p RestoreFilesParams) Units() []string {
 
 func restoreFilesRow() row {
 	return row{
-		kind: RestoreFiles, about: "files that somebody has changed, deleted or opened to others, as they were when they were written",
+		kind: RestoreFiles, about: "files that somebody has changed, deleted or opened to others, as they were written",
 		place: OnHost, concerns: ItsHost, group: groupRepairs, params: paramsOf[RestoreFilesParams](),
 		event: "KubeOneRepaired",
 		disrupts: func(i Intent) quorum.Disruption {

@@ -103,7 +103,8 @@ func TestHostsWithoutAKeyAreNamedTogether(t *testing.T) {
 	t.Parallel()
 	o := options(t, strings.ReplaceAll(manifestText, "sshUsername: root", "sshPort: 22"))
 	_, err := Open(t.Context(), o)
-	if err == nil || !strings.HasPrefix(err.Error(), "192.0.2.11 and worker: find a key to log in with: no private key") {
+	const says = "192.0.2.11 and worker: find a key to log in with: no private key"
+	if err == nil || !strings.HasPrefix(err.Error(), says) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -59,8 +59,8 @@ func (c *KubeOneCluster) Default() {
 	}
 }
 
-// PlainName returns a DNS name or an IP address in the one spelling that everything later uses: in lower case and without
-// the dot at its end. Cloud load balancers have names with capitals, and kubeadm refuses both.
+// PlainName returns a DNS name or an IP address in the one spelling that everything later uses: in lower case and
+// without the dot at its end. Cloud load balancers have names with capitals, and kubeadm refuses both.
 func PlainName(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
 
 func (e *APIEndpoint) setPlainNames() {

@@ -142,13 +142,23 @@ func (k *Keyring) dialAgent(socket string) (net.Conn, error) {
 	return c, err
 }
 
+// passesOver reports whether an identity that cannot be read is no error.
+func (s Source) passesOver(err error) bool {
+	return s.Optional && (!s.Named || errors.Is(err, fs.ErrNotExist))
+}
+
+// leavesAlone reports whether an identity that the agent lacks is not needed, unless there is no other.
+func (s Source) leavesAlone(f *keyFile) bool {
+	return !s.Named && f.locked != nil || s.Optional && f.isPublicOnly()
+}
+
 // ownKeys are the host's identities; sure says that one that is meant for it is in the agent, so that no other key is
 // needed. Of the usual files, which nobody named, those that are locked or unusable are left alone.
 func (k *Keyring) ownKeys(from Source, inAgent []ssh.Signer) (own []ssh.Signer, sure bool, err error) {
 	var held []ssh.Signer
 	for _, identity := range from.Identities {
 		f, err := k.file(identity)
-		if from.Optional && (!from.Named || errors.Is(err, fs.ErrNotExist)) && err != nil {
+		if err != nil && from.passesOver(err) {
 			continue
 		}
 		if err != nil {
@@ -158,7 +168,7 @@ func (k *Keyring) ownKeys(from Source, inAgent []ssh.Signer) (own []ssh.Signer, 
 			held = append(held, h...)
 			continue
 		}
-		if !from.Named && f.locked != nil || from.Optional && f.isPublicOnly() {
+		if from.leavesAlone(f) {
 			continue
 		}
 		s, err := k.unlock(f)
