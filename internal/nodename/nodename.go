@@ -14,8 +14,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/validation"
-
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 )
@@ -128,12 +126,6 @@ func (n Names) isOfServices(ip netip.Addr) bool {
 		}
 	}
 	return false
-}
-
-// IsValid reports whether a host of that name can be a Node. A Node's name is also its label kubernetes.io/hostname: with
-// a name longer than a label's value may be, the API refuses to register the kubelet.
-func IsValid(name string) bool {
-	return len(name) <= validation.LabelValueMaxLength && len(validation.IsDNS1123Subdomain(name)) == 0
 }
 
 // Canonical is the one spelling of a name or an address that stands for all.

@@ -18,13 +18,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kubeone "kubeone/api/kubeone/v1alpha1"
 	"kubeone/internal/cluster/apicall"
 	"kubeone/internal/host"
 	"kubeone/internal/host/sshpool"
-	"kubeone/internal/nodename"
 	"kubeone/internal/observed"
 	"kubeone/internal/probe"
 	provider "kubeone/internal/provider/ssh"
@@ -85,7 +85,7 @@ func (a *Adder) Look(ctx context.Context, m Machine, beside ...Candidate) (Candi
 		return c, fmt.Errorf("%s: it did not say what it is: %s", m.At.DisplayName(), c.System.Problem)
 	}
 	name := cmp.Or(m.At.Name, strings.ToLower(c.System.Hostname))
-	if !nodename.IsValid(name) {
+	if len(name) > validation.LabelValueMaxLength || len(validation.IsDNS1123Subdomain(name)) > 0 {
 		return c, fmt.Errorf("%s: its hostname %q cannot be the name of a Node; give one with --name",
 			m.At.DisplayName(), name)
 	}

@@ -9,10 +9,10 @@ import (
 	"kubeone/internal/decide/match"
 	"kubeone/internal/desired"
 	"kubeone/internal/distro"
-	"kubeone/internal/nodename"
 	"kubeone/internal/observed"
 	"kubeone/internal/problem"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
@@ -132,7 +132,8 @@ func Clock(host *desired.Host, is *observed.Host) *problem.Problem {
 
 func checkName(host *desired.Host, is *observed.Host) *problem.Problem {
 	name := match.NodeName(host, is, nil)
-	if nodename.IsValid(name) {
+	// It is also the Node's label kubernetes.io/hostname; with a longer one, the API refuses to register the kubelet.
+	if len(name) <= validation.LabelValueMaxLength && len(validation.IsDNS1123Subdomain(name)) == 0 {
 		return nil
 	}
 	return found(problem.HostNameInvalid, problem.Parameters{"name": name})

@@ -20,8 +20,8 @@ const (
 )
 
 // bootstrap is the only text of a command that is visible in process lists: it reads exactly n bytes of script from the
-// standard input (a single read call would do on a file, not on a pipe: hence fullblock) and leaves the rest to it. It is
-// one line, because csh, as a user's shell, knows no longer words.
+// standard input (a single read call would do on a file, not on a pipe: hence fullblock) and leaves the rest to it. It
+// is one line, because csh, as a user's shell, knows no longer words.
 const bootstrap = `LC_ALL=C PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/bin; ` +
 	`export LC_ALL PATH; kubeone_script=$(dd bs=%d count=1 iflag=fullblock 2>/dev/null); ` +
 	`case $kubeone_script in *'#kubeone-end') eval "$kubeone_script" ;; ` +
