@@ -81,7 +81,7 @@ func (r row) whole() System {
 func rows() []row {
 	return []row{
 		{System{ID: "ubuntu", Name: "Ubuntu", Manifest: "ubuntu"}, deb},
-		{System{ID: "debian", Name: "Debian", Manifest: "debian", Proven: "12"}, deb},
+		{System{ID: "debian", Name: "Debian", Manifest: "debian", Proven: "12, 13"}, deb},
 		{System{ID: "centos", Name: "CentOS Stream", Manifest: "centos", Firewall: firewalld}, redHat},
 		{System{ID: "rhel", Name: "RHEL", Manifest: "rhel", Firewall: firewalld}, redHat},
 		{System{ID: "rocky", Name: "Rocky Linux", Manifest: "rockylinux", Firewall: firewalld}, redHat},
