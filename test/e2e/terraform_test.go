@@ -13,9 +13,9 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// TestTerraformFlow is a cluster whose hosts are known from OpenTofu's output alone: given as a file, as a folder and on
-// standard input. Resources of hosts are then tainted and replaced: at another address, at the same one, and two one
-// after the other.
+// TestTerraformFlow is a cluster whose hosts are known from OpenTofu's output alone: given as a file, as a folder and
+// on standard input. Resources of hosts are then tainted and replaced: at another address, at the same one, and two
+// one after the other.
 func TestTerraformFlow(t *testing.T) {
 	s := begin(t, fleet.Options{Name: "terraform", ControlPlanes: 5, Workers: 1, SSHUser: "ops"})
 	folder := newTofuFolder(s)

@@ -13,8 +13,8 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// tofuConfiguration has a resource for each of the lab's hosts. Resources of terraform_data are built into OpenTofu: they
-// need no provider, and hold what they are given.
+// tofuConfiguration has a resource for each of the lab's hosts. Resources of terraform_data are built into OpenTofu:
+// they need no provider, and hold what they are given.
 const tofuConfiguration = `
 variable "cluster" {
   type = object({ name = string, endpoint = string, ssh_user = string, ssh_private_key_file = string })
