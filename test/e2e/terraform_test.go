@@ -86,7 +86,7 @@ func terraformFolder(s *story) {
 // asFolder gives the folder itself, where commands find OpenTofu in the PATH. In another workspace there is no cluster.
 func (f *tofuFolder) asFolder(s *story) {
 	defer func() { s.Environment = nil }()
-	s.Environment = []string{"PATH=" + filepath.Dir(f.program)}
+	s.Environment = append(tofuEnvironment(), "PATH="+filepath.Dir(f.program))
 	s.run(0, []string{"apply", "-y", "-t", f.dir}, "No changes")
 	f.run(s, "workspace", "new", "empty")
 	s.run(15, []string{"apply", "-y", "-t", f.dir}, "has none of the outputs")

@@ -101,7 +101,7 @@ func newTofuFolder(s *story) *tofuFolder {
 func (f *tofuFolder) run(s *story, args ...string) []byte {
 	s.Helper()
 	cmd := exec.CommandContext(s.Context(), f.program, append([]string{"-chdir=" + f.dir}, args...)...)
-	cmd.Env = append(os.Environ(), "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1", "NO_COLOR=1")
+	cmd.Env = append(append(os.Environ(), tofuEnvironment()...), "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1")
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -110,6 +110,10 @@ func (f *tofuFolder) run(s *story, args ...string) []byte {
 	}
 	return out
 }
+
+// tofuEnvironment has OpenTofu use no configuration of this machine: of a missing one it prints a warning before the
+// JSON of its output.
+func tofuEnvironment() []string { return []string{"TF_CLI_CONFIG_FILE="} }
 
 // replace taints the resource of a control-plane host, for which another machine stands now, and applies.
 func (f *tofuFolder) replace(s *story, key string, now *fleet.Host) {
