@@ -306,55 +306,6 @@ func TestHardeningIsWhatTheManifestSays(t *testing.T) {
 	}
 }
 
-// TestFullExampleHasEveryFieldThatIsCarriedOut keeps examples/full.yaml complete.
-func TestFullExampleHasEveryFieldThatIsCarriedOut(t *testing.T) {
-	t.Parallel()
-	text, err := examples.Files.ReadFile("full.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var full v1beta2.KubeOneCluster
-	decodeYAML(t, text, &full)
-	elsewhere := map[string]bool{ // one of several alternatives, the deprecated, and what is said once in another place
-		"caBundle": true, "systemPackages": true, "certificateAuthority.file": true,
-		"clusterNetwork.kubeProxy.iptables": true, "clusterNetwork.kubeProxy.nftables": true,
-	}
-	for _, name := range plugins.Names()[1:] {
-		elsewhere["clusterNetwork.cni."+name] = true
-	}
-	missingFields(reflect.ValueOf(full), "", func(path string) {
-		inText := path[strings.LastIndex(path, ".")+1:] + ":"
-		if !elsewhere[path] && !strings.Contains(string(text), inText) {
-			t.Errorf("examples/full.yaml has no %s", path)
-		}
-	})
-}
-
-// missingFields calls missing for every field that is carried out and not set in any item of a list.
-func missingFields(v reflect.Value, path string, missing func(path string)) {
-	for _, f := range reflect.VisibleFields(v.Type()) {
-		if _, not := f.Tag.Lookup("carried"); not || f.Anonymous {
-			continue
-		}
-		field := v.FieldByIndex(f.Index)
-		at := v1beta2.Child(path, v1beta2.JSONName(f))
-		if field.IsZero() {
-			missing(at)
-			continue
-		}
-		for field.Kind() == reflect.Pointer || field.Kind() == reflect.Slice {
-			if field.Kind() == reflect.Slice {
-				field = field.Index(0)
-			} else {
-				field = field.Elem()
-			}
-		}
-		if field.Kind() == reflect.Struct {
-			missingFields(field, at, missing)
-		}
-	}
-}
-
 func TestStandardInput(t *testing.T) {
 	t.Parallel()
 	manifestFile := filepath.Join(t.TempDir(), "kubeone.yaml")

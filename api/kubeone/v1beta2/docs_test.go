@@ -147,7 +147,7 @@ func (d *docs) typ(t reflect.Type, title, carried string) {
 		return
 	}
 	d.done[t] = true
-	fmt.Fprintf(d, "\n### %s\n\n%s\n", title, wrapped(d.comments[t.Name()]))
+	fmt.Fprintf(d, "\n### %s\n\n%s\n", title, wrapped(d.comments[t.Name()], 120))
 	var later []func()
 	if t.NumField() > 0 {
 		d.WriteString("\n| field | type | default | carried out | meaning |\n|---|---|---|---|---|\n")
@@ -214,15 +214,15 @@ func (d *docs) row(f reflect.StructField, comment, carried string) string {
 	return carried
 }
 
-// wrapped is a text in lines of up to 120 columns.
-func wrapped(text string) string {
+// wrapped is a text in lines of up to so many columns.
+func wrapped(text string, columns int) string {
 	var out strings.Builder
 	column := 0
 	for word := range strings.FieldsSeq(text) {
 		width := utf8.RuneCountInString(word)
 		switch {
 		case column == 0:
-		case column+1+width > 120:
+		case column+1+width > columns:
 			out.WriteByte('\n')
 			column = 0
 		default:
