@@ -101,8 +101,8 @@ func newConfigDumpCommand(stdio IO) *cobra.Command {
 	dump := &cobra.Command{
 		Use:   "dump [MANIFEST]",
 		Short: "Print the manifest with defaults and Terraform's output filled in, without secrets",
-		Long: "Print the manifest with defaults and Terraform's output filled in, without secrets. Warnings, and which\n" +
-			"fields are not carried out, go to standard error. No host is connected to.",
+		Long: "Print the manifest with defaults and Terraform's output filled in, without secrets. Warnings, and\n" +
+			"which fields are not carried out, go to standard error. No host is connected to.",
 		Example: "  kubeone config dump -m kubeone.yaml -t tf.json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -163,8 +163,8 @@ func newConfigValidateCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate [MANIFEST]",
 		Short: "Check the manifest, and Terraform's output with it, without connecting to any host",
-		Long: "Check the manifest, and Terraform's output with it, without connecting to any host. Errors, warnings and\n" +
-			"fields that this version does not carry out are printed with their lines.\n\n" +
+		Long: "Check the manifest, and Terraform's output with it, without connecting to any host. Errors, warnings\n" +
+			"and fields that this version does not carry out are printed with their lines.\n\n" +
 			"Exit status: 0 the manifest is valid, 4 it is, and sets fields that are not carried out, 15 it is not.",
 		Example: "  kubeone config validate -m kubeone.yaml -t tf.json\n" +
 			"  kubeone config validate -o json --allow-unsupported kubeone.yaml",

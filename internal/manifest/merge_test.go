@@ -139,11 +139,12 @@ func TestTerraformHostIsKnownByAnyAddress(t *testing.T) {
 				}
 			}
 			group := `{` + tt.theirs + `, "ssh_user": "theirs"}`
-			loaded := load(t, head+"name: demo\ncloudProvider: {none: {}}\ncontrolPlane: {hosts: [{"+tt.ours+settings+"}]}",
+			const demo = head + "name: demo\ncloudProvider: {none: {}}\n"
+			host := "{hosts: [{" + tt.ours + settings + "}]}"
+			loaded := load(t, demo+"controlPlane: "+host,
 				`{"kubeone_hosts": {"value": {"control_plane": `+group+`}}}`)
 			check(loaded.Cluster.ControlPlane[0])
-			loaded = load(t, head+"name: demo\ncloudProvider: {none: {}}\n"+
-				"controlPlane: {hosts: [{publicAddress: 192.0.2.100}]}\nstaticWorkers: {hosts: [{"+tt.ours+settings+"}]}",
+			loaded = load(t, demo+"controlPlane: {hosts: [{publicAddress: 192.0.2.100}]}\nstaticWorkers: "+host,
 				`{"kubeone_static_workers": {"value": {"a": `+group+`}}}`)
 			if n := len(loaded.Cluster.Workers); n != 1 {
 				t.Fatalf("%d workers, want the one in both", n)
@@ -282,8 +283,8 @@ func TestTerraformMergeRules(t *testing.T) {
 // TestOutputInUTF16 reads what a redirection of PowerShell writes.
 func TestOutputInUTF16(t *testing.T) {
 	t.Parallel()
-	const text = `{"kubeone_hosts": {"value": {"control_plane": {"cluster_name": "dem\u00f6", "cloud_provider": "none", ` +
-		`"public_address": ["192.0.2.1"], "labels": {"é": "😀"}}}}}`
+	const text = `{"kubeone_hosts": {"value": {"control_plane": {"cluster_name": "dem\u00f6", ` +
+		`"cloud_provider": "none", "public_address": ["192.0.2.1"], "labels": {"é": "😀"}}}}}`
 	for name, order := range map[string]binary.AppendByteOrder{
 		"little endian": binary.LittleEndian, "big endian": binary.BigEndian,
 	} {
@@ -294,7 +295,9 @@ func TestOutputInUTF16(t *testing.T) {
 				data = order.AppendUint16(data, unit)
 			}
 			dir := t.TempDir()
-			o := manifest.Options{ManifestPath: filepath.Join(dir, "kubeone.yaml"), TerraformPath: filepath.Join(dir, "tf")}
+			o := manifest.Options{
+				ManifestPath: filepath.Join(dir, "kubeone.yaml"), TerraformPath: filepath.Join(dir, "tf"),
+			}
 			write(t, o.ManifestPath, []byte(head))
 			write(t, o.TerraformPath, data)
 			if got := said(t, o); !strings.Contains(got, `"demö" is not a DNS-1123 name`) ||

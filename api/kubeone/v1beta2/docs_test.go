@@ -23,7 +23,8 @@ Generated from the comments in ` + "`api/kubeone/v1beta2`" + `; ` + "`go test ./
 
 A manifest is one YAML document with the fields below. Fields that do not exist, wrong types and fields that are set
 twice are errors, all reported at once with their lines. A field that is *not carried out* is accepted, and this version
-does nothing about it; ` + "`kubeone plan`" + ` and ` + "`kubeone config validate`" + ` list those that are set. Where it says *stops apply*, the field is
+does nothing about it; ` + "`kubeone plan`" + ` and ` + "`kubeone config validate`" + ` list those that are set.
+Where it says *stops apply*, the field is
 there to make the cluster safer, and nothing is done as long as it is set. Where it says *nothing to do*, the field is
 checked, and has no effect. ` + "`test/fields`" + ` counts the fields that are carried out: it shows for each what
 comes of its change. Examples are in [examples](../examples).

@@ -11,9 +11,10 @@ import (
 	"kubeone/internal/golden"
 )
 
-const fullIntro = `# Every field of a manifest, with its meaning. A field that is commented out is another choice than the one shown, is
-# left to what it configures, or is not carried out by this version, which it says then. docs/manifest.md has them in
-# tables. Generated from the comments in api/kubeone/v1beta2 and the values in its testdata/full-values.yaml.
+const fullIntro = `# Every field of a manifest, with its meaning. A field that is commented out is another choice
+# than the one shown, is left to what it configures, or is not carried out by this version: then its comment says so.
+# docs/manifest.md has them in tables. Generated from the comments in api/kubeone/v1beta2 and the values in its
+# testdata/full-values.yaml.
 `
 
 // exampleWidth is how many columns a comment has before it is indented.

@@ -58,7 +58,8 @@ func (f *findings) controlPlane(c *KubeOneCluster) {
 	}
 }
 
-// host checks one host. kubelet is the cluster's settings. taken is the path of the host that has an address or name already, and grows by this host's.
+// host checks one host. kubelet is the cluster's settings. taken is the path of the host that has an address or name
+// already, and grows by this host's.
 func (f *findings) host(path string, h HostConfig, kubelet KubeletConfig, taken map[string]string) {
 	if h.PublicAddress == "" {
 		f.missing(path+".publicAddress", "give the address at which the host is reached over SSH")

@@ -25,8 +25,8 @@ func (f *findings) imageName(path, image string) {
 // longestRepository leaves room for an image's own name in the 255 characters that a name may have.
 const longestRepository = 200
 
-// imageRepository checks where images are looked for, below which they have their own names. "" is "not set". What is wrong
-// may hold a password, so it is not repeated.
+// imageRepository checks where images are looked for, below which they have their own names. "" is "not set". What is
+// wrong may hold a password, so it is not repeated.
 func (f *findings) imageRepository(path, example, repository string) {
 	if repository == "" {
 		return

@@ -85,8 +85,8 @@ func (f *findings) ages(path string, k, below KubeletConfig) {
 	case k.ImageMaximumGCAge == "":
 		at = path + ".imageMinimumGCAge"
 	}
-	f.errorf(at, "the kubelet's own minimum is "+kubeletMinimumGCAge, "the maximum age, %s, is not above the minimum, %s",
-		most, least)
+	f.errorf(at, "the kubelet's own minimum is "+kubeletMinimumGCAge,
+		"the maximum age, %s, is not above the minimum, %s", most, least)
 }
 
 func (f *findings) percent(path string, p *int32) {
@@ -99,7 +99,8 @@ func (f *findings) reservations(path string, amounts map[string]string) {
 	for _, name := range sortedKeys(amounts) {
 		at := Child(path, name)
 		if known := reservedResources(); !slices.Contains(known, name) {
-			f.errorf(at, "use one of "+strings.Join(known, ", "), "%q is not a resource that the kubelet reserves", name)
+			f.errorf(at, "use one of "+strings.Join(known, ", "), "%q is not a resource that the kubelet reserves",
+				name)
 		}
 		if q, err := resource.ParseQuantity(amounts[name]); err != nil || q.Sign() < 0 {
 			f.errorf(at, "write an amount, such as 200m, 300Mi or 1Gi", "%q is not an amount", amounts[name])
