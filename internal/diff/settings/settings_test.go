@@ -109,7 +109,7 @@ func TestFilesOfTheContainerRuntime(t *testing.T) {
 			"+sha256:b5d4045c3f466fa91fe2cc6abe79232a1a57cdf104f7a26e716e0a1e2789df78",
 		},
 		"/etc/containerd/certs.d/docker.io/hosts.toml": {
-			"+server = \"https://docker.io\"", "+", "+[host.\"https://mirror\"]",
+			"+server = \"https://registry-1.docker.io\"", "+", "+[host.\"https://mirror\"]",
 			"+  capabilities = [\"pull\", \"resolve\"]",
 		},
 		"/etc/containerd/certs.d/gone/hosts.toml": {"-server = \"https://gone\"", "-password = \"<secret>\""},
