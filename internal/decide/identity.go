@@ -159,8 +159,8 @@ func needsCredentials(s *hostState) bool {
 }
 
 // posesAs reports whether a worker's Node has, by its own word, a name that another host has with more right: one that
-// the manifest calls so, whose Node has its address, or that is of the control plane, with a key that is approved. Where
-// neither of two workers has more right, that is so for both. The hosts are those of that name.
+// the manifest calls so, whose Node has its address, or that is of the control plane, with a key that is approved.
+// Where neither of two workers has more right, that is so for both. The hosts are those of that name.
 func (v *view) posesAs(s *hostState, named []*hostState) bool {
 	if s.Role != desired.Worker || s.Node == "" || s.Hostname != "" || !v.begun() {
 		return false

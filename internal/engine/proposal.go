@@ -261,10 +261,10 @@ func (p Proposal) changed(refused error) error {
 }
 
 // Late returns the names of what may only have been late when it was looked at (MayBeLate), as far as the proposal
-// depends on that. A host that hangs is not late, unless a step depends on it or the request was refused. A change of the whole cluster goes by how its members are, and so does a join, of all but the one
-// that is replaced. A removal does not, unless it was refused. A recovery is for what is down, and waits for nothing.
-// That a cluster simply matches is not said before its components had that time, too (ComingUp). The error is the one
-// that Propose returned.
+// depends on that. A host that hangs is not late, unless a step depends on it or the request was refused. A change of
+// the whole cluster goes by how its members are, and so does a join, of all but the one that is replaced. A removal
+// does not, unless it was refused. A recovery is for what is down, and waits for nothing. That a cluster simply matches
+// is not said before its components had that time, too (ComingUp). The error is the one that Propose returned.
 func (p Proposal) Late(err error) []string {
 	var refused *ConfigError
 	switch {

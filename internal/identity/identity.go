@@ -119,6 +119,14 @@ func (m *matcher) marker(i int) *observed.Marker { return m.markers[i] }
 // claims finds out who the machines say they are: by ID first, and of those first the ones that answer at the address
 // of the host that they say they are; then members by the name of their Node.
 func (m *matcher) claims() {
+	m.claimByID()
+	for i := range m.entries {
+		m.claimByName(i)
+	}
+}
+
+// claimByID lets machines claim the entries to which the manifest gives the ID that they carry.
+func (m *matcher) claimByID() {
 	for _, home := range []bool{true, false} {
 		for i := range m.entries {
 			marker := m.marker(i)
@@ -130,24 +138,26 @@ func (m *matcher) claims() {
 			}
 		}
 	}
-	for i := range m.entries {
-		marker := m.marker(i)
-		if marker == nil || m.taken[i] >= 0 || !m.hasNode(i) {
-			continue
-		}
-		name := nodeName(m.machine(i))
-		if name == "" || m.names[name] > 1 {
-			continue // hosts of one name are told apart by their addresses, and decide says what is wrong with them
-		}
-		// An ID that the manifest gives has not reached the machine yet where it knows only a derived one.
-		derived := marker.ID == "" || marker.Derived
-		for _, e := range m.named[name] {
-			h := &m.entries[e].host
-			if (derived || !h.HasOwnID) && (marker.Complete || string(h.Role) == marker.Role) {
-				m.claim(i, e)
-				break
-			}
-		}
+}
+
+// claimByName lets a member that has claimed no entry claim the one with the name of its Node.
+func (m *matcher) claimByName(i int) {
+	marker := m.marker(i)
+	if marker == nil || m.taken[i] >= 0 || !m.hasNode(i) {
+		return
+	}
+	name := nodeName(m.machine(i))
+	if name == "" || m.names[name] > 1 {
+		return // hosts of one name are told apart by their addresses, and decide says what is wrong with them
+	}
+	// An ID that the manifest gives has not reached the machine yet where it knows only a derived one.
+	derived := marker.ID == "" || marker.Derived
+	mayBe := func(e int) bool {
+		h := &m.entries[e].host
+		return (derived || !h.HasOwnID) && (marker.Complete || string(h.Role) == marker.Role)
+	}
+	if n := slices.IndexFunc(m.named[name], mayBe); n >= 0 {
+		m.claim(i, m.named[name][n])
 	}
 }
 

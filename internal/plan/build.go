@@ -100,7 +100,8 @@ func newBuilder(in decide.Input, routes ...string) *builder {
 	known := decide.NodeNames(in)
 	names, nodes := displayNames(in.Want, known), nodeNames(in, known)
 	b := &builder{
-		in: in, names: names, nodeNames: nodes, hosts: in.Want.HostsByID(), ids: map[string]bool{}, world: step.NewWorld(in, nodes, condition.EpochBegun(&in.Want, &in.Is)),
+		in: in, names: names, nodeNames: nodes, hosts: in.Want.HostsByID(), ids: map[string]bool{},
+		world: step.NewWorld(in, nodes, condition.EpochBegun(&in.Want, &in.Is)),
 		plan: Plan{
 			Format: FormatVersion, Cluster: in.Want.Name, Routes: routes, Hosts: names, Nodes: map[string]string{},
 		},

@@ -39,7 +39,7 @@ func BenchmarkBuild(b *testing.B) {
 	}
 }
 
-// Four times the hosts cost five times the memory at most: nothing in a plan is made, or copied, for each pair of hosts.
+// Four times the hosts cost five times the memory at most: nothing is made or copied for each pair of hosts.
 func TestAPlanGrowsAsItsHosts(t *testing.T) { //nolint:paralleltest // it reads how much the whole process allocates
 	for name, world := range atScale() {
 		few, many := allocated(world(200)), allocated(world(800))

@@ -248,7 +248,8 @@ func (b *builder) isMember(h desired.Host) bool {
 func (b *builder) controlPlane(h desired.Host) bool {
 	part, seen := b.part(h), b.world.Is.Hosts[h.ID]
 	reached := seen.Reach == observed.Reached
-	return ofControlPlane(h, b.world.Is, match.Node(b.world.Is.API.Nodes, &h, &seen)) || part.Member != "" || reached && part.Any()
+	node := match.Node(b.world.Is.API.Nodes, &h, &seen)
+	return ofControlPlane(h, b.world.Is, node) || part.Member != "" || reached && part.Any()
 }
 
 // contradictions is why hosts cannot be told from one another, or are not what the manifest says: nothing may be done
