@@ -65,8 +65,8 @@ func (r *Run) failureHooks(ctx context.Context, failure error) {
 		return
 	}
 	for _, of := range r.Want.HooksAt(desired.Failed, desired.Applying, false) {
-		err := r.RunHook(ctx, Hook{Command: of.Command, Env: r.failureEnv(of.Name, failure), Timeout: of.Timeout}, io.Discard)
-		if err != nil {
+		h := Hook{Command: of.Command, Env: r.failureEnv(of.Name, failure), Timeout: of.Timeout}
+		if err := r.RunHook(ctx, h, io.Discard); err != nil {
 			r.emit(Event{Type: Warning, Line: (&HookError{of.Name, err}).Error()})
 		}
 	}

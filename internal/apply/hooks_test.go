@@ -156,11 +156,13 @@ func TestHooksOfTheOperatorsMachineRunOneAtATime(t *testing.T) {
 func TestFailureHooksTellOfAFailedRun(t *testing.T) {
 	t.Parallel()
 	for script, fails := range map[string]bool{"exit 0": false, "echo a secret; exit 3": true} {
-		l := newLab(t, script, plan.Step{ID: "prepare/1", Host: "1", Title: "prepare", Intent: step.Intent{Kind: step.Prepare}})
+		l := newLab(t, script, stepOf("prepare/1", "1", step.Prepare))
 		l.Want.Name = "alpha"
 		l.Want.Hooks = []desired.Hook{
-			{Name: "page", When: desired.Failed, Activity: desired.Applying, Command: []string{"page"}, Timeout: time.Minute},
-			{Name: "other", When: desired.After, Activity: desired.Applying, Command: []string{"no"}, Timeout: time.Minute},
+			{Name: "page", When: desired.Failed, Activity: desired.Applying, Command: []string{"page"},
+				Timeout: time.Minute},
+			{Name: "other", When: desired.After, Activity: desired.Applying, Command: []string{"no"},
+				Timeout: time.Minute},
 		}
 		var ran []Hook
 		l.RunHook = func(_ context.Context, h Hook, _ io.Writer) error {

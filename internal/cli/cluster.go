@@ -71,6 +71,7 @@ func (f *clusterFlags) registerPlan(cmd *cobra.Command) {
 	f.artifacts.register(cmd)
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.limit, "host", nil, "act on this `HOST` only, by name or address; can be repeated")
+	f.completeHostFlag(cmd, "host")
 	parallelFlag(cmd, &f.parallel)
 	flags.BoolVar(&f.withMachines, "with-machines", false,
 		"run the controllers of Machines in the cluster, as machineController.deploy in the manifest does")

@@ -62,7 +62,8 @@ func newControllerCommand(stdio IO) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&bundleDir, "bundle-dir", "",
 		"`DIR` whose files *.tar are bundles too, also those added later")
-	flags.StringVar(&metrics, "metrics-bind-address", "0", "serve Prometheus metrics at this `ADDRESS`; 0 disables them")
+	flags.StringVar(&metrics, "metrics-bind-address", "0",
+		"serve Prometheus metrics at this `ADDRESS`; 0 disables them")
 	flags.StringVar(&health, "health-probe-bind-address", "0",
 		"answer /healthz and /readyz at this `ADDRESS`; 0 disables them")
 	return cmd

@@ -36,7 +36,8 @@ func (*countValue) Type() string { return "NUMBER" }
 func (f *applyFlags) registerRun(cmd *cobra.Command) {
 	grouped(cmd, runGroup, func() {
 		flags := cmd.Flags()
-		flags.BoolVarP(&f.approve, "auto-approve", "y", false, "do not ask; host keys met for the first time are recorded")
+		flags.BoolVarP(&f.approve, "auto-approve", "y", false,
+			"do not ask; host keys met for the first time are recorded")
 		flags.BoolVar(&f.dryRun, "dry-run", false, "show the plan and stop")
 		flags.BoolVar(&f.forceUnlock, "force-unlock", false, "take over the lock of another run")
 		flags.StringVar(&f.logFile, "log-file", "", "also write the run's journal to `FILE`")

@@ -67,12 +67,14 @@ func newHostAddCommand(stdio IO) *cobra.Command {
 	}
 	kubeconfigFlag(cmd, &f.kubeconfig)
 	flags := cmd.Flags()
-	flags.StringVar(&f.key, "key-file", "", "`FILE` of the private key with which you log in; by default as ssh finds it")
+	flags.StringVar(&f.key, "key-file", "",
+		"`FILE` of the private key with which you log in; by default as ssh finds it")
 	flags.StringVar(&f.bastion, "bastion", "", "`BASTION` to connect through: [USER@]ADDRESS[:PORT]")
 	flags.StringVar(&f.name, "name", "", "`NAME` of the Host and of its Node; by default the host's own")
 	flags.StringVar(&f.private, "private-address", "",
 		"`IP` address at which other Nodes reach it; by default the one given, or the host's only one")
-	flags.StringVar(&f.domain, "failure-domain", "", "`DOMAIN` that fails together, as a rack: Machines are spread over them")
+	flags.StringVar(&f.domain, "failure-domain", "",
+		"`DOMAIN` that fails together, as a rack: Machines are spread over them")
 	flags.StringVar(&f.labels, "labels", "", "`LABELS` of the Host, by which Machines select it: KEY=VALUE,...")
 	flags.BoolVarP(&f.approve, "auto-approve", "y", false, "do not ask; host keys met for the first time are recorded")
 	return cmd

@@ -67,6 +67,7 @@ func newNodeChangeCommand(stdio IO, change nodeChange, use, short, about string)
 			return runNode(cmd.Context(), stdio, f, change)
 		},
 	}
+	cmd.ValidArgsFunction = f.completeHosts
 	f.register(cmd)
 	flags := cmd.Flags()
 	flags.BoolVar(&change.gone, "unreachable", false, "the host does not answer and is lost for good")

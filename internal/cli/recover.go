@@ -77,6 +77,8 @@ func (f *recoverFlags) registerRecover(cmd *cobra.Command) {
 	flags.StringSliceVar(&f.destroyed, "confirm-destroyed", nil,
 		"control-plane `HOST` that is lost for good, so that etcd need not be stopped there; can be repeated")
 	flags.StringVar(&f.on, "host", "", "control-plane `HOST` on which etcd starts again")
+	f.completeHostFlag(cmd, "host")
+	f.completeHostFlag(cmd, "confirm-destroyed")
 	f.artifacts.register(cmd)
 	parallelFlag(cmd, &f.parallel)
 	f.registerRun(cmd)

@@ -17,10 +17,10 @@ func newResetCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reset [MANIFEST]",
 		Short: "Wipe the cluster from its hosts, with all data",
-		Long: "Remove everything that apply put on hosts. Without --host the whole cluster ends, with all its data. With\n" +
-			"--host one host leaves a living cluster: it is drained, its member leaves etcd, and its Node is\n" +
-			"deleted. A control-plane host keeps its etcd data, its snapshots and its PKI, in /var/lib/kubeone-old\n" +
-			"or, where /var/lib/etcd is a disk of its own, there; --purge deletes that too.\n\n" +
+		Long: "Remove everything that apply put on hosts. Without --host the whole cluster ends, with all its\n" +
+			"data. With --host one host leaves a living cluster: it is drained, its member leaves etcd, and its\n" +
+			"Node is deleted. A control-plane host keeps its etcd data, its snapshots and its PKI, in\n" +
+			"/var/lib/kubeone-old or, where /var/lib/etcd is a disk of its own, there; --purge deletes that too.\n\n" +
 			"Before a whole cluster ends, its Machines are deleted, and the controllers return their hosts. Where\n" +
 			"no controllers run, or hosts do not come back, --abandon-machines leaves these hosts as they are.",
 		Example: "  kubeone reset\n" +
@@ -34,6 +34,7 @@ func newResetCommand(stdio IO) *cobra.Command {
 	f.register(cmd)
 	flags := cmd.Flags()
 	flags.StringSliceVar(&r.Hosts, "host", nil, "reset this `HOST` only, by name or address; can be repeated")
+	f.completeHostFlag(cmd, "host")
 	flags.BoolVar(&r.Purge, "purge", false,
 		"delete what this and earlier resets, repairs and recoveries have kept on the hosts")
 	flags.BoolVar(&r.AbandonMachines, "abandon-machines", false,

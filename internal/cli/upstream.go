@@ -24,7 +24,7 @@ const (
 )
 
 // upstreamGaps are the rows of the table in docs/commands.md.
-func upstreamGaps() []upstreamGap {
+func upstreamGaps() []upstreamGap { //nolint:funlen // a table
 	return []upstreamGap{
 		{"all", "-d, --debug, --log-format",
 			"an error says what, where and what to do, and has no stack; `-v` says more, `-o json` and " +

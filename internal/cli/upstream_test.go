@@ -81,7 +81,8 @@ func absences() []absence {
 // TestTheTableOfGapsIsDocumented holds that docs/commands.md has the rows of the table, and no others.
 func TestTheTableOfGapsIsDocumented(t *testing.T) {
 	t.Parallel()
-	_, section, _ := strings.Cut(read(t, "../../docs/commands.md"), "\n## What upstream KubeOne has and this does not\n")
+	_, section, _ := strings.Cut(read(t, "../../docs/commands.md"),
+		"\n## What upstream KubeOne has and this does not\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	_, documented, found := strings.Cut(section, "\n|---|---|---|\n")
 	if !found {

@@ -7,8 +7,8 @@ const (
 )
 
 // UpgradeConfig is how nodes are taken out of service for an upgrade. It changes nothing on a host, so that changing it
-// is no upgrade itself. The flags --max-unavailable, --max-parallel, --no-canary, --drain-timeout and --on-drain-timeout
-// win; drain.gracePeriod has no flag.
+// is no upgrade itself. The flags --max-unavailable, --max-parallel, --no-canary, --drain-timeout and
+// --on-drain-timeout win; drain.gracePeriod has no flag.
 type UpgradeConfig struct {
 	// MaxUnavailable is how many workers may be out of service at the same time: a number, or a percentage of the
 	// static workers that the run may touch (--host and --selector narrow them), rounded down, one at least. An
