@@ -91,10 +91,20 @@ type Host struct {
 	DiskMiB   int           `json:"diskMiB,omitempty"` // free below /var/lib
 	ClockSkew time.Duration `json:"clockSkew"`         // host's clock less the operator's, nanoseconds
 	Addresses []string      `json:"addresses,omitempty"`
-	Swap      bool          `json:"swap,omitempty"`
+	Swaps     []string      `json:"swaps,omitempty"`        // devices and files in use as swap: at most 16
 	Tools     []string      `json:"missingTools,omitempty"` // those of kubeadm's preflight that are missing
 	Unguarded []string      `json:"unguarded,omitempty"`    // what the guard after a recovery needs and is missing
 	Ports     []Port        `json:"ports,omitempty"`        // of ours, those taken, and by whom
+	// Cgroups is the version of control groups, 1 or 2; 0 where that is not known.
+	Cgroups int `json:"cgroups,omitempty"`
+	// SwapAllowed and CgroupV1Allowed report whether a setting that is the operator's own, in a drop-in of the kubelet's
+	// configuration or a flag, has the kubelet start with swap in use, and with control groups v1.
+	SwapAllowed     bool `json:"swapAllowed,omitempty"`
+	CgroupV1Allowed bool `json:"cgroupV1Allowed,omitempty"`
+	// CNIFiles are the names of CNI configuration in /etc/cni/net.d, sorted: at most 32.
+	CNIFiles []string `json:"cniFiles,omitempty"`
+	// OtherKubernetes are the units of other Kubernetes distributions, and of CRI-O, that run or start at boot.
+	OtherKubernetes []string `json:"otherKubernetes,omitempty"`
 	// Impostors are the ports at which a component of this host tells how it is, and a process of another user than
 	// root listens: Process is the component, which counts as not well.
 	Impostors []Port `json:"impostors,omitempty"`

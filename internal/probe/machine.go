@@ -24,7 +24,7 @@ func machine(h *observed.Host, l lines, files map[string][]string) {
 	h.DiskMiB = disk(l["disk"])
 	h.Unwritable = unwritable(l)
 	h.OS = distribution(files)
-	h.Swap = l.one("swap") != ""
+	before(h, l)
 	h.Tools, h.Unguarded = l.words("missing"), l.words("unguarded")
 	h.Addresses = addresses(l)
 	h.Ports = ports(l)

@@ -105,15 +105,51 @@ myself() {
 	put cpus "$cpus"
 }
 
-# The second line of /proc/swaps is the first swap in use.
+# After its first line, each line of /proc/swaps begins with a swap in use.
 swap() {
 	[ -r /proc/swaps ] || return 0
-	device=
 	{
 		read -r _ || :
-		read -r device _ || :
+		while read -r device _; do put swap "$device"; done
 	} </proc/swaps
-	put swap "$device"
+}
+
+# before prints what was on the host before us and matters to the kubelet and to pods: the version of control groups, and
+# CNI configuration, of which the container runtime takes the first by name.
+before() {
+	if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
+		put cgroups 2
+	elif [ -d /sys/fs/cgroup ]; then
+		put cgroups 1
+	fi
+	for file in /etc/cni/net.d/*.conf /etc/cni/net.d/*.conflist /etc/cni/net.d/*.json; do
+		[ -e "$file" ] && put cni "${file##*/}"
+	done
+	kubelet_allows
+}
+
+# kubelet_allows prints what the kubelet is told of swap and control groups v1: lines "FILE:SETTING" of its configuration and of
+# its drop-ins, in their order, and the flags, which go before both.
+kubelet_allows() {
+	set --
+	for file in /var/lib/kubelet/kubeadm-flags.env /etc/systemd/system/kubelet.service.d/*.conf /etc/default/kubelet \
+		/etc/sysconfig/kubelet; do
+		[ -r "$file" ] && set -- "$@" "$file"
+	done
+	flags=
+	[ $# = 0 ] || flags=$(grep -shv '^[[:space:]]*#' "$@" |
+		grep -oE -e "--(config-dir|fail-swap-on|fail-cgroupv1)[= ][^[:space:]\"']+")
+	set -- /var/lib/kubelet/config.yaml
+	case $flags in
+	*--config-dir*)
+		dir=${flags##*--config-dir?}
+		set -- "$@" "${dir%%[[:space:]]*}"/*.conf
+		;;
+	esac
+	block kubelet-allows
+	grep -sHoE '^[^#]*(failSwapOn|failCgroupV1)"?[[:space:]]*:[[:space:]]*(true|false)' "$@"
+	printf '%s\n' "$flags"
+	endblock
 }
 
 # Files are found out about by name ("exists", "absent") and small ones are printed whole ("file PATH:LINE").
@@ -323,7 +359,9 @@ version() {
 # Units, and the versions of programs that are not ours; the unit's own ExecStart goes before PATH.
 units() {
 	shown=$(timeout 8 systemctl show -p Id,LoadState,ActiveState,SubState,UnitFileState,ActiveEnterTimestampMonotonic,ExecStart \
-		containerd.service kubelet.service kubeone-step.service 2>/dev/null)
+		containerd.service kubelet.service kubeone-step.service crio.service k3s.service k3s-agent.service rke2-server.service \
+		rke2-agent.service k0scontroller.service k0sworker.service snap.microk8s.daemon-kubelite.service snap.k8s.kubelet.service \
+		2>/dev/null)
 	kubelet=
 	containerd=
 	for word in $shown; do
@@ -474,6 +512,7 @@ asked() {
 
 facts() {
 	machine
+	before
 	files
 	own_users
 	network
