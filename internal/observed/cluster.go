@@ -118,6 +118,8 @@ type Pod struct {
 	Ready     Tri    `json:"ready"`
 	Restarts  int    `json:"restarts,omitempty"`
 	Image     string `json:"image,omitempty"` // of its first container
+	// Address is the pod's own; "" for one that has its host's, or none yet.
+	Address string `json:"address,omitempty"`
 }
 
 // The keys of the cluster's record, which is a ConfigMap.

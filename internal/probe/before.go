@@ -72,7 +72,8 @@ func otherKubernetes(units map[string]map[string]string) []string {
 	var out []string
 	for _, name := range []string{
 		"crio.service", "k3s.service", "k3s-agent.service", "rke2-server.service", "rke2-agent.service",
-		"k0scontroller.service", "k0sworker.service", "snap.microk8s.daemon-kubelite.service", "snap.k8s.kubelet.service",
+		"k0scontroller.service", "k0sworker.service", "snap.microk8s.daemon-kubelite.service",
+		"snap.k8s.kubelet.service",
 	} {
 		switch is := units[name]; {
 		case is["LoadState"] != "loaded":

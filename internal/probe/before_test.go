@@ -32,12 +32,13 @@ func TestScriptSaysWhatWasOnTheHostBefore(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(strings.ReplaceAll(content, "=/etc/", "="+root+"/etc/")), 0o600); err != nil {
+		content = strings.ReplaceAll(content, "=/etc/", "="+root+"/etc/")
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(text, "/proc/swaps", root+"/proc/swaps"), "probe",
-		argFacts)
+	text = strings.ReplaceAll(text, "/proc/swaps", root+"/proc/swaps")
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", text, "probe", argFacts)
 	cmd.Env = append(os.Environ(), "PATH="+root+"/shims:/usr/bin:/bin")
 	a, err := Parse(output(t, cmd), sent, received)
 	if err != nil {
@@ -87,7 +88,8 @@ func TestOtherKubernetesOnAHost(t *testing.T) {
 	}
 	got := otherKubernetes(map[string]map[string]string{
 		"kubelet.service": of("loaded", "active", "enabled"), "crio.service": of("loaded", "inactive", "enabled"),
-		"k3s.service": of("loaded", "activating", "disabled"), "k0sworker.service": of("loaded", "inactive", "disabled"),
+		"k3s.service":        of("loaded", "activating", "disabled"),
+		"k0sworker.service":  of("loaded", "inactive", "disabled"),
 		"rke2-agent.service": of("not-found", "inactive", ""),
 	})
 	if diff := cmp.Diff([]string{"crio.service", "k3s.service"}, got); diff != "" {

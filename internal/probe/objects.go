@@ -2,6 +2,7 @@ package probe
 
 import (
 	"maps"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -68,6 +69,9 @@ func podOf(p corev1.Pod) observed.Pod {
 		if c.Type == corev1.PodReady {
 			out.Ready = tri(c.Status)
 		}
+	}
+	if ip, err := netip.ParseAddr(p.Status.PodIP); err == nil && !p.Spec.HostNetwork {
+		out.Address = ip.WithZone("").String()
 	}
 	for _, s := range p.Status.ContainerStatuses {
 		out.Restarts += int(s.RestartCount)
