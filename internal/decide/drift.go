@@ -32,7 +32,7 @@ func (v *view) drift() map[string][]string {
 }
 
 // differing names, sorted, the configurations of which the host has noted another digest than the wanted one, the image
-// of cluster DNS, if the host lacks it, and credentials, if the host has others than the caller.
+// of cluster DNS, if the host lacks it, credentials, if the host has others than the caller, and swap that is in use.
 func (s *hostState) differing(want map[string]string) []string {
 	var out []string
 	for name, digest := range want {
@@ -47,9 +47,15 @@ func (s *hostState) differing(want map[string]string) []string {
 	if len(s.is.CredentialsToChange()) > 0 {
 		out = append(out, desired.CredentialsConfiguration)
 	}
+	if s.hasSwap() {
+		out = append(out, desired.SwapConfiguration)
+	}
 	slices.Sort(out)
 	return out
 }
+
+// hasSwap reports whether the host has joined and has swap in use, with which its kubelet would not start again.
+func (s *hostState) hasSwap() bool { return s.joined() && len(s.is.Swaps) > 0 && !s.is.SwapAllowed }
 
 // lacksDNSImage reports whether the host has joined and does not have the image of cluster DNS under the wanted name.
 // Unlike with a configuration, no note is a note: that it has the image under the name that goes without saying.

@@ -48,7 +48,7 @@ func (v *view) fitness() (unfit, warnings []problem.Problem) {
 	unfit = append(unfit, v.sameNames()...)
 	warnings = append(warnings, v.sameMachines()...)
 	warnings = slices.Concat(warnings, v.unreadable(unfit), v.notCompared(), v.notRunning(), v.systemWaits())
-	warnings = slices.Concat(warnings, v.endpointWarnings(), v.encryptionWaits(), v.rotationBegun())
+	warnings = slices.Concat(warnings, v.podsOutside(), v.endpointWarnings(), v.encryptionWaits(), v.rotationBegun())
 	if p := v.skewElsewhere(); p != nil && v.staysAsItIs() {
 		warnings = append(warnings, *p)
 	}
@@ -147,11 +147,17 @@ func (v *view) fitnessOf(s *hostState) (unfit, warnings []problem.Problem) {
 	case s.silent():
 		return v.fitnessOfSilent(s)
 	case s.missing():
-		unfit, warnings = preflight.Check(s.Host, &s.is, s.Condition == condition.Empty && !s.Resume)
+		unfit, warnings = preflight.Check(s.Host, &s.is, s.wantKubelet, s.Condition == condition.Empty && !s.Resume)
 	case s.Condition.Installable():
 		warnings = append(warnings, problem.Problem{Code: problem.HostOutsideLimit, Host: s.ID})
 	default:
 		if p := preflight.Clock(s.Host, &s.is); p != nil {
+			warnings = append(warnings, *p)
+		}
+		if p := s.refusesCgroups(); p != nil && s.inLimit {
+			unfit = append(unfit, *p)
+		}
+		if p := v.foreignCNIFirst(s); p != nil {
 			warnings = append(warnings, *p)
 		}
 	}
@@ -163,6 +169,33 @@ func (v *view) fitnessOf(s *hostState) (unfit, warnings []problem.Problem) {
 		})
 	}
 	return unfit, warnings
+}
+
+// refusesCgroups is the problem of a member whose kubelet runs with the host's control groups, as one of the wanted
+// version would not.
+func (s *hostState) refusesCgroups() *problem.Problem {
+	if preflight.RefusesCgroupV1(s.kubelet()) {
+		return nil // it runs with them already, or its upgrade has got too far
+	}
+	return preflight.Cgroups(s.Host, &s.is, s.wantKubelet)
+}
+
+// foreignCNIFirst is the problem of a member of which new pods get their network from other CNI configuration than the
+// network plugin's. It may be that of a plugin which calls the cluster's, so that no step takes it away.
+func (v *view) foreignCNIFirst(s *hostState) *problem.Problem {
+	cni := v.in.Want.Network.CNI
+	own := slices.IndexFunc(s.is.CNIFiles, func(name string) bool { return slices.Contains(cni.Files, name) })
+	if !s.joined() || own < 0 {
+		return nil
+	}
+	name := s.is.CNIFiles[own]
+	first := slices.DeleteFunc(preflight.ForeignCNI(cni, &s.is), func(other string) bool { return other > name })
+	if len(first) == 0 {
+		return nil
+	}
+	return &problem.Problem{
+		Code: problem.ForeignCNIFirst, Host: s.ID, Parameters: problem.Parameters{"own": name, "files": first},
+	}
 }
 
 // ofMember is what the operator should know of a host that has joined.

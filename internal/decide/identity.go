@@ -115,8 +115,10 @@ func (v *view) leaveAlone() {
 			why = []problem.Problem{*v.strangeVersion(s)}
 		case v.takesNode(s) != nil:
 			why = []problem.Problem{*v.takesNode(s)}
+		case s.joined() && s.refusesCgroups() != nil:
+			why = []problem.Problem{*s.refusesCgroups()}
 		case s.missing():
-			why, _ = preflight.Check(s.Host, &s.is, s.Condition == condition.Empty && !s.Resume)
+			why, _ = preflight.Check(s.Host, &s.is, s.wantKubelet, s.Condition == condition.Empty && !s.Resume)
 		}
 		if len(why) > 0 {
 			s.Condition, s.Reasons, s.Resume, s.Replaced = condition.Unclear, why, false, false

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"net/netip"
 	"slices"
 
 	"kubeone/internal/desired"
@@ -94,4 +95,36 @@ func (v *view) notRunning() []problem.Problem {
 		}})
 	}
 	return out
+}
+
+// podsOutside warns of pods whose addresses are not of the pod network of our network plugin. A decision about some
+// hosts leaves them to one about the cluster.
+func (v *view) podsOutside() []problem.Problem {
+	want := v.in.Want.Network
+	if v.in.About != nil || !slices.Contains(want.CNI.Deployed(), want.CNI.Name) {
+		return nil
+	}
+	var subnets []string
+	for _, subnet := range []string{want.PodSubnet, want.PodSubnetIPv6} {
+		if subnet != "" {
+			subnets = append(subnets, subnet)
+		}
+	}
+	var pods []string
+	for _, p := range v.in.Is.API.Pods {
+		address, err := netip.ParseAddr(p.Address)
+		within := func(subnet string) bool {
+			s, err := netip.ParsePrefix(subnet)
+			return err != nil || s.Contains(address)
+		}
+		if err == nil && p.Ready == observed.Yes && len(subnets) > 0 && !slices.ContainsFunc(subnets, within) {
+			pods = append(pods, p.Name+" on "+p.Node+" ("+p.Address+")")
+		}
+	}
+	if len(pods) == 0 {
+		return nil
+	}
+	return []problem.Problem{{Code: problem.PodsOutsideNetwork, Parameters: problem.Parameters{
+		"pods": problem.Some(pods, mostAbsent), "subnets": subnets,
+	}}}
 }

@@ -191,11 +191,15 @@ func (w *worker) askHost() (fsm.Event, string) {
 		})
 	}
 	if w.s.Condition.Installable() {
-		unfit, warnings := preflight.Check(w.s.Host, &w.s.is, w.s.Condition == condition.Empty && !w.s.Resume)
+		unfit, warnings := preflight.Check(w.s.Host, &w.s.is, w.s.wantKubelet,
+			w.s.Condition == condition.Empty && !w.s.Resume)
 		w.warnings = append(w.warnings, warnings...)
 		if len(unfit) > 0 {
 			return w.because(fsm.OnUnfit, name+" is not fit", unfit...)
 		}
+	}
+	if p := w.s.refusesCgroups(); p != nil && w.s.joined() {
+		return w.because(fsm.OnUnfit, "a kubelet of the wanted version would not start on "+name, *p)
 	}
 	return fsm.OnFit, name + " answers, and is fit"
 }

@@ -91,6 +91,8 @@ type CNI struct {
 	// Supported are the network plugins that a cluster can be made with, those that this program deploys and
 	// ExternalCNI. Each that is deployed is an addon of its name.
 	Supported []string `json:"supported,omitempty"`
+	// Files are the names of the plugin's own configuration below /etc/cni/net.d; none of ExternalCNI.
+	Files []string `json:"files,omitempty"`
 }
 
 // CarriedOut reports whether a cluster with this network plugin can be made.
@@ -294,6 +296,9 @@ const NetworkDigest = "network"
 // CredentialsConfiguration is the name of what hosts have for registries and proxies. It has no digest: that of a
 // password would help to guess it.
 const CredentialsConfiguration = "credentials"
+
+// SwapConfiguration is the name of what keeps swap off. It has no digest: a host that has swap in use differs.
+const SwapConfiguration = "swap"
 
 // ComponentsDigest is the name of the configuration of etcd, API server, controller manager and scheduler.
 // ControlPlaneDigest is what earlier versions of this program noted instead: the same with the API's endpoint in it.

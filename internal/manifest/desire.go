@@ -85,6 +85,9 @@ func dnsOf(f v1beta2.Features) desired.DNS {
 
 func cniOf(c v1beta2.CNI) desired.CNI {
 	out := desired.CNI{Name: c.Name(), Supported: plugins.Names()}
+	if p, ok := plugins.Find(out.Name); ok {
+		out.Files = p.Config(desired.Cluster{}).Files()
+	}
 	if c.Canal != nil {
 		out.MTU = c.Canal.MTU
 	}

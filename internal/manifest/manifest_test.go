@@ -45,7 +45,9 @@ func TestDefaults(t *testing.T) {
 		Network: desired.Network{
 			PodSubnet: "10.244.0.0/16", ServiceSubnet: "10.96.0.0/12", IPFamily: "IPv4", DNSDomain: "cluster.local",
 			NodePortRange: "30000-32767", NodeCIDRMaskSize: 24,
-			CNI:       desired.CNI{Name: "flannel", Supported: plugins.Names()},
+			CNI: desired.CNI{
+				Name: "flannel", Supported: plugins.Names(), Files: []string{"10-flannel.conflist"},
+			},
 			KubeProxy: desired.KubeProxy{Mode: "iptables"},
 		},
 		ControlPlane: []desired.Host{{

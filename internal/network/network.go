@@ -27,7 +27,7 @@ type Plugin interface {
 	Workloads() []resources.Workload
 	// Config is the configuration with which a host's container runtime finds the plugin; the zero value for none. It
 	// is the same on every host: a plugin whose configuration differs by host, as by the Node's pod CIDR, has its pods
-	// write it below /etc/cni/net.d, whole, with mode 0600, and when the network works.
+	// write it below /etc/cni/net.d, whole, with mode 0600, and when the network works; Written names it.
 	Config(want desired.Cluster) Config
 	// Traces are what it leaves on a host, which a reset removes.
 	Traces() Traces
@@ -59,6 +59,16 @@ type Config struct {
 	File    string // name below /etc/cni/net.d
 	Content string
 	Ready   string // path that is there when the plugin works on the host
+	// Written are the names below /etc/cni/net.d of configuration that the plugin's own pods write.
+	Written []string
+}
+
+// Files are the names of all of the plugin's configuration below /etc/cni/net.d.
+func (c Config) Files() []string {
+	if c.File == "" {
+		return c.Written
+	}
+	return append([]string{c.File}, c.Written...)
 }
 
 // Traces are what is left of a plugin on a host when its pods are gone, besides what every reset removes: /etc/cni,

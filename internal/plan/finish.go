@@ -148,6 +148,9 @@ func (b *builder) unlike(w problem.Problem) []string {
 		for _, file := range b.world.Is.Hosts[w.Host].Exposed { // those that no step closes
 			out = append(out, b.names[w.Host]+" "+file.String())
 		}
+	case problem.PodsOutsideNetwork:
+		pods, _ := w.Parameters["pods"].([]string)
+		out = append(out, "clusterNetwork.podSubnet (pods have other addresses: "+problem.List(pods)+")")
 	case problem.FilesEdited, problem.StaticPodsEdited:
 		for _, file := range b.world.Is.Hosts[w.Host].Edited { // those that no step makes anew
 			if condition.IsStaticPod(file) == (w.Code == problem.StaticPodsEdited) {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"kubeone/internal/decide"
@@ -59,6 +60,10 @@ func (b *builder) prepare(h desired.Host, d decide.Decision) {
 	if len(packages) > 0 {
 		reason += "; installs " + strings.Join(packages, " and ") + " from the host's own package source"
 	}
+	if files := preflight.ForeignCNI(b.in.Want.Network.CNI, &seen); len(files) > 0 {
+		reason += "; moves aside, until a reset, other CNI configuration in /etc/cni/net.d: " +
+			strings.Join(files, ", ")
+	}
 	artifacts := b.artifacts(h)
 	binaries, images := artifacts.BinariesFor(h.Role), artifacts.ImagesFor(h.Role)
 	prepared := b.onHost(h, Step{
@@ -66,7 +71,8 @@ func (b *builder) prepare(h desired.Host, d decide.Decision) {
 			Content: missingBinaries(binaries, artifacts.Pushed, seen), Packages: packages,
 		}),
 		Action: Create, Title: "install container runtime and kubelet", Reason: reason,
-		Needs: b.afterFirst(step.Prepare, h), Changes: append(packageChanges(seen), binaryChanges(binaries, seen)...),
+		Needs:   b.afterFirst(step.Prepare, h),
+		Changes: slices.Concat(packageChanges(seen), binaryChanges(binaries, seen), swapChanges(seen)),
 	})
 	b.onHost(h, Step{
 		Intent: step.With(step.ImagesParams{Content: imageContent(images, artifacts.Pushed)}),

@@ -91,6 +91,10 @@ func (b *builder) configurationChanges(h desired.Host, drift []string) []string 
 			out = append(out, credentialChanges(b.world.Is.Hosts[h.ID])...)
 			continue
 		}
+		if name == desired.SwapConfiguration {
+			out = append(out, swapChanges(b.world.Is.Hosts[h.ID])...)
+			continue
+		}
 		switch name {
 		case "kernel":
 			text = "kernel modules and settings"

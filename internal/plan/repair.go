@@ -70,9 +70,15 @@ func (b *builder) repairHosts(d decide.Decision) {
 }
 
 func (b *builder) restart(h desired.Host, units []string, reason string, needs []string) string {
+	seen := b.world.Is.Hosts[h.ID]
+	off := len(seen.Swaps) > 0 && !seen.SwapAllowed
+	changes := slices.Clone(units)
+	if off {
+		changes = append(changes, swapChanges(seen)...)
+	}
 	return b.onHost(h, Step{
-		Intent: step.With(step.RestartUnitsParams{Units: units}), Action: Change, Risk: Restarts,
-		Title: "restart " + strings.Join(units, " and "), Reason: reason, Needs: needs, Changes: units,
+		Intent: step.With(step.RestartUnitsParams{Units: units, SwapOff: off}), Action: Change, Risk: Restarts,
+		Title: "restart " + strings.Join(units, " and "), Reason: reason, Needs: needs, Changes: changes,
 	})
 }
 

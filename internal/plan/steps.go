@@ -173,6 +173,14 @@ func packageChanges(seen observed.Host) []string {
 	return nil
 }
 
+// swapChanges say which swap is switched off, and stays so.
+func swapChanges(seen observed.Host) []string {
+	if len(seen.Swaps) == 0 {
+		return nil
+	}
+	return []string{"swap off, until a reset: " + strings.Join(seen.Swaps, ", ")}
+}
+
 func binaryChanges(binaries []desired.Binary, seen observed.Host) []string {
 	return append(newBinaries(binaries, seen), "kernel modules and settings", "containerd.service, kubelet.service")
 }

@@ -63,6 +63,8 @@ const (
 	ClockBehind     Code = "ClockBehind"
 	HostNameInvalid Code = "HostNameInvalid"
 	PortTaken       Code = "PortTaken"
+	CgroupV1Refused Code = "CgroupV1Refused"
+	OtherKubernetes Code = "OtherKubernetes"
 )
 
 // The manifest and its hosts. docs/problems.md explains each.
@@ -89,6 +91,8 @@ const (
 	AddonsUnreadable     Code = "AddonsUnreadable"
 	NodeOwnerUnknown     Code = "NodeOwnerUnknown"
 	ComponentNotRunning  Code = "ComponentNotRunning"
+	PodsOutsideNetwork   Code = "PodsOutsideNetwork"
+	ForeignCNIFirst      Code = "ForeignCNIFirst"
 	FilesEdited          Code = "FilesEdited"
 	FilesExposed         Code = "FilesExposed"
 	StaticPodsEdited     Code = "StaticPodsEdited"

@@ -48,6 +48,8 @@ func samples() Parameters {
 		"pod":   "kube-apiserver", "port": 6443, "process": "haproxy", "quorum": 2, "run": "20260810-025648-7f3a",
 		"running": "1.36.3",
 		"tools":   []string{"iptables", "losetup"},
+		"own":     "10-flannel.conflist", "pods": []string{"coredns-1 on w-1 (10.88.0.2)"},
+		"subnets": []string{"10.244.0.0/16"},
 		"ports":   []string{"10248 (kubelet, user 1000)"},
 		"skew":    "31s", "state": "down", "step": "join-etcd", "supported": []string{"debian", "ubuntu"},
 		"units":  []string{"containerd", "kubelet"},

@@ -1,6 +1,6 @@
 package problem
 
-func clusterRows() [34]row { //nolint:funlen // a table
+func clusterRows() [36]row { //nolint:funlen // a table
 	return [...]row{
 		{
 			code: ControlPlaneMissing, class: ClassConfig,
@@ -185,6 +185,22 @@ func clusterRows() [34]row { //nolint:funlen // a table
 			what: "{tools} are missing, without which nobody watches there whether the cluster was recovered " +
 				"while the host was away",
 			do: "install them: the next step on the host sets the watch up",
+		},
+		{
+			code: PodsOutsideNetwork, class: ClassKube,
+			meaning: "Pods have addresses that are not of the cluster's pod network. They got them from other CNI " +
+				"configuration than the network plugin's.",
+			what: "pods have addresses outside the pod network, {subnets}: {pods}",
+			do: "look for other files than the network plugin's in /etc/cni/net.d on their hosts, move these files " +
+				"elsewhere, and delete the pods: those that take their place get addresses of the pod network",
+		},
+		{
+			code: ForeignCNIFirst, class: ClassRuntime,
+			meaning: "A member has CNI configuration whose name goes before the network plugin's. New pods get their " +
+				"network from there.",
+			what: "CNI configuration goes before the network plugin's {own}: {files} in /etc/cni/net.d",
+			do: "leave it if a network plugin that you have deployed beside {own} writes it; otherwise move it " +
+				"elsewhere, and delete those pods of the host that are not of the pod network",
 		},
 		{
 			code: HealthPortTaken, class: ClassRuntime,

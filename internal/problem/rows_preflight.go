@@ -1,6 +1,6 @@
 package problem
 
-func preflightRows() [10]row {
+func preflightRows() [12]row {
 	return [...]row{
 		{
 			code: OSUnsupported, class: ClassRuntime,
@@ -59,6 +59,20 @@ func preflightRows() [10]row {
 			meaning: "Something listens on a port that Kubernetes needs.",
 			what:    "port {port} is taken by {process}",
 			do:      "stop that process, or use another host",
+		},
+		{
+			code: CgroupV1Refused, class: ClassRuntime,
+			meaning: "The host has control groups v1, and a kubelet of the wanted version does not start with them.",
+			what:    "has control groups v1, and kubelet {kubelet} refuses to start with them",
+			do: "switch the host to control groups v2: kernel parameter systemd.unified_cgroup_hierarchy=1, and a " +
+				"restart of the host; or allow v1 there: failCgroupV1: false in a drop-in of the kubelet's " +
+				"configuration, whose folder --config-dir in KUBELET_EXTRA_ARGS of /etc/default/kubelet names",
+		},
+		{
+			code: OtherKubernetes, class: ClassRuntime,
+			meaning: "Another Kubernetes distribution, or CRI-O, runs on a host that is to join, or starts at its boot.",
+			what:    "another Kubernetes distribution or container runtime runs here, or starts at boot: {units}",
+			do:      "uninstall it as its documentation says, or use another host",
 		},
 	}
 }

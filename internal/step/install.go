@@ -68,7 +68,7 @@ func joined(w *World, h desired.Host, _ Intent) {
 	seen.Kubelet.Version, seen.APIServerVersion, seen.Upgrading = w.Want.KubeletVersion(h), "", ""
 	seen.ControllerManagerVersion, seen.SchedulerVersion = "", ""
 	seen.Containerd.Version = cmp.Or(h.Versions.Containerd, seen.Containerd.Version)
-	seen.Digests = w.Config[h.ID]
+	seen.Digests, seen.Swaps, seen.CNIFiles = w.Config[h.ID], nil, nil
 	seen.Endpoint = w.Want.Endpoint.URL()
 	if h.Role == desired.ControlPlane {
 		w.encryptedLikeOthers(h.ID, &seen)

@@ -46,7 +46,7 @@ func reconfigured(w *World, h desired.Host, i Intent) {
 	}
 	w.sameCertificates(h)
 	seen := w.Is.Hosts[h.ID]
-	seen.Digests, seen.Credentials = w.Config[h.ID], seen.CredentialsLeft()
+	seen.Digests, seen.Credentials, seen.Swaps = w.Config[h.ID], seen.CredentialsLeft(), nil
 	w.Is.Hosts[h.ID] = seen
 }
 

@@ -19,13 +19,19 @@ const (
 // RestartUnitsParams are the units to restart.
 type RestartUnitsParams struct {
 	Units []string `json:"units,omitempty"`
+	// SwapOff says that swap is switched off before, with which the kubelet does not start.
+	SwapOff bool `json:"swapOff,omitempty"`
 }
 
 // Kind is RestartUnits.
 func (RestartUnitsParams) Kind() Kind { return RestartUnits }
 
 func (p RestartUnitsParams) variables() []Variable {
-	return []Variable{Words("UNITS", p.Units...)}
+	off := ""
+	if p.SwapOff {
+		off = "yes"
+	}
+	return []Variable{Words("UNITS", p.Units...), Text("SWAP_OFF", off)}
 }
 
 func restartUnitsRow() row {
@@ -66,6 +72,11 @@ func regenerateRow() row {
 }
 
 func repaired(w *World, h desired.Host, i Intent) {
+	if ParamsOf[RestartUnitsParams](i).SwapOff {
+		seen := w.Is.Hosts[h.ID]
+		seen.Swaps = nil
+		w.Is.Hosts[h.ID] = seen
+	}
 	if slices.Contains(ParamsOf[RegenerateParams](i).Parts, condition.PartCertificates) {
 		w.member(h)
 		return

@@ -28,10 +28,11 @@ const (
 
 // Check checks a host that is to be installed: problems stop everything, warnings do not. A fact that is not known is a
 // problem, because nobody could say that the host is fit. Free ports and disk space are asked of a fresh host only: on
-// one where our installation has begun, what takes them may be ours.
-func Check(host *desired.Host, is *observed.Host, fresh bool) (problems, warnings []problem.Problem) {
+// one where our installation has begun, what takes them may be ours. Kubelet is the version that the host is to have.
+func Check(host *desired.Host, is *observed.Host, kubelet string, fresh bool) (problems, warnings []problem.Problem) {
 	for _, p := range [...]*problem.Problem{
 		checkOS(is), checkTools(is), checkKernel(is), checkMemory(host.Role, is), Clock(host, is), checkName(host, is),
+		checkOthers(is), Cgroups(host, is, kubelet),
 	} {
 		if p != nil {
 			problems = append(problems, *p)
@@ -80,6 +81,41 @@ func checkTools(is *observed.Host) *problem.Problem {
 func Packages(is *observed.Host) []string {
 	system, _ := distro.Find(is.OS.ID)
 	return system.PackagesOf(is.Tools)
+}
+
+// checkOthers is the problem of a host on which another Kubernetes distribution runs.
+func checkOthers(is *observed.Host) *problem.Problem {
+	if len(is.OtherKubernetes) == 0 {
+		return nil
+	}
+	return found(problem.OtherKubernetes, problem.Parameters{"units": is.OtherKubernetes})
+}
+
+// Cgroups is the problem of a host with control groups v1 on which a kubelet of that version would not start.
+func Cgroups(host *desired.Host, is *observed.Host, kubelet string) *problem.Problem {
+	if is.Cgroups != 1 || is.CgroupV1Allowed || !RefusesCgroupV1(kubelet) {
+		return nil
+	}
+	p := found(problem.CgroupV1Refused, problem.Parameters{"kubelet": kubelet})
+	p.Host = host.ID
+	return p
+}
+
+// RefusesCgroupV1 reports whether a kubelet of that version starts with control groups v1 only where that is allowed.
+func RefusesCgroupV1(kubelet string) bool {
+	v, err := version.ParseGeneric(kubelet)
+	return err == nil && v.AtLeast(version.MustParseGeneric("1.35"))
+}
+
+// ForeignCNI names the CNI configuration of a host that is not the cluster's network plugin's, sorted; none where the
+// plugin is somebody else's.
+func ForeignCNI(cni desired.CNI, is *observed.Host) []string {
+	if cni.Name == desired.ExternalCNI {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(is.CNIFiles), func(name string) bool {
+		return slices.Contains(cni.Files, name)
+	})
 }
 
 func checkKernel(is *observed.Host) *problem.Problem {

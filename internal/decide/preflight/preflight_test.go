@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	gocmp "cmp"
 	"strings"
 	"testing"
 	"time"
@@ -33,7 +34,8 @@ func TestCheck(t *testing.T) {
 		name     string
 		role     desired.Role
 		change   func(*host)
-		used     bool // the host is not empty
+		used     bool   // the host is not empty
+		kubelet  string // "": of decidetest
 		problems []string
 		warnings []string
 	}{
@@ -84,6 +86,16 @@ func TestCheck(t *testing.T) {
 		{name: "our own port and images on an unfinished host", used: true, change: func(h *host) {
 			h.Ports, h.DiskMiB = []observed.Port{{Number: 2379, Process: "etcd"}}, 100
 		}},
+		{name: "control groups v1", change: func(h *host) { h.Cgroups = 1 },
+			problems: []string{"CgroupV1Refused(kubelet=1.36.3)"}},
+		{name: "control groups v1 on an unfinished host", used: true, kubelet: "1.35.0",
+			change: func(h *host) { h.Cgroups = 1 }, problems: []string{"CgroupV1Refused(kubelet=1.35.0)"}},
+		{name: "control groups v1 and a kubelet that takes them", kubelet: "1.34.9",
+			change: func(h *host) { h.Cgroups = 1 }},
+		{name: "control groups v1 that are allowed", change: func(h *host) { h.Cgroups, h.CgroupV1Allowed = 1, true }},
+		{name: "control groups v2", change: func(h *host) { h.Cgroups = 2 }},
+		{name: "another Kubernetes", used: true, change: func(h *host) { h.OtherKubernetes = []string{"k3s.service"} },
+			problems: []string{"OtherKubernetes(units=k3s.service)"}},
 		{
 			name: "everything at once", change: func(h *host) { h.OS.ID, h.DiskMiB, h.CPUs = "", 1, 0 },
 			problems: []string{unsupported(""), "DiskTooSmall(have=1, need=5120)"},
@@ -102,7 +114,7 @@ func TestCheck(t *testing.T) {
 			if tt.change != nil {
 				tt.change(&is)
 			}
-			problems, warnings := Check(&w, &is, !tt.used)
+			problems, warnings := Check(&w, &is, gocmp.Or(tt.kubelet, decidetest.Version), !tt.used)
 			if diff := cmp.Diff(tt.problems, whats(problems)); diff != "" {
 				t.Errorf("problems (-want +got):\n%s", diff)
 			}

@@ -80,6 +80,8 @@ func OfHost(in script.Input, names []string, live Live) []diff.Change {
 				continue // two digests of the same
 			}
 			pods, changes = true, append(flags(in.Want, live), componentFiles(in, live)...)
+		case name == desired.SwapConfiguration:
+			changes = []diff.Change{diff.Unknown(name, "swap that is in use, which is in no file of ours")}
 		case name == desired.HardeningDigest:
 			changes = []diff.Change{diff.Unknown(name, "the modes of files, which have no lines")}
 		case name == "kubelet":

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kubeone/api/kubeone/v1beta2"
@@ -75,7 +76,7 @@ func TestAHostHasTheTracesOfAllPlugins(t *testing.T) {
 	t.Parallel()
 	for _, p := range All() {
 		host := Host(cluster(p))
-		if host.Config != p.Config(cluster(p)) || !slices.Equal(host.Binaries, p.Binaries()) {
+		if !cmp.Equal(host.Config, p.Config(cluster(p))) || !slices.Equal(host.Binaries, p.Binaries()) {
 			t.Errorf("%s: %+v", p.Name(), host)
 		}
 		for _, other := range All() {
