@@ -45,6 +45,12 @@ net.bridge.bridge-nf-call-iptables = 1
 net.ipv4.ip_forward = 1
 vm.overcommit_memory = 1`
 
+// noProxies keeps proxies of systemd's own configuration from a unit: an empty one counts as none. What is in drop-ins
+// and environment files of the unit goes before it.
+const noProxies = `Environment=HTTP_PROXY= HTTPS_PROXY= ALL_PROXY= NO_PROXY=
+Environment=http_proxy= https_proxy= all_proxy= no_proxy=
+`
+
 const containerdUnit = `[Unit]
 Description=containerd container runtime
 Documentation=https://containerd.io
@@ -53,7 +59,7 @@ After=network.target local-fs.target
 [Service]
 Environment=PATH=` + BinDir + `:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 Environment=SSL_CERT_DIR=/etc/kubeone/ca:/etc/ssl/certs:/etc/pki/tls/certs
-ExecStart=` + BinDir + `/containerd
+` + noProxies + `ExecStart=` + BinDir + `/containerd
 Type=notify
 Delegate=yes
 KillMode=process
@@ -81,7 +87,7 @@ Environment=PATH=` + BinDir + `:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bi
 Environment="KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf ` +
 	`--kubeconfig=/etc/kubernetes/kubelet.conf"
 Environment="KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml"
-EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
+` + noProxies + `EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
 EnvironmentFile=-/etc/default/kubelet
 EnvironmentFile=-/etc/sysconfig/kubelet
 ExecStart=` + BinDir + `/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS

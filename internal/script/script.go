@@ -39,6 +39,8 @@ const (
 	DigestsFile    = "/etc/kubeone/digests"
 	FilesFile      = "/etc/kubeone/files"      // digests of files, as sha256sum writes them
 	KeptDir        = "/etc/kubeone/kept"       // these files as they were written, each named after its digest
+	AsideDir       = "/etc/kubeone/aside"      // files of the host that were in the way, until a reset
+	MaskedFile     = "/etc/kubeone/masked"     // names of units that we have masked, until a reset
 	RotationFile   = "/etc/kubeone/rotation"   // phases of rotations that have begun on the host and not ended
 	UpgradeFile    = "/var/lib/kubeone/turn"   // the version to which an upgrade of the host has begun and not ended
 	BeforeDir      = "/var/lib/kubeone/before" // files as they were before a reconfiguration that has not ended
@@ -101,7 +103,8 @@ func Render(in Input) (string, error) {
 	fmt.Fprintf(&b, "#!/bin/sh\n# %s (%s) of cluster %s, %s. Run as root: sh node.sh [STAGE]\n", in.NodeName,
 		in.Host.ID, in.Want.Name, in.Host.Role)
 	b.WriteString("set -eu\nexport LC_ALL=C\n")
-	fmt.Fprintf(&b, "export PATH=%s:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/bin\n\n", BinDir)
+	fmt.Fprintf(&b, "export PATH=%s:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/bin\n", BinDir)
+	b.WriteString(ownEnvironment)
 	for _, v := range variables(in, artifacts) {
 		value, err := v.Value()
 		if err != nil {
@@ -131,6 +134,15 @@ func Render(in Input) (string, error) {
 	b.WriteString(text)
 	return b.String(), nil
 }
+
+// ownEnvironment takes away what the caller of a script, or systemd's configuration, has in the environment: kubeadm
+// copies proxies from there into static pods.
+const ownEnvironment = `
+for name in $(env | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p'); do
+	case $name in PATH | LC_ALL | HOME | PWD | KUBEONE_RUN | SHELLOPTS | BASHOPTS) ;; *) unset "$name" ;; esac
+done
+
+`
 
 // Private returns the shell functions that make directories and locks of a host root's alone.
 func Private() string {
@@ -275,7 +287,15 @@ func variables(in Input, a desired.Artifacts) []step.Variable {
 		step.Lines("BINARIES", binaryLines(a, in.Host.Role)),
 		step.Lines("IMAGES", imageLines(a, in.Host.Role)),
 		text("DNS_IMAGE", desired.DNSImageNote(in.Want)),
-	}, credentialVariables(in.Credentials), places(), step.Variables(in.Steps))
+	}, cniVariables(in), credentialVariables(in.Credentials), places(), step.Variables(in.Steps))
+}
+
+// cniVariables say which CNI configuration is the network plugin's, and whether that is somebody else's.
+func cniVariables(in Input) []step.Variable {
+	return []step.Variable{
+		step.Words("CNI_FILES", in.Network.Config.Files()...),
+		step.Text("CNI_EXTERNAL", yesNo(in.Want.Network.CNI.Name == desired.ExternalCNI)),
+	}
 }
 
 // places are the assignments that say where things are on a host.
@@ -292,6 +312,8 @@ func places() []step.Variable {
 		text("DIGESTS", DigestsFile),
 		text("FILES", FilesFile),
 		text("KEPT", KeptDir),
+		text("ASIDE", AsideDir),
+		text("MASKED", MaskedFile),
 		text("TURN", UpgradeFile),
 		text("ROTATION", RotationFile),
 		text("BEFORE", BeforeDir),

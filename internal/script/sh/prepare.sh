@@ -8,6 +8,7 @@ stage_prepare() {
 	swap_off
 	firewall_off
 	install_binaries
+	other_cni_aside
 	configure_runtime
 	configure_kubelet
 	starts_ours containerd
@@ -53,17 +54,6 @@ kernel_settings() {
 	sysctl -q -e -p /etc/sysctl.d/99-kubeone.conf 2>/dev/null || say "warning: the kernel did not take every setting of /etc/sysctl.d/99-kubeone.conf"
 	[ "$(cat /proc/sys/net/ipv4/ip_forward)" = 1 ] || die "net.ipv4.ip_forward cannot be set to 1"
 }
-
-swap_off() {
-	[ ! -f /etc/fstab ] || put /etc/fstab "$(stat -c %a /etc/fstab)" fstab_without_swap
-	[ "$(wc -l </proc/swaps)" -gt 1 ] || return 0
-	say "switching swap off"
-	swapoff -a
-}
-
-fstab_without_swap() { sed -E 's/^([^#].*[[:space:]]swap[[:space:]].*)$/# kubeone: \1/' /etc/fstab; }
-
-fstab_with_swap() { sed 's/^# kubeone: //' /etc/fstab; }
 
 # verified SHA256 URL prints the path of the file with that digest: uploaded before, or downloaded now.
 verified() {
@@ -184,6 +174,7 @@ start_runtime() {
 configure_kubelet() {
 	CHANGED=no
 	put /etc/systemd/system/kubelet.service "$FILE_MODE" file_kubelet_unit
+	other_programs_aside
 	put /etc/kubeone/patches/kubeletconfiguration+json.yaml 0644 file_kubelet_patch
 	rm -f /etc/kubeone/patches/kubeletconfiguration+merge.yaml # of earlier versions of this program
 	if [ -n "$CNI_CONFIG" ]; then

@@ -85,6 +85,7 @@ change_settings() {
 		return
 	fi
 	beat=$(ready_beat) restarted=no
+	! differs_now swap || swap_off
 	! differs_now kernel || kernel_settings
 	if differs_now containerd || differs_now credentials; then change_runtime; fi
 	! differs_now kubelet || write_kubelet

@@ -2,6 +2,7 @@
 
 stage_restart_units() {
 	systemctl daemon-reload
+	[ -z "$SWAP_OFF" ] || swap_off
 	[ ! -e "$RUNTIME_DIRTY" ] || UNITS="containerd ${UNITS#*containerd}"
 	for unit in $UNITS; do
 		say "restarting $unit"

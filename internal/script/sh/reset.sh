@@ -1,5 +1,5 @@
 # stage reset: the host bare and usable again. What the operator owns (drop-ins in /etc/containerd/conf.d,
-# /etc/default/kubelet, distribution packages) stays, and so do mount points. A control plane's etcd data, its snapshots and PKI are kept,
+# /etc/default/kubelet, distribution packages) stays, and so do mount points; what was moved aside is put back. A control plane's etcd data, its snapshots and PKI are kept,
 # dated, until stage purge: the wrong host may have been reset.
 
 stage_reset() {
@@ -135,6 +135,7 @@ remove_files() {
 	rmdir /etc/systemd/system/containerd.service.d /etc/containerd/conf.d /etc/containerd /opt/containerd/bin /opt/containerd/lib /opt/containerd \
 		/run/netns 2>/dev/null || true
 	[ ! -f /etc/fstab ] || put /etc/fstab "$(stat -c %a /etc/fstab)" fstab_with_swap
+	give_back
 	# the marker last: until then the host is known to be ours
 	rm -rf /etc/kubeone
 }
