@@ -39,6 +39,8 @@ type Cluster struct {
 	// of which nobody has said anything, which is as HardeningNone and leaves no trace of it. Of a manifest that says
 	// nothing it is "" until decide.Hardening has found out.
 	Hardening string `json:"hardening,omitempty"`
+	// Firewall is what happens to the hosts' firewalls: FirewallManage, FirewallDisable or FirewallIgnore.
+	Firewall string `json:"firewall,omitempty"`
 	// NoAuditLog says that the baseline adds none.
 	NoAuditLog bool `json:"noAuditLog,omitempty"`
 
@@ -93,6 +95,8 @@ type CNI struct {
 	Supported []string `json:"supported,omitempty"`
 	// Files are the names of the plugin's own configuration below /etc/cni/net.d; none of ExternalCNI.
 	Files []string `json:"files,omitempty"`
+	// Ports are those at which the plugin reaches other hosts.
+	Ports []PortRange `json:"ports,omitempty"`
 }
 
 // CarriedOut reports whether a cluster with this network plugin can be made.

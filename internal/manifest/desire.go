@@ -46,6 +46,7 @@ func (l *loader) desired() desired.Cluster {
 		},
 		Preflight:     desired.Preflight(c.Preflight),
 		Hardening:     c.Hardening,
+		Firewall:      cmp.Or(c.Firewall, v1beta2.FirewallManage),
 		NoAuditLog:    c.Features.StaticAuditLog != nil && !c.Features.StaticAuditLog.Enable,
 		Upgrade:       upgradeOf(c.Upgrade),
 		Backup:        l.backupOf(c.Backup),
@@ -84,7 +85,7 @@ func dnsOf(f v1beta2.Features) desired.DNS {
 }
 
 func cniOf(c v1beta2.CNI) desired.CNI {
-	out := desired.CNI{Name: c.Name(), Supported: plugins.Names()}
+	out := desired.CNI{Name: c.Name(), Supported: plugins.Names(), Ports: plugins.Ports(c.Name())}
 	if p, ok := plugins.Find(out.Name); ok {
 		out.Files = p.Config(desired.Cluster{}).Files()
 	}

@@ -46,7 +46,8 @@ func TestDefaults(t *testing.T) {
 			PodSubnet: "10.244.0.0/16", ServiceSubnet: "10.96.0.0/12", IPFamily: "IPv4", DNSDomain: "cluster.local",
 			NodePortRange: "30000-32767", NodeCIDRMaskSize: 24,
 			CNI: desired.CNI{
-				Name: "flannel", Supported: plugins.Names(), Files: []string{"10-flannel.conflist"},
+				Name: "flannel", Supported: plugins.Names(), Ports: plugins.Ports("flannel"),
+				Files: []string{"10-flannel.conflist"},
 			},
 			KubeProxy: desired.KubeProxy{Mode: "iptables"},
 		},
@@ -59,8 +60,9 @@ func TestDefaults(t *testing.T) {
 			MaxUnavailable: desired.Share{Count: 1}, Canary: true,
 			Drain: desired.Drain{Timeout: 5 * time.Minute, OnTimeout: desired.DrainStop},
 		},
-		Backup: desired.Backup{Schedule: 6 * time.Hour, Keep: 10},
-		Digest: got.Digest, OrderedDigest: got.OrderedDigest,
+		Backup:   desired.Backup{Schedule: 6 * time.Hour, Keep: 10},
+		Firewall: desired.FirewallManage,
+		Digest:   got.Digest, OrderedDigest: got.OrderedDigest,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -305,6 +307,23 @@ func TestHardeningIsWhatTheManifestSays(t *testing.T) {
 	}
 	if got := load(t, demo+"features: {staticAuditLog: {enable: false}}\n", "").Cluster; !got.NoAuditLog {
 		t.Error("an audit log that is switched off is on")
+	}
+}
+
+func TestFirewallsAreManagedUnlessTheManifestSaysOtherwise(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"": "manage", "firewall: manage\n": "manage", "firewall: disable\n": "disable", "firewall: ignore\n": "ignore",
+	} {
+		if got := load(t, demo+text, "").Cluster.Firewall; got != want {
+			t.Errorf("%q: firewall %q", text, got)
+		}
+	}
+	_, err := manifest.Load(t.Context(), manifest.Options{ManifestReader: strings.NewReader(demo + "firewall: off\n"),
+		ManifestPath: "kubeone.yaml"})
+	const says = `firewall: "off" is not known (use one of manage, disable, ignore)`
+	if err == nil || !strings.Contains(err.Error(), says) {
+		t.Errorf("an unknown value: %v", err)
 	}
 }
 

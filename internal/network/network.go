@@ -29,6 +29,8 @@ type Plugin interface {
 	// is the same on every host: a plugin whose configuration differs by host, as by the Node's pod CIDR, has its pods
 	// write it below /etc/cni/net.d, whole, with mode 0600, and when the network works; Written names it.
 	Config(want desired.Cluster) Config
+	// Ports are those at which it reaches other hosts; none for a plugin that somebody else deploys.
+	Ports() []desired.PortRange
 	// Traces are what it leaves on a host, which a reset removes.
 	Traces() Traces
 }

@@ -51,6 +51,9 @@ type KubeOneCluster struct {
 	// baseline or none. What the manifest sets elsewhere wins. Default: baseline for a new cluster, and for one that is
 	// there what it was made with.
 	Hardening string `json:"hardening,omitempty"`
+	// Firewall is what happens to ufw and firewalld where they are active: manage opens the ports that the cluster
+	// needs, disable switches them off, and ignore leaves them alone. A reset undoes the first two. Default: manage.
+	Firewall string `json:"firewall,omitempty"`
 	// Upgrade is how nodes are taken out of service for an upgrade.
 	Upgrade UpgradeConfig `json:"upgrade,omitzero"`
 	// Backup is about snapshots of etcd and backups of the cluster.

@@ -1,5 +1,12 @@
 package v1beta2
 
+// The values of KubeOneCluster.Firewall.
+const (
+	FirewallManage  = "manage"
+	FirewallDisable = "disable"
+	FirewallIgnore  = "ignore"
+)
+
 // The values of KubeOneCluster.Hardening.
 const (
 	HardeningBaseline = "baseline"

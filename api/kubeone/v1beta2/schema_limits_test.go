@@ -62,6 +62,7 @@ func limits() map[string]schema {
 		"CertificateAuthorityConfig.CACertificateValidityPeriod": period,
 
 		"KubeOneCluster.Hardening": choice(HardeningBaseline, HardeningNone),
+		"KubeOneCluster.Firewall":  choice(FirewallManage, FirewallDisable, FirewallIgnore),
 	}
 }
 

@@ -32,6 +32,7 @@ func (c *KubeOneCluster) Validate() []Finding {
 	f.authorities(c)
 	f.features(c.Features)
 	f.hardening(c.Hardening)
+	f.firewall(c.Firewall)
 	f.upgrade(c.Upgrade)
 	f.backup(c.Backup)
 	f.hooks(c.Hooks)

@@ -44,6 +44,15 @@ func (f *findings) hardening(value string) {
 	}
 }
 
+// firewall accepts "", which is the default: it is not filled in, so that the manifests of clusters that exist keep
+// their digests.
+func (f *findings) firewall(value string) {
+	if values := []string{FirewallManage, FirewallDisable, FirewallIgnore}; value != "" &&
+		!slices.Contains(values, value) {
+		f.errorf("firewall", "use one of "+strings.Join(values, ", "), "%q is not known", value)
+	}
+}
+
 func (f *findings) backup(b BackupConfig) {
 	for i, recipient := range b.Recipients {
 		f.recipient(Item("backup.recipients", i), recipient, b.Recipients[:i])

@@ -28,6 +28,9 @@ func (Plugin) Workloads() []resources.Workload { return nil }
 // Config is none: who deploys the plugin brings it.
 func (Plugin) Config(desired.Cluster) network.Config { return network.Config{} }
 
+// Ports are none: who deploys the plugin knows them.
+func (Plugin) Ports() []desired.PortRange { return nil }
+
 // Traces are interfaces of the plugins that are deployed most.
 func (Plugin) Traces() network.Traces {
 	return network.Traces{Interfaces: []string{"cali", "cilium_", "vxlan.calico"}}

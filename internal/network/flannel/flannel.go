@@ -54,6 +54,11 @@ func (Plugin) Workloads() []resources.Workload {
 	return []resources.Workload{{Kind: "DaemonSet", Namespace: "kube-flannel", Name: "kube-flannel-ds"}}
 }
 
+// Ports are the one of its VXLAN, on Linux.
+func (Plugin) Ports() []desired.PortRange {
+	return []desired.PortRange{{Ports: "8472", Protocol: "udp", What: "flannel (VXLAN)", From: "all hosts"}}
+}
+
 // Traces are what flannel leaves on a host.
 func (Plugin) Traces() network.Traces {
 	return network.Traces{

@@ -34,6 +34,14 @@ func Find(name string) (network.Plugin, bool) {
 	return all[i], true
 }
 
+// Ports are those at which the plugin of that name reaches other hosts.
+func Ports(name string) []desired.PortRange {
+	if p, ok := Find(name); ok {
+		return p.Ports()
+	}
+	return nil
+}
+
 // Host is what the cluster's plugin needs on a host, and what any may have left there: the wanted one of a cluster need
 // not be the one that it had.
 func Host(want desired.Cluster) network.Host {
