@@ -19,7 +19,7 @@ func (v *view) drift() map[string][]string {
 		if !s.inLimit || !s.joined() {
 			continue
 		}
-		names := s.differing(v.in.Config[s.ID])
+		names := s.differing(v.in.Config[s.ID], v.in.Want.Firewall)
 		if len(names) == 0 {
 			continue
 		}
@@ -32,14 +32,18 @@ func (v *view) drift() map[string][]string {
 }
 
 // differing names, sorted, the configurations of which the host has noted another digest than the wanted one, the image
-// of cluster DNS, if the host lacks it, credentials, if the host has others than the caller, and swap that is in use.
-func (s *hostState) differing(want map[string]string) []string {
+// of cluster DNS, if the host lacks it, credentials, if the host has others than the caller, firewalls, if one of them is
+// not configured, and swap that is in use.
+func (s *hostState) differing(want map[string]string, firewall string) []string {
 	var out []string
 	for name, digest := range want {
 		if have, ok := s.is.Digests[name]; ok && have != digest && name != desired.DNSImageDigest &&
-			!s.superseded(name) {
+			name != desired.FirewallDigest && !s.superseded(name) {
 			out = append(out, name)
 		}
+	}
+	if s.needsFirewallRules(want, firewall) {
+		out = append(out, desired.FirewallDigest)
 	}
 	if s.lacksDNSImage(want) {
 		out = append(out, desired.DNSImageDigest)

@@ -351,7 +351,7 @@ func (w *worker) askConfiguration() (fsm.Event, string) {
 // drift are, by the host's ID, the names of its configurations that differ from what is wanted, sorted; nil where none
 // does.
 func (w *worker) drift() map[string][]string {
-	names := w.s.differing(w.in.Config[w.s.ID])
+	names := w.s.differing(w.in.Config[w.s.ID], w.in.Want.Firewall)
 	if len(names) == 0 {
 		return nil
 	}

@@ -16,7 +16,7 @@ type System struct {
 	// Packages says how packages are installed; the zero value stands for a system without a package manager, which
 	// must have all Tools.
 	Packages Packages
-	Firewall string // name of the Firewall that is on by default; "" for none
+	Firewall string // name of the firewall that is on by default; "" for none
 	Notes    string // what else its users should know, as a sentence
 	// Proven is the releases on which this repository's tests run; "" means that the table was written from
 	// documentation.

@@ -10,6 +10,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"kubeone/internal/golden"
+	"kubeone/internal/observed"
 )
 
 func TestEverySystemIsComplete(t *testing.T) {
@@ -25,10 +26,8 @@ func TestEverySystemIsComplete(t *testing.T) {
 				t.Errorf("%s: %+v", s.ID, m)
 			}
 		}
-		if s.Firewall != "" && !slices.ContainsFunc(Firewalls(), func(f Firewall) bool {
-			return f.Name == s.Firewall
-		}) {
-			t.Errorf("%s has the firewall %s, which nobody knows how to switch off", s.ID, s.Firewall)
+		if s.Firewall != "" && !slices.Contains(observed.FirewallNames(), s.Firewall) {
+			t.Errorf("%s has the firewall %s, which scripts do not configure", s.ID, s.Firewall)
 		}
 	}
 	if !slices.IsSorted(IDs()) || len(IDs()) != len(Systems()) {
@@ -66,10 +65,11 @@ A host's operating system is the ` + "`ID`" +
 	` in its /etc/os-release. *Packages* are those that are installed, with the
 first of the package managers that is there, when one of the commands that kubeadm and network plugins need
 (%s) is missing. Everything else is brought along, the same on every system.
-A *firewall* that is on by default is switched off, as any other of %s that is active, and a reset
-leaves it off. *Manifest* is the value of a host's ` + "`operatingSystem`" +
-	`, which need not be given. *Proven* are the
-releases on which this repository's tests run; every other system is written for, from its documentation.
+The *firewall* is the one that is on by default; of %s, those that are active are configured, as
+[ports.md](ports.md) says. *Manifest* is the value of a host's ` + "`operatingSystem`" +
+	`, which need not be given.
+*Proven* are the releases on which this repository's tests run; every other system is written for, from its
+documentation.
 
 | system | ID | manifest | package managers | packages | firewall | proven | notes |
 |---|---|---|---|---|---|---|---|
@@ -109,12 +109,8 @@ func TestPackagesOfWhatIsMissing(t *testing.T) {
 
 func TestDocs(t *testing.T) {
 	t.Parallel()
-	var firewalls []string
-	for _, f := range Firewalls() {
-		firewalls = append(firewalls, f.Name)
-	}
 	var b strings.Builder
-	fmt.Fprintf(&b, docsIntro, strings.Join(Tools(), ", "), strings.Join(firewalls, " and "))
+	fmt.Fprintf(&b, docsIntro, strings.Join(Tools(), ", "), strings.Join(observed.FirewallNames(), " and "))
 	for _, s := range Systems() {
 		var managers []string
 		for _, m := range s.Packages.Managers {

@@ -5,28 +5,11 @@ import (
 	"strings"
 )
 
-// Firewall is one that a distribution may bring along. Whatever the system, each that is active is switched off:
-// somebody may have installed another one than the distribution's own.
-type Firewall struct {
-	Name    string
-	Active  string // shell command that succeeds while it filters
-	Disable string // shell command that switches it off for good
-}
-
 const firewalld = "firewalld"
 
-// Firewalls are those that are known.
-func Firewalls() []Firewall {
-	return []Firewall{
-		{Name: "ufw", Active: "have ufw && ufw status 2>/dev/null | grep -q '^Status: active'", Disable: "ufw disable"},
-		{Name: firewalld, Active: "systemctl is-active --quiet firewalld 2>/dev/null",
-			Disable: "systemctl disable --now firewalld"},
-	}
-}
-
-// Shell is what a host's script needs of this table, as functions in POSIX sh: package_install and firewall_off. They
-// call have, say and die, which the script has. The zero System, of which nothing is known, installs nothing.
-func (s System) Shell() string { return s.packageInstall() + "\n" + firewallOff() }
+// Shell is what a host's script needs of this table: package_install, a function in POSIX sh. It calls have and die,
+// which the script has. The zero System, of which nothing is known, installs nothing.
+func (s System) Shell() string { return s.packageInstall() }
 
 // ToolPackages are pairs TOOL=PACKAGE, for the same script.
 func (s System) ToolPackages() string {
@@ -51,14 +34,4 @@ func (s System) packageInstall() string {
 		test = "elif"
 	}
 	return b.String() + "\telse\n\t\t" + refuse + "\n\tfi\n}\n"
-}
-
-// firewallOff is a function that switches every firewall off.
-func firewallOff() string {
-	var b strings.Builder
-	b.WriteString("firewall_off() {\n")
-	for _, f := range Firewalls() {
-		fmt.Fprintf(&b, "\tif %s; then\n\t\tsay \"switching %s off\"\n\t\t%s\n\tfi\n", f.Active, f.Name, f.Disable)
-	}
-	return b.String() + "}\n"
 }

@@ -94,6 +94,7 @@ type Host struct {
 	Swaps     []string      `json:"swaps,omitempty"`        // devices and files in use as swap: at most 16
 	Tools     []string      `json:"missingTools,omitempty"` // those of kubeadm's preflight that are missing
 	Unguarded []string      `json:"unguarded,omitempty"`    // what the guard after a recovery needs and is missing
+	Firewalls []Firewall    `json:"firewalls,omitempty"`    // active ones, and those that we switched off
 	Ports     []Port        `json:"ports,omitempty"`        // of ours, those taken, and by whom
 	// Cgroups is the version of control groups, 1 or 2; 0 where that is not known.
 	Cgroups int `json:"cgroups,omitempty"`
@@ -191,6 +192,17 @@ type Host struct {
 func (h Host) SaysControlPlane() bool {
 	return h.EtcdData == Yes || slices.Contains(h.Manifests, "kube-apiserver") ||
 		h.Marker != nil && h.Marker.Role == "control-plane"
+}
+
+// FirewallNames are those of the firewalls that are known.
+func FirewallNames() []string { return []string{"ufw", "firewalld"} }
+
+// Firewall is a firewall that is active on a host, or that a step of ours has switched off.
+type Firewall struct {
+	Name string `json:"name"` // one of FirewallNames
+	// Ours says that it has the rules that our last step on this host added, and all of them.
+	Ours bool `json:"ours,omitempty"`
+	Off  bool `json:"off,omitempty"` // a step of ours has switched it off
 }
 
 // OS is the host's distribution, from /etc/os-release.

@@ -67,6 +67,36 @@ func worlds() map[string]func() decide.Input {
 			mutate(in, "cp-1", func(h *observed.Host) { h.Tools = []string{"iptables"} })
 			return in
 		},
+		"install-firewalls": func() decide.Input {
+			in := empty(1, 2)
+			mutate(in, "cp-1", func(h *observed.Host) { h.Firewalls = []observed.Firewall{{Name: "firewalld"}} })
+			mutate(in, "w-1", func(h *observed.Host) { h.Firewalls = []observed.Firewall{{Name: "ufw"}} })
+			return in
+		},
+		"firewalls-off": func() decide.Input {
+			in := healthy(1, 2)
+			in.Want.Firewall = desired.FirewallDisable
+			mutate(in, "w-2", func(h *observed.Host) {
+				h.Firewalls = []observed.Firewall{{Name: "ufw", Ours: true}, {Name: "firewalld"}}
+			})
+			return in
+		},
+		"firewall-on-again": func() decide.Input {
+			in := healthy(1, 2)
+			mutate(in, "w-1", func(h *observed.Host) { h.Firewalls = []observed.Firewall{{Name: "ufw", Off: true}} })
+			mutate(in, "w-2", func(h *observed.Host) {
+				h.Firewalls = []observed.Firewall{{Name: "firewalld", Ours: true}}
+				h.Digests = map[string]string{"firewall": "1"}
+			})
+			in.Config[in.Want.Workers[1].ID] = map[string]string{"firewall": "2"}
+			return in
+		},
+		"firewall-lost-its-rules": func() decide.Input {
+			in := healthy(1, 2)
+			mutate(in, "w-1", func(h *observed.Host) { h.Firewalls = []observed.Firewall{{Name: "ufw"}} })
+			mutate(in, "w-2", func(h *observed.Host) { h.Firewalls = []observed.Firewall{{Name: "ufw", Ours: true}} })
+			return in
+		},
 		"install-not-carried-out": func() decide.Input {
 			in := empty(3, 1)
 			in.Want.Network.CNI.Name, in.Addons = "canal", nil

@@ -64,6 +64,9 @@ func (b *builder) prepare(h desired.Host, d decide.Decision) {
 		reason += "; moves aside, until a reset, other CNI configuration in /etc/cni/net.d: " +
 			strings.Join(files, ", ")
 	}
+	if changes := b.firewallChanges(h); len(changes) > 0 {
+		reason += "; " + strings.Join(changes, "; ")
+	}
 	artifacts := b.artifacts(h)
 	binaries, images := artifacts.BinariesFor(h.Role), artifacts.ImagesFor(h.Role)
 	prepared := b.onHost(h, Step{
@@ -72,7 +75,8 @@ func (b *builder) prepare(h desired.Host, d decide.Decision) {
 		}),
 		Action: Create, Title: "install container runtime and kubelet", Reason: reason,
 		Needs:   b.afterFirst(step.Prepare, h),
-		Changes: slices.Concat(packageChanges(seen), binaryChanges(binaries, seen), swapChanges(seen)),
+		Changes: slices.Concat(packageChanges(seen), b.firewallChanges(h), binaryChanges(binaries, seen),
+			swapChanges(seen)),
 	})
 	b.onHost(h, Step{
 		Intent: step.With(step.ImagesParams{Content: imageContent(images, artifacts.Pushed)}),

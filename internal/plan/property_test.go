@@ -156,6 +156,9 @@ func does(p Plan, hooks Step) bool {
 func drifts(in decide.Input, s Step) bool {
 	names := step.ParamsOf[step.ReconfigureParams](s.Intent).Configurations
 	for _, name := range names {
+		if name == desired.FirewallDigest && len(in.Is.Hosts[s.Host].Firewalls) > 0 {
+			continue
+		}
 		if have := in.Is.Hosts[s.Host].Digests[name]; have == "" || have == in.Config[s.Host][name] {
 			return false
 		}

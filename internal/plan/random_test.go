@@ -41,7 +41,26 @@ func kinds() []kind {
 		{host: foreign, noNode: true, out: true, weight: 1},
 		{host: edited(member), node: observed.Yes, voter: observed.Yes, weight: 2},
 		{host: edited(stopped), node: observed.Unknown, voter: observed.Yes, weight: 1},
+		{host: firewalled(member), node: observed.Yes, voter: observed.Yes, weight: 2},
+		{host: firewalled(bare), noNode: true, out: true, weight: 1},
 	}
+}
+
+// firewalled is such a host with a firewall that lacks our rules.
+func firewalled(host func(desired.Host) observed.Host) func(desired.Host) observed.Host {
+	return func(h desired.Host) observed.Host {
+		is := host(h)
+		is.Firewalls = []observed.Firewall{{Name: "ufw"}}
+		return is
+	}
+}
+
+// opened is the firewalls of a host as a stage leaves them.
+func opened(is observed.Host) []observed.Firewall {
+	if len(is.Firewalls) == 0 {
+		return nil
+	}
+	return []observed.Firewall{{Name: "ufw", Ours: true}}
 }
 
 // edited is such a host, of which somebody has changed files: one can be restored, another has no copy.
@@ -289,6 +308,7 @@ func carryOut(in decide.Input, p Plan) decide.Input {
 		case step.RestartUnits, step.Regenerate, step.RestoreFiles:
 			is, was := member(h), out.Is.Hosts[h.ID]
 			is.Edited, is.Restorable, is.Encryption = was.Edited, was.Restorable, was.Encryption
+			is.Firewalls = was.Firewalls
 			if s.Intent.Kind == step.RestoreFiles {
 				is.Edited, is.Restorable = desired.Missing(was.Edited, was.Restorable), nil
 			}
@@ -331,7 +351,7 @@ func carryOut(in decide.Input, p Plan) decide.Input {
 			out.Is.Hosts[h.ID] = is
 		case step.Reconfigure:
 			is := out.Is.Hosts[h.ID]
-			is.Digests = configured(in, h, is)
+			is.Digests, is.Firewalls = configured(in, h, is), opened(is)
 			out.Is.Hosts[h.ID] = is
 		case step.Fetch:
 			is := out.Is.Hosts[h.ID]
@@ -340,7 +360,7 @@ func carryOut(in decide.Input, p Plan) decide.Input {
 		case step.UpgradeControlPlane, step.UpgradeWorker:
 			is := out.Is.Hosts[h.ID]
 			is.Kubelet.Version, is.Digests = in.Want.KubernetesVersion, configured(in, h, is)
-			is.Edited, is.Restorable = nil, nil
+			is.Edited, is.Restorable, is.Firewalls = nil, nil, opened(is)
 			if s.Intent.Kind == step.UpgradeControlPlane {
 				is.APIServerVersion = in.Want.KubernetesVersion
 			}
@@ -408,6 +428,7 @@ func setRight(in *decide.Input, settings bool, components ...string) {
 func join(in *decide.Input, h desired.Host) {
 	is := member(h)
 	is.Kubelet.Version, is.Digests = in.Want.KubernetesVersion, in.Config[h.ID]
+	is.Firewalls = opened(in.Is.Hosts[h.ID])
 	n := node(h)
 	n.KubeletVersion = in.Want.KubernetesVersion
 	if h.Role == desired.ControlPlane {

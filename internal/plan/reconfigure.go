@@ -95,7 +95,13 @@ func (b *builder) configurationChanges(h desired.Host, drift []string) []string 
 			out = append(out, swapChanges(b.world.Is.Hosts[h.ID])...)
 			continue
 		}
+		if changes := b.firewallChanges(h); name == desired.FirewallDigest && len(changes) > 0 {
+			out = append(out, changes...)
+			continue
+		}
 		switch name {
+		case desired.FirewallDigest:
+			text = "other rules of kubeone in the firewall"
 		case "kernel":
 			text = "kernel modules and settings"
 		case "containerd":

@@ -181,6 +181,24 @@ func swapChanges(seen observed.Host) []string {
 	return []string{"swap off, until a reset: " + strings.Join(seen.Swaps, ", ")}
 }
 
+// firewallChanges says what is done to the firewalls of a host that are not as the manifest wants them, a line for
+// each.
+func (b *builder) firewallChanges(h desired.Host) []string {
+	seen, wanted := b.world.Is.Hosts[h.ID], b.in.Want.Firewall
+	var out []string
+	for _, f := range decide.FirewallsToConfigure(&seen, wanted) {
+		switch {
+		case wanted == desired.FirewallDisable:
+			out = append(out, "switch "+f.Name+" off until a reset")
+		case f.Off:
+			out = append(out, "open ports in "+f.Name+", and switch it on")
+		default:
+			out = append(out, "open ports in "+f.Name)
+		}
+	}
+	return out
+}
+
 func binaryChanges(binaries []desired.Binary, seen observed.Host) []string {
 	return append(newBinaries(binaries, seen), "kernel modules and settings", "containerd.service, kubelet.service")
 }

@@ -39,7 +39,8 @@ func artifacts(pushed bool) map[string]desired.Artifacts {
 
 // wanted is a manifest with hosts cp-1… and w-1….
 func wanted(controlPlanes, workers int) desired.Cluster {
-	c := desired.Cluster{Name: cluster, KubernetesVersion: version, Digest: "manifest-1", Artifacts: artifacts(true)}
+	c := desired.Cluster{Name: cluster, KubernetesVersion: version, Digest: "manifest-1", Artifacts: artifacts(true),
+		Firewall: desired.FirewallManage}
 	c.Network.CNI = desired.CNI{Name: "flannel", Supported: []string{"flannel", "external"}}
 	for i := range controlPlanes {
 		c.ControlPlane = append(c.ControlPlane, wantedHost(desired.ControlPlane, "cp", 0, i+1))

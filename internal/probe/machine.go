@@ -26,6 +26,7 @@ func machine(h *observed.Host, l lines, files map[string][]string) {
 	h.OS = distribution(files)
 	before(h, l)
 	h.Tools, h.Unguarded = l.words("missing"), l.words("unguarded")
+	h.Firewalls = firewalls(l)
 	h.Addresses = addresses(l)
 	h.Ports = ports(l)
 }
@@ -138,6 +139,24 @@ func ofCluster(device string) bool {
 	return slices.ContainsFunc(clusterInterfaces(), func(prefix string) bool {
 		return strings.HasPrefix(device, prefix)
 	})
+}
+
+// firewalls reads lines "NAME ours", "NAME other" and "NAME off": of each firewall that is known, the first of them.
+func firewalls(l lines) []observed.Firewall {
+	var out []observed.Firewall
+	for _, name := range observed.FirewallNames() {
+		states := map[string]observed.Firewall{
+			name + " ours": {Name: name, Ours: true}, name + " other": {Name: name},
+			name + " off": {Name: name, Off: true},
+		}
+		for _, v := range l["firewall"] {
+			if f, ok := states[v]; ok {
+				out = append(out, f)
+				break
+			}
+		}
+	}
+	return out
 }
 
 // ourPorts are those of the control plane and the kubelet.

@@ -77,6 +77,26 @@ machine() {
 	for tool in nft curl; do
 		command -v "$tool" >/dev/null 2>&1 || put unguarded "$tool"
 	done
+	firewalls
+}
+
+# firewalls prints which of them are active, whether each has the rules that our last step here has recorded, and all of them, and
+# which of them a step of ours has switched off.
+firewalls() {
+	if command -v ufw >/dev/null 2>&1 && grep -qs '^ENABLED=yes' /etc/ufw/ufw.conf; then
+		grep -hs ' comment=6b7562656f6e65$' /etc/ufw/user.rules /etc/ufw/user6.rules | firewall ufw
+	fi
+	if command -v firewall-cmd >/dev/null 2>&1 && timeout 2 systemctl is-active --quiet firewalld 2>/dev/null; then
+		cat /etc/firewalld/policies/kubeone-host.xml /etc/firewalld/policies/kubeone-forward.xml 2>/dev/null | firewall firewalld
+	fi
+	for name in ufw firewalld; do
+		[ ! -e "$ours/firewall/$name.off" ] || put firewall "$name off"
+	done
+}
+
+# firewall NAME compares its rules, from standard input, with the recorded ones.
+firewall() {
+	if cmp -s - "$ours/firewall/$1"; then put firewall "$1 ours"; else put firewall "$1 other"; fi
 }
 
 # myself prints what a process may: as whom it runs, and on how many processors, as id and nproc would.

@@ -270,6 +270,75 @@ func wantCredentials(t *testing.T, c Credentials, asked bool) {
 	}
 }
 
+// A firewall has our rules where these are just those that were recorded.
+func TestScriptTellsWhetherFirewallsHaveOurRules(t *testing.T) {
+	t.Parallel()
+	root, text := controlPlaneHost(t)
+	write := func(path, content string, mode os.FileMode) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(root+path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(root+path, []byte(content), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"ufw", "firewall-cmd"} {
+		write("/shims/"+name, "#!/bin/sh\necho never run; exit 1\n", 0o700)
+	}
+	facts := func() []string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", text, "probe")
+		cmd.Env = append(os.Environ(), "PATH="+root+"/shims:/usr/bin:/bin")
+		l, err := readLines(output(t, cmd))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l["firewall"]
+	}
+	const rule = "### tuple ### allow tcp 10250 0.0.0.0/0 any 0.0.0.0/0 in comment=6b7562656f6e65\n"
+	write("/etc/ufw/user.rules", "### tuple ### allow tcp 22 0.0.0.0/0 any 0.0.0.0/0 in\n"+rule, 0o600)
+	write("/etc/ufw/ufw.conf", "ENABLED=no\n", 0o600)
+	write("/shims/systemctl", "#!/bin/sh\n[ \"$1\" != is-active ] || exit 3\n", 0o700)
+	if got := facts(); len(got) > 0 {
+		t.Errorf("none is active: %q", got)
+	}
+	write("/etc/ufw/ufw.conf", "ENABLED=yes\n", 0o600)
+	write("/shims/systemctl", "#!/bin/sh\n", 0o700)
+	write("/etc/firewalld/policies/kubeone-host.xml", "<policy/>\n", 0o600)
+	if got := facts(); !slices.Equal(got, []string{"ufw other", "firewalld other"}) {
+		t.Errorf("nothing is recorded: %q", got)
+	}
+	write("/etc/kubeone/firewall/ufw", rule, 0o600)
+	write("/etc/kubeone/firewall/firewalld", "<policy/>\n", 0o600)
+	if got := facts(); !slices.Equal(got, []string{"ufw ours", "firewalld ours"}) {
+		t.Errorf("with what is recorded: %q", got)
+	}
+	write("/etc/ufw/user.rules", "", 0o600)
+	write("/etc/firewalld/policies/kubeone-host.xml", "<policy target='DROP'/>\n", 0o600)
+	if got := facts(); !slices.Equal(got, []string{"ufw other", "firewalld other"}) {
+		t.Errorf("with other rules: %q", got)
+	}
+	write("/etc/ufw/ufw.conf", "ENABLED=no\n", 0o600)
+	write("/etc/kubeone/firewall/ufw.off", "", 0o600)
+	if got := facts(); !slices.Equal(got, []string{"firewalld other", "ufw off"}) {
+		t.Errorf("with one that was switched off: %q", got)
+	}
+}
+
+func TestFirewallsAreReadStrictly(t *testing.T) {
+	t.Parallel()
+	l := lines{"firewall": {"ufw yes", "iptables ours", "ufw other", "ufw ours", "firewalld ours; x", "firewalld ours"}}
+	want := []observed.Firewall{{Name: "ufw"}, {Name: "firewalld", Ours: true}}
+	if diff := cmp.Diff(want, firewalls(l)); diff != "" {
+		t.Error(diff)
+	}
+	l = lines{"firewall": {"firewalld off", "firewalld ours"}}
+	if diff := cmp.Diff([]observed.Firewall{{Name: "firewalld", Off: true}}, firewalls(l)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // A file that somebody has changed is restorable where the host has kept what it was, whole.
 func TestScriptSaysWhatIsEditedAndRestorable(t *testing.T) {
 	t.Parallel()

@@ -21,13 +21,22 @@ func Digests(want desired.Cluster, hosts ...desired.Host) map[string]map[string]
 		shared[desired.DNSImageDigest] = note // which a host notes with its images, and not when it has joined
 	}
 	for _, h := range hosts {
+		in := Input{Want: want, Host: h}
 		out[h.ID] = maps.Clone(shared)
-		maps.Copy(out[h.ID], digestsWith(Input{Want: want, Host: h}, kubelet))
+		maps.Copy(out[h.ID], digestsWith(in, kubelet))
+		out[h.ID][desired.FirewallDigest] = firewallDigest(in)
 	}
 	return out
 }
 
-// hostDigests are recorded when a host is prepared. They are the same on every host.
+// preparedDigests are recorded when a host is prepared.
+func preparedDigests(in Input) map[string]string {
+	digests := hostDigests(in)
+	digests[desired.FirewallDigest] = firewallDigest(in)
+	return digests
+}
+
+// hostDigests are those of them that are the same on every host.
 func hostDigests(in Input) map[string]string {
 	config := containerdConfig(in.Want, desired.Artifacts{})
 	for _, f := range registryFiles(in.Want) {

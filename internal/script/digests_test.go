@@ -18,8 +18,8 @@ func digestsOf(in Input) map[string]string { return Digests(in.Want, in.Host)[in
 func TestDigestsAreNamed(t *testing.T) {
 	t.Parallel()
 	for host, want := range map[string][]string{
-		"cp-1": {"components", "containerd", "control-plane", "kernel", "kubelet", "network"},
-		"w-1":  {"containerd", "kernel", "kubelet"},
+		"cp-1": {"components", "containerd", "control-plane", "firewall", "kernel", "kubelet", "network"},
+		"w-1":  {"containerd", "firewall", "kernel", "kubelet"},
 	} {
 		digests := digestsOf(input(host))
 		if diff := cmp.Diff(want, slices.Sorted(maps.Keys(digests))); diff != "" {

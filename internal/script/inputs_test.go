@@ -13,11 +13,12 @@ const version = "1.36.3"
 // wanted is a manifest with three control-plane hosts and a worker.
 func wanted() desired.Cluster {
 	c := desired.Cluster{
-		Name: "alpha", KubernetesVersion: version, Digest: "manifest-1",
+		Name: "alpha", KubernetesVersion: version, Digest: "manifest-1", Firewall: desired.FirewallManage,
 		Endpoint: desired.Endpoint{Host: "lb.example.com", Port: 6443},
 		Network: desired.Network{
 			PodSubnet: "10.244.0.0/16", ServiceSubnet: "10.96.0.0/12", IPFamily: "IPv4", DNSDomain: "cluster.local",
-			NodePortRange: "30000-32767", NodeCIDRMaskSize: 24, CNI: desired.CNI{Name: "flannel"},
+			NodePortRange: "30000-32767", NodeCIDRMaskSize: 24,
+			CNI:       desired.CNI{Name: "flannel", Ports: plugins.Ports("flannel")},
 			KubeProxy: desired.KubeProxy{Mode: "iptables"},
 		},
 		Logging:   desired.Logging{MaxSize: "100Mi", MaxFiles: 5},

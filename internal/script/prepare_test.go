@@ -225,25 +225,6 @@ func TestSystemsWithoutPackages(t *testing.T) {
 	}
 }
 
-func TestFirewallsAreSwitchedOff(t *testing.T) {
-	t.Parallel()
-	b := newBox(t, input("w-1"))
-	b.command("systemctl", `[ "$1" != is-active ] || exit 3`)
-	b.command("ufw", "echo 'Status: inactive'")
-	b.must("firewall_off")
-	if diff := cmp.Diff([]string{"ufw status", "systemctl is-active --quiet firewalld"}, b.calls()); diff != "" {
-		t.Error(diff)
-	}
-	b.command("systemctl", "")
-	b.command("ufw", "echo 'Status: active'")
-	b.must("firewall_off")
-	want := []string{"ufw status", "ufw disable", "systemctl is-active --quiet firewalld",
-		"systemctl disable --now firewalld"}
-	if diff := cmp.Diff(want, b.calls()); diff != "" {
-		t.Error(diff)
-	}
-}
-
 // bareHost is a box in which all of prepare can run.
 func bareHost(t *testing.T, in Input) *box {
 	t.Helper()
@@ -289,7 +270,7 @@ func TestPreparingTwiceChangesNothing(t *testing.T) {
 			t.Errorf("the second time calls %s:\n%s", no, second)
 		}
 	}
-	if diff := cmp.Diff("containerd kernel", recordedNames(b)); diff != "" {
+	if diff := cmp.Diff("containerd firewall kernel", recordedNames(b)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -116,7 +116,7 @@ func Render(in Input) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, f := range append(append(hostFiles(in, artifacts), kubeadm...), snapshots...) {
+	for _, f := range slices.Concat(hostFiles(in, artifacts), firewallFiles(in), kubeadm, snapshots) {
 		b.WriteString(f.definition(f.function))
 	}
 	for i, f := range componentFiles(in) {
@@ -262,7 +262,7 @@ func variables(in Input, a desired.Artifacts) []step.Variable {
 		text("LOCAL_ENDPOINT", "https://"+net.JoinHostPort(in.Host.PrivateAddress, strconv.Itoa(APIPort))),
 		text("INIT_FLAGS", initFlags(in.Want)),
 		text("TOOLS", system(in).ToolPackages()),
-		words("HOST_DIGESTS", digestList(in, hostDigests)...),
+		words("HOST_DIGESTS", digestList(in, preparedDigests)...),
 		words("NODE_DIGESTS", digestList(in, nodeDigests)...),
 		text("FORMER_DIGEST", formerDigest(in)),
 		text("SANDBOX_NAMED", yesNo(in.Want.Containerd.SandboxImage != "")),
@@ -287,7 +287,8 @@ func variables(in Input, a desired.Artifacts) []step.Variable {
 		step.Lines("BINARIES", binaryLines(a, in.Host.Role)),
 		step.Lines("IMAGES", imageLines(a, in.Host.Role)),
 		text("DNS_IMAGE", desired.DNSImageNote(in.Want)),
-	}, cniVariables(in), credentialVariables(in.Credentials), places(), step.Variables(in.Steps))
+	}, cniVariables(in), firewallVariables(in), credentialVariables(in.Credentials), places(),
+		step.Variables(in.Steps))
 }
 
 // cniVariables say which CNI configuration is the network plugin's, and whether that is somebody else's.

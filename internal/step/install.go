@@ -69,6 +69,7 @@ func joined(w *World, h desired.Host, _ Intent) {
 	seen.ControllerManagerVersion, seen.SchedulerVersion = "", ""
 	seen.Containerd.Version = cmp.Or(h.Versions.Containerd, seen.Containerd.Version)
 	seen.Digests, seen.Swaps, seen.CNIFiles = w.Config[h.ID], nil, nil
+	seen.Firewalls = w.firewallsOf(seen)
 	seen.Endpoint = w.Want.Endpoint.URL()
 	if h.Role == desired.ControlPlane {
 		w.encryptedLikeOthers(h.ID, &seen)

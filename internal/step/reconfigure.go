@@ -5,6 +5,7 @@ import (
 
 	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
+	"kubeone/internal/observed"
 )
 
 // Reconfigure is the kind that gives a host other settings, in the versions that it has.
@@ -47,7 +48,23 @@ func reconfigured(w *World, h desired.Host, i Intent) {
 	w.sameCertificates(h)
 	seen := w.Is.Hosts[h.ID]
 	seen.Digests, seen.Credentials, seen.Swaps = w.Config[h.ID], seen.CredentialsLeft(), nil
+	seen.Firewalls = w.firewallsOf(seen)
 	w.Is.Hosts[h.ID] = seen
+}
+
+// firewallsOf returns the firewalls of a host as they are after they were configured.
+func (w *World) firewallsOf(seen observed.Host) []observed.Firewall {
+	var out []observed.Firewall
+	for _, f := range seen.Firewalls {
+		switch w.Want.Firewall {
+		case desired.FirewallDisable:
+			f.Ours, f.Off = false, true
+		case desired.FirewallManage:
+			f.Ours, f.Off = true, false
+		}
+		out = append(out, f)
+	}
+	return out
 }
 
 // credentialed gives a host the credentials that it is to have.

@@ -121,7 +121,7 @@ func upgraded(w *World, h desired.Host, _ Intent) {
 		seen.ControllerManagerVersion, seen.SchedulerVersion = "", "" // whatever they were, they are the wanted ones
 		w.Is.API.Version = w.Want.KubernetesVersion
 	}
-	seen.Digests, seen.Upgrading = w.Config[h.ID], ""
+	seen.Digests, seen.Firewalls, seen.Upgrading = w.Config[h.ID], w.firewallsOf(seen), ""
 	seen.Edited, seen.Restorable, seen.PodEdits = nil, nil, nil
 	seen.Credentials = seen.CredentialsLeft()
 	w.Is.Hosts[h.ID] = seen

@@ -89,6 +89,7 @@ func fields() map[string]string {
 		"its distribution's name": "file\t/etc/os-release:PRETTY_NAME=\"%s\"",
 		"its swap":                "swap\t%s",
 		"a tool that is missing":  "missing\t%s",
+		"its firewall":            "firewall\t%s ours",
 		"its address":             "address\t2: eth0 inet %s/24",
 		"who has a port":          "listen\tLISTEN 0 1 *:10250 *:* users:((\"%s\",pid=1,fd=2))",
 		"a program":               "link\tl 1 root root 1 Jan 2 10:00 %s -> /opt/kubeone/%s/1.2.3/x",

@@ -22,6 +22,7 @@ const (
 // Wanted is a manifest with so many hosts, cp-1… and w-1…, the table's first network plugin.
 func Wanted(controlPlanes, workers int) desired.Cluster {
 	c := desired.Cluster{Name: Cluster, KubernetesVersion: Version, Digest: Digest}
+	c.Firewall = desired.FirewallManage
 	c.Network.CNI = desired.CNI{Name: plugins.Names()[0], Supported: plugins.Names()}
 	for i := range controlPlanes {
 		c.ControlPlane = append(c.ControlPlane, Host(desired.ControlPlane, "cp", i+1))

@@ -6,7 +6,7 @@ stage_prepare() {
 	install_packages
 	kernel_settings
 	swap_off
-	firewall_off
+	configure_firewalls
 	install_binaries
 	other_cni_aside
 	configure_runtime

@@ -87,6 +87,7 @@ change_settings() {
 	beat=$(ready_beat) restarted=no
 	! differs_now swap || swap_off
 	! differs_now kernel || kernel_settings
+	! differs_now firewall || configure_firewalls
 	if differs_now containerd || differs_now credentials; then change_runtime; fi
 	! differs_now kubelet || write_kubelet
 	! rewrites_pods || change_control_plane

@@ -13,6 +13,7 @@ stage_reset() {
 	unmount_all
 	remove_links
 	remove_rules
+	restore_firewalls
 	remove_files
 	systemctl daemon-reload
 	systemctl reset-failed kubelet.service containerd.service kubeone-cni.service 2>/dev/null || true

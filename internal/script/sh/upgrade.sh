@@ -222,6 +222,7 @@ forget_state() {
 upgrade_runtime() {
 	install_packages
 	kernel_settings
+	configure_firewalls
 	for name in runc cni-plugins $PLUGIN_BINARIES crictl containerd kubectl; do switch_binary "$name"; done
 	configure_runtime
 	wait_for 60 "containerd" "$BIN/ctr" version
