@@ -1,0 +1,159 @@
+//go:build e2e && long
+
+package e2e
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"kubeone/test/e2e/operator"
+	"kubeone/test/lab/fleet"
+)
+
+// TestFirewalls is a cluster whose hosts have active firewalls, in which nothing but SSH is open: Debian's ufw on one
+// worker, and its firewalld on the other hosts.
+func TestFirewalls(t *testing.T) {
+	s := begin(t, fleet.Options{Name: "firewalls", ControlPlanes: 1, Workers: 2, SSHUser: "ops"})
+	s.parts(
+		part{"firewalls that let nothing but SSH in", firewallsOn},
+		part{"bare hosts become a cluster, and their firewalls stay on", firewallsOpened},
+		part{"pods, Services and kubelets are reached through the firewalls", firewallsPass},
+		part{"rules that somebody removes are found and added again", firewallsRepaired},
+		part{"the cluster ends, and the firewalls have the rules that they had", firewallsAsBefore},
+		part{"firewalls are switched off, and on again", firewallsOff},
+	)
+}
+
+const (
+	ufwActive       = "ufw status | grep -q '^Status: active'"
+	firewalldActive = "systemctl is-active --quiet firewalld"
+)
+
+// firewalls are the hosts by what their firewalls are asked with.
+func (s *story) firewalls() map[string][]*fleet.Host {
+	return map[string][]*fleet.Host{
+		ufwActive:       {s.Lab.Host("worker-1")},
+		firewalldActive: {s.Lab.Host("cp-1"), s.Lab.Host("worker-2")},
+	}
+}
+
+func firewallsOn(s *story) {
+	s.installPackages("ufw", s.Lab.Host("worker-1"))
+	s.broken(s.Lab.Host("worker-1"), `ufw allow 22/tcp && ufw allow 10250/tcp comment "monitoring" &&
+		ufw --force enable`)
+	s.installPackages("firewalld", s.firewalls()[firewalldActive]...)
+	for _, host := range s.firewalls()[firewalldActive] {
+		s.broken(host, "systemctl enable --now firewalld && firewall-cmd --state")
+	}
+	s.firewallsActive(true)
+	for _, host := range s.Machines() {
+		s.broken(host, "systemd-run --unit firewall-probe --quiet python3 -m http.server 10255")
+		s.eventually("the probe of "+host.Hostname+" to listen", time.Minute, func(ctx context.Context) error {
+			_, err := host.Exec(ctx, "curl -fs -m 2 -o /dev/null http://127.0.0.1:10255/")
+			return err
+		})
+		if _, err := s.Lab.Host("lb").Exec(s.Context(), "curl -fs -m 2 -o /dev/null http://"+host.Address+
+			":10255/"); err == nil {
+			s.Errorf("the firewall of %s filters nothing", host.Hostname)
+		}
+		s.broken(host, "systemctl stop firewall-probe")
+	}
+	s.bare = s.snapshot()
+}
+
+// installPackages installs a package of this machine's Debian, from which the hosts are made, and what it needs. The
+// hosts have no package source of their own.
+func (s *story) installPackages(name string, hosts ...*fleet.Host) {
+	s.Helper()
+	dir := filepath.Join(s.Dir, name)
+	s.must(os.MkdirAll(filepath.Join(dir, "partial"), 0o755))
+	status, err := hosts[0].Exec(s.Context(), "cat /var/lib/dpkg/status")
+	s.must(err)
+	s.must(os.WriteFile(filepath.Join(dir, "status"), []byte(status), 0o600))
+	out, err := exec.CommandContext(s.Context(), "apt-get", "install", "-qq", "-y", "--download-only",
+		"--no-install-recommends", "-o", "Dir::State::status="+filepath.Join(dir, "status"),
+		"-o", "Dir::Cache::archives="+dir, "-o", "APT::Sandbox::User=root", name).CombinedOutput()
+	if err != nil {
+		s.Fatalf("download %s: %v\n%s", name, err, out)
+	}
+	packages, err := filepath.Glob(filepath.Join(dir, "*.deb"))
+	s.must(err)
+	for _, host := range hosts {
+		s.broken(host, "mkdir -p /root/debs")
+		for _, file := range packages {
+			s.must(host.CopyTo(s.Context(), file, "/root/debs/"))
+		}
+	}
+	_, err = operator.OnEach(s.Context(), hosts, "DEBIAN_FRONTEND=noninteractive apt-get install -qq -y "+
+		"--no-install-recommends /root/debs/*.deb && rm -r /root/debs")
+	s.must(err)
+}
+
+// firewallsActive checks that all firewalls filter, or none does.
+func (s *story) firewallsActive(want bool) {
+	s.Helper()
+	for active, hosts := range s.firewalls() {
+		for _, host := range hosts {
+			if _, err := host.Exec(s.Context(), active); (err == nil) != want {
+				s.Errorf("%s: active is to be %t: %v", host.Hostname, want, err)
+			}
+		}
+	}
+}
+
+func firewallsOpened(s *story) {
+	s.run(2, []string{"plan"}, "open ports in ufw", "open ports in firewalld")
+	installPlain(s)
+	s.firewallsActive(true)
+	s.nothingToDo()
+}
+
+func firewallsPass(s *story) {
+	s.must(s.ImportAgnhost(s.Context(), s.Machines()))
+	_, err := s.Feed(s.Context(), web, "apply", "-f", "-")
+	s.must(err)
+	_, err = s.Kube(s.Context(), "rollout", "status", "daemonset/web", "--timeout=180s")
+	s.must(err)
+	pods := s.webPods()
+	s.podsReachEachOther(pods)
+	s.servicesAnswer(pods)
+	s.logsAndExec(pods)
+}
+
+func firewallsRepaired(s *story) {
+	worker := s.Lab.Host("worker-1")
+	before := s.started(s.others(worker))
+	s.broken(worker, "ufw delete allow 8472/udp")
+	s.run(2, []string{"plan"}, "reconfigure firewall", "open ports in ufw")
+	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.broken(worker, "ufw status | grep -q '^8472/udp.*kubeone'")
+	s.same("what runs on the other hosts since when", before, s.started(s.others(worker)))
+	s.nothingToDo()
+}
+
+func firewallsAsBefore(s *story) {
+	s.run(0, []string{"reset", "-y", "--purge"}, "Done. The hosts are bare.")
+	s.firewallsActive(true)
+	s.unchanged(s.bare, s.snapshot())
+}
+
+func firewallsOff(s *story) {
+	s.must(s.WriteManifest(fields(func(all map[string]any) { all["firewall"] = "disable" })))
+	s.run(2, []string{"plan"}, "switch ufw off until a reset", "switch firewalld off until a reset")
+	installPlain(s)
+	s.firewallsActive(false)
+	s.nothingToDo()
+	s.must(s.WriteManifest())
+	s.run(2, []string{"plan"}, "open ports in ufw, and switch it on", "open ports in firewalld, and switch it on")
+	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.firewallsActive(true)
+	s.healthy()
+	s.nothingToDo()
+	s.run(0, []string{"reset", "-y", "--purge"}, "Done. The hosts are bare.")
+	s.firewallsActive(true)
+	s.unchanged(s.bare, s.snapshot())
+}
