@@ -32,8 +32,8 @@ func (v *view) drift() map[string][]string {
 }
 
 // differing names, sorted, the configurations of which the host has noted another digest than the wanted one, the image
-// of cluster DNS, if the host lacks it, credentials, if the host has others than the caller, firewalls, if one of them is
-// not configured, and swap that is in use.
+// of cluster DNS, if the host lacks it, credentials, if the host has others than the caller, firewalls, if one of them
+// is not configured, and swap that is in use.
 func (s *hostState) differing(want map[string]string, firewall string) []string {
 	var out []string
 	for name, digest := range want {

@@ -204,7 +204,7 @@ func (v *view) askVersion() (fsm.Event, string) {
 
 func (v *view) askConfiguration() (fsm.Event, string) {
 	if edited := names(v.hosts, v.canRestore); edited != "" {
-		return fsm.OnEdited, "somebody has changed files on " + edited + ", or who may read them, and that can be undone"
+		return fsm.OnEdited, "files on " + edited + " were changed, or who may read them, and that can be undone"
 	}
 	if renewals := v.renewals(); len(renewals) > 0 {
 		return fsm.OnEnding, "certificates of " + names(v.hosts, func(s *hostState) bool {

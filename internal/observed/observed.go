@@ -98,8 +98,8 @@ type Host struct {
 	Ports     []Port        `json:"ports,omitempty"`        // of ours, those taken, and by whom
 	// Cgroups is the version of control groups, 1 or 2; 0 where that is not known.
 	Cgroups int `json:"cgroups,omitempty"`
-	// SwapAllowed and CgroupV1Allowed report whether a setting that is the operator's own, in a drop-in of the kubelet's
-	// configuration or a flag, has the kubelet start with swap in use, and with control groups v1.
+	// SwapAllowed and CgroupV1Allowed report whether an operator's own setting, in a drop-in of the kubelet's
+	// configuration or a flag, lets the kubelet start with swap in use, and with control groups v1.
 	SwapAllowed     bool `json:"swapAllowed,omitempty"`
 	CgroupV1Allowed bool `json:"cgroupV1Allowed,omitempty"`
 	// CNIFiles are the names of CNI configuration in /etc/cni/net.d, sorted: at most 32.

@@ -74,7 +74,7 @@ func (b *builder) prepare(h desired.Host, d decide.Decision) {
 			Content: missingBinaries(binaries, artifacts.Pushed, seen), Packages: packages,
 		}),
 		Action: Create, Title: "install container runtime and kubelet", Reason: reason,
-		Needs:   b.afterFirst(step.Prepare, h),
+		Needs: b.afterFirst(step.Prepare, h),
 		Changes: slices.Concat(packageChanges(seen), b.firewallChanges(h), binaryChanges(binaries, seen),
 			swapChanges(seen)),
 	})

@@ -68,6 +68,17 @@ type SSHPool interface {
 	io.Closer
 }
 
+// checkNames refuses a Host with the name of another one that is added with it.
+func checkNames(h *kubeone.Host, beside []Candidate) error {
+	for _, other := range beside {
+		if other.Host.Name == h.Name {
+			return fmt.Errorf("%s and %s both call themselves %s; give each a name with --name", other.Host.Spec.Address,
+				h.Spec.Address, h.Name)
+		}
+	}
+	return nil
+}
+
 // Look logs in to a machine as the operator and finds out whether it may become a Host, beside those that are to be
 // added with it. It changes nothing.
 //
@@ -105,11 +116,8 @@ func (a *Adder) Look(ctx context.Context, m Machine, beside ...Candidate) (Candi
 			return c, err
 		}
 	}
-	for _, other := range beside {
-		if other.Host.Name == name {
-			return c, fmt.Errorf("%s and %s both call themselves %s; give each a name with --name",
-				other.Host.Spec.Address, m.At.Address, name)
-		}
+	if err := checkNames(c.Host, beside); err != nil {
+		return c, err
 	}
 	all, err := a.compare(ctx, &c)
 	if err != nil {

@@ -1,6 +1,6 @@
 package problem
 
-func preflightRows() [12]row {
+func preflightRows() [12]row { //nolint:funlen // a table
 	return [...]row{
 		{
 			code: OSUnsupported, class: ClassRuntime,
@@ -70,7 +70,7 @@ func preflightRows() [12]row {
 		},
 		{
 			code: OtherKubernetes, class: ClassRuntime,
-			meaning: "Another Kubernetes distribution, or CRI-O, runs on a host that is to join, or starts at its boot.",
+			meaning: "Another Kubernetes distribution or CRI-O runs on a host that is to join, or starts at its boot.",
 			what:    "another Kubernetes distribution or container runtime runs here, or starts at boot: {units}",
 			do:      "uninstall it as its documentation says, or use another host",
 		},

@@ -227,7 +227,7 @@ func Stage(i step.Intent) string {
 }
 
 // variables are the script's assignments, in order.
-func variables(in Input, a desired.Artifacts) []step.Variable {
+func variables(in Input, a desired.Artifacts) []step.Variable { //nolint:funlen // a list
 	text, words := step.Text, step.Words
 	stages, left, secrets := byHand(in.Steps)
 	return slices.Concat([]step.Variable{

@@ -10,8 +10,8 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// hadBefore gives a host what hosts have that were used before: CNI configuration of a package of containerd, a proxy for
-// all units of systemd, and a unit that switches swap on at boot, which no container can.
+// hadBefore gives a host what hosts have that were used before: CNI configuration of a package of containerd, a proxy
+// for all units of systemd, and a unit that switches swap on at boot, which no container can.
 const hadBefore = `mkdir -p /etc/cni/net.d /etc/systemd/system.conf.d
 cat >/etc/cni/net.d/10-containerd-net.conflist <<'END'
 {"cniVersion": "1.0.0", "name": "containerd-net", "plugins": [
@@ -94,7 +94,8 @@ func otherCNIOfMember(s *story) {
 	s.broken(worker, "echo '{}' >/etc/cni/net.d/99-later.conflist")
 	s.nothingToDo()
 	s.broken(worker, "mv /etc/cni/net.d/99-later.conflist /etc/cni/net.d/00-first.conflist")
-	s.run(0, []string{"plan"}, "CNI configuration goes before the network plugin's 10-flannel.conflist: 00-first.conflist")
+	s.run(0, []string{"plan"},
+		"CNI configuration goes before the network plugin's 10-flannel.conflist: 00-first.conflist")
 	s.broken(worker, "rm /etc/cni/net.d/00-first.conflist")
 	s.nothingToDo()
 }
