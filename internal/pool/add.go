@@ -72,8 +72,8 @@ type SSHPool interface {
 func checkNames(h *kubeone.Host, beside []Candidate) error {
 	for _, other := range beside {
 		if other.Host.Name == h.Name {
-			return fmt.Errorf("%s and %s both call themselves %s; give each a name with --name", other.Host.Spec.Address,
-				h.Spec.Address, h.Name)
+			return fmt.Errorf("%s and %s both call themselves %s; give each a name with --name",
+				other.Host.Spec.Address, h.Spec.Address, h.Name)
 		}
 	}
 	return nil
