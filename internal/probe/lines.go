@@ -46,8 +46,9 @@ func kept(name, text string) string {
 	return host.Printed(text[:min(len(text), most)])
 }
 
-// readLines reads the script's output. What stands before its first line (a login shell's greeting) is passed over, and
-// so is a line without a tab, unless a block has begun: there every line is a value.
+// readLines reads the script's output. Text before its first line is refused: what a login shell prints there would be
+// part of every file that is read later. A line without a tab is passed over, unless a block has begun: there every
+// line is a value.
 func readLines(out []byte) (lines, error) {
 	found := lines{}
 	started, ended, block := false, false, ""
@@ -60,6 +61,9 @@ func readLines(out []byte) (lines, error) {
 		case ended:
 		case block != "" && text != endOfBlock:
 			found[block] = append(found[block], text)
+		case !started && name != header && strings.TrimSpace(text) != "":
+			return nil, fmt.Errorf("%w: before it stands %.60q; the shell of the SSH user must print nothing when it runs "+
+				"a command (.bashrc, .profile)", ErrGarbled, text)
 		case !ok:
 		case name == header && value != format:
 			return nil, fmt.Errorf("%w: its format is %.20q, not %s", ErrGarbled, value, format)
@@ -75,8 +79,7 @@ func readLines(out []byte) (lines, error) {
 	}
 	switch {
 	case !started:
-		return nil,
-			fmt.Errorf("%w: it begins with %.60q", ErrGarbled, strings.TrimSpace(string(out[:min(len(out), 200)])))
+		return nil, fmt.Errorf("%w: it is empty", ErrGarbled)
 	case !ended:
 		return nil, ErrTruncated
 	}

@@ -50,11 +50,12 @@ func TestParseRefuses(t *testing.T) {
 		out  []byte
 		want error
 	}{
-		"nothing":               {nil, ErrGarbled},
-		"garbage":               {read(t, "garbage.txt"), ErrGarbled},
-		"half an answer":        {read(t, "truncated.txt"), ErrTruncated},
-		"a later format":        {[]byte("kubeone-probe\t2\nend\t1\n"), ErrGarbled},
-		"an end without a head": {[]byte("end\t1\nkubeone-probe\t1\n"), ErrTruncated},
+		"nothing":                {nil, ErrGarbled},
+		"garbage":                {read(t, "garbage.txt"), ErrGarbled},
+		"half an answer":         {read(t, "truncated.txt"), ErrTruncated},
+		"a later format":         {[]byte("kubeone-probe\t2\nend\t1\n"), ErrGarbled},
+		"an end before the head": {[]byte("end\t1\nkubeone-probe\t1\n"), ErrGarbled},
+		"a shell's greeting":     {[]byte("Welcome to node 1\nkubeone-probe\t1\nend\t1\n"), ErrGarbled},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -314,7 +315,7 @@ func TestParseSaysWhatHasRunOutAndWhatIsLost(t *testing.T) {
 
 func TestABlockIsTakenAsItIs(t *testing.T) {
 	t.Parallel()
-	l, err := readLines([]byte("motd\nkubeone-probe\t1\nblock\tfile\n/a:x\tend\t1\n\nend\t1\nblock\t\nuid\t0\n" +
+	l, err := readLines([]byte("kubeone-probe\t1\nblock\tfile\n/a:x\tend\t1\n\nend\t1\nblock\t\nuid\t0\n" +
 		"end\t1\nfile\tlate\n"))
 	if err != nil {
 		t.Fatal(err)

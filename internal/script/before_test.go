@@ -149,3 +149,22 @@ func TestDropInsStartNoOtherKubelet(t *testing.T) {
 		t.Errorf("after a reset it is %q", got)
 	}
 }
+
+func TestTheFormerRuntimeIsKeptUntilAReset(t *testing.T) {
+	t.Parallel()
+	const config, unit = "etc/containerd/config.toml", "etc/systemd/system/containerd.service"
+	b := newBox(t, input("w-1"))
+	b.write(config, "disabled_plugins = [\"cri\"]\n")
+	b.write(unit, "theirs")
+	b.must("other_runtime_aside")
+	b.write(config, "ours")
+	b.write(unit, "ours")
+	b.must("other_runtime_aside") // a preparation that was interrupted goes on
+	if got := b.read(config); got != "ours" {
+		t.Errorf("our configuration is %q", got)
+	}
+	b.must("remove_files")
+	if got := b.read(config) + b.read(unit); got != "disabled_plugins = [\"cri\"]\ntheirs" {
+		t.Errorf("after a reset: %q", got)
+	}
+}

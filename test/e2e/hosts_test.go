@@ -10,9 +10,10 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// hadBefore gives a host what hosts have that were used before: CNI configuration of a package of containerd, a proxy
-// for all units of systemd, and a unit that switches swap on at boot, which no container can.
-const hadBefore = `mkdir -p /etc/cni/net.d /etc/systemd/system.conf.d
+// hadBefore gives a host what hosts have that were used before: CNI and runtime configuration of a package of
+// containerd, a proxy for all units of systemd, and a unit that switches swap on at boot, which no container can.
+const hadBefore = `mkdir -p /etc/cni/net.d /etc/systemd/system.conf.d /etc/containerd
+echo 'disabled_plugins = ["cri"]' >/etc/containerd/config.toml
 cat >/etc/cni/net.d/10-containerd-net.conflist <<'END'
 {"cniVersion": "1.0.0", "name": "containerd-net", "plugins": [
   {"type": "bridge", "bridge": "cni9", "isGateway": true, "ipMasq": true,

@@ -59,7 +59,7 @@ func nameAlone(s *story) {
 }
 
 func namedHosts(s *story) {
-	home := s.TempDir()
+	home := filepath.Join(s.Dir, "home") // until the end of the story
 	s.must(os.MkdirAll(filepath.Join(home, ".ssh"), 0o700))
 	var config strings.Builder
 	for _, host := range s.Lab.Hosts {

@@ -62,7 +62,7 @@ func registriesOfEverySort(s *story) {
 
 	host := s.Lab.Host("cp-1")
 	for _, r := range []*servedRegistry{skipped, trusted, plain, locked, mirrored} {
-		s.broken(host, "! /opt/kubeone/bin/crictl pull "+r.image())
+		s.broken(host, "! /opt/kubeone/bin/ctr -n k8s.io images pull --hosts-dir /etc/containerd/certs.d "+r.image())
 	}
 	anyCertificate := map[string]any{"insecureSkipVerify": true}
 	s.must(s.WriteManifest(fields(func(all map[string]any) {
@@ -81,7 +81,6 @@ func registriesOfEverySort(s *story) {
 		"fallback": mirrored,
 	} {
 		s.pulls(prefix, r.image(), host)
-		s.broken(host, "/opt/kubeone/bin/crictl pull "+r.image())
 		if r.asked.Load() == 0 {
 			s.Errorf("%s: nothing was asked of %s", prefix, r.address)
 		}

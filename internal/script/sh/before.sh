@@ -40,6 +40,18 @@ other_programs_aside() {
 	done
 }
 
+# other_runtime_aside keeps the configuration and the unit of a containerd that was here before, at the first preparation only:
+# afterwards those files are ours.
+other_runtime_aside() {
+	[ ! -e "$ASIDE.runtime" ] || return 0
+	for file in /etc/containerd/config.toml /etc/crictl.yaml /etc/systemd/system/containerd.service; do
+		if [ -e "$file" ] || [ -h "$file" ]; then keep_aside "$file"; fi
+	done
+	mkdir -p "${ASIDE%/*}"
+	: >"$ASIDE.runtime"
+	on_disk "$ASIDE.runtime"
+}
+
 # swap_off switches swap off, and keeps it off: in /etc/fstab, and by masking what else switches it on at boot.
 swap_off() {
 	CHANGED=no

@@ -9,6 +9,7 @@ stage_prepare() {
 	configure_firewalls
 	install_binaries
 	other_cni_aside
+	other_runtime_aside
 	configure_runtime
 	configure_kubelet
 	starts_ours containerd
