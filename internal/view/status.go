@@ -9,6 +9,7 @@ import (
 
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
+	"kubeone/internal/problem"
 )
 
 // warnDays is how many days before its end a certificate is worth a warning. A kubelet renews its own, valid for a
@@ -180,6 +181,25 @@ func (v statusView) lockText(l LockReport) string {
 	return text + ", on " + list(where, 5)
 }
 
+// diagnosed returns all that errors and instructions are about.
+func (v statusView) diagnosed() []problem.Problem {
+	out := slices.Clone(v.Problems)
+	for _, i := range v.Instructions {
+		out = append(out, i.Problems...)
+	}
+	return out
+}
+
+// isRepeated reports whether a warning says what an error or an instruction says already.
+func (v statusView) isRepeated(warning problem.Problem) bool {
+	return saysOf(v.diagnosed(), warning.Host, warning.What())
+}
+
+// saysOf reports whether one of the problems is this one of a host.
+func saysOf(problems []problem.Problem, host, what string) bool {
+	return slices.ContainsFunc(problems, func(p problem.Problem) bool { return p.Host == host && p.What() == what })
+}
+
 func (v statusView) diagnostics() {
 	names := map[string]string{}
 	for _, h := range v.Hosts {
@@ -187,7 +207,7 @@ func (v statusView) diagnostics() {
 	}
 	v.space()
 	v.diagnose("error: ", red, v.Problems, names)
-	v.diagnose("warning: ", yellow, v.Warnings, names)
+	v.diagnose("warning: ", yellow, slices.DeleteFunc(slices.Clone(v.Warnings), v.isRepeated), names)
 	if len(v.Instructions) == 0 {
 		return
 	}

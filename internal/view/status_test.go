@@ -230,3 +230,17 @@ func TestMachinesThatAreNotWholeAreNotHealthy(t *testing.T) {
 		t.Error("without controllers: not healthy")
 	}
 }
+
+// TestADeadHostIsToldOfOnce has an error, a warning and a reason about the same host.
+func TestADeadHostIsToldOfOnce(t *testing.T) {
+	t.Parallel()
+	st := paused()
+	st.Decision.Problems = []problem.Problem{timedOut("203.0.113.13")}
+	st.Decision.Warnings = []problem.Problem{timedOut("203.0.113.13")}
+	st.Decision.Instructions = nil
+	var out strings.Builder
+	Status(&out, Style{}, st)
+	if told := strings.Count(out.String(), dialTimeout); told != 1 {
+		t.Errorf("told %d times:\n%s", told, out.String())
+	}
+}

@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"kubeone/internal/decide/condition"
@@ -56,7 +57,14 @@ func (v statusView) fit(t *table) {
 
 func (v statusView) reasons(h HostReport) {
 	if h.Condition != condition.Healthy && h.Condition != condition.Empty && len(h.Reasons) > 0 {
-		v.para("    ", strings.Join(h.Reasons, "; "), conditionInk(h.Condition))
+		// What is among the errors and warnings below is not said twice.
+		below := append(v.diagnosed(), v.Warnings...)
+		reasons := slices.DeleteFunc(slices.Clone(h.Reasons), func(reason string) bool {
+			return saysOf(below, h.ID, reason)
+		})
+		if len(reasons) > 0 {
+			v.para("    ", strings.Join(reasons, "; "), conditionInk(h.Condition))
+		}
 	}
 }
 
