@@ -71,6 +71,7 @@ e2e: ## the life of a cluster on real hosts in containers (docker, root), Machin
 
 long: ## scenarios that take longer, listed in CONTRIBUTING.md; NAME=TestUpgrades runs one
 	hack/heartbeat.sh "kubeone for another system" env GOOS=darwin CGO_ENABLED=0 go build -o /dev/null ./cmd/kubeone
+	$(if $(NAME),,hack/heartbeat.sh "all worlds of decide" go test ./internal/decide -exhaustive)
 	go test -tags e2e,long ./test/e2e ./test/lab/fleet ./test/lab/components -p 1 -count=1 -v -timeout 6h \
 		$(if $(NAME),-run '^$(NAME)$$',-skip '^TestLifeOfACluster$$')
 

@@ -37,9 +37,9 @@ func TestUnknownIsNeverMoreDangerousThanKnown(t *testing.T) {
 	decide := func(c combination) Decision {
 		return Decide(c.world(decidetest.Wanted(len(c.cps), truth(c.worker > 0)), cps, workers))
 	}
-	compared, most := 0, 3
-	if testing.Short() {
-		most = 2
+	compared, most := 0, 2
+	if *exhaustive {
+		most = 3
 	}
 	compare := func(unknown, known combination) {
 		compared++
