@@ -285,7 +285,7 @@ func TestEnumeration(t *testing.T) {
 	t.Parallel()
 	most := 4
 	switch {
-	case *exhaustive:
+	case *exhaustive, *all:
 		most = 5
 	case testing.Short():
 		most = 2
