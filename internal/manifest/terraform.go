@@ -81,13 +81,24 @@ func (l *loader) readTerraform(ctx context.Context) {
 	}
 }
 
+// quotedStart returns the first line of text that is not even meant to be JSON, such as a warning of the tool.
+func quotedStart(data []byte) string {
+	text := strings.TrimSpace(string(data))
+	if text == "" || strings.ContainsRune("{[", rune(text[0])) {
+		return ""
+	}
+	line, _, _ := strings.Cut(text, "\n")
+	return fmt.Sprintf("; it begins with %.80q", line)
+}
+
 func (l *loader) parseTerraform(data []byte, name string) *terraformOutput {
 	out := &terraformOutput{where: positions{}, file: name}
 	root, bad := parseJSON(data)
 	if bad != nil {
 		l.found = append(l.found,
 			Problem{File: name, Line: bad.line, Column: bad.column, Severity: Error, cause: bad.err,
-				Message: "not valid JSON: " + bad.err.Error(), Hint: "write the file with: terraform output -json"})
+				Message: "not valid JSON: " + bad.err.Error() + quotedStart(data),
+				Hint:    "write the file with: terraform output -json"})
 		return out
 	}
 	if outputs := lookup(root, "outputs"); outputs != nil &&

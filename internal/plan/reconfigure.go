@@ -57,9 +57,21 @@ func (b *builder) reconfigureHost(h desired.Host, drift, changes, needs []string
 		Intent: step.With(step.ReconfigureParams{
 			Configurations: drift, DiscardEdits: b.in.DiscardEdits && h.Role == desired.ControlPlane,
 		}),
-		Action: Change, Risk: Restarts, Title: "reconfigure " + problem.List(drift),
+		Action: Change, Risk: reconfigureRisk(drift), Title: "reconfigure " + problem.List(drift),
 		Reason: "the configuration differs from the manifest", Needs: slices.Clone(needs), Changes: changes,
 	})
+}
+
+// reconfigureRisk returns Restarts unless every configuration is one of the host alone, which no component reads.
+func reconfigureRisk(drift []string) Risk {
+	for _, name := range drift {
+		switch name {
+		case "kernel", desired.FirewallDigest, desired.SwapConfiguration, desired.DNSImageDigest:
+		default:
+			return Restarts
+		}
+	}
+	return NoRisk
 }
 
 // credentialChanges say which credentials of a host become others, and nothing of them.
