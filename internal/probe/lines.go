@@ -62,8 +62,8 @@ func readLines(out []byte) (lines, error) {
 		case block != "" && text != endOfBlock:
 			found[block] = append(found[block], text)
 		case !started && name != header && strings.TrimSpace(text) != "":
-			return nil, fmt.Errorf("%w: before it stands %.60q; the shell of the SSH user must print nothing when it runs "+
-				"a command (.bashrc, .profile)", ErrGarbled, text)
+			return nil, fmt.Errorf("%w: before it stands %.60q; the shell of the SSH user must print nothing when it "+
+				"runs a command (.bashrc, .profile)", ErrGarbled, text)
 		case !ok:
 		case name == header && value != format:
 			return nil, fmt.Errorf("%w: its format is %.20q, not %s", ErrGarbled, value, format)
