@@ -310,7 +310,24 @@ func (r *Machines) writeStatus(ctx context.Context, before, m *v1alpha1.Machine)
 	if from, to := before.Status.Phase, m.Status.Phase; from != to {
 		r.Events.Eventf(m, nil, corev1.EventTypeNormal, string(to), "Reconcile", "%s", describe(m))
 	}
+	r.tellReadiness(before, m)
 	return r.Client.Status().Patch(ctx, m, client.MergeFrom(was))
+}
+
+// tellReadiness tells of a Node that is not ready any more, and of one that is again.
+func (r *Machines) tellReadiness(before, m *v1alpha1.Machine) {
+	is := meta.FindStatusCondition(m.Status.Conditions, machine.ConditionReady)
+	had := meta.FindStatusCondition(before.Status.Conditions, machine.ConditionReady)
+	if is == nil || had == nil || m.DeletionTimestamp != nil || before.Status.NodeRef == nil {
+		return
+	}
+	ready, wasReady := is.Status == metav1.ConditionTrue, had.Status == metav1.ConditionTrue
+	switch {
+	case wasReady && !ready:
+		r.Events.Eventf(m, nil, corev1.EventTypeWarning, is.Reason, "Reconcile", "%s", is.Message)
+	case ready && !wasReady:
+		r.Events.Eventf(m, nil, corev1.EventTypeNormal, is.Reason, "Reconcile", "%s", is.Message)
+	}
 }
 
 // describe says in a sentence where the Machine is.

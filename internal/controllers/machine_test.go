@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -137,5 +138,37 @@ func TestAMachineNeverTakesItsOwnersLabelBack(t *testing.T) {
 	n.Labels = map[string]string{desired.OwnerLabel: "uid", "ours": "a"}
 	if applyMetadata(m, n, givenBefore(m)); n.Labels[desired.OwnerLabel] != "uid" || n.Labels["ours"] != "" {
 		t.Errorf("labels %v", n.Labels)
+	}
+}
+
+func TestANodeThatIsNotReadyAnyMoreIsTold(t *testing.T) {
+	t.Parallel()
+	with := func(status metav1.ConditionStatus, reason string) *v1alpha1.Machine {
+		m := &v1alpha1.Machine{}
+		m.Status.NodeRef = &corev1.ObjectReference{Name: "w-1"}
+		set(m, machine.ConditionReady, status, reason, "the kubelet says so")
+		return m
+	}
+	ready := with(metav1.ConditionTrue, reasonNodeReady)
+	for name, test := range map[string]struct {
+		before, after *v1alpha1.Machine
+		want          string
+	}{
+		"nothing happened": {ready, ready, ""},
+		"the kubelet died": {
+			ready, with(metav1.ConditionUnknown, reasonNodeSilent), "Warning NodeSilent the kubelet says so",
+		},
+		"the Node is gone": {ready, with(metav1.ConditionFalse, reasonNoNode), "Warning NoNode the kubelet says so"},
+		"still not ready": {
+			with(metav1.ConditionFalse, reasonNodeNotReady), with(metav1.ConditionUnknown, reasonNodeSilent), "",
+		},
+		"it is ready again":  {with(metav1.ConditionUnknown, reasonNodeSilent), ready, "Normal NodeReady the kubelet says so"},
+		"it has no Node yet": {&v1alpha1.Machine{}, with(metav1.ConditionFalse, reasonNodeNotReady), ""},
+	} {
+		recorder := events.NewFakeRecorder(2)
+		(&Machines{Events: recorder}).tellReadiness(test.before, test.after)
+		if said := eventOf(recorder); said != test.want {
+			t.Errorf("%s: the Event is %q, want %q", name, said, test.want)
+		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 // +kubebuilder:resource:shortName=ma,categories=all
 // +kubebuilder:metadata:annotations="api-approved.kubernetes.io=unapproved, the group of KEP-3"
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Provider",type=string,JSONPath=`.spec.providerSpec.value.cloudProvider`
 // +kubebuilder:printcolumn:name="Kubelet",type=string,JSONPath=`.status.versions.kubelet`
 // +kubebuilder:printcolumn:name="Want",type=string,JSONPath=`.spec.versions.kubelet`
@@ -303,7 +304,7 @@ const (
 	Pending MachinePhase = "Pending"
 	// Provisioning has a host that is not a ready Node yet.
 	Provisioning MachinePhase = "Provisioning"
-	// Running is a Node.
+	// Running is a Node, ready or not: the condition Ready says which.
 	Running MachinePhase = "Running"
 	// Updating is being changed in place.
 	Updating MachinePhase = "Updating"
