@@ -162,7 +162,9 @@ func TestANodeThatIsNotReadyAnyMoreIsTold(t *testing.T) {
 		"still not ready": {
 			with(metav1.ConditionFalse, reasonNodeNotReady), with(metav1.ConditionUnknown, reasonNodeSilent), "",
 		},
-		"it is ready again":  {with(metav1.ConditionUnknown, reasonNodeSilent), ready, "Normal NodeReady the kubelet says so"},
+		"it is ready again": {
+			with(metav1.ConditionUnknown, reasonNodeSilent), ready, "Normal NodeReady the kubelet says so",
+		},
 		"it has no Node yet": {&v1alpha1.Machine{}, with(metav1.ConditionFalse, reasonNodeNotReady), ""},
 	} {
 		recorder := events.NewFakeRecorder(2)
