@@ -127,7 +127,7 @@ func TestHostsFailAsMachinesDo(t *testing.T) {
 	must("start", host.Start(ctx))
 	reachable(true, "after start")
 	out, err := host.Exec(ctx, "cat /var/lib/mark; grep -c '# own' /root/.ssh/authorized_keys /etc/resolv.conf")
-	if err != nil || out != "here\n/root/.ssh/authorized_keys:1\n/etc/resolv.conf:1" {
+	if err != nil || out != "here/root/.ssh/authorized_keys:1\n/etc/resolv.conf:1" {
 		t.Errorf("the disk after a power cut: %q, %v", out, err)
 	}
 	before := host.WireKey()
