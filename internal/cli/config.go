@@ -98,6 +98,7 @@ func newConfigMigrateCommand(stdio IO) *cobra.Command {
 
 func newConfigDumpCommand(stdio IO) *cobra.Command {
 	f := &clusterFlags{}
+	var output string
 	dump := &cobra.Command{
 		Use:   "dump [MANIFEST]",
 		Short: "Print the manifest with defaults and Terraform's output filled in, without secrets",
@@ -111,16 +112,22 @@ func newConfigDumpCommand(stdio IO) *cobra.Command {
 				return err
 			}
 			printFound(stdio, loaded)
-			_, err = stdio.Out.Write(loaded.ManifestText)
-			return err
+			if output == formatYAML {
+				_, err = stdio.Out.Write(loaded.ManifestText)
+				return err
+			}
+			return printResult(stdio.Out, output,
+				func() ([]byte, error) { return yaml.YAMLToJSON(loaded.ManifestText) }, nil)
 		},
 	}
 	f.registerManifest(dump)
+	objectFlag(dump, &output)
 	return dump
 }
 
 func newConfigMachineDeploymentsCommand(stdio IO) *cobra.Command {
 	f := &clusterFlags{}
+	var output string
 	cmd := &cobra.Command{
 		Use:   "machinedeployments [MANIFEST]",
 		Short: "Print the manifest's dynamic workers as MachineDeployments",
@@ -137,23 +144,34 @@ func newConfigMachineDeploymentsCommand(stdio IO) *cobra.Command {
 			if len(loaded.MachineDeployments) == 0 {
 				_, _ = fmt.Fprintln(stdio.Err, "The manifest has no dynamicWorkers.")
 			}
-			for i, d := range loaded.MachineDeployments {
-				text, err := yaml.Marshal(d)
-				if err != nil {
-					return err
-				}
-				if i > 0 {
-					_, _ = fmt.Fprintln(stdio.Out, "---")
-				}
-				if _, err := stdio.Out.Write(text); err != nil {
-					return err
-				}
-			}
-			return nil
+			return printMachineDeployments(stdio.Out, output, loaded.MachineDeployments)
 		},
 	}
 	f.registerManifest(cmd)
+	objectFlag(cmd, &output)
 	return cmd
+}
+
+// printMachineDeployments prints MachineDeployments: as one YAML document each, or as a List.
+func printMachineDeployments(out io.Writer, output string, deployments []map[string]any) error {
+	if output != formatYAML {
+		return printResult(out, output, documentOf(map[string]any{
+			"apiVersion": "v1", "kind": "List", "items": append([]map[string]any{}, deployments...),
+		}), nil)
+	}
+	for i, d := range deployments {
+		text, err := yaml.Marshal(d)
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			_, _ = fmt.Fprintln(out, "---")
+		}
+		if _, err := out.Write(text); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // newConfigValidateCommand returns "kubeone config validate".

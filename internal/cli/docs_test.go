@@ -45,6 +45,7 @@ func TestTheJSONOfEtcdAndBackupIsDescribed(t *testing.T) {
 		"Etcd members": MembersDocument{}, "Etcd snapshot": SnapshotDocument{}, "Etcd defragment": DefragmentDocument{},
 		"Etcd disarm": DisarmDocument{}, "Backup": BackupDocument{}, "Backup inspect": BackupReadDocument{},
 		"Certificates status": CertificatesDocument{}, "Manifest": view.ManifestDocument{},
+		"Failure":       view.FailureDocument{},
 		"Bundle create": BundleDocument{}, "Host list": view.PoolDocument{},
 	} {
 		_, below, found := strings.Cut(string(text), "\n## "+heading+"\n")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -133,19 +132,24 @@ func runtimeStatus(err error) int {
 	return exitOther
 }
 
-// printProblems writes a manifest's problems as a document, if the command's result is one for programs.
-func printProblems(w io.Writer, cmd *cobra.Command, err error) {
-	var problems *manifest.Problems
+// printFailure writes a failure as a document, if the command's result is one for programs and nothing of it has been
+// written: a manifest's problems, or what went wrong.
+func printFailure(w *view.Terminal, cmd *cobra.Command, err error) {
 	flag := cmd.Flags().Lookup("output")
-	if flag == nil || !errors.As(err, &problems) {
+	if flag == nil || !flag.Changed || w.Written() {
 		return
 	}
 	output, ok := flag.Value.(*formatValue)
-	if !ok || output.String() == formatText || !slices.Contains(output.formats, formatJSON) {
+	if !ok || output.String() != formatJSON && output.String() != formatYAML {
 		return
 	}
-	_ = printResult(w, output.String(),
-		func() ([]byte, error) { return view.ManifestJSON(problems.List, exitStatus(err)) }, nil)
+	var problems *manifest.Problems
+	_ = printResult(w, output.String(), func() ([]byte, error) {
+		if errors.As(err, &problems) {
+			return view.ManifestJSON(problems.List, exitStatus(err))
+		}
+		return view.FailureJSON(err, exitStatus(err))
+	}, nil)
 }
 
 // printError writes what went wrong. A manifest's problems say themselves which are errors.

@@ -36,6 +36,11 @@ func outputFlag(cmd *cobra.Command, into *string, own ...string) {
 	formatFlag(cmd, into, append(resultFormats(), own...), "format of the result")
 }
 
+// objectFlag adds -o to a command that prints objects, as YAML unless told otherwise.
+func objectFlag(cmd *cobra.Command, into *string) {
+	formatFlag(cmd, into, []string{formatYAML, formatJSON, formatJSONPath, formatGoTemplate}, "format of the result")
+}
+
 // eventsFlag adds -o to a command that carries a plan out.
 func eventsFlag(cmd *cobra.Command, into *string) {
 	formatFlag(cmd, into, []string{formatText, formatJSON}, "format: json is a stream of events")

@@ -41,7 +41,8 @@ func OS() IO {
 
 // Main runs the program and returns its exit status.
 func Main(ctx context.Context, args []string, stdio IO) int {
-	stdio.Out, stdio.Err = view.NewTerminal(stdio.Out), view.NewTerminal(stdio.Err)
+	out := view.NewTerminal(stdio.Out)
+	stdio.Out, stdio.Err = out, view.NewTerminal(stdio.Err)
 	root := newRoot(stdio)
 	begun := false
 	notice(root, &begun)
@@ -56,7 +57,7 @@ func Main(ctx context.Context, args []string, stdio IO) int {
 	var silent *statusError
 	if !errors.As(err, &silent) {
 		printError(stdio.Err, err)
-		printProblems(stdio.Out, cmd, err)
+		printFailure(out, cmd, err)
 	}
 	return exitStatus(err)
 }

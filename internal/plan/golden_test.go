@@ -119,7 +119,7 @@ func worlds() map[string]func() decide.Input {
 				"cp-1": {"/etc/containerd/config.toml", "/var/lib/kubelet/config.yaml"},
 				"cp-3": {"/etc/kubernetes/manifests/kube-scheduler.yaml", "/etc/systemd/system/kubelet.service"},
 				"w-1":  {"/etc/containerd/certs.d/docker.io/hosts.toml"},
-				"w-2":  {"/etc/sysctl.d/99-kubeone.conf", "/var/lib/kubelet/config.yaml"},
+				"w-2":  {"/etc/sysctl.d/99-zz-kubeone.conf", "/var/lib/kubelet/config.yaml"},
 			} {
 				mutate(in, name, func(h *observed.Host) { h.Edited, h.Restorable = files, files })
 			}

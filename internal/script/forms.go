@@ -26,7 +26,7 @@ func SettingsFiles(in Input, name string) []File {
 	case "kernel":
 		return []File{
 			{"/etc/modules-load.d/kubeone.conf", content["file_modules"]},
-			{"/etc/sysctl.d/99-kubeone.conf", content["file_sysctl"]},
+			{"/etc/sysctl.d/99-zz-kubeone.conf", content["file_sysctl"]},
 		}
 	case "containerd":
 		proxy := content["file_proxy"]

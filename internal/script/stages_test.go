@@ -561,7 +561,7 @@ func installed(t *testing.T) (b *box, theirs []string) {
 		"etc/kubernetes/pki/ca.key", "var/lib/etcd/member/db", "var/lib/kubelet/config.yaml",
 		"etc/cni/net.d/10-flannel.conflist",
 		"etc/systemd/system/kubelet.service", "etc/containerd/config.toml", "run/kubeone/secrets/token",
-		"etc/sysctl.d/99-kubeone.conf",
+		"etc/sysctl.d/99-zz-kubeone.conf",
 	} {
 		b.write(name, name)
 	}

@@ -9,8 +9,11 @@ import (
 	"kubeone/internal/manifest"
 )
 
-// manifestFormat is the format of ManifestDocument.
-const manifestFormat = 1
+// The formats of ManifestDocument and FailureDocument.
+const (
+	manifestFormat = 1
+	failureFormat  = 1
+)
 
 // ManifestDocument is what was found in a manifest and in what belongs to it.
 type ManifestDocument struct {
@@ -25,12 +28,29 @@ func ManifestJSON(found []manifest.Problem, exit int) ([]byte, error) {
 	if found == nil {
 		found = []manifest.Problem{}
 	}
+	return jsonLine(ManifestDocument{
+		Format: manifestFormat, Valid: !manifest.HasErrors(found), Problems: found, Exit: exit,
+	})
+}
+
+// FailureDocument is the result of a command that failed before it had another one.
+type FailureDocument struct {
+	Format int    `json:"format"`
+	Error  string `json:"error"`
+	Exit   int    `json:"exit"`
+}
+
+// FailureJSON returns a FailureDocument on one line, which ends with a newline.
+func FailureJSON(err error, exit int) ([]byte, error) {
+	return jsonLine(FailureDocument{Format: failureFormat, Error: err.Error(), Exit: exit})
+}
+
+// jsonLine returns a value as JSON on one line; <, > and & stand for themselves.
+func jsonLine(value any) ([]byte, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(ManifestDocument{
-		Format: manifestFormat, Valid: !manifest.HasErrors(found), Problems: found, Exit: exit,
-	})
+	err := encoder.Encode(value)
 	return out.Bytes(), err
 }
 

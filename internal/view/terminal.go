@@ -10,10 +10,13 @@ import (
 // printed, a name out of a backup): everything but printable characters, tabs and ends of lines is left out. This
 // package alone writes colours and cursor movements past it, with texts in between that it has cleaned. An incomplete
 // character at the end of a piece is left out, too.
-type Terminal struct{ w io.Writer }
+type Terminal struct {
+	w       io.Writer
+	written bool
+}
 
 // NewTerminal makes a Terminal of what is behind it: a terminal, a file, or a test's buffer.
-func NewTerminal(w io.Writer) *Terminal { return &Terminal{w} }
+func NewTerminal(w io.Writer) *Terminal { return &Terminal{w: w} }
 
 // Write writes a piece of plain text.
 func (t *Terminal) Write(piece []byte) (int, error) {
@@ -28,8 +31,12 @@ func (t *Terminal) Write(piece []byte) (int, error) {
 	if _, err := io.WriteString(t.w, strings.Join(lines, "\n")); err != nil {
 		return 0, err
 	}
+	t.written = t.written || len(piece) > 0
 	return len(piece), nil
 }
+
+// Written reports whether text has been written.
+func (t *Terminal) Written() bool { return t.written }
 
 // behind is what a Terminal writes to, for text that is clean.
 func behind(w io.Writer) io.Writer {

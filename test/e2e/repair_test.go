@@ -151,7 +151,7 @@ func controlPlanesReplaced(voters int, names ...string) func(*story) {
 			s.eventually("plan says how to replace it", time.Minute, s.planSays(host.Hostname, safe, "terraform taint"))
 			anew = append(anew, "remove dead member "+host.Hostname)
 		}
-		s.run(10, []string{"apply", "-y"}, "apply can do nothing before you have done what is listed above")
+		s.run(10, []string{"apply", "-y"}, "nothing to apply until you complete the steps listed above")
 		for _, name := range names {
 			s.rebuilt(s.Lab.Host(name))
 		}

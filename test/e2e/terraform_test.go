@@ -133,7 +133,7 @@ func (f *tofuFolder) taintedOneByOne(s *story) {
 	for _, host := range hosts {
 		s.tainted(host)
 	}
-	s.run(10, []string{"apply", "-y"}, "apply can do nothing before you have done what is listed above")
+	s.run(10, []string{"apply", "-y"}, "nothing to apply until you complete the steps listed above")
 	s.must(s.Lab.Rebuild(s.Context(), hosts[0]))
 	f.replace(s, hosts[0].Hostname, hosts[0])
 	s.run(10, []string{"apply", "-y"}, hosts[1].Hostname)

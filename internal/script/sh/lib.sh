@@ -248,7 +248,7 @@ files_of() {
 		for file in /etc/containerd/config.toml /etc/containerd/certs.d/*/hosts.toml /etc/systemd/system/containerd.service \
 			/etc/systemd/system/containerd.service.d/kubeone-proxy.conf; do printf '%s\n' "$file"; done
 		;;
-	kernel) printf '%s\n' /etc/modules-load.d/kubeone.conf /etc/sysctl.d/99-kubeone.conf ;;
+	kernel) printf '%s\n' /etc/modules-load.d/kubeone.conf /etc/sysctl.d/99-zz-kubeone.conf ;;
 	kubelet) printf '%s\n' /var/lib/kubelet/config.yaml /etc/systemd/system/kubelet.service ;;
 	control-plane)
 		for name in $STATIC_PODS; do printf '/etc/kubernetes/manifests/%s.yaml\n' "$name"; done

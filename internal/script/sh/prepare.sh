@@ -51,8 +51,8 @@ kernel_settings() {
 	file_modules | while read -r module; do
 		modprobe "$module" 2>/dev/null || [ -d "/sys/module/$module" ] || say "warning: kernel module $module cannot be loaded"
 	done
-	put /etc/sysctl.d/99-kubeone.conf 0644 file_sysctl
-	sysctl -q -e -p /etc/sysctl.d/99-kubeone.conf 2>/dev/null || say "warning: the kernel did not take every setting of /etc/sysctl.d/99-kubeone.conf"
+	put /etc/sysctl.d/99-zz-kubeone.conf 0644 file_sysctl
+	sysctl -q -e -p /etc/sysctl.d/99-zz-kubeone.conf 2>/dev/null || say "warning: the kernel did not take every setting of /etc/sysctl.d/99-zz-kubeone.conf"
 	[ "$(cat /proc/sys/net/ipv4/ip_forward)" = 1 ] || die "net.ipv4.ip_forward cannot be set to 1"
 }
 

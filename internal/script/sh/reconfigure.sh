@@ -274,7 +274,7 @@ take_settings_back() {
 		settings_files
 	} | sort -u | while read -r file; do put_as_it_was "$file" || printf ' %s' "$file"; done)
 	systemctl daemon-reload
-	sysctl -q -e -p /etc/sysctl.d/99-kubeone.conf 2>/dev/null || true
+	sysctl -q -e -p /etc/sysctl.d/99-zz-kubeone.conf 2>/dev/null || true
 	if [ "$runtime" = yes ]; then
 		systemctl reset-failed containerd.service 2>/dev/null || true
 		systemctl restart containerd.service
