@@ -33,7 +33,6 @@ type API interface {
 	WaitNodeReady(ctx context.Context, node string) error
 	SetNodeMeta(ctx context.Context, node string, labels, annotations map[string]string, taints []desired.Taint) error
 	Drain(ctx context.Context, node string, opts drain.Options) error
-	DrainPass(ctx context.Context, node string, s *drain.State, opts drain.Options) ([]drain.PodRef, bool, error)
 	Uncordon(ctx context.Context, node string) error
 	WaitNodeVersion(ctx context.Context, node, kubelet, containerd string) error
 	WaitLeading(ctx context.Context) error

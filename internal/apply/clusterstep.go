@@ -23,11 +23,6 @@ import (
 func (r *Run) runOnCluster(ctx context.Context, s plan.Step) error {
 	ctx, cancel := context.WithTimeout(ctx, StepLimit(s.Intent))
 	defer cancel()
-	return r.onCluster(ctx, s)
-}
-
-// onCluster carries it out until ctx ends.
-func (r *Run) onCluster(ctx context.Context, s plan.Step) error {
 	var client API
 	if s.Intent.Kind.NeedsAPI() {
 		var err error

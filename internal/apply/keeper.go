@@ -17,7 +17,7 @@ import (
 // again, if nobody took the lock in between.
 func (l *Lock) take(ctx, keep context.Context, id string, c Claim) (int64, error) {
 	h := l.hosts[id]
-	generation, ended, err := keeper(ctx, keep, h, c, c.Kept[id])
+	generation, ended, err := keeper(ctx, keep, h, c, 0)
 	if err != nil {
 		return 0, err
 	}

@@ -28,15 +28,9 @@ func text(name string) string {
 	return string(b)
 }
 
-// locking returns the text of scripts that exclude one another on a host, as one script. It waits that long for another
-// one to end.
-func locking(patience time.Duration, names ...string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s\nPATIENCE=%d\n", script.Private(), int(patience.Seconds()))
-	for _, name := range names {
-		b.WriteString("\n" + text(name))
-	}
-	return b.String()
+// locking returns the text of a script that excludes others on a host. It waits that long for another one to end.
+func locking(patience time.Duration, name string) string {
+	return fmt.Sprintf("%s\nPATIENCE=%d\n\n%s", script.Private(), int(patience.Seconds()), text(name))
 }
 
 // lockedFile returns what a host says of a file that another process has locked, so that a script of ours could not
@@ -102,9 +96,6 @@ type Claim struct {
 	// Where the run is about more hosts than one, that holds also where another run has their lock, or takes it later:
 	// no worker has a say in what is done about others. A run that gets no lock at all is another one's to wait for.
 	Dispensable map[string]bool
-	// Kept are the generations of locks that the run had before, by host ID. Such a lock is taken on only if no
-	// other run has had it since; otherwise it is a *HeldError.
-	Kept map[string]int64
 }
 
 // TakeLock takes the lock on every host, in parallel, or on none. A live lock of another run is a *HeldError,
@@ -160,8 +151,10 @@ func TakeLock(ctx context.Context, hosts map[string]host.Host, c Claim) (*Lock, 
 
 // heldEverywhere is who has the hosts, where none was locked and another run is why.
 func (l *Lock) heldEverywhere() error {
-	if len(l.Generations()) > 0 {
-		return nil
+	for id := range l.hosts {
+		if l.Generation(id) != 0 {
+			return nil
+		}
 	}
 	var held error
 	for _, id := range slices.Sorted(maps.Keys(l.hosts)) {
@@ -224,19 +217,6 @@ func (l *Lock) Generation(id string) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.generations[id]
-}
-
-// Generations are the fencing numbers of the locks on all hosts that are locked, by ID.
-func (l *Lock) Generations() map[string]int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	out := map[string]int64{}
-	for id, generation := range l.generations {
-		if generation != 0 {
-			out[id] = generation
-		}
-	}
-	return out
 }
 
 // Lost is closed when some host that is not dispensable has said that another run took its lock, which is known within

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"kubeone/internal/etcd"
 	"kubeone/internal/host"
@@ -109,26 +110,47 @@ func (r *Run) deleteNode(ctx context.Context, client API, s plan.Step) error {
 	return client.DeleteNode(ctx, s.Intent.NodeName)
 }
 
+// Silence is since when something was found dead by one look after the other, and when last.
+type Silence struct{ Since, Last time.Time }
+
+// Found is the silence after a look that began and ended then, and found no life. It begins anew after a gap, also of a
+// clock that was set back. The zero value is that of what nobody has looked at.
+func (s Silence) Found(began, ended time.Time) Silence {
+	if !s.lasts(began) {
+		s.Since = ended.Round(0)
+	}
+	s.Last = ended.Round(0)
+	return s
+}
+
+// lasts reports whether a look at that moment would go on with the silence.
+func (s Silence) lasts(at time.Time) bool {
+	gap := at.Round(0).Sub(s.Last)
+	return !s.Last.IsZero() && gap >= 0 && gap <= DeathGap
+}
+
+// Dead reports whether the silence has lasted for long enough.
+func (s Silence) Dead() bool { return !s.Last.IsZero() && s.Last.Sub(s.Since) >= DeathWithin }
+
 // confirm looks at what the step removes, and at the host it was on, again and again for DeathWithin. Every sign of
 // life is an error, and so is what cannot be found out, but for looks in between that leave no gap: etcd may be slow.
 func (r *Run) confirm(ctx context.Context, s plan.Step, of step.Death,
 	silent func(context.Context, step.RemoveEtcdParams) error) error {
-	for is := r.silenceOf(s); !is.Dead(); {
+	for is := (Silence{}); !is.Dead(); {
 		if !is.Last.IsZero() {
-			if err := r.awaitLook(ctx, is.Last); err != nil {
+			if err := r.pause(ctx, DeathEvery); err != nil {
 				return err
 			}
 		}
 		began := r.Now()
 		if err := r.lookForLife(ctx, s, of, silent); err != nil {
 			living := (*LivingError)(nil)
-			if r.at == nil && !errors.As(err, &living) && ctx.Err() == nil && is.lasts(r.Now()) {
+			if !errors.As(err, &living) && ctx.Err() == nil && is.lasts(r.Now()) {
 				continue
 			}
 			return err
 		}
 		is = is.Found(began, r.Now())
-		r.noteSilence(s, is)
 		r.emit(Event{
 			Type: StepOutput,
 			Step: s.ID,

@@ -27,7 +27,7 @@ const (
 
 	// DeathWithin is for how long what goes for being dead must be found dead, by looks that are DeathEvery apart.
 	// After a gap of more than DeathGap, as of a run that stood still, it counts anew: what may have lived meanwhile is
-	// not dead. A pass beside a host that does not answer, and the pause before it, take less.
+	// not dead. A look beside a host that does not answer, and the pause before it, take less.
 	DeathWithin = 30 * time.Second
 	DeathEvery  = 5 * time.Second
 	DeathGap    = 20 * time.Second

@@ -139,7 +139,7 @@ func tryLock(t *testing.T, path string) (string, error) {
 func TestAScriptSaysWhichProcessItWaitedFor(t *testing.T) {
 	t.Parallel()
 	for _, shell := range [][]string{{"dash"}, {"bash", "--posix"}, {"busybox", "sh"}} {
-		for _, name := range []string{"lock", "start", "poll", "forget"} {
+		for _, name := range []string{"lock", "start", "follow", "forget"} {
 			t.Run(shell[0]+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				short.Tool(t, shell[0])
@@ -147,15 +147,12 @@ func TestAScriptSaysWhichProcessItWaitedFor(t *testing.T) {
 				m.write("var/lib/kubeone/lock/flock", "", 0o600)
 				m.write("var/lib/kubeone/step/flock", "", 0o600)
 				file := m.path("var/lib/kubeone/lock/flock")
-				names := []string{name}
-				switch name {
-				case "start":
+				if name == "start" || name == "follow" {
 					file = m.path("var/lib/kubeone/step/flock")
-				case "poll":
-					file, names = m.path("var/lib/kubeone/step/flock"), []string{"alone", "poll"}
+					m.write("var/lib/kubeone/step/log", "", 0o600)
 				}
 				pid := hold(t, file, func(*exec.Cmd) {})
-				words := append(shell[1:len(shell):len(shell)], "-c", m.below(locking(time.Second, names...)), "sh",
+				words := append(shell[1:len(shell):len(shell)], "-c", m.below(locking(time.Second, name)), "sh",
 					"me@here", "run-1", "no", "20", "0")
 				cmd := exec.CommandContext(t.Context(), shell[0], words...)
 				cmd.Env = append(os.Environ(), "PATH="+m.path("bin")+":"+os.Getenv("PATH"), "ROOT="+m.root)
@@ -227,11 +224,6 @@ func TestALockedFileIsWhyAHostIsNotWorkedOn(t *testing.T) {
 	if got := explain(err, "node-1", s).Error(); got != "node-1: /x/flock has been locked for 40 s by process 7" {
 		t.Errorf("a step says %q", got)
 	}
-	r := &Run{Lock: l, RunID: "run-1"}
-	if _, err := r.poll(t.Context(), stuck, s, &lineWriter{}); !strings.Contains(explain(err, "node-1", s).Error(),
-		"by process 7") {
-		t.Errorf("a pass says %v", err)
-	}
 }
 
 // The host says which process it waits for before the run gives it up.
@@ -239,7 +231,6 @@ func TestAHostWaitsForAFileLessThanARunForTheHost(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string][2]time.Duration{
 		"a lock": {FlockTimeout, GrantTimeout}, "a step": {StartTimeout, StepTimeout},
-		"a pass": {pollFlockTimeout, passPatience},
 	} {
 		if c[0] >= c[1] {
 			t.Errorf("%s: %s of %s", name, c[0], c[1])

@@ -19,14 +19,12 @@ import (
 	"kubeone/internal/script"
 )
 
-// Exit statuses of start.sh, follow.sh, poll.sh and lock.sh; a stage's own are below them.
+// Exit statuses of start.sh, follow.sh and lock.sh; a stage's own are below them.
 const (
 	exitUnwritable = 73 // of lock.sh
 	exitLockLost   = 75
 	exitBusy       = 76
-	exitRunning    = 77 // of poll.sh
 	exitKilled     = 78
-	exitNeverBegun = 79 // of poll.sh
 	exitLocked     = 80 // of all that lock a file
 )
 
@@ -67,11 +65,14 @@ func (r *Run) attempt(ctx context.Context, h host.Host, s plan.Step, output io.W
 	if err != nil {
 		return err
 	}
-	if err := r.mayBegin(ctx, s); err != nil {
+	if err := r.checkGuard(ctx, s); err != nil {
+		return err
+	}
+	if err := r.checkLock(ctx, s); err != nil {
 		return err
 	}
 	start := r.startCmd(s, secrets)
-	start.Script += "\n" + text("alone") + text("follow")
+	start.Script += "\n" + text("follow")
 	start.Stdout, start.Timeout = output, StepTimeout
 	if _, err := h.Run(ctx, start); err != nil {
 		return err
@@ -112,24 +113,15 @@ func secretLines(files map[string][]byte) []byte {
 	return lines.Bytes()
 }
 
-// mayBegin asks whether etcd and other runs allow the step.
-func (r *Run) mayBegin(ctx context.Context, s plan.Step) error {
-	if err := r.checkGuard(ctx, s); err != nil {
-		return err
-	}
-	return r.checkLock(ctx, s)
-}
-
 // startCmd starts a step. Its secrets come with it: a host that refuses it never has them.
 func (r *Run) startCmd(s plan.Step, secrets []byte) host.Cmd {
 	return host.Cmd{
 		Name: s.Title, Script: locking(StartTimeout, "start"), Stdin: bytes.NewReader(secrets), Secret: true,
-		Args: []string{r.generation(s), r.RunID, s.ID, script.Stage(s.Intent)},
+		Args: []string{
+			strconv.FormatInt(r.Lock.Generation(s.Host), 10), r.RunID, s.ID, script.Stage(s.Intent),
+		},
 	}
 }
-
-// generation is that of the lock of the step's host.
-func (r *Run) generation(s plan.Step) string { return strconv.FormatInt(r.Lock.Generation(s.Host), 10) }
 
 // interrupted tells whether an error is of the way to the host, not of the step: what runs there goes on, and is
 // found by the next attempt. Who ends the connections of a host ends the commands of those connections, by a
@@ -210,16 +202,11 @@ done`
 	if r.Blobs == nil {
 		return fmt.Errorf("%s: nothing to upload from: give the bundle with --bundle", h.Name())
 	}
-	began := r.Now()
-	enough := func() bool { return r.at != nil && r.Now().Sub(began) > uploadPatience }
 	in, out := io.Pipe()
 	sent := make(chan error, 1)
 	go func() {
-		more, err := writeTar(out, r.Blobs, missing, enough)
+		err := writeTar(out, r.Blobs, missing)
 		out.CloseWithError(err)
-		if err == nil && more {
-			err = &unfinishedError{errors.New("files are still to be sent")}
-		}
 		sent <- err
 	}()
 	_, err = h.Run(ctx, host.Cmd{
@@ -227,42 +214,36 @@ done`
 	})
 	_ = in.Close()
 	if failed := <-sent; failed != nil && !errors.Is(failed, io.ErrClosedPipe) {
-		if unfinished(failed) && err != nil {
-			return err
-		}
 		return fmt.Errorf("%s: %w", h.Name(), failed) // the cause of whatever the host made of it
 	}
 	return err
 }
 
-// writeTar writes files until all are written or it is enough; it reports whether there are more.
-func writeTar(w io.Writer, blobs Blobs, sums []string, enough func() bool) (more bool, err error) {
+// writeTar writes the files with these sha256.
+func writeTar(w io.Writer, blobs Blobs, sums []string) error {
 	t := tar.NewWriter(w)
-	for i, sum := range sums {
-		if i > 0 && enough() {
-			return true, t.Close()
-		}
+	for _, sum := range sums {
 		content, size, err := blobs.Blob(sum)
 		if err != nil {
-			return false, err
+			return err
 		}
 		if err := t.WriteHeader(&tar.Header{
 			Name: sum, Mode: 0o600, Size: size, Typeflag: tar.TypeReg, Format: tar.FormatPAX,
 		}); err != nil {
-			return false, err
+			return err
 		}
 		if _, err := io.Copy(t, content); err != nil {
-			return false, fmt.Errorf("upload of %s: %w", sum, err)
+			return fmt.Errorf("upload of %s: %w", sum, err)
 		}
 	}
-	return false, t.Close()
+	return t.Close()
 }
 
 // Await waits for a step of an earlier run that still runs on the host. It changes nothing.
 func Await(ctx context.Context, h host.Host) error {
 	_, err := h.Run(ctx, host.Cmd{
 		Name:    "wait for a running step",
-		Script:  "set -eu\n" + locking(StartTimeout, "alone", "follow"),
+		Script:  "set -eu\n" + locking(StartTimeout, "follow"),
 		Timeout: StepTimeout,
 	})
 	var exit *host.ExitError

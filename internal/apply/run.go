@@ -63,10 +63,8 @@ type Run struct {
 	Emit      func(Event)
 	Now       func() time.Time
 
-	mu    sync.Mutex
-	pause func(ctx context.Context, d time.Duration) error // between attempts; nil is a real pause
-	// of a run by passes, guarded by mu while steps run; nil in Do
-	at       *Progress
+	mu       sync.Mutex
+	pause    func(ctx context.Context, d time.Duration) error // between attempts; nil is a real pause
 	scripted map[string]bool
 	started  time.Time
 	session
@@ -106,27 +104,17 @@ var ErrStopped = errors.New("stopped: the running steps were finished, nothing e
 // error then joins every *StepError. When stop is closed, running steps are finished and Do returns ErrStopped.
 // When ctx ends, running steps are not waited for; they go on on their hosts, and the next run finds them.
 func (r *Run) Do(ctx context.Context, stop <-chan struct{}) error {
-	r.setUp()
-	defer r.close()
-	r.start(ctx)
-	err := r.walk(ctx, stop)
-	r.finish(ctx, err)
-	return err
-}
-
-// setUp makes what a run needs besides its exported fields.
-func (r *Run) setUp() {
 	r.scripted = map[string]bool{}
 	if r.pause == nil {
 		r.pause = pause
 	}
-}
-
-// start says that the run begins.
-func (r *Run) start(ctx context.Context) {
+	defer r.close()
 	r.started = r.Now()
 	r.emit(Event{Type: RunStarted, Total: len(r.Plan.Steps), Digest: r.Plan.Digest()})
 	r.openEntry(ctx)
+	err := r.walk(ctx, stop)
+	r.finish(ctx, err)
+	return err
 }
 
 // finish says how the run went.
@@ -243,25 +231,15 @@ func (r *Run) runStep(ctx context.Context, s plan.Step) error {
 	tail := &lineWriter{line: func(line string) {
 		r.emit(Event{Type: StepOutput, Step: s.ID, Host: r.name(s.Host), Line: line})
 	}}
-	onHost, onCluster := r.runOnHost, r.runOnCluster
-	if r.at != nil {
-		onHost, onCluster = r.passOnHost, r.passOnCluster
-	}
 	err := r.Lock.Denied(s.Host)
 	switch {
 	case err != nil: // its host cannot be touched
-		if r.at != nil && host.Transient(err) {
-			err = r.later(s, err, StepTimeout)
-		}
 	case s.Intent.Kind.OnHost():
-		err = onHost(ctx, s, tail)
+		err = r.runOnHost(ctx, s, tail)
 	case s.Intent.Kind.Place() == step.OnOperator:
 		err = r.operatorHooks(ctx, s, tail)
 	default:
-		err = onCluster(ctx, s)
-	}
-	if unfinished(err) {
-		return err
+		err = r.runOnCluster(ctx, s)
 	}
 	tail.flush()
 	if err == nil {

@@ -291,7 +291,7 @@ func TestTwoAttemptsStartAStepOneAfterTheOther(t *testing.T) {
 	for range 2 {
 		both.Go(func() {
 			start := l.startCmd(l.Plan.Steps[0], secrets)
-			start.Script += "\n" + text("alone") + text("follow")
+			start.Script += "\n" + text("follow")
 			if _, err := l.machine.Run(patience(t), start); err != nil {
 				t.Error(err)
 			}
@@ -323,7 +323,7 @@ func TestAnAttemptThatHasNotArrivedHoldsNobodyUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := l.startCmd(l.Plan.Steps[0], secrets)
-	start.Script += "\n" + text("alone") + text("follow")
+	start.Script += "\n" + text("follow")
 	if _, err := l.machine.Run(patience(t), start); err != nil || l.read("var/lib/kubeone/step/log") != "whole" {
 		t.Errorf("%v; the step read %q", err, l.read("var/lib/kubeone/step/log"))
 	}
@@ -346,29 +346,30 @@ func TestAKilledStepIsSaidToBeKilled(t *testing.T) {
 	}
 }
 
-func TestAPassRemovesTheSecretsOfAKilledStep(t *testing.T) {
+func TestTheSecretsOfAKilledStepGoOnlyWithTheLock(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, "", stepOf("init/node-1", "1", step.Init))
-	s := l.Plan.Steps[0]
-	l.write("var/lib/kubeone/step/current", "run=run-1\nstage=init\nstep=init/node-1\n", 0o600)
+	generation := strconv.FormatInt(l.Lock.Generation("1"), 10)
+	follow := func(secret string) (left string) {
+		t.Helper()
+		l.write("run/kubeone/secrets/token", secret, 0o600)
+		_, err := l.machine.Run(patience(t), host.Cmd{
+			Script: "set -eu\ngeneration=$1\n" + locking(StartTimeout, "follow"), Args: []string{generation},
+		})
+		var exit *host.ExitError
+		if !errors.As(err, &exit) || exit.Code != exitKilled {
+			t.Errorf("got %v", err)
+		}
+		return l.read("run/kubeone/secrets/token")
+	}
 	l.write("var/lib/kubeone/step/log", "last words\n", 0o600)
 	l.write("var/lib/kubeone/step/flock", "", 0o600)
-	l.write("run/kubeone/secrets/token", "of the killed step", 0o600)
-	_, err := l.poll(patience(t), l.Hosts["1"], s, &lineWriter{line: func(string) {}})
-	var exit *host.ExitError
-	if !errors.As(err, &exit) || exit.Code != exitKilled {
-		t.Errorf("got %v", err)
-	}
-	if l.read("run/kubeone/secrets/token") != "" {
+	if follow("of the killed step") != "" {
 		t.Error("its secrets are still there")
 	}
 	l.lock("run-2", true)
-	l.write("run/kubeone/secrets/token", "of another run's step", 0o600)
-	if _, err := l.poll(patience(t), l.Hosts["1"], s, &lineWriter{line: func(string) {}}); !errors.As(err, &exit) {
-		t.Errorf("got %v", err)
-	}
-	if l.read("run/kubeone/secrets/token") == "" {
-		t.Error("the secrets of who has the lock are gone")
+	if follow("of another run's step") == "" {
+		t.Error("the secrets of the run that has the lock are gone")
 	}
 }
 

@@ -41,13 +41,6 @@ func NewSchedule(p plan.Plan, parallel int) *Schedule {
 	return s
 }
 
-// Restore sets how far each step was when the plan was left.
-func (s *Schedule) Restore(was func(id string) State) {
-	for _, step := range s.steps {
-		s.state[step.ID] = was(step.ID)
-	}
-}
-
 // Running are the steps that are running, in the plan's order.
 func (s *Schedule) Running() []plan.Step {
 	var out []plan.Step

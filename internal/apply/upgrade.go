@@ -27,8 +27,8 @@ func (r *Run) drain(ctx context.Context, client API, s plan.Step) error {
 			r.emit(Event{Type: StepOutput, Step: s.ID, Host: r.name(s.Host), Line: "evicted " + pod})
 		},
 	}
-	err := r.empty(ctx, client, s, opts)
-	if err == nil || unfinished(err) || errors.Is(context.Cause(ctx), ErrLockLost) {
+	err := client.Drain(ctx, s.Intent.NodeName, opts)
+	if err == nil || errors.Is(context.Cause(ctx), ErrLockLost) {
 		return err // and whoever has the lock now decides about the node
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), UncordonTimeout)
@@ -44,14 +44,6 @@ func (r *Run) drain(ctx context.Context, client API, s plan.Step) error {
 	}
 	return fmt.Errorf("%w; the node is uncordoned. Make room for its pods or change their budgets and apply again, or "+
 		"see upgrade.drain in the manifest", err)
-}
-
-// empty takes the pods off the node, or, in a pass, asks them to leave.
-func (r *Run) empty(ctx context.Context, client API, s plan.Step, opts drain.Options) error {
-	if r.at != nil {
-		return r.drainPass(ctx, client, s, opts)
-	}
-	return client.Drain(ctx, s.Intent.NodeName, opts)
 }
 
 // uncordonLeft opens the nodes that were drained for what then never began.

@@ -29,8 +29,6 @@ type RunOptions struct {
 	// Lease is the caller's own, held, and released by the caller, who elects a leader itself; nil: a run about the
 	// cluster takes the cluster's.
 	Lease Lease
-
-	since *Progress // what is gone on with; nil is a run from its beginning
 }
 
 // CarryOut carries out a proposal that somebody has approved: the host keys that it lists are recorded, what it

@@ -42,7 +42,7 @@ func (e *Engine) takeLease(ctx context.Context, via cluster.Access, locked func(
 		return nil, err
 	}
 	held, err := client.Acquire(ctx, leaselock.Holder{Name: e.cfg.Holder, RunID: o.RunID}, leaselock.AcquireOptions{
-		Force: o.ForceUnlock, AtOnce: locked, Kept: o.since != nil && o.since.Leased,
+		Force: o.ForceUnlock, AtOnce: locked,
 		Waiting: func(by leaselock.Holder, atMost time.Duration) { e.tellWaiting(o, by, atMost) },
 	})
 	if err != nil {
@@ -79,10 +79,10 @@ func (l ownLease) Release(ctx context.Context) error {
 	return l.Lock.Release(ctx)
 }
 
-// unheard is the Lease of a run that had it before this process, where nobody answers who could say whose it is now.
+// unheard is the Lease of a run that does not have it, because no API has answered.
 type unheard struct{ Lease }
 
-// Check says that nobody answers.
+// Check says that no API answers.
 func (unheard) Check(context.Context) error { return errors.New("the API does not answer") }
 
 // Unrenewed is as long as it takes another run to have it.

@@ -226,24 +226,6 @@ func TestWhoTookTheLockIsNamed(t *testing.T) {
 	}
 }
 
-func TestARunThatIsGoneOnWithNeedsItsLeaseAlsoWhereNobodyAnswers(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := locked(t, nil)
-		l.leased = true
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if err := l.check(ctx, onHost, nil); err == nil || !strings.Contains(err.Error(), "the API does not answer") {
-			t.Errorf("a step began: %v", err)
-		}
-		l.scope.Complete = true // no control-plane host is there that could say otherwise
-		if err := l.check(t.Context(), onHost, nil); err != nil {
-			t.Errorf("with the lock of every control-plane host: %v", err)
-		}
-		l.release(t.Context())
-	})
-}
-
 // A member leaves etcd without an API, and so without the Lease.
 func TestAStepThroughEtcdAloneNeedsTheLockOfEveryControlPlaneHost(t *testing.T) {
 	t.Parallel()
@@ -260,27 +242,6 @@ func TestAStepThroughEtcdAloneNeedsTheLockOfEveryControlPlaneHost(t *testing.T) 
 		}
 		l.release(t.Context())
 	})
-}
-
-func TestWhoHasHadALockSinceIsNamed(t *testing.T) {
-	t.Parallel()
-	held, other := &apply.HeldError{Holder: "bob@desk", RunID: "run-2"}, errors.New("no route")
-	gone := RunOptions{since: &Progress{}}
-	for name, c := range map[string]struct {
-		err   error
-		o     RunOptions
-		taken bool
-	}{
-		"at the beginning of a run": {held, RunOptions{}, false},
-		"a host's lock":             {held, gone, true},
-		"the Lease":                 {leaselock.ErrLost, gone, true},
-		"something else":            {other, gone, false},
-	} {
-		var taken *TakenError
-		if err := sinceTaken(c.err, c.o); !errors.Is(err, c.err) || errors.As(err, &taken) != c.taken {
-			t.Errorf("%s: got %v", name, err)
-		}
-	}
 }
 
 // A caller that elects a leader itself brings its own Lease: no other one is asked for, and it is not given back.

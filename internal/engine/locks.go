@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 
@@ -20,10 +19,9 @@ import (
 // lockSet is what a run has locked: hosts and, if its plan is about the cluster, the Lease. Where no API answers
 // when it begins, it takes the Lease before its first step through the API.
 type lockSet struct {
-	hosts  *apply.Lock
-	scope  plan.Scope
-	leased bool // the run had the Lease before this process
-	take   func(context.Context, cluster.Access) (Lease, error)
+	hosts *apply.Lock
+	scope plan.Scope
+	take  func(context.Context, cluster.Access) (Lease, error)
 
 	mu       sync.Mutex
 	lease    Lease
@@ -44,11 +42,8 @@ func (e *Engine) lock(
 	}
 	var err error
 	claim := apply.Claim{Holder: e.cfg.Holder, Run: o.RunID, Force: o.ForceUnlock, Dispensable: s.Dispensable()}
-	if o.since != nil {
-		claim.Kept, l.leased = o.since.Locks, o.since.Leased
-	}
 	if l.hosts, err = apply.TakeLock(ctx, hosts, claim); err != nil {
-		return nil, sinceTaken(err, o)
+		return nil, err
 	}
 	l.watch(l.hosts.Lost())
 	l.take = func(ctx context.Context, via cluster.Access) (Lease, error) {
@@ -59,23 +54,9 @@ func (e *Engine) lock(
 	}
 	if err := l.hold(ctx, via); err != nil {
 		l.release(ctx)
-		return nil, sinceTaken(err, o)
+		return nil, err
 	}
 	return l, nil
-}
-
-// sinceTaken is why a run that is gone on with has not got its locks again. Where another run has had one of them
-// since, that is a *TakenError.
-func sinceTaken(err error, o RunOptions) error {
-	var held *apply.HeldError
-	switch {
-	case o.since == nil:
-	case errors.As(err, &held):
-		return &TakenError{By: leaselock.Holder{Name: held.Holder, RunID: held.RunID}, Err: err}
-	case errors.Is(err, leaselock.ErrLost):
-		return &TakenError{By: leaselock.TakenBy(err), Err: err}
-	}
-	return err
 }
 
 // hold takes the Lease unless it is held already.
@@ -127,29 +108,6 @@ func (l *lockSet) release(ctx context.Context) {
 	l.hosts.Release()
 }
 
-// leave gives the hosts back and keeps the Lease, which nobody renews: another run may take either, and then this
-// one cannot be gone on with.
-func (l *lockSet) leave() {
-	close(l.over)
-	l.watching.Wait()
-	if own, ok := l.current().(ownLease); ok {
-		own.Leave()
-		own.client.Close()
-	}
-	l.hosts.Release()
-}
-
-// kept is what has to be known to go on with the run.
-func (l *lockSet) kept(p *Progress) {
-	locks := maps.Clone(p.Locks)
-	if locks == nil {
-		locks = map[string]int64{}
-	}
-	maps.Copy(locks, l.hosts.Generations())
-	_, own := l.current().(ownLease)
-	p.Locks, p.Leased = locks, p.Leased || own
-}
-
 func (l *lockSet) current() Lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -181,7 +139,7 @@ func (l *lockSet) check(ctx context.Context, s plan.Step, via *cluster.Access) e
 		return l.await(ctx, lease)
 	}
 	switch {
-	case l.scope.Cluster && (!onHost || l.leased):
+	case l.scope.Cluster && !onHost:
 		return l.await(ctx, unheard{})
 	case onHost:
 		return nil
@@ -192,7 +150,7 @@ func (l *lockSet) check(ctx context.Context, s plan.Step, via *cluster.Access) e
 // notTaken is why the Lease was not taken in the middle of a run: another one is at work.
 func (l *lockSet) notTaken(err error) error {
 	var held *leaselock.HeldError
-	if !errors.As(err, &held) && !errors.Is(err, leaselock.ErrLost) {
+	if !errors.As(err, &held) {
 		return err
 	}
 	l.once.Do(func() { close(l.lost) })

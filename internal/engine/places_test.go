@@ -2,7 +2,13 @@ package engine
 
 import (
 	"slices"
+	"strings"
+	"sync"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"kubeone/internal/apply"
 )
 
 // What a run has ended with is looked at when its locks have been given back: another run may begin meanwhile, and
@@ -10,11 +16,6 @@ import (
 func TestTheLastLookTakesNobodysPlace(t *testing.T) {
 	t.Parallel()
 	s := carrying(t)
-	for _, h := range s.hosts {
-		h.quick = true
-		h.say("absent\t/etc/kubeone/marker\n", "exists\t/etc/kubeone/marker\nfile\t/etc/kubeone/marker:cluster=demo\n"+
-			"file\t/etc/kubeone/marker:run=01HRUN\nfile\t/etc/kubeone/marker:complete=no\n")
-	}
 	p, err := s.Propose(t.Context(), Reset{})
 	if err != nil {
 		t.Fatal(err)
@@ -30,5 +31,32 @@ func TestTheLastLookTakesNobodysPlace(t *testing.T) {
 		if got, want := h.looks(), []bool{false, true, false}; !slices.Equal(got, want) {
 			t.Errorf("%s: locked at each look: %v, want %v", id, got, want)
 		}
+	}
+}
+
+func TestAllThatHappensIsRecorded(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var recorded, emitted []string
+	note := func(to *[]string) func(apply.Event) {
+		return func(e apply.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			*to = append(*to, string(e.Type)+" "+e.Step)
+		}
+	}
+	s := carrying(t, func(c *Config) { c.Record = note(&recorded) })
+	p, err := s.Propose(t.Context(), Reset{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.CarryOut(t.Context(), p, RunOptions{Emit: note(&emitted)}); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(recorded)
+	slices.Sort(emitted)
+	all := strings.Join(recorded, "\n")
+	if diff := cmp.Diff(emitted, recorded); diff != "" || !strings.Contains(all, "step-done ") {
+		t.Errorf("%q\n%s", recorded, diff)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -38,6 +37,11 @@ func wanted(name string) desired.Cluster {
 		}},
 	}
 }
+
+const (
+	playedControlPlane = "192.0.2.11"
+	playedWorker       = "192.0.2.21"
+)
 
 // stage is an engine and what it works with, all of it played.
 type stage struct {
@@ -69,6 +73,18 @@ func play(t *testing.T, change ...func(*Config)) stage {
 	}
 	if s.Engine, err = New(c); err != nil {
 		t.Fatal(err)
+	}
+	return s
+}
+
+// carrying is a stage whose hosts carry out steps, each at once. A reset of them has something to do.
+func carrying(t *testing.T, change ...func(*Config)) stage {
+	t.Helper()
+	s := play(t, change...)
+	for _, h := range s.hosts {
+		h.works = true
+		h.say("absent\t/etc/kubeone/marker\n", "exists\t/etc/kubeone/marker\nfile\t/etc/kubeone/marker:cluster=demo\n"+
+			"file\t/etc/kubeone/marker:run=01HRUN\nfile\t/etc/kubeone/marker:complete=no\n")
 	}
 	return s
 }
@@ -153,15 +169,11 @@ type player struct {
 	commands []string
 	contacts []host.FirstContact
 
-	works      bool   // it takes files, and carries out steps
-	quick      bool   // each step has ended well as soon as it was started
-	held       bool   // somebody has its lock
-	taken      bool   // another run has it, and keeps it
-	looked     []bool // for each probe, whether somebody had it
-	generation int64  // of its lock
-	run, step  string
-	ended      string // "": the step runs; else its exit status
-	started    []string
+	works   bool     // it takes files, and carries out steps
+	held    bool     // somebody has its lock
+	taken   bool     // another run has it, and keeps it
+	looked  []bool   // for each probe, whether somebody had it
+	started []string // steps
 }
 
 var (
@@ -231,20 +243,18 @@ func (p *player) Run(_ context.Context, c host.Cmd) (host.Result, error) {
 		_, err := io.WriteString(c.Stdout, p.present())
 		return host.Result{}, err
 	case c.Name == "take the lock":
-		said := p.lock(c.Args[4])
-		granted := !strings.HasPrefix(said, "held")
-		if granted {
-			p.hold(true)
-			defer p.hold(false)
+		if p.isTaken() {
+			_, err := io.WriteString(c.Stdout, "held\nholder=you@desk\nrun=another\n")
+			return host.Result{}, err
 		}
-		_, _ = io.WriteString(c.Stdout, said)
-		if !granted {
-			return host.Result{}, nil
-		}
+		p.hold(true)
+		defer p.hold(false)
+		_, _ = io.WriteString(c.Stdout, "granted 1\n")
 		_, err := io.Copy(io.Discard, c.Stdin)
 		return host.Result{}, err
 	case p.carriesOut():
-		return p.work(c)
+		p.work(c)
+		return host.Result{}, nil
 	}
 	p.note(c.Name)
 	return host.Result{ExitCode: 1}, &host.ExitError{Host: p.Name(), What: c.Name, Code: 1}
@@ -268,17 +278,10 @@ func (p *player) carriesOut() bool {
 	return p.works
 }
 
-// lock grants the lock, or refuses to go on with one that somebody else has had since.
-func (p *player) lock(kept string) string {
+func (p *player) isTaken() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch {
-	case p.taken, kept != "0" && kept != strconv.FormatInt(p.generation, 10):
-		return "held\nholder=you@desk\nrun=another\n"
-	case kept == "0":
-		p.generation++
-	}
-	return fmt.Sprintf("granted %d\n", p.generation)
+	return p.taken
 }
 
 // hold notes whether somebody has the lock.
@@ -295,38 +298,13 @@ func (p *player) looks() []bool {
 	return slices.Clone(p.looked)
 }
 
-// work starts a step, and says how far it is.
-func (p *player) work(c host.Cmd) (host.Result, error) {
+// work notes which step is started.
+func (p *player) work(c host.Cmd) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	code, said := 0, ""
-	switch {
-	case strings.Contains(c.Script, "systemd-run"):
-		p.run, p.step, p.ended = c.Args[1], c.Args[2], ""
-		p.started = append(p.started, p.step)
-		if p.quick {
-			p.ended = "0"
-		}
-	case strings.Contains(c.Script, "asked=$3") && p.run != c.Args[1]:
-		code = 79
-	case strings.Contains(c.Script, "asked=$3"):
-		said, code = "step="+p.step+"\n", 77
-		if p.ended != "" {
-			code, _ = strconv.Atoi(p.ended)
-		}
+	if strings.Contains(c.Script, "systemd-run") {
+		p.started = append(p.started, c.Args[2])
 	}
-	result := host.Result{ExitCode: code, Stderr: []byte(said)}
-	if code == 0 {
-		return result, nil
-	}
-	return result, &host.ExitError{Host: p.Name(), What: c.Name, Code: code, Stderr: []byte(said)}
-}
-
-// end ends the step that runs there, with an exit status.
-func (p *player) end(status string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.ended = status
 }
 
 // begun are the steps that were started there.

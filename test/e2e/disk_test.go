@@ -3,23 +3,14 @@
 package e2e
 
 import (
-	"encoding/json"
-	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
-	"kubeone/internal/apply"
-	"kubeone/internal/engine"
-	"kubeone/internal/host"
-	"kubeone/internal/plan"
-	"kubeone/internal/workspace"
 	"kubeone/test/lab/fleet"
 )
 
 // TestWorkerWithoutDisk is a cluster in which nothing can be written on a worker: it is named and left alone, and
-// everything else goes on. A worker that joins beside it is joined step by step, by a program that is made anew for
-// each step.
+// everything else goes on.
 func TestWorkerWithoutDisk(t *testing.T) {
 	t.Parallel()
 	s := begin(t, fleet.Options{Name: "disk", ControlPlanes: 1, Workers: 2})
@@ -68,7 +59,7 @@ func besides(a ailment) func(*story) {
 		s.healthy()
 
 		s.run(0, []string{"node", "remove", other.Hostname, "-y"})
-		s.stepByStep()
+		s.run(10, []string{"apply", "-y"}, ill.Hostname, a.says, "the rest needs you")
 		s.healthy()
 
 		s.objects("kept", 20)
@@ -83,44 +74,5 @@ func besides(a ailment) func(*story) {
 		ended = true
 		s.broken(ill, a.end)
 		s.eventually("nothing to do", time.Minute, s.planIsEmpty)
-	}
-}
-
-// stepByStep applies the manifest by calls that do not wait. Before each call the program is made anew, from files.
-func (s *story) stepByStep() {
-	s.Helper()
-	open := func() *workspace.Workspace {
-		w, err := workspace.Open(s.Context(), workspace.Options{
-			Manifest: s.Manifest, Bundles: []string{s.Bundle}, NewHosts: host.PolicyProbe,
-			StateDir: filepath.Join(s.Dir, "state"),
-		})
-		s.must(err)
-		return w
-	}
-	w := open()
-	p, err := w.Engine.Propose(s.Context(), engine.Apply{})
-	s.must(err)
-	at := w.Engine.Start(p)
-	w.Close()
-	var longest time.Duration
-	calls := 0
-	for ; !at.Over(); calls++ {
-		text, err := json.Marshal(at)
-		s.must(err)
-		at = engine.Progress{}
-		s.must(json.Unmarshal(text, &at))
-		w := open()
-		began := time.Now()
-		at, err = w.Engine.Advance(s.Context(), engine.Apply{}, at, engine.RunOptions{})
-		longest = max(longest, time.Since(began))
-		w.Close()
-		s.must(err)
-	}
-	s.Logf("%d steps in %d calls, the longest of %.1f s", len(at.Plan.Steps), calls, longest.Seconds())
-	left := slices.DeleteFunc(slices.Clone(at.Plan.Steps), func(step plan.Step) bool {
-		return at.Step(step.ID) == apply.Done
-	})
-	if len(left) > 0 || len(at.Failures()) > 0 || longest > time.Minute {
-		s.Errorf("failures %q, not done: %v", at.Failures(), left)
 	}
 }

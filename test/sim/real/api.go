@@ -143,12 +143,6 @@ func (a *api) Drain(ctx context.Context, node string, o drain.Options) error {
 	return err
 }
 
-// DrainPass is a whole drain: runs that are simulated are not carried out by passes.
-func (a *api) DrainPass(ctx context.Context, node string, _ *drain.State,
-	o drain.Options) ([]drain.PodRef, bool, error) {
-	return nil, true, a.Drain(ctx, node, o)
-}
-
 // Uncordon opens the Node if a run closed it.
 func (a *api) Uncordon(ctx context.Context, node string) error {
 	return a.until(ctx, "reopen/"+node, func() (bool, error) {
