@@ -82,9 +82,6 @@ func ageOf(lease *coordinationv1.Lease, now time.Time) (age, duration time.Durat
 type AcquireOptions struct {
 	// Force takes it at once, whatever the run that holds it does.
 	Force bool
-	// Kept says that this run has had it, and has left it without giving it back: if another run has had it since,
-	// the error wraps ErrLost.
-	Kept bool
 	// AtOnce is asked when another run holds it: whether it is certain now that that run is not at work. Nothing is
 	// taken over if the lock changed hands since then. Nil is never certain.
 	AtOnce func(context.Context) bool
@@ -120,9 +117,6 @@ func (c Locker) take(ctx context.Context, me Holder, o *AcquireOptions) error {
 		return err
 	}
 	holder, _, _ := State(lease, time.Now())
-	if o.Kept && holder != me {
-		return &takenError{holder}
-	}
 	if holder.Name != "" && holder != me && !o.Force && (o.AtOnce == nil || !o.AtOnce(ctx)) {
 		_, duration := ageOf(lease, time.Now())
 		if o.Waiting != nil {

@@ -331,29 +331,3 @@ func TestAcquireEndsWithItsContext(t *testing.T) {
 		}
 	})
 }
-
-func TestALockThatWasLeftIsGoneOnWithUnlessAnotherHasHadIt(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c, _ := faked(t)
-		goOn := func() (*Lock, error) { return c.Acquire(t.Context(), alice, AcquireOptions{Kept: true}) }
-		acquired(t, c, alice, false).Leave()
-		if got := holderNow(t, c); got != alice {
-			t.Fatalf("it is held by %v", got)
-		}
-		time.Sleep(time.Hour) //nolint:forbidigo // of synctest: no time passes; nobody renews it, and nobody takes it
-		lock, err := goOn()
-		if err != nil {
-			t.Fatal(err)
-		}
-		lock.Leave()
-		other := acquired(t, c, bob, true)
-		if _, err := goOn(); !errors.Is(err, ErrLost) || TakenBy(err) != bob {
-			t.Errorf("bob has it: %v", err)
-		}
-		release(t, other)
-		if _, err := goOn(); !errors.Is(err, ErrLost) || TakenBy(err) != (Holder{}) {
-			t.Errorf("bob had it: %v", err)
-		}
-	})
-}

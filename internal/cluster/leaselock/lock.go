@@ -34,29 +34,6 @@ type Lock struct {
 // ErrLost says that somebody else holds the lock now.
 var ErrLost = errors.New("another run took the lock")
 
-// takenError is ErrLost with whoever has taken the lock; nobody where it was given back again.
-type takenError struct{ by Holder }
-
-// Error says who has it.
-func (e *takenError) Error() string {
-	if e.by.Name == "" {
-		return ErrLost.Error() + " and gave it back"
-	}
-	return fmt.Sprintf("%v: %s (run %s) has it", ErrLost, e.by.Name, e.by.RunID)
-}
-
-// Is makes it an ErrLost.
-func (e *takenError) Is(target error) bool { return target == ErrLost }
-
-// TakenBy is who has taken the lock, as an error says that is ErrLost; nobody if it does not say.
-func TakenBy(err error) Holder {
-	var taken *takenError
-	if errors.As(err, &taken) {
-		return taken.by
-	}
-	return Holder{}
-}
-
 // Lost is closed when another run has taken the lock over. Nothing may be changed from then on.
 func (l *Lock) Lost() <-chan struct{} { return l.lost }
 
@@ -73,15 +50,6 @@ func (l *Lock) Release(ctx context.Context) error {
 		err = apicall.Retry(ctx, "unlock the cluster", "", l.clear)
 	})
 	return err
-}
-
-// Leave ends the renewal and does not give the lock back: it stays this run's until another one takes it. A later
-// process goes on with AcquireOptions.Kept.
-func (l *Lock) Leave() {
-	l.once.Do(func() {
-		l.stop()
-		<-l.ended
-	})
 }
 
 // keep starts the renewal of a lock that was just taken.
@@ -139,7 +107,7 @@ func (l *Lock) Check(ctx context.Context) error {
 		return apicall.Wrap("look at the cluster's lock", "", err)
 	}
 	if holder, _, _ := State(lease, time.Now()); holder.Name != "" && holder != l.me {
-		return &takenError{holder}
+		return fmt.Errorf("%w: %s (run %s) has it", ErrLost, holder.Name, holder.RunID)
 	}
 	return nil // it is not renewed by that: only a renewal is seen by others
 }
