@@ -82,24 +82,22 @@ func (e *BlockedError) Error() string {
 // Unwrap gives what ended the drain.
 func (e *BlockedError) Unwrap() error { return e.Err }
 
-// State is how far a drain has got. Its caller keeps it from one pass to the next, also over a restart; the
-// zero value begins a drain.
-type State struct {
-	Started  time.Time `json:"started,omitzero"`  // when the node was cordoned
-	Deleting time.Time `json:"deleting,omitzero"` // when evictions gave way to deletions
-	Silent   bool      `json:"silent,omitempty"`  // nobody on the node ends its pods
-	Left     []PodRef  `json:"left,omitempty"`    // as the last pass found them, sorted
+// progress is how far a drain has got. The zero value begins one.
+type progress struct {
+	started  time.Time // when the node was cordoned
+	deleting time.Time // when evictions gave way to deletions
+	silent   bool      // the node is not Ready: nothing on it ends its pods
+	left     []podRef  // after the last pass, sorted
 }
 
-// PodRef is one pod.
-type PodRef struct {
-	Namespace string    `json:"namespace"`
-	Name      string    `json:"name"`
-	UID       types.UID `json:"uid"` // another pod of that name is another pod
+// podRef is one pod.
+type podRef struct {
+	namespace, name string
+	uid             types.UID // another pod of that name is another pod
 }
 
-// String is "namespace/name".
-func (p PodRef) String() string { return p.Namespace + "/" + p.Name }
+// String returns "namespace/name".
+func (p podRef) String() string { return p.namespace + "/" + p.name }
 
 // Limit is how long a drain with that timeout takes at most, whether or not the API answers: its passes look at the
 // time themselves.
@@ -116,10 +114,10 @@ func (c Drainer) Drain(ctx context.Context, node string, opts Options) error {
 	opts.Timeout = cmp.Or(opts.Timeout, drainTimeout)
 	limited, cancel := context.WithTimeout(ctx, Limit(opts.Timeout))
 	defer cancel()
-	var state State
+	var state progress
 	var last error
 	for {
-		left, done, err := c.DrainPass(limited, node, &state, opts)
+		done, err := c.makePass(limited, node, &state, opts)
 		switch {
 		case done, err != nil && apicall.Classify(err) != apicall.Transient:
 			return err
@@ -128,7 +126,7 @@ func (c Drainer) Drain(ctx context.Context, node string, opts Options) error {
 			opts.Full = opts.tellOnce(err)
 		}
 		if !retry.Pause(limited, evictAgain) {
-			return c.cutShort(ctx, limited, node, left, last)
+			return c.cutShort(ctx, limited, node, state.left, last)
 		}
 	}
 }
@@ -143,7 +141,7 @@ func (o Options) tellOnce(err error) func(*FullError) {
 }
 
 // cutShort is the error of a drain whose context ended before its time.
-func (c Drainer) cutShort(ctx, limited context.Context, node string, left []PodRef, last error) error {
+func (c Drainer) cutShort(ctx, limited context.Context, node string, left []podRef, last error) error {
 	cause := context.Cause(limited)
 	if len(left) == 0 || ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled) {
 		return apicall.Wrap("drain node", node, errors.Join(cause, last))
@@ -155,45 +153,41 @@ func (c Drainer) cutShort(ctx, limited context.Context, node string, left []PodR
 	return &apicall.Error{Op: "drain node", Node: node, Class: apicall.Operator, Err: e}
 }
 
-// DrainPass does what there is to do at one moment to drain a node, as Drain does, and waits for nothing: it
-// cordons the node when the drain begins, asks each pod that is not leaving yet to leave, and returns those
-// that are left. The drain is done when none is, or when it has failed: done comes with an error then, which
-// wraps a *BlockedError when time has run out or a budget can never allow an eviction. An error without done,
-// and of class Transient, is of this pass only. The caller makes passes until done, with a pause of a second or
-// more between them, and keeps the state.
-func (c Drainer) DrainPass(ctx context.Context, node string, s *State,
-	opts Options) (left []PodRef, done bool, err error) {
-	opts.Timeout = cmp.Or(opts.Timeout, drainTimeout)
-	if s.Started.IsZero() {
-		gone, err := c.beginDrain(ctx, node, s, opts)
+// makePass does what there is to do now, and does not wait: it cordons the node when the drain begins, then asks each
+// pod that is not leaving yet to leave. The drain is done when no pod is left, or when it has failed: done then comes
+// with an error, which wraps a *BlockedError when time has run out or a budget can never allow an eviction. A Transient
+// error without done is of this pass only.
+func (c Drainer) makePass(ctx context.Context, node string, p *progress, opts Options) (done bool, err error) {
+	if p.started.IsZero() {
+		gone, err := c.beginDrain(ctx, node, p, opts)
 		if gone || err != nil {
-			return nil, gone || apicall.Classify(err) != apicall.Transient, err
+			return gone || apicall.Classify(err) != apicall.Transient, err
 		}
 	}
-	helper := c.drainer(ctx, opts, s.Silent)
+	helper := c.drainer(ctx, opts, p.silent)
 	list, errs := helper.GetPodsForDeletion(node)
 	if err := errors.Join(errs...); err != nil {
-		return s.Left, false, apicall.Wrap("list the pods of", node, err)
+		return false, apicall.Wrap("list the pods of", node, err)
 	}
 	pods := list.Pods()
-	s.note(pods, opts.Evicted)
-	late := time.Since(s.Started) >= opts.Timeout
+	p.note(pods, opts.Evicted)
+	late := time.Since(p.started) >= opts.Timeout
 	switch {
 	case len(pods) == 0:
-		return nil, true, nil
-	case late && opts.Force && s.Deleting.IsZero():
-		s.Deleting = time.Now()
-	case late && (!opts.Force || time.Since(s.Deleting) >= opts.Timeout):
-		return s.Left, true, c.tooLate(ctx, node, pods)
+		return true, nil
+	case late && opts.Force && p.deleting.IsZero():
+		p.deleting = time.Now()
+	case late && (!opts.Force || time.Since(p.deleting) >= opts.Timeout):
+		return true, c.tooLate(ctx, node, pods)
 	}
-	return s.Left, false, apicall.Wrap("evict the pods of", node, expel(helper, pods, !s.Deleting.IsZero()))
+	return false, apicall.Wrap("evict the pods of", node, expel(helper, pods, !p.deleting.IsZero()))
 }
 
 // beginDrain cordons the node, unless it is gone, or a pod would never leave.
-func (c Drainer) beginDrain(ctx context.Context, node string, s *State, opts Options) (gone bool, err error) {
-	s.Silent = c.silent(ctx, node)
+func (c Drainer) beginDrain(ctx context.Context, node string, p *progress, opts Options) (gone bool, err error) {
+	p.silent = c.silent(ctx, node)
 	if !opts.Force {
-		if stuck := c.stuck(ctx, c.drainer(ctx, opts, s.Silent), node); len(stuck) > 0 {
+		if stuck := c.stuck(ctx, c.drainer(ctx, opts, p.silent), node); len(stuck) > 0 {
 			return false, &apicall.Error{
 				Op:    "drain node",
 				Node:  node,
@@ -208,23 +202,23 @@ func (c Drainer) beginDrain(ctx context.Context, node string, s *State, opts Opt
 		}
 		return false, err
 	}
-	s.Started = time.Now().Round(0) // of the wall clock: it is kept over restarts
+	p.started = time.Now()
 	return false, nil
 }
 
 // note keeps which pods are left and tells of those that are not any more.
-func (s *State) note(pods []corev1.Pod, gone func(string)) {
-	now := make([]PodRef, 0, len(pods))
-	for _, p := range pods {
-		now = append(now, PodRef{p.Namespace, p.Name, p.UID})
+func (p *progress) note(pods []corev1.Pod, gone func(string)) {
+	now := make([]podRef, 0, len(pods))
+	for _, pod := range pods {
+		now = append(now, podRef{pod.Namespace, pod.Name, pod.UID})
 	}
-	slices.SortFunc(now, func(a, b PodRef) int { return strings.Compare(a.String(), b.String()) })
-	for _, was := range s.Left {
+	slices.SortFunc(now, func(a, b podRef) int { return strings.Compare(a.String(), b.String()) })
+	for _, was := range p.left {
 		if gone != nil && !slices.Contains(now, was) {
 			gone(was.String())
 		}
 	}
-	s.Left = now
+	p.left = now
 }
 
 // expel asks every pod that is not leaving to leave, or deletes it. What a disruption budget does not allow now

@@ -2,7 +2,6 @@ package drain
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"sync"
 	"testing"
@@ -146,27 +145,18 @@ func TestADrainGoesOnPassByPass(t *testing.T) {
 		c, api := faked(t, node(nil), pod("web", "ReplicaSet"), pod("db", "ReplicaSet"))
 		allowed := map[string]bool{"web": true}
 		evicting(api, func(pod string) bool { return allowed[pod] })
-		var state State
+		var state progress
 		var evicted []string
-		opts := Options{Evicted: func(pod string) { evicted = append(evicted, pod) }}
+		opts := Options{Timeout: time.Minute, Evicted: func(pod string) { evicted = append(evicted, pod) }}
 		began := time.Now()
 		pass := func(want bool) []string {
 			t.Helper()
-			// What the caller keeps survives its restart.
-			kept, err := json.Marshal(state)
-			if err != nil {
-				t.Fatal(err)
-			}
-			state = State{}
-			if err := json.Unmarshal(kept, &state); err != nil {
-				t.Fatal(err)
-			}
-			left, done, err := c.DrainPass(t.Context(), "cp-1", &state, opts)
+			done, err := c.makePass(t.Context(), "cp-1", &state, opts)
 			if err != nil || done != want {
 				t.Fatalf("done %v, %v", done, err)
 			}
 			var names []string
-			for _, p := range left {
+			for _, p := range state.left {
 				names = append(names, p.String())
 			}
 			return names
@@ -195,21 +185,19 @@ func TestAPassAfterTheDrainsTimeSaysWhatBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, api := faked(t, node(nil), pod("db", "ReplicaSet"))
 		evicting(api, func(string) bool { return false })
-		state := State{Started: time.Now().Add(-time.Hour)} // another process began it
-		left, done, err := c.DrainPass(t.Context(), "cp-1", &state, Options{Timeout: time.Minute})
+		state := progress{started: time.Now().Add(-time.Hour)}
+		done, err := c.makePass(t.Context(), "cp-1", &state, Options{Timeout: time.Minute})
 		var blocked *BlockedError
-		if !done || len(left) != 1 || !errors.As(err, &blocked) || apicall.Classify(err) != apicall.Operator {
-			t.Errorf("%v left, done %v, %v", left, done, err)
+		if !done || len(state.left) != 1 || !errors.As(err, &blocked) || apicall.Classify(err) != apicall.Operator {
+			t.Errorf("%v left, done %v, %v", state.left, done, err)
 		}
-		_, done, err = c.DrainPass(t.Context(), "cp-1", &state, Options{Timeout: time.Minute, Force: true})
-		if done || err != nil || state.Deleting.IsZero() {
+		done, err = c.makePass(t.Context(), "cp-1", &state, Options{Timeout: time.Minute, Force: true})
+		if done || err != nil || state.deleting.IsZero() {
 			t.Errorf("by force: done %v, %v, %+v", done, err, state)
 		}
-		if left, done, err := c.DrainPass(t.Context(), "cp-1", &state, Options{
-			Timeout: time.Minute,
-			Force:   true,
-		}); !done || err != nil {
-			t.Errorf("after the deletions: %v left, done %v, %v", left, done, err)
+		done, err = c.makePass(t.Context(), "cp-1", &state, Options{Timeout: time.Minute, Force: true})
+		if !done || err != nil {
+			t.Errorf("after the deletions: %v left, done %v, %v", state.left, done, err)
 		}
 	})
 }
@@ -267,7 +255,7 @@ func TestADrainBeginsWhenThereIsRoom(t *testing.T) {
 func TestAnInterruptedDrainGoesOnWhereThereIsLessRoomNow(t *testing.T) {
 	t.Parallel()
 	c, _ := faked(t, closed("cp-1", "run-1"), closed("w-2", "run-1"))
-	_, done, err := c.DrainPass(t.Context(), "cp-1", &State{}, Options{Mark: "run-2", MaxUnavailable: 1})
+	done, err := c.makePass(t.Context(), "cp-1", &progress{}, Options{Mark: "run-2", MaxUnavailable: 1})
 	if !done || err != nil {
 		t.Errorf("done %v, %v", done, err)
 	}
@@ -281,11 +269,11 @@ func TestOfTwoThatCordonAtTheSameMomentBothGiveWay(t *testing.T) {
 		err := api.Tracker().Add(closed("w-2", "run-2"))
 		return false, nil, err
 	})
-	var state State
-	_, done, err := c.DrainPass(t.Context(), "cp-1", &state, Options{Mark: "run-1", MaxUnavailable: 1})
+	var state progress
+	done, err := c.makePass(t.Context(), "cp-1", &state, Options{Mark: "run-1", MaxUnavailable: 1})
 	var full *FullError
 	if done || !errors.As(err, &full) || apicall.Classify(err) != apicall.Transient || cordoned(t, c) ||
-		!state.Started.IsZero() {
+		!state.started.IsZero() {
 		t.Errorf("done %v, %v, cordoned %v", done, err, cordoned(t, c))
 	}
 }
