@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"kubeone/internal/host"
+	"kubeone/internal/retry"
 )
 
 // take takes the lock on a host and has it kept until keep ends: a keeper whose connection is lost is started
@@ -47,8 +48,8 @@ func (l *Lock) take(ctx, keep context.Context, id string, c Claim) (int64, error
 // itself then refuses the steps of the lock that was lost.
 func keepAgain(keep context.Context, h host.Host, c Claim, generation int64) (<-chan struct{}, error) {
 	for {
-		if err := pause(keep, RetryEvery); err != nil {
-			return nil, err
+		if !retry.Pause(keep, RetryEvery) {
+			return nil, keep.Err()
 		}
 		_, ended, err := keeper(keep, keep, h, c, generation)
 		if err == nil || !host.Transient(err) {

@@ -202,7 +202,7 @@ func labOf(t *testing.T, m *machine, script string, steps ...plan.Step) *lab {
 		Plan:  plan.Plan{Format: 1, Cluster: "alpha", Steps: steps, Hosts: named(), Nodes: named()},
 		Hosts: map[string]host.Host{"1": m}, Scripts: map[string]string{"1": script}, RunID: "run-1", Holder: "me@here",
 		World: observed.World{Hosts: map[string]observed.Host{"1": {ID: "1", EtcdData: observed.No}}},
-		Emit:  j.emit, Now: time.Now, pause: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
+		Emit:  j.emit, Now: time.Now, pause: func(ctx context.Context, _ time.Duration) bool { return ctx.Err() == nil },
 		Connect: Connectors{API: func(cluster.Access) (API, error) { return nil, errors.New("nobody listens") }},
 	}
 	r.Lock = m.lock("run-1", false)

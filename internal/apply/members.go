@@ -138,8 +138,8 @@ func (r *Run) confirm(ctx context.Context, s plan.Step, of step.Death,
 	silent func(context.Context, step.RemoveEtcdParams) error) error {
 	for is := (Silence{}); !is.Dead(); {
 		if !is.Last.IsZero() {
-			if err := r.pause(ctx, DeathEvery); err != nil {
-				return err
+			if !r.pause(ctx, DeathEvery) {
+				return ctx.Err()
 			}
 		}
 		began := r.Now()

@@ -56,9 +56,9 @@ func removing(q *votes, paused *[]time.Duration) *Run {
 			q.via = append(q.via, via)
 			return q, nil
 		}},
-		pause: func(ctx context.Context, d time.Duration) error {
+		pause: func(ctx context.Context, d time.Duration) bool {
 			*paused, now = append(*paused, d), now.Add(d)
-			return ctx.Err()
+			return ctx.Err() == nil
 		},
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"kubeone/internal/host"
 	"kubeone/internal/plan"
@@ -53,8 +52,8 @@ func (r *Run) runOnHost(ctx context.Context, s plan.Step, output *lineWriter) er
 			Host: h.Name(),
 			Line: "connection lost, trying again: " + firstLine(err.Error()),
 		})
-		if err := r.pause(ctx, RetryEvery); err != nil {
-			return err
+		if !r.pause(ctx, RetryEvery) {
+			return ctx.Err()
 		}
 		output.again()
 	}
@@ -251,18 +250,6 @@ func Await(ctx context.Context, h host.Host) error {
 		return nil // how it ended shows in the next probe
 	}
 	return err
-}
-
-// pause waits for d, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }
 
 func firstLine(s string) string {

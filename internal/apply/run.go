@@ -22,6 +22,7 @@ import (
 	"kubeone/internal/observed"
 	"kubeone/internal/pattern"
 	"kubeone/internal/plan"
+	"kubeone/internal/retry"
 	"kubeone/internal/step"
 )
 
@@ -64,7 +65,7 @@ type Run struct {
 	Now       func() time.Time
 
 	mu       sync.Mutex
-	pause    func(ctx context.Context, d time.Duration) error // between attempts; nil is a real pause
+	pause    func(ctx context.Context, d time.Duration) bool // between attempts; nil is retry.Pause
 	scripted map[string]bool
 	started  time.Time
 	session
@@ -106,7 +107,7 @@ var ErrStopped = errors.New("stopped: the running steps were finished, nothing e
 func (r *Run) Do(ctx context.Context, stop <-chan struct{}) error {
 	r.scripted = map[string]bool{}
 	if r.pause == nil {
-		r.pause = pause
+		r.pause = retry.Pause
 	}
 	defer r.close()
 	r.started = r.Now()

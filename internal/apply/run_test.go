@@ -125,12 +125,12 @@ func TestAStepThatEndedMeanwhileIsNotRunAgain(t *testing.T) {
 			go l.server.DropAll()
 		}
 	}
-	l.pause = func(ctx context.Context, _ time.Duration) error {
+	l.pause = func(ctx context.Context, _ time.Duration) bool {
 		open()
 		for l.read("var/lib/kubeone/step/result") == "" && ctx.Err() == nil {
 			runtime.Gosched()
 		}
-		return ctx.Err()
+		return ctx.Err() == nil
 	}
 	if err := l.Do(patience(t), nil); err != nil {
 		t.Fatal(err)
@@ -490,7 +490,7 @@ func TestCredentialsAreReadAgainWhenTheReadingWasCutOff(t *testing.T) {
 	l.Want = wanted("1")
 	admin, _ := kubeconfig(t)
 	l.write("etc/kubernetes/admin.conf", admin, 0o600)
-	l.pause = func(context.Context, time.Duration) error { return nil }
+	l.pause = func(context.Context, time.Duration) bool { return true }
 	cut := false
 	l.onRun = func(c host.Cmd) error {
 		if cut || !strings.Contains(c.Script, "admin.conf") {

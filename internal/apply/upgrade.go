@@ -107,7 +107,7 @@ func (r *Run) checkEtcd(ctx context.Context, c *EtcdCheck) error {
 		if err != nil {
 			return &EtcdError{err}
 		}
-		if err := r.pause(ctx, RetryEvery); err != nil {
+		if !r.pause(ctx, RetryEvery) {
 			return &EtcdError{fmt.Errorf(
 				"gave up after %s waiting for %s: %s; kubeone status shows its members", EtcdTimeout, c.What, problem)}
 		}

@@ -83,12 +83,7 @@ func upgrading(f *upgradeFake) *Run {
 		Connect: Connectors{
 			Etcd: func(context.Context, etcd.Access) (Etcd, error) { return etcdFake{upgradeFake: f}, nil },
 		},
-		pause: func(ctx context.Context, _ time.Duration) error {
-			if f.asked > 3 {
-				return context.DeadlineExceeded
-			}
-			return ctx.Err()
-		},
+		pause: func(ctx context.Context, _ time.Duration) bool { return f.asked <= 3 && ctx.Err() == nil },
 	}
 }
 

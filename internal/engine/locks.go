@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"kubeone/internal/apply"
 	"kubeone/internal/cluster"
@@ -13,6 +12,7 @@ import (
 	"kubeone/internal/host"
 	"kubeone/internal/plan"
 	"kubeone/internal/probe"
+	"kubeone/internal/retry"
 	"kubeone/internal/step"
 )
 
@@ -178,12 +178,8 @@ func (l *lockSet) await(ctx context.Context, lease Lease) error {
 		case apply.MustEnd:
 			return fmt.Errorf("%w: %w", apply.ErrLockLost, err)
 		}
-		again := time.NewTimer(SettleEvery)
-		select {
-		case <-ctx.Done():
-			again.Stop()
+		if !retry.Pause(ctx, SettleEvery) {
 			return fmt.Errorf("nobody says whether the cluster's lock is still this run's: %w; apply again", err)
-		case <-again.C:
 		}
 	}
 }

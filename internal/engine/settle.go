@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"time"
+
+	"kubeone/internal/retry"
 )
 
 // How long members may take to come up, and a cluster to be as a run has made it, and how often it is looked at
@@ -36,12 +38,8 @@ func (e *Engine) proposeUntil(ctx context.Context, r Request, within time.Durati
 			return p, err
 		}
 		again(p)
-		next := time.NewTimer(SettleEvery)
-		select {
-		case <-ctx.Done():
-			next.Stop()
+		if !retry.Pause(ctx, SettleEvery) {
 			return p, ctx.Err()
-		case <-next.C:
 		}
 	}
 }

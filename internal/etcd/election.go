@@ -3,6 +3,8 @@ package etcd
 import (
 	"context"
 	"time"
+
+	"kubeone/internal/retry"
 )
 
 // electionWithin is how long an election may take: members notice after a second that they have lost their leader, and
@@ -77,12 +79,7 @@ func (c *Client) again(ctx context.Context, l look) look {
 func until(ctx context.Context, limit, pause time.Duration, ask func(context.Context) bool) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(pause):
-		}
+	for retry.Pause(ctx, pause) {
 		if ask(ctx) {
 			return
 		}
