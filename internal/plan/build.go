@@ -156,15 +156,3 @@ func (b *builder) follow(d decide.Decision) bool {
 	}
 	return true
 }
-
-func union(a, more []string) []string {
-	seen := map[string]bool{}
-	var out []string
-	for _, s := range append(append([]string{}, a...), more...) {
-		if !seen[s] {
-			seen[s] = true
-			out = append(out, s)
-		}
-	}
-	return out
-}

@@ -8,6 +8,7 @@ import (
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/desired"
 	"kubeone/internal/problem"
+	"kubeone/internal/set"
 	"kubeone/internal/step"
 )
 
@@ -75,7 +76,7 @@ func (b *builder) renewEnding(d decide.Decision) bool {
 		}
 		previous = []string{b.renewOn(h, "less than 90 days are left of "+problem.List(names), previous)}
 	}
-	b.barrier = union(b.barrier, previous)
+	b.barrier = set.Union(b.barrier, previous)
 	return true
 }
 

@@ -10,6 +10,7 @@ import (
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 	"kubeone/internal/problem"
+	"kubeone/internal/set"
 	"kubeone/internal/step"
 )
 
@@ -69,7 +70,7 @@ func (b *builder) forgetCA(needs []string) []string {
 	for n, h := range workers {
 		after := needs
 		if n >= wide {
-			after = union(needs, asked[n-wide:n-wide+1])
+			after = set.Union(needs, asked[n-wide:n-wide+1])
 		}
 		asked = append(asked, b.regenerate(h, parts, reason, after))
 	}

@@ -8,6 +8,7 @@ import (
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/desired"
 	"kubeone/internal/problem"
+	"kubeone/internal/set"
 	"kubeone/internal/step"
 )
 
@@ -35,7 +36,7 @@ func (b *builder) restoreFiles(h desired.Host, d decide.Decision, needs []string
 	if len(open) > 0 {
 		reasons = append(reasons, "others than root may read or change "+problem.List(open))
 	}
-	if units := union(params.Units(), d.Restarts[h.ID]); len(units) > 0 {
+	if units := set.Union(params.Units(), d.Restarts[h.ID]); len(units) > 0 {
 		changes, risk = append(changes, problem.List(units)+" restarted, containers go on"), Restarts
 	}
 	return b.onHost(h, Step{

@@ -6,6 +6,7 @@ import (
 	"kubeone/internal/decide"
 	"kubeone/internal/desired"
 	"kubeone/internal/problem"
+	"kubeone/internal/set"
 	"kubeone/internal/step"
 )
 
@@ -21,14 +22,14 @@ func (b *builder) moveEndpoint(d decide.Decision) {
 			last = []string{b.apiNames(h, n, last)}
 		}
 	}
-	b.barrier = union(b.barrier, last)
+	b.barrier = set.Union(b.barrier, last)
 	var dialled []string
 	for _, id := range d.Diallers {
 		h := b.host(id)
 		id := b.dial(h)
 		dialled = append(dialled, id)
 		if h.Role == desired.ControlPlane {
-			b.barrier = union(b.barrier, []string{id})
+			b.barrier = set.Union(b.barrier, []string{id})
 		}
 	}
 	if d.Publish {
@@ -56,9 +57,9 @@ func (b *builder) afterPublishing(s *Step) {
 	switch {
 	case b.published == "":
 	case s.Intent.Kind == step.ApplyAddon || s.Intent.Kind == step.SystemAddons || s.Intent.Kind == step.SetSystem:
-		s.Needs = union(s.Needs, []string{b.published})
+		s.Needs = set.Union(s.Needs, []string{b.published})
 	default:
-		s.After = union(s.After, []string{b.published})
+		s.After = set.Union(s.After, []string{b.published})
 	}
 }
 

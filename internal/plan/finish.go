@@ -10,6 +10,7 @@ import (
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 	"kubeone/internal/problem"
+	"kubeone/internal/set"
 	"kubeone/internal/step"
 )
 
@@ -22,10 +23,10 @@ func (b *builder) finish(first decide.Decision) {
 	for i := range b.plan.Steps {
 		s := &b.plan.Steps[i]
 		if s.Intent.Kind == step.NodeReady {
-			s.Needs = union(s.Needs, b.addons)
+			s.Needs = set.Union(s.Needs, b.addons)
 		}
 		if s.ID == "await-workloads" {
-			s.Needs = union(s.Needs, slices.Concat(b.planned(step.NodeReady), b.planned(step.DeleteNode), b.addons,
+			s.Needs = set.Union(s.Needs, slices.Concat(b.planned(step.NodeReady), b.planned(step.DeleteNode), b.addons,
 				b.controllers))
 		}
 		if s.Intent.Kind == step.SaveRecord {

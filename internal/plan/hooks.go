@@ -8,6 +8,7 @@ import (
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/set"
 	"kubeone/internal/step"
 )
 
@@ -90,7 +91,7 @@ func (b *weaver) before(h desired.Host, m step.Moment, span map[string]bool) {
 	at := len(b.plan.Steps)
 	for i, s := range b.plan.Steps {
 		if span[s.ID] && !b.needsAnyOf(s, span) {
-			first, needs, after = append(first, s.ID), union(needs, s.Needs), union(after, s.After)
+			first, needs, after = append(first, s.ID), set.Union(needs, s.Needs), set.Union(after, s.After)
 			at = min(at, i)
 		}
 	}
@@ -107,7 +108,7 @@ func (b *weaver) before(h desired.Host, m step.Moment, span map[string]bool) {
 
 // need makes the step need another one.
 func (b *weaver) need(s *Step, id string) {
-	s.Needs = union(s.Needs, []string{id})
+	s.Needs = set.Union(s.Needs, []string{id})
 	b.needs[s.ID] = s.Needs
 }
 
@@ -129,7 +130,7 @@ func (b *weaver) following(h desired.Host, m step.Moment, span map[string]bool) 
 			b.need(s, last)
 		}
 		if slices.ContainsFunc(s.After, isLast) {
-			s.After = union(s.After, []string{last})
+			s.After = set.Union(s.After, []string{last})
 		}
 	}
 }
@@ -303,7 +304,7 @@ func (b *builder) hooksOfApply() {
 	if first := add(desired.Before, nil, 0); first != "" {
 		for i := range b.plan.Steps[1:] {
 			s := &b.plan.Steps[i+1]
-			s.Needs = union(s.Needs, []string{first})
+			s.Needs = set.Union(s.Needs, []string{first})
 		}
 	}
 	add(desired.After, all, len(b.plan.Steps))

@@ -9,6 +9,7 @@ import (
 	"kubeone/internal/decide/preflight"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/set"
 	"kubeone/internal/step"
 )
 
@@ -132,7 +133,7 @@ func (b *builder) joinControlPlane(h, leader desired.Host, reason string, needs 
 	begun := b.hasBegun(h)
 	etcd := b.onHost(h, Step{
 		Intent: only(step.JoinEtcd), Action: Create, Title: "join: etcd member", Reason: reason,
-		Needs: union([]string{prepared}, b.begun), Changes: []string{"etcd member, first as a learner"},
+		Needs: set.Union([]string{prepared}, b.begun), Changes: []string{"etcd member, first as a learner"},
 	})
 	if begun {
 		b.begun = []string{etcd}

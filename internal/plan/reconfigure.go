@@ -7,6 +7,7 @@ import (
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 	"kubeone/internal/problem"
+	"kubeone/internal/set"
 	"kubeone/internal/step"
 )
 
@@ -23,7 +24,7 @@ func (b *builder) reconfigure(d decide.Decision) bool {
 		}
 	}
 	control, workers := b.split(ids)
-	previous := union(b.planned(step.JoinFinish), b.renamed) // of all, one is out of service at a time
+	previous := set.Union(b.planned(step.JoinFinish), b.renamed) // of all, one is out of service at a time
 	for _, h := range control {
 		changes := b.configurationChanges(h, d.Drift[h.ID])
 		is := b.world.Is.Hosts[h.ID]

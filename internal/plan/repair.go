@@ -10,6 +10,7 @@ import (
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 	"kubeone/internal/problem"
+	"kubeone/internal/set"
 	"kubeone/internal/step"
 )
 
@@ -65,7 +66,7 @@ func (b *builder) repairHosts(d decide.Decision) {
 		}
 		barrier = append(barrier, id)
 	}
-	b.barrier = union(b.barrier, barrier)
+	b.barrier = set.Union(b.barrier, barrier)
 	b.restoreOnWorkers(d)
 }
 

@@ -13,6 +13,7 @@ import (
 	"kubeone/internal/decide/quorum"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/set"
 	"kubeone/internal/step"
 )
 
@@ -129,7 +130,7 @@ func (b *builder) onCluster(id string, s Step) string {
 
 // add adds a step at the end, after all that every later step needs, and returns its ID.
 func (b *builder) add(h desired.Host, s Step) string {
-	s.Needs = union(s.Needs, b.barrier)
+	s.Needs = set.Union(s.Needs, b.barrier)
 	b.afterPublishing(&s)
 	return b.place(h, s, len(b.plan.Steps))
 }
@@ -259,7 +260,7 @@ func imageContent(images []desired.Image, pushed bool) step.Content {
 		}
 	}
 	if pushed {
-		return step.Content{Uploads: union(nil, uploads)}
+		return step.Content{Uploads: set.Union(nil, uploads)}
 	}
 	return step.Content{Downloads: downloads}
 }

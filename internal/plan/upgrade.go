@@ -11,6 +11,7 @@ import (
 	"kubeone/internal/decide/skew"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/set"
 	"kubeone/internal/step"
 )
 
@@ -34,7 +35,7 @@ func (b *builder) upgrade(d decide.Decision) bool {
 		last = fetched
 	}
 	if len(d.Settings) > 0 {
-		b.barrier = union(b.barrier, last)
+		b.barrier = set.Union(b.barrier, last)
 		b.systemSettings(d)
 		last = b.settings
 	}
@@ -42,7 +43,7 @@ func (b *builder) upgrade(d decide.Decision) bool {
 		last = b.systemFollows(d, last)
 	}
 	b.upgradeWorkers(d, workers, last)
-	b.barrier = union(b.barrier, last) // addons and joins follow the control plane's version
+	b.barrier = set.Union(b.barrier, last) // addons and joins follow the control plane's version
 	if len(missing) > 0 {
 		b.awaitWorkloads("addons were applied")
 	}
@@ -65,7 +66,7 @@ func (b *builder) uncordonLeft(d decide.Decision) {
 			opened = append(opened, b.uncordon(h, reason, nil, step.UncordonParams{Resume: true}))
 		}
 	}
-	b.barrier = union(b.barrier, opened)
+	b.barrier = set.Union(b.barrier, opened)
 }
 
 func (b *builder) split(ids []string) (control, workers []desired.Host) {
@@ -87,7 +88,7 @@ func (b *builder) upgradeControlPlane(d decide.Decision, hosts []desired.Host, f
 	}
 	snapshot := b.takeSnapshot(b.keeper(hosts), "before anything is changed", fetched)
 	// Hosts that join in this plan come first: of all, one is out of service at a time.
-	previous := union([]string{snapshot}, b.planned(step.JoinFinish))
+	previous := set.Union([]string{snapshot}, b.planned(step.JoinFinish))
 	for _, h := range hosts {
 		changes := []string{"API server, controller manager, scheduler " + b.in.Want.KubernetesVersion,
 			"etcd, where its version differs", "certificates renewed", "kubelet"}
@@ -143,7 +144,7 @@ func (b *builder) inWaves(
 	done := make([]string, 0, len(hosts))
 	for n, h := range hosts {
 		if canary && n == 1 {
-			after = union(after, done[:1]) // a canary that was skipped has shown nothing
+			after = set.Union(after, done[:1]) // a canary that was skipped has shown nothing
 		}
 		first, last := of(h, after)
 		if before := predecessor(n, wide, canary); before > 0 || before == 0 && !canary {
@@ -318,7 +319,7 @@ func (b *builder) versions(h desired.Host) string {
 
 // systemFollows plans that kube-proxy and cluster DNS follow, and the wait for it.
 func (b *builder) systemFollows(d decide.Decision, after []string) []string {
-	b.barrier = union(b.barrier, after)
+	b.barrier = set.Union(b.barrier, after)
 	b.systemAddons(d)
 	return []string{b.onCluster("await-system", Step{
 		Intent: only(step.AwaitWorkloads), Action: Change, Title: "wait for " + strings.Join(d.System, ", "),
@@ -342,7 +343,7 @@ func (b *builder) systemAddons(d decide.Decision) {
 	}
 	b.addons = append(b.addons, b.onHost(h, Step{
 		Intent: only(step.SystemAddons), Action: Change, Title: "apply " + strings.Join(d.System, ", "),
-		Reason: reason, Needs: union(b.settings, b.renamed),
+		Reason: reason, Needs: set.Union(b.settings, b.renamed),
 		Changes: []string{"kube-proxy, cluster DNS", "ConfigMap kube-system/kubeadm-config"},
 	}))
 }
@@ -381,5 +382,5 @@ func (b *builder) systemSettings(d decide.Decision) {
 		Title: "set " + strings.Join(d.Settings, ", ") + " as the manifest says", Reason: differences(wrong),
 		Needs: needs, Changes: changes,
 	})}
-	b.addons = union(b.addons, b.settings)
+	b.addons = set.Union(b.addons, b.settings)
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"kubeone/internal/observed"
+	"kubeone/internal/set"
 )
 
 // Phase is a part of a change of who writes.
@@ -79,17 +80,17 @@ func Decide(hosts []Host, want Want) Decision {
 	if settled(hosts, d.Writer) {
 		return d
 	}
-	all := union(known, []string{d.Writer})
+	all := set.Union(known, []string{d.Writer})
 	switch written := writes(hosts, d.Writer); {
 	case written:
 		d.Phase = Forget
 		d.fill(hosts, func(Host) []string { return []string{d.Writer} })
 	case everyone(hosts, func(h Host) bool { return h.Same && holds(h.Next, all) }):
 		d.Phase = Use
-		d.fill(hosts, func(h Host) []string { return union([]string{d.Writer}, h.Next) })
+		d.fill(hosts, func(h Host) []string { return set.Union([]string{d.Writer}, h.Next) })
 	default:
 		d.Phase = Learn
-		d.fill(hosts, func(h Host) []string { return union(h.Next, all) })
+		d.fill(hosts, func(h Host) []string { return set.Union(h.Next, all) })
 	}
 	return d
 }
@@ -117,7 +118,7 @@ func Join(others []Host) []string {
 	if len(others) == 0 {
 		return nil
 	}
-	out := union(others[0].Next, names(others))
+	out := set.Union(others[0].Next, names(others))
 	if slices.Equal(out, []string{observed.Identity}) {
 		return nil
 	}
@@ -146,21 +147,11 @@ func holds(have, wanted []string) bool {
 func names(hosts []Host) []string {
 	var out []string
 	for _, h := range hosts {
-		out = union(out, h.Next)
+		out = set.Union(out, h.Next)
 	}
 	for _, h := range hosts {
 		for _, running := range h.Running {
-			out = union(out, running)
-		}
-	}
-	return out
-}
-
-func union(a, more []string) []string {
-	out := slices.Clone(a)
-	for _, name := range more {
-		if !slices.Contains(out, name) {
-			out = append(out, name)
+			out = set.Union(out, running)
 		}
 	}
 	return out

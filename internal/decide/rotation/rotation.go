@@ -16,6 +16,7 @@ import (
 
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/set"
 )
 
 // Phase is a part of a rotation.
@@ -196,13 +197,13 @@ func signers(hosts []Host, name string) []string {
 func After(a observed.Authority, p Phase, goal string, others []string) observed.Authority {
 	switch p {
 	case Learn:
-		out := observed.Authority{Trusted: union(a.Trusted, others, []string{goal}), Next: goal}
+		out := observed.Authority{Trusted: set.Union(a.Trusted, others, []string{goal}), Next: goal}
 		if a.Signer() == goal {
 			out.Next = a.Next // it signs with it already
 		}
 		return out
 	case Use:
-		return observed.Authority{Trusted: union([]string{goal}, a.Trusted), Begun: observed.Used}
+		return observed.Authority{Trusted: set.Union([]string{goal}, a.Trusted), Begun: observed.Used}
 	case Forget:
 		return observed.Authority{Trusted: []string{goal}}
 	case Settled:
@@ -215,9 +216,9 @@ func After(a observed.Authority, p Phase, goal string, others []string) observed
 func Trusted(hosts []Host, name string) []string {
 	var out []string
 	for _, h := range hosts {
-		out = union(out, h.Authorities[name].Trusted)
+		out = set.Union(out, h.Authorities[name].Trusted)
 	}
-	return union(out, []string{Goal(hosts, name)})
+	return set.Union(out, []string{Goal(hosts, name)})
 }
 
 // Signers are the keys that sign on any of the hosts, in their order, each once.
@@ -225,7 +226,7 @@ func Signers(hosts []Host, name string) []string {
 	var out []string
 	for _, h := range hosts {
 		if signer := h.Authorities[name].Signer(); signer != "" {
-			out = union(out, []string{signer})
+			out = set.Union(out, []string{signer})
 		}
 	}
 	return out
@@ -233,16 +234,4 @@ func Signers(hosts []Host, name string) []string {
 
 func contains(have, wanted []string) bool {
 	return !slices.ContainsFunc(wanted, func(key string) bool { return !slices.Contains(have, key) })
-}
-
-func union(lists ...[]string) []string {
-	var out []string
-	for _, list := range lists {
-		for _, key := range list {
-			if !slices.Contains(out, key) {
-				out = append(out, key)
-			}
-		}
-	}
-	return out
 }
