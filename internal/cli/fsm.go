@@ -5,32 +5,21 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kubeone/internal/chart"
 	"kubeone/internal/decide/fsm"
-	"kubeone/internal/machine/life"
 )
 
 // newFSMCommand returns "kubeone fsm".
 func newFSMCommand(stdio IO) *cobra.Command {
-	var output string
-	charts := map[string]func() chart.Chart{
-		"cluster": fsm.Cluster.Chart, "worker": fsm.Worker.Chart, "machines": life.Chart,
-	}
-	cmd := &cobra.Command{
-		Use:   "fsm [cluster | worker | machines]",
-		Short: "Draw the state machines of clusters, workers and Machines",
-		Example: "  kubeone fsm > decisions.mmd\n" +
-			"  kubeone fsm machines -o svg > machines.svg",
+	return &cobra.Command{
+		Use:       "fsm [cluster | worker]",
+		Short:     "Draw the state machine that decides about a cluster or a worker, in Mermaid",
+		Example:   "  kubeone fsm > decisions.mmd",
 		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
-		ValidArgs: []string{"cluster", "worker", "machines"},
+		ValidArgs: []string{string(fsm.Cluster), string(fsm.Worker)},
 		RunE: func(_ *cobra.Command, args []string) error {
-			draws := map[string]func(chart.Chart) string{
-				"svg": chart.Chart.SVG, "dot": chart.Chart.Dot, "mermaid": chart.Chart.Mermaid,
-			}
-			_, err := fmt.Fprint(stdio.Out, draws[output](charts[append(args, "cluster")[0]]()))
+			m := fsm.Machine(append(args, string(fsm.Cluster))[0])
+			_, err := fmt.Fprint(stdio.Out, m.Mermaid())
 			return err
 		},
 	}
-	formatFlag(cmd, &output, []string{"mermaid", "dot", "svg"}, "format of the drawing")
-	return cmd
 }

@@ -23,7 +23,7 @@ import (
 	"kubeone/api/cluster/v1alpha1"
 	"kubeone/internal/desired"
 	"kubeone/internal/machine"
-	"kubeone/internal/machine/life"
+	"kubeone/internal/machine/machinetest"
 	"kubeone/internal/provider"
 	"kubeone/internal/rollout"
 )
@@ -95,7 +95,7 @@ type one struct {
 	p          *slow
 	controller *Machines
 	key        types.NamespacedName
-	now        life.State
+	now        machinetest.State
 }
 
 func newOne(t *testing.T, scheme *runtime.Scheme, random *rand.Rand) *one {
@@ -103,7 +103,7 @@ func newOne(t *testing.T, scheme *runtime.Scheme, random *rand.Rand) *one {
 	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "uid"}}
 	m.Spec.ProviderSpec.Value.CloudProvider = "slow"
 	m.Spec.Versions.Kubelet = "1.36.1"
-	o := &one{t: t, random: random, p: &slow{}, key: client.ObjectKeyFromObject(m), now: life.None}
+	o := &one{t: t, random: random, p: &slow{}, key: client.ObjectKeyFromObject(m), now: machinetest.None}
 	o.c = clientfake.NewClientBuilder().WithScheme(scheme).
 		WithStatusSubresource(&v1alpha1.Machine{}, &corev1.Node{}).WithObjects(m).Build()
 	o.controller = &Machines{
@@ -178,7 +178,7 @@ func (o *one) happens(what int, m *v1alpha1.Machine) {
 }
 
 // look has the controller look, and returns what the Machine was and is then.
-func (o *one) look() life.Transition {
+func (o *one) look() machinetest.Transition {
 	o.t.Helper()
 	var waits *provider.Waiting
 	if _, err := o.controller.Reconcile(o.t.Context(), reconcile.Request{NamespacedName: o.key}); err != nil &&
@@ -187,11 +187,11 @@ func (o *one) look() life.Transition {
 	}
 	was := o.now
 	if m := o.machine(); m == nil {
-		o.now = life.Gone
-	} else if o.now = life.State(m.Status.Phase); o.now == "" {
+		o.now = machinetest.Gone
+	} else if o.now = machinetest.State(m.Status.Phase); o.now == "" {
 		o.t.Fatal("the controller has looked, and no phase is written")
 	}
-	return life.Transition{From: was, To: o.now}
+	return machinetest.Transition{From: was, To: o.now}
 }
 
 // begun is a Machine that has its host, where nothing else has happened yet.
@@ -279,12 +279,11 @@ type validating struct{ *slow }
 
 func (*validating) Validate(v1alpha1.MachineSpec) error { return errors.New("refused") }
 
-// TestMachinesLiveAsTheTableSays has anything happen to Machines, one thing at a time, and compares which phase came
-// after which with the table that docs/machines.md draws: it has all that happens, and nothing else.
-func TestMachinesLiveAsTheTableSays(t *testing.T) {
+// TestMachinesLiveAsDrawn has anything happen to Machines, one thing at a time, and compares which phase came after
+// which with the drawing in docs/machines.md.
+func TestMachinesLiveAsDrawn(t *testing.T) {
 	t.Parallel()
-	table := life.Machine()
-	seen := map[life.Transition]bool{}
+	seen := map[machinetest.Transition]bool{}
 	scheme, err := Scheme()
 	if err != nil {
 		t.Fatal(err)
@@ -304,18 +303,5 @@ func TestMachinesLiveAsTheTableSays(t *testing.T) {
 			o.happens(random.IntN(8), m)
 		}
 	}
-	for tr := range seen {
-		if !table.Leads(tr.From, tr.To) {
-			t.Errorf("the table lacks what happens: %s to %s", tr.From, tr.To)
-		}
-	}
-	for _, row := range table.Transitions {
-		happened := false
-		for tr := range seen {
-			happened = happened || tr.To == row.To && (tr.From == row.From || row.From == life.Any)
-		}
-		if !happened {
-			t.Errorf("what the table says does not happen: %s, %s, %s", row.From, row.On, row.To)
-		}
-	}
+	machinetest.CheckDrawing(t, "../../docs/machines.md", "Machine", seen)
 }

@@ -30,7 +30,7 @@ import (
 	"kubeone/internal/cluster/clustertest"
 	"kubeone/internal/cluster/machines"
 	"kubeone/internal/cluster/record"
-	"kubeone/internal/machine/life"
+	"kubeone/internal/machine/machinetest"
 )
 
 // theManifest is of a cluster that has none of the pool's hosts.
@@ -87,15 +87,15 @@ type pooled struct {
 	came   error // of the run on the host: errUnderWay, nil where it has come to its end, or how it has failed
 	made   int   // Machines
 	now    time.Time
-	was    life.State
-	seen   map[life.Transition]bool
+	was    machinetest.State
+	seen   map[machinetest.Transition]bool
 }
 
 var errUnderWay = errors.New("a run is under way")
 
 func newPooled(t *testing.T, access cluster.Access, scheme *runtime.Scheme, random *rand.Rand) *pooled {
 	t.Helper()
-	p := &pooled{t: t, random: random, now: time.Unix(1e9, 0), was: life.None}
+	p := &pooled{t: t, random: random, now: time.Unix(1e9, 0), was: machinetest.None}
 	c := clientfake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&kubeone.Host{}, &v1alpha1.Machine{}).
 		WithObjects(&kubeone.Host{
 			ObjectMeta: metav1.ObjectMeta{Name: "w-1", UID: "host"}, Spec: kubeone.HostSpec{Address: "192.0.2.9"},
@@ -224,19 +224,19 @@ func (p *pooled) look() {
 // note notes which state the Host is in.
 func (p *pooled) note() {
 	p.t.Helper()
-	is := life.Gone
+	is := machinetest.Gone
 	if h := p.host(); h != nil {
-		is = life.State(h.Status.State)
+		is = machinetest.State(h.Status.State)
 	}
 	if is != p.was && is != "" {
-		p.seen[life.Transition{From: p.was, To: is}] = true
+		p.seen[machinetest.Transition{From: p.was, To: is}] = true
 		p.was = is
 	}
 }
 
-// TestHostsLiveAsTheTableSays has anything happen to a Host and its Machines, and compares which state came after which
-// with the table that docs/machines.md draws: it has all that happens, and nothing else.
-func TestHostsLiveAsTheTableSays(t *testing.T) {
+// TestHostsLiveAsDrawn has anything happen to a Host and its Machines, and compares which state came after which with
+// the drawing in docs/machines.md.
+func TestHostsLiveAsDrawn(t *testing.T) {
 	t.Parallel()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme, kubeone.AddToScheme} {
@@ -245,7 +245,7 @@ func TestHostsLiveAsTheTableSays(t *testing.T) {
 		}
 	}
 	access, random := recordOf(t), rand.New(rand.NewPCG(1, 2)) // the same lives each time
-	table, seen := life.Host(), map[life.Transition]bool{}
+	seen := map[machinetest.Transition]bool{}
 	for range 60 {
 		p := newPooled(t, access, scheme, random)
 		p.seen = seen
@@ -258,14 +258,5 @@ func TestHostsLiveAsTheTableSays(t *testing.T) {
 			p.happens(h)
 		}
 	}
-	for tr := range seen {
-		if !table.Leads(tr.From, tr.To) {
-			t.Errorf("the table lacks what happens: %s to %s", tr.From, tr.To)
-		}
-	}
-	for _, row := range table.Transitions {
-		if !seen[life.Transition{From: row.From, To: row.To}] {
-			t.Errorf("what the table says does not happen: %s, %s, %s", row.From, row.On, row.To)
-		}
-	}
+	machinetest.CheckDrawing(t, "../../../docs/machines.md", "Host", seen)
 }
