@@ -89,7 +89,7 @@ tools: $(GOLANGCI_LINT) $(GOVULNCHECK) $(CONTROLLER_GEN) ## build golangci-lint,
 vulns:
 	@hack/vulns.sh $(GOVULNCHECK)
 
-bench: ## by hand against kubeone apply on the lab; a plan over 1,000 simulated hosts
+bench: ## start, plans over simulated hosts, an installation against one by hand, an empty plan, Machines
 	go run ./bench
 
 torture: ## kill installations, an upgrade, a repair and a change of settings at every boundary (goes on where it was stopped); a million schedules in the simulated world

@@ -46,7 +46,6 @@ func (b *bench) measure(ctx context.Context, names []string) (*report, error) {
 		"start":    func(ctx context.Context) (err error) { r.Start, err = b.measureStart(ctx); return err },
 		"plan":     func(ctx context.Context) (err error) { r.Plans, err = b.measurePlans(ctx); return err },
 		"install":  func(ctx context.Context) (err error) { r.Install, err = b.measureInstall(ctx); return err },
-		"upgrade":  func(ctx context.Context) (err error) { r.Upgrade, err = b.measureUpgrade(ctx); return err },
 		"machines": func(ctx context.Context) (err error) { r.Machines, err = b.measureMachines(ctx); return err },
 		"noop":     func(ctx context.Context) (err error) { r.Noop, err = b.measureNoop(ctx); return err },
 	}

@@ -8,24 +8,21 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
-	"kubeone/internal/desired"
 	"kubeone/internal/manifest"
 	"kubeone/test/lab/fleet"
 )
 
-// byHand is the script of an operator without a program of its own, byHandSSH what its scripts source.
+// byHand is the script of an operator without a program of its own.
 //
 //go:embed byhand.sh
 var byHand string
-
-//go:embed byhand-ssh.sh
-var byHandSSH string
 
 // installByHand runs the script on the bare lab and measures it.
 func (b *bench) installByHand(ctx context.Context) (installation, error) {
@@ -33,34 +30,32 @@ func (b *bench) installByHand(ctx context.Context) (installation, error) {
 	if err != nil {
 		return installation{}, err
 	}
-	want := loaded.Cluster
-	files, err := b.release(want)
+	want, folder := loaded.Cluster, filepath.Join(b.dir, "release")
+	files, err := releaseFolder(folder, b.lab.Bundle, want)
 	if err != nil {
 		return installation{}, err
 	}
-	cmd, err := b.script(ctx, byHand, "PAUSE="+files.pause, "VERSION="+want.KubernetesVersion,
+	if err := settle(append(files.paths, b.lab.Bundle)...); err != nil {
+		return installation{}, err
+	}
+	// A file, not standard input, which ssh would read too.
+	path := filepath.Join(b.dir, "byhand.sh")
+	if err := os.WriteFile(path, []byte(byHand), 0o600); err != nil {
+		return installation{}, err
+	}
+	cmd := exec.CommandContext(ctx, "bash", path)
+	cmd.Env = append(os.Environ(), "RELEASE="+folder, "CONTROL_PLANE_HOSTS="+addresses(b.lab.ControlPlanes()),
+		"WORKER_HOSTS="+addresses(b.lab.Workers()),
+		"SSH_USER="+b.lab.SSHUser, "SSH_KEY="+b.lab.Path("id_ed25519"), "KNOWN_HOSTS="+b.lab.Path("known_hosts"),
+		"PAUSE="+files.pause, "VERSION="+want.KubernetesVersion,
 		"ENDPOINT="+net.JoinHostPort(want.Endpoint.Host, strconv.Itoa(want.Endpoint.Port)),
 		"POD_SUBNET="+want.Network.PodSubnet, "SERVICE_SUBNET="+want.Network.ServiceSubnet)
-	if err != nil {
-		return installation{}, err
-	}
 	b.log("installing by hand")
 	i, err := runStaged(cmd)
 	if err != nil {
 		return i, err
 	}
 	return i, b.checkNodes(ctx)
-}
-
-func (b *bench) releasePath() string { return filepath.Join(b.dir, "release") }
-
-// release unpacks the lab's bundle for the scripts, and makes it ready to be read.
-func (b *bench) release(want desired.Cluster) (unpacked, error) {
-	files, err := releaseFolder(b.releasePath(), b.lab.Bundle, want)
-	if err != nil {
-		return files, err
-	}
-	return files, settle(append(files.paths, b.lab.Bundle)...)
 }
 
 // checkNodes makes sure that every host has become a Ready Node.

@@ -1,11 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 )
 
-// installation is one measured installation.
+// installation is one installation by hand, and its stages.
 type installation struct {
 	cost
 	Stages []stage `json:"stages"`
@@ -29,22 +30,12 @@ type installResult struct {
 // pairing is an installation by hand, and after it one by kubeone, on hosts of the same shape.
 type pairing struct {
 	ByHand  installation `json:"byHand"`
-	Kubeone applied      `json:"kubeone"`
+	Kubeone cost         `json:"kubeone"`
 	Ratio   float64      `json:"ratio"` // kubeone's seconds by those by hand
 }
 
-// applied is an installation by kubeone. Its stages are those of its critical path: the chain of steps each of which
-// began when the one before it ended.
-type applied struct {
-	installation
-	// Outside is the part of the critical path in which neither kubeadm ran nor images were brought.
-	Outside float64 `json:"outsideSeconds"`
-	// Work is how long the steps of each kind took, added up over the hosts; they overlap.
-	Work []stage `json:"work"`
-}
-
 func (b *bench) measureInstall(ctx context.Context) (*installResult, error) {
-	result := &installResult{ControlPlanes: b.labShape.controlPlanes, Workers: b.labShape.workers}
+	result := &installResult{ControlPlanes: b.controlPlanes, Workers: b.workers}
 	var ratios []float64
 	for n := range b.repeat {
 		pair, err := b.installBoth(ctx)
@@ -70,9 +61,25 @@ func (b *bench) installBoth(ctx context.Context) (p pairing, err error) {
 	if err := b.bareLab(ctx); err != nil {
 		return p, err
 	}
-	if p.Kubeone, err = b.apply(ctx, installing); err != nil {
+	if p.Kubeone, err = b.apply(ctx); err != nil {
 		return p, fmt.Errorf("kubeone: %w", err)
 	}
 	b.applied = true
 	return p, nil
+}
+
+// apply runs kubeone apply on the bare lab and measures it.
+func (b *bench) apply(ctx context.Context) (cost, error) {
+	if err := settle(b.lab.Bundle); err != nil {
+		return cost{}, err
+	}
+	b.log("installing with kubeone")
+	cmd := b.product(ctx, "apply", "-m", b.lab.Path("kubeone.yaml"), "--bundle", b.lab.Bundle, "--auto-approve")
+	var printed bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &printed, &printed
+	took, err := timed(cmd.Run)
+	if err != nil {
+		return took, failure(err, printed.String())
+	}
+	return took, nil
 }

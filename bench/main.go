@@ -16,23 +16,17 @@ import (
 
 // options are the flags, the same for every measurement.
 type options struct {
-	output    string
-	repeat    int
-	maxRatio  float64
-	check     bool
-	hosts     sizes
-	machines  sizes
-	kubeone   string
-	labName   string
-	labShape  shape
-	traceFile string
-	against   string
+	output   string
+	repeat   int
+	maxRatio float64
+	check    bool
+	hosts    sizes
+	machines sizes
+	kubeone  string
+	labName  string
 
-	upgradeShape shape
+	controlPlanes, workers int // hosts of the lab
 }
-
-// shape is how many hosts the lab has.
-type shape struct{ controlPlanes, workers int }
 
 // errOver means that a measurement ran and its figure is over a limit.
 var errOver = errors.New("over a limit, as printed above")
@@ -51,7 +45,7 @@ func main() {
 
 // measurements are the names that may be given, in the order in which all of them run.
 func measurements() []string {
-	return []string{"start", "plan", "install", "noop", "upgrade", "machines"}
+	return []string{"start", "plan", "install", "noop", "machines"}
 }
 
 func run(ctx context.Context, args []string) error {
@@ -80,15 +74,7 @@ func run(ctx context.Context, args []string) error {
 	if err := b.open(ctx); err != nil {
 		return err
 	}
-	measure := b.measure
-	if o.against != "" {
-		measure = b.compare
-		names = slices.DeleteFunc(names, func(name string) bool { return name == "machines" })
-		if len(names) == 0 {
-			return errors.New("-against compares programs: machines is measured by itself")
-		}
-	}
-	report, err := measure(ctx, names)
+	report, err := b.measure(ctx, names)
 	if err != nil {
 		return err
 	}
@@ -100,27 +86,21 @@ func run(ctx context.Context, args []string) error {
 
 func parse(args []string, messages io.Writer) (options, error) {
 	var o options
-	flags := flag.NewFlagSet("bench [start|plan|install|noop|upgrade|machines]", flag.ContinueOnError)
+	flags := flag.NewFlagSet("bench [start|plan|install|noop|machines]", flag.ContinueOnError)
 	flags.SetOutput(messages)
 	flags.StringVar(&o.output, "o", "text", "text or json")
-	flags.IntVar(&o.repeat, "repeat", 1,
-		"install, upgrade: pairs of runs, by hand and with kubeone in turn; with -against: of every measurement")
+	flags.IntVar(&o.repeat, "repeat", 1, "install: pairs of runs, by hand and with kubeone in turn")
 	flags.Float64Var(&o.maxRatio, "max-ratio", 0,
 		"install: fail when kubeone takes more than this share of the time by hand; 0 for no limit")
-	flags.BoolVar(&o.check, "check", false, "start, plan, noop, upgrade, machines: fail when over a limit")
+	flags.BoolVar(&o.check, "check", false, "start, plan, noop, machines: fail when over a limit")
 	o.hosts = sizes{1000, 5000}
-	flags.Var(&o.hosts, "hosts", "plan: hosts to simulate, once for each of these numbers; with -against, the first")
+	flags.Var(&o.hosts, "hosts", "plan: hosts to simulate, once for each of these numbers")
 	o.machines = sizes{1000, 5000}
 	flags.Var(&o.machines, "machines", "machines: how many, once for each of these numbers")
 	flags.StringVar(&o.kubeone, "kubeone", "", "the program to measure; it is built when this is not given")
-	flags.StringVar(&o.labName, "lab", "bench", "install, noop, upgrade: name of the lab, which is made and removed")
-	flags.IntVar(&o.labShape.controlPlanes, "control-planes", 3, "install, noop: control-plane hosts")
-	flags.IntVar(&o.labShape.workers, "workers", 1, "install, noop: workers")
-	flags.IntVar(&o.upgradeShape.controlPlanes, "upgrade-control-planes", 3, "upgrade: control-plane hosts")
-	flags.IntVar(&o.upgradeShape.workers, "upgrade-workers", 3, "upgrade: workers, two or more")
-	flags.StringVar(&o.traceFile, "events", "", "install, upgrade: write the event stream of the last run here")
-	flags.StringVar(&o.against, "against", "",
-		"compare with the program of this commit, given by its whole name, -repeat pairs of each measurement")
+	flags.StringVar(&o.labName, "lab", "bench", "install, noop: name of the lab, which is made and removed")
+	flags.IntVar(&o.controlPlanes, "control-planes", 3, "install, noop: control-plane hosts")
+	flags.IntVar(&o.workers, "workers", 1, "install, noop: workers")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -130,10 +110,8 @@ func parse(args []string, messages io.Writer) (options, error) {
 	if o.output != "text" && o.output != "json" {
 		return o, fmt.Errorf("-o is text or json, not %q", o.output)
 	}
-	if o.repeat < 1 || o.hosts[0] < 10 || o.labShape.controlPlanes < 1 || o.labShape.workers < 0 ||
-		o.upgradeShape.controlPlanes < 1 || o.upgradeShape.workers < 2 {
-		return o, errors.New("-repeat is 1 or more, -hosts 10 or more, -control-planes 1 or more, " +
-			"-upgrade-workers 2 or more")
+	if o.repeat < 1 || o.hosts[0] < 10 || o.controlPlanes < 1 || o.workers < 0 {
+		return o, errors.New("-repeat is 1 or more, -hosts 10 or more, -control-planes 1 or more")
 	}
 	return o, nil
 }

@@ -29,7 +29,7 @@ func (b *bench) measureNoop(ctx context.Context) (*noopResult, error) {
 		if err := b.bareLab(ctx); err != nil {
 			return nil, err
 		}
-		if _, err := b.apply(ctx, installing); err != nil {
+		if _, err := b.apply(ctx); err != nil {
 			return nil, err
 		}
 		b.applied = true

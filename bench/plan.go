@@ -177,14 +177,8 @@ func startHosts(ctx context.Context, dir string, hosts int) (*hostsProcess, erro
 	if err != nil {
 		return nil, err
 	}
-	return startHostsOf(ctx, self, dir, hosts)
-}
-
-// startHostsOf starts the hosts that this program plays as of some commit.
-func startHostsOf(ctx context.Context, program, dir string, hosts int) (*hostsProcess, error) {
-	var err error
 	p := &hostsProcess{
-		cmd:      exec.CommandContext(ctx, program, simulatedHosts, dir, fmt.Sprint(hosts)),
+		cmd:      exec.CommandContext(ctx, self, simulatedHosts, dir, fmt.Sprint(hosts)),
 		messages: &bytes.Buffer{},
 	}
 	p.cmd.Stderr = p.messages

@@ -16,10 +16,7 @@ type report struct {
 	Plans    []planResult    `json:"plans,omitempty"` // by hosts
 	Install  *installResult  `json:"install,omitempty"`
 	Noop     *noopResult     `json:"noop,omitempty"`
-	Upgrade  *upgradeResult  `json:"upgrade,omitempty"`
 	Machines *machinesResult `json:"machines,omitempty"`
-	// Comparisons are those with another program; then nothing else is there.
-	Comparisons []comparison `json:"comparisons,omitempty"`
 }
 
 // print writes the report as text or json.
@@ -43,14 +40,8 @@ func (r *report) print(w io.Writer, output string) error {
 	if r.Noop != nil {
 		p.noop(*r.Noop)
 	}
-	if r.Upgrade != nil {
-		p.upgrade(*r.Upgrade)
-	}
 	if r.Machines != nil {
 		p.machines(*r.Machines)
-	}
-	for _, c := range r.Comparisons {
-		p.comparison(c)
 	}
 	return p.err
 }
@@ -66,11 +57,7 @@ func (r *report) verdict(o options) error {
 	kept := (r.Start == nil || r.Start.WithinSeconds && r.Start.WithinSize) &&
 		!slices.ContainsFunc(r.Plans, planResult.isOver) &&
 		(r.Noop == nil || r.Noop.Within) &&
-		(r.Upgrade == nil || r.Upgrade.WithinRatio && r.Upgrade.WithinNoop) &&
 		(r.Machines == nil || r.Machines.Within)
-	for _, c := range r.Comparisons {
-		kept = kept && c.Within
-	}
 	if !kept {
 		return errOver
 	}
@@ -118,9 +105,7 @@ func (p *printer) install(r installResult) {
 	for _, pair := range r.Pairs {
 		p.line("  by hand  %6.1f s, CPU %6.1f s: %s", pair.ByHand.Seconds, pair.ByHand.CPUSeconds,
 			stagesText(pair.ByHand.Stages))
-		p.line("  kubeone  %6.1f s, CPU %6.1f s: %s", pair.Kubeone.Seconds, pair.Kubeone.CPUSeconds,
-			stagesText(pair.Kubeone.Stages))
-		p.line("           outside kubeadm and images %.1f s; ratio %.2f", pair.Kubeone.Outside, pair.Ratio)
+		p.line("  kubeone  %6.1f s, CPU %6.1f s; ratio %.2f", pair.Kubeone.Seconds, pair.Kubeone.CPUSeconds, pair.Ratio)
 	}
 	p.line("  ratio %.2f (median of %d)", r.Ratio, len(r.Pairs))
 }
@@ -138,50 +123,4 @@ func (p *printer) noop(r noopResult) {
 		r.Fastest, r.Slowest)
 	p.line("  a host had %d connection and %d command (%s the limit of one each); %d API requests, %d etcd requests",
 		r.Connections, r.Commands, limit(r.Within), r.APIRequests, r.EtcdRequests)
-}
-
-func (p *printer) upgrade(r upgradeResult) {
-	p.line("\nupgrade: %s to %s, %d control planes, %d workers, under load", r.From, r.To, r.ControlPlanes, r.Workers)
-	for _, pair := range r.Pairs {
-		p.upgraded("by hand", pair.ByHand)
-		p.upgraded("kubeone", pair.Kubeone)
-		p.line("           ratio %.2f; %.2f with the files' time", pair.Ratio, pair.RatioAll)
-	}
-	p.line("  ratio %.2f (median of %d, %s the limit of %.1f); %.2f with the files' time", r.Ratio, len(r.Pairs),
-		limit(r.WithinRatio), upgradeRatioLimit, r.RatioAll)
-	p.line("  the plan afterwards is empty and takes %.2f s (%s the limit of %.0f s)", r.Noop, limit(r.WithinNoop),
-		upgradeNoopLimit)
-}
-
-func (p *printer) upgraded(way string, u upgraded) {
-	p.line("  %s  %6.1f s, %.1f s of them bringing files, CPU %6.1f s: %s", way, u.Seconds, u.Files, u.CPUSeconds,
-		stagesText(u.Stages))
-	p.line("           outside files, kubeadm and drains %.1f s", u.Outside)
-	p.line("           %s", strings.ReplaceAll(u.Load.String(), "\n", "\n         "))
-}
-
-func (p *printer) comparison(c comparison) {
-	p.line("\n%s, %s: %d pairs, ratio %.2f (%s 5 %% and the spread of %s)", c.Name, c.Unit, len(c.New.Values), c.Ratio,
-		limit(c.Within), c.Old.Program)
-	p.line("  %-9s %9s %9s %9s %8s  values", "program", "min", "median", "max", "spread")
-	for _, f := range []figures{c.Old, c.New} {
-		p.line("  %-9s %9.3f %9.3f %9.3f %6.0f %%  %s", f.Program, f.Min, f.Median, f.Max, f.Spread*100,
-			valuesText(f.Values))
-	}
-}
-
-func valuesText(values []float64) string {
-	parts := make([]string, 0, len(values))
-	for _, v := range values {
-		parts = append(parts, fmt.Sprintf("%.3f", v))
-	}
-	return strings.Join(parts, " ")
-}
-
-func samplesText(samples []sample) string {
-	parts := make([]string, 0, len(samples))
-	for _, s := range samples {
-		parts = append(parts, fmt.Sprintf("%s %.3f %s", s.name, s.value, s.unit))
-	}
-	return strings.Join(parts, ", ")
 }

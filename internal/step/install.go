@@ -41,7 +41,7 @@ func imagesRow() row {
 	return row{
 		kind: Images, about: "images into the container runtime",
 		place: OnHost, concerns: ItsHost, group: groupImages, params: paramsOf[ImagesParams](),
-		installs: true, essential: true, byHand: true, partOf: desired.Joining, effect: unchanged,
+		installs: true, byHand: true, partOf: desired.Joining, effect: unchanged,
 	}
 }
 
@@ -49,7 +49,7 @@ func initRow() row {
 	return row{
 		kind: Init, about: "a new cluster's first control-plane host",
 		place: OnHost, group: groupInit, event: "KubeOneJoined", secrets: []Secret{NewTokenSecret, EncryptionSecret},
-		pods: true, creates: true, joins: true, essential: true, byHand: true,
+		pods: true, creates: true, joins: true, byHand: true,
 		partOf: desired.Joining, core: true, effect: begun,
 	}
 }

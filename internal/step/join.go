@@ -35,7 +35,7 @@ func copyPKIRow() row {
 func joinPrepareRow() row {
 	return row{
 		kind: JoinPrepare, about: "control plane: certificates, kubeconfigs, kubelet, up to etcd",
-		place: OnHost, group: groupJoins, secrets: joinSecrets(), essential: true, byHand: true,
+		place: OnHost, group: groupJoins, secrets: joinSecrets(), byHand: true,
 		partOf: desired.Joining,
 		effect: unchanged,
 	}
@@ -44,7 +44,7 @@ func joinPrepareRow() row {
 func joinEtcdRow() row {
 	return row{
 		kind: JoinEtcd, about: "control plane: etcd member added as a learner and promoted",
-		place: OnHost, group: groupJoins, secrets: joinSecrets(), membership: true, essential: true,
+		place: OnHost, group: groupJoins, secrets: joinSecrets(), membership: true,
 		byHand: true, partOf: desired.Joining,
 		effect: func(w *World, h desired.Host, _ Intent) { w.voter(h) },
 	}
@@ -54,7 +54,7 @@ func joinFinishRow() row {
 	return row{
 		kind: JoinFinish, about: "control plane: API server, controllers, marked as control plane",
 		place: OnHost, group: groupJoins, event: "KubeOneJoined", secrets: joinSecrets(), pods: true,
-		joins: true, essential: true, byHand: true, partOf: desired.Joining, core: true, effect: joined,
+		joins: true, byHand: true, partOf: desired.Joining, core: true, effect: joined,
 	}
 }
 
@@ -62,6 +62,6 @@ func joinWorkerRow() row {
 	return row{
 		kind: JoinWorker, about: "a worker joins",
 		place: OnHost, concerns: ItsHost, group: groupJoins, event: "KubeOneJoined", secrets: joinSecrets(),
-		joins: true, essential: true, byHand: true, partOf: desired.Joining, core: true, effect: joined,
+		joins: true, byHand: true, partOf: desired.Joining, core: true, effect: joined,
 	}
 }

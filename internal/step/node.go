@@ -95,7 +95,7 @@ func drainNodeRow() row {
 		kind: DrainNode, about: "the node cordoned and drained",
 		place: ThroughAPI, concerns: ItsHost, group: groupDrain, params: paramsOf[DrainNodeParams](),
 		event:   "KubeOneDrained",
-		cordons: true, essential: true, partOf: desired.Draining, core: true,
+		cordons: true, partOf: desired.Draining, core: true,
 		halts: func(i Intent) bool {
 			how := ParamsOf[DrainNodeParams](i)
 			return how.Upgrade && how.OnTimeout != SkipOnTimeout

@@ -34,7 +34,7 @@ func reconfigureRow() row {
 		kind: Reconfigure, about: "the wanted settings of a host's components; those that are refused are taken back",
 		place: OnHost, concerns: ItsHost, group: groupUpgrade, params: paramsOf[ReconfigureParams](),
 		event: "KubeOneReconfigured", secrets: []Secret{CredentialsSecret},
-		installs: true, begins: always, halts: always, disrupts: stops, essential: true,
+		installs: true, begins: always, halts: always, disrupts: stops,
 		byHand: true, pods: true, partOf: desired.Reconfiguring, core: true, effect: reconfigured,
 	}
 }

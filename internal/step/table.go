@@ -48,12 +48,9 @@ type row struct {
 	pods    bool         // it writes static pods on control-plane hosts, and so the secret files that these read
 
 	// disrupts is what it does to its host's part in etcd, which etcd must allow when it is planned and when it begins.
-	disrupts func(Intent) quorum.Disruption // nil: nothing, or there is no quorum left, as in a recovery
-	event    string                         // reason of the Event on its Node; "" where there is nothing to tell
-	// essential says that it is the work itself, which anybody who did it by hand would have too; the bench counts the
-	// rest of a run as overhead.
-	essential bool
-	effect    func(*World, desired.Host, Intent) // what the world becomes
+	disrupts func(Intent) quorum.Disruption     // nil: nothing, or there is no quorum left, as in a recovery
+	event    string                             // reason of the Event on its Node; "" where there is nothing to tell
+	effect   func(*World, desired.Host, Intent) // what the world becomes
 }
 
 // rows is the table, in the order in which kinds are explained.
@@ -170,9 +167,6 @@ func (k Kind) PartOf() (activity desired.Activity, core bool) { return k.row().p
 
 // ByHand reports whether a host's script runs the stage of the kind also when nobody names a stage.
 func (k Kind) ByHand() bool { return k.row().byHand }
-
-// Essential reports whether steps of the kind are the work itself, and not what this program adds to it.
-func (k Kind) Essential() bool { return k.row().essential }
 
 // BeginsUpgrade reports whether the upgrade of a node begins with the step.
 func (i Intent) BeginsUpgrade() bool {

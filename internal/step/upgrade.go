@@ -28,7 +28,7 @@ func fetchRow() row {
 	return row{
 		kind: Fetch, about: "binaries unpacked and images pinned beside those in use; nothing is switched",
 		place: OnHost, concerns: ItsHost, group: groupFetch, params: paramsOf[FetchParams](),
-		installs: true, halts: always, essential: true, byHand: true, effect: fetched,
+		installs: true, halts: always, byHand: true, effect: fetched,
 	}
 }
 
@@ -78,7 +78,7 @@ func upgradeControlPlaneRow() row {
 	return row{
 		kind: UpgradeControlPlane, about: "kubeadm, container runtime and kubelet of a drained control-plane host",
 		place: OnHost, group: groupUpgrade, event: "KubeOneUpgraded", secrets: []Secret{CredentialsSecret},
-		installs: true, halts: always, disrupts: stops, essential: true, byHand: true, pods: true,
+		installs: true, halts: always, disrupts: stops, byHand: true, pods: true,
 		partOf: desired.Upgrading, core: true, effect: upgraded,
 	}
 }
@@ -105,7 +105,7 @@ func upgradeWorkerRow() row {
 		kind: UpgradeWorker, about: "kubeadm, container runtime and kubelet of a drained worker",
 		place: OnHost, concerns: ItsHost, group: groupUpgrade, params: paramsOf[UpgradeWorkerParams](),
 		event: "KubeOneUpgraded", secrets: []Secret{CredentialsSecret},
-		installs: true, halts: always, disrupts: stops, essential: true, byHand: true,
+		installs: true, halts: always, disrupts: stops, byHand: true,
 		partOf: desired.Upgrading, core: true, effect: upgraded,
 	}
 }

@@ -34,20 +34,14 @@ func BuildKubeone(ctx context.Context, cache components.Cache) (string, error) {
 // BuildKubeoneAt builds the product as it was at a commit, given by its whole name, from the history of the repository
 // that this program's working directory is in, and returns the program's path. It is built once.
 func BuildKubeoneAt(ctx context.Context, cache components.Cache, commit string) (string, error) {
-	return BuildAt(ctx, cache, commit, "./cmd/kubeone")
-}
-
-// BuildAt is BuildKubeoneAt for any program of the repository, given by its folder as in "./bench".
-func BuildAt(ctx context.Context, cache components.Cache, commit, folder string) (string, error) {
-	name := filepath.Base(folder)
-	dir, err := cache.Entry(ctx, "programs", commit+"-"+name, func(dir string) error {
+	dir, err := cache.Entry(ctx, "programs", commit+"-kubeone", func(dir string) error {
 		repository, err := moduleDir(ctx)
 		if err != nil {
 			return err
 		}
-		return buildAt(ctx, repository, commit, folder, filepath.Join(dir, name))
+		return buildAt(ctx, repository, commit, "./cmd/kubeone", filepath.Join(dir, "kubeone"))
 	})
-	return filepath.Join(dir, name), err
+	return filepath.Join(dir, "kubeone"), err
 }
 
 // BundleAt is Bundle with a bundle that the product as it was at a commit has made.
