@@ -62,33 +62,6 @@ func enterable(t *testing.T, dir string) {
 	}
 }
 
-// An earlier version of this program left files that any user of the host could open, and so lock.
-func TestAFileThatAnyUserCouldLockStopsNoRun(t *testing.T) {
-	t.Parallel()
-	m := newMachine(t, "node-1")
-	for _, dir := range []string{"lock", "step"} {
-		m.write("var/lib/kubeone/"+dir+"/mutex", "", 0o644)
-		enterable(t, m.path("var/lib/kubeone/"+dir))
-		hold(t, m.path("var/lib/kubeone/"+dir+"/mutex"), asNobody)
-	}
-	l := labOf(t, m, ":", prepare())
-	if err := l.Do(patience(t), nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := Await(patience(t), m); err != nil {
-		t.Error(err)
-	}
-	for _, dir := range []string{"lock", "step"} {
-		if _, err := os.Stat(m.path("var/lib/kubeone/" + dir + "/mutex")); !os.IsNotExist(err) {
-			t.Errorf("the file in %s is still there: %v", dir, err)
-		}
-	}
-	l.Lock.Release()
-	if err := Forget(patience(t), m, "run-1"); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestWhatIsOnAHostIsRootsAlone(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, "node-1")

@@ -25,7 +25,7 @@ import (
 	"kubeone/internal/pattern"
 )
 
-// Format is the version of the format. Those of format 1 are not signed, and read all the same.
+// Format is the version of the format.
 const Format = 2
 
 // The names of the parts.

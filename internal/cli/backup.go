@@ -123,11 +123,11 @@ func runBackupRead(cmd *cobra.Command, stdio IO, path, identity, output string, 
 	}
 	// Whose the CA in it is, this command does not know: recover compares it with the cluster's.
 	origin := a.Authentic()
-	if origin != nil && !errors.Is(origin, backup.ErrUnsigned) && !errors.Is(origin, backup.ErrUnknownCA) {
+	if origin != nil && !errors.Is(origin, backup.ErrUnknownCA) {
 		return origin
 	}
 	doc := BackupReadDocument{
-		Format: BackupFormat, File: path, Verified: verify, Signed: errors.Is(origin, backup.ErrUnknownCA),
+		Format: BackupFormat, File: path, Verified: verify,
 		Metadata: a.Metadata,
 	}
 	return printResult(stdio.Out, output, documentOf(doc), doc.print)
@@ -183,7 +183,6 @@ type BackupReadDocument struct {
 	Format   int             `json:"format"` // BackupFormat
 	File     string          `json:"file"`
 	Verified bool            `json:"verified"` // all of it was read and is as it should be
-	Signed   bool            `json:"signed"`   // by the CA that is in it
 	Metadata backup.Metadata `json:"metadata"`
 }
 
@@ -194,11 +193,7 @@ func (d BackupReadDocument) print(w io.Writer) error {
 	for _, p := range m.Parts {
 		_, _ = fmt.Fprintf(w, "  %-28s %10d bytes\n", p.Name, p.Size)
 	}
-	if d.Signed {
-		_, _ = fmt.Fprintln(w, "Signed by this CA; recover accepts it if that is the cluster's.")
-	} else {
-		_, _ = fmt.Fprintln(w, "Not signed: nothing vouches for it; recover accepts it with --allow-unsigned.")
-	}
+	_, _ = fmt.Fprintln(w, "Signed by this CA; recover accepts it if that is the cluster's.")
 	if d.Verified {
 		_, _ = fmt.Fprintf(w, "Verified: all %d parts match their digests, and the snapshot is whole.\n", len(m.Parts))
 	}

@@ -50,7 +50,7 @@ func newRecoverCommand(stdio IO) *cobra.Command {
 	cmd.Flags().StringVar(&f.source.Identity, "identity", "",
 		"`FILE` of a private key that the backup is encrypted to, as age-keygen writes it")
 	cmd.Flags().BoolVar(&f.source.AllowUnsigned, "allow-unsigned", false,
-		"accept a backup that is not signed, or whose CA is not known here, and a bare snapshot in its place")
+		"accept a backup whose CA is not known here, and a bare snapshot in the place of a backup")
 	return cmd
 }
 

@@ -81,8 +81,8 @@ type Decision struct {
 	// Joins are the hosts that join, control plane first; etcd grows in this order, in which a join that has reached
 	// etcd already goes before all others. Assessment.Resume says whose join goes on.
 	Joins         []string            `json:"joins,omitempty"`
-	Restarts      map[string][]string `json:"restarts,omitempty"` // systemd units to start again, in order, by host ID
-	Regenerations map[string][]string `json:"rewrites,omitempty"` // what to regenerate, in order, by host ID
+	Restarts      map[string][]string `json:"restarts,omitempty"`      // systemd units to start again, in order, by host ID
+	Regenerations map[string][]string `json:"regenerations,omitempty"` // what to regenerate, in order, by host ID
 	// Restores are files that somebody has changed and that become again what they were, in order, by host ID. Where
 	// the host's units do not run, they are started with that.
 	Restores map[string][]string `json:"restores,omitempty"`
@@ -91,7 +91,7 @@ type Decision struct {
 	Removals []Removal           `json:"removals,omitempty"` // dead etcd members that may go, in this order
 	// Quarantines are hosts that lost their etcd data: what is left of it is quarantined, and then their members
 	// are dead ones.
-	Quarantines []string `json:"asides,omitempty"`
+	Quarantines []string `json:"quarantines,omitempty"`
 	// Names are what is to change in the names of API servers' certificates, by host ID. Diallers are the hosts whose
 	// kubeconfigs are to dial the wanted endpoint, control plane first. Publish says that the cluster's own objects are
 	// to name it, and the names that certificates have.

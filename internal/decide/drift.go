@@ -38,7 +38,7 @@ func (s *hostState) differing(want map[string]string, firewall string) []string 
 	var out []string
 	for name, digest := range want {
 		if have, ok := s.is.Digests[name]; ok && have != digest && name != desired.DNSImageDigest &&
-			name != desired.FirewallDigest && !s.superseded(name) {
+			name != desired.FirewallDigest {
 			out = append(out, name)
 		}
 	}
@@ -66,13 +66,6 @@ func (s *hostState) hasSwap() bool { return s.joined() && len(s.is.Swaps) > 0 &&
 func (s *hostState) lacksDNSImage(want map[string]string) bool {
 	return s.joined() && s.is.Reach == observed.Reached &&
 		s.is.Digests[desired.DNSImageDigest] != want[desired.DNSImageDigest]
-}
-
-// superseded reports whether a configuration's digest tells nothing any more: that of the control plane, in which the
-// API's endpoint was one of the settings, where there is one of its components alone.
-func (s *hostState) superseded(name string) bool {
-	_, newer := s.is.Digests[desired.ComponentsDigest]
-	return newer && name == desired.ControlPlaneDigest
 }
 
 // staleAddons names the addons that are missing in the cluster or are others there, also by somebody else's hand,
@@ -210,7 +203,7 @@ func (v *view) staleRecord() bool {
 	r, pool := v.in.Is.API.Record, v.in.Is.API.Pool
 	return pool != nil && pool.Credentials == observed.No ||
 		r == nil || v.mendsRecord() || r.Cluster != v.in.Want.Name || r.Hardening != v.in.Want.Hardening ||
-		r.ManifestDigest != v.in.Want.Digest && r.ManifestDigest != v.in.Want.OrderedDigest
+		r.ManifestDigest != v.in.Want.Digest
 }
 
 // staleNode reports whether the member's Node lacks labels, annotations or taints that the manifest wants, or has those

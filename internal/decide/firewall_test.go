@@ -27,7 +27,7 @@ func TestAFirewallWithoutOurRulesIsDrift(t *testing.T) {
 		"other rules are wanted":         {desired.FirewallManage, open, "other", true},
 		"it was switched on later":       {desired.FirewallManage, bare, "", true},
 		"it is to be on again":           {desired.FirewallManage, off, "other", true},
-		"an earlier program made this":   {desired.FirewallManage, nil, "", false},
+		"it has noted none":              {desired.FirewallManage, nil, "", false},
 		"it is on, and is ignored":       {desired.FirewallIgnore, bare, "other", false},
 		"it is off, and is ignored":      {desired.FirewallIgnore, off, "other", false},
 		"it is to be off":                {desired.FirewallDisable, bare, "same", true},

@@ -64,8 +64,6 @@ type Cluster struct {
 	// Digest is the sha256 (hex) of the manifest as wanted, without secrets, and whatever the order and the IDs of its
 	// hosts; two equal digests want the same cluster.
 	Digest string `json:"digest"`
-	// OrderedDigest is the same with the hosts in the manifest's order: what records of earlier versions have.
-	OrderedDigest string `json:"-"`
 }
 
 // Network is the cluster's networks and how Services and pods are routed.
@@ -305,11 +303,7 @@ const CredentialsConfiguration = "credentials"
 const SwapConfiguration = "swap"
 
 // ComponentsDigest is the name of the configuration of etcd, API server, controller manager and scheduler.
-// ControlPlaneDigest is what earlier versions of this program noted instead: the same with the API's endpoint in it.
-const (
-	ComponentsDigest   = "components"
-	ControlPlaneDigest = "control-plane"
-)
+const ComponentsDigest = "components"
 
 // Hosts returns all hosts, control plane first, in the manifest's order.
 func (c *Cluster) Hosts() []Host {

@@ -1,12 +1,10 @@
 package engine
 
 import (
-	"maps"
 	"slices"
 
 	"kubeone/internal/cluster"
 	"kubeone/internal/decide"
-	"kubeone/internal/desired"
 	"kubeone/internal/etcd"
 	"kubeone/internal/host"
 	"kubeone/internal/identity"
@@ -62,11 +60,6 @@ func rename[E any](via []E, r identity.Result, id func(*E) *string) {
 // how much the cluster is hardened, and so are worked out anew only where these are others than in the manifest.
 func (e *Engine) configs(r identity.Result) map[string]map[string]string {
 	out := map[string]map[string]string{}
-	former := r.Want
-	if has := r.Is.API.Endpoint; has != "" {
-		former.Endpoint = former.Endpoint.At(has)
-	}
-	moves := former.Endpoint.String() != r.Want.Endpoint.String()
 	if r.Want.Hardened() || r.Want.Hardening != e.cfg.Want.Hardening { // the manifest alone has no baseline in it
 		out = script.Digests(r.Want, r.Want.Hosts()...)
 	}
@@ -78,11 +71,6 @@ func (e *Engine) configs(r identity.Result) map[string]map[string]string {
 			out[h.ID] = script.Digests(r.Want, h)[h.ID]
 		default:
 			out[h.ID] = e.digests[r.Reached[h.ID]]
-		}
-		if moves && out[h.ID] != nil && h.Role == desired.ControlPlane {
-			// What earlier versions of this program have noted has the endpoint in it that the cluster has.
-			out[h.ID] = maps.Clone(out[h.ID])
-			out[h.ID][desired.ControlPlaneDigest] = script.Digests(former, h)[h.ID][desired.ControlPlaneDigest]
 		}
 	}
 	return out

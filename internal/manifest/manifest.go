@@ -144,7 +144,7 @@ func (l *loader) loaded() (Loaded, error) {
 	}
 	cluster, secrets := l.desired(), l.secrets()
 	cluster.Extras, secrets.Files = l.extras, l.files
-	if err := setDigests(&cluster, public, text); err != nil {
+	if cluster.Digest, err = digestOf(public); err != nil {
 		return Loaded{}, err
 	}
 	machines, err := machineDeployments(l.cluster)

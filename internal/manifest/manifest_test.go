@@ -62,7 +62,7 @@ func TestDefaults(t *testing.T) {
 		},
 		Backup:   desired.Backup{Schedule: 6 * time.Hour, Keep: 10},
 		Firewall: desired.FirewallManage,
-		Digest:   got.Digest, OrderedDigest: got.OrderedDigest,
+		Digest:   got.Digest,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

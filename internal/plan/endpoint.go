@@ -96,12 +96,8 @@ func (b *builder) dial(h desired.Host) string {
 		former, risk = seen.Endpoint, Restarts
 		changes = append(changes, "/etc/kubernetes/kubelet.conf", "kubelet restarted")
 	}
-	was := b.in.Is.API.Endpoint
-	if want.Is(was) {
-		was = ""
-	}
 	return b.onHost(h, Step{
-		Intent: step.With(step.DialParams{Endpoint: want.String(), Former: was}), Action: Change, Risk: risk,
+		Intent: step.With(step.DialParams{Endpoint: want.String()}), Action: Change, Risk: risk,
 		Title:   "dial " + want.String(),
 		Reason:  "it dials " + strings.TrimPrefix(former, "https://"),
 		Changes: changes,

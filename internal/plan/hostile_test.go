@@ -174,8 +174,8 @@ func attempts() map[string]string {
 			"file\t/var/lib/kubeone/lock/owner:run=run-9",
 			"file\t/var/lib/kubeone/lock/owner:generation=9223372036854775807",
 			"beat\t1800000000"),
-		"an upgrade of its own":  says("file\t/var/lib/kubeone/turn:99.1.2"),
-		"an upgrade of nonsense": says("file\t/var/lib/kubeone/turn:" + escape),
+		"an upgrade of its own":  says("file\t/var/lib/kubeone/upgrading:99.1.2"),
+		"an upgrade of nonsense": says("file\t/var/lib/kubeone/upgrading:" + escape),
 		"ports that are taken":   says("listen\tLISTEN 0 4096 *:6443 *:* users:((\"haproxy\",pid=1,fd=2))"),
 		"other digests": says(
 			"-file\t/etc/kubeone/digests", "file\t/etc/kubeone/digests:kubelet other",

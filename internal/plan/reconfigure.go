@@ -92,7 +92,7 @@ func credentialChanges(is observed.Host) []string {
 }
 
 func restartsControlPlane(drift []string) bool {
-	return slices.Contains(drift, desired.ComponentsDigest) || slices.Contains(drift, desired.ControlPlaneDigest)
+	return slices.Contains(drift, desired.ComponentsDigest)
 }
 
 // configurationChanges says what changes on a host for each configuration.
@@ -123,7 +123,7 @@ func (b *builder) configurationChanges(h desired.Host, drift []string) []string 
 			text = "kubelet: its configuration; pods go on"
 		case desired.HardeningDigest:
 			text = "hardening: the modes of files"
-		case desired.ComponentsDigest, desired.ControlPlaneDigest:
+		case desired.ComponentsDigest:
 			text = "API server, controller manager, scheduler, etcd: those whose manifests change start anew"
 		}
 		if !slices.Contains(out, text) {

@@ -14,7 +14,7 @@ import (
 const (
 	markerFile  = "/etc/kubeone/marker"
 	digestsFile = "/etc/kubeone/digests"
-	upgradeFile = "/var/lib/kubeone/turn"
+	upgradeFile = "/var/lib/kubeone/upgrading"
 	imageNote   = "/var/lib/kubeone/controller-image"
 	lockFile    = "/var/lib/kubeone/lock/owner"
 	stepFile    = "/var/lib/kubeone/step/current"

@@ -77,7 +77,7 @@ func TestExtrasAreInTheDigestOfComponents(t *testing.T) {
 	after.Want.Extras[0].Flags = map[string]string{"audit-policy-file": after.Want.Extras[0].Files[0].Path}
 	was, is := digestsOf(before), digestsOf(after)
 	for name := range was {
-		pods := name == desired.ComponentsDigest || name == desired.ControlPlaneDigest
+		pods := name == desired.ComponentsDigest
 		if (was[name] != is[name]) != pods {
 			t.Errorf("%s: differs %t", name, was[name] != is[name])
 		}
@@ -121,7 +121,7 @@ func TestLeftoversOfComponentsGo(t *testing.T) {
 	b.write("run/kubeone/secrets/"+secret.Base(), "token: geheim\n")
 	const old = "etc/kubernetes/kubeone/kube-apiserver/policy-0000000000000000.yaml"
 	b.write(old, "old\n")
-	b.must("record control-plane=d0; component_files; component_leftovers; record control-plane=d1")
+	b.must("record components=d0; component_files; component_leftovers; record components=d1")
 	if b.read(old) != "" || strings.Contains(b.read("etc/kubeone/files"), "policy-0000") {
 		t.Error("what nobody reads is still there")
 	}

@@ -317,7 +317,7 @@ func TestCredentialsAloneLeaveSettings(t *testing.T) {
 	b.must(`NODE_DIGESTS='kubelet=k1'
 		file_containerd_config() { echo other; }
 		kubelet_healthy() { false; }
-		turn_text() { echo begun >"` + b.path("begun") + `"; }
+		upgrade_text() { echo begun >"` + b.path("begun") + `"; }
 		stage_reconfigure`)
 	if after := b.must("cd '" + b.root + "'" + has); before != after {
 		t.Errorf("it has other settings:\n%s\nbefore:\n%s", after, before)

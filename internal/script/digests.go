@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"kubeone/internal/desired"
-	"kubeone/internal/step"
 )
 
 // Digests returns the sha256 of each configuration that the hosts should have, by host ID and name: what the stages
@@ -67,33 +66,15 @@ func digestsWith(in Input, kubelet string) map[string]string {
 		unversioned := clusterConfiguration(in.Want)
 		delete(unversioned, "kubernetesVersion")
 		// The hosts' own names are only in the certificates; one more host is not another configuration.
-		server := componentOf(in.Want, desired.APIServer, apiServerFlags(in.Want))
-		unversioned["apiServer"] = server
+		unversioned["apiServer"] = componentOf(in.Want, desired.APIServer, apiServerFlags(in.Want))
 		network, _ := documents(object{"networking": unversioned["networking"]})
 		digests[desired.NetworkDigest] = sum(network)
-		server["names"] = in.Want.Endpoint.AlternativeNames
-		text, _ := documents(unversioned)
-		digests[desired.ControlPlaneDigest] = sum(text)
-		// The endpoint and its names are looked for where they are: in kubeconfigs and certificates.
-		delete(server, "names")
+		// The endpoint is looked for where it is: in kubeconfigs and certificates.
 		delete(unversioned, "controlPlaneEndpoint")
-		text, _ = documents(unversioned)
+		text, _ := documents(unversioned)
 		digests[desired.ComponentsDigest] = sum(text)
 	}
 	return digests
-}
-
-// formerDigest is the digest by which earlier versions of this program know the configuration of the control plane,
-// with the endpoint that the cluster had; "" where no step of the host needs it.
-func formerDigest(in Input) string {
-	for _, i := range in.Steps {
-		if former := step.ParamsOf[step.DialParams](i).Former; former != "" && in.Host.Role == desired.ControlPlane {
-			was := Input{Want: in.Want, Host: in.Host}
-			was.Want.Endpoint = in.Want.Endpoint.At(former)
-			return nodeDigests(was)[desired.ControlPlaneDigest]
-		}
-	}
-	return ""
 }
 
 func sum(texts ...string) string {

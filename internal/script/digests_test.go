@@ -18,7 +18,7 @@ func digestsOf(in Input) map[string]string { return Digests(in.Want, in.Host)[in
 func TestDigestsAreNamed(t *testing.T) {
 	t.Parallel()
 	for host, want := range map[string][]string{
-		"cp-1": {"components", "containerd", "control-plane", "firewall", "kernel", "kubelet", "network"},
+		"cp-1": {"components", "containerd", "firewall", "kernel", "kubelet", "network"},
 		"w-1":  {"containerd", "firewall", "kernel", "kubelet"},
 	} {
 		digests := digestsOf(input(host))
@@ -65,15 +65,15 @@ func TestDigestsDifferWithTheConfiguration(t *testing.T) {
 		"the kubelet of one": {func(in *Input) { in.Host.Kubelet.MaxPods = ptr[int32](9) }, []string{"kubelet"}},
 		"log rotation":       {func(in *Input) { in.Want.Logging.MaxFiles = 9 }, []string{"kubelet"}},
 		"a flag": {func(in *Input) { in.Want.Components.APIServer.Flags = map[string]string{"v": "4"} },
-			[]string{"components", "control-plane"}},
+			[]string{"components"}},
 		"another endpoint": {func(in *Input) { in.Want.Endpoint.Host = "other.example.com" },
-			[]string{"control-plane"}},
+			nil},
 		"another API name": {func(in *Input) { in.Want.Endpoint.AlternativeNames = []string{"api.example.com"} },
-			[]string{"control-plane"}},
+			nil},
 		"etcd's size": {func(in *Input) { in.Want.Components.Etcd.QuotaBackendBytes = 1 },
-			[]string{"components", "control-plane"}},
+			[]string{"components"}},
 		"overwriteRegistry": {func(in *Input) { in.Want.Registry.Overwrite = "mirror.example.com" },
-			[]string{"components", "control-plane"}},
+			[]string{"components"}},
 		"where cluster DNS' image is": {func(in *Input) { in.Want.Network.DNS.Repository = "r.example.com" }, nil},
 		"the pause image": {func(in *Input) { in.Want.Containerd.SandboxImage = "mine/pause:1" },
 			[]string{"containerd"}},

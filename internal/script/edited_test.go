@@ -17,7 +17,7 @@ func editedHost(t *testing.T) (b *box, restored string) {
 	b.write("etc/containerd/config.toml", "of containerd\n")
 	b.write("etc/containerd/certs.d/docker.io/hosts.toml", "of a registry\n")
 	b.write("etc/systemd/system/kubelet.service", "of the kubelet\n")
-	b.must("chmod 0644 @ROOT@/etc/containerd/config.toml; record containerd=1 kernel=2 kubelet=3 control-plane=4")
+	b.must("chmod 0644 @ROOT@/etc/containerd/config.toml; record containerd=1 kernel=2 kubelet=3 components=4")
 	_ = b.calls()
 	b.write("etc/containerd/config.toml", "somebody's\n")
 	if err := os.Remove(b.path("etc/systemd/system/kubelet.service")); err != nil {
@@ -170,7 +170,7 @@ func TestAnUpgradeThatWasInterruptedClaimsNothingOfItsFiles(t *testing.T) {
 	b := upgrading(t)
 	b.write("var/lib/kubelet/config.yaml", "of before\n")
 	b.write("etc/kubernetes/manifests/etcd.yaml", "of before\n")
-	b.must("record kubelet=1 control-plane=2")
+	b.must("record kubelet=1 components=2")
 	b.script += "\nkubeadm() { exit 1; }\n"
 	if r := b.run("mkdir -p \"$BIN\"; stage_upgrade_control_plane"); r.code == 0 {
 		t.Fatal("the upgrade succeeds")
@@ -188,7 +188,7 @@ func TestAnUpgradeStopsBeforeItLosesWhatSomebodyHasChanged(t *testing.T) {
 	b := upgrading(t)
 	b.write("etc/kubernetes/manifests/kube-apiserver.yaml", "ours\n")
 	b.write("etc/containerd/config.toml", "ours\n")
-	b.must("record containerd=1 control-plane=2")
+	b.must("record containerd=1 components=2")
 	b.must("stage_check")
 	b.write("etc/containerd/config.toml", "somebody's\n") // the upgrade makes it anew
 	b.must("stage_check")
@@ -197,7 +197,7 @@ func TestAnUpgradeStopsBeforeItLosesWhatSomebodyHasChanged(t *testing.T) {
 	b.fails("stage_check", says)
 	b.fails("mkdir -p \"$BIN\"; stage_upgrade_control_plane", says)
 	b.must("DISCARD_EDITS=yes; stage_check")
-	b.must("begin_turn; stage_check") // one that has begun has written them itself
+	b.must("begin_upgrade; stage_check") // one that has begun has written them itself
 }
 
 // A file with keys is root's alone again, and nothing is restarted for it. What is a link or gone by now stays so.

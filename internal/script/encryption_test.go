@@ -79,7 +79,7 @@ func TestAHostLearnsUsesAndForgetsKeys(t *testing.T) {
 	if mode != "700\n600" {
 		t.Errorf("modes %q", mode)
 	}
-	for _, gone := range []string{"var/lib/kubeone/turn", "var/lib/kubeone/before"} {
+	for _, gone := range []string{"var/lib/kubeone/upgrading", "var/lib/kubeone/before"} {
 		if b.must("[ ! -e '"+b.path(gone)+"' ] || echo there") != "" {
 			t.Errorf("%s is still there", gone)
 		}
@@ -107,7 +107,7 @@ func TestKeysWithWhichNothingStartsAreTakenBack(t *testing.T) {
 	b := encrypting(t, "identity", "identity", "kubeone-1")
 	b.write("refuses", "")
 	r := b.run("take_settings_back() { for f in $(settings_files); do put_as_it_was \"$f\"; done; " +
-		"rm -f \"$TURN\"; }; " +
+		"rm -f \"$UPGRADING\"; }; " +
 		"ENCRYPT_LEARN='identity kubeone-1'; stage_encrypt_learn")
 	if r.code == 0 || !strings.Contains(r.err, "this host has again what it had before") {
 		t.Fatalf("%+v", r)

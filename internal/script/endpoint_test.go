@@ -3,9 +3,6 @@ package script
 import (
 	"strings"
 	"testing"
-
-	"kubeone/internal/desired"
-	"kubeone/internal/step"
 )
 
 // endpointed is a finished control-plane host with a certificate and an administrator's kubeconfig.
@@ -114,26 +111,4 @@ func TestAWorkerAsksWithItsKubeletsCertificate(t *testing.T) {
 	inOrder(t, b.calls(), "--cert /var/lib/kubelet/pki/kubelet-client-current.pem https://lb.example.com:6443/version",
 		"stop kubelet")
 	b.mustAsk("https://lb.example.com:6443")
-}
-
-// What an earlier program noted has the endpoint in it. It is followed where nothing but that has changed.
-func TestTheDigestOfAnEarlierProgramIsFollowed(t *testing.T) {
-	t.Parallel()
-	in := input("cp-2")
-	in.Steps = []step.Intent{step.With(step.DialParams{Former: "old.example.com:6443"})}
-	former := in
-	former.Want.Endpoint.Host = "old.example.com"
-	noted := digestsOf(former)[desired.ControlPlaneDigest]
-	if got := formerDigest(in); got != noted {
-		t.Fatalf("%s is not what was noted, %s", got, noted)
-	}
-	for digest, follows := range map[string]bool{noted: true, "another": false} {
-		b := endpointed(t)
-		b.command("kubectl", "exit 0")
-		b.write("etc/kubeone/digests", "control-plane "+digest+"\n")
-		b.must("FORMER_DIGEST=" + noted + "; stage_dial")
-		if got := strings.Contains(b.read("etc/kubeone/digests"), "components "); got != follows {
-			t.Errorf("%s: followed %t", digest, got)
-		}
-	}
 }

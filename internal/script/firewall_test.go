@@ -300,6 +300,5 @@ kubeone configures ufw and firewalld (0.9 or later) where they are active. The m
   wants others, the next plan reconfigures the host's firewall. It also finds a firewall that is switched on later.
   While closed ports keep the host's own components from working, kubeone cannot do that: add the rules by hand then.
 - If you change ~firewall~ from ~disable~ to ~manage~, kubeone opens the ports and switches on what it had switched off.
-- On a cluster that an earlier version of kubeone installed, firewalls that it switched off stay off.
 - Rules of nftables or iptables that belong to neither of the two are left alone. Open the ports there yourself.
 `

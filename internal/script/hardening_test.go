@@ -34,11 +34,11 @@ func TestDigestsOfAClusterThatIsNotHardenedStay(t *testing.T) {
 func TestTheBaselineIsDriftOfWhatItChanges(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
-		"cp-1": "components control-plane hardening kubelet", "w-1": "hardening kubelet",
+		"cp-1": "components hardening kubelet", "w-1": "hardening kubelet",
 	} {
 		none := digestsOf(hardened(name, desired.HardeningNone))
 		var differ []string
-		for _, of := range []string{"components", "containerd", "control-plane", "hardening", "kernel", "kubelet",
+		for _, of := range []string{"components", "containerd", "hardening", "kernel", "kubelet",
 			"network"} {
 			if none[of] != digestsOf(hardened(name, desired.HardeningBaseline))[of] {
 				differ = append(differ, of)

@@ -109,7 +109,7 @@ func TestRecordNotesWhatFilesAre(t *testing.T) {
 	b.write("etc/kubernetes/manifests/etcd.yaml", "etcd\n")
 	b.write("etc/kubernetes/manifests/mine.yaml", "somebody's\n")
 	b.must("record containerd=1 kernel=2")
-	b.must("record kubelet=3 control-plane=4")
+	b.must("record kubelet=3 components=4")
 	changed := func() []string {
 		t.Helper()
 		var out []string

@@ -58,7 +58,7 @@ func TestAWorkerGetsOtherSettingsOfItsKubelet(t *testing.T) {
 	if got := b.read("etc/kubeone/files"); !strings.Contains(got, "/var/lib/kubelet/config.yaml") {
 		t.Errorf("nobody would notice an edit:\n%s", got)
 	}
-	for _, gone := range []string{"var/lib/kubeone/turn", "var/lib/kubeone/before"} {
+	for _, gone := range []string{"var/lib/kubeone/upgrading", "var/lib/kubeone/before"} {
 		if b.must("[ ! -e '"+b.path(gone)+"' ] || echo there") != "" {
 			t.Errorf("%s is still there", gone)
 		}
@@ -99,7 +99,7 @@ func TestSettingsThatAreRefusedAreTakenBack(t *testing.T) {
 	if after := b.must("cd '" + b.root + "'" + all); before != after {
 		t.Errorf("not as it was:\n%s", after)
 	}
-	if b.read("var/lib/kubeone/turn") != "" {
+	if b.read("var/lib/kubeone/upgrading") != "" {
 		t.Error("the change counts as begun")
 	}
 	calls := b.calls()
@@ -132,7 +132,7 @@ func TestWhatCannotBeTakenBackIsNamed(t *testing.T) {
 	if got := b.read("var/lib/kubelet/config.yaml"); got != "new\n" {
 		t.Errorf("the kubelet has %q", got)
 	}
-	if b.read("var/lib/kubeone/turn") == "" {
+	if b.read("var/lib/kubeone/upgrading") == "" {
 		t.Error("nobody would go on here")
 	}
 }

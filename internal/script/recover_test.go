@@ -58,7 +58,7 @@ func lost(t *testing.T, from step.RestoreParams) *box {
 	b.write("etc/kubernetes/manifests/etcd.yaml", "    image: example.com/etcd:3.6.8-0\n")
 	b.write("etc/kubernetes/manifests/kube-apiserver.yaml", "")
 	b.write("etc/kubernetes/kubelet.conf", "")
-	b.write("etc/kubeone/digests", "control-plane abc\n")
+	b.write("etc/kubeone/digests", "components abc\n")
 	b.write("var/lib/etcd/member/db", "old\n")
 	return b
 }
@@ -279,8 +279,8 @@ func TestARestoreEndsAnUpgradeOnlyWhereAllIsMadeAnew(t *testing.T) {
 		`rm "$DIGESTS"; `: "!", // its join had not ended: its files may be of another manifest
 	} {
 		b := lost(t, step.RestoreParams{From: "surviving-member"})
-		b.must(alive + `TURN=@ROOT@/turn; printf '1.36.3' >"$TURN"; ` + change + `stage_restore
-[ ` + over + ` -e "$TURN" ]`)
+		b.must(alive + `UPGRADING=@ROOT@/upgrading; printf '1.36.3' >"$UPGRADING"; ` + change + `stage_restore
+[ ` + over + ` -e "$UPGRADING" ]`)
 		// What had begun may have brought settings that the kubelet refuses.
 		if again := slices.Contains(b.phases(), "init phase kubelet-start"); again != (over == "") {
 			t.Errorf("%q: the kubelet's settings are written again: %t", change, again)

@@ -37,14 +37,14 @@ const (
 	SecretsDir     = "/run/kubeone/secrets" // on a memory file system
 	MarkerFile     = "/etc/kubeone/marker"
 	DigestsFile    = "/etc/kubeone/digests"
-	FilesFile      = "/etc/kubeone/files"      // digests of files, as sha256sum writes them
-	KeptDir        = "/etc/kubeone/kept"       // these files as they were written, each named after its digest
-	AsideDir       = "/etc/kubeone/aside"      // files of the host that were in the way, until a reset
-	MaskedFile     = "/etc/kubeone/masked"     // names of units that we have masked, until a reset
-	RotationFile   = "/etc/kubeone/rotation"   // phases of rotations that have begun on the host and not ended
-	UpgradeFile    = "/var/lib/kubeone/turn"   // the version to which an upgrade of the host has begun and not ended
-	BeforeDir      = "/var/lib/kubeone/before" // files as they were before a reconfiguration that has not ended
-	HooksDir       = "/var/lib/kubeone/hooks"  // files named after what has hooks to follow that have not all succeeded
+	FilesFile      = "/etc/kubeone/files"         // digests of files, as sha256sum writes them
+	KeptDir        = "/etc/kubeone/kept"          // these files as they were written, each named after its digest
+	AsideDir       = "/etc/kubeone/aside"         // files of the host that were in the way, until a reset
+	MaskedFile     = "/etc/kubeone/masked"        // names of units that we have masked, until a reset
+	RotationFile   = "/etc/kubeone/rotation"      // phases of rotations that have begun on the host and not ended
+	UpgradeFile    = "/var/lib/kubeone/upgrading" // the version to which an upgrade of the host has begun and not ended
+	BeforeDir      = "/var/lib/kubeone/before"    // files as they were before a reconfiguration that has not ended
+	HooksDir       = "/var/lib/kubeone/hooks"     // files named after what has hooks to follow that have not all succeeded
 	APIPort        = 6443
 
 	// EncryptionDir has the configuration of encryption at rest, named after its digest, and EncryptionPatch names it.
@@ -264,7 +264,6 @@ func variables(in Input, a desired.Artifacts) []step.Variable { //nolint:funlen 
 		text("TOOLS", system(in).ToolPackages()),
 		words("HOST_DIGESTS", digestList(in, preparedDigests)...),
 		words("NODE_DIGESTS", digestList(in, nodeDigests)...),
-		text("FORMER_DIGEST", formerDigest(in)),
 		text("SANDBOX_NAMED", yesNo(in.Want.Containerd.SandboxImage != "")),
 		text("RUNTIME_CONFIG", "file_containerd_config"),
 		text("POLL", "0.2"),
@@ -315,7 +314,7 @@ func places() []step.Variable {
 		text("KEPT", KeptDir),
 		text("ASIDE", AsideDir),
 		text("MASKED", MaskedFile),
-		text("TURN", UpgradeFile),
+		text("UPGRADING", UpgradeFile),
 		text("ROTATION", RotationFile),
 		text("BEFORE", BeforeDir),
 		text("PROXY_FILE", ProxyFile),

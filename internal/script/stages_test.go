@@ -68,7 +68,7 @@ func TestInitEndsWithAFinishedHost(t *testing.T) {
 	if marker := b.read("etc/kubeone/marker"); !strings.Contains(marker, "complete=yes") {
 		t.Errorf("the marker is\n%s", marker)
 	}
-	if diff := cmp.Diff("components control-plane kubelet network", recordedNames(b)); diff != "" {
+	if diff := cmp.Diff("components kubelet network", recordedNames(b)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -175,7 +175,7 @@ func TestJoinOfAControlPlaneHost(t *testing.T) {
 	if diff := cmp.Diff([]string{"join phase etcd-join"}, b.phases()); diff != "" {
 		t.Error(diff)
 	}
-	b.must(`TURN=@ROOT@/turn; : >"$TURN"; stage_join_finish; [ ! -e "$TURN" ]`) // of the member that it was before
+	b.must(`UPGRADING=@ROOT@/upgrading; : >"$UPGRADING"; stage_join_finish; [ ! -e "$UPGRADING" ]`) // of the member that it was before
 	want = []string{
 		"join phase control-plane-prepare control-plane", "init phase kubelet-finalize enable-client-cert-rotation",
 		"join phase control-plane-join mark-control-plane",

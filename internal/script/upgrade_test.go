@@ -20,7 +20,7 @@ kubectl 9.9.9 sum no u'
 IMAGES='registry.k8s.io/kube-apiserver:v9.9.9 sha256:a s'
 KUBERNETES=9.9.9
 KUBELET=9.9.9
-NODE_DIGESTS='control-plane=c kubelet=k'
+NODE_DIGESTS='components=c kubelet=k'
 install_packages() { :; }
 kernel_settings() { :; }
 configure_runtime() { :; }
@@ -45,7 +45,7 @@ administer() { printf 'kubectl %s\n' "$*" >>"@ROOT@/calls"; }
 	b.command("systemctl", ":")
 	b.write("etc/kubernetes/kubelet.conf", "    server: https://lb.example.com:6443\n")
 	b.write("etc/kubernetes/manifests/etcd.yaml", "x")
-	b.write("etc/kubeone/digests", "control-plane c\n")
+	b.write("etc/kubeone/digests", "components c\n")
 	return b
 }
 
@@ -84,7 +84,7 @@ func TestAnAPIServerThatEncryptsIsNotMadeAnewWithoutThat(t *testing.T) {
 	b.write(api, "    - --encryption-provider-config=/etc/kubernetes/pki/encryption.yaml\n")
 	before := b.read(api)
 	b.fails("stage_upgrade_control_plane", "the API server encrypts what it stores")
-	b.fails("TURN='"+b.path("turn")+`'; printf '%s' "$KUBELET" >"$TURN"; stage_check`,
+	b.fails("UPGRADING='"+b.path("upgrading")+`'; printf '%s' "$KUBELET" >"$UPGRADING"; stage_check`,
 		"the API server encrypts what it stores")
 	if got := b.read(api); got != before {
 		t.Errorf("the API server's manifest became %q", got)
@@ -175,10 +175,10 @@ kubelet_healthy() { [ -f "@ROOT@/kubelet-runs" ]; }
 	b.command("systemctl", `printf 'systemctl %s\n' "$*" >>'`+b.path("calls")+
 		`'; case "$*" in *"restart kubelet"*) : >'`+b.path("kubelet-runs")+`' ;; esac`)
 	b.fails("stage_upgrade_control_plane", "gave up waiting for kubelet_healthy")
-	b.write("var/lib/kubeone/turn", "9.9.8\n")
+	b.write("var/lib/kubeone/upgrading", "9.9.8\n")
 	b.fails("stage_upgrade_control_plane", "gave up waiting for kubelet_healthy")
-	b.write("var/lib/kubeone/turn", "9.9.9\n")
-	b.must("mkdir -p \"$BIN\"; stage_upgrade_control_plane; [ ! -e \"$TURN\" ]")
+	b.write("var/lib/kubeone/upgrading", "9.9.9\n")
+	b.must("mkdir -p \"$BIN\"; stage_upgrade_control_plane; [ ! -e \"$UPGRADING\" ]")
 	// What it was given may be why it does not run. Without it perhaps no API server answers.
 	inOrder(t, b.calls(), "init phase kubelet-start", "restart kubelet", "get clusterrolebindings", "upload-config",
 		"kubelet-config", "etcd local", "control-plane all", "stop kubelet", "restart kubelet")
@@ -302,7 +302,7 @@ func TestAKubeletThatGoesDownForgetsItsStateWhileItIsStopped(t *testing.T) {
 	b.command("systemctl", `n=0
 for f in '`+b.path("var/lib/kubelet")+`'/*_state; do [ ! -e "$f" ] || n=$((n + 1)); done
 printf 'systemctl %s %s %s\n' "$*" "$n" "$(readlink '`+b.path("opt/kubeone/bin/kubelet")+`')" >>'`+b.path("calls")+`'`)
-	b.must("stage_upgrade_worker; [ ! -e \"$TURN\" ]")
+	b.must("stage_upgrade_worker; [ ! -e \"$UPGRADING\" ]")
 	inOrder(t, b.calls(), "stop kubelet.service 4 /opt/kubeone/kubelet/9.9.9/kubelet",
 		"restart kubelet.service 0 /opt/kubeone/kubelet/9.9.8/kubelet")
 }

@@ -48,10 +48,9 @@ func certified(w *World, h desired.Host, i Intent) {
 	w.Is.Hosts[h.ID] = seen
 }
 
-// DialParams say which endpoint is dialled, and which one the cluster had.
+// DialParams say which endpoint is dialled.
 type DialParams struct {
-	Endpoint string `json:"endpoint,omitempty"`       // "host:port"
-	Former   string `json:"formerEndpoint,omitempty"` // "host:port"; "" where that is not known, or is the wanted one
+	Endpoint string `json:"endpoint,omitempty"` // "host:port"
 }
 
 // Kind is Dial.
@@ -64,20 +63,11 @@ func dialRow() row {
 	}
 }
 
-// dialled also notes the digest that has no endpoint in it, where the host has what is wanted but for that.
 func dialled(w *World, h desired.Host, _ Intent) {
 	seen := w.Is.Hosts[h.ID]
 	seen.Endpoint = w.Want.Endpoint.URL()
 	if h.Role == desired.ControlPlane {
 		seen.AdminEndpoint = w.Want.Endpoint.URL()
-		wanted := w.Config[h.ID]
-		_, newer := seen.Digests[desired.ComponentsDigest]
-		if had := seen.Digests[desired.ControlPlaneDigest]; !newer && had != "" &&
-			had == wanted[desired.ControlPlaneDigest] && wanted[desired.ComponentsDigest] != "" {
-			seen.Digests = withKeys(seen.Digests, map[string]string{
-				desired.ComponentsDigest: wanted[desired.ComponentsDigest],
-			})
-		}
 	}
 	w.Is.Hosts[h.ID] = seen
 }

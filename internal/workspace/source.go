@@ -39,8 +39,7 @@ func (s *Source) Close() {
 // SourceOptions say how a copy is opened.
 type SourceOptions struct {
 	Identity string // file of a private key that a backup is encrypted to
-	// AllowUnsigned accepts a backup that is not signed, or whose CA is not known here, and a bare snapshot in the
-	// place of a backup.
+	// AllowUnsigned accepts a backup whose CA is not known here, and a bare snapshot in the place of a backup.
 	AllowUnsigned bool
 }
 
@@ -152,11 +151,12 @@ func (s *Source) openBackup(ctx context.Context, path string, o SourceOptions, c
 	vouched := ", signed by the cluster's CA"
 	switch err := a.Authentic(ca); {
 	case err == nil:
-	case o.AllowUnsigned && (errors.Is(err, backup.ErrUnsigned) || errors.Is(err, backup.ErrUnknownCA)):
+	case o.AllowUnsigned && errors.Is(err, backup.ErrUnknownCA):
 		vouched = ", for which nothing vouches"
+	case errors.Is(err, backup.ErrUnknownCA):
+		return fmt.Errorf("%w; --allow-unsigned takes a backup whose CA is not known here at its word", err)
 	default:
-		return fmt.Errorf("%w; --allow-unsigned takes one that is not signed, or whose CA nobody knows, at its "+
-			"word", err)
+		return err
 	}
 	m := a.Metadata
 	s.about = plan.Copy{

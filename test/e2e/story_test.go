@@ -4,10 +4,6 @@
 // then look like to somebody who does not ask the product.
 //
 // The chapters of a story share one lab and happen one after the other, each beginning where the one before it ended.
-//
-// One story, TestTakeover, has two programs: the present one, and that of an earlier commit (fleet.Predecessor), which
-// is built from the repository's history. What either leaves on hosts, in the cluster and in files must suit the other
-// one, or be refused by it.
 package e2e
 
 import (

@@ -122,7 +122,7 @@ func powers() []attempt {
 		{name: "a recovery, on a host to join", as: []role{controlPlane},
 			says: adds(recovering("fenced=run-1", "restoring=yes", "epoch=7")...)},
 		{name: "etcd's data lost", as: everybody, says: adds("etcd-lost\tcrc mismatch")},
-		{name: "an upgrade of its own to 99.1.2", as: asWorker, says: adds("file\t/var/lib/kubeone/turn:99.1.2")},
+		{name: "an upgrade of its own to 99.1.2", as: asWorker, says: adds("file\t/var/lib/kubeone/upgrading:99.1.2")},
 		{name: "the lock of another run, of a generation that no other can exceed", as: asWorker, says: adds(lock(
 			"holder=mallory@desk", "run=run-9", "generation=9223372036854775807")...)},
 		{name: "a lock since the year 36812", as: everybody,

@@ -108,7 +108,7 @@ func fields() map[string]string {
 		"the marker's fence":      "file\t/etc/kubeone/marker:fenced=%s",
 		"the holder of its lock": "exists\t/var/lib/kubeone/lock/owner\n" +
 			"file\t/var/lib/kubeone/lock/owner:holder=%s\nfile\t/var/lib/kubeone/lock/owner:run=%s",
-		"the version it goes to": "file\t/var/lib/kubeone/turn:%s",
+		"the version it goes to": "file\t/var/lib/kubeone/upgrading:%s",
 		"an edited file":         "edited\t/etc/%s: FAILED",
 		"a file with keys":       "exposed\t644 0 /etc/kubernetes/pki/%s.key",
 		"a kept folder":          "kept\t/var/lib/kubeone-old/%s",

@@ -8,8 +8,6 @@ umask 077
 holder=$1 run=$2 force=$3 stale=$4 ours=$5
 dir=/var/lib/kubeone/lock
 own_directory && private "$dir" && private /var/lib/kubeone/step || exit 73
-# Of earlier versions of this program: files that any user could lock.
-rm -f "$dir/mutex" /var/lib/kubeone/step/mutex || exit 73
 
 field() { sed -n "s/^$1=//p" "$dir/owner" 2>/dev/null || true; }
 

@@ -44,7 +44,7 @@ func Paths(in script.Input, names []string) []string {
 			out = append(out, script.CertsDir+"/*/hosts.toml")
 		case name == "kubelet":
 			out = append(out, kubeletConfig)
-		case rewritesPods(name):
+		case name == desired.ComponentsDigest:
 			for _, pod := range staticPods() {
 				out = append(out, manifestOf(pod))
 			}
@@ -53,10 +53,6 @@ func Paths(in script.Input, names []string) []string {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
-}
-
-func rewritesPods(name string) bool {
-	return name == desired.ComponentsDigest || name == desired.ControlPlaneDigest
 }
 
 // OfHost is what changes on a host whose configurations of these names differ.
@@ -71,15 +67,11 @@ func OfHost(in script.Input, names []string, live Live) []diff.Change {
 		return []diff.Change{diff.Unknown(strings.Join(names, ", "), "the host's files were not read: "+live.Failed)}
 	}
 	var out []diff.Change
-	pods := false
 	for _, name := range names {
 		var changes []diff.Change
 		switch {
-		case rewritesPods(name):
-			if pods {
-				continue // two digests of the same
-			}
-			pods, changes = true, append(flags(in.Want, live), componentFiles(in, live)...)
+		case name == desired.ComponentsDigest:
+			changes = append(flags(in.Want, live), componentFiles(in, live)...)
 		case name == desired.SwapConfiguration:
 			changes = []diff.Change{diff.Unknown(name, "swap that is in use, which is in no file of ours")}
 		case name == desired.HardeningDigest:

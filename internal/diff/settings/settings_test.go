@@ -168,7 +168,7 @@ func TestFlagsOfTheControlPlane(t *testing.T) {
 		},
 		"flags of kube-scheduler": {"? " + manifest("kube-scheduler") + " is no static pod with that program"},
 		"flags of etcd":           {"? the file is too long to be read"},
-	}, settings.OfHost(in, []string{desired.ComponentsDigest, desired.ControlPlaneDigest}, live))
+	}, settings.OfHost(in, []string{desired.ComponentsDigest}, live))
 }
 
 func TestFilesThatComponentsRead(t *testing.T) {

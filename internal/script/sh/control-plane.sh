@@ -106,7 +106,7 @@ stage_init() {
 	# shellcheck disable=SC2086 # a list
 	record $NODE_DIGESTS
 	mark yes
-	rm -f "$TURN" # whatever this host was before
+	rm -f "$UPGRADING" # whatever this host was before
 }
 
 # no_auto_approval ends kubeadm's rule by which whoever has a join token gets the certificate of any Node: who approves them
@@ -240,5 +240,5 @@ stage_join_finish() {
 	# shellcheck disable=SC2086 # a list
 	record $NODE_DIGESTS
 	mark yes
-	rm -f "$TURN" # whatever this host was before
+	rm -f "$UPGRADING" # whatever this host was before
 }

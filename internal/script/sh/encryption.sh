@@ -33,7 +33,7 @@ encrypt() {
 		die "this host's etcd member does not answer, so that nobody knows by which keys Secrets are stored"
 	fi
 	keep_settings
-	put "$TURN" 0644 turn_text
+	put "$UPGRADING" 0644 upgrade_text
 	ENCRYPTING=yes # and what never_blind is for has been seen to
 	set +e         # in a condition, the shell would go on after what fails
 	(
@@ -46,7 +46,7 @@ encrypt() {
 	[ "$status" = 0 ] || refused "$(last_error)"
 	forget_configurations
 	keep
-	rm -f "$TURN"
+	rm -f "$UPGRADING"
 	rm -rf "$BEFORE"
 }
 

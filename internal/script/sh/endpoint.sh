@@ -48,13 +48,6 @@ answers_to() { administer --server "https://127.0.0.1:${LOCAL_ENDPOINT##*:}" --t
 # stage_dial has this host's kubeconfigs dial the endpoint, after it has answered to each of them.
 stage_dial() {
 	if [ "$ROLE" = control-plane ]; then
-		# The digest of earlier versions of this program has the endpoint in it. What else it stands for is as it was. It goes first:
-		# when all kubeconfigs dial the endpoint, nobody comes here any more.
-		if [ -n "$FORMER_DIGEST" ] && grep -qxF "control-plane $FORMER_DIGEST" "$DIGESTS" 2>/dev/null; then
-			for pair in $NODE_DIGESTS; do
-				case $pair in components=*) record "$pair" ;; esac
-			done
-		fi
 		for conf in admin super-admin; do redial "/etc/kubernetes/$conf.conf" "$ENDPOINT"; done
 		dials /etc/kubernetes/kubelet.conf "$LOCAL_ENDPOINT" || dials /etc/kubernetes/kubelet.conf "$ENDPOINT" || redial_kubelet "$LOCAL_ENDPOINT"
 	else

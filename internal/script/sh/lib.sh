@@ -250,7 +250,7 @@ files_of() {
 		;;
 	kernel) printf '%s\n' /etc/modules-load.d/kubeone.conf /etc/sysctl.d/99-zz-kubeone.conf ;;
 	kubelet) printf '%s\n' /var/lib/kubelet/config.yaml /etc/systemd/system/kubelet.service ;;
-	control-plane)
+	components)
 		for name in $STATIC_PODS; do printf '/etc/kubernetes/manifests/%s.yaml\n' "$name"; done
 		component_paths
 		;;

@@ -177,7 +177,6 @@ configure_kubelet() {
 	put /etc/systemd/system/kubelet.service "$FILE_MODE" file_kubelet_unit
 	other_programs_aside
 	put /etc/kubeone/patches/kubeletconfiguration+json.yaml 0644 file_kubelet_patch
-	rm -f /etc/kubeone/patches/kubeletconfiguration+merge.yaml # of earlier versions of this program
 	if [ -n "$CNI_CONFIG" ]; then
 		put "/etc/kubeone/$CNI_CONFIG" "$FILE_MODE" file_cni
 		put /etc/systemd/system/kubeone-cni.path 0644 file_cni_path

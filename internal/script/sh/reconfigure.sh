@@ -14,7 +14,7 @@ stage_reconfigure() {
 	[ "$CONFIGURATIONS" = credentials ] || wait_for 60 "the kubelet's /healthz" kubelet_healthy
 	[ "$(df -Pk /var/lib | awk 'NR == 2 { print $4 }')" -gt 65536 ] || die "less than 64 MiB are free below /var/lib: free some space and apply again"
 	keep_settings
-	[ "$CONFIGURATIONS" = credentials ] || begin_turn
+	[ "$CONFIGURATIONS" = credentials ] || begin_upgrade
 	set +e # in a condition, the shell would go on after what fails
 	(
 		set -e
@@ -24,7 +24,7 @@ stage_reconfigure() {
 	set -e
 	cat "$BEFORE/errors" >&2
 	[ "$status" = 0 ] || refused "$(last_error)"
-	if [ "$CONFIGURATIONS" = credentials ]; then rm -rf "$BEFORE"; else end_turn; fi
+	if [ "$CONFIGURATIONS" = credentials ]; then rm -rf "$BEFORE"; else end_upgrade; fi
 }
 
 # last_error prints what the last line of the errors says.
@@ -46,7 +46,7 @@ refused() {
 differs_now() { case " $CONFIGURATIONS " in *" $1 "*) ;; *) return 1 ;; esac; }
 
 # rewrites_pods succeeds where static pods are among them.
-rewrites_pods() { differs_now control-plane || differs_now components; }
+rewrites_pods() { differs_now components; }
 
 # settings_files prints the files that settings are in. Their paths have no spaces.
 settings_files() {
@@ -296,7 +296,7 @@ take_settings_back() {
 	# shellcheck disable=SC2046 # lists
 	note_files $(for name in containerd kernel kubelet control-plane; do files_of "$name"; done)
 	keep
-	rm -f "$TURN"
+	rm -f "$UPGRADING"
 	rm -rf "$BEFORE"
 }
 

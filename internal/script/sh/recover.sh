@@ -349,7 +349,7 @@ keep_edited() {
 
 # joined_once succeeds where a join or a beginning of a cluster has ended on this host: until then nobody has noted of which settings its
 # files are, which may be those of another manifest.
-joined_once() { grep -qs '^control-plane ' "$DIGESTS"; }
+joined_once() { grep -qs "^components " "$DIGESTS"; }
 
 # begin_anew starts the control plane on the restored data: as it was here, or, on a host that had none, or only parts, made by kubeadm
 # around the data. What the restored cluster has of its own (addons, roles) stays as it was.
@@ -375,7 +375,7 @@ begin_anew() {
 		fi
 		systemctl -q enable kubelet.service
 		# What had begun here may have brought settings that the kubelet refuses.
-		[ ! -f "$TURN" ] || settings_anew
+		[ ! -f "$UPGRADING" ] || settings_anew
 		systemctl start kubelet.service
 		return 0
 	fi
@@ -392,7 +392,7 @@ begin_anew() {
 	rm -f /etc/kubernetes/super-admin.conf
 	# shellcheck disable=SC2086 # a list
 	record $NODE_DIGESTS
-	rm -f "$TURN"
+	rm -f "$UPGRADING"
 }
 
 encryption_text() { cat "$SECRETS/encryption.yaml"; }

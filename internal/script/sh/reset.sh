@@ -130,7 +130,7 @@ remove_files() {
 		/etc/systemd/system/kubelet.service /etc/systemd/system/containerd.service \
 		/etc/systemd/system/containerd.service.d/kubeone-proxy.conf /etc/systemd/system/kubeone-cni.path /etc/systemd/system/kubeone-cni.service \
 		/etc/systemd/system/kubeone-guard.service \
-		/etc/modules-load.d/kubeone.conf /etc/sysctl.d/99-zz-kubeone.conf "$ARTIFACTS" "$SECRETS" "$TURN" "$HOOKS"
+		/etc/modules-load.d/kubeone.conf /etc/sysctl.d/99-zz-kubeone.conf "$ARTIFACTS" "$SECRETS" "$UPGRADING" "$HOOKS"
 	# Folders that are only ours if nothing else is in them; containerd makes those below /opt by itself.
 	rm -f "$CREDENTIALS_DIR"/kubeone-registry-*.toml
 	rmdir /etc/systemd/system/containerd.service.d /etc/containerd/conf.d /etc/containerd /opt/containerd/bin /opt/containerd/lib /opt/containerd \

@@ -71,14 +71,14 @@ encryption_stays() {
 # begun succeeds when an upgrade of this host to the wanted version has begun and has not ended. Whatever a worker's was to, this one
 # writes all that it has written.
 begun() {
-	if [ "$ROLE" = worker ]; then [ -s "$TURN" ]; else [ "$(cat "$TURN" 2>/dev/null)" = "$KUBELET" ]; fi
+	if [ "$ROLE" = worker ]; then [ -s "$UPGRADING" ]; else [ "$(cat "$UPGRADING" 2>/dev/null)" = "$KUBELET" ]; fi
 }
 
-turn_text() { printf '%s\n' "$KUBELET"; }
+upgrade_text() { printf '%s\n' "$KUBELET"; }
 
-# begin_turn notes that the upgrade has begun. Of what it writes nothing is claimed until its end.
-begin_turn() {
-	put "$TURN" 0644 turn_text
+# begin_upgrade notes that the upgrade has begun. Of what it writes nothing is claimed until its end.
+begin_upgrade() {
+	put "$UPGRADING" 0644 upgrade_text
 	# shellcheck disable=SC2046 # lists
 	forget_files $(for name in containerd kernel kubelet control-plane; do files_of "$name"; done)
 }
@@ -144,7 +144,7 @@ end_api() {
 # and old components end together with the old kubelet: each starts once, and what answers afterwards is new.
 stage_upgrade_control_plane() {
 	stage_check
-	begin_turn
+	begin_upgrade
 	switch_binary kubeadm
 	if ! kubelet_healthy >/dev/null 2>&1; then # without it nothing else starts, and perhaps no API server answers
 		settings_anew
@@ -172,7 +172,7 @@ stage_upgrade_control_plane() {
 	wait_for_pods kube-apiserver 300 "this host's API server in version $KUBERNETES" api_version
 	await_api_server 120
 	wait_for_pods "kube-controller-manager kube-scheduler" 120 "this host's controller manager and scheduler" controllers_healthy
-	end_turn
+	end_upgrade
 }
 
 administrator_let_in() { administer get clusterrolebindings -o name; }
@@ -198,14 +198,14 @@ stage_system_addons() {
 
 stage_upgrade_worker() {
 	stage_check
-	begin_turn
+	begin_upgrade
 	switch_binary kubeadm
 	upgrade_runtime
 	write_kubelet
 	[ -z "$DOWN" ] || forget_state
 	switch_kubelet
 	start_kubelet
-	end_turn
+	end_upgrade
 }
 
 # forget_state removes what a newer kubelet has written and an older one may refuse to read: which CPUs and memory the pods
@@ -270,13 +270,13 @@ start_kubelet() {
 		die "correct what the kubelet says, in the manifest or on the host, and apply again, which continues this host's upgrade: $(journalctl -u kubelet -n 5 --no-pager -o cat)"
 }
 
-# end_turn notes that this host has all that is wanted, and so its upgrade has ended.
-end_turn() {
+# end_upgrade notes that this host has all that is wanted, and so its upgrade has ended.
+end_upgrade() {
 	unpin_others
 	component_leftovers
 	# shellcheck disable=SC2086 # lists
 	record $HOST_DIGESTS $NODE_DIGESTS
 	mark yes
-	rm -f "$TURN"
+	rm -f "$UPGRADING"
 	rm -rf "$BEFORE"
 }

@@ -31,7 +31,7 @@ stage_join_worker() {
 	# shellcheck disable=SC2086 # a list
 	record $NODE_DIGESTS
 	mark yes
-	rm -f "$TURN" # whatever this host was before
+	rm -f "$UPGRADING" # whatever this host was before
 }
 
 # node_there succeeds when this host's Node is known to be there. A recovery deletes Nodes, and so do people.

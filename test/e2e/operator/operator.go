@@ -90,21 +90,6 @@ func (o *Operator) Want(ctx context.Context, version string) error {
 	return o.writeManifest(o.Manifest, o.Manifest, []Edit{Replace(wanted(from), wanted(version))})
 }
 
-// With is the same operator with the program of a commit of this repository, and with the bundle that that program has
-// made of the Kubernetes version that the lab wants now. Manifest, state directory and hosts are the same for both.
-func (o *Operator) With(ctx context.Context, commit string) (*Operator, error) {
-	cache, err := components.DefaultCache()
-	if err != nil {
-		return nil, err
-	}
-	with := *o
-	if with.Program, err = fleet.BuildKubeoneAt(ctx, cache, commit); err != nil {
-		return nil, err
-	}
-	with.Bundle, err = fleet.BundleAt(ctx, cache, commit, o.Lab.KubernetesVersion, func(string, ...any) {})
-	return &with, err
-}
-
 func copyFile(from, to string, mode os.FileMode) error {
 	content, err := os.ReadFile(from)
 	if err != nil {

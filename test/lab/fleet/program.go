@@ -11,10 +11,6 @@ import (
 	"kubeone/test/lab/components"
 )
 
-// Predecessor is the commit of the program whose clusters the present one takes over: the last one before hosts, plans
-// and locks changed.
-const Predecessor = "b229f5f5915034988395fe867728349a5a098802"
-
 // BuildKubeone builds the product from the module that this program's working directory is in, and returns the
 // program's path. It is built as a release is, and fast when nothing has changed.
 func BuildKubeone(ctx context.Context, cache components.Cache) (string, error) {
