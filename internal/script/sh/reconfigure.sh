@@ -50,7 +50,7 @@ rewrites_pods() { differs_now components; }
 
 # settings_files prints the files that settings are in. Their paths have no spaces.
 settings_files() {
-	for name in kernel containerd kubelet control-plane; do files_of "$name"; done
+	for name in kernel containerd kubelet components; do files_of "$name"; done
 	printf '%s\n' /etc/crictl.yaml /etc/kubeone/ca/bundle.pem /var/lib/kubelet/kubeadm-flags.env
 	credential_paths
 	for file in /etc/kubeone/patches/*; do printf '%s\n' "$file"; done
@@ -294,7 +294,7 @@ take_settings_back() {
 		wait_for_pods "kube-controller-manager kube-scheduler" 120 "this host's controller manager and scheduler" controllers_healthy
 	fi
 	# shellcheck disable=SC2046 # lists
-	note_files $(for name in containerd kernel kubelet control-plane; do files_of "$name"; done)
+	note_files $(for name in containerd kernel kubelet components; do files_of "$name"; done)
 	keep
 	rm -f "$UPGRADING"
 	rm -rf "$BEFORE"

@@ -80,7 +80,7 @@ upgrade_text() { printf '%s\n' "$KUBELET"; }
 begin_upgrade() {
 	put "$UPGRADING" 0644 upgrade_text
 	# shellcheck disable=SC2046 # lists
-	forget_files $(for name in containerd kernel kubelet control-plane; do files_of "$name"; done)
+	forget_files $(for name in containerd kernel kubelet components; do files_of "$name"; done)
 }
 
 # api_version succeeds when this host's API server says that it has the wanted version, to who may know.
