@@ -23,7 +23,7 @@ func dirOf(path string) string { return filepath.Dir(path) }
 func newConfigCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Check a manifest; print an example, the effective one, its Machines, its JSON Schema; migrate one",
+		Short: "Check a manifest; print an example, the effective one, its Machines, its JSON Schema",
 		Args:  subcommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
@@ -50,7 +50,7 @@ func newConfigCommand(stdio IO) *cobra.Command {
 	}
 	example.Flags().BoolVarP(&full, "full", "f", false, "with every field")
 	cmd.AddCommand(example, newConfigValidateCommand(stdio), newConfigDumpCommand(stdio),
-		newConfigMachineDeploymentsCommand(stdio), newConfigSchemaCommand(stdio), newConfigMigrateCommand(stdio))
+		newConfigMachineDeploymentsCommand(stdio), newConfigSchemaCommand(stdio))
 	return cmd
 }
 
@@ -68,32 +68,6 @@ func newConfigSchemaCommand(stdio IO) *cobra.Command {
 			return err
 		},
 	}
-}
-
-func newConfigMigrateCommand(stdio IO) *cobra.Command {
-	path := "./kubeone.yaml"
-	cmd := &cobra.Command{
-		Use:   "migrate [MANIFEST]",
-		Short: "Print a manifest of kubeone.k8c.io/v1beta3 as one of v1beta2",
-		Long: "Print a manifest of apiVersion kubeone.k8c.io/v1beta3 as one of v1beta2, which this program reads.\n" +
-			"It means the same, and is printed with its secrets and comments. The file itself is not changed.\n" +
-			"What v1beta2 cannot say is an error. A manifest of v1beta2 is printed as it is.",
-		Example: "  kubeone config migrate old.yaml > kubeone.yaml",
-		Args:    cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				path = args[0]
-			}
-			text, err := manifest.Migrate(manifest.Options{ManifestPath: path, Stdin: stdio.In})
-			if err != nil {
-				return err
-			}
-			_, err = stdio.Out.Write(text)
-			return err
-		},
-	}
-	cmd.Flags().StringVarP(&path, "manifest", "m", path, "manifest `FILE`; also the first argument")
-	return cmd
 }
 
 func newConfigDumpCommand(stdio IO) *cobra.Command {

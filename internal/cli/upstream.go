@@ -34,8 +34,6 @@ func upstreamGaps() []upstreamGap { //nolint:funlen // a table
 		{"completion bash, completion fish, completion zsh, config print, version", "-m, --manifest, -t, " +
 			"--tfjson, -c, --credentials, -v, --verbose",
 			"they read no manifest"},
-		{"config migrate", "-t, --tfjson, -c, --credentials, -v, --verbose",
-			"one file is read, and another one printed"},
 		{"apply", "-b, --backup",
 			"`kubeone backup`, which holds etcd too, and is encrypted"},
 		{"apply", "--no-init",
@@ -82,6 +80,8 @@ func upstreamGaps() []upstreamGap { //nolint:funlen // a table
 			"`ssh -D` to a control-plane host"},
 		{"ui", "",
 			"`kubeone status`, and `kubectl` for Machines: no page that everybody on the network may use"},
+		{"config migrate", "",
+			"manifests of `kubeone.k8c.io/v1beta2` are read as they are; no other format is"},
 		{"migrate to-containerd, migrate to-ccm-csi", "",
 			"there has been no other container runtime here, and there are no clouds"},
 		{"document", "",

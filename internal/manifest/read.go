@@ -189,9 +189,6 @@ func (l *loader) constant(root *yaml.Node, name, want string) bool {
 			}
 			p.Line, p.Column = value.Line, value.Column
 			p.Message = fmt.Sprintf("%q is not supported", value.Value)
-			if value.Value == nextVersion {
-				p.Hint = "kubeone config migrate writes it as " + want
-			}
 			break
 		} else if near := suggest(key.Value, []string{name}); near != "" {
 			p.Line, p.Column, p.Hint = key.Line, key.Column,

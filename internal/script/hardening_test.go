@@ -108,6 +108,20 @@ func TestFilesHaveTheModesThatAreWanted(t *testing.T) {
 	}
 }
 
+// A file is restored with the mode that it had when its digest was recorded.
+func TestRecordedFilesKeepTheirModes(t *testing.T) {
+	t.Parallel()
+	b := newBox(t, hardened("w-1", desired.HardeningBaseline))
+	b.write("var/lib/kubelet/config.yaml", "x")
+	if err := os.Chmod(b.path("var/lib/kubelet/config.yaml"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	b.must("record kubelet=1 >/dev/null; stat -c %a $KEPT/*")
+	if got := b.must("stat -c %a $KEPT/*"); strings.TrimSpace(got) != "600" {
+		t.Errorf("the copies have the modes %q", got)
+	}
+}
+
 // An API server that is hardened answers nobody's question but that for its health, so kubeadm asks with the token.
 func TestKubeadmFindsTheClusterWithTheJoinToken(t *testing.T) {
 	t.Parallel()

@@ -44,23 +44,6 @@ other, addresses, keys and certificates that are not valid, names that are used 
 ` + "`kubeone config validate`" + `
 finds these too, without connecting to any host.
 
-## Manifests of v1beta3
-
-` + "`kubeone config migrate old.yaml > kubeone.yaml`" + ` writes a manifest of the format
-` + "`kubeone.k8c.io/v1beta3`" + ` in this one. Upstream KubeOne has it in its source, and no release of it reads such a
-file. The result means the same and has the secrets and comments of the old
-file, but not its blank lines. These fields change:
-
-| in v1beta3 | in v1beta2 |
-|---|---|
-| ` + "`containerRuntime.containerd.deviceOwnershipFromSecurityContext`" + `, not set | ` + "`true`" +
-	`, which is its default there |
-| ` + "`clusterNetwork.cni.cilium.kubeProxyReplacement: true`, `false`" + ` | ` + "`strict`, `disabled`" + ` |
-| ` + "`addons.addons[].addon`" + ` | ` + "`addons.addons[]`" + ` |
-| ` + "`addons.addons[].helmRelease`" + ` | ` + "`helmReleases[]`" + ` |
-| ` + "`caBundle`, where `certificateAuthority.bundle`" + ` is set as well | left out, as it has no effect there |
-| ` + "`clusterNetwork.dnsServiceIP`" + ` | left out, if it is the tenth address of serviceSubnet; else an error |
-
 ## Terraform and OpenTofu
 
 ` + "`-t`" + ` takes a file with the JSON of ` + "`terraform output -json`" + ` or of a state, ` + "`-`" + `

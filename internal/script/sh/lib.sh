@@ -236,6 +236,7 @@ record() {
 	NEW_DIGESTS=$*
 	REPLACED=
 	for pair in "$@"; do REPLACED="$REPLACED ${pair%%=*}"; done
+	file_modes # a copy that is kept has the mode that its file is restored with
 	# shellcheck disable=SC2046 # a list
 	note_files $(for name in $REPLACED; do files_of "$name"; done)
 	put "$DIGESTS" 0644 digests_text
