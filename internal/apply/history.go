@@ -11,7 +11,6 @@ import (
 
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/desired"
-	"kubeone/internal/diff"
 	"kubeone/internal/plan"
 	"kubeone/internal/redact"
 )
@@ -20,7 +19,6 @@ const (
 	historyPatience = 5 * time.Second // for what a run leaves in the cluster, at its beginning and at its end
 	abortPatience   = 2 * time.Second // the same when the operator does not want to wait
 	longestProblem  = 600             // bytes of what failed, as the history keeps it
-	mostDiffs       = 24 << 10        // bytes of lines that differ, likewise
 )
 
 // errTaken is what failed when another run took the lock.
@@ -41,7 +39,6 @@ func (r *Run) openEntry(ctx context.Context) {
 	r.history.run = record.Run{
 		ID: r.RunID, Who: who, From: from, Routes: r.Plan.Routes, PlanDigest: r.Plan.Digest(), Started: r.started.UTC(),
 		Result: record.Running, Planned: len(r.Plan.Steps), Exclusive: r.Exclusive,
-		Diffs: diff.Within(mostDiffs, r.Diffs),
 	}
 	r.history.mu.Unlock()
 	r.recordEvents(ctx)

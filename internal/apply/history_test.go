@@ -19,7 +19,6 @@ import (
 
 	"kubeone/internal/cluster"
 	"kubeone/internal/cluster/record"
-	"kubeone/internal/diff"
 	"kubeone/internal/plan"
 	"kubeone/internal/step"
 )
@@ -55,10 +54,6 @@ func TestARunIsInTheHistoryFromItsBeginningToItsEnd(t *testing.T) {
 		stepOf("images/node-1", "1", step.Images, "prepare/node-1"),
 		stepOf("join/node-1", "1", step.JoinWorker, "images/node-1"))
 	l.Plan.Routes = []string{"join"}
-	l.Diffs = []diff.Set{{Hosts: []string{"node-1"}, Changes: []diff.Change{
-		{Of: "/etc/x", Lines: []string{"@@ -1,1 +1,1 @@", "-a", "+b"}},
-		{Of: "/etc/y", Lines: []string{strings.Repeat("z", mostDiffs)}},
-	}}}
 	api := fake.NewClientset()
 	l.reaching(api)
 	var begun []record.Run
@@ -73,10 +68,6 @@ func TestARunIsInTheHistoryFromItsBeginningToItsEnd(t *testing.T) {
 	}
 	running := record.Run{
 		ID: "run-1", Who: "me", From: "here", Routes: []string{"join"}, Result: record.Running, Planned: 3,
-		Diffs: []diff.Set{{Hosts: []string{"node-1"}, Changes: []diff.Change{
-			{Of: "/etc/x", Lines: []string{"@@ -1,1 +1,1 @@", "-a", "+b"}},
-			{Of: "/etc/y", Unknown: "left out: there is too much of it"},
-		}}},
 	}
 	if d := cmp.Diff([]record.Run{running}, begun, timeless); d != "" {
 		t.Errorf("while it ran (-want +got):\n%s", d)

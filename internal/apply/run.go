@@ -16,7 +16,6 @@ import (
 	"kubeone/internal/addons"
 	"kubeone/internal/cluster"
 	"kubeone/internal/desired"
-	"kubeone/internal/diff"
 	"kubeone/internal/etcd"
 	"kubeone/internal/host"
 	"kubeone/internal/observed"
@@ -53,8 +52,7 @@ type Run struct {
 	Copy     *Copy // what a restore begins from; nil when the plan has none
 	Files    Files // the secret ones that components of the control plane read
 	Addons   []addons.Addon
-	Manifest string     // as kept in the cluster: without secrets
-	Diffs    []diff.Set // what will change, line by line, as the history keeps it; nil is nothing that is known so
+	Manifest string // as kept in the cluster: without secrets
 	Lock     *Lock
 	// Exclusive says that the run holds the cluster's lock, and not only those of workers.
 	Exclusive bool

@@ -16,14 +16,13 @@ import (
 func newHistoryCommand(stdio IO) *cobra.Command {
 	f := &clusterFlags{}
 	var output string
-	var diffs bool
 	cmd := &cobra.Command{
 		Use:   "history [RUN]",
 		Short: "Show who ran what when on this cluster, or the steps of one run",
 		Long: "Show the last 50 runs as the cluster remembers them, newest first: who, from where, when, for what,\n" +
 			"and how it went. With RUN, or the beginning or end of its name, the steps of that run and how long\n" +
-			"each took. With --diff also which lines of files and objects the runs found and were to change.",
-		Example: "  kubeone history -m kubeone.yaml\n  kubeone history 20260810T0300 --diff",
+			"each took.",
+		Example: "  kubeone history -m kubeone.yaml\n  kubeone history 20260810T0300",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			w, err := f.open(cmd.Context(), stdio, nil, host.PolicyProbe)
@@ -40,27 +39,21 @@ func newHistoryCommand(stdio IO) *cobra.Command {
 					return &classError{exitConfig, err}
 				}
 			}
-			return showHistory(stdio, w.Name(), runs, historyOutput{output, len(args) > 0, diffs})
+			return showHistory(stdio, w.Name(), runs, historyOutput{output, len(args) > 0})
 		},
 	}
 	f.register(cmd)
-	cmd.Flags().BoolVar(&diffs, "diff", false, "show which lines of files and objects were to change")
 	outputFlag(cmd, &output)
 	return cmd
 }
 
 // historyOutput is how runs are shown.
 type historyOutput struct {
-	format     string
-	one, diffs bool
+	format string
+	one    bool
 }
 
 func showHistory(stdio IO, name string, runs []record.Run, to historyOutput) error {
-	if !to.diffs {
-		for i := range runs {
-			runs[i].Diffs = nil
-		}
-	}
 	document := func() ([]byte, error) { return view.HistoryJSON(name, runs) }
 	return printResult(stdio.Out, to.format, document, func(out io.Writer) error {
 		style := view.StyleFor(out, stdio.Getenv)
@@ -68,9 +61,6 @@ func showHistory(stdio IO, name string, runs []record.Run, to historyOutput) err
 			view.HistoryRun(out, style, runs[0])
 		} else {
 			view.History(out, style, runs)
-		}
-		if to.diffs {
-			view.HistoryDiffs(out, style, runs)
 		}
 		return nil
 	})

@@ -6,7 +6,6 @@ package diff
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"kubeone/internal/host"
@@ -53,13 +52,17 @@ func Of(of, live, will string) (Change, bool) {
 		c.Unknown = "it is too long to be compared"
 		return c, true
 	}
-	before, after := lines(live), lines(will)
-	shownBefore, shownAfter := masked(live), masked(will)
-	if len(shownBefore) != len(before) || len(shownAfter) != len(after) {
+	shownLive, shownWill := masked(live), masked(will)
+	if len(shownLive) != len(lines(live)) || len(shownWill) != len(lines(will)) {
 		c.Unknown = "it holds a private key, and is not shown"
 		return c, true
 	}
-	c.Lines = bounded(hunks(markSecrets(compare(before, after), shownBefore, shownAfter)))
+	differing, err := unified(ended(live), ended(will), shownLive, shownWill)
+	if err != nil {
+		c.Unknown = "it cannot be compared: " + err.Error()
+		return c, true
+	}
+	c.Lines = bounded(differing)
 	return c, true
 }
 
@@ -83,27 +86,12 @@ func lines(text string) []string {
 	return strings.Split(text, "\n")
 }
 
-// markSecrets gives lines their text without secrets, and says of a secret that is another one that it is.
-func markSecrets(ops []op, live, will []string) []op {
-	out := slices.Clone(ops)
-	was := map[string]bool{}
-	for i := range out {
-		o := &out[i]
-		if o.sign == '+' {
-			o.text = will[o.to]
-			continue
-		}
-		o.text = live[o.from]
-		if o.sign == '-' {
-			was[o.text] = true
-		}
+// ended returns a text whose last line ends.
+func ended(text string) string {
+	if text == "" {
+		return ""
 	}
-	for i := range out {
-		if o := &out[i]; o.sign == '+' && was[o.text] {
-			o.text = strings.ReplaceAll(o.text, Secret, ChangedSecret)
-		}
-	}
-	return out
+	return text + "\n"
 }
 
 // bounded are lines as far as they are shown, cleaned.

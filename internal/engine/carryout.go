@@ -105,9 +105,6 @@ func (e *Engine) begin(ctx context.Context, approved Proposal, o RunOptions) (se
 		}
 	}
 	s.run = e.runOf(s.now, s.locks, o)
-	if e.about == nil { // who carries out one host's plan has no room for it
-		s.run.Diffs = e.Diff(ctx, s.now) // afterwards nobody could say
-	}
 	return s, nil
 }
 

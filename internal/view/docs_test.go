@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"kubeone/internal/apply"
-	"kubeone/internal/cluster/record"
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
@@ -43,7 +42,7 @@ func sections(t *testing.T) map[string]struct {
 	if err != nil {
 		t.Fatal(err)
 	}
-	history, err := HistoryJSON("prod", remembered())
+	history, err := HistoryJSON("prod", runs()[2:4])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,13 +87,6 @@ func documentedDiffs() []diff.Set {
 		}},
 		{Changes: []diff.Change{dns}},
 	}
-}
-
-// remembered are runs of which one remembers what it was to change.
-func remembered() []record.Run {
-	out := runs()[2:4]
-	out[0].Diffs = documentedDiffs()[2:]
-	return out
 }
 
 // documentedStatus is a cluster with one host of each role.

@@ -80,23 +80,6 @@ func HistoryRun(w io.Writer, s Style, r record.Run) {
 	out.flush(w)
 }
 
-// HistoryDiffs writes which lines differed when runs began, newest first.
-func HistoryDiffs(w io.Writer, s Style, runs []record.Run) {
-	out := &page{style: s}
-	for _, r := range runs {
-		if len(r.Diffs) == 0 {
-			continue
-		}
-		out.heading("Run " + r.ID + " found what was live (-), and was to make it what is marked (+):")
-		out.diffs(r.Diffs)
-	}
-	if out.Len() == 0 {
-		out.line("No lines are remembered: no file or object was changed of which both were known beforehand, or " +
-			"there was no room for them any more.")
-	}
-	out.flush(w)
-}
-
 // whyNoSteps says why there is nothing to be read about a run's steps.
 func whyNoSteps(r record.Run) string {
 	switch {

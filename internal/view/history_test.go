@@ -53,13 +53,6 @@ func runs() []record.Run {
 	return []record.Run{running, killed, failed, install, old}
 }
 
-// changed are runs of which the last but one remembers what it was to change.
-func changed() []record.Run {
-	all := runs()
-	all[1].Diffs = documentedDiffs()
-	return all
-}
-
 func TestHistoryAsText(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -78,9 +71,7 @@ func TestHistoryAsText(t *testing.T) {
 			killed.Steps = nil
 			HistoryRun(b, s, killed)
 		}},
-		"diffs":    {inPipe, func(b *bytes.Buffer, s Style) { HistoryDiffs(b, s, changed()) }},
-		"no-diffs": {inPipe, func(b *bytes.Buffer, s Style) { HistoryDiffs(b, s, runs()) }},
-		"old":      {inPipe, func(b *bytes.Buffer, s Style) { HistoryRun(b, s, runs()[4]) }},
+		"old": {inPipe, func(b *bytes.Buffer, s Style) { HistoryRun(b, s, runs()[4]) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -96,7 +87,6 @@ func TestHistoryInColourIsTheHistoryInPlainWithColours(t *testing.T) {
 	for _, write := range []func(b *bytes.Buffer, s Style){
 		func(b *bytes.Buffer, s Style) { History(b, s, runs()) },
 		func(b *bytes.Buffer, s Style) { HistoryRun(b, s, runs()[2]) },
-		func(b *bytes.Buffer, s Style) { HistoryDiffs(b, s, changed()) },
 	} {
 		colour := render(func(b *bytes.Buffer) { write(b, inColour) })
 		plain := render(func(b *bytes.Buffer) { write(b, onTerminal) })

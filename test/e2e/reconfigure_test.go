@@ -49,7 +49,6 @@ func reconfigured(s *story) {
 		"ConfigMap kube-system/kubeadm-config")
 	s.run(2, []string{"apply", "--dry-run", "--diff"}, "flags of kube-apiserver")
 	done := s.run(0, []string{"apply", "-y", "-v"}, "Done. The cluster matches the manifest.", "event-ttl=2h0m0s")
-	s.run(0, []string{"history", "--diff"}, "+maxPods: 90", "+--event-ttl=2h0m0s")
 	s.settingsAre("90", "--event-ttl=2h0m0s", "mirror.example.com")
 	after := s.containers()
 	for _, h := range s.Members() {

@@ -1,12 +1,9 @@
 package record
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 	"time"
-
-	"kubeone/internal/diff"
 )
 
 const (
@@ -46,8 +43,6 @@ type Run struct {
 	// not need it.
 	Exclusive bool   `json:"exclusive,omitempty"`
 	Steps     []Step `json:"steps,omitempty"` // those that were begun or skipped, in that order
-	// Diffs are what the run was about to change, line by line, without secrets; as far as there is room for them.
-	Diffs []diff.Set `json:"diffs,omitempty"`
 }
 
 // Interrupt says of a run that has not ended that it will not: it was killed.
@@ -71,16 +66,6 @@ type Step struct {
 	Seconds float64 `json:"seconds,omitempty"` // how long it took
 }
 
-// UnmarshalJSON also reads the bare ID that a record had before steps had results; such steps were done.
-func (s *Step) UnmarshalJSON(text []byte) error {
-	if bytes.HasPrefix(text, []byte(`"`)) {
-		*s = Step{Result: Done}
-		return json.Unmarshal(text, &s.ID)
-	}
-	type bare Step // without this method
-	return json.Unmarshal(text, (*bare)(s))
-}
-
 // AddRun appends a run to the history, or replaces the one of the same ID. When a run appears that holds the cluster's
 // lock, others that held it and have not ended were killed. Runs without that lock say nothing about others, and
 // nothing is said about them: they work beside any other run.
@@ -99,7 +84,7 @@ func (r *Record) AddRun(run Run) {
 }
 
 // trimmed is the history as JSON: the last runs, and of those that no longer fit into so many bytes only what they came
-// to, the oldest first. Lines that differ go before steps do.
+// to, the oldest first.
 func (r *Record) trimmed(room int) ([]byte, error) {
 	runs := append([]Run{}, r.History[max(0, len(r.History)-historyRuns):]...)
 	sizes, total := make([]int, len(runs)), 0
@@ -111,16 +96,13 @@ func (r *Record) trimmed(room int) ([]byte, error) {
 		sizes[i] = len(text) + len(",")
 		total += sizes[i]
 	}
-	for _, leave := range []func(*Run){func(r *Run) { r.Diffs = nil }, func(r *Run) { r.Steps = nil }} {
-		for i := 0; i < len(runs) && total > room; i++ {
-			leave(&runs[i])
-			text, err := json.Marshal(runs[i])
-			if err != nil {
-				return nil, err
-			}
-			total += len(text) + len(",") - sizes[i]
-			sizes[i] = len(text) + len(",")
+	for i := 0; i < len(runs) && total > room; i++ {
+		runs[i].Steps = nil
+		text, err := json.Marshal(runs[i])
+		if err != nil {
+			return nil, err
 		}
+		total += len(text) + len(",") - sizes[i]
 	}
 	return json.Marshal(runs)
 }

@@ -1,14 +1,11 @@
 package record
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"kubeone/internal/diff"
 )
 
 // runsOf are the runs in a record that was written, as it is read again.
@@ -93,35 +90,6 @@ func TestARecordWithALargeManifestFitsIntoAConfigMap(t *testing.T) {
 	}
 }
 
-// Lines that differ are the first that there is no room for; steps stay as long as they can.
-func TestLinesThatDifferGoBeforeStepsDo(t *testing.T) {
-	t.Parallel()
-	r := &Record{}
-	for i := range 20 {
-		r.AddRun(Run{
-			ID: fmt.Sprint("run-", i), Result: Done, Steps: []Step{{ID: "reconfigure/worker-1", Result: Done}},
-			Diffs: []diff.Set{{Hosts: []string{"worker-1"}, Changes: []diff.Change{
-				{Of: "/etc/x", Lines: []string{"+" + strings.Repeat("x", 20<<10)}},
-			}}},
-		})
-	}
-	got, bytes := runsOf(t, r)
-	kept := 0
-	for i, run := range got {
-		switch {
-		case len(run.Steps) != 1:
-			t.Errorf("run %d has %d steps", i, len(run.Steps))
-		case len(run.Diffs) > 0:
-			kept++
-		case kept > 0:
-			t.Errorf("run %d has no lines, and an older one has", i)
-		}
-	}
-	if kept != 12 || bytes > historyBytes {
-		t.Errorf("%d runs have lines, in %d bytes", kept, bytes)
-	}
-}
-
 func TestAddRunReplacesItselfAndEndsThoseThatWereKilled(t *testing.T) {
 	t.Parallel()
 	r := &Record{}
@@ -150,7 +118,7 @@ func TestAddRunReplacesItselfAndEndsThoseThatWereKilled(t *testing.T) {
 // Runs about workers alone hold no lock of the cluster: they work beside others, and others beside them.
 func TestARunEndsOnlyThoseThatHeldItsLock(t *testing.T) {
 	t.Parallel()
-	r := &Record{History: []Run{{ID: "old", Result: Running}}} // of a program that did not note the lock
+	r := &Record{History: []Run{{ID: "old", Result: Running}}}
 	for _, run := range []Run{
 		{ID: "apply", Result: Running, Exclusive: true}, {ID: "worker", Result: Running},
 		{ID: "another worker", Result: Running},
@@ -171,23 +139,5 @@ func TestARunEndsOnlyThoseThatHeldItsLock(t *testing.T) {
 	if got := results(); got !=
 		"old running, apply interrupted, worker running, another worker running, next apply running" {
 		t.Errorf("got %s", got)
-	}
-}
-
-func TestStepsOfOlderRecordsAreRead(t *testing.T) {
-	t.Parallel()
-	var run Run
-	if err := json.Unmarshal([]byte(`{"id":"r","result":"done","steps":["init/cp-1",{"id":"record","result":"failed",`+
-		`"seconds":2}]}`), &run); err != nil {
-		t.Fatal(err)
-	}
-	want := []Step{{ID: "init/cp-1", Result: Done}, {ID: "record", Result: Failed, Seconds: 2}}
-	if diff := cmp.Diff(want, run.Steps); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	for _, bad := range []string{`{"steps":[1]}`, `{"steps":["a]}`} {
-		if err := json.Unmarshal([]byte(bad), &run); err == nil {
-			t.Errorf("%s is read as %+v", bad, run)
-		}
 	}
 }
