@@ -18,9 +18,9 @@ import (
 	"strings"
 	"time"
 
+	"kubeone/internal/componentconfig"
 	"kubeone/internal/desired"
 	"kubeone/internal/release"
-	"kubeone/internal/script"
 )
 
 // simulatedVersion is the Kubernetes version of the simulated hosts.
@@ -136,7 +136,7 @@ func (f *factWriter) files(want desired.Cluster, h desired.Host) {
 	f.put("absent", "/var/lib/kubeone/lock/owner")
 	f.put("file", "/etc/kubeone/marker:cluster="+want.Name, "/etc/kubeone/marker:role="+string(h.Role),
 		"/etc/kubeone/marker:run=bench", "/etc/kubeone/marker:complete=yes")
-	digests := script.Digests(want, h)[h.ID]
+	digests := componentconfig.Digests(want, h)[h.ID]
 	for _, name := range slices.Sorted(maps.Keys(digests)) {
 		f.put("file", "/etc/kubeone/digests:"+name+" "+digests[name])
 	}

@@ -23,11 +23,11 @@ import (
 	"kubeone/internal/cluster/certificates"
 	"kubeone/internal/cluster/jointoken"
 	"kubeone/internal/cluster/record"
+	"kubeone/internal/componentconfig"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
 	"kubeone/internal/resources"
-	"kubeone/internal/script"
 	"kubeone/internal/step"
 )
 
@@ -150,8 +150,8 @@ func TestTheAutoApprovalIsRemovedOnceAndForAll(t *testing.T) {
 
 func TestTheTokenOfKubeadmInitIsOursToRevoke(t *testing.T) {
 	t.Parallel()
-	if !strings.HasPrefix(script.TokenDescription, jointoken.Author) {
-		t.Errorf("%q does not begin with %q", script.TokenDescription, jointoken.Author)
+	if !strings.HasPrefix(componentconfig.TokenDescription, jointoken.Author) {
+		t.Errorf("%q does not begin with %q", componentconfig.TokenDescription, jointoken.Author)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 
+	"kubeone/internal/componentconfig"
 	"kubeone/internal/desired"
 	"kubeone/internal/script"
 )
@@ -26,7 +27,7 @@ func (r *Run) credentials() (map[string][]byte, error) {
 
 // credentialsTar is what script.CredentialsFile holds; nil where a host is to have no credentials.
 func credentialsTar(c desired.Credentials) ([]byte, error) {
-	files := script.CredentialFiles(c)
+	files := componentconfig.CredentialFiles(c)
 	if len(files) == 0 {
 		return nil, nil
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"kubeone/internal/componentconfig"
 	"kubeone/internal/desired"
 	"kubeone/internal/plan"
 	"kubeone/internal/script"
@@ -32,7 +33,7 @@ func TestCredentialsAreBroughtToWhoWritesThem(t *testing.T) {
 		want := map[string]string{}
 		if brought {
 			want = map[string]string{
-				"kubeone-registry-r.example.com.toml": script.CredentialFiles(*r.Credentials)[script.CredentialsDir+
+				"kubeone-registry-r.example.com.toml": componentconfig.CredentialFiles(*r.Credentials)[componentconfig.CredentialsDir+
 					"/kubeone-registry-r.example.com.toml"],
 				"proxy.env": "HTTP_PROXY='http://u:p@proxy'\n",
 			}

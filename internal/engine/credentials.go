@@ -5,9 +5,9 @@ import (
 	"slices"
 
 	"kubeone/internal/cluster/machines"
+	"kubeone/internal/componentconfig"
 	"kubeone/internal/probe"
 	"kubeone/internal/problem"
-	"kubeone/internal/script"
 )
 
 // credentials are what the files of hosts are compared with; nil where the caller knows of no credentials.
@@ -17,8 +17,8 @@ func (e *Engine) credentials() *probe.CredentialFiles {
 		return nil
 	}
 	return &probe.CredentialFiles{
-		Content: script.CredentialFiles(*c),
-		Of:      func(path string) (string, bool) { return script.CredentialOf(path, *c) },
+		Content: componentconfig.CredentialFiles(*c),
+		Of:      func(path string) (string, bool) { return componentconfig.CredentialOf(path, *c) },
 		Kept:    func(secret map[string][]byte) bool { return machines.CredentialsAreKept(secret, *c) },
 	}
 }

@@ -89,7 +89,7 @@ func (e *Engine) hostDiff(ctx context.Context, p Proposal, id string) []diff.Cha
 	}
 	h, _ := p.Want.Host(id)
 	in := scriptInput(p, h, stepsOf(p.Plan)[id])
-	read, paths := settings.Live{Failed: "it did not answer"}, settings.Paths(in, names)
+	read, paths := settings.Live{Failed: "it did not answer"}, settings.Paths(in.Input, names)
 	if p.Observed.World.Hosts[id].Reach == observed.Reached && len(paths)+len(kept) > 0 {
 		read = probe.Settings(ctx, e.HostOf(p, id), paths, kept)
 	}
@@ -97,7 +97,7 @@ func (e *Engine) hostDiff(ctx context.Context, p Proposal, id string) []diff.Cha
 	if len(kept) > 0 {
 		out = settings.Restored(kept, read)
 	}
-	out = append(out, settings.OfHost(in, names, read)...)
+	out = append(out, settings.OfHost(in.Input, names, read)...)
 	return append(out, settings.OfCredentials(names, p.Observed.World.Hosts[id])...)
 }
 

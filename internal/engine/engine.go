@@ -20,10 +20,10 @@ import (
 	"kubeone/internal/addons"
 	"kubeone/internal/apply"
 	"kubeone/internal/cluster/live"
+	"kubeone/internal/componentconfig"
 	"kubeone/internal/desired"
 	"kubeone/internal/host"
 	"kubeone/internal/probe"
-	"kubeone/internal/script"
 	"kubeone/internal/system"
 )
 
@@ -99,7 +99,7 @@ func New(c Config) (*Engine, error) {
 		return nil, errors.New("engine: no releases are given")
 	}
 	c.Hosts, c.Want.Artifacts = maps.Clone(c.Hosts), nil
-	e := &Engine{cfg: c, addonOf: map[string]string{}, digests: script.Digests(c.Want, c.Want.Hosts()...)}
+	e := &Engine{cfg: c, addonOf: map[string]string{}, digests: componentconfig.Digests(c.Want, c.Want.Hosts()...)}
 	for _, h := range c.Want.Hosts() {
 		if c.Hosts[h.ID] == nil {
 			return nil, fmt.Errorf("engine: no way to the host %q is given", h.ID)

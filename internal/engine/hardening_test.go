@@ -6,12 +6,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"kubeone/internal/componentconfig"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
 	"kubeone/internal/probe"
-	"kubeone/internal/script"
 )
 
 // A new cluster is hardened unless its manifest says otherwise; what its scripts note says which.
@@ -43,7 +43,7 @@ func made(want desired.Cluster, value, recorded string) probe.Result {
 		Reached: observed.Yes,
 		Record:  &observed.Record{Cluster: want.Name, ManifestDigest: want.Digest, Hardening: recorded},
 	}}
-	digests := script.Digests(want.Harden(value), want.Hosts()...)
+	digests := componentconfig.Digests(want.Harden(value), want.Hosts()...)
 	for _, h := range want.Hosts() {
 		is.Hosts[h.ID] = observed.Host{
 			ID: h.ID, Reach: observed.Reached, Digests: digests[h.ID],

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"kubeone/internal/addons"
+	"kubeone/internal/componentconfig"
 	"kubeone/internal/desired"
-	"kubeone/internal/script"
 )
 
 // TestANewerProgramChangesTheDaemonSetAlone has two programs want the same cluster, whose images of themselves differ.
@@ -24,7 +24,7 @@ func TestANewerProgramChangesTheDaemonSetAlone(t *testing.T) {
 		}
 	}
 	is, next := by("older"), by("newer")
-	if !reflect.DeepEqual(script.Digests(is, is.Hosts()...), script.Digests(next, next.Hosts()...)) {
+	if !reflect.DeepEqual(componentconfig.Digests(is, is.Hosts()...), componentconfig.Digests(next, next.Hosts()...)) {
 		t.Error("hosts of the manifest would be reconfigured")
 	}
 	if SettingsRevision(is) != SettingsRevision(next) {

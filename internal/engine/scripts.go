@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 
+	"kubeone/internal/componentconfig"
 	"kubeone/internal/desired"
 	"kubeone/internal/network/plugins"
 	"kubeone/internal/observed"
@@ -63,8 +64,10 @@ func stepsOf(p plan.Plan) map[string][]step.Intent {
 func scriptInput(p Proposal, h desired.Host, steps []step.Intent) script.Input {
 	world := p.Observed.World
 	in := script.Input{
-		Want: p.Want, Host: h, NodeName: p.Plan.NodeOf(h.ID), Arch: world.Hosts[h.ID].Arch, OS: world.Hosts[h.ID].OS.ID,
-		Epoch: plan.Epoch(p.Plan, p.Want, world), Steps: steps,
+		Input: componentconfig.Input{
+			Want: p.Want, Host: h, NodeName: p.Plan.NodeOf(h.ID), Arch: world.Hosts[h.ID].Arch,
+		},
+		OS: world.Hosts[h.ID].OS.ID, Epoch: plan.Epoch(p.Plan, p.Want, world), Steps: steps,
 	}
 	if _, ok := p.Request.(Snapshots); ok {
 		in.Reason = "by-hand"

@@ -4,12 +4,12 @@ import (
 	"slices"
 
 	"kubeone/internal/cluster"
+	"kubeone/internal/componentconfig"
 	"kubeone/internal/decide"
 	"kubeone/internal/etcd"
 	"kubeone/internal/host"
 	"kubeone/internal/identity"
 	"kubeone/internal/probe"
-	"kubeone/internal/script"
 )
 
 // recognised is the beginning of a proposal: the wanted cluster and what was observed, with every machine under the ID
@@ -61,14 +61,14 @@ func rename[E any](via []E, r identity.Result, id func(*E) *string) {
 func (e *Engine) configs(r identity.Result) map[string]map[string]string {
 	out := map[string]map[string]string{}
 	if r.Want.Hardened() || r.Want.Hardening != e.cfg.Want.Hardening { // the manifest alone has no baseline in it
-		out = script.Digests(r.Want, r.Want.Hosts()...)
+		out = componentconfig.Digests(r.Want, r.Want.Hosts()...)
 	}
 	for _, h := range r.Want.Hosts() {
 		moved := slices.ContainsFunc(r.Moved, func(m identity.Move) bool { return m.Host == h.ID })
 		switch {
 		case out[h.ID] != nil:
 		case moved:
-			out[h.ID] = script.Digests(r.Want, h)[h.ID]
+			out[h.ID] = componentconfig.Digests(r.Want, h)[h.ID]
 		default:
 			out[h.ID] = e.digests[r.Reached[h.ID]]
 		}

@@ -118,21 +118,6 @@ func TestTheCallersEnvironmentReachesNoStage(t *testing.T) {
 	}
 }
 
-// What is said in systemd's configuration is said of every unit that does not say otherwise.
-func TestUnitsHaveNoProxiesButTheManifests(t *testing.T) {
-	t.Parallel()
-	for name, unit := range map[string]string{"containerd": containerdUnit, "kubelet": kubeletUnit} {
-		for _, variable := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"} {
-			for _, as := range []string{variable, strings.ToLower(variable)} {
-				if !strings.Contains(unit, " "+as+"= ") && !strings.Contains(unit, "="+as+"= ") &&
-					!strings.Contains(unit, " "+as+"=\n") {
-					t.Errorf("%s takes %s from systemd", name, as)
-				}
-			}
-		}
-	}
-}
-
 // The drop-in of kubeadm's package has our unit start that package's kubelet.
 func TestDropInsStartNoOtherKubelet(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,8 @@
 package script
 
 import (
+	"kubeone/internal/componentconfig"
+	"kubeone/internal/componentconfig/configtest"
 	"os"
 	"slices"
 	"strings"
@@ -9,78 +11,27 @@ import (
 	"kubeone/internal/desired"
 )
 
-// extras are of two things: a file with a flag and a directory, and an admission plugin with a secret configuration.
-func extras() []desired.Extra {
-	policy := desired.NewComponentFile(desired.APIServer, "policy.yaml", "kind: Policy\n\n\n")
-	plugin, _ := desired.NewComponentFile(desired.APIServer, "plugin.yaml", "token: geheim").Secretly()
-	return []desired.Extra{
-		{
-			Name: "audit", Component: desired.APIServer, Files: []desired.ComponentFile{policy},
-			Flags: map[string]string{"audit-policy-file": policy.Path}, Directories: []string{"/var/log/audit"},
-		},
-		{
-			Name: "plugin", Component: desired.APIServer,
-			Plugins: []desired.AdmissionPlugin{{Name: "Zed", Config: &plugin}, {Name: "Always"}},
-		},
-		{Name: "scheduler", Component: desired.Scheduler, Flags: map[string]string{"v": "4"}},
-	}
-}
-
 // extended is a control-plane host of a cluster with extras.
 func extended(t *testing.T) (*box, []desired.ComponentFile) {
 	t.Helper()
 	in := input("cp-1")
-	in.Want.Extras = extras()
+	in.Want.Extras = configtest.Extras()
 	b := newBox(t, in)
 	b.mkdir("run/kubeone/secrets")
-	return b, componentFiles(in)
+	return b, componentconfig.ComponentFiles(in.Input)
 }
 
-func TestComponentsAreToldOfTheirExtras(t *testing.T) {
+func TestExtrasOfTheControlPlaneStayThere(t *testing.T) {
 	t.Parallel()
 	in := input("cp-1")
-	in.Want.Extras = extras()
-	text, err := documents(clusterConfiguration(in.Want))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, part := range []string{
-		"value: NodeRestriction,Always,Zed\n",
-		"- name: admission-control-config-file\n    value: /etc/kubernetes/kubeone/kube-apiserver/admission-",
-		"- name: audit-policy-file\n    value: /etc/kubernetes/kubeone/kube-apiserver/policy-",
-		"hostPath: /etc/kubernetes/kubeone/kube-apiserver\n    mountPath: /etc/kubernetes/kubeone/kube-apiserver\n" +
-			"    name: kubeone\n    pathType: Directory\n    readOnly: true\n",
-		"hostPath: /var/log/audit\n    mountPath: /var/log/audit\n    name: kubeone-0\n" +
-			"    pathType: DirectoryOrCreate\n",
-		"scheduler:\n  extraArgs:\n  - name: profiling\n    value: \"false\"\n  - name: v\n    value: \"4\"\n",
-	} {
-		if !strings.Contains(text, part) {
-			t.Errorf("lacks %q:\n%s", part, text)
-		}
-	}
+	in.Want.Extras = configtest.Extras()
 	worker := input("w-1")
-	worker.Want.Extras = extras()
+	worker.Want.Extras = configtest.Extras()
 	if text := rendered(t, worker); strings.Contains(text, "kind: Policy") || strings.Contains(text, "/var/log/audit") {
 		t.Error("a worker gets what only the control plane reads")
 	}
 	if strings.Contains(rendered(t, in), "geheim") {
 		t.Error("the script has a secret in it")
-	}
-}
-
-// Another content is another digest of the control plane's components, and of nothing else.
-func TestExtrasAreInTheDigestOfComponents(t *testing.T) {
-	t.Parallel()
-	before, after := input("cp-1"), input("cp-1")
-	before.Want.Extras, after.Want.Extras = extras(), extras()
-	after.Want.Extras[0].Files[0] = desired.NewComponentFile(desired.APIServer, "policy.yaml", "kind: Other")
-	after.Want.Extras[0].Flags = map[string]string{"audit-policy-file": after.Want.Extras[0].Files[0].Path}
-	was, is := digestsOf(before), digestsOf(after)
-	for name := range was {
-		pods := name == desired.ComponentsDigest
-		if (was[name] != is[name]) != pods {
-			t.Errorf("%s: differs %t", name, was[name] != is[name])
-		}
 	}
 }
 

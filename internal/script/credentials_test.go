@@ -1,6 +1,8 @@
 package script
 
 import (
+	"kubeone/internal/componentconfig"
+	"kubeone/internal/componentconfig/configtest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -8,74 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"kubeone/internal/desired"
 )
-
-const password = `hunter2"'\$(x) and more`
-
-func someCredentials() desired.Credentials {
-	return desired.Credentials{
-		Registries: map[string]desired.RegistryAuth{
-			"registry.example.com:5000": {Username: "puller", Password: password},
-			"[fd00::1]:5000":            {Auth: "dTpwYXNz"},
-			"docker.io":                 {IdentityToken: "t0ken"},
-		},
-		HTTPProxy: "http://user:pa%27ss@proxy.example.com:3128",
-	}
-}
-
-func TestCredentialsAreWrittenAsContainerdAndSystemdReadThem(t *testing.T) {
-	t.Parallel()
-	const table = `[plugins."io.containerd.cri.v1.images".registry.configs.`
-	want := map[string]string{
-		"/etc/containerd/conf.d/kubeone-registry-registry.example.com:5000.toml": "version = 3\n\n" +
-			table + `"registry.example.com:5000".auth]` + "\n" +
-			`  username = "puller"` + "\n" + `  password = "hunter2\"'\\$(x) and more"` + "\n",
-		"/etc/containerd/conf.d/kubeone-registry-%5Bfd00::1%5D:5000.toml": "version = 3\n\n" +
-			table + `"[fd00::1]:5000".auth]` + "\n" + `  auth = "dTpwYXNz"` + "\n",
-		// containerd goes by the name of who is asked.
-		"/etc/containerd/conf.d/kubeone-registry-docker.io.toml": "version = 3\n\n" +
-			table + `"docker.io".auth]` + "\n" + `  identitytoken = "t0ken"` + "\n\n" +
-			table + `"registry-1.docker.io".auth]` + "\n" + `  identitytoken = "t0ken"` + "\n",
-		"/etc/kubeone/proxy.env": "HTTP_PROXY='http://user:pa%27ss@proxy.example.com:3128'\n",
-	}
-	if diff := cmp.Diff(want, CredentialFiles(someCredentials())); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestFilesWithCredentialsAreNamed(t *testing.T) {
-	t.Parallel()
-	for path, want := range map[string]string{
-		"/etc/containerd/conf.d/kubeone-registry-%5Bfd00::1%5D:5000.toml": "registry credentials of [fd00::1]:5000",
-		"/etc/containerd/conf.d/kubeone-registry-a.example.com.toml":      "registry credentials of a.example.com",
-		"/etc/kubeone/proxy.env":                        "proxy credentials",
-		"/etc/containerd/conf.d/own.toml":               "",
-		"/etc/containerd/conf.d/kubeone-registry-.toml": "",
-	} {
-		if got, known := CredentialOf(path, someCredentials()); got != want || known != (want != "") {
-			t.Errorf("%s is %q (known: %t), want %q", path, got, known, want)
-		}
-	}
-	if _, known := CredentialOf("/etc/containerd/conf.d/kubeone-registry-a.toml", desired.Credentials{}); known {
-		t.Error("nobody knows the registries' credentials, and they count as known")
-	}
-}
-
-func TestARegistrysTextIsTOML(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]string{
-		"a":         `"a"`,
-		"é\t\x7f\n": `"é\u0009\u007F\u000A"`,
-		`"\`:        `"\"\\"`,
-	} {
-		if got := tomlText(in); got != want {
-			t.Errorf("%q is %s, want %s", in, got, want)
-		}
-	}
-}
 
 // The script names the files and has nothing of what is in them.
 func TestScriptsHoldNoCredentials(t *testing.T) {
@@ -110,7 +46,7 @@ func (b *box) bring(c *desired.Credentials) {
 	if c == nil {
 		return
 	}
-	files := CredentialFiles(*c)
+	files := componentconfig.CredentialFiles(*c)
 	names := []string{"-C", b.path("brought"), "-cf", b.path("brought/credentials.tar")}
 	b.mkdir("brought")
 	for path, content := range files {
@@ -140,10 +76,10 @@ func (b *box) modeOf(name string) os.FileMode {
 // Only containerd starts anew for its credentials, which only root reads, and of which no digest is noted.
 func TestCredentialsComeToAHost(t *testing.T) {
 	t.Parallel()
-	credentials := someCredentials()
+	credentials := configtest.Credentials()
 	b := credentialed(t, &credentials)
 	out := b.must("umask 022; stage_reconfigure")
-	for path, want := range CredentialFiles(credentials) {
+	for path, want := range componentconfig.CredentialFiles(credentials) {
 		path = strings.TrimPrefix(path, "/")
 		if got := b.read(path); got != want {
 			t.Errorf("%s is %q, want %q", path, got, want)
@@ -207,7 +143,7 @@ func TestCredentialsThatNobodyWantsAreRemoved(t *testing.T) {
 // A containerd that does not take them has what it had before, to the byte.
 func TestCredentialsThatAreRefusedAreTakenBack(t *testing.T) {
 	t.Parallel()
-	credentials := someCredentials()
+	credentials := configtest.Credentials()
 	b := credentialed(t, &credentials)
 	b.write(registryFile, "old")
 	b.script += "\nwait_for() { case $2 in *\"new credentials\") die \"gave up\" ;; esac; }\n"
@@ -232,7 +168,7 @@ func TestCredentialsThatAreRefusedAreTakenBack(t *testing.T) {
 // A stage that was killed between the files and the restart owes the restart to the next one.
 func TestCredentialsThatWereWrittenAreReadInTheEnd(t *testing.T) {
 	t.Parallel()
-	credentials := someCredentials()
+	credentials := configtest.Credentials()
 	b := credentialed(t, &credentials)
 	b.must("credential_files")
 	b.calls()
@@ -245,7 +181,7 @@ func TestCredentialsThatWereWrittenAreReadInTheEnd(t *testing.T) {
 // Whoever runs a script by hand may not have them.
 func TestWithoutTheirFileCredentialsStay(t *testing.T) {
 	t.Parallel()
-	credentials := someCredentials()
+	credentials := configtest.Credentials()
 	b := credentialed(t, &credentials)
 	b.write(registryFile, "old")
 	out := b.must("rm '" + b.path("run/kubeone/secrets/credentials.tar") + "'; credential_files")
@@ -257,7 +193,7 @@ func TestWithoutTheirFileCredentialsStay(t *testing.T) {
 // ctr knows no credentials but those on its command line, which everybody sees.
 func TestImagesAreFetchedWithCredentials(t *testing.T) {
 	t.Parallel()
-	credentials := someCredentials()
+	credentials := configtest.Credentials()
 	b := credentialed(t, &credentials)
 	b.must("credential_files; IMAGES='a/b:1 sha256:x a/b:1'; images_now() { :; }; pull_images")
 	calls := strings.Join(b.calls(), "\n")
@@ -270,7 +206,7 @@ func TestImagesAreFetchedWithCredentials(t *testing.T) {
 // The proxy's password is in a download's environment, and on no command line.
 func TestDownloadsGoThroughAProxyWithAPassword(t *testing.T) {
 	t.Parallel()
-	credentials := someCredentials()
+	credentials := configtest.Credentials()
 	b := credentialed(t, &credentials)
 	b.command("curl", `printf '%s %s\n' "$http_proxy" "$https_proxy" >'`+b.path("went")+`'`)
 	b.must("PROXY_AUTH=yes HTTPS_PROXY_URL=http://plain:1; credential_files; download http://x '" + b.path("y") + "'")
@@ -284,7 +220,7 @@ func TestDownloadsGoThroughAProxyWithAPassword(t *testing.T) {
 
 func TestResetRemovesCredentials(t *testing.T) {
 	t.Parallel()
-	credentials := someCredentials()
+	credentials := configtest.Credentials()
 	b := credentialed(t, &credentials)
 	b.must("credential_files; remove_files")
 	for _, name := range []string{registryFile, "etc/kubeone/proxy.env", "run/kubeone/secrets/credentials.tar"} {
@@ -310,7 +246,7 @@ echo 'io.containerd.grpc.v1  cri  -  `+status+`   '`)
 // Credentials wait for nobody's turn, so they bring no settings along, and no stage that was killed is an upgrade.
 func TestCredentialsAloneLeaveSettings(t *testing.T) {
 	t.Parallel()
-	credentials := someCredentials()
+	credentials := configtest.Credentials()
 	b := credentialed(t, &credentials)
 	const has = "; cat etc/kubeone/digests etc/kubeone/files etc/containerd/config.toml var/lib/kubelet/config.yaml"
 	before := b.must("cd '" + b.root + "'" + has)

@@ -4,8 +4,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-
-	"kubeone/internal/desired"
 )
 
 // FuzzFilesArriveAsTheyAre: whatever a file's content is, the shell prints it, and runs nothing of it.
@@ -25,17 +23,9 @@ func FuzzFilesArriveAsTheyAre(f *testing.F) {
 			return // no shell knows such a character; the validation of the manifest refuses it
 		}
 		out, err := exec.CommandContext(t.Context(), "sh", "-c", // #nosec G204 -- that is the question
-			file{"file_x", content}.definition("file_x")+"file_x; printf end").CombinedOutput()
+			definition("file_x", content)+"file_x; printf end").CombinedOutput()
 		if want := strings.TrimRight(content, "\n") + "\nend"; err != nil || string(out) != want {
 			t.Errorf("%q: %v, %q", content, err, out)
 		}
 	})
-}
-
-func TestProxiesMeanThemselvesInAUnit(t *testing.T) {
-	t.Parallel()
-	got := proxyDropIn(desired.Proxy{HTTP: `http://me:p%40ss"\@proxy:3128`})
-	if want := "[Service]\nEnvironment=\"HTTP_PROXY=http://me:p%%40ss\\\"\\\\@proxy:3128\"\n"; got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
 }

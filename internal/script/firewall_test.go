@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"kubeone/internal/componentconfig"
 	"kubeone/internal/desired"
 	"kubeone/internal/golden"
 	"kubeone/internal/network/plugins"
@@ -302,3 +303,7 @@ kubeone configures ufw and firewalld (0.9 or later) where they are active. The m
 - If you change ~firewall~ from ~disable~ to ~manage~, kubeone opens the ports and switches on what it had switched off.
 - Rules of nftables or iptables that belong to neither of the two are left alone. Open the ports there yourself.
 `
+
+func firewallDigest(in Input) string {
+	return componentconfig.Digests(in.Want, in.Host)[in.Host.ID][desired.FirewallDigest]
+}

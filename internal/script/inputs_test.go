@@ -1,6 +1,8 @@
 package script
 
 import (
+	"kubeone/internal/componentconfig"
+	"kubeone/internal/componentconfig/configtest"
 	"time"
 
 	"kubeone/internal/desired"
@@ -8,63 +10,15 @@ import (
 	"kubeone/internal/step"
 )
 
-const version = "1.36.3"
-
-// wanted is a manifest with three control-plane hosts and a worker.
-func wanted() desired.Cluster {
-	c := desired.Cluster{
-		Name: "alpha", KubernetesVersion: version, Digest: "manifest-1", Firewall: desired.FirewallManage,
-		Endpoint: desired.Endpoint{Host: "lb.example.com", Port: 6443},
-		Network: desired.Network{
-			PodSubnet: "10.244.0.0/16", ServiceSubnet: "10.96.0.0/12", IPFamily: "IPv4", DNSDomain: "cluster.local",
-			NodePortRange: "30000-32767", NodeCIDRMaskSize: 24,
-			CNI:       desired.CNI{Name: "flannel", Ports: plugins.Ports("flannel")},
-			KubeProxy: desired.KubeProxy{Mode: "iptables"},
-		},
-		Logging:   desired.Logging{MaxSize: "100Mi", MaxFiles: 5},
-		Artifacts: map[string]desired.Artifacts{"amd64": artifacts("registry.k8s.io")},
-	}
-	taint := []desired.Taint{{Key: "node-role.kubernetes.io/control-plane", Effect: "NoSchedule"}}
-	for _, n := range []string{"1", "2", "3"} {
-		c.ControlPlane = append(c.ControlPlane, desired.Host{
-			ID: "192.0.2." + n, Role: desired.ControlPlane, PublicAddress: "192.0.2." + n,
-			PrivateAddress: "10.0.0." + n, Hostname: "cp-" + n, Taints: taint,
-		})
-	}
-	c.Workers = []desired.Host{
-		{ID: "192.0.2.11", Role: desired.Worker, PublicAddress: "192.0.2.11", PrivateAddress: "10.0.0.11",
-			Hostname: "w-1"},
-	}
-	return c
-}
-
-func artifacts(registry string) desired.Artifacts {
-	image := func(name string, roles ...desired.Role) desired.Image {
-		return desired.Image{
-			Name:   registry + "/" + name,
-			Source: registry + "/" + name,
-			Digest: "sha256:" + name,
-			Roles:  roles,
-		}
-	}
-	return desired.Artifacts{
-		KubernetesVersion: version, Arch: "amd64",
-		Binaries: []desired.Binary{
-			{Name: desired.BinaryKubelet, Version: version, URL: "https://example.com/kubelet", SHA256: "aa"},
-			{Name: desired.BinaryContainerd, Version: "2.2.1", URL: "https://example.com/containerd.tar.gz",
-				SHA256: "bb", Archive: true},
-		},
-		Images: []desired.Image{
-			image("kube-apiserver:v"+version, desired.ControlPlane), image("etcd:3.6.9-0", desired.ControlPlane),
-			image("pause:3.10.1"), image("coredns/coredns:v1.14.2"),
-		},
-	}
-}
-
 func input(name string) Input {
-	want := wanted()
+	want := configtest.Cluster()
 	h, _ := want.Host(name)
-	return Input{Want: want, Host: h, NodeName: name, Arch: "amd64", OS: "debian", Network: plugins.Host(want)}
+	return Input{
+		Input: componentconfig.Input{
+			Want: want, Host: h, NodeName: name, Arch: "amd64", Network: plugins.Host(want),
+		},
+		OS: "debian",
+	}
 }
 
 func ptr[T any](v T) *T { return &v }
@@ -76,14 +30,14 @@ func everything() Input {
 	w.Endpoint.AlternativeNames = []string{"api.example.com"}
 	w.Backup = desired.Backup{Schedule: 6 * time.Hour, Keep: 10}
 	w.Registry = desired.Registry{Overwrite: "mirror.example.com:5000/k8s", Insecure: true}
-	w.Artifacts = map[string]desired.Artifacts{"amd64": artifacts("mirror.example.com:5000/k8s")}
+	w.Artifacts = map[string]desired.Artifacts{"amd64": configtest.Artifacts("mirror.example.com:5000/k8s")}
 	w.Proxy = desired.Proxy{
 		HTTP:    "http://proxy.example.com:3128",
 		HTTPS:   "http://proxy.example.com:3128",
 		NoProxy: "10.0.0.0/8,.svc",
 		HasAuth: true,
 	}
-	credentials := someCredentials()
+	credentials := configtest.Credentials()
 	in.Credentials = &credentials
 	w.Containerd = desired.Containerd{
 		DeviceOwnershipFromSecurityContext: true,
@@ -120,7 +74,7 @@ func everything() Input {
 		},
 	}
 	w.Certificates = desired.Certificates{ValidityPeriod: "4380h", CAValidityPeriod: "43800h"}
-	w.Extras = extras()
+	w.Extras = configtest.Extras()
 	w.Preflight.IgnoreErrors = []string{"Swap", "NumCPU"}
 	w.Network.KubeProxy = desired.KubeProxy{
 		Mode: "ipvs", Conntrack: &desired.Conntrack{MaxPerCore: 0, Min: 1000},

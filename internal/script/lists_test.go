@@ -1,6 +1,7 @@
 package script
 
 import (
+	"kubeone/internal/componentconfig/configtest"
 	"strings"
 	"testing"
 
@@ -27,7 +28,7 @@ func TestAListHasTheWordsThatItWasMadeOf(t *testing.T) {
 	}
 	withArtifacts := func(change func(*desired.Artifacts, string)) func(*Input, string) {
 		return func(in *Input, evil string) {
-			a := artifacts("registry.k8s.io")
+			a := configtest.Artifacts("registry.k8s.io")
 			change(&a, evil)
 			in.Want.Artifacts = map[string]desired.Artifacts{"amd64": a}
 		}

@@ -3,6 +3,7 @@ package script
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"kubeone/internal/componentconfig/configtest"
 	"os"
 	"os/exec"
 	"slices"
@@ -243,7 +244,7 @@ func bareHost(t *testing.T, in Input) *box {
 func TestPreparingTwiceChangesNothing(t *testing.T) {
 	t.Parallel()
 	in := everything()
-	a := artifacts("mirror.example.com:5000/k8s")
+	a := configtest.Artifacts("mirror.example.com:5000/k8s")
 	a.Pushed = true
 	b := bareHost(t, in)
 	a.Binaries[0].SHA256, a.Binaries[1].SHA256 = b.uploaded("the kubelet"), b.archived("bin/containerd", "the runtime")

@@ -17,9 +17,9 @@ import (
 	"strconv"
 	"strings"
 
+	"kubeone/internal/componentconfig"
 	"kubeone/internal/desired"
 	"kubeone/internal/distro"
-	"kubeone/internal/network"
 	"kubeone/internal/step"
 )
 
@@ -28,13 +28,13 @@ var stages embed.FS
 
 // Where things are on a host. The probe reads what the stages write.
 const (
-	BinDir       = "/opt/kubeone/bin"
+	BinDir       = componentconfig.BinDir
 	ArtifactsDir = "/var/lib/kubeone/artifacts"
 	StepDir      = "/var/lib/kubeone/step"
 	LockDir      = "/var/lib/kubeone/lock"
 	// ControllerNote says which image of the controllers the host has: its name and its digest.
 	ControllerNote = "/var/lib/kubeone/controller-image"
-	SecretsDir     = "/run/kubeone/secrets" // on a memory file system
+	SecretsDir     = componentconfig.SecretsDir
 	MarkerFile     = "/etc/kubeone/marker"
 	DigestsFile    = "/etc/kubeone/digests"
 	FilesFile      = "/etc/kubeone/files"         // digests of files, as sha256sum writes them
@@ -45,7 +45,7 @@ const (
 	UpgradeFile    = "/var/lib/kubeone/upgrading" // the version to which an upgrade of the host has begun and not ended
 	BeforeDir      = "/var/lib/kubeone/before"    // files as they were before a reconfiguration that has not ended
 	HooksDir       = "/var/lib/kubeone/hooks"     // files named after what has hooks to follow that have not all succeeded
-	APIPort        = 6443
+	APIPort        = componentconfig.APIPort
 
 	// EncryptionDir has the configuration of encryption at rest, named after its digest, and EncryptionPatch names it.
 	EncryptionDir   = "/etc/kubernetes/encryption"
@@ -61,7 +61,6 @@ const (
 const (
 	TokenFile     = "token"          // a bootstrap token
 	DiscoveryFile = "discovery.conf" // a kubeconfig with the cluster's CA and endpoint, and no credentials
-	joinFile      = "join.conf"      // the same with the bootstrap token, as kubeadm reads it; made on the host
 	PKIFile       = "pki.tar"        // CAs and service-account keys
 	// EncryptionFile is the configuration of encryption at rest, of a backup or of other control-plane hosts.
 	EncryptionFile = "encryption.yaml"
@@ -73,12 +72,9 @@ const (
 
 // Input is all that a host's script depends on.
 type Input struct {
-	Want       desired.Cluster
-	Host       desired.Host
-	NodeName   string
-	Arch       string // as Go names it
+	componentconfig.Input
+
 	OS         string // ID of the host's /etc/os-release; "" where it is not known
-	Network    network.Host
 	ImageIndex string // OCI index.json of this host's images, when they are pushed
 	ImageBlobs []string
 	Steps      []step.Intent // on this host, in order
@@ -95,7 +91,7 @@ func Render(in Input) (string, error) {
 	if !ok && !in.resetOnly() {
 		return "", fmt.Errorf("%s: no artefacts for architecture %q", in.NodeName, in.Arch)
 	}
-	kubeadm, err := kubeadmFiles(in)
+	kubeadm, err := componentconfig.KubeadmFiles(in.Input)
 	if err != nil {
 		return "", err
 	}
@@ -116,12 +112,16 @@ func Render(in Input) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, f := range slices.Concat(hostFiles(in, artifacts), firewallFiles(in), kubeadm, snapshots) {
-		b.WriteString(f.definition(f.function))
+	for _, f := range slices.Concat(componentconfig.HostFiles(in.Input, artifacts),
+		[]componentconfig.Text{
+			{Name: "file_guard", Content: guard(in.Host.Role)}, {Name: "file_guard_unit", Content: guardUnit},
+			{Name: "file_image_index", Content: in.ImageIndex},
+		}, componentconfig.FirewallFiles(in.Input), kubeadm, snapshots) {
+		b.WriteString(definition(f.Name, f.Content))
 	}
-	for i, f := range componentFiles(in) {
+	for i, f := range componentconfig.ComponentFiles(in.Input) {
 		if !f.Secret {
-			b.WriteString(file{content: f.Content}.definition(fmt.Sprintf("file_component_%d", i)))
+			b.WriteString(definition(fmt.Sprintf("file_component_%d", i), f.Content))
 		}
 	}
 	b.WriteString(registryFunction(in.Want))
@@ -176,16 +176,16 @@ func stageText() (string, error) {
 // registryFunction writes containerd's hosts.toml files and removes those that nobody wants any more.
 func registryFunction(want desired.Cluster) string {
 	var b strings.Builder
-	files := registryFiles(want)
+	files := componentconfig.RegistryFiles(want)
 	for i, f := range files {
-		b.WriteString(f.definition(fmt.Sprintf("file_registry_%d", i)))
+		b.WriteString(definition(fmt.Sprintf("file_registry_%d", i), f.Content))
 	}
 	b.WriteString("\nregistry_files() {\n\tmkdir -p /etc/containerd/certs.d\n")
 	keep := make([]string, 0, len(files))
 	for i, f := range files {
-		fmt.Fprintf(&b, "\tput %s 0600 file_registry_%d\n", Quote("/etc/containerd/certs.d/"+f.function+"/hosts.toml"),
+		fmt.Fprintf(&b, "\tput %s 0600 file_registry_%d\n", Quote("/etc/containerd/certs.d/"+f.Name+"/hosts.toml"),
 			i)
-		keep = append(keep, f.function)
+		keep = append(keep, f.Name)
 	}
 	fmt.Fprintf(&b, "\tkept=%s\n\tfor dir in /etc/containerd/certs.d/*/; do\n\t\tname=${dir%%/}\n",
 		Quote(" "+strings.Join(keep, " ")+" "))
@@ -193,11 +193,11 @@ func registryFunction(want desired.Cluster) string {
 	return b.String()
 }
 
-// definition is the function of that name that prints the file's content. What ends the content is made longer until no
+// definition returns the function of that name, which prints a file's content. What ends the content is made longer until no
 // line of the content is it. Content with a line that begins as that does, and has other characters than ASCII, is
 // quoted instead: dash 0.5.12 loses bytes of such a line.
-func (f file) definition(function string) string {
-	content := strings.TrimRight(f.content, "\n")
+func definition(function, content string) string {
+	content = strings.TrimRight(content, "\n")
 	end := "KUBEONE_END_OF_FILE"
 	mistaken := func(line string) bool {
 		return strings.HasPrefix(line, end[:1]) && strings.ContainsFunc(line, func(r rune) bool { return r > '\x7f' })
@@ -262,8 +262,8 @@ func variables(in Input, a desired.Artifacts) []step.Variable { //nolint:funlen 
 		text("LOCAL_ENDPOINT", "https://"+net.JoinHostPort(in.Host.PrivateAddress, strconv.Itoa(APIPort))),
 		text("INIT_FLAGS", initFlags(in.Want)),
 		text("TOOLS", system(in).ToolPackages()),
-		words("HOST_DIGESTS", digestList(in, preparedDigests)...),
-		words("NODE_DIGESTS", digestList(in, nodeDigests)...),
+		words("HOST_DIGESTS", digestList(componentconfig.PreparedDigests(in.Input))...),
+		words("NODE_DIGESTS", digestList(componentconfig.NodeDigests(in.Input))...),
 		text("SANDBOX_NAMED", yesNo(in.Want.Containerd.SandboxImage != "")),
 		text("RUNTIME_CONFIG", "file_containerd_config"),
 		text("POLL", "0.2"),
@@ -274,15 +274,15 @@ func variables(in Input, a desired.Artifacts) []step.Variable { //nolint:funlen 
 		text("SKIP_PROXY", yesNo(in.Want.Network.KubeProxy.Skip)),
 		text("NODE_NAME", in.NodeName),
 		text("HARDENING", in.Want.Hardening),
-		text("FILE_MODE", fileMode(in.Want)),
+		text("FILE_MODE", componentconfig.FileMode(in.Want)),
 		text("EPOCH", strconv.Itoa(in.Epoch)),
 		text("PEER_URL", "https://"+net.JoinHostPort(in.Host.PrivateAddress, "2380")),
 		words("ETCD_IMAGE", etcdImage(a)),
 		text("RECOVERY", RecoveryDir),
 		words("IMAGE_BLOBS", in.ImageBlobs...),
-		step.Lines("COMPONENT_FILES", componentFileLines(in)),
-		words("EXEMPT_NAMESPACES", exemptNamespaces(in)...),
-		words("COMPONENT_DIRS", componentDirectories(in)...),
+		step.Lines("COMPONENT_FILES", componentconfig.ComponentFileLines(in.Input)),
+		words("EXEMPT_NAMESPACES", componentconfig.ExemptNamespaces(in.Input)...),
+		words("COMPONENT_DIRS", componentconfig.ComponentDirectories(in.Input)...),
 		step.Lines("BINARIES", binaryLines(a, in.Host.Role)),
 		step.Lines("IMAGES", imageLines(a, in.Host.Role)),
 		text("DNS_IMAGE", desired.DNSImageNote(in.Want)),
@@ -317,8 +317,8 @@ func places() []step.Variable {
 		text("UPGRADING", UpgradeFile),
 		text("ROTATION", RotationFile),
 		text("BEFORE", BeforeDir),
-		text("PROXY_FILE", ProxyFile),
-		text("CREDENTIALS_DIR", CredentialsDir),
+		text("PROXY_FILE", componentconfig.ProxyFile),
+		text("CREDENTIALS_DIR", componentconfig.CredentialsDir),
 		text("CLIENT_CERT", "/var/lib/kubelet/pki/kubelet-client-current.pem"),
 		text("SERVING_CERT", "/var/lib/kubelet/pki/kubelet-server-current.pem"),
 	}
@@ -390,9 +390,19 @@ func imageLines(a desired.Artifacts, r desired.Role) [][]string {
 // etcdImage is the release's image of etcd, "" where it has none.
 func etcdImage(a desired.Artifacts) string {
 	for _, i := range a.Images {
-		if _, name, _ := imageParts(i.Name); name == "etcd" {
+		if _, name, _ := componentconfig.ImageParts(i.Name); name == "etcd" {
 			return i.Name
 		}
 	}
 	return ""
+}
+
+// digestList returns digests as NAME=SHA256, sorted.
+func digestList(digests map[string]string) []string {
+	pairs := make([]string, 0, len(digests))
+	for name, sum := range digests {
+		pairs = append(pairs, name+"="+sum)
+	}
+	slices.Sort(pairs)
+	return pairs
 }

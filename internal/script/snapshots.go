@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"kubeone/internal/componentconfig"
 	"kubeone/internal/desired"
 )
 
@@ -15,19 +16,21 @@ const DefaultSnapshotReason = "before-change"
 const SnapshotDir = "/var/lib/kubeone/snapshots"
 
 // snapshotFiles are the timer of the scheduled snapshots, its service, and what that runs; empty on workers.
-func snapshotFiles(in Input) ([]file, error) {
+func snapshotFiles(in Input) ([]componentconfig.Text, error) {
 	if in.Host.Role != desired.ControlPlane {
-		return []file{{"file_snapshot_script", ""}, {"file_snapshot_service", ""}, {"file_snapshot_timer", ""}}, nil
+		return []componentconfig.Text{
+			{Name: "file_snapshot_script"}, {Name: "file_snapshot_service"}, {Name: "file_snapshot_timer"},
+		}, nil
 	}
 	body, err := stages.ReadFile("sh/snapshot.sh")
 	if err != nil {
 		return nil, err
 	}
 	body = append([]byte(Private()+"\n"), body...)
-	return []file{
-		{"file_snapshot_script", snapshotScript(in, string(body))},
-		{"file_snapshot_service", snapshotService},
-		{"file_snapshot_timer", snapshotTimer(in.Want)},
+	return []componentconfig.Text{
+		{Name: "file_snapshot_script", Content: snapshotScript(in, string(body))},
+		{Name: "file_snapshot_service", Content: snapshotService},
+		{Name: "file_snapshot_timer", Content: snapshotTimer(in.Want)},
 	}, nil
 }
 

@@ -8,8 +8,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"kubeone/internal/componentconfig"
 	"kubeone/internal/desired"
-	"kubeone/internal/script"
 )
 
 // Texts of kube-proxy's ConfigMap.
@@ -112,7 +112,7 @@ func proxyTexts(configMap map[string]any, want desired.Cluster) (is, will string
 
 // wantedProxy is what the manifest says, in the form in which YAML is read.
 func wantedProxy(want desired.Cluster) map[string]any {
-	encoded, err := text(script.KubeProxyConfiguration(want))
+	encoded, err := text(componentconfig.KubeProxyConfiguration(want))
 	if err != nil {
 		panic(fmt.Sprintf("values of the manifest cannot be encoded: %v", err))
 	}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kubeone/internal/addons"
+	"kubeone/internal/componentconfig"
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/decidetest"
 	"kubeone/internal/desired"
@@ -89,7 +90,10 @@ func (e effects) scripts(t *testing.T, want desired.Cluster) {
 			continue
 		}
 		text, err := script.Render(script.Input{
-			Want: want, Host: h, NodeName: h.Hostname, Arch: "amd64", OS: "debian", Network: plugins.Host(want),
+			Input: componentconfig.Input{
+				Want: want, Host: h, NodeName: h.Hostname, Arch: "amd64", Network: plugins.Host(want),
+			},
+			OS: "debian",
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -127,7 +131,7 @@ func lines(t *testing.T, of any) []string {
 
 // plans are those of an installation on bare hosts, and of an upgrade of a cluster that runs.
 func (e effects) plans(t *testing.T, want desired.Cluster) {
-	in := decide.Input{Want: want, Config: script.Digests(want, want.Hosts()...), Addons: map[string]string{}}
+	in := decide.Input{Want: want, Config: componentconfig.Digests(want, want.Hosts()...), Addons: map[string]string{}}
 	rendered, err := addons.Render(want)
 	if err != nil {
 		t.Fatal(err)

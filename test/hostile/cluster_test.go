@@ -17,12 +17,12 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"kubeone/internal/componentconfig"
 	"kubeone/internal/desired"
 	"kubeone/internal/etcd/etcdtest"
 	"kubeone/internal/host/sshtest"
 	"kubeone/internal/manifest"
 	"kubeone/internal/probe"
-	"kubeone/internal/script"
 )
 
 // machine is one played host. Its SSH server listens at a loopback address, and it says that it has another one.
@@ -128,7 +128,7 @@ func newCluster(t *testing.T, runs string, change func(objects)) *cluster {
 // configure makes the hosts have the configuration of a manifest. It is not called while they are probed.
 func (c *cluster) configure(manifest string) {
 	want := loaded(manifest)
-	c.sums = script.Digests(want, append(want.Hosts(), machineHost())...)
+	c.sums = componentconfig.Digests(want, append(want.Hosts(), machineHost())...)
 }
 
 // dial is where tunnels of the control plane lead.

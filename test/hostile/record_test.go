@@ -8,12 +8,12 @@ import (
 	"sync"
 	"testing"
 
+	"kubeone/internal/componentconfig"
 	"kubeone/internal/desired"
 	"kubeone/internal/engine"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
 	"kubeone/internal/problem"
-	"kubeone/internal/script"
 	"kubeone/internal/step"
 )
 
@@ -80,7 +80,7 @@ func recorded(want desired.Cluster, hardening string, g garbling) func(objects) 
 func (g garbling) beside(t *testing.T, hardening string) (*game, engine.Proposal, error) {
 	t.Helper()
 	c := newCluster(t, version, recorded(wanted(worker), hardening, g))
-	c.sums = script.Digests(c.want.Harden(hardening), c.want.Hosts()...)
+	c.sums = componentconfig.Digests(c.want.Harden(hardening), c.want.Hosts()...)
 	honest := &game{as: worker, cluster: c}
 	p, _, err := honest.propose(t)
 	return honest, p, err

@@ -3,9 +3,9 @@ package settings
 import (
 	"maps"
 
+	"kubeone/internal/componentconfig"
 	"kubeone/internal/desired"
 	"kubeone/internal/diff"
-	"kubeone/internal/script"
 )
 
 // OfKubeadmConfig is what changes in kubeadm's own record of the cluster's configuration, the ClusterConfiguration in
@@ -27,7 +27,7 @@ func OfKubeadmConfig(live string, want desired.Cluster) []diff.Change {
 			will[name] = value
 		}
 	}
-	wanted := plain(script.ClusterConfiguration(want))
+	wanted := plain(componentconfig.ClusterConfiguration(want))
 	maps.Copy(will, wanted)
 	will["dns"] = is["dns"]
 	will["etcd"] = withImage(will["etcd"], is["etcd"])

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"kubeone/internal/componentconfig"
 	"kubeone/internal/desired"
 	"kubeone/internal/diff"
 	"kubeone/internal/observed"
-	"kubeone/internal/script"
 )
 
 // digestInName is what the name of a component's file has of its content's digest.
@@ -19,7 +19,7 @@ var digestInName = regexp.MustCompile(`-[0-9a-f]{16}(\.[a-z]+)?$`)
 // componentFiles compares the files that components read: one with another content has another name, by which its flag
 // changes, and is compared with the one that it is in the place of. Whatever is secret in the manifest is not shown,
 // nor is one that goes: nobody says any more whether that was secret.
-func componentFiles(in script.Input, live Live) []diff.Change {
+func componentFiles(in componentconfig.Input, live Live) []diff.Change {
 	had := map[string]string{} // path by what the file is
 	for p := range live.Texts {
 		if isOfComponent(p) {
@@ -27,7 +27,7 @@ func componentFiles(in script.Input, live Live) []diff.Change {
 		}
 	}
 	var out []diff.Change
-	for _, f := range script.ComponentFiles(in) {
+	for _, f := range componentconfig.ComponentFiles(in) {
 		of := digestInName.ReplaceAllString(f.Path, "$1")
 		before := had[of]
 		delete(had, of)
@@ -50,7 +50,7 @@ func componentFiles(in script.Input, live Live) []diff.Change {
 }
 
 func isOfComponent(p string) bool {
-	return slices.ContainsFunc(script.ComponentPatterns(), func(pattern string) bool {
+	return slices.ContainsFunc(componentconfig.ComponentPatterns(), func(pattern string) bool {
 		return strings.HasPrefix(p, path.Dir(pattern)+"/")
 	})
 }

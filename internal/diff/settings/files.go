@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"kubeone/internal/componentconfig"
 	"kubeone/internal/desired"
 	"kubeone/internal/diff"
-	"kubeone/internal/script"
 )
 
 // Live are texts of a host's files, as the host was read.
@@ -31,24 +31,24 @@ func staticPods() []string {
 func manifestOf(pod string) string { return "/etc/kubernetes/manifests/" + pod + ".yaml" }
 
 // Paths are the files to read of a host whose configurations of these names differ; some are patterns.
-func Paths(in script.Input, names []string) []string {
+func Paths(in componentconfig.Input, names []string) []string {
 	var out []string
 	for _, name := range names {
-		for _, f := range script.SettingsFiles(in, name) {
-			if !strings.HasPrefix(f.Path, script.CertsDir) {
+		for _, f := range componentconfig.SettingsFiles(in, name) {
+			if !strings.HasPrefix(f.Path, componentconfig.CertsDir) {
 				out = append(out, f.Path)
 			}
 		}
 		switch {
 		case name == "containerd":
-			out = append(out, script.CertsDir+"/*/hosts.toml")
+			out = append(out, componentconfig.CertsDir+"/*/hosts.toml")
 		case name == "kubelet":
 			out = append(out, kubeletConfig)
 		case name == desired.ComponentsDigest:
 			for _, pod := range staticPods() {
 				out = append(out, manifestOf(pod))
 			}
-			out = append(out, script.ComponentPatterns()...)
+			out = append(out, componentconfig.ComponentPatterns()...)
 		}
 	}
 	slices.Sort(out)
@@ -56,7 +56,7 @@ func Paths(in script.Input, names []string) []string {
 }
 
 // OfHost is what changes on a host whose configurations of these names differ.
-func OfHost(in script.Input, names []string, live Live) []diff.Change {
+func OfHost(in componentconfig.Input, names []string, live Live) []diff.Change {
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		return name == desired.CredentialsConfiguration // OfCredentials has them
 	})
@@ -91,15 +91,15 @@ func OfHost(in script.Input, names []string, live Live) []diff.Change {
 }
 
 // files compares those that are written as they are rendered, and of registries also those that go.
-func files(in script.Input, name string, live Live) []diff.Change {
+func files(in componentconfig.Input, name string, live Live) []diff.Change {
 	will := map[string]string{}
 	var paths []string
-	for _, f := range script.SettingsFiles(in, name) {
+	for _, f := range componentconfig.SettingsFiles(in, name) {
 		will[f.Path] = f.Content
 		paths = append(paths, f.Path)
 	}
 	for p := range live.Texts {
-		if _, stays := will[p]; !stays && name == "containerd" && strings.HasPrefix(p, script.CertsDir+"/") {
+		if _, stays := will[p]; !stays && name == "containerd" && strings.HasPrefix(p, componentconfig.CertsDir+"/") {
 			paths = append(paths, p)
 		}
 	}
@@ -117,7 +117,7 @@ func file(p string, live Live, will string, sandboxNamed bool) []diff.Change {
 	}
 	is := live.Texts[p]
 	switch {
-	case p == script.CABundle:
+	case p == componentconfig.CABundle:
 		is, will = fingerprints(is), fingerprints(will)
 	case path.Base(p) == "config.toml" && !sandboxNamed:
 		will = withSandbox(will, is)
@@ -130,12 +130,12 @@ const tooLong = "the file is too long to be read"
 // withSandbox leaves the line of containerd's configuration as it is that names the image of sandboxes.
 func withSandbox(will, is string) string {
 	for line := range strings.Lines(is) {
-		if !strings.HasPrefix(line, script.SandboxLine) {
+		if !strings.HasPrefix(line, componentconfig.SandboxLine) {
 			continue
 		}
 		lines := strings.Split(will, "\n")
 		for i := range lines {
-			if strings.HasPrefix(lines[i], script.SandboxLine) {
+			if strings.HasPrefix(lines[i], componentconfig.SandboxLine) {
 				lines[i] = strings.TrimRight(line, "\n")
 			}
 		}

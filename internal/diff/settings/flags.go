@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"kubeone/internal/componentconfig"
 	"kubeone/internal/desired"
 	"kubeone/internal/diff"
-	"kubeone/internal/script"
 )
 
 // flags compares the flags of static pods: those that the manifest and this program decide, and those that neither
@@ -15,7 +15,7 @@ import (
 // is seen in kubeadm's configuration in the cluster.
 func flags(want desired.Cluster, live Live) []diff.Change {
 	var out []diff.Change
-	wanted := script.Flags(want)
+	wanted := componentconfig.Flags(want)
 	for _, pod := range staticPods() {
 		of, path := "flags of "+pod, manifestOf(pod)
 		is, ok := commandOf(live.Texts[path], pod)

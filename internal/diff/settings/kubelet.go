@@ -6,22 +6,22 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"kubeone/internal/componentconfig"
 	"kubeone/internal/desired"
 	"kubeone/internal/diff"
-	"kubeone/internal/script"
 )
 
 // kubelet compares the configuration that a host's kubelet reads.
-func kubelet(in script.Input, live Live) []diff.Change {
+func kubelet(in componentconfig.Input, live Live) []diff.Change {
 	if live.Cut[kubeletConfig] {
 		return []diff.Change{diff.Unknown(kubeletConfig, tooLong)}
 	}
-	return decided(kubeletConfig, live.Texts[kubeletConfig], script.KubeletSettings(in))
+	return decided(kubeletConfig, live.Texts[kubeletConfig], componentconfig.KubeletSettings(in))
 }
 
 // OfKubeletConfig is what changes in the cluster's kubelet-config, from which hosts that join have theirs.
 func OfKubeletConfig(live string, want desired.Cluster) []diff.Change {
-	return decided("ConfigMap kube-system/kubelet-config", live, script.ClusterKubeletSettings(want))
+	return decided("ConfigMap kube-system/kubelet-config", live, componentconfig.ClusterKubeletSettings(want))
 }
 
 // decided sets in a kubelet's configuration what the manifest decides, and leaves the rest of it.

@@ -7,11 +7,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"kubeone/internal/componentconfig"
 	"kubeone/internal/desired"
 	"kubeone/internal/diff"
 	"kubeone/internal/diff/settings"
 	"kubeone/internal/observed"
-	"kubeone/internal/script"
 )
 
 // cluster is one with settings of all kinds.
@@ -33,16 +33,16 @@ func cluster() desired.Cluster {
 	}
 }
 
-func host(role desired.Role) script.Input {
+func host(role desired.Role) componentconfig.Input {
 	h := desired.Host{ID: "h", Role: role, PrivateAddress: "10.0.0.11"}
-	return script.Input{Want: cluster(), Host: h, NodeName: "h"}
+	return componentconfig.Input{Want: cluster(), Host: h, NodeName: "h"}
 }
 
 // configured are the files of a host that has what is wanted, with these others.
-func configured(in script.Input, others map[string]string) settings.Live {
+func configured(in componentconfig.Input, others map[string]string) settings.Live {
 	live := settings.Live{Texts: map[string]string{}, Kept: map[string]string{}}
 	for _, name := range []string{"kernel", "containerd", "kubelet"} {
-		for _, f := range script.SettingsFiles(in, name) {
+		for _, f := range componentconfig.SettingsFiles(in, name) {
 			if f.Content != "" {
 				live.Texts[f.Path] = f.Content + "\n"
 			}

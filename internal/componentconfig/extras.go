@@ -1,4 +1,4 @@
-package script
+package componentconfig
 
 import (
 	"fmt"
@@ -119,8 +119,8 @@ func components() []string {
 	return []string{desired.APIServer, desired.ControllerManager, desired.Scheduler}
 }
 
-// componentFiles are all files of extras on the host: there are none on a worker.
-func componentFiles(in Input) []desired.ComponentFile {
+// ComponentFiles are all files of extras on the host: there are none on a worker.
+func ComponentFiles(in Input) []desired.ComponentFile {
 	if in.Host.Role != desired.ControlPlane {
 		return nil
 	}
@@ -131,10 +131,10 @@ func componentFiles(in Input) []desired.ComponentFile {
 	return out
 }
 
-// componentFileLines are lines "PATH SHA256 FUNCTION"; the function is "secret" where the content is a secret.
-func componentFileLines(in Input) [][]string {
+// ComponentFileLines are lines "PATH SHA256 FUNCTION"; the function is "secret" where the content is a secret.
+func ComponentFileLines(in Input) [][]string {
 	var lines [][]string
-	for i, f := range componentFiles(in) {
+	for i, f := range ComponentFiles(in) {
 		function := fmt.Sprintf("file_component_%d", i)
 		if f.Secret {
 			function = "secret"
@@ -144,8 +144,8 @@ func componentFileLines(in Input) [][]string {
 	return lines
 }
 
-// componentDirectories are all directories of extras on the host.
-func componentDirectories(in Input) []string {
+// ComponentDirectories are all directories of extras on the host.
+func ComponentDirectories(in Input) []string {
 	if in.Host.Role != desired.ControlPlane {
 		return nil
 	}
@@ -156,9 +156,9 @@ func componentDirectories(in Input) []string {
 	return out
 }
 
-// exemptNamespaces are those whose pods run on any node, whatever node selector others get by default; nil where pods
+// ExemptNamespaces are those whose pods run on any node, whatever node selector others get by default; nil where pods
 // get none.
-func exemptNamespaces(in Input) []string {
+func ExemptNamespaces(in Input) []string {
 	if !in.Want.LimitsNodes() {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package script
+package componentconfig
 
 import "kubeone/internal/desired"
 
@@ -19,8 +19,8 @@ const SandboxLine = "    sandbox = "
 // apart from what kubeadm makes there.
 func SettingsFiles(in Input, name string) []File {
 	content := map[string]string{}
-	for _, f := range hostFiles(in, desired.Artifacts{}) {
-		content[f.function] = f.content
+	for _, f := range HostFiles(in, desired.Artifacts{}) {
+		content[f.Name] = f.Content
 	}
 	switch name {
 	case "kernel":
@@ -40,8 +40,8 @@ func SettingsFiles(in Input, name string) []File {
 			{"/etc/crictl.yaml", content["file_crictl"]},
 			{CABundle, content["file_ca_bundle"]},
 		}
-		for _, f := range registryFiles(in.Want) {
-			files = append(files, File{CertsDir + "/" + f.function + "/hosts.toml", f.content})
+		for _, f := range RegistryFiles(in.Want) {
+			files = append(files, File{CertsDir + "/" + f.Name + "/hosts.toml", f.Content})
 		}
 		return files
 	case "kubelet":
@@ -64,9 +64,6 @@ func KubeletSettings(in Input) map[string]any {
 func ClusterKubeletSettings(want desired.Cluster) map[string]any {
 	return decided(kubeletConfiguration(want), want)
 }
-
-// ComponentFiles are the files that components of the control plane read on this host beside what kubeadm writes.
-func ComponentFiles(in Input) []desired.ComponentFile { return componentFiles(in) }
 
 // ComponentPatterns are where such files are.
 func ComponentPatterns() []string {

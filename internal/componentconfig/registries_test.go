@@ -1,4 +1,4 @@
-package script
+package componentconfig
 
 import (
 	"testing"
@@ -61,8 +61,8 @@ func TestRegistriesAreConfiguredAtTheirOwnLevel(t *testing.T) {
 			want := desired.Cluster{Registry: tt.registry}
 			want.Containerd.Registries = tt.registries
 			got := map[string]string{}
-			for _, f := range registryFiles(want) {
-				got[f.function] = f.content
+			for _, f := range RegistryFiles(want) {
+				got[f.Name] = f.Content
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("files (-want +got):\n%s", diff)

@@ -1,4 +1,4 @@
-package script
+package componentconfig
 
 import (
 	"fmt"
@@ -15,17 +15,17 @@ import (
 // object is a YAML object; its keys are written sorted, so that the same settings give the same text.
 type object map[string]any
 
-// kubeadmFiles are kubeadm's configuration for this host (API kubeadm.k8s.io/v1beta4): the cluster's, and for init the
+// KubeadmFiles are kubeadm's configuration for this host (API kubeadm.k8s.io/v1beta4): the cluster's, and for init the
 // token that comes before it, on control-plane hosts; join on all. @TOKEN@ is filled in on the host, from a file that
 // only root reads.
-func kubeadmFiles(in Input) ([]file, error) {
+func KubeadmFiles(in Input) ([]Text, error) {
 	join, err := documents(joinConfiguration(in))
 	if err != nil {
 		return nil, err
 	}
-	files := []file{{"file_join", join}}
+	files := []Text{{"file_join", join}}
 	if in.Host.Role != desired.ControlPlane {
-		return append(files, file{"file_token", ""}, file{"file_cluster", ""}), nil
+		return append(files, Text{"file_token", ""}, Text{"file_cluster", ""}), nil
 	}
 	artifacts, _ := in.Want.ArtifactsFor(in.Host, in.Arch)
 	configuration := withImages(clusterConfiguration(in.Want), artifacts)
@@ -38,7 +38,7 @@ func kubeadmFiles(in Input) ([]file, error) {
 		return nil, err
 	}
 	cluster, err := documents(objects...)
-	return append(files, file{"file_token", token}, file{"file_cluster", cluster}), err
+	return append(files, Text{"file_token", token}, Text{"file_cluster", cluster}), err
 }
 
 func documents(objects ...object) (string, error) {

@@ -1,4 +1,4 @@
-package script
+package componentconfig
 
 import (
 	"maps"

@@ -1,4 +1,4 @@
-package script
+package componentconfig
 
 import (
 	"strings"
@@ -11,7 +11,7 @@ import (
 // have. What is not in the artefacts stays kubeadm's own.
 func withImages(configuration object, a desired.Artifacts) object {
 	for _, i := range a.Images {
-		repository, name, tag := imageParts(i.Name)
+		repository, name, tag := ImageParts(i.Name)
 		if tag == "" {
 			continue
 		}
@@ -26,9 +26,9 @@ func withImages(configuration object, a desired.Artifacts) object {
 	return configuration
 }
 
-// imageParts splits "registry.k8s.io/coredns/coredns:v1.14.2" into repository, name and tag; the tag is empty where the
+// ImageParts splits "registry.k8s.io/coredns/coredns:v1.14.2" into repository, name and tag; the tag is empty where the
 // name has none.
-func imageParts(image string) (repository, name, tag string) {
+func ImageParts(image string) (repository, name, tag string) {
 	at := strings.LastIndex(image, "/")
 	name, tag, _ = strings.Cut(image[at+1:], ":")
 	return strings.TrimSuffix(image[:at+1], "/"), name, tag

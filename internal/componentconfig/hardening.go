@@ -1,4 +1,4 @@
-package script
+package componentconfig
 
 import (
 	"kubeone/internal/desired"
@@ -46,8 +46,8 @@ func hardenedSettings(want desired.Cluster) []string {
 	}
 }
 
-// fileMode is the mode of those files of the kubelet and of the network plugin that hold nothing secret.
-func fileMode(want desired.Cluster) string {
+// FileMode is the mode of those files of the kubelet and of the network plugin that hold nothing secret.
+func FileMode(want desired.Cluster) string {
 	if want.Hardened() {
 		return "0600"
 	}

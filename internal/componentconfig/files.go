@@ -1,4 +1,4 @@
-package script
+package componentconfig
 
 import (
 	"fmt"
@@ -10,12 +10,12 @@ import (
 	"kubeone/internal/network"
 )
 
-// file is a file's content and the shell function that prints it.
-type file struct{ function, content string }
+// Text is a file's content, and the name by which the stages of a script know it.
+type Text struct{ Name, Content string }
 
-// hostFiles are the files that a prepared host has.
-func hostFiles(in Input, a desired.Artifacts) []file {
-	return []file{
+// HostFiles are the files that a prepared host has.
+func HostFiles(in Input, a desired.Artifacts) []Text {
+	return []Text{
 		{"file_modules", "overlay\nbr_netfilter\nnf_conntrack"},
 		{"file_sysctl", sysctls},
 		{"file_containerd_unit", containerdUnit},
@@ -30,9 +30,6 @@ func hostFiles(in Input, a desired.Artifacts) []file {
 		{"file_cni", in.Network.Config.Content},
 		{"file_cni_path", cniPathUnit(in.Network.Config)},
 		{"file_cni_service", cniServiceUnit(in.Network.Config)},
-		{"file_guard", guard(in.Host.Role)},
-		{"file_guard_unit", guardUnit},
-		{"file_image_index", in.ImageIndex},
 	}
 }
 
@@ -142,32 +139,6 @@ ExecStart=/bin/sh -c 'mkdir -p %[1]s && cp /etc/kubeone/%[2]s %[1]s/.kubeone && 
 		c.File)
 }
 
-// guardUnit runs guard.sh from before the kubelet starts.
-const guardUnit = `[Unit]
-Description=keeps a control-plane host that comes back from serving what is no longer true
-Before=kubelet.service
-
-[Service]
-ExecStart=/bin/sh /etc/kubeone/guard.sh start
-ExecStopPost=/bin/sh /etc/kubeone/guard.sh stop
-Restart=always
-RestartSec=1
-
-[Install]
-WantedBy=multi-user.target`
-
-// guard is the program of that unit; workers have none.
-func guard(r desired.Role) string {
-	if r != desired.ControlPlane {
-		return ""
-	}
-	text, err := stages.ReadFile("sh/files/guard.sh")
-	if err != nil {
-		panic(err) // embedded at build time
-	}
-	return string(text)
-}
-
 func containerdConfig(want desired.Cluster, a desired.Artifacts) string {
 	sandbox := want.Containerd.SandboxImage
 	for _, i := range a.Images {
@@ -210,8 +181,8 @@ func proxyDropIn(p desired.Proxy) string {
 	return b.String()
 }
 
-// registryFiles are containerd's hosts.toml files, one for each registry that the manifest says something about.
-func registryFiles(want desired.Cluster) []file {
+// RegistryFiles are containerd's hosts.toml files, one for each registry that the manifest says something about.
+func RegistryFiles(want desired.Cluster) []Text {
 	registries, insecure := maps.Clone(want.Containerd.Registries), ""
 	if want.Registry.Overwrite != "" && want.Registry.Insecure {
 		insecure, _, _ = strings.Cut(want.Registry.Overwrite, "/")
@@ -222,13 +193,13 @@ func registryFiles(want desired.Cluster) []file {
 			registries[insecure] = desired.Mirrored{}
 		}
 	}
-	files := make([]file, 0, len(registries))
+	files := make([]Text, 0, len(registries))
 	for _, name := range slices.Sorted(maps.Keys(registries)) {
 		dir := name
 		if dir == "*" {
 			dir = "_default"
 		}
-		files = append(files, file{dir, hostsTOML(name, registries[name], name == insecure)})
+		files = append(files, Text{dir, hostsTOML(name, registries[name], name == insecure)})
 	}
 	return files
 }

@@ -1,10 +1,9 @@
-package script
+package componentconfig
 
 import (
 	"crypto/sha256"
 	"encoding/hex"
 	"maps"
-	"sort"
 	"strings"
 
 	"kubeone/internal/desired"
@@ -28,8 +27,8 @@ func Digests(want desired.Cluster, hosts ...desired.Host) map[string]map[string]
 	return out
 }
 
-// preparedDigests are recorded when a host is prepared.
-func preparedDigests(in Input) map[string]string {
+// PreparedDigests are recorded when a host is prepared.
+func PreparedDigests(in Input) map[string]string {
 	digests := hostDigests(in)
 	digests[desired.FirewallDigest] = firewallDigest(in)
 	return digests
@@ -38,8 +37,8 @@ func preparedDigests(in Input) map[string]string {
 // hostDigests are those of them that are the same on every host.
 func hostDigests(in Input) map[string]string {
 	config := containerdConfig(in.Want, desired.Artifacts{})
-	for _, f := range registryFiles(in.Want) {
-		config += f.function + f.content
+	for _, f := range RegistryFiles(in.Want) {
+		config += f.Name + f.Content
 	}
 	return map[string]string{
 		"containerd": sum(config, proxyDropIn(in.Want.Proxy), in.Want.CABundle),
@@ -47,8 +46,8 @@ func hostDigests(in Input) map[string]string {
 	}
 }
 
-// nodeDigests are recorded when a host has joined.
-func nodeDigests(in Input) map[string]string { return digestsWith(in, clusterKubelet(in.Want)) }
+// NodeDigests are recorded when a host has joined.
+func NodeDigests(in Input) map[string]string { return digestsWith(in, clusterKubelet(in.Want)) }
 
 // clusterKubelet is the text of the kubelet configuration that all hosts share.
 func clusterKubelet(want desired.Cluster) string {
@@ -80,14 +79,4 @@ func digestsWith(in Input, kubelet string) map[string]string {
 func sum(texts ...string) string {
 	s := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
 	return hex.EncodeToString(s[:])
-}
-
-func digestList(in Input, of func(Input) map[string]string) []string {
-	digests := of(in)
-	pairs := make([]string, 0, len(digests))
-	for name, s := range digests {
-		pairs = append(pairs, name+"="+s)
-	}
-	sort.Strings(pairs)
-	return pairs
 }
