@@ -8,6 +8,7 @@ import (
 	"kubeone/internal/decide"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/phrase"
 	"kubeone/internal/set"
 	"kubeone/internal/step"
 )
@@ -34,10 +35,11 @@ func (b *builder) fetch(h desired.Host, title, reason string) string {
 	artifacts, seen := b.artifacts(h), b.world.Is.Hosts[h.ID]
 	binaries, images := artifacts.BinariesFor(h.Role), artifacts.ImagesFor(h.Role)
 	files, layers := missingBinaries(binaries, artifacts.Pushed, seen), imageContent(images, artifacts.Pushed)
-	files.Uploads, files.Downloads = set.Union(files.Uploads, layers.Uploads), append(files.Downloads, layers.Downloads...)
+	files.Uploads = set.Union(files.Uploads, layers.Uploads)
+	files.Downloads = append(files.Downloads, layers.Downloads...)
 	return b.onHost(h, Step{
 		Intent: step.With(step.FetchParams{Content: files}), Action: Create, Title: title, Reason: reason,
-		Changes: append(newBinaries(binaries, seen), count(len(images), "pinned image")),
+		Changes: append(newBinaries(binaries, seen), phrase.Count(len(images), "pinned image")),
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/phrase"
 	"kubeone/internal/problem"
 	"kubeone/internal/set"
 	"kubeone/internal/step"
@@ -82,7 +83,7 @@ func (b *builder) failedMachines() []string {
 		}
 	}
 	if more > 0 {
-		out = append(out, count(more, "more Machine")+" with an error: kubeone status")
+		out = append(out, phrase.Count(more, "more Machine")+" with an error: kubeone status")
 	}
 	return out
 }

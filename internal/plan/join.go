@@ -9,6 +9,7 @@ import (
 	"kubeone/internal/decide/preflight"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/phrase"
 	"kubeone/internal/set"
 	"kubeone/internal/step"
 )
@@ -82,7 +83,7 @@ func (b *builder) prepare(h desired.Host, d decide.Decision) {
 	b.onHost(h, Step{
 		Intent: step.With(step.ImagesParams{Content: imageContent(images, artifacts.Pushed)}),
 		Action: Create, Title: "import images",
-		Reason: fmt.Sprintf("%s of Kubernetes %s", count(len(images), "image"), b.in.Want.KubernetesVersion),
+		Reason: fmt.Sprintf("%s of Kubernetes %s", phrase.Count(len(images), "image"), b.in.Want.KubernetesVersion),
 		Needs:  append([]string{prepared}, b.afterFirst(step.Images, h)...), Changes: imageChanges(images),
 	})
 	if h.Role == desired.ControlPlane {

@@ -219,14 +219,6 @@ func newBinaries(binaries []desired.Binary, seen observed.Host) []string {
 	return out
 }
 
-// count is "1 image", "2 images".
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
 func imageChanges(images []desired.Image) []string {
 	out := make([]string, 0, len(images))
 	for _, i := range images {

@@ -8,6 +8,7 @@ import (
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
+	"kubeone/internal/phrase"
 )
 
 // Check is one named condition of a healthy cluster. The same checks make the exit status, the text and the JSON.
@@ -106,7 +107,7 @@ func checkEtcd(e EtcdReport) Check {
 
 // etcdText is the quorum's arithmetic: "3 voters, 3 healthy, quorum 2: 1 may fail".
 func etcdText(e EtcdReport) string {
-	text := fmt.Sprintf("%s, %d healthy, quorum %d: ", count(e.Voters, "voter"), e.Healthy, e.Quorum)
+	text := fmt.Sprintf("%s, %d healthy, quorum %d: ", phrase.Count(e.Voters, "voter"), e.Healthy, e.Quorum)
 	switch {
 	case !e.Holds:
 		text += "quorum lost"
@@ -116,7 +117,7 @@ func etcdText(e EtcdReport) string {
 		text += fmt.Sprintf("%d may fail", e.MayFail)
 	}
 	if e.Learners > 0 {
-		text += ", " + count(e.Learners, "learner")
+		text += ", " + phrase.Count(e.Learners, "learner")
 	}
 	return text
 }

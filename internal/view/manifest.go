@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"kubeone/internal/manifest"
+	"kubeone/internal/phrase"
 )
 
 // The formats of ManifestDocument and FailureDocument.
@@ -65,6 +66,6 @@ func Manifest(w io.Writer, path string, found []manifest.Problem) {
 	if manifest.HasErrors(found) {
 		verdict = "is not valid"
 	}
-	_, _ = fmt.Fprintf(w, "%s %s: %s, %s, %s.\n", path, verdict, count(of[manifest.Error], "error"),
-		count(of[manifest.Warning], "warning"), count(of[manifest.Note], "note"))
+	_, _ = fmt.Fprintf(w, "%s %s: %s, %s, %s.\n", path, verdict, phrase.Count(of[manifest.Error], "error"),
+		phrase.Count(of[manifest.Warning], "warning"), phrase.Count(of[manifest.Note], "note"))
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"kubeone/internal/phrase"
 	"kubeone/internal/plan"
 )
 
@@ -65,7 +66,7 @@ func (g group) title() string {
 	case 1:
 		return g.names[0]
 	}
-	return count(len(g.names), "host") + ", each: " + list(g.names, len(g.names))
+	return phrase.Count(len(g.names), "host") + ", each: " + list(g.names, len(g.names))
 }
 
 func titleWidth(groups []group) int {

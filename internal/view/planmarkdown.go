@@ -9,6 +9,7 @@ import (
 
 	"kubeone/internal/decide"
 	"kubeone/internal/diff"
+	"kubeone/internal/phrase"
 	"kubeone/internal/plan"
 )
 
@@ -90,7 +91,7 @@ func (c *comment) steps(p plan.Plan) {
 	if len(p.Steps) == 0 {
 		return
 	}
-	c.fold(count(len(p.Steps), "step"), func() {
+	c.fold(phrase.Count(len(p.Steps), "step"), func() {
 		c.line("| | host | step | why | risk |")
 		c.line("|---|---|---|---|---|")
 		for _, g := range groupSteps(p, true) {

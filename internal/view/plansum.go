@@ -6,6 +6,7 @@ import (
 
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/fsm"
+	"kubeone/internal/phrase"
 	"kubeone/internal/plan"
 	"kubeone/internal/problem"
 )
@@ -48,9 +49,9 @@ func Summarize(p plan.Plan) Summary {
 func (s Summary) String() string {
 	var parts []string
 	if s.Joins > 0 {
-		parts = append(parts, count(s.Joins, "host")+" to join")
+		parts = append(parts, phrase.Count(s.Joins, "host")+" to join")
 	}
-	steps := count(s.Steps, "step")
+	steps := phrase.Count(s.Steps, "step")
 	if s.Steps > 0 {
 		steps += fmt.Sprintf(": %d to create, %d to change, ", s.Create, s.Change)
 		if s.Replace > 0 {
@@ -60,7 +61,7 @@ func (s Summary) String() string {
 	}
 	text := "Plan: " + strings.Join(append(parts, steps), ", ") + "."
 	if s.Instructions > 0 {
-		text += " " + sentence(count(s.Instructions, "thing")+" for you to do")
+		text += " " + sentence(phrase.Count(s.Instructions, "thing")+" for you to do")
 	}
 	return text
 }

@@ -9,6 +9,7 @@ import (
 
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
+	"kubeone/internal/phrase"
 	"kubeone/internal/problem"
 )
 
@@ -95,7 +96,7 @@ func (v statusView) apiText() string {
 		text += ", version " + v.API.Version
 	}
 	if v.API.PendingCSRs > 0 {
-		text += ", " + count(v.API.PendingCSRs, "certificate request") + " pending"
+		text += ", " + phrase.Count(v.API.PendingCSRs, "certificate request") + " pending"
 	}
 	return text
 }
@@ -147,7 +148,8 @@ func expiry(h HostReport) string {
 	if h.Certificate.Expired {
 		return fmt.Sprintf("%s %s expired on %s", h.Name, h.Certificate.Name, date)
 	}
-	return fmt.Sprintf("%s %s, expires in %s (%s)", h.Name, h.Certificate.Name, count(h.Certificate.Days, "day"), date)
+	left := phrase.Count(h.Certificate.Days, "day")
+	return fmt.Sprintf("%s %s, expires in %s (%s)", h.Name, h.Certificate.Name, left, date)
 }
 
 // differences tells drift, or that there is none where the decision got as far as looking.
@@ -223,9 +225,10 @@ func (v statusView) end() {
 	switch {
 	case v.Healthy:
 		text := fmt.Sprintf("Cluster %s is healthy: %s, %s", v.Cluster,
-			count(v.role(desired.ControlPlane), "control-plane host"), count(v.role(desired.Worker), "worker"))
+			phrase.Count(v.role(desired.ControlPlane), "control-plane host"),
+			phrase.Count(v.role(desired.Worker), "worker"))
 		if v.Pool != nil && len(v.Pool.Machines) > 0 {
-			text += ", " + count(len(v.Pool.Machines), "Machine")
+			text += ", " + phrase.Count(len(v.Pool.Machines), "Machine")
 		}
 		v.para("", text+", Kubernetes "+v.Version+".", green)
 	case v.Route == fsm.Install:

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"kubeone/internal/observed"
+	"kubeone/internal/phrase"
 )
 
 // pool writes the Machines and their deployments; under each Machine that has an error, or is not ready, stands why.
@@ -125,7 +126,7 @@ func (v statusView) poolFacts() {
 		text, as = "kubeone controller was not heard of within the last seconds", yellow
 	}
 	v.fact("controllers", as, text)
-	v.fact("pool", plain, fmt.Sprintf("%s, %d free", count(len(v.Pool.Hosts), "host"), v.Pool.free()))
+	v.fact("pool", plain, fmt.Sprintf("%s, %d free", phrase.Count(len(v.Pool.Hosts), "host"), v.Pool.free()))
 	for _, h := range v.Pool.Hosts {
 		if h.State == "Returning" || h.State == "Failed" {
 			said := h.Name + " is " + strings.ToLower(h.State)

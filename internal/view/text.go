@@ -80,17 +80,6 @@ func wrap(text string, n int) []string {
 	return append(lines, line)
 }
 
-// count is "1 host", "2 hosts", "no hosts": plural is singular with an s.
-func count(n int, noun string) string {
-	switch n {
-	case 0:
-		return "no " + noun + "s"
-	case 1:
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 // list writes names as a sentence has them, and only the first most of them.
 func list(names []string, most int) string { return problem.List(problem.Some(names, most)) }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kubeone/internal/apply"
+	"kubeone/internal/phrase"
 	"kubeone/internal/plan"
 )
 
@@ -76,7 +77,7 @@ func (t *track) tell(e apply.Event) []string {
 	switch e.Type {
 	case apply.RunStarted:
 		t.total = e.Total
-		return []string{t.style.paint(dim, "Run "+clean(e.RunID)+": "+count(e.Total, "step"))}
+		return []string{t.style.paint(dim, "Run "+clean(e.RunID)+": "+phrase.Count(e.Total, "step"))}
 	case apply.StepStarted:
 		t.running = append(t.running, active{id: e.Step, host: hostOr(e.Host), title: clean(e.Title), since: e.Time})
 		return t.whenVerbose(e, "started")
@@ -152,7 +153,7 @@ func (t *track) flush() []string {
 	if len(t.waiting) == 0 {
 		return nil
 	}
-	what := count(len(t.waiting), "step") + ": "
+	what := phrase.Count(len(t.waiting), "step") + ": "
 	if t.verbose {
 		what += list(t.waiting, len(t.waiting))
 	} else {
@@ -193,7 +194,7 @@ func (t *track) heartbeat(e apply.Event) []string {
 func (t *track) finished(e apply.Event) []string {
 	after := took(seconds(e.Seconds))
 	if e.Error == "" {
-		return []string{t.style.paint(green, "Done: ") + count(t.done, "step") + " in " + after + "."}
+		return []string{t.style.paint(green, "Done: ") + phrase.Count(t.done, "step") + " in " + after + "."}
 	}
 	how, rest := t.style.paint(red, "Failed after "), fmt.Sprintf("%d of %d steps done", t.done, t.total)
 	if t.failed == 0 {
