@@ -11,6 +11,7 @@ import (
 
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/desired"
+	"kubeone/internal/phrase"
 	"kubeone/internal/plan"
 	"kubeone/internal/redact"
 )
@@ -220,9 +221,5 @@ func problemOf(err error) string {
 			lines = append(lines, line)
 		}
 	}
-	text := redact.New().Text(strings.Join(lines, "; "))
-	if len(text) > longestProblem {
-		text = strings.ToValidUTF8(text[:longestProblem], "") + "..."
-	}
-	return text
+	return phrase.Shorten(redact.New().Text(strings.Join(lines, "; ")), longestProblem)
 }

@@ -19,6 +19,7 @@ import (
 
 	"kubeone/api/cluster/v1alpha1"
 	"kubeone/internal/machine"
+	"kubeone/internal/phrase"
 	"kubeone/internal/provider"
 	"kubeone/internal/rollout"
 )
@@ -173,7 +174,7 @@ func (r *families) leaveFamilyAlone(owner client.Object, err error) error {
 // leaveAlone says in an Event why nothing is done for an object. Its status is another program's.
 func leaveAlone(recorder events.EventRecorder, o client.Object, why error) {
 	recorder.Eventf(o, nil, corev1.EventTypeNormal, reasonOtherProvider, "Reconcile", "kubeone leaves it alone: %s",
-		shorten(why.Error()))
+		phrase.Shorten(why.Error(), longest))
 }
 
 // checkProvider returns an error if this program does not have the provider of a MachineSet or a Machine.
@@ -361,7 +362,7 @@ func deploymentConditions(s rollout.Status, wrong error) []metav1.Condition {
 	if wrong != nil {
 		return []metav1.Condition{{
 			Type: ConditionProgressing, Status: metav1.ConditionFalse, Reason: reasonInvalid,
-			Message: shorten(wrong.Error()),
+			Message: phrase.Shorten(wrong.Error(), longest),
 		}}
 	}
 	available := metav1.Condition{
@@ -415,7 +416,7 @@ func (r *families) setStatus(ctx context.Context, ms *v1alpha1.MachineSet, machi
 	s.ObservedGeneration, s.LabelSelector = ms.Generation, metav1.FormatLabelSelector(&ms.Spec.Selector)
 	s.ErrorReason, s.ErrorMessage = nil, nil
 	if wrong != nil {
-		reason, message := v1alpha1.InvalidConfiguration, shorten(wrong.Error())
+		reason, message := v1alpha1.InvalidConfiguration, phrase.Shorten(wrong.Error(), longest)
 		s.ErrorReason, s.ErrorMessage = &reason, &message
 	} else {
 		count(ms, machines, r.Now())

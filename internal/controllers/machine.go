@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +18,7 @@ import (
 
 	"kubeone/api/cluster/v1alpha1"
 	"kubeone/internal/machine"
+	"kubeone/internal/phrase"
 	"kubeone/internal/provider"
 )
 
@@ -172,9 +172,9 @@ func (r *Machines) settings(m *v1alpha1.Machine, err error) {
 		set(m, machine.ConditionSettings, metav1.ConditionTrue, reasonAsRecorded, "")
 	case !errors.As(err, &waiting):
 	case waiting.Reason == provider.SettingsRefused:
-		if before == nil || before.Reason != provider.SettingsRefused || before.Message != shorten(waiting.Message) {
-			r.Events.Eventf(m, nil, corev1.EventTypeWarning, provider.SettingsRefused, "Reconcile", "%s",
-				shorten(waiting.Message))
+		message := phrase.Shorten(waiting.Message, longest)
+		if before == nil || before.Reason != provider.SettingsRefused || before.Message != message {
+			r.Events.Eventf(m, nil, corev1.EventTypeWarning, provider.SettingsRefused, "Reconcile", "%s", message)
 		}
 		fallthrough
 	case waiting.Reason == provider.SettingsAwaited, waiting.Reason == provider.Reconfiguring:
@@ -270,7 +270,7 @@ func (r *Machines) outcome(m *v1alpha1.Machine, err error) (time.Duration, error
 		if m.Status.NodeRef != nil && m.DeletionTimestamp == nil { // it is not what its template says
 			set(m, machine.ConditionUpdating, metav1.ConditionTrue, string(refused.Reason), refused.Message)
 		}
-		message := shorten(refused.Message)
+		message := phrase.Shorten(refused.Message, longest)
 		m.Status.ErrorReason, m.Status.ErrorMessage, m.Status.Phase = &refused.Reason, &message, v1alpha1.Failed
 		return 0, nil
 	case errors.As(err, &waiting):
@@ -279,7 +279,8 @@ func (r *Machines) outcome(m *v1alpha1.Machine, err error) (time.Duration, error
 		}
 		return again, nil
 	}
-	r.Events.Eventf(m, nil, corev1.EventTypeWarning, provider.Retrying, "Reconcile", "%s", shorten(err.Error()))
+	r.Events.Eventf(m, nil, corev1.EventTypeWarning, provider.Retrying, "Reconcile", "%s",
+		phrase.Shorten(err.Error(), longest))
 	return 0, err
 }
 
@@ -340,7 +341,7 @@ func describe(m *v1alpha1.Machine) string {
 	}
 	for _, name := range []string{machine.ConditionUpdating, machine.ConditionAllocated} {
 		if c := meta.FindStatusCondition(m.Status.Conditions, name); c != nil && c.Message != "" {
-			return shorten(c.Message)
+			return phrase.Shorten(c.Message, longest)
 		}
 	}
 	return "it is " + string(m.Status.Phase)
@@ -348,16 +349,10 @@ func describe(m *v1alpha1.Machine) string {
 
 func set(m *v1alpha1.Machine, name string, status metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{
-		Type: name, Status: status, Reason: reason, Message: shorten(message), ObservedGeneration: m.Generation,
+		Type: name, Status: status, Reason: reason, Message: phrase.Shorten(message, longest),
+		ObservedGeneration: m.Generation,
 	})
 }
 
 // longest is how much of a text from elsewhere a status or an Event has, in bytes.
 const longest = 1024
-
-func shorten(text string) string {
-	if len(text) <= longest {
-		return text
-	}
-	return strings.ToValidUTF8(text[:longest-3], "") + "..." // an API server would replace half a character
-}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"kubeone/internal/host"
+	"kubeone/internal/phrase"
 	"kubeone/internal/redact"
 )
 
@@ -102,10 +103,7 @@ func bounded(all []string) []string {
 			out = append(out, fmt.Sprintf("@@ and %d more lines @@", len(all)-i))
 			break
 		}
-		if len(line) > longestLine {
-			line = strings.ToValidUTF8(line[:longestLine], "") + "..."
-		}
-		out = append(out, cleaned(line))
+		out = append(out, cleaned(phrase.Shorten(line, longestLine)))
 	}
 	return out
 }

@@ -221,7 +221,7 @@ func TestCreateFileReplacesAnOlderBundleAtTheEnd(t *testing.T) {
 	}
 	_, err := CreateFile(t.Context(), path, w.source(), testWant(), CreateOptions{Progress: func(Progress) {
 		if old, err := os.ReadFile(path); err != nil || string(old) != "old" {
-			t.Errorf("the older bundle was touched before the end: %q, %v", clip(string(old)), err)
+			t.Errorf("the older bundle was touched before the end: %.80q, %v", string(old), err)
 		}
 	}})
 	if err != nil {

@@ -21,7 +21,7 @@ func newSums(given []string) (sums, error) {
 	for _, sum := range given {
 		sum = strings.ToLower(sum)
 		if !isSHA256(sum) {
-			return nil, &BundleSumError{fmt.Sprintf("%q is no sha256, which has 64 hexadecimal digits", clip(sum))}
+			return nil, &BundleSumError{fmt.Sprintf("%.80q is no sha256, which has 64 hexadecimal digits", sum)}
 		}
 		out[sum] = false
 	}

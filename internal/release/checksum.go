@@ -20,23 +20,14 @@ func checksum(text, name string) (string, error) {
 		}
 		sum := strings.ToLower(fields[0])
 		if !isSHA256(sum) {
-			return "", fmt.Errorf("digest of %s is %q, which is not a sha256", name, clip(fields[0]))
+			return "", fmt.Errorf("digest of %s is %.80q, which is not a sha256", name, fields[0])
 		}
 		return sum, nil
 	}
-	return "", fmt.Errorf("digest file has no line for %s; it begins %q", name, clip(text))
+	return "", fmt.Errorf("digest file has no line for %s; it begins %.80q", name, text)
 }
 
 func isSHA256(s string) bool {
 	raw, err := hex.DecodeString(s)
 	return err == nil && len(raw) == 32 && s == strings.ToLower(s)
-}
-
-// clip shortens foreign text for an error message.
-func clip(s string) string {
-	const limit = 80
-	if len(s) > limit {
-		return s[:limit] + "…"
-	}
-	return s
 }

@@ -114,16 +114,15 @@ func ParseDigests(text, by string) (Digests, error) {
 func parseDigest(line string) (name, sum string, err error) {
 	const length = 64
 	if len(line) < length+2 || line[length:length+2] != "  " && line[length:length+2] != " *" {
-		return "", "", fmt.Errorf("%q is no line of sha256sum: 64 hexadecimal digits, two spaces, and a name",
-			clip(line))
+		return "", "", fmt.Errorf("%.80q is no line of sha256sum: 64 hexadecimal digits, two spaces, and a name", line)
 	}
 	sum, name = strings.ToLower(line[:length]), strings.TrimPrefix(line[length+2:], "./")
 	if !isSHA256(sum) {
 		return "", "", fmt.Errorf("%q is not a sha256", line[:length])
 	}
 	if !fileName().MatchString(name) && !imageName().MatchString(name) {
-		return "", "", fmt.Errorf("%q is no official location, such as "+
-			"dl.k8s.io/release/v1.36.3/bin/linux/amd64/kubelet or registry.k8s.io/pause:3.10.2 linux/amd64", clip(name))
+		return "", "", fmt.Errorf("%.80q is no official location, such as "+
+			"dl.k8s.io/release/v1.36.3/bin/linux/amd64/kubelet or registry.k8s.io/pause:3.10.2 linux/amd64", name)
 	}
 	return name, sum, nil
 }

@@ -34,10 +34,10 @@ func (i Index) check() error {
 	sizes := map[string]int64{}
 	for _, e := range i.Entries {
 		if _, twice := sizes[e.SHA256]; twice || !isSHA256(e.SHA256) || e.Size < 0 || e.Size >= maxEntrySize {
-			return fmt.Errorf("entry %q of %d bytes", clip(e.SHA256), e.Size)
+			return fmt.Errorf("entry %.80q of %d bytes", e.SHA256, e.Size)
 		}
 		if !isPrintable(e.Holds) {
-			return fmt.Errorf("entry %s holds %q", e.SHA256, clip(e.Holds))
+			return fmt.Errorf("entry %s holds %.80q", e.SHA256, e.Holds)
 		}
 		sizes[e.SHA256] = e.Size
 	}
@@ -68,15 +68,15 @@ func (i Index) check() error {
 func (i Index) checkRelease() error {
 	switch {
 	case !partVersion().MatchString(i.KubernetesVersion):
-		return fmt.Errorf("version %q of Kubernetes", clip(i.KubernetesVersion))
+		return fmt.Errorf("version %.80q of Kubernetes", i.KubernetesVersion)
 	case !slices.Contains(Architectures(), i.Arch):
-		return fmt.Errorf("architecture %q", clip(i.Arch))
+		return fmt.Errorf("architecture %.80q", i.Arch)
 	case i.Artifacts.KubernetesVersion != i.KubernetesVersion || i.Artifacts.Arch != i.Arch:
 		return errors.New("artifacts of another release")
 	case i.CNI != "" && !partName().MatchString(i.CNI):
-		return fmt.Errorf("network plugin %q", clip(i.CNI))
+		return fmt.Errorf("network plugin %.80q", i.CNI)
 	case !isPrintable(i.CreatedBy):
-		return fmt.Errorf("created by %q", clip(i.CreatedBy))
+		return fmt.Errorf("created by %.80q", i.CreatedBy)
 	}
 	return nil
 }
@@ -85,11 +85,11 @@ func checkBinary(b desired.Binary, sizes map[string]int64) error {
 	location, https := strings.CutPrefix(b.URL, "https://")
 	switch size, ok := sizes[b.SHA256]; {
 	case !partName().MatchString(b.Name):
-		return fmt.Errorf("binary %q", clip(b.Name))
+		return fmt.Errorf("binary %.80q", b.Name)
 	case !partVersion().MatchString(b.Version):
-		return fmt.Errorf("version %q of %s", clip(b.Version), b.Name)
+		return fmt.Errorf("version %.80q of %s", b.Version, b.Name)
 	case !https || !fileName().MatchString(location):
-		return fmt.Errorf("location %q of %s", clip(b.URL), b.Name)
+		return fmt.Errorf("location %.80q of %s", b.URL, b.Name)
 	case !ok || size != b.Size:
 		return fmt.Errorf("no entry for %s", b.Name)
 	}
@@ -98,11 +98,11 @@ func checkBinary(b desired.Binary, sizes map[string]int64) error {
 
 func (i Index) checkImage(img desired.Image, sizes map[string]int64) error {
 	if !imageName().MatchString(img.Name+" linux/"+i.Arch) || img.Source != img.Name {
-		return fmt.Errorf("image %q from %q", clip(img.Name), clip(img.Source))
+		return fmt.Errorf("image %.80q from %.80q", img.Name, img.Source)
 	}
 	for _, r := range img.Roles {
 		if r != desired.ControlPlane && r != desired.Worker {
-			return fmt.Errorf("role %q of image %s", clip(string(r)), img.Name)
+			return fmt.Errorf("role %.80q of image %s", r, img.Name)
 		}
 	}
 	if len(img.Blobs) < 2 || img.Blobs[0].Digest != img.Digest || img.Blobs[0].Size > maxManifest {

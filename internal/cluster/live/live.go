@@ -10,7 +10,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +19,7 @@ import (
 	"kubeone/internal/cluster/apicall"
 	"kubeone/internal/cluster/ssa"
 	"kubeone/internal/observed"
+	"kubeone/internal/phrase"
 )
 
 // Component is a part of the cluster, and what its objects must be.
@@ -184,8 +184,5 @@ func join(path, key string) string {
 	if path != "" {
 		path += "."
 	}
-	if path += key; len(path) > longest {
-		path = strings.ToValidUTF8(path[:longest], "") + "…"
-	}
-	return path
+	return phrase.Shorten(path+key, longest)
 }

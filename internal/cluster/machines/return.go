@@ -16,6 +16,7 @@ import (
 
 	"kubeone/internal/cluster/apicall"
 	"kubeone/internal/host"
+	"kubeone/internal/phrase"
 	"kubeone/internal/retry"
 )
 
@@ -171,7 +172,7 @@ func (r Returner) look(ctx context.Context) (pool, error) {
 		}
 		text := fmt.Sprintf("%s (Machine %s/%s", hosts[i].GetName(), claim["namespace"], claim["name"])
 		if said, _, err := unstructured.NestedString(hosts[i].Object, "status", "message"); err == nil && said != "" {
-			text += ": " + said[:min(len(said), longest)]
+			text += ": " + phrase.Shorten(said, longest)
 		}
 		p.hosts = append(p.hosts, strings.Join(strings.Fields(host.Printed(text)), " ")+")")
 	}

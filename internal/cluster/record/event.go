@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"kubeone/internal/cluster/apicall"
+	"kubeone/internal/phrase"
 )
 
 // reporter is the component that our Events name.
@@ -55,19 +55,8 @@ func (e Event) object() *corev1.Event {
 			Annotations: map[string]string{apicall.RunIDAnnotation: e.RunID},
 		},
 		InvolvedObject: corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: e.Node, UID: types.UID(e.Node)},
-		Reason:         e.Reason, Message: cut(e.Message, longestMessage), Type: kind,
+		Reason:         e.Reason, Message: phrase.Shorten(e.Message, longestMessage), Type: kind,
 		FirstTimestamp: when, LastTimestamp: when, Count: 1,
 		Source: corev1.EventSource{Component: reporter}, ReportingController: reporter, ReportingInstance: e.RunID,
 	}
-}
-
-// cut shortens a text to at most n bytes, at the end of a character.
-func cut(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n]
 }

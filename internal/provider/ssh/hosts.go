@@ -16,6 +16,7 @@ import (
 
 	"kubeone/api/cluster/v1alpha1"
 	kubeone "kubeone/api/kubeone/v1alpha1"
+	"kubeone/internal/phrase"
 )
 
 // HostFinalizer is on every Host: one that a Machine has stays until that has returned it.
@@ -101,7 +102,8 @@ func (r hosts) takeBack(ctx context.Context, h *kubeone.Host) (reconcile.Result,
 	}}
 	if done, err := r.advance(ctx, gone, h, aim{gone: true, what: "return"}); !done {
 		before := h.DeepCopy()
-		if h.Status.Message = cut("its Machine is gone: " + err.Error()); h.Status.Message != before.Status.Message {
+		h.Status.Message = phrase.Shorten("its Machine is gone: "+err.Error(), longest)
+		if h.Status.Message != before.Status.Message {
 			err := r.client.Status().Patch(ctx, h, client.MergeFrom(before))
 			return reconcile.Result{RequeueAfter: retryReturn}, err
 		}

@@ -24,6 +24,7 @@ import (
 	"kubeone/api/cluster/v1alpha1"
 	kubeone "kubeone/api/kubeone/v1alpha1"
 	"kubeone/internal/nodename"
+	"kubeone/internal/phrase"
 	"kubeone/internal/provider"
 	"kubeone/internal/rollout"
 )
@@ -305,13 +306,13 @@ func (p *Provider) setState(ctx context.Context, h *kubeone.Host, state kubeone.
 	if h.Status.State == state {
 		return nil
 	}
-	h.Status.State, h.Status.Message = state, cut(message)
+	h.Status.State, h.Status.Message = state, phrase.Shorten(message, longest)
 	return p.client.Status().Update(ctx, h)
 }
 
 // release ends a claim.
 func (p *Provider) release(ctx context.Context, h *kubeone.Host, state kubeone.HostState, message string) error {
-	h.Status = kubeone.HostStatus{State: state, Message: cut(message)}
+	h.Status = kubeone.HostStatus{State: state, Message: phrase.Shorten(message, longest)}
 	p.looks.note(h.UID, kubeone.HostClaim{}) // it is bare
 	if state == kubeone.HostFailed {
 		p.looks.forget(h.UID)
@@ -323,9 +324,6 @@ func (p *Provider) release(ctx context.Context, h *kubeone.Host, state kubeone.H
 
 // longest is how much of a message a Host has, in bytes.
 const longest = 1024
-
-// cut shortens a message. Half a character would be another one when it is read again.
-func cut(text string) string { return strings.ToValidUTF8(text[:min(len(text), longest)], "") }
 
 func instance(h *kubeone.Host) provider.Instance {
 	return provider.Instance{

@@ -18,6 +18,7 @@ import (
 	"kubeone/internal/decide"
 	"kubeone/internal/desired"
 	"kubeone/internal/engine"
+	"kubeone/internal/phrase"
 	"kubeone/internal/provider"
 	"kubeone/internal/rollout"
 )
@@ -107,7 +108,7 @@ func (s *settings) note(uid types.UID, revision string, err error) error {
 	why, refused := apply.SettingsRefused(err)
 	switch {
 	case refused:
-		is.differs, is.refused = true, cut(why)
+		is.differs, is.refused = true, phrase.Shorten(why, longest)
 	case errors.Is(err, errDiffers):
 		is.differs = true
 	case err != nil:
