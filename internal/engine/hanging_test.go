@@ -29,7 +29,7 @@ func TestAWorkerThatHangsIsProbedOnce(t *testing.T) {
 	t.Cleanup(func() { _ = listener.Close() })
 	key := sshtest.WriteKey(t, "")
 	pool := sshpool.New(sshpool.Options{
-		SSHConfig: "none", HomeDir: t.TempDir(), HandshakeTimeout: 50 * time.Millisecond,
+		IgnoreSSHConfig: true, HomeDir: t.TempDir(), HandshakeTimeout: 50 * time.Millisecond,
 	})
 	t.Cleanup(func() { _ = pool.Close() })
 	hanging := pool.Host(host.Target{

@@ -9,7 +9,7 @@ import (
 )
 
 // A Target says how to reach one machine. Every zero field may be filled from the SSH configuration
-// (Options.SSHConfig), then by the default named here; a field that is set always wins.
+// of the operator, then by the default named here; a field that is set always wins.
 type Target struct {
 	// Name is for messages; "" means Address.
 	Name string
@@ -55,7 +55,7 @@ func (t Target) Validate() error {
 	switch {
 	case t.Address == "":
 		return errors.New("no address to connect to")
-	case strings.ContainsAny(t.Address, " \t\r\n/@"):
+	case strings.ContainsAny(t.Address, " \t\r\n/@"), strings.HasPrefix(t.Address, "-"):
 		return fmt.Errorf("%q is not a host name or an address", t.Address)
 	case t.Port < 0 || t.Port > 65535:
 		return fmt.Errorf("%d is not a port", t.Port)

@@ -154,7 +154,7 @@ func newAdder(t *testing.T, objects ...client.Object) (*Adder, sshtest.Key) {
 	a := &Adder{
 		Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), Key: key,
 		SSH: sshpool.New(sshpool.Options{
-			SSHConfig: "none", KnownHostsFiles: []string{}, KnownHosts: host.PolicyProbe, HomeDir: t.TempDir(),
+			IgnoreSSHConfig: true, KnownHostsFiles: []string{}, KnownHosts: host.PolicyProbe, HomeDir: t.TempDir(),
 			Getenv: func(string) string { return "" }, Signers: []ssh.Signer{operator.Signer},
 		}),
 	}

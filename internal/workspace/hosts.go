@@ -45,6 +45,11 @@ func (w *Workspace) hosts() (map[string]host.Host, error) {
 	if err != nil {
 		return nil, err
 	}
+	var addresses []string
+	for _, h := range w.want.Hosts() {
+		addresses = append(addresses, h.PublicAddress)
+	}
+	w.pool.Prefetch(addresses)
 	out := map[string]host.Host{}
 	var failed []error
 	for _, h := range w.want.Hosts() {

@@ -31,7 +31,7 @@ func (g *game) propose(t *testing.T) (engine.Proposal, string, error) {
 	port, key := g.start(t)
 	home := t.TempDir()
 	pool := sshpool.New(sshpool.Options{
-		KnownHosts: host.PolicyProbe, RecordFile: filepath.Join(home, "known_hosts"), SSHConfig: "none",
+		KnownHosts: host.PolicyProbe, RecordFile: filepath.Join(home, "known_hosts"), IgnoreSSHConfig: true,
 		KnownHostsFiles: []string{filepath.Join(home, "none")}, HomeDir: home,
 		Getenv: func(string) string { return "" },
 		// What is honest here is late on a busy machine; observe bounds what is not.

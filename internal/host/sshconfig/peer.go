@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"os/user"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -22,16 +21,16 @@ import (
 func (p resolution) resolvePeer(r *Resolved, t host.Target) (err error) {
 	c, alias := p.config, t.Address
 	r.Peer = hostkey.Peer{
-		Name: r.Name, Address: knownAddress(c.trust(alias, "HostKeyAlias"), *r), Pinned: t.HostKeys,
+		Name: r.Name, Address: knownAddress(c.get("HostKeyAlias"), *r), Pinned: t.HostKeys,
 		Accept: t.Accept, AcceptAs: t.AcceptAs,
 	}
-	if r.Peer.Strict, err = strict(c.trust(alias, "StrictHostKeyChecking")); err != nil {
+	if r.Peer.Strict, err = strict(c.get("StrictHostKeyChecking")); err != nil {
 		return err
 	}
 	if r.Peer.Files, err = p.knownHosts(*r, alias); err != nil {
 		return err
 	}
-	if file := c.trust(alias, "RevokedHostKeys"); !noneOrEmpty(file) {
+	if file := c.get("RevokedHostKeys"); !noneOrEmpty(file) {
 		if r.Peer.Revocations, err = p.trustedPath(file, *r, alias); err != nil {
 			return fmt.Errorf("RevokedHostKeys: %w", err)
 		}
@@ -47,11 +46,11 @@ func (p resolution) resolvePeer(r *Resolved, t host.Target) (err error) {
 		{"MACs", supported.MACs, &r.MACs},
 		{"KexAlgorithms", supported.KeyExchanges, &r.KeyExchanges},
 	} {
-		if *a.into, err = algorithms(c.trust(alias, a.keyword), a.supported); err != nil {
+		if *a.into, err = algorithms(c.get(a.keyword), p.defaults.get(a.keyword), a.supported); err != nil {
 			return fmt.Errorf("%s: %w", a.keyword, err)
 		}
 	}
-	p.warn(alias)
+	p.warnOf(alias)
 	return nil
 }
 
@@ -85,7 +84,7 @@ func (p resolution) knownHosts(r Resolved, alias string) ([]string, error) {
 		{"UserKnownHostsFile", filepath.Join(p.opts.HomeDir, ".ssh"), "known_hosts"},
 		{"GlobalKnownHostsFile", p.opts.SystemDir, "ssh_known_hosts"},
 	} {
-		files := strings.Fields(p.config.trust(alias, list.keyword))
+		files := strings.Fields(p.config.get(list.keyword))
 		if len(files) == 0 {
 			first := filepath.Join(list.dir, list.name)
 			out = append(out, first, first+"2")
@@ -147,51 +146,50 @@ func localUser() string {
 	return u.Username
 }
 
-// algorithms are the supported ones that a list of the SSH configuration allows: "a,b", or "-a" for all but a. Those
-// that it adds ("+") or prefers ("^") are asked for anyway. nil is the program's own choice.
-func algorithms(list string, supported []string) ([]string, error) {
-	if list == "" || list[0] == '+' || list[0] == '^' {
+// algorithms returns the supported ones of a list that the SSH configuration sets; nil, the program's own choice, if it
+// is ssh's default.
+func algorithms(list, byDefault string, supported []string) ([]string, error) {
+	if list == byDefault {
 		return nil, nil
 	}
-	rest, without := strings.CutPrefix(list, "-")
-	patterns := strings.Split(rest, ",")
-	for _, pattern := range patterns {
-		if _, err := path.Match(pattern, ""); err != nil {
-			return nil, fmt.Errorf("%q: %w", pattern, err)
-		}
-	}
-	listed := func(algorithm string) bool {
-		return slices.ContainsFunc(patterns, func(pattern string) bool {
-			ok, _ := path.Match(pattern, algorithm)
-			return ok
-		})
-	}
-	var out []string
-	for _, a := range supported {
-		if listed(a) != without {
-			out = append(out, a)
-		}
-	}
+	listed := strings.Split(list, ",")
+	out := slices.DeleteFunc(slices.Clone(supported), func(a string) bool { return !slices.Contains(listed, a) })
 	if len(out) == 0 {
 		return nil, errors.New("none of " + list + " is supported")
 	}
 	return out, nil
 }
 
-// warn names what would make a connection safer, is set by the operator, and is not honoured. What the system's
-// configuration sets of it comes with the distribution, and would be named at every command.
-func (p resolution) warn(alias string) {
-	for _, w := range []struct{ keyword, harmless, instead string }{
-		{"CheckHostIP", "no", "a host is known by its name alone"},
-		{"KnownHostsCommand", "none", "only files say which keys are known or revoked"},
-		{"CASignatureAlgorithms", "", "a known authority may sign with any algorithm that is supported"},
-		{"RequiredRSASize", "", "keys may be of any size"},
-	} {
-		if value := p.config.get(alias, w.keyword); value != "" && !strings.EqualFold(value, w.harmless) {
-			p.config.once(w.keyword, func() {
-				p.opts.Warn(fmt.Sprintf("the SSH configuration of %s sets %s %s, which is not supported: %s", alias,
-					w.keyword, value, w.instead))
-			})
+// A warning is a setting that would make a connection safer, and is not honoured.
+type warning struct{ keyword, instead string }
+
+func notHonoured() []warning {
+	return []warning{
+		{"CheckHostIP", "a host is known by its name alone"},
+		{"KnownHostsCommand", "only files say which keys are known or revoked"},
+		{"CASignatureAlgorithms", "a known authority may sign with any algorithm that is supported"},
+		{"RequiredRSASize", "keys may be of any size"},
+	}
+}
+
+// warnOf names what the operator's own configuration sets and is not honoured. What the system's sets of it comes with
+// the distribution, and would be named at every command.
+func (p resolution) warnOf(alias string) {
+	for _, w := range notHonoured() {
+		if value := p.config.get(w.keyword); !noneOrEmpty(value) && value != p.defaults.get(w.keyword) {
+			p.warn(w.keyword, fmt.Sprintf("the SSH configuration of %s sets %s %s, which is not supported: %s", alias,
+				w.keyword, value, w.instead))
 		}
+	}
+}
+
+// warnOnce passes on the first warning about a keyword.
+func (p *Resolver) warnOnce(keyword, message string) {
+	p.mu.Lock()
+	said := p.warned[keyword]
+	p.warned[keyword] = true
+	p.mu.Unlock()
+	if !said {
+		p.opts.Warn(message)
 	}
 }

@@ -1,6 +1,10 @@
+// Package sshconfig decides how a host is reached, with what one logs in, and what proves that it is the host: from the
+// target, else the operator's SSH configuration, as ssh itself reads it, else the defaults.
 package sshconfig
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
@@ -19,17 +23,20 @@ const maxHops = 8
 
 // Options say where the SSH configuration is, and what it may refer to.
 type Options struct {
-	// Path is the SSH configuration; "" means ~/.ssh/config if it exists, and for what concerns host keys ssh_config in
-	// SystemDir after it; "none" disables both.
-	Path string
+	// Ignore leaves the SSH configuration unread. Otherwise ssh is asked about it, if a configuration exists.
+	Ignore bool
+	// SSH is the program; "" means ssh in PATH.
+	SSH string
 	// KnownHostsFiles replace those of the SSH configuration, the system's too; nil means the latter, else OpenSSH's.
 	KnownHostsFiles []string
 	HomeDir         string // where ~ points
 	SystemDir       string // where ssh_config and ssh_known_hosts of the whole system are
 	Getenv          func(string) string
-	// Warn receives what was passed over but may matter (a part of the SSH configuration that is not understood).
+	// Warn receives what was passed over but may matter (a setting that is not supported).
 	Warn func(message string)
 }
+
+func (o Options) program() string { return cmp.Or(o.SSH, "ssh") }
 
 // expand replaces a leading ~/ by the home directory.
 func (o Options) expand(path string) string {
@@ -41,13 +48,34 @@ func (o Options) expand(path string) string {
 
 // A Resolver fills in what targets leave open. It is safe for concurrent use.
 type Resolver struct {
-	opts Options
-	load func() (*config, error) // reads the configuration, once
+	opts  Options
+	asker *asker
+
+	mu     sync.Mutex
+	warned map[string]bool // keywords
 }
 
-// New makes a Resolver; nothing is read before the first Resolve.
+// New makes a Resolver; nothing is read or run before the first Resolve.
 func New(o Options) *Resolver {
-	return &Resolver{opts: o, load: sync.OnceValues(func() (*config, error) { return load(o) })}
+	return &Resolver{opts: o, asker: newAsker(o), warned: map[string]bool{}}
+}
+
+// Prefetch asks ssh about hosts that will be resolved, a few at a time. Resolve returns what goes wrong.
+func (p *Resolver) Prefetch(addresses []string) {
+	var wait sync.WaitGroup
+	next := make(chan string)
+	for range maxAsking {
+		wait.Go(func() {
+			for address := range next {
+				_, _, _ = p.asker.ask(address)
+			}
+		})
+	}
+	for _, address := range addresses {
+		next <- address
+	}
+	close(next)
+	wait.Wait()
 }
 
 // A Resolved target has every field decided.
@@ -71,17 +99,16 @@ func (r Resolved) Addr() string {
 
 // Resolve decides every field of a target and of the hops before it.
 func (p *Resolver) Resolve(t host.Target) (Resolved, error) {
-	c, err := p.load()
-	if err != nil {
-		return Resolved{}, err
-	}
-	return resolution{p.opts, c}.resolve(t, 0)
+	return resolution{opts: p.opts, ask: p.asker.ask, warn: p.warnOnce}.resolve(t, 0)
 }
 
-// A resolution is one use of a configuration that was read.
+// A resolution is the way to one target.
 type resolution struct {
-	opts   Options
-	config *config
+	opts Options
+	ask  func(alias string) (about, defaults answer, err error)
+	warn func(keyword, message string)
+
+	config, defaults answer // of the hop that is being resolved
 }
 
 // resolve decides every field of a target and of the hops before it.
@@ -92,8 +119,12 @@ func (p resolution) resolve(t host.Target, depth int) (Resolved, error) {
 	if depth > maxHops {
 		return Resolved{}, fmt.Errorf("more than %d bastions in a row; does a ProxyJump lead in a circle?", maxHops)
 	}
+	var err error
+	if p.config, p.defaults, err = p.ask(t.Address); err != nil {
+		return Resolved{}, err
+	}
 	r := Resolved{Name: t.DisplayName(), Address: t.Address, Port: t.Port, User: t.User, AsUser: t.AsUser}
-	if err := p.resolvePlace(&r, t.Address); err != nil {
+	if err := p.resolvePlace(&r); err != nil {
 		return Resolved{}, err
 	}
 	if err := p.resolvePeer(&r, t); err != nil {
@@ -113,34 +144,25 @@ func (p resolution) resolve(t host.Target, depth int) (Resolved, error) {
 }
 
 // resolvePlace decides where and who.
-func (p resolution) resolvePlace(r *Resolved, alias string) error {
+func (p resolution) resolvePlace(r *Resolved) error {
 	c := p.config
-	if name := c.get(alias, "HostName"); name != "" {
-		r.Address = strings.ReplaceAll(name, "%h", alias)
-	}
-	if r.User == "" {
-		r.User = c.get(alias, "User")
-	}
-	if r.User == "" {
-		r.User = "root"
-	}
-	if s := c.get(alias, "Port"); r.Port == 0 && s != "" {
+	r.Address = cmp.Or(c.get("HostName"), r.Address)
+	r.User = cmp.Or(r.User, c.get("User"), "root")
+	if s := c.get("Port"); r.Port == 0 && s != "" {
 		port, err := strconv.ParseUint(s, 10, 16)
 		if err != nil {
-			return fmt.Errorf("%s: %q is not a port", c.place("Port", s), s)
+			return fmt.Errorf("the SSH configuration: %q is not a port", s)
 		}
 		r.Port = int(port)
 	}
-	if r.Port == 0 {
-		r.Port = 22
-	}
+	r.Port = cmp.Or(r.Port, 22)
 	return nil
 }
 
 // resolveKeys decides what to log in with.
 func (p resolution) resolveKeys(r *Resolved, t host.Target) {
 	c, alias := p.config, t.Address
-	identities := c.all(alias, "IdentityFile")
+	identities := c.all("IdentityFile")
 	r.Keys.Optional = t.KeyFile == ""
 	r.Keys.Named = t.KeyFile != "" || len(identities) > 0
 	switch {
@@ -149,7 +171,7 @@ func (p resolution) resolveKeys(r *Resolved, t host.Target) {
 	case len(identities) > 0:
 		for _, f := range identities {
 			r.Keys.Identities = append(r.Keys.Identities, credentials.Identity{
-				Path: p.tokens(f, *r, alias), From: "IdentityFile in " + c.place("IdentityFile", f),
+				Path: p.tokens(f, *r, alias), From: "IdentityFile in the SSH configuration",
 			})
 		}
 	default:
@@ -159,11 +181,11 @@ func (p resolution) resolveKeys(r *Resolved, t host.Target) {
 			})
 		}
 	}
-	r.Keys.Only = t.KeyFile == "" && strings.EqualFold(c.get(alias, "IdentitiesOnly"), "yes")
+	r.Keys.Only = t.KeyFile == "" && strings.EqualFold(c.get("IdentitiesOnly"), "yes")
 	r.Keys.Cert = credentials.Identity{Path: p.opts.expand(t.CertFile), From: "sshCertFile in the manifest"}
-	if file := c.get(alias, "CertificateFile"); t.CertFile == "" && file != "" {
+	if file := c.get("CertificateFile"); t.CertFile == "" && file != "" {
 		r.Keys.Cert = credentials.Identity{
-			Path: p.tokens(file, *r, alias), From: "CertificateFile in " + c.place("CertificateFile", file),
+			Path: p.tokens(file, *r, alias), From: "CertificateFile in the SSH configuration",
 		}
 	}
 	p.resolveAgent(r, t)
@@ -174,8 +196,8 @@ func (p resolution) resolveAgent(r *Resolved, t host.Target) {
 	socket := t.AgentSocket
 	r.Keys.AgentFrom = "sshAgentSocket in the manifest"
 	if socket == "" {
-		socket = p.config.get(t.Address, "IdentityAgent")
-		r.Keys.AgentFrom = "IdentityAgent in " + p.config.place("IdentityAgent", socket)
+		socket = p.config.get("IdentityAgent")
+		r.Keys.AgentFrom = "IdentityAgent in the SSH configuration"
 	}
 	r.Keys.AgentAsked = socket != "" && socket != "none"
 	name, isEnv := strings.CutPrefix(socket, "env:")
@@ -195,7 +217,7 @@ func (p resolution) resolveAgent(r *Resolved, t host.Target) {
 
 // tokens expands ~ and the % tokens of the SSH configuration that files use.
 func (p resolution) tokens(s string, r Resolved, alias string) string {
-	key := p.config.trust(alias, "HostKeyAlias")
+	key := p.config.get("HostKeyAlias")
 	if key == "" {
 		key = alias
 	}
@@ -211,7 +233,7 @@ func (p resolution) tokens(s string, r Resolved, alias string) string {
 func (p resolution) hopBefore(t host.Target, r Resolved) (*host.Target, error) {
 	chain := t.Bastions
 	if len(chain) == 0 {
-		jumps, err := p.jumps(t.Address)
+		jumps, err := p.jumps()
 		if err != nil {
 			return nil, err
 		}
@@ -231,11 +253,11 @@ func (p resolution) hopBefore(t host.Target, r Resolved) (*host.Target, error) {
 }
 
 // jumps reads ProxyJump: "[user@]host[:port]" or "ssh://..." separated by commas, outermost first.
-func (p resolution) jumps(alias string) ([]host.Target, error) {
-	spec := p.config.get(alias, "ProxyJump")
-	if command := p.config.get(alias, "ProxyCommand"); spec == "" && !noneOrEmpty(command) {
-		return nil, fmt.Errorf("%s: ProxyCommand is not supported; use ProxyJump, or name a bastion in the manifest",
-			p.config.place("ProxyCommand", command))
+func (p resolution) jumps() ([]host.Target, error) {
+	spec := p.config.get("ProxyJump")
+	if command := p.config.get("ProxyCommand"); spec == "" && !noneOrEmpty(command) {
+		return nil, errors.New("the SSH configuration: ProxyCommand is not supported; use ProxyJump, or name a bastion " +
+			"in the manifest")
 	}
 	if noneOrEmpty(spec) {
 		return nil, nil
@@ -244,7 +266,7 @@ func (p resolution) jumps(alias string) ([]host.Target, error) {
 	for hop := range strings.SplitSeq(spec, ",") {
 		t, err := parseJump(strings.TrimSpace(hop))
 		if err != nil {
-			return nil, fmt.Errorf("%s: ProxyJump: %w", p.config.place("ProxyJump", spec), err)
+			return nil, fmt.Errorf("the SSH configuration: ProxyJump: %w", err)
 		}
 		chain = append(chain, t)
 	}

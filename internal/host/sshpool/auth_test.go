@@ -17,6 +17,7 @@ import (
 	"kubeone/internal/host"
 	"kubeone/internal/host/sshpool"
 	"kubeone/internal/host/sshtest"
+	"kubeone/internal/short"
 )
 
 func TestUnusableKeyFilesAreFoundBeforeAnythingIsDialled(t *testing.T) {
@@ -353,6 +354,7 @@ func TestAPublicKeyChoosesTheAgentsKey(t *testing.T) {
 		for _, only := range []string{"yes", "no"} {
 			t.Run(name+", in the SSH configuration, IdentitiesOnly "+only, func(t *testing.T) {
 				t.Parallel()
+				short.Tool(t, "ssh")
 				home := t.TempDir()
 				writeFile(t, filepath.Join(home, ".ssh", "config"), "Host *\n  IdentitiesOnly "+only+
 					"\n  IdentityFile "+file+"\n")
@@ -364,39 +366,30 @@ func TestAPublicKeyChoosesTheAgentsKey(t *testing.T) {
 	}
 }
 
-// What is wrong with a line of the SSH configuration is said of that line, and not of the manifest.
-func TestErrorsNameTheLineOfTheSSHConfiguration(t *testing.T) {
+// What is wrong with the SSH configuration is said of it, and not of the manifest.
+func TestErrorsNameTheSSHConfiguration(t *testing.T) {
 	t.Parallel()
+	short.Tool(t, "ssh")
 	public := publicHalf(t, sshtest.WriteKey(t, ""))
 	missing := filepath.Join(t.TempDir(), "nope")
 	for name, c := range map[string]struct{ line, says string }{
-		"a public key":     {"IdentityFile " + public, "IdentityFile in "},
-		"a missing key":    {`IdentityFile "` + missing + `"`, "IdentityFile in "},
-		"a missing one, =": {"IdentityFile=" + missing + " # the old one", "IdentityFile in "},
-		"a port":           {"Port ssh", `"ssh" is not a port`},
-		"a jump":           {"ProxyJump a:b", "ProxyJump"},
-		"a command":        {"ProxyCommand nc %h %p", "ProxyCommand"},
-		"an agent":         {"IdentityAgent /nonexistent/agent", "IdentityAgent in "},
+		"a public key":  {"IdentityFile " + public, "IdentityFile in the SSH configuration"},
+		"a missing key": {`IdentityFile "` + missing + `"`, "IdentityFile in the SSH configuration"},
+		"a port":        {"Port nope", "config line 3: Bad "},
+		"a jump":        {"ProxyJump a:b", "config line 3: Invalid ProxyJump"},
+		"a command":     {"ProxyCommand nc %h %p", "the SSH configuration: ProxyCommand"},
+		"an agent":      {"IdentityAgent /nonexistent/agent", "IdentityAgent in the SSH configuration"},
 	} {
-		for where, files := range map[string][2]string{
-			"config:3":     {"Host other\nHost *\n  " + c.line + "\n", ""},
-			"more.conf:2":  {"Include more.conf\nHost other\n", "Host *\n " + c.line + "\n"},
-			"inner.conf:1": {"Host *\n  Include inner.conf\n", c.line + "\n"},
-		} {
-			t.Run(name+" in "+where, func(t *testing.T) {
-				t.Parallel()
-				home := t.TempDir()
-				file, _, _ := strings.Cut(where, ":")
-				writeFile(t, filepath.Join(home, ".ssh", file), files[1])
-				writeFile(t, filepath.Join(home, ".ssh", "config"), files[0])
-				err := newPool(t, sshpool.Options{HomeDir: home}).Check(host.Target{Address: "192.0.2.1"})
-				if err == nil || !strings.Contains(err.Error(), filepath.Join(home, ".ssh", where)) ||
-					!strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "sshPrivateKeyFile") &&
-					strings.HasPrefix(c.line, "IdentityFile") {
-					t.Errorf("got %v", err)
-				}
-			})
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			home := t.TempDir()
+			writeFile(t, filepath.Join(home, ".ssh", "config"), "Host other\nHost *\n  "+c.line+"\n")
+			err := newPool(t, sshpool.Options{HomeDir: home}).Check(host.Target{Address: "192.0.2.1"})
+			if err == nil || !strings.Contains(err.Error(), c.says) ||
+				strings.Contains(err.Error(), "sshPrivateKeyFile") && strings.HasPrefix(c.line, "IdentityFile") {
+				t.Errorf("got %v", err)
+			}
+		})
 	}
 }
 

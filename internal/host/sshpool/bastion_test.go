@@ -15,6 +15,7 @@ import (
 	"kubeone/internal/host"
 	"kubeone/internal/host/sshpool"
 	"kubeone/internal/host/sshtest"
+	"kubeone/internal/short"
 )
 
 // chain is two bastions and a host behind them, each with its own key.
@@ -152,6 +153,7 @@ func TestTroubleOnTheWay(t *testing.T) {
 
 func TestSSHConfig(t *testing.T) {
 	t.Parallel()
+	short.Tool(t, "ssh")
 	target, servers := chain(t, sshtest.Options{})
 	home := t.TempDir()
 	known := knownHosts(t)
@@ -163,7 +165,9 @@ func TestSSHConfig(t *testing.T) {
 	writeFile(t, filepath.Join(home, ".ssh", "config"), fmt.Sprintf(`
 Match exec "false"
   User nobody
-Host Node outer Inner
+Match exec "true"
+  ServerAliveInterval 1
+Host node outer inner
   HostName 127.0.0.1
   IdentityFile %s
   IdentityFile ~/.ssh/missing
@@ -171,7 +175,7 @@ Host Node outer Inner
 Host node
   Port %d
   User root
-  ProxyJump root@outer:%d,ssh://INNER:%d
+  ProxyJump root@outer:%d,ssh://inner:%d
 Host commanded
   ProxyCommand nc %%h %%p
 Host circle
@@ -190,7 +194,7 @@ Host other
 		if s := p.Stats(); s.Connections != 3 {
 			t.Errorf("%+v", s)
 		}
-		if len(warned) != 1 || !strings.Contains(warned[0], "Match exec") {
+		if len(warned) != 0 {
 			t.Errorf("warned %q", warned)
 		}
 	})
@@ -213,7 +217,7 @@ Host other
 	})
 	t.Run("disabled", func(t *testing.T) {
 		none := options
-		none.SSHConfig = "none"
+		none.IgnoreSSHConfig = true
 		_, err := newPool(t, none).Host(host.Target{
 			Address: "node.invalid",
 			KeyFile: target.KeyFile,
@@ -234,9 +238,12 @@ Host other
 			}
 		})
 	}
-	t.Run("a file that was named must exist", func(t *testing.T) {
-		named := options
-		named.SSHConfig = filepath.Join(home, "nope")
-		wantClass(t, newPool(t, named).Check(target), host.Config)
+	t.Run("without ssh", func(t *testing.T) {
+		without := options
+		without.SSH = filepath.Join(home, "nope")
+		err := newPool(t, without).Check(host.Target{Address: "circle", KeyFile: target.KeyFile})
+		if err != nil || len(warned) != 1 || !strings.Contains(warned[0], "ssh, which reads it for kubeone, is not ") {
+			t.Errorf("got %v, warned %q", err, warned)
+		}
 	})
 }

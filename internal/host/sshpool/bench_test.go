@@ -26,7 +26,7 @@ func BenchmarkFirstCommand(b *testing.B) {
 					AgentSocket: "none",
 					HostKeys:    []ssh.PublicKey{s.HostKey()},
 				}
-				options := sshpool.Options{SSHConfig: "none", HomeDir: b.TempDir()}
+				options := sshpool.Options{IgnoreSSHConfig: true, HomeDir: b.TempDir()}
 				if rtt > 0 {
 					options.NetDial = sshtest.Latency(rtt, nil)
 				}

@@ -35,11 +35,12 @@ type Options struct {
 	Passphrase func(keyFile string) ([]byte, error)
 	// Signers, if there are any, are the only keys to log in with: no key file is read, no agent asked.
 	Signers []ssh.Signer
-	// SSHConfig is the path of the SSH configuration; "" means ~/.ssh/config if it exists, and for what concerns host
-	// keys ssh_config in SystemDir after it; "none" disables both.
-	SSHConfig string
-	// Warn receives what was passed over but may matter (a part of the SSH configuration that is not
-	// understood). May be nil.
+	// IgnoreSSHConfig leaves the SSH configuration unread. Otherwise ssh is asked about ~/.ssh/config, and for what
+	// concerns host keys about ssh_config in SystemDir after it.
+	IgnoreSSHConfig bool
+	// SSH is the program that is asked; "" means ssh in PATH.
+	SSH string
+	// Warn receives what was passed over but may matter (a setting that is not supported). May be nil.
 	Warn func(message string)
 
 	DialTimeout       time.Duration // name resolution and TCP; 0 means 5 s
@@ -99,8 +100,8 @@ func (o Options) withDefaults() Options {
 
 func (o Options) config() sshconfig.Options {
 	return sshconfig.Options{
-		Path: o.SSHConfig, KnownHostsFiles: o.KnownHostsFiles, HomeDir: o.HomeDir, SystemDir: o.SystemDir,
-		Getenv: o.Getenv, Warn: o.Warn,
+		Ignore: o.IgnoreSSHConfig, SSH: o.SSH, KnownHostsFiles: o.KnownHostsFiles, HomeDir: o.HomeDir,
+		SystemDir: o.SystemDir, Getenv: o.Getenv, Warn: o.Warn,
 	}
 }
 

@@ -51,6 +51,9 @@ func (p *Pool) Host(t host.Target) host.Host {
 	return &remote{name: t.DisplayName(), endpoint: sync.OnceValues(func() (*endpoint, error) { return p.endpoint(t) })}
 }
 
+// Prefetch asks ssh about the addresses of targets that Check and Host will be given, a few at a time.
+func (p *Pool) Prefetch(addresses []string) { p.config.Prefetch(addresses) }
+
 // Check finds what is wrong with a target and its bastions without dialling anything: the address, the SSH
 // configuration, files of known and revoked host keys that cannot be read, missing, malformed or locked private keys.
 // It may ask for a passphrase.

@@ -216,7 +216,7 @@ func BenchmarkUpload(b *testing.B) {
 			s := sshtest.Start(b, sshtest.Options{
 				Handler: func(s *sshtest.Session) int { _, _ = io.Copy(io.Discard, s.Stdin); return 0 },
 			})
-			options := sshpool.Options{KnownHosts: host.PolicyAcceptNew, SSHConfig: "none", HomeDir: b.TempDir()}
+			options := sshpool.Options{KnownHosts: host.PolicyAcceptNew, IgnoreSSHConfig: true, HomeDir: b.TempDir()}
 			if rtt > 0 {
 				options.NetDial = sshtest.Latency(rtt, nil)
 			}

@@ -294,7 +294,7 @@ func apiServers(api observed.API, control map[string]bool) []string {
 // is read. The caller closes it.
 func OpenPool(key cryptossh.Signer) *sshpool.Pool {
 	return sshpool.New(sshpool.Options{
-		SSHConfig: "none", KnownHostsFiles: []string{}, Signers: []cryptossh.Signer{key}, HomeDir: "/nonexistent",
+		IgnoreSSHConfig: true, KnownHostsFiles: []string{}, Signers: []cryptossh.Signer{key}, HomeDir: "/nonexistent",
 	})
 }
 

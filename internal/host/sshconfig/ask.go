@@ -1,0 +1,282 @@
+package sshconfig
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Bounds of one question.
+const (
+	askTimeout = 10 * time.Second // commands of "Match exec" included
+	maxAnswer  = 1 << 20          // bytes
+	maxAsking  = 4                // processes at one time
+)
+
+// notSet is the value of settings that only ssh's defaults, or the system's configuration, would give.
+const notSet = "/kubeone/not-set"
+
+// An answer is what "ssh -G" prints about a host: values by keyword, in lower case. nil answers nothing.
+type answer map[string][]string
+
+// get returns the first value of a keyword, "" if the configuration does not set it.
+func (a answer) get(keyword string) string {
+	if values := a.all(keyword); len(values) > 0 {
+		return values[0]
+	}
+	return ""
+}
+
+// all returns the values of a keyword that may be set several times.
+func (a answer) all(keyword string) []string {
+	var out []string
+	for _, value := range a[strings.ToLower(keyword)] {
+		if value == notSet {
+			break
+		}
+		out = append(out, value)
+	}
+	return out
+}
+
+// parseAnswer reads lines of a keyword, a space and a value.
+func parseAnswer(text string) answer {
+	a := answer{}
+	for line := range strings.Lines(text) {
+		keyword, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), " ")
+		a[strings.ToLower(keyword)] = append(a[strings.ToLower(keyword)], value)
+	}
+	return a
+}
+
+// An asker asks ssh about hosts, and about each once. It is safe for concurrent use.
+type asker struct {
+	opts  Options
+	open  func() (asking, error)
+	slots chan struct{}
+
+	mu      sync.Mutex
+	answers map[string]func() (answer, error)
+}
+
+// asking is how ssh is asked.
+type asking struct {
+	program  string // "" if there is nothing to ask, or no ssh
+	config   string // the configuration to ask about
+	defaults answer // of ssh without any configuration
+	same     bool   // the configuration says the same about every host
+}
+
+func newAsker(o Options) *asker {
+	a := &asker{opts: o, slots: make(chan struct{}, maxAsking), answers: map[string]func() (answer, error){}}
+	a.open = sync.OnceValues(a.prepare)
+	return a
+}
+
+// prepare finds ssh, and asks it for its defaults. It runs nothing if there is no configuration.
+func (a *asker) prepare() (asking, error) {
+	own, system := filepath.Join(a.opts.HomeDir, ".ssh", "config"), filepath.Join(a.opts.SystemDir, "ssh_config")
+	var files []string
+	for _, path := range []string{own, system} {
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			files = append(files, path)
+		}
+	}
+	if a.opts.Ignore || len(files) == 0 {
+		return asking{}, nil
+	}
+	if strings.ContainsAny(own+system, "\"\\*?[\r\n") {
+		return asking{}, fmt.Errorf("ssh cannot be told to read %s and %s, for the characters in these paths", own, system)
+	}
+	if err := checkIncludes(system); err != nil {
+		return asking{}, err
+	}
+	program, err := exec.LookPath(a.opts.program())
+	if err != nil {
+		a.opts.Warn(fmt.Sprintf("%s is not read: ssh, which reads it for kubeone, is not installed; only the manifest "+
+			"says how hosts are reached", strings.Join(files, " and ")))
+		return asking{}, nil //nolint:nilerr // the manifest is enough
+	}
+	out := asking{program: program, same: isSameForAll(files, 0)}
+	if out.defaults, err = a.run(out, "none", "localhost"); err != nil {
+		return asking{}, err
+	}
+	out.config = configFor(own, system, out.defaults)
+	return out, nil
+}
+
+// checkIncludes refuses a relative Include in the system's configuration. ssh is told to include that file, and would
+// look below ~/.ssh instead of beside it.
+func checkIncludes(system string) error {
+	text, err := os.ReadFile(system) // #nosec G304 -- ssh_config
+	if err != nil {
+		return nil //nolint:nilerr // ssh says what is wrong
+	}
+	number := 0
+	for line := range strings.Lines(string(text)) {
+		number++
+		words := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t\r\n=\"", r) })
+		if len(words) == 0 || !strings.EqualFold(words[0], "Include") {
+			continue
+		}
+		for _, pattern := range words[1:] {
+			if !filepath.IsAbs(pattern) && !strings.HasPrefix(pattern, "~") {
+				return fmt.Errorf("%s:%d: Include %s: write the absolute path, which kubeone needs here", system, number,
+					pattern)
+			}
+		}
+	}
+	return nil
+}
+
+// configFor returns the configuration to ask about: the operator's own, then the system's. What says how a host is
+// reached, and what is not honoured, has a default between them: the system has no say in it.
+func configFor(own, system string, defaults answer) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Include %q\nMatch all\n", own)
+	for _, line := range []string{
+		"HostName %h", "User root", "Port 22", "ProxyJump none", "IdentityFile " + notSet, "CertificateFile " + notSet,
+		"IdentityAgent " + notSet, "IdentitiesOnly no",
+	} {
+		b.WriteString(line + "\n")
+	}
+	for _, w := range notHonoured() {
+		if value := defaults.get(w.keyword); value != "" { // else this ssh does not know the keyword
+			b.WriteString(w.keyword + " " + value + "\n")
+		}
+	}
+	fmt.Fprintf(&b, "Include %q\nMatch all\nUserKnownHostsFile %s\nGlobalKnownHostsFile %s\n", system, notSet, notSet)
+	return b.String()
+}
+
+// ask returns what the configuration says about a host, and ssh's defaults.
+func (a *asker) ask(alias string) (about, defaults answer, err error) {
+	how, err := a.open()
+	if err != nil || how.program == "" {
+		return nil, nil, err
+	}
+	key := alias
+	if how.same {
+		key = ""
+	}
+	a.mu.Lock()
+	once := a.answers[key]
+	if once == nil {
+		once = sync.OnceValues(func() (answer, error) { return a.askAbout(how, alias) })
+		a.answers[key] = once
+	}
+	a.mu.Unlock()
+	about, err = once()
+	return about, how.defaults, err
+}
+
+func (a *asker) askAbout(how asking, alias string) (answer, error) {
+	a.slots <- struct{}{}
+	defer func() { <-a.slots }()
+	// A file, not a pipe: "Match final" has it read twice.
+	file, err := os.CreateTemp("", "kubeone-ssh-config-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.Remove(file.Name()) }()
+	_, err = file.WriteString(how.config)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return nil, err
+	}
+	about, err := a.run(how, file.Name(), alias)
+	if err == nil && how.same {
+		delete(about, "hostname") // of the host that was asked about
+	}
+	return about, err
+}
+
+// run runs "ssh -G", without a shell. The host cannot be taken for an option.
+func (a *asker) run(how asking, config, alias string) (answer, error) {
+	if strings.HasPrefix(alias, "-") || strings.ContainsAny(alias, "'`\"$\\;&<>|(){}!*?#~,") {
+		return nil, fmt.Errorf("%q is not a host name", alias) // and commands of "Match exec" may have it as %h
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, how.program, "-G", "-T", "-F", config, "--", alias) // #nosec G204 -- no shell
+	cmd.WaitDelay = time.Second                                                         // for what "Match exec" left behind
+	var out, messages bounded
+	cmd.Stdout, cmd.Stderr = &out, &messages
+	err := cmd.Run()
+	switch {
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("ask ssh for its configuration of %s: no answer within %v; does a \"Match exec\" hang?",
+			alias, askTimeout)
+	case out.full:
+		return nil, fmt.Errorf("ask ssh for its configuration of %s: more than %d bytes", alias, maxAnswer)
+	case err != nil:
+		said := strings.Join(strings.Fields(strings.ReplaceAll(messages.String(), config+": ", "")), " ")
+		return nil, fmt.Errorf("ask ssh for its configuration of %s: %w: %s", alias, err, said[:min(len(said), 500)])
+	}
+	return parseAnswer(out.String()), nil
+}
+
+// bounded keeps the first maxAnswer bytes.
+type bounded struct {
+	kept bytes.Buffer // not embedded: its ReadFrom knows no bound
+	full bool
+}
+
+func (b *bounded) String() string { return b.kept.String() }
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.full = b.full || b.kept.Len()+len(p) > maxAnswer; !b.full {
+		_, _ = b.kept.Write(p)
+	}
+	return len(p), nil
+}
+
+// isSameForAll reports whether files surely say the same about every host, so that one question is enough for thousands
+// of hosts. Anything unusual in them makes it false.
+func isSameForAll(files []string, depth int) bool {
+	const most = 16 // files that include one another
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil || depth > most || bytes.ContainsRune(text, '%') {
+			return false
+		}
+		for line := range strings.Lines(string(text)) {
+			if !isLineForAll(line, depth) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func isLineForAll(line string, depth int) bool {
+	words := strings.Fields(line)
+	switch {
+	case len(words) == 0, strings.HasPrefix(words[0], "#"):
+		return true
+	case strings.ContainsAny(line, "=\"'\\$"):
+		return false
+	}
+	values := words[1:]
+	switch strings.ToLower(words[0]) {
+	case "match", "hostname", "canonicalizehostname":
+		return false
+	case "host":
+		return len(values) == 1 && values[0] == "*"
+	case "include":
+		for _, pattern := range values {
+			included, err := filepath.Glob(pattern)
+			if err != nil || !filepath.IsAbs(pattern) || !isSameForAll(included, depth+1) {
+				return false
+			}
+		}
+	}
+	return true
+}
