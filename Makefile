@@ -29,7 +29,7 @@ FUZZTIME ?= 10m
 export GOFLAGS := $(GOFLAGS) -buildvcs=false -trimpath
 export CGO_ENABLED := 0
 
-.PHONY: help build demo check test unit e2e long lint tools vulns bench torture fuzz digests generate clean
+.PHONY: help build demo check test unit e2e long lint tools vulns bench torture fuzz generate clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -95,9 +95,6 @@ torture: ## kill installations, an upgrade, a repair and a change of settings at
 	go run ./test/torture
 	go run ./test/sim -states 5
 	go run ./test/sim -schedules 1000000
-
-digests: ## fill the table of digests that is built in with what the official locations publish (network)
-	go run ./hack/digests
 
 generate: $(CONTROLLER_GEN) ## what is made from the types of the API: copies of objects, CustomResourceDefinitions
 	@hack/generate.sh $(CONTROLLER_GEN)

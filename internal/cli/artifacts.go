@@ -31,6 +31,6 @@ func (f *vouchFlags) register(cmd *cobra.Command, mirror string) {
 	flags.StringVar(&f.digests, "digests", "",
 		"`FILE` of digests that must match, as sha256sum prints them")
 	flags.BoolVar(&f.trust, "trust-source", false,
-		"trust a mirror, a registry of your own or, with --digests, a bundle where no digest is known")
+		"trust a mirror, or a registry of your own, where no digest is known")
 	flags.BoolVar(&f.insecure, "insecure-mirror", false, "allow plain HTTP for "+mirror)
 }

@@ -107,7 +107,7 @@ func runBundleCreate(cmd *cobra.Command, f *bundleCreateFlags, out, errOut io.Wr
 	src := f.src
 	src.Trusted, src.InsecureMirror = f.trust, f.insecure
 	var err error
-	if src.Known, err = release.KnownDigests(f.digests); err != nil {
+	if src.Known, err = release.ReadDigests(f.digests); err != nil {
 		return &classError{exitConfig, err}
 	}
 	progress := newByteProgress(errOut)

@@ -233,8 +233,8 @@ func TestAStrictLibraryRefusesWhatIsNotKnown(t *testing.T) {
 	}{
 		"all is known": {LibraryOptions{Known: known, Strict: true}, ""},
 		"two are not": {LibraryOptions{Known: less, Strict: true}, "the list of digests does not know runc 1.5.2, " +
-			"image registry.k8s.io/pause:3.10.2 of bundle " + path + ": add them to the list, say with " +
-			"--bundle-sha256 which file the bundle must be, or take it at its word with --trust-source"},
+			"image registry.k8s.io/pause:3.10.2 of bundle " + path + ": add them to the list, or say " +
+			"with --bundle-sha256 which file the bundle must be"},
 		"the file is the right one": {LibraryOptions{Known: less, Strict: true, SHA256: []string{sum}}, ""},
 		"taken at its word":         {LibraryOptions{Known: less}, ""},
 	} {

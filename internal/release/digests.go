@@ -2,8 +2,6 @@ package release
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"kubeone/internal/pattern"
@@ -44,20 +42,6 @@ func (d Digests) Check(c Claim) (known bool, err error) {
 	return known, nil
 }
 
-// Len is how many artifacts are known.
-func (d Digests) Len() int { return len(d.known) }
-
-// With returns the digests of both. It is an error where they differ about an artifact.
-func (d Digests) With(more Digests) (Digests, error) {
-	out := Digests{known: maps.Clone(d.known)}
-	for _, name := range slices.Sorted(maps.Keys(more.known)) {
-		if err := out.add(name, more.known[name]); err != nil {
-			return Digests{}, err
-		}
-	}
-	return out, nil
-}
-
 func (d *Digests) add(name string, k knownDigest) error {
 	if before, ok := d.known[name]; ok && before.sum != k.sum {
 		return fmt.Errorf("%s vouches for sha256 %s of %s, and %s for %s: they cannot both be right", k.by, k.sum, name,
@@ -68,15 +52,6 @@ func (d *Digests) add(name string, k knownDigest) error {
 	}
 	d.known[name] = k
 	return nil
-}
-
-// String is the text of the digests, sorted by name, each line with its newline.
-func (d Digests) String() string {
-	var text strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(d.known)) {
-		text.WriteString(d.known[name].sum + "  " + name + "\n")
-	}
-	return text.String()
 }
 
 // MaxDigests is how long the text of digests may be, in bytes. A line has about 150.

@@ -1,7 +1,6 @@
 package release
 
 import (
-	_ "embed"
 	"fmt"
 	"io"
 	"os"
@@ -9,18 +8,11 @@ import (
 	"kubeone/internal/desired"
 )
 
-// builtIn is the table of the digests that this program knows. `make digests` makes it, and nobody else: from what the
-// official locations publish, over HTTPS. Without a line it knows none.
-//
-//go:embed digests.txt
-var builtIn string
-
-// KnownDigests are those that this program knows, and those of the operator's list, if a path of one is given. A list
-// that has no digest, or another than this program for one artifact, is an error, as is what ParseDigests refuses.
-func KnownDigests(list string) (Digests, error) {
-	known, err := ParseDigests(builtIn, "this program")
-	if err != nil || list == "" {
-		return known, err
+// ReadDigests reads the operator's list of digests; without a path it returns none. A list without a digest is an error,
+// and so is what ParseDigests refuses.
+func ReadDigests(list string) (Digests, error) {
+	if list == "" {
+		return Digests{}, nil
 	}
 	file, err := os.Open(list)
 	if err != nil {
@@ -32,13 +24,10 @@ func KnownDigests(list string) (Digests, error) {
 		return Digests{}, fmt.Errorf("read list of digests: %w", err)
 	}
 	listed, err := ParseDigests(string(text), list)
-	if err == nil && listed.Len() == 0 {
+	if err == nil && len(listed.known) == 0 {
 		err = fmt.Errorf("%s has no digest", list)
 	}
-	if err != nil {
-		return Digests{}, err
-	}
-	return known.With(listed)
+	return listed, err
 }
 
 // UnknownNote says in a line of which parts, of those that are to be installed, no digest is known; "" where there are

@@ -9,7 +9,7 @@ import (
 type MismatchError struct {
 	Claim
 	Known string // hex
-	By    string // who knows: "this program", or the name of a list
+	By    string // the name of the list that knows it
 }
 
 func (e *MismatchError) Error() string {
@@ -26,8 +26,8 @@ type UntrustedError struct {
 
 func (e *UntrustedError) Error() string {
 	if e.Bundles {
-		return fmt.Sprintf("the list of digests does not know %s of %s: add them to the list, say with "+
-			"--bundle-sha256 which file the bundle must be, or take it at its word with --trust-source",
+		return fmt.Sprintf("the list of digests does not know %s of %s: add them to the list, or say "+
+			"with --bundle-sha256 which file the bundle must be",
 			brief(e.Parts), strings.Join(e.Sources, " and "))
 	}
 	return fmt.Sprintf("nobody but %s vouches for %s: give a list of digests that you trust with --digests FILE, or "+

@@ -30,7 +30,7 @@ func published(t *testing.T, w *world) Digests {
 func without(t *testing.T, d Digests, text string) Digests {
 	t.Helper()
 	var lines []string
-	for line := range strings.Lines(d.String()) {
+	for line := range strings.Lines(listOf(d)) {
 		if !strings.Contains(line, text) {
 			lines = append(lines, strings.TrimSpace(line))
 		}
@@ -157,7 +157,7 @@ func TestAMirrorIsNotTakenAtItsWord(t *testing.T) {
 		}, ""},
 		"neither": {func(s *Source, w *Want) { s.Mirror, w.OverwriteRegistry = "", "" }, ""},
 		"known for another arch": {func(s *Source, _ *Want) {
-			s.Known = vouching(t, "a table", strings.ReplaceAll(known.String(), "amd64", "arm64"))
+			s.Known = vouching(t, "a table", strings.ReplaceAll(listOf(known), "amd64", "arm64"))
 		}, "and 13 more"},
 	} {
 		t.Run(name, func(t *testing.T) {

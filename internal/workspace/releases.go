@@ -45,7 +45,7 @@ func OpenReleases(ctx context.Context, o Options, mirror string) (Releases, erro
 
 // openReleases opens the bundles, if there are any, and the operator's list of digests.
 func openReleases(ctx context.Context, o Options, mirror string) (*releases, error) {
-	known, err := release.KnownDigests(o.Digests)
+	known, err := release.ReadDigests(o.Digests)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func openReleases(ctx context.Context, o Options, mirror string) (*releases, err
 	}
 	if len(o.Bundles)+len(o.BundleSHA256) > 0 {
 		vouched := release.LibraryOptions{
-			Known: known, SHA256: o.BundleSHA256, Strict: o.Digests != "" && !o.TrustSource,
+			Known: known, SHA256: o.BundleSHA256, Strict: o.Digests != "",
 		}
 		r.bundles, err = release.OpenLibrary(ctx, vouched, o.Bundles...)
 	}

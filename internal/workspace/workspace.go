@@ -34,8 +34,7 @@ type Options struct {
 	// BundleSHA256 are digests (hex) of the bundles' files, in any order; empty takes any bundle.
 	BundleSHA256 []string
 	Digests      string // path of a list of digests of artifacts, which must match; "" for none
-	// TrustSource takes a mirror, a registry of one's own, and with Digests a bundle, at its word for what is not
-	// known.
+	// TrustSource takes a mirror, or a registry of one's own, at its word for what is not known.
 	TrustSource    bool
 	InsecureMirror bool // allows the manifest's mirror to speak plain HTTP
 	// NewHosts says what happens with host keys that nobody knows; a changed key stops everything.
