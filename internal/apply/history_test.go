@@ -263,7 +263,7 @@ func TestWhatFailedIsToldInAFewWordsWithoutSecrets(t *testing.T) {
 		{errors.Join(ErrStopped), record.Stopped, ""},
 		{errors.Join(context.Canceled), record.Interrupted, ""},
 		{errors.New("with --token abcdef.0123456789abcdef"), record.Failed, "with --token [removed]"},
-		{errors.New(strings.Repeat("é", 2000)), record.Failed, strings.Repeat("é", 300) + "..."},
+		{errors.New(strings.Repeat("é", 2000)), record.Failed, strings.Repeat("é", 298) + "..."},
 	} {
 		if got := resultOf(c.err); got != c.result {
 			t.Errorf("%v: %s", c.err, got)
