@@ -15,6 +15,7 @@ import (
 
 	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"google.golang.org/protobuf/proto"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -99,7 +100,7 @@ func readKeys(b *bbolt.Bucket, info *Info) error {
 	err := b.ForEach(func(k, v []byte) error {
 		revision, deleted, ok := parseRevision(k)
 		var kv mvccpb.KeyValue
-		if !ok || kv.Unmarshal(v) != nil {
+		if !ok || proto.Unmarshal(v, &kv) != nil {
 			return fmt.Errorf("%w: %x is not a revision of a key", ErrInconsistent, k)
 		}
 		info.Revision = revision

@@ -13,6 +13,7 @@ import (
 
 	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"google.golang.org/protobuf/proto"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -215,7 +216,7 @@ func (w *writer) put(key string, value []byte) {
 func (w *writer) remove(key string) { w.write(w.key(true), &mvccpb.KeyValue{Key: []byte(key)}) }
 
 func (w *writer) write(k []byte, kv *mvccpb.KeyValue) {
-	v, err := kv.Marshal()
+	v, err := proto.Marshal(kv)
 	if err == nil {
 		err = w.bucket.Put(k, v)
 	}
