@@ -109,7 +109,7 @@ func (w *Workspace) open(ctx context.Context) (err error) {
 		return &engine.ConfigError{Err: err}
 	}
 	w.pool = w.openPool()
-	hosts, err := w.hosts()
+	hosts, err := w.hosts() //nolint:contextcheck // questions to ssh are bounded, and shared
 	if err != nil {
 		return err
 	}

@@ -94,7 +94,7 @@ func (a *asker) prepare() (asking, error) {
 		return asking{}, nil
 	}
 	if strings.ContainsAny(own+system, "\"\\*?[\r\n") {
-		return asking{}, fmt.Errorf("ssh cannot be told to read %s and %s, for the characters in these paths", own, system)
+		return asking{}, fmt.Errorf("ssh cannot read %s and %s for kubeone: special characters in a path", own, system)
 	}
 	if err := checkIncludes(system); err != nil {
 		return asking{}, err
@@ -118,7 +118,7 @@ func (a *asker) prepare() (asking, error) {
 func checkIncludes(system string) error {
 	text, err := os.ReadFile(system) // #nosec G304 -- ssh_config
 	if err != nil {
-		return nil //nolint:nilerr // ssh says what is wrong
+		return nil // ssh says what is wrong
 	}
 	number := 0
 	for line := range strings.Lines(string(text)) {
@@ -129,8 +129,7 @@ func checkIncludes(system string) error {
 		}
 		for _, pattern := range words[1:] {
 			if !filepath.IsAbs(pattern) && !strings.HasPrefix(pattern, "~") {
-				return fmt.Errorf("%s:%d: Include %s: write the absolute path, which kubeone needs here", system, number,
-					pattern)
+				return fmt.Errorf("%s:%d: Include %s: write the absolute path", system, number, pattern)
 			}
 		}
 	}
@@ -188,7 +187,10 @@ func (a *asker) askAbout(how asking, alias string) (answer, error) {
 	}
 	defer func() { _ = os.Remove(file.Name()) }()
 	_, err = file.WriteString(how.config)
-	if err = errors.Join(err, file.Close()); err != nil {
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
 		return nil, err
 	}
 	about, err := a.run(how, file.Name(), alias)
@@ -206,7 +208,8 @@ func (a *asker) run(how asking, config, alias string) (answer, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, how.program, "-G", "-T", "-F", config, "--", alias) // #nosec G204 -- no shell
-	cmd.WaitDelay = time.Second                                                         // for what "Match exec" left behind
+	// What "Match exec" left behind may keep the pipes open.
+	cmd.WaitDelay = time.Second
 	var out, messages bounded
 	cmd.Stdout, cmd.Stderr = &out, &messages
 	err := cmd.Run()

@@ -256,8 +256,8 @@ func (p resolution) hopBefore(t host.Target, r Resolved) (*host.Target, error) {
 func (p resolution) jumps() ([]host.Target, error) {
 	spec := p.config.get("ProxyJump")
 	if command := p.config.get("ProxyCommand"); spec == "" && !noneOrEmpty(command) {
-		return nil, errors.New("the SSH configuration: ProxyCommand is not supported; use ProxyJump, or name a bastion " +
-			"in the manifest")
+		return nil, errors.New("the SSH configuration: ProxyCommand is not supported; use ProxyJump, or name a " +
+			"bastion in the manifest")
 	}
 	if noneOrEmpty(spec) {
 		return nil, nil

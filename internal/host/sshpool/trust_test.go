@@ -96,8 +96,9 @@ func TestTrustAsInOpenSSH(t *testing.T) {
 		"strict for others": {map[string]string{"config": "Host other\n  StrictHostKeyChecking yes\n"}, host.Other, ""},
 		"strict in an included file": {map[string]string{"config": "Include HOME/.ssh/conf.d/*\nHost other\n  Port 1\n",
 			"conf.d/a": "Match final all\n  StrictHostKeyChecking yes\n"}, host.HostKey, "is not known"},
-		"what is included ends there": {map[string]string{"config": "Include HOME/.ssh/conf.d/*\nStrictHostKeyChecking yes\n",
-			"conf.d/a": "Host other\n  Port 1\n"}, host.HostKey, "is not known"},
+		"what is included ends there": {map[string]string{
+			"config": "Include HOME/.ssh/conf.d/*\nStrictHostKeyChecking yes\n", "conf.d/a": "Host other\n  Port 1\n"},
+			host.HostKey, "is not known"},
 		"strict in what the system includes": {map[string]string{"system/ssh_config": "Include SYSTEM/d/*.conf\n",
 			"system/d/a.conf": "StrictHostKeyChecking yes\n"}, host.HostKey, "is not known"},
 		"a relative path in what the system includes": {map[string]string{"system/ssh_config": "\nInclude d/*.conf\n"},
