@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"kubeone/internal/backup"
 	"kubeone/internal/etcd/snapshot"
 	"kubeone/internal/host"
+	"kubeone/internal/view"
 	"kubeone/internal/workspace"
 )
 
@@ -169,7 +171,7 @@ func (d BackupDocument) print(w io.Writer) error {
 		if !strings.HasSuffix(place, d.Name) {
 			at += ", " + d.Name
 		}
-		_, _ = fmt.Fprintf(w, "%s (%s)\n", at, megabytes(d.Size))
+		_, _ = fmt.Fprintf(w, "%s (%s)\n", at, view.Megabytes(d.Size))
 	}
 	for _, name := range d.Removed {
 		_, _ = fmt.Fprintf(w, "removed %s\n", name)
@@ -202,6 +204,6 @@ func (d BackupReadDocument) print(w io.Writer) error {
 
 // metadataLine is what matters of a backup's snapshot.
 func metadataLine(m backup.Metadata) string {
-	return fmt.Sprintf("Kubernetes %s, etcd %s: revision %d, %d keys", m.KubernetesVersion, orDash(m.EtcdVersion),
+	return fmt.Sprintf("Kubernetes %s, etcd %s: revision %d, %d keys", m.KubernetesVersion, cmp.Or(m.EtcdVersion, "-"),
 		m.Snapshot.Revision, m.Snapshot.Keys)
 }

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -16,6 +15,7 @@ import (
 	"kubeone/internal/desired"
 	"kubeone/internal/network/plugins"
 	"kubeone/internal/release"
+	"kubeone/internal/view"
 )
 
 // newBundleCommand returns "kubeone bundle". Results go to out, progress to errOut.
@@ -110,11 +110,11 @@ func runBundleCreate(cmd *cobra.Command, f *bundleCreateFlags, out, errOut io.Wr
 	if src.Known, err = release.ReadDigests(f.digests); err != nil {
 		return &classError{exitConfig, err}
 	}
-	progress := newByteProgress(errOut)
+	progress := view.NewByteProgress(errOut)
 	created, err := release.CreateFile(cmd.Context(), f.file, src, want, release.CreateOptions{
-		CreatedBy: "kubeone " + Version, Progress: progress.show,
+		CreatedBy: "kubeone " + Version, Progress: progress.Show,
 	})
-	progress.end()
+	progress.End()
 	if err != nil {
 		return bundleError(err)
 	}
@@ -124,7 +124,7 @@ func runBundleCreate(cmd *cobra.Command, f *bundleCreateFlags, out, errOut io.Wr
 		Note: release.UnknownNote(created.Artifacts.PartsFor(desired.ControlPlane)),
 	}
 	return printResult(out, f.output, documentOf(doc), func(out io.Writer) error {
-		text := fmt.Sprintf("%s: %s\nsha256: %s\n", doc.File, bundleSummary(created.Index), doc.SHA256)
+		text := fmt.Sprintf("%s: %s\nsha256: %s\n", doc.File, view.BundleSummary(created.Index), doc.SHA256)
 		if doc.Note != "" {
 			text += doc.Note + "\n"
 		}
@@ -158,16 +158,6 @@ func checkBundleCNI(name string) error {
 		bundleCreate}
 }
 
-// bundleSummary is a bundle in one line.
-func bundleSummary(i release.Index) string {
-	return fmt.Sprintf("Kubernetes %s for linux/%s, CNI %s: %d binaries, %d images, %s in %d parts",
-		i.KubernetesVersion, i.Arch, i.CNI, len(i.Artifacts.Binaries), len(i.Artifacts.Images), megabytes(i.Size()),
-		len(i.Entries))
-}
-
-// megabytes writes a size for a person.
-func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
-
 func newBundleInspectCommand(out io.Writer) *cobra.Command {
 	var format string
 	var verify bool
@@ -197,7 +187,8 @@ func runBundleInspect(ctx context.Context, path, format string, verify bool, out
 		}
 	}
 	return printResult(out, format, documentOf(bundle.Index()), func(out io.Writer) error {
-		return printBundle(out, bundle.Index(), verify)
+		view.Bundle(out, bundle.Index(), verify)
+		return nil
 	})
 }
 
@@ -215,31 +206,5 @@ func bundleError(err error) error {
 		errors.As(err, &mirror) || errors.Is(err, fs.ErrNotExist) {
 		return &classError{status: exitConfig, err: err}
 	}
-	return err
-}
-
-func printBundle(out io.Writer, i release.Index, verified bool) error {
-	text := &strings.Builder{}
-	fmt.Fprintf(text, "%s\ncreated by %s\n\n", bundleSummary(i), i.CreatedBy)
-	table := tabwriter.NewWriter(text, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "BINARY\tVERSION\tSIZE\tSHA256")
-	for _, b := range i.Artifacts.Binaries {
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", b.Name, b.Version, megabytes(b.Size), b.SHA256)
-	}
-	_, _ = fmt.Fprintln(table, "\nIMAGE\tNEEDED BY\tSIZE\tDIGEST")
-	for _, image := range i.Artifacts.Images {
-		roles := "every host"
-		if len(image.Roles) > 0 {
-			roles = string(image.Roles[0])
-		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", image.Name, roles, megabytes(image.Size), image.Digest)
-	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	if verified {
-		fmt.Fprintf(text, "\nall %d parts match their digests\n", len(i.Entries))
-	}
-	_, err := io.WriteString(out, text.String())
 	return err
 }

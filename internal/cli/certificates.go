@@ -14,6 +14,7 @@ import (
 	"kubeone/internal/observed"
 	"kubeone/internal/problem"
 	"kubeone/internal/step"
+	"kubeone/internal/view"
 	"kubeone/internal/workspace"
 )
 
@@ -46,8 +47,8 @@ func newCertificatesStatusCommand(stdio IO) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			doc := certificatesDocument(p.Want, p.Observed.World, p.Plan.Hosts, time.Now())
-			if err := printResult(stdio.Out, output, documentOf(doc), doc.print); err != nil {
+			doc := view.NewCertificatesDocument(p.Want, p.Observed.World, p.Plan.Hosts, time.Now())
+			if err := printResult(stdio.Out, output, documentOf(doc), doc.Print); err != nil {
 				return err
 			}
 			if !doc.Healthy {

@@ -42,10 +42,10 @@ func TestTheJSONOfEtcdAndBackupIsDescribed(t *testing.T) {
 	}
 	row := regexp.MustCompile("(?m)^\\| (`[^|]*`) \\|")
 	for heading, document := range map[string]any{
-		"Etcd members": MembersDocument{}, "Etcd snapshot": SnapshotDocument{}, "Etcd defragment": DefragmentDocument{},
-		"Etcd disarm": DisarmDocument{}, "Backup": BackupDocument{}, "Backup inspect": BackupReadDocument{},
-		"Certificates status": CertificatesDocument{}, "Manifest": view.ManifestDocument{},
-		"Failure":       view.FailureDocument{},
+		"Etcd members": view.MembersDocument{}, "Etcd snapshot": view.SnapshotDocument{},
+		"Etcd defragment": view.DefragmentDocument{}, "Failure": view.FailureDocument{},
+		"Etcd disarm": view.DisarmDocument{}, "Backup": BackupDocument{}, "Backup inspect": BackupReadDocument{},
+		"Certificates status": view.CertificatesDocument{}, "Manifest": view.ManifestDocument{},
 		"Bundle create": BundleDocument{}, "Host list": view.PoolDocument{},
 	} {
 		_, below, found := strings.Cut(string(text), "\n## "+heading+"\n")

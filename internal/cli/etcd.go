@@ -9,6 +9,7 @@ import (
 	"kubeone/internal/etcd"
 	"kubeone/internal/host"
 	"kubeone/internal/maintenance"
+	"kubeone/internal/view"
 	"kubeone/internal/workspace"
 )
 
@@ -65,8 +66,8 @@ func newEtcdMembersCommand(stdio IO) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				doc := membersDocument(w.Name(), survey)
-				if err := printResult(stdio.Out, f.output, documentOf(doc), doc.print); err != nil {
+				doc := view.NewMembersDocument(w.Name(), survey)
+				if err := printResult(stdio.Out, f.output, documentOf(doc), doc.Print); err != nil {
 					return err
 				}
 				if !doc.Healthy {
@@ -96,15 +97,15 @@ func newEtcdDefragmentCommand(stdio IO) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.withEtcd(cmd, stdio, nil, func(ctx context.Context, w *workspace.Workspace,
 				members *maintenance.Etcd) error {
-				doc := DefragmentDocument{Format: EtcdFormat, Cluster: w.Name(), Members: []DefragmentedReport{}}
+				doc := view.DefragmentDocument{Format: view.EtcdFormat, Cluster: w.Name(), Members: []view.DefragmentedReport{}}
 				err := members.Defragment(ctx, first(args), f.forceUnlock, func(d etcd.Defragmented) {
-					doc.add(d)
-					_, _ = fmt.Fprintln(stdio.Err, doc.last())
+					doc.Add(d)
+					_, _ = fmt.Fprintln(stdio.Err, doc.Last())
 				})
 				if err != nil {
 					return err
 				}
-				return printResult(stdio.Out, f.output, documentOf(doc), doc.print)
+				return printResult(stdio.Out, f.output, documentOf(doc), doc.Print)
 			})
 		},
 	}
@@ -134,8 +135,8 @@ func newEtcdDisarmCommand(stdio IO) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				doc := disarmDocument(w.Name(), done)
-				return printResult(stdio.Out, f.output, documentOf(doc), doc.print)
+				doc := view.NewDisarmDocument(w.Name(), done)
+				return printResult(stdio.Out, f.output, documentOf(doc), doc.Print)
 			})
 		},
 	}

@@ -88,7 +88,7 @@ func runSnapshot(ctx context.Context, stdio IO, f *etcdFlags, file string, w *wo
 		_, _ = fmt.Fprintf(stdio.Err, "warning: etcd has no quorum: the snapshot has what the member on %s last knew\n",
 			members.Via())
 	}
-	doc := SnapshotDocument{Format: EtcdFormat, Cluster: w.Name(), File: file, Via: members.Via()}
+	doc := view.SnapshotDocument{Format: view.EtcdFormat, Cluster: w.Name(), File: file, Via: members.Via()}
 	var err error
 	if out != nil {
 		doc.Snapshot, err = members.WriteSnapshot(ctx, out)
@@ -98,7 +98,7 @@ func runSnapshot(ctx context.Context, stdio IO, f *etcdFlags, file string, w *wo
 	if err != nil {
 		return err
 	}
-	return printResult(stdio.Out, f.output, documentOf(doc), doc.print)
+	return printResult(stdio.Out, f.output, documentOf(doc), doc.Print)
 }
 
 // runSnapshotsOnHosts takes snapshots where they stay. It asks nothing: it only adds files of our own.

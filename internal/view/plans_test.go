@@ -17,7 +17,7 @@ func prod(controlPlanes, workers int) decide.Input {
 	in := decide.Input{
 		Want: desired.Cluster{
 			Name: "prod", KubernetesVersion: decidetest.Version, Digest: decidetest.Digest,
-			Artifacts: map[string]desired.Artifacts{"amd64": release()},
+			Artifacts: map[string]desired.Artifacts{"amd64": releaseArtifacts()},
 		},
 		Config: map[string]map[string]string{},
 		Addons: map[string]string{"flannel": "addon-1"},
@@ -44,7 +44,7 @@ func wantedHost(role desired.Role, prefix string, address, n int) desired.Host {
 	}
 }
 
-func release() desired.Artifacts {
+func releaseArtifacts() desired.Artifacts {
 	image := func(name string, roles ...desired.Role) desired.Image {
 		return desired.Image{Name: "registry.k8s.io/" + name, Source: "registry.k8s.io/" + name, Roles: roles}
 	}

@@ -24,6 +24,15 @@ func (t *table) add(row ...cell) {
 	t.rows = append(t.rows, row)
 }
 
+// addTexts adds a row without colours.
+func (t *table) addTexts(texts ...string) {
+	row := make([]cell, 0, len(texts))
+	for _, text := range texts {
+		row = append(row, cell{text, plain})
+	}
+	t.add(row...)
+}
+
 // gap stands between two columns.
 const gap = 2
 

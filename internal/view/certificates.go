@@ -1,17 +1,15 @@
-package cli
+package view
 
 import (
 	"fmt"
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
-	"kubeone/internal/view"
 )
 
 // CertificatesFormat is the version of the JSON of "certificates status".
@@ -22,13 +20,13 @@ type CertificatesDocument struct {
 	Format  int    `json:"format"` // CertificatesFormat
 	Cluster string `json:"cluster"`
 	// Healthy says that none has expired or ends within 30 days, and that each host said what it has.
-	Healthy      bool                `json:"healthy"`
-	Certificates []CertificateReport `json:"certificates"`
-	Unknown      []UnknownReport     `json:"unknown,omitempty"` // hosts whose certificates are not known
+	Healthy      bool             `json:"healthy"`
+	Certificates []CertificateEnd `json:"certificates"`
+	Unknown      []UnknownReport  `json:"unknown,omitempty"` // hosts whose certificates are not known
 }
 
-// CertificateReport is one certificate.
-type CertificateReport struct {
+// CertificateEnd is one certificate.
+type CertificateEnd struct {
 	Host     string    `json:"host"`
 	Name     string    `json:"name"` // apiserver, etcd/ca, admin.conf
 	Kind     string    `json:"kind"` // authority, certificate, kubeconfig
@@ -45,10 +43,11 @@ type UnknownReport struct {
 	Problem string `json:"problem"`
 }
 
-func certificatesDocument(want desired.Cluster, is observed.World, names map[string]string,
+// NewCertificatesDocument reports the certificates of control-plane hosts, by their display names.
+func NewCertificatesDocument(want desired.Cluster, is observed.World, names map[string]string,
 	now time.Time) CertificatesDocument {
 	doc := CertificatesDocument{
-		Format: CertificatesFormat, Cluster: want.Name, Healthy: true, Certificates: []CertificateReport{},
+		Format: CertificatesFormat, Cluster: want.Name, Healthy: true, Certificates: []CertificateEnd{},
 	}
 	for _, h := range want.ControlPlane {
 		seen, name := is.Hosts[h.ID], names[h.ID]
@@ -59,9 +58,9 @@ func certificatesDocument(want desired.Cluster, is observed.World, names map[str
 			doc.Unknown = append(doc.Unknown, UnknownReport{name, "it has no certificates that can be read"})
 		}
 		for _, c := range seen.Certificates {
-			r := CertificateReport{
+			r := CertificateEnd{
 				Host: name, Name: c.Name, Kind: kindOf(c.Name), NotAfter: c.NotAfter, Signer: c.Signer,
-				Days: view.Days(now, c.NotAfter), Expired: c.Expired, Soon: c.Soon,
+				Days: Days(now, c.NotAfter), Expired: c.Expired, Soon: c.Soon,
 			}
 			doc.Healthy = doc.Healthy && !r.Expired && !r.Soon
 			doc.Certificates = append(doc.Certificates, r)
@@ -81,27 +80,26 @@ func kindOf(name string) string {
 	return "certificate"
 }
 
-func (d CertificatesDocument) print(w io.Writer) error {
+// Print writes the document as text.
+func (d CertificatesDocument) Print(w io.Writer) error {
+	out := &page{}
 	if len(d.Certificates) > 0 {
-		table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		_, _ = fmt.Fprintln(table, "HOST\tNAME\tKIND\tENDS\tDAYS LEFT\tSIGNED BY")
+		t := &table{head: []string{"HOST", "NAME", "KIND", "ENDS", "DAYS LEFT", "SIGNED BY"}}
 		for _, r := range d.Certificates {
-			_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Host, r.Name, r.Kind,
-				r.NotAfter.UTC().Format(time.DateOnly), r.daysText(), orDash(r.Signer))
+			t.addTexts(r.Host, r.Name, r.Kind, r.NotAfter.UTC().Format(time.DateOnly), r.daysText(), orDash(r.Signer))
 		}
-		_, _ = fmt.Fprintln(table)
-		if err := table.Flush(); err != nil {
-			return err
-		}
+		out.table(t)
+		out.space()
 	}
 	for _, u := range d.Unknown {
-		_, _ = fmt.Fprintf(w, "%s: not known: %s\n", u.Host, u.Problem)
+		out.para("", u.Host+": not known: "+u.Problem, plain)
 	}
-	_, err := fmt.Fprintln(w, d.verdict())
-	return err
+	out.line(d.verdict())
+	out.flush(w)
+	return nil
 }
 
-func (r CertificateReport) daysText() string {
+func (r CertificateEnd) daysText() string {
 	if r.Expired {
 		return "expired"
 	}
@@ -109,8 +107,8 @@ func (r CertificateReport) daysText() string {
 }
 
 func (d CertificatesDocument) verdict() string {
-	expired := slices.ContainsFunc(d.Certificates, func(r CertificateReport) bool { return r.Expired })
-	soon := slices.ContainsFunc(d.Certificates, func(r CertificateReport) bool { return r.Soon })
+	expired := slices.ContainsFunc(d.Certificates, func(r CertificateEnd) bool { return r.Expired })
+	soon := slices.ContainsFunc(d.Certificates, func(r CertificateEnd) bool { return r.Soon })
 	switch {
 	case expired:
 		return "Some have expired: kubeone apply renews all but those of CAs."

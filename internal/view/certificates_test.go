@@ -1,4 +1,4 @@
-package cli
+package view
 
 import (
 	"bytes"
@@ -44,9 +44,9 @@ func TestCertificatesAreShownHostByHost(t *testing.T) {
 			"2": c.second,
 			"3": {Reach: observed.Reached, Certificates: []observed.Certificate{valid("kubelet-client", "", -1)}},
 		}}
-		doc := certificatesDocument(want, is, names, now)
+		doc := NewCertificatesDocument(want, is, names, now)
 		var out bytes.Buffer
-		err := doc.print(&out)
+		err := doc.Print(&out)
 		if err != nil || doc.Healthy != c.healthy || !strings.Contains(out.String(), c.verdict) {
 			t.Errorf("%s: healthy %t, %v, want %q in\n%s", name, doc.Healthy, err, c.verdict, out.String())
 		}

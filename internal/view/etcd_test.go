@@ -1,4 +1,4 @@
-package cli
+package view
 
 import (
 	"strings"
@@ -18,9 +18,9 @@ func TestAlarmsOfMembersThatLeftAreShown(t *testing.T) {
 		if left {
 			s.Orphans = []etcd.Alarm{{Member: 0xd, Name: "NOSPACE"}}
 		}
-		doc := membersDocument("alpha", s)
+		doc := NewMembersDocument("alpha", s)
 		var out strings.Builder
-		if err := doc.print(&out); err != nil {
+		if err := doc.Print(&out); err != nil {
 			t.Fatal(err)
 		}
 		if doc.Healthy == left || strings.Contains(out.String(),

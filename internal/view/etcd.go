@@ -1,11 +1,10 @@
-package cli
+package view
 
 import (
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"kubeone/internal/etcd"
 	"kubeone/internal/etcd/snapshot"
@@ -46,9 +45,9 @@ type SurveyReport struct {
 	ClientURLs []string `json:"clientURLs,omitempty"`
 }
 
-// membersDocument is healthy when a quorum answers, every member is a healthy voter, there is no alarm, and nobody
+// NewMembersDocument returns a document that is healthy when a quorum answers, every member is a healthy voter, there is no alarm, and nobody
 // holds something else.
-func membersDocument(cluster string, s etcd.Survey) MembersDocument {
+func NewMembersDocument(cluster string, s etcd.Survey) MembersDocument {
 	doc := MembersDocument{
 		Format: EtcdFormat, Cluster: cluster, EtcdID: etcd.HexID(s.ClusterID), Quorum: s.Agreed,
 		Consistent: string(s.Consistent),
@@ -96,34 +95,35 @@ func (r SurveyReport) state() string {
 	return "voter"
 }
 
-func (d MembersDocument) print(w io.Writer) error {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "MEMBER\tID\tSTATE\tVERSION\tREVISION\tSIZE\tIN USE\tHASH\tALARMS")
+// Print writes the document as text.
+func (d MembersDocument) Print(w io.Writer) error {
+	out := &page{}
+	t := &table{head: []string{"MEMBER", "ID", "STATE", "VERSION", "REVISION", "SIZE", "IN USE", "HASH", "ALARMS"}}
 	for _, r := range d.Members {
 		size, used := "-", "-"
 		if r.DBSize > 0 {
-			size, used = megabytes(r.DBSize), megabytes(r.InUse)
+			size, used = Megabytes(r.DBSize), Megabytes(r.InUse)
 		}
-		_, _ = fmt.Fprintln(table, strings.Join([]string{
-			orDash(r.Name), r.ID, r.state(), orDash(r.Version),
+		t.addTexts(orDash(r.Name), r.ID, r.state(), orDash(r.Version),
 			orDash(strings.TrimPrefix(strconv.FormatInt(r.Revision, 10), "0")), size, used,
-			orDash(r.Hash), orDash(strings.Join(r.Alarms, ",")),
-		}, "\t"))
+			orDash(r.Hash), orDash(strings.Join(r.Alarms, ",")))
 	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
+	out.table(t)
 	for _, r := range d.Members {
 		if r.Problem != "" {
-			_, _ = fmt.Fprintf(w, "\n%s: %s\n", orDash(r.Name), r.Problem)
+			out.space()
+			out.para("", orDash(r.Name)+": "+r.Problem, plain)
 		}
 	}
 	for _, a := range d.Orphans {
-		_, _ = fmt.Fprintf(w, "\nalarm %s of member %s, which is no longer there: kubeone etcd disarm takes it back\n",
-			a.Alarm, a.Member)
+		out.space()
+		out.para("", fmt.Sprintf("alarm %s of member %s, which is no longer there: kubeone etcd disarm takes it back",
+			a.Alarm, a.Member), plain)
 	}
-	_, err := fmt.Fprintln(w, "\n"+d.verdict())
-	return err
+	out.space()
+	out.line(d.verdict())
+	out.flush(w)
+	return nil
 }
 
 func (d MembersDocument) verdict() string {
@@ -159,9 +159,10 @@ type SnapshotDocument struct {
 	Snapshot snapshot.Info `json:"snapshot"`
 }
 
-func (d SnapshotDocument) print(w io.Writer) error {
+// Print writes the document as text.
+func (d SnapshotDocument) Print(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "%s: revision %d, %d keys, %s, from %s\nsha256 %s\n",
-		d.File, d.Snapshot.Revision, d.Snapshot.Keys, megabytes(d.Snapshot.Size), d.Via, d.Snapshot.SHA256)
+		d.File, d.Snapshot.Revision, d.Snapshot.Keys, Megabytes(d.Snapshot.Size), d.Via, d.Snapshot.SHA256)
 	return err
 }
 
@@ -180,7 +181,8 @@ type DefragmentedReport struct {
 	After  int64  `json:"after"`
 }
 
-func (d *DefragmentDocument) add(m etcd.Defragmented) {
+// Add adds a member that was defragmented.
+func (d *DefragmentDocument) Add(m etcd.Defragmented) {
 	d.Members = append(d.Members, DefragmentedReport{
 		ID:     etcd.HexID(m.Member.ID),
 		Name:   m.Member.Name,
@@ -189,13 +191,14 @@ func (d *DefragmentDocument) add(m etcd.Defragmented) {
 	})
 }
 
-// last is the latest member in words.
-func (d *DefragmentDocument) last() string {
+// Last returns the latest member in words.
+func (d *DefragmentDocument) Last() string {
 	m := d.Members[len(d.Members)-1]
-	return fmt.Sprintf("%s: %s, was %s", m.Name, megabytes(m.After), megabytes(m.Before))
+	return fmt.Sprintf("%s: %s, was %s", m.Name, Megabytes(m.After), Megabytes(m.Before))
 }
 
-func (d DefragmentDocument) print(w io.Writer) error {
+// Print writes the document as text.
+func (d DefragmentDocument) Print(w io.Writer) error {
 	var freed int64
 	for _, m := range d.Members {
 		freed += m.Before - m.After
@@ -204,7 +207,7 @@ func (d DefragmentDocument) print(w io.Writer) error {
 	if len(d.Members) == 1 {
 		who = "1 member"
 	}
-	_, err := fmt.Fprintf(w, "Done. %s gave %s back.\n", who, megabytes(freed))
+	_, err := fmt.Fprintf(w, "Done. %s gave %s back.\n", who, Megabytes(freed))
 	return err
 }
 
@@ -221,7 +224,8 @@ type DisarmReport struct {
 	Alarm  string `json:"alarm"`  // NOSPACE
 }
 
-func disarmDocument(cluster string, done []etcd.Disarmed) DisarmDocument {
+// NewDisarmDocument reports the alarms that were taken back.
+func NewDisarmDocument(cluster string, done []etcd.Disarmed) DisarmDocument {
 	doc := DisarmDocument{Format: EtcdFormat, Cluster: cluster, Alarms: []DisarmReport{}}
 	for _, d := range done {
 		doc.Alarms = append(doc.Alarms, DisarmReport{Member: etcd.HexID(d.Member), Alarm: d.Alarm})
@@ -229,7 +233,8 @@ func disarmDocument(cluster string, done []etcd.Disarmed) DisarmDocument {
 	return doc
 }
 
-func (d DisarmDocument) print(w io.Writer) error {
+// Print writes the document as text.
+func (d DisarmDocument) Print(w io.Writer) error {
 	if len(d.Alarms) == 0 {
 		_, err := fmt.Fprintln(w, "No changes. There is no alarm.")
 		return err
