@@ -97,7 +97,9 @@ func newEtcdDefragmentCommand(stdio IO) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.withEtcd(cmd, stdio, nil, func(ctx context.Context, w *workspace.Workspace,
 				members *maintenance.Etcd) error {
-				doc := view.DefragmentDocument{Format: view.EtcdFormat, Cluster: w.Name(), Members: []view.DefragmentedReport{}}
+				doc := view.DefragmentDocument{
+					Format: view.EtcdFormat, Cluster: w.Name(), Members: []view.DefragmentedReport{},
+				}
 				err := members.Defragment(ctx, first(args), f.forceUnlock, func(d etcd.Defragmented) {
 					doc.Add(d)
 					_, _ = fmt.Fprintln(stdio.Err, doc.Last())

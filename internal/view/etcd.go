@@ -45,8 +45,8 @@ type SurveyReport struct {
 	ClientURLs []string `json:"clientURLs,omitempty"`
 }
 
-// NewMembersDocument returns a document that is healthy when a quorum answers, every member is a healthy voter, there is no alarm, and nobody
-// holds something else.
+// NewMembersDocument returns what was surveyed. It is healthy when a quorum answers, every member is a healthy voter,
+// there is no alarm, and all members hold the same.
 func NewMembersDocument(cluster string, s etcd.Survey) MembersDocument {
 	doc := MembersDocument{
 		Format: EtcdFormat, Cluster: cluster, EtcdID: etcd.HexID(s.ClusterID), Quorum: s.Agreed,

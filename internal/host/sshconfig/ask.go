@@ -247,7 +247,7 @@ func isSameForAll(files []string, depth int) bool {
 	const most = 16 // files that include one another
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil || depth > most || bytes.ContainsRune(text, '%') {
+		if err != nil || depth > most {
 			return false
 		}
 		for line := range strings.Lines(string(text)) {
@@ -264,7 +264,7 @@ func isLineForAll(line string, depth int) bool {
 	switch {
 	case len(words) == 0, strings.HasPrefix(words[0], "#"):
 		return true
-	case strings.ContainsAny(line, "=\"'\\$"):
+	case strings.ContainsAny(line, "=\"'\\$%"):
 		return false
 	}
 	values := words[1:]

@@ -138,7 +138,7 @@ func TestConfigurationsThatTellHostsApart(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]bool{
-		"": true, "# Host a\n\nUser me\n": true, "Host *\n  HashKnownHosts yes\n": true,
+		"": true, "# Host a %h\n\nUser me\n": true, "Host *\n  HashKnownHosts yes\n": true,
 		"Include " + dir + "/all\n": true, "Include " + dir + "/nothing-*\n": true,
 		"Host a\n": false, "host * !a\n": false, "Host=a\n": false, "\"Host\" a\n": false, "Match all\n": false,
 		"Include some\n": false, "Include " + dir + "/*\n": false, "Include ~/x\n": false, "IdentityFile ~/%h\n": false,
