@@ -24,69 +24,67 @@ const (
 )
 
 // upstreamGaps are the rows of the table in docs/commands.md.
-func upstreamGaps() []upstreamGap { //nolint:funlen // a table
-	return []upstreamGap{
-		{"all", "-d, --debug, --log-format",
-			"an error says what, where and what to do, and has no stack; `-v` says more, `-o json` and " +
-				"`--log-file FILE` are for programs. Nor is there its `-l`: with `apply` that is `--selector`"},
-		{"before its name", "-v, --verbose",
-			"goes after it: `kubeone apply -v`"},
-		{"completion bash, completion fish, completion zsh, config print, version", "-m, --manifest, -t, " +
-			"--tfjson, -c, --credentials, -v, --verbose",
-			"they read no manifest"},
-		{"apply", "-b, --backup",
-			"`kubeone backup`, which holds etcd too, and is encrypted"},
-		{"apply", "--no-init",
-			"nothing puts binaries alone on hosts; `kubeone plan --scripts DIR` writes what would run on each"},
-		{"apply", "--force-install",
-			"packages of the system have no say in versions: the manifest's are put in place"},
-		{"apply", "--create-machine-deployments",
-			"where it has the controllers run, it makes those of `dynamicWorkers` anyway; elsewhere `kubeone " +
-				"config machinedeployments` prints them, for `kubectl apply -f -`"},
-		{"apply", "--prune-images",
-			"the kubelet does it by itself: `imageGCHighThresholdPercent` and `imageGCLowThresholdPercent` in the " +
-				"[manifest](manifest.md)"},
-		{"reset", "--destroy-workers",
-			"hosts of Machines are returned first anyway, unless `--abandon-machines` is given"},
-		{"reset", "--remove-volumes, --remove-lb-services",
-			"no cloud is spoken to: where something in the cluster creates volumes or load balancers, delete " +
-				"their objects first"},
-		{"reset", "--remove-binaries",
-			"hosts become bare in any case"},
-		{"kubeconfig generate", "",
-			"ask the cluster for a certificate: a CertificateSigningRequest for " +
-				"`kubernetes.io/kube-apiserver-client`, with `kubectl certificate approve`"},
-		{"config print", "-n, --cluster-name, -k, --kubernetes-version, -p, --provider, --control-plane-hosts, " +
-			"--api-endpoint-host, --api-endpoint-port, --api-endpoint-alternative-names, --pod-subnet, " +
-			"--service-subnet, --service-dns, --node-port-range, --proxy-http, --proxy-https, --proxy-no-proxy, " +
-			"--container-log-max-size, --container-log-max-files",
-			"change what it prints; `kubeone config schema` has editors complete it"},
-		{"config print", "--enable-always-pull-images, --enable-event-rate-limit, --enable-pod-node-selector, " +
-			"--enable-pod-security-policy, --enable-static-audit-log, --enable-dynamic-audit-log, " +
-			"--enable-openid-connect, --enable-encryption-providers, --enable-metrics-server, " +
-			"--deploy-machine-controller",
-			"`--full` prints the fields, and [manifest.md](manifest.md) says which of them are carried out"},
-		{"config images list", "",
-			"`kubeone bundle inspect FILE` lists those of a bundle"},
-		{"mirror-images", "",
-			"a [bundle](bundle.md) needs no registry; one of your own is filled with any tool that copies images"},
-		{"addons list", "",
-			"addons of the manifest are not carried out; `kubeone plan` says so"},
-		{"init", "",
-			"`kubeone config print` prints a manifest to begin with; Terraform's files are yours"},
-		{"local", "",
-			"a manifest with one control-plane host, reached through SSH"},
-		{"proxy", "",
-			"`ssh -D` to a control-plane host"},
-		{"ui", "",
-			"`kubeone status`, and `kubectl` for Machines: no page that everybody on the network may use"},
-		{"config migrate", "",
-			"manifests of `kubeone.k8c.io/v1beta2` are read as they are; no other format is"},
-		{"migrate to-containerd, migrate to-ccm-csi", "",
-			"there has been no other container runtime here, and there are no clouds"},
-		{"document", "",
-			"this page, and `--help`"},
-	}
+var upstreamGaps = []upstreamGap{
+	{"all", "-d, --debug, --log-format",
+		"an error says what, where and what to do, and has no stack; `-v` says more, `-o json` and " +
+			"`--log-file FILE` are for programs. Nor is there its `-l`: with `apply` that is `--selector`"},
+	{"before its name", "-v, --verbose",
+		"goes after it: `kubeone apply -v`"},
+	{"completion bash, completion fish, completion zsh, config print, version", "-m, --manifest, -t, " +
+		"--tfjson, -c, --credentials, -v, --verbose",
+		"they read no manifest"},
+	{"apply", "-b, --backup",
+		"`kubeone backup`, which holds etcd too, and is encrypted"},
+	{"apply", "--no-init",
+		"nothing puts binaries alone on hosts; `kubeone plan --scripts DIR` writes what would run on each"},
+	{"apply", "--force-install",
+		"packages of the system have no say in versions: the manifest's are put in place"},
+	{"apply", "--create-machine-deployments",
+		"where it has the controllers run, it makes those of `dynamicWorkers` anyway; elsewhere `kubeone " +
+			"config machinedeployments` prints them, for `kubectl apply -f -`"},
+	{"apply", "--prune-images",
+		"the kubelet does it by itself: `imageGCHighThresholdPercent` and `imageGCLowThresholdPercent` in the " +
+			"[manifest](manifest.md)"},
+	{"reset", "--destroy-workers",
+		"hosts of Machines are returned first anyway, unless `--abandon-machines` is given"},
+	{"reset", "--remove-volumes, --remove-lb-services",
+		"no cloud is spoken to: where something in the cluster creates volumes or load balancers, delete " +
+			"their objects first"},
+	{"reset", "--remove-binaries",
+		"hosts become bare in any case"},
+	{"kubeconfig generate", "",
+		"ask the cluster for a certificate: a CertificateSigningRequest for " +
+			"`kubernetes.io/kube-apiserver-client`, with `kubectl certificate approve`"},
+	{"config print", "-n, --cluster-name, -k, --kubernetes-version, -p, --provider, --control-plane-hosts, " +
+		"--api-endpoint-host, --api-endpoint-port, --api-endpoint-alternative-names, --pod-subnet, " +
+		"--service-subnet, --service-dns, --node-port-range, --proxy-http, --proxy-https, --proxy-no-proxy, " +
+		"--container-log-max-size, --container-log-max-files",
+		"change what it prints; `kubeone config schema` has editors complete it"},
+	{"config print", "--enable-always-pull-images, --enable-event-rate-limit, --enable-pod-node-selector, " +
+		"--enable-pod-security-policy, --enable-static-audit-log, --enable-dynamic-audit-log, " +
+		"--enable-openid-connect, --enable-encryption-providers, --enable-metrics-server, " +
+		"--deploy-machine-controller",
+		"`--full` prints the fields, and [manifest.md](manifest.md) says which of them are carried out"},
+	{"config images list", "",
+		"`kubeone bundle inspect FILE` lists those of a bundle"},
+	{"mirror-images", "",
+		"a [bundle](bundle.md) needs no registry; one of your own is filled with any tool that copies images"},
+	{"addons list", "",
+		"addons of the manifest are not carried out; `kubeone plan` says so"},
+	{"init", "",
+		"`kubeone config print` prints a manifest to begin with; Terraform's files are yours"},
+	{"local", "",
+		"a manifest with one control-plane host, reached through SSH"},
+	{"proxy", "",
+		"`ssh -D` to a control-plane host"},
+	{"ui", "",
+		"`kubeone status`, and `kubectl` for Machines: no page that everybody on the network may use"},
+	{"config migrate", "",
+		"manifests of `kubeone.k8c.io/v1beta2` are read as they are; no other format is"},
+	{"migrate to-containerd, migrate to-ccm-csi", "",
+		"there has been no other container runtime here, and there are no clouds"},
+	{"document", "",
+		"this page, and `--help`"},
 }
 
 // plainText is a sentence of the table without its markup.
@@ -102,7 +100,7 @@ func missingCommand(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	typed := strings.TrimPrefix(cmd.CommandPath()+" "+strings.Join(args, " "), cmd.Root().Name()+" ") + " "
-	for _, gap := range upstreamGaps() {
+	for _, gap := range upstreamGaps {
 		for _, name := range strings.Split(gap.commands, ", ") {
 			name += " "
 			if gap.flags == "" && (strings.HasPrefix(typed, name) || strings.HasPrefix(name, typed)) {
@@ -128,7 +126,7 @@ func missingFlag(cmd *cobra.Command, err error) error {
 	if !cmd.HasParent() {
 		command = beforeName
 	}
-	for _, gap := range upstreamGaps() {
+	for _, gap := range upstreamGaps {
 		commands := strings.Split(gap.commands, ", ")
 		if slices.Contains(strings.Split(gap.flags, ", "), flag) &&
 			(gap.commands == anyCommand || slices.Contains(commands, command)) {

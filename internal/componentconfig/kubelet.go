@@ -61,7 +61,7 @@ func kubeletPatch(in Input) string {
 // decided are the settings on which the manifest decides; nil is one that it leaves to the kubelet.
 func decided(all object, want desired.Cluster) map[string]any {
 	out := map[string]any{}
-	for _, name := range append(patchedSettings(), hardenedSettings(want)...) {
+	for _, name := range append(patchedSettings, hardenedSettings(want)...) {
 		value := all[name]
 		if value == nil && (strings.HasSuffix(name, "Age") || strings.HasSuffix(name, "Timeout")) {
 			value = "0s" // the kubelet reads no duration from nothing
@@ -72,12 +72,10 @@ func decided(all object, want desired.Cluster) map[string]any {
 }
 
 // patchedSettings are the settings of the kubelet on which the manifest decides, sorted.
-func patchedSettings() []string {
-	return []string{
-		"containerLogMaxFiles", "containerLogMaxSize", "evictionHard", "imageGCHighThresholdPercent",
-		"imageGCLowThresholdPercent", "imageMaximumGCAge", "imageMinimumGCAge", "kubeReserved", "maxPods",
-		"podPidsLimit", "registerWithTaints", "systemReserved", "tlsCipherSuites",
-	}
+var patchedSettings = []string{
+	"containerLogMaxFiles", "containerLogMaxSize", "evictionHard", "imageGCHighThresholdPercent",
+	"imageGCLowThresholdPercent", "imageMaximumGCAge", "imageMinimumGCAge", "kubeReserved", "maxPods",
+	"podPidsLimit", "registerWithTaints", "systemReserved", "tlsCipherSuites",
 }
 
 // hostKubelet is what the manifest says of this host's kubelet alone.

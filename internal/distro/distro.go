@@ -78,31 +78,29 @@ func (r row) whole() System {
 	return r.System
 }
 
-func rows() []row {
-	return []row{
-		{System{ID: "ubuntu", Name: "Ubuntu", Manifest: "ubuntu"}, deb},
-		{System{ID: "debian", Name: "Debian", Manifest: "debian", Proven: "12, 13"}, deb},
-		{System{ID: "centos", Name: "CentOS Stream", Manifest: "centos", Firewall: firewalld}, redHat},
-		{System{ID: "rhel", Name: "RHEL", Manifest: "rhel", Firewall: firewalld}, redHat},
-		{System{ID: "rocky", Name: "Rocky Linux", Manifest: "rockylinux", Firewall: firewalld}, redHat},
-		{System{
-			ID: "flatcar", Name: "Flatcar", Manifest: "flatcar",
-			Notes: "It has no package manager, and needs none. /usr is read-only: kubectl and crictl are in " +
-				"/opt/kubeone/bin only.",
-		}, nil},
-		{System{ID: "almalinux", Name: "AlmaLinux", Firewall: firewalld}, redHat},
-		{System{ID: "amzn", Name: "Amazon Linux"}, redHat},
-		{System{ID: "fedora", Name: "Fedora", Firewall: firewalld}, redHat},
-		{System{ID: "opensuse-leap", Name: "openSUSE Leap", Firewall: firewalld}, suse},
-		{System{ID: "opensuse-tumbleweed", Name: "openSUSE Tumbleweed", Firewall: firewalld}, suse},
-		{System{ID: "sles", Name: "SLES", Firewall: firewalld}, suse},
-	}
+var rows = []row{
+	{System{ID: "ubuntu", Name: "Ubuntu", Manifest: "ubuntu"}, deb},
+	{System{ID: "debian", Name: "Debian", Manifest: "debian", Proven: "12, 13"}, deb},
+	{System{ID: "centos", Name: "CentOS Stream", Manifest: "centos", Firewall: firewalld}, redHat},
+	{System{ID: "rhel", Name: "RHEL", Manifest: "rhel", Firewall: firewalld}, redHat},
+	{System{ID: "rocky", Name: "Rocky Linux", Manifest: "rockylinux", Firewall: firewalld}, redHat},
+	{System{
+		ID: "flatcar", Name: "Flatcar", Manifest: "flatcar",
+		Notes: "It has no package manager, and needs none. /usr is read-only: kubectl and crictl are in " +
+			"/opt/kubeone/bin only.",
+	}, nil},
+	{System{ID: "almalinux", Name: "AlmaLinux", Firewall: firewalld}, redHat},
+	{System{ID: "amzn", Name: "Amazon Linux"}, redHat},
+	{System{ID: "fedora", Name: "Fedora", Firewall: firewalld}, redHat},
+	{System{ID: "opensuse-leap", Name: "openSUSE Leap", Firewall: firewalld}, suse},
+	{System{ID: "opensuse-tumbleweed", Name: "openSUSE Tumbleweed", Firewall: firewalld}, suse},
+	{System{ID: "sles", Name: "SLES", Firewall: firewalld}, suse},
 }
 
 // Systems is the table.
 func Systems() []System {
 	var out []System
-	for _, r := range rows() {
+	for _, r := range rows {
 		out = append(out, r.whole())
 	}
 	return out
@@ -110,17 +108,17 @@ func Systems() []System {
 
 // Find returns the system with that ID of /etc/os-release, and whether the table has it.
 func Find(id string) (System, bool) {
-	all := rows()
-	i := slices.IndexFunc(all, func(r row) bool { return r.ID == id })
-	if i < 0 {
-		return System{}, false
+	for _, r := range rows {
+		if r.ID == id {
+			return r.whole(), true
+		}
 	}
-	return all[i].whole(), true
+	return System{}, false
 }
 
 // Supported reports whether hosts with that ID of /etc/os-release can be installed.
 func Supported(id string) bool {
-	return slices.ContainsFunc(rows(), func(r row) bool { return r.ID == id })
+	return slices.ContainsFunc(rows, func(r row) bool { return r.ID == id })
 }
 
 // IDs are those of all systems, sorted.

@@ -82,7 +82,7 @@ func sample(t *testing.T, r row) Problem {
 func TestTextsOfAllCodes(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
-	for _, s := range sections() {
+	for _, s := range sections {
 		fmt.Fprintf(&b, "# %s\n", s.title)
 		for _, r := range s.rows {
 			p := sample(t, r)
@@ -107,7 +107,7 @@ func TestEveryCodeIsDocumented(t *testing.T) {
 Everything that can be wrong has a code. JSON output has the code and its parameters beside the text; programs should
 compare codes and never texts. A code keeps its meaning. *{name}* stands for a parameter.
 `)
-	for _, s := range sections() {
+	for _, s := range sections {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", s.title, s.about)
 		if s.rows[0].what == "" {
 			b.WriteString("| code | text |\n|---|---|\n")
@@ -134,7 +134,7 @@ func emphasised(text string) string {
 func TestTableIsSound(t *testing.T) {
 	t.Parallel()
 	seen := map[Code]bool{}
-	for _, s := range sections() {
+	for _, s := range sections {
 		for _, r := range s.rows {
 			switch {
 			case seen[r.code]:

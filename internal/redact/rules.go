@@ -62,24 +62,26 @@ func keys(text string) string {
 }
 
 // rules are applied in this order.
-func rules() []rule {
-	all := func(string) string { return Removed }
-	// of secretWords
-	secretWord := has("pass", "pwd", "secret", "token", "credential", "cookie", "key", "-data", "_data")
-	return []rule{
-		{has("age-secret-key"), ageKey, all},
-		{has("eyj"), jwt, all},
-		{has("akia", "asia"), awsKey, all},
-		{has("://"), urlUser,
-			func(found string) string { return found[:strings.Index(found, "://")+3] + Removed + "@" }},
-		{has("authorization"), authorization, afterSeparator},
-		{has("bearer", "basic"), bearer, credentials},
-		{secretWord, keyed, keyedValue},
-		{secretWord, flag, flagValue},
-		{has("auth"), dockerAuth, afterSeparator},
-		{runs(16, ".", lowerOrDigit), bootstrapToken, all},
-		{runs(60, "", base64Letter), longBase64, encoded},
-	}
+var rules = []rule{
+	{has("age-secret-key"), ageKey, removeAll},
+	{has("eyj"), jwt, removeAll},
+	{has("akia", "asia"), awsKey, removeAll},
+	{has("://"), urlUser,
+		func(found string) string { return found[:strings.Index(found, "://")+3] + Removed + "@" }},
+	{has("authorization"), authorization, afterSeparator},
+	{has("bearer", "basic"), bearer, credentials},
+	{hasSecretWord, keyed, keyedValue},
+	{hasSecretWord, flag, flagValue},
+	{has("auth"), dockerAuth, afterSeparator},
+	{runs(16, ".", lowerOrDigit), bootstrapToken, removeAll},
+	{runs(60, "", base64Letter), longBase64, encoded},
+}
+
+func removeAll(string) string { return Removed }
+
+// hasSecretWord reports whether a line may have one of secretWords.
+func hasSecretWord(line, lower string) bool {
+	return has("pass", "pwd", "secret", "token", "credential", "cookie", "key", "-data", "_data")(line, lower)
 }
 
 func has(words ...string) func(line, lower string) bool {
@@ -123,16 +125,15 @@ func base64Letter(c byte) bool {
 func byLine(text string) string {
 	var b strings.Builder
 	b.Grow(len(text))
-	all := rules()
 	for line := range strings.Lines(text) {
-		b.WriteString(inLine(all, line))
+		b.WriteString(inLine(line))
 	}
 	return b.String()
 }
 
-func inLine(all []rule, line string) string {
+func inLine(line string) string {
 	lower := strings.ToLower(line)
-	for _, rule := range all {
+	for _, rule := range rules {
 		if rule.may(line, lower) {
 			line = rule.finds().ReplaceAllStringFunc(line, rule.with)
 			lower = strings.ToLower(line)

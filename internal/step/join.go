@@ -13,7 +13,7 @@ const (
 	JoinWorker  Kind = "join-worker"
 )
 
-func joinSecrets() []Secret { return []Secret{TokenSecret, DiscoverySecret} }
+var joinSecrets = []Secret{TokenSecret, DiscoverySecret}
 
 // CopyPKIParams say from which host the PKI comes.
 type CopyPKIParams struct {
@@ -35,7 +35,7 @@ func copyPKIRow() row {
 func joinPrepareRow() row {
 	return row{
 		kind: JoinPrepare, about: "control plane: certificates, kubeconfigs, kubelet, up to etcd",
-		place: OnHost, group: groupJoins, secrets: joinSecrets(), byHand: true,
+		place: OnHost, group: groupJoins, secrets: joinSecrets, byHand: true,
 		partOf: desired.Joining,
 		effect: unchanged,
 	}
@@ -44,7 +44,7 @@ func joinPrepareRow() row {
 func joinEtcdRow() row {
 	return row{
 		kind: JoinEtcd, about: "control plane: etcd member added as a learner and promoted",
-		place: OnHost, group: groupJoins, secrets: joinSecrets(), membership: true,
+		place: OnHost, group: groupJoins, secrets: joinSecrets, membership: true,
 		byHand: true, partOf: desired.Joining,
 		effect: func(w *World, h desired.Host, _ Intent) { w.voter(h) },
 	}
@@ -53,7 +53,7 @@ func joinEtcdRow() row {
 func joinFinishRow() row {
 	return row{
 		kind: JoinFinish, about: "control plane: API server, controllers, marked as control plane",
-		place: OnHost, group: groupJoins, event: "KubeOneJoined", secrets: joinSecrets(), pods: true,
+		place: OnHost, group: groupJoins, event: "KubeOneJoined", secrets: joinSecrets, pods: true,
 		joins: true, byHand: true, partOf: desired.Joining, core: true, effect: joined,
 	}
 }
@@ -61,7 +61,7 @@ func joinFinishRow() row {
 func joinWorkerRow() row {
 	return row{
 		kind: JoinWorker, about: "a worker joins",
-		place: OnHost, concerns: ItsHost, group: groupJoins, event: "KubeOneJoined", secrets: joinSecrets(),
+		place: OnHost, concerns: ItsHost, group: groupJoins, event: "KubeOneJoined", secrets: joinSecrets,
 		joins: true, byHand: true, partOf: desired.Joining, core: true, effect: joined,
 	}
 }

@@ -11,7 +11,7 @@ import (
 type fields Intent
 
 // common are the names of those fields in JSON.
-func common() []string { return []string{"kind", "role", "nodeName", "version", "arch", "digest"} }
+var common = []string{"kind", "role", "nodeName", "version", "arch", "digest"}
 
 // MarshalJSON writes the kind and its parameters as one object.
 func (i Intent) MarshalJSON() ([]byte, error) {
@@ -55,7 +55,7 @@ func (i *Intent) UnmarshalJSON(text []byte) error {
 	if r == nil {
 		return fmt.Errorf("%q is not a kind of step", read.Kind)
 	}
-	for _, name := range common() {
+	for _, name := range common {
 		delete(params, name)
 	}
 	rest, err := json.Marshal(params)

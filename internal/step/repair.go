@@ -60,7 +60,7 @@ func regenerateRow() row {
 		kind: Regenerate, about: "certificates, kubelet credentials and settings, static-pod manifests made again",
 		place: OnHost, concerns: ItsHost, group: groupRepairs, params: paramsOf[RegenerateParams](),
 		event:   "KubeOneRepaired",
-		secrets: joinSecrets(), only: desired.Worker, pods: true, // a control-plane host signs for itself
+		secrets: joinSecrets, only: desired.Worker, pods: true, // a control-plane host signs for itself
 		disrupts: func(i Intent) quorum.Disruption {
 			if slices.Contains(ParamsOf[RegenerateParams](i).Parts, condition.PartCertificates) {
 				return quorum.StopHealthy // all of the control plane starts again

@@ -54,29 +54,27 @@ type row struct {
 }
 
 // rows is the table, in the order in which kinds are explained.
-func rows() []row {
-	return []row{
-		prepareRow(), imagesRow(), controllerFilesRow(), initRow(),
-		copyPKIRow(), joinPrepareRow(), joinEtcdRow(), joinFinishRow(), joinWorkerRow(),
-		restartUnitsRow(), regenerateRow(), restoreFilesRow(), quarantineRow(),
-		apiNamesRow(), dialRow(), publishEndpointRow(),
-		fetchRow(), checkRow(), upgradeControlPlaneRow(), upgradeWorkerRow(), systemAddonsRow(), reconfigureRow(),
-		encryptRow(atrest.Learn), encryptRow(atrest.Use), encryptRow(atrest.Forget), encryptRow(atrest.Give),
-		rewriteSecretsRow(), checkSecretsRow(),
-		rotateRow(rotation.Learn), rotateRow(rotation.Use), rotateRow(rotation.Forget),
-		renewTokensRow(), renewTokenSecretsRow(), trimFrontProxyCARow(), trimClientCARow(),
-		publishCARow(), learnCARow(), podsTrustCARow(), forgetCARow(),
-		snapshotRow(), fenceRow(), restoreRow(), resetHostRow(), purgeRow(),
-		removeAutoApprovalRow(), revokeTokensRow(),
-		nodeReadyRow(), applyAddonRow(), removeAddonRow(), setSystemRow(), approveServingRow(), awaitWorkloadsRow(),
-		createMachinesRow(), upgradeMachinesRow(), saveRecordRow(),
-		drainNodeRow(), uncordonRow(), removeEtcdRow(), deleteNodeRow(),
-		deleteMachinesRow(), awaitHostsRow(), hooksRow(), operatorHooksRow(),
-	}
+var rows = []row{
+	prepareRow(), imagesRow(), controllerFilesRow(), initRow(),
+	copyPKIRow(), joinPrepareRow(), joinEtcdRow(), joinFinishRow(), joinWorkerRow(),
+	restartUnitsRow(), regenerateRow(), restoreFilesRow(), quarantineRow(),
+	apiNamesRow(), dialRow(), publishEndpointRow(),
+	fetchRow(), checkRow(), upgradeControlPlaneRow(), upgradeWorkerRow(), systemAddonsRow(), reconfigureRow(),
+	encryptRow(atrest.Learn), encryptRow(atrest.Use), encryptRow(atrest.Forget), encryptRow(atrest.Give),
+	rewriteSecretsRow(), checkSecretsRow(),
+	rotateRow(rotation.Learn), rotateRow(rotation.Use), rotateRow(rotation.Forget),
+	renewTokensRow(), renewTokenSecretsRow(), trimFrontProxyCARow(), trimClientCARow(),
+	publishCARow(), learnCARow(), podsTrustCARow(), forgetCARow(),
+	snapshotRow(), fenceRow(), restoreRow(), resetHostRow(), purgeRow(),
+	removeAutoApprovalRow(), revokeTokensRow(),
+	nodeReadyRow(), applyAddonRow(), removeAddonRow(), setSystemRow(), approveServingRow(), awaitWorkloadsRow(),
+	createMachinesRow(), upgradeMachinesRow(), saveRecordRow(),
+	drainNodeRow(), uncordonRow(), removeEtcdRow(), deleteNodeRow(),
+	deleteMachinesRow(), awaitHostsRow(), hooksRow(), operatorHooksRow(),
 }
 
 // table has the rows by kind. It is made once and never changed.
-var table = byKind(rows()) //nolint:gochecknoglobals // a constant
+var table = byKind(rows) //nolint:gochecknoglobals // a constant
 
 func byKind(rows []row) map[Kind]*row {
 	out := make(map[Kind]*row, len(rows))
@@ -98,9 +96,8 @@ func (k Kind) row() *row {
 
 // Kinds are all kinds, in the table's order.
 func Kinds() []Kind {
-	all := rows()
-	out := make([]Kind, 0, len(all))
-	for _, r := range all {
+	out := make([]Kind, 0, len(rows))
+	for _, r := range rows {
 		out = append(out, r.kind)
 	}
 	return out
@@ -229,7 +226,7 @@ func paramsOf[P Params]() paramsType {
 // of zero parameters.
 func Variables(steps []Intent) []Variable {
 	var out []Variable
-	for _, r := range rows() {
+	for _, r := range rows {
 		params := r.params.zero
 		for _, s := range steps {
 			if s.Kind == r.kind && s.Params != nil {

@@ -16,7 +16,7 @@ import (
 func TestEveryRowIsComplete(t *testing.T) {
 	t.Parallel()
 	seen := map[Kind]bool{}
-	for _, r := range rows() {
+	for _, r := range rows {
 		switch {
 		case r.kind == "" || seen[r.kind]:
 			t.Errorf("%q is there twice, or has no name", r.kind)
@@ -44,7 +44,7 @@ func TestNoParameterHidesACommonField(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range common() {
+		for _, name := range common {
 			if n := len(regexp.MustCompile(`"`+name+`":`).FindAll(text, -1)); n != 1 {
 				t.Errorf("%s: %s is there %d times in %s", k, name, n, text)
 			}

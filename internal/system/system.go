@@ -200,7 +200,7 @@ func bound(account string) func(map[string]any) []string {
 
 // linux is where kubeadm has kube-proxy run: everywhere. A narrower selector stops it on some nodes or on all. Where
 // cluster DNS runs is for whoever runs the cluster to say.
-var linux = map[string]any{"kubernetes.io/os": "linux"} //nolint:gochecknoglobals // a constant
+var linux = map[string]any{"kubernetes.io/os": "linux"}
 
 func onEveryNode(object map[string]any) []string {
 	var out []string

@@ -12,14 +12,14 @@ import (
 )
 
 // leaders are the leases of those that only one of acts at a time.
-func leaders() [2]string { return [...]string{"kube-controller-manager", "kube-scheduler"} }
+var leaders = []string{"kube-controller-manager", "kube-scheduler"}
 
 // WaitLeading waits until a controller manager and a scheduler lead: until then nobody takes pods that end out of their
 // Services, and nobody places new ones. One leads when it is seen to renew its lease, whatever its clock says. A lease
 // that the cluster does not have is passed over: it may have another name there.
 func (c Waiter) WaitLeading(ctx context.Context) error {
 	leases := c.Kubernetes.CoordinationV1().Leases(metav1.NamespaceSystem)
-	for _, name := range leaders() {
+	for _, name := range leaders {
 		var first *coordinationv1.Lease
 		err := apicall.Retry(ctx, "read lease", name, func(ctx context.Context) (err error) {
 			first, err = leases.Get(ctx, name, metav1.GetOptions{})

@@ -20,9 +20,7 @@ const (
 
 // staticPods are the manifests that every control-plane host has, in the order in which their components
 // need each other.
-func staticPods() [4]string {
-	return [...]string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
-}
+var staticPods = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
 
 // regenerable names what a member lacks that can be written again from what it still has, in order, and why. A
 // control-plane host must have its CAs and its etcd data for that.
@@ -70,7 +68,7 @@ func missingPods(is *observed.Host, cx HostContext) []string {
 	}
 	health := [...]observed.Tri{is.EtcdHealth, is.APIServer, is.ControllerManager, is.Scheduler}
 	var missing []string
-	for i, name := range staticPods() {
+	for i, name := range staticPods {
 		if !slices.Contains(is.Manifests, name) && health[i] != observed.Yes {
 			missing = append(missing, name)
 		}

@@ -1,21 +1,19 @@
 package fsm
 
 // clusterQuestions are those about a cluster.
-func clusterQuestions() [12]question {
-	return [...]question{
-		{AskHosts, "Are the hosts fit for what is wanted?"},
-		{AskProvisioned, "Does a control plane exist?"},
-		{AskControlPlane, "Is the control plane healthy?"},
-		{AskQuorum, "Has etcd its quorum?"},
-		{AskRepairable, "Can it be repaired?"},
-		{AskEndpoint, "Is the API where the manifest says?"},
-		{AskMissing, "Are hosts missing in the cluster?"},
-		{AskWorkers, "Are the workers healthy?"},
-		{AskVersion, "Which version is wanted?"},
-		{AskConfiguration, "Does the configuration differ?"},
-		{AskEncryption, "Are Secrets stored as the manifest wants?"},
-		{AskObjects, "Are addons, labels and record current?"},
-	}
+var clusterQuestions = []question{
+	{AskHosts, "Are the hosts fit for what is wanted?"},
+	{AskProvisioned, "Does a control plane exist?"},
+	{AskControlPlane, "Is the control plane healthy?"},
+	{AskQuorum, "Has etcd its quorum?"},
+	{AskRepairable, "Can it be repaired?"},
+	{AskEndpoint, "Is the API where the manifest says?"},
+	{AskMissing, "Are hosts missing in the cluster?"},
+	{AskWorkers, "Are the workers healthy?"},
+	{AskVersion, "Which version is wanted?"},
+	{AskConfiguration, "Does the configuration differ?"},
+	{AskEncryption, "Are Secrets stored as the manifest wants?"},
+	{AskObjects, "Are addons, labels and record current?"},
 }
 
 // clusterAnswers are the answers to a question about a cluster.
@@ -50,69 +48,65 @@ func clusterAnswers(s State) []Event {
 }
 
 // clusterTransitions is the table of the machine about a cluster.
-func clusterTransitions() [43]Transition {
-	return [...]Transition{
-		{AskHosts, OnUnfit, State(Error)},
-		{AskHosts, OnFit, AskProvisioned},
+var clusterTransitions = []Transition{
+	{AskHosts, OnUnfit, State(Error)},
+	{AskHosts, OnFit, AskProvisioned},
 
-		{AskProvisioned, OnNotKnown, State(Error)},
-		{AskProvisioned, OnNo, State(Install)},
-		{AskProvisioned, OnYes, AskControlPlane},
+	{AskProvisioned, OnNotKnown, State(Error)},
+	{AskProvisioned, OnNo, State(Install)},
+	{AskProvisioned, OnYes, AskControlPlane},
 
-		{AskControlPlane, OnUnhealthy, AskQuorum},
-		{AskControlPlane, OnHealthy, AskEndpoint},
+	{AskControlPlane, OnUnhealthy, AskQuorum},
+	{AskControlPlane, OnHealthy, AskEndpoint},
 
-		{AskQuorum, OnLost, State(DisasterRecovery)},
-		{AskQuorum, OnRecoverable, AskRepairable},
-		{AskQuorum, OnSatisfied, AskRepairable},
+	{AskQuorum, OnLost, State(DisasterRecovery)},
+	{AskQuorum, OnRecoverable, AskRepairable},
+	{AskQuorum, OnSatisfied, AskRepairable},
 
-		{AskRepairable, OnUnitsStopped, State(Repair)},
-		{AskRepairable, OnRegenerable, State(Repair)},
-		{AskRepairable, OnEdited, State(Repair)},
-		{AskRepairable, OnMemberDead, State(Repair)},
-		{AskRepairable, OnDataLost, State(Repair)},
-		{AskRepairable, OnNotRepairable, State(Instruct)},
+	{AskRepairable, OnUnitsStopped, State(Repair)},
+	{AskRepairable, OnRegenerable, State(Repair)},
+	{AskRepairable, OnEdited, State(Repair)},
+	{AskRepairable, OnMemberDead, State(Repair)},
+	{AskRepairable, OnDataLost, State(Repair)},
+	{AskRepairable, OnNotRepairable, State(Instruct)},
 
-		{AskEndpoint, OnDiffers, State(MoveEndpoint)},
-		{AskEndpoint, OnSame, AskMissing},
+	{AskEndpoint, OnDiffers, State(MoveEndpoint)},
+	{AskEndpoint, OnSame, AskMissing},
 
-		{AskMissing, OnMissing, State(Join)},
-		{AskMissing, OnMissingLater, AskWorkers},
-		{AskMissing, OnNone, AskWorkers},
+	{AskMissing, OnMissing, State(Join)},
+	{AskMissing, OnMissingLater, AskWorkers},
+	{AskMissing, OnNone, AskWorkers},
 
-		{AskWorkers, OnUnitsStopped, State(Repair)},
-		{AskWorkers, OnRegenerable, State(Repair)},
-		{AskWorkers, OnEdited, State(Repair)},
-		{AskWorkers, OnUnhealthy, State(Instruct)},
-		{AskWorkers, OnHealthy, AskVersion},
+	{AskWorkers, OnUnitsStopped, State(Repair)},
+	{AskWorkers, OnRegenerable, State(Repair)},
+	{AskWorkers, OnEdited, State(Repair)},
+	{AskWorkers, OnUnhealthy, State(Instruct)},
+	{AskWorkers, OnHealthy, AskVersion},
 
-		{AskVersion, OnNotKnown, State(Error)},
-		{AskVersion, OnLower, State(Error)},
-		{AskVersion, OnSkipsMinor, State(Error)},
-		{AskVersion, OnSkew, State(Error)},
-		{AskVersion, OnEdited, State(Error)},
-		{AskVersion, OnHigher, State(Upgrade)},
-		{AskVersion, OnDiffers, State(Upgrade)},
-		{AskVersion, OnForced, State(Upgrade)},
-		{AskVersion, OnSame, AskConfiguration},
+	{AskVersion, OnNotKnown, State(Error)},
+	{AskVersion, OnLower, State(Error)},
+	{AskVersion, OnSkipsMinor, State(Error)},
+	{AskVersion, OnSkew, State(Error)},
+	{AskVersion, OnEdited, State(Error)},
+	{AskVersion, OnHigher, State(Upgrade)},
+	{AskVersion, OnDiffers, State(Upgrade)},
+	{AskVersion, OnForced, State(Upgrade)},
+	{AskVersion, OnSame, AskConfiguration},
 
-		{AskConfiguration, OnEdited, State(Repair)},
-		{AskConfiguration, OnEnding, State(Repair)},
-		{AskConfiguration, OnDiffers, State(Reconfigure)},
-		{AskConfiguration, OnNone, AskEncryption},
+	{AskConfiguration, OnEdited, State(Repair)},
+	{AskConfiguration, OnEnding, State(Repair)},
+	{AskConfiguration, OnDiffers, State(Reconfigure)},
+	{AskConfiguration, OnNone, AskEncryption},
 
-		{AskEncryption, OnDiffers, State(Encrypt)},
-		{AskEncryption, OnSame, AskObjects},
+	{AskEncryption, OnDiffers, State(Encrypt)},
+	{AskEncryption, OnSame, AskObjects},
 
-		{AskObjects, OnStale, State(Resources)},
-		{AskObjects, OnCurrent, State(Nothing)},
-	}
+	{AskObjects, OnStale, State(Resources)},
+	{AskObjects, OnCurrent, State(Nothing)},
 }
 
 // clusterRoutes are the exits of the machine about a cluster.
-func clusterRoutes() [12]Route {
-	return [...]Route{
-		Nothing, Error, Instruct, DisasterRecovery, Resources, Repair, MoveEndpoint, Join, Encrypt, Reconfigure,
-		Upgrade, Install,
-	}
+var clusterRoutes = []Route{
+	Nothing, Error, Instruct, DisasterRecovery, Resources, Repair, MoveEndpoint, Join, Encrypt, Reconfigure,
+	Upgrade, Install,
 }

@@ -22,11 +22,9 @@ type question struct {
 // questions returns every question in the order of the table; the first is where the machine starts.
 func (m Machine) questions() []question {
 	if m == Worker {
-		all := workerQuestions()
-		return all[:]
+		return workerQuestions
 	}
-	all := clusterQuestions()
-	return all[:]
+	return clusterQuestions
 }
 
 // answers returns every event with which the question of a state may answer; none for an exit state.
@@ -37,24 +35,21 @@ func (m Machine) answers(s State) []Event {
 	return clusterAnswers(s)
 }
 
-// Table returns the transition table. The first row leaves the start state. It is a new slice each time.
+// Table returns the transition table. The first row leaves the start state. The caller does not change it.
 func (m Machine) Table() []Transition {
 	if m == Worker {
-		all := workerTransitions()
-		return all[:]
+		return workerTransitions
 	}
-	all := clusterTransitions()
-	return all[:]
+	return clusterTransitions
 }
 
-// Routes returns every route, in the order of their danger to a running cluster, least first.
+// Routes returns every route, in the order of their danger to a running cluster, least first. The caller does not change
+// them.
 func (m Machine) Routes() []Route {
 	if m == Worker {
-		all := workerRoutes()
-		return all[:]
+		return workerRoutes
 	}
-	all := clusterRoutes()
-	return all[:]
+	return clusterRoutes
 }
 
 // Walk asks from the start state until a transition leads to an exit state. The function answers the question of a

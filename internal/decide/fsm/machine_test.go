@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -52,7 +53,7 @@ func TestCheckFindsMistakes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			for _, err := range Cluster.check(tt.change(Cluster.Table())) {
+			for _, err := range Cluster.check(tt.change(slices.Clone(Cluster.Table()))) {
 				got = append(got, err.Error())
 			}
 			if !strings.Contains("\n"+strings.Join(got, "\n")+"\n", "\n"+tt.want+"\n") {

@@ -1,19 +1,17 @@
 package fsm
 
 // workerQuestions are those about a worker.
-func workerQuestions() [10]question {
-	return [...]question{
-		{AskWanted, "Is the machine wanted?"},
-		{AskReturned, "Is its host bare again?"},
-		{AskHost, "Is its host fit for it?"},
-		{AskMember, "Has it joined the cluster?"},
-		{AskMayJoin, "May it join?"},
-		{AskHealthy, "Is it healthy?"},
-		{AskCredentials, "Has its host the wanted credentials?"},
-		{AskVersions, "Are its versions those that are wanted?"},
-		{AskNode, "Is its Node as wanted?"},
-		{AskConfiguration, "Has its host the wanted settings?"},
-	}
+var workerQuestions = []question{
+	{AskWanted, "Is the machine wanted?"},
+	{AskReturned, "Is its host bare again?"},
+	{AskHost, "Is its host fit for it?"},
+	{AskMember, "Has it joined the cluster?"},
+	{AskMayJoin, "May it join?"},
+	{AskHealthy, "Is it healthy?"},
+	{AskCredentials, "Has its host the wanted credentials?"},
+	{AskVersions, "Are its versions those that are wanted?"},
+	{AskNode, "Is its Node as wanted?"},
+	{AskConfiguration, "Has its host the wanted settings?"},
 }
 
 // workerAnswers are the answers to a question about a worker.
@@ -44,53 +42,49 @@ func workerAnswers(s State) []Event {
 }
 
 // workerTransitions is the table of the machine about a worker.
-func workerTransitions() [32]Transition {
-	return [...]Transition{
-		{AskWanted, OnNo, AskReturned},
-		{AskWanted, OnYes, AskHost},
+var workerTransitions = []Transition{
+	{AskWanted, OnNo, AskReturned},
+	{AskWanted, OnYes, AskHost},
 
-		{AskReturned, OnNo, State(Return)},
-		{AskReturned, OnGivenUp, State(Abandon)},
-		{AskReturned, OnNotKnown, State(Wait)},
-		{AskReturned, OnForeign, State(Nothing)},
-		{AskReturned, OnYes, State(Nothing)},
+	{AskReturned, OnNo, State(Return)},
+	{AskReturned, OnGivenUp, State(Abandon)},
+	{AskReturned, OnNotKnown, State(Wait)},
+	{AskReturned, OnForeign, State(Nothing)},
+	{AskReturned, OnYes, State(Nothing)},
 
-		{AskHost, OnUnfit, State(Error)},
-		{AskHost, OnNotKnown, State(Wait)},
-		{AskHost, OnFit, AskMember},
+	{AskHost, OnUnfit, State(Error)},
+	{AskHost, OnNotKnown, State(Wait)},
+	{AskHost, OnFit, AskMember},
 
-		{AskMember, OnNo, AskMayJoin},
-		{AskMember, OnYes, AskHealthy},
+	{AskMember, OnNo, AskMayJoin},
+	{AskMember, OnYes, AskHealthy},
 
-		{AskMayJoin, OnYes, State(Join)},
-		{AskMayJoin, OnSkew, State(Error)},
-		{AskMayJoin, OnNotKnown, State(Wait)},
+	{AskMayJoin, OnYes, State(Join)},
+	{AskMayJoin, OnSkew, State(Error)},
+	{AskMayJoin, OnNotKnown, State(Wait)},
 
-		{AskHealthy, OnUnitsStopped, State(Repair)},
-		{AskHealthy, OnRegenerable, State(Repair)},
-		{AskHealthy, OnEdited, State(Repair)},
-		{AskHealthy, OnUnhealthy, State(Wait)},
-		{AskHealthy, OnHealthy, AskCredentials},
+	{AskHealthy, OnUnitsStopped, State(Repair)},
+	{AskHealthy, OnRegenerable, State(Repair)},
+	{AskHealthy, OnEdited, State(Repair)},
+	{AskHealthy, OnUnhealthy, State(Wait)},
+	{AskHealthy, OnHealthy, AskCredentials},
 
-		{AskCredentials, OnDiffers, State(Reconfigure)},
-		{AskCredentials, OnSame, AskVersions},
+	{AskCredentials, OnDiffers, State(Reconfigure)},
+	{AskCredentials, OnSame, AskVersions},
 
-		{AskVersions, OnDiffers, State(Upgrade)},
-		{AskVersions, OnSkew, State(Error)},
-		{AskVersions, OnNotKnown, State(Wait)},
-		{AskVersions, OnLater, State(Wait)},
-		{AskVersions, OnSame, AskNode},
+	{AskVersions, OnDiffers, State(Upgrade)},
+	{AskVersions, OnSkew, State(Error)},
+	{AskVersions, OnNotKnown, State(Wait)},
+	{AskVersions, OnLater, State(Wait)},
+	{AskVersions, OnSame, AskNode},
 
-		{AskNode, OnStale, State(Resources)},
-		{AskNode, OnCurrent, AskConfiguration},
+	{AskNode, OnStale, State(Resources)},
+	{AskNode, OnCurrent, AskConfiguration},
 
-		{AskConfiguration, OnDiffers, State(Reconfigure)},
-		{AskConfiguration, OnLater, State(Wait)},
-		{AskConfiguration, OnNone, State(Nothing)},
-	}
+	{AskConfiguration, OnDiffers, State(Reconfigure)},
+	{AskConfiguration, OnLater, State(Wait)},
+	{AskConfiguration, OnNone, State(Nothing)},
 }
 
 // workerRoutes are the exits of the machine about a worker.
-func workerRoutes() [10]Route {
-	return [...]Route{Nothing, Error, Wait, Resources, Repair, Join, Reconfigure, Upgrade, Return, Abandon}
-}
+var workerRoutes = []Route{Nothing, Error, Wait, Resources, Repair, Join, Reconfigure, Upgrade, Return, Abandon}

@@ -24,9 +24,7 @@ type Live struct {
 const kubeletConfig = "/var/lib/kubelet/config.yaml"
 
 // staticPods are those of a control-plane host, in the order in which they are shown.
-func staticPods() []string {
-	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
-}
+var staticPods = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
 
 func manifestOf(pod string) string { return "/etc/kubernetes/manifests/" + pod + ".yaml" }
 
@@ -45,7 +43,7 @@ func Paths(in componentconfig.Input, names []string) []string {
 		case name == "kubelet":
 			out = append(out, kubeletConfig)
 		case name == desired.ComponentsDigest:
-			for _, pod := range staticPods() {
+			for _, pod := range staticPods {
 				out = append(out, manifestOf(pod))
 			}
 			out = append(out, componentconfig.ComponentPatterns()...)

@@ -16,7 +16,7 @@ import (
 func flags(want desired.Cluster, live Live) []diff.Change {
 	var out []diff.Change
 	wanted := componentconfig.Flags(want)
-	for _, pod := range staticPods() {
+	for _, pod := range staticPods {
 		of, path := "flags of "+pod, manifestOf(pod)
 		is, ok := commandOf(live.Texts[path], pod)
 		switch {
