@@ -81,7 +81,7 @@ type Decision struct {
 	// Joins are the hosts that join, control plane first; etcd grows in this order, in which a join that has reached
 	// etcd already goes before all others. Assessment.Resume says whose join goes on.
 	Joins         []string            `json:"joins,omitempty"`
-	Restarts      map[string][]string `json:"restarts,omitempty"`      // systemd units to start again, in order, by host ID
+	Restarts      map[string][]string `json:"restarts,omitempty"`      // units to start again, in order, by host ID
 	Regenerations map[string][]string `json:"regenerations,omitempty"` // what to regenerate, in order, by host ID
 	// Restores are files that somebody has changed and that become again what they were, in order, by host ID. Where
 	// the host's units do not run, they are started with that.

@@ -5,8 +5,8 @@ import "go.yaml.in/yaml/v3"
 // isNothing reports whether nothing, or null, is written.
 func isNothing(n *yaml.Node) bool { return n.ShortTag() == "!!null" }
 
-// value returns the value of a mapping's field, behind an alias, also where an alias or a merge key brings it; nil where
-// there is none.
+// value returns the value of a mapping's field, behind an alias, also where an alias or a merge key brings it; nil
+// where there is none.
 func value(n *yaml.Node, name string) *yaml.Node { return find(n, name, map[*yaml.Node]bool{}) }
 
 // find is value. What is written in a mapping wins over what is merged into it, and the first of several over the

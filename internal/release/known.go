@@ -8,8 +8,8 @@ import (
 	"kubeone/internal/desired"
 )
 
-// ReadDigests reads the operator's list of digests; without a path it returns none. A list without a digest is an error,
-// and so is what ParseDigests refuses.
+// ReadDigests reads the operator's list of digests; without a path it returns none. A list without a digest is an
+// error, and so is what ParseDigests refuses.
 func ReadDigests(list string) (Digests, error) {
 	if list == "" {
 		return Digests{}, nil

@@ -44,7 +44,7 @@ const (
 	RotationFile   = "/etc/kubeone/rotation"      // phases of rotations that have begun on the host and not ended
 	UpgradeFile    = "/var/lib/kubeone/upgrading" // the version to which an upgrade of the host has begun and not ended
 	BeforeDir      = "/var/lib/kubeone/before"    // files as they were before a reconfiguration that has not ended
-	HooksDir       = "/var/lib/kubeone/hooks"     // files named after what has hooks to follow that have not all succeeded
+	HooksDir       = "/var/lib/kubeone/hooks"     // files named after what hooks follow that have not all succeeded
 	APIPort        = componentconfig.APIPort
 
 	// EncryptionDir has the configuration of encryption at rest, named after its digest, and EncryptionPatch names it.
@@ -227,7 +227,7 @@ func Stage(i step.Intent) string {
 }
 
 // variables are the script's assignments, in order.
-func variables(in Input, a desired.Artifacts) []step.Variable { //nolint:funlen // a list
+func variables(in Input, a desired.Artifacts) []step.Variable {
 	text, words := step.Text, step.Words
 	stages, left, secrets := byHand(in.Steps)
 	return slices.Concat([]step.Variable{

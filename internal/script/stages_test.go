@@ -175,7 +175,8 @@ func TestJoinOfAControlPlaneHost(t *testing.T) {
 	if diff := cmp.Diff([]string{"join phase etcd-join"}, b.phases()); diff != "" {
 		t.Error(diff)
 	}
-	b.must(`UPGRADING=@ROOT@/upgrading; : >"$UPGRADING"; stage_join_finish; [ ! -e "$UPGRADING" ]`) // of the member that it was before
+	// What is left is of the member that it was before.
+	b.must(`UPGRADING=@ROOT@/upgrading; : >"$UPGRADING"; stage_join_finish; [ ! -e "$UPGRADING" ]`)
 	want = []string{
 		"join phase control-plane-prepare control-plane", "init phase kubelet-finalize enable-client-cert-rotation",
 		"join phase control-plane-join mark-control-plane",

@@ -43,8 +43,8 @@ func (m Machine) Table() []Transition {
 	return clusterTransitions
 }
 
-// Routes returns every route, in the order of their danger to a running cluster, least first. The caller does not change
-// them.
+// Routes returns every route, in the order of their danger to a running cluster, least first. The caller does not
+// change them.
 func (m Machine) Routes() []Route {
 	if m == Worker {
 		return workerRoutes
