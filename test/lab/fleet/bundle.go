@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"time"
 
 	"kubeone/test/lab/components"
@@ -76,28 +75,16 @@ func Bundle(ctx context.Context, cache components.Cache, version string, log Log
 		return "", err
 	}
 	sum := sha256.Sum256([]byte(format))
-	made := bundleBy{kind: "bundles", writer: hex.EncodeToString(sum[:6]), program: BuildKubeone}
-	return made.bundle(ctx, cache, version, log)
-}
-
-// bundleBy says which program makes a bundle: where the cache keeps what it made, what names its format, and how it is
-// built.
-type bundleBy struct {
-	kind, writer string
-	program      func(context.Context, components.Cache) (string, error)
-}
-
-func (by bundleBy) bundle(ctx context.Context, cache components.Cache, version string, log Logf) (string, error) {
 	set, err := components.NewBuilder(cache, log).Build(ctx, version)
 	if err != nil {
 		return "", err
 	}
-	key := set.KubernetesVersion + "-" + set.Digest + "-" + by.writer
-	dir, err := cache.Entry(ctx, by.kind, key, func(dir string) error {
-		if err := by.write(ctx, cache, set, filepath.Join(dir, "bundle.tar"), log); err != nil {
+	key := set.KubernetesVersion + "-" + set.Digest + "-" + hex.EncodeToString(sum[:6])
+	dir, err := cache.Entry(ctx, "bundles", key, func(dir string) error {
+		if err := writeBundle(ctx, cache, set, filepath.Join(dir, "bundle.tar"), log); err != nil {
 			return err
 		}
-		return dropOldBundles(cache.Path(by.kind, set.KubernetesVersion+"-*"))
+		return dropOldBundles(cache.Path("bundles", set.KubernetesVersion+"-*"))
 	})
 	return filepath.Join(dir, "bundle.tar"), err
 }
@@ -118,11 +105,11 @@ func dropOldBundles(pattern string) error {
 	return nil
 }
 
-func (by bundleBy) write(ctx context.Context, cache components.Cache, set *components.Set, file string,
-	log Logf) error {
+// writeBundle has kubeone make a bundle of what a mirror of the set serves.
+func writeBundle(ctx context.Context, cache components.Cache, set *components.Set, file string, log Logf) error {
 	title, kubeone := "bundle of Kubernetes v"+set.KubernetesVersion, ""
 	err := log.During(title+", 1 of 2: building kubeone", func() (err error) {
-		kubeone, err = by.program(ctx, cache)
+		kubeone, err = BuildKubeone(ctx, cache)
 		return err
 	})
 	if err != nil {
@@ -139,30 +126,9 @@ func (by bundleBy) write(ctx context.Context, cache components.Cache, set *compo
 	defer stop()
 	return log.During(title+", 2 of 2: writing it", func() error {
 		args := []string{"bundle", "create", "--kubernetes-version", set.KubernetesVersion, "--mirror",
-			"http://" + address, "--overwrite-registry", address, "--arch", runtime.GOARCH}
-		more, err := bundleFlags(ctx, kubeone, file)
-		if err == nil {
-			_, err = output(exec.CommandContext(ctx, kubeone, append(args, more...)...))
-		}
+			"http://" + address, "--overwrite-registry", address, "--arch", runtime.GOARCH, "--file", file,
+			"--insecure-mirror", "--trust-source"}
+		_, err := output(exec.CommandContext(ctx, kubeone, args...))
 		return err
 	})
-}
-
-// bundleFlags returns the flags that depend on the program: earlier ones call the file -o, and have no flags that make
-// them trust a mirror on this machine, which they always do.
-func bundleFlags(ctx context.Context, kubeone, file string) ([]string, error) {
-	help, err := output(exec.CommandContext(ctx, kubeone, "bundle", "create", "--help"))
-	if err != nil {
-		return nil, err
-	}
-	out := []string{"-o", file}
-	if strings.Contains(help, "--file") {
-		out = []string{"-f", file}
-	}
-	for _, flag := range []string{"--insecure-mirror", "--trust-source"} {
-		if strings.Contains(help, flag) {
-			out = append(out, flag)
-		}
-	}
-	return out, nil
 }
