@@ -45,8 +45,9 @@ func encryptRow(phase atrest.Phase) row {
 		kind: params.zero.Kind(),
 		about: "the API server of a host started with another list of keys for Secrets, if etcd has nothing that it " +
 			"could not read",
-		place: OnHost, group: groupEncryption, params: params, event: "KubeOneReconfigured",
-		secrets: []Secret{EncryptionSecret}, pods: true, installs: true, begins: always, halts: always, disrupts: stops,
+		traits: writesStaticPods | installsRelease,
+		place:  OnHost, group: groupEncryption, params: params, event: "KubeOneReconfigured",
+		secrets: []Secret{EncryptionSecret}, begins: always, halts: always, disrupts: stops,
 		effect: encrypted,
 	}
 }

@@ -25,8 +25,9 @@ func (PrepareParams) Kind() Kind { return Prepare }
 func prepareRow() row {
 	return row{
 		kind: Prepare, about: "packages, kernel settings, binaries, container runtime, kubelet unit",
-		place: OnHost, concerns: ItsHost, group: groupPrepare, params: paramsOf[PrepareParams](),
-		secrets: []Secret{CredentialsSecret}, installs: true, byHand: true, partOf: desired.Joining,
+		traits: installsRelease | runsByHand,
+		place:  OnHost, concerns: ItsHost, group: groupPrepare, params: paramsOf[PrepareParams](),
+		secrets: []Secret{CredentialsSecret}, partOf: desired.Joining,
 		effect: credentialed, // nothing else of it is decided upon before the host joins
 	}
 }
@@ -40,17 +41,18 @@ func (ImagesParams) Kind() Kind { return Images }
 func imagesRow() row {
 	return row{
 		kind: Images, about: "images into the container runtime",
-		place: OnHost, concerns: ItsHost, group: groupImages, params: paramsOf[ImagesParams](),
-		installs: true, byHand: true, partOf: desired.Joining, effect: unchanged,
+		traits: installsRelease | runsByHand,
+		place:  OnHost, concerns: ItsHost, group: groupImages, params: paramsOf[ImagesParams](),
+		partOf: desired.Joining, effect: unchanged,
 	}
 }
 
 func initRow() row {
 	return row{
 		kind: Init, about: "a new cluster's first control-plane host",
-		place: OnHost, group: groupInit, event: "KubeOneJoined", secrets: []Secret{NewTokenSecret, EncryptionSecret},
-		pods: true, creates: true, joins: true, byHand: true,
-		partOf: desired.Joining, core: true, effect: begun,
+		traits: writesStaticPods | createsControlPlane | joinsCluster | runsByHand | coreOfActivity,
+		place:  OnHost, group: groupInit, event: "KubeOneJoined", secrets: []Secret{NewTokenSecret, EncryptionSecret},
+		partOf: desired.Joining, effect: begun,
 	}
 }
 

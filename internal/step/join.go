@@ -28,14 +28,15 @@ func copyPKIRow() row {
 		kind: CopyPKI, about: "control plane: CAs, service-account and encryption keys from another control-plane host",
 		place: OnHost, group: groupJoins, params: paramsOf[CopyPKIParams](),
 		secrets: []Secret{PKISecret, EncryptionSecret},
-		byHand:  true, partOf: desired.Joining, effect: unchanged,
+		traits:  runsByHand, partOf: desired.Joining, effect: unchanged,
 	}
 }
 
 func joinPrepareRow() row {
 	return row{
 		kind: JoinPrepare, about: "control plane: certificates, kubeconfigs, kubelet, up to etcd",
-		place: OnHost, group: groupJoins, secrets: joinSecrets, byHand: true,
+		traits: runsByHand,
+		place:  OnHost, group: groupJoins, secrets: joinSecrets,
 		partOf: desired.Joining,
 		effect: unchanged,
 	}
@@ -44,8 +45,9 @@ func joinPrepareRow() row {
 func joinEtcdRow() row {
 	return row{
 		kind: JoinEtcd, about: "control plane: etcd member added as a learner and promoted",
-		place: OnHost, group: groupJoins, secrets: joinSecrets, membership: true,
-		byHand: true, partOf: desired.Joining,
+		traits: changesMembership | runsByHand,
+		place:  OnHost, group: groupJoins, secrets: joinSecrets,
+		partOf: desired.Joining,
 		effect: func(w *World, h desired.Host, _ Intent) { w.voter(h) },
 	}
 }
@@ -53,15 +55,17 @@ func joinEtcdRow() row {
 func joinFinishRow() row {
 	return row{
 		kind: JoinFinish, about: "control plane: API server, controllers, marked as control plane",
-		place: OnHost, group: groupJoins, event: "KubeOneJoined", secrets: joinSecrets, pods: true,
-		joins: true, byHand: true, partOf: desired.Joining, core: true, effect: joined,
+		traits: writesStaticPods | joinsCluster | runsByHand | coreOfActivity,
+		place:  OnHost, group: groupJoins, event: "KubeOneJoined", secrets: joinSecrets,
+		partOf: desired.Joining, effect: joined,
 	}
 }
 
 func joinWorkerRow() row {
 	return row{
 		kind: JoinWorker, about: "a worker joins",
-		place: OnHost, concerns: ItsHost, group: groupJoins, event: "KubeOneJoined", secrets: joinSecrets,
-		joins: true, byHand: true, partOf: desired.Joining, core: true, effect: joined,
+		traits: joinsCluster | runsByHand | coreOfActivity,
+		place:  OnHost, concerns: ItsHost, group: groupJoins, event: "KubeOneJoined", secrets: joinSecrets,
+		partOf: desired.Joining, effect: joined,
 	}
 }

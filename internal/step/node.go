@@ -93,9 +93,10 @@ func (DrainNodeParams) Kind() Kind { return DrainNode }
 func drainNodeRow() row {
 	return row{
 		kind: DrainNode, about: "the node cordoned and drained",
-		place: ThroughAPI, concerns: ItsHost, group: groupDrain, params: paramsOf[DrainNodeParams](),
-		event:   "KubeOneDrained",
-		cordons: true, partOf: desired.Draining, core: true,
+		traits: cordonsNode | coreOfActivity,
+		place:  ThroughAPI, concerns: ItsHost, group: groupDrain, params: paramsOf[DrainNodeParams](),
+		event:  "KubeOneDrained",
+		partOf: desired.Draining,
 		halts: func(i Intent) bool {
 			how := ParamsOf[DrainNodeParams](i)
 			return how.Upgrade && how.OnTimeout != SkipOnTimeout
@@ -123,9 +124,10 @@ func (UncordonParams) Kind() Kind { return Uncordon }
 func uncordonRow() row {
 	return row{
 		kind: Uncordon, about: "the node Ready in the wanted version, and open for pods again",
-		place: ThroughAPI, concerns: ItsHost, group: groupUpgrade, params: paramsOf[UncordonParams](),
-		event:     "KubeOneUncordoned",
-		uncordons: true, halts: always, effect: uncordoned,
+		traits: uncordonsNode,
+		place:  ThroughAPI, concerns: ItsHost, group: groupUpgrade, params: paramsOf[UncordonParams](),
+		event: "KubeOneUncordoned",
+		halts: always, effect: uncordoned,
 	}
 }
 

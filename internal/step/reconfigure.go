@@ -32,10 +32,11 @@ func (p ReconfigureParams) variables() []Variable {
 func reconfigureRow() row {
 	return row{
 		kind: Reconfigure, about: "the wanted settings of a host's components; those that are refused are taken back",
-		place: OnHost, concerns: ItsHost, group: groupUpgrade, params: paramsOf[ReconfigureParams](),
+		traits: installsRelease | runsByHand | writesStaticPods | coreOfActivity,
+		place:  OnHost, concerns: ItsHost, group: groupUpgrade, params: paramsOf[ReconfigureParams](),
 		event: "KubeOneReconfigured", secrets: []Secret{CredentialsSecret},
-		installs: true, begins: always, halts: always, disrupts: stops,
-		byHand: true, pods: true, partOf: desired.Reconfiguring, core: true, effect: reconfigured,
+		begins: always, halts: always, disrupts: stops,
+		partOf: desired.Reconfiguring, effect: reconfigured,
 	}
 }
 

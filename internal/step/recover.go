@@ -74,8 +74,9 @@ const (
 func restoreRow() row {
 	return row{
 		kind: Restore, about: "etcd begins anew from a copy of its data, as a cluster of one",
-		place: OnHost, group: groupRecovery, params: paramsOf[RestoreParams](), event: "KubeOneRestored",
-		secrets: []Secret{BackupSecret}, pods: true, finds: true, creates: true, effect: restored,
+		traits: writesStaticPods | findsImages | createsControlPlane,
+		place:  OnHost, group: groupRecovery, params: paramsOf[RestoreParams](), event: "KubeOneRestored",
+		secrets: []Secret{BackupSecret}, effect: restored,
 	}
 }
 

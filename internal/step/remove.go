@@ -31,8 +31,9 @@ func (RemoveEtcdParams) Kind() Kind { return RemoveEtcd }
 func removeEtcdRow() row {
 	return row{
 		kind: RemoveEtcd, about: "a member out of etcd",
-		place: ThroughEtcd, group: groupRemovals, params: paramsOf[RemoveEtcdParams](),
-		membership: true, whole: true, effect: memberRemoved,
+		traits: changesMembership | allOrNothing,
+		place:  ThroughEtcd, group: groupRemovals, params: paramsOf[RemoveEtcdParams](),
+		effect:   memberRemoved,
 		disrupts: func(Intent) quorum.Disruption { return quorum.Leave },
 	}
 }
@@ -55,8 +56,9 @@ func (ResetHostParams) Kind() Kind { return ResetHost }
 func resetHostRow() row {
 	return row{
 		kind: ResetHost, about: "the host bare and usable again",
-		place: OnHost, concerns: ItsHost, group: groupRemovals, params: paramsOf[ResetHostParams](), clears: true,
-		partOf: desired.Resetting, core: true,
+		traits: clearsHost | coreOfActivity,
+		place:  OnHost, concerns: ItsHost, group: groupRemovals, params: paramsOf[ResetHostParams](),
+		partOf: desired.Resetting,
 		disrupts: func(i Intent) quorum.Disruption {
 			if ParamsOf[ResetHostParams](i).MemberLeft {
 				return quorum.Wipe

@@ -37,8 +37,9 @@ func (p RestartUnitsParams) variables() []Variable {
 func restartUnitsRow() row {
 	return row{
 		kind: RestartUnits, about: "units enabled and started again",
-		place: OnHost, concerns: ItsHost, group: groupRepairs, params: paramsOf[RestartUnitsParams](),
-		event: "KubeOneRestarted", byHand: true, effect: repaired,
+		traits: runsByHand,
+		place:  OnHost, concerns: ItsHost, group: groupRepairs, params: paramsOf[RestartUnitsParams](),
+		event: "KubeOneRestarted", effect: repaired,
 	}
 }
 
@@ -58,9 +59,10 @@ func (p RegenerateParams) variables() []Variable {
 func regenerateRow() row {
 	return row{
 		kind: Regenerate, about: "certificates, kubelet credentials and settings, static-pod manifests made again",
-		place: OnHost, concerns: ItsHost, group: groupRepairs, params: paramsOf[RegenerateParams](),
+		traits: writesStaticPods,
+		place:  OnHost, concerns: ItsHost, group: groupRepairs, params: paramsOf[RegenerateParams](),
 		event:   "KubeOneRepaired",
-		secrets: joinSecrets, only: desired.Worker, pods: true, // a control-plane host signs for itself
+		secrets: joinSecrets, only: desired.Worker, // a control-plane host signs for itself
 		disrupts: func(i Intent) quorum.Disruption {
 			if slices.Contains(ParamsOf[RegenerateParams](i).Parts, condition.PartCertificates) {
 				return quorum.StopHealthy // all of the control plane starts again

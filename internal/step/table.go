@@ -18,40 +18,48 @@ type row struct {
 	group    Group
 	params   paramsType // zero for a kind that has none
 
-	// What it changes. All are false of a kind that only looks, or writes what no later decision depends on.
-	membership bool // etcd's members: one such step at a time, and none after one that failed
-	installs   bool // binaries or images of a release, or relies on their being there
-	names      bool // images of a release, which it writes somewhere
-	finds      bool // images of a release by name, which it looks for on its host before it changes anything there
-	creates    bool // a control plane where there was none: its credentials are read from the host
-	joins      bool // its host becomes a member of the cluster
-	clears     bool // its host becomes bare
-	cordons    bool // its Node gets no more pods until a step that uncordons
-	uncordons  bool // its Node gets pods again
-	whole      bool // all of it or nothing: where it failed, the host is as it was
+	traits trait
 
 	begins func(Intent) bool // it begins the upgrade of a node: none begins after another node's has failed; nil: never
 	halts  func(Intent) bool // its failure is one of an upgrade; nil: never
 
-	// partOf is the activity to which it belongs, before and after which hooks run; core says that it is what makes
-	// it one: a plan without it has no such activity on that host. Joining is Installing in a plan that makes a
-	// cluster.
+	// partOf is the activity to which it belongs, before and after which hooks run. Joining is Installing in a plan that
+	// makes a cluster.
 	partOf desired.Activity
-	core   bool
-
-	// byHand says that a host's script runs the stage also when nobody names one: it brings the host to its state,
-	// takes nothing away, and what etcd must allow it asks itself.
-	byHand bool
 
 	secrets []Secret     // what its stage may read
 	only    desired.Role // the role on whose hosts it reads them; "" is every role
-	pods    bool         // it writes static pods on control-plane hosts, and so the secret files that these read
 
 	// disrupts is what it does to its host's part in etcd, which etcd must allow when it is planned and when it begins.
 	disrupts func(Intent) quorum.Disruption     // nil: nothing, or there is no quorum left, as in a recovery
 	event    string                             // reason of the Event on its Node; "" where there is nothing to tell
 	effect   func(*World, desired.Host, Intent) // what the world becomes
 }
+
+// trait is what is true of all steps of a kind.
+type trait uint16
+
+// A kind without any of the first ten only looks, or writes what no later decision depends on.
+const (
+	changesMembership   trait = 1 << iota // of etcd: one such step at a time, and none after one that failed
+	installsRelease                       // binaries or images of a release, or relies on their being there
+	namesImages                           // of a release, which it writes somewhere
+	findsImages                           // of a release by name, which it looks for before it changes anything
+	createsControlPlane                   // where there was none: its credentials are read from the host
+	joinsCluster                          // its host becomes a member of the cluster
+	clearsHost                            // its host becomes bare
+	cordonsNode                           // its Node gets no more pods until a step that uncordons
+	uncordonsNode                         // its Node gets pods again
+	writesStaticPods                      // on control-plane hosts, and so the secret files that these read
+	allOrNothing                          // where it failed, the host is as it was
+	coreOfActivity                        // a plan without such a step does not have the activity (row.partOf) on that host
+
+	// runsByHand: a host's script runs the stage also when the caller names none. It brings the host to its state, takes
+	// nothing away, and asks itself what etcd must allow.
+	runsByHand
+)
+
+func (k Kind) has(t trait) bool { return k.row().traits&t != 0 }
 
 // rows is the table, in the order in which kinds are explained.
 var rows = []row{
@@ -128,42 +136,44 @@ func (k Kind) Group() Group { return k.row().group }
 func (k Kind) Event() string { return k.row().event }
 
 // ChangesMembership reports whether steps of the kind change who is a member of etcd.
-func (k Kind) ChangesMembership() bool { return k.row().membership }
+func (k Kind) ChangesMembership() bool { return k.has(changesMembership) }
 
 // Installs reports whether steps of the kind put binaries or images of a release in place, or rely on
 // their being there.
-func (k Kind) Installs() bool { return k.row().installs }
+func (k Kind) Installs() bool { return k.has(installsRelease) }
 
 // NeedsRelease reports whether what a release consists of must be known for steps of the kind.
-func (k Kind) NeedsRelease() bool { return k.row().installs || k.row().names }
+func (k Kind) NeedsRelease() bool { return k.has(installsRelease | namesImages) }
 
 // NamesRelease reports whether steps of the kind need the names of a release's images, or all of it.
-func (k Kind) NamesRelease() bool { return k.NeedsRelease() || k.row().finds }
+func (k Kind) NamesRelease() bool { return k.NeedsRelease() || k.has(findsImages) }
 
 // CreatesControlPlane reports whether a control plane begins with a step of the kind, to which nobody has
 // credentials yet.
-func (k Kind) CreatesControlPlane() bool { return k.row().creates }
+func (k Kind) CreatesControlPlane() bool { return k.has(createsControlPlane) }
 
 // Joins reports whether a host is a member of the cluster once a step of the kind is done.
-func (k Kind) Joins() bool { return k.row().joins }
+func (k Kind) Joins() bool { return k.has(joinsCluster) }
 
 // ClearsHost reports whether a host is bare once a step of the kind is done.
-func (k Kind) ClearsHost() bool { return k.row().clears }
+func (k Kind) ClearsHost() bool { return k.has(clearsHost) }
 
 // Cordons reports whether steps of the kind leave their Node cordoned.
-func (k Kind) Cordons() bool { return k.row().cordons }
+func (k Kind) Cordons() bool { return k.has(cordonsNode) }
 
 // Uncordons reports whether steps of the kind let pods onto their Node again.
-func (k Kind) Uncordons() bool { return k.row().uncordons }
+func (k Kind) Uncordons() bool { return k.has(uncordonsNode) }
 
 // AllOrNothing reports whether a step of the kind that failed has left its host as it was.
-func (k Kind) AllOrNothing() bool { return k.row().whole }
+func (k Kind) AllOrNothing() bool { return k.has(allOrNothing) }
 
 // PartOf is the activity to which steps of the kind belong, and whether they are what makes it one; "" is none.
-func (k Kind) PartOf() (activity desired.Activity, core bool) { return k.row().partOf, k.row().core }
+func (k Kind) PartOf() (activity desired.Activity, core bool) {
+	return k.row().partOf, k.has(coreOfActivity)
+}
 
 // ByHand reports whether a host's script runs the stage of the kind also when nobody names a stage.
-func (k Kind) ByHand() bool { return k.row().byHand }
+func (k Kind) ByHand() bool { return k.has(runsByHand) }
 
 // BeginsUpgrade reports whether the upgrade of a node begins with the step.
 func (i Intent) BeginsUpgrade() bool {
@@ -192,7 +202,7 @@ func (i Intent) Secrets() []Secret {
 	if r.only == "" || i.Role == r.only {
 		out = slices.Clone(r.secrets)
 	}
-	if r.pods && i.Role == desired.ControlPlane {
+	if i.Kind.has(writesStaticPods) && i.Role == desired.ControlPlane {
 		out = append(out, ComponentSecret)
 	}
 	return out

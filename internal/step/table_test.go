@@ -26,7 +26,7 @@ func TestEveryRowIsComplete(t *testing.T) {
 			t.Errorf("%s lacks what it is about, its group or its effect", r.kind)
 		case r.place != OnHost && r.place != ThroughAPI && r.place != ThroughEtcd && r.place != OnOperator:
 			t.Errorf("%s runs nowhere", r.kind)
-		case r.place != OnHost && (len(r.secrets) > 0 || r.installs):
+		case r.place != OnHost && (len(r.secrets) > 0 || r.kind.Installs()):
 			t.Errorf("%s goes %s, and has no host to bring anything to", r.kind, r.place)
 		case r.params.zero != nil && r.params.zero.Kind() != r.kind:
 			t.Errorf("%s has the parameters of %s", r.kind, r.params.zero.Kind())

@@ -27,8 +27,9 @@ func (FetchParams) Kind() Kind { return Fetch }
 func fetchRow() row {
 	return row{
 		kind: Fetch, about: "binaries unpacked and images pinned beside those in use; nothing is switched",
-		place: OnHost, concerns: ItsHost, group: groupFetch, params: paramsOf[FetchParams](),
-		installs: true, halts: always, byHand: true, effect: fetched,
+		traits: installsRelease | runsByHand,
+		place:  OnHost, concerns: ItsHost, group: groupFetch, params: paramsOf[FetchParams](),
+		halts: always, effect: fetched,
 	}
 }
 
@@ -69,17 +70,19 @@ func (p CheckParams) variables() []Variable {
 func checkRow() row {
 	return row{
 		kind: Check, about: "all that the host's upgrade needs is there; nothing is changed",
-		place: OnHost, concerns: ItsHost, group: groupUpgrade, params: paramsOf[CheckParams](),
-		installs: true, begins: always, halts: always, byHand: true, partOf: desired.Upgrading, effect: unchanged,
+		traits: installsRelease | runsByHand,
+		place:  OnHost, concerns: ItsHost, group: groupUpgrade, params: paramsOf[CheckParams](),
+		begins: always, halts: always, partOf: desired.Upgrading, effect: unchanged,
 	}
 }
 
 func upgradeControlPlaneRow() row {
 	return row{
 		kind: UpgradeControlPlane, about: "kubeadm, container runtime and kubelet of a drained control-plane host",
-		place: OnHost, group: groupUpgrade, event: "KubeOneUpgraded", secrets: []Secret{CredentialsSecret},
-		installs: true, halts: always, disrupts: stops, byHand: true, pods: true,
-		partOf: desired.Upgrading, core: true, effect: upgraded,
+		traits: installsRelease | runsByHand | writesStaticPods | coreOfActivity,
+		place:  OnHost, group: groupUpgrade, event: "KubeOneUpgraded", secrets: []Secret{CredentialsSecret},
+		halts: always, disrupts: stops,
+		partOf: desired.Upgrading, effect: upgraded,
 	}
 }
 
@@ -103,10 +106,11 @@ func (p UpgradeWorkerParams) variables() []Variable {
 func upgradeWorkerRow() row {
 	return row{
 		kind: UpgradeWorker, about: "kubeadm, container runtime and kubelet of a drained worker",
-		place: OnHost, concerns: ItsHost, group: groupUpgrade, params: paramsOf[UpgradeWorkerParams](),
+		traits: installsRelease | runsByHand | coreOfActivity,
+		place:  OnHost, concerns: ItsHost, group: groupUpgrade, params: paramsOf[UpgradeWorkerParams](),
 		event: "KubeOneUpgraded", secrets: []Secret{CredentialsSecret},
-		installs: true, halts: always, disrupts: stops, byHand: true,
-		partOf: desired.Upgrading, core: true, effect: upgraded,
+		halts: always, disrupts: stops,
+		partOf: desired.Upgrading, effect: upgraded,
 	}
 }
 
@@ -130,7 +134,8 @@ func upgraded(w *World, h desired.Host, _ Intent) {
 func systemAddonsRow() row {
 	return row{
 		kind: SystemAddons, about: "kube-proxy and cluster DNS as kubeadm applies them, from a control-plane host",
-		place: OnHost, group: groupAddons, names: true, effect: systemApplied,
+		traits: namesImages,
+		place:  OnHost, group: groupAddons, effect: systemApplied,
 	}
 }
 
