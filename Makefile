@@ -20,7 +20,7 @@ COVERAGE := 90
 # Each package is tested once, either with coverage or with the race detector, which makes tests five times as slow.
 # Without it: packages of pure functions and of shell scripts, and tests that compute for minutes on code whose own
 # packages are tested with it.
-NO_RACE  := /internal/(decide(/[a-z]+)?|plan|problem|step|rollout|componentconfig|script)$$|/test/(fields|sim|sim/real|hostile)$$
+NO_RACE  := /internal/(decide(/[a-z]+)?|plan|problem|step|rollout|componentconfig|script)$$|/test/(fields|sim|hostile)$$
 
 # How long each fuzz test goes on.
 FUZZTIME ?= 10m
@@ -91,10 +91,9 @@ vulns:
 bench: ## start, plans over simulated hosts, an installation against one by hand, an empty plan, Machines
 	go run ./bench
 
-torture: ## kill installations, an upgrade, a repair and a change of settings at every boundary (goes on where it was stopped); a million schedules in the simulated world
+torture: ## kill installations, an upgrade, a repair and a change of settings at every boundary (goes on where it was stopped); 100,000 schedules in the simulated world
 	go run ./test/torture
-	go run ./test/sim -states 5
-	go run ./test/sim -schedules 1000000
+	go test ./test/sim -run Many -v -timeout 0 -schedules 100000
 
 generate: $(CONTROLLER_GEN) ## what is made from the types of the API: copies of objects, CustomResourceDefinitions
 	@hack/generate.sh $(CONTROLLER_GEN)

@@ -88,7 +88,10 @@ func locked(t *testing.T, lease Lease) *lockSet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lockSet{hosts: hosts, scope: plan.Scope{Cluster: true}, lost: make(chan struct{}), over: make(chan struct{})}
+	l := &lockSet{
+		hosts: hosts, scope: plan.Scope{Cluster: true}, taking: make(chan struct{}, 1), lost: make(chan struct{}),
+		over: make(chan struct{}),
+	}
 	l.watch(hosts.Lost())
 	l.take = func(context.Context, cluster.Access) (Lease, error) {
 		if lease == nil {

@@ -23,6 +23,7 @@ type lockSet struct {
 	scope plan.Scope
 	take  func(context.Context, cluster.Access) (Lease, error)
 
+	taking   chan struct{} // has room for the one who takes the Lease; others wait no longer than their context
 	mu       sync.Mutex
 	lease    Lease
 	lost     chan struct{} // closed when any of them is lost
@@ -35,17 +36,15 @@ type lockSet struct {
 func (e *Engine) lock(
 	ctx context.Context, p Proposal, s plan.Scope, via *cluster.Access, o RunOptions,
 ) (*lockSet, error) {
-	l := &lockSet{scope: s, lost: make(chan struct{}), over: make(chan struct{})}
 	hosts := map[string]host.Host{}
 	for _, id := range s.Hosts {
 		hosts[id] = e.HostOf(p, id)
 	}
-	var err error
 	claim := apply.Claim{Holder: e.cfg.Holder, Run: o.RunID, Force: o.ForceUnlock, Dispensable: s.Dispensable()}
-	if l.hosts, err = apply.TakeLock(ctx, hosts, claim); err != nil {
+	l, err := lockHosts(ctx, hosts, claim, s)
+	if err != nil {
 		return nil, err
 	}
-	l.watch(l.hosts.Lost())
 	l.take = func(ctx context.Context, via cluster.Access) (Lease, error) {
 		return e.takeLease(ctx, via, l.confirmed, o)
 	}
@@ -59,11 +58,26 @@ func (e *Engine) lock(
 	return l, nil
 }
 
+// lockHosts takes the locks of the hosts, and watches them.
+func lockHosts(ctx context.Context, hosts map[string]host.Host, c apply.Claim, s plan.Scope) (*lockSet, error) {
+	l := &lockSet{scope: s, taking: make(chan struct{}, 1), lost: make(chan struct{}), over: make(chan struct{})}
+	var err error
+	if l.hosts, err = apply.TakeLock(ctx, hosts, c); err != nil {
+		return nil, err
+	}
+	l.watch(l.hosts.Lost())
+	return l, nil
+}
+
 // hold takes the Lease unless it is held already.
 func (l *lockSet) hold(ctx context.Context, via *cluster.Access) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.lease != nil {
+	select {
+	case l.taking <- struct{}{}:
+		defer func() { <-l.taking }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if l.current() != nil {
 		return nil
 	}
 	var access cluster.Access
@@ -74,7 +88,9 @@ func (l *lockSet) hold(ctx context.Context, via *cluster.Access) error {
 	if err != nil {
 		return err
 	}
+	l.mu.Lock()
 	l.lease = lease
+	l.mu.Unlock()
 	l.watch(lease.Lost())
 	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package sim
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 func TestChangesOfKeysAreInterruptedAnywhere(t *testing.T) {
 	t.Parallel()
 	for _, change := range []string{
-		"1:encryption:0:1", "1:encryption:0:1,200:rotated:0:1", "1:encryption:0:1,200:encryption:0:2",
+		"1:encryption:0:1", "1:encryption:0:1,60:rotated:0:1", "1:encryption:0:1,60:encryption:0:2",
 	} {
 		for _, fault := range []string{
 			"killed:0:2", "killed:0:1", "dead:0:60", "dead:1:60", "replaced:1:1", "keys-lost:1:1", "fail-once:0:1",
@@ -20,13 +20,13 @@ func TestChangesOfKeysAreInterruptedAnywhere(t *testing.T) {
 		} {
 			t.Run(change+"/"+fault, func(t *testing.T) {
 				t.Parallel()
-				for at := 2; at < 330; at += 9 {
+				for at := 2; at < 130; at += 17 {
 					text := fmt.Sprintf("seed=%d hosts=3+0 start=healthy faults=%s,%d:%s", at, change, at, fault)
 					s, err := drive.Parse(text)
 					if err != nil {
 						t.Fatal(err)
 					}
-					if v := drive.Run(s).Violation; v != nil {
+					if v := drive.Run(t, s).Violation; v != nil {
 						t.Fatalf("%s: %v", text, v)
 					}
 				}

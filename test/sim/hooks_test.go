@@ -1,4 +1,4 @@
-package main
+package sim
 
 import (
 	"fmt"
@@ -11,9 +11,9 @@ import (
 // host run in the end, and no node is opened before those that follow its upgrade have succeeded.
 func TestHooksAreInterruptedAnywhere(t *testing.T) {
 	t.Parallel()
-	apart := 9
+	apart := 17
 	if testing.Short() {
-		apart = 90
+		apart = 60
 	}
 	for _, c := range []string{
 		"hosts=3+2 start=bare faults=1:hooks:0:1", "hosts=3+2 start=older-patch faults=1:hooks:0:1",
@@ -26,13 +26,13 @@ func TestHooksAreInterruptedAnywhere(t *testing.T) {
 		} {
 			t.Run(c+"/"+fault, func(t *testing.T) {
 				t.Parallel()
-				for at := 2; at < 330; at += apart {
+				for at := 2; at < 130; at += apart {
 					text := fmt.Sprintf("seed=%d %s,%d:%s", at, c, at, fault)
 					s, err := drive.Parse(text)
 					if err != nil {
 						t.Fatal(err)
 					}
-					if v := drive.Run(s).Violation; v != nil {
+					if v := drive.Run(t, s).Violation; v != nil {
 						t.Fatalf("%s: %v", text, v)
 					}
 				}

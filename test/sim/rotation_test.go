@@ -1,4 +1,4 @@
-package main
+package sim
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 // member shows another what that one does not trust, and in the end all is as the manifest says.
 func TestRotationsAreInterruptedAnywhere(t *testing.T) {
 	t.Parallel()
-	for _, rotation := range []string{"1:rotated-ca:0:1", "1:rotated-ca:0:1,250:rotated-ca:0:2"} {
+	for _, rotation := range []string{"1:rotated-ca:0:1", "1:rotated-ca:0:1,70:rotated-ca:0:2"} {
 		for _, fault := range []string{
 			"killed:0:2", "killed:0:1", "dead:0:60", "dead:1:60", "replaced:1:1", "fail-once:0:1", "cut:2:60",
 			"full:1:60", "second:0:1", "manifest:1:1", "data-lost:1:1", "settings:0:1", "force-upgrade:0:1",
@@ -19,13 +19,13 @@ func TestRotationsAreInterruptedAnywhere(t *testing.T) {
 		} {
 			t.Run(rotation+"/"+fault, func(t *testing.T) {
 				t.Parallel()
-				for at := 2; at < 300; at += 13 {
+				for at := 2; at < 130; at += 17 {
 					text := fmt.Sprintf("seed=%d hosts=3+0 start=healthy faults=%s,%d:%s", at, rotation, at, fault)
 					s, err := drive.Parse(text)
 					if err != nil {
 						t.Fatal(err)
 					}
-					if v := drive.Run(s).Violation; v != nil {
+					if v := drive.Run(t, s).Violation; v != nil {
 						t.Fatalf("%s: %v", text, v)
 					}
 				}

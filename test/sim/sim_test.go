@@ -1,6 +1,7 @@
-package main
+package sim
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -9,12 +10,12 @@ import (
 	"kubeone/test/sim/drive"
 )
 
-// The first schedules and states; `go run ./test/sim` takes as many as one likes.
+// The first schedules and states; TestMany takes as many as one likes.
 const (
-	firstSchedules  = 600
-	firstStates     = 3600
-	firstOfMachines = 1000
-	firstOfRoles    = 1000
+	firstSchedules  = 500
+	firstStates     = 1200
+	firstOfMachines = 500
+	firstOfRoles    = 500
 )
 
 func TestRandomSchedules(t *testing.T) {
@@ -73,19 +74,20 @@ func TestAScenarioIsReadAsItIsWritten(t *testing.T) {
 func TestEqualScenariosTakeEqualCourses(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(50) {
-		if diff := cmp.Diff(course(drive.Random(seed)), course(drive.Random(seed))); diff != "" {
+		if diff := cmp.Diff(course(t, drive.Random(seed)), course(t, drive.Random(seed))); diff != "" {
 			t.Fatalf("seed %d: %s", seed, diff)
 		}
 	}
 }
 
 // course is all that happens in a scenario.
-func course(s drive.Scenario) []string {
+func course(t *testing.T, s drive.Scenario) []string {
+	t.Helper()
 	var out []string
 	sim := drive.New(s)
-	sim.Trace = func(format string, args ...any) { out = append(out, say(format, args...)) }
+	sim.Trace = func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	sim.TraceEffects()
-	sim.Run()
+	sim.Run(t)
 	return out
 }
 
@@ -96,15 +98,15 @@ func TestAFailureIsShrunk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := drive.Run(s).Violation
+	v := drive.Run(t, s).Violation
 	if v == nil {
 		t.Fatal("nothing was found")
 	}
-	small := drive.Shrink(s, v.Rule)
+	small := drive.Shrink(t, s, v.Rule)
 	if len(small.Faults) > 0 || small.ControlPlanes+small.Workers > 2 {
 		t.Errorf("%v is not small", small)
 	}
-	if again := drive.Run(small).Violation; again == nil || again.Rule != v.Rule {
+	if again := drive.Run(t, small).Violation; again == nil || again.Rule != v.Rule {
 		t.Errorf("%v breaks %v, not %v", small, again, v.Rule)
 	}
 }

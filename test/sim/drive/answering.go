@@ -14,41 +14,17 @@ const longestLook = 30
 // answers lets looks take time: the host answers when they begin, or when they end, and everything else otherwise.
 func (s *Simulation) answers(f Fault, h *world.Host) {
 	s.answering[h] = f.Kind
-	s.ends = append(s.ends, ending{s.moment + f.For, func() { delete(s.answering, h) }})
-}
-
-// looks reports whether what the operator does next is a look.
-func (o *operator) looks() bool {
-	return o.state == looking || o.state == lookingAgain || o.state == verifying
-}
-
-// hasSeen reports whether the look has come to its end. One that takes time begins with what there is then.
-func (o *operator) hasSeen() bool {
-	s := o.sim
-	switch {
-	case o.began == nil && len(s.answering) == 0:
-		o.lookBegan = s.World.Now
-		return true
-	case o.began == nil:
-		is := s.World.Observe()
-		o.began, o.lookBegan = &is, s.World.Now
-		o.seeing = s.World.Now + 1 + int64(s.throw(3, longestLook))
-		return false
-	case s.World.Now < o.seeing:
-		return false
-	}
-	s.began = o.began
-	return true
+	s.lasting = append(s.lasting, ending{s.moment + f.For, func() { delete(s.answering, h) }})
 }
 
 // observe is what a look finds that ends now: the answers that hosts gave when it began beside those of its end.
 func (s *Simulation) observe() observed.World {
 	is := s.World.Observe()
-	if s.began == nil {
+	if s.before == nil {
 		return is
 	}
 	late := slices.Contains(slices.Collect(maps.Values(s.answering)), Late)
-	seen, other := is, *s.began
+	seen, other := is, *s.before
 	if late {
 		seen, other = other, is
 	}
@@ -62,7 +38,7 @@ func (s *Simulation) observe() observed.World {
 
 // seenVersion is the version of the world that a look shows; 0 of one that took time, in which there were several.
 func (s *Simulation) seenVersion() int {
-	if s.began != nil {
+	if s.before != nil {
 		return 0
 	}
 	return s.World.Version

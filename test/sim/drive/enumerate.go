@@ -1,6 +1,9 @@
 package drive
 
-import "iter"
+import (
+	"iter"
+	"testing"
+)
 
 // lasting is how long faults last that have an end, in the enumerations: longer than an operator waits for a
 // host that is away.
@@ -52,11 +55,12 @@ func States(controlPlanes int) iter.Seq[Scenario] {
 	}
 }
 
-// Boundaries are the same clusters, with every single fault before every command of a run that would otherwise go well.
-func Boundaries(controlPlanes int) iter.Seq[Scenario] {
+// Boundaries are the same clusters, with every single fault at every second of a run that would otherwise go well.
+func Boundaries(t *testing.T, controlPlanes int) iter.Seq[Scenario] {
+	t.Helper()
 	return func(yield func(Scenario) bool) {
 		for s := range shapes(controlPlanes) {
-			for at := range Run(s).Moments + 1 {
+			for at := range Run(t, s).Moments + 1 {
 				for _, f := range single(s.ControlPlanes+s.Workers, at+1) {
 					s.Faults = []Fault{f}
 					if !yield(s) {
@@ -68,11 +72,11 @@ func Boundaries(controlPlanes int) iter.Seq[Scenario] {
 	}
 }
 
-// Pairs are one cluster in one start, with every pair of faults at the same moment, before every so many
-// commands of a run.
-func Pairs(s Scenario, stride int) iter.Seq[Scenario] {
+// Pairs are one cluster in one start, with every pair of faults at the same moment, every so many seconds of a run.
+func Pairs(t *testing.T, s Scenario, stride int) iter.Seq[Scenario] {
+	t.Helper()
 	return func(yield func(Scenario) bool) {
-		end := Run(s).Moments
+		end := Run(t, s).Moments
 		for at := 1; at <= end; at += stride {
 			faults := single(s.ControlPlanes+s.Workers, at)
 			for i := range faults {

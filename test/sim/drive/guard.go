@@ -43,7 +43,6 @@ const (
 	AnyToken    Guard = "any-token"   // nobody looks for the rule by which join tokens are good for any Node
 
 	LeaseByForce Guard = "lease-by-force" // the Lease is taken at once, because all hosts that answered are locked
-	NoAsking     Guard = "no-asking"      // a run goes on although nobody tells it whether the Lease is its own
 	NoWorkerLock Guard = "no-worker-lock" // who works on one worker alone locks nothing
 	NoForget     Guard = "no-forget"      // a working directory is removed although another run has its lock
 	Delete       Guard = "delete"         // a reset deletes etcd's data and the PKI
@@ -148,9 +147,6 @@ func (s *Simulation) altered(p plan.Plan) plan.Plan {
 		s.alter(&steps[i], p)
 	}
 	p.Steps = steps
-	if s.Arrange != nil {
-		p = s.Arrange(p)
-	}
 	if s.Off == Stranger {
 		h := s.World.Hosts[len(s.World.Hosts)-1]
 		p.Steps = append(p.Steps, plan.Step{ID: "stranger/" + h.Name, Host: h.ID, Intent: restartKubelet()})

@@ -10,13 +10,13 @@ import (
 
 // injectFaults lets the faults happen that are due, and ends those whose time is over.
 func (s *Simulation) injectFaults() {
-	for _, e := range s.ends {
+	for _, e := range s.lasting {
 		if e.at <= s.moment {
 			e.do()
 		}
 	}
 	s.due = s.due[:0]
-	s.ends = slices.DeleteFunc(s.ends, func(e ending) bool { return e.at <= s.moment })
+	s.lasting = slices.DeleteFunc(s.lasting, func(e ending) bool { return e.at <= s.moment })
 	for _, f := range s.Faults {
 		if f.At == s.moment {
 			s.happen(f)
@@ -46,7 +46,7 @@ func (s *Simulation) happen(f Fault) {
 	case LostBefore, LostDuring, LostAfter:
 		s.broken[h] = f.Kind
 	case Cut, Split, Slow, Full, Unready, FailAlways:
-		s.lasting(f, conditionOf(h, f.Kind))
+		s.lastingly(f, conditionOf(h, f.Kind))
 	case FailOnce:
 		w.Set(&h.FailNext, true)
 	case ByHand:
@@ -62,10 +62,10 @@ func (s *Simulation) happen(f Fault) {
 		s.answers(f, h)
 	case Halved:
 		w.Halve(f.Host)
-		s.ends = append(s.ends, ending{s.moment + f.For, w.Join})
+		s.lasting = append(s.lasting, ending{s.moment + f.For, w.Join})
 	case Severed:
 		w.Sever(f.Host)
-		s.ends = append(s.ends, ending{s.moment + f.For, w.Mingle})
+		s.lasting = append(s.lasting, ending{s.moment + f.For, w.Mingle})
 	default:
 		s.harm(f, h)
 	}
@@ -79,9 +79,9 @@ func conditionOf(h *world.Host, k Kind) *bool {
 }
 
 // lasting sets a condition until the fault's end.
-func (s *Simulation) lasting(f Fault, condition *bool) {
+func (s *Simulation) lastingly(f Fault, condition *bool) {
 	s.World.Set(condition, true)
-	s.ends = append(s.ends, ending{s.moment + f.For, func() { s.World.Set(condition, false) }})
+	s.lasting = append(s.lasting, ending{s.moment + f.For, func() { s.World.Set(condition, false) }})
 }
 
 func (s *Simulation) die(f Fault, h *world.Host) {
@@ -90,7 +90,7 @@ func (s *Simulation) die(f Fault, h *world.Host) {
 	}
 	s.World.Die(h)
 	machine := h.Machine
-	s.ends = append(s.ends, ending{s.moment + f.For, func() {
+	s.lasting = append(s.lasting, ending{s.moment + f.For, func() {
 		if h.Machine == machine && !h.Up {
 			s.World.Boot(h)
 		}
@@ -100,7 +100,7 @@ func (s *Simulation) die(f Fault, h *world.Host) {
 // loseMarker deletes the host's marker. It is put back, unless the host is another one by then or has got a new one.
 func (s *Simulation) loseMarker(f Fault, h *world.Host) {
 	marker, machine := s.World.LoseMarker(h), h.Machine
-	s.ends = append(s.ends, ending{s.moment + f.For, func() {
+	s.lasting = append(s.lasting, ending{s.moment + f.For, func() {
 		if h.Machine == machine {
 			s.World.PutBackMarker(h, marker)
 		}
@@ -168,7 +168,7 @@ func (s *Simulation) commandOf(f Fault) request {
 // aloneOn has a caller work on one worker alone.
 func (s *Simulation) aloneOn(i int) {
 	if n := len(s.file.want.Workers); n > 0 {
-		s.begin(false).alone = s.file.want.Workers[i%n].ID
+		s.beginWith(func(o *operator) { o.alone = s.file.want.Workers[i%n].ID })
 	}
 }
 
@@ -184,8 +184,8 @@ func (s *Simulation) happenToOperator(f Fault) {
 		s.happenToMachine(f)
 	case f.Kind == Alone:
 		s.aloneOn(f.Host)
-	case f.Kind == Second, f.Kind == Forced, f.Kind == Old:
-		s.begin(f.Kind == Forced).old = f.Kind == Old
+	case f.Kind == Second, f.Kind == Forced:
+		s.begin(f.Kind == Forced)
 	case f.Kind == Moved:
 		s.moveEndpoint(f.Host%2 == 0)
 	case len(s.ops) > 0:
@@ -198,16 +198,14 @@ func (s *Simulation) happenToRun(f Fault) {
 	o := s.ops[f.Host%len(s.ops)]
 	switch f.Kind {
 	case Killed:
-		if f.For%2 == 0 { // its connections end with it; otherwise its hosts notice later
-			o.unlock()
-		}
-		s.ops = slices.DeleteFunc(s.ops, func(other *operator) bool { return other == o })
+		s.kill(o, f.For%2 == 0) // its connections end with it; otherwise its hosts notice later
 	case Paused:
 		o.wake = s.moment + f.For
+		s.Checker.Wakes(o.run, s.World.Now+int64(f.For))
 	case Stop:
-		if o.sched != nil {
-			o.skip(o.sched.Stop())
-			o.failed = true
+		if !o.stopped {
+			o.stopped = true
+			close(o.stop)
 		}
 	}
 }

@@ -110,9 +110,7 @@ func (s *Simulation) attended(m *machine) *operator {
 func (s *Simulation) attend(m *machine) *operator {
 	s.giveTurn(m)
 	now := *m
-	o := s.begin(false)
-	o.machine, o.follows = &now, m
-	return o
+	return s.beginWith(func(o *operator) { o.machine, o.follows = &now, m })
 }
 
 // lookAtMachine is what a controller sees, and plans for its Machine.
@@ -139,6 +137,7 @@ func (s *Simulation) lookAtMachine(m *machine) look {
 			l.plan.Steps[i].Host = m.host.ID
 		}
 	}
+	l.plan.Nodes = map[string]string{m.host.ID: p.Nodes[m.uid]}
 	l.want.Workers = slices.Clone(l.want.Workers)
 	l.want.Workers[0].ID = m.host.ID
 	l.is.Hosts = map[string]observed.Host{m.host.ID: in.Is.Hosts[m.uid]}

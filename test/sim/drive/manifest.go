@@ -36,10 +36,10 @@ func manifest(controlPlanes, workers int) desired.Cluster {
 		Drain: desired.Drain{Timeout: 60 * time.Second, OnTimeout: desired.DrainStop},
 	}
 	for i := range controlPlanes {
-		c.ControlPlane = append(c.ControlPlane, host(desired.ControlPlane, "cp", 0, i+1))
+		c.ControlPlane = append(c.ControlPlane, hostOf(desired.ControlPlane, "cp", 0, i+1))
 	}
 	for i := range workers {
-		c.Workers = append(c.Workers, host(desired.Worker, "worker", 1, i+1))
+		c.Workers = append(c.Workers, hostOf(desired.Worker, "worker", 1, i+1))
 	}
 	return c
 }
@@ -48,12 +48,12 @@ func manifest(controlPlanes, workers int) desired.Cluster {
 func pool(n int) []desired.Host {
 	var out []desired.Host
 	for i := range n {
-		out = append(out, host(desired.Worker, "pool", 2, i+1))
+		out = append(out, hostOf(desired.Worker, "pool", 2, i+1))
 	}
 	return out
 }
 
-func host(role desired.Role, prefix string, net, n int) desired.Host {
+func hostOf(role desired.Role, prefix string, net, n int) desired.Host {
 	public := fmt.Sprintf("192.0.%d.%d", net, n)
 	return desired.Host{
 		ID: public, PublicAddress: public, PrivateAddress: fmt.Sprintf("10.0.%d.%d", net, n),

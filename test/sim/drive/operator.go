@@ -1,17 +1,29 @@
 package drive
 
 import (
+	"context"
+	"errors"
+	"io"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
+	"kubeone/internal/addons"
 	"kubeone/internal/apply"
+	"kubeone/internal/cluster"
+	"kubeone/internal/cluster/leaselock"
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
+	"kubeone/internal/engine"
+	"kubeone/internal/etcd"
+	"kubeone/internal/host"
 	"kubeone/internal/identity"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
+	"kubeone/internal/step"
 	"kubeone/test/sim/safety"
 	"kubeone/test/sim/world"
 )
@@ -47,165 +59,194 @@ type look struct {
 	refused error
 }
 
-// state is where an operator is.
-type state int
-
-const (
-	looking state = iota
-	locking
-	leasing
-	lookingAgain
-	running
-	releasing
-	forgetting
-	verifying
-)
-
-// operator is one run of apply. Each of its moves is one command, request or look.
+// operator is one run of a command, as the engine makes it: look, approve, lock, look again, compare, carry out, look
+// until it matches. The locks are the engine's, and what carries out is the real apply.Run.
 type operator struct {
+	// Of the beginning.
 	sim     *Simulation
-	run     string
 	number  int
 	force   bool
-	old     bool    // it is the program that locks all that answer, and then takes the Lease by force
 	file    *file   // the manifest with which it began
 	request request // what it was asked for
 	alone   string  // ID of the worker that it works on alone; empty for the cluster
 	// machine is the Machine about which it is, of a controller, as it was wanted when the run began, and follows that
 	// Machine as it is by now; nil for the cluster.
 	machine, follows *machine
+	stop             chan struct{} // closed when a person presses Ctrl-C
+	cancel           context.CancelFunc
 
-	state  state
-	result Result
-	plan   look
-	scope  plan.Scope
-	hosts  []*world.Host // whose lock it takes
-	next   int
-	locks  map[string]int64
-	denied map[string]bool // workers whose lock it did not get
-	held   bool            // another run has some host's lock
-	lease  tenure
-	sched  *apply.Schedule
-	calls  []*attempt
-	sent   map[string]bool // hosts that have their script
-	// What the run knows besides: what it saw when its plan was approved, whether it can log in to the API, when
-	// it made each host's join token, and since when it opens nodes again at its end.
-	approved  observed.World
-	access    bool
-	tokens    map[string]int64
-	reopening int64
-	failed    bool
-	asked     bool  // the schedule has nothing more to start for now
-	told      bool  // a host or the Lease has said that it is another's
-	wake      int   // the moment until which it stands still
-	until     int64 // the end of a wait for members that come up, or for the world to match
-	rounds    int   // plans made because the world had changed
-	// began is what there was when the look began that it is at, at lookBegan, and that lasts until seeing.
-	began             *observed.World
-	lookBegan, seeing int64
+	// The rest is read and changed with the world locked.
+	run       string
+	result    Result
+	plan      look
+	steps     []plan.Step // that are carried out
+	wake      int         // the moment until which it stands still
+	dead      bool        // its program was killed
+	stopped   bool
+	leased    bool // it has taken the Lease
+	looksLast bool // its plan has been carried out
+	lookBegan int64
 }
 
-// move does one thing.
-func (o *operator) move() {
-	if o.looks() && !o.hasSeen() {
-		return
+// live lets the run happen.
+func (o *operator) live(ctx context.Context) {
+	result := o.carryOut(ctx)
+	for again := 0; result == Changed && again < 2; again++ {
+		o.sim.act(o, func() { o.run, o.leased = o.run+"'", false }) // another plan is another run
+		result = o.carryOut(ctx)
 	}
-	o.act()
-	o.began, o.sim.began = nil, nil
+	o.sim.act(o, func() {
+		if o.dead {
+			return
+		}
+		o.result = result
+		o.sim.tell("%s: %s", o.run, result)
+		o.dead = true // the program ends, whatever it has left, and its connections with it
+		o.disconnect()
+	})
 }
 
-func (o *operator) act() {
-	switch o.state {
-	case looking:
-		o.look()
-	case locking:
-		o.lock()
-	case leasing:
-		o.leaseFirst()
-	case lookingAgain:
-		o.compare()
-	case running:
-		o.walk()
-	case releasing:
-		o.release()
-	case forgetting:
-		o.forget()
-	case verifying:
-		o.verify()
-	}
-}
-
-// look looks until no step of an earlier run runs and no member is coming up, and decides whether there is
-// anything to do.
-func (o *operator) look() {
-	w := o.sim.World
-	for _, h := range w.Hosts {
-		only := o.alone == "" && o.machine == nil || o.alone == h.ID || o.isFor(h)
-		if h.Reached() && !h.Outside && h.Run.Unit != nil && only {
-			return // awaited
+// disconnect ends the operator's connections: the hosts at their other ends give its locks up.
+func (o *operator) disconnect() {
+	for _, h := range o.sim.World.Hosts {
+		if h.Reached() {
+			o.sim.World.Unlock(h, o.run)
 		}
 	}
-	l := o.seen()
-	if o.until == 0 {
-		o.until = w.Now + settle
+}
+
+// see looks. With hosts that answer early or late the look takes time.
+func (o *operator) see(ctx context.Context, seen func() look) (look, error) {
+	if err := o.take(ctx, "look"); err != nil && !errors.Is(err, errBroken) {
+		return look{}, err
 	}
-	waits := comingUp(l) || l.matches() && o.sim.lacks(l)
-	if o.alone == "" && o.machine == nil && o.request.applies() && waits && w.Now < o.until {
-		return
+	var l look
+	var before *observed.World
+	seconds := 0
+	o.sim.act(o, func() {
+		o.lookBegan = o.sim.World.Now
+		if len(o.sim.answering) == 0 {
+			l = seen()
+			return
+		}
+		is := o.sim.World.Observe()
+		before, seconds = &is, 1+o.sim.throw(3, longestLook)
+	})
+	if before == nil {
+		return l, nil
 	}
-	o.plan = l
-	if o.sim.Trace != nil {
-		o.sim.tell("%s decides %s", o.run, l.why())
+	if err := sleep(ctx, time.Duration(seconds)*time.Second); err != nil {
+		return look{}, err
 	}
+	o.sim.act(o, func() {
+		o.sim.before = before
+		l = seen()
+		o.sim.before = nil
+	})
+	return l, nil
+}
+
+// seen is what the operator sees and plans now.
+func (o *operator) seen() look {
+	if o.machine != nil {
+		return o.sim.lookAtMachine(o.machine)
+	}
+	if o.alone == "" && o.request.command == applyAll {
+		return o.sim.lookFor(o.file)
+	}
+	l := o.requested()
+	if o.alone == "" {
+		return l
+	}
+	l.plan = aloneWith(l.plan, l.who.IDs.Of(o.alone))
+	return l
+}
+
+// aloneWith is the plan without the record of the manifest, which is not for a caller that works on one worker.
+func aloneWith(p plan.Plan, id string) plan.Plan {
+	p.Steps = slices.DeleteFunc(slices.Clone(p.Steps), func(s plan.Step) bool {
+		return s.Intent.Kind == step.SaveRecord
+	})
+	if !slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.Host == id }) {
+		p.Steps = nil
+	}
+	return p
+}
+
+// lookUntil looks until that is so of the look, for so long at most. With a limit of zero there is none.
+func (o *operator) lookUntil(ctx context.Context, limit time.Duration, seen func() look, ok func(look) bool) (
+	look, error) {
+	for began := time.Now(); ; {
+		l, err := o.see(ctx, seen)
+		if err != nil {
+			return l, err
+		}
+		over := false
+		o.sim.act(o, func() { over = ok(l) })
+		if over || limit != 0 && time.Since(began) > limit {
+			return l, nil
+		}
+		if err := sleep(ctx, engine.SettleEvery); err != nil {
+			return l, err
+		}
+	}
+}
+
+// blind is a look in which nothing is planned.
+func (*operator) blind() look { return look{} }
+
+// busy reports whether a step of an earlier run runs that is to be awaited.
+func (o *operator) busy() bool {
+	return slices.ContainsFunc(o.sim.World.Hosts, func(h *world.Host) bool {
+		only := o.alone == "" && o.machine == nil || o.alone == h.ID || o.isFor(h)
+		return h.Reached() && !h.Outside && h.Run.Unit != nil && only
+	})
+}
+
+// decide looks until no step of an earlier run runs and no member is coming up, and decides whether there is anything
+// to do. The result is Unended where there is.
+func (o *operator) decide(ctx context.Context) (look, Result) {
+	if _, err := o.lookUntil(ctx, 0, o.blind, func(look) bool { return !o.busy() }); err != nil {
+		return look{}, Failed
+	}
+	l, err := o.lookUntil(ctx, engine.SettleTimeout, o.seen, func(l look) bool {
+		waits := comingUp(l) || l.matches() && o.sim.lacks(l)
+		return o.alone != "" || o.machine != nil || !o.request.applies() || !waits
+	})
+	if err != nil {
+		return look{}, Failed
+	}
+	result := Unended
+	o.sim.act(o, func() {
+		o.plan = l
+		if o.sim.Trace != nil {
+			o.sim.tell("%s decides %s", o.run, l.why())
+		}
+		result = o.judge(l)
+	})
+	return l, result
+}
+
+func (o *operator) judge(l look) Result {
 	switch {
 	case l.refused != nil:
-		o.end(Refused)
+		return Refused
 	case o.machine != nil && l.first.Route != fsm.Nothing && len(l.plan.Steps) == 0:
-		o.end(Again) // it is asked about again and again
+		return Again // it is asked about again and again
 	case !o.request.applies() && len(l.plan.Steps) == 0:
-		o.end(Again)
+		return Again
 	case !o.request.applies():
-		o.approve()
+		return Unended
 	case l.first.Route == fsm.Error:
-		o.end(Refused)
+		return Refused
 	case l.plan.Blocked != "":
-		o.end(Blocked)
+		return Blocked
 	case l.plan.Empty():
-		o.matched(l)
+		return o.matched(l)
 	case len(l.plan.Steps) == 0:
-		o.end(NeedsHelp)
-	default:
-		o.approve()
+		return NeedsHelp
 	}
-}
-
-// approve says yes, to the very plan that was shown.
-func (o *operator) approve() {
-	o.sim.Checker.Approve(o.run, o.plan.plan, o.grant())
-	o.hosts, o.next, o.locks, o.denied, o.state = nil, 0, map[string]int64{}, map[string]bool{}, locking
-	o.approved, o.access, o.reopening = o.plan.is, o.plan.is.API.Reached == observed.Yes, 0
-	if o.request.command == recoverCluster { // what still answers there is not the cluster that will be
-		o.approved.API.Reached, o.access = observed.No, false
-	}
-	o.tokens, o.held = map[string]int64{}, false
-	if o.old {
-		o.sim.Checker.Old(o.run)
-	}
-	o.sim.World.Ordered(o.run, world.Order{
-		Endpoint: o.plan.want.Endpoint, Epoch: plan.Epoch(o.plan.plan, o.plan.want, o.plan.is),
-		Machine: o.uid(), Config: SettingsOf(o.plan.want),
-		Encrypted: o.plan.want.EncryptSecrets, Owed: owed(o.plan.plan),
-	})
-	o.scope = plan.LockScope(o.plan.plan, o.plan.want, o.plan.is)
-	for _, h := range o.sim.World.Hosts {
-		blind := o.sim.Off == AbsentHosts && !h.Reached()
-		if o.old && h.Reached() && !h.Outside || !o.old && !blind && slices.Contains(o.scope.Hosts, h.ID) {
-			o.hosts = append(o.hosts, h)
-		}
-	}
-	if o.sim.Off == NoLock || o.sim.Off == NoWorkerLock && (o.alone != "" || o.machine != nil) {
-		o.state = lookingAgain
-	}
+	return Unended
 }
 
 func comingUp(l look) bool {
@@ -217,135 +258,216 @@ func comingUp(l look) bool {
 	return false
 }
 
-// compare looks again: a plan that is another now is not run.
-func (o *operator) compare() {
-	now := o.seen()
+// carryOut does what the engine does for one proposal.
+func (o *operator) carryOut(ctx context.Context) Result {
+	l, result := o.decide(ctx)
+	if result != Unended {
+		return result
+	}
+	o.sim.act(o, func() { o.approve(l) })
+	scope := plan.LockScope(l.plan, l.want, l.is)
+	locks, err := engine.TakeLocks(ctx, o.locking(l, scope))
+	if err != nil {
+		return o.notLocked(err)
+	}
+	release := sync.OnceFunc(func() { locks.Release(ctx) })
+	defer release()
+	now, err := o.see(ctx, o.seen)
+	if err != nil {
+		return Failed
+	}
+	if result := o.compare(l, now); result != Unended {
+		return result
+	}
+	o.sim.act(o, func() { o.begin(now) })
+	r := o.runOf(now, locks, scope)
+	err = locks.Guard(ctx, func(ctx context.Context) error { return r.Do(ctx, o.stop) })
+	if err != nil {
+		o.failed(err)
+		return Failed
+	}
+	release()
+	return o.after(ctx, now)
+}
+
+func (o *operator) failed(err error) {
+	o.sim.act(o, func() {
+		first, _, _ := strings.Cut(err.Error(), "\n")
+		o.sim.tell("%s fails: %s", o.run, first)
+	})
+}
+
+// approve says yes, to the very plan that was shown.
+func (o *operator) approve(l look) {
+	o.sim.Checker.Approve(o.run, l.plan, o.grant())
+	o.sim.World.Ordered(o.run, world.Order{
+		Endpoint: l.want.Endpoint, Epoch: plan.Epoch(l.plan, l.want, l.is),
+		Machine: o.uid(), Config: SettingsOf(l.want),
+		Encrypted: l.want.EncryptSecrets, Owed: owed(l.plan),
+	})
+}
+
+// locking is what the run locks.
+func (o *operator) locking(l look, scope plan.Scope) engine.Locking {
+	of := engine.Locking{
+		Hosts: map[string]host.Host{}, Scope: scope, Lease: o.takeLease,
+		Claim: apply.Claim{Holder: o.run, Run: o.run, Force: o.force, Dispensable: scope.Dispensable()},
+	}
+	o.sim.act(o, func() {
+		for _, h := range o.sim.World.Hosts {
+			blind := o.sim.Off == AbsentHosts && !h.Reached()
+			if !blind && slices.Contains(scope.Hosts, h.ID) {
+				of.Hosts[h.ID] = &remote{o: o, id: h.ID, name: h.Name}
+			}
+		}
+	})
+	// What still answers in a recovery is not the cluster that will be.
+	if l.is.API.Reached == observed.Yes && o.request.command != recoverCluster {
+		of.Via = &cluster.Access{Kubeconfig: []byte(kubeconfig)}
+	}
+	return of
+}
+
+// notLocked is how a run ends that has not got its locks.
+func (o *operator) notLocked(err error) Result {
+	o.failed(err)
+	var host *apply.HeldError
+	var lease *leaselock.HeldError
+	if errors.As(err, &host) || errors.As(err, &lease) {
+		return Held
+	}
+	return Failed
+}
+
+// compare is how a run ends whose plan is another by now.
+func (o *operator) compare(before, now look) Result {
 	switch {
 	case o.sim.Off == NoCompare && now.refused == nil:
+		return Unended
 	case now.refused != nil:
-		o.finish(Refused)
-		return
-	case plan.ControlPlaneBusy(now.want, now.is): // what a host is when its step has ended, no plan of now can say
-		o.finish(Changed)
-		return
-	case (now.world == 0 || now.world != o.plan.world) && now.plan.Digest() != o.plan.plan.Digest():
-		o.finish(Changed)
-		return
+		return Refused
+	case plan.ControlPlaneBusy(now.want, now.is), // what a host is when its step has ended, no plan of now can say
+		now.plan.Digest() != before.plan.Digest():
+		return Changed
 	}
-	o.plan, o.state = now, running
+	return Unended
+}
+
+func (o *operator) begin(now look) {
+	o.plan = now
+	o.steps = o.sim.altered(now.plan).Steps
 	o.sim.Checker.Begin(o.run, o.lookBegan)
-	o.sched, o.sent = apply.NewSchedule(o.sim.altered(now.plan), 0), map[string]bool{}
 }
 
-// walk starts what may start, and lets one of the running steps get on.
-func (o *operator) walk() {
-	if o.sim.lost(o) { // another run has the lock now: nothing more is begun, and what goes through the API ends
-		o.calls, o.failed, o.state = nil, true, releasing
-		return
-	}
-	if !o.asked { // what may start changes only when something has ended
-		o.asked = true
-		for _, s := range o.sched.Next() {
-			o.calls = append(o.calls, &attempt{op: o, step: s, began: o.sim.World.Now})
+// step is the step of that ID that is carried out.
+func (o *operator) step(id string) plan.Step {
+	for _, s := range o.steps {
+		if s.ID == id {
+			return s
 		}
 	}
-	if len(o.calls) == 0 {
-		o.reopen()
-		return
-	}
-	i := o.sim.throw(1, len(o.calls))
-	a := o.calls[i]
-	ended, ok := a.move()
-	if !ended {
-		return
-	}
-	o.failed = o.failed || !ok
-	o.calls = slices.Delete(o.calls, i, i+1)
-	o.note(a.step, ok)
-	o.skip(o.sched.Finish(a.step.ID, ok))
-	o.asked = false
+	return plan.Step{}
 }
 
-// note tells how a step ended.
-func (o *operator) note(s plan.Step, ok bool) {
-	switch {
-	case o.sim.Ended == nil:
-	case ok:
-		o.sim.Ended(o.run, s.ID, apply.Done)
-	default:
-		o.sim.Ended(o.run, s.ID, apply.Failed)
-	}
+func (o *operator) author(s plan.Step) world.Author {
+	return world.Author{Run: o.run, Step: s.ID, Host: s.Host, Kind: s.Intent.Kind}
 }
 
-// skip tells of steps that will not begin.
-func (o *operator) skip(steps []plan.Step) {
-	if o.sim.Ended == nil {
-		return
+// runOf is the walk through the plan.
+func (o *operator) runOf(l look, locks engine.Locks, scope plan.Scope) *apply.Run {
+	carried := l.plan
+	carried.Steps = o.steps
+	r := &apply.Run{
+		Plan: carried, Want: l.want, World: l.is, Hosts: map[string]host.Host{}, Unreachable: map[string]host.Host{},
+		Blobs: blobs{}, Scripts: map[string]string{}, Etcd: &etcd.Access{}, Lock: locks.Hosts(), CheckLock: locks.Check,
+		Exclusive: scope.Cluster, RunID: o.run, Holder: o.run, Now: time.Now, Emit: o.told,
+		RunHook: func(context.Context, apply.Hook, io.Writer) error { return nil },
+		Connect: apply.Connectors{
+			API:  func(cluster.Access) (apply.API, error) { return &api{o}, nil },
+			Etcd: func(context.Context, etcd.Access) (apply.Etcd, error) { return &members{o}, nil },
+		},
 	}
-	for _, s := range steps {
-		o.sim.Ended(o.run, s.ID, apply.Skipped)
-	}
-}
-
-// reopen opens the Nodes that were closed for an upgrade which then did not begin, and ends the walk.
-func (o *operator) reopen() {
-	w, left := o.sim.World, o.sched.LeftCordoned()
-	if o.reopening == 0 {
-		o.reopening = w.Now
-	}
-	switch reached := w.APIReached(); {
-	case len(left) > 0 && o.access && !reached && w.Now-o.reopening <= uncordonTimeout:
-		return // asked again
-	case o.access && reached:
-		for _, s := range left {
-			w.Uncordon(world.Author{Run: o.run, Step: s.ID, Host: s.Host, Kind: s.Intent.Kind}, s.Intent.NodeName)
+	for id, seen := range l.is.Hosts {
+		h := o.sim.World.Host(id) // which hosts there are does not change
+		switch {
+		case h == nil:
+		case seen.Reach == observed.Reached:
+			r.Hosts[id] = &remote{o: o, id: h.ID, name: id}
+		default:
+			r.Unreachable[id] = &remote{o: o, id: h.ID, name: id}
 		}
 	}
-	o.failed, o.state = o.failed || len(left) > 0, releasing
-}
-
-// finish gives the locks up and ends.
-func (o *operator) finish(r Result) {
-	o.result = r
-	o.unlock()
-	if r == Changed && o.rounds < 2 {
-		o.rounds++
-		o.run, o.lease, o.told = o.run+"'", tenure{}, false // another plan is another run
-		o.result, o.state, o.until = Unended, looking, 0
+	for _, s := range o.steps { // with a guard off there are some for hosts that were not reached
+		if s.Intent.Kind.OnHost() && r.Hosts[s.Host] == nil && o.sim.World.Host(s.Host) != nil {
+			r.Hosts[s.Host] = &remote{o: o, id: s.Host, name: s.Host}
+		}
 	}
+	for name, digest := range o.sim.addons {
+		r.Addons = append(r.Addons, addons.Addon{Name: name, Digest: digest})
+	}
+	if o.request.command == recoverCluster {
+		r.Copy, r.World.API.Reached = &apply.Copy{}, observed.No
+	}
+	if r.World.API.Reached == observed.Yes {
+		r.Access = &cluster.Access{Kubeconfig: []byte(kubeconfig)}
+	}
+	return r
 }
 
-func (o *operator) end(r Result) { o.result = r }
+// told is what apply tells.
+func (o *operator) told(e apply.Event) {
+	if o.sim.Trace == nil || e.Type != apply.StepFailed {
+		return
+	}
+	o.sim.act(o, func() {
+		first, _, _ := strings.Cut(e.Error, "\n")
+		o.sim.tell("%s %s fails: %s", o.run, e.Step, first)
+	})
+}
 
-func (o *operator) release() {
-	o.unlock()
+// blobs are uploads without content.
+type blobs struct{}
+
+// Blob is empty.
+func (blobs) Blob(string) (io.Reader, int64, error) { return strings.NewReader(""), 0, nil }
+
+// after is what follows once a plan has been carried out.
+func (o *operator) after(ctx context.Context, l look) Result {
 	switch {
-	case o.failed:
-		o.end(Failed)
 	case o.alone != "":
-		o.end(Matches)
-	case o.machine != nil && o.machine.gone:
-		o.state = forgetting
+		return Matches
+	case o.machine != nil && o.machine.gone, !o.request.applies() && o.request.forgets():
+		return o.forget(ctx, l)
 	case o.machine != nil:
-		o.end(Again) // and looks again
-	case !o.request.applies():
-		o.state = o.request.next()
-	case !o.plan.plan.Complete():
-		o.end(Again)
-	default:
-		o.state, o.until = verifying, o.sim.World.Now+settle
+		return Again // and looks again
+	case o.request.applies() && !l.plan.Complete():
+		return Again
 	}
+	o.sim.act(o, func() { o.looksLast = true })
+	last, err := o.lookUntil(ctx, engine.SettleTimeout, func() look { return o.sim.lookFor(o.file) },
+		func(last look) bool { return last.matches() && !o.sim.lacks(last) })
+	switch {
+	case err != nil:
+		return Failed
+	case !last.matches():
+		return Again
+	}
+	o.sim.act(o, func() { o.matched(last) })
+	return Matches
 }
 
-// verify looks until the cluster is as wanted.
-func (o *operator) verify() {
-	l, late := o.sim.lookFor(o.file), o.sim.World.Now > o.until
-	switch {
-	case l.matches() && (late || !o.sim.lacks(l)):
-		o.matched(l)
-	case late:
-		o.end(Again)
+// forget removes the working directories of the hosts that were reset, as the engine does.
+func (o *operator) forget(ctx context.Context, l look) Result {
+	for _, s := range l.plan.Steps {
+		if !s.Intent.Kind.ClearsHost() && s.Intent.Kind != step.Purge {
+			continue
+		}
+		h := o.sim.World.Host(s.Host)
+		if apply.Forget(ctx, &remote{o: o, id: h.ID, name: h.ID}, o.run) != nil {
+			return Failed
+		}
 	}
+	return Again
 }
 
 // matches reports whether nothing is left to do, as far as was seen.
@@ -357,8 +479,7 @@ func (s *Simulation) lacks(l look) bool {
 }
 
 // matched ends a run in which the operator is told that the cluster matches, and what does not run nevertheless.
-func (o *operator) matched(l look) {
-	o.end(Matches)
+func (o *operator) matched(l look) Result {
 	dns := slices.ContainsFunc(l.is.API.Pods, func(p observed.Pod) bool {
 		return p.App == world.DNSApp && p.Ready == observed.Yes
 	})
@@ -368,21 +489,5 @@ func (o *operator) matched(l look) {
 	if l.is.API.Reached == observed.Yes && o.machine == nil && dns == named {
 		o.sim.Checker.Break(safety.Told, "%s: cluster DNS runs: %t; named as what does not: %t", o.run, dns, named)
 	}
-}
-
-// command does something on a host by its connection; false means that the connection broke, and then nobody
-// knows what was done.
-func (o *operator) command(h *world.Host, do func()) bool {
-	if !h.Reached() {
-		return false
-	}
-	switch o.sim.breaks(h) {
-	case LostBefore:
-		return false
-	case LostAfter, LostDuring:
-		do()
-		return false
-	}
-	do()
-	return true
+	return Matches
 }

@@ -50,7 +50,7 @@ func Random(seed uint64) Scenario {
 	kinds := Kinds()
 	at := 0
 	for n := d.throw(6, 7); n > 0; n-- {
-		at += d.throw(100+n, 60)
+		at += d.throw(100+n, 20)
 		s.Faults = append(s.Faults, Fault{
 			At: at, Kind: kinds[d.throw(200+n, len(kinds))], Host: d.throw(300+n, hosts), For: 1 + d.throw(400+n, 150),
 		})

@@ -3,7 +3,6 @@ package drive
 import (
 	"cmp"
 	"errors"
-	"slices"
 
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/quorum"
@@ -44,14 +43,8 @@ type request struct {
 // applies reports whether it is some apply.
 func (r request) applies() bool { return r.command <= applyForced }
 
-// next is what a run does when its plan has been carried out.
-func (r request) next() state {
-	switch r.command {
-	case resetHosts, removeHost:
-		return forgetting
-	}
-	return verifying
-}
+// forgets reports whether hosts that are reset stay bare, so that nothing of ours is to be left there.
+func (r request) forgets() bool { return r.command == resetHosts || r.command == removeHost }
 
 // why is what was decided, in words.
 func (l look) why() string {
@@ -73,7 +66,7 @@ func (o *operator) requested() look {
 	case applyAll: // of a caller that works on one worker
 		in.Limit = only([]string{who.IDs.Of(o.alone)})
 	}
-	in.RotateKey = o.request.rotate && o.state != verifying // once
+	in.RotateKey = o.request.rotate && !o.looksLast // once
 	in = decide.Settle(in, o.request.command != applyForced)
 	l := look{is: in.Is, want: in.Want, world: o.sim.seenVersion(), who: who}
 	if asked.applies() {
@@ -122,7 +115,7 @@ func (o *operator) planned(in decide.Input, r request) (plan.Plan, error) {
 	case replaceHost:
 		return plan.ReplaceNode(in, r.hosts[0], r.gone)
 	case rotateCA:
-		return plan.RotateCA(in, []string{observed.EtcdCA}, o.state != verifying && !r.resume)
+		return plan.RotateCA(in, []string{observed.EtcdCA}, !o.looksLast && !r.resume)
 	}
 	return o.recovery(in, r)
 }
@@ -240,28 +233,9 @@ func (o *operator) grant() safety.Grant {
 	return g
 }
 
-// forget removes the working directory of one host that was reset, as the engine does.
-func (o *operator) forget() {
-	w := o.sim.World
-	i := slices.IndexFunc(o.plan.plan.Steps, func(s plan.Step) bool {
-		return s.Intent.Kind.ClearsHost() || s.Intent.Kind == step.Purge
-	})
-	if i < 0 {
-		o.end(Again)
-		return
-	}
-	h := w.Host(o.plan.plan.Steps[i].Host)
-	o.plan.plan.Steps = slices.Delete(slices.Clone(o.plan.plan.Steps), i, i+1)
-	if !o.command(h, func() { w.Forget(h, o.run) }) {
-		o.end(Failed)
-	}
-}
-
 // ask begins a run with a request.
 func (s *Simulation) ask(r request) *operator {
-	o := s.begin(false)
-	o.request = r
-	return o
+	return s.beginWith(func(o *operator) { o.request = r })
 }
 
 // hostAt is the manifest's host of that number.

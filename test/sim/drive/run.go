@@ -2,9 +2,14 @@ package drive
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
 
+	"kubeone/internal/apply"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 	"kubeone/internal/problem"
@@ -17,16 +22,43 @@ const (
 	maxRuns = 8
 	// maxHelp is how many machines a person may have to replace for that.
 	maxHelp = 8
+	// leftover is how long requests may go on that a program has made which is no more.
+	leftover = time.Hour
 	// longest is how many moments one run may take.
 	longest = 4000
+	// staleAfter is after how many seconds of silence a lock may be taken.
+	staleAfter = int(apply.StaleAfter / time.Second)
 )
 
-// Run lets a scenario happen.
-func Run(s Scenario) Report { return New(s).Run() }
+// Run lets a scenario happen, in a bubble of its own.
+func Run(t *testing.T, s Scenario) Report {
+	t.Helper()
+	return New(s).Run(t)
+}
 
 // Run lets it happen: first with the faults, then without any until the cluster is as wanted.
-func (s *Simulation) Run() Report {
-	end := s.Ends()
+func (s *Simulation) Run(t *testing.T) Report {
+	t.Helper()
+	var report Report
+	synctest.Test(t, func(t *testing.T) {
+		var end context.CancelFunc
+		s.ctx, end = context.WithCancel(t.Context())
+		s.began = time.Now()
+		s.mu.Lock()
+		report = s.course()
+		for len(s.ops) > 0 {
+			s.kill(s.ops[0], false)
+		}
+		s.mu.Unlock()
+		end()
+		s.all.Wait()
+		time.Sleep(leftover)
+	})
+	return report
+}
+
+func (s *Simulation) course() Report {
+	end := s.ends()
 	s.Checker.State()
 	s.begin(false)
 	for s.moment < end && s.Checker.Found() == nil {
@@ -43,78 +75,52 @@ func (s *Simulation) Run() Report {
 	return report
 }
 
+// ends is the first moment at which nothing goes wrong any more.
+func (s *Simulation) ends() int {
+	end := 0
+	for _, f := range s.Faults {
+		end = max(end, f.At+1)
+		if f.Kind.lasts() {
+			end = max(end, f.At+f.For)
+		}
+	}
+	return end
+}
+
 // begin starts a run of apply.
-func (s *Simulation) begin(force bool) *operator {
+func (s *Simulation) begin(force bool) {
+	s.beginWith(func(o *operator) { o.force = force })
+}
+
+// beginWith starts a run that is made another one first.
+func (s *Simulation) beginWith(change func(*operator)) *operator {
 	s.runs++
-	o := &operator{sim: s, run: "run-" + strconv.Itoa(s.runs), number: s.runs, force: force, file: s.file}
+	o := &operator{
+		sim: s, run: "run-" + strconv.Itoa(s.runs), number: s.runs, file: s.file, stop: make(chan struct{}),
+	}
+	var ctx context.Context
+	ctx, o.cancel = context.WithCancel(s.ctx)
+	change(o)
 	s.ops = append(s.ops, o)
 	s.tell("%s begins", o.run)
-	return o
-}
-
-// pass lets one moment pass: faults that are due, one move of somebody, and what the world makes of it.
-func (s *Simulation) pass() {
-	s.moment++
-	s.World.Now++
-	s.injectFaults()
-	s.operators()
-	s.controllers()
-	if s.moment%4 == 0 {
-		s.World.Write()
-		for _, o := range s.ops {
-			if o.wake <= s.moment {
-				o.setReachable()
-				o.beat()
-			}
-		}
-	}
-	s.someone()
-	if f, due := s.InjectDue(); due {
-		s.happenToOperator(f)
-	}
-	s.World.Settle()
-	s.Checker.State()
-	s.ops = slices.DeleteFunc(s.ops, func(o *operator) bool {
-		if s.Trace != nil && o.result != Unended {
-			s.tell("%s: %s", o.run, o.result)
-		}
-		return o.result != Unended
+	s.all.Go(func() {
+		defer o.cancel()
+		o.live(ctx)
 	})
-}
-
-// someone lets an operator or a step on a host get on.
-func (s *Simulation) someone() {
-	s.hosts, s.awake = s.hosts[:0], s.awake[:0]
-	for _, h := range s.World.Hosts {
-		if h.Run.Unit != nil && (!h.Slow || s.moment%8 == 0) {
-			s.hosts = append(s.hosts, h)
-		}
-	}
-	for _, o := range s.ops {
-		if o.wake <= s.moment {
-			s.awake = append(s.awake, o)
-		}
-	}
-	n := len(s.hosts) + len(s.awake)
-	if n == 0 {
-		return
-	}
-	if i := s.throw(0, n); i < len(s.hosts) {
-		s.World.Work(s.hosts[i])
-	} else {
-		s.awake[i-len(s.hosts)].setReachable()
-		s.awake[i-len(s.hosts)].move()
-	}
+	return o
 }
 
 // heal ends all that lasts.
 func (s *Simulation) heal() {
-	for _, e := range s.ends {
+	for _, e := range s.lasting {
 		e.do()
 	}
-	s.ends, s.broken = nil, map[*world.Host]Kind{}
+	s.lasting, s.broken = nil, map[*world.Host]Kind{}
 	for _, o := range s.ops {
-		o.wake = 0
+		if o.wake > s.moment {
+			o.wake = s.moment
+			s.Checker.Wakes(o.run, s.World.Now)
+		}
 	}
 	s.World.Mingle()
 	s.giveBack()
@@ -127,7 +133,7 @@ func (s *Simulation) heal() {
 func (s *Simulation) converge() Report {
 	var result Result
 	for left := maxRuns; s.Checker.Found() == nil; {
-		if s.Gone() {
+		if s.gone || s.lostQuorum() {
 			if !s.recovered() {
 				return Report{Result: result, Lost: true}
 			}
@@ -179,8 +185,10 @@ func (s *Simulation) toItsEnd(o *operator) (Result, look) {
 			s.Checker.Break(safety.Converged, "a run does not end")
 		}
 	}
-	if o.result == Held {
-		s.World.Now += staleAfter
+	for range staleAfter { // a person tries again a while later
+		if o.result == Held || o.result == Failed {
+			s.pass()
+		}
 	}
 	if o.result == Matches && (o.file != s.file || o.request.command != applyAll) {
 		return Again, o.plan // of another manifest, or request

@@ -1,8 +1,9 @@
-// Package drive lets the real decide, plan and schedule work on a simulated world, as the engine does, while faults are
-// injected: look, plan, approve, lock, look again, compare, run, look until it matches. An operator is a state machine
-// that makes one command or request at a time, so that everything else can happen between any two of them.
+// Package drive lets the real decide, plan, locks and apply work on a simulated world, while faults are injected: look,
+// plan, approve, lock, look again, compare, carry out, look until it matches. Around apply is what the engine does;
+// below it are hosts that know apply's own commands, an API and an etcd.
 //
-// A Scenario says all; the same one gives the same course of events.
+// A Scenario says all; the same one gives the same course of events. It happens in a bubble of testing/synctest, whose
+// clock is virtual.
 package drive
 
 import (
@@ -82,10 +83,8 @@ const (
 	Stop       Kind = "stop"      // Ctrl-C
 	Second     Kind = "second"    // a second operator applies
 	Forced     Kind = "forced"    // a second operator applies with --force-unlock
-	// a second operator applies, with the program that locks all hosts and forces the Lease
-	Old   Kind = "old"
-	Alone Kind = "alone" // a caller works on one worker alone, as a controller does
-	Moved Kind = "moved" // a person gives the manifest another endpoint, or the one of before, and applies it
+	Alone      Kind = "alone"     // a caller works on one worker alone, as a controller does
+	Moved      Kind = "moved"     // a person gives the manifest another endpoint, or the one of before, and applies it
 	// A second operator gives another command, about the host if it is about one.
 	Limited     Kind = "limited"       // apply --host; with an odd For, with the worker that comes next, too
 	Upgraded    Kind = "force-upgrade" // apply --force-upgrade
@@ -122,7 +121,7 @@ func Kinds() []Kind {
 	return []Kind{
 		LostBefore, LostDuring, LostAfter, Cut, Split, Halved, Dead, Replaced, Slow, Full, FailOnce, FailAlways,
 		Stopped, Crashed, DataLost, Manifest, Expired, ConfLost, Edited, Collected, ByHand, Early, Late, Severed,
-		Killed, Paused, Stop, Second, Forced, Old, Alone, Moved, Limited, Upgraded, Reset, Remove, RemoveGone,
+		Killed, Paused, Stop, Second, Forced, Alone, Moved, Limited, Upgraded, Reset, Remove, RemoveGone,
 		Replace, ReplaceGone, Recover, Reordered, Swapped, Renamed, RoleOther, LeftOut, PutBack, Versions,
 		Settings, Encryption, Rotated, KeysLost, Unready,
 	}
@@ -146,7 +145,7 @@ func (k Kind) lasts() bool {
 // ofOperator reports whether the fault concerns an operator and not a host.
 func (k Kind) ofOperator() bool {
 	switch k {
-	case Killed, Paused, Stop, Second, Forced, Old, Alone, Moved:
+	case Killed, Paused, Stop, Second, Forced, Alone, Moved:
 		return true
 	}
 	return k.isCommand() || k.isEdit() || k.ofMachine()
@@ -196,7 +195,7 @@ func ParseFault(text string) (Fault, error) {
 	return Fault{At: at, Kind: Kind(p[1]), Host: host, For: lasts}, nil
 }
 
-// String is what Parse reads, and what `go run ./test/sim -replay` takes.
+// String is what Parse reads, and what `go test ./test/sim -run Replay -replay` takes.
 func (s Scenario) String() string {
 	faults := make([]string, len(s.Faults))
 	for i, f := range s.Faults {

@@ -2,22 +2,24 @@ package drive
 
 import (
 	"slices"
+	"testing"
 
 	"kubeone/test/sim/safety"
 )
 
 // Shrink returns a scenario that breaks the same rule with as few faults and hosts as it finds, each as early and as
 // short as it can be.
-func Shrink(s Scenario, rule safety.Rule) Scenario {
-	breaks := func(t Scenario) bool {
-		v := Run(t).Violation
+func Shrink(t *testing.T, s Scenario, rule safety.Rule) Scenario {
+	t.Helper()
+	breaks := func(smaller Scenario) bool {
+		v := Run(t, smaller).Violation
 		return v != nil && v.Rule == rule
 	}
 	for again := true; again; {
 		again = false
-		for _, t := range smaller(s) {
-			if breaks(t) {
-				s, again = t, true
+		for _, one := range smaller(s) {
+			if breaks(one) {
+				s, again = one, true
 				break
 			}
 		}

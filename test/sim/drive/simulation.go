@@ -1,9 +1,11 @@
 package drive
 
 import (
+	"context"
 	"fmt"
+	"sync"
+	"time"
 
-	"kubeone/internal/apply"
 	"kubeone/internal/decide"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
@@ -20,33 +22,28 @@ type Simulation struct {
 	// Trace is told what happens, in words; nil tells nobody.
 	Trace func(format string, args ...any)
 
-	file   *file // the manifest, as it is now
-	addons map[string]string
-	bare   observed.World
-	dice   dice
-	moment int
-	runs   int
-	ops    []*operator
-	broken map[*world.Host]Kind // the next command there loses its connection
-	ends   []ending
-	due    []Fault // those of this moment of operators
-	last   look
+	file    *file // the manifest, as it is now
+	addons  map[string]string
+	bare    observed.World
+	dice    dice
+	moment  int
+	runs    int
+	ops     []*operator          // whose run has not ended
+	broken  map[*world.Host]Kind // the next command there loses its connection
+	lasting []ending
+	due     []Fault // those of this moment of operators
+	last    look
 	// lastFile is for which manifest the last look was.
 	lastFile *file
 	// lastView is of which hosts the last look was.
 	lastView   int
-	hosts      []*world.Host // that have something to do this moment
-	awake      []*operator   // likewise
-	gone       bool          // at some time the faults had taken the quorum of etcd for good
-	recoveries int           // how many have begun another etcd
-	Help       int           // how often a person helped
+	gone       bool // at some time the faults had taken the quorum of etcd for good
+	recoveries int  // how many have begun another etcd
+	Help       int  // how often a person helped
 	// Recovered is how often a cluster was recovered whose quorum the faults had taken.
 	Recovered int
-	// Arrange changes the plans that runs carry out; nil leaves them.
-	Arrange func(plan.Plan) plan.Plan
-	// Ended is told how steps ended; nil tells nobody.
-	Ended   func(run, step string, how apply.State)
-	pending *pending
+	// authorities are the keys of etcd's CA.
+	authorities authorities
 	// machines are the Machines that there are, created how many there have been.
 	machines []*machine
 	created  int
@@ -55,8 +52,14 @@ type Simulation struct {
 	// answering is when each host answers a look that takes time: Early or Late. Hosts that it lacks answer with
 	// everything else.
 	answering map[*world.Host]Kind
-	// began is what there was when the look began that ends now; nil of one that takes no time.
-	began *observed.World
+	// before is what there was when the look began that ends now; nil of one that takes no time.
+	before *observed.World
+
+	// The rest is read and changed with mu locked, which the simulation itself has but while a second passes.
+	mu    sync.Mutex
+	began time.Time
+	ctx   context.Context //nolint:containedctx // that of the scenario, in which runs begin at any moment
+	all   sync.WaitGroup  // the runs
 }
 
 // ending is when something that lasts is over.
@@ -84,7 +87,7 @@ func New(s Scenario) *Simulation {
 		dice:     dice(s.Seed),
 		broken:   map[*world.Host]Kind{},
 
-		answering: map[*world.Host]Kind{},
+		answering: map[*world.Host]Kind{}, authorities: authorities{},
 	}
 	sim.addons = map[string]string{"flannel": world.Addon}
 	names := make([]string, 0, s.ControlPlanes+s.Workers)
@@ -142,7 +145,7 @@ func (s *Simulation) look() look { return s.lookFor(s.file) }
 
 // lookFor is the same with that manifest.
 func (s *Simulation) lookFor(f *file) look {
-	if s.began != nil {
+	if s.before != nil {
 		return s.lookNow(f)
 	}
 	view := s.view()

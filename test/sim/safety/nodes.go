@@ -191,6 +191,8 @@ func (c *Checker) closed() {
 		switch {
 		case n.CordonedBy == "" || !c.joined(n):
 			delete(c.leftClosed, n.Name)
+			delete(c.late, n.Name)
+		case c.late[n.Name]:
 		case c.Left[n.Name] || c.leftClosed[n.Name]: // whose manifest has it again has not closed it
 			c.leftClosed[n.Name] = true
 		case c.named(n.CordonedBy): // beside one that an interrupted run has left closed

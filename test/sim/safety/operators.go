@@ -8,12 +8,11 @@ import (
 	"kubeone/test/sim/world"
 )
 
-// Old notes that a run is of the program that locks all that answer and then takes the Lease by force.
-func (c *Checker) Old(run string) { c.old[run] = true }
+// Wakes notes when a run goes on whose program stands still. What it had asked for before may go out then.
+func (c *Checker) Wakes(run string, at int64) { c.wakes[run] = at }
 
 func (c *Checker) lock(e world.Effect) {
-	c.holder[e.Host.ID], c.taken[e.Host.ID] = e.By.Run, c.World.Now
-	c.locked[e.By.Run] = c.World.Now
+	c.holder[e.Host.ID], c.taken[e.Host.ID], c.robbed[e.Host.ID] = e.By.Run, c.World.Now, e.Forced
 }
 
 // lease checks that nobody takes the Lease from a run that lives, unless it was told to, or has the lock of every
@@ -48,7 +47,7 @@ func (c *Checker) alone(e world.Effect) {
 	c.begins[e.By] = c.World.Now
 	if h := e.Host; h != nil && !c.ofControlPlane(h) && !h.Outside && e.By.Kind != step.RemoveEtcd &&
 		!c.leases[e.By.Run] {
-		if c.holder[h.ID] != e.By.Run {
+		if c.holder[h.ID] != e.By.Run && !c.canNotKnow(e.By.Run, c.robbed[h.ID], c.taken[h.ID]) {
 			c.Break(OneOperator, "run %s begins %s about %s, whose lock run %s has", e.By.Run, e.By.Step, h.Name,
 				c.holder[h.ID])
 		}
@@ -74,17 +73,18 @@ func (c *Checker) ofControlPlane(h *world.Host) bool {
 }
 
 // stale checks that the run's Lease is its own. One that began before there was an API takes it before its first step
-// through that. Nobody can know at once that a person, or a program that knows less, has taken it by force.
+// through that. Nobody can know at once that a person has taken it by force, or what happened in his sleep.
 func (c *Checker) stale(e world.Effect) {
-	switch {
-	case c.lessee == e.By.Run, c.old[e.By.Run] && !c.leases[e.By.Run] && c.World.Now-c.locked[c.lessee] <= learning:
-		return
-	case c.lessee == "" && c.old[e.By.Run], c.forced && c.leases[e.By.Run] && c.World.Now-c.leasedAt <= learning:
-		return
-	case c.old[e.By.Run] && !c.leases[e.By.Run] && c.locked[c.lessee] <= c.locked[e.By.Run]:
+	if c.lessee == e.By.Run || c.leases[e.By.Run] && c.canNotKnow(e.By.Run, c.forced, c.leasedAt) {
 		return
 	}
 	c.Break(OneOperator, "run %s begins %s although run %s has the cluster's lease", e.By.Run, e.By.Step, c.lessee)
+}
+
+// canNotKnow reports whether the run cannot know yet that its lock was taken.
+func (c *Checker) canNotKnow(run string, forced bool, taken int64) bool {
+	wakes, slept := c.wakes[run]
+	return forced && c.World.Now-taken <= learning || slept && c.World.Now-wakes <= waking
 }
 
 // hasAll reports whether the run has the lock of every host that has a member of etcd.
@@ -106,5 +106,9 @@ func (c *Checker) forgotten(e world.Effect) {
 	}
 }
 
-// learning is how long a run may take to learn that its lock was taken by force, in seconds.
-const learning = 10
+// learning is how long a run may take to learn that its lock was taken by force, and waking how long one may take that
+// stood still, in seconds.
+const (
+	learning = 10
+	waking   = 3
+)

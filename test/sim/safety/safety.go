@@ -75,13 +75,14 @@ type Checker struct {
 	granted    map[string]Grant       // what a person has allowed a run besides what apply may do
 	holder     map[string]string      // the run that last took a host's lock
 	taken      map[string]int64       // of each host, when its lock was last taken
-	locked     map[string]int64       // of each run, when it last took a lock
+	robbed     map[string]bool        // of each host, whether that was by force
 	leases     map[string]bool        // runs that have taken the cluster's Lease
 	lessee     string                 // the last one of them,
 	leasedAt   int64                  // when it did so,
 	forced     bool                   // and whether it did so whatever the one before did
-	old        map[string]bool        // runs of a program that knows less
+	wakes      map[string]int64       // of each run that stood still, when it last went on
 	byHand     map[string]bool        // Nodes that a person closed
+	late       map[string]bool        // Nodes closed by runs that could not know yet that their lock was taken
 	leftClosed map[string]bool        // Nodes closed by runs when a manifest left them out, and since
 	served     map[string]int64       // when the member of an address was last seen to serve,
 	serving    map[string]int64       // since when it does without a break,
@@ -119,10 +120,12 @@ func New(w *world.World, wanted []string, workers int) *Checker {
 	c.approved, c.granted = map[string]plan.Plan{}, map[string]Grant{}
 	c.served, c.begins = map[string]int64{}, map[world.Author]int64{}
 	c.serving, c.lived = map[string]int64{}, map[string]int64{}
-	c.holder, c.byHand, c.locked = map[string]string{}, map[string]bool{}, map[string]int64{}
+	c.wakes, c.robbed = map[string]int64{}, map[string]bool{}
+	c.holder, c.byHand = map[string]string{}, map[string]bool{}
+	c.late = map[string]bool{}
 	c.leftClosed, c.from = map[string]bool{}, map[int]int{}
 	c.wasIntact, c.intactSince = map[string]bool{}, map[string]int64{}
-	c.taken, c.leases, c.old = map[string]int64{}, map[string]bool{}, map[string]bool{}
+	c.taken, c.leases = map[string]int64{}, map[string]bool{}
 	for _, name := range wanted {
 		c.Wanted[name] = true
 	}
@@ -225,6 +228,8 @@ func (c *Checker) done(e world.Effect) {
 		c.deleted(e)
 	case world.Purged:
 		c.purged(e)
+	case world.Cordoned:
+		c.late[e.Host.Name] = c.leases[e.By.Run] && c.lessee != e.By.Run || c.holder[e.Host.ID] != e.By.Run
 	case world.Evicted:
 		c.evicted(e)
 	case world.Uncordoned:

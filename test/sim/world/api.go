@@ -190,11 +190,6 @@ func uncordon(w *World, q query) (bool, error) {
 	return true, nil
 }
 
-// NodeIs reports whether an API that operators reach says so of the Node, which is nil where there is none.
-func (w *World) NodeIs(name string, so func(*Node) bool) bool {
-	return w.APIReached() && so(w.EtcdCluster().Objects.Node(name))
-}
-
 // Uncordon lets pods onto the Node again, if a run of ours closed it and the API can be reached.
 func (w *World) Uncordon(by Author, node string) bool {
 	if !w.APIReached() {

@@ -45,7 +45,7 @@ type Effect struct {
 	Member int   // Added, Promoted, Removed: the member
 	Old    string
 	New    string // APIChanged, KubeletChanged: the versions
-	Forced bool   // LeaseTaken: whatever its holder does
+	Forced bool   // LockTaken, LeaseTaken: whatever its holder does
 	App    *App   // Evicted: whose pod,
 	Pod    Pod    // and which
 }

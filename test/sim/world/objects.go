@@ -26,6 +26,7 @@ type Objects struct {
 type Lease struct {
 	Run     string // that has it; empty where nobody has
 	Renewed int64  // when it was last renewed
+	Version int    // counts how often it was written
 }
 
 // Node is a Node object.

@@ -22,8 +22,8 @@ type Authority struct {
 
 const firstCA = "ca-1"
 
-// whole is the authority with what its zero value stands for.
-func (a Authority) whole() Authority {
+// Whole is the authority with what its zero value stands for.
+func (a Authority) Whole() Authority {
 	if len(a.Trusts) == 0 {
 		a.Trusts, a.Signs, a.Shows = []string{firstCA}, firstCA, firstCA
 	}
@@ -32,7 +32,7 @@ func (a Authority) whole() Authority {
 
 // observed is what the probe says of it.
 func (a Authority) observed() observed.Authority {
-	a = a.whole()
+	a = a.Whole()
 	return observed.Authority{Trusted: slices.Clone(a.Trusts), Next: a.Next, Begun: a.Begun}
 }
 
@@ -76,7 +76,7 @@ func noteRotation(w *World, h *Host, u *Unit) (bool, error) {
 	if !all || next.Phase != p.Phase && next.Phase != rotation.Settled || fresh != (len(next.New) > 0) {
 		return false, errOtherPhase
 	}
-	a := h.Disk.Authority.whole()
+	a := h.Disk.Authority.Whole()
 	if a.Goal = rotation.Goal(hosts, observed.EtcdCA); fresh {
 		w.authorities++
 		a.Goal = fmt.Sprintf("ca-%d", w.authorities+1)
@@ -150,7 +150,7 @@ func endRotation(w *World, h *Host, u *Unit) (bool, error) {
 
 // copyAuthority gives a host that joins what the peer has: its private key signs, whatever else was cut off there.
 func copyAuthority(h, peer *Host) {
-	a := peer.Disk.Authority.whole()
+	a := peer.Disk.Authority.Whole()
 	trusts := append([]string{a.Signs}, slices.DeleteFunc(slices.Clone(a.Trusts), func(key string) bool {
 		return key == a.Signs
 	})...)
@@ -168,7 +168,7 @@ func (w *World) Shown() (shows map[string]string, trusts map[string][]string) {
 		if r == nil || !h.ControlPlane || !h.Run.Etcd || !w.ofCluster(h, r) || r.find(h.Disk.Data.Member) == nil {
 			continue
 		}
-		shows[h.Name] = h.Disk.Authority.whole().Shows
+		shows[h.Name] = h.Disk.Authority.Whole().Shows
 		trusts[h.Name] = h.Run.Trusts
 	}
 	return shows, trusts

@@ -51,7 +51,7 @@ func (w *World) settleHost(h *Host) {
 		return
 	}
 	if !h.Run.Etcd && h.Disk.Etcd && w.etcdRuns(h) {
-		h.Run.Etcd, h.Run.Trusts = true, slices.Clone(h.Disk.Authority.whole().Trusts)
+		h.Run.Etcd, h.Run.Trusts = true, slices.Clone(h.Disk.Authority.Whole().Trusts)
 		w.named(h)
 		w.Version++
 	}

@@ -51,7 +51,7 @@ func (w *World) TakeLock(h *Host, c Claim) (int64, bool) {
 		return 0, false
 	}
 	if c.Ours == 0 {
-		w.effect(Effect{Verb: LockTaken, By: Author{Run: c.Run}, Host: h})
+		w.effect(Effect{Verb: LockTaken, By: Author{Run: c.Run}, Host: h, Forced: other})
 		h.Disk.Generation = max(h.Disk.Generation+1, w.Now) // a new machine does not count again from one
 	}
 	h.Held = &Keeper{Run: c.Run, Beat: w.Now}
@@ -62,13 +62,6 @@ func (w *World) TakeLock(h *Host, c Claim) (int64, bool) {
 func (w *World) TakeLease(run string, forced bool) {
 	w.effect(Effect{Verb: LeaseTaken, By: Author{Run: run}, Forced: forced})
 	w.EtcdCluster().Objects.Lease = Lease{Run: run, Renewed: w.Now}
-}
-
-// ReleaseLease gives the cluster's lock up if the run still has it.
-func (w *World) ReleaseLease(run string) {
-	if w.APIReached() && w.EtcdCluster().Objects.Lease.Run == run {
-		w.EtcdCluster().Objects.Lease = Lease{}
-	}
 }
 
 // Unlock gives the lock up if the run still has it.

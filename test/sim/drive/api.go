@@ -1,8 +1,9 @@
-package real
+package drive
 
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,11 +26,7 @@ import (
 )
 
 // api is the Kubernetes API as one run sees it. Like the real client it repeats what fails because nobody answers.
-type api struct {
-	w        *World
-	operator string
-	run      string
-}
+type api struct{ o *operator }
 
 var _ apply.API = (*api)(nil)
 
@@ -39,20 +36,22 @@ var (
 )
 
 // until repeats a request until it is done.
-func (a *api) until(ctx context.Context, what string, request func() (done bool, err error)) error {
+func (a *api) until(ctx context.Context, what string, request func(w *world.World) (done bool, err error)) error {
 	ctx, cancel := apicall.Bounded(ctx, apicall.OpTimeout)
 	defer cancel()
 	for {
-		if err := a.w.take(ctx, a.operator, what); err != nil {
-			return err
+		broken := a.o.take(ctx, what)
+		if broken != nil && !errors.Is(broken, errBroken) {
+			return broken
 		}
 		done, err := false, error(nil)
-		a.w.do(func() {
-			switch {
-			case a.w.dead[a.operator]:
+		a.o.sim.act(a.o, func() {
+			switch w := a.o.sim.World; {
+			case a.o.dead:
 				err = errKilled
-			case a.w.truth.APIReached():
-				done, err = request()
+			case broken != nil:
+			case w.APIReached():
+				done, err = request(w)
 			}
 		})
 		if done || err != nil {
@@ -67,23 +66,22 @@ func (a *api) until(ctx context.Context, what string, request func() (done bool,
 // through carries out the plan's step of that kind about a Node, or about the cluster.
 func (a *api) through(ctx context.Context, k step.Kind, node string) error {
 	var call world.Call
-	return a.until(ctx, string(k)+"/"+node, func() (bool, error) {
-		for _, s := range a.w.plans[a.run].Steps {
+	return a.until(ctx, string(k)+"/"+node, func(w *world.World) (bool, error) {
+		for _, s := range a.o.steps {
 			if s.Intent.Kind != k || s.Intent.NodeName != node {
 				continue
 			}
 			if call.Began == 0 {
-				call.Began = a.w.truth.Now
+				call.Began = w.Now
 			}
-			by := world.Author{Run: a.run, Step: s.ID, Host: s.Host, Kind: k}
-			return a.w.truth.Through(by, s.Intent, &call, world.Digests{})
+			return w.Through(a.o.author(s), s.Intent, &call, world.Digests{})
 		}
 		return false, errors.New("no step " + string(k) + " about " + node + " is in the plan")
 	})
 }
 
 func (a *api) always(ctx context.Context, what string) error {
-	return a.until(ctx, what, func() (bool, error) { return true, nil })
+	return a.until(ctx, what, func(*world.World) (bool, error) { return true, nil })
 }
 
 // CreateJoinToken needs the API, and nothing else.
@@ -99,8 +97,8 @@ func (a *api) RevokeJoinToken(ctx context.Context, _ string) error { return a.al
 func (a *api) RevokeJoinTokens(ctx context.Context, _ string) error { return a.always(ctx, "revoke") }
 
 func (a *api) node(ctx context.Context, name, what string, as func(*world.Node) bool) error {
-	return a.until(ctx, what+"/"+name, func() (bool, error) {
-		return as(a.w.truth.EtcdCluster().Objects.Node(name)), nil
+	return a.until(ctx, what+"/"+name, func(w *world.World) (bool, error) {
+		return as(w.EtcdCluster().Objects.Node(name)), nil
 	})
 }
 
@@ -145,10 +143,10 @@ func (a *api) Drain(ctx context.Context, node string, o drain.Options) error {
 
 // Uncordon opens the Node if a run closed it.
 func (a *api) Uncordon(ctx context.Context, node string) error {
-	return a.until(ctx, "reopen/"+node, func() (bool, error) {
-		for _, s := range a.w.plans[a.run].Steps {
+	return a.until(ctx, "reopen/"+node, func(w *world.World) (bool, error) {
+		for _, s := range a.o.steps {
 			if s.Intent.NodeName == node && (s.Intent.Kind == step.Uncordon || s.Intent.Kind == step.DrainNode) {
-				a.w.truth.Uncordon(world.Author{Run: a.run, Step: s.ID, Host: s.Host, Kind: s.Intent.Kind}, node)
+				w.Uncordon(a.o.author(s), node)
 				break
 			}
 		}
@@ -178,12 +176,12 @@ func (a *api) Merge(ctx context.Context, _ *unstructured.Unstructured, _ []byte)
 
 // Delete does the plan's step.
 func (a *api) Delete(ctx context.Context, _ []unstructured.Unstructured) error {
-	return a.through(ctx, step.RemoveAddon, "")
+	return a.always(ctx, "RemoveAddon")
 }
 
 // SetKubeProxy does the plan's step.
 func (a *api) SetKubeProxy(ctx context.Context, _ settings.Change) error {
-	return a.through(ctx, step.SetSystem, "")
+	return a.always(ctx, "SetSystem")
 }
 
 // PublishEndpoint does the plan's step.
@@ -231,25 +229,22 @@ func (a *api) KeepHostCredentials(ctx context.Context, _ desired.Credentials) er
 
 // UpdateRecord changes what is kept of addons and manifest.
 func (a *api) UpdateRecord(ctx context.Context, change func(*record.Record) error) error {
-	return a.until(ctx, "record", func() (bool, error) {
-		o := &a.w.truth.EtcdCluster().Objects
-		record := record.Record{
-			Cluster: a.w.truth.Name, ManifestDigest: o.Record, Addons: map[string]string{}, Nodes: o.Known,
+	return a.until(ctx, "record", func(w *world.World) (bool, error) {
+		o := &w.EtcdCluster().Objects
+		now := record.Record{
+			Cluster: w.Name, ManifestDigest: o.Record, Addons: maps.Clone(o.Addons), Nodes: o.Known,
 		}
-		for name, digest := range o.Addons {
-			record.Addons[name] = digest
-		}
-		if err := change(&record); err != nil {
+		if err := change(&now); err != nil {
 			return false, err
 		}
-		by := world.Author{Run: a.run}
-		for _, s := range a.w.plans[a.run].Steps {
-			if keeps(s, *o, record) {
-				by = world.Author{Run: a.run, Step: s.ID, Host: s.Host, Kind: s.Intent.Kind}
+		by := world.Author{Run: a.o.run}
+		for _, s := range a.o.steps {
+			if keeps(s, *o, now) {
+				by = a.o.author(s)
 			}
 		}
-		a.w.truth.Keep(by, record.ManifestDigest, record.Addons, record.Nodes)
-		return a.w.truth.Write(), nil
+		w.Keep(by, now.ManifestDigest, now.Addons, now.Nodes)
+		return w.Write(), nil
 	})
 }
 
@@ -265,12 +260,12 @@ func (a *api) WaitHostsFree(ctx context.Context, _ time.Duration) error {
 
 // RenewTokenSecrets does the plan's step.
 func (a *api) RenewTokenSecrets(ctx context.Context, _ []string, _ func(string, string)) error {
-	return a.through(ctx, step.RenewTokenSecrets, "")
+	return a.always(ctx, "RenewTokenSecrets")
 }
 
 // TrimExtensionCAs does the plan's step.
 func (a *api) TrimExtensionCAs(ctx context.Context, _ string, _ []string) error {
-	return a.through(ctx, step.TrimFrontProxyCA, "")
+	return a.always(ctx, "TrimFrontProxyCA")
 }
 
 // RemoveAutoApproval does the plan's step.
@@ -291,18 +286,34 @@ func (a *api) ServeApprovals(ctx context.Context, _ certificates.Expected, _ fun
 // Close does nothing.
 func (a *api) Close() {}
 
+// RewriteSecrets does the plan's step.
+func (a *api) RewriteSecrets(ctx context.Context, tell func(int)) error {
+	err := a.through(ctx, step.RewriteSecrets, "")
+	tell(0)
+	return err
+}
+
 // members is etcd as one run sees it.
-type members api
+type members struct{ o *operator }
 
 var _ apply.Etcd = (*members)(nil)
 
-// Observe asks all members.
+// Observe asks all members. A guard that is off makes all of them well.
 func (m *members) Observe(ctx context.Context) (observed.Etcd, error) {
-	if err := m.w.take(ctx, m.operator, "members"); err != nil {
+	if err := m.o.take(ctx, "members"); err != nil {
 		return observed.Etcd{}, err
 	}
 	var seen observed.Etcd
-	m.w.do(func() { seen = m.w.truth.ObserveEtcd() })
+	m.o.sim.act(m.o, func() {
+		if !m.o.dead {
+			seen = m.o.sim.World.ObserveEtcd()
+		}
+	})
+	if off := m.o.sim.Off; off == NoQuorum || off == Removal {
+		for i := range seen.Members {
+			seen.Members[i].Healthy = observed.Yes
+		}
+	}
 	if seen.Reached != observed.Yes {
 		return seen, errSilent
 	}
@@ -311,20 +322,18 @@ func (m *members) Observe(ctx context.Context) (observed.Etcd, error) {
 
 // RemoveMember takes a member out.
 func (m *members) RemoveMember(ctx context.Context, id uint64) error {
-	if err := m.w.take(ctx, m.operator, "remove"); err != nil {
+	if err := m.o.take(ctx, "remove"); err != nil {
 		return err
 	}
-	var done bool
-	var err error
-	m.w.do(func() {
-		if m.w.dead[m.operator] {
+	done, err := false, error(nil)
+	m.o.sim.act(m.o, func() {
+		if m.o.dead {
 			err = errKilled
 			return
 		}
-		for _, s := range m.w.plans[m.run].Steps {
+		for _, s := range m.o.steps {
 			if step.ParamsOf[step.RemoveEtcdParams](s.Intent).Member == etcd.HexID(id) {
-				by := world.Author{Run: m.run, Step: s.ID, Host: s.Host, Kind: s.Intent.Kind}
-				done, err = m.w.truth.Through(by, s.Intent, &world.Call{}, world.Digests{})
+				done, err = m.o.sim.World.Through(m.o.author(s), s.Intent, &world.Call{}, world.Digests{})
 			}
 		}
 	})
@@ -336,10 +345,3 @@ func (m *members) RemoveMember(ctx context.Context, id uint64) error {
 
 // Close does nothing.
 func (m *members) Close() error { return nil }
-
-// RewriteSecrets does the plan's step.
-func (a *api) RewriteSecrets(ctx context.Context, tell func(int)) error {
-	err := a.through(ctx, step.RewriteSecrets, "")
-	tell(0)
-	return err
-}

@@ -1,0 +1,279 @@
+package drive
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"kubeone/internal/host"
+	"kubeone/test/sim/world"
+)
+
+// remote is a host as apply sees it. It knows the commands that apply gives, by their names and arguments.
+type remote struct {
+	o        *operator
+	id, name string
+	granted  int64 // the generation of the run's lock, as far as the run knows
+}
+
+var _ host.Host = (*remote)(nil)
+
+// Name is the host's name.
+func (r *remote) Name() string { return r.name }
+
+// Close does nothing: connections here have no state.
+func (r *remote) Close() error { return nil }
+
+// Dial is not needed: the API and etcd are reached otherwise.
+func (r *remote) Dial(context.Context, string, string) (net.Conn, error) {
+	return nil, errors.New("there are no tunnels in the simulated world")
+}
+
+func (r *remote) lost(what string) error {
+	return &host.Error{Class: host.Lost, Host: r.name, What: what, Err: host.ErrConnectionLost}
+}
+
+func (r *remote) exit(what string, code int) error {
+	return &host.ExitError{Host: r.name, What: what, Code: code}
+}
+
+// command does something on the host by its connection, which the fault of a lost connection breaks.
+func (r *remote) command(ctx context.Context, what string, do func(h *world.Host) error) error {
+	return r.by(ctx, what, r.o.sim.breaks, do)
+}
+
+// beat is a command that such a fault leaves alone: it is for what steps do.
+func (r *remote) beat(ctx context.Context, what string, do func(h *world.Host) error) error {
+	return r.by(ctx, what, func(*world.Host) Kind { return "" }, do)
+}
+
+func (r *remote) by(ctx context.Context, what string, breaks func(*world.Host) Kind,
+	do func(h *world.Host) error) error {
+	switch err := r.o.take(ctx, r.id+" "+what); {
+	case errors.Is(err, errBroken):
+		return r.lost(what)
+	case err != nil:
+		return err
+	}
+	var err error
+	r.o.sim.act(r.o, func() {
+		h := r.o.sim.World.Host(r.id)
+		switch {
+		case r.o.dead:
+			err = errKilled
+			return
+		case !h.Reached():
+			err = r.lost(what)
+			return
+		}
+		broken := breaks(h)
+		if broken != LostBefore {
+			err = do(h)
+		}
+		if broken != "" {
+			err = r.lost(what)
+		}
+	})
+	return err
+}
+
+// Upload stores nothing; a full disk refuses. Files of one directory take equal times: apply has no order for them.
+func (r *remote) Upload(ctx context.Context, f host.File) error {
+	return r.command(ctx, "upload below "+path.Dir(f.Path), func(h *world.Host) error {
+		if h.Full && !strings.HasPrefix(f.Path, "/run/") {
+			return r.exit("upload "+f.Path, 1)
+		}
+		return nil
+	})
+}
+
+// Run carries out one of apply's commands.
+func (r *remote) Run(ctx context.Context, c host.Cmd) (host.Result, error) {
+	switch {
+	case c.Name == "take the lock":
+		return host.Result{}, r.keep(ctx, c)
+	case c.Name == "look at the lock":
+		return r.lookAtLock(ctx, c)
+	case c.Name == "look for signs of life":
+		return host.Result{}, r.command(ctx, c.Name, func(h *world.Host) error {
+			if c.Script != "true" && (h.Run.Etcd || h.Disk.Data != nil) {
+				return r.exit(c.Name, 3)
+			}
+			return nil
+		})
+	case c.Name == "remove the working directory":
+		return host.Result{}, r.command(ctx, c.Name, func(h *world.Host) error {
+			r.o.sim.World.Forget(h, c.Args[0])
+			return nil
+		})
+	case len(c.Args) == 4:
+		return host.Result{}, r.run(ctx, c)
+	}
+	var printed string
+	err := r.command(ctx, c.Name, func(h *world.Host) error {
+		missing := c.Name == "read the CAs" && h.Disk.CA == 0 ||
+			c.Name == "read the new cluster's credentials" && h.Disk.AdminCA == 0
+		if missing || c.Name == "receive uploads" && h.Full {
+			return r.exit(c.Name, 1)
+		}
+		var err error
+		printed, err = r.o.sim.printed(h, c)
+		return err
+	})
+	return host.Result{Stdout: []byte(printed)}, err
+}
+
+// lookAtLock tells the generation of the lock. A guard that is off tells the run's own.
+func (r *remote) lookAtLock(ctx context.Context, c host.Cmd) (host.Result, error) {
+	var generation int64
+	err := r.command(ctx, c.Name, func(h *world.Host) error {
+		if generation = h.Disk.Generation; r.granted != 0 && (r.o.isDeaf() || r.o.isUnlocked()) {
+			generation = r.granted
+		}
+		return nil
+	})
+	return host.Result{Stdout: []byte(strconv.FormatInt(generation, 10))}, err
+}
+
+// kubeconfig is one that nobody can log in with.
+const kubeconfig = `apiVersion: v1
+kind: Config
+current-context: a
+contexts: [{name: a, context: {cluster: a, user: a}}]
+clusters: [{name: a, cluster: {server: "https://192.0.2.250:6443", certificate-authority-data: Q0E=}}]
+users: [{name: a, user: {token: a}}]
+`
+
+// printed is what a command prints: where nothing was uploaded before, all uploads are missing.
+func (s *Simulation) printed(h *world.Host, c host.Cmd) (string, error) {
+	switch {
+	case c.Name == "read the keys for Secrets":
+		return keysOf(h)
+	case c.Name == "read the keys of authorities":
+		return s.authorities.of(h)
+	case c.Name == "read the CAs":
+		return "", nil // nobody signs anything
+	case c.Secret:
+		return kubeconfig, nil
+	case c.Name == "look for uploads":
+		return c.Args[1], nil
+	}
+	return "", nil
+}
+
+// run starts a step, or finds it, and follows it.
+func (r *remote) run(ctx context.Context, c host.Cmd) error {
+	generation, err := strconv.ParseInt(c.Args[0], 10, 64)
+	if err != nil {
+		return err
+	}
+	run, id := c.Args[1], c.Args[2]
+	boots := 0
+	err = r.command(ctx, c.Name, func(h *world.Host) error {
+		boots = h.Boots
+		s := r.o.step(id)
+		by := world.Author{Run: run, Step: id, Host: s.Host, Kind: s.Intent.Kind}
+		if code := r.o.sim.World.Start(h, by, generation, s.Intent); code != world.CodeDone {
+			return r.exit(c.Name, code)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return r.follow(ctx, c.Name, boots)
+}
+
+// follow waits for the end of the step that runs, by a connection that ends when the machine stops.
+func (r *remote) follow(ctx context.Context, what string, boots int) error {
+	for {
+		code, ended := 0, false
+		err := r.command(ctx, what, func(h *world.Host) error {
+			if h.Boots != boots {
+				return r.lost(what)
+			}
+			code, ended = r.o.sim.World.Ended(h)
+			return nil
+		})
+		switch {
+		case err != nil:
+			return err
+		case ended && code != world.CodeDone:
+			return r.exit(what, code)
+		case ended:
+			return nil
+		}
+		if err := sleep(ctx, 200*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// unwritable is the exit status of lock.sh where nothing can be written.
+const unwritable = 73
+
+// keep is the keeper of the lock: it holds the lock as long as lines come.
+func (r *remote) keep(ctx context.Context, c host.Cmd) error {
+	run, force := c.Args[1], c.Args[2] == "yes"
+	stale, err := strconv.ParseInt(c.Args[3], 10, 64)
+	if err != nil {
+		return err
+	}
+	ours, err := strconv.ParseInt(c.Args[4], 10, 64)
+	if err != nil {
+		return err
+	}
+	answer := ""
+	err = r.command(ctx, c.Name, func(h *world.Host) error {
+		claim := world.Claim{Run: run, Force: force, Ours: ours, Stale: stale}
+		answer, err = r.claim(h, claim)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := c.Stdout.Write([]byte(answer)); err != nil || answer[0] == 'h' {
+		return err
+	}
+	for lines := bufio.NewScanner(c.Stdin); lines.Scan(); {
+		held := true
+		err := r.beat(ctx, "beat", func(h *world.Host) error {
+			if held = h.Held != nil && h.Held.Run == run; held {
+				h.Held.Beat = r.o.sim.World.Now
+			}
+			return nil
+		})
+		if err != nil || !held && !r.o.isDeaf() && !r.o.isUnlocked() {
+			return err
+		}
+	}
+	return r.beat(context.WithoutCancel(ctx), "unlock", func(h *world.Host) error {
+		r.o.sim.World.Unlock(h, run)
+		return nil
+	})
+}
+
+// claim is the host's answer to who claims its lock.
+func (r *remote) claim(h *world.Host, c world.Claim) (string, error) {
+	if r.o.isUnlocked() {
+		r.granted = 1
+		return "granted 1\n", nil
+	}
+	generation, granted := r.o.sim.World.TakeLock(h, c)
+	switch {
+	case granted:
+		r.granted = generation
+		return fmt.Sprintf("granted %d\n", generation), nil
+	case h.Full:
+		return "", r.exit("take the lock", unwritable)
+	case h.Held != nil:
+		return "held\nholder=somebody\nrun=" + h.Held.Run + "\nsince=0\n", nil
+	}
+	return "held\n", nil
+}
