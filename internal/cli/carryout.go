@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"kubeone/internal/apply"
+	"kubeone/internal/decide"
 	"kubeone/internal/engine"
 	"kubeone/internal/view"
 	"kubeone/internal/workspace"
@@ -56,14 +57,14 @@ func (f *applyFlags) carryOutSeen(ctx context.Context, stdio IO, w *workspace.Wo
 	}
 	ctx, stop, done := interruptible(ctx, stdio)
 	defer done()
-	said := settling(stdio.Err)
+	tell := printWaiting(stdio.Err)
 	after, err := w.Engine.CarryOut(ctx, p,
 		engine.RunOptions{RunID: id, ForceUnlock: f.forceUnlock, Stop: stop, Emit: func(ev apply.Event) {
 			journal.write(ev)
 			progress.Event(ev)
-		}, Settling: func(p engine.Proposal) {
+		}, Waiting: func(p engine.Proposal, pending []engine.Pending) {
 			seen(p)
-			said(p)
+			tell(p, pending)
 		}})
 	progress.Close()
 	if errors.Is(err, apply.ErrStopped) {
@@ -79,22 +80,25 @@ func (f *applyFlags) carryOutSeen(ctx context.Context, stdio IO, w *workspace.Wo
 	return after, nil
 }
 
-// notRunning says, at the end of a run that is not about the whole cluster, what does not run there.
+// notRunning prints, at the end of a run that is not about the whole cluster, what does not run there.
 func (f *applyFlags) notRunning(stdio IO, after engine.Proposal) {
-	if text := view.NotRunning(after.NotRunning()); text != "" {
+	absent := decide.NotRunning(after.Want.Network, after.Observed.World.API)
+	if text := view.NotRunning(absent); text != "" {
 		_, _ = fmt.Fprintln(f.out(stdio), text)
 	}
 }
 
-// settling says what is waited for after a run, each time that this is something else than before.
-func settling(out io.Writer) func(engine.Proposal) {
+// printWaiting returns a callback that prints what a run waits for, each time that it changes.
+func printWaiting(out io.Writer) func(engine.Proposal, []engine.Pending) {
 	last := ""
-	return func(p engine.Proposal) {
-		waiting := p.ComingUp()
-		if len(waiting) == 0 && len(p.Plan.Steps) == 0 {
-			waiting = p.NotRunning() // of a cluster that a host has left, nobody says that it matches
+	return func(p engine.Proposal, pending []engine.Pending) {
+		var notReady []string
+		for _, o := range pending {
+			if o.Why != engine.Differs {
+				notReady = append(notReady, o.Name)
+			}
 		}
-		if text := view.Unsettled(waiting, p.Plan); text != last {
+		if text := view.Unsettled(notReady, p.Plan); text != last {
 			_, _ = fmt.Fprintf(out, "%s; looking again, for up to a minute\n", text)
 			last = text
 		}

@@ -86,7 +86,7 @@ func runPlan(ctx context.Context, stdio IO, f *clusterFlags, w *workspace.Worksp
 		return err
 	}
 	p, err := w.Engine.Propose(ctx, r)
-	p, err = settled(ctx, stdio, w.Engine, p, err, engine.SettleTimeout)
+	p, err = proposeReady(ctx, stdio, w.Engine, p, err, engine.SettleTimeout)
 	if err != nil {
 		return err
 	}
@@ -220,7 +220,7 @@ func saved(path string) (plan.Plan, error) {
 }
 
 // propose makes a proposal about a world that stands still: when steps of an earlier run are still running, it waits
-// for their end, and a member that is not healthy gets a moment to become so, as settled has it.
+// for their end, and a member that is not healthy gets a moment to become so (proposeReady).
 func propose(ctx context.Context, stdio IO, e *engine.Engine, r engine.Request) (engine.Proposal, error) {
 	p, err := e.Propose(ctx, r)
 	if running := p.RunningSteps(); len(running) > 0 {
@@ -233,27 +233,19 @@ func propose(ctx context.Context, stdio IO, e *engine.Engine, r engine.Request) 
 		}
 		p, err = e.Propose(ctx, r)
 	}
-	return settled(ctx, stdio, e, p, err, engine.SettleTimeout)
+	return proposeReady(ctx, stdio, e, p, err, engine.SettleTimeout)
 }
 
-// settler is an engine, as far as it waits for members that are coming up.
-type settler interface {
-	ProposeUntilUp(ctx context.Context, r engine.Request, within time.Duration) (engine.Proposal, error)
-}
-
-// settled is a proposal in which no member is late any more: one look at a busy host may find unhealthy what only
-// answers late. Before a person is called, or a request refused, it is looked at again, for that time; what is still so
-// then is so. The proposal and the error are those of the first look.
-func settled(ctx context.Context, stdio IO, e settler, p engine.Proposal, err error, within time.Duration) (
-	engine.Proposal, error) {
-	late := p.Late(err)
-	if len(late) == 0 {
-		return p, err
-	}
-	if p.AllSilent(late) {
-		within = min(within, engine.HangTimeout) // a host that hangs is named soon
-	}
-	_, _ = fmt.Fprintf(stdio.Err, "%s: not as it should be, and may only be late; looking again for up to %.0f s\n",
-		strings.Join(late, ", "), within.Seconds())
-	return e.ProposeUntilUp(ctx, p.Request, within)
+// proposeReady proposes again while something is pending that may only be slow: before an operator is called, or a
+// request refused. The proposal and the error are the first ones.
+func proposeReady(ctx context.Context, stdio IO, e *engine.Engine, first engine.Proposal, err error,
+	timeout time.Duration) (engine.Proposal, error) {
+	return e.ProposeUntilReady(ctx, first, err, timeout, func(pending []engine.Pending, timeout time.Duration) {
+		names := make([]string, 0, len(pending))
+		for _, o := range pending {
+			names = append(names, o.Name)
+		}
+		_, _ = fmt.Fprintf(stdio.Err, "%s: not as it should be, and may only be late; looking again for up to %.0f s\n",
+			strings.Join(names, ", "), timeout.Seconds())
+	})
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -130,7 +131,9 @@ type comeback struct {
 }
 
 func (c *comeback) look(p engine.Proposal, now time.Time) {
-	whole := p.Matches() && len(p.MayBeLate()) == 0
+	whole := p.Matches() && !slices.ContainsFunc(p.Pending(nil), func(o engine.Pending) bool {
+		return o.Why != engine.NotRunning
+	})
 	if !whole || !c.whole {
 		c.at = now
 	}

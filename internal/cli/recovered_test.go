@@ -12,10 +12,11 @@ import (
 // A recovery's time is that until members and Nodes are back for good; cluster DNS may take longer.
 func TestWhenARecoveredClusterIsBack(t *testing.T) {
 	t.Parallel()
-	well := engine.Proposal{Decisions: []decide.Decision{{}}}
+	well := engine.Proposal{Request: engine.Apply{}, Decisions: []decide.Decision{{}}}
 	noDNS := well
 	noDNS.Observed.World.API.Reached = observed.Yes
-	late := engine.Proposal{Decisions: []decide.Decision{{ComingUp: []string{"192.0.2.11"}}}}
+	late := well
+	late.Decisions = []decide.Decision{{ComingUp: []string{"192.0.2.11"}}}
 	began := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
 		looks []engine.Proposal // one a second

@@ -24,7 +24,7 @@ func newStatusCommand(stdio IO) *cobra.Command {
 			"  kubeone status -o jsonpath={.checks[?(@.ok==false)].name}",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := f.look(cmd.Context(), stdio, args, statusPatience)
+			p, err := f.look(cmd.Context(), stdio, args, engine.HangTimeout)
 			if err != nil {
 				return err
 			}
@@ -48,10 +48,6 @@ func newStatusCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-// statusPatience is how long status looks again before it calls a member unhealthy that may only be late. A look takes
-// seconds where it is late, so that this is time for two or three of them.
-const statusPatience = 15 * time.Second
-
 // look asks every host, the API and etcd how they are, and changes nothing. A member that is not healthy is looked at
 // again for so long.
 func (f *clusterFlags) look(ctx context.Context, stdio IO, args []string, patience time.Duration) (
@@ -66,7 +62,7 @@ func (f *clusterFlags) look(ctx context.Context, stdio IO, args []string, patien
 	if patience == 0 {
 		return p, err
 	}
-	return settled(ctx, stdio, w.Engine, p, err, patience)
+	return proposeReady(ctx, stdio, w.Engine, p, err, patience)
 }
 
 func statusOf(p engine.Proposal, now time.Time) view.StatusInput {

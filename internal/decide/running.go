@@ -21,6 +21,17 @@ type Absence struct {
 	Nodes     []string // that are Ready and lack one, in the API's order; none where it runs nowhere and need run once
 }
 
+// mostNamed is how many Nodes String names.
+const mostNamed = 5
+
+// String names the component and the Nodes: "cluster DNS", "kube-proxy on cp-1 and cp-2".
+func (a Absence) String() string {
+	if len(a.Nodes) == 0 {
+		return a.Component
+	}
+	return a.Component + " on " + problem.List(problem.Some(a.Nodes, mostNamed))
+}
+
 // Where is where the component does not run, after "on".
 func (a Absence) Where() []string {
 	if len(a.Nodes) == 0 {

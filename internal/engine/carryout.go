@@ -23,9 +23,9 @@ type RunOptions struct {
 	ForceUnlock bool              // take the lock over from another run
 	Emit        func(apply.Event) // as Config.Record, of this run only
 	Stop        <-chan struct{}   // closed: finish the running steps and begin no other
-	// Settling is told, after the run, what a look found that is not as it is wanted yet: there is another look, for
-	// SettleTimeout at most. Nil: nobody is told.
-	Settling func(Proposal)
+	// Waiting is called after the run, before each further proposal while something is pending, for SettleTimeout at
+	// most. Nil disables the callback.
+	Waiting func(Proposal, []Pending)
 	// Lease is the caller's own, held, and released by the caller, who elects a leader itself; nil: a run about the
 	// cluster takes the cluster's.
 	Lease Lease
@@ -62,7 +62,7 @@ func (e *Engine) CarryOut(ctx context.Context, approved Proposal, o RunOptions) 
 			return s.now, err
 		}
 	}
-	return e.after(ctx, approved, s.now, o.Settling)
+	return e.proposeAfter(ctx, approved, s.now, o.Waiting)
 }
 
 // session is a proposal that is being carried out: what may be run, and the locks under which it may.
@@ -240,60 +240,46 @@ func (e *Engine) forget(ctx context.Context, p Proposal, run string) error {
 	return nil
 }
 
-// after is the last look: what was wanted must now be.
-func (e *Engine) after(ctx context.Context, approved, done Proposal, settling func(Proposal)) (Proposal, error) {
-	if settling == nil {
-		settling = func(Proposal) {}
-	}
-	began := e.cfg.Now()
-	request, enough := lastLook(approved, done)
-	switch {
-	case request == nil:
+// proposeAfter proposes what follows the run, until nothing is pending.
+func (e *Engine) proposeAfter(ctx context.Context, approved, done Proposal, waiting func(Proposal, []Pending)) (
+	Proposal, error) {
+	request := requestAfter(done.Request)
+	if request == nil {
 		return done, nil
-	case enough == nil:
-		return e.Propose(ctx, request)
 	}
-	return e.proposeUntil(ctx, request, SettleTimeout, func(p Proposal) bool {
-		return enough(p, e.cfg.Now().Sub(began))
-	}, settling)
+	if waiting == nil {
+		waiting = func(Proposal, []Pending) {}
+	}
+	return e.proposeUntil(ctx, request, SettleTimeout, func(p Proposal, waited time.Duration) []Pending {
+		return p.pendingAfter(approved, waited)
+	}, waiting)
 }
 
-// lastLook is what is proposed after the run of a proposal, nil for nothing, and what ends the waiting for what comes
-// of the run: enough is asked of each proposal, made so long after the run, and nil where the first one is taken. What
-// is waited for is what was approved: the look just before the run may have met somebody late, of whom its plan would
-// have a person take care.
-func lastLook(approved, done Proposal) (next Request, enough func(p Proposal, waited time.Duration) bool) {
-	switch r := done.Request.(type) {
+// requestAfter returns the request that shows what a run has reached; nil for none.
+func requestAfter(done Request) Request {
+	switch r := done.(type) {
 	case Apply:
 		r.ForceUpgrade, r.RotateKey = false, false // once
-		return r, approved.settled
+		return r
 	case Recover:
-		return Apply{}, func(p Proposal, _ time.Duration) bool { return p.Matches() && isUp(p) || p.stays() }
+		return Apply{}
 	case Replace:
 		if !r.Gone {
-			return Apply{}, replaced
+			return Apply{}
 		}
 	case RenewCertificates:
-		return RenewCertificates{}, unblocked // what was renewed once is new
+		return RenewCertificates{} // what was renewed once is new
 	case RotateCA:
 		r.Anew = false // once
-		return r, unblocked
+		return r
 	case Snapshots:
-		return nil, nil
+		return nil
 	}
-	if removes(done.Request) {
-		return done.Request, func(p Proposal, _ time.Duration) bool {
-			return len(p.Plan.Steps) > 0 || len(p.awaited()) == 0
-		}
-	}
-	return done.Request, nil
+	return done
 }
 
-// unblocked reports whether the cluster is up and nothing holds the request up.
-func unblocked(p Proposal, _ time.Duration) bool { return isUp(p) && p.Plan.Blocked == "" }
-
-// removes reports whether the request takes hosts out of a cluster, whose pods then have to start elsewhere.
-func removes(r Request) bool {
+// removesHost reports whether the request takes hosts out of a cluster, whose pods then have to start elsewhere.
+func removesHost(r Request) bool {
 	switch r := r.(type) {
 	case Remove:
 		return true

@@ -45,15 +45,16 @@ func TestAWorkerThatHangsIsProbedOnce(t *testing.T) {
 			return probe.Result{World: living(c.Want, seen.World.Hosts[playedWorker])}, err
 		}
 	})
-	p, err := s.ProposeUntilUp(t.Context(), Apply{}, time.Minute)
+	p, err := s.Propose(t.Context(), Apply{})
+	p, err = s.ProposeUntilReady(t.Context(), p, err, time.Minute, func([]Pending, time.Duration) {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h := p.Decision().Hosts[playedWorker]; h.Condition != condition.Unreachable || len(p.Silent()) != 1 {
-		t.Errorf("the worker is %+v, silent are %q", h, p.Silent())
+	if h := p.Decision().Hosts[playedWorker]; h.Condition != condition.Unreachable || !onlySilent(p.unready()) {
+		t.Errorf("the worker is %+v, pending are %v", h, p.unready())
 	}
-	if looks != 1 || len(p.Late(nil)) > 0 {
-		t.Errorf("looked %d times; late: %q", looks, p.Late(nil))
+	if looks != 1 || len(p.Pending(nil)) > 0 || len(p.unready()) != 1 || p.Matches() {
+		t.Errorf("probed %d times; pending: %v; matches: %t", looks, p.Pending(nil), p.Matches())
 	}
 }
 

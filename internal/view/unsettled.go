@@ -1,20 +1,26 @@
 package view
 
-import "kubeone/internal/plan"
+import (
+	"kubeone/internal/decide"
+	"kubeone/internal/plan"
+)
 
-// NotRunning is what is said after "Done." where components still do not run; nothing where they all do.
-func NotRunning(names []string) string {
-	if len(names) == 0 {
+// NotRunning returns the line after "Done." that names components that do not run; "" if they all run.
+func NotRunning(absent []decide.Absence) string {
+	if len(absent) == 0 {
 		return ""
+	}
+	names := make([]string, 0, len(absent))
+	for _, a := range absent {
+		names = append(names, a.String())
 	}
 	return "Not running yet: " + clean(list(names, 4)) + "; see kubeone status."
 }
 
-// Unsettled is what a look after a run found that is not as it is wanted yet: the hosts that are coming up, else what
-// a plan made now would do.
-func Unsettled(comingUp []string, p plan.Plan) string {
-	if len(comingUp) > 0 {
-		return clean(list(comingUp, 4)) + ": not healthy yet"
+// Unsettled returns what a run still waits for: the names of what is not ready, else the steps that a plan made now has.
+func Unsettled(notReady []string, p plan.Plan) string {
+	if len(notReady) > 0 {
+		return clean(list(notReady, 4)) + ": not healthy yet"
 	}
 	titles := make([]string, 0, len(p.Steps))
 	for _, s := range p.Steps {

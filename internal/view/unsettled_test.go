@@ -3,6 +3,7 @@ package view
 import (
 	"testing"
 
+	"kubeone/internal/decide"
 	"kubeone/internal/plan"
 )
 
@@ -30,7 +31,7 @@ func TestWhatDoesNotRunFollowsDone(t *testing.T) {
 	if got := NotRunning(nil); got != "" {
 		t.Errorf("all run: %q", got)
 	}
-	got := NotRunning([]string{"kube-proxy on w\x1b[2J", "cluster DNS"})
+	got := NotRunning([]decide.Absence{{Component: "kube-proxy", Nodes: []string{"w\x1b[2J"}}, {Component: "cluster DNS"}})
 	if want := "Not running yet: kube-proxy on w and cluster DNS; see kubeone status."; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

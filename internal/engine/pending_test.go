@@ -1,12 +1,14 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/condition"
@@ -15,6 +17,7 @@ import (
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
+	"kubeone/internal/probe"
 	"kubeone/internal/problem"
 )
 
@@ -27,13 +30,13 @@ func TestNobodyWaitsForWhatWaitingDoesNotChange(t *testing.T) {
 		route    fsm.Route
 		operator []problem.Instruction
 		comingUp []string
-		stays    bool
+		ends     bool
 	}{
-		"an addon is another":              {route: fsm.Resources, stays: true},
-		"another version is wanted":        {route: fsm.Upgrade, stays: true},
-		"the configuration differs":        {route: fsm.Reconfigure, stays: true},
-		"the endpoint moves":               {route: fsm.MoveEndpoint, stays: true},
-		"a person must act":                {route: fsm.Instruct, operator: person, stays: true},
+		"an addon is another":              {route: fsm.Resources, ends: true},
+		"another version is wanted":        {route: fsm.Upgrade, ends: true},
+		"the configuration differs":        {route: fsm.Reconfigure, ends: true},
+		"the endpoint moves":               {route: fsm.MoveEndpoint, ends: true},
+		"a person must act":                {route: fsm.Instruct, operator: person, ends: true},
 		"units may come up":                {route: fsm.Repair},
 		"a member may come up":             {route: fsm.Resources, comingUp: []string{"192.0.2.11"}},
 		"a member may, and a person would": {route: fsm.Instruct, operator: person, comingUp: []string{"192.0.2.11"}},
@@ -44,15 +47,16 @@ func TestNobodyWaitsForWhatWaitingDoesNotChange(t *testing.T) {
 				Decisions: []decide.Decision{{Route: c.route, ComingUp: c.comingUp}},
 				Plan:      plan.Plan{Operator: c.operator},
 			}
-			if got := p.stays(); got != c.stays {
-				t.Errorf("stays: %v", got)
+			p.Plan.Steps = []plan.Step{{ID: "x"}}
+			if pending := p.pendingAfter(Proposal{Request: Recover{}}, 0); len(pending) == 0 != c.ends {
+				t.Errorf("pending: %v", pending)
 			}
 		})
 	}
 }
 
-// What is looked at after a run, and whether that look is the last one.
-func TestTheLastLookAfterARun(t *testing.T) {
+// What is proposed after a run, and whether that proposal is the last one.
+func TestTheProposalsAfterARun(t *testing.T) {
 	t.Parallel()
 	const cp = "192.0.2.11"
 	well := Proposal{Decisions: []decide.Decision{{Route: fsm.Nothing}}}
@@ -72,7 +76,7 @@ func TestTheLastLookAfterARun(t *testing.T) {
 	for name, c := range map[string]struct {
 		run   Request
 		next  Request
-		looks []look // empty: the first one is taken
+		looks []look // none: any is the last one
 	}{
 		"an apply, once with force": {
 			Apply{ForceUpgrade: true, RotateKey: true, DiscardEdits: true}, Apply{DiscardEdits: true},
@@ -102,17 +106,15 @@ func TestTheLastLookAfterARun(t *testing.T) {
 		"a Machine's host": {Worker{Gone: true}, Worker{Gone: true}, nil},
 		"a snapshot":       {Snapshots{}, nil, nil},
 	} {
-		next, enough := lastLook(Proposal{}, Proposal{Request: c.run})
-		if diff := cmp.Diff(c.next, next); diff != "" {
+		if diff := cmp.Diff(c.next, requestAfter(c.run)); diff != "" {
 			t.Errorf("after %s: %s", name, diff)
 		}
-		if (enough != nil) != (len(c.looks) > 0) {
-			t.Errorf("after %s: looks again: %t", name, enough != nil)
-			continue
+		if len(c.looks) == 0 {
+			c.looks = []look{last(well, 0), last(late, 0), last(drift, 0), last(noDNS, 0)}
 		}
 		for i, l := range c.looks {
-			if got := enough(l.seen, l.waited); got != l.last {
-				t.Errorf("after %s, look %d: the last one: %t", name, i, got)
+			if pending := l.seen.pendingAfter(Proposal{Request: c.run}, l.waited); len(pending) == 0 != l.last {
+				t.Errorf("after %s, proposal %d: pending %v", name, i, pending)
 			}
 		}
 	}
@@ -163,8 +165,9 @@ func TestWhatIsWaitedForAfterARun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := (Proposal{Plan: c.approved}).settled(c.after, c.waited); got != c.ends {
-				t.Errorf("ends: %t", got)
+			approved := Proposal{Request: Apply{}, Plan: c.approved}
+			if pending := c.after.pendingAfter(approved, c.waited); len(pending) == 0 != c.ends {
+				t.Errorf("pending: %v", pending)
 			}
 		})
 	}
@@ -205,8 +208,8 @@ func TestWhatIsWaitedForAfterAReplacement(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := replaced(c.after, c.waited); got != c.ends {
-				t.Errorf("ends: %t", got)
+			if pending := c.after.pendingAfter(Proposal{Request: Replace{}}, c.waited); len(pending) == 0 != c.ends {
+				t.Errorf("pending: %v", pending)
 			}
 		})
 	}
@@ -224,17 +227,17 @@ func TestWhatMayOnlyBeLateIsComingUp(t *testing.T) {
 		api, etcd observed.Tri
 		slow      bool
 		node      observed.Tri // its Node is ready; nobody has asked the worker itself
-		want      []string
+		want      []Pending
 	}{
 		"all answers":            {condition.Healthy, nil, yes, yes, false, unknown, nil},
-		"the API is late":        {condition.Healthy, nil, no, yes, false, unknown, []string{"the API"}},
-		"etcd is late":           {condition.Healthy, nil, yes, no, false, unknown, []string{"etcd"}},
+		"the API is late":        {condition.Healthy, nil, no, yes, false, unknown, []Pending{{"the API", Slow}}},
+		"etcd is late":           {condition.Healthy, nil, yes, no, false, unknown, []Pending{{"etcd", Slow}}},
 		"nobody could ask":       {condition.Healthy, nil, unknown, unknown, false, unknown, nil},
 		"no host is healthy":     {condition.Unreachable, nil, no, no, false, unknown, nil},
-		"a comparison is late":   {condition.Healthy, nil, yes, yes, true, unknown, []string{"flannel"}},
-		"a worker is late":       {condition.Healthy, []string{worker}, yes, yes, false, unknown, []string{"w"}},
-		"only host comes up":     {condition.Unready, []string{cp}, no, no, false, unknown, []string{"cp"}},
-		"silent, its Node ready": {condition.Healthy, nil, yes, yes, false, yes, []string{"w"}},
+		"a comparison is late":   {condition.Healthy, nil, yes, yes, true, unknown, []Pending{{"flannel", Slow}}},
+		"a worker is late":       {condition.Healthy, []string{worker}, yes, yes, false, unknown, []Pending{{"w", Starting}}},
+		"only host comes up":     {condition.Unready, []string{cp}, no, no, false, unknown, []Pending{{"cp", Starting}}},
+		"silent, its Node ready": {condition.Healthy, nil, yes, yes, false, yes, []Pending{{"w", Silent}}},
 		"silent, its Node not":   {condition.Healthy, nil, yes, yes, false, no, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -257,11 +260,8 @@ func TestWhatMayOnlyBeLateIsComingUp(t *testing.T) {
 			p.Observed.World.API.Compared = map[string]observed.Comparison{
 				"b": {Problem: "refused"}, "flannel": {Problem: "timeout", Late: c.slow}, "a": {},
 			}
-			if diff := cmp.Diff(c.want, p.ComingUp()); diff != "" {
-				t.Errorf("coming up (-want +got):\n%s", diff)
-			}
-			if got, want := p.AllSilent(c.want), len(c.want) == 0 || c.node == yes; got != want {
-				t.Errorf("all are silent: %t, want %t", got, want)
+			if diff := cmp.Diff(c.want, p.unready()); diff != "" {
+				t.Errorf("pending (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -304,11 +304,11 @@ func TestAHostThatHangsIsNotLookedAtAgain(t *testing.T) {
 		p.Observed.World.Hosts = map[string]observed.Host{
 			c.hangs: {Reach: observed.Unreachable, Class: c.class},
 		}
-		if got := p.Late(c.err); len(got) > 0 != c.late {
-			t.Errorf("%s: late %q", name, got)
+		if got := p.Pending(c.err); len(got) > 0 != c.late {
+			t.Errorf("%s: pending %v", name, got)
 		}
-		if len(p.ComingUp()) != 1 {
-			t.Errorf("%s: after a run, %q would be coming up", name, p.ComingUp())
+		if after := p.pendingAfter(Proposal{Request: Apply{}}, 0); len(after) == 0 || after[0].Why != Silent {
+			t.Errorf("%s: pending after a run: %v", name, after)
 		}
 	}
 }
@@ -330,10 +330,11 @@ func TestComponentsThatDoNotRunAreWaitedFor(t *testing.T) {
 	differs.Plan.Steps = []plan.Step{{ID: "record"}}
 	wrong.Decisions = []decide.Decision{{Route: fsm.Error}}
 	renews.Request, leaves.Request = RenewCertificates{}, Remove{}
-	lacks, onB := []string{"kube-proxy on a and b", "cluster DNS"}, []string{"kube-proxy on b", "cluster DNS"}
+	dns := Pending{"cluster DNS", NotRunning}
+	lacks, onB := []Pending{{"kube-proxy on a and b", NotRunning}, dns}, []Pending{{"kube-proxy on b", NotRunning}, dns}
 	for name, c := range map[string]struct {
-		p            Proposal
-		coming, late []string
+		p              Proposal
+		after, pending []Pending
 	}{
 		"nothing else is to be done": {well, lacks, lacks},
 		"about one host alone":       {one, onB, onB},
@@ -343,25 +344,114 @@ func TestComponentsThatDoNotRunAreWaitedFor(t *testing.T) {
 		"certificates are renewed":   {renews, lacks, nil},
 		"a host leaves":              {leaves, lacks, nil},
 	} {
-		if diff := cmp.Diff(c.coming, c.p.ComingUp()); diff != "" {
-			t.Errorf("%s: coming up (-want +got):\n%s", name, diff)
+		if diff := cmp.Diff(c.after, c.p.unready()); diff != "" {
+			t.Errorf("%s: unready (-want +got):\n%s", name, diff)
 		}
-		if diff := cmp.Diff(c.late, c.p.Late(nil)); diff != "" {
-			t.Errorf("%s: late (-want +got):\n%s", name, diff)
+		if diff := cmp.Diff(c.pending, c.p.Pending(nil)); diff != "" {
+			t.Errorf("%s: pending (-want +got):\n%s", name, diff)
 		}
 	}
-	all := []string{"kube-proxy on a, b and machine", "cluster DNS"}
-	if diff := cmp.Diff(all, well.NotRunning()); diff != "" {
-		t.Errorf("not running (-want +got):\n%s", diff)
+	if refused := leaves.Pending(&ConfigError{errors.New("a quorum would be lost")}); len(refused) > 0 {
+		t.Errorf("a refusal waits for %v", refused)
 	}
-	if refused := leaves.Late(&ConfigError{errors.New("a quorum would be lost")}); len(refused) > 0 {
-		t.Errorf("a refusal waits for %q", refused)
-	}
-	if (Proposal{}).settled(well, 2*HangTimeout) || replaced(well, 2*HangTimeout) || len(silent.awaited()) > 0 {
-		t.Error("a run ends before its components run, or they are said to")
+	for _, run := range []Request{Apply{}, Replace{}, Remove{}} {
+		if diff := cmp.Diff(lacks, well.pendingAfter(Proposal{Request: run}, 2*HangTimeout)); diff != "" {
+			t.Errorf("after %T (-want +got):\n%s", run, diff)
+		}
 	}
 	well.Observed.World.API.Pods = decidetest.Pods(well.Want, well.Observed.World.API.Nodes)
-	if !(Proposal{}).settled(well, 0) || !replaced(well, 0) || len(well.awaited()) > 0 {
-		t.Error("a run does not end although its components run")
+	for _, run := range []Request{Apply{}, Replace{}, Remove{}} {
+		if pending := well.pendingAfter(Proposal{Request: run}, 0); len(pending) > 0 {
+			t.Errorf("after %T, with all components: %v", run, pending)
+		}
+	}
+}
+
+// Which request depends on a member that is not healthy.
+func TestWhatARequestDependsOn(t *testing.T) {
+	t.Parallel()
+	const cp, other = "192.0.2.11", "192.0.2.12"
+	refused := &ConfigError{errors.New("a quorum would be lost")}
+	for name, c := range map[string]struct {
+		request Request
+		err     error
+		pending bool
+	}{
+		"apply":                       {Apply{}, nil, true},
+		"an error":                    {Apply{}, errors.New("odd"), false},
+		"renew certificates":          {RenewCertificates{}, nil, true},
+		"rotate a CA":                 {RotateCA{}, nil, true},
+		"recover":                     {Recover{}, nil, false},
+		"recover, refused":            {Recover{}, refused, false},
+		"remove":                      {Remove{}, nil, false},
+		"remove, refused":             {Remove{}, refused, true},
+		"remove, with an error":       {Remove{}, errors.New("odd"), false},
+		"replace another host":        {Replace{Host: other}, nil, true},
+		"replace the unhealthy host":  {Replace{Host: cp}, nil, false},
+		"replace, refused":            {Replace{Host: cp}, refused, true},
+		"replace a host that is gone": {Replace{Host: other, Gone: true}, nil, false},
+		"reset":                       {Reset{}, nil, false},
+		"reset, refused":              {Reset{}, refused, true},
+		"a snapshot":                  {Snapshots{}, nil, false},
+		"a Machine's host":            {Worker{}, nil, false},
+	} {
+		p := Proposal{
+			Request: c.request, Decisions: []decide.Decision{{ComingUp: []string{cp}}},
+			Plan: plan.Plan{Hosts: map[string]string{cp: "cp-1"}},
+		}
+		var want []Pending
+		if c.pending {
+			want = []Pending{{"cp-1", Starting}}
+		}
+		if diff := cmp.Diff(want, p.Pending(c.err), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// A member that may start is proposed again with, for the caller's timeout; a silent host for a shorter one.
+func TestProposingUntilReady(t *testing.T) {
+	t.Parallel()
+	silent := Proposal{
+		Request:   Apply{},
+		Decisions: []decide.Decision{{}},
+		Want:      desired.Cluster{Workers: []desired.Host{{ID: playedWorker, Hostname: "worker"}}},
+	}
+	silent.Observed.World.Hosts = map[string]observed.Host{playedWorker: {Reach: observed.Unreachable}}
+	silent.Observed.World.API.Nodes = []observed.Node{{Name: "worker", Ready: observed.Yes}}
+	both := silent
+	both.Decisions = []decide.Decision{{ComingUp: []string{playedControlPlane}}}
+	refused := &ConfigError{errors.New("a quorum would be lost")}
+	for name, c := range map[string]struct {
+		first   Proposal
+		err     error
+		timeout time.Duration // 0: nothing is pending
+	}{
+		"nothing is pending":         {Proposal{Request: Apply{}, Decisions: []decide.Decision{{}}}, nil, 0},
+		"refused, with no remedy":    {Proposal{Request: Remove{}, Decisions: []decide.Decision{{}}}, refused, 0},
+		"a host is silent":           {silent, nil, HangTimeout},
+		"a member is unhealthy, too": {both, nil, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			probes, told := 0, time.Duration(0)
+			s := play(t, func(config *Config) {
+				config.Observe = func(context.Context, probe.Request) (probe.Result, error) {
+					probes++
+					return probe.Result{World: living(config.Want, observed.Host{})}, nil
+				}
+			})
+			p, err := s.ProposeUntilReady(t.Context(), c.first, c.err, time.Minute,
+				func(_ []Pending, timeout time.Duration) { told += timeout })
+			if told != c.timeout {
+				t.Errorf("waiting for %s, want %s", told, c.timeout)
+			}
+			if c.timeout == 0 && (probes > 0 || !errors.Is(err, c.err) || len(p.Observed.World.Hosts) > 0) {
+				t.Errorf("probed %d times; %v", probes, err)
+			}
+			if c.timeout > 0 && (probes == 0 || err != nil || len(p.Pending(nil)) > 0) {
+				t.Errorf("probed %d times; %v, pending %v", probes, err, p.Pending(nil))
+			}
+		})
 	}
 }

@@ -1,0 +1,265 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/fsm"
+	"kubeone/internal/desired"
+	"kubeone/internal/observed"
+	"kubeone/internal/plan"
+	"kubeone/internal/retry"
+)
+
+// How long the engine waits for what is pending, and how often it proposes meanwhile.
+const (
+	SettleTimeout = time.Minute
+	SettleEvery   = time.Second
+	// HangTimeout is the timeout where only silent hosts are pending. After a host was replaced, it is the timeout for
+	// the rest of the cluster. A probe of a silent host takes seconds, so this is time for two or three probes.
+	HangTimeout = 15 * time.Second
+)
+
+// Pending is something that is not ready yet and may become ready without a change of the cluster.
+type Pending struct {
+	Name string // a host, a component, "the API" or "etcd"; the cluster where it Differs
+	Why  Why
+}
+
+// Why says what is not ready.
+type Why string
+
+// The reasons why something is pending.
+const (
+	Silent     Why = "silent"      // the host does not answer although its Node is Ready: it is busy, or it hangs
+	Starting   Why = "starting"    // the host answers and is not healthy yet
+	Slow       Why = "slow"        // the API or etcd does not answer in time although a control-plane host is healthy
+	NotRunning Why = "not running" // the component has no ready pod where it needs one
+	Differs    Why = "differs"     // only after a run: something is left to do, which may pass as components start
+)
+
+// Pending returns what is pending and matters to the proposal; nothing means that the proposal is final. The error is
+// the one that Propose returned with the proposal.
+//
+//   - An Apply depends on everything. Where the cluster matches otherwise, it also depends on the components.
+//   - RenewCertificates, RotateCA and Replace depend on the members; Replace not on the one that it replaces.
+//   - Remove, Reset, and Replace of a host that is gone depend on the members only if they were refused.
+//   - Recover is for hosts that are down. Recover, Snapshots and Worker depend on nothing.
+//   - A host that hangs is pending only if a step depends on it, or the request was refused.
+//   - Nothing is pending after an error that is no *ConfigError.
+func (p Proposal) Pending(err error) []Pending {
+	var refused *ConfigError
+	if err != nil && !errors.As(err, &refused) {
+		return nil
+	}
+	var pending []Pending
+	switch r := p.Request.(type) {
+	case Apply:
+		pending = p.unready()
+	case RenewCertificates, RotateCA:
+		pending = p.unreadyMembers()
+	case Replace:
+		if err != nil || !r.Gone {
+			pending = p.unreadyMembers()
+		}
+		if own := p.NameOf(p.who.IDs.Of(r.Host)); err == nil {
+			pending = slices.DeleteFunc(pending, func(o Pending) bool { return o.Name == own })
+		}
+	case Reset, Remove:
+		if err != nil {
+			pending = p.unreadyMembers()
+		}
+	}
+	if err == nil {
+		pending = slices.DeleteFunc(pending, func(o Pending) bool { return o.Why == Silent && p.hangsUnneeded(o.Name) })
+	}
+	return pending
+}
+
+// pendingAfter returns what is pending after the run of an approved proposal, which ended so long ago. The approved plan
+// says what the run was to reach: the one that was made just before the run may have met a host that was not ready.
+func (p Proposal) pendingAfter(approved Proposal, waited time.Duration) []Pending {
+	pending := p.unready()
+	var differs []Pending
+	if !p.Matches() {
+		differs = []Pending{{p.Want.Name, Differs}}
+	}
+	switch r := approved.Request.(type) {
+	case Apply:
+		switch {
+		case len(approved.Plan.Operator) > 0 && waited >= HangTimeout && onlySilent(pending):
+			return nil
+		case len(approved.Plan.Operator) > 0 || !approved.Plan.Complete():
+			return pending
+		}
+		return append(pending, differs...)
+	case Recover:
+		if len(pending) == 0 && p.needsMoreThanTime() {
+			return nil
+		}
+		return append(pending, differs...)
+	case RenewCertificates, RotateCA:
+		if p.Plan.Blocked != "" {
+			return append(pending, Pending{p.Want.Name, Differs})
+		}
+		return pending
+	case Replace:
+		switch {
+		case !r.Gone && waited >= HangTimeout:
+			return pending
+		case !r.Gone:
+			return append(pending, differs...)
+		}
+	}
+	if removesHost(approved.Request) && len(p.Plan.Steps) == 0 {
+		return p.componentsNotRunning()
+	}
+	return nil
+}
+
+// needsMoreThanTime reports whether waiting does not help: an operator has to act, or what is left to do repairs
+// nothing that may be starting.
+func (p Proposal) needsMoreThanTime() bool {
+	switch p.Decision().Route {
+	case fsm.MoveEndpoint, fsm.Upgrade, fsm.Reconfigure, fsm.Encrypt, fsm.Resources:
+		return true
+	default:
+		return len(p.Plan.Operator) > 0
+	}
+}
+
+// unready returns everything that is pending: the members and, where the cluster matches otherwise, the components.
+func (p Proposal) unready() []Pending {
+	pending := p.unreadyMembers()
+	if len(p.Decisions) > 0 && p.Matches() {
+		pending = append(pending, p.componentsNotRunning()...)
+	}
+	return pending
+}
+
+// unreadyMembers returns all that is pending but the components.
+func (p Proposal) unreadyMembers() []Pending {
+	if len(p.Decisions) == 0 {
+		return nil
+	}
+	var pending []Pending
+	ready, world := p.readyNodes(), p.Observed.World
+	for _, h := range p.Want.Hosts() {
+		if world.Hosts[h.ID].Reach == observed.Unreachable && ready[p.nodeOf(h)] {
+			pending = append(pending, Pending{p.NameOf(h.ID), Silent})
+		}
+	}
+	d := p.Decision()
+	for _, id := range d.ComingUp {
+		pending = append(pending, Pending{p.NameOf(id), Starting})
+	}
+	for _, name := range slices.Sorted(maps.Keys(world.API.Compared)) {
+		if world.API.Compared[name].Late {
+			pending = append(pending, Pending{name, Slow})
+		}
+	}
+	healthy := slices.ContainsFunc(p.Want.ControlPlane, func(h desired.Host) bool {
+		return d.Hosts[h.ID].Condition == condition.Healthy
+	})
+	if healthy && world.API.Reached == observed.No {
+		pending = append(pending, Pending{"the API", Slow})
+	}
+	if healthy && world.Etcd.Reached == observed.No {
+		pending = append(pending, Pending{"etcd", Slow})
+	}
+	return pending
+}
+
+// readyNodes holds the names of the Nodes that are Ready.
+func (p Proposal) readyNodes() map[string]bool {
+	ready := map[string]bool{}
+	for _, n := range p.Observed.World.API.Nodes {
+		ready[n.Name] = ready[n.Name] || n.Ready == observed.Yes
+	}
+	return ready
+}
+
+// componentsNotRunning returns cluster DNS, and what does not run on hosts that the request is about. Components on
+// other Nodes, such as those of Machines, are not pending.
+func (p Proposal) componentsNotRunning() []Pending {
+	about := map[string]bool{}
+	r, limited := p.Request.(Apply)
+	for _, h := range p.Want.Hosts() {
+		if !limited || r.Limit == nil || r.Limit[h.ID] {
+			about[p.nodeOf(h)] = true
+		}
+	}
+	var pending []Pending
+	for _, a := range decide.NotRunning(p.Want.Network, p.Observed.World.API) {
+		anywhere := len(a.Nodes) == 0
+		a.Nodes = slices.DeleteFunc(a.Nodes, func(node string) bool { return !about[node] })
+		if anywhere || len(a.Nodes) > 0 {
+			pending = append(pending, Pending{a.String(), NotRunning})
+		}
+	}
+	return pending
+}
+
+// hangsUnneeded reports whether the host of that name hangs and no step of the plan depends on it. A host that does not
+// finish the handshake in its time does not do so a few seconds later either.
+func (p Proposal) hangsUnneeded(name string) bool {
+	for _, h := range p.Want.Hosts() {
+		if p.NameOf(h.ID) != name || p.Observed.World.Hosts[h.ID].Class != observed.ClassHanging {
+			continue
+		}
+		if h.Role == desired.ControlPlane { // whether a step may run depends on all members
+			return len(p.Plan.Steps) == 0 && p.Plan.Blocked == ""
+		}
+		return !slices.ContainsFunc(p.Plan.Steps, func(s plan.Step) bool { return s.Host == h.ID })
+	}
+	return false
+}
+
+func onlySilent(pending []Pending) bool {
+	return !slices.ContainsFunc(pending, func(o Pending) bool { return o.Why != Silent })
+}
+
+// ProposeUntilReady proposes again while something is pending in the first proposal, for the timeout, or for
+// HangTimeout if only silent hosts are pending. It returns the last proposal and its error. Where nothing is pending,
+// these are the ones given, and waiting is not called; otherwise it is called once.
+func (e *Engine) ProposeUntilReady(ctx context.Context, first Proposal, err error, timeout time.Duration,
+	waiting func(pending []Pending, timeout time.Duration)) (Proposal, error) {
+	pending := first.Pending(err)
+	if len(pending) == 0 {
+		return first, err
+	}
+	if onlySilent(pending) {
+		timeout = min(timeout, HangTimeout)
+	}
+	waiting(pending, timeout)
+	return e.proposeUntil(ctx, first.Request, timeout, func(p Proposal, _ time.Duration) []Pending {
+		return p.Pending(nil)
+	}, func(Proposal, []Pending) {})
+}
+
+// proposeUntil proposes until nothing is pending, at least once and for the timeout at most. pending is asked about each
+// proposal without an error, made so long after the first. waiting is called before each further proposal.
+func (e *Engine) proposeUntil(ctx context.Context, r Request, timeout time.Duration,
+	pending func(p Proposal, waited time.Duration) []Pending, waiting func(Proposal, []Pending)) (Proposal, error) {
+	began := e.cfg.Now()
+	for {
+		p, err := e.Propose(ctx, r)
+		waited := e.cfg.Now().Sub(began)
+		left := p.Pending(err)
+		if err == nil {
+			left = pending(p, waited)
+		}
+		if len(left) == 0 || waited > timeout {
+			return p, err
+		}
+		waiting(p, left)
+		if !retry.Pause(ctx, SettleEvery) {
+			return p, ctx.Err()
+		}
+	}
+}
