@@ -27,13 +27,9 @@ type clusterFlags struct {
 	parallel            int
 	strict              bool
 	verbose             bool
-	forceUpgrade        bool
-	dropNames           bool
 	diff                bool
-	rotateKey           bool
 	allowUnsupported    bool
 	withMachines        bool
-	upgradeMachines     bool
 	upgradeFlags
 }
 
@@ -75,7 +71,7 @@ func (f *clusterFlags) registerPlan(cmd *cobra.Command) {
 	parallelFlag(cmd, &f.parallel)
 	flags.BoolVar(&f.withMachines, "with-machines", false,
 		"run the controllers of Machines in the cluster, as machineController.deploy in the manifest does")
-	flags.BoolVar(&f.upgradeMachines, "upgrade-machine-deployments", false,
+	flags.BoolVar(&f.options.UpgradeMachines, "upgrade-machine-deployments", false,
 		"give all MachineDeployments the manifest's version of the kubelet, after the control plane")
 	grouped(cmd, upgradeGroup, func() { f.upgradeFlags.register(cmd) })
 }
@@ -86,12 +82,12 @@ func (f *clusterFlags) registerDiff(cmd *cobra.Command) {
 }
 
 func (f *clusterFlags) registerNames(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.dropNames, "drop-old-names", false,
+	cmd.Flags().BoolVar(&f.options.DropNames, "drop-old-names", false,
 		"remove names from the API servers' certificates that the manifest no longer has and that are not used")
 }
 
 func (f *clusterFlags) registerRotation(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.rotateKey, "rotate-encryption-key", false,
+	cmd.Flags().BoolVar(&f.options.RotateKey, "rotate-encryption-key", false,
 		"encrypt Secrets with a new key; a change of keys that is under way is continued")
 }
 
@@ -128,9 +124,8 @@ func (f *clusterFlags) open(ctx context.Context, stdio IO, args []string,
 
 // request is what the flags ask of the cluster.
 func (f *clusterFlags) request(w *workspace.Workspace) (engine.Apply, error) {
-	r := engine.Apply{ForceUpgrade: f.forceUpgrade, DropNames: f.dropNames, DiscardEdits: f.discardEdits,
-		UpgradeMachines: f.upgradeMachines, RotateKey: f.rotateKey}
-	if f.rotateKey && !w.Engine.Want().EncryptSecrets {
+	r := engine.Apply{Options: f.options}
+	if r.RotateKey && !w.Engine.Want().EncryptSecrets {
 		return r, &classError{exitConfig, errors.New("--rotate-encryption-key: features.encryptionProviders is not " +
 			"enabled in the manifest, so that Secrets have no key")}
 	}

@@ -62,7 +62,7 @@ func newPlanCommand(stdio IO) *cobra.Command {
 	f.register(cmd)
 	f.registerPlan(cmd)
 	f.registerDiff(cmd)
-	cmd.Flags().BoolVar(&f.forceUpgrade, "force-upgrade", false,
+	cmd.Flags().BoolVar(&f.options.ForceUpgrade, "force-upgrade", false,
 		"plan to roll the configuration out although nothing differs")
 	f.registerNames(cmd)
 	f.registerRotation(cmd)

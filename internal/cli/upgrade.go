@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/version"
 
+	"kubeone/internal/decide"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/host"
 	"kubeone/internal/workspace"
@@ -20,7 +21,7 @@ import (
 type upgradeFlags struct {
 	selector       string
 	through        []string
-	discardEdits   bool
+	options        decide.Options
 	version        string // of the stage on the way; "" is the manifest's
 	maxUnavailable string
 	maxParallel    int
@@ -37,7 +38,7 @@ func (f *upgradeFlags) register(cmd *cobra.Command) {
 		"act on hosts that match this label `SELECTOR` only, by their Nodes or else by the manifest")
 	flags.StringArrayVar(&f.through, "through", nil,
 		"upgrade to this `VERSION` first; one for each minor version in between")
-	flags.BoolVar(&f.discardEdits, "discard-edits", false,
+	flags.BoolVar(&f.options.DiscardEdits, "discard-edits", false,
 		"upgrade control-plane hosts although their static pods were edited: the edits are lost")
 	flags.StringVar(&f.maxUnavailable, "max-unavailable", "",
 		"`NUMBER` or percentage of workers out of service at a time (upgrade.maxUnavailable)")

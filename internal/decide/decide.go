@@ -20,6 +20,7 @@ import (
 
 // Input is all that a decision rests on.
 type Input struct {
+	Options
 	Want desired.Cluster
 	Is   observed.World
 	// Now is etcd's members as they were observed, where Is is what steps that nobody has carried out yet would
@@ -41,17 +42,6 @@ type Input struct {
 	// System is the wanted image of what kubeadm applies to the cluster, by the pods' app: "kube-proxy", "kube-dns".
 	// What is missing is not asked for.
 	System map[string]string
-	// ForceUpgrade rolls the configuration out host by host although nothing differs.
-	ForceUpgrade bool
-	// UpgradeMachines gives MachineDeployments the cluster's version of the kubelet.
-	UpgradeMachines bool
-	// DropNames takes the names out of the API servers' certificates that nobody wants any more, once nobody dials
-	// them.
-	DropNames bool
-	// DiscardEdits lets an upgrade write static pods anew that somebody has changed.
-	DiscardEdits bool
-	// RotateKey has Secrets encrypted by a new key, if they are by one that nobody is changing.
-	RotateKey bool
 	// About holds the IDs of the hosts that the decision is about; nil means all. The others may not have been
 	// asked: such a host is what the API says of its Node, and etcd of its member where that is known. Nothing
 	// is done outside.

@@ -11,6 +11,7 @@ import (
 
 	"kubeone/internal/apply"
 	"kubeone/internal/cluster"
+	"kubeone/internal/decide/fsm"
 	"kubeone/internal/host"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
@@ -259,7 +260,7 @@ func (e *Engine) proposeAfter(ctx context.Context, approved, done Proposal, wait
 func requestAfter(done Request) Request {
 	switch r := done.(type) {
 	case Apply:
-		r.ForceUpgrade, r.RotateKey = false, false // once
+		r.Options = r.After(fsm.Upgrade, fsm.Encrypt)
 		return r
 	case Recover:
 		return Apply{}

@@ -79,7 +79,8 @@ func TestTheProposalsAfterARun(t *testing.T) {
 		looks []look // none: any is the last one
 	}{
 		"an apply, once with force": {
-			Apply{ForceUpgrade: true, RotateKey: true, DiscardEdits: true}, Apply{DiscardEdits: true},
+			Apply{Options: decide.Options{ForceUpgrade: true, RotateKey: true, DiscardEdits: true}},
+			Apply{Options: decide.Options{DiscardEdits: true}},
 			[]look{last(well, 0), again(late, HangTimeout), again(drift, HangTimeout)},
 		},
 		"a recovery": {

@@ -53,8 +53,7 @@ func (e *Engine) propose(ctx context.Context, r Request, answers probe.Result,
 		ids:      who.IDs,
 	}
 	apply, whole := r.(Apply)
-	in.Decide.DropNames, in.Decide.DiscardEdits = apply.DropNames, apply.DiscardEdits
-	in.Decide.RotateKey = apply.RotateKey
+	in.Decide.Options = apply.Options
 	in.Decide = decide.Settle(in.Decide, !whole || apply.Limit != nil || apply.Selector != nil)
 	p.Want = in.Decide.Want
 	var err error

@@ -34,14 +34,9 @@ type planInput struct {
 
 // Apply makes the cluster what is wanted: install, join, repair, upgrade, whatever it takes.
 type Apply struct {
-	Limit        map[string]bool // IDs of the only hosts that may be acted on; nil is all
-	Selector     labels.Selector // of Node labels; of those hosts, the ones that it matches; nil is all
-	ForceUpgrade bool            // roll the configuration out although nothing differs
-	DiscardEdits bool            // an upgrade loses what somebody has changed in static pods
-	// UpgradeMachines gives MachineDeployments the cluster's version of the kubelet, after the control plane.
-	UpgradeMachines bool
-	RotateKey       bool // have Secrets encrypted by a new key
-	DropNames       bool // take the names out of the API servers' certificates that nobody wants any more
+	decide.Options
+	Limit    map[string]bool // IDs of the only hosts that may be acted on; nil is all
+	Selector labels.Selector // of Node labels; of those hosts, the ones that it matches; nil is all
 	// Routes are the only routes that are followed; nil is all. A plan of another is a *ConfigError when it
 	// is carried out.
 	Routes []fsm.Route
@@ -100,7 +95,7 @@ func (r Apply) plan(in planInput) (plan.Plan, []decide.Decision, error) {
 	if err != nil {
 		return plan.Plan{}, nil, &ConfigError{err}
 	}
-	in.Decide.Limit, in.Decide.ForceUpgrade, in.Decide.UpgradeMachines = limit, r.ForceUpgrade, r.UpgradeMachines
+	in.Decide.Limit = limit
 	p, decisions := plan.Build(in.Input)
 	return p, decisions, nil
 }

@@ -126,7 +126,7 @@ func (b *builder) follow(d decide.Decision) bool {
 			return false
 		}
 		b.install(d)
-		b.in.ForceUpgrade, b.in.RotateKey = false, false // what is made now is new
+		b.in.Options = b.in.After(d.Route)
 	case fsm.Join:
 		b.join(d)
 	case fsm.Repair:

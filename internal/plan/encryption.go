@@ -7,6 +7,7 @@ import (
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/atrest"
 	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
 	"kubeone/internal/problem"
@@ -36,7 +37,7 @@ func (b *builder) encrypt(d decide.Decision) bool {
 		}
 		previous = []string{b.encryptHost(h, e.Phase, e.Providers[id], newKey(*e), changes, previous)}
 	}
-	b.in.RotateKey = false // once
+	b.in.Options = b.in.After(fsm.Encrypt)
 	return true
 }
 

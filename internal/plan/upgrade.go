@@ -8,6 +8,7 @@ import (
 
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/fsm"
 	"kubeone/internal/decide/skew"
 	"kubeone/internal/desired"
 	"kubeone/internal/observed"
@@ -47,7 +48,7 @@ func (b *builder) upgrade(d decide.Decision) bool {
 	if len(missing) > 0 {
 		b.awaitWorkloads("addons were applied")
 	}
-	b.in.ForceUpgrade = false // a forced roll-out is once
+	b.in.Options = b.in.After(fsm.Upgrade)
 	return true
 }
 
