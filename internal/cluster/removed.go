@@ -11,20 +11,32 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"kubeone/internal/cluster/apicall"
+	"kubeone/internal/cluster/drain"
 )
 
-// BeforeUpgrade says, one sentence a matter, what an operator should know before nodes are drained and the API servers
-// get that version: requests to APIs that it no longer has, pods without a controller, pods with local data, and
-// budgets that never allow an eviction. What was found out is returned with an error too.
-func BeforeUpgrade(ctx context.Context, access Access, to string, nodes []string) ([]string, error) {
+// UpgradeRisks are what an operator should know before nodes are drained and the API servers get another version.
+type UpgradeRisks struct {
+	losses  drain.Losses
+	removed []string // requests to APIs that the version no longer has, one sentence each
+}
+
+// Notes says, one sentence a matter, what an upgrade that drains these nodes would break: requests to APIs that are
+// removed, pods without a controller, pods with local data, and budgets that never allow an eviction.
+func (r UpgradeRisks) Notes(drained []string) []string {
+	return slices.Concat(r.removed, r.losses.Notes(drained))
+}
+
+// FindUpgradeRisks asks the API what an upgrade to that version would break. What was found out is returned with an
+// error too.
+func FindUpgradeRisks(ctx context.Context, access Access, to string) (UpgradeRisks, error) {
 	c, err := Connect(access)
 	if err != nil {
-		return nil, err
+		return UpgradeRisks{}, err
 	}
 	defer c.Close()
-	drains, err := c.DrainWarnings(ctx, nodes)
+	losses, err := c.DrainLosses(ctx)
 	removed, err2 := removedAPIs(ctx, access, to) // last: an API server that is away uses up the time
-	return slices.Concat(removed, drains), errors.Join(err, err2)
+	return UpgradeRisks{losses, removed}, errors.Join(err, err2)
 }
 
 // removedAPIs asks every API server, all at once: each counts only the requests that it got itself, since it started.

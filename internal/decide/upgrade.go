@@ -15,6 +15,15 @@ import (
 // wanted one.
 func (v *view) upgradable(s *hostState) bool { return s.inLimit && s.joined() && v.outdated(s) }
 
+// MayUpgrade reports whether a plan may upgrade hosts that run something already. It may be wrong only where it reports
+// true.
+func MayUpgrade(in Input) bool {
+	v := look(in)
+	return in.ForceUpgrade || slices.ContainsFunc(v.hosts, func(s hostState) bool {
+		return s.is.Reach == observed.Reached && (s.joined() || s.node != nil) && v.outdated(&s)
+	})
+}
+
 // upgrades are the hosts to upgrade, control plane first, and of each role those first whose upgrade had begun.
 func (v *view) upgrades() []string {
 	var out []string

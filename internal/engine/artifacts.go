@@ -41,9 +41,23 @@ func (e *Engine) release(arch string, named desired.Versions) release.Want {
 // errNamesOnly is why nothing was resolved: nobody asked for it.
 var errNamesOnly = errors.New("what is installed was not looked up")
 
-// resolve finds out what the plan needs, by desired.ArtifactsKey. What cannot be found out now is known by name only,
-// and noted in the proposal, unless it is on the hosts.
-func (e *Engine) resolve(ctx context.Context, p *Proposal) (map[string]desired.Artifacts, error) {
+// releases are what the hosts of a plan would be given.
+type releases struct {
+	known   map[string]desired.Artifacts // by desired.ArtifactsKey
+	missing error                        // why some of them are known by name only; nil if all is known
+}
+
+// missingLines are the lines of what is missing, as a plan shows them.
+func (r releases) missingLines() []string {
+	if r.missing == nil {
+		return nil
+	}
+	return strings.Split(r.missing.Error(), "\n")
+}
+
+// resolve finds out what the plan needs. What cannot be found out now is known by name only, and missing unless it is
+// on the hosts.
+func (e *Engine) resolve(ctx context.Context, p Proposal) (releases, error) {
 	needs := p.Plan.Needs()
 	key := func(n plan.Need) string {
 		h, _ := p.Want.Host(n.Host)
@@ -67,21 +81,21 @@ func (e *Engine) resolve(ctx context.Context, p *Proposal) (map[string]desired.A
 			a, err = e.cfg.Releases.Names(want) // as a bundle of another release says nothing of it
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", p.Plan.Hosts[n.Host], err)
+			return releases{}, fmt.Errorf("%s: %w", p.Plan.Hosts[n.Host], err)
 		}
 		known[key] = a
 		if unresolved != nil && sought[key] {
 			missing = append(missing, unresolved)
 		}
 	}
-	if p.unresolved = errors.Join(missing...); p.unresolved != nil {
-		p.Plan.Unresolved = strings.Split(p.unresolved.Error(), "\n")
-	}
-	return known, nil
+	return releases{known, errors.Join(missing...)}, nil
 }
 
-// unknown is the plan's note of what it installs and nobody but its source vouches for; "" where there is nothing.
-func unknown(p Proposal, resolved map[string]desired.Artifacts) string {
+// unknownNotes returns the plan's note of artifacts that no known digest vouches for; none while something is missing.
+func unknownNotes(p Proposal, found releases) []string {
+	if found.missing != nil {
+		return nil
+	}
 	var parts []desired.Part
 	seen := map[string]bool{} // parts of an architecture
 	for _, n := range p.Plan.Needs() {
@@ -89,14 +103,17 @@ func unknown(p Proposal, resolved map[string]desired.Artifacts) string {
 			continue
 		}
 		h, _ := p.Want.Host(n.Host)
-		for _, part := range resolved[desired.ArtifactsKey(n.Arch, h.Versions)].PartsFor(h.Role) {
+		for _, part := range found.known[desired.ArtifactsKey(n.Arch, h.Versions)].PartsFor(h.Role) {
 			if key := n.Arch + " " + part.What; !seen[key] {
 				seen[key] = true
 				parts = append(parts, part)
 			}
 		}
 	}
-	return release.UnknownNote(parts)
+	if note := release.UnknownNote(parts); note != "" {
+		return []string{note}
+	}
+	return nil
 }
 
 // lookUp returns a release: with digests, or, where unresolved says why there are none, by name only.

@@ -145,11 +145,11 @@ func (e *Engine) ApproveKeys(p Proposal) error {
 
 // again proposes the same once more, and is an error if it is not the same any more.
 func (e *Engine) again(ctx context.Context, approved Proposal) (Proposal, error) {
-	seen, err := e.Observe(ctx)
+	o, err := e.observe(ctx, approved.Request)
 	if err != nil {
 		return approved, err
 	}
-	now, err := e.propose(ctx, approved.Request, seen, approved.Plan.FirstContacts)
+	now, err := e.propose(ctx, o, approved.Plan.FirstContacts)
 	if err != nil {
 		return approved, now.changed(err)
 	}

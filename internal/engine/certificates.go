@@ -1,9 +1,6 @@
 package engine
 
 import (
-	"context"
-
-	"kubeone/internal/cluster"
 	"kubeone/internal/decide"
 	"kubeone/internal/plan"
 )
@@ -51,22 +48,6 @@ func endUnknown(p plan.Plan, unread error) plan.Plan {
 			"ended: " + unread.Error()
 	}
 	return p
-}
-
-// extensionCAs finds out whom extension API servers trust, where keys are rotated: what a run that was cut off has left
-// there is to be taken out. Nothing is known where no API has answered.
-func (e *Engine) extensionCAs(ctx context.Context, p Proposal) (map[string][]string, error) {
-	if _, ok := p.Request.(RotateCA); !ok || p.Observed.Access == nil {
-		return nil, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
-	defer cancel()
-	c, err := cluster.Connect(*p.Observed.Access)
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close()
-	return c.ExtensionCAs(ctx)
 }
 
 // refusal is why no key may be rotated, or the rotation not be ended; nil if nothing is in the way.

@@ -16,7 +16,6 @@ import (
 	"kubeone/internal/pattern"
 	"kubeone/internal/plan"
 	"kubeone/internal/script"
-	"kubeone/internal/step"
 )
 
 // progress finds out up to which revision the hosts that are left have etcd's data, and of which members it tells,
@@ -24,12 +23,7 @@ import (
 // then. One that does not say is missing in the answer. Unlike what was agreed upon, both are known without a
 // quorum. The members are searched for where etcd does not list them.
 func (e *Engine) progress(ctx context.Context, p Proposal) map[string]plan.Progress {
-	out := map[string]plan.Progress{}
-	recovery, ok := p.Request.(Recover)
-	listed := len(p.Observed.World.Etcd.Members) > 0
-	if !ok || listed && recovery.About.From != step.SurvivingMember {
-		return out
-	}
+	out, listed := map[string]plan.Progress{}, len(p.Observed.World.Etcd.Members) > 0
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	for _, h := range p.Want.ControlPlane {

@@ -104,7 +104,7 @@ func TestAWholeSurvivorIsRecoveredWithoutAnyRelease(t *testing.T) {
 	gone := survived(observed.Host{Reach: observed.Unreachable})
 	for _, why := range []error{errors.New("the bundle is of another release"), offline()} {
 		s.releases.fail(why)
-		p, err := s.propose(t.Context(), alone, probe.Result{World: gone}, nil)
+		p, err := s.propose(t.Context(), s.complete(t.Context(), alone, probe.Result{World: gone}), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +119,7 @@ func TestAWholeSurvivorIsRecoveredWithoutAnyRelease(t *testing.T) {
 	bare := observed.Host{
 		Reach: observed.Reached, KubeletConf: observed.No, EtcdData: observed.No, PKI: observed.No, Arch: "amd64",
 	}
-	p, err := s.propose(t.Context(), both, probe.Result{World: survived(bare)}, nil)
+	p, err := s.propose(t.Context(), s.complete(t.Context(), both, probe.Result{World: survived(bare)}), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func TestAPlanSaysWhatNobodyButItsSourceVouchesFor(t *testing.T) {
 		p := Proposal{Want: wanted("demo"), Plan: plan.Plan{Steps: []plan.Step{
 			{Host: "192.0.2.11", Intent: step.Intent{Kind: kind, Arch: "amd64"}},
 		}}}
-		if got := unknown(p, known); got != want {
+		if got := strings.Join(unknownNotes(p, releases{known: known}), ""); got != want {
 			t.Errorf("of %s: %q, want %q", kind, got, want)
 		}
 	}

@@ -30,6 +30,7 @@ func properties() []property {
 		{"etcd grows only by hosts that are prepared", etcdPrepared},
 		{"members leave only when dead, after a snapshot, within the quorum", membersLeaveSafely},
 		{"hosts are upgraded in the order that is safe", upgradesInOrder},
+		{"a drain for an upgrade is foreseen", upgradeForeseen},
 		{"hosts are reconfigured in the order that is safe", reconfiguresInOrder},
 		{"images are everywhere before pods of cluster DNS name them", imagesBeforeDNS},
 		{"hooks run before and after what they are for", hooksInPlace},
@@ -66,6 +67,14 @@ func TestPlansOfRandomWorlds(t *testing.T) {
 			t.Errorf("no world led to %s", r)
 		}
 	}
+}
+
+// upgradeForeseen: what an upgrade would break is asked before the plan is made.
+func upgradeForeseen(in decide.Input, p Plan, _ []decide.Decision) error {
+	drains := slices.ContainsFunc(p.Steps, func(s Step) bool {
+		return step.ParamsOf[step.DrainNodeParams](s.Intent).Upgrade
+	})
+	return check(!drains || decide.MayUpgrade(in), "an upgrade drains hosts, and none may be upgraded")
 }
 
 func check(ok bool, format string, args ...any) error {

@@ -395,7 +395,7 @@ func runsWork(t *testing.T, config *rest.Config, admin, own *cluster.Client, acc
 		}
 	}
 	must(own.Uncordon(ctx, "w-9"))
-	if _, err := own.DrainWarnings(ctx, []string{"w-9"}); err != nil {
+	if _, err := own.DrainLosses(ctx); err != nil {
 		t.Error(err)
 	}
 	must(own.DeleteNode(ctx, "w-9"))

@@ -12,43 +12,59 @@ import (
 	"kubeone/internal/cluster/apicall"
 )
 
-// DrainWarnings says, one sentence a matter, what a drain of the nodes would lose, and which budgets would never let it
-// end. What was found out is returned with an error too.
-func (c Drainer) DrainWarnings(ctx context.Context, nodes []string) ([]string, error) {
-	pods, err := c.doomedPods(ctx, nodes)
-	stuck, err2 := c.stuckBudgets(ctx)
-	return slices.Concat(pods, stuck), errors.Join(err, err2)
+// Losses are what drains of the cluster's nodes would lose.
+type Losses struct {
+	bare, local map[string][]string // by node: pods without a controller, and pods with local data
+	stuck       []string            // budgets that never allow an eviction, one sentence each
 }
 
-// doomedPods are those that a drain of the nodes ends for good, and those whose local data it loses.
-func (c Drainer) doomedPods(ctx context.Context, nodes []string) ([]string, error) {
-	var pods *corev1.PodList
-	err := apicall.Retry(ctx, "list pods", "", func(ctx context.Context) (err error) {
-		pods, err = c.Kubernetes.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
+// Notes says, one sentence a matter, what a drain of these nodes would lose, and which budgets would never let it end.
+func (l Losses) Notes(nodes []string) []string {
 	var bare, local []string
-	for _, p := range pods.Items {
-		owner := metav1.GetControllerOf(&p)
-		switch {
-		case !slices.Contains(nodes, p.Spec.NodeName), p.Status.Phase == corev1.PodSucceeded,
-			p.Status.Phase == corev1.PodFailed:
-		case p.Annotations[corev1.MirrorPodAnnotationKey] != "", owner != nil && owner.Kind == "DaemonSet":
-		case owner == nil:
-			bare = append(bare, p.Namespace+"/"+p.Name)
-		case hasLocalData(&p):
-			local = append(local, p.Namespace+"/"+p.Name)
-		}
+	for _, n := range nodes {
+		bare, local = append(bare, l.bare[n]...), append(local, l.local[n]...)
 	}
+	slices.Sort(bare)
+	slices.Sort(local)
 	var out []string
 	if len(bare) > 0 {
 		out = append(out, "pods without a controller will be gone after the drain: "+apicall.Names(bare))
 	}
 	if len(local) > 0 {
 		out = append(out, "pods lose the content of their emptyDir volumes when they move: "+apicall.Names(local))
+	}
+	return append(out, l.stuck...)
+}
+
+// DrainLosses finds out what drains would lose. What was found out is returned with an error too.
+func (c Drainer) DrainLosses(ctx context.Context) (Losses, error) {
+	losses, err := c.doomedPods(ctx)
+	var err2 error
+	losses.stuck, err2 = c.stuckBudgets(ctx)
+	return losses, errors.Join(err, err2)
+}
+
+// doomedPods returns the pods that a drain ends for good, and those whose local data it loses.
+func (c Drainer) doomedPods(ctx context.Context) (Losses, error) {
+	var pods *corev1.PodList
+	err := apicall.Retry(ctx, "list pods", "", func(ctx context.Context) (err error) {
+		pods, err = c.Kubernetes.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		return err
+	})
+	if err != nil {
+		return Losses{}, err
+	}
+	out := Losses{bare: map[string][]string{}, local: map[string][]string{}}
+	for _, p := range pods.Items {
+		owner, node := metav1.GetControllerOf(&p), p.Spec.NodeName
+		switch {
+		case p.Status.Phase == corev1.PodSucceeded, p.Status.Phase == corev1.PodFailed:
+		case p.Annotations[corev1.MirrorPodAnnotationKey] != "", owner != nil && owner.Kind == "DaemonSet":
+		case owner == nil:
+			out.bare[node] = append(out.bare[node], p.Namespace+"/"+p.Name)
+		case hasLocalData(&p):
+			out.local[node] = append(out.local[node], p.Namespace+"/"+p.Name)
+		}
 	}
 	return out, nil
 }

@@ -31,7 +31,8 @@ func TestWhatADrainLoses(t *testing.T) {
 		with(pod("elsewhere", ""), func(p *corev1.Pod) { p.Spec.NodeName = "cp-2" }),
 		budget(2),
 	)
-	got, err := c.DrainWarnings(t.Context(), []string{"cp-1"})
+	losses, err := c.DrainLosses(t.Context())
+	got := losses.Notes([]string{"cp-1"})
 	want := []string{
 		"pods without a controller will be gone after the drain: default/bare",
 		"pods lose the content of their emptyDir volumes when they move: default/cache",
