@@ -22,7 +22,7 @@ type Facts func(context.Context) (probe.Result, error)
 // PKI is among the hosts.
 func (e *Engine) About(facts Facts, hosts ...string) (*Engine, error) {
 	for _, id := range hosts {
-		if e.cfg.Hosts[id] == nil {
+		if e.Host(identity.ProbeKey(id)) == nil {
 			return nil, &ConfigError{fmt.Errorf("cluster %s has no host %q", e.cfg.Want.Name, id)}
 		}
 	}

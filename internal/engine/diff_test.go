@@ -16,6 +16,7 @@ import (
 	"kubeone/internal/desired"
 	"kubeone/internal/diff"
 	"kubeone/internal/host"
+	"kubeone/internal/identity"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
 	"kubeone/internal/probe"
@@ -44,13 +45,13 @@ func (r reader) Run(ctx context.Context, c host.Cmd) (host.Result, error) {
 func reconfigured(t *testing.T, s stage) Proposal {
 	t.Helper()
 	p := Proposal{Want: s.Want(), Observed: probe.Result{World: observed.World{Hosts: map[string]observed.Host{}}}}
-	p.Plan.Hosts, p.Plan.Nodes, p.who.Reached = map[string]string{}, map[string]string{}, map[string]string{}
+	p.Plan.Hosts, p.Plan.Nodes, p.who.Reached = map[string]string{}, map[string]string{}, map[string]identity.ProbeKey{}
 	for _, h := range p.Want.Hosts() {
 		name := h.Hostname
 		if name == "" {
 			name = h.ID
 		}
-		p.Plan.Hosts[h.ID], p.Plan.Nodes[h.ID], p.who.Reached[h.ID] = name, name, h.ID
+		p.Plan.Hosts[h.ID], p.Plan.Nodes[h.ID], p.who.Reached[h.ID] = name, name, identity.ProbeKey(h.ID)
 		p.Observed.World.Hosts[h.ID] = observed.Host{ID: h.ID, Reach: observed.Reached}
 		p.Observed.World.API.Nodes = append(p.Observed.World.API.Nodes, observed.Node{Name: name})
 		settings := step.With(step.ReconfigureParams{Configurations: []string{"kubelet"}})
@@ -73,7 +74,7 @@ func reading(t *testing.T) stage {
 		c.Want.Workers = []desired.Host{c.Want.Workers[0], other}
 	})
 	for id, p := range s.hosts {
-		s.cfg.Hosts[id] = reader{p, id == "192.0.2.22"}
+		s.ways[identity.ProbeKey(id)] = reader{p, id == "192.0.2.22"}
 	}
 	return s
 }

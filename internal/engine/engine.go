@@ -13,7 +13,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -23,6 +22,7 @@ import (
 	"kubeone/internal/componentconfig"
 	"kubeone/internal/desired"
 	"kubeone/internal/host"
+	"kubeone/internal/identity"
 	"kubeone/internal/probe"
 	"kubeone/internal/system"
 )
@@ -32,7 +32,7 @@ import (
 type Config struct {
 	Want     desired.Cluster      // Artifacts is not looked at: Releases has them
 	Manifest string               // what Want was made from, as the cluster's record keeps it: without secrets
-	Hosts    map[string]host.Host // every host of Want, by ID
+	Hosts    map[string]host.Host // every host of Want, by identity.ProbeKey: its ID there
 	Approver Approver             // records host keys; nil where no host is a host.FirstContacter
 	Releases Releases             // what is installed
 	Connect  apply.Connectors     // how connections to the API and to etcd are made; the zero value makes real ones
@@ -74,12 +74,13 @@ type KnownCA interface {
 type Engine struct {
 	cfg     Config
 	addons  []addons.Addon
-	addonOf map[string]string            // digest by name
-	system  map[string]string            // image of what kubeadm applies, by its pods' app
-	live    []live.Component             // what is compared with the objects in the cluster
-	digests map[string]map[string]string // of the wanted configuration, by host ID and name
-	about   []string                     // IDs of the only hosts that are probed and acted on; nil is all
-	facts   Facts                        // of the rest; nil where about is
+	addonOf map[string]string // digest by name
+	system  map[string]string // image of what kubeadm applies, by its pods' app
+	live    []live.Component  // what is compared with the objects in the cluster
+	ways    map[identity.ProbeKey]host.Host
+	digests map[identity.ProbeKey]map[string]string // of the wanted configuration, by name
+	about   []string                                // IDs of the only hosts that are probed and acted on; nil is all
+	facts   Facts                                   // of the rest; nil where about is
 }
 
 const defaultParallel = 32
@@ -98,13 +99,18 @@ func New(c Config) (*Engine, error) {
 	if c.Releases == nil {
 		return nil, errors.New("engine: no releases are given")
 	}
-	c.Hosts, c.Want.Artifacts = maps.Clone(c.Hosts), nil
-	e := &Engine{cfg: c, addonOf: map[string]string{}, digests: componentconfig.Digests(c.Want, c.Want.Hosts()...)}
+	c.Want.Artifacts = nil
+	e := &Engine{cfg: c, addonOf: map[string]string{}, ways: map[identity.ProbeKey]host.Host{},
+		digests: map[identity.ProbeKey]map[string]string{}}
+	digests := componentconfig.Digests(c.Want, c.Want.Hosts()...)
 	for _, h := range c.Want.Hosts() {
 		if c.Hosts[h.ID] == nil {
 			return nil, fmt.Errorf("engine: no way to the host %q is given", h.ID)
 		}
+		key := identity.ProbeKey(h.ID)
+		e.ways[key], e.digests[key] = c.Hosts[h.ID], digests[h.ID]
 	}
+	e.cfg.Hosts = nil // ways has them
 	if len(c.Want.ControlPlane) == 0 {
 		return e, nil // of workers alone, who apply nothing to the cluster
 	}
@@ -117,8 +123,8 @@ func New(c Config) (*Engine, error) {
 // Want is the cluster as it is wanted.
 func (e *Engine) Want() desired.Cluster { return e.cfg.Want }
 
-// Host is the way to a host of the cluster; nil for an ID that is none.
-func (e *Engine) Host(id string) host.Host { return e.cfg.Hosts[id] }
+// Host returns the way to the machine at a key of Config.Hosts; nil if there is none. HostOf takes a host's ID.
+func (e *Engine) Host(key identity.ProbeKey) host.Host { return e.ways[key] }
 
 // Holder is who the engine works for, as in Config.
 func (e *Engine) Holder() string { return e.cfg.Holder }
@@ -170,7 +176,7 @@ func (e *Engine) Observe(ctx context.Context) (probe.Result, error) {
 			continue
 		}
 		request.Targets = append(request.Targets, probe.Target{
-			ID: h.ID, Host: e.cfg.Hosts[h.ID], ControlPlane: h.Role == desired.ControlPlane,
+			ID: h.ID, Host: e.Host(identity.ProbeKey(h.ID)), ControlPlane: h.Role == desired.ControlPlane,
 		})
 	}
 	seen, err := e.cfg.Observe(ctx, request)

@@ -16,7 +16,7 @@ func TestOnlyTheLocksOfWorkersAreDispensedWith(t *testing.T) {
 	s := play(t)
 	controlPlane := s.cfg.Want.ControlPlane[0].ID
 	s.hosts[playedWorker].taken = true
-	reached := map[string]string{controlPlane: controlPlane, playedWorker: playedWorker}
+	reached := map[string]identity.ProbeKey{controlPlane: identity.ProbeKey(controlPlane), playedWorker: playedWorker}
 	proposal := Proposal{Want: s.cfg.Want, who: identity.Result{Reached: reached}}
 	scope := plan.Scope{Hosts: []string{controlPlane, playedWorker}, ControlPlane: []string{controlPlane}}
 	locks, err := s.lock(t.Context(), proposal, scope, nil, RunOptions{RunID: "run-1"})

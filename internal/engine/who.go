@@ -48,7 +48,7 @@ func hardening(r Request, who identity.Result) string {
 func rename[E any](via []E, r identity.Result, id func(*E) *string) {
 	for i := range via {
 		for host, key := range r.Reached {
-			if name := id(&via[i]); *name == key {
+			if name := id(&via[i]); identity.ProbeKey(*name) == key {
 				*name = host
 				break
 			}
@@ -77,4 +77,4 @@ func (e *Engine) configs(r identity.Result) map[string]map[string]string {
 }
 
 // HostOf is the way to a host, by its ID in the proposal; nil for an ID that is none.
-func (e *Engine) HostOf(p Proposal, id string) host.Host { return e.cfg.Hosts[p.who.Reached[id]] }
+func (e *Engine) HostOf(p Proposal, id string) host.Host { return e.ways[p.who.Reached[id]] }

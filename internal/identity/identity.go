@@ -19,12 +19,16 @@ import (
 	"kubeone/internal/observed"
 )
 
+// ProbeKey is the key of a host before Match: its ID in the manifest, or the manifest's address of it. It leads to a
+// machine. After Match a host has an ID, which says which host that machine is.
+type ProbeKey string
+
 // Result is the manifest and the world, with every machine under the ID of the host that it is.
 type Result struct {
 	Want desired.Cluster
 	Is   observed.World
-	// Reached maps a host's ID to the key (the ID before the match) of the entry whose address leads to its machine.
-	Reached map[string]string
+	// Reached maps a host's ID to the key of the entry whose address leads to its machine.
+	Reached map[string]ProbeKey
 	// IDs are those that the entries have now.
 	IDs IDs
 	// Moved are the hosts whose machine answers at another entry's address, in the manifest's order.
@@ -348,7 +352,7 @@ func (m *matcher) recorded(id string, membersOnly bool) string {
 func (m *matcher) result() Result {
 	ids := m.ids()
 	out := Result{
-		Want: m.want, Is: m.is, Reached: map[string]string{}, IDs: IDs{}, Contradictions: m.found,
+		Want: m.want, Is: m.is, Reached: map[string]ProbeKey{}, IDs: IDs{}, Contradictions: m.found,
 	}
 	out.Want.ControlPlane, out.Want.Workers = nil, nil
 	out.Is.Hosts = make(map[string]observed.Host, len(m.is.Hosts))
@@ -360,7 +364,7 @@ func (m *matcher) result() Result {
 			h.SSH = at.SSH
 		}
 		out.IDs[h.ID] = id
-		h.ID, h.HasOwnID, out.Reached[id] = id, h.HasOwnID || m.hasOwnID(e), at.ID
+		h.ID, h.HasOwnID, out.Reached[id] = id, h.HasOwnID || m.hasOwnID(e), ProbeKey(at.ID)
 		if seen, asked := m.is.Hosts[at.ID]; asked {
 			seen.ID = id
 			if seen.Hostname == "" {

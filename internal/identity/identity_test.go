@@ -346,7 +346,7 @@ func TestEveryMachineIsOneHost(t *testing.T) {
 
 func checkPermutation(t *testing.T, seed uint64, want desired.Cluster, is observed.World, got identity.Result) {
 	t.Helper()
-	at := map[string]bool{}
+	at := map[identity.ProbeKey]bool{}
 	for _, key := range got.Reached {
 		at[key] = true
 	}
@@ -358,7 +358,7 @@ func checkPermutation(t *testing.T, seed uint64, want desired.Cluster, is observ
 		if !asked {
 			continue
 		}
-		if asked && seen.ID != h.ID || seen.Hostname != is.Hosts[got.Reached[h.ID]].Hostname {
+		if asked && seen.ID != h.ID || seen.Hostname != is.Hosts[string(got.Reached[h.ID])].Hostname {
 			t.Fatalf("seed %d: %s has another machine's facts", seed, h.ID)
 		}
 		m := seen.Marker

@@ -18,6 +18,7 @@ import (
 	"kubeone/internal/decide"
 	"kubeone/internal/etcd/snapshot"
 	"kubeone/internal/host"
+	"kubeone/internal/identity"
 	"kubeone/internal/plan"
 )
 
@@ -43,7 +44,7 @@ func (e *Etcd) Backup(ctx context.Context, recipients []age.Recipient,
 	}
 	content.Snapshot = taken
 	// Keys that came or went while the snapshot was taken may not be those of what is in it.
-	after, err := readKeys(ctx, e.engine.Host(e.client.Via()))
+	after, err := readKeys(ctx, e.engine.Host(identity.ProbeKey(e.client.Via())))
 	if err != nil {
 		return backup.Metadata{}, err
 	}
@@ -63,7 +64,7 @@ func (e *Etcd) Backup(ctx context.Context, recipients []age.Recipient,
 // content is all that a backup has besides the snapshot.
 func (e *Etcd) content(ctx context.Context) (backup.Content, error) {
 	via, want, world := e.client.Via(), e.engine.Want(), e.seen.World
-	keys, err := readKeys(ctx, e.engine.Host(via))
+	keys, err := readKeys(ctx, e.engine.Host(identity.ProbeKey(via)))
 	if err != nil {
 		return backup.Content{}, err
 	}

@@ -223,7 +223,7 @@ func (o *operator) grant() safety.Grant {
 	case removeHost, replaceHost, resetHosts:
 		g.Leaves, g.Ends = map[string]bool{}, len(r.hosts) == 0
 		for _, id := range r.among(o.plan.who).hosts {
-			g.Leaves[cmp.Or(g.Places[id], id)] = true
+			g.Leaves[cmp.Or(string(g.Places[id]), id)] = true
 		}
 	case applyLimited:
 		g.Limited = true

@@ -6,6 +6,7 @@ package safety
 import (
 	"fmt"
 
+	"kubeone/internal/identity"
 	"kubeone/internal/plan"
 	"kubeone/test/sim/world"
 )
@@ -111,7 +112,7 @@ type Grant struct {
 	// Wanted are the IDs of the hosts of the run's manifest; nil are those of the beginning.
 	Wanted map[string]bool
 	// Places are the IDs of the machines at which the run's hosts were found, by the host's ID.
-	Places map[string]string
+	Places map[string]identity.ProbeKey
 }
 
 // New is a checker of the world, and watches it from now on.
@@ -258,7 +259,7 @@ func (c *Checker) planned(e world.Effect) {
 	}
 	// Who is silent at an address that is another host's ID has one by which the world does not know it.
 	placed := (e.Verb == world.NodeDeleted || e.Verb == world.Removed) && e.Host != nil &&
-		c.World.Host(s.Host) == nil && c.granted[e.By.Run].Places[s.Host] == e.Host.ID
+		c.World.Host(s.Host) == nil && c.granted[e.By.Run].Places[s.Host] == identity.ProbeKey(e.Host.ID)
 	if e.Host != nil && s.Host != "" && s.Host != e.Host.ID && !placed {
 		c.Break(Planned, "step %s is about %s, and %s %s", s.ID, s.Host, e.Verb, e.Host.Name)
 	}
