@@ -78,7 +78,8 @@ func newApplyCommand(stdio IO, as variant) *cobra.Command {
 	f.registerUnsupported(cmd)
 	flags.StringVar(&f.plan, "plan", "",
 		"carry out the plan saved in `FILE` without asking, if it is still what would be done")
-	flags.BoolVar(&f.options.ForceUpgrade, "force-upgrade", false, "roll the configuration out although nothing differs")
+	flags.BoolVar(&f.options.ForceUpgrade, "force-upgrade", false,
+		"roll the configuration out although nothing differs")
 	f.registerNames(cmd)
 	f.registerRotation(cmd)
 	if as.use == upgradeVariant.use {

@@ -25,6 +25,7 @@ func TestWhichFactsARequestNeeds(t *testing.T) {
 	h := old.Observed.World.Hosts[playedWorker]
 	h.Kubelet.Version = "1.35.0"
 	old.Observed.World.Hosts[playedWorker] = h
+	forced := Apply{Options: decide.Options{ForceUpgrade: true}}
 	survivor := Recover{About: plan.Copy{From: step.SurvivingMember}}
 	for name, c := range map[string]struct {
 		request Request
@@ -34,8 +35,8 @@ func TestWhichFactsARequestNeeds(t *testing.T) {
 		"apply, nothing differs":      {Apply{}, well, factNeeds{}},
 		"apply, a host is older":      {Apply{}, old, factNeeds{upgradeRisks: true}},
 		"a reset, a host is older":    {Reset{}, old, factNeeds{}},
-		"a forced upgrade":            {Apply{Options: decide.Options{ForceUpgrade: true}}, well, factNeeds{upgradeRisks: true}},
-		"a forced upgrade, no API":    {Apply{Options: decide.Options{ForceUpgrade: true}}, silent, factNeeds{}},
+		"a forced upgrade":            {forced, well, factNeeds{upgradeRisks: true}},
+		"a forced upgrade, no API":    {forced, silent, factNeeds{}},
 		"a rotation":                  {RotateCA{}, well, factNeeds{extensionCAs: true}},
 		"a rotation, no API":          {RotateCA{}, silent, factNeeds{}},
 		"recover from a survivor":     {survivor, well, factNeeds{progress: true}},

@@ -81,8 +81,8 @@ func (p Proposal) Pending(err error) []Pending {
 	return pending
 }
 
-// pendingAfter returns what is pending after the run of an approved proposal, which ended so long ago. The approved plan
-// says what the run was to reach: the one that was made just before the run may have met a host that was not ready.
+// pendingAfter returns what is pending after the run of an approved proposal, which ended so long ago. The approved
+// plan says what the run was to reach: the one made just before the run may have met a host that was not ready.
 func (p Proposal) pendingAfter(approved Proposal, waited time.Duration) []Pending {
 	pending := p.unready()
 	var differs []Pending
@@ -242,8 +242,8 @@ func (e *Engine) ProposeUntilReady(ctx context.Context, first Proposal, err erro
 	}, func(Proposal, []Pending) {})
 }
 
-// proposeUntil proposes until nothing is pending, at least once and for the timeout at most. pending is asked about each
-// proposal without an error, made so long after the first. waiting is called before each further proposal.
+// proposeUntil proposes until nothing is pending, at least once and for the timeout at most. pending is asked about
+// each proposal without an error, made so long after the first. waiting is called before each further proposal.
 func (e *Engine) proposeUntil(ctx context.Context, r Request, timeout time.Duration,
 	pending func(p Proposal, waited time.Duration) []Pending, waiting func(Proposal, []Pending)) (Proposal, error) {
 	began := e.cfg.Now()

@@ -222,6 +222,7 @@ func TestWhatMayOnlyBeLateIsComingUp(t *testing.T) {
 	t.Parallel()
 	const cp, worker = "192.0.2.11", "192.0.2.21"
 	const yes, no, unknown = observed.Yes, observed.No, observed.Unknown
+	starting := func(name string) []Pending { return []Pending{{name, Starting}} }
 	for name, c := range map[string]struct {
 		is        condition.Condition
 		coming    []string
@@ -236,8 +237,8 @@ func TestWhatMayOnlyBeLateIsComingUp(t *testing.T) {
 		"nobody could ask":       {condition.Healthy, nil, unknown, unknown, false, unknown, nil},
 		"no host is healthy":     {condition.Unreachable, nil, no, no, false, unknown, nil},
 		"a comparison is late":   {condition.Healthy, nil, yes, yes, true, unknown, []Pending{{"flannel", Slow}}},
-		"a worker is late":       {condition.Healthy, []string{worker}, yes, yes, false, unknown, []Pending{{"w", Starting}}},
-		"only host comes up":     {condition.Unready, []string{cp}, no, no, false, unknown, []Pending{{"cp", Starting}}},
+		"a worker is late":       {condition.Healthy, []string{worker}, yes, yes, false, unknown, starting("w")},
+		"only host comes up":     {condition.Unready, []string{cp}, no, no, false, unknown, starting("cp")},
 		"silent, its Node ready": {condition.Healthy, nil, yes, yes, false, yes, []Pending{{"w", Silent}}},
 		"silent, its Node not":   {condition.Healthy, nil, yes, yes, false, no, nil},
 	} {

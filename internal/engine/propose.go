@@ -14,7 +14,8 @@ import (
 // Propose observes, decides and plans. It changes nothing.
 //
 // A request that makes no sense, or that must not be carried out in the world as it is, is an error (*ConfigError, or
-// *EtcdError for Snapshots); the proposal then says no more than what was observed and what is pending (Proposal.Pending). A download location that does not answer is none: such a proposal says so
+// *EtcdError for Snapshots); the proposal then says no more than what was observed and what is pending
+// (Proposal.Pending). A download location that does not answer is no error: such a proposal says so
 // (Proposal.Unresolved).
 func (e *Engine) Propose(ctx context.Context, r Request) (Proposal, error) {
 	started := e.cfg.Now()

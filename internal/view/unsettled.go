@@ -17,7 +17,7 @@ func NotRunning(absent []decide.Absence) string {
 	return "Not running yet: " + clean(list(names, 4)) + "; see kubeone status."
 }
 
-// Unsettled returns what a run still waits for: the names of what is not ready, else the steps that a plan made now has.
+// Unsettled returns what a run still waits for: the names of what is not ready, else the steps of a plan made now.
 func Unsettled(notReady []string, p plan.Plan) string {
 	if len(notReady) > 0 {
 		return clean(list(notReady, 4)) + ": not healthy yet"

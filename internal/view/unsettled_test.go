@@ -31,7 +31,9 @@ func TestWhatDoesNotRunFollowsDone(t *testing.T) {
 	if got := NotRunning(nil); got != "" {
 		t.Errorf("all run: %q", got)
 	}
-	got := NotRunning([]decide.Absence{{Component: "kube-proxy", Nodes: []string{"w\x1b[2J"}}, {Component: "cluster DNS"}})
+	got := NotRunning([]decide.Absence{
+		{Component: "kube-proxy", Nodes: []string{"w\x1b[2J"}}, {Component: "cluster DNS"},
+	})
 	if want := "Not running yet: kube-proxy on w and cluster DNS; see kubeone status."; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
