@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"kubeone/internal/locks"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,7 +35,8 @@ func TestForgetLeavesTheLockOfAnotherRun(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			here := strings.ReplaceAll(locking(FlockTimeout, "forget"), "/var/lib", filepath.Join(root, "var/lib"))
+			here := locks.WithFile(locks.FlockTimeout, text("forget"))
+			here = strings.ReplaceAll(here, "/var/lib", filepath.Join(root, "var/lib"))
 			here = strings.ReplaceAll(here, "/run/kubeone", filepath.Join(root, "run/kubeone"))
 			forget := exec.CommandContext(t.Context(), "sh", "-c", here, "sh", "run-1")
 			if out, err := forget.CombinedOutput(); err != nil {

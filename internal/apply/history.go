@@ -11,6 +11,7 @@ import (
 
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/desired"
+	"kubeone/internal/locks"
 	"kubeone/internal/phrase"
 	"kubeone/internal/plan"
 	"kubeone/internal/redact"
@@ -54,7 +55,7 @@ func (r *Run) openEntry(ctx context.Context) {
 // end closes the run's entry and writes it as far as the API answers. A reset of the whole cluster leaves nothing
 // to write to.
 func (r *Run) end(ctx context.Context, err error) {
-	if cause := context.Cause(ctx); errors.Is(cause, ErrLockLost) {
+	if cause := context.Cause(ctx); errors.Is(cause, locks.ErrLost) {
 		err = errors.Join(err, errTaken)
 	}
 	r.history.close(err, r.Now())

@@ -19,6 +19,7 @@ import (
 
 	"kubeone/internal/cluster"
 	"kubeone/internal/cluster/record"
+	"kubeone/internal/locks"
 	"kubeone/internal/plan"
 	"kubeone/internal/step"
 )
@@ -163,7 +164,7 @@ func TestAStoppedAndAnAbortedRunAreInTheHistory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLab(t, "", prepare(), stepOf("images/node-1", "1", step.Images, "prepare/node-1"))
-			wait, open := l.gate()
+			wait, open := l.Gate()
 			l.Scripts["1"] = "echo begun; " + wait
 			api := fake.NewClientset()
 			l.reaching(api)
@@ -175,7 +176,7 @@ func TestAStoppedAndAnAbortedRunAreInTheHistory(t *testing.T) {
 				case e.Line == "begun" && name == "aborted":
 					abort(nil)
 				case e.Line == "begun" && name == "taken":
-					abort(ErrLockLost)
+					abort(locks.ErrLost)
 				case e.Line == "begun":
 					close(stop)
 				case e.Type == StepSkipped:

@@ -3,7 +3,6 @@ package apply
 import (
 	"time"
 
-	"kubeone/internal/cluster/leaselock"
 	"kubeone/internal/step"
 )
 
@@ -35,31 +34,9 @@ const (
 	ProbeTimeout = 8 * time.Second
 	// NodeTimeout is for a Node to become not Ready: its kubelet is silent for 40 s by then.
 	NodeTimeout = 2 * time.Minute
-)
-
-// Durations of the locks.
-const (
-	// BeatEvery is how often a host hears of the holder of its lock.
-	BeatEvery = 5 * time.Second
-	// StaleAfter is for how long a host must not have heard of the holder of its lock before another run may take it.
-	StaleAfter = 20 * time.Second
-	// GrantTimeout is for a host to say whether it grants its lock, connecting included.
-	GrantTimeout = time.Minute
-	// FlockTimeout is how long taking or giving up a lock waits on the host for another script that does so. Each takes
-	// moments. It is less than GrantTimeout, so that the host can say which process it waits for.
-	FlockTimeout = 40 * time.Second
-	// StartTimeout is the same for the start of a step. Another attempt may wait for systemd, which gives a unit 90
-	// seconds to start.
+	// StartTimeout is how long the start of a step waits on the host for another attempt, which may wait for systemd:
+	// that gives a unit 90 seconds to start.
 	StartTimeout = 2 * time.Minute
-	// CheckTimeout is for a host to say whose lock it is, or to end what has kept its lock.
-	CheckTimeout = 10 * time.Second
-	// LeaseDuration is how long nobody else takes a Lease that was renewed. An observer counts it by its own clock.
-	LeaseDuration = leaselock.Duration
-	// LeaseTrust is how long after a renewal a run begins steps although nobody tells it whether the Lease is
-	// still its own. It stops well before another one may take the Lease from it.
-	LeaseTrust = 10 * time.Second
-	// LeaseTimeout bounds the wait for somebody who tells.
-	LeaseTimeout = 2 * time.Minute
 )
 
 // StepLimit is how long a step through the API may take. A drain has its own time besides, twice where pods are

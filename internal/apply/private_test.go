@@ -1,8 +1,6 @@
 package apply
 
 import (
-	"bufio"
-	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -15,6 +13,7 @@ import (
 	"time"
 
 	"kubeone/internal/host"
+	"kubeone/internal/locks"
 	"kubeone/internal/short"
 	"kubeone/internal/step"
 )
@@ -24,32 +23,6 @@ func asNobody(cmd *exec.Cmd) {
 	if os.Geteuid() == 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	}
-}
-
-// hold has another process lock the file until the test ends, and returns its process ID.
-func hold(t *testing.T, file string, as func(*exec.Cmd)) int {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "flock", "-n", file, "sh", "-c", "echo locked; exec cat")
-	as(cmd)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = in.Close()
-		_ = cmd.Wait()
-	})
-	if line, err := bufio.NewReader(out).ReadString('\n'); line != "locked\n" {
-		t.Fatalf("%s is not locked: %q, %v", file, line, err)
-	}
-	return cmd.Process.Pid
 }
 
 // enterable has other users enter the directory, and those above it that are the test's.
@@ -66,23 +39,23 @@ func TestWhatIsOnAHostIsRootsAlone(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, "node-1")
 	for _, dir := range []string{"var/lib/kubeone/lock", "var/lib/kubeone/step", "run/kubeone"} { // as they were once
-		if err := os.MkdirAll(m.path(dir), 0o755); err != nil {
+		if err := os.MkdirAll(m.Path(dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		enterable(t, m.path(dir))
+		enterable(t, m.Path(dir))
 	}
 	l := labOf(t, m, ":", prepare())
 	if err := l.Do(patience(t), nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{"var/lib/kubeone", "var/lib/kubeone/lock", "var/lib/kubeone/step", "run/kubeone"} {
-		info, err := os.Stat(m.path(dir))
+		info, err := os.Stat(m.Path(dir))
 		if err != nil || info.Mode().Perm() != 0o700 {
 			t.Errorf("%s: %v, %v", dir, info.Mode(), err)
 		}
 	}
 	for _, dir := range []string{"lock", "step"} {
-		err := filepath.WalkDir(m.path("var/lib/kubeone/"+dir), func(path string, d fs.DirEntry, err error) error {
+		err := filepath.WalkDir(m.Path("var/lib/kubeone/"+dir), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return err
 			}
@@ -112,30 +85,28 @@ func tryLock(t *testing.T, path string) (string, error) {
 func TestAScriptSaysWhichProcessItWaitedFor(t *testing.T) {
 	t.Parallel()
 	for _, shell := range [][]string{{"dash"}, {"bash", "--posix"}, {"busybox", "sh"}} {
-		for _, name := range []string{"lock", "start", "follow", "forget"} {
+		for _, name := range []string{"start", "follow", "forget"} {
 			t.Run(shell[0]+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				short.Tool(t, shell[0])
 				m := newMachine(t, "node-1")
-				m.write("var/lib/kubeone/lock/flock", "", 0o600)
-				m.write("var/lib/kubeone/step/flock", "", 0o600)
-				file := m.path("var/lib/kubeone/lock/flock")
-				if name == "start" || name == "follow" {
-					file = m.path("var/lib/kubeone/step/flock")
-					m.write("var/lib/kubeone/step/log", "", 0o600)
+				file := "var/lib/kubeone/lock/flock"
+				if name != "forget" {
+					file = "var/lib/kubeone/step/flock"
+					m.Write("var/lib/kubeone/step/log", "", 0o600)
 				}
-				pid := hold(t, file, func(*exec.Cmd) {})
-				words := append(shell[1:len(shell):len(shell)], "-c", m.below(locking(time.Second, name)), "sh",
-					"me@here", "run-1", "no", "20", "0")
+				pid := m.LockFile(file)
+				script := m.Below(locks.WithFile(time.Second, text(name)))
+				words := append(shell[1:len(shell):len(shell)], "-c", script, "sh", "me@here", "run-1", "no", "20", "0")
 				cmd := exec.CommandContext(t.Context(), shell[0], words...)
-				cmd.Env = append(os.Environ(), "PATH="+m.path("bin")+":"+os.Getenv("PATH"), "ROOT="+m.root)
+				cmd.Env = append(os.Environ(), "PATH="+m.Path("bin")+":"+os.Getenv("PATH"), "ROOT="+m.Root)
 				out, err := cmd.CombinedOutput()
 				var exit *exec.ExitError
-				if !errors.As(err, &exit) || exit.ExitCode() != exitLocked {
+				if !errors.As(err, &exit) || exit.ExitCode() != locks.ExitFileBusy {
 					t.Fatalf("%v: %s", err, out)
 				}
 				for _, want := range []string{
-					file + " has been locked for 1 s by process ", strconv.Itoa(pid) + " (flock)", " (cat)",
+					m.Path(file) + " has been locked for 1 s by process ", strconv.Itoa(pid) + " (flock)", " (cat)",
 					"run kubeone again",
 				} {
 					if !strings.Contains(string(out), want) {
@@ -147,66 +118,13 @@ func TestAScriptSaysWhichProcessItWaitedFor(t *testing.T) {
 	}
 }
 
-func TestAScriptSaysThatItCannotSeeWhoHasTheFile(t *testing.T) {
+func TestALockedFileIsWhyAStepFails(t *testing.T) {
 	t.Parallel()
-	m := newMachine(t, "node-1")
-	m.write("var/lib/kubeone/lock/flock", "", 0o600)
-	hold(t, m.path("var/lib/kubeone/lock/flock"), func(*exec.Cmd) {})
-	text := strings.ReplaceAll(m.below(locking(time.Second, "lock")), "/proc/", m.path("proc")+"/")
-	out, err := exec.CommandContext(t.Context(), "sh", "-c", text, "sh", "me@here", "run-1", "no", "20", "0").
-		CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "by a process that /proc does not show") {
-		t.Errorf("%v: %s", err, out)
+	busy := &host.ExitError{
+		Host: "node-1", Code: locks.ExitFileBusy, Stderr: []byte("/x/flock has been locked for 40 s by process 7\n"),
 	}
-}
-
-// lockedHost is a host on which another process has locked a file of ours.
-type lockedHost struct {
-	host.Host
-	name string
-}
-
-func (l *lockedHost) Name() string { return l.name }
-
-func (l *lockedHost) Run(_ context.Context, c host.Cmd) (host.Result, error) {
-	return host.Result{ExitCode: exitLocked}, &host.ExitError{
-		Host: l.name, What: c.Name, Code: exitLocked,
-		Stderr: []byte("/x/flock has been locked for 40 s by process 7\n"),
-	}
-}
-
-func TestALockedFileIsWhyAHostIsNotWorkedOn(t *testing.T) {
-	t.Parallel()
-	const want = "node-1: take the lock: /x/flock has been locked for 40 s by process 7"
-	stuck := &lockedHost{name: "node-1"}
-	_, err := TakeLock(patience(t), map[string]host.Host{"1": stuck}, Claim{Holder: "me@here", Run: "run-1"})
-	if err == nil || err.Error() != want {
-		t.Errorf("got %v", err)
-	}
-	l, err := TakeLock(patience(t), map[string]host.Host{"1": stuck, "2": newMachine(t, "node-2")},
-		Claim{Holder: "me@here", Run: "run-1", Dispensable: map[string]bool{"1": true}})
-	if err != nil {
-		t.Fatalf("a worker stops the run: %v", err)
-	}
-	defer l.Release()
-	if denied := l.Denied("1"); denied == nil || denied.Error() != want {
-		t.Errorf("denied: %v", denied)
-	}
-	s := stepOf("init/node-1", "1", step.Init)
-	_, err = stuck.Run(t.Context(), host.Cmd{})
-	if got := explain(err, "node-1", s).Error(); got != "node-1: /x/flock has been locked for 40 s by process 7" {
+	got := explain(busy, "node-1", stepOf("init/node-1", "1", step.Init)).Error()
+	if got != "node-1: /x/flock has been locked for 40 s by process 7" {
 		t.Errorf("a step says %q", got)
-	}
-}
-
-// The host says which process it waits for before the run gives it up.
-func TestAHostWaitsForAFileLessThanARunForTheHost(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string][2]time.Duration{
-		"a lock": {FlockTimeout, GrantTimeout}, "a step": {StartTimeout, StepTimeout},
-	} {
-		if c[0] >= c[1] {
-			t.Errorf("%s: %s of %s", name, c[0], c[1])
-		}
 	}
 }

@@ -86,13 +86,13 @@ func TestASnapshotIsSentUnlessItIsThere(t *testing.T) {
 	} {
 		l := newLab(t, ":", restore)
 		if c.marker {
-			l.write("etc/kubeone/marker", "cluster=alpha\nrestoring=yes\n", 0o644)
+			l.Write("etc/kubeone/marker", "cluster=alpha\nrestoring=yes\n", 0o644)
 		}
 		if c.data {
-			l.write("var/lib/etcd/member/snap/db", "data", 0o600)
+			l.Write("var/lib/etcd/member/snap/db", "data", 0o600)
 		}
 		if c.file != "" {
-			l.write("var/lib/kubeone/recovery/"+c.file, c.content, 0o600)
+			l.Write("var/lib/kubeone/recovery/"+c.file, c.content, 0o600)
 		}
 		sent := 0
 		l.Copy = &Copy{Snapshot: func() (io.Reader, int64, error) {
@@ -106,7 +106,7 @@ func TestASnapshotIsSentUnlessItIsThere(t *testing.T) {
 		if sent != c.sent {
 			t.Errorf("%s: sent %d times, want %d", name, sent, c.sent)
 		}
-		if got := l.read("var/lib/kubeone/recovery/snapshot.db"); c.sent == 1 && got != text {
+		if got := l.Read("var/lib/kubeone/recovery/snapshot.db"); c.sent == 1 && got != text {
 			t.Errorf("%s: there is %q", name, got)
 		}
 	}

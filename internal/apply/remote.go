@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"embed"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -14,17 +15,27 @@ import (
 	"strings"
 
 	"kubeone/internal/host"
+	"kubeone/internal/locks"
 	"kubeone/internal/plan"
 	"kubeone/internal/script"
 )
 
-// Exit statuses of start.sh, follow.sh and lock.sh; a stage's own are below them.
+//go:embed sh/*.sh
+var shell embed.FS
+
+func text(name string) string {
+	b, err := shell.ReadFile("sh/" + name + ".sh")
+	if err != nil {
+		panic(err) // embedded at build time
+	}
+	return string(b)
+}
+
+// Exit statuses of start.sh and follow.sh, besides locks.ExitFileBusy; a stage's own are below them.
 const (
-	exitUnwritable = 73 // of lock.sh
-	exitLockLost   = 75
-	exitBusy       = 76
-	exitKilled     = 78
-	exitLocked     = 80 // of all that lock a file
+	exitLockLost = 75
+	exitBusy     = 76
+	exitKilled   = 78
 )
 
 // Blobs is the content that is uploaded to hosts, by sha256 (hex). A bundle is one.
@@ -115,7 +126,8 @@ func secretLines(files map[string][]byte) []byte {
 // startCmd starts a step. Its secrets come with it: a host that refuses it never has them.
 func (r *Run) startCmd(s plan.Step, secrets []byte) host.Cmd {
 	return host.Cmd{
-		Name: s.Title, Script: locking(StartTimeout, "start"), Stdin: bytes.NewReader(secrets), Secret: true,
+		Name: s.Title, Script: locks.WithFile(StartTimeout, text("start")), Stdin: bytes.NewReader(secrets),
+		Secret: true,
 		Args: []string{
 			strconv.FormatInt(r.Lock.Generation(s.Host), 10), r.RunID, s.ID, script.Stage(s.Intent),
 		},
@@ -138,12 +150,12 @@ func explain(err error, name string, s plan.Step) error {
 	}
 	switch exit.Code {
 	case exitLockLost:
-		return fmt.Errorf("%s: %w", name, ErrLockLost)
+		return fmt.Errorf("%s: %w", name, locks.ErrLost)
 	case exitBusy:
 		return fmt.Errorf("%s: another step is running there: %s; run kubeone apply again; it waits for "+
 			"the running step", name, lastLines(string(exit.Stderr), 1))
-	case exitLocked:
-		return fmt.Errorf("%s: %s", name, lockedFile(err))
+	case locks.ExitFileBusy:
+		return fmt.Errorf("%s: %s", name, locks.BusyFile(err))
 	case exitKilled:
 		return fmt.Errorf("%s: %s was killed before it ended, or the host was restarted; apply again", name, s.Title)
 	}
@@ -242,7 +254,7 @@ func writeTar(w io.Writer, blobs Blobs, sums []string) error {
 func Await(ctx context.Context, h host.Host) error {
 	_, err := h.Run(ctx, host.Cmd{
 		Name:    "wait for a running step",
-		Script:  "set -eu\n" + locking(StartTimeout, "follow"),
+		Script:  "set -eu\n" + locks.WithFile(StartTimeout, text("follow")),
 		Timeout: StepTimeout,
 	})
 	var exit *host.ExitError

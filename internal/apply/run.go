@@ -18,6 +18,7 @@ import (
 	"kubeone/internal/desired"
 	"kubeone/internal/etcd"
 	"kubeone/internal/host"
+	"kubeone/internal/locks"
 	"kubeone/internal/observed"
 	"kubeone/internal/pattern"
 	"kubeone/internal/plan"
@@ -53,7 +54,7 @@ type Run struct {
 	Files    Files // the secret ones that components of the control plane read
 	Addons   []addons.Addon
 	Manifest string // as kept in the cluster: without secrets
-	Lock     *Lock
+	Lock     *locks.HostLocks
 	// Exclusive says that the run holds the cluster's lock, and not only those of workers.
 	Exclusive bool
 	RunID     string

@@ -19,6 +19,8 @@ import (
 	"kubeone/internal/cluster/certificates"
 	"kubeone/internal/desired"
 	"kubeone/internal/host"
+	"kubeone/internal/host/hosttest"
+	"kubeone/internal/locks"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
 	"kubeone/internal/step"
@@ -44,15 +46,15 @@ func TestAStepRunsAsAUnitAndIsFollowed(t *testing.T) {
 	if diff := cmp.Diff(want, l.journal.lines()); diff != "" {
 		t.Error(diff)
 	}
-	if unit := l.read("units"); !strings.Contains(unit, "--unit=kubeone-step.service") ||
+	if unit := l.Read("units"); !strings.Contains(unit, "--unit=kubeone-step.service") ||
 		strings.Count(unit, "\n") != 1 {
 		t.Errorf("units: %s", unit)
 	}
-	if l.uploads["/var/lib/kubeone/step/node.sh"] != 0o600 {
-		t.Errorf("uploads: %v", l.uploads)
+	if l.Uploads["/var/lib/kubeone/step/node.sh"] != 0o600 {
+		t.Errorf("uploads: %v", l.Uploads)
 	}
 	// What a stage prints may name what only root knows.
-	if log, err := os.Stat(l.path("var/lib/kubeone/step/log")); err != nil || log.Mode().Perm() != 0o600 {
+	if log, err := os.Stat(l.Path("var/lib/kubeone/step/log")); err != nil || log.Mode().Perm() != 0o600 {
 		t.Errorf("the step's log: %v, %v", log, err)
 	}
 }
@@ -86,12 +88,12 @@ func TestAFailureSaysWhatTheHostPrintedLast(t *testing.T) {
 func TestAStepGoesOnWithoutItsConnectionAndIsFoundAgain(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, "", prepare())
-	wait, open := l.gate()
+	wait, open := l.Gate()
 	l.Scripts["1"] = "echo first; " + wait + "; echo second"
 	l.journal.on = func(e Event) {
 		switch {
 		case e.Line == "first":
-			go l.server.DropAll()
+			go l.Server.DropAll()
 		case e.Type == Warning:
 			open()
 		}
@@ -108,7 +110,7 @@ func TestAStepGoesOnWithoutItsConnectionAndIsFoundAgain(t *testing.T) {
 	if diff := cmp.Diff([]string{"first", "second"}, output); diff != "" {
 		t.Errorf("each line once:\n%s", diff)
 	}
-	if n := strings.Count(l.read("units"), "\n"); n != 1 {
+	if n := strings.Count(l.Read("units"), "\n"); n != 1 {
 		t.Errorf("%d units were started", n)
 	}
 }
@@ -117,17 +119,17 @@ func TestAStepThatEndedMeanwhileIsNotRunAgain(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, "", stepOf("init/node-1", "1", step.Init))
 	admin, _ := kubeconfig(t)
-	l.write("etc/kubernetes/admin.conf", admin, 0o600)
-	wait, open := l.gate()
+	l.Write("etc/kubernetes/admin.conf", admin, 0o600)
+	wait, open := l.Gate()
 	l.Scripts["1"] = "echo first; " + wait
 	l.journal.on = func(e Event) {
 		if e.Line == "first" {
-			go l.server.DropAll()
+			go l.Server.DropAll()
 		}
 	}
 	l.pause = func(ctx context.Context, _ time.Duration) bool {
 		open()
-		for l.read("var/lib/kubeone/step/result") == "" && ctx.Err() == nil {
+		for l.Read("var/lib/kubeone/step/result") == "" && ctx.Err() == nil {
 			runtime.Gosched()
 		}
 		return ctx.Err() == nil
@@ -135,10 +137,10 @@ func TestAStepThatEndedMeanwhileIsNotRunAgain(t *testing.T) {
 	if err := l.Do(patience(t), nil); err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(l.read("units"), "\n"); n != 1 {
+	if n := strings.Count(l.Read("units"), "\n"); n != 1 {
 		t.Errorf("%d units were started", n)
 	}
-	if l.read("run/kubeone/secrets/token") != "" {
+	if l.Read("run/kubeone/secrets/token") != "" {
 		t.Error("the secrets of the second attempt stay on the host")
 	}
 }
@@ -154,7 +156,7 @@ func TestAHostThatStaysAwayFailsItsStep(t *testing.T) {
 		now = now.Add(10 * time.Second)
 		return now
 	}
-	l.onRun = func(host.Cmd) error {
+	l.OnRun = func(host.Cmd) error {
 		return &host.Error{Class: host.Unreachable, Host: "node-1", Err: errors.New("no route")}
 	}
 	err := l.Do(patience(t), nil)
@@ -169,8 +171,8 @@ func TestAHostThatStaysAwayFailsItsStep(t *testing.T) {
 func TestAnotherRunsStepIsLeftAloneAndAwaited(t *testing.T) {
 	t.Parallel()
 	first := newLab(t, "", prepare())
-	wait, open := first.gate()
-	first.Scripts["1"] = "[ ! -f " + first.path("begun") + " ] || exit 0; : >" + first.path("begun") +
+	wait, open := first.Gate()
+	first.Scripts["1"] = "[ ! -f " + first.Path("begun") + " ] || exit 0; : >" + first.Path("begun") +
 		"; echo begun; " + wait
 	ctx, cancel := context.WithCancel(patience(t))
 	first.journal.on = func(e Event) {
@@ -195,7 +197,7 @@ func TestAnotherRunsStepIsLeftAloneAndAwaited(t *testing.T) {
 	if err := Await(patience(t), first.machine); err != nil {
 		t.Error(err)
 	}
-	if result := first.read("var/lib/kubeone/step/result"); !strings.Contains(result, "rc=0") {
+	if result := first.Read("var/lib/kubeone/step/result"); !strings.Contains(result, "rc=0") {
 		t.Errorf("the result is %q", result)
 	}
 	if err := second.Do(patience(t), nil); err != nil {
@@ -207,10 +209,10 @@ func TestAStepOfALostLockIsRefusedByItsHost(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, "echo never", prepare())
 	l.lock("run-2", true)
-	if err := l.Do(patience(t), nil); !errors.Is(err, ErrLockLost) {
+	if err := l.Do(patience(t), nil); !errors.Is(err, locks.ErrLost) {
 		t.Errorf("got %v", err)
 	}
-	if units := l.read("units"); units != "" {
+	if units := l.Read("units"); units != "" {
 		t.Errorf("units were started: %s", units)
 	}
 }
@@ -227,8 +229,8 @@ func TestAHostThatRefusesAStepKeepsNoneOfItsSecrets(t *testing.T) {
 	}{
 		"the lock is another's": {func(l *lab) { l.lock("run-2", true) }, secrets, exitLockLost, others},
 		"another step runs": {func(l *lab) {
-			l.write("var/lib/kubeone/step/current", "run=run-2\nstage=init\nstep=init/node-1\n", 0o600)
-			l.write("pid", strconv.Itoa(os.Getpid()), 0o600)
+			l.Write("var/lib/kubeone/step/current", "run=run-2\nstage=init\nstep=init/node-1\n", 0o600)
+			l.Write("pid", strconv.Itoa(os.Getpid()), 0o600)
 		}, secrets, exitBusy, others},
 		// What was there was of a step that has ended: this run has the lock.
 		"the secrets are cut off":      {func(*lab) {}, secrets[:len(secrets)-3], 1, ""},
@@ -240,17 +242,17 @@ func TestAHostThatRefusesAStepKeepsNoneOfItsSecrets(t *testing.T) {
 			t.Parallel()
 			l := newLab(t, "echo never", stepOf("init/node-1", "1", step.Init))
 			tt.before(l)
-			l.write("run/kubeone/secrets/token", others, 0o600)
-			l.write("var/lib/kubeone/step/run.sh", "", 0o600)
+			l.Write("run/kubeone/secrets/token", others, 0o600)
+			l.Write("var/lib/kubeone/step/run.sh", "", 0o600)
 			_, err := l.machine.Run(patience(t), l.startCmd(l.Plan.Steps[0], tt.secrets))
 			var exit *host.ExitError
 			if !errors.As(err, &exit) || exit.Code != tt.status {
 				t.Errorf("got %v, want status %d", err, tt.status)
 			}
-			if got := l.read("run/kubeone/secrets/token"); got != tt.left {
+			if got := l.Read("run/kubeone/secrets/token"); got != tt.left {
 				t.Errorf("the secret on the host is %q, want %q", got, tt.left)
 			}
-			if units := l.read("units"); units != "" {
+			if units := l.Read("units"); units != "" {
 				t.Errorf("units were started: %s", units)
 			}
 		})
@@ -260,11 +262,11 @@ func TestAHostThatRefusesAStepKeepsNoneOfItsSecrets(t *testing.T) {
 func TestAUnitThatCannotStartLeavesNoSecrets(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, "echo never", stepOf("init/node-1", "1", step.Init))
-	l.write("bin/systemd-run", "#!/bin/sh\necho no bus >&2\nexit 1\n", 0o700)
+	l.Write("bin/systemd-run", "#!/bin/sh\necho no bus >&2\nexit 1\n", 0o700)
 	if err := l.Do(patience(t), nil); err == nil || !strings.Contains(err.Error(), "no bus") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := os.Stat(l.path("run/kubeone/secrets")); !os.IsNotExist(err) {
+	if _, err := os.Stat(l.Path("run/kubeone/secrets")); !os.IsNotExist(err) {
 		t.Errorf("the secrets are still there: %v", err)
 	}
 	// systemd may have taken the job all the same, and begin it now: without secrets a stage would do another thing.
@@ -272,8 +274,8 @@ func TestAUnitThatCannotStartLeavesNoSecrets(t *testing.T) {
 	if _, err := l.machine.Run(patience(t), host.Cmd{Script: `exec sh "$@"`, Args: late}); err != nil {
 		t.Error(err)
 	}
-	if log := l.read("var/lib/kubeone/step/log"); !strings.Contains(log, "was not begun") ||
-		strings.Contains(log, "never") || !strings.Contains(l.read("var/lib/kubeone/step/result"), "rc=1\n") {
+	if log := l.Read("var/lib/kubeone/step/log"); !strings.Contains(log, "was not begun") ||
+		strings.Contains(log, "never") || !strings.Contains(l.Read("var/lib/kubeone/step/result"), "rc=1\n") {
 		t.Errorf("its log: %s", log)
 	}
 }
@@ -282,10 +284,10 @@ func TestAUnitThatCannotStartLeavesNoSecrets(t *testing.T) {
 func TestTwoAttemptsStartAStepOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, "cat /run/kubeone/secrets/token", stepOf("init/node-1", "1", step.Init))
-	wait, open := l.gate()
-	l.write("bin/systemd-run", strings.Replace(fakeSystemdRun, "\n", "\n"+wait+"\n", 1), 0o700)
-	l.write("var/lib/kubeone/step/node.sh", l.below(l.Scripts["1"]), 0o600)
-	l.write("var/lib/kubeone/step/run.sh", l.below(text("run")), 0o600)
+	wait, open := l.Gate()
+	l.Write("bin/systemd-run", strings.Replace(hosttest.SystemdRun, "\n", "\n"+wait+"\n", 1), 0o700)
+	l.Write("var/lib/kubeone/step/node.sh", l.Below(l.Scripts["1"]), 0o600)
+	l.Write("var/lib/kubeone/step/run.sh", l.Below(text("run")), 0o600)
 	secrets := secretLines(map[string][]byte{"token": []byte("whole")})
 	var both sync.WaitGroup
 	for range 2 {
@@ -299,10 +301,10 @@ func TestTwoAttemptsStartAStepOneAfterTheOther(t *testing.T) {
 	}
 	open()
 	both.Wait()
-	if n := strings.Count(l.read("units"), "\n"); n != 1 {
+	if n := strings.Count(l.Read("units"), "\n"); n != 1 {
 		t.Errorf("%d units were started", n)
 	}
-	if log := l.read("var/lib/kubeone/step/log"); log != "whole" {
+	if log := l.Read("var/lib/kubeone/step/log"); log != "whole" {
 		t.Errorf("the step read %q", log)
 	}
 }
@@ -311,8 +313,8 @@ func TestTwoAttemptsStartAStepOneAfterTheOther(t *testing.T) {
 func TestAnAttemptThatHasNotArrivedHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, ":", stepOf("init/node-1", "1", step.Init))
-	l.write("var/lib/kubeone/step/node.sh", "cat "+l.path("run/kubeone/secrets/token"), 0o600)
-	l.write("var/lib/kubeone/step/run.sh", l.below(text("run")), 0o600)
+	l.Write("var/lib/kubeone/step/node.sh", "cat "+l.Path("run/kubeone/secrets/token"), 0o600)
+	l.Write("var/lib/kubeone/step/run.sh", l.Below(text("run")), 0o600)
 	secrets := secretLines(map[string][]byte{"token": []byte("whole")})
 	hangs := l.startCmd(l.Plan.Steps[0], nil)
 	in, out := io.Pipe()
@@ -324,8 +326,8 @@ func TestAnAttemptThatHasNotArrivedHoldsNobodyUp(t *testing.T) {
 	}
 	start := l.startCmd(l.Plan.Steps[0], secrets)
 	start.Script += "\n" + text("follow")
-	if _, err := l.machine.Run(patience(t), start); err != nil || l.read("var/lib/kubeone/step/log") != "whole" {
-		t.Errorf("%v; the step read %q", err, l.read("var/lib/kubeone/step/log"))
+	if _, err := l.machine.Run(patience(t), start); err != nil || l.Read("var/lib/kubeone/step/log") != "whole" {
+		t.Errorf("%v; the step read %q", err, l.Read("var/lib/kubeone/step/log"))
 	}
 	_ = out.Close()
 	first.Wait()
@@ -341,7 +343,7 @@ func TestAKilledStepIsSaidToBeKilled(t *testing.T) {
 		!strings.Contains(err.Error(), "| token") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := os.Stat(l.path("run/kubeone/secrets")); !os.IsNotExist(err) {
+	if _, err := os.Stat(l.Path("run/kubeone/secrets")); !os.IsNotExist(err) {
 		t.Errorf("its secrets are still there: %v", err)
 	}
 }
@@ -352,18 +354,19 @@ func TestTheSecretsOfAKilledStepGoOnlyWithTheLock(t *testing.T) {
 	generation := strconv.FormatInt(l.Lock.Generation("1"), 10)
 	follow := func(secret string) (left string) {
 		t.Helper()
-		l.write("run/kubeone/secrets/token", secret, 0o600)
+		l.Write("run/kubeone/secrets/token", secret, 0o600)
 		_, err := l.machine.Run(patience(t), host.Cmd{
-			Script: "set -eu\ngeneration=$1\n" + locking(StartTimeout, "follow"), Args: []string{generation},
+			Script: "set -eu\ngeneration=$1\n" + locks.WithFile(StartTimeout, text("follow")),
+			Args:   []string{generation},
 		})
 		var exit *host.ExitError
 		if !errors.As(err, &exit) || exit.Code != exitKilled {
 			t.Errorf("got %v", err)
 		}
-		return l.read("run/kubeone/secrets/token")
+		return l.Read("run/kubeone/secrets/token")
 	}
-	l.write("var/lib/kubeone/step/log", "last words\n", 0o600)
-	l.write("var/lib/kubeone/step/flock", "", 0o600)
+	l.Write("var/lib/kubeone/step/log", "last words\n", 0o600)
+	l.Write("var/lib/kubeone/step/flock", "", 0o600)
 	if follow("of the killed step") != "" {
 		t.Error("its secrets are still there")
 	}
@@ -376,7 +379,7 @@ func TestTheSecretsOfAKilledStepGoOnlyWithTheLock(t *testing.T) {
 func TestStopFinishesWhatRunsAndBeginsNothingElse(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, "", prepare(), stepOf("images/node-1", "1", step.Images, "prepare/node-1"))
-	wait, open := l.gate()
+	wait, open := l.Gate()
 	l.Scripts["1"] = "echo begun; " + wait
 	stop := make(chan struct{})
 	l.journal.on = func(e Event) {
@@ -401,7 +404,7 @@ func TestSecretsLiveAsLongAsTheirStepAndAreSeenNowhere(t *testing.T) {
 	t.Parallel()
 	join := stepOf("join-worker/node-1", "1", step.JoinWorker)
 	l := newLab(t, "", join)
-	l.Scripts["1"] = "cp /run/kubeone/secrets/token " + l.path("seen") + "; ls -l /run/kubeone/secrets"
+	l.Scripts["1"] = "cp /run/kubeone/secrets/token " + l.Path("seen") + "; ls -l /run/kubeone/secrets"
 	admin, _ := kubeconfig(t)
 	l.Want.Endpoint, l.Access = desired.Endpoint{Host: "lb.example.com", Port: 6443},
 		&cluster.Access{Kubeconfig: []byte(admin)}
@@ -410,19 +413,19 @@ func TestSecretsLiveAsLongAsTheirStepAndAreSeenNowhere(t *testing.T) {
 	if err := l.Do(patience(t), nil); err != nil {
 		t.Fatal(err)
 	}
-	if got := l.read("seen"); got != token {
+	if got := l.Read("seen"); got != token {
 		t.Errorf("the stage read %q, want %q", got, token)
 	}
-	if _, err := os.Stat(l.path("run/kubeone/secrets")); !os.IsNotExist(err) {
+	if _, err := os.Stat(l.Path("run/kubeone/secrets")); !os.IsNotExist(err) {
 		t.Errorf("the secrets are still there: %v", err)
 	}
-	for path, mode := range l.uploads {
+	for path, mode := range l.Uploads {
 		if mode != 0o600 {
 			t.Errorf("%s has mode %v", path, mode)
 		}
 	}
 	_, secret, _ := strings.Cut(token, ".")
-	everywhere := fmt.Sprint(l.journal.events, l.args, l.read("units"), l.read("var/lib/kubeone/step/log"), l.Plan)
+	everywhere := fmt.Sprint(l.journal.events, l.Args, l.Read("units"), l.Read("var/lib/kubeone/step/log"), l.Plan)
 	if strings.Contains(everywhere, secret) {
 		t.Errorf("the token is seen in\n%s", everywhere)
 	}
@@ -434,7 +437,7 @@ func TestSecretsOfAFailedStepAreRemovedToo(t *testing.T) {
 	if err := l.Do(patience(t), nil); err == nil {
 		t.Fatal("no error")
 	}
-	if _, err := os.Stat(l.path("run/kubeone/secrets")); !os.IsNotExist(err) {
+	if _, err := os.Stat(l.Path("run/kubeone/secrets")); !os.IsNotExist(err) {
 		t.Errorf("the secrets are still there: %v", err)
 	}
 }
@@ -455,7 +458,7 @@ func TestANewClusterIsReachedThroughItsFirstHost(t *testing.T) {
 	l.Want = wanted("1", "2")
 	l.Want.Endpoint = desired.Endpoint{Host: "lb.example.com", Port: 6443}
 	admin, ca := kubeconfig(t)
-	l.write("etc/kubernetes/admin.conf", admin, 0o600)
+	l.Write("etc/kubernetes/admin.conf", admin, 0o600)
 	if _, err := l.discovery(); err == nil {
 		t.Error("a cluster's CA before there is a cluster")
 	}
@@ -489,10 +492,10 @@ func TestCredentialsAreReadAgainWhenTheReadingWasCutOff(t *testing.T) {
 	l := newLab(t, ":", stepOf("init/node-1", "1", step.Init))
 	l.Want = wanted("1")
 	admin, _ := kubeconfig(t)
-	l.write("etc/kubernetes/admin.conf", admin, 0o600)
+	l.Write("etc/kubernetes/admin.conf", admin, 0o600)
 	l.pause = func(context.Context, time.Duration) bool { return true }
 	cut := false
-	l.onRun = func(c host.Cmd) error {
+	l.OnRun = func(c host.Cmd) error {
 		if cut || !strings.Contains(c.Script, "admin.conf") {
 			return nil
 		}
@@ -502,7 +505,7 @@ func TestCredentialsAreReadAgainWhenTheReadingWasCutOff(t *testing.T) {
 	if err := l.Do(patience(t), nil); err != nil || l.Access == nil || !cut {
 		t.Fatalf("%v, cut off: %v", err, cut)
 	}
-	if n := strings.Count(l.read("units"), "\n"); n != 1 {
+	if n := strings.Count(l.Read("units"), "\n"); n != 1 {
 		t.Errorf("%d units were started", n)
 	}
 }
@@ -518,5 +521,28 @@ func TestNamesThatANodeMayServeUnder(t *testing.T) {
 	} // and none for a host whose name was refused, or is taken for another host's Node
 	if diff := cmp.Diff(want, r.expected()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// What a step prints is told in lines of some length, so many of them, and without what nobody prints.
+func TestOutputWithoutAnEndIsNotKept(t *testing.T) {
+	t.Parallel()
+	told, longest := 0, 0
+	w := &lineWriter{line: func(line string) {
+		told, longest = told+1, max(longest, len(line))
+		if strings.ContainsAny(line, "\x1b\r\x00") {
+			t.Fatalf("%q is told", line)
+		}
+	}}
+	for range 100 {
+		_, _ = io.WriteString(w, strings.Repeat("x", 64<<10))
+	}
+	if len(w.rest) > longestLine {
+		t.Errorf("%d bytes of a line are kept", len(w.rest))
+	}
+	_, _ = io.WriteString(w, strings.Repeat("\n\x1b]0;owned\a\r\x00a", mostLines+100))
+	w.flush()
+	if told != mostLines || longest != longestLine {
+		t.Errorf("%d lines are told, the longest of %d bytes", told, longest)
 	}
 }

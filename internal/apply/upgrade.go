@@ -8,6 +8,7 @@ import (
 
 	"kubeone/internal/cluster/drain"
 	"kubeone/internal/etcd"
+	"kubeone/internal/locks"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
 	"kubeone/internal/step"
@@ -28,7 +29,7 @@ func (r *Run) drain(ctx context.Context, client API, s plan.Step) error {
 		},
 	}
 	err := client.Drain(ctx, s.Intent.NodeName, opts)
-	if err == nil || errors.Is(context.Cause(ctx), ErrLockLost) {
+	if err == nil || errors.Is(context.Cause(ctx), locks.ErrLost) {
 		return err // and whoever has the lock now decides about the node
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), UncordonTimeout)

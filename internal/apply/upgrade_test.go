@@ -12,6 +12,7 @@ import (
 	"kubeone/internal/desired"
 	"kubeone/internal/etcd"
 	"kubeone/internal/host"
+	"kubeone/internal/locks"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
 	"kubeone/internal/step"
@@ -139,7 +140,7 @@ func TestANodeThatCannotBeDrainedIsOpenedAgain(t *testing.T) {
 func TestADrainThatFailsOpensTheNodeUnlessTheLockIsLost(t *testing.T) {
 	t.Parallel()
 	lost, cancel := context.WithCancelCause(t.Context())
-	cancel(ErrLockLost)
+	cancel(locks.ErrLost)
 	for name, c := range map[string]struct {
 		ctx    context.Context
 		err    error
@@ -173,8 +174,8 @@ func TestADrainThatFailsOpensTheNodeUnlessTheLockIsLost(t *testing.T) {
 func TestADrainOfAWorkerThatAnotherRunHasDoesNotOpenTheNode(t *testing.T) {
 	t.Parallel()
 	one, two := newMachine(t, "worker-1"), newMachine(t, "worker-2")
-	lock, err := TakeLock(patience(t), map[string]host.Host{"1": one, "2": two},
-		Claim{Holder: "you@there", Run: "run-1", Dispensable: map[string]bool{"1": true, "2": true}})
+	lock, err := locks.TakeHosts(patience(t), map[string]host.Host{"1": one, "2": two},
+		locks.Claim{Holder: "you@there", RunID: "run-1", Dispensable: map[string]bool{"1": true, "2": true}})
 	if err != nil {
 		t.Fatal(err)
 	}

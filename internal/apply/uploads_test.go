@@ -41,7 +41,7 @@ func uploading(sums ...string) plan.Step {
 func TestOnlyMissingUploadsAreSent(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, ":", uploading("aa", "bb", "cc"))
-	l.write("var/lib/kubeone/artifacts/sha256/bb", "there", 0o600)
+	l.Write("var/lib/kubeone/artifacts/sha256/bb", "there", 0o600)
 	blobs := &content{blobs: map[string]string{"aa": "content a", "cc": strings.Repeat("c", 1<<20)}}
 	l.Blobs = blobs
 	if err := l.Do(patience(t), nil); err != nil {
@@ -51,11 +51,11 @@ func TestOnlyMissingUploadsAreSent(t *testing.T) {
 		t.Error(diff)
 	}
 	for sum, want := range map[string]string{"aa": "content a", "bb": "there", "cc": blobs.blobs["cc"]} {
-		if got := l.read("var/lib/kubeone/artifacts/sha256/" + sum); got != want {
+		if got := l.Read("var/lib/kubeone/artifacts/sha256/" + sum); got != want {
 			t.Errorf("%s has %d bytes, want %d", sum, len(got), len(want))
 		}
 	}
-	if entries, err := os.ReadDir(l.path("var/lib/kubeone/artifacts/sha256")); err != nil || len(entries) != 3 {
+	if entries, err := os.ReadDir(l.Path("var/lib/kubeone/artifacts/sha256")); err != nil || len(entries) != 3 {
 		t.Errorf("%v, %v", entries, err)
 	}
 }
@@ -63,7 +63,7 @@ func TestOnlyMissingUploadsAreSent(t *testing.T) {
 func TestNothingIsAskedForWhenTheHostHasItAll(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, ":", uploading("aa"))
-	l.write("var/lib/kubeone/artifacts/sha256/aa", "there", 0o600)
+	l.Write("var/lib/kubeone/artifacts/sha256/aa", "there", 0o600)
 	if err := l.Do(patience(t), nil); err != nil {
 		t.Error(err) // and Blobs is nil
 	}
@@ -80,10 +80,10 @@ func TestUploadsThatAreNotThereFailTheStep(t *testing.T) {
 	if err := l.Do(patience(t), nil); err == nil || !strings.Contains(err.Error(), "no such blob: dd") {
 		t.Errorf("with another bundle: %v", err)
 	}
-	if units := l.read("units"); units != "" {
+	if units := l.Read("units"); units != "" {
 		t.Errorf("the step ran: %s", units)
 	}
-	if got := l.read("var/lib/kubeone/artifacts/sha256/aa"); got != "" {
+	if got := l.Read("var/lib/kubeone/artifacts/sha256/aa"); got != "" {
 		t.Errorf("half of a transfer is there: %q", got)
 	}
 }
@@ -101,18 +101,18 @@ func TestPKIComesFromItsPeer(t *testing.T) {
 		"ca.crt", "ca.key", "sa.pub", "sa.key", "front-proxy-ca.crt", "front-proxy-ca.key", "etcd/ca.crt",
 		"etcd/ca.key",
 	} {
-		peer.write("etc/kubernetes/pki/"+name, "the peer's "+name, 0o600)
+		peer.Write("etc/kubernetes/pki/"+name, "the peer's "+name, 0o600)
 	}
 	l.Hosts["9"] = peer
-	peer.write("etc/kubeone/rotation", "etcd used\nservice-account learn\n", 0o644)
+	peer.Write("etc/kubeone/rotation", "etcd used\nservice-account learn\n", 0o644)
 	l.Scripts["1"] = "tar -xOf /run/kubeone/secrets/pki.tar etcd/ca.key rotation"
 	if err := l.Do(patience(t), nil); err != nil {
 		t.Fatal(err)
 	}
-	if log := l.read("var/lib/kubeone/step/log"); log != "the peer's etcd/ca.keyetcd used\n" {
+	if log := l.Read("var/lib/kubeone/step/log"); log != "the peer's etcd/ca.keyetcd used\n" {
 		t.Errorf("the stage read %q", log)
 	}
-	if _, err := os.Stat(l.path("run/kubeone/secrets")); !os.IsNotExist(err) {
+	if _, err := os.Stat(l.Path("run/kubeone/secrets")); !os.IsNotExist(err) {
 		t.Errorf("the keys are still there: %v", err)
 	}
 }

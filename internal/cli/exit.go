@@ -15,6 +15,7 @@ import (
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/engine"
 	"kubeone/internal/host"
+	"kubeone/internal/locks"
 	"kubeone/internal/manifest"
 	"kubeone/internal/release"
 	"kubeone/internal/view"
@@ -91,8 +92,8 @@ func isConfig(err error) bool {
 func runtimeStatus(err error) int {
 	var kube *apicall.Error
 	var unreachable *apicall.UnreachableError
-	var held *apply.HeldError
-	var taken *engine.TakenError
+	var held *locks.HeldError
+	var taken *locks.TakenError
 	var fetch *release.FetchError
 	var busy *drain.BlockedError
 	var blocked *engine.BlockedError

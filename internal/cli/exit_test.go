@@ -12,6 +12,7 @@ import (
 	"kubeone/internal/cluster/drain"
 	"kubeone/internal/engine"
 	"kubeone/internal/host"
+	"kubeone/internal/locks"
 	"kubeone/internal/manifest"
 	"kubeone/internal/release"
 )
@@ -31,8 +32,8 @@ func TestExitStatuses(t *testing.T) {
 		"a manifest's problems":         {&manifest.Problems{}, 15},
 		"configuration":                 {&engine.ConfigError{Err: cause}, 15},
 		"the command line":              {&usageError{cause, "kubeone"}, 15},
-		"a lock that another holds":     {&apply.HeldError{}, 10},
-		"a lease that another took":     {&engine.TakenError{}, 10},
+		"a lock that another holds":     {&locks.HeldError{}, 10},
+		"a lease that another took":     {&locks.TakenError{}, 10},
 		"a world that changed":          {engine.ErrWorldChanged, 10},
 		"a drain that is blocked":       {blocked, 10},
 		"etcd does not allow a step":    {&apply.EtcdError{Err: cause}, 11},

@@ -21,7 +21,6 @@ import (
 	"kubeone/internal/cluster/certificates"
 	"kubeone/internal/cluster/drain"
 	"kubeone/internal/cluster/jointoken"
-	"kubeone/internal/cluster/leaselock"
 	"kubeone/internal/cluster/machines"
 	"kubeone/internal/cluster/nodes"
 	"kubeone/internal/cluster/record"
@@ -30,6 +29,7 @@ import (
 	"kubeone/internal/cluster/secrets"
 	"kubeone/internal/cluster/settings"
 	"kubeone/internal/cluster/ssa"
+	"kubeone/internal/locks/leaselock"
 )
 
 // Client speaks to one cluster. It is safe for concurrent use.

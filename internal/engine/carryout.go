@@ -13,6 +13,7 @@ import (
 	"kubeone/internal/cluster"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/host"
+	"kubeone/internal/locks"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
 	"kubeone/internal/step"
@@ -29,7 +30,7 @@ type RunOptions struct {
 	Waiting func(Proposal, []Pending)
 	// Lease is the caller's own, held, and released by the caller, who elects a leader itself; nil: a run about the
 	// cluster takes the cluster's.
-	Lease Lease
+	Lease locks.Lease
 }
 
 // CarryOut carries out a proposal that somebody has approved: the host keys that it lists are recorded, what it
@@ -46,9 +47,9 @@ func (e *Engine) CarryOut(ctx context.Context, approved Proposal, o RunOptions) 
 	if err != nil {
 		return s.now, err
 	}
-	release := sync.OnceFunc(func() { s.locks.release(ctx) })
+	release := sync.OnceFunc(func() { s.locks.Release(ctx) })
 	defer release()
-	err = s.locks.guard(ctx, func(ctx context.Context) error { return s.run.Do(ctx, o.Stop) })
+	err = s.locks.Guard(ctx, func(ctx context.Context) error { return s.run.Do(ctx, o.Stop) })
 	if err != nil {
 		return s.now, err
 	}
@@ -70,7 +71,7 @@ func (e *Engine) CarryOut(ctx context.Context, approved Proposal, o RunOptions) 
 type session struct {
 	now   Proposal // what is run
 	run   *apply.Run
-	locks *lockSet
+	locks *locks.Set
 }
 
 // begin is all that comes before the first step. Callers release the locks of a session without an error.
@@ -96,12 +97,12 @@ func (e *Engine) begin(ctx context.Context, approved Proposal, o RunOptions) (se
 		return s, err
 	}
 	if s.now, err = e.again(ctx, approved); err != nil {
-		s.locks.release(ctx)
+		s.locks.Release(ctx)
 		return s, err
 	}
 	if slices.ContainsFunc(s.now.Plan.Steps, func(s plan.Step) bool { return s.Intent.Kind == step.Init }) {
 		if err := e.know(""); err != nil { // the new cluster makes a CA of its own
-			s.locks.release(ctx)
+			s.locks.Release(ctx)
 			return s, err
 		}
 	}
@@ -164,14 +165,14 @@ func (e *Engine) again(ctx context.Context, approved Proposal) (Proposal, error)
 }
 
 // runOf prepares the walk through the plan.
-func (e *Engine) runOf(p Proposal, locks *lockSet, o RunOptions) *apply.Run {
+func (e *Engine) runOf(p Proposal, held *locks.Set, o RunOptions) *apply.Run {
 	world := p.Observed.World
 	r := &apply.Run{
 		Plan: p.Plan, Want: p.Want, World: world, Hosts: e.reached(p), Unreachable: e.absent(p), Scripts: p.Scripts,
 		Blobs: e.cfg.Releases, FallbackAPI: p.Observed.Access, Etcd: p.Observed.Etcd,
-		Credentials: e.cfg.Credentials, Connect: e.cfg.Connect, CheckLock: locks.check,
-		Addons: e.addons, Manifest: e.cfg.Manifest, Lock: locks.hosts, RunID: o.RunID, Holder: e.cfg.Holder,
-		Exclusive: locks.scope.Cluster, Parallel: e.cfg.Parallel, Files: e.cfg.Files, RunHook: e.cfg.RunHook,
+		Credentials: e.cfg.Credentials, Connect: e.cfg.Connect, CheckLock: held.Check,
+		Addons: e.addons, Manifest: e.cfg.Manifest, Lock: held.Hosts, RunID: o.RunID, Holder: e.cfg.Holder,
+		Exclusive: held.Scope.Cluster, Parallel: e.cfg.Parallel, Files: e.cfg.Files, RunHook: e.cfg.RunHook,
 		Emit: func(ev apply.Event) { e.emit(o, ev) }, Now: e.cfg.Now,
 	}
 	recovery, recovers := p.Request.(Recover)
@@ -296,7 +297,7 @@ func removesHost(r Request) bool {
 // apply.StepTimeout at most, whatever a host says. A host that joins in one of
 // them gets its certificate meanwhile, if the token of that run was for it.
 func (e *Engine) Await(ctx context.Context, p Proposal) error {
-	r := e.runOf(p, &lockSet{}, RunOptions{})
+	r := e.runOf(p, &locks.Set{}, RunOptions{})
 	r.Emit = func(apply.Event) {} // it is no run that anybody follows
 	defer r.Approve()()           //nolint:contextcheck // what it begins ends with this
 	group, ctx := errgroup.WithContext(ctx)

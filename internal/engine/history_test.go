@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"kubeone/internal/cluster/record"
+	"kubeone/internal/locks"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
 )
@@ -46,8 +47,8 @@ func TestARunSaysWhetherItHoldsTheClustersLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, cluster := range []bool{true, false} {
-		locks := &lockSet{scope: plan.Scope{Cluster: cluster}}
-		if got := s.runOf(p, locks, RunOptions{}).Exclusive; got != cluster {
+		held := &locks.Set{Scope: plan.Scope{Cluster: cluster}}
+		if got := s.runOf(p, held, RunOptions{}).Exclusive; got != cluster {
 			t.Errorf("about the cluster: %t, exclusive: %t", cluster, got)
 		}
 	}

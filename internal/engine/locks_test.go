@@ -4,8 +4,8 @@ import (
 	"errors"
 	"testing"
 
-	"kubeone/internal/apply"
 	"kubeone/internal/identity"
+	"kubeone/internal/locks"
 	"kubeone/internal/plan"
 )
 
@@ -19,20 +19,20 @@ func TestOnlyTheLocksOfWorkersAreDispensedWith(t *testing.T) {
 	reached := map[string]identity.ProbeKey{controlPlane: identity.ProbeKey(controlPlane), playedWorker: playedWorker}
 	proposal := Proposal{Want: s.cfg.Want, who: identity.Result{Reached: reached}}
 	scope := plan.Scope{Hosts: []string{controlPlane, playedWorker}, ControlPlane: []string{controlPlane}}
-	locks, err := s.lock(t.Context(), proposal, scope, nil, RunOptions{RunID: "run-1"})
+	held, err := s.lock(t.Context(), proposal, scope, nil, RunOptions{RunID: "run-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer locks.release(t.Context())
-	if locks.hosts.Denied(playedWorker) == nil {
+	defer held.Release(t.Context())
+	if held.Hosts.Denied(playedWorker) == nil {
 		t.Error("the worker that another run has is not denied")
 	}
 	scope.ControlPlane = append(scope.ControlPlane, playedWorker)
-	var held *apply.HeldError
+	var by *locks.HeldError
 	if again, err := s.lock(t.Context(), proposal, scope, nil, RunOptions{RunID: "run-2"}); err == nil {
-		again.release(t.Context())
+		again.Release(t.Context())
 		t.Error("it is of the control plane, another run has it, and the run began")
-	} else if !errors.As(err, &held) {
+	} else if !errors.As(err, &by) {
 		t.Errorf("got %v", err)
 	}
 }

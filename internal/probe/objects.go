@@ -9,9 +9,9 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"kubeone/internal/cluster/leaselock"
 	"kubeone/internal/cluster/nodes"
 	"kubeone/internal/host"
+	"kubeone/internal/locks/leaselock"
 	"kubeone/internal/observed"
 )
 

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"kubeone/internal/cluster/leaselock"
 	"kubeone/internal/cluster/machines"
+	"kubeone/internal/locks/leaselock"
 	"kubeone/internal/observed"
 )
 

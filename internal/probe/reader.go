@@ -21,10 +21,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kubeone/internal/cluster/certificates"
-	"kubeone/internal/cluster/leaselock"
 	"kubeone/internal/cluster/live"
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/cluster/ssa"
+	"kubeone/internal/locks/leaselock"
 	"kubeone/internal/network/plugins"
 	"kubeone/internal/observed"
 )

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"kubeone/internal/apply"
+	"kubeone/internal/locks"
 )
 
 func TestHooksRunInTheManifestsFolder(t *testing.T) {
@@ -77,8 +78,8 @@ func TestAHookEndsWithItsRun(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	lost, lose := context.WithCancelCause(t.Context())
-	lose(apply.ErrLockLost)
-	if err := runHook(t.TempDir())(lost, h, io.Discard); !errors.Is(err, apply.ErrLockLost) {
+	lose(locks.ErrLost)
+	if err := runHook(t.TempDir())(lost, h, io.Discard); !errors.Is(err, locks.ErrLost) {
 		t.Errorf("got %v", err)
 	}
 }

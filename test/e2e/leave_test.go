@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kubeone/internal/apply"
+	"kubeone/internal/locks"
 	"kubeone/test/e2e/operator"
 )
 
@@ -56,7 +57,7 @@ func (s *story) beating() (end func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for tick := time.NewTicker(apply.BeatEvery); ctx.Err() == nil; {
+		for tick := time.NewTicker(locks.BeatEvery); ctx.Err() == nil; {
 			_, _ = operator.OnEach(ctx, s.Members(), "touch -c /var/lib/kubeone/lock/beat")
 			select {
 			case <-tick.C:

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"kubeone/api/cluster/v1alpha1"
-	"kubeone/internal/apply"
 	"kubeone/internal/cluster/apicall"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/engine"
+	"kubeone/internal/locks"
 	"kubeone/internal/observed"
 	"kubeone/internal/problem"
 	"kubeone/internal/provider"
@@ -62,7 +62,7 @@ func carryOut(ctx context.Context, e *engine.Engine, request engine.Worker, begi
 // carried is why a plan was not made, or not carried out. A release that no bundle has, is not what it was, or cannot
 // be looked up, a lock that somebody has, and an API that does not answer are no fault of the host.
 func carried(err error) error {
-	var held *apply.HeldError
+	var held *locks.HeldError
 	var unusable *engine.ReleaseError
 	var unresolved *engine.UnresolvedError
 	var api *apicall.Error

@@ -19,13 +19,13 @@ import (
 
 	"kubeone/api/cluster/v1alpha1"
 	kubeone "kubeone/api/kubeone/v1alpha1"
-	"kubeone/internal/apply"
 	"kubeone/internal/cluster/apicall"
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
 	"kubeone/internal/engine"
+	"kubeone/internal/locks"
 	"kubeone/internal/observed"
 	"kubeone/internal/probe"
 	"kubeone/internal/problem"
@@ -430,7 +430,7 @@ func TestAReleaseThatNoBundleHasIsWaitedFor(t *testing.T) {
 		{&engine.ConfigError{Err: &engine.ReleaseError{Err: &release.MissingError{}}}, reasonNoRelease},
 		{&engine.ConfigError{Err: &engine.ReleaseError{Err: errors.New("the bundle was altered")}}, reasonNoRelease},
 		{&engine.UnresolvedError{Err: &release.FetchError{}}, reasonNoRelease},
-		{&apply.HeldError{}, reasonHostBusy},
+		{&locks.HeldError{}, reasonHostBusy},
 		{&apicall.Error{Op: "create a token", Class: apicall.Transient, Err: errors.New("no answer")}, reasonAPISilent},
 	} {
 		if got := carried(c.err); !waits(got) || !errors.As(got, &waiting) || waiting.Reason != c.want {

@@ -13,9 +13,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	typed "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
+	"kubeone/internal/cluster"
 	"kubeone/internal/cluster/apicall"
-	"kubeone/internal/cluster/leaselock"
-	"kubeone/internal/engine"
+	"kubeone/internal/locks"
+	"kubeone/internal/locks/leaselock"
 	"kubeone/test/sim/world"
 )
 
@@ -44,12 +45,12 @@ type leases struct {
 }
 
 // takeLease takes the Lease for the operator's run.
-func (o *operator) takeLease(ctx context.Context, locked func(context.Context) bool) (engine.Lease, error) {
+func (o *operator) takeLease(ctx context.Context, _ cluster.Access, how leaselock.AcquireOptions) (locks.Lease, error) {
 	if o.sim.Off == LeaseByForce {
-		locked = func(context.Context) bool { return true }
+		how.AtOnce = func(context.Context) bool { return true }
 	}
 	locker := leaselock.Locker{Kubernetes: clientset{o: o}}
-	lock, err := locker.Acquire(ctx, o.holder(), leaselock.AcquireOptions{Force: o.force, AtOnce: locked})
+	lock, err := locker.Acquire(ctx, o.holder(), how)
 	if err != nil {
 		return nil, err // and not a Lease that holds a nil lock
 	}

@@ -12,7 +12,6 @@ import (
 	"kubeone/internal/addons"
 	"kubeone/internal/apply"
 	"kubeone/internal/cluster"
-	"kubeone/internal/cluster/leaselock"
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/fsm"
@@ -21,6 +20,8 @@ import (
 	"kubeone/internal/etcd"
 	"kubeone/internal/host"
 	"kubeone/internal/identity"
+	"kubeone/internal/locks"
+	"kubeone/internal/locks/leaselock"
 	"kubeone/internal/observed"
 	"kubeone/internal/plan"
 	"kubeone/internal/step"
@@ -266,11 +267,11 @@ func (o *operator) carryOut(ctx context.Context) Result {
 	}
 	o.sim.act(o, func() { o.approve(l) })
 	scope := plan.LockScope(l.plan, l.want, l.is)
-	locks, err := engine.TakeLocks(ctx, o.locking(l, scope))
+	held, err := o.lock(ctx, l, scope)
 	if err != nil {
 		return o.notLocked(err)
 	}
-	release := sync.OnceFunc(func() { locks.Release(ctx) })
+	release := sync.OnceFunc(func() { held.Release(ctx) })
 	defer release()
 	now, err := o.see(ctx, o.seen)
 	if err != nil {
@@ -280,8 +281,8 @@ func (o *operator) carryOut(ctx context.Context) Result {
 		return result
 	}
 	o.sim.act(o, func() { o.begin(now) })
-	r := o.runOf(now, locks, scope)
-	err = locks.Guard(ctx, func(ctx context.Context) error { return r.Do(ctx, o.stop) })
+	r := o.runOf(now, held)
+	err = held.Guard(ctx, func(ctx context.Context) error { return r.Do(ctx, o.stop) })
 	if err != nil {
 		o.failed(err)
 		return Failed
@@ -307,31 +308,30 @@ func (o *operator) approve(l look) {
 	})
 }
 
-// locking is what the run locks.
-func (o *operator) locking(l look, scope plan.Scope) engine.Locking {
-	of := engine.Locking{
-		Hosts: map[string]host.Host{}, Scope: scope, Lease: o.takeLease,
-		Claim: apply.Claim{Holder: o.run, Run: o.run, Force: o.force, Dispensable: scope.Dispensable()},
-	}
+// lock takes what the run locks.
+func (o *operator) lock(ctx context.Context, l look, scope plan.Scope) (*locks.Set, error) {
+	hosts := map[string]host.Host{}
 	o.sim.act(o, func() {
 		for _, h := range o.sim.World.Hosts {
 			blind := o.sim.Off == AbsentHosts && !h.Reached()
 			if !blind && slices.Contains(scope.Hosts, h.ID) {
-				of.Hosts[h.ID] = &remote{o: o, id: h.ID, name: h.Name}
+				hosts[h.ID] = &remote{o: o, id: h.ID, name: h.Name}
 			}
 		}
 	})
+	var via *cluster.Access
 	// What still answers in a recovery is not the cluster that will be.
 	if l.is.API.Reached == observed.Yes && o.request.command != recoverCluster {
-		of.Via = &cluster.Access{Kubeconfig: []byte(kubeconfig)}
+		via = &cluster.Access{Kubeconfig: []byte(kubeconfig)}
 	}
-	return of
+	return locks.Take(ctx, hosts, scope, via,
+		locks.Options{Holder: o.run, RunID: o.run, Force: o.force, TakeLease: o.takeLease})
 }
 
 // notLocked is how a run ends that has not got its locks.
 func (o *operator) notLocked(err error) Result {
 	o.failed(err)
-	var host *apply.HeldError
+	var host *locks.HeldError
 	var lease *leaselock.HeldError
 	if errors.As(err, &host) || errors.As(err, &lease) {
 		return Held
@@ -374,13 +374,13 @@ func (o *operator) author(s plan.Step) world.Author {
 }
 
 // runOf is the walk through the plan.
-func (o *operator) runOf(l look, locks engine.Locks, scope plan.Scope) *apply.Run {
+func (o *operator) runOf(l look, held *locks.Set) *apply.Run {
 	carried := l.plan
 	carried.Steps = o.steps
 	r := &apply.Run{
 		Plan: carried, Want: l.want, World: l.is, Hosts: map[string]host.Host{}, Unreachable: map[string]host.Host{},
-		Blobs: blobs{}, Scripts: map[string]string{}, Etcd: &etcd.Access{}, Lock: locks.Hosts(), CheckLock: locks.Check,
-		Exclusive: scope.Cluster, RunID: o.run, Holder: o.run, Now: time.Now, Emit: o.told,
+		Blobs: blobs{}, Scripts: map[string]string{}, Etcd: &etcd.Access{}, Lock: held.Hosts, CheckLock: held.Check,
+		Exclusive: held.Scope.Cluster, RunID: o.run, Holder: o.run, Now: time.Now, Emit: o.told,
 		RunHook: func(context.Context, apply.Hook, io.Writer) error { return nil },
 		Connect: apply.Connectors{
 			API:  func(cluster.Access) (apply.API, error) { return &api{o}, nil },

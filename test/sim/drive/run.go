@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"kubeone/internal/apply"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/desired"
+	"kubeone/internal/locks"
 	"kubeone/internal/problem"
 	"kubeone/test/sim/safety"
 	"kubeone/test/sim/world"
@@ -27,7 +27,7 @@ const (
 	// longest is how many moments one run may take.
 	longest = 4000
 	// staleAfter is after how many seconds of silence a lock may be taken.
-	staleAfter = int(apply.StaleAfter / time.Second)
+	staleAfter = int(locks.StaleAfter / time.Second)
 )
 
 // Run lets a scenario happen, in a bubble of its own.

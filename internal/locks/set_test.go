@@ -1,4 +1,4 @@
-package engine
+package locks
 
 import (
 	"context"
@@ -8,31 +8,26 @@ import (
 	"testing/synctest"
 	"time"
 
-	"kubeone/internal/apply"
 	"kubeone/internal/cluster"
-	"kubeone/internal/cluster/leaselock"
+	"kubeone/internal/locks/leaselock"
 	"kubeone/internal/plan"
 	"kubeone/internal/step"
 )
 
-// lockFake is a lock that a test loses.
-type lockFake chan struct{}
-
-func (l lockFake) Lost() <-chan struct{} { return l }
-
 func TestALostLockEndsTheRunAndSaysWhoHasIt(t *testing.T) {
 	t.Parallel()
-	lock, failed := make(lockFake), errors.New("cp-1: join: no")
-	err := guard(t.Context(), func(ctx context.Context) error {
-		close(lock)
+	l, failed := locked(t, nil), errors.New("cp-1: join: no")
+	defer l.Release(t.Context())
+	err := l.Guard(t.Context(), func(ctx context.Context) error {
+		close(l.Hosts.lost)
 		<-ctx.Done()
-		if !errors.Is(context.Cause(ctx), apply.ErrLockLost) {
+		if !errors.Is(context.Cause(ctx), ErrLost) {
 			t.Errorf("it ends because of %v", context.Cause(ctx))
 		}
 		return errors.Join(failed, ctx.Err())
-	}, make(lockFake), lock)
+	})
 	var taken *TakenError
-	if !errors.As(err, &taken) || !errors.Is(err, apply.ErrLockLost) || !errors.Is(err, failed) {
+	if !errors.As(err, &taken) || !errors.Is(err, ErrLost) || !errors.Is(err, failed) {
 		t.Fatalf("got %v", err)
 	}
 	if errors.Is(err, context.Canceled) {
@@ -48,11 +43,13 @@ func TestALostLockEndsTheRunAndSaysWhoHasIt(t *testing.T) {
 func TestTheOperatorStillAbortsARunWithALock(t *testing.T) {
 	t.Parallel()
 	ctx, abort := context.WithCancel(t.Context())
-	err := guard(ctx, func(ctx context.Context) error {
+	l := locked(t, nil)
+	defer l.Release(t.Context())
+	err := l.Guard(ctx, func(ctx context.Context) error {
 		abort()
 		<-ctx.Done()
 		return errors.Join(ctx.Err())
-	}, make(lockFake))
+	})
 	if taken := (*TakenError)(nil); !errors.Is(err, context.Canceled) || errors.As(err, &taken) {
 		t.Errorf("got %v", err)
 	}
@@ -60,20 +57,22 @@ func TestTheOperatorStillAbortsARunWithALock(t *testing.T) {
 
 func TestALockThatIsLostWhenAllIsDoneIsNoFailure(t *testing.T) {
 	t.Parallel()
-	lock := make(lockFake)
-	if err := guard(t.Context(), func(context.Context) error { close(lock); return nil }, lock); err != nil {
+	l := locked(t, nil)
+	defer l.Release(t.Context())
+	if err := l.Guard(t.Context(), func(context.Context) error { close(l.Hosts.lost); return nil }); err != nil {
 		t.Errorf("got %v", err)
 	}
 }
 
 // leaseFake is a Lease that says what a test wants.
 type leaseFake struct {
-	lockFake
+	lost      chan struct{}
 	answer    func() error
 	unrenewed time.Duration
 	released  bool
 }
 
+func (l *leaseFake) Lost() <-chan struct{}       { return l.lost }
 func (l *leaseFake) Check(context.Context) error { return l.answer() }
 func (l *leaseFake) Unrenewed() time.Duration    { return l.unrenewed }
 func (l *leaseFake) Taker() leaselock.Holder {
@@ -81,18 +80,14 @@ func (l *leaseFake) Taker() leaselock.Holder {
 }
 func (l *leaseFake) Release(context.Context) error { l.released = true; return nil }
 
-// locked is a lock set of no host, about the cluster, that finds the lease.
-func locked(t *testing.T, lease Lease) *lockSet {
+// locked is a set of no host's lock, about the cluster, that finds the lease.
+func locked(t *testing.T, lease Lease) *Set {
 	t.Helper()
-	hosts, err := apply.TakeLock(t.Context(), nil, apply.Claim{})
+	hosts, err := TakeHosts(t.Context(), nil, Claim{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lockSet{
-		hosts: hosts, scope: plan.Scope{Cluster: true}, taking: make(chan struct{}, 1), lost: make(chan struct{}),
-		over: make(chan struct{}),
-	}
-	l.watch(hosts.Lost())
+	l := newSet(t.Context(), hosts, plan.Scope{Cluster: true})
 	l.take = func(context.Context, cluster.Access) (Lease, error) {
 		if lease == nil {
 			return nil, &leaselock.HeldError{Holder: "bob@desk", RunID: "run-2"}
@@ -116,27 +111,27 @@ func TestAStepBeginsOnlyWithTheLease(t *testing.T) {
 		want      error
 	}{
 		"it is ours":                          {answers: []error{nil}, unrenewed: time.Hour},
-		"it is another's":                     {answers: []error{leaselock.ErrLost}, want: apply.ErrLockLost},
+		"it is another's":                     {answers: []error{leaselock.ErrLost}, want: ErrLost},
 		"nobody says, just renewed":           {answers: []error{silent}, unrenewed: time.Second},
 		"nobody says for long, and then ours": {answers: []error{silent, silent, nil}, unrenewed: 15 * time.Second},
 		"nobody says, and it was taken": {answers: []error{silent, leaselock.ErrLost},
-			unrenewed: 15 * time.Second, want: apply.ErrLockLost},
+			unrenewed: 15 * time.Second, want: ErrLost},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			lease := &leaseFake{lockFake: make(lockFake), unrenewed: c.unrenewed}
+			lease := &leaseFake{lost: make(chan struct{}), unrenewed: c.unrenewed}
 			lease.answer = func() error {
 				next := c.answers[0]
 				c.answers = c.answers[1:]
 				return next
 			}
 			l := locked(t, lease)
-			if err := l.hold(t.Context(), nil); err != nil {
+			if err := l.holdLease(t.Context(), nil); err != nil {
 				t.Fatal(err)
 			}
-			if err := l.check(t.Context(), onHost, nil); !errors.Is(err, c.want) {
+			if err := l.Check(t.Context(), onHost, nil); !errors.Is(err, c.want) {
 				t.Errorf("%s: got %v, want %v", name, err, c.want)
 			}
-			if l.release(t.Context()); !lease.released || len(c.answers) > 0 {
+			if l.Release(t.Context()); !lease.released || len(c.answers) > 0 {
 				t.Errorf("%s: released is %v, %d answers were not asked for", name, lease.released, len(c.answers))
 			}
 		})
@@ -147,78 +142,78 @@ func TestARunThatNobodyAnswersGivesUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		lease := &leaseFake{
-			lockFake:  make(lockFake),
+			lost:      make(chan struct{}),
 			unrenewed: time.Minute,
 			answer:    func() error { return errors.New("connection refused") },
 		}
 		l, began := locked(t, lease), time.Now()
-		if err := l.hold(t.Context(), nil); err != nil {
+		if err := l.holdLease(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
-		err := l.check(t.Context(), onHost, nil)
-		if err == nil || time.Since(began) != apply.LeaseTimeout ||
+		err := l.Check(t.Context(), onHost, nil)
+		if err == nil || time.Since(began) != LeaseTimeout ||
 			!strings.Contains(err.Error(), "connection refused; apply again") {
 			t.Errorf("got %v after %s", err, time.Since(began))
 		}
-		l.release(t.Context())
+		l.Release(t.Context())
 	})
 }
 
 func TestTheLeaseIsTakenBeforeTheFirstStepThroughAnAPIThatCameLater(t *testing.T) {
 	t.Parallel()
-	lease := &leaseFake{lockFake: make(lockFake), answer: func() error { return nil }}
+	lease := &leaseFake{lost: make(chan struct{}), answer: func() error { return nil }}
 	l := locked(t, lease)
-	if err := l.check(t.Context(), onHost, nil); err != nil || l.current() != nil {
+	if err := l.Check(t.Context(), onHost, nil); err != nil || l.heldLease() != nil {
 		t.Errorf("before: %v", err)
 	}
-	if err := l.check(t.Context(), onCluster, &cluster.Access{}); err != nil || l.current() == nil {
-		t.Errorf("with an API: %v, lease %v", err, l.current())
+	if err := l.Check(t.Context(), onCluster, &cluster.Access{}); err != nil || l.heldLease() == nil {
+		t.Errorf("with an API: %v, lease %v", err, l.heldLease())
 	}
-	l.release(t.Context())
+	l.Release(t.Context())
 }
 
 func TestARunThatFindsTheLeaseTakenEnds(t *testing.T) {
 	t.Parallel()
 	l := locked(t, nil)
-	err := l.guard(t.Context(), func(ctx context.Context) error {
-		err := l.check(ctx, onCluster, &cluster.Access{})
+	err := l.Guard(t.Context(), func(ctx context.Context) error {
+		err := l.Check(ctx, onCluster, &cluster.Access{})
 		<-ctx.Done()
 		return errors.Join(err)
 	})
 	var taken *TakenError
-	if !errors.As(err, &taken) || !errors.Is(err, apply.ErrLockLost) || !strings.Contains(err.Error(), "bob@desk") {
+	if !errors.As(err, &taken) || !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), "bob@desk") {
 		t.Errorf("got %v", err)
 	}
-	l.release(t.Context())
+	l.Release(t.Context())
 }
 
 func TestARunAboutWorkersNeedsNoLease(t *testing.T) {
 	t.Parallel()
 	l := locked(t, nil)
-	l.scope.Cluster = false
-	if err := l.check(t.Context(), plan.Step{Intent: step.Intent{Kind: step.DrainNode}},
+	l.Scope.Cluster = false
+	if err := l.Check(t.Context(), plan.Step{Intent: step.Intent{Kind: step.DrainNode}},
 		&cluster.Access{}); err != nil {
 		t.Errorf("got %v", err)
 	}
-	l.release(t.Context())
+	l.Release(t.Context())
 }
 
 func TestALostLeaseEndsTheRunAndSaysWhoHasIt(t *testing.T) {
 	t.Parallel()
-	lease := &leaseFake{lockFake: make(lockFake), answer: func() error { return nil }}
+	lease := &leaseFake{lost: make(chan struct{}), answer: func() error { return nil }}
 	l := locked(t, lease)
-	if err := l.hold(t.Context(), nil); err != nil {
+	if err := l.holdLease(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	err := l.guard(t.Context(), func(ctx context.Context) error {
-		close(lease.lockFake)
+	err := l.Guard(t.Context(), func(ctx context.Context) error {
+		close(lease.lost)
 		<-ctx.Done()
 		return errors.Join(ctx.Err())
 	})
 	if err == nil || !strings.Contains(err.Error(), "bob@desk (run run-2)") {
 		t.Errorf("got %v", err)
 	}
-	l.release(t.Context())
+	l.Release(t.Context())
 }
 
 func TestWhoTookTheLockIsNamed(t *testing.T) {
@@ -236,34 +231,29 @@ func TestAStepThroughEtcdAloneNeedsTheLockOfEveryControlPlaneHost(t *testing.T) 
 		l, removal := locked(t, nil), plan.Step{Intent: step.Intent{Kind: step.RemoveEtcd}}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := l.check(ctx, removal, nil); err == nil || !strings.Contains(err.Error(), "the API does not answer") {
+		if err := l.Check(ctx, removal, nil); err == nil || !strings.Contains(err.Error(), "the API does not answer") {
 			t.Errorf("a member is removed: %v", err)
 		}
-		l.scope.Complete = true // no control-plane host is there that could say otherwise
-		if err := l.check(t.Context(), removal, nil); err != nil {
+		l.Scope.Complete = true // no control-plane host is there that could say otherwise
+		if err := l.Check(t.Context(), removal, nil); err != nil {
 			t.Errorf("with the lock of every control-plane host: %v", err)
 		}
-		l.release(t.Context())
+		l.Release(t.Context())
 	})
 }
 
 // A caller that elects a leader itself brings its own Lease: no other one is asked for, and it is not given back.
 func TestALeaseOfTheCallersOwnStaysTheCallers(t *testing.T) {
 	t.Parallel()
-	own := &leaseFake{lockFake: make(lockFake), answer: func() error { return leaselock.ErrLost }}
-	e := &Engine{}
-	lease, err := e.takeLease(t.Context(), cluster.Access{}, nil, RunOptions{Lease: own})
+	own := &leaseFake{lost: make(chan struct{}), answer: func() error { return leaselock.ErrLost }}
+	l, err := Take(t.Context(), nil, plan.Scope{Cluster: true}, nil, Options{Lease: own})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := locked(t, lease)
-	if err := l.hold(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.check(t.Context(), onCluster, nil); !errors.Is(err, apply.ErrLockLost) {
+	if err := l.Check(t.Context(), onCluster, nil); !errors.Is(err, ErrLost) {
 		t.Errorf("its leader is another by now, and a step begins: %v", err)
 	}
-	if l.release(t.Context()); own.released {
+	if l.Release(t.Context()); own.released {
 		t.Error("it was given back by somebody whose it is not")
 	}
 }
@@ -273,15 +263,15 @@ func TestAHookWaitsForNoLease(t *testing.T) {
 	t.Parallel()
 	hook := plan.Step{ID: "operator-hooks-before-apply", Intent: step.Intent{Kind: step.OperatorHooks}}
 	l := locked(t, nil) // another run has it
-	if err := l.check(t.Context(), hook, &cluster.Access{}); err != nil {
+	if err := l.Check(t.Context(), hook, &cluster.Access{}); err != nil {
 		t.Errorf("a hook: %v", err)
 	}
-	if err := l.check(t.Context(), onCluster, &cluster.Access{}); err == nil {
+	if err := l.Check(t.Context(), onCluster, &cluster.Access{}); err == nil {
 		t.Error("a step through the API begins without the Lease")
 	}
 	l = locked(t, nil)
-	l.scope.Cluster = false
-	if err := l.check(t.Context(), hook, &cluster.Access{}); err != nil {
+	l.Scope.Cluster = false
+	if err := l.Check(t.Context(), hook, &cluster.Access{}); err != nil {
 		t.Errorf("a hook of a run about workers that has the locks of all its hosts: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package apply
+package locks
 
 import (
 	"context"
@@ -12,31 +12,41 @@ import (
 	"testing/synctest"
 	"time"
 
-	"kubeone/internal/desired"
 	"kubeone/internal/host"
+	"kubeone/internal/host/hosttest"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-func wanted(controlPlane ...string) desired.Cluster {
-	c := desired.Cluster{Name: "alpha", Digest: "manifest-1"}
-	for _, id := range controlPlane {
-		c.ControlPlane = append(c.ControlPlane,
-			desired.Host{ID: id, Role: desired.ControlPlane, Hostname: "node-" + id, PrivateAddress: "10.0.0." + id})
-	}
-	return c
+// patience ends before the test's own does.
+func patience(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	t.Cleanup(cancel)
+	return ctx
 }
 
-func take(t *testing.T, m *machine, run string, force bool) (*Lock, error) {
+func take(t *testing.T, m *hosttest.Host, run string, force bool) (*HostLocks, error) {
 	t.Helper()
-	return TakeLock(patience(t), map[string]host.Host{"1": m}, Claim{Holder: "you@there", Run: run, Force: force})
+	return TakeHosts(patience(t), map[string]host.Host{"1": m}, Claim{Holder: "you@there", RunID: run, Force: force})
+}
+
+// mustTake takes a host's lock for a run; the test's end gives it up.
+func mustTake(t *testing.T, m *hosttest.Host, run string, force bool) *HostLocks {
+	t.Helper()
+	l, err := TakeHosts(patience(t), map[string]host.Host{"1": m}, Claim{Holder: "me@here", RunID: run, Force: force})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Release)
+	return l
 }
 
 func TestALiveLockIsNotTaken(t *testing.T) {
 	t.Parallel()
-	m := newMachine(t, "node-1")
+	m := hosttest.New(t, "node-1")
 	before := time.Now()
-	first := m.lock("run-1", false)
+	first := mustTake(t, m, "run-1", false)
 	_, err := take(t, m, "run-2", false)
 	var held *HeldError
 	if !errors.As(err, &held) {
@@ -60,8 +70,8 @@ func TestALiveLockIsNotTaken(t *testing.T) {
 
 func TestALockIsTakenOverByForce(t *testing.T) {
 	t.Parallel()
-	m := newMachine(t, "node-1")
-	first := m.lock("run-1", false)
+	m := hosttest.New(t, "node-1")
+	first := mustTake(t, m, "run-1", false)
 	second, err := take(t, m, "run-2", true)
 	if err != nil {
 		t.Fatal(err)
@@ -83,8 +93,8 @@ func TestALockIsTakenOverByForce(t *testing.T) {
 
 func TestALockSaysWhetherItIsStillOurs(t *testing.T) {
 	t.Parallel()
-	m := newMachine(t, "node-1")
-	first := m.lock("run-1", false)
+	m := hosttest.New(t, "node-1")
+	first := mustTake(t, m, "run-1", false)
 	if err := first.Check(patience(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +103,7 @@ func TestALockSaysWhetherItIsStillOurs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer second.Release()
-	if err := first.Check(patience(t)); !errors.Is(err, ErrLockLost) || !strings.Contains(err.Error(), "node-1") {
+	if err := first.Check(patience(t)); !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), "node-1") {
 		t.Errorf("of the first: %v", err)
 	}
 	if err := second.Check(patience(t)); err != nil {
@@ -103,38 +113,38 @@ func TestALockSaysWhetherItIsStillOurs(t *testing.T) {
 
 func TestALockWhoseHolderIsSilentIsTakenOver(t *testing.T) {
 	t.Parallel()
-	m := newMachine(t, "node-1")
-	m.write("var/lib/kubeone/lock/generation", "7\n", 0o600)
-	m.write("var/lib/kubeone/lock/owner", "holder=me@here\nrun=run-1\ngeneration=7\nsince=1\n", 0o600)
-	m.write("var/lib/kubeone/lock/beat", "", 0o600)
-	m.write("run/kubeone/secrets/token", "left by a killed run", 0o600)
+	m := hosttest.New(t, "node-1")
+	m.Write("var/lib/kubeone/lock/generation", "7\n", 0o600)
+	m.Write("var/lib/kubeone/lock/owner", "holder=me@here\nrun=run-1\ngeneration=7\nsince=1\n", 0o600)
+	m.Write("var/lib/kubeone/lock/beat", "", 0o600)
+	m.Write("run/kubeone/secrets/token", "left by a killed run", 0o600)
 	long := time.Now().Add(-2 * StaleAfter)
-	if err := os.Chtimes(m.path("var/lib/kubeone/lock/beat"), long, long); err != nil {
+	if err := os.Chtimes(m.Path("var/lib/kubeone/lock/beat"), long, long); err != nil {
 		t.Fatal(err)
 	}
-	if l := m.lock("run-2", false); l.Generation("1") <= 7 {
+	if l := mustTake(t, m, "run-2", false); l.Generation("1") <= 7 {
 		t.Errorf("generation %d", l.Generation("1"))
 	}
-	if m.read("run/kubeone/secrets/token") != "" {
+	if m.Read("run/kubeone/secrets/token") != "" {
 		t.Error("the killed run's secret is still there")
 	}
 }
 
 func TestAReleasedLockIsFree(t *testing.T) {
 	t.Parallel()
-	m := newMachine(t, "node-1")
-	m.lock("run-1", false).Release()
-	if _, err := os.Stat(m.path("var/lib/kubeone/lock/beat")); !os.IsNotExist(err) {
+	m := hosttest.New(t, "node-1")
+	mustTake(t, m, "run-1", false).Release()
+	if _, err := os.Stat(m.Path("var/lib/kubeone/lock/beat")); !os.IsNotExist(err) {
 		t.Errorf("the host does not know: %v", err)
 	}
-	m.lock("run-2", false)
+	mustTake(t, m, "run-2", false)
 }
 
 func TestALockEndsWithItsHoldersConnection(t *testing.T) {
 	t.Parallel()
-	m := newMachine(t, "node-1")
-	m.lock("run-1", false).stop() // a holder that is gone starts no other keeper
-	m.server.DropAll()
+	m := hosttest.New(t, "node-1")
+	mustTake(t, m, "run-1", false).stop() // a holder that is gone starts no other keeper
+	m.Server.DropAll()
 	for { // until the host has seen it; patience bounds it
 		l, err := take(t, m, "run-2", false)
 		var held *HeldError
@@ -150,13 +160,13 @@ func TestALockEndsWithItsHoldersConnection(t *testing.T) {
 
 func TestALockIsKeptOnWhenItsConnectionIsLost(t *testing.T) {
 	t.Parallel()
-	m := newMachine(t, "node-1")
-	first := m.lock("run-1", false)
-	before := m.read("var/lib/kubeone/lock/owner")
-	m.write("run/kubeone/secrets/token", "of the step that is about to start", 0o600)
-	m.server.DropAll()
+	m := hosttest.New(t, "node-1")
+	first := mustTake(t, m, "run-1", false)
+	before := m.Read("var/lib/kubeone/lock/owner")
+	m.Write("run/kubeone/secrets/token", "of the step that is about to start", 0o600)
+	m.Server.DropAll()
 	for ctx := patience(t); ; runtime.Gosched() { // until another keeper has taken its place
-		if now := m.read("var/lib/kubeone/lock/owner"); now != "" && now != before {
+		if now := m.Read("var/lib/kubeone/lock/owner"); now != "" && now != before {
 			break
 		}
 		if ctx.Err() != nil {
@@ -166,23 +176,23 @@ func TestALockIsKeptOnWhenItsConnectionIsLost(t *testing.T) {
 	if _, err := take(t, m, "run-2", false); err == nil {
 		t.Error("a second operator was let in")
 	}
-	if got := strings.TrimSpace(m.read("var/lib/kubeone/lock/generation")); got !=
+	if got := strings.TrimSpace(m.Read("var/lib/kubeone/lock/generation")); got !=
 		strconv.FormatInt(first.Generation("1"), 10) {
 		t.Errorf("generation %s on the host, %d here: steps that run were started under that", got,
 			first.Generation("1"))
 	}
-	if m.read("run/kubeone/secrets/token") == "" {
+	if m.Read("run/kubeone/secrets/token") == "" {
 		t.Error("the next step's secret is gone")
 	}
 }
 
 func TestLocksAreTakenOnAllHostsOrOnNone(t *testing.T) {
 	t.Parallel()
-	free, held := newMachine(t, "node-1"), newMachine(t, "node-2")
-	held.lock("run-1", false)
-	if _, err := TakeLock(patience(t), map[string]host.Host{"1": free, "2": held}, Claim{
+	free, held := hosttest.New(t, "node-1"), hosttest.New(t, "node-2")
+	mustTake(t, held, "run-1", false)
+	if _, err := TakeHosts(patience(t), map[string]host.Host{"1": free, "2": held}, Claim{
 		Holder: "you@there",
-		Run:    "run-2",
+		RunID:  "run-2",
 	}); err == nil {
 		t.Fatal("no error")
 	}
@@ -195,8 +205,8 @@ func TestLocksAreTakenOnAllHostsOrOnNone(t *testing.T) {
 
 func TestALockOnAHostThatCannotBeReachedIsAnError(t *testing.T) {
 	t.Parallel()
-	m := newMachine(t, "node-1")
-	m.onRun = func(host.Cmd) error {
+	m := hosttest.New(t, "node-1")
+	m.OnRun = func(host.Cmd) error {
 		return &host.Error{Class: host.Unreachable, Host: "node-1", Err: errors.New("no route")}
 	}
 	_, err := take(t, m, "run-1", false)
@@ -205,30 +215,30 @@ func TestALockOnAHostThatCannotBeReachedIsAnError(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := TakeLock(ctx, map[string]host.Host{"1": newMachine(t, "node-1")}, Claim{
+	if _, err := TakeHosts(ctx, map[string]host.Host{"1": hosttest.New(t, "node-1")}, Claim{
 		Holder: "you@there",
-		Run:    "run-1",
+		RunID:  "run-1",
 	}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }
 
 // broken are disks on which nothing can be written any more.
-func broken() map[string]func(*machine) {
-	return map[string]func(*machine){
-		"full": func(m *machine) {
-			m.write("bin/cat", "#!/bin/sh\necho 'cat: write error: No space left on device' >&2\nexit 1\n", 0o700)
+func broken() map[string]func(*hosttest.Host) {
+	return map[string]func(*hosttest.Host){
+		"full": func(m *hosttest.Host) {
+			m.Write("bin/cat", "#!/bin/sh\necho 'cat: write error: No space left on device' >&2\nexit 1\n", 0o700)
 		},
-		"no directory of ours": func(m *machine) { m.write("var/lib/kubeone", "a file in its place", 0o600) },
-		"no lock in it":        func(m *machine) { m.write("var/lib/kubeone/lock/flock/in-the-way", "", 0o600) },
-		"no sign of life":      func(m *machine) { m.write("var/lib/kubeone/lock/beat/in-the-way", "", 0o600) },
+		"no directory of ours": func(m *hosttest.Host) { m.Write("var/lib/kubeone", "a file in its place", 0o600) },
+		"no lock in it":        func(m *hosttest.Host) { m.Write("var/lib/kubeone/lock/flock/in-the-way", "", 0o600) },
+		"no sign of life":      func(m *hosttest.Host) { m.Write("var/lib/kubeone/lock/beat/in-the-way", "", 0o600) },
 	}
 }
 
 func TestALockThatCannotBeWrittenIsNotGranted(t *testing.T) {
 	t.Parallel()
 	for name, breaks := range broken() {
-		m := newMachine(t, "node-1")
+		m := hosttest.New(t, "node-1")
 		breaks(m)
 		_, err := take(t, m, "run-1", true)
 		var unwritable *UnwritableError
@@ -244,32 +254,32 @@ func TestALockThatCannotBeWrittenIsNotGranted(t *testing.T) {
 // A full disk must neither look like a lock nor take away the one that is there.
 func TestAFullDiskLeavesTheLockAsItWas(t *testing.T) {
 	t.Parallel()
-	m := newMachine(t, "node-1")
-	first := m.lock("run-1", false)
-	owner := m.read("var/lib/kubeone/lock/owner")
+	m := hosttest.New(t, "node-1")
+	first := mustTake(t, m, "run-1", false)
+	owner := m.Read("var/lib/kubeone/lock/owner")
 	broken()["full"](m)
 	if _, err := take(t, m, "run-2", true); err == nil {
 		t.Error("granted")
 	}
-	if got := strings.TrimSpace(m.read("var/lib/kubeone/lock/generation")); got !=
+	if got := strings.TrimSpace(m.Read("var/lib/kubeone/lock/generation")); got !=
 		strconv.FormatInt(first.Generation("1"), 10) {
 		t.Errorf("generation %q, was %d", got, first.Generation("1"))
 	}
-	if got := m.read("var/lib/kubeone/lock/owner"); got != owner {
+	if got := m.Read("var/lib/kubeone/lock/owner"); got != owner {
 		t.Errorf("owner %q, was %q", got, owner)
 	}
 }
 
 func TestAWorkerThatCannotBeLockedStopsNothingElse(t *testing.T) {
 	t.Parallel()
-	well, ill := newMachine(t, "node-1"), newMachine(t, "node-2")
+	well, ill := hosttest.New(t, "node-1"), hosttest.New(t, "node-2")
 	broken()["no lock in it"](ill)
 	hosts := map[string]host.Host{"1": well, "2": ill}
-	if _, err := TakeLock(patience(t), hosts, Claim{Holder: "you@there", Run: "run-1"}); err == nil {
+	if _, err := TakeHosts(patience(t), hosts, Claim{Holder: "you@there", RunID: "run-1"}); err == nil {
 		t.Error("a host that is not dispensable was dispensed with")
 	}
-	l, err := TakeLock(patience(t), hosts,
-		Claim{Holder: "you@there", Run: "run-2", Dispensable: map[string]bool{"2": true}})
+	l, err := TakeHosts(patience(t), hosts,
+		Claim{Holder: "you@there", RunID: "run-2", Dispensable: map[string]bool{"2": true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,10 +296,10 @@ func TestAWorkerThatCannotBeLockedStopsNothingElse(t *testing.T) {
 // A worker beside the control plane has no say in whose the cluster is, neither at first nor later.
 func TestAWorkerThatAnotherRunHasStopsNoRunAboutTheCluster(t *testing.T) {
 	t.Parallel()
-	first, held, later := newMachine(t, "cp-1"), newMachine(t, "worker-1"), newMachine(t, "worker-2")
-	held.lock("run-1", false)
-	l, err := TakeLock(patience(t), map[string]host.Host{"1": first, "2": held, "3": later},
-		Claim{Holder: "you@there", Run: "run-2", Dispensable: map[string]bool{"2": true, "3": true}})
+	first, held, later := hosttest.New(t, "cp-1"), hosttest.New(t, "worker-1"), hosttest.New(t, "worker-2")
+	mustTake(t, held, "run-1", false)
+	l, err := TakeHosts(patience(t), map[string]host.Host{"1": first, "2": held, "3": later},
+		Claim{Holder: "you@there", RunID: "run-2", Dispensable: map[string]bool{"2": true, "3": true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,7 +311,7 @@ func TestAWorkerThatAnotherRunHasStopsNoRunAboutTheCluster(t *testing.T) {
 	if err := l.CheckDispensable(patience(t), "3"); err != nil {
 		t.Errorf("its lock is this run's: %v", err)
 	}
-	later.lock("run-3", true)
+	mustTake(t, later, "run-3", true)
 	if err := l.CheckDispensable(patience(t), "3"); err == nil || l.Denied("3") == nil {
 		t.Errorf("got %v, denied %v", err, l.Denied("3"))
 	}
@@ -318,11 +328,11 @@ func TestAWorkerThatAnotherRunHasStopsNoRunAboutTheCluster(t *testing.T) {
 // Nor has it where workers alone are concerned: the others are worked on without it, unless there are none.
 func TestAWorkerThatAnotherRunHasStopsNoWorkOnOthers(t *testing.T) {
 	t.Parallel()
-	held, free := newMachine(t, "worker-1"), newMachine(t, "worker-2")
-	held.lock("run-1", false)
+	held, free := hosttest.New(t, "worker-1"), hosttest.New(t, "worker-2")
+	mustTake(t, held, "run-1", false)
 	hosts := map[string]host.Host{"1": held, "2": free}
-	claim := Claim{Holder: "you@there", Run: "run-2", Dispensable: map[string]bool{"1": true, "2": true}}
-	l, err := TakeLock(patience(t), hosts, claim)
+	claim := Claim{Holder: "you@there", RunID: "run-2", Dispensable: map[string]bool{"1": true, "2": true}}
+	l, err := TakeHosts(patience(t), hosts, claim)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -334,8 +344,8 @@ func TestAWorkerThatAnotherRunHasStopsNoWorkOnOthers(t *testing.T) {
 	if err := l.Check(patience(t)); err != nil {
 		t.Errorf("it ends because of a worker: %v", err)
 	}
-	claim.Run = "run-3"
-	if _, err := TakeLock(patience(t), hosts, claim); !errors.As(err, &by) {
+	claim.RunID = "run-3"
+	if _, err := TakeHosts(patience(t), hosts, claim); !errors.As(err, &by) {
 		t.Errorf("other runs have all of them, and the lock is taken: %v", err)
 	}
 }
@@ -343,21 +353,21 @@ func TestAWorkerThatAnotherRunHasStopsNoWorkOnOthers(t *testing.T) {
 // What is done about a worker ends when another run takes its lock, and the run itself when none is left.
 func TestARunAboutWorkersEndsWithTheLastLock(t *testing.T) {
 	t.Parallel()
-	one, two := newMachine(t, "worker-1"), newMachine(t, "worker-2")
-	l, err := TakeLock(patience(t), map[string]host.Host{"1": one, "2": two},
-		Claim{Holder: "you@there", Run: "run-1", Dispensable: map[string]bool{"1": true, "2": true}})
+	one, two := hosttest.New(t, "worker-1"), hosttest.New(t, "worker-2")
+	l, err := TakeHosts(patience(t), map[string]host.Host{"1": one, "2": two},
+		Claim{Holder: "you@there", RunID: "run-1", Dispensable: map[string]bool{"1": true, "2": true}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Release()
 	work, done := l.While(patience(t), "1")
 	defer done()
-	one.lock("run-2", true)
+	mustTake(t, one, "run-2", true)
 	if l.CheckDispensable(patience(t), "1") == nil {
 		t.Fatal("the lock is another run's, and it is not said")
 	}
 	<-work.Done()
-	if cause := context.Cause(work); !errors.Is(cause, ErrLockLost) {
+	if cause := context.Cause(work); !errors.Is(cause, ErrLost) {
 		t.Errorf("it ended because of %v", cause)
 	}
 	select {
@@ -365,7 +375,7 @@ func TestARunAboutWorkersEndsWithTheLastLock(t *testing.T) {
 		t.Error("one of two workers has ended the run")
 	default:
 	}
-	two.lock("run-2", true)
+	mustTake(t, two, "run-2", true)
 	if l.CheckDispensable(patience(t), "2") == nil {
 		t.Fatal("the lock is another run's, and it is not said")
 	}
@@ -374,10 +384,10 @@ func TestARunAboutWorkersEndsWithTheLastLock(t *testing.T) {
 
 func TestAWorkerThatAnotherRunHasIsNotDispensable(t *testing.T) {
 	t.Parallel()
-	m := newMachine(t, "node-1")
-	m.lock("run-1", false)
-	_, err := TakeLock(patience(t), map[string]host.Host{"1": m},
-		Claim{Holder: "you@there", Run: "run-2", Dispensable: map[string]bool{"1": true}})
+	m := hosttest.New(t, "node-1")
+	mustTake(t, m, "run-1", false)
+	_, err := TakeHosts(patience(t), map[string]host.Host{"1": m},
+		Claim{Holder: "you@there", RunID: "run-2", Dispensable: map[string]bool{"1": true}})
 	var held *HeldError
 	if !errors.As(err, &held) {
 		t.Errorf("got %v", err)
@@ -386,8 +396,9 @@ func TestAWorkerThatAnotherRunHasIsNotDispensable(t *testing.T) {
 
 func TestALockIsConfirmedOnlyIfEveryHostSaysSo(t *testing.T) {
 	t.Parallel()
-	one, two := newMachine(t, "node-1"), newMachine(t, "node-2")
-	l, err := TakeLock(patience(t), map[string]host.Host{"1": one, "2": two}, Claim{Holder: "you@there", Run: "run-1"})
+	one, two := hosttest.New(t, "node-1"), hosttest.New(t, "node-2")
+	l, err := TakeHosts(patience(t), map[string]host.Host{"1": one, "2": two},
+		Claim{Holder: "you@there", RunID: "run-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -395,11 +406,11 @@ func TestALockIsConfirmedOnlyIfEveryHostSaysSo(t *testing.T) {
 	if !l.Confirmed(patience(t), []string{"1", "2"}) || l.Confirmed(patience(t), []string{"1", "3"}) {
 		t.Error("hosts that are locked were not confirmed, or one was that is not")
 	}
-	two.lock("run-2", true)
+	mustTake(t, two, "run-2", true)
 	if l.Confirmed(patience(t), []string{"1", "2"}) || !l.Confirmed(patience(t), []string{"1"}) {
 		t.Error("a host was confirmed whose lock another run has")
 	}
-	one.onRun = func(host.Cmd) error {
+	one.OnRun = func(host.Cmd) error {
 		return &host.Error{Class: host.Unreachable, Host: "node-1", Err: errors.New("no route")}
 	}
 	if l.Confirmed(patience(t), []string{"1"}) {
@@ -452,8 +463,8 @@ func TestNoHostKeepsARunByItsLock(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				m := &talker{says: c.says, again: c.again, quits: make(chan struct{})}
-				l, err := TakeLock(t.Context(), map[string]host.Host{"9": m},
-					Claim{Holder: "me@here", Run: "run-1", Dispensable: map[string]bool{"9": true}})
+				l, err := TakeHosts(t.Context(), map[string]host.Host{"9": m},
+					Claim{Holder: "me@here", RunID: "run-1", Dispensable: map[string]bool{"9": true}})
 				held := (*HeldError)(nil)
 				if errors.As(err, &held) && c.holder != "" && held.Holder == c.holder {
 					return
@@ -468,28 +479,5 @@ func TestNoHostKeepsARunByItsLock(t *testing.T) {
 				<-m.quits
 			})
 		})
-	}
-}
-
-// What a step prints is told in lines of some length, so many of them, and without what nobody prints.
-func TestOutputWithoutAnEndIsNotKept(t *testing.T) {
-	t.Parallel()
-	told, longest := 0, 0
-	w := &lineWriter{line: func(line string) {
-		told, longest = told+1, max(longest, len(line))
-		if strings.ContainsAny(line, "\x1b\r\x00") {
-			t.Fatalf("%q is told", line)
-		}
-	}}
-	for range 100 {
-		_, _ = io.WriteString(w, strings.Repeat("x", 64<<10))
-	}
-	if len(w.rest) > longestLine {
-		t.Errorf("%d bytes of a line are kept", len(w.rest))
-	}
-	_, _ = io.WriteString(w, strings.Repeat("\n\x1b]0;owned\a\r\x00a", mostLines+100))
-	w.flush()
-	if told != mostLines || longest != longestLine {
-		t.Errorf("%d lines are told, the longest of %d bytes", told, longest)
 	}
 }

@@ -1,4 +1,4 @@
-package apply
+package locks
 
 import (
 	"bufio"
@@ -14,11 +14,11 @@ import (
 	"kubeone/internal/retry"
 )
 
-// take takes the lock on a host and has it kept until keep ends: a keeper whose connection is lost is started
+// takeHost takes the lock on a host and has it kept until keep ends: a keeper whose connection is lost is started
 // again, if nobody took the lock in between.
-func (l *Lock) take(ctx, keep context.Context, id string, c Claim) (int64, error) {
+func (l *HostLocks) takeHost(ctx, keep context.Context, id string, c Claim) (int64, error) {
 	h := l.hosts[id]
-	generation, ended, err := keeper(ctx, keep, h, c, 0)
+	generation, ended, err := startKeeper(ctx, keep, h, c, 0)
 	if err != nil {
 		return 0, err
 	}
@@ -27,15 +27,11 @@ func (l *Lock) take(ctx, keep context.Context, id string, c Claim) (int64, error
 		defer l.keepers.Done()
 		for <-ended; keep.Err() == nil; <-ended {
 			var err error
-			if ended, err = keepAgain(keep, h, c, generation); err != nil {
+			if ended, err = restartKeeper(keep, h, c, generation); err != nil {
 				// A host that knows of nobody else, as a new machine in the place of the old one, only refuses our
 				// steps.
 				if held := (*HeldError)(nil); errors.As(err, &held) && held.RunID != "" {
-					if l.dispensable[id] {
-						l.lose(id, err)
-					} else {
-						l.once.Do(func() { close(l.lost) })
-					}
+					l.loseHost(id, err)
 				}
 				return
 			}
@@ -44,23 +40,23 @@ func (l *Lock) take(ctx, keep context.Context, id string, c Claim) (int64, error
 	return generation, nil
 }
 
-// keepAgain starts a keeper for a lock that is still ours. When it is not, the error is a *HeldError; the host
+// restartKeeper starts a keeper for a lock that is still ours. When it is not, the error is a *HeldError; the host
 // itself then refuses the steps of the lock that was lost.
-func keepAgain(keep context.Context, h host.Host, c Claim, generation int64) (<-chan struct{}, error) {
+func restartKeeper(keep context.Context, h host.Host, c Claim, generation int64) (<-chan struct{}, error) {
 	for {
-		if !retry.Pause(keep, RetryEvery) {
+		if !retry.Pause(keep, retryEvery) {
 			return nil, keep.Err()
 		}
-		_, ended, err := keeper(keep, keep, h, c, generation)
+		_, ended, err := startKeeper(keep, keep, h, c, generation)
 		if err == nil || !host.Transient(err) {
 			return ended, err
 		}
 	}
 }
 
-// keeper runs the keeper on the host and returns when it has said whether the lock is granted. The channel is
+// startKeeper starts the keeper on the host and returns when it has said whether the lock is granted. The channel is
 // closed when the keeper has ended. The generation is 0 for a new lock.
-func keeper(ctx, keep context.Context, h host.Host, c Claim, generation int64) (int64, <-chan struct{}, error) {
+func startKeeper(ctx, keep context.Context, h host.Host, c Claim, generation int64) (int64, <-chan struct{}, error) {
 	in, beats := io.Pipe()
 	out, said := io.Pipe()
 	forced := "no"
@@ -68,8 +64,9 @@ func keeper(ctx, keep context.Context, h host.Host, c Claim, generation int64) (
 		forced = "yes"
 	}
 	cmd := host.Cmd{
-		Name: "take the lock", Script: locking(FlockTimeout, "lock"), Stdin: in, Stdout: said, Timeout: 24 * time.Hour,
-		Args: []string{c.Holder, c.Run, forced, strconv.Itoa(int(StaleAfter.Seconds())),
+		Name: "take the lock", Script: WithFile(FlockTimeout, lockScript), Stdin: in, Stdout: said,
+		Timeout: 24 * time.Hour,
+		Args: []string{c.Holder, c.RunID, forced, strconv.Itoa(int(StaleAfter.Seconds())),
 			strconv.FormatInt(generation, 10)},
 	}
 	ended := make(chan struct{})
@@ -86,20 +83,20 @@ func keeper(ctx, keep context.Context, h host.Host, c Claim, generation int64) (
 	if err != nil {
 		_ = beats.Close()
 		_ = out.CloseWithError(err)
-		leave(ended, abandon)
+		awaitKeeper(ended, abandon)
 		return 0, nil, err
 	}
 	go io.Copy(io.Discard, out) //nolint:errcheck // drained until the keeper ends
 	go func() {
-		beat(keep, beats)
-		leave(ended, abandon)
+		sendBeats(keep, beats)
+		awaitKeeper(ended, abandon)
 	}()
 	return granted, ended, nil
 }
 
-// leave waits for the end of a keeper that gets no more beats, and abandons one that does not end: no host keeps a run
-// from its end.
-func leave(ended <-chan struct{}, abandon context.CancelFunc) {
+// awaitKeeper waits for the end of a keeper that gets no more beats, and abandons one that does not end: no host keeps
+// a run from its end.
+func awaitKeeper(ended <-chan struct{}, abandon context.CancelFunc) {
 	defer abandon()
 	late := time.NewTimer(CheckTimeout)
 	defer late.Stop()
@@ -118,20 +115,20 @@ func keeperError(name string, err error) error {
 	case err == nil:
 		return io.EOF
 	case errors.As(err, &exit) && exit.Code == exitUnwritable:
-		reason := lastLines(string(exit.Stderr), 1)
+		reason := lastLine(exit.Stderr)
 		if i := strings.LastIndex(reason, ": "); i >= 0 {
 			reason = reason[i+2:] // without the program's name
 		}
 		return &UnwritableError{Host: name, Reason: reason}
 	}
-	if locked := lockedFile(err); locked != "" {
+	if locked := BusyFile(err); locked != "" {
 		return errors.New(locked)
 	}
 	return err
 }
 
-// beat sends a line every few seconds, and ends the keeper when ctx ends.
-func beat(ctx context.Context, w io.WriteCloser) {
+// sendBeats sends a line every few seconds, and ends the keeper when ctx ends.
+func sendBeats(ctx context.Context, w io.WriteCloser) {
 	defer func() { _ = w.Close() }()
 	tick := time.NewTicker(BeatEvery)
 	defer tick.Stop()

@@ -1,8 +1,7 @@
-package apply
+package locks
 
 import (
 	"context"
-	"embed"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,70 +10,14 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"kubeone/internal/host"
 	"kubeone/internal/script"
 )
 
-//go:embed sh/*.sh
-var shell embed.FS
-
-func text(name string) string {
-	b, err := shell.ReadFile("sh/" + name + ".sh")
-	if err != nil {
-		panic(err) // embedded at build time
-	}
-	return string(b)
-}
-
-// locking returns the text of a script that excludes others on a host. It waits that long for another one to end.
-func locking(patience time.Duration, name string) string {
-	return fmt.Sprintf("%s\nPATIENCE=%d\n\n%s", script.Private(), int(patience.Seconds()), text(name))
-}
-
-// lockedFile returns what a host says of a file that another process has locked, so that a script of ours could not
-// begin; empty where that is not why the error came.
-func lockedFile(err error) string {
-	var exit *host.ExitError
-	if !errors.As(err, &exit) || exit.Code != exitLocked {
-		return ""
-	}
-	return host.Printed(lastLines(string(exit.Stderr), 1))
-}
-
-// HeldError says that another operator works on the cluster.
-type HeldError struct {
-	Host, Holder, RunID string
-	Since               time.Time
-}
-
-// Error says who holds the lock, where, since when, and what to do.
-func (e *HeldError) Error() string {
-	return fmt.Sprintf("%s works on this cluster (run %s, lock on %s since %s): wait for that run to end, or take the "+
-		"lock over with --force-unlock",
-		e.Holder, e.RunID, e.Host, e.Since.Format(time.RFC3339))
-}
-
-// ErrLockLost means that another operator took the lock over; the host itself refused the step.
-var ErrLockLost = errors.New("the lock on this host was taken over by another run")
-
-// UnwritableError says that a host takes no lock, because nothing can be written there.
-type UnwritableError struct {
-	Host   string
-	Reason string // as the host says it: "No space left on device"
-}
-
-// Error says where, why, and what to do.
-func (e *UnwritableError) Error() string {
-	return fmt.Sprintf("%s cannot be locked, so nothing is done there: nothing can be written below %s (%s); free "+
-		"space there or repair its disk, and apply again",
-		e.Host, script.LockDir, e.Reason)
-}
-
-// Lock is the lock of one run on a set of hosts. A host gives it up by itself when this process ends or is not
-// heard of for some seconds; steps that are running go on, and a later run finds them.
-type Lock struct {
+// HostLocks are the locks of one run on a set of hosts. A host gives its lock up by itself when this process ends or is
+// not heard of for some seconds; steps that are running go on, and a later run finds them.
+type HostLocks struct {
 	hosts       map[string]host.Host // by ID, not changed
 	dispensable map[string]bool      // not changed: hosts without whose lock the run goes on, whoever has it
 	mu          sync.Mutex
@@ -90,19 +33,20 @@ type Lock struct {
 
 // Claim is what a run says when it takes a lock.
 type Claim struct {
-	Holder, Run string // "user@machine", and the run's ID
-	Force       bool   // also from a living run
+	Holder string // user@machine
+	RunID  string
+	Force  bool // also from a living run
 	// Dispensable are the IDs of hosts without whose lock the run goes on, and which it then does not touch: workers.
 	// Where the run is about more hosts than one, that holds also where another run has their lock, or takes it later:
 	// no worker has a say in what is done about others. A run that gets no lock at all is another one's to wait for.
 	Dispensable map[string]bool
 }
 
-// TakeLock takes the lock on every host, in parallel, or on none. A live lock of another run is a *HeldError,
+// TakeHosts takes the lock on every host, in parallel, or on none. A live lock of another run is a *HeldError,
 // unless it is taken by force. Where a dispensable host is not locked, Denied says why. Callers Release it.
-func TakeLock(ctx context.Context, hosts map[string]host.Host, c Claim) (*Lock, error) {
+func TakeHosts(ctx context.Context, hosts map[string]host.Host, c Claim) (*HostLocks, error) {
 	keep, stop := context.WithCancel(context.WithoutCancel(ctx))
-	l := &Lock{
+	l := &HostLocks{
 		hosts: hosts, generations: map[string]int64{}, denied: map[string]error{}, stop: stop,
 		lost: make(chan struct{}), gone: map[string]chan struct{}{},
 	}
@@ -119,7 +63,7 @@ func TakeLock(ctx context.Context, hosts map[string]host.Host, c Claim) (*Lock, 
 	answers := make(chan answer, len(hosts))
 	for id := range hosts {
 		go func() {
-			generation, err := l.take(ctx, keep, id, c)
+			generation, err := l.takeHost(ctx, keep, id, c)
 			l.mu.Lock()
 			l.generations[id] = generation
 			l.mu.Unlock()
@@ -150,7 +94,7 @@ func TakeLock(ctx context.Context, hosts map[string]host.Host, c Claim) (*Lock, 
 }
 
 // heldEverywhere is who has the hosts, where none was locked and another run is why.
-func (l *Lock) heldEverywhere() error {
+func (l *HostLocks) heldEverywhere() error {
 	for id := range l.hosts {
 		if l.Generation(id) != 0 {
 			return nil
@@ -167,7 +111,7 @@ func (l *Lock) heldEverywhere() error {
 
 // Denied is why a host could not be locked, and so must not be touched; nil for a host that is locked, or was not
 // to be.
-func (l *Lock) Denied(id string) error {
+func (l *HostLocks) Denied(id string) error {
 	if l == nil {
 		return nil
 	}
@@ -176,28 +120,29 @@ func (l *Lock) Denied(id string) error {
 	return l.denied[id]
 }
 
-func (l *Lock) deny(id string, why error) {
+func (l *HostLocks) deny(id string, why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.denied[id] = why
 }
 
-// lose denies a dispensable host whose lock another run has taken. A run that has no lock any more has lost it.
-func (l *Lock) lose(id string, why error) {
+// loseHost notes that another run has taken the lock of a host. A dispensable one is denied from then on, and the run
+// has lost its lock when no host is left.
+func (l *HostLocks) loseHost(id string, why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.denied[id] == nil {
+	if l.dispensable[id] && l.denied[id] == nil {
 		l.denied[id] = why
 		close(l.gone[id])
 	}
-	if len(l.denied) == len(l.hosts) {
+	if !l.dispensable[id] || len(l.denied) == len(l.hosts) {
 		l.once.Do(func() { close(l.lost) })
 	}
 }
 
-// While returns a context for what is done about a host: it ends, because of ErrLockLost, when another run has taken
+// While returns a context for what is done about a host: it ends, because of ErrLost, when another run has taken
 // the lock of a dispensable one. Callers call the function when they have done.
-func (l *Lock) While(ctx context.Context, id string) (context.Context, func()) {
+func (l *HostLocks) While(ctx context.Context, id string) (context.Context, func()) {
 	if l == nil || l.gone[id] == nil {
 		return ctx, func() {}
 	}
@@ -205,7 +150,7 @@ func (l *Lock) While(ctx context.Context, id string) (context.Context, func()) {
 	go func() {
 		select {
 		case <-l.gone[id]:
-			cancel(ErrLockLost)
+			cancel(ErrLost)
 		case <-ctx.Done():
 		}
 	}()
@@ -213,7 +158,7 @@ func (l *Lock) While(ctx context.Context, id string) (context.Context, func()) {
 }
 
 // Generation is the fencing number of the lock on a host; steps of an older one are refused by the host.
-func (l *Lock) Generation(id string) int64 {
+func (l *HostLocks) Generation(id string) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.generations[id]
@@ -221,12 +166,12 @@ func (l *Lock) Generation(id string) int64 {
 
 // Lost is closed when some host that is not dispensable has said that another run took its lock, which is known within
 // seconds. Nothing may be begun from then on.
-func (l *Lock) Lost() <-chan struct{} { return l.lost }
+func (l *HostLocks) Lost() <-chan struct{} { return l.lost }
 
-// Check asks all hosts that are not dispensable whose lock it is, now. It is ErrLockLost as soon as one has another
+// Check asks all hosts that are not dispensable whose lock it is, now. It is ErrLost as soon as one has another
 // run's; one that does not answer says nothing. A process that stood still, and does not know it, learns it so before
 // it is told.
-func (l *Lock) Check(ctx context.Context) error {
+func (l *HostLocks) Check(ctx context.Context) error {
 	answers := make(chan error, len(l.hosts))
 	asked := 0
 	for id := range l.hosts {
@@ -250,7 +195,7 @@ func (l *Lock) Check(ctx context.Context) error {
 // CheckDispensable asks a host without whose lock the run goes on whose lock it is, now. If it is another run's, the
 // error says so, and from now on Denied: nothing is done about it any more. Of every other host, and of one that does
 // not answer, it says nothing.
-func (l *Lock) CheckDispensable(ctx context.Context, id string) error {
+func (l *HostLocks) CheckDispensable(ctx context.Context, id string) error {
 	if l == nil || !l.dispensable[id] {
 		return nil
 	}
@@ -260,13 +205,14 @@ func (l *Lock) CheckDispensable(ctx context.Context, id string) error {
 	if _, err := l.confirm(ctx, id); err == nil {
 		return nil
 	}
-	l.lose(id, fmt.Errorf("another run has taken the lock on %s, so nothing more is done about it", l.hosts[id].Name()))
+	l.loseHost(id,
+		fmt.Errorf("another run has taken the lock on %s, so nothing more is done about it", l.hosts[id].Name()))
 	return l.Denied(id)
 }
 
 // Confirmed asks the hosts given whose lock it is, now, and reports whether every one has answered that it is this
 // run's.
-func (l *Lock) Confirmed(ctx context.Context, ids []string) bool {
+func (l *HostLocks) Confirmed(ctx context.Context, ids []string) bool {
 	answers := make(chan bool, len(ids))
 	for _, id := range ids {
 		go func() {
@@ -281,9 +227,9 @@ func (l *Lock) Confirmed(ctx context.Context, ids []string) bool {
 	return all
 }
 
-// confirm asks one host: true if it says that the lock is ours, ErrLockLost if another run's, and neither if it
+// confirm asks one host: true if it says that the lock is ours, ErrLost if another run's, and neither if it
 // does not say.
-func (l *Lock) confirm(ctx context.Context, id string) (bool, error) {
+func (l *HostLocks) confirm(ctx context.Context, id string) (bool, error) {
 	h, ok := l.hosts[id]
 	if !ok {
 		return false, nil
@@ -300,23 +246,13 @@ func (l *Lock) confirm(ctx context.Context, id string) (bool, error) {
 	case err != nil, wrong != nil, ours == 0:
 		return false, nil //nolint:nilerr // a host that does not say is no answer, and no error
 	case latest > ours:
-		return false, fmt.Errorf("%s: %w", h.Name(), ErrLockLost)
+		return false, fmt.Errorf("%s: %w", h.Name(), ErrLost)
 	}
 	return latest == ours, nil
 }
 
 // Release gives the lock up on all hosts and waits until they know.
-func (l *Lock) Release() {
+func (l *HostLocks) Release() {
 	l.stop()
 	l.keepers.Wait()
-}
-
-// Forget removes the working directory, with its lock, from a host that the run has made bare. Where another run has
-// the lock by now, or works on the host, it stays.
-func Forget(ctx context.Context, h host.Host, run string) error {
-	_, err := h.Run(ctx, host.Cmd{
-		Name: "remove the working directory", Script: locking(FlockTimeout, "forget"), Args: []string{run},
-		Timeout: GrantTimeout,
-	})
-	return err
 }

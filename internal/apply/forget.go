@@ -1,0 +1,18 @@
+package apply
+
+import (
+	"context"
+
+	"kubeone/internal/host"
+	"kubeone/internal/locks"
+)
+
+// Forget removes the working directory, with its lock, from a host that the run has made bare. Where another run has
+// the lock by now, or works on the host, it stays.
+func Forget(ctx context.Context, h host.Host, run string) error {
+	_, err := h.Run(ctx, host.Cmd{
+		Name: "remove the working directory", Script: locks.WithFile(locks.FlockTimeout, text("forget")),
+		Args: []string{run}, Timeout: locks.GrantTimeout,
+	})
+	return err
+}

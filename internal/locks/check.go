@@ -1,0 +1,163 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"kubeone/internal/cluster"
+	"kubeone/internal/locks/leaselock"
+	"kubeone/internal/plan"
+	"kubeone/internal/retry"
+	"kubeone/internal/step"
+)
+
+// confirmer is who must confirm that a run still has its locks before a step begins.
+type confirmer int
+
+const (
+	noneNeeded    confirmer = iota // a step on a host needs none: the host refuses a run that has lost its lock there
+	everyHost                      // each host without whose lock the run does not continue
+	leaseIfHeld                    // the Lease, unless the run has begun without an API
+	leaseRequired                  // the Lease, which is taken first; where there is no API, every control-plane host
+)
+
+// whoConfirms returns who must confirm a step at that place in a run of that scope:
+//
+//	                   | on its host | on the operator's machine | through the API or etcd
+//	workers            | noneNeeded  | everyHost                 | everyHost
+//	the cluster        | leaseIfHeld | leaseIfHeld               | leaseRequired
+//	the cluster's end  | noneNeeded  | noneNeeded                | leaseRequired
+//
+// A hook on the operator's machine runs without the Lease if it has to: the API may be what it repairs. A run that
+// resets every control-plane host soon has no API to ask.
+func whoConfirms(scope plan.Scope, place step.Place) confirmer {
+	switch {
+	case !scope.Cluster && place == step.OnHost:
+		return noneNeeded
+	case !scope.Cluster:
+		return everyHost
+	case place != step.OnHost && place != step.OnOperator:
+		return leaseRequired
+	case scope.Ends:
+		return noneNeeded
+	}
+	return leaseIfHeld
+}
+
+// Check returns nil if the step may begin as far as other runs are concerned, and an error that wraps ErrLost if one
+// has taken the lock. For a step that does not run on its host, it first asks that host, if it is a worker. The access
+// is the run's by now, nil if it has none. Check may be called concurrently.
+func (s *Set) Check(ctx context.Context, of plan.Step, via *cluster.Access) error {
+	place := of.Intent.Kind.Place()
+	if place != step.OnHost {
+		if err := s.Hosts.CheckDispensable(ctx, of.Host); err != nil {
+			return err
+		}
+	}
+	switch whoConfirms(s.Scope, place) {
+	case everyHost:
+		return s.Hosts.Check(ctx)
+	case leaseRequired:
+		if via != nil {
+			if err := s.holdLease(ctx, via); err != nil {
+				return s.notTaken(err)
+			}
+		}
+		if lease := s.heldLease(); lease != nil {
+			return s.awaitVerdict(ctx, lease)
+		}
+		return s.awaitVerdict(ctx, noLease{})
+	case leaseIfHeld:
+		if lease := s.heldLease(); lease != nil {
+			return s.awaitVerdict(ctx, lease)
+		}
+	case noneNeeded:
+	}
+	return nil
+}
+
+// notTaken returns why the Lease was not taken in the middle of a run. If another run has it, this one has lost it.
+func (s *Set) notTaken(err error) error {
+	var held *leaselock.HeldError
+	if !errors.As(err, &held) {
+		return err
+	}
+	s.end(ErrLost)
+	return fmt.Errorf("%w: %w", ErrLost, err)
+}
+
+// awaitVerdict waits until it is known whether the next step may begin.
+func (s *Set) awaitVerdict(ctx context.Context, lease Lease) error {
+	ctx, cancel := context.WithTimeout(ctx, LeaseTimeout)
+	defer cancel()
+	for {
+		err := lease.Check(ctx)
+		standing := Standing{Renewed: lease.Unrenewed()}
+		switch {
+		case err == nil:
+			standing.Lease = Ours
+		case errors.Is(err, leaselock.ErrLost):
+			standing.Lease = Taken
+		default:
+			standing.Locked = s.controlPlaneConfirms(ctx)
+		}
+		switch standing.Verdict() {
+		case MayBegin:
+			return ctx.Err()
+		case MustEnd:
+			return fmt.Errorf("%w: %w", ErrLost, err)
+		}
+		if !retry.Pause(ctx, retryEvery) {
+			return fmt.Errorf("nobody says whether the cluster's lock is still this run's: %w; apply again", err)
+		}
+	}
+}
+
+// controlPlaneConfirms reports whether every control-plane host of the cluster says now that its lock is this run's.
+func (s *Set) controlPlaneConfirms(ctx context.Context) bool {
+	return s.Scope.Complete && s.Hosts.Confirmed(ctx, s.Scope.ControlPlane)
+}
+
+// Answer is what the cluster's Lease says when a run asks whether it still has it.
+type Answer int
+
+// The answers.
+const (
+	Silent Answer = iota // the API did not answer
+	Ours                 // it is this run's
+	Taken                // it is another run's
+)
+
+// Standing is what a run about the cluster knows, before it begins a step, of its right to do so.
+type Standing struct {
+	Lease   Answer
+	Renewed time.Duration // how long ago the Lease was last known to be ours
+	// Locked says that every control-plane host of the cluster has just said that its lock is ours.
+	Locked bool
+}
+
+// Verdict is what follows from a Standing.
+type Verdict int
+
+// The verdicts.
+const (
+	AskAgain Verdict = iota // nobody knows whether another run is at work
+	MayBegin
+	MustEnd
+)
+
+// Verdict says whether the next step may begin. A Lease that is not renewed for LeaseDuration may be taken by
+// another run, and that one may reach other hosts than this one: so a run whose API is silent goes on only as
+// long as its last renewal counts, or while it has the lock of every control-plane host. Whoever takes the
+// Lease reaches the API through a control-plane host that it has locked.
+func (s Standing) Verdict() Verdict {
+	switch {
+	case s.Lease == Taken:
+		return MustEnd
+	case s.Lease == Ours, s.Locked, s.Renewed < LeaseTrust:
+		return MayBegin
+	}
+	return AskAgain
+}

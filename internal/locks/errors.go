@@ -1,0 +1,78 @@
+package locks
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"kubeone/internal/locks/leaselock"
+	"kubeone/internal/script"
+)
+
+// ErrLost means that another run has taken a lock of this one. It is also the cause with which the contexts of Guard
+// and While end.
+var ErrLost = errors.New("the lock on this host was taken over by another run")
+
+// HeldError says that another operator works on the cluster.
+type HeldError struct {
+	Host, Holder, RunID string
+	Since               time.Time
+}
+
+// Error says who holds the lock, where, since when, and what to do.
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("%s works on this cluster (run %s, lock on %s since %s): wait for that run to end, or take the "+
+		"lock over with --force-unlock",
+		e.Holder, e.RunID, e.Host, e.Since.Format(time.RFC3339))
+}
+
+// UnwritableError says that a host takes no lock, because nothing can be written there.
+type UnwritableError struct {
+	Host   string
+	Reason string // as the host says it: "No space left on device"
+}
+
+// Error says where, why, and what to do.
+func (e *UnwritableError) Error() string {
+	return fmt.Sprintf("%s cannot be locked, so nothing is done there: nothing can be written below %s (%s); free "+
+		"space there or repair its disk, and apply again",
+		e.Host, script.LockDir, e.Reason)
+}
+
+// TakenError says that another run took the cluster's lock, so that this one ended early.
+type TakenError struct {
+	By  leaselock.Holder
+	Err error // what went wrong besides; nil if nothing did
+}
+
+// Error says who has the lock, and what to do.
+func (e *TakenError) Error() string {
+	by := "another run"
+	if e.By.Name != "" {
+		by = fmt.Sprintf("%s (run %s)", e.By.Name, e.By.RunID)
+	}
+	text := by + " took the cluster's lock over: what ran on hosts goes on there, nothing else was begun; kubeone " +
+		"history shows what that run does; apply again when it has ended"
+	if e.Err != nil {
+		text += "\n" + e.Err.Error()
+	}
+	return text
+}
+
+// Unwrap gives what else went wrong, and that the lock was lost.
+func (e *TakenError) Unwrap() []error { return []error{ErrLost, e.Err} }
+
+// without is a joined error without one of its parts; nil if nothing is left.
+func without(err, part error) error {
+	joined, ok := err.(interface{ Unwrap() []error }) // only the outermost is taken apart
+	if !ok {
+		return nil
+	}
+	var left []error
+	for _, one := range joined.Unwrap() {
+		if !errors.Is(one, part) {
+			left = append(left, one)
+		}
+	}
+	return errors.Join(left...)
+}
