@@ -14,13 +14,13 @@ LDFLAGS := -s -w -X kubeone/internal/cli.Version=$(VERSION)
 
 # Packages whose coverage is measured, and the per cent of statements that their tests must reach.
 COVERED  := ./internal/decide ./internal/decide/condition ./internal/decide/quorum ./internal/decide/skew ./internal/decide/fsm \
-            ./internal/decide/match ./internal/decide/preflight ./internal/problem ./internal/plan ./internal/script
+            ./internal/decide/match ./internal/decide/preflight ./internal/model/problem ./internal/plan ./internal/script
 COVERAGE := 90
 
 # Each package is tested once, either with coverage or with the race detector, which makes tests five times as slow.
 # Without it: packages of pure functions and of shell scripts, and tests that compute for minutes on code whose own
 # packages are tested with it.
-NO_RACE  := /internal/(decide(/[a-z]+)?|plan|problem|step|rollout|componentconfig|script)$$|/test/(fields|sim|hostile)$$
+NO_RACE  := /internal/(decide(/[a-z]+)?|plan(/step)?|model/problem|machines/rollout|componentconfig|script)$$|/test/(fields|sim|hostile)$$
 
 # How long each fuzz test goes on.
 FUZZTIME ?= 10m

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"kubeone/internal/componentconfig"
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 	"kubeone/internal/release"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"kubeone/internal/short"
+	"kubeone/internal/testutil/short"
 )
 
 func TestStagesOfOneNameAreAddedUp(t *testing.T) {

@@ -23,9 +23,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metrics "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"kubeone/internal/controllers"
-	"kubeone/internal/provider"
-	"kubeone/internal/provider/fake"
+	"kubeone/internal/machines/controllers"
+	"kubeone/internal/machines/provider"
+	"kubeone/internal/machines/provider/fake"
 )
 
 // fakeControllers is the name under which this program runs the controllers, with the provider fake.

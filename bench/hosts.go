@@ -18,8 +18,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"kubeone/internal/host/sshtest"
 	"kubeone/internal/manifest"
+	"kubeone/internal/testutil/sshtest"
 )
 
 // simulatedHosts is the name under which this program plays hosts.

@@ -10,7 +10,7 @@ import (
 
 	"kubeone/internal/engine"
 	"kubeone/internal/host"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/workspace"
 )
 

@@ -17,9 +17,9 @@ import (
 
 	"kubeone/api/cluster/v1alpha1"
 	"kubeone/internal/cluster"
-	"kubeone/internal/controllers"
-	"kubeone/internal/pool"
-	"kubeone/internal/provider/fake"
+	"kubeone/internal/machines/controllers"
+	"kubeone/internal/machines/pool"
+	"kubeone/internal/machines/provider/fake"
 	"kubeone/test/lab/apiserver"
 )
 

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kubeone/internal/addons"
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 	"kubeone/internal/release"
 )
 

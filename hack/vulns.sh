@@ -12,7 +12,7 @@ if [ ! -x "$1" ]; then
 fi
 # A small package first: it is quick, and asks the same database.
 status=0
-out=$("$1" ./internal/desired 2>&1) || status=$?
+out=$("$1" ./internal/model/desired 2>&1) || status=$?
 case $status in
 0 | 3) ;;
 *)

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"kubeone/internal/host/sshtest"
 	"kubeone/internal/release"
+	"kubeone/internal/testutil/sshtest"
 )
 
 // Each cluster goes its own way: what is wrong with one is said of it, and of no other.

@@ -11,10 +11,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"kubeone/internal/desired"
-	"kubeone/internal/network"
-	"kubeone/internal/network/plugins"
-	"kubeone/internal/resources"
+	"kubeone/internal/addons/network"
+	"kubeone/internal/addons/network/plugins"
+	"kubeone/internal/addons/resources"
+	"kubeone/internal/model/desired"
 )
 
 // Addon is the objects of one addon, and what must be running when it is there.

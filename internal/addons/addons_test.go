@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kubeone/api/kubeone/v1beta2"
-	"kubeone/internal/desired"
-	"kubeone/internal/golden"
-	"kubeone/internal/network/plugins"
+	"kubeone/internal/addons/network/plugins"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/testutil/golden"
 )
 
 func want(change func(*desired.Cluster)) desired.Cluster {

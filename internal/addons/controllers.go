@@ -8,8 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"kubeone/internal/desired"
-	"kubeone/internal/resources"
+	"kubeone/internal/addons/resources"
+	"kubeone/internal/model/desired"
 )
 
 // On the loopback address of control-plane hosts. Nothing of Kubernetes listens there.

@@ -1,8 +1,8 @@
 package addons
 
 import (
-	"kubeone/internal/desired"
-	"kubeone/internal/resources"
+	"kubeone/internal/addons/resources"
+	"kubeone/internal/model/desired"
 )
 
 // dnsBudget is the PodDisruptionBudget of the cluster's DNS servers. By its maximum, unlike by a minimum, a single

@@ -3,7 +3,7 @@ package addons
 import (
 	"testing"
 
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 // Pods of addons run on every host, also where others get a node selector by default; and where nobody does, addons

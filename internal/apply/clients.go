@@ -7,17 +7,17 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"kubeone/internal/addons/resources"
 	"kubeone/internal/cluster"
 	"kubeone/internal/cluster/certificates"
 	"kubeone/internal/cluster/drain"
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/cluster/settings"
 	"kubeone/internal/cluster/ssa"
-	"kubeone/internal/desired"
 	"kubeone/internal/etcd"
-	"kubeone/internal/nodename"
-	"kubeone/internal/observed"
-	"kubeone/internal/resources"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/nodename"
+	"kubeone/internal/model/observed"
 )
 
 // API is what steps need of the Kubernetes API. *cluster.Client is one, and says what each method does; its methods

@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"kubeone/internal/addons"
+	"kubeone/internal/addons/resources"
+	"kubeone/internal/addons/system"
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/decide"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/plan"
-	"kubeone/internal/resources"
-	"kubeone/internal/step"
-	"kubeone/internal/system"
+	"kubeone/internal/plan/step"
 )
 
 // runOnCluster carries out a step that goes through the API or etcd.

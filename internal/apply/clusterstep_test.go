@@ -19,16 +19,16 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"kubeone/internal/addons"
+	"kubeone/internal/addons/resources"
 	"kubeone/internal/cluster"
 	"kubeone/internal/cluster/certificates"
 	"kubeone/internal/cluster/jointoken"
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/componentconfig"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/plan"
-	"kubeone/internal/resources"
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 )
 
 // living is what a cluster has in which everything is well.
@@ -422,7 +422,7 @@ func TestEveryKindThatRunsOnNoHostIsCarriedOut(t *testing.T) {
 	}
 	slices.Sort(want)
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(clusterSteps()))); diff != "" {
-		t.Errorf("-kinds of internal/step +those carried out:\n%s", diff)
+		t.Errorf("-kinds of internal/plan/step +those carried out:\n%s", diff)
 	}
 }
 

@@ -7,10 +7,10 @@ import (
 	"io"
 	"strings"
 
-	"kubeone/internal/desired"
 	"kubeone/internal/host"
+	"kubeone/internal/model/desired"
 	"kubeone/internal/plan"
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 )
 
 // Bundles has whole bundles, by the names that desired.BundleFile has. Who has Blobs may have them too.

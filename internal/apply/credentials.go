@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"kubeone/internal/componentconfig"
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 	"kubeone/internal/script"
 )
 

@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"kubeone/internal/decide/atrest"
-	"kubeone/internal/encryption"
 	"kubeone/internal/host"
-	"kubeone/internal/observed"
+	"kubeone/internal/keys/encryption"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/plan"
+	"kubeone/internal/plan/step"
 	"kubeone/internal/script"
-	"kubeone/internal/step"
 )
 
 // encryption is the configuration by which the step's host is to encrypt Secrets, with its keys, put together in memory

@@ -7,13 +7,13 @@ import (
 	"testing"
 
 	"kubeone/internal/decide/atrest"
-	"kubeone/internal/desired"
-	"kubeone/internal/encryption"
 	"kubeone/internal/host"
-	"kubeone/internal/host/hostfake"
+	"kubeone/internal/keys/encryption"
+	"kubeone/internal/model/desired"
 	"kubeone/internal/plan"
+	"kubeone/internal/plan/step"
 	"kubeone/internal/script"
-	"kubeone/internal/step"
+	"kubeone/internal/testutil/hostfake"
 )
 
 func keyOf(t *testing.T, name, seed string) encryption.Key {

@@ -6,10 +6,10 @@ import (
 
 	"kubeone/internal/decide/match"
 	"kubeone/internal/decide/quorum"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/plan"
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 )
 
 // What etcd must be like, as rules of values: whoever carries out a plan asks etcd and goes by them.

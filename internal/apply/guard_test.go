@@ -3,9 +3,9 @@ package apply
 import (
 	"testing"
 
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
-	"kubeone/internal/step"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/plan/step"
 )
 
 // A host that had no part in etcd when the plan was made may have joined since, in this very plan: its member is not

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"kubeone/internal/cluster/record"
-	"kubeone/internal/desired"
 	"kubeone/internal/locks"
-	"kubeone/internal/phrase"
+	"kubeone/internal/model/desired"
 	"kubeone/internal/plan"
-	"kubeone/internal/redact"
+	"kubeone/internal/text/phrase"
+	"kubeone/internal/text/redact"
 )
 
 const (

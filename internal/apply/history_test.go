@@ -21,7 +21,7 @@ import (
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/locks"
 	"kubeone/internal/plan"
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 )
 
 // remembered are the runs in the history of a fake cluster, without times.

@@ -7,10 +7,10 @@ import (
 	"io"
 	"time"
 
-	"kubeone/internal/desired"
 	"kubeone/internal/host"
+	"kubeone/internal/model/desired"
 	"kubeone/internal/plan"
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 )
 
 // Hook is one of the operator's commands that is to run on the operator's machine.

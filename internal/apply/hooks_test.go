@@ -14,9 +14,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 	"kubeone/internal/plan"
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 )
 
 // beforeDrain is a step that runs two hooks on the operator's machine.

@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"kubeone/internal/cluster"
-	"kubeone/internal/desired"
 	"kubeone/internal/host"
-	"kubeone/internal/host/hosttest"
 	"kubeone/internal/locks"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/plan"
+	"kubeone/internal/testutil/hosttest"
 )
 
 // machine is a host of a run, whose lock a test takes.

@@ -10,7 +10,7 @@ import (
 	"kubeone/internal/addons"
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/plan"
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 )
 
 // createMachines makes a MachineDeployment of the manifest.

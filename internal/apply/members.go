@@ -9,7 +9,7 @@ import (
 	"kubeone/internal/etcd"
 	"kubeone/internal/host"
 	"kubeone/internal/plan"
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 )
 
 // LivingError says that something that was to be removed for being dead is alive. Nothing was removed.

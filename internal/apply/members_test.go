@@ -13,10 +13,10 @@ import (
 	"kubeone/internal/cluster"
 	"kubeone/internal/etcd"
 	"kubeone/internal/host"
-	"kubeone/internal/host/hostfake"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/plan"
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
+	"kubeone/internal/testutil/hostfake"
 )
 
 // votes is an etcd that says one thing after the other, and notes what is removed.

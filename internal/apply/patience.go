@@ -3,7 +3,7 @@ package apply
 import (
 	"time"
 
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 )
 
 // How long a run waits, and how often it tries. These are all there are: whatever else carries out plans, as

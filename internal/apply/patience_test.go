@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"kubeone/internal/locks"
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 )
 
 func TestAHostMayBeAwayForAWhile(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 
 	"kubeone/internal/host"
 	"kubeone/internal/locks"
-	"kubeone/internal/short"
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
+	"kubeone/internal/testutil/short"
 )
 
 // asNobody has a command run as a user that owns nothing, where this test is root; as this test's user elsewhere.

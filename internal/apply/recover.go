@@ -8,8 +8,8 @@ import (
 
 	"kubeone/internal/host"
 	"kubeone/internal/plan"
+	"kubeone/internal/plan/step"
 	"kubeone/internal/script"
-	"kubeone/internal/step"
 )
 
 // Copy is what a cluster is restored from, as far as the operator's machine has it. All of it is secret; it

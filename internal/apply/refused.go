@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"kubeone/internal/host"
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 )
 
 // exitRefused is how a host ends the step Reconfigure that has taken its new settings back.

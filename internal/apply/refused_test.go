@@ -7,7 +7,7 @@ import (
 
 	"kubeone/internal/host"
 	"kubeone/internal/plan"
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 )
 
 func TestOnlyWhatWasTakenBackIsRefused(t *testing.T) {

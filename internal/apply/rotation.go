@@ -7,14 +7,14 @@ import (
 	"slices"
 	"strings"
 
-	"kubeone/internal/authority"
 	"kubeone/internal/decide/rotation"
 	"kubeone/internal/host"
-	"kubeone/internal/observed"
+	"kubeone/internal/keys/authority"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
 	"kubeone/internal/plan"
-	"kubeone/internal/problem"
+	"kubeone/internal/plan/step"
 	"kubeone/internal/script"
-	"kubeone/internal/step"
 )
 
 // hostAuthority is what a control-plane host has of one authority, its private keys included.

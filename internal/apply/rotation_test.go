@@ -11,16 +11,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"kubeone/internal/authority"
-	"kubeone/internal/authority/authoritytest"
 	"kubeone/internal/decide/rotation"
-	"kubeone/internal/desired"
 	"kubeone/internal/host"
-	"kubeone/internal/host/hostfake"
-	"kubeone/internal/observed"
+	"kubeone/internal/keys/authority"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/plan"
+	"kubeone/internal/plan/step"
 	"kubeone/internal/script"
-	"kubeone/internal/step"
+	"kubeone/internal/testutil/authoritytest"
+	"kubeone/internal/testutil/hostfake"
 )
 
 var rotatedAt = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

@@ -15,15 +15,15 @@ import (
 
 	"kubeone/internal/addons"
 	"kubeone/internal/cluster"
-	"kubeone/internal/desired"
 	"kubeone/internal/etcd"
 	"kubeone/internal/host"
 	"kubeone/internal/locks"
-	"kubeone/internal/observed"
-	"kubeone/internal/pattern"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/plan"
+	"kubeone/internal/plan/step"
 	"kubeone/internal/retry"
-	"kubeone/internal/step"
+	"kubeone/internal/text/pattern"
 )
 
 // Run is one walk through a plan. Its exported fields are set before Do and not changed afterwards.

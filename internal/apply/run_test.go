@@ -17,13 +17,13 @@ import (
 
 	"kubeone/internal/cluster"
 	"kubeone/internal/cluster/certificates"
-	"kubeone/internal/desired"
 	"kubeone/internal/host"
-	"kubeone/internal/host/hosttest"
 	"kubeone/internal/locks"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/plan"
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
+	"kubeone/internal/testutil/hosttest"
 )
 
 func prepare() plan.Step {

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"kubeone/internal/plan"
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 )
 
 // State is how far a step is.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"kubeone/internal/plan"
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 
 	"github.com/google/go-cmp/cmp"
 )

@@ -11,16 +11,16 @@ import (
 	"sync"
 	"time"
 
-	"kubeone/internal/authority"
 	"kubeone/internal/cluster"
 	"kubeone/internal/cluster/certificates"
 	"kubeone/internal/cluster/jointoken"
-	"kubeone/internal/encryption"
 	"kubeone/internal/host"
-	"kubeone/internal/nodename"
+	"kubeone/internal/keys/authority"
+	"kubeone/internal/keys/encryption"
+	"kubeone/internal/model/nodename"
 	"kubeone/internal/plan"
+	"kubeone/internal/plan/step"
 	"kubeone/internal/script"
-	"kubeone/internal/step"
 )
 
 // session is what a run learns on its way: secrets, which stay in memory, and the connection to the API.

@@ -9,9 +9,9 @@ import (
 	"kubeone/internal/cluster/drain"
 	"kubeone/internal/etcd"
 	"kubeone/internal/locks"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/plan"
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 )
 
 // drain empties a node. One that cannot be emptied is opened again, so that nothing is lost by having tried.

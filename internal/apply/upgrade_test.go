@@ -9,13 +9,13 @@ import (
 
 	"kubeone/internal/cluster/drain"
 	"kubeone/internal/decide/condition"
-	"kubeone/internal/desired"
 	"kubeone/internal/etcd"
 	"kubeone/internal/host"
 	"kubeone/internal/locks"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/plan"
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 )
 
 // upgradeFake is an API that notes what it is asked for, and what etcd says meanwhile. What it does not override must

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"kubeone/internal/backup"
+	"kubeone/internal/etcd/backup"
 	"kubeone/internal/etcd/snapshot"
 	"kubeone/internal/host"
 	"kubeone/internal/view"

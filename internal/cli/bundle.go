@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"kubeone/api/kubeone/v1beta2"
-	"kubeone/internal/desired"
-	"kubeone/internal/network/plugins"
+	"kubeone/internal/addons/network/plugins"
+	"kubeone/internal/model/desired"
 	"kubeone/internal/release"
 	"kubeone/internal/view"
 )

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"kubeone/internal/engine"
-	"kubeone/internal/observed"
-	"kubeone/internal/problem"
-	"kubeone/internal/step"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
+	"kubeone/internal/plan/step"
 	"kubeone/internal/view"
 	"kubeone/internal/workspace"
 )

@@ -12,8 +12,8 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"kubeone/internal/manager"
-	"kubeone/internal/provider/ssh"
+	"kubeone/internal/machines/manager"
+	"kubeone/internal/machines/provider/ssh"
 	"kubeone/internal/workspace"
 )
 

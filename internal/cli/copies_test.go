@@ -17,9 +17,9 @@ import (
 
 	"filippo.io/age"
 
-	"kubeone/internal/backup"
+	"kubeone/internal/etcd/backup"
 	"kubeone/internal/etcd/snapshot"
-	"kubeone/internal/etcd/snapshot/snapshottest"
+	"kubeone/internal/testutil/snapshottest"
 )
 
 // copies writes a backup of the cluster that scripts call demo, and the snapshot in it, into files.

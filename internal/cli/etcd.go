@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kubeone/internal/engine/maintenance"
 	"kubeone/internal/etcd"
 	"kubeone/internal/host"
-	"kubeone/internal/maintenance"
 	"kubeone/internal/view"
 	"kubeone/internal/workspace"
 )

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"kubeone/internal/engine"
+	"kubeone/internal/engine/maintenance"
 	"kubeone/internal/host"
-	"kubeone/internal/maintenance"
 	"kubeone/internal/script"
 	"kubeone/internal/view"
 	"kubeone/internal/workspace"

@@ -9,11 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"kubeone/internal/apply"
-	"kubeone/internal/backup"
 	"kubeone/internal/cluster/apicall"
 	"kubeone/internal/cluster/drain"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/engine"
+	"kubeone/internal/etcd/backup"
 	"kubeone/internal/host"
 	"kubeone/internal/locks"
 	"kubeone/internal/manifest"

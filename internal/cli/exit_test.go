@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"kubeone/internal/apply"
-	"kubeone/internal/backup"
 	"kubeone/internal/cluster/apicall"
 	"kubeone/internal/cluster/drain"
 	"kubeone/internal/engine"
+	"kubeone/internal/etcd/backup"
 	"kubeone/internal/host"
 	"kubeone/internal/locks"
 	"kubeone/internal/manifest"

@@ -19,10 +19,10 @@ import (
 
 	kubeone "kubeone/api/kubeone/v1alpha1"
 	"kubeone/internal/cluster"
-	"kubeone/internal/controllers"
 	"kubeone/internal/host"
 	"kubeone/internal/host/sshpool"
-	"kubeone/internal/pool"
+	"kubeone/internal/machines/controllers"
+	"kubeone/internal/machines/pool"
 	"kubeone/internal/view"
 	"kubeone/internal/workspace"
 )

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"kubeone/internal/host/sshtest"
+	"kubeone/internal/testutil/sshtest"
 )
 
 // startDir is the directory of this package: scripts run in directories of their own.

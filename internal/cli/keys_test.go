@@ -19,8 +19,8 @@ import (
 	"kubeone/internal/engine"
 	"kubeone/internal/host"
 	"kubeone/internal/host/sshpool"
-	"kubeone/internal/host/sshtest"
 	"kubeone/internal/plan"
+	"kubeone/internal/testutil/sshtest"
 	"kubeone/internal/workspace"
 )
 

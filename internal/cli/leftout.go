@@ -8,9 +8,9 @@ import (
 
 	"kubeone/internal/apply"
 	"kubeone/internal/decide/condition"
-	"kubeone/internal/desired"
 	"kubeone/internal/engine"
-	"kubeone/internal/problem"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/problem"
 	"kubeone/internal/view"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"kubeone/internal/engine"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/workspace"
 )
 

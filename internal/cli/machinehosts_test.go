@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 func TestTheHostOfAMachineIsNamedWithItsMachine(t *testing.T) {

@@ -13,10 +13,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"kubeone/internal/decide/fsm"
-	"kubeone/internal/diff"
 	"kubeone/internal/engine"
 	"kubeone/internal/host"
 	"kubeone/internal/plan"
+	"kubeone/internal/text/diff"
 	"kubeone/internal/view"
 	"kubeone/internal/workspace"
 )

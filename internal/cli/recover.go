@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kubeone/internal/engine"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/workspace"
 )
 

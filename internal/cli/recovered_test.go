@@ -6,7 +6,7 @@ import (
 
 	"kubeone/internal/decide"
 	"kubeone/internal/engine"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 // A recovery's time is that until members and Nodes are back for good; cluster DNS may take longer.

@@ -19,8 +19,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/crypto/ssh"
 
-	"kubeone/internal/golden"
-	"kubeone/internal/host/sshtest"
+	"kubeone/internal/testutil/golden"
+	"kubeone/internal/testutil/sshtest"
 )
 
 func TestMain(m *testing.M) {

@@ -15,9 +15,9 @@ import (
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/engine"
 	"kubeone/internal/host"
-	"kubeone/internal/support"
 	"kubeone/internal/view"
 	"kubeone/internal/workspace"
+	"kubeone/internal/workspace/support"
 )
 
 // newSupportCommand returns "kubeone support".

@@ -5,8 +5,8 @@
 package componentconfig
 
 import (
-	"kubeone/internal/desired"
-	"kubeone/internal/network"
+	"kubeone/internal/addons/network"
+	"kubeone/internal/model/desired"
 )
 
 // Where things are on a host that its configuration names.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 const (

@@ -2,8 +2,8 @@ package componentconfig
 
 import (
 	"github.com/google/go-cmp/cmp"
-	"kubeone/internal/componentconfig/configtest"
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/testutil/configtest"
 	"testing"
 )
 

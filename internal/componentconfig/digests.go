@@ -6,7 +6,7 @@ import (
 	"maps"
 	"strings"
 
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 // Digests returns the sha256 of each configuration that the hosts should have, by host ID and name: what the stages

@@ -3,8 +3,8 @@ package componentconfig
 import (
 	"encoding/hex"
 	"github.com/google/go-cmp/cmp"
-	"kubeone/internal/componentconfig/configtest"
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/testutil/configtest"
 	"maps"
 	"slices"
 	"testing"

@@ -1,8 +1,8 @@
 package componentconfig
 
 import (
-	"kubeone/internal/componentconfig/configtest"
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/testutil/configtest"
 	"strings"
 	"testing"
 )

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"kubeone/internal/desired"
-	"kubeone/internal/network"
+	"kubeone/internal/addons/network"
+	"kubeone/internal/model/desired"
 )
 
 // Text is a file's content, and the name by which the stages of a script know it.

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"strings"
 
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 // FirewallDir has a file for each firewall that has rules of ours, named after it, with those rules, and NAME.off for

@@ -1,6 +1,6 @@
 package componentconfig
 
-import "kubeone/internal/desired"
+import "kubeone/internal/model/desired"
 
 // File is a file of a host as its stages write it. One without content is not there.
 type File struct{ Path, Content string }

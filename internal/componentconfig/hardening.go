@@ -1,7 +1,7 @@
 package componentconfig
 
 import (
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 // What the baseline says of the kubelet, for all that the manifest does not say itself.

@@ -2,7 +2,7 @@ package componentconfig
 
 import (
 	"github.com/google/go-cmp/cmp"
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 	"strings"
 	"testing"
 )

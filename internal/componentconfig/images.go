@@ -3,7 +3,7 @@ package componentconfig
 import (
 	"strings"
 
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 // withImages names the images of etcd and of cluster DNS outright. kubeadm knows tags of its own for each of its patch

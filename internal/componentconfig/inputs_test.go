@@ -1,8 +1,8 @@
 package componentconfig
 
 import (
-	"kubeone/internal/componentconfig/configtest"
-	"kubeone/internal/network/plugins"
+	"kubeone/internal/addons/network/plugins"
+	"kubeone/internal/testutil/configtest"
 )
 
 // input is what a host of a cluster for tests depends on.

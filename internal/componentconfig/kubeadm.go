@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 
 	"sigs.k8s.io/yaml"
 )

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 
 	"sigs.k8s.io/yaml"
 )

@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 func TestRegistriesAreConfiguredAtTheirOwnLevel(t *testing.T) {

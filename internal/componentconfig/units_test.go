@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 // What is said in systemd's configuration is said of every unit that does not say otherwise.

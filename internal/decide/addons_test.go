@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"kubeone/internal/decide/fsm"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 )
 
 // An addon goes only where the manifest says so; one that it is silent about stays.

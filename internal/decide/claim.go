@@ -6,9 +6,9 @@ import (
 
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/match"
-	"kubeone/internal/nodename"
-	"kubeone/internal/observed"
-	"kubeone/internal/problem"
+	"kubeone/internal/model/nodename"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
 )
 
 // refuseName is why a host must not have the name that it gives itself; nil where the manifest gives the name, or the

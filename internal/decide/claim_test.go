@@ -6,12 +6,12 @@ import (
 	"testing"
 
 	"kubeone/internal/decide/condition"
-	"kubeone/internal/decide/decidetest"
 	"kubeone/internal/decide/fsm"
-	"kubeone/internal/desired"
-	"kubeone/internal/identity"
-	"kubeone/internal/observed"
-	"kubeone/internal/problem"
+	"kubeone/internal/decide/identity"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
+	"kubeone/internal/testutil/decidetest"
 )
 
 // claimed is a healthy cluster whose manifest names no host, with Nodes that are none of its hosts': a Machine's, one

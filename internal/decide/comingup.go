@@ -7,7 +7,7 @@ import (
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/decide/quorum"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 // comingUp names the members that may become healthy without anybody's help, inside the limit or not. Where it is not

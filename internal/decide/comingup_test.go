@@ -4,9 +4,9 @@ import (
 	"slices"
 	"testing"
 
-	"kubeone/internal/decide/decidetest"
-	"kubeone/internal/identity"
-	"kubeone/internal/observed"
+	"kubeone/internal/decide/identity"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/testutil/decidetest"
 
 	"github.com/google/go-cmp/cmp"
 )

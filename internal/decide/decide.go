@@ -12,10 +12,10 @@ import (
 	"kubeone/internal/decide/atrest"
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/fsm"
-	"kubeone/internal/desired"
-	"kubeone/internal/identity"
-	"kubeone/internal/observed"
-	"kubeone/internal/problem"
+	"kubeone/internal/decide/identity"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
 )
 
 // Input is all that a decision rests on.

@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"kubeone/internal/decide/decidetest"
 	"kubeone/internal/decide/fsm"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/testutil/decidetest"
 
 	"github.com/google/go-cmp/cmp"
 )

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"kubeone/internal/decide/decidetest"
-	"kubeone/internal/desired"
-	"kubeone/internal/golden"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/testutil/decidetest"
+	"kubeone/internal/testutil/golden"
 )
 
 // TestDialogues reads testdata/dialogues.txt: each dialogue is a title, a world in words, and, after a line of dashes,

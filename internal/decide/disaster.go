@@ -7,8 +7,8 @@ import (
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/decide/quorum"
-	"kubeone/internal/observed"
-	"kubeone/internal/problem"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
 )
 
 // disaster is the procedure when etcd has no quorum and stopped units are not the reason: first what may bring it back

@@ -5,10 +5,10 @@ import (
 	"testing"
 
 	"kubeone/internal/decide/condition"
-	"kubeone/internal/decide/decidetest"
 	"kubeone/internal/decide/fsm"
-	"kubeone/internal/observed"
-	"kubeone/internal/problem"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
+	"kubeone/internal/testutil/decidetest"
 
 	"github.com/google/go-cmp/cmp"
 )

@@ -7,8 +7,8 @@ import (
 
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/fsm"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 )
 
 const dnsNote = desired.DNSImageDigest

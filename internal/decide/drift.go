@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"kubeone/internal/decide/condition"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 )
 
 // drift returns, by host ID, the names of configurations that a member has and that differ from what is wanted, sorted.

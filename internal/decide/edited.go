@@ -6,8 +6,8 @@ import (
 
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/quorum"
-	"kubeone/internal/observed"
-	"kubeone/internal/problem"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
 )
 
 // Files of hosts are what a stage wrote, or somebody has changed them since. Those of kubelet, container runtime and

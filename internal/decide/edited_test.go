@@ -3,10 +3,10 @@ package decide
 import (
 	"testing"
 
-	"kubeone/internal/decide/decidetest"
 	"kubeone/internal/decide/fsm"
-	"kubeone/internal/observed"
-	"kubeone/internal/problem"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
+	"kubeone/internal/testutil/decidetest"
 
 	"github.com/google/go-cmp/cmp"
 )

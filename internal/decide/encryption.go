@@ -7,8 +7,8 @@ import (
 	"kubeone/internal/decide/atrest"
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/fsm"
-	"kubeone/internal/observed"
-	"kubeone/internal/problem"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
 )
 
 // encryption is the next phase of a change of how Secrets are stored. It is the whole control plane's business: where

@@ -4,10 +4,10 @@ import (
 	"testing"
 
 	"kubeone/internal/decide/atrest"
-	"kubeone/internal/decide/decidetest"
 	"kubeone/internal/decide/fsm"
-	"kubeone/internal/observed"
-	"kubeone/internal/problem"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
+	"kubeone/internal/testutil/decidetest"
 )
 
 // encryptedBy is how a host stores Secrets that runs with these keys.

@@ -3,9 +3,9 @@ package decide
 import (
 	"slices"
 
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
-	"kubeone/internal/problem"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
 )
 
 // kubeProxy is what the cluster calls who leads its pods to the API.

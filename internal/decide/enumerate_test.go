@@ -8,10 +8,10 @@ import (
 	"sync"
 	"testing"
 
-	"kubeone/internal/decide/decidetest"
 	"kubeone/internal/decide/fsm"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/testutil/decidetest"
 )
 
 // all makes the enumeration complete: go test ./internal/decide -run Enumeration -all. Without it, worlds of three and

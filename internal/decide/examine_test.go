@@ -5,10 +5,10 @@ import (
 	"slices"
 	"testing"
 
-	"kubeone/internal/decide/decidetest"
 	"kubeone/internal/decide/fsm"
-	"kubeone/internal/desired"
-	"kubeone/internal/problem"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/problem"
+	"kubeone/internal/testutil/decidetest"
 )
 
 // examiner decides worlds and compares; each goroutine has its own.

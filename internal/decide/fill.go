@@ -6,8 +6,8 @@ import (
 
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/fsm"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 )
 
 // fill gives a decision what its route needs, and nothing else.

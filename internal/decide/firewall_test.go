@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 )
 
 // A firewall is configured again where it has lost the rules, and where it was switched on after the installation.

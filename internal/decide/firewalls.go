@@ -1,8 +1,8 @@
 package decide
 
 import (
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 )
 
 // FirewallsToConfigure returns the firewalls of a host that are not as the manifest wants them: without our rules, or

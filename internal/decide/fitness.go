@@ -8,8 +8,8 @@ import (
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/decide/preflight"
-	"kubeone/internal/desired"
-	"kubeone/internal/problem"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/problem"
 
 	"k8s.io/apimachinery/pkg/util/version"
 )

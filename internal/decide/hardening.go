@@ -1,8 +1,8 @@
 package decide
 
 import (
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 )
 
 // Hardening is how much the cluster is to be hardened: what the manifest says; else what the cluster was made with,

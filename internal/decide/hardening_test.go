@@ -3,9 +3,9 @@ package decide
 import (
 	"testing"
 
-	"kubeone/internal/decide/decidetest"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/testutil/decidetest"
 )
 
 func TestHowMuchAClusterIsHardened(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/fsm"
-	"kubeone/internal/observed"
-	"kubeone/internal/problem"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
 )
 
 // unnamed is a healthy cluster whose manifest gives nobody a name: hosts name themselves.

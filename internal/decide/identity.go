@@ -4,10 +4,10 @@ import (
 	"slices"
 
 	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/identity"
 	"kubeone/internal/decide/preflight"
-	"kubeone/internal/desired"
-	"kubeone/internal/identity"
-	"kubeone/internal/problem"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/problem"
 )
 
 // contradictionCode is the code of a sort of contradiction.

@@ -6,9 +6,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"kubeone/internal/decide/fsm"
-	"kubeone/internal/identity"
-	"kubeone/internal/observed"
-	"kubeone/internal/problem"
+	"kubeone/internal/decide/identity"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
 )
 
 // Whatever state a cluster is in, nothing is done while two machines claim to be one host; one that has only

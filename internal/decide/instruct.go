@@ -6,9 +6,9 @@ import (
 
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/quorum"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
-	"kubeone/internal/problem"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
 )
 
 // instructions says what a person must do, in the order in which it is safe: control-plane hosts whose etcd member is

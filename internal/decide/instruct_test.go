@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"kubeone/internal/decide/fsm"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 // Workers of which only the API could say more are nobody's concern before that answers.

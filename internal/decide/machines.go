@@ -3,9 +3,9 @@ package decide
 import (
 	"slices"
 
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
-	"kubeone/internal/problem"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
 )
 
 // lacksControllerFiles reports whether a control-plane host lacks what the controllers need there, where they are to

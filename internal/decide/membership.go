@@ -3,9 +3,9 @@ package decide
 import (
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/quorum"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
-	"kubeone/internal/problem"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
 )
 
 // membership is etcd as far as it is known.

@@ -3,9 +3,9 @@ package decide
 import (
 	"slices"
 
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
-	"kubeone/internal/problem"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
 )
 
 // Anyone who may write ConfigMaps can make a key of the cluster's record unreadable. Such a key counts as missing, but

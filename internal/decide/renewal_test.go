@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"kubeone/internal/decide/fsm"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 // ending has certificates of which two come near their end, and the kubelet's, which is not kubeadm's to renew.

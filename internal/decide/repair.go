@@ -5,8 +5,8 @@ import (
 
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/quorum"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 )
 
 // regenerations are the parts to regenerate, by host. A worker needs the API for new credentials, and a living member

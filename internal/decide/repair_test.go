@@ -4,10 +4,10 @@ import (
 	"testing"
 
 	"kubeone/internal/decide/condition"
-	"kubeone/internal/decide/decidetest"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/decide/quorum"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/testutil/decidetest"
 
 	"github.com/google/go-cmp/cmp"
 )

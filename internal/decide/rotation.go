@@ -3,8 +3,8 @@ package decide
 import (
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/rotation"
-	"kubeone/internal/desired"
-	"kubeone/internal/problem"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/problem"
 )
 
 // rotationBegun is the warning that the key of an authority is being rotated, which only its own command ends. Hosts of

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"kubeone/internal/observed"
-	"kubeone/internal/problem"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
 )
 
 func TestARotationThatHasBegunIsSaid(t *testing.T) {

@@ -4,9 +4,9 @@ import (
 	"net/netip"
 	"slices"
 
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
-	"kubeone/internal/problem"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
 )
 
 // Cluster DNS, as its pods are labelled and as a person calls it.

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"kubeone/internal/decide/decidetest"
 	"kubeone/internal/decide/fsm"
+	"kubeone/internal/testutil/decidetest"
 )
 
 // danger ranks routes by what they may destroy: those that change nothing on a healthy cluster, and starting units that

@@ -8,11 +8,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"kubeone/internal/decide/condition"
-	"kubeone/internal/decide/decidetest"
 	"kubeone/internal/decide/fsm"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
-	"kubeone/internal/problem"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
+	"kubeone/internal/testutil/decidetest"
 )
 
 // older makes a host run another version.

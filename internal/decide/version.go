@@ -5,9 +5,9 @@ import (
 
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/decide/skew"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
-	"kubeone/internal/problem"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
 
 	"k8s.io/apimachinery/pkg/util/version"
 )

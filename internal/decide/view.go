@@ -5,10 +5,10 @@ import (
 
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/match"
-	"kubeone/internal/desired"
-	"kubeone/internal/nodename"
-	"kubeone/internal/observed"
-	"kubeone/internal/problem"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/nodename"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
 )
 
 // view is an Input looked at once: what the questions need, worked out from the facts.

@@ -8,9 +8,9 @@ import (
 	"kubeone/internal/decide/match"
 	"kubeone/internal/decide/preflight"
 	"kubeone/internal/decide/skew"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
-	"kubeone/internal/problem"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
 )
 
 // WorkerInput is all that a decision about one worker rests on that is a Machine. Want has it as its only worker, under

@@ -6,8 +6,8 @@ import (
 	"maps"
 	"slices"
 
-	"kubeone/internal/identity"
-	"kubeone/internal/observed"
+	"kubeone/internal/decide/identity"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/probe"
 )
 

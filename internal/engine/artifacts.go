@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 	"kubeone/internal/plan"
 	"kubeone/internal/release"
 )

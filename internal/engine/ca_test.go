@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/probe"
 )
 

@@ -14,9 +14,9 @@ import (
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/host"
 	"kubeone/internal/locks"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/plan"
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 )
 
 // RunOptions say how a proposal is carried out.

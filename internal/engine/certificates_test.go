@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"kubeone/internal/plan"
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 )
 
 func TestWithoutAClusterThereIsNothingToRenew(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 
 	"kubeone/internal/cluster/machines"
 	"kubeone/internal/componentconfig"
+	"kubeone/internal/model/problem"
 	"kubeone/internal/probe"
-	"kubeone/internal/problem"
 )
 
 // credentials are what the files of hosts are compared with; nil where the caller knows of no credentials.

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 )
 
 func TestCredentialsThatNobodyKnowsAreNoted(t *testing.T) {

@@ -13,13 +13,13 @@ import (
 
 	"kubeone/internal/cluster"
 	"kubeone/internal/cluster/live"
-	"kubeone/internal/desired"
-	"kubeone/internal/diff"
-	"kubeone/internal/diff/settings"
-	"kubeone/internal/observed"
+	"kubeone/internal/componentconfig/settings"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/plan"
+	"kubeone/internal/plan/step"
 	"kubeone/internal/probe"
-	"kubeone/internal/step"
+	"kubeone/internal/text/diff"
 )
 
 const (

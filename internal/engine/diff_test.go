@@ -13,14 +13,14 @@ import (
 
 	"kubeone/internal/cluster"
 	"kubeone/internal/cluster/live"
-	"kubeone/internal/desired"
-	"kubeone/internal/diff"
+	"kubeone/internal/decide/identity"
 	"kubeone/internal/host"
-	"kubeone/internal/identity"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/plan"
+	"kubeone/internal/plan/step"
 	"kubeone/internal/probe"
-	"kubeone/internal/step"
+	"kubeone/internal/text/diff"
 )
 
 // reader is a host whose kubelet has room for other pods, or that does not say.

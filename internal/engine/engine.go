@@ -17,14 +17,14 @@ import (
 	"time"
 
 	"kubeone/internal/addons"
+	"kubeone/internal/addons/system"
 	"kubeone/internal/apply"
 	"kubeone/internal/cluster/live"
 	"kubeone/internal/componentconfig"
-	"kubeone/internal/desired"
+	"kubeone/internal/decide/identity"
 	"kubeone/internal/host"
-	"kubeone/internal/identity"
+	"kubeone/internal/model/desired"
 	"kubeone/internal/probe"
-	"kubeone/internal/system"
 )
 
 // Config is all that an engine is made from. What is in it must not be changed afterwards, and must be safe for

@@ -11,8 +11,8 @@ import (
 	"kubeone/internal/apply"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/host"
-	"kubeone/internal/observed"
-	"kubeone/internal/step"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/plan/step"
 )
 
 func TestAnEngineIsMadeFromAllThatItNeeds(t *testing.T) {

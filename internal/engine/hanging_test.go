@@ -9,13 +9,13 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"kubeone/internal/decide/condition"
-	"kubeone/internal/decide/decidetest"
-	"kubeone/internal/desired"
 	"kubeone/internal/host"
 	"kubeone/internal/host/sshpool"
-	"kubeone/internal/host/sshtest"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/probe"
+	"kubeone/internal/testutil/decidetest"
+	"kubeone/internal/testutil/sshtest"
 )
 
 // A worker that accepts a connection and says nothing is probed once. Its Node is still ready, and nothing depends on

@@ -9,7 +9,7 @@ import (
 	"kubeone/internal/cluster"
 	"kubeone/internal/cluster/apicall"
 	"kubeone/internal/cluster/record"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/probe"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/locks"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/plan"
 )
 

@@ -10,7 +10,7 @@ import (
 	"kubeone/internal/host"
 	"kubeone/internal/locks"
 	"kubeone/internal/locks/leaselock"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/plan"
 	"kubeone/internal/probe"
 )

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"kubeone/internal/identity"
+	"kubeone/internal/decide/identity"
 	"kubeone/internal/locks"
 	"kubeone/internal/plan"
 )

@@ -7,10 +7,10 @@ import (
 
 	"kubeone/internal/cluster"
 	"kubeone/internal/decide"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/plan"
+	"kubeone/internal/plan/step"
 	"kubeone/internal/probe"
-	"kubeone/internal/step"
 )
 
 // observation is all facts that a proposal rests on. It is complete before anything is decided.

@@ -6,10 +6,10 @@ import (
 
 	"kubeone/internal/cluster"
 	"kubeone/internal/decide"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/plan"
+	"kubeone/internal/plan/step"
 	"kubeone/internal/probe"
-	"kubeone/internal/step"
 )
 
 // A request needs more facts than a probe brings only where they matter.

@@ -12,13 +12,13 @@ import (
 
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/condition"
-	"kubeone/internal/decide/decidetest"
 	"kubeone/internal/decide/fsm"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
 	"kubeone/internal/plan"
 	"kubeone/internal/probe"
-	"kubeone/internal/problem"
+	"kubeone/internal/testutil/decidetest"
 )
 
 // A recovery that has ended looks until all is well. It does not wait for what does not change by waiting: an addon

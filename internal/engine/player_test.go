@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"kubeone/internal/desired"
 	"kubeone/internal/host"
+	"kubeone/internal/model/desired"
 	"kubeone/internal/release"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"kubeone/internal/addons"
 	"kubeone/internal/componentconfig"
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 // TestANewerProgramChangesTheDaemonSetAlone has two programs want the same cluster, whose images of themselves differ.

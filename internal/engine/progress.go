@@ -12,10 +12,10 @@ import (
 	"kubeone/internal/decide/quorum"
 	"kubeone/internal/etcd/snapshot"
 	"kubeone/internal/host"
-	"kubeone/internal/observed"
-	"kubeone/internal/pattern"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/plan"
 	"kubeone/internal/script"
+	"kubeone/internal/text/pattern"
 )
 
 // progress finds out up to which revision the hosts that are left have etcd's data, and of which members it tells,

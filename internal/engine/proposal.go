@@ -8,9 +8,9 @@ import (
 
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/fsm"
-	"kubeone/internal/desired"
-	"kubeone/internal/identity"
-	"kubeone/internal/observed"
+	"kubeone/internal/decide/identity"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/plan"
 	"kubeone/internal/probe"
 )

@@ -8,7 +8,7 @@ import (
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/decide"
 	"kubeone/internal/plan"
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 )
 
 // Propose observes, decides and plans. It changes nothing.

@@ -5,14 +5,14 @@ import (
 	"encoding/hex"
 	"fmt"
 
+	"kubeone/internal/addons/network/plugins"
 	"kubeone/internal/componentconfig"
-	"kubeone/internal/desired"
-	"kubeone/internal/network/plugins"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/plan"
+	"kubeone/internal/plan/step"
 	"kubeone/internal/release"
 	"kubeone/internal/script"
-	"kubeone/internal/step"
 )
 
 // scripts renders the script of every host that the plan touches, but for those of which it is not known what they

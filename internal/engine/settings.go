@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"kubeone/internal/componentconfig"
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 // SettingsRevision is a digest of the settings that a cluster wants of every worker that says nothing of its own: where

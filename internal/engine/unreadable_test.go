@@ -8,9 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kubeone/internal/cluster"
-	"kubeone/internal/cluster/clustertest"
 	"kubeone/internal/cluster/record"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/testutil/clustertest"
 )
 
 // A history that cannot be read is no empty one, and another key does not hide it.

@@ -6,9 +6,9 @@ import (
 	"kubeone/internal/cluster"
 	"kubeone/internal/componentconfig"
 	"kubeone/internal/decide"
+	"kubeone/internal/decide/identity"
 	"kubeone/internal/etcd"
 	"kubeone/internal/host"
-	"kubeone/internal/identity"
 	"kubeone/internal/probe"
 )
 

@@ -14,8 +14,8 @@ import (
 
 	"kubeone/internal/decide/quorum"
 	"kubeone/internal/etcd"
-	"kubeone/internal/etcd/etcdtest"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/testutil/etcdtest"
 )
 
 func three(change ...func(*etcdtest.Cluster)) *etcdtest.Cluster {

@@ -10,8 +10,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"kubeone/internal/etcd"
-	"kubeone/internal/etcd/etcdtest"
-	"kubeone/internal/etcd/snapshot/snapshottest"
+	"kubeone/internal/testutil/etcdtest"
+	"kubeone/internal/testutil/snapshottest"
 )
 
 func connect(t *testing.T, c *etcdtest.Cluster) *etcd.Client {

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 // Observe asks the membership, and then every member for its status, all at once. A member that does not answer is a

@@ -9,8 +9,8 @@ import (
 	"kubeone/internal/cluster"
 	"kubeone/internal/locks/leaselock"
 	"kubeone/internal/plan"
+	"kubeone/internal/plan/step"
 	"kubeone/internal/retry"
-	"kubeone/internal/step"
 )
 
 // confirmer is who must confirm that a run still has its locks before a step begins.

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"kubeone/internal/plan"
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 )
 
 func TestARunGoesOnOnlyAsLongAsNobodyElseCanHaveTheLease(t *testing.T) {

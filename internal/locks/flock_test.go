@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"kubeone/internal/host"
-	"kubeone/internal/host/hosttest"
-	"kubeone/internal/short"
+	"kubeone/internal/testutil/hosttest"
+	"kubeone/internal/testutil/short"
 )
 
 const flockFile = "var/lib/kubeone/lock/flock"

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"kubeone/internal/host"
-	"kubeone/internal/host/hosttest"
+	"kubeone/internal/testutil/hosttest"
 
 	"github.com/google/go-cmp/cmp"
 )

@@ -11,7 +11,7 @@ import (
 	"kubeone/internal/cluster"
 	"kubeone/internal/locks/leaselock"
 	"kubeone/internal/plan"
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 )
 
 func TestALostLockEndsTheRunAndSaysWhoHasIt(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"kubeone/api/kubeone/v1beta2"
-	"kubeone/internal/pattern"
+	"kubeone/internal/text/pattern"
 )
 
 // maxCredentials bounds what is read of a file with credentials, in bytes.

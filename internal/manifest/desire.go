@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"kubeone/api/kubeone/v1beta2"
-	"kubeone/internal/desired"
-	"kubeone/internal/network/plugins"
+	"kubeone/internal/addons/network/plugins"
+	"kubeone/internal/model/desired"
 )
 
 // desired is the cluster as the other stages know it. The digest is not part of it yet.

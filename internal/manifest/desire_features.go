@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"kubeone/api/kubeone/v1beta2"
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 // addExtras turns the features that are switched on into what they add to components, and finds flags of the manifest

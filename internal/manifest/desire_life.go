@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"kubeone/api/kubeone/v1beta2"
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 func upgradeOf(u v1beta2.UpgradeConfig) desired.Upgrade {

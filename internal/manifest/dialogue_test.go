@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"kubeone/internal/golden"
 	"kubeone/internal/manifest"
+	"kubeone/internal/testutil/golden"
 )
 
 // TestProblems loads each dialogue's files and compares what is said about them. A dialogue is a txtar archive: files,

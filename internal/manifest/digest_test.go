@@ -3,7 +3,7 @@ package manifest_test
 import (
 	"testing"
 
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 // Two hosts, in either order, with and without IDs.

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"kubeone/api/kubeone/v1beta2"
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 // maxFeatureFile bounds a file that a feature names. etcd takes no larger object, and a script has these files in it.

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"kubeone/internal/pattern"
+	"kubeone/internal/text/pattern"
 
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/labels"

@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"kubeone/internal/desired"
 	"kubeone/internal/manifest"
+	"kubeone/internal/model/desired"
 )
 
 const featureHead = `apiVersion: kubeone.k8c.io/v1beta2

@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"kubeone/api/kubeone/v1beta2"
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 // machineDeployments are the manifest's dynamicWorkers as MachineDeployments, which is what the existing tool makes of

@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"kubeone/api/cluster/v1alpha1"
+	"kubeone/internal/machines/provider/ssh"
 	"kubeone/internal/manifest"
-	"kubeone/internal/provider/ssh"
 )
 
 // TestTheProviderTakesTheManifestsMachines sets what upstream's manifests usually set.

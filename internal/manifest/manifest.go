@@ -14,7 +14,7 @@ import (
 	"path/filepath"
 
 	"kubeone/api/kubeone/v1beta2"
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 // Options says what is loaded.

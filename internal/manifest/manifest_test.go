@@ -17,9 +17,9 @@ import (
 
 	"kubeone/api/kubeone/v1beta2"
 	"kubeone/examples"
-	"kubeone/internal/desired"
+	"kubeone/internal/addons/network/plugins"
 	"kubeone/internal/manifest"
-	"kubeone/internal/network/plugins"
+	"kubeone/internal/model/desired"
 )
 
 const demo = head + `

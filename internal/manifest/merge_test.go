@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"kubeone/internal/desired"
 	"kubeone/internal/manifest"
+	"kubeone/internal/model/desired"
 )
 
 const head = `

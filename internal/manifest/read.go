@@ -16,7 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"kubeone/api/kubeone/v1beta2"
-	"kubeone/internal/pattern"
+	"kubeone/internal/text/pattern"
 )
 
 // maxFileSize bounds what is read of a manifest or an output. A state of a thousand machines has a few megabytes.

@@ -8,7 +8,7 @@ import (
 
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/fsm"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 // askedWorkerOnly is a cluster of which only its first worker was asked; of the rest there is what the API says.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 // Etcd takes one learner at a time: nobody else can be added before the one that is there is finished.

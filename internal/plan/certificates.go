@@ -6,10 +6,10 @@ import (
 
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/condition"
-	"kubeone/internal/desired"
-	"kubeone/internal/problem"
-	"kubeone/internal/set"
-	"kubeone/internal/step"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/problem"
+	"kubeone/internal/text/set"
+	"kubeone/internal/plan/step"
 )
 
 // RenewCertificates plans that the control plane's certificates and kubeconfigs are renewed, one host after the other:

@@ -9,8 +9,8 @@ import (
 
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/condition"
-	"kubeone/internal/observed"
-	"kubeone/internal/step"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/plan/step"
 )
 
 // valid gives a host certificates that are valid for so many days more.

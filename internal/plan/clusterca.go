@@ -7,11 +7,11 @@ import (
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/rotation"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
-	"kubeone/internal/problem"
-	"kubeone/internal/set"
-	"kubeone/internal/step"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
+	"kubeone/internal/text/set"
+	"kubeone/internal/plan/step"
 )
 
 // learnCA plans that everybody trusts the CA that is to sign, before it does: hosts that join, pods that start, and

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"kubeone/internal/decide"
-	"kubeone/internal/desired"
-	"kubeone/internal/step"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/plan/step"
 )
 
 // controllerFiles plans what the controllers need on a control-plane host, where they are to run, unless that is

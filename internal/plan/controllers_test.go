@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"kubeone/internal/decide"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
-	"kubeone/internal/step"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/plan/step"
 )
 
 // withMachines wants a MachineDeployment, and controllers in the cluster.

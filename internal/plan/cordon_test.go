@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 // A mark on a Node that somebody has opened by hand would make the next cordon, a person's perhaps, look like ours.

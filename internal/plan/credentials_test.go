@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"kubeone/internal/observed"
-	"kubeone/internal/step"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/plan/step"
 )
 
 // Whose credentials change is said, host by host, and afterwards nothing is left to do.

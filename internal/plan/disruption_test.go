@@ -14,10 +14,10 @@ import (
 	"testing"
 
 	"kubeone/internal/decide"
-	"kubeone/internal/desired"
-	"kubeone/internal/identity"
-	"kubeone/internal/observed"
-	"kubeone/internal/step"
+	"kubeone/internal/decide/identity"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/plan/step"
 )
 
 // demoted is a cluster whose manifest has become another one: of these control-plane hosts it makes workers.

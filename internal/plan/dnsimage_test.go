@@ -6,9 +6,9 @@ import (
 	"math/rand/v2"
 
 	"kubeone/internal/decide"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
-	"kubeone/internal/step"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/plan/step"
 )
 
 // renameDNS gives the image of cluster DNS another name, or the one that goes without saying, which some hosts have.

@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"kubeone/internal/decide/atrest"
-	"kubeone/internal/observed"
-	"kubeone/internal/step"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/plan/step"
 )
 
 // A host that has lost its keys for Secrets gets those of hosts that have theirs. What another one started with before

@@ -4,10 +4,10 @@ import (
 	"strings"
 
 	"kubeone/internal/decide"
-	"kubeone/internal/desired"
-	"kubeone/internal/problem"
-	"kubeone/internal/set"
-	"kubeone/internal/step"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/problem"
+	"kubeone/internal/text/set"
+	"kubeone/internal/plan/step"
 )
 
 // moveEndpoint plans how everybody comes to find the API at the wanted endpoint: the names in the API servers'

@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	"kubeone/internal/decide"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
-	"kubeone/internal/phrase"
-	"kubeone/internal/set"
-	"kubeone/internal/step"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/text/set"
+	"kubeone/internal/plan/step"
+	"kubeone/internal/text/phrase"
 )
 
 // fetchAll plans what every host needs before the first is disturbed, and returns those steps.

@@ -7,12 +7,12 @@ import (
 
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/condition"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
-	"kubeone/internal/phrase"
-	"kubeone/internal/problem"
-	"kubeone/internal/set"
-	"kubeone/internal/step"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
+	"kubeone/internal/text/set"
+	"kubeone/internal/plan/step"
+	"kubeone/internal/text/phrase"
 )
 
 // finish adds what every run that changes something ends with, and what the reader should know.

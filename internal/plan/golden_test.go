@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"kubeone/internal/decide"
-	"kubeone/internal/decide/decidetest"
-	"kubeone/internal/desired"
-	"kubeone/internal/golden"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/testutil/decidetest"
+	"kubeone/internal/testutil/golden"
 )
 
 // text writes all of a plan for people: a paragraph a step, its intent as JSON.

@@ -6,10 +6,10 @@ import (
 	"slices"
 
 	"kubeone/internal/decide/fsm"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
-	"kubeone/internal/set"
-	"kubeone/internal/step"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/text/set"
+	"kubeone/internal/plan/step"
 )
 
 // hooks puts the operator's commands around what the plan does to each host.

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"kubeone/internal/decide"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
-	"kubeone/internal/step"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/plan/step"
 )
 
 // around are hooks before and after that, on the operator's machine and on the host.

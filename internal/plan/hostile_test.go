@@ -10,10 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"kubeone/internal/decide/fsm"
-	"kubeone/internal/identity"
-	"kubeone/internal/observed"
+	"kubeone/internal/decide/identity"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/plan/step"
 	"kubeone/internal/probe"
-	"kubeone/internal/step"
 )
 
 // honest is what worker w-2 answers to the probe when it is well.

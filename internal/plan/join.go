@@ -7,11 +7,11 @@ import (
 
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/preflight"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
-	"kubeone/internal/phrase"
-	"kubeone/internal/set"
-	"kubeone/internal/step"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/text/set"
+	"kubeone/internal/plan/step"
+	"kubeone/internal/text/phrase"
 )
 
 func (b *builder) install(d decide.Decision) {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 )
 
 func TestNeedsSayWhereSomethingIsInstalled(t *testing.T) {

@@ -9,10 +9,10 @@ import (
 
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/quorum"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
-	"kubeone/internal/problem"
-	"kubeone/internal/step"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
+	"kubeone/internal/plan/step"
 )
 
 // RemoveNode plans how one host leaves a living cluster: drained, out of etcd, reset, its Node deleted. A host that

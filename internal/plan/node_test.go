@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"kubeone/internal/decide"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
-	"kubeone/internal/problem"
-	"kubeone/internal/step"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
+	"kubeone/internal/plan/step"
 )
 
 // gone is a cluster of which the named hosts do not answer, nor their members, nor their kubelets.

@@ -12,8 +12,8 @@ import (
 	"slices"
 	"strings"
 
-	"kubeone/internal/problem"
-	"kubeone/internal/step"
+	"kubeone/internal/model/problem"
+	"kubeone/internal/plan/step"
 )
 
 // Plan is all that one run will do.

@@ -8,10 +8,10 @@ import (
 
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/fsm"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
-	"kubeone/internal/problem"
-	"kubeone/internal/step"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
+	"kubeone/internal/plan/step"
 
 	"github.com/google/go-cmp/cmp"
 )

@@ -10,9 +10,9 @@ import (
 
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/atrest"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
-	"kubeone/internal/step"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/plan/step"
 )
 
 // kind is one sort of host in a random world: what it says, and what the API and etcd say of it.

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"kubeone/internal/decide"
-	"kubeone/internal/observed"
-	"kubeone/internal/step"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/plan/step"
 )
 
 // drifting is a control plane whose components are to have other settings, with a scheduler that somebody has changed.

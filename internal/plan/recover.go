@@ -7,9 +7,9 @@ import (
 
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/condition"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
-	"kubeone/internal/step"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/plan/step"
 )
 
 // RecoverOptions say from what a cluster is recovered, and what the operator has confirmed.

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"kubeone/internal/decide"
-	"kubeone/internal/observed"
-	"kubeone/internal/step"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/plan/step"
 )
 
 // membersLeaveSafely counts by hand, in the order of the steps, which are in each other's needs.

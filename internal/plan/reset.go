@@ -9,9 +9,9 @@ import (
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/match"
 	"kubeone/internal/decide/quorum"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
-	"kubeone/internal/step"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/plan/step"
 )
 
 // ResetOptions say what is reset.

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
-	"kubeone/internal/problem"
-	"kubeone/internal/step"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
+	"kubeone/internal/plan/step"
 )
 
 // returnMinutes is how long the hosts of Machines may take to be free: a Machine gives up a silent host after ten

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"kubeone/internal/decide"
-	"kubeone/internal/decide/decidetest"
-	"kubeone/internal/observed"
-	"kubeone/internal/step"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/plan/step"
+	"kubeone/internal/testutil/decidetest"
 )
 
 // pooled is a cluster with a MachineDeployment of two Machines, one of them a Node, a host whose Machine is gone, and

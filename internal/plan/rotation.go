@@ -8,10 +8,10 @@ import (
 
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/rotation"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
-	"kubeone/internal/problem"
-	"kubeone/internal/step"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
+	"kubeone/internal/plan/step"
 )
 
 // RotateCA plans the rotation of those authorities, of observed.Authorities(), in its phases, each on all control-plane

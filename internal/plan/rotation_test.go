@@ -10,8 +10,8 @@ import (
 
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/rotation"
-	"kubeone/internal/observed"
-	"kubeone/internal/step"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/plan/step"
 )
 
 // signing gives control-plane hosts what they have of each authority.

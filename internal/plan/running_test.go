@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 // What does not run is what the cluster is otherwise in than it must be, where nothing is to be done; a plan that waits

@@ -4,9 +4,9 @@ import (
 	"slices"
 
 	"kubeone/internal/decide/match"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
-	"kubeone/internal/step"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/plan/step"
 )
 
 // Scope is what the run of a plan locks before it begins.

@@ -5,9 +5,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
-	"kubeone/internal/step"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/plan/step"
 )
 
 // answering is a world of three control-plane hosts and two workers that all answer, with an etcd of the three.

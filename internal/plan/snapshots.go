@@ -2,7 +2,7 @@ package plan
 
 import (
 	"kubeone/internal/decide"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 // Snapshots plans a snapshot on every control-plane host that answers, is ours and has etcd's data, one

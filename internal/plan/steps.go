@@ -11,10 +11,10 @@ import (
 	"kubeone/internal/decide/match"
 	"kubeone/internal/decide/preflight"
 	"kubeone/internal/decide/quorum"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
-	"kubeone/internal/set"
-	"kubeone/internal/step"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/text/set"
+	"kubeone/internal/plan/step"
 )
 
 // displayNames are what people call the hosts: the manifest's hostname, or the name of the Node that the cluster knows

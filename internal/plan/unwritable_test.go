@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"kubeone/internal/decide"
-	"kubeone/internal/observed"
-	"kubeone/internal/problem"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
 )
 
 // fullWorker is a healthy cluster of three control-plane hosts and two workers, the first of which cannot be locked.

@@ -10,10 +10,10 @@ import (
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/decide/skew"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
-	"kubeone/internal/set"
-	"kubeone/internal/step"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/text/set"
+	"kubeone/internal/plan/step"
 )
 
 // upgrade plans the way of hosts to the wanted version: first all that disturbs nobody (binaries and images onto every

@@ -6,8 +6,8 @@ import (
 
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/fsm"
-	"kubeone/internal/problem"
-	"kubeone/internal/step"
+	"kubeone/internal/model/problem"
+	"kubeone/internal/plan/step"
 )
 
 // Worker decides and plans what is to be done about one worker that is a Machine, as Build does about a cluster: it

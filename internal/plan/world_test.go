@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"kubeone/internal/decide"
-	"kubeone/internal/decide/decidetest"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/testutil/decidetest"
 )
 
 // What the worlds of the tests have in common.

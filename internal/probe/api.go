@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"kubeone/internal/cluster"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 // readAPI reads the API through the first candidate whose API server answers.

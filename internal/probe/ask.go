@@ -9,10 +9,10 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"kubeone/internal/authority"
 	"kubeone/internal/cluster"
 	"kubeone/internal/host"
-	"kubeone/internal/observed"
+	"kubeone/internal/keys/authority"
+	"kubeone/internal/model/observed"
 )
 
 // ask asks one host, whose time begins now. Its failure is the answer. Heard is told of its first word, and early gets

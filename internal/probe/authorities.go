@@ -1,8 +1,8 @@
 package probe
 
 import (
-	"kubeone/internal/authority"
-	"kubeone/internal/observed"
+	"kubeone/internal/keys/authority"
+	"kubeone/internal/model/observed"
 )
 
 const (

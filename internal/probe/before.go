@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"kubeone/internal/observed"
-	"kubeone/internal/pattern"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/text/pattern"
 )
 
 // swapName is what the path of a device or file in use as swap looks like.

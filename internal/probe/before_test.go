@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 // What a host had before: CNI configuration, swap in use, and the operator's own settings of the kubelet.

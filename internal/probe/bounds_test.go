@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kubeone/internal/host"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 // said parses an answer with these lines.

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 // candidate is a control-plane host through which the cluster can be asked.

@@ -12,9 +12,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"kubeone/internal/authority"
-	"kubeone/internal/observed"
-	"kubeone/internal/pattern"
+	"kubeone/internal/keys/authority"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/text/pattern"
 )
 
 // soon is how long before its end a certificate is said to expire soon. A kubelet renews its own, valid for a year, 36

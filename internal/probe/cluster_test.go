@@ -11,10 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"kubeone/internal/etcd/etcdtest"
+	"kubeone/internal/addons/network/plugins"
 	"kubeone/internal/host"
-	"kubeone/internal/network/plugins"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/testutil/etcdtest"
 )
 
 var objects = map[string]string{

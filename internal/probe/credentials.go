@@ -3,8 +3,8 @@ package probe
 import (
 	"fmt"
 
-	"kubeone/internal/authority"
 	"kubeone/internal/etcd"
+	"kubeone/internal/keys/authority"
 )
 
 // Credentials are what a control-plane host knows of its cluster: admin.conf and the API server's etcd client

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"kubeone/internal/observed"
-	"kubeone/internal/pattern"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/text/pattern"
 )
 
 // encryptionDir is where our configurations of encryption at rest are.

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"kubeone/internal/cluster"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 // endpointTimeout is how long the API's endpoint may take to answer.

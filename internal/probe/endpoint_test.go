@@ -13,9 +13,9 @@ import (
 	"strings"
 	"testing"
 
-	"kubeone/internal/closedport"
 	"kubeone/internal/host"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/testutil/closedport"
 )
 
 // dialing is a host that only makes connections.

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"kubeone/internal/etcd"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 // etcdResult is what the members said, and the host through which they did.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"kubeone/internal/host"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 // volunteers is a host that tells credentials for an API and an etcd of its own, whatever it is asked for, at once and

@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 // Whoever is on a host may listen where a component does not, but not as root.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"kubeone/internal/network/plugins"
-	"kubeone/internal/observed"
+	"kubeone/internal/addons/network/plugins"
+	"kubeone/internal/model/observed"
 )
 
 // machine fills in what the host is, whatever runs on it.

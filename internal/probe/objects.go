@@ -12,7 +12,7 @@ import (
 	"kubeone/internal/cluster/nodes"
 	"kubeone/internal/host"
 	"kubeone/internal/locks/leaselock"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 // nodeOf cleans the texts that the API takes as they are: a kubelet writes what it likes into its own Node.

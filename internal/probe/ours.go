@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
-	"kubeone/internal/pattern"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/text/pattern"
 )
 
 const (

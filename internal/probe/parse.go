@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 // Answer is one host's answer to the script.

@@ -16,8 +16,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"kubeone/internal/golden"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/testutil/golden"
 )
 
 // The operator's clock while the answers in testdata were on their way; the hosts' clocks stood at 1800000000.3.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"kubeone/internal/host"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 // pausesAfterItsFirstWord is a host that begins its answer at once, and says the rest after that time.

@@ -15,7 +15,7 @@ import (
 
 	"kubeone/internal/cluster/machines"
 	"kubeone/internal/locks/leaselock"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 // mostObjects is how many objects of a kind of the pool are read.

@@ -8,9 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"kubeone/internal/addons/network/plugins"
 	"kubeone/internal/cluster"
-	"kubeone/internal/network/plugins"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 // pooled are the objects of a cluster with Machines, by path.

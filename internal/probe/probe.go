@@ -22,12 +22,12 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"kubeone/internal/authority"
 	"kubeone/internal/cluster"
 	"kubeone/internal/cluster/live"
 	"kubeone/internal/etcd"
 	"kubeone/internal/host"
-	"kubeone/internal/observed"
+	"kubeone/internal/keys/authority"
+	"kubeone/internal/model/observed"
 )
 
 // Host is what is needed of a host; every host.Host is one. One that is a host.FirstContacter too tells of keys that

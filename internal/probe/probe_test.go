@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"kubeone/internal/host"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 func TestAHostThatDoesNotAnswerIsAFact(t *testing.T) {

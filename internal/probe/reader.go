@@ -20,13 +20,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
+	"kubeone/internal/addons/network/plugins"
 	"kubeone/internal/cluster/certificates"
 	"kubeone/internal/cluster/live"
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/cluster/ssa"
 	"kubeone/internal/locks/leaselock"
-	"kubeone/internal/network/plugins"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 const system = metav1.NamespaceSystem

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 // Whoever may write one ConfigMap must not keep this program from seeing the cluster.

@@ -6,8 +6,8 @@ import (
 	"maps"
 	"slices"
 
-	"kubeone/internal/observed"
-	"kubeone/internal/pattern"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/text/pattern"
 )
 
 // CredentialFiles are the files with credentials for registries and proxies as the caller has them. What a host has is

@@ -19,8 +19,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"mvdan.cc/sh/v3/syntax"
 
-	"kubeone/internal/observed"
-	"kubeone/internal/short"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/testutil/short"
 )
 
 func TestScriptIsPOSIX(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"kubeone/internal/diff/settings"
+	"kubeone/internal/componentconfig/settings"
 	"kubeone/internal/host"
 )
 

@@ -14,9 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"mvdan.cc/sh/v3/syntax"
 
-	"kubeone/internal/diff/settings"
+	"kubeone/internal/componentconfig/settings"
 	"kubeone/internal/host"
-	"kubeone/internal/short"
+	"kubeone/internal/testutil/short"
 )
 
 func TestSettingsAreReadFromFiles(t *testing.T) {

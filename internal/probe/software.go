@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"kubeone/internal/observed"
-	"kubeone/internal/pattern"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/text/pattern"
 )
 
 // software fills in programs, units and static pods.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"kubeone/internal/authority"
-	"kubeone/internal/observed"
+	"kubeone/internal/keys/authority"
+	"kubeone/internal/model/observed"
 )
 
 // trusting is a control-plane host's answer: whom it trusts, in ca.crt and admin.conf, and who vouches for whom.

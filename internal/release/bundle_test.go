@@ -20,7 +20,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 // createBytes makes a bundle in memory.

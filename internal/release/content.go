@@ -10,7 +10,7 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 // content is one entry of a bundle to be, and how to fetch it.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 // crafted is a bundle that somebody makes of a genuine one.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"kubeone/internal/pattern"
+	"kubeone/internal/text/pattern"
 )
 
 // Digests are the sha256 digests of official artifacts for which somebody vouches other than the place from which an

@@ -8,7 +8,7 @@ import (
 	"io"
 	"slices"
 
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 // Files are the library's bundles as hosts have them, each under a name that says what is in it: bundles with the same

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"io"
 
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 // FormatVersion is the version of the bundle's format. A bundle is a POSIX tar (ustar, so that each header is one block

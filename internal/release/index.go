@@ -12,8 +12,8 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"kubeone/internal/desired"
-	"kubeone/internal/pattern"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/text/pattern"
 )
 
 // What an index may say of names and versions. Hosts use both in paths, and read them from lists.

@@ -5,7 +5,7 @@ import (
 	"io"
 	"os"
 
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 // ReadDigests reads the operator's list of digests; without a path it returns none. A list without a digest is an

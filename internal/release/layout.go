@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 // OCILayout is the content of the file oci-layout, which marks a tar or directory as an OCI image layout.

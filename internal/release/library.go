@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 // Library is several open bundles in which every component of a host is found by itself, in whichever has it. Its

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 // bundleFile writes a bundle of what the world publishes under a name of its own.

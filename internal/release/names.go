@@ -1,6 +1,6 @@
 package release
 
-import "kubeone/internal/desired"
+import "kubeone/internal/model/desired"
 
 // Names returns the images of a release by name only, without digests: what manifests refer to. It asks nobody.
 func Names(w Want) (desired.Artifacts, error) {

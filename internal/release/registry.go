@@ -10,7 +10,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 // registries reads images for one architecture. Credentials are those of the operator's container tools.

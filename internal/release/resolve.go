@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 // Resolve fetches the digests of everything that the wanted release consists of, all at the same time. Hosts then

@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 func resolve(t *testing.T, src Source, want Want) desired.Artifacts {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 // shelf is the library as one wish looks at it: the bundles of the wanted architecture, those of the wanted version of

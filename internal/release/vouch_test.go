@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 // published are the digests of what a world publishes, under the names of lists.

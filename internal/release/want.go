@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"kubeone/internal/desired"
-	"kubeone/internal/network/plugins"
+	"kubeone/internal/addons/network/plugins"
+	"kubeone/internal/model/desired"
 )
 
 // Want says which release is wanted.

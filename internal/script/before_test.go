@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 // unitFiles is a systemctl that lists these units, and no others.

@@ -3,7 +3,7 @@ package script
 import (
 	"slices"
 
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 )
 
 // byHand are the stages that the script runs when nobody names one, those that it leaves to whoever names them, and the

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"kubeone/internal/desired"
-	"kubeone/internal/step"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/plan/step"
 )
 
 // unasked is the end of the script, run without a stage.

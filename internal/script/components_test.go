@@ -2,13 +2,13 @@ package script
 
 import (
 	"kubeone/internal/componentconfig"
-	"kubeone/internal/componentconfig/configtest"
+	"kubeone/internal/testutil/configtest"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 // extended is a control-plane host of a cluster with extras.

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"kubeone/internal/componentconfig"
-	"kubeone/internal/desired"
-	"kubeone/internal/step"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/plan/step"
 )
 
 // CredentialsFile is, in SecretsDir, a tar of all files with credentials that a host is to have, by the last parts of

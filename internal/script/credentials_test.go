@@ -2,7 +2,7 @@ package script
 
 import (
 	"kubeone/internal/componentconfig"
-	"kubeone/internal/componentconfig/configtest"
+	"kubeone/internal/testutil/configtest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 // The script names the files and has nothing of what is in them.

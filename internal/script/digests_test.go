@@ -3,7 +3,7 @@ package script
 import (
 	"github.com/google/go-cmp/cmp"
 	"kubeone/internal/componentconfig"
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 	"strings"
 	"testing"
 )

@@ -2,7 +2,7 @@ package script
 
 import (
 	"kubeone/internal/componentconfig"
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 )
 
 // firewallVariables are the assignments about firewalls.

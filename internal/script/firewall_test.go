@@ -7,10 +7,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"kubeone/internal/addons/network/plugins"
 	"kubeone/internal/componentconfig"
-	"kubeone/internal/desired"
-	"kubeone/internal/golden"
-	"kubeone/internal/network/plugins"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/testutil/golden"
 )
 
 // fakeUFW keeps its rules, as "ufw show added" prints them, in a file, and those with a comment as ufw stores them. The
@@ -247,7 +247,7 @@ func TestRulesFollowTheManifest(t *testing.T) {
 }
 
 const portsIntro = "# Ports and firewalls\n\n" +
-	"The table is written from `internal/desired/firewall.go` and the network plugins;\n" +
+	"The table is written from `internal/model/desired/firewall.go` and the network plugins;\n" +
 	"`go test ./internal/script -run TestPortsAreDocumented -update` rewrites this page.\n"
 
 func TestPortsAreDocumented(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 // What is shown beforehand as a host's files is what its stages write.

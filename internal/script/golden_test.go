@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"mvdan.cc/sh/v3/syntax"
 
-	"kubeone/internal/golden"
-	"kubeone/internal/short"
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
+	"kubeone/internal/testutil/golden"
+	"kubeone/internal/testutil/short"
 )
 
 func rendered(t *testing.T, in Input) string {
@@ -129,6 +129,6 @@ func TestEveryKindHasItsStage(t *testing.T) {
 	slices.Sort(want)
 	slices.Sort(got)
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-kinds of internal/step +stages of sh/:\n%s", diff)
+		t.Errorf("-kinds of internal/plan/step +stages of sh/:\n%s", diff)
 	}
 }

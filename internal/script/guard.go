@@ -1,6 +1,6 @@
 package script
 
-import "kubeone/internal/desired"
+import "kubeone/internal/model/desired"
 
 // guardUnit runs guard.sh from before the kubelet starts.
 const guardUnit = `[Unit]

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 )
 
 // hooksFunction is the shell function that runs the hooks of a moment. It dies at one that is not planned.

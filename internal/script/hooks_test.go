@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"kubeone/internal/desired"
-	"kubeone/internal/step"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/plan/step"
 )
 
 // hooked is a worker whose plan has these hooks on the host after its upgrade.

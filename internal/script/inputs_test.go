@@ -2,12 +2,12 @@ package script
 
 import (
 	"kubeone/internal/componentconfig"
-	"kubeone/internal/componentconfig/configtest"
+	"kubeone/internal/testutil/configtest"
 	"time"
 
-	"kubeone/internal/desired"
-	"kubeone/internal/network/plugins"
-	"kubeone/internal/step"
+	"kubeone/internal/addons/network/plugins"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/plan/step"
 )
 
 func input(name string) Input {

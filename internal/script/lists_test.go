@@ -1,12 +1,12 @@
 package script
 
 import (
-	"kubeone/internal/componentconfig/configtest"
+	"kubeone/internal/testutil/configtest"
 	"strings"
 	"testing"
 
-	"kubeone/internal/desired"
-	"kubeone/internal/step"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/plan/step"
 )
 
 // value is what a stage finds in a variable.

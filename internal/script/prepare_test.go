@@ -3,7 +3,7 @@ package script
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"kubeone/internal/componentconfig/configtest"
+	"kubeone/internal/testutil/configtest"
 	"os"
 	"os/exec"
 	"slices"
@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 )
 
 // uploaded puts content where uploads are and returns its sha256.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"kubeone/internal/etcd/snapshot/snapshottest"
+	"kubeone/internal/testutil/snapshottest"
 )
 
 // A host's database says which members there are, and which have left; the host itself need not have etcd's programs.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 )
 
 // lost is a control-plane host of a cluster without quorum: its data and configuration, etcd and an API server that

@@ -18,9 +18,9 @@ import (
 	"strings"
 
 	"kubeone/internal/componentconfig"
-	"kubeone/internal/desired"
-	"kubeone/internal/distro"
-	"kubeone/internal/step"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/distro"
+	"kubeone/internal/plan/step"
 )
 
 //go:embed sh/*.sh sh/files/*.sh

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"kubeone/internal/componentconfig"
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 // DefaultSnapshotReason is in the name of a snapshot that a plan takes before it changes something.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"kubeone/internal/decide/condition"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 )
 
 // CertificatesFormat is the version of the JSON of "certificates status".

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 )
 
 func TestCertificatesAreShownHostByHost(t *testing.T) {

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"kubeone/internal/decide/condition"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
-	"kubeone/internal/phrase"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/text/phrase"
 )
 
 // Check is one named condition of a healthy cluster. The same checks make the exit status, the text and the JSON.

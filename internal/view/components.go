@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"kubeone/internal/decide"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 // checkComponents is ok when network plugin, kube-proxy and cluster DNS run where they must (decide.NotRunning), and no

@@ -4,7 +4,7 @@ import (
 	"io"
 	"strings"
 
-	"kubeone/internal/diff"
+	"kubeone/internal/text/diff"
 )
 
 // Diff writes which lines differ between what is live and what will be; hosts with the same lines stand together.

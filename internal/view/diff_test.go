@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"kubeone/internal/diff"
+	"kubeone/internal/text/diff"
 )
 
 func TestDiffAsText(t *testing.T) {

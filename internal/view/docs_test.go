@@ -17,12 +17,12 @@ import (
 	"kubeone/internal/apply"
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/fsm"
-	"kubeone/internal/desired"
-	"kubeone/internal/diff"
-	"kubeone/internal/golden"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/problem"
 	"kubeone/internal/plan"
-	"kubeone/internal/problem"
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
+	"kubeone/internal/testutil/golden"
+	"kubeone/internal/text/diff"
 )
 
 // doc is the description of the JSON, from here.
@@ -206,7 +206,7 @@ func TestEveryKindOfStepIsDescribed(t *testing.T) { //nolint:paralleltest // it 
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "\nWritten by `go test ./internal/view -update` from the table in `internal/step`.\n\n" +
+	want := "\nWritten by `go test ./internal/view -update` from the table in `internal/plan/step`.\n\n" +
 		"| kind | runs | brings about | parameters |\n|---|---|---|---|\n"
 	for _, k := range step.Kinds() {
 		var names []string

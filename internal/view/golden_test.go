@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"kubeone/internal/golden"
+	"kubeone/internal/testutil/golden"
 )
 
 // The styles of the golden files.

@@ -10,9 +10,9 @@ import (
 	"time"
 	"unicode"
 
+	"kubeone/internal/model/problem"
 	"kubeone/internal/plan"
 	"kubeone/internal/probe"
-	"kubeone/internal/problem"
 )
 
 // hostile is what an attacker would like to be printed: it sets the window's title, clears the screen, goes back to the

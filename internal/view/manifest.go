@@ -7,7 +7,7 @@ import (
 	"io"
 
 	"kubeone/internal/manifest"
-	"kubeone/internal/phrase"
+	"kubeone/internal/text/phrase"
 )
 
 // The formats of ManifestDocument and FailureDocument.

@@ -9,8 +9,8 @@ import (
 
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/fsm"
+	"kubeone/internal/model/problem"
 	"kubeone/internal/plan"
-	"kubeone/internal/problem"
 )
 
 func TestPlanAsText(t *testing.T) {

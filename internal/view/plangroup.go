@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"kubeone/internal/phrase"
 	"kubeone/internal/plan"
+	"kubeone/internal/text/phrase"
 )
 
 // group is hosts that have the same steps, or the cluster, which has no host.

@@ -7,9 +7,9 @@ import (
 
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/fsm"
-	"kubeone/internal/diff"
+	"kubeone/internal/model/problem"
 	"kubeone/internal/plan"
-	"kubeone/internal/problem"
+	"kubeone/internal/text/diff"
 )
 
 // PlanDocument is the plan as JSON: the plan itself, and what a program would otherwise have to work out.

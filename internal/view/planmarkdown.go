@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"kubeone/internal/decide"
-	"kubeone/internal/diff"
-	"kubeone/internal/phrase"
 	"kubeone/internal/plan"
+	"kubeone/internal/text/diff"
+	"kubeone/internal/text/phrase"
 )
 
 // longestComment is how many bytes the steps and differences of a plan may take: GitHub takes 65,536 characters.

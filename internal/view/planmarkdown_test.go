@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"kubeone/internal/decide"
-	"kubeone/internal/diff"
+	"kubeone/internal/model/problem"
 	"kubeone/internal/plan"
-	"kubeone/internal/problem"
+	"kubeone/internal/text/diff"
 )
 
 func TestPlanAsMarkdown(t *testing.T) {

@@ -5,11 +5,11 @@ import (
 	"time"
 
 	"kubeone/internal/decide"
-	"kubeone/internal/decide/decidetest"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/plan"
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
+	"kubeone/internal/testutil/decidetest"
 )
 
 // prod is what the cluster of the tests is made of: release, network plugin, one addon besides.

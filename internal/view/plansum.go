@@ -6,9 +6,9 @@ import (
 
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/fsm"
-	"kubeone/internal/phrase"
+	"kubeone/internal/model/problem"
 	"kubeone/internal/plan"
-	"kubeone/internal/problem"
+	"kubeone/internal/text/phrase"
 )
 
 // Summary counts what a plan holds.

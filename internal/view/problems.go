@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"kubeone/internal/decide"
-	"kubeone/internal/problem"
+	"kubeone/internal/model/problem"
 )
 
 // Problems writes what stands in the way: each with its host's name, what was found and wanted, and what helps. Names

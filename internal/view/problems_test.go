@@ -6,7 +6,7 @@ import (
 
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/fsm"
-	"kubeone/internal/problem"
+	"kubeone/internal/model/problem"
 )
 
 func TestProblemsAsText(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"kubeone/internal/decide/atrest"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 // EncryptionReport is how Secrets are stored in etcd.

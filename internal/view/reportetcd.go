@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"kubeone/internal/decide/quorum"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 // EtcdState is what a control-plane host's etcd member is.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 // PoolReport is the Machines of a cluster, and the hosts of its pool.

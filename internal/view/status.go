@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"kubeone/internal/decide/fsm"
-	"kubeone/internal/desired"
-	"kubeone/internal/phrase"
-	"kubeone/internal/problem"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/problem"
+	"kubeone/internal/text/phrase"
 )
 
 // warnDays is how many days before its end a certificate is worth a warning. A kubelet renews its own, valid for a

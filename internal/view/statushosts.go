@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"kubeone/internal/decide/condition"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 )
 
 // The signs for what does not exist and for what is not known.

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"kubeone/internal/observed"
-	"kubeone/internal/phrase"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/text/phrase"
 )
 
 // pool writes the Machines and their deployments; under each Machine that has an error, or is not ready, stands why.

@@ -8,7 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"kubeone/internal/problem"
+	"kubeone/internal/model/problem"
 )
 
 // clean makes a text from elsewhere harmless for a terminal: one line, without escape sequences, other control

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"kubeone/internal/apply"
-	"kubeone/internal/phrase"
 	"kubeone/internal/plan"
+	"kubeone/internal/text/phrase"
 )
 
 // track follows a run by its events and says them in lines. It has no clock: times are those of the events.

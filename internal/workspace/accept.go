@@ -6,7 +6,7 @@ import (
 
 	"kubeone/internal/engine"
 	"kubeone/internal/host"
-	"kubeone/internal/pattern"
+	"kubeone/internal/text/pattern"
 )
 
 // acceptances are the machines that may show another host key than the known one, each with what host.Target.Accept

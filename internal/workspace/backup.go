@@ -14,9 +14,9 @@ import (
 
 	"filippo.io/age"
 
-	"kubeone/internal/backup"
 	"kubeone/internal/engine"
-	"kubeone/internal/maintenance"
+	"kubeone/internal/engine/maintenance"
+	"kubeone/internal/etcd/backup"
 )
 
 // BackupOptions say for whom a backup is encrypted and where it goes. Empty fields are the manifest's.

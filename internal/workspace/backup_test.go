@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"kubeone/internal/desired"
 	"kubeone/internal/engine"
+	"kubeone/internal/model/desired"
 )
 
 // Without a quorum a backup may have less than those before it: it is stored, and none of them goes.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"sync"
 
-	"kubeone/internal/pattern"
 	"kubeone/internal/probe"
+	"kubeone/internal/text/pattern"
 )
 
 // knownCA is the file in which this machine keeps by which CA it knows a cluster. It may be used concurrently.

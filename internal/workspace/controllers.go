@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"os"
 
-	"kubeone/internal/controllerimage"
-	"kubeone/internal/desired"
+	"kubeone/internal/machines/controllerimage"
+	"kubeone/internal/model/desired"
 	"kubeone/internal/release"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"kubeone/api/kubeone/v1beta2"
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 // credentials are what hosts are to have for registries and proxies.

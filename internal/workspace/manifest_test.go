@@ -12,9 +12,9 @@ import (
 
 	"filippo.io/age"
 
-	"kubeone/internal/desired"
 	"kubeone/internal/host"
 	"kubeone/internal/manifest"
+	"kubeone/internal/model/desired"
 	"kubeone/internal/release"
 )
 

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"kubeone/internal/desired"
 	"kubeone/internal/manifest"
+	"kubeone/internal/model/desired"
 )
 
 // UpgradeOptions are settings of the manifest's upgrade section that one run has otherwise; nil and "" leave what the

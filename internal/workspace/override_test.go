@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 func TestOneRunsOwnSettingsGoBeforeTheManifests(t *testing.T) {

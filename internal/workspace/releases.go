@@ -12,9 +12,9 @@ import (
 	"strings"
 	"sync"
 
-	"kubeone/internal/controllerimage"
-	"kubeone/internal/desired"
 	"kubeone/internal/engine"
+	"kubeone/internal/machines/controllerimage"
+	"kubeone/internal/model/desired"
 	"kubeone/internal/release"
 )
 

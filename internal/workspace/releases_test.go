@@ -13,8 +13,8 @@ import (
 	"sync"
 	"testing"
 
-	"kubeone/internal/desired"
 	"kubeone/internal/engine"
+	"kubeone/internal/model/desired"
 	"kubeone/internal/release"
 )
 

@@ -6,8 +6,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"kubeone/internal/engine/maintenance"
 	"kubeone/internal/etcd/snapshot"
-	"kubeone/internal/maintenance"
 )
 
 // SaveSnapshot saves a verified snapshot of etcd on this machine, mode 0600, and returns its path. It holds all Secrets

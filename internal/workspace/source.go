@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"kubeone/internal/apply"
-	"kubeone/internal/backup"
 	"kubeone/internal/engine"
+	"kubeone/internal/etcd/backup"
 	"kubeone/internal/etcd/snapshot"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/plan"
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 )
 
 // Source is a verified copy of a cluster's data. Close it.

@@ -17,10 +17,10 @@ import (
 	"testing"
 	"time"
 
-	"kubeone/internal/backup"
 	"kubeone/internal/engine"
-	"kubeone/internal/etcd/snapshot/snapshottest"
-	"kubeone/internal/step"
+	"kubeone/internal/etcd/backup"
+	"kubeone/internal/plan/step"
+	"kubeone/internal/testutil/snapshottest"
 )
 
 // A copy that cannot be used is a mistake of the operator's, found before any host is asked.

@@ -9,8 +9,8 @@ import (
 	"kubeone/internal/cluster"
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/engine"
-	"kubeone/internal/observed"
-	"kubeone/internal/support"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/workspace/support"
 )
 
 // recordTimeout bounds reading the history for a bundle.

@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"kubeone/internal/apply"
-	"kubeone/internal/desired"
 	"kubeone/internal/engine"
 	"kubeone/internal/host"
 	"kubeone/internal/host/sshpool"
 	"kubeone/internal/manifest"
+	"kubeone/internal/model/desired"
 )
 
 // Options say which cluster, and how it is reached.

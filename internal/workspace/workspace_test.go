@@ -13,12 +13,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/crypto/ssh"
 
-	"kubeone/internal/desired"
 	"kubeone/internal/engine"
 	"kubeone/internal/host"
 	"kubeone/internal/host/sshpool"
-	"kubeone/internal/host/sshtest"
+	"kubeone/internal/model/desired"
 	"kubeone/internal/release"
+	"kubeone/internal/testutil/sshtest"
 )
 
 // manifestText is one control-plane host and one worker.

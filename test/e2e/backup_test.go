@@ -10,7 +10,7 @@ import (
 
 	"filippo.io/age"
 
-	"kubeone/internal/backup"
+	"kubeone/internal/etcd/backup"
 	"kubeone/internal/etcd/snapshot"
 	"kubeone/test/e2e/operator"
 )

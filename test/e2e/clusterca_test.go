@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"kubeone/internal/apply"
-	"kubeone/internal/authority"
-	"kubeone/internal/observed"
+	"kubeone/internal/keys/authority"
+	"kubeone/internal/model/observed"
 	"kubeone/test/lab/fleet"
 )
 

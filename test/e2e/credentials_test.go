@@ -22,7 +22,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 	"kubeone/test/e2e/operator"
 	"kubeone/test/lab/fleet"
 )

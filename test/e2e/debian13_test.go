@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"kubeone/internal/distro"
+	"kubeone/internal/model/distro"
 	"kubeone/test/e2e/operator"
 	"kubeone/test/lab/fleet"
 )

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 )
 
 // dnsFrom says where the image of cluster DNS is.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 	"kubeone/test/e2e/operator"
 	"kubeone/test/lab/fleet"
 )

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kubeone/api/cluster/v1alpha1"
-	"kubeone/internal/manager"
+	"kubeone/internal/machines/manager"
 	"kubeone/test/e2e/operator"
 	"kubeone/test/lab/components"
 	"kubeone/test/lab/fleet"

@@ -23,8 +23,8 @@ import (
 
 	"kubeone/api/cluster/v1alpha1"
 	kubeone "kubeone/api/kubeone/v1alpha1"
-	"kubeone/internal/controllers"
-	"kubeone/internal/machine"
+	"kubeone/internal/machines/controllers"
+	"kubeone/internal/machines/machine"
 	"kubeone/test/e2e/operator"
 	"kubeone/test/lab/components"
 	"kubeone/test/lab/fleet"

@@ -29,8 +29,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"kubeone/internal/manager"
-	poolof "kubeone/internal/pool"
+	"kubeone/internal/machines/manager"
+	poolof "kubeone/internal/machines/pool"
 	"kubeone/test/e2e/operator"
 	"kubeone/test/lab/fleet"
 )

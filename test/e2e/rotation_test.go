@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"kubeone/internal/apply"
-	"kubeone/internal/authority"
-	"kubeone/internal/observed"
+	"kubeone/internal/keys/authority"
+	"kubeone/internal/model/observed"
 	"kubeone/test/lab/fleet"
 )
 

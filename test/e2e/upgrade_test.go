@@ -11,7 +11,7 @@ import (
 
 	"kubeone/internal/apply"
 	"kubeone/internal/plan"
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 	"kubeone/test/e2e/load"
 	"kubeone/test/e2e/operator"
 )

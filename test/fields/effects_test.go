@@ -16,16 +16,16 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kubeone/internal/addons"
+	"kubeone/internal/addons/network/plugins"
 	"kubeone/internal/componentconfig"
 	"kubeone/internal/decide"
-	"kubeone/internal/decide/decidetest"
-	"kubeone/internal/desired"
 	"kubeone/internal/host"
 	"kubeone/internal/manifest"
-	"kubeone/internal/network/plugins"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/plan"
 	"kubeone/internal/script"
+	"kubeone/internal/testutil/decidetest"
 	"kubeone/internal/workspace"
 )
 

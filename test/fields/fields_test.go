@@ -16,7 +16,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"kubeone/internal/golden"
+	"kubeone/internal/testutil/golden"
 )
 
 // alteration is how a field is changed.

@@ -22,10 +22,10 @@ import (
 	"time"
 
 	"kubeone/internal/addons"
+	"kubeone/internal/addons/system"
 	kube "kubeone/internal/cluster"
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 	"kubeone/internal/release"
-	"kubeone/internal/system"
 )
 
 // token is the administrator's.

@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"kubeone/internal/host/sshtest"
 	"kubeone/internal/probe"
+	"kubeone/internal/testutil/sshtest"
 )
 
 // attempt is one thing that an attacker tries. Of says, plays and raw one is set, or none where it is something in the

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"kubeone/internal/host/sshtest"
+	"kubeone/internal/testutil/sshtest"
 )
 
 // endless is more than anybody takes.

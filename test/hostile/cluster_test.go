@@ -18,11 +18,11 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"kubeone/internal/componentconfig"
-	"kubeone/internal/desired"
-	"kubeone/internal/etcd/etcdtest"
-	"kubeone/internal/host/sshtest"
 	"kubeone/internal/manifest"
+	"kubeone/internal/model/desired"
 	"kubeone/internal/probe"
+	"kubeone/internal/testutil/etcdtest"
+	"kubeone/internal/testutil/sshtest"
 )
 
 // machine is one played host. Its SSH server listens at a loopback address, and it says that it has another one.
@@ -318,7 +318,7 @@ func ranked(m machine) int {
 	return 1
 }
 
-// machineHost is the host of the Machine, as the controllers want it (internal/provider/ssh/site.go).
+// machineHost is the host of the Machine, as the controllers want it (internal/machines/provider/ssh/site.go).
 func machineHost() desired.Host {
 	m := poolHost.machine()
 	return desired.Host{

@@ -20,7 +20,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"kubeone/internal/cli"
-	"kubeone/internal/host/sshtest"
+	"kubeone/internal/testutil/sshtest"
 )
 
 // TestCommandsWriteNowhereElse runs the program's own commands beside a worker that would like to choose where they

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"kubeone/internal/problem"
+	"kubeone/internal/model/problem"
 )
 
 const head = `# A hostile host

@@ -19,11 +19,11 @@ import (
 
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/engine"
-	"kubeone/internal/golden"
+	"kubeone/internal/model/problem"
 	"kubeone/internal/plan"
+	"kubeone/internal/plan/step"
 	"kubeone/internal/probe"
-	"kubeone/internal/problem"
-	"kubeone/internal/step"
+	"kubeone/internal/testutil/golden"
 )
 
 // Bounds of what an attacker can make of one look at the cluster.

@@ -19,7 +19,7 @@ import (
 	"kubeone/internal/engine"
 	"kubeone/internal/host"
 	"kubeone/internal/host/sshpool"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/probe"
 	"kubeone/internal/view"
 )

@@ -9,12 +9,12 @@ import (
 	"testing"
 
 	"kubeone/internal/componentconfig"
-	"kubeone/internal/desired"
 	"kubeone/internal/engine"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
 	"kubeone/internal/plan"
-	"kubeone/internal/problem"
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 )
 
 // garbling is a text in the cluster's record that no run of kubeone writes there. A user that may write ConfigMaps, and

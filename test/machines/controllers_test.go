@@ -26,11 +26,11 @@ import (
 	metrics "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"kubeone/api/cluster/v1alpha1"
-	"kubeone/internal/controllers"
-	"kubeone/internal/desired"
-	"kubeone/internal/machine"
-	"kubeone/internal/provider"
-	"kubeone/internal/provider/fake"
+	"kubeone/internal/machines/controllers"
+	"kubeone/internal/machines/machine"
+	"kubeone/internal/machines/provider"
+	"kubeone/internal/machines/provider/fake"
+	"kubeone/internal/model/desired"
 	"kubeone/test/lab/apiserver"
 )
 

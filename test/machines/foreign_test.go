@@ -17,9 +17,9 @@ import (
 	"kubeone/internal/cluster/apicall"
 	kinds "kubeone/internal/cluster/machines"
 	"kubeone/internal/engine"
-	"kubeone/internal/manager"
-	"kubeone/internal/pool"
-	provide "kubeone/internal/provider/ssh"
+	"kubeone/internal/machines/manager"
+	"kubeone/internal/machines/pool"
+	provide "kubeone/internal/machines/provider/ssh"
 )
 
 // theirs is a definition as machine-controller makes it: without a schema, and without the subresource status.

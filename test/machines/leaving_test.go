@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"kubeone/api/cluster/v1alpha1"
-	"kubeone/internal/provider/fake"
+	"kubeone/internal/machines/provider/fake"
 )
 
 // TestMachinesThatTakeTheirTime is about what happens to Machines while they come and go. Nobody collects garbage in

@@ -23,10 +23,10 @@ import (
 
 	"kubeone/api/cluster/v1alpha1"
 	kubeone "kubeone/api/kubeone/v1alpha1"
-	"kubeone/internal/controllers"
-	"kubeone/internal/host/sshtest"
-	lifeof "kubeone/internal/machine"
-	provide "kubeone/internal/provider/ssh"
+	"kubeone/internal/machines/controllers"
+	lifeof "kubeone/internal/machines/machine"
+	provide "kubeone/internal/machines/provider/ssh"
+	"kubeone/internal/testutil/sshtest"
 	"kubeone/internal/workspace"
 )
 

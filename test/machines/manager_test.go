@@ -23,12 +23,12 @@ import (
 	"kubeone/api/cluster/v1alpha1"
 	kubeone "kubeone/api/kubeone/v1alpha1"
 	"kubeone/internal/cluster"
-	"kubeone/internal/controllers"
 	"kubeone/internal/engine"
-	"kubeone/internal/host/sshtest"
-	"kubeone/internal/manager"
-	"kubeone/internal/pool"
-	provide "kubeone/internal/provider/ssh"
+	"kubeone/internal/machines/controllers"
+	"kubeone/internal/machines/manager"
+	"kubeone/internal/machines/pool"
+	provide "kubeone/internal/machines/provider/ssh"
+	"kubeone/internal/testutil/sshtest"
 	"kubeone/test/lab/apiserver"
 )
 

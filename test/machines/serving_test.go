@@ -25,9 +25,9 @@ import (
 	kubeone "kubeone/api/kubeone/v1alpha1"
 	"kubeone/internal/cluster"
 	"kubeone/internal/cluster/record"
-	"kubeone/internal/controllers"
-	"kubeone/internal/desired"
-	"kubeone/internal/pool"
+	"kubeone/internal/machines/controllers"
+	"kubeone/internal/machines/pool"
+	"kubeone/internal/model/desired"
 )
 
 // staticManifest has one worker, beside a control-plane host.

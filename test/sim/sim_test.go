@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"kubeone/internal/short"
+	"kubeone/internal/testutil/short"
 	"kubeone/test/sim/drive"
 )
 

@@ -7,7 +7,7 @@
 //
 // A field that a person sets is in spec and has its default in the schema; what is so is in status, which is complete
 // without its conditions. Applying the same object again changes nothing. All validation is in the schema and in its
-// CEL rules: no webhook is needed. Package internal/controllers acts on the objects.
+// CEL rules: no webhook is needed. Package internal/machines/controllers acts on the objects.
 //
 // +kubebuilder:object:generate=true
 // +groupName=cluster.k8s.io

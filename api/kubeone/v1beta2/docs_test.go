@@ -12,7 +12,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"kubeone/internal/golden"
+	"kubeone/internal/testutil/golden"
 )
 
 const docsFile = "../../../docs/manifest.md"

@@ -8,7 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"kubeone/internal/golden"
+	"kubeone/internal/testutil/golden"
 )
 
 const fullIntro = `# Every field of a manifest, with its meaning. A field that is commented out is another choice

@@ -3,7 +3,7 @@ package v1beta2
 import (
 	"reflect"
 
-	"kubeone/internal/distro"
+	"kubeone/internal/model/distro"
 )
 
 // limits are what Validate demands of single fields, by "Type.Field". Package manifest has a test that holds, at each

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"kubeone/internal/golden"
+	"kubeone/internal/testutil/golden"
 )
 
 // TestSchema keeps schema.json current: every field of every type, with its comment and the limits of limits.

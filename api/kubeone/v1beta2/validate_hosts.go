@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"kubeone/internal/distro"
+	"kubeone/internal/model/distro"
 )
 
 // The paths of the two lists of hosts.

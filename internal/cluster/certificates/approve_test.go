@@ -14,10 +14,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kubeone/internal/cluster/apicall"
-	"kubeone/internal/cluster/clustertest"
 	"kubeone/internal/cluster/jointoken"
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 	"kubeone/internal/retry"
+	"kubeone/internal/testutil/clustertest"
 )
 
 // notIts is why a request of cp-1's for the name of the API is left alone.

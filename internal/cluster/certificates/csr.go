@@ -11,7 +11,7 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 
-	"kubeone/internal/nodename"
+	"kubeone/internal/model/nodename"
 )
 
 // Expected are the hosts that may have certificates as Nodes, by node name, with the names and addresses that each may

@@ -14,7 +14,7 @@ import (
 
 	"kubeone/internal/cluster/apicall"
 	"kubeone/internal/cluster/nodes"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 // Cordon keeps new pods from a node. With a mark, the node gets it as an annotation in the same write, so that Uncordon

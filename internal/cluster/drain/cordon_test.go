@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 func TestOnlyOurOwnCordonIsOpened(t *testing.T) {

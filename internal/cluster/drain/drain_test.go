@@ -18,9 +18,9 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"kubeone/internal/cluster/apicall"
-	"kubeone/internal/cluster/clustertest"
 	"kubeone/internal/cluster/nodes"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/testutil/clustertest"
 )
 
 func pod(name, owner string) *corev1.Pod {

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"kubeone/internal/cluster/apicall"
-	"kubeone/internal/nodename"
+	"kubeone/internal/model/nodename"
 )
 
 // MaxTTL is the longest life of a join token.

@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kubeone/internal/cluster/apicall"
-	"kubeone/internal/cluster/clustertest"
-	"kubeone/internal/nodename"
+	"kubeone/internal/model/nodename"
+	"kubeone/internal/testutil/clustertest"
 )
 
 func TestTokensHaveTheFormThatTheAPIWantsAndAreNotRepeated(t *testing.T) {

@@ -18,8 +18,8 @@ import (
 
 	"kubeone/internal/cluster/apicall"
 	"kubeone/internal/cluster/ssa"
-	"kubeone/internal/observed"
-	"kubeone/internal/phrase"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/text/phrase"
 )
 
 // Component is a part of the cluster, and what its objects must be.

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kubeone/internal/cluster/ssa"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 func object(t *testing.T, text string) *unstructured.Unstructured {

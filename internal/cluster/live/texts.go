@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"kubeone/internal/cluster/ssa"
-	"kubeone/internal/diff"
+	"kubeone/internal/text/diff"
 )
 
 // Applied is what applying the component's objects again would change in them, line by line. It changes nothing. What

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
 
-	"kubeone/internal/diff"
+	"kubeone/internal/text/diff"
 )
 
 func shown(changes []diff.Change) string {

@@ -15,7 +15,7 @@ import (
 
 	"kubeone/api/kubeone/v1beta2"
 	"kubeone/internal/cluster/apicall"
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 // CredentialsSecret is the Secret with what registries and proxies let the hosts of Machines in by: the credentials

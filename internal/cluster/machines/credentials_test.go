@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 func registries(names ...string) map[string]desired.RegistryAuth {

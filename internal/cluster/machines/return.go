@@ -16,8 +16,8 @@ import (
 
 	"kubeone/internal/cluster/apicall"
 	"kubeone/internal/host"
-	"kubeone/internal/phrase"
 	"kubeone/internal/retry"
+	"kubeone/internal/text/phrase"
 )
 
 // Returner has the hosts of Machines returned.

@@ -16,8 +16,8 @@ import (
 	kubefake "k8s.io/client-go/kubernetes/fake"
 
 	"kubeone/internal/cluster/apicall"
-	"kubeone/internal/cluster/clustertest"
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/testutil/clustertest"
 )
 
 var (

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"kubeone/internal/cluster/clustertest"
+	"kubeone/internal/testutil/clustertest"
 )
 
 // faked is a Nodes of a fake API.

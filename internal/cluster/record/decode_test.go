@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 // whole is the data of a record in which all can be read, and what it says.

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"kubeone/internal/cluster/apicall"
-	"kubeone/internal/phrase"
+	"kubeone/internal/text/phrase"
 )
 
 // reporter is the component that our Events name.

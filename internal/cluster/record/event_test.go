@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"kubeone/internal/cluster/clustertest"
+	"kubeone/internal/testutil/clustertest"
 )
 
 func TestEventsAreOfTheNode(t *testing.T) {

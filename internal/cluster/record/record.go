@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"kubeone/internal/cluster/apicall"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 // Name is the name of the ConfigMap in kube-system that is the cluster's record.

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kubeone/internal/cluster/apicall"
-	"kubeone/internal/cluster/clustertest"
+	"kubeone/internal/testutil/clustertest"
 )
 
 func TestRecordIsReadAsItWasSaved(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"encoding/base64"
 	"strings"
 
-	"kubeone/internal/pattern"
+	"kubeone/internal/text/pattern"
 )
 
 // privateKey is the beginning of every PEM private key, however it is encrypted.

@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"kubeone/internal/addons/resources"
 	"kubeone/internal/cluster/apicall"
 	"kubeone/internal/cluster/nodes"
-	"kubeone/internal/resources"
 )
 
 const (

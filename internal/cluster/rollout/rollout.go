@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"kubeone/internal/addons/resources"
 	"kubeone/internal/cluster/apicall"
-	"kubeone/internal/resources"
 )
 
 // Waiter waits for workloads and leaders.

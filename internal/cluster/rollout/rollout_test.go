@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"kubeone/internal/addons/resources"
 	"kubeone/internal/cluster/apicall"
-	"kubeone/internal/resources"
 )
 
 func TestWhenARolloutIsDone(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"kubeone/internal/authority"
 	"kubeone/internal/cluster/apicall"
+	"kubeone/internal/keys/authority"
 )
 
 const (

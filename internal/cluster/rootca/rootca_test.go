@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"kubeone/internal/authority"
-	"kubeone/internal/authority/authoritytest"
+	"kubeone/internal/keys/authority"
+	"kubeone/internal/testutil/authoritytest"
 )
 
 var told = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)

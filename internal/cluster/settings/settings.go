@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"kubeone/internal/addons/system"
 	"kubeone/internal/cluster/apicall"
-	"kubeone/internal/system"
 )
 
 // ConfigAnnotation on the pods of kube-proxy is the version of its ConfigMap for whose change they began anew.

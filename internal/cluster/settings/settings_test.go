@@ -14,10 +14,10 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"kubeone/internal/authority"
-	"kubeone/internal/authority/authoritytest"
-	"kubeone/internal/observed"
-	"kubeone/internal/system"
+	"kubeone/internal/addons/system"
+	"kubeone/internal/keys/authority"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/testutil/authoritytest"
 )
 
 func named(name string) metav1.ObjectMeta {

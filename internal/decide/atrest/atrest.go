@@ -13,8 +13,8 @@ import (
 	"strconv"
 	"strings"
 
-	"kubeone/internal/observed"
-	"kubeone/internal/set"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/text/set"
 )
 
 // Phase is a part of a change of who writes.

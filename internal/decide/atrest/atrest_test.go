@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 // has is a host that runs with these and starts with these, unless others are given after a bar.

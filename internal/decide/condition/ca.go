@@ -3,8 +3,8 @@ package condition
 import (
 	"slices"
 
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 )
 
 // ClusterCA finds out this cluster's CA hash. Whoever finished joining decides: control-plane hosts with a complete

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"kubeone/internal/decide/decidetest"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/testutil/decidetest"
 )
 
 func TestWhoseCAIsTheClusters(t *testing.T) {

@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"kubeone/internal/decide/match"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
-	"kubeone/internal/problem"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
 )
 
 // Condition is what state a host is in, as far as the cluster is concerned. Every host has exactly one.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 const (

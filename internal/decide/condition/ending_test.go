@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 const day = 24 * time.Hour

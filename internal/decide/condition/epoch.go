@@ -1,8 +1,8 @@
 package condition
 
 import (
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 )
 
 // StaleEpoch reports whether the host holds data from before a recovery of the cluster, which has been recovered

@@ -3,9 +3,9 @@ package condition
 import (
 	"slices"
 
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
-	"kubeone/internal/problem"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
 )
 
 // The systemd units that repair starts again.

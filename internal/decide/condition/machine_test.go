@@ -3,10 +3,10 @@ package condition
 import (
 	"testing"
 
-	"kubeone/internal/decide/decidetest"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
-	"kubeone/internal/problem"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
+	"kubeone/internal/testutil/decidetest"
 )
 
 // A host that a Machine has is nothing of the manifest's, and one of the manifest's is asked about as such.

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"strings"
 
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
-	"kubeone/internal/problem"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
 )
 
 // What can be written again on a host, as Assessment.Parts names it: these, and the names of static pods.

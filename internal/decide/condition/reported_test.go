@@ -3,10 +3,10 @@ package condition
 import (
 	"testing"
 
-	"kubeone/internal/decide/decidetest"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
-	"kubeone/internal/problem"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
+	"kubeone/internal/testutil/decidetest"
 
 	"github.com/google/go-cmp/cmp"
 )

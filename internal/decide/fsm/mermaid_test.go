@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"testing"
 
-	"kubeone/internal/golden"
+	"kubeone/internal/testutil/golden"
 )
 
 func TestDrawingsInDocsAreCurrent(t *testing.T) {

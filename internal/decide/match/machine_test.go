@@ -3,8 +3,8 @@ package match
 import (
 	"testing"
 
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 )
 
 func TestWhoseANodeIsThatHasAMachinesName(t *testing.T) {

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"kubeone/internal/decide/quorum"
-	"kubeone/internal/desired"
-	"kubeone/internal/nodename"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/nodename"
+	"kubeone/internal/model/observed"
 )
 
 // NodeName is the name of the host's Node: the manifest's hostname, else the host's own, else that of the Node with one

@@ -3,8 +3,8 @@ package match
 import (
 	"testing"
 
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 )
 
 // A member of etcd is not taken for another host's, and not overlooked where its address is spelled in another way.

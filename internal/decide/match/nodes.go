@@ -4,8 +4,8 @@ import (
 	"net/netip"
 	"slices"
 
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 )
 
 // Nodes are the Nodes of a cluster, found by name or by address without going through all of them.

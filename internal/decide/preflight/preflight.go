@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"kubeone/internal/decide/match"
-	"kubeone/internal/desired"
-	"kubeone/internal/distro"
-	"kubeone/internal/observed"
-	"kubeone/internal/problem"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/distro"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/version"

@@ -1,6 +1,6 @@
 package quorum
 
-import "kubeone/internal/observed"
+import "kubeone/internal/model/observed"
 
 // Disruption is what happens to a host's part in etcd.
 type Disruption string

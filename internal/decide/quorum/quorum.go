@@ -5,7 +5,7 @@ package quorum
 import (
 	"fmt"
 
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 // Of is how many of n voters must agree: ⌊n/2⌋+1. No voters have no quorum that could be reached; it is 1.

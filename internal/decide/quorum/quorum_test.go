@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"testing"
 
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 // majority is the oracle: it tries every number and takes the smallest of which two groups cannot exist side by side.

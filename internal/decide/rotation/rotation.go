@@ -14,9 +14,9 @@ package rotation
 import (
 	"slices"
 
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
-	"kubeone/internal/set"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/text/set"
 )
 
 // Phase is a part of a rotation.

@@ -19,7 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 )
 
 // Where etcd keeps what in its database; see go.etcd.io/etcd/server/v3/storage/schema.

@@ -14,7 +14,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"kubeone/internal/etcd/snapshot"
-	"kubeone/internal/etcd/snapshot/snapshottest"
+	"kubeone/internal/testutil/snapshottest"
 )
 
 const uid = "9ecb7e54-8b8f-4f3d-b9fb-c8f0a1f2d3e4"

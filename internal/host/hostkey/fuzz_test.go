@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"kubeone/internal/host/sshtest"
+	"kubeone/internal/testutil/sshtest"
 )
 
 // FuzzKnownHosts: whatever stands in a file before a line that revokes a key and after it, the key is revoked; and no

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 
 	"kubeone/internal/host/pubkey"
-	"kubeone/internal/host/sshtest"
+	"kubeone/internal/testutil/sshtest"
 )
 
 // TestKnownHostsAgreesWithXCrypto checks our reader against x/crypto's on what both understand.

@@ -11,7 +11,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
-	"kubeone/internal/short"
+	"kubeone/internal/testutil/short"
 )
 
 // FuzzQuote compares with what a shell understands.

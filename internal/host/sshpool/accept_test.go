@@ -14,7 +14,7 @@ import (
 
 	"kubeone/internal/host"
 	"kubeone/internal/host/sshpool"
-	"kubeone/internal/host/sshtest"
+	"kubeone/internal/testutil/sshtest"
 )
 
 // given is the fingerprint that a server shows.

@@ -16,8 +16,8 @@ import (
 
 	"kubeone/internal/host"
 	"kubeone/internal/host/sshpool"
-	"kubeone/internal/host/sshtest"
-	"kubeone/internal/short"
+	"kubeone/internal/testutil/short"
+	"kubeone/internal/testutil/sshtest"
 )
 
 func TestUnusableKeyFilesAreFoundBeforeAnythingIsDialled(t *testing.T) {

@@ -11,11 +11,11 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"kubeone/internal/closedport"
 	"kubeone/internal/host"
 	"kubeone/internal/host/sshpool"
-	"kubeone/internal/host/sshtest"
-	"kubeone/internal/short"
+	"kubeone/internal/testutil/closedport"
+	"kubeone/internal/testutil/short"
+	"kubeone/internal/testutil/sshtest"
 )
 
 // chain is two bastions and a host behind them, each with its own key.

@@ -11,7 +11,7 @@ import (
 
 	"kubeone/internal/host"
 	"kubeone/internal/host/sshpool"
-	"kubeone/internal/host/sshtest"
+	"kubeone/internal/testutil/sshtest"
 )
 
 // BenchmarkFirstCommand is how long it takes to connect to so many hosts and to run a command on each.

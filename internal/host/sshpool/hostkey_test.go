@@ -20,7 +20,7 @@ import (
 
 	"kubeone/internal/host"
 	"kubeone/internal/host/sshpool"
-	"kubeone/internal/host/sshtest"
+	"kubeone/internal/testutil/sshtest"
 )
 
 // unpinned leads to a server whose key the manifest does not name.

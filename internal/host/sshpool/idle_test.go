@@ -5,7 +5,7 @@ import (
 
 	"kubeone/internal/host"
 	"kubeone/internal/host/sshpool"
-	"kubeone/internal/host/sshtest"
+	"kubeone/internal/testutil/sshtest"
 )
 
 func TestOfManyIdleConnectionsThoseLeftLongestAgoAreClosed(t *testing.T) {

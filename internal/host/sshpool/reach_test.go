@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"kubeone/internal/closedport"
 	"kubeone/internal/host"
 	"kubeone/internal/host/sshpool"
-	"kubeone/internal/host/sshtest"
+	"kubeone/internal/testutil/closedport"
+	"kubeone/internal/testutil/sshtest"
 )
 
 func TestUnreachableHosts(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 
 	"kubeone/internal/host"
 	"kubeone/internal/host/sshpool"
-	"kubeone/internal/host/sshtest"
+	"kubeone/internal/testutil/sshtest"
 )
 
 func TestACommandGivenUpWhileItsChannelIsOpenedFreesItsSlotWhenTheAnswerComes(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 
 	"kubeone/internal/host"
 	"kubeone/internal/host/sshpool"
-	"kubeone/internal/host/sshtest"
+	"kubeone/internal/testutil/sshtest"
 )
 
 // sudoHost is a host on which sudo is a script, entered as a user other than root. It also gives the file in which that

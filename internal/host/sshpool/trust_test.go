@@ -12,8 +12,8 @@ import (
 
 	"kubeone/internal/host"
 	"kubeone/internal/host/sshpool"
-	"kubeone/internal/host/sshtest"
-	"kubeone/internal/short"
+	"kubeone/internal/testutil/short"
+	"kubeone/internal/testutil/sshtest"
 )
 
 // A trustee is a server, an operator's home and the system's directory, with what SSH configurations may refer to.

@@ -15,7 +15,7 @@ import (
 
 	"kubeone/internal/host"
 	"kubeone/internal/host/sshpool"
-	"kubeone/internal/host/sshtest"
+	"kubeone/internal/testutil/sshtest"
 )
 
 // echo listens and gives back what it gets.

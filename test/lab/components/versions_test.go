@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"kubeone/internal/network/flannel"
+	"kubeone/internal/addons/network/flannel"
 	"kubeone/internal/release"
 )
 

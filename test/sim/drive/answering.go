@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 	"kubeone/test/sim/world"
 )
 

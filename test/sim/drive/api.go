@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"kubeone/internal/addons/resources"
 	"kubeone/internal/apply"
 	"kubeone/internal/cluster/apicall"
 	"kubeone/internal/cluster/certificates"
@@ -15,13 +16,12 @@ import (
 	"kubeone/internal/cluster/record"
 	"kubeone/internal/cluster/settings"
 	"kubeone/internal/cluster/ssa"
-	"kubeone/internal/desired"
 	"kubeone/internal/etcd"
-	"kubeone/internal/nodename"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/nodename"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/plan"
-	"kubeone/internal/resources"
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 	"kubeone/test/sim/world"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 	"kubeone/test/sim/world"
 )
 

@@ -2,9 +2,9 @@ package drive
 
 import (
 	"kubeone/internal/decide"
-	"kubeone/internal/desired"
-	"kubeone/internal/identity"
-	"kubeone/internal/observed"
+	"kubeone/internal/decide/identity"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 )
 
 // file is a manifest as a person has written it. It is not changed: another one takes its place, and who has begun with

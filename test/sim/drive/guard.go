@@ -3,9 +3,9 @@ package drive
 import (
 	"slices"
 
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/plan"
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 	"kubeone/test/sim/world"
 )
 

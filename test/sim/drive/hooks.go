@@ -3,9 +3,9 @@ package drive
 import (
 	"time"
 
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 	"kubeone/internal/plan"
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 )
 
 // allHooks are commands before and after everything, on hosts and on the operator's machine.

@@ -3,8 +3,8 @@ package drive
 import (
 	"slices"
 
-	"kubeone/internal/desired"
-	"kubeone/internal/problem"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/problem"
 	"kubeone/test/sim/world"
 )
 

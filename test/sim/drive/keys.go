@@ -12,9 +12,9 @@ import (
 	"math/big"
 	"time"
 
-	"kubeone/internal/authority"
-	"kubeone/internal/encryption"
-	"kubeone/internal/observed"
+	"kubeone/internal/keys/authority"
+	"kubeone/internal/keys/encryption"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/script"
 	"kubeone/test/sim/world"
 )

@@ -6,8 +6,8 @@ import (
 
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/fsm"
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/plan"
 	"kubeone/test/sim/safety"
 	"kubeone/test/sim/world"

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 	"kubeone/test/sim/world"
 )
 

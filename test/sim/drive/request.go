@@ -5,12 +5,12 @@ import (
 	"errors"
 
 	"kubeone/internal/decide"
+	"kubeone/internal/decide/identity"
 	"kubeone/internal/decide/quorum"
-	"kubeone/internal/desired"
-	"kubeone/internal/identity"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/plan"
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 	"kubeone/test/sim/safety"
 	"kubeone/test/sim/world"
 )

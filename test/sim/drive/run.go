@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"kubeone/internal/decide/fsm"
-	"kubeone/internal/desired"
 	"kubeone/internal/locks"
-	"kubeone/internal/problem"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/problem"
 	"kubeone/test/sim/safety"
 	"kubeone/test/sim/world"
 )

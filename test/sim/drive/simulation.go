@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"kubeone/internal/decide"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/observed"
 	"kubeone/internal/plan"
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 	"kubeone/test/sim/safety"
 	"kubeone/test/sim/world"
 )

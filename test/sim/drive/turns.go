@@ -5,9 +5,9 @@ import (
 
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/fsm"
-	"kubeone/internal/desired"
-	"kubeone/internal/problem"
-	"kubeone/internal/rollout"
+	"kubeone/internal/machines/rollout"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/problem"
 	"kubeone/test/sim/safety"
 	"kubeone/test/sim/world"
 )

@@ -1,7 +1,7 @@
 package safety
 
 import (
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 	"kubeone/test/sim/world"
 )
 

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"kubeone/internal/desired"
-	"kubeone/internal/step"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/plan/step"
 	"kubeone/test/sim/world"
 )
 

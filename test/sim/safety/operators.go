@@ -3,8 +3,8 @@ package safety
 import (
 	"slices"
 
-	"kubeone/internal/desired"
-	"kubeone/internal/step"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/plan/step"
 	"kubeone/test/sim/world"
 )
 

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"kubeone/internal/apply"
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 	"kubeone/test/sim/world"
 )
 

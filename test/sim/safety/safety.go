@@ -6,7 +6,7 @@ package safety
 import (
 	"fmt"
 
-	"kubeone/internal/identity"
+	"kubeone/internal/decide/identity"
 	"kubeone/internal/plan"
 	"kubeone/test/sim/world"
 )

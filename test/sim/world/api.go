@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"kubeone/internal/observed"
-	"kubeone/internal/step"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/plan/step"
 )
 
 // Call is how far a step has got that goes through the API or etcd.

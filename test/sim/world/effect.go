@@ -1,6 +1,6 @@
 package world
 
-import "kubeone/internal/step"
+import "kubeone/internal/plan/step"
 
 // Verb is what an effect does to the world.
 type Verb string

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"kubeone/internal/observed"
-	"kubeone/internal/step"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/plan/step"
 )
 
 // How Secrets are stored. An API server has a list of keys, by their names: it stores by the first one, and reads by

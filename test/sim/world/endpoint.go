@@ -3,8 +3,8 @@ package world
 import (
 	"slices"
 
-	"kubeone/internal/desired"
-	"kubeone/internal/step"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/plan/step"
 )
 
 // Where the API is looked for. An API server is believed by who dials one of the names in its certificate; behind an

@@ -3,7 +3,7 @@ package world
 import (
 	"slices"
 
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 )
 
 // runHooks runs the operator's commands of a moment, and takes away the note that they are owed.

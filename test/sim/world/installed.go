@@ -1,6 +1,6 @@
 package world
 
-import "kubeone/internal/desired"
+import "kubeone/internal/model/desired"
 
 // Installed is the world of a cluster that runs in that version on all hosts of the manifest, and is well.
 func Installed(want desired.Cluster, version string) *World {

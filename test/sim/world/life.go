@@ -4,7 +4,7 @@ import (
 	"errors"
 	"slices"
 
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 )
 
 // The phases of a cluster's later life: repair, upgrade, removal, recovery.

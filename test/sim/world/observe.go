@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
-	"kubeone/internal/desired"
-	"kubeone/internal/observed"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
 )
 
 type taint = desired.Taint

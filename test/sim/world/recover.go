@@ -3,7 +3,7 @@ package world
 import (
 	"errors"
 
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 )
 
 // The phases of a recovery, as stages fence and restore have them. Nothing is deleted: what a host held is aside then.

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"kubeone/internal/decide/rotation"
-	"kubeone/internal/observed"
-	"kubeone/internal/step"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/plan/step"
 )
 
 // Authority is what a control-plane host has of etcd's CA. Its zero value is that of a cluster in which nothing was

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"errors"
 
-	"kubeone/internal/desired"
-	"kubeone/internal/step"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/plan/step"
 )
 
 // The phases of installing and joining, as the scripts have them. Each goes on from whatever an earlier run left.

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"slices"
 
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 )
 
 // Exit statuses of steps, as those of the scripts that run them.

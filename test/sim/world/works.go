@@ -3,7 +3,7 @@ package world
 import (
 	"errors"
 
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 )
 
 // work is what steps of one kind do: phases on their host, or requests through the API or to etcd.

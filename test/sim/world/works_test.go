@@ -3,7 +3,7 @@ package world
 import (
 	"testing"
 
-	"kubeone/internal/step"
+	"kubeone/internal/plan/step"
 )
 
 // The simulator knows what every kind of step does, where it runs, and no other kinds.

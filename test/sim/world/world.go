@@ -14,7 +14,7 @@ package world
 import (
 	"fmt"
 
-	"kubeone/internal/desired"
+	"kubeone/internal/model/desired"
 )
 
 // World is one cluster and its machines. It is not for concurrent use.

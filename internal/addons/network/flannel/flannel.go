@@ -1,0 +1,151 @@
+// Package flannel is the network plugin of that name: a VXLAN between the hosts, without policies.
+package flannel
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed" // the objects
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"kubeone/internal/addons/network"
+	"kubeone/internal/addons/resources"
+	"kubeone/internal/model/desired"
+)
+
+// Versions, as the projects tag them; that of a binary without v.
+const (
+	version    = "v0.26.7"
+	cniVersion = "1.9.1-flannel1"
+)
+
+const repository = "flannel-io/flannel"
+
+// objects are named as in flannel's own published manifest, so that kubectl users find what its documentation speaks
+// of.
+//
+//go:embed objects.yaml
+var objects string
+
+// Plugin is flannel.
+type Plugin struct{}
+
+// Name is the plugin's, and its addon's.
+func (Plugin) Name() string { return "flannel" }
+
+// Binaries are the CNI plugin that tells the container runtime of flannel's network.
+func (Plugin) Binaries() []network.Binary {
+	return []network.Binary{{
+		Name: "cni-plugin-flannel", Version: cniVersion, Project: "flannel-io/cni-plugin",
+		Asset: "cni-plugin-flannel-linux-{arch}-v" + cniVersion + ".tgz", Sums: ".sha256", Program: "flannel",
+		Files: "flannel*",
+	}}
+}
+
+// Images are that of its DaemonSet.
+func (Plugin) Images() []network.Image {
+	return []network.Image{{Registry: "ghcr.io", Repository: repository, Tag: version}}
+}
+
+// Workloads are its DaemonSet.
+func (Plugin) Workloads() []resources.Workload {
+	return []resources.Workload{{Kind: "DaemonSet", Namespace: "kube-flannel", Name: "kube-flannel-ds"}}
+}
+
+// Ports are the one of its VXLAN, on Linux.
+func (Plugin) Ports() []desired.PortRange {
+	return []desired.PortRange{{Ports: "8472", Protocol: "udp", What: "flannel (VXLAN)", From: "all hosts"}}
+}
+
+// Traces are what flannel leaves on a host.
+func (Plugin) Traces() network.Traces {
+	return network.Traces{
+		Interfaces: []string{"flannel.", "flannel-"},
+		Tables:     []string{"flannel-ipv4", "flannel-ipv6"},
+		Chains:     []string{"FLANNEL-"},
+		Paths:      []string{"/run/flannel"},
+	}
+}
+
+// Config reaches the hosts with everything else that they get, not through the DaemonSet: so flannel's image needs
+// nothing but flannel. The container runtime gets it when flannel has its lease. The size of packets is not in it:
+// flannel's plugin takes it from the file with the lease.
+func (Plugin) Config(desired.Cluster) network.Config {
+	return network.Config{File: "10-flannel.conflist", Content: cniConf(), Ready: "/run/flannel/subnet.env"}
+}
+
+// cniConf is in the format of https://github.com/containernetworking/cni/blob/main/SPEC.md#configuration-format.
+func cniConf() string {
+	return indented(map[string]any{
+		"name":       "cbr0",
+		"cniVersion": "0.3.1",
+		"plugins": []any{
+			map[string]any{
+				"type":     "flannel",
+				"delegate": map[string]any{"hairpinMode": true, "isDefaultGateway": true},
+			},
+			map[string]any{"type": "portmap", "capabilities": map[string]any{"portMappings": true}},
+		},
+	})
+}
+
+// vxlanOverhead is what VXLAN over IPv4 adds to a packet, in bytes: Ethernet, IP, UDP and VXLAN headers.
+const vxlanOverhead = 14 + 20 + 8 + 8
+
+// netConf is flannel's own configuration.
+//
+// Format: https://github.com/flannel-io/flannel/blob/master/Documentation/configuration.md
+func netConf(n desired.Network) (string, error) {
+	if n.PodSubnet == "" {
+		return "", errors.New("the cluster has no IPv4 pod subnet, which flannel needs here")
+	}
+	backend := map[string]any{"Type": "vxlan"}
+	if n.CNI.MTU > 0 {
+		backend["MTU"] = n.CNI.MTU + vxlanOverhead // flannel wants the size outside, the manifest says that of pods
+	}
+	return indented(map[string]any{
+		"Network":        n.PodSubnet,
+		"EnableIPv4":     true,
+		"EnableNFTables": n.KubeProxy.Mode == "nftables",
+		"Backend":        backend,
+	}), nil
+}
+
+// values are what objects.yaml is filled with.
+type values struct {
+	Image    string
+	Endpoint desired.Endpoint
+	// NetConfSum makes a changed configuration replace the pods: flannel reads it once.
+	CNIConf, NetConf, NetConfSum string
+}
+
+// Objects renders objects.yaml.
+func (Plugin) Objects(want desired.Cluster) ([]resources.Object, error) {
+	image, err := network.ImageNamed(want.Artifacts, repository)
+	if err != nil {
+		return nil, err
+	}
+	conf, err := netConf(want.Network)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256([]byte(conf))
+	return resources.Render(objects, values{
+		Image: image, Endpoint: want.Endpoint, CNIConf: cniConf(), NetConf: conf,
+		NetConfSum: hex.EncodeToString(sum[:]),
+	})
+}
+
+// indented is a value as JSON with two spaces and a newline at the end, and with sorted keys.
+func indented(value map[string]any) string {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		panic(fmt.Sprintf("a map of strings, numbers and booleans cannot be encoded: %v", err))
+	}
+	return text.String()
+}

@@ -1,0 +1,103 @@
+package plugins
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kubeone/api/kubeone/v1beta2"
+	"kubeone/internal/addons/network"
+	"kubeone/internal/model/desired"
+)
+
+// cluster is one with the plugin, and with every image that it asks for.
+func cluster(p network.Plugin) desired.Cluster {
+	c := desired.Cluster{
+		Network: desired.Network{PodSubnet: "10.244.0.0/16", CNI: desired.CNI{Name: p.Name(), Supported: Names()}},
+	}
+	var a desired.Artifacts
+	for _, i := range p.Images() {
+		a.Images = append(a.Images, desired.Image{Name: i.Registry + "/" + i.Repository + ":" + i.Tag})
+	}
+	c.Artifacts = map[string]desired.Artifacts{"amd64": a}
+	return c
+}
+
+// What the other stages rely on, of each plugin.
+func TestEveryPluginIsComplete(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, p := range All() {
+		c := cluster(p)
+		if !slices.Contains(v1beta2.CNINames(), p.Name()) || !c.Network.CNI.CarriedOut() {
+			t.Errorf("CNI in api/kubeone/v1beta2/network.go has no field %s that is carried out", p.Name())
+		}
+		if seen[p.Name()] {
+			t.Errorf("%s is in the table twice", p.Name())
+		}
+		seen[p.Name()] = true
+		objects, err := p.Objects(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := map[string]bool{}
+		for _, o := range objects {
+			meta, _ := o["metadata"].(map[string]any)
+			namespace, _ := meta["namespace"].(string)
+			names[namespace+"/"+o["kind"].(string)+"/"+meta["name"].(string)] = true
+		}
+		for _, w := range p.Workloads() {
+			if !names[w.String()] {
+				t.Errorf("%s waits for %s, which is not among its objects", p.Name(), w)
+			}
+		}
+		for _, o := range objects {
+			app, _, _ := unstructured.NestedString(o, "spec", "template", "metadata", "labels", "k8s-app")
+			if o["kind"] == "DaemonSet" && app != p.Name() {
+				t.Errorf("%s: pods have the label k8s-app=%q, by which status knows the plugin's", p.Name(), app)
+			}
+		}
+		for _, b := range p.Binaries() {
+			if !strings.HasPrefix(b.Name, "cni-plugin-") || b.Program == "" || b.Files == "" ||
+				strings.HasPrefix(b.Version, "v") || b.AssetFor("x") == b.AssetFor("y") {
+				t.Errorf("%s: binary %+v", p.Name(), b)
+			}
+		}
+		if config := p.Config(c); (config.File == "") != (config.Ready == "") || strings.Contains(config.File, "/") {
+			t.Errorf("%s: configuration %+v", p.Name(), config)
+		}
+	}
+}
+
+func TestAHostHasTheTracesOfAllPlugins(t *testing.T) {
+	t.Parallel()
+	for _, p := range All() {
+		host := Host(cluster(p))
+		if !cmp.Equal(host.Config, p.Config(cluster(p))) || !slices.Equal(host.Binaries, p.Binaries()) {
+			t.Errorf("%s: %+v", p.Name(), host)
+		}
+		for _, other := range All() {
+			for _, prefix := range other.Traces().Interfaces {
+				if !slices.Contains(host.Traces.Interfaces, prefix) {
+					t.Errorf("a host with %s is not rid of %s", p.Name(), prefix)
+				}
+			}
+		}
+	}
+	if host := Host(desired.Cluster{}); host.Config.File != "" || len(host.Binaries) > 0 ||
+		len(host.Traces.Interfaces) == 0 {
+		t.Errorf("without a plugin: %+v", host)
+	}
+}
+
+func TestUnknownPluginsAreNotFound(t *testing.T) {
+	t.Parallel()
+	for _, name := range append(v1beta2.CNINames(), "", "Flannel", "none") {
+		if _, ok := Find(name); ok != slices.Contains(Names(), name) {
+			t.Errorf("%q is found: %t", name, ok)
+		}
+	}
+}

@@ -1,0 +1,221 @@
+// Package system is what kubeadm applies to every cluster, kube-proxy and cluster DNS, as far as it is known how it
+// must be. All of it is pure: values of what is wanted, and functions of live objects.
+package system
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kubeone/internal/cluster/live"
+	"kubeone/internal/model/desired"
+)
+
+// The components, by the app label of their pods.
+const (
+	KubeProxy = "kube-proxy"
+	DNS       = "kube-dns"
+)
+
+// Where their objects are.
+const (
+	Namespace     = "kube-system"
+	DNSDeployment = "coredns"
+)
+
+// dnsReplicas is how many DNS servers kubeadm makes, and what a cluster gets that has none.
+const dnsReplicas = 2
+
+func core(kind string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Version: "v1", Kind: kind}
+}
+
+func apps(kind string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: kind}
+}
+
+func rbac(kind string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: kind}
+}
+
+// Images are the images of the components, by the app label of their pods, from the names of a release's images.
+func Images(names desired.Artifacts) map[string]string {
+	out := map[string]string{}
+	for _, i := range names.Images {
+		switch {
+		case strings.Contains(i.Name, "/kube-proxy:"):
+			out[KubeProxy] = i.Name
+		case strings.Contains(i.Name, "/coredns:"):
+			out[DNS] = i.Name
+		}
+	}
+	return out
+}
+
+// Components are what must hold of the objects, with these images. Of images only the repository of cluster DNS' is
+// looked at: tags follow the version (decide.Input.System). A Deployment whose new pods do not start has old ones that
+// run, and they do not tell.
+func Components(want desired.Cluster, images map[string]string) []live.Component {
+	out := []live.Component{dns(want, images[DNS])}
+	if !want.Network.KubeProxy.Skip {
+		out = append(out, kubeProxy(want))
+	}
+	return out
+}
+
+func kubeProxy(want desired.Cluster) live.Component {
+	return live.Component{Name: KubeProxy, Checks: []live.Check{
+		{Kind: core("ServiceAccount"), Namespace: Namespace, Name: "kube-proxy"},
+		{
+			Kind: rbac("ClusterRoleBinding"), Name: "kubeadm:node-proxier",
+			Differs: bound("kube-proxy"),
+		},
+		{Kind: rbac("Role"), Namespace: Namespace, Name: "kube-proxy"},
+		{Kind: rbac("RoleBinding"), Namespace: Namespace, Name: "kube-proxy"},
+		{Kind: core("ConfigMap"), Namespace: Namespace, Name: "kube-proxy", Differs: unreadableProxy},
+		{Kind: apps("DaemonSet"), Namespace: Namespace, Name: "kube-proxy", Differs: onEveryNode},
+		{
+			Kind: core("ConfigMap"), Namespace: Namespace, Name: "kube-proxy", Settings: true,
+			Differs: func(object map[string]any) []string { return ProxySettings(object, want) },
+			Texts:   func(object map[string]any) (is, will string) { return proxyTexts(object, want) },
+		},
+	}}
+}
+
+func dns(want desired.Cluster, image string) live.Component {
+	return live.Component{Name: DNS, Checks: []live.Check{
+		{Kind: core("ServiceAccount"), Namespace: Namespace, Name: "coredns"},
+		{Kind: rbac("ClusterRole"), Name: "system:coredns"},
+		{Kind: rbac("ClusterRoleBinding"), Name: "system:coredns", Differs: bound("coredns")},
+		{Kind: core("ConfigMap"), Namespace: Namespace, Name: "coredns", Differs: has("data", "Corefile")},
+		{Kind: core("Service"), Namespace: Namespace, Name: "kube-dns", Differs: selectsDNS},
+		{Kind: apps("Deployment"), Namespace: Namespace, Name: DNSDeployment, Differs: imageFrom(image)},
+		{
+			Kind: apps("Deployment"), Namespace: Namespace, Name: DNSDeployment, Settings: true,
+			Differs: func(object map[string]any) []string {
+				replicas, _ := at(object, "spec", "replicas").(int64)
+				if replicas != int64(DNSReplicas(want, int32(replicas))) { //nolint:gosec // the API has an int32
+					return []string{"spec.replicas"}
+				}
+				return nil
+			},
+			Texts: func(object map[string]any) (is, will string) {
+				replicas, _ := at(object, "spec", "replicas").(int64)
+				will = fmt.Sprintf("spec.replicas: %d", DNSReplicas(want, int32(replicas))) //nolint:gosec // as above
+				return fmt.Sprintf("spec.replicas: %d", replicas), will
+			},
+		},
+	}}
+}
+
+// DNSReplicas is how many DNS servers there must be where there are so many: as many as the manifest says; where it
+// does not, any number will do but none.
+func DNSReplicas(want desired.Cluster, have int32) int32 {
+	switch {
+	case want.Network.DNS.Replicas > 0:
+		return want.Network.DNS.Replicas
+	case have > 0:
+		return have
+	}
+	return dnsReplicas
+}
+
+// at is what is at the path; nil where there is nothing.
+func at(object map[string]any, path ...string) any {
+	var value any = object
+	for _, key := range path {
+		m, ok := value.(map[string]any)
+		if !ok {
+			return nil
+		}
+		value = m[key]
+	}
+	return value
+}
+
+// has asks for a text that is not empty.
+func has(path ...string) func(map[string]any) []string {
+	return func(object map[string]any) []string {
+		if text, _ := at(object, path...).(string); text != "" {
+			return nil
+		}
+		return []string{dotted(path)}
+	}
+}
+
+func dotted(path []string) string {
+	text := ""
+	for i, key := range path {
+		if i > 0 {
+			text += "."
+		}
+		text += key
+	}
+	return text
+}
+
+// imageFrom asks for an image of the same repository in the container of cluster DNS; "" asks for nothing.
+func imageFrom(image string) func(map[string]any) []string {
+	if image == "" {
+		return nil
+	}
+	return func(object map[string]any) []string {
+		containers, _ := at(object, "spec", "template", "spec", "containers").([]any)
+		for _, c := range containers {
+			of, _ := c.(map[string]any)
+			if has, _ := of["image"].(string); of["name"] == DNSDeployment && repository(has) == repository(image) {
+				return nil
+			}
+		}
+		return []string{"spec.template.spec.containers.image"}
+	}
+}
+
+// repository is an image's name without its tag and digest.
+func repository(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	if at := strings.LastIndex(image, ":"); at > strings.LastIndex(image, "/") {
+		return image[:at]
+	}
+	return image
+}
+
+// bound asks for a binding to a ServiceAccount of kube-system; that others have it too is their
+// matter.
+func bound(account string) func(map[string]any) []string {
+	return func(object map[string]any) []string {
+		subjects, _ := at(object, "subjects").([]any)
+		if !slices.ContainsFunc(subjects, func(s any) bool {
+			of, _ := s.(map[string]any)
+			return of["kind"] == "ServiceAccount" && of["name"] == account && of["namespace"] == Namespace
+		}) {
+			return []string{"subjects"}
+		}
+		return nil
+	}
+}
+
+// linux is where kubeadm has kube-proxy run: everywhere. A narrower selector stops it on some nodes or on all. Where
+// cluster DNS runs is for whoever runs the cluster to say.
+var linux = map[string]any{"kubernetes.io/os": "linux"}
+
+func onEveryNode(object map[string]any) []string {
+	var out []string
+	if !reflect.DeepEqual(at(object, "spec", "template", "spec", "nodeSelector"), any(linux)) {
+		out = append(out, "spec.template.spec.nodeSelector")
+	}
+	if at(object, "spec", "template", "spec", "affinity") != nil {
+		out = append(out, "spec.template.spec.affinity")
+	}
+	return out
+}
+
+func selectsDNS(object map[string]any) []string {
+	if at(object, "spec", "selector", "k8s-app") != DNS {
+		return []string{"spec.selector"}
+	}
+	return nil
+}

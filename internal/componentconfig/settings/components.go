@@ -1,0 +1,87 @@
+package settings
+
+import (
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"kubeone/internal/componentconfig"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/text/diff"
+)
+
+// digestInName is what the name of a component's file has of its content's digest.
+var digestInName = regexp.MustCompile(`-[0-9a-f]{16}(\.[a-z]+)?$`)
+
+// componentFiles compares the files that components read: one with another content has another name, by which its flag
+// changes, and is compared with the one that it is in the place of. Whatever is secret in the manifest is not shown,
+// nor is one that goes: nobody says any more whether that was secret.
+func componentFiles(in componentconfig.Input, live Live) []diff.Change {
+	had := map[string]string{} // path by what the file is
+	for p := range live.Texts {
+		if isOfComponent(p) {
+			had[digestInName.ReplaceAllString(p, "$1")] = p
+		}
+	}
+	var out []diff.Change
+	for _, f := range componentconfig.ComponentFiles(in) {
+		of := digestInName.ReplaceAllString(f.Path, "$1")
+		before := had[of]
+		delete(had, of)
+		switch {
+		case before == f.Path: // so is its content
+		case live.Cut[before]:
+			out = append(out, diff.Unknown(of, tooLong))
+		case f.Secret && before == "":
+			out = append(out, diff.Change{Of: of, Lines: []string{"@@ -0,0 +1,1 @@", "+" + diff.Secret}})
+		case f.Secret:
+			out = append(out, otherSecret(of))
+		default:
+			out = append(out, changed(of, live.Texts[before], f.Content)...)
+		}
+	}
+	for _, of := range slices.Sorted(maps.Keys(had)) {
+		out = append(out, diff.Unknown(of, "it goes, and may hold secrets"))
+	}
+	return out
+}
+
+func isOfComponent(p string) bool {
+	return slices.ContainsFunc(componentconfig.ComponentPatterns(), func(pattern string) bool {
+		return strings.HasPrefix(p, path.Dir(pattern)+"/")
+	})
+}
+
+func changed(of, is, will string) []diff.Change {
+	if c, differs := diff.Of(of, is, will); differs {
+		return []diff.Change{c}
+	}
+	return nil
+}
+
+func otherSecret(of string) diff.Change {
+	return diff.Change{Of: of, Lines: []string{"@@ -1,1 +1,1 @@", "-" + diff.Secret, "+" + diff.ChangedSecret}}
+}
+
+// OfCredentials is what changes of a host's credentials for registries and proxies, of a plan that brings them, and
+// nothing of what they are.
+func OfCredentials(names []string, is observed.Host) []diff.Change {
+	if !slices.Contains(names, desired.CredentialsConfiguration) {
+		return nil
+	}
+	var out []diff.Change
+	for _, c := range is.CredentialsToChange() {
+		switch c.Is {
+		case observed.CredentialMissing:
+			out = append(out, diff.Change{Of: c.Of, Lines: []string{"@@ -0,0 +1,1 @@", "+" + diff.Secret}})
+		case observed.CredentialExtra:
+			out = append(out, diff.Change{Of: c.Of, Lines: []string{"@@ -1,1 +0,0 @@", "-" + diff.Secret}})
+		default:
+			out = append(out, otherSecret(c.Of))
+		}
+	}
+	return out
+}

@@ -1,0 +1,162 @@
+// Package settings says what a reconfiguration changes on a host and in the cluster, line by line: what is live, as it
+// was read, against what the manifest makes of it. It is pure. What kubeadm makes is not rendered here; of that, only
+// what the manifest decides is compared, and what is not known is said not to be.
+package settings
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"kubeone/internal/componentconfig"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/text/diff"
+)
+
+// Live are texts of a host's files, as the host was read.
+type Live struct {
+	Texts  map[string]string // by path; one that is not there has none
+	Kept   map[string]string // what is kept of files that somebody has changed, as they were written
+	Cut    map[string]bool   // files that are too long to be read
+	Failed string            // why nothing was read; "" if it was
+}
+
+const kubeletConfig = "/var/lib/kubelet/config.yaml"
+
+// staticPods are those of a control-plane host, in the order in which they are shown.
+var staticPods = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
+
+func manifestOf(pod string) string { return "/etc/kubernetes/manifests/" + pod + ".yaml" }
+
+// Paths are the files to read of a host whose configurations of these names differ; some are patterns.
+func Paths(in componentconfig.Input, names []string) []string {
+	var out []string
+	for _, name := range names {
+		for _, f := range componentconfig.SettingsFiles(in, name) {
+			if !strings.HasPrefix(f.Path, componentconfig.CertsDir) {
+				out = append(out, f.Path)
+			}
+		}
+		switch {
+		case name == "containerd":
+			out = append(out, componentconfig.CertsDir+"/*/hosts.toml")
+		case name == "kubelet":
+			out = append(out, kubeletConfig)
+		case name == desired.ComponentsDigest:
+			for _, pod := range staticPods {
+				out = append(out, manifestOf(pod))
+			}
+			out = append(out, componentconfig.ComponentPatterns()...)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// OfHost is what changes on a host whose configurations of these names differ.
+func OfHost(in componentconfig.Input, names []string, live Live) []diff.Change {
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return name == desired.CredentialsConfiguration // OfCredentials has them
+	})
+	if len(names) == 0 {
+		return nil
+	}
+	if live.Failed != "" {
+		return []diff.Change{diff.Unknown(strings.Join(names, ", "), "the host's files were not read: "+live.Failed)}
+	}
+	var out []diff.Change
+	for _, name := range names {
+		var changes []diff.Change
+		switch {
+		case name == desired.ComponentsDigest:
+			changes = append(flags(in.Want, live), componentFiles(in, live)...)
+		case name == desired.SwapConfiguration:
+			changes = []diff.Change{diff.Unknown(name, "swap that is in use, which is in no file of ours")}
+		case name == desired.HardeningDigest:
+			changes = []diff.Change{diff.Unknown(name, "the modes of files, which have no lines")}
+		case name == "kubelet":
+			changes = append(files(in, name, live), kubelet(in, live)...)
+		default:
+			changes = files(in, name, live)
+		}
+		if len(changes) == 0 {
+			changes = append(changes, diff.Unknown(name, "none of the lines that are compared differs: the host was "+
+				"configured by another version of this program, or what differs is in what kubeadm makes"))
+		}
+		out = append(out, changes...)
+	}
+	return out
+}
+
+// files compares those that are written as they are rendered, and of registries also those that go.
+func files(in componentconfig.Input, name string, live Live) []diff.Change {
+	will := map[string]string{}
+	var paths []string
+	for _, f := range componentconfig.SettingsFiles(in, name) {
+		will[f.Path] = f.Content
+		paths = append(paths, f.Path)
+	}
+	for p := range live.Texts {
+		if _, stays := will[p]; !stays && name == "containerd" && strings.HasPrefix(p, componentconfig.CertsDir+"/") {
+			paths = append(paths, p)
+		}
+	}
+	slices.Sort(paths)
+	var out []diff.Change
+	for _, p := range paths {
+		out = append(out, file(p, live, will[p], in.Want.Containerd.SandboxImage != "")...)
+	}
+	return out
+}
+
+func file(p string, live Live, will string, sandboxNamed bool) []diff.Change {
+	if live.Cut[p] {
+		return []diff.Change{diff.Unknown(p, tooLong)}
+	}
+	is := live.Texts[p]
+	switch {
+	case p == componentconfig.CABundle:
+		is, will = fingerprints(is), fingerprints(will)
+	case path.Base(p) == "config.toml" && !sandboxNamed:
+		will = withSandbox(will, is)
+	}
+	return changed(p, is, will)
+}
+
+const tooLong = "the file is too long to be read"
+
+// withSandbox leaves the line of containerd's configuration as it is that names the image of sandboxes.
+func withSandbox(will, is string) string {
+	for line := range strings.Lines(is) {
+		if !strings.HasPrefix(line, componentconfig.SandboxLine) {
+			continue
+		}
+		lines := strings.Split(will, "\n")
+		for i := range lines {
+			if strings.HasPrefix(lines[i], componentconfig.SandboxLine) {
+				lines[i] = strings.TrimRight(line, "\n")
+			}
+		}
+		return strings.Join(lines, "\n")
+	}
+	return will
+}
+
+// Restored is what changes in files that become again what they were.
+func Restored(paths []string, live Live) []diff.Change {
+	var out []diff.Change
+	for _, p := range paths {
+		kept, known := live.Kept[p]
+		switch {
+		case live.Failed != "":
+			out = append(out, diff.Unknown(p, "the host's files were not read: "+live.Failed))
+		case live.Cut[p]:
+			out = append(out, diff.Unknown(p, tooLong))
+		case !known:
+			out = append(out, diff.Unknown(p, "what the host has kept of it was not read"))
+		default:
+			out = append(out, changed(p, live.Texts[p], kept)...)
+		}
+	}
+	return out
+}

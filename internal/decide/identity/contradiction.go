@@ -1,0 +1,174 @@
+package identity
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"kubeone/internal/decide/match"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+)
+
+// Kind is what sort of contradiction it is.
+type Kind string
+
+// The kinds of contradictions.
+const (
+	// SameID: two machines carry one ID, as copies of one disk do.
+	SameID Kind = "SameID"
+	// OtherID: the manifest gives a host one ID, and the machine at its address carries another one from a manifest.
+	OtherID Kind = "OtherID"
+	// Displaced: the machine at a host's address is another host, and the machine at that one's address does not
+	// say who it is.
+	Displaced Kind = "Displaced"
+	// OtherHostname: the manifest gives a member another hostname than its Node has.
+	OtherHostname Kind = "OtherHostname"
+	// OtherRole: the manifest gives a member another role than it has joined with.
+	OtherRole Kind = "OtherRole"
+)
+
+// Contradiction is two answers to the question who a machine is. Both sides are named.
+type Contradiction struct {
+	Kind    Kind   `json:"kind"`
+	Host    string `json:"host"`    // ID of the host that the manifest means
+	Address string `json:"address"` // where the manifest has it
+	Wants   string `json:"wants,omitempty"`
+	Says    string `json:"says"` // what the machine says: an ID, the name of its Node, a role
+	// OtherAddress is where the other machine answers, or is to be found, if there are two.
+	OtherAddress string `json:"otherAddress,omitempty"`
+	// Home says of SameID that the machine at Address is where the host has always been: only the other one is in
+	// doubt.
+	Home bool `json:"home,omitempty"`
+}
+
+// checkMembers compares what the manifest says of members with what they have joined as. Only what cannot be changed in
+// place is compared.
+func (m *matcher) checkMembers() {
+	for e := range m.entries {
+		i := m.entries[e].machine
+		h := m.entries[e].host
+		c := Contradiction{Host: h.ID, Address: m.address(i)}
+		if role := m.otherRole(e); role != "" {
+			c.Kind, c.Wants, c.Says = OtherRole, string(h.Role), string(role)
+			m.contradict(c)
+			continue
+		}
+		if name, other := m.recordedOtherwise(e); name != "" {
+			c.Kind, c.Wants, c.Says, c.OtherAddress = OtherHostname, h.Hostname, name, other
+			m.contradict(c)
+			continue
+		}
+		if !m.hasNode(i) {
+			continue
+		}
+		if node := m.memberNode(i); h.Hostname != "" && node != "" && node != h.Hostname {
+			c.Kind, c.Wants, c.Says = OtherHostname, h.Hostname, node
+			m.contradict(c)
+		}
+	}
+}
+
+// otherRole is the role in which the host has joined, where the manifest gives it another one; "" where it does not. A
+// machine that the manifest calls a worker is not believed when it says that it is more: etcd or the API must say so
+// too, unless neither answers. One that says so alone is not touched, and stops nothing else: decide sees to that.
+func (m *matcher) otherRole(e int) desired.Role {
+	h, i := m.entries[e].host, m.entries[e].machine
+	seen, marker := m.machine(i), m.marker(i)
+	if h.Role == desired.ControlPlane {
+		if m.joinedAsWorker(e) {
+			return desired.Worker
+		}
+		return ""
+	}
+	answers := m.is.API.Reached == observed.Yes || m.is.Etcd.Reached == observed.Yes
+	switch {
+	case seen.Reach == observed.Reached && !seen.SaysControlPlane():
+		return "" // whatever had its name or address before
+	case seen.Reach == observed.Reached && !answers && marker != nil, m.knownAsControlPlane(e):
+		return desired.ControlPlane
+	}
+	return ""
+}
+
+// joinedAsWorker reports whether the machine of a host that the manifest has in the control plane has joined as a
+// worker: by its marker, or, where that is lost, because it has a kubelet and nothing that only control-plane hosts
+// have, and its Node, by name or address, is a worker's.
+func (m *matcher) joinedAsWorker(e int) bool {
+	i := m.entries[e].machine
+	if marker := m.marker(i); marker != nil {
+		return marker.Complete && marker.Role == string(desired.Worker)
+	}
+	seen, at := m.machine(i), m.entries[i].host
+	if seen.Reach != observed.Reached || seen.Marker != nil || seen.SaysControlPlane() ||
+		seen.KubeletConf != observed.Yes && !seen.Kubelet.Active ||
+		seen.PKI != observed.No || seen.AdminConf != observed.No || m.knownAsControlPlane(e) {
+		return false
+	}
+	nodes := slices.DeleteFunc(slices.Clone(m.is.API.Nodes), func(n observed.Node) bool {
+		named := n.Name == strings.ToLower(cmp.Or(m.entries[e].host.Hostname, seen.Hostname)) && match.Owns(&at, &n)
+		return !named && !match.At(&at, &n)
+	})
+	return len(nodes) > 0 && !slices.ContainsFunc(nodes, func(n observed.Node) bool { return n.ControlPlane })
+}
+
+// knownAsControlPlane reports whether etcd has a member, or the API a control-plane Node, of the host: by the name that
+// the manifest gives it, else by address. A member at its address has another name where the manifest has changed that,
+// too: it is the host's own if the host says that it is of the control plane, or the record that this is its Node.
+func (m *matcher) knownAsControlPlane(e int) bool {
+	at := m.entries[m.entries[e].machine].host
+	at.Hostname = m.entries[e].host.Hostname
+	says := m.machine(m.entries[e].machine).SaysControlPlane()
+	if found := match.Member(m.is.Etcd.Members, &at, strings.ToLower(at.Hostname)); found != nil &&
+		(says || at.Hostname == "" || found.Name == "" || strings.EqualFold(found.Name, at.Hostname) ||
+			found.Name == m.recorded(m.entries[e].host.ID, true)) {
+		return true
+	}
+	node := m.nodes.Of(&at, &observed.Host{})
+	return node != nil && node.ControlPlane
+}
+
+// recordedOtherwise is the name of the Node of entry e by the cluster's record, where the manifest gives it another one
+// and that matters: to a host of the control plane, or because the manifest calls another one so, whose address is
+// returned too. It is about a machine that does not answer: one that does claims its name itself. Without it, a new
+// machine that was given the name would join in the silent one's place and delete its Node, or its member would be
+// taken for nobody's.
+func (m *matcher) recordedOtherwise(e int) (name, address string) {
+	h, i := m.entries[e].host, m.entries[e].machine
+	if m.machine(i).Reach == observed.Reached || h.Hostname == "" {
+		return "", ""
+	}
+	id := h.ID
+	if at := m.entries[i].host; !h.HasOwnID { // the silent machine is known by its address
+		if id = at.ID; at.HasOwnID && i != e {
+			return "", ""
+		}
+	}
+	name = m.recorded(id, true)
+	if name == "" || name == h.Hostname {
+		return "", ""
+	}
+	if others := m.named[name]; len(others) > 0 {
+		return name, m.address(m.entries[others[0]].machine)
+	}
+	if h.Role == desired.ControlPlane {
+		return name, ""
+	}
+	return "", ""
+}
+
+// memberNode is the name of the Node that a member has joined as: as its marker has it, else that of the only Node with
+// one of its addresses. It is "" where nobody knows.
+func (m *matcher) memberNode(i int) string {
+	if marker := m.marker(i); marker.Node != "" {
+		return strings.ToLower(marker.Node)
+	}
+	if m.is.API.Reached != observed.Yes {
+		return ""
+	}
+	nodes := m.nodes.At(&m.entries[i].host)
+	if len(nodes) != 1 {
+		return ""
+	}
+	return nodes[0].Name
+}

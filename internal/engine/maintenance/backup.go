@@ -1,0 +1,110 @@
+package maintenance
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"filippo.io/age"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/decide/identity"
+	"kubeone/internal/etcd/backup"
+	"kubeone/internal/etcd/snapshot"
+	"kubeone/internal/host"
+	"kubeone/internal/keys/authority"
+	"kubeone/internal/plan"
+)
+
+// Backup takes a verified snapshot of etcd, reads the cluster's keys, and writes both with the manifest, encrypted to
+// the recipients. Write is called when all of it is known, with what writes it. Nothing of it is on a disk
+// unencrypted at any time.
+func (e *Etcd) Backup(ctx context.Context, recipients []age.Recipient,
+	write func(func(io.Writer) error) error) (backup.Metadata, error) {
+	content, err := e.content(ctx)
+	if err != nil {
+		return backup.Metadata{}, err
+	}
+	var taken *os.File
+	content.Info, err = e.Snapshot(func(from snapshot.Source) (info snapshot.Info, err error) {
+		taken, info, err = snapshot.Take(ctx, from)
+		return info, err
+	})
+	if taken != nil {
+		defer func() { _ = taken.Close() }() // its memory is freed
+	}
+	if err != nil {
+		return backup.Metadata{}, err
+	}
+	content.Snapshot = taken
+	// Keys that came or went while the snapshot was taken may not be those of what is in it.
+	after, err := readKeys(ctx, e.engine.Host(identity.ProbeKey(e.client.Via())))
+	if err != nil {
+		return backup.Metadata{}, err
+	}
+	before := content.Keys
+	if after.EncryptionPath != before.EncryptionPath || !bytes.Equal(after.Encryption, before.Encryption) {
+		return backup.Metadata{}, errors.New("the keys by which Secrets are encrypted have changed while the " +
+			"snapshot was taken: wait until the run that changes them has ended, and take the backup again")
+	}
+	var metadata backup.Metadata
+	err = write(func(w io.Writer) (err error) {
+		metadata, err = backup.Write(w, content, recipients)
+		return err
+	})
+	return metadata, err
+}
+
+// content is all that a backup has besides the snapshot.
+func (e *Etcd) content(ctx context.Context) (backup.Content, error) {
+	via, want, world := e.client.Via(), e.engine.Want(), e.seen.World
+	keys, err := readKeys(ctx, e.engine.Host(identity.ProbeKey(via)))
+	if err != nil {
+		return backup.Content{}, err
+	}
+	hardening, _ := decide.Hardening(want, world)
+	return backup.Content{
+		Hardening: hardening,
+		Cluster:   want.Name, CreatedBy: e.engine.Holder(), Created: e.engine.Now(), Keys: keys,
+		Manifest:    []byte(e.engine.Manifest()),
+		EtcdVersion: e.client.Greeting().Version, Epoch: plan.Epoch(plan.Plan{}, want, world),
+		KubernetesVersion: cmp.Or(world.API.Version, world.Hosts[via].APIServerVersion, want.KubernetesVersion),
+	}, nil
+}
+
+// keysWithin is how long reading one file from a host may take.
+const keysWithin = time.Minute
+
+// readKeys reads the CAs, the service-account keys and the configuration of encryption at rest from a
+// control-plane host.
+func readKeys(ctx context.Context, h host.Host) (backup.Keys, error) {
+	read := func(name, text string, args ...string) ([]byte, error) {
+		res, err := h.Run(ctx, host.Cmd{Name: name, Script: text, Args: args, Secret: true, Timeout: keysWithin})
+		return res.Stdout, err
+	}
+	const tar = `cd /etc/kubernetes/pki
+[ ! -f ` + backup.SuccessionName + ` ] || set -- "$@" ` + backup.SuccessionName + `
+tar -cf - "$@"`
+	archive, err := read("read the CAs", tar, backup.PKINames()...)
+	if err != nil {
+		return backup.Keys{}, err
+	}
+	keys := backup.Keys{}
+	if keys.PKI, err = authority.ReadArchive(archive); err != nil {
+		return backup.Keys{}, fmt.Errorf("%s: read the CAs: %w", h.Name(), err)
+	}
+	authority.Agree(keys.PKI)
+	const look = `sed -n 's/^ *- --encryption-provider-config=//p' /etc/kubernetes/manifests/kube-apiserver.yaml`
+	path, err := read("look for encryption at rest", look)
+	if keys.EncryptionPath = strings.TrimSpace(string(path)); err != nil || keys.EncryptionPath == "" {
+		return keys, err
+	}
+	keys.Encryption, err = read("read the configuration of encryption at rest", `cat -- "$1"`, keys.EncryptionPath)
+	return keys, err
+}

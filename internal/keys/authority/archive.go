@@ -1,0 +1,76 @@
+package authority
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"kubeone/internal/model/observed"
+)
+
+const (
+	mostFiles   = 64
+	mostOfAFile = 256 << 10 // bytes
+)
+
+// ReadArchive reads what a host has sent of its keys: a small tar, as files by their names.
+func ReadArchive(text []byte) (map[string][]byte, error) {
+	out := map[string][]byte{}
+	for r := tar.NewReader(bytes.NewReader(text)); ; {
+		header, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, errors.New("what the host sent is no archive")
+		}
+		if len(out) == mostFiles || header.Size > mostOfAFile {
+			return nil, errors.New("the host sent more than it can have")
+		}
+		if out[header.Name], err = io.ReadAll(io.LimitReader(r, mostOfAFile)); err != nil {
+			return nil, errors.New("what the host sent was cut off")
+		}
+	}
+}
+
+// WriteArchive is such a tar, of files that root alone may read, in the order of their names.
+func WriteArchive(files map[string][]byte, now time.Time) ([]byte, error) {
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		header := &tar.Header{
+			Name: name, Mode: 0o600, Size: int64(len(files[name])), ModTime: now.Truncate(time.Second),
+		}
+		if err := w.WriteHeader(header); err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(files[name]); err != nil {
+			return nil, err
+		}
+	}
+	err := w.Close()
+	return out.Bytes(), err
+}
+
+// Agree changes files, by their names below /etc/kubernetes/pki, so that the first certificate or public key of each
+// authority is that of its private key: on a host where an exchange of keys was cut off between its halves it may not
+// be. What cannot be read stays as it is: it is somebody's own, which no rotation has touched.
+func Agree(files map[string][]byte) {
+	for _, name := range observed.Authorities() {
+		at := FilesOf(name)
+		if _, err := ParsePair(files[at.Public], files[at.Key]); err == nil {
+			continue
+		}
+		public, err := ParsePublic(files[at.Public])
+		if err != nil {
+			continue
+		}
+		if own, err := Own(public, files[at.Key]); err == nil {
+			files[at.Public] = own.With(public).Text()
+		}
+	}
+}

@@ -1,0 +1,387 @@
+// Package authority reads and makes what signs in a cluster: its CA, those of etcd and of the front proxy, and the key
+// pair that signs the tokens of service accounts, in the files and formats that kubeadm has for them.
+//
+// A key is known by the digest of its public half. Private keys show nothing of themselves when they are printed.
+package authority
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"slices"
+	"strings"
+	"time"
+
+	"kubeone/internal/model/observed"
+)
+
+// Files are where an authority is on a control-plane host, below /etc/kubernetes/pki.
+type Files struct {
+	Public string // the certificates or public keys that are trusted, the one that signs first
+	Key    string // the private key
+}
+
+// FilesOf are the files of the authority of that name, one of observed.Authorities().
+func FilesOf(name string) Files {
+	switch name {
+	case observed.ClusterCA:
+		return Files{"ca.crt", "ca.key"}
+	case observed.EtcdCA:
+		return Files{"etcd/ca.crt", "etcd/ca.key"}
+	case observed.FrontProxyCA:
+		return Files{"front-proxy-ca.crt", "front-proxy-ca.key"}
+	case observed.ServiceAccounts:
+		return Files{"sa.pub", "sa.key"}
+	}
+	return Files{}
+}
+
+// Next is the name of the public file of a key that is to sign, as it lies beside other such.
+func (f Files) Next() string { return flat(f.Public) }
+
+// NextKey is that of its private key.
+func (f Files) NextKey() string { return flat(f.Key) }
+
+func flat(path string) string { return strings.ReplaceAll(path, "/", "-") }
+
+const (
+	certificateBlock = "CERTIFICATE"
+	publicBlock      = "PUBLIC KEY"
+
+	// mostKeys bounds the keys of one file that are looked at; a file with more is not understood.
+	mostKeys = 16
+)
+
+// KeyID names a public key, by its SubjectPublicKeyInfo, DER: "sha256:" and hex.
+func KeyID(spki []byte) string {
+	sum := sha256.Sum256(spki)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// TokenKeyID is how tokens that are signed by the key of that KeyID name it: "kid" in their header. It is "" for what
+// is no KeyID.
+func TokenKeyID(key string) string {
+	digits, ok := strings.CutPrefix(key, "sha256:")
+	raw, err := hex.DecodeString(digits)
+	if !ok || err != nil || len(raw) != sha256.Size {
+		return ""
+	}
+	return base64.RawURLEncoding.EncodeToString(raw)
+}
+
+// Keys are the KeyIDs of the certificates or public keys in PEM, in order; nil where something else is among them.
+func Keys(text []byte) []string {
+	var out []string
+	for _, b := range blocks(text) {
+		out = append(out, b.id)
+	}
+	return out
+}
+
+// Of is what a host has of an authority, by its public file, that of the key which it is to sign with later, and the
+// lines in which it notes phases that have begun. Of a file that cannot be read nothing is known.
+func Of(name string, public, next []byte, begun []string) observed.Authority {
+	out := observed.Authority{Trusted: Keys(public)}
+	if keys := Keys(next); len(keys) == 1 {
+		out.Next = keys[0]
+	}
+	for _, line := range begun {
+		what, phase, _ := strings.Cut(line, " ")
+		if what == name && slices.Contains([]string{"learn", "use", "forget", observed.Used}, phase) {
+			out.Begun = phase
+		}
+	}
+	return out
+}
+
+// Copied is the note of a host that has what another one has, by what that one notes: whatever is still to be dropped
+// there is so here, and nothing else has begun.
+func Copied(note []byte) []byte {
+	var out []byte
+	for _, name := range observed.Authorities() {
+		switch Of(name, nil, nil, strings.Split(string(note), "\n")).Begun {
+		case "forget", observed.Used:
+			out = append(out, name+" "+observed.Used+"\n"...)
+		}
+	}
+	return out
+}
+
+// block is one certificate or public key.
+type block struct {
+	id  string
+	pem []byte
+}
+
+// blocks reads PEM; nil where it has anything that is not understood.
+func blocks(text []byte) []block {
+	var out []block
+	for rest := text; len(bytes.TrimSpace(rest)) > 0; {
+		var b *pem.Block
+		if b, rest = pem.Decode(rest); b == nil || len(out) == mostKeys {
+			return nil
+		}
+		spki := b.Bytes
+		switch b.Type {
+		case certificateBlock:
+			c, err := x509.ParseCertificate(b.Bytes)
+			if err != nil {
+				return nil
+			}
+			spki = c.RawSubjectPublicKeyInfo
+		case publicBlock:
+			if _, err := x509.ParsePKIXPublicKey(b.Bytes); err != nil {
+				return nil
+			}
+		default:
+			return nil
+		}
+		out = append(out, block{KeyID(spki), pem.EncodeToMemory(&pem.Block{Type: b.Type, Bytes: b.Bytes})})
+	}
+	return out
+}
+
+// Public are certificates or public keys, in order, each once.
+type Public struct{ blocks []block }
+
+// ErrFormat means that a file is none of an authority's.
+var ErrFormat = errors.New("not the certificates or public keys of an authority")
+
+// ParsePublic reads a public file.
+func ParsePublic(text []byte) (Public, error) {
+	all := blocks(text)
+	if len(all) == 0 {
+		return Public{}, ErrFormat
+	}
+	return Public{}.With(Public{all}), nil
+}
+
+// Text is the file.
+func (p Public) Text() []byte {
+	var out []byte
+	for _, b := range p.blocks {
+		out = append(out, b.pem...)
+	}
+	return out
+}
+
+// Keys are the KeyIDs, in order.
+func (p Public) Keys() []string {
+	out := make([]string, 0, len(p.blocks))
+	for _, b := range p.blocks {
+		out = append(out, b.id)
+	}
+	return out
+}
+
+// With is p, and after it what more has that p has not.
+func (p Public) With(more Public) Public {
+	out := Public{append([]block(nil), p.blocks...)}
+	for _, b := range more.blocks {
+		if _, has := out.find(b.id); !has {
+			out.blocks = append(out.blocks, b)
+		}
+	}
+	return out
+}
+
+// Only are those keys of p that are named, in that order. One that p does not have is an error.
+func (p Public) Only(keys ...string) (Public, error) {
+	var out Public
+	for _, key := range keys {
+		b, has := p.find(key)
+		if !has {
+			return Public{}, fmt.Errorf("the key %s is not among those that were read", key)
+		}
+		out.blocks = append(out.blocks, b)
+	}
+	return out, nil
+}
+
+func (p Public) find(key string) (block, bool) {
+	for _, b := range p.blocks {
+		if b.id == key {
+			return b, true
+		}
+	}
+	return block{}, false
+}
+
+// Pair is a private key, with its certificate or public key. It prints as the name of the key.
+type Pair struct {
+	Public Public
+	key    []byte // PEM
+}
+
+// Own is the one of p that is the public half of a private key.
+func Own(p Public, key []byte) (Public, error) {
+	b, _ := pem.Decode(key)
+	if b == nil {
+		return Public{}, errors.New("not a private key")
+	}
+	spki, err := publicOf(b)
+	if err != nil {
+		return Public{}, err
+	}
+	return p.Only(KeyID(spki))
+}
+
+// ParsePair reads a pair of files; of the public file the first key counts, and it must be the private key's.
+func ParsePair(public, key []byte) (Pair, error) {
+	p, err := ParsePublic(public)
+	if err != nil {
+		return Pair{}, err
+	}
+	own, err := Own(p, key)
+	if err != nil {
+		return Pair{}, err
+	}
+	if own.Keys()[0] != p.Keys()[0] {
+		return Pair{}, errors.New("the private key is not that of the certificate or public key beside it")
+	}
+	b, _ := pem.Decode(key)
+	return Pair{Public{p.blocks[:1]}, pem.EncodeToMemory(b)}, nil
+}
+
+// publicOf is the SubjectPublicKeyInfo of a private key.
+func publicOf(b *pem.Block) ([]byte, error) {
+	signer, err := signerOf(b)
+	if err != nil {
+		return nil, err
+	}
+	return x509.MarshalPKIXPublicKey(signer.Public())
+}
+
+func signerOf(b *pem.Block) (crypto.Signer, error) {
+	key, err := privateKey(b)
+	if err != nil {
+		return nil, errors.New("not a private key") // what the parser says may quote the key
+	}
+	signer, ok := key.(crypto.Signer)
+	if !ok {
+		return nil, errors.New("not a private key that signs")
+	}
+	return signer, nil
+}
+
+func privateKey(b *pem.Block) (any, error) {
+	switch b.Type {
+	case "RSA PRIVATE KEY":
+		return x509.ParsePKCS1PrivateKey(b.Bytes)
+	case "EC PRIVATE KEY":
+		return x509.ParseECPrivateKey(b.Bytes)
+	}
+	return x509.ParsePKCS8PrivateKey(b.Bytes)
+}
+
+// ID is the KeyID of the pair.
+func (p Pair) ID() string { return p.Public.Keys()[0] }
+
+// KeyText is the file of the private key. It is secret.
+func (p Pair) KeyText() []byte { return p.key }
+
+// Format hides the private key from every verb.
+func (p Pair) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "authority.Pair("+p.ID()+")") }
+
+// MarshalText encodes the name of the key alone.
+func (p Pair) MarshalText() ([]byte, error) { return []byte(p.ID()), nil }
+
+const (
+	leastBits = 2048
+	// backdated is how long before now a CA begins to be valid, for hosts whose clocks are behind.
+	backdated = 5 * time.Minute
+)
+
+// New makes the key pair that is to follow the one that signs now, whose public file is given: of the same kind, and
+// for a CA a certificate of the same name that is valid from now on as long as that one was.
+func New(now time.Time, public []byte) (Pair, error) {
+	old, err := ParsePublic(public)
+	if err != nil {
+		return Pair{}, err
+	}
+	first, _ := pem.Decode(old.blocks[0].pem)
+	if first.Type == publicBlock {
+		former, err := x509.ParsePKIXPublicKey(first.Bytes)
+		if err != nil {
+			return Pair{}, err
+		}
+		key, err := another(former)
+		if err != nil {
+			return Pair{}, err
+		}
+		made, err := x509.MarshalPKIXPublicKey(key.Public())
+		if err != nil {
+			return Pair{}, err
+		}
+		return pair(publicBlock, made, key)
+	}
+	former, err := x509.ParseCertificate(first.Bytes)
+	if err != nil {
+		return Pair{}, err
+	}
+	key, err := another(former.PublicKey)
+	if err != nil {
+		return Pair{}, err
+	}
+	made, err := successor(now, former, key)
+	if err != nil {
+		return Pair{}, err
+	}
+	return pair(certificateBlock, made, key)
+}
+
+func pair(kind string, public []byte, key crypto.Signer) (Pair, error) {
+	private := &pem.Block{Type: "EC PRIVATE KEY"}
+	var err error
+	switch key := key.(type) {
+	case *rsa.PrivateKey:
+		private.Type, private.Bytes = "RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key)
+	case *ecdsa.PrivateKey:
+		private.Bytes, err = x509.MarshalECPrivateKey(key)
+	}
+	if err != nil {
+		return Pair{}, err
+	}
+	return ParsePair(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: public}), pem.EncodeToMemory(private))
+}
+
+// another makes a key of the same kind.
+func another(former crypto.PublicKey) (crypto.Signer, error) {
+	switch former := former.(type) {
+	case *rsa.PublicKey:
+		return rsa.GenerateKey(rand.Reader, max(leastBits, former.N.BitLen()))
+	case *ecdsa.PublicKey:
+		return ecdsa.GenerateKey(former.Curve, rand.Reader)
+	}
+	return nil, fmt.Errorf("a key of the kind %T is not one that kubeadm makes", former)
+}
+
+// successor is a CA's certificate with the name of the former one. Each has an identifier of its key, by which a chain
+// finds the right one of two with the same name.
+func successor(now time.Time, former *x509.Certificate, key crypto.Signer) ([]byte, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: serial.Add(serial, big.NewInt(1)),
+		Subject:      pkix.Name{CommonName: former.Subject.CommonName, Organization: former.Subject.Organization},
+		DNSNames:     former.DNSNames,
+		NotBefore:    now.Add(-backdated).UTC(), NotAfter: now.Add(former.NotAfter.Sub(former.NotBefore)).UTC(),
+		KeyUsage:              x509.KeyUsageKeyEncipherment | x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		BasicConstraintsValid: true, IsCA: true,
+	}
+	return x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+}

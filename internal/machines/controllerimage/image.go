@@ -1,0 +1,180 @@
+// Package controllerimage makes the container image in which the controllers run, from this program's own file: one
+// layer with that file. Nothing is pulled or built, so that the image is on a host wherever the program's file is. The
+// same file always gives the same image, digests included.
+package controllerimage
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"kubeone/internal/model/desired"
+)
+
+// repository is the image's name without a tag. Nothing answers at that host: the image is never pulled.
+const repository = "kubeone.k8c.io/kubeone"
+
+// program is where the image has the program.
+const program = "/kubeone"
+
+// tagDigits is how much of the program's digest, in hex, the tag has.
+const tagDigits = 16
+
+// Image is an image whose layer is read from the program's file when it is asked for. Its methods may be called by
+// several goroutines at the same time.
+type Image struct {
+	Name   string // with a tag that follows from the program: "kubeone.k8c.io/kubeone:sha256-0123456789abcdef"
+	Digest string // of the manifest: "sha256:…"
+	// Blobs are manifest, config and layer.
+	Blobs []desired.Blob
+
+	file     *os.File
+	size     int64
+	texts    map[string][]byte // manifest and config, by digest in hex
+	layer    string            // digest in hex
+	head     []byte            // of the layer, before the program
+	tail     []byte            // and behind it
+	modified time.Time
+}
+
+// Of makes the image of a program for an architecture as Go names it. The file is read once, for its digests; it stays
+// open until Close.
+func Of(path, arch string) (*Image, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	i := &Image{file: file, texts: map[string][]byte{}}
+	if err := i.describe(arch); err != nil {
+		return nil, errors.Join(fmt.Errorf("make an image of %s: %w", path, err), file.Close())
+	}
+	return i, nil
+}
+
+// Close ends the reading of the program's file. Layers that were handed out cannot be read any more.
+func (i *Image) Close() error { return i.file.Close() }
+
+// Blob is the content with a digest, in hex, and its size; false where the image has none such. Each call begins anew.
+// Reading a layer fails where the program's file is not the one any more that the image was made of.
+func (i *Image) Blob(sum string) (io.Reader, int64, bool) {
+	if sum == i.layer {
+		return i.open(), i.layerSize(), true
+	}
+	text, ok := i.texts[sum]
+	return bytes.NewReader(text), int64(len(text)), ok
+}
+
+func (i *Image) open() io.Reader {
+	return io.MultiReader(bytes.NewReader(i.head), io.NewSectionReader(i.file, 0, i.size), same{i},
+		bytes.NewReader(i.tail))
+}
+
+func (i *Image) layerSize() int64 { return int64(len(i.head)) + i.size + int64(len(i.tail)) }
+
+// same reads nothing, and fails where the file has changed while it was read.
+type same struct{ *Image }
+
+// Read implements io.Reader.
+func (s same) Read([]byte) (int, error) {
+	info, err := s.file.Stat()
+	switch {
+	case err != nil:
+		return 0, err
+	case info.Size() != s.size || !info.ModTime().Equal(s.modified):
+		return 0, fmt.Errorf("%s has changed since the image was made of it", s.file.Name())
+	}
+	return 0, io.EOF
+}
+
+// describe learns all digests.
+func (i *Image) describe(arch string) error {
+	info, err := i.file.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return errors.New("it is not a regular file")
+	}
+	i.size, i.modified = info.Size(), info.ModTime()
+	if i.head, i.tail, err = frame(i.size); err != nil {
+		return err
+	}
+	ofProgram, ofLayer := sha256.New(), sha256.New()
+	_, _ = ofLayer.Write(i.head) // a hash takes everything
+	n, err := io.Copy(io.MultiWriter(ofProgram, ofLayer), io.NewSectionReader(i.file, 0, i.size))
+	if err == nil && n != i.size {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return err
+	}
+	_, _ = ofLayer.Write(i.tail)
+	i.Name = repository + ":sha256-" + hex.EncodeToString(ofProgram.Sum(nil))[:tagDigits]
+	i.layer = hex.EncodeToString(ofLayer.Sum(nil))
+	return i.compose(arch)
+}
+
+// frame is what the layer's archive has before and behind a program of that size.
+func frame(size int64) (head, tail []byte, err error) {
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	if err := w.WriteHeader(&tar.Header{
+		Typeflag: tar.TypeReg, Name: program[1:], Mode: 0o755, Size: size, ModTime: time.Unix(0, 0),
+		Format: tar.FormatUSTAR,
+	}); err != nil {
+		return nil, nil, err
+	}
+	const block = 512
+	padding := (block - size%block) % block
+	return archive.Bytes(), make([]byte, padding+2*block), nil // two empty blocks are an archive's end
+}
+
+// compose makes config and manifest.
+//
+// Format: https://github.com/opencontainers/image-spec/blob/main/config.md and manifest.md beside it.
+func (i *Image) compose(arch string) error {
+	layer := v1.Descriptor{
+		MediaType: types.OCIUncompressedLayer, Size: i.layerSize(), Digest: v1.Hash{Algorithm: "sha256", Hex: i.layer},
+	}
+	config, err := i.keep(types.OCIConfigJSON, v1.ConfigFile{
+		Architecture: arch, OS: "linux",
+		Config: v1.Config{Entrypoint: []string{program}, User: "0"},
+		RootFS: v1.RootFS{Type: "layers", DiffIDs: []v1.Hash{layer.Digest}},
+	})
+	if err != nil {
+		return err
+	}
+	manifest, err := i.keep(types.OCIManifestSchema1, v1.Manifest{
+		SchemaVersion: 2, MediaType: types.OCIManifestSchema1, Config: config, Layers: []v1.Descriptor{layer},
+	})
+	if err != nil {
+		return err
+	}
+	i.Digest = manifest.Digest.String()
+	for _, d := range []v1.Descriptor{manifest, config, layer} {
+		i.Blobs = append(i.Blobs, desired.Blob{Digest: d.Digest.String(), Size: d.Size, MediaType: string(d.MediaType)})
+	}
+	return nil
+}
+
+// keep keeps a value as JSON, and describes that.
+func (i *Image) keep(kind types.MediaType, value any) (v1.Descriptor, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return v1.Descriptor{}, err
+	}
+	sum := sha256.Sum256(text)
+	digest := v1.Hash{Algorithm: "sha256", Hex: hex.EncodeToString(sum[:])}
+	i.texts[digest.Hex] = text
+	return v1.Descriptor{MediaType: kind, Size: int64(len(text)), Digest: digest}, nil
+}

@@ -1,0 +1,456 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"kubeone/api/cluster/v1alpha1"
+	"kubeone/internal/machines/machine"
+	"kubeone/internal/machines/provider"
+	"kubeone/internal/machines/rollout"
+	"kubeone/internal/text/phrase"
+)
+
+// OwnerField is the index of the cache by which an owner finds what it owns: the UID of the controller.
+const OwnerField = "metadata.controller"
+
+// families is what the reconcilers of deployments and of sets share.
+type families struct {
+	Client    client.Client // reads from a cache, which has OwnerField for MachineSets and Machines
+	Live      client.Reader // asks the API server
+	Providers provider.Set
+	Events    events.EventRecorder
+	Now       func() time.Time
+
+	seen *expectations
+}
+
+// Deployments looks after MachineDeployments, with their MachineSets and Machines.
+type Deployments struct{ families }
+
+// Sets looks after MachineSets that no MachineDeployment has.
+type Sets struct{ families }
+
+// NewDeployments is a reconciler of MachineDeployments.
+func NewDeployments(c client.Client, live client.Reader, providers provider.Set, recorder events.EventRecorder,
+) *Deployments {
+	return &Deployments{newFamilies(c, live, providers, recorder)}
+}
+
+// NewSets is a reconciler of MachineSets that no MachineDeployment has.
+func NewSets(c client.Client, live client.Reader, providers provider.Set, recorder events.EventRecorder) *Sets {
+	return &Sets{newFamilies(c, live, providers, recorder)}
+}
+
+func newFamilies(c client.Client, live client.Reader, providers provider.Set, recorder events.EventRecorder) families {
+	return families{
+		Client: c, Live: live, Providers: providers, Events: recorder, Now: time.Now, seen: newExpectations(),
+	}
+}
+
+// settling is when to look again whether the cache has what was written.
+const settling = 200 * time.Millisecond
+
+// Reconcile makes the next writes for one deployment.
+func (r *Deployments) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	md := &v1alpha1.MachineDeployment{}
+	if err := r.Client.Get(ctx, request.NamespacedName, md); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if _, paused := md.Annotations[v1alpha1.PausedAnnotation]; paused {
+		return reconcile.Result{}, nil
+	}
+	if _, err := r.Providers.Of(md.Spec.Template.Spec); err != nil {
+		leaveAlone(r.Events, md, err)
+		return reconcile.Result{}, nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(&md.Spec.Selector)
+	if err != nil || selector.Empty() || !selector.Matches(labels.Set(md.Spec.Template.ObjectMeta.Labels)) {
+		return reconcile.Result{}, r.deploymentStatus(ctx, md, rollout.Status{}, errSelector)
+	}
+	if wrong := md.Spec.Template.Validate(); wrong != nil {
+		return reconcile.Result{}, r.deploymentStatus(ctx, md, rollout.Status{}, wrong)
+	}
+	sets, machines, err := r.ownedBy(ctx, md, selector)
+	if err != nil {
+		return reconcile.Result{}, r.leaveFamilyAlone(md, err)
+	}
+	if !r.seen.met(md.UID, sets, machines, r.Now()) {
+		return reconcile.Result{RequeueAfter: settling}, nil
+	}
+	f, ask, err := machine.OfDeployment(md, sets, machines, r.Providers.Change, r.Now())
+	if err != nil {
+		return reconcile.Result{}, r.deploymentStatus(ctx, md, rollout.Status{}, err)
+	}
+	plan := rollout.PlanFamily(f)
+	w := &writer{families: &r.families, family: md.UID, owner: md, deployment: md, sets: sets, machines: machines}
+	failed := errors.Join(w.writeAll(ctx, plan.Writes), r.setStatuses(ctx, sets, machines),
+		r.deploymentStatus(ctx, md, plan.Status, nil))
+	return r.result(plan, ask, failed)
+}
+
+// errSelector is a selector that does not select what its own template makes.
+var errSelector = errors.New("the selector selects nothing, or not what the template makes")
+
+// Reconcile makes the next writes for one set.
+func (r *Sets) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	ms := &v1alpha1.MachineSet{}
+	if err := r.Client.Get(ctx, request.NamespacedName, ms); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	_, paused := ms.Annotations[v1alpha1.PausedAnnotation]
+	if paused || metav1.GetControllerOf(ms) != nil {
+		return reconcile.Result{}, nil // its deployment's reconciler looks after it
+	}
+	if _, err := r.Providers.Of(ms.Spec.Template.Spec); err != nil {
+		leaveAlone(r.Events, ms, err)
+		return reconcile.Result{}, nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(&ms.Spec.Selector)
+	if err != nil || selector.Empty() || !selector.Matches(labels.Set(ms.Spec.Template.ObjectMeta.Labels)) {
+		return reconcile.Result{}, r.setStatus(ctx, ms, nil, errSelector)
+	}
+	if wrong := ms.Spec.Template.Validate(); wrong != nil {
+		return reconcile.Result{}, r.setStatus(ctx, ms, nil, wrong)
+	}
+	machines, err := r.machinesOf(ctx, ms, selector)
+	if err != nil {
+		return reconcile.Result{}, r.leaveFamilyAlone(ms, err)
+	}
+	if !r.seen.met(ms.UID, nil, machines, r.Now()) {
+		return reconcile.Result{RequeueAfter: settling}, nil
+	}
+	f, ask, err := machine.OfSet(ms, machines, r.Now())
+	if err != nil {
+		return reconcile.Result{}, r.setStatus(ctx, ms, machines, err)
+	}
+	plan := rollout.PlanFamily(f)
+	w := &writer{families: &r.families, family: ms.UID, owner: ms, sets: []v1alpha1.MachineSet{*ms}, machines: machines}
+	failed := errors.Join(w.writeAll(ctx, plan.Writes), r.setStatus(ctx, ms, machines, nil))
+	return r.result(plan, ask, failed)
+}
+
+// result is when to look again.
+func (r *families) result(plan rollout.Plan, ask time.Time, err error) (reconcile.Result, error) {
+	if apierrors.IsConflict(err) || errors.Is(err, errLeaving) {
+		return reconcile.Result{RequeueAfter: settling}, nil
+	}
+	var next time.Time
+	for _, at := range []time.Time{plan.Wake, ask} {
+		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	if next.IsZero() || err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: max(next.Sub(r.Now()), time.Millisecond)}, nil
+}
+
+// leaveFamilyAlone returns nil for an error that says that members of a family are another program's: then the whole
+// family is left alone, with an Event. Any other error stays.
+func (r *families) leaveFamilyAlone(owner client.Object, err error) error {
+	var unknown *provider.Unknown
+	if !errors.As(err, &unknown) {
+		return err
+	}
+	leaveAlone(r.Events, owner, err)
+	return nil
+}
+
+// leaveAlone says in an Event why nothing is done for an object. Its status is another program's.
+func leaveAlone(recorder events.EventRecorder, o client.Object, why error) {
+	recorder.Eventf(o, nil, corev1.EventTypeNormal, reasonOtherProvider, "Reconcile", "kubeone leaves it alone: %s",
+		phrase.Shorten(why.Error(), longest))
+}
+
+// checkProvider returns an error if this program does not have the provider of a MachineSet or a Machine.
+func (r *families) checkProvider(o client.Object) error {
+	var spec v1alpha1.MachineSpec
+	switch o := o.(type) {
+	case *v1alpha1.MachineSet:
+		spec = o.Spec.Template.Spec
+	case *v1alpha1.Machine:
+		spec = o.Spec
+	}
+	_, err := r.Providers.Of(spec)
+	return err
+}
+
+// hasProvider reports whether this program has the provider of a MachineSet or a Machine.
+func (r *families) hasProvider(o client.Object) bool { return r.checkProvider(o) == nil }
+
+// ownedBy is the deployment's sets and their machines. Sets that the selector selects and nobody owns are adopted, and
+// owned ones that it does not select any more are let go. Nothing of a provider that this program does not have is
+// adopted; where the deployment owns something of it, the error is a *provider.Unknown.
+func (r *families) ownedBy(ctx context.Context, md *v1alpha1.MachineDeployment, selector labels.Selector,
+) ([]v1alpha1.MachineSet, []v1alpha1.Machine, error) {
+	var all v1alpha1.MachineSetList
+	if err := r.Client.List(ctx, &all, client.InNamespace(md.Namespace)); err != nil {
+		return nil, nil, err
+	}
+	for i := range all.Items {
+		if s := &all.Items[i]; metav1.IsControlledBy(s, md) {
+			if err := r.checkProvider(s); err != nil {
+				return nil, nil, fmt.Errorf("its MachineSet %s: %w", s.Name, err)
+			}
+		}
+	}
+	var sets []v1alpha1.MachineSet
+	var machines []v1alpha1.Machine
+	for i := range all.Items {
+		s := &all.Items[i]
+		mine, err := r.claim(ctx, md, "MachineDeployment", s, selector)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !mine {
+			continue
+		}
+		sets = append(sets, *s)
+		own, err := metav1.LabelSelectorAsSelector(&s.Spec.Selector)
+		if err != nil {
+			return nil, nil, err
+		}
+		of, err := r.machinesOf(ctx, s, own)
+		if err != nil {
+			return nil, nil, err
+		}
+		machines = append(machines, of...)
+	}
+	return sets, machines, nil
+}
+
+// machinesOf is the set's machines, adopted and let go likewise.
+func (r *families) machinesOf(ctx context.Context, ms *v1alpha1.MachineSet, selector labels.Selector,
+) ([]v1alpha1.Machine, error) {
+	var owned, free v1alpha1.MachineList
+	inside := client.InNamespace(ms.Namespace)
+	if err := r.Client.List(ctx, &owned, inside, client.MatchingFields{OwnerField: string(ms.UID)}); err != nil {
+		return nil, err
+	}
+	if err := r.Client.List(ctx, &free, inside, client.MatchingFields{OwnerField: ""}); err != nil {
+		return nil, err
+	}
+	for i := range owned.Items {
+		if err := r.checkProvider(&owned.Items[i]); err != nil {
+			return nil, fmt.Errorf("its Machine %s: %w", owned.Items[i].Name, err)
+		}
+	}
+	var out []v1alpha1.Machine
+	for i := range owned.Items {
+		mine, err := r.claim(ctx, ms, "MachineSet", &owned.Items[i], selector)
+		if err != nil {
+			return nil, err
+		}
+		if mine {
+			out = append(out, owned.Items[i])
+		}
+	}
+	for i := range free.Items {
+		mine, err := r.claim(ctx, ms, "MachineSet", &free.Items[i], selector)
+		if err != nil {
+			return nil, err
+		}
+		if mine {
+			out = append(out, free.Items[i])
+		}
+	}
+	return out, nil
+}
+
+// claim reports whether the object is its owner's, and makes it so, or not so, where its labels say that. Nothing is
+// adopted by, and nothing adopted that is being deleted.
+func (r *families) claim(ctx context.Context, owner client.Object, kind string, o client.Object,
+	selector labels.Selector) (bool, error) {
+	selects := selector.Matches(labels.Set(o.GetLabels()))
+	switch controller := metav1.GetControllerOf(o); {
+	case controller != nil && controller.UID != owner.GetUID():
+		return false, nil
+	case controller != nil && selects:
+		return true, nil
+	case controller != nil:
+		before, _ := o.DeepCopyObject().(client.Object)
+		o.SetOwnerReferences(slices.DeleteFunc(o.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
+			return ref.UID == owner.GetUID()
+		}))
+		return false, client.IgnoreNotFound(r.patch(ctx, o, before))
+	case !selects || owner.GetDeletionTimestamp() != nil || o.GetDeletionTimestamp() != nil || !r.hasProvider(o):
+		return false, nil
+	}
+	if stays, err := r.stays(ctx, owner); err != nil || !stays {
+		return false, err
+	}
+	before, _ := o.DeepCopyObject().(client.Object)
+	o.SetOwnerReferences(append(o.GetOwnerReferences(), reference(owner, kind)))
+	if err := r.patch(ctx, o, before); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return true, nil
+}
+
+// stays asks the API server whether an owner is still there, and is to stay: what one adopts that a cache has not seen
+// go, as with kubectl delete --cascade=orphan, goes with it.
+func (r *families) stays(ctx context.Context, owner client.Object) (bool, error) {
+	now, _ := owner.DeepCopyObject().(client.Object)
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(owner), now); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return now.GetUID() == owner.GetUID() && now.GetDeletionTimestamp() == nil, nil
+}
+
+// reference is who owns an object.
+func reference(owner client.Object, kind string) metav1.OwnerReference {
+	return *metav1.NewControllerRef(owner, v1alpha1.GroupVersion().WithKind(kind))
+}
+
+func (r *families) patch(ctx context.Context, o, before client.Object) error {
+	return r.Client.Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+// deploymentStatus writes the deployment's status if it is another one.
+func (r *families) deploymentStatus(ctx context.Context, md *v1alpha1.MachineDeployment, s rollout.Status,
+	wrong error) error {
+	before := md.DeepCopy()
+	status := &md.Status
+	status.ObservedGeneration, status.LabelSelector = md.Generation, metav1.FormatLabelSelector(&md.Spec.Selector)
+	if wrong == nil {
+		status.Replicas, status.UpdatedReplicas = int32(s.Replicas), int32(s.Updated)       // #nosec G115 -- objects
+		status.ReadyReplicas, status.AvailableReplicas = int32(s.Ready), int32(s.Available) // #nosec G115 -- objects
+		status.UnavailableReplicas = int32(s.Unavailable)                                   // #nosec G115 -- objects
+	}
+	for _, c := range deploymentConditions(s, wrong) {
+		c.ObservedGeneration = md.Generation
+		meta.SetStatusCondition(&status.Conditions, c)
+	}
+	if equality.Semantic.DeepEqual(before.Status, md.Status) {
+		return nil
+	}
+	for _, c := range status.Conditions {
+		was := meta.FindStatusCondition(before.Status.Conditions, c.Type)
+		if was == nil || was.Reason != c.Reason {
+			r.Events.Eventf(md, nil, corev1.EventTypeNormal, c.Reason, "Reconcile", "%s", c.Message)
+		}
+	}
+	return client.IgnoreNotFound(r.Client.Status().Patch(ctx, md, client.MergeFrom(before)))
+}
+
+// The conditions of a MachineDeployment.
+const (
+	// ConditionAvailable is true while all of its replicas are available.
+	ConditionAvailable = "Available"
+	// ConditionProgressing is true while its roll-out goes on, or has ended; false where it does not come further.
+	ConditionProgressing = "Progressing"
+	// ConditionRemediationHeld is true while Machines are unhealthy and not replaced, as they are too many.
+	ConditionRemediationHeld = "RemediationHeld"
+)
+
+func deploymentConditions(s rollout.Status, wrong error) []metav1.Condition {
+	if wrong != nil {
+		return []metav1.Condition{{
+			Type: ConditionProgressing, Status: metav1.ConditionFalse, Reason: reasonInvalid,
+			Message: phrase.Shorten(wrong.Error(), longest),
+		}}
+	}
+	available := metav1.Condition{
+		Type: ConditionAvailable, Status: metav1.ConditionTrue, Reason: reasonAllAvailable,
+		Message: "all replicas are available",
+	}
+	if s.Unavailable > 0 {
+		available.Status, available.Reason = metav1.ConditionFalse, reasonUnavailable
+		available.Message = "replicas are missing or not available; unavailableReplicas says how many"
+	}
+	progressing := metav1.Condition{
+		Type: ConditionProgressing, Status: metav1.ConditionTrue, Reason: reasonRollingOut,
+		Message: "the roll-out goes on",
+	}
+	switch {
+	case s.Complete:
+		progressing.Reason, progressing.Message = reasonComplete, "all Machines are what the template says"
+	case s.Blocked > 0:
+		progressing.Status, progressing.Reason = metav1.ConditionFalse, reasonUnsupported
+		progressing.Message = fmt.Sprintf("%d Machines cannot become what the template says", s.Blocked)
+	case s.Stalled:
+		progressing.Status, progressing.Reason = metav1.ConditionFalse, reasonStalled
+		progressing.Message = "nothing has come further for progressDeadlineSeconds"
+	}
+	held := metav1.Condition{
+		Type: ConditionRemediationHeld, Status: metav1.ConditionFalse, Reason: reasonNotHeld,
+		Message: "no more Machines are unhealthy than maxUnhealthy",
+	}
+	if s.Held > 0 {
+		held.Status, held.Reason = metav1.ConditionTrue, reasonTooManyUnhealthy
+		held.Message = fmt.Sprintf("%d Machines are unhealthy, or were whole and are not ready, more than "+
+			"maxUnhealthy: none is replaced for that", s.Held)
+	}
+	return []metav1.Condition{available, progressing, held}
+}
+
+// setStatuses writes the statuses of a deployment's sets.
+func (r *families) setStatuses(ctx context.Context, sets []v1alpha1.MachineSet, machines []v1alpha1.Machine) error {
+	var failed []error
+	for i := range sets {
+		failed = append(failed, r.setStatus(ctx, &sets[i], machines, nil))
+	}
+	return errors.Join(failed...)
+}
+
+// setStatus counts the machines of one set, and writes that if it is another status.
+func (r *families) setStatus(ctx context.Context, ms *v1alpha1.MachineSet, machines []v1alpha1.Machine,
+	wrong error) error {
+	before := ms.DeepCopy()
+	s := &ms.Status
+	s.ObservedGeneration, s.LabelSelector = ms.Generation, metav1.FormatLabelSelector(&ms.Spec.Selector)
+	s.ErrorReason, s.ErrorMessage = nil, nil
+	if wrong != nil {
+		reason, message := v1alpha1.InvalidConfiguration, phrase.Shorten(wrong.Error(), longest)
+		s.ErrorReason, s.ErrorMessage = &reason, &message
+	} else {
+		count(ms, machines, r.Now())
+	}
+	if equality.Semantic.DeepEqual(before.Status, ms.Status) {
+		return nil
+	}
+	return client.IgnoreNotFound(r.Client.Status().Patch(ctx, ms, client.MergeFrom(before)))
+}
+
+func count(ms *v1alpha1.MachineSet, machines []v1alpha1.Machine, now time.Time) {
+	s := &ms.Status
+	s.Replicas, s.FullyLabeledReplicas, s.ReadyReplicas, s.AvailableReplicas = 0, 0, 0, 0
+	minReady := time.Duration(0)
+	if ms.Spec.MinReadySeconds != nil {
+		minReady = time.Duration(*ms.Spec.MinReadySeconds) * time.Second
+	}
+	template := labels.SelectorFromSet(ms.Spec.Template.ObjectMeta.Labels)
+	for i := range machines {
+		m := &machines[i]
+		if !metav1.IsControlledBy(m, ms) || m.DeletionTimestamp != nil {
+			continue
+		}
+		s.Replicas++
+		if template.Matches(labels.Set(m.Labels)) {
+			s.FullyLabeledReplicas++
+		}
+		ready := meta.FindStatusCondition(m.Status.Conditions, machine.ConditionReady)
+		if ready == nil || ready.Status != metav1.ConditionTrue {
+			continue
+		}
+		s.ReadyReplicas++
+		if !now.Before(ready.LastTransitionTime.Add(minReady)) {
+			s.AvailableReplicas++
+		}
+	}
+}

@@ -1,0 +1,180 @@
+package controllers
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"kubeone/api/cluster/v1alpha1"
+	kubeone "kubeone/api/kubeone/v1alpha1"
+	"kubeone/internal/machines/provider"
+	"kubeone/internal/model/desired"
+)
+
+// Scheme knows the kinds that the controllers read and write.
+func Scheme() (*runtime.Scheme, error) {
+	s := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(s); err != nil {
+		return nil, err
+	}
+	if err := v1alpha1.AddToScheme(s); err != nil {
+		return nil, err
+	}
+	return s, kubeone.AddToScheme(s)
+}
+
+// Options say how the controllers run.
+type Options struct {
+	// Parallel is how many Machines are looked after at a time; 0 is 16.
+	Parallel int
+	// SkipNameValidation lets several managers of one process have controllers of the same names, as tests do.
+	SkipNameValidation bool
+	// Woken are Machines that are to be looked after again; nil is none.
+	Woken <-chan event.GenericEvent
+}
+
+const defaultParallel = 16
+
+// uidField is the index of the cache by which a Node finds its Machine.
+const uidField = "metadata.uid"
+
+// Add adds the controllers to a manager, whose client reads from its cache.
+func Add(ctx context.Context, m manager.Manager, providers provider.Set, o Options) error {
+	if o.Parallel == 0 {
+		o.Parallel = defaultParallel
+	}
+	if err := index(ctx, m); err != nil {
+		return err
+	}
+	events := m.GetEventRecorder("kubeone")
+	byController := handler.EnqueueRequestsFromMapFunc(familyOf(m.GetClient()))
+	options := func(parallel int) controller.Options {
+		return controller.Options{MaxConcurrentReconciles: parallel, SkipNameValidation: &o.SkipNameValidation}
+	}
+	machines := &Machines{Client: m.GetClient(), Providers: providers, Events: events, Now: time.Now}
+	of := builder.ControllerManagedBy(m).Named("machine").For(&v1alpha1.Machine{}).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(machineOf(m.GetClient())))
+	if o.Woken != nil {
+		of = of.WatchesRawSource(source.Channel(o.Woken, &handler.EnqueueRequestForObject{}))
+	}
+	if err := of.WithOptions(options(o.Parallel)).Complete(machines); err != nil {
+		return err
+	}
+	if err := builder.ControllerManagedBy(m).Named("machineset").For(&v1alpha1.MachineSet{}).
+		Watches(&v1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(setOf(m.GetClient()))).
+		WithOptions(options(1)).
+		Complete(NewSets(m.GetClient(), m.GetAPIReader(), providers, events)); err != nil {
+		return err
+	}
+	return builder.ControllerManagedBy(m).Named("machinedeployment").For(&v1alpha1.MachineDeployment{}).
+		Watches(&v1alpha1.MachineSet{}, byController).
+		Watches(&v1alpha1.Machine{}, byController).
+		WithOptions(options(1)).
+		Complete(NewDeployments(m.GetClient(), m.GetAPIReader(), providers, events))
+}
+
+// controllerUID is what OwnerField holds; "" of what nobody owns.
+func controllerUID(o client.Object) []string {
+	if owner := metav1.GetControllerOf(o); owner != nil {
+		return []string{string(owner.UID)}
+	}
+	return []string{""}
+}
+
+func index(ctx context.Context, m manager.Manager) error {
+	for _, o := range []client.Object{&v1alpha1.Machine{}, &v1alpha1.MachineSet{}} {
+		if err := m.GetFieldIndexer().IndexField(ctx, o, OwnerField, controllerUID); err != nil {
+			return err
+		}
+	}
+	return m.GetFieldIndexer().IndexField(ctx, &v1alpha1.Machine{}, uidField, func(o client.Object) []string {
+		return []string{string(o.GetUID())}
+	})
+}
+
+// machineOf is the Machine of a Node.
+func machineOf(c client.Client) handler.MapFunc {
+	return func(ctx context.Context, node client.Object) []reconcile.Request {
+		uid := node.GetLabels()[desired.OwnerLabel]
+		if uid == "" {
+			return nil
+		}
+		var found v1alpha1.MachineList
+		if err := c.List(ctx, &found, client.MatchingFields{uidField: uid}); err != nil {
+			return nil // the cache ends
+		}
+		var out []reconcile.Request
+		for i := range found.Items {
+			out = append(out, requestOf(&found.Items[i]))
+		}
+		return out
+	}
+}
+
+func requestOf(o client.Object) reconcile.Request {
+	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)}
+}
+
+// setOf is the set of a Machine; of one without an owner, each in its namespace: one may adopt it.
+func setOf(c client.Client) handler.MapFunc {
+	return func(ctx context.Context, o client.Object) []reconcile.Request {
+		if owner := metav1.GetControllerOf(o); owner != nil {
+			return []reconcile.Request{named(o.GetNamespace(), owner.Name)}
+		}
+		var sets v1alpha1.MachineSetList
+		if err := c.List(ctx, &sets, client.InNamespace(o.GetNamespace())); err != nil {
+			return nil // the cache ends
+		}
+		var out []reconcile.Request
+		for i := range sets.Items {
+			out = append(out, requestOf(&sets.Items[i]))
+		}
+		return out
+	}
+}
+
+// familyOf is the deployment of a set or of a Machine; of one without an owner, each in its namespace.
+func familyOf(c client.Client) handler.MapFunc {
+	return func(ctx context.Context, o client.Object) []reconcile.Request {
+		owner := metav1.GetControllerOf(o)
+		if owner != nil && owner.Kind == "MachineSet" {
+			set := &v1alpha1.MachineSet{}
+			if err := c.Get(ctx, types.NamespacedName{Namespace: o.GetNamespace(), Name: owner.Name}, set); err != nil {
+				return nil // it is gone, or the cache ends
+			}
+			owner = metav1.GetControllerOf(set)
+			if owner == nil {
+				return nil
+			}
+		}
+		if owner != nil {
+			return []reconcile.Request{named(o.GetNamespace(), owner.Name)}
+		}
+		var deployments v1alpha1.MachineDeploymentList
+		if err := c.List(ctx, &deployments, client.InNamespace(o.GetNamespace())); err != nil {
+			return nil // the cache ends
+		}
+		var out []reconcile.Request
+		for i := range deployments.Items {
+			out = append(out, requestOf(&deployments.Items[i]))
+		}
+		return out
+	}
+}
+
+func named(namespace, name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
+}

@@ -1,0 +1,284 @@
+package controllers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"kubeone/api/cluster/v1alpha1"
+	"kubeone/internal/machines/machine"
+	"kubeone/internal/machines/rollout"
+)
+
+// writer makes the writes of one plan. Each is to one object, in the version that was planned with: if somebody has
+// changed it since, the write is refused, and the next plan is another one.
+type writer struct {
+	*families
+	family     types.UID // of the deployment, or of the set that has none
+	owner      client.Object
+	deployment *v1alpha1.MachineDeployment // nil of a set that has none
+	sets       []v1alpha1.MachineSet
+	machines   []v1alpha1.Machine
+}
+
+// mostErrors is how many failing writes end a plan: the API server says no to the others too.
+const mostErrors = 10
+
+// errLeaving is an owner that the API server does not have any more, or not for long.
+var errLeaving = errors.New("the owner is deleted")
+
+// writeAll makes the writes in their order. Nothing is made for an owner that the API server does not have any more: a
+// cache may have seen its sets and Machines go, and not yet the owner. A set that is made then stands in the way of the
+// next deployment of that name, and a Machine takes a host, until the garbage collector finds them.
+func (w *writer) writeAll(ctx context.Context, writes []rollout.Write) error {
+	var failed []error
+	for i, one := range writes {
+		if len(failed) == mostErrors || ctx.Err() != nil {
+			break
+		}
+		if makes(one) && !slices.ContainsFunc(writes[:i], makes) {
+			if stays, err := w.stays(ctx, w.owner); err != nil || !stays {
+				return errors.Join(append(failed, cmp.Or(err, errLeaving))...)
+			}
+		}
+		if err := w.write(ctx, one); err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", one, err))
+			continue
+		}
+		if one.Kind != rollout.ScaleSet {
+			w.Events.Eventf(w.owner, nil, corev1.EventTypeNormal, reason(one.Kind), "Reconcile", "%s", one)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// makes reports whether a write makes an object.
+func makes(one rollout.Write) bool {
+	return one.Kind == rollout.CreateSet || one.Kind == rollout.CreateMachine
+}
+
+// reason is a kind of write as an Event's reason: "create machine" is CreateMachine.
+func reason(k rollout.Kind) string {
+	var out strings.Builder
+	for word := range strings.FieldsSeq(string(k)) {
+		out.WriteString(strings.ToUpper(word[:1]) + word[1:])
+	}
+	return out.String()
+}
+
+func (w *writer) write(ctx context.Context, one rollout.Write) error {
+	switch one.Kind {
+	case rollout.CreateSet:
+		return w.createSet(ctx, one)
+	case rollout.CreateMachine:
+		return w.createMachine(ctx, w.set(one.Name))
+	case rollout.RollBack, rollout.ForgetRollback:
+		return w.rollBack(ctx, one)
+	case rollout.MoveMachine, rollout.LabelMachine, rollout.DeleteMachine:
+		return w.writeMachine(ctx, one)
+	default:
+		return w.writeSet(ctx, one)
+	}
+}
+
+// set is the set of that name; nil where there is none.
+func (w *writer) set(name string) *v1alpha1.MachineSet {
+	for i := range w.sets {
+		if w.sets[i].Name == name {
+			return &w.sets[i]
+		}
+	}
+	return nil
+}
+
+func (w *writer) machine(name string) *v1alpha1.Machine {
+	for i := range w.machines {
+		if w.machines[i].Name == name {
+			return &w.machines[i]
+		}
+	}
+	return nil
+}
+
+// errVanished is a plan about an object that is not among those that it was made of.
+var errVanished = errors.New("it is not there")
+
+// createSet makes a set of the deployment's template. Its name says of which: a second try finds the first one.
+func (w *writer) createSet(ctx context.Context, one rollout.Write) error {
+	md := w.deployment
+	hash := one.Name[len(md.Name)+1:]
+	template := *md.Spec.Template.DeepCopy()
+	template.ObjectMeta.Labels = with(template.ObjectMeta.Labels, v1alpha1.TemplateHashLabel, hash)
+	selector := *md.Spec.Selector.DeepCopy()
+	selector.MatchLabels = with(selector.MatchLabels, v1alpha1.TemplateHashLabel, hash)
+	none := int32(0)
+	ms := &v1alpha1.MachineSet{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: md.Namespace, Name: one.Name, Labels: template.ObjectMeta.Labels,
+			Annotations:     map[string]string{v1alpha1.RevisionAnnotation: strconv.FormatInt(one.Revision, 10)},
+			OwnerReferences: []metav1.OwnerReference{reference(md, "MachineDeployment")},
+		},
+		Spec: v1alpha1.MachineSetSpec{
+			Replicas: &none, MinReadySeconds: md.Spec.MinReadySeconds, Selector: selector, Template: template,
+		},
+	}
+	if err := w.Client.Create(ctx, ms); err != nil {
+		return err
+	}
+	w.seen.expect(w.family, ms, w.Now())
+	return nil
+}
+
+func with(has map[string]string, key, value string) map[string]string {
+	out := maps.Clone(has)
+	if out == nil {
+		out = map[string]string{}
+	}
+	out[key] = value
+	return out
+}
+
+// createMachine makes one machine of the set's template.
+func (w *writer) createMachine(ctx context.Context, ms *v1alpha1.MachineSet) error {
+	if ms == nil {
+		return errVanished
+	}
+	template := ms.Spec.Template.DeepCopy()
+	m := &v1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: ms.Namespace, Name: ms.Name + "-" + rand.String(5), Labels: template.ObjectMeta.Labels,
+			Annotations: with(template.ObjectMeta.Annotations, v1alpha1.AppliedMetadataAnnotation,
+				machine.MetadataHash(*template)),
+			OwnerReferences: []metav1.OwnerReference{reference(ms, "MachineSet")},
+		},
+		Spec: template.Spec,
+	}
+	if err := w.Client.Create(ctx, m); err != nil {
+		return err
+	}
+	w.seen.expect(w.family, m, w.Now())
+	return nil
+}
+
+// writeSet changes or deletes a set.
+func (w *writer) writeSet(ctx context.Context, one rollout.Write) error {
+	ms := w.set(one.Name)
+	if ms == nil {
+		return errVanished
+	}
+	if one.Kind == rollout.DeleteSet {
+		return w.delete(ctx, ms)
+	}
+	before := ms.DeepCopy()
+	switch one.Kind {
+	case rollout.ReviseSet:
+		ms.Annotations = with(ms.Annotations, v1alpha1.RevisionAnnotation, strconv.FormatInt(one.Revision, 10))
+	case rollout.ScaleSet:
+		replicas := int32(one.Replicas) // #nosec G115 -- as many as there are objects
+		ms.Spec.Replicas = &replicas
+	case rollout.LabelSet:
+		hash := ms.Spec.Template.ObjectMeta.Labels[v1alpha1.TemplateHashLabel]
+		template := w.deployment.Spec.Template.DeepCopy()
+		spec := ms.Spec.Template.Spec
+		spec.ObjectMeta, spec.Taints = template.Spec.ObjectMeta, template.Spec.Taints
+		ms.Spec.Template = v1alpha1.MachineTemplateSpec{ObjectMeta: template.ObjectMeta, Spec: spec}
+		ms.Spec.Template.ObjectMeta.Labels = with(template.ObjectMeta.Labels, v1alpha1.TemplateHashLabel, hash)
+	default:
+		return fmt.Errorf("nobody knows how to %s", one.Kind)
+	}
+	return w.change(ctx, ms, before)
+}
+
+// writeMachine changes or deletes a machine.
+func (w *writer) writeMachine(ctx context.Context, one rollout.Write) error {
+	m := w.machine(one.Machine)
+	if m == nil {
+		return errVanished
+	}
+	if one.Kind == rollout.DeleteMachine {
+		return w.delete(ctx, m)
+	}
+	from := w.setOf(m)
+	to := from
+	if one.Kind == rollout.MoveMachine {
+		to = w.set(one.Name)
+	}
+	if to == nil {
+		return errVanished
+	}
+	before := m.DeepCopy()
+	template := to.Spec.Template.DeepCopy()
+	if one.Kind == rollout.MoveMachine {
+		m.OwnerReferences = append(slices.DeleteFunc(m.OwnerReferences, func(r metav1.OwnerReference) bool {
+			return r.Controller != nil && *r.Controller
+		}), reference(to, "MachineSet"))
+		m.Spec.ProviderSpec, m.Spec.Versions, m.Spec.Roles = template.Spec.ProviderSpec, template.Spec.Versions,
+			template.Spec.Roles
+	}
+	var was v1alpha1.MachineTemplateSpec
+	if from != nil {
+		was = from.Spec.Template
+	}
+	m.Labels = merge(m.Labels, template.ObjectMeta.Labels, slices.Collect(maps.Keys(was.ObjectMeta.Labels)))
+	m.Annotations = merge(m.Annotations, template.ObjectMeta.Annotations,
+		slices.Collect(maps.Keys(was.ObjectMeta.Annotations)))
+	m.Annotations[v1alpha1.AppliedMetadataAnnotation] = machine.MetadataHash(*template)
+	m.Spec.ObjectMeta, m.Spec.Taints = template.Spec.ObjectMeta, template.Spec.Taints
+	return w.change(ctx, m, before)
+}
+
+func (w *writer) setOf(m *v1alpha1.Machine) *v1alpha1.MachineSet {
+	for i := range w.sets {
+		if metav1.IsControlledBy(m, &w.sets[i]) {
+			return &w.sets[i]
+		}
+	}
+	return nil
+}
+
+// rollBack gives the deployment a former template, if there is one, and forgets the wish, in one write.
+func (w *writer) rollBack(ctx context.Context, one rollout.Write) error {
+	before := w.deployment.DeepCopy()
+	delete(w.deployment.Annotations, v1alpha1.RollbackAnnotation)
+	if one.Kind == rollout.RollBack {
+		ms := w.set(one.Name)
+		if ms == nil {
+			return errVanished
+		}
+		template := ms.Spec.Template.DeepCopy()
+		delete(template.ObjectMeta.Labels, v1alpha1.TemplateHashLabel)
+		w.deployment.Spec.Template = *template
+	}
+	return w.patch(ctx, w.deployment, before)
+}
+
+func (w *writer) change(ctx context.Context, o, before client.Object) error {
+	if err := w.patch(ctx, o, before); err != nil {
+		return err
+	}
+	w.seen.expect(w.family, o, w.Now())
+	return nil
+}
+
+// delete deletes the object as it was planned with.
+func (w *writer) delete(ctx context.Context, o client.Object) error {
+	uid, version := o.GetUID(), o.GetResourceVersion()
+	err := w.Client.Delete(ctx, o, client.Preconditions{UID: &uid, ResourceVersion: &version},
+		client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	w.seen.expectLeaving(w.family, o, w.Now())
+	return nil
+}

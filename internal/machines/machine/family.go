@@ -1,0 +1,191 @@
+package machine
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"kubeone/api/cluster/v1alpha1"
+	"kubeone/internal/machines/rollout"
+)
+
+// Change answers what it takes to make a machine of one spec one of another.
+type Change func(from, to v1alpha1.MachineSpec) rollout.Change
+
+// OfDeployment is the family of a deployment, with those of the sets and machines that it owns. Ask is when to look
+// again because a machine may be unhealthy by then, zero for never.
+func OfDeployment(md *v1alpha1.MachineDeployment, sets []v1alpha1.MachineSet, machines []v1alpha1.Machine,
+	change Change, now time.Time) (family rollout.Family, ask time.Time, err error) {
+	template, err := templateOf(md.Spec.Template)
+	if err != nil {
+		return rollout.Family{}, ask,
+			fmt.Errorf("MachineDeployment %s/%s: spec.template.%w", md.Namespace, md.Name, err)
+	}
+	family = rollout.Family{
+		Name: md.Name, Replicas: number(md.Spec.Replicas, 1), MinReady: seconds(md.Spec.MinReadySeconds, 0),
+		DeletePolicy: rollout.Random, Deleting: md.DeletionTimestamp != nil, Now: now,
+	}
+	family.MaxUnhealthy = maxUnhealthy(md.Spec.HealthCheck, family.Replicas)
+	family.Rollout = rolloutOf(md, template, family.Replicas)
+	owned := map[types.UID]*v1alpha1.MachineSet{}
+	for i := range sets {
+		s := &sets[i]
+		if !metav1.IsControlledBy(s, md) {
+			continue
+		}
+		set, err := setOf(s)
+		if err != nil {
+			return rollout.Family{}, ask, err
+		}
+		if set.Template.Machine != template.Machine {
+			set.Change = change(s.Spec.Template.Spec, md.Spec.Template.Spec)
+		}
+		owned[s.UID] = s
+		family.Sets = append(family.Sets, set)
+	}
+	ask = addMachines(&family, machines, healthOf(md.Spec.HealthCheck), owned)
+	return family, ask, nil
+}
+
+// OfSet is the family of a set that has no deployment, with those of the machines that it owns.
+func OfSet(ms *v1alpha1.MachineSet, machines []v1alpha1.Machine, now time.Time) (family rollout.Family, ask time.Time,
+	err error) {
+	set, err := setOf(ms)
+	if err != nil {
+		return rollout.Family{}, ask, err
+	}
+	family = rollout.Family{
+		Name: ms.Name, Replicas: set.Replicas, MinReady: seconds(ms.Spec.MinReadySeconds, 0),
+		DeletePolicy: rollout.DeletePolicy(ms.Spec.DeletePolicy), Deleting: ms.DeletionTimestamp != nil,
+		Sets: []rollout.Set{set}, Now: now,
+	}
+	family.MaxUnhealthy = maxUnhealthy(ms.Spec.HealthCheck, family.Replicas)
+	owned := map[types.UID]*v1alpha1.MachineSet{ms.UID: ms}
+	ask = addMachines(&family, machines, healthOf(ms.Spec.HealthCheck), owned)
+	return family, ask, nil
+}
+
+// rolloutOf is what the deployment says of new templates. Shares of the replicas are rounded as Deployments do it, and
+// where both limits are none by that, one machine may be unavailable: else nothing could begin.
+func rolloutOf(md *v1alpha1.MachineDeployment, template rollout.Template, replicas int) *rollout.Rollout {
+	r := &rollout.Rollout{
+		Template: template, Strategy: rollout.RollingUpdate, MaxSurge: 1, Paused: md.Spec.Paused,
+		RevisionHistoryLimit: number(md.Spec.RevisionHistoryLimit, 1),
+		ProgressDeadline:     seconds(md.Spec.ProgressDeadlineSeconds, 600),
+		RollbackTo:           revision(md.Annotations[v1alpha1.RollbackAnnotation]),
+	}
+	if s := md.Spec.Strategy; s != nil {
+		if s.Type != "" {
+			r.Strategy = rollout.Strategy(s.Type)
+		}
+		if limits := s.RollingUpdate; limits != nil {
+			r.MaxSurge = share(limits.MaxSurge, 1, replicas, true)
+			r.MaxUnavailable = share(limits.MaxUnavailable, 0, replicas, false)
+		}
+	}
+	if r.MaxSurge == 0 && r.MaxUnavailable == 0 {
+		r.MaxUnavailable = 1
+	}
+	return r
+}
+
+func setOf(ms *v1alpha1.MachineSet) (rollout.Set, error) {
+	template, err := templateOf(ms.Spec.Template)
+	if err != nil {
+		return rollout.Set{}, fmt.Errorf("MachineSet %s/%s: spec.template.%w", ms.Namespace, ms.Name, err)
+	}
+	return rollout.Set{
+		Name: ms.Name, Template: template, Revision: revision(ms.Annotations[v1alpha1.RevisionAnnotation]),
+		Replicas: number(ms.Spec.Replicas, 1), Created: ms.CreationTimestamp.Time,
+		Deleting: ms.DeletionTimestamp != nil,
+	}, nil
+}
+
+// addMachines adds the machines of the family's sets, and returns when the first of them may be unhealthy.
+func addMachines(family *rollout.Family, machines []v1alpha1.Machine, h health, sets map[types.UID]*v1alpha1.MachineSet,
+) time.Time {
+	var ask time.Time
+	for i := range machines {
+		m := &machines[i]
+		owner := metav1.GetControllerOf(m)
+		if owner == nil || sets[owner.UID] == nil {
+			continue
+		}
+		set := sets[owner.UID]
+		metadata := ""
+		if hasMetadata(m, set.Spec.Template) {
+			metadata = metadataText(set.Spec.Template)
+		}
+		unhealthy, next := h.unhealthy(m, family.Now)
+		if !next.IsZero() && (ask.IsZero() || next.Before(ask)) {
+			ask = next
+		}
+		_, first := m.Annotations[v1alpha1.DeleteFirstAnnotation]
+		family.Machines = append(family.Machines, rollout.Machine{
+			Name: m.Name, Set: set.Name, Created: m.CreationTimestamp.Time,
+			ReadySince: since(m, ConditionReady), Updating: updating(m), Changed: changed(m), Lost: lost(m),
+			Unhealthy: unhealthy, DeleteFirst: first, Deleting: m.DeletionTimestamp != nil, Metadata: metadata,
+		})
+	}
+	return ask
+}
+
+// updating says whether a Machine that has been a Node is not what its spec says: also where its controller has not
+// seen that spec yet.
+func updating(m *v1alpha1.Machine) bool {
+	return m.Status.NodeRef != nil && (isTrue(m, ConditionUpdating) || m.Status.ObservedGeneration < m.Generation)
+}
+
+// changed is when the condition of being updated changed last.
+func changed(m *v1alpha1.Machine) time.Time {
+	if c := meta.FindStatusCondition(m.Status.Conditions, ConditionUpdating); c != nil {
+		return c.LastTransitionTime.Time
+	}
+	return time.Time{}
+}
+
+// maxUnhealthy is how many machines may be unhealthy so that they are still replaced. Of a share it is at least one.
+func maxUnhealthy(check *v1alpha1.MachineHealthCheck, replicas int) int {
+	limit := intstr.FromString(defaultMaxUnhealthy)
+	if check != nil && check.MaxUnhealthy != nil {
+		limit = *check.MaxUnhealthy
+	}
+	if limit.Type == intstr.Int {
+		return limit.IntValue()
+	}
+	return max(1, share(&limit, 0, replicas, false))
+}
+
+// share is a number, or a share of the replicas; the default where nothing is said, or nothing that can be read.
+func share(of *intstr.IntOrString, otherwise, replicas int, up bool) int {
+	n, err := intstr.GetScaledValueFromIntOrPercent(of, replicas, up)
+	if of == nil || err != nil {
+		return otherwise
+	}
+	return max(0, n)
+}
+
+func number(n *int32, otherwise int) int {
+	if n == nil {
+		return otherwise
+	}
+	return int(*n)
+}
+
+func seconds(n *int32, otherwise int) time.Duration {
+	return time.Duration(number(n, otherwise)) * time.Second
+}
+
+// revision is a revision as an annotation has it; 0 where that is none.
+func revision(text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,188 @@
+package manager
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kubeone "kubeone/api/kubeone/v1alpha1"
+	"kubeone/internal/cluster/certificates"
+	"kubeone/internal/cluster/record"
+	"kubeone/internal/machines/provider/ssh"
+	"kubeone/internal/manifest"
+	"kubeone/internal/model/nodename"
+)
+
+// serving approves what kubelets ask for as servers, of Machines' hosts and of the manifest's, by the names and
+// addresses that the recorded manifest or the Host gives them. Every other request is left alone, and reported.
+type serving struct {
+	client.Client
+	approver certificates.Approver
+	site     *ssh.Site
+	events   events.EventRecorder
+	log      *slog.Logger
+
+	mu   sync.Mutex
+	last recorded
+	told map[string]string // of which requests why they were left alone
+}
+
+// mostTold is how many requests are told of that are left alone and are there. A node can make any number of them.
+const mostTold = 500
+
+// tells reports whether it is to be told why a request is left alone: once, and not of any number.
+func (s *serving) tells(request, reason string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, known := s.told[request]
+	if before == reason || !known && len(s.told) == mostTold {
+		return false
+	}
+	if s.told == nil {
+		s.told = map[string]string{}
+	}
+	if s.told[request] = reason; len(s.told) == mostTold {
+		s.log.Warn("many serving certificates are left alone: of others it is not told", "requests", mostTold)
+	}
+	return true
+}
+
+// gone forgets a request that is no more, or is decided.
+func (s *serving) gone(request string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.told, request)
+}
+
+// again is when a request is looked at again that was left alone: the manifest may give the node that name by then.
+const again = time.Minute
+
+// addServing adds the controller of serving certificates to a manager.
+func addServing(m manager.Manager, kube kubernetes.Interface, o Options) error {
+	s := &serving{
+		Client: m.GetClient(), approver: certificates.Approver{Kubernetes: kube}, site: &o.Site,
+		events: m.GetEventRecorder("kubeone"), log: o.Log,
+	}
+	return builder.ControllerManagedBy(m).Named("serving-certificate").
+		For(&certificatesv1.CertificateSigningRequest{},
+			builder.WithPredicates(predicate.NewPredicateFuncs(isServing))).
+		WithOptions(controller.Options{SkipNameValidation: &o.SkipNameValidation}).
+		Complete(s)
+}
+
+func isServing(o client.Object) bool {
+	csr, ok := o.(*certificatesv1.CertificateSigningRequest)
+	return ok && csr.Spec.SignerName == certificatesv1.KubeletServingSignerName && len(csr.Status.Conditions) == 0
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (s *serving) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	csr := &certificatesv1.CertificateSigningRequest{}
+	if err := s.Get(ctx, request.NamespacedName, csr); err != nil {
+		if apierrors.IsNotFound(err) {
+			s.gone(request.Name)
+		}
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !isServing(csr) {
+		s.gone(request.Name)
+		return reconcile.Result{}, nil
+	}
+	node, _, err := certificates.ServingNames(csr)
+	possible := err == nil
+	expected := certificates.Expected{node: {}} // what nobody could have is not worth a look at the record
+	if possible {
+		if expected, err = s.expected(ctx, node); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	d, open, err := s.approver.Decide(ctx, csr, expected)
+	switch {
+	case err != nil || !open:
+		return reconcile.Result{}, err
+	case d.Approved:
+		s.log.Info("serving certificate approved", "node", d.Node, "request", d.Request)
+		return reconcile.Result{}, nil
+	}
+	if s.tells(request.Name, d.Reason) {
+		s.log.Warn("serving certificate left alone", "node", d.Node, "request", d.Request, "reason", d.Reason)
+		s.events.Eventf(csr, nil, corev1.EventTypeWarning, "LeftAlone", "Approve", "left alone: %s", d.Reason)
+	}
+	if !possible {
+		return reconcile.Result{}, nil // and it never will be
+	}
+	return reconcile.Result{RequeueAfter: again}, nil
+}
+
+// expected are the names of the one node: the manifest's, or the addresses of its Host, if those are nobody else's.
+// None is there for another node.
+func (s *serving) expected(ctx context.Context, node string) (certificates.Expected, error) {
+	r, err := s.recorded(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out, names := certificates.Expected{}, ssh.NamesOf(r.loaded.Cluster, r.record)
+	for _, w := range r.loaded.Cluster.Hosts() {
+		if ssh.NodeName(w, r.record) == node {
+			out[node] = names.Claim(w, node)
+			return out, nil
+		}
+	}
+	h := &kubeone.Host{}
+	if err := s.Get(ctx, client.ObjectKey{Name: node}, h); err != nil {
+		return out, client.IgnoreNotFound(err)
+	}
+	if h.Status.Claim == nil {
+		return out, nil
+	}
+	if err := ssh.Reserved(r.loaded.Cluster, r.record, h); err != nil {
+		s.log.Warn("a Host gets no certificate", "reason", err.Error())
+		return out, nil
+	}
+	claim := nodename.Claim{Node: node, Known: true}
+	for _, address := range []string{h.Spec.Address, h.Spec.PrivateAddress} {
+		if _, err := netip.ParseAddr(address); err == nil {
+			claim.Names = append(claim.Names, address)
+		}
+	}
+	out[node] = claim
+	return out, nil
+}
+
+// recorded is the record of the cluster, as it was at most for believed ago: many requests come at the same time.
+func (s *serving) recorded(ctx context.Context) (recorded, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Since(s.last.at) < believed {
+		return s.last, nil
+	}
+	loaded, r, err := s.site.Recorded(ctx)
+	if err != nil {
+		return recorded{}, err
+	}
+	s.last = recorded{loaded, r, time.Now()}
+	return s.last, nil
+}
+
+const believed = 5 * time.Second
+
+// recorded is the manifest in the cluster's record, and that.
+type recorded struct {
+	loaded manifest.Loaded
+	record record.Record
+	at     time.Time
+}

@@ -1,0 +1,220 @@
+// Package pool is the cluster's pool of hosts as people fill it: the definitions of the API's kinds, the key with which
+// the cluster logs in to hosts, and how a host is added and removed. Who has which host is package provider/ssh's.
+package pool
+
+import (
+	"context"
+	"crypto/ed25519"
+	_ "embed"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	clusterdefinitions "kubeone/api/cluster/v1alpha1/crds"
+	kubeone "kubeone/api/kubeone/v1alpha1"
+	kubeonedefinitions "kubeone/api/kubeone/v1alpha1/crds"
+	"kubeone/internal/addons/resources"
+	"kubeone/internal/cluster"
+	"kubeone/internal/cluster/apicall"
+	"kubeone/internal/cluster/machines"
+	"kubeone/internal/cluster/ssa"
+)
+
+// Namespace has the cluster's key and the Lease of its controllers.
+const Namespace = machines.Namespace
+
+// KeySecret is the Secret in Namespace with the cluster's private key. Whoever reads it is root on every host of the
+// pool.
+const KeySecret = "ssh-key"
+
+// revision grows with every change of a definition; a test holds it to that.
+const revision = 8
+
+// Define sees to it that the cluster has the namespace, the definitions of the kinds Machine, MachineSet,
+// MachineDeployment and Host, and the policy by which a host that no Machine has makes no Node, as this program or a
+// newer one knows them. It waits until the API serves the kinds.
+//
+// It overwrites nothing of others. Where a definition belongs to another program, or another manager has changed a
+// field, it writes nothing and returns an *apicall.Error of class Operator that names the definitions.
+func Define(ctx context.Context, c *cluster.Client) error {
+	objects, err := definitions()
+	if err != nil {
+		return err
+	}
+	var apply []unstructured.Unstructured
+	var foreign []string
+	for _, o := range objects[1:] {
+		is, err := readDefinition(ctx, c, &o)
+		if err != nil {
+			return err
+		}
+		if is == nil {
+			apply = append(apply, o)
+			continue
+		}
+		switch has, ours := machines.Revision(is); {
+		case !ours:
+			foreign = append(foreign, ssa.Describe(is))
+		case has <= revision:
+			apply = append(apply, o)
+		}
+	}
+	if len(foreign) > 0 {
+		return &apicall.Error{Op: "define the kinds of Machines", Class: apicall.Operator, Err: &foreignError{foreign}}
+	}
+	if err := c.Applier.FindConflicts(ctx, apply); err != nil {
+		return err
+	}
+	if _, err := c.Applier.Apply(ctx, objects[:1]); err != nil { // the addon of the controllers forces it likewise
+		return err
+	}
+	_, err = c.Applier.ApplyOwn(ctx, apply)
+	return err
+}
+
+// foreignError says that definitions belong to another program.
+type foreignError struct{ names []string }
+
+func (e *foreignError) Error() string {
+	return "another program, such as machine-controller, has made " + strings.Join(e.names, ", ") +
+		"; kubeone has changed nothing. Its controllers cannot share these kinds: keep that program and do without " +
+		"the pool of hosts, or delete its Machines, the program and these definitions, and try again"
+}
+
+// readDefinition is the object as the cluster has it; nil where it has none.
+func readDefinition(ctx context.Context, c *cluster.Client, o *unstructured.Unstructured) (*unstructured.Unstructured,
+	error) {
+	where, err := c.Applier.Resource(o)
+	if err != nil {
+		return nil, err
+	}
+	is, err := where.Get(ctx, o.GetName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // there is none, and that is no error
+	}
+	return is, apicall.Wrap("read the definition "+o.GetName(), "", err)
+}
+
+//go:embed policy.yaml
+var policy string
+
+// definitions are the namespace, the CustomResourceDefinitions, and the policy about Nodes of the pool.
+func definitions() ([]unstructured.Unstructured, error) {
+	namespace := unstructured.Unstructured{}
+	namespace.SetAPIVersion("v1")
+	namespace.SetKind("Namespace")
+	namespace.SetName(Namespace)
+	namespace.SetLabels(map[string]string{"pod-security.kubernetes.io/enforce": "privileged"})
+	out := []unstructured.Unstructured{namespace}
+	for _, files := range []fs.FS{clusterdefinitions.Files, kubeonedefinitions.Files} {
+		names, err := fs.Glob(files, "*.yaml")
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			text, err := fs.ReadFile(files, name)
+			if err != nil {
+				return nil, err
+			}
+			o := unstructured.Unstructured{}
+			if err := yaml.Unmarshal(text, &o.Object); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			out = append(out, o)
+		}
+	}
+	policies, err := resources.Render(policy, nil)
+	if err != nil {
+		return nil, fmt.Errorf("policy.yaml: %w", err)
+	}
+	for _, p := range policies {
+		out = append(out, unstructured.Unstructured{Object: p})
+	}
+	for _, o := range out[1:] { // the namespace is an addon's, too, which would take its annotation away
+		annotations := o.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[machines.RevisionAnnotation] = strconv.Itoa(revision)
+		o.SetAnnotations(annotations)
+	}
+	return out, nil
+}
+
+// Key is the key with which the cluster logs in to the hosts of its pool. It is made when it is first asked for; of
+// several that ask at the same time, all get the same.
+func Key(ctx context.Context, kube kubernetes.Interface) (ssh.Signer, error) {
+	secrets := kube.CoreV1().Secrets(Namespace)
+	secret, err := secrets.Get(ctx, KeySecret, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		var made *corev1.Secret
+		if made, err = newKey(); err != nil {
+			return nil, err
+		}
+		secret, err = secrets.Create(ctx, made, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) { // somebody was faster
+			secret, err = secrets.Get(ctx, KeySecret, metav1.GetOptions{})
+		}
+	}
+	if err != nil {
+		return nil, apicall.Wrap("read the cluster's SSH key", "", err)
+	}
+	signer, err := ssh.ParsePrivateKey(secret.Data[corev1.SSHAuthPrivateKey])
+	if err != nil {
+		// The error of the parser may quote what it read.
+		return nil, fmt.Errorf("the Secret %s/%s has no private key in %s that can be used without a passphrase",
+			Namespace, KeySecret, corev1.SSHAuthPrivateKey)
+	}
+	return signer, nil
+}
+
+func newKey() (*corev1.Secret, error) {
+	_, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		return nil, err
+	}
+	block, err := ssh.MarshalPrivateKey(private, keyComment)
+	if err != nil {
+		return nil, err
+	}
+	immutable := true
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: KeySecret},
+		Type:       corev1.SecretTypeSSHAuth,
+		Immutable:  &immutable,
+		Data:       map[string][]byte{corev1.SSHAuthPrivateKey: pem.EncodeToMemory(block)},
+	}, nil
+}
+
+// keyComment ends the key's line in a file authorized_keys, for people who read that.
+const keyComment = "kubeone-pool"
+
+// errNoPool says that the cluster has no definition of Host yet.
+var errNoPool = errors.New("this cluster has no pool of hosts yet: kubeone host add makes it")
+
+// List are the hosts of the pool, by name.
+func List(ctx context.Context, c client.Client) ([]kubeone.Host, error) {
+	var all kubeone.HostList
+	if err := c.List(ctx, &all); err != nil {
+		if meta.IsNoMatchError(err) {
+			return nil, errNoPool
+		}
+		return nil, apicall.Wrap("list the Hosts", "", err)
+	}
+	slices.SortFunc(all.Items, func(a, b kubeone.Host) int { return strings.Compare(a.Name, b.Name) })
+	return all.Items, nil
+}

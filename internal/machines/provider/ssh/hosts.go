@@ -1,0 +1,127 @@
+package ssh
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"kubeone/api/cluster/v1alpha1"
+	kubeone "kubeone/api/kubeone/v1alpha1"
+	"kubeone/internal/text/phrase"
+)
+
+// HostFinalizer is on every Host: one that a Machine has stays until that has returned it.
+const HostFinalizer = "kubeone.k8c.io/host"
+
+// RemovalFinalizer is on a Host that is being removed by a person: it stays until its key is revoked, and no Machine
+// gets it.
+const RemovalFinalizer = "kubeone.k8c.io/removal"
+
+// hosts looks after Hosts that nobody else looks after: those whose Machine is gone without having returned them, as
+// after a restore of etcd, or where somebody has taken the finalizer of a Machine away.
+type hosts struct{ *Provider }
+
+// AddTo adds the provider and the controller of Hosts to a manager.
+func (p *Provider) AddTo(m manager.Manager, skipNameValidation bool) error {
+	if err := m.Add(p); err != nil {
+		return err
+	}
+	return builder.ControllerManagedBy(m).Named("host").For(&kubeone.Host{}).
+		Watches(&v1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(p.hostsOf)).
+		WithOptions(controller.Options{SkipNameValidation: &skipNameValidation}).
+		Complete(hosts{p})
+}
+
+// hostsOf is the Host that a Machine has.
+func (p *Provider) hostsOf(ctx context.Context, o client.Object) []reconcile.Request {
+	m, ok := o.(*v1alpha1.Machine)
+	if !ok {
+		return nil
+	}
+	h, err := p.hostOf(ctx, p.client, m)
+	if err != nil || h == nil {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(h)}}
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r hosts) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	h := &kubeone.Host{}
+	if err := r.client.Get(ctx, request.NamespacedName, h); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if h.DeletionTimestamp != nil && h.Status.Claim == nil {
+		return reconcile.Result{}, r.finalize(ctx, h, controllerutil.RemoveFinalizer)
+	}
+	if h.DeletionTimestamp == nil {
+		if err := r.finalize(ctx, h, controllerutil.AddFinalizer); err != nil {
+			return reconcile.Result{}, client.IgnoreNotFound(err)
+		}
+	}
+	if h.Status.Claim == nil {
+		if h.DeletionTimestamp == nil && h.Status.State == "" {
+			return reconcile.Result{}, client.IgnoreNotFound(r.setState(ctx, h, kubeone.HostFree, ""))
+		}
+		switch {
+		case r.looks.bare(h.UID):
+		case r.free(h):
+			return r.ask(ctx, h)
+		case h.Status.State == kubeone.HostFailed:
+			return reconcile.Result{RequeueAfter: max(rest(h, r.site.Now()), time.Second)}, nil
+		}
+		return reconcile.Result{}, nil
+	}
+	m := &v1alpha1.Machine{}
+	key := client.ObjectKey{Namespace: h.Status.Claim.Namespace, Name: h.Status.Claim.Name}
+	switch err := r.live.Get(ctx, key, m); {
+	case err == nil && m.UID == h.Status.Claim.UID:
+		return reconcile.Result{}, nil // its controller looks after both
+	case err != nil && !apierrors.IsNotFound(err):
+		return reconcile.Result{}, err
+	}
+	return r.takeBack(ctx, h)
+}
+
+// takeBack returns the host of a Machine that is no more.
+func (r hosts) takeBack(ctx context.Context, h *kubeone.Host) (reconcile.Result, error) {
+	if err := r.setState(ctx, h, kubeone.HostReturning, "its Machine is gone"); err != nil {
+		return reconcile.Result{}, err
+	}
+	gone := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
+		Namespace: h.Status.Claim.Namespace, Name: h.Status.Claim.Name, UID: h.Status.Claim.UID,
+	}}
+	if done, err := r.advance(ctx, gone, h, aim{gone: true, what: "return"}); !done {
+		before := h.DeepCopy()
+		h.Status.Message = phrase.Shorten("its Machine is gone: "+err.Error(), longest)
+		if h.Status.Message != before.Status.Message {
+			err := r.client.Status().Patch(ctx, h, client.MergeFrom(before))
+			return reconcile.Result{RequeueAfter: retryReturn}, err
+		}
+		return reconcile.Result{RequeueAfter: retryReturn}, nil
+	}
+	r.runs.forget(gone.UID)
+	return reconcile.Result{}, r.release(ctx, h, kubeone.HostFree, "")
+}
+
+// retryReturn is when a host is tried again that could not be returned.
+const retryReturn = 5 * time.Second
+
+func (r hosts) finalize(ctx context.Context, h *kubeone.Host, change func(client.Object, string) bool) error {
+	before := h.DeepCopy()
+	if !change(h, HostFinalizer) {
+		return nil
+	}
+	err := r.client.Patch(ctx, h, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	h.Status = before.Status
+	return err
+}

@@ -1,0 +1,325 @@
+package rollout
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"kubeone/internal/testutil/short"
+)
+
+// families is how many random families are led through their lives.
+var families = flag.Int("families", 3000, "how many random families are tried")
+
+// A number that somebody has mistyped can be corrected.
+func TestOnePlanMakesSoManyAtMost(t *testing.T) {
+	t.Parallel()
+	for _, rollout := range []*Rollout{nil, {MaxSurge: 1, Template: Template{Machine: "a"}}} {
+		w := newWorld()
+		w.Replicas, w.Rollout = 2_000_000_000, rollout
+		if rollout == nil {
+			w.Sets = []Set{{Name: "a", Replicas: w.Replicas}}
+		}
+		most := 0
+		for range 4 {
+			before := len(w.Machines)
+			for _, write := range PlanFamily(w.look()).Writes {
+				w.do(write)
+			}
+			most = max(most, len(w.Machines)-before)
+		}
+		if most != mostCreated {
+			t.Errorf("%d machines are made at once, want %d at most", most, mostCreated)
+		}
+	}
+}
+
+// TestRandomFamilies leads families through random lives: people change what is wanted, machines come up, fail and
+// vanish in any order, and the controller is killed between any two writes, or makes them in another order. Each plan
+// keeps what package rollout promises; and once everybody leaves it alone, each family ends as it is wanted.
+func TestRandomFamilies(t *testing.T) {
+	t.Parallel()
+	for seed := range short.Fewer(*families) {
+		if err := life(uint64(seed)); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+	}
+}
+
+// life is one family's life.
+func life(seed uint64) error {
+	r := rand.New(rand.NewPCG(seed, 1))
+	w := newWorld()
+	w.Replicas, w.MaxUnhealthy = r.IntN(8), 1+r.IntN(3)
+	w.DeletePolicy = []DeletePolicy{Random, Newest, Oldest}[r.IntN(3)]
+	if r.IntN(5) == 0 {
+		w.Sets = []Set{{Name: "pool", Template: Template{Machine: "v0"}, Created: w.Now}}
+	} else {
+		w.Rollout = &Rollout{Strategy: RollingUpdate, RevisionHistoryLimit: r.IntN(3)}
+		w.Rollout.Template.Machine = "v0"
+		w.chooseLimits(r)
+		if r.IntN(8) == 0 {
+			w.Rollout.Strategy = OnDelete
+		}
+	}
+	answers := []Change{Replace, InPlace, Replace, InPlace, Unsupported}
+	for from := range 4 {
+		for to := range 4 {
+			w.changes[[2]string{fmt.Sprint("v", from), fmt.Sprint("v", to)}] = answers[r.IntN(len(answers))]
+		}
+	}
+	for range 60 {
+		if err := w.anything(r); err != nil {
+			return err
+		}
+	}
+	return w.calm(r)
+}
+
+func (w *world) chooseLimits(r *rand.Rand) {
+	w.Rollout.MaxSurge, w.Rollout.MaxUnavailable = r.IntN(3), r.IntN(3)
+	if w.Rollout.MaxSurge+w.Rollout.MaxUnavailable == 0 {
+		w.Rollout.MaxSurge = 1
+	}
+}
+
+// anything does something to the family, most often what its controller and its machines do.
+func (w *world) anything(r *rand.Rand) error {
+	w.Now = w.Now.Add(time.Duration(1+r.IntN(5)) * time.Second)
+	switch n := r.IntN(20); {
+	case n < 8:
+		return w.planSome(r, false)
+	case n < 15:
+		if len(w.Machines) > 0 {
+			w.progress(w.Machines[r.IntN(len(w.Machines))].Name)
+		}
+	case n < 17:
+		w.somethingBreaks(r)
+	default:
+		w.somebodyWants(r)
+	}
+	return nil
+}
+
+func (w *world) somethingBreaks(r *rand.Rand) {
+	if len(w.Machines) == 0 {
+		return
+	}
+	m := &w.Machines[r.IntN(len(w.Machines))]
+	switch r.IntN(5) {
+	case 0:
+		m.Unhealthy, m.ReadySince = true, time.Time{}
+	case 4:
+		m.DeleteFirst = true
+	case 1:
+		m.ReadySince, m.Lost = time.Time{}, r.IntN(2) == 0
+	case 2:
+		m.Unhealthy, m.Lost = false, false
+	case 3:
+		m.Deleting = true
+	}
+}
+
+func (w *world) somebodyWants(r *rand.Rand) {
+	if w.Rollout == nil || r.IntN(2) == 0 {
+		w.Replicas = r.IntN(8)
+		return
+	}
+	switch r.IntN(6) {
+	case 0, 1:
+		w.Rollout.Template.Machine = fmt.Sprint("v", r.IntN(4))
+	case 2:
+		w.Rollout.Template.Metadata = fmt.Sprint("metadata ", r.IntN(3))
+	case 3:
+		w.Rollout.Paused = !w.Rollout.Paused
+	case 4:
+		w.chooseLimits(r)
+	case 5:
+		w.Rollout.RollbackTo = int64(r.IntN(4))
+	}
+}
+
+// planSome plans, checks the plan, and makes a part of its writes in any order; all of them where whole is true.
+func (w *world) planSome(r *rand.Rand, whole bool) error {
+	f := w.look()
+	writes := PlanFamily(f).Writes
+	if err := kept(f, writes); err != nil {
+		return fmt.Errorf("%w\n%s%+v\n%v", err, w, w.Rollout, writes)
+	}
+	made := slices.Clone(writes)
+	r.Shuffle(len(made), func(i, j int) { made[i], made[j] = made[j], made[i] })
+	if !whole && len(made) > 0 {
+		made = made[:r.IntN(len(made)+1)]
+	}
+	for _, write := range made {
+		w.do(write)
+	}
+	return nil
+}
+
+// kept says what promise the writes break.
+func kept(f Family, writes []Write) error {
+	c := counts{}
+	if f.Rollout != nil && f.Rollout.Strategy != OnDelete {
+		c.surge, c.least = f.Rollout.MaxSurge, f.Replicas-f.Rollout.MaxUnavailable
+	}
+	machines := map[string]Machine{}
+	for _, m := range f.Machines {
+		machines[m.Name] = m
+		c.add(f, m)
+	}
+	touched := map[string]bool{}
+	for _, write := range writes {
+		if write.Reason == "unhealthy" && c.broken > f.MaxUnhealthy {
+			return fmt.Errorf("%s: %d machines are unhealthy or lost, and %d may be", write, c.broken, f.MaxUnhealthy)
+		}
+		m, known := machines[write.Machine]
+		switch write.Kind {
+		case CreateMachine:
+			c.created++
+		case DeleteMachine, MoveMachine, LabelMachine:
+			if !known || m.Deleting || touched[m.Name] {
+				return fmt.Errorf("%s: it is unknown, going, or written twice", write)
+			}
+			touched[m.Name] = true
+			if write.Kind != LabelMachine {
+				c.take(f, m, write)
+			}
+		}
+	}
+	return c.exceeded(f)
+}
+
+// counts is what a plan does, in numbers.
+type counts struct {
+	surge, least     int
+	alive, available int
+	// mayWork is the machines that are available or of a former template: those may be, too, for all that is known.
+	mayWork int
+	created int
+	// broken is how many machines are unhealthy or lost.
+	broken int
+	// taken is how many available machines are taken, named how many of them somebody has named.
+	taken, named int
+	// converted is how many machines of former templates are taken because they are, mayNotWork how many that may work
+	// go.
+	converted, mayNotWork int
+}
+
+func (c *counts) add(f Family, m Machine) {
+	if m.Unhealthy || m.Lost {
+		c.broken++
+	}
+	if m.Deleting {
+		return
+	}
+	c.alive++
+	if m.available(f.Now, f.MinReady) {
+		c.available++
+	}
+	if c.works(f, m) {
+		c.mayWork++
+	}
+}
+
+// works says whether the machine is available, or of a former template.
+func (c *counts) works(f Family, m Machine) bool {
+	return m.available(f.Now, f.MinReady) || newPlanner(f).outdated(&m)
+}
+
+func (c *counts) take(f Family, m Machine, write Write) {
+	if m.available(f.Now, f.MinReady) {
+		c.taken++
+		if m.DeleteFirst {
+			c.named++
+		}
+	}
+	if c.works(f, m) {
+		c.mayNotWork++
+	}
+	if write.Kind == MoveMachine || write.Reason == "of a former template" {
+		c.converted++
+	}
+}
+
+func (c *counts) exceeded(f Family) error {
+	tooMany := max(0, c.alive-f.Replicas-c.surge)
+	if f.Rollout != nil && f.Rollout.Paused {
+		tooMany = max(0, c.alive-f.Replicas)
+	}
+	switch {
+	case c.created > 0 && len(f.Machines)+c.created > f.Replicas+c.surge:
+		return fmt.Errorf("%d machines and %d new ones are more than %d and %d",
+			len(f.Machines), c.created, f.Replicas, c.surge)
+	case c.taken-min(c.named, tooMany) > 0 && c.available-c.taken < c.least-min(c.named, tooMany):
+		return fmt.Errorf("%d of %d available machines are taken, and %d must stay", c.taken, c.available, c.least)
+	case c.converted > 0 && c.mayWork-c.mayNotWork < c.least-min(c.named, tooMany):
+		return fmt.Errorf("%d machines are converted, and %d of %d that may work go: %d must stay",
+			c.converted, c.mayNotWork, c.mayWork, c.least)
+	}
+	return nil
+}
+
+// calm lets the family come to its end with nobody in its way, and says what is not as it should be then.
+func (w *world) calm(r *rand.Rand) error {
+	if w.Rollout != nil {
+		w.Rollout.Paused, w.Rollout.RollbackTo = false, 0
+	}
+	for way, change := range w.changes {
+		if change == Unsupported {
+			w.changes[way] = Replace
+		}
+	}
+	for range 400 {
+		for i := range w.Machines {
+			w.Machines[i].Unhealthy, w.Machines[i].Lost = false, false
+		}
+		if err := w.planSome(r, r.IntN(3) > 0); err != nil {
+			return err
+		}
+		w.step()
+		w.Now = w.Now.Add(time.Second)
+	}
+	plan := PlanFamily(w.look())
+	switch {
+	case len(plan.Writes) > 0:
+		return fmt.Errorf("there is no end: %v\n%s", plan.Writes, w)
+	case len(w.Machines) != w.Replicas:
+		return fmt.Errorf("%d machines in the end, want %d\n%s", len(w.Machines), w.Replicas, w)
+	case w.Rollout != nil && w.Rollout.Strategy == RollingUpdate && !plan.Status.Complete:
+		return fmt.Errorf("the roll-out does not end: %+v\n%s", plan.Status, w)
+	}
+	return w.noted()
+}
+
+// noted says what the sets and machines say wrongly of themselves in the end.
+func (w *world) noted() error {
+	if w.Rollout == nil {
+		return nil
+	}
+	current := newPlanner(w.look()).current
+	for _, s := range w.Sets {
+		if s.Revision > current.Revision {
+			return fmt.Errorf("revision %d is not the deployment's\n%s", s.Revision, w)
+		}
+		n := 0
+		for _, m := range w.Machines {
+			if m.Set == s.Name {
+				n++
+			}
+			if m.Set == s.Name && m.Metadata != s.Template.Metadata {
+				return fmt.Errorf("%s has other metadata than its set\n%s", m.Name, w)
+			}
+		}
+		if n != s.Replicas {
+			return fmt.Errorf("%s says %d replicas and has %d\n%s", s.Name, s.Replicas, n, w)
+		}
+	}
+	if len(w.Sets) > 1+w.Rollout.RevisionHistoryLimit && w.Rollout.Strategy == RollingUpdate {
+		return fmt.Errorf("%d sets are kept\n%s", len(w.Sets), w)
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+package step
+
+import (
+	"cmp"
+
+	"kubeone/internal/model/desired"
+)
+
+// The kinds that bring Kubernetes onto bare hosts, and begin a cluster.
+const (
+	Prepare Kind = "prepare"
+	Images  Kind = "images"
+	Init    Kind = "init"
+)
+
+// PrepareParams are what a host lacks.
+type PrepareParams struct {
+	Content
+	Packages []string `json:"packages,omitempty"` // of the distribution
+}
+
+// Kind is Prepare.
+func (PrepareParams) Kind() Kind { return Prepare }
+
+func prepareRow() row {
+	return row{
+		kind: Prepare, about: "packages, kernel settings, binaries, container runtime, kubelet unit",
+		traits: installsRelease | runsByHand,
+		place:  OnHost, concerns: ItsHost, group: groupPrepare, params: paramsOf[PrepareParams](),
+		secrets: []Secret{CredentialsSecret}, partOf: desired.Joining,
+		effect: credentialed, // nothing else of it is decided upon before the host joins
+	}
+}
+
+// ImagesParams are the images that a host lacks.
+type ImagesParams struct{ Content }
+
+// Kind is Images.
+func (ImagesParams) Kind() Kind { return Images }
+
+func imagesRow() row {
+	return row{
+		kind: Images, about: "images into the container runtime",
+		traits: installsRelease | runsByHand,
+		place:  OnHost, concerns: ItsHost, group: groupImages, params: paramsOf[ImagesParams](),
+		partOf: desired.Joining, effect: unchanged,
+	}
+}
+
+func initRow() row {
+	return row{
+		kind: Init, about: "a new cluster's first control-plane host",
+		traits: writesStaticPods | createsControlPlane | joinsCluster | runsByHand | coreOfActivity,
+		place:  OnHost, group: groupInit, event: "KubeOneJoined", secrets: []Secret{NewTokenSecret, EncryptionSecret},
+		partOf: desired.Joining, effect: begun,
+	}
+}
+
+// begun makes a host the first member of a cluster that nobody knows by its CA yet.
+func begun(w *World, h desired.Host, i Intent) {
+	w.CA = ""
+	joined(w, h, i)
+	w.dnsMade()
+}
+
+// joined makes a host a member that this version of the manifest has made, whatever an unfinished installation
+// had left on it.
+func joined(w *World, h desired.Host, _ Intent) {
+	seen := w.Is.Hosts[h.ID]
+	seen.Kubelet.Version, seen.APIServerVersion, seen.Upgrading = w.Want.KubeletVersion(h), "", ""
+	seen.ControllerManagerVersion, seen.SchedulerVersion = "", ""
+	seen.Containerd.Version = cmp.Or(h.Versions.Containerd, seen.Containerd.Version)
+	seen.Digests, seen.Swaps, seen.CNIFiles = w.Config[h.ID], nil, nil
+	seen.Firewalls = w.firewallsOf(seen)
+	seen.Endpoint = w.Want.Endpoint.URL()
+	if h.Role == desired.ControlPlane {
+		w.encryptedLikeOthers(h.ID, &seen)
+		seen.Endpoint, seen.AdminEndpoint = "", w.Want.Endpoint.URL() // its kubelet asks the API server beside it
+		seen.APINames = w.Want.APINames()
+	}
+	w.Is.Hosts[h.ID] = seen
+	w.member(h)
+}

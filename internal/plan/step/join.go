@@ -1,0 +1,71 @@
+package step
+
+import (
+	"kubeone/internal/model/desired"
+)
+
+// The kinds by which hosts join a cluster.
+const (
+	CopyPKI     Kind = "pki"
+	JoinPrepare Kind = "join-prepare"
+	JoinEtcd    Kind = "join-etcd"
+	JoinFinish  Kind = "join-finish"
+	JoinWorker  Kind = "join-worker"
+)
+
+var joinSecrets = []Secret{TokenSecret, DiscoverySecret}
+
+// CopyPKIParams say from which host the PKI comes.
+type CopyPKIParams struct {
+	Peer string `json:"peer,omitempty"` // host ID
+}
+
+// Kind is CopyPKI.
+func (CopyPKIParams) Kind() Kind { return CopyPKI }
+
+func copyPKIRow() row {
+	return row{
+		kind: CopyPKI, about: "control plane: CAs, service-account and encryption keys from another control-plane host",
+		place: OnHost, group: groupJoins, params: paramsOf[CopyPKIParams](),
+		secrets: []Secret{PKISecret, EncryptionSecret},
+		traits:  runsByHand, partOf: desired.Joining, effect: unchanged,
+	}
+}
+
+func joinPrepareRow() row {
+	return row{
+		kind: JoinPrepare, about: "control plane: certificates, kubeconfigs, kubelet, up to etcd",
+		traits: runsByHand,
+		place:  OnHost, group: groupJoins, secrets: joinSecrets,
+		partOf: desired.Joining,
+		effect: unchanged,
+	}
+}
+
+func joinEtcdRow() row {
+	return row{
+		kind: JoinEtcd, about: "control plane: etcd member added as a learner and promoted",
+		traits: changesMembership | runsByHand,
+		place:  OnHost, group: groupJoins, secrets: joinSecrets,
+		partOf: desired.Joining,
+		effect: func(w *World, h desired.Host, _ Intent) { w.voter(h) },
+	}
+}
+
+func joinFinishRow() row {
+	return row{
+		kind: JoinFinish, about: "control plane: API server, controllers, marked as control plane",
+		traits: writesStaticPods | joinsCluster | runsByHand | coreOfActivity,
+		place:  OnHost, group: groupJoins, event: "KubeOneJoined", secrets: joinSecrets,
+		partOf: desired.Joining, effect: joined,
+	}
+}
+
+func joinWorkerRow() row {
+	return row{
+		kind: JoinWorker, about: "a worker joins",
+		traits: joinsCluster | runsByHand | coreOfActivity,
+		place:  OnHost, concerns: ItsHost, group: groupJoins, event: "KubeOneJoined", secrets: joinSecrets,
+		partOf: desired.Joining, effect: joined,
+	}
+}

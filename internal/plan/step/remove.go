@@ -1,0 +1,131 @@
+package step
+
+import (
+	"slices"
+
+	"kubeone/internal/decide/quorum"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+)
+
+// The kinds by which hosts leave a cluster.
+const (
+	RemoveEtcd Kind = "remove-etcd"
+	ResetHost  Kind = "reset"
+	Purge      Kind = "purge"
+	DeleteNode Kind = "delete-node"
+)
+
+// RemoveEtcdParams say which member leaves. Confirm: looks over 30 seconds must find it dead, and
+// its host silent.
+type RemoveEtcdParams struct {
+	Member string `json:"member,omitempty"` // its ID, hex
+	// Learner says that it goes because it is one that nobody finishes: once it votes, it stays.
+	Learner bool `json:"learner,omitempty"`
+	Death
+}
+
+// Kind is RemoveEtcd.
+func (RemoveEtcdParams) Kind() Kind { return RemoveEtcd }
+
+func removeEtcdRow() row {
+	return row{
+		kind: RemoveEtcd, about: "a member out of etcd",
+		traits: changesMembership | allOrNothing,
+		place:  ThroughEtcd, group: groupRemovals, params: paramsOf[RemoveEtcdParams](),
+		effect:   memberRemoved,
+		disrupts: func(Intent) quorum.Disruption { return quorum.Leave },
+	}
+}
+
+func memberRemoved(w *World, _ desired.Host, i Intent) {
+	id := ParamsOf[RemoveEtcdParams](i).Member
+	w.Is.Etcd.Members = slices.DeleteFunc(slices.Clone(w.Is.Etcd.Members), func(m observed.Member) bool {
+		return m.ID == id
+	})
+}
+
+// ResetHostParams say what must be so before a host is wiped.
+type ResetHostParams struct {
+	MemberLeft bool `json:"memberLeft,omitempty"` // it must have no member in etcd any more
+}
+
+// Kind is ResetHost.
+func (ResetHostParams) Kind() Kind { return ResetHost }
+
+func resetHostRow() row {
+	return row{
+		kind: ResetHost, about: "the host bare and usable again",
+		traits: clearsHost | coreOfActivity,
+		place:  OnHost, concerns: ItsHost, group: groupRemovals, params: paramsOf[ResetHostParams](),
+		partOf: desired.Resetting,
+		disrupts: func(i Intent) quorum.Disruption {
+			if ParamsOf[ResetHostParams](i).MemberLeft {
+				return quorum.Wipe
+			}
+			return quorum.NoDisruption // the whole cluster ends
+		},
+		effect: cleared,
+	}
+}
+
+// cleared makes a host the same machine without anything of ours.
+func cleared(w *World, h desired.Host, _ Intent) {
+	seen := w.Is.Hosts[h.ID]
+	w.Is.Hosts[h.ID] = observed.Host{
+		ID: seen.ID, Reach: seen.Reach, FirstContact: seen.FirstContact, OtherKeys: seen.OtherKeys,
+		Hostname: seen.Hostname, MachineID: seen.MachineID, BootID: seen.BootID,
+		OS: seen.OS, Arch: seen.Arch, Kernel: seen.Kernel, CPUs: seen.CPUs, MemoryMiB: seen.MemoryMiB,
+		DiskMiB:   seen.DiskMiB,
+		ClockSkew: seen.ClockSkew, Addresses: seen.Addresses, Tools: seen.Tools, Kept: seen.Kept,
+		KubeletConf: observed.No, AdminConf: observed.No, PKI: observed.No, EtcdData: observed.No,
+	}
+}
+
+// PurgeParams say what must be so before what was kept is deleted.
+type PurgeParams struct {
+	Quorum bool `json:"quorum,omitempty"` // etcd must have one: without it, what was kept may be needed
+}
+
+// Kind is Purge.
+func (PurgeParams) Kind() Kind { return Purge }
+
+func purgeRow() row {
+	return row{
+		kind: Purge, about: "what resets, repairs and recoveries have kept on a bare host, deleted",
+		place: OnHost, concerns: ItsHost, group: groupRemovals, params: paramsOf[PurgeParams](),
+		disrupts: func(i Intent) quorum.Disruption {
+			if ParamsOf[PurgeParams](i).Quorum {
+				return quorum.Purge
+			}
+			return quorum.NoDisruption // the whole cluster ends
+		},
+		effect: purged,
+	}
+}
+
+func purged(w *World, h desired.Host, _ Intent) {
+	seen := w.Is.Hosts[h.ID]
+	seen.Kept = nil
+	w.Is.Hosts[h.ID] = seen
+}
+
+// DeleteNodeParams say what a Node is deleted for. Confirm: the Node must not be Ready, and its host, if there is a
+// Peer, must be found silent by looks over 30 seconds.
+type DeleteNodeParams struct{ Death }
+
+// Kind is DeleteNode.
+func (DeleteNodeParams) Kind() Kind { return DeleteNode }
+
+func deleteNodeRow() row {
+	return row{
+		kind: DeleteNode, about: "the Node object gone",
+		place: ThroughAPI, concerns: ItsHost, group: groupRemovals, params: paramsOf[DeleteNodeParams](),
+		event: "KubeOneRemoved", effect: nodeDeleted,
+	}
+}
+
+func nodeDeleted(w *World, _ desired.Host, i Intent) {
+	gone := func(n observed.Node) bool { return n.Name == i.NodeName }
+	w.Is.API.Nodes = slices.DeleteFunc(slices.Clone(w.Is.API.Nodes), gone)
+}

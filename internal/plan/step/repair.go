@@ -1,0 +1,106 @@
+package step
+
+import (
+	"slices"
+
+	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/quorum"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+)
+
+// The kinds that repair members.
+const (
+	RestartUnits Kind = "restart-units"
+	Regenerate   Kind = "regenerate"
+	Quarantine   Kind = "quarantine"
+)
+
+// RestartUnitsParams are the units to restart.
+type RestartUnitsParams struct {
+	Units []string `json:"units,omitempty"`
+	// SwapOff says that swap is switched off before, with which the kubelet does not start.
+	SwapOff bool `json:"swapOff,omitempty"`
+}
+
+// Kind is RestartUnits.
+func (RestartUnitsParams) Kind() Kind { return RestartUnits }
+
+func (p RestartUnitsParams) variables() []Variable {
+	off := ""
+	if p.SwapOff {
+		off = "yes"
+	}
+	return []Variable{Words("UNITS", p.Units...), Text("SWAP_OFF", off)}
+}
+
+func restartUnitsRow() row {
+	return row{
+		kind: RestartUnits, about: "units enabled and started again",
+		traits: runsByHand,
+		place:  OnHost, concerns: ItsHost, group: groupRepairs, params: paramsOf[RestartUnitsParams](),
+		event: "KubeOneRestarted", effect: repaired,
+	}
+}
+
+// RegenerateParams are the parts that are made again, in order: decide's names of certificates, of the kubelet's
+// credentials and settings, and of static pods.
+type RegenerateParams struct {
+	Parts []string `json:"parts,omitempty"`
+}
+
+// Kind is Regenerate.
+func (RegenerateParams) Kind() Kind { return Regenerate }
+
+func (p RegenerateParams) variables() []Variable {
+	return []Variable{Words("PARTS", p.Parts...)}
+}
+
+func regenerateRow() row {
+	return row{
+		kind: Regenerate, about: "certificates, kubelet credentials and settings, static-pod manifests made again",
+		traits: writesStaticPods,
+		place:  OnHost, concerns: ItsHost, group: groupRepairs, params: paramsOf[RegenerateParams](),
+		event:   "KubeOneRepaired",
+		secrets: joinSecrets, only: desired.Worker, // a control-plane host signs for itself
+		disrupts: func(i Intent) quorum.Disruption {
+			if slices.Contains(ParamsOf[RegenerateParams](i).Parts, condition.PartCertificates) {
+				return quorum.StopHealthy // all of the control plane starts again
+			}
+			return quorum.NoDisruption
+		},
+		effect: repaired,
+	}
+}
+
+func repaired(w *World, h desired.Host, i Intent) {
+	if ParamsOf[RestartUnitsParams](i).SwapOff {
+		seen := w.Is.Hosts[h.ID]
+		seen.Swaps = nil
+		w.Is.Hosts[h.ID] = seen
+	}
+	if slices.Contains(ParamsOf[RegenerateParams](i).Parts, condition.PartCertificates) {
+		w.member(h)
+		return
+	}
+	w.sameCertificates(h)
+}
+
+func quarantineRow() row {
+	return row{
+		kind: Quarantine, about: "control plane stopped, remains of lost etcd data moved aside; the host joins anew",
+		place: OnHost, group: groupRepairs, event: "KubeOneRepaired", effect: quarantined,
+		disrupts: func(Intent) quorum.Disruption { return quorum.StopHealthy }, // its member is to be dead
+	}
+}
+
+// quarantined makes a host one whose join has not ended, and that holds nothing of etcd.
+func quarantined(w *World, h desired.Host, _ Intent) {
+	seen := w.Is.Hosts[h.ID]
+	seen.Marker = &observed.Marker{Cluster: w.Want.Name, Role: string(h.Role)}
+	seen.EtcdData, seen.EtcdLost, seen.Manifests = observed.No, "", nil
+	seen.APINames, seen.AdminEndpoint, seen.Endpoint = nil, "", "" // the join makes them anew
+	seen.APIServer, seen.ControllerManager, seen.Scheduler = observed.Unknown, observed.Unknown, observed.Unknown
+	seen.EtcdHealth = observed.Unknown
+	w.Is.Hosts[h.ID] = seen
+}

@@ -1,0 +1,251 @@
+package step
+
+import (
+	"slices"
+
+	"kubeone/internal/decide/atrest"
+	"kubeone/internal/decide/quorum"
+	"kubeone/internal/decide/rotation"
+	"kubeone/internal/model/desired"
+)
+
+// row is all that is known about a kind.
+type row struct {
+	kind     Kind
+	about    string // what it brings about, in a line
+	place    Place
+	concerns Concern
+	group    Group
+	params   paramsType // zero for a kind that has none
+
+	traits trait
+
+	begins func(Intent) bool // it begins the upgrade of a node: none begins after another node's has failed; nil: never
+	halts  func(Intent) bool // its failure is one of an upgrade; nil: never
+
+	// partOf is the activity to which it belongs, before and after which hooks run. Joining is Installing in a plan that
+	// makes a cluster.
+	partOf desired.Activity
+
+	secrets []Secret     // what its stage may read
+	only    desired.Role // the role on whose hosts it reads them; "" is every role
+
+	// disrupts is what it does to its host's part in etcd, which etcd must allow when it is planned and when it begins.
+	disrupts func(Intent) quorum.Disruption     // nil: nothing, or there is no quorum left, as in a recovery
+	event    string                             // reason of the Event on its Node; "" where there is nothing to tell
+	effect   func(*World, desired.Host, Intent) // what the world becomes
+}
+
+// trait is what is true of all steps of a kind.
+type trait uint16
+
+// A kind without any of the first ten only looks, or writes what no later decision depends on.
+const (
+	changesMembership   trait = 1 << iota // of etcd: one such step at a time, and none after one that failed
+	installsRelease                       // binaries or images of a release, or relies on their being there
+	namesImages                           // of a release, which it writes somewhere
+	findsImages                           // of a release by name, which it looks for before it changes anything
+	createsControlPlane                   // where there was none: its credentials are read from the host
+	joinsCluster                          // its host becomes a member of the cluster
+	clearsHost                            // its host becomes bare
+	cordonsNode                           // its Node gets no more pods until a step that uncordons
+	uncordonsNode                         // its Node gets pods again
+	writesStaticPods                      // on control-plane hosts, and so the secret files that these read
+	allOrNothing                          // where it failed, the host is as it was
+	coreOfActivity                        // a plan without such a step does not have the activity (row.partOf) on that host
+
+	// runsByHand: a host's script runs the stage also when the caller names none. It brings the host to its state, takes
+	// nothing away, and asks itself what etcd must allow.
+	runsByHand
+)
+
+func (k Kind) has(t trait) bool { return k.row().traits&t != 0 }
+
+// rows is the table, in the order in which kinds are explained.
+var rows = []row{
+	prepareRow(), imagesRow(), controllerFilesRow(), initRow(),
+	copyPKIRow(), joinPrepareRow(), joinEtcdRow(), joinFinishRow(), joinWorkerRow(),
+	restartUnitsRow(), regenerateRow(), restoreFilesRow(), quarantineRow(),
+	apiNamesRow(), dialRow(), publishEndpointRow(),
+	fetchRow(), checkRow(), upgradeControlPlaneRow(), upgradeWorkerRow(), systemAddonsRow(), reconfigureRow(),
+	encryptRow(atrest.Learn), encryptRow(atrest.Use), encryptRow(atrest.Forget), encryptRow(atrest.Give),
+	rewriteSecretsRow(), checkSecretsRow(),
+	rotateRow(rotation.Learn), rotateRow(rotation.Use), rotateRow(rotation.Forget),
+	renewTokensRow(), renewTokenSecretsRow(), trimFrontProxyCARow(), trimClientCARow(),
+	publishCARow(), learnCARow(), podsTrustCARow(), forgetCARow(),
+	snapshotRow(), fenceRow(), restoreRow(), resetHostRow(), purgeRow(),
+	removeAutoApprovalRow(), revokeTokensRow(),
+	nodeReadyRow(), applyAddonRow(), removeAddonRow(), setSystemRow(), approveServingRow(), awaitWorkloadsRow(),
+	createMachinesRow(), upgradeMachinesRow(), saveRecordRow(),
+	drainNodeRow(), uncordonRow(), removeEtcdRow(), deleteNodeRow(),
+	deleteMachinesRow(), awaitHostsRow(), hooksRow(), operatorHooksRow(),
+}
+
+// table has the rows by kind. It is made once and never changed.
+var table = byKind(rows) //nolint:gochecknoglobals // a constant
+
+func byKind(rows []row) map[Kind]*row {
+	out := make(map[Kind]*row, len(rows))
+	for i := range rows {
+		out[rows[i].kind] = &rows[i]
+	}
+	return out
+}
+
+// nothing is the row of a kind that is not in the table.
+var nothing = &row{effect: unchanged} //nolint:gochecknoglobals // a constant
+
+func (k Kind) row() *row {
+	if r := table[k]; r != nil {
+		return r
+	}
+	return nothing
+}
+
+// Kinds are all kinds, in the table's order.
+func Kinds() []Kind {
+	out := make([]Kind, 0, len(rows))
+	for _, r := range rows {
+		out = append(out, r.kind)
+	}
+	return out
+}
+
+// About says in a line what steps of the kind bring about.
+func (k Kind) About() string { return k.row().about }
+
+// Place is where steps of the kind run.
+func (k Kind) Place() Place { return k.row().place }
+
+// Concerns is whose business steps of the kind are.
+func (k Kind) Concerns() Concern { return k.row().concerns }
+
+// Params are the kind's parameters with zero values; nil for a kind that has none.
+func (k Kind) Params() Params { return k.row().params.zero }
+
+// OnHost reports whether steps of the kind are a stage of a host's script. All others go through the API or etcd.
+func (k Kind) OnHost() bool { return k.row().place == OnHost }
+
+// NeedsAPI reports whether steps of the kind go through the API of Kubernetes.
+func (k Kind) NeedsAPI() bool { return k.row().place == ThroughAPI }
+
+// Group is the part of a run to which steps of the kind belong.
+func (k Kind) Group() Group { return k.row().group }
+
+// Event is the reason of the Event that a step of the kind leaves on its Node; "" for one that changes no Node.
+func (k Kind) Event() string { return k.row().event }
+
+// ChangesMembership reports whether steps of the kind change who is a member of etcd.
+func (k Kind) ChangesMembership() bool { return k.has(changesMembership) }
+
+// Installs reports whether steps of the kind put binaries or images of a release in place, or rely on
+// their being there.
+func (k Kind) Installs() bool { return k.has(installsRelease) }
+
+// NeedsRelease reports whether what a release consists of must be known for steps of the kind.
+func (k Kind) NeedsRelease() bool { return k.has(installsRelease | namesImages) }
+
+// NamesRelease reports whether steps of the kind need the names of a release's images, or all of it.
+func (k Kind) NamesRelease() bool { return k.NeedsRelease() || k.has(findsImages) }
+
+// CreatesControlPlane reports whether a control plane begins with a step of the kind, to which nobody has
+// credentials yet.
+func (k Kind) CreatesControlPlane() bool { return k.has(createsControlPlane) }
+
+// Joins reports whether a host is a member of the cluster once a step of the kind is done.
+func (k Kind) Joins() bool { return k.has(joinsCluster) }
+
+// ClearsHost reports whether a host is bare once a step of the kind is done.
+func (k Kind) ClearsHost() bool { return k.has(clearsHost) }
+
+// Cordons reports whether steps of the kind leave their Node cordoned.
+func (k Kind) Cordons() bool { return k.has(cordonsNode) }
+
+// Uncordons reports whether steps of the kind let pods onto their Node again.
+func (k Kind) Uncordons() bool { return k.has(uncordonsNode) }
+
+// AllOrNothing reports whether a step of the kind that failed has left its host as it was.
+func (k Kind) AllOrNothing() bool { return k.has(allOrNothing) }
+
+// PartOf is the activity to which steps of the kind belong, and whether they are what makes it one; "" is none.
+func (k Kind) PartOf() (activity desired.Activity, core bool) {
+	return k.row().partOf, k.has(coreOfActivity)
+}
+
+// ByHand reports whether a host's script runs the stage of the kind also when nobody names a stage.
+func (k Kind) ByHand() bool { return k.has(runsByHand) }
+
+// BeginsUpgrade reports whether the upgrade of a node begins with the step.
+func (i Intent) BeginsUpgrade() bool {
+	begins := i.Kind.row().begins
+	return begins != nil && begins(i)
+}
+
+// HaltsUpgrade reports whether no other node's upgrade begins when the step fails.
+func (i Intent) HaltsUpgrade() bool {
+	halts := i.Kind.row().halts
+	return halts != nil && halts(i)
+}
+
+// Disrupts is what the step does to its host's part in etcd.
+func (i Intent) Disrupts() quorum.Disruption {
+	if disrupts := i.Kind.row().disrupts; disrupts != nil {
+		return disrupts(i)
+	}
+	return quorum.NoDisruption
+}
+
+// Secrets are those that the step's stage may read.
+func (i Intent) Secrets() []Secret {
+	r := i.Kind.row()
+	var out []Secret
+	if r.only == "" || i.Role == r.only {
+		out = slices.Clone(r.secrets)
+	}
+	if i.Kind.has(writesStaticPods) && i.Role == desired.ControlPlane {
+		out = append(out, ComponentSecret)
+	}
+	return out
+}
+
+// NeedsToken reports whether the step's stage reads a join token.
+func (i Intent) NeedsToken() bool {
+	secrets := i.Secrets()
+	return slices.Contains(secrets, NewTokenSecret) || slices.Contains(secrets, TokenSecret)
+}
+
+func always(Intent) bool { return true }
+
+// paramsType is the type of a kind's parameters.
+type paramsType struct {
+	zero Params
+	read func([]byte) (Params, error) // from JSON, and nothing that the type does not have
+}
+
+func paramsOf[P Params]() paramsType {
+	var zero P
+	return paramsType{zero, func(text []byte) (Params, error) {
+		var params P
+		err := strictly(text, &params)
+		return params, err
+	}}
+}
+
+// Variables are the shell variables by which the stages of a host's script know the parameters of the host's
+// steps, in the table's order: of every kind that has any, as of a kind without a step there all values are those
+// of zero parameters.
+func Variables(steps []Intent) []Variable {
+	var out []Variable
+	for _, r := range rows {
+		params := r.params.zero
+		for _, s := range steps {
+			if s.Kind == r.kind && s.Params != nil {
+				params = s.Params
+			}
+		}
+		if of, ok := params.(interface{ variables() []Variable }); ok {
+			out = append(out, of.variables()...)
+		}
+	}
+	return out
+}

@@ -1,0 +1,159 @@
+package step
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+)
+
+// The kinds that bring hosts to another version.
+const (
+	Fetch               Kind = "fetch"
+	Check               Kind = "check"
+	UpgradeControlPlane Kind = "upgrade-control-plane"
+	UpgradeWorker       Kind = "upgrade-worker"
+	SystemAddons        Kind = "system-addons"
+)
+
+// FetchParams are the files and images that a host lacks.
+type FetchParams struct{ Content }
+
+// Kind is Fetch.
+func (FetchParams) Kind() Kind { return Fetch }
+
+func fetchRow() row {
+	return row{
+		kind: Fetch, about: "binaries unpacked and images pinned beside those in use; nothing is switched",
+		traits: installsRelease | runsByHand,
+		place:  OnHost, concerns: ItsHost, group: groupFetch, params: paramsOf[FetchParams](),
+		halts: always, effect: fetched,
+	}
+}
+
+// fetched gives a host the image of cluster DNS under the name that is wanted.
+func fetched(w *World, h desired.Host, _ Intent) {
+	seen := w.Is.Hosts[h.ID]
+	want, named := w.Config[h.ID][desired.DNSImageDigest]
+	if seen.Digests[desired.DNSImageDigest] == want {
+		return
+	}
+	seen.Digests = maps.Clone(seen.Digests)
+	if seen.Digests == nil {
+		seen.Digests = map[string]string{}
+	}
+	if delete(seen.Digests, desired.DNSImageDigest); named {
+		seen.Digests[desired.DNSImageDigest] = want
+	}
+	w.Is.Hosts[h.ID] = seen
+}
+
+// CheckParams say what does not stop the host's upgrade.
+type CheckParams struct {
+	// DiscardEdits says that its static pods are made anew, whatever somebody has changed in them.
+	DiscardEdits bool `json:"discardEdits,omitempty"`
+}
+
+// Kind is Check.
+func (CheckParams) Kind() Kind { return Check }
+
+func (p CheckParams) variables() []Variable {
+	discard := ""
+	if p.DiscardEdits {
+		discard = "yes"
+	}
+	return []Variable{Text("DISCARD_EDITS", discard)}
+}
+
+func checkRow() row {
+	return row{
+		kind: Check, about: "all that the host's upgrade needs is there; nothing is changed",
+		traits: installsRelease | runsByHand,
+		place:  OnHost, concerns: ItsHost, group: groupUpgrade, params: paramsOf[CheckParams](),
+		begins: always, halts: always, partOf: desired.Upgrading, effect: unchanged,
+	}
+}
+
+func upgradeControlPlaneRow() row {
+	return row{
+		kind: UpgradeControlPlane, about: "kubeadm, container runtime and kubelet of a drained control-plane host",
+		traits: installsRelease | runsByHand | writesStaticPods | coreOfActivity,
+		place:  OnHost, group: groupUpgrade, event: "KubeOneUpgraded", secrets: []Secret{CredentialsSecret},
+		halts: always, disrupts: stops,
+		partOf: desired.Upgrading, effect: upgraded,
+	}
+}
+
+// UpgradeWorkerParams say which way a worker goes.
+type UpgradeWorkerParams struct {
+	// Down says that its kubelet becomes an older one, which cannot read all that the newer one has written.
+	Down bool `json:"down,omitempty"`
+}
+
+// Kind is UpgradeWorker.
+func (UpgradeWorkerParams) Kind() Kind { return UpgradeWorker }
+
+func (p UpgradeWorkerParams) variables() []Variable {
+	down := ""
+	if p.Down {
+		down = "yes"
+	}
+	return []Variable{Text("DOWN", down)}
+}
+
+func upgradeWorkerRow() row {
+	return row{
+		kind: UpgradeWorker, about: "kubeadm, container runtime and kubelet of a drained worker",
+		traits: installsRelease | runsByHand | coreOfActivity,
+		place:  OnHost, concerns: ItsHost, group: groupUpgrade, params: paramsOf[UpgradeWorkerParams](),
+		event: "KubeOneUpgraded", secrets: []Secret{CredentialsSecret},
+		halts: always, disrupts: stops,
+		partOf: desired.Upgrading, effect: upgraded,
+	}
+}
+
+// upgraded makes a host one that runs the wanted version with the wanted configuration.
+func upgraded(w *World, h desired.Host, _ Intent) {
+	w.member(h) // one whose upgrade was interrupted may not have worked
+	seen := w.Is.Hosts[h.ID]
+	seen.Kubelet.Version = w.Want.KubeletVersion(h)
+	seen.Containerd.Version = cmp.Or(h.Versions.Containerd, seen.Containerd.Version)
+	if h.Role == desired.ControlPlane {
+		seen.APIServerVersion = w.Want.KubernetesVersion
+		seen.ControllerManagerVersion, seen.SchedulerVersion = "", "" // whatever they were, they are the wanted ones
+		w.Is.API.Version = w.Want.KubernetesVersion
+	}
+	seen.Digests, seen.Firewalls, seen.Upgrading = w.Config[h.ID], w.firewallsOf(seen), ""
+	seen.Edited, seen.Restorable, seen.PodEdits = nil, nil, nil
+	seen.Credentials = seen.CredentialsLeft()
+	w.Is.Hosts[h.ID] = seen
+}
+
+func systemAddonsRow() row {
+	return row{
+		kind: SystemAddons, about: "kube-proxy and cluster DNS as kubeadm applies them, from a control-plane host",
+		traits: namesImages,
+		place:  OnHost, group: groupAddons, effect: systemApplied,
+	}
+}
+
+// systemApplied gives all pods of what kubeadm applies their wanted images, and its objects what they must be.
+func systemApplied(w *World, _ desired.Host, _ Intent) {
+	w.Is.API.Pods = slices.Clone(w.Is.API.Pods)
+	for i := range w.Is.API.Pods {
+		p := &w.Is.API.Pods[i]
+		if image, ours := w.System[p.App]; ours {
+			p.Image = image
+		}
+	}
+	if slices.ContainsFunc(w.Is.API.Compared[dns].Differences, func(d observed.Difference) bool {
+		return d.Missing && d.Object == dnsDeployment
+	}) {
+		w.dnsMade()
+	}
+	for app := range w.System {
+		w.compared(app, func(c *observed.Comparison) { c.Differences = nil })
+	}
+}

@@ -1,0 +1,191 @@
+package step
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/decide/match"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+)
+
+// World is the world as it will be when the steps planned so far have succeeded. Effects change Is, CA and Epoch.
+type World struct {
+	decide.Input
+	Names map[string]string // of Nodes, by host ID
+	Epoch int               // how often the cluster has been recovered
+}
+
+// NewWorld is the world before the first step. What the input holds stays as it is.
+func NewWorld(in decide.Input, names map[string]string, epoch int) *World {
+	in.Is.Hosts = maps.Clone(in.Is.Hosts)
+	if in.Is.Hosts == nil {
+		in.Is.Hosts = map[string]observed.Host{}
+	}
+	in.Is.API.Nodes = slices.Clone(in.Is.API.Nodes)
+	in.Is.API.Addons = maps.Clone(in.Is.API.Addons)
+	in.Is.Etcd.Members = slices.Clone(in.Is.Etcd.Members)
+	return &World{Input: in, Names: names, Epoch: epoch}
+}
+
+// Predict makes the world what it is when the step has succeeded. A step that is about no host of the manifest has
+// the zero host.
+func (w *World) Predict(h desired.Host, i Intent) { i.Kind.row().effect(w, h, i) }
+
+// unchanged is the effect of a step after which nothing is otherwise for the decisions that follow.
+func unchanged(*World, desired.Host, Intent) {}
+
+// member makes the host what a host is after init, join, repair or upgrade have succeeded: those steps end only when
+// its components answered.
+func (w *World) member(h desired.Host) {
+	seen := w.Is.Hosts[h.ID]
+	kubelet := seen.Kubelet.Version // "" where the host did not say it
+	seen.Marker = &observed.Marker{
+		Cluster: w.Want.Name, Role: string(h.Role), ID: h.ID, Derived: !h.HasOwnID, Node: w.Names[h.ID],
+		Machine:  h.Machine,
+		Complete: true, Epoch: w.Epoch,
+	}
+	seen.KubeletConf, seen.KubeletCert, seen.Healthz = observed.Yes, observed.Yes, observed.Yes
+	seen.Certificates = renewed(seen.Certificates)
+	unit := observed.Unit{Installed: true, Enabled: true, Active: true, State: "active/running"}
+	for _, u := range []*observed.Unit{&seen.Containerd, &seen.Kubelet} {
+		version := u.Version
+		*u = unit
+		u.Version = version
+	}
+	if seen.Kubelet.Version == "" {
+		seen.Kubelet.Version = w.Want.KubeletVersion(h)
+	}
+	seen.CAHash = w.caHash()
+	if h.Role == desired.ControlPlane {
+		seen.AdminConf, seen.PKI, seen.EtcdData, seen.EtcdLost = observed.Yes, observed.Yes, observed.Yes, ""
+		seen.Manifests = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
+		seen.APIServer, seen.ControllerManager, seen.Scheduler = observed.Yes, observed.Yes, observed.Yes
+		seen.EtcdHealth = observed.Yes
+		if seen.APIServerVersion == "" { // its manifest is gone: it comes again in the kubelet's version
+			seen.APIServerVersion = seen.Kubelet.Version
+		}
+		w.voter(h)
+	}
+	w.Is.Hosts[h.ID] = seen
+	w.apiAnswers()
+	w.nodeOf(h, kubelet)
+}
+
+// renewed are the certificates when none has expired, nor comes near its end.
+func renewed(certificates []observed.Certificate) []observed.Certificate {
+	out := slices.Clone(certificates)
+	for i := range out {
+		out[i].Expired, out[i].Soon, out[i].Left = false, false, 0
+	}
+	return out
+}
+
+// sameCertificates makes the host what member makes it, by a step that renews no certificate.
+func (w *World) sameCertificates(h desired.Host) {
+	before := w.Is.Hosts[h.ID].Certificates
+	w.member(h)
+	for i, c := range before {
+		w.Is.Hosts[h.ID].Certificates[i].Left = c.Left
+	}
+}
+
+// caHash is the cluster's CA as known, or a stand-in for one that is still to be made.
+func (w *World) caHash() string {
+	for _, h := range w.Want.ControlPlane {
+		if seen := w.Is.Hosts[h.ID]; seen.CAHash != "" && seen.Marker != nil && seen.Marker.Complete {
+			return seen.CAHash
+		}
+	}
+	return cmp.Or(w.CA, "sha256:to-be-made")
+}
+
+func (w *World) apiAnswers() {
+	w.Is.API.Reached, w.Is.Etcd.Reached = observed.Yes, observed.Yes
+	if w.Is.API.Version == "" {
+		w.Is.API.Version = w.Want.KubernetesVersion
+	}
+}
+
+// voter makes the host's etcd member a healthy one that votes.
+func (w *World) voter(h desired.Host) {
+	name := w.Names[h.ID]
+	if i := match.MemberIndex(w.Is.Etcd.Members, h, name); i >= 0 {
+		m := &w.Is.Etcd.Members[i]
+		m.Name, m.Healthy, m.Learner = name, observed.Yes, false
+		return
+	}
+	w.Is.Etcd.Members = append(w.Is.Etcd.Members, observed.Member{
+		ID: "new-" + name, Name: name, PeerURLs: []string{"https://" + h.PrivateAddress + ":2380"},
+		Healthy: observed.Yes,
+	})
+}
+
+// nodeOf makes the host's Node Ready. The version of a kubelet that is known is what the Node says then, whatever
+// it said before.
+func (w *World) nodeOf(h desired.Host, kubelet string) {
+	if !slices.ContainsFunc(w.Is.API.Nodes, func(n observed.Node) bool { return n.Name == w.Names[h.ID] }) {
+		w.Is.API.Nodes = append(w.Is.API.Nodes, observed.Node{
+			Name: w.Names[h.ID], KubeletVersion: w.Want.KubeletVersion(h), Addresses: []string{h.PrivateAddress},
+		})
+	}
+	w.node(w.Names[h.ID], func(n *observed.Node) {
+		n.Ready, n.ControlPlane = observed.Yes, h.Role == desired.ControlPlane
+		n.MachineID = w.Is.Hosts[h.ID].MachineID
+		if kubelet != "" {
+			n.KubeletVersion = kubelet
+		}
+	})
+}
+
+// Cluster DNS, by the app label of its pods, and its Deployment, of which kubeadm makes 2 replicas.
+const (
+	dns             = "kube-dns"
+	dnsDeployment   = "Deployment kube-system/coredns"
+	kubeadmReplicas = 2
+)
+
+// dnsMade is a Deployment of cluster DNS that kubeadm has made: its replicas are set afterwards, if others are wanted.
+func (w *World) dnsMade() {
+	if n := w.Want.Network.DNS.Replicas; n == 0 || n == kubeadmReplicas {
+		return
+	}
+	w.Is.API.Compared = maps.Clone(w.Is.API.Compared)
+	if w.Is.API.Compared == nil {
+		w.Is.API.Compared = map[string]observed.Comparison{}
+	}
+	c := w.Is.API.Compared[dns]
+	c.Settings = []observed.Difference{{Object: dnsDeployment, Fields: []string{"spec.replicas"}}}
+	w.Is.API.Compared[dns] = c
+}
+
+// compared changes what is known of a component, if it is known.
+func (w *World) compared(name string, change func(*observed.Comparison)) {
+	c, ok := w.Is.API.Compared[name]
+	if !ok {
+		return
+	}
+	change(&c)
+	w.Is.API.Compared = maps.Clone(w.Is.API.Compared)
+	w.Is.API.Compared[name] = c
+}
+
+// networkCame makes the Nodes Ready that say that they are not: they have waited for their network plugin.
+func (w *World) networkCame() {
+	for i := range w.Is.API.Nodes {
+		if n := &w.Is.API.Nodes[i]; n.Ready == observed.No {
+			n.Ready = observed.Yes
+		}
+	}
+}
+
+// node changes the Node of that name, if there is one.
+func (w *World) node(name string, change func(*observed.Node)) {
+	for i := range w.Is.API.Nodes {
+		if n := &w.Is.API.Nodes[i]; n.Name == name {
+			change(n)
+		}
+	}
+}

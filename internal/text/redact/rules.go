@@ -1,0 +1,200 @@
+package redact
+
+import (
+	"regexp"
+	"strings"
+
+	"kubeone/internal/text/pattern"
+)
+
+// rule replaces what a pattern finds in a line. Logs are long and secrets are rare, so a pattern is tried only on lines
+// that may have what it looks for.
+type rule struct {
+	may   func(line, lower string) bool
+	finds func() *regexp.Regexp
+	with  func(found string) string
+}
+
+var (
+	// A PEM private key, or what there is of one whose end or beginning was cut off.
+	wholeKey = pattern.Lazy(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY.*?` +
+		`(?:-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----|\z)`)
+	endOfKey = pattern.Lazy(`(?s)\A.*-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----`)
+
+	ageKey         = pattern.Lazy(`(?i)AGE-SECRET-KEY-[0-9A-Z-]+`)
+	jwt            = pattern.Lazy(`eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?`)
+	bootstrapToken = pattern.Lazy(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`)
+	awsKey         = pattern.Lazy(`\bA[KS]IA[0-9A-Z]{16}\b`)
+	urlUser        = pattern.Lazy(`[A-Za-z][A-Za-z0-9+.-]*://[^/\s"'<>\\]*@`)
+	authorization  = pattern.Lazy(`(?i)authorization\\*["']?\s*[:=]\s*[\\"'\[]*[^"'\\\]\r\n]+`)
+	bearer         = pattern.Lazy(`(?i)\b(?:bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}`)
+	keyed          = pattern.Lazy(`(?i)([\w.-]*(?:` + secretWords + `)[\w.-]*)(\\*["']?\s*[:=]\s*)` +
+		`(\\*"(?:[^"\\]|\\[^"])*\\*"|\\*'[^']*'|[^\s"',;{}\[\]\\]+)`)
+	dockerAuth = pattern.Lazy(`"auth\\*"\s*:\s*\\*"[^"\\]+`) // a user and a password, in base64
+	flag       = pattern.Lazy(`(?i)(--?[\w-]*(?:` + secretWords + `)[\w-]*)(\s+)("[^"]*"|'[^']*'|[^\s"'-]\S*)`)
+	longBase64 = pattern.Lazy(`[A-Za-z0-9+/=_-]{60,}`)
+)
+
+// secretWords are the parts of keys and flags whose values are secrets.
+const secretWords = `password|passwd|passphrase|(?:\b|[_.-])(?:pass|pwd)\b|secret|token|credential|cookie|` +
+	`api[-_.]?key|access[-_.]?key|private[-_.]?key|certificate[-_.]?key|encryption[-_.]?key|` +
+	`client[-_]key[-_]data|client[-_]certificate[-_]data|` +
+	`certificate[-_]authority[-_]data`
+
+// harmless are the ends of keys that only name or describe a secret.
+var harmless = pattern.Lazy(
+	`(?i)(?:file|path|name|names|ref|refs|namespace|class|ttl|hash|type|count|kind|version|dir|s_total|expiration)$`)
+
+// soundsSecret reports whether the value of that key is a secret.
+func soundsSecret(key string) bool {
+	return secretKey().MatchString(key) && !harmless().MatchString(key)
+}
+
+var secretKey = pattern.Lazy(`(?i)(?:` + secretWords + `)|^auth$`)
+
+// keys removes private keys, which may extend over several lines.
+func keys(text string) string {
+	if !strings.Contains(text, "PRIVATE KEY") {
+		return text
+	}
+	text = wholeKey().ReplaceAllLiteralString(text, Removed)
+	return endOfKey().ReplaceAllLiteralString(text, Removed)
+}
+
+// rules are applied in this order.
+var rules = []rule{
+	{has("age-secret-key"), ageKey, removeAll},
+	{has("eyj"), jwt, removeAll},
+	{has("akia", "asia"), awsKey, removeAll},
+	{has("://"), urlUser,
+		func(found string) string { return found[:strings.Index(found, "://")+3] + Removed + "@" }},
+	{has("authorization"), authorization, afterSeparator},
+	{has("bearer", "basic"), bearer, credentials},
+	{hasSecretWord, keyed, keyedValue},
+	{hasSecretWord, flag, flagValue},
+	{has("auth"), dockerAuth, afterSeparator},
+	{runs(16, ".", lowerOrDigit), bootstrapToken, removeAll},
+	{runs(60, "", base64Letter), longBase64, encoded},
+}
+
+func removeAll(string) string { return Removed }
+
+// hasSecretWord reports whether a line may have one of secretWords.
+func hasSecretWord(line, lower string) bool {
+	return has("pass", "pwd", "secret", "token", "credential", "cookie", "key", "-data", "_data")(line, lower)
+}
+
+func has(words ...string) func(line, lower string) bool {
+	return func(_, lower string) bool {
+		for _, word := range words {
+			if strings.Contains(lower, word) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// runs reports whether a line has n letters of a kind after another, after a text; "" is any.
+func runs(n int, after string, kind func(c byte) bool) func(line, lower string) bool {
+	return func(line, _ string) bool {
+		if !strings.Contains(line, after) {
+			return false
+		}
+		count := 0
+		for i := range len(line) {
+			if !kind(line[i]) {
+				count = 0
+				continue
+			}
+			if count++; count >= n {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+func lowerOrDigit(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }
+
+func base64Letter(c byte) bool {
+	return lowerOrDigit(c) || c >= 'A' && c <= 'Z' || strings.IndexByte("+/=_-", c) >= 0
+}
+
+// byLine applies the rules to each line of a text.
+func byLine(text string) string {
+	var b strings.Builder
+	b.Grow(len(text))
+	for line := range strings.Lines(text) {
+		b.WriteString(inLine(line))
+	}
+	return b.String()
+}
+
+func inLine(line string) string {
+	lower := strings.ToLower(line)
+	for _, rule := range rules {
+		if rule.may(line, lower) {
+			line = rule.finds().ReplaceAllStringFunc(line, rule.with)
+			lower = strings.ToLower(line)
+		}
+	}
+	return line
+}
+
+// afterSeparator keeps what stands before the first colon or equals sign.
+func afterSeparator(found string) string {
+	at := strings.IndexAny(found, ":=")
+	return found[:at+1] + " " + Removed
+}
+
+// credentials removes what follows Bearer, and what follows Basic unless it is a plain word ("basic authentication").
+func credentials(found string) string {
+	kind, value, _ := strings.Cut(found, " ")
+	if strings.EqualFold(kind, "basic") && strings.Trim(value, "abcdefghijklmnopqrstuvwxyz") == "" {
+		return found
+	}
+	return kind + " " + Removed
+}
+
+func keyedValue(found string) string {
+	part := keyed().FindStringSubmatch(found)
+	switch value := strings.ToLower(strings.Trim(part[3], `\"'`)); {
+	case value == "", value == "true", value == "false", value == "null", value == "nil",
+		harmless().MatchString(part[1]):
+		return found
+	}
+	quote := ""
+	if strings.ContainsAny(part[3], `"'`) {
+		quote = part[3][:strings.IndexAny(part[3], `"'`)+1]
+	}
+	return part[1] + part[2] + quote + Removed + quote
+}
+
+func flagValue(found string) string {
+	part := flag().FindStringSubmatch(found)
+	if harmless().MatchString(part[1]) {
+		return found
+	}
+	return part[1] + part[2] + Removed
+}
+
+// encoded removes base64: text of upper and lower case letters and digits alike. Digests are hexadecimal, and paths and
+// names are rarely written so.
+func encoded(found string) string {
+	var upper, lower, digit int
+	for _, c := range found {
+		switch {
+		case c >= 'A' && c <= 'Z':
+			upper++
+		case c >= 'a' && c <= 'z':
+			lower++
+		case c >= '0' && c <= '9':
+			digit++
+		}
+	}
+	if upper < 3 || lower < 3 || digit < 1 {
+		return found
+	}
+	return Removed
+}

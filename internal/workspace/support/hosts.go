@@ -1,0 +1,100 @@
+package support
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"kubeone/internal/host"
+	"kubeone/internal/text/pattern"
+)
+
+//go:embed collect.sh
+var collect string
+
+// mark begins a section in what collect.sh prints.
+const mark = "\n::kubeone-section:: "
+
+// sectionName is what the name of a section looks like. It becomes that of a file in the host's own folder, and no host
+// writes into another's.
+var sectionName = pattern.Lazy(`^[a-z][a-z-]{0,40}\.(txt|log)$`)
+
+const mostSections = 64
+
+// fromHosts asks all hosts, each with one command.
+func (b *bundle) fromHosts(ctx context.Context, in Input) {
+	var group errgroup.Group
+	group.SetLimit(in.Parallel)
+	for name, h := range in.Hosts {
+		group.Go(func() error {
+			b.fromHost(ctx, in, name, h)
+			return nil
+		})
+	}
+	_ = group.Wait() // nothing fails
+}
+
+func (b *bundle) fromHost(ctx context.Context, in Input, name string, h Host) {
+	out := &bounded{most: mostOfHost}
+	cmd := host.Cmd{
+		Name: "collect logs", Script: collect, Args: []string{strconv.Itoa(mostOfLog)}, Stdout: out,
+		Timeout: in.Timeout,
+	}
+	ctx, cancel := context.WithTimeout(ctx, in.Timeout)
+	defer cancel()
+	result, err := h.Run(ctx, cmd)
+	if err != nil {
+		b.lacks("hosts/"+name, err.Error())
+	}
+	b.add("hosts/"+name+"/stderr.txt", result.Stderr)
+	// Whatever came before a failure is worth having.
+	strange, printed := false, map[string]bool{"stderr.txt": true}
+	for i, section := range strings.Split("\n"+string(out.bytes()), mark) {
+		file, text, _ := strings.Cut(section, "\n")
+		if i == 0 {
+			file, text = "before.txt", section // what the login prints
+		}
+		if i > mostSections || !sectionName().MatchString(file) || printed[file] {
+			strange = true
+			continue
+		}
+		printed[file] = true
+		b.add("hosts/"+name+"/"+file, fullLines([]byte(text), mostOfLog))
+	}
+	if strange {
+		b.lacks("hosts/"+name, "sections that are not expected, or are there twice, were left out")
+	}
+}
+
+// fullLines leaves out the first line of a text that was cut to most bytes: half a line may hide what it is about.
+func fullLines(text []byte, most int) []byte {
+	if len(text) >= most {
+		_, text, _ = bytes.Cut(text, []byte("\n"))
+	}
+	return text
+}
+
+// bounded is what fits of a stream, so that a host that never stops printing fills nothing.
+type bounded struct {
+	most int
+	buf  bytes.Buffer
+}
+
+// errTooMuch ends a command that prints too much.
+var errTooMuch = errors.New("the host printed too much")
+
+// Write takes what fits.
+func (t *bounded) Write(p []byte) (int, error) {
+	if t.buf.Len()+len(p) > t.most {
+		return 0, fmt.Errorf("%w: more than %d bytes", errTooMuch, t.most)
+	}
+	return t.buf.Write(p)
+}
+
+func (t *bounded) bytes() []byte { return t.buf.Bytes() }

@@ -1,0 +1,172 @@
+// Package support collects what somebody needs to help with a cluster into one archive: what is wanted, what is, what
+// would be done, what was done, and what the machines say. Everything goes through one door, which takes secrets out
+// (package redact); what could not be collected is listed, and is no reason to fail.
+package support
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+
+	"kubeone/internal/host"
+	"kubeone/internal/text/redact"
+)
+
+// Host is what is needed of a host; every host.Host is one.
+type Host interface {
+	Run(ctx context.Context, c host.Cmd) (host.Result, error)
+}
+
+// Document is something that the caller has at hand already.
+type Document struct {
+	Name string // in the archive; what ends in .json or .jsonl stays JSON
+	Text []byte
+}
+
+// Input is what a bundle is made of.
+type Input struct {
+	Cluster   string
+	Now       func() time.Time
+	Documents []Document
+	Hosts     map[string]Host   // those that answer, by the name of their folder, which is no path
+	Silent    map[string]string // why a host is not among them, likewise
+	// Kubernetes is the API, nil where it does not answer; then NoAPI says why.
+	Kubernetes kubernetes.Interface
+	NoAPI      string
+	Journals   string   // the folder with the journals of runs from this machine; "" for none
+	Secrets    []string // values that must not be in the bundle, wherever they come from
+
+	Timeout  time.Duration // for one host, and for the API; 0 is 45 s
+	Parallel int           // hosts asked at a time; 0 is 16
+}
+
+// Limits of what is collected, in bytes of text before compression.
+const (
+	mostOfLog     = 384 << 10 // of each log of a host
+	mostOfHost    = 6 << 20
+	mostOfJournal = 1 << 20
+	journals      = 10 // how many runs
+)
+
+// Missing is something that could not be collected.
+type Missing struct {
+	What string // "hosts/cp-1"
+	Why  string
+}
+
+// Write collects, and writes the bundle as a gzipped tar. It returns what is missing from it, sorted. The error is that
+// of writing, or of ctx.
+func Write(ctx context.Context, w io.Writer, in Input) ([]Missing, error) {
+	if in.Timeout == 0 {
+		in.Timeout = 45 * time.Second
+	}
+	if in.Parallel == 0 {
+		in.Parallel = 16
+	}
+	b := newBundle(w, in)
+	for _, d := range in.Documents {
+		b.add(d.Name, d.Text)
+	}
+	for name, why := range in.Silent {
+		b.lacks("hosts/"+name, why)
+	}
+	b.journals(in.Journals)
+	var work sync.WaitGroup
+	work.Go(func() { b.fromAPI(ctx, in) })
+	b.fromHosts(ctx, in)
+	work.Wait()
+	b.listMissing()
+	return b.missing, b.close(ctx)
+}
+
+// bundle is the archive while it is written. Its methods are safe for concurrent use.
+type bundle struct {
+	redactor *redact.Redactor
+	top      string // the folder that holds everything
+	now      time.Time
+
+	mu      sync.Mutex
+	zip     *gzip.Writer
+	tar     *tar.Writer
+	names   map[string]bool // of the files in it
+	err     error           // the first
+	missing []Missing
+}
+
+func newBundle(w io.Writer, in Input) *bundle {
+	zip := gzip.NewWriter(w)
+	return &bundle{
+		redactor: redact.New(in.Secrets...), top: in.Cluster + "-support", now: in.Now().UTC(), zip: zip,
+		tar: tar.NewWriter(zip), names: map[string]bool{},
+	}
+}
+
+// add puts a file into the bundle: the only way in. Empty files are left out. So is a file whose name leads to another
+// folder, or that a file has already; it is listed as missing.
+func (b *bundle) add(name string, text []byte) {
+	if len(strings.TrimSpace(string(text))) == 0 {
+		return
+	}
+	switch path.Ext(name) {
+	case ".json":
+		text = b.redactor.JSON(text)
+	case ".jsonl":
+		text = b.redactor.JSONLines(text)
+	default:
+		text = []byte(b.redactor.Text(string(text)))
+	}
+	name = b.redactor.Text(name)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !fs.ValidPath(name) || b.names[name] {
+		b.missing = append(b.missing, Missing{name, "its name is that of another file"})
+		return
+	}
+	b.names[name] = true
+	if b.err != nil {
+		return
+	}
+	b.err = b.tar.WriteHeader(&tar.Header{
+		Typeflag: tar.TypeReg, Name: path.Join(b.top, name), Mode: 0o600, Size: int64(len(text)), ModTime: b.now,
+		Format: tar.FormatPAX,
+	})
+	if b.err == nil {
+		_, b.err = b.tar.Write(text)
+	}
+}
+
+// lacks notes what could not be collected.
+func (b *bundle) lacks(what, why string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.missing = append(b.missing, Missing{what, b.redactor.Text(strings.TrimSpace(why))})
+}
+
+func (b *bundle) listMissing() {
+	slices.SortFunc(b.missing, func(x, y Missing) int { return strings.Compare(x.What, y.What) })
+	var text strings.Builder
+	for _, m := range b.missing {
+		fmt.Fprintf(&text, "%s: %s\n", m.What, m.Why)
+	}
+	b.add("missing.txt", []byte(text.String()))
+}
+
+// close ends the archive. An archive that was interrupted is an error, whatever is in it already.
+func (b *bundle) close(ctx context.Context) error {
+	for _, end := range []func() error{b.tar.Close, b.zip.Close, ctx.Err} {
+		if err := end(); b.err == nil {
+			b.err = err
+		}
+	}
+	return b.err
+}
