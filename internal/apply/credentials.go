@@ -3,13 +3,14 @@ package apply
 import (
 	"archive/tar"
 	"bytes"
-	"maps"
-	"path"
-	"slices"
-
+	"fmt"
+	"io"
 	"kubeone/internal/componentconfig"
 	"kubeone/internal/model/desired"
 	"kubeone/internal/script"
+	"maps"
+	"path"
+	"slices"
 )
 
 // credentials are those for registries and proxies, which hosts are to have. There is no file where there are none.
@@ -48,3 +49,15 @@ func credentialsTar(c desired.Credentials) ([]byte, error) {
 	}
 	return b.Bytes(), nil
 }
+
+// Files are secret files that components of the control plane read, by name. They show nothing of themselves when they
+// are printed or marshalled.
+type Files map[string][]byte
+
+const redactedFiles = "apply.Files(redacted)"
+
+// Format hides the content from every verb.
+func (Files) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, redactedFiles) }
+
+// MarshalText hides the content from JSON, YAML and structured logs.
+func (Files) MarshalText() ([]byte, error) { return []byte(redactedFiles), nil }

@@ -2,13 +2,15 @@ package decide
 
 import (
 	"cmp"
-	"slices"
-
 	"kubeone/internal/decide/atrest"
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/fsm"
+	"kubeone/internal/decide/quorum"
+	"kubeone/internal/decide/rotation"
+	"kubeone/internal/model/desired"
 	"kubeone/internal/model/observed"
 	"kubeone/internal/model/problem"
+	"slices"
 )
 
 // encryption is the next phase of a change of how Secrets are stored. It is the whole control plane's business: where
@@ -150,6 +152,48 @@ func (v *view) differentKeys() []problem.Problem {
 				})
 			}
 		}
+	}
+	return out
+}
+
+// rotationBegun is the warning that the key of an authority is being rotated, which only its own command ends. Hosts of
+// another cluster have no say in it.
+func (v *view) rotationBegun() []problem.Problem {
+	if v.in.About != nil {
+		return nil
+	}
+	var ours []desired.Host
+	for i := range v.hosts[:v.cps] {
+		if h := &v.hosts[i]; h.Condition != condition.Foreign {
+			ours = append(ours, *h.Host)
+		}
+	}
+	begun := rotation.Begun(rotation.HostsOf(ours, v.in.Is.Hosts))
+	if len(begun) == 0 {
+		return nil
+	}
+	return []problem.Problem{{
+		Code: problem.RotationBegun, Parameters: problem.Parameters{"authorities": problem.List(begun)},
+	}}
+}
+
+// renewals are the certificates of the control plane that come near their end, by the ID of each host that can renew
+// them: it is well, and so has the authorities, and etcd can do without it.
+func (v *view) renewals() map[string][]string {
+	var out map[string][]string
+	for i := range v.controlPlane() {
+		s := &v.hosts[i]
+		if !s.inLimit || s.Condition != condition.Healthy {
+			continue
+		}
+		ending := condition.Ending(&s.is, v.in.Want.Certificates.Validity())
+		if len(ending) == 0 || s.Etcd != "" && !quorum.SafeToStop(v.in.Is.Etcd.Members, s.Etcd).Safe {
+			continue
+		}
+		if out == nil {
+			out = make(map[string][]string)
+		}
+		out[s.ID] = ending
 	}
 	return out
 }

@@ -1,12 +1,15 @@
 package decide
 
 import (
-	"net/netip"
-	"slices"
-
+	"kubeone/internal/decide/condition"
+	"kubeone/internal/decide/fsm"
+	"kubeone/internal/decide/quorum"
 	"kubeone/internal/model/desired"
 	"kubeone/internal/model/observed"
 	"kubeone/internal/model/problem"
+	"net/netip"
+	"slices"
+	"strings"
 )
 
 // Cluster DNS, as its pods are labelled and as a person calls it.
@@ -138,4 +141,116 @@ func (v *view) podsOutside() []problem.Problem {
 	return []problem.Problem{{Code: problem.PodsOutsideNetwork, Parameters: problem.Parameters{
 		"pods": problem.Some(pods, mostAbsent), "subnets": subnets,
 	}}}
+}
+
+// comingUp names the members that may become healthy without anybody's help, inside the limit or not. Where it is not
+// known which host is which, no waiting tells.
+func (v *view) comingUp() []string {
+	if len(v.in.Contradictions) > 0 {
+		return nil
+	}
+	if event, _ := v.askQuorum(); event == fsm.OnLost && !v.mayElect() {
+		return nil
+	}
+	return having(v.hosts, func(s *hostState) bool {
+		return s.Condition == condition.Unready || s.Condition == condition.Broken || v.votesAlready(s) ||
+			s.Condition == condition.Restartable && starts(s.is.Containerd) && starts(s.is.Kubelet)
+	})
+}
+
+// starts reports whether the unit runs, or is about to: what does not answer then may only be late.
+func starts(u observed.Unit) bool {
+	return u.Active || !u.Known() || strings.HasPrefix(u.State, "activating")
+}
+
+// votesAlready reports whether the host's join has come as far as a member that votes, as the host says, and does not
+// serve clients yet, which takes it some seconds more. A host with neither curl nor wget cannot say so.
+func (v *view) votesAlready(s *hostState) bool {
+	return s.Condition == condition.Partial && s.is.EtcdHealth == observed.Yes &&
+		slices.ContainsFunc(v.in.Is.Etcd.Members, func(m observed.Member) bool {
+			return m.ID == s.Etcd && !m.Learner && m.Healthy != observed.Yes
+		})
+}
+
+// mayElect reports whether the members that answer, or may hold data on a host that does, could be a quorum.
+func (v *view) mayElect() bool {
+	voters := len(having(v.controlPlane(), func(s *hostState) bool {
+		return !s.Condition.Silent() && s.is.EtcdData != observed.No
+	}))
+	for _, s := range v.etcd.orphans {
+		if !s.Learner && s.Healthy == observed.Yes {
+			voters++
+		}
+	}
+	return voters >= quorum.Of(v.etcd.tally.Voters)
+}
+
+// FirewallsToConfigure returns the firewalls of a host that are not as the manifest wants them: without our rules, or
+// on although they are to be off.
+func FirewallsToConfigure(is *observed.Host, wanted string) []observed.Firewall {
+	var out []observed.Firewall
+	for _, f := range is.Firewalls {
+		if wanted == desired.FirewallManage && !f.Ours || wanted == desired.FirewallDisable && !f.Off {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// needsFirewallRules reports whether a firewall of the host is not as the manifest wants it, or has other rules of ours
+// than those. A digest alone says nothing: a host without a firewall has no rules.
+func (s *hostState) needsFirewallRules(want map[string]string, wanted string) bool {
+	noted, ok := s.is.Digests[desired.FirewallDigest]
+	other := ok && noted != want[desired.FirewallDigest]
+	return len(FirewallsToConfigure(&s.is, wanted)) > 0 ||
+		wanted == desired.FirewallManage && other && len(s.is.Firewalls) > 0
+}
+
+// Hardening is how much the cluster is to be hardened: what the manifest says; else what the cluster was made with,
+// which its record says once a run has come to its end, and before that, or where it cannot be read, the hosts of its
+// control plane; else the baseline, where a new cluster is to be made. A cluster that was made when there was nothing
+// to say stays as it is: "".
+//
+// A host that does not answer may be one of a cluster that is there: without all of them nothing is new. Said is
+// whether anybody has said so: manifest, record or a host.
+func Hardening(want desired.Cluster, is observed.World) (value string, said bool) {
+	if want.Hardening != "" {
+		return want.Hardening, true
+	}
+	noted, made, answered := notedHardening(want, is)
+	if r := is.API.Record; r != nil && r.Cluster == want.Name && r.ManifestDigest != "" &&
+		!r.IsUnreadable(observed.RecordHardening) {
+		if r.Hardening == "" && noted != "" {
+			return desired.HardeningNone, true // somebody has begun to harden it, and wants that no more
+		}
+		return r.Hardening, true
+	}
+	switch {
+	case noted != "":
+		return noted, true
+	case made || !answered:
+		return "", false
+	}
+	return desired.HardeningBaseline, false
+}
+
+// notedHardening is what the hosts of the control plane have noted, of which one may have been reconfigured and the
+// next one not; whether one of them has joined; and whether all have answered.
+func notedHardening(want desired.Cluster, is observed.World) (noted string, made, answered bool) {
+	answered = len(want.ControlPlane) > 0
+	for _, h := range want.ControlPlane {
+		seen := is.Hosts[h.ID]
+		if seen.Reach != observed.Reached {
+			answered = false
+			continue
+		}
+		if m := seen.Marker; m == nil || m.Cluster != want.Name || !m.Complete {
+			continue
+		}
+		made = true
+		if n := desired.HardeningNoted(seen.Digests); noted != desired.HardeningBaseline && n != "" {
+			noted = n
+		}
+	}
+	return noted, made, answered
 }

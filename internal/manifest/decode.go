@@ -2,12 +2,10 @@ package manifest
 
 import (
 	"fmt"
+	"go.yaml.in/yaml/v3"
+	"kubeone/api/kubeone/v1beta2"
 	"reflect"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
-
-	"kubeone/api/kubeone/v1beta2"
 )
 
 // The bounds of what is decoded. A manifest of a thousand hosts has about 20,000 nodes; aliases can make many more of
@@ -200,4 +198,175 @@ func (d *decoder) any(at place, n *yaml.Node, v reflect.Value) {
 	default:
 		d.anyScalar(at, n, v)
 	}
+}
+
+// isNothing reports whether nothing, or null, is written.
+func isNothing(n *yaml.Node) bool { return n.ShortTag() == "!!null" }
+
+// value returns the value of a mapping's field, behind an alias, also where an alias or a merge key brings it; nil
+// where there is none.
+func value(n *yaml.Node, name string) *yaml.Node { return find(n, name, map[*yaml.Node]bool{}) }
+
+// find is value. What is written in a mapping wins over what is merged into it, and the first of several over the
+// others. seen are the mappings that do not have the field; few lines can merge the same one very often.
+func find(n *yaml.Node, name string, seen map[*yaml.Node]bool) *yaml.Node {
+	if n = behind(n); n.Kind != yaml.MappingNode || seen[n] {
+		return nil
+	}
+	seen[n] = true
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Kind == yaml.ScalarNode && n.Content[i].Value == name {
+			return behind(n.Content[i+1])
+		}
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].ShortTag() != "!!merge" {
+			continue
+		}
+		for _, source := range sources(n.Content[i+1]) {
+			if found := find(source, name, seen); found != nil {
+				return found
+			}
+		}
+	}
+	return nil
+}
+
+// sources are the mappings that a merge key names: one, or a list of them.
+func sources(n *yaml.Node) []*yaml.Node {
+	if n = behind(n); n.Kind == yaml.SequenceNode {
+		return n.Content
+	}
+	return []*yaml.Node{n}
+}
+
+// behind is the node that an alias stands for, and any other node itself.
+func behind(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		return n.Alias // never an alias: an anchor is of what is written
+	}
+	return n
+}
+
+// position is where a value was written.
+type position struct {
+	File         string
+	Line, Column int
+	// Path is how the file itself names the place, where that is not the path in the manifest.
+	Path string
+}
+
+// positions says where values were written, by their path in the manifest.
+type positions map[string]position
+
+// find returns the position of the path, or of the nearest thing above it that was written.
+func (p positions) find(path string) position {
+	for {
+		if at, ok := p[path]; ok || path == "" {
+			return at
+		}
+		path = parent(path)
+	}
+}
+
+// cut removes everything at and below a path, and returns it by what follows the path.
+func (p positions) cut(path string) positions {
+	out := positions{}
+	for at, where := range p {
+		if within(at, path) {
+			out[strings.TrimPrefix(at, path)] = where
+			delete(p, at)
+		}
+	}
+	return out
+}
+
+// put adds positions below a path, by what follows the path.
+func (p positions) put(path string, below positions) {
+	for rest, where := range below {
+		p[path+rest] = where
+	}
+}
+
+// within reports whether path is above or below it.
+func within(path, above string) bool {
+	rest, ok := strings.CutPrefix(path, above)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[' || above == "")
+}
+
+// parent is the path above a path: "a.b[1]" of "a.b[1].c", "a.b" of "a.b[1]".
+func parent(path string) string {
+	if strings.HasSuffix(path, `"]`) {
+		return path[:max(strings.LastIndex(path, `["`), 0)]
+	}
+	return path[:max(strings.LastIndexAny(path, ".["), 0)]
+}
+
+// pair is one key of a mapping and its value.
+type pair struct {
+	key, value *yaml.Node
+}
+
+// child is the place of a pair's value. A scalar is pointed at itself, everything else by its key.
+func (p place) child(of pair) place {
+	node := of.key
+	if of.value.Kind == yaml.ScalarNode {
+		node = of.value
+	}
+	return place{path: v1beta2.Child(p.path, of.key.Value), node: node, secret: p.secret}
+}
+
+// pairs returns a mapping's pairs in order, without duplicates, and with those that YAML's merge key "<<" brings. ok is
+// false if the node is no mapping.
+func (d *decoder) pairs(at place, n *yaml.Node) (out []pair, ok bool) {
+	if n.Kind != yaml.MappingNode {
+		d.fail(at, "", "expected fields, got %s", describe(n, at.secret))
+		return nil, false
+	}
+	first := map[string]*yaml.Node{}
+	var merged []*yaml.Node
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		switch {
+		case key.Kind == yaml.ScalarNode && key.ShortTag() == "!!merge":
+			merged = append(merged, value)
+		case key.Kind != yaml.ScalarNode:
+			d.fail(place{path: at.path, node: key}, "", "has a key that is not text")
+		case first[key.Value] != nil:
+			d.fail(place{path: v1beta2.Child(at.path, key.Value), node: key}, "keep one of them",
+				"is set already on line %d", first[key.Value].Line)
+		default:
+			first[key.Value] = key
+			out = append(out, pair{key, value})
+		}
+	}
+	for _, m := range merged {
+		out = d.merge(at, m, first, out)
+	}
+	return out, true
+}
+
+// merge adds the pairs of a merge key's mapping, or list of mappings, that are not there yet.
+func (d *decoder) merge(at place, n *yaml.Node, first map[string]*yaml.Node, out []pair) []pair {
+	if !d.enter(at) {
+		return out
+	}
+	defer d.leave()
+	if n.Kind == yaml.AliasNode {
+		return d.merge(at, n.Alias, first, out)
+	}
+	if n.Kind == yaml.SequenceNode {
+		for _, item := range n.Content {
+			out = d.merge(at, item, first, out)
+		}
+		return out
+	}
+	pairs, _ := d.pairs(place{path: at.path, node: n, secret: at.secret}, n)
+	for _, p := range pairs {
+		if first[p.key.Value] == nil {
+			first[p.key.Value] = p.key
+			out = append(out, p)
+		}
+	}
+	return out
 }

@@ -4,13 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"strings"
-	"unicode/utf8"
-
 	"kubeone/api/kubeone/v1beta2"
 	"kubeone/internal/model/desired"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode/utf8"
 )
 
 // maxFeatureFile bounds a file that a feature names. etcd takes no larger object, and a script has these files in it.
@@ -153,4 +155,153 @@ func kubeconfigFile(c v1beta2.WebhookAuditLogConfig) desired.ComponentFile {
 		return desired.SecretComponentFile(desired.APIServer, name, c.KubeconfigDigest)
 	}
 	return desired.NewComponentFile(desired.APIServer, name, c.Kubeconfig)
+}
+
+// Secrets are the manifest's values that are nowhere else: not in the Cluster, its digest or the manifest's text.
+// Printing a Secrets prints none of them.
+type Secrets struct {
+	// Registries is credentials by registry host, of the file with credentials and of the manifest.
+	Registries map[string]v1beta2.ContainerdRegistryAuthConfig
+	// AllRegistries says that registries that are not among them are to have no credentials on hosts: there is a file,
+	// or the manifest has some itself. Otherwise it may be that somebody did not name the file.
+	AllRegistries bool
+	// Helm is credentials for chart repositories, by release name.
+	Helm map[string]v1beta2.HelmAuth
+	// HTTPProxy and HTTPSProxy are the proxies' URLs where they have a user and password in them.
+	HTTPProxy, HTTPSProxy string
+	// Files are the secret ones of Cluster.Extras, by name.
+	Files map[string][]byte
+}
+
+// String hides the secrets from %v and %s.
+func (Secrets) String() string { return "[secrets]" }
+
+// GoString hides the secrets from %#v.
+func (Secrets) GoString() string { return "[secrets]" }
+
+// MarshalJSON hides the secrets from JSON.
+func (Secrets) MarshalJSON() ([]byte, error) { return []byte(`"[secrets]"`), nil }
+
+// secrets are those of the manifest and of the file with credentials, which goes before the manifest.
+func (l *loader) secrets() Secrets {
+	s := secretsOf(l.cluster)
+	maps.Copy(s.Registries, l.registries)
+	s.AllRegistries = l.registries != nil || len(s.Registries) > 0
+	return s
+}
+
+func secretsOf(c *v1beta2.KubeOneCluster) Secrets {
+	s := Secrets{Registries: map[string]v1beta2.ContainerdRegistryAuthConfig{}, Helm: map[string]v1beta2.HelmAuth{}}
+	if r := c.ContainerRuntime.Containerd; r != nil {
+		for host, registry := range r.Registries {
+			if registry.Auth != nil {
+				s.Registries[host] = *registry.Auth
+			}
+		}
+	}
+	for _, r := range c.HelmReleases {
+		if r.Auth != nil {
+			s.Helm[releaseName(r)] = *r.Auth
+		}
+	}
+	if c.Proxy.HTTP != v1beta2.WithoutUser(c.Proxy.HTTP) {
+		s.HTTPProxy = c.Proxy.HTTP
+	}
+	if c.Proxy.HTTPS != v1beta2.WithoutUser(c.Proxy.HTTPS) {
+		s.HTTPSProxy = c.Proxy.HTTPS
+	}
+	return s
+}
+
+func releaseName(r v1beta2.HelmRelease) string {
+	if r.ReleaseName != "" {
+		return r.ReleaseName
+	}
+	return r.Chart
+}
+
+// suggest returns the known name that was probably meant, because it is nearly the same, or begins like it; "" if there
+// is none.
+func suggest(name string, known []string) string {
+	name = fold(name)
+	best, bestDistance := "", 2+min(len(name)/4, 2)
+	for _, k := range known {
+		if d := distance(name, fold(k)); d < bestDistance {
+			best, bestDistance = k, d
+		}
+	}
+	for _, k := range known {
+		shorter, longer := name, fold(k)
+		if len(shorter) > len(longer) {
+			shorter, longer = longer, shorter
+		}
+		if best == "" && len(shorter) >= 5 && strings.HasPrefix(longer, shorter) {
+			best = k
+		}
+	}
+	return best
+}
+
+// fold makes names that differ only in their way of joining words equal: sshPort, ssh_port, SSHPort.
+func fold(name string) string {
+	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
+}
+
+// distance is the least number of insertions, deletions, replacements and swaps of neighbours that turn a into b
+// (optimal string alignment).
+func distance(a, b string) int {
+	before, row := make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		next := make([]int, len(b)+1)
+		next[0] = i + 1
+		for j := range len(b) {
+			replace := row[j]
+			if a[i] != b[j] {
+				replace++
+			}
+			next[j+1] = min(replace, row[j+1]+1, next[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				next[j+1] = min(next[j+1], before[j-1]+1)
+			}
+		}
+		before, row = row, next
+	}
+	return row[len(b)]
+}
+
+// elsewhere returns the paths, at most three, at which a type has a field of exactly that name; nil if there are more,
+// because then none of them is a hint.
+func elsewhere(root reflect.Type, name string) []string {
+	var found []string
+	var walk func(t reflect.Type, path string, depth int)
+	walk = func(t reflect.Type, path string, depth int) {
+		for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+			if t.Kind() == reflect.Slice {
+				path += "[]"
+			}
+			t = t.Elem()
+		}
+		if t.Kind() != reflect.Struct || depth == 0 {
+			return
+		}
+		for _, f := range reflect.VisibleFields(t) {
+			if f.Anonymous {
+				continue
+			}
+			at := v1beta2.Child(path, v1beta2.JSONName(f))
+			if fold(v1beta2.JSONName(f)) == fold(name) {
+				found = append(found, at)
+			}
+			walk(f.Type, at, depth-1)
+		}
+	}
+	walk(root, "", 4)
+	if len(found) > 3 {
+		return nil
+	}
+	slices.Sort(found)
+	return found
 }

@@ -1,14 +1,19 @@
 package manifest
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"maps"
-	"strconv"
-
+	"go.yaml.in/yaml/v3"
 	"kubeone/api/kubeone/v1beta2"
 	"kubeone/internal/model/desired"
+	"maps"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
 )
 
 // machineDeployments are the manifest's dynamicWorkers as MachineDeployments, which is what the existing tool makes of
@@ -184,4 +189,113 @@ func kubeletAnnotations(c *v1beta2.KubeOneCluster) map[string]string {
 		out[prefix+"ContainerLogMaxFiles"] = strconv.Itoa(files)
 	}
 	return out
+}
+
+// parseJSON turns JSON into the same tree of nodes that YAML becomes. A YAML parser would take most JSON, but not all
+// escapes, and its messages would be about YAML.
+func parseJSON(data []byte) (*yaml.Node, *jsonError) {
+	lines := newLines(data)
+	var whole json.RawMessage
+	if err := json.Unmarshal(data, &whole); err != nil {
+		at := len(data)
+		if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
+			at = int(syntax.Offset)
+		}
+		line, column := lines.of(max(at-1, 0))
+		return nil, &jsonError{line: line, column: column, err: err}
+	}
+	r := &jsonReader{data: data, dec: json.NewDecoder(bytes.NewReader(data)), lines: lines}
+	r.dec.UseNumber()
+	node, err := r.node(0)
+	if err != nil {
+		return nil, &jsonError{line: 1, column: 1, err: err}
+	}
+	return node, nil
+}
+
+// jsonError is what is wrong with JSON, and where.
+type jsonError struct {
+	line, column int
+	err          error
+}
+
+type jsonReader struct {
+	data  []byte
+	dec   *json.Decoder
+	lines lines
+}
+
+// node reads the next value.
+func (r *jsonReader) node(depth int) (*yaml.Node, error) {
+	if depth > maxDepth {
+		return nil, errors.New("is nested too deeply")
+	}
+	start := r.start()
+	token, err := r.dec.Token()
+	if err != nil {
+		return nil, err
+	}
+	n := &yaml.Node{}
+	n.Line, n.Column = r.lines.of(start)
+	switch t := token.(type) {
+	case json.Delim:
+		return n, r.children(n, t, depth)
+	case string:
+		n.Kind, n.Tag, n.Value = yaml.ScalarNode, "!!str", t
+	case bool:
+		n.Kind, n.Tag, n.Value = yaml.ScalarNode, "!!bool", fmt.Sprint(t)
+	case nil:
+		n.Kind, n.Tag = yaml.ScalarNode, "!!null"
+	case json.Number:
+		n.Kind, n.Tag, n.Value = yaml.ScalarNode, "!!int", t.String()
+		if strings.ContainsAny(t.String(), ".eE") {
+			n.Tag = "!!float"
+		}
+	}
+	return n, nil
+}
+
+// children reads what is inside an object or array, and its end.
+func (r *jsonReader) children(n *yaml.Node, open json.Delim, depth int) error {
+	n.Kind, n.Tag = yaml.SequenceNode, "!!seq"
+	if open == '{' {
+		n.Kind, n.Tag = yaml.MappingNode, "!!map"
+	}
+	for r.dec.More() {
+		child, err := r.node(depth + 1)
+		if err != nil {
+			return err
+		}
+		n.Content = append(n.Content, child)
+	}
+	_, err := r.dec.Token()
+	return err
+}
+
+// start is the offset of the next token.
+func (r *jsonReader) start() int {
+	at := int(r.dec.InputOffset())
+	for at < len(r.data) && slices.Contains([]byte(" \t\r\n,:"), r.data[at]) {
+		at++
+	}
+	return at
+}
+
+// lines is the offsets at which lines begin.
+type lines []int
+
+func newLines(data []byte) lines {
+	l := lines{0}
+	for i, b := range data {
+		if b == '\n' {
+			l = append(l, i+1)
+		}
+	}
+	return l
+}
+
+// of returns the line and column, from 1, of an offset.
+func (l lines) of(offset int) (line, column int) {
+	line = sort.SearchInts(l, offset+1)
+	return line, offset - l[line-1] + 1
 }

@@ -10,8 +10,8 @@ import (
 	"kubeone/internal/model/desired"
 	"kubeone/internal/model/observed"
 	"kubeone/internal/model/problem"
-	"kubeone/internal/text/set"
 	"kubeone/internal/plan/step"
+	"kubeone/internal/text/set"
 )
 
 // learnCA plans that everybody trusts the CA that is to sign, before it does: hosts that join, pods that start, and

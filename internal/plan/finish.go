@@ -10,9 +10,9 @@ import (
 	"kubeone/internal/model/desired"
 	"kubeone/internal/model/observed"
 	"kubeone/internal/model/problem"
-	"kubeone/internal/text/set"
 	"kubeone/internal/plan/step"
 	"kubeone/internal/text/phrase"
+	"kubeone/internal/text/set"
 )
 
 // finish adds what every run that changes something ends with, and what the reader should know.

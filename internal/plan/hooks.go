@@ -8,8 +8,8 @@ import (
 	"kubeone/internal/decide/fsm"
 	"kubeone/internal/model/desired"
 	"kubeone/internal/model/observed"
-	"kubeone/internal/text/set"
 	"kubeone/internal/plan/step"
+	"kubeone/internal/text/set"
 )
 
 // hooks puts the operator's commands around what the plan does to each host.

@@ -1,17 +1,19 @@
 package plan
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
-	"slices"
-	"strings"
-
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/preflight"
 	"kubeone/internal/model/desired"
 	"kubeone/internal/model/observed"
-	"kubeone/internal/text/set"
 	"kubeone/internal/plan/step"
 	"kubeone/internal/text/phrase"
+	"kubeone/internal/text/set"
+	"slices"
+	"strings"
 )
 
 func (b *builder) install(d decide.Decision) {
@@ -180,4 +182,155 @@ func (b *builder) nodeReady(h desired.Host, after string) {
 
 func nodeMeta(h desired.Host) step.Intent {
 	return step.With(step.NodeReadyParams{Labels: h.Labels, Annotations: h.Annotations, Taints: h.Taints})
+}
+
+// controllerFiles plans what the controllers need on a control-plane host, where they are to run, unless that is
+// planned already.
+func (b *builder) controllerFiles(h desired.Host) {
+	want, id := b.in.Want.Controllers, b.id(step.ControllerFiles, h)
+	if want == nil || b.has(id) || b.world.Is.Hosts[h.ID].Arch != want.Arch {
+		return
+	}
+	seen := b.world.Is.Hosts[h.ID].ControllerFiles
+	params := step.ControllerFilesParams{
+		Image: want.Image.Name + " " + want.Image.Digest, Index: want.Index,
+		Bundles: step.LackingBundles(want.Bundles, seen.Bundles),
+	}
+	var changes, needs []string
+	if seen.Image != params.Image {
+		changes = append(changes, want.Image.Name)
+	}
+	for _, blob := range want.Image.Blobs {
+		params.Uploads = append(params.Uploads, strings.TrimPrefix(blob.Digest, "sha256:"))
+	}
+	for _, bundle := range params.Bundles {
+		changes = append(changes, bundle.Name)
+	}
+	if images := b.id(step.Images, h); b.has(images) {
+		needs = []string{images}
+	}
+	reason := "the controllers are to run there"
+	if seen.Image != "" {
+		reason = "it has others"
+	}
+	b.onHost(h, Step{
+		Intent: step.With(params), Action: Change, Title: "bring the controllers' image and bundles", Reason: reason,
+		Needs: needs, Changes: changes,
+	})
+}
+
+// removeAddons plans that addons go.
+func (b *builder) removeAddons(names []string) {
+	for _, name := range names {
+		b.onCluster("remove-addon/"+name, Step{
+			Intent: step.With(step.RemoveAddonParams{Addon: name}), Action: Remove,
+			Title:  "take addon " + name + " away",
+			Reason: "the manifest does not want it any more",
+		})
+	}
+}
+
+// machines plans the MachineDeployments that are to be made, and those whose kubelets are to follow the cluster. Both
+// need the kinds, which the controllers define.
+func (b *builder) machines(d decide.Decision) {
+	var needs []string
+	if b.has("await-workloads") {
+		needs = []string{"await-workloads"}
+	}
+	for _, want := range b.in.Want.MachineDeployments {
+		name := want.Namespace + "/" + want.Name
+		if !slices.Contains(d.CreateMachines, name) || b.has("machines/"+name) {
+			continue
+		}
+		sum := sha256.Sum256([]byte(want.Object))
+		intent := step.With(step.CreateMachinesParams{Namespace: want.Namespace, Name: want.Name})
+		intent.Digest = hex.EncodeToString(sum[:])
+		b.onCluster("machines/"+name, Step{
+			Intent: intent, Action: Create, Title: "create MachineDeployment " + name,
+			Reason: "not in the cluster; its controllers make its Machines", Needs: needs,
+		})
+	}
+	for _, is := range b.world.Is.API.Pool.Deployed() {
+		name := is.Namespace + "/" + is.Name
+		if !slices.Contains(d.UpgradeMachines, name) || b.has("upgrade-machines/"+name) {
+			continue
+		}
+		version := b.in.Want.KubernetesVersion
+		b.onCluster("upgrade-machines/"+name, Step{
+			Intent: step.With(step.UpgradeMachinesParams{Namespace: is.Namespace, Name: is.Name, Kubelet: version}),
+			Action: Change, Title: "upgrade MachineDeployment " + name + " to " + version,
+			Reason: "its kubelets are to be " + is.Kubelet + "; its controllers change them, one after the other",
+			Needs:  b.planned(step.UpgradeControlPlane),
+		})
+	}
+}
+
+// fetchAll plans what every host needs before the first is disturbed, and returns those steps.
+func (b *builder) fetchAll(d decide.Decision) []string {
+	var out []string
+	for _, id := range slices.Concat(d.Upgrades, b.staying(d)) {
+		h := b.host(id)
+		title, reason := "fetch "+b.versionsNamed(h), ""
+		if slices.Contains(d.Upgrades, id) {
+			reason = b.versions(h)
+		} else {
+			title = "fetch images of Kubernetes " + b.in.Want.KubernetesVersion
+			reason = strings.Join(d.System, ", ") + " of that version will run there"
+		}
+		out = append(out, b.fetch(h, title, reason))
+	}
+	return out
+}
+
+// fetch plans the binaries and images that a host lacks of its release, and returns the step.
+func (b *builder) fetch(h desired.Host, title, reason string) string {
+	artifacts, seen := b.artifacts(h), b.world.Is.Hosts[h.ID]
+	binaries, images := artifacts.BinariesFor(h.Role), artifacts.ImagesFor(h.Role)
+	files, layers := missingBinaries(binaries, artifacts.Pushed, seen), imageContent(images, artifacts.Pushed)
+	files.Uploads = set.Union(files.Uploads, layers.Uploads)
+	files.Downloads = append(files.Downloads, layers.Downloads...)
+	return b.onHost(h, Step{
+		Intent: step.With(step.FetchParams{Content: files}), Action: Create, Title: title, Reason: reason,
+		Changes: append(newBinaries(binaries, seen), phrase.Count(len(images), "pinned image")),
+	})
+}
+
+// staying are the workers that keep their kubelet in an upgrade after which kube-proxy follows: it runs there too, of a
+// version whose image they do not have yet.
+func (b *builder) staying(d decide.Decision) []string {
+	if len(d.System) == 0 {
+		return nil
+	}
+	var out []string
+	for _, h := range b.in.Want.Workers {
+		seen := b.world.Is.Hosts[h.ID]
+		if h.Versions.Kubernetes != "" && !slices.Contains(d.Upgrades, h.ID) && seen.Reach == observed.Reached &&
+			seen.Marker != nil && seen.Marker.Complete && (b.in.Limit == nil || b.in.Limit[h.ID]) {
+			out = append(out, h.ID)
+		}
+	}
+	return out
+}
+
+// fetchRenamed plans the image of cluster DNS for hosts that lack it under the wanted name: its pods may come to any of
+// them, and a host that gets images from a bundle has no registry to pull it from. It returns what else differs.
+func (b *builder) fetchRenamed(drift map[string][]string) map[string][]string {
+	rest := map[string][]string{}
+	for _, h := range b.in.Want.Hosts() {
+		names := otherDrift(drift[h.ID])
+		if len(names) > 0 {
+			rest[h.ID] = names
+		}
+		if len(names) == len(drift[h.ID]) {
+			continue
+		}
+		b.renamed = append(b.renamed, b.fetch(h, "bring the image of cluster DNS",
+			"the host does not have "+cmp.Or(b.in.System["kube-dns"], "it")+" yet"))
+	}
+	return rest
+}
+
+// otherDrift is what of a host's drift no fetch takes away.
+func otherDrift(names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == desired.DNSImageDigest })
 }

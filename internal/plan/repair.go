@@ -1,17 +1,16 @@
 package plan
 
 import (
-	"slices"
-	"strings"
-
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/quorum"
 	"kubeone/internal/model/desired"
 	"kubeone/internal/model/observed"
 	"kubeone/internal/model/problem"
-	"kubeone/internal/text/set"
 	"kubeone/internal/plan/step"
+	"kubeone/internal/text/set"
+	"slices"
+	"strings"
 )
 
 // repair plans the gentlest thing that there is to do, and returns whether what follows can be predicted: units are
@@ -215,4 +214,77 @@ func (b *builder) deleteStrange(name, reason string, why step.Death) {
 	b.onCluster(string(step.DeleteNode)+"/"+name, Step{
 		Intent: intent, Action: Remove, Title: "delete Node " + name, Reason: reason, Changes: []string{"Node " + name},
 	})
+}
+
+// restoreFiles plans that files which somebody has changed become again what they were. Units that do not run are
+// started with that.
+func (b *builder) restoreFiles(h desired.Host, d decide.Decision, needs []string) string {
+	is := b.world.Is.Hosts[h.ID]
+	var params step.RestoreFilesParams
+	for _, path := range d.Restores[h.ID] {
+		if slices.Contains(is.Restorable, path) && condition.IsRestored(path) {
+			params.Files = append(params.Files, path)
+		}
+	}
+	reasons, changes, risk := problem.Whats(d.Hosts[h.ID].Reasons), slices.Clone(params.Files), NoRisk
+	if len(params.Files) > 0 {
+		reasons = append(reasons, "somebody has changed "+problem.List(params.Files))
+	}
+	var open []string
+	for _, file := range is.Exposed {
+		if slices.Contains(d.Restores[h.ID], file.Path) {
+			params.Closed, open = append(params.Closed, file.Path), append(open, file.String())
+			changes = append(changes, file.Path+" for root alone")
+		}
+	}
+	if len(open) > 0 {
+		reasons = append(reasons, "others than root may read or change "+problem.List(open))
+	}
+	if units := set.Union(params.Units(), d.Restarts[h.ID]); len(units) > 0 {
+		changes, risk = append(changes, problem.List(units)+" restarted, containers go on"), Restarts
+	}
+	return b.onHost(h, Step{
+		Intent: step.With(params), Action: Change, Risk: risk, Title: "restore what somebody has changed",
+		Reason: strings.Join(reasons, "; "), Needs: needs, Changes: changes,
+	})
+}
+
+// restoredLast reports whether the host is a worker that is well, and of which somebody has changed files.
+func restoredLast(h desired.Host, d decide.Decision) bool {
+	return h.Role == desired.Worker && d.Restores[h.ID] != nil && d.Hosts[h.ID].Condition == condition.Healthy
+}
+
+// restoreOnWorkers restores files of workers that are well, on one after the other. Nothing else needs that: what one
+// worker says of its files stops nobody.
+func (b *builder) restoreOnWorkers(d decide.Decision) {
+	previous := ""
+	for _, h := range b.in.Want.Workers {
+		if !restoredLast(h, d) {
+			continue
+		}
+		id := b.restoreFiles(h, d, nil)
+		if previous != "" {
+			b.after(id, previous)
+		}
+		previous = id
+	}
+}
+
+// Snapshots plans a snapshot on every control-plane host that answers, is ours and has etcd's data, one
+// after the other.
+func Snapshots(in decide.Input) Plan {
+	b := newBuilder(in, "snapshots")
+	var previous []string
+	for _, h := range in.Want.ControlPlane {
+		seen := b.world.Is.Hosts[h.ID]
+		switch {
+		case seen.Reach != observed.Reached:
+			b.plan.Notes = append(b.plan.Notes, b.names[h.ID]+" cannot be reached and takes no snapshot: "+seen.Problem)
+		case seen.Marker == nil || seen.Marker.Cluster != in.Want.Name || seen.EtcdData != observed.Yes:
+			b.plan.Notes = append(b.plan.Notes, b.names[h.ID]+" has no etcd data of this cluster and takes no snapshot")
+		default:
+			previous = []string{b.takeSnapshot(h, "asked for", previous)}
+		}
+	}
+	return b.plan
 }

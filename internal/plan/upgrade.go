@@ -12,8 +12,8 @@ import (
 	"kubeone/internal/decide/skew"
 	"kubeone/internal/model/desired"
 	"kubeone/internal/model/observed"
-	"kubeone/internal/text/set"
 	"kubeone/internal/plan/step"
+	"kubeone/internal/text/set"
 )
 
 // upgrade plans the way of hosts to the wanted version: first all that disturbs nobody (binaries and images onto every

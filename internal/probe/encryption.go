@@ -1,12 +1,22 @@
 package probe
 
 import (
+	"context"
+	_ "embed" // the script
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"kubeone/internal/cluster/nodes"
+	"kubeone/internal/componentconfig/settings"
+	"kubeone/internal/host"
+	"kubeone/internal/locks/leaselock"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/text/pattern"
+	"maps"
+	"net/netip"
 	"path"
 	"slices"
 	"strings"
-
-	"kubeone/internal/model/observed"
-	"kubeone/internal/text/pattern"
+	"time"
 )
 
 // encryptionDir is where our configurations of encryption at rest are.
@@ -103,4 +113,174 @@ func encryptionFiles(l lines) map[string][]observed.EncryptedBy {
 		out[m[1]] = append(out[m[1]], observed.EncryptedBy{Name: m[2], Key: key})
 	}
 	return out
+}
+
+// nodeOf cleans the texts that the API takes as they are: a kubelet writes what it likes into its own Node.
+func nodeOf(n corev1.Node) observed.Node {
+	_, controlPlane := n.Labels[nodes.ControlPlaneLabel]
+	out := observed.Node{
+		Name: told(n.Name), Unschedulable: n.Spec.Unschedulable, ControlPlane: controlPlane,
+		KubeletVersion: strings.TrimPrefix(told(n.Status.NodeInfo.KubeletVersion), "v"),
+		Runtime:        told(n.Status.NodeInfo.ContainerRuntimeVersion),
+		MachineID:      told(n.Status.NodeInfo.MachineID),
+		Labels:         n.Labels, Annotations: maps.Clone(n.Annotations),
+	}
+	for key, value := range out.Annotations {
+		out.Annotations[key] = host.Printed(value)
+	}
+	for _, a := range n.Status.Addresses {
+		out.Addresses = append(out.Addresses, told(a.Address))
+	}
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			out.Ready = tri(c.Status)
+		}
+	}
+	for _, t := range n.Spec.Taints {
+		out.Taints = append(out.Taints, observed.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
+	}
+	return out
+}
+
+func tri(s corev1.ConditionStatus) observed.Tri {
+	switch s {
+	case corev1.ConditionTrue:
+		return observed.Yes
+	case corev1.ConditionFalse:
+		return observed.No
+	}
+	return observed.Unknown
+}
+
+// podOf takes of a static pod no label but "component", as kubeadm's have it: its kubelet writes what it likes there,
+// and it would be taken for a part of the cluster that a DaemonSet or a Deployment brings.
+func podOf(p corev1.Pod) observed.Pod {
+	out := observed.Pod{Namespace: p.Namespace, Name: p.Name, Node: told(p.Spec.NodeName), Ready: observed.No}
+	labels := []string{"k8s-app", "component", "app"}
+	if _, static := p.Annotations[corev1.MirrorPodAnnotationKey]; static {
+		labels = labels[1:2]
+	}
+	for _, label := range labels {
+		if out.App == "" {
+			out.App = p.Labels[label]
+		}
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			out.Ready = tri(c.Status)
+		}
+	}
+	if ip, err := netip.ParseAddr(p.Status.PodIP); err == nil && !p.Spec.HostNetwork {
+		out.Address = ip.WithZone("").String()
+	}
+	for _, s := range p.Status.ContainerStatuses {
+		out.Restarts += int(s.RestartCount)
+	}
+	if len(p.Spec.Containers) > 0 {
+		out.Image = told(p.Spec.Containers[0].Image)
+	}
+	return out
+}
+
+// lockOf reads our lease as of now, the operator's clock; nil when nobody holds it.
+func lockOf(l *coordinationv1.Lease, now time.Time) *observed.Lock {
+	holder, since, live := leaselock.State(l, now)
+	if holder.Name == "" {
+		return nil
+	}
+	lock := &observed.Lock{Holder: holder.Name, RunID: holder.RunID, Since: since.UTC(), Live: live}
+	if l.Spec.LeaseTransitions != nil {
+		lock.Generation = int64(*l.Spec.LeaseTransitions)
+	}
+	return lock
+}
+
+//go:embed settings.sh
+var settingsScript string
+
+const (
+	settingsTimeout = 20 * time.Second
+	longestSetting  = 4 << 10 // bytes of a line
+)
+
+// Settings reads files of a host whose settings differ, by their paths, some of which may be patterns, and what it has
+// kept of others. It changes nothing, and does not fail: why nothing was read is in the answer. What was read may hold
+// the host's own secrets.
+func Settings(ctx context.Context, h Host, paths, kept []string) settings.Live {
+	said := &answerText{begin: func() {}}
+	_, err := h.Run(ctx, host.Cmd{
+		Name: "read settings", Script: settingsScript, Timeout: settingsTimeout, Stdout: said,
+		Args:   []string{strings.Join(slices.Concat(paths, kept), " "), strings.Join(kept, " ")},
+		Stderr: &unread{left: mostText},
+	})
+	if err != nil {
+		return settings.Live{Failed: reason(err)}
+	}
+	return readSettings(string(said.text), slices.Concat(paths, kept))
+}
+
+// readSettings takes of an answer what was asked for, and of that only what is printed.
+func readSettings(out string, asked []string) settings.Live {
+	r := settingsReader{asked: asked, live: settings.Live{
+		Texts: map[string]string{}, Kept: map[string]string{}, Cut: map[string]bool{},
+	}}
+	begun, ended := false, false
+	for line := range strings.Lines(out) {
+		switch line = strings.TrimRight(line, "\r\n"); {
+		case !begun:
+			begun = line == "kubeone-settings\t1"
+		case line == "end\t1":
+			ended = true
+		case !ended:
+			r.line(line)
+		}
+	}
+	switch {
+	case !begun:
+		return settings.Live{Failed: "what it said is no answer"}
+	case !ended:
+		return settings.Live{Failed: "its answer ends in the middle"}
+	}
+	return r.live
+}
+
+// settingsReader takes an answer line by line.
+type settingsReader struct {
+	asked []string
+	live  settings.Live
+	into  map[string]string // the texts that the lines belong to; nil: nobody asked for them
+	of    string            // the path of the file that is read
+}
+
+func (r *settingsReader) line(line string) {
+	if text, ok := strings.CutPrefix(line, "="); ok {
+		if r.into != nil {
+			r.into[r.of] += host.Printed(text[:min(len(text), longestSetting)]) + "\n"
+		}
+		return
+	}
+	name, path, _ := strings.Cut(line, "\t")
+	r.into, r.of = nil, path
+	if len(r.live.Texts)+len(r.live.Kept) >= mostValues ||
+		!slices.ContainsFunc(r.asked, func(pattern string) bool { return matches(pattern, path) }) {
+		return
+	}
+	switch name {
+	case "text":
+		r.into = r.live.Texts
+	case "kept":
+		r.into = r.live.Kept
+	case "cut":
+		r.live.Cut[path] = true
+	}
+	if r.into != nil {
+		r.into[path] = ""
+	}
+}
+
+// matches reports whether a path is one of a pattern's, and no longer or stranger than a path of ours.
+func matches(pattern, file string) bool {
+	ok, err := path.Match(pattern, file)
+	return ok && err == nil && len(file) <= longestLine && path.Clean(file) == file && host.Printed(file) == file &&
+		!strings.Contains(file, "\t")
 }

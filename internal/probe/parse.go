@@ -1,11 +1,16 @@
 package probe
 
 import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"kubeone/internal/host"
+	"kubeone/internal/model/observed"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
-
-	"kubeone/internal/model/observed"
 )
 
 // Answer is one host's answer to the script.
@@ -95,4 +100,213 @@ func apiPort(l lines) int {
 		}
 	}
 	return 6443
+}
+
+const (
+	header = "kubeone-probe"
+	format = "1"
+	// endOfBlock is the line after the last of a list of lines that are values as they are.
+	endOfBlock = "block\t"
+)
+
+// Errors of a host's answer, for errors.Is.
+var (
+	ErrGarbled   = errors.New("the host's answer is not that of the probe script")
+	ErrTruncated = errors.New("the host's answer ends in the middle")
+)
+
+// lines is a host's answer: the values of each name in the order in which they were printed.
+type lines map[string][]string
+
+// mostText is how long an answer may be, in bytes; those of real hosts have some 50 kB.
+const mostText = 4 << 20
+
+// How much of an answer is kept, however much of it there is. Honest hosts have far less of everything.
+const (
+	longestLine = 1 << 10  // bytes of a fact
+	longestData = 64 << 10 // bytes of a line out of a file: of a certificate, or a kubeconfig
+	mostValues  = 256      // values of a list: addresses, programs, certificates
+)
+
+// kept is a line as far as it is kept: without what is not printed.
+func kept(name, text string) string {
+	most := longestLine
+	if name == "pem" || name == "secret" || name == "yaml" {
+		most = longestData
+	}
+	return host.Printed(text[:min(len(text), most)])
+}
+
+// readLines reads the script's output. Text before its first line is refused: what a login shell prints there would be
+// part of every file that is read later. A line without a tab is passed over, unless a block has begun: there every
+// line is a value.
+func readLines(out []byte) (lines, error) {
+	found := lines{}
+	started, ended, block := false, false, ""
+	for text := range strings.Lines(string(out)) {
+		text = strings.TrimRight(text, "\r\n")
+		name, _, _ := strings.Cut(text, "\t")
+		text = kept(cmp.Or(block, name), text)
+		name, value, ok := strings.Cut(text, "\t")
+		switch {
+		case ended:
+		case block != "" && text != endOfBlock:
+			found[block] = append(found[block], text)
+		case !started && name != header && strings.TrimSpace(text) != "":
+			return nil, fmt.Errorf("%w: before it stands %.60q; the shell of the SSH user must print nothing when it "+
+				"runs a command (.bashrc, .profile)", ErrGarbled, text)
+		case !ok:
+		case name == header && value != format:
+			return nil, fmt.Errorf("%w: its format is %.20q, not %s", ErrGarbled, value, format)
+		case name == header:
+			started = true
+		case name == "end":
+			ended = started
+		case started && name == "block":
+			block = value
+		case started:
+			found[name] = append(found[name], value)
+		}
+	}
+	switch {
+	case !started:
+		return nil, fmt.Errorf("%w: it is empty", ErrGarbled)
+	case !ended:
+		return nil, ErrTruncated
+	}
+	return found, nil
+}
+
+// one is the first value of a name, without surrounding space; "" where there is none.
+func (l lines) one(name string) string {
+	if len(l[name]) == 0 {
+		return ""
+	}
+	return strings.TrimSpace(l[name][0])
+}
+
+// has reports whether a name has that value.
+func (l lines) has(name, value string) bool {
+	for _, v := range l[name] {
+		if v == value {
+			return true
+		}
+	}
+	return false
+}
+
+// pathLines splits the values "PATH:LINE" of a name by path.
+func (l lines) pathLines(name string) map[string][]string {
+	out := map[string][]string{}
+	for _, v := range l[name] {
+		if path, text, ok := strings.Cut(v, ":"); ok {
+			out[path] = append(out[path], text)
+		}
+	}
+	return out
+}
+
+// contents is the text of each file of a name, from lines "==> PATH <==" and what follows them. An empty file is none.
+func (l lines) contents(name string) map[string][]byte {
+	files := map[string][]byte{}
+	file := ""
+	for _, v := range l[name] {
+		if path, ok := strings.CutPrefix(v, "==> "); ok {
+			file = strings.TrimSuffix(path, " <==")
+			continue
+		}
+		files[file] = append(append(files[file], v...), '\n')
+	}
+	for file, content := range files {
+		if len(bytes.TrimSpace(content)) == 0 {
+			delete(files, file)
+		}
+	}
+	return files
+}
+
+// words are the values of a name that are words, sorted, each once, and no more than mostValues.
+func (l lines) words(name string) []string {
+	var out []string
+	for _, v := range l[name] {
+		if w := word(v); w != "" {
+			out = append(out, w)
+		}
+	}
+	slices.Sort(out)
+	out = slices.Compact(out)
+	return out[:min(len(out), mostValues)]
+}
+
+// pairs reads lines of the form key=value; the last of a key counts, and quotes around a value are removed.
+func pairs(text []string) map[string]string {
+	out := map[string]string{}
+	for _, t := range text {
+		if key, value, ok := strings.Cut(strings.TrimSpace(t), "="); ok {
+			out[strings.TrimSpace(key)] = strings.Trim(strings.TrimSpace(value), `"'`)
+		}
+	}
+	return out
+}
+
+// Span is a part of finding out, and when it happened, counted from the beginning.
+type Span struct {
+	Host     string // ID
+	What     string // "connect", "script", a part of the script; "API" and "etcd", which are asked through the host
+	From, To time.Duration
+}
+
+const (
+	mostParts     = 32  // of the script are kept
+	longestUptime = 1e9 // seconds: 31 years
+)
+
+// parts reads when each part of the script ran, counted from the first. Their clock goes in steps of 10 ms. A part is
+// called by a word, and not as what is asked through a host.
+func parts(l lines) []Span {
+	var out []Span
+	var first time.Duration
+	for _, v := range l["part"] {
+		fields := strings.Fields(v)
+		if len(fields) != 3 || len(out) == mostParts || !partName(fields[0]) {
+			continue
+		}
+		from, fromErr := strconv.ParseFloat(fields[1], 64)
+		to, toErr := strconv.ParseFloat(fields[2], 64)
+		if fromErr != nil || toErr != nil || !(0 <= from && from <= to && to <= longestUptime) {
+			continue // NaN is no time either
+		}
+		s := Span{What: fields[0], From: uptime(from), To: uptime(to)}
+		if len(out) == 0 || s.From < first {
+			first = s.From
+		}
+		out = append(out, s)
+	}
+	for i := range out {
+		out[i].From -= first
+		out[i].To -= first
+	}
+	return out
+}
+
+func partName(s string) bool { return word(s) != "" && s != "API" && s != "etcd" }
+
+func uptime(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
+
+// note adds spans of a host whose times are counted from the given moment.
+func (p *prober) note(host string, from time.Time, spans ...Span) {
+	offset := from.Sub(p.began)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range spans {
+		p.spans = append(p.spans, Span{Host: host, What: s.What, From: s.From + offset, To: s.To + offset})
+	}
+}
+
+// inOrder sorts spans by when they began, the longer first.
+func inOrder(spans []Span) []Span {
+	slices.SortStableFunc(spans, func(a, b Span) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(b.To, a.To), cmp.Compare(a.Host, b.Host))
+	})
+	return spans
 }

@@ -12,22 +12,21 @@ package probe
 import (
 	"context"
 	"crypto/rand"
+	_ "embed" // the script
 	"errors"
 	"fmt"
-	"net"
-	"slices"
-	"sync"
-	"sync/atomic"
-	"time"
-
 	"golang.org/x/sync/errgroup"
-
 	"kubeone/internal/cluster"
 	"kubeone/internal/cluster/live"
 	"kubeone/internal/etcd"
 	"kubeone/internal/host"
 	"kubeone/internal/keys/authority"
 	"kubeone/internal/model/observed"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
 )
 
 // Host is what is needed of a host; every host.Host is one. One that is a host.FirstContacter too tells of keys that
@@ -322,3 +321,19 @@ func (p *prober) result(api observed.API, members etcdResult) Result {
 		Requests: p.requests, Spans: inOrder(p.spans),
 	}
 }
+
+// Script is the text that runs on every host, as root, in POSIX sh. It changes nothing. Its first
+// argument, argCredentials, makes it print the credentials of a control-plane host as well; the second is a nonce. Its
+// head describes what it prints.
+//
+//go:embed script.sh
+var Script string
+
+// accessLine ends the part of the output that has all with which the cluster can be asked: credentials, certificates
+// and the API server's port.
+const accessLine = "access\t1\n"
+
+const (
+	argCredentials = "credentials"
+	argFacts       = "facts"
+)

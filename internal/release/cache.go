@@ -1,11 +1,23 @@
 package release
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+	"io"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/retry"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
 	"time"
 )
 
@@ -79,4 +91,108 @@ func (c cache) put(r record) {
 	if temp.Close() != nil || writeErr != nil || os.Rename(temp.Name(), c.path(r.Key)) != nil {
 		_ = os.Remove(temp.Name())
 	}
+}
+
+// shelf is the library as one wish looks at it: the bundles of the wanted architecture, those of the wanted version of
+// Kubernetes first, and in the order in which they were opened otherwise.
+type shelf struct {
+	home  []desired.Artifacts // of the wanted version of Kubernetes
+	other []desired.Artifacts
+}
+
+func (l *Library) shelf(want Want) shelf {
+	var s shelf
+	for _, b := range l.bundles {
+		switch {
+		case b.index.Arch != want.Arch:
+		case b.index.KubernetesVersion == want.KubernetesVersion:
+			s.home = append(s.home, b.index.Artifacts)
+		default:
+			s.other = append(s.other, b.index.Artifacts)
+		}
+	}
+	return s
+}
+
+// find returns the part that is just as wanted, or, of a part whose version is a matter of choice, the one that a
+// bundle of the wanted version of Kubernetes has.
+func find[T any](s shelf, parts func(desired.Artifacts) []T, same, named func(T) bool, exact bool) (T, bool) {
+	in := func(bundles []desired.Artifacts, fits func(T) bool) (T, bool) {
+		for _, a := range bundles {
+			if i := slices.IndexFunc(parts(a), fits); i >= 0 {
+				return parts(a)[i], true
+			}
+		}
+		var none T
+		return none, false
+	}
+	if part, ok := in(s.home, same); ok {
+		return part, true
+	}
+	if !exact {
+		if part, ok := in(s.home, named); ok {
+			return part, true
+		}
+	}
+	return in(s.other, same)
+}
+
+func (s shelf) binary(f file) (desired.Binary, bool) {
+	named := func(b desired.Binary) bool { return b.Name == f.name }
+	same := func(b desired.Binary) bool { return named(b) && b.Version == f.version }
+	return find(s, func(a desired.Artifacts) []desired.Binary { return a.Binaries }, same, named, f.exact)
+}
+
+func (s shelf) image(i image) (desired.Image, bool) {
+	same := func(have desired.Image) bool { return have.Name == i.official() }
+	named := func(have desired.Image) bool { return strings.HasPrefix(have.Name, i.registry+"/"+i.repository+":") }
+	return find(s, func(a desired.Artifacts) []desired.Image { return a.Images }, same, named, i.exact)
+}
+
+// attempts is how often something is tried that fails for a passing reason.
+const attempts = 3
+
+// statusError is an HTTP answer other than 200.
+type statusError struct {
+	URL  string
+	Code int
+}
+
+func (e *statusError) Error() string {
+	if e.Code == http.StatusNotFound {
+		return fmt.Sprintf("%s does not exist (HTTP 404)", e.URL)
+	}
+	return fmt.Sprintf("%s answers HTTP %d %s", e.URL, e.Code, http.StatusText(e.Code))
+}
+
+// transient reports whether the same request may succeed a moment later.
+func transient(err error) bool {
+	var status *statusError
+	var registry *transport.Error
+	var dns *net.DNSError
+	var op *net.OpError
+	var network net.Error
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return false
+	case errors.As(err, &status):
+		return status.Code == http.StatusTooManyRequests || status.Code >= 500
+	case errors.As(err, &registry):
+		return registry.StatusCode == http.StatusTooManyRequests || registry.StatusCode >= 500
+	case errors.As(err, &dns):
+		return dns.IsTemporary && !dns.IsNotFound
+	case errors.As(err, &op) && op.Op == "dial":
+		return false // the kernel has tried several times already
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
+		errors.Is(err, io.EOF):
+		return true
+	}
+	return errors.As(err, &network) && network.Timeout()
+}
+
+// tryAgain tries up to three times what fails for a passing reason; the pause grows with each failure, fourfold.
+func tryAgain(ctx context.Context, pause time.Duration, try func() error) error {
+	passing := func(err error) bool { return ctx.Err() == nil && transient(err) }
+	policy := retry.Policy{Transient: passing, Attempts: attempts, First: pause, Factor: 4}
+	return policy.Do(ctx, func(context.Context) error { return try() })
 }

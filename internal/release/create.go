@@ -1,14 +1,19 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
+	"kubeone/internal/addons/network/plugins"
+	"kubeone/internal/model/desired"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // CreateOptions are the things about creating a bundle that do not change which release is in it.
@@ -131,4 +136,194 @@ func (i Index) write(ctx context.Context, w io.Writer, parts *spool, progress fu
 	}
 	_, err = w.Write(make([]byte, endSize))
 	return err
+}
+
+// Want says which release is wanted.
+type Want struct {
+	KubernetesVersion string // of the cluster, without v: "1.36.3"
+	// Kubelet is the kubelet's version where it is not the cluster's, as on a worker that lags behind.
+	Kubelet string
+	// Containerd is the version of the container runtime, without v; "" is the one that this program chooses, or that a
+	// bundle of the cluster's version has.
+	Containerd string
+	Arch       string       // as Go names it: "amd64"
+	Role       desired.Role // of the hosts that it is for; "" is every role
+	// name of the network plugin, whose binaries and images are added; nothing for one that is not known
+	CNI       string
+	KubeProxy bool
+	// OverwriteRegistry is HOST[:PORT][/PREFIX] in whose place images are looked for; "" means their own registries.
+	OverwriteRegistry string
+	// DNSRepository is HOST[:PORT][/PATH] where the image coredns is looked for; "" means where the others are.
+	DNSRepository string
+	// Insecure allows the host of OverwriteRegistry, and no other, to speak plain HTTP or to show a certificate that
+	// nobody vouches for.
+	Insecure bool
+}
+
+// The hosts of the official locations.
+const (
+	hostKubernetes = "dl.k8s.io"
+	hostGitHub     = "github.com"
+	registryK8s    = "registry.k8s.io"
+)
+
+// file is one binary of a release and where the projects publish it.
+type file struct {
+	name, version string
+	host, path    string // https://HOST/PATH
+	sums          string // path of the file with its digest
+	archive       bool
+	optional      bool // left out where the source does not have it
+	exact         bool // no other version will do
+}
+
+// at is the file of another version. Each project writes its version, and nothing else that looks like it, into the
+// names of its files.
+func (f file) at(version string) file {
+	f.path, f.sums = strings.ReplaceAll(f.path, f.version, version), strings.ReplaceAll(f.sums, f.version, version)
+	f.version = version
+	return f
+}
+
+// claim is what a source says of the file.
+func (f file) claim(sum, source string) Claim {
+	return Claim{What: f.name + " " + f.version, Name: f.host + "/" + f.path, SHA256: sum, Source: source}
+}
+
+// imageClaim is what a source says of the manifest of an image, given by its official name, for an architecture.
+func imageClaim(official, arch, digest, source string) Claim {
+	return Claim{
+		What: "image " + official, Name: official + " linux/" + arch, SHA256: strings.TrimPrefix(digest, digestPrefix),
+		Source: source,
+	}
+}
+
+// image is one container image of a release and where the projects publish it.
+type image struct {
+	registry, repository, tag string
+	roles                     []desired.Role
+	exact                     bool // no other tag will do
+}
+
+// official is the image's own name.
+func (i image) official() string { return i.named(i.registry) }
+
+// named is the image's name in a registry.
+func (i image) named(registry string) string {
+	return fmt.Sprintf("%s/%s:%s", registry, i.repository, i.tag)
+}
+
+// location is the image's name where w looks for it.
+func (w Want) location(i image) string {
+	return w.name(i.official())
+}
+
+// name is the name that the cluster uses for the image with the official name.
+func (w Want) name(official string) string {
+	if tag, ok := strings.CutPrefix(official, registryK8s+"/"+dnsImage+":"); ok && w.DNSRepository != "" {
+		return w.DNSRepository + "/coredns:" + tag
+	}
+	if w.OverwriteRegistry != "" {
+		return rename(official, w.OverwriteRegistry)
+	}
+	return official
+}
+
+// elsewhere reports whether an image does not come from its own registry for certain: it is looked for in another one,
+// or anyone on the way may answer for an insecure one.
+func (w Want) elsewhere(i image) bool { return w.location(i) != i.official() || w.insecure(i) }
+
+// way says how an image is fetched, in the keys of the cache.
+func (w Want) way(i image) string {
+	switch {
+	case w.insecure(i):
+		return wayInsecure
+	case w.elsewhere(i):
+		return wayElsewhere
+	}
+	return wayOfficial
+}
+
+// insecure reports whether the registry in which an image is looked for may be an insecure one.
+func (w Want) insecure(i image) bool {
+	host, _, _ := strings.Cut(w.location(i), "/")
+	overwrite, _, _ := strings.Cut(w.OverwriteRegistry, "/")
+	return w.Insecure && host == overwrite
+}
+
+// dnsImage is the image of cluster DNS in its own registry.
+const dnsImage = "coredns/coredns"
+
+// files lists the binaries of the release.
+func (w Want) files(v Versions) []file {
+	containerd := archive(desired.BinaryContainerd, v.Containerd, "containerd/containerd",
+		"containerd-"+v.Containerd+"-linux-"+w.Arch+".tar.gz", ".sha256sum")
+	containerd.exact = w.Containerd != ""
+	out := []file{
+		w.kubernetes(desired.BinaryKubelet, cmp.Or(w.Kubelet, w.KubernetesVersion)),
+		w.kubernetes(desired.BinaryKubeadm, w.KubernetesVersion),
+	}
+	if w.Role != desired.Worker {
+		out = append(out, w.kubernetes(desired.BinaryKubectl, w.KubernetesVersion))
+	}
+	out = append(out,
+		containerd,
+		runc(v.Runc, w.Arch),
+		archive(desired.BinaryCNI, v.CNIPlugins, "containernetworking/plugins",
+			"cni-plugins-linux-"+w.Arch+"-v"+v.CNIPlugins+".tgz", ".sha256"),
+	)
+	if plugin, ok := plugins.Find(w.CNI); ok {
+		for _, b := range plugin.Binaries() {
+			out = append(out, archive(b.Name, b.Version, b.Project, b.AssetFor(w.Arch), b.Sums))
+		}
+	}
+	crictl := archive(desired.BinaryCrictl, v.Crictl, "kubernetes-sigs/cri-tools",
+		"crictl-v"+v.Crictl+"-linux-"+w.Arch+".tar.gz", ".sha256")
+	crictl.optional = true
+	return append(out, crictl)
+}
+
+func (w Want) kubernetes(name, version string) file {
+	path := fmt.Sprintf("release/v%s/bin/linux/%s/%s", version, w.Arch, name)
+	return file{name: name, version: version, host: hostKubernetes, path: path, sums: path + ".sha256", exact: true}
+}
+
+// archive is a release asset on GitHub with its digest in a file beside it.
+func archive(name, version, project, asset, sumSuffix string) file {
+	path := fmt.Sprintf("%s/releases/download/v%s/%s", project, version, asset)
+	return file{name: name, version: version, host: hostGitHub, path: path, sums: path + sumSuffix, archive: true}
+}
+
+// runc publishes one file with the digests of all architectures.
+func runc(version, arch string) file {
+	dir := "opencontainers/runc/releases/download/v" + version + "/"
+	return file{
+		name: desired.BinaryRunc, version: version, host: hostGitHub, path: dir + "runc." + arch,
+		sums: dir + "runc.sha256sum",
+	}
+}
+
+// images lists the container images of the release.
+func (w Want) images(v Versions) []image {
+	controlPlane := []desired.Role{desired.ControlPlane}
+	tag := "v" + w.KubernetesVersion
+	out := []image{
+		{registryK8s, "kube-apiserver", tag, controlPlane, true},
+		{registryK8s, "kube-controller-manager", tag, controlPlane, true},
+		{registryK8s, "kube-scheduler", tag, controlPlane, true},
+		{registryK8s, "etcd", v.Etcd, controlPlane, false},
+	}
+	if w.KubeProxy {
+		out = append(out, image{registryK8s, "kube-proxy", tag, nil, true})
+	}
+	out = append(out, image{registryK8s, "pause", v.Pause, nil, false},
+		image{registryK8s, dnsImage, v.CoreDNS, nil, false})
+	if plugin, ok := plugins.Find(w.CNI); ok {
+		for _, i := range plugin.Images() {
+			out = append(out, image{i.Registry, i.Repository, i.Tag, nil, false})
+		}
+	}
+	return slices.DeleteFunc(out, func(i image) bool {
+		return w.Role != "" && len(i.roles) > 0 && !slices.Contains(i.roles, w.Role)
+	})
 }

@@ -1,9 +1,20 @@
+// Package release knows which binaries and container images make up a Kubernetes version, where they come from and what
+// their digests are.
+//
+// There are three sources. The official locations are the default: dl.k8s.io, the projects' releases on GitHub and
+// their registries. A mirror is an HTTP server that has the same files under BASE/HOST/PATH, and a registry that has
+// the same repositories under its own name. A bundle is one file with all of it, made by Create from one of the others,
+// for hosts that reach nothing but the operator.
+//
+// Resolve and Bundle.For both answer with desired.Artifacts: what to install, each with the digest that it is checked
+// against. From there on nobody needs to know which source it was, but for Artifacts.Pushed.
 package release
 
 import (
 	"context"
 	"fmt"
 	"io"
+	"kubeone/internal/model/desired"
 	"net/http"
 	"net/url"
 	"os"
@@ -170,4 +181,17 @@ func (w web) count(ctx context.Context, url string) (int64, error) {
 	}
 	defer func() { _ = body.Close() }()
 	return io.Copy(io.Discard, body)
+}
+
+// Names returns the images of a release by name only, without digests: what manifests refer to. It asks nobody.
+func Names(w Want) (desired.Artifacts, error) {
+	v, err := VersionsFor(w.KubernetesVersion)
+	if err != nil {
+		return desired.Artifacts{}, err
+	}
+	a := desired.Artifacts{KubernetesVersion: w.KubernetesVersion, Arch: w.Arch}
+	for _, i := range w.images(v) {
+		a.Images = append(a.Images, desired.Image{Name: w.location(i), Roles: i.roles})
+	}
+	return a, nil
 }

@@ -247,7 +247,7 @@ func TestRulesFollowTheManifest(t *testing.T) {
 }
 
 const portsIntro = "# Ports and firewalls\n\n" +
-	"The table is written from `internal/model/desired/firewall.go` and the network plugins;\n" +
+	"The table is written from `internal/model/desired/network.go` and the network plugins;\n" +
 	"`go test ./internal/script -run TestPortsAreDocumented -update` rewrites this page.\n"
 
 func TestPortsAreDocumented(t *testing.T) {

@@ -3,12 +3,16 @@ package view
 import (
 	"cmp"
 	"fmt"
-	"strings"
-
+	"io"
+	"kubeone/internal/decide"
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/model/desired"
 	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
 	"kubeone/internal/text/phrase"
+	"maps"
+	"slices"
+	"strings"
 )
 
 // Check is one named condition of a healthy cluster. The same checks make the exit status, the text and the JSON.
@@ -150,4 +154,96 @@ func nodeText(h HostReport) string {
 		return "not Ready"
 	}
 	return "not known"
+}
+
+// checkComponents is ok when network plugin, kube-proxy and cluster DNS run where they must (decide.NotRunning), and no
+// object of theirs is missing. What could not be compared is not ok.
+func checkComponents(st StatusInput) Check {
+	a := st.World.API
+	if a.Reached != observed.Yes {
+		return Check{"components", false, "not known while the API does not answer"}
+	}
+	var bad []string
+	for _, absent := range decide.NotRunning(st.Want.Network, a) {
+		bad = append(bad, absent.Component+" does not run on "+list(absent.Where(), 5))
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.Compared)) {
+		c := a.Compared[name]
+		for _, d := range slices.Concat(c.Differences, c.Settings) {
+			if d.Missing {
+				bad = append(bad, d.String())
+			}
+		}
+		if c.Problem != "" {
+			bad = append(bad, name+" could not be compared: "+c.Problem)
+		}
+	}
+	if len(bad) > 0 {
+		return Check{"components", false, list(bad, 5)}
+	}
+	return Check{"components", true, "network, Services and DNS run everywhere they should"}
+}
+
+// objectsOf says which live objects are not as they must be, and what could not be compared.
+func objectsOf(a observed.API) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(a.Compared)) {
+		c := a.Compared[name]
+		for _, d := range slices.Concat(c.Differences, c.Settings) {
+			out = append(out, d.String())
+		}
+	}
+	return out
+}
+
+// Problems writes what stands in the way: each with its host's name, what was found and wanted, and what helps. Names
+// are display names by host ID; a host without one is called by its ID.
+func Problems(w io.Writer, s Style, ps []problem.Problem, names map[string]string) {
+	out := &page{style: s}
+	out.diagnose("error: ", red, ps, names)
+	out.flush(w)
+}
+
+// Warnings writes what does not stop anything, as Problems does.
+func Warnings(w io.Writer, s Style, ps []problem.Problem, names map[string]string) {
+	out := &page{style: s}
+	out.diagnose("warning: ", yellow, ps, names)
+	out.flush(w)
+}
+
+func (p *page) diagnose(severity string, as ink, ps []problem.Problem, names map[string]string) {
+	for _, found := range ps {
+		p.para(p.style.paint(as, severity), at(nameOf(names, found.Host), found.What()), plain)
+		if do := found.Do(); do != "" {
+			p.para(strings.Repeat(" ", width(severity)), do, dim)
+		}
+	}
+}
+
+// Decision writes how each decision was made: what was asked, the answer, the reason, and the route at the end. The
+// first decision is about the world as it is, each further one about the world after the steps of those before.
+func Decision(w io.Writer, s Style, decisions ...decide.Decision) {
+	out := &page{style: s}
+	for i, d := range decisions {
+		title := "Decision"
+		if i > 0 {
+			title = "Then, after these steps"
+		}
+		out.heading(title)
+		t := &table{indent: 2}
+		for _, v := range d.Trace {
+			t.add(cell{string(v.State), plain}, cell{string(v.Event), bold}, cell{clean(v.Why), dim})
+		}
+		out.table(t)
+		route := string(d.Route)
+		for i, also := range d.Also {
+			lead := ", "
+			if i == 0 {
+				lead = "; before that "
+			}
+			route += lead + string(also)
+		}
+		out.line("  " + s.pick("→ ", "-> ") + s.paint(bold, route))
+	}
+	out.flush(w)
 }

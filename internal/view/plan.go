@@ -1,14 +1,19 @@
 package view
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
+	"kubeone/internal/decide"
+	"kubeone/internal/decide/fsm"
+	"kubeone/internal/model/problem"
+	"kubeone/internal/plan"
+	"kubeone/internal/text/diff"
+	"kubeone/internal/text/phrase"
 	"maps"
 	"slices"
 	"strings"
-
-	"kubeone/internal/decide/fsm"
-	"kubeone/internal/plan"
 )
 
 // Plan writes a plan as it is confirmed: what happens on each host and then to the cluster, what approval records, what
@@ -208,4 +213,124 @@ func sentence(text string) string {
 	}
 	text = strings.ToUpper(text[:1]) + text[1:]
 	return strings.TrimSuffix(text, ".") + "."
+}
+
+// group is hosts that have the same steps, or the cluster, which has no host.
+type group struct {
+	names []string // display names, each with its address where that is another
+	steps []plan.Step
+}
+
+// groupSteps puts the steps of each host together, in the order in which the plan first names the hosts; the cluster's
+// own steps come last. Fold puts hosts together whose steps read the same.
+func groupSteps(p plan.Plan, fold bool) []group {
+	var ids []string
+	steps := map[string][]plan.Step{}
+	for _, s := range p.Steps {
+		if _, known := steps[s.Host]; !known && s.Host != "" {
+			ids = append(ids, s.Host)
+		}
+		steps[s.Host] = append(steps[s.Host], s)
+	}
+	var out []group
+	for _, id := range ids {
+		g := group{[]string{fullName(p, id)}, steps[id]}
+		same := slices.IndexFunc(out, func(other group) bool { return fold && reads(other) == reads(g) })
+		if same >= 0 {
+			out[same].names = append(out[same].names, g.names...)
+			continue
+		}
+		out = append(out, g)
+	}
+	if cluster := steps[""]; len(cluster) > 0 {
+		out = append(out, group{nil, cluster})
+	}
+	return out
+}
+
+// reads is what a reader sees of a group's steps while changes are not shown.
+func reads(g group) string {
+	var b strings.Builder
+	for _, s := range g.steps {
+		b.WriteString(strings.Join([]string{string(s.Action), s.Title, s.Reason, string(s.Risk)}, "\x00") + "\n")
+	}
+	return b.String()
+}
+
+func fullName(p plan.Plan, id string) string {
+	name := nameOf(p.Hosts, id)
+	if name == id || strings.HasPrefix(name, id+" (") { // it is called by its ID already
+		return clean(name)
+	}
+	return clean(name + " (" + id + ")")
+}
+
+// title names all hosts of the group: who is changed must be seen before it is approved.
+func (g group) title() string {
+	switch len(g.names) {
+	case 0:
+		return "cluster"
+	case 1:
+		return g.names[0]
+	}
+	return phrase.Count(len(g.names), "host") + ", each: " + list(g.names, len(g.names))
+}
+
+func titleWidth(groups []group) int {
+	n := 0
+	for _, g := range groups {
+		for _, s := range g.steps {
+			n = max(n, width(clean(s.Title)))
+		}
+	}
+	return n
+}
+
+// PlanDocument is the plan as JSON: the plan itself, and what a program would otherwise have to work out.
+type PlanDocument struct {
+	plan.Plan
+	Digest   string            `json:"digest,omitempty"` // of all that the plan does; equal digests do the same
+	Changes  bool              `json:"changes"`          // there is something to do, for apply or for the operator
+	Summary  Summary           `json:"summary"`
+	Trace    []fsm.Visit       `json:"trace,omitempty"`    // how the first route was found
+	Problems []problem.Problem `json:"problems,omitempty"` // what stands in the way of a plan, or of more of it
+	Exit     int               `json:"exit"`               // the exit status of the command plan
+	Diffs    []diff.Set        `json:"diffs,omitempty"`    // which lines differ, if that was asked for
+}
+
+// PlanJSON is a plan as docs/json.md describes it, with which lines differ, if that is known. Decisions are those that
+// Build returned with it.
+func PlanJSON(p plan.Plan, diffs []diff.Set, decisions ...decide.Decision) ([]byte, error) {
+	doc := PlanDocument{
+		Plan: p, Digest: p.Digest(), Changes: !p.Empty(), Summary: Summarize(p),
+		Problems: problems(decisions), Exit: Exit(p, decisions...), Diffs: diffs,
+	}
+	if len(decisions) > 0 {
+		doc.Trace = decisions[0].Trace
+	}
+	doc.Routes, doc.Steps = notNil(doc.Routes), notNil(doc.Steps)
+	if doc.Hosts == nil {
+		doc.Hosts = map[string]string{}
+	}
+	return encode(doc, "plan of "+p.Cluster)
+}
+
+// notNil makes a list that a program may walk without asking first.
+func notNil[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+// encode is a document as indented JSON with a final newline; <, > and & stand for themselves.
+func encode(doc any, what string) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(doc); err != nil {
+		return nil, fmt.Errorf("the %s as JSON: %w", what, err)
+	}
+	return b.Bytes(), nil
 }

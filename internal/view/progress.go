@@ -2,12 +2,15 @@ package view
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
-	"sync"
-	"time"
-
 	"kubeone/internal/apply"
 	"kubeone/internal/plan"
+	"kubeone/internal/text/phrase"
+	"slices"
+	"strings"
+	"sync"
+	"time"
 )
 
 // Progress shows a run while it goes on. Its methods may be called from several goroutines at a time.
@@ -87,3 +90,212 @@ func (j *jsonProgress) Event(e apply.Event) {
 
 // Close does nothing: every line was written at once.
 func (j *jsonProgress) Close() {}
+
+// track follows a run by its events and says them in lines. It has no clock: times are those of the events.
+type track struct {
+	style   Style
+	plan    plan.Plan
+	verbose bool
+	host    int // columns of the longest host name
+	title   int // columns of the longest title
+
+	began         time.Time
+	running       []active // in the order in which they started
+	waiting       []string // skipped steps that have not been told yet
+	waitingSince  time.Time
+	done, total   int
+	failed, skips int
+	ended         bool
+}
+
+// active is a step that is running.
+type active struct {
+	id, host, title string
+	since           time.Time
+	line            string // what its host printed last
+}
+
+// The widest columns for names and titles; what is longer moves the rest of its line.
+const (
+	maxHostColumn  = 24
+	maxTitleColumn = 40
+)
+
+// onCluster is the name in the place of a host's for steps that go through the API.
+const onCluster = "cluster"
+
+func newTrack(s Style, p plan.Plan, verbose bool) *track {
+	t := &track{style: s, plan: p, verbose: verbose, total: len(p.Steps)}
+	for _, step := range p.Steps {
+		t.host = max(t.host, width(hostOr(p.Hosts[step.Host])))
+		t.title = max(t.title, width(clean(step.Title)))
+	}
+	t.host, t.title = min(t.host, maxHostColumn), min(t.title, maxTitleColumn)
+	return t
+}
+
+func hostOr(name string) string {
+	if name == "" {
+		return onCluster
+	}
+	return clean(name)
+}
+
+// note takes an event in and returns the lines that tell it.
+func (t *track) note(e apply.Event) []string {
+	if t.began.IsZero() {
+		t.began = e.Time
+	}
+	if e.Type == apply.StepSkipped {
+		t.skip(e)
+		return nil
+	}
+	return append(t.flush(), t.tell(e)...)
+}
+
+func (t *track) tell(e apply.Event) []string {
+	switch e.Type {
+	case apply.RunStarted:
+		t.total = e.Total
+		return []string{t.style.paint(dim, "Run "+clean(e.RunID)+": "+phrase.Count(e.Total, "step"))}
+	case apply.StepStarted:
+		t.running = append(t.running, active{id: e.Step, host: hostOr(e.Host), title: clean(e.Title), since: e.Time})
+		return t.whenVerbose(e, "started")
+	case apply.StepOutput:
+		return t.output(e)
+	case apply.StepDone:
+		t.end(e.Step)
+		t.done = max(t.done+1, e.Done)
+		return []string{t.change(e, t.style.paint(green, "done")+" ("+took(seconds(e.Seconds))+")")}
+	case apply.StepFailed:
+		t.end(e.Step)
+		t.failed++
+		return []string{t.change(e, t.style.paint(red, "failed")+" ("+took(seconds(e.Seconds))+"): "+cause(e))}
+	case apply.Warning:
+		return []string{t.stamp(e.Time) + t.name(e.Host) + t.style.paint(yellow, "warning: ") + clean(e.Line)}
+	case apply.Heartbeat:
+		return t.heartbeat(e)
+	case apply.RunFinished:
+		t.ended = true
+		return t.finished(e)
+	}
+	return nil
+}
+
+// change is the line of a step: "  12.3s  cp-2  join: etcd member  done (4.1s)".
+func (t *track) change(e apply.Event, what string) string {
+	return t.stamp(e.Time) + t.name(e.Host) + pad(clean(e.Title), t.title) + "  " + what
+}
+
+// stampColumn is how wide a line's time is, with the gap after it.
+const stampColumn = 9
+
+func (t *track) stamp(at time.Time) string {
+	return t.style.paint(dim, right(took(at.Sub(t.began)), stampColumn-gap)) + strings.Repeat(" ", gap)
+}
+
+func (t *track) name(host string) string { return pad(hostOr(host), t.host) + "  " }
+
+func (t *track) whenVerbose(e apply.Event, what string) []string {
+	if !t.verbose {
+		return nil
+	}
+	return []string{t.change(e, t.style.paint(dim, what))}
+}
+
+// output notes what a host printed last; the line itself is told only when verbose.
+func (t *track) output(e apply.Event) []string {
+	line := clean(e.Line)
+	for i := range t.running {
+		if t.running[i].id == e.Step {
+			t.running[i].line = line
+		}
+	}
+	if !t.verbose {
+		return nil
+	}
+	return []string{t.stamp(e.Time) + t.name(e.Host) + t.style.paint(dim, "| "+line)}
+}
+
+func (t *track) end(id string) {
+	t.running = slices.DeleteFunc(t.running, func(a active) bool { return a.id == id })
+}
+
+// skip holds a skipped step back: many are skipped at once, and are told in one line.
+func (t *track) skip(e apply.Event) {
+	t.waiting = append(t.waiting, hostOr(e.Host)+" "+clean(e.Title))
+	t.waitingSince = e.Time
+	t.skips++
+}
+
+// flush tells the skipped steps that were held back.
+func (t *track) flush() []string {
+	if len(t.waiting) == 0 {
+		return nil
+	}
+	what := phrase.Count(len(t.waiting), "step") + ": "
+	if t.verbose {
+		what += list(t.waiting, len(t.waiting))
+	} else {
+		what += list(t.waiting, 3)
+	}
+	t.waiting = nil
+	return []string{t.stamp(t.waitingSince) + t.style.paint(yellow, "skipped ") + what}
+}
+
+// cause is the first line of a failed step's error, without the host and title that stand before it on the line.
+func cause(e apply.Event) string {
+	text, _, _ := strings.Cut(e.Error, "\n")
+	host := e.Host
+	if host == "" {
+		host = onCluster
+	}
+	text = strings.TrimPrefix(text, host+": "+e.Title+": ")
+	return clean(strings.TrimPrefix(text, host+": "))
+}
+
+// heartbeat says what is still going on, the longest first.
+func (t *track) heartbeat(e apply.Event) []string {
+	if len(t.running) == 0 {
+		return nil
+	}
+	names := make([]string, 0, len(t.running))
+	for _, a := range t.running {
+		names = append(names, fmt.Sprintf("%s %s (%s)", a.host, a.title, whole(e.Time.Sub(a.since))))
+	}
+	return []string{
+		fmt.Sprintf("%s%s still running: %s; %d of %d steps done", t.stamp(e.Time), t.style.ellipsis(), list(names, 4),
+			t.done, t.total),
+	}
+}
+
+// finished sums the run up. The error itself is not repeated: whoever started the run shows it, with what
+// hosts printed.
+func (t *track) finished(e apply.Event) []string {
+	after := took(seconds(e.Seconds))
+	if e.Error == "" {
+		return []string{t.style.paint(green, "Done: ") + phrase.Count(t.done, "step") + " in " + after + "."}
+	}
+	how, rest := t.style.paint(red, "Failed after "), fmt.Sprintf("%d of %d steps done", t.done, t.total)
+	if t.failed == 0 {
+		how = t.style.paint(yellow, "Stopped after ")
+	} else {
+		rest += fmt.Sprintf(", %d failed", t.failed)
+	}
+	if t.skips > 0 {
+		rest += fmt.Sprintf(", %d skipped", t.skips)
+	}
+	lines := []string{how + after + ": " + rest + "."}
+	if len(t.running) > 0 {
+		lines = append(lines, "Still going on: "+list(t.names(), 8)+". The next apply finds what has come of it.")
+	}
+	return lines
+}
+
+func (t *track) names() []string {
+	var out []string
+	for _, a := range t.running {
+		out = append(out, a.host+" "+a.title)
+	}
+	return out
+}

@@ -2,15 +2,17 @@ package view
 
 import (
 	"cmp"
-	"slices"
-	"time"
-
 	"kubeone/internal/decide"
+	"kubeone/internal/decide/atrest"
 	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/fsm"
+	"kubeone/internal/decide/quorum"
 	"kubeone/internal/model/desired"
 	"kubeone/internal/model/observed"
 	"kubeone/internal/model/problem"
+	"slices"
+	"strings"
+	"time"
 )
 
 // StatusInput is what a status rests on.
@@ -153,4 +155,201 @@ func (st StatusInput) name(id string) string {
 		return node
 	}
 	return cmp.Or(h.Hostname, h.ID)
+}
+
+// EncryptionReport is how Secrets are stored in etcd.
+type EncryptionReport struct {
+	Wanted bool `json:"wanted,omitempty"` // the manifest wants them encrypted
+	// StoredBy are the names of the keys by which control-plane hosts store Secrets now: one, and more only in a phase
+	// of a change; "identity" is no key.
+	StoredBy []string `json:"storedBy"`
+	// ReadBy are the names of all that some control-plane host can read.
+	ReadBy []string `json:"readBy"`
+	// Phase is the next phase of a change that is wanted or under way, "learn", "use" or "forget"; "" where there is
+	// none.
+	Phase atrest.Phase `json:"phase,omitempty"`
+	// Unknown are the names of control-plane hosts that did not tell.
+	Unknown []string `json:"unknown,omitempty"`
+	// Lost are the names of those that have lost their keys.
+	Lost []string `json:"lost,omitempty"`
+	// Foreign is the file of somebody else's configuration by which an API server encrypts.
+	Foreign string `json:"foreign,omitempty"`
+}
+
+// encryption is nil where nobody wants Secrets encrypted, and they are not.
+func (st StatusInput) encryption() *EncryptionReport {
+	r := EncryptionReport{Wanted: st.Want.EncryptSecrets}
+	hosts, found := st.encryptionHosts(&r)
+	if !found && !r.Wanted || len(hosts)+len(r.Lost) == 0 && r.Foreign == "" {
+		return nil
+	}
+	for _, h := range hosts {
+		for _, running := range h.Running {
+			r.StoredBy = addNew(r.StoredBy, running[:min(1, len(running))])
+			r.ReadBy = addNew(r.ReadBy, running)
+		}
+	}
+	if len(r.Unknown) == 0 && len(r.Lost) == 0 && r.Foreign == "" {
+		r.Phase = atrest.Decide(hosts, atrest.Want{Encrypted: r.Wanted}).Phase
+	}
+	return &r
+}
+
+// encryptionHosts are the control-plane hosts that tell how they store Secrets; of the others it notes why they are not
+// among them. It reports whether any host was told anything about that.
+func (st StatusInput) encryptionHosts(r *EncryptionReport) (hosts []atrest.Host, found bool) {
+	for _, h := range st.Want.ControlPlane {
+		seen := st.World.Hosts[h.ID]
+		e := seen.Encryption
+		found = found || e != nil && seen.Reach == observed.Reached
+		switch {
+		case seen.Reach != observed.Reached || !st.Decision.Hosts[h.ID].Condition.Joined():
+			r.Unknown = append(r.Unknown, st.name(h.ID))
+		case e != nil && e.Foreign != "":
+			r.Foreign = e.Foreign
+		case e != nil && e.Lost:
+			r.Lost = append(r.Lost, st.name(h.ID))
+		default:
+			hosts = append(hosts, atrest.Of(h.ID, e))
+		}
+	}
+	return hosts, found
+}
+
+// addNew adds those names that are not there yet.
+func addNew(names, more []string) []string {
+	for _, name := range more {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// encryption tells how Secrets are stored, where there is something to tell.
+func (v statusView) encryption() {
+	e := v.Encryption
+	if e == nil {
+		return
+	}
+	var parts []string
+	as := plain
+	switch {
+	case e.Foreign != "":
+		parts = append(parts, "by a configuration of somebody else's, "+e.Foreign)
+	case slices.Equal(e.StoredBy, []string{observed.Identity}):
+		parts = append(parts, "not encrypted")
+	case len(e.StoredBy) > 0:
+		parts = append(parts, "encrypted by "+strings.Join(e.StoredBy, ", "))
+	}
+	if len(e.ReadBy) > len(e.StoredBy) {
+		parts = append(parts, "read by "+strings.Join(e.ReadBy, ", "))
+	}
+	if e.Phase != atrest.Settled {
+		parts, as = append(parts, "a change is to be done or under way, next phase: "+string(e.Phase)), yellow
+	}
+	if len(e.Lost) > 0 {
+		parts, as = append(parts, "keys are gone on "+strings.Join(e.Lost, ", ")), red
+	}
+	if len(e.Unknown) > 0 {
+		parts = append(parts, "not known of "+strings.Join(e.Unknown, ", "))
+	}
+	v.fact("Secrets", as, strings.Join(parts, "; "))
+}
+
+// EtcdState is what a control-plane host's etcd member is.
+type EtcdState string
+
+// The states of members. Leader and Voter are healthy.
+const (
+	EtcdLeader    EtcdState = "leader"
+	EtcdVoter     EtcdState = "voter"
+	EtcdLearner   EtcdState = "learner"
+	EtcdUnhealthy EtcdState = "unhealthy"
+	EtcdNone      EtcdState = "none"
+	EtcdUnknown   EtcdState = "unknown"
+)
+
+// EtcdReport is etcd's members and the arithmetic of their quorum. The numbers are 0 when the members are not known.
+type EtcdReport struct {
+	Reached  observed.Tri   `json:"reached"`
+	Problem  string         `json:"problem,omitempty"`
+	Voters   int            `json:"voters"`
+	Healthy  int            `json:"healthy"` // voters known to be healthy
+	Learners int            `json:"learners,omitempty"`
+	Quorum   int            `json:"quorum"`  // how many voters must agree
+	Holds    bool           `json:"holds"`   // the healthy voters are a quorum
+	MayFail  int            `json:"mayFail"` // how many healthy voters may fail before the quorum is lost
+	Members  []MemberReport `json:"members"`
+	// Orphans are alarms of members that have left. They count like any other.
+	Orphans []observed.Alarm `json:"orphanedAlarms,omitempty"`
+}
+
+// MemberReport is one member.
+type MemberReport struct {
+	ID      string    `json:"id"` // hex
+	Name    string    `json:"name,omitempty"`
+	Host    string    `json:"host,omitempty"` // name of the manifest's host; empty when the manifest has none
+	State   EtcdState `json:"state"`
+	Version string    `json:"version,omitempty"`
+	DBSize  int64     `json:"dbSize,omitempty"` // bytes
+	Alarms  []string  `json:"alarms,omitempty"`
+}
+
+func (st StatusInput) etcd() EtcdReport {
+	e := st.World.Etcd
+	r := EtcdReport{Reached: e.Reached, Problem: e.Problem, Members: []MemberReport{}, Orphans: e.Orphans}
+	if e.Reached != observed.Yes {
+		return r
+	}
+	tally := quorum.Count(e.Members)
+	r.Voters, r.Healthy, r.Learners = tally.Voters, tally.Alive, tally.Learners
+	r.Quorum, r.Holds = quorum.Of(tally.Voters), tally.Holds()
+	r.MayFail = max(tally.Alive-r.Quorum, 0)
+	for _, m := range e.Members {
+		r.Members = append(r.Members, MemberReport{
+			ID: m.ID, Name: m.Name, Host: st.hostOf(m), State: memberState(m), Version: m.Version, DBSize: m.DBSize,
+			Alarms: m.Alarms,
+		})
+	}
+	return r
+}
+
+func (st StatusInput) hostOf(m observed.Member) string {
+	for _, h := range st.Want.ControlPlane {
+		if st.Decision.Hosts[h.ID].Etcd == m.ID {
+			return st.name(h.ID)
+		}
+	}
+	return ""
+}
+
+func memberState(m observed.Member) EtcdState {
+	switch {
+	case m.Learner:
+		return EtcdLearner
+	case m.Healthy == observed.Unknown:
+		return EtcdUnknown
+	case m.Healthy == observed.No || len(m.Alarms) > 0:
+		return EtcdUnhealthy
+	case m.Leader:
+		return EtcdLeader
+	}
+	return EtcdVoter
+}
+
+// memberOf is the state of a host's member: as etcd says it, else, where etcd's list is not known, as the host does.
+func (st StatusInput) memberOf(id string, seen observed.Host) EtcdState {
+	i := slices.IndexFunc(st.World.Etcd.Members, func(m observed.Member) bool { return m.ID == id })
+	switch {
+	case i >= 0:
+		return memberState(st.World.Etcd.Members[i])
+	case st.World.Etcd.Reached == observed.Yes, seen.EtcdData == observed.No:
+		return EtcdNone
+	case seen.EtcdHealth == observed.Yes:
+		return EtcdVoter
+	case seen.EtcdHealth == observed.No:
+		return EtcdUnhealthy
+	}
+	return EtcdUnknown
 }

@@ -2,8 +2,13 @@ package view
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"kubeone/internal/apply"
+	"kubeone/internal/plan"
 	"strings"
+	"sync"
+	"time"
 )
 
 // Terminal is where a person reads. What is written to it may hold text from anywhere (an error with what a host
@@ -78,4 +83,143 @@ func (l *LiveLine) Show(line string) {
 	}
 	_, _ = io.WriteString(l.w, "\r\x1b[K"+clean(line))
 	l.dirty = line != ""
+}
+
+// liveProgress keeps lines of what is running at the bottom of a terminal and redraws them in place.
+type liveProgress struct {
+	mu      sync.Mutex
+	w       io.Writer
+	track   *track
+	now     func() time.Time
+	drawn   int    // lines of the live region on the screen
+	last    string // the live region as drawn
+	closed  bool
+	stop    chan struct{}
+	stopped chan struct{}
+	release func() // frees the ticker
+}
+
+func newLive(w io.Writer, s Style, p plan.Plan, verbose bool, now func() time.Time,
+	ticks <-chan time.Time) *liveProgress {
+	l := &liveProgress{
+		w: w, track: newTrack(s, p, verbose), now: now, release: func() {},
+		stop: make(chan struct{}), stopped: make(chan struct{}),
+	}
+	go l.redraw(ticks)
+	return l
+}
+
+// redraw draws at every tick, until Close.
+func (l *liveProgress) redraw(ticks <-chan time.Time) {
+	defer close(l.stopped)
+	for {
+		select {
+		case <-ticks:
+			l.mu.Lock()
+			l.show(nil)
+			l.mu.Unlock()
+		case <-l.stop:
+			return
+		}
+	}
+}
+
+// Event writes the lines of what ended above the live ones. A host's output waits for the next tick, so that a chatty
+// host does not slow the run down.
+func (l *liveProgress) Event(e apply.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e.Type == apply.Heartbeat {
+		return // the live lines say it
+	}
+	lines := l.track.note(e)
+	if e.Type != apply.StepOutput || len(lines) > 0 {
+		l.show(lines)
+	}
+}
+
+// Close takes the live lines away and waits until nothing is drawn any more.
+func (l *liveProgress) Close() {
+	l.mu.Lock()
+	already := l.closed
+	l.closed = true
+	if !already {
+		l.show(l.track.flush())
+		close(l.stop)
+		l.release()
+	}
+	l.mu.Unlock()
+	<-l.stopped
+}
+
+// show writes finished lines and draws the live ones below them, in one write.
+func (l *liveProgress) show(finished []string) {
+	columns, rows := l.screen()
+	region := ""
+	var live []string
+	if !l.closed {
+		live = l.track.frame(l.now(), columns, rows)
+	}
+	for _, line := range live {
+		region += line + "\n"
+	}
+	if len(finished) == 0 && region == l.last {
+		return
+	}
+	text := ""
+	if l.drawn > 0 {
+		text = fmt.Sprintf("\x1b[%dA\r\x1b[J", l.drawn) // up, to the first column, erase all below
+	}
+	for _, line := range finished {
+		text += line + "\n"
+	}
+	_, _ = io.WriteString(behind(l.w), text+region)
+	l.drawn, l.last = len(live), region
+}
+
+// screen is the terminal's size now, since people resize windows; a terminal that does not tell has 24 lines.
+func (l *liveProgress) screen() (columns, rows int) {
+	if columns, rows, ok := size(l.w); ok && columns > 0 && rows > 0 {
+		return columns, rows
+	}
+	return l.track.style.Width, 24
+}
+
+// frame is the live region of a run that is going on: a line for each running step, the longest running first, and a
+// line for the whole run. It never fills the screen, and no line is broken by the terminal, since the cursor could not
+// find its way back.
+func (t *track) frame(now time.Time, columns, rows int) []string {
+	if t.began.IsZero() || t.ended {
+		return nil
+	}
+	if columns <= 0 {
+		columns = 80
+	}
+	most := max(rows/2, 3)
+	var out []string
+	for i, a := range t.running {
+		if i == most {
+			out = append(out, t.style.paint(dim,
+				t.style.clip(pad("", stampColumn)+fmt.Sprintf("and %d more", len(t.running)-most), columns-1)))
+			break
+		}
+		out = append(out, t.activeLine(a, now, columns-1))
+	}
+	sum := fmt.Sprintf("%d of %d steps done, %s", t.done, t.total, whole(now.Sub(t.began)))
+	if t.failed > 0 {
+		sum += fmt.Sprintf(", %d failed", t.failed)
+	}
+	return append(out, t.style.paint(bold, t.style.clip(sum, columns-1)))
+}
+
+// activeLine is "  cp-2  join: etcd member  12s  what the host printed last", with its columns under those of the
+// finished lines.
+func (t *track) activeLine(a active, now time.Time, columns int) string {
+	text := pad("", stampColumn) + pad(a.host, t.host) + "  " + pad(a.title, t.title) + "  " +
+		pad(whole(now.Sub(a.since)), 5)
+	room := columns - width(text) - 2
+	if a.line == "" || room < 8 {
+		return t.style.clip(strings.TrimRight(text, " "), columns)
+	}
+	return text + "  " + t.style.paint(dim, t.style.clip(a.line, room))
 }

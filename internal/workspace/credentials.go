@@ -1,11 +1,24 @@
 package workspace
 
 import (
+	"cmp"
 	"encoding/base64"
-	"strings"
-
+	"errors"
+	"fmt"
+	"io/fs"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"kubeone/api/kubeone/v1beta2"
+	"kubeone/internal/cluster"
+	"kubeone/internal/engine"
 	"kubeone/internal/model/desired"
+	"kubeone/internal/probe"
+	"kubeone/internal/text/pattern"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
 )
 
 // credentials are what hosts are to have for registries and proxies.
@@ -30,4 +43,144 @@ func secretsOf(r v1beta2.ContainerdRegistryAuthConfig) []string {
 		out = append(out, password)
 	}
 	return out
+}
+
+// knownCA is the file in which this machine keeps by which CA it knows a cluster. It may be used concurrently.
+type knownCA struct {
+	path string
+
+	mu    sync.Mutex
+	ca    string
+	saved string // what the file has
+}
+
+// pinnedForm is what the file has, and what kubeadm takes as --discovery-token-ca-cert-hash.
+var pinnedForm = pattern.Lazy(`^sha256:[0-9a-f]{64}$`)
+
+// openKnownCA reads the file, if there is one. The CA of a certificate that the operator gives goes before it, and is
+// what is known once the cluster has answered with it.
+func openKnownCA(path, certificate string) (*knownCA, error) {
+	k := &knownCA{path: path}
+	if certificate != "" {
+		pem, err := os.ReadFile(certificate) // #nosec G304 -- the operator names it
+		if err != nil {
+			return nil, fmt.Errorf("--ca-file: %w", err)
+		}
+		if k.ca = probe.CAHash(pem); k.ca == "" {
+			return nil, fmt.Errorf("--ca-file %s: no certificate is in it", certificate)
+		}
+		return k, nil
+	}
+	text, err := os.ReadFile(path) // #nosec G304 -- our own
+	if errors.Is(err, fs.ErrNotExist) {
+		return k, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	k.saved = strings.TrimSpace(string(text))
+	if k.ca = k.saved; !pinnedForm().MatchString(k.ca) {
+		return nil, fmt.Errorf("%s does not hold the hash of a CA (sha256:…, 64 hexadecimal digits): correct it, or "+
+			"remove it to take the cluster at its word once more", path)
+	}
+	return k, nil
+}
+
+// CA is the hash of the cluster's CA; "" while it is not known.
+func (k *knownCA) CA() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.ca
+}
+
+// Know writes it to the file, unless it is there; "" removes the file.
+func (k *knownCA) Know(ca string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if ca == "" {
+		if err := os.Remove(k.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		k.ca, k.saved = "", ""
+		return nil
+	}
+	if k.saved == ca {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(k.path), 0o700); err != nil {
+		return err
+	}
+	next := k.path + ".new"
+	if err := os.WriteFile(next, []byte(ca+"\n"), 0o600); err != nil {
+		return err
+	}
+	if err := os.Rename(next, k.path); err != nil {
+		return err
+	}
+	k.ca, k.saved = ca, ca
+	return nil
+}
+
+// errNoKubeconfig says that nobody has said which cluster is meant.
+var errNoKubeconfig = errors.New("there is no kubeconfig: give one with --kubeconfig; kubeone kubeconfig prints it")
+
+// OpenKubeconfig reads a kubeconfig of the operator's own, as kubectl finds it where path is "": $KUBECONFIG, else
+// ~/.kube/config. Files that it names are read now. It is an *engine.ConfigError where none is usable.
+func OpenKubeconfig(path string) (cluster.Access, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = path
+	raw, err := rules.Load()
+	if err == nil && clientcmdapi.IsConfigEmpty(raw) {
+		err = errNoKubeconfig
+	}
+	if err == nil {
+		err = clientcmdapi.MinifyConfig(raw)
+	}
+	if err == nil {
+		err = clientcmdapi.FlattenConfig(raw)
+	}
+	if err != nil {
+		return cluster.Access{}, &engine.ConfigError{Err: fmt.Errorf("kubeconfig: %w", err)}
+	}
+	text, err := clientcmd.Write(*raw)
+	return cluster.Access{Kubeconfig: text}, err
+}
+
+// ServiceAccountDir is where a pod has the files of its service account.
+const ServiceAccountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+// OpenKubeconfigOrPod is as OpenKubeconfig. In a pod where no kubeconfig is named and none is found, access is that of
+// the pod's service account, whose files are in the directory: through the cluster's Service, with the token as it is
+// in its file at the time of each request.
+//
+// Source: https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/
+func OpenKubeconfigOrPod(path, serviceAccountDir string) (cluster.Access, error) {
+	access, err := OpenKubeconfig(path)
+	host := os.Getenv("KUBERNETES_SERVICE_HOST")
+	if !errors.Is(err, errNoKubeconfig) || host == "" || os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != "" {
+		return access, err
+	}
+	token, ca := filepath.Join(serviceAccountDir, "token"), filepath.Join(serviceAccountDir, "ca.crt")
+	switch _, none := os.Stat(token); {
+	case errors.Is(none, fs.ErrNotExist):
+		return access, err
+	case none != nil:
+		return access, &engine.ConfigError{Err: fmt.Errorf("the pod's service account: %w", none)}
+	}
+	text, err := os.ReadFile(ca)
+	if err != nil {
+		return access, &engine.ConfigError{Err: fmt.Errorf("the pod's service account: %w", err)}
+	}
+	const name = "pod"
+	port := cmp.Or(os.Getenv("KUBERNETES_SERVICE_PORT"), "443")
+	out := clientcmdapi.NewConfig()
+	out.CurrentContext = name
+	out.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	out.Clusters[name] = &clientcmdapi.Cluster{
+		Server:                   "https://" + net.JoinHostPort(host, port),
+		CertificateAuthorityData: text,
+	}
+	out.AuthInfos[name] = &clientcmdapi.AuthInfo{TokenFile: token}
+	text, err = clientcmd.Write(*out)
+	return cluster.Access{Kubeconfig: text, TokenFiles: true}, err
 }

@@ -6,6 +6,7 @@ package desired
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // Cluster is everything that the operator wants of one cluster. All defaults are filled in.
@@ -355,4 +356,22 @@ func (c *Cluster) Leader() Host {
 		}
 	}
 	return c.ControlPlane[0]
+}
+
+// MachineDeployment is a MachineDeployment that the cluster is to have. Once it is there, it is its users'.
+type MachineDeployment struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Object    string `json:"object"` // as JSON
+}
+
+// kubeadmValidity is how long a certificate is valid that kubeadm makes, where nobody says otherwise.
+const kubeadmValidity = 365 * 24 * time.Hour
+
+// Validity is how long a certificate is valid that is made now.
+func (c Certificates) Validity() time.Duration {
+	if d, err := time.ParseDuration(c.ValidityPeriod); err == nil && d > 0 {
+		return d
+	}
+	return kubeadmValidity
 }

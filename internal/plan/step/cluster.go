@@ -1,12 +1,13 @@
 package step
 
 import (
-	"maps"
-	"slices"
-
+	"fmt"
 	"kubeone/internal/decide"
 	"kubeone/internal/model/desired"
 	"kubeone/internal/model/observed"
+	"maps"
+	"slices"
+	"strings"
 )
 
 // The kinds that concern the cluster as a whole.
@@ -213,4 +214,117 @@ func recorded(w *World, _ desired.Host, _ Intent) {
 		pool.Credentials = observed.Yes
 		w.Is.API.Pool = &pool
 	}
+}
+
+// ControllerFiles is the kind that gives a control-plane host what the controllers need there.
+const ControllerFiles Kind = "controller-files"
+
+// ControllerFilesParams are the controllers' image, and the bundles that the host lacks.
+type ControllerFilesParams struct {
+	Content        // the image's parts
+	Image   string `json:"image,omitempty"` // its name and its digest, with a space between
+	Index   string `json:"index,omitempty"` // index.json of its layout
+	// Bundles are uploaded whole, as files of these names.
+	Bundles []desired.BundleFile `json:"bundles,omitempty"`
+}
+
+// Kind is ControllerFiles.
+func (ControllerFilesParams) Kind() Kind { return ControllerFiles }
+
+func (p ControllerFilesParams) variables() []Variable {
+	var blobs []string
+	bundles := make([][]string, 0, len(p.Bundles))
+	for _, sum := range p.Uploads {
+		blobs = append(blobs, "blobs/sha256/"+sum)
+	}
+	for _, b := range p.Bundles {
+		bundles = append(bundles, []string{b.Name, fmt.Sprint(b.Size)})
+	}
+	return []Variable{
+		Words("CONTROLLER_IMAGE", strings.Split(p.Image, " ")...), Text("CONTROLLER_INDEX", p.Index),
+		Words("CONTROLLER_BLOBS", blobs...), Lines("CONTROLLER_BUNDLES", bundles),
+	}
+}
+
+func controllerFilesRow() row {
+	return row{
+		kind: ControllerFiles, about: "the controllers' image into the container runtime, and bundles beside it",
+		place: OnHost, concerns: ItsHost, group: groupImages, params: paramsOf[ControllerFilesParams](),
+		effect: controllerFilesThere,
+	}
+}
+
+func controllerFilesThere(w *World, h desired.Host, i Intent) {
+	params, seen := ParamsOf[ControllerFilesParams](i), w.Is.Hosts[h.ID]
+	bundles := maps.Clone(seen.ControllerFiles.Bundles)
+	for _, b := range params.Bundles {
+		if bundles == nil {
+			bundles = map[string]int64{}
+		}
+		bundles[b.Name] = b.Size
+	}
+	seen.ControllerFiles = observed.ControllerFiles{Image: params.Image, Bundles: bundles}
+	w.Is.Hosts[h.ID] = seen
+}
+
+// LackingBundles are those of the wanted bundles that a host does not have.
+func LackingBundles(want []desired.BundleFile, has map[string]int64) []desired.BundleFile {
+	return slices.DeleteFunc(slices.Clone(want), func(b desired.BundleFile) bool { return has[b.Name] == b.Size })
+}
+
+// The kinds by which the hosts of Machines are returned before their cluster ends.
+const (
+	DeleteMachines Kind = "delete-machines"
+	AwaitHosts     Kind = "await-hosts"
+)
+
+func deleteMachinesRow() row {
+	return row{
+		kind: DeleteMachines, about: "MachineDeployments, MachineSets and Machines deleted",
+		place: ThroughAPI, group: groupRemovals, effect: machinesDeleted,
+	}
+}
+
+func machinesDeleted(w *World, _ desired.Host, _ Intent) {
+	w.pool(func(p *observed.Pool) { p.Deployments, p.Machines, p.Sets = nil, nil, 0 })
+}
+
+// AwaitHostsParams say how long the hosts of Machines may take to be free.
+type AwaitHostsParams struct {
+	TimeoutSeconds int `json:"timeoutSeconds,omitempty"`
+}
+
+// Kind is AwaitHosts.
+func (AwaitHostsParams) Kind() Kind { return AwaitHosts }
+
+func awaitHostsRow() row {
+	return row{
+		kind: AwaitHosts, about: "the hosts of deleted Machines returned by the controllers, and free",
+		place: ThroughAPI, group: groupRemovals, params: paramsOf[AwaitHostsParams](), effect: hostsReturned,
+	}
+}
+
+func hostsReturned(w *World, _ desired.Host, _ Intent) {
+	w.pool(func(p *observed.Pool) {
+		p.Hosts = slices.Clone(p.Hosts)
+		for i, h := range p.Hosts {
+			if h.Machine == "" {
+				continue
+			}
+			w.Is.API.Nodes = slices.DeleteFunc(slices.Clone(w.Is.API.Nodes), func(n observed.Node) bool {
+				return n.Name == h.Name
+			})
+			p.Hosts[i] = observed.PoolHost{Name: h.Name, Address: h.Address, State: "Free"}
+		}
+	})
+}
+
+// pool changes what is known of Machines and their hosts, if there are any.
+func (w *World) pool(change func(*observed.Pool)) {
+	if w.Is.API.Pool == nil {
+		return
+	}
+	p := *w.Is.API.Pool
+	change(&p)
+	w.Is.API.Pool = &p
 }

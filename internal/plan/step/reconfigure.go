@@ -1,11 +1,10 @@
 package step
 
 import (
-	"slices"
-
 	"kubeone/internal/decide/quorum"
 	"kubeone/internal/model/desired"
 	"kubeone/internal/model/observed"
+	"slices"
 )
 
 // Reconfigure is the kind that gives a host other settings, in the versions that it has.
@@ -79,3 +78,95 @@ func credentialed(w *World, h desired.Host, _ Intent) {
 }
 
 func stops(Intent) quorum.Disruption { return quorum.Stop }
+
+// The kinds that move the API's endpoint.
+const (
+	APINames        Kind = "api-names"
+	Dial            Kind = "dial"
+	PublishEndpoint Kind = "publish-endpoint"
+)
+
+// APINamesParams are the names that the host's API server's certificate lacks, those that it keeps although neither the
+// manifest nor kubeadm gives it them, and those that it loses.
+type APINamesParams struct {
+	Add  []string `json:"add,omitempty"`
+	Keep []string `json:"keep,omitempty"`
+	Drop []string `json:"drop,omitempty"`
+}
+
+// Kind is APINames.
+func (APINamesParams) Kind() Kind { return APINames }
+
+func (p APINamesParams) variables() []Variable {
+	return []Variable{
+		Words("ADD_NAMES", p.Add...), Words("KEEP_NAMES", p.Keep...), Words("DROP_NAMES", p.Drop...),
+	}
+}
+
+func apiNamesRow() row {
+	return row{
+		kind: APINames, about: "an API server's certificate for other names, which it reads without a restart",
+		place: OnHost, group: groupEndpoint, params: paramsOf[APINamesParams](), effect: certified,
+	}
+}
+
+func certified(w *World, h desired.Host, i Intent) {
+	seen, p := w.Is.Hosts[h.ID], ParamsOf[APINamesParams](i)
+	seen.APINames = slices.DeleteFunc(slices.Clone(seen.APINames), func(n string) bool {
+		return len(desired.Missing([]string{n}, p.Drop)) == 0
+	})
+	wanted := append(w.Want.APINames(), p.Add...)
+	seen.APINames = append(seen.APINames, desired.Missing(wanted, seen.APINames)...)
+	w.Is.Hosts[h.ID] = seen
+}
+
+// DialParams say which endpoint is dialled.
+type DialParams struct {
+	Endpoint string `json:"endpoint,omitempty"` // "host:port"
+}
+
+// Kind is Dial.
+func (DialParams) Kind() Kind { return Dial }
+
+func dialRow() row {
+	return row{
+		kind: Dial, about: "kubeconfigs on the host that dial the wanted endpoint, once it has answered there",
+		place: OnHost, concerns: ItsHost, group: groupEndpoint, params: paramsOf[DialParams](), effect: dialled,
+	}
+}
+
+func dialled(w *World, h desired.Host, _ Intent) {
+	seen := w.Is.Hosts[h.ID]
+	seen.Endpoint = w.Want.Endpoint.URL()
+	if h.Role == desired.ControlPlane {
+		seen.AdminEndpoint = w.Want.Endpoint.URL()
+	}
+	w.Is.Hosts[h.ID] = seen
+}
+
+// PublishEndpointParams are the endpoint, and names and addresses at which the API was to be found before: the API
+// servers' certificates keep them, also those of hosts that join.
+type PublishEndpointParams struct {
+	Endpoint string   `json:"endpoint,omitempty"` // "host:port"
+	Former   []string `json:"formerNames,omitempty"`
+}
+
+// Kind is PublishEndpoint.
+func (PublishEndpointParams) Kind() Kind { return PublishEndpoint }
+
+func publishEndpointRow() row {
+	return row{
+		kind:  PublishEndpoint,
+		about: "the endpoint in the cluster's own objects, from which kubeadm and joins learn it",
+		place: ThroughAPI, group: groupEndpoint, params: paramsOf[PublishEndpointParams](),
+		effect: func(w *World, _ desired.Host, i Intent) {
+			record := observed.Record{}
+			if had := w.Is.API.Record; had != nil {
+				record = *had
+			}
+			record.FormerEndpoints = ParamsOf[PublishEndpointParams](i).Former
+			record.Unreadable = without(record.Unreadable, observed.RecordCluster, observed.RecordFormerEndpoints)
+			w.Is.API.Record, w.Is.API.Endpoint = &record, w.Want.Endpoint.String()
+		},
+	}
+}

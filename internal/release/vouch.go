@@ -1,0 +1,159 @@
+package release
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"kubeone/internal/model/desired"
+	"maps"
+	"math"
+	"os"
+	"path"
+	"slices"
+	"strings"
+)
+
+// sums are the digests (hex) of whole bundles that an operator has given, and which of them a bundle had.
+type sums map[string]bool
+
+// newSums reads the digests. None at all lets every bundle pass; what is no sha256 is a *BundleSumError.
+func newSums(given []string) (sums, error) {
+	out := sums{}
+	for _, sum := range given {
+		sum = strings.ToLower(sum)
+		if !isSHA256(sum) {
+			return nil, &BundleSumError{fmt.Sprintf("%.80q is no sha256, which has 64 hexadecimal digits", sum)}
+		}
+		out[sum] = false
+	}
+	return out, nil
+}
+
+// check reads the whole file, if digests were given, and compares.
+func (s sums) check(ctx context.Context, b *Bundle) error {
+	if len(s) == 0 {
+		return nil
+	}
+	hash := sha256.New()
+	if _, err := io.Copy(hash, until(ctx, io.NewSectionReader(b.file, 0, math.MaxInt64))); err != nil {
+		return fmt.Errorf("read bundle %s: %w", b.path, err)
+	}
+	have := hex.EncodeToString(hash.Sum(nil))
+	if _, ok := s[have]; !ok {
+		return &BundleSumError{fmt.Sprintf("bundle %s has sha256 %s, which is not what was given (%s): it is another "+
+			"file, or was altered; get it again", b.path, have, brief(slices.Sorted(maps.Keys(s))))}
+	}
+	s[have] = true
+	return nil
+}
+
+// rest is an error for a digest that no bundle has.
+func (s sums) rest() error {
+	for _, sum := range slices.Sorted(maps.Keys(s)) {
+		if !s[sum] {
+			return &BundleSumError{"no bundle has sha256 " + sum + "; give it with its --bundle, or leave it out"}
+		}
+	}
+	return nil
+}
+
+// checksum finds the sha256 of the named file in the text of a digest file. Both usual formats are read: the digest
+// alone, and lines of "<digest>  <name>" as sha256sum writes them.
+func checksum(text, name string) (string, error) {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	for _, line := range lines {
+		fields := strings.Fields(line)
+		alone := len(fields) == 1 && len(lines) == 1
+		named := len(fields) == 2 && path.Base(strings.TrimPrefix(fields[1], "*")) == name
+		if !alone && !named {
+			continue
+		}
+		sum := strings.ToLower(fields[0])
+		if !isSHA256(sum) {
+			return "", fmt.Errorf("digest of %s is %.80q, which is not a sha256", name, fields[0])
+		}
+		return sum, nil
+	}
+	return "", fmt.Errorf("digest file has no line for %s; it begins %.80q", name, text)
+}
+
+func isSHA256(s string) bool {
+	raw, err := hex.DecodeString(s)
+	return err == nil && len(raw) == 32 && s == strings.ToLower(s)
+}
+
+// ReadDigests reads the operator's list of digests; without a path it returns none. A list without a digest is an
+// error, and so is what ParseDigests refuses.
+func ReadDigests(list string) (Digests, error) {
+	if list == "" {
+		return Digests{}, nil
+	}
+	file, err := os.Open(list)
+	if err != nil {
+		return Digests{}, fmt.Errorf("open list of digests: %w", err)
+	}
+	defer func() { _ = file.Close() }() // only read
+	text, err := io.ReadAll(io.LimitReader(file, MaxDigests+1))
+	if err != nil {
+		return Digests{}, fmt.Errorf("read list of digests: %w", err)
+	}
+	listed, err := ParseDigests(string(text), list)
+	if err == nil && len(listed.known) == 0 {
+		err = fmt.Errorf("%s has no digest", list)
+	}
+	return listed, err
+}
+
+// UnknownNote says in a line of which parts, of those that are to be installed, no digest is known; "" where there are
+// none.
+func UnknownNote(parts []desired.Part) string {
+	var unknown []string
+	for _, p := range parts {
+		if !p.Known {
+			unknown = append(unknown, p.What)
+		}
+	}
+	if len(unknown) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("only their source vouches for %d of %d artifacts, no other digest of them is known: %s",
+		len(unknown), len(parts), brief(unknown))
+}
+
+// claimCheck compares what sources say with the known digests, and collects the parts that only their source vouches
+// for.
+type claimCheck struct {
+	known   Digests
+	trusted bool // takes every source at its word for what is not known
+	doubt   UntrustedError
+}
+
+// check reports whether the digest of the claim is known; the error is a *MismatchError. Official says that the source
+// needs no other to vouch for it.
+func (c *claimCheck) check(claim Claim, official bool) (known bool, err error) {
+	known, err = c.known.Check(claim)
+	if err != nil || known || official || c.trusted {
+		return known, err
+	}
+	c.doubt.Parts = append(c.doubt.Parts, claim.What)
+	if !slices.Contains(c.doubt.Sources, claim.Source) {
+		c.doubt.Sources = append(c.doubt.Sources, claim.Source)
+	}
+	return false, nil
+}
+
+// doubts is an *UntrustedError for the parts that only their source vouches for, or nil if there are none.
+func (c *claimCheck) doubts() error {
+	if len(c.doubt.Parts) == 0 {
+		return nil
+	}
+	return &c.doubt
+}
+
+// believes reports whether the source's claim may be kept for later runs.
+func (s Source) believes(claim Claim, official bool) bool {
+	known, err := s.Known.Check(claim)
+	return err == nil && (known || official || s.Trusted)
+}

@@ -1,0 +1,237 @@
+package view
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"kubeone/internal/manifest"
+	"kubeone/internal/release"
+	"kubeone/internal/text/phrase"
+	"time"
+)
+
+// ByteProgress shows how far a bundle has come: one live line on a terminal, elsewhere a line per finished part and a
+// heartbeat.
+type ByteProgress struct {
+	out   io.Writer
+	live  *LiveLine // nil where no terminal is
+	shown time.Time
+}
+
+// How often the progress is shown while no part is finished.
+const (
+	liveEvery      = 200 * time.Millisecond
+	heartbeatEvery = 10 * time.Second
+)
+
+// NewByteProgress returns the progress that is shown on a writer.
+func NewByteProgress(out io.Writer) *ByteProgress {
+	return &ByteProgress{out: out, live: LiveLineOn(out), shown: time.Now()}
+}
+
+// Show is called for every change, one call at a time.
+func (p *ByteProgress) Show(now release.Progress) {
+	every := heartbeatEvery
+	if p.live != nil {
+		every = liveEvery
+	}
+	if time.Since(p.shown) < every && (p.live != nil || now.Done == "") {
+		return
+	}
+	p.shown = time.Now()
+	line := fmt.Sprintf("[%d/%d] %s of %s", now.Entries, now.TotalEntries, Megabytes(now.Bytes),
+		Megabytes(now.TotalBytes))
+	if now.Done != "" {
+		line += "  " + now.Done
+	}
+	if p.live == nil {
+		_, _ = fmt.Fprintln(p.out, line)
+		return
+	}
+	p.live.Show(line)
+}
+
+// End clears the live line.
+func (p *ByteProgress) End() { p.live.Show("") }
+
+// Bundle writes what is in a bundle.
+func Bundle(w io.Writer, i release.Index, verified bool) {
+	out := &page{}
+	out.para("", BundleSummary(i), plain)
+	out.para("", "created by "+i.CreatedBy, plain)
+	out.space()
+	binaries := &table{head: []string{"BINARY", "VERSION", "SIZE", "SHA256"}}
+	for _, b := range i.Artifacts.Binaries {
+		binaries.addTexts(b.Name, b.Version, Megabytes(b.Size), b.SHA256)
+	}
+	out.table(binaries)
+	out.space()
+	images := &table{head: []string{"IMAGE", "NEEDED BY", "SIZE", "DIGEST"}}
+	for _, image := range i.Artifacts.Images {
+		roles := "every host"
+		if len(image.Roles) > 0 {
+			roles = string(image.Roles[0])
+		}
+		images.addTexts(image.Name, roles, Megabytes(image.Size), image.Digest)
+	}
+	out.table(images)
+	if verified {
+		out.space()
+		out.line(fmt.Sprintf("all %d parts match their digests", len(i.Entries)))
+	}
+	out.flush(w)
+}
+
+// BundleSummary describes a bundle in one line.
+func BundleSummary(i release.Index) string {
+	return fmt.Sprintf("Kubernetes %s for linux/%s, CNI %s: %d binaries, %d images, %s in %d parts",
+		i.KubernetesVersion, i.Arch, i.CNI, len(i.Artifacts.Binaries), len(i.Artifacts.Images), Megabytes(i.Size()),
+		len(i.Entries))
+}
+
+// Megabytes writes a size for a person.
+func Megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
+
+// The formats of ManifestDocument and FailureDocument.
+const (
+	manifestFormat = 1
+	failureFormat  = 1
+)
+
+// ManifestDocument is what was found in a manifest and in what belongs to it.
+type ManifestDocument struct {
+	Format   int                `json:"format"`
+	Valid    bool               `json:"valid"`
+	Problems []manifest.Problem `json:"problems"`
+	Exit     int                `json:"exit"`
+}
+
+// ManifestJSON returns the document on one line, which ends with a newline.
+func ManifestJSON(found []manifest.Problem, exit int) ([]byte, error) {
+	if found == nil {
+		found = []manifest.Problem{}
+	}
+	return jsonLine(ManifestDocument{
+		Format: manifestFormat, Valid: !manifest.HasErrors(found), Problems: found, Exit: exit,
+	})
+}
+
+// FailureDocument is the result of a command that failed before it had another one.
+type FailureDocument struct {
+	Format int    `json:"format"`
+	Error  string `json:"error"`
+	Exit   int    `json:"exit"`
+}
+
+// FailureJSON returns a FailureDocument on one line, which ends with a newline.
+func FailureJSON(err error, exit int) ([]byte, error) {
+	return jsonLine(FailureDocument{Format: failureFormat, Error: err.Error(), Exit: exit})
+}
+
+// jsonLine returns a value as JSON on one line; <, > and & stand for themselves.
+func jsonLine(value any) ([]byte, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(value)
+	return out.Bytes(), err
+}
+
+// Manifest prints what was found in the manifest at path, one problem a line, and whether it is valid.
+func Manifest(w io.Writer, path string, found []manifest.Problem) {
+	of := map[manifest.Severity]int{}
+	for _, p := range found {
+		of[p.Severity]++
+		_, _ = fmt.Fprintln(w, p)
+	}
+	verdict := "is valid"
+	if manifest.HasErrors(found) {
+		verdict = "is not valid"
+	}
+	_, _ = fmt.Fprintf(w, "%s %s: %s, %s, %s.\n", path, verdict, phrase.Count(of[manifest.Error], "error"),
+		phrase.Count(of[manifest.Warning], "warning"), phrase.Count(of[manifest.Note], "note"))
+}
+
+// PoolFormat is the version of PoolDocument's format.
+const PoolFormat = 1
+
+// PoolDocument is the JSON of "host list".
+type PoolDocument struct {
+	Format int        `json:"format"` // PoolFormat
+	Hosts  []PoolHost `json:"hosts"`
+}
+
+// PoolHost is one host of the pool.
+type PoolHost struct {
+	Name    string `json:"name"`
+	Address string `json:"address"` // USER@ADDRESS:PORT
+	State   string `json:"state"`
+	Domain  string `json:"failureDomain,omitempty"`
+	Machine string `json:"machine,omitempty"` // NAMESPACE/NAME
+	Message string `json:"message,omitempty"`
+}
+
+// Pool writes the hosts of the pool, a line each, and what is to be said of one below it.
+func Pool(w io.Writer, s Style, hosts []PoolHost) {
+	out := &page{style: s}
+	if len(hosts) == 0 {
+		out.line("The pool has no hosts: kubeone host add adds them.")
+		out.flush(w)
+		return
+	}
+	t := &table{head: []string{"HOST", "ADDRESS", "STATE", "DOMAIN", "MACHINE"}}
+	for _, h := range hosts {
+		t.add(cell{h.Name, plain}, cell{h.Address, plain}, cell{h.State, plain}, cell{h.Domain, plain},
+			cell{h.Machine, plain})
+	}
+	for i, lines := range t.lines(s) {
+		for _, line := range lines {
+			out.line(line)
+		}
+		if i > 0 && hosts[i-1].Message != "" {
+			out.para("    ", hosts[i-1].Message, dim)
+		}
+	}
+	out.flush(w)
+}
+
+// PoolCandidate is a machine that is to be a host of the pool.
+type PoolCandidate struct {
+	Name, Address, System string
+	Private               string   // the address of its Node; "" is Address
+	Keys                  []string // fingerprints that nobody has approved yet, of bastions first
+	Known                 bool     // it is a host of the pool already
+}
+
+// PoolCandidates writes what is to be added, and with which key the cluster will log in.
+func PoolCandidates(w io.Writer, s Style, candidates []PoolCandidate, key string) {
+	out := &page{style: s}
+	t := &table{head: []string{"HOST", "ADDRESS", "SYSTEM", "HOST KEY"}}
+	for _, c := range candidates {
+		keys := "known"
+		for i, k := range c.Keys {
+			if i == 0 {
+				keys = k + " (new)"
+			} else {
+				keys += ", " + k + " (new)"
+			}
+		}
+		if c.Known {
+			keys += "; it is in the pool already"
+		}
+		at := c.Address
+		if c.Private != "" {
+			at += ", its Node " + c.Private
+		}
+		t.add(cell{c.Name, plain}, cell{at, plain}, cell{c.System, plain}, cell{keys, plain})
+	}
+	for _, lines := range t.lines(s) {
+		for _, line := range lines {
+			out.line(line)
+		}
+	}
+	out.line("")
+	out.para("", "From then on the cluster logs in to them with its own key, "+key+", and is root there.", plain)
+	out.flush(w)
+}

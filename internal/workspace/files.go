@@ -1,0 +1,181 @@
+package workspace
+
+import (
+	"fmt"
+	"kubeone/internal/engine"
+	"kubeone/internal/host"
+	"kubeone/internal/host/sshpool"
+	"kubeone/internal/manifest"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/text/pattern"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// acceptances are the machines that may show another host key than the known one, each with what host.Target.Accept
+// takes.
+type acceptances struct {
+	hosts    map[string]string // by host ID
+	bastions map[string]string // by address, as the manifest has it
+}
+
+// acceptances reads what host.AcceptFlag was given: "HOST" or "HOST=SHA256:...". Without a fingerprint, somebody must
+// see the key before it is recorded, and only host.PolicyProbe has them shown.
+func (w *Workspace) acceptances(policy host.Policy) (acceptances, error) {
+	a := acceptances{map[string]string{}, map[string]string{}}
+	for _, value := range w.opt.AcceptHostKeys {
+		name, key, given := strings.Cut(value, "=")
+		switch {
+		case !given && policy != host.PolicyProbe:
+			return a, wrongAcceptance("%s needs the fingerprint here, as nobody is shown what is recorded: "+
+				"%s=SHA256:...; kubeone plan shows it", name, name)
+		case !given:
+			key = host.AcceptShown
+		case !fingerprint().MatchString(key):
+			return a, wrongAcceptance("%s: %q is no fingerprint; it is SHA256: and 43 characters, as kubeone plan and "+
+				"ssh-keygen -lf show it", name, key)
+		}
+		if err := w.accept(a, name, key); err != nil {
+			return a, err
+		}
+	}
+	return a, nil
+}
+
+// accept notes a key for the machine that a person calls so: a host, or a bastion by its address.
+func (w *Workspace) accept(into acceptances, name, key string) error {
+	if h, ok := w.want.Host(name); ok {
+		into.hosts[h.ID] = key
+		into.bastions[h.PublicAddress] = key // it may be one too
+		return nil
+	}
+	for _, h := range w.want.Hosts() {
+		if h.SSH.Bastion != "" && h.SSH.Bastion == name {
+			into.bastions[name] = key
+			return nil
+		}
+	}
+	_, err := w.HostIDs(host.AcceptFlag, name)
+	return err
+}
+
+// fingerprint is that of a key: base64 of 32 bytes.
+var fingerprint = pattern.Lazy(`^SHA256:[A-Za-z0-9+/]{43}$`)
+
+func wrongAcceptance(format string, args ...any) error {
+	return &engine.ConfigError{Err: fmt.Errorf(host.AcceptFlag+" "+format, args...)}
+}
+
+// Login is how the operator logs in to machines that no manifest names: with the keys and known hosts that ssh uses.
+// Unknown host keys are shown before they are approved, or, where nobody is asked, recorded as they are met; both in
+// known_hosts of the folder DefaultStateDir.
+func Login(passphrase func(string) ([]byte, error), record bool, warn func(string)) sshpool.Options {
+	o := sshpool.Options{KnownHosts: host.PolicyProbe, Passphrase: passphrase, Warn: warn}
+	if record {
+		o.KnownHosts = host.PolicyAcceptNew
+	}
+	if dir, err := DefaultStateDir(); err == nil {
+		o.RecordFile = filepath.Join(dir, "known_hosts")
+	}
+	return o
+}
+
+// UpgradeOptions are settings of the manifest's upgrade section that one run has otherwise; nil and "" leave what the
+// manifest says.
+type UpgradeOptions struct {
+	MaxUnavailable string // "2", "25%"
+	MaxParallel    *int
+	Canary         *bool
+	DrainTimeout   *time.Duration
+	OnTimeout      string // stop, skip, force
+}
+
+// apply puts the options into what is wanted.
+func (o UpgradeOptions) apply(u *desired.Upgrade) error {
+	if o.MaxUnavailable != "" {
+		share, err := manifest.ParseShare(o.MaxUnavailable)
+		if err != nil {
+			return fmt.Errorf("--max-unavailable: %w", err)
+		}
+		u.MaxUnavailable = share
+	}
+	if o.MaxParallel != nil {
+		if *o.MaxParallel < 0 {
+			return fmt.Errorf("--max-parallel: %d is less than 0, which means as many as maxUnavailable allows",
+				*o.MaxParallel)
+		}
+		u.MaxParallel = *o.MaxParallel
+	}
+	if o.Canary != nil {
+		u.Canary = *o.Canary
+	}
+	if o.DrainTimeout != nil {
+		if *o.DrainTimeout <= 0 {
+			return fmt.Errorf("--drain-timeout: %s is not a time to wait", *o.DrainTimeout)
+		}
+		u.Drain.Timeout = *o.DrainTimeout
+	}
+	switch as := desired.OnTimeout(o.OnTimeout); as {
+	case "":
+	case desired.DrainStop, desired.DrainSkip, desired.DrainForce:
+		u.Drain.OnTimeout = as
+	default:
+		return fmt.Errorf("--on-drain-timeout: %q is none of %s, %s and %s",
+			o.OnTimeout, desired.DrainStop, desired.DrainSkip, desired.DrainForce)
+	}
+	return nil
+}
+
+// override puts the run's own settings over the manifest's.
+func (w *Workspace) override() error {
+	if v := strings.TrimPrefix(w.opt.Version, "v"); v != "" {
+		w.want.KubernetesVersion = v
+	}
+	return w.opt.Upgrade.apply(&w.want.Upgrade)
+}
+
+// DefaultStateDir is $KUBEONE_STATE, else kubeone in the user's state directory (XDG).
+func DefaultStateDir() (string, error) {
+	if dir := os.Getenv("KUBEONE_STATE"); dir != "" {
+		return dir, nil
+	}
+	if dir := os.Getenv("XDG_STATE_HOME"); dir != "" {
+		return filepath.Join(dir, "kubeone"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("no place for known hosts and journals: %w; set KUBEONE_STATE", err)
+	}
+	return filepath.Join(home, ".local", "state", "kubeone"), nil
+}
+
+func stateDir(base, cluster string) (string, error) {
+	if base == "" {
+		var err error
+		if base, err = DefaultStateDir(); err != nil {
+			return "", err
+		}
+	}
+	return filepath.Join(base, cluster), nil
+}
+
+// Journals is the folder with the journals of this cluster's runs from this machine. It need not exist.
+func (w *Workspace) Journals() string { return filepath.Join(w.stateDir, "journal") }
+
+func (w *Workspace) knownHosts() string { return filepath.Join(w.stateDir, "known_hosts") }
+
+// Holder is who we are in locks and records: "user@machine".
+func Holder() string {
+	name := "unknown"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	machine, err := os.Hostname()
+	if err != nil {
+		machine = "unknown"
+	}
+	return name + "@" + machine
+}
