@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"kubeone/internal/cluster"
 	"kubeone/internal/locks/leaselock"
@@ -66,12 +65,12 @@ func (s *Set) Check(ctx context.Context, of plan.Step, via *cluster.Access) erro
 			}
 		}
 		if lease := s.heldLease(); lease != nil {
-			return s.awaitVerdict(ctx, lease)
+			return s.awaitLease(ctx, lease)
 		}
-		return s.awaitVerdict(ctx, noLease{})
+		return s.awaitLease(ctx, noLease{})
 	case leaseIfHeld:
 		if lease := s.heldLease(); lease != nil {
-			return s.awaitVerdict(ctx, lease)
+			return s.awaitLease(ctx, lease)
 		}
 	case noneNeeded:
 	}
@@ -88,26 +87,20 @@ func (s *Set) notTaken(err error) error {
 	return fmt.Errorf("%w: %w", ErrLost, err)
 }
 
-// awaitVerdict waits until it is known whether the next step may begin.
-func (s *Set) awaitVerdict(ctx context.Context, lease Lease) error {
+// awaitLease waits until it is known whether the next step may begin. Another run may take a Lease that is not renewed
+// for leaselock.Duration, and may reach other hosts. So a run whose API is silent begins steps only as long as its last
+// renewal counts, or while it has the lock of every control-plane host: a run that takes the Lease reaches the API
+// through a control-plane host that it has locked.
+func (s *Set) awaitLease(ctx context.Context, lease Lease) error {
 	ctx, cancel := context.WithTimeout(ctx, LeaseTimeout)
 	defer cancel()
 	for {
 		err := lease.Check(ctx)
-		standing := Standing{Renewed: lease.Unrenewed()}
 		switch {
-		case err == nil:
-			standing.Lease = Ours
 		case errors.Is(err, leaselock.ErrLost):
-			standing.Lease = Taken
-		default:
-			standing.Locked = s.controlPlaneConfirms(ctx)
-		}
-		switch standing.Verdict() {
-		case MayBegin:
-			return ctx.Err()
-		case MustEnd:
 			return fmt.Errorf("%w: %w", ErrLost, err)
+		case err == nil, lease.Unrenewed() < LeaseTrust, s.controlPlaneConfirms(ctx):
+			return ctx.Err()
 		}
 		if !retry.Pause(ctx, retryEvery) {
 			return fmt.Errorf("nobody says whether the cluster's lock is still this run's: %w; apply again", err)
@@ -118,46 +111,4 @@ func (s *Set) awaitVerdict(ctx context.Context, lease Lease) error {
 // controlPlaneConfirms reports whether every control-plane host of the cluster says now that its lock is this run's.
 func (s *Set) controlPlaneConfirms(ctx context.Context) bool {
 	return s.Scope.Complete && s.Hosts.Confirmed(ctx, s.Scope.ControlPlane)
-}
-
-// Answer is what the cluster's Lease says when a run asks whether it still has it.
-type Answer int
-
-// The answers.
-const (
-	Silent Answer = iota // the API did not answer
-	Ours                 // it is this run's
-	Taken                // it is another run's
-)
-
-// Standing is what a run about the cluster knows, before it begins a step, of its right to do so.
-type Standing struct {
-	Lease   Answer
-	Renewed time.Duration // how long ago the Lease was last known to be ours
-	// Locked says that every control-plane host of the cluster has just said that its lock is ours.
-	Locked bool
-}
-
-// Verdict is what follows from a Standing.
-type Verdict int
-
-// The verdicts.
-const (
-	AskAgain Verdict = iota // nobody knows whether another run is at work
-	MayBegin
-	MustEnd
-)
-
-// Verdict says whether the next step may begin. A Lease that is not renewed for LeaseDuration may be taken by
-// another run, and that one may reach other hosts than this one: so a run whose API is silent goes on only as
-// long as its last renewal counts, or while it has the lock of every control-plane host. Whoever takes the
-// Lease reaches the API through a control-plane host that it has locked.
-func (s Standing) Verdict() Verdict {
-	switch {
-	case s.Lease == Taken:
-		return MustEnd
-	case s.Lease == Ours, s.Locked, s.Renewed < LeaseTrust:
-		return MayBegin
-	}
-	return AskAgain
 }

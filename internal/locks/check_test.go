@@ -2,39 +2,21 @@ package locks
 
 import (
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"kubeone/internal/locks/leaselock"
 	"kubeone/internal/plan"
 	"kubeone/internal/plan/step"
 )
 
-func TestARunGoesOnOnlyAsLongAsNobodyElseCanHaveTheLease(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		s    Standing
-		want Verdict
-	}{
-		"it is ours":                                   {Standing{Lease: Ours, Renewed: time.Hour}, MayBegin},
-		"another has it":                               {Standing{Lease: Taken, Locked: true}, MustEnd},
-		"silence, renewed a moment ago":                {Standing{Renewed: LeaseTrust - time.Second}, MayBegin},
-		"silence for as long as a renewal is trusted":  {Standing{Renewed: LeaseTrust}, AskAgain},
-		"silence, and every control-plane host is our": {Standing{Renewed: time.Hour, Locked: true}, MayBegin},
-	} {
-		if got := c.s.Verdict(); got != c.want {
-			t.Errorf("%s: got %d, want %d", name, got, c.want)
-		}
-	}
-}
-
 // A run must be sure of its Lease well before another one may take it, and of its hosts likewise.
 func TestWaitsFitTogether(t *testing.T) {
 	t.Parallel()
-	if LeaseTrust+BeatEvery >= LeaseDuration || 3*BeatEvery >= StaleAfter {
+	if LeaseTrust+BeatEvery >= leaselock.Duration || 3*BeatEvery >= StaleAfter {
 		t.Error("a run that is alive could lose its locks")
 	}
-	if LeaseTimeout <= LeaseDuration {
+	if LeaseTimeout <= leaselock.Duration {
 		t.Error("a run gives up before a silent Lease may be taken")
 	}
 	if FlockTimeout >= GrantTimeout {

@@ -25,19 +25,19 @@
 //
 // The holder's process dies: its SSH connection ends, the keeper on the host (lock.sh) ends with it, and the host is
 // free at once. A step that runs there continues, and the next run waits for it. Nothing renews the Lease, so another
-// run takes it after LeaseDuration, or at once if every control-plane host confirms.
+// run takes it after leaselock.Duration, or at once if every control-plane host confirms.
 //
 // The holder is cut off from a host: the host hears no beat, and its lock may be taken after StaleAfter. The holder
 // starts another keeper with its old generation as soon as it can. It gets the lock back only if no other run has taken
 // it meanwhile.
 //
 // The holder is cut off from the API: it begins steps until LeaseTrust after its last renewal, which is well before
-// LeaseDuration. Later it needs the confirmation of every control-plane host. Without it, the run waits for
-// LeaseTimeout and then fails. See Standing for the rule.
+// leaselock.Duration. Later it needs the confirmation of every control-plane host. Without it, the run waits for
+// LeaseTimeout and then fails. See Set.awaitLease for the rule.
 //
 // A second operator comes: a living run keeps its locks, and the second one gets an error that says who works there.
-// A Lease whose holder is silent is watched for LeaseDuration by the second run's own clock. With force, the second run
-// takes all locks at once, and the hosts refuse the first one's next steps.
+// A Lease whose holder is silent is watched for leaselock.Duration by the second run's own clock. With force, the
+// second run takes all locks at once, and the hosts refuse the first one's next steps.
 //
 // The Lease or the lock of a control-plane host is lost: Guard ends the context of the run. Requests to the API end,
 // no step begins, and steps on hosts continue there.

@@ -15,7 +15,7 @@ type Lease interface {
 	// Check asks now whether it is still held: nil if so, an error that wraps leaselock.ErrLost if another has it,
 	// and any other error if nobody answers.
 	Check(ctx context.Context) error
-	// Unrenewed is for how long nothing has said that it is held. Nobody else takes it before LeaseDuration.
+	// Unrenewed is for how long nothing has said that it is held. Nobody else takes it before leaselock.Duration.
 	Unrenewed() time.Duration
 	// Lost is closed when another has taken it.
 	Lost() <-chan struct{}
@@ -73,4 +73,4 @@ type noLease struct{ Lease }
 func (noLease) Check(context.Context) error { return errors.New("the API does not answer") }
 
 // Unrenewed is as long as it takes another run to have it.
-func (noLease) Unrenewed() time.Duration { return LeaseDuration }
+func (noLease) Unrenewed() time.Duration { return leaselock.Duration }

@@ -1,10 +1,6 @@
 package locks
 
-import (
-	"time"
-
-	"kubeone/internal/locks/leaselock"
-)
+import "time"
 
 // How long is waited about locks, and how often is tried. The simulator uses the same values.
 const (
@@ -19,8 +15,6 @@ const (
 	FlockTimeout = 40 * time.Second
 	// CheckTimeout is for a host to say whose lock it is, or to end what has kept its lock.
 	CheckTimeout = 10 * time.Second
-	// LeaseDuration is how long nobody else takes a Lease that was renewed. An observer counts it by its own clock.
-	LeaseDuration = leaselock.Duration
 	// LeaseTrust is how long after a renewal a run begins steps although nobody tells it whether the Lease is
 	// still its own. It stops well before another one may take the Lease from it.
 	LeaseTrust = 10 * time.Second

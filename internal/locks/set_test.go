@@ -112,7 +112,8 @@ func TestAStepBeginsOnlyWithTheLease(t *testing.T) {
 	}{
 		"it is ours":                          {answers: []error{nil}, unrenewed: time.Hour},
 		"it is another's":                     {answers: []error{leaselock.ErrLost}, want: ErrLost},
-		"nobody says, just renewed":           {answers: []error{silent}, unrenewed: time.Second},
+		"nobody says, just renewed":           {answers: []error{silent}, unrenewed: LeaseTrust - time.Second},
+		"nobody says, and then ours":          {answers: []error{silent, nil}, unrenewed: LeaseTrust},
 		"nobody says for long, and then ours": {answers: []error{silent, silent, nil}, unrenewed: 15 * time.Second},
 		"nobody says, and it was taken": {answers: []error{silent, leaselock.ErrLost},
 			unrenewed: 15 * time.Second, want: ErrLost},

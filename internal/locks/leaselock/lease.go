@@ -18,7 +18,7 @@ import (
 // Name is the name of the Lease in kube-system that is the cluster's lock.
 const Name = "kubeone"
 
-// Duration is how long nobody else takes a Lease that was renewed.
+// Duration is how long no other run takes a Lease that was renewed. A run that watches it counts by its own clock.
 const Duration = 20 * time.Second
 
 const (
