@@ -33,7 +33,8 @@ func TestCredentialsAreBroughtToWhoWritesThem(t *testing.T) {
 		want := map[string]string{}
 		if brought {
 			want = map[string]string{
-				"kubeone-registry-r.example.com.toml": componentconfig.CredentialFiles(*r.Credentials)[componentconfig.CredentialsDir+
+				"kubeone-registry-r.example.com.toml": componentconfig.CredentialFiles(
+					*r.Credentials)[componentconfig.CredentialsDir+
 					"/kubeone-registry-r.example.com.toml"],
 				"proxy.env": "HTTP_PROXY='http://u:p@proxy'\n",
 			}

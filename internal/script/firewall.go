@@ -7,5 +7,7 @@ import (
 
 // firewallVariables are the assignments about firewalls.
 func firewallVariables(in Input) []step.Variable {
-	return []step.Variable{step.Text("FIREWALL_MODE", in.Want.Firewall), step.Text("FIREWALLS", componentconfig.FirewallDir)}
+	return []step.Variable{
+		step.Text("FIREWALL_MODE", in.Want.Firewall), step.Text("FIREWALLS", componentconfig.FirewallDir),
+	}
 }

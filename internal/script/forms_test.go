@@ -34,7 +34,8 @@ func TestFilesOfSettingsAreThoseThatAreWritten(t *testing.T) {
 			compared++
 		}
 	}
-	if compared < 6 || len(componentconfig.SettingsFiles(in.Input, "kernel")) != 2 || componentconfig.SettingsFiles(in.Input, desired.ComponentsDigest) != nil {
+	if compared < 6 || len(componentconfig.SettingsFiles(in.Input, "kernel")) != 2 ||
+		componentconfig.SettingsFiles(in.Input, desired.ComponentsDigest) != nil {
 		t.Errorf("%d files", compared)
 	}
 }

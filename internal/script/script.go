@@ -193,9 +193,9 @@ func registryFunction(want desired.Cluster) string {
 	return b.String()
 }
 
-// definition returns the function of that name, which prints a file's content. What ends the content is made longer until no
-// line of the content is it. Content with a line that begins as that does, and has other characters than ASCII, is
-// quoted instead: dash 0.5.12 loses bytes of such a line.
+// definition returns the function of that name, which prints a file's content. What ends the content is made longer
+// until no line of the content is it. Content with a line that begins as that does, and has other characters than
+// ASCII, is quoted instead: dash 0.5.12 loses bytes of such a line.
 func definition(function, content string) string {
 	content = strings.TrimRight(content, "\n")
 	end := "KUBEONE_END_OF_FILE"

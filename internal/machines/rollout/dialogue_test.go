@@ -10,8 +10,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// TestDialogues plays the dialogues of testdata, which `go test ./internal/machines/rollout -rewrite` writes anew. Their
-// commands:
+// TestDialogues plays the dialogues of testdata, which `go test ./internal/machines/rollout -rewrite` writes again.
+// Their commands:
 //
 //	deployment|set replicas=N [template=T] [metadata=M] [surge=N] [unavailable=N] [strategy=S] [paused=yes|no] …
 //	  makes the deployment (or a set without one), or changes what is named of it

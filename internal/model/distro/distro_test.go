@@ -59,7 +59,8 @@ func TestUnknownSystemsAreNotSupported(t *testing.T) {
 
 const docsIntro = `# Operating systems
 
-Written from the table in ` + "`internal/model/distro`" + `; ` + "`go test ./internal/model/distro -update`" + ` rewrites it.
+Written from the table in ` + "`internal/model/distro`" + `; ` +
+	"`go test ./internal/model/distro -update`" + ` rewrites it.
 
 A host's operating system is the ` + "`ID`" +
 	` in its /etc/os-release. *Packages* are those that are installed, with the

@@ -23,8 +23,8 @@ type row struct {
 	begins func(Intent) bool // it begins the upgrade of a node: none begins after another node's has failed; nil: never
 	halts  func(Intent) bool // its failure is one of an upgrade; nil: never
 
-	// partOf is the activity to which it belongs, before and after which hooks run. Joining is Installing in a plan that
-	// makes a cluster.
+	// partOf is the activity to which it belongs, before and after which hooks run. Joining is Installing in a plan
+	// that makes a cluster.
 	partOf desired.Activity
 
 	secrets []Secret     // what its stage may read
@@ -52,10 +52,10 @@ const (
 	uncordonsNode                         // its Node gets pods again
 	writesStaticPods                      // on control-plane hosts, and so the secret files that these read
 	allOrNothing                          // where it failed, the host is as it was
-	coreOfActivity                        // a plan without such a step does not have the activity (row.partOf) on that host
+	coreOfActivity                        // without such a step a plan has no such activity (row.partOf) on that host
 
-	// runsByHand: a host's script runs the stage also when the caller names none. It brings the host to its state, takes
-	// nothing away, and asks itself what etcd must allow.
+	// runsByHand: a host's script runs the stage also when the caller names none. It brings the host to its state,
+	// takes nothing away, and asks itself what etcd must allow.
 	runsByHand
 )
 
