@@ -1,7 +1,7 @@
 // Package componentconfig renders what the programs of a cluster are configured with: kubeadm, the kubelet, the
 // container runtime, the control plane's components, the kernel and firewalls. It is pure: the same desired cluster and
-// host give the same text, byte for byte. Package script has hosts write these files, and digests of them are what drift
-// is measured against.
+// host give the same text, byte for byte. Package script has hosts write these files, and digests of them are what
+// drift is measured against.
 package componentconfig
 
 import (
