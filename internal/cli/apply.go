@@ -67,7 +67,7 @@ func newApplyCommand(stdio IO, as variant) *cobra.Command {
 		Example: as.example,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return applyThrough(cmd.Context(), stdio, f, as, args)
+			return f.apply(cmd.Context(), stdio, as, args)
 		},
 	}
 	f.register(cmd)
@@ -86,6 +86,20 @@ func newApplyCommand(stdio IO, as variant) *cobra.Command {
 		flags.BoolVar(&f.options.ForceUpgrade, "force", false, "the same as --force-upgrade")
 	}
 	return cmd
+}
+
+// apply opens the cluster and does what the manifest wants, after the upgrades that --through names.
+func (f *applyFlags) apply(ctx context.Context, stdio IO, as variant, args []string) error {
+	if ended, err := f.upgradeThrough(ctx, stdio, as, args); ended {
+		return err
+	}
+	f.version = ""
+	w, err := f.open(ctx, stdio, args, f.unknown())
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	return f.repeat(stdio, func() error { return f.run(ctx, stdio, w, as) })
 }
 
 // unknown says what happens with host keys that nobody knows.
@@ -186,9 +200,9 @@ func (f *applyFlags) settled(p engine.Proposal) (bool, error) {
 		return true, f.planStatus(p)
 	case len(p.Plan.Steps) == 0:
 		return true,
-			&classError{exitRuntime, errors.New("nothing to apply until you complete the steps listed above")}
+			&classError{view.ExitRuntime, errors.New("nothing to apply until you complete the steps listed above")}
 	case f.dryRun:
-		return true, &statusError{exitChanges}
+		return true, &statusError{view.ExitChanges}
 	}
 	return false, nil
 }
@@ -201,8 +215,8 @@ func (f *applyFlags) approved(stdio IO, p engine.Proposal) (bool, error) {
 			return false, err
 		}
 		if have.Digest() != p.Plan.Digest() {
-			return false, &classError{exitRuntime, fmt.Errorf("the plan saved in %s is not what would be done now: "+
-				"the manifest, the hosts or this program have changed since; plan again. Nothing was changed", f.plan)}
+			return false, &classError{view.ExitRuntime, fmt.Errorf("the plan saved in %s is not what would be done "+
+				"now: the manifest, the hosts or this program have changed since; plan again. Nothing was changed", f.plan)}
 		}
 		return true, nil
 	}
@@ -233,9 +247,9 @@ func (f *applyFlags) verify(stdio IO, after engine.Proposal) error {
 		return err
 	}
 	if len(after.Plan.Operator) > 0 {
-		return &classError{exitRuntime, errors.New("done what could be done; the rest needs you, as listed above")}
+		return &classError{view.ExitRuntime, errors.New("done what could be done; the rest needs you, as listed above")}
 	}
-	return &classError{exitRuntime, errors.New(
+	return &classError{view.ExitRuntime, errors.New(
 		"all steps succeeded, but the cluster still differs from the manifest; see above, and run kubeone apply again")}
 }
 

@@ -111,7 +111,7 @@ func newBackupReadCommand(stdio IO, verify bool) *cobra.Command {
 func runBackupRead(cmd *cobra.Command, stdio IO, path, identity, output string, verify bool) error {
 	identities, err := backup.ReadIdentities(identity)
 	if err != nil {
-		return &classError{exitConfig, err}
+		return &classError{view.ExitConfig, err}
 	}
 	a, err := backup.Open(path, identities...)
 	if err != nil {
@@ -144,7 +144,7 @@ func backupError(err error) error {
 		snapshot.ErrInconsistent,
 	} {
 		if errors.Is(err, bad) {
-			return &classError{exitConfig, err}
+			return &classError{view.ExitConfig, err}
 		}
 	}
 	return err

@@ -108,7 +108,7 @@ func runBundleCreate(cmd *cobra.Command, f *bundleCreateFlags, out, errOut io.Wr
 	src.Trusted, src.InsecureMirror = f.trust, f.insecure
 	var err error
 	if src.Known, err = release.ReadDigests(f.digests); err != nil {
-		return &classError{exitConfig, err}
+		return &classError{view.ExitConfig, err}
 	}
 	progress := view.NewByteProgress(errOut)
 	created, err := release.CreateFile(cmd.Context(), f.file, src, want, release.CreateOptions{
@@ -204,7 +204,7 @@ func bundleError(err error) error {
 	if errors.As(err, &truncated) || errors.As(err, &altered) || errors.As(err, &format) ||
 		errors.As(err, &unsupported) || errors.As(err, &mismatch) || errors.As(err, &untrusted) ||
 		errors.As(err, &mirror) || errors.Is(err, fs.ErrNotExist) {
-		return &classError{status: exitConfig, err: err}
+		return &classError{status: view.ExitConfig, err: err}
 	}
 	return err
 }

@@ -26,7 +26,7 @@ func (f *applyFlags) confirmed(stdio IO, p engine.Proposal, question string) (bo
 	out := f.out(stdio)
 	view.Plan(out, view.StyleFor(out, stdio.Getenv), p.Plan, verbosity(f.verbose))
 	if f.dryRun {
-		return false, &statusError{exitChanges}
+		return false, &statusError{view.ExitChanges}
 	}
 	if err := p.Refusal(); err != nil {
 		return false, err
@@ -68,7 +68,7 @@ func (f *applyFlags) carryOutSeen(ctx context.Context, stdio IO, w *workspace.Wo
 		}})
 	progress.Close()
 	if errors.Is(err, apply.ErrStopped) {
-		return after, &classError{exitInterrupted, err}
+		return after, &classError{view.ExitInterrupted, err}
 	}
 	if err != nil {
 		return after, fmt.Errorf("run %s: %w", id, err)

@@ -52,7 +52,7 @@ func newCertificatesStatusCommand(stdio IO) *cobra.Command {
 				return err
 			}
 			if !doc.Healthy {
-				return &statusError{exitUnhealthy}
+				return &statusError{view.ExitUnhealthy}
 			}
 			return nil
 		},
@@ -125,7 +125,7 @@ func (c certificateRun) run(ctx context.Context, stdio IO, w *workspace.Workspac
 	}
 	if len(p.Plan.Steps) == 0 {
 		if p.Plan.Again != "" {
-			return &classError{exitRuntime, errors.New("nothing can be done now: " + p.Plan.Again)}
+			return &classError{view.ExitRuntime, errors.New("nothing can be done now: " + p.Plan.Again)}
 		}
 		return f.end(stdio, c.none, nil)
 	}
@@ -140,11 +140,11 @@ func (c certificateRun) run(ctx context.Context, stdio IO, w *workspace.Workspac
 		return fmt.Errorf("all steps succeeded, and then: %w", err)
 	}
 	if p.Plan.Again != "" && (len(after.Plan.Steps) > 0 || len(rotated(p)) == 0) {
-		return &classError{exitRuntime,
+		return &classError{view.ExitRuntime,
 			errors.New("all steps succeeded, and the rotation has not ended: " + p.Plan.Again)}
 	}
 	if len(after.Plan.Steps) > 0 {
-		return &classError{exitRuntime, errors.New("all steps succeeded, but " + c.left)}
+		return &classError{view.ExitRuntime, errors.New("all steps succeeded, but " + c.left)}
 	}
 	f.notRunning(stdio, after)
 	return f.end(stdio, c.done(p), nil)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"kubeone/internal/view"
 	"os"
 	"strings"
 
@@ -126,8 +127,9 @@ func (f *clusterFlags) open(ctx context.Context, stdio IO, args []string,
 func (f *clusterFlags) request(w *workspace.Workspace) (engine.Apply, error) {
 	r := engine.Apply{Options: f.options}
 	if r.RotateKey && !w.Engine.Want().EncryptSecrets {
-		return r, &classError{exitConfig, errors.New("--rotate-encryption-key: features.encryptionProviders is not " +
-			"enabled in the manifest, so that Secrets have no key")}
+		return r, &classError{view.ExitConfig,
+			errors.New("--rotate-encryption-key: features.encryptionProviders is not enabled in the manifest, so that " +
+				"Secrets have no key")}
 	}
 	ids, err := w.HostIDs("--host", f.limit...)
 	if err != nil {
@@ -143,7 +145,7 @@ func (f *clusterFlags) request(w *workspace.Workspace) (engine.Apply, error) {
 		return r, nil
 	}
 	if r.Selector, err = labels.Parse(f.selector); err != nil {
-		return r, &classError{exitConfig, fmt.Errorf("--selector: %w", err)}
+		return r, &classError{view.ExitConfig, fmt.Errorf("--selector: %w", err)}
 	}
 	return r, nil
 }
@@ -168,7 +170,7 @@ var errNobodyToAsk = errors.New("nobody can confirm this plan: there is no termi
 // confirm asks the question on standard error; only "yes" is yes.
 func confirm(stdio IO, question string) (bool, error) {
 	if !stdio.Interactive() {
-		return false, &classError{exitConfig, errNobodyToAsk}
+		return false, &classError{view.ExitConfig, errNobodyToAsk}
 	}
 	_, _ = fmt.Fprintf(stdio.Err, "\n%s Only 'yes' is accepted: ", question)
 	var answer strings.Builder

@@ -185,7 +185,7 @@ func (f *clusterFlags) validated(stdio IO, found []manifest.Problem, output stri
 	status := 0
 	switch {
 	case manifest.HasErrors(found):
-		status = exitConfig
+		status = view.ExitConfig
 	case !f.allowUnsupported && slices.ContainsFunc(found, func(p manifest.Problem) bool {
 		return p.Severity == manifest.Note
 	}):

@@ -71,7 +71,7 @@ func newEtcdMembersCommand(stdio IO) *cobra.Command {
 					return err
 				}
 				if !doc.Healthy {
-					return &statusError{exitUnhealthy}
+					return &statusError{view.ExitUnhealthy}
 				}
 				return nil
 			})

@@ -80,7 +80,7 @@ func runSnapshot(ctx context.Context, stdio IO, f *etcdFlags, file string, w *wo
 	if file == "-" {
 		var err error
 		if out, err = view.Binary(stdio.Out); err != nil {
-			return &classError{exitConfig, fmt.Errorf("a snapshot is no text: %w", err)}
+			return &classError{view.ExitConfig, fmt.Errorf("a snapshot is no text: %w", err)}
 		}
 		stdio.Out = stdio.Err // the result is the snapshot
 	}

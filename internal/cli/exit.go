@@ -21,21 +21,6 @@ import (
 	"kubeone/internal/view"
 )
 
-// Exit statuses.
-const (
-	exitOther       = 1
-	exitChanges     = 2 // the statuses of problems in a plan are view.ExitOf
-	exitUnhealthy   = 3
-	exitRuntime     = 10
-	exitEtcd        = 11
-	exitKube        = 12
-	exitSSH         = 13
-	exitConnection  = 14
-	exitConfig      = 15
-	exitExec        = 16
-	exitInterrupted = 130
-)
-
 // statusError ends the program with a status, without a message: what there was to say has been said.
 type statusError struct{ status int }
 
@@ -75,9 +60,9 @@ func exitStatus(err error) int {
 	case errors.As(err, &class):
 		return class.status
 	case errors.Is(err, context.Canceled):
-		return exitInterrupted
+		return view.ExitInterrupted
 	case isConfig(err):
-		return exitConfig
+		return view.ExitConfig
 	}
 	return runtimeStatus(err)
 }
@@ -103,34 +88,34 @@ func runtimeStatus(err error) int {
 	var hook *apply.HookError
 	switch {
 	case errors.As(err, &blocked) && blocked.Route == fsm.DisasterRecovery:
-		return exitEtcd
+		return view.ExitEtcd
 	case errors.As(err, &held), errors.As(err, &blocked), errors.As(err, &taken), errors.As(err, &busy),
 		errors.Is(err, engine.ErrWorldChanged):
-		return exitRuntime
+		return view.ExitRuntime
 	case errors.As(err, &member), errors.As(err, &etcd):
-		return exitEtcd
+		return view.ExitEtcd
 	case errors.As(err, &kube), errors.As(err, &unreachable):
-		return exitKube
+		return view.ExitKube
 	case errors.As(err, &fetch), errors.As(err, &store):
-		return exitConnection
+		return view.ExitConnection
 	case errors.As(err, &hook):
-		return exitExec
+		return view.ExitExec
 	}
 	switch host.ClassOf(err) {
 	case host.Unreachable, host.Lost:
-		return exitConnection
+		return view.ExitConnection
 	case host.Auth, host.HostKey, host.Sudo:
-		return exitSSH
+		return view.ExitSSH
 	case host.Config:
-		return exitConfig
+		return view.ExitConfig
 	case host.Exit:
-		return exitExec
+		return view.ExitExec
 	}
 	var step *apply.StepError
 	if errors.As(err, &step) {
-		return exitRuntime
+		return view.ExitRuntime
 	}
-	return exitOther
+	return view.ExitOther
 }
 
 // printFailure writes a failure as a document, if the command's result is one for programs and nothing of it has been

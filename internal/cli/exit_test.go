@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"kubeone/internal/view"
 	"testing"
 
 	"kubeone/internal/apply"
@@ -26,8 +27,8 @@ func TestExitStatuses(t *testing.T) {
 		err  error
 		want int
 	}{
-		"a status of its own":           {&statusError{exitUnhealthy}, 3},
-		"a class of its own":            {&classError{exitEtcd, cause}, 11},
+		"a status of its own":           {&statusError{view.ExitUnhealthy}, 3},
+		"a class of its own":            {&classError{view.ExitEtcd, cause}, 11},
 		"interrupted":                   {fmt.Errorf("%w", context.Canceled), 130},
 		"a manifest's problems":         {&manifest.Problems{}, 15},
 		"configuration":                 {&engine.ConfigError{Err: cause}, 15},

@@ -36,7 +36,7 @@ func newHistoryCommand(stdio IO) *cobra.Command {
 			}
 			if len(args) > 0 {
 				if runs, err = runNamed(runs, args[0]); err != nil {
-					return &classError{exitConfig, err}
+					return &classError{view.ExitConfig, err}
 				}
 			}
 			return showHistory(stdio, w.Name(), runs, historyOutput{output, len(args) > 0})

@@ -60,7 +60,7 @@ func newHostAddCommand(stdio IO) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			machines, err := f.machines(args)
 			if err != nil {
-				return &classError{exitConfig, err}
+				return &classError{view.ExitConfig, err}
 			}
 			return f.run(cmd.Context(), stdio, machines)
 		},
@@ -142,7 +142,7 @@ func targetOf(text string) (host.Target, error) {
 
 func (f *hostAddFlags) run(ctx context.Context, stdio IO, machines []pool.Machine) error {
 	if !f.approve && !stdio.Interactive() {
-		return &classError{exitConfig, errNobodyToAsk}
+		return &classError{view.ExitConfig, errNobodyToAsk}
 	}
 	a, done, err := f.adder(ctx, stdio)
 	if err != nil {
@@ -180,8 +180,8 @@ func (f *hostAddFlags) run(ctx context.Context, stdio IO, machines []pool.Machin
 
 // refused is an error about a machine as it is, but for those that say themselves of which class they are.
 func refused(err error) error {
-	if exitStatus(err) == exitOther {
-		return &classError{exitConfig, err}
+	if exitStatus(err) == view.ExitOther {
+		return &classError{view.ExitConfig, err}
 	}
 	return err
 }

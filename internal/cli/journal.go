@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"errors"
+	"kubeone/internal/view"
 	"os"
 	"path/filepath"
 	"sync"
@@ -20,7 +21,7 @@ type journal struct {
 // openJournal opens the run's journal in a folder; extra is another file for it, or "".
 func openJournal(dir, run, extra string) (*journal, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, &classError{exitConfig, err}
+		return nil, &classError{view.ExitConfig, err}
 	}
 	j := &journal{}
 	paths := []string{filepath.Join(dir, run+".jsonl")}
@@ -30,7 +31,7 @@ func openJournal(dir, run, extra string) (*journal, error) {
 	for _, path := range paths {
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 		if err != nil {
-			return nil, &classError{exitConfig, errors.Join(err, j.Close())}
+			return nil, &classError{view.ExitConfig, errors.Join(err, j.Close())}
 		}
 		j.files = append(j.files, f)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"kubeone/internal/view"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -34,19 +35,20 @@ func newKubeconfigCommand(stdio IO) *cobra.Command {
 				return err
 			}
 			if seen.Access == nil {
-				return &classError{exitKube,
+				return &classError{view.ExitKube,
 					errors.New("no control-plane host that answers has a kubeconfig; see kubeone status")}
 			}
 			text, err := seen.Access.ForPeople(w.Name())
 			if err != nil {
-				return &classError{exitKube, fmt.Errorf("what the control-plane hosts give is not written: %w", err)}
+				return &classError{view.ExitKube,
+					fmt.Errorf("what the control-plane hosts give is not written: %w", err)}
 			}
 			if file == "-" {
 				_, err := stdio.Out.Write(text)
 				return err
 			}
 			if err := writePrivate(file, text); err != nil {
-				return &classError{exitConfig, err}
+				return &classError{view.ExitConfig, err}
 			}
 			_, err = fmt.Fprintln(stdio.Out, file)
 			return err

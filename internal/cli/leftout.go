@@ -37,9 +37,9 @@ func leftOutOf(p engine.Proposal, hosts []desired.Host, what string) *leftOut {
 		case found.Condition == condition.Unreachable && len(found.Reasons) > 0:
 			add(h.ID, view.ExitOf(found.Reasons[0].Class()), found.Reasons[0].What())
 		case found.Condition == condition.Unreachable:
-			add(h.ID, exitConnection, cmp.Or(seen.Problem, "did not answer"))
+			add(h.ID, view.ExitConnection, cmp.Or(seen.Problem, "did not answer"))
 		case seen.Unwritable != "" && h.Role == desired.Worker:
-			add(h.ID, exitRuntime, "cannot be locked: "+seen.Unwritable)
+			add(h.ID, view.ExitRuntime, "cannot be locked: "+seen.Unwritable)
 		}
 	}
 	if len(left.hosts) == 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"kubeone/internal/view"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -118,7 +119,7 @@ func (f *applyFlags) changed(stdio IO, after engine.Proposal, change nodeChange)
 		return f.verify(stdio, after)
 	}
 	if len(after.Plan.Steps) > 0 {
-		return &classError{exitRuntime, errors.New(
+		return &classError{view.ExitRuntime, errors.New(
 			"all steps succeeded, but something of the host is left in the cluster; run the command again")}
 	}
 	defer f.notRunning(stdio, after)

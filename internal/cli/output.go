@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"kubeone/internal/view"
 	"slices"
 	"strings"
 
@@ -152,7 +153,7 @@ func printTemplate(out io.Writer, format string, doc []byte) error {
 	var text bytes.Buffer
 	if err := printer.PrintObj(object, &text); err != nil {
 		line, _, _ := strings.Cut(err.Error(), "\n")
-		return &classError{exitConfig, fmt.Errorf("--output: %s", line)}
+		return &classError{view.ExitConfig, fmt.Errorf("--output: %s", line)}
 	}
 	_, err = out.Write(text.Bytes())
 	return err

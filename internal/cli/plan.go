@@ -186,7 +186,7 @@ func save(p engine.Proposal, out, scripts string) error {
 			return err
 		}
 		if err := os.WriteFile(out, append(text, '\n'), 0o600); err != nil {
-			return &classError{exitConfig, err}
+			return &classError{view.ExitConfig, err}
 		}
 	}
 	if scripts == "" {
@@ -194,13 +194,13 @@ func save(p engine.Proposal, out, scripts string) error {
 	}
 	// Others may review them too; scripts hold no secrets.
 	if err := os.MkdirAll(scripts, 0o755); err != nil { //nolint:gosec // as said above
-		return &classError{exitConfig, err}
+		return &classError{view.ExitConfig, err}
 	}
 	names := p.FileNames()
 	for id, text := range p.Scripts {
 		path := filepath.Join(scripts, names[id]+".sh")
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // as said above
-			return &classError{exitConfig, err}
+			return &classError{view.ExitConfig, err}
 		}
 	}
 	return nil
@@ -214,7 +214,7 @@ func saved(path string) (plan.Plan, error) {
 		p, err = plan.Decode(text)
 	}
 	if err != nil {
-		return p, &classError{exitConfig, fmt.Errorf("saved plan %s: %w", path, err)}
+		return p, &classError{view.ExitConfig, fmt.Errorf("saved plan %s: %w", path, err)}
 	}
 	return p, nil
 }

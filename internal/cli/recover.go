@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"kubeone/internal/view"
 	"slices"
 	"time"
 
@@ -153,7 +154,7 @@ func (f *recoverFlags) recovered(stdio IO, after engine.Proposal, took time.Dura
 	if err := f.present(stdio, after, shownAs{format: formatText, verbose: f.verbose}); err != nil {
 		return err
 	}
-	return &classError{exitRuntime,
+	return &classError{view.ExitRuntime,
 		errors.New("the cluster is back; what is left is listed above, and kubeone apply does its part of it")}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"kubeone/internal/view"
 
 	"github.com/spf13/cobra"
 
@@ -72,7 +73,7 @@ func runReset(ctx context.Context, stdio IO, f *applyFlags, r engine.Reset, args
 		return err
 	}
 	if len(after.Plan.Steps) > 0 {
-		return &classError{exitRuntime,
+		return &classError{view.ExitRuntime,
 			errors.New("all steps succeeded, but something is left on the hosts; reset again")}
 	}
 	f.notRunning(stdio, after)

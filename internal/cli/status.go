@@ -38,7 +38,7 @@ func newStatusCommand(stdio IO) *cobra.Command {
 				return err
 			}
 			if !view.Healthy(in) {
-				return &statusError{exitUnhealthy}
+				return &statusError{view.ExitUnhealthy}
 			}
 			return nil
 		},

@@ -65,7 +65,7 @@ func writeSupport(ctx context.Context, stdio IO, w *workspace.Workspace, file st
 		return err
 	})
 	if err != nil {
-		return &classError{exitConfig, fmt.Errorf("write %s: %w", file, err)}
+		return &classError{view.ExitConfig, fmt.Errorf("write %s: %w", file, err)}
 	}
 	for _, m := range missing {
 		_, _ = fmt.Fprintf(stdio.Err, "missing: %s: %s\n", m.What, firstLineOf(m.Why))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"kubeone/internal/view"
 	"slices"
 	"time"
 
@@ -73,49 +74,44 @@ func (f *upgradeFlags) upgrade() workspace.UpgradeOptions {
 // errNotOnTheWay means that the cluster is past a version of --through, or not yet fit for an upgrade.
 var errNotOnTheWay = errors.New("not on the way")
 
-// applyThrough upgrades to each version of --through that is still ahead, each a whole upgrade with a plan of its own,
-// and then does what the manifest wants.
-func applyThrough(ctx context.Context, stdio IO, f *applyFlags, as variant, args []string) error {
+// upgradeThrough upgrades to each version of --through that is still ahead, each a whole upgrade with a plan of its
+// own. Ended is true where nothing may follow: a dry run shows the first of these plans.
+func (f *applyFlags) upgradeThrough(
+	ctx context.Context, stdio IO, as variant, args []string,
+) (ended bool, err error) {
 	if len(f.through) > 0 && f.plan != "" {
-		return &classError{exitConfig,
+		return true, &classError{view.ExitConfig,
 			errors.New("--plan is one plan, and --through makes one for each version: leave one of them out")}
 	}
 	if err := f.checkThrough(); err != nil {
-		return err
+		return true, err
 	}
-	for _, through := range f.through {
+	for _, version := range f.through {
 		stage := *f
-		stage.version, stage.through = through, nil
+		stage.version, stage.through = version, nil
 		err := stage.onTheWay(ctx, stdio, args, func(w *workspace.Workspace) error {
 			return stage.repeat(stdio, func() error { return stage.run(ctx, stdio, w, as) })
 		})
-		var ended *statusError
+		var status *statusError
 		switch {
-		case errors.As(err, &ended) && !f.dryRun:
+		case errors.As(err, &status) && !f.dryRun:
 			_, _ = fmt.Fprintf(stdio.Err,
-				"The upgrade ends at %s: put right what is named above, and run it again.\n", through)
-			return err
+				"The upgrade ends at %s: put right what is named above, and run it again.\n", version)
+			return true, err
 		case err != nil && !errors.Is(err, errNotOnTheWay):
-			return err
-		}
-		if f.dryRun && err == nil {
-			return nil
+			return true, err
+		case err == nil && f.dryRun:
+			return true, nil
 		}
 	}
-	f.version = ""
-	w, err := f.open(ctx, stdio, args, f.unknown())
-	if err != nil {
-		return err
-	}
-	defer w.Close()
-	return f.repeat(stdio, func() error { return f.run(ctx, stdio, w, as) })
+	return false, nil
 }
 
 // checkThrough looks at --through alone.
 func (f *upgradeFlags) checkThrough() error {
 	for _, v := range f.through {
 		if _, err := version.ParseSemantic(v); err != nil {
-			return &classError{exitConfig,
+			return &classError{view.ExitConfig,
 				fmt.Errorf("--through %q is no version: write a patch release, as 1.35.4", v)}
 		}
 	}

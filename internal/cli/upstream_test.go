@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"fmt"
+	"kubeone/internal/view"
 	"regexp"
 	"strings"
 	"testing"
@@ -135,7 +136,7 @@ func TestWhatIsNotHereIsRefused(t *testing.T) {
 			if a.flag == "" {
 				says = regexp.MustCompile(`there is no command "[^"]*": .*; see kubeone`)
 			}
-			if status != exitConfig || out.Len() > 0 || !says.MatchString(said.String()) {
+			if status != view.ExitConfig || out.Len() > 0 || !says.MatchString(said.String()) {
 				t.Errorf("kubeone %s: exit status %d, %q, %q", strings.Join(args, " "), status, &out, &said)
 			}
 		}

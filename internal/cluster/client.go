@@ -1,5 +1,5 @@
 // Package cluster speaks to a cluster's API server, and joins the packages below it, each of which does one thing
-// there: join tokens, kubelets' certificates, nodes, drains, the cluster's own record and lock, roll-outs, and
+// there: join tokens, kubelets' certificates, nodes, drains, the cluster's own record, roll-outs, and
 // server-side apply.
 //
 // Every operation is idempotent, retries transient failures itself until its context ends (API servers restart while a

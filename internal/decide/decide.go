@@ -1,6 +1,6 @@
 // Package decide says what a cluster needs next. It compares what is wanted with what the probes found: the answers are
 // events that drive a finite state machine, one question a state, and the exit state is the route: install, join,
-// repair, and so on. The transition table is data (Table); it is checked, enumerated and drawn from there.
+// repair, and so on. The transition table is data (fsm.Machine.Table); it is checked, enumerated and drawn from there.
 //
 // The package is pure: no I/O, no clock, no log, no environment, no goroutine. Decide of equal inputs is equal.
 //

@@ -5,17 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"kubeone/internal/cluster/machines"
-	"kubeone/internal/componentconfig"
-	"kubeone/internal/decide"
-	"kubeone/internal/model/desired"
-	"kubeone/internal/model/problem"
-	"kubeone/internal/plan"
-	"kubeone/internal/probe"
-	"kubeone/internal/release"
-	"maps"
-	"slices"
 	"strings"
+
+	"kubeone/internal/model/desired"
+	"kubeone/internal/plan"
+	"kubeone/internal/release"
 )
 
 // Releases are the releases of Kubernetes that an engine can install, wherever they come from. Its methods may be
@@ -144,86 +138,4 @@ func (e *Engine) lookUp(ctx context.Context, r Request,
 		return a, nil, &ConfigError{&ReleaseError{err}}
 	}
 	return a, unresolved, nil
-}
-
-// RenewCertificates renews the certificates and kubeconfigs of the control plane, one host after the other.
-type RenewCertificates struct {
-	All bool // also those that were renewed within the last hour
-}
-
-func (r RenewCertificates) plan(in planInput) (plan.Plan, []decide.Decision, error) {
-	p, err := plan.RenewCertificates(in.Decide, r.All)
-	return planned(p, in, err)
-}
-
-// refusal is why no certificate may be renewed; nil if nothing is in the way.
-func (RenewCertificates) refusal(p Proposal) error {
-	if p.Plan.Blocked != "" {
-		return &BlockedError{p.Decision().Route, p.Plan.Blocked}
-	}
-	return nil
-}
-
-// RotateCA rotates the keys of authorities, of observed.Authorities(), without an outage: each host trusts the new key
-// before anybody signs with it, and the former one until nobody shows anything that it has signed.
-type RotateCA struct {
-	Authorities []string // empty is all but the CA of the cluster, unless its rotation has begun
-	// Anew begins a rotation where none has begun; otherwise what has begun is ended.
-	Anew bool
-}
-
-func (r RotateCA) plan(in planInput) (plan.Plan, []decide.Decision, error) {
-	authorities, err := plan.RotationGoals(r.Authorities, in.Decide)
-	if err != nil {
-		return plan.Plan{}, nil, &ConfigError{err}
-	}
-	p, err := plan.RotateCA(in.Decide, authorities, r.Anew)
-	return planned(endUnknown(p, in.unread), in, err)
-}
-
-// endUnknown blocks a plan that would say that no rotation has begun, where whom extension API servers trust could not
-// be read.
-func endUnknown(p plan.Plan, unread error) plan.Plan {
-	if unread != nil && len(p.Steps) == 0 && p.Blocked == "" {
-		p.Blocked = "whom extension API servers trust could not be read, so that nobody knows whether a rotation has " +
-			"ended: " + unread.Error()
-	}
-	return p
-}
-
-// refusal is why no key may be rotated, or the rotation not be ended; nil if nothing is in the way.
-func (RotateCA) refusal(p Proposal) error {
-	if p.Plan.Blocked == "" && len(p.Plan.Steps) == 0 && p.Plan.Again != "" {
-		return &BlockedError{p.Decision().Route, p.Plan.Again}
-	}
-	return RenewCertificates{}.refusal(p)
-}
-
-// credentials are what the files of hosts are compared with; nil where the caller knows of no credentials.
-func (e *Engine) credentials() *probe.CredentialFiles {
-	c := e.cfg.Credentials
-	if c == nil {
-		return nil
-	}
-	return &probe.CredentialFiles{
-		Content: componentconfig.CredentialFiles(*c),
-		Of:      func(path string) (string, bool) { return componentconfig.CredentialOf(path, *c) },
-		Kept:    func(secret map[string][]byte) bool { return machines.CredentialsAreKept(secret, *c) },
-	}
-}
-
-// credentialsLeft says which credentials stay on hosts although nobody has said that they are to be there.
-func credentialsLeft(p Proposal) []string {
-	hosts := map[string][]string{}
-	for _, h := range p.Want.Hosts() {
-		for _, c := range p.Observed.World.Hosts[h.ID].CredentialsLeft() {
-			hosts[c.Of] = append(hosts[c.Of], p.Plan.Hosts[h.ID])
-		}
-	}
-	var out []string
-	for _, of := range slices.Sorted(maps.Keys(hosts)) {
-		out = append(out, of+" stay as they are on "+problem.List(hosts[of])+
-			": --credentials FILE says what they are to be; a file without them removes them")
-	}
-	return out
 }

@@ -1,11 +1,10 @@
 package engine
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"k8s.io/apimachinery/pkg/util/validation"
+
 	"kubeone/internal/addons/network/plugins"
 	"kubeone/internal/componentconfig"
 	"kubeone/internal/model/desired"
@@ -14,9 +13,6 @@ import (
 	"kubeone/internal/plan/step"
 	"kubeone/internal/release"
 	"kubeone/internal/script"
-	"maps"
-	"slices"
-	"strings"
 )
 
 // scripts renders the script of every host that the plan touches, but for those of which it is not known what they
@@ -101,61 +97,4 @@ func digests(scripts map[string]string) map[string]string {
 		out[id] = hex.EncodeToString(sum[:])
 	}
 	return out
-}
-
-// SettingsRevision is a digest of the settings that a cluster wants of every worker that says nothing of its own: where
-// it is the same, no worker's settings differ for the cluster's sake. Versions and images do not count.
-func SettingsRevision(want desired.Cluster) string {
-	anybody := desired.Host{Role: desired.Worker}
-	digests := componentconfig.Digests(want, anybody)[anybody.ID]
-	sum := sha256.New()
-	for _, name := range slices.Sorted(maps.Keys(digests)) {
-		sum.Write([]byte(name + "=" + digests[name] + "\n"))
-	}
-	return hex.EncodeToString(sum.Sum(nil)[:16])
-}
-
-// longestFileName leaves room for what follows the name: file systems take 255 bytes.
-const longestFileName = 200
-
-// FileNames returns a name for a file or folder about each host, by ID: no path, and none twice. A host may have named
-// itself, even as another host or as a path. Its name is used only if it is a DNS name that no other host has, also not
-// as its ID; otherwise its ID is used.
-func (p Proposal) FileNames() map[string]string {
-	ids := slices.Collect(maps.Keys(p.Plan.Hosts))
-	for _, h := range p.Want.Hosts() {
-		ids = append(ids, h.ID)
-	}
-	slices.Sort(ids)
-	ids = slices.Compact(ids)
-	claims := map[string]int{} // how many hosts have that name or ID
-	for _, id := range ids {
-		claims[p.NodeOf(id)]++
-		if own := plainName(id); own != p.NodeOf(id) {
-			claims[own]++
-		}
-	}
-	out, taken := map[string]string{}, map[string]bool{}
-	for _, id := range ids {
-		name := p.NodeOf(id)
-		if claims[name] > 1 || len(name) > longestFileName || len(validation.IsDNS1123Subdomain(name)) > 0 {
-			name = plainName(id)
-		}
-		for unique, n := name, 2; taken[name]; n++ { // IDs that differ only in what a file name cannot have
-			name = fmt.Sprintf("%s-%d", unique, n)
-		}
-		out[id], taken[name] = name, true
-	}
-	return out
-}
-
-// plainName returns an ID without what a file name cannot have.
-func plainName(id string) string {
-	plain := strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' {
-			return r
-		}
-		return '-'
-	}, id)
-	return cmp.Or(strings.Trim(plain[:min(len(plain), longestFileName)], ".-"), "host")
 }

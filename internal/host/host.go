@@ -1,13 +1,9 @@
-// Package host is somewhere commands run: a machine reached by SSH, this machine, or (package hostfake) a scripted one.
+// Package host is somewhere commands run: a machine reached by SSH (package sshpool), or a scripted one of tests.
 //
 // A Host runs shell scripts as root, receives files and opens tunnels. The machine behind it may be unreachable,
 // may refuse us, may have changed its identity, or may vanish in the middle of a command; each of these is a
 // different class of error (ClassOf), because each asks for something different: wait, fix a credential, stop at
 // once, look again.
-//
-// A Pool turns Targets (plain values of the manifest) into Hosts. It holds at most one connection per machine,
-// opened by the first command and opened again after a loss, and it decides once, for every hop, whether a host
-// key is trusted.
 package host
 
 import (

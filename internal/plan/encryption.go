@@ -1,6 +1,9 @@
 package plan
 
 import (
+	"slices"
+	"strings"
+
 	"kubeone/internal/decide"
 	"kubeone/internal/decide/atrest"
 	"kubeone/internal/decide/condition"
@@ -9,9 +12,6 @@ import (
 	"kubeone/internal/model/observed"
 	"kubeone/internal/model/problem"
 	"kubeone/internal/plan/step"
-	"kubeone/internal/text/set"
-	"slices"
-	"strings"
 )
 
 // encrypt plans one phase of a change of how Secrets are stored, one control-plane host after the other; the phase that
@@ -174,98 +174,4 @@ func (b *builder) giveKeys(h desired.Host, parts []string, reason string, needs 
 		return id
 	}
 	return b.regenerate(h, rest, reason, []string{id})
-}
-
-// moveEndpoint plans how everybody comes to find the API at the wanted endpoint: the names in the API servers'
-// certificates, one host after the other; then those who dial it, the control plane first, since each makes sure that
-// the API answers there; and at last the cluster's own objects, by which kube-proxy and whoever joins later find it.
-// What follows waits for that; but a worker that does not find the API there keeps only the cluster's objects, and what
-// leads pods to the API, where they are.
-func (b *builder) moveEndpoint(d decide.Decision) {
-	var last []string
-	for _, h := range b.in.Want.ControlPlane {
-		if n, ok := d.Names[h.ID]; ok {
-			last = []string{b.apiNames(h, n, last)}
-		}
-	}
-	b.barrier = set.Union(b.barrier, last)
-	var dialled []string
-	for _, id := range d.Diallers {
-		h := b.host(id)
-		id := b.dial(h)
-		dialled = append(dialled, id)
-		if h.Role == desired.ControlPlane {
-			b.barrier = set.Union(b.barrier, []string{id})
-		}
-	}
-	if d.Publish {
-		reason := "the cluster has " + b.world.Is.API.Endpoint
-		if b.in.Want.Endpoint.Is(b.world.Is.API.Endpoint) {
-			reason = "API servers' certificates have other names than before"
-		}
-		b.published = b.onCluster(string(step.PublishEndpoint), Step{
-			Intent: step.With(step.PublishEndpointParams{
-				Endpoint: b.in.Want.Endpoint.String(), Former: b.in.Want.Endpoint.Former,
-			}), Action: Change,
-			Title:  "name the endpoint " + b.in.Want.Endpoint.String() + " in the cluster",
-			Reason: reason,
-			Needs:  dialled,
-			Changes: []string{
-				"ConfigMap kube-public/cluster-info", "ConfigMap kube-system/kubeadm-config", "the cluster's record",
-			},
-		})
-	}
-}
-
-// afterPublishing has a step begin when the cluster's objects name the endpoint, or when that was tried in vain. What
-// leads pods on every host to the endpoint begins only when all hosts have found it.
-func (b *builder) afterPublishing(s *Step) {
-	switch {
-	case b.published == "":
-	case s.Intent.Kind == step.ApplyAddon || s.Intent.Kind == step.SystemAddons || s.Intent.Kind == step.SetSystem:
-		s.Needs = set.Union(s.Needs, []string{b.published})
-	default:
-		s.After = set.Union(s.After, []string{b.published})
-	}
-}
-
-func (b *builder) apiNames(h desired.Host, n decide.Names, after []string) string {
-	title, reason := "have the API server known as "+problem.List(n.Add), "its certificate lacks that"
-	if len(n.Drop) > 0 {
-		title = "have the API server no more known as " + problem.List(n.Drop)
-		reason = "nobody of the cluster dials that any more"
-	}
-	changes := append(prefixed("+ ", n.Add), prefixed("- ", n.Drop)...)
-	return b.onHost(h, Step{
-		Intent: step.With(step.APINamesParams{Add: n.Add, Keep: n.Keep, Drop: n.Drop}), Action: Change,
-		Title: title, Reason: reason, Needs: after, Changes: changes,
-	})
-}
-
-func prefixed(prefix string, names []string) []string {
-	out := make([]string, 0, len(names))
-	for _, name := range names {
-		out = append(out, prefix+name)
-	}
-	return out
-}
-
-// dial plans that a host's kubeconfigs name the wanted endpoint.
-func (b *builder) dial(h desired.Host) string {
-	seen, want := b.world.Is.Hosts[h.ID], b.in.Want.Endpoint
-	var changes []string
-	former, risk := seen.AdminEndpoint, NoRisk
-	if h.Role == desired.ControlPlane && !want.IsURL(seen.AdminEndpoint) {
-		changes = append(changes, "/etc/kubernetes/admin.conf")
-	}
-	if !want.IsURL(seen.Endpoint) && (h.Role == desired.Worker || !h.Dials(seen.Endpoint)) {
-		former, risk = seen.Endpoint, Restarts
-		changes = append(changes, "/etc/kubernetes/kubelet.conf", "kubelet restarted")
-	}
-	return b.onHost(h, Step{
-		Intent: step.With(step.DialParams{Endpoint: want.String()}), Action: Change, Risk: risk,
-		Title:   "dial " + want.String(),
-		Reason:  "it dials " + strings.TrimPrefix(former, "https://"),
-		Changes: changes,
-	})
 }

@@ -3,16 +3,15 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+
 	"kubeone/internal/decide"
-	"kubeone/internal/decide/condition"
 	"kubeone/internal/decide/rotation"
 	"kubeone/internal/model/desired"
 	"kubeone/internal/model/observed"
 	"kubeone/internal/model/problem"
 	"kubeone/internal/plan/step"
-	"kubeone/internal/text/set"
-	"slices"
-	"strings"
 )
 
 // RotateCA plans the rotation of those authorities, of observed.Authorities(), in its phases, each on all control-plane
@@ -276,89 +275,4 @@ func RotationGoals(names []string, in decide.Input) ([]string, error) {
 	}
 	slices.Sort(names)
 	return slices.Compact(names), nil
-}
-
-// RenewCertificates plans that the control plane's certificates and kubeconfigs are renewed, one host after the other:
-// those to which that gives more than an hour, so that a run which was killed goes on where it ended; with all, every
-// one. Nothing is planned while a control-plane host is not well.
-func RenewCertificates(in decide.Input, all bool) (Plan, error) {
-	if err := contradictions(in); err != nil {
-		return Plan{}, err
-	}
-	b := newBuilder(in, "certificates-renew")
-	d := decide.Decide(in)
-	if why := b.unrenewable(d); why != "" {
-		b.block(why)
-		return b.plan, nil
-	}
-	var previous []string
-	for _, h := range in.Want.ControlPlane {
-		seen := in.Is.Hosts[h.ID]
-		if d.Hosts[h.ID].Condition != condition.Healthy {
-			continue // it has not joined, and a join makes certificates of its own
-		}
-		if names := condition.Renewable(&seen, in.Want.Certificates.Validity(), all); len(names) > 0 {
-			previous = []string{b.renewOn(h, "asked for: "+problem.List(names), previous)}
-		}
-	}
-	if err := errors.Join(b.refused...); err != nil {
-		return Plan{}, err
-	}
-	b.finish(d)
-	return b.plan, nil
-}
-
-// unrenewable is why no certificate may be renewed now; "" where nothing is in the way.
-func (b *builder) unrenewable(d decide.Decision) string {
-	if !b.answers() {
-		return "the API or etcd of the cluster does not answer; kubeone plan says what to do about that"
-	}
-	var ill []string
-	for _, h := range b.in.Want.ControlPlane {
-		a := d.Hosts[h.ID]
-		if a.Condition != condition.Healthy && !a.Condition.Installable() {
-			ill = append(ill, b.name(h)+" is "+string(a.Condition)+": "+strings.Join(problem.Whats(a.Reasons), "; "))
-		}
-	}
-	if len(ill) == 0 {
-		return ""
-	}
-	return "certificates are renewed while every control-plane host is well, and " + strings.Join(ill, "; ") +
-		"; kubeone plan says what to do about that"
-}
-
-// renewEnding plans that certificates near their end are renewed, one control-plane host after the other. It returns
-// whether what follows can be predicted: of each kind of step a host has one in a plan.
-func (b *builder) renewEnding(d decide.Decision) bool {
-	var previous []string
-	for _, h := range b.in.Want.ControlPlane {
-		names := d.Renewals[h.ID]
-		switch {
-		case names == nil:
-			continue
-		case b.has(b.id(step.Regenerate, h)):
-			b.plan.Again = "certificates of " + b.name(h) + " come near their end, and are renewed once it is repaired"
-			return false
-		}
-		previous = []string{b.renewOn(h, "less than 90 days are left of "+problem.List(names), previous)}
-	}
-	b.barrier = set.Union(b.barrier, previous)
-	return true
-}
-
-// renewOn plans that all that kubeadm made is renewed on a control-plane host that is well.
-func (b *builder) renewOn(h desired.Host, reason string, needs []string) string {
-	changes := []string{
-		"certificates in /etc/kubernetes/pki, but for the CAs",
-		"admin.conf, controller-manager.conf, scheduler.conf",
-		"API server, controller manager and scheduler, which start again",
-	}
-	if len(b.in.Want.ControlPlane) == 1 {
-		changes = append(changes, "outage: the API does not answer meanwhile")
-	}
-	return b.onHost(h, Step{
-		Intent: step.With(step.RegenerateParams{Parts: []string{condition.PartCertificates}}),
-		Action: Change, Risk: Restarts, Title: "renew the control plane's certificates", Reason: reason, Needs: needs,
-		Changes: changes,
-	})
 }

@@ -74,3 +74,23 @@ func TestAnEventThatTheTableLacksEndsAtError(t *testing.T) {
 		}
 	}
 }
+
+// An answer that the table does not have must never lead to a change.
+func TestUnexpectedAnswersEndAtError(t *testing.T) {
+	t.Parallel()
+	for _, m := range []Machine{Cluster, Worker} {
+		route, trace := m.Walk(func(State) (Event, string) { return "nonsense", "a host lies" })
+		if route != Error || len(trace) != 1 || trace[0].Why != "a host lies" {
+			t.Errorf("%s: %s after %+v", m, route, trace)
+		}
+	}
+}
+
+func TestTraceHasEachAnswer(t *testing.T) {
+	t.Parallel()
+	answers := map[State]Event{AskHosts: OnFit, AskProvisioned: OnNo}
+	route, trace := Cluster.Walk(func(s State) (Event, string) { return answers[s], "" })
+	if route != Install || len(trace) != 2 || trace[1].State != AskProvisioned || trace[1].To != State(Install) {
+		t.Errorf("%s after %+v", route, trace)
+	}
+}

@@ -1,0 +1,226 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"kubeone/internal/cluster/record"
+	"kubeone/internal/locks"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/plan"
+	"kubeone/internal/text/phrase"
+	"kubeone/internal/text/redact"
+)
+
+const (
+	historyPatience = 5 * time.Second // for what a run leaves in the cluster, at its beginning and at its end
+	abortPatience   = 2 * time.Second // the same when the operator does not want to wait
+	longestProblem  = 600             // bytes of what failed, as the history keeps it
+)
+
+// errTaken is what failed when another run took the lock.
+var errTaken = errors.New("another run took the lock")
+
+// history is a run's own entry in the cluster's history while it grows. What is kept there is best effort: a run is the
+// same without it, and waits no longer than historyPatience for it.
+type history struct {
+	mu  sync.Mutex
+	run record.Run
+}
+
+// openEntry opens the run's entry and writes it where there is a cluster already. In a new one it appears with the
+// first thing that is written to the cluster's record.
+func (r *Run) openEntry(ctx context.Context) {
+	who, from, _ := strings.Cut(r.Holder, "@")
+	r.history.mu.Lock()
+	r.history.run = record.Run{
+		ID: r.RunID, Who: who, From: from, Routes: r.Plan.Routes, PlanDigest: r.Plan.Digest(), Started: r.started.UTC(),
+		Result: record.Running, Planned: len(r.Plan.Steps), Exclusive: r.Exclusive,
+	}
+	r.history.mu.Unlock()
+	r.recordEvents(ctx)
+	if r.Access == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, historyPatience)
+	defer cancel()
+	r.keepEntry(ctx)
+}
+
+// end closes the run's entry and writes it as far as the API answers. A reset of the whole cluster leaves nothing
+// to write to.
+func (r *Run) end(ctx context.Context, err error) {
+	if cause := context.Cause(ctx); errors.Is(cause, locks.ErrLost) {
+		err = errors.Join(err, errTaken)
+	}
+	r.history.close(err, r.Now())
+	patience := historyPatience
+	if ctx.Err() != nil {
+		patience = abortPatience
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	defer r.events.flush(ctx)
+	if !r.endsCluster() {
+		r.keepEntry(ctx)
+	}
+}
+
+// isForMachines reports whether every host of the run is a Machine's. The history of operators' runs keeps no such run:
+// controllers make too many. Events of Nodes, conditions of Machines and the controllers' log tell of them.
+func (r *Run) isForMachines() bool {
+	hosts := r.Want.Hosts()
+	return len(hosts) > 0 && !slices.ContainsFunc(hosts, func(h desired.Host) bool { return h.Machine == "" })
+}
+
+// keepEntry writes the run's entry as it is now.
+func (r *Run) keepEntry(ctx context.Context) {
+	if r.isForMachines() {
+		return
+	}
+	api, done, err := r.historyClient()
+	if err != nil {
+		return
+	}
+	defer done()
+	_ = api.UpdateRecord(ctx, func(record *record.Record) error {
+		record.AddRun(r.history.entry())
+		return nil
+	})
+}
+
+// historyClient is an API to write history to: the one that steps use, where there is one already, else one that lasts
+// until done is called.
+func (r *Run) historyClient() (api API, done func(), err error) {
+	r.state.Lock()
+	api, access := r.state.client, r.Access
+	r.state.Unlock()
+	if api != nil {
+		return api, func() {}, nil
+	}
+	if access == nil {
+		access = r.FallbackAPI
+	}
+	if api, err = r.Connect.api(access); err != nil {
+		return nil, nil, err
+	}
+	return api, api.Close, nil
+}
+
+// endsCluster reports whether the plan makes every control-plane host bare.
+func (r *Run) endsCluster() bool {
+	for _, h := range r.Want.ControlPlane {
+		if !slices.ContainsFunc(r.Plan.Steps, func(s plan.Step) bool {
+			return s.Host == h.ID && s.Intent.Kind.ClearsHost()
+		}) {
+			return false
+		}
+	}
+	return len(r.Want.ControlPlane) > 0
+}
+
+// note adds what an event says to the entry.
+func (h *history) note(e Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch e.Type {
+	case StepStarted:
+		h.run.Steps = append(h.run.Steps,
+			record.Step{ID: e.Step, Result: record.Running, Began: rounded(e.Time.Sub(h.run.Started))})
+	case StepSkipped:
+		h.run.Steps = append(h.run.Steps, record.Step{ID: e.Step, Result: record.Skipped})
+	case StepDone:
+		h.finish(e, record.Done)
+	case StepFailed:
+		h.finish(e, record.Failed)
+	}
+}
+
+func (h *history) finish(e Event, result record.Result) {
+	for i := range h.run.Steps {
+		if s := &h.run.Steps[i]; s.ID == e.Step {
+			s.Result, s.Seconds = result, rounded(time.Duration(e.Seconds*float64(time.Second)))
+		}
+	}
+}
+
+// rounded is a duration in seconds, to the millisecond.
+func rounded(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 1000 }
+
+// entry is the entry as it is now.
+func (h *history) entry() record.Run {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := h.run
+	out.Steps = slices.Clone(h.run.Steps)
+	return out
+}
+
+// entryAfter is the entry as it will be once the step with that ID is done: the run is done too, if that was its
+// last one. The step that saves the record writes it, so that a run that has done all it had to is never taken for
+// one that was killed.
+func (h *history) entryAfter(id string, now time.Time) record.Run {
+	out := h.entry()
+	if len(out.Steps) < out.Planned {
+		return out
+	}
+	for i, s := range out.Steps {
+		switch {
+		case s.ID == id:
+			began := time.Duration(s.Began * float64(time.Second))
+			out.Steps[i].Result, out.Steps[i].Seconds = record.Done, rounded(now.Sub(out.Started)-began)
+		case s.Result != record.Done:
+			return h.entry()
+		}
+	}
+	out.Result, out.Finished = record.Done, now.UTC()
+	return out
+}
+
+// close says how the run ended.
+func (h *history) close(err error, now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.run.Finished, h.run.Result, h.run.Error = now.UTC(), resultOf(err), problemOf(err)
+	for i := range h.run.Steps {
+		if s := &h.run.Steps[i]; s.Result == record.Running {
+			s.Result = record.Interrupted // it may go on, on its host
+		}
+	}
+}
+
+func resultOf(err error) record.Result {
+	var step *StepError
+	switch {
+	case err == nil:
+		return record.Done
+	case errors.As(err, &step):
+		return record.Failed
+	case errors.Is(err, ErrStopped):
+		return record.Stopped
+	case errors.Is(err, context.Canceled):
+		return record.Interrupted
+	}
+	return record.Failed
+}
+
+// problemOf is what failed, without what the hosts printed and without secrets, for everybody who may read ConfigMaps.
+func problemOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	var lines []string
+	for line := range strings.Lines(err.Error()) {
+		line = strings.TrimSpace(line)
+		if line != "" && !strings.HasPrefix(line, "|") && line != ErrStopped.Error() &&
+			line != context.Canceled.Error() {
+			lines = append(lines, line)
+		}
+	}
+	return phrase.Shorten(redact.New().Text(strings.Join(lines, "; ")), longestProblem)
+}

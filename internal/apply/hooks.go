@@ -1,0 +1,99 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"kubeone/internal/host"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/plan"
+	"kubeone/internal/plan/step"
+)
+
+// Hook is one of the operator's commands that is to run on the operator's machine.
+type Hook struct {
+	Command []string      // the program and its arguments
+	Env     []string      // "KUBEONE_NODE=cp-1", besides what every program gets
+	Timeout time.Duration // then it is killed
+}
+
+// RunHook runs a hook and writes what it prints, both streams, to output. The error says how it failed; it ends with
+// the context at the latest.
+type RunHook func(ctx context.Context, h Hook, output io.Writer) error
+
+// HookError is the failure of a hook on the operator's machine.
+type HookError struct {
+	Name string
+	Err  error
+}
+
+// Error says which hook failed, and how.
+func (e *HookError) Error() string { return "hook " + e.Name + " " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *HookError) Unwrap() error { return e.Err }
+
+// operatorHooks runs the hooks of a step, one after the other. The first that fails is the last.
+func (r *Run) operatorHooks(ctx context.Context, s plan.Step, output io.Writer) error {
+	if r.RunHook == nil {
+		return errors.New("hooks run where kubeone apply does, and this run has no operator's machine")
+	}
+	if err := r.checkLock(ctx, s); err != nil {
+		return err
+	}
+	ctx, done := r.Lock.While(ctx, s.Host)
+	defer done()
+	for _, of := range step.ParamsOf[step.OperatorHooksParams](s.Intent).Hooks {
+		fmt.Fprintf(output, "hook %s: %s\n", of.Name, of)
+		err := r.RunHook(ctx, Hook{
+			Command: of.Command, Env: r.hookEnv(s, of.Name), Timeout: time.Duration(of.TimeoutSeconds) * time.Second,
+		}, output)
+		if err != nil {
+			return &HookError{of.Name, err}
+		}
+	}
+	return nil
+}
+
+// failureHooks runs the hooks for a run that failed. One that fails is a warning: the run has its error already. A run
+// that was stopped by the operator, or aborted, has not failed.
+func (r *Run) failureHooks(ctx context.Context, failure error) {
+	if failure == nil || errors.Is(failure, ErrStopped) || ctx.Err() != nil || r.RunHook == nil {
+		return
+	}
+	for _, of := range r.Want.HooksAt(desired.Failed, desired.Applying, false) {
+		h := Hook{Command: of.Command, Env: r.failureEnv(of.Name, failure), Timeout: of.Timeout}
+		if err := r.RunHook(ctx, h, io.Discard); err != nil {
+			r.emit(Event{Type: Warning, Line: (&HookError{of.Name, err}).Error()})
+		}
+	}
+}
+
+// failureEnv tells a hook which run failed, and of its first failure the step, the host and the class. What hosts have
+// printed is not in it.
+func (r *Run) failureEnv(name string, failure error) []string {
+	env := []string{
+		"KUBEONE_HOOK=" + name, "KUBEONE_MOMENT=failure", "KUBEONE_CLUSTER=" + r.Want.Name, "KUBEONE_RUN=" + r.RunID,
+		"KUBEONE_FAILURE_CLASS=" + host.ClassOf(failure).String(),
+	}
+	var of *StepError
+	if errors.As(failure, &of) {
+		env = append(env, "KUBEONE_FAILED_STEP="+of.Step.ID, "KUBEONE_FAILED_HOST="+of.Host)
+	}
+	return env
+}
+
+// hookEnv tells a hook what it is run for.
+func (r *Run) hookEnv(s plan.Step, name string) []string {
+	env := []string{
+		"KUBEONE_HOOK=" + name, "KUBEONE_MOMENT=" + s.Intent.Moment().String(), "KUBEONE_CLUSTER=" + r.Want.Name,
+	}
+	if h, ok := r.Want.Host(s.Host); ok {
+		env = append(env,
+			"KUBEONE_NODE="+r.node(s.Host), "KUBEONE_ROLE="+string(h.Role), "KUBEONE_ADDRESS="+h.PublicAddress)
+	}
+	return env
+}

@@ -1,0 +1,40 @@
+package engine
+
+import (
+	"maps"
+	"slices"
+
+	"kubeone/internal/cluster/machines"
+	"kubeone/internal/componentconfig"
+	"kubeone/internal/model/problem"
+	"kubeone/internal/probe"
+)
+
+// credentials are what the files of hosts are compared with; nil where the caller knows of no credentials.
+func (e *Engine) credentials() *probe.CredentialFiles {
+	c := e.cfg.Credentials
+	if c == nil {
+		return nil
+	}
+	return &probe.CredentialFiles{
+		Content: componentconfig.CredentialFiles(*c),
+		Of:      func(path string) (string, bool) { return componentconfig.CredentialOf(path, *c) },
+		Kept:    func(secret map[string][]byte) bool { return machines.CredentialsAreKept(secret, *c) },
+	}
+}
+
+// credentialsLeft says which credentials stay on hosts although nobody has said that they are to be there.
+func credentialsLeft(p Proposal) []string {
+	hosts := map[string][]string{}
+	for _, h := range p.Want.Hosts() {
+		for _, c := range p.Observed.World.Hosts[h.ID].CredentialsLeft() {
+			hosts[c.Of] = append(hosts[c.Of], p.Plan.Hosts[h.ID])
+		}
+	}
+	var out []string
+	for _, of := range slices.Sorted(maps.Keys(hosts)) {
+		out = append(out, of+" stay as they are on "+problem.List(hosts[of])+
+			": --credentials FILE says what they are to be; a file without them removes them")
+	}
+	return out
+}

@@ -1,0 +1,56 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// longestFileName leaves room for what follows the name: file systems take 255 bytes.
+const longestFileName = 200
+
+// FileNames returns a name for a file or folder about each host, by ID: no path, and none twice. A host may have named
+// itself, even as another host or as a path. Its name is used only if it is a DNS name that no other host has, also not
+// as its ID; otherwise its ID is used.
+func (p Proposal) FileNames() map[string]string {
+	ids := slices.Collect(maps.Keys(p.Plan.Hosts))
+	for _, h := range p.Want.Hosts() {
+		ids = append(ids, h.ID)
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	claims := map[string]int{} // how many hosts have that name or ID
+	for _, id := range ids {
+		claims[p.NodeOf(id)]++
+		if own := plainName(id); own != p.NodeOf(id) {
+			claims[own]++
+		}
+	}
+	out, taken := map[string]string{}, map[string]bool{}
+	for _, id := range ids {
+		name := p.NodeOf(id)
+		if claims[name] > 1 || len(name) > longestFileName || len(validation.IsDNS1123Subdomain(name)) > 0 {
+			name = plainName(id)
+		}
+		for unique, n := name, 2; taken[name]; n++ { // IDs that differ only in what a file name cannot have
+			name = fmt.Sprintf("%s-%d", unique, n)
+		}
+		out[id], taken[name] = name, true
+	}
+	return out
+}
+
+// plainName returns an ID without what a file name cannot have.
+func plainName(id string) string {
+	plain := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' {
+			return r
+		}
+		return '-'
+	}, id)
+	return cmp.Or(strings.Trim(plain[:min(len(plain), longestFileName)], ".-"), "host")
+}

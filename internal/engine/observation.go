@@ -1,0 +1,126 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"kubeone/internal/cluster"
+	"kubeone/internal/decide"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/plan"
+	"kubeone/internal/plan/step"
+	"kubeone/internal/probe"
+)
+
+// observation is all facts that a proposal rests on. It is complete before anything is decided.
+type observation struct {
+	// base is a proposal without a decision: what was probed, with every machine under the ID of the host that it is.
+	base Proposal
+	ca   string // by which the caller knows the cluster
+	// unread is why the CAs that extension API servers trust could not be read where the request needs them.
+	unread   error
+	progress map[string]plan.Progress // as plan.RecoverOptions.Progress, where the request needs it
+	risks    cluster.UpgradeRisks     // where the request may upgrade hosts
+	unasked  error                    // why not all risks are known
+}
+
+// factNeeds says which facts a request needs besides those of every probe.
+type factNeeds struct {
+	extensionCAs bool // the CAs that extension API servers trust: an interrupted run may have left some there
+	progress     bool // how far the surviving members of etcd have got
+	upgradeRisks bool // what an upgrade would break
+}
+
+// needsOf returns what the request needs after a first probe.
+func needsOf(r Request, base Proposal) factNeeds {
+	asks := base.Observed.Access != nil
+	switch r := r.(type) {
+	case RotateCA:
+		return factNeeds{extensionCAs: asks}
+	case Recover:
+		listed := len(base.Observed.World.Etcd.Members) > 0
+		return factNeeds{progress: !listed || r.About.From == step.SurvivingMember}
+	case Apply:
+		in := decide.Input{Options: r.Options, Want: base.Want, Is: base.Observed.World}
+		return factNeeds{upgradeRisks: asks && decide.MayUpgrade(in)}
+	}
+	return factNeeds{}
+}
+
+// observe probes, and then asks for what the request needs besides.
+func (e *Engine) observe(ctx context.Context, r Request) (observation, error) {
+	seen, err := e.Observe(ctx)
+	if err != nil {
+		return observation{base: Proposal{Request: r, Want: e.cfg.Want}}, err
+	}
+	return e.complete(ctx, r, seen), nil
+}
+
+// reportTimeout bounds what is asked of the API besides the probe.
+const reportTimeout = 10 * time.Second
+
+// complete adds what the request needs to what was probed. A fact that cannot be found out is left out, and the plan
+// says so.
+func (e *Engine) complete(ctx context.Context, r Request, seen probe.Result) observation {
+	o := observation{base: e.recognised(r, seen), ca: e.knownCA()}
+	needs := needsOf(r, o.base)
+	if needs.progress {
+		o.progress = e.progress(ctx, o.base)
+	}
+	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
+	defer cancel()
+	if needs.extensionCAs {
+		var cas map[string][]string
+		cas, o.unread = readExtensionCAs(ctx, *o.base.Observed.Access)
+		o.base.Observed.World.API.ExtensionCAs, o.base.who.Is.API.ExtensionCAs = cas, cas
+	}
+	if needs.upgradeRisks {
+		o.risks, o.unasked = cluster.FindUpgradeRisks(ctx, *o.base.Observed.Access, o.base.Want.KubernetesVersion)
+	}
+	return o
+}
+
+func readExtensionCAs(ctx context.Context, access cluster.Access) (map[string][]string, error) {
+	c, err := cluster.Connect(access)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	return c.ExtensionCAs(ctx)
+}
+
+// upgradeNotes returns what the reader of an upgrade's plan should know before saying yes. What could not be found out
+// is said so.
+func (o observation) upgradeNotes(p plan.Plan) []string {
+	var drained []string
+	for _, s := range p.Steps {
+		if step.ParamsOf[step.DrainNodeParams](s.Intent).Upgrade {
+			drained = append(drained, s.Intent.NodeName)
+		}
+	}
+	if len(drained) == 0 {
+		return nil
+	}
+	notes := o.risks.Notes(drained)
+	if o.unasked != nil {
+		notes = append(notes, fmt.Sprintf("not all could be looked at before the upgrade: %v", o.unasked))
+	}
+	return notes
+}
+
+// firstContacts returns the host keys that approval of a plan records, by host ID.
+func firstContacts(w observed.World, approved map[string]string) map[string]string {
+	out := map[string]string{}
+	for id, h := range w.Hosts {
+		if h.FirstContact != "" {
+			out[id] = h.FirstContact
+		}
+	}
+	for id, keys := range approved {
+		if out[id] == "" {
+			out[id] = keys
+		}
+	}
+	return out
+}

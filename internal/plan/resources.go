@@ -1,0 +1,155 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"kubeone/internal/decide"
+	"kubeone/internal/model/desired"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/model/problem"
+	"kubeone/internal/plan/step"
+)
+
+func (b *builder) resources(d decide.Decision) {
+	for _, id := range d.ControllerFiles {
+		b.controllerFiles(b.host(id))
+	}
+	b.applyAddons(d.Addons)
+	for _, id := range d.Metadata {
+		if h := b.host(id); !b.has(b.id(step.NodeReady, h)) {
+			b.onHost(h, Step{
+				Intent: nodeMeta(h), Action: Change, Title: "set labels, annotations and taints",
+				Reason: "the Node's differ from the manifest", Changes: []string{"Node " + b.node(h)},
+			})
+		}
+	}
+	b.uncordonLeft(d)
+	b.staleNodes(d.StaleNodes)
+	if d.AutoApproval {
+		b.ownTokens()
+	}
+	if len(d.Serving) > 0 {
+		b.onCluster(string(step.ApproveServing), Step{
+			Intent: only(step.ApproveServing), Action: Change,
+			Title:   "approve serving certificates",
+			Reason:  "kubelets wait for them: " + problem.List(d.Serving),
+			Changes: []string{"CertificateSigningRequests of kubelets"},
+		})
+	}
+	b.systemSettings(d)
+	b.systemAddons(d)
+	b.removeAddons(d.RemoveAddons)
+	switch {
+	case len(d.Addons)+len(d.System) > 0:
+		b.awaitWorkloads("addons were applied")
+	case len(d.Settings) > 0:
+		b.awaitWorkloads("settings were changed")
+	}
+	b.machines(d)
+	if d.Record {
+		b.saveRecord(b.recordReason())
+	}
+}
+
+// recordReason is why the record is to be another one.
+func (b *builder) recordReason() string {
+	switch {
+	case b.credentialsOfMachines():
+		return "the hosts of Machines have other credentials"
+	case b.world.Is.API.Record.IsUnreadable(decide.RepairableKeys(b.world.Want, b.world.Is)...):
+		return "the cluster's record cannot be read as a whole"
+	}
+	return "the cluster's record is of another manifest"
+}
+
+// credentialsOfMachines reports whether the hosts of Machines are given other credentials than the manifest's.
+func (b *builder) credentialsOfMachines() bool {
+	p := b.world.Is.API.Pool
+	return p != nil && p.Credentials == observed.No
+}
+
+// awaitWorkloads plans to wait, once, until what was applied runs.
+func (b *builder) awaitWorkloads(reason string) {
+	if !b.has("await-workloads") {
+		b.onCluster("await-workloads", Step{
+			Intent: only(step.AwaitWorkloads), Action: Change, Title: "wait for cluster DNS and addons", Reason: reason,
+			Needs: slices.Concat(b.addons, b.controllers),
+		})
+	}
+}
+
+// applyAddons plans the addons of these names.
+func (b *builder) applyAddons(names []string) {
+	for _, name := range names {
+		var needs []string
+		if b.init != "" {
+			needs = []string{b.init}
+		}
+		if name == desired.ControllersAddon {
+			needs = append(needs, b.planned(step.ControllerFiles)...)
+		}
+		had, intent := b.world.Is.API.Addons[name], step.With(step.ApplyAddonParams{Addon: name})
+		intent.Digest = b.in.Addons[name]
+		id := b.onCluster("addon/"+name, Step{
+			Intent: intent, Action: addonAction(had), Title: "apply addon " + name,
+			Reason: b.addonReason(name, had), Needs: needs,
+		})
+		if name == desired.ControllersAddon {
+			b.controllers = []string{id} // no Node waits for it
+		} else {
+			b.addons = append(b.addons, id)
+		}
+	}
+}
+
+// missingAddons are those that the cluster does not have at all, sorted: where an installation was interrupted before
+// the network plugin, no Node is Ready, and an upgrade would wait for that.
+func (b *builder) missingAddons() []string {
+	if b.in.About != nil || b.in.Want.Endpoint.Later != "" ||
+		b.world.Is.API.Record.IsUnreadable(observed.RecordAddons) {
+		return nil
+	}
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(b.in.Addons)) {
+		if name != desired.ControllersAddon && b.world.Is.API.Addons[name] == "" {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func (b *builder) addonReason(name, had string) string {
+	switch {
+	case had == "":
+		return "not in the cluster"
+	case had != b.in.Addons[name]:
+		return "the cluster has an older version of it"
+	}
+	return differences(b.world.Is.API.Compared[name].Differences)
+}
+
+// namedDifferences is how many are named in a reason.
+const namedDifferences = 3
+
+// differences says which objects are not as they must be.
+func differences(of []observed.Difference) string {
+	var parts []string
+	for i, d := range of {
+		if i == namedDifferences {
+			parts = append(parts, fmt.Sprintf("and %d more", len(of)-i))
+			break
+		}
+		parts = append(parts, d.String())
+	}
+	return strings.Join(parts, "; ")
+}
+
+func addonAction(had string) Action {
+	if had == "" {
+		return Create
+	}
+	return Change
+}

@@ -1,0 +1,31 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"kubeone/internal/engine/maintenance"
+	"kubeone/internal/etcd/snapshot"
+)
+
+// SaveSnapshot saves a verified snapshot of etcd on this machine, mode 0600, and returns its path. It holds all Secrets
+// of the cluster. A folder is given a file with a name of its own. One that is of another cluster than the API says is
+// an error and not kept.
+func (w *Workspace) SaveSnapshot(ctx context.Context, members *maintenance.Etcd,
+	path string) (string, snapshot.Info, error) {
+	if stat, err := os.Stat(path); err == nil && stat.IsDir() {
+		path = filepath.Join(path, snapshot.FileName(w.want.Name, w.opt.Now(), "by-hand"))
+	}
+	saved := false
+	info, err := members.Snapshot(func(from snapshot.Source) (info snapshot.Info, err error) {
+		info, err = snapshot.Save(ctx, from, path)
+		saved = err == nil
+		return info, err
+	})
+	if err != nil && saved {
+		err = errors.Join(err, os.Remove(path))
+	}
+	return path, info, err
+}

@@ -1,0 +1,89 @@
+package workspace
+
+import (
+	"context"
+	"io"
+	"net/url"
+	"time"
+
+	"kubeone/internal/cluster"
+	"kubeone/internal/cluster/record"
+	"kubeone/internal/engine"
+	"kubeone/internal/model/observed"
+	"kubeone/internal/workspace/support"
+)
+
+// recordTimeout bounds reading the history for a bundle.
+const recordTimeout = 10 * time.Second
+
+// Support writes a support bundle about what a proposal saw: the documents of the caller, and what hosts, API and this
+// machine know besides. Documents makes those that need the history, which is nil where it cannot be read. Secrets are
+// values that must not be in the bundle, besides the manifest's. It returns what is missing.
+func (w *Workspace) Support(
+	ctx context.Context, out io.Writer, p engine.Proposal, documents func([]record.Run) ([]support.Document, error),
+	secrets []string,
+) ([]support.Missing, error) {
+	in := support.Input{
+		Cluster: w.want.Name, Now: w.opt.Now, NoAPI: engine.NoAPI(p.Observed), Journals: w.Journals(),
+		Secrets: append(w.secrets(), secrets...), Parallel: w.opt.Parallel,
+	}
+	in.Hosts, in.Silent = w.hostFolders(p)
+	var runs []record.Run
+	if in.NoAPI == "" {
+		client, err := cluster.Connect(*p.Observed.Access)
+		if err == nil {
+			defer client.Close()
+			in.Kubernetes = client.Kubernetes
+			within, cancel := context.WithTimeout(ctx, recordTimeout)
+			runs, _ = engine.Runs(within, client, p.Observed.World) // then the bundle has none, as if there were none
+			cancel()
+		} else {
+			in.NoAPI = err.Error()
+		}
+	}
+	var err error
+	if in.Documents, err = documents(runs); err != nil {
+		return nil, err
+	}
+	return support.Write(ctx, out, in)
+}
+
+// hostFolders returns the hosts that answer, and why others do not, by the names of their folders in a bundle.
+func (w *Workspace) hostFolders(p engine.Proposal) (hosts map[string]support.Host, silent map[string]string) {
+	hosts, silent = map[string]support.Host{}, map[string]string{}
+	folders := p.FileNames()
+	for _, h := range p.Want.Hosts() {
+		if seen := p.Observed.World.Hosts[h.ID]; seen.Reach == observed.Reached {
+			hosts[folders[h.ID]] = w.Engine.HostOf(p, h.ID)
+		} else {
+			silent[folders[h.ID]] = seen.Problem
+		}
+	}
+	return hosts, silent
+}
+
+// secrets are the manifest's values that nobody else may see.
+func (w *Workspace) secrets() []string {
+	s := w.loaded.Secrets
+	out := append(CredentialsOf(s.HTTPProxy), CredentialsOf(s.HTTPSProxy)...)
+	for _, r := range s.Registries {
+		out = append(out, secretsOf(r)...)
+	}
+	for _, h := range s.Helm {
+		out = append(out, h.Password)
+	}
+	return out
+}
+
+// CredentialsOf are the password in a URL, as it is written there and as it is meant, and the user where there is no
+// password, since that is a token then.
+func CredentialsOf(raw string) []string {
+	u, err := url.Parse(raw)
+	if err != nil || u.User == nil {
+		return nil
+	}
+	if password, has := u.User.Password(); has {
+		return []string{password, url.PathEscape(password)}
+	}
+	return []string{u.User.Username()}
+}
