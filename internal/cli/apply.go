@@ -216,7 +216,8 @@ func (f *applyFlags) approved(stdio IO, p engine.Proposal) (bool, error) {
 		}
 		if have.Digest() != p.Plan.Digest() {
 			return false, &classError{view.ExitRuntime, fmt.Errorf("the plan saved in %s is not what would be done "+
-				"now: the manifest, the hosts or this program have changed since; plan again. Nothing was changed", f.plan)}
+				"now: the manifest, the hosts or this program have changed since; plan again. Nothing was changed",
+				f.plan)}
 		}
 		return true, nil
 	}

@@ -128,8 +128,8 @@ func (f *clusterFlags) request(w *workspace.Workspace) (engine.Apply, error) {
 	r := engine.Apply{Options: f.options}
 	if r.RotateKey && !w.Engine.Want().EncryptSecrets {
 		return r, &classError{view.ExitConfig,
-			errors.New("--rotate-encryption-key: features.encryptionProviders is not enabled in the manifest, so that " +
-				"Secrets have no key")}
+			errors.New("--rotate-encryption-key: features.encryptionProviders is not enabled in the manifest, so " +
+				"that Secrets have no key")}
 	}
 	ids, err := w.HostIDs("--host", f.limit...)
 	if err != nil {
