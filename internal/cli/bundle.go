@@ -66,7 +66,7 @@ func newBundleCreateCommand(out, errOut io.Writer) *cobra.Command {
 		"the hosts' architecture, an `ARCH`: "+strings.Join(release.Architectures(), ", "))
 	flags.StringVar(&f.want.CNI, "cni", plugins.Names()[0],
 		"network `PLUGIN` to include: "+strings.Join(plugins.Names(), ", ")+
-			"; nothing is included for any other that a manifest may name")
+			"; of any other, nothing")
 	flags.StringVar(&f.src.Mirror, "mirror", "", "base `URL` of a mirror that has the binaries under URL/HOST/PATH")
 	flags.StringVar(&f.want.OverwriteRegistry, "overwrite-registry", "",
 		"`REGISTRY` (HOST[:PORT][/PREFIX]) to read images from instead of their own registries")

@@ -2,6 +2,7 @@ package componentconfig
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -61,7 +62,7 @@ func kubeletPatch(in Input) string {
 // decided are the settings on which the manifest decides; nil is one that it leaves to the kubelet.
 func decided(all object, want desired.Cluster) map[string]any {
 	out := map[string]any{}
-	for _, name := range append(patchedSettings, hardenedSettings(want)...) {
+	for _, name := range append(patchedSettings(), hardenedSettings(want)...) {
 		value := all[name]
 		if value == nil && (strings.HasSuffix(name, "Age") || strings.HasSuffix(name, "Timeout")) {
 			value = "0s" // the kubelet reads no duration from nothing
@@ -71,11 +72,19 @@ func decided(all object, want desired.Cluster) map[string]any {
 	return out
 }
 
-// patchedSettings are the settings of the kubelet on which the manifest decides, sorted.
-var patchedSettings = []string{
-	"containerLogMaxFiles", "containerLogMaxSize", "evictionHard", "imageGCHighThresholdPercent",
-	"imageGCLowThresholdPercent", "imageMaximumGCAge", "imageMinimumGCAge", "kubeReserved", "maxPods",
-	"podPidsLimit", "registerWithTaints", "systemReserved", "tlsCipherSuites",
+// patchedSettings returns the names of the kubelet's settings on which the manifest decides.
+func patchedSettings() []string {
+	names := []string{"containerLogMaxFiles", "containerLogMaxSize", "registerWithTaints", "tlsCipherSuites"}
+	for f := range reflect.TypeFor[desired.Kubelet]().Fields() {
+		names = append(names, settingName(f))
+	}
+	return names
+}
+
+// settingName returns the kubelet's own name of a field of desired.Kubelet, which is its name in JSON.
+func settingName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
 }
 
 // hostKubelet is what the manifest says of this host's kubelet alone.
@@ -101,33 +110,13 @@ func hostKubeletText(in Input) string {
 
 // settings adds those kubelet settings that are set.
 func settings(o object, k desired.Kubelet) {
-	for name, value := range map[string]map[string]string{
-		"systemReserved": k.SystemReserved,
-		"kubeReserved":   k.KubeReserved,
-		"evictionHard":   k.EvictionHard,
-	} {
-		if len(value) > 0 {
-			o[name] = value
-		}
-	}
-	for name, value := range map[string]*int32{
-		"maxPods":                     k.MaxPods,
-		"imageGCHighThresholdPercent": k.ImageGCHighThresholdPercent,
-		"imageGCLowThresholdPercent":  k.ImageGCLowThresholdPercent,
-	} {
-		if value != nil {
-			o[name] = *value
-		}
-	}
-	if k.PodPidsLimit != nil {
-		o["podPidsLimit"] = *k.PodPidsLimit
-	}
-	for name, value := range map[string]string{
-		"imageMinimumGCAge": k.ImageMinimumGCAge,
-		"imageMaximumGCAge": k.ImageMaximumGCAge,
-	} {
-		if value != "" {
-			o[name] = value
+	for f, v := range reflect.ValueOf(k).Fields() {
+		switch {
+		case v.IsZero():
+		case v.Kind() == reflect.Pointer:
+			o[settingName(f)] = v.Elem().Interface()
+		case v.Kind() != reflect.Map || v.Len() > 0:
+			o[settingName(f)] = v.Interface()
 		}
 	}
 }

@@ -5,8 +5,10 @@ package golden
 import (
 	"flag"
 	"os"
+	"regexp"
 	"testing"
 
+	"github.com/aymanbagabas/go-udiff"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -33,4 +35,18 @@ func Check(t testing.TB, path, got string) {
 		t.Errorf("%s is not what is written now (-file +now); if that is right, run this test with -update:\n%s", path,
 			diff)
 	}
+}
+
+// hunk begins a part of a difference. It names line numbers, which change wherever a line is added before.
+var hunk = regexp.MustCompile(`(?m)^@@ .*$`)
+
+// Difference returns the lines of text that differ from a base, as a unified diff without context and line numbers. A
+// change of both texts leaves it as it is, so that a file for each of many similar texts need not be written again.
+func Difference(t testing.TB, base, text string) string {
+	t.Helper()
+	out, err := udiff.ToUnified("base", "text", base, udiff.Lines(base, text), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hunk.ReplaceAllString(out, "@@")
 }

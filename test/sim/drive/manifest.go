@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"kubeone/internal/addons/network/plugins"
 	"kubeone/internal/model/desired"
 	"kubeone/test/sim/world"
 )
@@ -29,7 +30,7 @@ func manifest(controlPlanes, workers int) desired.Cluster {
 		Digest:            "manifest-1",
 		Artifacts:         map[string]desired.Artifacts{"amd64": release()},
 	}
-	c.Network.CNI = desired.CNI{Name: "flannel", Supported: []string{"flannel", "external"}}
+	c.Network.CNI = desired.CNI{Name: "flannel", Supported: plugins.Names()}
 	c.Endpoint = desired.Endpoint{Host: endpoint, Port: 6443}
 	c.Upgrade = desired.Upgrade{
 		MaxUnavailable: desired.Share{Count: 1 + workers/4}, Canary: true,
