@@ -40,6 +40,10 @@ type Claim struct {
 	Stale int64 // a lock whose holder was not heard of for so many seconds is free
 }
 
+// began is what hosts' clocks say when the simulation begins. They do not begin at 0, where the first lock of a machine
+// and of the one that replaces it would have the same generation.
+const began = 1_000_000
+
 // TakeLock takes the host's lock for a run, and returns its generation; false when another run has it, or the
 // disk is full.
 func (w *World) TakeLock(h *Host, c Claim) (int64, bool) {
@@ -52,7 +56,7 @@ func (w *World) TakeLock(h *Host, c Claim) (int64, bool) {
 	}
 	if c.Ours == 0 {
 		w.effect(Effect{Verb: LockTaken, By: Author{Run: c.Run}, Host: h, Forced: other})
-		h.Disk.Generation = max(h.Disk.Generation+1, w.Now) // a new machine does not count again from one
+		h.Disk.Generation = max(h.Disk.Generation+1, began+w.Now) // a new machine does not count again from one
 	}
 	h.Held = &Keeper{Run: c.Run, Beat: w.Now}
 	return h.Disk.Generation, true
