@@ -93,7 +93,7 @@ bench: ## start, plans over simulated hosts, an installation against one by hand
 
 torture: ## kill installations, an upgrade, a repair and a change of settings at every boundary (goes on where it was stopped); 100,000 schedules in the simulated world
 	go run ./test/torture
-	go test ./test/sim -run Many -v -timeout 0 -schedules 100000
+	go test ./test/sim -run Many -v -timeout 0 -schedules 100000 -machines 10000 -roles 10000
 
 generate: $(CONTROLLER_GEN) ## what is made from the types of the API: copies of objects, CustomResourceDefinitions
 	@hack/generate.sh $(CONTROLLER_GEN)
