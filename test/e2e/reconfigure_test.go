@@ -111,7 +111,7 @@ func settingsRefused(s *story) {
 		{"a worker's kubelet", "the kubelet does not start", func(all map[string]any) {
 			settings(all)
 			worker := all["staticWorkers"].(map[string]any)["hosts"].([]any)[0].(map[string]any)
-			worker["kubelet"] = map[string]any{"imageMinimumGCAge": "2h", "imageMaximumGCAge": "1h"}
+			worker["kubelet"] = map[string]any{"systemReserved": map[string]any{"cpu": "100000"}} // more than it has
 		}},
 	} {
 		s.must(s.WriteManifest(fields(c.edit)))
