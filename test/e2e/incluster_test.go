@@ -276,7 +276,7 @@ func (p *pool) settingsCurrent() {
 func (p *pool) settingsOfMachinesRefused() {
 	text := p.kube("-n", "kube-system", "get", "configmap", "kubeone", "-o", "jsonpath={.data.manifest}")
 	p.record(fields(func(all map[string]any) {
-		all["kubeletConfig"] = map[string]any{"maxPods": 97, "imageMinimumGCAge": "2h", "imageMaximumGCAge": "1h"}
+		all["kubeletConfig"] = map[string]any{"maxPods": 97, "systemReserved": map[string]any{"cpu": "100000"}}
 	})(text))
 	p.eventually("two hosts have refused them", 6*time.Minute, func(ctx context.Context) error {
 		out, err := p.Kube(ctx, "get", "hosts", "-o", "jsonpath={.items[*].status.settings.state}")
