@@ -222,7 +222,7 @@ func TestOnlyControlPlane(t *testing.T) {
 		part{"a roll-out stops where the kubelet refuses its settings", func(s *story) {
 			s.must(s.WriteManifest(fields(func(all map[string]any) {
 				all["versions"] = map[string]any{"kubernetes": newest}
-				all["kubeletConfig"] = map[string]any{"imageMinimumGCAge": "2h", "imageMaximumGCAge": "1h"}
+				all["kubeletConfig"] = map[string]any{"systemReserved": map[string]any{"cpu": "100000"}}
 			})))
 			s.run(16, []string{"apply", "-y", "--force-upgrade"}, "apply again, which continues this host's upgrade")
 			s.run(2, []string{"plan"}, "a change of this host has begun, and its kubelet is not running",
