@@ -11,7 +11,7 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// older has the cluster's hosts run Kubernetes 1.34, and 1.35 is wanted.
+// older has the cluster's hosts run Kubernetes 1.34, and 1.35 is desired.
 func older(in *Input) {
 	in.Want.KubernetesVersion = "1.35.4"
 	for id := range in.Is.Hosts {

@@ -14,8 +14,8 @@ import (
 	"kubeone/internal/testutil/decidetest"
 )
 
-// claimed is a healthy cluster whose manifest names no host, with Nodes that are none of its hosts': a Machine's, one
-// that was joined by hand, and one of a control plane that lives on without its host in the manifest.
+// claimed returns a healthy cluster whose manifest names no host, with Nodes that are none of its hosts': a Machine's,
+// one that was joined by hand, and one of a control plane that lives on without its host in the manifest.
 func claimed() *Input {
 	in := unnamed()
 	in.Want.Endpoint.Host = "api.example.com"

@@ -1,5 +1,5 @@
-// Package decide says what a cluster needs next. It compares what is wanted with what the probes found: the answers are
-// events that drive a finite state machine, one question a state, and the exit state is the route: install, join,
+// Package decide says what a cluster needs next. It compares what is desired with what the probes found: the answers
+// are events that drive a finite state machine, one question a state, and the exit state is the route: install, join,
 // repair, and so on. The transition table is data (fsm.Machine.Table); it is checked, enumerated and drawn from there.
 //
 // The package is pure: no I/O, no clock, no log, no environment, no goroutine. Decide of equal inputs is equal.
@@ -27,13 +27,13 @@ type Input struct {
 	Want desired.Cluster
 	Is   observed.World
 	// Now is etcd's members as they were observed, where Is is what steps that nobody has carried out yet would
-	// leave; nil where Is itself was observed. A person may act before those steps have run.
+	// leave; nil if Is itself was observed. A person may act before those steps have run.
 	Now []observed.Member
 	// Moved are hosts whose machine answers at another address than the manifest gives them. Contradictions are why
 	// some host cannot be told from another: nothing may be done while there is one.
 	Moved          []identity.Move
 	Contradictions []identity.Contradiction
-	// CA is the hash of the CA by which the caller knows the cluster; "" where it does not know it yet.
+	// CA is the hash of the CA by which the caller knows the cluster; "" if it does not know it yet.
 	CA string
 	// Config is the wanted configuration digests by host ID and name. Drift is a name that the host has with another
 	// value; a name that the host does not have is not drift, it has never been ours. With desired.DNSImageDigest every
@@ -72,7 +72,7 @@ type Decision struct {
 	// Prepare is every host that gets binaries, images and a runtime: the leader of an installation and all that join.
 	Prepare []string `json:"prepare,omitempty"`
 	// Joins are the hosts that join, control plane first; etcd grows in this order, in which a join that has reached
-	// etcd already goes before all others. Assessment.Resume says whose join goes on.
+	// etcd already goes before all others. Assessment.Resume says whose join continues.
 	Joins         []string            `json:"joins,omitempty"`
 	Restarts      map[string][]string `json:"restarts,omitempty"`      // units to start again, in order, by host ID
 	Regenerations map[string][]string `json:"regenerations,omitempty"` // what to regenerate, in order, by host ID
@@ -172,14 +172,14 @@ type hostState struct {
 	is      observed.Host
 	node    *observed.Node // nil: none, or not known
 	inLimit bool           // inside the limit
-	// wantKubelet is the wanted version of the host's kubelet.
+	// wantKubelet is the desired version of the host's kubelet.
 	wantKubelet string
 	// midUpgrade says that its upgrade has begun, and that what is wrong with it is what the rest of the upgrade writes
-	// and starts anew.
+	// and starts again.
 	midUpgrade bool
 	// leftAlone says that it is a worker that stops no others although it is not what it should be.
 	leftAlone bool
-	// refused is why the host must not have the name that it gives itself; nil where it may, or the manifest gives it.
+	// refused is why the host must not have the name that it gives itself; nil if it may, or the manifest gives it.
 	refused *problem.Problem
 	// reported says that the host was not asked, because the decision is not about it, and that the API speaks for it.
 	reported bool
@@ -213,7 +213,7 @@ func look(in Input) *view {
 	return v
 }
 
-// within are the hosts of a limit that the decision is about, too.
+// within returns the hosts of a limit that the decision is about, too.
 func within(limit, about map[string]bool) map[string]bool {
 	switch {
 	case about == nil:
@@ -317,7 +317,7 @@ func (v *view) assessments() map[string]condition.Assessment {
 	return out
 }
 
-// name is how a sentence names the host: its Node's name where that is known, else its ID.
+// name returns how a sentence names the host: its Node's name where that is known, else its ID.
 func (s *hostState) name() string {
 	switch {
 	case s.Hostname != "":
@@ -328,7 +328,7 @@ func (s *hostState) name() string {
 	return s.ID
 }
 
-// namesOf are the names of the hosts that satisfy the condition, in order.
+// namesOf returns the names of the hosts that satisfy the condition, in order.
 func namesOf(hosts []hostState, is func(*hostState) bool) []string {
 	var out []string
 	for i := range hosts {

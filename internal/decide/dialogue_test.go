@@ -118,7 +118,7 @@ func (in *Input) tell(line []string) error {
 	return nil
 }
 
-// spoken is the decision in lines.
+// spoken returns the decision in lines.
 func spoken(d Decision) string {
 	var b strings.Builder
 	for _, v := range d.Trace {

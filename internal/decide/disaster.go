@@ -11,8 +11,8 @@ import (
 	"kubeone/internal/model/problem"
 )
 
-// disaster is the procedure when etcd has no quorum and stopped units are not the reason: first what may bring it back
-// by itself, and only then the recovery.
+// disaster returns the procedure when etcd has no quorum and stopped units are not the reason: first what may bring it
+// back automatically, and only then the recovery.
 func (v *view) disaster() []problem.Instruction {
 	if at := v.elsewhere(); at != "" {
 		return []problem.Instruction{v.servedElsewhere(at)}
@@ -37,7 +37,7 @@ func (v *view) disaster() []problem.Instruction {
 	return []problem.Instruction{{Problems: []problem.Problem{v.quorumLost()}, Steps: steps}}
 }
 
-// quorumLost is the problem of an etcd without a quorum.
+// quorumLost returns the problem of an etcd without a quorum.
 func (v *view) quorumLost() problem.Problem {
 	if v.etcd.tally.Voters == 0 {
 		return problem.Problem{Code: problem.EtcdWithoutMembers}
@@ -45,7 +45,7 @@ func (v *view) quorumLost() problem.Problem {
 	return problem.Problem{Code: problem.EtcdQuorumLost, Parameters: arithmetic(v.etcd.tally, nil)}
 }
 
-// arithmetic are the figures of a tally, with other parameters.
+// arithmetic returns the figures of a tally, with other parameters.
 func arithmetic(t quorum.Tally, with problem.Parameters) problem.Parameters {
 	out := problem.Parameters{"healthy": t.Alive, "voters": t.Voters, "quorum": quorum.Of(t.Voters)}
 	maps.Copy(out, with)
@@ -67,7 +67,7 @@ func (v *view) bringBack() *problem.Step {
 	return &problem.Step{Code: problem.BringBackHosts, Parameters: problem.Parameters{"count": short, "hosts": back}}
 }
 
-// withData is the way back from what a control-plane host still has.
+// withData returns the way back from what a control-plane host still has.
 func (v *view) withData(hosts []string) []problem.Step {
 	steps := []problem.Step{
 		{Code: problem.KeepEtcdData, Parameters: problem.Parameters{"hosts": hosts}},
@@ -81,7 +81,7 @@ func (v *view) withData(hosts []string) []problem.Step {
 	})
 }
 
-// withoutData is the way back from a copy.
+// withoutData returns the way back from a copy.
 func (v *view) withoutData() []problem.Step {
 	steps := []problem.Step{
 		{Code: problem.FindBackup},
@@ -91,7 +91,7 @@ func (v *view) withoutData() []problem.Step {
 	return append(append(steps, v.destroyed()...), problem.Step{Code: problem.ResetCluster})
 }
 
-// command is the line to type, with every host that must be confirmed to be gone.
+// command returns the line to type, with every host that must be confirmed to be gone.
 func (v *view) command(from string) string {
 	line := "kubeone recover -m MANIFEST --from " + from
 	for _, name := range namesOf(v.controlPlane(), (*hostState).unreachable) {
@@ -100,7 +100,7 @@ func (v *view) command(from string) string {
 	return line
 }
 
-// destroyed says what the flag of that name means, where it is needed.
+// destroyed reports what the flag of that name means, where it is needed.
 func (v *view) destroyed() []problem.Step {
 	if len(having(v.controlPlane(), (*hostState).unreachable)) == 0 {
 		return nil
@@ -122,10 +122,10 @@ type Recovery struct {
 	// although this machine sees no quorum; "" for none.
 	Serving string
 	// Elsewhere is where an API server is ready, "host:port", although no host of the manifest that answers serves, nor
-	// has begun to come back: others have the quorum. "" where there is none.
+	// has begun to come back: others have the quorum. "" if there is none.
 	Elsewhere string
 	Why       string                          // the arithmetic, in words
-	Unfit     []problem.Problem               // why nothing can be done at all, whatever is lost
+	Unfit     []problem.Problem               // why nothing can be done, whatever is lost
 	Hosts     map[string]condition.Assessment // by host ID
 }
 
@@ -152,7 +152,7 @@ func AssessRecovery(in Input) Recovery {
 	}
 }
 
-// elsewhere is where an API server is ready that is none of the manifest's hosts' of which something is known; "" where
+// elsewhere is where an API server is ready that is none of the manifest's hosts' of which something is known; "" if
 // there is none. What a recovery has brought back serves before all of it is there.
 func (v *view) elsewhere() string {
 	own := slices.ContainsFunc(v.controlPlane(), func(s hostState) bool {
@@ -207,7 +207,7 @@ func (s *hostState) waits() bool {
 
 func (s *hostState) holdsData() bool { return s.is.EtcdData == observed.Yes }
 
-// recovering names the hosts of a recovery that has not brought a control plane back yet; empty where there is none.
+// recovering names the hosts of a recovery that has not brought a control plane back yet; empty if there is none.
 // Once one has, its fenced hosts are like hosts that have not joined.
 func (v *view) recovering() string {
 	if v.begun() {

@@ -13,8 +13,8 @@ import (
 
 const dnsNote = desired.DNSImageDigest
 
-// renamed is a healthy cluster in which cluster DNS is to have its image from elsewhere, and has not yet. Every host
-// has noted the one, and is to note the other; "" is nothing.
+// renamed returns a healthy cluster in which cluster DNS is to have its image from elsewhere, and has not yet. Every
+// host has noted the one, and is to note the other; "" is nothing.
 func renamed(was, will string) Input {
 	in := healthy(3, 2)
 	in.Config = map[string]map[string]string{}

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// drift returns, by host ID, the names of configurations that a member has and that differ from what is wanted, sorted.
-// Hosts outside the limit and configurations that a host does not have are left out.
+// drift returns, by host ID, the names of configurations that a member has and that differ from what is desired,
+// sorted. Hosts outside the limit and configurations that a host does not have are left out.
 func (v *view) drift() map[string][]string {
 	var out map[string][]string
 	for i := range v.hosts {
@@ -181,7 +181,7 @@ func (v *view) staleSettings() []string {
 	return out
 }
 
-// systemHost is the control-plane host inside the limit that applies what kubeadm applies; empty where there is none.
+// systemHost returns the control-plane host inside the limit that applies what kubeadm applies; empty if there is none.
 func (v *view) systemHost() string {
 	sound := having(v.controlPlane(), func(s *hostState) bool {
 		return s.inLimit && s.Condition == condition.Healthy && s.is.PKI == observed.Yes
@@ -231,7 +231,7 @@ func differ(want, have map[string]string) bool {
 	return false
 }
 
-// controlPlaneTaint is the taint that kubeadm gives to control-plane nodes by itself.
+// controlPlaneTaint is the taint that kubeadm gives to control-plane nodes automatically.
 const controlPlaneTaint = "node-role.kubernetes.io/control-plane"
 
 // taintsDiffer reports whether a wanted taint is missing, or the control-plane taint is there unwanted: that one came
@@ -249,11 +249,11 @@ func taintsDiffer(s *hostState) bool {
 }
 
 // Files of hosts are what a stage wrote, or somebody has changed them since. Those of kubelet, container runtime and
-// kernel become again what they were: in the version and with the settings that the host has, whatever else is wanted
+// kernel become again what they were: in the version and with the settings that the host has, whatever else is desired
 // of it. Static pods stay as they are.
 
-// restorable are the host's files that can be restored. In the middle of an upgrade there are none: it writes them. One
-// of a control-plane host to another version than is wanted by now is over.
+// restorable returns the host's files that can be restored. In the middle of an upgrade there are none: it writes them.
+// One of a control-plane host to another version than is desired by now is over.
 func (v *view) restorable(s *hostState) []string {
 	if s.is.Upgrading != "" && v.outdated(s) {
 		return nil
@@ -263,8 +263,8 @@ func (v *view) restorable(s *hostState) []string {
 	})
 }
 
-// exposed are the host's files with keys that others may read, and that can be closed to them: whenever its files can
-// be restored, and without a restart.
+// exposed returns the host's files with keys that others may read, and that can be closed to them: whenever its files
+// can be restored, and without a restart.
 func (s *hostState) exposed() []string {
 	var out []string
 	for _, file := range s.is.Exposed {
@@ -275,8 +275,8 @@ func (s *hostState) exposed() []string {
 	return out
 }
 
-// canRestore reports whether files of the host can be restored now. Containers go on meanwhile; but what a kubelet or a
-// container runtime did by files of somebody else's is not known, and so etcd must allow that the host stops.
+// canRestore reports whether files of the host can be restored now. Containers continue meanwhile; but what a kubelet
+// or a container runtime did by files of somebody else's is not known, and so etcd must allow that the host stops.
 func (v *view) canRestore(s *hostState) bool {
 	files := v.restorable(s)
 	switch s.Condition {
@@ -297,7 +297,7 @@ func (v *view) brokenByEdits(s *hostState) bool {
 	return s.Condition != condition.Healthy && len(v.restorable(s)) > 0 && v.canRestore(s)
 }
 
-// restores are the files to restore or to close, by host: of hosts that are not well, or of all.
+// restores returns the files to restore or to close, by host: of hosts that are not well, or of all.
 func (v *view) restores(all bool) map[string][]string {
 	var out map[string][]string
 	for i := range v.hosts {
@@ -349,7 +349,7 @@ func (s *hostState) edits() []problem.Problem {
 	return out
 }
 
-// EditedPods are the host's static pods that somebody has changed: their files, each with what is other there.
+// EditedPods returns the host's static pods that somebody has changed: their files, each with what is other there.
 func EditedPods(is *observed.Host) []string {
 	var out []string
 	for _, path := range is.Edited {
@@ -364,8 +364,9 @@ func EditedPods(is *observed.Host) []string {
 	return out
 }
 
-// podsInTheWay is the problem of an upgrade that would write static pods anew which somebody has changed: what they
-// have added, the encryption of Secrets perhaps, would be lost. It is nil where nothing would, or the operator says so.
+// podsInTheWay returns the problem of an upgrade that would write static pods again which somebody has changed: what
+// they have added, the encryption of Secrets perhaps, would be lost. It is nil where nothing would, or the operator
+// says so.
 func (v *view) podsInTheWay() *problem.Problem {
 	if v.in.DiscardEdits {
 		return nil

@@ -36,7 +36,7 @@ func expose(h *observed.Host) {
 	h.Exposed = []observed.FileAccess{{Path: admin, Mode: "644"}}
 }
 
-// exposures are worlds with files that others than root may read: nothing stops for them, and they break nothing.
+// exposures returns worlds with files that others than root may read: nothing stops for them, and they break nothing.
 func exposures() []restoration {
 	return []restoration{
 		{"a mode", func(in *Input) { in.change(cp2, expose) }, fsm.Repair, map[string][]string{cp2: {admin}}},
@@ -172,7 +172,7 @@ func TestEditedFilesAreSaidOfHostsThatAreWell(t *testing.T) {
 	}
 }
 
-// An upgrade writes static pods anew: it does not begin where that loses what somebody has added, unless they say so.
+// An upgrade writes static pods again: it does not begin where that loses what somebody has added, unless they say so.
 func TestAnUpgradeDoesNotLoseWhatSomebodyHasAdded(t *testing.T) {
 	t.Parallel()
 	older := func(in *Input) { in.allOlder("1.36.1") }
@@ -232,7 +232,7 @@ func TestExposedFilesAreSaidOfMembers(t *testing.T) {
 				said = append(said, p.Host+": "+p.What())
 			}
 		}
-		want := []string{cp2 + ": others than root may read or change /etc/kubernetes/admin.conf (mode 0644)"}
+		want := []string{cp2 + ": other users than root may read or change /etc/kubernetes/admin.conf (mode 0644)"}
 		if diff := cmp.Diff(want, said); diff != "" {
 			t.Error(diff)
 		}

@@ -13,8 +13,9 @@ import (
 	"slices"
 )
 
-// encryption is the next phase of a change of how Secrets are stored. It is the whole control plane's business: where
-// some of it is not looked at, or may not be touched, or is not well, or no configuration of ours, nothing is done.
+// encryption returns the next phase of a change of how Secrets are stored. It is the whole control plane's business:
+// where some of it is not looked at, or may not be touched, or is not well, or no configuration of ours, nothing is
+// done.
 func (v *view) encryption() atrest.Decision {
 	for i := range v.controlPlane() {
 		if s := &v.hosts[i]; !s.inLimit || s.Condition != condition.Healthy || v.outdated(s) {
@@ -27,7 +28,7 @@ func (v *view) encryption() atrest.Decision {
 	return v.encryptionWanted()
 }
 
-// encryptionWanted is the next phase, whether or not something is in its way.
+// encryptionWanted returns the next phase, whether or not something is in its way.
 func (v *view) encryptionWanted() atrest.Decision {
 	members := v.encrypting("")
 	if v.in.About != nil || len(members) != v.cps || v.foreignEncryption() != nil {
@@ -36,8 +37,8 @@ func (v *view) encryptionWanted() atrest.Decision {
 	return atrest.Decide(members, atrest.Want{Encrypted: v.in.Want.EncryptSecrets, Rotate: v.in.RotateKey})
 }
 
-// serverElsewhere is the name of a control-plane host that the manifest does not have: nobody would bring keys to its
-// API server. It is "" where there is none. A Node that is not Ready counts only while it is that of a member of etcd.
+// serverElsewhere returns the name of a control-plane host that the manifest does not have: nobody would bring keys to
+// its API server. It is "" if there is none. A Node that is not Ready counts only while it is that of a member of etcd.
 func (v *view) serverElsewhere() string {
 	for _, m := range v.in.Is.Etcd.Members {
 		if len(having(v.hosts, func(s *hostState) bool { return s.controlPlane() && s.Etcd == m.ID })) == 0 {
@@ -52,11 +53,11 @@ func (v *view) serverElsewhere() string {
 	return ""
 }
 
-// ServerElsewhere is the name of a control-plane host that serves and that the manifest does not have; "" where there
+// ServerElsewhere returns the name of a control-plane host that serves and that the manifest does not have; "" if there
 // is none.
 func ServerElsewhere(in Input) string { return look(in).serverElsewhere() }
 
-// encrypting are the members of the control plane that say how they store Secrets, but for one host.
+// encrypting returns the members of the control plane that say how they store Secrets, but for one host.
 func (v *view) encrypting(but string) []atrest.Host {
 	var out []atrest.Host
 	for i := range v.controlPlane() {
@@ -69,7 +70,7 @@ func (v *view) encrypting(but string) []atrest.Host {
 	return out
 }
 
-// keysFor are the names of what a host is to have that has lost its keys; nil where no other host has any.
+// keysFor returns the names of what a host is to have that has lost its keys; nil if no other host has any.
 func (v *view) keysFor(id string) []string { return atrest.Join(v.encrypting(id)) }
 
 func (v *view) askEncryption() (fsm.Event, string) {
@@ -89,7 +90,7 @@ func (v *view) askEncryption() (fsm.Event, string) {
 	return fsm.OnDiffers, "Secrets are to be encrypted by key " + d.Writer + " (phase " + string(d.Phase) + ")"
 }
 
-// encryptionUnfit are the reasons for which nothing is done because of how Secrets are stored.
+// encryptionUnfit returns the reasons for which nothing is done because of how Secrets are stored.
 func (v *view) encryptionUnfit() []problem.Problem {
 	if v.in.About != nil {
 		return nil
@@ -101,7 +102,7 @@ func (v *view) encryptionUnfit() []problem.Problem {
 	return append(out, v.differentKeys()...)
 }
 
-// encryptionWaits is the warning that how Secrets are stored is not changed, as a control-plane host is in the way
+// encryptionWaits returns the warning that how Secrets are stored is not changed, as a control-plane host is in the way
 // which the manifest does not have.
 func (v *view) encryptionWaits() []problem.Problem {
 	name := v.serverElsewhere()
@@ -111,7 +112,7 @@ func (v *view) encryptionWaits() []problem.Problem {
 	return []problem.Problem{{Code: problem.EncryptionWaits, Parameters: problem.Parameters{"name": name}}}
 }
 
-// foreignEncryption is the problem of a host whose API server encrypts by a configuration that is somebody else's.
+// foreignEncryption returns the problem of a host whose API server encrypts by a configuration that is somebody else's.
 func (v *view) foreignEncryption() *problem.Problem {
 	for i := range v.controlPlane() {
 		if e := v.hosts[i].is.Encryption; e != nil && e.Foreign != "" {
@@ -123,8 +124,8 @@ func (v *view) foreignEncryption() *problem.Problem {
 	return nil
 }
 
-// differentKeys are the keys of one name of which hosts have different ones: what one has stored another cannot read. A
-// key that is still to be made has no digest.
+// differentKeys returns the keys of one name of which hosts have different ones: what one has stored another cannot
+// read. A key that is still to be made has no digest.
 func (v *view) differentKeys() []problem.Problem {
 	type known struct{ key, host string }
 	first, named := map[string]known{}, []string(nil)
@@ -156,8 +157,8 @@ func (v *view) differentKeys() []problem.Problem {
 	return out
 }
 
-// rotationBegun is the warning that the key of an authority is being rotated, which only its own command ends. Hosts of
-// another cluster have no say in it.
+// rotationBegun returns the warning that the key of an authority is being rotated, which only its own command ends.
+// Hosts of another cluster have no say in it.
 func (v *view) rotationBegun() []problem.Problem {
 	if v.in.About != nil {
 		return nil
@@ -177,8 +178,8 @@ func (v *view) rotationBegun() []problem.Problem {
 	}}
 }
 
-// renewals are the certificates of the control plane that come near their end, by the ID of each host that can renew
-// them: it is well, and so has the authorities, and etcd can do without it.
+// renewals returns the certificates of the control plane that come near their end, by the ID of each host that can
+// renew them: it is well, and so has the authorities, and etcd can do without it.
 func (v *view) renewals() map[string][]string {
 	var out map[string][]string
 	for i := range v.controlPlane() {

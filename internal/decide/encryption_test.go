@@ -10,13 +10,13 @@ import (
 	"kubeone/internal/testutil/decidetest"
 )
 
-// encryptedBy is how a host stores Secrets that runs with these keys.
+// encryptedBy returns how a host stores Secrets that runs with these keys.
 func encryptedBy(digest string, keys ...observed.EncryptedBy) *observed.Encryption {
 	c := observed.EncryptionConfig{Digest: digest, Providers: keys}
 	return &observed.Encryption{Running: []observed.EncryptionConfig{c}, Next: c}
 }
 
-// encryptedWorld is a healthy cluster of three control-plane hosts that store Secrets so.
+// encryptedWorld returns a healthy cluster of three control-plane hosts that store Secrets so.
 func encryptedWorld(by func(i int) *observed.Encryption) Input {
 	cps, workers := kinds(), workerKinds()
 	at := 0

@@ -51,7 +51,7 @@ func (v *view) askEndpoint() (fsm.Event, string) {
 
 // Settle returns the input with the endpoint for which everything is done: the manifest's, where it is there or can
 // move there now, else the one that the cluster has. The names that API servers' certificates keep are those that the
-// cluster has noted, and that of the endpoint which it has; none where they are to be dropped. Where a move to the
+// cluster has noted, and that of the endpoint which it has; none if they are to be dropped. Where a move to the
 // manifest's endpoint has begun, its name is kept too: hosts that do not answer now may dial it. Limited says that the
 // request is not about the whole cluster, which the endpoint concerns.
 func Settle(in Input, limited bool) Input {
@@ -89,9 +89,9 @@ func Settle(in Input, limited bool) Input {
 	return in
 }
 
-// strayNames are the names in the certificates of the control plane's members, also of those whose join has not ended,
-// which nobody wants any more, where the cluster's record of them cannot be read: others may dial them, and a host that
-// joins must be believed there, too.
+// strayNames returns the names in the certificates of the control plane's members, also of those whose join has not
+// ended, which nobody wants any more, where the cluster's record of them cannot be read: others may dial them, and a
+// host that joins must be believed there, too.
 func (v *view) strayNames() []string {
 	var out []string
 	for i := range v.controlPlane() {
@@ -104,9 +104,9 @@ func (v *view) strayNames() []string {
 	return out
 }
 
-// sharedNames are the names which nobody wants and all members of the control plane whose names are known have in their
-// certificates, so that none of those gets them for it. So it is when a move to them has got so far that somebody may
-// dial them, whatever manifest the operator has: a host that joins must be believed there, too.
+// sharedNames returns the names which nobody wants and all members of the control plane whose names are known have in
+// their certificates, so that none of those gets them for it. So it is when a move to them has got so far that somebody
+// may dial them, whatever manifest the operator has: a host that joins must be believed there, too.
 func sharedNames(in *Input) []string {
 	var shared []string
 	approved := false // whether anybody says so whose key is approved
@@ -137,7 +137,7 @@ func (v *view) certified(name string) bool {
 	})
 }
 
-// kept are the names that certificates keep. Where the record of them cannot be read, they are those that all
+// kept returns the names that certificates keep. Where the record of them cannot be read, they are those that all
 // certificates have.
 func kept(in Input) []string {
 	if in.DropNames {
@@ -171,7 +171,7 @@ func (v *view) published() bool {
 	return v.in.Is.API.Reached != observed.Yes || has == "" || v.in.Want.Endpoint.Is(has)
 }
 
-// names are the changes to the names of API servers' certificates, by host.
+// names returns the changes to the names of API servers' certificates, by host.
 func (v *view) names() map[string]Names {
 	var out map[string]Names
 	for i := range v.controlPlane() {
@@ -195,7 +195,7 @@ func (v *view) names() map[string]Names {
 	return out
 }
 
-// nodeName is the name of the host's Node, as far as it is known.
+// nodeName returns the name of the host's Node, as far as it is known.
 func (s *hostState) nodeName() string {
 	if s.node != nil {
 		return s.node.Name
@@ -203,8 +203,9 @@ func (s *hostState) nodeName() string {
 	return s.Node
 }
 
-// diallers are the hosts whose kubeconfigs name another endpoint than the wanted one. A control-plane host's kubelet
-// asks the API server beside it. There are none while an API server outside the limit lacks the endpoint's name.
+// diallers returns the hosts whose kubeconfigs name another endpoint than the wanted one. A control-plane host's
+// kubelet asks the API server beside it. There are none while an API server outside the limit lacks the endpoint's
+// name.
 func (v *view) diallers() []string {
 	for i := range v.controlPlane() {
 		s := &v.hosts[i]
@@ -229,8 +230,8 @@ func (v *view) dialsElsewhere(s *hostState) bool {
 	return admin || kubelet && !s.Dials(s.is.Endpoint)
 }
 
-// otherEndpoint is why the API's endpoint must not be made the manifest's, and why names of certificates that are to be
-// dropped cannot go. Hosts that join would dial the new endpoint, and so nothing at all is done.
+// otherEndpoint returns why the API's endpoint must not be made the manifest's, and why names of certificates that are
+// to be dropped cannot go. Hosts that join would dial the new endpoint, and so nothing at all is done.
 func (v *view) otherEndpoint() []problem.Problem {
 	var out []problem.Problem
 	if has := v.formerEndpoint(); has != "" {
@@ -251,9 +252,9 @@ func endpointChanged(has, wanted, why string) problem.Problem {
 	}}
 }
 
-// formerEndpoint is the endpoint that the cluster has, where that is not the wanted one; "" where it is, or that is not
-// known. Where the API does not say it, the administrator's kubeconfigs on the control plane do: they dial the new one
-// only when all API servers have its names.
+// formerEndpoint returns the endpoint that the cluster has, where that is not the wanted one; "" if it is, or that is
+// not known. Where the API does not say it, the administrator's kubeconfigs on the control plane do: they dial the new
+// one only when all API servers have its names.
 func (v *view) formerEndpoint() string {
 	if v.in.Is.API.Reached == observed.Yes {
 		if v.published() {
@@ -275,7 +276,7 @@ func (v *view) formerEndpoint() string {
 	return former
 }
 
-// mustNotMove is why the endpoint must not be the manifest's; "" where it may.
+// mustNotMove returns why the endpoint must not be the manifest's; "" if it may.
 func (v *view) mustNotMove() string {
 	if v.cps > 1 && slices.ContainsFunc(v.in.Want.ControlPlane, v.in.Want.IsEndpoint) {
 		return "the new one is one of several control-plane hosts, and would go with it"
@@ -283,8 +284,8 @@ func (v *view) mustNotMove() string {
 	return ""
 }
 
-// cannotMoveYet is why the endpoint must stay where it is for now; "" where it may move. Every API server must get the
-// new names, also that of a member which the manifest does not have.
+// cannotMoveYet returns why the endpoint must stay where it is for now; "" if it may move. Every API server must get
+// the new names, also that of a member which the manifest does not have.
 func (v *view) cannotMoveYet() string {
 	if v.in.Limit != nil || v.in.About != nil {
 		return "it concerns every host, and this is about some"

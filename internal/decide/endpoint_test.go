@@ -13,10 +13,10 @@ import (
 	"kubeone/internal/model/problem"
 )
 
-// at is the endpoint of a host and port.
+// at returns the endpoint of a host and port.
 func at(host string, port int) desired.Endpoint { return desired.Endpoint{Host: host, Port: port} }
 
-// settled is a healthy cluster whose everybody looks for the API at the endpoint of the name.
+// settled returns a healthy cluster whose everybody looks for the API at the endpoint of the name.
 func settled(name string) Input {
 	in := healthy(3, 1)
 	in.Want.Endpoint = at(name, 6443)
@@ -258,7 +258,7 @@ func TestAnEndpointThatIsAHostIsNamedBeforeItIsTooLate(t *testing.T) {
 	}
 }
 
-// bareHosts is the input before an installation.
+// bareHosts returns the input before an installation.
 func bareHosts(controlPlanes int) Input {
 	in := healthy(controlPlanes, 1)
 	in.nobody()

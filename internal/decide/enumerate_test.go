@@ -23,9 +23,9 @@ var all = flag.Bool("all", false, "enumerate every combination of the deciding f
 type kind struct {
 	name   string
 	host   func(desired.Host) observed.Host
-	node   observed.Tri // of its Node; "none" where there is none
+	node   observed.Tri // of its Node; "none" if there is none
 	member string       // alive, dead, unknown, learner, or empty
-	calm   bool         // it does not by itself make the control plane unhealthy
+	calm   bool         // it does not automatically make the control plane unhealthy
 }
 
 const noNode observed.Tri = "none"
@@ -38,7 +38,7 @@ func spoil(how func(*observed.Host)) func(desired.Host) observed.Host {
 	}
 }
 
-// kinds are those of testdata/routes.txt, in the order of the slots.
+// kinds returns those of testdata/routes.txt, in the order of the slots.
 func kinds() []kind {
 	return []kind{
 		{"healthy", decidetest.Member, observed.Yes, "alive", true},
@@ -95,7 +95,7 @@ func kinds() []kind {
 	}
 }
 
-// workerKinds are the summaries of the workers; the first is no worker at all.
+// workerKinds returns the summaries of the workers; the first is no worker.
 func workerKinds() []kind {
 	return []kind{
 		{name: "none"},
@@ -114,7 +114,7 @@ func workerKinds() []kind {
 	}
 }
 
-// relations are how the wanted version relates to the one that all members run.
+// relations returns how the desired version relates to the one that all members run.
 func relations() []struct{ name, running string } {
 	return []struct{ name, running string }{
 		{"same", decidetest.Version}, {"higher", "1.36.1"}, {"skips", "1.34.5"}, {"lower", "1.37.0"}, {"vunknown", ""},
@@ -129,7 +129,7 @@ type combination struct {
 	api, members, drift, news bool // news: an addon is to be applied
 }
 
-// factNames are the raw facts, in the order of their slots.
+// factNames returns the raw facts, in the order of their slots.
 func factNames() []string {
 	var out []string
 	for _, k := range append(kinds(), workerKinds()...) {
@@ -246,7 +246,7 @@ func multisets(n, kinds int, f func([]int)) {
 	fill(0, 0)
 }
 
-// tails is how many combinations of version, configuration and objects there are.
+// tails returns how many combinations of version, configuration and objects there are.
 func tails() int { return len(relations()) * 4 }
 
 func (c combination) withTail(n int) combination {
@@ -318,7 +318,7 @@ func TestEnumeration(t *testing.T) {
 	close(jobs)
 	workers.Wait()
 	for _, r := range fsm.Cluster.Routes() {
-		// In all these worlds the API is where it is wanted, and Secrets are stored as the manifest wants;
+		// In all these worlds the API is where it is desired, and Secrets are stored as the manifest wants;
 		// TestWhereTheEndpointMovesAndWhereItStays and TestSecretsAreStoredAsTheManifestWants have the others.
 		if reached[string(r)] == 0 && most > 1 && r != fsm.MoveEndpoint && r != fsm.Encrypt {
 			t.Errorf("no world leads to %s", r)

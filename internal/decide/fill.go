@@ -113,7 +113,7 @@ func (v *view) ordered(is func(*hostState) bool) []string {
 	return append(begun, having(v.hosts, func(s *hostState) bool { return is(s) && !s.inEtcd() })...)
 }
 
-// leader is the host on which an installation begins or goes on: where etcd data is, else where PKI is, else the
+// leader returns the host on which an installation begins or continues: where etcd data is, else where PKI is, else the
 // manifest's leader; among equals the manifest's leader, else the first.
 func (v *view) leader() string {
 	for _, is := range [...]func(*hostState) bool{
@@ -131,8 +131,8 @@ func (v *view) leader() string {
 	return v.in.Want.Leader().ID
 }
 
-// source is the control-plane host from which the PKI comes: one that holds it and is healthy, else one whose own API
-// server works; empty where there is none.
+// source returns the control-plane host from which the PKI comes: one that holds it and is healthy, else one whose own
+// API server works; empty if there is none.
 func (v *view) source() string {
 	for _, is := range [...]func(*hostState) bool{
 		func(s *hostState) bool { return s.Condition == condition.Healthy && s.is.PKI == observed.Yes },
@@ -148,7 +148,7 @@ func (v *view) source() string {
 	return ""
 }
 
-// restarts are the units to start again, by host.
+// restarts returns the units to start again, by host.
 func (v *view) restarts() map[string][]string {
 	var out map[string][]string
 	for i := range v.hosts {
@@ -197,8 +197,8 @@ func (s *hostState) runtimeDiffers() bool {
 	return s.is.Containerd.Version != want || said && runs != want
 }
 
-// upgradeBegun reports whether an upgrade of the host to what is wanted of it has begun and has not ended. Whatever a
-// worker's was to, the one to what is wanted by now writes all that it has written.
+// upgradeBegun reports whether an upgrade of the host to what is desired of it has begun and has not ended. Whatever a
+// worker's was to, the one to what is desired by now writes all that it has written.
 func (s *hostState) upgradeBegun() bool {
 	return s.is.Upgrading != "" && (s.Role == desired.Worker || s.is.Upgrading == s.wantKubelet)
 }
@@ -206,7 +206,8 @@ func (s *hostState) upgradeBegun() bool {
 // kubeProxy is what the cluster calls who leads its pods to the API.
 const kubeProxy = "kube-proxy"
 
-// namesInUse are the hosts of which it is not known that they dial the wanted endpoint, where names are to be dropped.
+// namesInUse returns the hosts of which it is not known that they dial the wanted endpoint, where names are to be
+// dropped.
 func (v *view) namesInUse() []problem.Problem {
 	if !v.in.DropNames {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// fitness collects why nothing may be done at all, and what the operator should know but does not stop anything.
+// fitness collects why nothing may be done, and what the operator should know but does not stop anything.
 func (v *view) fitness() (unfit, warnings []problem.Problem) {
 	unfit, warnings = append(v.wanted(), v.contradictions()...), v.moved()
 	if len(v.claims) > 0 {
@@ -55,7 +55,7 @@ func (v *view) fitness() (unfit, warnings []problem.Problem) {
 	return unfit, append(warnings, v.livingOrphans()...)
 }
 
-// otherCA are the control-plane hosts of this cluster that hold another CA than the one that it is known by.
+// otherCA returns the control-plane hosts of this cluster that hold another CA than the one that it is known by.
 func (v *view) otherCA() []problem.Problem {
 	var out []problem.Problem
 	for i := range v.controlPlane() {
@@ -73,8 +73,8 @@ func (v *view) otherCA() []problem.Problem {
 	return out
 }
 
-// otherNetwork is the problem of a manifest with other subnets, or another DNS domain, than the cluster was made with:
-// every address that it has given depends on them.
+// otherNetwork returns the problem of a manifest with other subnets, or another DNS domain, than the cluster was made
+// with: every address that it has given depends on them.
 func (v *view) otherNetwork() *problem.Problem {
 	for i := range v.controlPlane() {
 		s := &v.hosts[i]
@@ -111,7 +111,7 @@ func (v *view) otherPlugin() (unfit, warnings []problem.Problem) {
 	return []problem.Problem{p}, nil
 }
 
-// wanted checks what is wanted as far as it concerns a decision; the manifest's own validation has seen to the rest.
+// wanted checks what is desired as far as it concerns a decision; the manifest's own validation has seen to the rest.
 func (v *view) wanted() []problem.Problem {
 	var out []problem.Problem
 	if v.cps == 0 {
@@ -171,8 +171,8 @@ func (v *view) fitnessOf(s *hostState) (unfit, warnings []problem.Problem) {
 	return unfit, warnings
 }
 
-// refusesCgroups is the problem of a member whose kubelet runs with the host's control groups, as one of the wanted
-// version would not.
+// refusesCgroups returns the problem of a member whose kubelet runs with the host's control groups, as one of the
+// wanted version would not.
 func (s *hostState) refusesCgroups() *problem.Problem {
 	if preflight.RefusesCgroupV1(s.kubelet()) {
 		return nil // it runs with them already, or its upgrade has got too far
@@ -180,8 +180,8 @@ func (s *hostState) refusesCgroups() *problem.Problem {
 	return preflight.Cgroups(s.Host, &s.is, s.wantKubelet)
 }
 
-// foreignCNIFirst is the problem of a member of which new pods get their network from other CNI configuration than the
-// network plugin's. It may be that of a plugin which calls the cluster's, so that no step takes it away.
+// foreignCNIFirst returns the problem of a member of which new pods get their network from other CNI configuration than
+// the network plugin's. It may be that of a plugin which calls the cluster's, so that no step takes it away.
 func (v *view) foreignCNIFirst(s *hostState) *problem.Problem {
 	cni := v.in.Want.Network.CNI
 	own := slices.IndexFunc(s.is.CNIFiles, func(name string) bool { return slices.Contains(cni.Files, name) })
@@ -253,7 +253,7 @@ func (v *view) notCompared() []problem.Problem {
 
 // fitnessOfSilent judges a host of which nothing is known. A host key that was not accepted stops everything, outside
 // the limit too, unless it is a worker's of a cluster that there is: somebody else may be listening. A refused login
-// does so only where there is no cluster yet, because then it is a mistake and not a failure.
+// does so only if there is no cluster yet, because then it is a mistake and not a failure.
 func (v *view) fitnessOfSilent(s *hostState) (unfit, warnings []problem.Problem) {
 	why := s.Reasons[:1:1]
 	if s.Role == desired.Worker && v.begun() {
@@ -274,7 +274,7 @@ func keyRefused(why []problem.Problem) bool {
 // begun reports whether some control-plane host already belongs to the cluster.
 func (v *view) begun() bool { return len(having(v.controlPlane(), (*hostState).joined)) > 0 }
 
-// beginsOutsideLimit is the problem of an installation whose leader the limit leaves out.
+// beginsOutsideLimit returns the problem of an installation whose leader the limit leaves out.
 func (v *view) beginsOutsideLimit() *problem.Problem {
 	if v.in.Limit == nil || v.cps == 0 || count(v.controlPlane(), condition.Empty, condition.Partial) != v.cps {
 		return nil
@@ -319,7 +319,7 @@ func (v *view) doubles(code problem.Code, name string, value func(*hostState) st
 	return out
 }
 
-// livingOrphans are healthy members outside the manifest: nobody but the operator may remove them.
+// livingOrphans returns healthy members outside the manifest: nobody but the operator may remove them.
 func (v *view) livingOrphans() []problem.Problem {
 	var out []problem.Problem
 	for _, s := range v.etcd.orphans {
@@ -342,7 +342,7 @@ func (v *view) problems(trace []fsm.Visit) []problem.Problem {
 	return []problem.Problem{*p}
 }
 
-// silences are the problems of control-plane hosts of which nothing is known, and what follows from them.
+// silences returns the problems of control-plane hosts of which nothing is known, and what follows from them.
 func (v *view) silences() []problem.Problem {
 	var out []problem.Problem
 	var hosts []string

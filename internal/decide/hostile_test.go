@@ -10,7 +10,7 @@ import (
 	"kubeone/internal/model/problem"
 )
 
-// unnamed is a healthy cluster whose manifest gives nobody a name: hosts name themselves.
+// unnamed returns a healthy cluster whose manifest gives nobody a name: hosts name themselves.
 func unnamed() *Input {
 	in := healthy(3, 2)
 	for i := range in.Want.ControlPlane {

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// contradictionCode is the code of a sort of contradiction.
+// contradictionCode returns the code of a sort of contradiction.
 func contradictionCode(k identity.Kind) problem.Code {
 	switch k {
 	case identity.SameID:
@@ -30,7 +30,7 @@ func contradictionCode(k identity.Kind) problem.Code {
 	}
 }
 
-// Contradictions are the reasons why some host cannot be told from another, or is not what the manifest says.
+// Contradictions returns the reasons why some host cannot be told from another, or is not what the manifest says.
 func Contradictions(in Input) []problem.Problem {
 	out := make([]problem.Problem, 0, len(in.Contradictions))
 	for _, c := range in.Contradictions {
@@ -54,7 +54,7 @@ func contradiction(c identity.Contradiction) problem.Problem {
 	return p
 }
 
-// contradictions are those that stop everything.
+// contradictions returns those that stop everything.
 func (v *view) contradictions() []problem.Problem {
 	var out []problem.Problem
 	for _, c := range v.in.Contradictions {
@@ -65,9 +65,9 @@ func (v *view) contradictions() []problem.Problem {
 	return out
 }
 
-// amongWorkers are the IDs of the hosts that a contradiction is about, if all are workers of a cluster that there is:
-// what one of them says stops no others. It is nil for any other contradiction. One about a role is known to more than
-// the host itself. Of two machines that say they are one host, the one at that host's address is in no doubt.
+// amongWorkers returns the IDs of the hosts that a contradiction is about, if all are workers of a cluster that there
+// is: what one of them says stops no others. It is nil for any other contradiction. One about a role is known to more
+// than the host itself. Of two machines that say they are one host, the one at that host's address is in no doubt.
 func (v *view) amongWorkers(c identity.Contradiction) []string {
 	if c.Kind == identity.OtherRole || !v.begun() {
 		return nil
@@ -131,7 +131,7 @@ func (v *view) leaveAlone() {
 	}
 }
 
-// moved are the hosts that were recognised at another address than the manifest gives them.
+// moved returns the hosts that were recognised at another address than the manifest gives them.
 func (v *view) moved() []problem.Problem {
 	var out []problem.Problem
 	for _, m := range v.in.Moved {
@@ -146,7 +146,7 @@ func hostMoved(m identity.Move) problem.Problem {
 	}
 }
 
-// movedHost is the problem of a host that answers at another address than the manifest gives it; nil of any other.
+// movedHost returns the problem of a host that answers at another address than the manifest gives it; nil of any other.
 func (v *view) movedHost(id string) *problem.Problem {
 	for _, m := range v.in.Moved {
 		if m.Host == id {
@@ -179,7 +179,7 @@ func (v *view) posesAs(s *hostState, named []*hostState) bool {
 	})
 }
 
-// sameName is the problem of the hosts that have the name.
+// sameName returns the problem of the hosts that have the name.
 func sameName(name string, named []*hostState) problem.Problem {
 	return problem.Problem{
 		Code: problem.HostNameDuplicate, Parameters: problem.Parameters{"hosts": idsOf(named), "name": name},
@@ -194,7 +194,7 @@ func idsOf(hosts []*hostState) []string {
 	return ids
 }
 
-// refuseName is why a host must not have the name that it gives itself; nil where the manifest gives the name, or the
+// refuseName returns why a host must not have the name that it gives itself; nil if the manifest gives the name, or the
 // host may have it. Nothing is done to a host whose name is refused.
 func (v *view) refuseName(s *hostState) *problem.Problem {
 	if s.Hostname != "" || s.is.Reach != observed.Reached || s.is.Hostname == "" {
@@ -215,8 +215,8 @@ func (v *view) refuseName(s *hostState) *problem.Problem {
 	return nil
 }
 
-// knownName is the name by which the cluster knows the host as a Node: by its record, else, of a host that has joined
-// or begun to, by its own note. It is "" where it knows none. A Node that is gone binds no host to its name.
+// knownName returns the name by which the cluster knows the host as a Node: by its record, else, of a host that has
+// joined or begun to, by its own note. It is "" where it knows none. A Node that is gone binds no host to its name.
 func (v *view) knownName(s *hostState) string {
 	if name := v.taken.Recorded(s.ID); name != "" {
 		return name
@@ -227,7 +227,7 @@ func (v *view) knownName(s *hostState) string {
 	return ""
 }
 
-// nodeHolder says whose the Node, or the member of etcd, of the claimed name is, if it is not the host's.
+// nodeHolder reports whose the Node, or the member of etcd, of the claimed name is, if it is not the host's.
 func (v *view) nodeHolder(s *hostState, claim nodename.Claim) string {
 	if claim.Known {
 		return ""
@@ -274,7 +274,7 @@ func (v *view) refuseNames() {
 	}
 }
 
-// byNodeName are the hosts by the name of their Node, in order.
+// byNodeName returns the hosts by the name of their Node, in order.
 func byNodeName(hosts []hostState) map[string][]*hostState {
 	named := make(map[string][]*hostState, len(hosts))
 	for i := range hosts {
@@ -290,8 +290,8 @@ type NodeName struct {
 	Known bool
 }
 
-// NodeNames are the names that the hosts have as Nodes, or are to have, by host ID. A host whose own name is refused
-// has none, and neither has one whose name is not known, or is another one's too.
+// NodeNames returns the names that the hosts have as Nodes, or are to have, by host ID. A host whose own name is
+// refused has none, and neither has one whose name is not known, or is another one's too.
 func NodeNames(in Input) map[string]NodeName {
 	v, out := look(in), map[string]NodeName{}
 	named := byNodeName(v.hosts)

@@ -71,7 +71,7 @@ func TestADoubtfulWorkerIsNotToBeReplaced(t *testing.T) {
 	}
 }
 
-// otherKeys are of cp-2, set up anew.
+// otherKeys returns of cp-2, set up again.
 func otherKeys() []observed.OtherKey {
 	return []observed.OtherKey{{Name: "cp-2", Known: []string{"SHA256:old (known_hosts:1)"}, Offered: "SHA256:new"}}
 }

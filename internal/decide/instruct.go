@@ -11,8 +11,8 @@ import (
 	"kubeone/internal/model/problem"
 )
 
-// instructions says what a person must do, in the order in which it is safe: control-plane hosts whose etcd member is
-// dead, then other unhealthy control-plane hosts, then members that nobody may remove yet, then workers. Each
+// instructions reports what a person must do, in the order in which it is safe: control-plane hosts whose etcd member
+// is dead, then other unhealthy control-plane hosts, then members that nobody may remove yet, then workers. Each
 // replacement is counted on the assumption that the one before has been finished; not that steps of ours have been.
 func (v *view) instructions() []problem.Instruction {
 	var out []problem.Instruction
@@ -36,7 +36,7 @@ func (v *view) instructions() []problem.Instruction {
 }
 
 // unhealthy reports whether the host is a member that is not healthy, or nothing is known of it. One that apply repairs
-// by itself is not.
+// automatically is not.
 func (v *view) unhealthy(s *hostState) bool {
 	if s.reported && s.node == nil {
 		return false // nobody knows of it, and nobody was to
@@ -53,7 +53,7 @@ func (s *hostState) waitsForTheAPI() bool {
 	})
 }
 
-// vote is how the host's etcd member is.
+// vote returns how the host's etcd member is.
 func (v *view) vote(s *hostState) observed.Tri {
 	for _, m := range v.in.Is.Etcd.Members {
 		if s.Etcd != "" && m.ID == s.Etcd {
@@ -75,8 +75,8 @@ func (v *view) memberLists() memberLists {
 	return memberLists{now: v.in.Now, then: then}
 }
 
-// safeToRemove says whether the member may leave, now and then, with the arithmetic of the list that forbids it, or of
-// now.
+// safeToRemove reports whether the member may leave, now and then, with the arithmetic of the list that forbids it, or
+// of now.
 func (l memberLists) safeToRemove(id string) quorum.Verdict {
 	now := quorum.SafeToRemove(l.now, id)
 	if then := quorum.SafeToRemove(l.then, id); now.Safe && !then.Safe {
@@ -85,7 +85,7 @@ func (l memberLists) safeToRemove(id string) quorum.Verdict {
 	return now
 }
 
-// replaced is the lists once a new healthy member stands in the place of the one with that ID.
+// replaced returns the lists once a new healthy member stands in the place of the one with that ID.
 func (l memberLists) replaced(id string) memberLists {
 	healed := func(members []observed.Member) []observed.Member {
 		members = slices.Clone(members)
@@ -107,7 +107,7 @@ func (v *view) instructControlPlane(s *hostState, etcd memberLists) problem.Inst
 	}
 }
 
-// step is one step about a host, with other parameters.
+// step returns one step about a host, with other parameters.
 func (s *hostState) step(code problem.Code, with problem.Parameters) problem.Step {
 	out := problem.Parameters{"name": s.name(), "address": s.PublicAddress}
 	maps.Copy(out, with)
@@ -115,7 +115,7 @@ func (s *hostState) step(code problem.Code, with problem.Parameters) problem.Ste
 	return problem.Step{Code: code, Parameters: out}
 }
 
-// inspect says how to find out what a host has.
+// inspect reports how to find out what a host has.
 func (v *view) inspect(s *hostState) []problem.Step {
 	switch {
 	case s.Condition == condition.Unreachable:
@@ -145,7 +145,7 @@ func (v *view) inspect(s *hostState) []problem.Step {
 	return []problem.Step{s.step(problem.ReadComponentLogs, nil)}
 }
 
-// replaceControlPlane is the last steps for a control-plane host: how to replace it, or why that is not safe now.
+// replaceControlPlane returns the last steps for a control-plane host: how to replace it, or why that is not safe now.
 func (v *view) replaceControlPlane(s *hostState, etcd memberLists) []problem.Step {
 	switch {
 	case s.repairable():
@@ -162,7 +162,7 @@ func (v *view) replaceControlPlane(s *hostState, etcd memberLists) []problem.Ste
 	return v.replace(s, s.step(problem.ReplaceSafely, arithmetic(verdict.Left, nil)))
 }
 
-// replace says how a host that cannot be saved is replaced; the first step says why that may be done.
+// replace reports how a host that cannot be saved is replaced; the first step says why that may be done.
 func (v *view) replace(s *hostState, first problem.Step) []problem.Step {
 	if s.Condition != condition.Unreachable && s.is.Unwritable == "" && v.in.Is.API.Reached == observed.Yes {
 		return []problem.Step{first, s.step(problem.ReplaceInPlace, nil)}
@@ -170,7 +170,7 @@ func (v *view) replace(s *hostState, first problem.Step) []problem.Step {
 	return append([]problem.Step{first}, Successor(*s.Host)...)
 }
 
-// Successor says how a machine that is gone gets a successor: by Terraform or by hand, with the same
+// Successor reports how a machine that is gone gets a successor: by Terraform or by hand, with the same
 // address or another.
 func Successor(h desired.Host) []problem.Step {
 	list := "staticWorkers.hosts"
@@ -214,7 +214,7 @@ func (v *view) instructEtcd() []problem.Instruction {
 	return out
 }
 
-// settle says how a member without a working host is settled when apply may not remove it.
+// settle reports how a member without a working host is settled when apply may not remove it.
 func (v *view) settle(s orphan) []problem.Step {
 	member := problem.Parameters{"member": s.label()}
 	machine := problem.Parameters{"member": s.label(), "peers": s.PeerURLs}
@@ -252,7 +252,7 @@ func (s *hostState) doubtful() bool {
 		problem.Has(s.Reasons, problem.ControlPlaneClaimed)
 }
 
-// nodeArg is the name of the host's Node for a command line, with a placeholder where it is not known.
+// nodeArg returns the name of the host's Node for a command line, with a placeholder where it is not known.
 func (s *hostState) nodeArg() string {
 	if s.Node == "" {
 		return "NODE"

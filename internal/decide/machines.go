@@ -42,7 +42,7 @@ func (v *view) unwantedAddons() []string {
 	return out
 }
 
-// missingMachines are the wanted MachineDeployments that the cluster does not have. Once one is there, it is its
+// missingMachines returns the wanted MachineDeployments that the cluster does not have. Once one is there, it is its
 // users': what it says is compared with nothing.
 func (v *view) missingMachines() []string {
 	if pool := v.in.Is.API.Pool; v.in.About != nil || pool != nil && pool.Problem != "" {
@@ -59,8 +59,8 @@ func (v *view) missingMachines() []string {
 	return out
 }
 
-// machinesBehind are the Machines that are Nodes of another version than the cluster is to have. Their hosts have the
-// images of that version: kube-proxy of another one might not start there.
+// machinesBehind returns the Machines that are Nodes of another version than the cluster is to have. Their hosts have
+// the images of that version: kube-proxy of another one might not start there.
 func (v *view) machinesBehind() []string {
 	if v.in.Is.API.Pool == nil {
 		return nil
@@ -74,7 +74,7 @@ func (v *view) machinesBehind() []string {
 	return out
 }
 
-// systemWaits is the warning that kube-proxy and cluster DNS do not follow yet, as Machines are behind.
+// systemWaits returns the warning that kube-proxy and cluster DNS do not follow yet, as Machines are behind.
 func (v *view) systemWaits() []problem.Problem {
 	behind := v.machinesBehind()
 	if v.in.About != nil || len(behind) == 0 || len(v.oldSystem()) == 0 {
@@ -85,7 +85,7 @@ func (v *view) systemWaits() []problem.Problem {
 	}}}
 }
 
-// oldMachines are the MachineDeployments whose kubelets are to follow the cluster's version. They do when every
+// oldMachines returns the MachineDeployments whose kubelets are to follow the cluster's version. They do when every
 // control-plane host of the manifest has it: no kubelet may be newer than an API server.
 func (v *view) oldMachines() []string {
 	if v.in.About != nil || !v.in.UpgradeMachines || len(having(v.controlPlane(), func(s *hostState) bool {
@@ -103,7 +103,7 @@ func (v *view) oldMachines() []string {
 	return out
 }
 
-// foreignDefinitions is the problem of a cluster where the controllers are to run, and whose Machines are another
+// foreignDefinitions returns the problem of a cluster where the controllers are to run, and whose Machines are another
 // program's.
 func (v *view) foreignDefinitions() []problem.Problem {
 	pool := v.in.Is.API.Pool
@@ -115,8 +115,8 @@ func (v *view) foreignDefinitions() []problem.Problem {
 	}}
 }
 
-// nodesWithoutMachine are the warnings about Nodes that should not be there: no Machine has the Host of that name, or
-// the Node bears the mark of a Machine that is gone. Where not all Machines are known, there are none.
+// nodesWithoutMachine returns the warnings about Nodes that should not be there: no Machine has the Host of that name,
+// or the Node bears the mark of a Machine that is gone. Where not all Machines are known, there are none.
 func (v *view) nodesWithoutMachine() []problem.Problem {
 	pool := v.in.Is.API.Pool
 	if v.in.About != nil || pool == nil || pool.Problem != "" || pool.More {
@@ -138,8 +138,8 @@ func (v *view) nodesWithoutMachine() []problem.Problem {
 	return out
 }
 
-// hostsInPool are the warnings about hosts of the manifest that have no Node, while the pool has a Host of that name
-// which no Machine has: the API server refuses such a Node.
+// hostsInPool returns the warnings about hosts of the manifest that have no Node, while the pool has a Host of that
+// name which no Machine has: the API server refuses such a Node.
 func (v *view) hostsInPool() []problem.Problem {
 	pool := v.in.Is.API.Pool
 	if v.in.About != nil || pool == nil {
@@ -163,7 +163,7 @@ func (v *view) hostsInPool() []problem.Problem {
 // Anyone who may write ConfigMaps can make a key of the cluster's record unreadable. Such a key counts as missing, but
 // for what the lack of it would allow: then that work waits for the key.
 
-// RepairableKeys are the keys of the record that a run writes again when they cannot be read. Only the record knows
+// RepairableKeys returns the keys of the record that a run writes again when they cannot be read. Only the record knows
 // which addons a cluster has, and which Node is that of a host that does not answer.
 func RepairableKeys(want desired.Cluster, is observed.World) []string {
 	keys := []string{
@@ -216,8 +216,8 @@ func (v *view) unreadableAddons() problem.Problem {
 	}
 }
 
-// takesNode is the problem of a host that is to join under the name of a Node that is there, while the record does not
-// say whether that is the Node of a host in the same role that does not answer: the join would delete it.
+// takesNode returns the problem of a host that is to join under the name of a Node that is there, while the record does
+// not say whether that is the Node of a host in the same role that does not answer: the join would delete it.
 func (v *view) takesNode(s *hostState) *problem.Problem {
 	if !s.missing() || !v.in.Is.API.Record.IsUnreadable(observed.RecordNodes) ||
 		!slices.ContainsFunc(v.in.Is.API.Nodes, func(n observed.Node) bool { return n.Name == s.Node }) {

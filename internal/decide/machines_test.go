@@ -12,7 +12,7 @@ import (
 	"kubeone/internal/model/problem"
 )
 
-// Controllers are not deployed beside another program that has the same kinds. Everything else goes on beside it.
+// Controllers are not deployed beside another program that has the same kinds. Everything else continues beside it.
 func TestControllersAreNotDeployedWhereTheKindsAreAnothers(t *testing.T) {
 	t.Parallel()
 	in := healthy(1, 1)

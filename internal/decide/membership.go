@@ -22,7 +22,7 @@ type membership struct {
 // orphan is a member whose host was replaced or is not in the manifest.
 type orphan struct {
 	observed.Member
-	host string // the host in its place, without its data; none where the manifest has no such host
+	host string // the host in its place, without its data; none if the manifest has no such host
 }
 
 // membership counts voters by etcd's own list where it is known. Otherwise the voters are taken to be the control-plane
@@ -151,7 +151,7 @@ func (s orphan) problem() problem.Problem {
 	}
 }
 
-// why says in a sentence what is wrong with the member.
+// why returns in a sentence what is wrong with the member.
 func (s orphan) why() string { return s.problem().What() }
 
 // label names the member in a sentence.
@@ -186,8 +186,8 @@ func (s *hostState) inEtcd() bool {
 		(s.Etcd != "" || s.is.EtcdData == observed.Yes)
 }
 
-// regenerations are the parts to regenerate, by host. A worker needs the API for new credentials, and a living member
-// of etcd is restarted only if the quorum allows it.
+// regenerations returns the parts to regenerate, by host. A worker needs the API for new credentials, and a living
+// member of etcd is restarted only if the quorum allows it.
 func (v *view) regenerations() map[string][]string {
 	var out map[string][]string
 	for i := range v.hosts {
@@ -215,8 +215,9 @@ func (v *view) canRegenerate(s *hostState) bool {
 	return true
 }
 
-// quarantines are the hosts whose lost etcd data is quarantined, so that they can join again: only while the API and
-// etcd answer, another host has the CAs, and the members left keep their quorum, each counted after those before it.
+// quarantines returns the hosts whose lost etcd data is quarantined, so that they can join again: only while the API
+// and etcd answer, another host has the CAs, and the members left keep their quorum, each counted after those before
+// it.
 func (v *view) quarantines() []string {
 	if v.in.Is.API.Reached != observed.Yes || !v.etcd.listed || !v.etcd.tally.Holds() || v.source() == "" {
 		return nil

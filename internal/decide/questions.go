@@ -95,8 +95,8 @@ func (v *view) askControlPlane() (fsm.Event, string) {
 	return fsm.OnHealthy, names(v.controlPlane(), (*hostState).joined) + " healthy, " + v.etcd.tally.String()
 }
 
-// controlPlaneFaults says all that is wrong with the control plane as a whole; hosts that have not joined yet are not
-// faults.
+// controlPlaneFaults returns all that is wrong with the control plane as a whole; hosts that have not joined yet are
+// not faults.
 func (v *view) controlPlaneFaults() []string {
 	var wrong []string
 	if !v.begun() {
@@ -273,7 +273,7 @@ func (s *hostState) startable() bool {
 
 func (s *hostState) missing() bool { return s.inLimit && s.Condition.Installable() }
 
-// nameOf is how a sentence names the host with that ID.
+// nameOf returns how a sentence names the host with that ID.
 func (v *view) nameOf(id string) string {
 	for i := range v.hosts {
 		if v.hosts[i].ID == id {

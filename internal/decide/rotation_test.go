@@ -39,7 +39,7 @@ func TestARotationThatHasBegunIsSaid(t *testing.T) {
 		if (i >= 0) != c.said {
 			t.Errorf("%s: %+v", name, warnings)
 		}
-		if i >= 0 && warnings[i].What() != "the rotation of etcd has begun and not ended" {
+		if i >= 0 && warnings[i].What() != "the rotation of etcd is unfinished" {
 			t.Errorf("%s: %s", name, warnings[i].What())
 		}
 	}

@@ -145,7 +145,7 @@ func truth(b bool) int {
 	return 0
 }
 
-// route is the route of the first rule that holds, and its line.
+// route returns the route of the first rule that holds, and its line.
 func (r *rules) route(raw []int, slots []int) (string, int) {
 	copy(slots, raw)
 	for i, f := range r.lets {

@@ -21,7 +21,7 @@ const (
 // Absence is a component that has no ready pod where it must have one.
 type Absence struct {
 	Component string
-	Nodes     []string // that are Ready and lack one, in the API's order; none where it runs nowhere and need run once
+	Nodes     []string // that are Ready and lack one, in the API's order; none if it runs nowhere and need run once
 }
 
 // mostNamed is how many Nodes String names.
@@ -43,9 +43,10 @@ func (a Absence) Where() []string {
 	return a.Nodes
 }
 
-// NotRunning are the components without which pods have no network, no Services or no names. The network plugin, if it
-// is one of ours, and kube-proxy must have a ready pod on every Node that is Ready and runs Linux, and cluster DNS one
-// at all. Nothing is known of them, and nothing is returned, while the API does not answer.
+// NotRunning returns the components without which pods have no network, no Services or no names. The network plugin, if
+// it is one of ours, and kube-proxy must have a ready pod on every Node that is Ready and runs Linux, and cluster DNS
+// one
+// . Nothing is known of them, and nothing is returned, while the API does not answer.
 func NotRunning(want desired.Network, is observed.API) []Absence {
 	if is.Reached != observed.Yes {
 		return nil
@@ -69,7 +70,7 @@ func NotRunning(want desired.Network, is observed.API) []Absence {
 	return out
 }
 
-// without are the Nodes that are Ready and have no ready pod of the app.
+// without returns the Nodes that are Ready and have no ready pod of the app.
 func without(app string, is observed.API) []string {
 	has := make(map[string]bool, len(is.Nodes))
 	for _, p := range is.Pods {
@@ -86,7 +87,7 @@ func without(app string, is observed.API) []string {
 	return nodes
 }
 
-// mayRun reports whether components are meant for the Node at all: for one of Windows, or what only poses as a Node,
+// mayRun reports whether components are meant for the Node: for one of Windows, or what only poses as a Node,
 // they are not.
 func mayRun(n observed.Node) bool {
 	os := n.Labels["kubernetes.io/os"]

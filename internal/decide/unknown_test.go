@@ -69,8 +69,8 @@ func TestUnknownIsNeverMoreDangerousThanKnown(t *testing.T) {
 	t.Logf("%d pairs compared", compared)
 }
 
-// blinds are the ways in which the API and etcd may not have been asked; where no host of the set joined, they cannot
-// have answered in the first place.
+// blinds returns the ways in which the API and etcd may not have been asked; where no host of the set joined, they
+// cannot have answered in the first place.
 func blinds(set []int, lastJoined int) []combination {
 	if set[0] > lastJoined {
 		return nil

@@ -24,7 +24,7 @@ func MayUpgrade(in Input) bool {
 	})
 }
 
-// upgrades are the hosts to upgrade, control plane first, and of each role those first whose upgrade had begun.
+// upgrades returns the hosts to upgrade, control plane first, and of each role those first whose upgrade had begun.
 func (v *view) upgrades() []string {
 	var out []string
 	for _, hosts := range [][]hostState{v.controlPlane(), v.workers()} {
@@ -58,7 +58,7 @@ func (v *view) goesOn(s *hostState) bool {
 	return s.is.EtcdHealth == observed.Yes && v.vote(s) == observed.Yes && stop.Safe
 }
 
-// mayGoOn reports whether what is wrong with the host may be what the rest of its upgrade writes and starts anew.
+// mayGoOn reports whether what is wrong with the host may be what the rest of its upgrade writes and starts again.
 func (s *hostState) mayGoOn() bool {
 	switch s.Condition {
 	case condition.Restartable, condition.Unready, condition.Broken:
@@ -69,8 +69,8 @@ func (s *hostState) mayGoOn() bool {
 	return false
 }
 
-// skew is the problem of a kubelet and an API server that could not work together during or after the upgrade; nil when
-// they can. Every Node counts, also those that the manifest does not manage, but for workers that are left alone.
+// skew returns the problem of a kubelet and an API server that could not work together during or after the upgrade; nil
+// when they can. Every Node counts, also those that the manifest does not manage, but for workers that are left alone.
 func (v *view) skew() *problem.Problem {
 	want := v.in.Want.KubernetesVersion
 	for _, n := range v.in.Is.API.Nodes {
@@ -104,7 +104,7 @@ func (v *view) skew() *problem.Problem {
 	return nil
 }
 
-// skewElsewhere is the problem of such a Node as oldElsewhere finds; nil where there is none.
+// skewElsewhere returns the problem of such a Node as oldElsewhere finds; nil if there is none.
 func (v *view) skewElsewhere() *problem.Problem {
 	n := v.oldElsewhere()
 	if n == nil {
@@ -115,10 +115,10 @@ func (v *view) skewElsewhere() *problem.Problem {
 	}}
 }
 
-// oldElsewhere is the Node of a control-plane host that the manifest does not have, and whose API server may be too old
-// for kubelets of the wanted version, which reach it too; nil where there is none. Its kubelet's version stands for it:
-// an upgrade reaches the API server first. A Node that is not Ready counts only while it is that of a member of etcd:
-// others are deleted.
+// oldElsewhere returns the Node of a control-plane host that the manifest does not have, and whose API server may be
+// too old for kubelets of the desired version, which reach it too; nil if there is none. Its kubelet's version stands
+// for it: an upgrade reaches the API server first. A Node that is not Ready counts only while it is that of a member of
+// etcd: others are deleted.
 func (v *view) oldElsewhere() *observed.Node {
 	for i := range v.in.Is.API.Nodes {
 		n := &v.in.Is.API.Nodes[i]
@@ -137,7 +137,7 @@ func (v *view) oldElsewhere() *observed.Node {
 	return nil
 }
 
-// namedVersions are the problems of the versions that are named for a host.
+// namedVersions returns the problems of the versions that are named for a host.
 func (v *view) namedVersions(s *hostState) []problem.Problem {
 	if s.Versions == (desired.Versions{}) {
 		return nil

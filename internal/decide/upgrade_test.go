@@ -32,7 +32,7 @@ func (in *Input) allOlder(version string) {
 	}
 }
 
-// oldMemberElsewhere is a member of etcd, and its Node, that the manifest does not have.
+// oldMemberElsewhere returns a member of etcd, and its Node, that the manifest does not have.
 func (in *Input) oldMemberElsewhere() {
 	in.Is.API.Nodes = append(in.Is.API.Nodes,
 		observed.Node{Name: "theirs", ControlPlane: true, KubeletVersion: "1.35.4"})
@@ -90,28 +90,28 @@ func TestWhatIsUpgraded(t *testing.T) {
 			in.allOlder("1.35.4")
 			in.Is.API.Nodes = append(in.Is.API.Nodes,
 				observed.Node{Name: "theirs", Ready: observed.Yes, ControlPlane: true, KubeletVersion: "1.35.4"})
-		}, fsm.Error, nil, "Node theirs is of no host"},
+		}, fsm.Error, nil, "Node theirs (kubelet 1.35.4) has no host"},
 		"a member of somebody else, too old": {func(in *Input) {
 			in.allOlder("1.35.4")
 			in.oldMemberElsewhere()
-		}, fsm.Error, nil, "Node theirs is of no host"},
+		}, fsm.Error, nil, "Node theirs (kubelet 1.35.4) has no host"},
 		"a member of somebody else, too old, and a worker is to join": {func(in *Input) {
 			in.oldMemberElsewhere()
 			in.empties("192.0.1.2")
-		}, fsm.Error, nil, "Node theirs is of no host"},
+		}, fsm.Error, nil, "Node theirs (kubelet 1.35.4) has no host"},
 		"a member of somebody else, too old, and nothing is to change": {func(in *Input) { in.oldMemberElsewhere() },
 			fsm.Nothing, nil, "as wanted"},
 		"a member of somebody else, too old, and a roll-out is forced": {func(in *Input) {
 			in.oldMemberElsewhere()
 			in.ForceUpgrade = true
-		}, fsm.Error, nil, "Node theirs is of no host"},
+		}, fsm.Error, nil, "Node theirs (kubelet 1.35.4) has no host"},
 		"a control plane of somebody else, gone": {func(in *Input) {
 			in.allOlder("1.35.4")
 			in.Is.API.Nodes = append(in.Is.API.Nodes,
 				observed.Node{Name: "theirs", Ready: observed.No, ControlPlane: true, KubeletVersion: "1.35.4"})
 		}, fsm.Upgrade, all, "1.36.3 is wanted"},
 		"two minors": {func(in *Input) { in.allOlder("1.34.4") }, fsm.Error, nil,
-			"no minor version may be skipped"},
+			"minor versions cannot be skipped"},
 		"downwards": {func(in *Input) { in.older("192.0.0.2", "cp-2", "1.36.4") }, fsm.Error, nil,
 			"cannot be downgraded"},
 		"within a limit": {func(in *Input) { in.allOlder("1.35.4"); in.Limit = map[string]bool{"192.0.0.1": true} },
@@ -585,7 +585,7 @@ func TestServingCertificatesAreApproved(t *testing.T) {
 	}
 }
 
-// Certificates that expire soon are said, and what renews them; nothing is restarted for them by itself.
+// Certificates that expire soon are said, and what renews them; nothing is restarted for them automatically.
 func TestCertificatesThatExpireSoonAreWarnedOf(t *testing.T) {
 	t.Parallel()
 	in := healthy(3, 1)
@@ -613,7 +613,7 @@ func TestAnEndpointThatDoesNotAnswerIsWarnedOf(t *testing.T) {
 	}
 }
 
-// A control plane of which somebody has upgraded the API server alone is not what is wanted.
+// A control plane of which somebody has upgraded the API server alone is not what is desired.
 func TestControllersOfAnotherVersionAreUpgraded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -110,8 +110,9 @@ func (v *view) isStrange(node string) bool {
 	return false
 }
 
-// controllers are the distinct versions of the host's controller manager and scheduler, as far as they are known: an
-// upgrade by hand may have ended between the API server and them. An image whose tag is no version is somebody's own.
+// controllers returns the distinct versions of the host's controller manager and scheduler, as far as they are known:
+// an upgrade by hand may have ended between the API server and them. An image whose tag is no version is somebody's
+// own.
 func (s *hostState) controllers() []string {
 	var out []string
 	for _, have := range []string{s.is.ControllerManagerVersion, s.is.SchedulerVersion} {
@@ -130,7 +131,7 @@ func add(set *[]string, v string) bool {
 	return v != ""
 }
 
-// kubelet is the version of the host's kubelet, empty when not known.
+// kubelet returns the version of the host's kubelet, empty when not known.
 func (s *hostState) kubelet() string {
 	if s.is.Kubelet.Version != "" || s.node == nil {
 		return s.is.Kubelet.Version
@@ -144,8 +145,8 @@ func (v *view) mayRun(s *hostState) bool {
 	return s.Condition.Silent() && (s.node != nil || v.in.Is.API.Reached != observed.Yes)
 }
 
-// apiServer is the version of the host's API server, empty when not known. Where the host did not say it, its kubelet's
-// version stands for it: an upgrade reaches the API server first, so that it is not older.
+// apiServer returns the version of the host's API server, empty when not known. Where the host did not say it, its
+// kubelet's version stands for it: an upgrade reaches the API server first, so that it is not older.
 func (v *view) apiServer(s *hostState) string {
 	switch {
 	case s.is.APIServerVersion != "":
@@ -158,15 +159,15 @@ func (v *view) apiServer(s *hostState) string {
 	return ""
 }
 
-// joinable reports whether hosts may join at the wanted version: every API server of the manifest's is known to run it,
-// and none else is too old. Kubelets of other members do not matter to a new one.
+// joinable reports whether hosts may join at the desired version: every API server of the manifest's is known to run
+// it, and none else is too old. Kubelets of other members do not matter to a new one.
 func (v *view) joinable() bool {
 	return !v.running.apiGap && len(v.running.api) == 1 && v.running.api[0] == v.in.Want.KubernetesVersion &&
 		v.oldElsewhere() == nil
 }
 
-// relation says whether there is an upgrade, and what decided. Where that is an error, it is a problem too, otherwise
-// nil.
+// relation reports whether there is an upgrade, and what decided. Where that is an error, it is a problem too,
+// otherwise nil.
 func (v *view) relation() (fsm.Event, string, *problem.Problem) {
 	event, why, p := v.compareVersions()
 	if event == fsm.OnSame && v.in.ForceUpgrade {
@@ -180,7 +181,7 @@ func (v *view) relation() (fsm.Event, string, *problem.Problem) {
 	return event, why, p
 }
 
-// compareVersions compares the wanted version with the running ones, as relation says it.
+// compareVersions compares the desired version with the running ones, as relation says it.
 func (v *view) compareVersions() (fsm.Event, string, *problem.Problem) {
 	want := v.in.Want.KubernetesVersion
 	all := slices.Concat(v.running.api, v.running.control, v.running.kubelet)
@@ -240,7 +241,7 @@ func because(event fsm.Event, code problem.Code, parameters problem.Parameters) 
 	return event, p.What(), p
 }
 
-// downgrade tells which members are newer than the wanted version, unless all are.
+// downgrade reports which members are newer than the desired version, unless all are.
 func (v *view) downgrade(p *problem.Problem) *problem.Problem {
 	newer := v.newer()
 	if newer == nil {
@@ -253,7 +254,7 @@ func (v *view) downgrade(p *problem.Problem) *problem.Problem {
 	return p
 }
 
-// newer says on which members something newer than the wanted version runs; nothing where that is so on all.
+// newer returns on which members something newer than the desired version runs; nothing where that is so on all.
 func (v *view) newer() []string {
 	higher := func(have string) bool {
 		h, err := version.ParseSemantic(have)
@@ -278,7 +279,7 @@ func (v *view) newer() []string {
 	return out
 }
 
-// ahead names the members that run something newer than the wanted version, if no API server does: they
+// ahead names the members that run something newer than the desired version, if no API server does: they
 // are ahead of it.
 func (v *view) ahead() []string {
 	want := v.in.Want.KubernetesVersion
@@ -295,8 +296,8 @@ func (v *view) ahead() []string {
 	return out
 }
 
-// compare says how the wanted version relates to the versions given, and what is wrong with that; nil when it is the
-// same as all of them, or higher, and may be.
+// compare reports how the desired version relates to the versions given, and what is wrong with that; nil when it is
+// the same as all of them, or higher, and may be.
 func compare(want string, all, api []string) (fsm.Event, *problem.Problem) {
 	w, err := version.ParseSemantic(want)
 	if err != nil {

@@ -20,7 +20,7 @@ type WorkerInput struct {
 	// Gone says that the machine is not wanted any more. GivenUp says that of such a one nobody waits any longer for
 	// its host to answer.
 	Gone, GivenUp bool
-	// APIServers are the versions of all API servers that its kubelet may meet; none where one of them is not known.
+	// APIServers are the versions of all API servers that its kubelet may meet; none if one of them is not known.
 	APIServers []string
 	// Turn says whether its host may get other settings now.
 	Turn Turn
@@ -65,7 +65,7 @@ func Worker(in WorkerInput) Decision {
 type worker struct {
 	in *WorkerInput
 	s  hostState
-	// problems are why it is not done what is wanted: those of the last answer that has any.
+	// problems are why it is not done what is desired: those of the last answer that has any.
 	problems, warnings []problem.Problem
 }
 
@@ -146,7 +146,7 @@ func (w *worker) ownsNode() bool {
 	return w.s.node != nil && match.OwnsAsMachine(w.s.Host, &w.s.is, w.s.node)
 }
 
-// claimed says whose the host is, by its own word, if it is not this machine's; "" if it is, or nobody's.
+// claimed reports whose the host is, by its own word, if it is not this machine's; "" if it is, or nobody's.
 func (w *worker) claimed() string {
 	m := w.s.is.Marker
 	switch {
@@ -162,7 +162,7 @@ func (w *worker) claimed() string {
 	return "the manifest's, which calls it host " + m.ID
 }
 
-// askHost asks whether the machine can be what is wanted on this host.
+// askHost asks whether the machine can be what is desired on this host.
 func (w *worker) askHost() (fsm.Event, string) {
 	name := w.s.name()
 	if owner := w.claimed(); owner != "" && w.s.Condition != condition.Foreign {
@@ -226,7 +226,7 @@ func (w *worker) askMayJoin() (fsm.Event, string) {
 // it is the business of whoever has the cluster's lock.
 func (w *worker) anyToken() bool { return w.in.Is.API.AutoApproval != observed.No }
 
-// tokens is the problem of a cluster with that rule; none where it is not there.
+// tokens returns the problem of a cluster with that rule; none if it is not there.
 func (w *worker) tokens() []problem.Problem {
 	if !w.anyToken() {
 		return nil
@@ -234,8 +234,8 @@ func (w *worker) tokens() []problem.Problem {
 	return []problem.Problem{{Code: problem.JoinTokensForAny, Host: w.s.ID}}
 }
 
-// skewed is the answer where the wanted kubelet does not work with every API server, or that is not known; "" where it
-// does. While some are old and some are new, that passes by itself.
+// skewed returns the answer where the wanted kubelet does not work with every API server, or that is not known; "" if
+// it does. While some are old and some are new, that passes automatically.
 func (w *worker) skewed() (fsm.Event, string) {
 	if w.in.Is.API.Reached != observed.Yes || len(w.in.APIServers) == 0 {
 		return w.because(fsm.OnNotKnown, "the versions of the API servers are not known",
@@ -256,7 +256,7 @@ func (w *worker) skewed() (fsm.Event, string) {
 	return w.because(fsm.OnSkew, "kubelet "+want+" does not work with API server "+refusing[0], p)
 }
 
-// refusing are the versions of API servers that do not work with the wanted kubelet.
+// refusing returns the versions of API servers that do not work with the wanted kubelet.
 func (w *worker) refusing() []string {
 	want := w.s.wantKubelet
 	return slices.DeleteFunc(slices.Clone(w.in.APIServers), func(api string) bool {
@@ -279,7 +279,7 @@ func (w *worker) askHealthy() (fsm.Event, string) {
 	return w.because(fsm.OnUnhealthy, name+" is "+string(w.s.Condition), slices.Concat(w.s.Reasons, w.tokens())...)
 }
 
-// restorable are its files that can be restored. In the middle of an upgrade there are none: it writes them.
+// restorable returns its files that can be restored. In the middle of an upgrade there are none: it writes them.
 func (w *worker) restorable() []string {
 	if w.s.upgradeBegun() {
 		return nil
@@ -289,9 +289,9 @@ func (w *worker) restorable() []string {
 	})
 }
 
-// askCredentials asks whether the host has the credentials for registries and proxies that are wanted. They wait for no
-// turn and for no versions: others may know those that the host has. A change that has begun brings them itself, and so
-// does one to other settings whose turn it is.
+// askCredentials asks whether the host has the credentials for registries and proxies that are desired. They wait for
+// no turn and for no versions: others may know those that the host has. A change that has begun brings them itself, and
+// so does one to other settings whose turn it is.
 func (w *worker) askCredentials() (fsm.Event, string) {
 	brought := w.s.upgradeBegun() || w.in.Turn == Now && !w.outdated()
 	if len(w.s.is.CredentialsToChange()) > 0 && !brought {
@@ -335,7 +335,7 @@ func (w *worker) askNode() (fsm.Event, string) {
 	return fsm.OnCurrent, "the Node of " + w.s.name() + " is as wanted"
 }
 
-// askConfiguration asks whether the host has the settings that are wanted. What is wrong with its Node comes first: it
+// askConfiguration asks whether the host has the settings that are desired. What is wrong with its Node comes first: it
 // need not wait for anybody.
 func (w *worker) askConfiguration() (fsm.Event, string) {
 	name := w.s.name()
@@ -348,7 +348,7 @@ func (w *worker) askConfiguration() (fsm.Event, string) {
 	return fsm.OnDiffers, name + " has other settings than are wanted"
 }
 
-// drift are, by the host's ID, the names of its configurations that differ from what is wanted, sorted; nil where none
+// drift are, by the host's ID, the names of its configurations that differ from what is desired, sorted; nil if none
 // does.
 func (w *worker) drift() map[string][]string {
 	names := w.s.differing(w.in.Config[w.s.ID], w.in.Want.Firewall)
@@ -390,7 +390,7 @@ func (w *worker) because(event fsm.Event, why string, problems ...problem.Proble
 	return event, why
 }
 
-// onlyIf is the worker, or nobody.
+// onlyIf returns the worker, or nobody.
 func (w *worker) onlyIf(is bool) []string {
 	if is {
 		return []string{w.s.ID}

@@ -22,7 +22,7 @@ const machineID = "5c0e9a2e-7d0b-4c53-9b7e-0f2b6f1f6a10"
 // machineName is its namespace and name.
 const machineName = "kube-system/pool-1"
 
-// aWorker is a worker that is a Machine and that is as it should be.
+// aWorker returns a worker that is a Machine and that is as it should be.
 func aWorker() WorkerInput {
 	h := decidetest.Host(desired.Worker, "w", 1)
 	h.ID, h.HasOwnID, h.Machine = machineID, true, machineName
@@ -42,7 +42,7 @@ func aWorker() WorkerInput {
 	return in
 }
 
-// ownNode is the Node of a Machine that is well.
+// ownNode returns the Node of a Machine that is well.
 func ownNode(h desired.Host) observed.Node {
 	n := decidetest.ReadyNode(h)
 	n.Labels = map[string]string{desired.OwnerLabel: machineID}
@@ -74,7 +74,7 @@ func (in WorkerInput) gone() WorkerInput {
 	return in
 }
 
-// wanting changes what is wanted of the worker.
+// wanting changes what is desired of the worker.
 func (in WorkerInput) wanting(change func(*desired.Host)) WorkerInput {
 	in.Want.Workers = slices.Clone(in.Want.Workers)
 	change(&in.Want.Workers[0])
@@ -270,7 +270,7 @@ func TestWhatAWorkerNeeds(t *testing.T) {
 	}
 }
 
-// otherSettings makes the host one that has other settings than are wanted.
+// otherSettings makes the host one that has other settings than are desired.
 func (in WorkerInput) otherSettings() WorkerInput {
 	in.Config = map[string]map[string]string{machineID: {"kubelet": "new", "kernel": "same"}}
 	return in.host(func(is *observed.Host) { is.Digests = map[string]string{"kubelet": "old", "kernel": "same"} })
@@ -420,12 +420,12 @@ func randomWorker(r *rand.Rand) WorkerInput {
 	})
 }
 
-// credentialsAlone is the drift of a worker whose turn it need not be.
+// credentialsAlone returns the drift of a worker whose turn it need not be.
 func credentialsAlone() map[string][]string {
 	return map[string][]string{machineID: {desired.CredentialsConfiguration}}
 }
 
-// harmless says what a decision does that it must not.
+// harmless reports what a decision does that it must not.
 func harmless(in WorkerInput, d Decision) error {
 	is := in.Is.Hosts[machineID]
 	idle := d.Route == fsm.Nothing || d.Route == fsm.Wait || d.Route == fsm.Error
@@ -463,7 +463,7 @@ func harmless(in WorkerInput, d Decision) error {
 	return nil
 }
 
-// minor is the minor of a version such as 1.36.3.
+// minor returns the minor of a version such as 1.36.3.
 func minor(version string) int {
 	n := 0
 	if _, err := fmt.Sscanf(version, "1.%d.", &n); err != nil {

@@ -9,7 +9,7 @@ import (
 	"kubeone/internal/testutil/decidetest"
 )
 
-// healthy is the input of a cluster that matches its manifest.
+// healthy returns the input of a cluster that matches its manifest.
 func healthy(controlPlanes, workers int) Input {
 	in := Input{
 		Want:   decidetest.Wanted(controlPlanes, workers),
@@ -69,7 +69,7 @@ func (in *Input) empties(ids ...string) {
 	}
 }
 
-// nobody is the world before an installation.
+// nobody returns the world before an installation.
 func (in *Input) nobody() {
 	for _, h := range in.Want.Hosts() {
 		in.empties(h.ID)

@@ -46,7 +46,7 @@ func (e *HostKeyChangedError) Hint() string {
 		advice = "accept it with " + AcceptFlag + " " + e.AcceptAs + "=" + e.Offered
 	}
 	return "compare the offered fingerprint with the one on the machine's console; if the machine was set up anew, " +
-		advice + "; otherwise someone is intercepting the connection"
+		advice + "; otherwise the connection may be intercepted"
 }
 
 // An UnknownHostKeyError is a host never met before, under PolicyStrict.

@@ -13,7 +13,7 @@ import (
 )
 
 // RenewCertificates plans that the control plane's certificates and kubeconfigs are renewed, one host after the other:
-// those to which that gives more than an hour, so that a run which was killed goes on where it ended; with all, every
+// those to which that gives more than an hour, so that a run which was killed continues where it ended; with all, every
 // one. Nothing is planned while a control-plane host is not well.
 func RenewCertificates(in decide.Input, all bool) (Plan, error) {
 	if err := contradictions(in); err != nil {
@@ -42,7 +42,7 @@ func RenewCertificates(in decide.Input, all bool) (Plan, error) {
 	return b.plan, nil
 }
 
-// unrenewable is why no certificate may be renewed now; "" where nothing is in the way.
+// unrenewable returns why no certificate may be renewed now; "" if nothing is in the way.
 func (b *builder) unrenewable(d decide.Decision) string {
 	if !b.answers() {
 		return "the API or etcd of the cluster does not answer; kubeone plan says what to do about that"

@@ -23,7 +23,7 @@ func valid(in decide.Input, name string, days time.Duration) {
 	})
 }
 
-// renewals are the steps that renew certificates, each with what it needs of the others.
+// renewals returns the steps that renew certificates, each with what it needs of the others.
 func renewals(t *testing.T, p Plan) [][]string {
 	t.Helper()
 	var out [][]string

@@ -102,8 +102,8 @@ func (b *builder) trustOnWorkers(kind step.Kind, needs []string, done func(obser
 	return out
 }
 
-// leftInExtensions are those authorities of which extension API servers trust a key that no control-plane host does: a
-// run was cut off when all hosts had dropped it.
+// leftInExtensions returns those authorities of which extension API servers trust a key that no control-plane host
+// does: a run was cut off when all hosts had dropped it.
 func (b *builder) leftInExtensions() []string {
 	hosts := rotation.HostsOf(b.in.Want.ControlPlane, b.world.Is.Hosts)
 	var out []string
@@ -115,7 +115,7 @@ func (b *builder) leftInExtensions() []string {
 	return out
 }
 
-// joinedHosts are those of the manifest that are members of the cluster.
+// joinedHosts returns those of the manifest that are members of the cluster.
 func (b *builder) joinedHosts() []desired.Host {
 	return slices.DeleteFunc(b.in.Want.Hosts(), func(h desired.Host) bool {
 		seen := b.world.Is.Hosts[h.ID]
@@ -123,7 +123,7 @@ func (b *builder) joinedHosts() []desired.Host {
 	})
 }
 
-// unseenNodes are the Nodes of which nobody would know what they show, and whom they trust; "" where there are none.
+// unseenNodes returns the Nodes of which nobody would know what they show, and whom they trust; "" if there are none.
 func (b *builder) unseenNodes(d decide.Decision) string {
 	var out []string
 	for _, h := range b.in.Want.Hosts() {
@@ -141,7 +141,7 @@ func (b *builder) unseenNodes(d decide.Decision) string {
 	return problem.List(out)
 }
 
-// nodesElsewhere are the names of Nodes that are none of the manifest's hosts.
+// nodesElsewhere returns the names of Nodes that are none of the manifest's hosts.
 func (b *builder) nodesElsewhere() []string {
 	var out []string
 	for i := range b.in.Is.API.Nodes {

@@ -25,7 +25,7 @@ func withMachines(in decide.Input) decide.Input {
 	return in
 }
 
-// deployed is a cluster in which all that is there.
+// deployed returns a cluster in which all that is there.
 func deployed(in decide.Input) decide.Input {
 	in.Is.API.Addons = maps.Clone(in.Is.API.Addons)
 	in.Is.API.Addons[desired.ControllersAddon] = in.Addons[desired.ControllersAddon]

@@ -26,7 +26,7 @@ func TestAMarkWithoutACordonIsTakenOffOnce(t *testing.T) {
 	}
 }
 
-// A Node that an interrupted run has left closed is opened first, and once more after its upgrade, where a roll-out is
+// A Node that an interrupted run has left closed is opened first, and again after its upgrade, where a roll-out is
 // forced: two steps, of which each has its own ID, so that no other host's upgrade begins after the first of them.
 func TestAForcedUpgradeOfWhatIsClosedTakesOneHostAfterTheOther(t *testing.T) {
 	t.Parallel()

@@ -20,7 +20,7 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// demoted is a cluster whose manifest has become another one: of these control-plane hosts it makes workers.
+// demoted returns a cluster whose manifest has become another one: of these control-plane hosts it makes workers.
 func demoted(in decide.Input, names ...string) decide.Input {
 	var left []desired.Host
 	for _, h := range in.Want.ControlPlane {
@@ -35,7 +35,7 @@ func demoted(in decide.Input, names ...string) decide.Input {
 	return in
 }
 
-// asked are all requests about one host, and those about all.
+// asked returns all requests about one host, and those about all.
 func asked(in decide.Input, id string) map[string]func() (Plan, error) {
 	return map[string]func() (Plan, error){
 		"reset":   func() (Plan, error) { return Reset(in, ResetOptions{Hosts: []string{id}}) },
@@ -167,7 +167,7 @@ func TestNoRequestHarmsEtcd(t *testing.T) {
 	t.Log(planned)
 }
 
-// harm says what a plan does to etcd that must not be done, counted from its list of members.
+// harm reports what a plan does to etcd that must not be done, counted from its list of members.
 func harm(in decide.Input, p Plan) error {
 	members := slices.Clone(in.Is.Etcd.Members)
 	find := func(host string) int {

@@ -25,7 +25,7 @@ func renameDNS(r *rand.Rand, in *decide.Input) {
 	in.Is.API.Pods = []observed.Pod{{App: "kube-dns", Image: "another/coredns", Ready: observed.Yes}}
 }
 
-// withDNSNote are digests with that note of the image of cluster DNS; "" is none.
+// withDNSNote returns digests with that note of the image of cluster DNS; "" is none.
 func withDNSNote(digests map[string]string, note string) map[string]string {
 	out := map[string]string{}
 	maps.Copy(out, digests)

@@ -41,7 +41,7 @@ func (b *builder) encrypt(d decide.Decision) bool {
 	return true
 }
 
-// newKey is the name of the key that is made in the phase; "" where none is.
+// newKey returns the name of the key that is made in the phase; "" if none is.
 func newKey(e atrest.Decision) string {
 	if e.New && e.Phase == atrest.Learn {
 		return e.Writer
@@ -49,8 +49,8 @@ func newKey(e atrest.Decision) string {
 	return ""
 }
 
-// onControlPlane are the steps on control-plane hosts so far which no other one of these needs: when they are done, all
-// are. Nodes become Ready, and addons are applied, meanwhile.
+// onControlPlane returns the steps on control-plane hosts so far which no other one of these needs: when they are done,
+// all are. Nodes become Ready, and addons are applied, meanwhile.
 func (b *builder) onControlPlane() []string {
 	var out []string
 	for _, s := range b.plan.Steps {
@@ -63,7 +63,7 @@ func (b *builder) onControlPlane() []string {
 	return out
 }
 
-// rewriteSecrets plans that every Secret is written once more, and the look at etcd afterwards.
+// rewriteSecrets plans that every Secret is written again, and the look at etcd afterwards.
 func (b *builder) rewriteSecrets(writer string, needs []string) []string {
 	title := "write every Secret again, encrypted by key " + writer
 	if writer == observed.Identity {
@@ -95,7 +95,7 @@ func (b *builder) encryptHost(
 	})
 }
 
-// phaseTitle says what a host is told.
+// phaseTitle reports what a host is told.
 func phaseTitle(phase atrest.Phase, providers []string, made string) string {
 	switch {
 	case phase == atrest.Learn && made != "":
@@ -112,7 +112,7 @@ func phaseTitle(phase atrest.Phase, providers []string, made string) string {
 	return "forget all but " + byKey(providers[0])
 }
 
-// byKey is a provider in a sentence.
+// byKey returns a provider in a sentence.
 func byKey(provider string) string {
 	if provider == observed.Identity {
 		return "no key"

@@ -63,7 +63,8 @@ func (b *builder) warn(w problem.Problem) {
 	b.plan.Notes = append(b.plan.Notes, problemText(b.names, w))
 }
 
-// failedMachines says which Machines have an error that only a person can correct, some of them where there are many.
+// failedMachines reports which Machines have an error that only a person can correct, some of them where there are
+// many.
 func (b *builder) failedMachines() []string {
 	pool := b.in.Is.API.Pool
 	if pool == nil {
@@ -88,8 +89,8 @@ func (b *builder) failedMachines() []string {
 	return out
 }
 
-// otherBinaries says which programs members have in another version than the release that the plan is made of, where no
-// step of the plan changes that: a default of ours that has changed waits for the next upgrade. The kubelet's is not
+// otherBinaries reports which programs members have in another version than the release that the plan is made of, where
+// no step of the plan changes that: a default of ours that has changed waits for the next upgrade. The kubelet's is not
 // among them, which decides whether there is one.
 func (b *builder) otherBinaries() []string {
 	hosts := map[string][]string{}
@@ -121,7 +122,7 @@ func (b *builder) otherBinaries() []string {
 	return out
 }
 
-// discards says what an upgrade of the host loses: only where that was asked for is one planned.
+// discards reports what an upgrade of the host loses: only where that was asked for is one planned.
 func discards(host string, edited problem.Problem) string {
 	files, _ := edited.Parameters["files"].([]string)
 	return host + ": its upgrade writes " + problem.List(files) + " without what somebody has changed in it"
@@ -154,7 +155,7 @@ func (b *builder) unlike(w problem.Problem) []string {
 		pods, _ := w.Parameters["pods"].([]string)
 		out = append(out, "clusterNetwork.podSubnet (pods have other addresses: "+problem.List(pods)+")")
 	case problem.FilesEdited, problem.StaticPodsEdited:
-		for _, file := range b.world.Is.Hosts[w.Host].Edited { // those that no step makes anew
+		for _, file := range b.world.Is.Hosts[w.Host].Edited { // those that no step makes again
 			if condition.IsStaticPod(file) == (w.Code == problem.StaticPodsEdited) {
 				out = append(out, b.names[w.Host]+" "+file+" (edited)")
 			}
@@ -226,7 +227,7 @@ func (b *builder) others(id string) []string {
 	return out
 }
 
-// planned are the IDs of the plan's steps of that kind.
+// planned returns the IDs of the plan's steps of that kind.
 func (b *builder) planned(kind step.Kind) []string {
 	var out []string
 	for _, s := range b.plan.Steps {

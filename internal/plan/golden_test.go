@@ -54,7 +54,7 @@ func pinned(t *testing.T, name, got string) {
 	golden.Check(t, filepath.Join("testdata", name+".golden"), got)
 }
 
-// worlds are those whose plans are pinned, by the name of the golden file.
+// worlds returns those whose plans are pinned, by the name of the golden file.
 func worlds() map[string]func() decide.Input {
 	return map[string]func() decide.Input{
 		"install-3-1": func() decide.Input { return empty(3, 1) },
@@ -458,7 +458,7 @@ func worlds() map[string]func() decide.Input {
 	}
 }
 
-// dnsElsewhere is a cluster whose manifest begins to say where the image of cluster DNS is.
+// dnsElsewhere returns a cluster whose manifest begins to say where the image of cluster DNS is.
 func dnsElsewhere(controlPlanes, workers int) decide.Input {
 	in := healthy(controlPlanes, workers)
 	in.Want.Digest = "manifest-2"
@@ -479,7 +479,7 @@ func dnsElsewhere(controlPlanes, workers int) decide.Input {
 	return in
 }
 
-// halfInstalled is an installation that ended between the leader's init and the second host's etcd member.
+// halfInstalled returns an installation that ended between the leader's init and the second host's etcd member.
 func halfInstalled() decide.Input {
 	in := empty(3, 0)
 	become(in, "cp-1", begun)
@@ -490,7 +490,8 @@ func halfInstalled() decide.Input {
 	return in
 }
 
-// halfJoined is a third control-plane host that had got as far as etcd, whose member has not started and has no name.
+// halfJoined returns a third control-plane host that had got as far as etcd, whose member has not started and has no
+// name.
 func halfJoined() decide.Input {
 	in := healthy(3, 0, "cp-3")
 	become(in, "cp-3", begun)

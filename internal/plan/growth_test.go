@@ -9,7 +9,8 @@ import (
 	"kubeone/internal/decide/fsm"
 )
 
-// atScale are the worlds of which the growth matters: what a plan of each costs must not grow faster than its hosts.
+// atScale returns the worlds of which the growth matters: what a plan of each costs must not grow faster than its
+// hosts.
 func atScale() map[string]func(hosts int) decide.Input {
 	return map[string]func(int) decide.Input{
 		"install": func(hosts int) decide.Input { return empty(5, hosts-5) },
@@ -50,7 +51,7 @@ func TestAPlanGrowsAsItsHosts(t *testing.T) { //nolint:paralleltest // it reads 
 	}
 }
 
-// allocated is how many bytes are allocated for a plan.
+// allocated returns how many bytes are allocated for a plan.
 func allocated(in decide.Input) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

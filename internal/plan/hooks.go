@@ -71,7 +71,7 @@ func (b *weaver) around(h desired.Host, activity desired.Activity) {
 	b.following(h, step.Moment{When: desired.After, Activity: activity}, span)
 }
 
-// span are the IDs of the steps of an activity on a host; nil where the plan does not have it there.
+// span returns the IDs of the steps of an activity on a host; nil if the plan does not have it there.
 func (b *weaver) span(h desired.Host, activity desired.Activity) map[string]bool {
 	span, core := map[string]bool{}, false
 	for _, s := range b.plan.Steps {
@@ -135,7 +135,7 @@ func (b *weaver) following(h desired.Host, m step.Moment, span map[string]bool) 
 	}
 }
 
-// lasts are the steps of a span that no other one of it needs, directly or not, and the place after them.
+// lasts returns the steps of a span that no other one of it needs, directly or not, and the place after them.
 func (b *weaver) lasts(span map[string]bool) (ids []string, at int) {
 	needed := map[string]bool{}
 	for _, s := range b.plan.Steps {
@@ -194,7 +194,7 @@ func (b *weaver) forget(h desired.Host, m step.Moment) {
 	b.hookStep(h, s, at, step.HooksParams{Moment: m}, "note that no hooks follow "+doing(m.Activity), nil)
 }
 
-// doing is the activity as a noun.
+// doing returns the activity as a noun.
 func doing(a desired.Activity) string {
 	switch a {
 	case desired.Installing:
@@ -220,8 +220,8 @@ func (b *builder) hooked(m step.Moment) bool {
 	})
 }
 
-// beforeOpening are the steps on a host that do not wait for its Node to be opened, as those of a repair and a join,
-// and the place after them.
+// beforeOpening returns the steps on a host that do not wait for its Node to be opened, as those of a repair and a
+// join, and the place after them.
 func (b *weaver) beforeOpening(h desired.Host) (ids []string, at int) {
 	opens := map[string]bool{}
 	for _, s := range b.plan.Steps {
@@ -240,7 +240,7 @@ func (b *builder) hookID(k step.Kind, m step.Moment, h desired.Host) string {
 }
 
 // steps adds the steps of a moment at that place of the plan, those on the operator's machine first, and returns the
-// ID of the last one; "" where there is none. A moment of which hosts take a note ends with a step on the host, if it
+// ID of the last one; "" if there is none. A moment of which hosts take a note ends with a step on the host, if it
 // has any hook.
 func (b *weaver) steps(h desired.Host, m step.Moment, s Step, at int) string {
 	mine := step.Commands(b.in.Want.HooksAt(m.When, m.Activity, false))
@@ -320,7 +320,7 @@ func (b *weaver) needsAnyOf(s Step, ids map[string]bool) bool {
 	return false
 }
 
-// allNeeds are the IDs of all steps that must have succeeded before the step.
+// allNeeds returns the IDs of all steps that must have succeeded before the step.
 func (b *weaver) allNeeds(s Step) map[string]bool {
 	out := map[string]bool{}
 	for todo := s.Needs; len(todo) > 0; {

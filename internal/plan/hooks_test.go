@@ -13,7 +13,7 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// around are hooks before and after that, on the operator's machine and on the host.
+// around returns hooks before and after that, on the operator's machine and on the host.
 func around(activities ...desired.Activity) []desired.Hook {
 	var out []desired.Hook
 	for _, of := range activities {
@@ -27,7 +27,7 @@ func around(activities ...desired.Activity) []desired.Hook {
 	return out
 }
 
-// hookedWorlds are worlds of which the plans have hooks.
+// hookedWorlds returns worlds of which the plans have hooks.
 func hookedWorlds() map[string]func() decide.Input {
 	return map[string]func() decide.Input{
 		"hooks-install": func() decide.Input {
@@ -109,7 +109,7 @@ func planned(in decide.Input, p Plan, made bool) error {
 	return nil
 }
 
-// A Node that waits for the hooks after its upgrade is not opened before it is upgraded once more, by force, and these
+// A Node that waits for the hooks after its upgrade is not opened before it is upgraded again, by force, and these
 // have succeeded.
 func TestAForcedUpgradeOpensNothingBeforeItsHooks(t *testing.T) {
 	t.Parallel()

@@ -56,7 +56,8 @@ file	/etc/kubeone/marker:complete=yes
 file	/etc/kubeone/digests:kubelet config-1
 `
 
-// says is an answer: the honest one with some lines replaced and others added. "-x" leaves out the lines that begin so.
+// says returns an answer: the honest one with some lines replaced and others added. "-x" leaves out the lines that
+// begin so.
 func says(lines ...string) string {
 	kept := strings.Split(strings.TrimSuffix(honest, "\n"), "\n")
 	var added []string
@@ -86,7 +87,7 @@ func manifests(names ...string) []string {
 	return out
 }
 
-// attempts are answers by which a worker may want to be another, to have others harmed, or to stop work on them.
+// attempts returns answers by which a worker may want to be another, to have others harmed, or to stop work on them.
 func attempts() map[string]string {
 	const escape = "\x1b]0;owned\x07\x1b[2J"
 	all := manifests("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
@@ -217,7 +218,7 @@ func manyAddresses() []string {
 }
 
 // TestAWorkerDecidesNothingAboutOthers: whatever one worker answers, what is planned for the others, and for the
-// cluster, is what would be planned without it, and work on them goes on.
+// cluster, is what would be planned without it, and work on them continues.
 func TestAWorkerDecidesNothingAboutOthers(t *testing.T) {
 	t.Parallel()
 	all := attempts()

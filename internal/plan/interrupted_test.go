@@ -9,7 +9,7 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// The last host that is outdated may be one on which nothing runs: it goes on, and another one takes the snapshot.
+// The last host that is outdated may be one on which nothing runs: it continues, and another one takes the snapshot.
 func TestTheSnapshotIsTakenWhereEtcdServes(t *testing.T) {
 	t.Parallel()
 	in := healthy(3, 0)

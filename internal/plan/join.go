@@ -93,7 +93,7 @@ func (b *builder) prepare(h desired.Host, d decide.Decision) {
 	}
 }
 
-// afterFirst is the step of that kind on the host that goes first, unless that is this host.
+// afterFirst returns the step of that kind on the host that goes first, unless that is this host.
 func (b *builder) afterFirst(k step.Kind, h desired.Host) []string {
 	if b.first == "" || b.first == h.ID {
 		return nil
@@ -295,8 +295,8 @@ func (b *builder) fetch(h desired.Host, title, reason string) string {
 	})
 }
 
-// staying are the workers that keep their kubelet in an upgrade after which kube-proxy follows: it runs there too, of a
-// version whose image they do not have yet.
+// staying returns the workers that keep their kubelet in an upgrade after which kube-proxy follows: it runs there too,
+// of a version whose image they do not have yet.
 func (b *builder) staying(d decide.Decision) []string {
 	if len(d.System) == 0 {
 		return nil

@@ -15,7 +15,7 @@ import (
 )
 
 // RemoveNode plans how one host leaves a living cluster: drained, out of etcd, reset, its Node deleted. A host that
-// does not answer is an error, unless gone says that it is gone for good: then only its member and its Node go,
+// does not answer is an error, unless gone says that it no longer exists: then only its member and its Node go,
 // after it was confirmed to be dead. The last control-plane host, and a member without which the quorum would be
 // lost, are refused.
 func RemoveNode(in decide.Input, id string, gone bool) (Plan, error) {
@@ -122,7 +122,7 @@ func (b *builder) endsCluster(h desired.Host) error {
 		"reset without --host", b.name(h))
 }
 
-// strangeVoters are the names of etcd's voters besides the host's own.
+// strangeVoters returns the names of etcd's voters besides the host's own.
 func (b *builder) strangeVoters(h desired.Host) []string {
 	var out []string
 	own := b.member(h)
@@ -239,8 +239,8 @@ func (b *builder) returnHosts(pool observed.Pool, hosts []string) {
 	})}
 }
 
-// unreturned are the hosts that Machines have, or have had and not returned, and the Nodes of Machines which are not of
-// the pool.
+// unreturned returns the hosts that Machines have, or have had and not returned, and the Nodes of Machines which are
+// not of the pool.
 func unreturned(pool observed.Pool) (hosts, others []string) {
 	for _, h := range pool.Claimed() {
 		hosts = append(hosts, h.Name+" (Machine "+h.Machine+")")
@@ -257,14 +257,14 @@ func unreturned(pool observed.Pool) (hosts, others []string) {
 	return hosts, others
 }
 
-// named are names as a sentence has them, some of them where there are many.
+// named returns names as a sentence has them, some of them where there are many.
 func named(names []string) []string { return problem.Some(names, mostNamed) }
 
 func (b *builder) problem(code problem.Code, parameters problem.Parameters) error {
 	return errors.New(problemText(b.names, problem.Problem{Code: code, Parameters: parameters}))
 }
 
-// keysStay notes that hosts of the pool go on letting the cluster's key in, which ends with the cluster.
+// keysStay notes that hosts of the pool continue letting the cluster's key in, which ends with the cluster.
 func (b *builder) keysStay(pool observed.Pool) {
 	var names []string
 	for _, h := range pool.Hosts {
@@ -301,7 +301,7 @@ func (b *builder) unseenMachines() {
 	}
 }
 
-// machineOn is the Machine that has a worker of the manifest, by what the API says; "" where there is none. What it
+// machineOn returns the Machine that has a worker of the manifest, by what the API says; "" if there is none. What it
 // says of a control-plane host is not asked: whoever may edit Hosts is not to decide about these.
 func (b *builder) machineOn(h desired.Host) string {
 	if h.Machine != "" || b.controlPlane(h) {

@@ -13,7 +13,7 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// gone is a cluster of which the named hosts do not answer, nor their members, nor their kubelets.
+// gone returns a cluster of which the named hosts do not answer, nor their members, nor their kubelets.
 func gone(controlPlanes, workers int, names ...string) decide.Input {
 	in := healthy(controlPlanes, workers)
 	for _, name := range names {
@@ -24,7 +24,7 @@ func gone(controlPlanes, workers int, names ...string) decide.Input {
 	return in
 }
 
-// surplus is a cluster with one control-plane host more than the manifest has.
+// surplus returns a cluster with one control-plane host more than the manifest has.
 func surplus() decide.Input {
 	in := healthy(2, 1)
 	delete(in.Is.Hosts, in.Want.ControlPlane[1].ID)
@@ -180,7 +180,7 @@ func TestRefusedNodeChanges(t *testing.T) {
 	}
 }
 
-// skewed is a cluster that runs another version than the wanted one.
+// skewed returns a cluster that runs another version than the wanted one.
 func skewed() decide.Input {
 	in := healthy(3, 1)
 	in.Want.KubernetesVersion = "1.38.0"

@@ -49,7 +49,7 @@ type Plan struct {
 	Nodes map[string]string `json:"nodes,omitempty"`
 }
 
-// NodeOf is the name of the host's Node; where that is not known, the host's ID, which is the name of no Node.
+// NodeOf returns the name of the host's Node; where that is not known, the host's ID, which is the name of no Node.
 func (p Plan) NodeOf(host string) string { return cmp.Or(p.Nodes[host], strings.ToLower(host)) }
 
 // FormatVersion is the version of a saved plan's format.
@@ -127,8 +127,8 @@ func (p Plan) Complete() bool {
 	return len(p.Operator) == 0 && p.Blocked == "" && p.Again == ""
 }
 
-// Digest is the sha256 (hex) of the plan's steps and what they do; notes and wording do not count. Two plans with equal
-// digests do the same. It is empty for a plan with something unresolved: nobody knows what that does.
+// Digest returns the sha256 (hex) of the plan's steps and what they do; notes and wording do not count. Two plans with
+// equal digests do the same. It is empty for a plan with something unresolved: nobody knows what that does.
 func (p Plan) Digest() string {
 	if len(p.Unresolved) > 0 {
 		return ""
@@ -160,7 +160,7 @@ func (p Plan) Digest() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// orNil is nil for what is empty: a plan that was written and read again is the same plan.
+// orNil returns nil for what is empty: a plan that was written and read again is the same plan.
 func orNil(ids []string) []string {
 	if len(ids) == 0 {
 		return nil
@@ -223,7 +223,7 @@ type Scope struct {
 	// not answer are not among them.
 	Hosts []string
 	// ControlPlane are those of Hosts that are of the control plane, as the manifest or the cluster has it: without the
-	// lock of one of these no run goes on. Every other one is a worker, which a run can do without.
+	// lock of one of these no run continues. Every other one is a worker, which a run can do without.
 	ControlPlane []string
 	// Complete says that Hosts has every control-plane host that the cluster has: nobody else can be at work on the
 	// cluster without the lock of one of these. It is false where that is not known.
@@ -232,7 +232,8 @@ type Scope struct {
 	Ends bool
 }
 
-// Dispensable are the IDs of the hosts without whose lock the run goes on, and which it then does not touch: workers.
+// Dispensable returns the IDs of the hosts without whose lock the run continues, and which it then does not touch:
+// workers.
 func (s Scope) Dispensable() map[string]bool {
 	out := map[string]bool{}
 	for _, id := range s.Hosts {
@@ -243,11 +244,11 @@ func (s Scope) Dispensable() map[string]bool {
 	return out
 }
 
-// LockScope says what the run of a plan locks. A plan is about workers alone if each of its steps is about one worker
-// that answers, or a join token of its own; every other plan is about the cluster. A host that the manifest calls a
-// worker is none as long as the cluster has its Node as a control-plane host's, or lists a member of etcd as its, or
-// the host itself says so. That of a Machine is one whatever it says: it gets no Node of the control plane, and must
-// not hold up others.
+// LockScope reports what the run of a plan locks. A plan is about workers alone if each of its steps is about one
+// worker that answers, or a join token of its own; every other plan is about the cluster. A host that the manifest
+// calls a worker is none as long as the cluster has its Node as a control-plane host's, or lists a member of etcd as
+// its, or the host itself says so. That of a Machine is one whatever it says: it gets no Node of the control plane, and
+// must not hold up others.
 func LockScope(p Plan, want desired.Cluster, is observed.World) Scope {
 	if len(p.Steps) == 0 {
 		return Scope{}
@@ -278,7 +279,7 @@ func LockScope(p Plan, want desired.Cluster, is observed.World) Scope {
 	return s
 }
 
-// ClusterScope is the scope of what is about the cluster and has no plan.
+// ClusterScope returns the scope of what is about the cluster and has no plan.
 func ClusterScope(want desired.Cluster, is observed.World) Scope {
 	return LockScope(Plan{Steps: []Step{{}}}, want, is)
 }

@@ -176,7 +176,7 @@ func TestSecurityThatIsNotCarriedOutStopsEverything(t *testing.T) {
 	}
 }
 
-// A cluster whose machines were made anew, without a reset, is another cluster.
+// A cluster whose machines were made again, without a reset, is another cluster.
 func TestAnInstallationIsWholeWhereAnotherCAIsKnown(t *testing.T) {
 	t.Parallel()
 	in := empty(3, 1)

@@ -161,7 +161,7 @@ func does(p Plan, hooks Step) bool {
 	})
 }
 
-// drifts reports whether the host has each configuration that the step names, and another one than is wanted.
+// drifts reports whether the host has each configuration that the step names, and another one than is desired.
 func drifts(in decide.Input, s Step) bool {
 	names := step.ParamsOf[step.ReconfigureParams](s.Intent).Configurations
 	for _, name := range names {

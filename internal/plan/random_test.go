@@ -25,7 +25,8 @@ type kind struct {
 	weight int
 }
 
-// kinds are the sorts of hosts; healthy and bare ones are the most frequent, for else nearly every world is hopeless.
+// kinds returns the sorts of hosts; healthy and bare ones are the most frequent, for else nearly every world is
+// hopeless.
 func kinds() []kind {
 	return []kind{
 		{host: member, node: observed.Yes, voter: observed.Yes, weight: 12},
@@ -46,7 +47,7 @@ func kinds() []kind {
 	}
 }
 
-// firewalled is such a host with a firewall that lacks our rules.
+// firewalled returns such a host with a firewall that lacks our rules.
 func firewalled(host func(desired.Host) observed.Host) func(desired.Host) observed.Host {
 	return func(h desired.Host) observed.Host {
 		is := host(h)
@@ -55,7 +56,7 @@ func firewalled(host func(desired.Host) observed.Host) func(desired.Host) observ
 	}
 }
 
-// opened is the firewalls of a host as a stage leaves them.
+// opened returns the firewalls of a host as a stage leaves them.
 func opened(is observed.Host) []observed.Firewall {
 	if len(is.Firewalls) == 0 {
 		return nil
@@ -63,7 +64,7 @@ func opened(is observed.Host) []observed.Firewall {
 	return []observed.Firewall{{Name: "ufw", Ours: true}}
 }
 
-// edited is such a host, of which somebody has changed files: one can be restored, another has no copy.
+// edited returns such a host, of which somebody has changed files: one can be restored, another has no copy.
 func edited(host func(desired.Host) observed.Host) func(desired.Host) observed.Host {
 	return func(h desired.Host) observed.Host {
 		is := host(h)
@@ -80,7 +81,7 @@ func foreign(h desired.Host) observed.Host {
 	return is
 }
 
-// pick is a random kind; most worlds draw from the first few only.
+// pick returns a random kind; most worlds draw from the first few only.
 func pick(r *rand.Rand) kind {
 	all := kinds()
 	if r.IntN(3) > 0 {
@@ -99,7 +100,7 @@ func pick(r *rand.Rand) kind {
 	return all[0]
 }
 
-// randomWorld is a world as the probes might find it.
+// randomWorld returns a world as the probes might find it.
 func randomWorld(r *rand.Rand) decide.Input {
 	cps, workers := 1+r.IntN(5), r.IntN(4)
 	in := empty(cps, workers)
@@ -195,7 +196,7 @@ func halfMoved(r *rand.Rand, in *decide.Input) {
 	}
 }
 
-// vary changes what is wanted of a cluster that is there.
+// vary changes what is desired of a cluster that is there.
 func vary(r *rand.Rand, in *decide.Input) {
 	in.Is.API.Addons = map[string]string{"flannel": "addon-1"}
 	if r.IntN(2) == 0 {
@@ -460,7 +461,7 @@ func relabel(n *observed.Node, labels map[string]string) {
 	}
 }
 
-// encryptedBy is how a host stores Secrets that runs with these keys.
+// encryptedBy returns how a host stores Secrets that runs with these keys.
 func encryptedBy(names []string) *observed.Encryption {
 	if len(names) == 0 {
 		return nil

@@ -12,7 +12,7 @@ import (
 )
 
 // reconfigure plans that hosts get the wanted settings: the control plane host by host, and then the workers in waves,
-// as in an upgrade. Nothing is drained: pods go on. The first host that refuses its settings is the last one. It
+// as in an upgrade. Nothing is drained: pods continue. The first host that refuses its settings is the last one. It
 // returns whether another route may follow.
 func (b *builder) reconfigure(d decide.Decision) bool {
 	b.uncordonLeft(d)
@@ -95,7 +95,7 @@ func restartsControlPlane(drift []string) bool {
 	return slices.Contains(drift, desired.ComponentsDigest)
 }
 
-// configurationChanges says what changes on a host for each configuration.
+// configurationChanges reports what changes on a host for each configuration.
 func (b *builder) configurationChanges(h desired.Host, drift []string) []string {
 	var out []string
 	for _, name := range drift {

@@ -9,7 +9,8 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// drifting is a control plane whose components are to have other settings, with a scheduler that somebody has changed.
+// drifting returns a control plane whose components are to have other settings, with a scheduler that somebody has
+// changed.
 func drifting() decide.Input {
 	in := healthy(3, 1)
 	for _, h := range in.Want.ControlPlane {

@@ -25,7 +25,7 @@ type RecoverOptions struct {
 
 // Progress is what a host's data of etcd says.
 type Progress struct {
-	Revision int64 // how far the member had got; 0 where it does not say
+	Revision int64 // how far the member had got; 0 if it does not say
 	// AtLeast: the revision is what its database had on the disk, while it did not run. What it had written to its log
 	// last may not be there yet.
 	AtLeast bool
@@ -42,7 +42,7 @@ func (p Progress) known() bool { return p.Revision > 0 }
 // after 10,000 operations at most. Source: etcd's --backend-batch-limit.
 const unflushed = 10_000
 
-// mayReach is the latest revision that a member may have.
+// mayReach returns the latest revision that a member may have.
 func (p Progress) mayReach() int64 {
 	if p.AtLeast {
 		return p.Revision + unflushed
@@ -61,7 +61,7 @@ type Copy struct {
 	KubernetesVersion string // without v
 	Members           []observed.Member
 	EncryptionPath    string
-	Hardening         string // as desired.Cluster's; "" where that is not known
+	Hardening         string // as desired.Cluster's; "" if that is not known
 	Epoch             int    // how often the cluster had been recovered
 	Revision          int64  // of the last change in it
 }
@@ -70,7 +70,7 @@ type Copy struct {
 // life begin at N times as many.
 const revisionsOfALife = 1_000_000_000
 
-// epoch is the one in which the cluster is after the recovery: later than any that a host, the copy or a
+// epoch returns the one in which the cluster is after the recovery: later than any that a host, the copy or a
 // revision knows of.
 func (b *builder) epoch(o RecoverOptions) int {
 	epoch := max(condition.EpochBegun(&b.in.Want, &b.in.Is), o.Copy.Epoch, int(o.Copy.Revision/revisionsOfALife))
@@ -81,7 +81,7 @@ func (b *builder) epoch(o RecoverOptions) int {
 }
 
 // Recover plans how a cluster whose etcd has lost its quorum is brought back from a copy: etcd is stopped on every
-// control-plane host, begins anew on one of them, and the others join it one after the other. It is an error, and
+// control-plane host, begins again on one of them, and the others join it one after the other. It is an error, and
 // nothing is to be done, while the quorum is there, when the copy is another cluster's, and when a control-plane host
 // that may still be serving can neither be stopped nor was confirmed to be destroyed.
 func Recover(in decide.Input, o RecoverOptions) (Plan, error) {
@@ -131,7 +131,7 @@ func (b *builder) recover(target desired.Host, o RecoverOptions, d decide.Decisi
 	b.recoverNotes(target, o)
 }
 
-// joining are the control-plane hosts that join the restored cluster: all others that answered.
+// joining returns the control-plane hosts that join the restored cluster: all others that answered.
 func (b *builder) joining(target desired.Host) []desired.Host {
 	var out []desired.Host
 	for _, h := range b.in.Want.ControlPlane {
@@ -206,7 +206,7 @@ func (b *builder) restore(target desired.Host, o RecoverOptions, needs []string,
 	})
 }
 
-// Epoch is how often the cluster has been recovered when the plan has run: the plan's own recovery included.
+// Epoch returns how often the cluster has been recovered when the plan has run: the plan's own recovery included.
 func Epoch(p Plan, want desired.Cluster, is observed.World) int {
 	for _, s := range p.Steps {
 		if from, ok := s.Intent.Params.(step.RestoreParams); ok {
@@ -235,7 +235,8 @@ func (b *builder) dropNodes(target desired.Host, o RecoverOptions, d decide.Deci
 	}
 }
 
-// hostNamed is the ID of the manifest's control-plane host that a member is or was of, by name or address; "" for none.
+// hostNamed returns the ID of the manifest's control-plane host that a member is or was of, by name or address; "" for
+// none.
 func (b *builder) hostNamed(m observed.Member) string {
 	for _, h := range b.in.Want.ControlPlane {
 		if m.Name == b.node(h) || slices.ContainsFunc(m.PeerURLs, func(peer string) bool { return peerOf(peer, h) }) {
@@ -263,8 +264,8 @@ func (b *builder) awaitWorkers(restore string) {
 	}
 }
 
-// discarded are the static pods of a control-plane host, with what somebody has changed in them, that a recovery makes
-// anew: all that are there, but those that the target goes on with. That is every one but etcd's.
+// discarded returns the static pods of a control-plane host, with what somebody has changed in them, that a recovery
+// makes again: all that are there, but those that the target resumes. That is every one but etcd's.
 func (b *builder) discarded(target desired.Host, seen *observed.Host) []string {
 	goesOn := seen.ID == target.ID && seen.KubeletConf == observed.Yes &&
 		slices.Contains(seen.Manifests, "kube-apiserver")
@@ -275,7 +276,7 @@ func (b *builder) discarded(target desired.Host, seen *observed.Host) []string {
 	})
 }
 
-// unasked are the names of the manifest's workers that did not let anybody look.
+// unasked returns the names of the manifest's workers that did not let anybody look.
 func (b *builder) unasked() []string {
 	var out []string
 	for _, h := range b.in.Want.Workers {
@@ -286,7 +287,7 @@ func (b *builder) unasked() []string {
 	return out
 }
 
-// recoverNotes says what a reader should know before saying yes.
+// recoverNotes reports what a reader should know before saying yes.
 func (b *builder) recoverNotes(target desired.Host, o RecoverOptions) {
 	note := func(format string, args ...any) { b.plan.Notes = append(b.plan.Notes, fmt.Sprintf(format, args...)) }
 	switch o.Copy.From {

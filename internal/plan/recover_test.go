@@ -13,7 +13,7 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// lost is a cluster of three and a worker whose named control-plane hosts are gone in the way given.
+// lost returns a cluster of three and a worker whose named control-plane hosts are gone in the way given.
 func lost(how func(desired.Host) observed.Host, names ...string) decide.Input {
 	in := healthy(3, 1)
 	for _, name := range names {
@@ -34,7 +34,7 @@ func lost(how func(desired.Host) observed.Host, names ...string) decide.Input {
 	return in
 }
 
-// fenced is a host on which a recovery has stopped etcd.
+// fenced returns a host on which a recovery has stopped etcd.
 func fenced(h desired.Host) observed.Host {
 	is := member(h)
 	is.Marker = &observed.Marker{Cluster: cluster, Role: string(h.Role), Fenced: "run-1"}
@@ -46,7 +46,7 @@ func fenced(h desired.Host) observed.Host {
 	return is
 }
 
-// restoring is the host on which the cluster was to begin anew when the run was killed.
+// restoring returns the host on which the cluster was to begin again when the run was killed.
 func restoring(h desired.Host) observed.Host {
 	is := member(h)
 	is.Marker = &observed.Marker{Cluster: cluster, Role: string(h.Role), Fenced: "run-1", Restoring: true}
@@ -56,7 +56,7 @@ func restoring(h desired.Host) observed.Host {
 
 func survivor() RecoverOptions { return RecoverOptions{Copy: Copy{From: step.SurvivingMember}} }
 
-// backupOf is a backup of the cluster that the other tests have.
+// backupOf returns a backup of the cluster that the other tests have.
 func backupOf(mutate func(*Copy)) RecoverOptions {
 	c := Copy{
 		From: step.FullBackup, SHA256: "5a", About: "alpha.tar.age, revision 7, 9 keys", Cluster: cluster, CAHash: ca,
@@ -159,7 +159,7 @@ func TestWhatMayStillServeIsFenced(t *testing.T) {
 	}
 }
 
-// What somebody has added to static pods is named where a recovery makes them anew, and only there.
+// What somebody has added to static pods is named where a recovery makes them again, and only there.
 func TestRecoveriesNameEditsThatAreNotTakenAlong(t *testing.T) {
 	t.Parallel()
 	const api, etcd = "/etc/kubernetes/manifests/kube-apiserver.yaml", "/etc/kubernetes/manifests/etcd.yaml"
@@ -359,10 +359,10 @@ func TestNobodyElsesDataHoldsUpARecovery(t *testing.T) {
 	}
 }
 
-// ownMembers are those that a snapshot of the tests' cluster has.
+// ownMembers returns those that a snapshot of the tests' cluster has.
 func ownMembers() []observed.Member { return healthy(3, 1).Is.Etcd.Members }
 
-// damaged is a cluster whose only host that is left has no use of its data.
+// damaged returns a cluster whose only host that is left has no use of its data.
 func damaged() decide.Input {
 	in := lost(silent, "cp-2", "cp-3")
 	mutate(in, "cp-1", func(h *observed.Host) { h.EtcdLost = "wal: crc mismatch" })
@@ -377,7 +377,7 @@ func stranger() decide.Input {
 	return in
 }
 
-// two is a cluster of five of which cp-4 and cp-5 are left, and what recovers it.
+// two returns a cluster of five of which cp-4 and cp-5 are left, and what recovers it.
 func two() (decide.Input, RecoverOptions) {
 	in := healthy(5, 0)
 	for _, name := range []string{"cp-1", "cp-2", "cp-3"} {
@@ -706,7 +706,7 @@ func TestApplyFinishesARecovery(t *testing.T) {
 	}
 }
 
-// Before the restore, apply does nothing but say how the recovery goes on; above all it makes no new cluster.
+// Before the restore, apply does nothing but say how the recovery continues; above all it makes no new cluster.
 func TestApplyDoesNotDisturbARecovery(t *testing.T) {
 	t.Parallel()
 	for name, target := range map[string]func(desired.Host) observed.Host{

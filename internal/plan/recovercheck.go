@@ -101,7 +101,7 @@ func memberNames(members []observed.Member) string {
 	return strings.Join(out, ", ")
 }
 
-// accountedFor refuses to begin anew while an old member may still be serving somewhere.
+// accountedFor refuses to begin again while an old member may still be serving somewhere.
 func (b *builder) accountedFor(o RecoverOptions) error {
 	var missing, flags []string
 	var errs []error
@@ -126,7 +126,7 @@ func (b *builder) accountedFor(o RecoverOptions) error {
 	return errors.Join(append(errs, b.workersAccountedFor(o.Copy), b.strangersAccountedFor(o))...)
 }
 
-// workersAccountedFor refuses to begin anew while a host that the manifest calls a worker has what only control-plane
+// workersAccountedFor refuses to begin again while a host that the manifest calls a worker has what only control-plane
 // hosts have: nothing would stop its etcd. Its word is enough, whatever members others know of: it may be the only one
 // of a later life of the cluster. What another cluster left there is no member of this one.
 func (b *builder) workersAccountedFor(c Copy) error {
@@ -167,7 +167,7 @@ func (b *builder) ofAnotherCluster(seen observed.Host, c Copy) bool {
 	return known
 }
 
-// strangersAccountedFor refuses to begin anew while a member of etcd may be serving that no control-plane host of the
+// strangersAccountedFor refuses to begin again while a member of etcd may be serving that no control-plane host of the
 // manifest is.
 func (b *builder) strangersAccountedFor(o RecoverOptions) error {
 	var names, flags []string

@@ -14,8 +14,8 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// holders are the hosts that answered and hold etcd data of this cluster's latest life that is not known to be damaged,
-// in the manifest's order, the leader first.
+// holders returns the hosts that answered and hold etcd data of this cluster's latest life that is not known to be
+// damaged, in the manifest's order, the leader first.
 func (b *builder) holders() []desired.Host {
 	var out []desired.Host
 	epoch := condition.EpochBegun(&b.in.Want, &b.in.Is)
@@ -29,7 +29,7 @@ func (b *builder) holders() []desired.Host {
 	return out
 }
 
-// members are those of etcd: by its own list, else by the data on disks and the copy.
+// members returns those of etcd: by its own list, else by the data on disks and the copy.
 func (b *builder) members(o RecoverOptions) []observed.Member {
 	if listed := b.in.Is.Etcd.Members; len(listed) > 0 {
 		return listed
@@ -37,8 +37,8 @@ func (b *builder) members(o RecoverOptions) []observed.Member {
 	return slices.Concat(b.onDisks(o), o.Copy.Members)
 }
 
-// strangersOf are those members that may serve and are of no control-plane host of the manifest; each name once. One
-// without a name has never started. A worker that answers, and has no data of etcd, is what became of its member.
+// strangersOf returns those members that may serve and are of no control-plane host of the manifest; each name once.
+// One without a name has never started. A worker that answers, and has no data of etcd, is what became of its member.
 func (b *builder) strangersOf(members []observed.Member) []observed.Member {
 	var out []observed.Member
 	for _, m := range members {
@@ -61,7 +61,7 @@ func (b *builder) nowWorks(m observed.Member) bool {
 	})
 }
 
-// onDisks are the members of which the databases on control-plane hosts tell, of the cluster's latest life.
+// onDisks returns the members of which the databases on control-plane hosts tell, of the cluster's latest life.
 func (b *builder) onDisks(o RecoverOptions) []observed.Member {
 	var out []observed.Member
 	epoch := condition.EpochBegun(&b.in.Want, &b.in.Is)
@@ -100,7 +100,7 @@ func leaderFirst(want desired.Cluster) []desired.Host {
 	return out
 }
 
-// maybeNewer are the holders of which nobody knows that what they have is no newer than the target's.
+// maybeNewer returns the holders of which nobody knows that what they have is no newer than the target's.
 func (b *builder) maybeNewer(target desired.Host, o RecoverOptions) []desired.Host {
 	best := o.Progress[target.ID]
 	return slices.DeleteFunc(b.holders(), func(h desired.Host) bool {
@@ -109,7 +109,7 @@ func (b *builder) maybeNewer(target desired.Host, o RecoverOptions) []desired.Ho
 	})
 }
 
-// progressOf is how far a host says its data goes.
+// progressOf returns how far a host says its data goes.
 func (b *builder) progressOf(h desired.Host, o RecoverOptions) string {
 	switch p := o.Progress[h.ID]; {
 	case !p.known():
@@ -122,7 +122,7 @@ func (b *builder) progressOf(h desired.Host, o RecoverOptions) string {
 	}
 }
 
-// recoverOn chooses the host on which the cluster begins anew: one on which a recovery has begun already, else the one
+// recoverOn chooses the host on which the cluster begins again: one on which a recovery has begun already, else the one
 // with the newest data for SurvivingMember, and for a copy the leader, or a host that still has the cluster's keys.
 func (b *builder) recoverOn(o RecoverOptions) (desired.Host, error) {
 	if o.On != "" {
@@ -152,7 +152,7 @@ func (b *builder) recoverOn(o RecoverOptions) (desired.Host, error) {
 	return b.checkTarget(reached[0], o.Copy)
 }
 
-// newest is the host with the newest data. It is an error when another one may have newer data.
+// newest returns the host with the newest data. It is an error when another one may have newer data.
 func (b *builder) newest(o RecoverOptions) (desired.Host, error) {
 	holders := b.holders()
 	if len(holders) == 0 {
@@ -174,7 +174,7 @@ func (b *builder) newest(o RecoverOptions) (desired.Host, error) {
 	return b.checkTarget(best, o.Copy)
 }
 
-// noHolder says why no host can be chosen, and what is left to do.
+// noHolder reports why no host can be chosen, and what is left to do.
 func (b *builder) noHolder() error {
 	var damaged, stopped []desired.Host
 	for _, h := range b.in.Want.ControlPlane {

@@ -118,7 +118,7 @@ func regenerated(part string) string {
 }
 
 // removeMembers plans that dead members leave etcd, one after the other, the first after a snapshot. Each is confirmed
-// to be dead once more before its step begins.
+// to be dead again before its step begins.
 func (b *builder) removeMembers(removals []decide.Removal) {
 	for _, r := range removals {
 		b.barrier = []string{b.removeMember(r, b.snapshot(r.Host))}
@@ -145,7 +145,7 @@ func (b *builder) removeMember(r decide.Removal, needs []string) string {
 }
 
 // snapshot plans a snapshot of etcd on a control-plane host whose member is well, once in a plan and not on the host
-// that leaves, and returns its ID as needs; none where no such host answered.
+// that leaves, and returns its ID as needs; none if no such host answered.
 func (b *builder) snapshot(leaves string) []string {
 	for _, s := range b.plan.Steps {
 		if s.Intent.Kind == step.Snapshot {
@@ -189,7 +189,7 @@ func (b *builder) quarantine(d decide.Decision) {
 }
 
 // clearNode plans that the Node of a host's predecessor goes before the host joins under its name, and returns its ID
-// as needs; none where there is no such Node.
+// as needs; none if there is no such Node.
 func (b *builder) clearNode(h desired.Host, a condition.Assessment) []string {
 	if !a.Replaced || b.world.Is.API.Reached != observed.Yes {
 		return nil

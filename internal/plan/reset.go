@@ -120,7 +120,7 @@ func (b *builder) resetHost(h desired.Host, whole bool) error {
 	return nil
 }
 
-// owner is who has a host whose marker names that Machine.
+// owner returns who has a host whose marker names that Machine.
 func owner(machine string) string {
 	if machine == "" {
 		return "the manifest, and is not a Machine's"
@@ -163,7 +163,7 @@ func (b *builder) resetKeeps(h desired.Host) bool {
 	return seen.EtcdData != observed.No || seen.PKI != observed.No
 }
 
-// unwritable is the error of a host that cannot be reset.
+// unwritable returns the error of a host that cannot be reset.
 func unwritable(name string, seen observed.Host) error {
 	return fmt.Errorf("%s cannot be locked, so it cannot be reset: %s; free space below /var/lib/kubeone or repair "+
 		"the disk. If it is to be given up, switch it off and use kubeone node remove %s --unreachable",
@@ -221,7 +221,7 @@ func (b *builder) leave(h desired.Host, whole bool) ([]string, error) {
 	return needs, nil
 }
 
-// mayLeave says why a control-plane host must not be reset alone: it is the last one, or nobody knows what
+// mayLeave reports why a control-plane host must not be reset alone: it is the last one, or nobody knows what
 // etcd would lose.
 func (b *builder) mayLeave(h desired.Host) error {
 	data := b.part(h).Data != observed.No
@@ -252,8 +252,8 @@ func (b *builder) controlPlane(h desired.Host) bool {
 	return ofControlPlane(h, b.world.Is, node) || part.Member != "" || reached && part.Any()
 }
 
-// contradictions is why hosts cannot be told from one another, or are not what the manifest says: nothing may be done
-// to any of them then.
+// contradictions returns why hosts cannot be told from one another, or are not what the manifest says: nothing may be
+// done to any of them then.
 func contradictions(in decide.Input) error {
 	names := displayNames(in.Want, decide.NodeNames(in))
 	var errs []error

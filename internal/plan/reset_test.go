@@ -43,8 +43,8 @@ func TestResetPlans(t *testing.T) {
 	}
 }
 
-// wholeWithGaps is a cluster with a host that does not answer, one that is bare, and one with a container runtime of
-// somebody else's.
+// wholeWithGaps returns a cluster with a host that does not answer, one that is bare, and one with a container runtime
+// of somebody else's.
 func wholeWithGaps() decide.Input {
 	in := healthy(1, 4, "w-2", "w-3")
 	become(in, "w-1", silent)

@@ -12,8 +12,8 @@ import (
 	"kubeone/internal/testutil/decidetest"
 )
 
-// pooled is a cluster with a MachineDeployment of two Machines, one of them a Node, a host whose Machine is gone, and
-// one that is free.
+// pooled returns a cluster with a MachineDeployment of two Machines, one of them a Node, a host whose Machine is gone,
+// and one that is free.
 func pooled() decide.Input {
 	in := healthy(1, 1)
 	machine := func(name, host string) observed.Machine {
@@ -37,7 +37,7 @@ func pooled() decide.Input {
 	return in
 }
 
-// withPool is that cluster with another pool.
+// withPool returns that cluster with another pool.
 func withPool(change func(*observed.Pool)) decide.Input {
 	in := pooled()
 	change(in.Is.API.Pool)
@@ -115,8 +115,8 @@ func TestWhatIsDoneAboutMachines(t *testing.T) {
 		{name: "all", world: pooled(), steps: []step.Kind{step.DeleteMachines, step.AwaitHosts}},
 		{
 			name: "no controllers", world: noController(func(*observed.Pool) {}),
-			refused: "hosts of Machines (2) are to be returned first, and kubeone controller, which does that, was " +
-				"not heard of within the last seconds: m-1 (Machine kube-system/pool-a-1) and " +
+			refused: "hosts of Machines (2) must be returned first, but kubeone controller has not been " +
+				"active in the last seconds: m-1 (Machine kube-system/pool-a-1) and " +
 				"m-2 (Machine kube-system/pool-b-1); start kubeone controller; or reset with --abandon-machines, " +
 				"which leaves these hosts as they are",
 		},
@@ -147,7 +147,7 @@ func TestWhatIsDoneAboutMachines(t *testing.T) {
 		},
 		{
 			name: "Machines of another program", world: withPool(cloud),
-			refused: "no provider that returns what these Machines have: m-1 (Machine kube-system/pool-a-1)",
+			refused: "no provider for these Machines: m-1 (Machine kube-system/pool-a-1)",
 		},
 		{
 			name: "Machines of another program, abandoned", world: withPool(cloud),
@@ -158,7 +158,7 @@ func TestWhatIsDoneAboutMachines(t *testing.T) {
 			name: "Machines that could not be read", world: withPool(func(p *observed.Pool) {
 				*p = observed.Pool{Problem: "conversion webhook failed"}
 			}),
-			refused: "not known whether hosts of Machines are to be returned first: conversion webhook failed",
+			refused: "cannot tell whether hosts of Machines must be returned first: conversion webhook failed",
 		},
 		{
 			name: "Machines that could not be read, abandoned", world: withPool(func(p *observed.Pool) {

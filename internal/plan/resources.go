@@ -54,7 +54,7 @@ func (b *builder) resources(d decide.Decision) {
 	}
 }
 
-// recordReason is why the record is to be another one.
+// recordReason returns why the record is to be another one.
 func (b *builder) recordReason() string {
 	switch {
 	case b.credentialsOfMachines():
@@ -105,7 +105,7 @@ func (b *builder) applyAddons(names []string) {
 	}
 }
 
-// missingAddons are those that the cluster does not have at all, sorted: where an installation was interrupted before
+// missingAddons returns those that the cluster does not have, sorted: where an installation was interrupted before
 // the network plugin, no Node is Ready, and an upgrade would wait for that.
 func (b *builder) missingAddons() []string {
 	if b.in.About != nil || b.in.Want.Endpoint.Later != "" ||
@@ -134,7 +134,7 @@ func (b *builder) addonReason(name, had string) string {
 // namedDifferences is how many are named in a reason.
 const namedDifferences = 3
 
-// differences says which objects are not as they must be.
+// differences reports which objects are not as they must be.
 func differences(of []observed.Difference) string {
 	var parts []string
 	for i, d := range of {

@@ -15,7 +15,7 @@ import (
 )
 
 // RotateCA plans the rotation of those authorities, of observed.Authorities(), in its phases, each on all control-plane
-// hosts before the next. What has begun goes on; where nothing has, and anew is true, new keys are made. Nothing is
+// hosts before the next. What has begun continues; where nothing has, and again is true, new keys are made. Nothing is
 // planned while a control-plane host is not well, or one serves that the manifest does not have.
 func RotateCA(in decide.Input, authorities []string, anew bool) (Plan, error) {
 	if err := contradictions(in); err != nil {
@@ -52,7 +52,7 @@ func RotateCA(in decide.Input, authorities []string, anew bool) (Plan, error) {
 	return b.plan, nil
 }
 
-// beforePhase plans what must be before a phase, and names the authority that must not go on yet; the plan says why.
+// beforePhase plans what must be before a phase, and names the authority that must not continue yet; the plan says why.
 func (b *builder) beforePhase(next rotation.Decision, d decide.Decision, needs []string) (after []string, held string) {
 	in := func(p rotation.Phase, name string) bool {
 		return next.Phase == p && slices.Contains(next.Authorities, name)
@@ -105,12 +105,12 @@ func (b *builder) plansPhase(kind step.Kind, authority string) bool {
 	})
 }
 
-// rotation is the next phase in the world as it is predicted by now.
+// rotation returns the next phase in the world as it is predicted by now.
 func (b *builder) rotation(authorities []string, anew bool) rotation.Decision {
 	return rotation.Decide(rotation.HostsOf(b.in.Want.ControlPlane, b.world.Is.Hosts), authorities, anew)
 }
 
-// unrotatable is why no key may be rotated now; "" where nothing is in the way.
+// unrotatable returns why no key may be rotated now; "" if nothing is in the way.
 func (b *builder) unrotatable(d decide.Decision, authorities []string) string {
 	if why := b.unrenewable(d); why != "" {
 		return why
@@ -146,7 +146,7 @@ func (b *builder) rotateOn(h desired.Host, d rotation.Decision, needs []string) 
 	})
 }
 
-// authorityTitle is an authority in a sentence.
+// authorityTitle returns an authority in a sentence.
 func authorityTitle(name string) string {
 	switch name {
 	case observed.ClusterCA:
@@ -225,7 +225,7 @@ func (b *builder) rotationChanges(d rotation.Decision) []string {
 }
 
 // renewTokens plans that all pods have tokens which the new key has signed, and Secrets too: on one control-plane host
-// after the other, as a controller manager starts anew there, and on workers at the same time.
+// after the other, as a controller manager starts again there, and on workers at the same time.
 func (b *builder) renewTokens(needs []string) []string {
 	if b.has(string(step.RenewTokenSecrets)) {
 		return needs
@@ -256,8 +256,8 @@ func (b *builder) renewTokens(needs []string) []string {
 	return slices.Concat(secrets, previous, workers)
 }
 
-// RotationGoals are the authorities that a caller may ask for, from names as people write them. None is all but the CA
-// of the cluster, of whose rotation people have their own part; where it has begun, it is among them. A name that is
+// RotationGoals returns the authorities that a caller may ask for, from names as people write them. None is all but the
+// CA of the cluster, of whose rotation people have their own part; where it has begun, it is among them. A name that is
 // none is an error.
 func RotationGoals(names []string, in decide.Input) ([]string, error) {
 	all := observed.Authorities()

@@ -37,12 +37,12 @@ func has(in decide.Input, name, of string, a observed.Authority) {
 	})
 }
 
-// threeKeys are all authorities but the CA of the cluster.
+// threeKeys returns all authorities but the CA of the cluster.
 func threeKeys() []string {
 	return []string{observed.EtcdCA, observed.FrontProxyCA, observed.ServiceAccounts}
 }
 
-// course are the plan's steps, each with what it is about.
+// course returns the plan's steps, each with what it is about.
 func course(p Plan) []string {
 	var out []string
 	for _, s := range p.Steps {
@@ -239,7 +239,7 @@ func clusterCA(t *testing.T, in decide.Input, anew bool) Plan {
 	return p
 }
 
-// The CA of the cluster is learnt by everybody before it signs: a run ends there, and the next ones go on when pods
+// The CA of the cluster is learnt by everybody before it signs: a run ends there, and the next ones continue when pods
 // know it, and by its certificates.
 func TestTheClustersOwnCAIsLearntByEverybodyFirst(t *testing.T) {
 	t.Parallel()
@@ -410,7 +410,7 @@ func TestEveryHostTrustsWhatTheClustersCASigns(t *testing.T) {
 	}
 }
 
-// mistrusted says which host does not trust the CA by which another one signs; "" where all do.
+// mistrusted reports which host does not trust the CA by which another one signs; "" if all do.
 func mistrusted(in decide.Input) string {
 	for _, signing := range in.Want.ControlPlane {
 		signer := in.Is.Hosts[signing.ID].Authorities[observed.ClusterCA].Signer()

@@ -10,7 +10,7 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// answering is a world of three control-plane hosts and two workers that all answer, with an etcd of the three.
+// answering returns a world of three control-plane hosts and two workers that all answer, with an etcd of the three.
 func answering(want desired.Cluster) observed.World {
 	is := observed.World{Hosts: map[string]observed.Host{}}
 	is.Etcd.Reached, is.API.Reached = observed.Yes, observed.Yes

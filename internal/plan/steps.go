@@ -37,7 +37,7 @@ func displayNames(want desired.Cluster, nodes map[string]decide.NodeName) map[st
 	return names
 }
 
-// nodeNames are the names of the hosts' Nodes, by host ID. A host whose own name is refused has the Node that the
+// nodeNames returns the names of the hosts' Nodes, by host ID. A host whose own name is refused has the Node that the
 // record gives it: what it says must not keep that from being removed. A host without one is called by its ID, which is
 // made no Node's name: the manifest chooses IDs, and so may a host.
 func nodeNames(in decide.Input, nodes map[string]decide.NodeName) map[string]string {
@@ -66,8 +66,8 @@ func nodeNames(in decide.Input, nodes map[string]decide.NodeName) map[string]str
 	return names
 }
 
-// recordedNode is the name of the host's Node by the cluster's record; that Node may be gone. A Machine's host is in no
-// record.
+// recordedNode returns the name of the host's Node by the cluster's record; that Node may be gone. A Machine's host is
+// in no record.
 func recordedNode(api observed.API, h desired.Host) string {
 	if api.Record == nil || h.Machine != "" {
 		return ""
@@ -75,8 +75,8 @@ func recordedNode(api observed.API, h desired.Host) string {
 	return api.Record.Nodes[h.ID]
 }
 
-// NodeName is the name of a host's Node: the manifest's hostname, else what the host calls itself, else (a host that
-// did not answer) its address. Node names are lower case.
+// NodeName returns the name of a host's Node: the manifest's hostname, else what the host calls itself, else (a host
+// that did not answer) its address. Node names are lower case.
 func NodeName(h desired.Host, seen observed.Host) string {
 	for _, name := range []string{h.Hostname, seen.Hostname, h.ID} {
 		if name != "" {
@@ -100,12 +100,12 @@ func (b *builder) artifacts(h desired.Host) desired.Artifacts {
 	return a
 }
 
-// node is the name of the host's Node, and name what people call the host.
+// node returns the name of the host's Node, and name what people call the host.
 func (b *builder) node(h desired.Host) string { return b.nodeNames[h.ID] }
 
 func (b *builder) name(h desired.Host) string { return b.names[h.ID] }
 
-// id is the ID of a step on a host.
+// id returns the ID of a step on a host.
 func (b *builder) id(k step.Kind, h desired.Host) string { return string(k) + "/" + b.node(h) }
 
 func (b *builder) has(id string) bool {
@@ -115,7 +115,7 @@ func (b *builder) has(id string) bool {
 // onHost adds a step about a host and returns its ID. What every such step has is filled in.
 func (b *builder) onHost(h desired.Host, s Step) string {
 	s.ID, s.Host = b.id(s.Intent.Kind, h), h.ID
-	if s.Intent.Kind == step.Uncordon && b.has(s.ID) { // opened at first, and once more after its upgrade
+	if s.Intent.Kind == step.Uncordon && b.has(s.ID) { // opened at first, and again after its upgrade
 		s.ID += "-again"
 	}
 	s.Intent.Role, s.Intent.NodeName, s.Intent.Arch = h.Role, b.node(h), b.world.Is.Hosts[h.ID].Arch
@@ -166,7 +166,7 @@ func Sign(p *Plan, digests map[string]string) {
 	}
 }
 
-// packageChanges are the packages of the distribution that a host lacks, in a line.
+// packageChanges returns the packages of the distribution that a host lacks, in a line.
 func packageChanges(seen observed.Host) []string {
 	if packages := preflight.Packages(&seen); len(packages) > 0 {
 		return []string{"packages of the distribution: " + strings.Join(packages, ", ")}
@@ -182,7 +182,7 @@ func swapChanges(seen observed.Host) []string {
 	return []string{"swap off, until a reset: " + strings.Join(seen.Swaps, ", ")}
 }
 
-// firewallChanges says what is done to the firewalls of a host that are not as the manifest wants them, a line for
+// firewallChanges reports what is done to the firewalls of a host that are not as the manifest wants them, a line for
 // each.
 func (b *builder) firewallChanges(h desired.Host) []string {
 	seen, wanted := b.world.Is.Hosts[h.ID], b.in.Want.Firewall
@@ -204,7 +204,7 @@ func binaryChanges(binaries []desired.Binary, seen observed.Host) []string {
 	return append(newBinaries(binaries, seen), "kernel modules and settings", "containerd.service, kubelet.service")
 }
 
-// newBinaries names the binaries that the host does not have in the wanted version.
+// newBinaries names the binaries that the host does not have in the desired version.
 func newBinaries(binaries []desired.Binary, seen observed.Host) []string {
 	var out []string
 	for _, b := range binaries {
@@ -227,7 +227,7 @@ func imageChanges(images []desired.Image) []string {
 	return out
 }
 
-// missingBinaries are the files that a host lacks.
+// missingBinaries returns the files that a host lacks.
 func missingBinaries(binaries []desired.Binary, pushed bool, seen observed.Host) step.Content {
 	var c step.Content
 	for _, b := range binaries {
@@ -242,7 +242,7 @@ func missingBinaries(binaries []desired.Binary, pushed bool, seen observed.Host)
 	return c
 }
 
-// imageContent is the content of a host's images. What of it the host has is found by the step.
+// imageContent returns the content of a host's images. What of it the host has is found by the step.
 func imageContent(images []desired.Image, pushed bool) step.Content {
 	var uploads, downloads []string
 	for _, i := range images {
@@ -257,12 +257,12 @@ func imageContent(images []desired.Image, pushed bool) step.Content {
 	return step.Content{Downloads: downloads}
 }
 
-// member is the index of the host's etcd member, -1 where there is none.
+// member returns the index of the host's etcd member, -1 if there is none.
 func (b *builder) member(h desired.Host) int {
 	return match.MemberIndex(b.world.Is.Etcd.Members, h, b.node(h))
 }
 
-// judgeStop says whether the host's member of etcd may be stopped for a while. A host without one may.
+// judgeStop reports whether the host's member of etcd may be stopped for a while. A host without one may.
 func (b *builder) judgeStop(h desired.Host) quorum.Verdict {
 	i := b.member(h)
 	if i < 0 {
@@ -306,8 +306,8 @@ func (b *builder) instruct(d decide.Decision) {
 	b.plan.Again = "what follows depends on what you do; apply again afterwards"
 }
 
-// block says that what follows is known and not carried out. What was planned before it stays: repairs and joins do not
-// wait for it.
+// block reports that what follows is known and not carried out. What was planned before it stays: repairs and joins do
+// not wait for it.
 func (b *builder) block(why string) {
 	if len(b.plan.Steps) > 0 {
 		b.plan.Again = why

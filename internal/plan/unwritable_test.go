@@ -10,7 +10,8 @@ import (
 	"kubeone/internal/model/problem"
 )
 
-// fullWorker is a healthy cluster of three control-plane hosts and two workers, the first of which cannot be locked.
+// fullWorker returns a healthy cluster of three control-plane hosts and two workers, the first of which cannot be
+// locked.
 func fullWorker(without ...string) (decide.Input, string) {
 	in := healthy(3, 2, without...)
 	id := in.Want.Workers[0].ID

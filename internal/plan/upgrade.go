@@ -16,7 +16,7 @@ import (
 	"kubeone/internal/text/set"
 )
 
-// upgrade plans the way of hosts to the wanted version: first all that disturbs nobody (binaries and images onto every
+// upgrade plans the way of hosts to the desired version: first all that disturbs nobody (binaries and images onto every
 // host, a snapshot of etcd), then the control plane host by host, kube-proxy and cluster DNS, and then the workers in
 // waves: a kube-proxy that has just lost its API server, or is being replaced, sends requests to pods that a drain has
 // ended. An upgrade of a host is a check, drain, the upgrade itself, and opening it again; what an earlier run left
@@ -82,7 +82,7 @@ func (b *builder) split(ids []string) (control, workers []desired.Host) {
 }
 
 // upgradeControlPlane plans one control-plane host after the other, the first after a snapshot of etcd. It returns what
-// the workers wait for; nil where there is nothing to wait for, or a host must not be stopped.
+// the workers wait for; nil if there is nothing to wait for, or a host must not be stopped.
 func (b *builder) upgradeControlPlane(d decide.Decision, hosts []desired.Host, fetched []string) []string {
 	if len(hosts) == 0 {
 		return nil
@@ -113,8 +113,8 @@ func (b *builder) upgradeControlPlane(d decide.Decision, hosts []desired.Host, f
 	return previous
 }
 
-// keeper is the host that takes the snapshot: the last to be upgraded of those whose etcd serves, else any whose does.
-// An upgrade that goes on may be of a host on which it does not.
+// keeper returns the host that takes the snapshot: the last to be upgraded of those whose etcd serves, else any whose
+// does. An upgrade that continues may be of a host on which it does not.
 func (b *builder) keeper(hosts []desired.Host) desired.Host {
 	for _, of := range [...][]desired.Host{hosts, b.in.Want.ControlPlane} {
 		for _, h := range slices.Backward(of) {
@@ -134,7 +134,7 @@ func (b *builder) upgradeWorkers(d decide.Decision, hosts []desired.Host, after 
 	})
 }
 
-// inWaves plans something for each worker: one first, alone, if that is wanted, and when that has gone well as many at
+// inWaves plans something for each worker: one first, alone, if that is desired, and when that has gone well as many at
 // a time as may be unavailable of those that the run may touch. The function plans one of them, after these steps, and
 // returns its first and its last step.
 func (b *builder) inWaves(
@@ -169,7 +169,7 @@ func (b *builder) interrupted(h desired.Host) bool {
 	return b.in.Is.Hosts[h.ID].Upgrading != "" || n.Unschedulable && n.Annotations[observed.CordonAnnotation] != ""
 }
 
-// drifted says which configuration of the host, besides its version, is another than the manifest's: the
+// drifted reports which configuration of the host, besides its version, is another than the manifest's: the
 // upgrade brings it.
 func drifted(d decide.Decision, h desired.Host) []string {
 	names := otherDrift(d.Drift[h.ID])
@@ -201,8 +201,8 @@ func (b *builder) after(id, other string) {
 	}
 }
 
-// predecessor is the worker whose upgrade must be over before the n-th one's begins, -1 for none: at most wide of them
-// are under way, and all wait for a canary.
+// predecessor returns the worker whose upgrade must be over before the n-th one's begins, -1 for none: at most wide of
+// them are under way, and all wait for a canary.
 func predecessor(n, wide int, canary bool) int {
 	if canary && n > 0 {
 		return max(0, n-wide)
@@ -210,7 +210,7 @@ func predecessor(n, wide int, canary bool) int {
 	return n - wide
 }
 
-// upgradeWorker is the upgrade of a worker, or its way down.
+// upgradeWorker returns the upgrade of a worker, or its way down.
 func (b *builder) upgradeWorker(h desired.Host) step.Intent {
 	seen, wanted := b.in.Is.Hosts[h.ID], b.in.Want.KubeletVersion(h)
 	runs := ""
@@ -221,7 +221,7 @@ func (b *builder) upgradeWorker(h desired.Host) step.Intent {
 	return step.With(step.UpgradeWorkerParams{Down: down})
 }
 
-// workerChanges says what an upgrade changes on a worker.
+// workerChanges reports what an upgrade changes on a worker.
 func (b *builder) workerChanges(h desired.Host) []string {
 	if h.Versions == (desired.Versions{}) {
 		return []string{"kubelet, container runtime"}
@@ -269,7 +269,7 @@ func (b *builder) uncordon(h desired.Host, reason string, needs []string, after 
 	})
 }
 
-// versionsNamed are the versions that are wanted of the host, in words.
+// versionsNamed returns the versions that are desired of the host, in words.
 func (b *builder) versionsNamed(h desired.Host) string {
 	var parts []string
 	if v := h.Versions.Kubernetes; v != "" {
@@ -283,7 +283,7 @@ func (b *builder) versionsNamed(h desired.Host) string {
 	return strings.Join(parts, ", ")
 }
 
-// versions says what a host runs and what is wanted.
+// versions reports what a host runs and what is desired.
 func (b *builder) versions(h desired.Host) string {
 	want := b.in.Want.KubeletVersion(h)
 	seen := b.in.Is.Hosts[h.ID]

@@ -13,7 +13,7 @@ import (
 	"kubeone/internal/testutil/decidetest"
 )
 
-// aMachine is a worker that is a Machine in a cluster of which only this host was asked.
+// aMachine returns a worker that is a Machine in a cluster of which only this host was asked.
 func aMachine(is func(desired.Host) observed.Host) decide.WorkerInput {
 	h := decidetest.Host(desired.Worker, "w", 1)
 	h.ID, h.HasOwnID = "uid-1", true
@@ -33,7 +33,7 @@ func aMachine(is func(desired.Host) observed.Host) decide.WorkerInput {
 	return in
 }
 
-// reconfigured is a Machine that is to have other settings.
+// reconfigured returns a Machine that is to have other settings.
 func reconfigured(in decide.WorkerInput, turn decide.Turn) decide.WorkerInput {
 	id := in.Want.Workers[0].ID
 	is := in.Is.Hosts[id]
@@ -42,7 +42,7 @@ func reconfigured(in decide.WorkerInput, turn decide.Turn) decide.WorkerInput {
 	return in
 }
 
-// credentialed has the host have other credentials than are wanted.
+// credentialed has the host have other credentials than are desired.
 func credentialed(in decide.WorkerInput) decide.WorkerInput {
 	id := in.Want.Workers[0].ID
 	is := in.Is.Hosts[id]

@@ -17,7 +17,7 @@ const (
 	version = "1.36.3"
 )
 
-// artifacts is a small release; pushed says that a bundle is there.
+// artifacts returns a small release; pushed says that a bundle is there.
 func artifacts(pushed bool) map[string]desired.Artifacts {
 	blob := func(n string) []desired.Blob {
 		return []desired.Blob{{Digest: "sha256:" + n}, {Digest: "sha256:shared"}}
@@ -37,7 +37,7 @@ func artifacts(pushed bool) map[string]desired.Artifacts {
 	}}
 }
 
-// wanted is a manifest with hosts cp-1… and w-1….
+// wanted returns a manifest with hosts cp-1… and w-1….
 func wanted(controlPlanes, workers int) desired.Cluster {
 	c := desired.Cluster{Name: cluster, KubernetesVersion: version, Digest: "manifest-1", Artifacts: artifacts(true),
 		Firewall: desired.FirewallManage}
@@ -59,7 +59,7 @@ func wantedHost(role desired.Role, prefix string, net, n int) desired.Host {
 	}
 }
 
-// bare is a host that answered, is fit and has nothing on it.
+// bare returns a host that answered, is fit and has nothing on it.
 func bare(h desired.Host) observed.Host {
 	return observed.Host{
 		ID: h.ID, Reach: observed.Reached, Hostname: h.Hostname, MachineID: "machine-" + h.ID,
@@ -70,7 +70,7 @@ func bare(h desired.Host) observed.Host {
 	}
 }
 
-// member is a host that joined and is well.
+// member returns a host that joined and is well.
 func member(h desired.Host) observed.Host {
 	is := bare(h)
 	unit := observed.Unit{Installed: true, Enabled: true, Active: true, State: "active/running"}
@@ -89,7 +89,7 @@ func member(h desired.Host) observed.Host {
 	return is
 }
 
-// dataless says that the data of its etcd is gone, and that it does not run.
+// dataless reports that the data of its etcd is gone, and that it does not run.
 func dataless(h desired.Host) observed.Host {
 	is := member(h)
 	if h.Role == desired.ControlPlane {
@@ -110,7 +110,7 @@ func incomplete(h desired.Host) observed.Host {
 	return is
 }
 
-// begun is a host on which our installation has not finished.
+// begun returns a host on which our installation has not finished.
 func begun(h desired.Host) observed.Host {
 	is := bare(h)
 	is.Marker = &observed.Marker{Cluster: cluster, Role: string(h.Role)}
@@ -146,7 +146,7 @@ func voter(h desired.Host) observed.Member {
 	}
 }
 
-// empty is the input of a manifest whose hosts are all bare.
+// empty returns the input of a manifest whose hosts are all bare.
 func empty(controlPlanes, workers int) decide.Input {
 	in := decide.Input{
 		Want:   wanted(controlPlanes, workers),
@@ -161,7 +161,7 @@ func empty(controlPlanes, workers int) decide.Input {
 	return in
 }
 
-// healthy is the input of a cluster that matches its manifest, except for the hosts named, which are bare.
+// healthy returns the input of a cluster that matches its manifest, except for the hosts named, which are bare.
 func healthy(controlPlanes, workers int, without ...string) decide.Input {
 	in := empty(controlPlanes, workers)
 	in.Is.API = observed.API{

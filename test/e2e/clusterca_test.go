@@ -57,7 +57,7 @@ func TestRotateClusterCA(t *testing.T) {
 			s.run(0, []string{"plan"}, "No changes")
 			s.same("by which CA the cluster is known", now, s.pin())
 			s.pinned("sha256:" + strings.Repeat("0", 64))
-			s.run(15, []string{"plan"}, "somebody poses as the cluster")
+			s.run(15, []string{"plan"}, "another machine is impersonating the cluster")
 			s.pinned(now)
 			s.healthy()
 		}},

@@ -96,7 +96,7 @@ func otherCNIOfMember(s *story) {
 	s.nothingToDo()
 	s.broken(worker, "mv /etc/cni/net.d/99-later.conflist /etc/cni/net.d/00-first.conflist")
 	s.run(0, []string{"plan"},
-		"CNI configuration goes before the network plugin's 10-flannel.conflist: 00-first.conflist")
+		"CNI configuration comes before the network plugin's 10-flannel.conflist: 00-first.conflist")
 	s.broken(worker, "rm /etc/cni/net.d/00-first.conflist")
 	s.nothingToDo()
 }

@@ -131,7 +131,7 @@ func recognised(s *story) {
 				}
 			}),
 			10, // it stops no work on others
-			[]string{"worker-1", "renamed", "Nothing is done to renamed", "put the hostname back"},
+			[]string{"worker-1", "renamed", "leaves renamed (", "restore the hostname"},
 		},
 	} {
 		manifest, err := s.Variant(name, refused.edit)
@@ -167,7 +167,7 @@ func rolesChanged(s *story) {
 	before := s.started(s.Members())
 	workers, err := s.Variant("demoted", sections(demoted))
 	s.must(err)
-	says := []string{"the manifest has it as worker, and it is in the cluster as control-plane", "kubeone node remove"}
+	says := []string{"the manifest lists it as worker, but it is in the cluster as control-plane", "kubeone node remove"}
 	for _, asked := range [][]string{
 		{"apply", "-y"},
 		{"upgrade", "-y", "--force"},
@@ -185,7 +185,7 @@ func rolesChanged(s *story) {
 	more, err := s.Variant("promoted", sections(promoted))
 	s.must(err)
 	s.run(15, []string{"apply", "-y", "-m", more},
-		"the manifest has it as control-plane, and it is in the cluster as worker")
+		"the manifest lists it as control-plane, but it is in the cluster as worker")
 	s.same("what runs since when", before, s.started(s.Members()))
 	s.healthy()
 	s.nothingToDo()
@@ -197,7 +197,7 @@ func anotherCA(s *story) {
 	known, err := os.ReadFile(file)
 	s.must(err)
 	s.must(os.WriteFile(file, []byte("sha256:"+strings.Repeat("0", 64)+"\n"), 0o600))
-	says := []string{"its CA is " + strings.TrimSpace(string(known)), "somebody poses as the cluster"}
+	says := []string{"its CA is " + strings.TrimSpace(string(known)), "another machine is impersonating the cluster"}
 	s.run(15, []string{"plan"}, says...)
 	s.run(15, []string{"apply", "-y"}, says...)
 	s.run(12, []string{"kubeconfig"}, "no control-plane host that answers has a kubeconfig")

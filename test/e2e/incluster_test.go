@@ -332,7 +332,7 @@ func (p *pool) upgradedWithMachines() {
 	})
 	began := time.Now()
 	p.run(0, []string{"apply", "-y", "--upgrade-machine-deployments", "--bundle", p.Bundle, "--bundle", older}, "Done.",
-		"upgrade MachineDeployment kube-system/lab to "+newest, "until the kubelets of these Machines have it")
+		"upgrade MachineDeployment kube-system/lab to "+newest, "until the kubelets of these Machines are")
 	p.Logf("%5.1f s  the control plane is %s", time.Since(began).Seconds(), newest)
 	over()
 	n := rolled()

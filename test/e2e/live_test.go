@@ -140,9 +140,9 @@ func editedFiles(s *story) {
 	}
 	s.broken(s.Lab.Host("worker-2"), "systemctl stop kubelet && systemctl daemon-reload") // it could not start again
 	for _, e := range edits[:3] {
-		says = append(says, e.host+": somebody has changed "+e.file)
+		says = append(says, e.host+": changed outside kubeone: "+e.file)
 	}
-	says = append(says, "cp-2: somebody has changed "+named)
+	says = append(says, "cp-2: changed outside kubeone: "+named)
 	containers := s.containers()
 	s.run(3, []string{"status"}, says...)
 	s.run(2, []string{"plan"}, append(says, "restore what somebody has changed", "/var/lib/kubelet/config.yaml")...)
@@ -154,9 +154,9 @@ func editedFiles(s *story) {
 	s.same("the containers that run", containers, s.containers())
 	s.schedulerHas("cp-2", flag, 1)
 	s.healthy()
-	s.run(0, []string{"status"}, "cp-2: somebody has changed "+named)
+	s.run(0, []string{"status"}, "cp-2: changed outside kubeone: "+named)
 	s.run(4, []string{"plan"}, "No changes. The cluster matches the manifest, except for: cp-2 "+pod+" (edited)")
-	stops := "an upgrade would lose what somebody has changed in static pods, cp-2: " + named
+	stops := "an upgrade would lose changes made by hand to static pods, cp-2: " + named
 	s.run(10, []string{"plan", "--force-upgrade"}, stops, "--discard-edits")
 	s.run(10, []string{"upgrade", "--force", "-y"}, stops)
 	s.same("the containers that run", containers, s.containers())

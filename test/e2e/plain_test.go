@@ -28,7 +28,7 @@ func TestPlainManifest(t *testing.T) {
 }
 
 func firstIsEndpoint(s *story) {
-	s.run(2, []string{"plan"}, "First contact", s.Lab.Host("cp-1").Address+" is the API's endpoint, and this host's")
+	s.run(2, []string{"plan"}, "First contact", "the API endpoint "+s.Lab.Host("cp-1").Address+" is this host")
 	installPlain(s)
 	s.same("the cluster's endpoint", s.Lab.Host("cp-1").Address+":6443", s.published())
 	s.nothingToDo()
@@ -54,8 +54,8 @@ func keyAccepted(s *story) {
 	s.must(s.Lab.Rebuild(s.Context(), host))
 	anew := s.fingerprints(host)
 
-	refused := s.run(13, []string{"apply", "-y"}, "shows the SSH host key", "--accept-host-key cp-3=")
-	said := regexp.MustCompile(`shows the SSH host key (SHA256:\S+), and not the known one: (SHA256:\S+) `).
+	refused := s.run(13, []string{"apply", "-y"}, "offers the SSH host key", "--accept-host-key cp-3=")
+	said := regexp.MustCompile(`offers the SSH host key (SHA256:\S+); the known key is (SHA256:\S+) `).
 		FindStringSubmatch(refused.Text())
 	if said == nil || !slices.Contains(anew, said[1]) || !slices.Contains(known, said[2]) {
 		s.Fatalf("want one of the keys %q in place of one of %q\n%s", anew, known, refused)

@@ -61,7 +61,7 @@ func effectsOf(t *testing.T, dir string, m tree) effects {
 	return out
 }
 
-// artifacts are those of a host: the names of a release, with digests that say nothing.
+// artifacts returns those of a host: the names of a release, with digests that say nothing.
 func artifacts(want desired.Cluster, h desired.Host) desired.Artifacts {
 	out := desired.Artifacts{
 		KubernetesVersion: want.KubernetesVersion, Arch: "amd64",
@@ -82,8 +82,8 @@ func artifacts(want desired.Cluster, h desired.Host) desired.Artifacts {
 	return out
 }
 
-// scripts are those of the first control-plane host and of the first worker, without what all hosts share. Digests are
-// of what else is there.
+// scripts returns those of the first control-plane host and of the first worker, without what all hosts share. Digests
+// are of what else is there.
 func (e effects) scripts(t *testing.T, want desired.Cluster) {
 	for i, h := range want.Hosts() {
 		if i != 0 && i != len(want.ControlPlane) {
@@ -129,7 +129,7 @@ func lines(t *testing.T, of any) []string {
 	return strings.Split(string(text), "\n")
 }
 
-// plans are those of an installation on bare hosts, and of an upgrade of a cluster that runs.
+// plans returns those of an installation on bare hosts, and of an upgrade of a cluster that runs.
 func (e effects) plans(t *testing.T, want desired.Cluster) {
 	in := decide.Input{Want: want, Config: componentconfig.Digests(want, want.Hosts()...), Addons: map[string]string{}}
 	rendered, err := addons.Render(want)
@@ -185,7 +185,7 @@ func steps(t *testing.T, in decide.Input) []string {
 	return out
 }
 
-// targets are how hosts are reached.
+// targets returns how hosts are reached.
 func (e effects) targets(t *testing.T, want desired.Cluster, dir string) {
 	for i, h := range want.Hosts() {
 		target, err := workspace.Target(h)
@@ -211,8 +211,8 @@ func reached(before string, t host.Target, dir string) []string {
 	return out
 }
 
-// change is a line that the other effects do not have, and where it is: the first with the mark in it, in the order of
-// the places' names, else the first of all. Where nothing is new, it is what has gone.
+// change returns a line that the other effects do not have, and where it is: the first with the mark in it, in the
+// order of the places' names, else the first of all. Where nothing is new, it is what has gone.
 func (e effects) change(from effects, mark string) string {
 	first := ""
 	for _, way := range []struct {
@@ -252,7 +252,7 @@ func excerpt(line, mark string) string {
 	return "…" + line[from:min(from+most, len(line))] + "…"
 }
 
-// markOf is a text by which the value is found again: the last one in it, "" for none that is worth it.
+// markOf returns a text by which the value is found again: the last one in it, "" for none that is worth it.
 func markOf(value any) string {
 	switch v := value.(type) {
 	case map[string]any:

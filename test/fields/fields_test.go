@@ -42,7 +42,7 @@ func read(t *testing.T, name string, into any) {
 	}
 }
 
-// byPath are the entries of a file by the path of each field.
+// byPath returns the entries of a file by the path of each field.
 func byPath[T any](t *testing.T, name string) map[string]T {
 	t.Helper()
 	var entries map[string]T
@@ -128,7 +128,7 @@ func TestFieldsHaveEffects(t *testing.T) {
 	golden.Check(t, filepath.Join("testdata", "effects.golden"), found.String())
 }
 
-// manifestWith is the base manifest with what a change is given, and changed.
+// manifestWith returns the base manifest with what a change is given, and changed.
 func manifestWith(t *testing.T, a alteration, path string, changed bool) tree {
 	t.Helper()
 	var m tree
@@ -154,7 +154,7 @@ func manifestWith(t *testing.T, a alteration, path string, changed bool) tree {
 	return m
 }
 
-// surroundings is a folder with the files that manifests name.
+// surroundings returns a folder with the files that manifests name.
 func surroundings(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

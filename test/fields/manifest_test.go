@@ -12,7 +12,7 @@ import (
 type tree = map[string]any
 
 // with sets the field of a path, or removes it where the value is nil. "[]" is the first item of a list and "*" the
-// first key of a map, which are made where there is none.
+// first key of a map, which are made if there is none.
 func with(t tree, path string, value any) error {
 	text, err := json.Marshal(value) // a copy: entries share what they are given
 	if err != nil {
@@ -65,7 +65,7 @@ func put(at any, names []string, value any) (any, error) {
 	return m, err
 }
 
-// expanded are the paths that a key with one list in braces stands for: "{a,b}.c" for a.c and b.c.
+// expanded returns the paths that a key with one list in braces stands for: "{a,b}.c" for a.c and b.c.
 func expanded(key string) []string {
 	before, rest, ok := strings.Cut(key, "{")
 	if !ok {

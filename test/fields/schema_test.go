@@ -55,7 +55,7 @@ func documented(t *testing.T) rows {
 	return out
 }
 
-// fieldsOf are the fields of the API's types, in their order.
+// fieldsOf returns the fields of the API's types, in their order.
 func fieldsOf(t *testing.T, docs rows) []field {
 	t.Helper()
 	var out []field
@@ -105,7 +105,7 @@ func fieldsOf(t *testing.T, docs rows) []field {
 	return out
 }
 
-// paths are the fields that a test is needed for, or those that need none.
+// paths returns the fields that a test is needed for, or those that need none.
 func paths(all []field, carriedOut bool) []string {
 	var out []string
 	for _, f := range all {

@@ -81,17 +81,17 @@ func (a *api) requests() int {
 	return a.asked
 }
 
-// access is a way to the API without a host, as the controllers have one.
+// access returns a way to the API without a host, as the controllers have one.
 func (a *api) access() kube.Access {
 	return kube.Access{
 		Kubeconfig: []byte(a.kubeconfig()), Via: []kube.Endpoint{{ID: "api", Address: a.Listener.Addr().String()}},
 	}
 }
 
-// ca is the certificate of the cluster's CA, which is the server's own.
+// ca returns the certificate of the cluster's CA, which is the server's own.
 func (a *api) ca() []byte { return pemOf(a.Certificate().Raw) }
 
-// kubeconfig is the administrator's.
+// kubeconfig returns the administrator's.
 func (a *api) kubeconfig() string {
 	return fmt.Sprintf(`apiVersion: v1
 kind: Config
@@ -102,7 +102,7 @@ current-context: x
 `, endpointHost, base64.StdEncoding.EncodeToString(a.ca()), token)
 }
 
-// selfSigned is a certificate for the API's addresses that is its own CA.
+// selfSigned returns a certificate for the API's addresses that is its own CA.
 func selfSigned() tls.Certificate {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -123,7 +123,7 @@ func selfSigned() tls.Certificate {
 
 const systemPath = "/api/v1/namespaces/kube-system"
 
-// objects are those of a cluster that is as the manifest wants it.
+// objects returns those of a cluster that is as the manifest wants it.
 func (c *cluster) objects(t *testing.T) objects {
 	t.Helper()
 	var nodes, pods, plugin list
@@ -182,7 +182,7 @@ const (
 	machineName = "kube-system/pool-abcde"
 )
 
-// node is the Node of a healthy machine.
+// node returns the Node of a healthy machine.
 func (c *cluster) node(m machine) object {
 	labels, spec := object{"kubernetes.io/hostname": m.name}, object{}
 	if m.controlPlane {
@@ -203,7 +203,7 @@ func (c *cluster) node(m machine) object {
 	}
 }
 
-// pod is one that is ready.
+// pod returns one that is ready.
 func pod(name, node string, labels object, image string) object {
 	return object{
 		"metadata": object{"name": name, "labels": labels},
@@ -212,7 +212,7 @@ func pod(name, node string, labels object, image string) object {
 	}
 }
 
-// namesOf are the names of what the wanted release has.
+// namesOf returns the names of what the wanted release has.
 func namesOf(t *testing.T, want desired.Cluster) desired.Artifacts {
 	t.Helper()
 	names, err := release.Names(release.Want{
@@ -224,7 +224,7 @@ func namesOf(t *testing.T, want desired.Cluster) desired.Artifacts {
 	return names
 }
 
-// addonsOf are the digests of the addons that the manifest leads to.
+// addonsOf returns the digests of the addons that the manifest leads to.
 func addonsOf(t *testing.T, want desired.Cluster) map[string]string {
 	t.Helper()
 	names := namesOf(t, want)

@@ -58,7 +58,7 @@ type game struct {
 // honest is what a host in the attacker's seat would say.
 func (g *game) honest() []string { return g.cluster.honest(g.as.machine()) }
 
-// id is the ID of a host.
+// id returns the ID of a host.
 func (g *game) id(name string) string {
 	if g.as == poolHost {
 		return g.cluster.id(name)
@@ -211,7 +211,7 @@ func edited(lines []string, edits ...string) []string {
 	return kept
 }
 
-// adds says what an honest host says, edited.
+// adds reports what an honest host says, edited.
 func adds(edits ...string) func(*game) []string {
 	return func(g *game) []string { return edited(g.honest(), edits...) }
 }

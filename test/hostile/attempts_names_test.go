@@ -2,7 +2,7 @@ package hostile
 
 import "slices"
 
-// claims are attempts to have a name that is not a host's of the manifest, and with it a certificate. A worker also
+// claims returns attempts to have a name that is not a host's of the manifest, and with it a certificate. A worker also
 // asks for a join token under that name: it says that it has lost its kubelet.conf, or that it is bare.
 func claims() []attempt {
 	var out []attempt
@@ -34,7 +34,7 @@ func claims() []attempt {
 	return out
 }
 
-// bare are the edits by which a host that has joined says that nothing is installed on it.
+// bare returns the edits by which a host that has joined says that nothing is installed on it.
 func bare() []string {
 	return []string{
 		"-exists", "-file\t/etc/kubeone", "-unit", "-health", "-link", "absent\t/etc/kubernetes/kubelet.conf",

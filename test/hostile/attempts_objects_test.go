@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// objectsOfItsOwn are attempts through the API with what a kubelet may write there: its own Node, its static pods, and
-// its requests for certificates.
+// objectsOfItsOwn returns attempts through the API with what a kubelet may write there: its own Node, its static pods,
+// and its requests for certificates.
 func objectsOfItsOwn() []attempt {
 	says := func(name string, change func(objects)) attempt {
 		return attempt{name: name, as: asWorker, objects: change}
@@ -63,7 +63,7 @@ func objectsOfItsOwn() []attempt {
 	}
 }
 
-// node is the Node of that name.
+// node returns the Node of that name.
 func (o objects) node(name string) object {
 	for _, n := range o["/api/v1/nodes"].(object)["items"].(list) {
 		if n.(object)["metadata"].(object)["name"] == name {
@@ -83,7 +83,7 @@ func (o objects) requests(all ...any) {
 	o["/apis/certificates.k8s.io/v1/certificatesigningrequests"].(object)["items"] = all
 }
 
-// mirror is the pod by which the API knows a static pod of the attacker.
+// mirror returns the pod by which the API knows a static pod of the attacker.
 func mirror(name string, labels object) object {
 	return object{
 		"metadata": object{
@@ -98,7 +98,7 @@ func mirror(name string, labels object) object {
 	}
 }
 
-// serving is a request of a Node's kubelet for a serving certificate, made a minute ago.
+// serving returns a request of a Node's kubelet for a serving certificate, made a minute ago.
 func serving(by, name string, names ...string) object {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -131,8 +131,8 @@ func serving(by, name string, names ...string) object {
 	}
 }
 
-// versions are attempts with versions of its kubelet that nobody can work with: beside hosts that join, and beside an
-// upgrade of the whole cluster.
+// versions returns attempts with versions of its kubelet that nobody can work with: beside hosts that join, and beside
+// an upgrade of the whole cluster.
 func versions() []attempt {
 	kubelet := func(version string) func(*game) []string {
 		return adds("-link\tlrwxrwxrwx 1 root root 38 Jan  2 10:00 kubelet",

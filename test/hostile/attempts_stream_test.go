@@ -12,7 +12,7 @@ import (
 // endless is more than anybody takes.
 const endless = 1 << 30
 
-// framing are attempts with answers that are not framed as honest ones are.
+// framing returns attempts with answers that are not framed as honest ones are.
 func framing() []attempt {
 	whole := func(g *game) string { return answer(g.honest()) }
 	shown := func(name string, text func(g *game) string) attempt {
@@ -85,7 +85,7 @@ func framing() []attempt {
 	}
 }
 
-// connections are attempts below the commands: slow ones, and such as do not speak SSH.
+// connections returns attempts below the commands: slow ones, and such as do not speak SSH.
 func connections() []attempt {
 	stays := func(s *sshtest.Session) { <-s.Context().Done() }
 	return []attempt{

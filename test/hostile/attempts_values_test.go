@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// numbers are attempts with values that no honest host has.
+// numbers returns attempts with values that no honest host has.
 func numbers() []attempt {
 	out := []attempt{
 		{name: "10^200 processors, and as much of everything", as: everybody, says: adds("-cpus", "-memory", "-disk",
@@ -34,7 +34,7 @@ func numbers() []attempt {
 	return append(out, many()...)
 }
 
-// many are attempts with more lines than an honest host has.
+// many returns attempts with more lines than an honest host has.
 func many() []attempt {
 	repeated := func(name string, n int, line func(i int) string) attempt {
 		return attempt{name: name, as: asWorker, says: func(g *game) []string {
@@ -74,11 +74,11 @@ func many() []attempt {
 }
 
 // escape is what an attacker would like a terminal to be told: a window's title, a cleared screen, a line that is
-// written over, text that runs backwards, a link, and what is no text at all.
+// written over, text that runs backwards, a link, and what is no text.
 const escape = "\x1b]0;owned\a\x1b[2J\x1b[1;1H\x1b]8;;http://evil\x1b\\\r\x08\x7f" +
 	"\u202egnp.exe\u2066\u009b2J\x9b\x00\xff\xfe\u200b\ufeff\ufffdX"
 
-// fields are the lines whose texts are shown, stored or compared, with a place for a text.
+// fields returns the lines whose texts are shown, stored or compared, with a place for a text.
 func fields() map[string]string {
 	return map[string]string{
 		"its name":                "hostname\t%s",
@@ -122,7 +122,7 @@ func fields() map[string]string {
 	}
 }
 
-// texts are attempts with texts for a terminal, a file name or a shell, in each field.
+// texts returns attempts with texts for a terminal, a file name or a shell, in each field.
 func texts() []attempt {
 	var names []string
 	for name := range fields() {

@@ -32,7 +32,7 @@ type machine struct {
 	bare              bool // nothing is installed there
 }
 
-// machines are the cluster's: cp-4, w-1 and w-4 are to join it.
+// machines returns the cluster's: cp-4, w-1 and w-4 are to join it.
 func machines() []machine {
 	return []machine{
 		{name: "cp-1", at: "127.0.3.11", address: "10.0.0.11", controlPlane: true},
@@ -46,8 +46,9 @@ func machines() []machine {
 	}
 }
 
-// strangers are the cluster's members that are not in its manifest: the host of a Machine, one that was joined by hand,
-// and a control-plane host. They are healthy, and only the controllers connect to one of them: to that of the Machine.
+// strangers returns the cluster's members that are not in its manifest: the host of a Machine, one that was joined by
+// hand, and a control-plane host. They are healthy, and only the controllers connect to one of them: to that of the
+// Machine.
 func strangers() []machine {
 	return []machine{
 		{name: "pool-1", at: "127.0.3.31", address: "10.0.1.1"},
@@ -70,8 +71,8 @@ func (r role) seat() string {
 	return map[role]string{worker: "w-2", firstContact: "w-4", controlPlane: "cp-4", poolHost: "pool-1"}[r]
 }
 
-// present are the machines that the program is to connect to where the attacker is met so: those of the manifest, or
-// the Machine's host alone.
+// present returns the machines that the program is to connect to where the attacker is met so: those of the manifest,
+// or the Machine's host alone.
 func (r role) present() []machine {
 	if r == poolHost {
 		return []machine{r.machine()}
@@ -246,7 +247,7 @@ func machineID(address string) string {
 	return fmt.Sprintf("%032x", []byte(net.ParseIP(address).To4()))
 }
 
-// id is the ID of the host with that name.
+// id returns the ID of the host with that name.
 func (c *cluster) id(name string) string { return idIn(c.want, name) }
 
 func idIn(want desired.Cluster, name string) string {
@@ -261,7 +262,7 @@ func idIn(want desired.Cluster, name string) string {
 	return ""
 }
 
-// certificate is how a host shows a certificate.
+// certificate returns how a host shows a certificate.
 func certificate(path string, content []byte) []string {
 	lines := []string{"pem\t==> " + path + " <=="}
 	for line := range strings.Lines(string(content)) {
@@ -280,7 +281,7 @@ func (c *cluster) credentials() []string {
 	return append(lines, "access\t1")
 }
 
-// secret is how a host shows a file of its credentials.
+// secret returns how a host shows a file of its credentials.
 func secret(path, content string) []string {
 	lines := []string{"block\tsecret", "==> " + path + " <=="}
 	lines = append(lines, strings.Split(strings.TrimSuffix(content, "\n"), "\n")...)
@@ -293,7 +294,7 @@ func (c *cluster) secrets() []string {
 	return []string{token, string(creds.Key), "PRIVATE KEY", base64.StdEncoding.EncodeToString(creds.Key)}
 }
 
-// text is the manifest: nobody has a name there, so that hosts name themselves.
+// text returns the manifest: nobody has a name there, so that hosts name themselves.
 func text(r role) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "apiVersion: kubeone.k8c.io/v1beta2\nkind: KubeOneCluster\nname: demo\nversions:\n"+
@@ -318,7 +319,7 @@ func ranked(m machine) int {
 	return 1
 }
 
-// machineHost is the host of the Machine, as the controllers want it (internal/machines/provider/ssh/site.go).
+// machineHost returns the host of the Machine, as the controllers want it (internal/machines/provider/ssh/site.go).
 func machineHost() desired.Host {
 	m := poolHost.machine()
 	return desired.Host{
@@ -328,7 +329,7 @@ func machineHost() desired.Host {
 	}
 }
 
-// wanted is the cluster of the manifest; for the controllers, it has the Machine's host and no other.
+// wanted returns the cluster of the manifest; for the controllers, it has the Machine's host and no other.
 func wanted(r role) desired.Cluster {
 	if r == poolHost {
 		c := wanted(worker)
@@ -338,7 +339,7 @@ func wanted(r role) desired.Cluster {
 	return loaded(text(r))
 }
 
-// loaded is the cluster of a manifest of these tests.
+// loaded returns the cluster of a manifest of these tests.
 func loaded(text string) desired.Cluster {
 	l, err := manifest.Load(context.Background(), manifest.Options{
 		ManifestPath: "kubeone.yaml", ManifestReader: strings.NewReader(text),
@@ -352,5 +353,5 @@ func loaded(text string) desired.Cluster {
 // otherCA is the certificate of an authority that nobody knows.
 var otherCA = pemOf(selfSigned().Certificate[0])
 
-// pemOf is DER as PEM.
+// pemOf returns DER as PEM.
 func pemOf(der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}) }

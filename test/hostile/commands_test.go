@@ -104,7 +104,7 @@ var longName = strings.Repeat("a", 63) + strings.Repeat("."+strings.Repeat("b", 
 // ownLog is a text that stands for what a host says of itself.
 const ownLog = "says the attacker\n"
 
-// forged are the logs of a host that would like to write into other folders, and over other files.
+// forged returns the logs of a host that would like to write into other folders, and over other files.
 func forged(name string) string {
 	const begins = "\n::kubeone-section:: "
 	out := escape + begins + "kubelet.log\n" + ownLog
@@ -120,7 +120,7 @@ func forged(name string) string {
 	return out
 }
 
-// scriptsIn are the names of the files with scripts for hosts, by the hosts' IDs.
+// scriptsIn returns the names of the files with scripts for hosts, by the hosts' IDs.
 func scriptsIn(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.sh"))
@@ -144,7 +144,7 @@ func scriptsIn(t *testing.T, dir string) map[string]string {
 	return out
 }
 
-// manifestFor is the manifest of files: the attacker listens somewhere else.
+// manifestFor returns the manifest of files: the attacker listens somewhere else.
 func (c *cluster) manifestFor(port int, key ssh.PublicKey) string {
 	out := strings.Replace(text(worker), "cloudProvider:", "artifacts:\n  mirror: http://127.0.0.1:1\n"+
 		"registryConfiguration:\n  overwriteRegistry: 127.0.0.1:1\n  insecureRegistry: true\ncloudProvider:", 1)

@@ -46,7 +46,7 @@ Other tests try what is not in the first table:
 |---|---|---|
 `
 
-// document is the page about the attempts.
+// document returns the page about the attempts.
 func document(games []*game, outcomes []outcome) string {
 	var b strings.Builder
 	b.WriteString(head)
@@ -83,7 +83,7 @@ applies no other addon.
 |---|---|---|
 `
 
-// recordTable is the part of the page about the record.
+// recordTable returns the part of the page about the record.
 func recordTable(all []garbling, outcomes []outcome) string {
 	var b strings.Builder
 	b.WriteString(recordHead)
@@ -101,7 +101,7 @@ func distinct(games []*game) int {
 	return len(names)
 }
 
-// codes are those of the first problems, in brackets.
+// codes returns those of the first problems, in brackets.
 func codes(problems []problem.Problem) string {
 	var out []string
 	for _, p := range problems {

@@ -109,7 +109,7 @@ func (s *stage) beside(g *game) seen { return s.honest[g.scene()] }
 // scene is what an attempt has in common with others: as whom the attacker is met, in which cluster.
 func (g *game) scene() string { return fmt.Sprint(g.as, g.runs, g.waits) }
 
-// games are all attempts, in every role in which they are made.
+// games returns all attempts, in every role in which they are made.
 func (s *stage) games() []*game {
 	var out []*game
 	for _, a := range attempts() {
@@ -243,7 +243,7 @@ func (g *game) see(p engine.Proposal) seen {
 	return out
 }
 
-// hostsAbout are the IDs of the attacker and of the hosts for which the attempt has a right to change something.
+// hostsAbout returns the IDs of the attacker and of the hosts for which the attempt has a right to change something.
 func (g *game) hostsAbout() map[string]bool {
 	about := map[string]bool{g.id(g.as.seat()): true}
 	for _, name := range g.except {
@@ -252,7 +252,7 @@ func (g *game) hostsAbout() map[string]bool {
 	return about
 }
 
-// ownSteps are the IDs of the steps on these hosts, or with their Nodes, or with a Node that no other member has.
+// ownSteps returns the IDs of the steps on these hosts, or with their Nodes, or with a Node that no other member has.
 func (g *game) ownSteps(p engine.Proposal) map[string]bool {
 	about, own := g.hostsAbout(), map[string]bool{}
 	for _, s := range p.Plan.Steps {

@@ -24,8 +24,8 @@ import (
 	"kubeone/internal/view"
 )
 
-// propose is the program: it looks at the cluster with the attacker in it, decides and plans. The second result is the
-// CA that it remembers.
+// propose returns the program: it looks at the cluster with the attacker in it, decides and plans. The second result is
+// the CA that it remembers.
 func (g *game) propose(t *testing.T) (engine.Proposal, string, error) {
 	t.Helper()
 	port, key := g.start(t)
@@ -137,7 +137,7 @@ func (k *knownCA) Know(ca string) error {
 	return nil
 }
 
-// texts are all that the program shows of a proposal, to people and to programs.
+// texts returns all that the program shows of a proposal, to people and to programs.
 func (g *game) texts(p engine.Proposal) map[string]string {
 	out := map[string]string{}
 	shown := func(name string, write func(b *bytes.Buffer)) {
@@ -181,7 +181,7 @@ func isStrange(r rune) bool {
 	return r != '\n' && r != '\t' && (r == unicode.ReplacementChar || !unicode.IsPrint(r))
 }
 
-// decoded are the texts of a JSON document, or the text itself where it is none.
+// decoded returns the texts of a JSON document, or the text itself where it is none.
 func decoded(text string) []string {
 	var value any
 	if !strings.HasPrefix(text, "{") || json.Unmarshal([]byte(text), &value) != nil {
@@ -208,7 +208,7 @@ func decoded(text string) []string {
 	return append(out, strings.ReplaceAll(text, "\n", ""))
 }
 
-// came says what came of the attempt.
+// came reports what came of the attempt.
 func (g *game) came(p engine.Proposal) string {
 	id := g.id(g.as.seat())
 	h, a := p.Observed.World.Hosts[id], p.Decision().Hosts[id]

@@ -42,7 +42,7 @@ func garblings() []garbling {
 	return out
 }
 
-// recorded makes the cluster's record one that a run has left, but for one key. An addon is older than what is wanted,
+// recorded makes the cluster's record one that a run has left, but for one key. An addon is older than what is desired,
 // and nothing but the record says how the cluster is hardened.
 func recorded(want desired.Cluster, hardening string, g garbling) func(objects) {
 	return func(o objects) {

@@ -193,7 +193,7 @@ func TestAHostThatLetsNobodyIn(t *testing.T) {
 	}})
 	one := g.machine("one", "w-1")
 	// It has answered, and is fit. Nothing gets further here: this cluster has no control plane.
-	const goesOn = "no API server said its version"
+	const goesOn = "no API server reported its version"
 	g.says("the host answers", one, lifeof.ConditionReady, "Waiting", goesOn)
 	two := g.machine("two", "w-1")
 	g.says("another has it", two, lifeof.ConditionAllocated, "HostTaken", "the Host w-1, the only one that this "+

@@ -3,7 +3,7 @@
 //
 // A configuration is a list of providers, by their names: the first one writes, all of them read. To change who writes,
 // every host first learns to read what the new one will write (Learn); when all of them run with that, the new one
-// becomes the first (Use); when it is so everywhere, every Secret is written once more, and the other providers are
+// becomes the first (Use); when it is so everywhere, every Secret is written again, and the other providers are
 // dropped (Forget), after a look at etcd's own bytes. A phase begins when the one before has ended on all hosts.
 package atrest
 
@@ -38,7 +38,7 @@ type Host struct {
 	Same    bool       // what runs is what starts next, to the last byte
 }
 
-// Want is what is wanted of Secrets.
+// Want is what is desired of Secrets.
 type Want struct {
 	Encrypted bool
 	Rotate    bool // by a new key, once
@@ -55,7 +55,7 @@ type Decision struct {
 	Providers map[string][]string
 }
 
-// Of is a host with that encryption; nil is that of a host without any.
+// Of returns a host with that encryption; nil is that of a host without any.
 func Of(id string, e *observed.Encryption) Host {
 	if e == nil {
 		e = &observed.Encryption{Running: []observed.EncryptionConfig{{}}}
@@ -95,7 +95,7 @@ func Decide(hosts []Host, want Want) Decision {
 	return d
 }
 
-// fill says what the hosts are to have that do not have it.
+// fill reports what the hosts are to have that do not have it.
 func (d *Decision) fill(hosts []Host, of func(Host) []string) {
 	d.Providers = map[string][]string{}
 	for _, h := range hosts {
@@ -143,7 +143,7 @@ func holds(have, wanted []string) bool {
 	return !slices.ContainsFunc(wanted, func(name string) bool { return !slices.Contains(have, name) })
 }
 
-// names are all that any host knows of, in order.
+// names returns all that any host knows of, in order.
 func names(hosts []Host) []string {
 	var out []string
 	for _, h := range hosts {
@@ -157,7 +157,7 @@ func names(hosts []Host) []string {
 	return out
 }
 
-// writer is the newest key, or, where there is none, the first one that is to be made.
+// writer returns the newest key, or, if there is none, the first one that is to be made.
 func writer(known []string) (name string, made bool) {
 	best := ""
 	for _, name := range known {
@@ -177,10 +177,10 @@ const keyPrefix = "kubeone-"
 // FirstKey is the name of the first key that a cluster has.
 const FirstKey = keyPrefix + "1"
 
-// keyName is the name of the key of that number.
+// keyName returns the name of the key of that number.
 func keyName(n int) string { return fmt.Sprintf("%s%d", keyPrefix, n) }
 
-// number is the number of a key of ours; 0 of another one.
+// number returns the number of a key of ours; 0 of another one.
 func number(name string) int {
 	digits, ours := strings.CutPrefix(name, keyPrefix)
 	n, err := strconv.Atoi(digits)

@@ -10,7 +10,7 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// has is a host that runs with these and starts with these, unless others are given after a bar.
+// has returns a host that runs with these and starts with these, unless others are given after a bar.
 func has(id, text string) Host {
 	running, next, differ := strings.Cut(text, "|")
 	if !differ {
@@ -19,7 +19,7 @@ func has(id, text string) Host {
 	return Host{ID: id, Running: [][]string{strings.Fields(running)}, Next: strings.Fields(next), Same: !differ}
 }
 
-// shown is a decision in a line.
+// shown returns a decision in a line.
 func shown(d Decision) string {
 	out := string(d.Phase)
 	if d.New {
@@ -159,7 +159,7 @@ type model struct {
 	stored        map[string]bool
 }
 
-// check says what is wrong: something is stored that somebody cannot read, now or after a restart.
+// check reports what is wrong: something is stored that somebody cannot read, now or after a restart.
 func (m *model) check() error {
 	for name := range m.stored {
 		for i := range m.running {
@@ -217,8 +217,8 @@ func (m *model) step(d Decision, r *rand.Rand) {
 	}
 }
 
-// Whatever is wanted, in whatever order, and wherever it ends: nobody stores what somebody cannot read, and in the end
-// all is as it is wanted.
+// Whatever is desired, in whatever order, and wherever it ends: nobody stores what somebody cannot read, and in the end
+// all is as desired.
 func TestNobodyEverStoresWhatSomebodyCannotRead(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3000) {

@@ -20,7 +20,7 @@ const (
 	// answered, but could not say whether it holds Kubernetes data; or a worker that cannot be locked
 	Unclear     Condition = "unclear"
 	Empty       Condition = "empty"       // nothing of Kubernetes on it
-	Partial     Condition = "partial"     // an unfinished installation of ours for this cluster: it goes on
+	Partial     Condition = "partial"     // an unfinished installation of ours for this cluster: it continues
 	Foreign     Condition = "foreign"     // data of another cluster or of unknown origin: not touched
 	Healthy     Condition = "healthy"     // a member of this cluster, and healthy
 	Restartable Condition = "restartable" // a member whose containerd or kubelet does not run: start it again
@@ -38,7 +38,7 @@ type Assessment struct {
 	Reasons   []problem.Problem `json:"reasons,omitempty"` // most important first
 	// Member says whether the host belongs to this cluster: by its own data, its Node object or its etcd member.
 	Member observed.Tri `json:"member"`
-	Resume bool         `json:"resume,omitempty"` // an unfinished installation of ours goes on here
+	Resume bool         `json:"resume,omitempty"` // an unfinished installation of ours continues here
 	// Replaced says that an empty host stands where the API or etcd still knows a member of that name or address.
 	Replaced bool     `json:"replaced,omitempty"`
 	Units    []string `json:"units,omitempty"` // restartable: the systemd units to start again, in order
@@ -139,7 +139,7 @@ func Reported(want *desired.Host, cx HostContext) Assessment {
 	return a
 }
 
-// membership says whether a host in that condition belongs to the cluster.
+// membership reports whether a host in that condition belongs to the cluster.
 func membership(c Condition, cx HostContext) observed.Tri {
 	switch {
 	case c == Empty, c == Partial, c == Foreign:
@@ -152,8 +152,8 @@ func membership(c Condition, cx HostContext) observed.Tri {
 	return observed.Unknown
 }
 
-// origin says whose the host is: Unreachable, Unclear, Empty, Partial, Foreign, Broken for a member that lost its data,
-// or Healthy for one whose health is the next question.
+// origin reports whose the host is: Unreachable, Unclear, Empty, Partial, Foreign, Broken for a member that lost its
+// data, or Healthy for one whose health is the next question.
 func origin(role desired.Role, is *observed.Host, cx HostContext) Assessment {
 	if is.Reach != observed.Reached {
 		return unreachable(is)
@@ -176,7 +176,7 @@ func origin(role desired.Role, is *observed.Host, cx HostContext) Assessment {
 	return owned(is, cx, data)
 }
 
-// vacant is the origin of a host without any Kubernetes data.
+// vacant returns the origin of a host without any Kubernetes data.
 func vacant(is *observed.Host) Assessment {
 	switch {
 	case is.Marker == nil:
@@ -187,7 +187,7 @@ func vacant(is *observed.Host) Assessment {
 	return because(Empty, problem.InstallationBegun, nil)
 }
 
-// owned is the origin of a host that holds the data named.
+// owned returns the origin of a host that holds the data named.
 func owned(is *observed.Host, cx HostContext, data []string) Assessment {
 	items := problem.Parameters{"items": data}
 	switch {
@@ -243,7 +243,7 @@ func because(c Condition, code problem.Code, parameters problem.Parameters) Asse
 	return Assessment{Condition: c, Reasons: reasons(code, parameters)}
 }
 
-// reasons are one reason.
+// reasons returns one reason.
 func reasons(code problem.Code, parameters problem.Parameters) []problem.Problem {
 	return []problem.Problem{{Code: code, Parameters: parameters}}
 }
@@ -262,7 +262,7 @@ func OtherKeys(id string, is *observed.Host, code problem.Code) []problem.Proble
 	return out
 }
 
-// unreachable is the assessment of a host that did not answer, or refused the login.
+// unreachable returns the assessment of a host that did not answer, or refused the login.
 func unreachable(is *observed.Host) Assessment {
 	if is.Reach == observed.NotAsked {
 		return because(Unreachable, problem.HostNotAsked, nil)

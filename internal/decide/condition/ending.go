@@ -11,11 +11,11 @@ const (
 	// renewBefore is how long before its end a certificate is renewed, unless more than a third of its life is left.
 	renewBefore = 90 * 24 * time.Hour
 	// renewGain is what a renewal must add to a certificate's life, so that one which was just renewed is not renewed
-	// again by a run that goes on where another was killed.
+	// again by a run that continues where another was killed.
 	renewGain = time.Hour
 )
 
-// renewable are the certificates that "kubeadm certs renew" makes anew, with the authority that signs each. Others
+// renewable returns the certificates that "kubeadm certs renew" makes again, with the authority that signs each. Others
 // beside them are somebody's own, and kubelets see to theirs.
 func renewable() map[string]string {
 	return map[string]string{

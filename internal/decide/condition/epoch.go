@@ -13,19 +13,19 @@ func StaleEpoch(is *observed.Host, epoch int) bool {
 	return m != nil && m.Complete && m.Epoch < epoch && (is.EtcdData != observed.No || len(is.Manifests) > 0)
 }
 
-// Epoch is how often the cluster has been recovered, as its finished control-plane hosts have it.
+// Epoch returns how often the cluster has been recovered, as its finished control-plane hosts have it.
 func Epoch(want *desired.Cluster, is *observed.World) int {
 	return latestEpoch(want, is, func(m *observed.Marker) bool { return m.Complete })
 }
 
-// EpochBegun is the same with recoveries that have begun and not ended.
+// EpochBegun returns the same with recoveries that have begun and not ended.
 func EpochBegun(want *desired.Cluster, is *observed.World) int {
 	return latestEpoch(want, is, func(*observed.Marker) bool { return true })
 }
 
-// latestEpoch is the highest epoch of the markers of this cluster that count. A control-plane host whose SSH key nobody
-// has approved has no say where another has: by a number alone it would make all others hold old data, and the number
-// would be written onto hosts that join.
+// latestEpoch returns the highest epoch of the markers of this cluster that count. A control-plane host whose SSH key
+// nobody has approved has no say where another has: by a number alone it would make all others hold old data, and the
+// number would be written onto hosts that join.
 func latestEpoch(want *desired.Cluster, is *observed.World, counts func(*observed.Marker) bool) int {
 	of := map[bool]int{} // by whether the key is approved
 	for _, h := range want.ControlPlane {

@@ -19,7 +19,7 @@ func IsRestored(path string) bool {
 	return false
 }
 
-// UnitOf is the unit that reads a file of ours when it starts, and only then; "" where there is none.
+// UnitOf returns the unit that reads a file of ours when it starts, and only then; "" if there is none.
 func UnitOf(path string) string {
 	switch {
 	case path == "/etc/containerd/config.toml", strings.HasPrefix(path, "/etc/systemd/system/containerd.service"):

@@ -79,7 +79,7 @@ func stopped(is *observed.Host) (units []string, why []problem.Problem) {
 	return units, why
 }
 
-// stateOf is the state of a unit, as systemd names it.
+// stateOf returns the state of a unit, as systemd names it.
 func stateOf(u observed.Unit) problem.Parameters {
 	if !u.Installed {
 		return problem.Parameters{"state": "not installed"}
@@ -87,7 +87,7 @@ func stateOf(u observed.Unit) problem.Parameters {
 	return problem.Parameters{"state": u.State}
 }
 
-// about is a problem of one component.
+// about returns a problem of one component.
 func about(code problem.Code, component string) problem.Problem {
 	return problem.Problem{Code: code, Parameters: problem.Parameters{"component": component}}
 }
@@ -133,7 +133,7 @@ func components(role desired.Role, is *observed.Host) (failed, silent []problem.
 	return failed, silent
 }
 
-// etcdMember says what is wrong with the host's member of etcd, as the member list has it.
+// etcdMember reports what is wrong with the host's member of etcd, as the member list has it.
 func etcdMember(cx HostContext) (failed, silent []problem.Problem) {
 	if cx.Etcd != observed.Yes {
 		return nil, nil

@@ -76,8 +76,9 @@ func missingPods(is *observed.Host, cx HostContext) []string {
 	return missing
 }
 
-// upgradeStuck reports whether the host's upgrade to the wanted version has begun, and no API server answers with which
-// it could go on, while all runs that the host's own one needs: what that was given may be wrong, and right by now.
+// upgradeStuck reports whether the host's upgrade to the desired version has begun, and no API server answers with
+// which it could continue, while all runs that the host's own one needs: what that was given may be wrong, and right by
+// now.
 func upgradeStuck(is *observed.Host, cx HostContext) bool {
 	return is.Upgrading != "" && is.Upgrading == cx.Version && cx.API == observed.No && is.APIServer == observed.No &&
 		is.EtcdHealth == observed.Yes && is.Containerd.Active && is.Kubelet.Active
@@ -123,8 +124,8 @@ func controlPlaneCertificate(name string) bool {
 	return !IsAuthority(name) && !strings.HasPrefix(name, "kubelet")
 }
 
-// dataLost says in what way a control-plane host has, by its own word, lost what its etcd member had; nil when it has
-// not. A member that still answers lives, whatever its host says.
+// dataLost returns in what way a control-plane host has, by its own word, lost what its etcd member had; nil when it
+// has not. A member that still answers lives, whatever its host says.
 func dataLost(role desired.Role, is *observed.Host, cx HostContext) []problem.Problem {
 	switch {
 	case role != desired.ControlPlane || cx.Etcd != observed.Yes || is.EtcdHealth == observed.Yes:
@@ -139,8 +140,8 @@ func dataLost(role desired.Role, is *observed.Host, cx HostContext) []problem.Pr
 	return nil
 }
 
-// repairable is the assessment of a member that can be made whole without a person: from what it has, or by joining
-// again. It is nil for one of which neither is so.
+// repairable returns the assessment of a member that can be made whole without a person: from what it has, or by
+// joining again. It is nil for one of which neither is so.
 func repairable(role desired.Role, is *observed.Host, cx HostContext, a Assessment) *Assessment {
 	if a.Parts, a.Reasons = regenerable(role, is, cx); len(a.Parts) > 0 {
 		a.Condition = Regenerable

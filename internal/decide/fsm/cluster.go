@@ -16,7 +16,7 @@ var clusterQuestions = []question{
 	{AskObjects, "Are addons, labels and record current?"},
 }
 
-// clusterAnswers are the answers to a question about a cluster.
+// clusterAnswers returns the answers to a question about a cluster.
 func clusterAnswers(s State) []Event {
 	switch s {
 	case AskHosts:

@@ -80,9 +80,9 @@ func next(table []Transition, from State, on Event) State {
 	return State(Error)
 }
 
-// check says what is wrong with a table for the questions: events without a transition, or with two; transitions from
-// exit states, or on events that a question does not have; states that cannot be reached; targets that are neither a
-// question nor a route; and circles, in which a decision could go round for ever.
+// check reports what is wrong with a table for the questions: events without a transition, or with two; transitions
+// from exit states, or on events that a question does not have; states that cannot be reached; targets that are neither
+// a question nor a route; and circles, in which a decision could go round for ever.
 func (m Machine) check(table []Transition) []error {
 	asked := m.questions()
 	var errs []error
@@ -134,7 +134,7 @@ func (m Machine) unreached(table []Transition) []error {
 	return errs
 }
 
-// position is the place of a question in the order; exit states come after all.
+// position returns the place of a question in the order; exit states come after all.
 func position(asked []question, s State) int {
 	for i := range asked {
 		if asked[i].state == s {

@@ -24,7 +24,7 @@ const (
 	Error       Route = "error"       // something is wrong that must be put right first
 
 	// of a Machine's worker alone
-	Wait    Route = "wait"    // something is not known, or comes by itself: look again later
+	Wait    Route = "wait"    // something is not known, or comes automatically: look again later
 	Return  Route = "return"  // it is not wanted any more: it leaves the cluster, and its host becomes bare
 	Abandon Route = "abandon" // likewise, but nobody waits for its host any more: the cluster forgets its Node
 )

@@ -14,7 +14,7 @@ var workerQuestions = []question{
 	{AskConfiguration, "Has its host the wanted settings?"},
 }
 
-// workerAnswers are the answers to a question about a worker.
+// workerAnswers returns the answers to a question about a worker.
 func workerAnswers(s State) []Event {
 	switch s {
 	case AskWanted:

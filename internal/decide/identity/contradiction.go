@@ -69,8 +69,8 @@ func (m *matcher) checkMembers() {
 	}
 }
 
-// otherRole is the role in which the host has joined, where the manifest gives it another one; "" where it does not. A
-// machine that the manifest calls a worker is not believed when it says that it is more: etcd or the API must say so
+// otherRole returns the role in which the host has joined, where the manifest gives it another one; "" if it does not.
+// A machine that the manifest calls a worker is not believed when it says that it is more: etcd or the API must say so
 // too, unless neither answers. One that says so alone is not touched, and stops nothing else: decide sees to that.
 func (m *matcher) otherRole(e int) desired.Role {
 	h, i := m.entries[e].host, m.entries[e].machine
@@ -128,11 +128,11 @@ func (m *matcher) knownAsControlPlane(e int) bool {
 	return node != nil && node.ControlPlane
 }
 
-// recordedOtherwise is the name of the Node of entry e by the cluster's record, where the manifest gives it another one
-// and that matters: to a host of the control plane, or because the manifest calls another one so, whose address is
-// returned too. It is about a machine that does not answer: one that does claims its name itself. Without it, a new
-// machine that was given the name would join in the silent one's place and delete its Node, or its member would be
-// taken for nobody's.
+// recordedOtherwise returns the name of the Node of entry e by the cluster's record, where the manifest gives it
+// another one and that matters: to a host of the control plane, or because the manifest calls another one so, whose
+// address is returned too. It is about a machine that does not answer: one that does claims its name itself. Without
+// it, a new machine that was given the name would join in the silent one's place and delete its Node, or its member
+// would be taken for nobody's.
 func (m *matcher) recordedOtherwise(e int) (name, address string) {
 	h, i := m.entries[e].host, m.entries[e].machine
 	if m.machine(i).Reach == observed.Reached || h.Hostname == "" {
@@ -157,8 +157,8 @@ func (m *matcher) recordedOtherwise(e int) (name, address string) {
 	return "", ""
 }
 
-// memberNode is the name of the Node that a member has joined as: as its marker has it, else that of the only Node with
-// one of its addresses. It is "" where nobody knows.
+// memberNode returns the name of the Node that a member has joined as: as its marker has it, else that of the only Node
+// with one of its addresses. It is "" where nobody knows.
 func (m *matcher) memberNode(i int) string {
 	if marker := m.marker(i); marker.Node != "" {
 		return strings.ToLower(marker.Node)

@@ -48,10 +48,10 @@ type Move struct {
 // IDs maps the ID that an entry had before the match to the one that it has now.
 type IDs map[string]string
 
-// Of is the ID of the entry now. A name that is no entry's stays as it is.
+// Of returns the ID of the entry now. A name that is no entry's stays as it is.
 func (ids IDs) Of(entry string) string { return cmp.Or(ids[entry], entry) }
 
-// OfAll are the IDs of all these entries, in their order; nil for none.
+// OfAll returns the IDs of all these entries, in their order; nil for none.
 func (ids IDs) OfAll(entries ...string) []string {
 	var out []string
 	for _, entry := range entries {
@@ -117,7 +117,7 @@ func newMatcher(want desired.Cluster, is observed.World) *matcher {
 // machine is what answered at the i-th entry's address.
 func (m *matcher) machine(i int) observed.Host { return m.is.Hosts[m.entries[i].host.ID] }
 
-// marker is the note of this cluster that a machine carries; nil where there is none.
+// marker returns the note of this cluster that a machine carries; nil if there is none.
 func (m *matcher) marker(i int) *observed.Marker { return m.markers[i] }
 
 // claims finds out who the machines say they are: by ID first, and of those first the ones that answer at the address
@@ -203,7 +203,7 @@ func (m *matcher) promotes(i, e int) bool {
 		(h.Hostname == "" || nodeName(m.machine(e)) == h.Hostname)
 }
 
-// nodeName is the name of the machine's Node, as far as it says so itself.
+// nodeName returns the name of the machine's Node, as far as it says so itself.
 func nodeName(seen observed.Host) string {
 	if seen.Marker != nil && seen.Marker.Node != "" {
 		return strings.ToLower(seen.Marker.Node)
@@ -332,8 +332,8 @@ func (m *matcher) hasOwnID(e int) bool {
 // shorten keeps the part of a machine ID that tells machines apart well enough beside an address.
 func shorten(machineID string) string { return machineID[:min(len(machineID), 8)] }
 
-// recorded is the name of the host's Node by the cluster's record, for a machine that does not say it: it is down, or
-// was not asked. It is empty where there is no such Node, or another machine says that this is its name; with
+// recorded returns the name of the host's Node by the cluster's record, for a machine that does not say it: it is down,
+// or was not asked. It is empty if there is no such Node, or another machine says that this is its name; with
 // membersOnly, one that carries a note of this cluster.
 func (m *matcher) recorded(id string, membersOnly bool) string {
 	if m.is.API.Record == nil {

@@ -16,7 +16,7 @@ import (
 
 const cluster = "prod"
 
-// host is a host of the manifest: "ID=ADDRESS/HOSTNAME", of which ID= and /HOSTNAME may be missing.
+// host returns a host of the manifest: "ID=ADDRESS/HOSTNAME", of which ID= and /HOSTNAME may be missing.
 func host(text string, role desired.Role) desired.Host {
 	id, rest, given := strings.Cut(text, "=")
 	if !given {
@@ -39,7 +39,7 @@ func workers(texts ...string) desired.Cluster {
 	return c
 }
 
-// member is a worker that has joined. Its marker has no ID where id is "".
+// member returns a worker that has joined. Its marker has no ID where id is "".
 func member(id, node string) observed.Host {
 	return observed.Host{
 		Reach: observed.Reached, Hostname: node, MachineID: "0123456789abcdef",
@@ -53,7 +53,7 @@ func derived(id, node string) observed.Host {
 	return h
 }
 
-// begun is a worker whose join has not ended, and whose kubelet has its credentials.
+// begun returns a worker whose join has not ended, and whose kubelet has its credentials.
 func begun(node string) observed.Host {
 	h := derived("", node)
 	h.Marker.Complete, h.KubeletConf = false, observed.Yes
@@ -373,7 +373,7 @@ func sorted(in []string) []string {
 	return in
 }
 
-// randomWorld is a manifest of some workers, with and without IDs, whose machines are in any order.
+// randomWorld returns a manifest of some workers, with and without IDs, whose machines are in any order.
 func randomWorld(random *rand.Rand) (desired.Cluster, observed.World) {
 	n := 1 + random.IntN(4)
 	texts, machines := make([]string, n), make([]observed.Host, n)

@@ -12,8 +12,8 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// NodeName is the name of the host's Node: the manifest's hostname, else the host's own, else that of the Node with one
-// of its addresses. Kubernetes has them in lower case.
+// NodeName returns the name of the host's Node: the manifest's hostname, else the host's own, else that of the Node
+// with one of its addresses. Kubernetes has them in lower case.
 func NodeName(want *desired.Host, is *observed.Host, node *observed.Node) string {
 	switch {
 	case want.Hostname != "":
@@ -26,8 +26,8 @@ func NodeName(want *desired.Host, is *observed.Host, node *observed.Node) string
 	return ""
 }
 
-// addresses are those by which Nodes and etcd members are known to be the host's. The public address counts too: in a
-// manifest without private addresses it is the only one.
+// addresses returns those by which Nodes and etcd members are known to be the host's. The public address counts too: in
+// a manifest without private addresses it is the only one.
 func addresses(want *desired.Host) []string {
 	return append([]string{want.PrivateAddress, want.PublicAddress}, want.IPv6Addresses...)
 }
@@ -91,7 +91,7 @@ func Member(members []observed.Member, want *desired.Host, name string) *observe
 	return found
 }
 
-// MemberIndex is the index of a host's etcd member in the list, -1 where there is none. The node is the name of
+// MemberIndex returns the index of a host's etcd member in the list, -1 if there is none. The node is the name of
 // the host's Node.
 func MemberIndex(members []observed.Member, want desired.Host, node string) int {
 	m := Member(members, &want, node)

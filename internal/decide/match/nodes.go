@@ -29,7 +29,7 @@ func IndexNodes(list []observed.Node) Nodes {
 	return n
 }
 
-// Named returns the Node of that name; nil where there is none.
+// Named returns the Node of that name; nil if there is none.
 func (n Nodes) Named(name string) *observed.Node {
 	if i, ok := n.byName[name]; ok {
 		return &n.all[i]
@@ -65,7 +65,7 @@ func (n Nodes) Of(want *desired.Host, is *observed.Host) *observed.Node {
 	return nil
 }
 
-// Node is Nodes.Of for one host alone: it goes through the whole list.
+// Node returns Nodes.Of for one host alone: it goes through the whole list.
 func Node(nodes []observed.Node, want *desired.Host, is *observed.Host) *observed.Node {
 	name := NodeName(want, is, nil)
 	var found []observed.Node
@@ -90,7 +90,7 @@ func onlyOne(want *desired.Host, found []*observed.Node) *observed.Node {
 	return found[0]
 }
 
-// spelling is the one spelling of an address that stands for all that sameIP takes for the same.
+// spelling returns the one spelling of an address that stands for all that sameIP takes for the same.
 func spelling(address string) string {
 	if ip, err := netip.ParseAddr(address); err == nil {
 		return ip.Unmap().String()

@@ -66,7 +66,7 @@ func checkOS(is *observed.Host) *problem.Problem {
 	return found(problem.OSUnsupported, problem.Parameters{"os": is.OS.ID, "supported": distro.IDs()})
 }
 
-// checkTools is the problem of a host that lacks commands and has no package manager to install them with.
+// checkTools returns the problem of a host that lacks commands and has no package manager to install them with.
 func checkTools(is *observed.Host) *problem.Problem {
 	if len(is.Tools) == 0 {
 		return nil
@@ -77,13 +77,13 @@ func checkTools(is *observed.Host) *problem.Problem {
 	return found(problem.ToolsMissing, problem.Parameters{"tools": is.Tools, "os": is.OS.ID})
 }
 
-// Packages are those of the distribution that a host lacks and that are installed with it.
+// Packages returns those of the distribution that a host lacks and that are installed with it.
 func Packages(is *observed.Host) []string {
 	system, _ := distro.Find(is.OS.ID)
 	return system.PackagesOf(is.Tools)
 }
 
-// checkOthers is the problem of a host on which another Kubernetes distribution runs.
+// checkOthers returns the problem of a host on which another Kubernetes distribution runs.
 func checkOthers(is *observed.Host) *problem.Problem {
 	if len(is.OtherKubernetes) == 0 {
 		return nil
@@ -91,7 +91,7 @@ func checkOthers(is *observed.Host) *problem.Problem {
 	return found(problem.OtherKubernetes, problem.Parameters{"units": is.OtherKubernetes})
 }
 
-// Cgroups is the problem of a host with control groups v1 on which a kubelet of that version would not start.
+// Cgroups returns the problem of a host with control groups v1 on which a kubelet of that version would not start.
 func Cgroups(host *desired.Host, is *observed.Host, kubelet string) *problem.Problem {
 	if is.Cgroups != 1 || is.CgroupV1Allowed || !RefusesCgroupV1(kubelet) {
 		return nil
@@ -107,7 +107,7 @@ func RefusesCgroupV1(kubelet string) bool {
 	return err == nil && v.AtLeast(version.MustParseGeneric("1.35"))
 }
 
-// ForeignCNI names the CNI configuration of a host that is not the cluster's network plugin's, sorted; none where the
+// ForeignCNI names the CNI configuration of a host that is not the cluster's network plugin's, sorted; none if the
 // plugin is somebody else's.
 func ForeignCNI(cni desired.CNI, is *observed.Host) []string {
 	if cni.Name == desired.ExternalCNI {
@@ -149,7 +149,7 @@ func checkAmount(code problem.Code, have, need int) *problem.Problem {
 	return found(code, problem.Parameters{"have": have, "need": need})
 }
 
-// Clock is the problem of a host whose clock differs too much from that of this machine.
+// Clock returns the problem of a host whose clock differs too much from that of this machine.
 func Clock(host *desired.Host, is *observed.Host) *problem.Problem {
 	if is.ClockSkew.Abs() <= maxClockSkew {
 		return nil
@@ -175,7 +175,7 @@ func checkName(host *desired.Host, is *observed.Host) *problem.Problem {
 	return found(problem.HostNameInvalid, problem.Parameters{"name": name})
 }
 
-// ports are those that a host of the role needs for itself.
+// ports returns those that a host of the role needs for itself.
 func ports(role desired.Role) []int {
 	if role == desired.ControlPlane {
 		return []int{6443, 2379, 2380, 10250, 10257, 10259}

@@ -13,20 +13,20 @@ const (
 	StopHealthy Disruption = "stop healthy"
 	Leave       Disruption = "leave" // its member is taken out for ever
 	Wipe        Disruption = "wipe"  // the data on its disk goes; its member must have left
-	// Purge deletes data that was kept when its member left. It is of use only where there is no quorum any more.
+	// Purge deletes data that was kept when its member left. It is of use only if there is no quorum any more.
 	Purge Disruption = "purge"
 )
 
 // Part is what a host has of etcd, as it was observed, whatever role the manifest gives the host.
 type Part struct {
-	Member string       // the ID of its member in etcd's list; "" where it has none there
+	Member string       // the ID of its member in etcd's list; "" if it has none there
 	Data   observed.Tri // whether data of etcd is on its disk
 }
 
 // Any reports whether the host has, or may have, a part in etcd.
 func (p Part) Any() bool { return p.Member != "" || p.Data != observed.No }
 
-// May says whether the disruption of a host with that part leaves etcd, as it is, its quorum and its data. It is the
+// May reports whether the disruption of a host with that part leaves etcd, as it is, its quorum and its data. It is the
 // only judge of that: of a plan's steps when they are planned, and again, with etcd as it is then, when they begin.
 func May(d Disruption, etcd observed.Etcd, part Part) Verdict {
 	members := etcd.Members

@@ -8,7 +8,7 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// Of is how many of n voters must agree: ⌊n/2⌋+1. No voters have no quorum that could be reached; it is 1.
+// Of returns how many of n voters must agree: ⌊n/2⌋+1. No voters have no quorum that could be reached; it is 1.
 func Of(n int) int { return n/2 + 1 }
 
 // Tally counts a list of members. A voter is alive only if it is known to be healthy; learners do not vote.
@@ -38,7 +38,7 @@ func Count(members []observed.Member) Tally {
 // Holds reports whether the voters that are alive are a quorum.
 func (t Tally) Holds() bool { return t.Voters > 0 && t.Alive >= Of(t.Voters) }
 
-// String says the arithmetic: "2 of 3 voters healthy, quorum 2".
+// String returns the arithmetic: "2 of 3 voters healthy, quorum 2".
 func (t Tally) String() string {
 	return fmt.Sprintf("%d of %d voters healthy, quorum %d", t.Alive, t.Voters, Of(t.Voters))
 }
@@ -52,7 +52,7 @@ type Verdict struct {
 	Left   Tally // the other members
 }
 
-// SafeToStop says whether the member with that ID may be stopped for a while, as an upgrade does: the healthy others
+// SafeToStop reports whether the member with that ID may be stopped for a while, as an upgrade does: the healthy others
 // must be a quorum of all voters. A cluster of one or two voters has no such others; it may be stopped with an outage,
 // if all its voters are healthy. A learner may always be stopped; a member that is not in the list must not.
 func SafeToStop(members []observed.Member, id string) Verdict {
@@ -71,7 +71,7 @@ func SafeToStop(members []observed.Member, id string) Verdict {
 	return Verdict{Why: why, Left: rest}
 }
 
-// SafeToRemove says whether the member with that ID may leave for ever: the list must hold its quorum now, for a
+// SafeToRemove reports whether the member with that ID may leave for ever: the list must hold its quorum now, for a
 // removal has to be agreed upon, and the healthy voters left must be a quorum of the voters left. What is not known to
 // be healthy is not. The last voter may never leave.
 func SafeToRemove(members []observed.Member, id string) Verdict {
@@ -84,8 +84,8 @@ func SafeToRemove(members []observed.Member, id string) Verdict {
 	return Verdict{Safe: all.Holds() && rest.Holds(), Why: why, Left: rest}
 }
 
-// Merged is each of the members once, in the order in which they first come: a voter if any of its accounts calls it
-// one, and with its name if any has that. Accounts differ where they were written at different times.
+// Merged returns each of the members once, in the order in which they first come: a voter if any of its accounts calls
+// it one, and with its name if any has that. Accounts differ where they were written at different times.
 func Merged(members []observed.Member) []observed.Member {
 	var out []observed.Member
 	for _, m := range members {
@@ -102,7 +102,7 @@ func Merged(members []observed.Member) []observed.Member {
 	return out
 }
 
-// Without returns the member with that ID, nil where there is none, and the others.
+// Without returns the member with that ID, nil if there is none, and the others.
 func Without(members []observed.Member, id string) (*observed.Member, []observed.Member) {
 	var found *observed.Member
 	others := make([]observed.Member, 0, len(members))

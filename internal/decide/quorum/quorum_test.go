@@ -8,7 +8,8 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// majority is the oracle: it tries every number and takes the smallest of which two groups cannot exist side by side.
+// majority returns the oracle: it tries every number and takes the smallest of which two groups cannot exist side by
+// side.
 func majority(n int) int {
 	for q := 1; ; q++ {
 		if 2*q > n {

@@ -2,12 +2,12 @@
 // shows what somebody does not trust. It is a pure function of what all control-plane hosts have.
 //
 // An authority is a CA, or the key pair of service accounts. To rotate it, every host first learns to trust the new
-// key, and is given it (Learn); when all of them run with that, each signs with the new one, and makes anew what was
+// key, and is given it (Learn); when all of them run with that, each signs with the new one, and makes again what was
 // signed by the old one (Use); when it is so everywhere, the old one is dropped (Forget). A phase begins when the one
 // before has ended on all hosts. In between, at any moment, everybody trusts what anybody shows.
 //
 // Nothing is noted but on the hosts: which key is the new one is told by the host that was given it and does not sign
-// with it yet, and where there is none, by the one that signs. A host that signs with it notes that the one before is
+// with it yet, and if there is none, by the one that signs. A host that signs with it notes that the one before is
 // still to be dropped (observed.Used). Keys that are trusted besides without such a note are somebody's own, and stay.
 package rotation
 
@@ -26,7 +26,7 @@ type Phase string
 const (
 	Settled Phase = ""       // nothing is to be done
 	Learn   Phase = "learn"  // hosts trust the new key, and have it
-	Use     Phase = "use"    // it signs, and what the old one signed is made anew
+	Use     Phase = "use"    // it signs, and what the old one signed is made again
 	Forget  Phase = "forget" // the old one is trusted no more, nor is anybody else's
 )
 
@@ -36,7 +36,7 @@ type Host struct {
 	Authorities map[string]observed.Authority
 }
 
-// HostsOf are those control-plane hosts that are members of the cluster.
+// HostsOf returns those control-plane hosts that are members of the cluster.
 func HostsOf(want []desired.Host, is map[string]observed.Host) []Host {
 	var out []Host
 	for _, h := range want {
@@ -55,7 +55,7 @@ type Decision struct {
 	Hosts       []string // the IDs of those that are to be changed, in order
 }
 
-// Unknown are the names of those of the authorities of which some host does not say whom it trusts, sorted.
+// Unknown returns the names of those of the authorities of which some host does not say whom it trusts, sorted.
 func Unknown(hosts []Host, authorities []string) []string {
 	var out []string
 	for _, name := range authorities {
@@ -67,8 +67,8 @@ func Unknown(hosts []Host, authorities []string) []string {
 	return out
 }
 
-// Begun are the names of the authorities of which a rotation has begun and not ended, sorted: a host has been given a
-// key to sign with, or notes a phase, or they do not sign with the same key. One that is unknown is not among them.
+// Begun returns the names of the authorities of which a rotation has begun and not ended, sorted: a host has been given
+// a key to sign with, or notes a phase, or they do not sign with the same key. One that is unknown is not among them.
 func Begun(hosts []Host) []string {
 	var out []string
 	for _, name := range observed.Authorities() {
@@ -79,8 +79,8 @@ func Begun(hosts []Host) []string {
 	return out
 }
 
-// Decide finds the next phase of the authorities that are asked for: what has begun goes on. Where nothing has, and
-// anew is true, the rotation of all of them begins. Every control-plane host must be among the hosts, and none of the
+// Decide finds the next phase of the authorities that are asked for: what has begun continues. Where nothing has, and
+// again is true, the rotation of all of them begins. Every control-plane host must be among the hosts, and none of the
 // authorities unknown.
 func Decide(hosts []Host, asked []string, anew bool) Decision {
 	in := map[Phase][]string{}
@@ -106,8 +106,8 @@ func Decide(hosts []Host, asked []string, anew bool) Decision {
 	return d
 }
 
-// toDo are the IDs of the hosts that have not done their part of a phase. One that knows by its note that it has to do
-// it comes after those without, so that a note is there as long as one host has it to do.
+// toDo returns the IDs of the hosts that have not done their part of a phase. One that knows by its note that it has to
+// do it comes after those without, so that a note is there as long as one host has it to do.
 func toDo(hosts []Host, names []string, p Phase) []string {
 	var without, with []string
 	for _, h := range hosts {
@@ -123,8 +123,8 @@ func toDo(hosts []Host, names []string, p Phase) []string {
 	return append(without, with...)
 }
 
-// phase is that of one authority: the first one which some host has not done. The last one has begun only where some
-// host notes it.
+// phase returns that of one authority: the first one which some host has not done. The last one has begun only where
+// some host notes it.
 func phase(hosts []Host, name string) Phase {
 	for _, p := range []Phase{Learn, Use, Forget} {
 		if p == Forget && !slices.ContainsFunc(hosts, func(h Host) bool { return h.Authorities[name].Begun != "" }) {
@@ -153,7 +153,7 @@ func done(hosts []Host, h Host, name string, p Phase) bool {
 	return true
 }
 
-// Goal is the key that is to sign in the end.
+// Goal returns the key that is to sign in the end.
 func Goal(hosts []Host, name string) string {
 	for _, h := range hosts {
 		if next := h.Authorities[name].Next; next != "" {
@@ -182,7 +182,7 @@ func Signs(hosts []Host, name string) bool {
 	})
 }
 
-// signers are the keys by which anything may be signed that somebody shows, and the one that is to sign.
+// signers returns the keys by which anything may be signed that somebody shows, and the one that is to sign.
 func signers(hosts []Host, name string) []string {
 	out := []string{Goal(hosts, name)}
 	for _, h := range hosts {
@@ -211,8 +211,8 @@ func After(a observed.Authority, p Phase, goal string, others []string) observed
 	return a
 }
 
-// Trusted are the keys that any of the hosts trusts, the one that is to sign in the end among them, each once, in the
-// order of the hosts.
+// Trusted returns the keys that any of the hosts trusts, the one that is to sign in the end among them, each once, in
+// the order of the hosts.
 func Trusted(hosts []Host, name string) []string {
 	var out []string
 	for _, h := range hosts {
@@ -221,7 +221,7 @@ func Trusted(hosts []Host, name string) []string {
 	return set.Union(out, []string{Goal(hosts, name)})
 }
 
-// Signers are the keys that sign on any of the hosts, in their order, each once.
+// Signers returns the keys that sign on any of the hosts, in their order, each once.
 func Signers(hosts []Host, name string) []string {
 	var out []string
 	for _, h := range hosts {

@@ -182,7 +182,7 @@ func (w *world) has(key string) bool {
 	return slices.ContainsFunc(w.machines, func(m *machine) bool { return m.disk.Next == key || m.signs == key })
 }
 
-// replace has a host join anew, with what another one has on which no phase was cut off.
+// replace has a host join again, with what another one has on which no phase was cut off.
 func (w *world) replace(m *machine) {
 	for _, from := range w.machines {
 		if from != m && slices.Contains([]string{"", observed.Used}, from.disk.Begun) &&

@@ -6,10 +6,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// oldestContainerd is the oldest minor version of containerd that kubelets of a minor version of Kubernetes 1 work with
-// here. Kubelets before 1.36 would do with containerd 1.7, but the configuration that hosts get is of a format that
-// containerd has read since 2.0 (https://github.com/containerd/containerd/blob/main/docs/cri/config.md). Those since
-// 1.36 need 2.0 themselves: 1.35 was the last release to support containerd 1
+// oldestContainerd returns the oldest minor version of containerd that kubelets of a minor version of Kubernetes 1 work
+// with here. Kubelets before 1.36 would do with containerd 1.7, but the configuration that hosts get is of a format
+// that containerd has read since 2.0 (https://github.com/containerd/containerd/blob/main/docs/cri/config.md). Those
+// since 1.36 need 2.0 themselves: 1.35 was the last release to support containerd 1
 // (https://kubernetes.io/blog/2025/11/26/kubernetes-v1-35-sneak-peek/).
 func oldestContainerd(kubelet *version.Version) string {
 	if kubelet.Minor() < 34 {
@@ -21,8 +21,8 @@ func oldestContainerd(kubelet *version.Version) string {
 // newestContainerd is the major version of containerd of which nothing is known yet.
 const newestContainerd = 3
 
-// SupportedContainerd says in words with which versions of containerd a kubelet of that version works; "" for a kubelet
-// of which that is not known.
+// SupportedContainerd returns in words with which versions of containerd a kubelet of that version works; "" for a
+// kubelet of which that is not known.
 func SupportedContainerd(kubelet string) string {
 	k, err := version.ParseSemantic(kubelet)
 	if err != nil || oldestContainerd(k) == "" {

@@ -69,8 +69,8 @@ func (i Image) NeededBy(r Role) bool {
 	return len(i.Roles) == 0
 }
 
-// ArtifactsKey is the key in Cluster.Artifacts of what hosts of an architecture, as Go names it ("amd64"), and of these
-// versions have installed: the architecture where no version is named.
+// ArtifactsKey returns the key in Cluster.Artifacts of what hosts of an architecture, as Go names it ("amd64"), and of
+// these versions have installed: the architecture where no version is named.
 func ArtifactsKey(arch string, v Versions) string {
 	key := arch
 	if v.Kubernetes != "" {

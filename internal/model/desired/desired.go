@@ -1,4 +1,4 @@
-// Package desired holds the value types of what is wanted: one validated and defaulted Cluster, made from a
+// Package desired holds the value types of what is desired: one validated and defaulted Cluster, made from a
 // manifest, Terraform's output and the digests of the artefacts of its Kubernetes version. It does no I/O, so that
 // decide and plan, which read it, cannot either.
 package desired
@@ -36,9 +36,9 @@ type Cluster struct {
 	Preflight      Preflight            `json:"preflight"`
 	Artifacts      map[string]Artifacts `json:"artifacts,omitempty"` // by ArtifactsKey; see ArtifactsFor
 
-	// Hardening is how much the cluster is hardened by itself: HardeningBaseline, HardeningNone, or "" for a cluster
-	// of which nobody has said anything, which is as HardeningNone and leaves no trace of it. Of a manifest that says
-	// nothing it is "" until decide.Hardening has found out.
+	// Hardening is how much the cluster is hardened automatically: HardeningBaseline, HardeningNone, or "" for a
+	// cluster of which nobody has said anything, which is as HardeningNone and leaves no trace of it. Of a manifest
+	// that says nothing it is "" until decide.Hardening has found out.
 	Hardening string `json:"hardening,omitempty"`
 	// Firewall is what happens to the hosts' firewalls: FirewallManage, FirewallDisable or FirewallIgnore.
 	Firewall string `json:"firewall,omitempty"`
@@ -49,7 +49,7 @@ type Cluster struct {
 	Backup  Backup  `json:"backup"`
 	Hooks   []Hook  `json:"hooks,omitempty"`
 
-	// Controllers are those of Machines, where they are to run in the cluster; nil where they are not, or may stay as
+	// Controllers are those of Machines, where they are to run in the cluster; nil if they are not, or may stay as
 	// they are.
 	Controllers *Controllers `json:"controllers,omitempty"`
 
@@ -101,7 +101,7 @@ type CNI struct {
 // CarriedOut reports whether a cluster with this network plugin can be made.
 func (c CNI) CarriedOut() bool { return slices.Contains(c.Supported, c.Name) }
 
-// Deployed are the network plugins that this program deploys.
+// Deployed returns the network plugins that this program deploys.
 func (c CNI) Deployed() []string {
 	return slices.DeleteFunc(slices.Clone(c.Supported), func(name string) bool { return name == ExternalCNI })
 }
@@ -166,7 +166,7 @@ type Host struct {
 // OwnerLabel on a Node is the UID of its Machine, the host's ID.
 const OwnerLabel = "machine-controller/owned-by"
 
-// Names are all names and addresses that the manifest gives the host.
+// Names returns all names and addresses that the manifest gives the host.
 func (h Host) Names() []string {
 	var out []string
 	for _, name := range append([]string{h.PublicAddress, h.PrivateAddress, h.Hostname}, h.IPv6Addresses...) {
@@ -343,7 +343,7 @@ func (c *Cluster) HostsByID() map[string]Host {
 	return out
 }
 
-// KubeletVersion is the version of the host's kubelet, without a leading v.
+// KubeletVersion returns the version of the host's kubelet, without a leading v.
 func (c *Cluster) KubeletVersion(h Host) string {
 	return cmp.Or(h.Versions.Kubernetes, c.KubernetesVersion)
 }
@@ -368,7 +368,7 @@ type MachineDeployment struct {
 // kubeadmValidity is how long a certificate is valid that kubeadm makes, where nobody says otherwise.
 const kubeadmValidity = 365 * 24 * time.Hour
 
-// Validity is how long a certificate is valid that is made now.
+// Validity returns how long a certificate is valid that is made now.
 func (c Certificates) Validity() time.Duration {
 	if d, err := time.ParseDuration(c.ValidityPeriod); err == nil && d > 0 {
 		return d

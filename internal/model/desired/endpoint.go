@@ -16,12 +16,12 @@ type Endpoint struct {
 	// operator drops them. They are not the manifest's: who proposes sets them to what the cluster says.
 	Former []string `json:"former,omitempty"`
 	// Later is the manifest's endpoint, "host:port", where that is not Host and Port because it cannot move there yet,
-	// for the reason LaterWhy; "" where it is.
+	// for the reason LaterWhy; "" if it is.
 	Later    string `json:"later,omitempty"`
 	LaterWhy string `json:"laterWhy,omitempty"`
 }
 
-// String is the endpoint as "host:port", an IPv6 address in brackets.
+// String returns the endpoint as "host:port", an IPv6 address in brackets.
 func (e Endpoint) String() string {
 	host := e.Host
 	if strings.Contains(host, ":") {
@@ -30,7 +30,7 @@ func (e Endpoint) String() string {
 	return host + ":" + strconv.Itoa(e.Port)
 }
 
-// URL is the endpoint as kubeconfigs have it.
+// URL returns the endpoint as kubeconfigs have it.
 func (e Endpoint) URL() string { return "https://" + e.String() }
 
 // Is reports whether the text is this endpoint as kubeadm has it: without a port it is port 6443.
@@ -50,7 +50,7 @@ func (e Endpoint) AcceptsURL(url string) bool {
 	return e.IsURL(url) || e.Later != "" && e.At(e.Later).IsURL(url)
 }
 
-// At is the endpoint of the same alternative names at another place, "host:port".
+// At returns the endpoint of the same alternative names at another place, "host:port".
 func (e Endpoint) At(text string) Endpoint {
 	host, port := splitEndpoint(text)
 	if n, err := strconv.Atoi(port); err == nil {
@@ -102,7 +102,7 @@ func hasName(names []string, name string) bool {
 	return slices.ContainsFunc(names, func(n string) bool { return SameName(n, name) })
 }
 
-// Missing are those of the names that are not among the others.
+// Missing returns those of the names that are not among the others.
 func Missing(names, among []string) []string {
 	var out []string
 	for _, name := range names {
@@ -113,13 +113,13 @@ func Missing(names, among []string) []string {
 	return out
 }
 
-// Required are the names that every API server's certificate must have: the endpoint's, its alternatives', and those
-// that are kept.
+// Required returns the names that every API server's certificate must have: the endpoint's, its alternatives', and
+// those that are kept.
 func (e Endpoint) Required() []string {
 	return Missing(append(append([]string{e.Host}, e.AlternativeNames...), e.Former...), []string{""})
 }
 
-// APINames are the names and addresses by which clients may know the API: those that are required, and those of all
+// APINames returns the names and addresses by which clients may know the API: those that are required, and those of all
 // control-plane hosts, so that any host can be asked through any of its addresses.
 func (c Cluster) APINames() []string {
 	names := c.Endpoint.Required()
@@ -129,8 +129,8 @@ func (c Cluster) APINames() []string {
 	return Missing(append(names, "127.0.0.1", "localhost"), []string{""})
 }
 
-// FormerNames are those names of a host's API server's certificate which nobody wants any more: neither the manifest,
-// nor kubeadm, which adds the Node's name, the host's own address and those by which pods know the API.
+// FormerNames returns those names of a host's API server's certificate which nobody wants any more: neither the
+// manifest, nor kubeadm, which adds the Node's name, the host's own address and those by which pods know the API.
 func (c Cluster) FormerNames(h Host, node string, have []string) []string {
 	pods := "kubernetes.default.svc"
 	wanted := append(c.APINames(), node, h.PrivateAddress, "kubernetes", "kubernetes.default", pods,

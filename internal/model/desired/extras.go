@@ -48,10 +48,11 @@ type ComponentFile struct {
 	Secret  bool   `json:"secret,omitempty"`  // the content is a file among the secrets of a step, of the name Base
 }
 
-// Base is the file's name.
+// Base returns the file's name.
 func (f ComponentFile) Base() string { return path.Base(f.Path) }
 
-// NewComponentFile is a file of that name for a component. The content ends with one newline, whatever it ended with.
+// NewComponentFile returns a file of that name for a component. The content ends with one newline, whatever it ended
+// with.
 func NewComponentFile(component, name, content string) ComponentFile {
 	content = strings.TrimRight(content, "\n") + "\n"
 	raw := sha256.Sum256([]byte(content))
@@ -60,7 +61,7 @@ func NewComponentFile(component, name, content string) ComponentFile {
 	return f
 }
 
-// SecretComponentFile is a secret file of that name, of which only the digest is known here.
+// SecretComponentFile returns a secret file of that name, of which only the digest is known here.
 func SecretComponentFile(component, name, digest string) ComponentFile {
 	ext := path.Ext(name)
 	file := fmt.Sprintf("%s-%.16s%s", strings.TrimSuffix(name, ext), digest, ext)

@@ -22,13 +22,13 @@ const HardeningDigest = "hardening"
 // Hardened reports whether the cluster has the baseline.
 func (c *Cluster) Hardened() bool { return c.Hardening == HardeningBaseline }
 
-// HardeningNote is the digest that a host notes for a value that is not empty.
+// HardeningNote returns the digest that a host notes for a value that is not empty.
 func HardeningNote(value string) string {
 	sum := sha256.Sum256([]byte(value))
 	return hex.EncodeToString(sum[:])
 }
 
-// HardeningNoted is the value that a host's note stands for, from its digests by name; "" where there is none.
+// HardeningNoted returns the value that a host's note stands for, from its digests by name; "" if there is none.
 func HardeningNoted(digests map[string]string) string {
 	for _, value := range []string{HardeningBaseline, HardeningNone} {
 		if digests[HardeningDigest] == HardeningNote(value) {
@@ -41,7 +41,7 @@ func HardeningNoted(digests map[string]string) string {
 // MinTLSVersion is the oldest version of TLS that the baseline's components speak, as Kubernetes calls it.
 const MinTLSVersion = "VersionTLS12"
 
-// StrongCiphers are the TLS 1.2 cipher suites that the baseline's components offer: with forward secrecy,
+// StrongCiphers returns the TLS 1.2 cipher suites that the baseline's components offer: with forward secrecy,
 // authenticated, and in the lists of the CIS benchmark for API server and kubelet alike. TLS 1.3 has its own.
 func StrongCiphers() []string {
 	return []string{
@@ -50,12 +50,12 @@ func StrongCiphers() []string {
 	}
 }
 
-// Harden is the cluster, hardened so much. The baseline adds what it wants of the API server beside what the manifest
-// says of the same, which wins.
+// Harden returns the cluster, hardened so much. The baseline adds what it wants of the API server beside what the
+// manifest says of the same, which wins.
 func (c Cluster) Harden(value string) Cluster {
 	c.Hardening = value
 	if c.Hardened() {
-		c.Extras = append(slices.Clone(c.Extras), c.baseline()...)
+		c.Extras = append(slices.Clone(c.Extras), c.baselineExtra()...)
 	}
 	return c
 }
@@ -93,29 +93,29 @@ anonymous:
   - path: /healthz
 `
 
-// baseline is what the baseline adds to the API server.
-func (c Cluster) baseline() []Extra {
+// baselineExtra is what the baseline adds to the API server.
+func (c Cluster) baselineExtra() []Extra {
 	e := Extra{Name: baselineExtra, Component: APIServer, Flags: map[string]string{}}
 	for name, value := range baselineFlags() {
-		if !c.says(name) && (name != ciphersFlag || len(c.TLSCipherSuites.APIServer) == 0) {
+		if !c.setsAPIServerFlag(name) && (name != ciphersFlag || len(c.TLSCipherSuites.APIServer) == 0) {
 			e.Flags[name] = value
 		}
 	}
-	if !c.NoAuditLog && !c.says(policyFile) {
-		c.audit(&e)
+	if !c.NoAuditLog && !c.setsAPIServerFlag(policyFile) {
+		c.addAuditLog(&e)
 	}
-	if len(c.authenticates()) == 0 {
+	if len(c.authenticationFlags()) == 0 {
 		f := NewComponentFile(APIServer, "authentication.yaml", authentication)
 		e.Flags["authentication-config"], e.Files = f.Path, append(e.Files, f)
 	}
 	return []Extra{e}
 }
 
-// audit adds an audit log, but for what the manifest says of one. Where that has a policy of its own, there may be more
-// in the log than is to be in one that nobody has asked for.
-func (c Cluster) audit(e *Extra) {
+// addAuditLog adds an audit log, but for what the manifest says of one. Where that has a policy of its own, there may
+// be more in the log than is to be in one that nobody has asked for.
+func (c Cluster) addAuditLog(e *Extra) {
 	for name, value := range auditFlags() {
-		if !c.says(name) {
+		if !c.setsAPIServerFlag(name) {
 			e.Flags[name] = value
 		}
 	}
@@ -132,7 +132,7 @@ const (
 	policyFile  = "audit-policy-file"
 )
 
-// baselineFlags are those of the API server for which nothing else is needed.
+// baselineFlags returns those of the API server for which nothing else is needed.
 func baselineFlags() map[string]string {
 	return map[string]string{
 		"service-account-extend-token-expiration": "false",
@@ -141,7 +141,7 @@ func baselineFlags() map[string]string {
 	}
 }
 
-// auditFlags are those of the audit log, but for its policy.
+// auditFlags returns those of the audit log, but for its policy.
 func auditFlags() map[string]string {
 	return map[string]string{
 		auditPath: AuditLog, "audit-log-maxage": "30", "audit-log-maxbackup": "10", "audit-log-maxsize": "100",
@@ -156,12 +156,12 @@ func (c Cluster) Yields() []string {
 	var out []string
 	for _, flags := range []map[string]string{baselineFlags(), auditFlags(), {policyFile: ""}} {
 		for name := range flags {
-			if c.says(name) {
+			if c.setsAPIServerFlag(name) {
 				out = append(out, "--"+name)
 			}
 		}
 	}
-	for _, name := range c.authenticates() {
+	for _, name := range c.authenticationFlags() {
 		out = append(out, "--"+name+" (who is nobody may ask for more than the API server's health)")
 	}
 	for field, set := range map[string]bool{
@@ -178,18 +178,20 @@ func (c Cluster) Yields() []string {
 	return out
 }
 
-// authenticates are the flags by which the manifest says itself how the API server finds out who asks: beside them
-// there must be no file that says so, or they name one.
-func (c Cluster) authenticates() []string {
+// authenticationFlags returns the flags by which the manifest says itself how the API server finds out who asks: beside
+// them there must be no file that says so, or they name one.
+func (c Cluster) authenticationFlags() []string {
 	return slices.DeleteFunc(c.apiServerFlags(), func(name string) bool {
 		return name != "authentication-config" && name != "anonymous-auth" && !strings.HasPrefix(name, "oidc-")
 	})
 }
 
-// says reports whether the manifest gives the API server the flag.
-func (c Cluster) says(flag string) bool { return slices.Contains(c.apiServerFlags(), flag) }
+// setsAPIServerFlag reports whether the manifest gives the API server the flag.
+func (c Cluster) setsAPIServerFlag(flag string) bool {
+	return slices.Contains(c.apiServerFlags(), flag)
+}
 
-// apiServerFlags are the names of the flags that the manifest gives the API server.
+// apiServerFlags returns the names of the flags that the manifest gives the API server.
 func (c Cluster) apiServerFlags() []string {
 	names := slices.Collect(maps.Keys(c.Components.APIServer.Flags))
 	for _, e := range c.Extras {

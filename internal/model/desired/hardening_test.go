@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// added is what the baseline adds to the API server.
-func added(t *testing.T, c Cluster) Extra {
+// addedExtra is what the baseline adds to the API server.
+func addedExtra(t *testing.T, c Cluster) Extra {
 	t.Helper()
 	all := c.Harden(HardeningBaseline).Extras
 	if len(all) != len(c.Extras)+1 {
@@ -26,7 +26,7 @@ func TestTheBaselineIsThereOnceAndOnlyWhereItIsWanted(t *testing.T) {
 			t.Errorf("%q: %v", value, c.Extras)
 		}
 	}
-	e := added(t, Cluster{})
+	e := addedExtra(t, Cluster{})
 	want := []string{
 		"audit-log-maxage", "audit-log-maxbackup", "audit-log-maxsize", "audit-log-path", "audit-policy-file",
 		"authentication-config", "service-account-extend-token-expiration", "tls-cipher-suites", "tls-min-version",
@@ -76,7 +76,7 @@ func TestTheBaselineYieldsToTheManifest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			all, e := added(t, Cluster{}), added(t, c.cluster)
+			all, e := addedExtra(t, Cluster{}), addedExtra(t, c.cluster)
 			var gone []string
 			for _, name := range slices.Sorted(maps.Keys(all.Flags)) {
 				if _, set := e.Flags[name]; !set {

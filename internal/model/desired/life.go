@@ -37,7 +37,7 @@ type Share struct {
 	Percent int `json:"percent,omitempty"` // 1 to 100
 }
 
-// Of is that share of total nodes: rounded down, and one at least. It may be more than total.
+// Of returns that share of total nodes: rounded down, and one at least. It may be more than total.
 func (s Share) Of(total int) int {
 	if s.Percent > 0 {
 		return max(1, total*s.Percent/100)
@@ -45,7 +45,7 @@ func (s Share) Of(total int) int {
 	return max(1, s.Count)
 }
 
-// AtOnce is how many of total workers are upgraded at the same time.
+// AtOnce returns how many of total workers are upgraded at the same time.
 func (u Upgrade) AtOnce(total int) int {
 	share := u.MaxUnavailable.Of(total)
 	if u.MaxParallel > 0 {
@@ -121,7 +121,7 @@ type Hook struct {
 	Timeout  time.Duration `json:"timeout"` // whole seconds; default 5m
 }
 
-// HooksAt are the hooks of a moment, in the manifest's order: those on hosts, or the others.
+// HooksAt returns the hooks of a moment, in the manifest's order: those on hosts, or the others.
 func (c *Cluster) HooksAt(when When, activity Activity, onHost bool) []Hook {
 	var out []Hook
 	for _, h := range c.Hooks {

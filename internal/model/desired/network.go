@@ -21,7 +21,7 @@ const DNSBudgetAddon = "coredns-pdb"
 // manifest gives it. A host of a cluster whose manifest gives it none has no such note.
 const DNSImageDigest = "dns-image"
 
-// DNSImageNote is the digest that hosts note for the image of cluster DNS; "" where they note none.
+// DNSImageNote returns the digest that hosts note for the image of cluster DNS; "" if they note none.
 func DNSImageNote(want Cluster) string {
 	repository := want.Network.DNS.Repository
 	if repository == "" {

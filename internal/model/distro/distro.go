@@ -11,7 +11,7 @@ import "slices"
 type System struct {
 	ID   string // ID in /etc/os-release
 	Name string // what people call it
-	// Manifest is the value of a host's operatingSystem in the manifest; "" where the manifest's format has none.
+	// Manifest is the value of a host's operatingSystem in the manifest; "" if the manifest's format has none.
 	Manifest string
 	// Packages says how packages are installed; the zero value stands for a system without a package manager, which
 	// must have all Tools.
@@ -36,11 +36,11 @@ type PackageManager struct {
 	Install string // shell command to which names of packages are appended
 }
 
-// Tools are the commands that kubeadm's preflight (losetup, mount) and network plugins (iptables) look for.
+// Tools returns the commands that kubeadm's preflight (losetup, mount) and network plugins (iptables) look for.
 func Tools() []string { return []string{"losetup", "mount", "iptables"} }
 
-// deb is Debian and what is made from it.
-func deb() Packages {
+// debianPackages returns Debian and what is made from it.
+func debianPackages() Packages {
 	const wait = "apt-get -o DPkg::Lock::Timeout=120 "
 	return Packages{
 		Managers: []PackageManager{{
@@ -51,18 +51,18 @@ func deb() Packages {
 	}
 }
 
-// rpm is the distributions that use RPM: Red Hat's and their relatives with dnf, which earlier was yum, SUSE's with
-// zypper.
-func rpm(managers ...PackageManager) Packages {
+// rpmPackages returns the distributions that use RPM: Red Hat's and their relatives with dnf, which earlier was yum,
+// SUSE's with zypper.
+func rpmPackages(managers ...PackageManager) Packages {
 	return Packages{Managers: managers, Names: map[string]string{"losetup": "util-linux", "mount": "util-linux"}}
 }
 
-func redHat() Packages {
-	return rpm(PackageManager{"dnf", "dnf install -y"}, PackageManager{"yum", "yum install -y"})
+func redHatPackages() Packages {
+	return rpmPackages(PackageManager{"dnf", "dnf install -y"}, PackageManager{"yum", "yum install -y"})
 }
 
-func suse() Packages {
-	return rpm(PackageManager{"zypper", "zypper --non-interactive install --no-recommends"})
+func susePackages() Packages {
+	return rpmPackages(PackageManager{"zypper", "zypper --non-interactive install --no-recommends"})
 }
 
 // row is a system and what makes its Packages, which only who asks about it needs.
@@ -71,7 +71,7 @@ type row struct {
 	packages func() Packages
 }
 
-func (r row) whole() System {
+func (r row) system() System {
 	if r.packages != nil {
 		r.Packages = r.packages()
 	}
@@ -79,29 +79,29 @@ func (r row) whole() System {
 }
 
 var rows = []row{
-	{System{ID: "ubuntu", Name: "Ubuntu", Manifest: "ubuntu"}, deb},
-	{System{ID: "debian", Name: "Debian", Manifest: "debian", Proven: "12, 13"}, deb},
-	{System{ID: "centos", Name: "CentOS Stream", Manifest: "centos", Firewall: firewalld}, redHat},
-	{System{ID: "rhel", Name: "RHEL", Manifest: "rhel", Firewall: firewalld}, redHat},
-	{System{ID: "rocky", Name: "Rocky Linux", Manifest: "rockylinux", Firewall: firewalld}, redHat},
+	{System{ID: "ubuntu", Name: "Ubuntu", Manifest: "ubuntu"}, debianPackages},
+	{System{ID: "debian", Name: "Debian", Manifest: "debian", Proven: "12, 13"}, debianPackages},
+	{System{ID: "centos", Name: "CentOS Stream", Manifest: "centos", Firewall: firewalld}, redHatPackages},
+	{System{ID: "rhel", Name: "RHEL", Manifest: "rhel", Firewall: firewalld}, redHatPackages},
+	{System{ID: "rocky", Name: "Rocky Linux", Manifest: "rockylinux", Firewall: firewalld}, redHatPackages},
 	{System{
 		ID: "flatcar", Name: "Flatcar", Manifest: "flatcar",
 		Notes: "It has no package manager, and needs none. /usr is read-only: kubectl and crictl are in " +
 			"/opt/kubeone/bin only.",
 	}, nil},
-	{System{ID: "almalinux", Name: "AlmaLinux", Firewall: firewalld}, redHat},
-	{System{ID: "amzn", Name: "Amazon Linux"}, redHat},
-	{System{ID: "fedora", Name: "Fedora", Firewall: firewalld}, redHat},
-	{System{ID: "opensuse-leap", Name: "openSUSE Leap", Firewall: firewalld}, suse},
-	{System{ID: "opensuse-tumbleweed", Name: "openSUSE Tumbleweed", Firewall: firewalld}, suse},
-	{System{ID: "sles", Name: "SLES", Firewall: firewalld}, suse},
+	{System{ID: "almalinux", Name: "AlmaLinux", Firewall: firewalld}, redHatPackages},
+	{System{ID: "amzn", Name: "Amazon Linux"}, redHatPackages},
+	{System{ID: "fedora", Name: "Fedora", Firewall: firewalld}, redHatPackages},
+	{System{ID: "opensuse-leap", Name: "openSUSE Leap", Firewall: firewalld}, susePackages},
+	{System{ID: "opensuse-tumbleweed", Name: "openSUSE Tumbleweed", Firewall: firewalld}, susePackages},
+	{System{ID: "sles", Name: "SLES", Firewall: firewalld}, susePackages},
 }
 
-// Systems is the table.
+// Systems returns the table.
 func Systems() []System {
 	var out []System
 	for _, r := range rows {
-		out = append(out, r.whole())
+		out = append(out, r.system())
 	}
 	return out
 }
@@ -110,7 +110,7 @@ func Systems() []System {
 func Find(id string) (System, bool) {
 	for _, r := range rows {
 		if r.ID == id {
-			return r.whole(), true
+			return r.system(), true
 		}
 	}
 	return System{}, false
@@ -121,7 +121,7 @@ func Supported(id string) bool {
 	return slices.ContainsFunc(rows, func(r row) bool { return r.ID == id })
 }
 
-// IDs are those of all systems, sorted.
+// IDs returns those of all systems, sorted.
 func IDs() []string {
 	var out []string
 	for _, s := range Systems() {
@@ -131,7 +131,7 @@ func IDs() []string {
 	return out
 }
 
-// ManifestNames are the values of a host's operatingSystem in the manifest, in the table's order.
+// ManifestNames returns the values of a host's operatingSystem in the manifest, in the table's order.
 func ManifestNames() []string {
 	var out []string
 	for _, s := range Systems() {
@@ -142,8 +142,8 @@ func ManifestNames() []string {
 	return out
 }
 
-// PackagesOf are the packages that have those of Tools, each once, in the order of Tools; nothing else counts. It is
-// nil on a system without a package manager.
+// PackagesOf returns the packages that have those of Tools, each once, in the order of Tools; nothing else counts. It
+// is nil on a system without a package manager.
 func (s System) PackagesOf(tools []string) []string {
 	var out []string
 	for _, tool := range Tools() {
@@ -155,7 +155,7 @@ func (s System) PackagesOf(tools []string) []string {
 	return out
 }
 
-// PackageOf is the package that has a tool.
+// PackageOf returns the package that has a tool.
 func (p Packages) PackageOf(tool string) string {
 	if name, ok := p.Names[tool]; ok {
 		return name

@@ -77,7 +77,7 @@ documentation.
 `
 
 // What a host lacks is told before anything is done there.
-func TestTheProbeLooksForAllTools(t *testing.T) {
+func TestProbeChecksAllTools(t *testing.T) {
 	t.Parallel()
 	script, err := os.ReadFile("../../probe/script.sh")
 	if err != nil {
@@ -88,7 +88,7 @@ func TestTheProbeLooksForAllTools(t *testing.T) {
 	}
 }
 
-func TestPackagesOfWhatIsMissing(t *testing.T) {
+func TestPackagesOfMissingTools(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		os   string
@@ -117,14 +117,14 @@ func TestDocs(t *testing.T) {
 		for _, m := range s.Packages.Managers {
 			managers = append(managers, m.Command)
 		}
-		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s | %s | %s | %s |\n", s.Name, s.ID, code(s.Manifest),
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s | %s | %s | %s |\n", s.Name, s.ID, markdownCode(s.Manifest),
 			strings.Join(managers, ", "),
 			strings.Join(s.PackagesOf(Tools()), ", "), s.Firewall, s.Proven, s.Notes)
 	}
 	golden.Check(t, "../../../docs/operating-systems.md", b.String())
 }
 
-func code(s string) string {
+func markdownCode(s string) string {
 	if s == "" {
 		return ""
 	}
@@ -132,7 +132,7 @@ func code(s string) string {
 }
 
 // The README leaves the list to the table, and says what is proven as the table does.
-func TestREADMENamesWhatIsProven(t *testing.T) {
+func TestREADMENamesProvenReleases(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("../../../README.md")
 	if err != nil {

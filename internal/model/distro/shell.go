@@ -11,7 +11,7 @@ const firewalld = "firewalld"
 // which the script has. The zero System, of which nothing is known, installs nothing.
 func (s System) Shell() string { return s.packageInstall() }
 
-// ToolPackages are pairs TOOL=PACKAGE, for the same script.
+// ToolPackages returns pairs TOOL=PACKAGE, for the same script.
 func (s System) ToolPackages() string {
 	pairs := make([]string, 0, len(Tools()))
 	for _, tool := range Tools() {
@@ -20,7 +20,7 @@ func (s System) ToolPackages() string {
 	return strings.Join(pairs, " ")
 }
 
-// packageInstall is a function that installs the packages it is given.
+// packageInstall returns a function that installs the packages it is given.
 func (s System) packageInstall() string {
 	const refuse = `die "no package manager that is known, and missing: $*"`
 	var b strings.Builder

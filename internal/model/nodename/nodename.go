@@ -45,14 +45,14 @@ const (
 // as the API told them.
 func Of(c desired.Cluster, api observed.API) Names {
 	n := Names{holders: map[string][]holder{}, recorded: map[string]string{}, network: c.Network}
-	n.add(ofCluster, "", "every host's own name", "localhost")
-	n.add(ofCluster, "", "the API's endpoint", c.Endpoint.Host)
-	n.add(ofCluster, "", "the API's endpoint", c.Endpoint.AlternativeNames...)
+	n.addHolder(ofCluster, "", "every host's own name", "localhost")
+	n.addHolder(ofCluster, "", "the API's endpoint", c.Endpoint.Host)
+	n.addHolder(ofCluster, "", "the API's endpoint", c.Endpoint.AlternativeNames...)
 	for _, h := range c.Hosts() {
-		n.add(ofHost, h.ID, "that of "+h.ID+" in the manifest", h.Names()...)
+		n.addHolder(ofHost, h.ID, "that of "+h.ID+" in the manifest", h.Names()...)
 	}
 	if r := api.Record; r != nil {
-		n.add(ofCluster, "", "the API's former endpoint", r.FormerEndpoints...)
+		n.addHolder(ofCluster, "", "the API's former endpoint", r.FormerEndpoints...)
 		there := map[string]bool{}
 		for _, node := range api.Nodes {
 			there[node.Name] = true
@@ -60,26 +60,26 @@ func Of(c desired.Cluster, api observed.API) Names {
 		for id, name := range r.Nodes {
 			if there[name] || api.Reached != observed.Yes { // a Node that is gone binds no host to its name
 				n.recorded[id] = name
-				n.add(ofHost, id, "the Node of "+id, name)
+				n.addHolder(ofHost, id, "the Node of "+id, name)
 			}
 		}
 	}
 	if p := api.Pool; p != nil {
 		for _, h := range p.Hosts {
-			n.add(ofPool, "", "the Host "+h.Name, h.Name, h.Address)
+			n.addHolder(ofPool, "", "the Host "+h.Name, h.Name, h.Address)
 		}
 		for _, m := range p.Machines {
-			n.add(ofPool, "", "the Node of Machine "+m.ID(), m.Node)
+			n.addHolder(ofPool, "", "the Node of Machine "+m.ID(), m.Node)
 		}
 	}
 	return n
 }
 
-// Recorded is the name of the Node that the cluster's record has of the host with the ID; "" where it has none, or the
-// Node is gone.
+// Recorded returns the name of the Node that the cluster's record has of the host with the ID; "" if it has none, or
+// the Node is gone.
 func (n Names) Recorded(host string) string { return n.recorded[host] }
 
-func (n *Names) add(kind kind, host, what string, names ...string) {
+func (n *Names) addHolder(kind kind, host, what string, names ...string) {
 	for _, name := range names {
 		if name != "" {
 			name = Canonical(name)
@@ -88,11 +88,11 @@ func (n *Names) add(kind kind, host, what string, names ...string) {
 	}
 }
 
-// Holder says whose a name or an address is, if it cannot be that of the host with the ID: "the API's endpoint". It
+// Holder reports whose a name or an address is, if it cannot be that of the host with the ID: "the API's endpoint". It
 // returns "" for a name that is free. An ID of no host of the manifest, "" for instance, has no name of its own.
 func (n Names) Holder(host, name string) string {
 	name = Canonical(name)
-	held := slices.Concat(n.holders[name], n.holders[pattern(name)])
+	held := slices.Concat(n.holders[name], n.holders[wildcardOf(name)])
 	own := slices.ContainsFunc(held, func(h holder) bool { return h.kind == ofHost && h.host == host })
 	for _, h := range held {
 		if h.kind == ofCluster || !own {
@@ -113,8 +113,9 @@ func (n Names) Holder(host, name string) string {
 	return ""
 }
 
-// pattern is the wildcard that a certificate has for the name and its siblings: "*.example.com" for "api.example.com".
-func pattern(name string) string {
+// wildcardOf returns the wildcard that a certificate has for the name and its siblings: "*.example.com" for
+// "api.example.com".
+func wildcardOf(name string) string {
 	_, parent, _ := strings.Cut(name, ".")
 	return "*." + parent
 }
@@ -128,7 +129,7 @@ func (n Names) isOfServices(ip netip.Addr) bool {
 	return false
 }
 
-// Canonical is the one spelling of a name or an address that stands for all.
+// Canonical returns the one spelling of a name or an address that stands for all.
 func Canonical(name string) string {
 	if ip, err := netip.ParseAddr(name); err == nil {
 		return ip.Unmap().WithZone("").String()

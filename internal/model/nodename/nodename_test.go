@@ -7,7 +7,8 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// testCluster is a cluster with a control-plane host that the manifest names, two workers that it does not, and a pool.
+// testCluster returns a cluster with a control-plane host that the manifest names, two workers that it does not, and a
+// pool.
 func testCluster() (desired.Cluster, observed.API) {
 	c := desired.Cluster{
 		ControlPlane: []desired.Host{
@@ -33,7 +34,7 @@ func testCluster() (desired.Cluster, observed.API) {
 	}
 }
 
-func TestNamesThatBelongToAnother(t *testing.T) {
+func TestNamesHeldByOthers(t *testing.T) {
 	t.Parallel()
 	names := Of(testCluster())
 	for name, want := range map[string]string{
@@ -58,7 +59,7 @@ func TestNamesThatBelongToAnother(t *testing.T) {
 }
 
 // What the record says is a host's stays its own, whoever edits objects of the pool.
-func TestARecordedNameIsTheHostsOwn(t *testing.T) {
+func TestRecordedNameBelongsToHost(t *testing.T) {
 	t.Parallel()
 	c, api := testCluster()
 	api.Pool.Hosts = append(api.Pool.Hosts, observed.PoolHost{Name: "worker-b"})
@@ -76,7 +77,7 @@ func TestARecordedNameIsTheHostsOwn(t *testing.T) {
 }
 
 // A Node's certificate is for its name, too, so a name that is an address must be the host's.
-func TestANameThatIsAnAddress(t *testing.T) {
+func TestClaimOfAddressAsName(t *testing.T) {
 	t.Parallel()
 	c, api := testCluster()
 	api.Nodes = append(api.Nodes, observed.Node{Name: "10.0.9.2"})
@@ -99,7 +100,7 @@ func TestANameThatIsAnAddress(t *testing.T) {
 	}
 }
 
-func TestWhichNodeIsAHosts(t *testing.T) {
+func TestCheckNode(t *testing.T) {
 	t.Parallel()
 	own := []string{"192.0.2.2", "10.0.0.2", "2001:db8::2"}
 	for name, c := range map[string]struct {

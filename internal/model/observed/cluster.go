@@ -27,9 +27,9 @@ type API struct {
 	// operator's machine or from a control-plane host; Unknown where nobody has asked. EndpointProblem is why not.
 	EndpointAnswers Tri    `json:"endpointAnswers,omitempty"`
 	EndpointProblem string `json:"endpointProblem,omitempty"`
-	// ReadyAt is looked for where the API of none of the hosts answers: the manifest's endpoint, or one that
+	// ReadyAt is searched for where the API of none of the hosts answers: the manifest's endpoint, or one that
 	// control-plane hosts dial, "host:port", at which an API server says that it is ready. That takes an etcd with a
-	// quorum. Nobody vouches for it that the server is this cluster's. "" where there is none.
+	// quorum. Nobody vouches for it that the server is this cluster's. "" if there is none.
 	ReadyAt string `json:"readyAt,omitempty"`
 	// AutoApproval is Yes when whoever has a join token gets any Node's certificate: a rule of kubeadm's.
 	AutoApproval Tri `json:"autoApproval,omitempty"`
@@ -38,13 +38,13 @@ type API struct {
 	// Compared is what was found of each component whose objects were compared with what they must be, by its name;
 	// one that was not compared is missing.
 	Compared map[string]Comparison `json:"compared,omitempty"`
-	// Record is our own record in the cluster; nil where there is none.
+	// Record is our own record in the cluster; nil if there is none.
 	Record *Record `json:"record,omitempty"`
 	Lease  *Lock   `json:"lease,omitempty"`
 	// ExtensionCAs are the keys of the CAs by which extension API servers know clients and the front proxy, by the name
-	// of the authority; nil where nobody has asked: who rotates no CA does not.
+	// of the authority; nil if nobody has asked: who rotates no CA does not.
 	ExtensionCAs map[string][]string `json:"extensionCAs,omitempty"`
-	// Pool is nil where the API has no Machines, and where nobody has looked for them: who looks after one host does
+	// Pool is nil where the API has no Machines, and where nobody has searched for them: who looks after one host does
 	// not.
 	Pool *Pool `json:"pool,omitempty"`
 }
@@ -72,7 +72,7 @@ type Difference struct {
 	Fields  []string `json:"fields,omitempty"`  // paths of some of those that differ, sorted
 }
 
-// String is the difference in words.
+// String returns the difference in words.
 func (d Difference) String() string {
 	if d.Missing {
 		return d.Object + " is missing"

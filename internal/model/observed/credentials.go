@@ -17,13 +17,13 @@ const (
 	CredentialLeft    CredentialState = "left"    // the host has them, and the caller does not know them
 )
 
-// CredentialsToChange are the credentials that the host is to have otherwise.
-func (h Host) CredentialsToChange() []Credential { return h.credentials(false) }
+// CredentialsToChange returns the credentials that the host is to have otherwise.
+func (h Host) CredentialsToChange() []Credential { return h.expiringCredentials(false) }
 
-// CredentialsLeft are the credentials that stay on the host as they are, because the caller does not know them.
-func (h Host) CredentialsLeft() []Credential { return h.credentials(true) }
+// CredentialsLeft returns the credentials that stay on the host as they are, because the caller does not know them.
+func (h Host) CredentialsLeft() []Credential { return h.expiringCredentials(true) }
 
-func (h Host) credentials(left bool) []Credential {
+func (h Host) expiringCredentials(left bool) []Credential {
 	var out []Credential
 	for _, c := range h.Credentials {
 		if (c.Is == CredentialLeft) == left {

@@ -18,8 +18,8 @@ type Encryption struct {
 
 // EncryptionConfig is a configuration. The zero value is that of an API server which is told nothing: identity.
 type EncryptionConfig struct {
-	Digest    string        `json:"digest,omitempty"`    // sha256 (hex) of its file; "" where there is none
-	Providers []EncryptedBy `json:"providers,omitempty"` // the first one writes; nil where there is none, or it is lost
+	Digest    string        `json:"digest,omitempty"`    // sha256 (hex) of its file; "" if there is none
+	Providers []EncryptedBy `json:"providers,omitempty"` // the first one writes; nil if there is none, or it is lost
 }
 
 // EncryptedBy is a provider of a configuration.
@@ -31,7 +31,7 @@ type EncryptedBy struct {
 // Identity is the name of the provider that encrypts nothing.
 const Identity = "identity"
 
-// Names are the names of the providers, in order: identity alone where there is no configuration.
+// Names returns the names of the providers, in order: identity alone if there is no configuration.
 func (c EncryptionConfig) Names() []string {
 	if c.Digest == "" {
 		return []string{Identity}

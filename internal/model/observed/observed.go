@@ -96,7 +96,7 @@ type Host struct {
 	Unguarded []string      `json:"unguarded,omitempty"`    // what the guard after a recovery needs and is missing
 	Firewalls []Firewall    `json:"firewalls,omitempty"`    // active ones, and those that we switched off
 	Ports     []Port        `json:"ports,omitempty"`        // of ours, those taken, and by whom
-	// Cgroups is the version of control groups, 1 or 2; 0 where that is not known.
+	// Cgroups is the version of control groups, 1 or 2; 0 if that is not known.
 	Cgroups int `json:"cgroups,omitempty"`
 	// SwapAllowed and CgroupV1Allowed report whether an operator's own setting, in a drop-in of the kubelet's
 	// configuration or a flag, lets the kubelet start with swap in use, and with control groups v1.
@@ -119,7 +119,7 @@ type Host struct {
 	// ControllerFiles is what a control-plane host has for the controllers.
 	ControllerFiles ControllerFiles `json:"controllerFiles,omitzero"`
 
-	// Marker is our own note on the host; nil where there is none.
+	// Marker is our own note on the host; nil if there is none.
 	Marker *Marker `json:"marker,omitempty"`
 
 	KubeletConf Tri `json:"kubeletConf,omitempty"` // /etc/kubernetes/kubelet.conf exists
@@ -136,7 +136,7 @@ type Host struct {
 	AdminCA       string `json:"adminCA,omitempty"`
 	Endpoint      string `json:"endpoint,omitempty"`      // the server named in kubelet.conf
 	AdminEndpoint string `json:"adminEndpoint,omitempty"` // the server named in admin.conf
-	// APINames are the names and addresses in its API server's certificate; nil where there is none, or it is not
+	// APINames are the names and addresses in its API server's certificate; nil if there is none, or it is not
 	// known.
 	APINames []string `json:"apiNames,omitempty"`
 
@@ -145,7 +145,7 @@ type Host struct {
 	ControllerManager Tri `json:"controllerManager,omitempty"`
 	Scheduler         Tri `json:"scheduler,omitempty"`
 	EtcdHealth        Tri `json:"etcdHealth,omitempty"` // the local member's /readyz
-	// Versions of static pods, from their images; "" where that says none.
+	// Versions of static pods, from their images; "" if that says none.
 	APIServerVersion         string `json:"apiServerVersion,omitempty"`
 	ControllerManagerVersion string `json:"controllerManagerVersion,omitempty"`
 	SchedulerVersion         string `json:"schedulerVersion,omitempty"`
@@ -153,7 +153,7 @@ type Host struct {
 	// nothing of that sort, or is well.
 	EtcdLost string `json:"etcdLost,omitempty"`
 
-	// Encryption is how its API server stores Secrets; nil where it is told nothing of that, and on workers.
+	// Encryption is how its API server stores Secrets; nil if it is told nothing of that, and on workers.
 	Encryption *Encryption `json:"encryption,omitempty"`
 
 	// Authorities are what a control-plane host has of those who sign, by name: those of Authorities().
@@ -181,7 +181,7 @@ type Host struct {
 	Step *Step `json:"step,omitempty"` // a step of ours that runs right now
 	Lock *Lock `json:"lock,omitempty"`
 	// Unwritable says why nothing can be written below /var/lib/kubeone, so that the host cannot be locked: "its file
-	// system is read-only"; "" where it can be, or that is not known.
+	// system is read-only"; "" if it can be, or that is not known.
 	Unwritable string `json:"unwritable,omitempty"`
 	// Kept are directories in which a reset, a repair or a recovery has kept what it took away: at most 64.
 	Kept []string `json:"kept,omitempty"`
@@ -194,7 +194,7 @@ func (h Host) SaysControlPlane() bool {
 		h.Marker != nil && h.Marker.Role == "control-plane"
 }
 
-// FirewallNames are those of the firewalls that are known.
+// FirewallNames returns those of the firewalls that are known.
 func FirewallNames() []string { return []string{"ufw", "firewalld"} }
 
 // Firewall is a firewall that is active on a host, or that a step of ours has switched off.
@@ -226,7 +226,7 @@ type FileAccess struct {
 	User int    `json:"user,omitempty"` // uid of its owner
 }
 
-// String is the file and what is wrong with its access: "/etc/kubernetes/admin.conf (mode 0644, owner 1000)".
+// String returns the file and what is wrong with its access: "/etc/kubernetes/admin.conf (mode 0644, owner 1000)".
 func (f FileAccess) String() string {
 	if f.User == 0 {
 		return fmt.Sprintf("%s (mode %04s)", f.Path, f.Mode)
@@ -263,7 +263,7 @@ type Marker struct {
 	// Fenced is the run of a recovery that stopped etcd and API server here and moved their data aside, or that began
 	// to restore them here and has not finished; empty otherwise.
 	Fenced string `json:"fenced,omitempty"`
-	// Restoring says that the cluster was to begin anew on this host.
+	// Restoring says that the cluster was to begin again on this host.
 	Restoring bool `json:"restoring,omitempty"`
 	// Epoch counts the recoveries of the cluster as of this host's join: a complete control-plane host of a lower epoch
 	// than another's holds the data of the cluster's life before.
@@ -275,7 +275,7 @@ type Certificate struct {
 	Name      string    `json:"name"`               // "apiserver", "etcd/server", "kubelet-client", "ca"
 	NotBefore time.Time `json:"notBefore,omitzero"` // of one that kubeadm signed, perhaps that of its authority
 	NotAfter  time.Time `json:"notAfter"`
-	Signer    string    `json:"signer,omitempty"`  // common name of who signed it; "" where it is none that is shown
+	Signer    string    `json:"signer,omitempty"`  // common name of who signed it; "" if it is none that is shown
 	Expired   bool      `json:"expired,omitempty"` // by the host's own clock, when it was asked
 	Soon      bool      `json:"soon,omitempty"`    // it expires within 30 days, by the same clock
 	// Left is how long it was still valid, by the same clock, nanoseconds; 0 of an expired one, or where that is not

@@ -27,7 +27,7 @@ type MachineDeployment struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Kubelet   string `json:"kubelet,omitempty"`  // the version that its Machines are to have, without v
-	Replicas  int    `json:"replicas"`           // how many are wanted
+	Replicas  int    `json:"replicas"`           // how many are desired
 	Ready     int    `json:"ready"`              // how many are ready Nodes
 	Updated   int    `json:"updated"`            // how many are as its template says
 	Deleting  bool   `json:"deleting,omitempty"` // somebody has deleted it
@@ -51,7 +51,7 @@ type Machine struct {
 	Waits string `json:"waits,omitempty"`
 }
 
-// ID is the Machine's namespace and name, as its host notes them.
+// ID returns the Machine's namespace and name, as its host notes them.
 func (m Machine) ID() string { return m.Namespace + "/" + m.Name }
 
 // OfPool reports whether the Machine has, or is to have, a host of the pool, and no machine of a cloud.
@@ -75,7 +75,7 @@ func (p *Pool) Empty() bool {
 		p.Problem == "" && len(p.Deployments) == 0 && len(p.Machines) == 0 && p.Sets == 0 && len(p.Claimed()) == 0
 }
 
-// Deployed are the MachineDeployments.
+// Deployed returns the MachineDeployments.
 func (p *Pool) Deployed() []MachineDeployment {
 	if p == nil {
 		return nil
@@ -83,7 +83,7 @@ func (p *Pool) Deployed() []MachineDeployment {
 	return p.Deployments
 }
 
-// Claimed are the hosts that Machines have, or have had and not returned.
+// Claimed returns the hosts that Machines have, or have had and not returned.
 func (p *Pool) Claimed() []PoolHost {
 	if p == nil {
 		return nil
@@ -102,7 +102,7 @@ func (p *Pool) HasHost(name string) bool {
 	return p != nil && slices.ContainsFunc(p.Hosts, func(h PoolHost) bool { return h.Name == name })
 }
 
-// MachineOn is the namespace and name of the Machine whose host or Node has one of these names or addresses; "" where
+// MachineOn returns the namespace and name of the Machine whose host or Node has one of these names or addresses; "" if
 // there is none.
 func (p *Pool) MachineOn(names ...string) string {
 	if p == nil {

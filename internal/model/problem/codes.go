@@ -1,6 +1,6 @@
 package problem
 
-// What a host lacks. docs/problems.md explains each.
+// Conditions of hosts; docs/problems.md explains each.
 const (
 	HostNotAsked              Code = "HostNotAsked"
 	HostUnreachable           Code = "HostUnreachable"
@@ -51,7 +51,7 @@ const (
 	NetworkPluginPending      Code = "NetworkPluginPending"
 )
 
-// Hosts that are not fit. docs/problems.md explains each.
+// Preflight; docs/problems.md explains each.
 const (
 	OSUnsupported   Code = "OSUnsupported"
 	ToolsMissing    Code = "ToolsMissing"
@@ -107,7 +107,7 @@ const (
 	RotationBegun        Code = "RotationBegun"
 )
 
-// Who a machine is. docs/problems.md explains each.
+// Identity; docs/problems.md explains each.
 const (
 	HostIDDuplicate Code = "HostIDDuplicate"
 	HostIDMismatch  Code = "HostIDMismatch"
@@ -167,7 +167,7 @@ const (
 	SuccessorNeeded    Code = "SuccessorNeeded"
 )
 
-// What a person can do. docs/problems.md lists the texts.
+// Steps of instructions; docs/problems.md lists the texts.
 const (
 	InspectConnection         Code = "InspectConnection"
 	InspectFileSystem         Code = "InspectFileSystem"

@@ -2,7 +2,7 @@ package problem
 
 import "encoding/json"
 
-// Document is a problem as JSON has it: code and parameters, and the texts that are made from them.
+// Document is the JSON form of a problem: its code and parameters, and the texts made from them.
 type Document struct {
 	Code       Code       `json:"code"`
 	Class      Class      `json:"class"`
@@ -12,13 +12,13 @@ type Document struct {
 	Do         string     `json:"do,omitempty"`
 }
 
-// StepDocument is a step as JSON has it; its text is in InstructionDocument.Steps, at the same place.
+// StepDocument is the JSON form of a step. Its text is in InstructionDocument.Steps, at the same index.
 type StepDocument struct {
 	Code       Code       `json:"code"`
 	Parameters Parameters `json:"parameters,omitempty"`
 }
 
-// InstructionDocument is an instruction as JSON has it.
+// InstructionDocument is the JSON form of an instruction.
 type InstructionDocument struct {
 	Host     string         `json:"host,omitempty"`
 	Reason   string         `json:"reason"`
@@ -27,7 +27,7 @@ type InstructionDocument struct {
 	Actions  []StepDocument `json:"actions,omitempty"`
 }
 
-// MarshalJSON writes the code and the parameters, and the texts that are made from them.
+// MarshalJSON writes the code, the parameters, and the texts made from them.
 func (p Problem) MarshalJSON() ([]byte, error) {
 	return json.Marshal(Document{p.Code, p.Class(), p.Host, p.Parameters, p.What(), p.Do()})
 }
@@ -42,7 +42,7 @@ func (p *Problem) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// MarshalJSON writes the texts of reason and steps, and the codes that they are made from.
+// MarshalJSON writes the texts of the reason and the steps, and the codes behind them.
 func (i Instruction) MarshalJSON() ([]byte, error) {
 	out := InstructionDocument{Host: i.Host, Reason: i.Reason(), Steps: i.Texts(), Problems: i.Problems}
 	for _, s := range i.Steps {

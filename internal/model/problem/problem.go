@@ -1,18 +1,18 @@
-// Package problem says what is wrong with a cluster, and what helps, as values: a problem is a code with named
-// parameters, and everything that people read of it (text, JSON, Events, conditions of objects) is made from the one
-// table of codes. A code never changes its meaning, and is fit to be the reason of a metav1.Condition.
+// Package problem describes what is wrong with a cluster, and what to do about it, as values. A problem is a code with
+// named parameters. All texts for people (output, JSON, Events, conditions) come from one table of codes. A code never
+// changes its meaning and is a valid reason of a metav1.Condition.
 package problem
 
 import "strings"
 
-// Code names one thing that can be wrong, or one thing that a person can do: an identifier in CamelCase.
+// Code names one problem, or one step of an instruction, in CamelCase.
 type Code string
 
-// Parameters are the values of a problem by name; each is a string, an int or a list of strings. They are values that
-// were found or wanted, never sentences.
+// Parameters are the values of a problem by name: strings, ints or lists of strings. They are observed or desired
+// values, never sentences.
 type Parameters map[string]any
 
-// Class is the sort of a problem; each has its own exit status.
+// Class groups problems; each class has its own exit status.
 type Class string
 
 // The classes of problems.
@@ -22,7 +22,7 @@ const (
 	ClassConnection Class = "connection" // no answer
 	ClassEtcd       Class = "etcd"
 	ClassKube       Class = "kube"    // the Kubernetes API or what runs on it
-	ClassRuntime    Class = "runtime" // a host that is not fit
+	ClassRuntime    Class = "runtime" // a host that fails preflight
 )
 
 // Problem is one thing that is wrong, or one reason of a host's condition.
@@ -32,36 +32,36 @@ type Problem struct {
 	Parameters Parameters
 }
 
-// Step is one thing that a person is to do.
+// Step is one action for the operator.
 type Step struct {
 	Code       Code
 	Parameters Parameters
 }
 
-// Instruction is what a person must do about problems. Instructions are in the order in which it is safe
-// to follow them.
+// Instruction is what the operator must do about problems. Lists of instructions are sorted in the order in which it
+// is safe to follow them.
 type Instruction struct {
 	Host     string // host ID; empty for the cluster
 	Problems []Problem
 	Steps    []Step // in order
 }
 
-// Class is the sort of the problem.
-func (p Problem) Class() Class { return find(p.Code).class }
+// Class returns the class of the problem.
+func (p Problem) Class() Class { return findRow(p.Code).class }
 
-// What says what is wrong, with the values found and wanted. It does not name the host.
-func (p Problem) What() string { return fill(find(p.Code).what, p.Host, p.Parameters) }
+// What describes the problem, with observed and desired values. It does not name the host.
+func (p Problem) What() string { return fillPlaceholders(findRow(p.Code).what, p.Host, p.Parameters) }
 
-// Do says what helps.
-func (p Problem) Do() string { return fill(find(p.Code).do, p.Host, p.Parameters) }
+// Do returns what to do about the problem.
+func (p Problem) Do() string { return fillPlaceholders(findRow(p.Code).do, p.Host, p.Parameters) }
 
-// Text says what is to be done, in a sentence or more.
-func (s Step) Text() string { return fill(find(s.Code).do, "", s.Parameters) }
+// Text describes the step in one or more sentences.
+func (s Step) Text() string { return fillPlaceholders(findRow(s.Code).do, "", s.Parameters) }
 
-// Reason says what the instruction is about.
+// Reason describes the problems that the instruction is about.
 func (i Instruction) Reason() string { return strings.Join(Whats(i.Problems), "; ") }
 
-// Texts are the texts of the steps, in order.
+// Texts returns the texts of the steps, in order.
 func (i Instruction) Texts() []string {
 	var out []string
 	for _, s := range i.Steps {
@@ -70,7 +70,7 @@ func (i Instruction) Texts() []string {
 	return out
 }
 
-// Whats says of each problem what is wrong.
+// Whats returns the description of each problem.
 func Whats(problems []Problem) []string {
 	var out []string
 	for _, p := range problems {
@@ -89,8 +89,8 @@ func Has(problems []Problem, code Code) bool {
 	return false
 }
 
-// String is the code with its parameters.
-func (p Problem) String() string { return describe(p.Code, p.Parameters) }
+// String returns the code with its parameters.
+func (p Problem) String() string { return formatCode(p.Code, p.Parameters) }
 
-// String is the code with its parameters.
-func (s Step) String() string { return describe(s.Code, s.Parameters) }
+// String returns the code with its parameters.
+func (s Step) String() string { return formatCode(s.Code, s.Parameters) }

@@ -19,8 +19,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// samples are values for the parameters, by name.
-func samples() Parameters {
+// sampleParameters returns values for the parameters, by name.
+func sampleParameters() Parameters {
 	return Parameters{
 		"authorities": "etcd and front-proxy",
 		"address":     "203.0.113.13", "alarms": []string{"NOSPACE"}, "apiServer": "1.36.3",
@@ -60,12 +60,12 @@ func samples() Parameters {
 	}
 }
 
-// sample is a problem with sample values.
-func sample(t *testing.T, r row) Problem {
+// sampleProblem returns a problem with sample values.
+func sampleProblem(t *testing.T, r row) Problem {
 	t.Helper()
 	p := Problem{Code: r.code, Host: "203.0.113.13", Parameters: Parameters{}}
-	for _, name := range places(r.what + r.do) {
-		value, ok := samples()[name]
+	for _, name := range placeholders(r.what + r.do) {
+		value, ok := sampleParameters()[name]
 		if !ok && name != "host" {
 			t.Errorf("%s: no sample for %s", r.code, name)
 		}
@@ -85,7 +85,7 @@ func TestTextsOfAllCodes(t *testing.T) {
 	for _, s := range sections {
 		fmt.Fprintf(&b, "# %s\n", s.title)
 		for _, r := range s.rows {
-			p := sample(t, r)
+			p := sampleProblem(t, r)
 			fmt.Fprintf(&b, "\n%s\n", p)
 			if r.what != "" {
 				fmt.Fprintf(&b, "  %s: %s\n", p.Class(), p.What())
@@ -104,30 +104,30 @@ func TestEveryCodeIsDocumented(t *testing.T) {
 
 <!-- written by go test ./internal/model/problem -update -->
 
-Everything that can be wrong has a code. JSON output has the code and its parameters beside the text; programs should
-compare codes and never texts. A code keeps its meaning. *{name}* stands for a parameter.
+Every problem has a code, and a code never changes its meaning. Programs should compare codes, not texts: JSON output
+has the code and its parameters. *{name}* stands for a parameter.
 `)
 	for _, s := range sections {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", s.title, s.about)
 		if s.rows[0].what == "" {
 			b.WriteString("| code | text |\n|---|---|\n")
 		} else {
-			b.WriteString("| code | class | meaning | text | way out |\n|---|---|---|---|---|\n")
+			b.WriteString("| code | class | text | meaning | what to do |\n|---|---|---|---|---|\n")
 		}
 		for _, r := range s.rows {
 			if r.what == "" {
-				fmt.Fprintf(&b, "| `%s` | %s |\n", r.code, emphasised(r.do))
+				fmt.Fprintf(&b, "| `%s` | %s |\n", r.code, markdownText(r.do))
 				continue
 			}
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", r.code, r.class, r.meaning, emphasised(r.what),
-				emphasised(r.do))
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", r.code, r.class, markdownText(r.what), r.meaning,
+				markdownText(r.do))
 		}
 	}
 	golden.Check(t, "../../../docs/problems.md", b.String())
 }
 
-// emphasised is a text for Markdown.
-func emphasised(text string) string {
+// markdownText returns a text for Markdown.
+func markdownText(text string) string {
 	return regexp.MustCompile(`\{(\w+)\}`).ReplaceAllString(strings.ReplaceAll(text, "|", `\|`), "*{$1}*")
 }
 
@@ -141,25 +141,25 @@ func TestTableIsSound(t *testing.T) {
 				t.Errorf("%s has two rows", r.code)
 			case !regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`).MatchString(string(r.code)):
 				t.Errorf("%s cannot be the reason of a condition", r.code)
-			case r.do == "", r.what != "" && (r.meaning == "" || r.class == ""):
+			case r.do == "", r.what != "" && r.class == "", r.what == "{error}" && r.meaning == "":
 				t.Errorf("%s lacks a text or a class", r.code)
 			case strings.HasSuffix(r.what, "."), r.what != "" && strings.HasSuffix(r.do, "."):
-				t.Errorf("%s: what and way out are no sentences of their own", r.code)
+				t.Errorf("%s: what and do must not end with a period", r.code)
 			case r.what == "" && !strings.HasSuffix(r.do, "."):
-				t.Errorf("%s is a sentence", r.code)
+				t.Errorf("%s: do must end with a period", r.code)
 			}
 			seen[r.code] = true
 		}
 	}
-	for code := range declared(t) {
+	for code := range declaredCodes(t) {
 		if !seen[Code(code)] {
 			t.Errorf("%s has no row", code)
 		}
 	}
 }
 
-// declared are the constants of codes.go.
-func declared(t *testing.T) map[string]bool {
+// declaredCodes returns the constants of codes.go.
+func declaredCodes(t *testing.T) map[string]bool {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "codes.go", nil, 0)
 	if err != nil {
@@ -178,7 +178,7 @@ func declared(t *testing.T) map[string]bool {
 	return out
 }
 
-// A code that the product never makes is a promise that nobody keeps.
+// A code that the product never produces is dead.
 func TestEveryCodeIsProduced(t *testing.T) {
 	t.Parallel()
 	used := map[string]bool{}
@@ -196,7 +196,7 @@ func TestEveryCodeIsProduced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for code := range declared(t) {
+	for code := range declaredCodes(t) {
 		if !used[code] {
 			t.Errorf("nothing produces %s", code)
 		}
@@ -224,7 +224,7 @@ func TestCheckFindsMistakes(t *testing.T) {
 		t.Error("what a code takes")
 	}
 	if got := (Problem{Code: HostFenced}).What(); got != "fenced by a recovery of the cluster (run unknown)" {
-		t.Errorf("a value that is missing: %q", got)
+		t.Errorf("missing value: %q", got)
 	}
 }
 
@@ -262,7 +262,7 @@ func TestJSONKeepsCodesAndTypes(t *testing.T) {
 		}
 	}
 	if json.Unmarshal([]byte("7"), &Instruction{}) == nil {
-		t.Error("a number is no instruction")
+		t.Error("a number was read as an instruction")
 	}
 	if !Has(in[0].Problems, HostEmpty) || Has(in[0].Problems, HostFenced) {
 		t.Error("what it has")

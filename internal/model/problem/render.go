@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// fill puts the parameters into the places of a text: {name}. {host} is the ID of the problem's host where no parameter
-// has that name.
-func fill(text, host string, parameters Parameters) string {
+// fillPlaceholders replaces each {name} in the text with its parameter. Without a parameter "host", {host} is the ID of
+// the problem's host.
+func fillPlaceholders(text, host string, parameters Parameters) string {
 	var b strings.Builder
 	for {
 		before, rest, found := strings.Cut(text, "{")
@@ -23,26 +23,26 @@ func fill(text, host string, parameters Parameters) string {
 		if !given && name == "host" {
 			value = host
 		}
-		b.WriteString(write(value))
+		b.WriteString(formatValue(value))
 		text = after
 	}
 }
 
-// write writes a value as a sentence has it.
-func write(value any) string {
+// formatValue formats a value for a sentence.
+func formatValue(value any) string {
 	switch v := value.(type) {
 	case string:
 		return v
 	case int:
 		return strconv.Itoa(v)
 	case []string:
-		return list(v)
+		return joinNames(v)
 	}
 	return "unknown"
 }
 
-// list writes names as a sentence has them: "a", "a and b", "a, b and c".
-func list(names []string) string {
+// joinNames joins names for a sentence: "a", "a and b", "a, b and c".
+func joinNames(names []string) string {
 	if len(names) < 2 {
 		return strings.Join(names, "")
 	}
@@ -50,10 +50,10 @@ func list(names []string) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// List writes names as a sentence has them.
-func List(names []string) string { return list(names) }
+// List joins names for a sentence: "a, b and c".
+func List(names []string) string { return joinNames(names) }
 
-// Some are so many of the names at most, followed by how many more there are.
+// Some returns at most the given number of names, followed by "N more" if there are more.
 func Some(names []string, most int) []string {
 	if len(names) <= most {
 		return names
@@ -61,15 +61,14 @@ func Some(names []string, most int) []string {
 	return append(slices.Clone(names[:most]), fmt.Sprintf("%d more", len(names)-most))
 }
 
-// Check says what is wrong with a problem's or a step's values: a code that the table does not have, a parameter that
-// its texts need and that is missing, one that they do not use, or one of another type.
+// Check returns an error for an unknown code, or for a parameter that is missing, unused or of the wrong type.
 func Check(code Code, parameters Parameters) error {
-	r := find(code)
+	r := findRow(code)
 	if r.code != code {
 		return fmt.Errorf("no code %q", code)
 	}
 	texts := r.what + r.do
-	for _, name := range places(texts) {
+	for _, name := range placeholders(texts) {
 		if _, given := parameters[name]; !given && name != "host" {
 			return fmt.Errorf("%s lacks the parameter %s", code, name)
 		}
@@ -87,14 +86,14 @@ func Check(code Code, parameters Parameters) error {
 	return nil
 }
 
-// Takes reports whether the texts of a code have a place for the parameter.
+// Takes reports whether the texts of a code use the parameter.
 func Takes(code Code, name string) bool {
-	r := find(code)
+	r := findRow(code)
 	return strings.Contains(r.what+r.do, "{"+name+"}")
 }
 
-// places are the names of the parameters of a text, each once, in order.
-func places(text string) []string {
+// placeholders returns the names of the parameters of a text, each once, in order.
+func placeholders(text string) []string {
 	var out []string
 	for {
 		_, rest, found := strings.Cut(text, "{")
@@ -109,8 +108,8 @@ func places(text string) []string {
 	}
 }
 
-// describe writes a code and its parameters for tests and logs: "PortTaken(port=6443, process=haproxy)".
-func describe(code Code, parameters Parameters) string {
+// formatCode formats a code and its parameters for tests and logs: "PortTaken(port=6443, process=haproxy)".
+func formatCode(code Code, parameters Parameters) string {
 	if len(parameters) == 0 {
 		return string(code)
 	}

@@ -5,155 +5,151 @@ var identityRows = []row{
 		code: HostIDDuplicate, class: ClassConfig,
 		meaning: "Two machines carry the same host ID, as copies of one disk do.",
 		what:    `the machines at {address} and {other} both say that they are host "{id}"`,
-		do: "take the copy out of the manifest; on the copy, and only there, remove what it was copied with: " +
-			"kubeadm reset -f; rm -rf /etc/kubeone /var/lib/kubeone",
+		do: "remove the copy from the manifest; on the copy only, run kubeadm reset -f; rm -rf " +
+			"/etc/kubeone /var/lib/kubeone",
 	},
 	{
 		code: HostIDMismatch, class: ClassConfig,
-		meaning: "The manifest gives a host another ID than its machine carries.",
-		what: `the manifest says that {address} is host "{id}", and the machine there says ` +
-			`that it is host "{says}"`,
+		what: `the manifest says that {address} is host "{id}", but the machine there says it is host ` +
+			`"{says}"`,
 		do: "correct the address or the ID in the manifest",
 	},
 	{
 		code: HostIDElsewhere, class: ClassConfig,
-		meaning: "The manifest gives an ID to one machine, and another machine carries it.",
-		what: `the machine at {address}, where the manifest has host "{id}", says that it is host "{says}"; ` +
-			"the one at {other}, where the manifest has that host, does not say so",
+		meaning: "Another machine carries the ID that the manifest gives to this one.",
+		what: `the machine at {address}, which the manifest calls host "{id}", says it is host "{says}"; the ` +
+			"machine at {other}, which the manifest calls that, does not",
 		do: "correct the addresses or the IDs in the manifest",
 	},
 	{
 		code: HostnameChanged, class: ClassConfig,
-		meaning: "The manifest gives a member another hostname than its Node has.",
-		what:    `the manifest calls it "{wanted}", and it has joined, or begun to, as Node "{says}"`,
-		do: "put the hostname back; to rename a host, take it out under its own name, with kubeone node remove, " +
-			"or with kubeone reset --host where there is no cluster yet, and let it join under the new name",
+		what: `the manifest calls it "{wanted}", but it joined, or began to join, as Node "{says}"`,
+		do: "restore the hostname; to rename a host, remove it under its old name with kubeone node remove " +
+			"(kubeone reset --host if there is no cluster yet), and join it under the new one",
 	},
 	{
 		code: RoleChanged, class: ClassConfig,
-		meaning: "The manifest gives a member another role than it has joined with.",
-		what:    "the manifest has it as {wanted}, and it is in the cluster as {says}",
-		do: "put it back where it was in the manifest; to change its role, take it out with kubeone node remove " +
-			"first, and then let it join in the other role",
+		what: "the manifest lists it as {wanted}, but it is in the cluster as {says}",
+		do: "move it back in the manifest; to change its role, remove it with kubeone node remove, then " +
+			"join it in the new role",
 	},
 	{
 		code: HostMoved, class: ClassConfig,
-		meaning: "A host was recognised at another address than the manifest gives it. A worker that needs " +
-			"credentials gets none there; nothing else is stopped by this.",
-		what: "the manifest has it at {address}, and its machine answers at {found}",
+		meaning: "A host answers at another address than the manifest gives it. This stops only the delivery of " +
+			"credentials to a worker there.",
+		what: "the manifest has it at {address}, but its machine answers at {found}",
 		do:   "correct the address in the manifest",
 	},
 	{
 		code: HostNameTaken, class: ClassConfig,
-		meaning: "A host calls itself by a name that belongs to another Node, a Machine or the cluster itself. " +
-			"The manifest does not give the host a name.",
+		meaning: "The manifest does not name the host, and the host's own name belongs to another Node, a " +
+			"Machine or the cluster.",
 		what: `the host calls itself "{name}", which is {holder}`,
-		do: "if you did not name it so, examine the host: it may be compromised; otherwise rename it with " +
-			"hostnamectl set-hostname, or set its hostname in the manifest; of a Node whose host is gone for " +
-			"good, delete the Node first",
+		do: "if you did not name it so, examine the host: it may be compromised; otherwise run hostnamectl " +
+			"set-hostname, or set its hostname in the manifest; if that Node's host no longer exists, delete the " +
+			"Node first",
 	},
 	{
 		code: HostRenamed, class: ClassConfig,
-		meaning: "A host is known as one Node and calls itself by another name. The manifest gives it no name.",
-		what:    `the cluster knows the host as Node "{node}", and the host calls itself "{says}"`,
-		do: "if you did not rename it, examine the host: it may be compromised; otherwise put its name back with " +
-			"hostnamectl set-hostname {node}, or set its hostname in the manifest; for a new machine under " +
-			"another name, delete the old Node first",
+		meaning: "The manifest does not name the host, and its own name is not that of its Node.",
+		what:    `the cluster knows the host as Node "{node}", but the host calls itself "{says}"`,
+		do: "if you did not rename it, examine the host: it may be compromised; otherwise run hostnamectl " +
+			"set-hostname {node}, or set its hostname in the manifest; for a new machine under another name, " +
+			"delete the old Node first",
 	},
 }
 
 var machineRows = []row{
 	{
 		code: HostClaimed, class: ClassConfig,
-		meaning: "A Machine's host is another Machine's, or the manifest's, by its own note.",
+		meaning: "The host's own note says that another Machine or the manifest has it.",
 		what:    "the host is {owner}",
-		do: "delete the Machine that is not meant to have the host; or take the host out of the manifest, with " +
+		do: "delete the Machine that should not have the host; or remove the host from the manifest with " +
 			"kubeone node remove",
 	},
 	{
 		code: HostOfMachine, class: ClassConfig,
-		meaning: "A host of the manifest is a Machine's, by its own note.",
+		meaning: "A host of the manifest has a note that a Machine owns it.",
 		what:    "the host belongs to Machine {machine}",
-		do: "take it out of the manifest; or delete that Machine with kubectl, which returns the host, and apply " +
-			"again",
+		do: "remove it from the manifest; or delete that Machine with kubectl, which returns the host, and " +
+			"apply again",
 	},
 	{
 		code: JoinTokensForAny, class: ClassKube,
-		meaning: "The cluster has a rule of kubeadm's by which whoever has a join token gets the certificate of " +
-			"any Node. No Machine is given a token while it is there, or nobody knows whether it is.",
+		meaning: "With this kubeadm rule, a join token is enough to get the certificate of any Node. Machines " +
+			"get no token while the rule may exist.",
 		what: "the rule kubeadm:node-autoapprove-bootstrap is in the cluster, or may be",
-		do:   "kubeone apply, which removes it",
+		do:   "run kubeone apply, which removes it",
 	},
 	{
 		code: NodeOfAnother, class: ClassKube,
-		meaning: "A Machine's host is to join, and the cluster has a Node of its name that is not the Machine's.",
-		what:    "the Node {node} is there, and is somebody else's",
-		do: "give the host another name; or delete the Node with kubectl, if its host is no more, and the " +
-			"Machine joins",
+		meaning: "A Machine's host is to join, but its name is that of a Node which is not the Machine's.",
+		what:    "the Node {node} exists and belongs to another host",
+		do: "rename the host; or, if the Node's host no longer exists, delete the Node with kubectl, and " +
+			"the Machine joins",
 	},
 	{
 		code: ControllersSilent, class: ClassKube,
-		meaning: "A cluster is to be reset that has Machines, and the controllers, which return their hosts, are " +
-			"not there.",
-		what: "hosts of Machines ({count}) are to be returned first, and kubeone controller, which does that, " +
-			"was not heard of within the last seconds: {hosts}",
-		do: "start kubeone controller; or reset with --abandon-machines, which leaves these hosts as they are",
+		meaning: "A reset must return the hosts of Machines first, but the controllers do not run.",
+		what: "hosts of Machines ({count}) must be returned first, but kubeone controller has not been " +
+			"active in the last seconds: {hosts}",
+		do: "start kubeone controller; or reset with --abandon-machines, which leaves these hosts as they " +
+			"are",
 	},
 	{
 		code: MachinesOfOthers, class: ClassKube,
-		meaning: "A cluster is to be reset that has Machines which this program has not made and cannot return.",
-		what:    "this program has no provider that returns what these Machines have: {machines}",
-		do: "delete them with the program that has made them; or reset with --abandon-machines, which leaves " +
+		meaning: "A reset finds Machines that kubeone did not make and cannot return.",
+		what:    "kubeone has no provider for these Machines: {machines}",
+		do: "delete them with the program that made them; or reset with --abandon-machines, which leaves " +
 			"the hosts of all Machines as they are",
 	},
 	{
 		code: SystemAwaitsMachines, class: ClassKube,
-		meaning: "What kubeadm applies follows the cluster's version when every Node has its images.",
-		what:    "{apps}: another version than {version}, until the kubelets of these Machines have it: {machines}",
-		do: "give their MachineDeployments that version (kubeone apply --upgrade-machine-deployments), " +
-			"and apply again",
+		meaning: "kube-proxy and cluster DNS follow the cluster's version once every kubelet has it.",
+		what:    "{apps}: not at version {version} until the kubelets of these Machines are: {machines}",
+		do: "give their MachineDeployments that version (kubeone apply --upgrade-machine-deployments), and " +
+			"apply again",
 	},
 	{
 		code: MachineFailed, class: ClassKube,
-		meaning: "A Machine has an error that only a person can correct. Nothing is stopped by this.",
+		meaning: "A Machine needs a correction by an operator. Nothing else stops.",
 		what:    "Machine {machine} has an error: {error}",
 		do:      "correct the object, or delete it",
 	},
 	{
 		code: MachinesUnknown, class: ClassKube,
-		meaning: "A cluster is to be reset, and its Machines could not be read although the API answers.",
-		what:    "it is not known whether hosts of Machines are to be returned first: {error}",
-		do: "see why kubectl get machines fails; or reset with --abandon-machines, which leaves the hosts of " +
-			"Machines as they are",
+		meaning: "A reset could not read the cluster's Machines although the API answers.",
+		what:    "cannot tell whether hosts of Machines must be returned first: {error}",
+		do: "find out why kubectl get machines fails; or reset with --abandon-machines, which leaves the " +
+			"hosts of Machines as they are",
 	},
 	{
 		code: SettingsLater, class: ClassKube,
-		meaning: "A Machine's host has other settings than the cluster's record, and gets those when it is its " +
-			"turn.",
-		what: "its settings are to change, and it is not its turn",
+		meaning: "A Machine's host has other settings than the cluster's record. The change waits for its turn " +
+			"in the rollout.",
+		what: "its settings will change later in the rollout",
 		do:   "nothing, unless the Machine's condition SettingsCurrent says so: see kubectl describe machine",
 	},
 	{
 		code: DefinitionsOfOthers, class: ClassConfig,
-		meaning: "The controllers of Machines are to run in the cluster, and another program, such as " +
-			"machine-controller, has defined these kinds. kubeone never overwrites them.",
+		meaning: "Another program, such as machine-controller, defined these kinds. kubeone never overwrites " +
+			"them.",
 		what: "these CustomResourceDefinitions belong to another program: {names}",
-		do: "keep that program, and apply with machineController.deploy: false and without --with-machines; or " +
-			"delete its Machines, remove the program, delete these definitions, and apply again",
+		do: "keep that program, and apply with machineController.deploy: false and without " +
+			"--with-machines; or delete its Machines, remove it and these definitions, and apply again",
 	},
 	{
 		code: NodeWithoutMachine, class: ClassKube,
-		meaning: "A Node has the name of a Host that no Machine has, or is marked as the Node of a Machine that " +
-			"is gone. Its host may still run what that Machine had, and gets pods.",
+		meaning: "A Node has the name of an unused Host, or the label of a deleted Machine. Its host may still " +
+			"run that Machine's workload.",
 		what: "the Node {node} belongs to no Machine",
-		do: "inspect the host first: it may have pretended to be reset. Then kubectl delete node {node}, and " +
-			"install the host again before a Machine gets it",
+		do: "inspect the host first: its reset may have been faked. Then kubectl delete node {node}, and " +
+			"reinstall the host before a Machine gets it",
 	},
 	{
 		code: HostInPool, class: ClassConfig,
-		meaning: "A host of the manifest has no Node, and the pool has a Host of its name that no Machine has. " +
-			"The API server refuses such a Node.",
-		what: "the pool has a Host {name}, which no Machine has: its Node would be refused",
-		do:   "kubeone host remove {name}, which leaves the host to the manifest",
+		meaning: "The API server would refuse the Node of a host that the pool also lists.",
+		what:    "the pool has a Host {name} without a Machine: its Node would be refused",
+		do:      "run kubeone host remove {name}, which leaves the host to the manifest",
 	},
 }

@@ -8,66 +8,72 @@ var stepRows = []row{
 	},
 	{
 		code: InspectFileSystem,
-		do: "Log in to {name} ({address}) and check whether /etc/kubernetes and /var/lib can be read; a " +
+		do: "Log in to {name} ({address}) and check that /etc/kubernetes and /var/lib are readable; a " +
 			"damaged disk is mounted read-only. Then run kubeone apply again.",
 	},
 	{
 		code: SettleFirst,
-		do: "Nothing is done to {name} ({address}) before this is settled: {advice}. Then run kubeone apply " +
-			"again.",
+		do: "kubeone leaves {name} ({address}) alone until this is resolved: {advice}. Then run kubeone " +
+			"apply again.",
 	},
 	{
 		code: FreeSpace,
-		do: "Log in to {name} ({address}) and free space below /var/lib/kubeone (df -h, df -i), or repair its " +
-			"disk. Then run kubeone apply again.",
+		do: "Log in to {name} ({address}) and free space below /var/lib/kubeone (df -h, df -i), or repair " +
+			"its disk. Then run kubeone apply again.",
 	},
 	{
 		code: StartUnitsOutsideLimit,
-		do:   "Run kubeone apply without a limit, or with {address} in it: it starts {units} again.",
+		do:   "Run kubeone apply without a limit, or with {address} in it, to start {units} again.",
 	},
 	{
 		code: RegenerateOutsideLimit,
-		do:   "Run kubeone apply without a limit, or with {address} in it: it regenerates {parts}.",
+		do:   "Run kubeone apply without a limit, or with {address} in it, to regenerate {parts}.",
 	},
 	{
 		code: RegenerateAfterOthers,
-		do:   "Bring the other hosts back first; then kubeone apply regenerates {parts} on {name}.",
+		do:   "Bring the other hosts back first; then run kubeone apply to regenerate {parts} on {name}.",
 	},
 	{
 		code: RejoinOutsideLimit,
-		do: "Run kubeone apply without a limit, or with {address} in it: it takes {name} out of etcd and " +
-			"lets it join again.",
+		do: "Run kubeone apply without a limit, or with {address} in it: it removes {name} from etcd and " +
+			"joins it again.",
 	},
 	{
 		code: RejoinAfterOthers,
-		do: "Bring the other members of etcd back first; then kubeone apply takes {name} out of etcd and " +
-			"lets it join again.",
+		do: "Bring the other etcd members back first; then run kubeone apply, which removes {name} from " +
+			"etcd and joins it again.",
 	},
-	{code: DescribeNode, do: "Run kubectl describe node {node} and read its conditions."},
+	{
+		code: DescribeNode,
+		do:   "Run kubectl describe node {node} and read its conditions.",
+	},
 	{
 		code: ReadHostLogs,
-		do: "Log in to {name} ({address}) and read journalctl -u kubelet -u containerd --since -15min. When " +
-			"the host is healthy again, run kubeone apply.",
+		do: "Log in to {name} ({address}) and read journalctl -u kubelet -u containerd --since -15min. " +
+			"When the host is healthy again, run kubeone apply.",
 	},
 	{
 		code: ReadComponentLogs,
 		do: "Log in to {name} ({address}) and read journalctl -u kubelet --since -15min, crictl ps -a and " +
-			"crictl logs of what fails. When the host is healthy again, run kubeone apply.",
+			"crictl logs of the failing container. When the host is healthy again, run kubeone apply.",
 	},
 	{
 		code: FindWhoEmptied,
-		do:   "Find out who emptied {name} ({address}): it cannot continue as the member that it was.",
+		do:   "Find out who emptied {name} ({address}): it cannot continue as the same member.",
 	},
-	{code: KeepHost, do: "Do not delete {name}: nothing is lost on it."},
+	{
+		code: KeepHost,
+		do:   "Do not delete {name}: nothing is lost on it.",
+	},
 	{
 		code: KeepHostMembersUnknown,
-		do: "Do not delete {name} and do not take it out of the manifest: etcd's members are unknown, so " +
-			"it is not known whether the quorum holds without it.",
+		do: "Do not delete {name} or remove it from the manifest: etcd's members are unknown, and the " +
+			"quorum may depend on it.",
 	},
 	{
 		code: KeepHostQuorum,
-		do: "Do not delete {name} and do not take it out of the manifest: without it, {healthy} of {voters} " +
-			"voters are healthy, and the quorum is {quorum}.",
+		do: "Do not delete {name} or remove it from the manifest: without it, {healthy} of {voters} voters " +
+			"are healthy, and the quorum is {quorum}.",
 	},
 	{
 		code: ReplaceSafely,
@@ -76,7 +82,7 @@ var stepRows = []row{
 	},
 	{
 		code: ReplaceWithoutMember,
-		do:   "If {name} cannot be saved, replace it. No etcd member is lost with it.",
+		do:   "If {name} cannot be saved, replace it. It has no etcd member to lose.",
 	},
 	{
 		code: ReplaceWorker,
@@ -84,8 +90,8 @@ var stepRows = []row{
 	},
 	{
 		code: ReplaceInPlace,
-		do: "Run kubeone node replace {name}: it empties the host and joins it again. If the machine is no " +
-			"good, run kubeone node remove {name}, put a new machine in its place, and run kubeone apply.",
+		do: "Run kubeone node replace {name}: it resets the host and joins it again. If the machine is " +
+			"broken, run kubeone node remove {name}, put a new machine in its place, and run kubeone apply.",
 	},
 	{
 		code: MakeMachine,
@@ -94,17 +100,16 @@ var stepRows = []row{
 	},
 	{
 		code: UpdateManifest,
-		do: "If its address is another one and Terraform does not fill the manifest, put that into {list} in " +
-			"the place of {address}.",
+		do:   "If its address changes and Terraform does not fill the manifest, replace {address} in {list}.",
 	},
 	{
 		code: JoinSuccessor,
-		do:   "Run kubeone apply (with -t tf.json after Terraform): it joins the new host.",
+		do:   "Run kubeone apply (with -t tf.json after Terraform) to join the new host.",
 	},
 	{
 		code: JoinControlPlaneSuccessor,
-		do: "Run kubeone apply (with -t tf.json after Terraform): it removes the old etcd member once it is " +
-			"confirmed to be dead, joins the new host as a learner, and promotes it.",
+		do: "Run kubeone apply (with -t tf.json after Terraform): it removes the old etcd member once it " +
+			"is confirmed dead, joins the new host as a learner, and promotes it.",
 	},
 	{
 		code: AwaitHealthy,
@@ -112,63 +117,66 @@ var stepRows = []row{
 	},
 	{
 		code: ReadEtcdLogs,
-		do: "On a control-plane host, read crictl logs of etcd and of kube-apiserver, and check whether " +
-			"/etc/kubernetes/pki/etcd can be read.",
+		do: "On a control-plane host, read crictl logs of etcd and kube-apiserver, and check that " +
+			"/etc/kubernetes/pki/etcd is readable.",
 	},
 	{
 		code: KeepControlPlane,
-		do: "Delete no control-plane host until kubeone status lists etcd's members again. Then " +
-			"run kubeone apply.",
+		do: "Do not delete a control-plane host until kubeone status lists etcd's members again. Then run " +
+			"kubeone apply.",
 	},
-	{code: FindMemberMachine, do: "Find the machine that runs etcd member {member} at {peers}."},
+	{
+		code: FindMemberMachine,
+		do:   "Find the machine that runs etcd member {member} at {peers}.",
+	},
 	{
 		code: SilenceMember,
 		do:   "Clear the member's alarms or stop it there; then run kubeone apply again.",
 	},
 	{
 		code: RemoveMemberAfterOthers,
-		do: "Bring the other etcd members back first: without it, {healthy} of {voters} voters are healthy, " +
-			"and the quorum is {quorum}. Then run kubeone apply, which removes {member}.",
+		do: "Bring the other etcd members back first: without it, {healthy} of {voters} voters are " +
+			"healthy, and the quorum is {quorum}. Then run kubeone apply, which removes {member}.",
 	},
 	{
 		code: RemoveMemberOutsideLimit,
-		do: "Run kubeone apply without a limit: it removes {member}. Without it, {healthy} of {voters} " +
+		do: "Run kubeone apply without a limit to remove {member}. Without it, {healthy} of {voters} " +
 			"voters are healthy, and the quorum is {quorum}.",
 	},
 	{
 		code: InspectMemberMachine,
-		do:   "Find out whether the machine of {member} at {peers} is still alive; nothing is known of it.",
+		do:   "Find out whether the machine of {member} at {peers} is still alive; kubeone cannot tell.",
 	},
 	{
 		code: RemoveDeadMember,
-		do:   "If it is gone for good, run kubeone apply again once the member is known not to answer.",
+		do:   "If it no longer exists, run kubeone apply again once the member is known not to answer.",
 	},
 	{
 		code: ResumeRecovery,
-		do: "Run the same kubeone recover command again: it resumes the recovery. What it moved aside is in " +
-			"/var/lib/kubeone-old on each host.",
+		do: "Run the same kubeone recover command again to resume the recovery. The data it moved aside is " +
+			"in /var/lib/kubeone-old on each host.",
 	},
 	{
 		code: AddServingHosts,
-		do: "Hosts that did not answer, or that the manifest does not have, serve the cluster at {endpoint}. " +
-			"Bring back the way to the former, put the latter into the manifest, and run kubeone apply, which " +
-			"has the other hosts join them. If it is another cluster that answers there, correct apiEndpoint.",
+		do: "The cluster at {endpoint} is served by hosts that did not answer, or that are not in the " +
+			"manifest. Restore the connection to the former, add the latter to the manifest, and run kubeone " +
+			"apply to join the other hosts. If another cluster answers there, correct apiEndpoint.",
 	},
 	{
 		code: BringBackHosts,
-		do: "Bring back {count} of {hosts}: start the machine, repair its network or disk, start its units. " +
-			"Then etcd has its quorum again, no data is lost, and kubeone apply does the rest. Only if that " +
-			"is impossible, go on.",
+		do: "Bring back {count} of {hosts}: start the machine, repair its network or disk, start its " +
+			"units. Then etcd has its quorum again, no data is lost, and kubeone apply does the rest. Only if " +
+			"that is impossible, continue.",
 	},
 	{
 		code: KeepEtcdData,
-		do: "Delete no host, empty no /var/lib/etcd and run neither kubeadm reset nor kubeone reset on " +
-			"{hosts}: their data may be all that is left.",
+		do: "On {hosts}, delete no host, empty no /var/lib/etcd, and run neither kubeadm reset nor kubeone " +
+			"reset: their data may be all that is left.",
 	},
 	{
 		code: RecoverFromMember,
-		do: "Run {command}: it shows a plan, asks, stops etcd everywhere, brings the cluster back from the " +
-			"data of {hosts} and lets the other control-plane hosts join again.",
+		do: "Run {command}: it shows a plan, asks, stops etcd everywhere, restores the cluster from the " +
+			"data of {hosts}, and joins the other control-plane hosts again.",
 	},
 	{
 		code: RecoverFromCopy,
@@ -181,17 +189,17 @@ var stepRows = []row{
 	},
 	{
 		code: RecoverFromBackup,
-		do: "Run {command}: it shows a plan, asks, and makes the cluster anew from the backup, with the same " +
-			"CAs and service-account keys, so that workers find it again.",
+		do: "Run {command}: it shows a plan, asks, and restores the cluster from the backup. CAs and " +
+			"service-account keys stay the same, so workers reconnect.",
 	},
 	{
 		code: ConfirmDestroyed,
-		do: "Confirm a host as destroyed only when its machine is off for good or deleted: one that is " +
-			"merely cut off may still be serving.",
+		do: "Confirm a host as destroyed only when its machine is off for good or deleted: a host that is " +
+			"merely unreachable may still be serving.",
 	},
 	{
 		code: ResetCluster,
-		do: "Without a backup the cluster cannot be restored. If everything that ran in it may be lost, run " +
-			"kubeone reset on every host and then kubeone apply.",
+		do: "Without a backup the cluster cannot be restored. If everything in it may be lost, run kubeone " +
+			"reset on every host and then kubeone apply.",
 	},
 }

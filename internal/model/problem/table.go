@@ -1,12 +1,12 @@
 package problem
 
-// row is all that is known about one code.
+// row defines one code.
 type row struct {
 	code    Code
-	class   Class  // empty for what a person can do
-	meaning string // for the reader of docs/problems.md
-	what    string // what is wrong, with {parameters}; empty for what a person can do
-	do      string // what helps
+	class   Class  // empty for steps of instructions
+	meaning string // for docs/problems.md; empty if what says it all
+	what    string // what is wrong, with {parameters}; empty for steps of instructions
+	do      string // what to do
 }
 
 // section is one part of the table.
@@ -17,18 +17,18 @@ type section struct {
 
 // sections is the table of all codes.
 var sections = []section{
-	{"What a host lacks", "Why a host is in its condition.", conditionsRows},
-	{"Hosts that are not fit", "Why nothing can be installed on a host.", preflightRows},
-	{"The manifest and its hosts", "What speaks against doing anything at all, or is a warning.", clusterRows},
-	{"Who a machine is", "Two answers to the question which machine is which host.", identityRows},
-	{"Machines", "Why a Machine is not given its host, or a token, and what a reset waits for.", machineRows},
-	{"Versions", "Why a version cannot be carried out.", versionsRows},
-	{"etcd and its members", "What concerns etcd as a whole.", etcdRows},
-	{"What you can do", "The steps of instructions.", stepRows},
+	{"Conditions of hosts", "The reasons of a host's condition.", conditionsRows},
+	{"Preflight", "Why kubeone cannot install a host.", preflightRows},
+	{"The manifest and its hosts", "Errors and warnings about the cluster.", clusterRows},
+	{"Identity", "Contradictions about which machine is which host.", identityRows},
+	{"Machines", "Why a Machine gets no host or token, and what a reset waits for.", machineRows},
+	{"Versions", "Why kubeone refuses a version.", versionsRows},
+	{"etcd and its members", "Problems of etcd as a whole.", etcdRows},
+	{"Instructions", "The steps of instructions to an operator.", stepRows},
 }
 
-// find returns the row of a code; its code is another one where the table does not have it.
-func find(code Code) row {
+// findRow returns the row of a code, or a row without a code if the table does not have it.
+func findRow(code Code) row {
 	for _, s := range sections {
 		for _, r := range s.rows {
 			if r.code == code {

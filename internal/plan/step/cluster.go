@@ -44,7 +44,7 @@ type ApplyAddonParams struct {
 	Addon string `json:"addon,omitempty"`
 }
 
-// Kind is ApplyAddon.
+// Kind returns ApplyAddon.
 func (ApplyAddonParams) Kind() Kind { return ApplyAddon }
 
 func applyAddonRow() row {
@@ -72,7 +72,7 @@ type SetSystemParams struct {
 	Apps []string `json:"apps,omitempty"`
 }
 
-// Kind is SetSystem.
+// Kind returns SetSystem.
 func (SetSystemParams) Kind() Kind { return SetSystem }
 
 func setSystemRow() row {
@@ -93,7 +93,7 @@ type CreateMachinesParams struct {
 	Name      string `json:"name,omitempty"`
 }
 
-// Kind is CreateMachines.
+// Kind returns CreateMachines.
 func (CreateMachinesParams) Kind() Kind { return CreateMachines }
 
 func createMachinesRow() row {
@@ -118,7 +118,7 @@ type UpgradeMachinesParams struct {
 	Kubelet   string `json:"kubeletVersion,omitempty"`
 }
 
-// Kind is UpgradeMachines.
+// Kind returns UpgradeMachines.
 func (UpgradeMachinesParams) Kind() Kind { return UpgradeMachines }
 
 func upgradeMachinesRow() row {
@@ -154,7 +154,7 @@ type RemoveAddonParams struct {
 	Addon string `json:"addon,omitempty"`
 }
 
-// Kind is RemoveAddon.
+// Kind returns RemoveAddon.
 func (RemoveAddonParams) Kind() Kind { return RemoveAddon }
 
 func removeAddonRow() row {
@@ -228,7 +228,7 @@ type ControllerFilesParams struct {
 	Bundles []desired.BundleFile `json:"bundles,omitempty"`
 }
 
-// Kind is ControllerFiles.
+// Kind returns ControllerFiles.
 func (ControllerFilesParams) Kind() Kind { return ControllerFiles }
 
 func (p ControllerFilesParams) variables() []Variable {
@@ -267,7 +267,7 @@ func controllerFilesThere(w *World, h desired.Host, i Intent) {
 	w.Is.Hosts[h.ID] = seen
 }
 
-// LackingBundles are those of the wanted bundles that a host does not have.
+// LackingBundles returns those of the wanted bundles that a host does not have.
 func LackingBundles(want []desired.BundleFile, has map[string]int64) []desired.BundleFile {
 	return slices.DeleteFunc(slices.Clone(want), func(b desired.BundleFile) bool { return has[b.Name] == b.Size })
 }
@@ -294,7 +294,7 @@ type AwaitHostsParams struct {
 	TimeoutSeconds int `json:"timeoutSeconds,omitempty"`
 }
 
-// Kind is AwaitHosts.
+// Kind returns AwaitHosts.
 func (AwaitHostsParams) Kind() Kind { return AwaitHosts }
 
 func awaitHostsRow() row {

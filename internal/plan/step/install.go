@@ -19,7 +19,7 @@ type PrepareParams struct {
 	Packages []string `json:"packages,omitempty"` // of the distribution
 }
 
-// Kind is Prepare.
+// Kind returns Prepare.
 func (PrepareParams) Kind() Kind { return Prepare }
 
 func prepareRow() row {
@@ -35,7 +35,7 @@ func prepareRow() row {
 // ImagesParams are the images that a host lacks.
 type ImagesParams struct{ Content }
 
-// Kind is Images.
+// Kind returns Images.
 func (ImagesParams) Kind() Kind { return Images }
 
 func imagesRow() row {

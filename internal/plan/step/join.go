@@ -20,7 +20,7 @@ type CopyPKIParams struct {
 	Peer string `json:"peer,omitempty"` // host ID
 }
 
-// Kind is CopyPKI.
+// Kind returns CopyPKI.
 func (CopyPKIParams) Kind() Kind { return CopyPKI }
 
 func copyPKIRow() row {

@@ -30,7 +30,7 @@ func (i Intent) MarshalJSON() ([]byte, error) {
 	return append(text, params[1:]...), nil
 }
 
-// encode is JSON in which <, > and & stand for themselves; who wants them escaped does that around it.
+// encode returns JSON in which <, > and & stand for themselves; who wants them escaped does that around it.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

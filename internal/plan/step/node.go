@@ -24,7 +24,7 @@ type NodeReadyParams struct {
 	Taints      []desired.Taint   `json:"taints,omitempty"`
 }
 
-// Kind is NodeReady.
+// Kind returns NodeReady.
 func (NodeReadyParams) Kind() Kind { return NodeReady }
 
 func nodeReadyRow() row {
@@ -87,7 +87,7 @@ const (
 	ForceOnTimeout = "force" // they are deleted
 )
 
-// Kind is DrainNode.
+// Kind returns DrainNode.
 func (DrainNodeParams) Kind() Kind { return DrainNode }
 
 func drainNodeRow() row {
@@ -118,7 +118,7 @@ type UncordonParams struct {
 	Containerd string `json:"containerd,omitempty"`
 }
 
-// Kind is Uncordon.
+// Kind returns Uncordon.
 func (UncordonParams) Kind() Kind { return Uncordon }
 
 func uncordonRow() row {
@@ -156,7 +156,7 @@ type Moment struct {
 	Activity desired.Activity `json:"activity,omitempty"`
 }
 
-// String is "before-drain".
+// String returns "before-drain".
 func (m Moment) String() string { return string(m.When) + "-" + string(m.Activity) }
 
 // Noted reports whether a host notes that hooks of the moment are owed to it: what they follow is not done again when
@@ -197,7 +197,7 @@ type Command struct {
 	TimeoutSeconds int      `json:"timeoutSeconds"`
 }
 
-// String is the command as people read it: words that are not plain are quoted as Go quotes them.
+// String returns the command as people read it: words that are not plain are quoted as Go quotes them.
 func (c Command) String() string {
 	words := make([]string, len(c.Command))
 	for i, word := range c.Command {
@@ -209,7 +209,7 @@ func (c Command) String() string {
 	return strings.Join(words, " ")
 }
 
-// Commands are these hooks.
+// Commands returns these hooks.
 func Commands(hooks []desired.Hook) []Command {
 	var out []Command
 	for _, h := range hooks {
@@ -225,7 +225,7 @@ type HooksParams struct {
 	Hooks []Command `json:"hooks,omitempty"`
 }
 
-// Kind is Hooks.
+// Kind returns Hooks.
 func (HooksParams) Kind() Kind { return Hooks }
 
 func hooksRow() row {
@@ -255,7 +255,7 @@ type OperatorHooksParams struct {
 	Hooks []Command `json:"hooks,omitempty"`
 }
 
-// Kind is OperatorHooks.
+// Kind returns OperatorHooks.
 func (OperatorHooksParams) Kind() Kind { return OperatorHooks }
 
 func operatorHooksRow() row {

@@ -10,14 +10,14 @@ import (
 // Reconfigure is the kind that gives a host other settings, in the versions that it has.
 const Reconfigure Kind = "reconfigure"
 
-// ReconfigureParams name the configurations of the host that differ from what is wanted.
+// ReconfigureParams name the configurations of the host that differ from what is desired.
 type ReconfigureParams struct {
 	Configurations []string `json:"configurations,omitempty"`
-	// DiscardEdits says that its static pods are made anew, whatever somebody has changed in them.
+	// DiscardEdits says that its static pods are made again, whatever somebody has changed in them.
 	DiscardEdits bool `json:"discardEdits,omitempty"`
 }
 
-// Kind is Reconfigure.
+// Kind returns Reconfigure.
 func (ReconfigureParams) Kind() Kind { return Reconfigure }
 
 func (p ReconfigureParams) variables() []Variable {
@@ -94,7 +94,7 @@ type APINamesParams struct {
 	Drop []string `json:"drop,omitempty"`
 }
 
-// Kind is APINames.
+// Kind returns APINames.
 func (APINamesParams) Kind() Kind { return APINames }
 
 func (p APINamesParams) variables() []Variable {
@@ -125,7 +125,7 @@ type DialParams struct {
 	Endpoint string `json:"endpoint,omitempty"` // "host:port"
 }
 
-// Kind is Dial.
+// Kind returns Dial.
 func (DialParams) Kind() Kind { return Dial }
 
 func dialRow() row {
@@ -151,7 +151,7 @@ type PublishEndpointParams struct {
 	Former   []string `json:"formerNames,omitempty"`
 }
 
-// Kind is PublishEndpoint.
+// Kind returns PublishEndpoint.
 func (PublishEndpointParams) Kind() Kind { return PublishEndpoint }
 
 func publishEndpointRow() row {

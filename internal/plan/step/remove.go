@@ -24,7 +24,7 @@ type RemoveEtcdParams struct {
 	Death
 }
 
-// Kind is RemoveEtcd.
+// Kind returns RemoveEtcd.
 func (RemoveEtcdParams) Kind() Kind { return RemoveEtcd }
 
 func removeEtcdRow() row {
@@ -49,7 +49,7 @@ type ResetHostParams struct {
 	MemberLeft bool `json:"memberLeft,omitempty"` // it must have no member in etcd any more
 }
 
-// Kind is ResetHost.
+// Kind returns ResetHost.
 func (ResetHostParams) Kind() Kind { return ResetHost }
 
 func resetHostRow() row {
@@ -86,7 +86,7 @@ type PurgeParams struct {
 	Quorum bool `json:"quorum,omitempty"` // etcd must have one: without it, what was kept may be needed
 }
 
-// Kind is Purge.
+// Kind returns Purge.
 func (PurgeParams) Kind() Kind { return Purge }
 
 func purgeRow() row {
@@ -113,7 +113,7 @@ func purged(w *World, h desired.Host, _ Intent) {
 // Peer, must be found silent by looks over 30 seconds.
 type DeleteNodeParams struct{ Death }
 
-// Kind is DeleteNode.
+// Kind returns DeleteNode.
 func (DeleteNodeParams) Kind() Kind { return DeleteNode }
 
 func deleteNodeRow() row {
@@ -129,7 +129,7 @@ func nodeDeleted(w *World, _ desired.Host, i Intent) {
 	w.Is.API.Nodes = slices.DeleteFunc(slices.Clone(w.Is.API.Nodes), gone)
 }
 
-// The kinds that keep a copy of etcd's data, and begin anew from one.
+// The kinds that keep a copy of etcd's data, and begin again from one.
 const (
 	Snapshot Kind = "snapshot"
 	Fence    Kind = "fence"
@@ -165,13 +165,13 @@ type RestoreParams struct {
 	// sha256 (hex) of the snapshot that is uploaded; "" for the member's own data
 	Snapshot string `json:"snapshot,omitempty"`
 	Epoch    int    `json:"epoch,omitempty"` // how often the cluster has been recovered, this time included
-	// EncryptionPath is where the backup's configuration of encryption at rest belongs; "" where it has none.
+	// EncryptionPath is where the backup's configuration of encryption at rest belongs; "" if it has none.
 	EncryptionPath string `json:"encryptionPath,omitempty"`
 	// Kubelet says that the host's kubelet gets new credentials too: those that it has have expired.
 	Kubelet bool `json:"kubelet,omitempty"`
 }
 
-// Kind is Restore.
+// Kind returns Restore.
 func (RestoreParams) Kind() Kind { return Restore }
 
 func (p RestoreParams) variables() []Variable {

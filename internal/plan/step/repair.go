@@ -22,7 +22,7 @@ type RestartUnitsParams struct {
 	SwapOff bool `json:"swapOff,omitempty"`
 }
 
-// Kind is RestartUnits.
+// Kind returns RestartUnits.
 func (RestartUnitsParams) Kind() Kind { return RestartUnits }
 
 func (p RestartUnitsParams) variables() []Variable {
@@ -48,7 +48,7 @@ type RegenerateParams struct {
 	Parts []string `json:"parts,omitempty"`
 }
 
-// Kind is Regenerate.
+// Kind returns Regenerate.
 func (RegenerateParams) Kind() Kind { return Regenerate }
 
 func (p RegenerateParams) variables() []Variable {
@@ -98,7 +98,7 @@ func quarantined(w *World, h desired.Host, _ Intent) {
 	seen := w.Is.Hosts[h.ID]
 	seen.Marker = &observed.Marker{Cluster: w.Want.Name, Role: string(h.Role)}
 	seen.EtcdData, seen.EtcdLost, seen.Manifests = observed.No, "", nil
-	seen.APINames, seen.AdminEndpoint, seen.Endpoint = nil, "", "" // the join makes them anew
+	seen.APINames, seen.AdminEndpoint, seen.Endpoint = nil, "", "" // the join makes them again
 	seen.APIServer, seen.ControllerManager, seen.Scheduler = observed.Unknown, observed.Unknown, observed.Unknown
 	seen.EtcdHealth = observed.Unknown
 	w.Is.Hosts[h.ID] = seen
@@ -113,14 +113,14 @@ type RestoreFilesParams struct {
 	Closed []string `json:"closed,omitempty"`
 }
 
-// Kind is RestoreFiles.
+// Kind returns RestoreFiles.
 func (RestoreFilesParams) Kind() Kind { return RestoreFiles }
 
 func (p RestoreFilesParams) variables() []Variable {
 	return []Variable{Words("RESTORE", p.Files...), Words("CLOSE", p.Closed...)}
 }
 
-// Units are those that are started anew, in order. With the container runtime goes the kubelet, which stands still
+// Units returns those that are started again, in order. With the container runtime goes the kubelet, which stands still
 // while files of either are restored.
 func (p RestoreFilesParams) Units() []string {
 	var out []string
@@ -140,7 +140,7 @@ func restoreFilesRow() row {
 		event: "KubeOneRepaired",
 		disrupts: func(i Intent) quorum.Disruption {
 			if len(ParamsOf[RestoreFilesParams](i).Units()) > 0 {
-				return quorum.StopHealthy // containers go on, unless the changed files had them be others
+				return quorum.StopHealthy // containers continue, unless the changed files had them be others
 			}
 			return quorum.NoDisruption
 		},

@@ -37,14 +37,14 @@ type RotateParams struct {
 	NewKeys []string `json:"newKeys,omitempty"`
 }
 
-// Kind is that of its phase.
+// Kind returns that of its phase.
 func (p RotateParams) Kind() Kind { return rotating + Kind(p.Phase) }
 
 func (p RotateParams) variables() []Variable {
 	return []Variable{Words("ROTATE_"+strings.ToUpper(string(p.Phase)), p.Authorities...)}
 }
 
-// rotateRow is the row of a phase: a plan may have all of them for one host.
+// rotateRow returns the row of a phase: a plan may have all of them for one host.
 func rotateRow(phase rotation.Phase) row {
 	params := paramsOf[RotateParams]()
 	params.zero = RotateParams{Phase: phase}
@@ -92,7 +92,7 @@ func forgetCARow() row {
 		func(hosts []rotation.Host) []string { return []string{rotation.Goal(hosts, observed.ClusterCA)} })
 }
 
-// trustCARow is the row of a step after which a worker trusts those of the control plane's keys.
+// trustCARow returns the row of a step after which a worker trusts those of the control plane's keys.
 func trustCARow(kind Kind, about string, keys func([]rotation.Host) []string) row {
 	return row{
 		kind: kind, about: about + "; its kubelet starts anew, and pods go on",
@@ -116,7 +116,7 @@ type PublishCAParams struct {
 	Alone bool `json:"alone,omitempty"` // the one that signs, and not those besides it that control-plane hosts trust
 }
 
-// Kind is PublishCA.
+// Kind returns PublishCA.
 func (PublishCAParams) Kind() Kind { return PublishCA }
 
 func (PublishCAParams) variables() []Variable { return nil }
@@ -185,14 +185,14 @@ type EncryptParams struct {
 	NewKey string `json:"newKey,omitempty"`
 }
 
-// Kind is that of its phase.
+// Kind returns that of its phase.
 func (p EncryptParams) Kind() Kind { return encrypting + Kind(p.Phase) }
 
 func (p EncryptParams) variables() []Variable {
 	return []Variable{Words("ENCRYPT_"+strings.ToUpper(string(p.Phase)), p.Providers...)}
 }
 
-// encryptRow is the row of a phase: a plan may have all of them for one host, each with a list of its own.
+// encryptRow returns the row of a phase: a plan may have all of them for one host, each with a list of its own.
 func encryptRow(phase atrest.Phase) row {
 	params := paramsOf[EncryptParams]()
 	params.zero = EncryptParams{Phase: phase}
@@ -218,7 +218,7 @@ func encrypted(w *World, h desired.Host, i Intent) {
 	w.Is.Hosts[h.ID] = seen
 }
 
-// encryption is that of a host which runs with these providers.
+// encryption returns that of a host which runs with these providers.
 func (w *World) encryption(names []string) *observed.Encryption {
 	if len(names) == 0 {
 		return nil
@@ -230,7 +230,7 @@ func (w *World) encryption(names []string) *observed.Encryption {
 	return &observed.Encryption{Running: []observed.EncryptionConfig{c}, Next: c}
 }
 
-// keyDigest is the digest of the key of that name, as far as some host has it.
+// keyDigest returns the digest of the key of that name, as far as some host has it.
 func (w *World) keyDigest(name string) string {
 	for _, h := range w.Want.ControlPlane {
 		if e := w.Is.Hosts[h.ID].Encryption; e != nil {
@@ -272,7 +272,7 @@ type CheckSecretsParams struct {
 	StoredBy string `json:"storedBy,omitempty"` // the name of a key, or "identity"
 }
 
-// Kind is CheckSecrets.
+// Kind returns CheckSecrets.
 func (CheckSecretsParams) Kind() Kind { return CheckSecrets }
 
 func (p CheckSecretsParams) variables() []Variable { return []Variable{Text("STORED_BY", p.StoredBy)} }

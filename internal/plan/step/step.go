@@ -61,7 +61,7 @@ func (i Intent) Content() Content {
 
 // Death is part of the parameters of steps that remove what is dead.
 type Death struct {
-	// Peer is the ID of the host whose member or Node goes; "" where it has no host.
+	// Peer is the ID of the host whose member or Node goes; "" if it has no host.
 	Peer string `json:"peer,omitempty"`
 	// Confirm makes the step wait until what goes is known to be dead; its kind says how.
 	Confirm bool `json:"confirm,omitempty"`
@@ -69,7 +69,7 @@ type Death struct {
 
 func (d Death) death() Death { return d }
 
-// ConfirmDead is the ID of the host that must be found dead before the step; "" where there is none.
+// ConfirmDead returns the ID of the host that must be found dead before the step; "" if there is none.
 func (i Intent) ConfirmDead() string {
 	if of, ok := i.Params.(interface{ death() Death }); ok && of.death().Confirm {
 		return of.death().Peer

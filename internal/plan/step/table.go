@@ -32,7 +32,7 @@ type row struct {
 
 	// disrupts is what it does to its host's part in etcd, which etcd must allow when it is planned and when it begins.
 	disrupts func(Intent) quorum.Disruption     // nil: nothing, or there is no quorum left, as in a recovery
-	event    string                             // reason of the Event on its Node; "" where there is nothing to tell
+	event    string                             // reason of the Event on its Node; "" if there is nothing to tell
 	effect   func(*World, desired.Host, Intent) // what the world becomes
 }
 
@@ -102,7 +102,7 @@ func (k Kind) row() *row {
 	return nothing
 }
 
-// Kinds are all kinds, in the table's order.
+// Kinds returns all kinds, in the table's order.
 func Kinds() []Kind {
 	out := make([]Kind, 0, len(rows))
 	for _, r := range rows {
@@ -111,16 +111,16 @@ func Kinds() []Kind {
 	return out
 }
 
-// About says in a line what steps of the kind bring about.
+// About returns in a line what steps of the kind bring about.
 func (k Kind) About() string { return k.row().about }
 
 // Place is where steps of the kind run.
 func (k Kind) Place() Place { return k.row().place }
 
-// Concerns is whose business steps of the kind are.
+// Concerns returns whose business steps of the kind are.
 func (k Kind) Concerns() Concern { return k.row().concerns }
 
-// Params are the kind's parameters with zero values; nil for a kind that has none.
+// Params returns the kind's parameters with zero values; nil for a kind that has none.
 func (k Kind) Params() Params { return k.row().params.zero }
 
 // OnHost reports whether steps of the kind are a stage of a host's script. All others go through the API or etcd.
@@ -129,10 +129,10 @@ func (k Kind) OnHost() bool { return k.row().place == OnHost }
 // NeedsAPI reports whether steps of the kind go through the API of Kubernetes.
 func (k Kind) NeedsAPI() bool { return k.row().place == ThroughAPI }
 
-// Group is the part of a run to which steps of the kind belong.
+// Group returns the part of a run to which steps of the kind belong.
 func (k Kind) Group() Group { return k.row().group }
 
-// Event is the reason of the Event that a step of the kind leaves on its Node; "" for one that changes no Node.
+// Event returns the reason of the Event that a step of the kind leaves on its Node; "" for one that changes no Node.
 func (k Kind) Event() string { return k.row().event }
 
 // ChangesMembership reports whether steps of the kind change who is a member of etcd.
@@ -167,7 +167,7 @@ func (k Kind) Uncordons() bool { return k.has(uncordonsNode) }
 // AllOrNothing reports whether a step of the kind that failed has left its host as it was.
 func (k Kind) AllOrNothing() bool { return k.has(allOrNothing) }
 
-// PartOf is the activity to which steps of the kind belong, and whether they are what makes it one; "" is none.
+// PartOf returns the activity to which steps of the kind belong, and whether they are what makes it one; "" is none.
 func (k Kind) PartOf() (activity desired.Activity, core bool) {
 	return k.row().partOf, k.has(coreOfActivity)
 }
@@ -195,7 +195,7 @@ func (i Intent) Disrupts() quorum.Disruption {
 	return quorum.NoDisruption
 }
 
-// Secrets are those that the step's stage may read.
+// Secrets returns those that the step's stage may read.
 func (i Intent) Secrets() []Secret {
 	r := i.Kind.row()
 	var out []Secret
@@ -231,7 +231,7 @@ func paramsOf[P Params]() paramsType {
 	}}
 }
 
-// Variables are the shell variables by which the stages of a host's script know the parameters of the host's
+// Variables returns the shell variables by which the stages of a host's script know the parameters of the host's
 // steps, in the table's order: of every kind that has any, as of a kind without a step there all values are those
 // of zero parameters.
 func Variables(steps []Intent) []Variable {

@@ -21,7 +21,7 @@ const (
 // FetchParams are the files and images that a host lacks.
 type FetchParams struct{ Content }
 
-// Kind is Fetch.
+// Kind returns Fetch.
 func (FetchParams) Kind() Kind { return Fetch }
 
 func fetchRow() row {
@@ -33,7 +33,7 @@ func fetchRow() row {
 	}
 }
 
-// fetched gives a host the image of cluster DNS under the name that is wanted.
+// fetched gives a host the image of cluster DNS under the name that is desired.
 func fetched(w *World, h desired.Host, _ Intent) {
 	seen := w.Is.Hosts[h.ID]
 	want, named := w.Config[h.ID][desired.DNSImageDigest]
@@ -52,11 +52,11 @@ func fetched(w *World, h desired.Host, _ Intent) {
 
 // CheckParams say what does not stop the host's upgrade.
 type CheckParams struct {
-	// DiscardEdits says that its static pods are made anew, whatever somebody has changed in them.
+	// DiscardEdits says that its static pods are made again, whatever somebody has changed in them.
 	DiscardEdits bool `json:"discardEdits,omitempty"`
 }
 
-// Kind is Check.
+// Kind returns Check.
 func (CheckParams) Kind() Kind { return Check }
 
 func (p CheckParams) variables() []Variable {
@@ -92,7 +92,7 @@ type UpgradeWorkerParams struct {
 	Down bool `json:"down,omitempty"`
 }
 
-// Kind is UpgradeWorker.
+// Kind returns UpgradeWorker.
 func (UpgradeWorkerParams) Kind() Kind { return UpgradeWorker }
 
 func (p UpgradeWorkerParams) variables() []Variable {
@@ -114,7 +114,7 @@ func upgradeWorkerRow() row {
 	}
 }
 
-// upgraded makes a host one that runs the wanted version with the wanted configuration.
+// upgraded makes a host one that runs the desired version with the wanted configuration.
 func upgraded(w *World, h desired.Host, _ Intent) {
 	w.member(h) // one whose upgrade was interrupted may not have worked
 	seen := w.Is.Hosts[h.ID]

@@ -18,7 +18,7 @@ type World struct {
 	Epoch int               // how often the cluster has been recovered
 }
 
-// NewWorld is the world before the first step. What the input holds stays as it is.
+// NewWorld returns the world before the first step. What the input holds stays as it is.
 func NewWorld(in decide.Input, names map[string]string, epoch int) *World {
 	in.Is.Hosts = maps.Clone(in.Is.Hosts)
 	if in.Is.Hosts == nil {
@@ -34,7 +34,7 @@ func NewWorld(in decide.Input, names map[string]string, epoch int) *World {
 // the zero host.
 func (w *World) Predict(h desired.Host, i Intent) { i.Kind.row().effect(w, h, i) }
 
-// unchanged is the effect of a step after which nothing is otherwise for the decisions that follow.
+// unchanged returns the effect of a step after which nothing is otherwise for the decisions that follow.
 func unchanged(*World, desired.Host, Intent) {}
 
 // member makes the host what a host is after init, join, repair or upgrade have succeeded: those steps end only when
@@ -74,7 +74,7 @@ func (w *World) member(h desired.Host) {
 	w.nodeOf(h, kubelet)
 }
 
-// renewed are the certificates when none has expired, nor comes near its end.
+// renewed returns the certificates when none has expired, nor comes near its end.
 func renewed(certificates []observed.Certificate) []observed.Certificate {
 	out := slices.Clone(certificates)
 	for i := range out {
@@ -92,7 +92,7 @@ func (w *World) sameCertificates(h desired.Host) {
 	}
 }
 
-// caHash is the cluster's CA as known, or a stand-in for one that is still to be made.
+// caHash returns the cluster's CA as known, or a stand-in for one that is still to be made.
 func (w *World) caHash() string {
 	for _, h := range w.Want.ControlPlane {
 		if seen := w.Is.Hosts[h.ID]; seen.CAHash != "" && seen.Marker != nil && seen.Marker.Complete {
@@ -147,7 +147,8 @@ const (
 	kubeadmReplicas = 2
 )
 
-// dnsMade is a Deployment of cluster DNS that kubeadm has made: its replicas are set afterwards, if others are wanted.
+// dnsMade returns a Deployment of cluster DNS that kubeadm has made: its replicas are set afterwards, if others are
+// desired.
 func (w *World) dnsMade() {
 	if n := w.Want.Network.DNS.Replicas; n == 0 || n == kubeadmReplicas {
 		return

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// New is a port of 127.0.0.1 that refuses every connection until the test ends.
+// New returns a port of 127.0.0.1 that refuses every connection until the test ends.
 func New(t testing.TB) int {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
@@ -27,7 +27,7 @@ func New(t testing.TB) int {
 	return bound.(*syscall.SockaddrInet4).Port
 }
 
-// Address is "127.0.0.1:port" of a New port.
+// Address returns "127.0.0.1:port" of a New port.
 func Address(t testing.TB) string {
 	t.Helper()
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(New(t)))

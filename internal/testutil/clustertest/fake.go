@@ -14,7 +14,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// API is a fake API that versions objects and refuses outdated updates, as a real one does.
+// API returns a fake API that versions objects and refuses outdated updates, as a real one does.
 func API(objects ...runtime.Object) *fake.Clientset {
 	api := fake.NewClientset(objects...)
 	var version atomic.Int64
@@ -48,7 +48,7 @@ func API(objects ...runtime.Object) *fake.Clientset {
 	return api
 }
 
-// Writes are the verbs of the calls that change something, in order.
+// Writes returns the verbs of the calls that change something, in order.
 func Writes(api *fake.Clientset) []string {
 	var out []string
 	for _, action := range api.Actions() {
@@ -72,7 +72,7 @@ func FailOnce(api *fake.Clientset, verb, resource string, err error) {
 	})
 }
 
-// Node is a Node to begin with, changed; nil changes nothing.
+// Node returns a Node to begin with, changed; nil changes nothing.
 func Node(change func(*corev1.Node)) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: "cp-1", ResourceVersion: "7",

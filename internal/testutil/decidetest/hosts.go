@@ -19,7 +19,7 @@ const (
 	Digest  = "manifest-1"
 )
 
-// Wanted is a manifest with so many hosts, cp-1… and w-1…, the table's first network plugin.
+// Wanted returns a manifest with so many hosts, cp-1… and w-1…, the table's first network plugin.
 func Wanted(controlPlanes, workers int) desired.Cluster {
 	c := desired.Cluster{Name: Cluster, KubernetesVersion: Version, Digest: Digest}
 	c.Firewall = desired.FirewallManage
@@ -33,7 +33,7 @@ func Wanted(controlPlanes, workers int) desired.Cluster {
 	return c
 }
 
-// Host is the nth host of the role, with a name that begins with the prefix.
+// Host returns the nth host of the role, with a name that begins with the prefix.
 func Host(role desired.Role, prefix string, n int) desired.Host {
 	net := 0
 	if role == desired.Worker {
@@ -45,7 +45,7 @@ func Host(role desired.Role, prefix string, n int) desired.Host {
 	}
 }
 
-// Bare is a host that answered, is fit and has nothing on it.
+// Bare returns a host that answered, is fit and has nothing on it.
 func Bare(h desired.Host) observed.Host {
 	return observed.Host{
 		ID: h.ID, Reach: observed.Reached, Hostname: h.Hostname, MachineID: "machine-" + h.ID,
@@ -55,7 +55,7 @@ func Bare(h desired.Host) observed.Host {
 	}
 }
 
-// Member is a host that joined and is well.
+// Member returns a host that joined and is well.
 func Member(h desired.Host) observed.Host {
 	is := Bare(h)
 	unit := observed.Unit{Installed: true, Enabled: true, Active: true, State: "active/running"}
@@ -74,7 +74,7 @@ func Member(h desired.Host) observed.Host {
 	return is
 }
 
-// Begun is a host on which our installation has not finished.
+// Begun returns a host on which our installation has not finished.
 func Begun(h desired.Host) observed.Host {
 	is := Bare(h)
 	is.Marker = &observed.Marker{Cluster: Cluster, Role: string(h.Role)}
@@ -82,7 +82,7 @@ func Begun(h desired.Host) observed.Host {
 	return is
 }
 
-// ReadyNode is the Node of a host that is well.
+// ReadyNode returns the Node of a host that is well.
 func ReadyNode(h desired.Host) observed.Node {
 	return observed.Node{
 		Name: h.Hostname, Addresses: []string{h.PrivateAddress, h.PublicAddress}, Ready: observed.Yes,
@@ -90,7 +90,7 @@ func ReadyNode(h desired.Host) observed.Node {
 	}
 }
 
-// Voter is the healthy etcd member of a host.
+// Voter returns the healthy etcd member of a host.
 func Voter(h desired.Host) observed.Member {
 	return observed.Member{
 		ID:       "id-" + h.Hostname,
@@ -100,12 +100,12 @@ func Voter(h desired.Host) observed.Member {
 	}
 }
 
-// Silent is a host that does not answer.
+// Silent returns a host that does not answer.
 func Silent(h desired.Host) observed.Host {
 	return observed.Host{ID: h.ID, Reach: observed.Unreachable, Class: "unreachable", Problem: "connection timed out"}
 }
 
-// Pods are those without which a cluster does not work, ready, on the Nodes where they must be: the wanted network
+// Pods returns those without which a cluster does not work, ready, on the Nodes where they must be: the wanted network
 // plugin's, kube-proxy's and, on the first Node, cluster DNS's.
 func Pods(want desired.Cluster, nodes []observed.Node) []observed.Pod {
 	var out []observed.Pod

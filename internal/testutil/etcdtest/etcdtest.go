@@ -108,7 +108,7 @@ func (c *Cluster) Access() etcd.Access {
 	return a
 }
 
-// Removed are the IDs of the members that were removed.
+// Removed returns the IDs of the members that were removed.
 func (c *Cluster) Removed() []uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,21 +8,21 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
-// Defragmented are the names of the members that were defragmented, in order.
+// Defragmented returns the names of the members that were defragmented, in order.
 func (c *Cluster) Defragmented() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.defragmented)
 }
 
-// Raised are the alarms as they are now.
+// Raised returns the alarms as they are now.
 func (c *Cluster) Raised() []*pb.AlarmMember {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.Alarms)
 }
 
-// size is 4096 after a member was defragmented.
+// size returns 4096 after a member was defragmented.
 func (s *maintenanceServer) size() int64 {
 	if s.m.Size == 0 || slices.Contains(s.c.Defragmented(), s.m.Name) {
 		return 4096

@@ -1,5 +1,5 @@
 // Package golden keeps what programs write in files that people read: a test compares the two, and with -update it
-// writes the file anew, to be looked at before it is committed.
+// writes the file again, to be looked at before it is committed.
 package golden
 
 import (

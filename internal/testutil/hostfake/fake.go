@@ -84,14 +84,14 @@ func (h *Host) OnDial(dial func(ctx context.Context, network, addr string) (net.
 	h.dial = dial
 }
 
-// Commands are the commands that came, in order.
+// Commands returns the commands that came, in order.
 func (h *Host) Commands() []host.Cmd {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return append([]host.Cmd(nil), h.commands...)
 }
 
-// File is the file uploaded to a path.
+// File returns the file uploaded to a path.
 func (h *Host) File(path string) (File, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -109,7 +109,7 @@ func (h *Host) verify() {
 	}
 }
 
-// String is the expectation in the words of a failure.
+// String returns the expectation in the words of a failure.
 func (e *Expect) String() string {
 	return fmt.Sprintf("a command (name %q, script with %q, args %q)", e.Name, e.Script, e.Args)
 }

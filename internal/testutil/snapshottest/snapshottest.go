@@ -29,7 +29,7 @@ type Content struct {
 	Padding   int    // bytes of each value
 }
 
-// Bytes is a snapshot: a database and its sha256.
+// Bytes returns a snapshot: a database and its sha256.
 func Bytes(t testing.TB, c Content) []byte {
 	t.Helper()
 	database := Database(t, c)
@@ -37,7 +37,7 @@ func Bytes(t testing.TB, c Content) []byte {
 	return append(database, sum[:]...)
 }
 
-// Database is the database in a snapshot, without its checksum.
+// Database returns the database in a snapshot, without its checksum.
 func Database(t testing.TB, c Content) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "db")
@@ -67,8 +67,9 @@ func Database(t testing.TB, c Content) []byte {
 	return out
 }
 
-// Lived is the file of a member's database as it is on the disk after a while: cp-1 is a member, cp-2 has joined as a
-// learner and become a voter, cp-3 has joined and left, and pages that are not in use any more have what was before.
+// Lived returns the file of a member's database as it is on the disk after a while: cp-1 is a member, cp-2 has joined
+// as a learner and become a voter, cp-3 has joined and left, and pages that are not in use any more have what was
+// before.
 func Lived(t testing.TB) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "db")
@@ -171,13 +172,13 @@ func fill(tx *bbolt.Tx, c Content) error {
 		[]byte(`{"id":10276657743932975437,"peerURLs":["https://10.0.0.1:2380"],"name":"cp-1"}`))
 }
 
-// Namespace is a stored Namespace kube-system with that UID.
+// Namespace returns a stored Namespace kube-system with that UID.
 func Namespace(uid string) []byte {
 	return stored("Namespace",
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: types.UID(uid)}})
 }
 
-// stored is an object as the API server stores it.
+// stored returns an object as the API server stores it.
 func stored(kind string, object interface{ Marshal() ([]byte, error) }) []byte {
 	raw, err := object.Marshal()
 	if err != nil {

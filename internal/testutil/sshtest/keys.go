@@ -30,7 +30,7 @@ type Key struct {
 	Signer  ssh.Signer
 }
 
-// Public is the key's public half.
+// Public returns the key's public half.
 func (k Key) Public() ssh.PublicKey { return k.Signer.PublicKey() }
 
 // WriteKey makes an Ed25519 key in a file of the test; a passphrase encrypts it.

@@ -75,7 +75,7 @@ func (s *Server) config() *ssh.ServerConfig {
 
 func same(a, b ssh.PublicKey) bool { return string(a.Marshal()) == string(b.Marshal()) }
 
-// tunnel is a direct-tcpip channel (RFC 4254, 7.2).
+// tunnel returns a direct-tcpip channel (RFC 4254, 7.2).
 func (s *Server) tunnel(ctx context.Context, ch ssh.NewChannel) {
 	if s.opts.NoForwarding {
 		_ = ch.Reject(ssh.Prohibited, "administratively prohibited")

@@ -90,13 +90,13 @@ func New(o Options) (*Server, error) {
 // Port is where the server listens.
 func (s *Server) Port() int { return s.listener.Addr().(*net.TCPAddr).Port }
 
-// Addr is "127.0.0.1:port".
+// Addr returns "127.0.0.1:port".
 func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port())) }
 
-// HostKey is the first of the server's keys.
+// HostKey returns the first of the server's keys.
 func (s *Server) HostKey() ssh.PublicKey { return s.opts.HostKeys[0].PublicKey() }
 
-// Connections is how many TCP connections were accepted so far.
+// Connections returns how many TCP connections were accepted so far.
 func (s *Server) Connections() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
