@@ -1,8 +1,8 @@
 package v1beta2
 
-// CloudProviderSpec is where the hosts run: exactly one of the providers.
+// CloudProviderSpec names the cloud that the hosts run on: exactly one provider.
 type CloudProviderSpec struct {
-	// None says that the hosts run on no cloud, or that it does not matter which.
+	// None is for hosts on no cloud, or on any cloud without integration.
 	None *NoneSpec `json:"none,omitempty"`
 	// AWS is Amazon Web Services.
 	AWS *AWSSpec `json:"aws,omitempty" carried:"no"`
@@ -27,9 +27,9 @@ type CloudProviderSpec struct {
 	// Vsphere is VMware vSphere.
 	Vsphere *VsphereSpec `json:"vsphere,omitempty" carried:"no"`
 
-	// External asks for the cloud's own controller manager.
+	// External enables the cloud's own controller manager.
 	External bool `json:"external,omitempty" carried:"no,idle=false"`
-	// DisableBundledCSIDrivers leaves out the cloud's storage drivers, which this version does not install anyway.
+	// DisableBundledCSIDrivers leaves out the cloud's storage drivers. kubeone never installs them.
 	DisableBundledCSIDrivers bool `json:"disableBundledCSIDrivers,omitempty" carried:"nothing to do"`
 	// CloudConfig is the configuration file of the cloud's controller manager.
 	CloudConfig string `json:"cloudConfig,omitempty" carried:"no" secret:"true" lines:"yes"`

@@ -1,42 +1,43 @@
 package v1beta2
 
-// ControlPlaneComponents overrides flags and feature gates of the control plane, at the operator's own risk.
+// ControlPlaneComponents overrides flags and feature gates of the control plane, at your own risk.
 type ControlPlaneComponents struct {
-	// APIServer overrides kube-apiserver's.
+	// APIServer configures kube-apiserver.
 	APIServer *ControlPlaneComponentConfig `json:"apiServer,omitempty"`
-	// ControllerManager overrides kube-controller-manager's.
+	// ControllerManager configures kube-controller-manager.
 	ControllerManager *ControlPlaneComponentConfig `json:"controllerManager,omitempty"`
-	// Scheduler overrides kube-scheduler's.
+	// Scheduler configures kube-scheduler.
 	Scheduler *ControlPlaneComponentConfig `json:"scheduler,omitempty"`
-	// Etcd tunes etcd.
+	// Etcd configures etcd.
 	Etcd *EtcdConfig `json:"etcd,omitempty"`
 }
 
 // ControlPlaneComponentConfig overrides flags and feature gates of one component.
 type ControlPlaneComponentConfig struct {
-	// Flags is flags without their dashes, such as profiling: "false"; feature-gates is not allowed here.
+	// Flags are flags without dashes, such as profiling: "false". feature-gates is not allowed.
 	Flags map[string]string `json:"flags,omitempty"`
-	// FeatureGates switches feature gates on and off.
+	// FeatureGates switches feature gates on or off.
 	FeatureGates map[string]bool `json:"featureGates,omitempty"`
 }
 
-// EtcdConfig tunes etcd. What is not set is left to etcd.
+// EtcdConfig configures etcd. Unset fields keep etcd's defaults.
 type EtcdConfig struct {
-	// QuotaBackendBytes is the database's largest size in bytes, 2147483648 (2 GiB) at least.
+	// QuotaBackendBytes is the maximum database size in bytes, at least 2147483648 (2 GiB).
 	QuotaBackendBytes int64 `json:"quotaBackendBytes,omitempty"`
-	// AutoCompactionRetention is how much history is kept: a Go duration or a number of hours, or of revisions.
+	// AutoCompactionRetention is how much history etcd keeps: a Go duration, a number of hours, or a number of
+	// revisions.
 	AutoCompactionRetention string `json:"autoCompactionRetention,omitempty"`
 	// AutoCompactionMode is `periodic` or `revision`.
 	AutoCompactionMode string `json:"autoCompactionMode,omitempty"`
 }
 
-// TLSCipherSuites is the TLS 1.2 cipher suites that components offer, by the names of Go's crypto/tls. What is not set
-// is left to the component.
+// TLSCipherSuites restricts the TLS 1.2 cipher suites, by the names of Go's crypto/tls. Unset fields keep the
+// component's defaults.
 type TLSCipherSuites struct {
-	// APIServer is kube-apiserver's cipher suites.
+	// APIServer are the cipher suites of kube-apiserver.
 	APIServer []string `json:"apiServer,omitempty"`
-	// Etcd is etcd's cipher suites.
+	// Etcd are the cipher suites of etcd.
 	Etcd []string `json:"etcd,omitempty"`
-	// Kubelet is the kubelet's cipher suites.
+	// Kubelet are the cipher suites of the kubelet.
 	Kubelet []string `json:"kubelet,omitempty"`
 }

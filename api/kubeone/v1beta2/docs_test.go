@@ -1,6 +1,7 @@
 package v1beta2
 
 import (
+	_ "embed"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -17,87 +18,13 @@ import (
 
 const docsFile = "../../../docs/manifest.md"
 
-const docsIntro = `# The manifest
+//go:embed testdata/manifest.md
+var docsIntro string
 
-Generated from the comments in ` + "`api/kubeone/v1beta2`" + `; ` + "`go test ./api/... -update`" + ` rewrites it.
+const ignoredIntro = `
+## Ignored fields
 
-A manifest is one YAML document with the fields below. Fields that do not exist, wrong types and fields that are set
-twice are errors, all reported at once with their lines. A field that is *not carried out* is accepted, and this version
-does nothing about it; ` + "`kubeone plan`" + ` and ` + "`kubeone config validate`" + ` list those that are set.
-Where it says *stops apply*, the field is
-there to make the cluster safer, and nothing is done as long as it is set. Where it says *nothing to do*, the field is
-checked, and has no effect. ` + "`test/fields`" + ` counts the fields that are carried out: it shows for each what
-comes of its change. Examples are in [examples](../examples).
-
-Values of secret fields stay on the operator's machine: they are in no plan, no log, and not in the manifest that is
-kept in the cluster.
-
-## Editors
-
-` + "`kubeone config schema > kubeone.schema.json`" + ` writes the manifest's JSON Schema. An editor with the YAML
-language server completes fields, shows what they mean and marks what is wrong, if the manifest begins with
-
-` + "```yaml\n# yaml-language-server: $schema=kubeone.schema.json\n```" + `
-
-The schema refuses no manifest that the program accepts, but it does not find every mistake: fields that contradict each
-other, addresses, keys and certificates that are not valid, names that are used twice.
-` + "`kubeone config validate`" + `
-finds these too, without connecting to any host.
-
-## Terraform and OpenTofu
-
-` + "`-t`" + ` takes a file with the JSON of ` + "`terraform output -json`" + ` or of a state, ` + "`-`" + `
-for standard input, or a folder. ` + "`terraform output -json`" + ` is run there, for a minute at most:
-` + "`tofu`" + ` instead, where ` + "`.terraform.lock.hcl`" + ` has providers of registry.opentofu.org, or where
-there is no ` + "`terraform`" + `. So the workspace and the backend that are selected there count. Where neither program
-is installed, the folder's ` + "`terraform.tfstate`" + ` is read, if it is certainly the state in use: no other
-workspace is selected (` + "`.terraform/environment`, `TF_WORKSPACE`" + `), no other backend is configured, and it is
-not empty.
-Read are the outputs
-` + "`kubeone_api`, `kubeone_hosts`, `kubeone_static_workers`, `kubeone_workers` and `proxy`" + `.
-
-| what | how the two are merged |
-|---|---|
-| endpoint, alternative names | Terraform's replace the manifest's |
-| name | must be equal, if both have one |
-| cloud provider | the manifest's, if it has one |
-| control-plane hosts | Terraform's list replaces the manifest's. A host in both (one has the other's address or` +
-	` hostname) keeps what the manifest sets: taints, labels, annotations, kubelet, SSH |
-| static workers | Terraform's are added, group by group; a host in both is one host, as above |
-| worker machines | new ones are added; of one in both, the missing keys of cloudProviderSpec |
-| proxy | the manifest's, filled up with Terraform's |
-
-Relative paths of either are relative to the manifest's folder.
-
-## Credentials
-
-` + "`-c`/`--credentials FILE`" + ` names a file that its owner alone may read (mode 0600), in KubeOne's format:
-
-` + "```yaml" + `
-registriesAuth: |
-  apiVersion: kubeone.k8c.io/v1beta2
-  kind: ContainerRuntimeContainerd
-  registries:
-    registry.example.com:5000:
-      auth:
-        username: puller
-        password: "a password"
-` + "```" + `
-
-In place of username and password there may be ` + "`auth`" + ` (` + "`user:password`" + ` in base64) or an
-` + "`identityToken`" + `. For Docker Hub write ` + "`docker.io`" + `. What the file says of a registry goes before
-` + "`containerRuntime.containerd.registries.NAME.auth`" + ` in the manifest. A mirror's credentials are written under
-the mirror's own name. Keys of clouds, charts and addons (` + "`HCLOUD_TOKEN`, `cloudConfig`, `customSecrets`" + `) are
-not used by this version, and are warned about; neither is the environment, which has none of registries.
-
-A user and password in ` + "`proxy.http`" + ` and ` + "`proxy.https`" + ` are for containerd and for downloads on hosts.
-
-Hosts have them in files for root alone ([security.md](security.md#credentials-for-registries-and-proxies)); what
-becomes of them later is in [operations.md](operations.md#other-settings). Hosts of Machines get the same, by way of
-[a Secret](machines.md#credentials). Where this machine looks for digests of images itself, it logs in as
-` + "`docker login`" + ` has left it.
-
-## Fields
+KubeOne has these fields too. This version does not carry them out.
 `
 
 // TestDocs keeps docs/manifest.md current: every field of every type, in the order of the types.
@@ -106,19 +33,24 @@ func TestDocs(t *testing.T) {
 	d := docs{comments: comments(t), done: map[reflect.Type]bool{}}
 	d.WriteString(docsIntro)
 	d.typ(reflect.TypeFor[KubeOneCluster](), "KubeOneCluster", "yes")
+	d.WriteString(ignoredIntro + d.ignored.String())
 	for _, problem := range d.problems {
 		t.Error(problem)
 	}
 	golden.Check(t, docsFile, d.String())
 }
 
-// docs is the text as far as it is written.
+// docs is the text written so far.
 type docs struct {
 	strings.Builder
+	ignored  strings.Builder   // the tables of types whose fields are all ignored
 	comments map[string]string // by "Type" and "Type.Field"
 	done     map[reflect.Type]bool
 	problems []string
 }
+
+// notCarried is what the page says of a field that this version ignores.
+const notCarried = "no"
 
 var (
 	defaultOf = regexp.MustCompile(`Default: (.+)\.$`)
@@ -131,17 +63,24 @@ func (d *docs) typ(t reflect.Type, title, carried string) {
 		return
 	}
 	d.done[t] = true
-	fmt.Fprintf(d, "\n### %s\n\n%s\n", title, wrapped(d.comments[t.Name()], 120))
-	var later []func()
-	if t.NumField() > 0 {
-		d.WriteString("\n| field | type | default | carried out | meaning |\n|---|---|---|---|---|\n")
+	out := &d.Builder
+	if carried == notCarried {
+		out = &d.ignored
 	}
+	fmt.Fprintf(out, "\n### %s\n", title)
+	if carried != notCarried {
+		about := sentence(strings.TrimPrefix(d.comments[t.Name()], t.Name()+" "))
+		fmt.Fprintf(out, "\n%s\n\n| field | type | default | carried out | meaning |\n|---|---|---|---|---|\n",
+			wrapped(about, 120))
+	} else {
+		out.WriteString("\n| field | type | default | carried out |\n|---|---|---|---|\n")
+	}
+	var later []func()
 	for _, f := range reflect.VisibleFields(t) {
 		if f.Anonymous {
 			continue
 		}
-		comment := d.comment(t, f)
-		inside := d.row(f, comment, carried)
+		inside := d.row(out, f, d.comment(t, f), carried)
 		if below := structOf(f.Type); below != nil && below.NumField() > 0 {
 			later = append(later, func() { d.typ(below, below.Name(), inside) })
 		}
@@ -166,7 +105,8 @@ func (d *docs) comment(t reflect.Type, f reflect.StructField) string {
 }
 
 // row writes one field, and returns whether what is inside it is carried out.
-func (d *docs) row(f reflect.StructField, comment, carried string) string {
+func (d *docs) row(out *strings.Builder, f reflect.StructField, comment, carried string) string {
+	brief := carried == notCarried
 	value := ""
 	if m := defaultOf.FindStringSubmatch(comment); m != nil {
 		value, comment = "`"+m[1]+"`", strings.TrimSuffix(comment, m[0])
@@ -181,7 +121,7 @@ func (d *docs) row(f reflect.StructField, comment, carried string) string {
 		comment += " Secret."
 	}
 	if tag, ok := f.Tag.Lookup("carried"); ok {
-		carried = "no"
+		carried = notCarried
 		if f.Tag.Get("security") == "yes" {
 			carried = "no, stops apply"
 		}
@@ -193,8 +133,11 @@ func (d *docs) row(f reflect.StructField, comment, carried string) string {
 			carried = "nothing to do"
 		}
 	}
-	fmt.Fprintf(d, "| `%s` | %s | %s | %s | %s |\n", JSONName(f), typeName(f.Type), value, carried,
-		strings.ReplaceAll(sentence(comment), "|", `\|`))
+	fmt.Fprintf(out, "| `%s` | %s | %s | %s |", JSONName(f), typeName(f.Type), value, carried)
+	if !brief {
+		fmt.Fprintf(out, " %s |", strings.ReplaceAll(sentence(comment), "|", `\|`))
+	}
+	out.WriteByte('\n')
 	return carried
 }
 
@@ -221,7 +164,7 @@ func wrapped(text string, columns int) string {
 
 // sentence is a comment without its name: "is the port." becomes "The port."
 func sentence(comment string) string {
-	comment = strings.TrimPrefix(strings.TrimSpace(comment), "is ")
+	comment = strings.TrimPrefix(strings.TrimPrefix(strings.TrimSpace(comment), "is "), "are ")
 	return strings.ToUpper(comment[:1]) + comment[1:]
 }
 
@@ -241,24 +184,32 @@ func typeName(t reflect.Type) string {
 	case reflect.Pointer:
 		return typeName(t.Elem())
 	case reflect.Slice:
-		return "list of " + typeName(t.Elem())
+		return listOf(t.Elem(), "[]", "list of ")
 	case reflect.Map:
 		if t.Elem().Kind() == reflect.Interface {
-			return "any fields"
+			return "object"
 		}
-		return "map to " + typeName(t.Elem())
+		return listOf(t.Elem(), "map[string]", "map to ")
 	case reflect.Struct:
 		if t.NumField() == 0 {
 			return "`{}`"
 		}
 		return fmt.Sprintf("[%s](#%s)", t.Name(), strings.ToLower(t.Name()))
 	case reflect.String:
-		return "text"
+		return "string"
 	case reflect.Bool:
-		return "true, false"
+		return "boolean"
 	default:
-		return "number"
+		return "integer"
 	}
+}
+
+// listOf names a list or map of a type: in Go's words, or in English before a link.
+func listOf(t reflect.Type, of, ofLinked string) string {
+	if structOf(t) != nil {
+		return ofLinked + typeName(t)
+	}
+	return of + typeName(t)
 }
 
 // comments returns the comments of all types and fields of this package, each on one line.

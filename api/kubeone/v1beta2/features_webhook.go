@@ -1,47 +1,47 @@
 package v1beta2
 
-// WebhookAuditLog is audit events that are sent to a server.
+// WebhookAuditLog sends audit events to a server.
 type WebhookAuditLog struct {
-	// Enable switches it on. Default: false.
+	// Enable turns it on. Default: false.
 	Enable bool `json:"enable,omitempty"`
-	// Config is its configuration.
+	// Config is the configuration.
 	Config WebhookAuditLogConfig `json:"config,omitzero"`
 }
 
-// WebhookAuditLogConfig says where audit events are sent, and how. What is not set is left to the API server.
+// WebhookAuditLogConfig sets where and how audit events are sent. Unset fields keep the API server's defaults.
 type WebhookAuditLogConfig struct {
-	// PolicyFilePath is the audit policy, a Policy of audit.k8s.io/v1, on the operator's machine, relative to the
+	// PolicyFilePath is an audit policy (Policy of audit.k8s.io/v1) on the operator's machine, relative to the
 	// manifest's folder.
 	PolicyFilePath string `json:"policyFilePath,omitempty"`
-	// Policy is that file's content, in its place.
+	// Policy is the content of the policy, instead of a path.
 	Policy string `json:"policy,omitempty" lines:"yes"`
-	// ConfigFilePath is a kubeconfig with the server's address and the credentials for it, on the operator's machine,
-	// relative to the manifest's folder. It has certificates and keys in itself, not as names of files.
+	// ConfigFilePath is a kubeconfig with the server's address and credentials, on the operator's machine, relative to
+	// the manifest's folder. It must contain certificates and keys, not name files.
 	ConfigFilePath string `json:"configFilePath,omitempty"`
-	// Kubeconfig is that file's content, in its place.
+	// Kubeconfig is the content of the kubeconfig, instead of a path.
 	Kubeconfig string `json:"kubeconfig,omitempty" secret:"true" lines:"yes"`
-	// KubeconfigDigest is the kubeconfig's sha256 in hex. The manifest that is kept in the cluster has it in the
-	// kubeconfig's place.
+	// KubeconfigDigest is the kubeconfig's sha256 in hex. The copy of the manifest in the cluster has it instead of the
+	// kubeconfig.
 	KubeconfigDigest string `json:"kubeconfigDigest,omitempty"`
-	// InitialBackOff is how long the API server waits before it tries a failed request again.
+	// InitialBackOff is the delay before the API server retries a failed request.
 	InitialBackOff string `json:"initialBackOff,omitempty"`
 	// Mode is `batch`, `blocking` or `blocking-strict`.
 	Mode string `json:"mode,omitempty"`
 	// Version is the format of the events: `audit.k8s.io/v1`.
 	Version string `json:"version,omitempty"`
-	// Batch says how events are collected in mode batch.
+	// Batch sets how mode batch collects events.
 	Batch WebhookAuditLogBatch `json:"batch,omitzero"`
-	// Truncate says how large events may be.
+	// Truncate limits the size of events.
 	Truncate WebhookAuditLogTruncate `json:"truncate,omitzero"`
 }
 
-// WebhookAuditLogBatch says how events are collected before they are sent.
+// WebhookAuditLogBatch sets how events are collected before they are sent.
 type WebhookAuditLogBatch struct {
-	// BufferSize is how many events wait before further ones are dropped.
+	// BufferSize is the number of waiting events; further ones are dropped.
 	BufferSize int `json:"bufferSize,omitempty"`
-	// MaxSize is how many events are sent at a time.
+	// MaxSize is the number of events in a batch.
 	MaxSize int `json:"maxSize,omitempty"`
-	// MaxWait is after how long they are sent, however few.
+	// MaxWait is the longest time before a batch is sent.
 	MaxWait string `json:"maxWait,omitempty"`
 	// Throttle limits how often events are sent.
 	Throttle WebhookAuditLogThrottle `json:"throttle,omitzero"`
@@ -49,20 +49,20 @@ type WebhookAuditLogBatch struct {
 
 // WebhookAuditLogThrottle limits how often events are sent.
 type WebhookAuditLogThrottle struct {
-	// Disable switches the limit off. Default: false.
+	// Disable removes the limit. Default: false.
 	Disable bool `json:"disable,omitempty"`
-	// Burst is how many batches may be sent at once after a pause.
+	// Burst is the number of batches that may be sent at once after a pause.
 	Burst int `json:"burst,omitempty"`
-	// QPS is how many batches are sent in a second, such as 10 or 0.5.
+	// QPS is the number of batches per second, such as 10 or 0.5.
 	QPS string `json:"QPS,omitempty"`
 }
 
-// WebhookAuditLogTruncate says how large events may be.
+// WebhookAuditLogTruncate limits the size of events.
 type WebhookAuditLogTruncate struct {
-	// Enable has larger ones cut off. Default: false.
+	// Enable truncates larger events. Default: false.
 	Enable bool `json:"enable,omitempty"`
-	// MaxBatchSize is the most bytes of a batch.
+	// MaxBatchSize is the maximum size of a batch in bytes.
 	MaxBatchSize int `json:"maxBatchSize,omitempty"`
-	// MaxEventSize is the most bytes of an event.
+	// MaxEventSize is the maximum size of an event in bytes.
 	MaxEventSize int `json:"maxEventSize,omitempty"`
 }

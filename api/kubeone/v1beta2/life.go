@@ -13,51 +13,48 @@ const (
 	HardeningNone     = "none"
 )
 
-// UpgradeConfig is how nodes are taken out of service for an upgrade. It changes nothing on a host, so that changing it
-// is no upgrade itself. The flags --max-unavailable, --max-parallel, --no-canary, --drain-timeout and
-// --on-drain-timeout win; drain.gracePeriod has no flag.
+// UpgradeConfig sets how workers are taken out of service for an upgrade. A change does not start an upgrade. The flags
+// --max-unavailable, --max-parallel, --no-canary, --drain-timeout and --on-drain-timeout win over these fields.
 type UpgradeConfig struct {
 	// MaxUnavailable is how many workers may be out of service at the same time: a number, or a percentage of the
-	// static workers that the run may touch (--host and --selector narrow them), rounded down, one at least. An
-	// upgrade begins only when each of these that has joined is healthy. The control plane is always upgraded one host
-	// at a time. Default: 1.
+	// static workers that the run may touch, rounded down, at least one. An upgrade starts only if each of these
+	// workers that has joined is healthy. Control-plane hosts are always upgraded one at a time. Default: 1.
 	MaxUnavailable string `json:"maxUnavailable,omitempty"`
-	// MaxParallel is how many workers are upgraded at the same time; 0 means as many as maxUnavailable
-	// allows. Default: 0.
+	// MaxParallel is how many workers are upgraded at the same time; 0 means as many as maxUnavailable allows. Default:
+	// 0.
 	MaxParallel int `json:"maxParallel,omitempty"`
-	// Canary upgrades one worker first, alone, and goes on only if it is healthy afterwards: when it was skipped
+	// Canary upgrades one worker first and continues only if it is healthy. If that worker was skipped
 	// (drain.onTimeout), the others wait for another run. Default: true.
 	Canary *bool `json:"canary,omitempty"`
-	// Drain is how pods leave a node.
+	// Drain sets how pods leave a node.
 	Drain DrainConfig `json:"drain,omitzero"`
 }
 
-// DrainConfig is how pods leave a node before it is taken out of service. Disruption budgets are respected in any case
-// but onTimeout: force.
+// DrainConfig sets how pods leave a node before it is taken out of service. Drains respect disruption budgets, except
+// with onTimeout: force.
 type DrainConfig struct {
-	// Timeout is how long pods may take to leave one node, as a Go duration. Default: 5m.
+	// Timeout is the time that pods have to leave one node, as a Go duration. Default: 5m.
 	Timeout string `json:"timeout,omitempty"`
-	// OnTimeout is what happens to a node whose pods are still there then: stop opens it for pods again and ends the
-	// run with an error, skip opens it again, goes on with the other workers and ends with an error too, force deletes
-	// the pods whatever their disruption budgets say. A control-plane host is never skipped: skip means stop there.
-	// Default: stop.
+	// OnTimeout sets what happens if pods remain. stop uncordons the node and ends the run with an error. skip
+	// uncordons it, continues with the other workers and ends with an error. force deletes the pods despite their
+	// disruption budgets. On a control-plane host, skip means stop. Default: stop.
 	OnTimeout string `json:"onTimeout,omitempty"`
-	// GracePeriod is how long a pod may take to end itself, as a Go duration of whole seconds. Default: each pod's own.
+	// GracePeriod is the termination grace period of a pod, as a Go duration of whole seconds. Default: each pod's own.
 	GracePeriod string `json:"gracePeriod,omitempty"`
 }
 
-// BackupConfig is about snapshots of etcd and backups of the cluster.
+// BackupConfig configures snapshots of etcd and backups of the cluster.
 type BackupConfig struct {
-	// Recipients is the age public keys (age1…) that a backup is encrypted to; each of their owners can restore it. A
-	// backup holds the cluster's private keys, so without a recipient none is written.
+	// Recipients are age public keys (age1…). The owner of any of them can restore a backup. kubeone writes no backup
+	// without a recipient, because a backup holds the cluster's private keys.
 	Recipients []string `json:"recipients,omitempty"`
-	// Target is where backups are kept, off the hosts: a folder of the operator's machine (relative to the manifest's
-	// folder), ssh://user@host:port/folder or s3://bucket/prefix. Credentials are not written here: SSH uses the
-	// operator's keys, S3 AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and AWS_ENDPOINT_URL_S3.
+	// Target is where backups are stored: a folder on the operator's machine (relative to the manifest's folder),
+	// ssh://user@host:port/folder or s3://bucket/prefix. SSH uses the operator's keys. S3 uses AWS_ACCESS_KEY_ID,
+	// AWS_SECRET_ACCESS_KEY, AWS_REGION and AWS_ENDPOINT_URL_S3.
 	Target string `json:"target,omitempty"`
-	// Schedule is how often each control-plane host takes a snapshot of etcd for itself, as a Go duration of whole
+	// Schedule is the interval between the etcd snapshots that each control-plane host takes, as a Go duration of whole
 	// minutes; 0 means never. Default: 6h.
 	Schedule string `json:"schedule,omitempty"`
-	// Keep is how many snapshots a host keeps. Default: 10.
+	// Keep is the number of snapshots that a host keeps. Default: 10.
 	Keep *int `json:"keep,omitempty"`
 }

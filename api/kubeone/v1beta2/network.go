@@ -2,7 +2,7 @@ package v1beta2
 
 import "reflect"
 
-// ClusterNetworkConfig is the cluster's networks, the network plugin and kube-proxy.
+// ClusterNetworkConfig configures networks, the network plugin and kube-proxy.
 type ClusterNetworkConfig struct {
 	// PodSubnet is the IPv4 network of pods. Default: 10.244.0.0/16.
 	PodSubnet string `json:"podSubnet,omitempty"`
@@ -14,7 +14,7 @@ type ClusterNetworkConfig struct {
 	ServiceSubnetIPv6 string `json:"serviceSubnetIPv6,omitempty" carried:"no"`
 	// ServiceDomainName is the cluster's DNS domain. Default: cluster.local.
 	ServiceDomainName string `json:"serviceDomainName,omitempty"`
-	// NodePortRange is the ports of Services of type NodePort. Default: 30000-32767.
+	// NodePortRange is the port range of NodePort Services. Default: 30000-32767.
 	NodePortRange string `json:"nodePortRange,omitempty"`
 	// CNI is the network plugin; exactly one. Default: canal.
 	CNI *CNI `json:"cni,omitempty"`
@@ -22,9 +22,9 @@ type ClusterNetworkConfig struct {
 	KubeProxy *KubeProxyConfig `json:"kubeProxy,omitempty"`
 	// IPFamily is IPv4 or IPv4+IPv6. Default: IPv4.
 	IPFamily string `json:"ipFamily,omitempty" carried:"no,idle=IPv4"`
-	// NodeCIDRMaskSizeIPv4 is the prefix length of each node's share of podSubnet. Default: 24.
+	// NodeCIDRMaskSizeIPv4 is the prefix length of each node's part of podSubnet. Default: 24.
 	NodeCIDRMaskSizeIPv4 *int `json:"nodeCIDRMaskSizeIPv4,omitempty"`
-	// NodeCIDRMaskSizeIPv6 is the prefix length of each node's share of podSubnetIPv6.
+	// NodeCIDRMaskSizeIPv6 is the prefix length of each node's part of podSubnetIPv6.
 	NodeCIDRMaskSizeIPv6 *int `json:"nodeCIDRMaskSizeIPv6,omitempty" carried:"no"`
 }
 
@@ -36,9 +36,9 @@ type CNI struct {
 	Cilium *CiliumSpec `json:"cilium,omitempty" carried:"no"`
 	// WeaveNet is the Weave network.
 	WeaveNet *WeaveNetSpec `json:"weaveNet,omitempty" carried:"no"`
-	// Flannel is a plain VXLAN network without NetworkPolicies.
+	// Flannel is a VXLAN network without NetworkPolicies.
 	Flannel *FlannelSpec `json:"flannel,omitempty"`
-	// External leaves the network plugin to someone else; nodes stay NotReady until it is there.
+	// External means that you deploy the network plugin. Nodes stay NotReady until you do.
 	External *ExternalCNISpec `json:"external,omitempty"`
 }
 
@@ -105,15 +105,15 @@ type ExternalCNISpec struct{}
 
 // KubeProxyConfig configures kube-proxy: one of ipvs, iptables and nftables. Default: iptables.
 type KubeProxyConfig struct {
-	// SkipInstallation leaves kube-proxy out. Default: false.
+	// SkipInstallation installs no kube-proxy. Default: false.
 	SkipInstallation bool `json:"skipInstallation,omitempty"`
-	// IPTables routes Services by iptables rules.
+	// IPTables selects iptables mode.
 	IPTables *IPTables `json:"iptables,omitempty"`
-	// IPVS routes Services by the kernel's virtual server.
+	// IPVS selects IPVS mode.
 	IPVS *IPVSConfig `json:"ipvs,omitempty"`
-	// NFTables routes Services by nftables rules.
+	// NFTables selects nftables mode.
 	NFTables *NFTables `json:"nftables,omitempty"`
-	// Conntrack is the size of the kernel's table of connections.
+	// Conntrack sizes the kernel's connection tracking table.
 	Conntrack *Conntrack `json:"conntrack,omitempty"`
 }
 
@@ -123,26 +123,26 @@ type IPTables struct{}
 // NFTables has no settings.
 type NFTables struct{}
 
-// IPVSConfig configures kube-proxy's ipvs mode.
+// IPVSConfig configures kube-proxy's IPVS mode.
 type IPVSConfig struct {
-	// Scheduler is how connections are spread: rr, lc, dh, sh, sed, nq, wrr, wlc, lblc, lblcr or mh. Default: rr.
+	// Scheduler is the scheduling algorithm: rr, lc, dh, sh, sed, nq, wrr, wlc, lblc, lblcr or mh. Default: rr.
 	Scheduler string `json:"scheduler,omitempty"`
-	// ExcludeCIDRs is networks whose ipvs rules kube-proxy leaves alone.
+	// ExcludeCIDRs are networks whose IPVS rules kube-proxy leaves alone.
 	ExcludeCIDRs []string `json:"excludeCIDRs,omitempty"`
 	// StrictARP answers ARP requests for local addresses only. Default: false.
 	StrictARP bool `json:"strictARP,omitempty"`
-	// TCPTimeout is how long an idle TCP session is kept, as a Go duration; 0s leaves the kernel's setting.
+	// TCPTimeout is the timeout of idle TCP sessions, as a Go duration; 0s keeps the kernel's setting.
 	TCPTimeout string `json:"tcpTimeout,omitempty"`
-	// TCPFinTimeout is how long a TCP session is kept after a FIN, as a Go duration; 0s leaves the kernel's setting.
+	// TCPFinTimeout is the timeout of TCP sessions after a FIN, as a Go duration; 0s keeps the kernel's setting.
 	TCPFinTimeout string `json:"tcpFinTimeout,omitempty"`
-	// UDPTimeout is how long an idle UDP session is kept, as a Go duration; 0s leaves the kernel's setting.
+	// UDPTimeout is the timeout of idle UDP sessions, as a Go duration; 0s keeps the kernel's setting.
 	UDPTimeout string `json:"udpTimeout,omitempty"`
 }
 
-// Conntrack is the size of the kernel's table of connections; 0 leaves the kernel's setting as it is.
+// Conntrack sizes the kernel's connection tracking table; 0 keeps the kernel's setting.
 type Conntrack struct {
-	// MaxPerCore is the entries for each CPU core. Default: 32768.
+	// MaxPerCore is the number of entries per CPU core. Default: 32768.
 	MaxPerCore *int `json:"maxPerCore,omitempty"`
-	// Min is the entries there are at least, whatever the number of cores. Default: 131072.
+	// Min is the minimum number of entries, for any number of cores. Default: 131072.
 	Min *int `json:"min,omitempty"`
 }

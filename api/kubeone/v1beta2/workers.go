@@ -3,41 +3,42 @@ package v1beta2
 // Raw is a part of the manifest whose fields belong to someone else: a cloud's machine specification, a chart's values.
 type Raw map[string]any
 
-// DynamicWorkerConfig is a set of worker machines that machine-controller creates.
+// DynamicWorkerConfig is a set of worker Machines.
 type DynamicWorkerConfig struct {
-	// Name is the MachineDeployment's name: 63 lower-case letters, digits, dashes and dots at most. Required.
+	// Name is the MachineDeployment's name: at most 63 lower-case letters, digits, dashes and dots. Required.
 	Name string `json:"name"`
-	// Replicas is how many machines there are.
+	// Replicas is the number of Machines.
 	Replicas *int `json:"replicas,omitempty"`
-	// ProviderSpec is how each machine is made.
+	// ProviderSpec specifies each Machine.
 	ProviderSpec ProviderSpec `json:"providerSpec,omitzero"`
 }
 
-// ProviderSpec is how a worker machine is made.
+// ProviderSpec specifies a worker Machine. An existing host keeps its own keys, operating system and network, so those
+// fields have no effect.
 type ProviderSpec struct {
-	// CloudProviderSpec is the cloud's own specification of a machine.
+	// CloudProviderSpec is the provider's own specification of a machine.
 	CloudProviderSpec Raw `json:"cloudProviderSpec,omitempty" secret:"keys"`
-	// Annotations is the MachineDeployment's annotations.
+	// Annotations are the MachineDeployment's annotations.
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// MachineAnnotations is read for older manifests alone. Deprecated: use nodeAnnotations.
+	// MachineAnnotations exists only for older manifests. Deprecated: use nodeAnnotations.
 	MachineAnnotations map[string]string `json:"machineAnnotations,omitempty" carried:"nothing to do"`
-	// NodeAnnotations is the nodes' annotations.
+	// NodeAnnotations are the Nodes' annotations.
 	NodeAnnotations map[string]string `json:"nodeAnnotations,omitempty"`
-	// MachineObjectAnnotations is the Machine objects' annotations.
+	// MachineObjectAnnotations are the Machine objects' annotations.
 	MachineObjectAnnotations map[string]string `json:"machineObjectAnnotations,omitempty"`
-	// Labels is the nodes' labels.
+	// Labels are the Nodes' labels.
 	Labels map[string]string `json:"labels,omitempty"`
-	// Taints is the nodes' taints.
+	// Taints are the Nodes' taints.
 	Taints []Taint `json:"taints,omitempty"`
-	// SSHPublicKeys is the keys that may log in. A host that exists has its own.
+	// SSHPublicKeys are the keys that may log in.
 	SSHPublicKeys []string `json:"sshPublicKeys,omitempty" carried:"no" lines:"yes"`
-	// OperatingSystem is the machines' operating system. A host that exists has one.
+	// OperatingSystem is the machines' operating system.
 	OperatingSystem string `json:"operatingSystem,omitempty" carried:"no"`
-	// OperatingSystemSpec is settings of the operating system. A host that exists keeps its own.
+	// OperatingSystemSpec configures the operating system.
 	OperatingSystemSpec Raw `json:"operatingSystemSpec,omitempty" carried:"no" secret:"keys"`
-	// Network is the machines' static network. A host that exists has one.
+	// Network is the machines' static network.
 	Network *ProviderStaticNetworkConfig `json:"network,omitempty" carried:"no"`
-	// OverwriteCloudConfig replaces the machines' user data. A host that exists has read its own.
+	// OverwriteCloudConfig replaces the machines' user data.
 	OverwriteCloudConfig *string `json:"overwriteCloudConfig,omitempty" carried:"no" secret:"true" lines:"yes"`
 }
 
@@ -59,9 +60,9 @@ type DNSConfig struct {
 	Servers []string `json:"servers,omitempty"`
 }
 
-// MachineControllerConfig says whether the controllers of Machines run in the cluster.
+// MachineControllerConfig configures the controllers of Machines.
 type MachineControllerConfig struct {
-	// Deploy has them run on the control-plane hosts. Left out, they do where there are dynamicWorkers.
+	// Deploy runs the controllers on the control-plane hosts. If unset, they run if there are dynamicWorkers.
 	Deploy *bool `json:"deploy,omitempty"`
 }
 
@@ -73,7 +74,7 @@ type OperatingSystemManagerConfig struct {
 	EnableNonRootDeviceOwnership bool `json:"enableNonRootDeviceOwnership,omitempty"`
 }
 
-// NodeSet is control-plane machines that are created through a cloud's API.
+// NodeSet is a set of control-plane machines that a cloud's API creates.
 type NodeSet struct {
 	// Name is the set's name. Required.
 	Name string `json:"name"`
