@@ -56,5 +56,5 @@
 //	ErrLost               another run has taken a lock of this one; wrapped by errors, and the cause of contexts
 //	*TakenError           Guard ended early for that reason; it wraps ErrLost and says who has the lock, if known
 //
-// The reasons are in docs/adr/0003-lock-generation-and-keeper.md and docs/adr/0016-locks-by-scope.md.
+// The reasons are in docs/adr/0016-locks-by-scope.md.
 package locks
