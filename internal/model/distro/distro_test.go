@@ -62,15 +62,14 @@ const docsIntro = `# Operating systems
 Written from the table in ` + "`internal/model/distro`" + `; ` +
 	"`go test ./internal/model/distro -update`" + ` rewrites it.
 
-A host's operating system is the ` + "`ID`" +
-	` in its /etc/os-release. *Packages* are those that are installed, with the
-first of the package managers that is there, when one of the commands that kubeadm and network plugins need
-(%s) is missing. Everything else is brought along, the same on every system.
-The *firewall* is the one that is on by default; of %s, those that are active are configured, as
-[ports.md](ports.md) says. *Manifest* is the value of a host's ` + "`operatingSystem`" +
-	`, which need not be given.
-*Proven* are the releases on which this repository's tests run; every other system is written for, from its
-documentation.
+kubeone recognises an operating system by ` + "`ID`" + ` in /etc/os-release.
+
+- *manifest* is the value of a host's ` + "`operatingSystem`" + `, which is optional.
+- *packages* are installed if a command is missing (%s), with the first available package
+  manager. kubeone installs everything else itself, the same on every system.
+- *firewall* is the one that is on by default. If %s is active, kubeone
+  [opens its ports](ports.md).
+- *proven* lists the releases that the tests run on. Support for other systems follows their documentation.
 
 | system | ID | manifest | package managers | packages | firewall | proven | notes |
 |---|---|---|---|---|---|---|---|
@@ -111,7 +110,7 @@ func TestPackagesOfMissingTools(t *testing.T) {
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
-	fmt.Fprintf(&b, docsIntro, strings.Join(Tools(), ", "), strings.Join(observed.FirewallNames(), " and "))
+	fmt.Fprintf(&b, docsIntro, strings.Join(Tools(), ", "), strings.Join(observed.FirewallNames(), " or "))
 	for _, s := range Systems() {
 		var managers []string
 		for _, m := range s.Packages.Managers {
