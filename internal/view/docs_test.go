@@ -207,7 +207,7 @@ func TestEveryKindOfStepIsDescribed(t *testing.T) { //nolint:paralleltest // it 
 		t.Fatal(err)
 	}
 	want := "\nWritten by `go test ./internal/view -update` from the table in `internal/plan/step`.\n\n" +
-		"| kind | runs | brings about | parameters |\n|---|---|---|---|\n"
+		"| kind | runs | effect | parameters |\n|---|---|---|---|\n"
 	for _, k := range step.Kinds() {
 		var names []string
 		for _, name := range parameters(k, "") {

@@ -26,7 +26,7 @@ const (
 
 func removeAutoApprovalRow() row {
 	return row{
-		kind: RemoveAutoApproval, about: "kubeadm's rule gone by which any join token is good for any Node",
+		kind: RemoveAutoApproval, about: "removes kubeadm's rule that accepts any join token for any Node",
 		place: ThroughAPI, concerns: ItsRun, group: groupBooks,
 		effect: func(w *World, _ desired.Host, _ Intent) { w.Is.API.AutoApproval = observed.No },
 	}
@@ -34,7 +34,7 @@ func removeAutoApprovalRow() row {
 
 func revokeTokensRow() row {
 	return row{
-		kind: RevokeTokens, about: "the run's bootstrap tokens gone",
+		kind: RevokeTokens, about: "deletes the run's bootstrap tokens",
 		place: ThroughAPI, concerns: ItsRun, group: groupBooks, effect: unchanged,
 	}
 }
@@ -49,7 +49,7 @@ func (ApplyAddonParams) Kind() Kind { return ApplyAddon }
 
 func applyAddonRow() row {
 	return row{
-		kind: ApplyAddon, about: "an addon's objects, by server-side apply",
+		kind: ApplyAddon, about: "applies an addon's objects (server-side apply)",
 		place: ThroughAPI, group: groupAddons, params: paramsOf[ApplyAddonParams](), effect: addonApplied,
 	}
 }
@@ -77,7 +77,7 @@ func (SetSystemParams) Kind() Kind { return SetSystem }
 
 func setSystemRow() row {
 	return row{
-		kind: SetSystem, about: "what the manifest says of kube-proxy and cluster DNS, set in their live objects",
+		kind: SetSystem, about: "sets the manifest's settings in the live objects of kube-proxy and cluster DNS",
 		place: ThroughAPI, group: groupAddons, params: paramsOf[SetSystemParams](),
 		effect: func(w *World, _ desired.Host, i Intent) {
 			for _, app := range ParamsOf[SetSystemParams](i).Apps {
@@ -98,7 +98,7 @@ func (CreateMachinesParams) Kind() Kind { return CreateMachines }
 
 func createMachinesRow() row {
 	return row{
-		kind: CreateMachines, about: "a MachineDeployment made, where there is none of its name",
+		kind: CreateMachines, about: "creates a MachineDeployment if it does not exist",
 		place: ThroughAPI, group: groupAddons, params: paramsOf[CreateMachinesParams](),
 		effect: func(w *World, _ desired.Host, i Intent) {
 			p := ParamsOf[CreateMachinesParams](i)
@@ -123,7 +123,7 @@ func (UpgradeMachinesParams) Kind() Kind { return UpgradeMachines }
 
 func upgradeMachinesRow() row {
 	return row{
-		kind: UpgradeMachines, about: "another kubelet version in a MachineDeployment, whose controllers roll it out",
+		kind: UpgradeMachines, about: "sets the kubelet version of a MachineDeployment; the controllers roll it out",
 		place: ThroughAPI, group: groupAddons, params: paramsOf[UpgradeMachinesParams](),
 		effect: func(w *World, _ desired.Host, i Intent) {
 			p := ParamsOf[UpgradeMachinesParams](i)
@@ -159,7 +159,7 @@ func (RemoveAddonParams) Kind() Kind { return RemoveAddon }
 
 func removeAddonRow() row {
 	return row{
-		kind: RemoveAddon, about: "an addon's objects taken away",
+		kind: RemoveAddon, about: "deletes an addon's objects",
 		place: ThroughAPI, group: groupAddons, params: paramsOf[RemoveAddonParams](),
 		effect: func(w *World, _ desired.Host, i Intent) {
 			w.Is.API.Addons = maps.Clone(w.Is.API.Addons)
@@ -170,7 +170,7 @@ func removeAddonRow() row {
 
 func approveServingRow() row {
 	return row{
-		kind: ApproveServing, about: "serving certificates for which kubelets wait, where the names are the manifest's",
+		kind: ApproveServing, about: "approves pending serving certificates of kubelets with the manifest's names",
 		place: ThroughAPI, group: groupBooks,
 		effect: func(w *World, _ desired.Host, _ Intent) { w.Is.API.ServingRequests = nil },
 	}
@@ -178,14 +178,14 @@ func approveServingRow() row {
 
 func awaitWorkloadsRow() row {
 	return row{
-		kind: AwaitWorkloads, about: "cluster DNS and addons run everywhere they should",
+		kind: AwaitWorkloads, about: "waits until cluster DNS and addons run everywhere",
 		place: ThroughAPI, group: groupAddons, effect: unchanged,
 	}
 }
 
 func saveRecordRow() row {
 	return row{
-		kind: SaveRecord, about: "the manifest without secrets and the run's record",
+		kind: SaveRecord, about: "saves the manifest without secrets, and the run's record",
 		place: ThroughAPI, group: groupBooks, effect: recorded,
 	}
 }
@@ -248,7 +248,7 @@ func (p ControllerFilesParams) variables() []Variable {
 
 func controllerFilesRow() row {
 	return row{
-		kind: ControllerFiles, about: "the controllers' image into the container runtime, and bundles beside it",
+		kind: ControllerFiles, about: "imports the controllers' image and uploads their bundles",
 		place: OnHost, concerns: ItsHost, group: groupImages, params: paramsOf[ControllerFilesParams](),
 		effect: controllerFilesThere,
 	}
@@ -280,7 +280,7 @@ const (
 
 func deleteMachinesRow() row {
 	return row{
-		kind: DeleteMachines, about: "MachineDeployments, MachineSets and Machines deleted",
+		kind: DeleteMachines, about: "deletes MachineDeployments, MachineSets and Machines",
 		place: ThroughAPI, group: groupRemovals, effect: machinesDeleted,
 	}
 }
@@ -299,7 +299,7 @@ func (AwaitHostsParams) Kind() Kind { return AwaitHosts }
 
 func awaitHostsRow() row {
 	return row{
-		kind: AwaitHosts, about: "the hosts of deleted Machines returned by the controllers, and free",
+		kind: AwaitHosts, about: "waits until the controllers have returned the hosts of deleted Machines",
 		place: ThroughAPI, group: groupRemovals, params: paramsOf[AwaitHostsParams](), effect: hostsReturned,
 	}
 }

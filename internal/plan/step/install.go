@@ -24,7 +24,7 @@ func (PrepareParams) Kind() Kind { return Prepare }
 
 func prepareRow() row {
 	return row{
-		kind: Prepare, about: "packages, kernel settings, binaries, container runtime, kubelet unit",
+		kind: Prepare, about: "installs packages, kernel settings, binaries, container runtime and kubelet unit",
 		traits: installsRelease | runsByHand,
 		place:  OnHost, concerns: ItsHost, group: groupPrepare, params: paramsOf[PrepareParams](),
 		secrets: []Secret{CredentialsSecret}, partOf: desired.Joining,
@@ -40,7 +40,7 @@ func (ImagesParams) Kind() Kind { return Images }
 
 func imagesRow() row {
 	return row{
-		kind: Images, about: "images into the container runtime",
+		kind: Images, about: "imports images into the container runtime",
 		traits: installsRelease | runsByHand,
 		place:  OnHost, concerns: ItsHost, group: groupImages, params: paramsOf[ImagesParams](),
 		partOf: desired.Joining, effect: unchanged,
@@ -49,7 +49,7 @@ func imagesRow() row {
 
 func initRow() row {
 	return row{
-		kind: Init, about: "a new cluster's first control-plane host",
+		kind: Init, about: "creates the first control-plane host of a new cluster",
 		traits: writesStaticPods | createsControlPlane | joinsCluster | runsByHand | coreOfActivity,
 		place:  OnHost, group: groupInit, event: "KubeOneJoined", secrets: []Secret{NewTokenSecret, EncryptionSecret},
 		partOf: desired.Joining, effect: begun,

@@ -25,7 +25,7 @@ func (CopyPKIParams) Kind() Kind { return CopyPKI }
 
 func copyPKIRow() row {
 	return row{
-		kind: CopyPKI, about: "control plane: CAs, service-account and encryption keys from another control-plane host",
+		kind: CopyPKI, about: "copies CAs, service-account and encryption keys from another control-plane host",
 		place: OnHost, group: groupJoins, params: paramsOf[CopyPKIParams](),
 		secrets: []Secret{PKISecret, EncryptionSecret},
 		traits:  runsByHand, partOf: desired.Joining, effect: unchanged,
@@ -34,7 +34,7 @@ func copyPKIRow() row {
 
 func joinPrepareRow() row {
 	return row{
-		kind: JoinPrepare, about: "control plane: certificates, kubeconfigs, kubelet, up to etcd",
+		kind: JoinPrepare, about: "control plane: creates certificates and kubeconfigs, starts the kubelet",
 		traits: runsByHand,
 		place:  OnHost, group: groupJoins, secrets: joinSecrets,
 		partOf: desired.Joining,
@@ -44,7 +44,7 @@ func joinPrepareRow() row {
 
 func joinEtcdRow() row {
 	return row{
-		kind: JoinEtcd, about: "control plane: etcd member added as a learner and promoted",
+		kind: JoinEtcd, about: "control plane: adds the etcd member as a learner and promotes it",
 		traits: changesMembership | runsByHand,
 		place:  OnHost, group: groupJoins, secrets: joinSecrets,
 		partOf: desired.Joining,
@@ -54,7 +54,7 @@ func joinEtcdRow() row {
 
 func joinFinishRow() row {
 	return row{
-		kind: JoinFinish, about: "control plane: API server, controllers, marked as control plane",
+		kind: JoinFinish, about: "control plane: starts API server and controllers, marks the Node as control plane",
 		traits: writesStaticPods | joinsCluster | runsByHand | coreOfActivity,
 		place:  OnHost, group: groupJoins, event: "KubeOneJoined", secrets: joinSecrets,
 		partOf: desired.Joining, effect: joined,
@@ -63,7 +63,7 @@ func joinFinishRow() row {
 
 func joinWorkerRow() row {
 	return row{
-		kind: JoinWorker, about: "a worker joins",
+		kind: JoinWorker, about: "joins a worker",
 		traits: joinsCluster | runsByHand | coreOfActivity,
 		place:  OnHost, concerns: ItsHost, group: groupJoins, event: "KubeOneJoined", secrets: joinSecrets,
 		partOf: desired.Joining, effect: joined,

@@ -29,7 +29,7 @@ func (NodeReadyParams) Kind() Kind { return NodeReady }
 
 func nodeReadyRow() row {
 	return row{
-		kind: NodeReady, about: "serving certificates approved, labels, annotations and taints set, Ready awaited",
+		kind: NodeReady, about: "approves serving certificates, sets labels, annotations and taints, waits for Ready",
 		place: ThroughAPI, concerns: ItsHost, group: groupReady, params: paramsOf[NodeReadyParams](),
 		event: "KubeOneReady", partOf: desired.Joining, effect: nodeLabelled,
 	}
@@ -92,7 +92,7 @@ func (DrainNodeParams) Kind() Kind { return DrainNode }
 
 func drainNodeRow() row {
 	return row{
-		kind: DrainNode, about: "the node cordoned and drained",
+		kind: DrainNode, about: "cordons and drains the node",
 		traits: cordonsNode | coreOfActivity,
 		place:  ThroughAPI, concerns: ItsHost, group: groupDrain, params: paramsOf[DrainNodeParams](),
 		event:  "KubeOneDrained",
@@ -123,7 +123,7 @@ func (UncordonParams) Kind() Kind { return Uncordon }
 
 func uncordonRow() row {
 	return row{
-		kind: Uncordon, about: "the node Ready in the wanted version, and open for pods again",
+		kind: Uncordon, about: "waits until the node is Ready in the desired version, and uncordons it",
 		traits: uncordonsNode,
 		place:  ThroughAPI, concerns: ItsHost, group: groupUpgrade, params: paramsOf[UncordonParams](),
 		event: "KubeOneUncordoned",
@@ -230,7 +230,7 @@ func (HooksParams) Kind() Kind { return Hooks }
 
 func hooksRow() row {
 	return row{
-		kind: Hooks, about: "the operator's commands for this moment, on the host",
+		kind: Hooks, about: "runs the operator's commands on the host",
 		place: OnHost, concerns: ItsHost, group: groupHooks, params: paramsOf[HooksParams](),
 		begins: beforeUpgrade, halts: aroundUpgrade, effect: hooksRun,
 	}
@@ -260,7 +260,7 @@ func (OperatorHooksParams) Kind() Kind { return OperatorHooks }
 
 func operatorHooksRow() row {
 	return row{
-		kind: OperatorHooks, about: "the operator's commands for this moment, on the operator's machine",
+		kind: OperatorHooks, about: "runs the operator's commands on the operator's machine",
 		place: OnOperator, concerns: ItsHost, group: groupHooks, params: paramsOf[OperatorHooksParams](),
 		begins: beforeUpgrade, halts: aroundUpgrade, effect: unchanged,
 	}

@@ -30,7 +30,7 @@ func (p ReconfigureParams) variables() []Variable {
 
 func reconfigureRow() row {
 	return row{
-		kind: Reconfigure, about: "the wanted settings of a host's components; those that are refused are taken back",
+		kind: Reconfigure, about: "applies settings of a host's components; reverts those that a component refuses",
 		traits: installsRelease | runsByHand | writesStaticPods | coreOfActivity,
 		place:  OnHost, concerns: ItsHost, group: groupUpgrade, params: paramsOf[ReconfigureParams](),
 		event: "KubeOneReconfigured", secrets: []Secret{CredentialsSecret},
@@ -105,7 +105,7 @@ func (p APINamesParams) variables() []Variable {
 
 func apiNamesRow() row {
 	return row{
-		kind: APINames, about: "an API server's certificate for other names, which it reads without a restart",
+		kind: APINames, about: "changes the names in an API server's certificate, without a restart",
 		place: OnHost, group: groupEndpoint, params: paramsOf[APINamesParams](), effect: certified,
 	}
 }
@@ -130,7 +130,7 @@ func (DialParams) Kind() Kind { return Dial }
 
 func dialRow() row {
 	return row{
-		kind: Dial, about: "kubeconfigs on the host that dial the wanted endpoint, once it has answered there",
+		kind: Dial, about: "points the host's kubeconfigs at the desired endpoint, once that answers there",
 		place: OnHost, concerns: ItsHost, group: groupEndpoint, params: paramsOf[DialParams](), effect: dialled,
 	}
 }
@@ -157,7 +157,7 @@ func (PublishEndpointParams) Kind() Kind { return PublishEndpoint }
 func publishEndpointRow() row {
 	return row{
 		kind:  PublishEndpoint,
-		about: "the endpoint in the cluster's own objects, from which kubeadm and joins learn it",
+		about: "sets the endpoint in the cluster's objects for kubeadm and joins",
 		place: ThroughAPI, group: groupEndpoint, params: paramsOf[PublishEndpointParams](),
 		effect: func(w *World, _ desired.Host, i Intent) {
 			record := observed.Record{}

@@ -29,7 +29,7 @@ func (RemoveEtcdParams) Kind() Kind { return RemoveEtcd }
 
 func removeEtcdRow() row {
 	return row{
-		kind: RemoveEtcd, about: "a member out of etcd",
+		kind: RemoveEtcd, about: "removes a member from etcd",
 		traits: changesMembership | allOrNothing,
 		place:  ThroughEtcd, group: groupRemovals, params: paramsOf[RemoveEtcdParams](),
 		effect:   memberRemoved,
@@ -54,7 +54,7 @@ func (ResetHostParams) Kind() Kind { return ResetHost }
 
 func resetHostRow() row {
 	return row{
-		kind: ResetHost, about: "the host bare and usable again",
+		kind: ResetHost, about: "resets the host for further use",
 		traits: clearsHost | coreOfActivity,
 		place:  OnHost, concerns: ItsHost, group: groupRemovals, params: paramsOf[ResetHostParams](),
 		partOf: desired.Resetting,
@@ -91,7 +91,7 @@ func (PurgeParams) Kind() Kind { return Purge }
 
 func purgeRow() row {
 	return row{
-		kind: Purge, about: "what resets, repairs and recoveries have kept on a bare host, deleted",
+		kind: Purge, about: "deletes the data that resets, repairs and recoveries have kept on a bare host",
 		place: OnHost, concerns: ItsHost, group: groupRemovals, params: paramsOf[PurgeParams](),
 		disrupts: func(i Intent) quorum.Disruption {
 			if ParamsOf[PurgeParams](i).Quorum {
@@ -118,7 +118,7 @@ func (DeleteNodeParams) Kind() Kind { return DeleteNode }
 
 func deleteNodeRow() row {
 	return row{
-		kind: DeleteNode, about: "the Node object gone",
+		kind: DeleteNode, about: "deletes the Node object",
 		place: ThroughAPI, concerns: ItsHost, group: groupRemovals, params: paramsOf[DeleteNodeParams](),
 		event: "KubeOneRemoved", effect: nodeDeleted,
 	}
@@ -138,14 +138,14 @@ const (
 
 func snapshotRow() row {
 	return row{
-		kind: Snapshot, about: "a verified snapshot of etcd, kept on the host",
+		kind: Snapshot, about: "takes a verified snapshot of etcd, kept on the host",
 		place: OnHost, group: groupSnapshots, halts: always, effect: unchanged,
 	}
 }
 
 func fenceRow() row {
 	return row{
-		kind: Fence, about: "etcd and API server stopped, their data moved aside",
+		kind: Fence, about: "stops etcd and API server, and moves their data aside",
 		place: OnHost, group: groupRecovery, event: "KubeOneFenced", effect: fenced,
 	}
 }
@@ -197,7 +197,7 @@ const (
 
 func restoreRow() row {
 	return row{
-		kind: Restore, about: "etcd begins anew from a copy of its data, as a cluster of one",
+		kind: Restore, about: "starts a new etcd cluster of one member from a copy of the data",
 		traits: writesStaticPods | findsImages | createsControlPlane,
 		place:  OnHost, group: groupRecovery, params: paramsOf[RestoreParams](), event: "KubeOneRestored",
 		secrets: []Secret{BackupSecret}, effect: restored,

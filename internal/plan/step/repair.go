@@ -35,7 +35,7 @@ func (p RestartUnitsParams) variables() []Variable {
 
 func restartUnitsRow() row {
 	return row{
-		kind: RestartUnits, about: "units enabled and started again",
+		kind: RestartUnits, about: "enables and restarts units",
 		traits: runsByHand,
 		place:  OnHost, concerns: ItsHost, group: groupRepairs, params: paramsOf[RestartUnitsParams](),
 		event: "KubeOneRestarted", effect: repaired,
@@ -57,7 +57,7 @@ func (p RegenerateParams) variables() []Variable {
 
 func regenerateRow() row {
 	return row{
-		kind: Regenerate, about: "certificates, kubelet credentials and settings, static-pod manifests made again",
+		kind: Regenerate, about: "regenerates certificates, kubelet credentials and settings, and static-pod manifests",
 		traits: writesStaticPods,
 		place:  OnHost, concerns: ItsHost, group: groupRepairs, params: paramsOf[RegenerateParams](),
 		event:   "KubeOneRepaired",
@@ -87,7 +87,7 @@ func repaired(w *World, h desired.Host, i Intent) {
 
 func quarantineRow() row {
 	return row{
-		kind: Quarantine, about: "control plane stopped, remains of lost etcd data moved aside; the host joins anew",
+		kind: Quarantine, about: "stops the control plane, moves the rest of lost etcd data aside; the host joins again",
 		place: OnHost, group: groupRepairs, event: "KubeOneRepaired", effect: quarantined,
 		disrupts: func(Intent) quorum.Disruption { return quorum.StopHealthy }, // its member is to be dead
 	}
@@ -135,7 +135,7 @@ func (p RestoreFilesParams) Units() []string {
 
 func restoreFilesRow() row {
 	return row{
-		kind: RestoreFiles, about: "files that somebody has changed, deleted or opened to others, as they were written",
+		kind: RestoreFiles, about: "restores files that were changed, deleted or made readable by others",
 		place: OnHost, concerns: ItsHost, group: groupRepairs, params: paramsOf[RestoreFilesParams](),
 		event: "KubeOneRepaired",
 		disrupts: func(i Intent) quorum.Disruption {

@@ -50,7 +50,7 @@ func rotateRow(phase rotation.Phase) row {
 	params.zero = RotateParams{Phase: phase}
 	return row{
 		kind:  params.zero.Kind(),
-		about: "one phase of the rotation of authorities' keys; what reads them starts anew",
+		about: "carries out a phase of the rotation of keys, and restarts their readers",
 		place: OnHost, group: groupRotation, params: params, event: "KubeOneRotated",
 		secrets: []Secret{RotationSecret}, begins: always, halts: always,
 		disrupts: func(i Intent) quorum.Disruption {
@@ -83,19 +83,19 @@ func rotated(w *World, h desired.Host, i Intent) {
 }
 
 func learnCARow() row {
-	return trustCARow(LearnCA, "a worker trusts the cluster's CAs, the next one among them",
+	return trustCARow(LearnCA, "makes a worker trust the cluster's CAs, including the next one",
 		func(hosts []rotation.Host) []string { return rotation.Trusted(hosts, observed.ClusterCA) })
 }
 
 func forgetCARow() row {
-	return trustCARow(ForgetCA, "a worker trusts the cluster's new CA alone",
+	return trustCARow(ForgetCA, "makes a worker trust only the cluster's new CA",
 		func(hosts []rotation.Host) []string { return []string{rotation.Goal(hosts, observed.ClusterCA)} })
 }
 
 // trustCARow returns the row of a step after which a worker trusts those of the control plane's keys.
 func trustCARow(kind Kind, about string, keys func([]rotation.Host) []string) row {
 	return row{
-		kind: kind, about: about + "; its kubelet starts anew, and pods go on",
+		kind: kind, about: about + "; the kubelet restarts, and pods keep running",
 		place: OnHost, group: groupRotation, event: "KubeOneRotated", secrets: []Secret{RotationSecret}, halts: always,
 		effect: func(w *World, h desired.Host, _ Intent) {
 			seen := w.Is.Hosts[h.ID]
@@ -124,14 +124,14 @@ func (PublishCAParams) variables() []Variable { return nil }
 func publishCARow() row {
 	return row{
 		params: paramsOf[PublishCAParams](),
-		kind:   PublishCA, about: "the cluster's CAs in the objects by which hosts that join, and pods, know the API",
+		kind:   PublishCA, about: "publishes the cluster's CAs for joining hosts and pods",
 		place: ThroughAPI, group: groupRotation, halts: always, effect: unchanged,
 	}
 }
 
 func podsTrustCARow() row {
 	return row{
-		kind: PodsTrustCA, about: "all pods have read the CAs that the cluster has by now, which is looked at",
+		kind: PodsTrustCA, about: "checks that all pods have read the current CAs",
 		place: ThroughAPI, group: groupRotation, halts: always, effect: unchanged,
 	}
 }
@@ -139,14 +139,14 @@ func podsTrustCARow() row {
 func renewTokensRow() row {
 	return row{
 		kind:  RenewTokens,
-		about: "the tokens of a host's pods signed by the new key: its kubelet starts anew, and pods go on",
+		about: "renews the tokens of a host's pods with the new key: the kubelet restarts, and pods keep running",
 		place: OnHost, group: groupRotation, secrets: []Secret{RotationSecret}, halts: always, effect: unchanged,
 	}
 }
 
 func renewTokenSecretsRow() row {
 	return row{
-		kind: RenewTokenSecrets, about: "the tokens that stand in Secrets signed by the new key",
+		kind: RenewTokenSecrets, about: "renews the tokens in Secrets with the new key",
 		place: ThroughAPI, group: groupRotation, halts: always, effect: unchanged,
 	}
 }
@@ -158,7 +158,7 @@ func trimClientCARow() row { return trimRow(TrimClientCA, "the cluster") }
 func trimRow(kind Kind, of string) row {
 	return row{
 		kind:  kind,
-		about: "the former CA of " + of + " taken out of the ConfigMap by which extension API servers trust it",
+		about: "removes the former CA of " + of + " from the ConfigMap that extension API servers trust",
 		place: ThroughAPI, group: groupRotation, effect: unchanged,
 	}
 }
@@ -197,9 +197,8 @@ func encryptRow(phase atrest.Phase) row {
 	params := paramsOf[EncryptParams]()
 	params.zero = EncryptParams{Phase: phase}
 	return row{
-		kind: params.zero.Kind(),
-		about: "the API server of a host started with another list of keys for Secrets, if etcd has nothing that it " +
-			"could not read",
+		kind:   params.zero.Kind(),
+		about:  "restarts the host's API server with another list of keys for Secrets, if it can read all Secrets in etcd",
 		traits: writesStaticPods | installsRelease,
 		place:  OnHost, group: groupEncryption, params: params, event: "KubeOneReconfigured",
 		secrets: []Secret{EncryptionSecret}, begins: always, halts: always, disrupts: stops,
@@ -262,7 +261,7 @@ func (w *World) encryptedLikeOthers(id string, seen *observed.Host) {
 
 func rewriteSecretsRow() row {
 	return row{
-		kind: RewriteSecrets, about: "every Secret written again as it is, so that it is stored by the key of now",
+		kind: RewriteSecrets, about: "writes every Secret again, so that the current key stores it",
 		place: ThroughAPI, group: groupEncryption, halts: always, effect: unchanged,
 	}
 }
@@ -279,7 +278,7 @@ func (p CheckSecretsParams) variables() []Variable { return []Variable{Text("STO
 
 func checkSecretsRow() row {
 	return row{
-		kind: CheckSecrets, about: "a look at etcd's own bytes: all Secrets are stored by one key; nothing is changed",
+		kind: CheckSecrets, about: "checks in etcd's data that one key stores all Secrets; changes nothing",
 		place: OnHost, group: groupEncryption, params: paramsOf[CheckSecretsParams](), halts: always, effect: unchanged,
 	}
 }

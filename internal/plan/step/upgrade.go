@@ -26,7 +26,7 @@ func (FetchParams) Kind() Kind { return Fetch }
 
 func fetchRow() row {
 	return row{
-		kind: Fetch, about: "binaries unpacked and images pinned beside those in use; nothing is switched",
+		kind: Fetch, about: "unpacks binaries and pins images beside those in use; changes nothing yet",
 		traits: installsRelease | runsByHand,
 		place:  OnHost, concerns: ItsHost, group: groupFetch, params: paramsOf[FetchParams](),
 		halts: always, effect: fetched,
@@ -69,7 +69,7 @@ func (p CheckParams) variables() []Variable {
 
 func checkRow() row {
 	return row{
-		kind: Check, about: "all that the host's upgrade needs is there; nothing is changed",
+		kind: Check, about: "checks that the host's upgrade can start; changes nothing",
 		traits: installsRelease | runsByHand,
 		place:  OnHost, concerns: ItsHost, group: groupUpgrade, params: paramsOf[CheckParams](),
 		begins: always, halts: always, partOf: desired.Upgrading, effect: unchanged,
@@ -78,7 +78,7 @@ func checkRow() row {
 
 func upgradeControlPlaneRow() row {
 	return row{
-		kind: UpgradeControlPlane, about: "kubeadm, container runtime and kubelet of a drained control-plane host",
+		kind: UpgradeControlPlane, about: "upgrades kubeadm, runtime and kubelet of a drained control-plane host",
 		traits: installsRelease | runsByHand | writesStaticPods | coreOfActivity,
 		place:  OnHost, group: groupUpgrade, event: "KubeOneUpgraded", secrets: []Secret{CredentialsSecret},
 		halts: always, disrupts: stops,
@@ -105,7 +105,7 @@ func (p UpgradeWorkerParams) variables() []Variable {
 
 func upgradeWorkerRow() row {
 	return row{
-		kind: UpgradeWorker, about: "kubeadm, container runtime and kubelet of a drained worker",
+		kind: UpgradeWorker, about: "upgrades kubeadm, runtime and kubelet of a drained worker",
 		traits: installsRelease | runsByHand | coreOfActivity,
 		place:  OnHost, concerns: ItsHost, group: groupUpgrade, params: paramsOf[UpgradeWorkerParams](),
 		event: "KubeOneUpgraded", secrets: []Secret{CredentialsSecret},
@@ -133,7 +133,7 @@ func upgraded(w *World, h desired.Host, _ Intent) {
 
 func systemAddonsRow() row {
 	return row{
-		kind: SystemAddons, about: "kube-proxy and cluster DNS as kubeadm applies them, from a control-plane host",
+		kind: SystemAddons, about: "applies kube-proxy and cluster DNS with kubeadm, from a control-plane host",
 		traits: namesImages,
 		place:  OnHost, group: groupAddons, effect: systemApplied,
 	}
