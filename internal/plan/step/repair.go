@@ -87,7 +87,7 @@ func repaired(w *World, h desired.Host, i Intent) {
 
 func quarantineRow() row {
 	return row{
-		kind: Quarantine, about: "stops the control plane, moves the rest of lost etcd data aside; the host joins again",
+		kind: Quarantine, about: "stops the control plane, moves lost etcd data aside; the host joins again",
 		place: OnHost, group: groupRepairs, event: "KubeOneRepaired", effect: quarantined,
 		disrupts: func(Intent) quorum.Disruption { return quorum.StopHealthy }, // its member is to be dead
 	}

@@ -198,7 +198,7 @@ func encryptRow(phase atrest.Phase) row {
 	params.zero = EncryptParams{Phase: phase}
 	return row{
 		kind:   params.zero.Kind(),
-		about:  "restarts the host's API server with another list of keys for Secrets, if it can read all Secrets in etcd",
+		about:  "restarts the API server with another list of keys, if it can read all Secrets in etcd",
 		traits: writesStaticPods | installsRelease,
 		place:  OnHost, group: groupEncryption, params: params, event: "KubeOneReconfigured",
 		secrets: []Secret{EncryptionSecret}, begins: always, halts: always, disrupts: stops,
