@@ -48,7 +48,7 @@ func Render(want desired.Cluster) ([]Addon, error) {
 		out = append(out, addon)
 	}
 	if want.Controllers != nil {
-		addon, err := controllers(want)
+		addon, err := controllersAddon(want)
 		if err != nil {
 			return nil, fmt.Errorf("addon %s: %w", desired.ControllersAddon, err)
 		}
@@ -64,13 +64,14 @@ func ofPlugin(plugin network.Plugin, want desired.Cluster) (Addon, error) {
 		return Addon{}, err
 	}
 	if want.LimitsNodes() {
-		exempt(objects)
+		exemptFromNodeSelector(objects)
 	}
 	return newAddon(plugin.Name(), plugin.Workloads(), objects)
 }
 
-// exempt has the pods of an addon's own namespaces run on any node, whatever node selector others get by default.
-func exempt(objects []resources.Object) {
+// exemptFromNodeSelector has the pods of an addon's own namespaces run on any node, whatever node selector others get
+// by default.
+func exemptFromNodeSelector(objects []resources.Object) {
 	for _, o := range objects {
 		metadata, ok := o["metadata"].(map[string]any)
 		if o["kind"] == "Namespace" && ok {

@@ -36,8 +36,8 @@ type controllersValues struct {
 
 type variable struct{ Name, Value string }
 
-// controllers renders controllers.yaml for a cluster with controllers.
-func controllers(want desired.Cluster) (Addon, error) {
+// controllersAddon renders controllers.yaml for a cluster with controllers.
+func controllersAddon(want desired.Cluster) (Addon, error) {
 	c, proxy := *want.Controllers, want.Proxy
 	values := controllersValues{
 		Image: c.Image.Name, Arch: c.Arch, BundleDir: desired.BundleDir,
@@ -65,7 +65,7 @@ func controllers(want desired.Cluster) (Addon, error) {
 		return Addon{}, err
 	}
 	if want.LimitsNodes() {
-		exempt(objects)
+		exemptFromNodeSelector(objects)
 	}
 	runs := []resources.Workload{{Kind: "DaemonSet", Namespace: "kubeone-system", Name: "kubeone-controller"}}
 	return newAddon(desired.ControllersAddon, runs, objects)
@@ -78,7 +78,7 @@ func Removable(name string) ([]unstructured.Unstructured, error) {
 	var err error
 	switch name {
 	case desired.ControllersAddon:
-		addon, err = controllers(desired.Cluster{Controllers: &desired.Controllers{}})
+		addon, err = controllersAddon(desired.Cluster{Controllers: &desired.Controllers{}})
 	case desired.DNSBudgetAddon:
 		addon, err = dnsBudget()
 	default:

@@ -91,7 +91,7 @@ type Connectors struct {
 	Etcd func(context.Context, etcd.Access) (Etcd, error) // nil: etcd.Connect
 }
 
-func (c Connectors) api(a *cluster.Access) (API, error) {
+func (c Connectors) connectAPI(a *cluster.Access) (API, error) {
 	if a == nil {
 		return nil, errors.New("the API of the cluster cannot be reached")
 	}
@@ -105,7 +105,7 @@ func (c Connectors) api(a *cluster.Access) (API, error) {
 	return client, nil
 }
 
-func (c Connectors) etcd(ctx context.Context, a *etcd.Access) (Etcd, error) {
+func (c Connectors) connectEtcd(ctx context.Context, a *etcd.Access) (Etcd, error) {
 	if a == nil {
 		return nil, errors.New("etcd cannot be reached")
 	}

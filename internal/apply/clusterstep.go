@@ -26,7 +26,7 @@ func (r *Run) runOnCluster(ctx context.Context, s plan.Step) error {
 	var client API
 	if s.Intent.Kind.NeedsAPI() {
 		var err error
-		if client, err = r.client(); err != nil { //nolint:contextcheck // it outlives the step
+		if client, err = r.apiClient(); err != nil { //nolint:contextcheck // it outlives the step
 			return err
 		}
 	}
@@ -74,8 +74,8 @@ func clusterSteps() map[step.Kind]func(*Run, context.Context, API, plan.Step) er
 		step.CreateMachines:     (*Run).createMachines,
 		step.UpgradeMachines:    (*Run).upgradeMachines,
 		step.SaveRecord:         (*Run).saveRecord,
-		step.DrainNode:          (*Run).drain,
-		step.Uncordon:           (*Run).uncordon,
+		step.DrainNode:          (*Run).drainNode,
+		step.Uncordon:           (*Run).uncordonNode,
 		step.RemoveEtcd:         (*Run).removeMember,
 		step.DeleteNode:         (*Run).deleteNode,
 		step.DeleteMachines:     (*Run).deleteMachines,
@@ -111,7 +111,7 @@ func (r *Run) nodeReady(ctx context.Context, client API, s plan.Step) error {
 	return client.WaitNodeReady(ctx, node)
 }
 
-func (r *Run) addon(name string) (addons.Addon, error) {
+func (r *Run) addonByName(name string) (addons.Addon, error) {
 	for _, a := range r.Addons {
 		if a.Name == name {
 			return a, nil
@@ -122,7 +122,7 @@ func (r *Run) addon(name string) (addons.Addon, error) {
 
 func (r *Run) applyAddon(ctx context.Context, client API, s plan.Step) error {
 	name := step.ParamsOf[step.ApplyAddonParams](s.Intent).Addon
-	addon, err := r.addon(name)
+	addon, err := r.addonByName(name)
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (r *Run) applyAddon(ctx context.Context, client API, s plan.Step) error {
 		}
 		record.Cluster = r.Want.Name
 		record.Addons[name] = addon.Digest
-		record.AddRun(r.history.entry())
+		record.AddRun(r.history.currentEntry())
 		return nil
 	})
 }
@@ -174,7 +174,7 @@ func (r *Run) publishEndpoint(ctx context.Context, client API, s plan.Step) erro
 
 // approveServing approves what kubelets wait for, beside the approvals that go on as long as the run.
 func (r *Run) approveServing(ctx context.Context, client API, _ plan.Step) error {
-	return client.ApprovePending(ctx, r.expected(), r.tellDecision)
+	return client.ApprovePending(ctx, r.expectedNodes(), r.tellDecision)
 }
 
 // awaitWorkloads waits until cluster DNS and the applied addons run everywhere they should.
@@ -192,7 +192,7 @@ func (r *Run) awaitWorkloads(ctx context.Context, client API, s plan.Step) error
 			return err
 		}
 		if len(excused) > 0 {
-			r.emit(Event{
+			r.emitEvent(Event{
 				Type: Warning,
 				Step: s.ID,
 				Line: w.Name + " was not awaited on Nodes that are not Ready: " + strings.Join(excused, ", "),
@@ -211,10 +211,10 @@ func (r *Run) awaitHosts(ctx context.Context, client API, s plan.Step) error {
 	return client.WaitHostsFree(ctx, time.Duration(within)*time.Second)
 }
 
-// nodes are the names of the hosts' Nodes, by ID: as the record had them of hosts that nobody knows one of now, and of
-// those that did not answer, whatever the manifest calls them. What a host claims in vain is not among them, and
+// nodeNames are the names of the hosts' Nodes, by ID: as the record had them of hosts that nobody knows one of now, and
+// of those that did not answer, whatever the manifest calls them. What a host claims in vain is not among them, and
 // neither is what a host without a Node calls itself: the record would give it that name for good.
-func (r *Run) nodes(before map[string]string) map[string]string {
+func (r *Run) nodeNames(before map[string]string) map[string]string {
 	now := map[string]string{}
 	for _, h := range r.Want.Hosts() {
 		name := ""
@@ -254,7 +254,7 @@ func (r *Run) saveRecord(ctx context.Context, client API, s plan.Step) error {
 		record.Hardening = r.Want.Hardening
 		repaired := decide.RepairableKeys(r.Want, r.World)
 		if !record.IsUnreadable(observed.RecordNodes) || slices.Contains(repaired, observed.RecordNodes) {
-			record.Nodes = r.nodes(record.Nodes)
+			record.Nodes = r.nodeNames(record.Nodes)
 		}
 		if record.IsUnreadable(observed.RecordFormerEndpoints) {
 			record.FormerEndpoints = r.Want.Endpoint.Former

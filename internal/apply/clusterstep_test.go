@@ -108,11 +108,11 @@ func TestAJoinTokenIsForOneHostUntilItsStepHasEnded(t *testing.T) {
 		bearers[string(secret.Data["token-id"])] = secret.Annotations[jointoken.NodeAnnotation]
 	}
 	id := func(token string) string { return strings.Split(token, ".")[0] }
-	want := map[string]string{id(first): r.node("1"), id(second): r.node("1"), id(other): r.node("2")}
+	want := map[string]string{id(first): r.nodeName("1"), id(second): r.nodeName("1"), id(other): r.nodeName("2")}
 	if diff := cmp.Diff(want, bearers); diff != "" {
 		t.Error(diff)
 	}
-	if err := r.after(patience(t), stepOf("j", "1", step.JoinWorker)); err != nil {
+	if err := r.afterSuccess(patience(t), stepOf("j", "1", step.JoinWorker)); err != nil {
 		t.Fatal(err)
 	}
 	if left := tokensOf(t, api); len(left) != 2 {
@@ -281,7 +281,7 @@ func TestTheRecordHasTheNodesThatAreKnown(t *testing.T) {
 	}
 	// Host 4 is no Node. The name would be its own from then on, whoever gets a Node of that name later.
 	want := map[string]string{"1": "a", "2": "a", "3": "c", "4": "4", "5": "joins"}
-	if diff := cmp.Diff(want, r.nodes(map[string]string{"1": "a", "2": "b", "3": "c"})); diff != "" {
+	if diff := cmp.Diff(want, r.nodeNames(map[string]string{"1": "a", "2": "b", "3": "c"})); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -403,7 +403,7 @@ func TestLinesOfOutput(t *testing.T) {
 			t.Errorf("%d, %v", n, err)
 		}
 	}
-	w.again()
+	w.restart()
 	_, _ = w.Write([]byte("one\ntwo\nthree\nfour"))
 	w.flush()
 	if diff := cmp.Diff([]string{"one", "two", "three", "four"}, got); diff != "" {
@@ -434,7 +434,7 @@ func TestEverySecretHasASource(t *testing.T) {
 			s := plan.Step{ID: "s", Host: "1", Intent: step.Intent{Kind: k, Role: role}}
 			for _, secret := range s.Intent.Secrets() {
 				r := &Run{Now: time.Now}
-				if _, err := r.secret(t.Context(), s, secret); err != nil &&
+				if _, err := r.secretFiles(t.Context(), s, secret); err != nil &&
 					strings.Contains(err.Error(), "nobody knows") {
 					t.Errorf("%s: %v", k, err)
 				}

@@ -13,8 +13,8 @@ import (
 	"slices"
 )
 
-// credentials are those for registries and proxies, which hosts are to have. There is no file where there are none.
-func (r *Run) credentials() (map[string][]byte, error) {
+// credentialFiles are those for registries and proxies, which hosts are to have. There is no file where there are none.
+func (r *Run) credentialFiles() (map[string][]byte, error) {
 	out := map[string][]byte{}
 	if r.Credentials == nil {
 		return out, nil

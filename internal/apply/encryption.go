@@ -17,9 +17,10 @@ import (
 	"kubeone/internal/script"
 )
 
-// encryption is the configuration by which the step's host is to encrypt Secrets, with its keys, put together in memory
-// from what the control-plane hosts have; nil where it is to have none. Only hosts whose keys are approved are asked.
-func (r *Run) encryption(ctx context.Context, s plan.Step) (encryption.Config, error) {
+// encryptionConfig is the configuration by which the step's host is to encrypt Secrets, with its keys, put together in
+// memory from what the control-plane hosts have; nil where it is to have none. Only hosts whose keys are approved are
+// asked.
+func (r *Run) encryptionConfig(ctx context.Context, s plan.Step) (encryption.Config, error) {
 	p := step.ParamsOf[step.EncryptParams](s.Intent)
 	switch {
 	case p.Phase != atrest.Settled && len(p.Providers) == 0:
@@ -84,11 +85,11 @@ func (r *Run) readKeys(ctx context.Context, s plan.Step) (*encryption.Keyring, [
 		own := want.ID == s.Host && !errors.Is(err, errKeysLost) && !errors.Is(err, errNotReached)
 		switch {
 		case err != nil && (makes || want.ID == peer || own):
-			return nil, nil, fmt.Errorf("%s: %w", r.name(want.ID), err)
+			return nil, nil, fmt.Errorf("%s: %w", r.displayName(want.ID), err)
 		case err != nil:
 			continue // what those that answer have is enough to read all that is stored
 		}
-		if err := known.Add(r.name(want.ID), has.config); err != nil {
+		if err := known.Add(r.displayName(want.ID), has.config); err != nil {
 			return nil, nil, err
 		}
 		if has.member && want.ID != s.Host {
@@ -168,6 +169,6 @@ const keysWithin = time.Minute
 // rewriteSecrets has every Secret stored anew.
 func (r *Run) rewriteSecrets(ctx context.Context, client API, s plan.Step) error {
 	return client.RewriteSecrets(ctx, func(written int) {
-		r.emit(Event{Type: StepOutput, Step: s.ID, Line: fmt.Sprintf("%d Secrets written again", written)})
+		r.emitEvent(Event{Type: StepOutput, Step: s.ID, Line: fmt.Sprintf("%d Secrets written again", written)})
 	})
 }

@@ -54,11 +54,11 @@ func encryptStep(p step.EncryptParams) plan.Step {
 // brought are the names of the keys that are brought for the step; nil where no file is.
 func brought(t *testing.T, r *Run, s plan.Step) (encryption.Config, error) {
 	t.Helper()
-	config, err := r.encryption(t.Context(), s)
+	config, err := r.encryptionConfig(t.Context(), s)
 	if err != nil || config == nil {
 		return nil, err
 	}
-	files, err := r.secret(t.Context(), s, step.EncryptionSecret)
+	files, err := r.secretFiles(t.Context(), s, step.EncryptionSecret)
 	if err != nil {
 		t.Fatal(err)
 	}

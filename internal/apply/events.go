@@ -30,9 +30,9 @@ func (r *Run) recordEvents(ctx context.Context) {
 		defer close(r.events.over)
 		var left []record.Event
 		for e := range r.events.queue {
-			left = r.send(ctx, append(left, e))
+			left = r.sendEvents(ctx, append(left, e))
 		}
-		r.send(ctx, left)
+		r.sendEvents(ctx, left)
 	}()
 }
 
@@ -48,20 +48,20 @@ func (q *eventQueue) flush(ctx context.Context) {
 }
 
 // report has an Event written of the node that a finished step concerned.
-func (r *Run) tell(res result, took time.Duration) {
+func (r *Run) queueEvent(res result, took time.Duration) {
 	e, ok := nodeEvent(res, took)
 	if !ok || r.endsCluster() {
 		return
 	}
 	if e.Node == "" {
-		e.Node = r.node(res.step.Host)
+		e.Node = r.nodeName(res.step.Host)
 	}
 	e.RunID, e.Time = r.RunID, r.Now()
 	r.events.queue <- e
 }
 
-// send writes Events and returns those that are worth another try.
-func (r *Run) send(ctx context.Context, events []record.Event) []record.Event {
+// sendEvents writes Events and returns those that are worth another try.
+func (r *Run) sendEvents(ctx context.Context, events []record.Event) []record.Event {
 	if len(events) == 0 {
 		return nil
 	}

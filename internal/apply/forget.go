@@ -11,7 +11,7 @@ import (
 // the lock by now, or works on the host, it stays.
 func Forget(ctx context.Context, h host.Host, run string) error {
 	_, err := h.Run(ctx, host.Cmd{
-		Name: "remove the working directory", Script: locks.WithFile(locks.FlockTimeout, text("forget")),
+		Name: "remove the working directory", Script: locks.WithFile(locks.FlockTimeout, scriptText("forget")),
 		Args: []string{run}, Timeout: locks.GrantTimeout,
 	})
 	return err

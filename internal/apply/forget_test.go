@@ -35,7 +35,7 @@ func TestForgetLeavesTheLockOfAnotherRun(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			here := locks.WithFile(locks.FlockTimeout, text("forget"))
+			here := locks.WithFile(locks.FlockTimeout, scriptText("forget"))
 			here = strings.ReplaceAll(here, "/var/lib", filepath.Join(root, "var/lib"))
 			here = strings.ReplaceAll(here, "/run/kubeone", filepath.Join(root, "run/kubeone"))
 			forget := exec.CommandContext(t.Context(), "sh", "-c", here, "sh", "run-1")

@@ -52,13 +52,13 @@ func (r *Run) openEntry(ctx context.Context) {
 	r.keepEntry(ctx)
 }
 
-// end closes the run's entry and writes it as far as the API answers. A reset of the whole cluster leaves nothing
-// to write to.
-func (r *Run) end(ctx context.Context, err error) {
+// closeEntry closes the run's entry and writes it as far as the API answers. A reset of the whole cluster leaves
+// nothing to write to.
+func (r *Run) closeEntry(ctx context.Context, err error) {
 	if cause := context.Cause(ctx); errors.Is(cause, locks.ErrLost) {
 		err = errors.Join(err, errTaken)
 	}
-	r.history.close(err, r.Now())
+	r.history.endRun(err, r.Now())
 	patience := historyPatience
 	if ctx.Err() != nil {
 		patience = abortPatience
@@ -89,7 +89,7 @@ func (r *Run) keepEntry(ctx context.Context) {
 	}
 	defer done()
 	_ = api.UpdateRecord(ctx, func(record *record.Record) error {
-		record.AddRun(r.history.entry())
+		record.AddRun(r.history.currentEntry())
 		return nil
 	})
 }
@@ -106,7 +106,7 @@ func (r *Run) historyClient() (api API, done func(), err error) {
 	if access == nil {
 		access = r.FallbackAPI
 	}
-	if api, err = r.Connect.api(access); err != nil {
+	if api, err = r.Connect.connectAPI(access); err != nil {
 		return nil, nil, err
 	}
 	return api, api.Close, nil
@@ -124,36 +124,36 @@ func (r *Run) endsCluster() bool {
 	return len(r.Want.ControlPlane) > 0
 }
 
-// note adds what an event says to the entry.
-func (h *history) note(e Event) {
+// noteEvent adds what an event says to the entry.
+func (h *history) noteEvent(e Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch e.Type {
 	case StepStarted:
 		h.run.Steps = append(h.run.Steps,
-			record.Step{ID: e.Step, Result: record.Running, Began: rounded(e.Time.Sub(h.run.Started))})
+			record.Step{ID: e.Step, Result: record.Running, Began: roundSeconds(e.Time.Sub(h.run.Started))})
 	case StepSkipped:
 		h.run.Steps = append(h.run.Steps, record.Step{ID: e.Step, Result: record.Skipped})
 	case StepDone:
-		h.finish(e, record.Done)
+		h.finishStep(e, record.Done)
 	case StepFailed:
-		h.finish(e, record.Failed)
+		h.finishStep(e, record.Failed)
 	}
 }
 
-func (h *history) finish(e Event, result record.Result) {
+func (h *history) finishStep(e Event, result record.Result) {
 	for i := range h.run.Steps {
 		if s := &h.run.Steps[i]; s.ID == e.Step {
-			s.Result, s.Seconds = result, rounded(time.Duration(e.Seconds*float64(time.Second)))
+			s.Result, s.Seconds = result, roundSeconds(time.Duration(e.Seconds*float64(time.Second)))
 		}
 	}
 }
 
-// rounded is a duration in seconds, to the millisecond.
-func rounded(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 1000 }
+// roundSeconds is a duration in seconds, to the millisecond.
+func roundSeconds(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 1000 }
 
-// entry is the entry as it is now.
-func (h *history) entry() record.Run {
+// currentEntry is the entry as it is now.
+func (h *history) currentEntry() record.Run {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	out := h.run
@@ -165,7 +165,7 @@ func (h *history) entry() record.Run {
 // last one. The step that saves the record writes it, so that a run that has done all it had to is never taken for
 // one that was killed.
 func (h *history) entryAfter(id string, now time.Time) record.Run {
-	out := h.entry()
+	out := h.currentEntry()
 	if len(out.Steps) < out.Planned {
 		return out
 	}
@@ -173,17 +173,17 @@ func (h *history) entryAfter(id string, now time.Time) record.Run {
 		switch {
 		case s.ID == id:
 			began := time.Duration(s.Began * float64(time.Second))
-			out.Steps[i].Result, out.Steps[i].Seconds = record.Done, rounded(now.Sub(out.Started)-began)
+			out.Steps[i].Result, out.Steps[i].Seconds = record.Done, roundSeconds(now.Sub(out.Started)-began)
 		case s.Result != record.Done:
-			return h.entry()
+			return h.currentEntry()
 		}
 	}
 	out.Result, out.Finished = record.Done, now.UTC()
 	return out
 }
 
-// close says how the run ended.
-func (h *history) close(err error, now time.Time) {
+// endRun says how the run ended.
+func (h *history) endRun(err error, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.run.Finished, h.run.Result, h.run.Error = now.UTC(), resultOf(err), problemOf(err)

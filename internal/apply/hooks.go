@@ -67,7 +67,7 @@ func (r *Run) failureHooks(ctx context.Context, failure error) {
 	for _, of := range r.Want.HooksAt(desired.Failed, desired.Applying, false) {
 		h := Hook{Command: of.Command, Env: r.failureEnv(of.Name, failure), Timeout: of.Timeout}
 		if err := r.RunHook(ctx, h, io.Discard); err != nil {
-			r.emit(Event{Type: Warning, Line: (&HookError{of.Name, err}).Error()})
+			r.emitEvent(Event{Type: Warning, Line: (&HookError{of.Name, err}).Error()})
 		}
 	}
 }
@@ -93,7 +93,7 @@ func (r *Run) hookEnv(s plan.Step, name string) []string {
 	}
 	if h, ok := r.Want.Host(s.Host); ok {
 		env = append(env,
-			"KUBEONE_NODE="+r.node(s.Host), "KUBEONE_ROLE="+string(h.Role), "KUBEONE_ADDRESS="+h.PublicAddress)
+			"KUBEONE_NODE="+r.nodeName(s.Host), "KUBEONE_ROLE="+string(h.Role), "KUBEONE_ADDRESS="+h.PublicAddress)
 	}
 	return env
 }

@@ -59,7 +59,7 @@ func (r *Run) removeAddon(ctx context.Context, client API, s plan.Step) error {
 	}
 	return client.UpdateRecord(ctx, func(record *record.Record) error {
 		delete(record.Addons, name)
-		record.AddRun(r.history.entry())
+		record.AddRun(r.history.currentEntry())
 		return nil
 	})
 }

@@ -40,11 +40,11 @@ func (e *EtcdError) Unwrap() error { return e.Err }
 func (r *Run) removeMember(ctx context.Context, _ API, s plan.Step) error {
 	params := step.ParamsOf[step.RemoveEtcdParams](s.Intent)
 	if params.Confirm {
-		if err := r.confirm(ctx, s, params.Death, r.memberSilent); err != nil {
+		if err := r.confirmDead(ctx, s, params.Death, r.memberSilent); err != nil {
 			return err
 		}
 	}
-	client, err := r.Connect.etcd(ctx, patient(etcdWithout(r.Etcd, params.Peer)))
+	client, err := r.Connect.connectEtcd(ctx, withPatience(etcdWithout(r.Etcd, params.Peer)))
 	if err != nil {
 		return err
 	}
@@ -84,8 +84,8 @@ func etcdWithout(a *etcd.Access, leaves string) *etcd.Access {
 	return &others
 }
 
-// patient reaches etcd with more time for each answer: a voter that is only late is no reason to keep a member.
-func patient(a *etcd.Access) *etcd.Access {
+// withPatience reaches etcd with more time for each answer: a voter that is only late is no reason to keep a member.
+func withPatience(a *etcd.Access) *etcd.Access {
 	if a == nil {
 		return nil
 	}
@@ -99,7 +99,7 @@ func patient(a *etcd.Access) *etcd.Access {
 func (r *Run) deleteNode(ctx context.Context, client API, s plan.Step) error {
 	if death := step.ParamsOf[step.DeleteNodeParams](s.Intent).Death; death.Confirm {
 		if death.Peer != "" {
-			if err := r.confirm(ctx, s, death, nil); err != nil {
+			if err := r.confirmDead(ctx, s, death, nil); err != nil {
 				return err
 			}
 		}
@@ -119,15 +119,15 @@ type Silence struct{ Since, Last time.Time }
 // Found is the silence after a look that began and ended then, and found no life. It begins anew after a gap, also of a
 // clock that was set back. The zero value is that of what nobody has looked at.
 func (s Silence) Found(began, ended time.Time) Silence {
-	if !s.lasts(began) {
+	if !s.lastsAt(began) {
 		s.Since = ended.Round(0)
 	}
 	s.Last = ended.Round(0)
 	return s
 }
 
-// lasts reports whether a look at that moment would go on with the silence.
-func (s Silence) lasts(at time.Time) bool {
+// lastsAt reports whether a look at that moment would go on with the silence.
+func (s Silence) lastsAt(at time.Time) bool {
 	gap := at.Round(0).Sub(s.Last)
 	return !s.Last.IsZero() && gap >= 0 && gap <= DeathGap
 }
@@ -135,9 +135,9 @@ func (s Silence) lasts(at time.Time) bool {
 // Dead reports whether the silence has lasted for long enough.
 func (s Silence) Dead() bool { return !s.Last.IsZero() && s.Last.Sub(s.Since) >= DeathWithin }
 
-// confirm looks at what the step removes, and at the host it was on, again and again for DeathWithin. Every sign of
+// confirmDead looks at what the step removes, and at the host it was on, again and again for DeathWithin. Every sign of
 // life is an error, and so is what cannot be found out, but for looks in between that leave no gap: etcd may be slow.
-func (r *Run) confirm(ctx context.Context, s plan.Step, of step.Death,
+func (r *Run) confirmDead(ctx context.Context, s plan.Step, of step.Death,
 	silent func(context.Context, step.RemoveEtcdParams) error) error {
 	for is := (Silence{}); !is.Dead(); {
 		if !is.Last.IsZero() {
@@ -148,16 +148,16 @@ func (r *Run) confirm(ctx context.Context, s plan.Step, of step.Death,
 		began := r.Now()
 		if err := r.lookForLife(ctx, s, of, silent); err != nil {
 			living := (*LivingError)(nil)
-			if !errors.As(err, &living) && ctx.Err() == nil && is.lasts(r.Now()) {
+			if !errors.As(err, &living) && ctx.Err() == nil && is.lastsAt(r.Now()) {
 				continue
 			}
 			return err
 		}
 		is = is.Found(began, r.Now())
-		r.emit(Event{
+		r.emitEvent(Event{
 			Type: StepOutput,
 			Step: s.ID,
-			Host: r.name(s.Host),
+			Host: r.displayName(s.Host),
 			Line: fmt.Sprintf("found dead for %.0f of %.0f s", is.Last.Sub(is.Since).Seconds(), DeathWithin.Seconds()),
 		})
 	}
@@ -177,7 +177,7 @@ func (r *Run) lookForLife(ctx context.Context, s plan.Step, of step.Death,
 
 // memberSilent asks etcd for the member that the step removes, and that member for itself.
 func (r *Run) memberSilent(ctx context.Context, of step.RemoveEtcdParams) error {
-	client, err := r.Connect.etcd(ctx, etcdWithout(r.Etcd, of.Peer))
+	client, err := r.Connect.connectEtcd(ctx, etcdWithout(r.Etcd, of.Peer))
 	if err != nil {
 		return fmt.Errorf("it is not known whether etcd member %s is dead: %w", of.Member, err)
 	}
@@ -213,13 +213,13 @@ func (r *Run) hostSilent(ctx context.Context, id string) error {
 	var exit *host.ExitError
 	switch class := host.ClassOf(err); {
 	case answered && errors.As(err, &exit):
-		return &LivingError{"host " + r.name(id), "etcd, or its data, is on it"}
+		return &LivingError{"host " + r.displayName(id), "etcd, or its data, is on it"}
 	case answered, class == host.Unreachable, class == host.Lost, errors.Is(err, context.DeadlineExceeded):
 		return ctx.Err()
 	case err != nil:
-		return &LivingError{"host " + r.name(id), err.Error()}
+		return &LivingError{"host " + r.displayName(id), err.Error()}
 	}
-	return &LivingError{"host " + r.name(id), "it answers again"}
+	return &LivingError{"host " + r.displayName(id), "it answers again"}
 }
 
 // What etcd must be like, as rules of values: whoever carries out a plan asks etcd and goes by them.
@@ -241,7 +241,7 @@ func BeforeStep(s plan.Step, want desired.Cluster, was observed.World) *EtcdChec
 	case d == quorum.NoDisruption, d == quorum.Leave:
 		return nil
 	case d == quorum.Purge:
-		return holds()
+		return quorumHolds()
 	case !part.Any() && (s.Intent.Role != desired.ControlPlane || was.Etcd.Reached != observed.Yes):
 		return nil
 	case d == quorum.Wipe:
@@ -304,8 +304,8 @@ func hasLeft(s plan.Step, want desired.Cluster) *EtcdCheck {
 	}}
 }
 
-// holds is that etcd has its quorum.
-func holds() *EtcdCheck {
+// quorumHolds is that etcd has its quorum.
+func quorumHolds() *EtcdCheck {
 	return &EtcdCheck{What: "a quorum", Wrong: func(e observed.Etcd) (string, error) {
 		if v := quorum.May(quorum.Purge, e, quorum.Part{}); !v.Safe {
 			return v.Why, nil

@@ -96,7 +96,7 @@ func TestAScriptSaysWhichProcessItWaitedFor(t *testing.T) {
 					m.Write("var/lib/kubeone/step/log", "", 0o600)
 				}
 				pid := m.LockFile(file)
-				script := m.Below(locks.WithFile(time.Second, text(name)))
+				script := m.Below(locks.WithFile(time.Second, scriptText(name)))
 				words := append(shell[1:len(shell):len(shell)], "-c", script, "sh", "me@here", "run-1", "no", "20", "0")
 				cmd := exec.CommandContext(t.Context(), shell[0], words...)
 				cmd.Env = append(os.Environ(), "PATH="+m.Path("bin")+":"+os.Getenv("PATH"), "ROOT="+m.Root)
@@ -123,7 +123,7 @@ func TestALockedFileIsWhyAStepFails(t *testing.T) {
 	busy := &host.ExitError{
 		Host: "node-1", Code: locks.ExitFileBusy, Stderr: []byte("/x/flock has been locked for 40 s by process 7\n"),
 	}
-	got := explain(busy, "node-1", stepOf("init/node-1", "1", step.Init)).Error()
+	got := explainExit(busy, "node-1", stepOf("init/node-1", "1", step.Init)).Error()
 	if got != "node-1: /x/flock has been locked for 40 s by process 7" {
 		t.Errorf("a step says %q", got)
 	}

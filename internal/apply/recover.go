@@ -30,8 +30,8 @@ func (Copy) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, redactedCopy)
 // MarshalText hides the content from JSON, YAML and structured logs.
 func (Copy) MarshalText() ([]byte, error) { return []byte(redactedCopy), nil }
 
-// secrets are the files that a restore may read.
-func (c *Copy) secrets() (map[string][]byte, error) {
+// secretFiles are the files that a restore may read.
+func (c *Copy) secretFiles() (map[string][]byte, error) {
 	if c == nil {
 		return nil, errors.New("nothing to restore from was given")
 	}

@@ -27,11 +27,11 @@ func SettingsRefused(err error) (why string, refused bool) {
 			why = said
 		}
 	}
-	return strings.Map(printable, why), true
+	return strings.Map(dropControlCharacters, why), true
 }
 
-// printable leaves out what would move a terminal's cursor or break a line.
-func printable(r rune) rune {
+// dropControlCharacters leaves out what would move a terminal's cursor or break a line.
+func dropControlCharacters(r rune) rune {
 	if r < ' ' || r >= 0x7f && r < 0xa0 {
 		return -1
 	}

@@ -23,7 +23,7 @@ import (
 //go:embed sh/*.sh
 var shell embed.FS
 
-func text(name string) string {
+func scriptText(name string) string {
 	b, err := shell.ReadFile("sh/" + name + ".sh")
 	if err != nil {
 		panic(err) // embedded at build time
@@ -50,14 +50,14 @@ func (r *Run) runOnHost(ctx context.Context, s plan.Step, output *lineWriter) er
 	var away Outage
 	for {
 		began := r.Now()
-		err := r.attempt(ctx, h, s, output)
-		if err == nil || !interrupted(err) || ctx.Err() != nil {
-			return explain(err, h.Name(), s)
+		err := r.attemptStep(ctx, h, s, output)
+		if err == nil || !isConnectionLost(err) || ctx.Err() != nil {
+			return explainExit(err, h.Name(), s)
 		}
 		if !away.TryAgain(began, r.Now()) {
-			return explain(err, h.Name(), s)
+			return explainExit(err, h.Name(), s)
 		}
-		r.emit(Event{
+		r.emitEvent(Event{
 			Type: Warning,
 			Step: s.ID,
 			Host: h.Name(),
@@ -66,12 +66,12 @@ func (r *Run) runOnHost(ctx context.Context, s plan.Step, output *lineWriter) er
 		if !r.pause(ctx, RetryEvery) {
 			return ctx.Err()
 		}
-		output.again()
+		output.restart()
 	}
 }
 
-func (r *Run) attempt(ctx context.Context, h host.Host, s plan.Step, output io.Writer) error {
-	secrets, err := r.bring(ctx, h, s)
+func (r *Run) attemptStep(ctx context.Context, h host.Host, s plan.Step, output io.Writer) error {
+	secrets, err := r.uploadStep(ctx, h, s)
 	if err != nil {
 		return err
 	}
@@ -82,16 +82,17 @@ func (r *Run) attempt(ctx context.Context, h host.Host, s plan.Step, output io.W
 		return err
 	}
 	start := r.startCmd(s, secrets)
-	start.Script += "\n" + text("follow")
+	start.Script += "\n" + scriptText("follow")
 	start.Stdout, start.Timeout = output, StepTimeout
 	if _, err := h.Run(ctx, start); err != nil {
 		return err
 	}
-	return r.after(ctx, s)
+	return r.afterSuccess(ctx, s)
 }
 
-// bring gives the host what the step needs, its script and files, and returns what start.sh is to hand to the stage.
-func (r *Run) bring(ctx context.Context, h host.Host, s plan.Step) (secrets []byte, err error) {
+// uploadStep gives the host what the step needs, its script and files, and returns what start.sh is to hand to the
+// stage.
+func (r *Run) uploadStep(ctx context.Context, h host.Host, s plan.Step) (secrets []byte, err error) {
 	if err := r.uploadScript(ctx, h, s.Host); err != nil {
 		return nil, err
 	}
@@ -126,7 +127,7 @@ func secretLines(files map[string][]byte) []byte {
 // startCmd starts a step. Its secrets come with it: a host that refuses it never has them.
 func (r *Run) startCmd(s plan.Step, secrets []byte) host.Cmd {
 	return host.Cmd{
-		Name: s.Title, Script: locks.WithFile(StartTimeout, text("start")), Stdin: bytes.NewReader(secrets),
+		Name: s.Title, Script: locks.WithFile(StartTimeout, scriptText("start")), Stdin: bytes.NewReader(secrets),
 		Secret: true,
 		Args: []string{
 			strconv.FormatInt(r.Lock.Generation(s.Host), 10), r.RunID, s.ID, script.Stage(s.Intent),
@@ -134,16 +135,16 @@ func (r *Run) startCmd(s plan.Step, secrets []byte) host.Cmd {
 	}
 }
 
-// interrupted tells whether an error is of the way to the host, not of the step: what runs there goes on, and is
+// isConnectionLost tells whether an error is of the way to the host, not of the step: what runs there goes on, and is
 // found by the next attempt. Who ends the connections of a host ends the commands of those connections, by a
 // signal.
-func interrupted(err error) bool {
+func isConnectionLost(err error) bool {
 	var exit *host.ExitError
 	return host.Transient(err) || errors.As(err, &exit) && exit.Signal != ""
 }
 
-// explain turns the exit statuses of our own wrapper into words.
-func explain(err error, name string, s plan.Step) error {
+// explainExit turns the exit statuses of our own wrapper into words.
+func explainExit(err error, name string, s plan.Step) error {
 	var exit *host.ExitError
 	if !errors.As(err, &exit) {
 		return err
@@ -170,8 +171,8 @@ func (r *Run) uploadScript(ctx context.Context, h host.Host, id string) error {
 	if done {
 		return nil
 	}
-	for name, content := range map[string]string{"node.sh": r.Scripts[id], "run.sh": text("run")} {
-		if err := upload(ctx, h, script.StepDir+"/"+name, []byte(content)); err != nil {
+	for name, content := range map[string]string{"node.sh": r.Scripts[id], "run.sh": scriptText("run")} {
+		if err := uploadFile(ctx, h, script.StepDir+"/"+name, []byte(content)); err != nil {
 			return err
 		}
 	}
@@ -181,7 +182,7 @@ func (r *Run) uploadScript(ctx context.Context, h host.Host, id string) error {
 	return nil
 }
 
-func upload(ctx context.Context, h host.Host, path string, content []byte) error {
+func uploadFile(ctx context.Context, h host.Host, path string, content []byte) error {
 	return h.Upload(ctx, host.File{
 		Path:    path,
 		Mode:    0o600,
@@ -221,7 +222,7 @@ done`
 		sent <- err
 	}()
 	_, err = h.Run(ctx, host.Cmd{
-		Name: "receive uploads", Script: text("receive"), Args: []string{dir}, Stdin: in, Timeout: StepTimeout,
+		Name: "receive uploads", Script: scriptText("receive"), Args: []string{dir}, Stdin: in, Timeout: StepTimeout,
 	})
 	_ = in.Close()
 	if failed := <-sent; failed != nil && !errors.Is(failed, io.ErrClosedPipe) {
@@ -254,7 +255,7 @@ func writeTar(w io.Writer, blobs Blobs, sums []string) error {
 func Await(ctx context.Context, h host.Host) error {
 	_, err := h.Run(ctx, host.Cmd{
 		Name:    "wait for a running step",
-		Script:  "set -eu\n" + locks.WithFile(StartTimeout, text("follow")),
+		Script:  "set -eu\n" + locks.WithFile(StartTimeout, scriptText("follow")),
 		Timeout: StepTimeout,
 	})
 	var exit *host.ExitError

@@ -27,9 +27,9 @@ type hostAuthority struct {
 	succession        []byte // of the cluster's CA
 }
 
-// rotation are the files by which the step's host does its part of a rotation, put together in memory from what all
-// control-plane hosts have at this moment. A phase that is not the next one any more is an error.
-func (r *Run) rotation(ctx context.Context, s plan.Step) (map[string][]byte, error) {
+// rotationFiles are the files by which the step's host does its part of a rotation, put together in memory from what
+// all control-plane hosts have at this moment. A phase that is not the next one any more is an error.
+func (r *Run) rotationFiles(ctx context.Context, s plan.Step) (map[string][]byte, error) {
 	has, err := r.readAuthorities(ctx)
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func (r *Run) rotation(ctx context.Context, s plan.Step) (map[string][]byte, err
 	}
 	p := step.ParamsOf[step.RotateParams](s.Intent)
 	for _, name := range p.Authorities {
-		if err := r.rotate(files, has, s.Host, name, p); err != nil {
+		if err := r.addRotationFiles(files, has, s.Host, name, p); err != nil {
 			return nil, fmt.Errorf("rotate the key of %s: %w", name, err)
 		}
 	}
@@ -58,8 +58,8 @@ func (r *Run) rotation(ctx context.Context, s plan.Step) (map[string][]byte, err
 	return map[string][]byte{script.AuthoritiesFile: text}, err
 }
 
-// members are the hosts of an authority, for the rules.
-func members(has []authorityHost) []rotation.Host {
+// rotationHosts are the hosts of an authority, for the rules.
+func rotationHosts(has []authorityHost) []rotation.Host {
 	out := make([]rotation.Host, 0, len(has))
 	for _, h := range has {
 		all := map[string]observed.Authority{}
@@ -79,15 +79,16 @@ type authorityHost struct {
 
 var errNotNext = errors.New("the hosts are in another phase than when this was planned: plan again")
 
-// rotate adds the files of one authority.
-func (r *Run) rotate(files map[string][]byte, has []authorityHost, id, name string, p step.RotateParams) error {
-	hosts, at := members(has), authority.FilesOf(name)
+// addRotationFiles adds the files of one authority.
+func (r *Run) addRotationFiles(files map[string][]byte, has []authorityHost, id, name string,
+	p step.RotateParams) error {
+	hosts, at := rotationHosts(has), authority.FilesOf(name)
 	var own hostAuthority
 	var all authority.Public
 	for _, h := range has {
 		public, err := authority.ParsePublic(h.authorities[name].public)
 		if err != nil {
-			return fmt.Errorf("%s: %w", r.name(h.id), err)
+			return fmt.Errorf("%s: %w", r.displayName(h.id), err)
 		}
 		all = all.With(public)
 		if h.id == id {
@@ -121,7 +122,7 @@ func (r *Run) rotate(files map[string][]byte, has []authorityHost, id, name stri
 	}
 	files[at.Public] = trusted.Text()
 	if name == observed.ClusterCA && p.Phase == rotation.Learn {
-		if files[authority.Succession], err = r.succession(has, pair); err != nil {
+		if files[authority.Succession], err = r.successionFile(has, pair); err != nil {
 			return err
 		}
 	}
@@ -134,9 +135,9 @@ func (r *Run) rotate(files map[string][]byte, has []authorityHost, id, name stri
 	return nil
 }
 
-// succession is what is to be on a control-plane host for those who know the cluster by its present CA, as that one's
-// key vouches for the next.
-func (r *Run) succession(has []authorityHost, next authority.Pair) ([]byte, error) {
+// successionFile is what is to be on a control-plane host for those who know the cluster by its present CA, as that
+// one's key vouches for the next.
+func (r *Run) successionFile(has []authorityHost, next authority.Pair) ([]byte, error) {
 	signer := ""
 	for _, h := range has {
 		a := h.authorities[observed.ClusterCA]
@@ -172,7 +173,7 @@ func (r *Run) succession(has []authorityHost, next authority.Pair) ([]byte, erro
 // with it. At another time it is an error.
 func clusterCAs(has []authorityHost, alone bool) ([]byte, error) {
 	const name = observed.ClusterCA
-	hosts := members(has)
+	hosts := rotationHosts(has)
 	wanted, phase := rotation.Trusted(hosts, name), rotation.Decide(hosts, []string{name}, false).Phase
 	if alone {
 		wanted = []string{rotation.Goal(hosts, name)}
@@ -301,7 +302,7 @@ func (r *Run) renewTokenSecrets(ctx context.Context, client API, s plan.Step) er
 		dropped = append(dropped, authority.TokenKeyID(key))
 	}
 	return client.RenewTokenSecrets(ctx, dropped, func(namespace, name string) {
-		r.emit(Event{Type: StepOutput, Step: s.ID, Line: "Secret " + namespace + "/" + name + " has a new token"})
+		r.emitEvent(Event{Type: StepOutput, Step: s.ID, Line: "Secret " + namespace + "/" + name + " has a new token"})
 	})
 }
 
@@ -339,11 +340,11 @@ func (r *Run) readAuthorities(ctx context.Context) ([]authorityHost, error) {
 	for _, want := range r.Want.ControlPlane {
 		h := r.Hosts[want.ID]
 		if h == nil {
-			return nil, fmt.Errorf("%s was not reached, so that nobody knows whom it trusts", r.name(want.ID))
+			return nil, fmt.Errorf("%s was not reached, so that nobody knows whom it trusts", r.displayName(want.ID))
 		}
 		all, err := readAuthority(ctx, h)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", r.name(want.ID), err)
+			return nil, fmt.Errorf("%s: %w", r.displayName(want.ID), err)
 		}
 		if all != nil {
 			out = append(out, authorityHost{want.ID, all})

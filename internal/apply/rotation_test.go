@@ -98,7 +98,7 @@ func rotateStep(p step.RotateParams) plan.Step {
 // given are the files that a step's host gets.
 func given(t *testing.T, r *Run, s plan.Step) map[string][]byte {
 	t.Helper()
-	secret, err := r.secret(t.Context(), s, step.RotationSecret)
+	secret, err := r.secretFiles(t.Context(), s, step.RotationSecret)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func given(t *testing.T, r *Run, s plan.Step) map[string][]byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := r.secret(t.Context(), s, step.RotationSecret)
+	again, err := r.secretFiles(t.Context(), s, step.RotationSecret)
 	if err != nil || !bytes.Equal(again[script.AuthoritiesFile], secret[script.AuthoritiesFile]) {
 		t.Errorf("a step that is tried again gets something else: %v", err)
 	}
@@ -204,7 +204,8 @@ func TestAPhaseThatIsNotTheNextOneIsRefused(t *testing.T) {
 			return f
 		}()), rotation.Use, "no control-plane host has the private key"},
 	} {
-		_, err := c.r.secret(t.Context(), rotateStep(step.RotateParams{Phase: c.phase, Authorities: []string{name}}),
+		_, err := c.r.secretFiles(t.Context(),
+			rotateStep(step.RotateParams{Phase: c.phase, Authorities: []string{name}}),
 			step.RotationSecret)
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want %q", text, err, c.says)
@@ -232,7 +233,7 @@ func TestWorkersTrustWhatTheControlPlaneDoes(t *testing.T) {
 		"one is away":            {rotationRun(t, used, nil), step.ForgetCA, nil},
 	} {
 		s := plan.Step{ID: "worker", Host: "w", Intent: step.Intent{Kind: c.kind}}
-		secret, err := c.r.secret(t.Context(), s, step.RotationSecret)
+		secret, err := c.r.secretFiles(t.Context(), s, step.RotationSecret)
 		if c.want == nil {
 			if err == nil {
 				t.Errorf("%s: it is not refused", text)
@@ -256,7 +257,7 @@ func TestKeysOfTokensThatAreDropped(t *testing.T) {
 	old, next := p.old[name], p.new[name]
 	used := files(name, []authority.Pair{next, old}, nil, "")
 	s := plan.Step{ID: "renew-tokens", Host: "w", Intent: step.Intent{Kind: step.RenewTokens}}
-	got, err := rotationRun(t, used, used).secret(t.Context(), s, step.RotationSecret)
+	got, err := rotationRun(t, used, used).secretFiles(t.Context(), s, step.RotationSecret)
 	if want := authority.TokenKeyID(old.ID()) + "\n"; err != nil || string(got[script.TokenKeysFile]) != want {
 		t.Errorf("%s, %v", got, err)
 	}
@@ -266,7 +267,7 @@ func TestKeysOfTokensThatAreDropped(t *testing.T) {
 		"the exchange of keys on a host has not ended": files(name, []authority.Pair{next, old}, nil, "use"),
 	} {
 		r := rotationRun(t, used, has)
-		if _, err := r.secret(t.Context(), s, step.RotationSecret); !errors.Is(err, errNotNext) {
+		if _, err := r.secretFiles(t.Context(), s, step.RotationSecret); !errors.Is(err, errNotNext) {
 			t.Errorf("on a worker, %s: %v", text, err)
 		}
 		api := &tokenSecrets{}

@@ -110,22 +110,22 @@ func (r *Run) Do(ctx context.Context, stop <-chan struct{}) error {
 	}
 	defer r.close()
 	r.started = r.Now()
-	r.emit(Event{Type: RunStarted, Total: len(r.Plan.Steps), Digest: r.Plan.Digest()})
+	r.emitEvent(Event{Type: RunStarted, Total: len(r.Plan.Steps), Digest: r.Plan.Digest()})
 	r.openEntry(ctx)
-	err := r.walk(ctx, stop)
-	r.finish(ctx, err)
+	err := r.runSteps(ctx, stop)
+	r.reportEnd(ctx, err)
 	return err
 }
 
-// finish says how the run went.
-func (r *Run) finish(ctx context.Context, err error) {
-	r.end(ctx, err)
+// reportEnd says how the run went.
+func (r *Run) reportEnd(ctx context.Context, err error) {
+	r.closeEntry(ctx, err)
 	r.failureHooks(ctx, err)
 	last := Event{Type: RunFinished, Seconds: r.Now().Sub(r.started).Seconds()}
 	if err != nil {
 		last.Error = err.Error()
 	}
-	r.emit(last)
+	r.emitEvent(last)
 }
 
 type result struct {
@@ -133,8 +133,8 @@ type result struct {
 	err  error
 }
 
-// walk starts what may start, waits for a result, and so on.
-func (r *Run) walk(ctx context.Context, stop <-chan struct{}) error {
+// runSteps starts what may start, waits for a result, and so on.
+func (r *Run) runSteps(ctx context.Context, stop <-chan struct{}) error {
 	schedule := NewSchedule(r.Plan, r.Parallel)
 	results := make(chan result, len(r.Plan.Steps)) // room for all: nobody reads any more when ctx has ended
 	beat := time.NewTicker(15 * time.Second)
@@ -144,7 +144,7 @@ func (r *Run) walk(ctx context.Context, stop <-chan struct{}) error {
 	for {
 		for _, s := range schedule.Next() {
 			running[s.ID] = r.Now()
-			r.emit(Event{Type: StepStarted, Step: s.ID, Host: r.name(s.Host), Title: s.Title})
+			r.emitEvent(Event{Type: StepStarted, Step: s.ID, Host: r.displayName(s.Host), Title: s.Title})
 			go func() { results <- result{s, r.runStep(ctx, s)} }()
 		}
 		if !schedule.Busy() {
@@ -152,19 +152,19 @@ func (r *Run) walk(ctx context.Context, stop <-chan struct{}) error {
 		}
 		select {
 		case res := <-results:
-			r.settle(schedule, res, r.Now().Sub(running[res.step.ID]))
+			r.recordResult(schedule, res, r.Now().Sub(running[res.step.ID]))
 			delete(running, res.step.ID)
 			if res.err != nil {
 				errs = append(errs, res.err)
 			}
 		case <-stop:
 			stop = nil
-			r.skipped(schedule.Stop())
+			r.reportSkipped(schedule.Stop())
 			errs = append(errs, ErrStopped)
 		case <-beat.C:
-			r.emit(Event{
+			r.emitEvent(Event{
 				Type:    Heartbeat,
-				Running: sorted(running),
+				Running: sortedByTime(running),
 				Done:    schedule.Count(Done),
 				Total:   len(r.Plan.Steps),
 			})
@@ -193,14 +193,14 @@ func endHooks(running []plan.Step, results <-chan result) {
 	}
 }
 
-// settle tells how a step ended, and what follows from that for others.
-func (r *Run) settle(schedule *Schedule, res result, took time.Duration) {
-	r.report(res, took, schedule.Count(Done)+1)
-	r.tell(res, took)
-	r.skipped(schedule.Finish(res.step.ID, res.err == nil))
+// recordResult tells how a step ended, and what follows from that for others.
+func (r *Run) recordResult(schedule *Schedule, res result, took time.Duration) {
+	r.reportResult(res, took, schedule.Count(Done)+1)
+	r.queueEvent(res, took)
+	r.reportSkipped(schedule.Finish(res.step.ID, res.err == nil))
 }
 
-func sorted(m map[string]time.Time) []string {
+func sortedByTime(m map[string]time.Time) []string {
 	out := make([]string, 0, len(m))
 	for id := range m {
 		out = append(out, id)
@@ -209,27 +209,28 @@ func sorted(m map[string]time.Time) []string {
 	return out
 }
 
-func (r *Run) report(res result, took time.Duration, done int) {
+func (r *Run) reportResult(res result, took time.Duration, done int) {
 	e := Event{
-		Type: StepDone, Step: res.step.ID, Host: r.name(res.step.Host), Title: res.step.Title, Seconds: took.Seconds(),
-		Done: done, Total: len(r.Plan.Steps),
+		Type: StepDone, Step: res.step.ID, Host: r.displayName(res.step.Host), Title: res.step.Title,
+		Seconds: took.Seconds(),
+		Done:    done, Total: len(r.Plan.Steps),
 	}
 	if res.err != nil {
 		e.Type, e.Error, e.Done = StepFailed, res.err.Error(), done-1
 	}
-	r.emit(e)
+	r.emitEvent(e)
 }
 
-func (r *Run) skipped(steps []plan.Step) {
+func (r *Run) reportSkipped(steps []plan.Step) {
 	for _, s := range steps {
-		r.emit(Event{Type: StepSkipped, Step: s.ID, Host: r.name(s.Host), Title: s.Title})
+		r.emitEvent(Event{Type: StepSkipped, Step: s.ID, Host: r.displayName(s.Host), Title: s.Title})
 	}
 }
 
 // runStep carries one step out, wherever it belongs.
 func (r *Run) runStep(ctx context.Context, s plan.Step) error {
 	tail := &lineWriter{line: func(line string) {
-		r.emit(Event{Type: StepOutput, Step: s.ID, Host: r.name(s.Host), Line: line})
+		r.emitEvent(Event{Type: StepOutput, Step: s.ID, Host: r.displayName(s.Host), Line: line})
 	}}
 	err := r.Lock.Denied(s.Host)
 	switch {
@@ -245,7 +246,7 @@ func (r *Run) runStep(ctx context.Context, s plan.Step) error {
 	if err == nil {
 		return nil
 	}
-	return &StepError{Step: s, Host: r.name(s.Host), Tail: tail.last, Err: err}
+	return &StepError{Step: s, Host: r.displayName(s.Host), Tail: tail.last, Err: err}
 }
 
 // checkLock asks whether the step may begin as far as other runs are concerned.
@@ -263,14 +264,14 @@ func (r *Run) accessNow() *cluster.Access {
 	return r.Access
 }
 
-// name is what people call the host, and node the name of its Node.
-func (r *Run) name(id string) string { return r.Plan.Hosts[id] }
+// displayName is what people call the host, and node the name of its Node.
+func (r *Run) displayName(id string) string { return r.Plan.Hosts[id] }
 
-func (r *Run) node(id string) string { return r.Plan.NodeOf(id) }
+func (r *Run) nodeName(id string) string { return r.Plan.NodeOf(id) }
 
-func (r *Run) emit(e Event) {
+func (r *Run) emitEvent(e Event) {
 	e.Format, e.Time, e.RunID = EventFormat, r.Now(), r.RunID
-	r.history.note(e)
+	r.history.noteEvent(e)
 	r.Emit(e)
 }
 
@@ -310,7 +311,7 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 			return len(p), nil
 		}
 		left = rest
-		w.add(w.rest)
+		w.addLine(w.rest)
 		w.rest = ""
 	}
 }
@@ -319,20 +320,20 @@ func (w *lineWriter) flush() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.rest != "" {
-		w.add(w.rest)
+		w.addLine(w.rest)
 		w.rest = ""
 	}
 }
 
-// again says that what was written so far will be written again from its beginning, as a log that is read anew. Its
+// restart says that what was written so far will be written again from its beginning, as a log that is read anew. Its
 // lines are told once.
-func (w *lineWriter) again() {
+func (w *lineWriter) restart() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.rest, w.last, w.skip = "", nil, w.told
 }
 
-func (w *lineWriter) add(line string) {
+func (w *lineWriter) addLine(line string) {
 	if line = strings.TrimRight(host.Printed(colours().ReplaceAllString(line, "")), " "); line == "" {
 		return
 	}

@@ -287,13 +287,13 @@ func TestTwoAttemptsStartAStepOneAfterTheOther(t *testing.T) {
 	wait, open := l.Gate()
 	l.Write("bin/systemd-run", strings.Replace(hosttest.SystemdRun, "\n", "\n"+wait+"\n", 1), 0o700)
 	l.Write("var/lib/kubeone/step/node.sh", l.Below(l.Scripts["1"]), 0o600)
-	l.Write("var/lib/kubeone/step/run.sh", l.Below(text("run")), 0o600)
+	l.Write("var/lib/kubeone/step/run.sh", l.Below(scriptText("run")), 0o600)
 	secrets := secretLines(map[string][]byte{"token": []byte("whole")})
 	var both sync.WaitGroup
 	for range 2 {
 		both.Go(func() {
 			start := l.startCmd(l.Plan.Steps[0], secrets)
-			start.Script += "\n" + text("follow")
+			start.Script += "\n" + scriptText("follow")
 			if _, err := l.machine.Run(patience(t), start); err != nil {
 				t.Error(err)
 			}
@@ -314,7 +314,7 @@ func TestAnAttemptThatHasNotArrivedHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, ":", stepOf("init/node-1", "1", step.Init))
 	l.Write("var/lib/kubeone/step/node.sh", "cat "+l.Path("run/kubeone/secrets/token"), 0o600)
-	l.Write("var/lib/kubeone/step/run.sh", l.Below(text("run")), 0o600)
+	l.Write("var/lib/kubeone/step/run.sh", l.Below(scriptText("run")), 0o600)
 	secrets := secretLines(map[string][]byte{"token": []byte("whole")})
 	hangs := l.startCmd(l.Plan.Steps[0], nil)
 	in, out := io.Pipe()
@@ -325,7 +325,7 @@ func TestAnAttemptThatHasNotArrivedHoldsNobodyUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := l.startCmd(l.Plan.Steps[0], secrets)
-	start.Script += "\n" + text("follow")
+	start.Script += "\n" + scriptText("follow")
 	if _, err := l.machine.Run(patience(t), start); err != nil || l.Read("var/lib/kubeone/step/log") != "whole" {
 		t.Errorf("%v; the step read %q", err, l.Read("var/lib/kubeone/step/log"))
 	}
@@ -356,7 +356,7 @@ func TestTheSecretsOfAKilledStepGoOnlyWithTheLock(t *testing.T) {
 		t.Helper()
 		l.Write("run/kubeone/secrets/token", secret, 0o600)
 		_, err := l.machine.Run(patience(t), host.Cmd{
-			Script: "set -eu\ngeneration=$1\n" + locks.WithFile(StartTimeout, text("follow")),
+			Script: "set -eu\ngeneration=$1\n" + locks.WithFile(StartTimeout, scriptText("follow")),
 			Args:   []string{generation},
 		})
 		var exit *host.ExitError
@@ -459,7 +459,7 @@ func TestANewClusterIsReachedThroughItsFirstHost(t *testing.T) {
 	l.Want.Endpoint = desired.Endpoint{Host: "lb.example.com", Port: 6443}
 	admin, ca := kubeconfig(t)
 	l.Write("etc/kubernetes/admin.conf", admin, 0o600)
-	if _, err := l.discovery(); err == nil {
+	if _, err := l.discoveryKubeconfig(); err == nil {
 		t.Error("a cluster's CA before there is a cluster")
 	}
 	if err := l.Do(patience(t), nil); err != nil {
@@ -468,7 +468,7 @@ func TestANewClusterIsReachedThroughItsFirstHost(t *testing.T) {
 	if via := l.Access.Via; len(via) != 1 || via[0].ID != "node-1" || via[0].Address != "127.0.0.1:6443" {
 		t.Errorf("via %+v", via)
 	}
-	got, err := l.discovery()
+	got, err := l.discoveryKubeconfig()
 	if err != nil || !strings.Contains(string(got), "https://lb.example.com:6443") ||
 		!strings.Contains(string(got), ca) {
 		t.Errorf("%v\n%s", err, got)
@@ -477,11 +477,11 @@ func TestANewClusterIsReachedThroughItsFirstHost(t *testing.T) {
 		t.Errorf("joining hosts get the administrator's credentials:\n%s", got)
 	}
 	l.Connect = Connectors{}
-	first, err := l.client()
+	first, err := l.apiClient()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := l.client(); err != nil || again != first {
+	if again, err := l.apiClient(); err != nil || again != first {
 		t.Errorf("another client, %v", err)
 	}
 	l.close()
@@ -519,7 +519,7 @@ func TestNamesThatANodeMayServeUnder(t *testing.T) {
 	want := certificates.Expected{
 		"node-1": {Node: "node-1", Known: true, Names: []string{"10.0.0.1", "node-1"}},
 	} // and none for a host whose name was refused, or is taken for another host's Node
-	if diff := cmp.Diff(want, r.expected()); diff != "" {
+	if diff := cmp.Diff(want, r.expectedNodes()); diff != "" {
 		t.Error(diff)
 	}
 }

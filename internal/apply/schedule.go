@@ -112,8 +112,8 @@ func (s *Schedule) Finish(id string, ok bool) []plan.Step {
 		return nil
 	}
 	s.state[id] = Failed
-	failed := s.intent(id)
-	return s.skip(func(step plan.Step) bool {
+	failed := s.intentOf(id)
+	return s.skipWaiting(func(step plan.Step) bool {
 		switch kind := step.Intent.Kind; {
 		case kind.ChangesMembership() && failed.Kind.ChangesMembership():
 			return true
@@ -126,7 +126,7 @@ func (s *Schedule) Finish(id string, ok bool) []plan.Step {
 	})
 }
 
-func (s *Schedule) intent(id string) step.Intent {
+func (s *Schedule) intentOf(id string) step.Intent {
 	for _, of := range s.steps {
 		if of.ID == id {
 			return of.Intent
@@ -135,8 +135,8 @@ func (s *Schedule) intent(id string) step.Intent {
 	return step.Intent{}
 }
 
-// skip marks waiting steps that match as skipped, again until none matches.
-func (s *Schedule) skip(match func(plan.Step) bool) []plan.Step {
+// skipWaiting marks waiting steps that match as skipped, again until none matches.
+func (s *Schedule) skipWaiting(match func(plan.Step) bool) []plan.Step {
 	var out []plan.Step
 	for again := true; again; {
 		again = false
@@ -155,7 +155,7 @@ func (s *Schedule) skip(match func(plan.Step) bool) []plan.Step {
 // the steps that never will start.
 func (s *Schedule) Stop() []plan.Step {
 	s.stopped = true
-	return s.skip(func(step plan.Step) bool { return !s.completesUpgrade(step) })
+	return s.skipWaiting(func(step plan.Step) bool { return !s.completesUpgrade(step) })
 }
 
 // completesUpgrade reports whether the step uncordons a host whose whole upgrade was begun, or is a hook between the
@@ -166,12 +166,12 @@ func (s *Schedule) completesUpgrade(step plan.Step) bool {
 	}
 	return !slices.ContainsFunc(step.Needs, func(need string) bool {
 		state := s.state[need]
-		return state != Done && state != Running && (state != Waiting || !s.completes(need))
+		return state != Done && state != Running && (state != Waiting || !s.isClosingHook(need))
 	})
 }
 
-// completes reports whether the step with that ID is such a hook.
-func (s *Schedule) completes(id string) bool {
+// isClosingHook reports whether the step with that ID is such a hook.
+func (s *Schedule) isClosingHook(id string) bool {
 	return slices.ContainsFunc(s.steps, func(step plan.Step) bool {
 		return step.ID == id && step.Intent.EndsUpgrade() && s.completesUpgrade(step)
 	})

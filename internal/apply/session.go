@@ -46,7 +46,7 @@ type joinToken struct {
 func (r *Run) secretsFor(ctx context.Context, s plan.Step) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for _, secret := range s.Intent.Secrets() {
-		files, err := r.secret(ctx, s, secret)
+		files, err := r.secretFiles(ctx, s, secret)
 		if err != nil {
 			return nil, err
 		}
@@ -55,8 +55,8 @@ func (r *Run) secretsFor(ctx context.Context, s plan.Step) (map[string][]byte, e
 	return out, nil
 }
 
-// secret is a secret as the files in which a stage finds it.
-func (r *Run) secret(ctx context.Context, s plan.Step, secret step.Secret) (map[string][]byte, error) {
+// secretFiles is a secret as the files in which a stage finds it.
+func (r *Run) secretFiles(ctx context.Context, s plan.Step, secret step.Secret) (map[string][]byte, error) {
 	switch secret {
 	case step.NewTokenSecret:
 		return map[string][]byte{script.TokenFile: []byte(r.initToken())}, nil
@@ -64,23 +64,23 @@ func (r *Run) secret(ctx context.Context, s plan.Step, secret step.Secret) (map[
 		token, err := r.joinToken(ctx, s.Host)
 		return map[string][]byte{script.TokenFile: []byte(token)}, err
 	case step.DiscoverySecret:
-		discovery, err := r.discovery()
+		discovery, err := r.discoveryKubeconfig()
 		return map[string][]byte{script.DiscoveryFile: discovery}, err
 	case step.PKISecret:
 		pki, err := r.readPKI(ctx, step.ParamsOf[step.CopyPKIParams](s.Intent).Peer)
 		return map[string][]byte{script.PKIFile: pki}, err
 	case step.CredentialsSecret:
-		return r.credentials()
+		return r.credentialFiles()
 	case step.EncryptionSecret:
-		config, err := r.encryption(ctx, s)
+		config, err := r.encryptionConfig(ctx, s)
 		if err != nil || config == nil {
 			return nil, err
 		}
 		return map[string][]byte{script.EncryptionFile: config.Text()}, nil
 	case step.RotationSecret:
-		return r.rotation(ctx, s)
+		return r.rotationFiles(ctx, s)
 	case step.BackupSecret:
-		return r.Copy.secrets()
+		return r.Copy.secretFiles()
 	case step.ComponentSecret:
 		return r.Files, nil
 	}
@@ -105,11 +105,11 @@ func (r *Run) joinToken(ctx context.Context, id string) (string, error) {
 	if known.text != "" && r.Now().Sub(known.made) < TokenAge {
 		return known.text, nil
 	}
-	client, err := r.client() //nolint:contextcheck // it outlives the step
+	client, err := r.apiClient() //nolint:contextcheck // it outlives the step
 	if err != nil {
 		return "", err
 	}
-	text, tokenID, err := client.CreateJoinToken(ctx, r.RunID, r.claim(id), jointoken.MaxTTL)
+	text, tokenID, err := client.CreateJoinToken(ctx, r.RunID, r.nameClaim(id), jointoken.MaxTTL)
 	if err != nil {
 		return "", err
 	}
@@ -123,9 +123,9 @@ func (r *Run) joinToken(ctx context.Context, id string) (string, error) {
 	return text, nil
 }
 
-// spent ends the join token that a step has used. One that stays, because nobody answers, is ended with the run's
+// revokeToken ends the join token that a step has used. One that stays, because nobody answers, is ended with the run's
 // others, or runs out.
-func (r *Run) spent(ctx context.Context, s plan.Step) {
+func (r *Run) revokeToken(ctx context.Context, s plan.Step) {
 	r.state.Lock()
 	token, had := r.state.tokens[s.Host]
 	delete(r.state.tokens, s.Host)
@@ -136,8 +136,8 @@ func (r *Run) spent(ctx context.Context, s plan.Step) {
 	}
 }
 
-// discovery is the kubeconfig by which joins verify the cluster.
-func (r *Run) discovery() ([]byte, error) {
+// discoveryKubeconfig is the kubeconfig by which joins verify the cluster.
+func (r *Run) discoveryKubeconfig() ([]byte, error) {
 	r.state.Lock()
 	defer r.state.Unlock()
 	if r.Access == nil {
@@ -174,9 +174,9 @@ tar -C /etc/kubernetes/pki -cf - "$@"`
 	return authority.WriteArchive(files, r.Now())
 }
 
-// after does what a step's success makes possible.
-func (r *Run) after(ctx context.Context, s plan.Step) error {
-	r.spent(ctx, s)
+// afterSuccess does what a step's success makes possible.
+func (r *Run) afterSuccess(ctx context.Context, s plan.Step) error {
+	r.revokeToken(ctx, s)
 	if !s.Intent.Kind.CreatesControlPlane() {
 		return nil
 	}
@@ -187,68 +187,68 @@ func (r *Run) after(ctx context.Context, s plan.Step) error {
 	}
 	r.state.Lock()
 	defer r.state.Unlock()
-	r.Access = &cluster.Access{Kubeconfig: res.Stdout, Via: r.endpoints(s.Host)}
+	r.Access = &cluster.Access{Kubeconfig: res.Stdout, Via: r.apiEndpoints(s.Host)}
 	return nil
 }
 
-// endpoints are the ways to the API: through the host given first, then through every other control-plane host.
-func (r *Run) endpoints(first string) []cluster.Endpoint {
-	out := []cluster.Endpoint{r.endpoint(first)}
+// apiEndpoints are the ways to the API: through the host given first, then through every other control-plane host.
+func (r *Run) apiEndpoints(first string) []cluster.Endpoint {
+	out := []cluster.Endpoint{r.endpointOf(first)}
 	for _, h := range r.Want.ControlPlane {
 		if _, ok := r.Hosts[h.ID]; ok && h.ID != first {
-			out = append(out, r.endpoint(h.ID))
+			out = append(out, r.endpointOf(h.ID))
 		}
 	}
 	return out
 }
 
-func (r *Run) endpoint(id string) cluster.Endpoint {
+func (r *Run) endpointOf(id string) cluster.Endpoint {
 	return cluster.Endpoint{
-		ID:      r.name(id),
+		ID:      r.displayName(id),
 		Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(script.APIPort)),
 		Dial:    r.Hosts[id].Dial,
 	}
 }
 
-// client is the connection to the API. The first call also begins to approve kubelets' certificates.
-func (r *Run) client() (API, error) {
+// apiClient is the connection to the API. The first call also begins to approve kubelets' certificates.
+func (r *Run) apiClient() (API, error) {
 	r.state.Lock()
 	defer r.state.Unlock()
 	if r.state.client != nil {
 		return r.state.client, nil
 	}
-	client, err := r.Connect.api(r.Access)
+	client, err := r.Connect.connectAPI(r.Access)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r.state.client, r.state.stopApprovals = client, cancel
-	go client.ServeApprovals(ctx, r.expected(), r.tellDecision)
+	go client.ServeApprovals(ctx, r.expectedNodes(), r.tellDecision)
 	return client, nil
 }
 
 // Approve begins to approve what the kubelets of the manifest's hosts ask for, and returns what ends that. A run does
 // it by itself; this is for whoever waits for the steps of another one that has ended.
 func (r *Run) Approve() (end func()) {
-	_, _ = r.client() // without an API nobody can ask for anything
+	_, _ = r.apiClient() // without an API nobody can ask for anything
 	return r.close
 }
 
 // tellDecision says which certificate a kubelet did not get. A run about workers alone knows nothing of other hosts'
 // requests, and says nothing of them.
 func (r *Run) tellDecision(d certificates.Decision) {
-	_, ours := r.expected()[d.Node]
+	_, ours := r.expectedNodes()[d.Node]
 	if !d.Approved && (ours || len(r.Want.ControlPlane) > 0) {
-		r.emit(Event{
+		r.emitEvent(Event{
 			Type: Warning, Host: d.Node, Line: "certificate request " + d.Request + " was left alone: " + d.Reason,
 		})
 	}
 }
 
-// expected are the Nodes that may have certificates, and the hosts that they are. What a host says of itself is no
+// expectedNodes are the Nodes that may have certificates, and the hosts that they are. What a host says of itself is no
 // reason to believe it, and neither is what its kubelet writes into its Node: a Node of a name that is another's is
 // none of this host's.
-func (r *Run) expected() certificates.Expected {
+func (r *Run) expectedNodes() certificates.Expected {
 	out, names := certificates.Expected{}, nodename.Of(r.Want, r.World.API)
 	for _, h := range r.Want.Hosts() {
 		claim := names.Claim(h, r.Plan.Nodes[h.ID])
@@ -259,8 +259,8 @@ func (r *Run) expected() certificates.Expected {
 	return out
 }
 
-// claim is the right of a host to the name of its Node.
-func (r *Run) claim(id string) nodename.Claim {
+// nameClaim is the right of a host to the name of its Node.
+func (r *Run) nameClaim(id string) nodename.Claim {
 	h, _ := r.Want.Host(id)
 	return nodename.Of(r.Want, r.World.API).Claim(h, r.Plan.Nodes[id])
 }

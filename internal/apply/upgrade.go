@@ -14,18 +14,19 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// drain empties a node. One that cannot be emptied is opened again, so that nothing is lost by having tried.
-func (r *Run) drain(ctx context.Context, client API, s plan.Step) error {
+// drainNode empties a node. One that cannot be emptied is opened again, so that nothing is lost by having tried.
+func (r *Run) drainNode(ctx context.Context, client API, s plan.Step) error {
 	d := step.ParamsOf[step.DrainNodeParams](s.Intent)
 	opts := drain.Options{
 		Mark:    r.RunID,
 		Timeout: time.Duration(d.TimeoutSeconds) * time.Second, Grace: d.GraceSeconds,
 		Force: d.OnTimeout == step.ForceOnTimeout, MaxUnavailable: d.MaxUnavailable,
 		Full: func(e *drain.FullError) {
-			r.emit(Event{Type: StepOutput, Step: s.ID, Host: r.name(s.Host), Line: "waiting for room: " + e.Error()})
+			r.emitEvent(Event{Type: StepOutput, Step: s.ID, Host: r.displayName(s.Host), Line: "waiting for room: " +
+				e.Error()})
 		},
 		Evicted: func(pod string) {
-			r.emit(Event{Type: StepOutput, Step: s.ID, Host: r.name(s.Host), Line: "evicted " + pod})
+			r.emitEvent(Event{Type: StepOutput, Step: s.ID, Host: r.displayName(s.Host), Line: "evicted " + pod})
 		},
 	}
 	err := client.Drain(ctx, s.Intent.NodeName, opts)
@@ -52,7 +53,7 @@ func (r *Run) uncordonLeft(ctx context.Context, drained []plan.Step) error {
 	if len(drained) == 0 {
 		return nil
 	}
-	client, err := r.client() //nolint:contextcheck // it outlives the step
+	client, err := r.apiClient() //nolint:contextcheck // it outlives the step
 	if err != nil {
 		return err
 	}
@@ -69,10 +70,10 @@ func (r *Run) uncordonLeft(ctx context.Context, drained []plan.Step) error {
 	return errors.Join(errs...)
 }
 
-// uncordon waits until the node is Ready in the wanted version, and after the upgrade of a control-plane host until
+// uncordonNode waits until the node is Ready in the wanted version, and after the upgrade of a control-plane host until
 // all voters of etcd are healthy and controllers lead, and lets pods onto it again. One that an earlier run left
 // cordoned does not wait for other hosts' members.
-func (r *Run) uncordon(ctx context.Context, client API, s plan.Step) error {
+func (r *Run) uncordonNode(ctx context.Context, client API, s plan.Step) error {
 	params := step.ParamsOf[step.UncordonParams](s.Intent)
 	if err := client.WaitNodeVersion(ctx, s.Intent.NodeName, s.Intent.Version, params.Containerd); err != nil {
 		return err
@@ -119,7 +120,7 @@ func (r *Run) checkEtcd(ctx context.Context, c *EtcdCheck) error {
 func (r *Run) askEtcd(
 	ctx context.Context, via *etcd.Access, wrong func(observed.Etcd) (string, error),
 ) (problem string, err error) {
-	client, err := r.Connect.etcd(ctx, via)
+	client, err := r.Connect.connectEtcd(ctx, via)
 	if err != nil {
 		return err.Error(), nil
 	}

@@ -67,10 +67,10 @@ func newApplyCommand(stdio IO, as variant) *cobra.Command {
 		Example: as.example,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.apply(cmd.Context(), stdio, as, args)
+			return f.applyCluster(cmd.Context(), stdio, as, args)
 		},
 	}
-	f.register(cmd)
+	f.registerFlags(cmd)
 	f.registerPlan(cmd)
 	f.registerDiff(cmd)
 	flags := cmd.Flags()
@@ -88,30 +88,30 @@ func newApplyCommand(stdio IO, as variant) *cobra.Command {
 	return cmd
 }
 
-// apply opens the cluster and does what the manifest wants, after the upgrades that --through names.
-func (f *applyFlags) apply(ctx context.Context, stdio IO, as variant, args []string) error {
+// applyCluster opens the cluster and does what the manifest wants, after the upgrades that --through names.
+func (f *applyFlags) applyCluster(ctx context.Context, stdio IO, as variant, args []string) error {
 	if ended, err := f.upgradeThrough(ctx, stdio, as, args); ended {
 		return err
 	}
 	f.version = ""
-	w, err := f.open(ctx, stdio, args, f.unknown())
+	w, err := f.openCluster(ctx, stdio, args, f.unknownKeysPolicy())
 	if err != nil {
 		return err
 	}
 	defer w.Close()
-	return f.repeat(stdio, func() error { return f.run(ctx, stdio, w, as) })
+	return f.runUntilStable(stdio, func() error { return f.proposeAndCarryOut(ctx, stdio, w, as) })
 }
 
-// unknown says what happens with host keys that nobody knows.
-func (f *applyFlags) unknown() host.Policy {
+// unknownKeysPolicy says what happens with host keys that nobody knows.
+func (f *applyFlags) unknownKeysPolicy() host.Policy {
 	if f.approve {
 		return host.PolicyAcceptNew
 	}
 	return host.PolicyProbe
 }
 
-// repeat runs, and again when the world changed under an approved plan.
-func (f *applyFlags) repeat(stdio IO, run func() error) error {
+// runUntilStable runs, and again when the world changed under an approved plan.
+func (f *applyFlags) runUntilStable(stdio IO, run func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := run()
 		// Who approves everything beforehand approves the plan for the changed world too.
@@ -126,37 +126,37 @@ func (f *applyFlags) repeat(stdio IO, run func() error) error {
 // maxPlans is how many plans one run with --auto-approve makes when the world keeps changing under it.
 const maxPlans = 3
 
-// run proposes, asks, and carries out.
-func (f *applyFlags) run(ctx context.Context, stdio IO, w *workspace.Workspace, as variant) error {
-	r, err := f.request(w)
+// proposeAndCarryOut proposes, asks, and carries out.
+func (f *applyFlags) proposeAndCarryOut(ctx context.Context, stdio IO, w *workspace.Workspace, as variant) error {
+	r, err := f.applyRequest(w)
 	if err != nil {
 		return err
 	}
 	r.Routes = as.routes
-	p, err := propose(ctx, stdio, w.Engine, r)
+	p, err := proposeWhenIdle(ctx, stdio, w.Engine, r)
 	if err != nil {
 		return err
 	}
-	if err := f.present(stdio, p, f.shown(ctx, w, p, formatText)); err != nil {
+	if err := f.showPlan(stdio, p, f.proposalView(ctx, w, p, formatText)); err != nil {
 		return err
 	}
 	if f.onlyKeys(p) {
 		return f.recordKeys(stdio, w, p)
 	}
-	if done, err := f.settled(p); done {
+	if done, err := f.nothingToDo(p); done {
 		if f.output == "json" && p.Matches() {
-			return errors.Join(f.end(stdio, "No changes. "+view.Matched(p.Plan), nil), err)
+			return errors.Join(f.reportEnd(stdio, "No changes. "+view.Matched(p.Plan), nil), err)
 		}
 		return err
 	}
-	if yes, err := f.approved(stdio, p); err != nil || !yes {
+	if yes, err := f.askApproval(stdio, p); err != nil || !yes {
 		return err
 	}
 	after, err := f.carryOut(ctx, stdio, w, p)
 	if err != nil {
 		return err
 	}
-	return f.verify(stdio, after)
+	return f.verifyResult(stdio, after)
 }
 
 // onlyKeys reports whether there is nothing to do but to approve a host key that is to be accepted.
@@ -167,7 +167,7 @@ func (f *applyFlags) onlyKeys(p engine.Proposal) bool {
 
 // recordKeys asks for the approval of host keys alone.
 func (f *applyFlags) recordKeys(stdio IO, w *workspace.Workspace, p engine.Proposal) error {
-	if yes, err := f.approved(stdio, p); err != nil || !yes {
+	if yes, err := f.askApproval(stdio, p); err != nil || !yes {
 		return err
 	}
 	if err := w.Engine.ApproveKeys(p); err != nil {
@@ -176,16 +176,16 @@ func (f *applyFlags) recordKeys(stdio IO, w *workspace.Workspace, p engine.Propo
 	return f.planStatus(p)
 }
 
-// present shows the plan: on standard output, or on standard error when that carries the event stream.
-func (f *applyFlags) present(stdio IO, p engine.Proposal, as shownAs) error {
+// showPlan shows the plan: on standard output, or on standard error when that carries the event stream.
+func (f *applyFlags) showPlan(stdio IO, p engine.Proposal, as shownAs) error {
 	if f.output == "json" {
 		stdio.Out = stdio.Err
 	}
-	return show(stdio, p, as)
+	return showProposal(stdio, p, as)
 }
 
-// settled reports whether there is nothing to carry out, and the command's result then.
-func (f *applyFlags) settled(p engine.Proposal) (bool, error) {
+// nothingToDo reports whether there is nothing to carry out, and the command's result then.
+func (f *applyFlags) nothingToDo(p engine.Proposal) (bool, error) {
 	if p.Decision().Route == fsm.Error {
 		return true, f.planStatus(p) // the problems have been shown
 	}
@@ -207,10 +207,10 @@ func (f *applyFlags) settled(p engine.Proposal) (bool, error) {
 	return false, nil
 }
 
-// approved asks for a yes, unless it was given beforehand.
-func (f *applyFlags) approved(stdio IO, p engine.Proposal) (bool, error) {
+// askApproval asks for a yes, unless it was given beforehand.
+func (f *applyFlags) askApproval(stdio IO, p engine.Proposal) (bool, error) {
 	if f.plan != "" {
-		have, err := saved(f.plan)
+		have, err := readSavedPlan(f.plan)
 		if err != nil {
 			return false, err
 		}
@@ -221,30 +221,30 @@ func (f *applyFlags) approved(stdio IO, p engine.Proposal) (bool, error) {
 		}
 		return true, nil
 	}
-	return f.agreed(stdio, "Carry out this plan?")
+	return f.confirmAll(stdio, "Carry out this plan?")
 }
 
-// agreed asks, unless everything was approved beforehand.
-func (f *applyFlags) agreed(stdio IO, question string) (bool, error) {
+// confirmAll asks, unless everything was approved beforehand.
+func (f *applyFlags) confirmAll(stdio IO, question string) (bool, error) {
 	if f.approve {
 		return true, nil
 	}
-	yes, err := confirm(stdio, question)
+	yes, err := askYes(stdio, question)
 	if err == nil && !yes {
 		_, _ = fmt.Fprintln(stdio.Err, "Not confirmed. Nothing was changed.")
 	}
 	return yes, err
 }
 
-// verify is the last stage: what is must now be what was wanted.
-func (f *applyFlags) verify(stdio IO, after engine.Proposal) error {
+// verifyResult is the last stage: what is must now be what was wanted.
+func (f *applyFlags) verifyResult(stdio IO, after engine.Proposal) error {
 	if after.Matches() {
-		if err := f.end(stdio, "Done. "+view.Matched(after.Plan), nil); err != nil {
+		if err := f.reportEnd(stdio, "Done. "+view.Matched(after.Plan), nil); err != nil {
 			return err
 		}
 		return f.planStatus(after)
 	}
-	if err := f.present(stdio, after, shownAs{format: formatText, verbose: f.verbose}); err != nil {
+	if err := f.showPlan(stdio, after, shownAs{format: formatText, verbose: f.verbose}); err != nil {
 		return err
 	}
 	if len(after.Plan.Operator) > 0 {
@@ -254,8 +254,8 @@ func (f *applyFlags) verify(stdio IO, after engine.Proposal) error {
 		"all steps succeeded, but the cluster still differs from the manifest; see above, and run kubeone apply again")}
 }
 
-// interruptible returns a context that the second Ctrl-C ends, and a channel that the first one closes.
-func interruptible(ctx context.Context, stdio IO) (context.Context, <-chan struct{}, func()) {
+// withInterrupt returns a context that the second Ctrl-C ends, and a channel that the first one closes.
+func withInterrupt(ctx context.Context, stdio IO) (context.Context, <-chan struct{}, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := make(chan struct{})
 	signals := stdio.Interrupts

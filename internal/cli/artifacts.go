@@ -8,14 +8,14 @@ type artifactFlags struct {
 	vouchFlags
 }
 
-func (f *artifactFlags) register(cmd *cobra.Command) {
-	grouped(cmd, downloadGroup, func() {
+func (f *artifactFlags) registerFlags(cmd *cobra.Command) {
+	groupFlags(cmd, downloadGroup, func() {
 		flags := cmd.Flags()
 		flags.StringArrayVar(&f.bundles, "bundle", nil,
 			"install from the bundle in `FILE`; hosts download nothing. Can be repeated")
 		flags.StringArrayVar(&f.sums, "bundle-sha256", nil,
 			"`SHA256` of a bundle, as bundle create prints it; other bundles are refused")
-		f.vouchFlags.register(cmd, "the manifest's mirror")
+		f.vouchFlags.registerFlags(cmd, "the manifest's mirror")
 	})
 }
 
@@ -25,8 +25,8 @@ type vouchFlags struct {
 	trust, insecure bool
 }
 
-// register adds the flags; mirror is what the command calls its mirror.
-func (f *vouchFlags) register(cmd *cobra.Command, mirror string) {
+// registerFlags adds the flags; mirror is what the command calls its mirror.
+func (f *vouchFlags) registerFlags(cmd *cobra.Command, mirror string) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.digests, "digests", "",
 		"`FILE` of digests that must match, as sha256sum prints them")

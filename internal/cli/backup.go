@@ -44,7 +44,7 @@ func newBackupCommand(stdio IO) *cobra.Command {
 			return runBackup(cmd, stdio, f, o, output, args)
 		},
 	}
-	f.register(cmd)
+	f.registerFlags(cmd)
 	flags := cmd.Flags()
 	flags.StringVarP(&o.File, "file", "f", "", "`FILE` to write, or a folder in which it gets a name of its own")
 	flags.StringVar(&o.Target, "to", "",
@@ -59,7 +59,7 @@ func newBackupCommand(stdio IO) *cobra.Command {
 
 func runBackup(cmd *cobra.Command, stdio IO, f *clusterFlags, o workspace.BackupOptions, output string,
 	args []string) error {
-	w, err := f.open(cmd.Context(), stdio, args, host.PolicyStrict)
+	w, err := f.openCluster(cmd.Context(), stdio, args, host.PolicyStrict)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func runBackup(cmd *cobra.Command, stdio IO, f *clusterFlags, o workspace.Backup
 		SHA256:  written.SHA256,
 		Removed: written.Removed, Metadata: written.Metadata,
 	}
-	return printResult(stdio.Out, output, documentOf(doc), doc.print)
+	return printResult(stdio.Out, output, documentOf(doc), doc.writeText)
 }
 
 // newBackupReadCommand returns "kubeone backup verify" or "kubeone backup inspect".
@@ -132,7 +132,7 @@ func runBackupRead(cmd *cobra.Command, stdio IO, path, identity, output string, 
 		Format: BackupFormat, File: path, Verified: verify,
 		Metadata: a.Metadata,
 	}
-	return printResult(stdio.Out, output, documentOf(doc), doc.print)
+	return printResult(stdio.Out, output, documentOf(doc), doc.writeText)
 }
 
 // backupError marks a backup that cannot be used as a mistake in what was given.
@@ -165,7 +165,7 @@ type BackupDocument struct {
 	Metadata backup.Metadata `json:"metadata"`
 }
 
-func (d BackupDocument) print(w io.Writer) error {
+func (d BackupDocument) writeText(w io.Writer) error {
 	for _, place := range d.Places {
 		at := place
 		if !strings.HasSuffix(place, d.Name) {
@@ -188,7 +188,7 @@ type BackupReadDocument struct {
 	Metadata backup.Metadata `json:"metadata"`
 }
 
-func (d BackupReadDocument) print(w io.Writer) error {
+func (d BackupReadDocument) writeText(w io.Writer) error {
 	m := d.Metadata
 	_, _ = fmt.Fprintf(w, "%s: cluster %s, taken %s by %s\n%s\nCA %s\n", d.File, m.Cluster,
 		m.Created.Format(time.RFC3339), m.CreatedBy, metadataLine(m), m.CAHash)

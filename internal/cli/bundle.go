@@ -23,7 +23,7 @@ func newBundleCommand(out, errOut io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bundle",
 		Short: "Create and inspect bundles: all binaries and images of a Kubernetes version in a file",
-		Args:  subcommand,
+		Args:  refuseUnknownCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
 		SuggestionsMinimumDistance: 2,
@@ -74,7 +74,7 @@ func newBundleCreateCommand(out, errOut io.Writer) *cobra.Command {
 		"allow plain HTTP or an unverified certificate for --overwrite-registry")
 	completeFlag(cmd, "arch", release.Architectures()...)
 	completeFlag(cmd, "cni", v1beta2.CNINames()...)
-	f.vouchFlags.register(cmd, "--mirror")
+	f.vouchFlags.registerFlags(cmd, "--mirror")
 	flags.BoolVar(&f.skipKubeProxy, "skip-kube-proxy", false, "leave kube-proxy out")
 	outputFlag(cmd, &f.output)
 	for _, name := range []string{"file", "kubernetes-version"} {

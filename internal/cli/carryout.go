@@ -13,25 +13,25 @@ import (
 	"kubeone/internal/workspace"
 )
 
-// out is where plans and results go: standard output, unless that carries the event stream.
-func (f *applyFlags) out(stdio IO) io.Writer {
+// planWriter is where plans and results go: standard output, unless that carries the event stream.
+func (f *applyFlags) planWriter(stdio IO) io.Writer {
 	if f.output == "json" {
 		return stdio.Err
 	}
 	return stdio.Out
 }
 
-// confirmed shows a plan that is not an apply's, and asks the question.
-func (f *applyFlags) confirmed(stdio IO, p engine.Proposal, question string) (bool, error) {
-	out := f.out(stdio)
-	view.Plan(out, view.StyleFor(out, stdio.Getenv), p.Plan, verbosity(f.verbose))
+// confirmPlan shows a plan that is not an apply's, and asks the question.
+func (f *applyFlags) confirmPlan(stdio IO, p engine.Proposal, question string) (bool, error) {
+	out := f.planWriter(stdio)
+	view.Plan(out, view.StyleFor(out, stdio.Getenv), p.Plan, verbosityOf(f.verbose))
 	if f.dryRun {
 		return false, &statusError{view.ExitChanges}
 	}
 	if err := p.Refusal(); err != nil {
 		return false, err
 	}
-	return f.agreed(stdio, question)
+	return f.confirmAll(stdio, question)
 }
 
 // carryOut carries a proposal out: its events go to the journal and to the operator, and Ctrl-C is heard. It returns
@@ -55,12 +55,12 @@ func (f *applyFlags) carryOutSeen(ctx context.Context, stdio IO, w *workspace.Wo
 	if f.output == "json" {
 		progress = view.NewJSONProgress(stdio.Out)
 	}
-	ctx, stop, done := interruptible(ctx, stdio)
+	ctx, stop, done := withInterrupt(ctx, stdio)
 	defer done()
 	tell := printWaiting(stdio.Err)
 	after, err := w.Engine.CarryOut(ctx, p,
 		engine.RunOptions{RunID: id, ForceUnlock: f.forceUnlock, Stop: stop, Emit: func(ev apply.Event) {
-			journal.write(ev)
+			journal.writeEvent(ev)
 			progress.Event(ev)
 		}, Waiting: func(p engine.Proposal, pending []engine.Pending) {
 			seen(p)
@@ -84,7 +84,7 @@ func (f *applyFlags) carryOutSeen(ctx context.Context, stdio IO, w *workspace.Wo
 func (f *applyFlags) notRunning(stdio IO, after engine.Proposal) {
 	absent := decide.NotRunning(after.Want.Network, after.Observed.World.API)
 	if text := view.NotRunning(absent); text != "" {
-		_, _ = fmt.Fprintln(f.out(stdio), text)
+		_, _ = fmt.Fprintln(f.planWriter(stdio), text)
 	}
 }
 

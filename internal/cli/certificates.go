@@ -21,7 +21,8 @@ import (
 // newCertificatesCommand returns "kubeone certificates".
 func newCertificatesCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "certificates", Short: "Show, renew and rotate the certificates of the control plane", Args: subcommand,
+		Use: "certificates", Short: "Show, renew and rotate the certificates of the control plane",
+		Args: refuseUnknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
 		SuggestionsMinimumDistance: 2,
@@ -43,7 +44,8 @@ func newCertificatesStatusCommand(stdio IO) *cobra.Command {
 		Example: "  kubeone certificates status",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := f.look(cmd.Context(), stdio, args, 0) // a late component's certificates are what they are
+			p, err := f.inspectCluster(cmd.Context(), stdio, args,
+				0) // a late component's certificates are what they are
 			if err != nil {
 				return err
 			}
@@ -57,7 +59,7 @@ func newCertificatesStatusCommand(stdio IO) *cobra.Command {
 			return nil
 		},
 	}
-	f.register(cmd)
+	f.registerFlags(cmd)
 	outputFlag(cmd, &output)
 	return cmd
 }
@@ -84,14 +86,14 @@ func newCertificatesRenewCommand(stdio IO) *cobra.Command {
 					"nevertheless.",
 				left: "some certificates were not renewed; see kubeone certificates status",
 				done: func(p engine.Proposal) string {
-					return "Done. Certificates and kubeconfigs are new on " + problem.List(renewed(p)) +
+					return "Done. Certificates and kubeconfigs are new on " + problem.List(renewedHosts(p)) +
 						"; kubeone kubeconfig writes the new kubeconfig."
 				},
 			}
 			return run.carryOut(cmd.Context(), stdio, f, args)
 		},
 	}
-	f.register(cmd)
+	f.registerFlags(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, "renew also what was renewed within the last hour")
 	f.registerRun(cmd)
 	return cmd
@@ -107,16 +109,16 @@ type certificateRun struct {
 
 // carryOut proposes, shows the plan, asks, carries it out, and looks whether anything is left.
 func (c certificateRun) carryOut(ctx context.Context, stdio IO, f *applyFlags, args []string) error {
-	w, err := f.open(ctx, stdio, args, f.unknown())
+	w, err := f.openCluster(ctx, stdio, args, f.unknownKeysPolicy())
 	if err != nil {
 		return err
 	}
 	defer w.Close()
-	return f.repeat(stdio, func() error { return c.run(ctx, stdio, w, f) })
+	return f.runUntilStable(stdio, func() error { return c.renewOrRotate(ctx, stdio, w, f) })
 }
 
-func (c certificateRun) run(ctx context.Context, stdio IO, w *workspace.Workspace, f *applyFlags) error {
-	p, err := propose(ctx, stdio, w.Engine, c.request)
+func (c certificateRun) renewOrRotate(ctx context.Context, stdio IO, w *workspace.Workspace, f *applyFlags) error {
+	p, err := proposeWhenIdle(ctx, stdio, w.Engine, c.request)
 	if err != nil {
 		return err
 	}
@@ -127,9 +129,9 @@ func (c certificateRun) run(ctx context.Context, stdio IO, w *workspace.Workspac
 		if p.Plan.Again != "" {
 			return &classError{view.ExitRuntime, errors.New("nothing can be done now: " + p.Plan.Again)}
 		}
-		return f.end(stdio, c.none, nil)
+		return f.reportEnd(stdio, c.none, nil)
 	}
-	if yes, err := f.confirmed(stdio, p, "Carry out this plan?"); err != nil || !yes {
+	if yes, err := f.confirmPlan(stdio, p, "Carry out this plan?"); err != nil || !yes {
 		return err
 	}
 	after, err := f.carryOut(ctx, stdio, w, p)
@@ -139,7 +141,7 @@ func (c certificateRun) run(ctx context.Context, stdio IO, w *workspace.Workspac
 	if err := after.Refusal(); err != nil {
 		return fmt.Errorf("all steps succeeded, and then: %w", err)
 	}
-	if p.Plan.Again != "" && (len(after.Plan.Steps) > 0 || len(rotated(p)) == 0) {
+	if p.Plan.Again != "" && (len(after.Plan.Steps) > 0 || len(rotatedAuthorities(p)) == 0) {
 		return &classError{view.ExitRuntime,
 			errors.New("all steps succeeded, and the rotation has not ended: " + p.Plan.Again)}
 	}
@@ -147,7 +149,7 @@ func (c certificateRun) run(ctx context.Context, stdio IO, w *workspace.Workspac
 		return &classError{view.ExitRuntime, errors.New("all steps succeeded, but " + c.left)}
 	}
 	f.notRunning(stdio, after)
-	return f.end(stdio, c.done(p), nil)
+	return f.reportEnd(stdio, c.done(p), nil)
 }
 
 func newCertificatesRotateCommand(stdio IO) *cobra.Command {
@@ -179,13 +181,13 @@ func newCertificatesRotateCommand(stdio IO) *cobra.Command {
 				none:    "No changes. No rotation has begun that could be ended.",
 				left:    "the rotation has not ended; kubeone certificates rotate-ca --resume goes on",
 				done: func(p engine.Proposal) string {
-					return "Done. New keys sign, and are trusted alone: " + problem.List(rotated(p)) + "."
+					return "Done. New keys sign, and are trusted alone: " + problem.List(rotatedAuthorities(p)) + "."
 				},
 			}
 			return run.carryOut(cmd.Context(), stdio, f, args)
 		},
 	}
-	f.register(cmd)
+	f.registerFlags(cmd)
 	cmd.Flags().StringSliceVar(&authorities, "authority", nil,
 		"rotate only the keys of this `AUTHORITY`: "+strings.Join(observed.Authorities(), ", "))
 	completeFlag(cmd, "authority", observed.Authorities()...)
@@ -194,8 +196,8 @@ func newCertificatesRotateCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-// rotated names the authorities whose rotation a plan ends.
-func rotated(p engine.Proposal) []string {
+// rotatedAuthorities names the authorities whose rotation a plan ends.
+func rotatedAuthorities(p engine.Proposal) []string {
 	var out []string
 	for _, s := range p.Plan.Steps {
 		if s.Intent.Kind == step.RotateForget {
@@ -206,8 +208,8 @@ func rotated(p engine.Proposal) []string {
 	return slices.Compact(out)
 }
 
-// renewed names the hosts whose certificates a plan renews.
-func renewed(p engine.Proposal) []string {
+// renewedHosts names the hosts whose certificates a plan renews.
+func renewedHosts(p engine.Proposal) []string {
 	var out []string
 	for _, s := range p.Plan.Steps {
 		if s.Intent.Kind == step.Regenerate {

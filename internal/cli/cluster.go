@@ -36,7 +36,7 @@ type clusterFlags struct {
 
 // registerManifest adds the flags of all commands that read a manifest.
 func (f *clusterFlags) registerManifest(cmd *cobra.Command) {
-	grouped(cmd, clusterGroup, func() {
+	groupFlags(cmd, clusterGroup, func() {
 		flags := cmd.Flags()
 		usage := "manifest `FILE`, - for standard input"
 		if strings.Contains(cmd.Use, "[MANIFEST]") {
@@ -51,10 +51,10 @@ func (f *clusterFlags) registerManifest(cmd *cobra.Command) {
 	})
 }
 
-// register adds the flags of all commands that connect to a cluster.
-func (f *clusterFlags) register(cmd *cobra.Command) {
+// registerFlags adds the flags of all commands that connect to a cluster.
+func (f *clusterFlags) registerFlags(cmd *cobra.Command) {
 	f.registerManifest(cmd)
-	grouped(cmd, clusterGroup, func() {
+	groupFlags(cmd, clusterGroup, func() {
 		flags := cmd.Flags()
 		flags.StringVar(&f.caFile, "ca-file", "",
 			"PEM `FILE` of the cluster's CA, for a machine that has not connected to this cluster before")
@@ -65,7 +65,7 @@ func (f *clusterFlags) register(cmd *cobra.Command) {
 }
 
 func (f *clusterFlags) registerPlan(cmd *cobra.Command) {
-	f.artifacts.register(cmd)
+	f.artifacts.registerFlags(cmd)
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.limit, "host", nil, "act on this `HOST` only, by name or address; can be repeated")
 	f.completeHostFlag(cmd, "host")
@@ -74,7 +74,7 @@ func (f *clusterFlags) registerPlan(cmd *cobra.Command) {
 		"run the controllers of Machines in the cluster, as machineController.deploy in the manifest does")
 	flags.BoolVar(&f.options.UpgradeMachines, "upgrade-machine-deployments", false,
 		"give all MachineDeployments the manifest's version of the kubelet, after the control plane")
-	grouped(cmd, upgradeGroup, func() { f.upgradeFlags.register(cmd) })
+	groupFlags(cmd, upgradeGroup, func() { f.upgradeFlags.registerFlags(cmd) })
 }
 
 func (f *clusterFlags) registerDiff(cmd *cobra.Command) {
@@ -97,8 +97,8 @@ func (f *clusterFlags) registerUnsupported(cmd *cobra.Command) {
 		"exit with 0, not 4, although the manifest sets fields that this version does not carry out")
 }
 
-// open loads the cluster that the flags and the first argument name.
-func (f *clusterFlags) open(ctx context.Context, stdio IO, args []string,
+// openCluster loads the cluster that the flags and the first argument name.
+func (f *clusterFlags) openCluster(ctx context.Context, stdio IO, args []string,
 	unknown host.Policy) (*workspace.Workspace, error) {
 	if len(args) > 0 {
 		f.manifest = args[0]
@@ -110,7 +110,7 @@ func (f *clusterFlags) open(ctx context.Context, stdio IO, args []string,
 		Manifest: f.manifest, Terraform: f.terraform, Stdin: stdio.In, NewHosts: unknown,
 		Bundles: f.artifacts.bundles, BundleSHA256: f.artifacts.sums, Digests: f.artifacts.digests,
 		TrustSource: f.artifacts.trust, InsecureMirror: f.artifacts.insecure,
-		Parallel: f.parallel, Passphrase: passphrase(stdio), Version: f.version, Upgrade: f.upgrade(),
+		Parallel: f.parallel, Passphrase: askPassphrase(stdio), Version: f.version, Upgrade: f.givenOptions(),
 		Credentials: f.credentials, CAFile: f.caFile, AcceptHostKeys: f.acceptHostKeys, WithMachines: f.withMachines,
 		Warn: func(message string) { _, _ = fmt.Fprintf(stdio.Err, "warning: %s\n", message) },
 	})
@@ -123,8 +123,8 @@ func (f *clusterFlags) open(ctx context.Context, stdio IO, args []string,
 	return w, nil
 }
 
-// request is what the flags ask of the cluster.
-func (f *clusterFlags) request(w *workspace.Workspace) (engine.Apply, error) {
+// applyRequest is what the flags ask of the cluster.
+func (f *clusterFlags) applyRequest(w *workspace.Workspace) (engine.Apply, error) {
 	r := engine.Apply{Options: f.options}
 	if r.RotateKey && !w.Engine.Want().EncryptSecrets {
 		return r, &classError{view.ExitConfig,
@@ -150,8 +150,8 @@ func (f *clusterFlags) request(w *workspace.Workspace) (engine.Apply, error) {
 	return r, nil
 }
 
-// passphrase asks on the terminal; nil when nobody can be asked.
-func passphrase(stdio IO) func(string) ([]byte, error) {
+// askPassphrase asks on the terminal; nil when nobody can be asked.
+func askPassphrase(stdio IO) func(string) ([]byte, error) {
 	if !stdio.Interactive() {
 		return nil
 	}
@@ -167,8 +167,8 @@ func passphrase(stdio IO) func(string) ([]byte, error) {
 var errNobodyToAsk = errors.New("nobody can confirm this plan: there is no terminal; use --auto-approve (-y) in " +
 	"scripts, or apply a saved plan with --plan")
 
-// confirm asks the question on standard error; only "yes" is yes.
-func confirm(stdio IO, question string) (bool, error) {
+// askYes asks the question on standard error; only "yes" is yes.
+func askYes(stdio IO, question string) (bool, error) {
 	if !stdio.Interactive() {
 		return false, &classError{view.ExitConfig, errNobodyToAsk}
 	}

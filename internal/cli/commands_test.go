@@ -20,7 +20,7 @@ func program() *cobra.Command {
 
 // walk calls visit for every command that does something by itself.
 func walk(cmd *cobra.Command, visit func(*cobra.Command)) {
-	if cmd.HasParent() && works(cmd) {
+	if cmd.HasParent() && isRunnable(cmd) {
 		visit(cmd)
 	}
 	for _, below := range cmd.Commands() {

@@ -24,7 +24,7 @@ func newConfigCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Check a manifest; print an example, the effective one, its Machines, its JSON Schema",
-		Args:  subcommand,
+		Args:  refuseUnknownCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
 		SuggestionsMinimumDistance: 2,
@@ -81,7 +81,7 @@ func newConfigDumpCommand(stdio IO) *cobra.Command {
 		Example: "  kubeone config dump -m kubeone.yaml -t tf.json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			loaded, err := f.load(cmd.Context(), stdio, args)
+			loaded, err := f.loadManifest(cmd.Context(), stdio, args)
 			if err != nil {
 				return err
 			}
@@ -110,7 +110,7 @@ func newConfigMachineDeploymentsCommand(stdio IO) *cobra.Command {
 		Example: "  kubeone config machinedeployments -m kubeone.yaml -t tf.json | kubectl apply -f -",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			loaded, err := f.load(cmd.Context(), stdio, args)
+			loaded, err := f.loadManifest(cmd.Context(), stdio, args)
 			if err != nil {
 				return err
 			}
@@ -162,7 +162,7 @@ func newConfigValidateCommand(stdio IO) *cobra.Command {
 			"  kubeone config validate -o json --allow-unsupported kubeone.yaml",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			loaded, err := f.load(cmd.Context(), stdio, args)
+			loaded, err := f.loadManifest(cmd.Context(), stdio, args)
 			var problems *manifest.Problems
 			if err != nil && !errors.As(err, &problems) {
 				return err
@@ -171,7 +171,7 @@ func newConfigValidateCommand(stdio IO) *cobra.Command {
 			if problems != nil {
 				found = problems.List
 			}
-			return f.validated(stdio, found, output)
+			return f.printValidation(stdio, found, output)
 		},
 	}
 	f.registerManifest(cmd)
@@ -180,8 +180,8 @@ func newConfigValidateCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-// validated prints what was found, and ends with the status that it has.
-func (f *clusterFlags) validated(stdio IO, found []manifest.Problem, output string) error {
+// printValidation prints what was found, and ends with the status that it has.
+func (f *clusterFlags) printValidation(stdio IO, found []manifest.Problem, output string) error {
 	status := 0
 	switch {
 	case manifest.HasErrors(found):
@@ -210,8 +210,8 @@ func printFound(stdio IO, loaded manifest.Loaded) {
 	}
 }
 
-// load reads the manifest that the flags and the first argument name.
-func (f *clusterFlags) load(ctx context.Context, stdio IO, args []string) (manifest.Loaded, error) {
+// loadManifest reads the manifest that the flags and the first argument name.
+func (f *clusterFlags) loadManifest(ctx context.Context, stdio IO, args []string) (manifest.Loaded, error) {
 	if len(args) > 0 {
 		f.manifest = args[0]
 	}

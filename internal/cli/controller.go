@@ -58,7 +58,7 @@ func newControllerCommand(stdio IO) *cobra.Command {
 		},
 	}
 	kubeconfigFlag(cmd, &kubeconfig)
-	artifacts.register(cmd)
+	artifacts.registerFlags(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&bundleDir, "bundle-dir", "",
 		"`DIR` whose files *.tar are bundles too, also those added later")

@@ -16,7 +16,7 @@ import (
 // newEtcdCommand returns "kubeone etcd".
 func newEtcdCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "etcd", Short: "Maintain etcd: members, snapshots, space, alarms", Args: subcommand,
+		Use: "etcd", Short: "Maintain etcd: members, snapshots, space, alarms", Args: refuseUnknownCommand,
 		Long: "Maintain a cluster's etcd, through its control-plane hosts.\n\n" +
 			"Exit status: 0 done; members: 3 when one is not healthy; 11 etcd does not answer or refuses.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -37,7 +37,7 @@ type etcdFlags struct {
 // withEtcd checks the flags, connects, and runs something.
 func (f *etcdFlags) withEtcd(cmd *cobra.Command, stdio IO, args []string,
 	run func(context.Context, *workspace.Workspace, *maintenance.Etcd) error) error {
-	w, err := f.open(cmd.Context(), stdio, args, host.PolicyStrict)
+	w, err := f.openCluster(cmd.Context(), stdio, args, host.PolicyStrict)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func newEtcdMembersCommand(stdio IO) *cobra.Command {
 			})
 		},
 	}
-	f.register(cmd)
+	f.registerFlags(cmd)
 	outputFlag(cmd, &f.output)
 	return cmd
 }
@@ -100,7 +100,7 @@ func newEtcdDefragmentCommand(stdio IO) *cobra.Command {
 				doc := view.DefragmentDocument{
 					Format: view.EtcdFormat, Cluster: w.Name(), Members: []view.DefragmentedReport{},
 				}
-				err := members.Defragment(ctx, first(args), f.forceUnlock, func(d etcd.Defragmented) {
+				err := members.Defragment(ctx, firstArgument(args), f.forceUnlock, func(d etcd.Defragmented) {
 					doc.Add(d)
 					_, _ = fmt.Fprintln(stdio.Err, doc.Last())
 				})
@@ -111,7 +111,7 @@ func newEtcdDefragmentCommand(stdio IO) *cobra.Command {
 			})
 		},
 	}
-	f.register(cmd)
+	f.registerFlags(cmd)
 	cmd.Flags().BoolVar(&f.forceUnlock, "force-unlock", false, "take over the lock of another run")
 	outputFlag(cmd, &f.output)
 	return cmd
@@ -133,7 +133,7 @@ func newEtcdDisarmCommand(stdio IO) *cobra.Command {
 			}
 			return f.withEtcd(cmd, stdio, nil, func(ctx context.Context, w *workspace.Workspace,
 				members *maintenance.Etcd) error {
-				done, err := members.Disarm(ctx, first(args), f.forceUnlock)
+				done, err := members.Disarm(ctx, firstArgument(args), f.forceUnlock)
 				if err != nil {
 					return err
 				}
@@ -142,15 +142,15 @@ func newEtcdDisarmCommand(stdio IO) *cobra.Command {
 			})
 		},
 	}
-	f.register(cmd)
+	f.registerFlags(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, "clear the alarms of all members, the default without MEMBER")
 	cmd.Flags().BoolVar(&f.forceUnlock, "force-unlock", false, "take over the lock of another run")
 	outputFlag(cmd, &f.output)
 	return cmd
 }
 
-// first is the first argument, "" without one.
-func first(args []string) string {
+// firstArgument is the first argument, "" without one.
+func firstArgument(args []string) string {
 	if len(args) == 0 {
 		return ""
 	}

@@ -36,7 +36,7 @@ func newEtcdSnapshotCommand(stdio IO) *cobra.Command {
 			"  kubeone etcd snapshot -m kubeone.yaml --on-hosts",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			file := cmp.Or(first(args), ".")
+			file := cmp.Or(firstArgument(args), ".")
 			if err := checkSnapshotFile(file, onHosts && len(args) > 0); err != nil {
 				return &usageError{err, cmd.CommandPath()}
 			}
@@ -53,7 +53,7 @@ func newEtcdSnapshotCommand(stdio IO) *cobra.Command {
 			})
 		},
 	}
-	f.register(cmd)
+	f.registerFlags(cmd)
 	flags := cmd.Flags()
 	flags.BoolVar(&onHosts, "on-hosts", false, "take one on every control-plane host, and keep it there")
 	flags.BoolVar(&f.forceUnlock, "force-unlock", false, "with --on-hosts: take over the lock of another run")
@@ -104,7 +104,7 @@ func runSnapshot(ctx context.Context, stdio IO, f *etcdFlags, file string, w *wo
 // runSnapshotsOnHosts takes snapshots where they stay. It asks nothing: it only adds files of our own.
 func runSnapshotsOnHosts(cmd *cobra.Command, stdio IO, f *etcdFlags) error {
 	ctx := cmd.Context()
-	w, err := f.open(ctx, stdio, nil, host.PolicyStrict)
+	w, err := f.openCluster(ctx, stdio, nil, host.PolicyStrict)
 	if err != nil {
 		return err
 	}
@@ -119,6 +119,7 @@ func runSnapshotsOnHosts(cmd *cobra.Command, stdio IO, f *etcdFlags) error {
 	if _, err := f.carryOut(ctx, stdio, w, p); err != nil {
 		return err
 	}
-	return f.end(stdio, fmt.Sprintf("Done. %d hosts have a new snapshot in %s.", len(p.Plan.Steps), script.SnapshotDir),
+	return f.reportEnd(stdio,
+		fmt.Sprintf("Done. %d hosts have a new snapshot in %s.", len(p.Plan.Steps), script.SnapshotDir),
 		leftOutOf(p, p.Want.ControlPlane, "no new snapshot"))
 }

@@ -34,7 +34,7 @@ func (*countValue) Type() string { return "NUMBER" }
 
 // registerRun adds the flags of all commands that carry out a plan.
 func (f *applyFlags) registerRun(cmd *cobra.Command) {
-	grouped(cmd, runGroup, func() {
+	groupFlags(cmd, runGroup, func() {
 		flags := cmd.Flags()
 		flags.BoolVarP(&f.approve, "auto-approve", "y", false,
 			"do not ask; host keys met for the first time are recorded")

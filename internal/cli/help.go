@@ -27,8 +27,8 @@ func flagGroups() []string {
 	return []string{ownFlags, upgradeGroup, runGroup, downloadGroup, clusterGroup}
 }
 
-// grouped puts the flags that register adds under a heading.
-func grouped(cmd *cobra.Command, heading string, register func()) {
+// groupFlags puts the flags that register adds under a heading.
+func groupFlags(cmd *cobra.Command, heading string, register func()) {
 	had := map[string]bool{}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { had[f.Name] = true })
 	register()
@@ -42,11 +42,11 @@ func grouped(cmd *cobra.Command, heading string, register func()) {
 	})
 }
 
-// usage writes what follows a command's description in its help.
-func usage(cmd *cobra.Command) error {
+// writeUsage writes what follows a command's description in its help.
+func writeUsage(cmd *cobra.Command) error {
 	var b strings.Builder
 	b.WriteString("Usage:\n")
-	if cmd.Runnable() && works(cmd) {
+	if cmd.Runnable() && isRunnable(cmd) {
 		fmt.Fprintf(&b, "  %s\n", cmd.UseLine())
 	}
 	if cmd.HasAvailableSubCommands() {
@@ -67,8 +67,8 @@ func usage(cmd *cobra.Command) error {
 	return err
 }
 
-// works reports whether a command does something by itself, and not only those below it.
-func works(cmd *cobra.Command) bool { return !cmd.HasSubCommands() || cmd.Use != cmd.Name() }
+// isRunnable reports whether a command does something by itself, and not only those below it.
+func isRunnable(cmd *cobra.Command) bool { return !cmd.HasSubCommands() || cmd.Use != cmd.Name() }
 
 func writeCommands(b *strings.Builder, cmd *cobra.Command) {
 	list := func(heading, group string) {

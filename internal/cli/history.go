@@ -25,7 +25,7 @@ func newHistoryCommand(stdio IO) *cobra.Command {
 		Example: "  kubeone history -m kubeone.yaml\n  kubeone history 20260810T0300",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			w, err := f.open(cmd.Context(), stdio, nil, host.PolicyProbe)
+			w, err := f.openCluster(cmd.Context(), stdio, nil, host.PolicyProbe)
 			if err != nil {
 				return err
 			}
@@ -42,7 +42,7 @@ func newHistoryCommand(stdio IO) *cobra.Command {
 			return showHistory(stdio, w.Name(), runs, historyOutput{output, len(args) > 0})
 		},
 	}
-	f.register(cmd)
+	f.registerFlags(cmd)
 	outputFlag(cmd, &output)
 	return cmd
 }

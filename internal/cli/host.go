@@ -30,7 +30,7 @@ import (
 // newHostCommand returns "kubeone host".
 func newHostCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "host", Short: "Add hosts to the pool for Machines, list and remove them", Args: subcommand,
+		Use: "host", Short: "Add hosts to the pool for Machines, list and remove them", Args: refuseUnknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.SuggestionsMinimumDistance = 2
@@ -58,11 +58,11 @@ func newHostAddCommand(stdio IO) *cobra.Command {
 			"  kubeone host add --bastion ops@bastion.example.com --failure-domain rack-7 10.0.7.11",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			machines, err := f.machines(args)
+			machines, err := f.namedMachines(args)
 			if err != nil {
 				return &classError{view.ExitConfig, err}
 			}
-			return f.run(cmd.Context(), stdio, machines)
+			return f.addHosts(cmd.Context(), stdio, machines)
 		},
 	}
 	kubeconfigFlag(cmd, &f.kubeconfig)
@@ -80,8 +80,8 @@ func newHostAddCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-// machines are those that the arguments name.
-func (f *hostAddFlags) machines(args []string) ([]pool.Machine, error) {
+// namedMachines are those that the arguments name.
+func (f *hostAddFlags) namedMachines(args []string) ([]pool.Machine, error) {
 	if f.name != "" && len(args) > 1 {
 		return nil, errors.New("--name is for one host")
 	}
@@ -140,11 +140,11 @@ func targetOf(text string) (host.Target, error) {
 	return t, t.Validate()
 }
 
-func (f *hostAddFlags) run(ctx context.Context, stdio IO, machines []pool.Machine) error {
+func (f *hostAddFlags) addHosts(ctx context.Context, stdio IO, machines []pool.Machine) error {
 	if !f.approve && !stdio.Interactive() {
 		return &classError{view.ExitConfig, errNobodyToAsk}
 	}
-	a, done, err := f.adder(ctx, stdio)
+	a, done, err := f.newAdder(ctx, stdio)
 	if err != nil {
 		return err
 	}
@@ -154,14 +154,14 @@ func (f *hostAddFlags) run(ctx context.Context, stdio IO, machines []pool.Machin
 	for _, m := range machines {
 		c, err := a.Look(ctx, m, found...)
 		if err != nil {
-			return refused(err)
+			return refusedError(err)
 		}
 		found, shown = append(found, c), append(shown, candidateOf(c))
 	}
 	view.PoolCandidates(stdio.Out, view.StyleFor(stdio.Out, stdio.Getenv), shown,
 		ssh.FingerprintSHA256(a.Key.PublicKey()))
 	if !f.approve {
-		yes, err := confirm(stdio, "Add them to the pool?")
+		yes, err := askYes(stdio, "Add them to the pool?")
 		if err == nil && !yes {
 			_, _ = fmt.Fprintln(stdio.Err, "Not confirmed. No host was changed.")
 		}
@@ -178,8 +178,8 @@ func (f *hostAddFlags) run(ctx context.Context, stdio IO, machines []pool.Machin
 	return nil
 }
 
-// refused is an error about a machine as it is, but for those that say themselves of which class they are.
-func refused(err error) error {
+// refusedError is an error about a machine as it is, but for those that say themselves of which class they are.
+func refusedError(err error) error {
 	if exitStatus(err) == view.ExitOther {
 		return &classError{view.ExitConfig, err}
 	}
@@ -202,9 +202,9 @@ func addressOf(h *kubeone.Host) string {
 	return h.Spec.User + "@" + net.JoinHostPort(h.Spec.Address, strconv.Itoa(int(h.Spec.Port)))
 }
 
-// adder makes what adds and removes hosts: a client of the cluster, the operator's SSH access, and the cluster's key,
-// which is made where there is none.
-func (f *hostAddFlags) adder(ctx context.Context, stdio IO) (*pool.Adder, func(), error) {
+// newAdder makes what adds and removes hosts: a client of the cluster, the operator's SSH access, and the cluster's
+// key, which is made where there is none.
+func (f *hostAddFlags) newAdder(ctx context.Context, stdio IO) (*pool.Adder, func(), error) {
 	access, err := workspace.OpenKubeconfig(f.kubeconfig)
 	if err != nil {
 		return nil, nil, err
@@ -213,7 +213,7 @@ func (f *hostAddFlags) adder(ctx context.Context, stdio IO) (*pool.Adder, func()
 	if err != nil {
 		return nil, nil, err
 	}
-	a := &pool.Adder{SSH: sshpool.New(workspace.Login(passphrase(stdio), f.approve, func(message string) {
+	a := &pool.Adder{SSH: sshpool.New(workspace.Login(askPassphrase(stdio), f.approve, func(message string) {
 		_, _ = fmt.Fprintf(stdio.Err, "warning: %s\n", message)
 	}))}
 	done := func() {
@@ -267,7 +267,7 @@ func newHostListCommand(stdio IO) *cobra.Command {
 			}
 			hosts, err := pool.List(cmd.Context(), of)
 			if err != nil {
-				return refused(err)
+				return refusedError(err)
 			}
 			rows := []view.PoolHost{}
 			for i := range hosts {
@@ -304,7 +304,7 @@ func newHostRemoveCommand(stdio IO) *cobra.Command {
 		Example: "  kubeone host remove --kubeconfig prod-kubeconfig worker-7",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			a, done, err := f.adder(cmd.Context(), stdio)
+			a, done, err := f.newAdder(cmd.Context(), stdio)
 			if err != nil {
 				return err
 			}
@@ -312,7 +312,7 @@ func newHostRemoveCommand(stdio IO) *cobra.Command {
 			for _, name := range args {
 				unreached, err := a.Remove(cmd.Context(), name, force)
 				if err != nil {
-					return refused(err)
+					return refusedError(err)
 				}
 				if unreached != nil {
 					_, _ = fmt.Fprintf(stdio.Err, "warning: %s keeps the cluster's key: %v\n", name, unreached)

@@ -38,7 +38,7 @@ func openJournal(dir, run, extra string) (*journal, error) {
 	return j, nil
 }
 
-func (j *journal) write(e apply.Event) {
+func (j *journal) writeEvent(e apply.Event) {
 	line, err := json.Marshal(e)
 	if err != nil {
 		return // events are strings and numbers

@@ -25,7 +25,7 @@ func newKubeconfigCommand(stdio IO) *cobra.Command {
 			"  umask 077; kubeone kubeconfig -m kubeone.yaml > prod-kubeconfig",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			w, err := f.open(cmd.Context(), stdio, args, host.PolicyStrict)
+			w, err := f.openCluster(cmd.Context(), stdio, args, host.PolicyStrict)
 			if err != nil {
 				return err
 			}
@@ -54,21 +54,21 @@ func newKubeconfigCommand(stdio IO) *cobra.Command {
 			return err
 		},
 	}
-	f.register(cmd)
+	f.registerFlags(cmd)
 	cmd.Flags().StringVarP(&file, "file", "f", "-", "`FILE` to write, readable by you only; - is standard output")
 	return cmd
 }
 
 // writePrivate writes a file that only its owner reads, whatever was there before.
 func writePrivate(path string, text []byte) error {
-	return privately(path, func(w io.Writer) error {
+	return createPrivate(path, func(w io.Writer) error {
 		_, err := w.Write(text)
 		return err
 	})
 }
 
-// privately creates a file that only its owner reads, whatever was there before; what fails leaves that as it was.
-func privately(path string, write func(io.Writer) error) error {
+// createPrivate creates a file that only its owner reads, whatever was there before; what fails leaves that as it was.
+func createPrivate(path string, write func(io.Writer) error) error {
 	tmp, err := os.CreateTemp(dirOf(path), ".kubeone-*") // created with mode 0600
 	if err != nil {
 		return err

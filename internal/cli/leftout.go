@@ -48,9 +48,9 @@ func leftOutOf(p engine.Proposal, hosts []desired.Host, what string) *leftOut {
 	return left
 }
 
-// end says how a command ended that carries out plans: as text, or as the last line of the event stream. Hosts that
-// were left out are an error; the plan's notes have told a person the reasons.
-func (f *applyFlags) end(stdio IO, text string, left *leftOut) error {
+// reportEnd says how a command ended that carries out plans: as text, or as the last line of the event stream. Hosts
+// that were left out are an error; the plan's notes have told a person the reasons.
+func (f *applyFlags) reportEnd(stdio IO, text string, left *leftOut) error {
 	if f.output == "json" {
 		e := apply.Event{Format: apply.EventFormat, Time: time.Now(), Type: apply.Result, Line: text}
 		if left != nil {

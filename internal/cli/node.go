@@ -19,8 +19,8 @@ type nodeChange struct {
 	replace, gone bool
 }
 
-// request is what the change asks of the engine.
-func (c nodeChange) request(ctx context.Context, w *workspace.Workspace) (engine.Request, error) {
+// engineRequest is what the change asks of the engine.
+func (c nodeChange) engineRequest(ctx context.Context, w *workspace.Workspace) (engine.Request, error) {
 	ids, err := hostIDs(ctx, w, "HOST", c.host)
 	switch {
 	case err != nil:
@@ -34,7 +34,7 @@ func (c nodeChange) request(ctx context.Context, w *workspace.Workspace) (engine
 // newNodeCommand returns "kubeone node".
 func newNodeCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "node", Short: "Remove a host from a running cluster, or replace it", Args: subcommand,
+		Use: "node", Short: "Remove a host from a running cluster, or replace it", Args: refuseUnknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.SuggestionsMinimumDistance = 2
@@ -69,11 +69,11 @@ func newNodeChangeCommand(stdio IO, change nodeChange, use, short, about string)
 		},
 	}
 	cmd.ValidArgsFunction = f.completeHosts
-	f.register(cmd)
+	f.registerFlags(cmd)
 	flags := cmd.Flags()
 	flags.BoolVar(&change.gone, "unreachable", false, "the host does not answer and is lost for good")
 	if change.replace {
-		f.artifacts.register(cmd)
+		f.artifacts.registerFlags(cmd)
 	}
 	f.registerRun(cmd)
 	return cmd
@@ -81,42 +81,42 @@ func newNodeChangeCommand(stdio IO, change nodeChange, use, short, about string)
 
 // runNode changes one host as a person calls it.
 func runNode(ctx context.Context, stdio IO, f *applyFlags, change nodeChange) error {
-	w, err := f.open(ctx, stdio, nil, f.unknown())
+	w, err := f.openCluster(ctx, stdio, nil, f.unknownKeysPolicy())
 	if err != nil {
 		return err
 	}
 	defer w.Close()
-	r, err := change.request(ctx, w)
+	r, err := change.engineRequest(ctx, w)
 	if err != nil {
 		return err
 	}
-	return f.repeat(stdio, func() error { return f.changeNode(ctx, stdio, w, r, change) })
+	return f.runUntilStable(stdio, func() error { return f.changeNode(ctx, stdio, w, r, change) })
 }
 
 // changeNode proposes, shows the plan, asks, carries it out, and says what is left to do.
 func (f *applyFlags) changeNode(ctx context.Context, stdio IO, w *workspace.Workspace, r engine.Request,
 	change nodeChange) error {
-	p, err := propose(ctx, stdio, w.Engine, r)
+	p, err := proposeWhenIdle(ctx, stdio, w.Engine, r)
 	if err != nil {
 		return err
 	}
 	if len(p.Plan.Steps) == 0 {
-		return f.end(stdio, fmt.Sprintf("No changes. %s is not in the cluster.", change.host), nil)
+		return f.reportEnd(stdio, fmt.Sprintf("No changes. %s is not in the cluster.", change.host), nil)
 	}
-	if yes, err := f.confirmed(stdio, p, "Carry out this plan?"); err != nil || !yes {
+	if yes, err := f.confirmPlan(stdio, p, "Carry out this plan?"); err != nil || !yes {
 		return err
 	}
 	after, err := f.carryOut(ctx, stdio, w, p)
 	if err != nil {
 		return err
 	}
-	return f.changed(stdio, after, change)
+	return f.checkChange(stdio, after, change)
 }
 
-// changed checks what was done, and says what the operator has to do now.
-func (f *applyFlags) changed(stdio IO, after engine.Proposal, change nodeChange) error {
+// checkChange checks what was done, and says what the operator has to do now.
+func (f *applyFlags) checkChange(stdio IO, after engine.Proposal, change nodeChange) error {
 	if change.replace && !change.gone {
-		return f.verify(stdio, after)
+		return f.verifyResult(stdio, after)
 	}
 	if len(after.Plan.Steps) > 0 {
 		return &classError{view.ExitRuntime, errors.New(
@@ -127,5 +127,5 @@ func (f *applyFlags) changed(stdio IO, after engine.Proposal, change nodeChange)
 	if change.replace {
 		next = "Now make its successor, as listed above, and run kubeone apply."
 	}
-	return f.end(stdio, fmt.Sprintf("Done. %s is out of the cluster. %s", change.host, next), nil)
+	return f.reportEnd(stdio, fmt.Sprintf("Done. %s is out of the cluster. %s", change.host, next), nil)
 }

@@ -50,7 +50,7 @@ func eventsFlag(cmd *cobra.Command, into *string) {
 func formatFlag(cmd *cobra.Command, into *string, formats []string, usage string) {
 	*into = formats[0]
 	value := &formatValue{into, formats}
-	cmd.Flags().VarP(value, "output", "o", usage+": "+value.list())
+	cmd.Flags().VarP(value, "output", "o", usage+": "+value.joinFormats())
 	completeFlag(cmd, "output", formats...)
 }
 
@@ -76,7 +76,7 @@ func (f *formatValue) Set(value string) error {
 	if !slices.ContainsFunc(f.formats, func(format string) bool {
 		return format == value || strings.HasSuffix(format, "=") && strings.HasPrefix(value, format)
 	}) {
-		return fmt.Errorf("--output is %s, not %q", f.list(), value)
+		return fmt.Errorf("--output is %s, not %q", f.joinFormats(), value)
 	}
 	if _, err := templateOf(value); err != nil {
 		return fmt.Errorf("--output %s: %w", value, err)
@@ -88,8 +88,8 @@ func (f *formatValue) Set(value string) error {
 // Type is shown in the help.
 func (*formatValue) Type() string { return "FORMAT" }
 
-// list is what the value may be, in words.
-func (f *formatValue) list() string {
+// joinFormats is what the value may be, in words.
+func (f *formatValue) joinFormats() string {
 	names := slices.Clone(f.formats)
 	for i, name := range names {
 		if strings.HasSuffix(name, "=") {

@@ -51,7 +51,7 @@ func newPlanCommand(stdio IO) *cobra.Command {
 				}
 			}
 			f.version = ""
-			w, err := f.open(cmd.Context(), stdio, args, host.PolicyProbe)
+			w, err := f.openCluster(cmd.Context(), stdio, args, host.PolicyProbe)
 			if err != nil {
 				return err
 			}
@@ -59,7 +59,7 @@ func newPlanCommand(stdio IO) *cobra.Command {
 			return present(w)
 		},
 	}
-	f.register(cmd)
+	f.registerFlags(cmd)
 	f.registerPlan(cmd)
 	f.registerDiff(cmd)
 	cmd.Flags().BoolVar(&f.options.ForceUpgrade, "force-upgrade", false,
@@ -81,7 +81,7 @@ type planOutput struct {
 }
 
 func runPlan(ctx context.Context, stdio IO, f *clusterFlags, w *workspace.Workspace, to planOutput) error {
-	r, err := f.request(w)
+	r, err := f.applyRequest(w)
 	if err != nil {
 		return err
 	}
@@ -98,10 +98,10 @@ func runPlan(ctx context.Context, stdio IO, f *clusterFlags, w *workspace.Worksp
 		unsaved = fmt.Errorf("the plan was not saved in %s: %w", to.file, err)
 		to.file = ""
 	}
-	if err := save(p, to.file, to.scripts); err != nil {
+	if err := savePlan(p, to.file, to.scripts); err != nil {
 		return err
 	}
-	if err := show(stdio, p, f.shown(ctx, w, p, to.format)); err != nil || unsaved != nil {
+	if err := showProposal(stdio, p, f.proposalView(ctx, w, p, to.format)); err != nil || unsaved != nil {
 		return errors.Join(err, unsaved)
 	}
 	if f.verbose {
@@ -118,8 +118,10 @@ type shownAs struct {
 	sets    []diff.Set // these
 }
 
-// shown is how the flags have a proposal shown. Which lines differ is asked for only then, and where there are steps.
-func (f *clusterFlags) shown(ctx context.Context, w *workspace.Workspace, p engine.Proposal, format string) shownAs {
+// proposalView is how the flags have a proposal shown. Which lines differ is asked for only then, and where there are
+// steps.
+func (f *clusterFlags) proposalView(ctx context.Context, w *workspace.Workspace, p engine.Proposal,
+	format string) shownAs {
 	as := shownAs{format: format, verbose: f.verbose, diff: f.diff && len(p.Plan.Steps) > 0}
 	if as.diff {
 		as.sets = w.Engine.Diff(ctx, p)
@@ -127,8 +129,8 @@ func (f *clusterFlags) shown(ctx context.Context, w *workspace.Workspace, p engi
 	return as
 }
 
-// show prints a plan, or why there can be none.
-func show(stdio IO, p engine.Proposal, as shownAs) error {
+// showProposal prints a plan, or why there can be none.
+func showProposal(stdio IO, p engine.Proposal, as shownAs) error {
 	d := p.Decision()
 	document := func() ([]byte, error) { return view.PlanJSON(p.Plan, as.sets, p.Decisions...) }
 	if as.format == formatMarkdown {
@@ -152,11 +154,11 @@ func show(stdio IO, p engine.Proposal, as shownAs) error {
 	if as.diff {
 		view.Diff(stdio.Out, style, as.sets)
 	}
-	view.Plan(stdio.Out, style, p.Plan, verbosity(as.verbose))
+	view.Plan(stdio.Out, style, p.Plan, verbosityOf(as.verbose))
 	return nil
 }
 
-func verbosity(verbose bool) view.Verbosity {
+func verbosityOf(verbose bool) view.Verbosity {
 	if verbose {
 		return view.Verbose
 	}
@@ -176,8 +178,8 @@ func (f *clusterFlags) planStatus(p engine.Proposal) error {
 	return nil
 }
 
-// save writes the plan and the scripts where they were asked for.
-func save(p engine.Proposal, out, scripts string) error {
+// savePlan writes the plan and the scripts where they were asked for.
+func savePlan(p engine.Proposal, out, scripts string) error {
 	if out != "" {
 		saved := p.Plan
 		saved.Steps = append([]plan.Step{}, saved.Steps...) // a plan without steps has the list, too
@@ -206,8 +208,8 @@ func save(p engine.Proposal, out, scripts string) error {
 	return nil
 }
 
-// saved reads a plan that plan --out wrote.
-func saved(path string) (plan.Plan, error) {
+// readSavedPlan reads a plan that plan --out wrote.
+func readSavedPlan(path string) (plan.Plan, error) {
 	var p plan.Plan
 	text, err := os.ReadFile(path)
 	if err == nil {
@@ -219,9 +221,9 @@ func saved(path string) (plan.Plan, error) {
 	return p, nil
 }
 
-// propose makes a proposal about a world that stands still: when steps of an earlier run are still running, it waits
-// for their end, and a member that is not healthy gets a moment to become so (proposeReady).
-func propose(ctx context.Context, stdio IO, e *engine.Engine, r engine.Request) (engine.Proposal, error) {
+// proposeWhenIdle makes a proposal about a world that stands still: when steps of an earlier run are still running, it
+// waits for their end, and a member that is not healthy gets a moment to become so (proposeReady).
+func proposeWhenIdle(ctx context.Context, stdio IO, e *engine.Engine, r engine.Request) (engine.Proposal, error) {
 	p, err := e.Propose(ctx, r)
 	if running := p.RunningSteps(); len(running) > 0 {
 		for id, s := range running {

@@ -24,7 +24,7 @@ func TestScriptsAreWrittenIntoTheirFolderOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		names := map[string]string{"id-1": name, "id-2": "w-2"}
-		err := save(engine.Proposal{
+		err := savePlan(engine.Proposal{
 			Plan:    plan.Plan{Hosts: names, Nodes: names},
 			Scripts: map[string]string{"id-1": "first\n", "id-2": "second\n"},
 		}, "", dir)

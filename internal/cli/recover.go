@@ -74,14 +74,14 @@ func newRestoreCommand(stdio IO) *cobra.Command {
 }
 
 func (f *recoverFlags) registerRecover(cmd *cobra.Command) {
-	f.register(cmd)
+	f.registerFlags(cmd)
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.destroyed, "confirm-destroyed", nil,
 		"control-plane `HOST` that is lost for good, so that etcd need not be stopped there; can be repeated")
 	flags.StringVar(&f.on, "host", "", "control-plane `HOST` on which etcd starts again")
 	f.completeHostFlag(cmd, "host")
 	f.completeHostFlag(cmd, "confirm-destroyed")
-	f.artifacts.register(cmd)
+	f.artifacts.registerFlags(cmd)
 	parallelFlag(cmd, &f.parallel)
 	f.registerRun(cmd)
 	f.registerUnsupported(cmd)
@@ -90,7 +90,7 @@ func (f *recoverFlags) registerRecover(cmd *cobra.Command) {
 func runRecover(cmd *cobra.Command, stdio IO, f *recoverFlags, args []string) error {
 	started := time.Now()
 	ctx := cmd.Context()
-	w, err := f.open(ctx, stdio, args, f.unknown())
+	w, err := f.openCluster(ctx, stdio, args, f.unknownKeysPolicy())
 	if err != nil {
 		return err
 	}
@@ -109,19 +109,19 @@ func runRecover(cmd *cobra.Command, stdio IO, f *recoverFlags, args []string) er
 		}
 		r.On = ids[0]
 	}
-	p, err := propose(ctx, stdio, w.Engine, r)
+	p, err := proposeWhenIdle(ctx, stdio, w.Engine, r)
 	if err != nil {
 		return err
 	}
-	if yes, err := f.confirmed(stdio, p, "Bring the cluster back like this?"); err != nil || !yes {
+	if yes, err := f.confirmPlan(stdio, p, "Bring the cluster back like this?"); err != nil || !yes {
 		return err
 	}
 	var back comeback
-	after, err := f.carryOutSeen(ctx, stdio, w, p, func(p engine.Proposal) { back.look(p, time.Now()) })
+	after, err := f.carryOutSeen(ctx, stdio, w, p, func(p engine.Proposal) { back.observe(p, time.Now()) })
 	if err != nil {
 		return err
 	}
-	return f.recovered(stdio, after, back.at.Sub(started))
+	return f.reportRecovery(stdio, after, back.at.Sub(started))
 }
 
 // comeback notes since when the looks at a recovered cluster find its members and Nodes back, whatever runs on them;
@@ -131,7 +131,7 @@ type comeback struct {
 	whole bool
 }
 
-func (c *comeback) look(p engine.Proposal, now time.Time) {
+func (c *comeback) observe(p engine.Proposal, now time.Time) {
 	whole := p.Matches() && !slices.ContainsFunc(p.Pending(nil), func(o engine.Pending) bool {
 		return o.Why != engine.NotRunning
 	})
@@ -141,17 +141,17 @@ func (c *comeback) look(p engine.Proposal, now time.Time) {
 	c.whole = whole
 }
 
-// recovered says how far the cluster is back.
-func (f *recoverFlags) recovered(stdio IO, after engine.Proposal, took time.Duration) error {
+// reportRecovery says how far the cluster is back.
+func (f *recoverFlags) reportRecovery(stdio IO, after engine.Proposal, took time.Duration) error {
 	if f.output == "text" {
 		ready, all := readyNodes(after.Observed.World)
 		_, _ = fmt.Fprintf(stdio.Out, "%d of %d nodes Ready %s after the command was given.\n", ready, all,
 			took.Round(time.Second))
 	}
 	if after.Matches() {
-		return f.verify(stdio, after)
+		return f.verifyResult(stdio, after)
 	}
-	if err := f.present(stdio, after, shownAs{format: formatText, verbose: f.verbose}); err != nil {
+	if err := f.showPlan(stdio, after, shownAs{format: formatText, verbose: f.verbose}); err != nil {
 		return err
 	}
 	return &classError{view.ExitRuntime,

@@ -29,7 +29,7 @@ func TestWhenARecoveredClusterIsBack(t *testing.T) {
 	} {
 		var back comeback
 		for i, p := range c.looks {
-			back.look(p, began.Add(time.Duration(i)*time.Second))
+			back.observe(p, began.Add(time.Duration(i)*time.Second))
 		}
 		if got := back.at.Sub(began); got != c.want {
 			t.Errorf("%s: after %s, want %s", name, got, c.want)

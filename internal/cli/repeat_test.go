@@ -31,7 +31,7 @@ func TestAPlanIsMadeAgainForWhoApprovesEverything(t *testing.T) {
 		var said bytes.Buffer
 		runs := 0
 		c.flags.forceUnlock = true
-		err := c.flags.repeat(IO{Out: io.Discard, Err: &said}, func() error {
+		err := c.flags.runUntilStable(IO{Out: io.Discard, Err: &said}, func() error {
 			runs++
 			if c.flags.forceUnlock != (runs == 1) {
 				t.Errorf("%s: run %d takes a lock over: %t", name, runs, c.flags.forceUnlock)

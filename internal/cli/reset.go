@@ -32,7 +32,7 @@ func newResetCommand(stdio IO) *cobra.Command {
 			return runReset(cmd.Context(), stdio, f, r, args)
 		},
 	}
-	f.register(cmd)
+	f.registerFlags(cmd)
 	flags := cmd.Flags()
 	flags.StringSliceVar(&r.Hosts, "host", nil, "reset this `HOST` only, by name or address; can be repeated")
 	f.completeHostFlag(cmd, "host")
@@ -47,7 +47,7 @@ func newResetCommand(stdio IO) *cobra.Command {
 }
 
 func runReset(ctx context.Context, stdio IO, f *applyFlags, r engine.Reset, args []string) error {
-	w, err := f.open(ctx, stdio, args, f.unknown())
+	w, err := f.openCluster(ctx, stdio, args, f.unknownKeysPolicy())
 	if err != nil {
 		return err
 	}
@@ -55,17 +55,17 @@ func runReset(ctx context.Context, stdio IO, f *applyFlags, r engine.Reset, args
 	if r.Hosts, err = hostIDs(ctx, w, "--host", r.Hosts...); err != nil {
 		return err
 	}
-	p, err := propose(ctx, stdio, w.Engine, r)
+	p, err := proposeWhenIdle(ctx, stdio, w.Engine, r)
 	if err != nil {
 		return err
 	}
 	if len(p.Plan.Steps) == 0 {
 		for _, note := range p.Plan.Notes {
-			_, _ = fmt.Fprintln(f.out(stdio), note)
+			_, _ = fmt.Fprintln(f.planWriter(stdio), note)
 		}
-		return f.end(stdio, "No changes. "+bareText(p), notReset(p))
+		return f.reportEnd(stdio, "No changes. "+bareText(p), notReset(p))
 	}
-	if yes, err := f.confirmed(stdio, p, "Remove all this, with its data?"); err != nil || !yes {
+	if yes, err := f.confirmPlan(stdio, p, "Remove all this, with its data?"); err != nil || !yes {
 		return err
 	}
 	after, err := f.carryOut(ctx, stdio, w, p)
@@ -77,7 +77,7 @@ func runReset(ctx context.Context, stdio IO, f *applyFlags, r engine.Reset, args
 			errors.New("all steps succeeded, but something is left on the hosts; reset again")}
 	}
 	f.notRunning(stdio, after)
-	return f.end(stdio, "Done. "+bareText(after), notReset(after))
+	return f.reportEnd(stdio, "Done. "+bareText(after), notReset(after))
 }
 
 // bareText says which hosts are bare after a reset, or when there is nothing to reset.

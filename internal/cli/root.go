@@ -45,7 +45,7 @@ func Main(ctx context.Context, args []string, stdio IO) int {
 	stdio.Out, stdio.Err = out, view.NewTerminal(stdio.Err)
 	root := newRoot(stdio)
 	begun := false
-	notice(root, &begun)
+	markBegun(root, &begun)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
@@ -78,7 +78,7 @@ func newRoot(stdio IO) *cobra.Command {
 		Version:       Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          subcommand,
+		Args:          refuseUnknownCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SuggestionsMinimumDistance = 2
@@ -97,9 +97,9 @@ func newRoot(stdio IO) *cobra.Command {
 		newConfigCommand(stdio), newBundleCommand(stdio.Out, stdio.Err), newFSMCommand(stdio), newVersionCommand(stdio))
 	root.SetHelpCommandGroupID("tools")
 	root.SetCompletionCommandGroupID("tools")
-	root.SetUsageFunc(usage)
+	root.SetUsageFunc(writeUsage)
 	root.Flags().Bool("version", false, "print the version")
-	root.SetVersionTemplate(versions().String() + "\n")
+	root.SetVersionTemplate(versionsOf().String() + "\n")
 	root.SetGlobalNormalizationFunc(normalFlag)
 	root.SetFlagErrorFunc(missingFlag)
 	refuseMissing(root)
@@ -123,8 +123,8 @@ func normalFlag(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	return pflag.NormalizedName(name)
 }
 
-// notice sets begun when a command's own work begins; whatever fails before that is a mistake in the command line.
-func notice(cmd *cobra.Command, begun *bool) {
+// markBegun sets begun when a command's own work begins; whatever fails before that is a mistake in the command line.
+func markBegun(cmd *cobra.Command, begun *bool) {
 	if run := cmd.RunE; run != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			*begun = true
@@ -132,12 +132,12 @@ func notice(cmd *cobra.Command, begun *bool) {
 		}
 	}
 	for _, sub := range cmd.Commands() {
-		notice(sub, begun)
+		markBegun(sub, begun)
 	}
 }
 
-// subcommand refuses the name of a command that does not exist, with those that may have been meant.
-func subcommand(cmd *cobra.Command, args []string) error {
+// refuseUnknownCommand refuses the name of a command that does not exist, with those that may have been meant.
+func refuseUnknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}

@@ -195,26 +195,27 @@ func fields(ts *testscript.TestScript, _ bool, args []string) {
 		}
 		var value map[string]any
 		ts.Check(json.Unmarshal([]byte(document), &value))
-		for _, path := range unknown("", value, known) {
+		for _, path := range unknownPaths("", value, known) {
 			ts.Fatalf("%s has the field %q, which docs/json.md does not have", args[0], path)
 		}
 	}
 }
 
-// unknown returns the paths in value that are not known. What lies below a map whose keys are data is not looked at.
-func unknown(path string, value any, known map[string]bool) []string {
+// unknownPaths returns the paths in value that are not known. What lies below a map whose keys are data is not looked
+// at.
+func unknownPaths(path string, value any, known map[string]bool) []string {
 	var out []string
 	switch v := value.(type) {
 	case []any:
 		for _, one := range v {
-			out = append(out, unknown(path, one, known)...)
+			out = append(out, unknownPaths(path, one, known)...)
 		}
 	case map[string]any:
 		for key, below := range v {
 			at := strings.TrimPrefix(path+"."+key, ".")
 			switch {
 			case known[at]:
-				out = append(out, unknown(at, below, known)...)
+				out = append(out, unknownPaths(at, below, known)...)
 			case !slices.Contains([]string{"hosts", "nodes", "firstContacts"}, path) &&
 				!strings.HasSuffix(path, "parameters") &&
 				!strings.HasSuffix(path, "labels") && !strings.HasSuffix(path, "annotations"):

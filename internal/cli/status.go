@@ -24,7 +24,7 @@ func newStatusCommand(stdio IO) *cobra.Command {
 			"  kubeone status -o jsonpath={.checks[?(@.ok==false)].name}",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := f.look(cmd.Context(), stdio, args, engine.HangTimeout)
+			p, err := f.inspectCluster(cmd.Context(), stdio, args, engine.HangTimeout)
 			if err != nil {
 				return err
 			}
@@ -43,16 +43,16 @@ func newStatusCommand(stdio IO) *cobra.Command {
 			return nil
 		},
 	}
-	f.register(cmd)
+	f.registerFlags(cmd)
 	outputFlag(cmd, &output)
 	return cmd
 }
 
-// look asks every host, the API and etcd how they are, and changes nothing. A member that is not healthy is looked at
-// again for so long.
-func (f *clusterFlags) look(ctx context.Context, stdio IO, args []string, patience time.Duration) (
+// inspectCluster asks every host, the API and etcd how they are, and changes nothing. A member that is not healthy is
+// looked at again for so long.
+func (f *clusterFlags) inspectCluster(ctx context.Context, stdio IO, args []string, patience time.Duration) (
 	engine.Proposal, error) {
-	w, err := f.open(ctx, stdio, args, host.PolicyProbe)
+	w, err := f.openCluster(ctx, stdio, args, host.PolicyProbe)
 	if err != nil {
 		return engine.Proposal{}, err
 	}

@@ -35,7 +35,7 @@ func newSupportCommand(stdio IO) *cobra.Command {
 			"  kubeone support -f support.tar.gz",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			w, err := f.open(cmd.Context(), stdio, args, host.PolicyProbe)
+			w, err := f.openCluster(cmd.Context(), stdio, args, host.PolicyProbe)
 			if err != nil {
 				return err
 			}
@@ -43,7 +43,7 @@ func newSupportCommand(stdio IO) *cobra.Command {
 			return writeSupport(cmd.Context(), stdio, w, file)
 		},
 	}
-	f.register(cmd)
+	f.registerFlags(cmd)
 	cmd.Flags().StringVarP(&file, "file", "f", "", "`FILE` to write (default NAME-support-TIME.tar.gz)")
 	return cmd
 }
@@ -58,9 +58,9 @@ func writeSupport(ctx context.Context, stdio IO, w *workspace.Workspace, file st
 		file = fmt.Sprintf("%s-support-%s.tar.gz", w.Name(), now.UTC().Format("20060102T150405Z"))
 	}
 	var missing []support.Missing
-	err = privately(file, func(out io.Writer) (err error) {
+	err = createPrivate(file, func(out io.Writer) (err error) {
 		missing, err = w.Support(ctx, out, p, func(runs []record.Run) ([]support.Document, error) {
-			return documents(w, p, runs, now)
+			return clusterDocuments(w, p, runs, now)
 		}, proxyCredentials(stdio.Getenv))
 		return err
 	})
@@ -79,8 +79,8 @@ func writeSupport(ctx context.Context, stdio IO, w *workspace.Workspace, file st
 	return nil
 }
 
-// documents are what the program would print about the cluster, and what it knows besides.
-func documents(w *workspace.Workspace, p engine.Proposal, runs []record.Run,
+// clusterDocuments are what the program would print about the cluster, and what it knows besides.
+func clusterDocuments(w *workspace.Workspace, p engine.Proposal, runs []record.Run,
 	now time.Time) ([]support.Document, error) {
 	var status, history bytes.Buffer
 	in := statusOf(p, now)
@@ -96,7 +96,7 @@ func documents(w *workspace.Workspace, p engine.Proposal, runs []record.Run,
 	var text bytes.Buffer
 	view.Plan(&text, view.Style{}, p.Plan, view.Verbose)
 	out := []support.Document{
-		document("versions.json")(json.MarshalIndent(versions(), "", "  ")),
+		document("versions.json")(json.MarshalIndent(versionsOf(), "", "  ")),
 		{Name: "manifest.yaml", Text: w.Manifest()},
 		{Name: "plan.txt", Text: text.Bytes()}, document("plan.json")(view.PlanJSON(p.Plan, nil, p.Decisions...)),
 		{Name: "status.txt", Text: status.Bytes()}, document("status.json")(view.StatusJSON(in)),

@@ -32,7 +32,7 @@ type upgradeFlags struct {
 	changed        func(flag string) bool
 }
 
-func (f *upgradeFlags) register(cmd *cobra.Command) {
+func (f *upgradeFlags) registerFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.changed = flags.Changed
 	flags.StringVarP(&f.selector, "selector", "l", "",
@@ -52,8 +52,8 @@ func (f *upgradeFlags) register(cmd *cobra.Command) {
 	completeFlag(cmd, "on-drain-timeout", "stop", "skip", "force")
 }
 
-// upgrade are those settings that were given.
-func (f *upgradeFlags) upgrade() workspace.UpgradeOptions {
+// givenOptions are those settings that were given.
+func (f *upgradeFlags) givenOptions() workspace.UpgradeOptions {
 	o := workspace.UpgradeOptions{MaxUnavailable: f.maxUnavailable, OnTimeout: f.onTimeout}
 	if f.changed == nil {
 		return o
@@ -90,7 +90,7 @@ func (f *applyFlags) upgradeThrough(
 		stage := *f
 		stage.version, stage.through = version, nil
 		err := stage.onTheWay(ctx, stdio, args, func(w *workspace.Workspace) error {
-			return stage.repeat(stdio, func() error { return stage.run(ctx, stdio, w, as) })
+			return stage.runUntilStable(stdio, func() error { return stage.proposeAndCarryOut(ctx, stdio, w, as) })
 		})
 		var status *statusError
 		switch {
@@ -121,12 +121,12 @@ func (f *upgradeFlags) checkThrough() error {
 // onTheWay opens the cluster and calls then, if it is to be upgraded to the stage's version, be it after a repair.
 func (f *clusterFlags) onTheWay(ctx context.Context, stdio IO, args []string,
 	then func(*workspace.Workspace) error) error {
-	w, err := f.open(ctx, stdio, args, host.PolicyProbe)
+	w, err := f.openCluster(ctx, stdio, args, host.PolicyProbe)
 	if err != nil {
 		return err
 	}
 	defer w.Close()
-	r, err := f.request(w)
+	r, err := f.applyRequest(w)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func newVersionCommand(stdio IO) *cobra.Command {
 			"  kubeone version -o jsonpath={.version}",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			info := versions()
+			info := versionsOf()
 			return printResult(stdio.Out, output, documentOf(info), func(out io.Writer) error {
 				_, err := io.WriteString(out, info.String()+"\n")
 				return err
@@ -47,6 +47,6 @@ func (v versionInfo) String() string {
 	return fmt.Sprintf("kubeone %s (%s, %s), for Kubernetes %v", v.Version, v.Go, v.Platform, v.Kubernetes)
 }
 
-func versions() versionInfo {
+func versionsOf() versionInfo {
 	return versionInfo{Version, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, release.Supported()}
 }

@@ -52,7 +52,7 @@ func (Access) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 // credentials of the current context, under names of ours, and nothing else. It is an error where the kubeconfig could
 // not be used here, because it names files, or a program to run.
 func (a Access) ForPeople(clusterName string) ([]byte, error) {
-	raw, err := a.load()
+	raw, err := a.loadKubeconfig()
 	if err == nil {
 		err = inlineOnly(raw, false) // what a person is given is all that he needs
 	}
@@ -82,15 +82,15 @@ func (a Access) ForPeople(clusterName string) ([]byte, error) {
 
 // CA is the certificate, as PEM, that the API's own must be signed by; nil where the kubeconfig cannot be used.
 func (a Access) CA() []byte {
-	config, err := a.config()
+	config, err := a.restConfig()
 	if err != nil {
 		return nil
 	}
 	return config.CAData
 }
 
-// load reads the kubeconfig. Errors never quote it.
-func (a Access) load() (*clientcmdapi.Config, error) {
+// loadKubeconfig reads the kubeconfig. Errors never quote it.
+func (a Access) loadKubeconfig() (*clientcmdapi.Config, error) {
 	raw, err := clientcmd.Load(a.Kubeconfig)
 	if err != nil {
 		return nil, errors.New("the kubeconfig is not valid YAML of a kubeconfig")
@@ -98,9 +98,9 @@ func (a Access) load() (*clientcmdapi.Config, error) {
 	return raw, inlineOnly(raw, a.TokenFiles)
 }
 
-// config reads the kubeconfig's current context.
-func (a Access) config() (*rest.Config, error) {
-	raw, err := a.load()
+// restConfig reads the kubeconfig's current context.
+func (a Access) restConfig() (*rest.Config, error) {
+	raw, err := a.loadKubeconfig()
 	if err != nil {
 		return nil, err
 	}
@@ -144,8 +144,8 @@ func inlineOnly(raw *clientcmdapi.Config, tokenFiles bool) error {
 	return nil
 }
 
-// endpoints returns Via, or the kubeconfig's own server when there is none.
-func (a Access) endpoints(config *rest.Config) []Endpoint {
+// endpointList returns Via, or the kubeconfig's own server when there is none.
+func (a Access) endpointList(config *rest.Config) []Endpoint {
 	via := append([]Endpoint(nil), a.Via...)
 	if len(via) == 0 {
 		via = []Endpoint{{ID: "server", Address: serverAddress(config.Host)}}
@@ -170,8 +170,8 @@ func serverAddress(server string) string {
 	return u.Host
 }
 
-// hostname is the name that the server's certificate must have.
-func hostname(server string) string {
+// serverName is the name that the server's certificate must have.
+func serverName(server string) string {
 	u, err := url.Parse(server)
 	if err != nil {
 		return server

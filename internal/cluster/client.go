@@ -61,10 +61,10 @@ type Client struct {
 // Connect prepares a client; no connection is made before the first request. A request goes to the first endpoint of
 // access.Via that answers; TLS always checks that it is the server that the kubeconfig names. Proxies of the
 // environment are not used. The caller closes the client.
-func Connect(access Access) (*Client, error) { return connect(access, usual()) }
+func Connect(access Access) (*Client, error) { return connectClient(access, usualLimits()) }
 
-func connect(access Access, l limits) (*Client, error) {
-	config, err := access.config()
+func connectClient(access Access, l limits) (*Client, error) {
+	config, err := access.restConfig()
 	if err != nil {
 		return nil, apicall.Wrap("connect to the cluster", "", err)
 	}
@@ -77,19 +77,19 @@ func connect(access Access, l limits) (*Client, error) {
 	}
 	secure.NextProtos = []string{"h2", "http/1.1"}
 	if secure.ServerName == "" {
-		secure.ServerName = hostname(config.Host)
+		secure.ServerName = serverName(config.Host)
 	}
-	d := newDialer(access.endpoints(config), secure, l)
-	tune(config, d)
+	d := newDialer(access.endpointList(config), secure, l)
+	tuneConfig(config, d)
 	return newClient(config, d)
 }
 
-// tune sets what all our clients share.
-func tune(config *rest.Config, d *dialer) {
+// tuneConfig sets what all our clients share.
+func tuneConfig(config *rest.Config, d *dialer) {
 	config.QPS = -1 // the API server's own fairness is enough; waiting here only makes an apply slower
 	config.UserAgent = "kubeone"
 	config.WarningHandler = rest.NoWarnings{}
-	config.Dial = d.dial
+	config.Dial = d.dialPlain
 	config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 }
 

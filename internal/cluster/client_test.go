@@ -65,7 +65,7 @@ type dials struct {
 	asked atomic.Value // the address
 }
 
-func (d *dials) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+func (d *dials) dialTLS(ctx context.Context, network, addr string) (net.Conn, error) {
 	d.count.Add(1)
 	d.asked.Store(addr)
 	if d.to == "" {
@@ -85,7 +85,7 @@ func quick() limits {
 
 func connected(t *testing.T, kubeconfig []byte, via ...Endpoint) *Client {
 	t.Helper()
-	c, err := connect(Access{Kubeconfig: kubeconfig, Via: via}, quick())
+	c, err := connectClient(Access{Kubeconfig: kubeconfig, Via: via}, quick())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func connected(t *testing.T, kubeconfig []byte, via ...Endpoint) *Client {
 }
 
 func through(id string, d *dials) Endpoint {
-	return Endpoint{ID: id, Address: "127.0.0.1:6443", Dial: d.dial}
+	return Endpoint{ID: id, Address: "127.0.0.1:6443", Dial: d.dialTLS}
 }
 
 func ok(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }

@@ -31,8 +31,8 @@ func newDialer(via []Endpoint, config *tls.Config, l limits) *dialer {
 // dialTLS opens a connection and completes the TLS handshake, so that an endpoint that accepts connections without
 // answering counts as dead too.
 func (d *dialer) dialTLS(ctx context.Context, network, _ string) (net.Conn, error) {
-	return d.each(ctx, func(ctx context.Context, i int) (net.Conn, error) {
-		raw, err := d.connect(ctx, network, i)
+	return d.tryEndpoints(ctx, func(ctx context.Context, i int) (net.Conn, error) {
+		raw, err := d.dialEndpoint(ctx, network, i)
 		if err != nil {
 			return nil, err
 		}
@@ -45,33 +45,35 @@ func (d *dialer) dialTLS(ctx context.Context, network, _ string) (net.Conn, erro
 	})
 }
 
-// dial opens a connection without TLS, for clients that others build from the REST configuration.
-func (d *dialer) dial(ctx context.Context, network, _ string) (net.Conn, error) {
-	return d.each(ctx, func(ctx context.Context, i int) (net.Conn, error) { return d.connect(ctx, network, i) })
+// dialPlain opens a connection without TLS, for clients that others build from the REST configuration.
+func (d *dialer) dialPlain(ctx context.Context, network, _ string) (net.Conn, error) {
+	return d.tryEndpoints(ctx,
+		func(ctx context.Context, i int) (net.Conn, error) { return d.dialEndpoint(ctx, network, i) })
 }
 
-// each tries the endpoints until one gives a connection.
-func (d *dialer) each(ctx context.Context, open func(context.Context, int) (net.Conn, error)) (net.Conn, error) {
+// tryEndpoints tries the endpoints until one gives a connection.
+func (d *dialer) tryEndpoints(ctx context.Context, open func(context.Context, int) (net.Conn, error)) (net.Conn,
+	error) {
 	failure := &apicall.UnreachableError{}
-	for _, i := range d.order() {
+	for _, i := range d.endpointOrder() {
 		one, cancel := context.WithTimeout(ctx, d.limits.dial)
 		c, err := open(one, i)
 		cancel()
 		if err == nil {
-			d.worked(i)
+			d.noteSuccess(i)
 			return c, nil
 		}
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("connecting to the API server through %s: %w", d.via[i].ID, context.Cause(ctx))
 		}
-		d.failed(i)
+		d.noteFailure(i)
 		failure.Endpoints = append(failure.Endpoints, d.via[i].ID)
 		failure.Errs = append(failure.Errs, err)
 	}
 	return nil, failure
 }
 
-func (d *dialer) connect(ctx context.Context, network string, i int) (net.Conn, error) {
+func (d *dialer) dialEndpoint(ctx context.Context, network string, i int) (net.Conn, error) {
 	raw, err := d.via[i].Dial(ctx, network, d.via[i].Address)
 	if err != nil {
 		return nil, err
@@ -83,8 +85,8 @@ func (d *dialer) connect(ctx context.Context, network string, i int) (net.Conn, 
 	return c, nil
 }
 
-// order is the endpoints in the order in which they are tried now.
-func (d *dialer) order() []int {
+// endpointOrder is the endpoints in the order in which they are tried now.
+func (d *dialer) endpointOrder() []int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var live, dead []int
@@ -105,14 +107,14 @@ func (d *dialer) order() []int {
 	return append(live, dead...)
 }
 
-func (d *dialer) worked(i int) {
+func (d *dialer) noteSuccess(i int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.last = i
 	delete(d.dead, i)
 }
 
-func (d *dialer) failed(i int) {
+func (d *dialer) noteFailure(i int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.dead[i] = time.Now().Add(d.limits.dead)
@@ -146,9 +148,9 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// retire closes a connection on which no answer came, and has its endpoint asked last for a while. All else that
-// waits on the same connection fails at once instead of hanging as well.
-func (c *conn) retire() {
-	c.dialer.failed(c.endpoint)
+// retireConnection closes a connection on which no answer came, and has its endpoint asked last for a while. All else
+// that waits on the same connection fails at once instead of hanging as well.
+func (c *conn) retireConnection() {
+	c.dialer.noteFailure(c.endpoint)
 	_ = c.Close()
 }

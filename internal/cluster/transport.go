@@ -24,8 +24,8 @@ type limits struct {
 	ping time.Duration
 }
 
-// usual are the limits of every client but those of tests.
-func usual() limits {
+// usualLimits are the limits of every client but those of tests.
+func usualLimits() limits {
 	return limits{dial: 3 * time.Second, dead: 15 * time.Second, request: apicall.RequestTimeout, ping: 5 * time.Second}
 }
 
@@ -43,7 +43,7 @@ func (noAnswerError) Temporary() bool { return true }
 // that a watch cannot hang on it.
 func newHTTPTransport(d *dialer) *http.Transport {
 	return &http.Transport{
-		DialContext:         d.dial,
+		DialContext:         d.dialPlain,
 		DialTLSContext:      d.dialTLS,
 		TLSClientConfig:     d.tls,
 		ForceAttemptHTTP2:   true,
@@ -66,7 +66,7 @@ func (t *timed) RoundTrip(req *http.Request) (*http.Response, error) {
 	timer := time.AfterFunc(t.timeout, func() { cancel(errNoAnswer) })
 	var used atomic.Pointer[conn]
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
-		used.Store(underlying(info.Conn))
+		used.Store(underlyingConn(info.Conn))
 	}})
 	end := func() {
 		timer.Stop()
@@ -74,7 +74,7 @@ func (t *timed) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp, err := t.base.RoundTrip(req.WithContext(traced))
 	if err != nil {
-		err = t.explain(ctx, err, used.Load())
+		err = t.explainTimeout(ctx, err, used.Load())
 		end()
 		return nil, err
 	}
@@ -84,25 +84,25 @@ func (t *timed) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp.Body = &timedBody{
 		ReadCloser: resp.Body,
 		end:        end,
-		explain:    func(err error) error { return t.explain(ctx, err, used.Load()) },
+		explain:    func(err error) error { return t.explainTimeout(ctx, err, used.Load()) },
 	}
 	return resp, nil
 }
 
-// explain replaces a cancellation by its cause and retires the connection when the cause was silence.
-func (t *timed) explain(ctx context.Context, err error, used *conn) error {
+// explainTimeout replaces a cancellation by its cause and retires the connection when the cause was silence.
+func (t *timed) explainTimeout(ctx context.Context, err error, used *conn) error {
 	if !errors.Is(context.Cause(ctx), errNoAnswer) {
 		return err
 	}
 	if used == nil {
 		return errNoAnswer
 	}
-	used.retire()
+	used.retireConnection()
 	return fmt.Errorf("through %s: %w", used.dialer.via[used.endpoint].ID, errNoAnswer)
 }
 
-// underlying finds our connection below TLS; nil if there is none.
-func underlying(c net.Conn) *conn {
+// underlyingConn finds our connection below TLS; nil if there is none.
+func underlyingConn(c net.Conn) *conn {
 	if secure, ok := c.(*tls.Conn); ok {
 		c = secure.NetConn()
 	}

@@ -41,8 +41,8 @@ func hostDigests(in Input) map[string]string {
 		config += f.Name + f.Content
 	}
 	return map[string]string{
-		"containerd": sum(config, proxyDropIn(in.Want.Proxy), in.Want.CABundle),
-		"kernel":     sum(sysctls),
+		"containerd": digestOf(config, proxyDropIn(in.Want.Proxy), in.Want.CABundle),
+		"kernel":     digestOf(sysctls),
 	}
 }
 
@@ -51,13 +51,13 @@ func NodeDigests(in Input) map[string]string { return digestsWith(in, clusterKub
 
 // clusterKubelet is the text of the kubelet configuration that all hosts share.
 func clusterKubelet(want desired.Cluster) string {
-	text, _ := documents(kubeletConfiguration(want)) // of strings and numbers only
+	text, _ := yamlDocuments(kubeletConfiguration(want)) // of strings and numbers only
 	return text
 }
 
 func digestsWith(in Input, kubelet string) map[string]string {
 	in.Want.Network.DNS.Repository = "" // of an image
-	digests := map[string]string{"kubelet": sum(kubelet, hostKubeletText(in))}
+	digests := map[string]string{"kubelet": digestOf(kubelet, hostKubeletText(in))}
 	if h := in.Want.Hardening; h != "" {
 		digests[desired.HardeningDigest] = desired.HardeningNote(h)
 	}
@@ -66,17 +66,17 @@ func digestsWith(in Input, kubelet string) map[string]string {
 		delete(unversioned, "kubernetesVersion")
 		// The hosts' own names are only in the certificates; one more host is not another configuration.
 		unversioned["apiServer"] = componentOf(in.Want, desired.APIServer, apiServerFlags(in.Want))
-		network, _ := documents(object{"networking": unversioned["networking"]})
-		digests[desired.NetworkDigest] = sum(network)
+		network, _ := yamlDocuments(object{"networking": unversioned["networking"]})
+		digests[desired.NetworkDigest] = digestOf(network)
 		// The endpoint is looked for where it is: in kubeconfigs and certificates.
 		delete(unversioned, "controlPlaneEndpoint")
-		text, _ := documents(unversioned)
-		digests[desired.ComponentsDigest] = sum(text)
+		text, _ := yamlDocuments(unversioned)
+		digests[desired.ComponentsDigest] = digestOf(text)
 	}
 	return digests
 }
 
-func sum(texts ...string) string {
+func digestOf(texts ...string) string {
 	s := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
 	return hex.EncodeToString(s[:])
 }

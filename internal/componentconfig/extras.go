@@ -114,8 +114,8 @@ func extraVolumes(want desired.Cluster, component string) []object {
 	return out
 }
 
-// components are those that extras are for.
-func components() []string {
+// componentsWithExtras are those that extras are for.
+func componentsWithExtras() []string {
 	return []string{desired.APIServer, desired.ControllerManager, desired.Scheduler}
 }
 
@@ -125,7 +125,7 @@ func ComponentFiles(in Input) []desired.ComponentFile {
 		return nil
 	}
 	var out []desired.ComponentFile
-	for _, c := range components() {
+	for _, c := range componentsWithExtras() {
 		out = append(out, filesOf(in.Want, c)...)
 	}
 	return out
@@ -150,7 +150,7 @@ func ComponentDirectories(in Input) []string {
 		return nil
 	}
 	var out []string
-	for _, c := range components() {
+	for _, c := range componentsWithExtras() {
 		out = append(out, directoriesOf(in.Want, c)...)
 	}
 	return out

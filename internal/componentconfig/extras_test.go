@@ -11,7 +11,7 @@ func TestComponentsAreToldOfTheirExtras(t *testing.T) {
 	t.Parallel()
 	in := input("cp-1")
 	in.Want.Extras = configtest.Extras()
-	text, err := documents(clusterConfiguration(in.Want))
+	text, err := yamlDocuments(clusterConfiguration(in.Want))
 	if err != nil {
 		t.Fatal(err)
 	}

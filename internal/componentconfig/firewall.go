@@ -119,5 +119,5 @@ func firewallDigest(in Input) string {
 			texts = append(texts, f.Content)
 		}
 	}
-	return sum(texts...)
+	return digestOf(texts...)
 }

@@ -57,18 +57,18 @@ func KubeletSettings(in Input) map[string]any {
 	for name, value := range hostKubelet(in) {
 		all[name] = value
 	}
-	return decided(all, in.Want)
+	return decidedSettings(all, in.Want)
 }
 
 // ClusterKubeletSettings are those that the cluster's kubelet-config has.
 func ClusterKubeletSettings(want desired.Cluster) map[string]any {
-	return decided(kubeletConfiguration(want), want)
+	return decidedSettings(kubeletConfiguration(want), want)
 }
 
 // ComponentPatterns are where such files are.
 func ComponentPatterns() []string {
 	var out []string
-	for _, c := range components() {
+	for _, c := range componentsWithExtras() {
 		out = append(out, desired.ComponentDir(c)+"/*")
 	}
 	return out

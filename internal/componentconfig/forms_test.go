@@ -18,7 +18,7 @@ func TestSettingsThatAreShownAreThoseThatKubeadmGets(t *testing.T) {
 	if len(ClusterKubeletSettings(in.Want)) != len(KubeletSettings(in)) {
 		t.Error("the cluster's settings are others than the host's")
 	}
-	text, err := documents(ClusterConfiguration(in.Want))
+	text, err := yamlDocuments(ClusterConfiguration(in.Want))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,8 +14,8 @@ const (
 	eventRecordQPS = 50
 )
 
-// harden adds the baseline's settings of the kubelet to those that are there, which win.
-func harden(o object, want desired.Cluster) {
+// hardenKubelet adds the baseline's settings of the kubelet to those that are there, which win.
+func hardenKubelet(o object, want desired.Cluster) {
 	if !want.Hardened() {
 		return
 	}

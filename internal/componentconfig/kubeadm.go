@@ -19,7 +19,7 @@ type object map[string]any
 // token that comes before it, on control-plane hosts; join on all. @TOKEN@ is filled in on the host, from a file that
 // only root reads.
 func KubeadmFiles(in Input) ([]Text, error) {
-	join, err := documents(joinConfiguration(in))
+	join, err := yamlDocuments(joinConfiguration(in))
 	if err != nil {
 		return nil, err
 	}
@@ -33,15 +33,15 @@ func KubeadmFiles(in Input) ([]Text, error) {
 	if !in.Want.Network.KubeProxy.Skip {
 		objects = append(objects, KubeProxyConfiguration(in.Want))
 	}
-	token, err := documents(bootstrapToken())
+	token, err := yamlDocuments(bootstrapToken())
 	if err != nil {
 		return nil, err
 	}
-	cluster, err := documents(objects...)
+	cluster, err := yamlDocuments(objects...)
 	return append(files, Text{"file_token", token}, Text{"file_cluster", cluster}), err
 }
 
-func documents(objects ...object) (string, error) {
+func yamlDocuments(objects ...object) (string, error) {
 	texts := make([]string, 0, len(objects))
 	for _, o := range objects {
 		text, err := yaml.Marshal(o)
@@ -99,9 +99,9 @@ func joinConfiguration(in Input) object {
 
 func nodeRegistration(in Input) object {
 	return object{
-		"name": in.NodeName, "criSocket": "unix:///run/containerd/containerd.sock", "taints": taints(in.Host),
+		"name": in.NodeName, "criSocket": "unix:///run/containerd/containerd.sock", "taints": taintObjects(in.Host),
 		"imagePullPolicy": "IfNotPresent", "imagePullSerial": false,
-		"kubeletExtraArgs": args(kubeletArgs(in)),
+		"kubeletExtraArgs": argList(kubeletArgs(in)),
 	}
 }
 
@@ -115,7 +115,7 @@ func kubeletArgs(in Input) map[string]string {
 	return flags
 }
 
-func taints(h desired.Host) []object {
+func taintObjects(h desired.Host) []object {
 	out := make([]object, 0, len(h.Taints))
 	for _, t := range h.Taints {
 		o := object{"key": t.Key, "effect": t.Effect}
@@ -127,8 +127,8 @@ func taints(h desired.Host) []object {
 	return out
 }
 
-// args turns flags into v1beta4's list, sorted by name.
-func args(flags map[string]string) []object {
+// argList turns flags into v1beta4's list, sorted by name.
+func argList(flags map[string]string) []object {
 	names := make([]string, 0, len(flags))
 	for n := range flags {
 		names = append(names, n)
@@ -143,7 +143,7 @@ func args(flags map[string]string) []object {
 
 func clusterConfiguration(want desired.Cluster) object {
 	n := want.Network
-	etcd := object{"local": object{"dataDir": "/var/lib/etcd", "extraArgs": args(etcdFlags(want))}}
+	etcd := object{"local": object{"dataDir": "/var/lib/etcd", "extraArgs": argList(etcdFlags(want))}}
 	o := object{
 		"apiVersion": kubeadmAPI, "kind": "ClusterConfiguration",
 		"clusterName":          want.Name,
@@ -177,7 +177,7 @@ func clusterConfiguration(want desired.Cluster) object {
 
 // componentOf is what kubeadm is told of a component: its flags, and what it mounts beside what kubeadm has it mount.
 func componentOf(want desired.Cluster, name string, flags map[string]string) object {
-	o := object{"extraArgs": args(flags)}
+	o := object{"extraArgs": argList(flags)}
 	if volumes := extraVolumes(want, name); len(volumes) > 0 {
 		o["extraVolumes"] = volumes
 	}
@@ -190,7 +190,7 @@ func apiServer(want desired.Cluster) object {
 	return o
 }
 
-func component(c desired.Component, base map[string]string) map[string]string {
+func componentFlags(c desired.Component, base map[string]string) map[string]string {
 	if len(c.FeatureGates) > 0 {
 		gates := make([]string, 0, len(c.FeatureGates))
 		for g, on := range c.FeatureGates {
@@ -221,7 +221,7 @@ func apiServerFlags(want desired.Cluster) map[string]string {
 	if plugins := admissionPlugins(want); len(plugins) > 0 {
 		flags["enable-admission-plugins"] += "," + strings.Join(plugins, ",")
 	}
-	return component(want.Components.APIServer, flags)
+	return componentFlags(want.Components.APIServer, flags)
 }
 
 func controllerManagerFlags(want desired.Cluster) map[string]string {
@@ -231,13 +231,13 @@ func controllerManagerFlags(want desired.Cluster) map[string]string {
 		"terminated-pod-gc-threshold": "1000",
 	}
 	maps.Copy(flags, extraFlags(want, desired.ControllerManager))
-	return component(want.Components.ControllerManager, flags)
+	return componentFlags(want.Components.ControllerManager, flags)
 }
 
 func schedulerFlags(want desired.Cluster) map[string]string {
 	flags := map[string]string{"profiling": "false"}
 	maps.Copy(flags, extraFlags(want, desired.Scheduler))
-	return component(want.Components.Scheduler, flags)
+	return componentFlags(want.Components.Scheduler, flags)
 }
 
 func etcdFlags(want desired.Cluster) map[string]string {

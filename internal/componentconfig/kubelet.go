@@ -29,8 +29,8 @@ func kubeletConfiguration(want desired.Cluster) object {
 	if s := want.TLSCipherSuites.Kubelet; len(s) > 0 {
 		o["tlsCipherSuites"] = s
 	}
-	harden(o, want)
-	settings(o, want.Kubelet)
+	hardenKubelet(o, want)
+	addSettings(o, want.Kubelet)
 	return o
 }
 
@@ -48,7 +48,7 @@ func kubeletPatch(in Input) string {
 		Value any    `json:"value"`
 	}
 	var patch []operation
-	values := decided(all, in.Want)
+	values := decidedSettings(all, in.Want)
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		patch = append(patch, operation{"add", "/" + name, values[name]})
 	}
@@ -59,8 +59,8 @@ func kubeletPatch(in Input) string {
 	return string(text)
 }
 
-// decided are the settings on which the manifest decides; nil is one that it leaves to the kubelet.
-func decided(all object, want desired.Cluster) map[string]any {
+// decidedSettings are the settings on which the manifest decides; nil is one that it leaves to the kubelet.
+func decidedSettings(all object, want desired.Cluster) map[string]any {
 	out := map[string]any{}
 	for _, name := range append(patchedSettings(), hardenedSettings(want)...) {
 		value := all[name]
@@ -90,9 +90,9 @@ func settingName(f reflect.StructField) string {
 // hostKubelet is what the manifest says of this host's kubelet alone.
 func hostKubelet(in Input) object {
 	o := object{}
-	settings(o, in.Host.Kubelet)
+	addSettings(o, in.Host.Kubelet)
 	if in.Host.Role == desired.ControlPlane && len(in.Host.Taints) > 0 {
-		o["registerWithTaints"] = taints(in.Host) // from its first moment, not only when kubeadm marks it
+		o["registerWithTaints"] = taintObjects(in.Host) // from its first moment, not only when kubeadm marks it
 	}
 	return o
 }
@@ -108,8 +108,8 @@ func hostKubeletText(in Input) string {
 	return string(text)
 }
 
-// settings adds those kubelet settings that are set.
-func settings(o object, k desired.Kubelet) {
+// addSettings adds those kubelet settings that are set.
+func addSettings(o object, k desired.Kubelet) {
 	for f, v := range reflect.ValueOf(k).Fields() {
 		switch {
 		case v.IsZero():

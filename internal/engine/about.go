@@ -36,8 +36,8 @@ func (e *Engine) About(facts Facts, hosts ...string) (*Engine, error) {
 	return &about, nil
 }
 
-// completed is what the hosts said that the engine is about, with the facts of the rest.
-func (e *Engine) completed(ctx context.Context, seen probe.Result) (probe.Result, error) {
+// completeAbout is what the hosts said that the engine is about, with the facts of the rest.
+func (e *Engine) completeAbout(ctx context.Context, seen probe.Result) (probe.Result, error) {
 	known, err := e.facts(ctx)
 	if err != nil {
 		return seen, fmt.Errorf("what the API says of cluster %s: %w", e.cfg.Want.Name, err)

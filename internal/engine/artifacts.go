@@ -27,8 +27,8 @@ type Releases interface {
 	Blob(sha256 string) (io.Reader, int64, error)
 }
 
-// release is what is wanted of releases for hosts of an architecture for which these versions are named.
-func (e *Engine) release(arch string, named desired.Versions) release.Want {
+// resolveRelease is what is wanted of releases for hosts of an architecture for which these versions are named.
+func (e *Engine) resolveRelease(arch string, named desired.Versions) release.Want {
 	want := e.cfg.Want
 	return release.Want{
 		KubernetesVersion: want.KubernetesVersion, Kubelet: named.Kubernetes, Containerd: named.Containerd,
@@ -55,9 +55,9 @@ func (r releases) missingLines() []string {
 	return strings.Split(r.missing.Error(), "\n")
 }
 
-// resolve finds out what the plan needs. What cannot be found out now is known by name only, and missing unless it is
-// on the hosts.
-func (e *Engine) resolve(ctx context.Context, p Proposal) (releases, error) {
+// resolveArtifacts finds out what the plan needs. What cannot be found out now is known by name only, and missing
+// unless it is on the hosts.
+func (e *Engine) resolveArtifacts(ctx context.Context, p Proposal) (releases, error) {
 	needs := p.Plan.Needs()
 	key := func(n plan.Need) string {
 		h, _ := p.Want.Host(n.Host)
@@ -75,7 +75,7 @@ func (e *Engine) resolve(ctx context.Context, p Proposal) (releases, error) {
 			continue
 		}
 		h, _ := p.Want.Host(n.Host)
-		want := e.release(n.Arch, h.Versions)
+		want := e.resolveRelease(n.Arch, h.Versions)
 		a, unresolved, err := e.lookUp(ctx, p.Request, want)
 		if err != nil && ctx.Err() == nil && !sought[key] {
 			a, err = e.cfg.Releases.Names(want) // as a bundle of another release says nothing of it

@@ -43,7 +43,7 @@ type RunOptions struct {
 // the same request for the others, so that its plan has no steps if nothing is left to do. After Snapshots it is
 // the one that was carried out.
 func (e *Engine) CarryOut(ctx context.Context, approved Proposal, o RunOptions) (Proposal, error) {
-	s, err := e.begin(ctx, approved, o)
+	s, err := e.lockAndConfirm(ctx, approved, o)
 	if err != nil {
 		return s.now, err
 	}
@@ -54,13 +54,13 @@ func (e *Engine) CarryOut(ctx context.Context, approved Proposal, o RunOptions) 
 		return s.now, err
 	}
 	if reset, ends := approved.Request.(Reset); ends && len(reset.Hosts) == 0 {
-		if err := e.know(""); err != nil {
+		if err := e.rememberCA(""); err != nil {
 			return s.now, err
 		}
 	}
 	release() // looking takes nobody's place
-	if forgets(approved.Request) {
-		if err := e.forget(ctx, s.now, s.run.RunID); err != nil {
+	if staysBare(approved.Request) {
+		if err := e.removeWorkDirs(ctx, s.now, s.run.RunID); err != nil {
 			return s.now, err
 		}
 	}
@@ -74,8 +74,8 @@ type session struct {
 	locks *locks.Set
 }
 
-// begin is all that comes before the first step. Callers release the locks of a session without an error.
-func (e *Engine) begin(ctx context.Context, approved Proposal, o RunOptions) (session, error) {
+// lockAndConfirm is all that comes before the first step. Callers release the locks of a session without an error.
+func (e *Engine) lockAndConfirm(ctx context.Context, approved Proposal, o RunOptions) (session, error) {
 	s := session{now: approved}
 	if err := approved.Refusal(); err != nil {
 		return s, err
@@ -93,15 +93,15 @@ func (e *Engine) begin(ctx context.Context, approved Proposal, o RunOptions) (se
 	}
 	var err error
 	scope := plan.LockScope(approved.Plan, approved.Want, approved.Observed.World)
-	if s.locks, err = e.lock(ctx, approved, scope, leaseOf(approved), o); err != nil {
+	if s.locks, err = e.takeLocks(ctx, approved, scope, leaseOf(approved), o); err != nil {
 		return s, err
 	}
-	if s.now, err = e.again(ctx, approved); err != nil {
+	if s.now, err = e.proposeAgain(ctx, approved); err != nil {
 		s.locks.Release(ctx)
 		return s, err
 	}
 	if slices.ContainsFunc(s.now.Plan.Steps, func(s plan.Step) bool { return s.Intent.Kind == step.Init }) {
-		if err := e.know(""); err != nil { // the new cluster makes a CA of its own
+		if err := e.rememberCA(""); err != nil { // the new cluster makes a CA of its own
 			s.locks.Release(ctx)
 			return s, err
 		}
@@ -144,15 +144,15 @@ func (e *Engine) ApproveKeys(p Proposal) error {
 	return e.cfg.Approver.Approve(contacts...)
 }
 
-// again proposes the same once more, and is an error if it is not the same any more.
-func (e *Engine) again(ctx context.Context, approved Proposal) (Proposal, error) {
-	o, err := e.observe(ctx, approved.Request)
+// proposeAgain proposes the same once more, and is an error if it is not the same any more.
+func (e *Engine) proposeAgain(ctx context.Context, approved Proposal) (Proposal, error) {
+	o, err := e.observeFor(ctx, approved.Request)
 	if err != nil {
 		return approved, err
 	}
-	now, err := e.propose(ctx, o, approved.Plan.FirstContacts)
+	now, err := e.proposeFor(ctx, o, approved.Plan.FirstContacts)
 	if err != nil {
-		return approved, now.changed(err)
+		return approved, now.whyChanged(err)
 	}
 	if err := now.Unresolved(); err != nil {
 		return now, err
@@ -168,12 +168,13 @@ func (e *Engine) again(ctx context.Context, approved Proposal) (Proposal, error)
 func (e *Engine) runOf(p Proposal, held *locks.Set, o RunOptions) *apply.Run {
 	world := p.Observed.World
 	r := &apply.Run{
-		Plan: p.Plan, Want: p.Want, World: world, Hosts: e.reached(p), Unreachable: e.absent(p), Scripts: p.Scripts,
-		Blobs: e.cfg.Releases, FallbackAPI: p.Observed.Access, Etcd: p.Observed.Etcd,
+		Plan: p.Plan, Want: p.Want, World: world, Hosts: e.reachedHosts(p), Unreachable: e.unreachableHosts(p),
+		Scripts: p.Scripts,
+		Blobs:   e.cfg.Releases, FallbackAPI: p.Observed.Access, Etcd: p.Observed.Etcd,
 		Credentials: e.cfg.Credentials, Connect: e.cfg.Connect, CheckLock: held.Check,
 		Addons: e.addons, Manifest: e.cfg.Manifest, Lock: held.Hosts, RunID: o.RunID, Holder: e.cfg.Holder,
 		Exclusive: held.Scope.Cluster, Parallel: e.cfg.Parallel, Files: e.cfg.Files, RunHook: e.cfg.RunHook,
-		Emit: func(ev apply.Event) { e.emit(o, ev) }, Now: e.cfg.Now,
+		Emit: func(ev apply.Event) { e.emitEvent(o, ev) }, Now: e.cfg.Now,
 	}
 	recovery, recovers := p.Request.(Recover)
 	if recovers {
@@ -186,8 +187,8 @@ func (e *Engine) runOf(p Proposal, held *locks.Set, o RunOptions) *apply.Run {
 	return r
 }
 
-// emit tells of an event whoever wants to know.
-func (e *Engine) emit(o RunOptions, event apply.Event) {
+// emitEvent tells of an event whoever wants to know.
+func (e *Engine) emitEvent(o RunOptions, event apply.Event) {
 	for _, tell := range []func(apply.Event){e.cfg.Record, o.Emit} {
 		if tell != nil {
 			tell(event)
@@ -195,8 +196,8 @@ func (e *Engine) emit(o RunOptions, event apply.Event) {
 	}
 }
 
-// reached are the hosts that answered, by ID.
-func (e *Engine) reached(p Proposal) map[string]host.Host {
+// reachedHosts are the hosts that answered, by ID.
+func (e *Engine) reachedHosts(p Proposal) map[string]host.Host {
 	out := map[string]host.Host{}
 	for id, h := range p.Observed.World.Hosts {
 		if h.Reach == observed.Reached {
@@ -206,8 +207,8 @@ func (e *Engine) reached(p Proposal) map[string]host.Host {
 	return out
 }
 
-// absent are the hosts that did not answer and of which a step wants to be sure that they are dead.
-func (e *Engine) absent(p Proposal) map[string]host.Host {
+// unreachableHosts are the hosts that did not answer and of which a step wants to be sure that they are dead.
+func (e *Engine) unreachableHosts(p Proposal) map[string]host.Host {
 	out, hosts := map[string]host.Host{}, p.Observed.World.Hosts
 	for _, s := range p.Plan.Steps {
 		if peer := s.Intent.ConfirmDead(); peer != "" && hosts[peer].Reach != observed.Reached {
@@ -217,8 +218,8 @@ func (e *Engine) absent(p Proposal) map[string]host.Host {
 	return out
 }
 
-// forgets reports whether hosts that are reset stay bare, so that nothing of ours is to be left there.
-func forgets(r Request) bool {
+// staysBare reports whether hosts that are reset stay bare, so that nothing of ours is to be left there.
+func staysBare(r Request) bool {
 	switch r := r.(type) {
 	case Reset, Remove:
 		return true
@@ -228,9 +229,9 @@ func forgets(r Request) bool {
 	return false
 }
 
-// forget removes our own working directory from the hosts that were reset. It goes last: until here it held the
+// removeWorkDirs removes our own working directory from the hosts that were reset. It goes last: until here it held the
 // lock and the step's result. Another run may have the lock since that was given back; its directory stays.
-func (e *Engine) forget(ctx context.Context, p Proposal, run string) error {
+func (e *Engine) removeWorkDirs(ctx context.Context, p Proposal, run string) error {
 	for _, s := range p.Plan.Steps {
 		if !s.Intent.Kind.ClearsHost() && s.Intent.Kind != step.Purge {
 			continue

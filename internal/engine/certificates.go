@@ -12,11 +12,11 @@ type RenewCertificates struct {
 
 func (r RenewCertificates) plan(in planInput) (plan.Plan, []decide.Decision, error) {
 	p, err := plan.RenewCertificates(in.Decide, r.All)
-	return planned(p, in, err)
+	return completePlan(p, in, err)
 }
 
-// refusal is why no certificate may be renewed; nil if nothing is in the way.
-func (RenewCertificates) refusal(p Proposal) error {
+// whyRefused is why no certificate may be renewed; nil if nothing is in the way.
+func (RenewCertificates) whyRefused(p Proposal) error {
 	if p.Plan.Blocked != "" {
 		return &BlockedError{p.Decision().Route, p.Plan.Blocked}
 	}
@@ -37,7 +37,7 @@ func (r RotateCA) plan(in planInput) (plan.Plan, []decide.Decision, error) {
 		return plan.Plan{}, nil, &ConfigError{err}
 	}
 	p, err := plan.RotateCA(in.Decide, authorities, r.Anew)
-	return planned(endUnknown(p, in.unread), in, err)
+	return completePlan(endUnknown(p, in.unread), in, err)
 }
 
 // endUnknown blocks a plan that would say that no rotation has begun, where whom extension API servers trust could not
@@ -50,10 +50,10 @@ func endUnknown(p plan.Plan, unread error) plan.Plan {
 	return p
 }
 
-// refusal is why no key may be rotated, or the rotation not be ended; nil if nothing is in the way.
-func (RotateCA) refusal(p Proposal) error {
+// whyRefused is why no key may be rotated, or the rotation not be ended; nil if nothing is in the way.
+func (RotateCA) whyRefused(p Proposal) error {
 	if p.Plan.Blocked == "" && len(p.Plan.Steps) == 0 && p.Plan.Again != "" {
 		return &BlockedError{p.Decision().Route, p.Plan.Again}
 	}
-	return RenewCertificates{}.refusal(p)
+	return RenewCertificates{}.whyRefused(p)
 }

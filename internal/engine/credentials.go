@@ -10,8 +10,8 @@ import (
 	"kubeone/internal/probe"
 )
 
-// credentials are what the files of hosts are compared with; nil where the caller knows of no credentials.
-func (e *Engine) credentials() *probe.CredentialFiles {
+// credentialDigests are what the files of hosts are compared with; nil where the caller knows of no credentials.
+func (e *Engine) credentialDigests() *probe.CredentialFiles {
 	c := e.cfg.Credentials
 	if c == nil {
 		return nil

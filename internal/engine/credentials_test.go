@@ -27,13 +27,13 @@ func TestCredentialsThatNobodyKnowsAreNoted(t *testing.T) {
 // An engine without credentials, as controllers have it, asks no host for them.
 func TestWhoHasNoCredentialsDoesNotAskForThem(t *testing.T) {
 	t.Parallel()
-	if (&Engine{}).credentials() != nil {
+	if (&Engine{}).credentialDigests() != nil {
 		t.Error("hosts are asked")
 	}
 	e := &Engine{cfg: Config{Credentials: &desired.Credentials{
 		Registries: map[string]desired.RegistryAuth{"r": {Auth: "x"}},
 	}}}
-	files := e.credentials()
+	files := e.credentialDigests()
 	for path := range files.Content {
 		if of, known := files.Of(path); of != "registry credentials of r" || !known {
 			t.Errorf("%s is %q (%t)", path, of, known)

@@ -45,13 +45,13 @@ func (e *Engine) Diff(ctx context.Context, p Proposal) []diff.Set {
 			changes := append(e.hostDiff(ctx, p, h.ID), nodeDiff(p, h.ID)...)
 			mu.Lock()
 			defer mu.Unlock()
-			of[h.ID] = within(changes)
+			of[h.ID] = boundChanges(changes)
 			return nil
 		})
 	}
 	var objects []diff.Change
 	group.Go(func() error {
-		objects = within(e.clusterDiff(ctx, p))
+		objects = boundChanges(e.clusterDiff(ctx, p))
 		return nil
 	})
 	_ = group.Wait() // no function of the group fails
@@ -67,8 +67,8 @@ func (e *Engine) Diff(ctx context.Context, p Proposal) []diff.Set {
 	return sets
 }
 
-// within are changes as far as they are shown: a host says what it likes of its files.
-func within(changes []diff.Change) []diff.Change {
+// boundChanges are changes as far as they are shown: a host says what it likes of its files.
+func boundChanges(changes []diff.Change) []diff.Change {
 	for _, set := range diff.Within(mostOfOne, []diff.Set{{Changes: changes}}) {
 		return set.Changes
 	}

@@ -138,7 +138,7 @@ func (e *Engine) Now() time.Time { return e.cfg.Now() }
 // renderAddons renders what is applied to the cluster. Image names are the same for every architecture, and known
 // before any digest.
 func (e *Engine) renderAddons() error {
-	names, err := e.cfg.Releases.Names(e.release("amd64", desired.Versions{}))
+	names, err := e.cfg.Releases.Names(e.resolveRelease("amd64", desired.Versions{}))
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (e *Engine) NewRunID() string {
 
 // Observe asks every host, the API and etcd how they are. It changes nothing.
 func (e *Engine) Observe(ctx context.Context) (probe.Result, error) {
-	request := probe.Request{Now: e.cfg.Now, CA: e.knownCA(), Credentials: e.credentials()}
+	request := probe.Request{Now: e.cfg.Now, CA: e.knownCA(), Credentials: e.credentialDigests()}
 	if e.about == nil {
 		request.Components, request.Endpoint = e.live, e.cfg.Want.Endpoint.String()
 	}
@@ -184,14 +184,14 @@ func (e *Engine) Observe(ctx context.Context) (probe.Result, error) {
 		return seen, err
 	}
 	if seen.CA != "" {
-		if err := e.know(seen.CA); err != nil {
+		if err := e.rememberCA(seen.CA); err != nil {
 			return seen, err
 		}
 	}
 	if e.about == nil {
 		return seen, nil
 	}
-	return e.completed(ctx, seen)
+	return e.completeAbout(ctx, seen)
 }
 
 // knownCA is the CA by which the caller knows the cluster; "" where it does not.
@@ -202,9 +202,9 @@ func (e *Engine) knownCA() string {
 	return e.cfg.CA.CA()
 }
 
-// know has the caller remember the cluster's CA: the first that answers, a new one with a new cluster, and none once
-// the cluster has ended.
-func (e *Engine) know(ca string) error {
+// rememberCA has the caller remember the cluster's CA: the first that answers, a new one with a new cluster, and none
+// once the cluster has ended.
+func (e *Engine) rememberCA(ca string) error {
 	if e.cfg.CA == nil {
 		return nil
 	}

@@ -50,10 +50,11 @@ func TestAWorkerThatHangsIsProbedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h := p.Decision().Hosts[playedWorker]; h.Condition != condition.Unreachable || !onlySilent(p.unready()) {
-		t.Errorf("the worker is %+v, pending are %v", h, p.unready())
+	if h := p.Decision().Hosts[playedWorker]; h.Condition != condition.Unreachable ||
+		!onlySilent(p.pendingComponents()) {
+		t.Errorf("the worker is %+v, pending are %v", h, p.pendingComponents())
 	}
-	if looks != 1 || len(p.Pending(nil)) > 0 || len(p.unready()) != 1 || p.Matches() {
+	if looks != 1 || len(p.Pending(nil)) > 0 || len(p.pendingComponents()) != 1 || p.Matches() {
 		t.Errorf("probed %d times; pending: %v; matches: %t", looks, p.Pending(nil), p.Matches())
 	}
 }

@@ -62,11 +62,11 @@ func TestASilentManifestLeavesAClusterAsItIs(t *testing.T) {
 			t.Parallel()
 			s := play(t)
 			seen := made(s.Want(), value, value)
-			p := s.recognised(Apply{}, seen)
+			p := s.recognizeHosts(Apply{}, seen)
 			if p.Want.Hardening != value {
 				t.Errorf("it becomes %q", p.Want.Hardening)
 			}
-			configs := s.configs(p.who)
+			configs := s.configDigests(p.who)
 			for id, h := range seen.World.Hosts {
 				if diff := cmp.Diff(h.Digests, configs[id]); diff != "" {
 					t.Errorf("%s: other settings than it has (-has +wants):\n%s", id, diff)
@@ -81,7 +81,7 @@ func TestAManifestThatWantsTheBaselineChangesACluster(t *testing.T) {
 	for from, to := range map[string]string{"": "baseline", "none": "baseline", "baseline": "none"} {
 		s := play(t, func(c *Config) { c.Want.Hardening = to })
 		seen := made(s.Want(), from, from)
-		configs := s.configs(s.recognised(Apply{}, seen).who)
+		configs := s.configDigests(s.recognizeHosts(Apply{}, seen).who)
 		for id, h := range seen.World.Hosts {
 			if h.Digests["kubelet"] == configs[id]["kubelet"] || h.Digests["kernel"] != configs[id]["kernel"] {
 				t.Errorf("from %q to %q: %s has %v, is to have %v", from, to, id, h.Digests, configs[id])
@@ -100,7 +100,7 @@ func TestAClusterThatIsHardenedAsItsManifestSaysStays(t *testing.T) {
 	for _, value := range []string{"none", "baseline"} {
 		s := play(t, func(c *Config) { c.Want.Hardening = value })
 		seen := made(s.Want(), value, value)
-		configs := s.configs(s.recognised(Apply{}, seen).who)
+		configs := s.configDigests(s.recognizeHosts(Apply{}, seen).who)
 		for id, h := range seen.World.Hosts {
 			if diff := cmp.Diff(h.Digests, configs[id]); diff != "" {
 				t.Errorf("%q: %s: other settings than it has (-has +wants):\n%s", value, id, diff)
@@ -119,7 +119,7 @@ func TestARecoveredClusterIsHardenedAsItWas(t *testing.T) {
 		for _, h := range want.Hosts() {
 			is.Hosts[h.ID] = observed.Host{ID: h.ID, Reach: observed.Reached}
 		}
-		p := s.recognised(Recover{About: plan.Copy{Hardening: value}}, probe.Result{World: is})
+		p := s.recognizeHosts(Recover{About: plan.Copy{Hardening: value}}, probe.Result{World: is})
 		if p.Want.Hardening != value {
 			t.Errorf("the backup says %q, it becomes %q", value, p.Want.Hardening)
 		}

@@ -94,11 +94,11 @@ func atWork(world observed.World, runID string) bool {
 	return false
 }
 
-// progress finds out up to which revision the hosts that are left have etcd's data, and of which members it tells,
+// readProgress finds out up to which revision the hosts that are left have etcd's data, and of which members it tells,
 // where a cluster is recovered: from the member, if it runs, else from its database on the disk, which nobody writes to
 // then. One that does not say is missing in the answer. Unlike what was agreed upon, both are known without a
 // quorum. The members are searched for where etcd does not list them.
-func (e *Engine) progress(ctx context.Context, p Proposal) map[string]plan.Progress {
+func (e *Engine) readProgress(ctx context.Context, p Proposal) map[string]plan.Progress {
 	out, listed := map[string]plan.Progress{}, len(p.Observed.World.Etcd.Members) > 0
 	var mu sync.Mutex
 	var all sync.WaitGroup

@@ -15,8 +15,8 @@ import (
 	"kubeone/internal/probe"
 )
 
-// lock takes what the scope says. Callers release it. No API is asked for the Lease if the access is nil.
-func (e *Engine) lock(
+// takeLocks takes what the scope says. Callers release it. No API is asked for the Lease if the access is nil.
+func (e *Engine) takeLocks(
 	ctx context.Context, p Proposal, s plan.Scope, via *cluster.Access, o RunOptions,
 ) (*locks.Set, error) {
 	hosts := map[string]host.Host{}
@@ -31,7 +31,7 @@ func (e *Engine) lock(
 
 // tellWaiting says for what a run waits before it begins.
 func (e *Engine) tellWaiting(o RunOptions, by leaselock.Holder, atMost time.Duration) {
-	e.emit(o, apply.Event{Format: apply.EventFormat, Time: e.cfg.Now(), RunID: o.RunID, Type: apply.Warning,
+	e.emitEvent(o, apply.Event{Format: apply.EventFormat, Time: e.cfg.Now(), RunID: o.RunID, Type: apply.Warning,
 		Line: fmt.Sprintf(
 			"the cluster's lock is held by %s (run %s), which may be at work through control-plane hosts that do not "+
 				"answer here: waiting up to %s for it to be renewed",
@@ -51,8 +51,8 @@ func leaseVia(seen probe.Result) *cluster.Access {
 func (e *Engine) Exclusively(ctx context.Context, seen probe.Result, force bool, do func(context.Context) error,
 ) error {
 	o := RunOptions{RunID: e.NewRunID(), ForceUnlock: force}
-	p := e.recognised(Apply{}, seen)
-	held, err := e.lock(ctx, p, plan.ClusterScope(p.Want, p.Observed.World), leaseVia(p.Observed), o)
+	p := e.recognizeHosts(Apply{}, seen)
+	held, err := e.takeLocks(ctx, p, plan.ClusterScope(p.Want, p.Observed.World), leaseVia(p.Observed), o)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ func TestOnlyTheLocksOfWorkersAreDispensedWith(t *testing.T) {
 	reached := map[string]identity.ProbeKey{controlPlane: identity.ProbeKey(controlPlane), playedWorker: playedWorker}
 	proposal := Proposal{Want: s.cfg.Want, who: identity.Result{Reached: reached}}
 	scope := plan.Scope{Hosts: []string{controlPlane, playedWorker}, ControlPlane: []string{controlPlane}}
-	held, err := s.lock(t.Context(), proposal, scope, nil, RunOptions{RunID: "run-1"})
+	held, err := s.takeLocks(t.Context(), proposal, scope, nil, RunOptions{RunID: "run-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func TestOnlyTheLocksOfWorkersAreDispensedWith(t *testing.T) {
 	}
 	scope.ControlPlane = append(scope.ControlPlane, playedWorker)
 	var by *locks.HeldError
-	if again, err := s.lock(t.Context(), proposal, scope, nil, RunOptions{RunID: "run-2"}); err == nil {
+	if again, err := s.takeLocks(t.Context(), proposal, scope, nil, RunOptions{RunID: "run-2"}); err == nil {
 		again.Release(t.Context())
 		t.Error("it is of the control plane, another run has it, and the run began")
 	} else if !errors.As(err, &by) {

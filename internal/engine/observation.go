@@ -48,25 +48,25 @@ func needsOf(r Request, base Proposal) factNeeds {
 	return factNeeds{}
 }
 
-// observe probes, and then asks for what the request needs besides.
-func (e *Engine) observe(ctx context.Context, r Request) (observation, error) {
+// observeFor probes, and then asks for what the request needs besides.
+func (e *Engine) observeFor(ctx context.Context, r Request) (observation, error) {
 	seen, err := e.Observe(ctx)
 	if err != nil {
 		return observation{base: Proposal{Request: r, Want: e.cfg.Want}}, err
 	}
-	return e.complete(ctx, r, seen), nil
+	return e.completeObservation(ctx, r, seen), nil
 }
 
 // reportTimeout bounds what is asked of the API besides the probe.
 const reportTimeout = 10 * time.Second
 
-// complete adds what the request needs to what was probed. A fact that cannot be found out is left out, and the plan
-// says so.
-func (e *Engine) complete(ctx context.Context, r Request, seen probe.Result) observation {
-	o := observation{base: e.recognised(r, seen), ca: e.knownCA()}
+// completeObservation adds what the request needs to what was probed. A fact that cannot be found out is left out, and
+// the plan says so.
+func (e *Engine) completeObservation(ctx context.Context, r Request, seen probe.Result) observation {
+	o := observation{base: e.recognizeHosts(r, seen), ca: e.knownCA()}
 	needs := needsOf(r, o.base)
 	if needs.progress {
-		o.progress = e.progress(ctx, o.base)
+		o.progress = e.readProgress(ctx, o.base)
 	}
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()

@@ -60,7 +60,7 @@ func (p Proposal) Pending(err error) []Pending {
 	var pending []Pending
 	switch r := p.Request.(type) {
 	case Apply:
-		pending = p.unready()
+		pending = p.pendingComponents()
 	case RenewCertificates, RotateCA:
 		pending = p.unreadyMembers()
 	case Replace:
@@ -84,7 +84,7 @@ func (p Proposal) Pending(err error) []Pending {
 // pendingAfter returns what is pending after the run of an approved proposal, which ended so long ago. The approved
 // plan says what the run was to reach: the one made just before the run may have met a host that was not ready.
 func (p Proposal) pendingAfter(approved Proposal, waited time.Duration) []Pending {
-	pending := p.unready()
+	pending := p.pendingComponents()
 	var differs []Pending
 	if !p.Matches() {
 		differs = []Pending{{p.Want.Name, Differs}}
@@ -133,8 +133,9 @@ func (p Proposal) needsMoreThanTime() bool {
 	}
 }
 
-// unready returns everything that is pending: the members and, where the cluster matches otherwise, the components.
-func (p Proposal) unready() []Pending {
+// pendingComponents returns everything that is pending: the members and, where the cluster matches otherwise, the
+// components.
+func (p Proposal) pendingComponents() []Pending {
 	pending := p.unreadyMembers()
 	if len(p.Decisions) > 0 && p.Matches() {
 		pending = append(pending, p.componentsNotRunning()...)

@@ -180,11 +180,11 @@ func TestARefusalThatMayPassIsAWorldThatChanged(t *testing.T) {
 	refused := &ConfigError{errors.New("a quorum would be lost")}
 	late := Proposal{Request: Remove{}, Decisions: []decide.Decision{{ComingUp: []string{"cp-1"}}}}
 	well := Proposal{Request: Remove{}, Decisions: []decide.Decision{{}}}
-	if err := late.changed(refused); !errors.Is(err, ErrWorldChanged) || errors.Is(err, refused) ||
+	if err := late.whyChanged(refused); !errors.Is(err, ErrWorldChanged) || errors.Is(err, refused) ||
 		!strings.Contains(err.Error(), "a quorum would be lost") {
 		t.Errorf("somebody is late: %v", err)
 	}
-	if err := well.changed(refused); !errors.Is(err, refused) || errors.Is(err, ErrWorldChanged) {
+	if err := well.whyChanged(refused); !errors.Is(err, refused) || errors.Is(err, ErrWorldChanged) {
 		t.Errorf("nobody is late: %v", err)
 	}
 }
@@ -262,7 +262,7 @@ func TestWhatMayOnlyBeLateIsComingUp(t *testing.T) {
 			p.Observed.World.API.Compared = map[string]observed.Comparison{
 				"b": {Problem: "refused"}, "flannel": {Problem: "timeout", Late: c.slow}, "a": {},
 			}
-			if diff := cmp.Diff(c.want, p.unready()); diff != "" {
+			if diff := cmp.Diff(c.want, p.pendingComponents()); diff != "" {
 				t.Errorf("pending (-want +got):\n%s", diff)
 			}
 		})
@@ -346,7 +346,7 @@ func TestComponentsThatDoNotRunAreWaitedFor(t *testing.T) {
 		"certificates are renewed":   {renews, lacks, nil},
 		"a host leaves":              {leaves, lacks, nil},
 	} {
-		if diff := cmp.Diff(c.after, c.p.unready()); diff != "" {
+		if diff := cmp.Diff(c.after, c.p.pendingComponents()); diff != "" {
 			t.Errorf("%s: unready (-want +got):\n%s", name, diff)
 		}
 		if diff := cmp.Diff(c.pending, c.p.Pending(nil)); diff != "" {

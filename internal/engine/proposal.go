@@ -37,8 +37,8 @@ func (p Proposal) Decision() decide.Decision { return p.Decisions[0] }
 // *UnresolvedError, or a *ConfigError where the request does not allow what the cluster needs. It is nil if nothing
 // is in the way.
 func (p Proposal) Refusal() error {
-	if r, ok := p.Request.(interface{ refusal(p Proposal) error }); ok {
-		if err := r.refusal(p); err != nil {
+	if r, ok := p.Request.(interface{ whyRefused(p Proposal) error }); ok {
+		if err := r.whyRefused(p); err != nil {
 			return err
 		}
 	}
@@ -91,9 +91,9 @@ func (p Proposal) nodeOf(h desired.Host) string {
 	return cmp.Or(node, h.ID)
 }
 
-// changed returns why the approved request is refused now. While something is pending, the request is no mistake: the
-// world has changed.
-func (p Proposal) changed(refused error) error {
+// whyChanged returns why the approved request is refused now. While something is pending, the request is no mistake:
+// the world has changed.
+func (p Proposal) whyChanged(refused error) error {
 	if len(p.Pending(refused)) > 0 {
 		return fmt.Errorf("%w: now %s", ErrWorldChanged, refused.Error())
 	}

@@ -19,28 +19,28 @@ import (
 // (Proposal.Unresolved).
 func (e *Engine) Propose(ctx context.Context, r Request) (Proposal, error) {
 	started := e.cfg.Now()
-	o, err := e.observe(ctx, r)
+	o, err := e.observeFor(ctx, r)
 	if err != nil {
 		return o.base, err
 	}
-	p, err := e.propose(ctx, o, nil)
+	p, err := e.proposeFor(ctx, o, nil)
 	p.Took = e.cfg.Now().Sub(started)
 	return p, err
 }
 
-// propose plans the request for what was observed. Approved are host keys, by host ID, that count as part of the plan
-// although the hosts are known by now. Only the look-up of releases, between two pure calls, needs the context.
-func (e *Engine) propose(ctx context.Context, o observation, approved map[string]string) (Proposal, error) {
+// proposeFor plans the request for what was observed. Approved are host keys, by host ID, that count as part of the
+// plan although the hosts are known by now. Only the look-up of releases, between two pure calls, needs the context.
+func (e *Engine) proposeFor(ctx context.Context, o observation, approved map[string]string) (Proposal, error) {
 	in := e.planInputOf(o, approved)
 	draft, err := e.planFor(o, in)
 	if err != nil {
 		return draft, err
 	}
-	found, err := e.resolve(ctx, draft)
+	found, err := e.resolveArtifacts(ctx, draft)
 	if err != nil {
 		return draft, err
 	}
-	return e.finished(o, in, draft, found)
+	return e.finishProposal(o, in, draft, found)
 }
 
 // planInputOf returns what a plan depends on, before releases are known. It is pure.
@@ -49,7 +49,7 @@ func (e *Engine) planInputOf(o observation, approved map[string]string) planInpu
 	apply, whole := request.(Apply)
 	settled := decide.Settle(decide.Input{
 		Options: apply.Options, Want: who.Want, Is: who.Is, Moved: who.Moved, Contradictions: who.Contradictions,
-		CA: o.ca, Config: e.configs(who), Addons: e.addonOf, System: e.system, About: e.aboutHosts(who),
+		CA: o.ca, Config: e.configDigests(who), Addons: e.addonOf, System: e.system, About: e.aboutHosts(who),
 	}, !whole || apply.Limit != nil || apply.Selector != nil)
 	return planInput{
 		Input:    plan.Input{Decide: settled, FirstContacts: firstContacts(who.Is, approved)},
@@ -69,8 +69,8 @@ func (e *Engine) planFor(o observation, in planInput) (Proposal, error) {
 	return p, e.checkRecord(p.Plan)
 }
 
-// finished plans with the releases that were found, renders the scripts and adds the notes. It is pure.
-func (e *Engine) finished(o observation, in planInput, p Proposal, found releases) (Proposal, error) {
+// finishProposal plans with the releases that were found, renders the scripts and adds the notes. It is pure.
+func (e *Engine) finishProposal(o observation, in planInput, p Proposal, found releases) (Proposal, error) {
 	if len(found.known) > 0 {
 		in.Decide.Want.Artifacts = found.known
 		var err error
@@ -80,12 +80,12 @@ func (e *Engine) finished(o observation, in planInput, p Proposal, found release
 	}
 	p.unresolved, p.Plan.Unresolved = found.missing, found.missingLines()
 	p.Plan.Notes = slices.Concat(
-		p.Plan.Notes, unknownNotes(p, found), yields(p), credentialsLeft(p), o.upgradeNotes(p.Plan))
+		p.Plan.Notes, unknownNotes(p, found), hardeningExceptions(p), credentialsLeft(p), o.upgradeNotes(p.Plan))
 	var err error
-	if p.Scripts, err = scripts(p, found.known, e.cfg.Credentials); err != nil {
+	if p.Scripts, err = renderScripts(p, found.known, e.cfg.Credentials); err != nil {
 		return p, err
 	}
-	plan.Sign(&p.Plan, digests(p.Scripts))
+	plan.Sign(&p.Plan, scriptDigests(p.Scripts))
 	return p, nil
 }
 
@@ -101,8 +101,8 @@ func (e *Engine) checkRecord(p plan.Plan) error {
 	return nil
 }
 
-// yields says what of the baseline of hardening the manifest sets otherwise, where something is done.
-func yields(p Proposal) []string {
+// hardeningExceptions says what of the baseline of hardening the manifest sets otherwise, where something is done.
+func hardeningExceptions(p Proposal) []string {
 	fields := p.Want.Yields()
 	if len(fields) == 0 || p.Plan.Empty() {
 		return nil

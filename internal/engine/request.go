@@ -91,7 +91,7 @@ type Worker struct {
 }
 
 func (r Apply) plan(in planInput) (plan.Plan, []decide.Decision, error) {
-	limit, err := r.limit(in)
+	limit, err := r.limitHosts(in)
 	if err != nil {
 		return plan.Plan{}, nil, &ConfigError{err}
 	}
@@ -100,9 +100,9 @@ func (r Apply) plan(in planInput) (plan.Plan, []decide.Decision, error) {
 	return p, decisions, nil
 }
 
-// limit are the hosts named, and of them those whose Node, or which themselves as they are wanted, have the labels
+// limitHosts are the hosts named, and of them those whose Node, or which themselves as they are wanted, have the labels
 // of the selector.
-func (r Apply) limit(in planInput) (map[string]bool, error) {
+func (r Apply) limitHosts(in planInput) (map[string]bool, error) {
 	var named map[string]bool
 	if r.Limit != nil {
 		named = map[string]bool{}
@@ -145,24 +145,24 @@ func (r Reset) plan(in planInput) (plan.Plan, []decide.Decision, error) {
 	p, err := plan.Reset(in.Decide, plan.ResetOptions{
 		Hosts: in.ids.OfAll(r.Hosts...), Purge: r.Purge, AbandonMachines: r.AbandonMachines,
 	})
-	return planned(p, in, err)
+	return completePlan(p, in, err)
 }
 
 func (r Remove) plan(in planInput) (plan.Plan, []decide.Decision, error) {
 	p, err := plan.RemoveNode(in.Decide, in.ids.Of(r.Host), r.Gone)
-	return planned(p, in, err)
+	return completePlan(p, in, err)
 }
 
 func (r Replace) plan(in planInput) (plan.Plan, []decide.Decision, error) {
 	p, err := plan.ReplaceNode(in.Decide, in.ids.Of(r.Host), r.Gone)
-	return planned(p, in, err)
+	return completePlan(p, in, err)
 }
 
 func (r Recover) plan(in planInput) (plan.Plan, []decide.Decision, error) {
 	p, err := plan.Recover(in.Decide, plan.RecoverOptions{
 		Copy: r.About, Destroyed: in.ids.OfAll(r.Destroyed...), On: in.ids.Of(r.On), Progress: in.progress,
 	})
-	return planned(p, in, err)
+	return completePlan(p, in, err)
 }
 
 func (Snapshots) plan(in planInput) (plan.Plan, []decide.Decision, error) {
@@ -170,7 +170,7 @@ func (Snapshots) plan(in planInput) (plan.Plan, []decide.Decision, error) {
 	if len(p.Steps) == 0 {
 		return p, nil, &EtcdError{errors.New("no control-plane host that answers has etcd's data; see kubeone status")}
 	}
-	return planned(p, in, nil)
+	return completePlan(p, in, nil)
 }
 
 func (r Worker) plan(in planInput) (plan.Plan, []decide.Decision, error) {
@@ -181,8 +181,8 @@ func (r Worker) plan(in planInput) (plan.Plan, []decide.Decision, error) {
 	return p, decisions, nil
 }
 
-// refusal is why nothing is done about the worker; nil if something is, or nothing is to be done.
-func (Worker) refusal(p Proposal) error {
+// whyRefused is why nothing is done about the worker; nil if something is, or nothing is to be done.
+func (Worker) whyRefused(p Proposal) error {
 	switch d := p.Decision(); {
 	case d.Route == fsm.Error, d.Route == fsm.Wait:
 		return &BlockedError{d.Route, p.Plan.Again}
@@ -192,9 +192,9 @@ func (Worker) refusal(p Proposal) error {
 	return nil
 }
 
-// planned completes a plan that the state of the world alone does not lead to. One that is refused has a decision too:
-// it says whether what is in the way may only be late.
-func planned(p plan.Plan, in planInput, err error) (plan.Plan, []decide.Decision, error) {
+// completePlan completes a plan that the state of the world alone does not lead to. One that is refused has a decision
+// too: it says whether what is in the way may only be late.
+func completePlan(p plan.Plan, in planInput, err error) (plan.Plan, []decide.Decision, error) {
 	decisions := []decide.Decision{decide.Decide(in.Decide)}
 	if err != nil {
 		return p, decisions, &ConfigError{err}
@@ -203,8 +203,8 @@ func planned(p plan.Plan, in planInput, err error) (plan.Plan, []decide.Decision
 	return p, decisions, nil
 }
 
-// refusal is why an Apply must not be carried out; nil if it may be.
-func (r Apply) refusal(p Proposal) error {
+// whyRefused is why an Apply must not be carried out; nil if it may be.
+func (r Apply) whyRefused(p Proposal) error {
 	d := p.Decision()
 	switch {
 	case d.Route == fsm.Error:

@@ -21,23 +21,23 @@ func TestHostsAreSelectedByTheirNodesLabels(t *testing.T) {
 	}
 	r, want := Apply{Selector: selector}, wanted("demo")
 	var w observed.World
-	if _, err := r.limit(planInput{Input: plan.Input{Decide: decide.Input{Want: want, Is: w}}}); err == nil ||
+	if _, err := r.limitHosts(planInput{Input: plan.Input{Decide: decide.Input{Want: want, Is: w}}}); err == nil ||
 		!strings.Contains(err.Error(), "matches the Node of no host") {
 		t.Errorf("got %v", err)
 	}
 	edge := map[string]string{"pool": "edge"}
 	w.API.Nodes = []observed.Node{{Name: "worker", Labels: edge}, {Name: "other", Labels: edge}}
-	got, err := r.limit(planInput{Input: plan.Input{Decide: decide.Input{Want: want, Is: w}}})
+	got, err := r.limitHosts(planInput{Input: plan.Input{Decide: decide.Input{Want: want, Is: w}}})
 	if diff := cmp.Diff(map[string]bool{"192.0.2.21": true}, got); err != nil || diff != "" {
 		t.Errorf("%v, %s", err, diff)
 	}
 	want.ControlPlane[0].Labels = edge // a host that has no Node yet
-	got, err = r.limit(planInput{Input: plan.Input{Decide: decide.Input{Want: want, Is: w}}})
+	got, err = r.limitHosts(planInput{Input: plan.Input{Decide: decide.Input{Want: want, Is: w}}})
 	if diff := cmp.Diff(map[string]bool{"192.0.2.11": true, "192.0.2.21": true}, got); err != nil || diff != "" {
 		t.Errorf("%v, %s", err, diff)
 	}
 	r.Limit = map[string]bool{"192.0.2.11": true}
-	got, err = r.limit(planInput{Input: plan.Input{Decide: decide.Input{Want: want, Is: w}}})
+	got, err = r.limitHosts(planInput{Input: plan.Input{Decide: decide.Input{Want: want, Is: w}}})
 	if diff := cmp.Diff(map[string]bool{"192.0.2.11": true}, got); err != nil || diff != "" {
 		t.Errorf("%v, %s", err, diff)
 	}

@@ -104,7 +104,7 @@ func TestAWholeSurvivorIsRecoveredWithoutAnyRelease(t *testing.T) {
 	gone := survived(observed.Host{Reach: observed.Unreachable})
 	for _, why := range []error{errors.New("the bundle is of another release"), offline()} {
 		s.releases.fail(why)
-		p, err := s.propose(t.Context(), s.complete(t.Context(), alone, probe.Result{World: gone}), nil)
+		p, err := s.proposeFor(t.Context(), s.completeObservation(t.Context(), alone, probe.Result{World: gone}), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +119,8 @@ func TestAWholeSurvivorIsRecoveredWithoutAnyRelease(t *testing.T) {
 	bare := observed.Host{
 		Reach: observed.Reached, KubeletConf: observed.No, EtcdData: observed.No, PKI: observed.No, Arch: "amd64",
 	}
-	p, err := s.propose(t.Context(), s.complete(t.Context(), both, probe.Result{World: survived(bare)}), nil)
+	p, err := s.proposeFor(t.Context(), s.completeObservation(t.Context(), both, probe.Result{World: survived(bare)}),
+		nil)
 	if err != nil {
 		t.Fatal(err)
 	}

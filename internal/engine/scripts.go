@@ -15,9 +15,9 @@ import (
 	"kubeone/internal/script"
 )
 
-// scripts renders the script of every host that the plan touches, but for those of which it is not known what they
-// would be given. Known is what is, by desired.ArtifactsKey. Of credentials scripts name the files.
-func scripts(
+// renderScripts renders the script of every host that the plan touches, but for those of which it is not known what
+// they would be given. Known is what is, by desired.ArtifactsKey. Of credentials scripts name the files.
+func renderScripts(
 	p Proposal, known map[string]desired.Artifacts, credentials *desired.Credentials,
 ) (map[string]string, error) {
 	out := map[string]string{}
@@ -40,7 +40,7 @@ func scripts(
 			key := desired.ArtifactsKey(need.Arch, h.Versions)
 			in.Want.Artifacts = map[string]desired.Artifacts{key: known[key]}
 		}
-		text, err := render(in)
+		text, err := renderScript(in)
 		if err != nil {
 			return nil, err
 		}
@@ -75,7 +75,7 @@ func scriptInput(p Proposal, h desired.Host, steps []step.Intent) script.Input {
 	return in
 }
 
-func render(in script.Input) (string, error) {
+func renderScript(in script.Input) (string, error) {
 	in.Network = plugins.Host(in.Want)
 	if a, ok := in.Want.ArtifactsFor(in.Host, in.Arch); ok && a.Pushed {
 		index, blobs, err := release.ImageIndex(a.ImagesFor(in.Host.Role), in.Arch)
@@ -90,7 +90,7 @@ func render(in script.Input) (string, error) {
 	return script.Render(in)
 }
 
-func digests(scripts map[string]string) map[string]string {
+func scriptDigests(scripts map[string]string) map[string]string {
 	out := map[string]string{}
 	for id, text := range scripts {
 		sum := sha256.Sum256([]byte(text))

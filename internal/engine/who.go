@@ -12,31 +12,31 @@ import (
 	"kubeone/internal/probe"
 )
 
-// recognised is the beginning of a proposal: the wanted cluster and what was observed, with every machine under the ID
-// of the host that it is, and hosts at the addresses where they were found.
-func (e *Engine) recognised(r Request, seen probe.Result) Proposal {
+// recognizeHosts is the beginning of a proposal: the wanted cluster and what was observed, with every machine under the
+// ID of the host that it is, and hosts at the addresses where they were found.
+func (e *Engine) recognizeHosts(r Request, seen probe.Result) Proposal {
 	p := Proposal{Request: r, Observed: seen, who: identity.Match(e.cfg.Want, seen.World)}
 	if e.about == nil {
-		p.who.Want = p.who.Want.Harden(hardening(r, p.who))
+		p.who.Want = p.who.Want.Harden(hardeningOf(r, p.who))
 	}
 	p.Want, p.Observed.World = p.who.Want, p.who.Is
 	if a := seen.Access; a != nil {
 		renamed := *a
 		renamed.Via = slices.Clone(a.Via)
-		rename(renamed.Via, p.who, func(v *cluster.Endpoint) *string { return &v.ID })
+		renameEndpoints(renamed.Via, p.who, func(v *cluster.Endpoint) *string { return &v.ID })
 		p.Observed.Access = &renamed
 	}
 	if a := seen.Etcd; a != nil {
 		renamed := *a
 		renamed.Via = slices.Clone(a.Via)
-		rename(renamed.Via, p.who, func(v *etcd.Endpoint) *string { return &v.ID })
+		renameEndpoints(renamed.Via, p.who, func(v *etcd.Endpoint) *string { return &v.ID })
 		p.Observed.Etcd = &renamed
 	}
 	return p
 }
 
-// hardening is how much the cluster is to be hardened. One that is recovered has what it had when the copy was made.
-func hardening(r Request, who identity.Result) string {
+// hardeningOf is how much the cluster is to be hardened. One that is recovered has what it had when the copy was made.
+func hardeningOf(r Request, who identity.Result) string {
 	value, said := decide.Hardening(who.Want, who.Is)
 	if recovery, ok := r.(Recover); ok && !said {
 		return recovery.About.Hardening
@@ -44,8 +44,8 @@ func hardening(r Request, who identity.Result) string {
 	return value
 }
 
-// rename gives endpoints the IDs of the hosts that they lead to.
-func rename[E any](via []E, r identity.Result, id func(*E) *string) {
+// renameEndpoints gives endpoints the IDs of the hosts that they lead to.
+func renameEndpoints[E any](via []E, r identity.Result, id func(*E) *string) {
 	for i := range via {
 		for host, key := range r.Reached {
 			if name := id(&via[i]); identity.ProbeKey(*name) == key {
@@ -56,9 +56,9 @@ func rename[E any](via []E, r identity.Result, id func(*E) *string) {
 	}
 }
 
-// configs are the digests of the wanted configuration, by host ID and name. They depend on a host's addresses, and on
-// how much the cluster is hardened, and so are worked out anew only where these are others than in the manifest.
-func (e *Engine) configs(r identity.Result) map[string]map[string]string {
+// configDigests are the digests of the wanted configuration, by host ID and name. They depend on a host's addresses,
+// and on how much the cluster is hardened, and so are worked out anew only where these are others than in the manifest.
+func (e *Engine) configDigests(r identity.Result) map[string]map[string]string {
 	out := map[string]map[string]string{}
 	if r.Want.Hardened() || r.Want.Hardening != e.cfg.Want.Hardening { // the manifest alone has no baseline in it
 		out = componentconfig.Digests(r.Want, r.Want.Hosts()...)

@@ -68,7 +68,7 @@ func Connect(ctx context.Context, a Access) (*Client, error) {
 			via: via, creds: credentials.NewTLS(config), conns: map[string]*grpc.ClientConn{},
 			answer: cmp.Or(a.Answer, answerWithin), election: cmp.Or(a.Election, electionWithin),
 		}
-		if err = c.greet(ctx); err == nil {
+		if err = c.readOwnStatus(ctx); err == nil {
 			return c, nil
 		}
 		problems = append(problems, fmt.Errorf("%s: %w", via.ID, err), c.Close())
@@ -76,9 +76,9 @@ func Connect(ctx context.Context, a Access) (*Client, error) {
 	return nil, errors.Join(problems...)
 }
 
-// greet asks the member that it is connected to for its status.
-func (c *Client) greet(ctx context.Context) error {
-	self, err := c.status(ctx, c.answer, c.home())
+// readOwnStatus asks the member that it is connected to for its status.
+func (c *Client) readOwnStatus(ctx context.Context) error {
+	self, err := c.readStatus(ctx, c.answer, c.connectedURL())
 	switch {
 	case err != nil:
 		return err
@@ -110,8 +110,8 @@ func (c *Client) Close() error {
 	return errors.Join(problems...)
 }
 
-// conn is the connection to a client URL, made on first use.
-func (c *Client) conn(clientURL string) (*grpc.ClientConn, error) {
+// connectTo is the connection to a client URL, made on first use.
+func (c *Client) connectTo(clientURL string) (*grpc.ClientConn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if conn, ok := c.conns[clientURL]; ok {
@@ -145,7 +145,7 @@ func (c *Client) call(ctx context.Context, clientURL, what string,
 
 func (c *Client) callWithin(ctx context.Context, limit time.Duration, clientURL, what string,
 	request func(context.Context, *grpc.ClientConn) error) error {
-	conn, err := c.conn(clientURL)
+	conn, err := c.connectTo(clientURL)
 	if err != nil {
 		return err
 	}
@@ -158,11 +158,11 @@ func (c *Client) callWithin(ctx context.Context, limit time.Duration, clientURL,
 	if status.Code(err) == codes.DeadlineExceeded {
 		err = fmt.Errorf("no answer within %s", limit) // gRPC says it in its own words
 	}
-	return fmt.Errorf("etcd at %s: %s: %w", clientURL, what, translated(err))
+	return fmt.Errorf("etcd at %s: %s: %w", clientURL, what, translateError(err))
 }
 
-// translated turns the server's own errors into this package's.
-func translated(err error) error {
+// translateError turns the server's own errors into this package's.
+func translateError(err error) error {
 	server := rpctypes.Error(err)
 	switch {
 	case errors.Is(server, rpctypes.ErrMemberNotFound):
@@ -173,5 +173,5 @@ func translated(err error) error {
 	return err
 }
 
-// home is the URL of the member that the client was connected to.
-func (c *Client) home() string { return "https://" + c.via.Address }
+// connectedURL is the URL of the member that the client was connected to.
+func (c *Client) connectedURL() string { return "https://" + c.via.Address }

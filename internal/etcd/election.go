@@ -14,13 +14,13 @@ const (
 	electionEvery  = 250 * time.Millisecond
 )
 
-// electing reports whether the voters that answered could elect a leader, and have not agreed on one yet.
-func (l look) electing() bool {
-	return l.answered() && (!l.agreed || len(l.leaderless()) > 0)
+// isElecting reports whether the voters that answered could elect a leader, and have not agreed on one yet.
+func (l poll) isElecting() bool {
+	return l.hasQuorumAnswered() && (!l.agreed || len(l.leaderlessVoters()) > 0)
 }
 
-// leaderless are the indices of the voters that answered and see no leader.
-func (l look) leaderless() []int {
+// leaderlessVoters are the indices of the voters that answered and see no leader.
+func (l poll) leaderlessVoters() []int {
 	var out []int
 	for i, m := range l.members {
 		if s := l.statuses[i]; s != nil && s.Leader == 0 && !m.Learner {
@@ -30,8 +30,8 @@ func (l look) leaderless() []int {
 	return out
 }
 
-// of is what the member said; nil where it said nothing.
-func (l look) of(id uint64) *Status {
+// statusOf is what the member said; nil where it said nothing.
+func (l poll) statusOf(id uint64) *Status {
 	for i, m := range l.members {
 		if m.ID == id {
 			return l.statuses[i]
@@ -40,33 +40,33 @@ func (l look) of(id uint64) *Status {
 	return nil
 }
 
-// elected looks again until the members have a leader, or have had the time for it.
-func (c *Client) elected(ctx context.Context, l look) look {
-	until(ctx, c.election, electionEvery, func(ctx context.Context) bool {
-		l = c.again(ctx, l)
-		return !l.electing()
+// awaitLeader looks again until the members have a leader, or have had the time for it.
+func (c *Client) awaitLeader(ctx context.Context, l poll) poll {
+	pollUntil(ctx, c.election, electionEvery, func(ctx context.Context) bool {
+		l = c.pollAgain(ctx, l)
+		return !l.isElecting()
 	})
 	return l
 }
 
-// again asks those once more who saw no leader, and for the list if no quorum had agreed on it. Who does not answer is
-// as before.
-func (c *Client) again(ctx context.Context, l look) look {
+// pollAgain asks those once more who saw no leader, and for the list if no quorum had agreed on it. Who does not answer
+// is as before.
+func (c *Client) pollAgain(ctx context.Context, l poll) poll {
 	next := l
 	if !l.agreed {
 		if members, agreed, err := c.Members(ctx); err == nil {
-			next = look{members: members, agreed: agreed, statuses: make([]*Status, len(members))}
+			next = poll{members: members, agreed: agreed, statuses: make([]*Status, len(members))}
 			for i, m := range members {
-				next.statuses[i] = l.of(m.ID)
+				next.statuses[i] = l.statusOf(m.ID)
 			}
 		}
 	}
-	which := next.leaderless()
+	which := next.leaderlessVoters()
 	members, statuses := make([]Member, len(which)), make([]*Status, len(which))
 	for n, i := range which {
 		members[n] = next.members[i]
 	}
-	c.ask(ctx, c.answer, members, statuses)
+	c.askStatuses(ctx, c.answer, members, statuses)
 	for n, i := range which {
 		if statuses[n] != nil {
 			next.statuses[i] = statuses[n]
@@ -75,8 +75,8 @@ func (c *Client) again(ctx context.Context, l look) look {
 	return next
 }
 
-// until asks, with a pause before each time, until the answer is yes, the limit has passed, or ctx has ended.
-func until(ctx context.Context, limit, pause time.Duration, ask func(context.Context) bool) {
+// pollUntil asks, with a pause before each time, until the answer is yes, the limit has passed, or ctx has ended.
+func pollUntil(ctx context.Context, limit, pause time.Duration, ask func(context.Context) bool) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for retry.Pause(ctx, pause) {

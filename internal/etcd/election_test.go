@@ -26,7 +26,7 @@ func TestHowLongAnElectionIsWaitedFor(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), c.ends)
 				defer cancel()
 				began, asked := time.Now(), 0
-				until(ctx, electionWithin, electionEvery, func(context.Context) bool {
+				pollUntil(ctx, electionWithin, electionEvery, func(context.Context) bool {
 					asked++
 					return asked == c.yesAt
 				})

@@ -36,13 +36,13 @@ type Defragmented struct {
 func (c *Client) Defragment(ctx context.Context, member string, tell func(Defragmented)) error {
 	s, err := c.healthySurvey(ctx)
 	if err == nil {
-		s, err = s.only(member)
+		s, err = s.onlyMember(member)
 	}
 	if err != nil {
 		return err
 	}
 	for _, m := range leaderLast(s.Members) {
-		done, err := c.defragment(ctx, m)
+		done, err := c.defragmentMember(ctx, m)
 		if err != nil {
 			return err
 		}
@@ -68,8 +68,8 @@ func leaderLast(members []Surveyed) []Surveyed {
 	return ordered
 }
 
-// defragment is one member's turn.
-func (c *Client) defragment(ctx context.Context, m Surveyed) (Defragmented, error) {
+// defragmentMember is one member's turn.
+func (c *Client) defragmentMember(ctx context.Context, m Surveyed) (Defragmented, error) {
 	if _, err := c.healthySurvey(ctx); err != nil {
 		return Defragmented{}, err
 	}
@@ -112,14 +112,14 @@ func (c *Client) healthySurvey(ctx context.Context) (Survey, error) {
 	}
 	for _, m := range s.Members {
 		if !m.Healthy() {
-			return Survey{}, fmt.Errorf("%w: %s", ErrUnhealthy, m.problem())
+			return Survey{}, fmt.Errorf("%w: %s", ErrUnhealthy, m.whyUnhealthy())
 		}
 	}
 	return s, nil
 }
 
-// problem says in words why a member is not healthy.
-func (m Surveyed) problem() string {
+// whyUnhealthy says in words why a member is not healthy.
+func (m Surveyed) whyUnhealthy() string {
 	name := m.Name
 	if name == "" {
 		name = HexID(m.ID)
@@ -161,7 +161,7 @@ func (c *Client) Disarm(ctx context.Context, member string) ([]Disarmed, error) 
 	if !s.Agreed {
 		return nil, fmt.Errorf("%w: no quorum answers, and alarms are the quorum's", ErrUnhealthy)
 	}
-	if s, err = s.only(member); err != nil {
+	if s, err = s.onlyMember(member); err != nil {
 		return nil, err
 	}
 	alarms := slices.Clone(s.Orphans)
@@ -179,10 +179,10 @@ func (c *Client) Disarm(ctx context.Context, member string) ([]Disarmed, error) 
 			return nil, fmt.Errorf("member %s: %w (%d of %d bytes)", m.Name, ErrNoSpace, st.DBSize, st.Quota)
 		}
 	}
-	return c.disarm(ctx, alarms)
+	return c.disarmAlarms(ctx, alarms)
 }
 
-func (c *Client) disarm(ctx context.Context, alarms []Alarm) ([]Disarmed, error) {
+func (c *Client) disarmAlarms(ctx context.Context, alarms []Alarm) ([]Disarmed, error) {
 	var done []Disarmed
 	for _, a := range alarms {
 		request := &pb.AlarmRequest{
@@ -190,7 +190,7 @@ func (c *Client) disarm(ctx context.Context, alarms []Alarm) ([]Disarmed, error)
 			MemberID: a.Member,
 			Alarm:    pb.AlarmType(pb.AlarmType_value[a.Name]),
 		}
-		err := c.call(ctx, c.home(), "disarm "+a.Name, func(ctx context.Context, conn *grpc.ClientConn) error {
+		err := c.call(ctx, c.connectedURL(), "disarm "+a.Name, func(ctx context.Context, conn *grpc.ClientConn) error {
 			_, err := pb.NewMaintenanceClient(conn).Alarm(ctx, request)
 			return err
 		})

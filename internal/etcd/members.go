@@ -42,20 +42,20 @@ type Status struct {
 // Members lists the members as the quorum has it. Without a quorum it answers with what the one member last knew, and
 // agreed is false: that list may be stale.
 func (c *Client) Members(ctx context.Context) (members []Member, agreed bool, err error) {
-	members, err = c.list(ctx, true)
+	members, err = c.listMembers(ctx, true)
 	if err == nil {
 		return members, true, nil
 	}
 	if errors.Is(err, ErrLearner) || ctx.Err() != nil {
 		return nil, false, err
 	}
-	members, err = c.list(ctx, false)
+	members, err = c.listMembers(ctx, false)
 	return members, false, err
 }
 
-func (c *Client) list(ctx context.Context, linearizable bool) ([]Member, error) {
+func (c *Client) listMembers(ctx context.Context, linearizable bool) ([]Member, error) {
 	var answer *pb.MemberListResponse
-	err := c.call(ctx, c.home(), "list members", func(ctx context.Context, conn *grpc.ClientConn) (err error) {
+	err := c.call(ctx, c.connectedURL(), "list members", func(ctx context.Context, conn *grpc.ClientConn) (err error) {
 		answer, err = pb.NewClusterClient(conn).MemberList(ctx, &pb.MemberListRequest{Linearizable: linearizable})
 		return err
 	})
@@ -82,16 +82,16 @@ func (c *Client) statusWithin(ctx context.Context, limit time.Duration, m Member
 	}
 	at := m.ClientURLs[0]
 	if m.ID == c.self.Header.GetMemberId() {
-		at = c.home() // there is a connection already
+		at = c.connectedURL() // there is a connection already
 	}
-	answer, err := c.status(ctx, limit, at)
+	answer, err := c.readStatus(ctx, limit, at)
 	if err != nil {
 		return Status{}, err
 	}
 	return statusOf(answer), nil
 }
 
-func (c *Client) status(
+func (c *Client) readStatus(
 	ctx context.Context, limit time.Duration, clientURL string,
 ) (answer *pb.StatusResponse, err error) {
 	err = c.callWithin(ctx, limit, clientURL, "status", func(ctx context.Context, conn *grpc.ClientConn) (err error) {
@@ -118,8 +118,8 @@ type Alarm struct {
 // Alarms are all that were raised, in the order in which etcd lists them.
 type Alarms []Alarm
 
-// of are the names of one member's alarms.
-func (a Alarms) of(member uint64) []string {
+// alarmsOf are the names of one member's alarms.
+func (a Alarms) alarmsOf(member uint64) []string {
 	var names []string
 	for _, alarm := range a {
 		if alarm.Member == member {
@@ -129,8 +129,8 @@ func (a Alarms) of(member uint64) []string {
 	return names
 }
 
-// orphans are those of members that are not listed.
-func (a Alarms) orphans(members []Member) []Alarm {
+// alarmsOfUnlisted are those of members that are not listed.
+func (a Alarms) alarmsOfUnlisted(members []Member) []Alarm {
 	var out []Alarm
 	for _, alarm := range a {
 		if !slices.ContainsFunc(members, func(m Member) bool { return m.ID == alarm.Member }) {
@@ -143,7 +143,7 @@ func (a Alarms) orphans(members []Member) []Alarm {
 // Alarms lists the raised alarms. It needs a quorum.
 func (c *Client) Alarms(ctx context.Context) (Alarms, error) {
 	var answer *pb.AlarmResponse
-	err := c.call(ctx, c.home(), "list alarms", func(ctx context.Context, conn *grpc.ClientConn) (err error) {
+	err := c.call(ctx, c.connectedURL(), "list alarms", func(ctx context.Context, conn *grpc.ClientConn) (err error) {
 		answer, err = pb.NewMaintenanceClient(conn).Alarm(ctx, &pb.AlarmRequest{Action: pb.AlarmRequest_GET})
 		return err
 	})
@@ -160,8 +160,9 @@ func (c *Client) Alarms(ctx context.Context) (Alarms, error) {
 // RemoveMember takes a member out of the cluster; one that is not there is ErrNotFound. Whether that is safe for the
 // quorum is the caller's to know.
 func (c *Client) RemoveMember(ctx context.Context, id uint64) error {
-	return c.call(ctx, c.home(), "remove member "+HexID(id), func(ctx context.Context, conn *grpc.ClientConn) error {
-		_, err := pb.NewClusterClient(conn).MemberRemove(ctx, &pb.MemberRemoveRequest{ID: id})
-		return err
-	})
+	return c.call(ctx, c.connectedURL(), "remove member "+HexID(id),
+		func(ctx context.Context, conn *grpc.ClientConn) error {
+			_, err := pb.NewClusterClient(conn).MemberRemove(ctx, &pb.MemberRemoveRequest{ID: id})
+			return err
+		})
 }

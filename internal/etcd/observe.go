@@ -24,12 +24,12 @@ import (
 // Requests: one for the list, one per started member but the one asked at Connect, and one for the alarms if a member
 // complains.
 func (c *Client) Observe(ctx context.Context) (observed.Etcd, error) {
-	l, err := c.look(ctx)
+	l, err := c.pollMembers(ctx)
 	if err != nil {
 		return observed.Etcd{}, err
 	}
-	if l.electing() {
-		l = c.elected(ctx, l)
+	if l.isElecting() {
+		l = c.awaitLeader(ctx, l)
 	}
 	out := observed.Etcd{Reached: observed.Yes, Members: make([]observed.Member, len(l.members))}
 	if !l.agreed {
@@ -42,49 +42,49 @@ func (c *Client) Observe(ctx context.Context) (observed.Etcd, error) {
 		}
 	}
 	for i, m := range l.members {
-		out.Members[i] = observe(m, l.statuses[i], alarms.of(m.ID))
+		out.Members[i] = observeMember(m, l.statuses[i], alarms.alarmsOf(m.ID))
 	}
-	for _, a := range alarms.orphans(l.members) {
+	for _, a := range alarms.alarmsOfUnlisted(l.members) {
 		out.Orphans = append(out.Orphans, observed.Alarm{Member: HexID(a.Member), Name: a.Name})
 	}
 	slices.SortFunc(out.Members, func(a, b observed.Member) int { return strings.Compare(a.ID, b.ID) })
 	return out, nil
 }
 
-// look is what the members have said: who they are, whether a quorum agreed on that, and how each is, nil where it did
+// poll is what the members have said: who they are, whether a quorum agreed on that, and how each is, nil where it did
 // not answer.
-type look struct {
+type poll struct {
 	members  []Member
 	agreed   bool
 	statuses []*Status
 }
 
-// look asks once. The member asked at Connect has said then how it is.
-func (c *Client) look(ctx context.Context) (look, error) {
+// pollMembers asks once. The member asked at Connect has said then how it is.
+func (c *Client) pollMembers(ctx context.Context) (poll, error) {
 	members, agreed, err := c.Members(ctx)
 	if err != nil {
-		return look{}, err
+		return poll{}, err
 	}
-	l := look{members: members, agreed: agreed, statuses: make([]*Status, len(members))}
+	l := poll{members: members, agreed: agreed, statuses: make([]*Status, len(members))}
 	for i, m := range members {
 		if m.ID == c.self.Header.GetMemberId() {
 			self := statusOf(c.self)
 			l.statuses[i] = &self
 		}
 	}
-	c.ask(ctx, c.answer, members, l.statuses)
-	if agreed && !l.answered() {
-		c.ask(ctx, PatientAnswer, members, l.statuses)
-		if !l.answered() {
-			return look{}, ErrSlow
+	c.askStatuses(ctx, c.answer, members, l.statuses)
+	if agreed && !l.hasQuorumAnswered() {
+		c.askStatuses(ctx, PatientAnswer, members, l.statuses)
+		if !l.hasQuorumAnswered() {
+			return poll{}, ErrSlow
 		}
 	}
 	return l, nil
 }
 
-// ask puts the status of every member that has none yet in its place, and leaves nil for those that do not answer
-// within the limit.
-func (c *Client) ask(ctx context.Context, limit time.Duration, members []Member, statuses []*Status) {
+// askStatuses puts the status of every member that has none yet in its place, and leaves nil for those that do not
+// answer within the limit.
+func (c *Client) askStatuses(ctx context.Context, limit time.Duration, members []Member, statuses []*Status) {
 	var wait sync.WaitGroup
 	for i, m := range members {
 		if statuses[i] != nil {
@@ -99,8 +99,8 @@ func (c *Client) ask(ctx context.Context, limit time.Duration, members []Member,
 	wait.Wait()
 }
 
-// answered reports whether so many voters gave their status that they are a quorum.
-func (l look) answered() bool {
+// hasQuorumAnswered reports whether so many voters gave their status that they are a quorum.
+func (l poll) hasQuorumAnswered() bool {
 	voters, answers := 0, 0
 	for i, m := range l.members {
 		if m.Learner {
@@ -124,7 +124,7 @@ func (c *Client) alarmsOf(ctx context.Context, statuses []*Status) (Alarms, erro
 	return nil, nil
 }
 
-func observe(m Member, s *Status, alarms []string) observed.Member {
+func observeMember(m Member, s *Status, alarms []string) observed.Member {
 	out := observed.Member{
 		ID: HexID(m.ID), Name: m.Name, PeerURLs: m.PeerURLs, Learner: m.Learner, Healthy: observed.No, Alarms: alarms,
 	}

@@ -27,7 +27,7 @@ var ErrDisk = errors.New("the snapshot cannot be written")
 // no quorum: without one it is what this member last knew. It returns the size and an error unless all of it arrived
 // and matches its checksum. It takes as long as it takes, as long as pieces keep coming.
 func (c *Client) Snapshot(ctx context.Context, w io.Writer) (int64, error) {
-	conn, err := c.conn(c.home())
+	conn, err := c.connectTo(c.connectedURL())
 	if err != nil {
 		return 0, err
 	}
@@ -36,14 +36,14 @@ func (c *Client) Snapshot(ctx context.Context, w io.Writer) (int64, error) {
 	c.requests.Add(1)
 	stream, err := pb.NewMaintenanceClient(conn).Snapshot(ctx, &pb.SnapshotRequest{})
 	if err != nil {
-		return 0, fmt.Errorf("etcd on %s: snapshot: %w", c.via.ID, translated(err))
+		return 0, fmt.Errorf("etcd on %s: snapshot: %w", c.via.ID, translateError(err))
 	}
 	out := &sealed{w: w, sum: sha256.New()}
-	err = receive(stream, out, stop)
+	err = receivePieces(stream, out, stop)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause
 	}
-	if err == nil && !out.whole() {
+	if err == nil && !out.isWhole() {
 		err = fmt.Errorf("%w: its checksum is wrong", ErrSnapshotBroken)
 	}
 	if err != nil {
@@ -52,8 +52,8 @@ func (c *Client) Snapshot(ctx context.Context, w io.Writer) (int64, error) {
 	return out.n, nil
 }
 
-// receive copies the pieces, each of which has a deadline.
-func receive(stream grpc.ServerStreamingClient[pb.SnapshotResponse], out io.Writer,
+// receivePieces copies the pieces, each of which has a deadline.
+func receivePieces(stream grpc.ServerStreamingClient[pb.SnapshotResponse], out io.Writer,
 	stop context.CancelCauseFunc) error {
 	late := time.AfterFunc(pieceWithin, func() {
 		stop(fmt.Errorf("%w: nothing came for %s", ErrSnapshotBroken, pieceWithin))
@@ -99,4 +99,4 @@ func (s *sealed) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func (s *sealed) whole() bool { return bytes.Equal(s.tail, s.sum.Sum(nil)) }
+func (s *sealed) isWhole() bool { return bytes.Equal(s.tail, s.sum.Sum(nil)) }

@@ -63,9 +63,9 @@ func (m Surveyed) Healthy() bool {
 // Leads reports whether the member is the leader, as it sees it.
 func (m Surveyed) Leads() bool { return m.Status != nil && m.Status.Leader == m.ID }
 
-// only is the survey of one member, by its name or its ID in hex, or of one that has left and whose alarm is still
-// raised, by its ID; "" is all of it. It is ErrNotFound where there is none.
-func (s Survey) only(member string) (Survey, error) {
+// onlyMember is the survey of one member, by its name or its ID in hex, or of one that has left and whose alarm is
+// still raised, by its ID; "" is all of it. It is ErrNotFound where there is none.
+func (s Survey) onlyMember(member string) (Survey, error) {
 	if member == "" {
 		return s, nil
 	}
@@ -90,8 +90,8 @@ func (c *Client) Survey(ctx context.Context) (Survey, error) {
 	if err != nil {
 		return Survey{}, err
 	}
-	c.hashes(ctx, s.Members)
-	s.Consistent = compare(s.Members)
+	c.readHashes(ctx, s.Members)
+	s.Consistent = compareHashes(s.Members)
 	return s, nil
 }
 
@@ -108,11 +108,11 @@ func (c *Client) surveyHealth(ctx context.Context) (Survey, error) {
 			return Survey{}, err
 		}
 	}
-	s.Orphans = alarms.orphans(members)
+	s.Orphans = alarms.alarmsOfUnlisted(members)
 	var wait sync.WaitGroup
 	for i, m := range members {
 		wait.Go(func() {
-			s.Members[i] = Surveyed{Member: m, Alarms: alarms.of(m.ID)}
+			s.Members[i] = Surveyed{Member: m, Alarms: alarms.alarmsOf(m.ID)}
 			if status, err := c.Status(ctx, m); err != nil {
 				s.Members[i].Problem = err
 			} else {
@@ -125,8 +125,8 @@ func (c *Client) surveyHealth(ctx context.Context) (Survey, error) {
 	return s, nil
 }
 
-// hashes asks every member that answered for the hash at the latest revision that all of them have.
-func (c *Client) hashes(ctx context.Context, members []Surveyed) {
+// readHashes asks every member that answered for the hash at the latest revision that all of them have.
+func (c *Client) readHashes(ctx context.Context, members []Surveyed) {
 	var revision int64
 	for _, m := range members {
 		if m.Status != nil && !m.Learner && (revision == 0 || m.Status.Revision < revision) {
@@ -162,8 +162,8 @@ func (c *Client) hashKV(ctx context.Context, m Member, revision int64) (Hash, er
 	return Hash{Hash: answer.Hash, Revision: revision, CompactRevision: answer.CompactRevision}, nil
 }
 
-// compare compares the hashes that can be compared.
-func compare(members []Surveyed) Consistency {
+// compareHashes compares the hashes that can be compared.
+func compareHashes(members []Surveyed) Consistency {
 	byCompaction := map[int64][]uint32{}
 	for _, m := range members {
 		if m.Hash != nil {

@@ -20,12 +20,12 @@ type HostKeyChangedError struct {
 
 func (e *HostKeyChangedError) Error() string {
 	if e.Revoked {
-		return fmt.Sprintf("the host key %s of %s is revoked (%s)", e.Offered, e.Host, e.where())
+		return fmt.Sprintf("the host key %s of %s is revoked (%s)", e.Offered, e.Host, e.knownWhere())
 	}
 	return fmt.Sprintf("the host key of %s has changed: known %s, offered %s", e.Host, KnownKeys(e.Known), e.Offered)
 }
 
-func (e *HostKeyChangedError) where() string {
+func (e *HostKeyChangedError) knownWhere() string {
 	places := make([]string, 0, len(e.Known))
 	for _, k := range e.Known {
 		places = append(places, k.Where)
@@ -41,7 +41,7 @@ func (e *HostKeyChangedError) Hint() string {
 	if e.Revoked {
 		return "do not connect; ask whoever revoked it"
 	}
-	advice := "correct the old key (" + e.where() + ")"
+	advice := "correct the old key (" + e.knownWhere() + ")"
 	if e.AcceptAs != "" {
 		advice = "accept it with " + AcceptFlag + " " + e.AcceptAs + "=" + e.Offered
 	}
@@ -127,19 +127,19 @@ func (e *KeyFileError) Is(target error) bool { return target == ErrKeyFile }
 func (e *KeyFileError) Hint() string {
 	switch e.Problem {
 	case KeyMissing, KeyUnreadable, KeyMalformed:
-		return e.check()
+		return e.checkHint()
 	case KeyNotInAgent:
-		return "add the key to the SSH agent (ssh-add), or " + e.check()
+		return "add the key to the SSH agent (ssh-add), or " + e.checkHint()
 	case KeyEncrypted:
 		return "add it to the agent (ssh-add " + e.Path + ") or set " + PassphraseEnv
 	case KeyWrongPassphrase:
 		return "check " + PassphraseEnv + " or add the key to the agent (ssh-add " + e.Path + ")"
 	default:
-		return "ask for a new certificate, or " + e.check()
+		return "ask for a new certificate, or " + e.checkHint()
 	}
 }
 
-func (e *KeyFileError) check() string {
+func (e *KeyFileError) checkHint() string {
 	if e.From == "" {
 		return "check the file, or set " + FromManifest
 	}

@@ -62,8 +62,8 @@ func (e *TakenError) Error() string {
 // Unwrap gives what else went wrong, and that the lock was lost.
 func (e *TakenError) Unwrap() []error { return []error{ErrLost, e.Err} }
 
-// without is a joined error without one of its parts; nil if nothing is left.
-func without(err, part error) error {
+// withoutError is a joined error without one of its parts; nil if nothing is left.
+func withoutError(err, part error) error {
 	joined, ok := err.(interface{ Unwrap() []error }) // only the outermost is taken apart
 	if !ok {
 		return nil

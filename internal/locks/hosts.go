@@ -77,7 +77,7 @@ func TakeHosts(ctx context.Context, hosts map[string]host.Host, c Claim) (*HostL
 		switch {
 		case a.err == nil:
 		case c.Dispensable[a.id] && (l.dispensable[a.id] || !errors.As(a.err, &held)) && ctx.Err() == nil:
-			l.deny(a.id, a.err)
+			l.denyHost(a.id, a.err)
 		default:
 			errs = append(errs, a.err)
 		}
@@ -120,7 +120,7 @@ func (l *HostLocks) Denied(id string) error {
 	return l.denied[id]
 }
 
-func (l *HostLocks) deny(id string, why error) {
+func (l *HostLocks) denyHost(id string, why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.denied[id] = why
@@ -180,7 +180,7 @@ func (l *HostLocks) Check(ctx context.Context) error {
 		}
 		asked++
 		go func() {
-			_, err := l.confirm(ctx, id)
+			_, err := l.confirmHost(ctx, id)
 			answers <- err
 		}()
 	}
@@ -202,7 +202,7 @@ func (l *HostLocks) CheckDispensable(ctx context.Context, id string) error {
 	if denied := l.Denied(id); denied != nil {
 		return denied
 	}
-	if _, err := l.confirm(ctx, id); err == nil {
+	if _, err := l.confirmHost(ctx, id); err == nil {
 		return nil
 	}
 	l.loseHost(id,
@@ -216,7 +216,7 @@ func (l *HostLocks) Confirmed(ctx context.Context, ids []string) bool {
 	answers := make(chan bool, len(ids))
 	for _, id := range ids {
 		go func() {
-			ours, err := l.confirm(ctx, id)
+			ours, err := l.confirmHost(ctx, id)
 			answers <- ours && err == nil
 		}()
 	}
@@ -227,9 +227,9 @@ func (l *HostLocks) Confirmed(ctx context.Context, ids []string) bool {
 	return all
 }
 
-// confirm asks one host: true if it says that the lock is ours, ErrLost if another run's, and neither if it
+// confirmHost asks one host: true if it says that the lock is ours, ErrLost if another run's, and neither if it
 // does not say.
-func (l *HostLocks) confirm(ctx context.Context, id string) (bool, error) {
+func (l *HostLocks) confirmHost(ctx context.Context, id string) (bool, error) {
 	h, ok := l.hosts[id]
 	if !ok {
 		return false, nil

@@ -70,12 +70,12 @@ func Take(
 func newSet(ctx context.Context, hosts *HostLocks, scope plan.Scope) *Set {
 	s := &Set{Hosts: hosts, Scope: scope, taking: make(chan struct{}, 1)}
 	s.held, s.end = context.WithCancelCause(context.WithoutCancel(ctx))
-	s.watch(hosts.Lost())
+	s.watchLock(hosts.Lost())
 	return s
 }
 
-// watch ends held when a lock is lost.
-func (s *Set) watch(lost <-chan struct{}) {
+// watchLock ends held when a lock is lost.
+func (s *Set) watchLock(lost <-chan struct{}) {
 	s.watching.Go(func() {
 		select {
 		case <-lost:
@@ -107,7 +107,7 @@ func (s *Set) holdLease(ctx context.Context, via *cluster.Access) error {
 	s.mu.Lock()
 	s.lease = lease
 	s.mu.Unlock()
-	s.watch(lease.Lost())
+	s.watchLock(lease.Lost())
 	return nil
 }
 
@@ -146,7 +146,7 @@ func (s *Set) Guard(ctx context.Context, do func(ctx context.Context) error) err
 	if err == nil || !errors.Is(context.Cause(ctx), ErrLost) {
 		return err
 	}
-	taken := &TakenError{Err: without(err, context.Canceled)}
+	taken := &TakenError{Err: withoutError(err, context.Canceled)}
 	if lease := s.heldLease(); lease != nil {
 		select {
 		case <-lease.Lost():

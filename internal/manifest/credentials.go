@@ -59,11 +59,11 @@ func (l *loader) readCredentials() {
 	if !ok || root == nil {
 		return
 	}
-	text := value(root, "registriesAuth")
+	text := valueOf(root, "registriesAuth")
 	l.withoutOthers(root)
 	file := credentialsFile{}
 	l.credentialsDecoder("key of a file with credentials", file).
-		value(place{node: root}, root, reflect.ValueOf(&file).Elem())
+		decodeValue(place{node: root}, root, reflect.ValueOf(&file).Elem())
 	if file.RegistriesAuth != "" {
 		l.readRegistries(text, file.RegistriesAuth)
 	}
@@ -183,7 +183,7 @@ func (l *loader) readRegistries(at *yaml.Node, text string) {
 	}
 	doc := registriesAuth{}
 	l.credentialsDecoder("field of registriesAuth, which has credentials only", doc).
-		value(place{path: "registriesAuth", node: root}, root, reflect.ValueOf(&doc).Elem())
+		decodeValue(place{path: "registriesAuth", node: root}, root, reflect.ValueOf(&doc).Elem())
 	l.checkKind("registriesAuth.apiVersion", doc.APIVersion, v1beta2.APIVersion)
 	l.checkKind("registriesAuth.kind", doc.Kind, registriesKind)
 	for _, name := range slices.Sorted(maps.Keys(doc.Registries)) {
@@ -197,7 +197,7 @@ func (l *loader) readRegistries(at *yaml.Node, text string) {
 			l.credentialsProblem(path, "write auth: with username and password below it", "has no credentials")
 			continue
 		}
-		if slices.ContainsFunc(l.explain, func(known string) bool { return within(known, path+".auth") }) {
+		if slices.ContainsFunc(l.explain, func(known string) bool { return isRelatedPath(known, path+".auth") }) {
 			continue
 		}
 		if field, message, hint := auth.Problem(); message != "" {
@@ -215,17 +215,17 @@ func (l *loader) checkKind(path, is, want string) {
 }
 
 func (l *loader) credentialsProblem(path, hint, message string) {
-	at := l.inCredentials.find(path)
+	at := l.inCredentials.findPosition(path)
 	l.found = append(l.found, Problem{
 		File: l.CredentialsPath, Line: at.Line, Column: at.Column, Path: path, Message: message, Hint: hint,
 		Severity: Error,
 	})
 }
 
-// scalar decodes a text, a number or a truth value.
-func (d *decoder) scalar(at place, n *yaml.Node, v reflect.Value) {
+// decodeScalar decodes a text, a number or a truth value.
+func (d *decoder) decodeScalar(at place, n *yaml.Node, v reflect.Value) {
 	if n.Kind != yaml.ScalarNode {
-		d.fail(at, "", "expected %s, got %s", kindName(v.Kind()), describe(n, at.secret))
+		d.addError(at, "", "expected %s, got %s", kindName(v.Kind()), describeNode(n, at.secret))
 		return
 	}
 	switch v.Kind() {
@@ -234,45 +234,45 @@ func (d *decoder) scalar(at place, n *yaml.Node, v reflect.Value) {
 		// without quotes.
 		v.SetString(n.Value)
 	case reflect.Bool:
-		d.truth(at, n, v)
+		d.decodeBool(at, n, v)
 	case reflect.Int, reflect.Int32, reflect.Int64:
-		d.integer(at, n, v)
+		d.decodeInteger(at, n, v)
 	default:
-		d.fail(at, "", "cannot be set")
+		d.addError(at, "", "cannot be set")
 	}
 }
 
-func (d *decoder) truth(at place, n *yaml.Node, v reflect.Value) {
+func (d *decoder) decodeBool(at place, n *yaml.Node, v reflect.Value) {
 	switch {
 	case n.ShortTag() == "!!bool":
 		v.SetBool(strings.EqualFold(n.Value, "true"))
 	case slices.Contains([]string{"yes", "on", "true"}, strings.ToLower(n.Value)):
-		d.fail(at, "write true, without quotes", "expected true or false, got %s", describe(n, at.secret))
+		d.addError(at, "write true, without quotes", "expected true or false, got %s", describeNode(n, at.secret))
 	case slices.Contains([]string{"no", "off", "false"}, strings.ToLower(n.Value)):
-		d.fail(at, "write false, without quotes", "expected true or false, got %s", describe(n, at.secret))
+		d.addError(at, "write false, without quotes", "expected true or false, got %s", describeNode(n, at.secret))
 	default:
-		d.fail(at, "", "expected true or false, got %s", describe(n, at.secret))
+		d.addError(at, "", "expected true or false, got %s", describeNode(n, at.secret))
 	}
 }
 
-func (d *decoder) integer(at place, n *yaml.Node, v reflect.Value) {
+func (d *decoder) decodeInteger(at place, n *yaml.Node, v reflect.Value) {
 	number, err := strconv.ParseInt(strings.ReplaceAll(n.Value, "_", ""), 0, 64)
 	switch {
 	case n.ShortTag() == "!!int" && (err != nil || v.OverflowInt(number)):
-		d.fail(at, "", "%s is too large", n.Value)
+		d.addError(at, "", "%s is too large", n.Value)
 	case n.ShortTag() == "!!int":
 		v.SetInt(number)
 	case err == nil:
-		d.fail(at, "write "+n.Value+" without quotes", "expected a number, got %s", describe(n, at.secret))
+		d.addError(at, "write "+n.Value+" without quotes", "expected a number, got %s", describeNode(n, at.secret))
 	default:
-		d.fail(at, "", "expected a whole number, got %s", describe(n, at.secret))
+		d.addError(at, "", "expected a whole number, got %s", describeNode(n, at.secret))
 	}
 }
 
 func (d *decoder) anyScalar(at place, n *yaml.Node, v reflect.Value) {
 	var value any
 	if err := n.Decode(&value); err != nil {
-		d.fail(at, "", "cannot be read as %s", n.ShortTag())
+		d.addError(at, "", "cannot be read as %s", n.ShortTag())
 		return
 	}
 	switch value.(type) {
@@ -284,15 +284,15 @@ func (d *decoder) anyScalar(at place, n *yaml.Node, v reflect.Value) {
 	}
 }
 
-// describe says what a node is, with a short value's text unless that is secret.
-func describe(n *yaml.Node, secret bool) string {
+// describeNode says what a node is, with a short value's text unless that is secret.
+func describeNode(n *yaml.Node, secret bool) string {
 	switch n.Kind {
 	case yaml.MappingNode:
 		return "fields"
 	case yaml.SequenceNode:
 		return "a list"
 	case yaml.AliasNode:
-		return describe(n.Alias, secret)
+		return describeNode(n.Alias, secret)
 	}
 	kind := map[string]string{
 		"!!int":   "the number",

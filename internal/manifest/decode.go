@@ -37,80 +37,80 @@ type place struct {
 	secret bool
 }
 
-func (d *decoder) fail(at place, hint, format string, args ...any) {
-	d.add(at, Error, hint, fmt.Sprintf(format, args...))
+func (d *decoder) addError(at place, hint, format string, args ...any) {
+	d.addProblem(at, Error, hint, fmt.Sprintf(format, args...))
 	d.explain = append(d.explain, at.path)
 }
 
-func (d *decoder) add(at place, severity Severity, hint, message string) {
+func (d *decoder) addProblem(at place, severity Severity, hint, message string) {
 	d.found = append(d.found, Problem{
 		File: d.file, Line: at.node.Line, Column: at.node.Column, Path: at.path,
 		Message: message, Hint: hint, Severity: severity,
 	})
 }
 
-// value decodes a node into v, which must be settable.
-func (d *decoder) value(at place, n *yaml.Node, v reflect.Value) {
-	if !d.enter(at) {
+// decodeValue decodes a node into v, which must be settable.
+func (d *decoder) decodeValue(at place, n *yaml.Node, v reflect.Value) {
+	if !d.enterNode(at) {
 		return
 	}
-	defer d.leave()
+	defer d.leaveNode()
 	if n.Kind == yaml.AliasNode {
-		d.value(at, n.Alias, v)
+		d.decodeValue(at, n.Alias, v)
 		return
 	}
 	d.where[at.path] = position{File: d.file, Line: at.node.Line, Column: at.node.Column}
 	if n.ShortTag() == "!!null" {
-		d.null(at, v)
+		d.warnOfNull(at, v)
 		return
 	}
-	d.kind(at, n, v)
+	d.addKindError(at, n, v)
 }
 
-// enter counts one more node and level. It returns false, and says so once, if there are too many.
-func (d *decoder) enter(at place) bool {
+// enterNode counts one more node and level. It returns false, and says so once, if there are too many.
+func (d *decoder) enterNode(at place) bool {
 	if d.nodes < maxNodes && d.depth < maxDepth {
 		d.nodes++
 		d.depth++
 		return true
 	}
 	if !d.stopped {
-		d.fail(at, "", "is nested too deeply, or repeats too much")
+		d.addError(at, "", "is nested too deeply, or repeats too much")
 	}
 	d.stopped = true
 	d.nodes = maxNodes
 	return false
 }
 
-func (d *decoder) leave() { d.depth-- }
+func (d *decoder) leaveNode() { d.depth-- }
 
-func (d *decoder) kind(at place, n *yaml.Node, v reflect.Value) {
+func (d *decoder) addKindError(at place, n *yaml.Node, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		d.kind(at, n, v.Elem())
+		d.addKindError(at, n, v.Elem())
 	case reflect.Struct:
-		d.structure(at, n, v)
+		d.decodeStruct(at, n, v)
 	case reflect.Map:
-		d.mapping(at, n, v)
+		d.decodeMapping(at, n, v)
 	case reflect.Slice:
-		d.list(at, n, v)
+		d.decodeList(at, n, v)
 	case reflect.Interface:
-		d.any(at, n, v)
+		d.decodeAny(at, n, v)
 	default:
-		d.scalar(at, n, v)
+		d.decodeScalar(at, n, v)
 	}
 }
 
-// null warns where "external:" is written and "external: {}" is meant: YAML's nothing is a field that is not set.
-func (d *decoder) null(at place, v reflect.Value) {
+// warnOfNull warns where "external:" is written and "external: {}" is meant: YAML's nothing is a field that is not set.
+func (d *decoder) warnOfNull(at place, v reflect.Value) {
 	if d.nulls && v.Kind() == reflect.Pointer && v.Type().Elem().Kind() == reflect.Struct {
-		d.add(at, Warning, "write {} after the colon to set it", "has no value, which means that it is not set")
+		d.addProblem(at, Warning, "write {} after the colon to set it", "has no value, which means that it is not set")
 	}
 }
 
-func (d *decoder) structure(at place, n *yaml.Node, v reflect.Value) {
-	pairs, ok := d.pairs(at, n)
+func (d *decoder) decodeStruct(at place, n *yaml.Node, v reflect.Value) {
+	pairs, ok := d.mappingPairs(at, n)
 	if !ok {
 		return
 	}
@@ -125,75 +125,75 @@ func (d *decoder) structure(at place, n *yaml.Node, v reflect.Value) {
 	for _, p := range pairs {
 		f, known := fields[p.key.Value]
 		if !known {
-			d.unknown(at, p.key, names)
+			d.addUnknownField(at, p.key, names)
 			continue
 		}
-		child := at.child(p)
+		child := at.childPlace(p)
 		child.secret = at.secret || f.Tag.Get("secret") != ""
-		d.value(child, p.value, v.FieldByIndex(f.Index))
+		d.decodeValue(child, p.value, v.FieldByIndex(f.Index))
 	}
 }
 
-// unknown reports a field that does not exist, and which one was probably meant.
-func (d *decoder) unknown(at place, key *yaml.Node, names []string) {
+// addUnknownField reports a field that does not exist, and which one was probably meant.
+func (d *decoder) addUnknownField(at place, key *yaml.Node, names []string) {
 	child := place{path: v1beta2.Child(at.path, key.Value), node: key}
 	var hint string
-	if near := suggest(key.Value, names); near != "" {
+	if near := suggestName(key.Value, names); near != "" {
 		hint = "did you mean " + near + "?"
 		d.explain = append(d.explain, v1beta2.Child(at.path, near))
 	} else if child.path == "features.podPresets" {
 		hint = "remove it: Kubernetes has no PodPresets since 1.20"
-	} else if paths := elsewhere(d.root, key.Value); len(paths) > 0 {
+	} else if paths := otherPaths(d.root, key.Value); len(paths) > 0 {
 		hint = "did you mean " + strings.Join(paths, " or ") + "?"
 	} else if len(names) > 0 && len(names) <= 8 {
 		hint = "known here: " + strings.Join(names, ", ")
 	}
-	d.fail(child, hint, "is not a %s", d.what)
+	d.addError(child, hint, "is not a %s", d.what)
 }
 
-func (d *decoder) mapping(at place, n *yaml.Node, v reflect.Value) {
-	pairs, ok := d.pairs(at, n)
+func (d *decoder) decodeMapping(at place, n *yaml.Node, v reflect.Value) {
+	pairs, ok := d.mappingPairs(at, n)
 	if !ok {
 		return
 	}
 	v.Set(reflect.MakeMapWithSize(v.Type(), len(pairs)))
 	for _, p := range pairs {
 		value := reflect.New(v.Type().Elem()).Elem()
-		d.value(at.child(p), p.value, value)
+		d.decodeValue(at.childPlace(p), p.value, value)
 		v.SetMapIndex(reflect.ValueOf(p.key.Value).Convert(v.Type().Key()), value)
 	}
 }
 
-func (d *decoder) list(at place, n *yaml.Node, v reflect.Value) {
+func (d *decoder) decodeList(at place, n *yaml.Node, v reflect.Value) {
 	if n.Kind != yaml.SequenceNode {
 		hint := "begin each item with a dash"
 		if n.Kind == yaml.MappingNode && len(n.Content) == 0 {
 			hint = "write [] for an empty list"
 		}
-		d.fail(at, hint, "expected a list, got %s", describe(n, at.secret))
+		d.addError(at, hint, "expected a list, got %s", describeNode(n, at.secret))
 		return
 	}
 	v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
 	for i, item := range n.Content {
 		child := place{path: v1beta2.Item(at.path, i), node: item, secret: at.secret}
 		if d.nulls && item.ShortTag() == "!!null" {
-			d.fail(child, "remove the dash, or write something after it", "the item is empty")
+			d.addError(child, "remove the dash, or write something after it", "the item is empty")
 			continue
 		}
-		d.value(child, item, v.Index(i))
+		d.decodeValue(child, item, v.Index(i))
 	}
 }
 
-// any decodes what belongs to someone else: maps, lists, texts, numbers and truth values, as they are.
-func (d *decoder) any(at place, n *yaml.Node, v reflect.Value) {
+// decodeAny decodes what belongs to someone else: maps, lists, texts, numbers and truth values, as they are.
+func (d *decoder) decodeAny(at place, n *yaml.Node, v reflect.Value) {
 	switch n.Kind {
 	case yaml.MappingNode:
 		m := reflect.New(reflect.TypeFor[map[string]any]()).Elem()
-		d.mapping(at, n, m)
+		d.decodeMapping(at, n, m)
 		v.Set(m)
 	case yaml.SequenceNode:
 		s := reflect.New(reflect.TypeFor[[]any]()).Elem()
-		d.list(at, n, s)
+		d.decodeList(at, n, s)
 		v.Set(s)
 	default:
 		d.anyScalar(at, n, v)
@@ -203,28 +203,28 @@ func (d *decoder) any(at place, n *yaml.Node, v reflect.Value) {
 // isNothing reports whether nothing, or null, is written.
 func isNothing(n *yaml.Node) bool { return n.ShortTag() == "!!null" }
 
-// value returns the value of a mapping's field, behind an alias, also where an alias or a merge key brings it; nil
+// valueOf returns the value of a mapping's field, behind an alias, also where an alias or a merge key brings it; nil
 // where there is none.
-func value(n *yaml.Node, name string) *yaml.Node { return find(n, name, map[*yaml.Node]bool{}) }
+func valueOf(n *yaml.Node, name string) *yaml.Node { return findValue(n, name, map[*yaml.Node]bool{}) }
 
-// find is value. What is written in a mapping wins over what is merged into it, and the first of several over the
+// findValue is value. What is written in a mapping wins over what is merged into it, and the first of several over the
 // others. seen are the mappings that do not have the field; few lines can merge the same one very often.
-func find(n *yaml.Node, name string, seen map[*yaml.Node]bool) *yaml.Node {
-	if n = behind(n); n.Kind != yaml.MappingNode || seen[n] {
+func findValue(n *yaml.Node, name string, seen map[*yaml.Node]bool) *yaml.Node {
+	if n = resolveAlias(n); n.Kind != yaml.MappingNode || seen[n] {
 		return nil
 	}
 	seen[n] = true
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Kind == yaml.ScalarNode && n.Content[i].Value == name {
-			return behind(n.Content[i+1])
+			return resolveAlias(n.Content[i+1])
 		}
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].ShortTag() != "!!merge" {
 			continue
 		}
-		for _, source := range sources(n.Content[i+1]) {
-			if found := find(source, name, seen); found != nil {
+		for _, source := range mergeSources(n.Content[i+1]) {
+			if found := findValue(source, name, seen); found != nil {
 				return found
 			}
 		}
@@ -232,16 +232,16 @@ func find(n *yaml.Node, name string, seen map[*yaml.Node]bool) *yaml.Node {
 	return nil
 }
 
-// sources are the mappings that a merge key names: one, or a list of them.
-func sources(n *yaml.Node) []*yaml.Node {
-	if n = behind(n); n.Kind == yaml.SequenceNode {
+// mergeSources are the mappings that a merge key names: one, or a list of them.
+func mergeSources(n *yaml.Node) []*yaml.Node {
+	if n = resolveAlias(n); n.Kind == yaml.SequenceNode {
 		return n.Content
 	}
 	return []*yaml.Node{n}
 }
 
-// behind is the node that an alias stands for, and any other node itself.
-func behind(n *yaml.Node) *yaml.Node {
+// resolveAlias is the node that an alias stands for, and any other node itself.
+func resolveAlias(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n.Alias // never an alias: an anchor is of what is written
 	}
@@ -259,21 +259,21 @@ type position struct {
 // positions says where values were written, by their path in the manifest.
 type positions map[string]position
 
-// find returns the position of the path, or of the nearest thing above it that was written.
-func (p positions) find(path string) position {
+// findPosition returns the position of the path, or of the nearest thing above it that was written.
+func (p positions) findPosition(path string) position {
 	for {
 		if at, ok := p[path]; ok || path == "" {
 			return at
 		}
-		path = parent(path)
+		path = parentPath(path)
 	}
 }
 
-// cut removes everything at and below a path, and returns it by what follows the path.
-func (p positions) cut(path string) positions {
+// cutBelow removes everything at and below a path, and returns it by what follows the path.
+func (p positions) cutBelow(path string) positions {
 	out := positions{}
 	for at, where := range p {
-		if within(at, path) {
+		if isRelatedPath(at, path) {
 			out[strings.TrimPrefix(at, path)] = where
 			delete(p, at)
 		}
@@ -281,21 +281,21 @@ func (p positions) cut(path string) positions {
 	return out
 }
 
-// put adds positions below a path, by what follows the path.
-func (p positions) put(path string, below positions) {
+// putBelow adds positions below a path, by what follows the path.
+func (p positions) putBelow(path string, below positions) {
 	for rest, where := range below {
 		p[path+rest] = where
 	}
 }
 
-// within reports whether path is above or below it.
-func within(path, above string) bool {
+// isRelatedPath reports whether path is above or below it.
+func isRelatedPath(path, above string) bool {
 	rest, ok := strings.CutPrefix(path, above)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[' || above == "")
 }
 
-// parent is the path above a path: "a.b[1]" of "a.b[1].c", "a.b" of "a.b[1]".
-func parent(path string) string {
+// parentPath is the path above a path: "a.b[1]" of "a.b[1].c", "a.b" of "a.b[1]".
+func parentPath(path string) string {
 	if strings.HasSuffix(path, `"]`) {
 		return path[:max(strings.LastIndex(path, `["`), 0)]
 	}
@@ -307,8 +307,8 @@ type pair struct {
 	key, value *yaml.Node
 }
 
-// child is the place of a pair's value. A scalar is pointed at itself, everything else by its key.
-func (p place) child(of pair) place {
+// childPlace is the place of a pair's value. A scalar is pointed at itself, everything else by its key.
+func (p place) childPlace(of pair) place {
 	node := of.key
 	if of.value.Kind == yaml.ScalarNode {
 		node = of.value
@@ -316,11 +316,11 @@ func (p place) child(of pair) place {
 	return place{path: v1beta2.Child(p.path, of.key.Value), node: node, secret: p.secret}
 }
 
-// pairs returns a mapping's pairs in order, without duplicates, and with those that YAML's merge key "<<" brings. ok is
-// false if the node is no mapping.
-func (d *decoder) pairs(at place, n *yaml.Node) (out []pair, ok bool) {
+// mappingPairs returns a mapping's pairs in order, without duplicates, and with those that YAML's merge key "<<"
+// brings. ok is false if the node is no mapping.
+func (d *decoder) mappingPairs(at place, n *yaml.Node) (out []pair, ok bool) {
 	if n.Kind != yaml.MappingNode {
-		d.fail(at, "", "expected fields, got %s", describe(n, at.secret))
+		d.addError(at, "", "expected fields, got %s", describeNode(n, at.secret))
 		return nil, false
 	}
 	first := map[string]*yaml.Node{}
@@ -331,9 +331,9 @@ func (d *decoder) pairs(at place, n *yaml.Node) (out []pair, ok bool) {
 		case key.Kind == yaml.ScalarNode && key.ShortTag() == "!!merge":
 			merged = append(merged, value)
 		case key.Kind != yaml.ScalarNode:
-			d.fail(place{path: at.path, node: key}, "", "has a key that is not text")
+			d.addError(place{path: at.path, node: key}, "", "has a key that is not text")
 		case first[key.Value] != nil:
-			d.fail(place{path: v1beta2.Child(at.path, key.Value), node: key}, "keep one of them",
+			d.addError(place{path: v1beta2.Child(at.path, key.Value), node: key}, "keep one of them",
 				"is set already on line %d", first[key.Value].Line)
 		default:
 			first[key.Value] = key
@@ -341,27 +341,27 @@ func (d *decoder) pairs(at place, n *yaml.Node) (out []pair, ok bool) {
 		}
 	}
 	for _, m := range merged {
-		out = d.merge(at, m, first, out)
+		out = d.mergePairs(at, m, first, out)
 	}
 	return out, true
 }
 
-// merge adds the pairs of a merge key's mapping, or list of mappings, that are not there yet.
-func (d *decoder) merge(at place, n *yaml.Node, first map[string]*yaml.Node, out []pair) []pair {
-	if !d.enter(at) {
+// mergePairs adds the pairs of a merge key's mapping, or list of mappings, that are not there yet.
+func (d *decoder) mergePairs(at place, n *yaml.Node, first map[string]*yaml.Node, out []pair) []pair {
+	if !d.enterNode(at) {
 		return out
 	}
-	defer d.leave()
+	defer d.leaveNode()
 	if n.Kind == yaml.AliasNode {
-		return d.merge(at, n.Alias, first, out)
+		return d.mergePairs(at, n.Alias, first, out)
 	}
 	if n.Kind == yaml.SequenceNode {
 		for _, item := range n.Content {
-			out = d.merge(at, item, first, out)
+			out = d.mergePairs(at, item, first, out)
 		}
 		return out
 	}
-	pairs, _ := d.pairs(place{path: at.path, node: n, secret: at.secret}, n)
+	pairs, _ := d.mappingPairs(place{path: at.path, node: n, secret: at.secret}, n)
 	for _, p := range pairs {
 		if first[p.key.Value] == nil {
 			first[p.key.Value] = p.key

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// desired is the cluster as the other stages know it. The digest is not part of it yet.
-func (l *loader) desired() desired.Cluster {
+// desiredCluster is the cluster as the other stages know it. The digest is not part of it yet.
+func (l *loader) desiredCluster() desired.Cluster {
 	c := l.cluster
 	return desired.Cluster{
 		Name:              c.Name,
@@ -147,15 +147,15 @@ func (l *loader) sshOf(s v1beta2.SSHConfig) desired.SSH {
 	return desired.SSH{
 		Port:                 s.SSHPort,
 		User:                 s.SSHUsername,
-		KeyFile:              l.absolute(s.SSHPrivateKeyFile),
-		CertFile:             l.absolute(s.SSHCertFile),
+		KeyFile:              l.absolutePath(s.SSHPrivateKeyFile),
+		CertFile:             l.absolutePath(s.SSHCertFile),
 		AgentSocket:          s.SSHAgentSocket,
 		HostPublicKey:        hostKey(s.SSHHostPublicKey),
 		Bastion:              s.Bastion,
 		BastionPort:          s.BastionPort,
 		BastionUser:          s.BastionUser,
 		BastionHostPublicKey: hostKey(s.BastionHostPublicKey),
-		BastionKeyFile:       l.absolute(s.BastionPrivateKeyFile),
+		BastionKeyFile:       l.absolutePath(s.BastionPrivateKeyFile),
 	}
 }
 
@@ -252,7 +252,7 @@ func upgradeOf(u v1beta2.UpgradeConfig) desired.Upgrade {
 func (l *loader) backupOf(b v1beta2.BackupConfig) desired.Backup {
 	out := desired.Backup{Recipients: b.Recipients, Target: b.Target, Schedule: durationOf(b.Schedule), Keep: *b.Keep}
 	if !strings.Contains(b.Target, "://") {
-		out.Target = l.absolute(b.Target)
+		out.Target = l.absolutePath(b.Target)
 	}
 	return out
 }

@@ -21,24 +21,24 @@ func (l *loader) addExtras() {
 	f := l.cluster.Features
 	l.auditLog(f.StaticAuditLog)
 	l.auditWebhook(f.WebhookAuditLog)
-	l.admission("alwaysPullImages", "AlwaysPullImages", f.AlwaysPullImages, "")
+	l.admissionPlugin("alwaysPullImages", "AlwaysPullImages", f.AlwaysPullImages, "")
 	if p := f.PodNodeSelector; p != nil {
-		l.admission("podNodeSelector", desired.NodeSelectorPlugin, &v1beta2.Switch{Enable: p.Enable},
+		l.admissionPlugin("podNodeSelector", desired.NodeSelectorPlugin, &v1beta2.Switch{Enable: p.Enable},
 			p.Config.Configuration)
 	}
 	if e := f.EventRateLimit; e != nil {
-		l.admission("eventRateLimit", "EventRateLimit", &v1beta2.Switch{Enable: e.Enable}, e.Config.Configuration)
+		l.admissionPlugin("eventRateLimit", "EventRateLimit", &v1beta2.Switch{Enable: e.Enable}, e.Config.Configuration)
 	}
 	l.openID(f.OpenIDConnect)
-	l.authentication(f.AuthenticationConfiguration)
+	l.addAuthentication(f.AuthenticationConfiguration)
 	if c := l.cluster.ControlPlaneComponents; c != nil && c.APIServer != nil {
 		for _, e := range l.extras {
-			l.contradictions(e, c.APIServer.Flags)
+			l.reportContradictions(e, c.APIServer.Flags)
 		}
 	}
 }
 
-func (l *loader) add(e desired.Extra) {
+func (l *loader) addExtra(e desired.Extra) {
 	e.Component = desired.APIServer
 	l.extras = append(l.extras, e)
 }
@@ -48,7 +48,7 @@ func (l *loader) auditLog(a *v1beta2.StaticAuditLog) {
 		return
 	}
 	policy := auditPolicyFile(a.Config.Policy)
-	l.add(desired.Extra{
+	l.addExtra(desired.Extra{
 		Name: "staticAuditLog", Files: []desired.ComponentFile{policy},
 		Directories: []string{path.Dir(a.Config.LogPath)},
 		Flags: map[string]string{
@@ -102,11 +102,11 @@ func (l *loader) auditWebhook(w *v1beta2.WebhookAuditLog) {
 	if c.Truncate.Enable {
 		flags[name+"truncate-enabled"] = "true"
 	}
-	l.add(desired.Extra{Name: "webhookAuditLog", Files: []desired.ComponentFile{policy, kubeconfig}, Flags: flags})
+	l.addExtra(desired.Extra{Name: "webhookAuditLog", Files: []desired.ComponentFile{policy, kubeconfig}, Flags: flags})
 }
 
-// admission is an admission plugin, with the text of its configuration if it has any.
-func (l *loader) admission(name, plugin string, s *v1beta2.Switch, configuration string) {
+// admissionPlugin is an admission plugin, with the text of its configuration if it has any.
+func (l *loader) admissionPlugin(name, plugin string, s *v1beta2.Switch, configuration string) {
 	if s == nil || !s.Enable {
 		return
 	}
@@ -115,7 +115,7 @@ func (l *loader) admission(name, plugin string, s *v1beta2.Switch, configuration
 		f := desired.NewComponentFile(desired.APIServer, strings.ToLower(plugin)+".yaml", configuration)
 		p.Config = &f
 	}
-	l.add(desired.Extra{Name: name, Plugins: []desired.AdmissionPlugin{p}})
+	l.addExtra(desired.Extra{Name: name, Plugins: []desired.AdmissionPlugin{p}})
 }
 
 func (l *loader) openID(o *v1beta2.OpenIDConnect) {
@@ -137,24 +137,24 @@ func (l *loader) openID(o *v1beta2.OpenIDConnect) {
 		ca := desired.NewComponentFile(desired.APIServer, "oidc-ca.crt", c.CA)
 		e.Files, e.Flags["oidc-ca-file"] = []desired.ComponentFile{ca}, ca.Path
 	}
-	l.add(e)
+	l.addExtra(e)
 }
 
-func (l *loader) authentication(a *v1beta2.AuthenticationConfiguration) {
+func (l *loader) addAuthentication(a *v1beta2.AuthenticationConfiguration) {
 	if a == nil || !a.Enable {
 		return
 	}
 	f := desired.NewComponentFile(desired.APIServer, "authentication.yaml", a.Config.Configuration)
-	l.add(desired.Extra{
+	l.addExtra(desired.Extra{
 		Name: "authenticationConfiguration", Files: []desired.ComponentFile{f},
 		Flags: map[string]string{"authentication-config": f.Path},
 	})
 }
 
-// contradictions reports the flags of the manifest that say something else about what a feature needs.
-func (l *loader) contradictions(e desired.Extra, flags map[string]string) {
+// reportContradictions reports the flags of the manifest that say something else about what a feature needs.
+func (l *loader) reportContradictions(e desired.Extra, flags map[string]string) {
 	other := func(flag, message string) {
-		l.report(v1beta2.Child("controlPlaneComponents.apiServer.flags", flag), Error,
+		l.reportPath(v1beta2.Child("controlPlaneComponents.apiServer.flags", flag), Error,
 			"remove the flag, or disable features."+e.Name, message)
 	}
 	for _, flag := range slices.Sorted(maps.Keys(e.Flags)) {
@@ -163,7 +163,7 @@ func (l *loader) contradictions(e desired.Extra, flags map[string]string) {
 		}
 	}
 	for _, flag := range slices.Sorted(maps.Keys(flags)) {
-		if excludes(e.Name, flag) {
+		if excludesFlag(e.Name, flag) {
 			other(flag, "an API server takes this or features."+e.Name)
 		}
 	}
@@ -180,8 +180,9 @@ func (l *loader) contradictions(e desired.Extra, flags map[string]string) {
 	}
 }
 
-// excludes reports whether an API server does not start with both a feature and a flag of another way to say who asks.
-func excludes(feature, flag string) bool {
+// excludesFlag reports whether an API server does not start with both a feature and a flag of another way to say who
+// asks.
+func excludesFlag(feature, flag string) bool {
 	switch feature {
 	case "openidConnect":
 		return flag == "authentication-config"

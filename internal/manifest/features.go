@@ -93,16 +93,16 @@ func (l *loader) readFeature(f featureFile) {
 	named, content := f.feature+".config."+f.name, f.feature+".config."+f.content
 	var inFile string
 	if *f.file != "" {
-		at := l.where.find(named)
+		at := l.where.findPosition(named)
 		at.Path = named
 		l.where[named] = at
 		if *f.text != "" {
-			l.report(named, Error, "keep one of them", "cannot be set together with "+content)
+			l.reportPath(named, Error, "keep one of them", "cannot be set together with "+content)
 			return
 		}
-		data, err := readFeatureFile(l.absolute(*f.file))
+		data, err := readFeatureFile(l.absolutePath(*f.file))
 		if err != nil {
-			l.report(named, Error, "the path is relative to the manifest's folder", err.Error())
+			l.reportPath(named, Error, "the path is relative to the manifest's folder", err.Error())
 			l.explain = append(l.explain, named)
 			return
 		}
@@ -122,7 +122,7 @@ func (l *loader) readFeature(f featureFile) {
 		if m.line > 0 {
 			m.message = fmt.Sprintf("line %d: %s", m.line, m.message)
 		}
-		l.report(content, Error, "", m.message)
+		l.reportPath(content, Error, "", m.message)
 	}
 }
 
@@ -182,8 +182,8 @@ func (Secrets) GoString() string { return "[secrets]" }
 // MarshalJSON hides the secrets from JSON.
 func (Secrets) MarshalJSON() ([]byte, error) { return []byte(`"[secrets]"`), nil }
 
-// secrets are those of the manifest and of the file with credentials, which goes before the manifest.
-func (l *loader) secrets() Secrets {
+// secretValues are those of the manifest and of the file with credentials, which goes before the manifest.
+func (l *loader) secretValues() Secrets {
 	s := secretsOf(l.cluster)
 	maps.Copy(s.Registries, l.registries)
 	s.AllRegistries = l.registries != nil || len(s.Registries) > 0
@@ -220,18 +220,18 @@ func releaseName(r v1beta2.HelmRelease) string {
 	return r.Chart
 }
 
-// suggest returns the known name that was probably meant, because it is nearly the same, or begins like it; "" if there
-// is none.
-func suggest(name string, known []string) string {
-	name = fold(name)
+// suggestName returns the known name that was probably meant, because it is nearly the same, or begins like it; "" if
+// there is none.
+func suggestName(name string, known []string) string {
+	name = foldName(name)
 	best, bestDistance := "", 2+min(len(name)/4, 2)
 	for _, k := range known {
-		if d := distance(name, fold(k)); d < bestDistance {
+		if d := editDistance(name, foldName(k)); d < bestDistance {
 			best, bestDistance = k, d
 		}
 	}
 	for _, k := range known {
-		shorter, longer := name, fold(k)
+		shorter, longer := name, foldName(k)
 		if len(shorter) > len(longer) {
 			shorter, longer = longer, shorter
 		}
@@ -242,14 +242,14 @@ func suggest(name string, known []string) string {
 	return best
 }
 
-// fold makes names that differ only in their way of joining words equal: sshPort, ssh_port, SSHPort.
-func fold(name string) string {
+// foldName makes names that differ only in their way of joining words equal: sshPort, ssh_port, SSHPort.
+func foldName(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
 }
 
-// distance is the least number of insertions, deletions, replacements and swaps of neighbours that turn a into b
+// editDistance is the least number of insertions, deletions, replacements and swaps of neighbours that turn a into b
 // (optimal string alignment).
-func distance(a, b string) int {
+func editDistance(a, b string) int {
 	before, row := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
@@ -272,9 +272,9 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// elsewhere returns the paths, at most three, at which a type has a field of exactly that name; nil if there are more,
+// otherPaths returns the paths, at most three, at which a type has a field of exactly that name; nil if there are more,
 // because then none of them is a hint.
-func elsewhere(root reflect.Type, name string) []string {
+func otherPaths(root reflect.Type, name string) []string {
 	var found []string
 	var walk func(t reflect.Type, path string, depth int)
 	walk = func(t reflect.Type, path string, depth int) {
@@ -292,7 +292,7 @@ func elsewhere(root reflect.Type, name string) []string {
 				continue
 			}
 			at := v1beta2.Child(path, v1beta2.JSONName(f))
-			if fold(v1beta2.JSONName(f)) == fold(name) {
+			if foldName(v1beta2.JSONName(f)) == foldName(name) {
 				found = append(found, at)
 			}
 			walk(f.Type, at, depth-1)

@@ -179,8 +179,8 @@ type claimMapping struct {
 	Expression string  `yaml:"expression"`
 }
 
-// poses reports whether an issuer may give names that are the cluster's own.
-func (m *claimMapping) poses() bool {
+// mayPoseAsCluster reports whether an issuer may give names that are the cluster's own.
+func (m *claimMapping) mayPoseAsCluster() bool {
 	return m != nil && m.Prefix != nil && strings.HasPrefix(*m.Prefix, "system:")
 }
 
@@ -215,7 +215,7 @@ func authenticationMistakes(text string) []mistake {
 		if jwt.ClaimMappings.Username == nil {
 			out = append(out, mistake{message: fmt.Sprintf("jwt[%d].claimMappings.username is missing", i)})
 		}
-		if jwt.ClaimMappings.Username.poses() || jwt.ClaimMappings.Groups.poses() {
+		if jwt.ClaimMappings.Username.mayPoseAsCluster() || jwt.ClaimMappings.Groups.mayPoseAsCluster() {
 			out = append(out, mistake{message: fmt.Sprintf("jwt[%d].claimMappings has the prefix system:, by which "+
 				"the issuer's users would be those of the cluster itself", i)})
 		}

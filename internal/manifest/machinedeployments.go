@@ -72,7 +72,7 @@ func machineDeployment(c *v1beta2.KubeOneCluster, w *v1beta2.DynamicWorkerConfig
 	}
 	const namespace = "kube-system"
 	set := map[string]string{"workerset": w.Name}
-	labels, kubelet := merged(w.ProviderSpec.Labels, set), kubeletAnnotations(c)
+	labels, kubelet := mergeMaps(w.ProviderSpec.Labels, set), kubeletAnnotations(c)
 	surge, unavailable := 1, 0
 	if provider.Network != nil { // its addresses are given: there is none for one machine more
 		surge, unavailable = 0, 1
@@ -82,7 +82,7 @@ func machineDeployment(c *v1beta2.KubeOneCluster, w *v1beta2.DynamicWorkerConfig
 		replicas = *w.Replicas
 	}
 	spec := map[string]any{
-		"metadata":     present(map[string]any{"labels": labels, "annotations": w.ProviderSpec.NodeAnnotations}),
+		"metadata":     withoutEmpty(map[string]any{"labels": labels, "annotations": w.ProviderSpec.NodeAnnotations}),
 		"versions":     map[string]any{"kubelet": c.Versions.Kubernetes},
 		"providerSpec": map[string]any{"value": value},
 	}
@@ -92,8 +92,8 @@ func machineDeployment(c *v1beta2.KubeOneCluster, w *v1beta2.DynamicWorkerConfig
 	return map[string]any{
 		"apiVersion": "cluster.k8s.io/v1alpha1",
 		"kind":       "MachineDeployment",
-		"metadata": present(map[string]any{
-			"name": w.Name, "namespace": namespace, "annotations": merged(w.ProviderSpec.Annotations, kubelet),
+		"metadata": withoutEmpty(map[string]any{
+			"name": w.Name, "namespace": namespace, "annotations": mergeMaps(w.ProviderSpec.Annotations, kubelet),
 		}),
 		"spec": map[string]any{
 			"replicas":        replicas,
@@ -105,9 +105,9 @@ func machineDeployment(c *v1beta2.KubeOneCluster, w *v1beta2.DynamicWorkerConfig
 				"rollingUpdate": map[string]any{"maxSurge": surge, "maxUnavailable": unavailable},
 			},
 			"template": map[string]any{
-				"metadata": present(map[string]any{
+				"metadata": withoutEmpty(map[string]any{
 					"namespace": namespace, "labels": labels,
-					"annotations": merged(w.ProviderSpec.MachineObjectAnnotations, kubelet),
+					"annotations": mergeMaps(w.ProviderSpec.MachineObjectAnnotations, kubelet),
 				}),
 				"spec": spec,
 			},
@@ -115,8 +115,8 @@ func machineDeployment(c *v1beta2.KubeOneCluster, w *v1beta2.DynamicWorkerConfig
 	}, nil
 }
 
-// present leaves out what is empty.
-func present(fields map[string]any) map[string]any {
+// withoutEmpty leaves out what is empty.
+func withoutEmpty(fields map[string]any) map[string]any {
 	maps.DeleteFunc(fields, func(_ string, value any) bool {
 		m, ok := value.(map[string]string)
 		return ok && len(m) == 0
@@ -124,7 +124,7 @@ func present(fields map[string]any) map[string]any {
 	return fields
 }
 
-func merged(a, b map[string]string) map[string]string {
+func mergeMaps(a, b map[string]string) map[string]string {
 	out := maps.Clone(a)
 	if out == nil {
 		out = map[string]string{}
@@ -201,12 +201,12 @@ func parseJSON(data []byte) (*yaml.Node, *jsonError) {
 		if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
 			at = int(syntax.Offset)
 		}
-		line, column := lines.of(max(at-1, 0))
+		line, column := lines.lineAndColumn(max(at-1, 0))
 		return nil, &jsonError{line: line, column: column, err: err}
 	}
 	r := &jsonReader{data: data, dec: json.NewDecoder(bytes.NewReader(data)), lines: lines}
 	r.dec.UseNumber()
-	node, err := r.node(0)
+	node, err := r.readNode(0)
 	if err != nil {
 		return nil, &jsonError{line: 1, column: 1, err: err}
 	}
@@ -225,21 +225,21 @@ type jsonReader struct {
 	lines lines
 }
 
-// node reads the next value.
-func (r *jsonReader) node(depth int) (*yaml.Node, error) {
+// readNode reads the next value.
+func (r *jsonReader) readNode(depth int) (*yaml.Node, error) {
 	if depth > maxDepth {
 		return nil, errors.New("is nested too deeply")
 	}
-	start := r.start()
+	start := r.tokenStart()
 	token, err := r.dec.Token()
 	if err != nil {
 		return nil, err
 	}
 	n := &yaml.Node{}
-	n.Line, n.Column = r.lines.of(start)
+	n.Line, n.Column = r.lines.lineAndColumn(start)
 	switch t := token.(type) {
 	case json.Delim:
-		return n, r.children(n, t, depth)
+		return n, r.readChildren(n, t, depth)
 	case string:
 		n.Kind, n.Tag, n.Value = yaml.ScalarNode, "!!str", t
 	case bool:
@@ -255,14 +255,14 @@ func (r *jsonReader) node(depth int) (*yaml.Node, error) {
 	return n, nil
 }
 
-// children reads what is inside an object or array, and its end.
-func (r *jsonReader) children(n *yaml.Node, open json.Delim, depth int) error {
+// readChildren reads what is inside an object or array, and its end.
+func (r *jsonReader) readChildren(n *yaml.Node, open json.Delim, depth int) error {
 	n.Kind, n.Tag = yaml.SequenceNode, "!!seq"
 	if open == '{' {
 		n.Kind, n.Tag = yaml.MappingNode, "!!map"
 	}
 	for r.dec.More() {
-		child, err := r.node(depth + 1)
+		child, err := r.readNode(depth + 1)
 		if err != nil {
 			return err
 		}
@@ -272,8 +272,8 @@ func (r *jsonReader) children(n *yaml.Node, open json.Delim, depth int) error {
 	return err
 }
 
-// start is the offset of the next token.
-func (r *jsonReader) start() int {
+// tokenStart is the offset of the next token.
+func (r *jsonReader) tokenStart() int {
 	at := int(r.dec.InputOffset())
 	for at < len(r.data) && slices.Contains([]byte(" \t\r\n,:"), r.data[at]) {
 		at++
@@ -294,8 +294,8 @@ func newLines(data []byte) lines {
 	return l
 }
 
-// of returns the line and column, from 1, of an offset.
-func (l lines) of(offset int) (line, column int) {
+// lineAndColumn returns the line and column, from 1, of an offset.
+func (l lines) lineAndColumn(offset int) (line, column int) {
 	line = sort.SearchInts(l, offset+1)
 	return line, offset - l[line-1] + 1
 }

@@ -74,12 +74,12 @@ func Load(ctx context.Context, o Options) (Loaded, error) {
 		l.readAuthorities()
 		l.readFeatures()
 		l.readCredentials()
-		l.check()
+		l.defaultAndCheck()
 	}
-	if l.failed() {
-		return Loaded{}, l.problems()
+	if l.hasErrors() {
+		return Loaded{}, l.sortedProblems()
 	}
-	return l.loaded()
+	return l.finishLoad()
 }
 
 // loader is one Load: what has been read so far, what was wrong with it, and where everything was written.
@@ -116,26 +116,26 @@ func newLoader(o Options) *loader {
 	return l
 }
 
-// check fills in the defaults and adds what is wrong with the cluster to what was wrong with the files.
-func (l *loader) check() {
+// defaultAndCheck fills in the defaults and adds what is wrong with the cluster to what was wrong with the files.
+func (l *loader) defaultAndCheck() {
 	l.cluster.Default()
 	for _, f := range l.cluster.Validate() {
-		if l.explained(f) || f.Missing && l.partial {
+		if l.isExplained(f) || f.Missing && l.partial {
 			continue
 		}
 		severity := Error
 		if f.Warning {
 			severity = Warning
 		}
-		l.report(f.Path, severity, f.Hint, f.Message)
+		l.reportPath(f.Path, severity, f.Hint, f.Message)
 	}
-	if !l.failed() {
+	if !l.hasErrors() {
 		l.addExtras()
 	}
 }
 
-// loaded turns the checked cluster into what the other stages need.
-func (l *loader) loaded() (Loaded, error) {
+// finishLoad turns the checked cluster into what the other stages need.
+func (l *loader) finishLoad() (Loaded, error) {
 	public, err := l.cluster.WithoutSecrets()
 	if err != nil {
 		return Loaded{}, err
@@ -144,7 +144,7 @@ func (l *loader) loaded() (Loaded, error) {
 	if err != nil {
 		return Loaded{}, err
 	}
-	cluster, secrets := l.desired(), l.secrets()
+	cluster, secrets := l.desiredCluster(), l.secretValues()
 	cluster.Extras, secrets.Files = l.extras, l.files
 	if cluster.Digest, err = digestOf(public); err != nil {
 		return Loaded{}, err
@@ -163,8 +163,8 @@ func (l *loader) loaded() (Loaded, error) {
 	return Loaded{
 		Cluster:            cluster,
 		Secrets:            secrets,
-		Warnings:           l.problems().List,
-		Notes:              l.notes(),
+		Warnings:           l.sortedProblems().List,
+		Notes:              l.addFieldNotes(),
 		ManifestText:       text,
 		StrictHostKeys:     l.cluster.StrictHostKeys,
 		Mirror:             trimSlash(l.cluster.Artifacts.Mirror),
@@ -173,7 +173,7 @@ func (l *loader) loaded() (Loaded, error) {
 	}, nil
 }
 
-// merge brings Terraform's output into the cluster:
+// mergeTerraform brings Terraform's output into the cluster:
 //
 //   - the endpoint and its alternative names replace the manifest's;
 //   - the cluster's name and the cloud provider are taken where the manifest has none;
@@ -181,7 +181,7 @@ func (l *loader) loaded() (Loaded, error) {
 //   - static workers are added, but a host in both is one host, with the manifest's settings;
 //   - worker machines are added; of one in both, the cloud's specification is filled up;
 //   - the proxy is filled up.
-func (l *loader) merge(out *terraformOutput) {
+func (l *loader) mergeTerraform(out *terraformOutput) {
 	l.mergeAPI(out)
 	l.mergeName(out)
 	l.mergeProvider(out)
@@ -191,12 +191,12 @@ func (l *loader) merge(out *terraformOutput) {
 	l.mergeProxy(out)
 }
 
-// at is the position of a value in the output, by its path below the outputs.
-func (out *terraformOutput) at(path string) position {
+// positionOf is the position of a value in the output, by its path below the outputs.
+func (out *terraformOutput) positionOf(path string) position {
 	if out.above != "" {
 		path = out.above + "." + path
 	}
-	where := out.where.find(path)
+	where := out.where.findPosition(path)
 	where.File, where.Path = out.file, path
 	return where
 }
@@ -204,14 +204,14 @@ func (out *terraformOutput) at(path string) position {
 func (l *loader) mergeAPI(out *terraformOutput) {
 	if out.api.Endpoint != "" {
 		l.cluster.APIEndpoint.Host = out.api.Endpoint
-		l.where["apiEndpoint.host"] = out.at("kubeone_api.value.endpoint")
+		l.where["apiEndpoint.host"] = out.positionOf("kubeone_api.value.endpoint")
 	}
 	if names := out.api.AlternativeNames; len(names) > 0 {
 		l.cluster.APIEndpoint.AlternativeNames = names
-		l.where.cut("apiEndpoint.alternativeNames")
+		l.where.cutBelow("apiEndpoint.alternativeNames")
 		for i := range names {
 			l.where[v1beta2.Item("apiEndpoint.alternativeNames",
-				i)] = out.at(v1beta2.Item("kubeone_api.value.apiserver_alternative_names", i))
+				i)] = out.positionOf(v1beta2.Item("kubeone_api.value.apiserver_alternative_names", i))
 		}
 	}
 }
@@ -224,11 +224,12 @@ func (l *loader) mergeName(out *terraformOutput) {
 	case theirs == "" || theirs == l.cluster.Name:
 	case l.cluster.Name == "":
 		l.cluster.Name = theirs
-		l.where["name"] = out.at(path)
+		l.where["name"] = out.positionOf(path)
 	default:
-		at := out.at(path)
-		l.report("name", Error, fmt.Sprintf("use the output that belongs to this manifest, or correct the name here "+
-			"or on line %d of %s", at.Line, at.File),
+		at := out.positionOf(path)
+		l.reportPath("name", Error,
+			fmt.Sprintf("use the output that belongs to this manifest, or correct the name here "+
+				"or on line %d of %s", at.Line, at.File),
 			fmt.Sprintf("Terraform's output is for cluster %q, the manifest says %q", theirs, l.cluster.Name))
 	}
 }
@@ -240,13 +241,13 @@ func (l *loader) mergeProvider(out *terraformOutput) {
 	switch {
 	case cp.CloudProvider == "" || slices.Contains(ours, cp.CloudProvider):
 	case len(ours) > 0:
-		l.reportAt(out.at(path), Warning, "",
+		l.reportAt(out.positionOf(path), Warning, "",
 			fmt.Sprintf("%q is not used: the manifest says %q", cp.CloudProvider, ours[0]))
 	case !p.Choose(cp.CloudProvider):
-		l.reportAt(out.at(path), Error, "", fmt.Sprintf("%q is not a cloud provider", cp.CloudProvider))
+		l.reportAt(out.positionOf(path), Error, "", fmt.Sprintf("%q is not a cloud provider", cp.CloudProvider))
 		l.explain = append(l.explain, "cloudProvider")
 	default:
-		l.where["cloudProvider"] = out.at(path)
+		l.where["cloudProvider"] = out.positionOf(path)
 	}
 	if p.Hetzner != nil && p.Hetzner.NetworkID == "" {
 		p.Hetzner.NetworkID = cp.NetworkID
@@ -269,7 +270,7 @@ func (l *loader) mergeProxy(out *terraformOutput) {
 	} {
 		if *field.ours == "" && field.theirs != "" {
 			*field.ours = field.theirs
-			l.where["proxy."+field.name] = out.at("proxy.value." + field.name)
+			l.where["proxy."+field.name] = out.positionOf("proxy.value." + field.name)
 		}
 	}
 }
@@ -284,7 +285,7 @@ func (l *loader) mergeWorkers(out *terraformOutput) {
 		if i < 0 {
 			theirs.Name = name
 			l.where[v1beta2.Item("dynamicWorkers",
-				len(l.cluster.DynamicWorkers))] = out.at(v1beta2.Child("kubeone_workers.value", name))
+				len(l.cluster.DynamicWorkers))] = out.positionOf(v1beta2.Child("kubeone_workers.value", name))
 			l.cluster.DynamicWorkers = append(l.cluster.DynamicWorkers, theirs)
 			continue
 		}

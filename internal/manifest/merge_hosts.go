@@ -23,11 +23,11 @@ func (l *loader) mergeControlPlane(out *terraformOutput) {
 	if len(theirs) == 0 {
 		return
 	}
-	ours, where := l.cluster.ControlPlane.Hosts, l.where.cut(controlPlanePath)
-	matches := match(theirs, ours)
+	ours, where := l.cluster.ControlPlane.Hosts, l.where.cutBelow(controlPlanePath)
+	matches := matchHosts(theirs, ours)
 	for i, h := range ours {
 		if !slices.Contains(matches, i) {
-			at := where.find(v1beta2.Item("", i))
+			at := where.findPosition(v1beta2.Item("", i))
 			at.Path = v1beta2.Item(controlPlanePath, i)
 			l.reportAt(at, Warning, "remove it from the manifest, or have Terraform create it",
 				nameOf(h)+" is left out: Terraform's output has other control-plane hosts")
@@ -39,13 +39,13 @@ func (l *loader) mergeControlPlane(out *terraformOutput) {
 			t.host.Taints = []v1beta2.Taint{}
 		}
 		if k := matches[i]; k >= 0 {
-			t = keep(t, ours[k], where.cut(v1beta2.Item("", k)), v1beta2.Item(controlPlanePath, k))
+			t = keepManifestFields(t, ours[k], where.cutBelow(v1beta2.Item("", k)), v1beta2.Item(controlPlanePath, k))
 		}
 		hosts[i] = t.host
-		l.where.put(v1beta2.Item(controlPlanePath, i), t.where)
+		l.where.putBelow(v1beta2.Item(controlPlanePath, i), t.where)
 	}
 	l.cluster.ControlPlane.Hosts = hosts
-	l.where[controlPlanePath] = out.at(controlPlaneOutput)
+	l.where[controlPlanePath] = out.positionOf(controlPlaneOutput)
 	l.mergeLeader(out)
 }
 
@@ -60,7 +60,7 @@ func (l *loader) mergeLeader(out *terraformOutput) {
 		return isSameAddress(leader, h.PublicAddress) || isSameAddress(leader, h.PrivateAddress)
 	}
 	if !slices.ContainsFunc(hosts, isLeader) {
-		l.reportAt(out.at(controlPlaneOutput+".leader_ip"), Warning, "",
+		l.reportAt(out.positionOf(controlPlaneOutput+".leader_ip"), Warning, "",
 			fmt.Sprintf("%q is none of the control-plane hosts", leader))
 		return
 	}
@@ -77,7 +77,7 @@ func (l *loader) mergeStatic(out *terraformOutput) {
 		theirs = append(theirs, l.groupHosts(out, v1beta2.Child(outputStatic+".value", name), out.static[name])...)
 	}
 	hosts := l.cluster.StaticWorkers.Hosts
-	matches := match(theirs, hosts)
+	matches := matchHosts(theirs, hosts)
 	for i, t := range theirs {
 		k := matches[i]
 		if k < 0 {
@@ -85,18 +85,18 @@ func (l *loader) mergeStatic(out *terraformOutput) {
 			hosts = append(hosts, t.host)
 		} else {
 			path := v1beta2.Item(workersPath, k)
-			t = keep(t, hosts[k], l.where.cut(path), path)
+			t = keepManifestFields(t, hosts[k], l.where.cutBelow(path), path)
 			hosts[k] = t.host
 		}
-		l.where.put(v1beta2.Item(workersPath, k), t.where)
+		l.where.putBelow(v1beta2.Item(workersPath, k), t.where)
 	}
 	l.cluster.StaticWorkers.Hosts = hosts
 }
 
-// match returns, for each of Terraform's hosts, the index of the manifest's that is the same one, or -1. Hosts are the
-// same if they have a public address in common, else a private one, else any address, else a hostname. A host with one
-// address may have it as public address in one file and as private address in the other.
-func match(theirs []terraformHost, ours []v1beta2.HostConfig) []int {
+// matchHosts returns, for each of Terraform's hosts, the index of the manifest's that is the same one, or -1. Hosts are
+// the same if they have a public address in common, else a private one, else any address, else a hostname. A host with
+// one address may have it as public address in one file and as private address in the other.
+func matchHosts(theirs []terraformHost, ours []v1beta2.HostConfig) []int {
 	matches, taken := make([]int, len(theirs)), map[int]bool{}
 	for i := range matches {
 		matches[i] = -1
@@ -143,9 +143,10 @@ func isSameAddress(a, b string) bool {
 	return a != "" && v1beta2.PlainName(a) == v1beta2.PlainName(b)
 }
 
-// keep is Terraform's host with what the manifest says about it: addresses are Terraform's, everything else is the
-// manifest's where it is set there. where is the manifest's positions below the host, whose path there is path.
-func keep(t terraformHost, ours v1beta2.HostConfig, where positions, path string) terraformHost {
+// keepManifestFields is Terraform's host with what the manifest says about it: addresses are Terraform's, everything
+// else is the manifest's where it is set there. where is the manifest's positions below the host, whose path there is
+// path.
+func keepManifestFields(t terraformHost, ours v1beta2.HostConfig, where positions, path string) terraformHost {
 	theirs := t.host
 	if ours.Bastion != "" { // the rest of Terraform's bastion belongs to that one
 		theirs.Bastion, theirs.BastionPort, theirs.BastionUser = "", 0, ""

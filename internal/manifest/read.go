@@ -35,17 +35,17 @@ func (l *loader) readManifest() bool {
 	if !ok || !l.rightKind(root) {
 		return false
 	}
-	l.decode(root)
+	l.decodeManifest(root)
 	return true
 }
 
-// decode reads the fields of a manifest into the cluster.
-func (l *loader) decode(root *yaml.Node) {
+// decodeManifest reads the fields of a manifest into the cluster.
+func (l *loader) decodeManifest(root *yaml.Node) {
 	d := &decoder{
 		loader: l, file: l.ManifestPath, where: l.where, what: "field of a manifest", nulls: true,
 		root: reflect.TypeFor[v1beta2.KubeOneCluster](),
 	}
-	d.value(place{node: root}, root, reflect.ValueOf(l.cluster).Elem())
+	d.decodeValue(place{node: root}, root, reflect.ValueOf(l.cluster).Elem())
 }
 
 func (l *loader) manifestBytes() ([]byte, error) {
@@ -170,16 +170,16 @@ func (l *loader) failYAML(err error) {
 func (l *loader) rightKind(root *yaml.Node) bool {
 	if root.Kind != yaml.MappingNode {
 		l.found = append(l.found, Problem{File: l.ManifestPath, Line: root.Line, Column: root.Column, Severity: Error,
-			Message: "expected fields, got " + describe(root, false),
+			Message: "expected fields, got " + describeNode(root, false),
 			Hint:    "a manifest begins with apiVersion: " + v1beta2.APIVersion})
 		return false
 	}
-	version := l.constant(root, "apiVersion", v1beta2.APIVersion)
-	return l.constant(root, "kind", v1beta2.Kind) && version
+	version := l.checkConstant(root, "apiVersion", v1beta2.APIVersion)
+	return l.checkConstant(root, "kind", v1beta2.Kind) && version
 }
 
-// constant checks a field that has one possible value.
-func (l *loader) constant(root *yaml.Node, name, want string) bool {
+// checkConstant checks a field that has one possible value.
+func (l *loader) checkConstant(root *yaml.Node, name, want string) bool {
 	p := Problem{File: l.ManifestPath, Line: root.Line, Column: root.Column, Path: name, Severity: Error,
 		Message: "is required", Hint: "write " + name + ": " + want}
 	for i := 0; i+1 < len(root.Content); i += 2 {
@@ -190,7 +190,7 @@ func (l *loader) constant(root *yaml.Node, name, want string) bool {
 			p.Line, p.Column = value.Line, value.Column
 			p.Message = fmt.Sprintf("%q is not supported", value.Value)
 			break
-		} else if near := suggest(key.Value, []string{name}); near != "" {
+		} else if near := suggestName(key.Value, []string{name}); near != "" {
 			p.Line, p.Column, p.Hint = key.Line, key.Column,
 				fmt.Sprintf("did you misspell it? write %s: %s", name, want)
 		}
@@ -206,24 +206,24 @@ func (l *loader) readAuthorities() {
 		return
 	}
 	const path = "certificateAuthority.file"
-	at := l.where.find(path)
+	at := l.where.findPosition(path)
 	at.Path = path
 	l.where[path] = at
-	data, err := readFile(l.absolute(ca.File))
+	data, err := readFile(l.absolutePath(ca.File))
 	switch {
 	case err != nil:
-		l.report(path, Error, "the path is relative to the manifest's folder", err.Error())
+		l.reportPath(path, Error, "the path is relative to the manifest's folder", err.Error())
 	case ca.Bundle != "":
-		l.report(path, Error, "keep one of them", "cannot be set together with certificateAuthority.bundle")
+		l.reportPath(path, Error, "keep one of them", "cannot be set together with certificateAuthority.bundle")
 	default:
 		ca.Bundle, ca.File = string(data), ""
 		l.where["certificateAuthority.bundle"] = at
 	}
 }
 
-// absolute is a path of the manifest, resolved: "~/" is the home directory, and anything else is relative to the
+// absolutePath is a path of the manifest, resolved: "~/" is the home directory, and anything else is relative to the
 // manifest's folder. "" stays "".
-func (l *loader) absolute(path string) string {
+func (l *loader) absolutePath(path string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok && l.Home != "" {
 		return filepath.Join(l.Home, rest)
 	}
@@ -302,9 +302,9 @@ func (p *Problems) Unwrap() []error {
 	return causes
 }
 
-// report adds a problem about a path of the cluster, at the place where it was written.
-func (l *loader) report(path string, severity Severity, hint, message string) {
-	at := l.where.find(path)
+// reportPath adds a problem about a path of the cluster, at the place where it was written.
+func (l *loader) reportPath(path string, severity Severity, hint, message string) {
+	at := l.where.findPosition(path)
 	if at.File == "" {
 		at.File = l.ManifestPath
 	}
@@ -322,42 +322,43 @@ func (l *loader) failFile(file, hint string, cause error) {
 	l.found = append(l.found, Problem{File: file, Message: cause.Error(), Hint: hint, Severity: Error, cause: cause})
 }
 
-func (l *loader) failed() bool { return HasErrors(l.found) }
+func (l *loader) hasErrors() bool { return HasErrors(l.found) }
 
 // HasErrors reports whether one of the problems stops the run.
 func HasErrors(list []Problem) bool {
 	return slices.ContainsFunc(list, func(p Problem) bool { return p.Severity == Error })
 }
 
-// notes are about the fields that are set and not carried out. One that stops apply is an error.
-func (l *loader) notes() []Problem {
+// addFieldNotes are about the fields that are set and not carried out. One that stops apply is an error.
+func (l *loader) addFieldNotes() []Problem {
 	before := len(l.found)
 	security := l.cluster.SecurityNotCarriedOut()
 	for _, path := range l.cluster.NotCarriedOut() {
 		if slices.Contains(security, path) {
-			l.report(path, Error, "remove it", "this version does not carry it out, and apply stops where it is set")
+			l.reportPath(path, Error, "remove it",
+				"this version does not carry it out, and apply stops where it is set")
 		} else {
-			l.report(path, Note, "", "this version does not carry it out")
+			l.reportPath(path, Note, "", "this version does not carry it out")
 		}
 	}
 	notes := slices.Clone(l.found[before:])
 	l.found = l.found[:before]
-	l.sort(notes)
+	l.sortProblems(notes)
 	return notes
 }
 
-// problems returns all problems, the manifest's first, in the order of lines.
-func (l *loader) problems() *Problems {
-	l.sort(l.found)
+// sortedProblems returns all problems, the manifest's first, in the order of lines.
+func (l *loader) sortedProblems() *Problems {
+	l.sortProblems(l.found)
 	// A mistake in a group of Terraform's is found on each of its hosts.
 	l.found = slices.CompactFunc(l.found, func(a, b Problem) bool { return a.String() == b.String() })
 	return &Problems{List: l.found}
 }
 
-func (l *loader) sort(list []Problem) {
+func (l *loader) sortProblems(list []Problem) {
 	slices.SortStableFunc(list, func(a, b Problem) int {
 		return cmp.Or(
-			l.rank(a.File)-l.rank(b.File),
+			l.fileRank(a.File)-l.fileRank(b.File),
 			strings.Compare(a.File, b.File),
 			a.Line-b.Line,
 			a.Column-b.Column,
@@ -366,17 +367,17 @@ func (l *loader) sort(list []Problem) {
 	})
 }
 
-func (l *loader) rank(file string) int {
+func (l *loader) fileRank(file string) int {
 	if file == l.ManifestPath {
 		return 0
 	}
 	return 1
 }
 
-// explained reports whether a finding only follows from a problem that is known already: at its path or above it, or,
+// isExplained reports whether a finding only follows from a problem that is known already: at its path or above it, or,
 // if something is missing, below it.
-func (l *loader) explained(f v1beta2.Finding) bool {
+func (l *loader) isExplained(f v1beta2.Finding) bool {
 	return slices.ContainsFunc(l.explain, func(known string) bool {
-		return within(f.Path, known) || f.Missing && within(known, f.Path)
+		return isRelatedPath(f.Path, known) || f.Missing && isRelatedPath(known, f.Path)
 	})
 }

@@ -133,11 +133,11 @@ func (l *limitTest) try(way []spot, value any, good bool) {
 	}
 	var root any
 	decodeYAML(l.T, []byte(around()), &root)
-	root = put(root, way, value)
+	root = putValue(root, way, value)
 	if good {
 		last := way[len(way)-1]
 		for name, other := range beside(fmt.Sprintf("%v: %v", last.step, value)) {
-			root = put(root, append(slices.Clone(way[:len(way)-1]), spot{name, last.in}), other)
+			root = putValue(root, append(slices.Clone(way[:len(way)-1]), spot{name, last.in}), other)
 		}
 	}
 	text, err := json.Marshal(root)
@@ -170,8 +170,8 @@ func around() string {
 	return strings.Replace(mistaken, "clusterNetwork:", "clusterNetwork:\n  kubeProxy: {skipInstallation: true}", 1)
 }
 
-// put sets a value below a tree, and on the way what is required there.
-func put(tree any, way []spot, value any) any {
+// putValue sets a value below a tree, and on the way what is required there.
+func putValue(tree any, way []spot, value any) any {
 	if len(way) == 0 {
 		return value
 	}
@@ -182,7 +182,7 @@ func put(tree any, way []spot, value any) any {
 		if len(list) == 0 {
 			list = []any{nil}
 		}
-		list[0] = put(list[0], rest, value)
+		list[0] = putValue(list[0], rest, value)
 		return list
 	}
 	fields, _ := tree.(map[string]any)
@@ -206,7 +206,7 @@ func put(tree any, way []spot, value any) any {
 	if slices.Contains(others, name) {
 		maps.DeleteFunc(fields, func(key string, _ any) bool { return key != name && slices.Contains(others, key) })
 	}
-	fields[name] = put(fields[name], rest, value)
+	fields[name] = putValue(fields[name], rest, value)
 	return fields
 }
 

@@ -82,7 +82,7 @@ func (l *loader) readTerraform(ctx context.Context) {
 	if l.partial = slices.ContainsFunc(l.found[before:], func(p Problem) bool {
 		return p.Severity == Error
 	}); !l.partial {
-		l.merge(out)
+		l.mergeTerraform(out)
 	}
 }
 
@@ -106,8 +106,8 @@ func (l *loader) parseTerraform(data []byte, name string) *terraformOutput {
 				Hint:    "write the file with: terraform output -json"})
 		return out
 	}
-	if outputs := lookup(root, "outputs"); outputs != nil &&
-		(lookup(root, "version") != nil || lookup(root, "terraform_version") != nil) {
+	if outputs := lookupKey(root, "outputs"); outputs != nil &&
+		(lookupKey(root, "version") != nil || lookupKey(root, "terraform_version") != nil) {
 		root, out.above = outputs, "outputs"
 	}
 	targets := map[string]any{
@@ -117,36 +117,36 @@ func (l *loader) parseTerraform(data []byte, name string) *terraformOutput {
 	known := slices.Sorted(maps.Keys(targets))
 	found := 0
 	for _, key := range known {
-		if n := lookup(root, key); n != nil {
+		if n := lookupKey(root, key); n != nil {
 			found++
-			l.output(out, key, n, targets[key])
+			l.decodeOutput(out, key, n, targets[key])
 		}
 	}
-	l.strangers(out, root, known, found)
+	l.reportForeignOutput(out, root, known, found)
 	return out
 }
 
-// output decodes one output's value.
-func (l *loader) output(out *terraformOutput, key string, n *yaml.Node, target any) {
+// decodeOutput decodes one output's value.
+func (l *loader) decodeOutput(out *terraformOutput, key string, n *yaml.Node, target any) {
 	at := place{path: v1beta2.Child(out.above, key), node: n}
 	d := &decoder{
 		loader: l, file: out.file, where: out.where, what: "key of this output", root: reflect.TypeOf(target).Elem(),
 	}
-	value := lookup(n, "value")
+	value := lookupKey(n, "value")
 	if value == nil {
-		d.fail(at, "write the file with: terraform output -json", "has no value")
+		d.addError(at, "write the file with: terraform output -json", "has no value")
 		return
 	}
-	d.value(place{path: at.path + ".value", node: value}, value, reflect.ValueOf(target).Elem())
+	d.decodeValue(place{path: at.path + ".value", node: value}, value, reflect.ValueOf(target).Elem())
 }
 
-// strangers reports an output that has none of the keys that are read, and keys that are nearly one of them.
-func (l *loader) strangers(out *terraformOutput, root *yaml.Node, known []string, found int) {
+// reportForeignOutput reports an output that has none of the keys that are read, and keys that are nearly one of them.
+func (l *loader) reportForeignOutput(out *terraformOutput, root *yaml.Node, known []string, found int) {
 	p := Problem{File: out.file, Line: root.Line, Column: root.Column, Severity: Warning}
 	for i := 0; root.Kind == yaml.MappingNode && i+1 < len(root.Content); i += 2 {
 		key := root.Content[i]
-		near := suggest(key.Value, known)
-		if near == "" || near == key.Value || !strings.HasPrefix(fold(key.Value), "kube") {
+		near := suggestName(key.Value, known)
+		if near == "" || near == key.Value || !strings.HasPrefix(foldName(key.Value), "kube") {
 			continue
 		}
 		p.Line, p.Column, p.Path = key.Line, key.Column, v1beta2.Child(out.above, key.Value)
@@ -166,8 +166,8 @@ func (l *loader) strangers(out *terraformOutput, root *yaml.Node, known []string
 	l.found = append(l.found, p)
 }
 
-// lookup returns the value of a mapping's key; nil if there is none.
-func lookup(n *yaml.Node, key string) *yaml.Node {
+// lookupKey returns the value of a mapping's key; nil if there is none.
+func lookupKey(n *yaml.Node, key string) *yaml.Node {
 	if n.Kind != yaml.MappingNode {
 		return nil
 	}
@@ -240,7 +240,7 @@ func RunTerraform(ctx context.Context, dir string) ([]byte, error) {
 		err = errTooLarge
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s output -json: %w%s", filepath.Base(program), err, complaint.said())
+		return nil, fmt.Errorf("%s output -json: %w%s", filepath.Base(program), err, complaint.boundedText())
 	}
 	return out.text.Bytes(), nil
 }
@@ -288,8 +288,8 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return room, io.ErrShortWrite
 }
 
-// said is the text for the end of an error: on one line, without control characters and the frame around it.
-func (b *bounded) said() string {
+// boundedText is the text for the end of an error: on one line, without control characters and the frame around it.
+func (b *bounded) boundedText() string {
 	words := strings.FieldsFunc(b.text.String(), func(r rune) bool {
 		return unicode.IsSpace(r) || !unicode.IsPrint(r) || strings.ContainsRune("╷│╵", r)
 	})

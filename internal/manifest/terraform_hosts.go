@@ -71,7 +71,7 @@ func (l *loader) groupHosts(out *terraformOutput, path string, g hostGroup) []te
 		"hostnames": len(g.Hostnames), "ssh_hosts_keys": len(g.SSHHostsKeys),
 	} {
 		if have != 0 && have != n {
-			l.reportAt(out.at(path+"."+name), Error,
+			l.reportAt(out.positionOf(path+"."+name), Error,
 				"every list of a group has one item for each host, in the same order",
 				fmt.Sprintf("has %d items, and %s has %d", have, addresses, n))
 		}
@@ -79,17 +79,17 @@ func (l *loader) groupHosts(out *terraformOutput, path string, g hostGroup) []te
 	kubelet := l.kubeletOf(out, path+".kubelet", g.Kubelet)
 	hosts := make([]terraformHost, n)
 	for i := range hosts {
-		h := g.common(kubelet)
-		h.PublicAddress, h.PrivateAddress = nth(g.PublicAddress, i), nth(g.PrivateAddress, i)
-		h.Hostname, h.SSHHostPublicKey = nth(g.Hostnames, i), nth(g.SSHHostsKeys, i)
-		h.IPv6Addresses = nth(g.IPv6Addresses, i)
+		h := g.commonFields(kubelet)
+		h.PublicAddress, h.PrivateAddress = elementAt(g.PublicAddress, i), elementAt(g.PrivateAddress, i)
+		h.Hostname, h.SSHHostPublicKey = elementAt(g.Hostnames, i), elementAt(g.SSHHostsKeys, i)
+		h.IPv6Addresses = elementAt(g.IPv6Addresses, i)
 		hosts[i] = terraformHost{host: h, where: out.hostPositions(path, addresses, i)}
 	}
 	return hosts
 }
 
-// common is what all hosts of the group have in common.
-func (g hostGroup) common(kubelet v1beta2.KubeletConfig) v1beta2.HostConfig {
+// commonFields is what all hosts of the group have in common.
+func (g hostGroup) commonFields(kubelet v1beta2.KubeletConfig) v1beta2.HostConfig {
 	return v1beta2.HostConfig{
 		OperatingSystem: g.OperatingSystem,
 		Kubelet:         kubelet,
@@ -110,7 +110,7 @@ func (g hostGroup) common(kubelet v1beta2.KubeletConfig) v1beta2.HostConfig {
 	}
 }
 
-func nth[T any](list []T, i int) T {
+func elementAt[T any](list []T, i int) T {
 	var none T
 	if i < len(list) {
 		return list[i]
@@ -120,9 +120,9 @@ func nth[T any](list []T, i int) T {
 
 func (l *loader) kubeletOf(out *terraformOutput, path string, k terraformKubelet) v1beta2.KubeletConfig {
 	return v1beta2.KubeletConfig{
-		SystemReserved:              l.amounts(out, path+".system_reserved", k.SystemReserved, "="),
-		KubeReserved:                l.amounts(out, path+".kube_reserved", k.KubeReserved, "="),
-		EvictionHard:                l.amounts(out, path+".eviction_hard", k.EvictionHard, "<"),
+		SystemReserved:              l.parseAmounts(out, path+".system_reserved", k.SystemReserved, "="),
+		KubeReserved:                l.parseAmounts(out, path+".kube_reserved", k.KubeReserved, "="),
+		EvictionHard:                l.parseAmounts(out, path+".eviction_hard", k.EvictionHard, "<"),
 		MaxPods:                     k.MaxPods,
 		PodPidsLimit:                k.PodPidsLimit,
 		ImageGCHighThresholdPercent: k.ImageGCHighThresholdPercent,
@@ -132,8 +132,8 @@ func (l *loader) kubeletOf(out *terraformOutput, path string, k terraformKubelet
 	}
 }
 
-// amounts takes "cpu=200m,memory=200Mi" apart.
-func (l *loader) amounts(out *terraformOutput, path, text, separator string) map[string]string {
+// parseAmounts takes "cpu=200m,memory=200Mi" apart.
+func (l *loader) parseAmounts(out *terraformOutput, path, text, separator string) map[string]string {
 	var amounts map[string]string
 	for entry := range strings.SplitSeq(text, ",") {
 		if strings.TrimSpace(entry) == "" {
@@ -141,7 +141,7 @@ func (l *loader) amounts(out *terraformOutput, path, text, separator string) map
 		}
 		name, amount, ok := strings.Cut(entry, separator)
 		if !ok {
-			l.reportAt(out.at(path), Error, "write name"+separator+"amount, separated by commas",
+			l.reportAt(out.positionOf(path), Error, "write name"+separator+"amount, separated by commas",
 				fmt.Sprintf("%q has no %q", entry, separator))
 			continue
 		}
@@ -155,7 +155,7 @@ func (l *loader) amounts(out *terraformOutput, path, text, separator string) map
 
 // hostPositions says where the fields of a group's host were written, by the manifest's names for them.
 func (out *terraformOutput) hostPositions(group, addresses string, i int) positions {
-	where := positions{"": out.at(v1beta2.Item(group+"."+addresses, i))}
+	where := positions{"": out.positionOf(v1beta2.Item(group+"."+addresses, i))}
 	for ours, theirs := range map[string]string{
 		"publicAddress": "public_address", "privateAddress": "private_address", "hostname": "hostnames",
 		"ipv6Addresses": "ipv6_addresses", "sshHostPublicKey": "ssh_hosts_keys",
@@ -180,7 +180,7 @@ func (out *terraformOutput) hostPositions(group, addresses string, i int) positi
 
 // copyPosition adds the position of a value in the output, if it was written.
 func (out *terraformOutput) copyPosition(where positions, ours, theirs string) {
-	at := out.at(theirs)
+	at := out.positionOf(theirs)
 	if _, written := out.where[at.Path]; written {
 		where[ours] = at
 	}
@@ -201,7 +201,7 @@ func (l *loader) stateFile() ([]byte, error) {
 	case err != nil:
 		return nil, err
 	default:
-		why = l.elsewhere()
+		why = l.warnOfOtherState()
 	}
 	if why == nil && len(bytes.TrimSpace(data)) == 0 {
 		why = errors.New(stateName + " is empty, as it is after a move to another backend")
@@ -212,8 +212,8 @@ func (l *loader) stateFile() ([]byte, error) {
 	return data, nil
 }
 
-// elsewhere says why the state in use may be another than terraform.tfstate; nil where it is that one.
-func (l *loader) elsewhere() error {
+// warnOfOtherState says why the state in use may be another than terraform.tfstate; nil where it is that one.
+func (l *loader) warnOfOtherState() error {
 	const usual = "default"
 	dir := l.Getenv("TF_DATA_DIR")
 	if dir == "" {

@@ -17,7 +17,7 @@ import (
 func (p *prober) readAPI(ctx context.Context, from <-chan candidate) observed.API {
 	api, reached, problem := attempts[observed.API]{
 		within: p.APITimeout,
-		health: func(c candidate) observed.Tri { return p.latest(c).APIServer },
+		health: func(c candidate) observed.Tri { return p.latestOf(c).APIServer },
 		try:    p.readAPIThrough,
 	}.firstOf(ctx, from)
 	api.Reached = reached
@@ -49,10 +49,10 @@ func (p *prober) readAPIThrough(ctx context.Context, c candidate) (observed.API,
 	var silence string
 	var asking sync.WaitGroup
 	asking.Go(func() { answers, silence = p.askEndpoint(ctx, c) })
-	api, err := r.read(ctx)
+	api, err := r.readAll(ctx)
 	asking.Wait()
-	p.note(c.target.ID, r.now, Span{What: "API", To: p.Now().Sub(r.now)})
-	p.count(int(r.requests.Load()), 0)
+	p.addSpans(c.target.ID, r.now, Span{What: "API", To: p.Now().Sub(r.now)})
+	p.countRequests(int(r.requests.Load()), 0)
 	if err != nil {
 		return observed.API{}, err
 	}
@@ -69,7 +69,7 @@ func API(ctx context.Context, a cluster.Access, now time.Time) (Result, error) {
 	}
 	defer client.Close()
 	r := reader{kube: client.Kubernetes, now: now}
-	api, err := r.read(ctx)
+	api, err := r.readAll(ctx)
 	if err != nil {
 		return Result{}, err
 	}
@@ -92,7 +92,7 @@ func (p *prober) askAPIServer(ctx context.Context, t Target, a *Answer) {
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(ctx, p.APITimeout)
 	defer cancel()
-	p.count(1, 0)
+	p.countRequests(1, 0)
 	_, err = client.Kubernetes.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
 	a.Host.APIServer = observed.Of(err == nil)
 }
@@ -105,10 +105,10 @@ func (c candidate) apiEndpoint() cluster.Endpoint {
 	}
 }
 
-// access reaches the API through all candidates, the one with that ID first.
-func (p *prober) access(first string) *cluster.Access {
+// connectAPI reaches the API through all candidates, the one with that ID first.
+func (p *prober) connectAPI(first string) *cluster.Access {
 	var a cluster.Access
-	for _, c := range p.candidates(first) {
+	for _, c := range p.apiCandidates(first) {
 		if len(c.answer.Credentials.Kubeconfig) == 0 {
 			continue
 		}
@@ -123,16 +123,16 @@ func (p *prober) access(first string) *cluster.Access {
 	return &a
 }
 
-// candidates are the hosts that answered and are of the cluster's present life, in the order of the targets, the one
+// apiCandidates are the hosts that answered and are of the cluster's present life, in the order of the targets, the one
 // with that ID first.
-func (p *prober) candidates(first string) []candidate {
+func (p *prober) apiCandidates(first string) []candidate {
 	var out []candidate
 	newest := p.newestLife()
 	for _, t := range p.Targets {
 		a, ok := p.answers[t.ID]
 		c := candidate{t, a}
 		switch {
-		case !ok, c.life(newest) < newest:
+		case !ok, c.clusterEpoch(newest) < newest:
 		case t.ID == first:
 			out = slices.Insert(out, 0, c)
 		default:
@@ -166,7 +166,7 @@ func (p *prober) readEtcd(ctx context.Context, from <-chan candidate) etcdResult
 func (p *prober) toEtcd() attempts[etcdResult] {
 	return attempts[etcdResult]{
 		within: p.EtcdTimeout,
-		health: func(c candidate) observed.Tri { return p.latest(c).EtcdHealth },
+		health: func(c candidate) observed.Tri { return p.latestOf(c).EtcdHealth },
 		try:    p.readEtcdThrough,
 		final:  func(r etcdResult) bool { return r.Etcd.Problem == "" },
 	}
@@ -174,15 +174,15 @@ func (p *prober) toEtcd() attempts[etcdResult] {
 
 func (p *prober) readEtcdThrough(ctx context.Context, c candidate) (etcdResult, error) {
 	began := p.Now()
-	defer func() { p.note(c.target.ID, began, Span{What: "etcd", To: p.Now().Sub(began)}) }()
+	defer func() { p.addSpans(c.target.ID, began, Span{What: "etcd", To: p.Now().Sub(began)}) }()
 	client, err := etcd.Connect(ctx,
 		etcd.Access{Credentials: c.answer.Credentials.Etcd, Via: []etcd.Endpoint{c.etcdEndpoint()}})
 	if err != nil {
-		p.count(0, 1)
+		p.countRequests(0, 1)
 		return etcdResult{}, err
 	}
 	members, err := client.Observe(ctx)
-	p.count(0, client.Requests())
+	p.countRequests(0, client.Requests())
 	if closing := client.Close(); err == nil {
 		err = closing
 	}
@@ -197,7 +197,7 @@ func (c candidate) etcdEndpoint() etcd.Endpoint {
 // etcdAccess reaches etcd through all candidates, the one with that ID first.
 func (p *prober) etcdAccess(first string) *etcd.Access {
 	var a etcd.Access
-	for _, c := range p.candidates(first) {
+	for _, c := range p.apiCandidates(first) {
 		if !c.answer.Credentials.Etcd.Complete() {
 			continue
 		}

@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// ask asks one host, whose time begins now. Its failure is the answer. Heard is told of its first word, and early gets
-// the credentials as soon as the host has told them.
-func (p *prober) ask(ctx context.Context, t Target, heard func(), early func(Answer)) Answer {
+// askHost asks one host, whose time begins now. Its failure is the answer. Heard is told of its first word, and early
+// gets the credentials as soon as the host has told them.
+func (p *prober) askHost(ctx context.Context, t Target, heard func(), early func(Answer)) Answer {
 	var begun atomic.Bool // it has said its first word
 	begin := func() {
 		if !begun.Swap(true) {
@@ -26,20 +26,20 @@ func (p *prober) ask(ctx context.Context, t Target, heard func(), early func(Ans
 	}
 	ctx, cancel := p.ownTime(ctx, &begun)
 	defer cancel()
-	a, err := p.run(ctx, t, t.ControlPlane, begin, early)
+	a, err := p.runScript(ctx, t, t.ControlPlane, begin, early)
 	// refused before anything ran: no credentials from a host of unknown identity
 	if errors.Is(err, host.ErrNotApproved) {
-		a, err = p.run(ctx, t, false, begin, early)
+		a, err = p.runScript(ctx, t, false, begin, early)
 	}
 	if err != nil {
-		a = Answer{Host: failed(ctx, err)}
+		a = Answer{Host: failedHost(ctx, err)}
 	}
 	a.Host.ID = t.ID
 	contacts := firstContacts(t.Host)
 	a.Host.FirstContact = host.Fingerprints(contacts)
 	if err == nil {
-		a.Host.OtherKeys = accepted(contacts)
-		a.Host.Credentials = p.Credentials.compare(p.nonce, a.digests)
+		a.Host.OtherKeys = acceptedKeys(contacts)
+		a.Host.Credentials = p.Credentials.compareWith(p.nonce, a.digests)
 		p.askAPIServer(ctx, t, &a)
 	}
 	return a
@@ -48,14 +48,14 @@ func (p *prober) ask(ctx context.Context, t Target, heard func(), early func(Ans
 // ownTime is the context of one host: HostTimeout until it has begun its answer, AnswerTimeout until its end.
 func (p *prober) ownTime(ctx context.Context, begun *atomic.Bool) (context.Context, context.CancelFunc) {
 	ctx, end := context.WithTimeout(ctx, p.AnswerTimeout)
-	ctx, cancel := patient(ctx, p.HostTimeout, begun.Load)
+	ctx, cancel := withPatience(ctx, p.HostTimeout, begun.Load)
 	return ctx, func() { cancel(); end() }
 }
 
-// run runs the script and reads its answer; begin is called with each piece of it. Only a host whose key is approved is
-// asked for credentials: Cmd.Secret makes every other refuse before it runs anything. What other hosts say of
-// credentials is dropped.
-func (p *prober) run(
+// runScript runs the script and reads its answer; begin is called with each piece of it. Only a host whose key is
+// approved is asked for credentials: Cmd.Secret makes every other refuse before it runs anything. What other hosts say
+// of credentials is dropped.
+func (p *prober) runScript(
 	ctx context.Context, t Target, credentials bool, begin func(), early func(Answer),
 ) (Answer, error) {
 	args := []string{argFacts}
@@ -68,7 +68,7 @@ func (p *prober) run(
 	said := &answerText{begin: begin}
 	if credentials {
 		said.access = func(head []byte) {
-			if a, err := parseAccess(head); err == nil && p.believed(&a) {
+			if a, err := parseAccess(head); err == nil && p.hasKnownCA(&a) {
 				early(a)
 			}
 		}
@@ -80,26 +80,26 @@ func (p *prober) run(
 	})
 	received := p.Now()
 	if out.Duration > 0 && out.Duration < received.Sub(sent) {
-		p.note(t.ID, sent, Span{What: "connect", To: received.Sub(sent) - out.Duration})
+		p.addSpans(t.ID, sent, Span{What: "connect", To: received.Sub(sent) - out.Duration})
 		sent = received.Add(-out.Duration) // connecting is not part of the round trip
 	}
 	if err != nil {
 		return Answer{}, err
 	}
 	a, err := Parse(said.text, sent, received)
-	if !credentials || !p.believed(&a) {
+	if !credentials || !p.hasKnownCA(&a) {
 		a.Credentials = Credentials{} // those that nobody asked it for are what it wants to be believed by
 	}
 	if err == nil {
-		p.note(t.ID, sent, Span{What: "script", To: received.Sub(sent)})
-		p.note(t.ID, sent, a.Parts...)
+		p.addSpans(t.ID, sent, Span{What: "script", To: received.Sub(sent)})
+		p.addSpans(t.ID, sent, a.Parts...)
 	}
 	return a, err
 }
 
-// believed reports whether the host's credentials are of the cluster's CA, as far as that is known, or of those that
+// hasKnownCA reports whether the host's credentials are of the cluster's CA, as far as that is known, or of those that
 // have followed it by its own word. Of another one the answer says which.
-func (p *prober) believed(a *Answer) bool {
+func (p *prober) hasKnownCA(a *Answer) bool {
 	if p.CA == "" || len(a.Credentials.Kubeconfig) == 0 {
 		return true
 	}
@@ -165,9 +165,9 @@ func (u *unread) Write(piece []byte) (int, error) {
 	return len(piece), nil
 }
 
-// failed is the host that gave that error.
-func failed(ctx context.Context, err error) observed.Host {
-	h := observed.Host{Reach: observed.Unreachable, Class: "unreachable", Problem: reason(err)}
+// failedHost is the host that gave that error.
+func failedHost(ctx context.Context, err error) observed.Host {
+	h := observed.Host{Reach: observed.Unreachable, Class: "unreachable", Problem: errorReason(err)}
 	var changed *host.HostKeyChangedError
 	if errors.As(err, &changed) && changed.AcceptAs != "" {
 		h.OtherKeys = []observed.OtherKey{otherKey(changed.AcceptAs, changed.Known, changed.Offered)}
@@ -193,23 +193,23 @@ func failed(ctx context.Context, err error) observed.Host {
 	return h
 }
 
-// reason is the error without the host's name, which the world has already; the address is kept, as it may
+// errorReason is the error without the host's name, which the world has already; the address is kept, as it may
 // be a bastion's.
-func reason(err error) string {
+func errorReason(err error) string {
 	var e *host.Error
 	switch {
 	case !errors.As(err, &e):
 		return oneLine(err)
 	case e.Addr == "":
-		return told(e.Reason())
+		return boundText(e.Reason())
 	}
-	return told(e.Addr + ": " + e.Reason())
+	return boundText(e.Addr + ": " + e.Reason())
 }
 
-func oneLine(err error) string { return told(err.Error()) }
+func oneLine(err error) string { return boundText(err.Error()) }
 
-// told is a text with words of a host in it: one line, printed, of longestLine bytes at most.
-func told(text string) string {
+// boundText is a text with words of a host in it: one line, printed, of longestLine bytes at most.
+func boundText(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	return strings.TrimSpace(host.Printed(text[:min(len(text), longestLine)]))
 }
@@ -223,8 +223,8 @@ func firstContacts(h Host) []host.FirstContact {
 	return f.FirstContacts()
 }
 
-// accepted are the keys among the contacts that were accepted in place of known ones.
-func accepted(contacts []host.FirstContact) []observed.OtherKey {
+// acceptedKeys are the keys among the contacts that were accepted in place of known ones.
+func acceptedKeys(contacts []host.FirstContact) []observed.OtherKey {
 	var out []observed.OtherKey
 	for _, c := range contacts {
 		if len(c.Replaces) > 0 {
@@ -243,9 +243,9 @@ func otherKey(name string, known []host.KnownKey, offered string) observed.Other
 	return k
 }
 
-// life is how often the cluster had been recovered when the host joined it; of a host that has not finished joining,
-// the present one.
-func (c candidate) life(newest int) int {
+// clusterEpoch is how often the cluster had been recovered when the host joined it; of a host that has not finished
+// joining, the present one.
+func (c candidate) clusterEpoch(newest int) int {
 	if m := c.answer.Host.Marker; m != nil && m.Complete {
 		return m.Epoch
 	}
@@ -258,7 +258,7 @@ func (p *prober) newestLife() int {
 	newest := 0
 	for _, t := range p.Targets {
 		if a := p.answers[t.ID]; t.ControlPlane && a.Host.FirstContact == "" {
-			newest = max(newest, candidate{t, a}.life(0))
+			newest = max(newest, candidate{t, a}.clusterEpoch(0))
 		}
 	}
 	return newest
@@ -269,7 +269,7 @@ func (p *prober) staleEpoch(id string) bool {
 	newest := p.newestLife()
 	for _, t := range p.Targets {
 		if t.ID == id {
-			return candidate{t, p.answers[id]}.life(newest) < newest
+			return candidate{t, p.answers[id]}.clusterEpoch(newest) < newest
 		}
 	}
 	return false
@@ -277,7 +277,7 @@ func (p *prober) staleEpoch(id string) bool {
 
 // ofNewestLife is a stream of the candidates through which to ask again what one of a former life has answered.
 func (p *prober) ofNewestLife(has func(Credentials) bool) <-chan candidate {
-	all := p.candidates("")
+	all := p.apiCandidates("")
 	again := make(chan candidate, len(all))
 	for _, c := range all {
 		if has(c.answer.Credentials) {
@@ -288,9 +288,9 @@ func (p *prober) ofNewestLife(has func(Credentials) bool) <-chan candidate {
 	return again
 }
 
-// patient is a context that ends with context.DeadlineExceeded as its cause: after d, or, where underWay says then that
-// an answer is coming, as soon as it says so no more. A busy host that has begun to answer is not a dead one.
-func patient(parent context.Context, d time.Duration, underWay func() bool) (context.Context, context.CancelFunc) {
+// withPatience is a context that ends with context.DeadlineExceeded as its cause: after d, or, where underWay says then
+// that an answer is coming, as soon as it says so no more. A busy host that has begun to answer is not a dead one.
+func withPatience(parent context.Context, d time.Duration, underWay func() bool) (context.Context, context.CancelFunc) {
 	const again = 250 * time.Millisecond
 	ctx, cancel := context.WithCancelCause(parent)
 	go func() {

@@ -75,7 +75,7 @@ func TestWhatTheKubeletAllows(t *testing.T) {
 		"the configuration of control groups": {[]string{config + "failCgroupV1: false"}, false, false},
 		"another flag":                        {[]string{"--config-dir=/x", "--fail-swap-on=maybe"}, false, false},
 	} {
-		if swap, cgroupV1 := allowed(test.settings); swap != test.swap || cgroupV1 != test.cgroupV1 {
+		if swap, cgroupV1 := isAllowed(test.settings); swap != test.swap || cgroupV1 != test.cgroupV1 {
 			t.Errorf("%s: swap %t, control groups v1 %t", name, swap, cgroupV1)
 		}
 	}
@@ -107,7 +107,7 @@ func TestWhatAHostSaysItHadBeforeIsBounded(t *testing.T) {
 	}
 	l["cgroups"] = []string{"3"}
 	var h observed.Host
-	before(&h, l)
+	parseBefore(&h, l)
 	if diff := cmp.Diff([]string{"x.conf"}, h.CNIFiles); diff != "" || len(h.Swaps) != mostSwaps || h.Cgroups != 0 {
 		t.Errorf("%s, %d swaps, control groups %d", diff, len(h.Swaps), h.Cgroups)
 	}

@@ -111,7 +111,7 @@ func TestWordsOfAFailureAreText(t *testing.T) {
 		&host.ExitError{Host: "w-1", Code: 1, Stderr: []byte(words)}, errors.New(words),
 		&host.Error{Class: host.Auth, Host: "w-1", Addr: "root@w-1:22", Err: errors.New(words)},
 	} {
-		got := failed(t.Context(), err).Problem
+		got := failedHost(t.Context(), err).Problem
 		if len(got) > longestLine || strings.ContainsAny(got, "\x1b\a\n\u202e") || !strings.Contains(got, "no no") {
 			t.Errorf("%q", got)
 		}

@@ -33,7 +33,7 @@ func certificatesOf(files map[string][]byte, kubeconfigs map[string][]string, no
 			return
 		}
 		if c := firstCertificate(content); c != nil {
-			out = append(out, certificate(name, c, now))
+			out = append(out, parseCertificate(name, c, now))
 		}
 	}
 	for _, file := range slices.Sorted(maps.Keys(files)) {
@@ -55,8 +55,8 @@ func certificatesOf(files map[string][]byte, kubeconfigs map[string][]string, no
 // signerNamed is what the name of an authority looks like that is shown: "kubernetes", "etcd-ca".
 var signerNamed = pattern.Lazy(`^[0-9A-Za-z][0-9A-Za-z .:@_-]{0,63}$`)
 
-// certificate is what is kept of a certificate. Now is the host's clock, or zero.
-func certificate(name string, c *x509.Certificate, now time.Time) observed.Certificate {
+// parseCertificate is what is kept of a certificate. Now is the host's clock, or zero.
+func parseCertificate(name string, c *x509.Certificate, now time.Time) observed.Certificate {
 	out := observed.Certificate{Name: name, NotBefore: c.NotBefore.UTC(), NotAfter: c.NotAfter.UTC()}
 	if signerNamed().MatchString(c.Issuer.CommonName) {
 		out.Signer = c.Issuer.CommonName
@@ -142,8 +142,8 @@ const (
 	nextDir      = pkiDir + "next/" // keys that are to sign, with their certificates
 )
 
-// authorities are what the host has of those who sign, as far as it says so; nil where it has none.
-func authorities(pem map[string][]byte, begun []string) map[string]observed.Authority {
+// parseAuthorities are what the host has of those who sign, as far as it says so; nil where it has none.
+func parseAuthorities(pem map[string][]byte, begun []string) map[string]observed.Authority {
 	out := map[string]observed.Authority{}
 	for _, name := range observed.Authorities() {
 		files := authority.FilesOf(name)
@@ -196,9 +196,9 @@ const (
 	kubeletClient = kubeletPKI + "kubelet-client-current.pem"
 )
 
-// credentials reads the files of the name "secret"; the certificates come with the public ones.
-func credentials(l lines, pem map[string][]byte) Credentials {
-	secrets := l.contents("secret")
+// parseCredentials reads the files of the name "secret"; the certificates come with the public ones.
+func parseCredentials(l lines, pem map[string][]byte) Credentials {
+	secrets := l.fileContents("secret")
 	return Credentials{
 		Kubeconfig: secrets[adminConf], Succession: secrets[succession],
 		Etcd: etcd.Credentials{CA: pem[etcdCA], Cert: pem[etcdCert], Key: secrets[etcdKey]},

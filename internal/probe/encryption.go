@@ -40,16 +40,16 @@ const (
 	mostKeys           = 16 // of a configuration
 )
 
-// encryption is how the host's API server encrypts what it stores; nil where the host says nothing of that.
-func encryption(l lines) *observed.Encryption {
-	next := l.one("encryption-next")
+// parseEncryption is how the host's API server encrypts what it stores; nil where the host says nothing of that.
+func parseEncryption(l lines) *observed.Encryption {
+	next := l.firstValue("encryption-next")
 	if next == "" {
 		return nil
 	}
 	files := encryptionFiles(l)
 	var out observed.Encryption
-	for _, name := range append([]string{next, l.one("encryption-manifest")}, l["encryption-running"]...) {
-		if foreign(name) {
+	for _, name := range append([]string{next, l.firstValue("encryption-manifest")}, l["encryption-running"]...) {
+		if isForeignPath(name) {
 			out.Foreign = name
 			return &out
 		}
@@ -64,7 +64,7 @@ func encryption(l lines) *observed.Encryption {
 	}
 	out.Next, _ = config(next)
 	_, there := config(next)
-	_, manifest := config(l.one("encryption-manifest"))
+	_, manifest := config(l.firstValue("encryption-manifest"))
 	out.Lost = !there || !manifest
 	for _, name := range l["encryption-running"] {
 		c, _ := config(name)
@@ -76,8 +76,8 @@ func encryption(l lines) *observed.Encryption {
 	return &out
 }
 
-// foreign reports whether the path is one of somebody else's configuration, or none at all.
-func foreign(name string) bool {
+// isForeignPath reports whether the path is one of somebody else's configuration, or none at all.
+func isForeignPath(name string) bool {
 	if name == no || name == "" {
 		return false
 	}
@@ -119,21 +119,21 @@ func encryptionFiles(l lines) map[string][]observed.EncryptedBy {
 func nodeOf(n corev1.Node) observed.Node {
 	_, controlPlane := n.Labels[nodes.ControlPlaneLabel]
 	out := observed.Node{
-		Name: told(n.Name), Unschedulable: n.Spec.Unschedulable, ControlPlane: controlPlane,
-		KubeletVersion: strings.TrimPrefix(told(n.Status.NodeInfo.KubeletVersion), "v"),
-		Runtime:        told(n.Status.NodeInfo.ContainerRuntimeVersion),
-		MachineID:      told(n.Status.NodeInfo.MachineID),
+		Name: boundText(n.Name), Unschedulable: n.Spec.Unschedulable, ControlPlane: controlPlane,
+		KubeletVersion: strings.TrimPrefix(boundText(n.Status.NodeInfo.KubeletVersion), "v"),
+		Runtime:        boundText(n.Status.NodeInfo.ContainerRuntimeVersion),
+		MachineID:      boundText(n.Status.NodeInfo.MachineID),
 		Labels:         n.Labels, Annotations: maps.Clone(n.Annotations),
 	}
 	for key, value := range out.Annotations {
 		out.Annotations[key] = host.Printed(value)
 	}
 	for _, a := range n.Status.Addresses {
-		out.Addresses = append(out.Addresses, told(a.Address))
+		out.Addresses = append(out.Addresses, boundText(a.Address))
 	}
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
-			out.Ready = tri(c.Status)
+			out.Ready = triOf(c.Status)
 		}
 	}
 	for _, t := range n.Spec.Taints {
@@ -142,7 +142,7 @@ func nodeOf(n corev1.Node) observed.Node {
 	return out
 }
 
-func tri(s corev1.ConditionStatus) observed.Tri {
+func triOf(s corev1.ConditionStatus) observed.Tri {
 	switch s {
 	case corev1.ConditionTrue:
 		return observed.Yes
@@ -155,7 +155,7 @@ func tri(s corev1.ConditionStatus) observed.Tri {
 // podOf takes of a static pod no label but "component", as kubeadm's have it: its kubelet writes what it likes there,
 // and it would be taken for a part of the cluster that a DaemonSet or a Deployment brings.
 func podOf(p corev1.Pod) observed.Pod {
-	out := observed.Pod{Namespace: p.Namespace, Name: p.Name, Node: told(p.Spec.NodeName), Ready: observed.No}
+	out := observed.Pod{Namespace: p.Namespace, Name: p.Name, Node: boundText(p.Spec.NodeName), Ready: observed.No}
 	labels := []string{"k8s-app", "component", "app"}
 	if _, static := p.Annotations[corev1.MirrorPodAnnotationKey]; static {
 		labels = labels[1:2]
@@ -167,7 +167,7 @@ func podOf(p corev1.Pod) observed.Pod {
 	}
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady {
-			out.Ready = tri(c.Status)
+			out.Ready = triOf(c.Status)
 		}
 	}
 	if ip, err := netip.ParseAddr(p.Status.PodIP); err == nil && !p.Spec.HostNetwork {
@@ -177,7 +177,7 @@ func podOf(p corev1.Pod) observed.Pod {
 		out.Restarts += int(s.RestartCount)
 	}
 	if len(p.Spec.Containers) > 0 {
-		out.Image = told(p.Spec.Containers[0].Image)
+		out.Image = boundText(p.Spec.Containers[0].Image)
 	}
 	return out
 }
@@ -214,7 +214,7 @@ func Settings(ctx context.Context, h Host, paths, kept []string) settings.Live {
 		Stderr: &unread{left: mostText},
 	})
 	if err != nil {
-		return settings.Live{Failed: reason(err)}
+		return settings.Live{Failed: errorReason(err)}
 	}
 	return readSettings(string(said.text), slices.Concat(paths, kept))
 }
@@ -232,7 +232,7 @@ func readSettings(out string, asked []string) settings.Live {
 		case line == "end\t1":
 			ended = true
 		case !ended:
-			r.line(line)
+			r.readLine(line)
 		}
 	}
 	switch {
@@ -252,7 +252,7 @@ type settingsReader struct {
 	of    string            // the path of the file that is read
 }
 
-func (r *settingsReader) line(line string) {
+func (r *settingsReader) readLine(line string) {
 	if text, ok := strings.CutPrefix(line, "="); ok {
 		if r.into != nil {
 			r.into[r.of] += host.Printed(text[:min(len(text), longestSetting)]) + "\n"
@@ -262,7 +262,7 @@ func (r *settingsReader) line(line string) {
 	name, path, _ := strings.Cut(line, "\t")
 	r.into, r.of = nil, path
 	if len(r.live.Texts)+len(r.live.Kept) >= mostValues ||
-		!slices.ContainsFunc(r.asked, func(pattern string) bool { return matches(pattern, path) }) {
+		!slices.ContainsFunc(r.asked, func(pattern string) bool { return matchesPath(pattern, path) }) {
 		return
 	}
 	switch name {
@@ -278,8 +278,8 @@ func (r *settingsReader) line(line string) {
 	}
 }
 
-// matches reports whether a path is one of a pattern's, and no longer or stranger than a path of ours.
-func matches(pattern, file string) bool {
+// matchesPath reports whether a path is one of a pattern's, and no longer or stranger than a path of ours.
+func matchesPath(pattern, file string) bool {
 	ok, err := path.Match(pattern, file)
 	return ok && err == nil && len(file) <= longestLine && path.Clean(file) == file && host.Printed(file) == file &&
 		!strings.Contains(file, "\t")

@@ -54,7 +54,7 @@ func TestWhatAHostSaysOfItsKeys(t *testing.T) {
 		"somebody else's": {lines{"encryption-next": {"none"}, "encryption-manifest": {"/etc/kubernetes/pki/enc.yaml"}},
 			&observed.Encryption{Foreign: "/etc/kubernetes/pki/enc.yaml"}},
 	} {
-		if diff := cmp.Diff(c.want, encryption(c.said)); diff != "" {
+		if diff := cmp.Diff(c.want, parseEncryption(c.said)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}

@@ -44,7 +44,7 @@ func (p *prober) askEndpoint(ctx context.Context, c candidate) (observed.Tri, st
 	ctx, cancel := context.WithTimeout(ctx, endpointTimeout)
 	defer cancel()
 	err := fromAny(ctx, []Target{c.target}, func(ctx context.Context, dial dialFunc) error {
-		connection, err := handshake(ctx, dial, p.Endpoint, &tls.Config{RootCAs: ca, MinVersion: tls.VersionTLS12})
+		connection, err := tlsHandshake(ctx, dial, p.Endpoint, &tls.Config{RootCAs: ca, MinVersion: tls.VersionTLS12})
 		if err == nil {
 			_ = connection.Close()
 		}
@@ -86,10 +86,10 @@ func (p *prober) readyAt(ctx context.Context) string {
 	ready := make([]bool, len(endpoints))
 	var asking sync.WaitGroup
 	for i, endpoint := range endpoints {
-		p.count(1, 0)
+		p.countRequests(1, 0)
 		asking.Go(func() {
 			ready[i] = fromAny(ctx, via, func(ctx context.Context, dial dialFunc) error {
-				return askReady(ctx, hasty(dial), endpoint)
+				return askReady(ctx, dialFast(dial), endpoint)
 			}) == nil
 		})
 	}
@@ -108,8 +108,8 @@ const (
 	connectTimeout = time.Second
 )
 
-// hasty gives up a connection that is not made at once.
-func hasty(dial dialFunc) dialFunc {
+// dialFast gives up a connection that is not made at once.
+func dialFast(dial dialFunc) dialFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 		defer cancel()
@@ -151,7 +151,7 @@ func fromAny(ctx context.Context, hosts []Target, ask func(context.Context, dial
 
 // askReady asks an API server whether it is ready. Whoever says so in other words is something else.
 func askReady(ctx context.Context, dial dialFunc, address string) error {
-	connection, err := handshake(ctx, dial, address, &tls.Config{
+	connection, err := tlsHandshake(ctx, dial, address, &tls.Config{
 		InsecureSkipVerify: true, //nolint:gosec // see readyAt: nothing is told, and a lie has less done
 	})
 	if err != nil {
@@ -182,8 +182,8 @@ func askReady(ctx context.Context, dial dialFunc, address string) error {
 	return nil
 }
 
-// handshake makes a TLS connection to the server, whose name is that in the address.
-func handshake(ctx context.Context, dial dialFunc, address string, config *tls.Config) (*tls.Conn, error) {
+// tlsHandshake makes a TLS connection to the server, whose name is that in the address.
+func tlsHandshake(ctx context.Context, dial dialFunc, address string, config *tls.Config) (*tls.Conn, error) {
 	name, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err

@@ -56,7 +56,7 @@ func TestOnlyRootAnswersForAComponent(t *testing.T) {
 	} {
 		var h observed.Host
 		c.lines["health"] = append(said, said...) // which is told once
-		health(&h, c.lines)
+		parseHealth(&h, c.lines)
 		if h.Healthz != c.is {
 			t.Errorf("%s: the kubelet is well: %q, want %q", name, h.Healthz, c.is)
 		}
@@ -65,12 +65,13 @@ func TestOnlyRootAnswersForAComponent(t *testing.T) {
 		}
 	}
 	var bound observed.Host // it tells no port, as it listens at another address
-	health(&bound, lines{"health": {"apiserver 200"}, "listen": {"LISTEN 0 1 127.0.0.1:6443 0.0.0.0:* uid:99 ino:1"}})
+	parseHealth(&bound,
+		lines{"health": {"apiserver 200"}, "listen": {"LISTEN 0 1 127.0.0.1:6443 0.0.0.0:* uid:99 ino:1"}})
 	if bound.APIServer != observed.Yes {
 		t.Errorf("the API server behind a load balancer: %q", bound.APIServer)
 	}
 	var h observed.Host
-	health(&h, lines{
+	parseHealth(&h, lines{
 		"api-port": {"7443"}, "runs-as": {"etcd 1000", "scheduler 999"},
 		"health": {"apiserver 200", "scheduler 200", "etcd 200"},
 		"listen": {

@@ -13,22 +13,22 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// machine fills in what the host is, whatever runs on it.
-func machine(h *observed.Host, l lines, files map[string][]string) {
-	h.Hostname = word(strings.ToLower(l.one("hostname"))) // as kubeadm names a node
-	h.MachineID, h.BootID = l.one("machine-id"), l.one("boot-id")
-	kernel, arch, _ := strings.Cut(l.one("uname"), " ")
+// parseMachine fills in what the host is, whatever runs on it.
+func parseMachine(h *observed.Host, l lines, files map[string][]string) {
+	h.Hostname = validWord(strings.ToLower(l.firstValue("hostname"))) // as kubeadm names a node
+	h.MachineID, h.BootID = l.firstValue("machine-id"), l.firstValue("boot-id")
+	kernel, arch, _ := strings.Cut(l.firstValue("uname"), " ")
 	h.Kernel, h.Arch = kernel, goArch(strings.TrimSpace(arch))
-	h.CPUs = number(l.one("cpus"))
-	h.MemoryMiB = memory(l.one("memory"))
-	h.DiskMiB = disk(l["disk"])
-	h.Unwritable = unwritable(l)
-	h.OS = distribution(files)
-	before(h, l)
-	h.Tools, h.Unguarded = l.words("missing"), l.words("unguarded")
-	h.Firewalls = firewalls(l)
-	h.Addresses = addresses(l)
-	h.Ports = ports(l)
+	h.CPUs = parseNumber(l.firstValue("cpus"))
+	h.MemoryMiB = parseMemory(l.firstValue("memory"))
+	h.DiskMiB = parseDisk(l["disk"])
+	h.Unwritable = parseUnwritable(l)
+	h.OS = parseOSRelease(files)
+	parseBefore(h, l)
+	h.Tools, h.Unguarded = l.validWords("missing"), l.validWords("unguarded")
+	h.Firewalls = parseFirewalls(l)
+	h.Addresses = parseAddresses(l)
+	h.Ports = portsInUse(l)
 }
 
 // goArch is Go's name for what uname -m prints; unknown names stay as they are.
@@ -46,8 +46,8 @@ func goArch(machine string) string {
 	return machine
 }
 
-// number reads a decimal of at least 0; anything else is 0.
-func number(s string) int {
+// parseNumber reads a decimal of at least 0; anything else is 0.
+func parseNumber(s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 0 {
 		return 0
@@ -55,26 +55,26 @@ func number(s string) int {
 	return n
 }
 
-// memory reads "MemTotal: 1048576 kB".
-func memory(s string) int {
+// parseMemory reads "MemTotal: 1048576 kB".
+func parseMemory(s string) int {
 	fields := strings.Fields(s)
 	if len(fields) < 2 || fields[0] != "MemTotal:" {
 		return 0
 	}
-	return number(fields[1]) / 1024
+	return parseNumber(fields[1]) / 1024
 }
 
 // leastFree is how many bytes a disk must have left, for root, to take a lock of a few hundred.
 const leastFree = 64 << 10
 
-// unwritable says why nothing can be written where our state is: from free blocks, their size, free inodes and all
+// parseUnwritable says why nothing can be written where our state is: from free blocks, their size, free inodes and all
 // inodes, which are 0 on a file system that has no such limit.
-func unwritable(l lines) string {
-	if l.has("unwritable", "yes") {
+func parseUnwritable(l lines) string {
+	if l.hasValue("unwritable", "yes") {
 		return "its file system is read-only"
 	}
 	var blocks, size, free, inodes int64
-	if n, _ := fmt.Sscan(l.one("filesystem"), &blocks, &size, &free, &inodes); n != 4 {
+	if n, _ := fmt.Sscan(l.firstValue("filesystem"), &blocks, &size, &free, &inodes); n != 4 {
 		return ""
 	}
 	switch {
@@ -86,8 +86,8 @@ func unwritable(l lines) string {
 	return ""
 }
 
-// disk reads the last line of df -Pk: file system, size, used, available (KiB), ...
-func disk(df []string) int {
+// parseDisk reads the last line of df -Pk: file system, size, used, available (KiB), ...
+func parseDisk(df []string) int {
 	if len(df) < 2 {
 		return 0
 	}
@@ -95,13 +95,13 @@ func disk(df []string) int {
 	if len(fields) < 4 {
 		return 0
 	}
-	return number(fields[3]) / 1024
+	return parseNumber(fields[3]) / 1024
 }
 
-func distribution(files map[string][]string) observed.OS {
-	release := pairs(files["/etc/os-release"])
+func parseOSRelease(files map[string][]string) observed.OS {
+	release := parsePairs(files["/etc/os-release"])
 	if len(release) == 0 {
-		release = pairs(files["/usr/lib/os-release"])
+		release = parsePairs(files["/usr/lib/os-release"])
 	}
 	return observed.OS{ID: release["ID"], VersionID: release["VERSION_ID"], Name: release["PRETTY_NAME"]}
 }
@@ -113,10 +113,10 @@ func clusterInterfaces() []string {
 		plugins.Traces().Interfaces...)
 }
 
-// addresses are the host's own, of global scope, sorted, and no more than mostValues.
-func addresses(l lines) []string {
-	found := strings.Fields(l.one("addresses")) // hostname -I
-	for _, v := range l["address"] {            // "2: eth0    inet 10.0.0.1/24 brd ... scope global eth0"
+// parseAddresses are the host's own, of global scope, sorted, and no more than mostValues.
+func parseAddresses(l lines) []string {
+	found := strings.Fields(l.firstValue("addresses")) // hostname -I
+	for _, v := range l["address"] {                   // "2: eth0    inet 10.0.0.1/24 brd ... scope global eth0"
 		fields := strings.Fields(v)
 		if len(fields) < 4 || ofCluster(fields[1]) {
 			continue
@@ -141,8 +141,9 @@ func ofCluster(device string) bool {
 	})
 }
 
-// firewalls reads lines "NAME ours", "NAME other" and "NAME off": of each firewall that is known, the first of them.
-func firewalls(l lines) []observed.Firewall {
+// parseFirewalls reads lines "NAME ours", "NAME other" and "NAME off": of each firewall that is known, the first of
+// them.
+func parseFirewalls(l lines) []observed.Firewall {
 	var out []observed.Firewall
 	for _, name := range observed.FirewallNames() {
 		states := map[string]observed.Firewall{
@@ -172,8 +173,8 @@ type socket struct {
 	user    int    // 0 is root, or is not known
 }
 
-// sockets are those of ss -ltnep or, without processes, of /proc/net/tcp.
-func sockets(l lines) []socket {
+// parseSockets are those of ss -ltnep or, without processes, of /proc/net/tcp.
+func parseSockets(l lines) []socket {
 	var out []socket
 	for _, v := range l["listen"] { // LISTEN 0 4096 127.0.0.1:2379 0.0.0.0:* users:(("etcd",pid=1,fd=7)) uid:1000 ino:2
 		fields := strings.Fields(v)
@@ -183,10 +184,10 @@ func sockets(l lines) []socket {
 		address, port, _ := net.SplitHostPort(fields[3])
 		_, rest, _ := strings.Cut(v, `users:(("`)
 		process, _, _ := strings.Cut(rest, `"`)
-		s := socket{address: address, port: number(port), process: process}
+		s := socket{address: address, port: parseNumber(port), process: process}
 		// The first one: a name of the owner's own choice may be behind it.
 		if i := slices.IndexFunc(fields, func(f string) bool { return strings.HasPrefix(f, "uid:") }); i >= 0 {
-			s.user = number(fields[i][len("uid:"):])
+			s.user = parseNumber(fields[i][len("uid:"):])
 		}
 		out = append(out, s)
 	}
@@ -199,28 +200,28 @@ func sockets(l lines) []socket {
 		n, _ := strconv.ParseUint(hex, 16, 16)
 		s := socket{address: address, port: int(n)}
 		if len(fields) > 7 {
-			s.user = number(fields[7])
+			s.user = parseNumber(fields[7])
 		}
 		out = append(out, s)
 	}
 	return out
 }
 
-// answering is the user whose process answers who dials that port at 127.0.0.1: whoever listens there goes before who
-// listens everywhere. 0 is root, or nobody that is known.
-func answering(listening []socket, port int) int {
+// answeringUser is the user whose process answers who dials that port at 127.0.0.1: whoever listens there goes before
+// who listens everywhere. 0 is root, or nobody that is known.
+func answeringUser(listening []socket, port int) int {
 	best, user := 0, 0
 	for _, s := range listening {
-		if rank := s.rank(); s.port == port && rank > best {
+		if rank := s.loopbackRank(); s.port == port && rank > best {
 			best, user = rank, s.user
 		}
 	}
 	return user
 }
 
-// rank is how near the socket is to who dials 127.0.0.1; 0 is not at all. ss calls [::] what takes IPv6 alone, and *
-// what takes both; in the kernel's table these are the same.
-func (s socket) rank() int {
+// loopbackRank is how near the socket is to who dials 127.0.0.1; 0 is not at all. ss calls [::] what takes IPv6 alone,
+// and * what takes both; in the kernel's table these are the same.
+func (s socket) loopbackRank() int {
 	switch s.address {
 	case "127.0.0.1", "::ffff:127.0.0.1", "0100007F", "0000000000000000FFFF00000100007F":
 		return 3
@@ -232,10 +233,10 @@ func (s socket) rank() int {
 	return 0
 }
 
-// ports lists which of our ports something listens on.
-func ports(l lines) []observed.Port {
+// portsInUse lists which of our ports something listens on.
+func portsInUse(l lines) []observed.Port {
 	found := map[int]string{}
-	for _, s := range sockets(l) {
+	for _, s := range parseSockets(l) {
 		if ourPort(s.port) && (found[s.port] == "" || s.process != "") {
 			found[s.port] = s.process
 		}
@@ -248,8 +249,8 @@ func ports(l lines) []observed.Port {
 	return out
 }
 
-// clock is what the host's clock showed halfway through the script; zero when it did not say.
-func clock(l lines) time.Time {
+// hostClock is what the host's clock showed halfway through the script; zero when it did not say.
+func hostClock(l lines) time.Time {
 	var sum time.Duration
 	var first time.Time
 	n := 0

@@ -24,22 +24,22 @@ const (
 	lockLive = 30 * time.Second
 )
 
-// ours fills in what we left on the host.
-func ours(h *observed.Host, l lines, files map[string][]string) {
-	h.Marker = marker(l, files)
-	h.Digests = digests(files[digestsFile])
+// parseOurs fills in what we left on the host.
+func parseOurs(h *observed.Host, l lines, files map[string][]string) {
+	h.Marker = parseMarker(l, files)
+	h.Digests = parseDigests(files[digestsFile])
 	if turn := files[upgradeFile]; len(turn) > 0 && versionNoted().MatchString(turn[0]) {
 		h.Upgrading = turn[0]
 	}
 	h.ControllerFiles = controllerFiles(l["bundle"], files[imageNote])
-	h.Edited = edited(l["edited"])
-	h.Encryption = encryption(l)
-	h.Restorable = restorable(l["restorable"], h.Edited)
+	h.Edited = parseEdited(l["edited"])
+	h.Encryption = parseEncryption(l)
+	h.Restorable = parseRestorable(l["restorable"], h.Edited)
 	h.PodEdits = podEdits(l["pod-edit"], h.Edited)
-	h.Exposed = exposed(l["exposed"], len(l["runs-as"]) > 0)
+	h.Exposed = parseExposed(l["exposed"], len(l["runs-as"]) > 0)
 	h.HooksOwed = hooksOwed(l["hooks"])
-	h.Lock = lock(l, files)
-	h.Step = step(l, files)
+	h.Lock = parseLock(l, files)
+	h.Step = parseStep(l, files)
 	for _, path := range l["kept"] {
 		if len(h.Kept) < mostKept && keptPath().MatchString(path) {
 			h.Kept = append(h.Kept, path)
@@ -100,8 +100,8 @@ var editedPath = pattern.Lazy(`^(/(etc|var/lib)/[0-9A-Za-z._/:@-]{1,160}): FAILE
 
 const mostEdited = 32
 
-// edited reads lines "path: FAILED".
-func edited(text []string) []string {
+// parseEdited reads lines "path: FAILED".
+func parseEdited(text []string) []string {
 	var out []string
 	for _, t := range text {
 		if m := editedPath().FindStringSubmatch(t); m != nil && len(out) < mostEdited {
@@ -111,8 +111,8 @@ func edited(text []string) []string {
 	return out
 }
 
-// restorable are those of the edited files of which the host has what they were.
-func restorable(paths, edited []string) []string {
+// parseRestorable are those of the edited files of which the host has what they were.
+func parseRestorable(paths, edited []string) []string {
 	var out []string
 	for _, path := range edited {
 		if slices.Contains(paths, path) {
@@ -133,9 +133,9 @@ var exposedFile = pattern.Lazy(`^([0-7]{1,4}) ([0-9]{1,9}) (` + strings.Join([]s
 
 const mostExposed = 32
 
-// exposed are the files with keys that are not root's alone. Where components have users of their own, kubeadm gives
-// these some of the files below /etc/kubernetes, and others there may be theirs on purpose.
-func exposed(said []string, ownUsers bool) []observed.FileAccess {
+// parseExposed are the files with keys that are not root's alone. Where components have users of their own, kubeadm
+// gives these some of the files below /etc/kubernetes, and others there may be theirs on purpose.
+func parseExposed(said []string, ownUsers bool) []observed.FileAccess {
 	var out []observed.FileAccess
 	for _, text := range said {
 		m := exposedFile().FindStringSubmatch(text)
@@ -173,17 +173,17 @@ func podEdits(text, edited []string) map[string][]string {
 	return out
 }
 
-// marker is our note; one that is there but says nothing is a marker all the same, of no cluster.
-func marker(l lines, files map[string][]string) *observed.Marker {
-	said := pairs(files[markerFile])
-	if len(said) == 0 && !l.has("exists", markerFile) {
+// parseMarker is our note; one that is there but says nothing is a marker all the same, of no cluster.
+func parseMarker(l lines, files map[string][]string) *observed.Marker {
+	said := parsePairs(files[markerFile])
+	if len(said) == 0 && !l.hasValue("exists", markerFile) {
 		return nil
 	}
 	return &observed.Marker{
 		Cluster: said["cluster"], Role: said["role"], RunID: said["run"], Complete: said["complete"] == "yes",
-		ID: word(said["id"]), Derived: said["id-derived"] == "yes", Node: word(said["node"]),
+		ID: validWord(said["id"]), Derived: said["id-derived"] == "yes", Node: validWord(said["node"]),
 		Machine: machineName(said["machine"]),
-		Fenced:  said["fenced"], Restoring: said["restoring"] == "yes", Epoch: number(said["epoch"]),
+		Fenced:  said["fenced"], Restoring: said["restoring"] == "yes", Epoch: parseNumber(said["epoch"]),
 	}
 }
 
@@ -197,14 +197,14 @@ func machineName(s string) string {
 		return ""
 	}
 	namespace, name, _ := strings.Cut(s, "/")
-	if namespace, name = word(namespace), word(name); namespace == "" || name == "" {
+	if namespace, name = validWord(namespace), validWord(name); namespace == "" || name == "" {
 		return "?"
 	}
 	return namespace + "/" + name
 }
 
-// word is an ID or a name, as a host says it; "" for anything else.
-func word(s string) string {
+// validWord is an ID or a name, as a host says it; "" for anything else.
+func validWord(s string) string {
 	strange := func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
 			strings.ContainsRune("-_.:", r))
@@ -215,11 +215,11 @@ func word(s string) string {
 	return s
 }
 
-// digests reads lines "name sha256", mostValues at most.
-func digests(text []string) map[string]string {
+// parseDigests reads lines "name sha256", mostValues at most.
+func parseDigests(text []string) map[string]string {
 	var out map[string]string
 	for _, t := range text {
-		if fields := strings.Fields(t); len(fields) == 2 && word(fields[0]) != "" && len(out) < mostValues {
+		if fields := strings.Fields(t); len(fields) == 2 && validWord(fields[0]) != "" && len(out) < mostValues {
 			if out == nil {
 				out = map[string]string{}
 			}
@@ -229,28 +229,28 @@ func digests(text []string) map[string]string {
 	return out
 }
 
-func lock(l lines, files map[string][]string) *observed.Lock {
-	said := pairs(files[lockFile])
-	if len(said) == 0 && !l.has("exists", lockFile) {
+func parseLock(l lines, files map[string][]string) *observed.Lock {
+	said := parsePairs(files[lockFile])
+	if len(said) == 0 && !l.hasValue("exists", lockFile) {
 		return nil
 	}
 	generation, _ := strconv.ParseInt(said["generation"], 10, 64)
 	since, _ := unixTime(said["since"])
 	held := &observed.Lock{Holder: said["holder"], RunID: said["run"], Generation: generation, Since: since}
-	beat, ok := unixTime(l.one("beat"))
-	if now := clock(l); ok && !now.IsZero() {
+	beat, ok := unixTime(l.firstValue("beat"))
+	if now := hostClock(l); ok && !now.IsZero() {
 		held.Live = now.Sub(beat).Abs() <= lockLive
 	}
 	return held
 }
 
-// step is the step that runs now, from the unit that runs it and the file in which it says what it is.
-func step(l lines, files map[string][]string) *observed.Step {
-	switch units(l["unit"])[stepUnit]["ActiveState"] {
+// parseStep is the step that runs now, from the unit that runs it and the file in which it says what it is.
+func parseStep(l lines, files map[string][]string) *observed.Step {
+	switch parseUnits(l["unit"])[stepUnit]["ActiveState"] {
 	case "active", "activating", "deactivating", "reloading":
 	default:
 		return nil
 	}
-	said := pairs(files[stepFile])
+	said := parsePairs(files[stepFile])
 	return &observed.Step{Unit: stepUnit, RunID: said["run"], Stage: said["stage"]}
 }

@@ -32,23 +32,23 @@ func Parse(out []byte, sent, received time.Time) (Answer, error) {
 		return Answer{}, err
 	}
 	h := observed.Host{Reach: observed.Reached}
-	files, pem, kubeconfigs := l.pathLines("file"), l.contents("pem"), l.pathLines("yaml")
-	machine(&h, l, files)
-	software(&h, l)
-	h.EtcdLost = l.one("etcd-lost")
-	ours(&h, l, files)
-	presence(&h, l)
+	files, pem, kubeconfigs := l.pathLines("file"), l.fileContents("pem"), l.pathLines("yaml")
+	parseMachine(&h, l, files)
+	parseSoftware(&h, l)
+	h.EtcdLost = l.firstValue("etcd-lost")
+	parseOurs(&h, l, files)
+	parsePresence(&h, l)
 	h.CAHash = CAHash(pem[clusterCA])
-	h.Authorities = authorities(pem, files[rotationFile])
-	h.Certificates = certificatesOf(pem, kubeconfigs, clock(l))
+	h.Authorities = parseAuthorities(pem, files[rotationFile])
+	h.Certificates = certificatesOf(pem, kubeconfigs, hostClock(l))
 	h.Endpoint = yamlValue(kubeconfigs[kubeletConf], "server")
 	h.AdminEndpoint = yamlValue(kubeconfigs[adminConf], "server")
 	h.APINames = namesOf(pem[apiServerCert])
 	kubeletCert(&h, l, kubeconfigs[kubeletConf])
-	if now := clock(l); !now.IsZero() {
+	if now := hostClock(l); !now.IsZero() {
 		h.ClockSkew = now.Sub(sent.Add(received.Sub(sent) / 2))
 	}
-	return Answer{Host: h, Credentials: credentials(l, pem), APIPort: apiPort(l), Parts: parts(l),
+	return Answer{Host: h, Credentials: parseCredentials(l, pem), APIPort: apiPort(l), Parts: parseParts(l),
 		digests: credentialDigests(l)}, nil
 }
 
@@ -58,8 +58,9 @@ func parseAccess(head []byte) (Answer, error) {
 	return Parse(append(slices.Clone(head), "end\t1\n"...), time.Time{}, time.Time{})
 }
 
-// presence fills in which of the files that decide are there. Without root, a file that is not seen may still be there.
-func presence(h *observed.Host, l lines) {
+// parsePresence fills in which of the files that decide are there. Without root, a file that is not seen may still be
+// there.
+func parsePresence(h *observed.Host, l lines) {
 	of := map[string]*observed.Tri{
 		kubeletConf:                  &h.KubeletConf,
 		adminConf:                    &h.AdminConf,
@@ -68,9 +69,9 @@ func presence(h *observed.Host, l lines) {
 	}
 	for file, fact := range of {
 		switch {
-		case l.has("exists", file):
+		case l.hasValue("exists", file):
 			*fact = observed.Yes
-		case l.has("absent", file) && l.one("uid") == "0":
+		case l.hasValue("absent", file) && l.firstValue("uid") == "0":
 			*fact = observed.No
 		}
 	}
@@ -83,9 +84,9 @@ func kubeletCert(h *observed.Host, l lines, conf []string) {
 	case path == "" && yamlValue(conf, "client-certificate-data") != "":
 		h.KubeletCert = observed.Yes
 	case path != kubeletClient:
-	case l.has("exists", path):
+	case l.hasValue("exists", path):
 		h.KubeletCert = observed.Yes
-	case l.has("absent", path) && l.one("uid") == "0":
+	case l.hasValue("absent", path) && l.firstValue("uid") == "0":
 		h.KubeletCert = observed.No
 	}
 }
@@ -94,7 +95,7 @@ func kubeletCert(h *observed.Host, l lines, conf []string) {
 func apiPort(l lines) int {
 	for _, t := range l.pathLines("yaml")["/etc/kubernetes/manifests/kube-apiserver.yaml"] {
 		if _, port, ok := strings.Cut(t, "--secure-port="); ok {
-			if n := number(strings.Trim(strings.TrimSpace(port), `"'`)); n > 0 && n < 65536 {
+			if n := parseNumber(strings.Trim(strings.TrimSpace(port), `"'`)); n > 0 && n < 65536 {
 				return n
 			}
 		}
@@ -128,8 +129,8 @@ const (
 	mostValues  = 256      // values of a list: addresses, programs, certificates
 )
 
-// kept is a line as far as it is kept: without what is not printed.
-func kept(name, text string) string {
+// boundLine is a line as far as it is kept: without what is not printed.
+func boundLine(name, text string) string {
 	most := longestLine
 	if name == "pem" || name == "secret" || name == "yaml" {
 		most = longestData
@@ -146,7 +147,7 @@ func readLines(out []byte) (lines, error) {
 	for text := range strings.Lines(string(out)) {
 		text = strings.TrimRight(text, "\r\n")
 		name, _, _ := strings.Cut(text, "\t")
-		text = kept(cmp.Or(block, name), text)
+		text = boundLine(cmp.Or(block, name), text)
 		name, value, ok := strings.Cut(text, "\t")
 		switch {
 		case ended:
@@ -177,16 +178,16 @@ func readLines(out []byte) (lines, error) {
 	return found, nil
 }
 
-// one is the first value of a name, without surrounding space; "" where there is none.
-func (l lines) one(name string) string {
+// firstValue is the first value of a name, without surrounding space; "" where there is none.
+func (l lines) firstValue(name string) string {
 	if len(l[name]) == 0 {
 		return ""
 	}
 	return strings.TrimSpace(l[name][0])
 }
 
-// has reports whether a name has that value.
-func (l lines) has(name, value string) bool {
+// hasValue reports whether a name has that value.
+func (l lines) hasValue(name, value string) bool {
 	for _, v := range l[name] {
 		if v == value {
 			return true
@@ -206,8 +207,9 @@ func (l lines) pathLines(name string) map[string][]string {
 	return out
 }
 
-// contents is the text of each file of a name, from lines "==> PATH <==" and what follows them. An empty file is none.
-func (l lines) contents(name string) map[string][]byte {
+// fileContents is the text of each file of a name, from lines "==> PATH <==" and what follows them. An empty file is
+// none.
+func (l lines) fileContents(name string) map[string][]byte {
 	files := map[string][]byte{}
 	file := ""
 	for _, v := range l[name] {
@@ -225,11 +227,11 @@ func (l lines) contents(name string) map[string][]byte {
 	return files
 }
 
-// words are the values of a name that are words, sorted, each once, and no more than mostValues.
-func (l lines) words(name string) []string {
+// validWords are the values of a name that are words, sorted, each once, and no more than mostValues.
+func (l lines) validWords(name string) []string {
 	var out []string
 	for _, v := range l[name] {
-		if w := word(v); w != "" {
+		if w := validWord(v); w != "" {
 			out = append(out, w)
 		}
 	}
@@ -238,8 +240,8 @@ func (l lines) words(name string) []string {
 	return out[:min(len(out), mostValues)]
 }
 
-// pairs reads lines of the form key=value; the last of a key counts, and quotes around a value are removed.
-func pairs(text []string) map[string]string {
+// parsePairs reads lines of the form key=value; the last of a key counts, and quotes around a value are removed.
+func parsePairs(text []string) map[string]string {
 	out := map[string]string{}
 	for _, t := range text {
 		if key, value, ok := strings.Cut(strings.TrimSpace(t), "="); ok {
@@ -261,9 +263,9 @@ const (
 	longestUptime = 1e9 // seconds: 31 years
 )
 
-// parts reads when each part of the script ran, counted from the first. Their clock goes in steps of 10 ms. A part is
-// called by a word, and not as what is asked through a host.
-func parts(l lines) []Span {
+// parseParts reads when each part of the script ran, counted from the first. Their clock goes in steps of 10 ms. A part
+// is called by a word, and not as what is asked through a host.
+func parseParts(l lines) []Span {
 	var out []Span
 	var first time.Duration
 	for _, v := range l["part"] {
@@ -276,7 +278,7 @@ func parts(l lines) []Span {
 		if fromErr != nil || toErr != nil || !(0 <= from && from <= to && to <= longestUptime) {
 			continue // NaN is no time either
 		}
-		s := Span{What: fields[0], From: uptime(from), To: uptime(to)}
+		s := Span{What: fields[0], From: durationOf(from), To: durationOf(to)}
 		if len(out) == 0 || s.From < first {
 			first = s.From
 		}
@@ -289,12 +291,12 @@ func parts(l lines) []Span {
 	return out
 }
 
-func partName(s string) bool { return word(s) != "" && s != "API" && s != "etcd" }
+func partName(s string) bool { return validWord(s) != "" && s != "API" && s != "etcd" }
 
-func uptime(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
+func durationOf(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
 
-// note adds spans of a host whose times are counted from the given moment.
-func (p *prober) note(host string, from time.Time, spans ...Span) {
+// addSpans adds spans of a host whose times are counted from the given moment.
+func (p *prober) addSpans(host string, from time.Time, spans ...Span) {
 	offset := from.Sub(p.began)
 	p.mu.Lock()
 	defer p.mu.Unlock()

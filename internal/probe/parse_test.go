@@ -134,7 +134,7 @@ func TestHealthOfAStatus(t *testing.T) {
 		"401": observed.Unknown, "403": observed.Unknown, "404": observed.Unknown, "": observed.Unknown,
 		"20": observed.Unknown,
 	} {
-		if got := healthy(status); got != want {
+		if got := isHealthyStatus(status); got != want {
 			t.Errorf("status %q is %q, want %q", status, got, want)
 		}
 	}
@@ -196,7 +196,7 @@ func TestClock(t *testing.T) {
 		"9999999999999999999999":        {},
 		"1800000000.123456789123456789": time.Unix(1_800_000_000, 123_456_789),
 	} {
-		if got := clock(lines{"clock": {said}}); !got.Equal(want) {
+		if got := hostClock(lines{"clock": {said}}); !got.Equal(want) {
 			t.Errorf("clock %q is %v, want %v", said, got, want)
 		}
 	}
@@ -352,12 +352,12 @@ func TestEditedFiles(t *testing.T) {
 		"/etc/" + strings.Repeat("a", 500) + ": FAILED",
 	}
 	want := []string{"/etc/containerd/config.toml", "/var/lib/kubelet/config.yaml"}
-	if diff := cmp.Diff(want, edited(said)); diff != "" {
+	if diff := cmp.Diff(want, parseEdited(said)); diff != "" {
 		t.Error(diff)
 	}
 	// What is restorable is so only of a file that is edited.
 	said = []string{"/var/lib/kubelet/config.yaml", "/etc/shadow", "/etc/containerd/certs.d/x/hosts.toml"}
-	if diff := cmp.Diff([]string{"/var/lib/kubelet/config.yaml"}, restorable(said, want)); diff != "" {
+	if diff := cmp.Diff([]string{"/var/lib/kubelet/config.yaml"}, parseRestorable(said, want)); diff != "" {
 		t.Error(diff)
 	}
 	const pod = "/etc/kubernetes/manifests/etcd.yaml"
@@ -372,7 +372,7 @@ func TestEditedFiles(t *testing.T) {
 	if many := podEdits(slices.Repeat(pods[:1], 1000), []string{pod}); len(many[pod]) != mostPodEdits {
 		t.Errorf("%d edits", len(many[pod]))
 	}
-	if many := edited(slices.Repeat([]string{"/etc/x: FAILED"}, 1000)); len(many) != mostEdited {
+	if many := parseEdited(slices.Repeat([]string{"/etc/x: FAILED"}, 1000)); len(many) != mostEdited {
 		t.Errorf("%d files", len(many))
 	}
 }
@@ -398,13 +398,13 @@ func TestExposedFiles(t *testing.T) {
 		{Path: "/etc/kubernetes/admin.conf", Mode: "644"},
 		{Path: "/etc/kubernetes/pki/etcd/ca.key", Mode: "600", User: 1000}, kubelet, registry,
 	}
-	if diff := cmp.Diff(want, exposed(said, false)); diff != "" {
+	if diff := cmp.Diff(want, parseExposed(said, false)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]observed.FileAccess{kubelet, registry}, exposed(said, true)); diff != "" {
+	if diff := cmp.Diff([]observed.FileAccess{kubelet, registry}, parseExposed(said, true)); diff != "" {
 		t.Errorf("components with users of their own: %s", diff)
 	}
-	if many := exposed(slices.Repeat(said[:1], 1000), false); len(many) != mostExposed {
+	if many := parseExposed(slices.Repeat(said[:1], 1000), false); len(many) != mostExposed {
 		t.Errorf("%d files", len(many))
 	}
 }

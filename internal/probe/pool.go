@@ -21,9 +21,10 @@ import (
 // mostObjects is how many objects of a kind of the pool are read.
 const mostObjects = 1000
 
-// pool reads Machines, and what goes with them. A cluster that does not have the kind Machine has none of it. An API
-// that answers with an error is noted as such: whoever defines kinds must not make all else unreadable by it.
-func (r *reader) pool(ctx context.Context, api *observed.API) error {
+// readPoolObjects reads Machines, and what goes with them. A cluster that does not have the kind Machine has none of
+// it. An API that answers with an error is noted as such: whoever defines kinds must not make all else unreadable by
+// it.
+func (r *reader) readPoolObjects(ctx context.Context, api *observed.API) error {
 	err := r.readPool(ctx, api)
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
@@ -34,7 +35,7 @@ func (r *reader) pool(ctx context.Context, api *observed.API) error {
 }
 
 func (r *reader) readPool(ctx context.Context, api *observed.API) error {
-	found, err := r.objects(ctx, machines.Machines())
+	found, err := r.listObjects(ctx, machines.Machines())
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -48,7 +49,7 @@ func (r *reader) readPool(ctx context.Context, api *observed.API) error {
 		machines.Deployments(): &deployments, machines.Sets(): &sets, machines.Hosts(): &hosts,
 	} {
 		group.Go(func() error {
-			got, err := r.objects(within, kind)
+			got, err := r.listObjects(within, kind)
 			if apierrors.IsNotFound(err) { // other programs have Machines, too, and no Hosts
 				return nil
 			}
@@ -56,8 +57,8 @@ func (r *reader) readPool(ctx context.Context, api *observed.API) error {
 			return err
 		})
 	}
-	group.Go(func() error { return r.controllers(within, pool) })
-	group.Go(func() error { return r.credentials(within, pool) })
+	group.Go(func() error { return r.readControllers(within, pool) })
+	group.Go(func() error { return r.compareCredentials(within, pool) })
 	group.Go(func() (err error) {
 		pool.Foreign, err = r.foreignDefinitions(within)
 		return err
@@ -72,7 +73,7 @@ func (r *reader) readPool(ctx context.Context, api *observed.API) error {
 	for _, o := range hosts.items {
 		h := poolHostOf(o)
 		pool.Hosts = append(pool.Hosts, h)
-		if uid := o.text("status", "claim", "uid"); uid != "" {
+		if uid := o.textAt("status", "claim", "uid"); uid != "" {
 			has[uid] = h.Name
 		}
 	}
@@ -87,8 +88,8 @@ func (r *reader) readPool(ctx context.Context, api *observed.API) error {
 	return nil
 }
 
-// controllers looks whether some process leads that looks after Machines.
-func (r *reader) controllers(ctx context.Context, pool *observed.Pool) error {
+// readControllers looks whether some process leads that looks after Machines.
+func (r *reader) readControllers(ctx context.Context, pool *observed.Pool) error {
 	r.requests.Add(1)
 	lease, err := r.kube.CoordinationV1().Leases(machines.Namespace).Get(ctx, machines.Lease, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -121,8 +122,9 @@ func (r *reader) foreignDefinitions(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// credentials compares what the hosts of Machines are to be given with what the caller has. Nothing of it is kept.
-func (r *reader) credentials(ctx context.Context, pool *observed.Pool) error {
+// compareCredentials compares what the hosts of Machines are to be given with what the caller has. Nothing of it is
+// kept.
+func (r *reader) compareCredentials(ctx context.Context, pool *observed.Pool) error {
 	if r.kept == nil {
 		return nil
 	}
@@ -151,7 +153,7 @@ type list struct {
 	more  bool
 }
 
-func (r *reader) objects(ctx context.Context, kind schema.GroupVersionResource) (list, error) {
+func (r *reader) listObjects(ctx context.Context, kind schema.GroupVersionResource) (list, error) {
 	r.requests.Add(1)
 	got, err := r.dynamic.Resource(kind).List(ctx, metav1.ListOptions{Limit: mostObjects})
 	if err != nil {
@@ -167,20 +169,20 @@ func (r *reader) objects(ctx context.Context, kind schema.GroupVersionResource) 
 	return out, nil
 }
 
-// text is a text of the object; "" where there is none.
-func (o object) text(path ...string) string {
+// textAt is a text of the object; "" where there is none.
+func (o object) textAt(path ...string) string {
 	text, _, err := unstructured.NestedString(o.Object, path...)
 	if err != nil {
 		return ""
 	}
-	return told(text)
+	return boundText(text)
 }
 
-// version is one, without v.
-func (o object) version(path ...string) string { return strings.TrimPrefix(o.text(path...), "v") }
+// versionAt is one, without v.
+func (o object) versionAt(path ...string) string { return strings.TrimPrefix(o.textAt(path...), "v") }
 
-// number is a number of the object; ifNone where there is none.
-func (o object) number(ifNone int, path ...string) int {
+// numberAt is a number of the object; ifNone where there is none.
+func (o object) numberAt(ifNone int, path ...string) int {
 	n, found, err := unstructured.NestedInt64(o.Object, path...)
 	if err != nil || !found {
 		return ifNone
@@ -188,11 +190,11 @@ func (o object) number(ifNone int, path ...string) int {
 	return int(n)
 }
 
-// owner is the name of the controller of that kind which has the object.
-func (o object) owner(kind string) string {
+// ownerOfKind is the name of the controller of that kind which has the object.
+func (o object) ownerOfKind(kind string) string {
 	for _, ref := range o.GetOwnerReferences() {
 		if ref.Kind == kind && ref.Controller != nil && *ref.Controller {
-			return told(ref.Name)
+			return boundText(ref.Name)
 		}
 	}
 	return ""
@@ -200,10 +202,10 @@ func (o object) owner(kind string) string {
 
 func deploymentOf(o object) observed.MachineDeployment {
 	return observed.MachineDeployment{
-		Namespace: told(o.GetNamespace()), Name: told(o.GetName()), Deleting: o.GetDeletionTimestamp() != nil,
-		Kubelet:  o.version("spec", "template", "spec", "versions", "kubelet"),
-		Replicas: o.number(1, "spec", "replicas"), Ready: o.number(0, "status", "readyReplicas"),
-		Updated: o.number(0, "status", "updatedReplicas"),
+		Namespace: boundText(o.GetNamespace()), Name: boundText(o.GetName()), Deleting: o.GetDeletionTimestamp() != nil,
+		Kubelet:  o.versionAt("spec", "template", "spec", "versions", "kubelet"),
+		Replicas: o.numberAt(1, "spec", "replicas"), Ready: o.numberAt(0, "status", "readyReplicas"),
+		Updated: o.numberAt(0, "status", "updatedReplicas"),
 	}
 }
 
@@ -211,8 +213,8 @@ func deploymentOf(o object) observed.MachineDeployment {
 func deploymentsOf(sets list) map[[2]string]string {
 	out := map[[2]string]string{}
 	for _, o := range sets.items {
-		if owner := o.owner("MachineDeployment"); owner != "" {
-			out[[2]string{o.GetNamespace(), told(o.GetName())}] = owner
+		if owner := o.ownerOfKind("MachineDeployment"); owner != "" {
+			out[[2]string{o.GetNamespace(), boundText(o.GetName())}] = owner
 		}
 	}
 	return out
@@ -221,26 +223,27 @@ func deploymentsOf(sets list) map[[2]string]string {
 // machineOf reads a Machine but for its host, which its Host names.
 func machineOf(o object, deployments map[[2]string]string) observed.Machine {
 	m := observed.Machine{
-		Namespace: told(o.GetNamespace()), Name: told(o.GetName()), Deleting: o.GetDeletionTimestamp() != nil,
-		Provider: o.text("spec", "providerSpec", "value", "cloudProvider"),
-		Phase:    o.text("status", "phase"), Node: o.text("status", "nodeRef", "name"),
-		WantedKubelet: o.version("spec", "versions", "kubelet"), Kubelet: o.version("status", "versions", "kubelet"),
-		Error: o.text("status", "errorMessage"),
+		Namespace: boundText(o.GetNamespace()), Name: boundText(o.GetName()), Deleting: o.GetDeletionTimestamp() != nil,
+		Provider: o.textAt("spec", "providerSpec", "value", "cloudProvider"),
+		Phase:    o.textAt("status", "phase"), Node: o.textAt("status", "nodeRef", "name"),
+		WantedKubelet: o.versionAt("spec", "versions", "kubelet"),
+		Kubelet:       o.versionAt("status", "versions", "kubelet"),
+		Error:         o.textAt("status", "errorMessage"),
 	}
-	if set := o.owner("MachineSet"); set != "" {
+	if set := o.ownerOfKind("MachineSet"); set != "" {
 		m.Owner = "MachineSet " + set
 		if deployment := deployments[[2]string{o.GetNamespace(), set}]; deployment != "" {
 			m.Owner = "MachineDeployment " + deployment
 		}
 	}
 	if m.Error == "" {
-		m.Waits = o.waits()
+		m.Waits = o.whyNotReady()
 	}
 	return m
 }
 
-// waits is why a Machine is not ready, by the first of its conditions that says so.
-func (o object) waits() string {
+// whyNotReady is why a Machine is not ready, by the first of its conditions that says so.
+func (o object) whyNotReady() string {
 	conditions, _, err := unstructured.NestedSlice(o.Object, "status", "conditions")
 	if err != nil {
 		return ""
@@ -252,7 +255,7 @@ func (o object) waits() string {
 				continue
 			}
 			said := object{unstructured.Unstructured{Object: fields}}
-			return strings.Trim(told(said.text("reason")+": "+said.text("message")), ": ")
+			return strings.Trim(boundText(said.textAt("reason")+": "+said.textAt("message")), ": ")
 		}
 	}
 	return ""
@@ -260,11 +263,11 @@ func (o object) waits() string {
 
 func poolHostOf(o object) observed.PoolHost {
 	h := observed.PoolHost{
-		Name: told(o.GetName()), Address: o.text("spec", "address"),
-		State: cmp.Or(o.text("status", "state"), "Free"), Message: o.text("status", "message"),
+		Name: boundText(o.GetName()), Address: o.textAt("spec", "address"),
+		State: cmp.Or(o.textAt("status", "state"), "Free"), Message: o.textAt("status", "message"),
 	}
-	if name := o.text("status", "claim", "name"); name != "" {
-		h.Machine = o.text("status", "claim", "namespace") + "/" + name
+	if name := o.textAt("status", "claim", "name"); name != "" {
+		h.Machine = o.textAt("status", "claim", "namespace") + "/" + name
 	}
 	return h
 }

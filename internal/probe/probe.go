@@ -104,13 +104,13 @@ func Run(ctx context.Context, r Request) (Result, error) {
 		p.nonce = rand.Text()
 	}
 	p.unheard.Store(int64(len(r.Targets)))
-	within, cancel := patient(ctx, p.Timeout, func() bool { return p.unheard.Load() > 0 })
+	within, cancel := withPatience(ctx, p.Timeout, func() bool { return p.unheard.Load() > 0 })
 	defer cancel()
 	toAPI, toEtcd := make(chan candidate, len(r.Targets)), make(chan candidate, len(r.Targets))
 	var api observed.API
 	var members etcdResult
 	var wait sync.WaitGroup
-	wait.Go(func() { p.hosts(within, toAPI, toEtcd) })
+	wait.Go(func() { p.askHosts(within, toAPI, toEtcd) })
 	wait.Go(func() { api = p.readAPI(within, toAPI) })
 	wait.Go(func() { members = p.readEtcd(within, toEtcd) })
 	wait.Wait()
@@ -126,7 +126,7 @@ func Run(ctx context.Context, r Request) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, fmt.Errorf("probing %d hosts: %w", len(r.Targets), err)
 	}
-	return p.result(api, members), nil
+	return p.buildResult(api, members), nil
 }
 
 func (r Request) validate() error {
@@ -178,7 +178,7 @@ type prober struct {
 	spans    []Span
 }
 
-func (p *prober) count(api, etcd int) {
+func (p *prober) countRequests(api, etcd int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.requests.API += api
@@ -188,9 +188,9 @@ func (p *prober) count(api, etcd int) {
 // askedAtOnce bounds the answers that are under way: for each place to dial from, so many hosts are asked at one time.
 const askedAtOnce = 8
 
-// hosts asks all hosts, control plane first, and hands those on through which the API and etcd can be asked. A host
+// askHosts asks all hosts, control plane first, and hands those on through which the API and etcd can be asked. A host
 // holds one of the places until it has begun its answer, or failed.
-func (p *prober) hosts(ctx context.Context, toAPI, toEtcd chan<- candidate) {
+func (p *prober) askHosts(ctx context.Context, toAPI, toEtcd chan<- candidate) {
 	defer close(toAPI)
 	defer close(toEtcd)
 	var group errgroup.Group
@@ -212,7 +212,7 @@ func (p *prober) hosts(ctx context.Context, toAPI, toEtcd chan<- candidate) {
 					toEtcd <- candidate{target: t, answer: a}
 				}
 			}
-			a := p.ask(ctx, t, leave, offer)
+			a := p.askHost(ctx, t, leave, offer)
 			p.mu.Lock()
 			p.answers[t.ID] = a
 			p.mu.Unlock()
@@ -225,8 +225,8 @@ func (p *prober) hosts(ctx context.Context, toAPI, toEtcd chan<- candidate) {
 	_ = group.Wait() // no function of the group fails
 }
 
-// latest is what is known of a candidate's host by now: it may have told no more than its credentials.
-func (p *prober) latest(c candidate) observed.Host {
+// latestOf is what is known of a candidate's host by now: it may have told no more than its credentials.
+func (p *prober) latestOf(c candidate) observed.Host {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if a, told := p.answers[c.target.ID]; told {
@@ -251,15 +251,15 @@ func controlPlaneFirst(targets []Target) []Target {
 // it, then the one that has followed it. While it is rotated, hosts trust two: it is the one that vouches for the
 // other. Where hosts know different clusters it is that of the host through which the API has answered.
 func (p *prober) knownBy(via string) string {
-	keys := p.trusted(via)
+	keys := p.trustedKeys(via)
 	for _, t := range p.Targets {
-		keys = append(keys, p.trusted(t.ID)...)
+		keys = append(keys, p.trustedKeys(t.ID)...)
 	}
 	if len(keys) == 0 || slices.Contains(keys, p.CA) {
 		return p.CA
 	}
 	for _, key := range keys {
-		followers := p.followers(key)
+		followers := p.succeedingCAs(key)
 		if !slices.ContainsFunc(keys, func(k string) bool { return !slices.Contains(followers, k) }) {
 			return key
 		}
@@ -267,8 +267,8 @@ func (p *prober) knownBy(via string) string {
 	return keys[0]
 }
 
-// trusted are the keys of the CAs by which a host's administrator knows the cluster.
-func (p *prober) trusted(id string) []string {
+// trustedKeys are the keys of the CAs by which a host's administrator knows the cluster.
+func (p *prober) trustedKeys(id string) []string {
 	text := p.answers[id].Credentials.Kubeconfig
 	if len(text) == 0 {
 		return nil
@@ -276,9 +276,9 @@ func (p *prober) trusted(id string) []string {
 	return authority.Keys(cluster.Access{Kubeconfig: text}.CA())
 }
 
-// followers are a CA and those that have followed it, by the word of any control-plane host's file. Each file is read
-// by itself: one that is not understood spoils no other.
-func (p *prober) followers(ca string) []string {
+// succeedingCAs are a CA and those that have followed it, by the word of any control-plane host's file. Each file is
+// read by itself: one that is not understood spoils no other.
+func (p *prober) succeedingCAs(ca string) []string {
 	out := []string{ca}
 	for i := 0; i < len(out); i++ {
 		for _, t := range p.Targets {
@@ -296,14 +296,14 @@ func (p *prober) followers(ca string) []string {
 	return out
 }
 
-// result puts the parts together.
-func (p *prober) result(api observed.API, members etcdResult) Result {
+// buildResult puts the parts together.
+func (p *prober) buildResult(api observed.API, members etcdResult) Result {
 	world := observed.World{Hosts: make(map[string]observed.Host, len(p.answers)), API: api, Etcd: members.Etcd}
 	ca, answered := p.knownBy(api.Via), adminCA(p.answers[api.Via].Credentials) != ""
 	if !answered && p.CA != "" {
 		ca = p.CA // nobody has answered who could be followed to the next one; hosts are of it all the same
 	}
-	followers := p.followers(ca)
+	followers := p.succeedingCAs(ca)
 	for id, a := range p.answers {
 		if slices.ContainsFunc(a.Host.Authorities[observed.ClusterCA].Trusted, func(key string) bool {
 			return slices.Contains(followers, key)
@@ -316,7 +316,7 @@ func (p *prober) result(api observed.API, members etcdResult) Result {
 		ca = "" // nobody has answered who is of it
 	}
 	return Result{
-		World: world, Access: p.access(api.Via), Etcd: p.etcdAccess(members.via),
+		World: world, Access: p.connectAPI(api.Via), Etcd: p.etcdAccess(members.via),
 		CA:       ca,
 		Requests: p.requests, Spans: inOrder(p.spans),
 	}

@@ -232,7 +232,7 @@ func TestClockSkewIsMeasuredFromTheMiddle(t *testing.T) {
 	clock := func() time.Time { now = now.Add(2 * time.Second); return now } // 2 s before, 2 s after
 	h := says([]string{"clock 1800000063.0", "clock 1800000065.0"})
 	p := &prober{Request: Request{Now: clock}.withDefaults()}
-	a, err := p.run(t.Context(), Target{ID: "h", Host: h}, false, func() {}, func(Answer) {})
+	a, err := p.runScript(t.Context(), Target{ID: "h", Host: h}, false, func() {}, func(Answer) {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,11 +46,11 @@ type reader struct {
 	requests   atomic.Int64
 }
 
-// read fails as a whole: half an answer would show things as absent that are only unknown. Only a component that cannot
-// be compared, and a key of our record that cannot be read, say so themselves.
-func (r *reader) read(ctx context.Context) (observed.API, error) {
+// readAll fails as a whole: half an answer would show things as absent that are only unknown. Only a component that
+// cannot be compared, and a key of our record that cannot be read, say so themselves.
+func (r *reader) readAll(ctx context.Context) (observed.API, error) {
 	var api observed.API
-	if err := r.version(ctx, &api); err != nil {
+	if err := r.readVersion(ctx, &api); err != nil {
 		return observed.API{}, err
 	}
 	var group errgroup.Group
@@ -60,18 +60,18 @@ func (r *reader) read(ctx context.Context) (observed.API, error) {
 	pods := make([][]observed.Pod, len(namespaces))
 	reads := map[string]func() error{
 		"cluster ID":           func() error { return r.clusterID(ctx, &api) },
-		"nodes":                func() error { return r.nodes(ctx, &api) },
+		"nodes":                func() error { return r.readNodes(ctx, &api) },
 		"certificate requests": func() error { return r.requestsPending(ctx, &api) },
 		"who approves Nodes":   func() error { return r.autoApproval(ctx, &api) },
-		"our record":           func() error { return r.record(ctx, &api) },
-		"our lease":            func() error { return r.lease(ctx, &api) },
-		"kubeadm's endpoint":   func() error { return r.endpoint(ctx, &api) },
+		"our record":           func() error { return r.readRecord(ctx, &api) },
+		"our lease":            func() error { return r.readLease(ctx, &api) },
+		"kubeadm's endpoint":   func() error { return r.readEndpoint(ctx, &api) },
 	}
 	if r.dynamic != nil {
-		reads["Machines"] = func() error { return r.pool(ctx, &api) }
+		reads["Machines"] = func() error { return r.readPoolObjects(ctx, &api) }
 	}
 	for n, namespace := range namespaces {
-		reads["pods in "+namespace] = func() error { return r.pods(ctx, namespace, &pods[n]) }
+		reads["pods in "+namespace] = func() error { return r.readPods(ctx, namespace, &pods[n]) }
 	}
 	compared := make([]observed.Comparison, len(r.components))
 	for n, c := range r.components {
@@ -103,7 +103,7 @@ func (r *reader) read(ctx context.Context) (observed.API, error) {
 	return api, nil
 }
 
-func (r *reader) version(ctx context.Context, api *observed.API) error {
+func (r *reader) readVersion(ctx context.Context, api *observed.API) error {
 	r.requests.Add(1)
 	raw, err := r.kube.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx)
 	if err != nil {
@@ -131,7 +131,7 @@ func (r *reader) clusterID(ctx context.Context, api *observed.API) error {
 	return nil
 }
 
-func (r *reader) nodes(ctx context.Context, api *observed.API) error {
+func (r *reader) readNodes(ctx context.Context, api *observed.API) error {
 	r.requests.Add(1)
 	list, err := r.kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -143,7 +143,7 @@ func (r *reader) nodes(ctx context.Context, api *observed.API) error {
 	return nil
 }
 
-func (r *reader) pods(ctx context.Context, namespace string, into *[]observed.Pod) error {
+func (r *reader) readPods(ctx context.Context, namespace string, into *[]observed.Pod) error {
 	r.requests.Add(1)
 	list, err := r.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -169,7 +169,7 @@ func (r *reader) requestsPending(ctx context.Context, api *observed.API) error {
 		return err
 	}
 	for _, request := range list.Items {
-		if request.Spec.SignerName != certificatesv1.KubeletServingSignerName || !undecided(request) {
+		if request.Spec.SignerName != certificatesv1.KubeletServingSignerName || !isUndecided(request) {
 			continue
 		}
 		api.PendingCSRs++
@@ -178,7 +178,7 @@ func (r *reader) requestsPending(ctx context.Context, api *observed.API) error {
 		}
 		if node, names, err := certificates.ServingNames(&request); err == nil {
 			for i := range names {
-				names[i] = told(names[i])
+				names[i] = boundText(names[i])
 			}
 			api.ServingRequests = append(api.ServingRequests, observed.ServingRequest{Node: node, Names: names})
 		}
@@ -197,7 +197,7 @@ func (r *reader) autoApproval(ctx context.Context, api *observed.API) error {
 	return nil
 }
 
-func undecided(request certificatesv1.CertificateSigningRequest) bool {
+func isUndecided(request certificatesv1.CertificateSigningRequest) bool {
 	for _, c := range request.Status.Conditions {
 		if c.Type == certificatesv1.CertificateApproved || c.Type == certificatesv1.CertificateDenied {
 			return false
@@ -206,7 +206,7 @@ func undecided(request certificatesv1.CertificateSigningRequest) bool {
 	return true
 }
 
-func (r *reader) record(ctx context.Context, api *observed.API) error {
+func (r *reader) readRecord(ctx context.Context, api *observed.API) error {
 	r.requests.Add(1)
 	found, err := r.kube.CoreV1().ConfigMaps(system).Get(ctx, record.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -219,8 +219,9 @@ func (r *reader) record(ctx context.Context, api *observed.API) error {
 	return nil
 }
 
-// endpoint reads where kubeadm has everybody look for the API. A configuration that is none of kubeadm's tells nothing.
-func (r *reader) endpoint(ctx context.Context, api *observed.API) error {
+// readEndpoint reads where kubeadm has everybody look for the API. A configuration that is none of kubeadm's tells
+// nothing.
+func (r *reader) readEndpoint(ctx context.Context, api *observed.API) error {
 	r.requests.Add(1)
 	found, err := r.kube.CoreV1().ConfigMaps(system).Get(ctx, "kubeadm-config", metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -238,7 +239,7 @@ func (r *reader) endpoint(ctx context.Context, api *observed.API) error {
 	return nil
 }
 
-func (r *reader) lease(ctx context.Context, api *observed.API) error {
+func (r *reader) readLease(ctx context.Context, api *observed.API) error {
 	r.requests.Add(1)
 	found, err := r.kube.CoordinationV1().Leases(system).Get(ctx, leaselock.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -262,7 +263,7 @@ func recordOf(m *corev1.ConfigMap) (*observed.Record, map[string]string) {
 		if out.Unreadable == nil {
 			out.Unreadable = map[string]string{}
 		}
-		out.Unreadable[key] = told(why)
+		out.Unreadable[key] = boundText(why)
 	}
 	return out, read.Addons
 }
@@ -292,7 +293,7 @@ var saltedFile = pattern.Lazy(`^([0-9a-f]{64}) ([0-7]{3,4}) (/etc/[0-9A-Za-z._:%
 
 // credentialDigests are what the host says of its files with credentials, by path; nil where it does not say.
 func credentialDigests(l lines) map[string]credentialDigest {
-	if !l.has("salted", "yes") || l.one("uid") != "0" {
+	if !l.hasValue("salted", "yes") || l.firstValue("uid") != "0" {
 		return nil
 	}
 	out := map[string]credentialDigest{}
@@ -304,9 +305,9 @@ func credentialDigests(l lines) map[string]credentialDigest {
 	return out
 }
 
-// compare returns the credentials that are not as the caller has them, sorted by path. Of a host that does not say what
-// it has nothing is known.
-func (c *CredentialFiles) compare(nonce string, has map[string]credentialDigest) []observed.Credential {
+// compareWith returns the credentials that are not as the caller has them, sorted by path. Of a host that does not say
+// what it has nothing is known.
+func (c *CredentialFiles) compareWith(nonce string, has map[string]credentialDigest) []observed.Credential {
 	if c == nil || has == nil {
 		return nil
 	}

@@ -46,7 +46,7 @@ func TestAKeyOfTheRecordBlindsNobody(t *testing.T) {
 			}
 			got, want := r.World.API, wantAPI
 			if !got.Record.IsUnreadable(key) || len(got.Record.Unreadable) != 1 ||
-				got.Record.Unreadable[key] != told(got.Record.Unreadable[key]) {
+				got.Record.Unreadable[key] != boundText(got.Record.Unreadable[key]) {
 				t.Errorf("unreadable: %q", got.Record.Unreadable)
 			}
 			left := *want.Record

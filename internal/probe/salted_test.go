@@ -171,7 +171,7 @@ func TestScriptTellsWhetherCredentialsWereRead(t *testing.T) {
 		if os.Getuid() != 0 { // the script reads such files as root only
 			want = 0
 		}
-		if got := c.compare("n0nce", a.digests); len(got) != want {
+		if got := c.compareWith("n0nce", a.digests); len(got) != want {
 			t.Errorf("with a proxy (%t): %v", proxy, got)
 		}
 	}

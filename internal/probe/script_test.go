@@ -330,11 +330,11 @@ func TestFirewallsAreReadStrictly(t *testing.T) {
 	t.Parallel()
 	l := lines{"firewall": {"ufw yes", "iptables ours", "ufw other", "ufw ours", "firewalld ours; x", "firewalld ours"}}
 	want := []observed.Firewall{{Name: "ufw"}, {Name: "firewalld", Ours: true}}
-	if diff := cmp.Diff(want, firewalls(l)); diff != "" {
+	if diff := cmp.Diff(want, parseFirewalls(l)); diff != "" {
 		t.Error(diff)
 	}
 	l = lines{"firewall": {"firewalld off", "firewalld ours"}}
-	if diff := cmp.Diff([]observed.Firewall{{Name: "firewalld", Off: true}}, firewalls(l)); diff != "" {
+	if diff := cmp.Diff([]observed.Firewall{{Name: "firewalld", Off: true}}, parseFirewalls(l)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -596,7 +596,7 @@ func certificateOf(t *testing.T, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(l.contents("pem")[clusterCA])
+	return string(l.fileContents("pem")[clusterCA])
 }
 
 func output(t *testing.T, cmd *exec.Cmd) []byte {

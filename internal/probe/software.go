@@ -14,27 +14,27 @@ import (
 	"time"
 )
 
-// software fills in programs, units and static pods.
-func software(h *observed.Host, l lines) {
-	h.Binaries = binaries(l)
-	units := units(l["unit"])
-	h.Containerd = unit(units["containerd.service"], h.Binaries["containerd"])
-	h.Kubelet = unit(units["kubelet.service"], h.Binaries["kubelet"])
-	h.Manifests = manifests(l)
+// parseSoftware fills in programs, units and static pods.
+func parseSoftware(h *observed.Host, l lines) {
+	h.Binaries = binaryVersions(l)
+	units := parseUnits(l["unit"])
+	h.Containerd = parseUnit(units["containerd.service"], h.Binaries["containerd"])
+	h.Kubelet = parseUnit(units["kubelet.service"], h.Binaries["kubelet"])
+	h.Manifests = staticPods(l)
 	text := l.pathLines("yaml")
 	version := func(pod string) string {
 		return imageTag(yamlValue(text["/etc/kubernetes/manifests/"+pod+".yaml"], "image"))
 	}
 	h.APIServerVersion = version("kube-apiserver")
 	h.ControllerManagerVersion, h.SchedulerVersion = version("kube-controller-manager"), version("kube-scheduler")
-	health(h, l)
+	parseHealth(h, l)
 }
 
-// manifests are the names of static pods, sorted, and no more than mostValues.
-func manifests(l lines) []string {
+// staticPods are the names of static pods, sorted, and no more than mostValues.
+func staticPods(l lines) []string {
 	var out []string
 	for _, m := range l["manifest"] {
-		if name := word(strings.TrimSuffix(path.Base(m), path.Ext(m))); name != "" {
+		if name := validWord(strings.TrimSuffix(path.Base(m), path.Ext(m))); name != "" {
 			out = append(out, name)
 		}
 	}
@@ -42,12 +42,12 @@ func manifests(l lines) []string {
 	return out[:min(len(out), mostValues)]
 }
 
-// binaries is the version of each program, of mostValues at most: ours from the directory that its link points to
+// binaryVersions is the version of each program, of mostValues at most: ours from the directory that its link points to
 // (/opt/kubeone/NAME/VERSION/...), others from what they printed.
-func binaries(l lines) map[string]string {
+func binaryVersions(l lines) map[string]string {
 	out := map[string]string{}
 	note := func(name, version string) {
-		if name = word(name); name != "" && version != "" && len(out) < mostValues {
+		if name = validWord(name); name != "" && version != "" && len(out) < mostValues {
 			out[name] = version
 		}
 	}
@@ -56,7 +56,7 @@ func binaries(l lines) map[string]string {
 		left, target, ok := strings.Cut(v, " -> ")
 		name := left[strings.LastIndex(left, " ")+1:]
 		parts := strings.Split(strings.TrimPrefix(target, "/opt/kubeone/"), "/")
-		if !ok || len(parts) < 3 || target == parts[0] || l.has("broken", "/opt/kubeone/bin/"+name) {
+		if !ok || len(parts) < 3 || target == parts[0] || l.hasValue("broken", "/opt/kubeone/bin/"+name) {
 			continue
 		}
 		note(name, strings.TrimPrefix(parts[1], "v"))
@@ -91,8 +91,8 @@ func imageTag(image string) string {
 	return strings.TrimPrefix(tag, "v")
 }
 
-// units splits what systemctl show printed, blocks of key=value between empty lines, by Id.
-func units(text []string) map[string]map[string]string {
+// parseUnits splits what systemctl show printed, blocks of key=value between empty lines, by Id.
+func parseUnits(text []string) map[string]map[string]string {
 	out := map[string]map[string]string{}
 	block := map[string]string{}
 	for _, t := range append(slices.Clone(text), "") {
@@ -109,8 +109,8 @@ func units(text []string) map[string]map[string]string {
 	return out
 }
 
-// unit is one unit's block; all zero, State too, when systemd did not answer.
-func unit(show map[string]string, version string) observed.Unit {
+// parseUnit is one unit's block; all zero, State too, when systemd did not answer.
+func parseUnit(show map[string]string, version string) observed.Unit {
 	if show == nil {
 		return observed.Unit{}
 	}
@@ -129,26 +129,26 @@ func unit(show map[string]string, version string) observed.Unit {
 	return u
 }
 
-// health reads what each component said about itself: "NAME STATUS". What a process of another user than root says in
-// its place is not believed, unless it is the one as which the component's static pod is to run.
-func health(h *observed.Host, l lines) {
+// parseHealth reads what each component said about itself: "NAME STATUS". What a process of another user than root says
+// in its place is not believed, unless it is the one as which the component's static pod is to run.
+func parseHealth(h *observed.Host, l lines) {
 	of := map[string]struct {
 		fact *observed.Tri
 		port int
 	}{
-		"kubelet": {&h.Healthz, 10248}, "apiserver": {&h.APIServer, number(l.one("api-port"))},
+		"kubelet": {&h.Healthz, 10248}, "apiserver": {&h.APIServer, parseNumber(l.firstValue("api-port"))},
 		"etcd":               {&h.EtcdHealth, 2381},
 		"controller-manager": {&h.ControllerManager, 10257}, "scheduler": {&h.Scheduler, 10259},
 	}
-	listening := sockets(l)
+	listening := parseSockets(l)
 	for _, v := range l["health"] {
 		name, status, _ := strings.Cut(v, " ")
 		c, known := of[name]
 		if !known {
 			continue
 		}
-		*c.fact = healthy(strings.TrimSpace(status))
-		user := answering(listening, c.port)
+		*c.fact = isHealthyStatus(strings.TrimSpace(status))
+		user := answeringUser(listening, c.port)
 		if meant := name + " " + strconv.Itoa(user); user != 0 && !slices.Contains(l["runs-as"], meant) {
 			*c.fact = observed.No
 			who := observed.Port{Number: c.port, Process: name, User: user}
@@ -157,8 +157,8 @@ func health(h *observed.Host, l lines) {
 	}
 }
 
-// healthy is what an HTTP status says: 000 is nobody there; who may not ask does not know.
-func healthy(status string) observed.Tri {
+// isHealthyStatus is what an HTTP status says: 000 is nobody there; who may not ask does not know.
+func isHealthyStatus(status string) observed.Tri {
 	switch {
 	case len(status) != 3, status == "401", status == "403", status == "404":
 		return observed.Unknown
@@ -182,8 +182,8 @@ const (
 	mostCNIFiles = 32
 )
 
-// before fills in what was on the host before us and matters to the kubelet and to pods.
-func before(h *observed.Host, l lines) {
+// parseBefore fills in what was on the host before us and matters to the kubelet and to pods.
+func parseBefore(h *observed.Host, l lines) {
 	for _, name := range l["swap"] {
 		if swapName().MatchString(name) && len(h.Swaps) < mostSwaps {
 			h.Swaps = append(h.Swaps, name)
@@ -196,16 +196,16 @@ func before(h *observed.Host, l lines) {
 	}
 	slices.Sort(h.CNIFiles)
 	h.CNIFiles = slices.Compact(h.CNIFiles)
-	if n := number(l.one("cgroups")); n == 1 || n == 2 {
+	if n := parseNumber(l.firstValue("cgroups")); n == 1 || n == 2 {
 		h.Cgroups = n
 	}
-	h.SwapAllowed, h.CgroupV1Allowed = allowed(l["kubelet-allows"])
-	h.OtherKubernetes = otherKubernetes(units(l["unit"]))
+	h.SwapAllowed, h.CgroupV1Allowed = isAllowed(l["kubelet-allows"])
+	h.OtherKubernetes = otherKubernetes(parseUnits(l["unit"]))
 }
 
-// allowed reports which of both the kubelet is told to start with: by the last line, which goes before all others. What
-// its configuration says of control groups does not count: kubeadm writes it again in an upgrade.
-func allowed(settings []string) (swap, cgroupV1 bool) {
+// isAllowed reports which of both the kubelet is told to start with: by the last line, which goes before all others.
+// What its configuration says of control groups does not count: kubeadm writes it again in an upgrade.
+func isAllowed(settings []string) (swap, cgroupV1 bool) {
 	for _, text := range settings {
 		switch flag := strings.ReplaceAll(text, " ", "="); flag {
 		case "--fail-swap-on=true", "--fail-swap-on=false":
@@ -278,7 +278,7 @@ func (a attempts[T]) firstOf(ctx context.Context,
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	outcomes := make(chan outcome[T], cap(from)) // no more candidates come than that
-	start := func(c candidate) { running.Go(func() { outcomes <- a.once(ctx, c) }) }
+	start := func(c candidate) { running.Go(func() { outcomes <- a.tryOnce(ctx, c) }) }
 	late := time.NewTimer(patience)
 	defer late.Stop()
 	var waiting []candidate
@@ -286,7 +286,7 @@ func (a attempts[T]) firstOf(ctx context.Context,
 	ended := ctx.Done()
 	trying, due := 0, false
 	for {
-		waiting, from = arrived(from, waiting)
+		waiting, from = addArrived(from, waiting)
 		if len(waiting) > 0 && (trying == 0 || due) {
 			waiting = a.startBest(waiting, start)
 			trying, due = trying+1, false
@@ -300,7 +300,7 @@ func (a attempts[T]) firstOf(ctx context.Context,
 		}
 		select {
 		case c, open := <-from:
-			waiting, from = taken(c, open, from, waiting)
+			waiting, from = takeWaiting(c, open, from, waiting)
 		case o := <-outcomes:
 			trying--
 			switch {
@@ -321,12 +321,12 @@ func (a attempts[T]) firstOf(ctx context.Context,
 
 // startBest starts the attempt that promises most, and returns the candidates that go on waiting.
 func (a attempts[T]) startBest(waiting []candidate, start func(candidate)) []candidate {
-	i := a.best(waiting)
+	i := a.bestCandidate(waiting)
 	start(waiting[i])
 	return slices.Delete(waiting, i, i+1)
 }
 
-func (a attempts[T]) once(ctx context.Context, c candidate) outcome[T] {
+func (a attempts[T]) tryOnce(ctx context.Context, c candidate) outcome[T] {
 	ctx, cancel := context.WithTimeout(ctx, a.within)
 	defer cancel()
 	result, err := a.try(ctx, c)
@@ -336,8 +336,8 @@ func (a attempts[T]) once(ctx context.Context, c candidate) outcome[T] {
 	return outcome[T]{result, err}
 }
 
-// best is the index of the first candidate that says it is healthy, else of one that does not know, else 0.
-func (a attempts[T]) best(of []candidate) int {
+// bestCandidate is the index of the first candidate that says it is healthy, else of one that does not know, else 0.
+func (a attempts[T]) bestCandidate(of []candidate) int {
 	for _, wanted := range []observed.Tri{observed.Yes, observed.Unknown} {
 		for i, c := range of {
 			if a.health(c) == wanted {
@@ -348,12 +348,12 @@ func (a attempts[T]) best(of []candidate) int {
 	return 0
 }
 
-// arrived adds the candidates that are there now to those waiting. The channel is nil once it is closed and empty.
-func arrived(from <-chan candidate, waiting []candidate) ([]candidate, <-chan candidate) {
+// addArrived adds the candidates that are there now to those waiting. The channel is nil once it is closed and empty.
+func addArrived(from <-chan candidate, waiting []candidate) ([]candidate, <-chan candidate) {
 	for from != nil {
 		select {
 		case c, open := <-from:
-			waiting, from = taken(c, open, from, waiting)
+			waiting, from = takeWaiting(c, open, from, waiting)
 		default:
 			return waiting, from
 		}
@@ -361,8 +361,8 @@ func arrived(from <-chan candidate, waiting []candidate) ([]candidate, <-chan ca
 	return waiting, nil
 }
 
-// taken is what is waiting, and the channel, after one receive from it.
-func taken(c candidate, open bool, from <-chan candidate, waiting []candidate) ([]candidate, <-chan candidate) {
+// takeWaiting is what is waiting, and the channel, after one receive from it.
+func takeWaiting(c candidate, open bool, from <-chan candidate, waiting []candidate) ([]candidate, <-chan candidate) {
 	if !open {
 		return waiting, nil
 	}

@@ -89,7 +89,7 @@ func TestHostsAreOfOneClusterWhileItsCAIsRotated(t *testing.T) {
 			answers: map[string]Answer{},
 		}
 		for id, a := range map[string]Answer{"a": c.a, "b": c.b} {
-			if believed := p.believed(&a); believed == (c.theirs && id == "b") {
+			if believed := p.hasKnownCA(&a); believed == (c.theirs && id == "b") {
 				t.Errorf("%s: %s is believed: %t", name, id, believed)
 			} else if !believed {
 				a.Credentials = Credentials{}
@@ -101,7 +101,7 @@ func TestHostsAreOfOneClusterWhileItsCAIsRotated(t *testing.T) {
 		} {
 			p.answers[id] = Answer{Host: trusting(nil, trust...).Host} // workers, which nobody asks for credentials
 		}
-		r := p.result(observed.API{Via: c.via}, etcdResult{})
+		r := p.buildResult(observed.API{Via: c.via}, etcdResult{})
 		if r.CA != c.ca {
 			t.Errorf("%s: the cluster is known by %q, want %q", name, r.CA, c.ca)
 		}

@@ -19,7 +19,7 @@ func TestWhetherAHostCanBeWritten(t *testing.T) {
 		"inodes without a limit":  {lines{"filesystem": {"1000000 4096 0 0"}}, ""},
 		"an answer of other form": {lines{"filesystem": {"stat: invalid option"}}, ""},
 	} {
-		if got := unwritable(c.l); got != c.want {
+		if got := parseUnwritable(c.l); got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
 	}

@@ -404,7 +404,7 @@ func tarOf(t *testing.T, name, content string) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	for _, err := range []error{
-		writeEntry(&b, name, []byte(content)), writeEntry(&b, trailerName, []byte(trailer([]byte(content)))),
+		writeEntry(&b, name, []byte(content)), writeEntry(&b, trailerName, []byte(lastEntry([]byte(content)))),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -471,7 +471,7 @@ func TestStalledDownloadEnds(t *testing.T) {
 		stopped <- err
 	}()
 	var stall *stallError
-	if err := <-stopped; !errors.As(err, &stall) || !transient(err) {
+	if err := <-stopped; !errors.As(err, &stall) || !isTransient(err) {
 		t.Errorf("error %v, want a transient stall", err)
 	}
 	_ = body.Close()
@@ -496,7 +496,7 @@ func FuzzOpen(f *testing.F) {
 	for _, e := range []struct {
 		name    string
 		content []byte
-	}{{indexName, text}, {index.Entries[0].Name(), content}, {trailerName, []byte(trailer(text))}} {
+	}{{indexName, text}, {index.Entries[0].Name(), content}, {trailerName, []byte(lastEntry(text))}} {
 		if err := writeEntry(&b, e.name, e.content); err != nil {
 			f.Fatal(err)
 		}

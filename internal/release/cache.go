@@ -48,21 +48,21 @@ type cache struct {
 	dir string
 }
 
-func (c cache) path(key string) string {
+func (c cache) recordPath(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return filepath.Join(c.dir, hex.EncodeToString(sum[:])+".json")
 }
 
-// get returns the record for key if it is younger than lifetime; 0 means at any age.
-func (c cache) get(key string, lifetime time.Duration) (record, bool) {
+// getRecord returns the record for key if it is younger than lifetime; 0 means at any age.
+func (c cache) getRecord(key string, lifetime time.Duration) (record, bool) {
 	if c.dir == "" {
 		return record{}, false
 	}
-	info, err := os.Stat(c.path(key))
+	info, err := os.Stat(c.recordPath(key))
 	if err != nil {
 		return record{}, false
 	}
-	text, err := os.ReadFile(c.path(key))
+	text, err := os.ReadFile(c.recordPath(key))
 	var r record
 	if err != nil || json.Unmarshal(text, &r) != nil || r.Key != key {
 		return record{}, false
@@ -74,8 +74,8 @@ func (c cache) get(key string, lifetime time.Duration) (record, bool) {
 	return r, true
 }
 
-// put keeps a record; it appears complete or not at all.
-func (c cache) put(r record) {
+// putRecord keeps a record; it appears complete or not at all.
+func (c cache) putRecord(r record) {
 	if c.dir == "" {
 		return
 	}
@@ -88,7 +88,7 @@ func (c cache) put(r record) {
 		return
 	}
 	_, writeErr := temp.Write(text)
-	if temp.Close() != nil || writeErr != nil || os.Rename(temp.Name(), c.path(r.Key)) != nil {
+	if temp.Close() != nil || writeErr != nil || os.Rename(temp.Name(), c.recordPath(r.Key)) != nil {
 		_ = os.Remove(temp.Name())
 	}
 }
@@ -100,7 +100,7 @@ type shelf struct {
 	other []desired.Artifacts
 }
 
-func (l *Library) shelf(want Want) shelf {
+func (l *Library) shelfFor(want Want) shelf {
 	var s shelf
 	for _, b := range l.bundles {
 		switch {
@@ -114,9 +114,9 @@ func (l *Library) shelf(want Want) shelf {
 	return s
 }
 
-// find returns the part that is just as wanted, or, of a part whose version is a matter of choice, the one that a
+// findPart returns the part that is just as wanted, or, of a part whose version is a matter of choice, the one that a
 // bundle of the wanted version of Kubernetes has.
-func find[T any](s shelf, parts func(desired.Artifacts) []T, same, named func(T) bool, exact bool) (T, bool) {
+func findPart[T any](s shelf, parts func(desired.Artifacts) []T, same, named func(T) bool, exact bool) (T, bool) {
 	in := func(bundles []desired.Artifacts, fits func(T) bool) (T, bool) {
 		for _, a := range bundles {
 			if i := slices.IndexFunc(parts(a), fits); i >= 0 {
@@ -137,16 +137,16 @@ func find[T any](s shelf, parts func(desired.Artifacts) []T, same, named func(T)
 	return in(s.other, same)
 }
 
-func (s shelf) binary(f file) (desired.Binary, bool) {
+func (s shelf) binaryFor(f file) (desired.Binary, bool) {
 	named := func(b desired.Binary) bool { return b.Name == f.name }
 	same := func(b desired.Binary) bool { return named(b) && b.Version == f.version }
-	return find(s, func(a desired.Artifacts) []desired.Binary { return a.Binaries }, same, named, f.exact)
+	return findPart(s, func(a desired.Artifacts) []desired.Binary { return a.Binaries }, same, named, f.exact)
 }
 
-func (s shelf) image(i image) (desired.Image, bool) {
-	same := func(have desired.Image) bool { return have.Name == i.official() }
+func (s shelf) imageFor(i image) (desired.Image, bool) {
+	same := func(have desired.Image) bool { return have.Name == i.officialName() }
 	named := func(have desired.Image) bool { return strings.HasPrefix(have.Name, i.registry+"/"+i.repository+":") }
-	return find(s, func(a desired.Artifacts) []desired.Image { return a.Images }, same, named, i.exact)
+	return findPart(s, func(a desired.Artifacts) []desired.Image { return a.Images }, same, named, i.exact)
 }
 
 // attempts is how often something is tried that fails for a passing reason.
@@ -165,8 +165,8 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("%s answers HTTP %d %s", e.URL, e.Code, http.StatusText(e.Code))
 }
 
-// transient reports whether the same request may succeed a moment later.
-func transient(err error) bool {
+// isTransient reports whether the same request may succeed a moment later.
+func isTransient(err error) bool {
 	var status *statusError
 	var registry *transport.Error
 	var dns *net.DNSError
@@ -192,7 +192,7 @@ func transient(err error) bool {
 
 // tryAgain tries up to three times what fails for a passing reason; the pause grows with each failure, fourfold.
 func tryAgain(ctx context.Context, pause time.Duration, try func() error) error {
-	passing := func(err error) bool { return ctx.Err() == nil && transient(err) }
+	passing := func(err error) bool { return ctx.Err() == nil && isTransient(err) }
 	policy := retry.Policy{Transient: passing, Attempts: attempts, First: pause, Factor: 4}
 	return policy.Do(ctx, func(context.Context) error { return try() })
 }

@@ -21,15 +21,18 @@ type content struct {
 	open func(context.Context) (io.ReadCloser, error)
 }
 
-// contents learns all that a bundle will consist of, without fetching the bulk of it. Entries that several images share
-// appear once, where the first image has them.
-func (r *resolver) contents(ctx context.Context) (desired.Artifacts, []content, error) {
+// resolveContents learns all that a bundle will consist of, without fetching the bulk of it. Entries that several
+// images share appear once, where the first image has them.
+func (r *resolver) resolveContents(ctx context.Context) (desired.Artifacts, []content, error) {
 	binaries := make([]*desired.Binary, len(r.files))
 	images := make([]fetched, len(r.images))
-	err := r.each(ctx,
-		func(ctx context.Context, n int) (err error) { binaries[n], err = r.sized(ctx, r.files[n]); return err },
+	err := r.forEach(ctx,
 		func(ctx context.Context, n int) (err error) {
-			images[n], err = r.registries.get(ctx, r.images[n])
+			binaries[n], err = r.resolveSize(ctx, r.files[n])
+			return err
+		},
+		func(ctx context.Context, n int) (err error) {
+			images[n], err = r.registries.getManifest(ctx, r.images[n])
 			return err
 		})
 	if err != nil {
@@ -37,13 +40,13 @@ func (r *resolver) contents(ctx context.Context) (desired.Artifacts, []content, 
 	}
 	out := desired.Artifacts{KubernetesVersion: r.want.KubernetesVersion, Arch: r.want.Arch, Pushed: true}
 	for n, img := range images {
-		name := r.images[n].official()
+		name := r.images[n].officialName()
 		out.Images = append(out.Images, desired.Image{
 			Name: name, Source: name, Roles: r.images[n].roles,
 			Digest: img.blobs[0].Digest, Size: transferSize(img.blobs), Blobs: img.blobs,
 		})
 	}
-	if err := r.vouch(binaries, out.Images); err != nil {
+	if err := r.checkClaims(binaries, out.Images); err != nil {
 		return desired.Artifacts{}, nil, err
 	}
 	var all []content
@@ -52,22 +55,22 @@ func (r *resolver) contents(ctx context.Context) (desired.Artifacts, []content, 
 			continue
 		}
 		all = append(all, r.fileContent(*b))
-		b.URL = Source{}.url(r.files[n].host, r.files[n].path)
+		b.URL = Source{}.urlOf(r.files[n].host, r.files[n].path)
 		out.Binaries = append(out.Binaries, *b)
 	}
 	for n, img := range images {
 		all = append(all, imageContent(out.Images[n].Name, img)...)
 	}
-	return out, unique(all), nil
+	return out, uniqueContents(all), nil
 }
 
-// sized finds digest and size of a file.
-func (r *resolver) sized(ctx context.Context, f file) (*desired.Binary, error) {
-	b, err := r.binary(ctx, f)
+// resolveSize finds digest and size of a file.
+func (r *resolver) resolveSize(ctx context.Context, f file) (*desired.Binary, error) {
+	b, err := r.resolveBinary(ctx, f)
 	if err != nil || b == nil {
 		return nil, err
 	}
-	b.Size, err = r.web.size(ctx, b.URL)
+	b.Size, err = r.web.fetchSize(ctx, b.URL)
 	return b, err
 }
 
@@ -76,7 +79,7 @@ func (r *resolver) fileContent(b desired.Binary) content {
 	return content{
 		Entry: Entry{Size: b.Size, SHA256: b.SHA256, Holds: b.Name + " " + b.Version},
 		open: func(ctx context.Context) (io.ReadCloser, error) {
-			body, _, err := r.web.open(ctx, http.MethodGet, url)
+			body, _, err := r.web.openURL(ctx, http.MethodGet, url)
 			return body, err
 		},
 	}
@@ -95,7 +98,7 @@ func imageContent(name string, img fetched) []content {
 		case 1:
 			c.Holds, c.open = c.Holds+", config", inMemory(img.RawConfigFile)
 		default:
-			c.Holds, c.open = fmt.Sprintf("%s, layer %d", c.Holds, n-1), layer(img, b.Digest)
+			c.Holds, c.open = fmt.Sprintf("%s, layer %d", c.Holds, n-1), layerReader(img, b.Digest)
 		}
 		out = append(out, c)
 	}
@@ -109,7 +112,7 @@ func inMemory(raw func() ([]byte, error)) func(context.Context) (io.ReadCloser, 
 	}
 }
 
-func layer(img v1.Image, digest string) func(context.Context) (io.ReadCloser, error) {
+func layerReader(img v1.Image, digest string) func(context.Context) (io.ReadCloser, error) {
 	return func(context.Context) (io.ReadCloser, error) {
 		hash, err := v1.NewHash(digest)
 		if err != nil {
@@ -123,8 +126,8 @@ func layer(img v1.Image, digest string) func(context.Context) (io.ReadCloser, er
 	}
 }
 
-// unique keeps the first of contents with equal digests.
-func unique(all []content) []content {
+// uniqueContents keeps the first of contents with equal digests.
+func uniqueContents(all []content) []content {
 	seen := map[string]bool{}
 	var out []content
 	for _, c := range all {
@@ -222,35 +225,35 @@ func (l *Library) Files() ([]desired.BundleFile, error) {
 func (l *Library) checkAll() error {
 	check := l.claims
 	for _, b := range l.bundles {
-		claims, err := b.claims()
+		claims, err := b.partClaims()
 		if err != nil {
 			return err
 		}
 		for _, c := range claims {
-			if _, err := check.check(c, false); err != nil {
+			if _, err := check.checkClaim(c, false); err != nil {
 				return err
 			}
 		}
 	}
-	return check.doubts()
+	return check.untrustedError()
 }
 
-// claims are what the bundle says of its parts. A binary that this program does not install has no name in lists. The
-// error is an *UnsupportedError for a bundle of a release that this program does not install.
-func (b *Bundle) claims() ([]Claim, error) {
+// partClaims are what the bundle says of its parts. A binary that this program does not install has no name in lists.
+// The error is an *UnsupportedError for a bundle of a release that this program does not install.
+func (b *Bundle) partClaims() ([]Claim, error) {
 	has := b.index.Artifacts
 	want := Want{KubernetesVersion: has.KubernetesVersion, Arch: has.Arch, CNI: b.index.CNI, KubeProxy: true}
-	versions, err := want.versions()
+	versions, err := want.matchingVersions()
 	if err != nil {
 		return nil, fmt.Errorf("bundle %s: %w", b.path, err)
 	}
 	source := "bundle " + b.path
-	files := want.files(versions)
+	files := want.releaseFiles(versions)
 	var out []Claim
 	for _, have := range has.Binaries {
 		c := Claim{What: have.Name + " " + have.Version, SHA256: have.SHA256, Source: source}
 		if n := slices.IndexFunc(files, func(f file) bool { return f.name == have.Name }); n >= 0 {
-			c = files[n].at(have.Version).claim(have.SHA256, source)
+			c = files[n].atVersion(have.Version).sourceClaim(have.SHA256, source)
 		}
 		out = append(out, c)
 	}

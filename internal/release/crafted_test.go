@@ -56,7 +56,7 @@ func craft(t *testing.T, genuine []byte, change func(*crafted)) []byte {
 	for _, e := range c.Entries {
 		write(e.Name(), c.content[e.SHA256])
 	}
-	write(trailerName, []byte(trailer(text)))
+	write(trailerName, []byte(lastEntry(text)))
 	out.Write(make([]byte, endSize))
 	return out.Bytes()
 }

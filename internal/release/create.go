@@ -53,7 +53,7 @@ func CreateFile(ctx context.Context, path string, src Source, want Want, o Creat
 	hash := sha256.New()
 	index, err := Create(ctx, io.MultiWriter(temp, hash), src, want, o)
 	if err == nil {
-		err = finish(temp, path)
+		err = publishFile(temp, path)
 	}
 	_ = temp.Close()
 	if err != nil {
@@ -62,8 +62,8 @@ func CreateFile(ctx context.Context, path string, src Source, want Want, o Creat
 	return Created{Index: index, SHA256: hex.EncodeToString(hash.Sum(nil))}, nil
 }
 
-// finish makes a complete temporary file the one that people see.
-func finish(temp *os.File, path string) error {
+// publishFile makes a complete temporary file the one that people see.
+func publishFile(temp *os.File, path string) error {
 	if err := temp.Chmod(0o644); err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func Create(ctx context.Context, w io.Writer, src Source, want Want, o CreateOpt
 	if err != nil {
 		return Index{}, err
 	}
-	artifacts, contents, err := r.contents(ctx)
+	artifacts, contents, err := r.resolveContents(ctx)
 	if err != nil {
 		return Index{}, err
 	}
@@ -104,34 +104,35 @@ func Create(ctx context.Context, w io.Writer, src Source, want Want, o CreateOpt
 		return Index{}, fmt.Errorf("make a directory for parts of the bundle: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if err := index.write(ctx, w, &spool{dir: dir, pause: src.pause(), contents: contents}, o.Progress); err != nil {
+	if err := index.writeBundle(ctx, w, &spool{dir: dir, pause: src.retryPause(), contents: contents},
+		o.Progress); err != nil {
 		return Index{}, err
 	}
 	return index, nil
 }
 
-// write writes the whole tar.
-func (i Index) write(ctx context.Context, w io.Writer, parts *spool, progress func(Progress)) error {
+// writeBundle writes the whole tar.
+func (i Index) writeBundle(ctx context.Context, w io.Writer, parts *spool, progress func(Progress)) error {
 	indexJSON, err := json.Marshal(i)
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", indexName, err)
 	}
 	count := &tally{report: progress, now: Progress{TotalEntries: len(i.Entries), TotalBytes: i.Size()}}
-	parts.count = count.bytes
+	parts.count = count.addBytes
 	if err := writeEntry(w, indexName, indexJSON); err != nil {
 		return err
 	}
-	err = parts.each(ctx, func(c content, file io.Reader) error {
+	err = parts.forEach(ctx, func(c content, file io.Reader) error {
 		if err := writeStream(w, c.Name(), c.Size, file); err != nil {
 			return err
 		}
-		count.entry(c.Holds)
+		count.beginEntry(c.Holds)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	if err := writeEntry(w, trailerName, []byte(trailer(indexJSON))); err != nil {
+	if err := writeEntry(w, trailerName, []byte(lastEntry(indexJSON))); err != nil {
 		return err
 	}
 	_, err = w.Write(make([]byte, endSize))
@@ -177,16 +178,16 @@ type file struct {
 	exact         bool // no other version will do
 }
 
-// at is the file of another version. Each project writes its version, and nothing else that looks like it, into the
-// names of its files.
-func (f file) at(version string) file {
+// atVersion is the file of another version. Each project writes its version, and nothing else that looks like it, into
+// the names of its files.
+func (f file) atVersion(version string) file {
 	f.path, f.sums = strings.ReplaceAll(f.path, f.version, version), strings.ReplaceAll(f.sums, f.version, version)
 	f.version = version
 	return f
 }
 
-// claim is what a source says of the file.
-func (f file) claim(sum, source string) Claim {
+// sourceClaim is what a source says of the file.
+func (f file) sourceClaim(sum, source string) Claim {
 	return Claim{What: f.name + " " + f.version, Name: f.host + "/" + f.path, SHA256: sum, Source: source}
 }
 
@@ -205,48 +206,50 @@ type image struct {
 	exact                     bool // no other tag will do
 }
 
-// official is the image's own name.
-func (i image) official() string { return i.named(i.registry) }
+// officialName is the image's own name.
+func (i image) officialName() string { return i.nameIn(i.registry) }
 
-// named is the image's name in a registry.
-func (i image) named(registry string) string {
+// nameIn is the image's name in a registry.
+func (i image) nameIn(registry string) string {
 	return fmt.Sprintf("%s/%s:%s", registry, i.repository, i.tag)
 }
 
-// location is the image's name where w looks for it.
-func (w Want) location(i image) string {
-	return w.name(i.official())
+// imageLocation is the image's name where w looks for it.
+func (w Want) imageLocation(i image) string {
+	return w.clusterName(i.officialName())
 }
 
-// name is the name that the cluster uses for the image with the official name.
-func (w Want) name(official string) string {
+// clusterName is the name that the cluster uses for the image with the official name.
+func (w Want) clusterName(official string) string {
 	if tag, ok := strings.CutPrefix(official, registryK8s+"/"+dnsImage+":"); ok && w.DNSRepository != "" {
 		return w.DNSRepository + "/coredns:" + tag
 	}
 	if w.OverwriteRegistry != "" {
-		return rename(official, w.OverwriteRegistry)
+		return renameHost(official, w.OverwriteRegistry)
 	}
 	return official
 }
 
-// elsewhere reports whether an image does not come from its own registry for certain: it is looked for in another one,
-// or anyone on the way may answer for an insecure one.
-func (w Want) elsewhere(i image) bool { return w.location(i) != i.official() || w.insecure(i) }
+// usesOtherRegistry reports whether an image does not come from its own registry for certain: it is looked for in
+// another one, or anyone on the way may answer for an insecure one.
+func (w Want) usesOtherRegistry(i image) bool {
+	return w.imageLocation(i) != i.officialName() || w.mayBeInsecure(i)
+}
 
-// way says how an image is fetched, in the keys of the cache.
-func (w Want) way(i image) string {
+// imageCacheKey says how an image is fetched, in the keys of the cache.
+func (w Want) imageCacheKey(i image) string {
 	switch {
-	case w.insecure(i):
+	case w.mayBeInsecure(i):
 		return wayInsecure
-	case w.elsewhere(i):
+	case w.usesOtherRegistry(i):
 		return wayElsewhere
 	}
 	return wayOfficial
 }
 
-// insecure reports whether the registry in which an image is looked for may be an insecure one.
-func (w Want) insecure(i image) bool {
-	host, _, _ := strings.Cut(w.location(i), "/")
+// mayBeInsecure reports whether the registry in which an image is looked for may be an insecure one.
+func (w Want) mayBeInsecure(i image) bool {
+	host, _, _ := strings.Cut(w.imageLocation(i), "/")
 	overwrite, _, _ := strings.Cut(w.OverwriteRegistry, "/")
 	return w.Insecure && host == overwrite
 }
@@ -254,48 +257,48 @@ func (w Want) insecure(i image) bool {
 // dnsImage is the image of cluster DNS in its own registry.
 const dnsImage = "coredns/coredns"
 
-// files lists the binaries of the release.
-func (w Want) files(v Versions) []file {
-	containerd := archive(desired.BinaryContainerd, v.Containerd, "containerd/containerd",
+// releaseFiles lists the binaries of the release.
+func (w Want) releaseFiles(v Versions) []file {
+	containerd := githubArchive(desired.BinaryContainerd, v.Containerd, "containerd/containerd",
 		"containerd-"+v.Containerd+"-linux-"+w.Arch+".tar.gz", ".sha256sum")
 	containerd.exact = w.Containerd != ""
 	out := []file{
-		w.kubernetes(desired.BinaryKubelet, cmp.Or(w.Kubelet, w.KubernetesVersion)),
-		w.kubernetes(desired.BinaryKubeadm, w.KubernetesVersion),
+		w.kubernetesFile(desired.BinaryKubelet, cmp.Or(w.Kubelet, w.KubernetesVersion)),
+		w.kubernetesFile(desired.BinaryKubeadm, w.KubernetesVersion),
 	}
 	if w.Role != desired.Worker {
-		out = append(out, w.kubernetes(desired.BinaryKubectl, w.KubernetesVersion))
+		out = append(out, w.kubernetesFile(desired.BinaryKubectl, w.KubernetesVersion))
 	}
 	out = append(out,
 		containerd,
-		runc(v.Runc, w.Arch),
-		archive(desired.BinaryCNI, v.CNIPlugins, "containernetworking/plugins",
+		runcFile(v.Runc, w.Arch),
+		githubArchive(desired.BinaryCNI, v.CNIPlugins, "containernetworking/plugins",
 			"cni-plugins-linux-"+w.Arch+"-v"+v.CNIPlugins+".tgz", ".sha256"),
 	)
 	if plugin, ok := plugins.Find(w.CNI); ok {
 		for _, b := range plugin.Binaries() {
-			out = append(out, archive(b.Name, b.Version, b.Project, b.AssetFor(w.Arch), b.Sums))
+			out = append(out, githubArchive(b.Name, b.Version, b.Project, b.AssetFor(w.Arch), b.Sums))
 		}
 	}
-	crictl := archive(desired.BinaryCrictl, v.Crictl, "kubernetes-sigs/cri-tools",
+	crictl := githubArchive(desired.BinaryCrictl, v.Crictl, "kubernetes-sigs/cri-tools",
 		"crictl-v"+v.Crictl+"-linux-"+w.Arch+".tar.gz", ".sha256")
 	crictl.optional = true
 	return append(out, crictl)
 }
 
-func (w Want) kubernetes(name, version string) file {
+func (w Want) kubernetesFile(name, version string) file {
 	path := fmt.Sprintf("release/v%s/bin/linux/%s/%s", version, w.Arch, name)
 	return file{name: name, version: version, host: hostKubernetes, path: path, sums: path + ".sha256", exact: true}
 }
 
-// archive is a release asset on GitHub with its digest in a file beside it.
-func archive(name, version, project, asset, sumSuffix string) file {
+// githubArchive is a release asset on GitHub with its digest in a file beside it.
+func githubArchive(name, version, project, asset, sumSuffix string) file {
 	path := fmt.Sprintf("%s/releases/download/v%s/%s", project, version, asset)
 	return file{name: name, version: version, host: hostGitHub, path: path, sums: path + sumSuffix, archive: true}
 }
 
-// runc publishes one file with the digests of all architectures.
-func runc(version, arch string) file {
+// runcFile publishes one file with the digests of all architectures.
+func runcFile(version, arch string) file {
 	dir := "opencontainers/runc/releases/download/v" + version + "/"
 	return file{
 		name: desired.BinaryRunc, version: version, host: hostGitHub, path: dir + "runc." + arch,
@@ -303,8 +306,8 @@ func runc(version, arch string) file {
 	}
 }
 
-// images lists the container images of the release.
-func (w Want) images(v Versions) []image {
+// releaseImages lists the container images of the release.
+func (w Want) releaseImages(v Versions) []image {
 	controlPlane := []desired.Role{desired.ControlPlane}
 	tag := "v" + w.KubernetesVersion
 	out := []image{

@@ -56,7 +56,7 @@ func (e *FetchError) Offline() bool {
 func (e *FetchError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "cannot fetch parts of Kubernetes %s for linux/%s:", e.KubernetesVersion, e.Arch)
-	for _, host := range e.hosts() {
+	for _, host := range e.failedHosts() {
 		var parts []string
 		var cause error
 		for _, f := range e.Failures {
@@ -67,11 +67,11 @@ func (e *FetchError) Error() string {
 		}
 		fmt.Fprintf(&b, "\n  from %s: %s: %v", host, strings.Join(parts, ", "), cause)
 	}
-	b.WriteString("\n" + e.advice())
+	b.WriteString("\n" + e.adviceText())
 	return b.String()
 }
 
-func (e *FetchError) advice() string {
+func (e *FetchError) adviceText() string {
 	if e.Offline() {
 		return "check this machine's network and proxy, or use a mirror, or a bundle that was made where there is a " +
 			"network (kubeone bundle create; then --bundle FILE)"
@@ -79,8 +79,8 @@ func (e *FetchError) advice() string {
 	return "check that the version exists there; a mirror must have the same files and images as the official locations"
 }
 
-// hosts lists the hosts that failed, in order of appearance.
-func (e *FetchError) hosts() []string {
+// failedHosts lists the hosts that failed, in order of appearance.
+func (e *FetchError) failedHosts() []string {
 	seen := map[string]bool{}
 	var out []string
 	for _, f := range e.Failures {
@@ -165,11 +165,11 @@ type MissingError struct {
 // Error names the first parts, and what the bundles have.
 func (e *MissingError) Error() string {
 	return fmt.Sprintf("no bundle has %s for Kubernetes %s on linux/%s: %s; create one with kubeone bundle create",
-		brief(e.Parts), e.KubernetesVersion, e.Arch, strings.Join(e.Bundles, "; "))
+		briefNames(e.Parts), e.KubernetesVersion, e.Arch, strings.Join(e.Bundles, "; "))
 }
 
-// brief names parts: all of them where they are few, the first ones and how many more there are otherwise.
-func brief(parts []string) string {
+// briefNames names parts: all of them where they are few, the first ones and how many more there are otherwise.
+func briefNames(parts []string) string {
 	const named = 3
 	if len(parts) <= named+1 {
 		return strings.Join(parts, ", ")
@@ -200,10 +200,10 @@ func (e *UntrustedError) Error() string {
 	if e.Bundles {
 		return fmt.Sprintf("the list of digests does not know %s of %s: add them to the list, or say "+
 			"with --bundle-sha256 which file the bundle must be",
-			brief(e.Parts), strings.Join(e.Sources, " and "))
+			briefNames(e.Parts), strings.Join(e.Sources, " and "))
 	}
 	return fmt.Sprintf("nobody but %s vouches for %s: give a list of digests that you trust with --digests FILE, or "+
-		"take that source at its word with --trust-source", strings.Join(e.Sources, " and "), brief(e.Parts))
+		"take that source at its word with --trust-source", strings.Join(e.Sources, " and "), briefNames(e.Parts))
 }
 
 // MirrorError says that a mirror is not one that may be used.

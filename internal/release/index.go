@@ -21,9 +21,9 @@ var (
 	partVersion = pattern.Lazy(`^[0-9]+(\.[0-9]+)+(-[A-Za-z0-9.-]+)?$`)
 )
 
-// check reports whether the index is consistent. It says nothing but what the index of a bundle can say, each digest is
-// one, and the entries are those that artifacts name.
-func (i Index) check() error {
+// checkConsistency reports whether the index is consistent. It says nothing but what the index of a bundle can say,
+// each digest is one, and the entries are those that artifacts name.
+func (i Index) checkConsistency() error {
 	if err := i.checkRelease(); err != nil {
 		return err
 	}
@@ -130,9 +130,10 @@ func (b *Bundle) checkManifests() error {
 		}
 		switch {
 		case blobs == nil:
-			return b.altered("manifest of image " + img.Name)
+			return b.alteredError("manifest of image " + img.Name)
 		case !slices.Equal(blobs, img.Blobs) || img.Size != transferSize(blobs):
-			return b.altered(fmt.Sprintf("%s (image %s has other parts than its manifest names)", indexName, img.Name))
+			return b.alteredError(fmt.Sprintf("%s (image %s has other parts than its manifest names)", indexName,
+				img.Name))
 		}
 	}
 	return nil
@@ -218,26 +219,26 @@ func (i Index) Size() int64 {
 	return sum
 }
 
-// padded is the room that content takes in a tar.
-func padded(size int64) int64 { return (size + blockSize - 1) / blockSize * blockSize }
+// paddedSize is the room that content takes in a tar.
+func paddedSize(size int64) int64 { return (size + blockSize - 1) / blockSize * blockSize }
 
 // fileSize is the length of the whole tar.
 func (i Index) fileSize(indexSize int64) int64 {
-	total := blockSize + padded(indexSize)
+	total := blockSize + paddedSize(indexSize)
 	for _, e := range i.Entries {
-		total += blockSize + padded(e.Size)
+		total += blockSize + paddedSize(e.Size)
 	}
-	return total + blockSize + padded(int64(len(trailer(nil)))) + endSize
+	return total + blockSize + paddedSize(int64(len(lastEntry(nil)))) + endSize
 }
 
-// trailer is the content of the last entry.
-func trailer(indexJSON []byte) string {
+// lastEntry is the content of the last entry.
+func lastEntry(indexJSON []byte) string {
 	sum := sha256.Sum256(indexJSON)
 	return hex.EncodeToString(sum[:]) + "  " + indexName + "\n"
 }
 
-// header is the 512 bytes before an entry. It is the same for the same name and size, whoever writes it and when.
-func header(name string, size int64) ([]byte, error) {
+// tarHeader is the 512 bytes before an entry. It is the same for the same name and size, whoever writes it and when.
+func tarHeader(name string, size int64) ([]byte, error) {
 	var b bytes.Buffer
 	err := tar.NewWriter(&b).WriteHeader(&tar.Header{
 		Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o644, Format: tar.FormatUSTAR,
@@ -253,7 +254,7 @@ func header(name string, size int64) ([]byte, error) {
 
 // writeStream writes an entry of a known size.
 func writeStream(w io.Writer, name string, size int64, content io.Reader) error {
-	head, err := header(name, size)
+	head, err := tarHeader(name, size)
 	if err != nil {
 		return err
 	}
@@ -263,7 +264,7 @@ func writeStream(w io.Writer, name string, size int64, content io.Reader) error 
 	if _, err := io.CopyN(w, content, size); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
-	_, err = w.Write(make([]byte, padded(size)-size))
+	_, err = w.Write(make([]byte, paddedSize(size)-size))
 	return err
 }
 

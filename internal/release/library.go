@@ -43,13 +43,13 @@ func OpenLibrary(ctx context.Context, o LibraryOptions, paths ...string) (*Libra
 		known: o.Known, trusted: !o.Strict || len(o.SHA256) > 0, doubt: UntrustedError{Bundles: true},
 	}}
 	for _, path := range paths {
-		b, err := open(path, func(b *Bundle) error { return given.check(ctx, b) })
+		b, err := open(path, func(b *Bundle) error { return given.checkFile(ctx, b) })
 		if err != nil {
 			return nil, errors.Join(err, l.Close())
 		}
 		l.bundles = append(l.bundles, b)
 	}
-	if err := cmp.Or(given.rest(), l.conflict()); err != nil {
+	if err := cmp.Or(given.unusedError(), l.findConflict()); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
@@ -78,15 +78,15 @@ func (l *Library) Indexes() []Index {
 // Bundle.Verify.
 func (l *Library) Verify(ctx context.Context) error {
 	for _, b := range l.bundles {
-		if err := b.verify(ctx, func(e Entry) bool { return l.holder(e.SHA256) == b }); err != nil {
+		if err := b.verifyEntries(ctx, func(e Entry) bool { return l.bundleWith(e.SHA256) == b }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// holder is the bundle from which a part is taken: the first that has it.
-func (l *Library) holder(sum string) *Bundle {
+// bundleWith is the bundle from which a part is taken: the first that has it.
+func (l *Library) bundleWith(sum string) *Bundle {
 	i := slices.IndexFunc(l.bundles, func(b *Bundle) bool { _, ok := b.offsets[sum]; return ok })
 	if i < 0 {
 		return nil
@@ -96,15 +96,15 @@ func (l *Library) holder(sum string) *Bundle {
 
 // Blob returns the content with a digest, from whichever bundle has it, as Bundle.Blob does.
 func (l *Library) Blob(digest string) (*io.SectionReader, bool) {
-	b := l.holder(strings.TrimPrefix(digest, digestPrefix))
+	b := l.bundleWith(strings.TrimPrefix(digest, digestPrefix))
 	if b == nil {
 		return nil, false
 	}
 	return b.Blob(digest)
 }
 
-// conflict finds two different files of one name and version for one architecture.
-func (l *Library) conflict() error {
+// findConflict finds two different files of one name and version for one architecture.
+func (l *Library) findConflict() error {
 	type known struct{ digest, path string }
 	seen := map[string]known{}
 	for _, b := range l.bundles {
@@ -149,61 +149,62 @@ func (l *Library) conflict() error {
 // that no bundle has, a *MismatchError where a part has another digest than the known one, or an *UntrustedError where
 // parts without a known digest are refused.
 func (l *Library) For(want Want) (desired.Artifacts, error) {
-	versions, err := want.versions()
+	versions, err := want.matchingVersions()
 	if err != nil {
 		return desired.Artifacts{}, err
 	}
-	shelf, claims := l.shelf(want), l.claims
+	shelf, claims := l.shelfFor(want), l.claims
 	out := desired.Artifacts{KubernetesVersion: want.KubernetesVersion, Arch: want.Arch, Pushed: true}
 	var missing []string
-	for _, f := range want.files(versions) {
-		have, ok := shelf.binary(f)
+	for _, f := range want.releaseFiles(versions) {
+		have, ok := shelf.binaryFor(f)
 		if !ok {
 			if !f.optional {
 				missing = append(missing, f.name+" "+f.version)
 			}
 			continue
 		}
-		binary := f.at(have.Version).bundled(have)
-		binary.Known, err = claims.check(f.at(have.Version).claim(have.SHA256, l.pathOf(have.SHA256)), false)
+		binary := f.atVersion(have.Version).fromBundle(have)
+		binary.Known,
+			err = claims.checkClaim(f.atVersion(have.Version).sourceClaim(have.SHA256, l.pathOf(have.SHA256)), false)
 		if err != nil {
 			return desired.Artifacts{}, err
 		}
 		out.Binaries = append(out.Binaries, binary)
 	}
-	for _, i := range want.images(versions) {
-		have, ok := shelf.image(i)
+	for _, i := range want.releaseImages(versions) {
+		have, ok := shelf.imageFor(i)
 		if !ok {
-			missing = append(missing, "image "+i.official())
+			missing = append(missing, "image "+i.officialName())
 			continue
 		}
-		img := want.bundled(i, have)
-		img.Known, err = claims.check(imageClaim(have.Name, want.Arch, have.Digest, l.pathOf(have.Digest)), false)
+		img := want.imageFromBundle(i, have)
+		img.Known, err = claims.checkClaim(imageClaim(have.Name, want.Arch, have.Digest, l.pathOf(have.Digest)), false)
 		if err != nil {
 			return desired.Artifacts{}, err
 		}
 		out.Images = append(out.Images, img)
 	}
 	if len(missing) > 0 {
-		return desired.Artifacts{}, l.missing(want, missing)
+		return desired.Artifacts{}, l.missingError(want, missing)
 	}
-	if err := claims.doubts(); err != nil {
+	if err := claims.untrustedError(); err != nil {
 		return desired.Artifacts{}, err
 	}
 	return out, nil
 }
 
-// bundled is the file, of the version that it is at, with the content that a bundle has.
-func (f file) bundled(have desired.Binary) desired.Binary {
+// fromBundle is the file, of the version that it is at, with the content that a bundle has.
+func (f file) fromBundle(have desired.Binary) desired.Binary {
 	return desired.Binary{
-		Name: f.name, Version: f.version, URL: Source{}.url(f.host, f.path), SHA256: have.SHA256, Size: have.Size,
+		Name: f.name, Version: f.version, URL: Source{}.urlOf(f.host, f.path), SHA256: have.SHA256, Size: have.Size,
 		Archive: f.archive,
 	}
 }
 
-// bundled is the image, under the name that the cluster uses, with the tag and the content that a bundle has.
-func (w Want) bundled(i image, have desired.Image) desired.Image {
-	name := w.name(have.Name)
+// imageFromBundle is the image, under the name that the cluster uses, with the tag and the content that a bundle has.
+func (w Want) imageFromBundle(i image, have desired.Image) desired.Image {
+	name := w.clusterName(have.Name)
 	return desired.Image{
 		Name: name, Source: name, Digest: have.Digest, Size: have.Size, Roles: i.roles, Blobs: have.Blobs,
 	}
@@ -211,22 +212,22 @@ func (w Want) bundled(i image, have desired.Image) desired.Image {
 
 // pathOf is the bundle from which a part is taken.
 func (l *Library) pathOf(digest string) string {
-	if b := l.holder(strings.TrimPrefix(digest, digestPrefix)); b != nil {
+	if b := l.bundleWith(strings.TrimPrefix(digest, digestPrefix)); b != nil {
 		return "bundle " + b.path
 	}
 	return "no bundle"
 }
 
-func (l *Library) missing(want Want, parts []string) error {
+func (l *Library) missingError(want Want, parts []string) error {
 	err := &MissingError{KubernetesVersion: want.KubernetesVersion, Arch: want.Arch, Parts: parts}
 	for _, b := range l.bundles {
-		err.Bundles = append(err.Bundles, b.path+" has "+b.index.summary())
+		err.Bundles = append(err.Bundles, b.path+" has "+b.index.summarize())
 	}
 	return err
 }
 
-// summary says which release a bundle is of.
-func (i Index) summary() string {
+// summarize says which release a bundle is of.
+func (i Index) summarize() string {
 	containerd, _ := i.Artifacts.Binary(desired.BinaryContainerd)
 	out := fmt.Sprintf("Kubernetes %s and containerd %s for linux/%s, network plugin %s", i.KubernetesVersion,
 		containerd.Version, i.Arch, i.CNI)
@@ -236,8 +237,8 @@ func (i Index) summary() string {
 	return out
 }
 
-// rename puts another registry in place of an official name's host.
-func rename(official, registry string) string {
+// renameHost puts another registry in place of an official name's host.
+func renameHost(official, registry string) string {
 	_, rest, _ := strings.Cut(official, "/")
 	return strings.Trim(registry, "/") + "/" + rest
 }

@@ -44,11 +44,11 @@ func lasting(t *testing.T, wants ...Want) *world {
 				w.files[path] = content
 			}
 		}
-		versions, err := want.versions()
+		versions, err := want.matchingVersions()
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, i := range want.images(versions) {
+		for _, i := range want.releaseImages(versions) {
 			if _, ok := w.images[i.repository+":"+i.tag]; !ok {
 				w.push(t, i, more.images[i.repository+":"+i.tag], false)
 			}
@@ -354,7 +354,7 @@ func TestContainerdMustSuitTheKubelet(t *testing.T) {
 			}
 		}
 		want := Want{KubernetesVersion: minor + ".0", Arch: "amd64", Containerd: "1.7.28"}
-		if _, err := want.versions(); err == nil ||
+		if _, err := want.matchingVersions(); err == nil ||
 			!strings.Contains(err.Error(),
 				`containerd version "1.7.28" is not supported; supported are 2.0 and newer`) {
 			t.Errorf("%s: %v", minor, err)

@@ -44,7 +44,7 @@ func open(path string, check func(*Bundle) error) (*Bundle, error) {
 		_ = file.Close()
 		return nil, err
 	}
-	if err := b.read(); err != nil {
+	if err := b.readAndCheck(); err != nil {
 		_ = file.Close()
 		return nil, err
 	}
@@ -70,14 +70,14 @@ func (b *Bundle) Blob(digest string) (*io.SectionReader, bool) {
 	return io.NewSectionReader(b.file, at.offset, at.size), true
 }
 
-// read reads and checks everything but the content.
-func (b *Bundle) read() error {
+// readAndCheck reads and checks everything but the content.
+func (b *Bundle) readAndCheck() error {
 	info, err := b.file.Stat()
 	if err != nil {
 		return fmt.Errorf("open bundle: %w", err)
 	}
 	if info.IsDir() {
-		return b.malformed("it is a directory")
+		return b.malformedError("it is a directory")
 	}
 	indexJSON, err := b.readIndex(info.Size())
 	if err != nil {
@@ -88,9 +88,9 @@ func (b *Bundle) read() error {
 	case info.Size() < want:
 		return &TruncatedError{Path: b.path, Has: info.Size(), Want: want}
 	case info.Size() > want:
-		return b.altered(fmt.Sprintf("%d bytes after its end", info.Size()-want))
+		return b.alteredError(fmt.Sprintf("%d bytes after its end", info.Size()-want))
 	}
-	if err := b.walk(indexJSON); err != nil {
+	if err := b.checkHeaders(indexJSON); err != nil {
 		return err
 	}
 	return b.checkManifests()
@@ -108,10 +108,10 @@ func (b *Bundle) readIndex(fileSize int64) ([]byte, error) {
 	}
 	h, err := tar.NewReader(bytes.NewReader(head)).Next()
 	if err != nil || h.Name != indexName || h.Typeflag != tar.TypeReg {
-		return nil, b.malformed("its first entry is not " + indexName)
+		return nil, b.malformedError("its first entry is not " + indexName)
 	}
 	if h.Size > maxIndex {
-		return nil, b.malformed(fmt.Sprintf("%s has %d bytes", indexName, h.Size))
+		return nil, b.malformedError(fmt.Sprintf("%s has %d bytes", indexName, h.Size))
 	}
 	if fileSize < blockSize+h.Size {
 		return nil, &TruncatedError{Path: b.path, Has: fileSize}
@@ -121,67 +121,67 @@ func (b *Bundle) readIndex(fileSize int64) ([]byte, error) {
 		return nil, fmt.Errorf("read bundle %s: %w", b.path, err)
 	}
 	if err := json.Unmarshal(text, &b.index); err != nil {
-		return nil, b.altered(fmt.Sprintf("%s (%v)", indexName, err))
+		return nil, b.alteredError(fmt.Sprintf("%s (%v)", indexName, err))
 	}
 	if b.index.Format != FormatVersion {
 		return nil,
-			b.malformed(fmt.Sprintf("it has format %d, this program reads format %d; create it with the same "+
+			b.malformedError(fmt.Sprintf("it has format %d, this program reads format %d; create it with the same "+
 				"version of kubeone", b.index.Format, FormatVersion))
 	}
-	if err := b.index.check(); err != nil {
-		return nil, b.altered(fmt.Sprintf("%s (%v)", indexName, err))
+	if err := b.index.checkConsistency(); err != nil {
+		return nil, b.alteredError(fmt.Sprintf("%s (%v)", indexName, err))
 	}
 	return text, nil
 }
 
-// walk compares every header, whose place and bytes follow from the index, and the index's own digest.
-func (b *Bundle) walk(indexJSON []byte) error {
-	offset, err := b.expect(0, indexName, int64(len(indexJSON)))
+// checkHeaders compares every header, whose place and bytes follow from the index, and the index's own digest.
+func (b *Bundle) checkHeaders(indexJSON []byte) error {
+	offset, err := b.expectHeader(0, indexName, int64(len(indexJSON)))
 	if err != nil {
 		return err
 	}
 	end := blockSize + int64(len(indexJSON))
-	if clean, err := b.zero(end, offset-end); err != nil || !clean {
-		return firstOf(err, b.altered("padding of "+indexName))
+	if clean, err := b.expectZeros(end, offset-end); err != nil || !clean {
+		return firstOf(err, b.alteredError("padding of "+indexName))
 	}
 	for _, e := range b.index.Entries {
 		b.offsets[e.SHA256] = place{offset + blockSize, e.Size}
-		if offset, err = b.expect(offset, e.Name(), e.Size); err != nil {
+		if offset, err = b.expectHeader(offset, e.Name(), e.Size); err != nil {
 			return err
 		}
 	}
-	want := []byte(trailer(indexJSON))
-	if _, err := b.expect(offset, trailerName, int64(len(want))); err != nil {
+	want := []byte(lastEntry(indexJSON))
+	if _, err := b.expectHeader(offset, trailerName, int64(len(want))); err != nil {
 		return err
 	}
-	tail := make([]byte, padded(int64(len(want)))+endSize)
+	tail := make([]byte, paddedSize(int64(len(want)))+endSize)
 	if _, err := b.file.ReadAt(tail, offset+blockSize); err != nil {
 		return fmt.Errorf("read bundle %s: %w", b.path, err)
 	}
 	if !bytes.Equal(tail, append(want, make([]byte, len(tail)-len(want))...)) {
-		return b.altered(indexName + " or " + trailerName)
+		return b.alteredError(indexName + " or " + trailerName)
 	}
 	return nil
 }
 
-// expect checks the header at offset, and returns the offset of the next one.
-func (b *Bundle) expect(offset int64, name string, size int64) (int64, error) {
-	want, err := header(name, size)
+// expectHeader checks the header at offset, and returns the offset of the next one.
+func (b *Bundle) expectHeader(offset int64, name string, size int64) (int64, error) {
+	want, err := tarHeader(name, size)
 	if err != nil {
-		return 0, b.malformed(err.Error())
+		return 0, b.malformedError(err.Error())
 	}
 	have := make([]byte, blockSize)
 	if _, err := b.file.ReadAt(have, offset); err != nil {
 		return 0, fmt.Errorf("read bundle %s: %w", b.path, err)
 	}
 	if !bytes.Equal(have, want) {
-		return 0, b.altered("header of " + name)
+		return 0, b.alteredError("header of " + name)
 	}
-	return offset + blockSize + padded(size), nil
+	return offset + blockSize + paddedSize(size), nil
 }
 
-// zero reports whether a short range of the file, such as padding, has nothing but zeros.
-func (b *Bundle) zero(offset, size int64) (bool, error) {
+// expectZeros reports whether a short range of the file, such as padding, has nothing but zeros.
+func (b *Bundle) expectZeros(offset, size int64) (bool, error) {
 	have := make([]byte, size)
 	if _, err := b.file.ReadAt(have, offset); err != nil {
 		return false, fmt.Errorf("read bundle %s: %w", b.path, err)
@@ -189,8 +189,10 @@ func (b *Bundle) zero(offset, size int64) (bool, error) {
 	return len(bytes.Trim(have, "\x00")) == 0, nil
 }
 
-func (b *Bundle) malformed(reason string) error { return &FormatError{Path: b.path, Reason: reason} }
+func (b *Bundle) malformedError(reason string) error {
+	return &FormatError{Path: b.path, Reason: reason}
+}
 
-func (b *Bundle) altered(entry string) error {
+func (b *Bundle) alteredError(entry string) error {
 	return &AlteredError{Path: b.path, Entries: []string{entry}}
 }

@@ -26,14 +26,14 @@ type registries struct {
 func newRegistries(src Source, want Want) (*registries, error) {
 	out := &registries{
 		want:  want,
-		retry: func(ctx context.Context, try func() error) error { return tryAgain(ctx, src.pause(), try) },
+		retry: func(ctx context.Context, try func() error) error { return tryAgain(ctx, src.retryPause(), try) },
 	}
 	var err error
-	if out.secure, err = newPuller(secure{src.transport(false)}, want.Arch); err != nil {
+	if out.secure, err = newPuller(secure{src.httpTransport(false)}, want.Arch); err != nil {
 		return nil, err
 	}
 	if want.Insecure {
-		out.insecure, err = newPuller(src.transport(true), want.Arch)
+		out.insecure, err = newPuller(src.httpTransport(true), want.Arch)
 	}
 	return out, err
 }
@@ -58,15 +58,15 @@ type fetched struct {
 	blobs []desired.Blob // manifest, config, layers
 }
 
-// get reads the manifest of the image for the wanted architecture, following an index.
-func (r *registries) get(ctx context.Context, i image) (fetched, error) {
+// getManifest reads the manifest of the image for the wanted architecture, following an index.
+func (r *registries) getManifest(ctx context.Context, i image) (fetched, error) {
 	puller, options := r.secure, []name.Option(nil)
-	if r.want.insecure(i) {
+	if r.want.mayBeInsecure(i) {
 		puller, options = r.insecure, []name.Option{name.Insecure}
 	}
-	ref, err := name.ParseReference(r.want.location(i), options...)
+	ref, err := name.ParseReference(r.want.imageLocation(i), options...)
 	if err != nil {
-		return fetched{}, fmt.Errorf("image name %q: %w", r.want.location(i), err)
+		return fetched{}, fmt.Errorf("image name %q: %w", r.want.imageLocation(i), err)
 	}
 	var out fetched
 	err = r.retry(ctx, func() error {
@@ -226,13 +226,13 @@ func (w *watched) Close() error {
 type secure struct{ next http.RoundTripper }
 
 func (t secure) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.URL.Scheme != "https" && !loopback(req.URL.Hostname()) {
+	if req.URL.Scheme != "https" && !isLoopback(req.URL.Hostname()) {
 		return nil, errPlainHTTP
 	}
 	return t.next.RoundTrip(req)
 }
 
-func loopback(host string) bool {
+func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

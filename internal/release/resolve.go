@@ -27,11 +27,18 @@ func Resolve(ctx context.Context, src Source, want Want) (desired.Artifacts, err
 	out := desired.Artifacts{KubernetesVersion: want.KubernetesVersion, Arch: want.Arch}
 	binaries := make([]*desired.Binary, len(r.files))
 	images := make([]desired.Image, len(r.images))
-	err = r.each(ctx,
-		func(ctx context.Context, n int) (err error) { binaries[n], err = r.binary(ctx, r.files[n]); return err },
-		func(ctx context.Context, n int) (err error) { images[n], err = r.pulled(ctx, r.images[n]); return err })
+	err = r.forEach(ctx,
+		func(ctx context.Context, n int) (err error) {
+			binaries[n],
+				err = r.resolveBinary(ctx, r.files[n])
+			return err
+		},
+		func(ctx context.Context, n int) (err error) {
+			images[n], err = r.resolvePulled(ctx, r.images[n])
+			return err
+		})
 	if err == nil {
-		err = r.vouch(binaries, images)
+		err = r.checkClaims(binaries, images)
 	}
 	if err != nil {
 		return desired.Artifacts{}, err
@@ -45,33 +52,36 @@ func Resolve(ctx context.Context, src Source, want Want) (desired.Artifacts, err
 	return out, nil
 }
 
-// vouch checks what the source says of the release's files and images, in their order, and notes which of them are
-// known.
-func (r *resolver) vouch(binaries []*desired.Binary, images []desired.Image) (err error) {
+// checkClaims checks what the source says of the release's files and images, in their order, and notes which of them
+// are known.
+func (r *resolver) checkClaims(binaries []*desired.Binary, images []desired.Image) (err error) {
 	claims := claimCheck{known: r.src.Known, trusted: r.src.Trusted}
 	for n, b := range binaries {
 		if b == nil {
 			continue
 		}
-		if b.Known, err = claims.check(r.claim(r.files[n], b.SHA256), r.src.official()); err != nil {
+		if b.Known, err = claims.checkClaim(r.claimOf(r.files[n], b.SHA256), r.src.isOfficial()); err != nil {
 			return err
 		}
 	}
 	for n, i := range r.images {
-		if images[n].Known, err = claims.check(r.imageClaim(i, images[n].Digest), !r.want.elsewhere(i)); err != nil {
+		if images[n].Known,
+			err = claims.checkClaim(r.imageClaim(i, images[n].Digest), !r.want.usesOtherRegistry(i)); err != nil {
 			return err
 		}
 	}
-	return claims.doubts()
+	return claims.untrustedError()
 }
 
-// claim is what the source says of a file.
-func (r *resolver) claim(f file, sum string) Claim { return f.claim(sum, r.src.host(f.host)) }
+// claimOf is what the source says of a file.
+func (r *resolver) claimOf(f file, sum string) Claim {
+	return f.sourceClaim(sum, r.src.hostFor(f.host))
+}
 
 // imageClaim is what a registry says of an image.
 func (r *resolver) imageClaim(i image, digest string) Claim {
-	registry, _, _ := strings.Cut(r.want.location(i), "/")
-	return imageClaim(i.official(), r.want.Arch, digest, registry)
+	registry, _, _ := strings.Cut(r.want.imageLocation(i), "/")
+	return imageClaim(i.officialName(), r.want.Arch, digest, registry)
 }
 
 // resolver finds the digests of one release in one source.
@@ -86,8 +96,8 @@ type resolver struct {
 }
 
 func newResolver(src Source, want Want) (*resolver, error) {
-	versions, err := want.versions()
-	if err := errors.Join(err, src.check()); err != nil {
+	versions, err := want.matchingVersions()
+	if err := errors.Join(err, src.validate()); err != nil {
 		return nil, err
 	}
 	regs, err := newRegistries(src, want)
@@ -95,23 +105,23 @@ func newResolver(src Source, want Want) (*resolver, error) {
 		return nil, err
 	}
 	return &resolver{
-		src: src, want: want, files: want.files(versions), images: want.images(versions),
-		web: src.web(), registries: regs, cache: cache{dir: src.CacheDir},
+		src: src, want: want, files: want.releaseFiles(versions), images: want.releaseImages(versions),
+		web: src.httpClient(), registries: regs, cache: cache{dir: src.CacheDir},
 	}, nil
 }
 
-// each calls perFile and perImage with every index, all at the same time, and collects the failures.
-func (r *resolver) each(ctx context.Context, perFile, perImage func(context.Context, int) error) error {
+// forEach calls perFile and perImage with every index, all at the same time, and collects the failures.
+func (r *resolver) forEach(ctx context.Context, perFile, perImage func(context.Context, int) error) error {
 	failures := make([]Failure, len(r.files)+len(r.images))
 	var all sync.WaitGroup
 	for n, f := range r.files {
 		all.Go(func() {
-			failures[n] = Failure{Part: f.name + " " + f.version, Host: r.src.host(f.host), Err: perFile(ctx, n)}
+			failures[n] = Failure{Part: f.name + " " + f.version, Host: r.src.hostFor(f.host), Err: perFile(ctx, n)}
 		})
 	}
 	for n, i := range r.images {
 		all.Go(func() {
-			host, part, _ := strings.Cut(r.want.location(i), "/")
+			host, part, _ := strings.Cut(r.want.imageLocation(i), "/")
 			failures[len(r.files)+n] = Failure{Part: "image " + part, Host: host, Err: perImage(ctx, n)}
 		})
 	}
@@ -131,65 +141,66 @@ func (r *resolver) each(ctx context.Context, perFile, perImage func(context.Cont
 	return nil
 }
 
-// lifetime is how long cached digests are believed.
-func lifetime(official bool) time.Duration {
+// cacheLifetime is how long cached digests are believed.
+func cacheLifetime(official bool) time.Duration {
 	if official {
 		return 0
 	}
 	return mirrorLifetime
 }
 
-// binary finds the digest of a file. The answer is nil for an optional one that the source does not have. Only what
-// may be believed is cached, under a key that says from where it was fetched.
-func (r *resolver) binary(ctx context.Context, f file) (*desired.Binary, error) {
-	out := &desired.Binary{Name: f.name, Version: f.version, URL: r.src.url(f.host, f.path), Archive: f.archive}
-	official := r.src.official()
-	key := r.src.way() + " " + out.URL
-	if have, ok := r.cache.get(key, lifetime(official)); ok && (have.Absent && f.optional || isSHA256(have.Digest)) {
+// resolveBinary finds the digest of a file. The answer is nil for an optional one that the source does not have. Only
+// what may be believed is cached, under a key that says from where it was fetched.
+func (r *resolver) resolveBinary(ctx context.Context, f file) (*desired.Binary, error) {
+	out := &desired.Binary{Name: f.name, Version: f.version, URL: r.src.urlOf(f.host, f.path), Archive: f.archive}
+	official := r.src.isOfficial()
+	key := r.src.cacheKey() + " " + out.URL
+	if have, ok := r.cache.getRecord(key, cacheLifetime(official)); ok &&
+		(have.Absent && f.optional || isSHA256(have.Digest)) {
 		out.SHA256 = have.Digest
 		if have.Absent {
 			return nil, nil //nolint:nilnil // documented: an optional file that is not there
 		}
 		return out, nil
 	}
-	text, err := r.web.text(ctx, r.src.url(f.host, f.sums))
+	text, err := r.web.fetchText(ctx, r.src.urlOf(f.host, f.sums))
 	var status *statusError
 	if f.optional && errors.As(err, &status) && status.Code == http.StatusNotFound {
 		if official || r.src.Trusted { // no digest vouches for an absence
-			r.cache.put(record{Key: key, Absent: true})
+			r.cache.putRecord(record{Key: key, Absent: true})
 		}
 		return nil, nil //nolint:nilnil // documented: an optional file that is not there
 	}
 	if err != nil {
 		return nil, err
 	}
-	if out.SHA256, err = checksum(text, baseName(f.path)); err != nil {
+	if out.SHA256, err = findChecksum(text, baseName(f.path)); err != nil {
 		return nil, err
 	}
-	if r.src.believes(r.claim(f, out.SHA256), official) {
-		r.cache.put(record{Key: key, Digest: out.SHA256})
+	if r.src.isCacheable(r.claimOf(f, out.SHA256), official) {
+		r.cache.putRecord(record{Key: key, Digest: out.SHA256})
 	}
 	return out, nil
 }
 
-// pulled finds the digest of an image that hosts pull themselves. It is cached as the digest of a file is.
-func (r *resolver) pulled(ctx context.Context, i image) (desired.Image, error) {
-	source := r.want.location(i)
+// resolvePulled finds the digest of an image that hosts pull themselves. It is cached as the digest of a file is.
+func (r *resolver) resolvePulled(ctx context.Context, i image) (desired.Image, error) {
+	source := r.want.imageLocation(i)
 	out := desired.Image{Name: source, Source: source, Roles: i.roles}
-	official := !r.want.elsewhere(i)
-	key := r.want.way(i) + " " + source + " linux/" + r.want.Arch
-	if have, ok := r.cache.get(key, lifetime(official)); ok &&
+	official := !r.want.usesOtherRegistry(i)
+	key := r.want.imageCacheKey(i) + " " + source + " linux/" + r.want.Arch
+	if have, ok := r.cache.getRecord(key, cacheLifetime(official)); ok &&
 		isSHA256(strings.TrimPrefix(have.Digest, digestPrefix)) {
 		out.Digest, out.Size = have.Digest, have.Size
 		return out, nil
 	}
-	img, err := r.registries.get(ctx, i)
+	img, err := r.registries.getManifest(ctx, i)
 	if err != nil {
 		return desired.Image{}, err
 	}
 	out.Digest, out.Size = img.blobs[0].Digest, transferSize(img.blobs)
-	if r.src.believes(r.imageClaim(i, out.Digest), official) {
-		r.cache.put(record{Key: key, Digest: out.Digest, Size: out.Size})
+	if r.src.isCacheable(r.imageClaim(i, out.Digest), official) {
+		r.cache.putRecord(record{Key: key, Digest: out.Digest, Size: out.Size})
 	}
 	return out, nil
 }

@@ -327,29 +327,29 @@ func TestResolveAgainTakesNoNetwork(t *testing.T) {
 func TestCacheBelievesMirrorsForAnHourAndDamagedRecordsNever(t *testing.T) {
 	t.Parallel()
 	c := cache{dir: t.TempDir()}
-	c.put(record{Key: "a", Digest: "x"})
+	c.putRecord(record{Key: "a", Digest: "x"})
 	old := time.Now().Add(-2 * time.Hour)
-	if err := os.Chtimes(c.path("a"), old, old); err != nil {
+	if err := os.Chtimes(c.recordPath("a"), old, old); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := c.get("a", lifetime(true)); !ok {
+	if _, ok := c.getRecord("a", cacheLifetime(true)); !ok {
 		t.Error("an official digest is forgotten")
 	}
-	if _, ok := c.get("a", lifetime(false)); ok {
+	if _, ok := c.getRecord("a", cacheLifetime(false)); ok {
 		t.Error("a mirror's digest is believed after two hours")
 	}
-	if err := os.WriteFile(c.path("a"), []byte(`{"key":"a","digest"`), 0o600); err != nil {
+	if err := os.WriteFile(c.recordPath("a"), []byte(`{"key":"a","digest"`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := c.get("a", 0); ok {
+	if _, ok := c.getRecord("a", 0); ok {
 		t.Error("a damaged record is believed")
 	}
-	c.put(record{Key: "gone", Absent: true})
+	c.putRecord(record{Key: "gone", Absent: true})
 	old = time.Now().Add(-25 * time.Hour)
-	if err := os.Chtimes(c.path("gone"), old, old); err != nil {
+	if err := os.Chtimes(c.recordPath("gone"), old, old); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := c.get("gone", 0); ok {
+	if _, ok := c.getRecord("gone", 0); ok {
 		t.Error("absence is believed after a day")
 	}
 }
@@ -360,7 +360,7 @@ func TestOnlyWhatIsVouchedForIsCachedAndByTheWayItCame(t *testing.T) {
 	bad, good := newWorld(t, testWant(), 2), newWorld(t, testWant(), 1)
 	insecure := func(_ *Source, want *Want) { want.OverwriteRegistry, want.Insecure = "registry.k8s.io", true }
 	mirrored := func(src *Source, want *Want) {
-		*src, *want = elsewhere(bad)
+		*src, *want = otherLocation(bad)
 	}
 	for name, c := range map[string]struct {
 		from    func(*Source, *Want)
@@ -406,7 +406,7 @@ func TestAnAbsenceIsCachedOfTrustedSourcesOnly(t *testing.T) {
 	w := newWorld(t, testWant(), 1)
 	delete(w.files, crictlPath+".sha256")
 	for trusted, kept := range map[bool]int{false: 15, true: 16} {
-		src, want := elsewhere(w)
+		src, want := otherLocation(w)
 		src.CacheDir, src.Known, src.Trusted = t.TempDir(), published(t, w), trusted
 		resolve(t, src, want)
 		if records, _ := filepath.Glob(filepath.Join(src.CacheDir, "*.json")); len(records) != kept {
@@ -499,7 +499,7 @@ func TestChecksumReadsTheFormatsInUse(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := checksum(test.text, "runc.amd64")
+			got, err := findChecksum(test.text, "runc.amd64")
 			if got != test.want || (err == nil) != (test.want != "") {
 				t.Errorf("got %q, %v; want %q", got, err, test.want)
 			}

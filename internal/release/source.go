@@ -54,8 +54,8 @@ func DefaultCacheDir() (string, error) {
 	return filepath.Join(dir, "kubeone", "release"), nil
 }
 
-// check reports whether the source is well formed, and may be asked; the error is a *MirrorError.
-func (s Source) check() error {
+// validate reports whether the source is well formed, and may be asked; the error is a *MirrorError.
+func (s Source) validate() error {
 	if s.Mirror == "" {
 		return nil
 	}
@@ -70,41 +70,41 @@ func (s Source) check() error {
 	return nil
 }
 
-// official reports whether files come from their official locations.
-func (s Source) official() bool { return s.Mirror == "" }
+// isOfficial reports whether files come from their official locations.
+func (s Source) isOfficial() bool { return s.Mirror == "" }
 
-// way says how files are fetched, in the keys of the cache. The locations themselves say whether there is TLS.
-func (s Source) way() string {
-	if s.official() {
+// cacheKey says how files are fetched, in the keys of the cache. The locations themselves say whether there is TLS.
+func (s Source) cacheKey() string {
+	if s.isOfficial() {
 		return wayOfficial
 	}
 	return wayElsewhere
 }
 
-// url is where the source has HOST/PATH.
-func (s Source) url(host, path string) string {
+// urlOf is where the source has HOST/PATH.
+func (s Source) urlOf(host, path string) string {
 	if s.Mirror == "" {
 		return "https://" + host + "/" + path
 	}
 	return strings.TrimRight(s.Mirror, "/") + "/" + host + "/" + path
 }
 
-// host is who is asked for files of an official host.
-func (s Source) host(official string) string {
+// hostFor is who is asked for files of an official host.
+func (s Source) hostFor(official string) string {
 	if u, err := url.Parse(s.Mirror); err == nil && u.Host != "" {
 		return u.Host
 	}
 	return official
 }
 
-func (s Source) pause() time.Duration {
+func (s Source) retryPause() time.Duration {
 	if s.RetryPause > 0 {
 		return s.RetryPause
 	}
 	return 500 * time.Millisecond
 }
 
-func (s Source) transport(skipVerify bool) http.RoundTripper {
+func (s Source) httpTransport(skipVerify bool) http.RoundTripper {
 	next := s.Transport
 	if next == nil {
 		next = baseTransport(skipVerify)
@@ -118,12 +118,13 @@ type web struct {
 	pause  time.Duration
 }
 
-func (s Source) web() web {
-	return web{client: &http.Client{Transport: s.transport(false), CheckRedirect: noDowngrade}, pause: s.pause()}
+func (s Source) httpClient() web {
+	return web{client: &http.Client{Transport: s.httpTransport(false), CheckRedirect: noDowngrade},
+		pause: s.retryPause()}
 }
 
-// open makes one request and returns the body, which the caller closes, and its length or -1.
-func (w web) open(ctx context.Context, method, url string) (io.ReadCloser, int64, error) {
+// openURL makes one request and returns the body, which the caller closes, and its length or -1.
+func (w web) openURL(ctx context.Context, method, url string) (io.ReadCloser, int64, error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, nil)
 	if err != nil {
 		return nil, 0, err
@@ -140,12 +141,12 @@ func (w web) open(ctx context.Context, method, url string) (io.ReadCloser, int64
 	return resp.Body, resp.ContentLength, nil
 }
 
-// text fetches a small file.
-func (w web) text(ctx context.Context, url string) (string, error) {
+// fetchText fetches a small file.
+func (w web) fetchText(ctx context.Context, url string) (string, error) {
 	const limit = 1 << 20
 	var text []byte
 	err := tryAgain(ctx, w.pause, func() error {
-		body, _, err := w.open(ctx, http.MethodGet, url)
+		body, _, err := w.openURL(ctx, http.MethodGet, url)
 		if err != nil {
 			return err
 		}
@@ -156,17 +157,17 @@ func (w web) text(ctx context.Context, url string) (string, error) {
 	return string(text), err
 }
 
-// size asks how long a file is. A server that does not say is made to send the file, which is counted.
-func (w web) size(ctx context.Context, url string) (int64, error) {
+// fetchSize asks how long a file is. A server that does not say is made to send the file, which is counted.
+func (w web) fetchSize(ctx context.Context, url string) (int64, error) {
 	var size int64
 	err := tryAgain(ctx, w.pause, func() error {
-		body, length, err := w.open(ctx, http.MethodHead, url)
+		body, length, err := w.openURL(ctx, http.MethodHead, url)
 		if err != nil {
 			return err
 		}
 		_ = body.Close()
 		if length < 0 {
-			length, err = w.count(ctx, url)
+			length, err = w.countBytes(ctx, url)
 		}
 		size = length
 		return err
@@ -174,8 +175,8 @@ func (w web) size(ctx context.Context, url string) (int64, error) {
 	return size, err
 }
 
-func (w web) count(ctx context.Context, url string) (int64, error) {
-	body, _, err := w.open(ctx, http.MethodGet, url)
+func (w web) countBytes(ctx context.Context, url string) (int64, error) {
+	body, _, err := w.openURL(ctx, http.MethodGet, url)
 	if err != nil {
 		return 0, err
 	}
@@ -190,8 +191,8 @@ func Names(w Want) (desired.Artifacts, error) {
 		return desired.Artifacts{}, err
 	}
 	a := desired.Artifacts{KubernetesVersion: w.KubernetesVersion, Arch: w.Arch}
-	for _, i := range w.images(v) {
-		a.Images = append(a.Images, desired.Image{Name: w.location(i), Roles: i.roles})
+	for _, i := range w.releaseImages(v) {
+		a.Images = append(a.Images, desired.Image{Name: w.imageLocation(i), Roles: i.roles})
 	}
 	return a, nil
 }

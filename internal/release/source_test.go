@@ -48,7 +48,7 @@ func TestRedirectToPlainHTTPIsRefused(t *testing.T) {
 			}
 			return resp, nil
 		})
-		text, err := Source{Transport: redirecting}.web().text(t.Context(), "https://dl.k8s.io/start")
+		text, err := Source{Transport: redirecting}.httpClient().fetchText(t.Context(), "https://dl.k8s.io/start")
 		if strings.HasPrefix(target, "https:") {
 			if err != nil || text != "content" {
 				t.Errorf("to %s: %q, %v", target, text, err)
@@ -83,7 +83,7 @@ func TestOnlyPassingFailuresAreTransient(t *testing.T) {
 		{errors.New("anything else"), false},
 	}
 	for _, test := range tests {
-		if got := transient(test.err); got != test.want {
+		if got := isTransient(test.err); got != test.want {
 			t.Errorf("transient(%v) = %v, want %v", test.err, got, test.want)
 		}
 	}

@@ -24,8 +24,8 @@ type spool struct {
 	count    func(bytes int64)
 }
 
-// each calls use with every content in order, its file at the beginning. Nothing unverified reaches use.
-func (s *spool) each(ctx context.Context, use func(content, io.Reader) error) error {
+// forEach calls use with every content in order, its file at the beginning. Nothing unverified reaches use.
+func (s *spool) forEach(ctx context.Context, use func(content, io.Reader) error) error {
 	slots := make([]chan *os.File, len(s.contents))
 	for n := range slots {
 		slots[n] = make(chan *os.File, 1)
@@ -50,7 +50,7 @@ func (s *spool) each(ctx context.Context, use func(content, io.Reader) error) er
 		return nil
 	})
 	err := group.Wait()
-	drain(slots)
+	closeUnread(slots)
 	return err
 }
 
@@ -64,7 +64,7 @@ func (s *spool) fetchAll(ctx context.Context, group *errgroup.Group, tickets cha
 		case tickets <- struct{}{}:
 		}
 		group.Go(func() error {
-			file, err := s.fetch(ctx, c)
+			file, err := s.fetchContent(ctx, c)
 			if err != nil {
 				return fmt.Errorf("fetch %s (sha256 %s): %w", c.Holds, c.SHA256, err)
 			}
@@ -75,8 +75,8 @@ func (s *spool) fetchAll(ctx context.Context, group *errgroup.Group, tickets cha
 	return nil
 }
 
-// drain closes files that nobody took.
-func drain(slots []chan *os.File) {
+// closeUnread closes files that nobody took.
+func closeUnread(slots []chan *os.File) {
 	for _, slot := range slots {
 		select {
 		case file := <-slot:
@@ -86,14 +86,14 @@ func drain(slots []chan *os.File) {
 	}
 }
 
-// fetch brings one content into an unnamed file and checks it. The caller closes the file, and it is gone.
-func (s *spool) fetch(ctx context.Context, c content) (*os.File, error) {
+// fetchContent brings one content into an unnamed file and checks it. The caller closes the file, and it is gone.
+func (s *spool) fetchContent(ctx context.Context, c content) (*os.File, error) {
 	file, err := os.CreateTemp(s.dir, "part-*")
 	if err != nil {
 		return nil, err
 	}
 	_ = os.Remove(file.Name()) // where the system refuses that, the spool's directory is removed at the end
-	err = tryAgain(ctx, s.pause, func() error { return s.download(ctx, c, file) })
+	err = tryAgain(ctx, s.pause, func() error { return s.downloadInto(ctx, c, file) })
 	if err == nil {
 		_, err = file.Seek(0, io.SeekStart)
 	}
@@ -104,8 +104,8 @@ func (s *spool) fetch(ctx context.Context, c content) (*os.File, error) {
 	return file, nil
 }
 
-// download fills the file from its beginning.
-func (s *spool) download(ctx context.Context, c content, file *os.File) error {
+// downloadInto fills the file from its beginning.
+func (s *spool) downloadInto(ctx context.Context, c content, file *os.File) error {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (s *spool) download(ctx context.Context, c content, file *os.File) error {
 	counted := &counter{count: s.count}
 	n, err := io.Copy(io.MultiWriter(file, hash, counted), io.LimitReader(body, c.Size+1))
 	if err == nil {
-		err = c.check(n, hex.EncodeToString(hash.Sum(nil)))
+		err = c.checkFetched(n, hex.EncodeToString(hash.Sum(nil)))
 	}
 	if err != nil {
 		s.count(-counted.sum)
@@ -129,8 +129,8 @@ func (s *spool) download(ctx context.Context, c content, file *os.File) error {
 	return err
 }
 
-// check compares what was fetched with what the entry promises. A short answer may be complete the next time.
-func (e Entry) check(size int64, sum string) error {
+// checkFetched compares what was fetched with what the entry promises. A short answer may be complete the next time.
+func (e Entry) checkFetched(size int64, sum string) error {
 	switch {
 	case size < e.Size:
 		return fmt.Errorf("%d of %d bytes: %w", size, e.Size, io.ErrUnexpectedEOF)
@@ -159,21 +159,21 @@ type tally struct {
 	report func(Progress)
 }
 
-func (t *tally) bytes(n int64) {
+func (t *tally) addBytes(n int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.now.Bytes += n
-	t.tell("")
+	t.tellProgress("")
 }
 
-func (t *tally) entry(holds string) {
+func (t *tally) beginEntry(holds string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.now.Entries++
-	t.tell(holds)
+	t.tellProgress(holds)
 }
 
-func (t *tally) tell(done string) {
+func (t *tally) tellProgress(done string) {
 	if t.report == nil {
 		return
 	}
@@ -185,11 +185,11 @@ func (t *tally) tell(done string) {
 // Verify reads the whole bundle, several entries at the same time, and compares every entry with its digest. The error
 // is an *AlteredError that names every entry that differs, ctx's when it ends first, or the file system's.
 func (b *Bundle) Verify(ctx context.Context) error {
-	return b.verify(ctx, func(Entry) bool { return true })
+	return b.verifyEntries(ctx, func(Entry) bool { return true })
 }
 
-// verify does that for some entries.
-func (b *Bundle) verify(ctx context.Context, concerns func(Entry) bool) error {
+// verifyEntries does that for some entries.
+func (b *Bundle) verifyEntries(ctx context.Context, concerns func(Entry) bool) error {
 	bad := make([]bool, len(b.index.Entries))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
@@ -198,7 +198,7 @@ func (b *Bundle) verify(ctx context.Context, concerns func(Entry) bool) error {
 			continue
 		}
 		group.Go(func() error {
-			ok, err := b.intact(ctx, e)
+			ok, err := b.verifyEntry(ctx, e)
 			bad[n] = !ok
 			return err
 		})
@@ -218,22 +218,22 @@ func (b *Bundle) verify(ctx context.Context, concerns func(Entry) bool) error {
 	return nil
 }
 
-// intact hashes one entry, and looks at the padding behind it.
-func (b *Bundle) intact(ctx context.Context, e Entry) (bool, error) {
+// verifyEntry hashes one entry, and looks at the padding behind it.
+func (b *Bundle) verifyEntry(ctx context.Context, e Entry) (bool, error) {
 	at := b.offsets[e.SHA256]
 	hash := sha256.New()
-	if _, err := io.Copy(hash, until(ctx, io.NewSectionReader(b.file, at.offset, at.size))); err != nil {
+	if _, err := io.Copy(hash, withContext(ctx, io.NewSectionReader(b.file, at.offset, at.size))); err != nil {
 		return false, err
 	}
 	end := at.offset + at.size
-	if clean, err := b.zero(end, padded(at.size)-at.size); err != nil || !clean {
+	if clean, err := b.expectZeros(end, paddedSize(at.size)-at.size); err != nil || !clean {
 		return false, err
 	}
 	return hex.EncodeToString(hash.Sum(nil)) == e.SHA256, nil
 }
 
-// until is a reader that ends with ctx.
-func until(ctx context.Context, r io.Reader) io.Reader {
+// withContext is a reader that ends with ctx.
+func withContext(ctx context.Context, r io.Reader) io.Reader {
 	return readerFunc(func(p []byte) (int, error) {
 		if err := ctx.Err(); err != nil {
 			return 0, err

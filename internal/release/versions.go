@@ -25,8 +25,8 @@ type Versions struct {
 	Pause   string
 }
 
-// table is the only place where these versions are written, by minor version of Kubernetes 1.
-func table() map[uint]Versions {
+// versionTable is the only place where these versions are written, by minor version of Kubernetes 1.
+func versionTable() map[uint]Versions {
 	common := Versions{Runc: "1.5.2", CNIPlugins: "1.9.1"}
 	row := func(containerd, crictl, etcd, coreDNS, pause string) Versions {
 		v := common
@@ -44,7 +44,7 @@ func table() map[uint]Versions {
 // Supported lists the Kubernetes minor versions that this program installs, oldest first: "1.34".
 func Supported() []string {
 	var out []string
-	for minor := range table() {
+	for minor := range versionTable() {
 		out = append(out, fmt.Sprintf("1.%d", minor))
 	}
 	slices.Sort(out)
@@ -63,7 +63,7 @@ func VersionsFor(kubernetesVersion string) (Versions, error) {
 	if err != nil || !partVersion().MatchString(kubernetesVersion) || v.Major() != 1 {
 		return Versions{}, unsupported
 	}
-	versions, ok := table()[v.Minor()]
+	versions, ok := versionTable()[v.Minor()]
 	if !ok {
 		return Versions{}, unsupported
 	}
@@ -84,9 +84,9 @@ func CheckContainerd(kubelet, containerd string) error {
 	}
 }
 
-// versions are those of everything that goes with the release; the error is an *UnsupportedError where this program
-// does not install such a release.
-func (w Want) versions() (Versions, error) {
+// matchingVersions are those of everything that goes with the release; the error is an *UnsupportedError where this
+// program does not install such a release.
+func (w Want) matchingVersions() (Versions, error) {
 	v, err := VersionsFor(w.KubernetesVersion)
 	if err != nil {
 		return Versions{}, err
@@ -140,7 +140,7 @@ func (d Digests) Check(c Claim) (known bool, err error) {
 	return known, nil
 }
 
-func (d *Digests) add(name string, k knownDigest) error {
+func (d *Digests) addDigest(name string, k knownDigest) error {
 	if before, ok := d.known[name]; ok && before.sum != k.sum {
 		return fmt.Errorf("%s vouches for sha256 %s of %s, and %s for %s: they cannot both be right", k.by, k.sum, name,
 			before.by, before.sum)
@@ -174,7 +174,7 @@ func ParseDigests(text, by string) (Digests, error) {
 		}
 		name, sum, err := parseDigest(line)
 		if err == nil {
-			err = out.add(name, knownDigest{sum, by})
+			err = out.addDigest(name, knownDigest{sum, by})
 		}
 		if err != nil {
 			return Digests{}, fmt.Errorf("%s, line %d: %w", by, n+1, err)

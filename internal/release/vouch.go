@@ -31,26 +31,26 @@ func newSums(given []string) (sums, error) {
 	return out, nil
 }
 
-// check reads the whole file, if digests were given, and compares.
-func (s sums) check(ctx context.Context, b *Bundle) error {
+// checkFile reads the whole file, if digests were given, and compares.
+func (s sums) checkFile(ctx context.Context, b *Bundle) error {
 	if len(s) == 0 {
 		return nil
 	}
 	hash := sha256.New()
-	if _, err := io.Copy(hash, until(ctx, io.NewSectionReader(b.file, 0, math.MaxInt64))); err != nil {
+	if _, err := io.Copy(hash, withContext(ctx, io.NewSectionReader(b.file, 0, math.MaxInt64))); err != nil {
 		return fmt.Errorf("read bundle %s: %w", b.path, err)
 	}
 	have := hex.EncodeToString(hash.Sum(nil))
 	if _, ok := s[have]; !ok {
 		return &BundleSumError{fmt.Sprintf("bundle %s has sha256 %s, which is not what was given (%s): it is another "+
-			"file, or was altered; get it again", b.path, have, brief(slices.Sorted(maps.Keys(s))))}
+			"file, or was altered; get it again", b.path, have, briefNames(slices.Sorted(maps.Keys(s))))}
 	}
 	s[have] = true
 	return nil
 }
 
-// rest is an error for a digest that no bundle has.
-func (s sums) rest() error {
+// unusedError is an error for a digest that no bundle has.
+func (s sums) unusedError() error {
 	for _, sum := range slices.Sorted(maps.Keys(s)) {
 		if !s[sum] {
 			return &BundleSumError{"no bundle has sha256 " + sum + "; give it with its --bundle, or leave it out"}
@@ -59,9 +59,9 @@ func (s sums) rest() error {
 	return nil
 }
 
-// checksum finds the sha256 of the named file in the text of a digest file. Both usual formats are read: the digest
+// findChecksum finds the sha256 of the named file in the text of a digest file. Both usual formats are read: the digest
 // alone, and lines of "<digest>  <name>" as sha256sum writes them.
-func checksum(text, name string) (string, error) {
+func findChecksum(text, name string) (string, error) {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	for _, line := range lines {
 		fields := strings.Fields(line)
@@ -119,7 +119,7 @@ func UnknownNote(parts []desired.Part) string {
 		return ""
 	}
 	return fmt.Sprintf("only their source vouches for %d of %d artifacts, no other digest of them is known: %s",
-		len(unknown), len(parts), brief(unknown))
+		len(unknown), len(parts), briefNames(unknown))
 }
 
 // claimCheck compares what sources say with the known digests, and collects the parts that only their source vouches
@@ -130,9 +130,9 @@ type claimCheck struct {
 	doubt   UntrustedError
 }
 
-// check reports whether the digest of the claim is known; the error is a *MismatchError. Official says that the source
-// needs no other to vouch for it.
-func (c *claimCheck) check(claim Claim, official bool) (known bool, err error) {
+// checkClaim reports whether the digest of the claim is known; the error is a *MismatchError. Official says that the
+// source needs no other to vouch for it.
+func (c *claimCheck) checkClaim(claim Claim, official bool) (known bool, err error) {
 	known, err = c.known.Check(claim)
 	if err != nil || known || official || c.trusted {
 		return known, err
@@ -144,16 +144,16 @@ func (c *claimCheck) check(claim Claim, official bool) (known bool, err error) {
 	return false, nil
 }
 
-// doubts is an *UntrustedError for the parts that only their source vouches for, or nil if there are none.
-func (c *claimCheck) doubts() error {
+// untrustedError is an *UntrustedError for the parts that only their source vouches for, or nil if there are none.
+func (c *claimCheck) untrustedError() error {
 	if len(c.doubt.Parts) == 0 {
 		return nil
 	}
 	return &c.doubt
 }
 
-// believes reports whether the source's claim may be kept for later runs.
-func (s Source) believes(claim Claim, official bool) bool {
+// isCacheable reports whether the source's claim may be kept for later runs.
+func (s Source) isCacheable(claim Claim, official bool) bool {
 	known, err := s.Known.Check(claim)
 	return err == nil && (known || official || s.Trusted)
 }

@@ -48,8 +48,8 @@ func unknownOf(a desired.Artifacts) (out []string) {
 	return out
 }
 
-// elsewhere is another place than the official locations.
-func elsewhere(w *world) (Source, Want) {
+// otherLocation is another place than the official locations.
+func otherLocation(w *world) (Source, Want) {
 	src, want := w.source(), testWant()
 	src.Mirror, want.OverwriteRegistry = "https://mirror.example.com", "registry.example.com"
 	src.Transport = roundTrip(w.asMirror)
@@ -67,7 +67,7 @@ func TestWhatIsKnownMustMatchWhateverTheSource(t *testing.T) {
 			return Resolve(t.Context(), src, testWant())
 		},
 		"mirror": func(w *world, known Digests) (desired.Artifacts, error) {
-			src, want := elsewhere(w)
+			src, want := otherLocation(w)
 			src.Known, src.Trusted = known, true // its word does not count against what is known
 			return Resolve(t.Context(), src, want)
 		},
@@ -169,7 +169,7 @@ func TestAMirrorIsNotTakenAtItsWord(t *testing.T) {
 					return err
 				},
 			} {
-				src, want := elsewhere(w)
+				src, want := otherLocation(w)
 				c.change(&src, &want)
 				err := run(src, want)
 				var untrusted *UntrustedError

@@ -56,15 +56,15 @@ func newWorld(t *testing.T, want Want, seed int64) *world {
 		cut:      map[string]int{},
 		registry: registry.New(registry.Logger(log.New(io.Discard, "", 0))),
 	}
-	versions, err := want.versions()
+	versions, err := want.matchingVersions()
 	if err != nil {
 		t.Fatal(err)
 	}
 	source := rand.New(rand.NewSource(seed))
-	for _, f := range want.files(versions) {
+	for _, f := range want.releaseFiles(versions) {
 		w.publish(f, randomBytes(source, 1000+source.Intn(3000)))
 	}
-	for n, i := range want.images(versions) {
+	for n, i := range want.releaseImages(versions) {
 		w.push(t, i, randomImage(t, source, want.Arch), n%2 == 0)
 	}
 	w.requests = nil

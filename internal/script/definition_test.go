@@ -23,7 +23,7 @@ func FuzzFilesArriveAsTheyAre(f *testing.F) {
 			return // no shell knows such a character; the validation of the manifest refuses it
 		}
 		out, err := exec.CommandContext(t.Context(), "sh", "-c", // #nosec G204 -- that is the question
-			definition("file_x", content)+"file_x; printf end").CombinedOutput()
+			functionDefinition("file_x", content)+"file_x; printf end").CombinedOutput()
 		if want := strings.TrimRight(content, "\n") + "\nend"; err != nil || string(out) != want {
 			t.Errorf("%q: %v, %q", content, err, out)
 		}

@@ -16,8 +16,8 @@ RestartSec=1
 [Install]
 WantedBy=multi-user.target`
 
-// guard is the program of that unit; workers have none.
-func guard(r desired.Role) string {
+// guardProgram is the program of that unit; workers have none.
+func guardProgram(r desired.Role) string {
 	if r != desired.ControlPlane {
 		return ""
 	}

@@ -101,7 +101,7 @@ func Render(in Input) (string, error) {
 	b.WriteString("set -eu\nexport LC_ALL=C\n")
 	fmt.Fprintf(&b, "export PATH=%s:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/bin\n", BinDir)
 	b.WriteString(ownEnvironment)
-	for _, v := range variables(in, artifacts) {
+	for _, v := range shellVariables(in, artifacts) {
 		value, err := v.Value()
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", in.NodeName, err)
@@ -114,19 +114,19 @@ func Render(in Input) (string, error) {
 	}
 	for _, f := range slices.Concat(componentconfig.HostFiles(in.Input, artifacts),
 		[]componentconfig.Text{
-			{Name: "file_guard", Content: guard(in.Host.Role)}, {Name: "file_guard_unit", Content: guardUnit},
+			{Name: "file_guard", Content: guardProgram(in.Host.Role)}, {Name: "file_guard_unit", Content: guardUnit},
 			{Name: "file_image_index", Content: in.ImageIndex},
 		}, componentconfig.FirewallFiles(in.Input), kubeadm, snapshots) {
-		b.WriteString(definition(f.Name, f.Content))
+		b.WriteString(functionDefinition(f.Name, f.Content))
 	}
 	for i, f := range componentconfig.ComponentFiles(in.Input) {
 		if !f.Secret {
-			b.WriteString(definition(fmt.Sprintf("file_component_%d", i), f.Content))
+			b.WriteString(functionDefinition(fmt.Sprintf("file_component_%d", i), f.Content))
 		}
 	}
 	b.WriteString(registryFunction(in.Want))
 	b.WriteString(hooksFunction(in.Steps))
-	b.WriteString("\n" + system(in).Shell() + linkPlugin(in))
+	b.WriteString("\n" + distroOf(in).Shell() + linkPlugin(in))
 	text, err := stageText()
 	if err != nil {
 		return "", err
@@ -178,7 +178,7 @@ func registryFunction(want desired.Cluster) string {
 	var b strings.Builder
 	files := componentconfig.RegistryFiles(want)
 	for i, f := range files {
-		b.WriteString(definition(fmt.Sprintf("file_registry_%d", i), f.Content))
+		b.WriteString(functionDefinition(fmt.Sprintf("file_registry_%d", i), f.Content))
 	}
 	b.WriteString("\nregistry_files() {\n\tmkdir -p /etc/containerd/certs.d\n")
 	keep := make([]string, 0, len(files))
@@ -193,10 +193,10 @@ func registryFunction(want desired.Cluster) string {
 	return b.String()
 }
 
-// definition returns the function of that name, which prints a file's content. What ends the content is made longer
-// until no line of the content is it. Content with a line that begins as that does, and has other characters than
-// ASCII, is quoted instead: dash 0.5.12 loses bytes of such a line.
-func definition(function, content string) string {
+// functionDefinition returns the function of that name, which prints a file's content. What ends the content is made
+// longer until no line of the content is it. Content with a line that begins as that does, and has other characters
+// than ASCII, is quoted instead: dash 0.5.12 loses bytes of such a line.
+func functionDefinition(function, content string) string {
 	content = strings.TrimRight(content, "\n")
 	end := "KUBEONE_END_OF_FILE"
 	mistaken := func(line string) bool {
@@ -226,8 +226,8 @@ func Stage(i step.Intent) string {
 	return string(i.Kind)
 }
 
-// variables are the script's assignments, in order.
-func variables(in Input, a desired.Artifacts) []step.Variable {
+// shellVariables are the script's assignments, in order.
+func shellVariables(in Input, a desired.Artifacts) []step.Variable {
 	text, words := step.Text, step.Words
 	stages, left, secrets := byHand(in.Steps)
 	return slices.Concat([]step.Variable{
@@ -261,7 +261,7 @@ func variables(in Input, a desired.Artifacts) []step.Variable {
 		text("ENDPOINT", in.Want.Endpoint.URL()),
 		text("LOCAL_ENDPOINT", "https://"+net.JoinHostPort(in.Host.PrivateAddress, strconv.Itoa(APIPort))),
 		text("INIT_FLAGS", initFlags(in.Want)),
-		text("TOOLS", system(in).ToolPackages()),
+		text("TOOLS", distroOf(in).ToolPackages()),
 		words("HOST_DIGESTS", digestList(componentconfig.PreparedDigests(in.Input))...),
 		words("NODE_DIGESTS", digestList(componentconfig.NodeDigests(in.Input))...),
 		text("SANDBOX_NAMED", yesNo(in.Want.Containerd.SandboxImage != "")),
@@ -286,7 +286,7 @@ func variables(in Input, a desired.Artifacts) []step.Variable {
 		step.Lines("BINARIES", binaryLines(a, in.Host.Role)),
 		step.Lines("IMAGES", imageLines(a, in.Host.Role)),
 		text("DNS_IMAGE", desired.DNSImageNote(in.Want)),
-	}, cniVariables(in), firewallVariables(in), credentialVariables(in.Credentials), places(),
+	}, cniVariables(in), firewallVariables(in), credentialVariables(in.Credentials), pathVariables(),
 		step.Variables(in.Steps))
 }
 
@@ -298,8 +298,8 @@ func cniVariables(in Input) []step.Variable {
 	}
 }
 
-// places are the assignments that say where things are on a host.
-func places() []step.Variable {
+// pathVariables are the assignments that say where things are on a host.
+func pathVariables() []step.Variable {
 	text := step.Text
 	return []step.Variable{
 		text("BIN", BinDir),
@@ -341,8 +341,8 @@ func initFlags(want desired.Cluster) string {
 	return ""
 }
 
-// system is what is known of the host's operating system: nothing where the table does not have it.
-func system(in Input) distro.System {
+// distroOf is what is known of the host's operating system: nothing where the table does not have it.
+func distroOf(in Input) distro.System {
 	s, _ := distro.Find(in.OS)
 	return s
 }

@@ -29,7 +29,7 @@ type Check struct {
 // health.
 func Healthy(st StatusInput) bool { return ReportOf(st).Healthy }
 
-func checks(st StatusInput, r Report) []Check {
+func statusChecks(st StatusInput, r Report) []Check {
 	all := []Check{
 		checkAll("hosts", "healthy", r.Hosts, func(h HostReport) (bool, string) {
 			return h.Condition == condition.Healthy, string(h.Condition)
@@ -57,7 +57,7 @@ func checkAll(name, good string, hosts []HostReport, ok func(HostReport) (bool, 
 	c := Check{Name: name, OK: len(bad) == 0 && len(hosts) > 0}
 	c.Detail = fmt.Sprintf("%d of %d %s", len(hosts)-len(bad), len(hosts), good)
 	if len(bad) > 0 {
-		c.Detail += ": " + list(bad, 5)
+		c.Detail += ": " + joinNames(bad, 5)
 	}
 	return c
 }
@@ -138,9 +138,9 @@ func checkCertificates(hosts []HostReport) Check {
 	}
 	switch {
 	case len(expired) > 0:
-		return Check{"certificates", false, "expired: " + list(expired, 5)}
+		return Check{"certificates", false, "expired: " + joinNames(expired, 5)}
 	case len(unknown) > 0:
-		return Check{"certificates", false, "not known: " + list(unknown, 5)}
+		return Check{"certificates", false, "not known: " + joinNames(unknown, 5)}
 	}
 	return Check{"certificates", true, "none has expired"}
 }
@@ -165,7 +165,7 @@ func checkComponents(st StatusInput) Check {
 	}
 	var bad []string
 	for _, absent := range decide.NotRunning(st.Want.Network, a) {
-		bad = append(bad, absent.Component+" does not run on "+list(absent.Where(), 5))
+		bad = append(bad, absent.Component+" does not run on "+joinNames(absent.Where(), 5))
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Compared)) {
 		c := a.Compared[name]
@@ -179,7 +179,7 @@ func checkComponents(st StatusInput) Check {
 		}
 	}
 	if len(bad) > 0 {
-		return Check{"components", false, list(bad, 5)}
+		return Check{"components", false, joinNames(bad, 5)}
 	}
 	return Check{"components", true, "network, Services and DNS run everywhere they should"}
 }
@@ -200,22 +200,22 @@ func objectsOf(a observed.API) []string {
 // are display names by host ID; a host without one is called by its ID.
 func Problems(w io.Writer, s Style, ps []problem.Problem, names map[string]string) {
 	out := &page{style: s}
-	out.diagnose("error: ", red, ps, names)
+	out.addDiagnoses("error: ", red, ps, names)
 	out.flush(w)
 }
 
 // Warnings writes what does not stop anything, as Problems does.
 func Warnings(w io.Writer, s Style, ps []problem.Problem, names map[string]string) {
 	out := &page{style: s}
-	out.diagnose("warning: ", yellow, ps, names)
+	out.addDiagnoses("warning: ", yellow, ps, names)
 	out.flush(w)
 }
 
-func (p *page) diagnose(severity string, as ink, ps []problem.Problem, names map[string]string) {
+func (p *page) addDiagnoses(severity string, as ink, ps []problem.Problem, names map[string]string) {
 	for _, found := range ps {
-		p.para(p.style.paint(as, severity), at(nameOf(names, found.Host), found.What()), plain)
+		p.addParagraph(p.style.paintText(as, severity), atHost(nameOf(names, found.Host), found.What()), plain)
 		if do := found.Do(); do != "" {
-			p.para(strings.Repeat(" ", width(severity)), do, dim)
+			p.addParagraph(strings.Repeat(" ", textWidth(severity)), do, dim)
 		}
 	}
 }
@@ -229,12 +229,12 @@ func Decision(w io.Writer, s Style, decisions ...decide.Decision) {
 		if i > 0 {
 			title = "Then, after these steps"
 		}
-		out.heading(title)
+		out.addHeading(title)
 		t := &table{indent: 2}
 		for _, v := range d.Trace {
-			t.add(cell{string(v.State), plain}, cell{string(v.Event), bold}, cell{clean(v.Why), dim})
+			t.addRow(cell{string(v.State), plain}, cell{string(v.Event), bold}, cell{cleanText(v.Why), dim})
 		}
-		out.table(t)
+		out.addTable(t)
 		route := string(d.Route)
 		for i, also := range d.Also {
 			lead := ", "
@@ -243,7 +243,7 @@ func Decision(w io.Writer, s Style, decisions ...decide.Decision) {
 			}
 			route += lead + string(also)
 		}
-		out.line("  " + s.pick("→ ", "-> ") + s.paint(bold, route))
+		out.addLine("  " + s.pickText("→ ", "-> ") + s.paintText(bold, route))
 	}
 	out.flush(w)
 }

@@ -103,13 +103,13 @@ func documentedStatus() StatusInput {
 func documentedRun() []apply.Event {
 	s := newStream(oneMoreWorker())
 	s.start(0, "prepare/worker-2")
-	s.output(1, "prepare/worker-2", "containerd 2.3.5 unpacked")
+	s.addOutput(1, "prepare/worker-2", "containerd 2.3.5 unpacked")
 	s.beat(16, "prepare/worker-2")
-	s.add(20, apply.Event{Type: apply.Warning, Host: "worker-2", Line: "connection lost, trying again"})
-	s.end(22, "prepare/worker-2")
+	s.addEvent(20, apply.Event{Type: apply.Warning, Host: "worker-2", Line: "connection lost, trying again"})
+	s.endStep(22, "prepare/worker-2")
 	s.start(22, "images/worker-2")
 	s.fail(26.5, "images/worker-2", "exit status 1\n    | no space left on device")
-	s.skip(26.5, "join-worker/worker-2")
+	s.skipStep(26.5, "join-worker/worker-2")
 	return s.finish(26.5, "worker-2: import images: exit status 1\n    | no space left on device").events
 }
 

@@ -86,8 +86,8 @@ func surveyReport(m etcd.Surveyed) SurveyReport {
 	return r
 }
 
-// state is a member in one word.
-func (r SurveyReport) state() string {
+// memberState is a member in one word.
+func (r SurveyReport) memberState() string {
 	switch {
 	case r.Learner:
 		return "learner"
@@ -108,29 +108,30 @@ func (d MembersDocument) Print(w io.Writer) error {
 		if r.DBSize > 0 {
 			size, used = Megabytes(r.DBSize), Megabytes(r.InUse)
 		}
-		t.addTexts(orDash(r.Name), r.ID, r.state(), orDash(r.Version),
+		t.addTexts(orDash(r.Name), r.ID, r.memberState(), orDash(r.Version),
 			orDash(strings.TrimPrefix(strconv.FormatInt(r.Revision, 10), "0")), size, used,
 			orDash(r.Hash), orDash(strings.Join(r.Alarms, ",")))
 	}
-	out.table(t)
+	out.addTable(t)
 	for _, r := range d.Members {
 		if r.Problem != "" {
-			out.space()
-			out.para("", orDash(r.Name)+": "+r.Problem, plain)
+			out.addSpace()
+			out.addParagraph("", orDash(r.Name)+": "+r.Problem, plain)
 		}
 	}
 	for _, a := range d.Orphans {
-		out.space()
-		out.para("", fmt.Sprintf("alarm %s of member %s, which is no longer there: kubeone etcd disarm takes it back",
-			a.Alarm, a.Member), plain)
+		out.addSpace()
+		out.addParagraph("",
+			fmt.Sprintf("alarm %s of member %s, which is no longer there: kubeone etcd disarm takes it back",
+				a.Alarm, a.Member), plain)
 	}
-	out.space()
-	out.line(d.verdict())
+	out.addSpace()
+	out.addLine(d.summaryLine())
 	out.flush(w)
 	return nil
 }
 
-func (d MembersDocument) verdict() string {
+func (d MembersDocument) summaryLine() string {
 	switch {
 	case !d.Quorum:
 		return "No quorum answers; this is what one member last knew. See kubeone status."
@@ -325,13 +326,13 @@ func (d CertificatesDocument) Print(w io.Writer) error {
 		for _, r := range d.Certificates {
 			t.addTexts(r.Host, r.Name, r.Kind, r.NotAfter.UTC().Format(time.DateOnly), r.daysText(), orDash(r.Signer))
 		}
-		out.table(t)
-		out.space()
+		out.addTable(t)
+		out.addSpace()
 	}
 	for _, u := range d.Unknown {
-		out.para("", u.Host+": not known: "+u.Problem, plain)
+		out.addParagraph("", u.Host+": not known: "+u.Problem, plain)
 	}
-	out.line(d.verdict())
+	out.addLine(d.summaryLine())
 	out.flush(w)
 	return nil
 }
@@ -343,7 +344,7 @@ func (r CertificateEnd) daysText() string {
 	return fmt.Sprint(r.Days)
 }
 
-func (d CertificatesDocument) verdict() string {
+func (d CertificatesDocument) summaryLine() string {
 	expired := slices.ContainsFunc(d.Certificates, func(r CertificateEnd) bool { return r.Expired })
 	soon := slices.ContainsFunc(d.Certificates, func(r CertificateEnd) bool { return r.Soon })
 	switch {

@@ -30,7 +30,7 @@ func Exit(p plan.Plan, decisions ...decide.Decision) int {
 	if !p.Empty() {
 		return ExitChanges
 	}
-	for _, p := range problems(decisions) {
+	for _, p := range lastProblems(decisions) {
 		return ExitOf(p.Class())
 	}
 	for _, r := range p.Routes {
@@ -63,8 +63,8 @@ func ExitOf(c problem.Class) int {
 	return ExitOther
 }
 
-// problems are those of the last decision: the ones before it led to steps.
-func problems(decisions []decide.Decision) []problem.Problem {
+// lastProblems are those of the last decision: the ones before it led to steps.
+func lastProblems(decisions []decide.Decision) []problem.Problem {
 	if len(decisions) == 0 {
 		return nil
 	}

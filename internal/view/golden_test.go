@@ -34,7 +34,7 @@ func mustBePlain(t *testing.T, s Style, text string) {
 		if strings.TrimRight(line, " ") != line {
 			t.Errorf("line %d ends with blanks: %q", i+1, line)
 		}
-		if words := strings.Fields(line); s.Width > 0 && width(line) > s.Width && len(words) > 3 {
+		if words := strings.Fields(line); s.Width > 0 && textWidth(line) > s.Width && len(words) > 3 {
 			t.Errorf("line %d is wider than %d columns: %q", i+1, s.Width, line)
 		}
 	}

@@ -21,7 +21,7 @@ type HistoryDocument struct {
 
 // HistoryJSON is runs as docs/json.md describes them. Callers leave out what was not asked for.
 func HistoryJSON(name string, runs []record.Run) ([]byte, error) {
-	return encode(HistoryDocument{Format: HistoryFormat, Cluster: name, Runs: notNil(runs)}, "history of "+name)
+	return encodeJSON(HistoryDocument{Format: HistoryFormat, Cluster: name, Runs: notNil(runs)}, "history of "+name)
 }
 
 // moment is how a point in time is written: not by anybody's own clock, since runs come from several machines.
@@ -31,25 +31,25 @@ const moment = "2006-01-02 15:04:05 UTC"
 func History(w io.Writer, s Style, runs []record.Run) {
 	out := &page{style: s}
 	if len(runs) == 0 {
-		out.line("No run is remembered.")
+		out.addLine("No run is remembered.")
 		out.flush(w)
 		return
 	}
 	t := &table{head: []string{"RUN", "  TOOK", "STEPS", "RESULT", "WHO", "FOR"}}
 	for _, r := range runs {
-		t.add(
-			cell{clean(r.ID), plain}, cell{right(tookOf(r), 6), plain},
-			cell{right(fmt.Sprintf("%d/%d", stepsDone(r), r.Planned), 5), plain},
-			cell{clean(string(r.Result)), inkOf(r.Result)}, cell{clean(r.Who + "@" + r.From), plain},
-			cell{clean(strings.Join(r.Routes, ", ")), plain},
+		t.addRow(
+			cell{cleanText(r.ID), plain}, cell{padLeft(tookOf(r), 6), plain},
+			cell{padLeft(fmt.Sprintf("%d/%d", stepsDone(r), r.Planned), 5), plain},
+			cell{cleanText(string(r.Result)), inkOf(r.Result)}, cell{cleanText(r.Who + "@" + r.From), plain},
+			cell{cleanText(strings.Join(r.Routes, ", ")), plain},
 		)
 	}
-	for i, lines := range t.lines(s) {
+	for i, lines := range t.renderLines(s) {
 		for _, line := range lines {
-			out.line(line)
+			out.addLine(line)
 		}
 		if i > 0 && runs[i-1].Error != "" {
-			out.para("    ", runs[i-1].Error, dim)
+			out.addParagraph("    ", runs[i-1].Error, dim)
 		}
 	}
 	out.flush(w)
@@ -58,24 +58,24 @@ func History(w io.Writer, s Style, runs []record.Run) {
 // HistoryRun writes one run with its steps, in the order in which they began.
 func HistoryRun(w io.Writer, s Style, r record.Run) {
 	out := &page{style: s}
-	out.line(s.paint(bold, "Run "+clean(r.ID)))
+	out.addLine(s.paintText(bold, "Run "+cleanText(r.ID)))
 	facts := &table{indent: 2}
 	for _, fact := range [][2]string{
 		{"who", r.Who + "@" + r.From}, {"for", strings.Join(r.Routes, ", ")}, {"began", r.Started.UTC().Format(moment)},
 		{"took", tookOf(r)}, {"plan", r.PlanDigest}, {"steps", fmt.Sprintf("%d of %d done", stepsDone(r), r.Planned)},
 	} {
 		if fact[1] != "" {
-			facts.add(cell{fact[0], dim}, cell{clean(fact[1]), plain})
+			facts.addRow(cell{fact[0], dim}, cell{cleanText(fact[1]), plain})
 		}
 	}
-	facts.add(cell{"result", dim}, resultCell(r))
-	out.table(facts)
+	facts.addRow(cell{"result", dim}, resultCell(r))
+	out.addTable(facts)
 	if len(r.Steps) > 0 {
-		out.space()
-		out.table(stepTable(r.Steps))
+		out.addSpace()
+		out.addTable(stepTable(r.Steps))
 	} else if why := whyNoSteps(r); why != "" {
-		out.space()
-		out.para("", why, plain)
+		out.addSpace()
+		out.addParagraph("", why, plain)
 	}
 	out.flush(w)
 }
@@ -97,14 +97,14 @@ func whyNoSteps(r record.Run) string {
 func stepTable(steps []record.Step) *table {
 	t := &table{indent: 2, head: []string{"STEP", " BEGAN", "  TOOK", "RESULT"}}
 	for _, s := range steps {
-		began, length := took(seconds(s.Began)), took(seconds(s.Seconds))
+		began, length := formatDuration(durationOf(s.Began)), formatDuration(durationOf(s.Seconds))
 		if s.Result == record.Skipped {
 			began, length = "", ""
 		}
 		if s.Result == record.Running || s.Result == record.Interrupted {
 			length = ""
 		}
-		t.add(cell{clean(s.ID), plain}, cell{right(began, 6), plain}, cell{right(length, 6), plain},
+		t.addRow(cell{cleanText(s.ID), plain}, cell{padLeft(began, 6), plain}, cell{padLeft(length, 6), plain},
 			cell{string(s.Result), inkOf(s.Result)})
 	}
 	return t
@@ -115,7 +115,7 @@ func tookOf(r record.Run) string {
 	if r.Finished.IsZero() {
 		return ""
 	}
-	return took(r.Finished.Sub(r.Started).Round(time.Millisecond))
+	return formatDuration(r.Finished.Sub(r.Started).Round(time.Millisecond))
 }
 
 func stepsDone(r record.Run) int {
@@ -137,7 +137,7 @@ func resultCell(r record.Run) cell {
 	if r.Error != "" {
 		text += ": " + r.Error
 	}
-	return cell{clean(text), inkOf(r.Result)}
+	return cell{cleanText(text), inkOf(r.Result)}
 }
 
 func inkOf(r record.Result) ink {
@@ -160,36 +160,37 @@ func inkOf(r record.Result) ink {
 // Without any it says so.
 func Diff(w io.Writer, s Style, sets []diff.Set) {
 	out := &page{style: s}
-	out.line(s.paint(bold, "Differences between what is live (-) and what will be (+):"))
-	out.diffs(sets)
+	out.addLine(s.paintText(bold, "Differences between what is live (-) and what will be (+):"))
+	out.addDiffs(sets)
 	if len(sets) == 0 {
-		out.space()
-		out.para("  ", "None that can be shown: no step of the plan changes a file or an object of which both are "+
-			"known beforehand.", plain)
+		out.addSpace()
+		out.addParagraph("  ",
+			"None that can be shown: no step of the plan changes a file or an object of which both are "+
+				"known beforehand.", plain)
 	}
-	out.space()
+	out.addSpace()
 	out.flush(w)
 }
 
-func (p *page) diffs(sets []diff.Set) {
+func (p *page) addDiffs(sets []diff.Set) {
 	for _, set := range sets {
-		p.space()
+		p.addSpace()
 		title := "cluster"
 		if len(set.Hosts) > 0 {
 			title = strings.Join(set.Hosts, ", ")
 		}
-		p.para("", title+":", bold)
+		p.addParagraph("", title+":", bold)
 		for _, c := range set.Changes {
-			p.change(c)
+			p.addVerbatim(c)
 		}
 	}
 }
 
-// change writes lines as they are: one that is broken would be another one.
-func (p *page) change(c diff.Change) {
-	p.para("  ", c.Of, plain)
+// addVerbatim writes lines as they are: one that is broken would be another one.
+func (p *page) addVerbatim(c diff.Change) {
+	p.addParagraph("  ", c.Of, plain)
 	if c.Unknown != "" {
-		p.para("    ", "not known: "+c.Unknown, yellow)
+		p.addParagraph("    ", "not known: "+c.Unknown, yellow)
 	}
 	for _, line := range c.Lines {
 		ink := dim
@@ -199,6 +200,6 @@ func (p *page) change(c diff.Change) {
 		case strings.HasPrefix(line, "-"):
 			ink = red
 		}
-		p.line("    " + p.style.paint(ink, strings.TrimRight(clean(line), " ")))
+		p.addLine("    " + p.style.paintText(ink, strings.TrimRight(cleanText(line), " ")))
 	}
 }

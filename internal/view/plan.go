@@ -22,12 +22,12 @@ import (
 func Plan(w io.Writer, s Style, p plan.Plan, v Verbosity) {
 	out := &page{style: s}
 	view := planView{page: out, plan: p, verbose: v == Verbose, changes: v == Verbose || fewChanges(p)}
-	view.steps()
-	view.contacts()
-	view.operator()
-	view.unresolved()
-	view.notes()
-	view.end()
+	view.addSteps()
+	view.addContacts()
+	view.addInstructions()
+	view.addUnresolved()
+	view.addNotes()
+	view.addSummary()
 	out.flush(w)
 }
 
@@ -48,8 +48,8 @@ type planView struct {
 	verbose, changes bool
 }
 
-// steps writes the steps of each host, then the cluster's.
-func (v planView) steps() {
+// addSteps writes the steps of each host, then the cluster's.
+func (v planView) addSteps() {
 	if len(v.plan.Steps) == 0 {
 		return
 	}
@@ -57,34 +57,34 @@ func (v planView) steps() {
 	if v.verbose {
 		title += " (" + strings.Join(v.plan.Routes, ", ") + ")"
 	}
-	v.heading(title)
+	v.addHeading(title)
 	groups := groupSteps(v.plan, !v.changes)
 	column := titleWidth(groups)
 	for _, g := range groups {
-		v.space()
-		v.para("", g.title(), bold)
-		v.group(g, column)
+		v.addSpace()
+		v.addParagraph("", g.hostTitle(), bold)
+		v.addGroup(g, column)
 	}
 }
 
-// group writes the steps of one group. A reason that is the same as the step's before is not repeated.
-func (v planView) group(g group, column int) {
+// addGroup writes the steps of one group. A reason that is the same as the step's before is not repeated.
+func (v planView) addGroup(g group, column int) {
 	reason := ""
 	t := &table{indent: 2}
 	for _, s := range g.steps {
-		text := clean(s.Reason)
+		text := cleanText(s.Reason)
 		if text == reason {
 			text = ""
 		}
-		reason = clean(s.Reason)
+		reason = cleanText(s.Reason)
 		if s.Risk != plan.NoRisk && s.Risk != "" {
 			text = strings.TrimSpace(text + " [" + string(s.Risk) + "]")
 		}
-		t.add(symbol(s.Action), cell{pad(clean(s.Title), column), plain}, cell{text, riskInk(s.Risk)})
+		t.addRow(actionSymbol(s.Action), cell{padRight(cleanText(s.Title), column), plain}, cell{text, riskInk(s.Risk)})
 	}
-	for i, row := range t.lines(v.style) {
+	for i, row := range t.renderLines(v.style) {
 		for _, line := range row {
-			v.line(line)
+			v.addLine(line)
 		}
 		if v.changes {
 			v.stepChanges(g.steps[i])
@@ -94,12 +94,12 @@ func (v planView) group(g group, column int) {
 
 func (v planView) stepChanges(s plan.Step) {
 	for _, c := range s.Changes {
-		v.para(strings.Repeat(" ", 9), c, dim)
+		v.addParagraph(strings.Repeat(" ", 9), c, dim)
 	}
 }
 
-// symbol is an action's sign, in the place of the widest.
-func symbol(a plan.Action) cell {
+// actionSymbol is an action's sign, in the place of the widest.
+func actionSymbol(a plan.Action) cell {
 	inks := map[plan.Action]ink{
 		plan.Create:  green,
 		plan.Change:  yellow,
@@ -107,7 +107,7 @@ func symbol(a plan.Action) cell {
 		plan.Remove:  red,
 		plan.MustAct: yellow,
 	}
-	return cell{right(string(a), len(plan.Replace)), inks[a]}
+	return cell{padLeft(string(a), len(plan.Replace)), inks[a]}
 }
 
 func riskInk(r plan.Risk) ink {
@@ -117,97 +117,97 @@ func riskInk(r plan.Risk) ink {
 	return yellow
 }
 
-func (v planView) contacts() {
+func (v planView) addContacts() {
 	if len(v.plan.FirstContacts) == 0 {
 		return
 	}
-	v.heading("First contact: nobody has approved these host keys yet. Approving the plan records them.")
+	v.addHeading("First contact: nobody has approved these host keys yet. Approving the plan records them.")
 	ids := slices.SortedFunc(maps.Keys(v.plan.FirstContacts), func(a, b string) int {
 		return strings.Compare(nameOf(v.plan.Hosts, a)+a, nameOf(v.plan.Hosts, b)+b)
 	})
 	t := &table{indent: 2}
 	for _, id := range ids {
-		t.add(cell{clean(nameOf(v.plan.Hosts, id)), plain}, cell{clean(id), plain},
-			cell{clean(v.plan.FirstContacts[id]), plain})
+		t.addRow(cell{cleanText(nameOf(v.plan.Hosts, id)), plain}, cell{cleanText(id), plain},
+			cell{cleanText(v.plan.FirstContacts[id]), plain})
 	}
-	v.table(t)
+	v.addTable(t)
 }
 
-// operator numbers what a person must do; the steps of each instruction have letters.
-func (v planView) operator() {
+// addInstructions numbers what a person must do; the steps of each instruction have letters.
+func (v planView) addInstructions() {
 	if len(v.plan.Operator) == 0 {
 		return
 	}
-	v.heading(string(plan.MustAct) + " You must act:")
+	v.addHeading(string(plan.MustAct) + " You must act:")
 	for i, o := range v.plan.Operator {
-		v.instruction(i+1, at(v.plan.Hosts[o.Host], o.Reason()), o.Texts())
+		v.addInstruction(i+1, atHost(v.plan.Hosts[o.Host], o.Reason()), o.Texts())
 	}
 }
 
-// instruction writes one thing that a person must do.
-func (p *page) instruction(number int, reason string, steps []string) {
-	p.para(fmt.Sprintf("%3d. ", number), reason, yellow)
+// addInstruction writes one thing that a person must do.
+func (p *page) addInstruction(number int, reason string, steps []string) {
+	p.addParagraph(fmt.Sprintf("%3d. ", number), reason, yellow)
 	for i, step := range steps {
 		lead := fmt.Sprintf("     %c. ", 'a'+i)
 		if i >= 26 {
 			lead = "     -  "
 		}
-		p.para(lead, step, plain)
+		p.addParagraph(lead, step, plain)
 	}
 }
 
-func (v planView) notes() {
+func (v planView) addNotes() {
 	if len(v.plan.Notes) == 0 {
 		return
 	}
-	v.heading("Notes:")
+	v.addHeading("Notes:")
 	for _, n := range v.plan.Notes {
-		v.para("  - ", n, plain)
+		v.addParagraph("  - ", n, plain)
 	}
 }
 
-// unresolved says what is not known of what would be installed.
-func (v planView) unresolved() {
+// addUnresolved says what is not known of what would be installed.
+func (v planView) addUnresolved() {
 	if len(v.plan.Unresolved) == 0 {
 		return
 	}
-	v.heading("Not known: what would be installed. This plan can be read, and not be saved or carried out.")
+	v.addHeading("Not known: what would be installed. This plan can be read, and not be saved or carried out.")
 	for _, line := range v.plan.Unresolved {
-		v.para("  ", line, yellow)
+		v.addParagraph("  ", line, yellow)
 	}
 }
 
-// end is the line that sums the plan up, and what stops it or follows it.
-func (v planView) end() {
-	v.space()
+// addSummary is the line that sums the plan up, and what stops it or follows it.
+func (v planView) addSummary() {
+	v.addSpace()
 	as := bold
 	if v.plan.Blocked != "" || v.plan.Empty() && isError(v.plan) {
 		as = red
 	}
-	v.para("", verdict(v.plan), as)
+	v.addParagraph("", planSummary(v.plan), as)
 	if v.plan.Again != "" {
-		v.para("", "This is not all: "+clean(v.plan.Again)+".", yellow)
+		v.addParagraph("", "This is not all: "+cleanText(v.plan.Again)+".", yellow)
 	}
 }
 
-// verdict is the line that sums a plan up.
-func verdict(p plan.Plan) string {
+// planSummary is the line that sums a plan up.
+func planSummary(p plan.Plan) string {
 	switch {
 	case p.Blocked != "":
-		return "Plan: nothing will be run. " + sentence(p.Blocked)
+		return "Plan: nothing will be run. " + asSentence(p.Blocked)
 	case !p.Empty():
 		return Summarize(p).String()
 	case isError(p):
 		return "No plan: the problems must be put right first."
 	}
-	return "No changes. " + clean(Matched(p))
+	return "No changes. " + cleanText(Matched(p))
 }
 
 // isError reports whether there is no plan.
 func isError(p plan.Plan) bool { return slices.Contains(p.Routes, string(fsm.Error)) }
 
-// sentence begins with a capital and ends with a full stop.
-func sentence(text string) string {
+// asSentence begins with a capital and ends with a full stop.
+func asSentence(text string) string {
 	if text == "" {
 		return ""
 	}
@@ -235,7 +235,7 @@ func groupSteps(p plan.Plan, fold bool) []group {
 	var out []group
 	for _, id := range ids {
 		g := group{[]string{fullName(p, id)}, steps[id]}
-		same := slices.IndexFunc(out, func(other group) bool { return fold && reads(other) == reads(g) })
+		same := slices.IndexFunc(out, func(other group) bool { return fold && groupKey(other) == groupKey(g) })
 		if same >= 0 {
 			out[same].names = append(out[same].names, g.names...)
 			continue
@@ -248,8 +248,8 @@ func groupSteps(p plan.Plan, fold bool) []group {
 	return out
 }
 
-// reads is what a reader sees of a group's steps while changes are not shown.
-func reads(g group) string {
+// groupKey is what a reader sees of a group's steps while changes are not shown.
+func groupKey(g group) string {
 	var b strings.Builder
 	for _, s := range g.steps {
 		b.WriteString(strings.Join([]string{string(s.Action), s.Title, s.Reason, string(s.Risk)}, "\x00") + "\n")
@@ -260,27 +260,27 @@ func reads(g group) string {
 func fullName(p plan.Plan, id string) string {
 	name := nameOf(p.Hosts, id)
 	if name == id || strings.HasPrefix(name, id+" (") { // it is called by its ID already
-		return clean(name)
+		return cleanText(name)
 	}
-	return clean(name + " (" + id + ")")
+	return cleanText(name + " (" + id + ")")
 }
 
-// title names all hosts of the group: who is changed must be seen before it is approved.
-func (g group) title() string {
+// hostTitle names all hosts of the group: who is changed must be seen before it is approved.
+func (g group) hostTitle() string {
 	switch len(g.names) {
 	case 0:
 		return "cluster"
 	case 1:
 		return g.names[0]
 	}
-	return phrase.Count(len(g.names), "host") + ", each: " + list(g.names, len(g.names))
+	return phrase.Count(len(g.names), "host") + ", each: " + joinNames(g.names, len(g.names))
 }
 
 func titleWidth(groups []group) int {
 	n := 0
 	for _, g := range groups {
 		for _, s := range g.steps {
-			n = max(n, width(clean(s.Title)))
+			n = max(n, textWidth(cleanText(s.Title)))
 		}
 	}
 	return n
@@ -303,7 +303,7 @@ type PlanDocument struct {
 func PlanJSON(p plan.Plan, diffs []diff.Set, decisions ...decide.Decision) ([]byte, error) {
 	doc := PlanDocument{
 		Plan: p, Digest: p.Digest(), Changes: !p.Empty(), Summary: Summarize(p),
-		Problems: problems(decisions), Exit: Exit(p, decisions...), Diffs: diffs,
+		Problems: lastProblems(decisions), Exit: Exit(p, decisions...), Diffs: diffs,
 	}
 	if len(decisions) > 0 {
 		doc.Trace = decisions[0].Trace
@@ -312,7 +312,7 @@ func PlanJSON(p plan.Plan, diffs []diff.Set, decisions ...decide.Decision) ([]by
 	if doc.Hosts == nil {
 		doc.Hosts = map[string]string{}
 	}
-	return encode(doc, "plan of "+p.Cluster)
+	return encodeJSON(doc, "plan of "+p.Cluster)
 }
 
 // notNil makes a list that a program may walk without asking first.
@@ -323,8 +323,8 @@ func notNil[T any](list []T) []T {
 	return list
 }
 
-// encode is a document as indented JSON with a final newline; <, > and & stand for themselves.
-func encode(doc any, what string) ([]byte, error) {
+// encodeJSON is a document as indented JSON with a final newline; <, > and & stand for themselves.
+func encodeJSON(doc any, what string) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

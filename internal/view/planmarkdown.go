@@ -21,32 +21,32 @@ const longestComment = 50_000
 // Decisions are those that Build returned with the plan.
 func PlanMarkdown(p plan.Plan, diffs []diff.Set, decisions ...decide.Decision) []byte {
 	c := &comment{}
-	c.line("### kubeone plan: cluster %s", inline(p.Cluster))
-	c.line("")
-	c.line("**%s**", inline(verdict(p)))
-	found := problems(decisions)
-	c.bullets("Problems", len(found), func(i int) string {
-		text := at(nameOf(p.Hosts, found[i].Host), found[i].What())
+	c.addLine("### kubeone plan: cluster %s", escapeInline(p.Cluster))
+	c.addLine("")
+	c.addLine("**%s**", escapeInline(planSummary(p)))
+	found := lastProblems(decisions)
+	c.addBullets("Problems", len(found), func(i int) string {
+		text := atHost(nameOf(p.Hosts, found[i].Host), found[i].What())
 		if do := found[i].Do(); do != "" {
 			text += "; " + do
 		}
 		return text
 	})
-	c.bullets("You must act", len(p.Operator), func(i int) string {
+	c.addBullets("You must act", len(p.Operator), func(i int) string {
 		o := p.Operator[i]
-		return at(p.Hosts[o.Host], o.Reason()) + ": " + strings.Join(o.Texts(), "; ")
+		return atHost(p.Hosts[o.Host], o.Reason()) + ": " + strings.Join(o.Texts(), "; ")
 	})
-	c.bullets("Not known: what would be installed", len(p.Unresolved), func(i int) string { return p.Unresolved[i] })
-	c.steps(p)
-	c.diffs(diffs)
+	c.addBullets("Not known: what would be installed", len(p.Unresolved), func(i int) string { return p.Unresolved[i] })
+	c.addStepTable(p)
+	c.addDiffs(diffs)
 	contacts := slices.Sorted(maps.Keys(p.FirstContacts))
-	c.bullets("Host keys that approving the plan records", len(contacts), func(i int) string {
+	c.addBullets("Host keys that approving the plan records", len(contacts), func(i int) string {
 		return nameOf(p.Hosts, contacts[i]) + " " + p.FirstContacts[contacts[i]]
 	})
-	c.bullets("Notes", len(p.Notes), func(i int) string { return p.Notes[i] })
+	c.addBullets("Notes", len(p.Notes), func(i int) string { return p.Notes[i] })
 	if digest := p.Digest(); digest != "" && len(p.Steps) > 0 {
-		c.line("")
-		c.line("Digest of the plan: `%s`", digest)
+		c.addLine("")
+		c.addLine("Digest of the plan: `%s`", digest)
 	}
 	return []byte(c.text.String())
 }
@@ -54,87 +54,88 @@ func PlanMarkdown(p plan.Plan, diffs []diff.Set, decisions ...decide.Decision) [
 // comment is Markdown that is being written.
 type comment struct{ text strings.Builder }
 
-func (c *comment) line(format string, args ...any) { fmt.Fprintf(&c.text, format+"\n", args...) }
+func (c *comment) addLine(format string, args ...any) { fmt.Fprintf(&c.text, format+"\n", args...) }
 
-// full reports whether what is of any length must end here.
-func (c *comment) full() bool { return c.text.Len() > longestComment }
+// isFull reports whether what is of any length must end here.
+func (c *comment) isFull() bool { return c.text.Len() > longestComment }
 
-// bullets writes a list below a heading, if it has elements.
-func (c *comment) bullets(heading string, n int, text func(int) string) {
+// addBullets writes a list below a heading, if it has elements.
+func (c *comment) addBullets(heading string, n int, text func(int) string) {
 	if n == 0 {
 		return
 	}
-	c.line("")
-	c.line("**%s**", heading)
-	c.line("")
+	c.addLine("")
+	c.addLine("**%s**", heading)
+	c.addLine("")
 	for i := range n {
-		if c.full() {
-			c.line("- and %d more", n-i)
+		if c.isFull() {
+			c.addLine("- and %d more", n-i)
 			return
 		}
-		c.line("- %s", inline(text(i)))
+		c.addLine("- %s", escapeInline(text(i)))
 	}
 }
 
-// fold writes what is shown on a click.
-func (c *comment) fold(title string, inside func()) {
-	c.line("")
-	c.line("<details><summary>%s</summary>", title)
-	c.line("")
+// addFold writes what is shown on a click.
+func (c *comment) addFold(title string, inside func()) {
+	c.addLine("")
+	c.addLine("<details><summary>%s</summary>", title)
+	c.addLine("")
 	inside()
-	c.line("")
-	c.line("</details>")
+	c.addLine("")
+	c.addLine("</details>")
 }
 
-// steps writes a table of the steps; hosts with the same steps are one row each step.
-func (c *comment) steps(p plan.Plan) {
+// addStepTable writes a table of the steps; hosts with the same steps are one row each step.
+func (c *comment) addStepTable(p plan.Plan) {
 	if len(p.Steps) == 0 {
 		return
 	}
-	c.fold(phrase.Count(len(p.Steps), "step"), func() {
-		c.line("| | host | step | why | risk |")
-		c.line("|---|---|---|---|---|")
+	c.addFold(phrase.Count(len(p.Steps), "step"), func() {
+		c.addLine("| | host | step | why | risk |")
+		c.addLine("|---|---|---|---|---|")
 		for _, g := range groupSteps(p, true) {
 			for _, s := range g.steps {
-				if c.full() {
-					c.line("| | | and more: run kubeone plan | | |")
+				if c.isFull() {
+					c.addLine("| | | and more: run kubeone plan | | |")
 					return
 				}
-				c.line("| `%s` | %s | %s | %s | %s |", s.Action, inline(g.title()), inline(s.Title), inline(s.Reason),
-					inline(string(s.Risk)))
+				c.addLine("| `%s` | %s | %s | %s | %s |", s.Action, escapeInline(g.hostTitle()), escapeInline(s.Title),
+					escapeInline(s.Reason),
+					escapeInline(string(s.Risk)))
 			}
 		}
 	})
 }
 
-// diffs writes which lines differ, of each file or object in a block of its own.
-func (c *comment) diffs(sets []diff.Set) {
+// addDiffs writes which lines differ, of each file or object in a block of its own.
+func (c *comment) addDiffs(sets []diff.Set) {
 	if len(sets) == 0 {
 		return
 	}
-	c.fold("Differences between what is live (-) and what will be (+)", func() {
+	c.addFold("Differences between what is live (-) and what will be (+)", func() {
 		for _, set := range sets {
 			where := "cluster"
 			if len(set.Hosts) > 0 {
 				where = strings.Join(set.Hosts, ", ")
 			}
 			for _, change := range set.Changes {
-				if c.full() {
-					c.line("And more: run kubeone plan --diff.")
+				if c.isFull() {
+					c.addLine("And more: run kubeone plan --diff.")
 					return
 				}
-				c.line("%s: %s", inline(where), inline(change.Of))
+				c.addLine("%s: %s", escapeInline(where), escapeInline(change.Of))
 				if change.Unknown != "" {
-					c.line("not known: %s", inline(change.Unknown))
+					c.addLine("not known: %s", escapeInline(change.Unknown))
 				}
-				c.block(change.Lines)
+				c.addBlock(change.Lines)
 			}
 		}
 	})
 }
 
-// block writes lines as they are, between fences that none of them is.
-func (c *comment) block(lines []string) {
+// addBlock writes lines as they are, between fences that none of them is.
+func (c *comment) addBlock(lines []string) {
 	if len(lines) == 0 {
 		return
 	}
@@ -144,19 +145,19 @@ func (c *comment) block(lines []string) {
 			fence += "~"
 		}
 	}
-	c.line("")
-	c.line("%sdiff", fence)
+	c.addLine("")
+	c.addLine("%sdiff", fence)
 	for _, line := range lines {
-		c.line("%s", strings.TrimRight(clean(line), " "))
+		c.addLine("%s", strings.TrimRight(cleanText(line), " "))
 	}
-	c.line("%s", fence)
-	c.line("")
+	c.addLine("%s", fence)
+	c.addLine("")
 }
 
-// inline is a text of a host or a manifest that is nothing but text in Markdown: no markup, no link, and nobody's name
-// in it calls anybody.
-func inline(text string) string {
-	text = html.EscapeString(clean(text))
+// escapeInline is a text of a host or a manifest that is nothing but text in Markdown: no markup, no link, and nobody's
+// name in it calls anybody.
+func escapeInline(text string) string {
+	text = html.EscapeString(cleanText(text))
 	return strings.NewReplacer(`\`, `&#92;`, "`", "&#96;", "*", "&#42;", "_", "&#95;", "[", "&#91;", "]", "&#93;",
 		"|", "&#124;", "~", "&#126;", "@", "&#64;", "://", "&#58;//").Replace(text)
 }

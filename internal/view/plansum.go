@@ -58,7 +58,7 @@ func (s Summary) String() string {
 	}
 	text := "Plan: " + strings.Join(append(parts, steps), ", ") + "."
 	if s.Instructions > 0 {
-		text += " " + sentence(phrase.Count(s.Instructions, "thing")+" for you to do")
+		text += " " + asSentence(phrase.Count(s.Instructions, "thing")+" for you to do")
 	}
 	return text
 }

@@ -49,14 +49,14 @@ type lineProgress struct {
 func (l *lineProgress) Event(e apply.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	writeLines(l.w, l.track.note(e))
+	writeLines(l.w, l.track.noteEvent(e))
 }
 
 // Close writes what was held back.
 func (l *lineProgress) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	writeLines(l.w, l.track.flush())
+	writeLines(l.w, l.track.flushSkipped())
 }
 
 func writeLines(w io.Writer, lines []string) {
@@ -65,7 +65,7 @@ func writeLines(w io.Writer, lines []string) {
 		text += line + "\n"
 	}
 	if text != "" {
-		_, _ = io.WriteString(behind(w), text)
+		_, _ = io.WriteString(cleanWriter(w), text)
 	}
 }
 
@@ -127,8 +127,8 @@ const onCluster = "cluster"
 func newTrack(s Style, p plan.Plan, verbose bool) *track {
 	t := &track{style: s, plan: p, verbose: verbose, total: len(p.Steps)}
 	for _, step := range p.Steps {
-		t.host = max(t.host, width(hostOr(p.Hosts[step.Host])))
-		t.title = max(t.title, width(clean(step.Title)))
+		t.host = max(t.host, textWidth(hostOr(p.Hosts[step.Host])))
+		t.title = max(t.title, textWidth(cleanText(step.Title)))
 	}
 	t.host, t.title = min(t.host, maxHostColumn), min(t.title, maxTitleColumn)
 	return t
@@ -138,74 +138,77 @@ func hostOr(name string) string {
 	if name == "" {
 		return onCluster
 	}
-	return clean(name)
+	return cleanText(name)
 }
 
-// note takes an event in and returns the lines that tell it.
-func (t *track) note(e apply.Event) []string {
+// noteEvent takes an event in and returns the lines that tell it.
+func (t *track) noteEvent(e apply.Event) []string {
 	if t.began.IsZero() {
 		t.began = e.Time
 	}
 	if e.Type == apply.StepSkipped {
-		t.skip(e)
+		t.holdSkipped(e)
 		return nil
 	}
-	return append(t.flush(), t.tell(e)...)
+	return append(t.flushSkipped(), t.eventLines(e)...)
 }
 
-func (t *track) tell(e apply.Event) []string {
+func (t *track) eventLines(e apply.Event) []string {
 	switch e.Type {
 	case apply.RunStarted:
 		t.total = e.Total
-		return []string{t.style.paint(dim, "Run "+clean(e.RunID)+": "+phrase.Count(e.Total, "step"))}
+		return []string{t.style.paintText(dim, "Run "+cleanText(e.RunID)+": "+phrase.Count(e.Total, "step"))}
 	case apply.StepStarted:
-		t.running = append(t.running, active{id: e.Step, host: hostOr(e.Host), title: clean(e.Title), since: e.Time})
+		t.running = append(t.running,
+			active{id: e.Step, host: hostOr(e.Host), title: cleanText(e.Title), since: e.Time})
 		return t.whenVerbose(e, "started")
 	case apply.StepOutput:
-		return t.output(e)
+		return t.noteOutput(e)
 	case apply.StepDone:
-		t.end(e.Step)
+		t.endStep(e.Step)
 		t.done = max(t.done+1, e.Done)
-		return []string{t.change(e, t.style.paint(green, "done")+" ("+took(seconds(e.Seconds))+")")}
+		return []string{t.stepLine(e, t.style.paintText(green, "done")+" ("+formatDuration(durationOf(e.Seconds))+")")}
 	case apply.StepFailed:
-		t.end(e.Step)
+		t.endStep(e.Step)
 		t.failed++
-		return []string{t.change(e, t.style.paint(red, "failed")+" ("+took(seconds(e.Seconds))+"): "+cause(e))}
+		return []string{t.stepLine(e,
+			t.style.paintText(red, "failed")+" ("+formatDuration(durationOf(e.Seconds))+"): "+firstErrorLine(e))}
 	case apply.Warning:
-		return []string{t.stamp(e.Time) + t.name(e.Host) + t.style.paint(yellow, "warning: ") + clean(e.Line)}
+		return []string{t.timeStamp(e.Time) + t.hostName(e.Host) + t.style.paintText(yellow, "warning: ") +
+			cleanText(e.Line)}
 	case apply.Heartbeat:
-		return t.heartbeat(e)
+		return t.heartbeatLine(e)
 	case apply.RunFinished:
 		t.ended = true
-		return t.finished(e)
+		return t.summaryLine(e)
 	}
 	return nil
 }
 
-// change is the line of a step: "  12.3s  cp-2  join: etcd member  done (4.1s)".
-func (t *track) change(e apply.Event, what string) string {
-	return t.stamp(e.Time) + t.name(e.Host) + pad(clean(e.Title), t.title) + "  " + what
+// stepLine is the line of a step: "  12.3s  cp-2  join: etcd member  done (4.1s)".
+func (t *track) stepLine(e apply.Event, what string) string {
+	return t.timeStamp(e.Time) + t.hostName(e.Host) + padRight(cleanText(e.Title), t.title) + "  " + what
 }
 
 // stampColumn is how wide a line's time is, with the gap after it.
 const stampColumn = 9
 
-func (t *track) stamp(at time.Time) string {
-	return t.style.paint(dim, right(took(at.Sub(t.began)), stampColumn-gap)) + strings.Repeat(" ", gap)
+func (t *track) timeStamp(at time.Time) string {
+	return t.style.paintText(dim, padLeft(formatDuration(at.Sub(t.began)), stampColumn-gap)) + strings.Repeat(" ", gap)
 }
 
-func (t *track) name(host string) string { return pad(hostOr(host), t.host) + "  " }
+func (t *track) hostName(host string) string { return padRight(hostOr(host), t.host) + "  " }
 
 func (t *track) whenVerbose(e apply.Event, what string) []string {
 	if !t.verbose {
 		return nil
 	}
-	return []string{t.change(e, t.style.paint(dim, what))}
+	return []string{t.stepLine(e, t.style.paintText(dim, what))}
 }
 
-// output notes what a host printed last; the line itself is told only when verbose.
-func (t *track) output(e apply.Event) []string {
-	line := clean(e.Line)
+// noteOutput notes what a host printed last; the line itself is told only when verbose.
+func (t *track) noteOutput(e apply.Event) []string {
+	line := cleanText(e.Line)
 	for i := range t.running {
 		if t.running[i].id == e.Step {
 			t.running[i].line = line
@@ -214,71 +217,73 @@ func (t *track) output(e apply.Event) []string {
 	if !t.verbose {
 		return nil
 	}
-	return []string{t.stamp(e.Time) + t.name(e.Host) + t.style.paint(dim, "| "+line)}
+	return []string{t.timeStamp(e.Time) + t.hostName(e.Host) + t.style.paintText(dim, "| "+line)}
 }
 
-func (t *track) end(id string) {
+func (t *track) endStep(id string) {
 	t.running = slices.DeleteFunc(t.running, func(a active) bool { return a.id == id })
 }
 
-// skip holds a skipped step back: many are skipped at once, and are told in one line.
-func (t *track) skip(e apply.Event) {
-	t.waiting = append(t.waiting, hostOr(e.Host)+" "+clean(e.Title))
+// holdSkipped holds a skipped step back: many are skipped at once, and are told in one line.
+func (t *track) holdSkipped(e apply.Event) {
+	t.waiting = append(t.waiting, hostOr(e.Host)+" "+cleanText(e.Title))
 	t.waitingSince = e.Time
 	t.skips++
 }
 
-// flush tells the skipped steps that were held back.
-func (t *track) flush() []string {
+// flushSkipped tells the skipped steps that were held back.
+func (t *track) flushSkipped() []string {
 	if len(t.waiting) == 0 {
 		return nil
 	}
 	what := phrase.Count(len(t.waiting), "step") + ": "
 	if t.verbose {
-		what += list(t.waiting, len(t.waiting))
+		what += joinNames(t.waiting, len(t.waiting))
 	} else {
-		what += list(t.waiting, 3)
+		what += joinNames(t.waiting, 3)
 	}
 	t.waiting = nil
-	return []string{t.stamp(t.waitingSince) + t.style.paint(yellow, "skipped ") + what}
+	return []string{t.timeStamp(t.waitingSince) + t.style.paintText(yellow, "skipped ") + what}
 }
 
-// cause is the first line of a failed step's error, without the host and title that stand before it on the line.
-func cause(e apply.Event) string {
+// firstErrorLine is the first line of a failed step's error, without the host and title that stand before it on the
+// line.
+func firstErrorLine(e apply.Event) string {
 	text, _, _ := strings.Cut(e.Error, "\n")
 	host := e.Host
 	if host == "" {
 		host = onCluster
 	}
 	text = strings.TrimPrefix(text, host+": "+e.Title+": ")
-	return clean(strings.TrimPrefix(text, host+": "))
+	return cleanText(strings.TrimPrefix(text, host+": "))
 }
 
-// heartbeat says what is still going on, the longest first.
-func (t *track) heartbeat(e apply.Event) []string {
+// heartbeatLine says what is still going on, the longest first.
+func (t *track) heartbeatLine(e apply.Event) []string {
 	if len(t.running) == 0 {
 		return nil
 	}
 	names := make([]string, 0, len(t.running))
 	for _, a := range t.running {
-		names = append(names, fmt.Sprintf("%s %s (%s)", a.host, a.title, whole(e.Time.Sub(a.since))))
+		names = append(names, fmt.Sprintf("%s %s (%s)", a.host, a.title, formatSeconds(e.Time.Sub(a.since))))
 	}
 	return []string{
-		fmt.Sprintf("%s%s still running: %s; %d of %d steps done", t.stamp(e.Time), t.style.ellipsis(), list(names, 4),
+		fmt.Sprintf("%s%s still running: %s; %d of %d steps done", t.timeStamp(e.Time), t.style.ellipsisText(),
+			joinNames(names, 4),
 			t.done, t.total),
 	}
 }
 
-// finished sums the run up. The error itself is not repeated: whoever started the run shows it, with what
+// summaryLine sums the run up. The error itself is not repeated: whoever started the run shows it, with what
 // hosts printed.
-func (t *track) finished(e apply.Event) []string {
-	after := took(seconds(e.Seconds))
+func (t *track) summaryLine(e apply.Event) []string {
+	after := formatDuration(durationOf(e.Seconds))
 	if e.Error == "" {
-		return []string{t.style.paint(green, "Done: ") + phrase.Count(t.done, "step") + " in " + after + "."}
+		return []string{t.style.paintText(green, "Done: ") + phrase.Count(t.done, "step") + " in " + after + "."}
 	}
-	how, rest := t.style.paint(red, "Failed after "), fmt.Sprintf("%d of %d steps done", t.done, t.total)
+	how, rest := t.style.paintText(red, "Failed after "), fmt.Sprintf("%d of %d steps done", t.done, t.total)
 	if t.failed == 0 {
-		how = t.style.paint(yellow, "Stopped after ")
+		how = t.style.paintText(yellow, "Stopped after ")
 	} else {
 		rest += fmt.Sprintf(", %d failed", t.failed)
 	}
@@ -287,12 +292,13 @@ func (t *track) finished(e apply.Event) []string {
 	}
 	lines := []string{how + after + ": " + rest + "."}
 	if len(t.running) > 0 {
-		lines = append(lines, "Still going on: "+list(t.names(), 8)+". The next apply finds what has come of it.")
+		lines = append(lines,
+			"Still going on: "+joinNames(t.hostNames(), 8)+". The next apply finds what has come of it.")
 	}
 	return lines
 }
 
-func (t *track) names() []string {
+func (t *track) hostNames() []string {
 	var out []string
 	for _, a := range t.running {
 		out = append(out, a.host+" "+a.title)

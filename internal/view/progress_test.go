@@ -100,11 +100,11 @@ func TestLiveProgress(t *testing.T) {
 				p.mu.Unlock()
 				p.Event(e)
 				p.mu.Lock()
-				p.show(nil) // as a tick does
+				p.writeAndDraw(nil) // as a tick does
 				p.mu.Unlock()
 				fmt.Fprintf(&film, "--- %s %s\n%s\n", e.Type, e.Step, strings.Join(screen.lines, "\n"))
 				for _, line := range screen.lines[len(screen.lines)-p.drawn:] {
-					if width(line) >= style.Width {
+					if textWidth(line) >= style.Width {
 						t.Errorf("the terminal would break %q", line)
 					}
 				}
@@ -131,18 +131,18 @@ func TestLiveLinesNeverFillTheScreen(t *testing.T) {
 	p := plan.Plan{Hosts: map[string]string{}}
 	tr := newTrack(inPipe, p, false)
 	for i := range 100 {
-		tr.note(apply.Event{
+		tr.noteEvent(apply.Event{
 			Type: apply.StepStarted, Time: now(), Step: fmt.Sprint(i), Host: fmt.Sprintf("worker-%d", i),
 			Title: strings.Repeat("long ", 40),
 		})
 	}
-	got := tr.frame(now().Add(time.Minute), 40, 10)
+	got := tr.liveLines(now().Add(time.Minute), 40, 10)
 	if len(got) != 7 {
 		t.Errorf("%d lines on a screen of 10", len(got))
 	}
 	for _, line := range got {
-		if width(line) >= 40 {
-			t.Errorf("%d columns on a screen of 40: %q", width(line), line)
+		if textWidth(line) >= 40 {
+			t.Errorf("%d columns on a screen of 40: %q", textWidth(line), line)
 		}
 	}
 	if want := "         and 95 more"; got[5] != want {

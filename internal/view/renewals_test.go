@@ -48,7 +48,7 @@ func TestStatusNamesHooksThatAreOwed(t *testing.T) {
 // What apply leaves alone, as objects that Machines are in the way of, it does not promise to make right.
 func TestStatusPromisesNothingOfWhatIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	if got := next(Report{Route: fsm.Nothing, Drift: []Difference{{What: "objects"}}}); got !=
+	if got := nextCommand(Report{Route: fsm.Nothing, Drift: []Difference{{What: "objects"}}}); got !=
 		"apply has nothing to do: look into what is named above, then run kubeone status again." {
 		t.Errorf("next: %q", got)
 	}

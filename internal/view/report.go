@@ -130,23 +130,23 @@ func ReportOf(st StatusInput) Report {
 		Problems: d.Problems, Warnings: d.Warnings, Instructions: d.Instructions,
 	}
 	for _, h := range st.Want.Hosts() {
-		r.Hosts = append(r.Hosts, st.host(h))
+		r.Hosts = append(r.Hosts, st.hostReport(h))
 	}
-	r.API, r.Etcd, r.Pool = st.api(), st.etcd(), st.pool()
-	r.Encryption = st.encryption()
-	r.Drift, r.Running, r.Locks = st.drift(), st.running(), st.locks()
-	r.Checks = checks(st, r)
+	r.API, r.Etcd, r.Pool = st.apiReport(), st.etcdReport(), st.poolReport()
+	r.Encryption = st.encryptionReport()
+	r.Drift, r.Running, r.Locks = st.driftReport(), st.runningSteps(), st.lockReports()
+	r.Checks = statusChecks(st, r)
 	r.Healthy = !slices.ContainsFunc(r.Checks, func(c Check) bool { return !c.OK })
 	return r
 }
 
 // StatusJSON is a status as docs/json.md describes it.
 func StatusJSON(st StatusInput) ([]byte, error) {
-	return encode(ReportOf(st), "status of "+st.Want.Name)
+	return encodeJSON(ReportOf(st), "status of "+st.Want.Name)
 }
 
-// name is what people call the host.
-func (st StatusInput) name(id string) string {
+// displayName is what people call the host.
+func (st StatusInput) displayName(id string) string {
 	h, ok := st.Want.Host(id)
 	if !ok {
 		return id
@@ -176,8 +176,8 @@ type EncryptionReport struct {
 	Foreign string `json:"foreign,omitempty"`
 }
 
-// encryption is nil where nobody wants Secrets encrypted, and they are not.
-func (st StatusInput) encryption() *EncryptionReport {
+// encryptionReport is nil where nobody wants Secrets encrypted, and they are not.
+func (st StatusInput) encryptionReport() *EncryptionReport {
 	r := EncryptionReport{Wanted: st.Want.EncryptSecrets}
 	hosts, found := st.encryptionHosts(&r)
 	if !found && !r.Wanted || len(hosts)+len(r.Lost) == 0 && r.Foreign == "" {
@@ -204,11 +204,11 @@ func (st StatusInput) encryptionHosts(r *EncryptionReport) (hosts []atrest.Host,
 		found = found || e != nil && seen.Reach == observed.Reached
 		switch {
 		case seen.Reach != observed.Reached || !st.Decision.Hosts[h.ID].Condition.Joined():
-			r.Unknown = append(r.Unknown, st.name(h.ID))
+			r.Unknown = append(r.Unknown, st.displayName(h.ID))
 		case e != nil && e.Foreign != "":
 			r.Foreign = e.Foreign
 		case e != nil && e.Lost:
-			r.Lost = append(r.Lost, st.name(h.ID))
+			r.Lost = append(r.Lost, st.displayName(h.ID))
 		default:
 			hosts = append(hosts, atrest.Of(h.ID, e))
 		}
@@ -226,8 +226,8 @@ func addNew(names, more []string) []string {
 	return names
 }
 
-// encryption tells how Secrets are stored, where there is something to tell.
-func (v statusView) encryption() {
+// addEncryption tells how Secrets are stored, where there is something to tell.
+func (v statusView) addEncryption() {
 	e := v.Encryption
 	if e == nil {
 		return
@@ -254,7 +254,7 @@ func (v statusView) encryption() {
 	if len(e.Unknown) > 0 {
 		parts = append(parts, "not known of "+strings.Join(e.Unknown, ", "))
 	}
-	v.fact("Secrets", as, strings.Join(parts, "; "))
+	v.addFact("Secrets", as, strings.Join(parts, "; "))
 }
 
 // EtcdState is what a control-plane host's etcd member is.
@@ -296,7 +296,7 @@ type MemberReport struct {
 	Alarms  []string  `json:"alarms,omitempty"`
 }
 
-func (st StatusInput) etcd() EtcdReport {
+func (st StatusInput) etcdReport() EtcdReport {
 	e := st.World.Etcd
 	r := EtcdReport{Reached: e.Reached, Problem: e.Problem, Members: []MemberReport{}, Orphans: e.Orphans}
 	if e.Reached != observed.Yes {
@@ -318,7 +318,7 @@ func (st StatusInput) etcd() EtcdReport {
 func (st StatusInput) hostOf(m observed.Member) string {
 	for _, h := range st.Want.ControlPlane {
 		if st.Decision.Hosts[h.ID].Etcd == m.ID {
-			return st.name(h.ID)
+			return st.displayName(h.ID)
 		}
 	}
 	return ""

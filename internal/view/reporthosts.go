@@ -15,16 +15,16 @@ import (
 	"time"
 )
 
-// host is one host's line. What the host did not say itself, its Node may have.
-func (st StatusInput) host(h desired.Host) HostReport {
+// hostReport is one host's line. What the host did not say itself, its Node may have.
+func (st StatusInput) hostReport(h desired.Host) HostReport {
 	seen, found := st.World.Hosts[h.ID], st.Decision.Hosts[h.ID]
 	r := HostReport{
-		ID: h.ID, Name: st.name(h.ID), Address: h.PublicAddress, Role: h.Role,
+		ID: h.ID, Name: st.displayName(h.ID), Address: h.PublicAddress, Role: h.Role,
 		Condition: found.Condition, Reasons: problem.Whats(found.Reasons), Problems: found.Reasons,
 		Kubernetes: seen.Kubelet.Version, Kubelet: seen.Kubelet.Version, Containerd: seen.Containerd.Version,
 		OS:            seen.OS.Name,
 		WantedKubelet: h.Versions.Kubernetes,
-		Certificate:   earliest(seen.Certificates, st.Now),
+		Certificate:   earliestExpiry(seen.Certificates, st.Now),
 	}
 	if r.Condition == "" {
 		r.Condition = condition.Unreachable // the zero value of everything is that nothing is known
@@ -53,7 +53,7 @@ func (st StatusInput) nodeOf(r *HostReport) {
 	}
 }
 
-func earliest(certificates []observed.Certificate, now time.Time) *CertificateReport {
+func earliestExpiry(certificates []observed.Certificate, now time.Time) *CertificateReport {
 	if len(certificates) == 0 {
 		return nil
 	}
@@ -66,12 +66,12 @@ func earliest(certificates []observed.Certificate, now time.Time) *CertificateRe
 	}
 }
 
-func (st StatusInput) api() APIReport {
+func (st StatusInput) apiReport() APIReport {
 	a, e := st.World.API, st.Want.Endpoint
 	r := APIReport{Reached: a.Reached, Problem: a.Problem, Version: a.Version, PendingCSRs: a.PendingCSRs}
 	r.Endpoint = "https://" + net.JoinHostPort(e.Host, strconv.Itoa(e.Port))
 	if a.Via != "" {
-		r.Via = st.name(a.Via)
+		r.Via = st.displayName(a.Via)
 	}
 	return r
 }
@@ -79,26 +79,26 @@ func (st StatusInput) api() APIReport {
 // hooksOwed says after what hooks have not all succeeded on a host.
 const hooksOwed = "hooks owed after"
 
-// drift is what differs from the manifest, as far as the decision looked: it ends at the first question that has
+// driftReport is what differs from the manifest, as far as the decision looked: it ends at the first question that has
 // something to be done.
-func (st StatusInput) drift() []Difference {
+func (st StatusInput) driftReport() []Difference {
 	var out []Difference
 	d := st.Decision
 	for _, h := range st.Want.Hosts() {
 		if names := d.Drift[h.ID]; len(names) > 0 {
-			out = append(out, Difference{st.name(h.ID), "configuration", names})
+			out = append(out, Difference{st.displayName(h.ID), "configuration", names})
 		}
 		if names := d.Renewals[h.ID]; len(names) > 0 {
-			out = append(out, Difference{st.name(h.ID), "certificates near their end", names})
+			out = append(out, Difference{st.displayName(h.ID), "certificates near their end", names})
 		}
 		if slices.Contains(d.Upgrades, h.ID) {
-			out = append(out, Difference{st.name(h.ID), "version", nil})
+			out = append(out, Difference{st.displayName(h.ID), "version", nil})
 		}
 		if slices.Contains(d.Metadata, h.ID) {
-			out = append(out, Difference{st.name(h.ID), "node metadata", nil})
+			out = append(out, Difference{st.displayName(h.ID), "node metadata", nil})
 		}
 		if owed := st.World.Hosts[h.ID].HooksOwed; len(owed) > 0 {
-			out = append(out, Difference{st.name(h.ID), hooksOwed, owed})
+			out = append(out, Difference{st.displayName(h.ID), hooksOwed, owed})
 		}
 	}
 	addons := slices.DeleteFunc(slices.Clone(d.Addons), func(name string) bool { // objects say more
@@ -119,18 +119,18 @@ func (st StatusInput) drift() []Difference {
 	return out
 }
 
-func (st StatusInput) running() []RunningStep {
+func (st StatusInput) runningSteps() []RunningStep {
 	var out []RunningStep
 	for _, h := range st.Want.Hosts() {
 		if s := st.World.Hosts[h.ID].Step; s != nil {
-			out = append(out, RunningStep{st.name(h.ID), cmp.Or(s.Stage, s.Unit), s.RunID})
+			out = append(out, RunningStep{st.displayName(h.ID), cmp.Or(s.Stage, s.Unit), s.RunID})
 		}
 	}
 	return out
 }
 
-// locks are the runs that hold a lock, each once, with all the places where it holds one.
-func (st StatusInput) locks() []LockReport {
+// lockReports are the runs that hold a lock, each once, with all the places where it holds one.
+func (st StatusInput) lockReports() []LockReport {
 	var out []LockReport
 	of := func(l observed.Lock) *LockReport {
 		i := slices.IndexFunc(out, func(r LockReport) bool { return r.RunID == l.RunID && r.Holder == l.Holder })
@@ -146,7 +146,7 @@ func (st StatusInput) locks() []LockReport {
 	for _, h := range st.Want.Hosts() {
 		if l := st.World.Hosts[h.ID].Lock; l != nil && l.Holder != "" {
 			r := of(*l)
-			r.Hosts = append(r.Hosts, st.name(h.ID))
+			r.Hosts = append(r.Hosts, st.displayName(h.ID))
 		}
 	}
 	return out
@@ -201,8 +201,8 @@ type PoolHostReport struct {
 	Message string `json:"message,omitempty"`
 }
 
-// pool is nil where there are neither Machines nor hosts for any.
-func (st StatusInput) pool() *PoolReport {
+// poolReport is nil where there are neither Machines nor hosts for any.
+func (st StatusInput) poolReport() *PoolReport {
 	p := st.World.API.Pool
 	if p.Empty() && (p == nil || len(p.Hosts) == 0) {
 		return nil
@@ -250,7 +250,7 @@ func checkMachines(p *PoolReport) *Check {
 			continue
 		}
 		stay++
-		if how := m.trouble(); how != "" {
+		if how := m.whyNotReady(); how != "" {
 			bad = append(bad, m.Name+" "+how)
 		}
 	}
@@ -264,14 +264,14 @@ func checkMachines(p *PoolReport) *Check {
 		bad = append(bad, "not all were looked at")
 	}
 	if len(bad) > 0 {
-		c.Detail += ": " + list(bad, 5)
+		c.Detail += ": " + joinNames(bad, 5)
 	}
 	c.OK = len(bad) == 0
 	return c
 }
 
-// trouble is how the Machine is not what a Machine is to be; "" where it is.
-func (m MachineReport) trouble() string {
+// whyNotReady is how the Machine is not what a Machine is to be; "" where it is.
+func (m MachineReport) whyNotReady() string {
 	switch {
 	case m.Error != "":
 		return "has an error"
@@ -285,7 +285,7 @@ func (m MachineReport) trouble() string {
 	return ""
 }
 
-// free is how many hosts of the pool a Machine may have.
-func (p *PoolReport) free() int {
+// freeHosts is how many hosts of the pool a Machine may have.
+func (p *PoolReport) freeHosts() int {
 	return len(slices.DeleteFunc(slices.Clone(p.Hosts), func(h PoolHostReport) bool { return h.State != "Free" }))
 }

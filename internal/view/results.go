@@ -58,15 +58,15 @@ func (p *ByteProgress) End() { p.live.Show("") }
 // Bundle writes what is in a bundle.
 func Bundle(w io.Writer, i release.Index, verified bool) {
 	out := &page{}
-	out.para("", BundleSummary(i), plain)
-	out.para("", "created by "+i.CreatedBy, plain)
-	out.space()
+	out.addParagraph("", BundleSummary(i), plain)
+	out.addParagraph("", "created by "+i.CreatedBy, plain)
+	out.addSpace()
 	binaries := &table{head: []string{"BINARY", "VERSION", "SIZE", "SHA256"}}
 	for _, b := range i.Artifacts.Binaries {
 		binaries.addTexts(b.Name, b.Version, Megabytes(b.Size), b.SHA256)
 	}
-	out.table(binaries)
-	out.space()
+	out.addTable(binaries)
+	out.addSpace()
 	images := &table{head: []string{"IMAGE", "NEEDED BY", "SIZE", "DIGEST"}}
 	for _, image := range i.Artifacts.Images {
 		roles := "every host"
@@ -75,10 +75,10 @@ func Bundle(w io.Writer, i release.Index, verified bool) {
 		}
 		images.addTexts(image.Name, roles, Megabytes(image.Size), image.Digest)
 	}
-	out.table(images)
+	out.addTable(images)
 	if verified {
-		out.space()
-		out.line(fmt.Sprintf("all %d parts match their digests", len(i.Entries)))
+		out.addSpace()
+		out.addLine(fmt.Sprintf("all %d parts match their digests", len(i.Entries)))
 	}
 	out.flush(w)
 }
@@ -176,21 +176,21 @@ type PoolHost struct {
 func Pool(w io.Writer, s Style, hosts []PoolHost) {
 	out := &page{style: s}
 	if len(hosts) == 0 {
-		out.line("The pool has no hosts: kubeone host add adds them.")
+		out.addLine("The pool has no hosts: kubeone host add adds them.")
 		out.flush(w)
 		return
 	}
 	t := &table{head: []string{"HOST", "ADDRESS", "STATE", "DOMAIN", "MACHINE"}}
 	for _, h := range hosts {
-		t.add(cell{h.Name, plain}, cell{h.Address, plain}, cell{h.State, plain}, cell{h.Domain, plain},
+		t.addRow(cell{h.Name, plain}, cell{h.Address, plain}, cell{h.State, plain}, cell{h.Domain, plain},
 			cell{h.Machine, plain})
 	}
-	for i, lines := range t.lines(s) {
+	for i, lines := range t.renderLines(s) {
 		for _, line := range lines {
-			out.line(line)
+			out.addLine(line)
 		}
 		if i > 0 && hosts[i-1].Message != "" {
-			out.para("    ", hosts[i-1].Message, dim)
+			out.addParagraph("    ", hosts[i-1].Message, dim)
 		}
 	}
 	out.flush(w)
@@ -224,14 +224,15 @@ func PoolCandidates(w io.Writer, s Style, candidates []PoolCandidate, key string
 		if c.Private != "" {
 			at += ", its Node " + c.Private
 		}
-		t.add(cell{c.Name, plain}, cell{at, plain}, cell{c.System, plain}, cell{keys, plain})
+		t.addRow(cell{c.Name, plain}, cell{at, plain}, cell{c.System, plain}, cell{keys, plain})
 	}
-	for _, lines := range t.lines(s) {
+	for _, lines := range t.renderLines(s) {
 		for _, line := range lines {
-			out.line(line)
+			out.addLine(line)
 		}
 	}
-	out.line("")
-	out.para("", "From then on the cluster logs in to them with its own key, "+key+", and is root there.", plain)
+	out.addLine("")
+	out.addParagraph("", "From then on the cluster logs in to them with its own key, "+key+", and is root there.",
+		plain)
 	out.flush(w)
 }

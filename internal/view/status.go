@@ -22,11 +22,11 @@ const warnDays = 30
 // from the manifest, what runs and who holds the lock; then whether it is healthy, and what to do next.
 func Status(w io.Writer, s Style, st StatusInput) {
 	v := statusView{&page{style: s}, ReportOf(st)}
-	v.hosts()
-	v.pool()
-	v.facts()
-	v.diagnostics()
-	v.end()
+	v.addHosts()
+	v.addPool()
+	v.addFacts()
+	v.addDiagnostics()
+	v.addSummary()
 	v.flush(w)
 }
 
@@ -35,44 +35,45 @@ type statusView struct {
 	Report
 }
 
-// facts are what concerns the cluster as a whole, a line each. Of a cluster that is not installed there are hardly any.
-func (v statusView) facts() {
-	v.space()
+// addFacts are what concerns the cluster as a whole, a line each. Of a cluster that is not installed there are hardly
+// any.
+func (v statusView) addFacts() {
+	v.addSpace()
 	if v.Route != fsm.Install {
-		v.components()
+		v.addComponents()
 	}
-	v.differences()
+	v.addDrift()
 	for _, r := range v.Running {
-		v.fact("running", plain, fmt.Sprintf("%s on %s, run %s", r.Stage, r.Host, r.RunID))
+		v.addFact("running", plain, fmt.Sprintf("%s on %s, run %s", r.Stage, r.Host, r.RunID))
 	}
 	for _, l := range v.Locks {
-		v.fact("lock", plain, v.lockText(l))
+		v.addFact("lock", plain, v.lockText(l))
 	}
 }
 
-func (v statusView) components() {
-	v.fact("API", v.check("api"), v.apiText())
-	v.fact("etcd", v.check("etcd"), v.checkDetail("etcd"))
+func (v statusView) addComponents() {
+	v.addFact("API", v.checkInk("api"), v.apiText())
+	v.addFact("etcd", v.checkInk("etcd"), v.checkDetail("etcd"))
 	for _, m := range v.Etcd.Members {
 		if m.Host == "" || len(m.Alarms) > 0 {
-			v.fact("", yellow, memberText(m))
+			v.addFact("", yellow, memberText(m))
 		}
 	}
-	v.fact("components", v.check("components"), v.checkDetail("components"))
-	v.encryption()
-	v.certificates()
+	v.addFact("components", v.checkInk("components"), v.checkDetail("components"))
+	v.addEncryption()
+	v.addCertificates()
 	v.poolFacts()
 }
 
 // factColumn is as wide as the longest name of a fact.
 const factColumn = len("certificates")
 
-func (v statusView) fact(name string, as ink, text string) {
-	v.para(pad(name, factColumn)+"  ", text, as)
+func (v statusView) addFact(name string, as ink, text string) {
+	v.addParagraph(padRight(name, factColumn)+"  ", text, as)
 }
 
-// check is the colour of a check's fact.
-func (v statusView) check(name string) ink {
+// checkInk is the colour of a check's fact.
+func (v statusView) checkInk(name string) ink {
 	if slices.ContainsFunc(v.Checks, func(c Check) bool { return c.Name == name && !c.OK }) {
 		return red
 	}
@@ -117,8 +118,8 @@ func memberText(m MemberReport) string {
 	return text
 }
 
-// certificates tells the certificate that expires first, and every host's that expires soon.
-func (v statusView) certificates() {
+// addCertificates tells the certificate that expires first, and every host's that expires soon.
+func (v statusView) addCertificates() {
 	var soon []string
 	var first *HostReport
 	for i, h := range v.Hosts {
@@ -126,7 +127,7 @@ func (v statusView) certificates() {
 		case h.Certificate == nil:
 			continue
 		case h.Certificate.Days < warnDays:
-			soon = append(soon, expiry(h))
+			soon = append(soon, formatExpiry(h))
 		}
 		if first == nil || h.Certificate.NotAfter.Before(first.Certificate.NotAfter) {
 			first = &v.Hosts[i]
@@ -134,17 +135,17 @@ func (v statusView) certificates() {
 	}
 	switch {
 	case first == nil:
-		v.fact("certificates", plain, "not known")
+		v.addFact("certificates", plain, "not known")
 	case first.Certificate.Expired:
-		v.fact("certificates", red, list(soon, 8))
+		v.addFact("certificates", red, joinNames(soon, 8))
 	case len(soon) > 0:
-		v.fact("certificates", yellow, list(soon, 8))
+		v.addFact("certificates", yellow, joinNames(soon, 8))
 	default:
-		v.fact("certificates", plain, "the first is "+expiry(*first))
+		v.addFact("certificates", plain, "the first is "+formatExpiry(*first))
 	}
 }
 
-func expiry(h HostReport) string {
+func formatExpiry(h HostReport) string {
 	date := h.Certificate.NotAfter.UTC().Format(time.DateOnly)
 	if h.Certificate.Expired {
 		return fmt.Sprintf("%s %s expired on %s", h.Name, h.Certificate.Name, date)
@@ -153,10 +154,10 @@ func expiry(h HostReport) string {
 	return fmt.Sprintf("%s %s, expires in %s (%s)", h.Name, h.Certificate.Name, left, date)
 }
 
-// differences tells drift, or that there is none where the decision got as far as looking.
-func (v statusView) differences() {
+// addDrift tells drift, or that there is none where the decision got as far as looking.
+func (v statusView) addDrift() {
 	if len(v.Drift) == 0 && v.Route == fsm.Nothing {
-		v.fact("drift", plain, "none")
+		v.addFact("drift", plain, "none")
 	}
 	for i, d := range v.Drift {
 		name := ""
@@ -167,7 +168,7 @@ func (v statusView) differences() {
 		if len(d.Of) > 0 {
 			text += " (" + strings.Join(d.Of, ", ") + ")"
 		}
-		v.fact(name, yellow, at(hostOr(d.Host), text))
+		v.addFact(name, yellow, atHost(hostOr(d.Host), text))
 	}
 }
 
@@ -177,15 +178,15 @@ func (v statusView) lockText(l LockReport) string {
 		where = append(where, "the API")
 	}
 	text := fmt.Sprintf("%s, run %s, since %s (%s ago)", l.Holder, l.RunID, l.Since.UTC().Format(time.RFC3339),
-		took(v.Time.Sub(l.Since)))
+		formatDuration(v.Time.Sub(l.Since)))
 	if !l.Live {
 		text += ", not heard of any more"
 	}
-	return text + ", on " + list(where, 5)
+	return text + ", on " + joinNames(where, 5)
 }
 
-// diagnosed returns all that errors and instructions are about.
-func (v statusView) diagnosed() []problem.Problem {
+// diagnosedProblems returns all that errors and instructions are about.
+func (v statusView) diagnosedProblems() []problem.Problem {
 	out := slices.Clone(v.Problems)
 	for _, i := range v.Instructions {
 		out = append(out, i.Problems...)
@@ -195,7 +196,7 @@ func (v statusView) diagnosed() []problem.Problem {
 
 // isRepeated reports whether a warning says what an error or an instruction says already.
 func (v statusView) isRepeated(warning problem.Problem) bool {
-	return saysOf(v.diagnosed(), warning.Host, warning.What())
+	return saysOf(v.diagnosedProblems(), warning.Host, warning.What())
 }
 
 // saysOf reports whether one of the problems is this one of a host.
@@ -203,43 +204,43 @@ func saysOf(problems []problem.Problem, host, what string) bool {
 	return slices.ContainsFunc(problems, func(p problem.Problem) bool { return p.Host == host && p.What() == what })
 }
 
-func (v statusView) diagnostics() {
+func (v statusView) addDiagnostics() {
 	names := map[string]string{}
 	for _, h := range v.Hosts {
 		names[h.ID] = h.Name
 	}
-	v.space()
-	v.diagnose("error: ", red, v.Problems, names)
-	v.diagnose("warning: ", yellow, slices.DeleteFunc(slices.Clone(v.Warnings), v.isRepeated), names)
+	v.addSpace()
+	v.addDiagnoses("error: ", red, v.Problems, names)
+	v.addDiagnoses("warning: ", yellow, slices.DeleteFunc(slices.Clone(v.Warnings), v.isRepeated), names)
 	if len(v.Instructions) == 0 {
 		return
 	}
-	v.heading("! You must act:")
+	v.addHeading("! You must act:")
 	for i, o := range v.Instructions {
-		v.instruction(i+1, at(names[o.Host], o.Reason()), o.Texts())
+		v.addInstruction(i+1, atHost(names[o.Host], o.Reason()), o.Texts())
 	}
 }
 
-// end is whether the cluster is healthy, which checks say that it is not, and what comes next.
-func (v statusView) end() {
-	v.space()
+// addSummary is whether the cluster is healthy, which checks say that it is not, and what comes next.
+func (v statusView) addSummary() {
+	v.addSpace()
 	switch {
 	case v.Healthy:
 		text := fmt.Sprintf("Cluster %s is healthy: %s, %s", v.Cluster,
-			phrase.Count(v.role(desired.ControlPlane), "control-plane host"),
-			phrase.Count(v.role(desired.Worker), "worker"))
+			phrase.Count(v.hostsOfRole(desired.ControlPlane), "control-plane host"),
+			phrase.Count(v.hostsOfRole(desired.Worker), "worker"))
 		if v.Pool != nil && len(v.Pool.Machines) > 0 {
 			text += ", " + phrase.Count(len(v.Pool.Machines), "Machine")
 		}
-		v.para("", text+", Kubernetes "+v.Version+".", green)
+		v.addParagraph("", text+", Kubernetes "+v.Version+".", green)
 	case v.Route == fsm.Install:
-		v.para("", "Cluster "+v.Cluster+" is not installed.", yellow)
+		v.addParagraph("", "Cluster "+v.Cluster+" is not installed.", yellow)
 	default:
-		v.para("", "Cluster "+v.Cluster+" is not healthy:", red)
+		v.addParagraph("", "Cluster "+v.Cluster+" is not healthy:", red)
 		v.failedChecks()
 	}
-	if next := next(v.Report); next != "" {
-		v.para(v.style.paint(bold, "Next: "), next, plain)
+	if next := nextCommand(v.Report); next != "" {
+		v.addParagraph(v.style.paintText(bold, "Next: "), next, plain)
 	}
 }
 
@@ -247,14 +248,14 @@ func (v statusView) failedChecks() {
 	t := &table{indent: 2}
 	for _, c := range v.Checks {
 		if !c.OK {
-			t.add(cell{c.Name, plain}, cell{clean(c.Detail), plain})
+			t.addRow(cell{c.Name, plain}, cell{cleanText(c.Detail), plain})
 		}
 	}
-	v.table(t)
+	v.addTable(t)
 }
 
-// role is how many hosts of the role the manifest has.
-func (v statusView) role(r desired.Role) int {
+// hostsOfRole is how many hosts of the role the manifest has.
+func (v statusView) hostsOfRole(r desired.Role) int {
 	n := 0
 	for _, h := range v.Hosts {
 		if h.Role == r {
@@ -264,8 +265,8 @@ func (v statusView) role(r desired.Role) int {
 	return n
 }
 
-// next says what a person does now.
-func next(r Report) string {
+// nextCommand says what a person does now.
+func nextCommand(r Report) string {
 	if slices.ContainsFunc(r.Locks, func(l LockReport) bool { return l.Live }) {
 		return "wait, a run is going on."
 	}
@@ -315,13 +316,13 @@ func NotRunning(absent []decide.Absence) string {
 	for _, a := range absent {
 		names = append(names, a.String())
 	}
-	return "Not running yet: " + clean(list(names, 4)) + "; see kubeone status."
+	return "Not running yet: " + cleanText(joinNames(names, 4)) + "; see kubeone status."
 }
 
 // Unsettled returns what a run still waits for: the names of what is not ready, else the steps of a plan made now.
 func Unsettled(notReady []string, p plan.Plan) string {
 	if len(notReady) > 0 {
-		return clean(list(notReady, 4)) + ": not healthy yet"
+		return cleanText(joinNames(notReady, 4)) + ": not healthy yet"
 	}
 	titles := make([]string, 0, len(p.Steps))
 	for _, s := range p.Steps {
@@ -330,5 +331,5 @@ func Unsettled(notReady []string, p plan.Plan) string {
 	if len(titles) == 0 {
 		return "the cluster is not as the manifest says yet"
 	}
-	return "the cluster is not as the manifest says yet: " + clean(list(titles, 3))
+	return "the cluster is not as the manifest says yet: " + cleanText(joinNames(titles, 3))
 }

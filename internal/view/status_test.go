@@ -174,7 +174,7 @@ func TestHowManyVotersMayFail(t *testing.T) {
 		for i := range c.voters {
 			st.World.Etcd.Members = append(st.World.Etcd.Members, observed.Member{Healthy: observed.Of(i < c.healthy)})
 		}
-		e := st.etcd()
+		e := st.etcdReport()
 		if e.Quorum != c.quorum || e.MayFail != c.mayFail || e.Holds != c.holds || e.Healthy != c.healthy ||
 			e.Voters != c.voters {
 			t.Errorf("%d of %d voters: %+v, want quorum %d, %d may fail, holds %t", c.healthy, c.voters, e, c.quorum,
@@ -190,7 +190,7 @@ func TestNextPromisesWhatIsDone(t *testing.T) {
 		fsm.Resources: "kubeone apply makes it", fsm.Reconfigure: "kubeone apply brings it to the hosts",
 		fsm.Join: "kubeone apply joins", fsm.Repair: "kubeone apply repairs", fsm.Upgrade: "kubeone plan shows",
 	} {
-		got := next(Report{Route: route, Version: "1.36.3"})
+		got := nextCommand(Report{Route: route, Version: "1.36.3"})
 		if !strings.Contains(got, want) {
 			t.Errorf("%s: %q", route, got)
 		}

@@ -18,62 +18,62 @@ const (
 	notKnown = "?"
 )
 
-// hosts writes the table of hosts; under each that is not healthy stands why. Columns that the reader misses least are
-// left out where the screen is too narrow.
-func (v statusView) hosts() {
+// addHosts writes the table of hosts; under each that is not healthy stands why. Columns that the reader misses least
+// are left out where the screen is too narrow.
+func (v statusView) addHosts() {
 	t := &table{
 		head: []string{"HOST", "ADDRESS", "ROLE", "CONDITION", "VERSION", "CONTAINERD", "NODE", "API", "ETCD", "CERTS"},
 	}
 	for _, h := range v.Hosts {
-		t.add(v.row(h)...)
+		t.addRow(v.hostRow(h)...)
 	}
-	v.fit(t)
-	for i, row := range t.lines(v.style) {
+	v.fitTable(t)
+	for i, row := range t.renderLines(v.style) {
 		for _, line := range row {
-			v.line(line)
+			v.addLine(line)
 		}
 		if i > 0 { // the first row is the heading
-			v.reasons(v.Hosts[i-1])
+			v.addReasons(v.Hosts[i-1])
 		}
 	}
 }
 
-// fit makes the table as narrow as the screen: it drops columns, then cuts names.
-func (v statusView) fit(t *table) {
+// fitTable makes the table as narrow as the screen: it drops columns, then cuts names.
+func (v statusView) fitTable(t *table) {
 	for _, title := range []string{"CONTAINERD", "ADDRESS", "ROLE", "CERTS"} {
-		if v.style.Width > 0 && t.wide() > v.style.Width {
-			t.drop(title)
+		if v.style.Width > 0 && t.totalWidth() > v.style.Width {
+			t.dropColumn(title)
 		}
 	}
 	const least = 12
-	over := t.wide() - v.style.Width
+	over := t.totalWidth() - v.style.Width
 	if v.style.Width == 0 || over <= 0 {
 		return
 	}
-	room := max(t.widths()[0]-over, least)
+	room := max(t.columnWidths()[0]-over, least)
 	for _, row := range t.rows {
-		row[0].text = v.style.clip(row[0].text, room)
+		row[0].text = v.style.clipText(row[0].text, room)
 	}
 }
 
-func (v statusView) reasons(h HostReport) {
+func (v statusView) addReasons(h HostReport) {
 	if h.Condition != condition.Healthy && h.Condition != condition.Empty && len(h.Reasons) > 0 {
 		// What is among the errors and warnings below is not said twice.
-		below := append(v.diagnosed(), v.Warnings...)
+		below := append(v.diagnosedProblems(), v.Warnings...)
 		reasons := slices.DeleteFunc(slices.Clone(h.Reasons), func(reason string) bool {
 			return saysOf(below, h.ID, reason)
 		})
 		if len(reasons) > 0 {
-			v.para("    ", strings.Join(reasons, "; "), conditionInk(h.Condition))
+			v.addParagraph("    ", strings.Join(reasons, "; "), conditionInk(h.Condition))
 		}
 	}
 }
 
-func (v statusView) row(h HostReport) []cell {
+func (v statusView) hostRow(h HostReport) []cell {
 	return []cell{
-		{clean(h.Name), bold}, {clean(h.Address), plain}, {string(h.Role), plain},
-		{string(h.Condition), conditionInk(h.Condition)}, v.version(h),
-		{orSign(clean(h.Containerd), missing(h)), plain},
+		{cleanText(h.Name), bold}, {cleanText(h.Address), plain}, {string(h.Role), plain},
+		{string(h.Condition), conditionInk(h.Condition)}, v.hostVersion(h),
+		{orSign(cleanText(h.Containerd), missingSign(h)), plain},
 		nodeCell(h), apiCell(h), etcdCell(h), certificateCell(h),
 	}
 }
@@ -88,16 +88,16 @@ func conditionInk(c condition.Condition) ink {
 	return red
 }
 
-// version is what the host runs; its kubelet's too where that is another.
-func (v statusView) version(h HostReport) cell {
-	text, as := orSign(clean(h.Kubernetes), missing(h)), plain
+// hostVersion is what the host runs; its kubelet's too where that is another.
+func (v statusView) hostVersion(h HostReport) cell {
+	text, as := orSign(cleanText(h.Kubernetes), missingSign(h)), plain
 	wanted := cmp.Or(h.WantedKubelet, v.Version)
 	switch {
 	case h.Kubelet == h.Kubernetes, h.Kubernetes == "" && h.Kubelet == wanted:
 	case h.Kubernetes == "":
-		text = "kubelet " + clean(h.Kubelet)
+		text = "kubelet " + cleanText(h.Kubelet)
 	case h.Kubelet != "":
-		text = fmt.Sprintf("%s (kubelet %s)", clean(h.Kubernetes), clean(h.Kubelet))
+		text = fmt.Sprintf("%s (kubelet %s)", cleanText(h.Kubernetes), cleanText(h.Kubelet))
 	}
 	if h.Kubelet != "" && h.Kubelet != wanted || h.Kubernetes != "" && h.Kubernetes != wanted {
 		as = yellow
@@ -153,7 +153,7 @@ func certificateCell(h HostReport) cell {
 	c := h.Certificate
 	switch {
 	case c == nil:
-		return cell{missing(h), plain}
+		return cell{missingSign(h), plain}
 	case c.Expired:
 		return cell{"expired", red}
 	case c.Days < warnDays:
@@ -162,8 +162,8 @@ func certificateCell(h HostReport) cell {
 	return cell{fmt.Sprintf("%dd", c.Days), plain}
 }
 
-// missing is the sign for what a host did not say.
-func missing(h HostReport) string {
+// missingSign is the sign for what a host did not say.
+func missingSign(h HostReport) string {
 	if h.Condition == condition.Unreachable || h.Condition == condition.Unclear {
 		return notKnown
 	}
@@ -177,12 +177,12 @@ func orSign(text, sign string) string {
 	return text
 }
 
-// pool writes the Machines and their deployments; under each Machine that has an error, or is not ready, stands why.
-func (v statusView) pool() {
+// addPool writes the Machines and their deployments; under each Machine that has an error, or is not ready, stands why.
+func (v statusView) addPool() {
 	if v.Pool == nil || v.Pool.Problem != "" {
 		return
 	}
-	v.space()
+	v.addSpace()
 	if len(v.Pool.Deployments) > 0 {
 		t := &table{head: []string{"MACHINEDEPLOYMENT", "WANTED", "READY", "UPDATED", "KUBELET"}}
 		for _, d := range v.Pool.Deployments {
@@ -194,41 +194,41 @@ func (v statusView) pool() {
 			if d.Ready < d.Replicas {
 				ready.as = yellow
 			}
-			t.add(name, cell{strconv.Itoa(d.Replicas), plain}, ready, cell{strconv.Itoa(d.Updated), plain},
+			t.addRow(name, cell{strconv.Itoa(d.Replicas), plain}, ready, cell{strconv.Itoa(d.Updated), plain},
 				cell{orSign(d.Kubelet, none), plain})
 		}
-		v.table(t)
-		v.space()
+		v.addTable(t)
+		v.addSpace()
 	}
-	v.machines()
+	v.addMachines()
 }
 
-func (v statusView) machines() {
+func (v statusView) addMachines() {
 	if len(v.Pool.Machines) == 0 {
 		return
 	}
 	t := &table{head: []string{"MACHINE", "PHASE", "KUBELET", "NODE", "HOST", "OWNER"}}
 	for _, m := range v.Pool.Machines {
-		t.add(cell{m.Name, bold}, phaseCell(m), kubeletCell(m), machineNodeCell(m),
+		t.addRow(cell{m.Name, bold}, phaseCell(m), kubeletCell(m), machineNodeCell(m),
 			cell{orSign(m.Host, none), plain}, cell{orSign(m.Owner, none), plain})
 	}
 	for _, title := range []string{"OWNER", "HOST"} {
-		if v.style.Width > 0 && t.wide() > v.style.Width {
-			t.drop(title)
+		if v.style.Width > 0 && t.totalWidth() > v.style.Width {
+			t.dropColumn(title)
 		}
 	}
-	for i, lines := range t.lines(v.style) {
+	for i, lines := range t.renderLines(v.style) {
 		for _, line := range lines {
-			v.line(line)
+			v.addLine(line)
 		}
 		if i == 0 {
 			continue
 		}
 		switch m := v.Pool.Machines[i-1]; {
 		case m.Error != "":
-			v.para("    ", m.Error, red)
-		case m.Waits != "" && m.trouble() != "":
-			v.para("    ", m.Waits, yellow)
+			v.addParagraph("    ", m.Error, red)
+		case m.Waits != "" && m.whyNotReady() != "":
+			v.addParagraph("    ", m.Waits, yellow)
 		}
 	}
 }
@@ -284,7 +284,7 @@ func (v statusView) poolFacts() {
 		return
 	}
 	if c := v.checkDetail("machines"); c != "" {
-		v.fact("machines", v.check("machines"), c)
+		v.addFact("machines", v.checkInk("machines"), c)
 	}
 	if v.Pool.Problem != "" {
 		return
@@ -293,18 +293,18 @@ func (v statusView) poolFacts() {
 	if v.Pool.Controllers != observed.Yes {
 		text, as = "kubeone controller was not heard of within the last seconds", yellow
 	}
-	v.fact("controllers", as, text)
-	v.fact("pool", plain, fmt.Sprintf("%s, %d free", phrase.Count(len(v.Pool.Hosts), "host"), v.Pool.free()))
+	v.addFact("controllers", as, text)
+	v.addFact("pool", plain, fmt.Sprintf("%s, %d free", phrase.Count(len(v.Pool.Hosts), "host"), v.Pool.freeHosts()))
 	for _, h := range v.Pool.Hosts {
 		if h.State == "Returning" || h.State == "Failed" {
 			said := h.Name + " is " + strings.ToLower(h.State)
 			if h.Message != "" {
 				said += ": " + h.Message
 			}
-			v.fact("", yellow, said)
+			v.addFact("", yellow, said)
 		}
 	}
 	if v.Pool.More {
-		v.fact("", yellow, "there is more of the pool than is listed here")
+		v.addFact("", yellow, "there is more of the pool than is listed here")
 	}
 }

@@ -56,12 +56,12 @@ func TestNothingFromElsewhereReachesTheTerminalAsACommand(t *testing.T) {
 		"knäckebröd 面包":                      "knäckebröd 面包",
 		"bad \xff byte":                      "bad \uFFFD byte",
 	} {
-		if got := clean(in); got != want {
+		if got := cleanText(in); got != want {
 			t.Errorf("clean(%q) = %q, want %q", in, got, want)
 		}
 	}
 	harmless := func(in string) bool {
-		return !strings.ContainsFunc(clean(in), func(r rune) bool {
+		return !strings.ContainsFunc(cleanText(in), func(r rune) bool {
 			return unicode.IsControl(r) || unicode.Is(unicode.Cf, r)
 		})
 	}
@@ -74,12 +74,12 @@ func TestWrapLosesNoWordAndKeepsTheWidth(t *testing.T) {
 	t.Parallel()
 	text := "If it cannot be saved, replace it: registry.k8s.io/kube-controller-manager:v1.36.3 is what it ran."
 	for n := range 60 {
-		lines := wrap(text, n)
+		lines := wrapText(text, n)
 		if got := strings.Join(lines, " "); got != text {
 			t.Errorf("width %d: %q", n, got)
 		}
 		for _, line := range lines {
-			if n > 0 && width(line) > n && strings.Contains(line, " ") {
+			if n > 0 && textWidth(line) > n && strings.Contains(line, " ") {
 				t.Errorf("width %d: %q is too wide", n, line)
 			}
 		}
@@ -96,7 +96,7 @@ func TestClip(t *testing.T) {
 		{inPipe, 10, "knäckebröd"}, {inPipe, 9, "knäcke..."}, {onTerminal, 9, "knäckebr…"}, {inPipe, 3, "knä"},
 		{inPipe, 0, ""}, {inPipe, -1, ""},
 	} {
-		if got := c.style.clip("knäckebröd", c.n); got != c.want {
+		if got := c.style.clipText("knäckebröd", c.n); got != c.want {
 			t.Errorf("clip to %d = %q, want %q", c.n, got, c.want)
 		}
 	}
@@ -117,10 +117,10 @@ func TestDurations(t *testing.T) {
 		{59*time.Minute + 59*time.Second + 700*time.Millisecond, "1h00m", "1h00m"},
 		{65 * time.Minute, "1h05m", "1h05m"},
 	} {
-		if got := took(c.d); got != c.took {
+		if got := formatDuration(c.d); got != c.took {
 			t.Errorf("took(%s) = %s, want %s", c.d, got, c.took)
 		}
-		if got := whole(c.d); got != c.whole {
+		if got := formatSeconds(c.d); got != c.whole {
 			t.Errorf("whole(%s) = %s, want %s", c.d, got, c.whole)
 		}
 	}
@@ -154,7 +154,7 @@ func TestLists(t *testing.T) {
 		{nil, ""}, {[]string{"a"}, "a"}, {[]string{"a", "b"}, "a and b"}, {[]string{"a", "b", "c"}, "a, b and c"},
 		{[]string{"a", "b", "c", "d", "e"}, "a, b, c and 2 more"},
 	} {
-		if got := list(c.names, 3); got != c.want {
+		if got := joinNames(c.names, 3); got != c.want {
 			t.Errorf("%v: %q, want %q", c.names, got, c.want)
 		}
 	}
@@ -165,11 +165,11 @@ func TestTablesAlign(t *testing.T) {
 	t.Parallel()
 	for _, s := range []Style{inPipe, inColour} {
 		tab := &table{indent: 1, head: []string{"NAME", "VALUE"}}
-		tab.add(cell{"x", red}, cell{"here", plain})
-		tab.add(cell{"ein-sehr-länglicher-name", bold}, cell{"here", green})
-		for _, row := range tab.lines(s)[1:] {
+		tab.addRow(cell{"x", red}, cell{"here", plain})
+		tab.addRow(cell{"ein-sehr-länglicher-name", bold}, cell{"here", green})
+		for _, row := range tab.renderLines(s)[1:] {
 			text := escape.ReplaceAllString(row[0], "")
-			if at := width(text[:strings.Index(text, "here")]); at != 27 {
+			if at := textWidth(text[:strings.Index(text, "here")]); at != 27 {
 				t.Errorf("%+v: second column at %d in %q", s, at, text)
 			}
 		}

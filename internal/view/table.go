@@ -16,10 +16,10 @@ type table struct {
 	rows   [][]cell
 }
 
-// add adds a row, its texts cleaned.
-func (t *table) add(row ...cell) {
+// addRow adds a row, its texts cleaned.
+func (t *table) addRow(row ...cell) {
 	for i := range row {
-		row[i].text = clean(row[i].text)
+		row[i].text = cleanText(row[i].text)
 	}
 	t.rows = append(t.rows, row)
 }
@@ -30,20 +30,20 @@ func (t *table) addTexts(texts ...string) {
 	for _, text := range texts {
 		row = append(row, cell{text, plain})
 	}
-	t.add(row...)
+	t.addRow(row...)
 }
 
 // gap stands between two columns.
 const gap = 2
 
-// widths is how wide each column is.
-func (t *table) widths() []int {
+// columnWidths is how wide each column is.
+func (t *table) columnWidths() []int {
 	var out []int
 	measure := func(i int, text string) {
 		for len(out) <= i {
 			out = append(out, 0)
 		}
-		out[i] = max(out[i], width(text))
+		out[i] = max(out[i], textWidth(text))
 	}
 	for i, h := range t.head {
 		measure(i, h)
@@ -56,17 +56,17 @@ func (t *table) widths() []int {
 	return out
 }
 
-// wide is how many columns of the screen the table takes.
-func (t *table) wide() int {
+// totalWidth is how many columns of the screen the table takes.
+func (t *table) totalWidth() int {
 	n := t.indent
-	for _, w := range t.widths() {
+	for _, w := range t.columnWidths() {
 		n += w + gap
 	}
 	return n - gap
 }
 
-// drop takes a column out.
-func (t *table) drop(title string) {
+// dropColumn takes a column out.
+func (t *table) dropColumn(title string) {
 	for i, h := range t.head {
 		if h != title {
 			continue
@@ -79,9 +79,9 @@ func (t *table) drop(title string) {
 	}
 }
 
-// lines renders the table, for each row the lines that it takes; the heading, if there is one, is the first row.
-func (t *table) lines(s Style) [][]string {
-	widths := t.widths()
+// renderLines renders the table, for each row the lines that it takes; the heading, if there is one, is the first row.
+func (t *table) renderLines(s Style) [][]string {
+	widths := t.columnWidths()
 	rows := t.rows
 	if len(t.head) > 0 {
 		head := make([]cell, 0, len(t.head))
@@ -92,45 +92,45 @@ func (t *table) lines(s Style) [][]string {
 	}
 	out := make([][]string, 0, len(rows))
 	for _, row := range rows {
-		out = append(out, t.row(s, row, widths))
+		out = append(out, t.renderRow(s, row, widths))
 	}
 	return out
 }
 
-func (t *table) row(s Style, row []cell, widths []int) []string {
+func (t *table) renderRow(s Style, row []cell, widths []int) []string {
 	line, used := strings.Repeat(" ", t.indent), t.indent
 	for i, c := range row {
 		if i == len(row)-1 {
-			return t.last(s, c, line, used, t.indent+widths[0]+gap)
+			return t.renderLast(s, c, line, used, t.indent+widths[0]+gap)
 		}
-		line += s.paint(c.as, c.text) + strings.Repeat(" ", widths[i]-width(c.text)+gap)
+		line += s.paintText(c.as, c.text) + strings.Repeat(" ", widths[i]-textWidth(c.text)+gap)
 		used += widths[i] + gap
 	}
 	return nil
 }
 
-// last adds the last field to a line that takes the columns up to used: beside it, broken under its own beginning;
-// where the screen is too narrow for that, below it, under the second column.
-func (t *table) last(s Style, c cell, line string, used, second int) []string {
+// renderLast adds the last field to a line that takes the columns up to used: beside it, broken under its own
+// beginning; where the screen is too narrow for that, below it, under the second column.
+func (t *table) renderLast(s Style, c cell, line string, used, second int) []string {
 	var out []string
-	if s.Width > 0 && used+width(c.text) > s.Width && s.room(used) == 0 {
+	if s.Width > 0 && used+textWidth(c.text) > s.Width && s.remainingWidth(used) == 0 {
 		out = append(out, strings.TrimRight(line, " "))
 		line, used = strings.Repeat(" ", second), second
 	}
-	for i, text := range wrap(c.text, s.room(used)) {
+	for i, text := range wrapText(c.text, s.remainingWidth(used)) {
 		if i > 0 {
 			line = strings.Repeat(" ", used)
 		}
-		out = append(out, strings.TrimRight(line+s.paint(c.as, text), " "))
+		out = append(out, strings.TrimRight(line+s.paintText(c.as, text), " "))
 	}
 	return out
 }
 
-// table adds a table to the page.
-func (p *page) table(t *table) {
-	for _, row := range t.lines(p.style) {
+// addTable adds a table to the page.
+func (p *page) addTable(t *table) {
+	for _, row := range t.renderLines(p.style) {
 		for _, line := range row {
-			p.line(line)
+			p.addLine(line)
 		}
 	}
 }

@@ -29,7 +29,7 @@ func (t *Terminal) Write(piece []byte) (int, error) {
 	for i, line := range lines {
 		columns := strings.Split(line, "\t")
 		for n := range columns {
-			columns[n] = clean(columns[n])
+			columns[n] = cleanText(columns[n])
 		}
 		lines[i] = strings.Join(columns, "\t")
 	}
@@ -43,8 +43,8 @@ func (t *Terminal) Write(piece []byte) (int, error) {
 // Written reports whether text has been written.
 func (t *Terminal) Written() bool { return t.written }
 
-// behind is what a Terminal writes to, for text that is clean.
-func behind(w io.Writer) io.Writer {
+// cleanWriter is what a Terminal writes to, for text that is clean.
+func cleanWriter(w io.Writer) io.Writer {
 	if t, ok := w.(*Terminal); ok {
 		return t.w
 	}
@@ -56,10 +56,10 @@ var ErrTerminal = errors.New("standard output is a terminal; redirect it to a fi
 
 // Binary is what a Terminal writes to, for content that is no text. It is ErrTerminal where a person reads there.
 func Binary(w io.Writer) (io.Writer, error) {
-	if _, _, terminal := size(w); terminal {
+	if _, _, terminal := terminalSize(w); terminal {
 		return nil, ErrTerminal
 	}
-	return behind(w), nil
+	return cleanWriter(w), nil
 }
 
 // LiveLine shows a line in place of the one before it, on a terminal. The zero value shows nothing.
@@ -70,10 +70,10 @@ type LiveLine struct {
 
 // LiveLineOn is the live line of a writer; nil where no terminal is behind it.
 func LiveLineOn(w io.Writer) *LiveLine {
-	if _, _, terminal := size(w); !terminal {
+	if _, _, terminal := terminalSize(w); !terminal {
 		return nil
 	}
-	return &LiveLine{w: behind(w)}
+	return &LiveLine{w: cleanWriter(w)}
 }
 
 // Show shows the line; an empty one takes the last away.
@@ -81,7 +81,7 @@ func (l *LiveLine) Show(line string) {
 	if l == nil || line == "" && !l.dirty {
 		return
 	}
-	_, _ = io.WriteString(l.w, "\r\x1b[K"+clean(line))
+	_, _ = io.WriteString(l.w, "\r\x1b[K"+cleanText(line))
 	l.dirty = line != ""
 }
 
@@ -105,18 +105,18 @@ func newLive(w io.Writer, s Style, p plan.Plan, verbose bool, now func() time.Ti
 		w: w, track: newTrack(s, p, verbose), now: now, release: func() {},
 		stop: make(chan struct{}), stopped: make(chan struct{}),
 	}
-	go l.redraw(ticks)
+	go l.redrawLoop(ticks)
 	return l
 }
 
-// redraw draws at every tick, until Close.
-func (l *liveProgress) redraw(ticks <-chan time.Time) {
+// redrawLoop draws at every tick, until Close.
+func (l *liveProgress) redrawLoop(ticks <-chan time.Time) {
 	defer close(l.stopped)
 	for {
 		select {
 		case <-ticks:
 			l.mu.Lock()
-			l.show(nil)
+			l.writeAndDraw(nil)
 			l.mu.Unlock()
 		case <-l.stop:
 			return
@@ -132,9 +132,9 @@ func (l *liveProgress) Event(e apply.Event) {
 	if e.Type == apply.Heartbeat {
 		return // the live lines say it
 	}
-	lines := l.track.note(e)
+	lines := l.track.noteEvent(e)
 	if e.Type != apply.StepOutput || len(lines) > 0 {
-		l.show(lines)
+		l.writeAndDraw(lines)
 	}
 }
 
@@ -144,7 +144,7 @@ func (l *liveProgress) Close() {
 	already := l.closed
 	l.closed = true
 	if !already {
-		l.show(l.track.flush())
+		l.writeAndDraw(l.track.flushSkipped())
 		close(l.stop)
 		l.release()
 	}
@@ -152,13 +152,13 @@ func (l *liveProgress) Close() {
 	<-l.stopped
 }
 
-// show writes finished lines and draws the live ones below them, in one write.
-func (l *liveProgress) show(finished []string) {
-	columns, rows := l.screen()
+// writeAndDraw writes finished lines and draws the live ones below them, in one write.
+func (l *liveProgress) writeAndDraw(finished []string) {
+	columns, rows := l.screenSize()
 	region := ""
 	var live []string
 	if !l.closed {
-		live = l.track.frame(l.now(), columns, rows)
+		live = l.track.liveLines(l.now(), columns, rows)
 	}
 	for _, line := range live {
 		region += line + "\n"
@@ -173,22 +173,22 @@ func (l *liveProgress) show(finished []string) {
 	for _, line := range finished {
 		text += line + "\n"
 	}
-	_, _ = io.WriteString(behind(l.w), text+region)
+	_, _ = io.WriteString(cleanWriter(l.w), text+region)
 	l.drawn, l.last = len(live), region
 }
 
-// screen is the terminal's size now, since people resize windows; a terminal that does not tell has 24 lines.
-func (l *liveProgress) screen() (columns, rows int) {
-	if columns, rows, ok := size(l.w); ok && columns > 0 && rows > 0 {
+// screenSize is the terminal's size now, since people resize windows; a terminal that does not tell has 24 lines.
+func (l *liveProgress) screenSize() (columns, rows int) {
+	if columns, rows, ok := terminalSize(l.w); ok && columns > 0 && rows > 0 {
 		return columns, rows
 	}
 	return l.track.style.Width, 24
 }
 
-// frame is the live region of a run that is going on: a line for each running step, the longest running first, and a
-// line for the whole run. It never fills the screen, and no line is broken by the terminal, since the cursor could not
-// find its way back.
-func (t *track) frame(now time.Time, columns, rows int) []string {
+// liveLines is the live region of a run that is going on: a line for each running step, the longest running first, and
+// a line for the whole run. It never fills the screen, and no line is broken by the terminal, since the cursor could
+// not find its way back.
+func (t *track) liveLines(now time.Time, columns, rows int) []string {
 	if t.began.IsZero() || t.ended {
 		return nil
 	}
@@ -199,27 +199,27 @@ func (t *track) frame(now time.Time, columns, rows int) []string {
 	var out []string
 	for i, a := range t.running {
 		if i == most {
-			out = append(out, t.style.paint(dim,
-				t.style.clip(pad("", stampColumn)+fmt.Sprintf("and %d more", len(t.running)-most), columns-1)))
+			out = append(out, t.style.paintText(dim,
+				t.style.clipText(padRight("", stampColumn)+fmt.Sprintf("and %d more", len(t.running)-most), columns-1)))
 			break
 		}
 		out = append(out, t.activeLine(a, now, columns-1))
 	}
-	sum := fmt.Sprintf("%d of %d steps done, %s", t.done, t.total, whole(now.Sub(t.began)))
+	sum := fmt.Sprintf("%d of %d steps done, %s", t.done, t.total, formatSeconds(now.Sub(t.began)))
 	if t.failed > 0 {
 		sum += fmt.Sprintf(", %d failed", t.failed)
 	}
-	return append(out, t.style.paint(bold, t.style.clip(sum, columns-1)))
+	return append(out, t.style.paintText(bold, t.style.clipText(sum, columns-1)))
 }
 
 // activeLine is "  cp-2  join: etcd member  12s  what the host printed last", with its columns under those of the
 // finished lines.
 func (t *track) activeLine(a active, now time.Time, columns int) string {
-	text := pad("", stampColumn) + pad(a.host, t.host) + "  " + pad(a.title, t.title) + "  " +
-		pad(whole(now.Sub(a.since)), 5)
-	room := columns - width(text) - 2
+	text := padRight("", stampColumn) + padRight(a.host, t.host) + "  " + padRight(a.title, t.title) + "  " +
+		padRight(formatSeconds(now.Sub(a.since)), 5)
+	room := columns - textWidth(text) - 2
 	if a.line == "" || room < 8 {
-		return t.style.clip(strings.TrimRight(text, " "), columns)
+		return t.style.clipText(strings.TrimRight(text, " "), columns)
 	}
-	return text + "  " + t.style.paint(dim, t.style.clip(a.line, room))
+	return text + "  " + t.style.paintText(dim, t.style.clipText(a.line, room))
 }

@@ -20,9 +20,9 @@ import (
 	"unicode/utf8"
 )
 
-// clean makes a text from elsewhere harmless for a terminal: one line, without escape sequences, other control
+// cleanText makes a text from elsewhere harmless for a terminal: one line, without escape sequences, other control
 // characters, or characters that change the direction of writing.
-func clean(text string) string {
+func cleanText(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\t', r == '\n':
@@ -37,40 +37,41 @@ func clean(text string) string {
 // escape matches the escape sequences that programs use for colours, cursor movements and titles.
 var escape = regexp.MustCompile(`\x1b(\[[0-9;:?<=>]*[\x20-\x2f]*[\x40-\x7e]|\][^\x07\x1b]*(\x07|\x1b\\)?|[\x40-\x5f])`)
 
-// width is how many columns a text takes, escape sequences not counted.
-func width(text string) int { return utf8.RuneCountInString(escape.ReplaceAllString(text, "")) }
+// textWidth is how many columns a text takes, escape sequences not counted.
+func textWidth(text string) int { return utf8.RuneCountInString(escape.ReplaceAllString(text, "")) }
 
-// pad fills a text with blanks up to n columns.
-func pad(text string, n int) string {
-	if missing := n - width(text); missing > 0 {
+// padRight fills a text with blanks up to n columns.
+func padRight(text string, n int) string {
+	if missing := n - textWidth(text); missing > 0 {
 		return text + strings.Repeat(" ", missing)
 	}
 	return text
 }
 
-// right fills a text with blanks on its left up to n columns.
-func right(text string, n int) string {
-	if missing := n - width(text); missing > 0 {
+// padLeft fills a text with blanks on its left up to n columns.
+func padLeft(text string, n int) string {
+	if missing := n - textWidth(text); missing > 0 {
 		return strings.Repeat(" ", missing) + text
 	}
 	return text
 }
 
-// clip cuts a text without escape sequences to n columns.
-func (s Style) clip(text string, n int) string {
-	if width(text) <= n {
+// clipText cuts a text without escape sequences to n columns.
+func (s Style) clipText(text string, n int) string {
+	if textWidth(text) <= n {
 		return text
 	}
-	runes, end := []rune(text), s.ellipsis()
-	if keep := n - width(end); keep > 0 {
+	runes, end := []rune(text), s.ellipsisText()
+	if keep := n - textWidth(end); keep > 0 {
 		return string(runes[:keep]) + end
 	}
 	return string(runes[:max(n, 0)])
 }
 
-// wrap breaks a text between words into lines of at most n columns; 0 does not break. A longer word has its own line.
-func wrap(text string, n int) []string {
-	if n <= 0 || width(text) <= n {
+// wrapText breaks a text between words into lines of at most n columns; 0 does not break. A longer word has its own
+// line.
+func wrapText(text string, n int) []string {
+	if n <= 0 || textWidth(text) <= n {
 		return []string{text}
 	}
 	var lines []string
@@ -79,7 +80,7 @@ func wrap(text string, n int) []string {
 		switch {
 		case line == "":
 			line = word
-		case width(line)+1+width(word) <= n:
+		case textWidth(line)+1+textWidth(word) <= n:
 			line += " " + word
 		default:
 			lines = append(lines, line)
@@ -89,11 +90,11 @@ func wrap(text string, n int) []string {
 	return append(lines, line)
 }
 
-// list writes names as a sentence has them, and only the first most of them.
-func list(names []string, most int) string { return problem.List(problem.Some(names, most)) }
+// joinNames writes names as a sentence has them, and only the first most of them.
+func joinNames(names []string, most int) string { return problem.List(problem.Some(names, most)) }
 
-// took writes how long something took, as short as its reader needs it: "4.1s", "3m12s", "1h05m".
-func took(d time.Duration) string {
+// formatDuration writes how long something took, as short as its reader needs it: "4.1s", "3m12s", "1h05m".
+func formatDuration(d time.Duration) string {
 	d = max(d, 0)
 	switch {
 	case d < 100*time.Second-50*time.Millisecond:
@@ -106,15 +107,15 @@ func took(d time.Duration) string {
 	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// whole is took in full seconds, for times that count while somebody looks on.
-func whole(d time.Duration) string {
+// formatSeconds is took in full seconds, for times that count while somebody looks on.
+func formatSeconds(d time.Duration) string {
 	if d = max(d, 0); d < 100*time.Second {
 		return fmt.Sprintf("%ds", int(d.Seconds()))
 	}
-	return took(d)
+	return formatDuration(d)
 }
 
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+func durationOf(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // Days is how many full days are left until a moment; negative when it is past.
 func Days(from, to time.Time) int {
@@ -125,8 +126,8 @@ func Days(from, to time.Time) int {
 	return int(d / (24 * time.Hour))
 }
 
-// at is a sentence about a host: its name stands before it, unless the sentence begins with it.
-func at(name, sentence string) string {
+// atHost is a sentence about a host: its name stands before it, unless the sentence begins with it.
+func atHost(name, sentence string) string {
 	if name == "" || strings.HasPrefix(sentence, name+":") || strings.HasPrefix(sentence, name+" ") {
 		return sentence
 	}
@@ -154,7 +155,7 @@ type Style struct {
 // a UTF-8 locale.
 func StyleFor(w io.Writer, getenv func(string) string) Style {
 	s := Style{Unicode: utf8Locale(getenv)}
-	columns, _, terminal := size(w)
+	columns, _, terminal := terminalSize(w)
 	if terminal && getenv("TERM") != "dumb" {
 		s.Color, s.Live, s.Width = true, !set(getenv("CI")), columns
 	}
@@ -178,9 +179,9 @@ func utf8Locale(getenv func(string) string) bool {
 	return false
 }
 
-// size is the size of the terminal behind w in characters, and whether there is one.
-func size(w io.Writer) (columns, rows int, terminal bool) {
-	file, ok := behind(w).(*os.File)
+// terminalSize is the size of the terminal behind w in characters, and whether there is one.
+func terminalSize(w io.Writer) (columns, rows int, terminal bool) {
+	file, ok := cleanWriter(w).(*os.File)
 	if !ok {
 		return 0, 0, false
 	}
@@ -201,27 +202,27 @@ const (
 	magenta ink = "35"
 )
 
-// paint colours a text where the style allows it.
-func (s Style) paint(as ink, text string) string {
+// paintText colours a text where the style allows it.
+func (s Style) paintText(as ink, text string) string {
 	if !s.Color || as == plain || text == "" {
 		return text
 	}
 	return "\x1b[" + string(as) + "m" + text + "\x1b[0m"
 }
 
-// pick is the first text where the style has Unicode, else the second, which is ASCII.
-func (s Style) pick(unicode, ascii string) string {
+// pickText is the first text where the style has Unicode, else the second, which is ASCII.
+func (s Style) pickText(unicode, ascii string) string {
 	if s.Unicode {
 		return unicode
 	}
 	return ascii
 }
 
-func (s Style) ellipsis() string { return s.pick("…", "...") }
+func (s Style) ellipsisText() string { return s.pickText("…", "...") }
 
-// room is how many columns are left beside an indentation; 0 is any number. Where hardly any is left, lines are not
-// broken, which reads better than one word a line.
-func (s Style) room(indent int) int {
+// remainingWidth is how many columns are left beside an indentation; 0 is any number. Where hardly any is left, lines
+// are not broken, which reads better than one word a line.
+func (s Style) remainingWidth(indent int) int {
 	const least = 24
 	if s.Width == 0 || s.Width-indent < least {
 		return 0
@@ -244,35 +245,35 @@ type page struct {
 	style Style
 }
 
-// line adds one line; an empty text is a blank line.
-func (p *page) line(text string) {
+// addLine adds one line; an empty text is a blank line.
+func (p *page) addLine(text string) {
 	p.WriteString(strings.TrimRight(text, " "))
 	p.WriteByte('\n')
 }
 
-// para adds a text broken into lines at the style's width. The first line begins with lead, the others are indented as
-// far. lead is not counted by its colours, only by its width.
-func (p *page) para(lead, text string, as ink) {
-	indent := width(lead)
-	for i, line := range wrap(clean(text), p.style.room(indent)) {
+// addParagraph adds a text broken into lines at the style's width. The first line begins with lead, the others are
+// indented as far. lead is not counted by its colours, only by its width.
+func (p *page) addParagraph(lead, text string, as ink) {
+	indent := textWidth(lead)
+	for i, line := range wrapText(cleanText(text), p.style.remainingWidth(indent)) {
 		if i > 0 {
 			lead = strings.Repeat(" ", indent)
 		}
-		p.line(lead + p.style.paint(as, line))
+		p.addLine(lead + p.style.paintText(as, line))
 	}
 }
 
-// space separates what follows from what stands above by one blank line.
-func (p *page) space() {
+// addSpace separates what follows from what stands above by one blank line.
+func (p *page) addSpace() {
 	if p.Len() > 0 && !strings.HasSuffix(p.String(), "\n\n") {
-		p.line("")
+		p.addLine("")
 	}
 }
 
-// heading begins a section.
-func (p *page) heading(title string) {
-	p.space()
-	p.line(p.style.paint(bold, clean(title)))
+// addHeading begins a section.
+func (p *page) addHeading(title string) {
+	p.addSpace()
+	p.addLine(p.style.paintText(bold, cleanText(title)))
 }
 
-func (p *page) flush(w io.Writer) { _, _ = io.WriteString(behind(w), p.String()) }
+func (p *page) flush(w io.Writer) { _, _ = io.WriteString(cleanWriter(w), p.String()) }

@@ -20,12 +20,12 @@ func Timing(w io.Writer, s Style, p plan.Plan, events []apply.Event) {
 		return
 	}
 	out := &page{style: s}
-	out.heading("Time of each stage")
-	out.stages(p, spans)
+	out.addHeading("Time of each stage")
+	out.addStages(p, spans)
 	path := criticalPath(spans)
 	first := slices.MinFunc(spans, func(a, b span) int { return a.from.Compare(b.from) })
-	out.heading("The run had to wait for (" + took(path[len(path)-1].to.Sub(first.from)) + ")")
-	out.path(p, path, first.from)
+	out.addHeading("The run had to wait for (" + formatDuration(path[len(path)-1].to.Sub(first.from)) + ")")
+	out.addCriticalPath(p, path, first.from)
 	out.flush(w)
 }
 
@@ -44,14 +44,14 @@ func spansOf(p plan.Plan, events []apply.Event) []span {
 			continue
 		}
 		if step, ok := p.Step(e.Step); ok {
-			out = append(out, span{step, e.Time.Add(-seconds(e.Seconds)), e.Time, e.Type == apply.StepFailed})
+			out = append(out, span{step, e.Time.Add(-durationOf(e.Seconds)), e.Time, e.Type == apply.StepFailed})
 		}
 	}
 	return out
 }
 
-// stages writes a line for each stage, in the order in which they began, and the total.
-func (p *page) stages(of plan.Plan, spans []span) {
+// addStages writes a line for each stage, in the order in which they began, and the total.
+func (p *page) addStages(of plan.Plan, spans []span) {
 	byBegin := slices.SortedStableFunc(slices.Values(spans), func(a, b span) int { return a.from.Compare(b.from) })
 	var order []string
 	in := map[string][]span{}
@@ -65,25 +65,26 @@ func (p *page) stages(of plan.Plan, spans []span) {
 	began := byBegin[0].from
 	t := &table{indent: 2, head: []string{"STAGE", "STEPS", " BEGAN", "  TOOK", "LONGEST"}}
 	for _, name := range order {
-		t.add(stageRow(of, name, in[name], began)...)
+		t.addRow(stageRow(of, name, in[name], began)...)
 	}
 	ended := lastEnd(spans)
-	t.add(cell{"total", bold}, cell{right(fmt.Sprint(len(spans)), 5), bold}, cell{},
-		cell{right(took(ended.Sub(began)), 6), bold}, cell{})
-	p.table(t)
+	t.addRow(cell{"total", bold}, cell{padLeft(fmt.Sprint(len(spans)), 5), bold}, cell{},
+		cell{padLeft(formatDuration(ended.Sub(began)), 6), bold}, cell{})
+	p.addTable(t)
 }
 
 func stageRow(of plan.Plan, name string, spans []span, began time.Time) []cell {
 	longest := slices.MaxFunc(spans, func(a, b span) int { return int(a.to.Sub(a.from) - b.to.Sub(b.from)) })
 	note := ""
 	if len(spans) > 1 {
-		note = hostOr(of.Hosts[longest.step.Host]) + " " + clean(longest.step.Title) + " " +
-			took(longest.to.Sub(longest.from))
+		note = hostOr(of.Hosts[longest.step.Host]) + " " + cleanText(longest.step.Title) + " " +
+			formatDuration(longest.to.Sub(longest.from))
 	}
 	from := spans[0].from
 	return []cell{
-		{name, plain}, {right(fmt.Sprint(len(spans)), 5), plain}, {right(took(from.Sub(began)), 6), plain},
-		{right(took(ranFor(spans)), 6), plain}, {note, dim},
+		{name, plain}, {padLeft(fmt.Sprint(len(spans)), 5), plain},
+		{padLeft(formatDuration(from.Sub(began)), 6), plain},
+		{padLeft(formatDuration(ranFor(spans)), 6), plain}, {note, dim},
 	}
 }
 
@@ -135,21 +136,22 @@ func waitsFor(step, before plan.Step) bool {
 		step.Intent.Kind.ChangesMembership() && before.Intent.Kind.ChangesMembership()
 }
 
-// path writes the chain; time between two of its steps is time in which the later one waited for its turn.
-func (p *page) path(of plan.Plan, path []span, began time.Time) {
+// addCriticalPath writes the chain; time between two of its steps is time in which the later one waited for its turn.
+func (p *page) addCriticalPath(of plan.Plan, path []span, began time.Time) {
 	t := &table{indent: 2}
 	for _, s := range path {
 		if wait := s.from.Sub(began); wait >= 100*time.Millisecond {
-			t.add(cell{right(took(wait), 6), dim}, cell{}, cell{"waited", dim})
+			t.addRow(cell{padLeft(formatDuration(wait), 6), dim}, cell{}, cell{"waited", dim})
 		}
 		began = s.to
-		title := cell{clean(s.step.Title), plain}
+		title := cell{cleanText(s.step.Title), plain}
 		if s.failed {
 			title = cell{title.text + " (failed)", red}
 		}
-		t.add(cell{right(took(s.to.Sub(s.from)), 6), plain}, cell{hostOr(of.Hosts[s.step.Host]), plain}, title)
+		t.addRow(cell{padLeft(formatDuration(s.to.Sub(s.from)), 6), plain}, cell{hostOr(of.Hosts[s.step.Host]), plain},
+			title)
 	}
-	p.table(t)
+	p.addTable(t)
 }
 
 // slowest is how many hosts are shown when there are more.
@@ -159,16 +161,17 @@ const slowest = 10
 // from then on. All times count from then, in milliseconds. Hosts are those that took longest.
 func LookTime(w io.Writer, s Style, p plan.Plan, spans []probe.Span, load, whole time.Duration) {
 	out := &page{style: s}
-	out.heading("Time of this plan")
+	out.addHeading("Time of this plan")
 	t := &table{indent: 2, head: []string{"WHAT", "BEGAN", "ENDED", "PARTS"}}
 	row := func(what string, from, to time.Duration, note string) {
-		t.add(cell{what, plain}, cell{right(milliseconds(from), 5), plain}, cell{right(milliseconds(to), 5), plain},
+		t.addRow(cell{what, plain}, cell{padLeft(formatMilliseconds(from), 5), plain},
+			cell{padLeft(formatMilliseconds(to), 5), plain},
 			cell{note, dim})
 	}
 	row("manifest, addons, bundle", -load, 0, "")
 	hosts := lookedAt(spans)
 	for _, h := range hosts[:min(len(hosts), slowest)] {
-		row(hostOr(p.Hosts[h.host]), h.from, h.to, h.parts())
+		row(hostOr(p.Hosts[h.host]), h.from, h.to, h.partTimes())
 	}
 	var ended time.Duration
 	for _, span := range spans {
@@ -177,14 +180,14 @@ func LookTime(w io.Writer, s Style, p plan.Plan, spans []probe.Span, load, whole
 		}
 	}
 	row("decide, plan, render", ended, whole, "")
-	out.table(t)
+	out.addTable(t)
 	if more := len(hosts) - slowest; more > 0 {
-		out.line(fmt.Sprintf("  %d more hosts ended earlier", more))
+		out.addLine(fmt.Sprintf("  %d more hosts ended earlier", more))
 	}
 	out.flush(w)
 }
 
-func milliseconds(d time.Duration) string { return fmt.Sprint(d.Milliseconds()) }
+func formatMilliseconds(d time.Duration) string { return fmt.Sprint(d.Milliseconds()) }
 
 // lookedAtHost is one host and its spans, in the order in which they began.
 type lookedAtHost struct {
@@ -214,11 +217,11 @@ func lookedAt(spans []probe.Span) []lookedAtHost {
 	return out
 }
 
-// parts is how long each part took.
-func (h lookedAtHost) parts() string {
+// partTimes is how long each part took.
+func (h lookedAtHost) partTimes() string {
 	out := make([]string, 0, len(h.spans))
 	for _, s := range h.spans {
-		out = append(out, s.What+" "+milliseconds(s.To-s.From))
+		out = append(out, s.What+" "+formatMilliseconds(s.To-s.From))
 	}
 	return strings.Join(out, ", ")
 }

@@ -56,7 +56,7 @@ func TestAcceptHostKeys(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer w.Close()
-			got, err := w.acceptances(c.policy)
+			got, err := w.parseAcceptances(c.policy)
 			if err != nil {
 				t.Fatal(err)
 			}

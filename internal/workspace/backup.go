@@ -41,7 +41,7 @@ type Backup struct {
 // Backup writes all that the cluster cannot be brought back without into one encrypted file, here or off the hosts
 // (maintenance.Etcd.Backup). No host is changed. Mistakes in recipients and target are found before a host is asked.
 func (w *Workspace) Backup(ctx context.Context, o BackupOptions) (Backup, error) {
-	recipients, err := w.recipients(o)
+	recipients, err := w.backupRecipients(o)
 	if err != nil {
 		return Backup{}, err
 	}
@@ -70,7 +70,7 @@ func (w *Workspace) Backup(ctx context.Context, o BackupOptions) (Backup, error)
 		result.Places = append(result.Places, file)
 	}
 	if target != nil {
-		err = w.store(ctx, target, file, o, members.Alone(), &result)
+		err = w.storeBackup(ctx, target, file, o, members.Alone(), &result)
 	}
 	return result, err
 }
@@ -89,7 +89,7 @@ func writeBackup(ctx context.Context, members *maintenance.Etcd, file string, re
 	return err
 }
 
-func (w *Workspace) recipients(o BackupOptions) ([]age.Recipient, error) {
+func (w *Workspace) backupRecipients(o BackupOptions) ([]age.Recipient, error) {
 	keys := o.Recipients
 	if len(keys) == 0 {
 		keys = w.want.Backup.Recipients
@@ -116,12 +116,12 @@ func (w *Workspace) backupTarget(o BackupOptions) (backup.Target, error) {
 		}
 		return nil, nil //nolint:nilnil // no target is an answer
 	}
-	return w.target(address)
+	return w.openTarget(address)
 }
 
-// target opens a place off the hosts. It connects to nothing yet.
-func (w *Workspace) target(address string) (backup.Target, error) {
-	t, err := backup.OpenTarget(address, backup.TargetOptions{Getenv: os.Getenv, Host: w.host})
+// openTarget opens a place off the hosts. It connects to nothing yet.
+func (w *Workspace) openTarget(address string) (backup.Target, error) {
+	t, err := backup.OpenTarget(address, backup.TargetOptions{Getenv: os.Getenv, Host: w.openHost})
 	if err != nil {
 		return nil, &engine.ConfigError{Err: err}
 	}
@@ -145,9 +145,9 @@ func backupFile(o BackupOptions, target backup.Target, name string) (string, fun
 	return file, func() {}, nil
 }
 
-// store brings the file to the target, and then removes the oldest there. A backup of a cluster without a quorum may
-// have less than older ones: then none is removed.
-func (w *Workspace) store(ctx context.Context, target backup.Target, file string, o BackupOptions, alone bool,
+// storeBackup brings the file to the target, and then removes the oldest there. A backup of a cluster without a quorum
+// may have less than older ones: then none is removed.
+func (w *Workspace) storeBackup(ctx context.Context, target backup.Target, file string, o BackupOptions, alone bool,
 	result *Backup) error {
 	f, err := os.Open(file) // #nosec G304 -- written above
 	if err != nil {

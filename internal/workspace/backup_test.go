@@ -18,7 +18,7 @@ func TestNoBackupIsRemovedWithoutAQuorum(t *testing.T) {
 	for _, alone := range []bool{false, true} {
 		dir, file := t.TempDir(), filepath.Join(t.TempDir(), "b")
 		w := &Workspace{want: desired.Cluster{Name: "prod"}}
-		target, err := w.target(dir)
+		target, err := w.openTarget(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -29,7 +29,7 @@ func TestNoBackupIsRemovedWithoutAQuorum(t *testing.T) {
 			}
 		}
 		result := Backup{Name: "prod-20260101T000000Z.tar.age", Size: 1}
-		err = w.store(t.Context(), target, file, BackupOptions{Prune: true, Keep: 1}, alone, &result)
+		err = w.storeBackup(t.Context(), target, file, BackupOptions{Prune: true, Keep: 1}, alone, &result)
 		var refused *engine.EtcdError
 		if errors.As(err, &refused) != alone || !alone && err != nil {
 			t.Errorf("alone %v: error %v", alone, err)
@@ -50,7 +50,7 @@ func TestBackupsWithLaterNamesAreNamedAndStay(t *testing.T) {
 	w := &Workspace{
 		want: desired.Cluster{Name: "prod"}, opt: Options{Warn: func(m string) { warned = append(warned, m) }},
 	}
-	target, err := w.target(dir)
+	target, err := w.openTarget(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestBackupsWithLaterNamesAreNamedAndStay(t *testing.T) {
 		}
 	}
 	result := Backup{Name: "prod-20260101T000000Z.tar.age", Size: 1}
-	err = w.store(t.Context(), target, file, BackupOptions{Prune: true, Keep: 2}, false, &result)
+	err = w.storeBackup(t.Context(), target, file, BackupOptions{Prune: true, Keep: 2}, false, &result)
 	if err != nil || len(result.Removed) > 0 {
 		t.Errorf("removed are %v, %v", result.Removed, err)
 	}

@@ -21,8 +21,8 @@ import (
 	"sync"
 )
 
-// credentials are what hosts are to have for registries and proxies.
-func (w *Workspace) credentials() *desired.Credentials {
+// hostCredentials are what hosts are to have for registries and proxies.
+func (w *Workspace) hostCredentials() *desired.Credentials {
 	s := w.loaded.Secrets
 	out := &desired.Credentials{HTTPProxy: s.HTTPProxy, HTTPSProxy: s.HTTPSProxy}
 	if !s.AllRegistries {

@@ -37,11 +37,11 @@ func TestCredentialsOfAWorkspace(t *testing.T) {
 			"a.example.com": {Auth: "dTpodW50ZXIy"}, "b.example.com": {Username: "u", Password: "hunter3"},
 		},
 	}
-	if diff := cmp.Diff(want, *w.credentials()); diff != "" {
+	if diff := cmp.Diff(want, *w.hostCredentials()); diff != "" {
 		t.Error(diff)
 	}
 	for _, secret := range []string{"dTpodW50ZXIy", "hunter2", "hunter3", "pa$s"} {
-		if !slices.Contains(w.secrets(), secret) {
+		if !slices.Contains(w.secretValues(), secret) {
 			t.Errorf("nobody would take %s out of a bundle", secret)
 		}
 	}
@@ -58,7 +58,7 @@ func TestWithoutAFileRegistriesAreNotKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	if c := w.credentials(); c == nil || c.Registries != nil || c.HTTPProxy != "" {
+	if c := w.hostCredentials(); c == nil || c.Registries != nil || c.HTTPProxy != "" {
 		t.Errorf("known are %+v", *c)
 	}
 }

@@ -22,9 +22,9 @@ type acceptances struct {
 	bastions map[string]string // by address, as the manifest has it
 }
 
-// acceptances reads what host.AcceptFlag was given: "HOST" or "HOST=SHA256:...". Without a fingerprint, somebody must
-// see the key before it is recorded, and only host.PolicyProbe has them shown.
-func (w *Workspace) acceptances(policy host.Policy) (acceptances, error) {
+// parseAcceptances reads what host.AcceptFlag was given: "HOST" or "HOST=SHA256:...". Without a fingerprint, somebody
+// must see the key before it is recorded, and only host.PolicyProbe has them shown.
+func (w *Workspace) parseAcceptances(policy host.Policy) (acceptances, error) {
 	a := acceptances{map[string]string{}, map[string]string{}}
 	for _, value := range w.opt.AcceptHostKeys {
 		name, key, given := strings.Cut(value, "=")
@@ -38,15 +38,15 @@ func (w *Workspace) acceptances(policy host.Policy) (acceptances, error) {
 			return a, wrongAcceptance("%s: %q is no fingerprint; it is SHA256: and 43 characters, as kubeone plan and "+
 				"ssh-keygen -lf show it", name, key)
 		}
-		if err := w.accept(a, name, key); err != nil {
+		if err := w.acceptKey(a, name, key); err != nil {
 			return a, err
 		}
 	}
 	return a, nil
 }
 
-// accept notes a key for the machine that a person calls so: a host, or a bastion by its address.
-func (w *Workspace) accept(into acceptances, name, key string) error {
+// acceptKey notes a key for the machine that a person calls so: a host, or a bastion by its address.
+func (w *Workspace) acceptKey(into acceptances, name, key string) error {
 	if h, ok := w.want.Host(name); ok {
 		into.hosts[h.ID] = key
 		into.bastions[h.PublicAddress] = key // it may be one too
@@ -93,8 +93,8 @@ type UpgradeOptions struct {
 	OnTimeout      string // stop, skip, force
 }
 
-// apply puts the options into what is wanted.
-func (o UpgradeOptions) apply(u *desired.Upgrade) error {
+// applyTo puts the options into what is wanted.
+func (o UpgradeOptions) applyTo(u *desired.Upgrade) error {
 	if o.MaxUnavailable != "" {
 		share, err := manifest.ParseShare(o.MaxUnavailable)
 		if err != nil {
@@ -129,12 +129,12 @@ func (o UpgradeOptions) apply(u *desired.Upgrade) error {
 	return nil
 }
 
-// override puts the run's own settings over the manifest's.
-func (w *Workspace) override() error {
+// overrideManifest puts the run's own settings over the manifest's.
+func (w *Workspace) overrideManifest() error {
 	if v := strings.TrimPrefix(w.opt.Version, "v"); v != "" {
 		w.want.KubernetesVersion = v
 	}
-	return w.opt.Upgrade.apply(&w.want.Upgrade)
+	return w.opt.Upgrade.applyTo(&w.want.Upgrade)
 }
 
 // DefaultStateDir is $KUBEONE_STATE, else kubeone in the user's state directory (XDG).

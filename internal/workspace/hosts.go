@@ -17,7 +17,7 @@ import (
 // openPool prepares for connections.
 func (w *Workspace) openPool() *sshpool.Pool {
 	o := w.opt.Pool
-	o.KnownHosts, o.Passphrase, o.Warn = w.policy(), w.opt.Passphrase, w.opt.Warn
+	o.KnownHosts, o.Passphrase, o.Warn = w.unknownKeyPolicy(), w.opt.Passphrase, w.opt.Warn
 	o.RecordFile = w.knownHosts()
 	o.OnRecord = func(c host.FirstContact) {
 		was := "was not known"
@@ -30,18 +30,18 @@ func (w *Workspace) openPool() *sshpool.Pool {
 	return sshpool.New(o)
 }
 
-// policy says what happens with host keys that nobody knows.
-func (w *Workspace) policy() host.Policy {
+// unknownKeyPolicy says what happens with host keys that nobody knows.
+func (w *Workspace) unknownKeyPolicy() host.Policy {
 	if w.loaded.StrictHostKeys {
 		return host.PolicyStrict
 	}
 	return w.opt.NewHosts
 }
 
-// hosts are ways to all hosts, none of which is opened. What is wrong with several of them for one reason, such as a
-// key that is missing, is one error.
-func (w *Workspace) hosts() (map[string]host.Host, error) {
-	accept, err := w.acceptances(w.policy())
+// openHosts are ways to all hosts, none of which is opened. What is wrong with several of them for one reason, such as
+// a key that is missing, is one error.
+func (w *Workspace) openHosts() (map[string]host.Host, error) {
+	accept, err := w.parseAcceptances(w.unknownKeyPolicy())
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (w *Workspace) hosts() (map[string]host.Host, error) {
 		for i := range t.Bastions {
 			t.Bastions[i].Accept = accept.bastions[t.Bastions[i].Address]
 		}
-		if out[h.ID], err = w.host(t); err != nil {
+		if out[h.ID], err = w.openHost(t); err != nil {
 			failed = append(failed, err)
 		}
 	}
@@ -91,8 +91,8 @@ func firstOf(failed []error) error {
 	return &all
 }
 
-// host is the way to a machine; what is wrong with it is found without asking anybody.
-func (w *Workspace) host(t host.Target) (host.Host, error) {
+// openHost is the way to a machine; what is wrong with it is found without asking anybody.
+func (w *Workspace) openHost(t host.Target) (host.Host, error) {
 	if err := w.pool.Check(t); err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func Target(h desired.Host) (host.Target, error) {
 		KeyFile: h.SSH.KeyFile, CertFile: h.SSH.CertFile, AgentSocket: h.SSH.AgentSocket,
 	}
 	var err error
-	if t.HostKeys, err = pinned(name, h.SSH.HostPublicKey); err != nil {
+	if t.HostKeys, err = parseHostKey(name, h.SSH.HostPublicKey); err != nil {
 		return t, err
 	}
 	if h.SSH.Bastion == "" {
@@ -127,15 +127,15 @@ func Target(h desired.Host) (host.Target, error) {
 	if b.KeyFile == "" {
 		b.KeyFile = h.SSH.KeyFile
 	}
-	if b.HostKeys, err = pinned(b.Name, h.SSH.BastionHostPublicKey); err != nil {
+	if b.HostKeys, err = parseHostKey(b.Name, h.SSH.BastionHostPublicKey); err != nil {
 		return t, err
 	}
 	t.Bastions = []host.Target{b}
 	return t, nil
 }
 
-// pinned parses a host key given as base64 of its wire format.
-func pinned(name, key string) ([]ssh.PublicKey, error) {
+// parseHostKey parses a host key given as base64 of its wire format.
+func parseHostKey(name, key string) ([]ssh.PublicKey, error) {
 	if key == "" {
 		return nil, nil
 	}

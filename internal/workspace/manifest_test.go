@@ -29,7 +29,7 @@ func TestBackupsAreForWhomAndWhereTheManifestSays(t *testing.T) {
 	w := &Workspace{want: desired.Cluster{
 		Name: "prod", Backup: desired.Backup{Recipients: []string{id.Recipient().String()}, Target: dir},
 	}}
-	recipients, err := w.recipients(BackupOptions{})
+	recipients, err := w.backupRecipients(BackupOptions{})
 	if err != nil || len(recipients) != 1 || fmt.Sprint(recipients[0]) != id.Recipient().String() {
 		t.Errorf("recipients %v: %v", recipients, err)
 	}
@@ -41,7 +41,7 @@ func TestBackupsAreForWhomAndWhereTheManifestSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	result := Backup{Name: "prod-20260101T000000Z.tar.age", Size: 1}
-	if err := w.store(t.Context(), target, file, BackupOptions{}, false, &result); err != nil {
+	if err := w.storeBackup(t.Context(), target, file, BackupOptions{}, false, &result); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, result.Name)); err != nil {
@@ -53,7 +53,7 @@ func TestNewHostsAreRefusedWhereTheManifestIsStrict(t *testing.T) {
 	t.Parallel()
 	for _, strict := range []bool{false, true} {
 		w := &Workspace{loaded: manifest.Loaded{StrictHostKeys: strict}, opt: Options{NewHosts: host.PolicyAcceptNew}}
-		if got := w.policy(); (got == host.PolicyStrict) != strict {
+		if got := w.unknownKeyPolicy(); (got == host.PolicyStrict) != strict {
 			t.Errorf("strictHostKeys %t: the policy for new hosts is %v", strict, got)
 		}
 	}

@@ -42,7 +42,7 @@ func TestOneRunsOwnSettingsGoBeforeTheManifests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := manifest
-			err := c.options.apply(&got)
+			err := c.options.applyTo(&got)
 			if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
 				t.Errorf("got %v, want an error with %q", err, c.says)
 			}

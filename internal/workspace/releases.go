@@ -85,7 +85,7 @@ func (r *releases) Resolve(ctx context.Context, want release.Want) (desired.Arti
 	if ok {
 		return a, nil
 	}
-	a, err := r.find(ctx, want)
+	a, err := r.findRelease(ctx, want)
 	if err == nil {
 		r.mu.Lock()
 		r.known[want] = a
@@ -94,7 +94,7 @@ func (r *releases) Resolve(ctx context.Context, want release.Want) (desired.Arti
 	return a, err
 }
 
-func (r *releases) find(ctx context.Context, want release.Want) (desired.Artifacts, error) {
+func (r *releases) findRelease(ctx context.Context, want release.Want) (desired.Artifacts, error) {
 	if r.bundles == nil {
 		return release.Resolve(ctx, r.source, want)
 	}
@@ -178,7 +178,7 @@ func (r *ReleasesOf) From(ctx context.Context, mirror string) (engine.Releases, 
 		mirror = "" // nothing is downloaded
 	}
 	before, isOpen := r.open[mirror]
-	if isOpen && slices.EqualFunc(before.files, files, bundleFile.same) {
+	if isOpen && slices.EqualFunc(before.files, files, bundleFile.isUnchanged) {
 		return before.releases, nil
 	}
 	open, err := openReleases(ctx, o, mirror)
@@ -210,8 +210,8 @@ type bundleFile struct {
 	info fs.FileInfo
 }
 
-// same reports whether nobody has put another file in the place of this one, or written to it.
-func (f bundleFile) same(now bundleFile) bool {
+// isUnchanged reports whether nobody has put another file in the place of this one, or written to it.
+func (f bundleFile) isUnchanged(now bundleFile) bool {
 	return f.path == now.path && os.SameFile(f.info, now.info) && f.info.Size() == now.info.Size() &&
 		f.info.ModTime().Equal(now.info.ModTime())
 }

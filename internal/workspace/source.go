@@ -63,7 +63,7 @@ func (w *Workspace) OpenSource(ctx context.Context, from string, o SourceOptions
 func (w *Workspace) openCopy(ctx context.Context, s *Source, from string, o SourceOptions) error {
 	path, err := from, error(nil)
 	if strings.Contains(from, "://") {
-		if path, err = w.fetch(ctx, s, from); err != nil {
+		if path, err = w.fetchBackup(ctx, s, from); err != nil {
 			return err
 		}
 	}
@@ -99,11 +99,11 @@ func expectsBackup(from string, o SourceOptions) string {
 	return ""
 }
 
-// fetch gets a backup from a target off the hosts into a file of the same name that is deleted again. It stays
+// fetchBackup gets a backup from a target off the hosts into a file of the same name that is deleted again. It stays
 // encrypted.
-func (w *Workspace) fetch(ctx context.Context, s *Source, address string) (string, error) {
+func (w *Workspace) fetchBackup(ctx context.Context, s *Source, address string) (string, error) {
 	where, name := backup.SplitTarget(address)
-	target, err := backup.OpenTarget(where, backup.TargetOptions{Getenv: os.Getenv, Host: w.host})
+	target, err := backup.OpenTarget(where, backup.TargetOptions{Getenv: os.Getenv, Host: w.openHost})
 	if err != nil {
 		return "", err
 	}
@@ -163,8 +163,8 @@ func (s *Source) openBackup(ctx context.Context, path string, o SourceOptions, c
 		From: step.FullBackup, SHA256: m.Snapshot.SHA256, Cluster: m.Cluster, CAHash: m.CAHash,
 		KubernetesVersion: m.KubernetesVersion,
 		About: fmt.Sprintf("%s, taken %s by %s, %s", filepath.Base(path), m.Created.Format(time.RFC3339),
-			m.CreatedBy, describe(m.Snapshot)) + vouched,
-		Members: members(m.Snapshot),
+			m.CreatedBy, describeSnapshot(m.Snapshot)) + vouched,
+		Members: snapshotMembers(m.Snapshot),
 		Epoch:   m.Epoch, Revision: m.Snapshot.Revision, Hardening: m.Hardening,
 	}
 	s.content.Snapshot = func() (io.Reader, int64, error) {
@@ -188,8 +188,8 @@ func (s *Source) openSnapshot(path string) error {
 		return err
 	}
 	s.about = plan.Copy{
-		From: step.BareSnapshot, SHA256: info.SHA256, About: filepath.Base(path) + ", " + describe(info),
-		Members: members(info), Revision: info.Revision,
+		From: step.BareSnapshot, SHA256: info.SHA256, About: filepath.Base(path) + ", " + describeSnapshot(info),
+		Members: snapshotMembers(info), Revision: info.Revision,
 	}
 	if info.CA != nil {
 		if s.about.CAHash, err = backup.CAHash(info.CA); err != nil {
@@ -207,9 +207,11 @@ func (s *Source) openSnapshot(path string) error {
 	return nil
 }
 
-func describe(i snapshot.Info) string { return fmt.Sprintf("revision %d, %d keys", i.Revision, i.Keys) }
+func describeSnapshot(i snapshot.Info) string {
+	return fmt.Sprintf("revision %d, %d keys", i.Revision, i.Keys)
+}
 
-func members(i snapshot.Info) []observed.Member {
+func snapshotMembers(i snapshot.Info) []observed.Member {
 	out := make([]observed.Member, 0, len(i.Members))
 	for _, m := range i.Members {
 		out = append(out, m.Observed())

@@ -25,7 +25,7 @@ func (w *Workspace) Support(
 ) ([]support.Missing, error) {
 	in := support.Input{
 		Cluster: w.want.Name, Now: w.opt.Now, NoAPI: engine.NoAPI(p.Observed), Journals: w.Journals(),
-		Secrets: append(w.secrets(), secrets...), Parallel: w.opt.Parallel,
+		Secrets: append(w.secretValues(), secrets...), Parallel: w.opt.Parallel,
 	}
 	in.Hosts, in.Silent = w.hostFolders(p)
 	var runs []record.Run
@@ -62,8 +62,8 @@ func (w *Workspace) hostFolders(p engine.Proposal) (hosts map[string]support.Hos
 	return hosts, silent
 }
 
-// secrets are the manifest's values that nobody else may see.
-func (w *Workspace) secrets() []string {
+// secretValues are the manifest's values that nobody else may see.
+func (w *Workspace) secretValues() []string {
 	s := w.loaded.Secrets
 	out := append(CredentialsOf(s.HTTPProxy), CredentialsOf(s.HTTPSProxy)...)
 	for _, r := range s.Registries {

@@ -90,15 +90,15 @@ func Open(ctx context.Context, opt Options) (*Workspace, error) {
 		return nil, err
 	}
 	w := &Workspace{opt: opt, loaded: loaded, want: loaded.Cluster}
-	if err := w.open(ctx); err != nil {
+	if err := w.openManifest(ctx); err != nil {
 		w.Close()
 		return nil, err
 	}
 	return w, nil
 }
 
-func (w *Workspace) open(ctx context.Context) (err error) {
-	if err := w.override(); err != nil {
+func (w *Workspace) openManifest(ctx context.Context) (err error) {
+	if err := w.overrideManifest(); err != nil {
 		return &engine.ConfigError{Err: err}
 	}
 	if w.stateDir, err = stateDir(w.opt.StateDir, w.want.Name); err != nil {
@@ -107,11 +107,11 @@ func (w *Workspace) open(ctx context.Context) (err error) {
 	if w.releases, err = openReleases(ctx, w.opt, w.loaded.Mirror); err != nil {
 		return &engine.ConfigError{Err: err}
 	}
-	if err := w.controllers(); err != nil {
+	if err := w.addControllers(); err != nil {
 		return &engine.ConfigError{Err: err}
 	}
 	w.pool = w.openPool()
-	hosts, err := w.hosts() //nolint:contextcheck // questions to ssh are bounded, and shared
+	hosts, err := w.openHosts() //nolint:contextcheck // questions to ssh are bounded, and shared
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (w *Workspace) open(ctx context.Context) (err error) {
 	w.Engine, err = engine.New(engine.Config{
 		CA:   w.ca,
 		Want: w.want, Manifest: string(w.loaded.ManifestText), Hosts: hosts, Approver: w.pool, Releases: w.releases,
-		Files: apply.Files(w.loaded.Secrets.Files), Credentials: w.credentials(),
+		Files: apply.Files(w.loaded.Secrets.Files), Credentials: w.hostCredentials(),
 		Holder: Holder(), Now: w.opt.Now, Parallel: w.opt.Parallel, RunHook: runHook(filepath.Dir(w.opt.Manifest)),
 	})
 	return err
@@ -187,9 +187,9 @@ func hostNames(want desired.Cluster) []string {
 	return out
 }
 
-// controllers adds what is needed to run the controllers in the cluster, where they are to. They are this program: a
+// addControllers adds what is needed to run the controllers in the cluster, where they are to. They are this program: a
 // cluster's controllers know what the program knows that was applied last.
-func (w *Workspace) controllers() error {
+func (w *Workspace) addControllers() error {
 	if !w.loaded.Controllers && !w.opt.WithMachines {
 		return nil
 	}

@@ -28,7 +28,7 @@ func (w Workload) String() string { return w.Namespace + "/" + w.Kind + "/" + w.
 // quote makes any text one YAML scalar; a value that is missing is an error.
 func Render(text string, values any) ([]Object, error) {
 	parsed, err := template.New("objects").Option("missingkey=error").Funcs(template.FuncMap{
-		"quote": quote,
+		"quote": quoteYAML,
 	}).Parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("template of objects: %w", err)
@@ -50,8 +50,8 @@ func Render(text string, values any) ([]Object, error) {
 	return out, nil
 }
 
-// quote is the text as a JSON string, which is a YAML scalar on one line.
-func quote(text string) (string, error) {
+// quoteYAML is the text as a JSON string, which is a YAML scalar on one line.
+func quoteYAML(text string) (string, error) {
 	var b strings.Builder
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)

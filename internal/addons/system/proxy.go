@@ -28,14 +28,14 @@ func ProxySettings(configMap map[string]any, want desired.Cluster) []string {
 	if len(unreadableProxy(configMap)) > 0 {
 		return nil // nothing can be set in it
 	}
-	config, _ := at(configMap, "data", ProxyConfig).(string)
-	have, _ := parsed(config)
-	out := differing("", have, wantedProxy(want))
-	kubeconfig, _ := at(configMap, "data", ProxyKubeconfig).(string)
+	config, _ := valueAt(configMap, "data", ProxyConfig).(string)
+	have, _ := parseYAML(config)
+	out := differingPaths("", have, wantedProxy(want))
+	kubeconfig, _ := valueAt(configMap, "data", ProxyKubeconfig).(string)
 	if server, ok := serverOf(kubeconfig); !ok || server != want.Endpoint.URL() {
 		out = append(out, "server")
 	}
-	if at(configMap, "metadata", "annotations", RestartAnnotation) != nil {
+	if valueAt(configMap, "metadata", "annotations", RestartAnnotation) != nil {
 		out = append(out, "metadata.annotations."+RestartAnnotation)
 	}
 	return out
@@ -45,12 +45,12 @@ func ProxySettings(configMap map[string]any, want desired.Cluster) []string {
 // configuration: kubeadm writes them anew.
 func unreadableProxy(configMap map[string]any) []string {
 	var out []string
-	config, _ := at(configMap, "data", ProxyConfig).(string)
-	if have, err := parsed(config); err != nil || len(have) == 0 {
+	config, _ := valueAt(configMap, "data", ProxyConfig).(string)
+	if have, err := parseYAML(config); err != nil || len(have) == 0 {
 		out = append(out, "data."+ProxyConfig)
 	}
-	kubeconfig, _ := at(configMap, "data", ProxyKubeconfig).(string)
-	dials, err := parsed(kubeconfig)
+	kubeconfig, _ := valueAt(configMap, "data", ProxyKubeconfig).(string)
+	dials, err := parseYAML(kubeconfig)
 	clusters, _ := dials["clusters"].([]any)
 	broken := slices.ContainsFunc(clusters, func(c any) bool { return len(asMap(asMap(c)["cluster"])) == 0 })
 	if err != nil || len(clusters) == 0 || broken {
@@ -62,31 +62,31 @@ func unreadableProxy(configMap map[string]any) []string {
 // SetProxy returns kube-proxy's configuration and kubeconfig with what the manifest says set in them, and all else as
 // it was. Texts that are as they must be stay as they are to the byte.
 func SetProxy(config, kubeconfig string, want desired.Cluster) (newConfig, newKubeconfig string, err error) {
-	have, err := parsed(config)
+	have, err := parseYAML(config)
 	if err != nil {
 		return "", "", fmt.Errorf("%s of ConfigMap %s/kube-proxy cannot be read: %w", ProxyConfig, Namespace, err)
 	}
 	newConfig, newKubeconfig = config, kubeconfig
-	if wanted := wantedProxy(want); len(differing("", have, wanted)) > 0 {
-		set(have, wanted)
-		if newConfig, err = text(have); err != nil {
+	if wanted := wantedProxy(want); len(differingPaths("", have, wanted)) > 0 {
+		setFields(have, wanted)
+		if newConfig, err = formatYAML(have); err != nil {
 			return "", "", err
 		}
 	}
 	if server, ok := serverOf(kubeconfig); kubeconfig == "" || ok && server == want.Endpoint.URL() {
 		return newConfig, newKubeconfig, nil
 	}
-	dials, err := parsed(kubeconfig)
+	dials, err := parseYAML(kubeconfig)
 	if err != nil {
 		return "", "", fmt.Errorf("%s of ConfigMap %s/kube-proxy cannot be read: %w", ProxyKubeconfig, Namespace, err)
 	}
 	clusters, _ := dials["clusters"].([]any)
 	for _, c := range clusters {
-		if cluster, ok := at(asMap(c), "cluster").(map[string]any); ok {
+		if cluster, ok := valueAt(asMap(c), "cluster").(map[string]any); ok {
 			cluster["server"] = want.Endpoint.URL()
 		}
 	}
-	newKubeconfig, err = text(dials)
+	newKubeconfig, err = formatYAML(dials)
 	return newConfig, newKubeconfig, err
 }
 
@@ -95,15 +95,15 @@ func proxyTexts(configMap map[string]any, want desired.Cluster) (is, will string
 	if len(unreadableProxy(configMap)) > 0 {
 		return "", "" // kubeadm writes it anew
 	}
-	config, _ := at(configMap, "data", ProxyConfig).(string)
-	kubeconfig, _ := at(configMap, "data", ProxyKubeconfig).(string)
+	config, _ := valueAt(configMap, "data", ProxyConfig).(string)
+	kubeconfig, _ := valueAt(configMap, "data", ProxyKubeconfig).(string)
 	newConfig, newKubeconfig, err := SetProxy(config, kubeconfig, want)
 	if err != nil {
 		return "", ""
 	}
 	both := func(config, kubeconfig string) string {
-		have, _ := parsed(config) // it was read before
-		out, _ := text(have)
+		have, _ := parseYAML(config) // it was read before
+		out, _ := formatYAML(have)
 		server, _ := serverOf(kubeconfig)
 		return out + "# " + ProxyKubeconfig + "\nserver: " + server + "\n"
 	}
@@ -112,11 +112,11 @@ func proxyTexts(configMap map[string]any, want desired.Cluster) (is, will string
 
 // wantedProxy is what the manifest says, in the form in which YAML is read.
 func wantedProxy(want desired.Cluster) map[string]any {
-	encoded, err := text(componentconfig.KubeProxyConfiguration(want))
+	encoded, err := formatYAML(componentconfig.KubeProxyConfiguration(want))
 	if err != nil {
 		panic(fmt.Sprintf("values of the manifest cannot be encoded: %v", err))
 	}
-	out, err := parsed(encoded)
+	out, err := parseYAML(encoded)
 	if err != nil {
 		panic(fmt.Sprintf("what was encoded cannot be read: %v", err))
 	}
@@ -125,13 +125,13 @@ func wantedProxy(want desired.Cluster) map[string]any {
 
 // serverOf is what a kubeconfig dials; false where its clusters do not say one and the same.
 func serverOf(kubeconfig string) (server string, ok bool) {
-	read, err := parsed(kubeconfig)
+	read, err := parseYAML(kubeconfig)
 	if err != nil {
 		return "", false
 	}
 	clusters, _ := read["clusters"].([]any)
 	for i, c := range clusters {
-		said, _ := at(asMap(c), "cluster", "server").(string)
+		said, _ := valueAt(asMap(c), "cluster", "server").(string)
 		if i > 0 && said != server {
 			return "", false
 		}
@@ -140,7 +140,7 @@ func serverOf(kubeconfig string) (server string, ok bool) {
 	return server, server != ""
 }
 
-func parsed(text string) (map[string]any, error) {
+func parseYAML(text string) (map[string]any, error) {
 	var out map[string]any
 	if err := yaml.Unmarshal([]byte(text), &out); err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func parsed(text string) (map[string]any, error) {
 	return out, nil
 }
 
-func text(value map[string]any) (string, error) {
+func formatYAML(value map[string]any) (string, error) {
 	out, err := yaml.Marshal(value)
 	return string(out), err
 }
@@ -161,8 +161,8 @@ func asMap(value any) map[string]any {
 	return m
 }
 
-// differing are the paths of the fields that are wanted and that are otherwise.
-func differing(path string, have, want map[string]any) []string {
+// differingPaths are the paths of the fields that are wanted and that are otherwise.
+func differingPaths(path string, have, want map[string]any) []string {
 	var out []string
 	for key, value := range want {
 		below := key
@@ -170,8 +170,8 @@ func differing(path string, have, want map[string]any) []string {
 			below = path + "." + key
 		}
 		if inner, ok := value.(map[string]any); ok {
-			out = append(out, differing(below, asMap(have[key]), inner)...)
-		} else if !same(have[key], value) {
+			out = append(out, differingPaths(below, asMap(have[key]), inner)...)
+		} else if !sameValue(have[key], value) {
 			out = append(out, below)
 		}
 	}
@@ -179,9 +179,9 @@ func differing(path string, have, want map[string]any) []string {
 	return out
 }
 
-// same reports whether two values mean the same. Nothing is an empty text and no; numbers are never left out, since a
-// missing one is kube-proxy's own default and not 0.
-func same(have, want any) bool {
+// sameValue reports whether two values mean the same. Nothing is an empty text and no; numbers are never left out,
+// since a missing one is kube-proxy's own default and not 0.
+func sameValue(have, want any) bool {
 	if have == nil {
 		return want == "" || want == false
 	}
@@ -198,8 +198,8 @@ func same(have, want any) bool {
 	return err == nil && otherErr == nil && a == b
 }
 
-// set sets the fields that are wanted.
-func set(have, want map[string]any) {
+// setFields sets the fields that are wanted.
+func setFields(have, want map[string]any) {
 	for key, value := range want {
 		inner, ok := value.(map[string]any)
 		if !ok {
@@ -211,6 +211,6 @@ func set(have, want map[string]any) {
 			below = map[string]any{}
 			have[key] = below
 		}
-		set(below, inner)
+		setFields(below, inner)
 	}
 }

@@ -29,15 +29,15 @@ const (
 // dnsReplicas is how many DNS servers kubeadm makes, and what a cluster gets that has none.
 const dnsReplicas = 2
 
-func core(kind string) schema.GroupVersionKind {
+func coreKind(kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Version: "v1", Kind: kind}
 }
 
-func apps(kind string) schema.GroupVersionKind {
+func appsKind(kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: kind}
 }
 
-func rbac(kind string) schema.GroupVersionKind {
+func rbacKind(kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: kind}
 }
 
@@ -59,7 +59,7 @@ func Images(names desired.Artifacts) map[string]string {
 // looked at: tags follow the version (decide.Input.System). A Deployment whose new pods do not start has old ones that
 // run, and they do not tell.
 func Components(want desired.Cluster, images map[string]string) []live.Component {
-	out := []live.Component{dns(want, images[DNS])}
+	out := []live.Component{dnsComponent(want, images[DNS])}
 	if !want.Network.KubeProxy.Skip {
 		out = append(out, kubeProxy(want))
 	}
@@ -68,42 +68,42 @@ func Components(want desired.Cluster, images map[string]string) []live.Component
 
 func kubeProxy(want desired.Cluster) live.Component {
 	return live.Component{Name: KubeProxy, Checks: []live.Check{
-		{Kind: core("ServiceAccount"), Namespace: Namespace, Name: "kube-proxy"},
+		{Kind: coreKind("ServiceAccount"), Namespace: Namespace, Name: "kube-proxy"},
 		{
-			Kind: rbac("ClusterRoleBinding"), Name: "kubeadm:node-proxier",
-			Differs: bound("kube-proxy"),
+			Kind: rbacKind("ClusterRoleBinding"), Name: "kubeadm:node-proxier",
+			Differs: isBoundTo("kube-proxy"),
 		},
-		{Kind: rbac("Role"), Namespace: Namespace, Name: "kube-proxy"},
-		{Kind: rbac("RoleBinding"), Namespace: Namespace, Name: "kube-proxy"},
-		{Kind: core("ConfigMap"), Namespace: Namespace, Name: "kube-proxy", Differs: unreadableProxy},
-		{Kind: apps("DaemonSet"), Namespace: Namespace, Name: "kube-proxy", Differs: onEveryNode},
+		{Kind: rbacKind("Role"), Namespace: Namespace, Name: "kube-proxy"},
+		{Kind: rbacKind("RoleBinding"), Namespace: Namespace, Name: "kube-proxy"},
+		{Kind: coreKind("ConfigMap"), Namespace: Namespace, Name: "kube-proxy", Differs: unreadableProxy},
+		{Kind: appsKind("DaemonSet"), Namespace: Namespace, Name: "kube-proxy", Differs: onEveryNode},
 		{
-			Kind: core("ConfigMap"), Namespace: Namespace, Name: "kube-proxy", Settings: true,
+			Kind: coreKind("ConfigMap"), Namespace: Namespace, Name: "kube-proxy", Settings: true,
 			Differs: func(object map[string]any) []string { return ProxySettings(object, want) },
 			Texts:   func(object map[string]any) (is, will string) { return proxyTexts(object, want) },
 		},
 	}}
 }
 
-func dns(want desired.Cluster, image string) live.Component {
+func dnsComponent(want desired.Cluster, image string) live.Component {
 	return live.Component{Name: DNS, Checks: []live.Check{
-		{Kind: core("ServiceAccount"), Namespace: Namespace, Name: "coredns"},
-		{Kind: rbac("ClusterRole"), Name: "system:coredns"},
-		{Kind: rbac("ClusterRoleBinding"), Name: "system:coredns", Differs: bound("coredns")},
-		{Kind: core("ConfigMap"), Namespace: Namespace, Name: "coredns", Differs: has("data", "Corefile")},
-		{Kind: core("Service"), Namespace: Namespace, Name: "kube-dns", Differs: selectsDNS},
-		{Kind: apps("Deployment"), Namespace: Namespace, Name: DNSDeployment, Differs: imageFrom(image)},
+		{Kind: coreKind("ServiceAccount"), Namespace: Namespace, Name: "coredns"},
+		{Kind: rbacKind("ClusterRole"), Name: "system:coredns"},
+		{Kind: rbacKind("ClusterRoleBinding"), Name: "system:coredns", Differs: isBoundTo("coredns")},
+		{Kind: coreKind("ConfigMap"), Namespace: Namespace, Name: "coredns", Differs: hasText("data", "Corefile")},
+		{Kind: coreKind("Service"), Namespace: Namespace, Name: "kube-dns", Differs: selectsDNS},
+		{Kind: appsKind("Deployment"), Namespace: Namespace, Name: DNSDeployment, Differs: imageFrom(image)},
 		{
-			Kind: apps("Deployment"), Namespace: Namespace, Name: DNSDeployment, Settings: true,
+			Kind: appsKind("Deployment"), Namespace: Namespace, Name: DNSDeployment, Settings: true,
 			Differs: func(object map[string]any) []string {
-				replicas, _ := at(object, "spec", "replicas").(int64)
+				replicas, _ := valueAt(object, "spec", "replicas").(int64)
 				if replicas != int64(DNSReplicas(want, int32(replicas))) { //nolint:gosec // the API has an int32
 					return []string{"spec.replicas"}
 				}
 				return nil
 			},
 			Texts: func(object map[string]any) (is, will string) {
-				replicas, _ := at(object, "spec", "replicas").(int64)
+				replicas, _ := valueAt(object, "spec", "replicas").(int64)
 				will = fmt.Sprintf("spec.replicas: %d", DNSReplicas(want, int32(replicas))) //nolint:gosec // as above
 				return fmt.Sprintf("spec.replicas: %d", replicas), will
 			},
@@ -123,8 +123,8 @@ func DNSReplicas(want desired.Cluster, have int32) int32 {
 	return dnsReplicas
 }
 
-// at is what is at the path; nil where there is nothing.
-func at(object map[string]any, path ...string) any {
+// valueAt is what is at the path; nil where there is nothing.
+func valueAt(object map[string]any, path ...string) any {
 	var value any = object
 	for _, key := range path {
 		m, ok := value.(map[string]any)
@@ -136,17 +136,17 @@ func at(object map[string]any, path ...string) any {
 	return value
 }
 
-// has asks for a text that is not empty.
-func has(path ...string) func(map[string]any) []string {
+// hasText asks for a text that is not empty.
+func hasText(path ...string) func(map[string]any) []string {
 	return func(object map[string]any) []string {
-		if text, _ := at(object, path...).(string); text != "" {
+		if text, _ := valueAt(object, path...).(string); text != "" {
 			return nil
 		}
-		return []string{dotted(path)}
+		return []string{joinPath(path)}
 	}
 }
 
-func dotted(path []string) string {
+func joinPath(path []string) string {
 	text := ""
 	for i, key := range path {
 		if i > 0 {
@@ -163,10 +163,10 @@ func imageFrom(image string) func(map[string]any) []string {
 		return nil
 	}
 	return func(object map[string]any) []string {
-		containers, _ := at(object, "spec", "template", "spec", "containers").([]any)
+		containers, _ := valueAt(object, "spec", "template", "spec", "containers").([]any)
 		for _, c := range containers {
 			of, _ := c.(map[string]any)
-			if has, _ := of["image"].(string); of["name"] == DNSDeployment && repository(has) == repository(image) {
+			if has, _ := of["image"].(string); of["name"] == DNSDeployment && repositoryOf(has) == repositoryOf(image) {
 				return nil
 			}
 		}
@@ -174,8 +174,8 @@ func imageFrom(image string) func(map[string]any) []string {
 	}
 }
 
-// repository is an image's name without its tag and digest.
-func repository(image string) string {
+// repositoryOf is an image's name without its tag and digest.
+func repositoryOf(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	if at := strings.LastIndex(image, ":"); at > strings.LastIndex(image, "/") {
 		return image[:at]
@@ -183,11 +183,11 @@ func repository(image string) string {
 	return image
 }
 
-// bound asks for a binding to a ServiceAccount of kube-system; that others have it too is their
+// isBoundTo asks for a binding to a ServiceAccount of kube-system; that others have it too is their
 // matter.
-func bound(account string) func(map[string]any) []string {
+func isBoundTo(account string) func(map[string]any) []string {
 	return func(object map[string]any) []string {
-		subjects, _ := at(object, "subjects").([]any)
+		subjects, _ := valueAt(object, "subjects").([]any)
 		if !slices.ContainsFunc(subjects, func(s any) bool {
 			of, _ := s.(map[string]any)
 			return of["kind"] == "ServiceAccount" && of["name"] == account && of["namespace"] == Namespace
@@ -204,17 +204,17 @@ var linux = map[string]any{"kubernetes.io/os": "linux"}
 
 func onEveryNode(object map[string]any) []string {
 	var out []string
-	if !reflect.DeepEqual(at(object, "spec", "template", "spec", "nodeSelector"), any(linux)) {
+	if !reflect.DeepEqual(valueAt(object, "spec", "template", "spec", "nodeSelector"), any(linux)) {
 		out = append(out, "spec.template.spec.nodeSelector")
 	}
-	if at(object, "spec", "template", "spec", "affinity") != nil {
+	if valueAt(object, "spec", "template", "spec", "affinity") != nil {
 		out = append(out, "spec.template.spec.affinity")
 	}
 	return out
 }
 
 func selectsDNS(object map[string]any) []string {
-	if at(object, "spec", "selector", "k8s-app") != DNS {
+	if valueAt(object, "spec", "selector", "k8s-app") != DNS {
 		return []string{"spec.selector"}
 	}
 	return nil

@@ -44,15 +44,15 @@ func Bounded(ctx context.Context, limit time.Duration) (context.Context, context
 func Retry(ctx context.Context, op, node string, call func(context.Context) error) error {
 	ctx, cancel := Bounded(ctx, OpTimeout)
 	defer cancel()
-	policy := retry.Policy{Transient: transient, First: 100 * time.Millisecond, Factor: 2, Max: 2 * time.Second}
+	policy := retry.Policy{Transient: isTransient, First: 100 * time.Millisecond, Factor: 2, Max: 2 * time.Second}
 	err := policy.Do(ctx, call)
-	if err != nil && transient(err) { // only the end of the context ends that
+	if err != nil && isTransient(err) { // only the end of the context ends that
 		return Ended(ctx, op, node, err.Error())
 	}
 	return Wrap(op, node, err)
 }
 
-func transient(err error) bool { return Classify(err) == Transient }
+func isTransient(err error) bool { return Classify(err) == Transient }
 
 // Ended is the error of an operation whose context Ended, with the last thing that was seen.
 func Ended(ctx context.Context, op, node, last string) error {
@@ -132,11 +132,11 @@ func Follow[O metav1.Object, L runtime.Object](ctx context.Context, from source[
 		return false, err
 	}
 	opts.ResourceVersion = at.GetResourceVersion()
-	return stream(ctx, from, opts, visit)
+	return watchFrom(ctx, from, opts, visit)
 }
 
-// stream watches from the version that opts names.
-func stream[O metav1.Object, L runtime.Object](ctx context.Context, from source[L], opts metav1.ListOptions,
+// watchFrom watches from the version that opts names.
+func watchFrom[O metav1.Object, L runtime.Object](ctx context.Context, from source[L], opts metav1.ListOptions,
 	visit func(o O, deleted bool) (bool, error)) (bool, error) {
 	events, err := from.Watch(ctx, opts)
 	if err != nil {

@@ -32,8 +32,8 @@ type Decision struct {
 	Reason   string // why it was left alone; "" when approved
 }
 
-// signers are those whose requests we look at.
-func signers() []string {
+// approvedSigners are those whose requests we look at.
+func approvedSigners() []string {
 	return []string{certificatesv1.KubeletServingSignerName, certificatesv1.KubeAPIServerClientKubeletSignerName}
 }
 
@@ -47,15 +47,15 @@ func requestsTo(signer string) metav1.ListOptions {
 func (c Approver) ServeApprovals(ctx context.Context, expected Expected, tell func(Decision)) {
 	r := &reporter{tell: tell, told: map[string]Decision{}}
 	var all sync.WaitGroup
-	for _, signer := range signers() {
-		all.Go(func() { c.serve(ctx, signer, expected, r) })
+	for _, signer := range approvedSigners() {
+		all.Go(func() { c.serveSigner(ctx, signer, expected, r) })
 	}
 	all.Wait()
 }
 
 // ApprovePending does the same once, for the requests that there are.
 func (c Approver) ApprovePending(ctx context.Context, expected Expected, tell func(Decision)) error {
-	for _, signer := range signers() {
+	for _, signer := range approvedSigners() {
 		list, err := c.Kubernetes.CertificatesV1().CertificateSigningRequests().List(ctx, requestsTo(signer))
 		if err != nil {
 			return apicall.Wrap("list certificate requests", "", err)
@@ -80,7 +80,7 @@ type reporter struct {
 	told map[string]Decision
 }
 
-func (r *reporter) report(d Decision) {
+func (r *reporter) reportOnce(d Decision) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.told[d.Request] != d {
@@ -89,7 +89,7 @@ func (r *reporter) report(d Decision) {
 	}
 }
 
-func (c Approver) serve(ctx context.Context, signer string, expected Expected, r *reporter) {
+func (c Approver) serveSigner(ctx context.Context, signer string, expected Expected, r *reporter) {
 	requests := c.Kubernetes.CertificatesV1().CertificateSigningRequests()
 	for ctx.Err() == nil {
 		// A failure only means to look again: nobody waits for this, but for the node's readiness.
@@ -102,7 +102,7 @@ func (c Approver) serve(ctx context.Context, signer string, expected Expected, r
 			defer cancel()
 			decision, open, err := c.Decide(one, csr, expected)
 			if err == nil && open {
-				r.report(decision)
+				r.reportOnce(decision)
 			}
 			return false, err
 		})
@@ -147,12 +147,13 @@ func (c Approver) Decide(ctx context.Context, csr *certificatesv1.CertificateSig
 		return d, true, nil //nolint:nilerr // the refusal is the decision
 	}
 	d.Approved = true
-	return d, true, c.approve(ctx, csr, d.Node)
+	return d, true, c.approveRequest(ctx, csr, d.Node)
 }
 
-// approve adds the condition to the request as it was checked: its spec cannot change, and the update
+// approveRequest adds the condition to the request as it was checked: its spec cannot change, and the update
 // names its version.
-func (c Approver) approve(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, node string) error {
+func (c Approver) approveRequest(ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
+	node string) error {
 	approved := csr.DeepCopy()
 	approved.Status.Conditions = append(approved.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "KubeOneNodeMatches",

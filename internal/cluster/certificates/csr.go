@@ -32,7 +32,7 @@ const (
 // names and addresses that are expected of this node. Otherwise the error is the reason. It looks at nothing but its
 // arguments; whether the request is for this signer and still open is not its subject.
 func CheckServing(csr *certificatesv1.CertificateSigningRequest, expected Expected) (node string, err error) {
-	if node, err = requester(csr); err != nil {
+	if node, err = requestingNode(csr); err != nil {
 		return "", err
 	}
 	claim, known := expected[node]
@@ -75,8 +75,8 @@ func CheckBootstrap(csr *certificatesv1.CertificateSigningRequest, node string, 
 	return nil
 }
 
-// requester is the node that asks.
-func requester(csr *certificatesv1.CertificateSigningRequest) (string, error) {
+// requestingNode is the node that asks.
+func requestingNode(csr *certificatesv1.CertificateSigningRequest) (string, error) {
 	node, isNode := strings.CutPrefix(csr.Spec.Username, nodeUser)
 	if !isNode || node == "" || !slices.Contains(csr.Spec.Groups, nodeGroup) {
 		return "", fmt.Errorf("it was made by %q, which is not a node", csr.Spec.Username)
@@ -87,7 +87,7 @@ func requester(csr *certificatesv1.CertificateSigningRequest) (string, error) {
 // ServingNames are the node that asks for a serving certificate, and the names and addresses that it asks for, as the
 // request has them. The error is why nobody could have that certificate, whoever's the names are.
 func ServingNames(csr *certificatesv1.CertificateSigningRequest) (node string, names []string, err error) {
-	if node, err = requester(csr); err != nil {
+	if node, err = requestingNode(csr); err != nil {
 		return "", nil, err
 	}
 	request, err := checkRequest(csr, certificatesv1.UsageServerAuth, node)

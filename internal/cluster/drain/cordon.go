@@ -46,14 +46,14 @@ func (c Drainer) cordonInTurn(ctx context.Context, node string, opts Options) er
 	case slices.Contains(out, node):
 		return c.Cordon(ctx, node, opts.Mark)
 	case len(out) >= opts.MaxUnavailable:
-		return full(node, out, opts)
+		return fullError(node, out, opts)
 	}
 	if err := c.Cordon(ctx, node, opts.Mark); err != nil {
 		return err
 	}
 	out, err = c.outOfService(ctx)
 	if err == nil && len(out) > opts.MaxUnavailable {
-		err = full(node, slices.DeleteFunc(out, func(name string) bool { return name == node }), opts)
+		err = fullError(node, slices.DeleteFunc(out, func(name string) bool { return name == node }), opts)
 	}
 	if err != nil {
 		return errors.Join(err, c.Uncordon(ctx, node))
@@ -94,7 +94,7 @@ func (e *FullError) Error() string {
 		e.Most, strings.Join(e.Others, ", "))
 }
 
-func full(node string, others []string, opts Options) error {
+func fullError(node string, others []string, opts Options) error {
 	return &apicall.Error{
 		Op: "drain node", Node: node, Class: apicall.Transient, Err: &FullError{others, opts.MaxUnavailable},
 	}
@@ -106,11 +106,11 @@ func (c Drainer) Uncordon(ctx context.Context, node string) error {
 		if n.Annotations[observed.CordonAnnotation] == "" {
 			return nil
 		}
-		return opened()
+		return uncordonPatch()
 	})
 }
 
-func opened() map[string]any {
+func uncordonPatch() map[string]any {
 	return map[string]any{
 		"metadata": map[string]any{"annotations": map[string]any{observed.CordonAnnotation: nil}},
 		"spec":     map[string]any{"unschedulable": nil},

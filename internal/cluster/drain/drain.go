@@ -164,13 +164,13 @@ func (c Drainer) makePass(ctx context.Context, node string, p *progress, opts Op
 			return gone || apicall.Classify(err) != apicall.Transient, err
 		}
 	}
-	helper := c.drainer(ctx, opts, p.silent)
+	helper := c.newHelper(ctx, opts, p.silent)
 	list, errs := helper.GetPodsForDeletion(node)
 	if err := errors.Join(errs...); err != nil {
 		return false, apicall.Wrap("list the pods of", node, err)
 	}
 	pods := list.Pods()
-	p.note(pods, opts.Evicted)
+	p.noteLeft(pods, opts.Evicted)
 	late := time.Since(p.started) >= opts.Timeout
 	switch {
 	case len(pods) == 0:
@@ -180,14 +180,14 @@ func (c Drainer) makePass(ctx context.Context, node string, p *progress, opts Op
 	case late && (!opts.Force || time.Since(p.deleting) >= opts.Timeout):
 		return true, c.tooLate(ctx, node, pods)
 	}
-	return false, apicall.Wrap("evict the pods of", node, expel(helper, pods, !p.deleting.IsZero()))
+	return false, apicall.Wrap("evict the pods of", node, evictPods(helper, pods, !p.deleting.IsZero()))
 }
 
 // beginDrain cordons the node, unless it is gone, or a pod would never leave.
 func (c Drainer) beginDrain(ctx context.Context, node string, p *progress, opts Options) (gone bool, err error) {
-	p.silent = c.silent(ctx, node)
+	p.silent = c.isNodeSilent(ctx, node)
 	if !opts.Force {
-		if stuck := c.stuck(ctx, c.drainer(ctx, opts, p.silent), node); len(stuck) > 0 {
+		if stuck := c.stuckPods(ctx, c.newHelper(ctx, opts, p.silent), node); len(stuck) > 0 {
 			return false, &apicall.Error{
 				Op:    "drain node",
 				Node:  node,
@@ -206,8 +206,8 @@ func (c Drainer) beginDrain(ctx context.Context, node string, p *progress, opts 
 	return false, nil
 }
 
-// note keeps which pods are left and tells of those that are not any more.
-func (p *progress) note(pods []corev1.Pod, gone func(string)) {
+// noteLeft keeps which pods are left and tells of those that are not any more.
+func (p *progress) noteLeft(pods []corev1.Pod, gone func(string)) {
 	now := make([]podRef, 0, len(pods))
 	for _, pod := range pods {
 		now = append(now, podRef{pod.Namespace, pod.Name, pod.UID})
@@ -221,9 +221,9 @@ func (p *progress) note(pods []corev1.Pod, gone func(string)) {
 	p.left = now
 }
 
-// expel asks every pod that is not leaving to leave, or deletes it. What a disruption budget does not allow now
+// evictPods asks every pod that is not leaving to leave, or deletes it. What a disruption budget does not allow now
 // it may allow at the next pass.
-func expel(helper *drain.Helper, pods []corev1.Pod, deletes bool) error {
+func evictPods(helper *drain.Helper, pods []corev1.Pod, deletes bool) error {
 	var failures []error
 	for _, p := range pods {
 		if p.DeletionTimestamp != nil {
@@ -252,8 +252,8 @@ var (
 	errTooLate      = errors.New("the time for the drain is over")
 )
 
-// silent reports whether a node is known not to be Ready.
-func (c Drainer) silent(ctx context.Context, node string) bool {
+// isNodeSilent reports whether a node is known not to be Ready.
+func (c Drainer) isNodeSilent(ctx context.Context, node string) bool {
 	n, err := c.Kubernetes.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 	if err != nil {
 		return false
@@ -262,7 +262,7 @@ func (c Drainer) silent(ctx context.Context, node string) bool {
 	return err == nil && !ready
 }
 
-func (c Drainer) drainer(ctx context.Context, opts Options, silent bool) *drain.Helper {
+func (c Drainer) newHelper(ctx context.Context, opts Options, silent bool) *drain.Helper {
 	grace, dying := -1, 0
 	if opts.Grace != nil {
 		grace = *opts.Grace
@@ -279,7 +279,7 @@ func (c Drainer) drainer(ctx context.Context, opts Options, silent bool) *drain.
 
 // tooLate is the error of a drain whose time is over, with what keeps each pod.
 func (c Drainer) tooLate(ctx context.Context, node string, pods []corev1.Pod) error {
-	budgets := c.budgets(ctx)
+	budgets := c.listBudgets(ctx)
 	e := &BlockedError{Node: node, Err: errTooLate}
 	for _, p := range pods {
 		e.Pods = append(e.Pods, BlockedPod{Pod: p.Namespace + "/" + p.Name, Reason: whyBlocked(&p, budgets)})
@@ -288,9 +288,9 @@ func (c Drainer) tooLate(ctx context.Context, node string, pods []corev1.Pod) er
 	return &apicall.Error{Op: "drain node", Node: node, Class: apicall.Operator, Err: e}
 }
 
-// stuck are the pods that no waiting would let go: their budget allows no disruption although all its pods are
+// stuckPods are the pods that no waiting would let go: their budget allows no disruption although all its pods are
 // healthy.
-func (c Drainer) stuck(ctx context.Context, helper *drain.Helper, node string) []BlockedPod {
+func (c Drainer) stuckPods(ctx context.Context, helper *drain.Helper, node string) []BlockedPod {
 	list, errs := helper.GetPodsForDeletion(node)
 	if len(errs) > 0 {
 		return nil // the drain itself says why
@@ -299,9 +299,9 @@ func (c Drainer) stuck(ctx context.Context, helper *drain.Helper, node string) [
 	var budgets []policyv1.PodDisruptionBudget
 	for n, pod := range list.Pods() {
 		if n == 0 {
-			budgets = c.budgets(ctx)
+			budgets = c.listBudgets(ctx)
 		}
-		for _, b := range covering(&pod, budgets) {
+		for _, b := range coveringBudgets(&pod, budgets) {
 			if NeverAllows(&b) && pod.DeletionTimestamp == nil {
 				out = append(out, BlockedPod{Pod: pod.Namespace + "/" + pod.Name, Reason: neverReason(&b)})
 			}
@@ -324,8 +324,8 @@ func neverReason(b *policyv1.PodDisruptionBudget) string {
 		b.Status.DesiredHealthy, b.Status.ExpectedPods)
 }
 
-// budgets are all disruption budgets; none where they cannot be read.
-func (c Drainer) budgets(ctx context.Context) []policyv1.PodDisruptionBudget {
+// listBudgets are all disruption budgets; none where they cannot be read.
+func (c Drainer) listBudgets(ctx context.Context) []policyv1.PodDisruptionBudget {
 	list, err := c.Kubernetes.PolicyV1().PodDisruptionBudgets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil
@@ -333,8 +333,8 @@ func (c Drainer) budgets(ctx context.Context) []policyv1.PodDisruptionBudget {
 	return list.Items
 }
 
-// covering are the budgets that a pod falls under.
-func covering(pod *corev1.Pod, budgets []policyv1.PodDisruptionBudget) []policyv1.PodDisruptionBudget {
+// coveringBudgets are the budgets that a pod falls under.
+func coveringBudgets(pod *corev1.Pod, budgets []policyv1.PodDisruptionBudget) []policyv1.PodDisruptionBudget {
 	var out []policyv1.PodDisruptionBudget
 	for _, budget := range budgets {
 		selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
@@ -350,7 +350,7 @@ func whyBlocked(pod *corev1.Pod, budgets []policyv1.PodDisruptionBudget) string 
 	if pod.DeletionTimestamp != nil {
 		return "still terminating"
 	}
-	for _, budget := range covering(pod, budgets) {
+	for _, budget := range coveringBudgets(pod, budgets) {
 		if budget.Status.DisruptionsAllowed == 0 {
 			return "PodDisruptionBudget " + budget.Name + " allows no disruption"
 		}

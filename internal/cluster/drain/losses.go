@@ -77,7 +77,7 @@ func hasLocalData(p *corev1.Pod) bool {
 
 func (c Drainer) stuckBudgets(ctx context.Context) ([]string, error) {
 	var out []string
-	for _, b := range c.budgets(ctx) {
+	for _, b := range c.listBudgets(ctx) {
 		if NeverAllows(&b) {
 			out = append(out, fmt.Sprintf("%s: %s; a drain will stop there", b.Namespace, neverReason(&b)))
 		}

@@ -37,10 +37,10 @@ type Check struct {
 	// A missing object is then no difference: it is one of the check of its being there.
 	Settings bool
 	// Differs names the fields of a live object that are not as they must be. Nil asks no more than that it exists.
-	Differs func(object map[string]any) []string
+	Differs func(getLive map[string]any) []string
 	// Texts are what is compared of a live object with settings, as it is and as it will be once they are set; nil
 	// where that is not known beforehand.
-	Texts func(object map[string]any) (is, will string)
+	Texts func(getLive map[string]any) (is, will string)
 }
 
 const (
@@ -49,9 +49,9 @@ const (
 	longest    = 96 // of a field's path, in bytes
 )
 
-// late reports whether a comparison failed only because the API was slow or busy. An admission webhook that denies it,
-// or does not answer, is no such reason: it may be so for ever.
-func late(err error) bool {
+// isTransient reports whether a comparison failed only because the API was slow or busy. An admission webhook that
+// denies it, or does not answer, is no such reason: it may be so for ever.
+func isTransient(err error) bool {
 	return apicall.Classify(err) == apicall.Transient && !apierrors.IsForbidden(err) && !apierrors.IsInternalError(err)
 }
 
@@ -69,13 +69,13 @@ func Compare(ctx context.Context, a *ssa.Applier, c Component) observed.Comparis
 	}
 	for i := range c.Checks {
 		group.Go(func() (err error) {
-			checked[i], err = c.Checks[i].compare(ctx, a)
+			checked[i], err = c.Checks[i].compareLive(ctx, a)
 			return err
 		})
 	}
 	var out observed.Comparison
 	if err := group.Wait(); err != nil {
-		out.Problem, out.Late = oneLine(err), late(err)
+		out.Problem, out.Late = oneLine(err), isTransient(err)
 	}
 	for _, d := range applied {
 		if d != nil {
@@ -104,13 +104,13 @@ func compareApplied(ctx context.Context, a *ssa.Applier, o *unstructured.Unstruc
 		return &observed.Difference{Object: ssa.Describe(o), Missing: true}, nil
 	}
 	var fields []string
-	differ("", content(before), content(after), &fields)
+	addDifferences("", withoutMetadata(before), withoutMetadata(after), &fields)
 	return differenceOf(ssa.Describe(o), fields), nil
 }
 
-// compare is what differs of the object from what it must be; nil for nothing.
-func (c Check) compare(ctx context.Context, a *ssa.Applier) (*observed.Difference, error) {
-	is, of, err := c.object(ctx, a)
+// compareLive is what differs of the object from what it must be; nil for nothing.
+func (c Check) compareLive(ctx context.Context, a *ssa.Applier) (*observed.Difference, error) {
+	is, of, err := c.getLive(ctx, a)
 	switch {
 	case apierrors.IsNotFound(err) && c.Settings:
 		return nil, nil
@@ -134,8 +134,8 @@ func differenceOf(object string, fields []string) *observed.Difference {
 	return &observed.Difference{Object: object, Fields: fields}
 }
 
-// content is an object without what the API keeps about it.
-func content(o *unstructured.Unstructured) map[string]any {
+// withoutMetadata is an object without what the API keeps about it.
+func withoutMetadata(o *unstructured.Unstructured) map[string]any {
 	out := maps.Clone(o.Object)
 	delete(out, "status")
 	if meta, ok := out["metadata"].(map[string]any); ok {
@@ -148,27 +148,27 @@ func content(o *unstructured.Unstructured) map[string]any {
 	return out
 }
 
-// differ adds the paths of all fields that are not the same.
-func differ(path string, a, b any, out *[]string) {
+// addDifferences adds the paths of all fields that are not the same.
+func addDifferences(path string, a, b any, out *[]string) {
 	one, oneIsMap := a.(map[string]any)
 	other, otherIsMap := b.(map[string]any)
 	first, firstIsList := a.([]any)
 	second, secondIsList := b.([]any)
 	switch {
 	case oneIsMap && otherIsMap:
-		for key := range both(one, other) {
-			differ(join(path, key), one[key], other[key], out)
+		for key := range keysOfBoth(one, other) {
+			addDifferences(joinPath(path, key), one[key], other[key], out)
 		}
 	case firstIsList && secondIsList && len(first) == len(second):
 		for i := range first {
-			differ(path, first[i], second[i], out)
+			addDifferences(path, first[i], second[i], out)
 		}
 	case !reflect.DeepEqual(a, b):
 		*out = append(*out, path)
 	}
 }
 
-func both(a, b map[string]any) map[string]bool {
+func keysOfBoth(a, b map[string]any) map[string]bool {
 	keys := map[string]bool{}
 	for key := range a {
 		keys[key] = true
@@ -179,8 +179,8 @@ func both(a, b map[string]any) map[string]bool {
 	return keys
 }
 
-// join is the path of a field below another. Names of fields are the cluster's, and so cut.
-func join(path, key string) string {
+// joinPath is the path of a field below another. Names of fields are the cluster's, and so cut.
+func joinPath(path, key string) string {
 	if path != "" {
 		path += "."
 	}

@@ -26,12 +26,12 @@ func Applied(ctx context.Context, a *ssa.Applier, c Component) []diff.Change {
 			out = append(out, diff.Unknown(ssa.Describe(o), oneLine(err)))
 			continue
 		}
-		is, will := map[string]any(nil), content(o)
+		is, will := map[string]any(nil), withoutMetadata(o)
 		if before != nil {
-			is, will = content(before), content(after)
+			is, will = withoutMetadata(before), withoutMetadata(after)
 		}
 		if o.GetKind() == "Secret" {
-			is, will = masked(is, will)
+			is, will = maskSecret(is, will)
 		}
 		if c, differs := diff.Of(ssa.Describe(o), asYAML(is), asYAML(will)); differs {
 			out = append(out, c)
@@ -39,7 +39,7 @@ func Applied(ctx context.Context, a *ssa.Applier, c Component) []diff.Change {
 	}
 	for _, check := range c.Checks {
 		if !check.Settings {
-			out = append(out, check.anew(ctx, a)...)
+			out = append(out, check.reapplied(ctx, a)...)
 		}
 	}
 	return out
@@ -52,7 +52,7 @@ func Set(ctx context.Context, a *ssa.Applier, c Component) []diff.Change {
 		if !check.Settings || check.Texts == nil {
 			continue
 		}
-		o, of, err := check.object(ctx, a)
+		o, of, err := check.getLive(ctx, a)
 		switch {
 		case apierrors.IsNotFound(err):
 		case err != nil:
@@ -67,9 +67,9 @@ func Set(ctx context.Context, a *ssa.Applier, c Component) []diff.Change {
 	return out
 }
 
-// anew is what is known of an object that whoever applied it applies again.
-func (c Check) anew(ctx context.Context, a *ssa.Applier) []diff.Change {
-	o, of, err := c.object(ctx, a)
+// reapplied is what is known of an object that whoever applied it applies again.
+func (c Check) reapplied(ctx context.Context, a *ssa.Applier) []diff.Change {
+	o, of, err := c.getLive(ctx, a)
 	switch {
 	case apierrors.IsNotFound(err):
 		return []diff.Change{diff.Unknown(of, "it is missing, and kubeadm makes it")}
@@ -85,8 +85,8 @@ func (c Check) anew(ctx context.Context, a *ssa.Applier) []diff.Change {
 	return nil
 }
 
-// object is the live object, and how it is called.
-func (c Check) object(ctx context.Context, a *ssa.Applier) (*unstructured.Unstructured, string, error) {
+// getLive is the live object, and how it is called.
+func (c Check) getLive(ctx context.Context, a *ssa.Applier) (*unstructured.Unstructured, string, error) {
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(c.Kind)
 	o.SetNamespace(c.Namespace)
@@ -112,8 +112,8 @@ func asYAML(object map[string]any) string {
 	return string(text)
 }
 
-// masked takes the values out of a Secret, and leaves whether they are others.
-func masked(is, will map[string]any) (maskedIs, maskedWill map[string]any) {
+// maskSecret takes the values out of a Secret, and leaves whether they are others.
+func maskSecret(is, will map[string]any) (maskedIs, maskedWill map[string]any) {
 	hide := func(object, other map[string]any, changed string) map[string]any {
 		out := map[string]any{}
 		for key, value := range object {

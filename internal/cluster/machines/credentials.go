@@ -80,9 +80,9 @@ func CredentialsAreKept(data map[string][]byte, c desired.Credentials) bool {
 	return c.Registries == nil || has.Registries != nil && maps.Equal(has.Registries, c.Registries)
 }
 
-// written is what a Secret with those credentials holds, where it held data before. Registries of which the caller
+// secretData is what a Secret with those credentials holds, where it held data before. Registries of which the caller
 // knows nothing stay, unless nobody can read them.
-func written(data map[string][]byte, c desired.Credentials) (map[string][]byte, error) {
+func secretData(data map[string][]byte, c desired.Credentials) (map[string][]byte, error) {
 	proxy, err := json.Marshal(proxies{HTTP: c.HTTPProxy, HTTPS: c.HTTPSProxy})
 	out := map[string][]byte{proxiesKey: proxy}
 	if had, unread := CredentialsIn(data); unread == nil && had.Registries != nil {
@@ -139,7 +139,7 @@ func (s CredentialStore) KeepHostCredentials(ctx context.Context, c desired.Cred
 		if CredentialsAreKept(held.Data, c) {
 			return nil
 		}
-		if held.Data, err = written(held.Data, c); err != nil {
+		if held.Data, err = secretData(held.Data, c); err != nil {
 			return err
 		}
 		if !absent {

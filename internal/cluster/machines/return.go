@@ -49,7 +49,7 @@ func (r Returner) deleteAll(ctx context.Context) error {
 	for {
 		deleted := 0
 		for _, kind := range []schema.GroupVersionResource{Deployments(), Sets(), Machines()} {
-			all, err := r.list(ctx, kind)
+			all, err := r.listObjects(ctx, kind)
 			if err != nil {
 				return err
 			}
@@ -57,7 +57,7 @@ func (r Returner) deleteAll(ctx context.Context) error {
 				if all[i].GetDeletionTimestamp() != nil {
 					continue
 				}
-				if err := r.delete(ctx, kind, &all[i]); err != nil {
+				if err := r.deleteObject(ctx, kind, &all[i]); err != nil {
 					return err
 				}
 				deleted++
@@ -69,7 +69,8 @@ func (r Returner) deleteAll(ctx context.Context) error {
 	}
 }
 
-func (r Returner) delete(ctx context.Context, kind schema.GroupVersionResource, o *unstructured.Unstructured) error {
+func (r Returner) deleteObject(ctx context.Context, kind schema.GroupVersionResource,
+	o *unstructured.Unstructured) error {
 	policy, uid := metav1.DeletePropagationBackground, o.GetUID()
 	err := r.Dynamic.Resource(kind).Namespace(o.GetNamespace()).Delete(ctx, o.GetName(), metav1.DeleteOptions{
 		PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &uid},
@@ -80,8 +81,9 @@ func (r Returner) delete(ctx context.Context, kind schema.GroupVersionResource, 
 	return err
 }
 
-// list are all objects of a kind; none where the API does not have it.
-func (r Returner) list(ctx context.Context, kind schema.GroupVersionResource) ([]unstructured.Unstructured, error) {
+// listObjects are all objects of a kind; none where the API does not have it.
+func (r Returner) listObjects(ctx context.Context, kind schema.GroupVersionResource) ([]unstructured.Unstructured,
+	error) {
 	var out []unstructured.Unstructured
 	options := metav1.ListOptions{Limit: listed}
 	for {
@@ -117,7 +119,7 @@ func (r Returner) WaitHostsFree(ctx context.Context, within time.Duration) error
 	orphaned, heard := began, began
 	var last pool
 	for {
-		now, err := r.look(limit)
+		now, err := r.deleteAndList(limit)
 		switch {
 		case err != nil && limit.Err() == nil && apicall.Classify(err) != apicall.Transient:
 			return apicall.Wrap("wait for the hosts of Machines", "", err)
@@ -136,29 +138,29 @@ func (r Returner) WaitHostsFree(ctx context.Context, within time.Duration) error
 		}
 		switch {
 		case time.Since(heard) > patience:
-			return last.failed("the controllers are not heard of any more: start kubeone controller again")
+			return last.failedError("the controllers are not heard of any more: start kubeone controller again")
 		case time.Since(orphaned) > patience:
-			return last.failed("their Machines are gone, and these hosts do not answer")
+			return last.failedError("their Machines are gone, and these hosts do not answer")
 		case !retry.Pause(limit, pollEvery):
 			if ctx.Err() != nil {
-				return apicall.Ended(ctx, "wait for the hosts of Machines", "", strings.Join(last.left(), ", "))
+				return apicall.Ended(ctx, "wait for the hosts of Machines", "", strings.Join(last.remaining(), ", "))
 			}
-			return last.failed(fmt.Sprintf("they were not returned within %s", within))
+			return last.failedError(fmt.Sprintf("they were not returned within %s", within))
 		}
 	}
 }
 
-// look deletes what nobody has deleted yet, and says what is left.
-func (r Returner) look(ctx context.Context) (pool, error) {
+// deleteAndList deletes what nobody has deleted yet, and says what is left.
+func (r Returner) deleteAndList(ctx context.Context) (pool, error) {
 	if err := r.deleteAll(ctx); err != nil {
 		return pool{}, err
 	}
 	var p pool
-	hosts, err := r.list(ctx, Hosts()) // before the Machines: one that goes in between has freed its host first
+	hosts, err := r.listObjects(ctx, Hosts()) // before the Machines: one that goes in between has freed its host first
 	if err != nil {
 		return p, err
 	}
-	machines, err := r.list(ctx, Machines())
+	machines, err := r.listObjects(ctx, Machines())
 	if err != nil {
 		return p, err
 	}
@@ -188,8 +190,8 @@ func (r Returner) look(ctx context.Context) (pool, error) {
 	return p, nil
 }
 
-// left are the hosts that are not returned; where there is none, the Machines that have not gone.
-func (p pool) left() []string {
+// remaining are the hosts that are not returned; where there is none, the Machines that have not gone.
+func (p pool) remaining() []string {
 	if len(p.hosts) > 0 {
 		return p.hosts
 	}
@@ -200,9 +202,9 @@ func (p pool) left() []string {
 	return out
 }
 
-func (p pool) failed(why string) error {
+func (p pool) failedError(why string) error {
 	who := "what is left of the Machines could not be read"
-	if left := p.left(); len(left) > 0 {
+	if left := p.remaining(); len(left) > 0 {
 		who = apicall.Names(left)
 	}
 	return &apicall.Error{

@@ -217,7 +217,7 @@ func (c Nodes) WaitNodeSilent(ctx context.Context, node string) error {
 		case err != nil:
 			state = err.Error()
 		default:
-			if silent(have) {
+			if isSilent(have) {
 				return nil
 			}
 			state = "its kubelet reports"
@@ -228,8 +228,8 @@ func (c Nodes) WaitNodeSilent(ctx context.Context, node string) error {
 	}
 }
 
-// silent reports whether a Node's kubelet has stopped to report, or never has.
-func silent(n *corev1.Node) bool {
+// isSilent reports whether a Node's kubelet has stopped to report, or never has.
+func isSilent(n *corev1.Node) bool {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			return c.Status == corev1.ConditionUnknown

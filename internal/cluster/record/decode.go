@@ -27,21 +27,21 @@ const (
 func Decode(data map[string]string) *Record {
 	r := &Record{Addons: map[string]string{}}
 	for key, decode := range map[string]func(text string) error{
-		observed.RecordCluster:        into(&r.Cluster, isSubdomain),
-		observed.RecordManifestDigest: into(&r.ManifestDigest, isWord),
-		observed.RecordRunID:          into(&r.RunID, isWord),
-		observed.RecordHardening:      into(&r.Hardening, isHardening),
-		observed.RecordManifest:       into(&r.Manifest, isManifest),
+		observed.RecordCluster:        decodeField(&r.Cluster, isSubdomain),
+		observed.RecordManifestDigest: decodeField(&r.ManifestDigest, isWord),
+		observed.RecordRunID:          decodeField(&r.RunID, isWord),
+		observed.RecordHardening:      decodeField(&r.Hardening, isHardening),
+		observed.RecordManifest:       decodeField(&r.Manifest, isManifest),
 		observed.RecordFormerEndpoints: func(text string) (err error) {
 			r.FormerEndpoints, err = formerNames(text)
 			return err
 		},
 		observed.RecordNodes: func(text string) (err error) {
-			r.Nodes, err = words(text)
+			r.Nodes, err = decodeWords(text)
 			return err
 		},
 		observed.RecordAddons: func(text string) error {
-			read, err := words(text)
+			read, err := decodeWords(text)
 			maps.Copy(r.Addons, read)
 			return err
 		},
@@ -68,8 +68,8 @@ func Decode(data map[string]string) *Record {
 	return r
 }
 
-// into decodes a text that is the field's value, if it is valid.
-func into(field *string, check func(string) error) func(string) error {
+// decodeField decodes a text that is the field's value, if it is valid.
+func decodeField(field *string, check func(string) error) func(string) error {
 	return func(text string) error {
 		if err := check(text); err != nil {
 			return err
@@ -110,8 +110,8 @@ func isWord(text string) error {
 	return nil
 }
 
-// words reads a JSON object of words, all of them or none.
-func words(text string) (map[string]string, error) {
+// decodeWords reads a JSON object of words, all of them or none.
+func decodeWords(text string) (map[string]string, error) {
 	var read map[string]string
 	if err := json.Unmarshal([]byte(text), &read); err != nil {
 		return nil, err

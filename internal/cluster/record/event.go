@@ -34,14 +34,14 @@ type Event struct {
 func (c Store) Tell(ctx context.Context, e Event) error {
 	ctx, cancel := apicall.Bounded(ctx, apicall.OpTimeout)
 	defer cancel()
-	_, err := c.Kubernetes.CoreV1().Events(metav1.NamespaceDefault).Create(ctx, e.object(),
+	_, err := c.Kubernetes.CoreV1().Events(metav1.NamespaceDefault).Create(ctx, e.asObject(),
 		metav1.CreateOptions{FieldManager: apicall.FieldManager})
 	return apicall.Wrap("write an Event", e.Node, err)
 }
 
-// object is the Event as the kubelet writes those of its Node: in the default namespace, with the Node's
+// asObject is the Event as the kubelet writes those of its Node: in the default namespace, with the Node's
 // name as its UID.
-func (e Event) object() *corev1.Event {
+func (e Event) asObject() *corev1.Event {
 	kind := corev1.EventTypeNormal
 	if e.Warning {
 		kind = corev1.EventTypeWarning

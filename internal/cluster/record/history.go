@@ -83,9 +83,9 @@ func (r *Record) AddRun(run Run) {
 	r.History = append(r.History, run)
 }
 
-// trimmed is the history as JSON: the last runs, and of those that no longer fit into so many bytes only what they came
-// to, the oldest first.
-func (r *Record) trimmed(room int) ([]byte, error) {
+// trimHistory is the history as JSON: the last runs, and of those that no longer fit into so many bytes only what they
+// came to, the oldest first.
+func (r *Record) trimHistory(room int) ([]byte, error) {
 	runs := append([]Run{}, r.History[max(0, len(r.History)-historyRuns):]...)
 	sizes, total := make([]int, len(runs)), 0
 	for i := range runs {

@@ -86,7 +86,7 @@ func (c Store) UpdateRecord(ctx context.Context, change func(*Record) error) err
 		if absent {
 			held = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: Name, Namespace: metav1.NamespaceSystem}}
 		}
-		if changed, err := rewrite(held, change); err != nil || !changed {
+		if changed, err := rewriteRecord(held, change); err != nil || !changed {
 			return err
 		}
 		if absent {
@@ -101,8 +101,8 @@ func (c Store) UpdateRecord(ctx context.Context, change func(*Record) error) err
 	})
 }
 
-// rewrite changes the record inside a ConfigMap and reports whether that changed it. Keys that are not ours stay.
-func rewrite(held *corev1.ConfigMap, change func(*Record) error) (bool, error) {
+// rewriteRecord changes the record inside a ConfigMap and reports whether that changed it. Keys that are not ours stay.
+func rewriteRecord(held *corev1.ConfigMap, change func(*Record) error) (bool, error) {
 	record := Decode(held.Data)
 	if err := change(record); err != nil {
 		return false, err
@@ -162,7 +162,7 @@ func encodeRecord(r *Record) (map[string]string, error) {
 		nodes = []byte("{}")
 	}
 	room := mostBytes - leastHistory - len(r.Manifest) - len(nodes) - len(addons)
-	history, err3 := r.trimmed(min(historyBytes, max(leastHistory, room)))
+	history, err3 := r.trimHistory(min(historyBytes, max(leastHistory, room)))
 	if err := errors.Join(err, err2, err3); err != nil {
 		return nil, err
 	}

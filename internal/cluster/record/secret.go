@@ -28,7 +28,7 @@ func privateKeyWithin(text string, depth int) bool {
 		return false
 	}
 	for _, run := range encoded().FindAllString(text, -1) {
-		plain, _ := base64.RawStdEncoding.DecodeString(standard(run)) // what precedes an error was decoded
+		plain, _ := base64.RawStdEncoding.DecodeString(standardBase64(run)) // what precedes an error was decoded
 		if privateKeyWithin(string(plain), depth-1) {
 			return true
 		}
@@ -36,5 +36,5 @@ func privateKeyWithin(text string, depth int) bool {
 	return false
 }
 
-// standard turns the URL alphabet into the usual one.
-func standard(s string) string { return strings.NewReplacer("-", "+", "_", "/").Replace(s) }
+// standardBase64 turns the URL alphabet into the usual one.
+func standardBase64(s string) string { return strings.NewReplacer("-", "+", "_", "/").Replace(s) }

@@ -39,7 +39,7 @@ func (c Waiter) waitDaemonSet(ctx context.Context, w resources.Workload) (excuse
 		if done, state, err = daemonSetDone(d); done || err != nil {
 			return done, state, err
 		}
-		excused, state, err = c.excused(ctx, d, state)
+		excused, state, err = c.excusedNodes(ctx, d, state)
 		return len(excused) > 0, state, err
 	}
 	for again := true; again; {
@@ -53,9 +53,9 @@ func (c Waiter) waitDaemonSet(ctx context.Context, w resources.Workload) (excuse
 	return excused, errors.Join(err, c.lessRoom(after, w))
 }
 
-// excused are the Nodes because of which a DaemonSet is not done, if all others have its latest pods and these are
+// excusedNodes are the Nodes because of which a DaemonSet is not done, if all others have its latest pods and these are
 // available; nil where something else is late. State is what is known so far.
-func (c Waiter) excused(ctx context.Context, d *appsv1.DaemonSet, state string) ([]string, string, error) {
+func (c Waiter) excusedNodes(ctx context.Context, d *appsv1.DaemonSet, state string) ([]string, string, error) {
 	silent, err := c.silentNodes(ctx)
 	if err != nil || len(silent) == 0 || d.Status.ObservedGeneration < d.Generation {
 		return nil, state, err
@@ -73,7 +73,7 @@ func (c Waiter) excused(ctx context.Context, d *appsv1.DaemonSet, state string) 
 			if !slices.Contains(out, node) {
 				out = append(out, node)
 			}
-		case latest(&p, d):
+		case isLatest(&p, d):
 			well++
 		default:
 			return nil, state, c.moreRoom(ctx, d, len(silent))
@@ -86,8 +86,8 @@ func (c Waiter) excused(ctx context.Context, d *appsv1.DaemonSet, state string) 
 	return out, state, nil
 }
 
-// latest reports whether a pod is available and of the DaemonSet's latest template.
-func latest(p *corev1.Pod, d *appsv1.DaemonSet) bool {
+// isLatest reports whether a pod is available and of the DaemonSet's latest template.
+func isLatest(p *corev1.Pod, d *appsv1.DaemonSet) bool {
 	ready := slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})

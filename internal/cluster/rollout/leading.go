@@ -31,14 +31,14 @@ func (c Waiter) WaitLeading(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		before := renewed(first)
+		before := renewTime(first)
 		err = apicall.Await(ctx, leases, "wait for a leader",
 			name, func(l *coordinationv1.Lease) (bool, string, error) {
 				holder := l.Spec.HolderIdentity
 				if holder == nil || *holder == "" {
 					return false, "nobody holds its lease", nil
 				}
-				return !renewed(l).Equal(before), *holder + " does not renew its lease", nil
+				return !renewTime(l).Equal(before), *holder + " does not renew its lease", nil
 			})
 		if err != nil {
 			return err
@@ -47,7 +47,7 @@ func (c Waiter) WaitLeading(ctx context.Context) error {
 	return nil
 }
 
-func renewed(l *coordinationv1.Lease) time.Time {
+func renewTime(l *coordinationv1.Lease) time.Time {
 	if l.Spec.RenewTime == nil {
 		return time.Time{}
 	}

@@ -69,7 +69,7 @@ func (p Publisher) NameCAs(ctx context.Context, pem []byte) error {
 
 // AwaitRootCAs waits until the controller manager tells pods of all namespaces those keys, by their authority.KeyID.
 func (p Publisher) AwaitRootCAs(ctx context.Context, keys []string) error {
-	namespaces, err := p.namespaces(ctx)
+	namespaces, err := p.activeNamespaces(ctx)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,8 @@ func (p Publisher) AwaitRootCAs(ctx context.Context, keys []string) error {
 		what := "wait for the CAs in ConfigMap " + namespace + "/"
 		err := apicall.Await(ctx, p.Kubernetes.CoreV1().ConfigMaps(namespace), what, rootCA,
 			func(held *corev1.ConfigMap) (bool, string, error) {
-				return tells([]byte(held.Data[rootCAKey]), keys), "the controller manager has not brought them yet", nil
+				return containsKeys([]byte(held.Data[rootCAKey]), keys),
+					"the controller manager has not brought them yet", nil
 			})
 		if err != nil {
 			return err
@@ -86,13 +87,13 @@ func (p Publisher) AwaitRootCAs(ctx context.Context, keys []string) error {
 	return nil
 }
 
-func tells(pem []byte, keys []string) bool {
+func containsKeys(pem []byte, keys []string) bool {
 	has := authority.Keys(pem)
 	return !slices.ContainsFunc(keys, func(key string) bool { return !slices.Contains(has, key) })
 }
 
-// namespaces are those that are not about to go.
-func (p Publisher) namespaces(ctx context.Context) ([]string, error) {
+// activeNamespaces are those that are not about to go.
+func (p Publisher) activeNamespaces(ctx context.Context) ([]string, error) {
 	var out []string
 	err := apicall.Retry(ctx, "list namespaces", "", func(ctx context.Context) error {
 		out = nil
@@ -135,7 +136,7 @@ func (p Publisher) Unaware(ctx context.Context, keys []string) ([]string, error)
 		}
 		for i := range list.Items {
 			pod := &list.Items[i]
-			if slices.ContainsFunc(sources(pod, told), func(at time.Time) bool { return !aware(pod, at) }) {
+			if slices.ContainsFunc(volumeTimes(pod, told), func(at time.Time) bool { return !isAware(pod, at) }) {
 				out = append(out, pod.Namespace+"/"+pod.Name)
 			}
 		}
@@ -177,8 +178,8 @@ func (p Publisher) inSecrets(ctx context.Context, keys []string) (map[string]tim
 				continue
 			}
 			out[held.Namespace+"/"+held.Name] = time.Time{}
-			if tells(held.Data[rootCAKey], keys) {
-				out[held.Namespace+"/"+held.Name] = written(held)
+			if containsKeys(held.Data[rootCAKey], keys) {
+				out[held.Namespace+"/"+held.Name] = lastWritten(held)
 			}
 		}
 		return nil
@@ -188,7 +189,7 @@ func (p Publisher) inSecrets(ctx context.Context, keys []string) (map[string]tim
 
 // inNamespaces is since when the pods of each namespace are told those keys, as far as they are.
 func (p Publisher) inNamespaces(ctx context.Context, keys []string) (map[string]time.Time, error) {
-	namespaces, err := p.namespaces(ctx)
+	namespaces, err := p.activeNamespaces(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -205,16 +206,16 @@ func (p Publisher) inNamespaces(ctx context.Context, keys []string) (map[string]
 		if err != nil {
 			return nil, err
 		}
-		if tells([]byte(held.Data[rootCAKey]), keys) {
-			out[namespace] = written(held)
+		if containsKeys([]byte(held.Data[rootCAKey]), keys) {
+			out[namespace] = lastWritten(held)
 		}
 	}
 	return out, nil
 }
 
-// written is when an object was last changed; the beginning of time where it is as it was made, as whoever read it has
-// read what it says.
-func written(o metav1.Object) time.Time {
+// lastWritten is when an object was last changed; the beginning of time where it is as it was made, as whoever read it
+// has read what it says.
+func lastWritten(o metav1.Object) time.Time {
 	at := o.GetCreationTimestamp().Time
 	for _, f := range o.GetManagedFields() {
 		if f.Time != nil && f.Time.After(at) {
@@ -227,8 +228,9 @@ func written(o metav1.Object) time.Time {
 	return at
 }
 
-// sources are since when each volume that tells a pod the cluster's CAs has them. A pod that has ended is told nothing.
-func sources(pod *corev1.Pod, at sinceWhen) []time.Time {
+// volumeTimes are since when each volume that tells a pod the cluster's CAs has them. A pod that has ended is told
+// nothing.
+func volumeTimes(pod *corev1.Pod, at sinceWhen) []time.Time {
 	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return nil
 	}
@@ -263,9 +265,9 @@ func sources(pod *corev1.Pod, at sinceWhen) []time.Time {
 	return out
 }
 
-// aware reports whether all that runs in a pod began after it was told the CAs. Times of the API have whole seconds:
+// isAware reports whether all that runs in a pod began after it was told the CAs. Times of the API have whole seconds:
 // what began in the same one counts as before.
-func aware(pod *corev1.Pod, told time.Time) bool {
+func isAware(pod *corev1.Pod, told time.Time) bool {
 	if told.IsZero() {
 		return false
 	}

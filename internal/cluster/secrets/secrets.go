@@ -32,10 +32,10 @@ func (r Rewriter) RewriteSecrets(ctx context.Context, tell func(written int)) er
 		var list *unstructured.UnstructuredList
 		err := apicall.Retry(ctx, "list Secrets", "", func(ctx context.Context) (err error) {
 			opts := metav1.ListOptions{Limit: page, Continue: next}
-			list, err = r.Dynamic.Resource(resource()).List(ctx, opts)
+			list, err = r.Dynamic.Resource(secretsResource()).List(ctx, opts)
 			if apierrors.IsResourceExpired(err) { // what has been written already is passed over quickly
 				next, opts.Continue = "", ""
-				list, err = r.Dynamic.Resource(resource()).List(ctx, opts)
+				list, err = r.Dynamic.Resource(secretsResource()).List(ctx, opts)
 			}
 			return err
 		})
@@ -43,7 +43,7 @@ func (r Rewriter) RewriteSecrets(ctx context.Context, tell func(written int)) er
 			return err
 		}
 		for i := range list.Items {
-			if err := r.rewrite(ctx, &list.Items[i]); err != nil {
+			if err := r.rewriteSecret(ctx, &list.Items[i]); err != nil {
 				return err
 			}
 		}
@@ -55,10 +55,10 @@ func (r Rewriter) RewriteSecrets(ctx context.Context, tell func(written int)) er
 	}
 }
 
-// rewrite writes one Secret. Of one that somebody has changed since it was read the newest is written: they may have
-// written through an API server that is about to end.
-func (r Rewriter) rewrite(ctx context.Context, secret *unstructured.Unstructured) error {
-	client := r.Dynamic.Resource(resource()).Namespace(secret.GetNamespace())
+// rewriteSecret writes one Secret. Of one that somebody has changed since it was read the newest is written: they may
+// have written through an API server that is about to end.
+func (r Rewriter) rewriteSecret(ctx context.Context, secret *unstructured.Unstructured) error {
+	client := r.Dynamic.Resource(secretsResource()).Namespace(secret.GetNamespace())
 	read := secret
 	return apicall.Retry(ctx, "write Secret again", secret.GetNamespace()+"/"+secret.GetName(),
 		func(ctx context.Context) error {
@@ -83,4 +83,6 @@ func (r Rewriter) rewrite(ctx context.Context, secret *unstructured.Unstructured
 		})
 }
 
-func resource() schema.GroupVersionResource { return corev1.SchemeGroupVersion.WithResource("secrets") }
+func secretsResource() schema.GroupVersionResource {
+	return corev1.SchemeGroupVersion.WithResource("secrets")
+}

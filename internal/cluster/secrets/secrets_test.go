@@ -28,7 +28,7 @@ func cluster(t *testing.T) (*fake.FakeDynamicClient, *[]string, *pages) {
 	t.Helper()
 	at := &pages{}
 	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
-		map[schema.GroupVersionResource]string{resource(): "SecretList"}, secret("a"), secret("b"), secret("c"))
+		map[schema.GroupVersionResource]string{secretsResource(): "SecretList"}, secret("a"), secret("b"), secret("c"))
 	client.PrependReactor("list", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
 		list := &unstructured.UnstructuredList{Object: map[string]any{"kind": "SecretList", "apiVersion": "v1"}}
 		if at.next++; at.next == 1 {
@@ -75,9 +75,9 @@ func TestWhoChangesASecretMeanwhileWins(t *testing.T) {
 		switch o := action.(clienttesting.UpdateAction).GetObject().(*unstructured.Unstructured); {
 		case o.GetName() == "a" && conflicts == 0:
 			conflicts++
-			return true, nil, apierrors.NewConflict(resource().GroupResource(), "a", nil)
+			return true, nil, apierrors.NewConflict(secretsResource().GroupResource(), "a", nil)
 		case o.GetName() == "b":
-			return true, nil, apierrors.NewNotFound(resource().GroupResource(), "b")
+			return true, nil, apierrors.NewNotFound(secretsResource().GroupResource(), "b")
 		}
 		return false, nil, nil
 	})

@@ -23,10 +23,10 @@ func (r Rewriter) RenewTokenSecrets(ctx context.Context, dropped []string, tell 
 	for {
 		var list *unstructured.UnstructuredList
 		err := apicall.Retry(ctx, "list Secrets with tokens", "", func(ctx context.Context) (err error) {
-			list, err = r.Dynamic.Resource(resource()).List(ctx, opts)
+			list, err = r.Dynamic.Resource(secretsResource()).List(ctx, opts)
 			if apierrors.IsResourceExpired(err) { // those that are done are passed over
 				opts.Continue = ""
-				list, err = r.Dynamic.Resource(resource()).List(ctx, opts)
+				list, err = r.Dynamic.Resource(secretsResource()).List(ctx, opts)
 			}
 			return err
 		})
@@ -50,7 +50,7 @@ func (r Rewriter) RenewTokenSecrets(ctx context.Context, dropped []string, tell 
 
 // renewToken takes the token out of a Secret, whose controller puts another one there.
 func (r Rewriter) renewToken(ctx context.Context, secret *unstructured.Unstructured, dropped []string) error {
-	client := r.Dynamic.Resource(resource()).Namespace(secret.GetNamespace())
+	client := r.Dynamic.Resource(secretsResource()).Namespace(secret.GetNamespace())
 	patch, err := json.Marshal([]map[string]string{
 		{"op": "test", "path": "/metadata/uid", "value": string(secret.GetUID())},
 		{"op": "test", "path": "/data/token", "value": tokenOf(secret)},

@@ -25,7 +25,7 @@ func TestTokensOfADroppedKeyAreMadeAnew(t *testing.T) {
 	odd := secret("odd")
 	odd.Object["data"] = map[string]any{"token": "%"}
 	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
-		map[schema.GroupVersionResource]string{resource(): "SecretList"},
+		map[schema.GroupVersionResource]string{secretsResource(): "SecretList"},
 		withToken("former", "old"), withToken("present", "new"), secret("none"), odd)
 	var patched []string
 	client.PrependReactor("patch", "secrets", func(a clienttesting.Action) (bool, runtime.Object, error) {
@@ -35,7 +35,7 @@ func TestTokensOfADroppedKeyAreMadeAnew(t *testing.T) {
 		}
 		patched = append(patched, p.GetName()+" "+string(p.GetPatch()))
 		// The controller of tokens puts another one there.
-		err := client.Tracker().Update(resource(), withToken(p.GetName(), "new"), "default")
+		err := client.Tracker().Update(secretsResource(), withToken(p.GetName(), "new"), "default")
 		return true, withToken(p.GetName(), "new"), err
 	})
 	var told []string

@@ -16,21 +16,22 @@ import (
 // first, where it is there, and then kubeadm's configuration, by which it is known that the endpoint has moved, with
 // the names for which API servers' certificates are made. All else in them stays. It may be called again.
 func (s Setter) PublishEndpoint(ctx context.Context, endpoint string, names []string) error {
-	err := s.edit(ctx, metav1.NamespacePublic, "cluster-info", "kubeconfig", func(text string) (string, error) {
-		config, err := clientcmd.Load([]byte(text))
-		if err != nil {
-			return "", err
-		}
-		for _, c := range config.Clusters {
-			c.Server = "https://" + endpoint
-		}
-		out, err := clientcmd.Write(*config)
-		return string(out), err
-	})
+	err := s.editConfigMap(ctx, metav1.NamespacePublic, "cluster-info", "kubeconfig",
+		func(text string) (string, error) {
+			config, err := clientcmd.Load([]byte(text))
+			if err != nil {
+				return "", err
+			}
+			for _, c := range config.Clusters {
+				c.Server = "https://" + endpoint
+			}
+			out, err := clientcmd.Write(*config)
+			return string(out), err
+		})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
-	return s.edit(ctx, metav1.NamespaceSystem, "kubeadm-config", "ClusterConfiguration",
+	return s.editConfigMap(ctx, metav1.NamespaceSystem, "kubeadm-config", "ClusterConfiguration",
 		func(text string) (string, error) {
 			var config map[string]any
 			if err := yaml.Unmarshal([]byte(text), &config); err != nil {
@@ -51,8 +52,9 @@ func (s Setter) PublishEndpoint(ctx context.Context, endpoint string, names []st
 		})
 }
 
-// edit changes one text of a ConfigMap.
-func (s Setter) edit(ctx context.Context, namespace, name, key string, change func(string) (string, error)) error {
+// editConfigMap changes one text of a ConfigMap.
+func (s Setter) editConfigMap(ctx context.Context, namespace, name, key string,
+	change func(string) (string, error)) error {
 	maps := s.Kubernetes.CoreV1().ConfigMaps(namespace)
 	return apicall.Retry(ctx, "change ConfigMap", name, func(ctx context.Context) error {
 		held, err := maps.Get(ctx, name, metav1.GetOptions{})

@@ -39,7 +39,7 @@ func extensionKey(name string) string {
 // know the front proxy, or of the cluster's by which they know clients. API servers put theirs there, and take nothing
 // out. That none of the keys is there is an error.
 func (s Setter) TrimExtensionCAs(ctx context.Context, name string, trusted []string) error {
-	return s.edit(ctx, metav1.NamespaceSystem, extensions, extensionKey(name),
+	return s.editConfigMap(ctx, metav1.NamespaceSystem, extensions, extensionKey(name),
 		func(text string) (string, error) {
 			has, err := authority.ParsePublic([]byte(text))
 			if err != nil {

@@ -65,20 +65,21 @@ func (s Setter) SetKubeProxy(ctx context.Context, change Change) error {
 	if err != nil || mark == "" {
 		return err
 	}
-	if err := s.restart(ctx, name, mark); err != nil {
+	if err := s.restartDaemonSet(ctx, name, mark); err != nil {
 		return err
 	}
 	return apicall.Retry(ctx, op, name, func(ctx context.Context) error {
-		_, err := maps.Patch(ctx, name, types.MergePatchType, annotation(system.RestartAnnotation, nil),
+		_, err := maps.Patch(ctx, name, types.MergePatchType, annotationPatch(system.RestartAnnotation, nil),
 			metav1.PatchOptions{FieldManager: apicall.FieldManager})
 		return err
 	})
 }
 
-// restart has the pods of a DaemonSet of kube-system begin anew, once for each mark. Where there is no such DaemonSet
-// its pods begin with what is said then.
-func (s Setter) restart(ctx context.Context, name, mark string) error {
-	patch := map[string]any{"spec": map[string]any{"template": json.RawMessage(annotation(ConfigAnnotation, mark))}}
+// restartDaemonSet has the pods of a DaemonSet of kube-system begin anew, once for each mark. Where there is no such
+// DaemonSet its pods begin with what is said then.
+func (s Setter) restartDaemonSet(ctx context.Context, name, mark string) error {
+	patch := map[string]any{"spec": map[string]any{"template": json.RawMessage(annotationPatch(ConfigAnnotation,
+		mark))}}
 	body, err := json.Marshal(patch)
 	if err != nil {
 		return err
@@ -93,8 +94,8 @@ func (s Setter) restart(ctx context.Context, name, mark string) error {
 	})
 }
 
-// annotation is a merge patch of one annotation; nil removes it.
-func annotation(key string, value any) []byte {
+// annotationPatch is a merge patch of one annotation; nil removes it.
+func annotationPatch(key string, value any) []byte {
 	body, _ := json.Marshal(map[string]any{ // texts and nil can be encoded
 		"metadata": map[string]any{"annotations": map[string]any{key: value}},
 	})

@@ -94,7 +94,7 @@ func (c *Applier) applyAll(ctx context.Context, objects []unstructured.Unstructu
 	ctx, cancel := apicall.Bounded(ctx, 2*apicall.OpTimeout)
 	defer cancel()
 	changed := make([]bool, len(objects))
-	for _, phase := range phases(objects) {
+	for _, phase := range groupByPhase(objects) {
 		if err := c.applyPhase(ctx, objects, phase, changed, force); err != nil {
 			return Result{}, err
 		}
@@ -234,8 +234,8 @@ func Describe(o *unstructured.Unstructured) string {
 	return o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
 }
 
-// phases groups the indices of objects by the order in which their kinds must come.
-func phases(objects []unstructured.Unstructured) [][]int {
+// groupByPhase groups the indices of objects by the order in which their kinds must come.
+func groupByPhase(objects []unstructured.Unstructured) [][]int {
 	byPhase := make([][]int, lastPhase+1)
 	for i, o := range objects {
 		p := phaseOf(o.GetKind())
@@ -276,12 +276,12 @@ func (c *Applier) waitEstablished(ctx context.Context, name string) error {
 		Version:  "v1",
 		Resource: "customresourcedefinitions",
 	}
-	err := apicall.Await(ctx, c.dynamic.Resource(crds), "wait for CustomResourceDefinition", name, established)
+	err := apicall.Await(ctx, c.dynamic.Resource(crds), "wait for CustomResourceDefinition", name, isEstablished)
 	c.kinds.Reset()
 	return err
 }
 
-func established(crd *unstructured.Unstructured) (bool, string, error) {
+func isEstablished(crd *unstructured.Unstructured) (bool, string, error) {
 	found, _, err := unstructured.NestedFieldNoCopy(crd.Object, "status", "conditions")
 	if err != nil {
 		return false, "", err

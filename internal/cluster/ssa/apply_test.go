@@ -141,7 +141,7 @@ func TestApplyGoesInOrderAndReportsWhatChanged(t *testing.T) {
 // Whoever may not list everything is refused a binding of a policy that is not there yet.
 func TestAPolicyIsAppliedBeforeItsBinding(t *testing.T) {
 	t.Parallel()
-	got := phases([]unstructured.Unstructured{
+	got := groupByPhase([]unstructured.Unstructured{
 		thing("ValidatingAdmissionPolicyBinding", "", "policy"), thing("ValidatingAdmissionPolicy", "", "policy"),
 	})
 	order := slices.DeleteFunc(got, func(phase []int) bool { return len(phase) == 0 })
@@ -181,15 +181,15 @@ func TestEstablished(t *testing.T) {
 		}}}}
 	}
 	for status, want := range map[string]bool{"True": true, "False": false} {
-		if got, _, err := established(crd(status)); got != want || err != nil {
+		if got, _, err := isEstablished(crd(status)); got != want || err != nil {
 			t.Errorf("%s: got %v, %v", status, got, err)
 		}
 	}
 	made := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": nil}}}
-	if got, _, err := established(made); got || err != nil {
+	if got, _, err := isEstablished(made); got || err != nil {
 		t.Errorf("just made: %v, %v", got, err)
 	}
-	if got, _, err := established(&unstructured.Unstructured{Object: map[string]any{}}); got || err != nil {
+	if got, _, err := isEstablished(&unstructured.Unstructured{Object: map[string]any{}}); got || err != nil {
 		t.Errorf("without status: got %v, %v", got, err)
 	}
 }

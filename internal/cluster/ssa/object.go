@@ -13,7 +13,7 @@ import (
 
 // Create makes an object. One of its name that is there stays as it is.
 func (c *Applier) Create(ctx context.Context, o *unstructured.Unstructured) error {
-	return c.with(ctx, "create", o, func(ctx context.Context) error {
+	return c.withRetry(ctx, "create", o, func(ctx context.Context) error {
 		where, err := c.Resource(o)
 		if err != nil {
 			return err
@@ -28,7 +28,7 @@ func (c *Applier) Create(ctx context.Context, o *unstructured.Unstructured) erro
 
 // Merge changes an object, of which kind, namespace and name are looked at, by a JSON merge patch.
 func (c *Applier) Merge(ctx context.Context, o *unstructured.Unstructured, patch []byte) error {
-	return c.with(ctx, "change", o, func(ctx context.Context) error {
+	return c.withRetry(ctx, "change", o, func(ctx context.Context) error {
 		where, err := c.Resource(o)
 		if err != nil {
 			return err
@@ -44,7 +44,7 @@ func (c *Applier) Delete(ctx context.Context, objects []unstructured.Unstructure
 	behind := metav1.DeletePropagationBackground
 	for i := len(objects) - 1; i >= 0; i-- {
 		o := &objects[i]
-		err := c.with(ctx, "delete", o, func(ctx context.Context) error {
+		err := c.withRetry(ctx, "delete", o, func(ctx context.Context) error {
 			where, err := c.Resource(o)
 			if err != nil {
 				return err
@@ -62,7 +62,8 @@ func (c *Applier) Delete(ctx context.Context, objects []unstructured.Unstructure
 	return nil
 }
 
-func (c *Applier) with(ctx context.Context, what string, o *unstructured.Unstructured, do func(context.Context) error,
+func (c *Applier) withRetry(ctx context.Context, what string, o *unstructured.Unstructured,
+	do func(context.Context) error,
 ) error {
 	ctx, cancel := apicall.Bounded(ctx, apicall.OpTimeout)
 	defer cancel()

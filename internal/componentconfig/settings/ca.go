@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// fingerprints are those of the certificates in a bundle, with whose they are, a line each.
-func fingerprints(bundle string) string {
+// certificateFingerprints are those of the certificates in a bundle, with whose they are, a line each.
+func certificateFingerprints(bundle string) string {
 	var b strings.Builder
 	rest := []byte(bundle)
 	for {

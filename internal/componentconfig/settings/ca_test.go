@@ -23,13 +23,13 @@ func TestABundleIsShownByItsFingerprints(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
-	got := strings.Split(fingerprints("# ours\n"+text+text), "\n")
+	got := strings.Split(certificateFingerprints("# ours\n"+text+text), "\n")
 	if len(got) != 3 || got[0] != got[1] || !strings.HasPrefix(got[0], "sha256:") || len(got[0]) < 70 ||
 		!strings.HasSuffix(got[0], " CN=our proxy's CA") {
 		t.Errorf("%q", got)
 	}
 	for bundle, want := range map[string]string{"": "", "\n": "", "text": "no certificate\n"} {
-		if got := fingerprints(bundle); got != want {
+		if got := certificateFingerprints(bundle); got != want {
 			t.Errorf("%q has %q", bundle, got)
 		}
 	}

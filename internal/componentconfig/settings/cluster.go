@@ -13,7 +13,7 @@ import (
 // change these.
 func OfKubeadmConfig(live string, want desired.Cluster) []diff.Change {
 	const of = "ConfigMap kube-system/kubeadm-config"
-	is, err := parsed(live)
+	is, err := parseYAML(live)
 	if err != nil || len(is) == 0 {
 		return []diff.Change{diff.Unknown(of, "what is there is no configuration of kubeadm's")}
 	}
@@ -27,7 +27,7 @@ func OfKubeadmConfig(live string, want desired.Cluster) []diff.Change {
 			will[name] = value
 		}
 	}
-	wanted := plain(componentconfig.ClusterConfiguration(want))
+	wanted := asYAMLObject(componentconfig.ClusterConfiguration(want))
 	maps.Copy(will, wanted)
 	will["dns"] = is["dns"]
 	will["etcd"] = withImage(will["etcd"], is["etcd"])
@@ -41,7 +41,7 @@ func OfKubeadmConfig(live string, want desired.Cluster) []diff.Change {
 			side["apiServer"] = server
 		}
 	}
-	return compared(of, is, will)
+	return compareObjects(of, is, will)
 }
 
 // withImage leaves the image of etcd as it is.

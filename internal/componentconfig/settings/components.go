@@ -40,7 +40,7 @@ func componentFiles(in componentconfig.Input, live Live) []diff.Change {
 		case f.Secret:
 			out = append(out, otherSecret(of))
 		default:
-			out = append(out, changed(of, live.Texts[before], f.Content)...)
+			out = append(out, changeOf(of, live.Texts[before], f.Content)...)
 		}
 	}
 	for _, of := range slices.Sorted(maps.Keys(had)) {
@@ -55,7 +55,7 @@ func isOfComponent(p string) bool {
 	})
 }
 
-func changed(of, is, will string) []diff.Change {
+func changeOf(of, is, will string) []diff.Change {
 	if c, differs := diff.Of(of, is, will); differs {
 		return []diff.Change{c}
 	}

@@ -69,15 +69,15 @@ func OfHost(in componentconfig.Input, names []string, live Live) []diff.Change {
 		var changes []diff.Change
 		switch {
 		case name == desired.ComponentsDigest:
-			changes = append(flags(in.Want, live), componentFiles(in, live)...)
+			changes = append(compareFlags(in.Want, live), componentFiles(in, live)...)
 		case name == desired.SwapConfiguration:
 			changes = []diff.Change{diff.Unknown(name, "swap that is in use, which is in no file of ours")}
 		case name == desired.HardeningDigest:
 			changes = []diff.Change{diff.Unknown(name, "the modes of files, which have no lines")}
 		case name == "kubelet":
-			changes = append(files(in, name, live), kubelet(in, live)...)
+			changes = append(compareFiles(in, name, live), compareKubelet(in, live)...)
 		default:
-			changes = files(in, name, live)
+			changes = compareFiles(in, name, live)
 		}
 		if len(changes) == 0 {
 			changes = append(changes, diff.Unknown(name, "none of the lines that are compared differs: the host was "+
@@ -88,8 +88,8 @@ func OfHost(in componentconfig.Input, names []string, live Live) []diff.Change {
 	return out
 }
 
-// files compares those that are written as they are rendered, and of registries also those that go.
-func files(in componentconfig.Input, name string, live Live) []diff.Change {
+// compareFiles compares those that are written as they are rendered, and of registries also those that go.
+func compareFiles(in componentconfig.Input, name string, live Live) []diff.Change {
 	will := map[string]string{}
 	var paths []string
 	for _, f := range componentconfig.SettingsFiles(in, name) {
@@ -104,23 +104,23 @@ func files(in componentconfig.Input, name string, live Live) []diff.Change {
 	slices.Sort(paths)
 	var out []diff.Change
 	for _, p := range paths {
-		out = append(out, file(p, live, will[p], in.Want.Containerd.SandboxImage != "")...)
+		out = append(out, compareFile(p, live, will[p], in.Want.Containerd.SandboxImage != "")...)
 	}
 	return out
 }
 
-func file(p string, live Live, will string, sandboxNamed bool) []diff.Change {
+func compareFile(p string, live Live, will string, sandboxNamed bool) []diff.Change {
 	if live.Cut[p] {
 		return []diff.Change{diff.Unknown(p, tooLong)}
 	}
 	is := live.Texts[p]
 	switch {
 	case p == componentconfig.CABundle:
-		is, will = fingerprints(is), fingerprints(will)
+		is, will = certificateFingerprints(is), certificateFingerprints(will)
 	case path.Base(p) == "config.toml" && !sandboxNamed:
 		will = withSandbox(will, is)
 	}
-	return changed(p, is, will)
+	return changeOf(p, is, will)
 }
 
 const tooLong = "the file is too long to be read"
@@ -155,7 +155,7 @@ func Restored(paths []string, live Live) []diff.Change {
 		case !known:
 			out = append(out, diff.Unknown(p, "what the host has kept of it was not read"))
 		default:
-			out = append(out, changed(p, live.Texts[p], kept)...)
+			out = append(out, changeOf(p, live.Texts[p], kept)...)
 		}
 	}
 	return out

@@ -10,10 +10,10 @@ import (
 	"kubeone/internal/text/diff"
 )
 
-// flags compares the flags of static pods: those that the manifest and this program decide, and those that neither
-// kubeadm nor they give. A flag of kubeadm's that the manifest has set before becomes again what kubeadm makes it; that
-// is seen in kubeadm's configuration in the cluster.
-func flags(want desired.Cluster, live Live) []diff.Change {
+// compareFlags compares the flags of static pods: those that the manifest and this program decide, and those that
+// neither kubeadm nor they give. A flag of kubeadm's that the manifest has set before becomes again what kubeadm makes
+// it; that is seen in kubeadm's configuration in the cluster.
+func compareFlags(want desired.Cluster, live Live) []diff.Change {
 	var out []diff.Change
 	wanted := componentconfig.Flags(want)
 	for _, pod := range staticPods {
@@ -48,7 +48,7 @@ func flagLines(flags map[string]string) string {
 
 // commandOf are the flags of the container that is named like its pod; false where there is none.
 func commandOf(manifest, pod string) (map[string]string, bool) {
-	read, err := parsed(manifest)
+	read, err := parseYAML(manifest)
 	if err != nil {
 		return nil, false
 	}

@@ -11,27 +11,27 @@ import (
 	"kubeone/internal/text/diff"
 )
 
-// kubelet compares the configuration that a host's kubelet reads.
-func kubelet(in componentconfig.Input, live Live) []diff.Change {
+// compareKubelet compares the configuration that a host's kubelet reads.
+func compareKubelet(in componentconfig.Input, live Live) []diff.Change {
 	if live.Cut[kubeletConfig] {
 		return []diff.Change{diff.Unknown(kubeletConfig, tooLong)}
 	}
-	return decided(kubeletConfig, live.Texts[kubeletConfig], componentconfig.KubeletSettings(in))
+	return compareDecided(kubeletConfig, live.Texts[kubeletConfig], componentconfig.KubeletSettings(in))
 }
 
 // OfKubeletConfig is what changes in the cluster's kubelet-config, from which hosts that join have theirs.
 func OfKubeletConfig(live string, want desired.Cluster) []diff.Change {
-	return decided("ConfigMap kube-system/kubelet-config", live, componentconfig.ClusterKubeletSettings(want))
+	return compareDecided("ConfigMap kube-system/kubelet-config", live, componentconfig.ClusterKubeletSettings(want))
 }
 
-// decided sets in a kubelet's configuration what the manifest decides, and leaves the rest of it.
-func decided(of, live string, settings map[string]any) []diff.Change {
-	is, err := parsed(live)
+// compareDecided sets in a kubelet's configuration what the manifest decides, and leaves the rest of it.
+func compareDecided(of, live string, settings map[string]any) []diff.Change {
+	is, err := parseYAML(live)
 	if err != nil || len(is) == 0 {
 		return []diff.Change{diff.Unknown(of, "what is there is no configuration of a kubelet")}
 	}
 	will := maps.Clone(is)
-	for name, value := range plain(settings) {
+	for name, value := range asYAMLObject(settings) {
 		switch {
 		case value == nil, value == "0s" && is[name] == nil:
 			delete(will, name)
@@ -39,31 +39,31 @@ func decided(of, live string, settings map[string]any) []diff.Change {
 			will[name] = value
 		}
 	}
-	return compared(of, is, will)
+	return compareObjects(of, is, will)
 }
 
-// compared compares objects by their text as YAML, without what is empty: that is the same as not there.
-func compared(of string, is, will map[string]any) []diff.Change {
-	return changed(of, text(is), text(will))
+// compareObjects compares objects by their text as YAML, without what is empty: that is the same as not there.
+func compareObjects(of string, is, will map[string]any) []diff.Change {
+	return changeOf(of, formatYAML(is), formatYAML(will))
 }
 
-func text(object map[string]any) string {
-	out, err := yaml.Marshal(full(object))
+func formatYAML(object map[string]any) string {
+	out, err := yaml.Marshal(withoutEmpty(object))
 	if err != nil || len(out) == 0 || strings.TrimSpace(string(out)) == "{}" {
 		return ""
 	}
 	return string(out)
 }
 
-// full is an object without what is empty in it.
-func full(object map[string]any) map[string]any {
+// withoutEmpty is an object without what is empty in it.
+func withoutEmpty(object map[string]any) map[string]any {
 	out := map[string]any{}
 	for key, value := range object {
 		switch v := value.(type) {
 		case nil:
 			continue
 		case map[string]any:
-			if v = full(v); len(v) == 0 {
+			if v = withoutEmpty(v); len(v) == 0 {
 				continue
 			}
 			value = v
@@ -77,19 +77,19 @@ func full(object map[string]any) map[string]any {
 	return out
 }
 
-func parsed(text string) (map[string]any, error) {
+func parseYAML(text string) (map[string]any, error) {
 	var out map[string]any
 	err := yaml.Unmarshal([]byte(text), &out)
 	return out, err
 }
 
-// plain is an object in the form in which YAML is read.
-func plain(object map[string]any) map[string]any {
+// asYAMLObject is an object in the form in which YAML is read.
+func asYAMLObject(object map[string]any) map[string]any {
 	encoded, err := yaml.Marshal(object)
 	if err != nil {
 		return nil // of texts and numbers only
 	}
-	out, err := parsed(string(encoded))
+	out, err := parseYAML(string(encoded))
 	if err != nil {
 		return nil
 	}

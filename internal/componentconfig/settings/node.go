@@ -32,7 +32,7 @@ func OfNode(h desired.Host, node observed.Node) []diff.Change {
 	pairs("label", h.Labels, node.Labels)
 	pairs("annotation", h.Annotations, node.Annotations)
 	for _, t := range h.Taints {
-		will[taint(observed.Taint(t))] = true
+		will[formatTaint(observed.Taint(t))] = true
 	}
 	ours := strings.Split(node.Annotations[observed.TaintsAnnotation], ",")
 	for _, t := range node.Taints {
@@ -40,14 +40,14 @@ func OfNode(h desired.Host, node observed.Node) []diff.Change {
 			return w.Key == t.Key && w.Effect == t.Effect
 		})
 		if wanted || t.Key == controlPlaneTaint || slices.Contains(ours, t.Key+":"+t.Effect) {
-			is[taint(t)] = true
+			is[formatTaint(t)] = true
 		}
 	}
 	lines := func(of map[string]bool) string { return strings.Join(slices.Sorted(maps.Keys(of)), "\n") }
-	return changed("labels, annotations and taints", lines(is), lines(will))
+	return changeOf("labels, annotations and taints", lines(is), lines(will))
 }
 
-func taint(t observed.Taint) string {
+func formatTaint(t observed.Taint) string {
 	text := "taint " + t.Key
 	if t.Value != "" {
 		text += "=" + t.Value

@@ -27,7 +27,7 @@ import (
 // unencrypted at any time.
 func (e *Etcd) Backup(ctx context.Context, recipients []age.Recipient,
 	write func(func(io.Writer) error) error) (backup.Metadata, error) {
-	content, err := e.content(ctx)
+	content, err := e.backupContent(ctx)
 	if err != nil {
 		return backup.Metadata{}, err
 	}
@@ -61,8 +61,8 @@ func (e *Etcd) Backup(ctx context.Context, recipients []age.Recipient,
 	return metadata, err
 }
 
-// content is all that a backup has besides the snapshot.
-func (e *Etcd) content(ctx context.Context) (backup.Content, error) {
+// backupContent is all that a backup has besides the snapshot.
+func (e *Etcd) backupContent(ctx context.Context) (backup.Content, error) {
 	via, want, world := e.client.Via(), e.engine.Want(), e.seen.World
 	keys, err := readKeys(ctx, e.engine.Host(identity.ProbeKey(via)))
 	if err != nil {

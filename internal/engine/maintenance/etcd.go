@@ -104,7 +104,7 @@ func (e *Etcd) WriteSnapshot(ctx context.Context, w io.Writer) (snapshot.Info, e
 // that there is not is an *engine.ConfigError.
 func (e *Etcd) Defragment(ctx context.Context, member string, force bool, tell func(etcd.Defragmented)) error {
 	return e.engine.Exclusively(ctx, e.seen, force, func(ctx context.Context) error {
-		return etcdError(e.client.Defragment(ctx, e.member(member), tell))
+		return etcdError(e.client.Defragment(ctx, e.memberName(member), tell))
 	})
 }
 
@@ -112,14 +112,14 @@ func (e *Etcd) Defragment(ctx context.Context, member string, force bool, tell f
 // Defragment.
 func (e *Etcd) Disarm(ctx context.Context, member string, force bool) (done []etcd.Disarmed, err error) {
 	err = e.engine.Exclusively(ctx, e.seen, force, func(ctx context.Context) (err error) {
-		done, err = e.client.Disarm(ctx, e.member(member))
+		done, err = e.client.Disarm(ctx, e.memberName(member))
 		return etcdError(err)
 	})
 	return done, err
 }
 
-// member is the name of the member of the host that a person names; a name that is no host's stays as it is.
-func (e *Etcd) member(name string) string {
+// memberName is the name of the member of the host that a person names; a name that is no host's stays as it is.
+func (e *Etcd) memberName(name string) string {
 	want := e.engine.Want()
 	if h, ok := want.Host(name); ok && name != "" {
 		return plan.NodeName(h, e.seen.World.Hosts[h.ID])

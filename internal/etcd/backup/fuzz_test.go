@@ -28,7 +28,7 @@ func FuzzMetadata(f *testing.F) {
 		case !errors.Is(err, ErrNotBackup) && !errors.Is(err, ErrNewer) && !errors.Is(err, ErrAltered):
 			t.Errorf("%q: an error of no kind: %v", text, err)
 		}
-		if confined(m.EncryptionPath) && (len(m.EncryptionPath) < len("/etc/kubernetes/x") ||
+		if isAllowedPath(m.EncryptionPath) && (len(m.EncryptionPath) < len("/etc/kubernetes/x") ||
 			m.EncryptionPath[:len("/etc/kubernetes/")] != "/etc/kubernetes/") {
 			t.Errorf("%q would be written", m.EncryptionPath)
 		}

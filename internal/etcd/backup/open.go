@@ -62,9 +62,9 @@ func (a *Archive) open(identities []age.Identity) error {
 	}
 	content, size, err := age.DecryptReaderAt(a.file, stat.Size(), identities...)
 	if err != nil {
-		return a.explain(err, stat.Size())
+		return a.explainDecryptError(err, stat.Size())
 	}
-	if err := a.index(io.NewSectionReader(content, 0, size), content); err != nil {
+	if err := a.indexParts(io.NewSectionReader(content, 0, size), content); err != nil {
 		return err
 	}
 	return a.readMetadata()
@@ -72,8 +72,8 @@ func (a *Archive) open(identities []age.Identity) error {
 
 const ageMagic = "age-encryption.org/"
 
-// explain says what is wrong with a file that age does not decrypt.
-func (a *Archive) explain(err error, size int64) error {
+// explainDecryptError says what is wrong with a file that age does not decrypt.
+func (a *Archive) explainDecryptError(err error, size int64) error {
 	var mismatch *age.NoIdentityMatchError
 	if errors.As(err, &mismatch) {
 		return ErrWrongIdentity
@@ -91,8 +91,8 @@ func (a *Archive) explain(err error, size int64) error {
 	return fmt.Errorf("%w, or its end is missing: %w", ErrAltered, err)
 }
 
-// index finds the parts without reading them.
-func (a *Archive) index(plain *io.SectionReader, content io.ReaderAt) error {
+// indexParts finds the parts without reading them.
+func (a *Archive) indexParts(plain *io.SectionReader, content io.ReaderAt) error {
 	t := tar.NewReader(plain)
 	for {
 		header, err := t.Next()
@@ -145,15 +145,15 @@ func parseMetadata(text []byte) (Metadata, error) {
 	return m, nil
 }
 
-// confined reports whether a recovery may write the configuration of encryption at rest there: nowhere else on a host,
-// and not where the kubelet or the control plane would take it for something else.
-func confined(file string) bool {
+// isAllowedPath reports whether a recovery may write the configuration of encryption at rest there: nowhere else on a
+// host, and not where the kubelet or the control plane would take it for something else.
+func isAllowedPath(file string) bool {
 	below, ok := strings.CutPrefix(file, "/etc/kubernetes/")
-	return ok && path.Clean(file) == file && path.Ext(file) != ".conf" && !strings.ContainsFunc(file, unusual) &&
+	return ok && path.Clean(file) == file && path.Ext(file) != ".conf" && !strings.ContainsFunc(file, isUnusual) &&
 		!slices.Contains([]string{"manifests", "pki"}, strings.SplitN(below, "/", 2)[0])
 }
 
-func unusual(r rune) bool {
+func isUnusual(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-", r))
 }
 
@@ -227,7 +227,7 @@ func (a *Archive) Encryption() (content []byte, file string, err error) {
 	if _, ok := a.parts[EncryptionName]; !ok {
 		return nil, "", nil
 	}
-	if file = a.Metadata.EncryptionPath; !confined(file) {
+	if file = a.Metadata.EncryptionPath; !isAllowedPath(file) {
 		return nil, "", fmt.Errorf("backup %s has the configuration of encryption at rest for %q, and a recovery "+
 			"writes it below /etc/kubernetes only, to no manifest and no key", a.path, file)
 	}
@@ -239,13 +239,13 @@ func (a *Archive) Encryption() (content []byte, file string, err error) {
 // the keys that the metadata says. A time in the file's name is the one at which the backup was taken. It takes as much
 // memory as the snapshot is large.
 func (a *Archive) Verify(ctx context.Context) error {
-	if err := a.verify(ctx); err != nil {
+	if err := a.verifyParts(ctx); err != nil {
 		return fmt.Errorf("backup %s cannot be used: %w", a.path, err)
 	}
 	return nil
 }
 
-func (a *Archive) verify(ctx context.Context) error {
+func (a *Archive) verifyParts(ctx context.Context) error {
 	if err := a.Metadata.checkTime(filepath.Base(a.path)); err != nil {
 		return err
 	}
@@ -262,7 +262,7 @@ func (a *Archive) verify(ctx context.Context) error {
 			return fmt.Errorf("%w: %s", ErrAltered, p.Name)
 		}
 	}
-	for _, name := range append([]string{ManifestName}, prefixed(PKIDir, PKINames())...) {
+	for _, name := range append([]string{ManifestName}, withPrefix(PKIDir, PKINames())...) {
 		if _, err := a.Read(name); err != nil {
 			return err
 		}
@@ -294,7 +294,7 @@ func (a *Archive) verifySnapshot() error {
 	return nil
 }
 
-func prefixed(prefix string, names []string) []string {
+func withPrefix(prefix string, names []string) []string {
 	out := make([]string, 0, len(names))
 	for _, n := range names {
 		out = append(out, prefix+n)

@@ -42,7 +42,7 @@ func openS3(u *url.URL, getenv func(string) string) (Target, error) {
 	if getenv(envKeyID) == "" || getenv(envSecret) == "" {
 		return nil, fmt.Errorf("backup target s3://%s: no credentials: set %s and %s", u.Host, envKeyID, envSecret)
 	}
-	e, err := url.Parse(first(getenv(envEndpoint), getenv(envEndpointAll), defaultEndpoint))
+	e, err := url.Parse(firstNonEmpty(getenv(envEndpoint), getenv(envEndpointAll), defaultEndpoint))
 	if err != nil || e.Host == "" || e.Scheme != "https" && e.Scheme != "http" {
 		variable := envEndpoint // its value is not shown: it may hold a password
 		if getenv(envEndpoint) == "" {
@@ -52,7 +52,7 @@ func openS3(u *url.URL, getenv func(string) string) (Target, error) {
 	}
 	client, err := minio.New(e.Host, &minio.Options{
 		Creds:  credentials.NewStaticV4(getenv(envKeyID), getenv(envSecret), getenv(envSession)),
-		Secure: e.Scheme == "https", Region: first(getenv(envRegion), getenv(envRegionOld), defaultRegion),
+		Secure: e.Scheme == "https", Region: firstNonEmpty(getenv(envRegion), getenv(envRegionOld), defaultRegion),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("backup target s3://%s: %w", u.Host, err)
@@ -64,7 +64,7 @@ func openS3(u *url.URL, getenv func(string) string) (Target, error) {
 	return &s3Target{client: client, bucket: u.Host, prefix: prefix}, nil
 }
 
-func first(values ...string) string {
+func firstNonEmpty(values ...string) string {
 	for _, v := range values {
 		if v != "" {
 			return v
@@ -85,7 +85,7 @@ func (t *s3Target) Put(ctx context.Context, name string, content io.ReaderAt, si
 	}
 	_, err := t.client.PutObject(ctx, t.bucket, t.prefix+name, io.NewSectionReader(content, 0, size), size,
 		minio.PutObjectOptions{ContentType: "application/octet-stream", SendContentMd5: true})
-	return t.wrap("store "+name, err)
+	return t.wrapError("store "+name, err)
 }
 
 // Get implements Target.
@@ -95,10 +95,10 @@ func (t *s3Target) Get(ctx context.Context, name string, w io.Writer) error {
 	}
 	object, err := t.client.GetObject(ctx, t.bucket, t.prefix+name, minio.GetObjectOptions{})
 	if err != nil {
-		return t.wrap("read "+name, err)
+		return t.wrapError("read "+name, err)
 	}
 	_, err = io.Copy(w, object)
-	return t.wrap("read "+name, errors.Join(err, object.Close()))
+	return t.wrapError("read "+name, errors.Join(err, object.Close()))
 }
 
 // List implements Target.
@@ -108,7 +108,7 @@ func (t *s3Target) List(ctx context.Context) ([]string, error) {
 	var names []string
 	for object := range t.client.ListObjects(ctx, t.bucket, minio.ListObjectsOptions{Prefix: t.prefix}) {
 		if object.Err != nil {
-			return nil, t.wrap("list the backups", object.Err)
+			return nil, t.wrapError("list the backups", object.Err)
 		}
 		if name := strings.TrimPrefix(object.Key, t.prefix); name != "" && !strings.Contains(name, "/") {
 			names = append(names, name)
@@ -122,10 +122,10 @@ func (t *s3Target) Delete(ctx context.Context, name string) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
-	return t.wrap("remove "+name, t.client.RemoveObject(ctx, t.bucket, t.prefix+name, minio.RemoveObjectOptions{}))
+	return t.wrapError("remove "+name, t.client.RemoveObject(ctx, t.bucket, t.prefix+name, minio.RemoveObjectOptions{}))
 }
 
-func (t *s3Target) wrap(what string, err error) error {
+func (t *s3Target) wrapError(what string, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -28,21 +28,21 @@ var (
 		"--ca-file")
 )
 
-// signed is what is signed: the metadata, after words that make the signature one of a backup and of nothing else.
-func signed(metadata []byte) []byte {
+// signedBytes is what is signed: the metadata, after words that make the signature one of a backup and of nothing else.
+func signedBytes(metadata []byte) []byte {
 	return append([]byte("kubeone backup metadata, format 2\n"), metadata...)
 }
 
-// sign signs the metadata with the key of the CA.
-func sign(metadata, key []byte) ([]byte, error) {
+// signMetadata signs the metadata with the key of the CA.
+func signMetadata(metadata, key []byte) ([]byte, error) {
 	signer, err := parseKey(key)
 	if err != nil {
 		return nil, fmt.Errorf("sign the backup with the key of the cluster's CA: %w", err)
 	}
 	if _, ok := signer.(ed25519.PrivateKey); ok {
-		return signer.Sign(rand.Reader, signed(metadata), crypto.Hash(0))
+		return signer.Sign(rand.Reader, signedBytes(metadata), crypto.Hash(0))
 	}
-	sum := sha256.Sum256(signed(metadata))
+	sum := sha256.Sum256(signedBytes(metadata))
 	return signer.Sign(rand.Reader, sum[:], crypto.SHA256)
 }
 
@@ -74,14 +74,14 @@ func parseKey(text []byte) (crypto.Signer, error) {
 // for the origin.
 func (a *Archive) Authentic(known ...string) error {
 	known = slices.DeleteFunc(slices.Clone(known), func(hash string) bool { return hash == "" })
-	if err := a.authentic(known); err != nil {
+	if err := a.checkSignature(known); err != nil {
 		return fmt.Errorf("backup %s: %w", a.path, err)
 	}
 	return nil
 }
 
-// follows reports whether a CA is known, or vouched for by way of a known one.
-func (a *Archive) follows(known []string, ca string) bool {
+// followsKnownCA reports whether a CA is known, or vouched for by way of a known one.
+func (a *Archive) followsKnownCA(known []string, ca string) bool {
 	var succession []byte
 	if _, ok := a.parts[PKIDir+SuccessionName]; ok {
 		succession, _ = a.Read(PKIDir + SuccessionName) // one that cannot be read vouches for nobody
@@ -91,7 +91,7 @@ func (a *Archive) follows(known []string, ca string) bool {
 	})
 }
 
-func (a *Archive) authentic(known []string) error {
+func (a *Archive) checkSignature(known []string) error {
 	signature, err := a.Read(SignatureName)
 	if err != nil {
 		return ErrUnsigned
@@ -117,11 +117,11 @@ func (a *Archive) authentic(known []string) error {
 		x509.RSA: x509.SHA256WithRSA, x509.ECDSA: x509.ECDSAWithSHA256, x509.Ed25519: x509.PureEd25519,
 	}[ca.PublicKeyAlgorithm]
 	switch {
-	case ca.CheckSignature(algorithm, signed(metadata), signature) != nil:
+	case ca.CheckSignature(algorithm, signedBytes(metadata), signature) != nil:
 		return ErrForged
 	case len(known) == 0:
 		return ErrUnknownCA
-	case !a.follows(known, hash):
+	case !a.followsKnownCA(known, hash):
 		return fmt.Errorf("%w (%s, and it has %s)", ErrOtherCA, known[0], hash)
 	}
 	return nil

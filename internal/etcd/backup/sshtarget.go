@@ -61,7 +61,7 @@ func (t *sshTarget) Put(ctx context.Context, name string, content io.ReaderAt, s
 	sum := sha256.New()
 	body := io.TeeReader(io.NewSectionReader(content, 0, size), sum)
 	// Upload's parents are for all to see; this folder is not.
-	if _, err := t.run(ctx, "make the folder", `umask 077; mkdir -p -- "$1"`, t.folder); err != nil {
+	if _, err := t.runScript(ctx, "make the folder", `umask 077; mkdir -p -- "$1"`, t.folder); err != nil {
 		return err
 	}
 	if err := t.host.Upload(ctx, host.File{Path: part, Mode: 0o600, Size: size, Content: body}); err != nil {
@@ -72,7 +72,7 @@ case $(sha256sum <"$1") in
 "$3"*) mv -f -- "$1" "$2" ;;
 *) rm -f -- "$1"; echo "what arrived is not what was sent" >&2; exit 1 ;;
 esac`
-	_, err := t.run(ctx, "check the backup", settle, part, file, hex.EncodeToString(sum.Sum(nil)))
+	_, err := t.runScript(ctx, "check the backup", settle, part, file, hex.EncodeToString(sum.Sum(nil)))
 	return err
 }
 
@@ -93,7 +93,7 @@ func (t *sshTarget) Get(ctx context.Context, name string, w io.Writer) error {
 
 // List implements Target.
 func (t *sshTarget) List(ctx context.Context) ([]string, error) {
-	out, err := t.run(ctx, "list the backups", `[ ! -d "$1" ] || ls -1 -- "$1"`, t.folder)
+	out, err := t.runScript(ctx, "list the backups", `[ ! -d "$1" ] || ls -1 -- "$1"`, t.folder)
 	return strings.Fields(out), err
 }
 
@@ -102,11 +102,11 @@ func (t *sshTarget) Delete(ctx context.Context, name string) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
-	_, err := t.run(ctx, "remove "+name, `rm -f -- "$1"`, path.Join(t.folder, name))
+	_, err := t.runScript(ctx, "remove "+name, `rm -f -- "$1"`, path.Join(t.folder, name))
 	return err
 }
 
-func (t *sshTarget) run(ctx context.Context, name, script string, args ...string) (string, error) {
+func (t *sshTarget) runScript(ctx context.Context, name, script string, args ...string) (string, error) {
 	res, err := t.host.Run(ctx, host.Cmd{Name: name, Script: script, Args: args})
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", t.shown, err)

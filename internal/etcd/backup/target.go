@@ -59,7 +59,7 @@ func OpenTarget(target string, s TargetOptions) (Target, error) {
 	u, err := url.Parse(target)
 	if err != nil || u.Host == "" {
 		return nil, fmt.Errorf("backup target: %s is no target; it is a folder, ssh://user@host/folder or "+
-			"s3://bucket/prefix", shown(target))
+			"s3://bucket/prefix", redactTarget(target))
 	}
 	switch scheme {
 	case "ssh":
@@ -71,8 +71,8 @@ func OpenTarget(target string, s TargetOptions) (Target, error) {
 		"ssh://user@host/folder or s3://bucket/prefix", scheme)
 }
 
-// shown is a target that cannot be parsed, without what may be a password.
-func shown(target string) string {
+// redactTarget is a target that cannot be parsed, without what may be a password.
+func redactTarget(target string) string {
 	if at := strings.LastIndex(target, "@"); at >= 0 {
 		return "…" + target[at:]
 	}

@@ -47,11 +47,11 @@ func Write(w io.Writer, c Content, recipients []age.Recipient) (Metadata, error)
 	if len(recipients) == 0 {
 		return Metadata{}, ErrNoRecipient
 	}
-	parts, err := c.parts()
+	parts, err := c.allParts()
 	if err != nil {
 		return Metadata{}, err
 	}
-	m, err := c.metadata(parts)
+	m, err := c.newMetadata(parts)
 	if err != nil {
 		return Metadata{}, err
 	}
@@ -59,7 +59,7 @@ func Write(w io.Writer, c Content, recipients []age.Recipient) (Metadata, error)
 	if err != nil {
 		return Metadata{}, err
 	}
-	signature, err := sign(text, c.Keys.PKI["ca.key"])
+	signature, err := signMetadata(text, c.Keys.PKI["ca.key"])
 	if err != nil {
 		return Metadata{}, err
 	}
@@ -82,8 +82,8 @@ type part struct {
 	size    int64
 }
 
-// parts are all files but the metadata, in order.
-func (c Content) parts() ([]part, error) {
+// allParts are all files but the metadata, in order.
+func (c Content) allParts() ([]part, error) {
 	var out []part
 	add := func(name string, content []byte) {
 		out = append(out, part{name, bytes.NewReader(content), int64(len(content))})
@@ -108,7 +108,7 @@ func (c Content) parts() ([]part, error) {
 	return append(out, part{SnapshotName, c.Snapshot, c.Info.Size}), nil
 }
 
-func (c Content) metadata(parts []part) (Metadata, error) {
+func (c Content) newMetadata(parts []part) (Metadata, error) {
 	hash, err := CAHash(c.Keys.PKI["ca.crt"])
 	if err != nil {
 		return Metadata{}, err

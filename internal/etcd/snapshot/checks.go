@@ -29,8 +29,8 @@ type meta struct {
 	txid     uint64
 }
 
-// size is how long the database is, in bytes.
-func (m meta) size() int64 { return int64(m.pages) * m.pageSize } // #nosec G115 -- checked in parseMeta
+// sizeBytes is how long the database is, in bytes.
+func (m meta) sizeBytes() int64 { return int64(m.pages) * m.pageSize } // #nosec G115 -- checked in parseMeta
 
 // checkSize compares the file's size with the one that the database in it states.
 func checkSize(f io.ReaderAt, size int64) error {
@@ -41,7 +41,7 @@ func checkSize(f io.ReaderAt, size int64) error {
 	if err != nil {
 		return err
 	}
-	want := m.size() + SumSize
+	want := m.sizeBytes() + SumSize
 	switch {
 	case size == want:
 		return nil

@@ -37,8 +37,8 @@ const (
 	caKey       = "/registry/configmaps/kube-system/kube-root-ca.crt"
 )
 
-// read opens the database in the file and reads all of it.
-func read(f *os.File) (info Info, err error) {
+// readDatabase opens the database in the file and reads all of it.
+func readDatabase(f *os.File) (info Info, err error) {
 	// bbolt trusts the pages of a database; this one is anybody's.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -136,7 +136,7 @@ func parseRevision(k []byte) (main int64, deleted, ok bool) {
 // uidOf is the UID of a stored Namespace, "" where it is something else.
 func uidOf(value []byte) string {
 	var namespace corev1.Namespace
-	if !decode(value, &namespace) {
+	if !decodeObject(value, &namespace) {
 		return ""
 	}
 	return string(namespace.UID)
@@ -145,15 +145,15 @@ func uidOf(value []byte) string {
 // caOf is the certificate in a stored ConfigMap, nil where it is something else.
 func caOf(value []byte) []byte {
 	var config corev1.ConfigMap
-	if !decode(value, &config) || config.Data["ca.crt"] == "" {
+	if !decodeObject(value, &config) || config.Data["ca.crt"] == "" {
 		return nil
 	}
 	return []byte(config.Data["ca.crt"])
 }
 
-// decode reads a stored object: Kubernetes' protobuf behind its magic number. It is false for anything else, such as an
-// encrypted one.
-func decode(value []byte, object interface{ Unmarshal([]byte) error }) bool {
+// decodeObject reads a stored object: Kubernetes' protobuf behind its magic number. It is false for anything else, such
+// as an encrypted one.
+func decodeObject(value []byte, object interface{ Unmarshal([]byte) error }) bool {
 	stored, ok := strings.CutPrefix(string(value), "k8s\x00")
 	var wrapped runtime.Unknown
 	return ok && wrapped.Unmarshal([]byte(stored)) == nil && object.Unmarshal(wrapped.Raw) == nil

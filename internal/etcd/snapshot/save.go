@@ -23,7 +23,7 @@ func Save(ctx context.Context, from Source, path string) (Info, error) {
 		return Info{}, err
 	}
 	defer os.Remove(tmp.Name()) //nolint:errcheck // gone already when all went well
-	info, err := fill(ctx, from, tmp)
+	info, err := fillFile(ctx, from, tmp)
 	if err = errors.Join(err, tmp.Close()); err != nil {
 		return Info{}, fmt.Errorf("snapshot to %s: %w", path, err)
 	}
@@ -33,11 +33,11 @@ func Save(ctx context.Context, from Source, path string) (Info, error) {
 // Take takes a snapshot into a file that is in memory only, where the operating system has such files (else it is one
 // without a name on the disk), and verifies it. It takes as much memory as the database is large. Close it.
 func Take(ctx context.Context, from Source) (*os.File, Info, error) {
-	f, err := scratch()
+	f, err := scratchFile()
 	if err != nil {
 		return nil, Info{}, err
 	}
-	info, err := fill(ctx, from, f)
+	info, err := fillFile(ctx, from, f)
 	if err != nil {
 		return nil, Info{}, errors.Join(err, f.Close())
 	}
@@ -46,7 +46,7 @@ func Take(ctx context.Context, from Source) (*os.File, Info, error) {
 
 // VerifyReader verifies a snapshot of that size which is no file, through a file as Take uses it.
 func VerifyReader(r io.Reader) (Info, error) {
-	f, err := scratch()
+	f, err := scratchFile()
 	if err != nil {
 		return Info{}, err
 	}
@@ -57,7 +57,7 @@ func VerifyReader(r io.Reader) (Info, error) {
 	return VerifyFile(f)
 }
 
-func fill(ctx context.Context, from Source, f *os.File) (Info, error) {
+func fillFile(ctx context.Context, from Source, f *os.File) (Info, error) {
 	if _, err := from.Snapshot(ctx, f); err != nil {
 		return Info{}, err
 	}

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// scratch is a file without a name, in memory.
-func scratch() (*os.File, error) {
+// scratchFile is a file without a name, in memory.
+func scratchFile() (*os.File, error) {
 	fd, err := unix.MemfdCreate("kubeone-snapshot", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("a file in memory: %w", err)

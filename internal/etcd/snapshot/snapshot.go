@@ -84,7 +84,7 @@ func VerifyFile(f *os.File) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	info, err := read(f)
+	info, err := readDatabase(f)
 	info.SHA256, info.Size = sum, stat.Size()
 	return info, err
 }

@@ -90,7 +90,7 @@ func (k *Keyring) Collect(from Source) (Set, error) {
 		if !sure && !from.Only {
 			auth.Signers = append(auth.Signers, inAgent...)
 		}
-		auth.Signers = distinct(auth.Signers)
+		auth.Signers = uniqueSigners(auth.Signers)
 		err = k.addCertificate(from, inAgent, &auth)
 	}
 	if err == nil && len(auth.Signers) == 0 {
@@ -157,21 +157,21 @@ func (s Source) leavesAlone(f *keyFile) bool {
 func (k *Keyring) ownKeys(from Source, inAgent []ssh.Signer) (own []ssh.Signer, sure bool, err error) {
 	var held []ssh.Signer
 	for _, identity := range from.Identities {
-		f, err := k.file(identity)
+		f, err := k.readKeyFile(identity)
 		if err != nil && from.passesOver(err) {
 			continue
 		}
 		if err != nil {
 			return nil, false, err
 		}
-		if h := holding(inAgent, f.pub); len(h) > 0 {
+		if h := agentSigners(inAgent, f.pub); len(h) > 0 {
 			held = append(held, h...)
 			continue
 		}
 		if from.leavesAlone(f) {
 			continue
 		}
-		s, err := k.unlock(f)
+		s, err := k.unlockKey(f)
 		if err != nil {
 			if len(held) > 0 {
 				continue
@@ -190,9 +190,9 @@ func (k *Keyring) ownKeys(from Source, inAgent []ssh.Signer) (own []ssh.Signer, 
 func (k *Keyring) lastResort(from Source, auth *Set) error {
 	var missing error
 	for _, identity := range from.Identities {
-		f, err := k.file(identity)
+		f, err := k.readKeyFile(identity)
 		if err == nil && f.isPublicOnly() {
-			_, missing = k.unlock(f)
+			_, missing = k.unlockKey(f)
 			continue
 		}
 		if errors.Is(err, fs.ErrNotExist) {
@@ -202,7 +202,7 @@ func (k *Keyring) lastResort(from Source, auth *Set) error {
 		if err != nil {
 			return err
 		}
-		s, err := k.unlock(f)
+		s, err := k.unlockKey(f)
 		if err != nil {
 			return err
 		}
@@ -242,7 +242,7 @@ func (k *Keyring) addCertificate(from Source, inAgent []ssh.Signer, auth *Set) e
 		}
 		signer, err := ssh.NewCertSigner(cert, s)
 		if err != nil {
-			return file.fail(host.KeyCertificate, err)
+			return file.fileError(host.KeyCertificate, err)
 		}
 		auth.Signers = append([]ssh.Signer{signer}, auth.Signers...)
 		return nil
@@ -250,11 +250,11 @@ func (k *Keyring) addCertificate(from Source, inAgent []ssh.Signer, auth *Set) e
 	if implied {
 		return nil
 	}
-	return file.fail(host.KeyCertificate, errors.New("it is for another key than the one configured"))
+	return file.fileError(host.KeyCertificate, errors.New("it is for another key than the one configured"))
 }
 
-// holding are the agent's signers for a public key, certificates first.
-func holding(inAgent []ssh.Signer, pub ssh.PublicKey) []ssh.Signer {
+// agentSigners are the agent's signers for a public key, certificates first.
+func agentSigners(inAgent []ssh.Signer, pub ssh.PublicKey) []ssh.Signer {
 	if pub == nil {
 		return nil
 	}
@@ -272,7 +272,7 @@ func holding(inAgent []ssh.Signer, pub ssh.PublicKey) []ssh.Signer {
 	return append(certs, keys...)
 }
 
-func distinct(in []ssh.Signer) []ssh.Signer {
+func uniqueSigners(in []ssh.Signer) []ssh.Signer {
 	var out []ssh.Signer
 	for _, s := range in {
 		if !slices.ContainsFunc(out, func(o ssh.Signer) bool { return pubkey.Equal(o.PublicKey(), s.PublicKey()) }) {

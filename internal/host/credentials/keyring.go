@@ -56,13 +56,13 @@ type keyFile struct {
 // isPublicOnly reports whether only an agent can have the private half.
 func (f *keyFile) isPublicOnly() bool { return f.public != nil }
 
-// fail is what is wrong with the file.
-func (i Identity) fail(problem host.KeyProblem, err error) *host.KeyFileError {
+// fileError is what is wrong with the file.
+func (i Identity) fileError(problem host.KeyProblem, err error) *host.KeyFileError {
 	return &host.KeyFileError{Path: i.Path, From: i.From, Problem: problem, Err: err}
 }
 
-// file reads a key file without unlocking it.
-func (k *Keyring) file(of Identity) (*keyFile, error) {
+// readKeyFile reads a key file without unlocking it.
+func (k *Keyring) readKeyFile(of Identity) (*keyFile, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	f := k.files[of]
@@ -81,13 +81,13 @@ func readKeyFile(of Identity) *keyFile {
 	text, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		f.err = of.fail(host.KeyMissing, err)
+		f.err = of.fileError(host.KeyMissing, err)
 		if f.pub = readPublicKey(path + ".pub"); f.pub != nil {
-			f.public, f.err = of.fail(host.KeyNotInAgent, fmt.Errorf("only %s.pub is there", path)), nil
+			f.public, f.err = of.fileError(host.KeyNotInAgent, fmt.Errorf("only %s.pub is there", path)), nil
 		}
 		return f
 	case err != nil:
-		f.err = of.fail(host.KeyUnreadable, err)
+		f.err = of.fileError(host.KeyUnreadable, err)
 		return f
 	}
 	signer, err := ssh.ParsePrivateKey(text)
@@ -101,9 +101,9 @@ func readKeyFile(of Identity) *keyFile {
 			f.pub = readPublicKey(path + ".pub")
 		}
 	default:
-		f.err = of.fail(host.KeyMalformed, err)
+		f.err = of.fileError(host.KeyMalformed, err)
 		if f.pub = readPublicKey(path); f.pub != nil {
-			f.public, f.err = of.fail(host.KeyNotInAgent, errors.New("it is a public key")), nil
+			f.public, f.err = of.fileError(host.KeyNotInAgent, errors.New("it is a public key")), nil
 		}
 	}
 	return f
@@ -121,17 +121,17 @@ func readPublicKey(path string) ssh.PublicKey {
 	return pubkey.Plain(pub)
 }
 
-// unlock gives the private key: with the passphrase of the environment, else with the one that somebody types.
-func (k *Keyring) unlock(f *keyFile) (ssh.Signer, error) {
+// unlockKey gives the private key: with the passphrase of the environment, else with the one that somebody types.
+func (k *Keyring) unlockKey(f *keyFile) (ssh.Signer, error) {
 	f.once.Do(func() {
 		if f.signer == nil {
-			f.signer, f.lockErr = k.open(f)
+			f.signer, f.lockErr = k.openKey(f)
 		}
 	})
 	return f.signer, f.lockErr
 }
 
-func (k *Keyring) open(f *keyFile) (ssh.Signer, error) {
+func (k *Keyring) openKey(f *keyFile) (ssh.Signer, error) {
 	if f.isPublicOnly() {
 		return nil, f.public
 	}
@@ -142,22 +142,22 @@ func (k *Keyring) open(f *keyFile) (ssh.Signer, error) {
 			return signer, nil
 		}
 		if !errors.Is(err, x509.IncorrectPasswordError) {
-			return nil, f.of.fail(host.KeyMalformed, err)
+			return nil, f.of.fileError(host.KeyMalformed, err)
 		}
 		problem = host.KeyWrongPassphrase
 	}
 	if k.opts.Passphrase == nil {
-		return nil, f.of.fail(problem, nil)
+		return nil, f.of.fileError(problem, nil)
 	}
 	k.ask.Lock()
 	defer k.ask.Unlock()
 	phrase, err := k.opts.Passphrase(f.of.Path)
 	if err != nil {
-		return nil, f.of.fail(host.KeyEncrypted, err)
+		return nil, f.of.fileError(host.KeyEncrypted, err)
 	}
 	signer, err := ssh.ParsePrivateKeyWithPassphrase(f.locked, phrase)
 	if err != nil {
-		return nil, f.of.fail(host.KeyWrongPassphrase, err)
+		return nil, f.of.fileError(host.KeyWrongPassphrase, err)
 	}
 	return signer, nil
 }
@@ -167,16 +167,16 @@ func readCertificate(file Identity, now time.Time) (*ssh.Certificate, error) {
 	text, err := os.ReadFile(file.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, file.fail(host.KeyMissing, err)
+		return nil, file.fileError(host.KeyMissing, err)
 	case err != nil:
-		return nil, file.fail(host.KeyUnreadable, err)
+		return nil, file.fileError(host.KeyUnreadable, err)
 	}
 	pub, _, _, _, err := ssh.ParseAuthorizedKey(text)
 	if err != nil {
 		if block, _ := pem.Decode(bytes.TrimSpace(text)); block != nil {
 			err = errors.New("it is a private key")
 		}
-		return nil, file.fail(host.KeyMalformed, err)
+		return nil, file.fileError(host.KeyMalformed, err)
 	}
 	cert, ok := pub.(*ssh.Certificate)
 	unix := uint64(now.Unix()) //nolint:gosec // the clock is past 1970
@@ -191,7 +191,7 @@ func readCertificate(file Identity, now time.Time) (*ssh.Certificate, error) {
 		err = fmt.Errorf("it expired on %s", certTime(cert.ValidBefore))
 	}
 	if err != nil {
-		return nil, file.fail(host.KeyCertificate, err)
+		return nil, file.fileError(host.KeyCertificate, err)
 	}
 	return cert, nil
 }

@@ -13,9 +13,9 @@ import (
 func (h *Verifier) Algorithms(p Peer) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	own, authority := pinned(p.Pinned), false
+	own, authority := pinnedKeys(p.Pinned), false
 	if len(own) == 0 {
-		known, _ := h.known(p, nil) // Verify reports the error
+		known, _ := h.knownKeys(p, nil) // Verify reports the error
 		own, authority = known.own, len(known.authorities) > 0
 		if m := h.met[p.Address]; m != nil {
 			own = append(own, &knownKey{key: m.contact.Key})

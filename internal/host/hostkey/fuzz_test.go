@@ -30,20 +30,20 @@ func FuzzKnownHosts(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		file := &knownFile{byName: map[string][]*knownKey{}}
 		for l := range bytes.Lines(text) {
-			file.parse(l, "before")
+			file.parseLine(l, "before")
 		}
-		file.parse([]byte("@revoked 192.0.2.* "+line), "revoked:1")
+		file.parseLine([]byte("@revoked 192.0.2.* "+line), "revoked:1")
 		for l := range bytes.Lines(text) {
-			file.parse(l, "after")
+			file.parseLine(l, "after")
 		}
-		if file.revokes("192.0.2.7:22", key) == nil {
+		if file.revokingLine("192.0.2.7:22", key) == nil {
 			t.Errorf("%q unmakes a revocation", text)
 		}
-		for _, k := range file.lookup("192.0.2.7:22") {
+		for _, k := range file.lookupKeys("192.0.2.7:22") {
 			if k.marker != "" && k.marker != certAuthority {
 				t.Errorf("%q: a line marked %q counts as a key", text, k.marker)
 			}
-			replaced([]*knownKey{k})
+			replacedFingerprints([]*knownKey{k})
 		}
 	})
 }

@@ -18,23 +18,23 @@ type knowledge struct {
 func (h *Verifier) Check(p Peer) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.load(p)
+	return h.loadFiles(p)
 }
 
-// lists are the known_hosts files for a machine, the cluster's own first.
-func (h *Verifier) lists(p Peer) []string {
+// knownHostsFiles are the known_hosts files for a machine, the cluster's own first.
+func (h *Verifier) knownHostsFiles(p Peer) []string {
 	if h.opts.RecordFile == "" {
 		return p.Files
 	}
 	return append([]string{h.opts.RecordFile}, p.Files...)
 }
 
-// load reads the files about a machine that were not read yet. Without one of them nobody knows what is revoked.
-func (h *Verifier) load(p Peer) (err error) {
+// loadFiles reads the files about a machine that were not read yet. Without one of them nobody knows what is revoked.
+func (h *Verifier) loadFiles(p Peer) (err error) {
 	fail := func(err error) error {
 		return &host.Error{Class: host.Config, Host: p.Name, What: "find the known host keys", Err: err}
 	}
-	for _, path := range h.lists(p) {
+	for _, path := range h.knownHostsFiles(p) {
 		if h.files[path] != nil {
 			continue
 		}
@@ -54,22 +54,22 @@ func (h *Verifier) load(p Peer) (err error) {
 	return nil
 }
 
-// known gives what files say about a machine, the cluster's own file first, and where key, if any, is revoked.
-func (h *Verifier) known(p Peer, key ssh.PublicKey) (k knowledge, err error) {
-	if err := h.load(p); err != nil {
+// knownKeys gives what files say about a machine, the cluster's own file first, and where key, if any, is revoked.
+func (h *Verifier) knownKeys(p Peer, key ssh.PublicKey) (k knowledge, err error) {
+	if err := h.loadFiles(p); err != nil {
 		return k, err
 	}
 	gone := map[string]bool{}
 	var all []*knownKey
-	for _, path := range h.lists(p) {
+	for _, path := range h.knownHostsFiles(p) {
 		f := h.files[path]
-		found := f.lookup(p.Address)
+		found := f.lookupKeys(p.Address)
 		if path == h.opts.RecordFile {
-			gone = replaced(found)
+			gone = replacedFingerprints(found)
 		}
 		all = append(all, found...)
 		if key != nil {
-			k.revoke(f.revokes(p.Address, key))
+			k.revokeKey(f.revokingLine(p.Address, key))
 		}
 	}
 	for _, known := range all {
@@ -82,20 +82,21 @@ func (h *Verifier) known(p Peer, key ssh.PublicKey) (k knowledge, err error) {
 	}
 	for _, r := range h.revocations[p.Revocations] {
 		if key != nil && r.isIn(key) {
-			k.revoke(r)
+			k.revokeKey(r)
 		}
 	}
 	return k, nil
 }
 
-func (k *knowledge) revoke(by *knownKey) {
+func (k *knowledge) revokeKey(by *knownKey) {
 	if by != nil {
 		k.revoked = append(k.revoked, by)
 	}
 }
 
-// replaced are the fingerprints in whose place others were accepted, by the lines of the record file in their order.
-func replaced(recorded []*knownKey) map[string]bool {
+// replacedFingerprints are the fingerprints in whose place others were accepted, by the lines of the record file in
+// their order.
+func replacedFingerprints(recorded []*knownKey) map[string]bool {
 	gone := map[string]bool{}
 	for _, k := range recorded {
 		for _, fingerprint := range k.replaces {

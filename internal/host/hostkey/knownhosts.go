@@ -57,7 +57,7 @@ func readKnownHosts(path string) (*knownFile, error) {
 	scanner := bufio.NewScanner(bytes.NewReader(text))
 	scanner.Buffer(nil, 1<<20)
 	for n := 1; scanner.Scan(); n++ {
-		f.parse(scanner.Bytes(), fmt.Sprintf("%s:%d", path, n))
+		f.parseLine(scanner.Bytes(), fmt.Sprintf("%s:%d", path, n))
 	}
 	if err := scanner.Err(); err != nil {
 		return nil, fmt.Errorf("read known hosts %s: %w", path, err)
@@ -65,15 +65,15 @@ func readKnownHosts(path string) (*knownFile, error) {
 	return f, nil
 }
 
-func (f *knownFile) parse(line []byte, where string) {
+func (f *knownFile) parseLine(line []byte, where string) {
 	marker, patterns, key, comment, _, err := ssh.ParseKnownHosts(line)
 	if err != nil || marker != "" && marker != certAuthority && marker != revoked {
 		return
 	}
-	f.add(&knownKey{patterns: patterns, key: key, marker: marker, replaces: replacedBy(comment), where: where})
+	f.addKey(&knownKey{patterns: patterns, key: key, marker: marker, replaces: replacedBy(comment), where: where})
 }
 
-func (f *knownFile) add(k *knownKey) {
+func (f *knownFile) addKey(k *knownKey) {
 	switch {
 	case k.marker == revoked:
 		f.revoked = append(f.revoked, k)
@@ -87,26 +87,26 @@ func (f *knownFile) add(k *knownKey) {
 	}
 }
 
-// lookup gives the keys and authorities known for an address, "host:port".
-func (f *knownFile) lookup(addr string) []*knownKey {
+// lookupKeys gives the keys and authorities known for an address, "host:port".
+func (f *knownFile) lookupKeys(addr string) []*knownKey {
 	name := knownhosts.Normalize(addr)
 	found := append([]*knownKey(nil), f.byName[name]...)
 	for _, k := range f.special {
-		if k.matches(addr, name) {
+		if k.matchesHost(addr, name) {
 			found = append(found, k)
 		}
 	}
 	return found
 }
 
-// revokes gives the line that revokes a key, or the authority that certified it, for an address. A line without a port
-// is for all of the host's ports.
-func (f *knownFile) revokes(addr string, key ssh.PublicKey) *knownKey {
+// revokingLine gives the line that revokes a key, or the authority that certified it, for an address. A line without a
+// port is for all of the host's ports.
+func (f *knownFile) revokingLine(addr string, key ssh.PublicKey) *knownKey {
 	host, _, _ := net.SplitHostPort(addr)
 	anyPort := net.JoinHostPort(host, "22")
 	for _, k := range f.revoked {
-		if k.isIn(key) && (k.matches(addr, knownhosts.Normalize(addr)) ||
-			k.matches(anyPort, knownhosts.Normalize(anyPort))) {
+		if k.isIn(key) && (k.matchesHost(addr, knownhosts.Normalize(addr)) ||
+			k.matchesHost(anyPort, knownhosts.Normalize(anyPort))) {
 			return k
 		}
 	}
@@ -119,7 +119,7 @@ func (k *knownKey) isIn(key ssh.PublicKey) bool {
 	return pubkey.Equal(k.key, pubkey.Plain(key)) || certified && pubkey.Equal(k.key, cert.SignatureKey)
 }
 
-func (k *knownKey) matches(addr, name string) bool {
+func (k *knownKey) matchesHost(addr, name string) bool {
 	if strings.HasPrefix(k.patterns[0], "|") {
 		return matchesHash(k.patterns[0], name)
 	}
@@ -145,11 +145,11 @@ func matchesPattern(pattern, host, port string) bool {
 			patternHost, patternPort = h, p
 		}
 	}
-	return wildcard(patternPort, port) && wildcard(patternHost, host)
+	return matchWildcard(patternPort, port) && matchWildcard(patternHost, host)
 }
 
-// wildcard matches * and ? anywhere, dots included.
-func wildcard(pattern, s string) bool {
+// matchWildcard matches * and ? anywhere, dots included.
+func matchWildcard(pattern, s string) bool {
 	star := strings.IndexByte(pattern, '*')
 	if star < 0 {
 		return sameLength(pattern, s)
@@ -159,7 +159,7 @@ func wildcard(pattern, s string) bool {
 	}
 	pattern, s = pattern[star+1:], s[star:]
 	for i := range len(s) + 1 {
-		if wildcard(pattern, s[i:]) {
+		if matchWildcard(pattern, s[i:]) {
 			return true
 		}
 	}

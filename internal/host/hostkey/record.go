@@ -53,7 +53,7 @@ func (h *Verifier) Approve(contacts []host.FirstContact) error {
 			fresh = append(fresh, c)
 		}
 	}
-	if err := h.record(fresh); err != nil {
+	if err := h.recordKeys(fresh); err != nil {
 		return err
 	}
 	for _, c := range fresh {
@@ -89,9 +89,9 @@ func recordLine(c host.FirstContact) string {
 	return line + " " + replacing + strings.Join(prints, ",")
 }
 
-// record appends keys to the record file in one write: another process that appends loses nothing, and a crash leaves
-// at most a line without its end, which readers pass over.
-func (h *Verifier) record(contacts []host.FirstContact) error {
+// recordKeys appends keys to the record file in one write: another process that appends loses nothing, and a crash
+// leaves at most a line without its end, which readers pass over.
+func (h *Verifier) recordKeys(contacts []host.FirstContact) error {
 	path := h.opts.RecordFile
 	if path == "" || len(contacts) == 0 {
 		return nil

@@ -65,33 +65,33 @@ func New(o Options) *Verifier {
 // Verify decides on the key that a machine has proved to have: revocations first, then pinned keys, what was met in
 // this run, the files, and then what is accepted and the policy.
 func (h *Verifier) Verify(p Peer, key ssh.PublicKey) error {
-	recorded, err := h.judge(p, key)
+	recorded, err := h.judgeKey(p, key)
 	if recorded != nil && h.opts.OnRecord != nil {
 		h.opts.OnRecord(*recorded)
 	}
 	return err
 }
 
-// judge is Verify without the news; recorded is a key just recorded.
-func (h *Verifier) judge(p Peer, key ssh.PublicKey) (recorded *host.FirstContact, err error) {
+// judgeKey is Verify without the news; recorded is a key just recorded.
+func (h *Verifier) judgeKey(p Peer, key ssh.PublicKey) (recorded *host.FirstContact, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	known, err := h.known(p, key)
+	known, err := h.knownKeys(p, key)
 	if err != nil {
 		return nil, err
 	}
 	if len(known.revoked) > 0 {
-		e := differs(p, key, known.revoked)
+		e := mismatchError(p, key, known.revoked)
 		e.Revoked = true
 		return nil, e
 	}
 	if len(p.Pinned) > 0 {
-		return nil, among(p, key, pinned(p.Pinned))
+		return nil, findKey(p, key, pinnedKeys(p.Pinned))
 	}
 	if m := h.met[p.Address]; m != nil {
-		return nil, among(p, key, []*knownKey{{key: m.contact.Key, where: "this run"}})
+		return nil, findKey(p, key, []*knownKey{{key: m.contact.Key, where: "this run"}})
 	}
-	isOwn := among(p, key, known.own) == nil
+	isOwn := findKey(p, key, known.own) == nil
 	if cert, ok := key.(*ssh.Certificate); ok && len(known.authorities) > 0 && !isOwn {
 		return nil, verifyCertificate(p, cert, known.authorities)
 	}
@@ -99,12 +99,12 @@ func (h *Verifier) judge(p Peer, key ssh.PublicKey) (recorded *host.FirstContact
 	case isOwn:
 		return nil, nil
 	case len(known.own) > 0:
-		return h.changed(p, pubkey.Plain(key), differs(p, key, known.own))
+		return h.acceptChanged(p, pubkey.Plain(key), mismatchError(p, key, known.own))
 	}
-	return h.decide(p, pubkey.Plain(key))
+	return h.decideUnknown(p, pubkey.Plain(key))
 }
 
-func pinned(keys []ssh.PublicKey) []*knownKey {
+func pinnedKeys(keys []ssh.PublicKey) []*knownKey {
 	var out []*knownKey
 	for _, k := range keys {
 		out = append(out, &knownKey{key: k, where: "the manifest"})
@@ -112,16 +112,16 @@ func pinned(keys []ssh.PublicKey) []*knownKey {
 	return out
 }
 
-// among gives nil if the key is one of the known ones.
-func among(p Peer, key ssh.PublicKey, known []*knownKey) error {
+// findKey gives nil if the key is one of the known ones.
+func findKey(p Peer, key ssh.PublicKey, known []*knownKey) error {
 	if slices.ContainsFunc(known, func(k *knownKey) bool { return pubkey.Equal(k.key, pubkey.Plain(key)) }) {
 		return nil
 	}
-	return differs(p, key, known)
+	return mismatchError(p, key, known)
 }
 
-// differs is the error of a key that is not as it is known.
-func differs(p Peer, key ssh.PublicKey, known []*knownKey) *host.HostKeyChangedError {
+// mismatchError is the error of a key that is not as it is known.
+func mismatchError(p Peer, key ssh.PublicKey, known []*knownKey) *host.HostKeyChangedError {
 	e := &host.HostKeyChangedError{Host: p.Address, Offered: ssh.FingerprintSHA256(pubkey.Plain(key))}
 	for _, k := range known {
 		e.Known = append(e.Known, host.KnownKey{Fingerprint: ssh.FingerprintSHA256(k.key), Where: k.where})
@@ -134,27 +134,27 @@ func verifyCertificate(p Peer, cert *ssh.Certificate, authorities []*knownKey) e
 		return slices.ContainsFunc(authorities, func(k *knownKey) bool { return pubkey.Equal(k.key, auth) })
 	}}
 	if err := checker.CheckHostKey(p.Address, nil, cert); err != nil {
-		return fmt.Errorf("%w: %w", differs(p, cert, authorities), err)
+		return fmt.Errorf("%w: %w", mismatchError(p, cert, authorities), err)
 	}
 	return nil
 }
 
-// policy is what happens with a key of this machine that nobody knows.
-func (h *Verifier) policy(p Peer) host.Policy {
+// policyFor is what happens with a key of this machine that nobody knows.
+func (h *Verifier) policyFor(p Peer) host.Policy {
 	if p.Strict {
 		return host.PolicyStrict
 	}
 	return h.opts.Policy
 }
 
-// changed applies Accept to a key that is not the known one. A fingerprint that the operator has given is as good as a
-// line of known_hosts that the operator has corrected; without one, somebody must see the key first, in a plan.
-func (h *Verifier) changed(p Peer, key ssh.PublicKey, e *host.HostKeyChangedError) (*host.FirstContact, error) {
+// acceptChanged applies Accept to a key that is not the known one. A fingerprint that the operator has given is as good
+// as a line of known_hosts that the operator has corrected; without one, somebody must see the key first, in a plan.
+func (h *Verifier) acceptChanged(p Peer, key ssh.PublicKey, e *host.HostKeyChangedError) (*host.FirstContact, error) {
 	e.AcceptAs = p.AcceptAs
 	switch p.Accept {
 	case e.Offered:
 	case host.AcceptShown:
-		if h.policy(p) != host.PolicyProbe {
+		if h.policyFor(p) != host.PolicyProbe {
 			return nil, e
 		}
 	case "":
@@ -162,7 +162,7 @@ func (h *Verifier) changed(p Peer, key ssh.PublicKey, e *host.HostKeyChangedErro
 	default:
 		return nil, otherThanGiven(p, e)
 	}
-	return h.take(p, key, e.Known, h.opts.Policy != host.PolicyProbe)
+	return h.trustKey(p, key, e.Known, h.opts.Policy != host.PolicyProbe)
 }
 
 // otherThanGiven is the error of a key that is another one than the operator said it must be.
@@ -172,25 +172,26 @@ func otherThanGiven(p Peer, e *host.HostKeyChangedError) error {
 	return e
 }
 
-// decide applies the policy to an unknown key.
-func (h *Verifier) decide(p Peer, key ssh.PublicKey) (recorded *host.FirstContact, err error) {
+// decideUnknown applies the policy to an unknown key.
+func (h *Verifier) decideUnknown(p Peer, key ssh.PublicKey) (recorded *host.FirstContact, err error) {
 	fingerprint := ssh.FingerprintSHA256(key)
 	if p.Accept != "" && p.Accept != host.AcceptShown && p.Accept != fingerprint {
-		return nil, otherThanGiven(p, differs(p, key, nil))
+		return nil, otherThanGiven(p, mismatchError(p, key, nil))
 	}
-	policy := h.policy(p)
+	policy := h.policyFor(p)
 	if policy == host.PolicyStrict {
 		return nil, &host.UnknownHostKeyError{Host: p.Address, Fingerprint: fingerprint, Type: key.Type()}
 	}
-	return h.take(p, key, nil, policy == host.PolicyAcceptNew)
+	return h.trustKey(p, key, nil, policy == host.PolicyAcceptNew)
 }
 
-// take trusts a key in this run, and records it if nobody is to approve it first.
-func (h *Verifier) take(p Peer, key ssh.PublicKey, replaces []host.KnownKey, record bool) (*host.FirstContact, error) {
+// trustKey trusts a key in this run, and records it if nobody is to approve it first.
+func (h *Verifier) trustKey(p Peer, key ssh.PublicKey, replaces []host.KnownKey, record bool) (*host.FirstContact,
+	error) {
 	c := host.FirstContact{Host: p.Name, Address: p.Address, Fingerprint: ssh.FingerprintSHA256(key), Key: key,
 		AcceptAs: p.AcceptAs, Replaces: replaces}
 	if record {
-		if err := h.record([]host.FirstContact{c}); err != nil {
+		if err := h.recordKeys([]host.FirstContact{c}); err != nil {
 			return nil, err
 		}
 	}

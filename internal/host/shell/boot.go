@@ -67,14 +67,14 @@ func Wire(script string, stdin io.Reader) (r io.Reader, n int) {
 func CommandLine(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
-		quoted[i] = quote(w)
+		quoted[i] = quoteWord(w)
 	}
 	return strings.Join(quoted, " ")
 }
 
-// quote makes one word of s in any shell: single quotes keep everything but themselves, in fish backslashes, and in csh
-// ends of lines, which no word of ours has.
-func quote(s string) string {
+// quoteWord makes one word of s in any shell: single quotes keep everything but themselves, in fish backslashes, and in
+// csh ends of lines, which no word of ours has.
+func quoteWord(s string) string {
 	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=@%+,") == "" {
 		return s
 	}

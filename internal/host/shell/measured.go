@@ -53,8 +53,8 @@ func (m *measured) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// failure is what was wrong with the content itself.
-func (m *measured) failure() error {
+// contentError is what was wrong with the content itself.
+func (m *measured) contentError() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.err

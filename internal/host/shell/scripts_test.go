@@ -23,7 +23,7 @@ func FuzzQuote(f *testing.F) {
 		if strings.Contains(s, "\x00") {
 			return // no argument of a program can hold it
 		}
-		out, err := exec.Command("sh", "-c", "printf %s "+quote(s)).Output()
+		out, err := exec.Command("sh", "-c", "printf %s "+quoteWord(s)).Output()
 		if err != nil || string(out) != s {
 			t.Errorf("%q came out as %q (%v)", s, out, err)
 		}

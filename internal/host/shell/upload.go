@@ -50,7 +50,7 @@ var errSize = errors.New("the content is not of the size announced")
 
 // Upload sends a file as one command on any host.
 func Upload(ctx context.Context, h host.Host, f host.File) error {
-	if err := validate(f); err != nil {
+	if err := validateFile(f); err != nil {
 		return &host.Error{Class: host.Config, Host: h.Name(), What: "upload " + strconv.Quote(f.Path), Err: err}
 	}
 	mode := f.Mode.Perm()
@@ -66,13 +66,13 @@ func Upload(ctx context.Context, h host.Host, f host.File) error {
 		Timeout: uploadBase + time.Duration(f.Size/uploadSlowest)*time.Second,
 		Secret:  true,
 	})
-	if failed := content.failure(); err != nil && failed != nil {
+	if failed := content.contentError(); err != nil && failed != nil {
 		return &host.Error{Class: host.Config, Host: h.Name(), What: "upload " + f.Path, Err: failed}
 	}
 	return err
 }
 
-func validate(f host.File) error {
+func validateFile(f host.File) error {
 	switch {
 	case !path.IsAbs(f.Path) || f.Path != path.Clean(f.Path) || f.Path == "/":
 		return fmt.Errorf("%q is not a clean absolute path of a file", f.Path)

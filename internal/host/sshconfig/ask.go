@@ -27,16 +27,16 @@ const notSet = "/kubeone/not-set"
 // An answer is what "ssh -G" prints about a host: values by keyword, in lower case. nil answers nothing.
 type answer map[string][]string
 
-// get returns the first value of a keyword, "" if the configuration does not set it.
-func (a answer) get(keyword string) string {
-	if values := a.all(keyword); len(values) > 0 {
+// firstValue returns the first value of a keyword, "" if the configuration does not set it.
+func (a answer) firstValue(keyword string) string {
+	if values := a.allValues(keyword); len(values) > 0 {
 		return values[0]
 	}
 	return ""
 }
 
-// all returns the values of a keyword that may be set several times.
-func (a answer) all(keyword string) []string {
+// allValues returns the values of a keyword that may be set several times.
+func (a answer) allValues(keyword string) []string {
 	var out []string
 	for _, value := range a[strings.ToLower(keyword)] {
 		if value == notSet {
@@ -77,12 +77,12 @@ type asking struct {
 
 func newAsker(o Options) *asker {
 	a := &asker{opts: o, slots: make(chan struct{}, maxAsking), answers: map[string]func() (answer, error){}}
-	a.open = sync.OnceValues(a.prepare)
+	a.open = sync.OnceValues(a.findSSH)
 	return a
 }
 
-// prepare finds ssh, and asks it for its defaults. It runs nothing if there is no configuration.
-func (a *asker) prepare() (asking, error) {
+// findSSH finds ssh, and asks it for its defaults. It runs nothing if there is no configuration.
+func (a *asker) findSSH() (asking, error) {
 	own, system := filepath.Join(a.opts.HomeDir, ".ssh", "config"), filepath.Join(a.opts.SystemDir, "ssh_config")
 	var files []string
 	for _, path := range []string{own, system} {
@@ -99,14 +99,14 @@ func (a *asker) prepare() (asking, error) {
 	if err := checkIncludes(system); err != nil {
 		return asking{}, err
 	}
-	program, err := exec.LookPath(a.opts.program())
+	program, err := exec.LookPath(a.opts.sshProgram())
 	if err != nil {
 		a.opts.Warn(fmt.Sprintf("%s is not read: ssh, which reads it for kubeone, is not installed; only the manifest "+
 			"says how hosts are reached", strings.Join(files, " and ")))
 		return asking{}, nil //nolint:nilerr // the manifest is enough
 	}
 	out := asking{program: program, same: isSameForAll(files, 0)}
-	if out.defaults, err = a.run(out, "none", "localhost"); err != nil {
+	if out.defaults, err = a.runSSH(out, "none", "localhost"); err != nil {
 		return asking{}, err
 	}
 	out.config = configFor(own, system, out.defaults)
@@ -148,7 +148,7 @@ func configFor(own, system string, defaults answer) string {
 		b.WriteString(line + "\n")
 	}
 	for _, w := range notHonoured() {
-		if value := defaults.get(w.keyword); value != "" { // else this ssh does not know the keyword
+		if value := defaults.firstValue(w.keyword); value != "" { // else this ssh does not know the keyword
 			b.WriteString(w.keyword + " " + value + "\n")
 		}
 	}
@@ -156,8 +156,8 @@ func configFor(own, system string, defaults answer) string {
 	return b.String()
 }
 
-// ask returns what the configuration says about a host, and ssh's defaults.
-func (a *asker) ask(alias string) (about, defaults answer, err error) {
+// askWithDefaults returns what the configuration says about a host, and ssh's defaults.
+func (a *asker) askWithDefaults(alias string) (about, defaults answer, err error) {
 	how, err := a.open()
 	if err != nil || how.program == "" {
 		return nil, nil, err
@@ -193,15 +193,15 @@ func (a *asker) askAbout(how asking, alias string) (answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	about, err := a.run(how, file.Name(), alias)
+	about, err := a.runSSH(how, file.Name(), alias)
 	if err == nil && how.same {
 		delete(about, "hostname") // of the host that was asked about
 	}
 	return about, err
 }
 
-// run runs "ssh -G", without a shell. The host cannot be taken for an option.
-func (a *asker) run(how asking, config, alias string) (answer, error) {
+// runSSH runs "ssh -G", without a shell. The host cannot be taken for an option.
+func (a *asker) runSSH(how asking, config, alias string) (answer, error) {
 	if strings.HasPrefix(alias, "-") || strings.ContainsAny(alias, "'`\"$\\;&<>|(){}!*?#~,") {
 		return nil, fmt.Errorf("%q is not a host name", alias) // and commands of "Match exec" may have it as %h
 	}

@@ -30,7 +30,7 @@ func FuzzResolve(f *testing.F) {
 				return about, answer{}, nil
 			},
 			warn: func(string, string) {},
-		}.resolve(host.Target{Address: address}, 0)
+		}.resolveTarget(host.Target{Address: address}, 0)
 		if err != nil {
 			return
 		}

@@ -21,16 +21,16 @@ import (
 func (p resolution) resolvePeer(r *Resolved, t host.Target) (err error) {
 	c, alias := p.config, t.Address
 	r.Peer = hostkey.Peer{
-		Name: r.Name, Address: knownAddress(c.get("HostKeyAlias"), *r), Pinned: t.HostKeys,
+		Name: r.Name, Address: knownAddress(c.firstValue("HostKeyAlias"), *r), Pinned: t.HostKeys,
 		Accept: t.Accept, AcceptAs: t.AcceptAs,
 	}
-	if r.Peer.Strict, err = strict(c.get("StrictHostKeyChecking")); err != nil {
+	if r.Peer.Strict, err = isStrict(c.firstValue("StrictHostKeyChecking")); err != nil {
 		return err
 	}
 	if r.Peer.Files, err = p.knownHosts(*r, alias); err != nil {
 		return err
 	}
-	if file := c.get("RevokedHostKeys"); !noneOrEmpty(file) {
+	if file := c.firstValue("RevokedHostKeys"); !noneOrEmpty(file) {
 		if r.Peer.Revocations, err = p.trustedPath(file, *r, alias); err != nil {
 			return fmt.Errorf("RevokedHostKeys: %w", err)
 		}
@@ -46,7 +46,8 @@ func (p resolution) resolvePeer(r *Resolved, t host.Target) (err error) {
 		{"MACs", supported.MACs, &r.MACs},
 		{"KexAlgorithms", supported.KeyExchanges, &r.KeyExchanges},
 	} {
-		if *a.into, err = algorithms(c.get(a.keyword), p.defaults.get(a.keyword), a.supported); err != nil {
+		if *a.into, err = supportedAlgorithms(c.firstValue(a.keyword), p.defaults.firstValue(a.keyword),
+			a.supported); err != nil {
 			return fmt.Errorf("%s: %w", a.keyword, err)
 		}
 	}
@@ -62,9 +63,9 @@ func knownAddress(alias string, r Resolved) string {
 	return net.JoinHostPort(strings.ToLower(r.Address), strconv.Itoa(r.Port))
 }
 
-// strict reports whether unknown keys are refused, whoever would approve them. The other values let the program's own
+// isStrict reports whether unknown keys are refused, whoever would approve them. The other values let the program's own
 // rules decide, none of which takes a changed key for a known one.
-func strict(value string) (bool, error) {
+func isStrict(value string) (bool, error) {
 	switch strings.ToLower(value) {
 	case "yes", "true":
 		return true, nil
@@ -84,7 +85,7 @@ func (p resolution) knownHosts(r Resolved, alias string) ([]string, error) {
 		{"UserKnownHostsFile", filepath.Join(p.opts.HomeDir, ".ssh"), "known_hosts"},
 		{"GlobalKnownHostsFile", p.opts.SystemDir, "ssh_known_hosts"},
 	} {
-		files := strings.Fields(p.config.get(list.keyword))
+		files := strings.Fields(p.config.firstValue(list.keyword))
 		if len(files) == 0 {
 			first := filepath.Join(list.dir, list.name)
 			out = append(out, first, first+"2")
@@ -111,21 +112,21 @@ func (p resolution) trustedPath(s string, r Resolved, alias string) (string, err
 		return "", fmt.Errorf("the path %s is not understood: write it without quotes and blanks", s)
 	}
 	written := s // in messages: without the values of variables
-	s, err := p.variables(s)
+	s, err := p.expandVariables(s)
 	if err != nil {
 		return "", err
 	}
 	if unknown := regexp.MustCompile(`%[^%dhknpru]|%$`).FindString(strings.ReplaceAll(s, "%%", "")); unknown != "" {
 		return "", fmt.Errorf("the token %s in %s is not supported", unknown, written)
 	}
-	if s = p.tokens(s, r, alias); !filepath.IsAbs(s) {
+	if s = p.expandTokens(s, r, alias); !filepath.IsAbs(s) {
 		return "", fmt.Errorf("%s is no absolute path; of several paths, none may have a blank", written)
 	}
 	return s, nil
 }
 
-// variables expands ${NAME}, which must be set.
-func (p resolution) variables(s string) (string, error) {
+// expandVariables expands ${NAME}, which must be set.
+func (p resolution) expandVariables(s string) (string, error) {
 	var unset error
 	s = regexp.MustCompile(`\$\{[^}]*\}`).ReplaceAllStringFunc(s, func(v string) string {
 		value := p.opts.Getenv(v[2 : len(v)-1])
@@ -146,9 +147,9 @@ func localUser() string {
 	return u.Username
 }
 
-// algorithms returns the supported ones of a list that the SSH configuration sets; nil, the program's own choice, if it
-// is ssh's default.
-func algorithms(list, byDefault string, supported []string) ([]string, error) {
+// supportedAlgorithms returns the supported ones of a list that the SSH configuration sets; nil, the program's own
+// choice, if it is ssh's default.
+func supportedAlgorithms(list, byDefault string, supported []string) ([]string, error) {
 	if list == byDefault {
 		return nil, nil
 	}
@@ -176,7 +177,7 @@ func notHonoured() []warning {
 // the distribution, and would be named at every command.
 func (p resolution) warnOf(alias string) {
 	for _, w := range notHonoured() {
-		if value := p.config.get(w.keyword); !noneOrEmpty(value) && value != p.defaults.get(w.keyword) {
+		if value := p.config.firstValue(w.keyword); !noneOrEmpty(value) && value != p.defaults.firstValue(w.keyword) {
 			p.warn(w.keyword, fmt.Sprintf("the SSH configuration of %s sets %s %s, which is not supported: %s", alias,
 				w.keyword, value, w.instead))
 		}

@@ -36,10 +36,10 @@ type Options struct {
 	Warn func(message string)
 }
 
-func (o Options) program() string { return cmp.Or(o.SSH, "ssh") }
+func (o Options) sshProgram() string { return cmp.Or(o.SSH, "ssh") }
 
-// expand replaces a leading ~/ by the home directory.
-func (o Options) expand(path string) string {
+// expandHome replaces a leading ~/ by the home directory.
+func (o Options) expandHome(path string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		return filepath.Join(o.HomeDir, rest)
 	}
@@ -67,7 +67,7 @@ func (p *Resolver) Prefetch(addresses []string) {
 	for range maxAsking {
 		wait.Go(func() {
 			for address := range next {
-				_, _, _ = p.asker.ask(address)
+				_, _, _ = p.asker.askWithDefaults(address)
 			}
 		})
 	}
@@ -99,7 +99,7 @@ func (r Resolved) Addr() string {
 
 // Resolve decides every field of a target and of the hops before it.
 func (p *Resolver) Resolve(t host.Target) (Resolved, error) {
-	return resolution{opts: p.opts, ask: p.asker.ask, warn: p.warnOnce}.resolve(t, 0)
+	return resolution{opts: p.opts, ask: p.asker.askWithDefaults, warn: p.warnOnce}.resolveTarget(t, 0)
 }
 
 // A resolution is the way to one target.
@@ -111,8 +111,8 @@ type resolution struct {
 	config, defaults answer // of the hop that is being resolved
 }
 
-// resolve decides every field of a target and of the hops before it.
-func (p resolution) resolve(t host.Target, depth int) (Resolved, error) {
+// resolveTarget decides every field of a target and of the hops before it.
+func (p resolution) resolveTarget(t host.Target, depth int) (Resolved, error) {
 	if err := t.Validate(); err != nil {
 		return Resolved{}, err
 	}
@@ -135,7 +135,7 @@ func (p resolution) resolve(t host.Target, depth int) (Resolved, error) {
 	if via == nil || err != nil {
 		return r, err
 	}
-	hop, err := p.resolve(*via, depth+1)
+	hop, err := p.resolveTarget(*via, depth+1)
 	if err != nil {
 		return Resolved{}, fmt.Errorf("bastion %s: %w", via.DisplayName(), err)
 	}
@@ -146,9 +146,9 @@ func (p resolution) resolve(t host.Target, depth int) (Resolved, error) {
 // resolvePlace decides where and who.
 func (p resolution) resolvePlace(r *Resolved) error {
 	c := p.config
-	r.Address = cmp.Or(c.get("HostName"), r.Address)
-	r.User = cmp.Or(r.User, c.get("User"), "root")
-	if s := c.get("Port"); r.Port == 0 && s != "" {
+	r.Address = cmp.Or(c.firstValue("HostName"), r.Address)
+	r.User = cmp.Or(r.User, c.firstValue("User"), "root")
+	if s := c.firstValue("Port"); r.Port == 0 && s != "" {
 		port, err := strconv.ParseUint(s, 10, 16)
 		if err != nil {
 			return fmt.Errorf("the SSH configuration: %q is not a port", s)
@@ -162,16 +162,16 @@ func (p resolution) resolvePlace(r *Resolved) error {
 // resolveKeys decides what to log in with.
 func (p resolution) resolveKeys(r *Resolved, t host.Target) {
 	c, alias := p.config, t.Address
-	identities := c.all("IdentityFile")
+	identities := c.allValues("IdentityFile")
 	r.Keys.Optional = t.KeyFile == ""
 	r.Keys.Named = t.KeyFile != "" || len(identities) > 0
 	switch {
 	case t.KeyFile != "":
-		r.Keys.Identities = []credentials.Identity{{Path: p.opts.expand(t.KeyFile), From: host.FromManifest}}
+		r.Keys.Identities = []credentials.Identity{{Path: p.opts.expandHome(t.KeyFile), From: host.FromManifest}}
 	case len(identities) > 0:
 		for _, f := range identities {
 			r.Keys.Identities = append(r.Keys.Identities, credentials.Identity{
-				Path: p.tokens(f, *r, alias), From: "IdentityFile in the SSH configuration",
+				Path: p.expandTokens(f, *r, alias), From: "IdentityFile in the SSH configuration",
 			})
 		}
 	default:
@@ -181,11 +181,11 @@ func (p resolution) resolveKeys(r *Resolved, t host.Target) {
 			})
 		}
 	}
-	r.Keys.Only = t.KeyFile == "" && strings.EqualFold(c.get("IdentitiesOnly"), "yes")
-	r.Keys.Cert = credentials.Identity{Path: p.opts.expand(t.CertFile), From: "sshCertFile in the manifest"}
-	if file := c.get("CertificateFile"); t.CertFile == "" && file != "" {
+	r.Keys.Only = t.KeyFile == "" && strings.EqualFold(c.firstValue("IdentitiesOnly"), "yes")
+	r.Keys.Cert = credentials.Identity{Path: p.opts.expandHome(t.CertFile), From: "sshCertFile in the manifest"}
+	if file := c.firstValue("CertificateFile"); t.CertFile == "" && file != "" {
 		r.Keys.Cert = credentials.Identity{
-			Path: p.tokens(file, *r, alias), From: "CertificateFile in the SSH configuration",
+			Path: p.expandTokens(file, *r, alias), From: "CertificateFile in the SSH configuration",
 		}
 	}
 	p.resolveAgent(r, t)
@@ -196,7 +196,7 @@ func (p resolution) resolveAgent(r *Resolved, t host.Target) {
 	socket := t.AgentSocket
 	r.Keys.AgentFrom = "sshAgentSocket in the manifest"
 	if socket == "" {
-		socket = p.config.get("IdentityAgent")
+		socket = p.config.firstValue("IdentityAgent")
 		r.Keys.AgentFrom = "IdentityAgent in the SSH configuration"
 	}
 	r.Keys.AgentAsked = socket != "" && socket != "none"
@@ -211,13 +211,13 @@ func (p resolution) resolveAgent(r *Resolved, t host.Target) {
 		r.Keys.Agent, r.Keys.AgentName = p.opts.Getenv(name), "the value of "+name
 		return
 	}
-	r.Keys.Agent = p.tokens(socket, *r, t.Address)
+	r.Keys.Agent = p.expandTokens(socket, *r, t.Address)
 	r.Keys.AgentName = r.Keys.Agent
 }
 
-// tokens expands ~ and the % tokens of the SSH configuration that files use.
-func (p resolution) tokens(s string, r Resolved, alias string) string {
-	key := p.config.get("HostKeyAlias")
+// expandTokens expands ~ and the % tokens of the SSH configuration that files use.
+func (p resolution) expandTokens(s string, r Resolved, alias string) string {
+	key := p.config.firstValue("HostKeyAlias")
 	if key == "" {
 		key = alias
 	}
@@ -225,7 +225,8 @@ func (p resolution) tokens(s string, r Resolved, alias string) string {
 	if strings.Contains(s, "%u") {
 		local = localUser()
 	}
-	return p.opts.expand(strings.NewReplacer("%%", "%", "%d", p.opts.HomeDir, "%h", r.Address, "%k", key, "%n", alias,
+	return p.opts.expandHome(strings.NewReplacer("%%", "%", "%d", p.opts.HomeDir, "%h", r.Address, "%k", key, "%n",
+		alias,
 		"%p", strconv.Itoa(r.Port), "%r", r.User, "%u", local).Replace(s))
 }
 
@@ -233,7 +234,7 @@ func (p resolution) tokens(s string, r Resolved, alias string) string {
 func (p resolution) hopBefore(t host.Target, r Resolved) (*host.Target, error) {
 	chain := t.Bastions
 	if len(chain) == 0 {
-		jumps, err := p.jumps()
+		jumps, err := p.parseProxyJump()
 		if err != nil {
 			return nil, err
 		}
@@ -252,10 +253,10 @@ func (p resolution) hopBefore(t host.Target, r Resolved) (*host.Target, error) {
 	return &last, nil
 }
 
-// jumps reads ProxyJump: "[user@]host[:port]" or "ssh://..." separated by commas, outermost first.
-func (p resolution) jumps() ([]host.Target, error) {
-	spec := p.config.get("ProxyJump")
-	if command := p.config.get("ProxyCommand"); spec == "" && !noneOrEmpty(command) {
+// parseProxyJump reads ProxyJump: "[user@]host[:port]" or "ssh://..." separated by commas, outermost first.
+func (p resolution) parseProxyJump() ([]host.Target, error) {
+	spec := p.config.firstValue("ProxyJump")
+	if command := p.config.firstValue("ProxyCommand"); spec == "" && !noneOrEmpty(command) {
 		return nil, errors.New("the SSH configuration: ProxyCommand is not supported; use ProxyJump, or name a " +
 			"bastion in the manifest")
 	}

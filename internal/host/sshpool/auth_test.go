@@ -81,13 +81,13 @@ func TestEncryptedKeys(t *testing.T) {
 	t.Run("by the environment", func(t *testing.T) {
 		t.Parallel()
 		env := func(name string) string { return map[string]string{host.PassphraseEnv: "open sesame"}[name] }
-		run(t, newPool(t, sshpool.Options{Getenv: env}).Host(target), ":")
+		runScript(t, newPool(t, sshpool.Options{Getenv: env}).Host(target), ":")
 	})
 	t.Run("by the agent", func(t *testing.T) {
 		t.Parallel()
 		target := target
 		target.AgentSocket = sshtest.Agent(t, key)
-		run(t, newPool(t, sshpool.Options{}).Host(target), ":")
+		runScript(t, newPool(t, sshpool.Options{}).Host(target), ":")
 	})
 	t.Run("by a person, asked once for many hosts", func(t *testing.T) {
 		t.Parallel()
@@ -156,7 +156,7 @@ func TestAgentWithMoreKeysThanAServerTakes(t *testing.T) {
 		locked := sshtest.WriteKey(t, "forgotten")
 		target := targetOf(t, sshtest.Start(t, sshtest.Options{AuthorizedKeys: []ssh.PublicKey{locked.Public()}}))
 		target.KeyFile, target.AgentSocket = locked.Path, sshtest.Agent(t, append(keys, locked)...)
-		run(t, newPool(t, sshpool.Options{}).Host(target), ":")
+		runScript(t, newPool(t, sshpool.Options{}).Host(target), ":")
 	})
 	t.Run("a configured key that the agent lacks comes first", func(t *testing.T) {
 		t.Parallel()
@@ -164,7 +164,7 @@ func TestAgentWithMoreKeysThanAServerTakes(t *testing.T) {
 		target := targetOf(t,
 			sshtest.Start(t, sshtest.Options{MaxAuthTries: 1, AuthorizedKeys: []ssh.PublicKey{key.Public()}}))
 		target.KeyFile, target.AgentSocket = key.Path, socket
-		run(t, newPool(t, sshpool.Options{}).Host(target), ":")
+		runScript(t, newPool(t, sshpool.Options{}).Host(target), ":")
 	})
 	t.Run("without one, six are offered and the error names them", func(t *testing.T) {
 		t.Parallel()
@@ -263,7 +263,7 @@ func TestDefaultIdentities(t *testing.T) {
 	writeFile(t, filepath.Join(home, ".ssh/id_rsa"), "something that is no key")
 	target := targetOf(t, sshtest.Start(t, sshtest.Options{AuthorizedKeys: []ssh.PublicKey{key.Public()}}))
 	target.KeyFile = ""
-	run(t, newPool(t, sshpool.Options{HomeDir: home}).Host(target), ":")
+	runScript(t, newPool(t, sshpool.Options{HomeDir: home}).Host(target), ":")
 }
 
 func TestUserCertificates(t *testing.T) {
@@ -288,21 +288,21 @@ func TestUserCertificates(t *testing.T) {
 		t.Parallel()
 		target := target
 		target.CertFile = certificate(t, key.Public(), tomorrow)
-		run(t, newPool(t, sshpool.Options{}).Host(target), ":")
+		runScript(t, newPool(t, sshpool.Options{}).Host(target), ":")
 	})
 	t.Run("with a key in the agent", func(t *testing.T) {
 		t.Parallel()
 		target := target
 		target.KeyFile, target.AgentSocket = "", sshtest.Agent(t, sshtest.WriteKey(t, ""), key)
 		target.CertFile = certificate(t, key.Public(), tomorrow)
-		run(t, newPool(t, sshpool.Options{}).Host(target), ":")
+		runScript(t, newPool(t, sshpool.Options{}).Host(target), ":")
 	})
 	t.Run("beside its key", func(t *testing.T) {
 		t.Parallel()
 		text, err := os.ReadFile(certificate(t, key.Public(), tomorrow))
 		must(t, err)
 		writeFile(t, key.Path+"-cert.pub", string(text))
-		run(t, newPool(t, sshpool.Options{}).Host(target), ":")
+		runScript(t, newPool(t, sshpool.Options{}).Host(target), ":")
 	})
 	for name, path := range map[string]string{
 		"expired":           certificate(t, key.Public(), yesterday),
@@ -349,7 +349,7 @@ func TestAPublicKeyChoosesTheAgentsKey(t *testing.T) {
 			t.Parallel()
 			target := targetOf(t, s)
 			target.KeyFile = file
-			run(t, newPool(t, sshpool.Options{Getenv: agent}).Host(target), ":")
+			runScript(t, newPool(t, sshpool.Options{Getenv: agent}).Host(target), ":")
 		})
 		for _, only := range []string{"yes", "no"} {
 			t.Run(name+", in the SSH configuration, IdentitiesOnly "+only, func(t *testing.T) {
@@ -360,7 +360,7 @@ func TestAPublicKeyChoosesTheAgentsKey(t *testing.T) {
 					"\n  IdentityFile "+file+"\n")
 				target := targetOf(t, s)
 				target.KeyFile = ""
-				run(t, newPool(t, sshpool.Options{HomeDir: home, Getenv: agent}).Host(target), ":")
+				runScript(t, newPool(t, sshpool.Options{HomeDir: home, Getenv: agent}).Host(target), ":")
 			})
 		}
 	}

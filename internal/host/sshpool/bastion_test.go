@@ -41,7 +41,7 @@ func TestBastionChain(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 5 {
 		wg.Go(func() {
-			if got := run(t, p.Host(target), "echo $1", fmt.Sprint(i)); got != fmt.Sprintln(i) {
+			if got := runScript(t, p.Host(target), "echo $1", fmt.Sprint(i)); got != fmt.Sprintln(i) {
 				t.Errorf("got %q", got)
 			}
 		})
@@ -108,7 +108,7 @@ func TestFirstContactWithABastionIsAFirstContactWithItsHosts(t *testing.T) {
 	target.Bastions[0].HostKeys = nil
 	p := newPool(t, sshpool.Options{KnownHosts: host.PolicyProbe})
 	h := p.Host(target)
-	run(t, h, ":")
+	runScript(t, h, ":")
 	_, err := h.Run(testContext(t), host.Cmd{Script: ":", Secret: true})
 	if !errors.Is(err, host.ErrNotApproved) || !strings.Contains(err.Error(), "outer") {
 		t.Errorf("got %v", err)
@@ -188,7 +188,7 @@ Host other
 	p := newPool(t, options)
 
 	t.Run("fills what the manifest leaves open", func(t *testing.T) {
-		if got := run(t, p.Host(host.Target{Address: "node"}), "echo ok"); got != "ok\n" {
+		if got := runScript(t, p.Host(host.Target{Address: "node"}), "echo ok"); got != "ok\n" {
 			t.Errorf("got %q", got)
 		}
 		if s := p.Stats(); s.Connections != 3 {

@@ -67,9 +67,9 @@ func (c *conn) lostError(cause error) error {
 	return fmt.Errorf("%w: %w", host.ErrConnectionLost, cause)
 }
 
-// watch waits for the end of the transport and brings it about when the peer is silent. Whatever comes from the peer is
-// a sign of life; only a silent peer is asked.
-func (c *conn) watch(interval time.Duration) {
+// watchTransport waits for the end of the transport and brings it about when the peer is silent. Whatever comes from
+// the peer is a sign of life; only a silent peer is asked.
+func (c *conn) watchTransport(interval time.Duration) {
 	go func() {
 		_ = c.client.Wait()
 		close(c.lost)
@@ -113,22 +113,23 @@ func (m *meteredConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// session opens a channel for one command, waiting for a free slot. The caller calls release when the channel is gone.
-func (c *conn) session(ctx context.Context) (s *ssh.Session, release func(), err error) {
-	if !c.idle.take(c) {
+// openSession opens a channel for one command, waiting for a free slot. The caller calls release when the channel is
+// gone.
+func (c *conn) openSession(ctx context.Context) (s *ssh.Session, release func(), err error) {
+	if !c.idle.acquire(c) {
 		return nil, nil, c.lostError(nil)
 	}
 	select {
 	case c.sessions <- struct{}{}:
 		release = func() {
 			<-c.sessions
-			c.idle.leave(c)
+			c.idle.releaseAndClose(c)
 		}
 	case <-c.lost:
-		c.idle.leave(c)
+		c.idle.releaseAndClose(c)
 		return nil, nil, c.lostError(nil)
 	case <-ctx.Done():
-		c.idle.leave(c)
+		c.idle.releaseAndClose(c)
 		return nil, nil, context.Cause(ctx)
 	}
 	type opened struct {

@@ -14,14 +14,14 @@ import (
 	"kubeone/internal/host/credentials"
 )
 
-// ciphers in the order of speed on machines with AES instructions.
-func ciphers() []string {
+// preferredCiphers in the order of speed on machines with AES instructions.
+func preferredCiphers() []string {
 	return []string{ssh.CipherAES128GCM, ssh.CipherAES256GCM, ssh.CipherChaCha20Poly1305,
 		ssh.CipherAES128CTR, ssh.CipherAES192CTR, ssh.CipherAES256CTR}
 }
 
-// dial opens the byte stream to the machine: through the hop before, or directly.
-func (e *endpoint) dial(ctx context.Context, before *conn) (net.Conn, error) {
+// dialHop opens the byte stream to the machine: through the hop before, or directly.
+func (e *endpoint) dialHop(ctx context.Context, before *conn) (net.Conn, error) {
 	addr := net.JoinHostPort(e.r.Address, fmt.Sprint(e.r.Port))
 	ctx, cancel := context.WithTimeoutCause(ctx, e.pool.opts.DialTimeout, errDialTimeout(e.pool.opts.DialTimeout))
 	defer cancel()
@@ -32,7 +32,7 @@ func (e *endpoint) dial(ctx context.Context, before *conn) (net.Conn, error) {
 		}
 		return raw, err
 	}
-	e.pool.count.add(e.via.r.Name, func(s *HostStats) { s.Tunnels++ })
+	e.pool.count.addStats(e.via.r.Name, func(s *HostStats) { s.Tunnels++ })
 	raw, err := before.client.DialContext(ctx, "tcp", addr)
 	switch {
 	case err == nil:
@@ -82,9 +82,9 @@ type authError struct {
 func (e *authError) Error() string { return e.err.Error() }
 func (e *authError) Unwrap() error { return e.err }
 
-// login speaks SSH over raw. The machine must prove its identity within HandshakeTimeout and accept one of our keys
+// handshake speaks SSH over raw. The machine must prove its identity within HandshakeTimeout and accept one of our keys
 // within AuthTimeout; a machine that accepts connections and then says nothing is noticed here.
-func (e *endpoint) login(ctx context.Context, raw net.Conn, auth credentials.Set) (*conn, error) {
+func (e *endpoint) handshake(ctx context.Context, raw net.Conn, auth credentials.Set) (*conn, error) {
 	o := e.pool.opts
 	metered := &meteredConn{Conn: raw}
 	var expired, verified atomic.Bool
@@ -120,7 +120,7 @@ func (e *endpoint) login(ctx context.Context, raw net.Conn, auth credentials.Set
 		},
 	}
 	if config.Ciphers == nil {
-		config.Ciphers = ciphers()
+		config.Ciphers = preferredCiphers()
 	}
 	sc, chans, reqs, err := ssh.NewClientConn(metered, e.r.Peer.Address, config)
 	switch {

@@ -28,8 +28,8 @@ type attempt struct {
 	err  error
 }
 
-// usable tells whether to wait for the attempt or use its outcome, instead of making another.
-func (a *attempt) usable() bool {
+// isUsable tells whether to wait for the attempt or use its outcome, instead of making another.
+func (a *attempt) isUsable() bool {
 	select {
 	case <-a.done:
 		return a.err == nil && !a.conn.isLost()
@@ -38,21 +38,21 @@ func (a *attempt) usable() bool {
 	}
 }
 
-// connect gives the living connection, opening one if there is none. Concurrent callers share one attempt and its
-// failure; only if it failed because another caller gave up does the next one try for itself. The caller leaves the
+// ensureConnected gives the living connection, opening one if there is none. Concurrent callers share one attempt and
+// its failure; only if it failed because another caller gave up does the next one try for itself. The caller leaves the
 // connection when it has no more use for it.
-func (e *endpoint) connect(ctx context.Context) (*conn, error) {
+func (e *endpoint) ensureConnected(ctx context.Context) (*conn, error) {
 	for {
 		e.mu.Lock()
 		a := e.attempt
-		mine := a == nil || !a.usable()
+		mine := a == nil || !a.isUsable()
 		if mine {
 			a = &attempt{done: make(chan struct{})}
 			e.attempt = a
 		}
 		e.mu.Unlock()
 		if mine {
-			a.conn, a.err = e.open(ctx)
+			a.conn, a.err = e.openConnection(ctx)
 			close(a.done)
 			return a.conn, a.err
 		}
@@ -61,30 +61,30 @@ func (e *endpoint) connect(ctx context.Context) (*conn, error) {
 			if a.err != nil && host.ClassOf(a.err) == host.Canceled && ctx.Err() == nil {
 				continue
 			}
-			if a.err == nil && !e.pool.idle.take(a.conn) {
+			if a.err == nil && !e.pool.idle.acquire(a.conn) {
 				continue // it was lost, or closed as idle, just now
 			}
 			return a.conn, a.err
 		case <-ctx.Done():
-			return nil, e.fail("connect", context.Cause(ctx))
+			return nil, e.classifyError("connect", context.Cause(ctx))
 		}
 	}
 }
 
-// open loads the keys, opens the way to the machine and logs in, in this order: what is wrong on this side is found
-// before anything is dialled.
-func (e *endpoint) open(ctx context.Context) (*conn, error) {
+// openConnection loads the keys, opens the way to the machine and logs in, in this order: what is wrong on this side is
+// found before anything is dialled.
+func (e *endpoint) openConnection(ctx context.Context) (*conn, error) {
 	if e.pool.isClosed() {
-		return nil, e.fail("connect", host.ErrClosed)
+		return nil, e.classifyError("connect", host.ErrClosed)
 	}
 	auth, err := e.pool.keys.Collect(e.r.Keys)
 	if err != nil {
-		return nil, e.fail("find a key to log in with", err)
+		return nil, e.classifyError("find a key to log in with", err)
 	}
 	defer auth.Close()
 	var before *conn
 	if e.via != nil { // never left: what goes through a bastion lasts as long as it does
-		if before, err = e.via.connect(ctx); err != nil {
+		if before, err = e.via.ensureConnected(ctx); err != nil {
 			return nil, &host.Error{Class: host.ClassOf(err), Host: e.r.Name, What: "go through its bastion", Err: err}
 		}
 	}
@@ -92,30 +92,31 @@ func (e *endpoint) open(ctx context.Context) (*conn, error) {
 	case e.pool.slots <- struct{}{}:
 		defer func() { <-e.pool.slots }()
 	case <-ctx.Done():
-		return nil, e.fail("connect", context.Cause(ctx))
+		return nil, e.classifyError("connect", context.Cause(ctx))
 	}
-	e.pool.count.add(e.r.Name, func(s *HostStats) { s.Dials++ })
-	raw, err := e.dial(ctx, before)
+	e.pool.count.addStats(e.r.Name, func(s *HostStats) { s.Dials++ })
+	raw, err := e.dialHop(ctx, before)
 	if err != nil {
-		return nil, e.fail("connect", err)
+		return nil, e.classifyError("connect", err)
 	}
-	c, err := e.login(ctx, raw, auth)
+	c, err := e.handshake(ctx, raw, auth)
 	if err != nil {
 		_ = raw.Close()
-		return nil, e.fail("log in", err)
+		return nil, e.classifyError("log in", err)
 	}
-	e.pool.count.add(e.r.Name, func(s *HostStats) { s.Connections++ })
-	return e.keep(c)
+	e.pool.count.addStats(e.r.Name, func(s *HostStats) { s.Connections++ })
+	return e.watchConnection(c)
 }
 
-// keep starts the connection's watch, unless the pool was closed meanwhile. The caller has the first use of it.
-func (e *endpoint) keep(c *conn) (*conn, error) {
+// watchConnection starts the connection's watch, unless the pool was closed meanwhile. The caller has the first use of
+// it.
+func (e *endpoint) watchConnection(c *conn) (*conn, error) {
 	if e.pool.isClosed() {
 		_ = c.close()
-		return nil, e.fail("connect", host.ErrClosed)
+		return nil, e.classifyError("connect", host.ErrClosed)
 	}
 	c.uses = 1
-	go c.watch(e.pool.opts.KeepaliveInterval)
+	go c.watchTransport(e.pool.opts.KeepaliveInterval)
 	return c, nil
 }
 
@@ -137,21 +138,21 @@ func (e *endpoint) close() error {
 	return nil
 }
 
-// fail gives an error its class, its place and its advice. An Error stays what it is.
-func (e *endpoint) fail(what string, err error) error {
+// classifyError gives an error its class, its place and its advice. An Error stays what it is.
+func (e *endpoint) classifyError(what string, err error) error {
 	var already *host.Error
 	if errors.As(err, &already) {
 		return err
 	}
-	class, hint := explain(err, e.r)
+	class, hint := explainError(err, e.r)
 	return &host.Error{Class: class, Host: e.r.Name, Addr: e.r.Addr(), What: what, Hint: hint, Err: err}
 }
 
-// contacts are the keys trusted for this run only on the way here, outermost first.
-func (e *endpoint) contacts() []host.FirstContact {
+// firstContacts are the keys trusted for this run only on the way here, outermost first.
+func (e *endpoint) firstContacts() []host.FirstContact {
 	var all []host.FirstContact
 	if e.via != nil {
-		all = e.via.contacts()
+		all = e.via.firstContacts()
 	}
 	if c, ok := e.pool.known.Pending(e.r.Peer.Address); ok {
 		all = append(all, c)

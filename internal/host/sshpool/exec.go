@@ -16,9 +16,10 @@ var errRefused = errors.New("the SSH server refuses to run commands")
 // stdinGrace is how long a command that has ended waits for the caller's Stdin to come back from a Read.
 const stdinGrace = time.Second
 
-// exec runs one command line in one channel. The error is the session's own, a lost connection or the end of ctx.
-func (c *conn) exec(ctx context.Context, line string, stdin io.Reader, stdout, stderr io.Writer) error {
-	s, release, err := c.session(ctx)
+// execCommand runs one command line in one channel. The error is the session's own, a lost connection or the end of
+// ctx.
+func (c *conn) execCommand(ctx context.Context, line string, stdin io.Reader, stdout, stderr io.Writer) error {
+	s, release, err := c.openSession(ctx)
 	if err != nil {
 		return &notStarted{err}
 	}
@@ -26,7 +27,7 @@ func (c *conn) exec(ctx context.Context, line string, stdin io.Reader, stdout, s
 	go func() {
 		defer release()
 		defer func() { _ = s.Close() }()
-		done <- c.talk(s, line, stdin, stdout, stderr)
+		done <- c.runSession(s, line, stdin, stdout, stderr)
 	}()
 	select {
 	case err := <-done:
@@ -40,8 +41,8 @@ func (c *conn) exec(ctx context.Context, line string, stdin io.Reader, stdout, s
 	}
 }
 
-// talk starts the command, feeds it and waits for its end and all of its output.
-func (c *conn) talk(s *ssh.Session, line string, stdin io.Reader, stdout, stderr io.Writer) error {
+// runSession starts the command, feeds it and waits for its end and all of its output.
+func (c *conn) runSession(s *ssh.Session, line string, stdin io.Reader, stdout, stderr io.Writer) error {
 	s.Stdout, s.Stderr = stdout, stderr
 	in, err := s.StdinPipe()
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 // hinter is an error that knows what to do about itself.
 type hinter interface{ Hint() string }
 
-// explain gives an error on the way to a host its class and its advice.
-func explain(err error, r sshconfig.Resolved) (host.Class, string) {
+// explainError gives an error on the way to a host its class and its advice.
+func explainError(err error, r sshconfig.Resolved) (host.Class, string) {
 	var own hinter
 	if errors.As(err, &own) {
 		return host.ClassOf(err), own.Hint()

@@ -161,10 +161,10 @@ func TestTheAlgorithmOfTheKnownKeyIsNegotiated(t *testing.T) {
 		t.Run(known.Type(), func(t *testing.T) {
 			t.Parallel()
 			file := knownHosts(t, knownhosts.Line([]string{hostPort(s)}, known))
-			run(t, newPool(t, sshpool.Options{KnownHostsFiles: []string{file}}).Host(unpinned(t, s)), ":")
+			runScript(t, newPool(t, sshpool.Options{KnownHostsFiles: []string{file}}).Host(unpinned(t, s)), ":")
 			pinned := unpinned(t, s)
 			pinned.HostKeys = []ssh.PublicKey{known}
-			run(t, newPool(t, sshpool.Options{}).Host(pinned), ":")
+			runScript(t, newPool(t, sshpool.Options{}).Host(pinned), ":")
 		})
 	}
 }
@@ -224,7 +224,7 @@ func TestAcceptNewRecordsOnce(t *testing.T) {
 	}
 	wg.Wait()
 	s.DropAll()
-	run(t, p.Host(target), ":") // known now
+	runScript(t, p.Host(target), ":") // known now
 	if len(told) != 3 || told[0] != ssh.FingerprintSHA256(s.HostKey()) {
 		t.Errorf("told %q", told)
 	}
@@ -236,7 +236,7 @@ func TestAcceptNewRecordsOnce(t *testing.T) {
 	if _, err := knownhosts.New(record); err != nil {
 		t.Error(err)
 	}
-	run(t, newPool(t, sshpool.Options{RecordFile: record}).Host(target), ":") // strictly
+	runScript(t, newPool(t, sshpool.Options{RecordFile: record}).Host(target), ":") // strictly
 }
 
 func TestFirstContactInProbe(t *testing.T) {
@@ -248,7 +248,7 @@ func TestFirstContactInProbe(t *testing.T) {
 	h := p.Host(unpinned(t, s))
 	file := host.File{Path: filepath.Join(t.TempDir(), "f"), Size: 1, Content: strings.NewReader("x")}
 
-	run(t, h, ":") // a probe may run
+	runScript(t, h, ":") // a probe may run
 	_, err := h.Run(testContext(t), host.Cmd{Script: ":", Secret: true})
 	wantClass(t, err, host.HostKey)
 	for _, err := range []error{err, h.Upload(testContext(t), file)} {
@@ -285,7 +285,7 @@ func TestApprovalIsOfTheKeyThatWasShown(t *testing.T) {
 	t.Parallel()
 	s := sshtest.Start(t, sshtest.Options{})
 	p := newPool(t, sshpool.Options{KnownHosts: host.PolicyProbe})
-	run(t, p.Host(unpinned(t, s)), ":")
+	runScript(t, p.Host(unpinned(t, s)), ":")
 	c := p.FirstContacts()[0]
 	c.Key = newKey(t).PublicKey()
 	if err := p.Approve(c); err == nil || len(p.FirstContacts()) != 1 {
@@ -303,7 +303,7 @@ func TestKeyThatChangesWithinARunStops(t *testing.T) {
 	}
 	p := newPool(t, sshpool.Options{KnownHosts: host.PolicyProbe, NetDial: redirect})
 	h := p.Host(unpinned(t, one))
-	run(t, h, ":")
+	runScript(t, h, ":")
 	to = two
 	must(t, h.Close())
 	_, err := h.Run(testContext(t), host.Cmd{Script: ":"})

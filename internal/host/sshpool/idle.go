@@ -15,9 +15,9 @@ type idle struct {
 	conns []*conn // left longest ago first
 }
 
-// take keeps a connection from being closed as idle until it is left, and reports false for one that is lost, or was
+// acquire keeps a connection from being closed as idle until it is left, and reports false for one that is lost, or was
 // closed already. Each take that succeeds needs a leave of its own.
-func (i *idle) take(c *conn) bool {
+func (i *idle) acquire(c *conn) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if c.isLost() {
@@ -30,15 +30,15 @@ func (i *idle) take(c *conn) bool {
 	return true
 }
 
-// leave ends one use of a connection. After the last one it is idle.
-func (i *idle) leave(c *conn) {
-	if oldest := i.left(c); oldest != nil {
+// releaseAndClose ends one use of a connection. After the last one it is idle.
+func (i *idle) releaseAndClose(c *conn) {
+	if oldest := i.release(c); oldest != nil {
 		_ = oldest.client.Close() // nobody waits for what it says
 	}
 }
 
-// left is leave without the closing: the connection that is to be closed, or nil.
-func (i *idle) left(c *conn) *conn {
+// release is leave without the closing: the connection that is to be closed, or nil.
+func (i *idle) release(c *conn) *conn {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if c.uses--; c.uses > 0 || c.isLost() {

@@ -17,17 +17,17 @@ func TestOfManyIdleConnectionsThoseLeftLongestAgoAreClosed(t *testing.T) {
 		hosts = append(hosts, p.Host(targetOf(t, s)))
 	}
 	for _, h := range hosts {
-		run(t, h, ":")
+		runScript(t, h, ":")
 	}
 	if n := p.Stats().Connections; n != 4 {
 		t.Fatalf("%d connections for one command on each of 4 hosts", n)
 	}
-	run(t, hosts[3], ":")
-	run(t, hosts[2], ":")
+	runScript(t, hosts[3], ":")
+	runScript(t, hosts[2], ":")
 	if n := p.Stats().Connections; n != 4 {
 		t.Errorf("%d connections after commands on the two hosts that were used last, want 4", n)
 	}
-	if got := run(t, hosts[0], "echo again"); got != "again\n" {
+	if got := runScript(t, hosts[0], "echo again"); got != "again\n" {
 		t.Errorf("a host whose connection was closed as idle printed %q", got)
 	}
 	if n := p.Stats().Connections; n != 5 {
@@ -43,13 +43,13 @@ func TestAConnectionWithATunnelIsNotIdle(t *testing.T) {
 	tunnel, err := first.Dial(testContext(t), "tcp", hostPort(far))
 	must(t, err)
 	for range 3 {
-		run(t, p.Host(targetOf(t, sshtest.Start(t, sshtest.Options{Handler: sshtest.Shell()}))), ":")
+		runScript(t, p.Host(targetOf(t, sshtest.Start(t, sshtest.Options{Handler: sshtest.Shell()}))), ":")
 	}
 	if _, err := tunnel.Write([]byte("SSH-2.0-test\r\n")); err != nil {
 		t.Errorf("the tunnel was closed: %v", err)
 	}
 	before := p.Stats().Connections
-	run(t, first, ":")
+	runScript(t, first, ":")
 	if after := p.Stats().Connections; after != before {
 		t.Errorf("%d connections, want %d: the one with the tunnel is there", after, before)
 	}
@@ -65,11 +65,11 @@ func TestABastionIsNotClosedAsIdle(t *testing.T) {
 	via := targetOf(t, bastion)
 	via.Name = "bastion"
 	behind.Bastions = []host.Target{via}
-	run(t, p.Host(behind), ":")
+	runScript(t, p.Host(behind), ":")
 	for range 3 {
-		run(t, p.Host(targetOf(t, sshtest.Start(t, sshtest.Options{Handler: sshtest.Shell()}))), ":")
+		runScript(t, p.Host(targetOf(t, sshtest.Start(t, sshtest.Options{Handler: sshtest.Shell()}))), ":")
 	}
-	run(t, p.Host(behind), ":")
+	runScript(t, p.Host(behind), ":")
 	if n := p.Stats().Hosts[via.DisplayName()].Connections; n != 1 {
 		t.Errorf("%d connections to the bastion, want 1", n)
 	}

@@ -98,19 +98,19 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-func (o Options) config() sshconfig.Options {
+func (o Options) sshconfigOptions() sshconfig.Options {
 	return sshconfig.Options{
 		Ignore: o.IgnoreSSHConfig, SSH: o.SSH, KnownHostsFiles: o.KnownHostsFiles, HomeDir: o.HomeDir,
 		SystemDir: o.SystemDir, Getenv: o.Getenv, Warn: o.Warn,
 	}
 }
 
-func (o Options) keys() credentials.Options {
+func (o Options) credentialOptions() credentials.Options {
 	return credentials.Options{
 		Passphrase: o.Passphrase, Getenv: o.Getenv, AgentTimeout: o.DialTimeout, Signers: o.Signers,
 	}
 }
 
-func (o Options) known() hostkey.Options {
+func (o Options) hostkeyOptions() hostkey.Options {
 	return hostkey.Options{RecordFile: o.RecordFile, Policy: o.KnownHosts, OnRecord: o.OnRecord}
 }

@@ -36,9 +36,9 @@ func New(o Options) *Pool {
 	o = o.withDefaults()
 	return &Pool{
 		opts:      o,
-		config:    sshconfig.New(o.config()),
-		keys:      credentials.New(o.keys()),
-		known:     hostkey.New(o.known()),
+		config:    sshconfig.New(o.sshconfigOptions()),
+		keys:      credentials.New(o.credentialOptions()),
+		known:     hostkey.New(o.hostkeyOptions()),
 		slots:     make(chan struct{}, o.MaxDials),
 		idle:      &idle{most: o.MaxIdle},
 		endpoints: map[string]*endpoint{},
@@ -48,7 +48,8 @@ func New(o Options) *Pool {
 // Host is the machine at t. It connects when it is first used, and again when the connection was lost; whatever is
 // wrong with t is the error of the first use.
 func (p *Pool) Host(t host.Target) host.Host {
-	return &remote{name: t.DisplayName(), endpoint: sync.OnceValues(func() (*endpoint, error) { return p.endpoint(t) })}
+	return &remote{name: t.DisplayName(),
+		endpoint: sync.OnceValues(func() (*endpoint, error) { return p.endpointFor(t) })}
 }
 
 // Prefetch asks ssh about the addresses of targets that Check and Host will be given, a few at a time.
@@ -58,11 +59,11 @@ func (p *Pool) Prefetch(addresses []string) { p.config.Prefetch(addresses) }
 // configuration, files of known and revoked host keys that cannot be read, missing, malformed or locked private keys.
 // It may ask for a passphrase.
 func (p *Pool) Check(t host.Target) error {
-	e, err := p.endpoint(t)
+	e, err := p.endpointFor(t)
 	for ; err == nil && e != nil; e = e.via {
 		var auth credentials.Set
 		if auth, err = p.keys.Collect(e.r.Keys); err != nil {
-			return e.fail("find a key to log in with", err)
+			return e.classifyError("find a key to log in with", err)
 		}
 		auth.Close()
 		err = p.known.Check(e.r.Peer)
@@ -97,15 +98,15 @@ func (p *Pool) Close() error {
 	return errors.Join(errs...)
 }
 
-// endpoint is where t leads, shared by all targets that lead there in the same way.
-func (p *Pool) endpoint(t host.Target) (*endpoint, error) {
+// endpointFor is where t leads, shared by all targets that lead there in the same way.
+func (p *Pool) endpointFor(t host.Target) (*endpoint, error) {
 	r, err := p.config.Resolve(t)
 	if err != nil {
 		return nil, &host.Error{Class: host.Config, Host: t.DisplayName(), What: "find the way to the host", Err: err}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.intern(r), nil
+	return p.internEndpoint(r), nil
 }
 
 func (p *Pool) isClosed() bool {
@@ -114,12 +115,12 @@ func (p *Pool) isClosed() bool {
 	return p.closed
 }
 
-func (p *Pool) intern(r sshconfig.Resolved) *endpoint {
+func (p *Pool) internEndpoint(r sshconfig.Resolved) *endpoint {
 	var via *endpoint
 	if r.Via != nil {
-		via = p.intern(*r.Via)
+		via = p.internEndpoint(*r.Via)
 	}
-	at := key(r, via)
+	at := connectionKey(r, via)
 	e := p.endpoints[at]
 	if e == nil {
 		e = &endpoint{pool: p, r: r, via: via, key: at}
@@ -128,8 +129,8 @@ func (p *Pool) intern(r sshconfig.Resolved) *endpoint {
 	return e
 }
 
-// key tells apart what must not share a connection.
-func key(r sshconfig.Resolved, via *endpoint) string {
+// connectionKey tells apart what must not share a connection.
+func connectionKey(r sshconfig.Resolved, via *endpoint) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %q %q %q %t %q", r.Addr(), r.Keys.Identities, r.Keys.Cert, r.Keys.Agent, r.AsUser,
 		r.Peer.Accept)

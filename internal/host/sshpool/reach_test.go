@@ -238,7 +238,7 @@ func TestRebootBetweenCommandsIsNotNoticed(t *testing.T) {
 	p := newPool(t, sshpool.Options{})
 	h := p.Host(targetOf(t, s))
 	for range 3 {
-		run(t, h, ":")
+		runScript(t, h, ":")
 		s.DropAll()
 	}
 	if n := s.Connections(); n != 3 {
@@ -273,7 +273,7 @@ func TestKeepaliveSparesAnIdleHost(t *testing.T) {
 	}})
 	// Three times as long the server may take for an answer: this machine may be busy.
 	h := newPool(t, sshpool.Options{KeepaliveInterval: 500 * time.Millisecond}).Host(targetOf(t, s))
-	run(t, h, ":")
+	runScript(t, h, ":")
 	if s.Connections() != 1 {
 		t.Error("reconnected")
 	}

@@ -34,7 +34,7 @@ func (r *remote) FirstContacts() []host.FirstContact {
 	if err != nil {
 		return nil
 	}
-	return e.contacts()
+	return e.firstContacts()
 }
 
 // Close closes the connection of this way to the host, also for other Hosts that share it. Bastions stay connected.
@@ -53,18 +53,18 @@ func (r *remote) Run(ctx context.Context, c host.Cmd) (host.Result, error) {
 		return host.Result{ExitCode: -1}, err
 	}
 	for tries := 0; ; tries++ {
-		cn, err := e.connect(ctx)
+		cn, err := e.ensureConnected(ctx)
 		if err != nil {
 			return host.Result{ExitCode: -1}, err
 		}
 		if c.Secret {
-			if err := e.approved(what(c)); err != nil {
-				e.pool.idle.leave(cn)
+			if err := e.checkApproved(describeCommand(c)); err != nil {
+				e.pool.idle.releaseAndClose(cn)
 				return host.Result{ExitCode: -1}, err
 			}
 		}
-		res, err := e.run(ctx, cn, c)
-		e.pool.idle.leave(cn)
+		res, err := e.runCommand(ctx, cn, c)
+		e.pool.idle.releaseAndClose(cn)
 		var early *notStarted
 		if tries == 0 && errors.As(err, &early) && errors.Is(err, host.ErrConnectionLost) && ctx.Err() == nil {
 			continue // the connection had died unnoticed since the last command; nothing was run
@@ -73,25 +73,25 @@ func (r *remote) Run(ctx context.Context, c host.Cmd) (host.Result, error) {
 	}
 }
 
-func what(c host.Cmd) string {
+func describeCommand(c host.Cmd) string {
 	if c.Name == "" {
 		return "run a command"
 	}
 	return c.Name
 }
 
-// approved refuses to go on while somebody has yet to approve a key on the way.
-func (e *endpoint) approved(what string) error {
-	contacts := e.contacts()
+// checkApproved refuses to go on while somebody has yet to approve a key on the way.
+func (e *endpoint) checkApproved(what string) error {
+	contacts := e.firstContacts()
 	if len(contacts) == 0 {
 		return nil
 	}
 	c := contacts[0]
-	return e.fail(what, fmt.Errorf("%w: %s of %s (%s)", host.ErrNotApproved, c.Fingerprint, c.Host, c.Address))
+	return e.classifyError(what, fmt.Errorf("%w: %s of %s (%s)", host.ErrNotApproved, c.Fingerprint, c.Host, c.Address))
 }
 
-// run is one command on one connection.
-func (e *endpoint) run(ctx context.Context, cn *conn, c host.Cmd) (host.Result, error) {
+// runCommand is one command on one connection.
+func (e *endpoint) runCommand(ctx context.Context, cn *conn, c host.Cmd) (host.Result, error) {
 	timeout := c.Timeout
 	if timeout == 0 {
 		timeout = host.DefaultTimeout
@@ -100,19 +100,19 @@ func (e *endpoint) run(ctx context.Context, cn *conn, c host.Cmd) (host.Result, 
 	defer cancel()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	e.pool.count.add(e.r.Name, func(s *HostStats) { s.Commands++ })
-	up := e.elevation(cn)
+	e.pool.count.addStats(e.r.Name, func(s *HostStats) { s.Commands++ })
+	up := e.sudoPrefix(cn)
 	stdin, n := shell.Wire(c.Script, c.Stdin)
 	stdout, stderr := shell.NewOutput(c.Stdout, stop), shell.NewOutput(c.Stderr, stop)
 	start := time.Now()
-	err := cn.exec(ctx, shell.CommandLine(shell.Argv(up, n, c.Args)), stdin, stdout, stderr)
+	err := cn.execCommand(ctx, shell.CommandLine(shell.Argv(up, n, c.Args)), stdin, stdout, stderr)
 	res := host.Result{Duration: time.Since(start), ExitCode: -1}
 	var tail []byte
 	res.Stdout, _ = stdout.Shut()
 	res.Stderr, tail = stderr.Shut()
 	var exit *ssh.ExitError
 	if err != nil && !errors.As(err, &exit) {
-		return res, e.fail(what(c), err)
+		return res, e.classifyError(describeCommand(c), err)
 	}
 	if exit == nil {
 		cn.sudo.Store(true)
@@ -121,7 +121,8 @@ func (e *endpoint) run(ctx context.Context, cn *conn, c host.Cmd) (host.Result, 
 	}
 	res.ExitCode = exit.ExitStatus()
 	if detail, failed := shell.NoSudo(res.ExitCode, tail); failed && up == shell.CheckSudo {
-		return res, e.fail(what(c), &host.NoSudoError{Host: e.r.Name, User: e.r.User, Detail: detail})
+		return res,
+			e.classifyError(describeCommand(c), &host.NoSudoError{Host: e.r.Name, User: e.r.User, Detail: detail})
 	}
 	cn.sudo.Store(true)
 	return res, &host.ExitError{
@@ -129,8 +130,8 @@ func (e *endpoint) run(ctx context.Context, cn *conn, c host.Cmd) (host.Result, 
 	}
 }
 
-// elevation is how to become root on a connection: by sudo for other users, which the first command checks.
-func (e *endpoint) elevation(cn *conn) shell.Elevation {
+// sudoPrefix is how to become root on a connection: by sudo for other users, which the first command checks.
+func (e *endpoint) sudoPrefix(cn *conn) shell.Elevation {
 	switch {
 	case e.r.User == "root", e.r.AsUser:
 		return shell.AsIs
@@ -157,7 +158,7 @@ func (r *remote) Upload(ctx context.Context, f host.File) error {
 	if err := shell.Upload(ctx, r, f); err != nil {
 		return err
 	}
-	e.pool.count.add(e.r.Name, func(s *HostStats) { s.Uploads++ })
+	e.pool.count.addStats(e.r.Name, func(s *HostStats) { s.Uploads++ })
 	return nil
 }
 
@@ -167,18 +168,18 @@ func (r *remote) Dial(ctx context.Context, network, addr string) (net.Conn, erro
 	if err != nil {
 		return nil, err
 	}
-	cn, err := e.connect(ctx)
+	cn, err := e.ensureConnected(ctx)
 	if err != nil {
 		return nil, err
 	}
 	dialCtx, cancel := context.WithTimeoutCause(ctx, e.pool.opts.DialTimeout, errDialTimeout(e.pool.opts.DialTimeout))
 	defer cancel()
-	e.pool.count.add(e.r.Name, func(s *HostStats) { s.Tunnels++ })
+	e.pool.count.addStats(e.r.Name, func(s *HostStats) { s.Tunnels++ })
 	c, err := cn.client.DialContext(dialCtx, network, addr)
 	if err == nil {
-		return newTunnel(c, func() { e.pool.idle.leave(cn) }), nil
+		return newTunnel(c, func() { e.pool.idle.releaseAndClose(cn) }), nil
 	}
-	e.pool.idle.leave(cn)
+	e.pool.idle.releaseAndClose(cn)
 	return nil, e.dialError(ctx, dialCtx, cn, addr, err)
 }
 

@@ -22,7 +22,7 @@ func TestRunGivesOutputAndArguments(t *testing.T) {
 	t.Parallel()
 	h := shellHost(t)
 	args := []string{"a b", "", "it's", `$HOME "x" \n`, "*", "-n", "line\nbreak"}
-	got := run(t, h, `printf '<%s>' "$@"; echo warn >&2`, args...)
+	got := runScript(t, h, `printf '<%s>' "$@"; echo warn >&2`, args...)
 	if diff := cmp.Diff("<"+strings.Join(args, "><")+">", got); diff != "" {
 		t.Error(diff)
 	}
@@ -35,7 +35,7 @@ func TestRunKeepsTheScriptOutOfTheCommandLine(t *testing.T) {
 		commands <- s.Command
 		return sshtest.Shell()(s)
 	}})
-	run(t, newPool(t, sshpool.Options{}).Host(targetOf(t, s)), "echo s3cret >/dev/null")
+	runScript(t, newPool(t, sshpool.Options{}).Host(targetOf(t, s)), "echo s3cret >/dev/null")
 	if c := <-commands; strings.Contains(c, "s3cret") {
 		t.Errorf("the script is visible in process lists: %s", c)
 	}
@@ -44,7 +44,7 @@ func TestRunKeepsTheScriptOutOfTheCommandLine(t *testing.T) {
 func TestScriptDoesNotEatItsOwnText(t *testing.T) {
 	t.Parallel()
 	h := shellHost(t)
-	if got := run(t, h, "cat\necho still here\n"); got != "still here\n" {
+	if got := runScript(t, h, "cat\necho still here\n"); got != "still here\n" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -101,7 +101,7 @@ func TestLongScripts(t *testing.T) {
 	t.Parallel()
 	h := shellHost(t)
 	script := strings.Repeat("# ütf-8 and filler to be much longer than a pipe holds\n", 20_000) + "echo end"
-	if got := run(t, h, script); got != "end\n" {
+	if got := runScript(t, h, script); got != "end\n" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -132,7 +132,7 @@ func TestCancelEndsTheRemoteCommand(t *testing.T) {
 	if code := <-ended; code != 128+15 {
 		t.Errorf("the remote command ended with %d, want TERM", code)
 	}
-	if got := run(t, h, "echo ok"); got != "ok\n" { // the connection is still good
+	if got := runScript(t, h, "echo ok"); got != "ok\n" { // the connection is still good
 		t.Errorf("got %q", got)
 	}
 }
@@ -217,7 +217,7 @@ func TestClosedPool(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, sshpool.Options{})
 	h := p.Host(targetOf(t, sshtest.Start(t, sshtest.Options{})))
-	run(t, h, ":")
+	runScript(t, h, ":")
 	must(t, p.Close())
 	_, err := h.Run(testContext(t), host.Cmd{Script: ":"})
 	if !errors.Is(err, host.ErrClosed) {

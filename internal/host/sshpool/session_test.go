@@ -14,7 +14,7 @@ func TestACommandGivenUpWhileItsChannelIsOpenedFreesItsSlotWhenTheAnswerComes(t 
 	t.Parallel()
 	s := sshtest.Start(t, sshtest.Options{})
 	h := newPool(t, sshpool.Options{MaxSessions: 1}).Host(targetOf(t, s))
-	run(t, h, ":")
+	runScript(t, h, ":")
 	s.Pause()
 	ctx, cancel := context.WithTimeout(testContext(t), 50*time.Millisecond)
 	defer cancel()
@@ -22,5 +22,5 @@ func TestACommandGivenUpWhileItsChannelIsOpenedFreesItsSlotWhenTheAnswerComes(t 
 		t.Fatal("a host that is paused answered")
 	}
 	s.Resume()
-	run(t, h, ":") // waits for the only slot
+	runScript(t, h, ":") // waits for the only slot
 }

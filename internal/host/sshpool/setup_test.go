@@ -80,8 +80,8 @@ func wantClass(t *testing.T, err error, want host.Class) {
 	}
 }
 
-// run runs a script that must succeed and gives what it printed.
-func run(t *testing.T, h host.Host, script string, args ...string) string {
+// runScript runs a script that must succeed and gives what it printed.
+func runScript(t *testing.T, h host.Host, script string, args ...string) string {
 	t.Helper()
 	res, err := h.Run(testContext(t), host.Cmd{Script: script, Args: args})
 	must(t, err)

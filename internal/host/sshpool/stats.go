@@ -26,7 +26,7 @@ type counter struct {
 	stats Stats
 }
 
-func (c *counter) add(host string, f func(*HostStats)) {
+func (c *counter) addStats(host string, f func(*HostStats)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stats.Hosts == nil {

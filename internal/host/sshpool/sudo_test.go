@@ -29,7 +29,7 @@ func TestSudo(t *testing.T) {
 	t.Parallel()
 	h, log := sudoHost(t, `[ "$1" = -n ] && shift && VIA_SUDO=yes exec "$@"`)
 	for range 3 {
-		if got := run(t, h, `echo "$VIA_SUDO $1"`, "it's"); got != "yes it's\n" {
+		if got := runScript(t, h, `echo "$VIA_SUDO $1"`, "it's"); got != "yes it's\n" {
 			t.Errorf("got %q", got)
 		}
 	}
@@ -65,7 +65,7 @@ func TestScriptThatExitsLikeTheSudoCheckIsNotMistaken(t *testing.T) {
 
 func TestRootNeedsNoSudo(t *testing.T) {
 	t.Parallel()
-	if got := run(t, shellHost(t), "echo root"); got != "root\n" {
+	if got := runScript(t, shellHost(t), "echo root"); got != "root\n" {
 		t.Error(got)
 	}
 }

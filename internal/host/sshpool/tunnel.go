@@ -26,15 +26,15 @@ func newTunnel(c net.Conn, closed func()) *tunnel {
 
 func (t *tunnel) Read(b []byte) (int, error) {
 	n, err := t.Conn.Read(b)
-	return n, t.explain(err)
+	return n, t.explainError(err)
 }
 
 func (t *tunnel) Write(b []byte) (int, error) {
 	n, err := t.Conn.Write(b)
-	return n, t.explain(err)
+	return n, t.explainError(err)
 }
 
-func (t *tunnel) explain(err error) error {
+func (t *tunnel) explainError(err error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err != nil && t.passed {
@@ -44,14 +44,14 @@ func (t *tunnel) explain(err error) error {
 }
 
 func (t *tunnel) SetDeadline(d time.Time) error {
-	return errors.Join(t.set(0, d), t.set(1, d))
+	return errors.Join(t.setDeadline(0, d), t.setDeadline(1, d))
 }
 
-func (t *tunnel) SetReadDeadline(d time.Time) error { return t.set(0, d) }
+func (t *tunnel) SetReadDeadline(d time.Time) error { return t.setDeadline(0, d) }
 
-func (t *tunnel) SetWriteDeadline(d time.Time) error { return t.set(1, d) }
+func (t *tunnel) SetWriteDeadline(d time.Time) error { return t.setDeadline(1, d) }
 
-func (t *tunnel) set(i int, d time.Time) error {
+func (t *tunnel) setDeadline(i int, d time.Time) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.timers[i] != nil {

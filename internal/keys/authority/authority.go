@@ -49,12 +49,12 @@ func FilesOf(name string) Files {
 }
 
 // Next is the name of the public file of a key that is to sign, as it lies beside other such.
-func (f Files) Next() string { return flat(f.Public) }
+func (f Files) Next() string { return flatName(f.Public) }
 
 // NextKey is that of its private key.
-func (f Files) NextKey() string { return flat(f.Key) }
+func (f Files) NextKey() string { return flatName(f.Key) }
 
-func flat(path string) string { return strings.ReplaceAll(path, "/", "-") }
+func flatName(path string) string { return strings.ReplaceAll(path, "/", "-") }
 
 const (
 	certificateBlock = "CERTIFICATE"
@@ -84,7 +84,7 @@ func TokenKeyID(key string) string {
 // Keys are the KeyIDs of the certificates or public keys in PEM, in order; nil where something else is among them.
 func Keys(text []byte) []string {
 	var out []string
-	for _, b := range blocks(text) {
+	for _, b := range parseBlocks(text) {
 		out = append(out, b.id)
 	}
 	return out
@@ -125,8 +125,8 @@ type block struct {
 	pem []byte
 }
 
-// blocks reads PEM; nil where it has anything that is not understood.
-func blocks(text []byte) []block {
+// parseBlocks reads PEM; nil where it has anything that is not understood.
+func parseBlocks(text []byte) []block {
 	var out []block
 	for rest := text; len(bytes.TrimSpace(rest)) > 0; {
 		var b *pem.Block
@@ -161,7 +161,7 @@ var ErrFormat = errors.New("not the certificates or public keys of an authority"
 
 // ParsePublic reads a public file.
 func ParsePublic(text []byte) (Public, error) {
-	all := blocks(text)
+	all := parseBlocks(text)
 	if len(all) == 0 {
 		return Public{}, ErrFormat
 	}
@@ -190,7 +190,7 @@ func (p Public) Keys() []string {
 func (p Public) With(more Public) Public {
 	out := Public{append([]block(nil), p.blocks...)}
 	for _, b := range more.blocks {
-		if _, has := out.find(b.id); !has {
+		if _, has := out.findBlock(b.id); !has {
 			out.blocks = append(out.blocks, b)
 		}
 	}
@@ -201,7 +201,7 @@ func (p Public) With(more Public) Public {
 func (p Public) Only(keys ...string) (Public, error) {
 	var out Public
 	for _, key := range keys {
-		b, has := p.find(key)
+		b, has := p.findBlock(key)
 		if !has {
 			return Public{}, fmt.Errorf("the key %s is not among those that were read", key)
 		}
@@ -210,7 +210,7 @@ func (p Public) Only(keys ...string) (Public, error) {
 	return out, nil
 }
 
-func (p Public) find(key string) (block, bool) {
+func (p Public) findBlock(key string) (block, bool) {
 	for _, b := range p.blocks {
 		if b.id == key {
 			return b, true
@@ -317,7 +317,7 @@ func New(now time.Time, public []byte) (Pair, error) {
 		if err != nil {
 			return Pair{}, err
 		}
-		key, err := another(former)
+		key, err := newKeyLike(former)
 		if err != nil {
 			return Pair{}, err
 		}
@@ -325,24 +325,24 @@ func New(now time.Time, public []byte) (Pair, error) {
 		if err != nil {
 			return Pair{}, err
 		}
-		return pair(publicBlock, made, key)
+		return newPair(publicBlock, made, key)
 	}
 	former, err := x509.ParseCertificate(first.Bytes)
 	if err != nil {
 		return Pair{}, err
 	}
-	key, err := another(former.PublicKey)
+	key, err := newKeyLike(former.PublicKey)
 	if err != nil {
 		return Pair{}, err
 	}
-	made, err := successor(now, former, key)
+	made, err := successorCertificate(now, former, key)
 	if err != nil {
 		return Pair{}, err
 	}
-	return pair(certificateBlock, made, key)
+	return newPair(certificateBlock, made, key)
 }
 
-func pair(kind string, public []byte, key crypto.Signer) (Pair, error) {
+func newPair(kind string, public []byte, key crypto.Signer) (Pair, error) {
 	private := &pem.Block{Type: "EC PRIVATE KEY"}
 	var err error
 	switch key := key.(type) {
@@ -357,8 +357,8 @@ func pair(kind string, public []byte, key crypto.Signer) (Pair, error) {
 	return ParsePair(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: public}), pem.EncodeToMemory(private))
 }
 
-// another makes a key of the same kind.
-func another(former crypto.PublicKey) (crypto.Signer, error) {
+// newKeyLike makes a key of the same kind.
+func newKeyLike(former crypto.PublicKey) (crypto.Signer, error) {
 	switch former := former.(type) {
 	case *rsa.PublicKey:
 		return rsa.GenerateKey(rand.Reader, max(leastBits, former.N.BitLen()))
@@ -368,9 +368,9 @@ func another(former crypto.PublicKey) (crypto.Signer, error) {
 	return nil, fmt.Errorf("a key of the kind %T is not one that kubeadm makes", former)
 }
 
-// successor is a CA's certificate with the name of the former one. Each has an identifier of its key, by which a chain
-// finds the right one of two with the same name.
-func successor(now time.Time, former *x509.Certificate, key crypto.Signer) ([]byte, error) {
+// successorCertificate is a CA's certificate with the name of the former one. Each has an identifier of its key, by
+// which a chain finds the right one of two with the same name.
+func successorCertificate(now time.Time, former *x509.Certificate, key crypto.Signer) ([]byte, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
 		return nil, err

@@ -61,7 +61,7 @@ func certificateOf(p Public) (*x509.Certificate, error) {
 // cannot be read vouches for nobody.
 func Followers(known string, succession []byte) []string {
 	var all []*x509.Certificate
-	for _, b := range blocks(succession) {
+	for _, b := range parseBlocks(succession) {
 		block, _ := pem.Decode(b.pem)
 		if c, err := x509.ParseCertificate(block.Bytes); err == nil && c.IsCA {
 			all = append(all, c)
@@ -88,8 +88,8 @@ func Followers(known string, succession []byte) []string {
 // Succeeded is the succession of a cluster whose CA is followed by another one: what it was, the former CA's own
 // certificate, and its word for the follower. The latest come last; of many, the oldest are dropped.
 func Succeeded(succession []byte, former Public, vouched []byte) []byte {
-	all := append(blocks(succession), blocks(former.Text())...)
-	all = append(all, blocks(vouched)...)
+	all := append(parseBlocks(succession), parseBlocks(former.Text())...)
+	all = append(all, parseBlocks(vouched)...)
 	var out []byte
 	for i, b := range all {
 		if len(all)-i <= mostKeys {

@@ -82,7 +82,7 @@ func TestASuccessionOfMany(t *testing.T) {
 		ids = append(ids, now.ID())
 		now, succession = follower(t, now, succession)
 	}
-	if n := len(blocks(succession)); n == 0 || n > mostKeys {
+	if n := len(parseBlocks(succession)); n == 0 || n > mostKeys {
 		t.Errorf("%d certificates", n)
 	}
 	if got := Followers(ids[len(ids)-3], succession); !slices.Contains(got, now.ID()) {

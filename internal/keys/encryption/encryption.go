@@ -58,7 +58,7 @@ func (k Key) Digest() string {
 	if k.Provider == Identity {
 		return ""
 	}
-	return sum(k.secret)
+	return digestOf(k.secret)
 }
 
 // Same reports whether the keys are one.
@@ -122,7 +122,7 @@ func Parse(text []byte) (Config, error) {
 	}
 	var out Config
 	for _, p := range d.Resources[0].Providers {
-		k, err := p.read()
+		k, err := p.readKey()
 		if err != nil {
 			return nil, err
 		}
@@ -137,7 +137,7 @@ func Parse(text []byte) (Config, error) {
 	return out, nil
 }
 
-func (p provider) read() (Key, error) {
+func (p provider) readKey() (Key, error) {
 	switch {
 	case p.Identity != nil && p.Secretbox == nil:
 		return IdentityKey(), nil
@@ -167,7 +167,7 @@ func (c Config) Text() []byte {
 }
 
 // Digest is the sha256 (hex) of the configuration as a file.
-func (c Config) Digest() string { return sum(string(c.Text())) }
+func (c Config) Digest() string { return digestOf(string(c.Text())) }
 
 // Names are the names of its providers, in order.
 func (c Config) Names() []string {
@@ -243,7 +243,7 @@ func (r *Keyring) Config(names []string) (Config, error) {
 	return out, nil
 }
 
-func sum(text string) string {
+func digestOf(text string) string {
 	digest := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(digest[:])
 }

@@ -100,16 +100,16 @@ func (c Locker) Acquire(ctx context.Context, me Holder, o AcquireOptions) (*Lock
 	var began time.Time
 	err := apicall.Retry(ctx, "lock the cluster", "", func(ctx context.Context) error {
 		began = time.Now()
-		return c.take(ctx, me, &o)
+		return c.tryAcquire(ctx, me, &o)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return c.keep(ctx, me, began), nil
+	return c.startRenewal(ctx, me, began), nil
 }
 
-func (c Locker) take(ctx context.Context, me Holder, o *AcquireOptions) error {
-	lease, err := c.leases().Get(ctx, Name, metav1.GetOptions{})
+func (c Locker) tryAcquire(ctx context.Context, me Holder, o *AcquireOptions) error {
+	lease, err := c.leaseClient().Get(ctx, Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return c.createLease(ctx, me)
 	}
@@ -139,7 +139,7 @@ func (c Locker) awaitSilence(ctx context.Context, lease *coordinationv1.Lease,
 		if !retry.Pause(ctx, min(leaseAgain, duration-silent)) {
 			return nil, context.Cause(ctx)
 		}
-		now, err := c.leases().Get(ctx, Name, metav1.GetOptions{})
+		now, err := c.leaseClient().Get(ctx, Name, metav1.GetOptions{})
 		if err != nil {
 			return nil, err
 		}

@@ -28,7 +28,7 @@ func leaseOf(h Holder, age time.Duration) *coordinationv1.Lease {
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: Name, Namespace: "kube-system", ResourceVersion: "1"},
 	}
-	occupy(lease, h)
+	setHolder(lease, h)
 	lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Now().Add(-age)}
 	return lease
 }
@@ -36,7 +36,7 @@ func leaseOf(h Holder, age time.Duration) *coordinationv1.Lease {
 // holderNow is who holds the lease.
 func holderNow(t *testing.T, c Locker) Holder {
 	t.Helper()
-	lease, err := c.leases().Get(t.Context(), Name, metav1.GetOptions{})
+	lease, err := c.leaseClient().Get(t.Context(), Name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +274,7 @@ func TestTheLockSurvivesAnOutageOfTheAPI(t *testing.T) {
 			t.Error("the lock was given up")
 		default:
 		}
-		lease, err := c.leases().Get(t.Context(), Name, metav1.GetOptions{})
+		lease, err := c.leaseClient().Get(t.Context(), Name, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -47,25 +47,25 @@ func (l *Lock) Release(ctx context.Context) error {
 	l.once.Do(func() {
 		l.stop()
 		<-l.ended
-		err = apicall.Retry(ctx, "unlock the cluster", "", l.clear)
+		err = apicall.Retry(ctx, "unlock the cluster", "", l.clearLease)
 	})
 	return err
 }
 
-// keep starts the renewal of a lock that was just taken.
-func (c Locker) keep(ctx context.Context, me Holder, began time.Time) *Lock {
+// startRenewal starts the renewal of a lock that was just taken.
+func (c Locker) startRenewal(ctx context.Context, me Holder, began time.Time) *Lock {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l := &Lock{client: c, me: me, lost: make(chan struct{}), stop: stop, ended: make(chan struct{}), renewed: began}
-	go l.renewals(ctx)
+	go l.keepRenewing(ctx)
 	return l
 }
 
-func (l *Lock) renewals(ctx context.Context) {
+func (l *Lock) keepRenewing(ctx context.Context) {
 	defer close(l.ended)
 	for delay := leaseRenew; retry.Pause(ctx, delay); {
 		one, cancel := context.WithTimeout(ctx, leaseRenew)
 		began := time.Now()
-		err := l.renew(one)
+		err := l.renewLease(one)
 		cancel()
 		switch {
 		case errors.Is(err, ErrLost):
@@ -74,14 +74,14 @@ func (l *Lock) renewals(ctx context.Context) {
 		case err != nil:
 			delay = leaseAgain
 		default:
-			l.held(began)
+			l.noteHeld(began)
 			delay = leaseRenew
 		}
 	}
 }
 
-// held notes that the lock was ours after a request that was made at that time.
-func (l *Lock) held(began time.Time) {
+// noteHeld notes that the lock was ours after a request that was made at that time.
+func (l *Lock) noteHeld(began time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if began.After(l.renewed) {
@@ -102,7 +102,7 @@ func (l *Lock) Unrenewed() time.Duration {
 func (l *Lock) Check(ctx context.Context) error {
 	one, cancel := context.WithTimeout(ctx, leaseRenew)
 	defer cancel()
-	lease, err := l.client.leases().Get(one, Name, metav1.GetOptions{})
+	lease, err := l.client.leaseClient().Get(one, Name, metav1.GetOptions{})
 	if err != nil {
 		return apicall.Wrap("look at the cluster's lock", "", err)
 	}
@@ -112,8 +112,8 @@ func (l *Lock) Check(ctx context.Context) error {
 	return nil // it is not renewed by that: only a renewal is seen by others
 }
 
-func (l *Lock) renew(ctx context.Context) error {
-	lease, err := l.client.leases().Get(ctx, Name, metav1.GetOptions{})
+func (l *Lock) renewLease(ctx context.Context) error {
+	lease, err := l.client.leaseClient().Get(ctx, Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return l.client.createLease(ctx, l.me)
 	}
@@ -125,13 +125,13 @@ func (l *Lock) renew(ctx context.Context) error {
 		return ErrLost
 	}
 	lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()}
-	_, err = l.client.leases().Update(ctx, lease, metav1.UpdateOptions{FieldManager: apicall.FieldManager})
+	_, err = l.client.leaseClient().Update(ctx, lease, metav1.UpdateOptions{FieldManager: apicall.FieldManager})
 	return err
 }
 
-// clear empties the lease if it is still ours.
-func (l *Lock) clear(ctx context.Context) error {
-	lease, err := l.client.leases().Get(ctx, Name, metav1.GetOptions{})
+// clearLease empties the lease if it is still ours.
+func (l *Lock) clearLease(ctx context.Context) error {
+	lease, err := l.client.leaseClient().Get(ctx, Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -143,18 +143,18 @@ func (l *Lock) clear(ctx context.Context) error {
 	}
 	lease.Spec.HolderIdentity, lease.Spec.AcquireTime, lease.Spec.RenewTime = nil, nil, nil
 	delete(lease.Annotations, apicall.RunIDAnnotation)
-	_, err = l.client.leases().Update(ctx, lease, metav1.UpdateOptions{FieldManager: apicall.FieldManager})
+	_, err = l.client.leaseClient().Update(ctx, lease, metav1.UpdateOptions{FieldManager: apicall.FieldManager})
 	return err
 }
 
-func (c Locker) leases() typed.LeaseInterface {
+func (c Locker) leaseClient() typed.LeaseInterface {
 	return c.Kubernetes.CoordinationV1().Leases(metav1.NamespaceSystem)
 }
 
 func (c Locker) createLease(ctx context.Context, me Holder) error {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: Name, Namespace: metav1.NamespaceSystem}}
-	occupy(lease, me)
-	_, err := c.leases().Create(ctx, lease, metav1.CreateOptions{FieldManager: apicall.FieldManager})
+	setHolder(lease, me)
+	_, err := c.leaseClient().Create(ctx, lease, metav1.CreateOptions{FieldManager: apicall.FieldManager})
 	if apierrors.IsAlreadyExists(err) { // somebody was faster: look again
 		return &apicall.Error{Op: "create the lock", Class: apicall.Transient, Err: err}
 	}
@@ -163,12 +163,12 @@ func (c Locker) createLease(ctx context.Context, me Holder) error {
 
 // writeLease takes the lease in the version given; it is a conflict if anybody wrote meanwhile.
 func (c Locker) writeLease(ctx context.Context, lease *coordinationv1.Lease, me Holder) error {
-	occupy(lease, me)
-	_, err := c.leases().Update(ctx, lease, metav1.UpdateOptions{FieldManager: apicall.FieldManager})
+	setHolder(lease, me)
+	_, err := c.leaseClient().Update(ctx, lease, metav1.UpdateOptions{FieldManager: apicall.FieldManager})
 	return err
 }
 
-func occupy(lease *coordinationv1.Lease, me Holder) {
+func setHolder(lease *coordinationv1.Lease, me Holder) {
 	now, seconds := metav1.MicroTime{Time: time.Now()}, int32(Duration/time.Second)
 	if lease.Annotations == nil {
 		lease.Annotations = map[string]string{}

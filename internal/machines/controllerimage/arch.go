@@ -10,22 +10,22 @@ import (
 func Arch(path string) (string, error) {
 	file, err := elf.Open(path)
 	if err != nil {
-		return "", refuse(path, fmt.Sprintf("cannot be read as an ELF file (%v)", err))
+		return "", refuseProgram(path, fmt.Sprintf("cannot be read as an ELF file (%v)", err))
 	}
 	defer func() { _ = file.Close() }() // only read
 	if file.OSABI != elf.ELFOSABI_NONE && file.OSABI != elf.ELFOSABI_LINUX {
-		return "", refuse(path, fmt.Sprintf("is for another operating system (%s)", file.OSABI))
+		return "", refuseProgram(path, fmt.Sprintf("is for another operating system (%s)", file.OSABI))
 	}
 	if file.Type != elf.ET_EXEC && file.Type != elf.ET_DYN { // ET_DYN is a program that may be loaded anywhere, too
-		return "", refuse(path, fmt.Sprintf("is not an executable file (%s)", file.Type))
+		return "", refuseProgram(path, fmt.Sprintf("is not an executable file (%s)", file.Type))
 	}
 	for _, p := range file.Progs {
 		if p.Type == elf.PT_INTERP {
-			return "", refuse(path, "is dynamically linked")
+			return "", refuseProgram(path, "is dynamically linked")
 		}
 	}
 	if libraries, err := file.ImportedLibraries(); err == nil && len(libraries) > 0 {
-		return "", refuse(path, fmt.Sprintf("is dynamically linked (%s)", libraries[0]))
+		return "", refuseProgram(path, fmt.Sprintf("is dynamically linked (%s)", libraries[0]))
 	}
 	if file.Class == elf.ELFCLASS64 && file.Data == elf.ELFDATA2LSB {
 		switch file.Machine { //nolint:exhaustive // those that hosts can have
@@ -35,10 +35,10 @@ func Arch(path string) (string, error) {
 			return "arm64", nil
 		}
 	}
-	return "", refuse(path, fmt.Sprintf("is for another architecture (%s)", file.Machine))
+	return "", refuseProgram(path, fmt.Sprintf("is for another architecture (%s)", file.Machine))
 }
 
-func refuse(path, why string) error {
+func refuseProgram(path, why string) error {
 	return fmt.Errorf("%s %s; an image is made of a program built with "+
 		"CGO_ENABLED=0 GOOS=linux GOARCH=amd64 or arm64", path, why)
 }

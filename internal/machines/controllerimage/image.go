@@ -55,7 +55,7 @@ func Of(path, arch string) (*Image, error) {
 		return nil, err
 	}
 	i := &Image{file: file, texts: map[string][]byte{}}
-	if err := i.describe(arch); err != nil {
+	if err := i.computeDigests(arch); err != nil {
 		return nil, errors.Join(fmt.Errorf("make an image of %s: %w", path, err), file.Close())
 	}
 	return i, nil
@@ -68,13 +68,13 @@ func (i *Image) Close() error { return i.file.Close() }
 // Reading a layer fails where the program's file is not the one any more that the image was made of.
 func (i *Image) Blob(sum string) (io.Reader, int64, bool) {
 	if sum == i.layer {
-		return i.open(), i.layerSize(), true
+		return i.openLayer(), i.layerSize(), true
 	}
 	text, ok := i.texts[sum]
 	return bytes.NewReader(text), int64(len(text)), ok
 }
 
-func (i *Image) open() io.Reader {
+func (i *Image) openLayer() io.Reader {
 	return io.MultiReader(bytes.NewReader(i.head), io.NewSectionReader(i.file, 0, i.size), same{i},
 		bytes.NewReader(i.tail))
 }
@@ -96,8 +96,8 @@ func (s same) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// describe learns all digests.
-func (i *Image) describe(arch string) error {
+// computeDigests learns all digests.
+func (i *Image) computeDigests(arch string) error {
 	info, err := i.file.Stat()
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (i *Image) describe(arch string) error {
 		return errors.New("it is not a regular file")
 	}
 	i.size, i.modified = info.Size(), info.ModTime()
-	if i.head, i.tail, err = frame(i.size); err != nil {
+	if i.head, i.tail, err = archiveFrame(i.size); err != nil {
 		return err
 	}
 	ofProgram, ofLayer := sha256.New(), sha256.New()
@@ -121,11 +121,11 @@ func (i *Image) describe(arch string) error {
 	_, _ = ofLayer.Write(i.tail)
 	i.Name = repository + ":sha256-" + hex.EncodeToString(ofProgram.Sum(nil))[:tagDigits]
 	i.layer = hex.EncodeToString(ofLayer.Sum(nil))
-	return i.compose(arch)
+	return i.composeManifest(arch)
 }
 
-// frame is what the layer's archive has before and behind a program of that size.
-func frame(size int64) (head, tail []byte, err error) {
+// archiveFrame is what the layer's archive has before and behind a program of that size.
+func archiveFrame(size int64) (head, tail []byte, err error) {
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
 	if err := w.WriteHeader(&tar.Header{
@@ -139,14 +139,14 @@ func frame(size int64) (head, tail []byte, err error) {
 	return archive.Bytes(), make([]byte, padding+2*block), nil // two empty blocks are an archive's end
 }
 
-// compose makes config and manifest.
+// composeManifest makes config and manifest.
 //
 // Format: https://github.com/opencontainers/image-spec/blob/main/config.md and manifest.md beside it.
-func (i *Image) compose(arch string) error {
+func (i *Image) composeManifest(arch string) error {
 	layer := v1.Descriptor{
 		MediaType: types.OCIUncompressedLayer, Size: i.layerSize(), Digest: v1.Hash{Algorithm: "sha256", Hex: i.layer},
 	}
-	config, err := i.keep(types.OCIConfigJSON, v1.ConfigFile{
+	config, err := i.addBlob(types.OCIConfigJSON, v1.ConfigFile{
 		Architecture: arch, OS: "linux",
 		Config: v1.Config{Entrypoint: []string{program}, User: "0"},
 		RootFS: v1.RootFS{Type: "layers", DiffIDs: []v1.Hash{layer.Digest}},
@@ -154,7 +154,7 @@ func (i *Image) compose(arch string) error {
 	if err != nil {
 		return err
 	}
-	manifest, err := i.keep(types.OCIManifestSchema1, v1.Manifest{
+	manifest, err := i.addBlob(types.OCIManifestSchema1, v1.Manifest{
 		SchemaVersion: 2, MediaType: types.OCIManifestSchema1, Config: config, Layers: []v1.Descriptor{layer},
 	})
 	if err != nil {
@@ -167,8 +167,8 @@ func (i *Image) compose(arch string) error {
 	return nil
 }
 
-// keep keeps a value as JSON, and describes that.
-func (i *Image) keep(kind types.MediaType, value any) (v1.Descriptor, error) {
+// addBlob keeps a value as JSON, and describes that.
+func (i *Image) addBlob(kind types.MediaType, value any) (v1.Descriptor, error) {
 	text, err := json.Marshal(value)
 	if err != nil {
 		return v1.Descriptor{}, err

@@ -31,17 +31,17 @@ func newExpectations() *expectations {
 	return &expectations{of: map[types.UID]map[types.UID]expected{}}
 }
 
-// expect notes that the object was created or changed.
-func (e *expectations) expect(family types.UID, o client.Object, now time.Time) {
-	e.note(family, o.GetUID(), expected{o.GetResourceVersion(), now})
+// expectObject notes that the object was created or changed.
+func (e *expectations) expectObject(family types.UID, o client.Object, now time.Time) {
+	e.noteExpected(family, o.GetUID(), expected{o.GetResourceVersion(), now})
 }
 
 // expectLeaving notes that the object was deleted.
 func (e *expectations) expectLeaving(family types.UID, o client.Object, now time.Time) {
-	e.note(family, o.GetUID(), expected{"", now})
+	e.noteExpected(family, o.GetUID(), expected{"", now})
 }
 
-func (e *expectations) note(family, object types.UID, what expected) {
+func (e *expectations) noteExpected(family, object types.UID, what expected) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.of[family] == nil {
@@ -50,8 +50,8 @@ func (e *expectations) note(family, object types.UID, what expected) {
 	e.of[family][object] = what
 }
 
-// met reports whether the cache has all that was written for the family.
-func (e *expectations) met(family types.UID, sets []v1alpha1.MachineSet, machines []v1alpha1.Machine,
+// areMet reports whether the cache has all that was written for the family.
+func (e *expectations) areMet(family types.UID, sets []v1alpha1.MachineSet, machines []v1alpha1.Machine,
 	now time.Time) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -67,7 +67,7 @@ func (e *expectations) met(family types.UID, sets []v1alpha1.MachineSet, machine
 		seen[machines[i].UID] = &machines[i]
 	}
 	for uid, what := range waits {
-		if what.met(seen[uid]) || now.Sub(what.at) > forgotten {
+		if what.isMet(seen[uid]) || now.Sub(what.at) > forgotten {
 			delete(waits, uid)
 		}
 	}
@@ -78,19 +78,19 @@ func (e *expectations) met(family types.UID, sets []v1alpha1.MachineSet, machine
 	return false
 }
 
-// met reports whether the cache has the object as it was written, or a later version.
-func (x expected) met(o metav1.Object) bool {
+// isMet reports whether the cache has the object as it was written, or a later version.
+func (x expected) isMet(o metav1.Object) bool {
 	switch {
 	case x.version == "":
 		return o == nil || o.GetDeletionTimestamp() != nil
 	case o == nil:
 		return false
 	}
-	return !older(o.GetResourceVersion(), x.version)
+	return !isOlder(o.GetResourceVersion(), x.version)
 }
 
-// older reports whether a version is older than another one: they are numbers that grow.
-func older(a, b string) bool {
+// isOlder reports whether a version is older than another one: they are numbers that grow.
+func isOlder(a, b string) bool {
 	if len(a) != len(b) {
 		return len(a) < len(b)
 	}

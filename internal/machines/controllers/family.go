@@ -88,7 +88,7 @@ func (r *Deployments) Reconcile(ctx context.Context, request reconcile.Request) 
 	if err != nil {
 		return reconcile.Result{}, r.leaveFamilyAlone(md, err)
 	}
-	if !r.seen.met(md.UID, sets, machines, r.Now()) {
+	if !r.seen.areMet(md.UID, sets, machines, r.Now()) {
 		return reconcile.Result{RequeueAfter: settling}, nil
 	}
 	f, ask, err := machine.OfDeployment(md, sets, machines, r.Providers.Change, r.Now())
@@ -99,7 +99,7 @@ func (r *Deployments) Reconcile(ctx context.Context, request reconcile.Request) 
 	w := &writer{families: &r.families, family: md.UID, owner: md, deployment: md, sets: sets, machines: machines}
 	failed := errors.Join(w.writeAll(ctx, plan.Writes), r.setStatuses(ctx, sets, machines),
 		r.deploymentStatus(ctx, md, plan.Status, nil))
-	return r.result(plan, ask, failed)
+	return r.requeueResult(plan, ask, failed)
 }
 
 // errSelector is a selector that does not select what its own template makes.
@@ -130,7 +130,7 @@ func (r *Sets) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 	if err != nil {
 		return reconcile.Result{}, r.leaveFamilyAlone(ms, err)
 	}
-	if !r.seen.met(ms.UID, nil, machines, r.Now()) {
+	if !r.seen.areMet(ms.UID, nil, machines, r.Now()) {
 		return reconcile.Result{RequeueAfter: settling}, nil
 	}
 	f, ask, err := machine.OfSet(ms, machines, r.Now())
@@ -140,11 +140,11 @@ func (r *Sets) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 	plan := rollout.PlanFamily(f)
 	w := &writer{families: &r.families, family: ms.UID, owner: ms, sets: []v1alpha1.MachineSet{*ms}, machines: machines}
 	failed := errors.Join(w.writeAll(ctx, plan.Writes), r.setStatus(ctx, ms, machines, nil))
-	return r.result(plan, ask, failed)
+	return r.requeueResult(plan, ask, failed)
 }
 
-// result is when to look again.
-func (r *families) result(plan rollout.Plan, ask time.Time, err error) (reconcile.Result, error) {
+// requeueResult is when to look again.
+func (r *families) requeueResult(plan rollout.Plan, ask time.Time, err error) (reconcile.Result, error) {
 	if apierrors.IsConflict(err) || errors.Is(err, errLeaving) {
 		return reconcile.Result{RequeueAfter: settling}, nil
 	}
@@ -213,7 +213,7 @@ func (r *families) ownedBy(ctx context.Context, md *v1alpha1.MachineDeployment, 
 	var machines []v1alpha1.Machine
 	for i := range all.Items {
 		s := &all.Items[i]
-		mine, err := r.claim(ctx, md, "MachineDeployment", s, selector)
+		mine, err := r.claimObject(ctx, md, "MachineDeployment", s, selector)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -252,7 +252,7 @@ func (r *families) machinesOf(ctx context.Context, ms *v1alpha1.MachineSet, sele
 	}
 	var out []v1alpha1.Machine
 	for i := range owned.Items {
-		mine, err := r.claim(ctx, ms, "MachineSet", &owned.Items[i], selector)
+		mine, err := r.claimObject(ctx, ms, "MachineSet", &owned.Items[i], selector)
 		if err != nil {
 			return nil, err
 		}
@@ -261,7 +261,7 @@ func (r *families) machinesOf(ctx context.Context, ms *v1alpha1.MachineSet, sele
 		}
 	}
 	for i := range free.Items {
-		mine, err := r.claim(ctx, ms, "MachineSet", &free.Items[i], selector)
+		mine, err := r.claimObject(ctx, ms, "MachineSet", &free.Items[i], selector)
 		if err != nil {
 			return nil, err
 		}
@@ -272,9 +272,9 @@ func (r *families) machinesOf(ctx context.Context, ms *v1alpha1.MachineSet, sele
 	return out, nil
 }
 
-// claim reports whether the object is its owner's, and makes it so, or not so, where its labels say that. Nothing is
-// adopted by, and nothing adopted that is being deleted.
-func (r *families) claim(ctx context.Context, owner client.Object, kind string, o client.Object,
+// claimObject reports whether the object is its owner's, and makes it so, or not so, where its labels say that. Nothing
+// is adopted by, and nothing adopted that is being deleted.
+func (r *families) claimObject(ctx context.Context, owner client.Object, kind string, o client.Object,
 	selector labels.Selector) (bool, error) {
 	selects := selector.Matches(labels.Set(o.GetLabels()))
 	switch controller := metav1.GetControllerOf(o); {
@@ -287,24 +287,24 @@ func (r *families) claim(ctx context.Context, owner client.Object, kind string, 
 		o.SetOwnerReferences(slices.DeleteFunc(o.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
 			return ref.UID == owner.GetUID()
 		}))
-		return false, client.IgnoreNotFound(r.patch(ctx, o, before))
+		return false, client.IgnoreNotFound(r.patchObject(ctx, o, before))
 	case !selects || owner.GetDeletionTimestamp() != nil || o.GetDeletionTimestamp() != nil || !r.hasProvider(o):
 		return false, nil
 	}
-	if stays, err := r.stays(ctx, owner); err != nil || !stays {
+	if stays, err := r.ownerExists(ctx, owner); err != nil || !stays {
 		return false, err
 	}
 	before, _ := o.DeepCopyObject().(client.Object)
-	o.SetOwnerReferences(append(o.GetOwnerReferences(), reference(owner, kind)))
-	if err := r.patch(ctx, o, before); err != nil {
+	o.SetOwnerReferences(append(o.GetOwnerReferences(), ownerReference(owner, kind)))
+	if err := r.patchObject(ctx, o, before); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
 	return true, nil
 }
 
-// stays asks the API server whether an owner is still there, and is to stay: what one adopts that a cache has not seen
-// go, as with kubectl delete --cascade=orphan, goes with it.
-func (r *families) stays(ctx context.Context, owner client.Object) (bool, error) {
+// ownerExists asks the API server whether an owner is still there, and is to stay: what one adopts that a cache has not
+// seen go, as with kubectl delete --cascade=orphan, goes with it.
+func (r *families) ownerExists(ctx context.Context, owner client.Object) (bool, error) {
 	now, _ := owner.DeepCopyObject().(client.Object)
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(owner), now); err != nil {
 		return false, client.IgnoreNotFound(err)
@@ -312,12 +312,12 @@ func (r *families) stays(ctx context.Context, owner client.Object) (bool, error)
 	return now.GetUID() == owner.GetUID() && now.GetDeletionTimestamp() == nil, nil
 }
 
-// reference is who owns an object.
-func reference(owner client.Object, kind string) metav1.OwnerReference {
+// ownerReference is who owns an object.
+func ownerReference(owner client.Object, kind string) metav1.OwnerReference {
 	return *metav1.NewControllerRef(owner, v1alpha1.GroupVersion().WithKind(kind))
 }
 
-func (r *families) patch(ctx context.Context, o, before client.Object) error {
+func (r *families) patchObject(ctx context.Context, o, before client.Object) error {
 	return r.Client.Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
@@ -419,7 +419,7 @@ func (r *families) setStatus(ctx context.Context, ms *v1alpha1.MachineSet, machi
 		reason, message := v1alpha1.InvalidConfiguration, phrase.Shorten(wrong.Error(), longest)
 		s.ErrorReason, s.ErrorMessage = &reason, &message
 	} else {
-		count(ms, machines, r.Now())
+		countMachines(ms, machines, r.Now())
 	}
 	if equality.Semantic.DeepEqual(before.Status, ms.Status) {
 		return nil
@@ -427,7 +427,7 @@ func (r *families) setStatus(ctx context.Context, ms *v1alpha1.MachineSet, machi
 	return client.IgnoreNotFound(r.Client.Status().Patch(ctx, ms, client.MergeFrom(before)))
 }
 
-func count(ms *v1alpha1.MachineSet, machines []v1alpha1.Machine, now time.Time) {
+func countMachines(ms *v1alpha1.MachineSet, machines []v1alpha1.Machine, now time.Time) {
 	s := &ms.Status
 	s.Replicas, s.FullyLabeledReplicas, s.ReadyReplicas, s.AvailableReplicas = 0, 0, 0, 0
 	minReady := time.Duration(0)

@@ -69,7 +69,7 @@ var errGone = errors.New("the Machine is gone")
 func (r *Machines) lookAfter(ctx context.Context, m *v1alpha1.Machine, p provider.Provider) (time.Duration, error) {
 	m.Status.ObservedGeneration = m.Generation
 	if m.DeletionTimestamp != nil {
-		return r.remove(ctx, m, p)
+		return r.deleteInstance(ctx, m, p)
 	}
 	complete := m.DeepCopy()
 	complete.Spec = provider.Defaulted(p, m.Spec)
@@ -79,17 +79,17 @@ func (r *Machines) lookAfter(ctx context.Context, m *v1alpha1.Machine, p provide
 	}
 	if wrong != nil {
 		err := errors.Join(&provider.Refused{Reason: v1alpha1.InvalidConfiguration, Message: wrong.Error()},
-			r.look(ctx, p, complete, m))
-		return r.outcome(m, err)
+			r.observeNode(ctx, p, complete, m))
+		return r.resultOf(m, err)
 	}
-	if err := r.finalize(ctx, m, controllerutil.AddFinalizer); err != nil {
+	if err := r.setFinalizer(ctx, m, controllerutil.AddFinalizer); err != nil {
 		return 0, err
 	}
-	return r.outcome(m, r.provide(ctx, p, complete, m))
+	return r.resultOf(m, r.ensureInstance(ctx, p, complete, m))
 }
 
-// look notes what a Machine's Node says, if it has an instance, and changes neither.
-func (r *Machines) look(ctx context.Context, p provider.Provider, complete, m *v1alpha1.Machine) error {
+// observeNode notes what a Machine's Node says, if it has an instance, and changes neither.
+func (r *Machines) observeNode(ctx context.Context, p provider.Provider, complete, m *v1alpha1.Machine) error {
 	instance, found, err := p.Exists(ctx, complete)
 	if err != nil || !found || instance.Node == "" {
 		return err
@@ -98,8 +98,9 @@ func (r *Machines) look(ctx context.Context, p provider.Provider, complete, m *v
 	return err
 }
 
-// finalize adds or removes the finalizer, and leaves the status as it is here.
-func (r *Machines) finalize(ctx context.Context, m *v1alpha1.Machine, change func(client.Object, string) bool) error {
+// setFinalizer adds or removes the finalizer, and leaves the status as it is here.
+func (r *Machines) setFinalizer(ctx context.Context, m *v1alpha1.Machine,
+	change func(client.Object, string) bool) error {
 	before := m.DeepCopy()
 	if !change(m, v1alpha1.MachineFinalizer) {
 		return nil
@@ -109,43 +110,43 @@ func (r *Machines) finalize(ctx context.Context, m *v1alpha1.Machine, change fun
 	return err
 }
 
-// provide sees to it that the instance is there, and its Node as it is wanted.
-func (r *Machines) provide(ctx context.Context, p provider.Provider, complete, m *v1alpha1.Machine) error {
+// ensureInstance sees to it that the instance is there, and its Node as it is wanted.
+func (r *Machines) ensureInstance(ctx context.Context, p provider.Provider, complete, m *v1alpha1.Machine) error {
 	instance, found, err := p.Exists(ctx, complete)
 	without := err == nil && !found
 	if err == nil && (!found || !instance.Complete) {
 		instance, err = p.Create(ctx, complete)
 		found = err == nil || instance.Node != ""
 	}
-	r.allocated(m, found, err)
+	r.setAllocatedCondition(m, found, err)
 	if without && !found {
 		m.Status.Addresses = nil
 		if m.Status.NodeRef != nil { // of a host that it has no more
 			forgetNode(m)
-			set(m, machine.ConditionReady, metav1.ConditionFalse, reasonNoNode, "it has no host")
+			setCondition(m, machine.ConditionReady, metav1.ConditionFalse, reasonNoNode, "it has no host")
 		}
 	}
 	var failed error // of the Node, which the instance does not wait for
 	if instance.Node != "" {
 		m.Status.Addresses = instance.Addresses
-		failed = r.node(ctx, m, instance)
+		failed = r.syncNode(ctx, m, instance)
 	}
 	if err != nil && found {
 		notReady(m, err)
 	}
 	if err == nil && instance.Complete {
-		err = r.update(ctx, p, complete, m)
+		err = r.updateInstance(ctx, p, complete, m)
 	}
 	return errors.Join(err, failed)
 }
 
-// update has a provider that can do so change the instance. Of one that cannot, another kubelet than the Machine was
-// made with is refused: whoever owns the Machine replaces it.
-func (r *Machines) update(ctx context.Context, p provider.Provider, complete, m *v1alpha1.Machine) error {
+// updateInstance has a provider that can do so change the instance. Of one that cannot, another kubelet than the
+// Machine was made with is refused: whoever owns the Machine replaces it.
+func (r *Machines) updateInstance(ctx context.Context, p provider.Provider, complete, m *v1alpha1.Machine) error {
 	var err error
 	if u, ok := p.(provider.Updater); ok {
 		err = u.Update(ctx, complete)
-	} else if v := m.Status.Versions; v != nil && trim(v.Kubelet) != trim(m.Spec.Versions.Kubelet) {
+	} else if v := m.Status.Versions; v != nil && trimVersion(v.Kubelet) != trimVersion(m.Spec.Versions.Kubelet) {
 		err = &provider.Refused{Reason: v1alpha1.UnsupportedChange, Message: "the provider " +
 			m.Spec.ProviderSpec.Value.CloudProvider + " does not change machines that there are: delete this one, " +
 			"and create another"}
@@ -153,23 +154,23 @@ func (r *Machines) update(ctx context.Context, p provider.Provider, complete, m 
 	status, reason, message := metav1.ConditionFalse, reasonAsWanted, ""
 	if err != nil {
 		reason, message = reasonOf(err), err.Error()
-		if differs(m) || underWay(m, err) || reconfiguring(err) {
+		if nodeDiffers(m) || underWay(m, err) || isReconfiguring(err) {
 			status = metav1.ConditionTrue
 		}
 	}
-	set(m, machine.ConditionUpdating, status, reason, message)
-	r.settings(m, err)
+	setCondition(m, machine.ConditionUpdating, status, reason, message)
+	r.setSettingsCondition(m, err)
 	return err
 }
 
-// settings notes whether the Machine's host has the settings that are wanted, once it had not: where nobody has ever
-// waited for any, nothing is written. An Event says which are refused.
-func (r *Machines) settings(m *v1alpha1.Machine, err error) {
+// setSettingsCondition notes whether the Machine's host has the settings that are wanted, once it had not: where nobody
+// has ever waited for any, nothing is written. An Event says which are refused.
+func (r *Machines) setSettingsCondition(m *v1alpha1.Machine, err error) {
 	before := meta.FindStatusCondition(m.Status.Conditions, machine.ConditionSettings)
 	var waiting *provider.Waiting
 	switch {
 	case err == nil && before != nil:
-		set(m, machine.ConditionSettings, metav1.ConditionTrue, reasonAsRecorded, "")
+		setCondition(m, machine.ConditionSettings, metav1.ConditionTrue, reasonAsRecorded, "")
 	case !errors.As(err, &waiting):
 	case waiting.Reason == provider.SettingsRefused:
 		message := phrase.Shorten(waiting.Message, longest)
@@ -178,26 +179,26 @@ func (r *Machines) settings(m *v1alpha1.Machine, err error) {
 		}
 		fallthrough
 	case waiting.Reason == provider.SettingsAwaited, waiting.Reason == provider.Reconfiguring:
-		set(m, machine.ConditionSettings, metav1.ConditionFalse, waiting.Reason, waiting.Message)
+		setCondition(m, machine.ConditionSettings, metav1.ConditionFalse, waiting.Reason, waiting.Message)
 	}
 }
 
-// reconfiguring reports whether the Machine's host is being given other settings.
-func reconfiguring(err error) bool {
+// isReconfiguring reports whether the Machine's host is being given other settings.
+func isReconfiguring(err error) bool {
 	var waiting *provider.Waiting
 	return errors.As(err, &waiting) && waiting.Reason == provider.Reconfiguring
 }
 
-// differs reports whether the Machine's Node is known not to run what the spec names: until it does, a change of it is
-// under way. A look at a host that is as it was, or that is silent, is none, and its Machine may be replaced.
-func differs(m *v1alpha1.Machine) bool {
+// nodeDiffers reports whether the Machine's Node is known not to run what the spec names: until it does, a change of it
+// is under way. A look at a host that is as it was, or that is silent, is none, and its Machine may be replaced.
+func nodeDiffers(m *v1alpha1.Machine) bool {
 	is, want := m.Status.Versions, m.Spec.Versions
 	if is == nil {
 		return true
 	}
 	runtime := want.ContainerRuntime != nil && want.ContainerRuntime.Version != "" && is.ContainerRuntime != nil &&
-		trim(is.ContainerRuntime.Version) != trim(want.ContainerRuntime.Version)
-	return runtime || trim(is.Kubelet) != trim(want.Kubelet)
+		trimVersion(is.ContainerRuntime.Version) != trimVersion(want.ContainerRuntime.Version)
+	return runtime || trimVersion(is.Kubelet) != trimVersion(want.Kubelet)
 }
 
 // underWay reports whether a change has not ended although the Node runs what the spec names: it may still be closed.
@@ -207,32 +208,33 @@ func underWay(m *v1alpha1.Machine, err error) bool {
 		meta.IsStatusConditionTrue(m.Status.Conditions, machine.ConditionUpdating)
 }
 
-// remove returns the instance of a Machine that is deleted, and lets the object go.
-func (r *Machines) remove(ctx context.Context, m *v1alpha1.Machine, p provider.Provider) (time.Duration, error) {
+// deleteInstance returns the instance of a Machine that is deleted, and lets the object go.
+func (r *Machines) deleteInstance(ctx context.Context, m *v1alpha1.Machine, p provider.Provider) (time.Duration,
+	error) {
 	if !controllerutil.ContainsFinalizer(m, v1alpha1.MachineFinalizer) {
 		return 0, errGone // it waits for somebody else's finalizer, or is no more
 	}
 	err := p.Delete(ctx, m)
 	if err == nil {
-		if err = client.IgnoreNotFound(r.finalize(ctx, m, controllerutil.RemoveFinalizer)); err == nil {
+		if err = client.IgnoreNotFound(r.setFinalizer(ctx, m, controllerutil.RemoveFinalizer)); err == nil {
 			err = errGone
 		}
 		return 0, err
 	}
 	m.Status.Phase = v1alpha1.Deleting
-	set(m, machine.ConditionReady, metav1.ConditionFalse, reasonOf(err), err.Error())
-	wait, err := r.outcome(m, err)
+	setCondition(m, machine.ConditionReady, metav1.ConditionFalse, reasonOf(err), err.Error())
+	wait, err := r.resultOf(m, err)
 	m.Status.Phase = v1alpha1.Deleting
 	return wait, err
 }
 
-// allocated notes whether the provider has something for the Machine.
-func (r *Machines) allocated(m *v1alpha1.Machine, found bool, err error) {
+// setAllocatedCondition notes whether the provider has something for the Machine.
+func (r *Machines) setAllocatedCondition(m *v1alpha1.Machine, found bool, err error) {
 	switch {
 	case found:
-		set(m, machine.ConditionAllocated, metav1.ConditionTrue, reasonAllocated, "")
+		setCondition(m, machine.ConditionAllocated, metav1.ConditionTrue, reasonAllocated, "")
 	case err != nil:
-		set(m, machine.ConditionAllocated, metav1.ConditionFalse, reasonOf(err), err.Error())
+		setCondition(m, machine.ConditionAllocated, metav1.ConditionFalse, reasonOf(err), err.Error())
 	}
 }
 
@@ -240,7 +242,7 @@ func (r *Machines) allocated(m *v1alpha1.Machine, found bool, err error) {
 func notReady(m *v1alpha1.Machine, err error) {
 	if c := meta.FindStatusCondition(m.Status.Conditions, machine.ConditionReady); c != nil &&
 		c.Status != metav1.ConditionTrue {
-		set(m, machine.ConditionReady, c.Status, reasonOf(err), err.Error())
+		setCondition(m, machine.ConditionReady, c.Status, reasonOf(err), err.Error())
 	}
 }
 
@@ -257,10 +259,10 @@ func reasonOf(err error) string {
 	return provider.Retrying
 }
 
-// outcome notes what came of it, and says when to look again.
-func (r *Machines) outcome(m *v1alpha1.Machine, err error) (time.Duration, error) {
+// resultOf notes what came of it, and says when to look again.
+func (r *Machines) resultOf(m *v1alpha1.Machine, err error) (time.Duration, error) {
 	m.Status.ErrorReason, m.Status.ErrorMessage = nil, nil
-	m.Status.Phase = phase(m)
+	m.Status.Phase = phaseOf(m)
 	var refused *provider.Refused
 	var waiting *provider.Waiting
 	switch {
@@ -268,7 +270,7 @@ func (r *Machines) outcome(m *v1alpha1.Machine, err error) (time.Duration, error
 		return 0, nil
 	case errors.As(err, &refused):
 		if m.Status.NodeRef != nil && m.DeletionTimestamp == nil { // it is not what its template says
-			set(m, machine.ConditionUpdating, metav1.ConditionTrue, string(refused.Reason), refused.Message)
+			setCondition(m, machine.ConditionUpdating, metav1.ConditionTrue, string(refused.Reason), refused.Message)
 		}
 		message := phrase.Shorten(refused.Message, longest)
 		m.Status.ErrorReason, m.Status.ErrorMessage, m.Status.Phase = &refused.Reason, &message, v1alpha1.Failed
@@ -284,8 +286,8 @@ func (r *Machines) outcome(m *v1alpha1.Machine, err error) (time.Duration, error
 	return 0, err
 }
 
-// phase is one word for what the conditions say.
-func phase(m *v1alpha1.Machine) v1alpha1.MachinePhase {
+// phaseOf is one word for what the conditions say.
+func phaseOf(m *v1alpha1.Machine) v1alpha1.MachinePhase {
 	is := func(c string) bool { return meta.IsStatusConditionTrue(m.Status.Conditions, c) }
 	switch {
 	case is(machine.ConditionUpdating):
@@ -309,7 +311,7 @@ func (r *Machines) writeStatus(ctx context.Context, before, m *v1alpha1.Machine)
 	was := m.DeepCopy()
 	was.Status = before.Status
 	if from, to := before.Status.Phase, m.Status.Phase; from != to {
-		r.Events.Eventf(m, nil, corev1.EventTypeNormal, string(to), "Reconcile", "%s", describe(m))
+		r.Events.Eventf(m, nil, corev1.EventTypeNormal, string(to), "Reconcile", "%s", describeState(m))
 	}
 	r.tellReadiness(before, m)
 	return r.Client.Status().Patch(ctx, m, client.MergeFrom(was))
@@ -331,8 +333,8 @@ func (r *Machines) tellReadiness(before, m *v1alpha1.Machine) {
 	}
 }
 
-// describe says in a sentence where the Machine is.
-func describe(m *v1alpha1.Machine) string {
+// describeState says in a sentence where the Machine is.
+func describeState(m *v1alpha1.Machine) string {
 	switch {
 	case m.Status.ErrorMessage != nil:
 		return *m.Status.ErrorMessage
@@ -347,7 +349,7 @@ func describe(m *v1alpha1.Machine) string {
 	return "it is " + string(m.Status.Phase)
 }
 
-func set(m *v1alpha1.Machine, name string, status metav1.ConditionStatus, reason, message string) {
+func setCondition(m *v1alpha1.Machine, name string, status metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{
 		Type: name, Status: status, Reason: reason, Message: phrase.Shorten(message, longest),
 		ObservedGeneration: m.Generation,

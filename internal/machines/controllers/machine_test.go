@@ -39,7 +39,7 @@ func TestWhatMakesAMachineOneThatIsUpdated(t *testing.T) {
 	} {
 		m := &v1alpha1.Machine{}
 		m.Spec.Versions, m.Status.Versions = c.want, c.is
-		if got := differs(m); got != c.differs {
+		if got := nodeDiffers(m); got != c.differs {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -52,7 +52,7 @@ func TestAChangeLastsUntilItsWorkHasEnded(t *testing.T) {
 	if underWay(m, working) {
 		t.Error("a look at a host that is as it was is a change")
 	}
-	set(m, machine.ConditionUpdating, metav1.ConditionTrue, "Updating", "")
+	setCondition(m, machine.ConditionUpdating, metav1.ConditionTrue, "Updating", "")
 	if !underWay(m, working) || underWay(m, silent) || underWay(m, nil) {
 		t.Error("a change lasts for as long as somebody works at it")
 	}
@@ -146,7 +146,7 @@ func TestANodeThatIsNotReadyAnyMoreIsTold(t *testing.T) {
 	with := func(status metav1.ConditionStatus, reason string) *v1alpha1.Machine {
 		m := &v1alpha1.Machine{}
 		m.Status.NodeRef = &corev1.ObjectReference{Name: "w-1"}
-		set(m, machine.ConditionReady, status, reason, "the kubelet says so")
+		setCondition(m, machine.ConditionReady, status, reason, "the kubelet says so")
 		return m
 	}
 	ready := with(metav1.ConditionTrue, reasonNodeReady)

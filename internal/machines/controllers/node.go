@@ -19,13 +19,13 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// node notes what the Machine's Node says, and gives it the Machine's labels, annotations and taints.
-func (r *Machines) node(ctx context.Context, m *v1alpha1.Machine, instance provider.Instance) error {
+// syncNode notes what the Machine's Node says, and gives it the Machine's labels, annotations and taints.
+func (r *Machines) syncNode(ctx context.Context, m *v1alpha1.Machine, instance provider.Instance) error {
 	n, err := r.noteNode(ctx, m, instance)
 	if err != nil || n == nil {
 		return err
 	}
-	return r.label(ctx, m, n)
+	return r.labelNode(ctx, m, n)
 }
 
 // noteNode notes what the Machine's Node says, and returns it; nil where there is none.
@@ -40,7 +40,7 @@ func (r *Machines) noteNode(ctx context.Context, m *v1alpha1.Machine, instance p
 		if !instance.Complete { // an earlier attempt, on this host or another one, may have had a Node
 			forgetNode(m)
 		}
-		set(m, machine.ConditionReady, metav1.ConditionFalse, reasonNoNode,
+		setCondition(m, machine.ConditionReady, metav1.ConditionFalse, reasonNoNode,
 			"there is no Node "+instance.Node+" of its own")
 		return nil, nil
 	}
@@ -61,7 +61,7 @@ func (r *Machines) noteNode(ctx context.Context, m *v1alpha1.Machine, instance p
 			}
 		}
 	}
-	set(m, machine.ConditionReady, status, reason, message)
+	setCondition(m, machine.ConditionReady, status, reason, message)
 	return n, nil
 }
 
@@ -74,14 +74,14 @@ func versionsOf(n *corev1.Node) *v1alpha1.MachineVersionInfo {
 	if info.KubeletVersion == "" {
 		return nil
 	}
-	v := &v1alpha1.MachineVersionInfo{Kubelet: trim(info.KubeletVersion)}
+	v := &v1alpha1.MachineVersionInfo{Kubelet: trimVersion(info.KubeletVersion)}
 	if name, version, ok := strings.Cut(info.ContainerRuntimeVersion, "://"); ok {
-		v.ContainerRuntime = &v1alpha1.ContainerRuntimeInfo{Name: name, Version: trim(version)}
+		v.ContainerRuntime = &v1alpha1.ContainerRuntimeInfo{Name: name, Version: trimVersion(version)}
 	}
 	return v
 }
 
-func trim(version string) string { return strings.TrimPrefix(version, "v") }
+func trimVersion(version string) string { return strings.TrimPrefix(version, "v") }
 
 // given is what a Machine has given its Node, so that it can be taken back: of labels and annotations the keys, of
 // taints the keys and effects.
@@ -95,13 +95,13 @@ type given struct {
 // of its own Node, and is not to say which of an administrator's taints and labels are taken away.
 const GivenAnnotation = "cluster.k8s.io/given-to-node"
 
-// label gives the Node what the Machine says, takes back what it said before, and leaves what others have put there. It
-// writes once, or not at all; where something is given or taken back, that is noted before and after.
-func (r *Machines) label(ctx context.Context, m *v1alpha1.Machine, n *corev1.Node) error {
+// labelNode gives the Node what the Machine says, takes back what it said before, and leaves what others have put
+// there. It writes once, or not at all; where something is given or taken back, that is noted before and after.
+func (r *Machines) labelNode(ctx context.Context, m *v1alpha1.Machine, n *corev1.Node) error {
 	before, now := givenBefore(m), givenNow(m)
 	want := n.DeepCopy()
 	applyMetadata(m, want, before)
-	if err := r.noteGiven(ctx, m, before.and(now)); err != nil {
+	if err := r.noteGiven(ctx, m, before.union(now)); err != nil {
 		return err
 	}
 	if !equality.Semantic.DeepEqual(n, want) {
@@ -116,7 +116,7 @@ func (r *Machines) label(ctx context.Context, m *v1alpha1.Machine, n *corev1.Nod
 // noteGiven has the Machine say what it has given its Node, and leaves the status as it is here.
 func (r *Machines) noteGiven(ctx context.Context, m *v1alpha1.Machine, what given) error {
 	text := ""
-	if !what.empty() {
+	if !what.isEmpty() {
 		encoded, err := json.Marshal(what)
 		if err != nil {
 			return err
@@ -158,10 +158,10 @@ func givenNow(m *v1alpha1.Machine) given {
 	return out
 }
 
-func (g given) empty() bool { return len(g.Labels)+len(g.Annotations)+len(g.Taints) == 0 }
+func (g given) isEmpty() bool { return len(g.Labels)+len(g.Annotations)+len(g.Taints) == 0 }
 
-// and is what either of the two says.
-func (g given) and(other given) given {
+// union is what either of the two says.
+func (g given) union(other given) given {
 	both := func(a, b []string) []string {
 		all := slices.Concat(a, b)
 		slices.Sort(all)
@@ -175,8 +175,8 @@ func (g given) and(other given) given {
 
 // applyMetadata makes the Node have what the Machine says, and no more what it had given it before.
 func applyMetadata(m *v1alpha1.Machine, n *corev1.Node, before given) {
-	n.Labels = merge(n.Labels, m.Spec.ObjectMeta.Labels, before.Labels)
-	n.Annotations = merge(n.Annotations, m.Spec.ObjectMeta.Annotations, before.Annotations)
+	n.Labels = mergeGiven(n.Labels, m.Spec.ObjectMeta.Labels, before.Labels)
+	n.Annotations = mergeGiven(n.Annotations, m.Spec.ObjectMeta.Annotations, before.Annotations)
 	taints := taintsOf(m)
 	wanted := func(t corev1.Taint) bool {
 		return slices.ContainsFunc(taints, func(w corev1.Taint) bool { return taintKey(w) == taintKey(t) })
@@ -209,8 +209,8 @@ func taintsOf(m *v1alpha1.Machine) []corev1.Taint {
 
 func taintKey(t corev1.Taint) string { return t.Key + ":" + string(t.Effect) }
 
-// merge is a map with what is wanted, and without what was given before and is not wanted any more.
-func merge(has, want map[string]string, before []string) map[string]string {
+// mergeGiven is a map with what is wanted, and without what was given before and is not wanted any more.
+func mergeGiven(has, want map[string]string, before []string) map[string]string {
 	out := maps.Clone(has)
 	if out == nil {
 		out = map[string]string{}

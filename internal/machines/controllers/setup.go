@@ -56,7 +56,7 @@ func Add(ctx context.Context, m manager.Manager, providers provider.Set, o Optio
 	if o.Parallel == 0 {
 		o.Parallel = defaultParallel
 	}
-	if err := index(ctx, m); err != nil {
+	if err := indexFields(ctx, m); err != nil {
 		return err
 	}
 	events := m.GetEventRecorder("kubeone")
@@ -94,7 +94,7 @@ func controllerUID(o client.Object) []string {
 	return []string{""}
 }
 
-func index(ctx context.Context, m manager.Manager) error {
+func indexFields(ctx context.Context, m manager.Manager) error {
 	for _, o := range []client.Object{&v1alpha1.Machine{}, &v1alpha1.MachineSet{}} {
 		if err := m.GetFieldIndexer().IndexField(ctx, o, OwnerField, controllerUID); err != nil {
 			return err
@@ -132,7 +132,7 @@ func requestOf(o client.Object) reconcile.Request {
 func setOf(c client.Client) handler.MapFunc {
 	return func(ctx context.Context, o client.Object) []reconcile.Request {
 		if owner := metav1.GetControllerOf(o); owner != nil {
-			return []reconcile.Request{named(o.GetNamespace(), owner.Name)}
+			return []reconcile.Request{requestFor(o.GetNamespace(), owner.Name)}
 		}
 		var sets v1alpha1.MachineSetList
 		if err := c.List(ctx, &sets, client.InNamespace(o.GetNamespace())); err != nil {
@@ -161,7 +161,7 @@ func familyOf(c client.Client) handler.MapFunc {
 			}
 		}
 		if owner != nil {
-			return []reconcile.Request{named(o.GetNamespace(), owner.Name)}
+			return []reconcile.Request{requestFor(o.GetNamespace(), owner.Name)}
 		}
 		var deployments v1alpha1.MachineDeploymentList
 		if err := c.List(ctx, &deployments, client.InNamespace(o.GetNamespace())); err != nil {
@@ -175,6 +175,6 @@ func familyOf(c client.Client) handler.MapFunc {
 	}
 }
 
-func named(namespace, name string) reconcile.Request {
+func requestFor(namespace, name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
 }

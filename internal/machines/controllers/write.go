@@ -47,29 +47,29 @@ func (w *writer) writeAll(ctx context.Context, writes []rollout.Write) error {
 		if len(failed) == mostErrors || ctx.Err() != nil {
 			break
 		}
-		if makes(one) && !slices.ContainsFunc(writes[:i], makes) {
-			if stays, err := w.stays(ctx, w.owner); err != nil || !stays {
+		if isCreate(one) && !slices.ContainsFunc(writes[:i], isCreate) {
+			if stays, err := w.ownerExists(ctx, w.owner); err != nil || !stays {
 				return errors.Join(append(failed, cmp.Or(err, errLeaving))...)
 			}
 		}
-		if err := w.write(ctx, one); err != nil {
+		if err := w.applyWrite(ctx, one); err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", one, err))
 			continue
 		}
 		if one.Kind != rollout.ScaleSet {
-			w.Events.Eventf(w.owner, nil, corev1.EventTypeNormal, reason(one.Kind), "Reconcile", "%s", one)
+			w.Events.Eventf(w.owner, nil, corev1.EventTypeNormal, eventReason(one.Kind), "Reconcile", "%s", one)
 		}
 	}
 	return errors.Join(failed...)
 }
 
-// makes reports whether a write makes an object.
-func makes(one rollout.Write) bool {
+// isCreate reports whether a write makes an object.
+func isCreate(one rollout.Write) bool {
 	return one.Kind == rollout.CreateSet || one.Kind == rollout.CreateMachine
 }
 
-// reason is a kind of write as an Event's reason: "create machine" is CreateMachine.
-func reason(k rollout.Kind) string {
+// eventReason is a kind of write as an Event's reason: "create machine" is CreateMachine.
+func eventReason(k rollout.Kind) string {
 	var out strings.Builder
 	for word := range strings.FieldsSeq(string(k)) {
 		out.WriteString(strings.ToUpper(word[:1]) + word[1:])
@@ -77,12 +77,12 @@ func reason(k rollout.Kind) string {
 	return out.String()
 }
 
-func (w *writer) write(ctx context.Context, one rollout.Write) error {
+func (w *writer) applyWrite(ctx context.Context, one rollout.Write) error {
 	switch one.Kind {
 	case rollout.CreateSet:
 		return w.createSet(ctx, one)
 	case rollout.CreateMachine:
-		return w.createMachine(ctx, w.set(one.Name))
+		return w.createMachine(ctx, w.setByName(one.Name))
 	case rollout.RollBack, rollout.ForgetRollback:
 		return w.rollBack(ctx, one)
 	case rollout.MoveMachine, rollout.LabelMachine, rollout.DeleteMachine:
@@ -92,8 +92,8 @@ func (w *writer) write(ctx context.Context, one rollout.Write) error {
 	}
 }
 
-// set is the set of that name; nil where there is none.
-func (w *writer) set(name string) *v1alpha1.MachineSet {
+// setByName is the set of that name; nil where there is none.
+func (w *writer) setByName(name string) *v1alpha1.MachineSet {
 	for i := range w.sets {
 		if w.sets[i].Name == name {
 			return &w.sets[i]
@@ -102,7 +102,7 @@ func (w *writer) set(name string) *v1alpha1.MachineSet {
 	return nil
 }
 
-func (w *writer) machine(name string) *v1alpha1.Machine {
+func (w *writer) machineByName(name string) *v1alpha1.Machine {
 	for i := range w.machines {
 		if w.machines[i].Name == name {
 			return &w.machines[i]
@@ -119,15 +119,15 @@ func (w *writer) createSet(ctx context.Context, one rollout.Write) error {
 	md := w.deployment
 	hash := one.Name[len(md.Name)+1:]
 	template := *md.Spec.Template.DeepCopy()
-	template.ObjectMeta.Labels = with(template.ObjectMeta.Labels, v1alpha1.TemplateHashLabel, hash)
+	template.ObjectMeta.Labels = withKey(template.ObjectMeta.Labels, v1alpha1.TemplateHashLabel, hash)
 	selector := *md.Spec.Selector.DeepCopy()
-	selector.MatchLabels = with(selector.MatchLabels, v1alpha1.TemplateHashLabel, hash)
+	selector.MatchLabels = withKey(selector.MatchLabels, v1alpha1.TemplateHashLabel, hash)
 	none := int32(0)
 	ms := &v1alpha1.MachineSet{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: md.Namespace, Name: one.Name, Labels: template.ObjectMeta.Labels,
 			Annotations:     map[string]string{v1alpha1.RevisionAnnotation: strconv.FormatInt(one.Revision, 10)},
-			OwnerReferences: []metav1.OwnerReference{reference(md, "MachineDeployment")},
+			OwnerReferences: []metav1.OwnerReference{ownerReference(md, "MachineDeployment")},
 		},
 		Spec: v1alpha1.MachineSetSpec{
 			Replicas: &none, MinReadySeconds: md.Spec.MinReadySeconds, Selector: selector, Template: template,
@@ -136,11 +136,11 @@ func (w *writer) createSet(ctx context.Context, one rollout.Write) error {
 	if err := w.Client.Create(ctx, ms); err != nil {
 		return err
 	}
-	w.seen.expect(w.family, ms, w.Now())
+	w.seen.expectObject(w.family, ms, w.Now())
 	return nil
 }
 
-func with(has map[string]string, key, value string) map[string]string {
+func withKey(has map[string]string, key, value string) map[string]string {
 	out := maps.Clone(has)
 	if out == nil {
 		out = map[string]string{}
@@ -158,32 +158,32 @@ func (w *writer) createMachine(ctx context.Context, ms *v1alpha1.MachineSet) err
 	m := &v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: ms.Namespace, Name: ms.Name + "-" + rand.String(5), Labels: template.ObjectMeta.Labels,
-			Annotations: with(template.ObjectMeta.Annotations, v1alpha1.AppliedMetadataAnnotation,
+			Annotations: withKey(template.ObjectMeta.Annotations, v1alpha1.AppliedMetadataAnnotation,
 				machine.MetadataHash(*template)),
-			OwnerReferences: []metav1.OwnerReference{reference(ms, "MachineSet")},
+			OwnerReferences: []metav1.OwnerReference{ownerReference(ms, "MachineSet")},
 		},
 		Spec: template.Spec,
 	}
 	if err := w.Client.Create(ctx, m); err != nil {
 		return err
 	}
-	w.seen.expect(w.family, m, w.Now())
+	w.seen.expectObject(w.family, m, w.Now())
 	return nil
 }
 
 // writeSet changes or deletes a set.
 func (w *writer) writeSet(ctx context.Context, one rollout.Write) error {
-	ms := w.set(one.Name)
+	ms := w.setByName(one.Name)
 	if ms == nil {
 		return errVanished
 	}
 	if one.Kind == rollout.DeleteSet {
-		return w.delete(ctx, ms)
+		return w.deleteObject(ctx, ms)
 	}
 	before := ms.DeepCopy()
 	switch one.Kind {
 	case rollout.ReviseSet:
-		ms.Annotations = with(ms.Annotations, v1alpha1.RevisionAnnotation, strconv.FormatInt(one.Revision, 10))
+		ms.Annotations = withKey(ms.Annotations, v1alpha1.RevisionAnnotation, strconv.FormatInt(one.Revision, 10))
 	case rollout.ScaleSet:
 		replicas := int32(one.Replicas) // #nosec G115 -- as many as there are objects
 		ms.Spec.Replicas = &replicas
@@ -193,26 +193,26 @@ func (w *writer) writeSet(ctx context.Context, one rollout.Write) error {
 		spec := ms.Spec.Template.Spec
 		spec.ObjectMeta, spec.Taints = template.Spec.ObjectMeta, template.Spec.Taints
 		ms.Spec.Template = v1alpha1.MachineTemplateSpec{ObjectMeta: template.ObjectMeta, Spec: spec}
-		ms.Spec.Template.ObjectMeta.Labels = with(template.ObjectMeta.Labels, v1alpha1.TemplateHashLabel, hash)
+		ms.Spec.Template.ObjectMeta.Labels = withKey(template.ObjectMeta.Labels, v1alpha1.TemplateHashLabel, hash)
 	default:
 		return fmt.Errorf("nobody knows how to %s", one.Kind)
 	}
-	return w.change(ctx, ms, before)
+	return w.patchObject(ctx, ms, before)
 }
 
 // writeMachine changes or deletes a machine.
 func (w *writer) writeMachine(ctx context.Context, one rollout.Write) error {
-	m := w.machine(one.Machine)
+	m := w.machineByName(one.Machine)
 	if m == nil {
 		return errVanished
 	}
 	if one.Kind == rollout.DeleteMachine {
-		return w.delete(ctx, m)
+		return w.deleteObject(ctx, m)
 	}
 	from := w.setOf(m)
 	to := from
 	if one.Kind == rollout.MoveMachine {
-		to = w.set(one.Name)
+		to = w.setByName(one.Name)
 	}
 	if to == nil {
 		return errVanished
@@ -222,7 +222,7 @@ func (w *writer) writeMachine(ctx context.Context, one rollout.Write) error {
 	if one.Kind == rollout.MoveMachine {
 		m.OwnerReferences = append(slices.DeleteFunc(m.OwnerReferences, func(r metav1.OwnerReference) bool {
 			return r.Controller != nil && *r.Controller
-		}), reference(to, "MachineSet"))
+		}), ownerReference(to, "MachineSet"))
 		m.Spec.ProviderSpec, m.Spec.Versions, m.Spec.Roles = template.Spec.ProviderSpec, template.Spec.Versions,
 			template.Spec.Roles
 	}
@@ -230,12 +230,12 @@ func (w *writer) writeMachine(ctx context.Context, one rollout.Write) error {
 	if from != nil {
 		was = from.Spec.Template
 	}
-	m.Labels = merge(m.Labels, template.ObjectMeta.Labels, slices.Collect(maps.Keys(was.ObjectMeta.Labels)))
-	m.Annotations = merge(m.Annotations, template.ObjectMeta.Annotations,
+	m.Labels = mergeGiven(m.Labels, template.ObjectMeta.Labels, slices.Collect(maps.Keys(was.ObjectMeta.Labels)))
+	m.Annotations = mergeGiven(m.Annotations, template.ObjectMeta.Annotations,
 		slices.Collect(maps.Keys(was.ObjectMeta.Annotations)))
 	m.Annotations[v1alpha1.AppliedMetadataAnnotation] = machine.MetadataHash(*template)
 	m.Spec.ObjectMeta, m.Spec.Taints = template.Spec.ObjectMeta, template.Spec.Taints
-	return w.change(ctx, m, before)
+	return w.patchObject(ctx, m, before)
 }
 
 func (w *writer) setOf(m *v1alpha1.Machine) *v1alpha1.MachineSet {
@@ -252,7 +252,7 @@ func (w *writer) rollBack(ctx context.Context, one rollout.Write) error {
 	before := w.deployment.DeepCopy()
 	delete(w.deployment.Annotations, v1alpha1.RollbackAnnotation)
 	if one.Kind == rollout.RollBack {
-		ms := w.set(one.Name)
+		ms := w.setByName(one.Name)
 		if ms == nil {
 			return errVanished
 		}
@@ -260,19 +260,19 @@ func (w *writer) rollBack(ctx context.Context, one rollout.Write) error {
 		delete(template.ObjectMeta.Labels, v1alpha1.TemplateHashLabel)
 		w.deployment.Spec.Template = *template
 	}
-	return w.patch(ctx, w.deployment, before)
+	return w.patchObject(ctx, w.deployment, before)
 }
 
-func (w *writer) change(ctx context.Context, o, before client.Object) error {
-	if err := w.patch(ctx, o, before); err != nil {
+func (w *writer) patchObject(ctx context.Context, o, before client.Object) error {
+	if err := w.patchObject(ctx, o, before); err != nil {
 		return err
 	}
-	w.seen.expect(w.family, o, w.Now())
+	w.seen.expectObject(w.family, o, w.Now())
 	return nil
 }
 
-// delete deletes the object as it was planned with.
-func (w *writer) delete(ctx context.Context, o client.Object) error {
+// deleteObject deletes the object as it was planned with.
+func (w *writer) deleteObject(ctx context.Context, o client.Object) error {
 	uid, version := o.GetUID(), o.GetResourceVersion()
 	err := w.Client.Delete(ctx, o, client.Preconditions{UID: &uid, ResourceVersion: &version},
 		client.PropagationPolicy(metav1.DeletePropagationBackground))

@@ -27,7 +27,7 @@ func OfDeployment(md *v1alpha1.MachineDeployment, sets []v1alpha1.MachineSet, ma
 			fmt.Errorf("MachineDeployment %s/%s: spec.template.%w", md.Namespace, md.Name, err)
 	}
 	family = rollout.Family{
-		Name: md.Name, Replicas: number(md.Spec.Replicas, 1), MinReady: seconds(md.Spec.MinReadySeconds, 0),
+		Name: md.Name, Replicas: numberOr(md.Spec.Replicas, 1), MinReady: secondsOr(md.Spec.MinReadySeconds, 0),
 		DeletePolicy: rollout.Random, Deleting: md.DeletionTimestamp != nil, Now: now,
 	}
 	family.MaxUnhealthy = maxUnhealthy(md.Spec.HealthCheck, family.Replicas)
@@ -60,7 +60,7 @@ func OfSet(ms *v1alpha1.MachineSet, machines []v1alpha1.Machine, now time.Time) 
 		return rollout.Family{}, ask, err
 	}
 	family = rollout.Family{
-		Name: ms.Name, Replicas: set.Replicas, MinReady: seconds(ms.Spec.MinReadySeconds, 0),
+		Name: ms.Name, Replicas: set.Replicas, MinReady: secondsOr(ms.Spec.MinReadySeconds, 0),
 		DeletePolicy: rollout.DeletePolicy(ms.Spec.DeletePolicy), Deleting: ms.DeletionTimestamp != nil,
 		Sets: []rollout.Set{set}, Now: now,
 	}
@@ -75,17 +75,17 @@ func OfSet(ms *v1alpha1.MachineSet, machines []v1alpha1.Machine, now time.Time) 
 func rolloutOf(md *v1alpha1.MachineDeployment, template rollout.Template, replicas int) *rollout.Rollout {
 	r := &rollout.Rollout{
 		Template: template, Strategy: rollout.RollingUpdate, MaxSurge: 1, Paused: md.Spec.Paused,
-		RevisionHistoryLimit: number(md.Spec.RevisionHistoryLimit, 1),
-		ProgressDeadline:     seconds(md.Spec.ProgressDeadlineSeconds, 600),
-		RollbackTo:           revision(md.Annotations[v1alpha1.RollbackAnnotation]),
+		RevisionHistoryLimit: numberOr(md.Spec.RevisionHistoryLimit, 1),
+		ProgressDeadline:     secondsOr(md.Spec.ProgressDeadlineSeconds, 600),
+		RollbackTo:           parseRevision(md.Annotations[v1alpha1.RollbackAnnotation]),
 	}
 	if s := md.Spec.Strategy; s != nil {
 		if s.Type != "" {
 			r.Strategy = rollout.Strategy(s.Type)
 		}
 		if limits := s.RollingUpdate; limits != nil {
-			r.MaxSurge = share(limits.MaxSurge, 1, replicas, true)
-			r.MaxUnavailable = share(limits.MaxUnavailable, 0, replicas, false)
+			r.MaxSurge = shareOf(limits.MaxSurge, 1, replicas, true)
+			r.MaxUnavailable = shareOf(limits.MaxUnavailable, 0, replicas, false)
 		}
 	}
 	if r.MaxSurge == 0 && r.MaxUnavailable == 0 {
@@ -100,8 +100,8 @@ func setOf(ms *v1alpha1.MachineSet) (rollout.Set, error) {
 		return rollout.Set{}, fmt.Errorf("MachineSet %s/%s: spec.template.%w", ms.Namespace, ms.Name, err)
 	}
 	return rollout.Set{
-		Name: ms.Name, Template: template, Revision: revision(ms.Annotations[v1alpha1.RevisionAnnotation]),
-		Replicas: number(ms.Spec.Replicas, 1), Created: ms.CreationTimestamp.Time,
+		Name: ms.Name, Template: template, Revision: parseRevision(ms.Annotations[v1alpha1.RevisionAnnotation]),
+		Replicas: numberOr(ms.Spec.Replicas, 1), Created: ms.CreationTimestamp.Time,
 		Deleting: ms.DeletionTimestamp != nil,
 	}, nil
 }
@@ -121,28 +121,29 @@ func addMachines(family *rollout.Family, machines []v1alpha1.Machine, h health, 
 		if hasMetadata(m, set.Spec.Template) {
 			metadata = metadataText(set.Spec.Template)
 		}
-		unhealthy, next := h.unhealthy(m, family.Now)
+		unhealthy, next := h.isUnhealthy(m, family.Now)
 		if !next.IsZero() && (ask.IsZero() || next.Before(ask)) {
 			ask = next
 		}
 		_, first := m.Annotations[v1alpha1.DeleteFirstAnnotation]
 		family.Machines = append(family.Machines, rollout.Machine{
 			Name: m.Name, Set: set.Name, Created: m.CreationTimestamp.Time,
-			ReadySince: since(m, ConditionReady), Updating: updating(m), Changed: changed(m), Lost: lost(m),
+			ReadySince: trueSince(m, ConditionReady), Updating: isUpdating(m), Changed: updatingSince(m),
+			Lost:      hasLostNode(m),
 			Unhealthy: unhealthy, DeleteFirst: first, Deleting: m.DeletionTimestamp != nil, Metadata: metadata,
 		})
 	}
 	return ask
 }
 
-// updating says whether a Machine that has been a Node is not what its spec says: also where its controller has not
+// isUpdating says whether a Machine that has been a Node is not what its spec says: also where its controller has not
 // seen that spec yet.
-func updating(m *v1alpha1.Machine) bool {
+func isUpdating(m *v1alpha1.Machine) bool {
 	return m.Status.NodeRef != nil && (isTrue(m, ConditionUpdating) || m.Status.ObservedGeneration < m.Generation)
 }
 
-// changed is when the condition of being updated changed last.
-func changed(m *v1alpha1.Machine) time.Time {
+// updatingSince is when the condition of being updated changed last.
+func updatingSince(m *v1alpha1.Machine) time.Time {
 	if c := meta.FindStatusCondition(m.Status.Conditions, ConditionUpdating); c != nil {
 		return c.LastTransitionTime.Time
 	}
@@ -158,11 +159,11 @@ func maxUnhealthy(check *v1alpha1.MachineHealthCheck, replicas int) int {
 	if limit.Type == intstr.Int {
 		return limit.IntValue()
 	}
-	return max(1, share(&limit, 0, replicas, false))
+	return max(1, shareOf(&limit, 0, replicas, false))
 }
 
-// share is a number, or a share of the replicas; the default where nothing is said, or nothing that can be read.
-func share(of *intstr.IntOrString, otherwise, replicas int, up bool) int {
+// shareOf is a number, or a share of the replicas; the default where nothing is said, or nothing that can be read.
+func shareOf(of *intstr.IntOrString, otherwise, replicas int, up bool) int {
 	n, err := intstr.GetScaledValueFromIntOrPercent(of, replicas, up)
 	if of == nil || err != nil {
 		return otherwise
@@ -170,19 +171,19 @@ func share(of *intstr.IntOrString, otherwise, replicas int, up bool) int {
 	return max(0, n)
 }
 
-func number(n *int32, otherwise int) int {
+func numberOr(n *int32, otherwise int) int {
 	if n == nil {
 		return otherwise
 	}
 	return int(*n)
 }
 
-func seconds(n *int32, otherwise int) time.Duration {
-	return time.Duration(number(n, otherwise)) * time.Second
+func secondsOr(n *int32, otherwise int) time.Duration {
+	return time.Duration(numberOr(n, otherwise)) * time.Second
 }
 
-// revision is a revision as an annotation has it; 0 where that is none.
-func revision(text string) int64 {
+// parseRevision is a revision as an annotation has it; 0 where that is none.
+func parseRevision(text string) int64 {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 {
 		return 0

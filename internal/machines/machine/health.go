@@ -46,10 +46,10 @@ func healthOf(check *v1alpha1.MachineHealthCheck) health {
 	return h
 }
 
-// unhealthy says whether the Machine has been broken for longer than anybody waits, and if it has not, when it will
+// isUnhealthy says whether the Machine has been broken for longer than anybody waits, and if it has not, when it will
 // have been; zero for never. A Machine for which there is no host yet is not broken, nor is one with a spec that nobody
 // can carry out: another one would be as it is.
-func (h health) unhealthy(m *v1alpha1.Machine, now time.Time) (bool, time.Time) {
+func (h health) isUnhealthy(m *v1alpha1.Machine, now time.Time) (bool, time.Time) {
 	if m.Status.ErrorReason != nil {
 		switch *m.Status.ErrorReason {
 		case v1alpha1.CreateError, v1alpha1.UpdateError:
@@ -66,30 +66,31 @@ func (h health) unhealthy(m *v1alpha1.Machine, now time.Time) (bool, time.Time) 
 	case updating != nil && updating.Status == metav1.ConditionTrue:
 		// A change has its kubelet restarted, and has as long as a new Node: then its host has died of it, or since.
 		if ready != nil && updating.LastTransitionTime.Before(&ready.LastTransitionTime) {
-			return over(ready, ready.Status, h.startup, now)
+			return isOverdue(ready, ready.Status, h.startup, now)
 		}
-		return over(updating, metav1.ConditionTrue, h.startup, now)
+		return isOverdue(updating, metav1.ConditionTrue, h.startup, now)
 	case m.Status.NodeRef == nil:
 		allocated := meta.FindStatusCondition(m.Status.Conditions, ConditionAllocated)
-		return over(allocated, metav1.ConditionTrue, h.startup, now)
+		return isOverdue(allocated, metav1.ConditionTrue, h.startup, now)
 	case ready == nil:
 		return false, time.Time{}
 	}
-	return over(ready, ready.Status, h.notReady, now)
+	return isOverdue(ready, ready.Status, h.notReady, now)
 }
 
-// lost says whether the Machine's Node was all that its spec says once, and is not Ready now, though nobody changes or
-// deletes it.
-func lost(m *v1alpha1.Machine) bool {
-	if m.DeletionTimestamp != nil || m.Status.NodeRef == nil || updating(m) {
+// hasLostNode says whether the Machine's Node was all that its spec says once, and is not Ready now, though nobody
+// changes or deletes it.
+func hasLostNode(m *v1alpha1.Machine) bool {
+	if m.DeletionTimestamp != nil || m.Status.NodeRef == nil || isUpdating(m) {
 		return false
 	}
 	whole := meta.FindStatusCondition(m.Status.Conditions, ConditionUpdating) != nil // is said of nothing else
 	return whole && !isTrue(m, ConditionReady)
 }
 
-// over says whether the condition has had the status for longer than the limit, and else when it will have.
-func over(c *metav1.Condition, status metav1.ConditionStatus, limit time.Duration, now time.Time) (bool, time.Time) {
+// isOverdue says whether the condition has had the status for longer than the limit, and else when it will have.
+func isOverdue(c *metav1.Condition, status metav1.ConditionStatus, limit time.Duration, now time.Time) (bool,
+	time.Time) {
 	if c == nil || c.Status != status || limit == 0 {
 		return false, time.Time{}
 	}
@@ -104,8 +105,8 @@ func isTrue(m *v1alpha1.Machine, condition string) bool {
 	return meta.IsStatusConditionTrue(m.Status.Conditions, condition)
 }
 
-// since is when the condition became true; zero where it is not.
-func since(m *v1alpha1.Machine, condition string) time.Time {
+// trueSince is when the condition became true; zero where it is not.
+func trueSince(m *v1alpha1.Machine, condition string) time.Time {
 	c := meta.FindStatusCondition(m.Status.Conditions, condition)
 	if c == nil || c.Status != metav1.ConditionTrue {
 		return time.Time{}

@@ -39,23 +39,23 @@ func templateOf(t v1alpha1.MachineTemplateSpec) (rollout.Template, error) {
 }
 
 func machineText(spec v1alpha1.MachineSpec) (string, error) {
-	provider, err := plain(spec.ProviderSpec.Value)
+	provider, err := normalizeProviderSpec(spec.ProviderSpec.Value)
 	if err != nil {
 		return "", fmt.Errorf("spec.providerSpec.value: %w", err)
 	}
-	return text(made{Provider: provider, Versions: normal(spec.Versions), Roles: spec.Roles}), nil
+	return canonicalJSON(made{Provider: provider, Versions: normalizeVersions(spec.Versions), Roles: spec.Roles}), nil
 }
 
 // metadataText leaves out the label by which the sets of a deployment are told apart.
 func metadataText(t v1alpha1.MachineTemplateSpec) string {
-	return text(metadata{
-		Labels: unhashed(t.ObjectMeta.Labels), Annotations: t.ObjectMeta.Annotations,
+	return canonicalJSON(metadata{
+		Labels: withoutHash(t.ObjectMeta.Labels), Annotations: t.ObjectMeta.Annotations,
 		NodeLabels: t.Spec.ObjectMeta.Labels, NodeAnnotations: t.Spec.ObjectMeta.Annotations, Taints: t.Spec.Taints,
 	})
 }
 
-// unhashed is labels without the one by which the sets of a deployment are told apart.
-func unhashed(labels map[string]string) map[string]string {
+// withoutHash is labels without the one by which the sets of a deployment are told apart.
+func withoutHash(labels map[string]string) map[string]string {
 	out := maps.Clone(labels)
 	delete(out, v1alpha1.TemplateHashLabel)
 	return out
@@ -75,7 +75,7 @@ func hasMetadata(m *v1alpha1.Machine, t v1alpha1.MachineTemplateSpec) bool {
 		has, wants map[string]string
 		into       *map[string]string
 	}{
-		{m.Labels, unhashed(t.ObjectMeta.Labels), &of.ObjectMeta.Labels},
+		{m.Labels, withoutHash(t.ObjectMeta.Labels), &of.ObjectMeta.Labels},
 		{m.Annotations, t.ObjectMeta.Annotations, &of.ObjectMeta.Annotations},
 	} {
 		for key := range part.wants {
@@ -90,8 +90,8 @@ func hasMetadata(m *v1alpha1.Machine, t v1alpha1.MachineTemplateSpec) bool {
 	return metadataText(of) == metadataText(t) && m.Annotations[v1alpha1.AppliedMetadataAnnotation] == MetadataHash(t)
 }
 
-// normal is versions without a leading v, and without what is ignored.
-func normal(v v1alpha1.MachineVersionInfo) v1alpha1.MachineVersionInfo {
+// normalizeVersions is versions without a leading v, and without what is ignored.
+func normalizeVersions(v v1alpha1.MachineVersionInfo) v1alpha1.MachineVersionInfo {
 	out := v1alpha1.MachineVersionInfo{Kubelet: strings.TrimPrefix(v.Kubelet, "v")}
 	if v.ContainerRuntime != nil {
 		out.ContainerRuntime = &v1alpha1.ContainerRuntimeInfo{
@@ -101,8 +101,8 @@ func normal(v v1alpha1.MachineVersionInfo) v1alpha1.MachineVersionInfo {
 	return out
 }
 
-// plain is the provider's part as JSON has it, without what is empty.
-func plain(config v1alpha1.ProviderConfig) (any, error) {
+// normalizeProviderSpec is the provider's part as JSON has it, without what is empty.
+func normalizeProviderSpec(config v1alpha1.ProviderConfig) (any, error) {
 	for _, raw := range []*runtime.RawExtension{
 		config.CloudProviderSpec, config.OperatingSystemSpec, config.Network,
 	} {
@@ -118,16 +118,16 @@ func plain(config v1alpha1.ProviderConfig) (any, error) {
 	if err := json.Unmarshal(written, &out); err != nil {
 		return nil, err
 	}
-	return without(out), nil
+	return withoutEmpty(out), nil
 }
 
-// without is a value of JSON without empty objects, lists and texts, and without null, at any depth.
-func without(v any) any {
+// withoutEmpty is a value of JSON without empty objects, lists and texts, and without null, at any depth.
+func withoutEmpty(v any) any {
 	switch of := v.(type) {
 	case map[string]any:
 		out := map[string]any{}
 		for key, value := range of {
-			if value = without(value); value != nil {
+			if value = withoutEmpty(value); value != nil {
 				out[key] = value
 			}
 		}
@@ -141,7 +141,7 @@ func without(v any) any {
 		}
 		out := make([]any, 0, len(of))
 		for _, value := range of {
-			out = append(out, without(value))
+			out = append(out, withoutEmpty(value))
 		}
 		return out
 	case string:
@@ -152,8 +152,8 @@ func without(v any) any {
 	return v
 }
 
-// text is a value in JSON, in which the keys of objects are sorted.
-func text(v any) string {
+// canonicalJSON is a value in JSON, in which the keys of objects are sorted.
+func canonicalJSON(v any) string {
 	out, err := json.Marshal(v)
 	if err != nil {
 		panic(fmt.Sprintf("%T cannot be encoded: %v", v, err)) // texts, numbers, lists and maps of them

@@ -60,7 +60,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	measured := newRuns()
-	if o.Site, err = complete(ctx, o, c.Kubernetes, measured); err != nil {
+	if o.Site, err = completeSite(ctx, o, c.Kubernetes, measured); err != nil {
 		return err
 	}
 	m, err := newManager(o)
@@ -90,12 +90,12 @@ func Run(ctx context.Context, o Options) error {
 	return m.Start(ctx)
 }
 
-// complete is the site with what the cluster itself says.
-func complete(ctx context.Context, o Options, kube kubernetes.Interface, measured *runs) (ssh.Site, error) {
-	s, tell := o.Site, recorder(o.Log)
+// completeSite is the site with what the cluster itself says.
+func completeSite(ctx context.Context, o Options, kube kubernetes.Interface, measured *runs) (ssh.Site, error) {
+	s, tell := o.Site, eventRecorder(o.Log)
 	s.CA, s.Now = probe.CAHash(s.Access.CA()), time.Now
 	s.Record = func(e apply.Event) {
-		measured.record(e)
+		measured.recordEvent(e)
 		tell(e)
 	}
 	var err error
@@ -132,8 +132,8 @@ func newManager(o Options) (manager.Manager, error) {
 	return m, m.AddReadyzCheck("ping", healthz.Ping)
 }
 
-// recorder logs what happens in runs on hosts.
-func recorder(log *slog.Logger) func(apply.Event) {
+// eventRecorder logs what happens in runs on hosts.
+func eventRecorder(log *slog.Logger) func(apply.Event) {
 	return func(e apply.Event) {
 		attributes := []any{"run", e.RunID, "host", e.Host}
 		if e.Step != "" {

@@ -80,8 +80,8 @@ func newRuns() *runs {
 	}
 }
 
-// record measures an event.
-func (r *runs) record(e apply.Event) {
+// recordEvent measures an event.
+func (r *runs) recordEvent(e apply.Event) {
 	result := "succeeded"
 	if e.Error != "" {
 		result = "failed"

@@ -20,7 +20,7 @@ func TestRunsAreMeasured(t *testing.T) {
 		{Type: apply.StepDone, Step: "prepare/w-2", Seconds: 4},
 		{Type: apply.RunFinished},
 	} {
-		r.record(e)
+		r.recordEvent(e)
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(r.steps, r.ended)

@@ -44,8 +44,8 @@ type serving struct {
 // mostTold is how many requests are told of that are left alone and are there. A node can make any number of them.
 const mostTold = 500
 
-// tells reports whether it is to be told why a request is left alone: once, and not of any number.
-func (s *serving) tells(request, reason string) bool {
+// shouldTell reports whether it is to be told why a request is left alone: once, and not of any number.
+func (s *serving) shouldTell(request, reason string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before, known := s.told[request]
@@ -61,8 +61,8 @@ func (s *serving) tells(request, reason string) bool {
 	return true
 }
 
-// gone forgets a request that is no more, or is decided.
-func (s *serving) gone(request string) {
+// forgetRequest forgets a request that is no more, or is decided.
+func (s *serving) forgetRequest(request string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.told, request)
@@ -94,19 +94,19 @@ func (s *serving) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	csr := &certificatesv1.CertificateSigningRequest{}
 	if err := s.Get(ctx, request.NamespacedName, csr); err != nil {
 		if apierrors.IsNotFound(err) {
-			s.gone(request.Name)
+			s.forgetRequest(request.Name)
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if !isServing(csr) {
-		s.gone(request.Name)
+		s.forgetRequest(request.Name)
 		return reconcile.Result{}, nil
 	}
 	node, _, err := certificates.ServingNames(csr)
 	possible := err == nil
 	expected := certificates.Expected{node: {}} // what nobody could have is not worth a look at the record
 	if possible {
-		if expected, err = s.expected(ctx, node); err != nil {
+		if expected, err = s.expectedNames(ctx, node); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
@@ -118,7 +118,7 @@ func (s *serving) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		s.log.Info("serving certificate approved", "node", d.Node, "request", d.Request)
 		return reconcile.Result{}, nil
 	}
-	if s.tells(request.Name, d.Reason) {
+	if s.shouldTell(request.Name, d.Reason) {
 		s.log.Warn("serving certificate left alone", "node", d.Node, "request", d.Request, "reason", d.Reason)
 		s.events.Eventf(csr, nil, corev1.EventTypeWarning, "LeftAlone", "Approve", "left alone: %s", d.Reason)
 	}
@@ -128,10 +128,10 @@ func (s *serving) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	return reconcile.Result{RequeueAfter: again}, nil
 }
 
-// expected are the names of the one node: the manifest's, or the addresses of its Host, if those are nobody else's.
-// None is there for another node.
-func (s *serving) expected(ctx context.Context, node string) (certificates.Expected, error) {
-	r, err := s.recorded(ctx)
+// expectedNames are the names of the one node: the manifest's, or the addresses of its Host, if those are nobody
+// else's. None is there for another node.
+func (s *serving) expectedNames(ctx context.Context, node string) (certificates.Expected, error) {
+	r, err := s.cachedRecord(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -163,8 +163,8 @@ func (s *serving) expected(ctx context.Context, node string) (certificates.Expec
 	return out, nil
 }
 
-// recorded is the record of the cluster, as it was at most for believed ago: many requests come at the same time.
-func (s *serving) recorded(ctx context.Context) (recorded, error) {
+// cachedRecord is the record of the cluster, as it was at most for believed ago: many requests come at the same time.
+func (s *serving) cachedRecord(ctx context.Context) (recorded, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if time.Since(s.last.at) < believed {

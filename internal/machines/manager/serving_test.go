@@ -13,20 +13,20 @@ func TestRequestsLeftAloneAreToldOfOnceAndNotEndlessly(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	s := &serving{log: slog.New(slog.NewTextHandler(&log, nil))}
-	if !s.tells("a", "one") || s.tells("a", "one") || !s.tells("a", "another") {
+	if !s.shouldTell("a", "one") || s.shouldTell("a", "one") || !s.shouldTell("a", "another") {
 		t.Error("a reason is told once")
 	}
 	told := 0
 	for i := range 3 * mostTold {
-		if s.tells("flood-"+strconv.Itoa(i), "one") {
+		if s.shouldTell("flood-"+strconv.Itoa(i), "one") {
 			told++
 		}
 	}
 	if told != mostTold-1 || strings.Count(log.String(), "of others it is not told") != 1 {
 		t.Errorf("%d requests are told of, and the log says %q", told, log.String())
 	}
-	s.gone("a")
-	if !s.tells("b", "one") {
+	s.forgetRequest("a")
+	if !s.shouldTell("b", "one") {
 		t.Error("there is room for another one")
 	}
 }

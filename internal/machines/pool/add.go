@@ -110,7 +110,7 @@ func (a *Adder) Look(ctx context.Context, m Machine, beside ...Candidate) (Candi
 	if c.Host.Spec.HostKeys, err = hostKeys(ctx, c.way, m.At); err != nil {
 		return c, err
 	}
-	c.Contacts = contacts(c.way)
+	c.Contacts = firstContacts(c.way)
 	if len(m.At.Bastions) > 0 {
 		if err := a.lookAtBastion(ctx, m.At.Bastions[0], &c); err != nil {
 			return c, err
@@ -119,11 +119,11 @@ func (a *Adder) Look(ctx context.Context, m Machine, beside ...Candidate) (Candi
 	if err := checkNames(c.Host, beside); err != nil {
 		return c, err
 	}
-	all, err := a.compare(ctx, &c)
+	all, err := a.compareHost(ctx, &c)
 	if err != nil {
 		return c, err
 	}
-	if err := occupied(c.Host, c.System); err != nil || c.Known {
+	if err := occupiedBy(c.Host, c.System); err != nil || c.Known {
 		return c, err
 	}
 	if c.Host.Spec.PrivateAddress, err = privateAddress(m, c.System); err != nil {
@@ -138,7 +138,7 @@ func (a *Adder) Look(ctx context.Context, m Machine, beside ...Candidate) (Candi
 				"reach with --private-address", name, provider.NodeAddress(is), is.Name)
 		}
 	}
-	return c, a.unnamed(ctx, name)
+	return c, a.checkNameFree(ctx, name)
 }
 
 // privateAddress is the address of the Node where that is not the one at which the machine is reached, as behind NAT or
@@ -160,8 +160,8 @@ func privateAddress(m Machine, is observed.Host) (string, error) {
 		"with --private-address", m.At.DisplayName(), m.At.Address, strings.Join(own, ", "))
 }
 
-// unnamed refuses the name of somebody's Node.
-func (a *Adder) unnamed(ctx context.Context, name string) error {
+// checkNameFree refuses the name of somebody's Node.
+func (a *Adder) checkNameFree(ctx context.Context, name string) error {
 	switch err := a.Client.Get(ctx, client.ObjectKey{Name: name}, &corev1.Node{}); {
 	case err == nil:
 		return fmt.Errorf("there is a Node %s already; give the Host another name with --name", name)
@@ -171,9 +171,9 @@ func (a *Adder) unnamed(ctx context.Context, name string) error {
 	return nil
 }
 
-// occupied says why a host cannot join a pool: somebody has it. A host of the pool may be its own Machine's: it has
+// occupiedBy says why a host cannot join a pool: somebody has it. A host of the pool may be its own Machine's: it has
 // lost the cluster's key, as a reboot may have its authorized_keys written anew.
-func occupied(h *kubeone.Host, is observed.Host) error {
+func occupiedBy(h *kubeone.Host, is observed.Host) error {
 	name := h.Name
 	switch m := is.Marker; {
 	case m != nil && h.Status.Claim != nil && m.ID == string(h.Status.Claim.UID):
@@ -197,16 +197,16 @@ func (a *Adder) lookAtBastion(ctx context.Context, at host.Target, c *Candidate)
 	if err != nil {
 		return err
 	}
-	c.Contacts = append(contacts(c.bastion), c.Contacts...)
+	c.Contacts = append(firstContacts(c.bastion), c.Contacts...)
 	c.Host.Spec.Bastion = &kubeone.Bastion{
 		Address: at.Address, Port: int32(at.Port), User: at.User, HostKeys: keys, //nolint:gosec // validated: a port
 	}
 	return nil
 }
 
-// compare finds out whether the Host is there, and refuses one that is another, and one machine under two names. It
+// compareHost finds out whether the Host is there, and refuses one that is another, and one machine under two names. It
 // returns all Hosts that there are.
-func (a *Adder) compare(ctx context.Context, c *Candidate) ([]kubeone.Host, error) {
+func (a *Adder) compareHost(ctx context.Context, c *Candidate) ([]kubeone.Host, error) {
 	all, err := List(ctx, a.Client)
 	if err != nil && !errors.Is(err, errNoPool) {
 		return nil, err
@@ -226,7 +226,7 @@ func (a *Adder) compare(ctx context.Context, c *Candidate) ([]kubeone.Host, erro
 		}
 	}
 	if c.Known {
-		return all, a.described(want, c.Host)
+		return all, a.checkDescription(want, c.Host)
 	}
 	return all, nil
 }
@@ -241,8 +241,8 @@ func sameWay(is, other *kubeone.Host) bool {
 	return b == nil || a != nil && a.Address == b.Address && a.Port == b.Port && a.User == b.User
 }
 
-// described refuses what is said of a Host that is there, and is not so: nothing of it would be changed.
-func (*Adder) described(want, is *kubeone.Host) error {
+// checkDescription refuses what is said of a Host that is there, and is not so: nothing of it would be changed.
+func (*Adder) checkDescription(want, is *kubeone.Host) error {
 	for key, value := range want.Labels {
 		if is.Labels[key] != value {
 			return fmt.Errorf("the Host %s is there already; kubectl label host %s %s=%s labels it", is.Name, is.Name,
@@ -278,7 +278,7 @@ func hostKeys(ctx context.Context, h host.Host, at host.Target) ([]string, error
 		}
 		keys[strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))] = true
 	}
-	for _, c := range contacts(h) {
+	for _, c := range firstContacts(h) {
 		if c.Address == net.JoinHostPort(at.Address, strconv.Itoa(at.Port)) { // and not a bastion's
 			keys[strings.TrimSpace(string(ssh.MarshalAuthorizedKey(c.Key)))] = true
 		}
@@ -289,7 +289,7 @@ func hostKeys(ctx context.Context, h host.Host, at host.Target) ([]string, error
 	return slices.Sorted(maps.Keys(keys)), nil
 }
 
-func contacts(h host.Host) []host.FirstContact {
+func firstContacts(h host.Host) []host.FirstContact {
 	if f, ok := h.(host.FirstContacter); ok {
 		return f.FirstContacts()
 	}
@@ -303,16 +303,16 @@ func (a *Adder) Add(ctx context.Context, c Candidate) error {
 	if err := a.SSH.Approve(c.Contacts...); err != nil {
 		return err
 	}
-	err := a.add(ctx, c)
+	err := a.addHost(ctx, c)
 	if err == nil || c.Known {
 		return err
 	}
-	return a.undo(ctx, c, err)
+	return a.undoAuthorize(ctx, c, err)
 }
 
-// undo takes the key away from a machine that did not become a Host, for that error. Where the object is there after
-// all, somebody else has made it meanwhile, or the API server's answer was lost: then the key is needed.
-func (a *Adder) undo(ctx context.Context, c Candidate, err error) error {
+// undoAuthorize takes the key away from a machine that did not become a Host, for that error. Where the object is there
+// after all, somebody else has made it meanwhile, or the API server's answer was lost: then the key is needed.
+func (a *Adder) undoAuthorize(ctx context.Context, c Candidate, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)
 	defer cancel()
 	is := &kubeone.Host{}
@@ -323,7 +323,7 @@ func (a *Adder) undo(ctx context.Context, c Candidate, err error) error {
 		return fmt.Errorf("%w; and it is not known whether the Host is there: the cluster's key stays in its "+
 			"authorized_keys", err)
 	}
-	if undo := revoke(ctx, c.way, c.Host.Spec.User, a.Key.PublicKey()); undo != nil {
+	if undo := revokeKey(ctx, c.way, c.Host.Spec.User, a.Key.PublicKey()); undo != nil {
 		return fmt.Errorf("%w; and the cluster's key stays in its authorized_keys: %w", err, undo)
 	}
 	return err
@@ -332,17 +332,17 @@ func (a *Adder) undo(ctx context.Context, c Candidate, err error) error {
 // undoWithin is how long a host has to give the key back.
 const undoWithin = 30 * time.Second
 
-func (a *Adder) add(ctx context.Context, c Candidate) error {
+func (a *Adder) addHost(ctx context.Context, c Candidate) error {
 	key := a.Key.PublicKey()
 	if c.bastion != nil {
-		if err := authorize(ctx, c.bastion, c.Host.Spec.Bastion.User, onBastions, key); err != nil {
+		if err := authorizeKey(ctx, c.bastion, c.Host.Spec.Bastion.User, onBastions, key); err != nil {
 			return err
 		}
 	}
-	if err := authorize(ctx, c.way, c.Host.Spec.User, onHosts, key); err != nil {
+	if err := authorizeKey(ctx, c.way, c.Host.Spec.User, onHosts, key); err != nil {
 		return err
 	}
-	if err := a.try(ctx, c.Host); err != nil {
+	if err := a.tryLogin(ctx, c.Host); err != nil {
 		return err
 	}
 	if c.Known {
@@ -351,27 +351,27 @@ func (a *Adder) add(ctx context.Context, c Candidate) error {
 	return apicall.Wrap("make the Host "+c.Host.Name, "", a.Client.Create(ctx, c.Host))
 }
 
-func authorize(ctx context.Context, h host.Host, user, options string, key ssh.PublicKey) error {
+func authorizeKey(ctx context.Context, h host.Host, user, options string, key ssh.PublicKey) error {
 	_, err := h.Run(ctx, host.Cmd{
 		Name: "let the cluster's key in", Script: authorizeScript,
-		Args: []string{user, authorization(options, key)},
+		Args: []string{user, authorizedKeysLine(options, key)},
 	})
 	return err
 }
 
-// try logs in as the cluster will.
-func (a *Adder) try(ctx context.Context, h *kubeone.Host) error {
+// tryLogin logs in as the cluster will.
+func (a *Adder) tryLogin(ctx context.Context, h *kubeone.Host) error {
 	at, err := provider.TargetOf(h)
 	if err != nil {
 		return err
 	}
-	pool := a.login()
+	pool := a.loginPool()
 	defer func() { _ = pool.Close() }() // nothing depends on how a connection ends
 	_, err = pool.Host(at).Run(ctx, host.Cmd{Name: "log in with the cluster's key", Script: ":"})
 	return err
 }
 
-func (a *Adder) login() SSHPool {
+func (a *Adder) loginPool() SSHPool {
 	if a.Login != nil {
 		return a.Login()
 	}

@@ -51,7 +51,7 @@ const revision = 8
 // It overwrites nothing of others. Where a definition belongs to another program, or another manager has changed a
 // field, it writes nothing and returns an *apicall.Error of class Operator that names the definitions.
 func Define(ctx context.Context, c *cluster.Client) error {
-	objects, err := definitions()
+	objects, err := poolObjects()
 	if err != nil {
 		return err
 	}
@@ -112,8 +112,8 @@ func readDefinition(ctx context.Context, c *cluster.Client, o *unstructured.Unst
 //go:embed policy.yaml
 var policy string
 
-// definitions are the namespace, the CustomResourceDefinitions, and the policy about Nodes of the pool.
-func definitions() ([]unstructured.Unstructured, error) {
+// poolObjects are the namespace, the CustomResourceDefinitions, and the policy about Nodes of the pool.
+func poolObjects() ([]unstructured.Unstructured, error) {
 	namespace := unstructured.Unstructured{}
 	namespace.SetAPIVersion("v1")
 	namespace.SetKind("Namespace")

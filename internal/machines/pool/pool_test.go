@@ -36,7 +36,7 @@ import (
 // A program leaves definitions of a later revision alone, so that they must have one whenever they change.
 func TestRevisionOfTheDefinitions(t *testing.T) {
 	t.Parallel()
-	objects, err := definitions()
+	objects, err := poolObjects()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestRevisionOfTheDefinitions(t *testing.T) {
 // The addon of the controllers has the namespace, too: what the one applied must not be a change to the other.
 func TestTheAddonsNamespaceIsThePools(t *testing.T) {
 	t.Parallel()
-	objects, err := definitions()
+	objects, err := poolObjects()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -345,20 +345,20 @@ func TestNoHostWithoutALogin(t *testing.T) {
 		"kubeone does not":     {KubeletConf: observed.Yes},
 		"does not know; it mu": {EtcdData: observed.Yes},
 	} {
-		if err := occupied(free, is); err == nil || !strings.Contains(err.Error(), name) {
+		if err := occupiedBy(free, is); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := occupied(free, observed.Host{}); err != nil {
+	if err := occupiedBy(free, observed.Host{}); err != nil {
 		t.Errorf("an empty host: %v", err)
 	}
 	used := &kubeone.Host{Status: kubeone.HostStatus{Claim: &kubeone.HostClaim{Namespace: "ns", Name: "m", UID: "u"}}}
 	its := observed.Host{Marker: &observed.Marker{Machine: "ns/m", ID: "u"}, KubeletConf: observed.Yes}
-	if err := occupied(used, its); err != nil {
+	if err := occupiedBy(used, its); err != nil {
 		t.Errorf("its own Machine's: %v", err)
 	}
 	its.Marker.ID = "another"
-	if err := occupied(used, its); err == nil {
+	if err := occupiedBy(used, its); err == nil {
 		t.Error("another Machine's is let in")
 	}
 }

@@ -31,13 +31,13 @@ func (a *Adder) Remove(ctx context.Context, name string, force bool) (unreached,
 	case err != nil:
 		return nil, apicall.Wrap("read the Host "+name, "", err)
 	}
-	if err := a.claimed(ctx, h, force); err != nil {
+	if err := a.claimedError(ctx, h, force); err != nil {
 		return nil, err
 	}
-	if err := a.hold(ctx, h); err != nil {
+	if err := a.holdHost(ctx, h); err != nil {
 		return nil, apicall.Wrap("delete the Host "+name, "", err)
 	}
-	if err := a.revoke(ctx, h); err != nil {
+	if err := a.revokeFromHost(ctx, h); err != nil {
 		if !force {
 			return nil, fmt.Errorf("the Host %s is being deleted, and its host keeps the cluster's key: %w; try "+
 				"again, or leave the key there with --force", name, err)
@@ -47,8 +47,8 @@ func (a *Adder) Remove(ctx context.Context, name string, force bool) (unreached,
 	return unreached, apicall.Wrap("delete the Host "+name, "", a.letGo(ctx, name))
 }
 
-// claimed is an error where a Machine has the Host, or had it and has not returned it.
-func (a *Adder) claimed(ctx context.Context, h *kubeone.Host, force bool) error {
+// claimedError is an error where a Machine has the Host, or had it and has not returned it.
+func (a *Adder) claimedError(ctx context.Context, h *kubeone.Host, force bool) error {
 	c := h.Status.Claim
 	if c == nil {
 		return nil
@@ -67,8 +67,8 @@ func (a *Adder) claimed(ctx context.Context, h *kubeone.Host, force bool) error 
 	return nil
 }
 
-// revoke takes the key away on the host, with that key, unless another Host of the pool is the same machine.
-func (a *Adder) revoke(ctx context.Context, h *kubeone.Host) error {
+// revokeFromHost takes the key away on the host, with that key, unless another Host of the pool is the same machine.
+func (a *Adder) revokeFromHost(ctx context.Context, h *kubeone.Host) error {
 	all, err := List(ctx, a.Client)
 	if err != nil {
 		return err
@@ -82,21 +82,21 @@ func (a *Adder) revoke(ctx context.Context, h *kubeone.Host) error {
 	if err != nil {
 		return err
 	}
-	pool := a.login()
+	pool := a.loginPool()
 	defer func() { _ = pool.Close() }() // nothing depends on how a connection ends
-	return revoke(ctx, pool.Host(at), at.User, a.Key.PublicKey())
+	return revokeKey(ctx, pool.Host(at), at.User, a.Key.PublicKey())
 }
 
-func revoke(ctx context.Context, h host.Host, user string, key ssh.PublicKey) error {
+func revokeKey(ctx context.Context, h host.Host, user string, key ssh.PublicKey) error {
 	_, err := h.Run(ctx, host.Cmd{
 		Name: "take the cluster's key away", Script: revokeScript, Args: []string{user, bodyOf(key)},
 	})
 	return err
 }
 
-// hold has a Host deleted as it was read, and kept until letGo. From then on no Machine gets it: a claim is refused for
-// an object that has changed, that is being removed, or deleted.
-func (a *Adder) hold(ctx context.Context, h *kubeone.Host) error {
+// holdHost has a Host deleted as it was read, and kept until letGo. From then on no Machine gets it: a claim is refused
+// for an object that has changed, that is being removed, or deleted.
+func (a *Adder) holdHost(ctx context.Context, h *kubeone.Host) error {
 	before := h.DeepCopy()
 	if h.DeletionTimestamp == nil && controllerutil.AddFinalizer(h, provider.RemovalFinalizer) {
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})

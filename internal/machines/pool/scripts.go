@@ -25,8 +25,8 @@ const (
 	onBastions = `restrict,port-forwarding,command="false"`
 )
 
-// authorization is the line of authorized_keys for a key.
-func authorization(options string, key ssh.PublicKey) string {
+// authorizedKeysLine is the line of authorized_keys for a key.
+func authorizedKeysLine(options string, key ssh.PublicKey) string {
 	return options + " " + strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key))) + " " + keyComment
 }
 

@@ -135,8 +135,8 @@ type Machine struct {
 	Metadata string
 }
 
-// available says whether the machine does the work of one. Of a family without MinReady that is whether it is ready.
-func (m *Machine) available(now time.Time, minReady time.Duration) bool {
+// isAvailable says whether the machine does the work of one. Of a family without MinReady that is whether it is ready.
+func (m *Machine) isAvailable(now time.Time, minReady time.Duration) bool {
 	if m.Deleting || m.Updating || m.Unhealthy || m.ReadySince.IsZero() {
 		return false
 	}

@@ -17,7 +17,7 @@ func (p *planner) missedLess(a, b *Machine) int {
 		yesFirst(a.DeleteFirst, b.DeleteFirst),
 		yesFirst(a.Unhealthy, b.Unhealthy),
 		yesFirst(!p.isAvailable(a), !p.isAvailable(b)),
-		yesFirst(p.outdated(a), p.outdated(b)),
+		yesFirst(p.isOutdated(a), p.isOutdated(b)),
 		p.byPolicy(a, b),
 		strings.Compare(a.Name, b.Name),
 	)
@@ -36,14 +36,14 @@ func (p *planner) convertedFirst(a, b *Machine) int {
 	return cmp.Or(
 		yesFirst(!p.isAvailable(a), !p.isAvailable(b)),
 		yesFirst(a.DeleteFirst, b.DeleteFirst),
-		cmp.Compare(p.revision(a.Set), p.revision(b.Set)),
+		cmp.Compare(p.nextRevision(a.Set), p.nextRevision(b.Set)),
 		a.Created.Compare(b.Created),
 		strings.Compare(a.Name, b.Name),
 	)
 }
 
-func (p *planner) revision(set string) int64 {
-	if s := p.set(set); s != nil {
+func (p *planner) nextRevision(set string) int64 {
+	if s := p.setByName(set); s != nil {
 		return s.Revision
 	}
 	return 0

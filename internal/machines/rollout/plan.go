@@ -18,9 +18,9 @@ type Plan struct {
 // PlanFamily says what to do about the family now. It changes nothing that it is given.
 func PlanFamily(f Family) Plan {
 	p := newPlanner(f)
-	plan := Plan{Status: p.status(), Wake: p.wake()}
+	plan := Plan{Status: p.statusBefore(), Wake: p.nextWake()}
 	if !f.Deleting {
-		p.decide()
+		p.planWrites()
 		plan.Status.Held = p.held
 		plan.Status.Blocked = p.blocked
 		plan.Writes = p.writes
@@ -50,7 +50,7 @@ type planner struct {
 func newPlanner(f Family) *planner {
 	p := &planner{Family: f, created: map[string]int{}, used: map[string]bool{}}
 	// A machine whose set is gone goes with it.
-	p.Machines = slices.DeleteFunc(slices.Clone(f.Machines), func(m Machine) bool { return p.set(m.Set) == nil })
+	p.Machines = slices.DeleteFunc(slices.Clone(f.Machines), func(m Machine) bool { return p.setByName(m.Set) == nil })
 	if f.Rollout != nil && f.Rollout.Strategy == OnDelete {
 		// What a person deletes is replaced on the same host: nothing is made before it has gone.
 		onDelete := *f.Rollout
@@ -70,12 +70,12 @@ func newPlanner(f Family) *planner {
 	return p
 }
 
-// decide fills in the writes. What it does first is what does not wait: machines that are lost anyway.
-func (p *planner) decide() {
+// planWrites fills in the writes. What it does first is what does not wait: machines that are lost anyway.
+func (p *planner) planWrites() {
 	if p.Rollout != nil && !p.reviseSets() {
 		return
 	}
-	p.remediate()
+	p.remediateMachines()
 	switch {
 	case p.Rollout == nil:
 		p.keepNumber(p.Replicas)
@@ -84,15 +84,15 @@ func (p *planner) decide() {
 	case p.Rollout.Strategy == OnDelete:
 		p.keepNumber(p.Replicas)
 	default:
-		p.roll()
+		p.continueRollout()
 	}
-	p.note()
+	p.writeStatuses()
 }
 
 // keepNumber makes and deletes machines until there are as many as wanted. A machine that is being deleted counts until
 // it has gone, as its host is not free before.
 func (p *planner) keepNumber(replicas int) {
-	p.create(p.current.Name, replicas-len(p.alive)-p.leaving)
+	p.createMachines(p.current.Name, replicas-len(p.alive)-p.leaving)
 	p.deleteFirst(len(p.alive)-replicas, "more machines than replicas")
 }
 
@@ -100,8 +100,8 @@ func (p *planner) keepNumber(replicas int) {
 // somebody has mistyped can be corrected.
 const mostCreated = 500
 
-// create writes n machines of a set, as far as one plan makes so many; none where n is negative.
-func (p *planner) create(set string, n int) {
+// createMachines writes n machines of a set, as far as one plan makes so many; none where n is negative.
+func (p *planner) createMachines(set string, n int) {
 	made := 0
 	for _, count := range p.created {
 		made += count
@@ -112,8 +112,8 @@ func (p *planner) create(set string, n int) {
 	}
 }
 
-// delete writes that a machine goes.
-func (p *planner) delete(m *Machine, reason string) {
+// deleteMachine writes that a machine goes.
+func (p *planner) deleteMachine(m *Machine, reason string) {
 	p.writes = append(p.writes, Write{Kind: DeleteMachine, Machine: m.Name, Reason: reason})
 	p.alive = slices.DeleteFunc(p.alive, func(a *Machine) bool { return a == m })
 	p.leaving++
@@ -122,14 +122,14 @@ func (p *planner) delete(m *Machine, reason string) {
 // deleteFirst writes that n machines go, those first that are missed least.
 func (p *planner) deleteFirst(n int, reason string) {
 	for _, m := range slices.SortedFunc(slices.Values(p.alive), p.missedLess)[:max(0, min(n, len(p.alive)))] {
-		p.delete(m, reason)
+		p.deleteMachine(m, reason)
 	}
 }
 
-// remediate deletes the machines that are unhealthy, unless too many are broken. One that is unhealthy and being
-// deleted still counts, or a whole pool would go one by one; so does one that is lost, as machines that break
+// remediateMachines deletes the machines that are unhealthy, unless too many are broken. One that is unhealthy and
+// being deleted still counts, or a whole pool would go one by one; so does one that is lost, as machines that break
 // together are unhealthy one after the other.
-func (p *planner) remediate() {
+func (p *planner) remediateMachines() {
 	broken := 0
 	for i := range p.Machines {
 		if p.Machines[i].Unhealthy || p.Machines[i].Lost {
@@ -142,13 +142,14 @@ func (p *planner) remediate() {
 		case broken > p.MaxUnhealthy:
 			p.held = broken
 		default:
-			p.delete(m, "unhealthy")
+			p.deleteMachine(m, "unhealthy")
 		}
 	}
 }
 
-// note writes what sets and machines are to say of themselves: the number of replicas, and the template's metadata.
-func (p *planner) note() {
+// writeStatuses writes what sets and machines are to say of themselves: the number of replicas, and the template's
+// metadata.
+func (p *planner) writeStatuses() {
 	for i := range p.Sets {
 		s := &p.Sets[i]
 		if s.Deleting || p.Rollout == nil {
@@ -158,12 +159,12 @@ func (p *planner) note() {
 			p.writes = append(p.writes, Write{Kind: LabelSet, Name: s.Name})
 			continue
 		}
-		if n := p.count(s.Name) + p.created[s.Name]; n != s.Replicas {
+		if n := p.countLiving(s.Name) + p.created[s.Name]; n != s.Replicas {
 			p.writes = append(p.writes, Write{Kind: ScaleSet, Name: s.Name, Replicas: n})
 		}
 	}
 	for _, m := range p.alive {
-		if s := p.set(m.Set); s != nil && m.Metadata != s.Template.Metadata && !p.moved(m) {
+		if s := p.setByName(m.Set); s != nil && m.Metadata != s.Template.Metadata && !p.isMoved(m) {
 			p.writes = append(p.writes, Write{Kind: LabelMachine, Machine: m.Name})
 		}
 	}
@@ -172,13 +173,13 @@ func (p *planner) note() {
 	}
 }
 
-// moved says whether the machine is given to another set, and its metadata with it.
-func (p *planner) moved(m *Machine) bool {
+// isMoved says whether the machine is given to another set, and its metadata with it.
+func (p *planner) isMoved(m *Machine) bool {
 	return slices.ContainsFunc(p.writes, func(w Write) bool { return w.Kind == MoveMachine && w.Machine == m.Name })
 }
 
-// count is how many machines the set has that are not being deleted.
-func (p *planner) count(set string) int {
+// countLiving is how many machines the set has that are not being deleted.
+func (p *planner) countLiving(set string) int {
 	n := 0
 	for _, m := range p.alive {
 		if m.Set == set {
@@ -188,8 +189,8 @@ func (p *planner) count(set string) int {
 	return n
 }
 
-// set is the set of that name; nil where there is none.
-func (p *planner) set(name string) *Set {
+// setByName is the set of that name; nil where there is none.
+func (p *planner) setByName(name string) *Set {
 	for i := range p.Sets {
 		if p.Sets[i].Name == name {
 			return &p.Sets[i]
@@ -198,8 +199,8 @@ func (p *planner) set(name string) *Set {
 	return nil
 }
 
-// available counts the machines that do their work.
-func (p *planner) available() int {
+// countAvailable counts the machines that do their work.
+func (p *planner) countAvailable() int {
 	n := 0
 	for _, m := range p.alive {
 		if p.isAvailable(m) {
@@ -209,9 +210,9 @@ func (p *planner) available() int {
 	return n
 }
 
-func (p *planner) isAvailable(m *Machine) bool { return m.available(p.Now, p.MinReady) }
+func (p *planner) isAvailable(m *Machine) bool { return m.isAvailable(p.Now, p.MinReady) }
 
-// outdated says whether the machine is not of the deployment's template. Of a set without deployment none is.
-func (p *planner) outdated(m *Machine) bool {
+// isOutdated says whether the machine is not of the deployment's template. Of a set without deployment none is.
+func (p *planner) isOutdated(m *Machine) bool {
 	return p.Rollout != nil && (p.current == nil || m.Set != p.current.Name)
 }

@@ -217,7 +217,7 @@ func (c *counts) add(f Family, m Machine) {
 		return
 	}
 	c.alive++
-	if m.available(f.Now, f.MinReady) {
+	if m.isAvailable(f.Now, f.MinReady) {
 		c.available++
 	}
 	if c.works(f, m) {
@@ -227,11 +227,11 @@ func (c *counts) add(f Family, m Machine) {
 
 // works says whether the machine is available, or of a former template.
 func (c *counts) works(f Family, m Machine) bool {
-	return m.available(f.Now, f.MinReady) || newPlanner(f).outdated(&m)
+	return m.isAvailable(f.Now, f.MinReady) || newPlanner(f).isOutdated(&m)
 }
 
 func (c *counts) take(f Family, m Machine, write Write) {
-	if m.available(f.Now, f.MinReady) {
+	if m.isAvailable(f.Now, f.MinReady) {
 		c.taken++
 		if m.DeleteFirst {
 			c.named++

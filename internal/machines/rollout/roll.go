@@ -2,22 +2,23 @@ package rollout
 
 import "slices"
 
-// roll goes on with a roll-out: machines that are too many go, outdated ones are changed or deleted as far as enough
-// others work, new ones are made as far as there is room, and the surge goes when it is not needed any more.
-func (p *planner) roll() {
+// continueRollout goes on with a roll-out: machines that are too many go, outdated ones are changed or deleted as far
+// as enough others work, new ones are made as far as there is room, and the surge goes when it is not needed any more.
+func (p *planner) continueRollout() {
 	p.deleteFirst(len(p.alive)-p.Replicas-p.Rollout.MaxSurge, "more machines than replicas")
-	p.convert()
-	p.fill()
+	p.convertMachines()
+	p.fillCurrentSet()
 	p.endSurge()
 }
 
-// convert gives outdated machines to the current set, or deletes them, as many as may be unavailable at the same time.
-func (p *planner) convert() {
+// convertMachines gives outdated machines to the current set, or deletes them, as many as may be unavailable at the
+// same time.
+func (p *planner) convertMachines() {
 	least := p.Replicas - p.Rollout.MaxUnavailable
 	room := len(p.alive) - p.unavailableNow() - least
-	spare := p.available() - least
+	spare := p.countAvailable() - least
 	for _, m := range p.outdatedByTurn() {
-		change := p.set(m.Set).Change
+		change := p.setByName(m.Set).Change
 		if change == Unsupported {
 			p.blocked++
 			continue
@@ -31,9 +32,9 @@ func (p *planner) convert() {
 			spare--
 		}
 		if change == InPlace {
-			p.move(m)
+			p.moveMachine(m)
 		} else {
-			p.delete(m, "of a former template")
+			p.deleteMachine(m, "of a former template")
 		}
 	}
 }
@@ -42,7 +43,7 @@ func (p *planner) convert() {
 func (p *planner) outdatedByTurn() []*Machine {
 	var outdated []*Machine
 	for _, m := range p.alive {
-		if p.outdated(m) {
+		if p.isOutdated(m) {
 			outdated = append(outdated, m)
 		}
 	}
@@ -55,27 +56,27 @@ func (p *planner) outdatedByTurn() []*Machine {
 func (p *planner) unavailableNow() int {
 	n := 0
 	for _, m := range p.alive {
-		if !p.outdated(m) && !p.isAvailable(m) {
+		if !p.isOutdated(m) && !p.isAvailable(m) {
 			n++
 		}
 	}
 	return n
 }
 
-// move gives a machine to the current set, which says what becomes of it.
-func (p *planner) move(m *Machine) {
+// moveMachine gives a machine to the current set, which says what becomes of it.
+func (p *planner) moveMachine(m *Machine) {
 	p.writes = append(p.writes, Write{
 		Kind: MoveMachine, Machine: m.Name, Name: p.current.Name, Reason: "in place",
 	})
 	m.Set, m.Updating = p.current.Name, true
 }
 
-// fill makes machines of the current set: what is missing, and a surge where the roll-out needs one. A change in place
-// needs one machine more only where none may be unavailable.
-func (p *planner) fill() {
+// fillCurrentSet makes machines of the current set: what is missing, and a surge where the roll-out needs one. A change
+// in place needs one machine more only where none may be unavailable.
+func (p *planner) fillCurrentSet() {
 	surge, replaced, inPlace := p.Rollout.MaxSurge, 0, 0
 	for _, m := range p.outdatedByTurn() {
-		switch p.set(m.Set).Change {
+		switch p.setByName(m.Set).Change {
 		case InPlace:
 			inPlace++
 		case Replace:
@@ -91,14 +92,14 @@ func (p *planner) fill() {
 		surge = 0
 	}
 	room := p.Replicas + p.Rollout.MaxSurge - len(p.alive) - p.leaving
-	p.create(p.current.Name, min(p.Replicas+surge-len(p.alive), room))
+	p.createMachines(p.current.Name, min(p.Replicas+surge-len(p.alive), room))
 }
 
 // endSurge deletes what is beyond the replicas once no machine waits for its change or is in the middle of it. One that
 // works goes only while enough others do.
 func (p *planner) endSurge() {
 	for _, m := range p.alive {
-		if m.Updating || p.outdated(m) && p.set(m.Set).Change != Unsupported {
+		if m.Updating || p.isOutdated(m) && p.setByName(m.Set).Change != Unsupported {
 			return
 		}
 	}
@@ -106,7 +107,7 @@ func (p *planner) endSurge() {
 	if excess <= 0 {
 		return
 	}
-	spare := p.available() - (p.Replicas - p.Rollout.MaxUnavailable)
+	spare := p.countAvailable() - (p.Replicas - p.Rollout.MaxUnavailable)
 	for _, m := range slices.SortedFunc(slices.Values(p.alive), p.missedLess) {
 		works := p.isAvailable(m)
 		if excess == 0 || works && spare <= 0 {
@@ -116,7 +117,7 @@ func (p *planner) endSurge() {
 		if works {
 			spare--
 		}
-		p.delete(m, "more machines than replicas")
+		p.deleteMachine(m, "more machines than replicas")
 	}
 }
 
@@ -125,24 +126,24 @@ func (p *planner) endSurge() {
 // whatever their set.
 func (p *planner) scaleProportionally() {
 	most := p.Replicas
-	if len(p.shares(0)) > 1 && p.Replicas > 0 {
+	if len(p.divideReplicas(0)) > 1 && p.Replicas > 0 {
 		most += p.Rollout.MaxSurge
 	}
 	if excess := len(p.alive) - most; excess > 0 {
-		broken := min(excess, len(p.alive)-p.available())
+		broken := min(excess, len(p.alive)-p.countAvailable())
 		p.deleteFirst(broken, "more machines than replicas")
-		for _, s := range p.shares(excess - broken) {
+		for _, s := range p.divideReplicas(excess - broken) {
 			p.deleteOf(s)
 		}
 		return
 	}
 	missing := min(p.Replicas, p.Replicas+p.Rollout.MaxSurge-p.leaving) - len(p.alive)
 	if len(p.alive) == 0 {
-		p.create(p.current.Name, missing)
+		p.createMachines(p.current.Name, missing)
 		return
 	}
-	for _, s := range p.shares(max(0, missing)) {
-		p.create(s.set, s.n)
+	for _, s := range p.divideReplicas(max(0, missing)) {
+		p.createMachines(s.set, s.n)
 	}
 }
 
@@ -150,7 +151,7 @@ func (p *planner) scaleProportionally() {
 func (p *planner) deleteOf(s share) {
 	for _, m := range slices.SortedFunc(slices.Values(p.alive), p.missedLess) {
 		if s.n > 0 && m.Set == s.set {
-			p.delete(m, "more machines than replicas")
+			p.deleteMachine(m, "more machines than replicas")
 			s.n--
 		}
 	}

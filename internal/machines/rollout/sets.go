@@ -33,16 +33,16 @@ func (p *planner) findCurrent() *Set {
 		if s.Deleting || s.Template.Machine != p.Rollout.Template.Machine {
 			continue
 		}
-		if found == nil || p.preferred(s, found) < 0 {
+		if found == nil || p.comparePreference(s, found) < 0 {
 			found = s
 		}
 	}
 	return found
 }
 
-func (p *planner) preferred(a, b *Set) int {
+func (p *planner) comparePreference(a, b *Set) int {
 	return cmp.Or(
-		cmp.Compare(p.count(b.Name), p.count(a.Name)),
+		cmp.Compare(p.countLiving(b.Name), p.countLiving(a.Name)),
 		a.Created.Compare(b.Created),
 		strings.Compare(a.Name, b.Name),
 	)
@@ -87,7 +87,7 @@ func (p *planner) rollBack() {
 // newName is a name that no set has.
 func (p *planner) newName() string {
 	for attempt := 0; ; attempt++ {
-		if name := p.Name + "-" + Hash(p.Rollout.Template, attempt); p.set(name) == nil {
+		if name := p.Name + "-" + Hash(p.Rollout.Template, attempt); p.setByName(name) == nil {
 			return name
 		}
 	}
@@ -117,20 +117,20 @@ type share struct {
 	n   int
 }
 
-// shares divides n among the sets that have machines, by how many they have: by largest remainder, and the newest set
-// where remainders are equal.
-func (p *planner) shares(n int) []share {
+// divideReplicas divides n among the sets that have machines, by how many they have: by largest remainder, and the
+// newest set where remainders are equal.
+func (p *planner) divideReplicas(n int) []share {
 	var shares []share
 	rest := n
 	for _, s := range p.byRevision() {
-		if has := p.count(s.Name); has > 0 {
+		if has := p.countLiving(s.Name); has > 0 {
 			shares = append(shares, share{s.Name, n * has / len(p.alive)})
 			rest -= n * has / len(p.alive)
 		}
 	}
 	byRemainder := slices.Clone(shares)
 	slices.SortStableFunc(byRemainder, func(a, b share) int {
-		return cmp.Compare(n*p.count(b.set)%len(p.alive), n*p.count(a.set)%len(p.alive))
+		return cmp.Compare(n*p.countLiving(b.set)%len(p.alive), n*p.countLiving(a.set)%len(p.alive))
 	})
 	for i := range rest {
 		at := slices.IndexFunc(shares, func(s share) bool { return s.set == byRemainder[i].set })

@@ -66,7 +66,7 @@ func NextSettings(members []Member, l Limits) Turns {
 	c := countMembers(slices.SortedFunc(slices.Values(members), byName))
 	t := Turns{Begun: c.begun}
 	if len(c.failed) >= leastFailed && len(c.failed) >= c.current {
-		t.Stopped = fmt.Sprintf("the hosts of %s have failed with them; %s", named(c.failed), c.why)
+		t.Stopped = fmt.Sprintf("the hosts of %s have failed with them; %s", joinNames(c.failed), c.why)
 		t.Held = t.Stopped
 		return t
 	}
@@ -76,7 +76,7 @@ func NextSettings(members []Member, l Limits) Turns {
 	}
 	t.Next = c.wait[:min(len(c.wait), max(0, atOnce-len(c.out)))]
 	if len(t.Next) < len(c.wait) {
-		t.Held = "waits for " + cmp.Or(named(c.out), "Machine "+strings.Join(t.Next, ", "))
+		t.Held = "waits for " + cmp.Or(joinNames(c.out), "Machine "+strings.Join(t.Next, ", "))
 	}
 	return t
 }
@@ -96,7 +96,7 @@ func countMembers(members []Member) counted {
 		if m.Turn {
 			c.begun = append(c.begun, m.Name)
 		}
-		failure, why := m.failure(), m.OutOfService()
+		failure, why := m.failureText(), m.OutOfService()
 		switch {
 		case failure != "":
 			c.failed, c.why = append(c.failed, m.Name), cmp.Or(c.why, m.Name+": "+failure)
@@ -114,8 +114,8 @@ func countMembers(members []Member) counted {
 	return c
 }
 
-// failure says how the member's host has failed with the settings; "" where it has not.
-func (m Member) failure() string {
+// failureText says how the member's host has failed with the settings; "" where it has not.
+func (m Member) failureText() string {
 	switch {
 	case m.Refused != "":
 		return m.Refused
@@ -145,7 +145,7 @@ func (m Member) OutOfService() string {
 // mostNamed is how many machines a sentence names.
 const mostNamed = 5
 
-func named(out []string) string {
+func joinNames(out []string) string {
 	if len(out) == 0 {
 		return ""
 	}

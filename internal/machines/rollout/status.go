@@ -24,11 +24,11 @@ type Status struct {
 	Blocked int
 }
 
-// status is what is so before anything is written.
-func (p *planner) status() Status {
-	s := Status{Replicas: len(p.alive), Available: p.available()}
+// statusBefore is what is so before anything is written.
+func (p *planner) statusBefore() Status {
+	s := Status{Replicas: len(p.alive), Available: p.countAvailable()}
 	for _, m := range p.alive {
-		if !p.outdated(m) && !m.Updating {
+		if !p.isOutdated(m) && !m.Updating {
 			s.Updated++
 		}
 		if !m.ReadySince.IsZero() {
@@ -37,14 +37,14 @@ func (p *planner) status() Status {
 	}
 	s.Unavailable = max(0, p.Replicas-s.Available)
 	s.Complete = s.Updated == p.Replicas && s.Available == p.Replicas && s.Replicas == p.Replicas && p.leaving == 0
-	if deadline := p.deadline(); !s.Complete && !deadline.IsZero() {
+	if deadline := p.progressDeadline(); !s.Complete && !deadline.IsZero() {
 		s.Stalled = !p.Now.Before(deadline)
 	}
 	return s
 }
 
-// deadline is when the roll-out counts as failed if nothing comes further; zero for never.
-func (p *planner) deadline() time.Time {
+// progressDeadline is when the roll-out counts as failed if nothing comes further; zero for never.
+func (p *planner) progressDeadline() time.Time {
 	if p.Rollout == nil || p.Rollout.Paused || p.Rollout.ProgressDeadline <= 0 {
 		return time.Time{}
 	}
@@ -65,9 +65,9 @@ func (p *planner) deadline() time.Time {
 	return last.Add(p.Rollout.ProgressDeadline)
 }
 
-// wake is when time alone changes the plan or the status: a machine has been ready for long enough, or the roll-out has
-// taken too long.
-func (p *planner) wake() time.Time {
+// nextWake is when time alone changes the plan or the status: a machine has been ready for long enough, or the roll-out
+// has taken too long.
+func (p *planner) nextWake() time.Time {
 	var wake time.Time
 	sooner := func(at time.Time) {
 		if at.After(p.Now) && (wake.IsZero() || at.Before(wake)) {
@@ -79,8 +79,8 @@ func (p *planner) wake() time.Time {
 			sooner(m.ReadySince.Add(p.MinReady))
 		}
 	}
-	if s := p.status(); !s.Complete {
-		sooner(p.deadline())
+	if s := p.statusBefore(); !s.Complete {
+		sooner(p.progressDeadline())
 	}
 	return wake
 }

@@ -26,7 +26,7 @@ func newCA(t testing.TB) authority {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := template("etcd-ca")
+	template := certificateTemplate("etcd-ca")
 	template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
@@ -39,20 +39,20 @@ func newCA(t testing.TB) authority {
 	return authority{cert: cert, key: key, pem: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
 }
 
-func (a authority) pool() *x509.CertPool {
+func (a authority) certPool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.cert)
 	return pool
 }
 
-// issue gives a certificate and its key, in PEM.
-func (a authority) issue(t testing.TB, name string) (cert, key []byte) {
+// issueCertificate gives a certificate and its key, in PEM.
+func (a authority) issueCertificate(t testing.TB, name string) (cert, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := template(name)
+	template := certificateTemplate(name)
 	template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, private.Public(), a.key)
@@ -67,7 +67,7 @@ func (a authority) issue(t testing.TB, name string) (cert, key []byte) {
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
 }
 
-func template(name string) *x509.Certificate {
+func certificateTemplate(name string) *x509.Certificate {
 	now := time.Now()
 	return &x509.Certificate{
 		SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: name},

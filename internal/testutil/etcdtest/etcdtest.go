@@ -62,23 +62,23 @@ type Cluster struct {
 func Start(t testing.TB, c *Cluster) *Cluster {
 	t.Helper()
 	ca := newCA(t)
-	server, err := tls.X509KeyPair(ca.issue(t, "server"))
+	server, err := tls.X509KeyPair(ca.issueCertificate(t, "server"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	cert, key := ca.issue(t, "client")
+	cert, key := ca.issueCertificate(t, "client")
 	c.creds = etcd.Credentials{CA: ca.pem, Cert: cert, Key: key}
 	c.addrs = map[uint64]string{}
 	for _, m := range c.Members {
-		c.addrs[m.ID] = c.serve(t, m, &tls.Config{
+		c.addrs[m.ID] = c.serveMember(t, m, &tls.Config{
 			MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{server},
-			ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.pool(),
+			ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.certPool(),
 		})
 	}
 	return c
 }
 
-func (c *Cluster) serve(t testing.TB, m Member, config *tls.Config) string {
+func (c *Cluster) serveMember(t testing.TB, m Member, config *tls.Config) string {
 	t.Helper()
 	if m.Down {
 		return closedport.Address(t)
@@ -176,7 +176,7 @@ func (s *maintenanceServer) Status(ctx context.Context, _ *pb.StatusRequest) (*p
 	}
 	return &pb.StatusResponse{
 		Header: &pb.ResponseHeader{MemberId: s.m.ID, ClusterId: 0xc1, Revision: s.m.Revision}, Version: "3.6.8",
-		DbSize: s.size(), Leader: leader,
+		DbSize: s.sizeOf(), Leader: leader,
 		DbSizeInUse: s.m.Size / 2, DbSizeQuota: s.m.Quota,
 		IsLearner: s.m.Learner, Errors: s.m.Errors,
 	}, nil

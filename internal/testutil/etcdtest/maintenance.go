@@ -22,8 +22,8 @@ func (c *Cluster) Raised() []*pb.AlarmMember {
 	return slices.Clone(c.Alarms)
 }
 
-// size returns 4096 after a member was defragmented.
-func (s *maintenanceServer) size() int64 {
+// sizeOf returns 4096 after a member was defragmented.
+func (s *maintenanceServer) sizeOf() int64 {
 	if s.m.Size == 0 || slices.Contains(s.c.Defragmented(), s.m.Name) {
 		return 4096
 	}

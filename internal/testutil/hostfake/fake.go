@@ -64,7 +64,7 @@ func New(t testing.TB, name string, expects ...Expect) *Host {
 	t.Helper()
 	h := &Host{t: t, name: name, used: map[*Expect]int{}, files: map[string]File{}}
 	h.Expect(expects...)
-	t.Cleanup(h.verify)
+	t.Cleanup(h.verifyCalls)
 	return h
 }
 
@@ -99,7 +99,7 @@ func (h *Host) File(path string) (File, bool) {
 	return f, ok
 }
 
-func (h *Host) verify() {
+func (h *Host) verifyCalls() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, e := range h.expects {
@@ -114,7 +114,7 @@ func (e *Expect) String() string {
 	return fmt.Sprintf("a command (name %q, script with %q, args %q)", e.Name, e.Script, e.Args)
 }
 
-func (e *Expect) fits(c host.Cmd) bool {
+func (e *Expect) matchesCommand(c host.Cmd) bool {
 	return (e.Name == "" || e.Name == c.Name) && strings.Contains(c.Script, e.Script) &&
 		(e.Args == nil || strings.Join(e.Args, "\x00") == strings.Join(c.Args, "\x00"))
 }
@@ -131,7 +131,7 @@ func (h *Host) Run(ctx context.Context, c host.Cmd) (host.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return host.Result{ExitCode: -1}, &host.Error{Class: host.Canceled, Host: h.name, What: c.Name, Err: err}
 	}
-	e := h.take(c)
+	e := h.takeExpected(c)
 	if e == nil {
 		h.t.Errorf("%s: unexpected command %q, args %q, script:\n%s", h.name, c.Name, c.Args, c.Script)
 		return host.Result{ExitCode: -1}, errors.New("hostfake: unexpected command")
@@ -142,15 +142,15 @@ func (h *Host) Run(ctx context.Context, c host.Cmd) (host.Result, error) {
 	if e.Err != nil {
 		return host.Result{ExitCode: -1}, e.Err
 	}
-	return e.answer(h.name, c)
+	return e.answerCommand(h.name, c)
 }
 
-func (h *Host) take(c host.Cmd) *Expect {
+func (h *Host) takeExpected(c host.Cmd) *Expect {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.commands = append(h.commands, c)
 	for _, e := range h.expects {
-		if e.fits(c) && (e.Times < 0 || h.used[e] < max(1, e.Times)) {
+		if e.matchesCommand(c) && (e.Times < 0 || h.used[e] < max(1, e.Times)) {
 			h.used[e]++
 			return e
 		}
@@ -158,17 +158,17 @@ func (h *Host) take(c host.Cmd) *Expect {
 	return nil
 }
 
-func (e *Expect) answer(name string, c host.Cmd) (host.Result, error) {
+func (e *Expect) answerCommand(name string, c host.Cmd) (host.Result, error) {
 	res := host.Result{ExitCode: e.ExitCode}
 	if c.Stdin != nil {
 		if _, err := io.Copy(io.Discard, c.Stdin); err != nil {
 			return host.Result{ExitCode: -1}, err
 		}
 	}
-	if err := give(c.Stdout, &res.Stdout, e.Stdout); err != nil {
+	if err := writeOutput(c.Stdout, &res.Stdout, e.Stdout); err != nil {
 		return res, err
 	}
-	if err := give(c.Stderr, &res.Stderr, e.Stderr); err != nil {
+	if err := writeOutput(c.Stderr, &res.Stderr, e.Stderr); err != nil {
 		return res, err
 	}
 	if e.ExitCode != 0 {
@@ -177,7 +177,7 @@ func (e *Expect) answer(name string, c host.Cmd) (host.Result, error) {
 	return res, nil
 }
 
-func give(w io.Writer, collected *[]byte, s string) error {
+func writeOutput(w io.Writer, collected *[]byte, s string) error {
 	if w == nil {
 		*collected = []byte(s)
 		return nil

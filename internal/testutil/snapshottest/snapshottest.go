@@ -45,7 +45,7 @@ func Database(t testing.TB, c Content) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Update(func(tx *bbolt.Tx) error { return fill(tx, c) }); err != nil {
+	if err := db.Update(func(tx *bbolt.Tx) error { return fillBuckets(tx, c) }); err != nil {
 		t.Fatal(err)
 	}
 	// As etcd does: what a transaction sees is shorter than the file.
@@ -82,7 +82,7 @@ func Lived(t testing.TB) []byte {
 			t.Fatal(err)
 		}
 	}
-	update(func(tx *bbolt.Tx) error { return fill(tx, Content{Keys: 200, Deleted: 20, Padding: 1000}) })
+	update(func(tx *bbolt.Tx) error { return fillBuckets(tx, Content{Keys: 200, Deleted: 20, Padding: 1000}) })
 	put := func(bucket, key, value string) {
 		update(func(tx *bbolt.Tx) error {
 			b, err := tx.CreateBucketIfNotExists([]byte(bucket))
@@ -137,7 +137,7 @@ func (s Source) Snapshot(_ context.Context, w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-func fill(tx *bbolt.Tx, c Content) error {
+func fillBuckets(tx *bbolt.Tx, c Content) error {
 	buckets := map[string]*bbolt.Bucket{}
 	for _, name := range []string{"key", "members", "meta", "alarm", "auth"} {
 		b, err := tx.CreateBucket([]byte(name))
@@ -148,19 +148,19 @@ func fill(tx *bbolt.Tx, c Content) error {
 	}
 	w := &writer{bucket: buckets["key"], revision: 1}
 	if c.ClusterID != "" {
-		w.put("/registry/namespaces/kube-system", Namespace(c.ClusterID))
+		w.putValue("/registry/namespaces/kube-system", Namespace(c.ClusterID))
 	}
 	if c.CA != "" {
-		w.put("/registry/configmaps/kube-system/kube-root-ca.crt",
-			stored("ConfigMap", &corev1.ConfigMap{Data: map[string]string{"ca.crt": c.CA}}))
+		w.putValue("/registry/configmaps/kube-system/kube-root-ca.crt",
+			storedObject("ConfigMap", &corev1.ConfigMap{Data: map[string]string{"ca.crt": c.CA}}))
 	}
 	for i := range c.Keys {
-		w.put(fmt.Sprintf("/registry/configmaps/default/c%d", i), []byte("first"))
-		w.put(fmt.Sprintf("/registry/configmaps/default/c%d", i), make([]byte, c.Padding+1))
+		w.putValue(fmt.Sprintf("/registry/configmaps/default/c%d", i), []byte("first"))
+		w.putValue(fmt.Sprintf("/registry/configmaps/default/c%d", i), make([]byte, c.Padding+1))
 	}
 	for i := range c.Deleted {
-		w.put(fmt.Sprintf("/registry/secrets/default/s%d", i), []byte("gone"))
-		w.remove(fmt.Sprintf("/registry/secrets/default/s%d", i))
+		w.putValue(fmt.Sprintf("/registry/secrets/default/s%d", i), []byte("gone"))
+		w.removeKey(fmt.Sprintf("/registry/secrets/default/s%d", i))
 	}
 	if w.err != nil {
 		return w.err
@@ -174,12 +174,12 @@ func fill(tx *bbolt.Tx, c Content) error {
 
 // Namespace returns a stored Namespace kube-system with that UID.
 func Namespace(uid string) []byte {
-	return stored("Namespace",
+	return storedObject("Namespace",
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: types.UID(uid)}})
 }
 
-// stored returns an object as the API server stores it.
-func stored(kind string, object interface{ Marshal() ([]byte, error) }) []byte {
+// storedObject returns an object as the API server stores it.
+func storedObject(kind string, object interface{ Marshal() ([]byte, error) }) []byte {
 	raw, err := object.Marshal()
 	if err != nil {
 		panic(err) // these can be encoded
@@ -199,7 +199,7 @@ type writer struct {
 	err      error
 }
 
-func (w *writer) key(tombstone bool) []byte {
+func (w *writer) nextKey(tombstone bool) []byte {
 	w.revision++
 	k := binary.BigEndian.AppendUint64(nil, uint64(w.revision)) // #nosec G115 -- it is small
 	k = append(k, '_')
@@ -210,11 +210,11 @@ func (w *writer) key(tombstone bool) []byte {
 	return k
 }
 
-func (w *writer) put(key string, value []byte) {
-	w.write(w.key(false), &mvccpb.KeyValue{Key: []byte(key), Value: value})
+func (w *writer) putValue(key string, value []byte) {
+	w.write(w.nextKey(false), &mvccpb.KeyValue{Key: []byte(key), Value: value})
 }
 
-func (w *writer) remove(key string) { w.write(w.key(true), &mvccpb.KeyValue{Key: []byte(key)}) }
+func (w *writer) removeKey(key string) { w.write(w.nextKey(true), &mvccpb.KeyValue{Key: []byte(key)}) }
 
 func (w *writer) write(k []byte, kv *mvccpb.KeyValue) {
 	v, err := proto.Marshal(kv)

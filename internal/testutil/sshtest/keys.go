@@ -37,18 +37,18 @@ func (k Key) Public() ssh.PublicKey { return k.Signer.PublicKey() }
 func WriteKey(t testing.TB, passphrase string) Key {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
-	check(t, err)
+	mustSucceed(t, err)
 	signer, err := ssh.NewSignerFromSigner(private)
-	check(t, err)
+	mustSucceed(t, err)
 	var block *pem.Block
 	if passphrase == "" {
 		block, err = ssh.MarshalPrivateKey(private, "")
 	} else {
 		block, err = ssh.MarshalPrivateKeyWithPassphrase(private, "", []byte(passphrase))
 	}
-	check(t, err)
+	mustSucceed(t, err)
 	path := filepath.Join(t.TempDir(), "id_ed25519")
-	check(t, os.WriteFile(path, pem.EncodeToMemory(block), 0o600))
+	mustSucceed(t, os.WriteFile(path, pem.EncodeToMemory(block), 0o600))
 	return Key{Path: path, Private: private, Signer: signer}
 }
 
@@ -57,14 +57,14 @@ func Agent(t testing.TB, keys ...Key) (socket string) {
 	t.Helper()
 	keyring := agent.NewKeyring()
 	for _, k := range keys {
-		check(t, keyring.Add(agent.AddedKey{PrivateKey: k.Private}))
+		mustSucceed(t, keyring.Add(agent.AddedKey{PrivateKey: k.Private}))
 	}
 	dir, err := os.MkdirTemp("", "agent") // a socket's path is short: not in the test's own directory
-	check(t, err)
+	mustSucceed(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	socket = filepath.Join(dir, "s")
 	l, err := net.Listen("unix", socket)
-	check(t, err)
+	mustSucceed(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {
@@ -81,7 +81,7 @@ func Agent(t testing.TB, keys ...Key) (socket string) {
 	return socket
 }
 
-func check(t testing.TB, err error) {
+func mustSucceed(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -22,13 +22,13 @@ func Latency(rtt time.Duration, dial DialFunc) DialFunc {
 		if err != nil {
 			return nil, err
 		}
-		return slow(ctx, c, rtt)
+		return slowDown(ctx, c, rtt)
 	}
 }
 
-// slow lets a round trip pass, which is that of connecting, and then delays what the connection carries. When ctx ends
-// before, the connection is closed.
-func slow(ctx context.Context, c net.Conn, rtt time.Duration) (net.Conn, error) {
+// slowDown lets a round trip pass, which is that of connecting, and then delays what the connection carries. When ctx
+// ends before, the connection is closed.
+func slowDown(ctx context.Context, c net.Conn, rtt time.Duration) (net.Conn, error) {
 	handshake := time.NewTimer(rtt)
 	defer handshake.Stop()
 	select {
@@ -49,25 +49,25 @@ type slowConn struct {
 	out, in *delay
 }
 
-func (s *slowConn) Write(b []byte) (int, error) { return s.out.put(b) }
-func (s *slowConn) Read(b []byte) (int, error)  { return s.in.take(b) }
+func (s *slowConn) Write(b []byte) (int, error) { return s.out.enqueue(b) }
+func (s *slowConn) Read(b []byte) (int, error)  { return s.in.dequeue(b) }
 
 func (s *slowConn) Close() error {
 	err := s.Conn.Close()
-	s.out.end(net.ErrClosed)
-	s.in.end(net.ErrClosed)
+	s.out.closeQueue(net.ErrClosed)
+	s.in.closeQueue(net.ErrClosed)
 	return err
 }
 
 func (s *slowConn) send() {
 	buf := make([]byte, 64<<10)
 	for {
-		n, err := s.out.take(buf)
+		n, err := s.out.dequeue(buf)
 		if n > 0 {
 			_, err = s.Conn.Write(buf[:n])
 		}
 		if err != nil {
-			s.out.end(err)
+			s.out.closeQueue(err)
 			return
 		}
 	}
@@ -78,10 +78,10 @@ func (s *slowConn) receive() {
 	for {
 		n, err := s.Conn.Read(buf)
 		if n > 0 {
-			_, _ = s.in.put(buf[:n])
+			_, _ = s.in.enqueue(buf[:n])
 		}
 		if err != nil {
-			s.in.end(err)
+			s.in.closeQueue(err)
 			return
 		}
 	}
@@ -107,7 +107,7 @@ func newDelay(d time.Duration) *delay {
 	return q
 }
 
-func (q *delay) put(b []byte) (int, error) {
+func (q *delay) enqueue(b []byte) (int, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.err != nil {
@@ -118,8 +118,8 @@ func (q *delay) put(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// take waits for the first bytes in the queue and for their time.
-func (q *delay) take(b []byte) (int, error) {
+// dequeue waits for the first bytes in the queue and for their time.
+func (q *delay) dequeue(b []byte) (int, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for len(q.queue) == 0 {
@@ -140,7 +140,7 @@ func (q *delay) take(b []byte) (int, error) {
 	return n, nil
 }
 
-func (q *delay) end(err error) {
+func (q *delay) closeQueue(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.err == nil {

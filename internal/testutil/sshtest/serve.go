@@ -11,9 +11,9 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// serve speaks SSH on one connection until it ends.
-func (s *Server) serve(raw net.Conn) {
-	defer s.forget(raw)
+// serveConn speaks SSH on one connection until it ends.
+func (s *Server) serveConn(raw net.Conn) {
+	defer s.forgetConn(raw)
 	defer func() { _ = raw.Close() }()
 	if s.opts.Silent {
 		_, _ = io.Copy(io.Discard, raw)
@@ -22,11 +22,11 @@ func (s *Server) serve(raw net.Conn) {
 	var transport net.Conn = &deafConn{raw, s}
 	if s.opts.RTT > 0 {
 		var err error
-		if transport, err = slow(s.ctx, transport, s.opts.RTT); err != nil {
+		if transport, err = slowDown(s.ctx, transport, s.opts.RTT); err != nil {
 			return
 		}
 	}
-	conn, chans, reqs, err := ssh.NewServerConn(transport, s.config())
+	conn, chans, reqs, err := ssh.NewServerConn(transport, s.serverConfig())
 	if err != nil {
 		return
 	}
@@ -44,23 +44,23 @@ func (s *Server) serve(raw net.Conn) {
 	for ch := range chans {
 		switch ch.ChannelType() {
 		case "session":
-			go s.session(ctx, conn, raw, ch)
+			go s.serveSession(ctx, conn, raw, ch)
 		case "direct-tcpip":
-			go s.tunnel(ctx, ch)
+			go s.openTunnel(ctx, ch)
 		default:
 			_ = ch.Reject(ssh.UnknownChannelType, ch.ChannelType())
 		}
 	}
 }
 
-func (s *Server) config() *ssh.ServerConfig {
+func (s *Server) serverConfig() *ssh.ServerConfig {
 	checker := ssh.CertChecker{
 		IsUserAuthority: func(k ssh.PublicKey) bool {
-			return s.opts.UserCA != nil && same(k, s.opts.UserCA)
+			return s.opts.UserCA != nil && sameKey(k, s.opts.UserCA)
 		},
 		UserKeyFallback: func(_ ssh.ConnMetadata, k ssh.PublicKey) (*ssh.Permissions, error) {
 			if s.opts.AuthorizedKeys == nil ||
-				slices.ContainsFunc(s.opts.AuthorizedKeys, func(a ssh.PublicKey) bool { return same(a, k) }) {
+				slices.ContainsFunc(s.opts.AuthorizedKeys, func(a ssh.PublicKey) bool { return sameKey(a, k) }) {
 				return &ssh.Permissions{}, nil
 			}
 			return nil, errors.New("not authorized")
@@ -73,10 +73,10 @@ func (s *Server) config() *ssh.ServerConfig {
 	return c
 }
 
-func same(a, b ssh.PublicKey) bool { return string(a.Marshal()) == string(b.Marshal()) }
+func sameKey(a, b ssh.PublicKey) bool { return string(a.Marshal()) == string(b.Marshal()) }
 
-// tunnel returns a direct-tcpip channel (RFC 4254, 7.2).
-func (s *Server) tunnel(ctx context.Context, ch ssh.NewChannel) {
+// openTunnel returns a direct-tcpip channel (RFC 4254, 7.2).
+func (s *Server) openTunnel(ctx context.Context, ch ssh.NewChannel) {
 	if s.opts.NoForwarding {
 		_ = ch.Reject(ssh.Prohibited, "administratively prohibited")
 		return

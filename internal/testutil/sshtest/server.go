@@ -83,7 +83,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{
 		opts: o, listener: l, ctx: ctx, cancel: cancel, conns: map[net.Conn]bool{}, asked: make(chan struct{}, 64),
 	}
-	go s.accept()
+	go s.acceptLoop()
 	return s, nil
 }
 
@@ -141,7 +141,7 @@ func (s *Server) Close() {
 	s.DropAll()
 }
 
-func (s *Server) accept() {
+func (s *Server) acceptLoop() {
 	for {
 		c, err := s.listener.Accept()
 		if errors.Is(err, net.ErrClosed) {
@@ -161,11 +161,11 @@ func (s *Server) accept() {
 		if s.ctx.Err() != nil {
 			_ = c.Close()
 		}
-		go s.serve(c)
+		go s.serveConn(c)
 	}
 }
 
-func (s *Server) forget(c net.Conn) {
+func (s *Server) forgetConn(c net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)

@@ -35,8 +35,8 @@ func (s *Session) Context() context.Context { return s.ctx }
 // Drop cuts the connection under the command, as a crash of the host does.
 func (s *Session) Drop() { s.drop() }
 
-// session serves one session channel (RFC 4254, 6): exec and signal only.
-func (s *Server) session(ctx context.Context, meta ssh.ConnMetadata, raw net.Conn, nc ssh.NewChannel) {
+// serveSession serves one session channel (RFC 4254, 6): exec and signal only.
+func (s *Server) serveSession(ctx context.Context, meta ssh.ConnMetadata, raw net.Conn, nc ssh.NewChannel) {
 	ch, reqs, err := nc.Accept()
 	if err != nil {
 		return
@@ -92,7 +92,7 @@ func Shell(env ...string) Handler {
 		}()
 		ended := make(chan struct{})
 		defer close(ended)
-		go forward(s.Signals, cmd.Process.Pid, ended)
+		go forwardSignals(s.Signals, cmd.Process.Pid, ended)
 		_ = cmd.Wait()
 		if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 			return 128 + int(ws.Signal())
@@ -101,7 +101,7 @@ func Shell(env ...string) Handler {
 	}
 }
 
-func forward(signals <-chan string, group int, ended <-chan struct{}) {
+func forwardSignals(signals <-chan string, group int, ended <-chan struct{}) {
 	known := map[string]syscall.Signal{"TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL, "INT": syscall.SIGINT}
 	for {
 		select {

@@ -45,7 +45,7 @@ const (
 // Of compares two texts, and reports whether they differ.
 func Of(of, live, will string) (Change, bool) {
 	live, will = strings.TrimRight(live, "\n"), strings.TrimRight(will, "\n")
-	c := Change{Of: cleaned(of)}
+	c := Change{Of: cleanText(of)}
 	if live == will {
 		return c, false
 	}
@@ -53,62 +53,62 @@ func Of(of, live, will string) (Change, bool) {
 		c.Unknown = "it is too long to be compared"
 		return c, true
 	}
-	shownLive, shownWill := masked(live), masked(will)
-	if len(shownLive) != len(lines(live)) || len(shownWill) != len(lines(will)) {
+	shownLive, shownWill := maskLines(live), maskLines(will)
+	if len(shownLive) != len(splitLines(live)) || len(shownWill) != len(splitLines(will)) {
 		c.Unknown = "it holds a private key, and is not shown"
 		return c, true
 	}
-	differing, err := unified(ended(live), ended(will), shownLive, shownWill)
+	differing, err := unifiedLines(withFinalNewline(live), withFinalNewline(will), shownLive, shownWill)
 	if err != nil {
 		c.Unknown = "it cannot be compared: " + err.Error()
 		return c, true
 	}
-	c.Lines = bounded(differing)
+	c.Lines = boundLines(differing)
 	return c, true
 }
 
 // Unknown is a change of which no line is known.
-func Unknown(of, why string) Change { return Change{Of: cleaned(of), Unknown: cleaned(why)} }
+func Unknown(of, why string) Change { return Change{Of: cleanText(of), Unknown: cleanText(why)} }
 
 // credentials are what a registry's configuration says in one word: user and password, in base64.
 var credentials = regexp.MustCompile(`(?mi)^(\s*"?auth"?\s*[:=]\s*).+$`)
 
-// masked are a text's lines without secrets. Of a private key they are fewer.
-func masked(text string) []string {
+// maskLines are a text's lines without secrets. Of a private key they are fewer.
+func maskLines(text string) []string {
 	var known redact.Redactor
 	text = credentials.ReplaceAllString(known.Text(text), "${1}"+redact.Removed)
-	return lines(strings.ReplaceAll(text, redact.Removed, Secret))
+	return splitLines(strings.ReplaceAll(text, redact.Removed, Secret))
 }
 
-func lines(text string) []string {
+func splitLines(text string) []string {
 	if text == "" {
 		return nil
 	}
 	return strings.Split(text, "\n")
 }
 
-// ended returns a text whose last line ends.
-func ended(text string) string {
+// withFinalNewline returns a text whose last line ends.
+func withFinalNewline(text string) string {
 	if text == "" {
 		return ""
 	}
 	return text + "\n"
 }
 
-// bounded are lines as far as they are shown, cleaned.
-func bounded(all []string) []string {
+// boundLines are lines as far as they are shown, cleaned.
+func boundLines(all []string) []string {
 	out := make([]string, 0, min(len(all), mostLines+1))
 	for i, line := range all {
 		if i == mostLines {
 			out = append(out, fmt.Sprintf("@@ and %d more lines @@", len(all)-i))
 			break
 		}
-		out = append(out, cleaned(phrase.Shorten(line, longestLine)))
+		out = append(out, cleanText(phrase.Shorten(line, longestLine)))
 	}
 	return out
 }
 
-// cleaned is a text without what moves a cursor or begins a line.
-func cleaned(text string) string {
+// cleanText is a text without what moves a cursor or begins a line.
+func cleanText(text string) string {
 	return strings.NewReplacer("\n", " ", "\t", "    ").Replace(host.Printed(text))
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 )
 
-// unified returns the lines of a unified diff of two texts. It shows the lines of shownLive and shownWill in their
+// unifiedLines returns the lines of a unified diff of two texts. It shows the lines of shownLive and shownWill in their
 // place, which have no secrets, and marks a secret that becomes another one.
-func unified(live, will string, shownLive, shownWill []string) ([]string, error) {
+func unifiedLines(live, will string, shownLive, shownWill []string) ([]string, error) {
 	d, err := udiff.ToUnifiedDiff("", "", live, udiff.Lines(live, will), around)
 	if err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func unified(live, will string, shownLive, shownWill []string) ([]string, error)
 				from, to = from+1, to+1
 			}
 		}
-		out[at] = fmt.Sprintf("@@ -%s +%s @@", span(begin, from), span(begin+shift, to))
+		out[at] = fmt.Sprintf("@@ -%s +%s @@", writeSpan(begin, from), writeSpan(begin+shift, to))
 		shift = to - from
 	}
 	for i, line := range out {
@@ -47,9 +47,9 @@ func unified(live, will string, shownLive, shownWill []string) ([]string, error)
 	return out, nil
 }
 
-// span writes the lines from the first index up to the second one as unified diffs have it: of none, the line before
-// them.
-func span(from, to int) string {
+// writeSpan writes the lines from the first index up to the second one as unified diffs have it: of none, the line
+// before them.
+func writeSpan(from, to int) string {
 	count := to - from
 	if count > 0 {
 		from++

@@ -70,10 +70,10 @@ func formsOf(value string) []string {
 
 // Text returns a text without secrets. Only private keys are looked for across lines.
 func (r *Redactor) Text(text string) string {
-	return byLine(keys(r.replace(text)))
+	return byLine(removePrivateKeys(r.replaceSecrets(text)))
 }
 
-func (r *Redactor) replace(text string) string {
+func (r *Redactor) replaceSecrets(text string) string {
 	if r.known == nil {
 		return text
 	}
@@ -83,7 +83,7 @@ func (r *Redactor) replace(text string) string {
 // JSON returns a JSON document without secrets: each string is treated as a text, and the strings under a key that
 // sounds like a secret are removed. What is no JSON document is treated as lines of JSON.
 func (r *Redactor) JSON(doc []byte) []byte {
-	if out, ok := r.document(doc, "  "); ok {
+	if out, ok := r.redactDocument(doc, "  "); ok {
 		return append(out, '\n')
 	}
 	return r.JSONLines(doc)
@@ -92,10 +92,10 @@ func (r *Redactor) JSON(doc []byte) []byte {
 // JSONLines treats each line as a JSON document of its own. Lines that are none are treated as text.
 func (r *Redactor) JSONLines(lines []byte) []byte {
 	// A key that was printed line by line has its parts in several documents.
-	text := keys(r.replace(string(lines)))
+	text := removePrivateKeys(r.replaceSecrets(string(lines)))
 	var b bytes.Buffer
 	for line := range strings.Lines(text) {
-		if out, ok := r.document([]byte(line), ""); ok {
+		if out, ok := r.redactDocument([]byte(line), ""); ok {
 			b.Write(out)
 			b.WriteByte('\n')
 			continue
@@ -105,8 +105,8 @@ func (r *Redactor) JSONLines(lines []byte) []byte {
 	return b.Bytes()
 }
 
-// document treats exactly one JSON value, and reports whether the text is one.
-func (r *Redactor) document(doc []byte, indent string) ([]byte, bool) {
+// redactDocument treats exactly one JSON value, and reports whether the text is one.
+func (r *Redactor) redactDocument(doc []byte, indent string) ([]byte, bool) {
 	in := json.NewDecoder(bytes.NewReader(doc))
 	in.UseNumber()
 	var value any
@@ -120,14 +120,14 @@ func (r *Redactor) document(doc []byte, indent string) ([]byte, bool) {
 	out := json.NewEncoder(&b)
 	out.SetEscapeHTML(false)
 	out.SetIndent("", indent)
-	if err := out.Encode(r.value(value, false)); err != nil {
+	if err := out.Encode(r.redactValue(value, false)); err != nil {
 		return nil, false
 	}
 	return bytes.TrimRight(b.Bytes(), "\n"), true
 }
 
-// value treats a JSON value; secret says that it stands under a key that sounds like a secret.
-func (r *Redactor) value(v any, secret bool) any {
+// redactValue treats a JSON value; secret says that it stands under a key that sounds like a secret.
+func (r *Redactor) redactValue(v any, secret bool) any {
 	switch v := v.(type) {
 	case string:
 		if secret && v != "" {
@@ -136,12 +136,12 @@ func (r *Redactor) value(v any, secret bool) any {
 		return r.Text(v)
 	case []any:
 		for i := range v {
-			v[i] = r.value(v[i], secret)
+			v[i] = r.redactValue(v[i], secret)
 		}
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for key, below := range v {
-			out[r.Text(key)] = r.value(below, soundsSecret(key))
+			out[r.Text(key)] = r.redactValue(below, soundsSecret(key))
 		}
 		return out
 	}

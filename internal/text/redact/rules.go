@@ -52,8 +52,8 @@ func soundsSecret(key string) bool {
 
 var secretKey = pattern.Lazy(`(?i)(?:` + secretWords + `)|^auth$`)
 
-// keys removes private keys, which may extend over several lines.
-func keys(text string) string {
+// removePrivateKeys removes private keys, which may extend over several lines.
+func removePrivateKeys(text string) string {
 	if !strings.Contains(text, "PRIVATE KEY") {
 		return text
 	}
@@ -63,28 +63,28 @@ func keys(text string) string {
 
 // rules are applied in this order.
 var rules = []rule{
-	{has("age-secret-key"), ageKey, removeAll},
-	{has("eyj"), jwt, removeAll},
-	{has("akia", "asia"), awsKey, removeAll},
-	{has("://"), urlUser,
+	{containsAny("age-secret-key"), ageKey, removeAll},
+	{containsAny("eyj"), jwt, removeAll},
+	{containsAny("akia", "asia"), awsKey, removeAll},
+	{containsAny("://"), urlUser,
 		func(found string) string { return found[:strings.Index(found, "://")+3] + Removed + "@" }},
-	{has("authorization"), authorization, afterSeparator},
-	{has("bearer", "basic"), bearer, credentials},
+	{containsAny("authorization"), authorization, afterSeparator},
+	{containsAny("bearer", "basic"), bearer, removeCredentials},
 	{hasSecretWord, keyed, keyedValue},
 	{hasSecretWord, flag, flagValue},
-	{has("auth"), dockerAuth, afterSeparator},
-	{runs(16, ".", lowerOrDigit), bootstrapToken, removeAll},
-	{runs(60, "", base64Letter), longBase64, encoded},
+	{containsAny("auth"), dockerAuth, afterSeparator},
+	{hasRun(16, ".", lowerOrDigit), bootstrapToken, removeAll},
+	{hasRun(60, "", base64Letter), longBase64, removeBase64},
 }
 
 func removeAll(string) string { return Removed }
 
 // hasSecretWord reports whether a line may have one of secretWords.
 func hasSecretWord(line, lower string) bool {
-	return has("pass", "pwd", "secret", "token", "credential", "cookie", "key", "-data", "_data")(line, lower)
+	return containsAny("pass", "pwd", "secret", "token", "credential", "cookie", "key", "-data", "_data")(line, lower)
 }
 
-func has(words ...string) func(line, lower string) bool {
+func containsAny(words ...string) func(line, lower string) bool {
 	return func(_, lower string) bool {
 		for _, word := range words {
 			if strings.Contains(lower, word) {
@@ -95,8 +95,8 @@ func has(words ...string) func(line, lower string) bool {
 	}
 }
 
-// runs reports whether a line has n letters of a kind after another, after a text; "" is any.
-func runs(n int, after string, kind func(c byte) bool) func(line, lower string) bool {
+// hasRun reports whether a line has n letters of a kind after another, after a text; "" is any.
+func hasRun(n int, after string, kind func(c byte) bool) func(line, lower string) bool {
 	return func(line, _ string) bool {
 		if !strings.Contains(line, after) {
 			return false
@@ -148,8 +148,9 @@ func afterSeparator(found string) string {
 	return found[:at+1] + " " + Removed
 }
 
-// credentials removes what follows Bearer, and what follows Basic unless it is a plain word ("basic authentication").
-func credentials(found string) string {
+// removeCredentials removes what follows Bearer, and what follows Basic unless it is a plain word ("basic
+// authentication").
+func removeCredentials(found string) string {
 	kind, value, _ := strings.Cut(found, " ")
 	if strings.EqualFold(kind, "basic") && strings.Trim(value, "abcdefghijklmnopqrstuvwxyz") == "" {
 		return found
@@ -179,9 +180,9 @@ func flagValue(found string) string {
 	return part[1] + part[2] + Removed
 }
 
-// encoded removes base64: text of upper and lower case letters and digits alike. Digests are hexadecimal, and paths and
-// names are rarely written so.
-func encoded(found string) string {
+// removeBase64 removes base64: text of upper and lower case letters and digits alike. Digests are hexadecimal, and
+// paths and names are rarely written so.
+func removeBase64(found string) string {
 	var upper, lower, digit int
 	for _, c := range found {
 		switch {

@@ -20,7 +20,7 @@ const mostObjects = 5000
 // fromAPI adds what the API knows, as tables: objects themselves hold environment variables and annotations.
 func (b *bundle) fromAPI(ctx context.Context, in Input) {
 	if in.Kubernetes == nil {
-		b.lacks("api", in.NoAPI)
+		b.noteMissing("api", in.NoAPI)
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, in.Timeout)
@@ -29,20 +29,21 @@ func (b *bundle) fromAPI(ctx context.Context, in Input) {
 		file  string
 		table func(context.Context, kubernetes.Interface, time.Time) ([]string, error)
 	}{
-		{"api/nodes.txt", nodes}, {"api/pods.txt", pods}, {"api/events.txt", events}, {"api/workloads.txt", workloads},
-		{"api/csrs.txt", csrs},
+		{"api/nodes.txt", listNodes}, {"api/pods.txt", listPods}, {"api/events.txt", listEvents},
+		{"api/workloads.txt", listWorkloads},
+		{"api/csrs.txt", listCSRs},
 	} {
 		rows, err := list.table(ctx, in.Kubernetes, b.now)
 		if err != nil {
-			b.lacks(list.file, err.Error())
+			b.noteMissing(list.file, err.Error())
 			continue
 		}
-		b.add(list.file, aligned(rows))
+		b.addFile(list.file, alignTable(rows))
 	}
 }
 
-// aligned is rows, whose cells are divided by tabs, as a table.
-func aligned(rows []string) []byte {
+// alignTable is rows, whose cells are divided by tabs, as a table.
+func alignTable(rows []string) []byte {
 	var out bytes.Buffer
 	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
@@ -52,7 +53,7 @@ func aligned(rows []string) []byte {
 	return out.Bytes()
 }
 
-func row(cells ...any) string {
+func tableRow(cells ...any) string {
 	out := make([]string, len(cells))
 	for i, c := range cells {
 		out[i] = strings.NewReplacer("\t", " ", "\n", " ").Replace(fmt.Sprint(c))
@@ -60,21 +61,21 @@ func row(cells ...any) string {
 	return strings.Join(out, "\t")
 }
 
-func age(now time.Time, since metav1.Time) string {
+func formatAge(now time.Time, since metav1.Time) string {
 	if since.IsZero() {
 		return "-"
 	}
 	return now.Sub(since.Time).Round(time.Second).String()
 }
 
-func limited() metav1.ListOptions { return metav1.ListOptions{Limit: mostObjects} }
+func limitedList() metav1.ListOptions { return metav1.ListOptions{Limit: mostObjects} }
 
-func nodes(ctx context.Context, api kubernetes.Interface, now time.Time) ([]string, error) {
-	list, err := api.CoreV1().Nodes().List(ctx, limited())
+func listNodes(ctx context.Context, api kubernetes.Interface, now time.Time) ([]string, error) {
+	list, err := api.CoreV1().Nodes().List(ctx, limitedList())
 	if err != nil {
 		return nil, err
 	}
-	rows := []string{row("NAME", "AGE", "CLOSED", "KUBELET", "RUNTIME", "KERNEL", "TAINTS", "CONDITIONS")}
+	rows := []string{tableRow("NAME", "AGE", "CLOSED", "KUBELET", "RUNTIME", "KERNEL", "TAINTS", "CONDITIONS")}
 	for _, n := range list.Items {
 		var conditions, taints []string
 		for _, c := range n.Status.Conditions {
@@ -84,19 +85,20 @@ func nodes(ctx context.Context, api kubernetes.Interface, now time.Time) ([]stri
 			taints = append(taints, t.Key+":"+string(t.Effect))
 		}
 		i := n.Status.NodeInfo
-		rows = append(rows, row(n.Name, age(now, n.CreationTimestamp), n.Spec.Unschedulable, i.KubeletVersion,
-			i.ContainerRuntimeVersion, i.KernelVersion,
-			strings.Join(taints, ","), strings.Join(conditions, "; ")))
+		rows = append(rows,
+			tableRow(n.Name, formatAge(now, n.CreationTimestamp), n.Spec.Unschedulable, i.KubeletVersion,
+				i.ContainerRuntimeVersion, i.KernelVersion,
+				strings.Join(taints, ","), strings.Join(conditions, "; ")))
 	}
 	return rows, nil
 }
 
-func pods(ctx context.Context, api kubernetes.Interface, now time.Time) ([]string, error) {
-	list, err := api.CoreV1().Pods(metav1.NamespaceAll).List(ctx, limited())
+func listPods(ctx context.Context, api kubernetes.Interface, now time.Time) ([]string, error) {
+	list, err := api.CoreV1().Pods(metav1.NamespaceAll).List(ctx, limitedList())
 	if err != nil {
 		return nil, err
 	}
-	rows := []string{row("NAMESPACE", "NAME", "PHASE", "READY", "RESTARTS", "AGE", "NODE", "IMAGES", "WHY")}
+	rows := []string{tableRow("NAMESPACE", "NAME", "PHASE", "READY", "RESTARTS", "AGE", "NODE", "IMAGES", "WHY")}
 	for _, p := range list.Items {
 		rows = append(rows, podRow(p, now))
 	}
@@ -123,31 +125,31 @@ func podRow(p corev1.Pod, now time.Time) string {
 	if p.Status.Message != "" {
 		why = append(why, p.Status.Message)
 	}
-	return row(p.Namespace, p.Name, p.Status.Phase, fmt.Sprintf("%d/%d", ready, len(p.Spec.Containers)), restarts,
-		age(now, p.CreationTimestamp),
+	return tableRow(p.Namespace, p.Name, p.Status.Phase, fmt.Sprintf("%d/%d", ready, len(p.Spec.Containers)), restarts,
+		formatAge(now, p.CreationTimestamp),
 		p.Spec.NodeName, strings.Join(images, ","), strings.Join(why, "; "))
 }
 
-func events(ctx context.Context, api kubernetes.Interface, now time.Time) ([]string, error) {
-	list, err := api.CoreV1().Events(metav1.NamespaceAll).List(ctx, limited())
+func listEvents(ctx context.Context, api kubernetes.Interface, now time.Time) ([]string, error) {
+	list, err := api.CoreV1().Events(metav1.NamespaceAll).List(ctx, limitedList())
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(list.Items, func(a, b corev1.Event) int { return when(a).Compare(when(b).Time) })
-	rows := []string{row("AGO", "NAMESPACE", "TYPE", "REASON", "TIMES", "FROM", "OBJECT", "MESSAGE")}
+	slices.SortFunc(list.Items, func(a, b corev1.Event) int { return lastSeen(a).Compare(lastSeen(b).Time) })
+	rows := []string{tableRow("AGO", "NAMESPACE", "TYPE", "REASON", "TIMES", "FROM", "OBJECT", "MESSAGE")}
 	for _, e := range list.Items {
 		from := e.ReportingController
 		if from == "" {
 			from = e.Source.Component
 		}
-		rows = append(rows, row(age(now, when(e)), e.Namespace, e.Type, e.Reason, e.Count, from,
+		rows = append(rows, tableRow(formatAge(now, lastSeen(e)), e.Namespace, e.Type, e.Reason, e.Count, from,
 			e.InvolvedObject.Kind+"/"+e.InvolvedObject.Name, e.Message))
 	}
 	return rows, nil
 }
 
-// when is when an Event happened last, in whichever of its fields that is.
-func when(e corev1.Event) metav1.Time {
+// lastSeen is when an Event happened last, in whichever of its fields that is.
+func lastSeen(e corev1.Event) metav1.Time {
 	switch {
 	case e.Series != nil:
 		return metav1.Time(e.Series.LastObservedTime)
@@ -159,9 +161,9 @@ func when(e corev1.Event) metav1.Time {
 	return e.CreationTimestamp
 }
 
-func workloads(ctx context.Context, api kubernetes.Interface, now time.Time) ([]string, error) {
-	rows := []string{row("KIND", "NAMESPACE", "NAME", "WANTED", "READY", "UPDATED", "AGE")}
-	deployments, err := api.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, limited())
+func listWorkloads(ctx context.Context, api kubernetes.Interface, now time.Time) ([]string, error) {
+	rows := []string{tableRow("KIND", "NAMESPACE", "NAME", "WANTED", "READY", "UPDATED", "AGE")}
+	deployments, err := api.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, limitedList())
 	if err != nil {
 		return nil, err
 	}
@@ -170,40 +172,42 @@ func workloads(ctx context.Context, api kubernetes.Interface, now time.Time) ([]
 		if d.Spec.Replicas != nil {
 			wanted = *d.Spec.Replicas
 		}
-		rows = append(rows, row("Deployment", d.Namespace, d.Name, wanted, d.Status.ReadyReplicas,
-			d.Status.UpdatedReplicas, age(now, d.CreationTimestamp)))
+		rows = append(rows, tableRow("Deployment", d.Namespace, d.Name, wanted, d.Status.ReadyReplicas,
+			d.Status.UpdatedReplicas, formatAge(now, d.CreationTimestamp)))
 	}
-	sets, err := api.AppsV1().DaemonSets(metav1.NamespaceAll).List(ctx, limited())
+	sets, err := api.AppsV1().DaemonSets(metav1.NamespaceAll).List(ctx, limitedList())
 	if err != nil {
 		return nil, err
 	}
 	for _, d := range sets.Items {
-		rows = append(rows, row("DaemonSet", d.Namespace, d.Name, d.Status.DesiredNumberScheduled, d.Status.NumberReady,
-			d.Status.UpdatedNumberScheduled, age(now, d.CreationTimestamp)))
+		rows = append(rows,
+			tableRow("DaemonSet", d.Namespace, d.Name, d.Status.DesiredNumberScheduled, d.Status.NumberReady,
+				d.Status.UpdatedNumberScheduled, formatAge(now, d.CreationTimestamp)))
 	}
-	budgets, err := api.PolicyV1().PodDisruptionBudgets(metav1.NamespaceAll).List(ctx, limited())
+	budgets, err := api.PolicyV1().PodDisruptionBudgets(metav1.NamespaceAll).List(ctx, limitedList())
 	if err != nil {
 		return nil, err
 	}
 	for _, d := range budgets.Items {
-		rows = append(rows, row("PodDisruptionBudget", d.Namespace, d.Name, d.Status.DesiredHealthy,
-			d.Status.CurrentHealthy, fmt.Sprint(d.Status.DisruptionsAllowed, " may go"), age(now, d.CreationTimestamp)))
+		rows = append(rows, tableRow("PodDisruptionBudget", d.Namespace, d.Name, d.Status.DesiredHealthy,
+			d.Status.CurrentHealthy, fmt.Sprint(d.Status.DisruptionsAllowed, " may go"),
+			formatAge(now, d.CreationTimestamp)))
 	}
 	return rows, nil
 }
 
-func csrs(ctx context.Context, api kubernetes.Interface, now time.Time) ([]string, error) {
-	list, err := api.CertificatesV1().CertificateSigningRequests().List(ctx, limited())
+func listCSRs(ctx context.Context, api kubernetes.Interface, now time.Time) ([]string, error) {
+	list, err := api.CertificatesV1().CertificateSigningRequests().List(ctx, limitedList())
 	if err != nil {
 		return nil, err
 	}
-	rows := []string{row("NAME", "AGE", "SIGNER", "REQUESTOR", "CONDITIONS")}
+	rows := []string{tableRow("NAME", "AGE", "SIGNER", "REQUESTOR", "CONDITIONS")}
 	for _, c := range list.Items {
 		var conditions []string
 		for _, one := range c.Status.Conditions {
 			conditions = append(conditions, string(one.Type)+" "+one.Reason)
 		}
-		rows = append(rows, row(c.Name, age(now, c.CreationTimestamp), c.Spec.SignerName, c.Spec.Username,
+		rows = append(rows, tableRow(c.Name, formatAge(now, c.CreationTimestamp), c.Spec.SignerName, c.Spec.Username,
 			strings.Join(conditions, ",")))
 	}
 	return rows, nil

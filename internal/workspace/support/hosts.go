@@ -50,9 +50,9 @@ func (b *bundle) fromHost(ctx context.Context, in Input, name string, h Host) {
 	defer cancel()
 	result, err := h.Run(ctx, cmd)
 	if err != nil {
-		b.lacks("hosts/"+name, err.Error())
+		b.noteMissing("hosts/"+name, err.Error())
 	}
-	b.add("hosts/"+name+"/stderr.txt", result.Stderr)
+	b.addFile("hosts/"+name+"/stderr.txt", result.Stderr)
 	// Whatever came before a failure is worth having.
 	strange, printed := false, map[string]bool{"stderr.txt": true}
 	for i, section := range strings.Split("\n"+string(out.bytes()), mark) {
@@ -65,10 +65,10 @@ func (b *bundle) fromHost(ctx context.Context, in Input, name string, h Host) {
 			continue
 		}
 		printed[file] = true
-		b.add("hosts/"+name+"/"+file, fullLines([]byte(text), mostOfLog))
+		b.addFile("hosts/"+name+"/"+file, fullLines([]byte(text), mostOfLog))
 	}
 	if strange {
-		b.lacks("hosts/"+name, "sections that are not expected, or are there twice, were left out")
+		b.noteMissing("hosts/"+name, "sections that are not expected, or are there twice, were left out")
 	}
 }
 

@@ -7,24 +7,24 @@ import (
 	"slices"
 )
 
-// journals adds what this machine noted about the last runs. Their names begin with their time.
-func (b *bundle) journals(dir string) {
+// addJournals adds what this machine noted about the last runs. Their names begin with their time.
+func (b *bundle) addJournals(dir string) {
 	if dir == "" {
 		return
 	}
 	paths, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
 	if err != nil || len(paths) == 0 {
-		b.lacks("journals", "there is none in "+dir)
+		b.noteMissing("journals", "there is none in "+dir)
 		return
 	}
 	slices.Sort(paths)
 	for _, path := range paths[max(0, len(paths)-journals):] {
 		text, err := endOf(path, mostOfJournal)
 		if err != nil {
-			b.lacks("journals/"+filepath.Base(path), err.Error())
+			b.noteMissing("journals/"+filepath.Base(path), err.Error())
 			continue
 		}
-		b.add("journals/"+filepath.Base(path), text)
+		b.addFile("journals/"+filepath.Base(path), text)
 	}
 }
 

@@ -75,12 +75,12 @@ func Write(ctx context.Context, w io.Writer, in Input) ([]Missing, error) {
 	}
 	b := newBundle(w, in)
 	for _, d := range in.Documents {
-		b.add(d.Name, d.Text)
+		b.addFile(d.Name, d.Text)
 	}
 	for name, why := range in.Silent {
-		b.lacks("hosts/"+name, why)
+		b.noteMissing("hosts/"+name, why)
 	}
-	b.journals(in.Journals)
+	b.addJournals(in.Journals)
 	var work sync.WaitGroup
 	work.Go(func() { b.fromAPI(ctx, in) })
 	b.fromHosts(ctx, in)
@@ -111,9 +111,9 @@ func newBundle(w io.Writer, in Input) *bundle {
 	}
 }
 
-// add puts a file into the bundle: the only way in. Empty files are left out. So is a file whose name leads to another
-// folder, or that a file has already; it is listed as missing.
-func (b *bundle) add(name string, text []byte) {
+// addFile puts a file into the bundle: the only way in. Empty files are left out. So is a file whose name leads to
+// another folder, or that a file has already; it is listed as missing.
+func (b *bundle) addFile(name string, text []byte) {
 	if len(strings.TrimSpace(string(text))) == 0 {
 		return
 	}
@@ -145,8 +145,8 @@ func (b *bundle) add(name string, text []byte) {
 	}
 }
 
-// lacks notes what could not be collected.
-func (b *bundle) lacks(what, why string) {
+// noteMissing notes what could not be collected.
+func (b *bundle) noteMissing(what, why string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.missing = append(b.missing, Missing{what, b.redactor.Text(strings.TrimSpace(why))})
@@ -158,7 +158,7 @@ func (b *bundle) listMissing() {
 	for _, m := range b.missing {
 		fmt.Fprintf(&text, "%s: %s\n", m.What, m.Why)
 	}
-	b.add("missing.txt", []byte(text.String()))
+	b.addFile("missing.txt", []byte(text.String()))
 }
 
 // close ends the archive. An archive that was interrupted is an error, whatever is in it already.

@@ -78,7 +78,7 @@ func (Plugin) Config(desired.Cluster) network.Config {
 
 // cniConf is in the format of https://github.com/containernetworking/cni/blob/main/SPEC.md#configuration-format.
 func cniConf() string {
-	return indented(map[string]any{
+	return indentJSON(map[string]any{
 		"name":       "cbr0",
 		"cniVersion": "0.3.1",
 		"plugins": []any{
@@ -105,7 +105,7 @@ func netConf(n desired.Network) (string, error) {
 	if n.CNI.MTU > 0 {
 		backend["MTU"] = n.CNI.MTU + vxlanOverhead // flannel wants the size outside, the manifest says that of pods
 	}
-	return indented(map[string]any{
+	return indentJSON(map[string]any{
 		"Network":        n.PodSubnet,
 		"EnableIPv4":     true,
 		"EnableNFTables": n.KubeProxy.Mode == "nftables",
@@ -138,8 +138,8 @@ func (Plugin) Objects(want desired.Cluster) ([]resources.Object, error) {
 	})
 }
 
-// indented is a value as JSON with two spaces and a newline at the end, and with sorted keys.
-func indented(value map[string]any) string {
+// indentJSON is a value as JSON with two spaces and a newline at the end, and with sorted keys.
+func indentJSON(value map[string]any) string {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetIndent("", "  ")

@@ -93,14 +93,14 @@ func (p *Provider) Create(ctx context.Context, m *v1alpha1.Machine) (provider.In
 	left := s.due.Sub(p.options.Now())
 	p.mu.Unlock()
 	if left > 0 {
-		return s.instance(false), &provider.Waiting{
+		return s.asInstance(false), &provider.Waiting{
 			Reason: "Creating", Message: "the machine is being made", After: left,
 		}
 	}
-	if err := p.join(ctx, m); err != nil {
-		return s.instance(false), err
+	if err := p.createNode(ctx, m); err != nil {
+		return s.asInstance(false), err
 	}
-	return s.instance(true), nil
+	return s.asInstance(true), nil
 }
 
 // Exists implements provider.Provider.
@@ -111,7 +111,7 @@ func (p *Provider) Exists(_ context.Context, m *v1alpha1.Machine) (provider.Inst
 	if s == nil {
 		return provider.Instance{}, false, nil
 	}
-	return s.instance(m.Status.NodeRef != nil), true, nil
+	return s.asInstance(m.Status.NodeRef != nil), true, nil
 }
 
 // Delete implements provider.Provider.
@@ -133,7 +133,7 @@ func (p *Provider) Delete(ctx context.Context, m *v1alpha1.Machine) error {
 	if left > 0 {
 		return &provider.Waiting{Reason: "Deleting", Message: "the machine is being removed", After: left}
 	}
-	if err := client.IgnoreNotFound(p.leave(ctx, m, s.node)); err != nil {
+	if err := client.IgnoreNotFound(p.deleteNode(ctx, m, s.node)); err != nil {
 		return err
 	}
 	p.mu.Lock()
@@ -142,8 +142,8 @@ func (p *Provider) Delete(ctx context.Context, m *v1alpha1.Machine) error {
 	return nil
 }
 
-// leave deletes the machine's Node, and leaves one of that name that is another's.
-func (p *Provider) leave(ctx context.Context, m *v1alpha1.Machine, name string) error {
+// deleteNode deletes the machine's Node, and leaves one of that name that is another's.
+func (p *Provider) deleteNode(ctx context.Context, m *v1alpha1.Machine, name string) error {
 	node := &corev1.Node{}
 	if err := p.nodes.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
 		return err
@@ -154,15 +154,15 @@ func (p *Provider) leave(ctx context.Context, m *v1alpha1.Machine, name string) 
 	return p.nodes.Delete(ctx, node, client.Preconditions{UID: &node.UID})
 }
 
-func (s *state) instance(complete bool) provider.Instance {
+func (s *state) asInstance(complete bool) provider.Instance {
 	return provider.Instance{Node: s.node, Complete: complete}
 }
 
 // errNode is a Node of the machine's name that is another machine's.
 var errNode = errors.New("a Node of this name is another machine's")
 
-// join makes the machine's Node, ready.
-func (p *Provider) join(ctx context.Context, m *v1alpha1.Machine) error {
+// createNode makes the machine's Node, ready.
+func (p *Provider) createNode(ctx context.Context, m *v1alpha1.Machine) error {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: m.Name, Labels: map[string]string{desired.OwnerLabel: string(m.UID)},
 	}}
@@ -177,7 +177,7 @@ func (p *Provider) join(ctx context.Context, m *v1alpha1.Machine) error {
 	case err != nil:
 		return err
 	}
-	return p.report(ctx, node, corev1.ConditionTrue, m.Spec.Versions.Kubelet)
+	return p.reportNode(ctx, node, corev1.ConditionTrue, m.Spec.Versions.Kubelet)
 }
 
 // Break has the machine's Node report that it is not ready, as a machine that has died.
@@ -186,10 +186,11 @@ func (p *Provider) Break(ctx context.Context, m *v1alpha1.Machine) error {
 	if err := p.nodes.Get(ctx, client.ObjectKey{Name: m.Name}, node); err != nil {
 		return err
 	}
-	return p.report(ctx, node, corev1.ConditionUnknown, m.Spec.Versions.Kubelet)
+	return p.reportNode(ctx, node, corev1.ConditionUnknown, m.Spec.Versions.Kubelet)
 }
 
-func (p *Provider) report(ctx context.Context, node *corev1.Node, ready corev1.ConditionStatus, kubelet string) error {
+func (p *Provider) reportNode(ctx context.Context, node *corev1.Node, ready corev1.ConditionStatus,
+	kubelet string) error {
 	before := node.DeepCopy()
 	now := metav1.NewTime(p.options.Now())
 	node.Status.Conditions = []corev1.NodeCondition{{

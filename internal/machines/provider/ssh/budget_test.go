@@ -96,7 +96,7 @@ func TestABudgetThatNeverYieldsIsNamed(t *testing.T) {
 	if err := api.CoreV1().Pods("default").Delete(t.Context(), "db-0", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	p.runs.forget(m.UID) // what it waits for in real time is over
+	p.runs.forgetRun(m.UID) // what it waits for in real time is over
 	if is := look(); is.Name != "" {
 		t.Errorf("it is there: %+v", is.Status)
 	}

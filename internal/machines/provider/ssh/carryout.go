@@ -40,28 +40,28 @@ func carryOut(ctx context.Context, e *engine.Engine, request engine.Worker, begi
 	for range mostProposals {
 		p, err := e.Propose(ctx, request)
 		if err != nil {
-			return carried(err)
+			return planError(err)
 		}
 		if len(p.RunningSteps()) > 0 {
 			if err := e.Await(ctx, p); err != nil {
-				return carried(err)
+				return planError(err)
 			}
 			continue
 		}
-		if over, err := outcome(p, request); over {
+		if over, err := resultOf(p, request); over {
 			return err
 		}
 		begins()
 		if _, err := e.CarryOut(ctx, p, engine.RunOptions{}); err != nil && !errors.Is(err, engine.ErrWorldChanged) {
-			return carried(err)
+			return planError(err)
 		}
 	}
 	return errors.New("the host does not become what is wanted, however often that is planned")
 }
 
-// carried is why a plan was not made, or not carried out. A release that no bundle has, is not what it was, or cannot
+// planError is why a plan was not made, or not carried out. A release that no bundle has, is not what it was, or cannot
 // be looked up, a lock that somebody has, and an API that does not answer are no fault of the host.
-func carried(err error) error {
+func planError(err error) error {
 	var held *locks.HeldError
 	var unusable *engine.ReleaseError
 	var unresolved *engine.UnresolvedError
@@ -79,16 +79,16 @@ func carried(err error) error {
 	return err
 }
 
-// outcome reports whether nothing is to be carried out, and what that means.
-func outcome(p engine.Proposal, request engine.Worker) (over bool, err error) {
+// resultOf reports whether nothing is to be carried out, and what that means.
+func resultOf(p engine.Proposal, request engine.Worker) (over bool, err error) {
 	switch route := p.Decision().Route; {
-	case route == fsm.Nothing && p.Plan.Empty() && request.Gone && !answered(p):
+	case route == fsm.Nothing && p.Plan.Empty() && request.Gone && !hostAnswered(p):
 		return true, errSilent
 	case route == fsm.Nothing && p.Plan.Empty():
 		return true, nil
 	case route == fsm.Wait && problem.Has(p.Decision().Problems, problem.SettingsLater):
 		return true, errDiffers
-	case route == fsm.Wait && !answered(p):
+	case route == fsm.Wait && !hostAnswered(p):
 		return true, &provider.Waiting{Reason: reasonHostSilent, Message: p.Plan.Again}
 	case route == fsm.Wait:
 		return true, &provider.Waiting{Reason: reasonWaiting, Message: p.Plan.Again}
@@ -109,7 +109,7 @@ func ofSpec(problems []problem.Problem) bool {
 // errSilent says that a Machine that is gone has no Node any more, and that its host has not answered: it is not free.
 var errSilent = errors.New("the host has not answered: it stays the Machine's until it does, and is bare")
 
-func answered(p engine.Proposal) bool {
+func hostAnswered(p engine.Proposal) bool {
 	for _, h := range p.Observed.World.Hosts {
 		if h.Reach != observed.Reached {
 			return false

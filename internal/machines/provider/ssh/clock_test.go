@@ -127,7 +127,7 @@ func (u *unsteady) settle() {
 	for _, name := range []string{"w-1", "w-2"} {
 		uid := types.UID("host " + name)
 		u.mu.Lock()
-		u.looks.note(uid, u.owner[uid])
+		u.looks.noteOwner(uid, u.owner[uid])
 		u.mu.Unlock()
 	}
 }

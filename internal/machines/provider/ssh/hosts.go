@@ -61,10 +61,10 @@ func (r hosts) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if h.DeletionTimestamp != nil && h.Status.Claim == nil {
-		return reconcile.Result{}, r.finalize(ctx, h, controllerutil.RemoveFinalizer)
+		return reconcile.Result{}, r.changeFinalizer(ctx, h, controllerutil.RemoveFinalizer)
 	}
 	if h.DeletionTimestamp == nil {
-		if err := r.finalize(ctx, h, controllerutil.AddFinalizer); err != nil {
+		if err := r.changeFinalizer(ctx, h, controllerutil.AddFinalizer); err != nil {
 			return reconcile.Result{}, client.IgnoreNotFound(err)
 		}
 	}
@@ -73,11 +73,11 @@ func (r hosts) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 			return reconcile.Result{}, client.IgnoreNotFound(r.setState(ctx, h, kubeone.HostFree, ""))
 		}
 		switch {
-		case r.looks.bare(h.UID):
-		case r.free(h):
-			return r.ask(ctx, h)
+		case r.looks.isUnowned(h.UID):
+		case r.isFree(h):
+			return r.askOwner(ctx, h)
 		case h.Status.State == kubeone.HostFailed:
-			return reconcile.Result{RequeueAfter: max(rest(h, r.site.Now()), time.Second)}, nil
+			return reconcile.Result{RequeueAfter: max(retryDelay(h, r.site.Now()), time.Second)}, nil
 		}
 		return reconcile.Result{}, nil
 	}
@@ -100,7 +100,7 @@ func (r hosts) takeBack(ctx context.Context, h *kubeone.Host) (reconcile.Result,
 	gone := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
 		Namespace: h.Status.Claim.Namespace, Name: h.Status.Claim.Name, UID: h.Status.Claim.UID,
 	}}
-	if done, err := r.advance(ctx, gone, h, aim{gone: true, what: "return"}); !done {
+	if done, err := r.ensureAim(ctx, gone, h, aim{gone: true, what: "return"}); !done {
 		before := h.DeepCopy()
 		h.Status.Message = phrase.Shorten("its Machine is gone: "+err.Error(), longest)
 		if h.Status.Message != before.Status.Message {
@@ -109,14 +109,14 @@ func (r hosts) takeBack(ctx context.Context, h *kubeone.Host) (reconcile.Result,
 		}
 		return reconcile.Result{RequeueAfter: retryReturn}, nil
 	}
-	r.runs.forget(gone.UID)
-	return reconcile.Result{}, r.release(ctx, h, kubeone.HostFree, "")
+	r.runs.forgetRun(gone.UID)
+	return reconcile.Result{}, r.releaseHost(ctx, h, kubeone.HostFree, "")
 }
 
 // retryReturn is when a host is tried again that could not be returned.
 const retryReturn = 5 * time.Second
 
-func (r hosts) finalize(ctx context.Context, h *kubeone.Host, change func(client.Object, string) bool) error {
+func (r hosts) changeFinalizer(ctx context.Context, h *kubeone.Host, change func(client.Object, string) bool) error {
 	before := h.DeepCopy()
 	if !change(h, HostFinalizer) {
 		return nil

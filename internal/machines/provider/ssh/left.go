@@ -34,14 +34,14 @@ func newLooks() *looks {
 	return &looks{at: map[types.UID]kubeone.HostClaim{}, silent: map[types.UID]bool{}}
 }
 
-func (l *looks) note(h types.UID, whose kubeone.HostClaim) {
+func (l *looks) noteOwner(h types.UID, whose kubeone.HostClaim) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.at[h] = whose
 	delete(l.silent, h)
 }
 
-func (l *looks) fail(h types.UID) {
+func (l *looks) noteFailure(h types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.silent[h] = true
@@ -53,23 +53,23 @@ func (l *looks) isSilent(h types.UID) bool {
 	return l.silent[h]
 }
 
-func (l *looks) forget(h types.UID) {
+func (l *looks) forgetHost(h types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.at, h)
 }
 
-// whose is whose the host is; known is false where it has not been asked.
-func (l *looks) whose(h types.UID) (whose kubeone.HostClaim, known bool) {
+// ownerOf is whose the host is; known is false where it has not been asked.
+func (l *looks) ownerOf(h types.UID) (whose kubeone.HostClaim, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	whose, known = l.at[h]
 	return whose, known
 }
 
-// bare reports whether the host has been asked, and is nobody's.
-func (l *looks) bare(h types.UID) bool {
-	whose, known := l.whose(h)
+// isUnowned reports whether the host has been asked, and is nobody's.
+func (l *looks) isUnowned(h types.UID) bool {
+	whose, known := l.ownerOf(h)
 	return known && whose.UID == ""
 }
 
@@ -79,44 +79,46 @@ func lookOf(h *kubeone.Host) types.UID { return "look at " + h.UID }
 // look is what such a run is to bring about.
 const look = "look"
 
-// ask finds out whose a free host is by its own note, and gives it to the Machine that has left it, or takes it back.
-func (r hosts) ask(ctx context.Context, h *kubeone.Host) (reconcile.Result, error) {
-	whose, known := r.looks.whose(h.UID)
+// askOwner finds out whose a free host is by its own note, and gives it to the Machine that has left it, or takes it
+// back.
+func (r hosts) askOwner(ctx context.Context, h *kubeone.Host) (reconcile.Result, error) {
+	whose, known := r.looks.ownerOf(h.UID)
 	if !known {
 		h := h.DeepCopy()
-		done, err := r.runs.advance(ctx, lookOf(h), look, "whose it is", func(ctx context.Context) error {
+		done, err := r.runs.ensureRun(ctx, lookOf(h), look, "whose it is", func(ctx context.Context) error {
 			loaded, _, err := r.site.Recorded(ctx)
 			if err != nil {
 				return err // of the API, and not of the host
 			}
-			whose, err := r.site.noted(ctx, h, loaded.Cluster.Name)
+			whose, err := r.site.readNote(ctx, h, loaded.Cluster.Name)
 			if err == nil {
-				r.looks.note(h.UID, whose)
+				r.looks.noteOwner(h.UID, whose)
 			} else {
-				r.looks.fail(h.UID)
+				r.looks.noteFailure(h.UID)
 			}
 			return err
 		})
 		if !done {
 			return reconcile.Result{RequeueAfter: waitingAfter(err)}, nil
 		}
-		r.runs.forget(lookOf(h))
-		if whose, known = r.looks.whose(h.UID); !known {
+		r.runs.forgetRun(lookOf(h))
+		if whose, known = r.looks.ownerOf(h.UID); !known {
 			return reconcile.Result{RequeueAfter: poll}, nil
 		}
 	}
 	if whose.UID == "" {
 		return reconcile.Result{}, nil
 	}
-	return r.belongs(ctx, h, whose)
+	return r.adoptByNote(ctx, h, whose)
 }
 
-// belongs gives a host that the API calls free to the Machine that it has by its own note. A Machine that is no more
-// has left it, and it is taken back. One that has another host meanwhile cannot return two: that is left to a person.
-func (r hosts) belongs(ctx context.Context, h *kubeone.Host, whose kubeone.HostClaim) (reconcile.Result, error) {
-	r.looks.forget(h.UID) // it is asked anew when it is free again
+// adoptByNote gives a host that the API calls free to the Machine that it has by its own note. A Machine that is no
+// more has left it, and it is taken back. One that has another host meanwhile cannot return two: that is left to a
+// person.
+func (r hosts) adoptByNote(ctx context.Context, h *kubeone.Host, whose kubeone.HostClaim) (reconcile.Result, error) {
+	r.looks.forgetHost(h.UID) // it is asked anew when it is free again
 	status := kubeone.HostStatus{Claim: &whose, State: kubeone.HostReturning, Message: "its Machine is gone"}
-	m, err := r.machine(ctx, whose)
+	m, err := r.machineByUID(ctx, whose)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -127,8 +129,10 @@ func (r hosts) belongs(ctx context.Context, h *kubeone.Host, whose kubeone.HostC
 		}
 		status.State, status.Message = kubeone.HostClaimed, ""
 		if has != nil {
-			return reconcile.Result{}, r.release(ctx, h, kubeone.HostFailed, "it is Machine "+m.Namespace+"/"+m.Name+
-				"'s by its own note, which has the Host "+has.Name+": delete that Machine, or reset this host by hand")
+			return reconcile.Result{},
+				r.releaseHost(ctx, h, kubeone.HostFailed, "it is Machine "+m.Namespace+"/"+m.Name+
+					"'s by its own note, which has the Host "+has.Name+
+					": delete that Machine, or reset this host by hand")
 		}
 	}
 	h.Status = status
@@ -140,8 +144,8 @@ func (r hosts) belongs(ctx context.Context, h *kubeone.Host, whose kubeone.HostC
 	return reconcile.Result{}, nil
 }
 
-// machine is the Machine with that UID, wherever it is; nil where there is none.
-func (r hosts) machine(ctx context.Context, whose kubeone.HostClaim) (*v1alpha1.Machine, error) {
+// machineByUID is the Machine with that UID, wherever it is; nil where there is none.
+func (r hosts) machineByUID(ctx context.Context, whose kubeone.HostClaim) (*v1alpha1.Machine, error) {
 	var all v1alpha1.MachineList
 	if err := r.live.List(ctx, &all); err != nil {
 		return nil, err
@@ -163,9 +167,9 @@ func waitingAfter(err error) time.Duration {
 	return retryReturn
 }
 
-// noted asks a host whose it is by its own note: a Machine of this cluster, or nobody, as far as that matters here.
+// readNote asks a host whose it is by its own note: a Machine of this cluster, or nobody, as far as that matters here.
 // What the manifest or another cluster has is refused to every Machine anyway.
-func (s *Site) noted(ctx context.Context, h *kubeone.Host, cluster string) (kubeone.HostClaim, error) {
+func (s *Site) readNote(ctx context.Context, h *kubeone.Host, cluster string) (kubeone.HostClaim, error) {
 	target, err := TargetOf(h)
 	if err != nil {
 		return kubeone.HostClaim{}, err

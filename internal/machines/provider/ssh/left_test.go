@@ -53,7 +53,7 @@ func TestAHostIsItsOwnNotesMachines(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{Name: "w-1", UID: "host", Finalizers: []string{HostFinalizer}},
 				Status:     kubeone.HostStatus{State: kubeone.HostFree},
 			})...)
-			p.looks.note("host", c.note)
+			p.looks.noteOwner("host", c.note)
 			request := reconcile.Request{NamespacedName: types.NamespacedName{Name: "w-1"}}
 			if _, err := (hosts{p}).Reconcile(t.Context(), request); err != nil {
 				t.Fatal(err)
@@ -91,14 +91,14 @@ func TestAHostThatHasNotSaidWhoseItIsIsGivenToNobody(t *testing.T) {
 		Spec:       kubeone.HostSpec{Address: "192.0.2.9"}, Status: kubeone.HostStatus{State: kubeone.HostFree},
 	})
 	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "m-1"}, Spec: specOf("")}
-	_, err := p.claim(t.Context(), m)
+	_, err := p.claimHost(t.Context(), m)
 	var waiting *provider.Waiting
 	if !errors.As(err, &waiting) || waiting.Reason != "PoolBusy" ||
 		!strings.Contains(waiting.Message, "have not said") {
 		t.Errorf("before it was asked: %v", err)
 	}
-	p.looks.note("host", kubeone.HostClaim{})
-	if h, err := p.claim(t.Context(), m); err != nil || h == nil || h.Status.Claim.UID != m.UID {
+	p.looks.noteOwner("host", kubeone.HostClaim{})
+	if h, err := p.claimHost(t.Context(), m); err != nil || h == nil || h.Status.Claim.UID != m.UID {
 		t.Errorf("once it is known to be nobody's: %v, %+v", err, h)
 	}
 }
@@ -113,18 +113,18 @@ func TestHostsThatAnswerGoFirst(t *testing.T) {
 		}
 	}
 	p := poolWith(t, host("w-1"), host("w-2"))
-	p.looks.fail("w-1")
+	p.looks.noteFailure("w-1")
 	early := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "e"}, Spec: specOf("")}
 	var waiting *provider.Waiting
-	if h, err := p.claim(t.Context(), early); !errors.As(err, &waiting) || waiting.Reason != reasonPoolBusy {
+	if h, err := p.claimHost(t.Context(), early); !errors.As(err, &waiting) || waiting.Reason != reasonPoolBusy {
 		t.Errorf("before the other one has been asked: %v, %v", h, err)
 	}
-	p.looks.note("w-2", kubeone.HostClaim{})
+	p.looks.noteOwner("w-2", kubeone.HostClaim{})
 	for _, want := range []string{"w-2", "w-1"} {
 		m := &v1alpha1.Machine{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: want, UID: types.UID("of " + want)}, Spec: specOf(""),
 		}
-		if h, err := p.claim(t.Context(), m); err != nil || h == nil || h.Name != want {
+		if h, err := p.claimHost(t.Context(), m); err != nil || h == nil || h.Name != want {
 			t.Errorf("got %v, %v, want %s", h, err, want)
 		}
 	}
@@ -136,11 +136,11 @@ func TestALookThatFailsIsRepeated(t *testing.T) {
 	p := poolWith(t)
 	h := &kubeone.Host{ObjectMeta: metav1.ObjectMeta{Name: "w-1", UID: "host"}}
 	p.runs.of[lookOf(h)] = &run{goal: look, over: true, ended: time.Now(), err: errors.New("no route")}
-	result, err := hosts{p}.ask(context.Background(), h)
+	result, err := hosts{p}.askOwner(context.Background(), h)
 	if err != nil || result.RequeueAfter == 0 {
 		t.Errorf("%+v, %v: want it asked again", result, err)
 	}
-	if _, known := p.looks.whose("host"); known {
+	if _, known := p.looks.ownerOf("host"); known {
 		t.Error("it is known whose a host is that has said nothing")
 	}
 }

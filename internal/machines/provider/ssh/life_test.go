@@ -103,7 +103,7 @@ func newPooled(t *testing.T, access cluster.Access, scheme *runtime.Scheme, rand
 		WithInterceptorFuncs(interceptor.Funcs{SubResourceUpdate: func(ctx context.Context, c client.Client, of string,
 			o client.Object, options ...client.SubResourceUpdateOption) error {
 			err := c.SubResource(of).Update(ctx, o, options...)
-			p.note() // two writes may follow one another in one look
+			p.noteState() // two writes may follow one another in one look
 			return err
 		}}).Build()
 	p.Provider = New(c, c, &Site{Access: access, Now: func() time.Time { return p.now }})
@@ -118,7 +118,7 @@ func (p *pooled) runIs(uid types.UID, gone bool) {
 	if p.m != nil {
 		of = p.m
 	}
-	one := &run{goal: goal(of, gone) + " on host", cancel: func() {}, ended: time.Now(), err: p.came}
+	one := &run{goal: goalText(of, gone) + " on host", cancel: func() {}, ended: time.Now(), err: p.came}
 	if one.over = !errors.Is(p.came, errUnderWay); one.over && one.err != nil {
 		one.failed = most
 	}
@@ -129,11 +129,11 @@ func (p *pooled) runIs(uid types.UID, gone bool) {
 func (p *pooled) says(h *kubeone.Host) {
 	switch whose := p.random.IntN(12); {
 	case whose == 0:
-		p.looks.note(h.UID, kubeone.HostClaim{Namespace: "ns", Name: "m", UID: "uid-of-yesterday"})
+		p.looks.noteOwner(h.UID, kubeone.HostClaim{Namespace: "ns", Name: "m", UID: "uid-of-yesterday"})
 	case whose == 1 && p.m != nil:
-		p.looks.note(h.UID, kubeone.HostClaim{Namespace: "ns", Name: "m", UID: p.m.UID})
+		p.looks.noteOwner(h.UID, kubeone.HostClaim{Namespace: "ns", Name: "m", UID: p.m.UID})
 	default:
-		p.looks.note(h.UID, kubeone.HostClaim{})
+		p.looks.noteOwner(h.UID, kubeone.HostClaim{})
 	}
 }
 
@@ -218,11 +218,11 @@ func (p *pooled) look() {
 	_, err := hosts{p.Provider}.Reconcile(p.t.Context(),
 		reconcile.Request{NamespacedName: types.NamespacedName{Name: "w-1"}})
 	p.must(err)
-	p.note()
+	p.noteState()
 }
 
-// note notes which state the Host is in.
-func (p *pooled) note() {
+// noteState notes which state the Host is in.
+func (p *pooled) noteState() {
 	p.t.Helper()
 	is := machinetest.Gone
 	if h := p.host(); h != nil {

@@ -68,16 +68,17 @@ var (
 // New is the provider of a cluster's pool. It is a Runnable of the manager, which AddTo adds.
 func New(c client.Client, live client.Reader, site *Site) *Provider {
 	return &Provider{
-		client: c, live: live, site: site, runs: newRuns(), looks: newLooks(), settings: newSettings(site.settings),
-		work: site.carryOut,
+		client: c, live: live, site: site, runs: newRuns(), looks: newLooks(),
+		settings: newSettings(site.workerSettings),
+		work:     site.carryOut,
 	}
 }
 
 // Start implements manager.Runnable: it follows the cluster's record, and returns when the context has ended, and no
 // run is under way any more. A provider is started once.
 func (p *Provider) Start(ctx context.Context) error {
-	p.follow(ctx)
-	p.runs.stop()
+	p.followSettings(ctx)
+	p.runs.stopAll()
 	return nil
 }
 
@@ -88,31 +89,31 @@ func (*Provider) NeedLeaderElection() bool { return true }
 func (p *Provider) Create(ctx context.Context, m *v1alpha1.Machine) (provider.Instance, error) {
 	h, err := p.hostOf(ctx, p.client, m)
 	if err == nil && h == nil {
-		h, err = p.claim(ctx, m)
+		h, err = p.claimHost(ctx, m)
 	}
 	if err != nil {
 		return provider.Instance{}, err
 	}
 	if h.Status.State == kubeone.HostReturning {
-		return instance(h), p.leave(ctx, h, m)
+		return instanceOf(h), p.leaveHost(ctx, h, m)
 	}
-	switch done, err := p.advance(ctx, m, h, aim{what: "install"}); {
+	switch done, err := p.ensureAim(ctx, m, h, aim{what: "install"}); {
 	case done:
-		return instance(h), p.setState(ctx, h, kubeone.HostJoined, "")
-	case p.runs.failures(m.UID) >= most:
-		return instance(h), errors.Join(err, p.setState(ctx, h, kubeone.HostReturning, err.Error()))
+		return instanceOf(h), p.setState(ctx, h, kubeone.HostJoined, "")
+	case p.runs.failureCount(m.UID) >= most:
+		return instanceOf(h), errors.Join(err, p.setState(ctx, h, kubeone.HostReturning, err.Error()))
 	default:
-		return instance(h), err
+		return instanceOf(h), err
 	}
 }
 
-// leave returns a host on which a Machine has failed, so that the Machine gets another one.
-func (p *Provider) leave(ctx context.Context, h *kubeone.Host, m *v1alpha1.Machine) error {
-	done, err := p.advance(ctx, m, h, aim{gone: true, what: "return"})
+// leaveHost returns a host on which a Machine has failed, so that the Machine gets another one.
+func (p *Provider) leaveHost(ctx context.Context, h *kubeone.Host, m *v1alpha1.Machine) error {
+	done, err := p.ensureAim(ctx, m, h, aim{gone: true, what: "return"})
 	if !done {
 		return err
 	}
-	if err := p.release(ctx, h, kubeone.HostFailed, h.Status.Message); err != nil {
+	if err := p.releaseHost(ctx, h, kubeone.HostFailed, h.Status.Message); err != nil {
 		return err
 	}
 	return &provider.Waiting{
@@ -126,7 +127,7 @@ func (p *Provider) Exists(ctx context.Context, m *v1alpha1.Machine) (provider.In
 	if err != nil || h == nil {
 		return provider.Instance{}, false, err
 	}
-	return instance(h), true, nil
+	return instanceOf(h), true, nil
 }
 
 // Change implements provider.Updater. Versions change in place, up and down; another host does not.
@@ -146,22 +147,22 @@ func (p *Provider) Delete(ctx context.Context, m *v1alpha1.Machine) error {
 	if err != nil {
 		return err
 	}
-	p.settings.forget(m.UID)
+	p.settings.forgetMachine(m.UID)
 	if h == nil {
-		p.runs.forget(m.UID)
+		p.runs.forgetRun(m.UID)
 		return nil
 	}
 	if err := p.setState(ctx, h, kubeone.HostReturning, "its Machine is deleted"); err != nil {
 		return err
 	}
-	switch done, err := p.advance(ctx, m, h, aim{gone: true, what: "return"}); {
+	switch done, err := p.ensureAim(ctx, m, h, aim{gone: true, what: "return"}); {
 	case errors.Is(err, errSilent):
 		return nil // the Host stays claimed, and the controller of Hosts returns it once it answers
 	case !done:
 		return err
 	}
-	p.runs.forget(m.UID)
-	return p.release(ctx, h, kubeone.HostFree, "")
+	p.runs.forgetRun(m.UID)
+	return p.releaseHost(ctx, h, kubeone.HostFree, "")
 }
 
 // hostOf is the Host that the Machine has claimed; nil where it has none.
@@ -178,9 +179,9 @@ func (p *Provider) hostOf(ctx context.Context, from client.Reader, m *v1alpha1.M
 	return nil, nil //nolint:nilnil // there is none, and that is no error
 }
 
-// claim gives the Machine a host that is free: one that it selects, in the failure domain that has fewest Machines. The
-// write is refused if somebody else has claimed the host since; the next call takes another one.
-func (p *Provider) claim(ctx context.Context, m *v1alpha1.Machine) (*kubeone.Host, error) {
+// claimHost gives the Machine a host that is free: one that it selects, in the failure domain that has fewest Machines.
+// The write is refused if somebody else has claimed the host since; the next call takes another one.
+func (p *Provider) claimHost(ctx context.Context, m *v1alpha1.Machine) (*kubeone.Host, error) {
 	config, selector, err := configOf(m.Spec)
 	if err != nil {
 		return nil, &provider.Refused{Reason: v1alpha1.InvalidConfiguration, Message: err.Error()}
@@ -203,10 +204,10 @@ func (p *Provider) claim(ctx context.Context, m *v1alpha1.Machine) (*kubeone.Hos
 			return h, nil
 		case c != nil:
 			domains[h.Spec.FailureDomain]++
-		case p.free(h) && (config.Host == "" || config.Host == h.Name) && selector.Matches(labelsOf(h)) &&
+		case p.isFree(h) && (config.Host == "" || config.Host == h.Name) && selector.Matches(labelsOf(h)) &&
 			Reserved(loaded.Cluster, r, h) == nil:
 			switch {
-			case p.looks.bare(h.UID):
+			case p.looks.isUnowned(h.UID):
 				free = append(free, h)
 			case p.looks.isSilent(h.UID):
 				silent = append(silent, h)
@@ -225,9 +226,9 @@ func (p *Provider) claim(ctx context.Context, m *v1alpha1.Machine) (*kubeone.Hos
 		free = silent // one that answers goes first
 	}
 	if len(free) == 0 {
-		return nil, none(all.Items, config)
+		return nil, whyNoHost(all.Items, config)
 	}
-	h := fewest(free, domains)
+	h := leastUsedHost(free, domains)
 	h.Status = kubeone.HostStatus{
 		State: kubeone.HostClaimed, Claim: &kubeone.HostClaim{Namespace: m.Namespace, Name: m.Name, UID: m.UID},
 	}
@@ -242,8 +243,8 @@ func (p *Provider) claim(ctx context.Context, m *v1alpha1.Machine) (*kubeone.Hos
 	return h, nil
 }
 
-// none says why a Machine gets no host. Of the only one that it may have, it says who has that.
-func none(all []kubeone.Host, config Config) *provider.Waiting {
+// whyNoHost says why a Machine gets no host. Of the only one that it may have, it says who has that.
+func whyNoHost(all []kubeone.Host, config Config) *provider.Waiting {
 	w := &provider.Waiting{
 		Reason:  reasonPoolEmpty,
 		Message: fmt.Sprintf("none of the %d Hosts is free and is selected by this Machine", len(all)),
@@ -264,17 +265,17 @@ func none(all []kubeone.Host, config Config) *provider.Waiting {
 	return w
 }
 
-// fewest is the host in the failure domain with the fewest Machines.
-func fewest(of []*kubeone.Host, machines map[string]int) *kubeone.Host {
+// leastUsedHost is the host in the failure domain with the fewest Machines.
+func leastUsedHost(of []*kubeone.Host, machines map[string]int) *kubeone.Host {
 	return slices.MinFunc(of, func(a, b *kubeone.Host) int {
 		return cmp.Or(cmp.Compare(machines[a.Spec.FailureDomain], machines[b.Spec.FailureDomain]),
 			strings.Compare(a.Name, b.Name))
 	})
 }
 
-// free reports whether a Machine may have the host. One without our finalizer is not looked after yet: it could vanish
-// under its Machine.
-func (p *Provider) free(h *kubeone.Host) bool {
+// isFree reports whether a Machine may have the host. One without our finalizer is not looked after yet: it could
+// vanish under its Machine.
+func (p *Provider) isFree(h *kubeone.Host) bool {
 	if h.DeletionTimestamp != nil || !controllerutil.ContainsFinalizer(h, HostFinalizer) ||
 		controllerutil.ContainsFinalizer(h, RemovalFinalizer) {
 		return false
@@ -283,14 +284,14 @@ func (p *Provider) free(h *kubeone.Host) bool {
 	case kubeone.HostFree, "":
 		return true
 	case kubeone.HostFailed:
-		return rest(h, p.site.Now()) == 0
+		return retryDelay(h, p.site.Now()) == 0
 	}
 	return false
 }
 
-// rest is for how long a host that has failed is not tried again. One that was to rest for longer than any does was
-// noted by a clock that was ahead, and has rested.
-func rest(h *kubeone.Host, now time.Time) time.Duration {
+// retryDelay is for how long a host that has failed is not tried again. One that was to rest for longer than any does
+// was noted by a clock that was ahead, and has rested.
+func retryDelay(h *kubeone.Host, now time.Time) time.Duration {
 	if h.Status.RetryAfter == nil {
 		return 0
 	}
@@ -310,12 +311,12 @@ func (p *Provider) setState(ctx context.Context, h *kubeone.Host, state kubeone.
 	return p.client.Status().Update(ctx, h)
 }
 
-// release ends a claim.
-func (p *Provider) release(ctx context.Context, h *kubeone.Host, state kubeone.HostState, message string) error {
+// releaseHost ends a claim.
+func (p *Provider) releaseHost(ctx context.Context, h *kubeone.Host, state kubeone.HostState, message string) error {
 	h.Status = kubeone.HostStatus{State: state, Message: phrase.Shorten(message, longest)}
-	p.looks.note(h.UID, kubeone.HostClaim{}) // it is bare
+	p.looks.noteOwner(h.UID, kubeone.HostClaim{}) // it is bare
 	if state == kubeone.HostFailed {
-		p.looks.forget(h.UID)
+		p.looks.forgetHost(h.UID)
 		later := metav1.NewTime(p.site.Now().Add(retryFailed))
 		h.Status.RetryAfter = &later
 	}
@@ -325,7 +326,7 @@ func (p *Provider) release(ctx context.Context, h *kubeone.Host, state kubeone.H
 // longest is how much of a message a Host has, in bytes.
 const longest = 1024
 
-func instance(h *kubeone.Host) provider.Instance {
+func instanceOf(h *kubeone.Host) provider.Instance {
 	return provider.Instance{
 		Node: h.Name, Complete: h.Status.State == kubeone.HostJoined,
 		Addresses: []corev1.NodeAddress{

@@ -18,7 +18,7 @@ func TestNoHostIsWorkedOnByARecordThatCannotBeRead(t *testing.T) {
 		observed.RecordManifest: true, observed.RecordHardening: true, observed.RecordNodes: true,
 		observed.RecordFormerEndpoints: true, observed.RecordHistory: false, observed.RecordAddons: false,
 	} {
-		err := unreadable(record.Decode(map[string]string{key: "a,b: [x"}))
+		err := unreadableRecord(record.Decode(map[string]string{key: "a,b: [x"}))
 		var waiting *provider.Waiting
 		if errors.As(err, &waiting) != waits {
 			t.Errorf("%s: %v", key, err)

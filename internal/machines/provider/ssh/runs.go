@@ -38,11 +38,11 @@ const (
 	longestPause = 2 * time.Minute
 )
 
-func (r *run) pause() time.Duration { return min(firstPause<<min(r.failed, 8), longestPause) }
+func (r *run) retryPause() time.Duration { return min(firstPause<<min(r.failed, 8), longestPause) }
 
-// later is what came of the last try, while nothing else is known: it is asked about again soon.
-func later(err error) error {
-	if waits(err) || errors.Is(err, errSilent) {
+// notDoneYet is what came of the last try, while nothing else is known: it is asked about again soon.
+func notDoneYet(err error) error {
+	if isWaiting(err) || errors.Is(err, errSilent) {
 		return err
 	}
 	return &provider.Waiting{Reason: provider.Retrying, Message: err.Error(), After: poll}
@@ -53,15 +53,15 @@ const settling = 30 * time.Second
 
 func newRuns() *runs { return &runs{end: make(chan struct{}), of: map[types.UID]*run{}} }
 
-// stop ends all runs, lets none begin any more, and returns when none is under way.
-func (r *runs) stop() {
+// stopAll ends all runs, lets none begin any more, and returns when none is under way.
+func (r *runs) stopAll() {
 	r.mu.Lock()
 	close(r.end)
 	r.mu.Unlock()
 	r.all.Wait()
 }
 
-func (r *runs) forget(uid types.UID) {
+func (r *runs) forgetRun(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if of := r.of[uid]; of != nil && of.cancel != nil {
@@ -70,8 +70,8 @@ func (r *runs) forget(uid types.UID) {
 	delete(r.of, uid)
 }
 
-// rename has what was reached be another goal, too.
-func (r *runs) rename(uid types.UID, goal string) {
+// renameGoal has what was reached be another goal, too.
+func (r *runs) renameGoal(uid types.UID, goal string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if of := r.of[uid]; of != nil && of.over && of.err == nil {
@@ -79,16 +79,16 @@ func (r *runs) rename(uid types.UID, goal string) {
 	}
 }
 
-// begins notes that a run has got past what the one before it waited for.
-func (r *runs) begins(uid types.UID) {
+// noteBegun notes that a run has got past what the one before it waited for.
+func (r *runs) noteBegun(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if of := r.of[uid]; of != nil && !of.over && waits(of.last) {
+	if of := r.of[uid]; of != nil && !of.over && isWaiting(of.last) {
 		of.last = nil
 	}
 }
 
-func (r *runs) failures(uid types.UID) int {
+func (r *runs) failureCount(uid types.UID) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if of := r.of[uid]; of != nil {
@@ -97,8 +97,8 @@ func (r *runs) failures(uid types.UID) int {
 	return 0
 }
 
-// doubt has what was reached looked at again, if that was not just now.
-func (r *runs) doubt(uid types.UID, now time.Time) {
+// recheck has what was reached looked at again, if that was not just now.
+func (r *runs) recheck(uid types.UID, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if of := r.of[uid]; of != nil && of.over && of.err == nil && now.Sub(of.ended) > settling {
@@ -106,11 +106,11 @@ func (r *runs) doubt(uid types.UID, now time.Time) {
 	}
 }
 
-// advance sees to it that the Machine's goal is reached: it begins a run for it, or says what came of that. A run for
+// ensureRun sees to it that the Machine's goal is reached: it begins a run for it, or says what came of that. A run for
 // another goal is ended first. What was reached is not looked at again as long as the goal is the same.
 //
 // A run outlives the call that begins it, and ends with the process.
-func (r *runs) advance(ctx context.Context, uid types.UID, goal, what string, do func(context.Context) error,
+func (r *runs) ensureRun(ctx context.Context, uid types.UID, goal, what string, do func(context.Context) error,
 ) (done bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -118,19 +118,19 @@ func (r *runs) advance(ctx context.Context, uid types.UID, goal, what string, do
 	switch {
 	case now != nil && !now.over && now.goal != goal:
 		now.cancel()
-		return false, working("to stop what it did")
+		return false, workingError("to stop what it did")
 	case now != nil && !now.over && now.last != nil:
-		return false, later(now.last) // it is tried again, and nothing else is known yet
+		return false, notDoneYet(now.last) // it is tried again, and nothing else is known yet
 	case now != nil && !now.over:
-		return false, working(what)
+		return false, workingError(what)
 	case now != nil && now.goal == goal && now.err == nil:
 		return true, nil
-	case now != nil && now.goal == goal && time.Since(now.ended) < now.pause():
-		return false, later(now.err)
+	case now != nil && now.goal == goal && time.Since(now.ended) < now.retryPause():
+		return false, notDoneYet(now.err)
 	}
 	select {
 	case <-r.end:
-		return false, working("none: the process ends")
+		return false, workingError("none: the process ends")
 	default:
 	}
 	next := &run{goal: goal}
@@ -154,18 +154,18 @@ func (r *runs) advance(ctx context.Context, uid types.UID, goal, what string, do
 		err := do(ctx)
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if next.over, next.ended, next.err = true, time.Now(), err; err != nil && !waits(err) && ctx.Err() == nil {
+		if next.over, next.ended, next.err = true, time.Now(), err; err != nil && !isWaiting(err) && ctx.Err() == nil {
 			next.failed++
 		}
 	})
 	if next.last != nil {
-		return false, later(next.last)
+		return false, notDoneYet(next.last)
 	}
-	return false, working(what)
+	return false, workingError(what)
 }
 
-// waits reports whether an error says that nothing was tried: what it is about passes by itself.
-func waits(err error) bool {
+// isWaiting reports whether an error says that nothing was tried: what it is about passes by itself.
+func isWaiting(err error) bool {
 	_, ok := err.(*provider.Waiting) //nolint:errorlint // it is returned as it is
 	return ok
 }

@@ -74,9 +74,9 @@ func newSettings(read func(context.Context) (wanted, error)) *settings {
 	}
 }
 
-// current is what the record wants, as it was at most recordAge ago. Where it cannot be read, or somebody reads it
-// right now, it is what it was before. Nobody waits for an API that does not answer.
-func (s *settings) current(ctx context.Context, now time.Time) wanted {
+// currentSettings is what the record wants, as it was at most recordAge ago. Where it cannot be read, or somebody reads
+// it right now, it is what it was before. Nobody waits for an API that does not answer.
+func (s *settings) currentSettings(ctx context.Context, now time.Time) wanted {
 	s.mu.Lock()
 	known, fresh := s.now, isYounger(s.asked, now, recordAge)
 	s.mu.Unlock()
@@ -102,8 +102,8 @@ func isYounger(then, now time.Time, age time.Duration) bool {
 	return !then.IsZero() && passed >= 0 && passed < age
 }
 
-// note notes what a run has found, which was made for the revision. An error that says so is none.
-func (s *settings) note(uid types.UID, revision string, err error) error {
+// noteResult notes what a run has found, which was made for the revision. An error that says so is none.
+func (s *settings) noteResult(uid types.UID, revision string, err error) error {
 	is := found{revision: revision}
 	why, refused := apply.SettingsRefused(err)
 	switch {
@@ -126,7 +126,7 @@ func (s *settings) foundOf(uid types.UID) found {
 	return s.seen[uid]
 }
 
-func (s *settings) forget(uid types.UID) {
+func (s *settings) forgetMachine(uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.seen, uid)
@@ -136,9 +136,9 @@ func (s *settings) forget(uid types.UID) {
 // errDiffers says that a host has other settings than are wanted, and all else that is.
 var errDiffers = errors.New("the host has other settings")
 
-// credentials are what the hosts are to have for registries and proxies, with the revision of the Secret that has them;
-// nil and "" where nobody has said that: they keep what they have.
-func (s *Site) credentials(ctx context.Context) (*desired.Credentials, string, error) {
+// hostCredentials are what the hosts are to have for registries and proxies, with the revision of the Secret that has
+// them; nil and "" where nobody has said that: they keep what they have.
+func (s *Site) hostCredentials(ctx context.Context) (*desired.Credentials, string, error) {
 	c, err := cluster.Connect(s.Access)
 	if err != nil {
 		return nil, "", err
@@ -156,13 +156,13 @@ func revisionOf(settings, credentials string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// settings are those that the cluster's record wants of workers, and the credentials that go with it.
-func (s *Site) settings(ctx context.Context) (wanted, error) {
+// workerSettings are those that the cluster's record wants of workers, and the credentials that go with it.
+func (s *Site) workerSettings(ctx context.Context) (wanted, error) {
 	loaded, _, err := s.Recorded(ctx)
 	if err != nil {
 		return wanted{}, err
 	}
-	_, credentials, err := s.credentials(ctx)
+	_, credentials, err := s.hostCredentials(ctx)
 	if err != nil {
 		return wanted{}, err
 	}
@@ -179,15 +179,15 @@ func (p *Provider) Update(ctx context.Context, m *v1alpha1.Machine) error {
 	if err != nil || h == nil {
 		return err
 	}
-	want := p.settings.current(ctx, p.site.Now())
+	want := p.settings.currentSettings(ctx, p.site.Now())
 	turn, others, err := p.turnOf(ctx, h, want)
 	if err != nil {
 		return err
 	}
-	done, err := p.advance(ctx, m, h, aim{what: "update", turn: turn, revision: want.revision})
+	done, err := p.ensureAim(ctx, m, h, aim{what: "update", turn: turn, revision: want.revision})
 	switch {
 	case !done:
-		return reconfiguring(err, turn)
+		return asReconfiguring(err, turn)
 	case want.revision == "":
 		return nil
 	}
@@ -199,7 +199,7 @@ func (p *Provider) Update(ctx context.Context, m *v1alpha1.Machine) error {
 		if err := p.setSettings(ctx, h, nil); err != nil {
 			return err
 		}
-		p.runs.rename(m.UID, aim{revision: want.revision}.goal(m, h)) // no second look for it
+		p.runs.renameGoal(m.UID, aim{revision: want.revision}.goalText(m, h)) // no second look for it
 		return nil
 	case is.refused != "":
 		if err := p.setSettings(ctx, h, &kubeone.HostSettings{
@@ -207,7 +207,7 @@ func (p *Provider) Update(ctx context.Context, m *v1alpha1.Machine) error {
 		}); err != nil {
 			return err
 		}
-		p.settings.replan()
+		p.settings.dropPlan()
 		return refusedBy(m, is.refused)
 	case refusedHere(h, want):
 		return refusedBy(m, h.Status.Settings.Message)
@@ -220,8 +220,9 @@ func (p *Provider) Update(ctx context.Context, m *v1alpha1.Machine) error {
 	return p.takeTurn(ctx, m, h, want)
 }
 
-// reconfiguring makes what waits for a run one that waits for other settings, where it is the host's turn to get them.
-func reconfiguring(err error, turn decide.Turn) error {
+// asReconfiguring makes what waits for a run one that waits for other settings, where it is the host's turn to get
+// them.
+func asReconfiguring(err error, turn decide.Turn) error {
 	var waiting *provider.Waiting
 	if turn == decide.Now && errors.As(err, &waiting) && waiting.Reason == provider.Working {
 		return &provider.Waiting{

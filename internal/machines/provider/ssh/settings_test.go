@@ -351,7 +351,7 @@ func TestAnOutageOutlivesAMomentOfService(t *testing.T) {
 	overdue := func(ready bool) bool {
 		now = now.Add(turnsAge)
 		m := []rollout.Member{{Name: "a", Settings: rollout.SettingsCurrent, Ready: ready}}
-		o.note(m, now)
+		o.noteMembers(m, now)
 		return m[0].Overdue
 	}
 	flaps := func(every int) (late int) {
@@ -372,7 +372,7 @@ func TestAnOutageOutlivesAMomentOfService(t *testing.T) {
 	if overdue(false) {
 		t.Error("an outage that has just begun is overdue")
 	}
-	if o.note(nil, now); len(o) != 0 {
+	if o.noteMembers(nil, now); len(o) != 0 {
 		t.Errorf("nobody is a member, and %v are out of service", o)
 	}
 }
@@ -394,7 +394,7 @@ func TestARefusalGoesWithItsMachine(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := p.release(t.Context(), h, kubeone.HostFree, ""); err != nil || h.Status.Settings != nil {
+	if err := p.releaseHost(t.Context(), h, kubeone.HostFree, ""); err != nil || h.Status.Settings != nil {
 		t.Fatalf("%v, %+v", err, h.Status)
 	}
 	if err := p.client.Delete(t.Context(), m); err != nil {
@@ -467,7 +467,7 @@ func TestMachinesThatMoveGetTheirSettingsWithThat(t *testing.T) {
 func TestSettingsOfTheRecord(t *testing.T) {
 	t.Parallel()
 	s := &Site{Access: recordOf(t)}
-	is, err := s.settings(t.Context())
+	is, err := s.workerSettings(t.Context())
 	if err != nil || len(is.revision) != 32 || !is.limits.Canary || is.limits.AtOnce(10) != 1 {
 		t.Errorf("%+v, %v", is, err)
 	}
@@ -477,7 +477,7 @@ func TestSettingsOfTheRecord(t *testing.T) {
 func TestCredentialsAreSettings(t *testing.T) {
 	t.Parallel()
 	revision := func(secret ...*corev1.Secret) string {
-		is, err := (&Site{Access: recordOf(t, secret...)}).settings(t.Context())
+		is, err := (&Site{Access: recordOf(t, secret...)}).workerSettings(t.Context())
 		if err != nil || len(is.revision) != 32 {
 			t.Fatalf("%+v, %v", is, err)
 		}
@@ -499,13 +499,13 @@ func TestCredentialsAreSettings(t *testing.T) {
 	if first != revision(secret("1", "b")) {
 		t.Error("the revision tells of the password")
 	}
-	c, _, err := (&Site{Access: recordOf(t, secret("1", "a"))}).credentials(t.Context())
+	c, _, err := (&Site{Access: recordOf(t, secret("1", "a"))}).hostCredentials(t.Context())
 	if err != nil || c.Registries["r.example.com"].Password != "a" {
 		t.Errorf("hosts are given others, %v", err)
 	}
 	odd := secret("3", "a")
 	odd.Data["registries"] = []byte("?")
-	if is, err := (&Site{Access: recordOf(t, odd)}).settings(t.Context()); err == nil {
+	if is, err := (&Site{Access: recordOf(t, odd)}).workerSettings(t.Context()); err == nil {
 		t.Errorf("a Secret that cannot be read is %+v", is)
 	}
 }

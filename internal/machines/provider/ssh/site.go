@@ -68,29 +68,29 @@ type aim struct {
 // work carries out what an aim asks for, until nothing is left to do.
 type work func(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Host, a aim, givenUp bool) error
 
-// advance sees to it that an aim is reached.
-func (p *Provider) advance(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Host, a aim) (done bool, err error) {
+// ensureAim sees to it that an aim is reached.
+func (p *Provider) ensureAim(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Host, a aim) (done bool, err error) {
 	hostCopy, machineCopy := h.DeepCopy(), m.DeepCopy()
-	if sick(m) {
-		p.runs.doubt(m.UID, p.site.Now())
+	if isNodeNotReady(m) {
+		p.runs.recheck(m.UID, p.site.Now())
 	}
-	return p.runs.advance(ctx, m.UID, a.goal(m, h), a.what, func(ctx context.Context) error {
-		lost, err := p.lost(ctx, machineCopy, hostCopy)
+	return p.runs.ensureRun(ctx, m.UID, a.goalText(m, h), a.what, func(ctx context.Context) error {
+		lost, err := p.silentSince(ctx, machineCopy, hostCopy)
 		if err != nil {
 			return err
 		}
-		a.begins = func() { p.runs.begins(m.UID) }
+		a.begins = func() { p.runs.noteBegun(m.UID) }
 		err = p.work(ctx, machineCopy, hostCopy, a, a.gone && givenUp(machineCopy, lost, p.site.Now()))
 		if a.gone {
 			return err
 		}
-		return p.settings.note(machineCopy.UID, a.revision, err)
+		return p.settings.noteResult(machineCopy.UID, a.revision, err)
 	})
 }
 
-// lost is since when the Machine's Node says nothing; zero where it does, or is not there. A kubelet that says that it
-// is not ready lives, and so may its pods.
-func (p *Provider) lost(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Host) (time.Time, error) {
+// silentSince is since when the Machine's Node says nothing; zero where it does, or is not there. A kubelet that says
+// that it is not ready lives, and so may its pods.
+func (p *Provider) silentSince(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Host) (time.Time, error) {
 	n := &corev1.Node{}
 	if err := p.client.Get(ctx, client.ObjectKey{Name: h.Name}, n); err != nil {
 		return time.Time{}, client.IgnoreNotFound(err)
@@ -103,8 +103,8 @@ func (p *Provider) lost(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Hos
 	return time.Time{}, nil
 }
 
-// goal is what a run is to bring about.
-func goal(m *v1alpha1.Machine, gone bool) string {
+// goalText is what a run is to bring about.
+func goalText(m *v1alpha1.Machine, gone bool) string {
 	if gone {
 		return "gone"
 	}
@@ -113,22 +113,22 @@ func goal(m *v1alpha1.Machine, gone bool) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// goal is what is to be brought about, in a text that is the same for the same.
-func (a aim) goal(m *v1alpha1.Machine, h *kubeone.Host) string {
-	text := goal(m, a.gone) + " on " + string(h.UID)
+// goalText is what is to be brought about, in a text that is the same for the same.
+func (a aim) goalText(m *v1alpha1.Machine, h *kubeone.Host) string {
+	text := goalText(m, a.gone) + " on " + string(h.UID)
 	if a.revision != "" {
 		text += " with " + a.revision + " " + string(a.turn)
 	}
 	return text
 }
 
-// sick reports whether the Machine's Node is not ready: what was reached is then looked at again.
-func sick(m *v1alpha1.Machine) bool {
+// isNodeNotReady reports whether the Machine's Node is not ready: what was reached is then looked at again.
+func isNodeNotReady(m *v1alpha1.Machine) bool {
 	c := meta.FindStatusCondition(m.Status.Conditions, machine.ConditionReady)
 	return m.Status.NodeRef != nil && c != nil && c.Status != metav1.ConditionTrue
 }
 
-func working(what string) error {
+func workingError(what string) error {
 	return &provider.Waiting{Reason: provider.Working, Message: "a run is under way on the host: " + what, After: poll}
 }
 
@@ -138,15 +138,15 @@ func (s *Site) carryOut(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Hos
 	if err != nil {
 		return err // of the Host, not of the Machine
 	}
-	facts, err := s.facts(ctx)
+	facts, err := s.probeFacts(ctx)
 	if err != nil {
 		return &provider.Waiting{Reason: reasonAPISilent, Message: err.Error()}
 	}
-	want, mirror, control, err := s.wanted(ctx, facts.World.API, m, h, a.gone)
+	want, mirror, control, err := s.desiredFor(ctx, facts.World.API, m, h, a.gone)
 	if err != nil {
-		return carried(err)
+		return planError(err)
 	}
-	credentials, _, err := s.credentials(ctx)
+	credentials, _, err := s.hostCredentials(ctx)
 	if err != nil {
 		return &provider.Waiting{Reason: reasonAPISilent, Message: err.Error()}
 	}
@@ -163,7 +163,7 @@ func (s *Site) carryOut(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Hos
 	if err != nil {
 		return err
 	}
-	one, err := all.About(s.facts, string(m.UID))
+	one, err := all.About(s.probeFacts, string(m.UID))
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func (s *Site) carryOut(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Hos
 	}, a.begins)
 }
 
-func (s *Site) facts(ctx context.Context) (probe.Result, error) {
+func (s *Site) probeFacts(ctx context.Context) (probe.Result, error) {
 	return probe.API(ctx, s.Access, s.Now())
 }
 
@@ -193,7 +193,7 @@ func (s *Site) Recorded(ctx context.Context) (manifest.Loaded, record.Record, er
 			Reason: reasonNoRecord, Message: "the cluster has no record of a manifest: kubeone apply leaves one",
 		}
 	}
-	if wrong := unreadable(r); wrong != nil {
+	if wrong := unreadableRecord(r); wrong != nil {
 		return manifest.Loaded{}, record.Record{}, wrong
 	}
 	loaded, err := manifest.Load(ctx, manifest.Options{
@@ -205,8 +205,9 @@ func (s *Site) Recorded(ctx context.Context) (manifest.Loaded, record.Record, er
 	return loaded, *r, err
 }
 
-// unreadable is a *provider.Waiting where the record does not say what a host must be like, or which names are taken.
-func unreadable(r *record.Record) error {
+// unreadableRecord is a *provider.Waiting where the record does not say what a host must be like, or which names are
+// taken.
+func unreadableRecord(r *record.Record) error {
 	for _, key := range []string{
 		observed.RecordManifest, observed.RecordHardening, observed.RecordNodes, observed.RecordFormerEndpoints,
 	} {
@@ -219,9 +220,10 @@ func unreadable(r *record.Record) error {
 	return nil
 }
 
-// wanted is the cluster with the Machine's host as its only host. What else is wanted of a worker is the manifest's, as
-// recorded, and so is the mirror. Control are the names of the Nodes of the manifest's control-plane hosts.
-func (s *Site) wanted(ctx context.Context, api observed.API, m *v1alpha1.Machine, h *kubeone.Host, gone bool,
+// desiredFor is the cluster with the Machine's host as its only host. What else is wanted of a worker is the
+// manifest's, as recorded, and so is the mirror. Control are the names of the Nodes of the manifest's control-plane
+// hosts.
+func (s *Site) desiredFor(ctx context.Context, api observed.API, m *v1alpha1.Machine, h *kubeone.Host, gone bool,
 ) (want desired.Cluster, mirror string, control map[string]bool, err error) {
 	loaded, r, err := s.Recorded(ctx)
 	if err != nil {
@@ -300,17 +302,17 @@ func OpenPool(key cryptossh.Signer) *sshpool.Pool {
 
 // TargetOf is the way to a host, by its Host alone. It is an error where no host key is pinned.
 func TargetOf(h *kubeone.Host) (host.Target, error) {
-	t, err := target(h.Name, h.Spec.Address, h.Spec.Port, h.Spec.User, h.Spec.HostKeys)
+	t, err := sshTarget(h.Name, h.Spec.Address, h.Spec.Port, h.Spec.User, h.Spec.HostKeys)
 	if err != nil || h.Spec.Bastion == nil {
 		return t, err
 	}
 	b := h.Spec.Bastion
-	bastion, err := target("", b.Address, b.Port, b.User, b.HostKeys)
+	bastion, err := sshTarget("", b.Address, b.Port, b.User, b.HostKeys)
 	t.Bastions = []host.Target{bastion}
 	return t, err
 }
 
-func target(name, address string, port int32, user string, keys []string) (host.Target, error) {
+func sshTarget(name, address string, port int32, user string, keys []string) (host.Target, error) {
 	t := host.Target{Name: name, Address: address, Port: int(port), User: user, AgentSocket: "none"}
 	for _, text := range keys {
 		key, _, _, _, err := cryptossh.ParseAuthorizedKey([]byte(text))

@@ -124,7 +124,7 @@ func TestFreeHostsAreThoseThatNobodyHasAndThatAreNotToRest(t *testing.T) {
 		"ahead of now":  {in(kubeone.HostFailed, at(86400)), true}, // by a clock that was set back since
 		"being deleted": {deleted, false},
 	} {
-		if got := p.free(&c.host); got != c.free {
+		if got := p.isFree(&c.host); got != c.free {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -206,7 +206,7 @@ func TestHostKeysArePinned(t *testing.T) {
 func await(t *testing.T, r *runs, uid types.UID, goal string, do func(context.Context) error) (bool, error) {
 	t.Helper()
 	for {
-		done, err := r.advance(t.Context(), uid, goal, "test", do)
+		done, err := r.ensureRun(t.Context(), uid, goal, "test", do)
 		var waiting *provider.Waiting
 		if done || !errors.As(err, &waiting) || waiting.Reason != "Working" {
 			return done, err
@@ -225,7 +225,7 @@ func TestOneRunAMachineAtATime(t *testing.T) {
 	if done, err := await(t, r, "a", "one", succeed); done || err == nil || err.Error() != "broken" {
 		t.Errorf("it is tried again at once: %v, %v", done, err)
 	}
-	if got := r.failures("a"); got != 1 {
+	if got := r.failureCount("a"); got != 1 {
 		t.Errorf("one failure counts as %d", got)
 	}
 	if done, err := await(t, r, "a", "another", succeed); !done || err != nil {
@@ -238,29 +238,29 @@ func TestOneRunAMachineAtATime(t *testing.T) {
 		close(ended)
 		return ctx.Err()
 	}
-	if done, _ := r.advance(t.Context(), "b", "one", "test", hang); done {
+	if done, _ := r.ensureRun(t.Context(), "b", "one", "test", hang); done {
 		t.Error("it is done before it has begun")
 	}
 	<-began
-	if done, err := r.advance(t.Context(), "b", "two", "test", nil); done || err == nil {
+	if done, err := r.ensureRun(t.Context(), "b", "two", "test", nil); done || err == nil {
 		t.Errorf("another goal waits for the end of the run: %v, %v", done, err)
 	}
 	<-ended
 	if done, err := await(t, r, "b", "two", succeed); !done || err != nil {
 		t.Errorf("then it is reached: %v, %v", done, err)
 	}
-	if got := r.failures("b"); got != 0 {
+	if got := r.failureCount("b"); got != 0 {
 		t.Errorf("a run that was ended counts as %d failures", got)
 	}
 	hung := make(chan struct{})
-	_, _ = r.advance(t.Context(), "c", "one", "test", func(ctx context.Context) error {
+	_, _ = r.ensureRun(t.Context(), "c", "one", "test", func(ctx context.Context) error {
 		<-ctx.Done()
 		close(hung)
 		return nil
 	})
-	r.stop()
+	r.stopAll()
 	<-hung
-	if done, err := r.advance(t.Context(), "d", "one", "test", nil); done || err == nil {
+	if done, err := r.ensureRun(t.Context(), "d", "one", "test", nil); done || err == nil {
 		t.Errorf("nothing begins after the end: %v, %v", done, err)
 	}
 }
@@ -276,18 +276,18 @@ func TestASilentHostIsNotFree(t *testing.T) {
 			}},
 		}
 	}
-	if over, err := outcome(proposal(fsm.Nothing, observed.Unreachable), engine.Worker{Gone: true}); !over ||
+	if over, err := resultOf(proposal(fsm.Nothing, observed.Unreachable), engine.Worker{Gone: true}); !over ||
 		!errors.Is(err, errSilent) {
 		t.Errorf("a silent host of a Machine that is gone: %v, %v", over, err)
 	}
-	if over, err := outcome(proposal(fsm.Nothing, observed.Reached), engine.Worker{Gone: true}); !over || err != nil {
+	if over, err := resultOf(proposal(fsm.Nothing, observed.Reached), engine.Worker{Gone: true}); !over || err != nil {
 		t.Errorf("one that answers, and is bare: %v, %v", over, err)
 	}
-	if over, _ := outcome(proposal(fsm.Abandon, observed.Unreachable), engine.Worker{Gone: true}); over {
+	if over, _ := resultOf(proposal(fsm.Abandon, observed.Unreachable), engine.Worker{Gone: true}); over {
 		t.Error("its Node is to go before that")
 	}
 	refused := problem.Problem{Code: problem.KubeletVersionRefused}
-	over, err := outcome(proposal(fsm.Error, observed.Reached, refused), engine.Worker{})
+	over, err := resultOf(proposal(fsm.Error, observed.Reached, refused), engine.Worker{})
 	if waiting := (*provider.Waiting)(nil); !over || !errors.As(err, &waiting) {
 		t.Errorf("a version that no host could have counts against the host: %v, %v", over, err)
 	}
@@ -313,7 +313,7 @@ func TestANodeThatSpeaksIsNotLost(t *testing.T) {
 			Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.Unix(1000, 0),
 		}}
 		p := &Provider{client: clientfake.NewClientBuilder().WithScheme(scheme).WithObjects(n).Build()}
-		if since, err := p.lost(t.Context(), m, h); err != nil || since.IsZero() == lost {
+		if since, err := p.silentSince(t.Context(), m, h); err != nil || since.IsZero() == lost {
 			t.Errorf("Ready is %s: lost since %v, %v", status, since, err)
 		}
 	}
@@ -395,16 +395,16 @@ func TestWhatWasWaitedForIsOverWhenSomethingBegins(t *testing.T) {
 	silent := &provider.Waiting{Reason: reasonHostSilent, Message: "no answer"}
 	r.of["m"] = &run{goal: "one", over: true, err: silent}
 	on, begun := make(chan struct{}), make(chan struct{})
-	defer r.stop()
+	defer r.stopAll()
 	defer close(on)
-	_, err := r.advance(t.Context(), "m", "one", "install", func(context.Context) error {
-		r.begins("m")
+	_, err := r.ensureRun(t.Context(), "m", "one", "install", func(context.Context) error {
+		r.noteBegun("m")
 		close(begun)
 		<-on
 		return nil
 	})
 	<-begun
-	_, after := r.advance(t.Context(), "m", "one", "install", nil)
+	_, after := r.ensureRun(t.Context(), "m", "one", "install", nil)
 	var waiting *provider.Waiting
 	if !errors.Is(err, silent) && !errors.As(err, &waiting) || !errors.As(after, &waiting) ||
 		waiting.Reason != provider.Working {
@@ -419,7 +419,7 @@ func TestAReleaseThatNoBundleHasIsWaitedFor(t *testing.T) {
 	for _, other := range []error{
 		errors.New("no answer"), &engine.ConfigError{Err: errors.New("the cluster has no such host")},
 	} {
-		if got := carried(other); got != other { //nolint:errorlint // the very same
+		if got := planError(other); got != other { //nolint:errorlint // the very same
 			t.Errorf("%v became %v", other, got)
 		}
 	}
@@ -433,7 +433,7 @@ func TestAReleaseThatNoBundleHasIsWaitedFor(t *testing.T) {
 		{&locks.HeldError{}, reasonHostBusy},
 		{&apicall.Error{Op: "create a token", Class: apicall.Transient, Err: errors.New("no answer")}, reasonAPISilent},
 	} {
-		if got := carried(c.err); !waits(got) || !errors.As(got, &waiting) || waiting.Reason != c.want {
+		if got := planError(c.err); !isWaiting(got) || !errors.As(got, &waiting) || waiting.Reason != c.want {
 			t.Errorf("got %v, want %s, which counts against no host", got, c.want)
 		}
 	}

@@ -25,7 +25,7 @@ func (p *Provider) turnOf(ctx context.Context, h *kubeone.Host, want wanted) (tu
 	if want.revision == "" {
 		return decide.NotYet, "", nil
 	}
-	turns, err := p.plan(ctx, p.client, want, false)
+	turns, err := p.planTurns(ctx, p.client, want, false)
 	switch {
 	case err != nil:
 		return decide.NotYet, "", err
@@ -40,14 +40,14 @@ func (p *Provider) turnOf(ctx context.Context, h *kubeone.Host, want wanted) (tu
 // takeTurn notes that it is the host's turn, if it is. Whose it is is asked of the API server then, not of a cache.
 func (p *Provider) takeTurn(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Host, want wanted) error {
 	name := m.Namespace + "/" + m.Name
-	turns, err := p.plan(ctx, p.client, want, false)
+	turns, err := p.planTurns(ctx, p.client, want, false)
 	if err != nil {
 		return err
 	}
 	if slices.Contains(turns.Next, name) {
 		p.settings.giving.Lock()
 		defer p.settings.giving.Unlock()
-		if turns, err = p.plan(ctx, p.live, want, true); err != nil {
+		if turns, err = p.planTurns(ctx, p.live, want, true); err != nil {
 			return err
 		}
 	}
@@ -82,18 +82,18 @@ func (p *Provider) setSettings(ctx context.Context, h *kubeone.Host, to *kubeone
 	}
 	h.Status.Settings = to
 	err := p.client.Status().Update(ctx, h)
-	p.settings.replan()
+	p.settings.dropPlan()
 	return err
 }
 
-func (s *settings) replan() {
+func (s *settings) dropPlan() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.planned = time.Time{}
 }
 
-// plan is whose turn it is, as it was at most turnsAge ago, or as it is now.
-func (p *Provider) plan(ctx context.Context, from client.Reader, want wanted, fresh bool) (rollout.Turns, error) {
+// planTurns is whose turn it is, as it was at most turnsAge ago, or as it is now.
+func (p *Provider) planTurns(ctx context.Context, from client.Reader, want wanted, fresh bool) (rollout.Turns, error) {
 	s, now := p.settings, p.site.Now()
 	s.mu.Lock()
 	turns, planned := s.turns, s.planned
@@ -101,13 +101,13 @@ func (p *Provider) plan(ctx context.Context, from client.Reader, want wanted, fr
 	if !fresh && isYounger(planned, now, turnsAge) {
 		return turns, nil
 	}
-	members, err := p.members(ctx, from, want)
+	members, err := p.rolloutMembers(ctx, from, want)
 	if err != nil {
 		return rollout.Turns{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.waiting.note(members, now)
+	s.waiting.noteMembers(members, now)
 	turns = rollout.NextSettings(members, want.limits)
 	s.turns, s.planned = turns, now
 	return turns, nil
@@ -127,8 +127,8 @@ const (
 	shortestService = time.Minute
 )
 
-// note notes which members are out of service, and says which of them the others do not wait for any longer.
-func (o outOfService) note(members []rollout.Member, now time.Time) {
+// noteMembers notes which members are out of service, and says which of them the others do not wait for any longer.
+func (o outOfService) noteMembers(members []rollout.Member, now time.Time) {
 	known := map[string]bool{}
 	for i := range members {
 		m := &members[i]
@@ -148,8 +148,8 @@ func (o outOfService) note(members []rollout.Member, now time.Time) {
 	maps.DeleteFunc(o, func(name string, _ outage) bool { return !known[name] })
 }
 
-// members are the Machines that have a host of the pool which is a Node, and are not deleted.
-func (p *Provider) members(ctx context.Context, from client.Reader, want wanted) ([]rollout.Member, error) {
+// rolloutMembers are the Machines that have a host of the pool which is a Node, and are not deleted.
+func (p *Provider) rolloutMembers(ctx context.Context, from client.Reader, want wanted) ([]rollout.Member, error) {
 	var all v1alpha1.MachineList
 	var hosts kubeone.HostList
 	var sets v1alpha1.MachineSetList
@@ -184,7 +184,7 @@ func (p *Provider) members(ctx context.Context, from client.Reader, want wanted)
 
 func memberOf(m *v1alpha1.Machine, h *kubeone.Host, is found, want wanted) rollout.Member {
 	_, paused := m.Annotations[v1alpha1.PausedAnnotation]
-	one := rollout.Member{Name: m.Namespace + "/" + m.Name, Ready: !sick(m), Paused: paused}
+	one := rollout.Member{Name: m.Namespace + "/" + m.Name, Ready: !isNodeNotReady(m), Paused: paused}
 	if s := h.Status.Settings; s != nil {
 		one.Turn = s.State == kubeone.SettingsChanging
 	}
@@ -205,23 +205,23 @@ func memberOf(m *v1alpha1.Machine, h *kubeone.Host, is found, want wanted) rollo
 // Woken are Machines that are to be looked after again, for the settings' sake.
 func (p *Provider) Woken() <-chan event.GenericEvent { return p.settings.woken }
 
-// follow wakes all Machines when the record wants other settings, or too many have failed with them, and those whose
-// turn it is. It returns when the context ends.
-func (p *Provider) follow(ctx context.Context) {
+// followSettings wakes all Machines when the record wants other settings, or too many have failed with them, and those
+// whose turn it is. It returns when the context ends.
+func (p *Provider) followSettings(ctx context.Context) {
 	tick := time.NewTicker(turnsAge)
 	defer tick.Stop()
 	last, stopped := "", ""
 	for {
-		want := p.settings.current(ctx, p.site.Now())
+		want := p.settings.currentSettings(ctx, p.site.Now())
 		if want.revision != "" {
-			turns, err := p.plan(ctx, p.client, want, false)
+			turns, err := p.planTurns(ctx, p.client, want, false)
 			switch {
 			case err != nil: // the next look may do
 			case want.revision != last || turns.Stopped != stopped:
 				last, stopped = want.revision, turns.Stopped
-				p.wake(ctx, nil)
+				p.wakeMachines(ctx, nil)
 			default:
-				p.wake(ctx, slices.Concat(turns.Begun, turns.Next))
+				p.wakeMachines(ctx, slices.Concat(turns.Begun, turns.Next))
 			}
 		}
 		select {
@@ -232,8 +232,8 @@ func (p *Provider) follow(ctx context.Context) {
 	}
 }
 
-// wake has the Machines of these names looked after again; nil is all.
-func (p *Provider) wake(ctx context.Context, names []string) {
+// wakeMachines has the Machines of these names looked after again; nil is all.
+func (p *Provider) wakeMachines(ctx context.Context, names []string) {
 	if names != nil && len(names) == 0 {
 		return
 	}
