@@ -11,11 +11,11 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// older has the cluster's hosts run Kubernetes 1.34, and 1.35 is desired.
-func older(in *Input) {
+// runOlderVersion has the cluster's hosts run Kubernetes 1.34, and 1.35 is desired.
+func runOlderVersion(in *Input) {
 	in.Want.KubernetesVersion = "1.35.4"
 	for id := range in.Is.Hosts {
-		in.change(id, func(h *observed.Host) {
+		in.changeObserved(id, func(h *observed.Host) {
 			h.Kubelet.Version, h.Cgroups = "1.34.2", 2
 			if h.APIServerVersion != "" {
 				h.APIServerVersion = "1.34.2"
@@ -31,57 +31,57 @@ func older(in *Input) {
 // A kubelet that would not start is refused before anything is drained: the plan says on which host, and what to do.
 func TestNoUpgradeToAKubeletThatRefusesTheControlGroups(t *testing.T) {
 	t.Parallel()
-	in := healthy(3, 2)
-	older(&in)
+	in := healthyCluster(3, 2)
+	runOlderVersion(&in)
 	cp, worker := in.Want.ControlPlane[1].ID, in.Want.Workers[0].ID
 	if d := Decide(in); d.Route != fsm.Upgrade {
-		t.Fatalf("%s %v", d.Route, whats(d.Problems))
+		t.Fatalf("%s %v", d.Route, problemTexts(d.Problems))
 	}
-	in.change(cp, func(h *observed.Host) { h.Cgroups = 1 })
+	in.changeObserved(cp, func(h *observed.Host) { h.Cgroups = 1 })
 	d := Decide(in)
 	want := []string{"CgroupV1Refused(kubelet=1.35.4)"}
-	if diff := cmp.Diff(want, whats(d.Problems)); diff != "" || d.Route != fsm.Error {
+	if diff := cmp.Diff(want, problemTexts(d.Problems)); diff != "" || d.Route != fsm.Error {
 		t.Errorf("%s %s", d.Route, diff)
 	}
 	if len(d.Problems) != 1 || d.Problems[0].Host != cp {
 		t.Errorf("it is not said of the host: %v", d.Problems)
 	}
-	in.change(cp, func(h *observed.Host) { h.CgroupV1Allowed = true })
+	in.changeObserved(cp, func(h *observed.Host) { h.CgroupV1Allowed = true })
 	if d := Decide(in); d.Route != fsm.Upgrade {
-		t.Errorf("allowed: %s %v", d.Route, whats(d.Problems))
+		t.Errorf("allowed: %s %v", d.Route, problemTexts(d.Problems))
 	}
 
-	in.change(worker, func(h *observed.Host) { h.Cgroups = 1 })
+	in.changeObserved(worker, func(h *observed.Host) { h.Cgroups = 1 })
 	d = Decide(in)
 	if is := d.Hosts[worker]; d.Route != fsm.Instruct || len(d.Upgrades) > 0 || is.Condition != condition.Unclear ||
 		len(is.Reasons) != 1 || is.Reasons[0].String() != "CgroupV1Refused(kubelet=1.35.4)" {
-		t.Errorf("a worker: %s %s %v", d.Route, is.Condition, whats(is.Reasons))
+		t.Errorf("a worker: %s %s %v", d.Route, is.Condition, problemTexts(is.Reasons))
 	}
 }
 
 // What runs with control groups v1 has been allowed to.
 func TestAMemberThatRunsWithControlGroupsV1IsLeftAlone(t *testing.T) {
 	t.Parallel()
-	in := healthy(1, 1)
+	in := healthyCluster(1, 1)
 	for _, h := range in.Want.Hosts() {
-		in.change(h.ID, func(h *observed.Host) { h.Cgroups = 1 })
+		in.changeObserved(h.ID, func(h *observed.Host) { h.Cgroups = 1 })
 	}
 	if d := Decide(in); d.Route != fsm.Nothing || len(d.Warnings) > 0 {
-		t.Errorf("%s %v %v", d.Route, whats(d.Problems), whats(d.Warnings))
+		t.Errorf("%s %v %v", d.Route, problemTexts(d.Problems), problemTexts(d.Warnings))
 	}
 }
 
 func TestSwapThatComesBackIsDrift(t *testing.T) {
 	t.Parallel()
-	in := healthy(1, 1)
+	in := healthyCluster(1, 1)
 	worker := in.Want.Workers[0].ID
-	in.change(worker, func(h *observed.Host) { h.Swaps = []string{"/dev/zram0"} })
+	in.changeObserved(worker, func(h *observed.Host) { h.Swaps = []string{"/dev/zram0"} })
 	d := Decide(in)
 	want := map[string][]string{worker: {desired.SwapConfiguration}}
 	if diff := cmp.Diff(want, d.Drift); diff != "" || d.Route != fsm.Reconfigure {
 		t.Errorf("%s %s", d.Route, diff)
 	}
-	in.change(worker, func(h *observed.Host) { h.SwapAllowed = true })
+	in.changeObserved(worker, func(h *observed.Host) { h.SwapAllowed = true })
 	if d := Decide(in); d.Route != fsm.Nothing {
 		t.Errorf("swap that is allowed: %s %v", d.Route, d.Drift)
 	}
@@ -90,7 +90,7 @@ func TestSwapThatComesBackIsDrift(t *testing.T) {
 // It may be that of a plugin that calls the cluster's, such as Multus.
 func TestOtherCNIConfigurationOfAMemberIsNamed(t *testing.T) {
 	t.Parallel()
-	in := healthy(1, 1)
+	in := healthyCluster(1, 1)
 	in.Want.Network.CNI.Files = []string{"10-flannel.conflist"}
 	worker := in.Want.Workers[0].ID
 	for _, c := range []struct{ files, want []string }{
@@ -100,9 +100,9 @@ func TestOtherCNIConfigurationOfAMemberIsNamed(t *testing.T) {
 		{[]string{"10-flannel.conflist", "87-podman.conflist"}, nil},
 		{[]string{"10-containerd-net.conflist"}, nil}, // the plugin's comes when it works
 	} {
-		in.change(worker, func(h *observed.Host) { h.CNIFiles = c.files })
+		in.changeObserved(worker, func(h *observed.Host) { h.CNIFiles = c.files })
 		d := Decide(in)
-		if diff := cmp.Diff(c.want, whats(d.Warnings)); diff != "" || d.Route != fsm.Nothing {
+		if diff := cmp.Diff(c.want, problemTexts(d.Warnings)); diff != "" || d.Route != fsm.Nothing {
 			t.Errorf("%v: %s %s", c.files, d.Route, diff)
 		}
 	}
@@ -127,13 +127,13 @@ func TestPodsOutsideThePodNetworkAreNamed(t *testing.T) {
 			"PodsOutsideNetwork(pods=coredns-1 on w-1 (10.88.0.3), subnets=10.244.0.0/16+fd01::/48)",
 		}},
 	} {
-		in := healthy(1, 1)
+		in := healthyCluster(1, 1)
 		in.Want.Network.PodSubnet, in.Want.Network.PodSubnetIPv6 = "10.244.0.0/16", "fd01::/48"
 		in.Want.Network.CNI.Name = c.cni
 		in.Is.API.Pods = append(in.Is.API.Pods, observed.Pod{
 			Name: "coredns-1", Node: "w-1", App: "kube-dns", Ready: c.ready, Address: c.address,
 		})
-		if diff := cmp.Diff(c.want, whats(Decide(in).Warnings)); diff != "" {
+		if diff := cmp.Diff(c.want, problemTexts(Decide(in).Warnings)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 func BenchmarkDecide(b *testing.B) {
-	in := healthy(5, 1)
+	in := healthyCluster(5, 1)
 	b.ReportAllocs()
 	for b.Loop() {
 		if d := Decide(in); d.Route != fsm.Nothing {
@@ -17,7 +17,7 @@ func BenchmarkDecide(b *testing.B) {
 }
 
 func BenchmarkDecideThousandHosts(b *testing.B) {
-	in := healthy(5, 995)
+	in := healthyCluster(5, 995)
 	for b.Loop() {
 		if d := Decide(in); d.Route != fsm.Nothing {
 			b.Fatal(d.Trace)

@@ -14,10 +14,11 @@ import (
 	"kubeone/internal/testutil/decidetest"
 )
 
-// claimed returns a healthy cluster whose manifest names no host, with Nodes that are none of its hosts': a Machine's,
-// one that was joined by hand, and one of a control plane that lives on without its host in the manifest.
-func claimed() *Input {
-	in := unnamed()
+// clusterWithForeignNodes returns a healthy cluster whose manifest names no host, with Nodes that are none of its
+// hosts': a Machine's, one that was joined by hand, and one of a control plane that lives on without its host in the
+// manifest.
+func clusterWithForeignNodes() *Input {
+	in := clusterWithoutHostnames()
 	in.Want.Endpoint.Host = "api.example.com"
 	in.Want.Network.DNSDomain = "cluster.local"
 	in.Is.API.Nodes = append(in.Is.API.Nodes,
@@ -33,13 +34,19 @@ func claimed() *Input {
 
 const liar = "192.0.1.1"
 
-// states are what the worker that claims a name may say of itself otherwise.
-func states() map[string]func(in *Input) {
+// claimStates are what the worker that claims a name may say of itself otherwise.
+func claimStates() map[string]func(in *Input) {
 	return map[string]func(in *Input){
-		"healthy":     func(*Input) {},
-		"empty":       func(in *Input) { in.empties(liar) },
-		"partial":     func(in *Input) { in.change(liar, func(h *observed.Host) { h.Marker.Complete = false }) },
-		"regenerable": func(in *Input) { in.change(liar, func(h *observed.Host) { h.KubeletConf = observed.No }) },
+		"healthy": func(*Input) {},
+		"empty":   func(in *Input) { in.emptyHosts(liar) },
+		"partial": func(in *Input) {
+			in.changeObserved(liar,
+				func(h *observed.Host) { h.Marker.Complete = false })
+		},
+		"regenerable": func(in *Input) {
+			in.changeObserved(liar,
+				func(h *observed.Host) { h.KubeletConf = observed.No })
+		},
 	}
 }
 
@@ -52,11 +59,12 @@ func TestAClaimedNameGivesAWorkerNothing(t *testing.T) {
 		"localhost": problem.HostNameTaken, "192.0.0.1": problem.HostNameTaken, "POOL-7": problem.HostNameTaken,
 		"cp-1": problem.HostNameDuplicate, "w-2": problem.HostNameDuplicate, "new-name": problem.HostRenamed,
 	} {
-		for state, is := range states() {
-			in := claimed()
+		for state, is := range claimStates() {
+			in := clusterWithForeignNodes()
 			is(in)
-			in.change(liar, func(h *observed.Host) { h.Hostname = name })
-			in.change("192.0.1.2", func(h *observed.Host) { h.Kubelet.Active = false }) // work on another worker
+			in.changeObserved(liar, func(h *observed.Host) { h.Hostname = name })
+			// work on another worker
+			in.changeObserved("192.0.1.2", func(h *observed.Host) { h.Kubelet.Active = false })
 			d := Decide(*in)
 			a := d.Hosts[liar]
 			if a.Condition != condition.Unclear || a.Reasons[0].Code != code || a.Node != "" {
@@ -93,13 +101,13 @@ func TestAnOwnNameIsGoodWhereItIsFree(t *testing.T) {
 		}, "w-1", true},
 		"its Node, without a record": {func(in *Input) { in.Is.API.Record = nil }, "w-1", true},
 		"a new machine in place of one whose Node is gone": {func(in *Input) {
-			in.empties(liar)
+			in.emptyHosts(liar)
 			in.Is.API.Nodes = slices.DeleteFunc(in.Is.API.Nodes, func(n observed.Node) bool { return n.Name == "w-1" })
 		}, "new-name", false},
 	} {
-		in := claimed()
+		in := clusterWithForeignNodes()
 		c.change(in)
-		in.change(liar, func(h *observed.Host) { h.Hostname = c.says })
+		in.changeObserved(liar, func(h *observed.Host) { h.Hostname = c.says })
 		got := NodeNames(*in)[liar]
 		if got.Known != c.known || got.Name == "" {
 			t.Errorf("%s: %+v, %+v", name, got, Decide(*in).Hosts[liar].Reasons)
@@ -111,8 +119,8 @@ func TestAnOwnNameIsGoodWhereItIsFree(t *testing.T) {
 func TestANodeOfAnotherMachineAtTheAddress(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[string]bool{"empty": true, "partial": false, "regenerable": false} {
-		in := claimed()
-		states()[state](in)
+		in := clusterWithForeignNodes()
+		claimStates()[state](in)
 		in.Is.API.Record = nil
 		for i := range in.Is.API.Nodes {
 			in.Is.API.Nodes[i].MachineID = "another"
@@ -126,8 +134,8 @@ func TestANodeOfAnotherMachineAtTheAddress(t *testing.T) {
 // Who has the ID or the name of a silent worker, at another address, gets no credentials of that one's Node.
 func TestAWorkerAtAnothersAddressGetsNoCredentials(t *testing.T) {
 	t.Parallel()
-	for state, is := range states() {
-		in := healthy(3, 2)
+	for state, is := range claimStates() {
+		in := healthyCluster(3, 2)
 		is(&in)
 		in.Moved = []identity.Move{{Host: liar, Address: liar, Found: "192.0.1.2"}}
 		a := Decide(in).Hosts[liar]
@@ -142,9 +150,9 @@ func TestAWorkerAtAnothersAddressGetsNoCredentials(t *testing.T) {
 func TestAClaimOfAControlPlaneHostStopsEverything(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"orphan", "api.example.com", "pool-7", "kubernetes"} {
-		in := claimed()
-		in.empties("192.0.0.3")
-		in.change("192.0.0.3", func(h *observed.Host) { h.Hostname = name })
+		in := clusterWithForeignNodes()
+		in.emptyHosts("192.0.0.3")
+		in.changeObserved("192.0.0.3", func(h *observed.Host) { h.Hostname = name })
 		in.Is.Etcd.Members = append(in.Is.Etcd.Members, observed.Member{
 			ID: "9", Name: "orphan", Healthy: observed.Yes, PeerURLs: []string{"https://10.0.2.9:2380"},
 		})
@@ -171,7 +179,7 @@ func TestNoClusterBeginsWithAReservedName(t *testing.T) {
 				hosts[i].Hostname = ""
 			}
 		}
-		in.change(id, func(h *observed.Host) { h.Hostname = "api.example.com" })
+		in.changeObserved(id, func(h *observed.Host) { h.Hostname = "api.example.com" })
 		if d := Decide(in); d.Route != fsm.Error || !problem.Has(d.Problems, problem.HostNameTaken) {
 			t.Errorf("%s: %s, %+v", id, d.Route, d.Problems)
 		}
@@ -182,10 +190,10 @@ func TestNoClusterBeginsWithAReservedName(t *testing.T) {
 // it: it would get a certificate for the address, and its Node would be deleted in the other's place.
 func TestANodeWithTheAddressOfASilentHost(t *testing.T) {
 	t.Parallel()
-	in := claimed()
+	in := clusterWithForeignNodes()
 	const silent = "192.0.0.2"
 	in.Is.Hosts[silent] = decidetest.Silent(in.Want.ControlPlane[1])
-	in.change(liar, func(h *observed.Host) { h.Hostname = "cp-2" })
+	in.changeObserved(liar, func(h *observed.Host) { h.Hostname = "cp-2" })
 	var nodes []observed.Node
 	for _, n := range in.Is.API.Nodes {
 		if n.Name == "w-1" {
@@ -211,16 +219,16 @@ func TestANodeWithTheAddressOfASilentHost(t *testing.T) {
 func TestAWorkerDoesNotBecomeASilentControlPlaneHost(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"cp-b", ""} { // the manifest gives the host an ID, or only a name
-		in := healthy(3, 2)
+		in := healthyCluster(3, 2)
 		host := &in.Want.ControlPlane[1]
 		delete(in.Is.Hosts, host.ID)
 		host.ID, host.HasOwnID = cmp.Or(id, host.ID), id != ""
 		in.Is.Hosts[host.ID] = decidetest.Silent(*host)
 		in.Is.Etcd.Members = slices.Delete(in.Is.Etcd.Members, 1, 2) // an earlier run has removed the dead member
-		in.change(liar, func(h *observed.Host) {
+		in.changeObserved(liar, func(h *observed.Host) {
 			h.Marker = &observed.Marker{Cluster: in.Want.Name, Role: "control-plane", ID: id, Node: "cp-2"}
 		})
-		in.change("192.0.1.2", func(h *observed.Host) { h.Kubelet.Active = false })
+		in.changeObserved("192.0.1.2", func(h *observed.Host) { h.Kubelet.Active = false })
 		r := identity.Match(in.Want, in.Is)
 		in.Want, in.Is, in.Contradictions = r.Want, r.Is, r.Contradictions
 		d := Decide(in)
@@ -236,13 +244,13 @@ func TestAWorkerDoesNotBecomeASilentControlPlaneHost(t *testing.T) {
 // The Node of a control-plane host that is gone is deleted, whatever a worker calls itself.
 func TestAClaimKeepsNoStaleNode(t *testing.T) {
 	t.Parallel()
-	in := claimed()
+	in := clusterWithForeignNodes()
 	for i := range in.Is.API.Nodes {
 		if n := &in.Is.API.Nodes[i]; n.Name == "orphan" {
 			n.Ready = observed.No
 		}
 	}
-	in.change(liar, func(h *observed.Host) { h.Hostname = "orphan" })
+	in.changeObserved(liar, func(h *observed.Host) { h.Hostname = "orphan" })
 	if d := Decide(*in); !slices.Contains(d.StaleNodes, "orphan") {
 		t.Errorf("%s: %v", d.Route, d.StaleNodes)
 	}

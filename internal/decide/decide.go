@@ -142,10 +142,10 @@ type Removal struct {
 // Decide asks the questions of the state machine until one ends at a route. It never fails: what cannot be decided is
 // the route error, with its Problems.
 func Decide(in Input) Decision {
-	v := look(in)
-	d := Decision{Hosts: v.assessments(), ComingUp: v.comingUp(), Warnings: v.warnings}
-	d.Route, d.Trace = fsm.Cluster.Walk(v.ask)
-	fill(&d, v)
+	v := newView(in)
+	d := Decision{Hosts: v.assessmentsByID(), ComingUp: v.comingUp(), Warnings: v.warnings}
+	d.Route, d.Trace = fsm.Cluster.Walk(v.answerQuestion)
+	fillDecision(&d, v)
 	return d
 }
 
@@ -185,9 +185,9 @@ type hostState struct {
 	reported bool
 }
 
-// look works out the view of an Input.
-func look(in Input) *view {
-	in.Limit = within(in.Limit, in.About)
+// newView works out the view of an Input.
+func newView(in Input) *view {
+	in.Limit = limitedTo(in.Limit, in.About)
 	v := &view{in: &in, cps: len(in.Want.ControlPlane), nodes: match.IndexNodes(in.Is.API.Nodes)}
 	v.epoch = condition.Epoch(&in.Want, &in.Is)
 	v.ca, v.claims = condition.ClusterCA(&in.Want, &in.Is)
@@ -197,24 +197,24 @@ func look(in Input) *view {
 	v.hosts = make([]hostState, v.cps+len(in.Want.Workers))
 	for i := range v.hosts {
 		if i < v.cps {
-			v.see(&v.hosts[i], &in.Want.ControlPlane[i])
+			v.assessHost(&v.hosts[i], &in.Want.ControlPlane[i])
 		} else {
-			v.see(&v.hosts[i], &in.Want.Workers[i-v.cps])
+			v.assessHost(&v.hosts[i], &in.Want.Workers[i-v.cps])
 		}
 	}
 	v.refuseNames()
 	v.leaveAlone()
-	v.etcd = v.membership()
+	v.etcd = v.countVoters()
 	for i := range v.hosts {
 		v.hosts[i].midUpgrade = v.goesOn(&v.hosts[i])
 	}
-	v.running = v.versions()
-	v.unfit, v.warnings = v.fitness()
+	v.running = v.collectVersions()
+	v.unfit, v.warnings = v.checkFitness()
 	return v
 }
 
-// within returns the hosts of a limit that the decision is about, too.
-func within(limit, about map[string]bool) map[string]bool {
+// limitedTo returns the hosts of a limit that the decision is about, too.
+func limitedTo(limit, about map[string]bool) map[string]bool {
 	switch {
 	case about == nil:
 		return limit
@@ -243,13 +243,13 @@ func (v *view) etcdKnown() bool {
 	return v.etcd.listed || v.workersOnly() && v.in.Is.API.Reached == observed.Yes
 }
 
-// see assesses one host.
-func (v *view) see(s *hostState, w *desired.Host) {
+// assessHost assesses one host.
+func (v *view) assessHost(s *hostState, w *desired.Host) {
 	s.Host, s.is, s.inLimit = w, v.in.Is.Hosts[w.ID], v.in.Limit == nil || v.in.Limit[w.ID]
 	s.wantKubelet = v.in.Want.KubeletVersion(*w)
 	cx := condition.HostContext{
 		Cluster: v.in.Want.Name, CA: v.ca, Version: v.in.Want.KubernetesVersion, API: v.in.Is.API.Reached,
-		Etcd: v.listed(), Epoch: v.epoch, NoCNI: v.withoutCNI(),
+		Etcd: v.hasMemberList(), Epoch: v.epoch, NoCNI: v.withoutCNI(),
 	}
 	if cx.API == observed.Yes {
 		s.node = v.nodes.Of(w, &s.is)
@@ -265,8 +265,8 @@ func (v *view) see(s *hostState, w *desired.Host) {
 	s.Assessment = condition.Classify(w, &s.is, cx)
 }
 
-// listed reports whether etcd's list of members is known.
-func (v *view) listed() observed.Tri {
+// hasMemberList reports whether etcd's list of members is known.
+func (v *view) hasMemberList() observed.Tri {
 	if v.in.Is.Etcd.Reached == observed.Yes && len(v.in.Is.Etcd.Members) > 0 {
 		return observed.Yes
 	}
@@ -285,8 +285,8 @@ func (v *view) controlPlane() []hostState { return v.hosts[:v.cps] }
 
 func (v *view) workers() []hostState { return v.hosts[v.cps:] }
 
-// having returns the IDs of those hosts that satisfy the condition, in order.
-func having(hosts []hostState, is func(*hostState) bool) []string {
+// idsWhere returns the IDs of those hosts that satisfy the condition, in order.
+func idsWhere(hosts []hostState, is func(*hostState) bool) []string {
 	var ids []string
 	for i := range hosts {
 		if is(&hosts[i]) {
@@ -296,8 +296,8 @@ func having(hosts []hostState, is func(*hostState) bool) []string {
 	return ids
 }
 
-// count counts the hosts in one of the conditions.
-func count(hosts []hostState, conditions ...condition.Condition) int {
+// countConditions counts the hosts in one of the conditions.
+func countConditions(hosts []hostState, conditions ...condition.Condition) int {
 	n := 0
 	for i := range hosts {
 		for _, c := range conditions {
@@ -309,7 +309,7 @@ func count(hosts []hostState, conditions ...condition.Condition) int {
 	return n
 }
 
-func (v *view) assessments() map[string]condition.Assessment {
+func (v *view) assessmentsByID() map[string]condition.Assessment {
 	out := make(map[string]condition.Assessment, len(v.hosts))
 	for i := range v.hosts {
 		out[v.hosts[i].ID] = v.hosts[i].Assessment
@@ -317,8 +317,8 @@ func (v *view) assessments() map[string]condition.Assessment {
 	return out
 }
 
-// name returns how a sentence names the host: its Node's name where that is known, else its ID.
-func (s *hostState) name() string {
+// displayName returns how a sentence names the host: its Node's name where that is known, else its ID.
+func (s *hostState) displayName() string {
 	switch {
 	case s.Hostname != "":
 		return s.Hostname
@@ -333,13 +333,13 @@ func namesOf(hosts []hostState, is func(*hostState) bool) []string {
 	var out []string
 	for i := range hosts {
 		if is(&hosts[i]) {
-			out = append(out, hosts[i].name())
+			out = append(out, hosts[i].displayName())
 		}
 	}
 	return out
 }
 
-// names names the hosts that satisfy the condition, as a sentence has them.
-func names(hosts []hostState, is func(*hostState) bool) string {
+// joinedNames names the hosts that satisfy the condition, as a sentence has them.
+func joinedNames(hosts []hostState, is func(*hostState) bool) string {
 	return problem.List(namesOf(hosts, is))
 }

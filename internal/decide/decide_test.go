@@ -40,7 +40,7 @@ type outcome struct {
 func outcomeOf(d Decision) outcome {
 	o := outcome{
 		d.Route, d.Also, d.Leader, d.Prepare, d.Joins, d.Restarts, nil, d.Upgrades, d.Drift, d.Addons, d.Metadata,
-		d.Record, whats(d.Problems), whats(d.Warnings),
+		d.Record, problemTexts(d.Problems), problemTexts(d.Warnings),
 	}
 	for _, r := range d.Removals {
 		o.Removed = append(o.Removed, r.Member)
@@ -58,26 +58,26 @@ func TestDecide(t *testing.T) {
 		want   outcome
 	}{
 		{"nothing to do", func(*Input) {}, outcome{Route: fsm.Nothing}},
-		{"install", func(in *Input) { in.nobody() }, outcome{
+		{"install", func(in *Input) { in.bareWorld() }, outcome{
 			Route: fsm.Install, Leader: cp1, Prepare: []string{cp1, cp2, cp3, w1, w2},
 			Joins: []string{cp2, cp3, w1, w2}, Addons: []string{"coredns", "flannel"}, Record: true,
 		}},
 		{"install begins on the manifest's leader", func(in *Input) {
-			in.nobody()
+			in.bareWorld()
 			in.Want.ControlPlane[1].IsLeader = true
 		}, outcome{
 			Route: fsm.Install, Leader: cp2, Prepare: []string{cp1, cp2, cp3, w1, w2},
 			Joins: []string{cp1, cp3, w1, w2}, Addons: []string{"coredns", "flannel"}, Record: true,
 		}},
 		{"install goes on where etcd data is", func(in *Input) {
-			in.nobody()
-			in.Is.Hosts[cp3] = kinds()[14].host(in.Want.ControlPlane[2])
+			in.bareWorld()
+			in.Is.Hosts[cp3] = hostKinds()[14].host(in.Want.ControlPlane[2])
 		}, outcome{
 			Route: fsm.Install, Leader: cp3, Prepare: []string{cp1, cp2, cp3, w1, w2},
 			Joins: []string{cp1, cp2, w1, w2}, Addons: []string{"coredns", "flannel"}, Record: true,
 		}},
 		{"install goes on where the PKI is", func(in *Input) {
-			in.nobody()
+			in.bareWorld()
 			is := decidetest.Begun(in.Want.ControlPlane[1])
 			is.KubeletConf, is.PKI = observed.No, observed.Yes
 			in.Is.Hosts[cp2] = is
@@ -86,15 +86,15 @@ func TestDecide(t *testing.T) {
 			Joins: []string{cp1, cp3, w1, w2}, Addons: []string{"coredns", "flannel"}, Record: true,
 		}},
 		{"install leaves out an unreachable worker", func(in *Input) {
-			in.nobody()
-			in.lose(w1)
+			in.bareWorld()
+			in.loseHosts(w1)
 		}, outcome{
 			Route: fsm.Install, Leader: cp1, Prepare: []string{cp1, cp2, cp3, w2}, Joins: []string{cp2, cp3, w2},
 			Addons: []string{"coredns", "flannel"}, Record: true,
 			Warnings: []string{"HostUnreachable(error=connection timed out)"},
 		}},
 		{"install within a limit", func(in *Input) {
-			in.nobody()
+			in.bareWorld()
 			in.Limit = map[string]bool{cp1: true, w2: true}
 		}, outcome{
 			Route: fsm.Install, Leader: cp1, Prepare: []string{cp1, w2}, Joins: []string{w2},
@@ -102,14 +102,14 @@ func TestDecide(t *testing.T) {
 			Warnings: slices.Repeat([]string{"HostOutsideLimit"}, 3),
 		}},
 		{"install without its leader inside the limit", func(in *Input) {
-			in.nobody()
+			in.bareWorld()
 			in.Limit = map[string]bool{w2: true}
 		}, outcome{
 			Route: fsm.Error, Problems: []string{"LeaderOutsideLimit"},
 			Warnings: slices.Repeat([]string{"HostOutsideLimit"}, 4),
 		}},
 		{"a refused login before there is a cluster", func(in *Input) {
-			in.nobody()
+			in.bareWorld()
 			in.Is.Hosts[w1] = host{Reach: observed.Denied, Class: "auth", Problem: "permission denied"}
 		}, outcome{Route: fsm.Error, Problems: []string{"HostLoginRefused(error=permission denied)"}}},
 		{"a refused login in a cluster", func(in *Input) {
@@ -124,7 +124,7 @@ func TestDecide(t *testing.T) {
 			"HostKeyChanged(known=SHA256:old (known_hosts:1), name=cp-2, offered=SHA256:new)",
 		}}},
 		{"a host key that was accepted in place of the known one is named", func(in *Input) {
-			in.change(cp2, func(h *host) { h.FirstContact, h.OtherKeys = "SHA256:new", otherKeys() })
+			in.changeObserved(cp2, func(h *host) { h.FirstContact, h.OtherKeys = "SHA256:new", otherKeys() })
 		}, outcome{Route: fsm.Nothing, Warnings: []string{
 			"HostKeyReplaced(known=SHA256:old (known_hosts:1), name=cp-2, offered=SHA256:new)",
 		}}},
@@ -132,19 +132,19 @@ func TestDecide(t *testing.T) {
 			in.Is.Hosts[cp2] = host{Reach: observed.Denied, Class: "auth", Problem: "no", OtherKeys: otherKeys()}
 		}, outcome{Route: fsm.Instruct, Warnings: []string{"HostLoginRefused(error=no)"}}},
 		{"a changed host key stops before there is a cluster", func(in *Input) {
-			in.nobody()
+			in.bareWorld()
 			in.Is.Hosts[w1] = host{Reach: observed.Denied, Class: "hostkey", Problem: "host key changed"}
 		}, outcome{Route: fsm.Error, Problems: []string{"HostKeyRefused(error=host key changed)"}}},
 		{"a worker's changed host key stops no others", func(in *Input) {
 			in.Is.Hosts[w1] = host{Reach: observed.Denied, Class: "hostkey", Problem: "host key changed"}
-			in.empties(w2)
+			in.emptyHosts(w2)
 		}, outcome{
 			Route: fsm.Join, Leader: cp1, Prepare: []string{w2}, Joins: []string{w2},
 			Warnings: []string{"HostKeyRefused(error=host key changed)"},
 		}},
 		{"all unreachable", func(in *Input) {
-			in.nobody()
-			in.lose(cp1, cp2, cp3, w1, w2)
+			in.bareWorld()
+			in.loseHosts(cp1, cp2, cp3, w1, w2)
 		}, outcome{
 			Route: fsm.Error,
 			Problems: append(slices.Repeat([]string{"HostUnreachable(error=connection timed out)"}, 3),
@@ -155,38 +155,38 @@ func TestDecide(t *testing.T) {
 			Route: fsm.Error, Problems: slices.Repeat([]string{"ForeignCluster(cluster=alpha, wanted=beta)"}, 5),
 		}},
 		{"foreign worker outside the limit", func(in *Input) {
-			in.change(w2, func(h *host) { h.Marker.Cluster = "beta" })
+			in.changeObserved(w2, func(h *host) { h.Marker.Cluster = "beta" })
 			in.Limit = map[string]bool{w1: true}
 		}, outcome{Route: fsm.Nothing, Warnings: []string{"ForeignCluster(cluster=beta, wanted=alpha)"}}},
 		{"a worker of the manifest is a Machine's", func(in *Input) {
-			in.change(w2, func(h *host) { h.Marker.ID, h.Marker.Machine = "uid-1", "kube-system/pool-1" })
+			in.changeObserved(w2, func(h *host) { h.Marker.ID, h.Marker.Machine = "uid-1", "kube-system/pool-1" })
 		}, outcome{
 			Route: fsm.Instruct, Warnings: []string{"HostOfMachine(machine=kube-system/pool-1)"},
 		}},
 		{"a control-plane host of the manifest is a Machine's", func(in *Input) {
-			in.change(cp2, func(h *host) { h.Marker.ID, h.Marker.Machine = "uid-1", "kube-system/pool-1" })
+			in.changeObserved(cp2, func(h *host) { h.Marker.ID, h.Marker.Machine = "uid-1", "kube-system/pool-1" })
 		}, outcome{Route: fsm.Error, Problems: []string{"HostOfMachine(machine=kube-system/pool-1)"}}},
 		{"two CAs claim one name", func(in *Input) {
-			in.change(cp2, func(h *host) { h.CAHash = decidetest.OtherCA })
+			in.changeObserved(cp2, func(h *host) { h.CAHash = decidetest.OtherCA })
 		}, outcome{
 			Route:    fsm.Error,
 			Problems: []string{"ClusterCAConflict(cas=sha256:aaaa+sha256:bbbb, cluster=alpha)"},
 		}},
 		{"worker of another CA", func(in *Input) {
-			in.change(w1, func(h *host) { h.CAHash = decidetest.OtherCA })
+			in.changeObserved(w1, func(h *host) { h.CAHash = decidetest.OtherCA })
 		}, outcome{
 			Route:    fsm.Instruct,
 			Warnings: []string{"ForeignCA(ca=sha256:bbbb, cluster=alpha, items=kubelet.conf, wanted=sha256:aaaa)"},
 		}},
 		{"a cluster whose markers are lost, known by its record", func(in *Input) {
 			for _, h := range in.Want.Hosts() {
-				in.change(h.ID, func(h *host) { h.Marker = nil })
+				in.changeObserved(h.ID, func(h *host) { h.Marker = nil })
 			}
 		}, outcome{Route: fsm.Nothing}},
 		{"a cluster of unknown origin", func(in *Input) {
 			in.Is.API.Record = nil
 			for _, h := range in.Want.Hosts() {
-				in.change(h.ID, func(h *host) { h.Marker = nil })
+				in.changeObserved(h.ID, func(h *host) { h.Marker = nil })
 			}
 		}, outcome{Route: fsm.Error, Problems: append(
 			slices.Repeat([]string{"ForeignData(items=kubelet.conf+admin.conf+PKI+etcd data+static pods)"}, 3),
@@ -209,79 +209,82 @@ func TestDecide(t *testing.T) {
 			Route: fsm.Error, Problems: []string{"HostNameDuplicate(hosts=192.0.1.1+192.0.1.2, name=w-1)"},
 		}},
 		{"two hosts of one machine ID",
-			func(in *Input) { in.change(w2, func(h *host) { h.MachineID = "machine-" + w1 }) }, outcome{
+			func(in *Input) { in.changeObserved(w2, func(h *host) { h.MachineID = "machine-" + w1 }) }, outcome{
 				Route:    fsm.Nothing,
 				Warnings: []string{"MachineIDDuplicate(hosts=192.0.1.1+192.0.1.2, machineID=machine-192.0.1.1)"},
 			}},
-		{"a member's clock only warns", func(in *Input) { in.change(w2, func(h *host) { h.ClockSkew = time.Minute }) },
+		{"a member's clock only warns", func(in *Input) {
+			in.changeObserved(w2,
+				func(h *host) { h.ClockSkew = time.Minute })
+		},
 			outcome{
 				Route: fsm.Nothing, Warnings: []string{"ClockAhead(limit=30s, skew=1m0s)"},
 			}},
 		{"a step that runs", func(in *Input) {
-			in.change(w2, func(h *host) { h.Step = &observed.Step{RunID: "r1", Stage: "images"} })
+			in.changeObserved(w2, func(h *host) { h.Step = &observed.Step{RunID: "r1", Stage: "images"} })
 		}, outcome{
 			Route: fsm.Nothing, Warnings: []string{"StepRunning(run=r1, step=images)"},
 		}},
 		{"a new worker that is not fit", func(in *Input) {
-			in.empties(w2)
-			in.change(w2, func(h *host) { h.DiskMiB = 100 })
+			in.emptyHosts(w2)
+			in.changeObserved(w2, func(h *host) { h.DiskMiB = 100 })
 		}, outcome{Route: fsm.Instruct, Warnings: []string{"DiskTooSmall(have=100, need=5120)"}}},
 
-		{"join a worker", func(in *Input) { in.empties(w2) },
+		{"join a worker", func(in *Input) { in.emptyHosts(w2) },
 			outcome{Route: fsm.Join, Leader: cp1, Prepare: []string{w2}, Joins: []string{w2}}},
-		{"join control planes and a worker", func(in *Input) { in.empties(cp2, cp3, w1) }, outcome{
+		{"join control planes and a worker", func(in *Input) { in.emptyHosts(cp2, cp3, w1) }, outcome{
 			Route: fsm.Join, Leader: cp1, Prepare: []string{cp2, cp3, w1}, Joins: []string{cp2, cp3, w1},
 		}},
 		{"a join that reached etcd is finished first", func(in *Input) {
-			in.empties(cp2)
-			in.change(cp3, func(h *host) { h.Marker.Complete = false })
+			in.emptyHosts(cp2)
+			in.changeObserved(cp3, func(h *host) { h.Marker.Complete = false })
 			in.Is.Etcd.Members[1].Learner = true
 		}, outcome{Route: fsm.Join, Leader: cp1, Prepare: []string{cp2, cp3}, Joins: []string{cp3, cp2}}},
 		{"join within a limit", func(in *Input) {
-			in.empties(cp3, w1, w2)
+			in.emptyHosts(cp3, w1, w2)
 			in.Limit = map[string]bool{w1: true}
 		}, outcome{
 			Route: fsm.Join, Leader: cp1, Prepare: []string{w1}, Joins: []string{w1},
 			Warnings: slices.Repeat([]string{"HostOutsideLimit"}, 2),
 		}},
 		{"a missing host waits for the upgrade", func(in *Input) {
-			in.empties(w2)
+			in.emptyHosts(w2)
 			in.Want.KubernetesVersion = "1.36.4"
 		}, outcome{Route: fsm.Upgrade, Upgrades: []string{cp1, cp2, cp3, w1}}},
 		{"a worker's old kubelet does not keep others from joining", func(in *Input) {
-			in.empties(w2)
-			in.change(w1, func(h *host) { h.Kubelet.Version = "1.35.2" })
+			in.emptyHosts(w2)
+			in.changeObserved(w1, func(h *host) { h.Kubelet.Version = "1.35.2" })
 		}, outcome{Route: fsm.Join, Leader: cp1, Prepare: []string{w2}, Joins: []string{w2}}},
 
 		{"start units again, of workers too", func(in *Input) {
-			in.change(cp2, stop)
-			in.change(w1, stop)
+			in.changeObserved(cp2, stop)
+			in.changeObserved(w1, stop)
 		}, outcome{Route: fsm.Repair, Restarts: map[string][]string{cp2: {"kubelet"}, w1: {"kubelet"}}}},
 		{"start units again to have a quorum", func(in *Input) {
 			for _, id := range []string{cp2, cp3} {
 				h, _ := in.Want.Host(id)
-				in.Is.Hosts[id] = kinds()[2].host(h)
+				in.Is.Hosts[id] = hostKinds()[2].host(h)
 			}
-			in.kill("cp-2")
-			in.kill("cp-3")
+			in.killMembers("cp-2")
+			in.killMembers("cp-3")
 		}, outcome{
 			Route:    fsm.Repair,
 			Restarts: map[string][]string{cp2: {"containerd", "kubelet"}, cp3: {"containerd", "kubelet"}},
 		}},
 		{"units outside the limit are left", func(in *Input) {
-			in.change(cp2, stop)
-			in.empties(w2)
+			in.changeObserved(cp2, stop)
+			in.emptyHosts(w2)
 			in.Limit = map[string]bool{w1: true, w2: true}
 		}, outcome{
 			Route: fsm.Instruct, Also: []fsm.Route{fsm.Join}, Leader: cp1, Prepare: []string{w2}, Joins: []string{w2},
 		}},
 		{"a replaced control plane", func(in *Input) {
 			in.Is.Hosts[cp3] = decidetest.Bare(in.Want.ControlPlane[2])
-			in.kill("cp-3")
+			in.killMembers("cp-3")
 		}, outcome{Route: fsm.Repair, Removed: []string{"id-cp-3"}}},
 		{"a replaced control plane outside the limit", func(in *Input) {
 			in.Is.Hosts[cp3] = decidetest.Bare(in.Want.ControlPlane[2])
-			in.kill("cp-3")
+			in.killMembers("cp-3")
 			in.Limit = map[string]bool{w1: true}
 		}, outcome{Route: fsm.Instruct, Warnings: []string{"HostOutsideLimit"}}},
 		{"a dead member taken out of the manifest", func(in *Input) {
@@ -304,15 +307,15 @@ func TestDecide(t *testing.T) {
 		{"a dead member that may not go yet", func(in *Input) {
 			in.Is.Etcd.Members = append(in.Is.Etcd.Members,
 				observed.Member{ID: "id-old", Name: "old", Healthy: observed.No})
-			in.lose(cp2, cp3)
+			in.loseHosts(cp2, cp3)
 		}, outcome{
 			Route:    fsm.DisasterRecovery,
 			Warnings: slices.Repeat([]string{"HostUnreachable(error=connection timed out)"}, 2),
 		}},
 
 		{"one control plane unreachable, a worker missing, an addon stale", func(in *Input) {
-			in.lose(cp3)
-			in.empties(w2)
+			in.loseHosts(cp3)
+			in.emptyHosts(w2)
 			in.Is.API.Addons["coredns"] = "addon-0"
 		}, outcome{
 			Route: fsm.Instruct, Also: []fsm.Route{fsm.Join, fsm.Resources}, Leader: cp1, Prepare: []string{w2},
@@ -320,8 +323,8 @@ func TestDecide(t *testing.T) {
 			Warnings: []string{"HostUnreachable(error=connection timed out)"},
 		}},
 		{"one control plane unreachable, one missing: etcd does not grow", func(in *Input) {
-			in.lose(cp3)
-			in.empties(cp2)
+			in.loseHosts(cp3)
+			in.emptyHosts(cp2)
 			in.Is.Etcd.Members = append(in.Is.Etcd.Members,
 				observed.Member{ID: "id-old", Name: "old", Healthy: observed.Yes})
 		}, outcome{
@@ -331,37 +334,37 @@ func TestDecide(t *testing.T) {
 		}},
 		{"one control plane without SSH whose member lives: etcd may grow", func(in *Input) {
 			in.Is.Hosts[cp3] = decidetest.Silent(in.Want.ControlPlane[2])
-			in.empties(cp2)
+			in.emptyHosts(cp2)
 		}, outcome{
 			Route: fsm.Instruct, Also: []fsm.Route{fsm.Join}, Leader: cp1, Prepare: []string{cp2}, Joins: []string{cp2},
 			Warnings: []string{"HostUnreachable(error=connection timed out)"},
 		}},
 		{"a broken control plane and a stopped worker", func(in *Input) {
-			in.change(cp3, func(h *host) { h.APIServer = observed.No })
-			in.change(w1, stop)
+			in.changeObserved(cp3, func(h *host) { h.APIServer = observed.No })
+			in.changeObserved(w1, stop)
 		}, outcome{Route: fsm.Instruct, Also: []fsm.Route{fsm.Repair}, Restarts: map[string][]string{w1: {"kubelet"}}}},
 		{"only a broken source holds the PKI", func(in *Input) {
 			in.Want = decidetest.Wanted(1, 1)
 			in.Is.Etcd.Members = in.Is.Etcd.Members[:1]
-			in.change(cp1, func(h *host) { h.Scheduler = observed.No })
-			in.empties(w1)
+			in.changeObserved(cp1, func(h *host) { h.Scheduler = observed.No })
+			in.emptyHosts(w1)
 		}, outcome{
 			Route: fsm.Instruct, Also: []fsm.Route{fsm.Join}, Leader: cp1, Prepare: []string{w1}, Joins: []string{w1},
 		}},
-		{"an unreachable worker", func(in *Input) { in.lose(w2) },
+		{"an unreachable worker", func(in *Input) { in.loseHosts(w2) },
 			outcome{Route: fsm.Instruct, Warnings: []string{"HostUnreachable(error=connection timed out)"}}},
 		{"an unreachable worker outside the limit", func(in *Input) {
-			in.lose(w2)
+			in.loseHosts(w2)
 			in.Limit = map[string]bool{w1: true}
 		}, outcome{Route: fsm.Nothing, Warnings: []string{"HostUnreachable(error=connection timed out)"}}},
-		{"quorum lost", func(in *Input) { in.lose(cp2, cp3) }, outcome{
+		{"quorum lost", func(in *Input) { in.loseHosts(cp2, cp3) }, outcome{
 			Route:    fsm.DisasterRecovery,
 			Warnings: slices.Repeat([]string{"HostUnreachable(error=connection timed out)"}, 2),
 		}},
 		{"quorum lost, and who is stopped has no data", func(in *Input) {
-			in.change(cp1, func(h *host) { h.EtcdHealth, h.APIServer = observed.No, observed.No })
+			in.changeObserved(cp1, func(h *host) { h.EtcdHealth, h.APIServer = observed.No, observed.No })
 			for _, id := range []string{cp2, cp3} {
-				in.change(id, func(h *host) {
+				in.changeObserved(id, func(h *host) {
 					h.Kubelet.Active = false
 					h.EtcdData, h.EtcdHealth, h.APIServer = observed.No, observed.No, observed.No
 				})
@@ -369,15 +372,15 @@ func TestDecide(t *testing.T) {
 			in.Is.API, in.Is.Etcd = observed.API{}, observed.Etcd{}
 		}, outcome{Route: fsm.DisasterRecovery}},
 		{"the control plane is gone and workers are left", func(in *Input) {
-			in.empties(cp1, cp2, cp3)
+			in.emptyHosts(cp1, cp2, cp3)
 			in.Is.API, in.Is.Etcd = observed.API{}, observed.Etcd{}
 		}, outcome{Route: fsm.DisasterRecovery}},
 
-		{"upgrade", func(in *Input) { in.change(w2, func(h *host) { h.Kubelet.Version = "1.35.1" }) },
+		{"upgrade", func(in *Input) { in.changeObserved(w2, func(h *host) { h.Kubelet.Version = "1.35.1" }) },
 			outcome{Route: fsm.Upgrade, Upgrades: []string{w2}}},
 		{"an upgrade that stopped half way", func(in *Input) {
 			in.Want.KubernetesVersion = "1.36.4"
-			in.older(cp1, "cp-1", "1.36.4")
+			in.setOlderVersion(cp1, "cp-1", "1.36.4")
 		}, outcome{Route: fsm.Upgrade, Upgrades: []string{cp2, cp3, w1, w2}}},
 		{"forced", func(in *Input) { in.ForceUpgrade = true },
 			outcome{Route: fsm.Upgrade, Upgrades: []string{cp1, cp2, cp3, w1, w2}}},
@@ -387,16 +390,19 @@ func TestDecide(t *testing.T) {
 		{"a skipped minor", func(in *Input) { in.Want.KubernetesVersion = "1.38.0" }, outcome{
 			Route: fsm.Error, Problems: []string{"MinorSkipped(next=1.37, running=1.36.3, wanted=1.38.0)"},
 		}},
-		{"a version nobody said", func(in *Input) { in.change(cp3, func(h *host) { h.APIServerVersion = "" }) },
+		{"a version nobody said", func(in *Input) { in.changeObserved(cp3, func(h *host) { h.APIServerVersion = "" }) },
 			outcome{
 				Route: fsm.Error, Problems: []string{"VersionsUnknown(hosts=cp-3)"},
 			}},
-		{"a version that is none runs", func(in *Input) { in.change(cp1, func(h *host) { h.Kubelet.Version = "dev" }) },
+		{"a version that is none runs", func(in *Input) {
+			in.changeObserved(cp1,
+				func(h *host) { h.Kubelet.Version = "dev" })
+		},
 			outcome{
 				Route: fsm.Error, Problems: []string{"RunningVersionInvalid(version=dev)"},
 			}},
 		{"a version that is none runs on a worker", func(in *Input) {
-			in.change(w1, func(h *host) { h.Kubelet.Version = "dev" })
+			in.changeObserved(w1, func(h *host) { h.Kubelet.Version = "dev" })
 		}, outcome{Route: fsm.Instruct, Warnings: []string{"RunningVersionInvalid(version=dev)"}}},
 		{"another major version", func(in *Input) { in.Want.KubernetesVersion = "2.0.0" }, outcome{
 			Route: fsm.Error, Problems: []string{"MajorVersionChange(running=1.36.3, wanted=2.0.0)"},
@@ -406,12 +412,12 @@ func TestDecide(t *testing.T) {
 			in.Config[cp1] = map[string]string{"kubelet": "config-1"}
 		}, outcome{Route: fsm.Reconfigure, Drift: map[string][]string{w1: {"kubelet"}}}},
 		{"other credentials", func(in *Input) {
-			in.change(w1, func(h *host) {
+			in.changeObserved(w1, func(h *host) {
 				h.Credentials = []observed.Credential{{Of: "proxy credentials", Is: observed.CredentialOther}}
 			})
 		}, outcome{Route: fsm.Reconfigure, Drift: map[string][]string{w1: {"credentials"}}}},
 		{"credentials that nobody knows", func(in *Input) {
-			in.change(w1, func(h *host) {
+			in.changeObserved(w1, func(h *host) {
 				h.Credentials = []observed.Credential{{Of: "proxy credentials", Is: observed.CredentialLeft}}
 			})
 		}, outcome{Route: fsm.Nothing}},
@@ -428,15 +434,15 @@ func TestDecide(t *testing.T) {
 		{"labels, annotations and taints", func(in *Input) {
 			in.Want.Workers[0].Labels = map[string]string{"zone": "a"}
 			in.Want.Workers[1].Annotations = map[string]string{"old-": ""}
-			in.node("w-2").Annotations = map[string]string{"old": "1"}
+			in.nodeNamed("w-2").Annotations = map[string]string{"old": "1"}
 			in.Want.ControlPlane[0].Taints = []desired.Taint{{Key: controlPlaneTaint, Effect: "NoSchedule"}}
-			in.node("cp-2").Taints = []observed.Taint{{Key: controlPlaneTaint, Effect: "NoSchedule"}}
+			in.nodeNamed("cp-2").Taints = []observed.Taint{{Key: controlPlaneTaint, Effect: "NoSchedule"}}
 		}, outcome{Route: fsm.Resources, Metadata: []string{cp1, cp2, w1, w2}}},
 		{"labels, annotations and taints as they should be", func(in *Input) {
 			in.Want.Workers[0].Labels = map[string]string{"zone": "a", "old-": ""}
-			in.node("w-1").Labels = map[string]string{"zone": "a", "of": "others"}
+			in.nodeNamed("w-1").Labels = map[string]string{"zone": "a", "of": "others"}
 			in.Want.Workers[0].Taints = []desired.Taint{{Key: "gpu", Effect: "NoSchedule"}}
-			in.node("w-1").Taints = []observed.Taint{
+			in.nodeNamed("w-1").Taints = []observed.Taint{
 				{Key: "gpu", Effect: "NoSchedule"},
 				{Key: "of", Value: "others", Effect: "NoExecute"},
 			}
@@ -453,13 +459,13 @@ func TestDecide(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			in := healthy(3, 2)
+			in := healthyCluster(3, 2)
 			tt.change(&in)
 			d := Decide(in)
 			if diff := cmp.Diff(tt.want, outcomeOf(d)); diff != "" {
 				t.Errorf("trace %v\n(-want +got):\n%s", d.Trace, diff)
 			}
-			if err := consistent(d); err != nil {
+			if err := checkTrace(d); err != nil {
 				t.Error(err)
 			}
 		})
@@ -469,8 +475,8 @@ func TestDecide(t *testing.T) {
 func TestDecideDoesNotChangeItsInput(t *testing.T) {
 	t.Parallel()
 	build := func() Input {
-		in := healthy(5, 2)
-		in.lose(cp2, cp3, w1)
+		in := healthyCluster(5, 2)
+		in.loseHosts(cp2, cp3, w1)
 		return in
 	}
 	in := build()

@@ -29,43 +29,44 @@ func TestDialogues(t *testing.T) {
 		}
 		world, _, _ := strings.Cut(block, "\n----")
 		out.WriteString(world + "\n----\n")
-		in, err := told(world)
+		in, err := parseWorld(world)
 		if err != nil {
 			t.Fatalf("%s: %v in\n%s", path, err, world)
 		}
-		out.WriteString(spoken(Decide(in)))
+		out.WriteString(formatDecision(Decide(in)))
 	}
 	golden.Check(t, path, out.String())
 }
 
-// told builds the world that the lines tell of: "cp: healthy down", "worker: wlost", and sentences about the cluster.
-func told(world string) (Input, error) {
-	cps, workers := words(world, "cp:"), words(world, "worker:")
+// parseWorld builds the world that the lines tell of: "cp: healthy down", "worker: wlost", and sentences about the
+// cluster.
+func parseWorld(world string) (Input, error) {
+	cps, workers := wordsAfter(world, "cp:"), wordsAfter(world, "worker:")
 	in := Input{Want: decidetest.Wanted(len(cps), len(workers)), Config: map[string]map[string]string{}}
-	in.Is = healthy(0, 0).Is
-	in.Addons = healthy(0, 0).Addons
+	in.Is = healthyCluster(0, 0).Is
+	in.Addons = healthyCluster(0, 0).Addons
 	in.Is.Etcd.Reached = observed.Yes
 	version := decidetest.Version
-	if v := words(world, "runs:"); len(v) > 0 {
+	if v := wordsAfter(world, "runs:"); len(v) > 0 {
 		version = v[0]
 	}
 	for i, name := range append(cps, workers...) {
-		all := slices.Concat(kinds(), workerKinds())
+		all := slices.Concat(hostKinds(), workerKinds())
 		k := slices.IndexFunc(all, func(k kind) bool { return k.name == name })
 		if k < 0 {
 			return in, fmt.Errorf("no kind of host %q", name)
 		}
-		in.put(in.Want.Hosts()[i], all[k], version)
+		in.addHost(in.Want.Hosts()[i], all[k], version)
 	}
 	for _, line := range strings.Split(world, "\n") {
-		if err := in.tell(strings.Fields(line)); err != nil {
+		if err := in.applyLine(strings.Fields(line)); err != nil {
 			return in, err
 		}
 	}
 	return in, nil
 }
 
-func words(world, key string) []string {
+func wordsAfter(world, key string) []string {
 	for _, line := range strings.Split(world, "\n") {
 		if strings.HasPrefix(line, key) {
 			return strings.Fields(strings.TrimPrefix(line, key))
@@ -74,7 +75,7 @@ func words(world, key string) []string {
 	return nil
 }
 
-func (in *Input) tell(line []string) error {
+func (in *Input) applyLine(line []string) error {
 	if len(line) == 0 || line[0] == "#" {
 		return nil
 	}
@@ -118,8 +119,8 @@ func (in *Input) tell(line []string) error {
 	return nil
 }
 
-// spoken returns the decision in lines.
-func spoken(d Decision) string {
+// formatDecision returns the decision in lines.
+func formatDecision(d Decision) string {
 	var b strings.Builder
 	for _, v := range d.Trace {
 		fmt.Fprintf(&b, "%s? %s: %s\n", v.State, v.Event, v.Why)

@@ -11,13 +11,13 @@ import (
 	"kubeone/internal/model/problem"
 )
 
-// disaster returns the procedure when etcd has no quorum and stopped units are not the reason: first what may bring it
-// back automatically, and only then the recovery.
-func (v *view) disaster() []problem.Instruction {
-	if at := v.elsewhere(); at != "" {
+// disasterProcedure returns the procedure when etcd has no quorum and stopped units are not the reason: first what may
+// bring it back automatically, and only then the recovery.
+func (v *view) disasterProcedure() []problem.Instruction {
+	if at := v.otherEndpointReady(); at != "" {
 		return []problem.Instruction{v.servedElsewhere(at)}
 	}
-	if fenced := namesOf(v.controlPlane(), (*hostState).fenced); fenced != nil {
+	if fenced := namesOf(v.controlPlane(), (*hostState).isFenced); fenced != nil {
 		return []problem.Instruction{{
 			Problems: []problem.Problem{
 				{Code: problem.RecoveryIncomplete, Parameters: problem.Parameters{"hosts": fenced}},
@@ -42,11 +42,11 @@ func (v *view) quorumLost() problem.Problem {
 	if v.etcd.tally.Voters == 0 {
 		return problem.Problem{Code: problem.EtcdWithoutMembers}
 	}
-	return problem.Problem{Code: problem.EtcdQuorumLost, Parameters: arithmetic(v.etcd.tally, nil)}
+	return problem.Problem{Code: problem.EtcdQuorumLost, Parameters: tallyParameters(v.etcd.tally, nil)}
 }
 
-// arithmetic returns the figures of a tally, with other parameters.
-func arithmetic(t quorum.Tally, with problem.Parameters) problem.Parameters {
+// tallyParameters returns the figures of a tally, with other parameters.
+func tallyParameters(t quorum.Tally, with problem.Parameters) problem.Parameters {
 	out := problem.Parameters{"healthy": t.Alive, "voters": t.Voters, "quorum": quorum.Of(t.Voters)}
 	maps.Copy(out, with)
 	return out
@@ -56,11 +56,12 @@ func arithmetic(t quorum.Tally, with problem.Parameters) problem.Parameters {
 // waits for the others needs nothing itself.
 func (v *view) bringBack() *problem.Step {
 	unhealthy := func(s *hostState) bool {
-		return (s.silent() || s.joined()) && s.is.EtcdData != observed.No && s.is.EtcdHealth != observed.Yes &&
-			v.vote(s) != observed.Yes && !s.waits()
+		return (s.isSilent() || s.hasJoined()) && s.is.EtcdData != observed.No && s.is.EtcdHealth != observed.Yes &&
+			v.memberVote(s) != observed.Yes && !s.waitsForLeader()
 	}
 	back := namesOf(v.controlPlane(), unhealthy)
-	short := quorum.Of(v.etcd.tally.Voters) - v.etcd.tally.Alive - len(having(v.controlPlane(), (*hostState).waits))
+	short := quorum.Of(v.etcd.tally.Voters) - v.etcd.tally.Alive - len(idsWhere(v.controlPlane(),
+		(*hostState).waitsForLeader))
 	if short <= 0 || len(back) < short {
 		return nil
 	}
@@ -72,12 +73,12 @@ func (v *view) withData(hosts []string) []problem.Step {
 	steps := []problem.Step{
 		{Code: problem.KeepEtcdData, Parameters: problem.Parameters{"hosts": hosts}},
 		{Code: problem.RecoverFromMember,
-			Parameters: problem.Parameters{"command": v.command("surviving-member"), "hosts": hosts}},
+			Parameters: problem.Parameters{"command": v.recoverCommand("surviving-member"), "hosts": hosts}},
 	}
-	steps = append(steps, v.destroyed()...)
+	steps = append(steps, v.confirmDestroyed()...)
 	return append(steps, problem.Step{
 		Code:       problem.RecoverFromCopy,
-		Parameters: problem.Parameters{"command": v.command("BACKUP --identity KEYFILE")},
+		Parameters: problem.Parameters{"command": v.recoverCommand("BACKUP --identity KEYFILE")},
 	})
 }
 
@@ -86,29 +87,29 @@ func (v *view) withoutData() []problem.Step {
 	steps := []problem.Step{
 		{Code: problem.FindBackup},
 		{Code: problem.RecoverFromBackup,
-			Parameters: problem.Parameters{"command": v.command("BACKUP --identity KEYFILE")}},
+			Parameters: problem.Parameters{"command": v.recoverCommand("BACKUP --identity KEYFILE")}},
 	}
-	return append(append(steps, v.destroyed()...), problem.Step{Code: problem.ResetCluster})
+	return append(append(steps, v.confirmDestroyed()...), problem.Step{Code: problem.ResetCluster})
 }
 
-// command returns the line to type, with every host that must be confirmed to be gone.
-func (v *view) command(from string) string {
+// recoverCommand returns the line to type, with every host that must be confirmed to be gone.
+func (v *view) recoverCommand(from string) string {
 	line := "kubeone recover -m MANIFEST --from " + from
-	for _, name := range namesOf(v.controlPlane(), (*hostState).unreachable) {
+	for _, name := range namesOf(v.controlPlane(), (*hostState).isUnreachable) {
 		line += " --confirm-destroyed " + name
 	}
 	return line
 }
 
-// destroyed reports what the flag of that name means, where it is needed.
-func (v *view) destroyed() []problem.Step {
-	if len(having(v.controlPlane(), (*hostState).unreachable)) == 0 {
+// confirmDestroyed reports what the flag of that name means, where it is needed.
+func (v *view) confirmDestroyed() []problem.Step {
+	if len(idsWhere(v.controlPlane(), (*hostState).isUnreachable)) == 0 {
 		return nil
 	}
 	return []problem.Step{{Code: problem.ConfirmDestroyed}}
 }
 
-func (s *hostState) unreachable() bool { return s.Condition == condition.Unreachable }
+func (s *hostState) isUnreachable() bool { return s.Condition == condition.Unreachable }
 
 // Recovery is whether a cluster is to be brought back from a copy of its data.
 type Recovery struct {
@@ -132,7 +133,7 @@ type Recovery struct {
 // AssessRecovery answers the questions of a recovery: whether the quorum is lost, and what speaks against
 // doing anything.
 func AssessRecovery(in Input) Recovery {
-	v := look(in)
+	v := newView(in)
 	event, why := v.askQuorum()
 	lost := event == fsm.OnLost
 	if event == fsm.OnRecoverable && !v.etcd.listed {
@@ -147,14 +148,15 @@ func AssessRecovery(in Input) Recovery {
 		})
 	})
 	return Recovery{
-		Lost: lost, Listed: v.etcd.listed, Serving: v.serving(), Elsewhere: v.elsewhere(), Why: why, Unfit: unfit,
-		Hosts: v.assessments(),
+		Lost: lost, Listed: v.etcd.listed, Serving: v.servingHosts(), Elsewhere: v.otherEndpointReady(), Why: why,
+		Unfit: unfit,
+		Hosts: v.assessmentsByID(),
 	}
 }
 
-// elsewhere is where an API server is ready that is none of the manifest's hosts' of which something is known; "" if
+// otherEndpointReady returns an endpoint with a ready API server that is not one of the manifest's known hosts; "" if
 // there is none. What a recovery has brought back serves before all of it is there.
-func (v *view) elsewhere() string {
+func (v *view) otherEndpointReady() string {
 	own := slices.ContainsFunc(v.controlPlane(), func(s hostState) bool {
 		begun := s.is.Marker != nil && s.is.Marker.Restoring &&
 			(s.is.APIServer != observed.No || s.is.EtcdHealth == observed.Yes)
@@ -166,8 +168,8 @@ func (v *view) elsewhere() string {
 	return v.in.Is.API.ReadyAt
 }
 
-// servedElsewhere is what to do where others serve the cluster: hosts that did not answer, or that the manifest does
-// not have.
+// servedElsewhere returns the instruction for a cluster served by other hosts: those that did not answer, or that are
+// not in the manifest.
 func (v *view) servedElsewhere(at string) problem.Instruction {
 	endpoint := problem.Parameters{"endpoint": at}
 	steps := []problem.Step{{Code: problem.AddServingHosts, Parameters: endpoint}}
@@ -179,11 +181,11 @@ func (v *view) servedElsewhere(at string) problem.Instruction {
 	}
 }
 
-// serving names the control-plane hosts whose etcd answers for a quorum, or whose API server reads from one, in the
-// present life of the cluster. A recovery that has begun serves on its own host until it has ended.
-func (v *view) serving() string {
+// servingHosts names the control-plane hosts whose etcd answers for a quorum, or whose API server reads from one, in
+// the present life of the cluster. A recovery that has begun serves on its own host until it has ended.
+func (v *view) servingHosts() string {
 	newest := condition.EpochBegun(&v.in.Want, &v.in.Is)
-	return names(v.controlPlane(), func(s *hostState) bool {
+	return joinedNames(v.controlPlane(), func(s *hostState) bool {
 		m := s.is.Marker
 		if m != nil && (m.Restoring || m.Epoch < newest) {
 			return false
@@ -192,14 +194,14 @@ func (v *view) serving() string {
 	})
 }
 
-// fenced reports whether a recovery stopped etcd on the host, and nobody finished it there.
-func (s *hostState) fenced() bool {
+// isFenced reports whether a recovery stopped etcd on the host, and nobody finished it there.
+func (s *hostState) isFenced() bool {
 	return s.is.Marker != nil && s.is.Marker.Fenced != "" && !s.is.Marker.Complete
 }
 
-// waits reports whether all of the host's member is there and runs, as far as the host can say, and it only
+// waitsForLeader reports whether all of the host's member is there and runs, as far as the host can say, and it only
 // has no leader.
-func (s *hostState) waits() bool {
+func (s *hostState) waitsForLeader() bool {
 	return s.is.Kubelet.Active && s.is.EtcdData == observed.Yes && s.is.EtcdLost == "" &&
 		s.is.EtcdHealth == observed.No &&
 		slices.Contains(s.is.Manifests, "etcd")
@@ -207,11 +209,11 @@ func (s *hostState) waits() bool {
 
 func (s *hostState) holdsData() bool { return s.is.EtcdData == observed.Yes }
 
-// recovering names the hosts of a recovery that has not brought a control plane back yet; empty if there is none.
+// recoveringHosts names the hosts of a recovery that has not brought a control plane back yet; empty if there is none.
 // Once one has, its fenced hosts are like hosts that have not joined.
-func (v *view) recovering() string {
-	if v.begun() {
+func (v *view) recoveringHosts() string {
+	if v.hasBegun() {
 		return ""
 	}
-	return names(v.controlPlane(), (*hostState).fenced)
+	return joinedNames(v.controlPlane(), (*hostState).isFenced)
 }

@@ -13,19 +13,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fence makes hosts what a recovery's fence leaves.
-func (in *Input) fence(ids ...string) {
+// fenceHosts makes hosts what a recovery's fence leaves.
+func (in *Input) fenceHosts(ids ...string) {
 	for _, id := range ids {
-		in.empties(id)
-		in.change(id, func(h *observed.Host) {
+		in.emptyHosts(id)
+		in.changeObserved(id, func(h *observed.Host) {
 			h.Marker = &observed.Marker{Cluster: decidetest.Cluster, Role: "control-plane", Fenced: "run-1"}
 		})
 	}
 }
 
-// recovered makes the cluster one that was recovered once, on cp-1, and knows no other member.
-func (in *Input) recovered() {
-	in.change(in.Want.ControlPlane[0].ID, func(h *observed.Host) { h.Marker.Epoch = 1 })
+// markRecovered makes the cluster one that was recovered once, on cp-1, and knows no other member.
+func (in *Input) markRecovered() {
+	in.changeObserved(in.Want.ControlPlane[0].ID, func(h *observed.Host) { h.Marker.Epoch = 1 })
 	in.Is.Etcd.Members = in.Is.Etcd.Members[:1]
 }
 
@@ -37,33 +37,33 @@ func TestARecoveryThatHasNotEnded(t *testing.T) {
 		want fsm.Route
 		lost bool
 	}{
-		"all fenced, no worker": {func(in *Input) { in.fence(cp1, cp2, cp3) }, fsm.DisasterRecovery, true},
+		"all fenced, no worker": {func(in *Input) { in.fenceHosts(cp1, cp2, cp3) }, fsm.DisasterRecovery, true},
 		"the others fenced, the target empty": {func(in *Input) {
-			in.fence(cp2, cp3)
-			in.empties(cp1)
+			in.fenceHosts(cp2, cp3)
+			in.emptyHosts(cp1)
 		}, fsm.DisasterRecovery, true},
 		"the others fenced, the target begun": {func(in *Input) {
-			in.fence(cp2, cp3)
-			in.change(cp1, func(h *observed.Host) {
+			in.fenceHosts(cp2, cp3)
+			in.changeObserved(cp1, func(h *observed.Host) {
 				h.Marker.Complete, h.Marker.Fenced, h.Marker.Restoring = false, "run-1", true
 			})
 		}, fsm.DisasterRecovery, true},
 		"the others fenced, the target finished": {func(in *Input) {
-			in.fence(cp2, cp3)
-			in.recovered()
+			in.fenceHosts(cp2, cp3)
+			in.markRecovered()
 		}, fsm.Join, false},
 		"one of the life before is back": {func(in *Input) {
-			in.recovered()
-			in.empties(cp3)
-			in.change(cp2, func(h *observed.Host) { h.EtcdHealth, h.APIServer = observed.No, observed.No })
+			in.markRecovered()
+			in.emptyHosts(cp3)
+			in.changeObserved(cp2, func(h *observed.Host) { h.EtcdHealth, h.APIServer = observed.No, observed.No })
 		}, fsm.Repair, false},
 		"one of the life before is back, stopped": {func(in *Input) {
-			in.recovered()
-			in.empties(cp3)
-			in.change(cp2, func(h *observed.Host) { h.Kubelet.Active = false })
+			in.markRecovered()
+			in.emptyHosts(cp3)
+			in.changeObserved(cp2, func(h *observed.Host) { h.Kubelet.Active = false })
 		}, fsm.Repair, false},
 	} {
-		in := healthy(3, 0)
+		in := healthyCluster(3, 0)
 		c.how(&in)
 		if strings.Contains(name, "target") && c.lost || strings.HasPrefix(name, "all") {
 			in.Is.API, in.Is.Etcd = observed.API{}, observed.Etcd{}
@@ -84,14 +84,14 @@ func TestARecoveryThatHasNotEnded(t *testing.T) {
 // A member of the life before is never counted, and never started.
 func TestMembersOfTheLifeBeforeAreSetAside(t *testing.T) {
 	t.Parallel()
-	in := healthy(3, 1)
-	in.recovered()
+	in := healthyCluster(3, 1)
+	in.markRecovered()
 	d := Decide(in) // both others answer, and even have a quorum of their own
 	if len(d.Quarantines) != 2 || d.Hosts["192.0.0.2"].Condition != condition.Rejoinable {
 		t.Errorf("quarantines %v, cp-2 is %s", d.Quarantines, d.Hosts["192.0.0.2"].Condition)
 	}
 	in.Is.API, in.Is.Etcd = observed.API{Reached: observed.No}, observed.Etcd{Reached: observed.No}
-	if got := look(in).etcd.tally.Voters; got != 1 {
+	if got := newView(in).etcd.tally.Voters; got != 1 {
 		t.Errorf("%d voters are supposed, want 1", got)
 	}
 }
@@ -100,7 +100,7 @@ func TestMembersOfTheLifeBeforeAreSetAside(t *testing.T) {
 func TestARecoveryCountsTheVotersThatTheManifestDoesNotHave(t *testing.T) {
 	t.Parallel()
 	expired := func(in *Input, id string) {
-		in.change(id, func(h *observed.Host) {
+		in.changeObserved(id, func(h *observed.Host) {
 			h.EtcdHealth, h.APIServer = observed.No, observed.No
 			h.Certificates = []observed.Certificate{{Name: "etcd/peer", Expired: true}}
 		})
@@ -112,11 +112,14 @@ func TestARecoveryCountsTheVotersThatTheManifestDoesNotHave(t *testing.T) {
 	}{
 		"one of two is gone, and the certificates of the other have run out": {func(in *Input) {
 			expired(in, "192.0.0.1")
-			in.kill("cp-1")
+			in.killMembers("cp-1")
 		}, true, true, fsm.DisasterRecovery},
 		"they are renewed, and etcd waits for the one that is gone": {func(in *Input) {
-			in.change("192.0.0.1", func(h *observed.Host) { h.EtcdHealth, h.APIServer = observed.No, observed.No })
-			in.kill("cp-1")
+			in.changeObserved("192.0.0.1", func(h *observed.Host) {
+				h.EtcdHealth, h.APIServer = observed.No,
+					observed.No
+			})
+			in.killMembers("cp-1")
 		}, true, true, fsm.DisasterRecovery},
 		"etcd does not answer, and its list is not known": {func(in *Input) {
 			expired(in, "192.0.0.1")
@@ -124,14 +127,14 @@ func TestARecoveryCountsTheVotersThatTheManifestDoesNotHave(t *testing.T) {
 		}, false, false, fsm.Repair},
 		"the other one lives": {func(in *Input) {
 			expired(in, "192.0.0.1")
-			in.kill("cp-1")
+			in.killMembers("cp-1")
 			in.Is.Etcd.Members[1].Healthy = observed.Yes
 		}, false, true, fsm.Repair},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := healthy(2, 0)
-			in.kill("cp-2")
+			in := healthyCluster(2, 0)
+			in.killMembers("cp-2")
 			in.Want.ControlPlane, in.Is.API = in.Want.ControlPlane[:1], observed.API{Reached: observed.No}
 			delete(in.Is.Hosts, "192.0.0.2")
 			c.how(&in)
@@ -151,17 +154,17 @@ func TestAClusterThatOthersServeIsNoDisaster(t *testing.T) {
 		want  fsm.Route
 		steps int
 	}{
-		"all hosts are empty": {func(in *Input) { in.empties("192.0.0.1", "192.0.0.2", "192.0.0.3") },
+		"all hosts are empty": {func(in *Input) { in.emptyHosts("192.0.0.1", "192.0.0.2", "192.0.0.3") },
 			fsm.DisasterRecovery, 1},
 		"one has lost its data, and the manifest the others": {func(in *Input) {
 			in.Want.ControlPlane = in.Want.ControlPlane[:1]
-			in.change("192.0.0.1", func(h *observed.Host) {
+			in.changeObserved("192.0.0.1", func(h *observed.Host) {
 				h.EtcdData, h.EtcdHealth, h.APIServer = observed.No, observed.No, observed.No
 			})
 		}, fsm.DisasterRecovery, 1},
 	} {
 		for _, at := range []string{"", "192.0.2.9:6443"} {
-			in := healthy(3, 0)
+			in := healthyCluster(3, 0)
 			c.how(&in)
 			in.Is.Etcd = observed.Etcd{}
 			in.Is.API = observed.API{Reached: observed.No, ReadyAt: at}
@@ -180,8 +183,8 @@ func TestAClusterThatOthersServeIsNoDisaster(t *testing.T) {
 
 func TestADisasterIsAnsweredWithCommandLines(t *testing.T) {
 	t.Parallel()
-	in := healthy(3, 1)
-	in.lose("192.0.0.2", "192.0.0.3")
+	in := healthyCluster(3, 1)
+	in.loseHosts("192.0.0.2", "192.0.0.3")
 	in.Is.API.Reached = observed.No
 	steps := Decide(in).Instructions[0].Steps
 	want := []problem.Step{

@@ -13,21 +13,21 @@ import (
 
 const dnsNote = desired.DNSImageDigest
 
-// renamed returns a healthy cluster in which cluster DNS is to have its image from elsewhere, and has not yet. Every
-// host has noted the one, and is to note the other; "" is nothing.
-func renamed(was, will string) Input {
-	in := healthy(3, 2)
+// withDNSImage returns a healthy cluster in which cluster DNS is to have its image from elsewhere, and has not yet.
+// Every host has noted the one, and is to note the other; "" is nothing.
+func withDNSImage(was, will string) Input {
+	in := healthyCluster(3, 2)
 	in.Config = map[string]map[string]string{}
 	for _, h := range in.Want.Hosts() {
-		in.Config[h.ID] = noted(will)
-		in.change(h.ID, func(is *observed.Host) { is.Digests = noted(was) })
+		in.Config[h.ID] = dnsImageDigests(will)
+		in.changeObserved(h.ID, func(is *observed.Host) { is.Digests = dnsImageDigests(was) })
 	}
 	in.System = map[string]string{"kube-dns": "new.example.com/coredns:v1"}
 	in.Is.API.Pods = []observed.Pod{{App: "kube-dns", Image: "old.example.com/coredns:v1", Ready: observed.Yes}}
 	return in
 }
 
-func noted(note string) map[string]string {
+func dnsImageDigests(note string) map[string]string {
 	if note == "" {
 		return map[string]string{"kubelet": "config-1"}
 	}
@@ -40,7 +40,7 @@ func TestHostsGetTheImageOfDNSBeforeItsPodsNameIt(t *testing.T) {
 	for name, c := range map[string]struct{ was, will string }{
 		"set": {"", "a"}, "changed": {"a", "b"}, "removed": {"a", ""},
 	} {
-		in := renamed(c.was, c.will)
+		in := withDNSImage(c.was, c.will)
 		d := Decide(in)
 		if d.Route != fsm.Reconfigure || len(d.Drift) != 5 || d.System != nil {
 			t.Errorf("%s: route %s, drift %v, system %v", name, d.Route, d.Drift, d.System)
@@ -49,7 +49,7 @@ func TestHostsGetTheImageOfDNSBeforeItsPodsNameIt(t *testing.T) {
 			if diff := cmp.Diff([]string{dnsNote}, d.Drift[h.ID]); diff != "" {
 				t.Errorf("%s: %s: %s", name, h.ID, diff)
 			}
-			in.change(h.ID, func(is *observed.Host) { is.Digests = noted(c.will) })
+			in.changeObserved(h.ID, func(is *observed.Host) { is.Digests = dnsImageDigests(c.will) })
 		}
 		if d = Decide(in); d.Route != fsm.Resources || len(d.System) != 1 {
 			t.Errorf("%s, once they have it: route %s, system %v", name, d.Route, d.System)
@@ -63,7 +63,7 @@ func TestHostsGetTheImageOfDNSBeforeItsPodsNameIt(t *testing.T) {
 
 func TestAHostOutsideTheLimitKeepsTheImageOfDNSFromBeingNamed(t *testing.T) {
 	t.Parallel()
-	in := renamed("", "a")
+	in := withDNSImage("", "a")
 	in.Limit = map[string]bool{}
 	for _, h := range in.Want.ControlPlane {
 		in.Limit[h.ID] = true
@@ -72,7 +72,7 @@ func TestAHostOutsideTheLimitKeepsTheImageOfDNSFromBeingNamed(t *testing.T) {
 		t.Errorf("route %s, drift %v", d.Route, d.Drift)
 	}
 	for _, h := range in.Want.ControlPlane {
-		in.change(h.ID, func(is *observed.Host) { is.Digests = noted("a") })
+		in.changeObserved(h.ID, func(is *observed.Host) { is.Digests = dnsImageDigests("a") })
 	}
 	if d := Decide(in); d.System != nil {
 		t.Errorf("route %s, system %v", d.Route, d.System)
@@ -81,13 +81,13 @@ func TestAHostOutsideTheLimitKeepsTheImageOfDNSFromBeingNamed(t *testing.T) {
 
 func TestAnUpgradeOfAllFetchesTheImageOfDNS(t *testing.T) {
 	t.Parallel()
-	in := renamed("", "a")
+	in := withDNSImage("", "a")
 	in.allOlder("1.36.1")
 	if d := Decide(in); d.Route != fsm.Upgrade || len(d.System) != 1 {
 		t.Errorf("route %s, system %v", d.Route, d.System)
 	}
 	w := in.Want.Workers[1]
-	in.older(w.ID, w.Hostname, in.Want.KubernetesVersion)
+	in.setOlderVersion(w.ID, w.Hostname, in.Want.KubernetesVersion)
 	if d := Decide(in); d.Route != fsm.Upgrade || d.System != nil {
 		t.Errorf("an upgrade of all but one: route %s, system %v", d.Route, d.System)
 	}
@@ -99,7 +99,7 @@ func TestTheImageOfDNSIsNotAskedOfASilentHost(t *testing.T) {
 	for reach, lacks := range map[observed.Reach]bool{observed.Reached: true, observed.Unreachable: false} {
 		s := hostState{is: observed.Host{Reach: reach}}
 		s.Condition = condition.Healthy
-		if s.lacksDNSImage(noted("a")) != lacks {
+		if s.lacksDNSImage(dnsImageDigests("a")) != lacks {
 			t.Errorf("%s: %t", reach, !lacks)
 		}
 	}
@@ -108,15 +108,15 @@ func TestTheImageOfDNSIsNotAskedOfASilentHost(t *testing.T) {
 func TestAMachineGetsTheImageOfDNSInItsTurn(t *testing.T) {
 	t.Parallel()
 	in := aWorker()
-	in.Config = map[string]map[string]string{machineID: noted("a")}
-	in = in.host(func(is *observed.Host) { is.Digests = noted("") })
+	in.Config = map[string]map[string]string{machineID: dnsImageDigests("a")}
+	in = in.changeHost(func(is *observed.Host) { is.Digests = dnsImageDigests("") })
 	if d := Worker(in); d.Route != fsm.Wait {
 		t.Errorf("before its turn: %s", d.Route)
 	}
-	if d := Worker(in.turn(Now)); d.Route != fsm.Reconfigure || len(d.Drift[machineID]) != 1 {
+	if d := Worker(in.setTurn(Now)); d.Route != fsm.Reconfigure || len(d.Drift[machineID]) != 1 {
 		t.Errorf("in its turn: %s, %v", d.Route, d.Drift)
 	}
-	in = in.host(func(is *observed.Host) { is.Digests = noted("a") })
+	in = in.changeHost(func(is *observed.Host) { is.Digests = dnsImageDigests("a") })
 	if d := Worker(in); d.Route != fsm.Nothing {
 		t.Errorf("afterwards: %s", d.Route)
 	}

@@ -49,7 +49,7 @@ func TestADoubtAboutWorkersIsTheirsAlone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := healthy(3, 2)
+			in := healthyCluster(3, 2)
 			in.Want.ControlPlane[1].PublicAddress = "" // that of no machine
 			in.Contradictions = []identity.Contradiction{c.doubt}
 			d := Decide(in)
@@ -90,7 +90,7 @@ func TestWhoKeepsANameThatTwoHostsHave(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := *unnamed()
+			in := *clusterWithoutHostnames()
 			in.Is.API.Nodes = slices.DeleteFunc(in.Is.API.Nodes, func(n observed.Node) bool {
 				return n.Name == "cp-1" || n.Name == "w-1" || n.Name == "w-2"
 			})
@@ -130,7 +130,7 @@ func TestWhoKeepsANameThatTwoHostsHave(t *testing.T) {
 func TestAHostWithAKubeletIsNotReturned(t *testing.T) {
 	t.Parallel()
 	for installed, want := range map[bool]fsm.Route{false: fsm.Nothing, true: fsm.Return} {
-		in := aWorker().bare().gone().host(func(is *observed.Host) { is.Kubelet.Installed = installed })
+		in := aWorker().makeBare().removeNode().changeHost(func(is *observed.Host) { is.Kubelet.Installed = installed })
 		if d := Worker(in); d.Route != want {
 			t.Errorf("a kubelet is installed: %t: route %s, want %s", installed, d.Route, want)
 		}

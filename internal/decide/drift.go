@@ -11,16 +11,16 @@ import (
 	"strings"
 )
 
-// drift returns, by host ID, the names of configurations that a member has and that differ from what is desired,
+// driftByHost returns, by host ID, the names of configurations that a member has and that differ from what is desired,
 // sorted. Hosts outside the limit and configurations that a host does not have are left out.
-func (v *view) drift() map[string][]string {
+func (v *view) driftByHost() map[string][]string {
 	var out map[string][]string
 	for i := range v.hosts {
 		s := &v.hosts[i]
-		if !s.inLimit || !s.joined() {
+		if !s.inLimit || !s.hasJoined() {
 			continue
 		}
-		names := s.differing(v.in.Config[s.ID], v.in.Want.Firewall)
+		names := s.driftedNames(v.in.Config[s.ID], v.in.Want.Firewall)
 		if len(names) == 0 {
 			continue
 		}
@@ -32,10 +32,10 @@ func (v *view) drift() map[string][]string {
 	return out
 }
 
-// differing names, sorted, the configurations of which the host has noted another digest than the wanted one, the image
-// of cluster DNS, if the host lacks it, credentials, if the host has others than the caller, firewalls, if one of them
-// is not configured, and swap that is in use.
-func (s *hostState) differing(want map[string]string, firewall string) []string {
+// driftedNames names, sorted, the configurations of which the host has noted another digest than the wanted one, the
+// image of cluster DNS, if the host lacks it, credentials, if the host has others than the caller, firewalls, if one of
+// them is not configured, and swap that is in use.
+func (s *hostState) driftedNames(want map[string]string, firewall string) []string {
 	var out []string
 	for name, digest := range want {
 		if have, ok := s.is.Digests[name]; ok && have != digest && name != desired.DNSImageDigest &&
@@ -60,12 +60,12 @@ func (s *hostState) differing(want map[string]string, firewall string) []string 
 }
 
 // hasSwap reports whether the host has joined and has swap in use, with which its kubelet would not start again.
-func (s *hostState) hasSwap() bool { return s.joined() && len(s.is.Swaps) > 0 && !s.is.SwapAllowed }
+func (s *hostState) hasSwap() bool { return s.hasJoined() && len(s.is.Swaps) > 0 && !s.is.SwapAllowed }
 
 // lacksDNSImage reports whether the host has joined and does not have the image of cluster DNS under the wanted name.
 // Unlike with a configuration, no note is a note: that it has the image under the name that goes without saying.
 func (s *hostState) lacksDNSImage(want map[string]string) bool {
-	return s.joined() && s.is.Reach == observed.Reached &&
+	return s.hasJoined() && s.is.Reach == observed.Reached &&
 		s.is.Digests[desired.DNSImageDigest] != want[desired.DNSImageDigest]
 }
 
@@ -97,9 +97,9 @@ func (v *view) autoApproval() bool {
 // staleSystem names the apps that have to follow the version. They follow when every member has it, and the images:
 // kube-proxy must not be newer than an API server, and its image comes with the version.
 func (v *view) staleSystem() []string {
-	if v.in.About != nil || v.systemHost() == "" || !v.joinable() || len(v.machinesBehind()) > 0 ||
-		len(having(v.hosts, func(s *hostState) bool {
-			return s.joined() && v.outdated(s) || s.lacksDNSImage(v.in.Config[s.ID])
+	if v.in.About != nil || v.systemHost() == "" || !v.canJoin() || len(v.machinesBehind()) > 0 ||
+		len(idsWhere(v.hosts, func(s *hostState) bool {
+			return s.hasJoined() && v.isOutdated(s) || s.lacksDNSImage(v.in.Config[s.ID])
 		})) > 0 {
 		return nil
 	}
@@ -110,9 +110,9 @@ func (v *view) staleSystem() []string {
 // no Machine, and fetches what members lack.
 func (v *view) followingSystem() []string {
 	if v.systemHost() == "" || len(v.machinesBehind()) > 0 ||
-		len(having(v.hosts, func(s *hostState) bool {
-			upgraded := s.inLimit && v.outdated(s)
-			return !upgraded && (s.joined() && v.outdated(s) || s.lacksDNSImage(v.in.Config[s.ID]))
+		len(idsWhere(v.hosts, func(s *hostState) bool {
+			upgraded := s.inLimit && v.isOutdated(s)
+			return !upgraded && (s.hasJoined() && v.isOutdated(s) || s.lacksDNSImage(v.in.Config[s.ID]))
 		})) > 0 {
 		return nil
 	}
@@ -149,7 +149,7 @@ func (v *view) waitingForServing() []string {
 	for _, r := range v.in.Is.API.ServingRequests {
 		for i := range v.hosts {
 			s := &v.hosts[i]
-			if s.joined() && s.node != nil && s.node.Name == r.Node && !slices.Contains(out, r.Node) &&
+			if s.hasJoined() && s.node != nil && s.node.Name == r.Node && !slices.Contains(out, r.Node) &&
 				allAmong(r.Names, append(s.Names(), r.Node)) {
 				out = append(out, r.Node)
 			}
@@ -183,7 +183,7 @@ func (v *view) staleSettings() []string {
 
 // systemHost returns the control-plane host inside the limit that applies what kubeadm applies; empty if there is none.
 func (v *view) systemHost() string {
-	sound := having(v.controlPlane(), func(s *hostState) bool {
+	sound := idsWhere(v.controlPlane(), func(s *hostState) bool {
 		return s.inLimit && s.Condition == condition.Healthy && s.is.PKI == observed.Yes
 	})
 	if len(sound) == 0 {
@@ -210,14 +210,14 @@ func (v *view) staleRecord() bool {
 // staleNode reports whether the member's Node lacks labels, annotations or taints that the manifest wants, or has those
 // that it wants gone. What others have put there is left alone.
 func (v *view) staleNode(s *hostState) bool {
-	if !s.inLimit || !s.joined() || s.node == nil {
+	if !s.inLimit || !s.hasJoined() || s.node == nil {
 		return false
 	}
-	return differ(s.Labels, s.node.Labels) || differ(s.Annotations, s.node.Annotations) || taintsDiffer(s)
+	return differsFrom(s.Labels, s.node.Labels) || differsFrom(s.Annotations, s.node.Annotations) || taintsDiffer(s)
 }
 
-// differ reports whether some wanted key has another value, or a key written with a final "-" is still there.
-func differ(want, have map[string]string) bool {
+// differsFrom reports whether some wanted key has another value, or a key written with a final "-" is still there.
+func differsFrom(want, have map[string]string) bool {
 	for key, value := range want {
 		got, ok := have[key]
 		gone := strings.HasSuffix(key, "-")
@@ -252,10 +252,10 @@ func taintsDiffer(s *hostState) bool {
 // kernel become again what they were: in the version and with the settings that the host has, whatever else is desired
 // of it. Static pods stay as they are.
 
-// restorable returns the host's files that can be restored. In the middle of an upgrade there are none: it writes them.
-// One of a control-plane host to another version than is desired by now is over.
-func (v *view) restorable(s *hostState) []string {
-	if s.is.Upgrading != "" && v.outdated(s) {
+// restorableFiles returns the host's files that can be restored. In the middle of an upgrade there are none: it writes
+// them. One of a control-plane host to another version than is desired by now is over.
+func (v *view) restorableFiles(s *hostState) []string {
+	if s.is.Upgrading != "" && v.isOutdated(s) {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(s.is.Restorable), func(path string) bool {
@@ -263,9 +263,9 @@ func (v *view) restorable(s *hostState) []string {
 	})
 }
 
-// exposed returns the host's files with keys that others may read, and that can be closed to them: whenever its files
-// can be restored, and without a restart.
-func (s *hostState) exposed() []string {
+// exposedFiles returns the host's files with keys that others may read, and that can be closed to them: whenever its
+// files can be restored, and without a restart.
+func (s *hostState) exposedFiles() []string {
 	var out []string
 	for _, file := range s.is.Exposed {
 		if !slices.Contains(s.is.Restorable, file.Path) { // which is restored with its mode
@@ -278,7 +278,7 @@ func (s *hostState) exposed() []string {
 // canRestore reports whether files of the host can be restored now. Containers continue meanwhile; but what a kubelet
 // or a container runtime did by files of somebody else's is not known, and so etcd must allow that the host stops.
 func (v *view) canRestore(s *hostState) bool {
-	files := v.restorable(s)
+	files := v.restorableFiles(s)
 	switch s.Condition {
 	case condition.Healthy, condition.Restartable, condition.Unready:
 	default:
@@ -288,17 +288,17 @@ func (v *view) canRestore(s *hostState) bool {
 		return false
 	}
 	starts := slices.ContainsFunc(files, func(path string) bool { return condition.UnitOf(path) != "" })
-	return !starts || v.vote(s) != observed.Yes || !v.etcd.tally.Holds() ||
+	return !starts || v.memberVote(s) != observed.Yes || !v.etcd.tally.Holds() ||
 		quorum.SafeToStop(v.in.Is.Etcd.Members, s.Etcd).Safe
 }
 
 // brokenByEdits reports whether the host is not well, and files can be restored that may be why.
 func (v *view) brokenByEdits(s *hostState) bool {
-	return s.Condition != condition.Healthy && len(v.restorable(s)) > 0 && v.canRestore(s)
+	return s.Condition != condition.Healthy && len(v.restorableFiles(s)) > 0 && v.canRestore(s)
 }
 
-// restores returns the files to restore or to close, by host: of hosts that are not well, or of all.
-func (v *view) restores(all bool) map[string][]string {
+// filesToRestore returns the files to restore or to close, by host: of hosts that are not well, or of all.
+func (v *view) filesToRestore(all bool) map[string][]string {
 	var out map[string][]string
 	for i := range v.hosts {
 		s := &v.hosts[i]
@@ -308,16 +308,16 @@ func (v *view) restores(all bool) map[string][]string {
 		if out == nil {
 			out = map[string][]string{}
 		}
-		out[s.ID] = append(v.restorable(s), s.exposed()...)
+		out[s.ID] = append(v.restorableFiles(s), s.exposedFiles()...)
 	}
 	return out
 }
 
-// edits warns of files that others may read, and of files that somebody has changed on a host that is well. Elsewhere
-// the latter are part of what is wrong.
-func (s *hostState) edits() []problem.Problem {
+// editWarnings warns of files that others may read, and of files that somebody has changed on a host that is well.
+// Elsewhere the latter are part of what is wrong.
+func (s *hostState) editWarnings() []problem.Problem {
 	var out []problem.Problem
-	if len(s.is.Exposed) > 0 && s.joined() {
+	if len(s.is.Exposed) > 0 && s.hasJoined() {
 		var files []string
 		for _, file := range s.is.Exposed {
 			files = append(files, file.String())
@@ -371,7 +371,7 @@ func (v *view) podsInTheWay() *problem.Problem {
 	if v.in.DiscardEdits {
 		return nil
 	}
-	upgrades := v.upgrades()
+	upgrades := v.hostsToUpgrade()
 	var pods []string
 	for i := range v.controlPlane() {
 		s := &v.hosts[i]
@@ -379,7 +379,7 @@ func (v *view) podsInTheWay() *problem.Problem {
 			continue
 		}
 		for _, pod := range EditedPods(&s.is) {
-			pods = append(pods, s.name()+": "+pod)
+			pods = append(pods, s.displayName()+": "+pod)
 		}
 	}
 	if len(pods) == 0 {

@@ -18,8 +18,8 @@ const (
 	scheduler = "/etc/kubernetes/manifests/kube-scheduler.yaml"
 )
 
-func (in *Input) edit(id string, files ...string) {
-	in.change(id, func(h *observed.Host) { h.Edited, h.Restorable = files, files })
+func (in *Input) editFiles(id string, files ...string) {
+	in.changeObserved(id, func(h *observed.Host) { h.Edited, h.Restorable = files, files })
 }
 
 // restoration is a world, and what is restored in it.
@@ -32,24 +32,26 @@ type restoration struct {
 
 const admin = "/etc/kubernetes/admin.conf"
 
-func expose(h *observed.Host) {
+func exposeFile(h *observed.Host) {
 	h.Exposed = []observed.FileAccess{{Path: admin, Mode: "644"}}
 }
 
-// exposures returns worlds with files that others than root may read: nothing stops for them, and they break nothing.
-func exposures() []restoration {
+// exposureCases returns worlds with files that others than root may read: nothing stops for them, and they break
+// nothing.
+func exposureCases() []restoration {
 	return []restoration{
-		{"a mode", func(in *Input) { in.change(cp2, expose) }, fsm.Repair, map[string][]string{cp2: {admin}}},
+		{"a mode", func(in *Input) { in.changeObserved(cp2, exposeFile) }, fsm.Repair,
+			map[string][]string{cp2: {admin}}},
 		{"a mode and a file", func(in *Input) {
-			in.edit(cp2, registry)
-			in.change(cp2, expose)
+			in.editFiles(cp2, registry)
+			in.changeObserved(cp2, exposeFile)
 		}, fsm.Repair, map[string][]string{cp2: {registry, admin}}},
 		{"a host that is not well for another reason", func(in *Input) {
-			in.change(cp2, expose)
-			in.node("cp-2").Ready = observed.No
+			in.changeObserved(cp2, exposeFile)
+			in.nodeNamed("cp-2").Ready = observed.No
 		}, fsm.Instruct, nil},
 		{"etcd cannot do without the host, which does not stop", func(in *Input) {
-			in.change(cp2, expose)
+			in.changeObserved(cp2, exposeFile)
 			in.Is.Etcd.Members[2].Healthy = observed.No
 		}, fsm.Instruct, nil},
 	}
@@ -61,78 +63,78 @@ func TestWhichFilesAreRestored(t *testing.T) {
 	tests := []restoration{
 		{"none is changed", func(*Input) {}, fsm.Nothing, nil},
 		{"of a control-plane host and of a worker", func(in *Input) {
-			in.edit(cp2, config, registry)
-			in.edit(w1, config)
+			in.editFiles(cp2, config, registry)
+			in.editFiles(w1, config)
 		}, fsm.Repair, map[string][]string{cp2: {config, registry}, w1: {config}}},
-		{"a static pod", func(in *Input) { in.edit(cp2, scheduler) }, fsm.Nothing, nil},
-		{"a static pod and another file", func(in *Input) { in.edit(cp2, scheduler, config) }, fsm.Repair,
+		{"a static pod", func(in *Input) { in.editFiles(cp2, scheduler) }, fsm.Nothing, nil},
+		{"a static pod and another file", func(in *Input) { in.editFiles(cp2, scheduler, config) }, fsm.Repair,
 			map[string][]string{cp2: {config}}},
 		{"what the host has no copy of", func(in *Input) {
-			in.edit(cp2, config)
-			in.change(cp2, func(h *observed.Host) { h.Restorable = nil })
+			in.editFiles(cp2, config)
+			in.changeObserved(cp2, func(h *observed.Host) { h.Restorable = nil })
 		}, fsm.Nothing, nil},
 		{"outside the limit", func(in *Input) {
-			in.edit(cp2, config)
+			in.editFiles(cp2, config)
 			in.Limit = map[string]bool{w1: true}
 		}, fsm.Nothing, nil},
 		{"before another configuration is rolled out", func(in *Input) {
-			in.edit(w1, config)
+			in.editFiles(w1, config)
 			in.Config = map[string]map[string]string{w1: {"kubelet": "config-2"}}
 		}, fsm.Repair, map[string][]string{w1: {config}}},
 		{"an upgrade writes them", func(in *Input) {
-			in.edit(w1, config)
+			in.editFiles(w1, config)
 			in.allOlder("1.36.1")
 		}, fsm.Upgrade, nil},
 		{"in the middle of an upgrade", func(in *Input) {
-			in.edit(w1, config)
-			in.older(w1, "w-1", "1.36.1")
-			in.change(w1, func(h *observed.Host) { h.Upgrading = decidetest.Version })
+			in.editFiles(w1, config)
+			in.setOlderVersion(w1, "w-1", "1.36.1")
+			in.changeObserved(w1, func(h *observed.Host) { h.Upgrading = decidetest.Version })
 		}, fsm.Upgrade, nil},
 		{"at the very end of an upgrade", func(in *Input) {
-			in.edit(w1, config)
-			in.change(w1, func(h *observed.Host) { h.Upgrading = decidetest.Version })
+			in.editFiles(w1, config)
+			in.changeObserved(w1, func(h *observed.Host) { h.Upgrading = decidetest.Version })
 		}, fsm.Upgrade, nil},
 		{"in the middle of a worker's upgrade to what nobody wants any more", func(in *Input) {
-			in.edit(w1, config)
-			in.change(w1, func(h *observed.Host) { h.Upgrading = "1.36.1" })
+			in.editFiles(w1, config)
+			in.changeObserved(w1, func(h *observed.Host) { h.Upgrading = "1.36.1" })
 		}, fsm.Upgrade, nil},
 		{"after a control-plane host's upgrade to what nobody wants any more", func(in *Input) {
-			in.edit(cp2, config)
-			in.change(cp2, func(h *observed.Host) { h.Upgrading = "1.36.1" })
+			in.editFiles(cp2, config)
+			in.changeObserved(cp2, func(h *observed.Host) { h.Upgrading = "1.36.1" })
 		}, fsm.Repair, map[string][]string{cp2: {config}}},
 		{"a worker's kubelet does not run", func(in *Input) {
-			in.edit(w1, config)
-			in.edit(w2, config) // the others' wait until all are well
-			in.change(w1, stopped)
+			in.editFiles(w1, config)
+			in.editFiles(w2, config) // the others' wait until all are well
+			in.changeObserved(w1, stopped)
 		}, fsm.Repair, map[string][]string{w1: {config}}},
 		{"a control-plane host's kubelet does not run", func(in *Input) {
-			in.edit(cp2, config)
-			in.change(cp2, stopped)
+			in.editFiles(cp2, config)
+			in.changeObserved(cp2, stopped)
 		}, fsm.Repair, map[string][]string{cp2: {config}}},
 		{"a worker that is not Ready", func(in *Input) {
-			in.edit(w1, config)
-			in.node("w-1").Ready = observed.No
+			in.editFiles(w1, config)
+			in.nodeNamed("w-1").Ready = observed.No
 		}, fsm.Repair, map[string][]string{w1: {config}}},
 		{"etcd cannot do without the host", func(in *Input) {
-			in.edit(cp2, config)
-			in.lose(cp3)
+			in.editFiles(cp2, config)
+			in.loseHosts(cp3)
 		}, fsm.Instruct, nil},
 		{"etcd cannot do without the host, which is not Ready", func(in *Input) {
-			in.edit(cp2, config)
-			in.node("cp-2").Ready = observed.No
-			in.lose(cp3)
+			in.editFiles(cp2, config)
+			in.nodeNamed("cp-2").Ready = observed.No
+			in.loseHosts(cp3)
 		}, fsm.Instruct, nil},
 		{"etcd cannot do without the host, and nothing stops for it", func(in *Input) {
-			in.edit(cp2, registry)
-			in.node("cp-2").Ready = observed.No
-			in.lose(cp3)
+			in.editFiles(cp2, registry)
+			in.nodeNamed("cp-2").Ready = observed.No
+			in.loseHosts(cp3)
 		}, fsm.Repair, map[string][]string{cp2: {registry}}},
 	}
-	tests = append(tests, exposures()...)
+	tests = append(tests, exposureCases()...)
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			in := healthy(3, 2)
+			in := healthyCluster(3, 2)
 			tt.change(&in)
 			d := Decide(in)
 			if d.Route != tt.route {
@@ -157,9 +159,9 @@ func TestEditedFilesAreSaidOfHostsThatAreWell(t *testing.T) {
 		}},
 		"stopped": {func(h *observed.Host) { h.Kubelet.Active = false }, nil},
 	} {
-		in := healthy(3, 1)
-		in.edit(cp2, config, scheduler, registry)
-		in.change(cp2, c.spoil)
+		in := healthyCluster(3, 1)
+		in.editFiles(cp2, config, scheduler, registry)
+		in.changeObserved(cp2, c.spoil)
 		var said []string
 		for _, p := range Decide(in).Warnings {
 			if p.Host == cp2 && (p.Code == problem.FilesEdited || p.Code == problem.StaticPodsEdited) {
@@ -178,8 +180,8 @@ func TestAnUpgradeDoesNotLoseWhatSomebodyHasAdded(t *testing.T) {
 	older := func(in *Input) { in.allOlder("1.36.1") }
 	forced := func(in *Input) { in.ForceUpgrade = true }
 	edited := func(in *Input) {
-		in.edit(cp2, scheduler)
-		in.change(cp2, func(h *observed.Host) {
+		in.editFiles(cp2, scheduler)
+		in.changeObserved(cp2, func(h *observed.Host) {
 			h.PodEdits = map[string][]string{scheduler: {"--v", "mountPath: /etc/scheduler"}}
 		})
 	}
@@ -193,16 +195,16 @@ func TestAnUpgradeDoesNotLoseWhatSomebodyHasAdded(t *testing.T) {
 		"another version":    {[]func(*Input){older, edited}, fsm.Error, "EditsInTheWay(files=" + added + ")"},
 		"forced":             {[]func(*Input){forced, edited}, fsm.Error, "EditsInTheWay(files=" + added + ")"},
 		"nothing is changed": {[]func(*Input){older}, fsm.Upgrade, ""},
-		"another file is":    {[]func(*Input){older, func(in *Input) { in.edit(cp2, config) }}, fsm.Upgrade, ""},
+		"another file is":    {[]func(*Input){older, func(in *Input) { in.editFiles(cp2, config) }}, fsm.Upgrade, ""},
 		"of another host": {[]func(*Input){edited, func(in *Input) {
 			in.ForceUpgrade, in.Limit = true, map[string]bool{cp1: true, w1: true}
 		}}, fsm.Upgrade, ""},
 		"at the very end of an upgrade": {[]func(*Input){edited, func(in *Input) {
-			in.change(cp2, func(h *observed.Host) { h.Upgrading = decidetest.Version })
+			in.changeObserved(cp2, func(h *observed.Host) { h.Upgrading = decidetest.Version })
 		}}, fsm.Error, "EditsInTheWay(files=" + added + ")"},
 		"to be discarded": {[]func(*Input){older, edited, func(in *Input) { in.DiscardEdits = true }}, fsm.Upgrade, ""},
 	} {
-		in := healthy(3, 1)
+		in := healthyCluster(3, 1)
 		for _, change := range c.changes {
 			change(&in)
 		}
@@ -223,9 +225,9 @@ func TestExposedFilesAreSaidOfMembers(t *testing.T) {
 	for _, spoil := range []func(*observed.Host){
 		func(*observed.Host) {}, func(h *observed.Host) { h.Kubelet.Active = false },
 	} {
-		in := healthy(3, 1)
-		in.change(cp2, expose)
-		in.change(cp2, spoil)
+		in := healthyCluster(3, 1)
+		in.changeObserved(cp2, exposeFile)
+		in.changeObserved(cp2, spoil)
 		var said []string
 		for _, p := range Decide(in).Warnings {
 			if p.Code == problem.FilesExposed {

@@ -13,12 +13,12 @@ import (
 	"slices"
 )
 
-// encryption returns the next phase of a change of how Secrets are stored. It is the whole control plane's business:
-// where some of it is not looked at, or may not be touched, or is not well, or no configuration of ours, nothing is
-// done.
-func (v *view) encryption() atrest.Decision {
+// encryptionPhase returns the next phase of a change of how Secrets are stored. It is the whole control plane's
+// business: where some of it is not looked at, or may not be touched, or is not well, or no configuration of ours,
+// nothing is done.
+func (v *view) encryptionPhase() atrest.Decision {
 	for i := range v.controlPlane() {
-		if s := &v.hosts[i]; !s.inLimit || s.Condition != condition.Healthy || v.outdated(s) {
+		if s := &v.hosts[i]; !s.inLimit || s.Condition != condition.Healthy || v.isOutdated(s) {
 			return atrest.Decision{}
 		}
 	}
@@ -30,7 +30,7 @@ func (v *view) encryption() atrest.Decision {
 
 // encryptionWanted returns the next phase, whether or not something is in its way.
 func (v *view) encryptionWanted() atrest.Decision {
-	members := v.encrypting("")
+	members := v.encryptingMembers("")
 	if v.in.About != nil || len(members) != v.cps || v.foreignEncryption() != nil {
 		return atrest.Decision{}
 	}
@@ -41,12 +41,12 @@ func (v *view) encryptionWanted() atrest.Decision {
 // its API server. It is "" if there is none. A Node that is not Ready counts only while it is that of a member of etcd.
 func (v *view) serverElsewhere() string {
 	for _, m := range v.in.Is.Etcd.Members {
-		if len(having(v.hosts, func(s *hostState) bool { return s.controlPlane() && s.Etcd == m.ID })) == 0 {
+		if len(idsWhere(v.hosts, func(s *hostState) bool { return s.controlPlane() && s.Etcd == m.ID })) == 0 {
 			return cmp.Or(m.Name, m.ID)
 		}
 	}
 	for i := range v.in.Is.API.Nodes {
-		if n := &v.in.Is.API.Nodes[i]; n.ControlPlane && n.Ready == observed.Yes && !v.known(n) {
+		if n := &v.in.Is.API.Nodes[i]; n.ControlPlane && n.Ready == observed.Yes && !v.isKnownNode(n) {
 			return n.Name
 		}
 	}
@@ -55,14 +55,14 @@ func (v *view) serverElsewhere() string {
 
 // ServerElsewhere returns the name of a control-plane host that serves and that the manifest does not have; "" if there
 // is none.
-func ServerElsewhere(in Input) string { return look(in).serverElsewhere() }
+func ServerElsewhere(in Input) string { return newView(in).serverElsewhere() }
 
-// encrypting returns the members of the control plane that say how they store Secrets, but for one host.
-func (v *view) encrypting(but string) []atrest.Host {
+// encryptingMembers returns the members of the control plane that say how they store Secrets, but for one host.
+func (v *view) encryptingMembers(but string) []atrest.Host {
 	var out []atrest.Host
 	for i := range v.controlPlane() {
 		s := &v.hosts[i]
-		if e := s.is.Encryption; s.ID != but && s.joined() && s.is.Reach == observed.Reached &&
+		if e := s.is.Encryption; s.ID != but && s.hasJoined() && s.is.Reach == observed.Reached &&
 			(e == nil || !e.Lost && e.Foreign == "") {
 			out = append(out, atrest.Of(s.ID, e))
 		}
@@ -71,10 +71,10 @@ func (v *view) encrypting(but string) []atrest.Host {
 }
 
 // keysFor returns the names of what a host is to have that has lost its keys; nil if no other host has any.
-func (v *view) keysFor(id string) []string { return atrest.Join(v.encrypting(id)) }
+func (v *view) keysFor(id string) []string { return atrest.Join(v.encryptingMembers(id)) }
 
 func (v *view) askEncryption() (fsm.Event, string) {
-	d := v.encryption()
+	d := v.encryptionPhase()
 	switch {
 	case d.Phase != atrest.Settled:
 	case v.encryptionWanted().Phase != atrest.Settled:
@@ -178,9 +178,9 @@ func (v *view) rotationBegun() []problem.Problem {
 	}}
 }
 
-// renewals returns the certificates of the control plane that come near their end, by the ID of each host that can
-// renew them: it is well, and so has the authorities, and etcd can do without it.
-func (v *view) renewals() map[string][]string {
+// certificatesToRenew returns the certificates of the control plane that come near their end, by the ID of each host
+// that can renew them: it is well, and so has the authorities, and etcd can do without it.
+func (v *view) certificatesToRenew() map[string][]string {
 	var out map[string][]string
 	for i := range v.controlPlane() {
 		s := &v.hosts[i]

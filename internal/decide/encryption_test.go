@@ -18,14 +18,15 @@ func encryptedBy(digest string, keys ...observed.EncryptedBy) *observed.Encrypti
 
 // encryptedWorld returns a healthy cluster of three control-plane hosts that store Secrets so.
 func encryptedWorld(by func(i int) *observed.Encryption) Input {
-	cps, workers := kinds(), workerKinds()
+	cps, workers := hostKinds(), workerKinds()
 	at := 0
 	for i, k := range cps {
 		if k.name == "healthy" {
 			at = i
 		}
 	}
-	in := combination{cps: []int{at, at, at}, api: true, members: true}.world(decidetest.Wanted(3, 0), cps, workers)
+	in := combination{cps: []int{at, at, at}, api: true, members: true}.buildWorld(decidetest.Wanted(3, 0), cps,
+		workers)
 	for i, h := range in.Want.ControlPlane {
 		is := in.Is.Hosts[h.ID]
 		is.Encryption = by(i)

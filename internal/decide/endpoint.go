@@ -27,20 +27,20 @@ type Names struct {
 // askEndpoint looks at hosts inside the limit; what the whole cluster has changes only without one.
 func (v *view) askEndpoint() (fsm.Event, string) {
 	var wrong []string
-	if names := v.names(); len(names) > 0 {
+	if names := v.nameChanges(); len(names) > 0 {
 		certified := namesOf(v.hosts, func(s *hostState) bool { _, ok := names[s.ID]; return ok })
 		wrong = append(wrong, "names in the API servers' certificates of "+problem.List(certified)+" are to change")
 	}
-	if diallers := v.diallers(); len(diallers) > 0 {
+	if diallers := v.hostsToRedirect(); len(diallers) > 0 {
 		dial := namesOf(v.hosts, func(s *hostState) bool { return slices.Contains(diallers, s.ID) })
 		wrong = append(wrong, problem.List(dial)+" dial another endpoint")
 	}
 	switch {
-	case !v.published():
+	case !v.isPublished():
 		wrong = append(wrong, "the cluster has the endpoint "+v.in.Is.API.Endpoint)
-	case v.in.Is.API.Record.IsUnreadable(observed.RecordFormerEndpoints) && !v.booked():
+	case v.in.Is.API.Record.IsUnreadable(observed.RecordFormerEndpoints) && !v.objectsNameEndpoint():
 		wrong = append(wrong, "the cluster's record of former names cannot be read")
-	case !v.booked():
+	case !v.objectsNameEndpoint():
 		wrong = append(wrong, "the cluster still keeps the names "+problem.List(v.in.Is.API.Record.FormerEndpoints))
 	}
 	if len(wrong) == 0 {
@@ -55,7 +55,7 @@ func (v *view) askEndpoint() (fsm.Event, string) {
 // manifest's endpoint has begun, its name is kept too: hosts that do not answer now may dial it. Limited says that the
 // request is not about the whole cluster, which the endpoint concerns.
 func Settle(in Input, limited bool) Input {
-	in.Want.Endpoint.Former, in.Want.Endpoint.Later, in.Want.Endpoint.LaterWhy = kept(in), "", ""
+	in.Want.Endpoint.Former, in.Want.Endpoint.Later, in.Want.Endpoint.LaterWhy = keptNames(in), "", ""
 	manifest := in.Want.Endpoint
 	if in.Is.API.Reached == observed.Yes && (in.Is.API.Endpoint == "" || manifest.Is(in.Is.API.Endpoint)) {
 		if !in.DropNames {
@@ -63,7 +63,7 @@ func Settle(in Input, limited bool) Input {
 		}
 		return in
 	}
-	v := look(in)
+	v := newView(in)
 	if in.Is.API.Reached != observed.Yes && !in.DropNames {
 		manifest.Former = v.strayNames()
 		in.Want.Endpoint = manifest
@@ -77,11 +77,11 @@ func Settle(in Input, limited bool) Input {
 		return in
 	}
 	in.Want.Endpoint = manifest.At(has)
-	former := kept(in)
+	former := keptNames(in)
 	if in.Is.API.Reached != observed.Yes {
 		former = manifest.Former
 	}
-	if v.certified(manifest.Host) && !in.DropNames { // some may dial it already
+	if v.isCertified(manifest.Host) && !in.DropNames { // some may dial it already
 		former = append(former, manifest.Host)
 	}
 	in.Want.Endpoint.Former = desired.Missing(former, []string{in.Want.Endpoint.Host})
@@ -96,7 +96,7 @@ func (v *view) strayNames() []string {
 	var out []string
 	for i := range v.controlPlane() {
 		s := &v.hosts[i]
-		if (s.joined() || s.Condition == condition.Partial) && s.is.FirstContact == "" {
+		if (s.hasJoined() || s.Condition == condition.Partial) && s.is.FirstContact == "" {
 			former := v.in.Want.FormerNames(*s.Host, s.nodeName(), s.is.APINames)
 			out = append(out, desired.Missing(former, out)...)
 		}
@@ -130,16 +130,16 @@ func sharedNames(in *Input) []string {
 	return shared
 }
 
-// certified reports whether the API server of some member of the control plane has the name in its certificate.
-func (v *view) certified(name string) bool {
+// isCertified reports whether the API server of some member of the control plane has the name in its certificate.
+func (v *view) isCertified(name string) bool {
 	return slices.ContainsFunc(v.controlPlane(), func(s hostState) bool {
-		return s.joined() && len(desired.Missing([]string{name}, s.is.APINames)) == 0
+		return s.hasJoined() && len(desired.Missing([]string{name}, s.is.APINames)) == 0
 	})
 }
 
-// kept returns the names that certificates keep. Where the record of them cannot be read, they are those that all
+// keptNames returns the names that certificates keep. Where the record of them cannot be read, they are those that all
 // certificates have.
-func kept(in Input) []string {
+func keptNames(in Input) []string {
 	if in.DropNames {
 		return nil
 	}
@@ -158,25 +158,25 @@ func kept(in Input) []string {
 	return desired.Missing(former, bare.Required())
 }
 
-// booked reports whether the cluster's objects say what is to be said of the endpoint.
-func (v *view) booked() bool {
+// objectsNameEndpoint reports whether the cluster's objects say what is to be said of the endpoint.
+func (v *view) objectsNameEndpoint() bool {
 	r := v.in.Is.API.Record
-	return v.published() && (!v.in.DropNames || r == nil ||
+	return v.isPublished() && (!v.in.DropNames || r == nil ||
 		len(r.FormerEndpoints) == 0 && !r.IsUnreadable(observed.RecordFormerEndpoints))
 }
 
-// published reports whether the cluster's own objects name the wanted endpoint, or nobody knows what they name.
-func (v *view) published() bool {
+// isPublished reports whether the cluster's own objects name the wanted endpoint, or nobody knows what they name.
+func (v *view) isPublished() bool {
 	has := v.in.Is.API.Endpoint
 	return v.in.Is.API.Reached != observed.Yes || has == "" || v.in.Want.Endpoint.Is(has)
 }
 
-// names returns the changes to the names of API servers' certificates, by host.
-func (v *view) names() map[string]Names {
+// nameChanges returns the changes to the names of API servers' certificates, by host.
+func (v *view) nameChanges() map[string]Names {
 	var out map[string]Names
 	for i := range v.controlPlane() {
 		s := &v.hosts[i]
-		if !s.inLimit || !s.joined() || s.midUpgrade || s.is.APINames == nil {
+		if !s.inLimit || !s.hasJoined() || s.midUpgrade || s.is.APINames == nil {
 			continue
 		}
 		former := v.in.Want.FormerNames(*s.Host, s.nodeName(), s.is.APINames)
@@ -203,22 +203,22 @@ func (s *hostState) nodeName() string {
 	return s.Node
 }
 
-// diallers returns the hosts whose kubeconfigs name another endpoint than the wanted one. A control-plane host's
+// hostsToRedirect returns the hosts whose kubeconfigs name another endpoint than the wanted one. A control-plane host's
 // kubelet asks the API server beside it. There are none while an API server outside the limit lacks the endpoint's
 // name.
-func (v *view) diallers() []string {
+func (v *view) hostsToRedirect() []string {
 	for i := range v.controlPlane() {
 		s := &v.hosts[i]
-		if s.joined() && !s.inLimit && s.is.APINames != nil &&
+		if s.hasJoined() && !s.inLimit && s.is.APINames != nil &&
 			len(desired.Missing([]string{v.in.Want.Endpoint.Host}, s.is.APINames)) > 0 {
 			return nil
 		}
 	}
-	return having(v.hosts, v.dialsElsewhere)
+	return idsWhere(v.hosts, v.dialsElsewhere)
 }
 
 func (v *view) dialsElsewhere(s *hostState) bool {
-	if !s.inLimit || !s.joined() {
+	if !s.inLimit || !s.hasJoined() {
 		return false
 	}
 	want := v.in.Want.Endpoint
@@ -257,7 +257,7 @@ func endpointChanged(has, wanted, why string) problem.Problem {
 // one only when all API servers have its names.
 func (v *view) formerEndpoint() string {
 	if v.in.Is.API.Reached == observed.Yes {
-		if v.published() {
+		if v.isPublished() {
 			return ""
 		}
 		return v.in.Is.API.Endpoint
@@ -266,7 +266,7 @@ func (v *view) formerEndpoint() string {
 	for i := range v.controlPlane() {
 		s := &v.hosts[i]
 		switch {
-		case !s.joined() || s.is.AdminEndpoint == "" || s.is.FirstContact != "": // whoever that may be
+		case !s.hasJoined() || s.is.AdminEndpoint == "" || s.is.FirstContact != "": // whoever that may be
 		case v.in.Want.Endpoint.IsURL(s.is.AdminEndpoint):
 			return ""
 		case former == "" && !desired.IsLoopback(s.is.AdminEndpoint):
@@ -294,18 +294,18 @@ func (v *view) cannotMoveYet() string {
 		return "it moves only while the control plane is healthy, and " + strings.Join(faults, "; ")
 	}
 	for _, s := range v.etcd.orphans {
-		if s.living() {
-			return s.problem().What()
+		if s.isLiving() {
+			return s.asProblem().What()
 		}
 	}
 	for i := range v.hosts {
 		switch s := &v.hosts[i]; {
 		case s.controlPlane() && s.midUpgrade:
-			return s.name() + " is being upgraded"
-		case s.controlPlane() && s.joined() && s.is.APINames == nil:
-			return "nobody knows the names in the certificate of " + s.name() + "'s API server"
-		case s.silent() && s.node != nil && s.node.Ready == observed.Yes:
-			return s.name() + " does not answer, and its Node is Ready: it would go on dialling the former one"
+			return s.displayName() + " is being upgraded"
+		case s.controlPlane() && s.hasJoined() && s.is.APINames == nil:
+			return "nobody knows the names in the certificate of " + s.displayName() + "'s API server"
+		case s.isSilent() && s.node != nil && s.node.Ready == observed.Yes:
+			return s.displayName() + " does not answer, and its Node is Ready: it would go on dialling the former one"
 		}
 	}
 	return ""

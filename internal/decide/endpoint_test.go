@@ -13,13 +13,15 @@ import (
 	"kubeone/internal/model/problem"
 )
 
-// at returns the endpoint of a host and port.
-func at(host string, port int) desired.Endpoint { return desired.Endpoint{Host: host, Port: port} }
+// endpointAt returns the endpoint of a host and port.
+func endpointAt(host string, port int) desired.Endpoint {
+	return desired.Endpoint{Host: host, Port: port}
+}
 
-// settled returns a healthy cluster whose everybody looks for the API at the endpoint of the name.
-func settled(name string) Input {
-	in := healthy(3, 1)
-	in.Want.Endpoint = at(name, 6443)
+// clusterAtEndpoint returns a healthy cluster whose everybody looks for the API at the endpoint of the name.
+func clusterAtEndpoint(name string) Input {
+	in := healthyCluster(3, 1)
+	in.Want.Endpoint = endpointAt(name, 6443)
 	in.Is.API.Endpoint = in.Want.Endpoint.String()
 	for _, h := range in.Want.Hosts() {
 		is := in.Is.Hosts[h.ID]
@@ -33,8 +35,8 @@ func settled(name string) Input {
 	return in
 }
 
-// with changes what one host says.
-func (in *Input) with(id string, change func(*observed.Host)) {
+// changeHost changes what one host says.
+func (in *Input) changeHost(id string, change func(*observed.Host)) {
 	is := in.Is.Hosts[id]
 	change(&is)
 	in.Is.Hosts[id] = is
@@ -53,21 +55,21 @@ func TestWhereTheEndpointMovesAndWhereItStays(t *testing.T) {
 		"the same, as spelt": {func(in *Input) { in.Want.Endpoint.Host = "OLD.example.com" }, false, fsm.Nothing, ""},
 		"the same, without its port": {func(in *Input) { in.Is.API.Endpoint = "old.example.com" }, false, fsm.Nothing,
 			""},
-		"another": {func(in *Input) { in.Want.Endpoint = at("10.9.0.9", 6443) }, false, fsm.MoveEndpoint,
+		"another": {func(in *Input) { in.Want.Endpoint = endpointAt("10.9.0.9", 6443) }, false, fsm.MoveEndpoint,
 			""},
 		"another port":         {func(in *Input) { in.Want.Endpoint.Port = 443 }, false, fsm.MoveEndpoint, ""},
 		"kubeadm does not say": {func(in *Input) { in.Is.API.Endpoint = "" }, false, fsm.Nothing, ""},
 		"a worker dials another": {func(in *Input) {
-			in.with(host(in, 3), func(h *observed.Host) { h.Endpoint = "https://elsewhere:6443" })
+			in.changeHost(host(in, 3), func(h *observed.Host) { h.Endpoint = "https://elsewhere:6443" })
 		}, false, fsm.MoveEndpoint, ""},
 		"a worker does not say what it dials": {func(in *Input) {
-			in.with(host(in, 3), func(h *observed.Host) { h.Endpoint = "" })
+			in.changeHost(host(in, 3), func(h *observed.Host) { h.Endpoint = "" })
 		}, false, fsm.Nothing, ""},
 		"an administrator dials another": {func(in *Input) {
-			in.with(host(in, 1), func(h *observed.Host) { h.AdminEndpoint = "https://elsewhere:6443" })
+			in.changeHost(host(in, 1), func(h *observed.Host) { h.AdminEndpoint = "https://elsewhere:6443" })
 		}, false, fsm.MoveEndpoint, ""},
 		"a control plane's kubelet dials the endpoint": {func(in *Input) {
-			in.with(host(in, 1), func(h *observed.Host) { h.Endpoint = in.Want.Endpoint.URL() })
+			in.changeHost(host(in, 1), func(h *observed.Host) { h.Endpoint = in.Want.Endpoint.URL() })
 		}, false, fsm.Nothing, ""},
 		"a new alternative name": {func(in *Input) { in.Want.Endpoint.AlternativeNames = []string{"api"} }, false,
 			fsm.MoveEndpoint, ""},
@@ -101,14 +103,14 @@ func TestWhereTheEndpointMovesAndWhereItStays(t *testing.T) {
 		"a control-plane host that is being upgraded": {func(in *Input) {
 			in.Want.Endpoint.Host = "new.example.com"
 			in.allOlder("1.36.1")
-			in.with(host(in, 1), func(h *observed.Host) {
+			in.changeHost(host(in, 1), func(h *observed.Host) {
 				h.Kubelet.Version, h.Upgrading = in.Want.KubernetesVersion, in.Want.KubernetesVersion
 				h.APIServer = observed.No
 			})
 		}, false, fsm.Upgrade, "being upgraded"},
 		"an API server of which nobody knows the names": {func(in *Input) {
 			in.Want.Endpoint.Host = "new.example.com"
-			in.with(host(in, 1), func(h *observed.Host) { h.APINames = nil })
+			in.changeHost(host(in, 1), func(h *observed.Host) { h.APINames = nil })
 		}, false, fsm.Nothing, "nobody knows the names"},
 		"a member that the manifest does not have": {func(in *Input) {
 			in.Want.Endpoint.Host = "new.example.com"
@@ -122,23 +124,23 @@ func TestWhereTheEndpointMovesAndWhereItStays(t *testing.T) {
 		}, false, fsm.Instruct, "healthy"},
 		"nobody answers, and whom nobody has approved dials another": {func(in *Input) {
 			in.Is.API = observed.API{Reached: observed.No}
-			in.with(host(in, 0), func(h *observed.Host) {
+			in.changeHost(host(in, 0), func(h *observed.Host) {
 				h.AdminEndpoint, h.FirstContact = "https://attacker.example.com:6443", "SHA256:aaaa"
 			})
 		}, false, fsm.Instruct, ""},
 		"nobody answers, and an administrator asks the machine itself": {func(in *Input) {
 			in.Is.API = observed.API{Reached: observed.No}
 			for _, h := range in.Want.ControlPlane {
-				in.with(h.ID, func(h *observed.Host) { h.AdminEndpoint = "https://[::1]:6443" })
+				in.changeHost(h.ID, func(h *observed.Host) { h.AdminEndpoint = "https://[::1]:6443" })
 			}
 		}, false, fsm.Instruct, ""},
 		"nobody answers, and one has moved": {func(in *Input) {
 			in.Want.Endpoint.Host = "new.example.com"
 			in.Is.API = observed.API{Reached: observed.No}
-			in.with(host(in, 0), func(h *observed.Host) { h.AdminEndpoint = "https://new.example.com:6443" })
+			in.changeHost(host(in, 0), func(h *observed.Host) { h.AdminEndpoint = "https://new.example.com:6443" })
 		}, false, fsm.Instruct, ""},
 	} {
-		in := settled("old.example.com")
+		in := clusterAtEndpoint("old.example.com")
 		c.change(&in)
 		in = Settle(in, c.limited)
 		d := Decide(in)
@@ -165,10 +167,10 @@ func TestFormerNamesAreDroppedWhenNobodyDialsThem(t *testing.T) {
 			in.Is.Hosts[worker] = observed.Host{ID: worker, Reach: observed.Unreachable}
 		}, true},
 		"a worker dials the old one": {func(in *Input, worker string) {
-			in.with(worker, func(h *observed.Host) { h.Endpoint = "https://old.example.com:6443" })
+			in.changeHost(worker, func(h *observed.Host) { h.Endpoint = "https://old.example.com:6443" })
 		}, true},
 		"a worker does not say": {func(in *Input, worker string) {
-			in.with(worker, func(h *observed.Host) { h.Endpoint = "" })
+			in.changeHost(worker, func(h *observed.Host) { h.Endpoint = "" })
 		}, true},
 		"a Node that is nobody's": {func(in *Input, _ string) {
 			in.Is.API.Nodes = append(in.Is.API.Nodes, observed.Node{Name: "stranger", Ready: observed.Yes})
@@ -189,10 +191,10 @@ func TestFormerNamesAreDroppedWhenNobodyDialsThem(t *testing.T) {
 			in.Limit = map[string]bool{worker: true}
 		}, true},
 	} {
-		in := settled("new.example.com")
+		in := clusterAtEndpoint("new.example.com")
 		in.Is.API.Record.FormerEndpoints = []string{"old.example.com"}
 		for _, h := range in.Want.ControlPlane {
-			in.with(h.ID, func(h *observed.Host) { h.APINames = append(h.APINames, "old.example.com") })
+			in.changeHost(h.ID, func(h *observed.Host) { h.APINames = append(h.APINames, "old.example.com") })
 		}
 		in.DropNames = true
 		in.System = map[string]string{"kube-proxy": ""}
@@ -214,21 +216,21 @@ func TestFormerNamesAreDroppedWhenNobodyDialsThem(t *testing.T) {
 // What has moved already stays where the manifest wants it, and keeps its name, while the rest waits.
 func TestHalfAMoveIsNotTakenBack(t *testing.T) {
 	t.Parallel()
-	in := settled("old.example.com")
+	in := clusterAtEndpoint("old.example.com")
 	in.Want.Endpoint.Host = "new.example.com"
 	for _, h := range in.Want.ControlPlane {
-		in.with(h.ID, func(h *observed.Host) {
+		in.changeHost(h.ID, func(h *observed.Host) {
 			h.APINames = append(h.APINames, "new.example.com")
 			h.AdminEndpoint = "https://new.example.com:6443"
 		})
 	}
 	dials := in.Want.Workers[0].ID
-	in.with(dials, func(h *observed.Host) { h.Endpoint = "https://new.example.com:6443" })
+	in.changeHost(dials, func(h *observed.Host) { h.Endpoint = "https://new.example.com:6443" })
 	in = Settle(in, true)
 	if d := Decide(in); d.Route != fsm.Nothing || !slices.Contains(in.Want.Endpoint.Required(), "new.example.com") {
 		t.Errorf("%s: diallers %v, names %v of %v", d.Route, d.Diallers, d.Names, in.Want.Endpoint)
 	}
-	in.with(dials, func(h *observed.Host) { h.Endpoint = "https://third.example.com:6443" })
+	in.changeHost(dials, func(h *observed.Host) { h.Endpoint = "https://third.example.com:6443" })
 	if d := Decide(in); d.Route != fsm.MoveEndpoint || !slices.Equal(d.Diallers, []string{dials}) {
 		t.Errorf("%s: diallers %v", d.Route, d.Diallers)
 	}
@@ -246,7 +248,7 @@ func TestAnEndpointThatIsAHostIsNamedBeforeItIsTooLate(t *testing.T) {
 		"by name":                {bareHosts(3), "CP-2", true},
 		"a load balancer":        {bareHosts(3), "lb.example.com", false},
 		"a single one":           {bareHosts(1), "10.0.0.1", false},
-		"a cluster that has one": {healthy(3, 0), "10.0.0.1", false},
+		"a cluster that has one": {healthyCluster(3, 0), "10.0.0.1", false},
 	} {
 		c.in.Want.Endpoint.Host = c.host
 		warned := slices.ContainsFunc(Decide(c.in).Warnings, func(p problem.Problem) bool {
@@ -260,8 +262,8 @@ func TestAnEndpointThatIsAHostIsNamedBeforeItIsTooLate(t *testing.T) {
 
 // bareHosts returns the input before an installation.
 func bareHosts(controlPlanes int) Input {
-	in := healthy(controlPlanes, 1)
-	in.nobody()
+	in := healthyCluster(controlPlanes, 1)
+	in.bareWorld()
 	return in
 }
 
@@ -270,9 +272,9 @@ func bareHosts(controlPlanes int) Input {
 func TestWhoJoinsInAMoveOfTheEndpointHasBothNames(t *testing.T) {
 	t.Parallel()
 	begun := func(in *Input) { // the API servers have the new name, and cp-1 is dialled by it
-		in.Want.Endpoint = at("new.example.com", 6443)
+		in.Want.Endpoint = endpointAt("new.example.com", 6443)
 		for _, h := range in.Want.ControlPlane {
-			in.with(h.ID, func(is *observed.Host) { is.APINames = append(is.APINames, "new.example.com") })
+			in.changeHost(h.ID, func(is *observed.Host) { is.APINames = append(is.APINames, "new.example.com") })
 		}
 	}
 	for name, c := range map[string]struct {
@@ -282,48 +284,48 @@ func TestWhoJoinsInAMoveOfTheEndpointHasBothNames(t *testing.T) {
 		"it has begun, and this is about some hosts": {begun, []string{"old.example.com", "new.example.com"}},
 		"it has begun, and this manifest has the endpoint of before": {func(in *Input) {
 			begun(in)
-			in.Want.Endpoint = at("old.example.com", 6443)
+			in.Want.Endpoint = endpointAt("old.example.com", 6443)
 		}, []string{"old.example.com", "new.example.com"}},
 		"one API server alone has the new name, and so nobody dials it": {func(in *Input) {
-			in.with("192.0.0.1", func(is *observed.Host) { is.APINames = append(is.APINames, "new.example.com") })
+			in.changeHost("192.0.0.1", func(is *observed.Host) { is.APINames = append(is.APINames, "new.example.com") })
 		}, []string{"old.example.com"}},
 		"one host lacks it, which has not joined": {func(in *Input) {
 			begun(in)
-			in.Want.Endpoint = at("old.example.com", 6443)
-			in.with("192.0.0.3", func(is *observed.Host) {
+			in.Want.Endpoint = endpointAt("old.example.com", 6443)
+			in.changeHost("192.0.0.3", func(is *observed.Host) {
 				is.APINames, is.Marker = desired.Missing(is.APINames, []string{"new.example.com"}), nil
 			})
 		}, []string{"old.example.com", "new.example.com"}},
 		"nobody says so whose key is approved": {func(in *Input) {
 			begun(in)
-			in.Want.Endpoint = at("old.example.com", 6443)
+			in.Want.Endpoint = endpointAt("old.example.com", 6443)
 			for _, h := range in.Want.ControlPlane {
-				in.with(h.ID, func(is *observed.Host) { is.FirstContact = "ssh-ed25519 AAAA" })
+				in.changeHost(h.ID, func(is *observed.Host) { is.FirstContact = "ssh-ed25519 AAAA" })
 			}
 		}, []string{"old.example.com"}},
 		"one API server lacks it, whose host nobody has approved": {func(in *Input) {
 			begun(in)
-			in.Want.Endpoint = at("old.example.com", 6443)
-			in.with("192.0.0.2", func(is *observed.Host) {
+			in.Want.Endpoint = endpointAt("old.example.com", 6443)
+			in.changeHost("192.0.0.2", func(is *observed.Host) {
 				is.APINames = desired.Missing(is.APINames, []string{"new.example.com"})
 				is.FirstContact = "ssh-ed25519 AAAA"
 			})
 		}, []string{"old.example.com"}},
 		"it has begun, and the names of before are dropped": {func(in *Input) {
 			begun(in)
-			in.Want.Endpoint, in.DropNames = at("old.example.com", 6443), true
+			in.Want.Endpoint, in.DropNames = endpointAt("old.example.com", 6443), true
 		}, []string{"old.example.com"}},
-		"it has not begun": {func(in *Input) { in.Want.Endpoint = at("new.example.com", 6443) },
+		"it has not begun": {func(in *Input) { in.Want.Endpoint = endpointAt("new.example.com", 6443) },
 			[]string{"old.example.com"}},
 		"the API does not answer": {func(in *Input) {
 			begun(in)
 			in.Is.API = observed.API{Reached: observed.No}
 			for _, h := range in.Want.ControlPlane {
-				in.with(h.ID, func(is *observed.Host) { is.AdminEndpoint = in.Want.Endpoint.URL() })
+				in.changeHost(h.ID, func(is *observed.Host) { is.AdminEndpoint = in.Want.Endpoint.URL() })
 			}
 		}, []string{"new.example.com", "old.example.com"}},
 	} {
-		in := settled("old.example.com")
+		in := clusterAtEndpoint("old.example.com")
 		c.change(&in)
 		if got := Settle(in, true).Want.Endpoint.Required(); !cmp.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)

@@ -30,7 +30,7 @@ type kind struct {
 
 const noNode observed.Tri = "none"
 
-func spoil(how func(*observed.Host)) func(desired.Host) observed.Host {
+func changedHost(how func(*observed.Host)) func(desired.Host) observed.Host {
 	return func(h desired.Host) observed.Host {
 		is := decidetest.Member(h)
 		how(&is)
@@ -38,22 +38,22 @@ func spoil(how func(*observed.Host)) func(desired.Host) observed.Host {
 	}
 }
 
-// kinds returns those of testdata/routes.txt, in the order of the slots.
-func kinds() []kind {
+// hostKinds returns those of testdata/routes.txt, in the order of the slots.
+func hostKinds() []kind {
 	return []kind{
 		{"healthy", decidetest.Member, observed.Yes, "alive", true},
-		{"stopped", spoil(func(h *observed.Host) {
+		{"stopped", changedHost(func(h *observed.Host) {
 			h.Kubelet.Active, h.Kubelet.State, h.Healthz = false, "inactive/dead", observed.No
 		}), observed.Unknown, "alive", false},
-		{"down", spoil(func(h *observed.Host) {
+		{"down", changedHost(func(h *observed.Host) {
 			h.Containerd.Active, h.Kubelet.Active, h.Healthz = false, false, observed.No
 			h.Containerd.State, h.Kubelet.State = "inactive/dead", "inactive/dead"
 			h.APIServer, h.EtcdHealth, h.ControllerManager, h.Scheduler = observed.No, observed.No, observed.No,
 				observed.No
 		}), observed.Unknown, "dead", false},
 		{"unready", decidetest.Member, observed.No, "alive", false},
-		{"broken", spoil(func(h *observed.Host) { h.APIServer = observed.No }), observed.Yes, "alive", false},
-		{"brokenetcd", spoil(func(h *observed.Host) { h.APIServer, h.EtcdHealth = observed.No, observed.No }),
+		{"broken", changedHost(func(h *observed.Host) { h.APIServer = observed.No }), observed.Yes, "alive", false},
+		{"brokenetcd", changedHost(func(h *observed.Host) { h.APIServer, h.EtcdHealth = observed.No, observed.No }),
 			observed.Yes, "dead", false},
 		{"wiped", func(h desired.Host) observed.Host {
 			is := decidetest.Bare(h)
@@ -82,14 +82,14 @@ func kinds() []kind {
 			is.EtcdData, is.PKI, is.CAHash = observed.Yes, observed.Yes, decidetest.OtherCA
 			return is
 		}, noNode, "", false},
-		{"expired", spoil(func(h *observed.Host) {
+		{"expired", changedHost(func(h *observed.Host) {
 			h.Certificates = []observed.Certificate{
 				{Name: "apiserver", Expired: true},
 				{Name: "etcd/server", Expired: true},
 			}
 			h.APIServer, h.EtcdHealth = observed.No, observed.No
 		}), observed.Yes, "dead", false},
-		{"dataless", spoil(func(h *observed.Host) {
+		{"dataless", changedHost(func(h *observed.Host) {
 			h.EtcdData, h.APIServer, h.EtcdHealth = observed.No, observed.No, observed.No
 		}), observed.Yes, "dead", false},
 	}
@@ -102,8 +102,8 @@ func workerKinds() []kind {
 		{"whealthy", decidetest.Member, observed.Yes, "", true},
 		{"wmissing", decidetest.Bare, noNode, "", true},
 		{"wbegun", decidetest.Begun, noNode, "", true},
-		{"wstopped", spoil(func(h *observed.Host) { h.Kubelet.Active = false }), observed.Unknown, "", true},
-		{"wtorn", spoil(func(h *observed.Host) { h.KubeletConf = observed.No }), observed.Unknown, "", true},
+		{"wstopped", changedHost(func(h *observed.Host) { h.Kubelet.Active = false }), observed.Unknown, "", true},
+		{"wtorn", changedHost(func(h *observed.Host) { h.KubeletConf = observed.No }), observed.Unknown, "", true},
 		{"will", decidetest.Member, observed.No, "", true},
 		{"wlost", decidetest.Silent, observed.Unknown, "", true},
 		{"wforeign", func(h desired.Host) observed.Host {
@@ -114,8 +114,8 @@ func workerKinds() []kind {
 	}
 }
 
-// relations returns how the desired version relates to the one that all members run.
-func relations() []struct{ name, running string } {
+// versionRelations returns how the desired version relates to the one that all members run.
+func versionRelations() []struct{ name, running string } {
 	return []struct{ name, running string }{
 		{"same", decidetest.Version}, {"higher", "1.36.1"}, {"skips", "1.34.5"}, {"lower", "1.37.0"}, {"vunknown", ""},
 		{"forced", decidetest.Version},
@@ -132,48 +132,48 @@ type combination struct {
 // factNames returns the raw facts, in the order of their slots.
 func factNames() []string {
 	var out []string
-	for _, k := range append(kinds(), workerKinds()...) {
+	for _, k := range append(hostKinds(), workerKinds()...) {
 		out = append(out, k.name)
 	}
-	for _, r := range relations() {
+	for _, r := range versionRelations() {
 		out = append(out, r.name)
 	}
 	return append(out, "api", "members", "drift", "stale")
 }
 
-// facts counts the raw facts of the combination into slots that are zero.
-func (c combination) facts(slots []int, kinds []kind, w int) {
-	n, r := len(kinds), len(relations())
+// countFacts counts the raw facts of the combination into slots that are zero.
+func (c combination) countFacts(slots []int, kinds []kind, w int) {
+	n, r := len(kinds), len(versionRelations())
 	inList := slices.ContainsFunc(c.cps, func(k int) bool { return kinds[k].member != "" }) // an empty list is none
 	for _, k := range c.cps {
 		slots[k]++
 	}
 	slots[n+c.worker] = 1
 	slots[n+w+c.relation] = 1
-	if relations()[c.relation].name == "forced" {
+	if versionRelations()[c.relation].name == "forced" {
 		slots[n+w] = 1 // the version is the same too
 	}
 	for i, b := range []bool{c.api, c.members && inList, c.drift, c.news} {
-		slots[n+w+r+i] = truth(b)
+		slots[n+w+r+i] = boolValue(b)
 	}
 }
 
 func (c combination) String() string {
 	var cps []string
 	for _, k := range c.cps {
-		cps = append(cps, kinds()[k].name)
+		cps = append(cps, hostKinds()[k].name)
 	}
 	return fmt.Sprintf("%v worker %s, version %s, api %t, members %t, drift %t, stale %t",
-		cps, workerKinds()[c.worker].name, relations()[c.relation].name, c.api, c.members, c.drift, c.news)
+		cps, workerKinds()[c.worker].name, versionRelations()[c.relation].name, c.api, c.members, c.drift, c.news)
 }
 
-// world builds the combination as the probes would have found it.
-func (c combination) world(want desired.Cluster, cps, workers []kind) Input {
-	version := relations()[c.relation].running
-	count := truth(c.worker > 0)
+// buildWorld builds the combination as the probes would have found it.
+func (c combination) buildWorld(want desired.Cluster, cps, workers []kind) Input {
+	version := versionRelations()[c.relation].running
+	count := boolValue(c.worker > 0)
 	in := Input{Want: want, Addons: map[string]string{"flannel": "addon-1", "coredns": "addon-2"}}
 	in.Is.Hosts = make(map[string]observed.Host, len(c.cps)+1)
-	in.ForceUpgrade = relations()[c.relation].name == "forced"
+	in.ForceUpgrade = versionRelations()[c.relation].name == "forced"
 	in.Is.API = observed.API{
 		Reached: observed.Of(c.api), Addons: map[string]string{"flannel": "addon-1", "coredns": "addon-2"},
 		Record: &observed.Record{Cluster: decidetest.Cluster, ManifestDigest: decidetest.Digest},
@@ -185,10 +185,10 @@ func (c combination) world(want desired.Cluster, cps, workers []kind) Input {
 		in.Is.Etcd.Reached = observed.Yes
 	}
 	for i := range c.cps {
-		in.put(in.Want.ControlPlane[i], cps[c.cps[i]], version)
+		in.addHost(in.Want.ControlPlane[i], cps[c.cps[i]], version)
 	}
 	for i := range count {
-		in.put(in.Want.Workers[i], workers[c.worker], version)
+		in.addHost(in.Want.Workers[i], workers[c.worker], version)
 	}
 	if c.drift {
 		in.Config = make(map[string]map[string]string, len(in.Is.Hosts))
@@ -199,8 +199,8 @@ func (c combination) world(want desired.Cluster, cps, workers []kind) Input {
 	return in
 }
 
-// put places a host of a kind in the world, with its Node and its member.
-func (in *Input) put(h desired.Host, k kind, version string) {
+// addHost places a host of a kind in the world, with its Node and its member.
+func (in *Input) addHost(h desired.Host, k kind, version string) {
 	is := k.host(h)
 	if is.Kubelet.Version != "" {
 		is.Kubelet.Version = version
@@ -229,8 +229,8 @@ func (in *Input) put(h desired.Host, k kind, version string) {
 	in.Is.Etcd.Members = append(in.Is.Etcd.Members, m)
 }
 
-// multisets calls f with every multiset of n kinds, as ascending indexes.
-func multisets(n, kinds int, f func([]int)) {
+// forEachMultiset calls f with every multiset of n kinds, as ascending indexes.
+func forEachMultiset(n, kinds int, f func([]int)) {
 	set := make([]int, n)
 	var fill func(i, from int)
 	fill = func(i, from int) {
@@ -246,18 +246,18 @@ func multisets(n, kinds int, f func([]int)) {
 	fill(0, 0)
 }
 
-// tails returns how many combinations of version, configuration and objects there are.
-func tails() int { return len(relations()) * 4 }
+// tailCount returns how many combinations of version, configuration and objects there are.
+func tailCount() int { return len(versionRelations()) * 4 }
 
 func (c combination) withTail(n int) combination {
 	c.relation, c.drift, c.news = n/4, n&1 > 0, n&2 > 0
 	return c
 }
 
-// spread sends every combination for the multiset. Where some host makes the control plane unhealthy and the world is
-// large, the tail goes round instead of being crossed, and in the largest worlds the worker too.
-func spread(cps []int, turn *int, f func(combination)) {
-	hosts, others := kinds(), len(workerKinds())
+// forEachCombination sends every combination for the multiset. Where some host makes the control plane unhealthy and
+// the world is large, the tail goes round instead of being crossed, and in the largest worlds the worker too.
+func forEachCombination(cps []int, turn *int, f func(combination)) {
+	hosts, others := hostKinds(), len(workerKinds())
 	restless := slices.ContainsFunc(cps, func(k int) bool { return !hosts[k].calm })
 	for know := range 4 {
 		round := (restless || know != 3) && len(cps) > 2 && !*all
@@ -266,11 +266,11 @@ func spread(cps []int, turn *int, f func(combination)) {
 			*turn += 7 // no divisor of the number of tails or workers, so that all take their turn
 			switch {
 			case !round:
-				for n := range tails() {
+				for n := range tailCount() {
 					f(c.withTail(n))
 				}
 			case len(cps) < 5 || w == *turn/others%others:
-				f(c.withTail(*turn % tails()))
+				f(c.withTail(*turn % tailCount()))
 			}
 		}
 	}
@@ -298,11 +298,11 @@ func TestEnumeration(t *testing.T) {
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
 			e := examiner{
-				t: t, table: table, cps: kinds(), workers: workerKinds(), reached: map[string]int{},
+				t: t, table: table, cps: hostKinds(), workers: workerKinds(), reached: map[string]int{},
 				raw: make([]int, len(factNames())), slots: make([]int, len(table.names)),
 			}
 			for set := range jobs {
-				spread(set, &e.turn, e.examine)
+				forEachCombination(set, &e.turn, e.examine)
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -313,7 +313,7 @@ func TestEnumeration(t *testing.T) {
 		})
 	}
 	for n := 1; n <= most; n++ {
-		multisets(n, len(kinds()), func(set []int) { jobs <- set })
+		forEachMultiset(n, len(hostKinds()), func(set []int) { jobs <- set })
 	}
 	close(jobs)
 	workers.Wait()

@@ -22,8 +22,8 @@ type examiner struct {
 	manifests    [6][2]desired.Cluster
 }
 
-// manifest makes each manifest once.
-func (e *examiner) manifest(cps, workers int) desired.Cluster {
+// cachedManifest makes each manifest once.
+func (e *examiner) cachedManifest(cps, workers int) desired.Cluster {
 	if m := &e.manifests[cps][workers]; m.Name == "" {
 		*m = decidetest.Wanted(cps, workers)
 	}
@@ -35,24 +35,24 @@ func (e *examiner) examine(c combination) {
 		return // one example is enough
 	}
 	clear(e.raw)
-	c.facts(e.raw, e.cps, len(e.workers))
-	want, line := e.table.route(e.raw, e.slots)
-	d := Decide(c.world(e.manifest(len(c.cps), truth(c.worker > 0)), e.cps, e.workers))
+	c.countFacts(e.raw, e.cps, len(e.workers))
+	want, line := e.table.matchRoute(e.raw, e.slots)
+	d := Decide(c.buildWorld(e.cachedManifest(len(c.cps), boolValue(c.worker > 0)), e.cps, e.workers))
 	e.total++
 	e.reached[string(d.Route)]++
 	if string(d.Route) != want {
 		e.t.Errorf("%v:\n\tdecided %s, routes.txt:%d says %q\n\ttrace %v", c, d.Route, line, want, d.Trace)
 	}
-	if err := consistent(d); err != nil {
+	if err := checkTrace(d); err != nil {
 		e.t.Errorf("%v: %v", c, err)
 	}
-	if err := safe(c, e.cps, d); err != nil {
+	if err := checkSafety(c, e.cps, d); err != nil {
 		e.t.Errorf("%v: %s: %v", c, d.Route, err)
 	}
 }
 
-// consistent checks that the trace follows the table from the start to the route.
-func consistent(d Decision) error {
+// checkTrace checks that the trace follows the table from the start to the route.
+func checkTrace(d Decision) error {
 	table := fsm.Cluster.Table()
 	state := fsm.AskHosts
 	for _, v := range d.Trace {
@@ -62,7 +62,7 @@ func consistent(d Decision) error {
 		}
 		state = v.To
 	}
-	if err := explained(d); err != nil {
+	if err := checkTexts(d); err != nil {
 		return err
 	}
 	if state != fsm.State(d.Route) || !slices.Contains(fsm.Cluster.Routes(), d.Route) {
@@ -71,8 +71,8 @@ func consistent(d Decision) error {
 	return nil
 }
 
-// explained checks that all problems and steps of a decision have the values that their texts need.
-func explained(d Decision) error {
+// checkTexts checks that all problems and steps of a decision have the values that their texts need.
+func checkTexts(d Decision) error {
 	all := slices.Concat(d.Problems, d.Warnings)
 	for _, a := range d.Hosts {
 		all = append(all, a.Reasons...)
@@ -96,8 +96,8 @@ func explained(d Decision) error {
 	return nil
 }
 
-// safe checks what must hold whatever the table says, from the combination alone.
-func safe(c combination, kinds []kind, d Decision) error {
+// checkSafety checks what must hold whatever the table says, from the combination alone.
+func checkSafety(c combination, kinds []kind, d Decision) error {
 	n := make(map[string]int, len(c.cps))
 	for _, k := range c.cps {
 		n[kinds[k].name]++

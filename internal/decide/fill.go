@@ -10,48 +10,49 @@ import (
 	"strings"
 )
 
-// fill gives a decision what its route needs, and nothing else.
-func fill(d *Decision, v *view) {
+// fillDecision gives a decision what its route needs, and nothing else.
+func fillDecision(d *Decision, v *view) {
 	switch d.Route {
 	case fsm.Install:
-		d.Leader = v.leader()
-		d.Joins = v.ordered(func(s *hostState) bool { return s.missing() && s.ID != d.Leader })
-		d.Prepare = having(v.hosts, func(s *hostState) bool { return s.missing() })
+		d.Leader = v.installLeader()
+		d.Joins = v.hostsInOrder(func(s *hostState) bool { return s.isMissing() && s.ID != d.Leader })
+		d.Prepare = idsWhere(v.hosts, func(s *hostState) bool { return s.isMissing() })
 		d.Addons, d.Record = v.allAddons(), true
 	case fsm.Join:
 		v.fillJoins(d, true)
 	case fsm.Repair:
-		d.Restarts, d.Regenerations, d.Removals, d.Quarantines = v.restarts(), v.regenerations(), v.removals(),
-			v.quarantines()
+		d.Restarts, d.Regenerations, d.Removals, d.Quarantines = v.unitsToRestart(), v.partsToRegenerate(),
+			v.membersToRemove(),
+			v.hostsToQuarantine()
 		last := d.Trace[len(d.Trace)-1]
-		d.Restores = v.restores(last.State == fsm.AskConfiguration)
+		d.Restores = v.filesToRestore(last.State == fsm.AskConfiguration)
 		if last.Event == fsm.OnEnding {
-			d.Restores, d.Renewals = nil, v.renewals()
+			d.Restores, d.Renewals = nil, v.certificatesToRenew()
 		}
 	case fsm.MoveEndpoint:
-		d.Names, d.Diallers = v.names(), v.diallers()
-		d.Publish = v.in.About == nil && v.in.Limit == nil && (len(d.Names) > 0 || !v.booked())
+		d.Names, d.Diallers = v.nameChanges(), v.hostsToRedirect()
+		d.Publish = v.in.About == nil && v.in.Limit == nil && (len(d.Names) > 0 || !v.objectsNameEndpoint())
 	case fsm.Instruct:
 		v.fillAlso(d)
-		d.Instructions = v.instructions()
+		d.Instructions = v.orderedInstructions()
 	case fsm.DisasterRecovery:
-		d.Instructions = v.disaster()
+		d.Instructions = v.disasterProcedure()
 	case fsm.Upgrade:
-		d.Upgrades, d.Uncordon, d.Drift = v.upgrades(), having(v.hosts, v.cordoned), v.drift()
+		d.Upgrades, d.Uncordon, d.Drift = v.hostsToUpgrade(), idsWhere(v.hosts, v.isCordonedByRun), v.driftByHost()
 		d.Settings = v.staleSettings()
 		if d.System = v.followingSystem(); len(d.System) > 0 {
 			d.Leader = v.systemHost()
 		}
 	case fsm.Reconfigure:
-		d.Uncordon, d.Drift = having(v.hosts, v.cordoned), v.drift()
+		d.Uncordon, d.Drift = idsWhere(v.hosts, v.isCordonedByRun), v.driftByHost()
 	case fsm.Encrypt:
-		next := v.encryption()
+		next := v.encryptionPhase()
 		d.Encryption = &next
 	case fsm.Resources:
 		v.fillObjects(d)
 		d.Record = v.staleRecord()
 	case fsm.Error:
-		d.Problems = v.problems(d.Trace)
+		d.Problems = v.errorProblems(d.Trace)
 	case fsm.Nothing:
 	}
 }
@@ -59,11 +60,11 @@ func fill(d *Decision, v *view) {
 // fillAlso adds what can safely be done although the operator must act somewhere. Upgrades and configuration wait until
 // every host is healthy.
 func (v *view) fillAlso(d *Decision) {
-	d.Restarts, d.Regenerations, d.Restores = v.restarts(), v.regenerations(), v.restores(false)
+	d.Restarts, d.Regenerations, d.Restores = v.unitsToRestart(), v.partsToRegenerate(), v.filesToRestore(false)
 	if len(d.Restarts)+len(d.Regenerations)+len(d.Restores) > 0 {
 		d.Also = append(d.Also, fsm.Repair)
 	}
-	if v.in.Is.API.Reached != observed.Yes || !v.etcdKnown() || !v.etcd.tally.Holds() || !v.joinable() {
+	if v.in.Is.API.Reached != observed.Yes || !v.etcdKnown() || !v.etcd.tally.Holds() || !v.canJoin() {
 		return
 	}
 	if v.fillJoins(d, v.membershipSound()); len(d.Joins) > 0 {
@@ -80,47 +81,47 @@ func (v *view) fillAlso(d *Decision) {
 // fillJoins adds the hosts that join: control-plane hosts only when etcd may grow, workers in any case. Without a
 // control-plane host whose API server works and that holds the PKI, nobody can join.
 func (v *view) fillJoins(d *Decision, grow bool) {
-	source := v.source()
+	source := v.pkiSource()
 	if source == "" {
 		return
 	}
 	asked := v.in.Is.Hosts[source].PKI == observed.Yes // else there is nobody to copy it from
-	d.Joins = v.ordered(func(s *hostState) bool {
-		return s.missing() && (s.Role == desired.Worker || grow && asked)
+	d.Joins = v.hostsInOrder(func(s *hostState) bool {
+		return s.isMissing() && (s.Role == desired.Worker || grow && asked)
 	})
 	if len(d.Joins) > 0 {
 		d.Leader = source
-		d.Prepare = having(v.hosts, func(s *hostState) bool { return slices.Contains(d.Joins, s.ID) })
+		d.Prepare = idsWhere(v.hosts, func(s *hostState) bool { return slices.Contains(d.Joins, s.ID) })
 	}
 }
 
 func (v *view) fillObjects(d *Decision) {
-	d.Addons, d.ControllerFiles = v.staleAddons(), having(v.hosts, v.lacksControllerFiles)
+	d.Addons, d.ControllerFiles = v.staleAddons(), idsWhere(v.hosts, v.lacksControllerFiles)
 	d.RemoveAddons, d.CreateMachines, d.UpgradeMachines = v.unwantedAddons(), v.missingMachines(), v.oldMachines()
-	d.Metadata = having(v.hosts, v.staleNode)
+	d.Metadata = idsWhere(v.hosts, v.staleNode)
 	d.StaleNodes = v.staleNodes()
-	d.Uncordon = having(v.hosts, v.cordoned)
+	d.Uncordon = idsWhere(v.hosts, v.isCordonedByRun)
 	d.AutoApproval, d.Settings, d.Serving = v.autoApproval(), v.staleSettings(), v.waitingForServing()
 	if d.System = v.staleSystem(); len(d.System) > 0 {
 		d.Leader = v.systemHost()
 	}
 }
 
-// ordered returns the hosts that satisfy the condition, control plane first; those whose join has got as far as etcd
-// before all others, because nothing else may happen to etcd until they are finished.
-func (v *view) ordered(is func(*hostState) bool) []string {
-	begun := having(v.hosts, func(s *hostState) bool { return is(s) && s.inEtcd() })
-	return append(begun, having(v.hosts, func(s *hostState) bool { return is(s) && !s.inEtcd() })...)
+// hostsInOrder returns the hosts that satisfy the condition, control plane first; those whose join has got as far as
+// etcd before all others, because nothing else may happen to etcd until they are finished.
+func (v *view) hostsInOrder(is func(*hostState) bool) []string {
+	begun := idsWhere(v.hosts, func(s *hostState) bool { return is(s) && s.inEtcd() })
+	return append(begun, idsWhere(v.hosts, func(s *hostState) bool { return is(s) && !s.inEtcd() })...)
 }
 
-// leader returns the host on which an installation begins or continues: where etcd data is, else where PKI is, else the
-// manifest's leader; among equals the manifest's leader, else the first.
-func (v *view) leader() string {
+// installLeader returns the host on which an installation begins or continues: where etcd data is, else where PKI is,
+// else the manifest's leader; among equals the manifest's leader, else the first.
+func (v *view) installLeader() string {
 	for _, is := range [...]func(*hostState) bool{
 		func(s *hostState) bool { return s.Condition == condition.Partial && s.is.EtcdData == observed.Yes },
 		func(s *hostState) bool { return s.Condition == condition.Partial && s.is.PKI == observed.Yes },
 	} {
-		begun := having(v.controlPlane(), is)
+		begun := idsWhere(v.controlPlane(), is)
 		if slices.Contains(begun, v.in.Want.Leader().ID) {
 			break
 		}
@@ -131,28 +132,28 @@ func (v *view) leader() string {
 	return v.in.Want.Leader().ID
 }
 
-// source returns the control-plane host from which the PKI comes: one that holds it and is healthy, else one whose own
-// API server works; empty if there is none.
-func (v *view) source() string {
+// pkiSource returns the control-plane host from which the PKI comes: one that holds it and is healthy, else one whose
+// own API server works; empty if there is none.
+func (v *view) pkiSource() string {
 	for _, is := range [...]func(*hostState) bool{
 		func(s *hostState) bool { return s.Condition == condition.Healthy && s.is.PKI == observed.Yes },
 		func(s *hostState) bool {
-			return s.joined() && s.is.PKI == observed.Yes && s.is.APIServer == observed.Yes
+			return s.hasJoined() && s.is.PKI == observed.Yes && s.is.APIServer == observed.Yes
 		},
 		func(s *hostState) bool { return s.reported && s.Condition == condition.Healthy },
 	} {
-		if found := having(v.controlPlane(), is); len(found) > 0 {
+		if found := idsWhere(v.controlPlane(), is); len(found) > 0 {
 			return found[0]
 		}
 	}
 	return ""
 }
 
-// restarts returns the units to start again, by host.
-func (v *view) restarts() map[string][]string {
+// unitsToRestart returns the units to start again, by host.
+func (v *view) unitsToRestart() map[string][]string {
 	var out map[string][]string
 	for i := range v.hosts {
-		if s := &v.hosts[i]; s.startable() {
+		if s := &v.hosts[i]; s.canStart() {
 			if out == nil {
 				out = make(map[string][]string)
 			}
@@ -162,20 +163,20 @@ func (v *view) restarts() map[string][]string {
 	return out
 }
 
-// outdated reports whether a component of the member runs another version than the one wanted of it, or its upgrade to
-// that has begun and has not ended: whatever it runs by now, the configuration may be of before.
-func (v *view) outdated(s *hostState) bool {
+// isOutdated reports whether a component of the member runs another version than the one wanted of it, or its upgrade
+// to that has begun and has not ended: whatever it runs by now, the configuration may be of before.
+func (v *view) isOutdated(s *hostState) bool {
 	want := v.in.Want.KubernetesVersion
 	return s.upgradeBegun() || s.kubeletDiffers() || s.runtimeDiffers() ||
 		s.Role == desired.ControlPlane &&
-			(v.apiServer(s) != want || desired.Missing(s.controllers(), []string{want}) != nil)
+			(v.apiServer(s) != want || desired.Missing(s.controllerVersions(), []string{want}) != nil)
 }
 
 // kubeletDiffers reports whether the kubelet is of another version than the one wanted on this host. A Node that
 // reports another version than the program that is installed has a kubelet that was not restarted yet.
 func (s *hostState) kubeletDiffers() bool {
 	stale := s.node != nil && s.node.KubeletVersion != "" && s.node.KubeletVersion != s.wantKubelet
-	return stale || s.kubelet() != s.wantKubelet
+	return stale || s.kubeletVersion() != s.wantKubelet
 }
 
 // containerdScheme is how a Node says that its container runtime is containerd: "containerd://2.4.2".
@@ -218,7 +219,7 @@ func (v *view) namesInUse() []problem.Problem {
 			Code: problem.NamesInUse, Parameters: problem.Parameters{"name": who, "problem": why},
 		})
 	}
-	if !v.published() {
+	if !v.isPublished() {
 		add(v.in.Want.Name, "its objects name "+v.in.Is.API.Endpoint)
 	}
 	if e := v.in.Want.Endpoint; e.Later != "" {
@@ -234,12 +235,12 @@ func (v *view) namesInUse() []problem.Problem {
 	}
 	for i := range v.hosts {
 		switch s := &v.hosts[i]; {
-		case s.silent() || s.reported || !s.inLimit:
-			add(s.name(), "it was not asked, or has not answered")
+		case s.isSilent() || s.reported || !s.inLimit:
+			add(s.displayName(), "it was not asked, or has not answered")
 		case v.dialsElsewhere(s):
-			add(s.name(), "it dials "+s.is.Endpoint)
-		case s.joined() && s.is.Endpoint == "":
-			add(s.name(), "it does not say what it dials")
+			add(s.displayName(), "it dials "+s.is.Endpoint)
+		case s.hasJoined() && s.is.Endpoint == "":
+			add(s.displayName(), "it does not say what it dials")
 		}
 	}
 	for i := range v.in.Is.API.Nodes {
@@ -268,14 +269,14 @@ func (v *view) endpointWarnings() []problem.Problem {
 	}
 	for i := range v.controlPlane() {
 		s := &v.hosts[i]
-		if !s.joined() || s.is.APINames == nil {
+		if !s.hasJoined() || s.is.APINames == nil {
 			continue
 		}
 		e := v.in.Want.Endpoint
 		wanted := desired.Missing(e.Former, []string{e.At(e.Later).Host})
 		former := desired.Missing(wanted, desired.Missing(wanted, s.is.APINames))
 		former = append(former, v.in.Want.FormerNames(*s.Host, s.nodeName(), s.is.APINames)...)
-		if len(former) > 0 && v.published() {
+		if len(former) > 0 && v.isPublished() {
 			out = append(out, problem.Problem{
 				Code: problem.NamesFormer, Host: s.ID, Parameters: problem.Parameters{"names": former},
 			})
@@ -286,7 +287,7 @@ func (v *view) endpointWarnings() []problem.Problem {
 
 // endpointIsHost warns before the cluster is made of an endpoint that goes with one of several control-plane hosts.
 func (v *view) endpointIsHost() []problem.Problem {
-	if v.begun() || v.cps < 2 {
+	if v.hasBegun() || v.cps < 2 {
 		return nil
 	}
 	for _, h := range v.in.Want.ControlPlane {

@@ -38,7 +38,7 @@ func TestAFirewallWithoutOurRulesIsDrift(t *testing.T) {
 		if c.noted != "" {
 			s.is.Digests = map[string]string{digest: c.noted}
 		}
-		if got := slices.Contains(s.differing(map[string]string{digest: "same"}, c.mode), digest); got != c.drifts {
+		if got := slices.Contains(s.driftedNames(map[string]string{digest: "same"}, c.mode), digest); got != c.drifts {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

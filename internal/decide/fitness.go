@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// fitness collects why nothing may be done, and what the operator should know but does not stop anything.
-func (v *view) fitness() (unfit, warnings []problem.Problem) {
-	unfit, warnings = append(v.wanted(), v.contradictions()...), v.moved()
+// checkFitness collects why nothing may be done, and what the operator should know but does not stop anything.
+func (v *view) checkFitness() (unfit, warnings []problem.Problem) {
+	unfit, warnings = append(v.checkDesired(), v.stoppingContradictions()...), v.movedHosts()
 	if len(v.claims) > 0 {
 		unfit = append(unfit, problem.Problem{
 			Code: problem.ClusterCAConflict, Parameters: problem.Parameters{"cluster": v.in.Want.Name, "cas": v.claims},
@@ -47,7 +47,7 @@ func (v *view) fitness() (unfit, warnings []problem.Problem) {
 	warnings = slices.Concat(warnings, v.nodesWithoutMachine(), v.hostsInPool())
 	unfit = append(unfit, v.sameNames()...)
 	warnings = append(warnings, v.sameMachines()...)
-	warnings = slices.Concat(warnings, v.unreadable(unfit), v.notCompared(), v.notRunning(), v.systemWaits())
+	warnings = slices.Concat(warnings, v.unreadableWarnings(unfit), v.notCompared(), v.notRunning(), v.systemWaits())
 	warnings = slices.Concat(warnings, v.podsOutside(), v.endpointWarnings(), v.encryptionWaits(), v.rotationBegun())
 	if p := v.skewElsewhere(); p != nil && v.staysAsItIs() {
 		warnings = append(warnings, *p)
@@ -80,7 +80,7 @@ func (v *view) otherNetwork() *problem.Problem {
 		s := &v.hosts[i]
 		have, known := s.is.Digests[desired.NetworkDigest]
 		want, asked := v.in.Config[s.ID][desired.NetworkDigest]
-		if s.joined() && known && asked && have != want {
+		if s.hasJoined() && known && asked && have != want {
 			return &problem.Problem{Code: problem.NetworkImmutable, Host: s.ID}
 		}
 	}
@@ -111,8 +111,9 @@ func (v *view) otherPlugin() (unfit, warnings []problem.Problem) {
 	return []problem.Problem{p}, nil
 }
 
-// wanted checks what is desired as far as it concerns a decision; the manifest's own validation has seen to the rest.
-func (v *view) wanted() []problem.Problem {
+// checkDesired checks what is desired as far as it concerns a decision; the manifest's own validation has seen to the
+// rest.
+func (v *view) checkDesired() []problem.Problem {
 	var out []problem.Problem
 	if v.cps == 0 {
 		out = append(out, problem.Problem{Code: problem.ControlPlaneMissing})
@@ -144,9 +145,9 @@ func (v *view) fitnessOf(s *hostState) (unfit, warnings []problem.Problem) {
 			return s.Reasons[:1:1], nil
 		}
 		return nil, s.Reasons[:1:1]
-	case s.silent():
+	case s.isSilent():
 		return v.fitnessOfSilent(s)
-	case s.missing():
+	case s.isMissing():
 		unfit, warnings = preflight.Check(s.Host, &s.is, s.wantKubelet, s.Condition == condition.Empty && !s.Resume)
 	case s.Condition.Installable():
 		warnings = append(warnings, problem.Problem{Code: problem.HostOutsideLimit, Host: s.ID})
@@ -174,7 +175,7 @@ func (v *view) fitnessOf(s *hostState) (unfit, warnings []problem.Problem) {
 // refusesCgroups returns the problem of a member whose kubelet runs with the host's control groups, as one of the
 // wanted version would not.
 func (s *hostState) refusesCgroups() *problem.Problem {
-	if preflight.RefusesCgroupV1(s.kubelet()) {
+	if preflight.RefusesCgroupV1(s.kubeletVersion()) {
 		return nil // it runs with them already, or its upgrade has got too far
 	}
 	return preflight.Cgroups(s.Host, &s.is, s.wantKubelet)
@@ -185,7 +186,7 @@ func (s *hostState) refusesCgroups() *problem.Problem {
 func (v *view) foreignCNIFirst(s *hostState) *problem.Problem {
 	cni := v.in.Want.Network.CNI
 	own := slices.IndexFunc(s.is.CNIFiles, func(name string) bool { return slices.Contains(cni.Files, name) })
-	if !s.joined() || own < 0 {
+	if !s.hasJoined() || own < 0 {
 		return nil
 	}
 	name := s.is.CNIFiles[own]
@@ -202,23 +203,23 @@ func (v *view) foreignCNIFirst(s *hostState) *problem.Problem {
 func (s *hostState) ofMember() []problem.Problem {
 	var out []problem.Problem
 	warn := func(code problem.Code, parameter string, values []string) {
-		if len(values) > 0 && s.joined() {
+		if len(values) > 0 && s.hasJoined() {
 			out = append(out, problem.Problem{
 				Code: code, Host: s.ID, Parameters: problem.Parameters{parameter: values},
 			})
 		}
 	}
-	warn(problem.CertificatesEnding, "certificates", s.ending())
-	out = append(out, s.edits()...)
+	warn(problem.CertificatesEnding, "certificates", s.expiringCertificates())
+	out = append(out, s.editWarnings()...)
 	if s.controlPlane() {
 		warn(problem.GuardMissing, "tools", s.is.Unguarded)
 	}
-	warn(problem.HealthPortTaken, "ports", s.impostors())
+	warn(problem.HealthPortTaken, "ports", s.impostorPorts())
 	return out
 }
 
-// ending names the host's certificates that expire soon.
-func (s *hostState) ending() []string {
+// expiringCertificates names the host's certificates that expire soon.
+func (s *hostState) expiringCertificates() []string {
 	var out []string
 	for _, c := range s.is.Certificates {
 		if c.Soon {
@@ -228,8 +229,8 @@ func (s *hostState) ending() []string {
 	return out
 }
 
-// impostors names the ports at which somebody else answers for a component: "10248 (kubelet, user 1000)".
-func (s *hostState) impostors() []string {
+// impostorPorts names the ports at which somebody else answers for a component: "10248 (kubelet, user 1000)".
+func (s *hostState) impostorPorts() []string {
 	var out []string
 	for _, p := range s.is.Impostors {
 		out = append(out, fmt.Sprintf("%d (%s, user %d)", p.Number, p.Process, p.User))
@@ -256,11 +257,11 @@ func (v *view) notCompared() []problem.Problem {
 // does so only if there is no cluster yet, because then it is a mistake and not a failure.
 func (v *view) fitnessOfSilent(s *hostState) (unfit, warnings []problem.Problem) {
 	why := s.Reasons[:1:1]
-	if s.Role == desired.Worker && v.begun() {
+	if s.Role == desired.Worker && v.hasBegun() {
 		return nil, why
 	}
 	if keyRefused(why) ||
-		problem.Has(why, problem.HostLoginRefused) && s.inLimit && !v.begun() {
+		problem.Has(why, problem.HostLoginRefused) && s.inLimit && !v.hasBegun() {
 		return why, nil
 	}
 	return nil, why
@@ -271,15 +272,16 @@ func keyRefused(why []problem.Problem) bool {
 	return problem.Has(why, problem.HostKeyRefused) || problem.Has(why, problem.HostKeyChanged)
 }
 
-// begun reports whether some control-plane host already belongs to the cluster.
-func (v *view) begun() bool { return len(having(v.controlPlane(), (*hostState).joined)) > 0 }
+// hasBegun reports whether some control-plane host already belongs to the cluster.
+func (v *view) hasBegun() bool { return len(idsWhere(v.controlPlane(), (*hostState).hasJoined)) > 0 }
 
 // beginsOutsideLimit returns the problem of an installation whose leader the limit leaves out.
 func (v *view) beginsOutsideLimit() *problem.Problem {
-	if v.in.Limit == nil || v.cps == 0 || count(v.controlPlane(), condition.Empty, condition.Partial) != v.cps {
+	if v.in.Limit == nil || v.cps == 0 || countConditions(v.controlPlane(), condition.Empty,
+		condition.Partial) != v.cps {
 		return nil
 	}
-	if leader := v.leader(); !v.in.Limit[leader] {
+	if leader := v.installLeader(); !v.in.Limit[leader] {
 		return &problem.Problem{Code: problem.LeaderOutsideLimit, Host: leader}
 	}
 	return nil
@@ -288,19 +290,20 @@ func (v *view) beginsOutsideLimit() *problem.Problem {
 // sameNames finds hosts with one name: each would be the other's Node. Workers are left alone instead that have another
 // host's.
 func (v *view) sameNames() []problem.Problem {
-	return v.doubles(problem.HostNameDuplicate, "name", func(s *hostState) string {
+	return v.duplicateValues(problem.HostNameDuplicate, "name", func(s *hostState) string {
 		return s.Node
 	})
 }
 
 // sameMachines finds hosts with one machine ID, as copies of one disk image have.
 func (v *view) sameMachines() []problem.Problem {
-	return v.doubles(problem.MachineIDDuplicate, "machineID", func(s *hostState) string { return s.is.MachineID })
+	return v.duplicateValues(problem.MachineIDDuplicate, "machineID",
+		func(s *hostState) string { return s.is.MachineID })
 }
 
-// doubles makes a problem of each value that several hosts have, in the hosts' order, with the value as the parameter
-// of that name. Empty values do not count.
-func (v *view) doubles(code problem.Code, name string, value func(*hostState) string) []problem.Problem {
+// duplicateValues makes a problem of each value that several hosts have, in the hosts' order, with the value as the
+// parameter of that name. Empty values do not count.
+func (v *view) duplicateValues(code problem.Code, name string, value func(*hostState) string) []problem.Problem {
 	var out []problem.Problem
 	with := make(map[string][]*hostState, len(v.hosts))
 	var order []string
@@ -323,32 +326,32 @@ func (v *view) doubles(code problem.Code, name string, value func(*hostState) st
 func (v *view) livingOrphans() []problem.Problem {
 	var out []problem.Problem
 	for _, s := range v.etcd.orphans {
-		if s.living() {
-			out = append(out, s.problem())
+		if s.isLiving() {
+			out = append(out, s.asProblem())
 		}
 	}
 	return out
 }
 
-// problems explains the route error: what made the hosts unfit, else what the last question answered.
-func (v *view) problems(trace []fsm.Visit) []problem.Problem {
+// errorProblems explains the route error: what made the hosts unfit, else what the last question answered.
+func (v *view) errorProblems(trace []fsm.Visit) []problem.Problem {
 	if len(v.unfit) > 0 {
 		return v.unfit
 	}
 	if last := trace[len(trace)-1]; last.State == fsm.AskProvisioned {
-		return v.silences()
+		return v.silentHostProblems()
 	}
-	_, _, p := v.relation()
+	_, _, p := v.versionRelation()
 	return []problem.Problem{*p}
 }
 
-// silences returns the problems of control-plane hosts of which nothing is known, and what follows from them.
-func (v *view) silences() []problem.Problem {
+// silentHostProblems returns the problems of control-plane hosts of which nothing is known, and what follows from them.
+func (v *view) silentHostProblems() []problem.Problem {
 	var out []problem.Problem
 	var hosts []string
 	for i := range v.controlPlane() {
-		if s := &v.hosts[i]; s.silent() {
-			out, hosts = append(out, s.Reasons[0]), append(hosts, s.name())
+		if s := &v.hosts[i]; s.isSilent() {
+			out, hosts = append(out, s.Reasons[0]), append(hosts, s.displayName())
 		}
 	}
 	return append(out, problem.Problem{

@@ -10,9 +10,9 @@ import (
 
 func TestAHostThatNobodyGuardsIsNamed(t *testing.T) {
 	t.Parallel()
-	in := healthy(3, 1)
+	in := healthyCluster(3, 1)
 	for _, h := range in.Want.Hosts() {
-		in.change(h.ID, func(is *observed.Host) { is.Unguarded = []string{"nft"} })
+		in.changeObserved(h.ID, func(is *observed.Host) { is.Unguarded = []string{"nft"} })
 	}
 	var named []string
 	for _, p := range Decide(in).Warnings {
@@ -27,8 +27,8 @@ func TestAHostThatNobodyGuardsIsNamed(t *testing.T) {
 
 func TestWhoAnswersForAComponentIsNamed(t *testing.T) {
 	t.Parallel()
-	in := healthy(1, 1)
-	in.change("192.0.1.1", func(is *observed.Host) {
+	in := healthyCluster(1, 1)
+	in.changeObserved("192.0.1.1", func(is *observed.Host) {
 		is.Healthz = observed.No
 		is.Impostors = []observed.Port{{Number: 10248, Process: "kubelet", User: 1000}}
 	})

@@ -10,9 +10,9 @@ import (
 	"kubeone/internal/model/problem"
 )
 
-// unnamed returns a healthy cluster whose manifest gives nobody a name: hosts name themselves.
-func unnamed() *Input {
-	in := healthy(3, 2)
+// clusterWithoutHostnames returns a healthy cluster whose manifest gives nobody a name: hosts name themselves.
+func clusterWithoutHostnames() *Input {
+	in := healthyCluster(3, 2)
 	for i := range in.Want.ControlPlane {
 		in.Want.ControlPlane[i].Hostname = ""
 	}
@@ -26,7 +26,7 @@ func unnamed() *Input {
 func TestAWorkerTakesNobodysName(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"cp-1", "w-2"} {
-		in := unnamed()
+		in := clusterWithoutHostnames()
 		h := in.Is.Hosts["192.0.1.1"]
 		h.Hostname = name
 		in.Is.Hosts["192.0.1.1"] = h
@@ -41,7 +41,7 @@ func TestAWorkerTakesNobodysName(t *testing.T) {
 			t.Errorf("as %s: %+v", name, d.Problems)
 		}
 	}
-	in := unnamed() // a control-plane host stops work
+	in := clusterWithoutHostnames() // a control-plane host stops work
 	h := in.Is.Hosts["192.0.0.1"]
 	h.Hostname = "cp-2"
 	in.Is.Hosts["192.0.0.1"] = h
@@ -57,7 +57,7 @@ func TestVersionsOfAWorkerStopNoOthers(t *testing.T) {
 		"99.99.99": {condition: condition.Unclear}, "x": {condition: condition.Unclear},
 		"1.0.1": {condition: condition.Unclear}, "": {condition: condition.Healthy},
 	} {
-		in := unnamed()
+		in := clusterWithoutHostnames()
 		for i := range in.Is.API.Nodes {
 			if n := &in.Is.API.Nodes[i]; n.Name == "w-1" && version != "" {
 				n.KubeletVersion = version
@@ -73,7 +73,7 @@ func TestVersionsOfAWorkerStopNoOthers(t *testing.T) {
 // The epoch is what control-plane hosts with an approved key say, where there is one.
 func TestAnEpochOfAFirstContactDoesNotCount(t *testing.T) {
 	t.Parallel()
-	in := unnamed()
+	in := clusterWithoutHostnames()
 	say := func(id string, epoch int, contact string, complete bool) {
 		h := in.Is.Hosts[id]
 		h.Marker = &observed.Marker{Cluster: in.Want.Name, Role: "control-plane", Complete: complete, Epoch: epoch}

@@ -34,12 +34,12 @@ func contradictionCode(k identity.Kind) problem.Code {
 func Contradictions(in Input) []problem.Problem {
 	out := make([]problem.Problem, 0, len(in.Contradictions))
 	for _, c := range in.Contradictions {
-		out = append(out, contradiction(c))
+		out = append(out, contradictionProblem(c))
 	}
 	return out
 }
 
-func contradiction(c identity.Contradiction) problem.Problem {
+func contradictionProblem(c identity.Contradiction) problem.Problem {
 	p := problem.Problem{Code: contradictionCode(c.Kind)}
 	switch c.Kind {
 	case identity.SameID:
@@ -54,12 +54,12 @@ func contradiction(c identity.Contradiction) problem.Problem {
 	return p
 }
 
-// contradictions returns those that stop everything.
-func (v *view) contradictions() []problem.Problem {
+// stoppingContradictions returns those that stop everything.
+func (v *view) stoppingContradictions() []problem.Problem {
 	var out []problem.Problem
 	for _, c := range v.in.Contradictions {
 		if v.amongWorkers(c) == nil {
-			out = append(out, contradiction(c))
+			out = append(out, contradictionProblem(c))
 		}
 	}
 	return out
@@ -69,7 +69,7 @@ func (v *view) contradictions() []problem.Problem {
 // is: what one of them says stops no others. It is nil for any other contradiction. One about a role is known to more
 // than the host itself. Of two machines that say they are one host, the one at that host's address is in no doubt.
 func (v *view) amongWorkers(c identity.Contradiction) []string {
-	if c.Kind == identity.OtherRole || !v.begun() {
+	if c.Kind == identity.OtherRole || !v.hasBegun() {
 		return nil
 	}
 	var ids []string
@@ -92,13 +92,13 @@ func (v *view) amongWorkers(c identity.Contradiction) []string {
 // be installed on, those that cannot be told from another, and those that claim a name that is another's. They are not
 // touched, a person is told why, and nothing else waits for them.
 func (v *view) leaveAlone() {
-	if !v.begun() {
+	if !v.hasBegun() {
 		return
 	}
 	doubts := map[string][]problem.Problem{}
 	for _, c := range v.in.Contradictions {
 		for _, id := range v.amongWorkers(c) {
-			doubts[id] = append(doubts[id], contradiction(c))
+			doubts[id] = append(doubts[id], contradictionProblem(c))
 		}
 	}
 	for i := range v.hosts[v.cps:] {
@@ -119,9 +119,9 @@ func (v *view) leaveAlone() {
 			why = []problem.Problem{*v.strangeVersion(s)}
 		case v.takesNode(s) != nil:
 			why = []problem.Problem{*v.takesNode(s)}
-		case s.joined() && s.refusesCgroups() != nil:
+		case s.hasJoined() && s.refusesCgroups() != nil:
 			why = []problem.Problem{*s.refusesCgroups()}
-		case s.missing():
+		case s.isMissing():
 			why, _ = preflight.Check(s.Host, &s.is, s.wantKubelet, s.Condition == condition.Empty && !s.Resume)
 		}
 		if len(why) > 0 {
@@ -131,8 +131,8 @@ func (v *view) leaveAlone() {
 	}
 }
 
-// moved returns the hosts that were recognised at another address than the manifest gives them.
-func (v *view) moved() []problem.Problem {
+// movedHosts returns the hosts that were recognised at another address than the manifest gives them.
+func (v *view) movedHosts() []problem.Problem {
 	var out []problem.Problem
 	for _, m := range v.in.Moved {
 		out = append(out, hostMoved(m))
@@ -168,11 +168,11 @@ func needsCredentials(s *hostState) bool {
 // the manifest calls so, whose Node has its address, or that is of the control plane, with a key that is approved.
 // Where neither of two workers has more right, that is so for both. The hosts are those of that name.
 func (v *view) posesAs(s *hostState, named []*hostState) bool {
-	if s.Role != desired.Worker || s.Node == "" || s.Hostname != "" || !v.begun() {
+	if s.Role != desired.Worker || s.Node == "" || s.Hostname != "" || !v.hasBegun() {
 		return false
 	}
 	right := func(h *hostState) bool {
-		return h.Hostname != "" || h.node != nil || h.controlPlane() && h.joined() && h.is.FirstContact == ""
+		return h.Hostname != "" || h.node != nil || h.controlPlane() && h.hasJoined() && h.is.FirstContact == ""
 	}
 	return slices.ContainsFunc(named, func(o *hostState) bool {
 		return o.ID != s.ID && (right(o) || !right(s) && !o.controlPlane())
@@ -293,7 +293,7 @@ type NodeName struct {
 // NodeNames returns the names that the hosts have as Nodes, or are to have, by host ID. A host whose own name is
 // refused has none, and neither has one whose name is not known, or is another one's too.
 func NodeNames(in Input) map[string]NodeName {
-	v, out := look(in), map[string]NodeName{}
+	v, out := newView(in), map[string]NodeName{}
 	named := byNodeName(v.hosts)
 	for i := range v.hosts {
 		if s := &v.hosts[i]; s.Node != "" && len(named[s.Node]) == 1 {

@@ -20,7 +20,7 @@ func TestContradictionsStopEverything(t *testing.T) {
 		identity.Displaced: problem.HostIDElsewhere, identity.OtherHostname: problem.HostnameChanged,
 		identity.OtherRole: problem.RoleChanged,
 	} {
-		in := healthy(3, 1)
+		in := healthyCluster(3, 1)
 		in.Moved = []identity.Move{{Host: in.Want.Workers[0].ID, Address: "192.0.2.200", Found: "192.0.2.201"}}
 		in.Contradictions = []identity.Contradiction{{
 			Kind: kind, Host: in.Want.ControlPlane[0].ID, Address: "192.0.2.200", OtherAddress: "192.0.2.202",
@@ -61,8 +61,8 @@ func TestADoubtfulWorkerIsNotToBeReplaced(t *testing.T) {
 			*h = observed.Host{Reach: observed.Denied, Class: "hostkey", OtherKeys: otherKeys()}
 		},
 	} {
-		in := healthy(3, 2)
-		in.change(w1, change)
+		in := healthyCluster(3, 2)
+		in.changeObserved(w1, change)
 		d := Decide(in)
 		if len(d.Instructions) != 1 || len(d.Instructions[0].Steps) != 1 ||
 			d.Instructions[0].Steps[0].Code != problem.SettleFirst {

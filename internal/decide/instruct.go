@@ -11,38 +11,38 @@ import (
 	"kubeone/internal/model/problem"
 )
 
-// instructions reports what a person must do, in the order in which it is safe: control-plane hosts whose etcd member
-// is dead, then other unhealthy control-plane hosts, then members that nobody may remove yet, then workers. Each
+// orderedInstructions reports what a person must do, in the order in which it is safe: control-plane hosts whose etcd
+// member is dead, then other unhealthy control-plane hosts, then members that nobody may remove yet, then workers. Each
 // replacement is counted on the assumption that the one before has been finished; not that steps of ours have been.
-func (v *view) instructions() []problem.Instruction {
+func (v *view) orderedInstructions() []problem.Instruction {
 	var out []problem.Instruction
 	etcd := v.memberLists()
 	for _, dead := range []bool{true, false} {
 		for i := range v.controlPlane() {
 			s := &v.hosts[i]
-			if v.unhealthy(s) && dead == (v.vote(s) == observed.No) {
+			if v.needsInstruction(s) && dead == (v.memberVote(s) == observed.No) {
 				out = append(out, v.instructControlPlane(s, etcd))
-				etcd = etcd.replaced(s.Etcd)
+				etcd = etcd.afterReplacing(s.Etcd)
 			}
 		}
 	}
 	out = append(out, v.instructEtcd()...)
 	for i := range v.workers() {
-		if s := &v.workers()[i]; v.unhealthy(s) && !s.waitsForTheAPI() {
+		if s := &v.workers()[i]; v.needsInstruction(s) && !s.waitsForTheAPI() {
 			out = append(out, v.instructWorker(s))
 		}
 	}
 	return out
 }
 
-// unhealthy reports whether the host is a member that is not healthy, or nothing is known of it. One that apply repairs
-// automatically is not.
-func (v *view) unhealthy(s *hostState) bool {
+// needsInstruction reports whether the host is a member that is not healthy, or nothing is known of it. One that apply
+// repairs automatically is not.
+func (v *view) needsInstruction(s *hostState) bool {
 	if s.reported && s.node == nil {
 		return false // nobody knows of it, and nobody was to
 	}
-	return s.silent() ||
-		s.joined() && s.Condition != condition.Healthy && !s.startable() && !s.midUpgrade && !v.canRegenerate(s) &&
+	return s.isSilent() ||
+		s.hasJoined() && s.Condition != condition.Healthy && !s.canStart() && !s.midUpgrade && !v.canRegenerate(s) &&
 			!v.canRestore(s)
 }
 
@@ -53,8 +53,8 @@ func (s *hostState) waitsForTheAPI() bool {
 	})
 }
 
-// vote returns how the host's etcd member is.
-func (v *view) vote(s *hostState) observed.Tri {
+// memberVote returns how the host's etcd member is.
+func (v *view) memberVote(s *hostState) observed.Tri {
 	for _, m := range v.in.Is.Etcd.Members {
 		if s.Etcd != "" && m.ID == s.Etcd {
 			return m.Healthy
@@ -85,8 +85,8 @@ func (l memberLists) safeToRemove(id string) quorum.Verdict {
 	return now
 }
 
-// replaced returns the lists once a new healthy member stands in the place of the one with that ID.
-func (l memberLists) replaced(id string) memberLists {
+// afterReplacing returns the lists once a new healthy member stands in the place of the one with that ID.
+func (l memberLists) afterReplacing(id string) memberLists {
 	healed := func(members []observed.Member) []observed.Member {
 		members = slices.Clone(members)
 		for i := range members {
@@ -103,69 +103,69 @@ func (v *view) instructControlPlane(s *hostState, etcd memberLists) problem.Inst
 	return problem.Instruction{
 		Host:     s.ID,
 		Problems: s.Reasons,
-		Steps:    append(v.inspect(s), v.replaceControlPlane(s, etcd)...),
+		Steps:    append(v.inspectSteps(s), v.replaceControlPlane(s, etcd)...),
 	}
 }
 
-// step returns one step about a host, with other parameters.
-func (s *hostState) step(code problem.Code, with problem.Parameters) problem.Step {
-	out := problem.Parameters{"name": s.name(), "address": s.PublicAddress}
+// instructionStep returns one step about a host, with other parameters.
+func (s *hostState) instructionStep(code problem.Code, with problem.Parameters) problem.Step {
+	out := problem.Parameters{"name": s.displayName(), "address": s.PublicAddress}
 	maps.Copy(out, with)
 	maps.DeleteFunc(out, func(name string, _ any) bool { return !problem.Takes(code, name) })
 	return problem.Step{Code: code, Parameters: out}
 }
 
-// inspect reports how to find out what a host has.
-func (v *view) inspect(s *hostState) []problem.Step {
+// inspectSteps reports how to find out what a host has.
+func (v *view) inspectSteps(s *hostState) []problem.Step {
 	switch {
 	case s.Condition == condition.Unreachable:
-		return []problem.Step{s.step(problem.InspectConnection, nil)}
-	case s.is.Unwritable != "" && s.silent():
-		return []problem.Step{s.step(problem.FreeSpace, nil)}
+		return []problem.Step{s.instructionStep(problem.InspectConnection, nil)}
+	case s.is.Unwritable != "" && s.isSilent():
+		return []problem.Step{s.instructionStep(problem.FreeSpace, nil)}
 	case s.Condition == condition.Unclear:
-		return []problem.Step{s.step(problem.InspectFileSystem, nil)}
+		return []problem.Step{s.instructionStep(problem.InspectFileSystem, nil)}
 	case s.Condition == condition.Restartable:
-		return []problem.Step{s.step(problem.StartUnitsOutsideLimit, problem.Parameters{"units": s.Units})}
+		return []problem.Step{s.instructionStep(problem.StartUnitsOutsideLimit, problem.Parameters{"units": s.Units})}
 	case s.Condition == condition.Regenerable && !s.inLimit:
-		return []problem.Step{s.step(problem.RegenerateOutsideLimit, problem.Parameters{"parts": s.Parts})}
+		return []problem.Step{s.instructionStep(problem.RegenerateOutsideLimit, problem.Parameters{"parts": s.Parts})}
 	case s.Condition == condition.Regenerable:
-		return []problem.Step{s.step(problem.RegenerateAfterOthers, problem.Parameters{"parts": s.Parts})}
+		return []problem.Step{s.instructionStep(problem.RegenerateAfterOthers, problem.Parameters{"parts": s.Parts})}
 	case s.Condition == condition.Rejoinable && !s.inLimit:
-		return []problem.Step{s.step(problem.RejoinOutsideLimit, nil)}
+		return []problem.Step{s.instructionStep(problem.RejoinOutsideLimit, nil)}
 	case s.Condition == condition.Rejoinable:
-		return []problem.Step{s.step(problem.RejoinAfterOthers, nil)}
+		return []problem.Step{s.instructionStep(problem.RejoinAfterOthers, nil)}
 	case s.Condition == condition.Unready:
 		return []problem.Step{
 			{Code: problem.DescribeNode, Parameters: problem.Parameters{"node": s.nodeArg()}},
-			s.step(problem.ReadHostLogs, nil),
+			s.instructionStep(problem.ReadHostLogs, nil),
 		}
 	case s.is.KubeletConf == observed.No:
-		return []problem.Step{s.step(problem.FindWhoEmptied, nil)}
+		return []problem.Step{s.instructionStep(problem.FindWhoEmptied, nil)}
 	}
-	return []problem.Step{s.step(problem.ReadComponentLogs, nil)}
+	return []problem.Step{s.instructionStep(problem.ReadComponentLogs, nil)}
 }
 
 // replaceControlPlane returns the last steps for a control-plane host: how to replace it, or why that is not safe now.
 func (v *view) replaceControlPlane(s *hostState, etcd memberLists) []problem.Step {
 	switch {
-	case s.repairable():
-		return []problem.Step{s.step(problem.KeepHost, nil)}
+	case s.isRepairable():
+		return []problem.Step{s.instructionStep(problem.KeepHost, nil)}
 	case !v.etcd.listed:
-		return []problem.Step{s.step(problem.KeepHostMembersUnknown, nil)}
+		return []problem.Step{s.instructionStep(problem.KeepHostMembersUnknown, nil)}
 	case s.Etcd == "":
-		return v.replace(s, s.step(problem.ReplaceWithoutMember, nil))
+		return v.replaceSteps(s, s.instructionStep(problem.ReplaceWithoutMember, nil))
 	}
 	verdict := etcd.safeToRemove(s.Etcd)
 	if !verdict.Safe {
-		return []problem.Step{s.step(problem.KeepHostQuorum, arithmetic(verdict.Left, nil))}
+		return []problem.Step{s.instructionStep(problem.KeepHostQuorum, tallyParameters(verdict.Left, nil))}
 	}
-	return v.replace(s, s.step(problem.ReplaceSafely, arithmetic(verdict.Left, nil)))
+	return v.replaceSteps(s, s.instructionStep(problem.ReplaceSafely, tallyParameters(verdict.Left, nil)))
 }
 
-// replace reports how a host that cannot be saved is replaced; the first step says why that may be done.
-func (v *view) replace(s *hostState, first problem.Step) []problem.Step {
+// replaceSteps reports how a host that cannot be saved is replaced; the first step says why that may be done.
+func (v *view) replaceSteps(s *hostState, first problem.Step) []problem.Step {
 	if s.Condition != condition.Unreachable && s.is.Unwritable == "" && v.in.Is.API.Reached == observed.Yes {
-		return []problem.Step{first, s.step(problem.ReplaceInPlace, nil)}
+		return []problem.Step{first, s.instructionStep(problem.ReplaceInPlace, nil)}
 	}
 	return append([]problem.Step{first}, Successor(*s.Host)...)
 }
@@ -203,51 +203,53 @@ func (v *view) instructEtcd() []problem.Instruction {
 	}
 	var out []problem.Instruction
 	for _, s := range v.etcd.orphans {
-		if !s.living() {
+		if !s.isLiving() {
 			out = append(out, problem.Instruction{
 				Host:     s.host,
-				Problems: []problem.Problem{s.problem()},
-				Steps:    v.settle(s),
+				Problems: []problem.Problem{s.asProblem()},
+				Steps:    v.memberInstruction(s),
 			})
 		}
 	}
 	return out
 }
 
-// settle reports how a member without a working host is settled when apply may not remove it.
-func (v *view) settle(s orphan) []problem.Step {
-	member := problem.Parameters{"member": s.label()}
-	machine := problem.Parameters{"member": s.label(), "peers": s.PeerURLs}
+// memberInstruction reports how a member without a working host is settled when apply may not remove it.
+func (v *view) memberInstruction(s orphan) []problem.Step {
+	member := problem.Parameters{"member": s.displayName()}
+	machine := problem.Parameters{"member": s.displayName(), "peers": s.PeerURLs}
 	if s.Healthy == observed.Yes && !s.Learner {
 		return []problem.Step{{Code: problem.FindMemberMachine, Parameters: machine}, {Code: problem.SilenceMember}}
 	}
 	verdict := v.memberLists().safeToRemove(s.ID)
 	switch {
 	case !verdict.Safe:
-		return []problem.Step{{Code: problem.RemoveMemberAfterOthers, Parameters: arithmetic(verdict.Left, member)}}
+		return []problem.Step{{Code: problem.RemoveMemberAfterOthers,
+			Parameters: tallyParameters(verdict.Left, member)}}
 	case !v.mayRemove(s):
-		return []problem.Step{{Code: problem.RemoveMemberOutsideLimit, Parameters: arithmetic(verdict.Left, member)}}
+		return []problem.Step{{Code: problem.RemoveMemberOutsideLimit,
+			Parameters: tallyParameters(verdict.Left, member)}}
 	}
 	return []problem.Step{{Code: problem.InspectMemberMachine, Parameters: machine}, {Code: problem.RemoveDeadMember}}
 }
 
 func (v *view) instructWorker(s *hostState) problem.Instruction {
-	if s.doubtful() {
+	if s.isDoubtful() {
 		var steps []problem.Step
 		for _, p := range s.Reasons {
-			steps = append(steps, s.step(problem.SettleFirst, problem.Parameters{"advice": p.Do()}))
+			steps = append(steps, s.instructionStep(problem.SettleFirst, problem.Parameters{"advice": p.Do()}))
 		}
 		return problem.Instruction{Host: s.ID, Problems: s.Reasons, Steps: steps}
 	}
-	steps := v.inspect(s)
-	if !s.repairable() {
-		steps = append(steps, v.replace(s, s.step(problem.ReplaceWorker, nil))...)
+	steps := v.inspectSteps(s)
+	if !s.isRepairable() {
+		steps = append(steps, v.replaceSteps(s, s.instructionStep(problem.ReplaceWorker, nil))...)
 	}
 	return problem.Instruction{Host: s.ID, Problems: s.Reasons, Steps: steps}
 }
 
-// doubtful reports whether it is not clear what the worker is, or who: to replace it is no answer to that.
-func (s *hostState) doubtful() bool {
+// isDoubtful reports whether it is not clear what the worker is, or who: to replace it is no answer to that.
+func (s *hostState) isDoubtful() bool {
 	return s.leftAlone || keyRefused(s.Reasons) ||
 		problem.Has(s.Reasons, problem.ControlPlaneClaimed)
 }

@@ -10,10 +10,10 @@ import (
 // Workers of which only the API could say more are nobody's concern before that answers.
 func TestNobodyIsToldToReplaceAWorkerThatTheAPIKnows(t *testing.T) {
 	t.Parallel()
-	in := healthy(1, 2)
+	in := healthyCluster(1, 2)
 	in.Is.API = observed.API{Reached: observed.No}
-	in.change("192.0.0.1", func(h *observed.Host) { h.APIServer = observed.No })
-	in.change("192.0.1.2", func(h *observed.Host) { h.Reach = observed.Unreachable })
+	in.changeObserved("192.0.0.1", func(h *observed.Host) { h.APIServer = observed.No })
+	in.changeObserved("192.0.1.2", func(h *observed.Host) { h.Reach = observed.Unreachable })
 	d := Decide(in)
 	var told []string
 	for _, i := range d.Instructions {

@@ -11,7 +11,7 @@ import (
 // run.
 func (v *view) lacksControllerFiles(s *hostState) bool {
 	want := v.in.Want.Controllers
-	if want == nil || v.in.About != nil || !s.controlPlane() || !s.inLimit || !s.joined() ||
+	if want == nil || v.in.About != nil || !s.controlPlane() || !s.inLimit || !s.hasJoined() ||
 		s.is.Reach != observed.Reached || s.is.Arch != want.Arch {
 		return false
 	}
@@ -88,8 +88,8 @@ func (v *view) systemWaits() []problem.Problem {
 // oldMachines returns the MachineDeployments whose kubelets are to follow the cluster's version. They do when every
 // control-plane host of the manifest has it: no kubelet may be newer than an API server.
 func (v *view) oldMachines() []string {
-	if v.in.About != nil || !v.in.UpgradeMachines || len(having(v.controlPlane(), func(s *hostState) bool {
-		return v.outdated(s)
+	if v.in.About != nil || !v.in.UpgradeMachines || len(idsWhere(v.controlPlane(), func(s *hostState) bool {
+		return v.isOutdated(s)
 	})) > 0 {
 		return nil
 	}
@@ -187,8 +187,8 @@ func (v *view) mendsRecord() bool {
 // one may stand in place of another that is there.
 func (v *view) addonsUnknown() bool { return v.in.Is.API.Record.IsUnreadable(observed.RecordAddons) }
 
-// unreadable warns of each key that cannot be read and does not stand among what is unfit.
-func (v *view) unreadable(unfit []problem.Problem) []problem.Problem {
+// unreadableWarnings warns of each key that cannot be read and does not stand among what is unfit.
+func (v *view) unreadableWarnings(unfit []problem.Problem) []problem.Problem {
 	r := v.in.Is.API.Record
 	var out []problem.Problem
 	for _, key := range []string{
@@ -219,11 +219,11 @@ func (v *view) unreadableAddons() problem.Problem {
 // takesNode returns the problem of a host that is to join under the name of a Node that is there, while the record does
 // not say whether that is the Node of a host in the same role that does not answer: the join would delete it.
 func (v *view) takesNode(s *hostState) *problem.Problem {
-	if !s.missing() || !v.in.Is.API.Record.IsUnreadable(observed.RecordNodes) ||
+	if !s.isMissing() || !v.in.Is.API.Record.IsUnreadable(observed.RecordNodes) ||
 		!slices.ContainsFunc(v.in.Is.API.Nodes, func(n observed.Node) bool { return n.Name == s.Node }) {
 		return nil
 	}
-	silent := having(v.hosts, func(o *hostState) bool {
+	silent := idsWhere(v.hosts, func(o *hostState) bool {
 		return o.ID != s.ID && o.Role == s.Role && o.is.Reach != observed.Reached
 	})
 	if len(silent) == 0 {

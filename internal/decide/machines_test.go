@@ -15,7 +15,7 @@ import (
 // Controllers are not deployed beside another program that has the same kinds. Everything else continues beside it.
 func TestControllersAreNotDeployedWhereTheKindsAreAnothers(t *testing.T) {
 	t.Parallel()
-	in := healthy(1, 1)
+	in := healthyCluster(1, 1)
 	in.Is.API.Pool = &observed.Pool{Foreign: []string{"machines.cluster.k8s.io"}}
 	if d := Decide(in); d.Route != fsm.Nothing {
 		t.Errorf("without controllers: route %s, %v", d.Route, d.Problems)
@@ -59,7 +59,7 @@ func TestNodesThatNoMachineHasAreNamed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := healthy(1, 1)
+			in := healthyCluster(1, 1)
 			in.Is.API.Pool = c.pool
 			node := observed.Node{Name: "pool-1", Ready: observed.Yes, Labels: c.labels}
 			in.Is.API.Nodes = append(in.Is.API.Nodes, node)
@@ -79,7 +79,7 @@ func TestNodesThatNoMachineHasAreNamed(t *testing.T) {
 // A host of the manifest that is still in the pool gets no Node: the API server's policy refuses it.
 func TestAHostThatIsStillInThePoolIsNamed(t *testing.T) {
 	t.Parallel()
-	in := healthy(1, 1)
+	in := healthyCluster(1, 1)
 	worker := in.Want.Workers[0].ID
 	name := in.Is.API.Nodes[1].Name
 	in.Is.API.Pool = &observed.Pool{Hosts: []observed.PoolHost{{Name: name, State: "Free"}}}
@@ -91,8 +91,8 @@ func TestAHostThatIsStillInThePoolIsNamed(t *testing.T) {
 	if warned() {
 		t.Error("it has its Node")
 	}
-	in.empties(worker)
-	in.change(worker, func(h *observed.Host) { h.Hostname = name })
+	in.emptyHosts(worker)
+	in.changeObserved(worker, func(h *observed.Host) { h.Hostname = name })
 	if !warned() {
 		t.Errorf("nobody says so: %v", Decide(in).Warnings)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// anonymous takes the hostnames out of a manifest, as most manifests are.
-func (in *Input) anonymous() {
+// dropHostnames takes the hostnames out of a manifest, as most manifests are.
+func (in *Input) dropHostnames() {
 	for i := range in.Want.ControlPlane {
 		in.Want.ControlPlane[i].Hostname = ""
 	}
@@ -25,8 +25,8 @@ func (in *Input) anonymous() {
 	}
 }
 
-// advises reports whether the instruction has that step.
-func advises(i problem.Instruction, code problem.Code, parameters problem.Parameters) bool {
+// hasStep reports whether the instruction has that step.
+func hasStep(i problem.Instruction, code problem.Code, parameters problem.Parameters) bool {
 	return slices.ContainsFunc(i.Steps, func(s problem.Step) bool {
 		return cmp.Equal(s, problem.Step{Code: code, Parameters: parameters})
 	})
@@ -34,19 +34,19 @@ func advises(i problem.Instruction, code problem.Code, parameters problem.Parame
 
 func TestHostsWithoutHostnameInTheManifest(t *testing.T) {
 	t.Parallel()
-	in := healthy(3, 1)
-	in.anonymous()
+	in := healthyCluster(3, 1)
+	in.dropHostnames()
 	if d := Decide(in); d.Route != fsm.Nothing || d.Hosts[cp2].Node != "cp-2" || d.Hosts[cp2].Etcd != "id-cp-2" {
 		t.Errorf("all is well: %s, %+v", d.Route, d.Hosts[cp2])
 	}
-	in.lose(cp2, w1)
+	in.loseHosts(cp2, w1)
 	in.Is.API.Nodes = slices.DeleteFunc(in.Is.API.Nodes, func(n observed.Node) bool { return n.Name == "w-1" })
 	d := Decide(in)
 	if d.Hosts[cp2].Node != "cp-2" || d.Hosts[cp2].Member != observed.Yes {
 		t.Errorf("an unreachable host is not found by address: %+v", d.Hosts[cp2])
 	}
 	if d.Route != fsm.Instruct || len(d.Instructions) != 2 ||
-		!advises(d.Instructions[1], problem.UpdateManifest,
+		!hasStep(d.Instructions[1], problem.UpdateManifest,
 			problem.Parameters{"list": "staticWorkers.hosts", "address": w1}) {
 		t.Errorf("got %s, %v", d.Route, d.Instructions)
 	}
@@ -54,8 +54,8 @@ func TestHostsWithoutHostnameInTheManifest(t *testing.T) {
 
 func TestAnUnfitHostWithoutANameIsNamedByItsID(t *testing.T) {
 	t.Parallel()
-	in := healthy(1, 1)
-	in.anonymous()
+	in := healthyCluster(1, 1)
+	in.dropHostnames()
 	in.Is.Hosts[cp1] = observed.Host{Reach: observed.Denied, Class: "hostkey", Problem: "host key changed"}
 	in.Is.API.Nodes, in.Is.Etcd = nil, observed.Etcd{}
 	if d := Decide(in); d.Trace[0].Why != cp1+": host key changed" {
@@ -65,17 +65,17 @@ func TestAnUnfitHostWithoutANameIsNamedByItsID(t *testing.T) {
 
 func TestVersionsOfSilentHosts(t *testing.T) {
 	t.Parallel()
-	in := healthy(3, 2)
-	in.empties(w2)
-	in.lose(cp3)
+	in := healthyCluster(3, 2)
+	in.emptyHosts(w2)
+	in.loseHosts(cp3)
 	if d := Decide(in); !slices.Equal(d.Joins, []string{w2}) {
 		t.Errorf("a silent API server is as new as its kubelet: joins %v", d.Joins)
 	}
-	in.node("cp-3").KubeletVersion = "1.35.0"
+	in.nodeNamed("cp-3").KubeletVersion = "1.35.0"
 	if d := Decide(in); len(d.Joins) > 0 {
 		t.Errorf("a silent host may run an older API server: joins %v", d.Joins)
 	}
-	in.node("cp-3").KubeletVersion = ""
+	in.nodeNamed("cp-3").KubeletVersion = ""
 	if d := Decide(in); len(d.Joins) > 0 {
 		t.Errorf("nobody knows what a silent host runs: joins %v", d.Joins)
 	}
@@ -83,8 +83,8 @@ func TestVersionsOfSilentHosts(t *testing.T) {
 
 func TestTheAPISpeaksForTheHostThroughWhichItWasAsked(t *testing.T) {
 	t.Parallel()
-	in := healthy(3, 0)
-	in.change(cp1, func(h *observed.Host) { h.APIServerVersion = "" })
+	in := healthyCluster(3, 0)
+	in.changeObserved(cp1, func(h *observed.Host) { h.APIServerVersion = "" })
 	if d := Decide(in); d.Route != fsm.Nothing {
 		t.Errorf("got %s, %v", d.Route, d.Trace)
 	}
@@ -92,7 +92,7 @@ func TestTheAPISpeaksForTheHostThroughWhichItWasAsked(t *testing.T) {
 
 func TestALivingMemberWhoseHostIsEmptyIsStoppedByHand(t *testing.T) {
 	t.Parallel()
-	in := healthy(3, 0)
+	in := healthyCluster(3, 0)
 	in.Is.Hosts[cp3] = decidetest.Bare(in.Want.ControlPlane[2])
 	d := Decide(in)
 	if d.Route != fsm.Instruct || len(d.Instructions) != 1 ||
@@ -104,11 +104,11 @@ func TestALivingMemberWhoseHostIsEmptyIsStoppedByHand(t *testing.T) {
 
 func TestADeadMemberWaitsWhileTheQuorumIsThin(t *testing.T) {
 	t.Parallel()
-	in := healthy(3, 0)
+	in := healthyCluster(3, 0)
 	in.Is.Etcd.Members = append(in.Is.Etcd.Members, observed.Member{ID: "id-a", Healthy: observed.No},
 		observed.Member{ID: "id-b", Learner: true})
 	in.Is.Etcd.Members[2].Healthy = observed.Unknown
-	in.change(cp3, func(h *observed.Host) { h.EtcdHealth = observed.Unknown })
+	in.changeObserved(cp3, func(h *observed.Host) { h.EtcdHealth = observed.Unknown })
 	d := Decide(in)
 	if d.Route != fsm.DisasterRecovery {
 		t.Errorf("2 of 4 voters known to be healthy: got %s, %v", d.Route, d.Trace)
@@ -137,7 +137,7 @@ func TestOfTwoMembersWithOneNameTheHostsOwnIsFound(t *testing.T) {
 			t.Errorf("found %d in %v, want %s", i, members, want)
 		}
 	}
-	in := healthy(3, 0)
+	in := healthyCluster(3, 0)
 	in.Is.Etcd.Members = append([]observed.Member{old}, in.Is.Etcd.Members...)
 	if d := Decide(in); d.Route != fsm.Repair || len(d.Removals) != 1 || d.Removals[0].Member != "1" {
 		t.Errorf("got %s, %v", d.Route, d.Removals)
@@ -148,10 +148,10 @@ func TestOfTwoMembersWithOneNameTheHostsOwnIsFound(t *testing.T) {
 // come back: by then it may be replaced, and until then it must not.
 func TestAPersonMayActBeforeOurStepsHaveRun(t *testing.T) {
 	t.Parallel()
-	now := healthy(3, 0)
-	now.kill("cp-2")
-	then := healthy(3, 0)
-	then.lose(cp3)
+	now := healthyCluster(3, 0)
+	now.killMembers("cp-2")
+	then := healthyCluster(3, 0)
+	then.loseHosts(cp3)
 	codes := func() []problem.Code {
 		var out []problem.Code
 		for _, s := range Decide(then).Instructions[0].Steps {
@@ -172,16 +172,16 @@ func TestAPersonMayActBeforeOurStepsHaveRun(t *testing.T) {
 // as this one.
 func TestAnotherCAThanTheKnownOneStopsEverything(t *testing.T) {
 	t.Parallel()
-	in := healthy(3, 1)
+	in := healthyCluster(3, 1)
 	in.CA = in.Is.Hosts[cp1].CAHash
 	if d := Decide(in); in.CA == "" || d.Route != fsm.Nothing {
 		t.Errorf("the CA is the known one: %s, %v", d.Route, d.Trace)
 	}
-	in.change(cp2, func(h *observed.Host) { h.AdminCA = "sha256:other" })
+	in.changeObserved(cp2, func(h *observed.Host) { h.AdminCA = "sha256:other" })
 	if d := Decide(in); d.Route != fsm.Error || !strings.Contains(d.Trace[0].Why, "sha256:other") {
 		t.Errorf("one host's admin.conf is of another CA: %s, %v", d.Route, d.Trace)
 	}
-	in = healthy(3, 1)
+	in = healthyCluster(3, 1)
 	in.CA = "sha256:known"
 	if d := Decide(in); d.Route != fsm.Error || !strings.Contains(d.Trace[0].Why, "sha256:known") {
 		t.Errorf("all hosts are of another CA: %s, %v", d.Route, d.Trace)

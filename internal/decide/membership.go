@@ -25,15 +25,16 @@ type orphan struct {
 	host string // the host in its place, without its data; none if the manifest has no such host
 }
 
-// membership counts voters by etcd's own list where it is known. Otherwise the voters are taken to be the control-plane
-// hosts that joined, or may have joined because nothing is known of them, or whose join had got as far as etcd.
-func (v *view) membership() membership {
-	if v.listed() != observed.Yes {
+// countVoters counts voters by etcd's own list where it is known. Otherwise the voters are taken to be the
+// control-plane hosts that joined, or may have joined because nothing is known of them, or whose join had got as far as
+// etcd.
+func (v *view) countVoters() membership {
+	if v.hasMemberList() != observed.Yes {
 		return v.supposedMembership()
 	}
 	r := membership{listed: true, tally: quorum.Count(v.in.Is.Etcd.Members)}
 	for _, m := range v.in.Is.Etcd.Members {
-		if !m.Learner && leaderless(m) {
+		if !m.Learner && isLeaderless(m) {
 			r.startable++
 		}
 		s := v.hostOf(m)
@@ -45,7 +46,7 @@ func (v *view) membership() membership {
 			// Partial: whoever had begun with its data cannot begin again without; a learner has a name
 			// once it has begun.
 			r.orphans = append(r.orphans, orphan{m, s.ID})
-		case !m.Learner && m.Healthy != observed.Yes && !leaderless(m) && s.returns():
+		case !m.Learner && m.Healthy != observed.Yes && !isLeaderless(m) && s.memberReturns():
 			r.startable++
 		}
 	}
@@ -67,25 +68,25 @@ func (v *view) supposedMembership() membership {
 		switch {
 		case s.is.EtcdHealth == observed.Yes, s.reported && s.Condition == condition.Healthy:
 			r.tally.Alive++
-		case s.returns():
+		case s.memberReturns():
 			r.startable++
 		}
 	}
 	return r
 }
 
-// leaderless reports whether the member answered, and is not healthy only because no quorum elects a leader.
-func leaderless(m observed.Member) bool {
+// isLeaderless reports whether the member answered, and is not healthy only because no quorum elects a leader.
+func isLeaderless(m observed.Member) bool {
 	return m.Healthy != observed.Yes && m.Version != "" && len(m.Alarms) == 0
 }
 
-// repairable reports whether the host comes back when units are started, or what the host lacks is written again.
-func (s *hostState) repairable() bool {
+// isRepairable reports whether the host comes back when units are started, or what the host lacks is written again.
+func (s *hostState) isRepairable() bool {
 	return s.Condition == condition.Restartable || s.Condition == condition.Regenerable
 }
 
-// returns reports whether the host's member comes back with the host: not one whose data is gone.
-func (s *hostState) returns() bool { return s.repairable() && s.is.EtcdData != observed.No }
+// memberReturns reports whether the host's member comes back with the host: not one whose data is gone.
+func (s *hostState) memberReturns() bool { return s.isRepairable() && s.is.EtcdData != observed.No }
 
 // hostOf returns the control-plane host whose member it is, nil if the manifest has none.
 func (v *view) hostOf(m observed.Member) *hostState {
@@ -97,15 +98,16 @@ func (v *view) hostOf(m observed.Member) *hostState {
 	return nil
 }
 
-// living reports whether the orphan is a healthy voter of a host that the manifest does not have: a difference that
+// isLiving reports whether the orphan is a healthy voter of a host that the manifest does not have: a difference that
 // only the operator may settle, and no danger meanwhile.
-func (s orphan) living() bool {
+func (s orphan) isLiving() bool {
 	return s.host == "" && s.Healthy == observed.Yes && !s.Learner && len(s.Alarms) == 0
 }
 
-// removals returns the dead members that may be removed now, each safe after those before it. Dead is a member that is
-// known not to answer, or a learner that nobody finishes; and whose host was replaced or taken out of the manifest.
-func (v *view) removals() []Removal {
+// membersToRemove returns the dead members that may be removed now, each safe after those before it. Dead is a member
+// that is known not to answer, or a learner that nobody finishes; and whose host was replaced or taken out of the
+// manifest.
+func (v *view) membersToRemove() []Removal {
 	var out []Removal
 	left := v.in.Is.Etcd.Members
 	for _, s := range v.etcd.orphans {
@@ -118,7 +120,7 @@ func (v *view) removals() []Removal {
 		}
 		_, left = quorum.Without(left, s.ID)
 		out = append(out, Removal{
-			Member: s.ID, Name: s.Name, Learner: s.Learner, Host: s.host, Why: s.why() + "; " + verdict.Why,
+			Member: s.ID, Name: s.Name, Learner: s.Learner, Host: s.host, Why: s.describeState() + "; " + verdict.Why,
 		})
 	}
 	return out
@@ -130,7 +132,7 @@ func (v *view) mayRemove(s orphan) bool {
 	return v.in.Limit == nil || s.host != "" && v.in.Limit[s.host]
 }
 
-func (s orphan) problem() problem.Problem {
+func (s orphan) asProblem() problem.Problem {
 	state := "not healthy"
 	switch {
 	case s.Learner:
@@ -147,15 +149,15 @@ func (s orphan) problem() problem.Problem {
 	return problem.Problem{
 		Code:       code,
 		Host:       s.host,
-		Parameters: problem.Parameters{"member": s.label(), "state": state},
+		Parameters: problem.Parameters{"member": s.displayName(), "state": state},
 	}
 }
 
-// why returns in a sentence what is wrong with the member.
-func (s orphan) why() string { return s.problem().What() }
+// describeState returns in a sentence what is wrong with the member.
+func (s orphan) describeState() string { return s.asProblem().What() }
 
-// label names the member in a sentence.
-func (s orphan) label() string {
+// displayName names the member in a sentence.
+func (s orphan) displayName() string {
 	if s.Name == "" {
 		return s.ID + " (nameless)"
 	}
@@ -172,7 +174,7 @@ func (v *view) membershipSound() bool {
 // orphansMatter reports whether some orphan is more than a living member outside the manifest.
 func (v *view) orphansMatter() bool {
 	for _, s := range v.etcd.orphans {
-		if !s.living() {
+		if !s.isLiving() {
 			return true
 		}
 	}
@@ -186,9 +188,9 @@ func (s *hostState) inEtcd() bool {
 		(s.Etcd != "" || s.is.EtcdData == observed.Yes)
 }
 
-// regenerations returns the parts to regenerate, by host. A worker needs the API for new credentials, and a living
+// partsToRegenerate returns the parts to regenerate, by host. A worker needs the API for new credentials, and a living
 // member of etcd is restarted only if the quorum allows it.
-func (v *view) regenerations() map[string][]string {
+func (v *view) partsToRegenerate() map[string][]string {
 	var out map[string][]string
 	for i := range v.hosts {
 		if s := &v.hosts[i]; v.canRegenerate(s) {
@@ -206,20 +208,20 @@ func (v *view) canRegenerate(s *hostState) bool {
 	case !s.inLimit || s.midUpgrade || s.Condition != condition.Regenerable:
 		return false
 	case s.Role == desired.Worker:
-		return v.in.Is.API.Reached == observed.Yes && v.source() != ""
+		return v.in.Is.API.Reached == observed.Yes && v.pkiSource() != ""
 	case slices.Contains(s.Parts, condition.PartEncryption) && v.keysFor(s.ID) == nil:
 		return false // nobody has them
-	case slices.Contains(s.Parts, condition.PartCertificates) && v.vote(s) == observed.Yes:
+	case slices.Contains(s.Parts, condition.PartCertificates) && v.memberVote(s) == observed.Yes:
 		return quorum.SafeToStop(v.in.Is.Etcd.Members, s.Etcd).Safe
 	}
 	return true
 }
 
-// quarantines returns the hosts whose lost etcd data is quarantined, so that they can join again: only while the API
-// and etcd answer, another host has the CAs, and the members left keep their quorum, each counted after those before
-// it.
-func (v *view) quarantines() []string {
-	if v.in.Is.API.Reached != observed.Yes || !v.etcd.listed || !v.etcd.tally.Holds() || v.source() == "" {
+// hostsToQuarantine returns the hosts whose lost etcd data is quarantined, so that they can join again: only while the
+// API and etcd answer, another host has the CAs, and the members left keep their quorum, each counted after those
+// before it.
+func (v *view) hostsToQuarantine() []string {
+	if v.in.Is.API.Reached != observed.Yes || !v.etcd.listed || !v.etcd.tally.Holds() || v.pkiSource() == "" {
 		return nil
 	}
 	var out []string
@@ -249,16 +251,16 @@ func (v *view) staleNodes() []string {
 	var out []string
 	for i := range v.in.Is.API.Nodes {
 		n := &v.in.Is.API.Nodes[i]
-		if n.ControlPlane && n.Ready != observed.Yes && !v.known(n) {
+		if n.ControlPlane && n.Ready != observed.Yes && !v.isKnownNode(n) {
 			out = append(out, n.Name)
 		}
 	}
 	return out
 }
 
-// known reports whether the Node is that of a host of the manifest, or of a member of etcd. Of a host that did not say
-// its name, any Node might be the one. One whose name is refused keeps none by that.
-func (v *view) known(n *observed.Node) bool {
+// isKnownNode reports whether the Node is that of a host of the manifest, or of a member of etcd. Of a host that did
+// not say its name, any Node might be the one. One whose name is refused keeps none by that.
+func (v *view) isKnownNode(n *observed.Node) bool {
 	for i := range v.hosts {
 		s := &v.hosts[i]
 		if s.Node == n.Name || s.Node == "" && s.refused == nil || s.node != nil && s.node.Name == n.Name {

@@ -10,8 +10,8 @@ import (
 	"kubeone/internal/model/problem"
 )
 
-// ask answers the question of a state.
-func (v *view) ask(s fsm.State) (fsm.Event, string) {
+// answerQuestion answers the question of a state.
+func (v *view) answerQuestion(s fsm.State) (fsm.Event, string) {
 	switch s {
 	case fsm.AskHosts:
 		return v.askHosts()
@@ -54,23 +54,24 @@ func (v *view) askHosts() (fsm.Event, string) {
 // askProvisioned answers "no" only if every control-plane host answered, every one is empty or an unfinished
 // installation of ours, and nobody ever finished: an unreachable cluster is not an absent one.
 func (v *view) askProvisioned() (fsm.Event, string) {
-	if joined := names(v.controlPlane(), (*hostState).joined); joined != "" {
+	if joined := joinedNames(v.controlPlane(), (*hostState).hasJoined); joined != "" {
 		return fsm.OnYes, joined + ": this cluster's data is there"
 	}
-	if fenced := v.recovering(); fenced != "" {
+	if fenced := v.recoveringHosts(); fenced != "" {
 		return fsm.OnYes, fenced + ": a recovery of this cluster is incomplete"
 	}
-	if silent := names(v.controlPlane(), (*hostState).silent); silent != "" {
+	if silent := joinedNames(v.controlPlane(), (*hostState).isSilent); silent != "" {
 		return fsm.OnNotKnown, silent + " may hold this cluster: unreachable is not absent"
 	}
 	if v.onlyWorkersLeft() {
-		return fsm.OnYes, names(v.workers(), (*hostState).joined) + " joined this cluster, whose control plane is gone"
+		return fsm.OnYes, joinedNames(v.workers(), (*hostState).hasJoined) +
+			" joined this cluster, whose control plane is gone"
 	}
-	if at := v.elsewhere(); at != "" && len(having(v.controlPlane(), (*hostState).holdsData)) == 0 {
+	if at := v.otherEndpointReady(); at != "" && len(idsWhere(v.controlPlane(), (*hostState).holdsData)) == 0 {
 		return fsm.OnYes, "an API server is ready at " + at + ", although no control-plane host of the manifest " +
 			"holds its cluster"
 	}
-	if begun := names(v.controlPlane(), func(s *hostState) bool {
+	if begun := joinedNames(v.controlPlane(), func(s *hostState) bool {
 		return s.Condition == condition.Partial
 	}); begun != "" {
 		return fsm.OnNo, begun + ": installation is incomplete"
@@ -83,8 +84,8 @@ func (v *view) askProvisioned() (fsm.Event, string) {
 
 // onlyWorkersLeft reports whether workers belong to a cluster of which no control-plane host has anything left.
 func (v *view) onlyWorkersLeft() bool {
-	begun := having(v.controlPlane(), func(s *hostState) bool { return s.is.EtcdData == observed.Yes })
-	return len(begun) == 0 && len(having(v.workers(), (*hostState).joined)) > 0
+	begun := idsWhere(v.controlPlane(), func(s *hostState) bool { return s.is.EtcdData == observed.Yes })
+	return len(begun) == 0 && len(idsWhere(v.workers(), (*hostState).hasJoined)) > 0
 }
 
 func (v *view) askControlPlane() (fsm.Event, string) {
@@ -92,20 +93,20 @@ func (v *view) askControlPlane() (fsm.Event, string) {
 	if len(wrong) > 0 {
 		return fsm.OnUnhealthy, strings.Join(wrong, "; ")
 	}
-	return fsm.OnHealthy, names(v.controlPlane(), (*hostState).joined) + " healthy, " + v.etcd.tally.String()
+	return fsm.OnHealthy, joinedNames(v.controlPlane(), (*hostState).hasJoined) + " healthy, " + v.etcd.tally.String()
 }
 
 // controlPlaneFaults returns all that is wrong with the control plane as a whole; hosts that have not joined yet are
 // not faults.
 func (v *view) controlPlaneFaults() []string {
 	var wrong []string
-	if !v.begun() {
+	if !v.hasBegun() {
 		wrong = append(wrong, "no control-plane host holds this cluster")
 	}
 	for i := range v.controlPlane() {
 		s := &v.hosts[i]
-		if s.silent() || s.joined() && s.Condition != condition.Healthy && !s.midUpgrade {
-			wrong = append(wrong, s.name()+" is "+string(s.Condition)+" ("+s.Reasons[0].What()+")")
+		if s.isSilent() || s.hasJoined() && s.Condition != condition.Healthy && !s.midUpgrade {
+			wrong = append(wrong, s.displayName()+" is "+string(s.Condition)+" ("+s.Reasons[0].What()+")")
 		}
 	}
 	if v.in.Is.API.Reached != observed.Yes {
@@ -118,8 +119,8 @@ func (v *view) controlPlaneFaults() []string {
 		wrong = append(wrong, v.etcd.tally.String())
 	}
 	for _, s := range v.etcd.orphans {
-		if !s.living() {
-			wrong = append(wrong, s.why())
+		if !s.isLiving() {
+			wrong = append(wrong, s.describeState())
 		}
 	}
 	return wrong
@@ -128,7 +129,7 @@ func (v *view) controlPlaneFaults() []string {
 // askQuorum counts what is not known to be healthy as dead. Voters of hosts whose units merely do not run come back
 // when these are started, and those whose certificates ran out when they are renewed.
 func (v *view) askQuorum() (fsm.Event, string) {
-	if fenced := v.recovering(); fenced != "" {
+	if fenced := v.recoveringHosts(); fenced != "" {
 		return fsm.OnLost, "a recovery has stopped etcd on " + fenced + " and is incomplete"
 	}
 	t := v.etcd.tally
@@ -146,19 +147,19 @@ func (v *view) askQuorum() (fsm.Event, string) {
 }
 
 func (v *view) askRepairable() (fsm.Event, string) {
-	if stopped := names(v.controlPlane(), (*hostState).startable); stopped != "" {
+	if stopped := joinedNames(v.controlPlane(), (*hostState).canStart); stopped != "" {
 		return fsm.OnUnitsStopped, "units of " + stopped + " do not run and can be started again"
 	}
-	if repairable := names(v.controlPlane(), v.canRegenerate); repairable != "" {
+	if repairable := joinedNames(v.controlPlane(), v.canRegenerate); repairable != "" {
 		return fsm.OnRegenerable, "what is missing on " + repairable + " can be regenerated"
 	}
-	if edited := names(v.controlPlane(), v.brokenByEdits); edited != "" {
+	if edited := joinedNames(v.controlPlane(), v.brokenByEdits); edited != "" {
 		return fsm.OnEdited, "files that somebody has changed on " + edited + " can be restored"
 	}
-	if dead := v.removals(); len(dead) > 0 {
+	if dead := v.membersToRemove(); len(dead) > 0 {
 		return fsm.OnMemberDead, dead[0].Why
 	}
-	if lost := v.quarantines(); len(lost) > 0 {
+	if lost := v.hostsToQuarantine(); len(lost) > 0 {
 		return fsm.OnDataLost, v.nameOf(lost[0]) + " can leave etcd and join again"
 	}
 	return fsm.OnNotRepairable,
@@ -166,11 +167,11 @@ func (v *view) askRepairable() (fsm.Event, string) {
 }
 
 func (v *view) askMissing() (fsm.Event, string) {
-	missing := names(v.hosts, (*hostState).missing)
+	missing := joinedNames(v.hosts, (*hostState).isMissing)
 	switch {
 	case missing == "":
 		return fsm.OnNone, "no host is missing"
-	case !v.joinable():
+	case !v.canJoin():
 		return fsm.OnMissingLater,
 			missing + " not joined; hosts join only a control plane that runs " + v.in.Want.KubernetesVersion
 	}
@@ -179,44 +180,44 @@ func (v *view) askMissing() (fsm.Event, string) {
 
 // askWorkers looks at workers inside the limit only: the others stop nothing, because nothing is done to them.
 func (v *view) askWorkers() (fsm.Event, string) {
-	if stopped := names(v.workers(), (*hostState).startable); stopped != "" {
+	if stopped := joinedNames(v.workers(), (*hostState).canStart); stopped != "" {
 		return fsm.OnUnitsStopped, "units of " + stopped + " do not run and can be started again"
 	}
-	if repairable := names(v.workers(), v.canRegenerate); repairable != "" {
+	if repairable := joinedNames(v.workers(), v.canRegenerate); repairable != "" {
 		return fsm.OnRegenerable, "what is missing on " + repairable + " can be regenerated"
 	}
-	if edited := names(v.workers(), v.brokenByEdits); edited != "" {
+	if edited := joinedNames(v.workers(), v.brokenByEdits); edited != "" {
 		return fsm.OnEdited, "files that somebody has changed on " + edited + " can be restored"
 	}
 	unhealthy := func(s *hostState) bool {
-		return s.inLimit && !s.midUpgrade && (s.silent() || s.joined() && s.Condition != condition.Healthy)
+		return s.inLimit && !s.midUpgrade && (s.isSilent() || s.hasJoined() && s.Condition != condition.Healthy)
 	}
-	if who := names(v.workers(), unhealthy); who != "" {
+	if who := joinedNames(v.workers(), unhealthy); who != "" {
 		return fsm.OnUnhealthy, who + " not healthy: the operator must act"
 	}
 	return fsm.OnHealthy, "no worker is unhealthy"
 }
 
 func (v *view) askVersion() (fsm.Event, string) {
-	event, why, _ := v.relation()
+	event, why, _ := v.versionRelation()
 	return event, why
 }
 
 func (v *view) askConfiguration() (fsm.Event, string) {
-	if edited := names(v.hosts, v.canRestore); edited != "" {
+	if edited := joinedNames(v.hosts, v.canRestore); edited != "" {
 		return fsm.OnEdited, "files on " + edited + " were changed, or who may read them, and that can be undone"
 	}
-	if renewals := v.renewals(); len(renewals) > 0 {
-		return fsm.OnEnding, "certificates of " + names(v.hosts, func(s *hostState) bool {
+	if renewals := v.certificatesToRenew(); len(renewals) > 0 {
+		return fsm.OnEnding, "certificates of " + joinedNames(v.hosts, func(s *hostState) bool {
 			return renewals[s.ID] != nil
 		}) + " come near their end"
 	}
-	drift := v.drift()
+	drift := v.driftByHost()
 	if len(drift) == 0 {
 		return fsm.OnNone, "hosts have the wanted configuration"
 	}
 	return fsm.OnDiffers,
-		"configuration of " + names(v.hosts, func(s *hostState) bool { return drift[s.ID] != nil }) + " differs"
+		"configuration of " + joinedNames(v.hosts, func(s *hostState) bool { return drift[s.ID] != nil }) + " differs"
 }
 
 func (v *view) askObjects() (fsm.Event, string) {
@@ -224,7 +225,7 @@ func (v *view) askObjects() (fsm.Event, string) {
 	if addons := v.staleAddons(); len(addons) > 0 {
 		stale = append(stale, "addon "+problem.List(addons))
 	}
-	if lacking := names(v.hosts, v.lacksControllerFiles); lacking != "" {
+	if lacking := joinedNames(v.hosts, v.lacksControllerFiles); lacking != "" {
 		stale = append(stale, "the controllers' files on "+lacking)
 	}
 	if addons := v.unwantedAddons(); len(addons) > 0 {
@@ -239,10 +240,10 @@ func (v *view) askObjects() (fsm.Event, string) {
 	if apps := v.staleSettings(); len(apps) > 0 {
 		stale = append(stale, "settings of "+problem.List(apps))
 	}
-	if nodes := names(v.hosts, v.staleNode); nodes != "" {
+	if nodes := joinedNames(v.hosts, v.staleNode); nodes != "" {
 		stale = append(stale, "labels, annotations or taints of "+nodes)
 	}
-	if closed := names(v.hosts, v.cordoned); closed != "" {
+	if closed := joinedNames(v.hosts, v.isCordonedByRun); closed != "" {
 		stale = append(stale, closed+", cordoned by a run that was interrupted,")
 	}
 	if nodes := v.staleNodes(); len(nodes) > 0 {
@@ -263,21 +264,21 @@ func (v *view) askObjects() (fsm.Event, string) {
 	return fsm.OnStale, strings.Join(stale, "; ") + " not as wanted"
 }
 
-func (s *hostState) joined() bool { return s.Condition.Joined() }
+func (s *hostState) hasJoined() bool { return s.Condition.Joined() }
 
-func (s *hostState) silent() bool { return s.Condition.Silent() }
+func (s *hostState) isSilent() bool { return s.Condition.Silent() }
 
-func (s *hostState) startable() bool {
+func (s *hostState) canStart() bool {
 	return s.inLimit && s.Condition == condition.Restartable && !s.midUpgrade
 }
 
-func (s *hostState) missing() bool { return s.inLimit && s.Condition.Installable() }
+func (s *hostState) isMissing() bool { return s.inLimit && s.Condition.Installable() }
 
 // nameOf returns how a sentence names the host with that ID.
 func (v *view) nameOf(id string) string {
 	for i := range v.hosts {
 		if v.hosts[i].ID == id {
-			return v.hosts[i].name()
+			return v.hosts[i].displayName()
 		}
 	}
 	return id

@@ -13,8 +13,8 @@ import (
 	"kubeone/internal/model/problem"
 )
 
-// unreadable makes a key of the record one that cannot be read.
-func (in *Input) unreadable(key string) {
+// spoilRecordKey makes a key of the record one that cannot be read.
+func (in *Input) spoilRecordKey(key string) {
 	r := *in.Is.API.Record
 	r.Unreadable = map[string]string{key: "it is an x"}
 	switch key {
@@ -41,8 +41,8 @@ func TestAKeyThatCannotBeReadIsNamedAndWrittenAgain(t *testing.T) {
 		observed.RecordCluster, observed.RecordManifestDigest, observed.RecordManifest, observed.RecordRunID,
 		observed.RecordNodes, observed.RecordFormerEndpoints, observed.RecordHardening, observed.RecordHistory,
 	} {
-		in := healthy(3, 2)
-		in.unreadable(key)
+		in := healthyCluster(3, 2)
+		in.spoilRecordKey(key)
 		d := Decide(in)
 		if d.Route != fsm.Resources || !d.Record || len(d.Addons)+len(d.Upgrades)+len(d.Drift) > 0 {
 			t.Errorf("%s: %s, %+v", key, d.Route, d)
@@ -59,10 +59,10 @@ func TestAKeyThatCannotBeReadIsNamedAndWrittenAgain(t *testing.T) {
 // Which addons a cluster has, only the record knows: they are left alone, and so is the network plugin.
 func TestAddonsThatCannotBeReadAreLeftAlone(t *testing.T) {
 	t.Parallel()
-	unwanted := healthy(3, 1)
+	unwanted := healthyCluster(3, 1)
 	unwanted.Is.API.Addons[desired.ControllersAddon], unwanted.Want.NoControllers = "a", true
-	for name, in := range map[string]Input{"all wanted": healthy(3, 1), "one unwanted": unwanted} {
-		in.unreadable(observed.RecordAddons)
+	for name, in := range map[string]Input{"all wanted": healthyCluster(3, 1), "one unwanted": unwanted} {
+		in.spoilRecordKey(observed.RecordAddons)
 		d := Decide(in)
 		if d.Route != fsm.Nothing || len(d.Addons)+len(d.RemoveAddons) > 0 {
 			t.Errorf("%s: %s: %v, %v", name, d.Route, d.Addons, d.RemoveAddons)
@@ -71,14 +71,14 @@ func TestAddonsThatCannotBeReadAreLeftAlone(t *testing.T) {
 			t.Errorf("%s: %+v", name, d.Warnings)
 		}
 	}
-	in := healthy(3, 1)
-	in.unreadable(observed.RecordAddons)
-	in.node("w-1").Ready = observed.No
+	in := healthyCluster(3, 1)
+	in.spoilRecordKey(observed.RecordAddons)
+	in.nodeNamed("w-1").Ready = observed.No
 	if d := Decide(in); d.Hosts["192.0.1.1"].Condition != condition.Unready {
 		t.Errorf("a Node that is not Ready is excused, as if the network plugin was missing: %+v", d.Hosts["192.0.1.1"])
 	}
-	in = healthy(3, 1)
-	in.unreadable(observed.RecordAddons)
+	in = healthyCluster(3, 1)
+	in.spoilRecordKey(observed.RecordAddons)
 	in.Want.Network.CNI.Name, in.Addons = "canal", nil
 	if d := Decide(in); d.Route != fsm.Error || len(d.Problems) != 1 ||
 		d.Problems[0].Code != problem.AddonsUnreadable || len(d.Warnings) > 0 {
@@ -102,11 +102,11 @@ func TestNobodyJoinsAsTheNodeOfASilentHost(t *testing.T) {
 			in.Is.API.Nodes = slices.DeleteFunc(in.Is.API.Nodes, func(n observed.Node) bool { return n.Name == "w-1" })
 		}, []string{"192.0.1.1"}},
 	} {
-		in := healthy(3, 2)
-		w1 := *in.node("w-1")
-		in.empties("192.0.1.1")
+		in := healthyCluster(3, 2)
+		w1 := *in.nodeNamed("w-1")
+		in.emptyHosts("192.0.1.1")
 		in.Is.API.Nodes = append(in.Is.API.Nodes, w1)
-		in.unreadable(observed.RecordNodes)
+		in.spoilRecordKey(observed.RecordNodes)
 		c.change(&in)
 		d := Decide(in)
 		if diff := cmp.Diff(c.joins, d.Joins); diff != "" {
@@ -120,12 +120,12 @@ func TestNobodyJoinsAsTheNodeOfASilentHost(t *testing.T) {
 			t.Errorf("%s: the key is written again without the silent host's Node", name)
 		}
 	}
-	in := healthy(3, 1)
-	cp2 := *in.node("cp-2")
-	in.empties("192.0.0.2")
+	in := healthyCluster(3, 1)
+	cp2 := *in.nodeNamed("cp-2")
+	in.emptyHosts("192.0.0.2")
 	in.Is.API.Nodes = append(in.Is.API.Nodes, cp2)
 	in.Is.Hosts["192.0.0.3"] = observed.Host{ID: "192.0.0.3", Reach: observed.Unreachable}
-	in.unreadable(observed.RecordNodes)
+	in.spoilRecordKey(observed.RecordNodes)
 	if d := Decide(in); !problem.Has(d.Problems, problem.NodeOwnerUnknown) {
 		t.Errorf("the control plane: %s, %+v", d.Route, d.Problems)
 	}
@@ -135,16 +135,16 @@ func TestNobodyJoinsAsTheNodeOfASilentHost(t *testing.T) {
 func TestHardeningThatCannotBeReadIsThatOfTheHosts(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{observed.RecordHardening, observed.RecordCluster, observed.RecordManifestDigest} {
-		in := healthy(3, 0)
+		in := healthyCluster(3, 0)
 		for _, h := range in.Want.ControlPlane {
-			in.change(h.ID, func(h *observed.Host) {
+			in.changeObserved(h.ID, func(h *observed.Host) {
 				h.Digests = map[string]string{
 					desired.HardeningDigest: desired.HardeningNote(desired.HardeningBaseline),
 				}
 			})
 		}
 		in.Is.API.Record.Hardening = desired.HardeningBaseline
-		in.unreadable(key)
+		in.spoilRecordKey(key)
 		if got, said := Hardening(in.Want, in.Is); got != desired.HardeningBaseline || !said {
 			t.Errorf("%s: %q, %t", key, got, said)
 		}
@@ -154,11 +154,11 @@ func TestHardeningThatCannotBeReadIsThatOfTheHosts(t *testing.T) {
 // Names that all API servers have are kept for those that join, and dropped only when that is asked for.
 func TestFormerNamesThatCannotBeReadAreThoseOfTheCertificates(t *testing.T) {
 	t.Parallel()
-	in := settled("api.example.com")
+	in := clusterAtEndpoint("api.example.com")
 	for _, h := range in.Want.ControlPlane {
-		in.change(h.ID, func(h *observed.Host) { h.APINames = append(h.APINames, "old.example.com") })
+		in.changeObserved(h.ID, func(h *observed.Host) { h.APINames = append(h.APINames, "old.example.com") })
 	}
-	in.unreadable(observed.RecordFormerEndpoints)
+	in.spoilRecordKey(observed.RecordFormerEndpoints)
 	moving := in
 	moving.Is.API.Endpoint = "before.example.com:6443"
 	for name, in := range map[string]Input{"at rest": in, "moving": moving} {
@@ -171,7 +171,7 @@ func TestFormerNamesThatCannotBeReadAreThoseOfTheCertificates(t *testing.T) {
 		t.Errorf("asked for: %s, %+v", d.Route, d)
 	}
 	for _, h := range in.Want.ControlPlane {
-		in.change(h.ID, func(h *observed.Host) { h.APINames = h.APINames[:len(h.APINames)-1] })
+		in.changeObserved(h.ID, func(h *observed.Host) { h.APINames = h.APINames[:len(h.APINames)-1] })
 	}
 	if d := Decide(Settle(in, false)); d.Route != fsm.MoveEndpoint || !d.Publish {
 		t.Errorf("no certificate has one any more: %s, %+v", d.Route, d)

@@ -10,8 +10,8 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// ending has certificates of which two come near their end, and the kubelet's, which is not kubeadm's to renew.
-func ending(h *observed.Host) {
+// expiringHost has certificates of which two come near their end, and the kubelet's, which is not kubeadm's to renew.
+func expiringHost(h *observed.Host) {
 	const day = 24 * time.Hour
 	h.Certificates = []observed.Certificate{
 		{Name: "admin.conf", Left: 80 * day}, {Name: "apiserver", Left: 80 * day}, {Name: "ca", Left: 80 * day},
@@ -31,36 +31,37 @@ func TestCertificatesNearTheirEndAreRenewedWhereThatIsSafe(t *testing.T) {
 		route  fsm.Route
 		want   map[string][]string
 	}{
-		"two hosts": {func(in *Input) { in.change(cp1, ending); in.change(cp3, ending) }, fsm.Repair,
+		"two hosts": {func(in *Input) { in.changeObserved(cp1, expiringHost); in.changeObserved(cp3, expiringHost) },
+			fsm.Repair,
 			map[string][]string{cp1: names, cp3: names}},
-		"a worker has none": {func(in *Input) { in.change(w1, ending) }, fsm.Nothing, nil},
+		"a worker has none": {func(in *Input) { in.changeObserved(w1, expiringHost) }, fsm.Nothing, nil},
 		"outside the limit": {func(in *Input) {
-			in.change(cp1, ending)
+			in.changeObserved(cp1, expiringHost)
 			in.Limit = map[string]bool{cp2: true}
 		}, fsm.Nothing, nil},
 		"without the CA's key": {func(in *Input) {
-			in.change(cp1, ending)
-			in.change(cp1, func(h *observed.Host) { h.PKI = observed.No })
+			in.changeObserved(cp1, expiringHost)
+			in.changeObserved(cp1, func(h *observed.Host) { h.PKI = observed.No })
 		}, fsm.Instruct, nil},
 		"short-lived by the manifest": {func(in *Input) {
-			in.change(cp1, ending)
+			in.changeObserved(cp1, expiringHost)
 			in.Want.Certificates.ValidityPeriod = "2000h" // 83 days
 		}, fsm.Nothing, nil},
 		"an upgrade renews them": {func(in *Input) {
-			in.change(cp1, ending)
+			in.changeObserved(cp1, expiringHost)
 			in.Want.KubernetesVersion = "1.36.4"
 		}, fsm.Upgrade, nil},
 		"what somebody edited goes first": {func(in *Input) {
-			in.change(cp1, ending)
-			in.edit(cp2, config)
+			in.changeObserved(cp1, expiringHost)
+			in.editFiles(cp2, config)
 		}, fsm.Repair, nil},
 		"drift waits for them": {func(in *Input) {
-			in.change(cp1, ending)
+			in.changeObserved(cp1, expiringHost)
 			in.Config[cp1] = map[string]string{"kubelet": "new"}
-			in.change(cp1, func(h *observed.Host) { h.Digests = map[string]string{"kubelet": "old"} })
+			in.changeObserved(cp1, func(h *observed.Host) { h.Digests = map[string]string{"kubelet": "old"} })
 		}, fsm.Repair, map[string][]string{cp1: names}},
 	} {
-		in := healthy(3, 1)
+		in := healthyCluster(3, 1)
 		c.change(&in)
 		d := Decide(in)
 		if d.Route != c.route {

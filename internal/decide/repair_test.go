@@ -22,12 +22,12 @@ type repairs struct {
 	Stale         []string
 }
 
-// lost makes a control-plane host say that its etcd data is gone, and its member silent.
-func (in *Input) lost(id, name string) {
-	in.change(id, func(h *observed.Host) {
+// loseEtcdData makes a control-plane host say that its etcd data is gone, and its member silent.
+func (in *Input) loseEtcdData(id, name string) {
+	in.changeObserved(id, func(h *observed.Host) {
 		h.EtcdData, h.EtcdHealth, h.APIServer = observed.No, observed.No, observed.No
 	})
-	in.kill(name)
+	in.killMembers(name)
 }
 
 func expiredHere(h *observed.Host) {
@@ -43,26 +43,26 @@ func TestRemedies(t *testing.T) {
 		want   repairs
 	}{
 		{"a manifest gone", func(in *Input) {
-			in.change(cp2, func(h *host) {
+			in.changeObserved(cp2, func(h *host) {
 				h.Manifests, h.APIServer, h.APIServerVersion = h.Manifests[:1], observed.Unknown, ""
 			})
 		}, repairs{Route: fsm.Repair, Regenerations: map[string][]string{cp2: {"kube-apiserver"}}}},
 		{"a worker's kubelet.conf gone", func(in *Input) {
-			in.change(w2, func(h *host) { h.KubeletConf = observed.No })
+			in.changeObserved(w2, func(h *host) { h.KubeletConf = observed.No })
 		}, repairs{Route: fsm.Repair, Regenerations: map[string][]string{w2: {condition.PartKubelet}}}},
 		{"outside the limit", func(in *Input) {
-			in.change(cp2, expiredHere)
+			in.changeObserved(cp2, expiredHere)
 			in.Limit = map[string]bool{w1: true}
 		}, repairs{Route: fsm.Instruct}},
-		{"certificates expired on one host", func(in *Input) { in.change(cp2, expiredHere) },
+		{"certificates expired on one host", func(in *Input) { in.changeObserved(cp2, expiredHere) },
 			repairs{Route: fsm.Repair, Regenerations: map[string][]string{cp2: {condition.PartCertificates}}}},
 		{"certificates expired on a living voter while another is dead", func(in *Input) {
-			in.change(cp2, expiredHere)
-			in.lose(cp3)
+			in.changeObserved(cp2, expiredHere)
+			in.loseHosts(cp3)
 		}, repairs{Route: fsm.Instruct}},
 		{"certificates expired everywhere", func(in *Input) {
 			for _, id := range []string{cp1, cp2, cp3} {
-				in.change(id, func(h *host) {
+				in.changeObserved(id, func(h *host) {
 					expiredHere(h)
 					h.APIServer, h.EtcdHealth = observed.No, observed.No
 				})
@@ -77,46 +77,46 @@ func TestRemedies(t *testing.T) {
 			},
 		}},
 		{"a worker needs the API for new credentials", func(in *Input) {
-			in.change(w1, func(h *host) { h.KubeletConf = observed.No })
+			in.changeObserved(w1, func(h *host) { h.KubeletConf = observed.No })
 			in.Is.API = observed.API{Reached: observed.No}
 		}, repairs{Route: fsm.Instruct}},
 
-		{"etcd data of one member lost", func(in *Input) { in.lost(cp2, "cp-2") },
+		{"etcd data of one member lost", func(in *Input) { in.loseEtcdData(cp2, "cp-2") },
 			repairs{Route: fsm.Repair, Quarantines: []string{cp2}}},
 		{"its member has been removed already", func(in *Input) {
-			in.lost(cp2, "cp-2")
+			in.loseEtcdData(cp2, "cp-2")
 			_, in.Is.Etcd.Members = quorum.Without(in.Is.Etcd.Members, "id-cp-2")
 		}, repairs{Route: fsm.Repair, Quarantines: []string{cp2}}},
 		{"it has been set aside already", func(in *Input) {
-			in.lost(cp2, "cp-2")
-			in.change(cp2, func(h *host) { h.Marker = &observed.Marker{Cluster: decidetest.Cluster} })
+			in.loseEtcdData(cp2, "cp-2")
+			in.changeObserved(cp2, func(h *host) { h.Marker = &observed.Marker{Cluster: decidetest.Cluster} })
 		}, repairs{Route: fsm.Repair, Removed: []string{"id-cp-2"}}},
 		{"of two that lost it only as many as the quorum allows", func(in *Input) {
-			*in = healthy(5, 0)
-			in.lost(cp2, "cp-2")
-			in.lost(cp3, "cp-3")
+			*in = healthyCluster(5, 0)
+			in.loseEtcdData(cp2, "cp-2")
+			in.loseEtcdData(cp3, "cp-3")
 		}, repairs{Route: fsm.Repair, Quarantines: []string{cp2, cp3}}},
 		{"two of three lost it", func(in *Input) {
-			in.lost(cp2, "cp-2")
-			in.lost(cp3, "cp-3")
+			in.loseEtcdData(cp2, "cp-2")
+			in.loseEtcdData(cp3, "cp-3")
 		}, repairs{Route: fsm.DisasterRecovery}},
 		{"it lost its data and another is dead", func(in *Input) {
-			*in = healthy(5, 0)
-			in.lost(cp2, "cp-2")
-			in.lose(cp3)
+			*in = healthyCluster(5, 0)
+			in.loseEtcdData(cp2, "cp-2")
+			in.loseHosts(cp3)
 		}, repairs{Route: fsm.Repair, Quarantines: []string{cp2}}},
 		{"nobody to join again from", func(in *Input) {
-			in.lost(cp2, "cp-2")
+			in.loseEtcdData(cp2, "cp-2")
 			for _, id := range []string{cp1, cp3} {
-				in.change(id, func(h *host) { h.PKI = observed.No })
+				in.changeObserved(id, func(h *host) { h.PKI = observed.No })
 			}
 		}, repairs{Route: fsm.Instruct}},
 		{"a living member is never set aside", func(in *Input) {
-			in.change(cp2, func(h *host) { h.EtcdData = observed.No })
+			in.changeObserved(cp2, func(h *host) { h.EtcdData = observed.No })
 		}, repairs{Route: fsm.Instruct}},
-		{"silence is not the host's own word", func(in *Input) { in.lose(cp2) }, repairs{Route: fsm.Instruct}},
+		{"silence is not the host's own word", func(in *Input) { in.loseHosts(cp2) }, repairs{Route: fsm.Instruct}},
 		{"the API does not answer", func(in *Input) {
-			in.lost(cp2, "cp-2")
+			in.loseEtcdData(cp2, "cp-2")
 			in.Is.API = observed.API{Reached: observed.No}
 		}, repairs{Route: fsm.Instruct}},
 
@@ -134,7 +134,7 @@ func TestRemedies(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			in := healthy(3, 2)
+			in := healthyCluster(3, 2)
 			tt.change(&in)
 			d := Decide(in)
 			got := repairs{
@@ -147,7 +147,7 @@ func TestRemedies(t *testing.T) {
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("trace %v\n(-want +got):\n%s", d.Trace, diff)
 			}
-			if err := consistent(d); err != nil {
+			if err := checkTrace(d); err != nil {
 				t.Error(err)
 			}
 			if (d.Route == fsm.Instruct || d.Route == fsm.DisasterRecovery) && len(d.Instructions) == 0 {

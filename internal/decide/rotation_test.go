@@ -22,7 +22,7 @@ func TestARotationThatHasBegunIsSaid(t *testing.T) {
 		"cut off":                      {[]string{"a"}, "forget", true},
 		"not known":                    {nil, "", false},
 	} {
-		in := healthy(3, 1)
+		in := healthyCluster(3, 1)
 		for i, h := range in.Want.ControlPlane {
 			seen := in.Is.Hosts[h.ID]
 			seen.Authorities = map[string]observed.Authority{observed.EtcdCA: {Trusted: []string{"a"}}}

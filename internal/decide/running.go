@@ -60,7 +60,7 @@ func NotRunning(want desired.Network, is observed.API) []Absence {
 	}
 	var out []Absence
 	for _, app := range everywhere {
-		if nodes := without(app, is); len(nodes) > 0 {
+		if nodes := nodesWithoutApp(app, is); len(nodes) > 0 {
 			out = append(out, Absence{Component: app, Nodes: nodes})
 		}
 	}
@@ -70,8 +70,8 @@ func NotRunning(want desired.Network, is observed.API) []Absence {
 	return out
 }
 
-// without returns the Nodes that are Ready and have no ready pod of the app.
-func without(app string, is observed.API) []string {
+// nodesWithoutApp returns the Nodes that are Ready and have no ready pod of the app.
+func nodesWithoutApp(app string, is observed.API) []string {
 	has := make(map[string]bool, len(is.Nodes))
 	for _, p := range is.Pods {
 		if p.App == app && p.Ready == observed.Yes {
@@ -153,14 +153,14 @@ func (v *view) comingUp() []string {
 	if event, _ := v.askQuorum(); event == fsm.OnLost && !v.mayElect() {
 		return nil
 	}
-	return having(v.hosts, func(s *hostState) bool {
+	return idsWhere(v.hosts, func(s *hostState) bool {
 		return s.Condition == condition.Unready || s.Condition == condition.Broken || v.votesAlready(s) ||
-			s.Condition == condition.Restartable && starts(s.is.Containerd) && starts(s.is.Kubelet)
+			s.Condition == condition.Restartable && isStarting(s.is.Containerd) && isStarting(s.is.Kubelet)
 	})
 }
 
-// starts reports whether the unit runs, or is about to: what does not answer then may only be late.
-func starts(u observed.Unit) bool {
+// isStarting reports whether the unit runs, or is about to: what does not answer then may only be late.
+func isStarting(u observed.Unit) bool {
 	return u.Active || !u.Known() || strings.HasPrefix(u.State, "activating")
 }
 
@@ -175,7 +175,7 @@ func (v *view) votesAlready(s *hostState) bool {
 
 // mayElect reports whether the members that answer, or may hold data on a host that does, could be a quorum.
 func (v *view) mayElect() bool {
-	voters := len(having(v.controlPlane(), func(s *hostState) bool {
+	voters := len(idsWhere(v.controlPlane(), func(s *hostState) bool {
 		return !s.Condition.Silent() && s.is.EtcdData != observed.No
 	}))
 	for _, s := range v.etcd.orphans {

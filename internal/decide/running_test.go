@@ -64,7 +64,7 @@ func TestComponentsThatDoNotRunAreNamed(t *testing.T) {
 			*is = observed.API{Reached: observed.No}
 		}, nil},
 	} {
-		in := healthy(3, 1)
+		in := healthyCluster(3, 1)
 		c.change(&in.Want.Network, &in.Is.API)
 		if diff := cmp.Diff(c.want, NotRunning(in.Want.Network, in.Is.API)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -83,7 +83,7 @@ func TestComponentsThatDoNotRunAreNamed(t *testing.T) {
 // A warning names some Nodes, not thousands.
 func TestAWarningNamesSomeOfManyNodes(t *testing.T) {
 	t.Parallel()
-	in := healthy(1, 20)
+	in := healthyCluster(1, 20)
 	in.Is.API.Pods = decidetest.Pods(in.Want, in.Is.API.Nodes[:1])
 	for _, p := range Decide(in).Warnings {
 		nodes, _ := p.Parameters["nodes"].([]string)

@@ -8,12 +8,12 @@ import (
 	"kubeone/internal/testutil/decidetest"
 )
 
-// danger ranks routes by what they may destroy: those that change nothing on a healthy cluster, and starting units that
-// ought to run, are 0.
-func danger(d Decision) int {
+// routeDanger ranks routes by what they may destroy: those that change nothing on a healthy cluster, and starting units
+// that ought to run, are 0.
+func routeDanger(d Decision) int {
 	switch d.Route {
 	case fsm.Repair:
-		return truth(len(d.Removals) > 0) * 2
+		return boolValue(len(d.Removals) > 0) * 2
 	case fsm.Resources, fsm.MoveEndpoint:
 		return 1
 	case fsm.Join:
@@ -32,10 +32,10 @@ func danger(d Decision) int {
 // having heard the most harmless of the answers. Foreign data is left out: to learn of it stops everything.
 func TestUnknownIsNeverMoreDangerousThanKnown(t *testing.T) {
 	t.Parallel()
-	cps, workers := kinds(), workerKinds()
+	cps, workers := hostKinds(), workerKinds()
 	at := func(name string) int { return slices.IndexFunc(cps, func(k kind) bool { return k.name == name }) }
 	decide := func(c combination) Decision {
-		return Decide(c.world(decidetest.Wanted(len(c.cps), truth(c.worker > 0)), cps, workers))
+		return Decide(c.buildWorld(decidetest.Wanted(len(c.cps), boolValue(c.worker > 0)), cps, workers))
 	}
 	compared, most := 0, 2
 	if *exhaustive {
@@ -43,18 +43,18 @@ func TestUnknownIsNeverMoreDangerousThanKnown(t *testing.T) {
 	}
 	compare := func(unknown, known combination) {
 		compared++
-		if u, k := decide(unknown), decide(known); danger(u) > danger(k) {
+		if u, k := decide(unknown), decide(known); routeDanger(u) > routeDanger(k) {
 			t.Errorf("%v\n\tis %s, but knowing more\n%v\n\tis %s", unknown, u.Route, known, k.Route)
 		}
 	}
 	for n := 1; n <= most; n++ {
-		multisets(n, len(cps), func(set []int) {
+		forEachMultiset(n, len(cps), func(set []int) {
 			if slices.Contains(set, at("foreign")) {
 				return
 			}
-			for tail := range tails() {
+			for tail := range tailCount() {
 				full := combination{cps: set, worker: tail % 3, api: true, members: true}.withTail(tail)
-				for _, blind := range blinds(set, at("wiped")) {
+				for _, blind := range blindChanges(set, at("wiped")) {
 					blind.cps, blind.worker = set, full.worker
 					compare(blind.withTail(tail), full)
 				}
@@ -69,9 +69,9 @@ func TestUnknownIsNeverMoreDangerousThanKnown(t *testing.T) {
 	t.Logf("%d pairs compared", compared)
 }
 
-// blinds returns the ways in which the API and etcd may not have been asked; where no host of the set joined, they
-// cannot have answered in the first place.
-func blinds(set []int, lastJoined int) []combination {
+// blindChanges returns the ways in which the API and etcd may not have been asked; where no host of the set joined,
+// they cannot have answered in the first place.
+func blindChanges(set []int, lastJoined int) []combination {
 	if set[0] > lastJoined {
 		return nil
 	}

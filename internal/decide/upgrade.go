@@ -11,26 +11,27 @@ import (
 	"kubeone/internal/model/problem"
 )
 
-// upgradable reports whether the host is a member inside the limit of which a component runs another version than the
+// canUpgrade reports whether the host is a member inside the limit of which a component runs another version than the
 // wanted one.
-func (v *view) upgradable(s *hostState) bool { return s.inLimit && s.joined() && v.outdated(s) }
+func (v *view) canUpgrade(s *hostState) bool { return s.inLimit && s.hasJoined() && v.isOutdated(s) }
 
 // MayUpgrade reports whether a plan may upgrade hosts that run something already. It may be wrong only where it reports
 // true.
 func MayUpgrade(in Input) bool {
-	v := look(in)
+	v := newView(in)
 	return in.ForceUpgrade || slices.ContainsFunc(v.hosts, func(s hostState) bool {
-		return s.is.Reach == observed.Reached && (s.joined() || s.node != nil) && v.outdated(&s)
+		return s.is.Reach == observed.Reached && (s.hasJoined() || s.node != nil) && v.isOutdated(&s)
 	})
 }
 
-// upgrades returns the hosts to upgrade, control plane first, and of each role those first whose upgrade had begun.
-func (v *view) upgrades() []string {
+// hostsToUpgrade returns the hosts to upgrade, control plane first, and of each role those first whose upgrade had
+// begun.
+func (v *view) hostsToUpgrade() []string {
 	var out []string
 	for _, hosts := range [][]hostState{v.controlPlane(), v.workers()} {
-		out = append(out, having(hosts, func(s *hostState) bool { return s.midUpgrade })...)
-		out = append(out, having(hosts, func(s *hostState) bool {
-			return s.inLimit && s.joined() && !s.midUpgrade && (v.in.ForceUpgrade || v.outdated(s))
+		out = append(out, idsWhere(hosts, func(s *hostState) bool { return s.midUpgrade })...)
+		out = append(out, idsWhere(hosts, func(s *hostState) bool {
+			return s.inLimit && s.hasJoined() && !s.midUpgrade && (v.in.ForceUpgrade || v.isOutdated(s))
 		})...)
 	}
 	return out
@@ -42,7 +43,7 @@ func (v *view) upgrades() []string {
 // does, because the kubelet does not, and the others are a quorum.
 func (v *view) goesOn(s *hostState) bool {
 	switch {
-	case !s.inLimit || !s.upgradeBegun() || !v.outdated(s) || v.in.Is.API.Reached != observed.Yes:
+	case !s.inLimit || !s.upgradeBegun() || !v.isOutdated(s) || v.in.Is.API.Reached != observed.Yes:
 		return false
 	case !s.is.Containerd.Active || s.is.KubeletConf != observed.Yes || !s.mayGoOn():
 		return false
@@ -55,7 +56,7 @@ func (v *view) goesOn(s *hostState) bool {
 	if !condition.RunsKubelet(&s.is) && !stop.Outage {
 		return stop.Safe
 	}
-	return s.is.EtcdHealth == observed.Yes && v.vote(s) == observed.Yes && stop.Safe
+	return s.is.EtcdHealth == observed.Yes && v.memberVote(s) == observed.Yes && stop.Safe
 }
 
 // mayGoOn reports whether what is wrong with the host may be what the rest of its upgrade writes and starts again.
@@ -69,9 +70,10 @@ func (s *hostState) mayGoOn() bool {
 	return false
 }
 
-// skew returns the problem of a kubelet and an API server that could not work together during or after the upgrade; nil
-// when they can. Every Node counts, also those that the manifest does not manage, but for workers that are left alone.
-func (v *view) skew() *problem.Problem {
+// skewProblem returns the problem of a kubelet and an API server that could not work together during or after the
+// upgrade; nil when they can. Every Node counts, also those that the manifest does not manage, but for workers that are
+// left alone.
+func (v *view) skewProblem() *problem.Problem {
 	want := v.in.Want.KubernetesVersion
 	for _, n := range v.in.Is.API.Nodes {
 		if n.KubeletVersion == "" || skew.Allowed(want, n.KubeletVersion) == nil || v.isStrange(n.Name) {
@@ -87,17 +89,18 @@ func (v *view) skew() *problem.Problem {
 	}
 	for i := range v.controlPlane() {
 		s := &v.hosts[i]
-		if s.inLimit || !s.joined() {
+		if s.inLimit || !s.hasJoined() {
 			continue
 		}
 		for j := range v.workers() {
 			w := &v.workers()[j]
-			if !v.upgradable(w) || skew.Allowed(v.apiServer(s), w.wantKubelet) == nil {
+			if !v.canUpgrade(w) || skew.Allowed(v.apiServer(s), w.wantKubelet) == nil {
 				continue
 			}
 			return &problem.Problem{
 				Code: problem.KubeletSkewOutsideLimit, Host: s.ID,
-				Parameters: problem.Parameters{"name": s.name(), "kubelet": w.wantKubelet, "apiServer": v.apiServer(s)},
+				Parameters: problem.Parameters{"name": s.displayName(), "kubelet": w.wantKubelet,
+					"apiServer": v.apiServer(s)},
 			}
 		}
 	}
@@ -125,7 +128,7 @@ func (v *view) oldElsewhere() *observed.Node {
 		if !n.ControlPlane {
 			continue
 		}
-		hosts := having(v.hosts, func(s *hostState) bool {
+		hosts := idsWhere(v.hosts, func(s *hostState) bool {
 			return s.Node == n.Name || s.node != nil && s.node.Name == n.Name
 		})
 		member := slices.ContainsFunc(v.in.Is.Etcd.Members, func(m observed.Member) bool { return m.Name == n.Name })
@@ -162,10 +165,10 @@ func (v *view) namedVersions(s *hostState) []problem.Problem {
 	return out
 }
 
-// cordoned reports whether a run of ours has closed the member's Node and was interrupted before it opened it again;
-// the host needs nothing more. A mark on a Node that is open counts too: were it left there, a person's cordon would
-// look like ours.
-func (v *view) cordoned(s *hostState) bool {
+// isCordonedByRun reports whether a run of ours has closed the member's Node and was interrupted before it opened it
+// again; the host needs nothing more. A mark on a Node that is open counts too: were it left there, a person's cordon
+// would look like ours.
+func (v *view) isCordonedByRun(s *hostState) bool {
 	return s.inLimit && s.Condition == condition.Healthy && s.node != nil &&
-		s.node.Annotations[observed.CordonAnnotation] != "" && !v.outdated(s)
+		s.node.Annotations[observed.CordonAnnotation] != "" && !v.isOutdated(s)
 }

@@ -15,20 +15,20 @@ import (
 	"kubeone/internal/testutil/decidetest"
 )
 
-// older makes a host run another version.
-func (in *Input) older(id, name, version string) {
-	in.change(id, func(h *observed.Host) {
+// setOlderVersion makes a host run another version.
+func (in *Input) setOlderVersion(id, name, version string) {
+	in.changeObserved(id, func(h *observed.Host) {
 		h.Kubelet.Version = version
 		if h.APIServerVersion != "" {
 			h.APIServerVersion = version
 		}
 	})
-	in.node(name).KubeletVersion = version
+	in.nodeNamed(name).KubeletVersion = version
 }
 
 func (in *Input) allOlder(version string) {
 	for _, h := range in.Want.Hosts() {
-		in.older(h.ID, h.Hostname, version)
+		in.setOlderVersion(h.ID, h.Hostname, version)
 	}
 }
 
@@ -47,9 +47,9 @@ type upgradeCase struct {
 	says  string   // in the reason of the last question
 }
 
-func (c upgradeCase) check(t *testing.T) {
+func (c upgradeCase) checkDecision(t *testing.T) {
 	t.Helper()
-	in := healthy(3, 2)
+	in := healthyCluster(3, 2)
 	c.world(&in)
 	d := Decide(in)
 	if d.Route != c.route {
@@ -69,17 +69,19 @@ func TestWhatIsUpgraded(t *testing.T) {
 	for name, c := range map[string]upgradeCase{
 		"everything": {func(in *Input) { in.allOlder("1.36.1") }, fsm.Upgrade, all, "1.36.3 is wanted"},
 		"a minor":    {func(in *Input) { in.allOlder("1.35.4") }, fsm.Upgrade, all, "1.36.3 is wanted"},
-		"what is left of it": {func(in *Input) { in.older("192.0.1.2", "w-2", "1.35.4") }, fsm.Upgrade, all[4:],
+		"what is left of it": {func(in *Input) { in.setOlderVersion("192.0.1.2", "w-2", "1.35.4") }, fsm.Upgrade,
+			all[4:],
 			"1.35.4"},
-		"a kubelet that is older": {func(in *Input) { in.older("192.0.1.2", "w-2", "1.33.0") }, fsm.Upgrade, all[4:],
+		"a kubelet that is older": {func(in *Input) { in.setOlderVersion("192.0.1.2", "w-2", "1.33.0") }, fsm.Upgrade,
+			all[4:],
 			"1.33.0"},
 		"a kubelet that was not restarted": {func(in *Input) {
-			in.node("w-2").KubeletVersion = "1.36.1"
+			in.nodeNamed("w-2").KubeletVersion = "1.36.1"
 		}, fsm.Upgrade, all[4:], "1.36.1"},
 		"what has begun and has not ended": {func(in *Input) {
-			in.change("192.0.0.2", func(h *observed.Host) { h.Upgrading = decidetest.Version })
+			in.changeObserved("192.0.0.2", func(h *observed.Host) { h.Upgrading = decidetest.Version })
 		}, fsm.Upgrade, all[1:2], "cp-2 has begun and has not ended"},
-		"a kubelet too old for the API server": {func(in *Input) { in.older("192.0.1.2", "w-2", "1.32.9") },
+		"a kubelet too old for the API server": {func(in *Input) { in.setOlderVersion("192.0.1.2", "w-2", "1.32.9") },
 			fsm.Instruct, nil, "w-2 not healthy"},
 		"a node of somebody else, too old": {func(in *Input) {
 			in.allOlder("1.35.4")
@@ -97,7 +99,7 @@ func TestWhatIsUpgraded(t *testing.T) {
 		}, fsm.Error, nil, "Node theirs (kubelet 1.35.4) has no host"},
 		"a member of somebody else, too old, and a worker is to join": {func(in *Input) {
 			in.oldMemberElsewhere()
-			in.empties("192.0.1.2")
+			in.emptyHosts("192.0.1.2")
 		}, fsm.Error, nil, "Node theirs (kubelet 1.35.4) has no host"},
 		"a member of somebody else, too old, and nothing is to change": {func(in *Input) { in.oldMemberElsewhere() },
 			fsm.Nothing, nil, "as wanted"},
@@ -112,13 +114,13 @@ func TestWhatIsUpgraded(t *testing.T) {
 		}, fsm.Upgrade, all, "1.36.3 is wanted"},
 		"two minors": {func(in *Input) { in.allOlder("1.34.4") }, fsm.Error, nil,
 			"minor versions cannot be skipped"},
-		"downwards": {func(in *Input) { in.older("192.0.0.2", "cp-2", "1.36.4") }, fsm.Error, nil,
+		"downwards": {func(in *Input) { in.setOlderVersion("192.0.0.2", "cp-2", "1.36.4") }, fsm.Error, nil,
 			"cannot be downgraded"},
 		"within a limit": {func(in *Input) { in.allOlder("1.35.4"); in.Limit = map[string]bool{"192.0.0.1": true} },
 			fsm.Upgrade, all[:1], "1.35.4"},
 		"a limit that is done": {func(in *Input) {
 			in.allOlder("1.35.4")
-			in.older("192.0.0.1", "cp-1", decidetest.Version)
+			in.setOlderVersion("192.0.0.1", "cp-1", decidetest.Version)
 			in.Limit = map[string]bool{"192.0.0.1": true}
 		}, fsm.Nothing, nil, "as wanted"},
 		"a limit to workers of an old control plane": {func(in *Input) {
@@ -133,7 +135,7 @@ func TestWhatIsUpgraded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c.check(t)
+			c.checkDecision(t)
 		})
 	}
 }
@@ -141,20 +143,20 @@ func TestWhatIsUpgraded(t *testing.T) {
 func TestWhatARunLeftCordonedIsOpened(t *testing.T) {
 	t.Parallel()
 	closed := func(in *Input, name, by string) {
-		n := in.node(name)
+		n := in.nodeNamed(name)
 		n.Unschedulable = true
 		if by != "" {
 			n.Annotations = map[string]string{observed.CordonAnnotation: by}
 		}
 	}
-	in := healthy(3, 2)
+	in := healthyCluster(3, 2)
 	closed(&in, "cp-2", "run-1")
 	closed(&in, "w-1", "") // by a person
 	d := Decide(in)
 	if diff := cmp.Diff([]string{"192.0.0.2"}, d.Uncordon); diff != "" || d.Route != fsm.Resources {
 		t.Errorf("route %s, %s", d.Route, diff)
 	}
-	in.older("192.0.1.2", "w-2", "1.36.1")
+	in.setOlderVersion("192.0.1.2", "w-2", "1.36.1")
 	closed(&in, "w-2", "run-1") // it is upgraded again
 	d = Decide(in)
 	if diff := cmp.Diff([]string{"192.0.0.2"}, d.Uncordon); diff != "" || d.Route != fsm.Upgrade {
@@ -168,7 +170,7 @@ func TestATurnThatHasBegunGoesOn(t *testing.T) {
 	nothingRuns := func(in *Input, h *observed.Host) {
 		stopKubelet(h)
 		h.APIServer, h.EtcdHealth, h.ControllerManager, h.Scheduler = observed.No, observed.No, observed.No, observed.No
-		in.kill("cp-2")
+		in.killMembers("cp-2")
 	}
 	for name, c := range map[string]struct {
 		host, id string
@@ -192,7 +194,7 @@ func TestATurnThatHasBegunGoesOn(t *testing.T) {
 		}, fsm.Upgrade, "192.0.0.2"},
 		"nothing runs there, and the others are none": {"cp-2", "192.0.0.2", func(in *Input, h *observed.Host) {
 			nothingRuns(in, h)
-			in.lose("192.0.0.3")
+			in.loseHosts("192.0.0.3")
 		}, fsm.Repair, ""},
 		"nothing runs there, and its credentials are gone": {"cp-2", "192.0.0.2", func(in *Input, h *observed.Host) {
 			nothingRuns(in, h)
@@ -215,12 +217,12 @@ func TestATurnThatHasBegunGoesOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := healthy(3, 2)
+			in := healthyCluster(3, 2)
 			in.allOlder("1.36.1")
-			n := in.node(c.host)
+			n := in.nodeNamed(c.host)
 			n.Ready, n.Unschedulable, n.Annotations = observed.No, true,
 				map[string]string{observed.CordonAnnotation: "run-1"}
-			in.change(c.id, func(h *observed.Host) {
+			in.changeObserved(c.id, func(h *observed.Host) {
 				h.Kubelet.Version, h.Upgrading = decidetest.Version, decidetest.Version
 				c.world(&in, h)
 			})
@@ -249,20 +251,20 @@ func TestSettingsThatMayBeRefusedAreWrittenAgain(t *testing.T) {
 		}},
 		"on one of two": {2, decidetest.Version, func(in *Input) {
 			in.Is.API = observed.API{Reached: observed.No}
-			in.kill("cp-1")
+			in.killMembers("cp-1")
 		}},
 		"of a version that is not wanted any more": {1, "1.36.2", func(in *Input) {
 			in.Is.API, in.Is.Etcd = observed.API{Reached: observed.No}, observed.Etcd{Reached: observed.No}
 		}},
 		"with another host down": {3, decidetest.Version, func(in *Input) {
-			in.lose("192.0.0.2")
-			in.change(first, func(h *observed.Host) { h.EtcdHealth = observed.Yes })
+			in.loseHosts("192.0.0.2")
+			in.changeObserved(first, func(h *observed.Host) { h.EtcdHealth = observed.Yes })
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := healthy(c.controlPlanes, 0)
-			in.change(first, func(h *observed.Host) {
+			in := healthyCluster(c.controlPlanes, 0)
+			in.changeObserved(first, func(h *observed.Host) {
 				h.Upgrading, h.Kubelet.Active, h.Healthz = c.upgrading, false, observed.No
 				h.APIServer, h.EtcdHealth = observed.No, observed.No
 			})
@@ -278,8 +280,8 @@ func TestSettingsThatMayBeRefusedAreWrittenAgain(t *testing.T) {
 
 func TestTheNetworkOfAClusterStaysAsItIs(t *testing.T) {
 	t.Parallel()
-	in := healthy(3, 1)
-	in.change("192.0.0.2", func(h *observed.Host) { h.Digests = map[string]string{"network": "n-1"} })
+	in := healthyCluster(3, 1)
+	in.changeObserved("192.0.0.2", func(h *observed.Host) { h.Digests = map[string]string{"network": "n-1"} })
 	in.Config["192.0.0.2"] = map[string]string{"network": "n-1"}
 	if d := Decide(in); d.Route != fsm.Nothing {
 		t.Fatalf("route %s: %+v", d.Route, d.Problems)
@@ -292,7 +294,7 @@ func TestTheNetworkOfAClusterStaysAsItIs(t *testing.T) {
 
 func TestTheNetworkPluginThatWasDeployedStays(t *testing.T) {
 	t.Parallel()
-	in := healthy(3, 1)
+	in := healthyCluster(3, 1)
 	if _, deployed := in.Is.API.Addons["flannel"]; !deployed {
 		t.Fatal("a healthy cluster has its plugin")
 	}
@@ -316,15 +318,15 @@ func TestTheNetworkPluginThatWasDeployedStays(t *testing.T) {
 
 func TestWhoIsAheadIsNamed(t *testing.T) {
 	t.Parallel()
-	in := healthy(3, 1)
-	in.older("192.0.1.1", "w-1", "1.36.4")
+	in := healthyCluster(3, 1)
+	in.setOlderVersion("192.0.1.1", "w-1", "1.36.4")
 	d := Decide(in)
 	if why := d.Hosts["192.0.1.1"]; len(d.Problems) > 0 || why.Condition != condition.Unclear ||
 		why.Reasons[0].String() != "KubeletAhead(hosts=w-1, newer=kubelet of w-1 1.36.4, running=1.36.4, "+
 			"wanted=1.36.3)" {
 		t.Errorf("%+v, %+v", d.Problems, why) // no API server is newer: it stops nothing else
 	}
-	in.older("192.0.0.1", "cp-1", "1.36.4")
+	in.setOlderVersion("192.0.0.1", "cp-1", "1.36.4")
 	d = Decide(in)
 	if len(d.Problems) != 1 || d.Problems[0].String() != "DowngradeOfSome(newer=API server of cp-1 1.36.4+kubelet of "+
 		"w-1 1.36.4, running=1.36.4, wanted=1.36.3)" {
@@ -335,7 +337,7 @@ func TestWhoIsAheadIsNamed(t *testing.T) {
 func TestWhatKubeadmAppliesWaitsForTheWholeCluster(t *testing.T) {
 	t.Parallel()
 	stale := func() Input {
-		in := healthy(3, 1)
+		in := healthyCluster(3, 1)
 		in.System = map[string]string{"kube-proxy": "r/kube-proxy:v1.36.3"}
 		in.Is.API.Pods = []observed.Pod{{App: "kube-proxy", Image: "r/kube-proxy:v1.36.1", Ready: observed.Yes}}
 		return in
@@ -385,7 +387,7 @@ func TestWhatKubeadmAppliesWaitsForTheWholeCluster(t *testing.T) {
 		t.Errorf("in one that leaves a worker behind: route %s, %v", d.Route, d.System)
 	}
 	in = stale()
-	in.older("192.0.1.1", "w-1", "1.36.1")
+	in.setOlderVersion("192.0.1.1", "w-1", "1.36.1")
 	in.Limit = map[string]bool{"192.0.0.1": true}
 	if d := Decide(in); d.Route != fsm.Nothing {
 		t.Errorf("a worker outside the limit has another version: route %s", d.Route)
@@ -417,7 +419,7 @@ func TestWhatKubeadmAppliesFollowsTheVersion(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := healthy(3, 1)
+			in := healthyCluster(3, 1)
 			in.System = map[string]string{"kube-proxy": "r/kube-proxy:v1.36.3", "kube-dns": "r/coredns:v2"}
 			in.Is.API.Pods = c.pods
 			d := Decide(in)
@@ -433,15 +435,15 @@ func TestWhatKubeadmAppliesFollowsTheVersion(t *testing.T) {
 	}
 }
 
-// named names versions for the last worker.
-func (in *Input) named(kubelet, containerd string) {
+// setWorkerVersions names versions for the last worker.
+func (in *Input) setWorkerVersions(kubelet, containerd string) {
 	in.Want.Workers[len(in.Want.Workers)-1].Versions = desired.Versions{Kubernetes: kubelet, Containerd: containerd}
 }
 
-// runtime makes the last worker run a version of containerd.
-func (in *Input) runtime(version string) {
-	in.change("192.0.1.2", func(h *observed.Host) { h.Containerd.Version = version })
-	in.node("w-2").Runtime = "containerd://v" + version
+// setContainerdVersion makes the last worker run a version of containerd.
+func (in *Input) setContainerdVersion(version string) {
+	in.changeObserved("192.0.1.2", func(h *observed.Host) { h.Containerd.Version = version })
+	in.nodeNamed("w-2").Runtime = "containerd://v" + version
 }
 
 func TestVersionsThatAreNamedForAWorker(t *testing.T) {
@@ -449,66 +451,76 @@ func TestVersionsThatAreNamedForAWorker(t *testing.T) {
 	last := []string{"192.0.1.2"}
 	all := []string{"192.0.0.1", "192.0.0.2", "192.0.0.3", "192.0.1.1", "192.0.1.2"}
 	for name, c := range map[string]upgradeCase{
-		"an older kubelet": {func(in *Input) { in.named("1.35.4", "") }, fsm.Upgrade, last,
+		"an older kubelet": {func(in *Input) { in.setWorkerVersions("1.35.4", "") }, fsm.Upgrade, last,
 			"w-2 does not run the versions"},
-		"an older patch": {func(in *Input) { in.named("1.36.1", "") }, fsm.Upgrade, last, "w-2"},
+		"an older patch": {func(in *Input) { in.setWorkerVersions("1.36.1", "") }, fsm.Upgrade, last, "w-2"},
 		"the kubelet that runs": {
-			func(in *Input) { in.named("1.35.4", ""); in.older("192.0.1.2", "w-2", "1.35.4") }, fsm.Nothing, nil, "",
+			func(in *Input) { in.setWorkerVersions("1.35.4", ""); in.setOlderVersion("192.0.1.2", "w-2", "1.35.4") },
+			fsm.Nothing, nil, "",
 		},
-		"the cluster's": {func(in *Input) { in.named(decidetest.Version, "") }, fsm.Nothing, nil, ""},
-		"up again, no longer named": {func(in *Input) { in.older("192.0.1.2", "w-2", "1.35.4") }, fsm.Upgrade, last,
+		"the cluster's": {func(in *Input) { in.setWorkerVersions(decidetest.Version, "") }, fsm.Nothing, nil, ""},
+		"up again, no longer named": {func(in *Input) { in.setOlderVersion("192.0.1.2", "w-2", "1.35.4") }, fsm.Upgrade,
+			last,
 			"1.35.4"},
 		"up within what is named": {
-			func(in *Input) { in.named("1.35.9", ""); in.older("192.0.1.2", "w-2", "1.35.4") }, fsm.Upgrade, last,
+			func(in *Input) { in.setWorkerVersions("1.35.9", ""); in.setOlderVersion("192.0.1.2", "w-2", "1.35.4") },
+			fsm.Upgrade, last,
 			"w-2",
 		},
-		"all upgraded, one stays": {func(in *Input) { in.allOlder("1.35.4"); in.named("1.35.4", "") }, fsm.Upgrade,
+		"all upgraded, one stays": {func(in *Input) { in.allOlder("1.35.4"); in.setWorkerVersions("1.35.4", "") },
+			fsm.Upgrade,
 			all[:4], "1.36.3 is wanted"},
-		"another containerd": {func(in *Input) { in.runtime("2.4.2"); in.named("", "2.3.7") }, fsm.Upgrade,
+		"another containerd": {func(in *Input) { in.setContainerdVersion("2.4.2"); in.setWorkerVersions("", "2.3.7") },
+			fsm.Upgrade,
 			last, "w-2"},
-		"the containerd that runs": {func(in *Input) { in.runtime("2.3.7"); in.named("", "2.3.7") }, fsm.Nothing, nil,
+		"the containerd that runs": {func(in *Input) {
+			in.setContainerdVersion("2.3.7")
+			in.setWorkerVersions("",
+				"2.3.7")
+		}, fsm.Nothing, nil,
 			""},
-		"any containerd, none named": {func(in *Input) { in.runtime("1.7.0") }, fsm.Nothing, nil, ""},
+		"any containerd, none named": {func(in *Input) { in.setContainerdVersion("1.7.0") }, fsm.Nothing, nil, ""},
 		"a containerd that was not restarted": {func(in *Input) {
-			in.runtime("2.3.7")
-			in.node("w-2").Runtime = "containerd://2.4.2"
-			in.named("", "2.3.7")
+			in.setContainerdVersion("2.3.7")
+			in.nodeNamed("w-2").Runtime = "containerd://2.4.2"
+			in.setWorkerVersions("", "2.3.7")
 		}, fsm.Upgrade, last, "w-2"},
 		"a turn about containerd that has not ended": {func(in *Input) {
-			in.runtime("2.3.7")
-			in.named("", "2.3.7")
-			in.change("192.0.1.2", func(h *observed.Host) { h.Upgrading = decidetest.Version })
+			in.setContainerdVersion("2.3.7")
+			in.setWorkerVersions("", "2.3.7")
+			in.changeObserved("192.0.1.2", func(h *observed.Host) { h.Upgrading = decidetest.Version })
 		}, fsm.Upgrade, last, "w-2"},
 		"outside the limit": {func(in *Input) {
-			in.named("1.35.4", "")
+			in.setWorkerVersions("1.35.4", "")
 			in.Limit = map[string]bool{"192.0.1.1": true}
 		}, fsm.Nothing, nil, ""},
-		"newer than the cluster": {func(in *Input) { in.named("1.36.4", "") }, fsm.Error, nil,
+		"newer than the cluster": {func(in *Input) { in.setWorkerVersions("1.36.4", "") }, fsm.Error, nil,
 			"kubelet 1.36.4 does not work"},
-		"more than three minors": {func(in *Input) { in.named("1.32.0", "") }, fsm.Error, nil,
+		"more than three minors": {func(in *Input) { in.setWorkerVersions("1.32.0", "") }, fsm.Error, nil,
 			"kubelet 1.32.0 does not work"},
-		"a containerd it cannot": {func(in *Input) { in.named("", "1.7.22") }, fsm.Error, nil,
+		"a containerd it cannot": {func(in *Input) { in.setWorkerVersions("", "1.7.22") }, fsm.Error, nil,
 			"does not work with containerd 1.7.22"},
 		"for a control-plane host": {func(in *Input) { in.Want.ControlPlane[0].Versions.Kubernetes = "1.35.4" },
 			fsm.Error, nil, "control-plane host"},
 		"a newer one was put there": {
-			func(in *Input) { in.older("192.0.1.2", "w-2", "1.37.0"); in.named("1.35.4", "") }, fsm.Instruct, nil,
+			func(in *Input) { in.setOlderVersion("192.0.1.2", "w-2", "1.37.0"); in.setWorkerVersions("1.35.4", "") },
+			fsm.Instruct, nil,
 			"w-2 not healthy",
 		},
 		"API servers that are older, outside the limit": {func(in *Input) {
 			in.allOlder("1.35.4")
-			in.named("1.36.1", "")
+			in.setWorkerVersions("1.36.1", "")
 			in.Limit = map[string]bool{"192.0.1.2": true}
 		}, fsm.Error, nil, "outside the limit"},
 		"API servers that are older, and not too old": {func(in *Input) {
 			in.allOlder("1.35.4")
-			in.named("1.34.9", "")
+			in.setWorkerVersions("1.34.9", "")
 			in.Limit = map[string]bool{"192.0.1.2": true}
 		}, fsm.Upgrade, last, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c.check(t)
+			c.checkDecision(t)
 		})
 	}
 }
@@ -541,7 +553,7 @@ func TestLiveObjectsAreWhatTheyMustBe(t *testing.T) {
 			about:    map[string]bool{"192.0.1.1": true},
 		},
 	} {
-		in := healthy(3, 1)
+		in := healthyCluster(3, 1)
 		in.System = map[string]string{"kube-proxy": "r/kube-proxy:v1.36.3", "kube-dns": "r/coredns:v2"}
 		for app, image := range in.System {
 			decidetest.Runs(in.Is.API.Pods, app, image)
@@ -572,7 +584,7 @@ func TestServingCertificatesAreApproved(t *testing.T) {
 		"another Node's":    {"w-1", []string{"cp-1"}, false},
 		"of nobody we know": {"stranger", []string{"stranger"}, false},
 	} {
-		in := healthy(3, 1)
+		in := healthyCluster(3, 1)
 		in.Is.API.ServingRequests = []observed.ServingRequest{{Node: c.node, Names: c.names}}
 		d := Decide(in)
 		if (len(d.Serving) > 0) != c.want || (d.Route == fsm.Resources) != c.want {
@@ -588,8 +600,8 @@ func TestServingCertificatesAreApproved(t *testing.T) {
 // Certificates that expire soon are said, and what renews them; nothing is restarted for them automatically.
 func TestCertificatesThatExpireSoonAreWarnedOf(t *testing.T) {
 	t.Parallel()
-	in := healthy(3, 1)
-	in.change("192.0.0.2", func(h *observed.Host) {
+	in := healthyCluster(3, 1)
+	in.changeObserved("192.0.0.2", func(h *observed.Host) {
 		h.Certificates = []observed.Certificate{{Name: "apiserver", Soon: true}, {Name: "ca"}}
 	})
 	d := Decide(in)
@@ -603,7 +615,7 @@ func TestCertificatesThatExpireSoonAreWarnedOf(t *testing.T) {
 // An endpoint at which nobody answers is said, and stops nothing: the hosts may be needed to bring it back.
 func TestAnEndpointThatDoesNotAnswerIsWarnedOf(t *testing.T) {
 	t.Parallel()
-	in := healthy(3, 1)
+	in := healthyCluster(3, 1)
 	in.Is.API.EndpointAnswers, in.Is.API.EndpointProblem = observed.No, "from this machine: refused"
 	d := Decide(in)
 	if d.Route != fsm.Nothing || !slices.ContainsFunc(d.Warnings, func(p problem.Problem) bool {
@@ -628,8 +640,8 @@ func TestControllersOfAnotherVersionAreUpgraded(t *testing.T) {
 		"a newer scheduler":     {decidetest.Version, "1.37.0", fsm.Error, nil},
 		"somebody's scheduler":  {decidetest.Version, "ours-7", fsm.Nothing, nil},
 	} {
-		in := healthy(3, 1)
-		in.change(cp2, func(h *observed.Host) {
+		in := healthyCluster(3, 1)
+		in.changeObserved(cp2, func(h *observed.Host) {
 			h.ControllerManagerVersion, h.SchedulerVersion = c.manager, c.scheduler
 		})
 		d := Decide(in)

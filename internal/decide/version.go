@@ -21,32 +21,33 @@ type versions struct {
 	apiGap  bool     // some member's API server's version is not known
 }
 
-// versions collects what members run. A host that joined says it itself; for one that is silent its Node object speaks.
-func (v *view) versions() versions {
+// collectVersions collects what members run. A host that joined says it itself; for one that is silent its Node object
+// speaks.
+func (v *view) collectVersions() versions {
 	var out versions
 	for i := range v.hosts {
 		s := &v.hosts[i]
 		if !s.Condition.Joined() && !v.mayRun(s) || v.strangeVersion(s) != nil {
 			continue
 		}
-		known := s.kubelet() != ""
+		known := s.kubeletVersion() != ""
 		if s.Versions.Kubernetes == "" {
-			add(&out.kubelet, s.kubelet())
+			addVersion(&out.kubelet, s.kubeletVersion())
 			if s.node != nil {
 				// of the one that runs, which may not be the one that is installed
-				add(&out.kubelet, s.node.KubeletVersion)
+				addVersion(&out.kubelet, s.node.KubeletVersion)
 			}
 		}
 		if s.Role == desired.ControlPlane {
-			for _, have := range s.controllers() {
-				add(&out.control, have)
+			for _, have := range s.controllerVersions() {
+				addVersion(&out.control, have)
 			}
 		}
-		if s.Role == desired.ControlPlane && !add(&out.api, v.apiServer(s)) {
+		if s.Role == desired.ControlPlane && !addVersion(&out.api, v.apiServer(s)) {
 			out.apiGap, known = true, s.midUpgrade // whatever it was, the rest of its upgrade writes the wanted one
 		}
 		if !known {
-			out.silent = append(out.silent, s.name())
+			out.silent = append(out.silent, s.displayName())
 		}
 	}
 	return out
@@ -56,23 +57,23 @@ func (v *view) versions() versions {
 // works with no API server, or that nobody wants and is newer than all. It is nil for all others. What a worker says
 // stops no others.
 func (v *view) strangeVersion(s *hostState) *problem.Problem {
-	if s.Role != desired.Worker || !v.begun() {
+	if s.Role != desired.Worker || !v.hasBegun() {
 		return nil
 	}
-	said := []string{s.kubelet()}
+	said := []string{s.kubeletVersion()}
 	if s.node != nil {
 		said = append(said, s.node.KubeletVersion)
 	}
 	for _, have := range said {
-		if p := v.strange(s, have); have != "" && p != nil {
+		if p := v.versionProblem(s, have); have != "" && p != nil {
 			return p
 		}
 	}
 	return nil
 }
 
-// strange is what is wrong with that version of a worker's kubelet.
-func (v *view) strange(s *hostState, have string) *problem.Problem {
+// versionProblem is what is wrong with that version of a worker's kubelet.
+func (v *view) versionProblem(s *hostState, have string) *problem.Problem {
 	if _, err := version.ParseSemantic(have); err != nil {
 		return &problem.Problem{
 			Code: problem.RunningVersionInvalid, Host: s.ID, Parameters: problem.Parameters{"version": have},
@@ -89,8 +90,8 @@ func (v *view) strange(s *hostState, have string) *problem.Problem {
 	switch {
 	case known && ahead:
 		return &problem.Problem{Code: problem.KubeletAhead, Host: s.ID, Parameters: problem.Parameters{
-			"wanted": want, "running": have, "hosts": []string{s.name()},
-			"newer": []string{"kubelet of " + s.name() + " " + have},
+			"wanted": want, "running": have, "hosts": []string{s.displayName()},
+			"newer": []string{"kubelet of " + s.displayName() + " " + have},
 		}}
 	case known && apart:
 		return &problem.Problem{Code: problem.KubeletSkew, Host: s.ID, Parameters: problem.Parameters{
@@ -110,29 +111,29 @@ func (v *view) isStrange(node string) bool {
 	return false
 }
 
-// controllers returns the distinct versions of the host's controller manager and scheduler, as far as they are known:
-// an upgrade by hand may have ended between the API server and them. An image whose tag is no version is somebody's
-// own.
-func (s *hostState) controllers() []string {
+// controllerVersions returns the distinct versions of the host's controller manager and scheduler, as far as they are
+// known: an upgrade by hand may have ended between the API server and them. An image whose tag is no version is
+// somebody's own.
+func (s *hostState) controllerVersions() []string {
 	var out []string
 	for _, have := range []string{s.is.ControllerManagerVersion, s.is.SchedulerVersion} {
 		if _, err := version.ParseSemantic(have); err == nil {
-			add(&out, have)
+			addVersion(&out, have)
 		}
 	}
 	return out
 }
 
-// add puts a known version into the set and reports whether it is known.
-func add(set *[]string, v string) bool {
+// addVersion puts a known version into the set and reports whether it is known.
+func addVersion(set *[]string, v string) bool {
 	if v != "" && !slices.Contains(*set, v) {
 		*set = append(*set, v)
 	}
 	return v != ""
 }
 
-// kubelet returns the version of the host's kubelet, empty when not known.
-func (s *hostState) kubelet() string {
+// kubeletVersion returns the version of the host's kubelet, empty when not known.
+func (s *hostState) kubeletVersion() string {
 	if s.is.Kubelet.Version != "" || s.node == nil {
 		return s.is.Kubelet.Version
 	}
@@ -154,21 +155,21 @@ func (v *view) apiServer(s *hostState) string {
 	case v.in.Is.API.Reached == observed.Yes && v.in.Is.API.Via == s.ID:
 		return v.in.Is.API.Version
 	case s.Condition.Silent(), s.reported:
-		return s.kubelet()
+		return s.kubeletVersion()
 	}
 	return ""
 }
 
-// joinable reports whether hosts may join at the desired version: every API server of the manifest's is known to run
+// canJoin reports whether hosts may join at the desired version: every API server of the manifest's is known to run
 // it, and none else is too old. Kubelets of other members do not matter to a new one.
-func (v *view) joinable() bool {
+func (v *view) canJoin() bool {
 	return !v.running.apiGap && len(v.running.api) == 1 && v.running.api[0] == v.in.Want.KubernetesVersion &&
 		v.oldElsewhere() == nil
 }
 
-// relation reports whether there is an upgrade, and what decided. Where that is an error, it is a problem too,
+// versionRelation reports whether there is an upgrade, and what decided. Where that is an error, it is a problem too,
 // otherwise nil.
-func (v *view) relation() (fsm.Event, string, *problem.Problem) {
+func (v *view) versionRelation() (fsm.Event, string, *problem.Problem) {
 	event, why, p := v.compareVersions()
 	if event == fsm.OnSame && v.in.ForceUpgrade {
 		event, why = fsm.OnForced, why+", and a roll-out is forced"
@@ -189,28 +190,29 @@ func (v *view) compareVersions() (fsm.Event, string, *problem.Problem) {
 	all = slices.Compact(all)
 	switch {
 	case len(v.running.silent) > 0:
-		return because(fsm.OnNotKnown, problem.VersionsUnknown, problem.Parameters{"hosts": v.running.silent})
+		return becauseOf(fsm.OnNotKnown, problem.VersionsUnknown, problem.Parameters{"hosts": v.running.silent})
 	case len(v.running.api) == 0:
-		return because(fsm.OnNotKnown, problem.APIServerVersionUnknown, nil)
-	case len(all) == 1 && all[0] == want && len(v.unfinished()) == 0 && len(having(v.hosts, v.wrongVersion)) == 0 &&
+		return becauseOf(fsm.OnNotKnown, problem.APIServerVersionUnknown, nil)
+	case len(all) == 1 && all[0] == want && len(v.unfinishedUpgrades()) == 0 &&
+		len(idsWhere(v.hosts, v.wrongVersion)) == 0 &&
 		(v.oldElsewhere() == nil || v.staysAsItIs()):
 		return fsm.OnSame, "everything runs " + want, nil
 	}
-	event, p := compare(want, all, v.running.api)
+	event, p := compareVersions(want, all, v.running.api)
 	switch {
 	case event == fsm.OnLower:
-		p = v.downgrade(p)
+		p = v.newerThanDesired(p)
 		return event, p.What(), p
 	case p != nil:
 		return event, p.What(), p
 	}
-	if p := v.skew(); p != nil {
+	if p := v.skewProblem(); p != nil {
 		return fsm.OnSkew, p.What(), p
 	}
-	if len(having(v.hosts, v.upgradable)) == 0 {
+	if len(idsWhere(v.hosts, v.canUpgrade)) == 0 {
 		return fsm.OnSame, "every host inside the limit runs " + want, nil
 	}
-	if begun := v.unfinished(); event == fsm.OnSame && len(begun) > 0 {
+	if begun := v.unfinishedUpgrades(); event == fsm.OnSame && len(begun) > 0 {
 		return fsm.OnDiffers, "the upgrade of " + problem.List(begun) + " has begun and has not ended", nil
 	}
 	if event == fsm.OnSame {
@@ -222,40 +224,41 @@ func (v *view) compareVersions() (fsm.Event, string, *problem.Problem) {
 
 // staysAsItIs reports whether nothing is to come into the cluster of which the version matters to other API servers.
 func (v *view) staysAsItIs() bool {
-	return !v.in.ForceUpgrade && len(having(v.hosts, (*hostState).missing)) == 0 &&
+	return !v.in.ForceUpgrade && len(idsWhere(v.hosts, (*hostState).isMissing)) == 0 &&
 		(v.in.About != nil || v.systemHost() == "" || len(v.oldSystem()) == 0)
 }
 
-// unfinished names the hosts inside the limit whose upgrade has begun and has not ended.
-func (v *view) unfinished() []string {
-	return namesOf(v.hosts, func(s *hostState) bool { return s.inLimit && s.joined() && s.upgradeBegun() })
+// unfinishedUpgrades names the hosts inside the limit whose upgrade has begun and has not ended.
+func (v *view) unfinishedUpgrades() []string {
+	return namesOf(v.hosts, func(s *hostState) bool { return s.inLimit && s.hasJoined() && s.upgradeBegun() })
 }
 
 // wrongVersion reports whether the member runs another version than those that are named for this host.
 func (v *view) wrongVersion(s *hostState) bool {
-	return s.joined() && s.Versions != (desired.Versions{}) && v.outdated(s)
+	return s.hasJoined() && s.Versions != (desired.Versions{}) && v.isOutdated(s)
 }
 
-func because(event fsm.Event, code problem.Code, parameters problem.Parameters) (fsm.Event, string, *problem.Problem) {
+func becauseOf(event fsm.Event, code problem.Code, parameters problem.Parameters) (fsm.Event, string,
+	*problem.Problem) {
 	p := &problem.Problem{Code: code, Parameters: parameters}
 	return event, p.What(), p
 }
 
-// downgrade reports which members are newer than the desired version, unless all are.
-func (v *view) downgrade(p *problem.Problem) *problem.Problem {
-	newer := v.newer()
+// newerThanDesired reports which members are newer than the desired version, unless all are.
+func (v *view) newerThanDesired(p *problem.Problem) *problem.Problem {
+	newer := v.newerMembers()
 	if newer == nil {
 		return p
 	}
 	p.Code, p.Parameters["newer"] = problem.DowngradeOfSome, newer
-	if ahead := v.ahead(); ahead != nil {
+	if ahead := v.membersAhead(); ahead != nil {
 		p.Code, p.Parameters["hosts"] = problem.KubeletAhead, ahead
 	}
 	return p
 }
 
-// newer returns on which members something newer than the desired version runs; nothing where that is so on all.
-func (v *view) newer() []string {
+// newerMembers returns on which members something newer than the desired version runs; nothing where that is so on all.
+func (v *view) newerMembers() []string {
 	higher := func(have string) bool {
 		h, err := version.ParseSemantic(have)
 		return err == nil && h.GreaterThan(version.MustParseSemantic(v.in.Want.KubernetesVersion))
@@ -265,40 +268,41 @@ func (v *view) newer() []string {
 		s := &v.hosts[i]
 		switch node := s.node; {
 		case s.Role == desired.ControlPlane && higher(v.apiServer(s)):
-			out = append(out, "API server of "+s.name()+" "+v.apiServer(s))
+			out = append(out, "API server of "+s.displayName()+" "+v.apiServer(s))
 		case s.Versions.Kubernetes != "": // it may go down
-		case higher(s.kubelet()):
-			out = append(out, "kubelet of "+s.name()+" "+s.kubelet())
+		case higher(s.kubeletVersion()):
+			out = append(out, "kubelet of "+s.displayName()+" "+s.kubeletVersion())
 		case node != nil && higher(node.KubeletVersion):
-			out = append(out, "kubelet of "+s.name()+" "+node.KubeletVersion)
+			out = append(out, "kubelet of "+s.displayName()+" "+node.KubeletVersion)
 		}
 	}
-	if len(out) == len(having(v.hosts, (*hostState).joined)) {
+	if len(out) == len(idsWhere(v.hosts, (*hostState).hasJoined)) {
 		return nil
 	}
 	return out
 }
 
-// ahead names the members that run something newer than the desired version, if no API server does: they
+// membersAhead names the members that run something newer than the desired version, if no API server does: they
 // are ahead of it.
-func (v *view) ahead() []string {
+func (v *view) membersAhead() []string {
 	want := v.in.Want.KubernetesVersion
-	if event, _ := compare(want, v.running.api, v.running.api); event == fsm.OnLower {
+	if event, _ := compareVersions(want, v.running.api, v.running.api); event == fsm.OnLower {
 		return nil
 	}
 	var out []string
 	for i := range v.hosts {
 		s := &v.hosts[i]
-		if event, _ := compare(want, []string{s.kubelet()}, nil); event == fsm.OnLower && s.Versions.Kubernetes == "" {
-			out = append(out, s.name())
+		if event, _ := compareVersions(want, []string{s.kubeletVersion()}, nil); event == fsm.OnLower &&
+			s.Versions.Kubernetes == "" {
+			out = append(out, s.displayName())
 		}
 	}
 	return out
 }
 
-// compare reports how the desired version relates to the versions given, and what is wrong with that; nil when it is
-// the same as all of them, or higher, and may be.
-func compare(want string, all, api []string) (fsm.Event, *problem.Problem) {
+// compareVersions reports how the desired version relates to the versions given, and what is wrong with that; nil when
+// it is the same as all of them, or higher, and may be.
+func compareVersions(want string, all, api []string) (fsm.Event, *problem.Problem) {
 	w, err := version.ParseSemantic(want)
 	if err != nil {
 		p := invalidVersion(want)

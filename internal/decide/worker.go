@@ -40,7 +40,7 @@ const (
 func Worker(in WorkerInput) Decision {
 	w := lookAt(in)
 	d := Decision{Hosts: map[string]condition.Assessment{w.s.ID: w.s.Assessment}, Warnings: w.warnings}
-	d.Route, d.Trace = fsm.Worker.Walk(w.ask)
+	d.Route, d.Trace = fsm.Worker.Walk(w.answerQuestion)
 	switch d.Route {
 	case fsm.Error, fsm.Wait:
 		d.Problems = w.problems
@@ -49,14 +49,14 @@ func Worker(in WorkerInput) Decision {
 	case fsm.Repair:
 		w.fillRepair(&d)
 	case fsm.Upgrade:
-		d.Upgrades, d.Drift = []string{w.s.ID}, w.drift()
+		d.Upgrades, d.Drift = []string{w.s.ID}, w.driftByHost()
 	case fsm.Reconfigure:
-		d.Drift = w.drift()
+		d.Drift = w.driftByHost()
 		if d.Trace[len(d.Trace)-1].State == fsm.AskCredentials {
 			d.Drift = map[string][]string{w.s.ID: {desired.CredentialsConfiguration}}
 		}
 	case fsm.Resources:
-		d.Metadata, d.Uncordon = w.onlyIf(w.stale()), w.onlyIf(w.cordoned())
+		d.Metadata, d.Uncordon = w.onlyIf(w.isStale()), w.onlyIf(w.isCordonedByRun())
 	}
 	return d
 }
@@ -86,8 +86,8 @@ func lookAt(in WorkerInput) *worker {
 	return w
 }
 
-// ask answers the question of a state.
-func (w *worker) ask(s fsm.State) (fsm.Event, string) {
+// answerQuestion answers the question of a state.
+func (w *worker) answerQuestion(s fsm.State) (fsm.Event, string) {
 	switch s {
 	case fsm.AskWanted:
 		if w.in.Gone {
@@ -117,7 +117,7 @@ func (w *worker) ask(s fsm.State) (fsm.Event, string) {
 
 // askReturned asks what is left of a machine that is not wanted. A host that does not answer is not bare.
 func (w *worker) askReturned() (fsm.Event, string) {
-	name := w.s.name()
+	name := w.s.displayName()
 	switch {
 	case w.s.is.Reach == observed.Unreachable && w.in.Is.API.Reached == observed.Yes && w.in.GivenUp:
 		if !w.ownsNode() {
@@ -125,12 +125,12 @@ func (w *worker) askReturned() (fsm.Event, string) {
 		}
 		return fsm.OnGivenUp, name + " does not answer, and nobody waits for it any longer"
 	case w.s.is.Reach != observed.Reached, w.s.Condition == condition.Unclear && !w.s.is.SaysControlPlane():
-		return w.because(fsm.OnNotKnown, name+" may still be a worker", w.s.Reasons...)
+		return w.answerWith(fsm.OnNotKnown, name+" may still be a worker", w.s.Reasons...)
 	case w.in.Is.API.Reached != observed.Yes:
-		return w.because(fsm.OnNotKnown, "the API does not answer: nobody knows whether "+name+" has a Node",
+		return w.answerWith(fsm.OnNotKnown, "the API does not answer: nobody knows whether "+name+" has a Node",
 			problem.Problem{Code: problem.NodeStatusUnknown, Host: w.s.ID})
-	case w.claimed() != "":
-		return fsm.OnForeign, name + " is " + w.claimed() + " by now"
+	case w.claimedBy() != "":
+		return fsm.OnForeign, name + " is " + w.claimedBy() + " by now"
 	case w.s.Condition == condition.Foreign:
 		return fsm.OnForeign, name + " has data of somebody else's"
 	case w.s.is.SaysControlPlane():
@@ -146,8 +146,8 @@ func (w *worker) ownsNode() bool {
 	return w.s.node != nil && match.OwnsAsMachine(w.s.Host, &w.s.is, w.s.node)
 }
 
-// claimed reports whose the host is, by its own word, if it is not this machine's; "" if it is, or nobody's.
-func (w *worker) claimed() string {
+// claimedBy reports whose the host is, by its own word, if it is not this machine's; "" if it is, or nobody's.
+func (w *worker) claimedBy() string {
 	m := w.s.is.Marker
 	switch {
 	case m == nil || m.Cluster == w.in.Want.Name && m.ID == w.s.ID:
@@ -164,28 +164,28 @@ func (w *worker) claimed() string {
 
 // askHost asks whether the machine can be what is desired on this host.
 func (w *worker) askHost() (fsm.Event, string) {
-	name := w.s.name()
-	if owner := w.claimed(); owner != "" && w.s.Condition != condition.Foreign {
-		return w.because(fsm.OnUnfit, name+" is "+owner, problem.Problem{
+	name := w.s.displayName()
+	if owner := w.claimedBy(); owner != "" && w.s.Condition != condition.Foreign {
+		return w.answerWith(fsm.OnUnfit, name+" is "+owner, problem.Problem{
 			Code: problem.HostClaimed, Host: w.s.ID, Parameters: problem.Parameters{"owner": owner},
 		})
 	}
 	switch {
 	case w.s.is.SaysControlPlane():
-		return w.because(fsm.OnUnfit, name+" says that it is of a control plane",
+		return w.answerWith(fsm.OnUnfit, name+" says that it is of a control plane",
 			problem.Problem{Code: problem.ControlPlaneClaimed, Host: w.s.ID})
 	case w.s.Condition == condition.Foreign:
-		return w.because(fsm.OnUnfit, name+" is foreign", w.s.Reasons...)
-	case w.s.silent():
-		return w.because(fsm.OnNotKnown, "nothing is known of "+name, w.s.Reasons...)
+		return w.answerWith(fsm.OnUnfit, name+" is foreign", w.s.Reasons...)
+	case w.s.isSilent():
+		return w.answerWith(fsm.OnNotKnown, "nothing is known of "+name, w.s.Reasons...)
 	}
-	if n := w.s.node; n != nil && !w.ownsNode() && !w.s.joined() {
-		return w.because(fsm.OnUnfit, "the Node "+n.Name+" is somebody else's", problem.Problem{
+	if n := w.s.node; n != nil && !w.ownsNode() && !w.s.hasJoined() {
+		return w.answerWith(fsm.OnUnfit, "the Node "+n.Name+" is somebody else's", problem.Problem{
 			Code: problem.NodeOfAnother, Host: w.s.ID, Parameters: problem.Parameters{"node": n.Name},
 		})
 	}
 	if v := w.s.Versions.Containerd; v != "" && skew.Containerd(w.s.wantKubelet, v) != nil {
-		return w.because(fsm.OnUnfit, "its kubelet does not work with its container runtime", problem.Problem{
+		return w.answerWith(fsm.OnUnfit, "its kubelet does not work with its container runtime", problem.Problem{
 			Code: problem.ContainerdRefused, Host: w.s.ID,
 			Parameters: problem.Parameters{"kubelet": w.s.wantKubelet, "containerd": v},
 		})
@@ -195,29 +195,29 @@ func (w *worker) askHost() (fsm.Event, string) {
 			w.s.Condition == condition.Empty && !w.s.Resume)
 		w.warnings = append(w.warnings, warnings...)
 		if len(unfit) > 0 {
-			return w.because(fsm.OnUnfit, name+" is not fit", unfit...)
+			return w.answerWith(fsm.OnUnfit, name+" is not fit", unfit...)
 		}
 	}
-	if p := w.s.refusesCgroups(); p != nil && w.s.joined() {
-		return w.because(fsm.OnUnfit, "a kubelet of the wanted version would not start on "+name, *p)
+	if p := w.s.refusesCgroups(); p != nil && w.s.hasJoined() {
+		return w.answerWith(fsm.OnUnfit, "a kubelet of the wanted version would not start on "+name, *p)
 	}
 	return fsm.OnFit, name + " answers, and is fit"
 }
 
 func (w *worker) askMember() (fsm.Event, string) {
-	if w.s.joined() {
-		return fsm.OnYes, w.s.name() + " has joined"
+	if w.s.hasJoined() {
+		return fsm.OnYes, w.s.displayName() + " has joined"
 	}
-	return fsm.OnNo, w.s.name() + " is " + string(w.s.Condition)
+	return fsm.OnNo, w.s.displayName() + " is " + string(w.s.Condition)
 }
 
 // askMayJoin asks whether the wanted kubelet works with every API server that there is.
 func (w *worker) askMayJoin() (fsm.Event, string) {
-	if event, why := w.skewed(); event != "" {
+	if event, why := w.answerSkew(); event != "" {
 		return event, why
 	}
 	if w.anyToken() {
-		return w.because(fsm.OnNotKnown, "a join token would be good for any Node", w.tokens()...)
+		return w.answerWith(fsm.OnNotKnown, "a join token would be good for any Node", w.joinTokenProblem()...)
 	}
 	return fsm.OnYes, "kubelet " + w.s.wantKubelet + " works with every API server"
 }
@@ -226,22 +226,22 @@ func (w *worker) askMayJoin() (fsm.Event, string) {
 // it is the business of whoever has the cluster's lock.
 func (w *worker) anyToken() bool { return w.in.Is.API.AutoApproval != observed.No }
 
-// tokens returns the problem of a cluster with that rule; none if it is not there.
-func (w *worker) tokens() []problem.Problem {
+// joinTokenProblem returns the problem of a cluster with that rule; none if it is not there.
+func (w *worker) joinTokenProblem() []problem.Problem {
 	if !w.anyToken() {
 		return nil
 	}
 	return []problem.Problem{{Code: problem.JoinTokensForAny, Host: w.s.ID}}
 }
 
-// skewed returns the answer where the wanted kubelet does not work with every API server, or that is not known; "" if
-// it does. While some are old and some are new, that passes automatically.
-func (w *worker) skewed() (fsm.Event, string) {
+// answerSkew returns the answer where the wanted kubelet does not work with every API server, or that is not known; ""
+// if it does. While some are old and some are new, that passes automatically.
+func (w *worker) answerSkew() (fsm.Event, string) {
 	if w.in.Is.API.Reached != observed.Yes || len(w.in.APIServers) == 0 {
-		return w.because(fsm.OnNotKnown, "the versions of the API servers are not known",
+		return w.answerWith(fsm.OnNotKnown, "the versions of the API servers are not known",
 			problem.Problem{Code: problem.APIServerVersionUnknown})
 	}
-	want, refusing := w.s.wantKubelet, w.refusing()
+	want, refusing := w.s.wantKubelet, w.refusingAPIServers()
 	if len(refusing) == 0 {
 		return "", ""
 	}
@@ -250,14 +250,14 @@ func (w *worker) skewed() (fsm.Event, string) {
 		Parameters: problem.Parameters{"kubelet": want, "apiServer": refusing[0]},
 	}
 	if len(refusing) < len(w.in.APIServers) {
-		return w.because(fsm.OnNotKnown, "the control plane is being upgraded: kubelet "+want+
+		return w.answerWith(fsm.OnNotKnown, "the control plane is being upgraded: kubelet "+want+
 			" does not work with API server "+refusing[0], p)
 	}
-	return w.because(fsm.OnSkew, "kubelet "+want+" does not work with API server "+refusing[0], p)
+	return w.answerWith(fsm.OnSkew, "kubelet "+want+" does not work with API server "+refusing[0], p)
 }
 
-// refusing returns the versions of API servers that do not work with the wanted kubelet.
-func (w *worker) refusing() []string {
+// refusingAPIServers returns the versions of API servers that do not work with the wanted kubelet.
+func (w *worker) refusingAPIServers() []string {
 	want := w.s.wantKubelet
 	return slices.DeleteFunc(slices.Clone(w.in.APIServers), func(api string) bool {
 		return skew.Allowed(api, want) == nil && !skew.Newer(want, api)
@@ -265,7 +265,7 @@ func (w *worker) refusing() []string {
 }
 
 func (w *worker) askHealthy() (fsm.Event, string) {
-	name := w.s.name()
+	name := w.s.displayName()
 	switch {
 	case w.s.midUpgrade, w.s.Condition == condition.Healthy:
 		return fsm.OnHealthy, name + " is healthy, or what is wrong with it is what its upgrade writes"
@@ -273,14 +273,15 @@ func (w *worker) askHealthy() (fsm.Event, string) {
 		return fsm.OnUnitsStopped, "units of " + name + " do not run and can be started again"
 	case w.s.Condition == condition.Regenerable && w.in.Is.API.Reached == observed.Yes && !w.anyToken():
 		return fsm.OnRegenerable, "what is missing on " + name + " can be regenerated"
-	case len(w.restorable()) > 0:
+	case len(w.restorableFiles()) > 0:
 		return fsm.OnEdited, "files that somebody has changed on " + name + " can be restored"
 	}
-	return w.because(fsm.OnUnhealthy, name+" is "+string(w.s.Condition), slices.Concat(w.s.Reasons, w.tokens())...)
+	return w.answerWith(fsm.OnUnhealthy, name+" is "+string(w.s.Condition),
+		slices.Concat(w.s.Reasons, w.joinTokenProblem())...)
 }
 
-// restorable returns its files that can be restored. In the middle of an upgrade there are none: it writes them.
-func (w *worker) restorable() []string {
+// restorableFiles returns its files that can be restored. In the middle of an upgrade there are none: it writes them.
+func (w *worker) restorableFiles() []string {
 	if w.s.upgradeBegun() {
 		return nil
 	}
@@ -293,82 +294,85 @@ func (w *worker) restorable() []string {
 // no turn and for no versions: others may know those that the host has. A change that has begun brings them itself, and
 // so does one to other settings whose turn it is.
 func (w *worker) askCredentials() (fsm.Event, string) {
-	brought := w.s.upgradeBegun() || w.in.Turn == Now && !w.outdated()
+	brought := w.s.upgradeBegun() || w.in.Turn == Now && !w.isOutdated()
 	if len(w.s.is.CredentialsToChange()) > 0 && !brought {
-		return fsm.OnDiffers, w.s.name() + " has other credentials than are wanted"
+		return fsm.OnDiffers, w.s.displayName() + " has other credentials than are wanted"
 	}
-	return fsm.OnSame, w.s.name() + " has the wanted credentials"
+	return fsm.OnSame, w.s.displayName() + " has the wanted credentials"
 }
 
 func (w *worker) askVersions() (fsm.Event, string) {
-	name := w.s.name()
-	if !w.outdated() {
+	name := w.s.displayName()
+	if !w.isOutdated() {
 		return fsm.OnSame, name + " has the wanted versions"
 	}
-	if event, why := w.skewed(); event != "" {
+	if event, why := w.answerSkew(); event != "" {
 		return event, why
 	}
-	if w.in.Turn == Refused && len(w.drift()) > 0 && !w.s.upgradeBegun() {
-		return w.because(fsm.OnLater, "with other versions "+name+" would get settings with which hosts have failed",
-			w.later())
+	if w.in.Turn == Refused && len(w.driftByHost()) > 0 && !w.s.upgradeBegun() {
+		return w.answerWith(fsm.OnLater, "with other versions "+name+" would get settings with which hosts have failed",
+			w.laterProblem())
 	}
 	return fsm.OnDiffers, name + " has other versions than are wanted"
 }
 
-// outdated reports whether its kubelet or container runtime is not the wanted one, or a change to that has begun and
+// isOutdated reports whether its kubelet or container runtime is not the wanted one, or a change to that has begun and
 // has not ended.
-func (w *worker) outdated() bool {
+func (w *worker) isOutdated() bool {
 	return w.s.upgradeBegun() || w.s.kubeletDiffers() || w.s.runtimeDiffers()
 }
 
 // goesOn reports whether a change of its versions has begun, and going on may repair what is wrong with it. One to
 // versions that are refused, or must wait, does not.
 func (w *worker) goesOn() bool {
-	return w.s.upgradeBegun() && len(w.refusing()) == 0 && w.s.mayGoOn() && w.in.Is.API.Reached == observed.Yes &&
+	return w.s.upgradeBegun() && len(w.refusingAPIServers()) == 0 && w.s.mayGoOn() &&
+		w.in.Is.API.Reached == observed.Yes &&
 		w.s.is.Containerd.Active && w.s.is.KubeletConf == observed.Yes
 }
 
 func (w *worker) askNode() (fsm.Event, string) {
-	if w.stale() || w.cordoned() {
-		return fsm.OnStale, "labels, annotations, taints or the cordon of " + w.s.name() + " are not as wanted"
+	if w.isStale() || w.isCordonedByRun() {
+		return fsm.OnStale, "labels, annotations, taints or the cordon of " + w.s.displayName() + " are not as wanted"
 	}
-	return fsm.OnCurrent, "the Node of " + w.s.name() + " is as wanted"
+	return fsm.OnCurrent, "the Node of " + w.s.displayName() + " is as wanted"
 }
 
 // askConfiguration asks whether the host has the settings that are desired. What is wrong with its Node comes first: it
 // need not wait for anybody.
 func (w *worker) askConfiguration() (fsm.Event, string) {
-	name := w.s.name()
+	name := w.s.displayName()
 	switch {
-	case len(w.drift()) == 0:
+	case len(w.driftByHost()) == 0:
 		return fsm.OnNone, name + " has the wanted settings"
 	case w.in.Turn != Now:
-		return w.because(fsm.OnLater, name+" has other settings than are wanted, and it is not its turn", w.later())
+		return w.answerWith(fsm.OnLater, name+" has other settings than are wanted, and it is not its turn",
+			w.laterProblem())
 	}
 	return fsm.OnDiffers, name + " has other settings than are wanted"
 }
 
-// drift are, by the host's ID, the names of its configurations that differ from what is desired, sorted; nil if none
-// does.
-func (w *worker) drift() map[string][]string {
-	names := w.s.differing(w.in.Config[w.s.ID], w.in.Want.Firewall)
+// driftByHost are, by the host's ID, the names of its configurations that differ from what is desired, sorted; nil if
+// none does.
+func (w *worker) driftByHost() map[string][]string {
+	names := w.s.driftedNames(w.in.Config[w.s.ID], w.in.Want.Firewall)
 	if len(names) == 0 {
 		return nil
 	}
 	return map[string][]string{w.s.ID: names}
 }
 
-func (w *worker) later() problem.Problem {
+func (w *worker) laterProblem() problem.Problem {
 	return problem.Problem{Code: problem.SettingsLater, Host: w.s.ID}
 }
 
-func (w *worker) stale() bool {
+func (w *worker) isStale() bool {
 	n := w.s.node
-	return n != nil && (differ(w.s.Labels, n.Labels) || differ(w.s.Annotations, n.Annotations) || taintsDiffer(&w.s))
+	return n != nil && (differsFrom(w.s.Labels, n.Labels) || differsFrom(w.s.Annotations, n.Annotations) ||
+		taintsDiffer(&w.s))
 }
 
-// cordoned reports whether a run of ours has closed its Node and was interrupted before it opened it again.
-func (w *worker) cordoned() bool {
+// isCordonedByRun reports whether a run of ours has closed its Node and was interrupted before it opened it again.
+func (w *worker) isCordonedByRun() bool {
 	return w.s.node != nil && w.s.node.Annotations[observed.CordonAnnotation] != ""
 }
 
@@ -380,12 +384,12 @@ func (w *worker) fillRepair(d *Decision) {
 	case fsm.OnRegenerable:
 		d.Regenerations = map[string][]string{w.s.ID: w.s.Parts}
 	default:
-		d.Restores = map[string][]string{w.s.ID: w.restorable()}
+		d.Restores = map[string][]string{w.s.ID: w.restorableFiles()}
 	}
 }
 
-// because notes the problems for an answer.
-func (w *worker) because(event fsm.Event, why string, problems ...problem.Problem) (fsm.Event, string) {
+// answerWith notes the problems for an answer.
+func (w *worker) answerWith(event fsm.Event, why string, problems ...problem.Problem) (fsm.Event, string) {
 	w.problems = problems
 	return event, why
 }

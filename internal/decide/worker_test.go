@@ -49,33 +49,33 @@ func ownNode(h desired.Host) observed.Node {
 	return n
 }
 
-// host changes what the host says.
-func (in WorkerInput) host(change func(*observed.Host)) WorkerInput {
+// changeHost changes what the host says.
+func (in WorkerInput) changeHost(change func(*observed.Host)) WorkerInput {
 	is := in.Is.Hosts[machineID]
 	change(&is)
 	in.Is.Hosts = map[string]observed.Host{machineID: is}
 	return in
 }
 
-// bare makes the host one that has nothing of a cluster, and no Node.
-func (in WorkerInput) bare() WorkerInput {
+// makeBare makes the host one that has nothing of a cluster, and no Node.
+func (in WorkerInput) makeBare() WorkerInput {
 	in.Is.Hosts = map[string]observed.Host{machineID: decidetest.Bare(in.Want.Workers[0])}
 	in.Is.API.Nodes = nil
 	return in
 }
 
-func (in WorkerInput) silent() WorkerInput {
+func (in WorkerInput) makeSilent() WorkerInput {
 	in.Is.Hosts = map[string]observed.Host{machineID: decidetest.Silent(in.Want.Workers[0])}
 	return in
 }
 
-func (in WorkerInput) gone() WorkerInput {
+func (in WorkerInput) removeNode() WorkerInput {
 	in.Gone = true
 	return in
 }
 
-// wanting changes what is desired of the worker.
-func (in WorkerInput) wanting(change func(*desired.Host)) WorkerInput {
+// changeDesired changes what is desired of the worker.
+func (in WorkerInput) changeDesired(change func(*desired.Host)) WorkerInput {
 	in.Want.Workers = slices.Clone(in.Want.Workers)
 	change(&in.Want.Workers[0])
 	return in
@@ -109,152 +109,173 @@ func TestWhatAWorkerNeeds(t *testing.T) {
 		code  problem.Code // of the first problem
 	}{
 		{"well", aWorker(), fsm.Nothing, ""},
-		{"bare", aWorker().bare(), fsm.Join, ""},
-		{"a join that was interrupted", aWorker().bare().host(func(is *observed.Host) {
+		{"bare", aWorker().makeBare(), fsm.Join, ""},
+		{"a join that was interrupted", aWorker().makeBare().changeHost(func(is *observed.Host) {
 			is.Marker = &observed.Marker{Cluster: decidetest.Cluster, Role: "worker", ID: machineID}
 		}), fsm.Join, ""},
-		{"silent", aWorker().silent(), fsm.Wait, problem.HostUnreachable},
-		{"its disk is full", aWorker().host(func(is *observed.Host) { is.Unwritable = "no space left" }), fsm.Wait,
+		{"silent", aWorker().makeSilent(), fsm.Wait, problem.HostUnreachable},
+		{"its disk is full", aWorker().changeHost(func(is *observed.Host) { is.Unwritable = "no space left" }),
+			fsm.Wait,
 			problem.HostUnwritable},
-		{"the manifest has taken the host", aWorker().host(marker(func(m *observed.Marker) {
+		{"the manifest has taken the host", aWorker().changeHost(marker(func(m *observed.Marker) {
 			m.ID, m.Machine = "192.0.1.1", ""
 		})), fsm.Error, problem.HostClaimed},
-		{"another Machine has the host", aWorker().host(marker(func(m *observed.Marker) {
+		{"another Machine has the host", aWorker().changeHost(marker(func(m *observed.Marker) {
 			m.ID, m.Machine = "another", "kube-system/other"
 		})), fsm.Error, problem.HostClaimed},
-		{"the host is of the time before IDs", aWorker().host(marker(func(m *observed.Marker) { m.ID = "" })),
+		{"the host is of the time before IDs", aWorker().changeHost(marker(func(m *observed.Marker) { m.ID = "" })),
 			fsm.Error, problem.HostClaimed},
-		{"another cluster has the host", aWorker().host(marker(func(m *observed.Marker) { m.Cluster = "beta" })),
+		{"another cluster has the host", aWorker().changeHost(marker(func(m *observed.Marker) { m.Cluster = "beta" })),
 			fsm.Error, problem.ForeignCluster},
-		{"it says that it is of the control plane", aWorker().host(func(is *observed.Host) {
+		{"it says that it is of the control plane", aWorker().changeHost(func(is *observed.Host) {
 			is.EtcdData = observed.Yes
 		}), fsm.Error, problem.ControlPlaneClaimed},
-		{"the Node of its name is somebody else's", aWorker().bare().node(func(n *observed.Node) {
+		{"the Node of its name is somebody else's", aWorker().makeBare().changeNode(func(n *observed.Node) {
 			n.Labels = nil
 		}), fsm.Error, problem.NodeOfAnother},
-		{"the Node of its name is a Machine's of before", aWorker().bare().node(func(n *observed.Node) {
+		{"the Node of its name is a Machine's of before", aWorker().makeBare().changeNode(func(n *observed.Node) {
 			n.Labels = map[string]string{desired.OwnerLabel: "another"}
 		}), fsm.Error, problem.NodeOfAnother},
-		{"gone, and nobody waits for its silent host", aWorker().silent().gone().givenUp(), fsm.Abandon, ""},
-		{"gone, and its host shows another key", aWorker().host(func(is *observed.Host) {
+		{"gone, and nobody waits for its silent host", aWorker().makeSilent().removeNode().givenUp(), fsm.Abandon, ""},
+		{"gone, and its host shows another key", aWorker().changeHost(func(is *observed.Host) {
 			is.Reach, is.Problem = observed.Denied, "it shows another host key"
-		}).gone().givenUp(), fsm.Wait, problem.HostLoginRefused},
-		{"gone, and the Node of its name is somebody else's", aWorker().bare().gone().node(func(n *observed.Node) {
-			n.Labels = nil
-		}), fsm.Nothing, ""},
-		{"too small", aWorker().bare().host(func(is *observed.Host) { is.DiskMiB = 10 }), fsm.Error,
+		}).removeNode().givenUp(), fsm.Wait, problem.HostLoginRefused},
+		{"gone, and the Node of its name is somebody else's",
+			aWorker().makeBare().removeNode().changeNode(func(n *observed.Node) {
+				n.Labels = nil
+			}), fsm.Nothing, ""},
+		{"too small", aWorker().makeBare().changeHost(func(is *observed.Host) { is.DiskMiB = 10 }), fsm.Error,
 			problem.DiskTooSmall},
-		{"the API does not answer", aWorker().bare().wantingAPI(observed.No), fsm.Wait,
+		{"the API does not answer", aWorker().makeBare().wantingAPI(observed.No), fsm.Wait,
 			problem.APIServerVersionUnknown},
-		{"a join token would be good for any Node", aWorker().bare().autoApproval(observed.Yes), fsm.Wait,
+		{"a join token would be good for any Node", aWorker().makeBare().autoApproval(observed.Yes), fsm.Wait,
 			problem.JoinTokensForAny},
-		{"nobody knows for whom a join token is good", aWorker().bare().autoApproval(observed.Unknown), fsm.Wait,
+		{"nobody knows for whom a join token is good", aWorker().makeBare().autoApproval(observed.Unknown), fsm.Wait,
 			problem.JoinTokensForAny},
-		{"new credentials need a token too", aWorker().host(func(is *observed.Host) {
+		{"new credentials need a token too", aWorker().changeHost(func(is *observed.Host) {
 			is.KubeletConf = observed.No
 		}).autoApproval(observed.Yes), fsm.Wait, problem.KubeletConfMissing},
-		{"kubelet newer than the API servers", aWorker().bare().wanting(kubelet("1.37.0")), fsm.Error,
+		{"kubelet newer than the API servers", aWorker().makeBare().changeDesired(kubelet("1.37.0")), fsm.Error,
 			problem.KubeletVersionRefused},
-		{"kubelet of a newer patch release", aWorker().bare().wanting(kubelet("1.36.4")), fsm.Error,
+		{"kubelet of a newer patch release", aWorker().makeBare().changeDesired(kubelet("1.36.4")), fsm.Error,
 			problem.KubeletVersionRefused},
-		{"kubelet four minors older", aWorker().bare().wanting(kubelet("1.32.9")), fsm.Error,
+		{"kubelet four minors older", aWorker().makeBare().changeDesired(kubelet("1.32.9")), fsm.Error,
 			problem.KubeletVersionRefused},
-		{"kubelet three minors older", aWorker().bare().wanting(kubelet("1.33.0")), fsm.Join, ""},
-		{"the control plane is being upgraded", aWorker().bare().apiServers("1.35.4", decidetest.Version), fsm.Wait,
+		{"kubelet three minors older", aWorker().makeBare().changeDesired(kubelet("1.33.0")), fsm.Join, ""},
+		{"the control plane is being upgraded", aWorker().makeBare().apiServers("1.35.4", decidetest.Version), fsm.Wait,
 			problem.KubeletVersionRefused},
-		{"a container runtime that the kubelet does not support", aWorker().wanting(func(h *desired.Host) {
+		{"a container runtime that the kubelet does not support", aWorker().changeDesired(func(h *desired.Host) {
 			h.Versions.Containerd = "1.7.22"
 		}), fsm.Error, problem.ContainerdRefused},
-		{"kubelet up", aWorker().host(func(is *observed.Host) { is.Kubelet.Version = "1.35.4" }), fsm.Upgrade, ""},
-		{"kubelet down", aWorker().wanting(kubelet("1.35.4")), fsm.Upgrade, ""},
-		{"another container runtime", aWorker().wanting(func(h *desired.Host) { h.Versions.Containerd = "2.3.7" }),
+		{"kubelet up", aWorker().changeHost(func(is *observed.Host) { is.Kubelet.Version = "1.35.4" }), fsm.Upgrade,
+			""},
+		{"kubelet down", aWorker().changeDesired(kubelet("1.35.4")), fsm.Upgrade, ""},
+		{"another container runtime",
+			aWorker().changeDesired(func(h *desired.Host) { h.Versions.Containerd = "2.3.7" }),
 			fsm.Upgrade, ""},
 		{"kubelet up while the control plane is being upgraded",
-			aWorker().host(func(is *observed.Host) { is.Kubelet.Version = "1.35.4" }).apiServers("1.35.4", "1.36.3"),
+			aWorker().changeHost(func(is *observed.Host) { is.Kubelet.Version = "1.35.4" }).apiServers("1.35.4",
+				"1.36.3"),
 			fsm.Wait, problem.KubeletVersionRefused},
-		{"kubelet stopped", aWorker().host(stopped), fsm.Repair, ""},
-		{"kubelet stopped in the middle of a change of versions", aWorker().host(stopped).host(func(is *observed.Host) {
-			is.Upgrading, is.Kubelet.Version = decidetest.Version, "1.35.4"
-		}), fsm.Upgrade, ""},
-		{"kubelet stopped in the middle of a change that nobody wants any more", aWorker().host(stopped).host(
-			func(is *observed.Host) { is.Upgrading, is.Kubelet.Version = "1.35.4", "1.35.4" }), fsm.Upgrade, ""},
-		{"kubelet stopped in the middle of a change, and what is wanted now is refused", aWorker().host(stopped).host(
-			func(is *observed.Host) { is.Upgrading = decidetest.Version }).wanting(kubelet("1.37.0")), fsm.Repair, ""},
-		{"not Ready", aWorker().node(func(n *observed.Node) { n.Ready = observed.No }), fsm.Wait, problem.NodeNotReady},
-		{"not Ready, and a file edited", aWorker().node(func(n *observed.Node) { n.Ready = observed.No }).host(
-			func(is *observed.Host) {
-				is.Edited = []string{"/var/lib/kubelet/config.yaml"}
-				is.Restorable = is.Edited
-			}), fsm.Repair, ""},
-		{"credentials lost", aWorker().host(func(is *observed.Host) { is.KubeletCert = observed.No }), fsm.Repair, ""},
-		{"a label", aWorker().wanting(func(h *desired.Host) { h.Labels = map[string]string{"pool": "a"} }),
+		{"kubelet stopped", aWorker().changeHost(stopped), fsm.Repair, ""},
+		{"kubelet stopped in the middle of a change of versions",
+			aWorker().changeHost(stopped).changeHost(func(is *observed.Host) {
+				is.Upgrading, is.Kubelet.Version = decidetest.Version, "1.35.4"
+			}), fsm.Upgrade, ""},
+		{"kubelet stopped in the middle of a change that nobody wants any more",
+			aWorker().changeHost(stopped).changeHost(
+				func(is *observed.Host) { is.Upgrading, is.Kubelet.Version = "1.35.4", "1.35.4" }), fsm.Upgrade, ""},
+		{"kubelet stopped in the middle of a change, and what is wanted now is refused",
+			aWorker().changeHost(stopped).changeHost(
+				func(is *observed.Host) { is.Upgrading = decidetest.Version }).changeDesired(kubelet("1.37.0")),
+			fsm.Repair,
+			""},
+		{"not Ready", aWorker().changeNode(func(n *observed.Node) { n.Ready = observed.No }), fsm.Wait,
+			problem.NodeNotReady},
+		{"not Ready, and a file edited",
+			aWorker().changeNode(func(n *observed.Node) { n.Ready = observed.No }).changeHost(
+				func(is *observed.Host) {
+					is.Edited = []string{"/var/lib/kubelet/config.yaml"}
+					is.Restorable = is.Edited
+				}), fsm.Repair, ""},
+		{"credentials lost", aWorker().changeHost(func(is *observed.Host) { is.KubeletCert = observed.No }), fsm.Repair,
+			""},
+		{"a label", aWorker().changeDesired(func(h *desired.Host) { h.Labels = map[string]string{"pool": "a"} }),
 			fsm.Resources, ""},
-		{"closed by a run that was interrupted", aWorker().node(func(n *observed.Node) {
+		{"closed by a run that was interrupted", aWorker().changeNode(func(n *observed.Node) {
 			n.Unschedulable, n.Annotations = true, map[string]string{observed.CordonAnnotation: "run"}
 		}), fsm.Resources, ""},
-		{"other settings, and it is its turn", aWorker().otherSettings().turn(Now), fsm.Reconfigure, ""},
+		{"other settings, and it is its turn", aWorker().otherSettings().setTurn(Now), fsm.Reconfigure, ""},
 		{"other settings, and it is others' turn", aWorker().otherSettings(), fsm.Wait, problem.SettingsLater},
-		{"other settings, which a host has refused", aWorker().otherSettings().turn(Refused), fsm.Wait,
+		{"other settings, which a host has refused", aWorker().otherSettings().setTurn(Refused), fsm.Wait,
 			problem.SettingsLater},
-		{"other credentials, and it is its turn", aWorker().credentials(observed.CredentialOther).turn(Now),
+		{"other credentials, and it is its turn", aWorker().setCredential(observed.CredentialOther).setTurn(Now),
 			fsm.Reconfigure, ""},
-		{"other credentials, and it is others' turn", aWorker().credentials(observed.CredentialMissing),
+		{"other credentials, and it is others' turn", aWorker().setCredential(observed.CredentialMissing),
 			fsm.Reconfigure, ""},
 		{"other credentials, and settings that have failed",
-			aWorker().otherSettings().credentials(observed.CredentialOther).turn(Refused), fsm.Reconfigure, ""},
+			aWorker().otherSettings().setCredential(observed.CredentialOther).setTurn(Refused), fsm.Reconfigure, ""},
 		{"other credentials, and versions that are refused",
-			aWorker().credentials(observed.CredentialOther).host(func(is *observed.Host) {
+			aWorker().setCredential(observed.CredentialOther).changeHost(func(is *observed.Host) {
 				is.Kubelet.Version = "1.35.4"
 			}).apiServers("1.35.4", "1.36.3"), fsm.Reconfigure, ""},
-		{"other credentials in the middle of a change", aWorker().credentials(observed.CredentialOther).host(
+		{"other credentials in the middle of a change", aWorker().setCredential(observed.CredentialOther).changeHost(
 			func(is *observed.Host) { is.Upgrading = decidetest.Version }), fsm.Upgrade, ""},
-		{"credentials that nobody knows", aWorker().credentials(observed.CredentialLeft).turn(Now), fsm.Nothing, ""},
-		{"its turn, and nothing differs", aWorker().turn(Now), fsm.Nothing, ""},
-		{"settings that it never had", aWorker().otherSettings().host(func(is *observed.Host) { is.Digests = nil }),
+		{"credentials that nobody knows", aWorker().setCredential(observed.CredentialLeft).setTurn(Now), fsm.Nothing,
+			""},
+		{"its turn, and nothing differs", aWorker().setTurn(Now), fsm.Nothing, ""},
+		{"settings that it never had",
+			aWorker().otherSettings().changeHost(func(is *observed.Host) { is.Digests = nil }),
 			fsm.Nothing, ""},
-		{"other settings, and a kubelet that has stopped", aWorker().otherSettings().turn(Now).host(stopped),
+		{"other settings, and a kubelet that has stopped", aWorker().otherSettings().setTurn(Now).changeHost(stopped),
 			fsm.Repair, ""},
-		{"other settings, and it is not Ready", aWorker().otherSettings().turn(Now).node(func(n *observed.Node) {
-			n.Ready = observed.No
-		}), fsm.Wait, problem.NodeNotReady},
-		{"other settings, and closed by a run that was interrupted", aWorker().otherSettings().node(
+		{"other settings, and it is not Ready",
+			aWorker().otherSettings().setTurn(Now).changeNode(func(n *observed.Node) {
+				n.Ready = observed.No
+			}), fsm.Wait, problem.NodeNotReady},
+		{"other settings, and closed by a run that was interrupted", aWorker().otherSettings().changeNode(
 			func(n *observed.Node) {
 				n.Unschedulable, n.Annotations = true, map[string]string{observed.CordonAnnotation: "run"}
 			}), fsm.Resources, ""},
-		{"another kubelet and other settings are one change", aWorker().otherSettings().wanting(kubelet("1.35.4")),
+		{"another kubelet and other settings are one change",
+			aWorker().otherSettings().changeDesired(kubelet("1.35.4")),
 			fsm.Upgrade, ""},
 		{"another kubelet, and settings that a host has refused",
-			aWorker().otherSettings().turn(Refused).wanting(kubelet("1.35.4")), fsm.Wait, problem.SettingsLater},
+			aWorker().otherSettings().setTurn(Refused).changeDesired(kubelet("1.35.4")), fsm.Wait,
+			problem.SettingsLater},
 		{"another kubelet, and it has the settings that another has refused",
-			aWorker().turn(Refused).wanting(kubelet("1.35.4")), fsm.Upgrade, ""},
+			aWorker().setTurn(Refused).changeDesired(kubelet("1.35.4")), fsm.Upgrade, ""},
 		{"a change of settings that was interrupted goes on, whoever has refused them",
-			aWorker().otherSettings().turn(Refused).host(func(is *observed.Host) {
+			aWorker().otherSettings().setTurn(Refused).changeHost(func(is *observed.Host) {
 				is.Upgrading = decidetest.Version
 			}), fsm.Upgrade, ""},
-		{"closed by a person", aWorker().node(func(n *observed.Node) { n.Unschedulable = true }), fsm.Nothing, ""},
+		{"closed by a person", aWorker().changeNode(func(n *observed.Node) { n.Unschedulable = true }), fsm.Nothing,
+			""},
 
-		{"gone, and a worker still", aWorker().gone(), fsm.Return, ""},
-		{"gone before it had joined", aWorker().bare().host(func(is *observed.Host) {
+		{"gone, and a worker still", aWorker().removeNode(), fsm.Return, ""},
+		{"gone before it had joined", aWorker().makeBare().changeHost(func(is *observed.Host) {
 			is.Marker = &observed.Marker{Cluster: decidetest.Cluster, Role: "worker", ID: machineID}
-		}).gone(), fsm.Return, ""},
-		{"gone before anything was done", aWorker().bare().gone(), fsm.Nothing, ""},
-		{"gone, bare, and its Node is there", aWorker().bare().node(nil).gone(), fsm.Return, ""},
-		{"gone and silent", aWorker().silent().gone(), fsm.Wait, problem.HostUnreachable},
-		{"gone and given up", aWorker().silent().gone().givenUp(), fsm.Abandon, ""},
-		{"given up without a Node", aWorker().silent().noNode().gone().givenUp(), fsm.Nothing, ""},
-		{"given up, and it answers", aWorker().gone().givenUp(), fsm.Return, ""},
-		{"given up, and the API does not answer", aWorker().silent().gone().givenUp().wantingAPI(observed.No), fsm.Wait,
+		}).removeNode(), fsm.Return, ""},
+		{"gone before anything was done", aWorker().makeBare().removeNode(), fsm.Nothing, ""},
+		{"gone, bare, and its Node is there", aWorker().makeBare().changeNode(nil).removeNode(), fsm.Return, ""},
+		{"gone and silent", aWorker().makeSilent().removeNode(), fsm.Wait, problem.HostUnreachable},
+		{"gone and given up", aWorker().makeSilent().removeNode().givenUp(), fsm.Abandon, ""},
+		{"given up without a Node", aWorker().makeSilent().noNode().removeNode().givenUp(), fsm.Nothing, ""},
+		{"given up, and it answers", aWorker().removeNode().givenUp(), fsm.Return, ""},
+		{"given up, and the API does not answer", aWorker().makeSilent().removeNode().givenUp().wantingAPI(observed.No),
+			fsm.Wait,
 			problem.HostUnreachable},
-		{"gone, and the API does not answer", aWorker().gone().wantingAPI(observed.No), fsm.Wait,
+		{"gone, and the API does not answer", aWorker().removeNode().wantingAPI(observed.No), fsm.Wait,
 			problem.NodeStatusUnknown},
-		{"gone, and the manifest has the host", aWorker().host(marker(func(m *observed.Marker) { m.ID = "192.0.1.1" })).
-			gone(), fsm.Nothing, ""},
-		{"gone, and another cluster has the host", aWorker().host(marker(func(m *observed.Marker) {
+		{"gone, and the manifest has the host",
+			aWorker().changeHost(marker(func(m *observed.Marker) { m.ID = "192.0.1.1" })).
+				removeNode(), fsm.Nothing, ""},
+		{"gone, and another cluster has the host", aWorker().changeHost(marker(func(m *observed.Marker) {
 			m.Cluster = "beta"
-		})).gone(), fsm.Nothing, ""},
-		{"gone, and its disk is full", aWorker().host(func(is *observed.Host) {
+		})).removeNode(), fsm.Nothing, ""},
+		{"gone, and its disk is full", aWorker().changeHost(func(is *observed.Host) {
 			is.Unwritable = "no space left"
-		}).gone(), fsm.Wait, problem.HostUnwritable},
+		}).removeNode(), fsm.Wait, problem.HostUnwritable},
 	} {
 		d := Worker(c.in)
 		code := problem.Code("")
@@ -273,23 +294,23 @@ func TestWhatAWorkerNeeds(t *testing.T) {
 // otherSettings makes the host one that has other settings than are desired.
 func (in WorkerInput) otherSettings() WorkerInput {
 	in.Config = map[string]map[string]string{machineID: {"kubelet": "new", "kernel": "same"}}
-	return in.host(func(is *observed.Host) { is.Digests = map[string]string{"kubelet": "old", "kernel": "same"} })
+	return in.changeHost(func(is *observed.Host) { is.Digests = map[string]string{"kubelet": "old", "kernel": "same"} })
 }
 
-// credentials has one of the host's credentials stand so to the wanted ones.
-func (in WorkerInput) credentials(is observed.CredentialState) WorkerInput {
-	return in.host(func(h *observed.Host) {
+// setCredential has one of the host's credentials stand so to the wanted ones.
+func (in WorkerInput) setCredential(is observed.CredentialState) WorkerInput {
+	return in.changeHost(func(h *observed.Host) {
 		h.Credentials = []observed.Credential{{Of: "registry credentials of docker.io", Is: is}}
 	})
 }
 
-func (in WorkerInput) turn(t Turn) WorkerInput {
+func (in WorkerInput) setTurn(t Turn) WorkerInput {
 	in.Turn = t
 	return in
 }
 
-// node changes its Node, or brings it back where the change is nil.
-func (in WorkerInput) node(change func(*observed.Node)) WorkerInput {
+// changeNode changes its Node, or brings it back where the change is nil.
+func (in WorkerInput) changeNode(change func(*observed.Node)) WorkerInput {
 	n := ownNode(in.Want.Workers[0])
 	if change != nil {
 		change(&n)
@@ -330,7 +351,7 @@ func followsTheTable(d Decision) error {
 	case stuck != (len(d.Problems) > 0):
 		return fmt.Errorf("route %s with %d problems", d.Route, len(d.Problems))
 	}
-	return explained(d)
+	return checkTexts(d)
 }
 
 // TestNothingIsDoneToSomebodyElsesHost puts random answers before the decision and holds what must never be: that
@@ -347,7 +368,7 @@ func TestNothingIsDoneToSomebodyElsesHost(t *testing.T) {
 		if err := followsTheTable(d); err != nil {
 			t.Fatalf("%v\n%+v", err, in)
 		}
-		if err := harmless(in, d); err != nil {
+		if err := checkHarmless(in, d); err != nil {
 			t.Fatalf("%v: %s\n%+v\n%+v", err, d.Route, d.Trace, in)
 		}
 		if again := Worker(in); !cmp.Equal(d, again) {
@@ -368,9 +389,9 @@ func randomWorker(r *rand.Rand) WorkerInput {
 	}
 	maybe := func(odds int) bool { return r.IntN(odds) == 0 }
 	if maybe(3) {
-		in = in.bare()
+		in = in.makeBare()
 	}
-	in = in.host(func(is *observed.Host) {
+	in = in.changeHost(func(is *observed.Host) {
 		if maybe(3) {
 			is.Marker = &observed.Marker{
 				Cluster: []string{decidetest.Cluster, decidetest.Cluster, "beta"}[r.IntN(3)],
@@ -395,10 +416,10 @@ func randomWorker(r *rand.Rand) WorkerInput {
 		is.ClockSkew = time.Duration(r.IntN(40)) * time.Second
 	})
 	if maybe(6) {
-		in = in.silent()
+		in = in.makeSilent()
 	}
 	if maybe(4) {
-		in = in.node(func(n *observed.Node) { n.Ready, n.KubeletVersion = tri(), "1.36.1" })
+		in = in.changeNode(func(n *observed.Node) { n.Ready, n.KubeletVersion = tri(), "1.36.1" })
 	}
 	if maybe(8) {
 		in = in.noNode()
@@ -407,12 +428,12 @@ func randomWorker(r *rand.Rand) WorkerInput {
 	in.APIServers = [][]string{{"1.36.3"}, {"1.36.3"}, {"1.35.4", "1.36.3"}, {"1.35.4"}, nil}[r.IntN(5)]
 	in.Gone, in.GivenUp = maybe(3), maybe(2)
 	if maybe(3) {
-		in = in.otherSettings().turn([]Turn{Now, Now, NotYet, Refused}[r.IntN(4)])
+		in = in.otherSettings().setTurn([]Turn{Now, Now, NotYet, Refused}[r.IntN(4)])
 	}
 	if maybe(5) {
-		in = in.credentials(observed.CredentialOther)
+		in = in.setCredential(observed.CredentialOther)
 	}
-	return in.wanting(func(h *desired.Host) {
+	return in.changeDesired(func(h *desired.Host) {
 		h.Versions.Kubernetes = []string{"", "", "1.35.4", "1.37.0", "1.32.0"}[r.IntN(5)]
 		if maybe(3) {
 			h.Labels = map[string]string{"pool": "a"}
@@ -425,8 +446,8 @@ func credentialsAlone() map[string][]string {
 	return map[string][]string{machineID: {desired.CredentialsConfiguration}}
 }
 
-// harmless reports what a decision does that it must not.
-func harmless(in WorkerInput, d Decision) error {
+// checkHarmless reports what a decision does that it must not.
+func checkHarmless(in WorkerInput, d Decision) error {
 	is := in.Is.Hosts[machineID]
 	idle := d.Route == fsm.Nothing || d.Route == fsm.Wait || d.Route == fsm.Error
 	foreign := is.Marker != nil && (is.Marker.Cluster != decidetest.Cluster || is.Marker.ID != machineID)
@@ -456,15 +477,15 @@ func harmless(in WorkerInput, d Decision) error {
 		return fmt.Errorf("kubelet %s with unknown API servers", want)
 	}
 	for _, api := range in.APIServers {
-		if want > api || minor(want)+3 < minor(api) { // these compare as texts
+		if want > api || minorOf(want)+3 < minorOf(api) { // these compare as texts
 			return fmt.Errorf("kubelet %s with API server %s", want, api)
 		}
 	}
 	return nil
 }
 
-// minor returns the minor of a version such as 1.36.3.
-func minor(version string) int {
+// minorOf returns the minor of a version such as 1.36.3.
+func minorOf(version string) int {
 	n := 0
 	if _, err := fmt.Sscanf(version, "1.%d.", &n); err != nil {
 		panic(err)

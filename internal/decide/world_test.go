@@ -9,8 +9,8 @@ import (
 	"kubeone/internal/testutil/decidetest"
 )
 
-// healthy returns the input of a cluster that matches its manifest.
-func healthy(controlPlanes, workers int) Input {
+// healthyCluster returns the input of a cluster that matches its manifest.
+func healthyCluster(controlPlanes, workers int) Input {
 	in := Input{
 		Want:   decidetest.Wanted(controlPlanes, workers),
 		Config: map[string]map[string]string{},
@@ -38,15 +38,15 @@ func healthy(controlPlanes, workers int) Input {
 	return in
 }
 
-// change changes what one host said.
-func (in *Input) change(id string, how func(*observed.Host)) {
+// changeObserved changes what one host said.
+func (in *Input) changeObserved(id string, how func(*observed.Host)) {
 	h := in.Is.Hosts[id]
 	how(&h)
 	in.Is.Hosts[id] = h
 }
 
-// node returns the Node of that name, to be changed.
-func (in *Input) node(name string) *observed.Node {
+// nodeNamed returns the Node of that name, to be changed.
+func (in *Input) nodeNamed(name string) *observed.Node {
 	for i := range in.Is.API.Nodes {
 		if in.Is.API.Nodes[i].Name == name {
 			return &in.Is.API.Nodes[i]
@@ -55,8 +55,8 @@ func (in *Input) node(name string) *observed.Node {
 	return nil
 }
 
-// empties makes hosts bare, without Node and member.
-func (in *Input) empties(ids ...string) {
+// emptyHosts makes hosts bare, without Node and member.
+func (in *Input) emptyHosts(ids ...string) {
 	for _, h := range in.Want.Hosts() {
 		if !slices.Contains(ids, h.ID) {
 			continue
@@ -69,25 +69,25 @@ func (in *Input) empties(ids ...string) {
 	}
 }
 
-// nobody returns the world before an installation.
-func (in *Input) nobody() {
+// bareWorld returns the world before an installation.
+func (in *Input) bareWorld() {
 	for _, h := range in.Want.Hosts() {
-		in.empties(h.ID)
+		in.emptyHosts(h.ID)
 	}
 	in.Is.API, in.Is.Etcd = observed.API{}, observed.Etcd{}
 }
 
-// lose makes hosts unreachable and their members dead.
-func (in *Input) lose(ids ...string) {
+// loseHosts makes hosts unreachable and their members dead.
+func (in *Input) loseHosts(ids ...string) {
 	for _, h := range in.Want.Hosts() {
 		if slices.Contains(ids, h.ID) {
 			in.Is.Hosts[h.ID] = decidetest.Silent(h)
-			in.kill(h.Hostname)
+			in.killMembers(h.Hostname)
 		}
 	}
 }
 
-func (in *Input) kill(name string) {
+func (in *Input) killMembers(name string) {
 	for i := range in.Is.Etcd.Members {
 		if in.Is.Etcd.Members[i].Name == name {
 			in.Is.Etcd.Members[i].Healthy = observed.No
@@ -95,7 +95,7 @@ func (in *Input) kill(name string) {
 	}
 }
 
-func whats(problems []problem.Problem) []string {
+func problemTexts(problems []problem.Problem) []string {
 	var out []string
 	for _, p := range problems {
 		out = append(out, p.String())

@@ -22,7 +22,7 @@ func askedWorkerOnly(in decide.Input) decide.Input {
 
 func TestAWorkerJoinsByWhatTheAPISays(t *testing.T) {
 	t.Parallel()
-	in := askedWorkerOnly(healthy(3, 2, "w-1"))
+	in := askedWorkerOnly(healthyCluster(3, 2, "w-1"))
 	p, decisions := Build(Input{Decide: in})
 	if decisions[0].Route != fsm.Join {
 		t.Fatalf("%s: %+v", decisions[0].Route, decisions[0].Trace)
@@ -48,11 +48,11 @@ func TestNobodyJoinsWhileAnyTokenIsGoodForAnyNode(t *testing.T) {
 		steps []string
 		needs map[string]bool // whether the step needs the removal
 	}{
-		"a cluster grows": {healthy(3, 2, "cp-3", "w-2"), nil,
+		"a cluster grows": {healthyCluster(3, 2, "cp-3", "w-2"), nil,
 			map[string]bool{"pki/cp-3": true, "join-worker/w-2": true, "prepare/w-2": false}},
-		"a worker joins": {askedWorkerOnly(healthy(3, 2, "w-1")), nil, map[string]bool{"join-worker/w-1": true}},
-		"all is well":    {healthy(1, 1), []string{"remove-auto-approval", "record"}, nil},
-		"one of them":    {askedWorkerOnly(healthy(1, 1)), []string{}, nil},
+		"a worker joins": {askedWorkerOnly(healthyCluster(3, 2, "w-1")), nil, map[string]bool{"join-worker/w-1": true}},
+		"all is well":    {healthyCluster(1, 1), []string{"remove-auto-approval", "record"}, nil},
+		"one of them":    {askedWorkerOnly(healthyCluster(1, 1)), []string{}, nil},
 	} {
 		c.in.Is.API.AutoApproval = observed.Yes
 		p, _ := Build(Input{Decide: c.in})
@@ -89,7 +89,7 @@ func TestWhatAWorkerNeedsOfTheControlPlane(t *testing.T) {
 			}
 		}, 0},
 	} {
-		in := askedWorkerOnly(healthy(3, 2, "w-1"))
+		in := askedWorkerOnly(healthyCluster(3, 2, "w-1"))
 		c.change(&in)
 		if d := decide.Decide(in); len(d.Joins) != c.joins {
 			t.Errorf("%s: %s, joins %v: %+v", name, d.Route, d.Joins, d.Trace)
@@ -99,7 +99,7 @@ func TestWhatAWorkerNeedsOfTheControlPlane(t *testing.T) {
 
 func TestAHealthyWorkerNeedsNothingWhateverIsUnknownOfOthers(t *testing.T) {
 	t.Parallel()
-	p, decisions := Build(Input{Decide: askedWorkerOnly(healthy(3, 2, "w-2"))})
+	p, decisions := Build(Input{Decide: askedWorkerOnly(healthyCluster(3, 2, "w-2"))})
 	if !p.Empty() || decisions[0].Route != fsm.Nothing {
 		t.Errorf("%s: %+v, %+v", decisions[0].Route, p.Steps, p.Operator)
 	}
@@ -107,7 +107,7 @@ func TestAHealthyWorkerNeedsNothingWhateverIsUnknownOfOthers(t *testing.T) {
 
 func TestAWorkerLeavesByWhatTheAPISays(t *testing.T) {
 	t.Parallel()
-	in := askedWorkerOnly(healthy(3, 2))
+	in := askedWorkerOnly(healthyCluster(3, 2))
 	worker := in.Want.Workers[0].ID
 	p, err := RemoveNode(in, worker, false)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // What a host had before is named in the step that moves it aside or switches it off.
 func TestPrepareNamesWhatTheHostHadBefore(t *testing.T) {
 	t.Parallel()
-	in := healthy(1, 1)
+	in := healthyCluster(1, 1)
 	worker := in.Want.Workers[0]
 	is := decidetest.Bare(worker)
 	is.CNIFiles, is.Swaps = []string{"10-containerd-net.conflist"}, []string{"/dev/zram0", "/swapfile"}
@@ -31,7 +31,7 @@ func TestPrepareNamesWhatTheHostHadBefore(t *testing.T) {
 		p, _ := Build(Input{Decide: in})
 		i := slices.IndexFunc(p.Steps, func(s Step) bool { return s.Intent.Kind == step.Prepare })
 		if i < 0 {
-			t.Fatalf("no such step:\n%s", text(p))
+			t.Fatalf("no such step:\n%s", planText(p))
 		}
 		const moved = "moves aside, until a reset, other CNI configuration in /etc/cni/net.d: 10-containerd-net.confl"
 		if s := p.Steps[i]; strings.Contains(s.Reason, moved) == external ||
@@ -43,7 +43,7 @@ func TestPrepareNamesWhatTheHostHadBefore(t *testing.T) {
 
 func TestSwapThatCameBackIsSwitchedOff(t *testing.T) {
 	t.Parallel()
-	in := healthy(1, 1)
+	in := healthyCluster(1, 1)
 	worker := in.Want.Workers[0].ID
 	is := in.Is.Hosts[worker]
 	is.Swaps = []string{"/dev/zram0"}
@@ -51,7 +51,7 @@ func TestSwapThatCameBackIsSwitchedOff(t *testing.T) {
 	p, _ := Build(Input{Decide: in})
 	i := slices.IndexFunc(p.Steps, func(s Step) bool { return s.Host == worker })
 	if i < 0 || !p.Complete() {
-		t.Fatalf("it is left on:\n%s", text(p))
+		t.Fatalf("it is left on:\n%s", planText(p))
 	}
 	s := p.Steps[i]
 	if s.Intent.Kind != step.Reconfigure || !slices.Equal(s.Changes, []string{"swap off, until a reset: /dev/zram0"}) {
@@ -64,14 +64,14 @@ func TestSwapThatCameBackIsSwitchedOff(t *testing.T) {
 	p, _ = Build(Input{Decide: in})
 	i = slices.IndexFunc(p.Steps, func(s Step) bool { return s.Intent.Kind == step.RestartUnits })
 	if i < 0 || !step.ParamsOf[step.RestartUnitsParams](p.Steps[i].Intent).SwapOff {
-		t.Errorf("the kubelet is restarted with swap:\n%s", text(p))
+		t.Errorf("the kubelet is restarted with swap:\n%s", planText(p))
 	}
 }
 
 // The cluster does not match the manifest while pods are outside the pod network.
 func TestPodsOutsideThePodNetworkAreAnException(t *testing.T) {
 	t.Parallel()
-	in := healthy(1, 1)
+	in := healthyCluster(1, 1)
 	in.Want.Network.PodSubnet = "10.244.0.0/16"
 	in.Is.API.Pods = append(in.Is.API.Pods, observed.Pod{
 		Name: "coredns-1", Node: "w-1", App: "kube-dns", Ready: observed.Yes, Address: "10.88.0.3",
@@ -80,6 +80,6 @@ func TestPodsOutsideThePodNetworkAreAnException(t *testing.T) {
 	want := []string{"clusterNetwork.podSubnet (pods have other addresses: coredns-1 on w-1 (10.88.0.3))"}
 	named := problem.Has(d[len(d)-1].Warnings, problem.PodsOutsideNetwork)
 	if diff := cmp.Diff(want, p.Exceptions()); diff != "" || !named {
-		t.Errorf("%s%s", diff, text(p))
+		t.Errorf("%s%s", diff, planText(p))
 	}
 }

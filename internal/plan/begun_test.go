@@ -10,8 +10,8 @@ import (
 // Etcd takes one learner at a time: nobody else can be added before the one that is there is finished.
 func TestAJoinThatHasReachedEtcdIsFinishedBeforeOthersReachIt(t *testing.T) {
 	t.Parallel()
-	in := healthy(4, 0, "cp-2", "cp-3", "cp-4")
-	become(in, "cp-3", begun)
+	in := healthyCluster(4, 0, "cp-2", "cp-3", "cp-4")
+	replaceHost(in, "cp-3", begunHost)
 	h, _ := in.Want.Host("cp-3")
 	in.Is.Etcd.Members = append(in.Is.Etcd.Members, observed.Member{
 		ID: "new", PeerURLs: []string{"https://" + h.PrivateAddress + ":2380"}, Learner: true, Healthy: observed.No,

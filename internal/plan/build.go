@@ -24,7 +24,7 @@ type Input struct {
 func Build(in Input) (Plan, []decide.Decision) {
 	b := newBuilder(in.Decide)
 	b.plan.FirstContacts = in.FirstContacts
-	decisions := b.routes()
+	decisions := b.planRoutes()
 	why := ""
 	if fields := in.Decide.Want.SecurityNotCarriedOut; len(fields) > 0 && b.plan.Blocked == "" {
 		why = "this version does not carry out " + strings.Join(fields, ", ") +
@@ -40,15 +40,15 @@ func Build(in Input) (Plan, []decide.Decision) {
 			Blocked: why,
 		}, decisions
 	}
-	b.hooks()
+	b.addHooks()
 	b.owedHooks()
-	b.finish(decisions[0])
+	b.finishPlan(decisions[0])
 	b.hooksOfApply()
 	return b.plan, decisions
 }
 
-// routes decides and plans, again and again, until nothing more can be planned. It returns the decisions.
-func (b *builder) routes() []decide.Decision {
+// planRoutes decides and plans, again and again, until nothing more can be planned. It returns the decisions.
+func (b *builder) planRoutes() []decide.Decision {
 	var decisions []decide.Decision
 	for len(decisions) < maxRoutes {
 		next := b.in
@@ -58,11 +58,11 @@ func (b *builder) routes() []decide.Decision {
 		}
 		d := decide.Decide(next)
 		decisions = append(decisions, d)
-		if !b.follow(d) {
+		if !b.planRoute(d) {
 			break
 		}
 	}
-	if len(b.planned(step.DeleteNode)) > 0 && len(b.plan.Operator) == 0 {
+	if len(b.plannedSteps(step.DeleteNode)) > 0 && len(b.plan.Operator) == 0 {
 		b.awaitWorkloads("a Node goes, and what ran there is to run elsewhere or again")
 	}
 	return decisions
@@ -112,44 +112,44 @@ func newBuilder(in decide.Input, routes ...string) *builder {
 	return b
 }
 
-// follow plans one route. It returns whether another one may follow.
-func (b *builder) follow(d decide.Decision) bool {
+// planRoute plans one route. It returns whether another one may follow.
+func (b *builder) planRoute(d decide.Decision) bool {
 	if d.Route != fsm.Nothing || len(b.plan.Routes) == 0 {
 		b.plan.Routes = append(b.plan.Routes, string(d.Route))
 	}
 	switch d.Route {
 	case fsm.Install:
 		if cni := b.in.Want.Network.CNI; !cni.CarriedOut() {
-			b.block(fmt.Sprintf("the network plugin %s is not deployed by this version: use %s, or external and "+
+			b.addBlocked(fmt.Sprintf("the network plugin %s is not deployed by this version: use %s, or external and "+
 				"install it yourself",
 				cni.Name, strings.Join(cni.Deployed(), ", ")))
 			return false
 		}
-		b.install(d)
+		b.installCluster(d)
 		b.in.Options = b.in.After(d.Route)
 	case fsm.Join:
-		b.join(d)
+		b.joinHosts(d)
 	case fsm.Repair:
-		return b.repair(d)
+		return b.planRepair(d)
 	case fsm.MoveEndpoint:
 		b.moveEndpoint(d)
 	case fsm.Resources:
-		b.resources(d)
+		b.applyResources(d)
 	case fsm.Instruct:
-		b.instruct(d)
+		b.planInstructions(d)
 		return false
 	case fsm.Upgrade:
-		return b.upgrade(d)
+		return b.upgradeHosts(d)
 	case fsm.Reconfigure:
-		return b.reconfigure(d)
+		return b.reconfigureHosts(d)
 	case fsm.Encrypt:
-		return b.encrypt(d)
+		return b.encryptSecrets(d)
 	case fsm.DisasterRecovery:
-		b.operator(d)
-		b.block("etcd has lost its quorum: apply does not recover it, kubeone recover does, as listed above")
+		b.addInstructions(d)
+		b.addBlocked("etcd has lost its quorum: apply does not recover it, kubeone recover does, as listed above")
 		return false
 	case fsm.Error:
-		b.erred(d)
+		b.addLaterError(d)
 		return false
 	default: // nothing
 		return false

@@ -16,13 +16,13 @@ import (
 // those to which that gives more than an hour, so that a run which was killed continues where it ended; with all, every
 // one. Nothing is planned while a control-plane host is not well.
 func RenewCertificates(in decide.Input, all bool) (Plan, error) {
-	if err := contradictions(in); err != nil {
+	if err := contradictionErrors(in); err != nil {
 		return Plan{}, err
 	}
 	b := newBuilder(in, "certificates-renew")
 	d := decide.Decide(in)
-	if why := b.unrenewable(d); why != "" {
-		b.block(why)
+	if why := b.whyNotRenewable(d); why != "" {
+		b.addBlocked(why)
 		return b.plan, nil
 	}
 	var previous []string
@@ -38,20 +38,21 @@ func RenewCertificates(in decide.Input, all bool) (Plan, error) {
 	if err := errors.Join(b.refused...); err != nil {
 		return Plan{}, err
 	}
-	b.finish(d)
+	b.finishPlan(d)
 	return b.plan, nil
 }
 
-// unrenewable returns why no certificate may be renewed now; "" if nothing is in the way.
-func (b *builder) unrenewable(d decide.Decision) string {
-	if !b.answers() {
+// whyNotRenewable returns why no certificate may be renewed now; "" if nothing is in the way.
+func (b *builder) whyNotRenewable(d decide.Decision) string {
+	if !b.clusterAnswers() {
 		return "the API or etcd of the cluster does not answer; kubeone plan says what to do about that"
 	}
 	var ill []string
 	for _, h := range b.in.Want.ControlPlane {
 		a := d.Hosts[h.ID]
 		if a.Condition != condition.Healthy && !a.Condition.Installable() {
-			ill = append(ill, b.name(h)+" is "+string(a.Condition)+": "+strings.Join(problem.Whats(a.Reasons), "; "))
+			ill = append(ill, b.displayName(h)+" is "+string(a.Condition)+": "+strings.Join(problem.Whats(a.Reasons),
+				"; "))
 		}
 	}
 	if len(ill) == 0 {
@@ -70,8 +71,9 @@ func (b *builder) renewEnding(d decide.Decision) bool {
 		switch {
 		case names == nil:
 			continue
-		case b.has(b.id(step.Regenerate, h)):
-			b.plan.Again = "certificates of " + b.name(h) + " come near their end, and are renewed once it is repaired"
+		case b.hasStep(b.stepID(step.Regenerate, h)):
+			b.plan.Again = "certificates of " + b.displayName(h) +
+				" come near their end, and are renewed once it is repaired"
 			return false
 		}
 		previous = []string{b.renewOn(h, "less than 90 days are left of "+problem.List(names), previous)}

@@ -13,9 +13,9 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// valid gives a host certificates that are valid for so many days more.
-func valid(in decide.Input, name string, days time.Duration) {
-	mutate(in, name, func(h *observed.Host) {
+// setCertificates gives a host certificates that are valid for so many days more.
+func setCertificates(in decide.Input, name string, days time.Duration) {
+	changeHost(in, name, func(h *observed.Host) {
 		h.Certificates = nil
 		for _, c := range []string{"admin.conf", "apiserver", "etcd/server", "kubelet-client"} {
 			h.Certificates = append(h.Certificates, observed.Certificate{Name: c, Left: days * 24 * time.Hour})
@@ -23,8 +23,8 @@ func valid(in decide.Input, name string, days time.Duration) {
 	})
 }
 
-// renewals returns the steps that renew certificates, each with what it needs of the others.
-func renewals(t *testing.T, p Plan) [][]string {
+// renewalSteps returns the steps that renew certificates, each with what it needs of the others.
+func renewalSteps(t *testing.T, p Plan) [][]string {
 	t.Helper()
 	var out [][]string
 	for _, s := range p.Steps {
@@ -42,16 +42,16 @@ func renewals(t *testing.T, p Plan) [][]string {
 
 func TestARenewalGoesFromHostToHostAndOnWhereItEnded(t *testing.T) {
 	t.Parallel()
-	in := healthy(3, 1)
+	in := healthyCluster(3, 1)
 	for name, days := range map[string]time.Duration{"cp-1": 200, "cp-2": 365, "cp-3": 200, "w-1": 10} {
-		valid(in, name, days)
+		setCertificates(in, name, days)
 	}
 	p, err := RenewCertificates(in, false)
 	if err != nil || p.Blocked != "" {
 		t.Fatal(err, p.Blocked)
 	}
 	if diff := cmp.Diff([][]string{{"regenerate/cp-1"}, {"regenerate/cp-3", "regenerate/cp-1"}},
-		renewals(t, p)); diff != "" {
+		renewalSteps(t, p)); diff != "" {
 		t.Error(diff)
 	}
 	if s := p.Steps[0]; s.Reason != "asked for: admin.conf, apiserver and etcd/server" {
@@ -61,11 +61,11 @@ func TestARenewalGoesFromHostToHostAndOnWhereItEnded(t *testing.T) {
 		t.Errorf("the run is recorded by %+v", last)
 	}
 	all, err := RenewCertificates(in, true)
-	if err != nil || len(renewals(t, all)) != 3 {
+	if err != nil || len(renewalSteps(t, all)) != 3 {
 		t.Errorf("with all: %v, %v", err, all.Steps)
 	}
-	valid(in, "cp-1", 365)
-	valid(in, "cp-3", 365)
+	setCertificates(in, "cp-1", 365)
+	setCertificates(in, "cp-3", 365)
 	if p, err = RenewCertificates(in, false); err != nil || !p.Empty() {
 		t.Errorf("when all are new: %v, %+v", err, p.Steps)
 	}
@@ -74,18 +74,18 @@ func TestARenewalGoesFromHostToHostAndOnWhereItEnded(t *testing.T) {
 func TestNothingIsRenewedWhileAControlPlaneHostIsNotWell(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*decide.Input){
-		"cp-2 is unreachable: ": func(in *decide.Input) { become(*in, "cp-2", silent) },
-		"cp-2 is restartable: ": func(in *decide.Input) { become(*in, "cp-2", stopped) },
+		"cp-2 is unreachable: ": func(in *decide.Input) { replaceHost(*in, "cp-2", silentHost) },
+		"cp-2 is restartable: ": func(in *decide.Input) { replaceHost(*in, "cp-2", stoppedHost) },
 		"the API or etcd of the cluster does not answer": func(in *decide.Input) {
 			in.Is.Etcd = observed.Etcd{Reached: observed.No}
 		},
 		"cp-2 is broken: the key of the cluster's CA is missing": func(in *decide.Input) {
-			mutate(*in, "cp-2", func(h *observed.Host) { h.PKI = observed.No })
+			changeHost(*in, "cp-2", func(h *observed.Host) { h.PKI = observed.No })
 		},
 	} {
-		in := healthy(3, 0)
+		in := healthyCluster(3, 0)
 		for _, name := range []string{"cp-1", "cp-2", "cp-3"} {
-			valid(in, name, 200)
+			setCertificates(in, name, 200)
 		}
 		change(&in)
 		p, err := RenewCertificates(in, true)
@@ -98,11 +98,11 @@ func TestNothingIsRenewedWhileAControlPlaneHostIsNotWell(t *testing.T) {
 // A host that has not joined yet has nothing to renew, and stops nobody.
 func TestAHostThatIsToJoinStopsNoRenewal(t *testing.T) {
 	t.Parallel()
-	in := healthy(3, 0, "cp-3")
-	valid(in, "cp-1", 200)
-	valid(in, "cp-2", 200)
+	in := healthyCluster(3, 0, "cp-3")
+	setCertificates(in, "cp-1", 200)
+	setCertificates(in, "cp-2", 200)
 	p, err := RenewCertificates(in, false)
-	if err != nil || p.Blocked != "" || len(renewals(t, p)) != 2 {
+	if err != nil || p.Blocked != "" || len(renewalSteps(t, p)) != 2 {
 		t.Errorf("%v, %q, %+v", err, p.Blocked, p.Steps)
 	}
 }
@@ -110,9 +110,9 @@ func TestAHostThatIsToJoinStopsNoRenewal(t *testing.T) {
 // A host has one step of each kind in a plan, with one set of parameters: its renewal waits for the next plan.
 func TestARepairOfTheSameKindGoesFirst(t *testing.T) {
 	t.Parallel()
-	in := healthy(3, 0)
-	become(in, "cp-2", incomplete)
-	valid(in, "cp-2", 60)
+	in := healthyCluster(3, 0)
+	replaceHost(in, "cp-2", incompleteHost)
+	setCertificates(in, "cp-2", 60)
 	p, _ := Build(Input{Decide: in})
 	if want := "certificates of cp-2 come near their end"; !strings.HasPrefix(p.Again, want) {
 		t.Errorf("again: %q, want %q", p.Again, want)
@@ -129,11 +129,11 @@ func TestARepairOfTheSameKindGoesFirst(t *testing.T) {
 // A restart of units renews nothing.
 func TestARestartRenewsNothing(t *testing.T) {
 	t.Parallel()
-	in := healthy(3, 0)
-	become(in, "cp-2", stopped)
-	valid(in, "cp-2", 60)
+	in := healthyCluster(3, 0)
+	replaceHost(in, "cp-2", stoppedHost)
+	setCertificates(in, "cp-2", 60)
 	p, _ := Build(Input{Decide: in})
-	if diff := cmp.Diff([][]string{{"regenerate/cp-2", "restart-units/cp-2"}}, renewals(t, p)); diff != "" {
+	if diff := cmp.Diff([][]string{{"regenerate/cp-2", "restart-units/cp-2"}}, renewalSteps(t, p)); diff != "" {
 		t.Error(diff)
 	}
 }

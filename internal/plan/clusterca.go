@@ -34,20 +34,20 @@ func (b *builder) learnCA(d decide.Decision, needs []string) (after []string, he
 	})
 	needs = slices.Concat(published, workers)
 	if unseen := b.unseenNodes(d); unseen != "" {
-		b.again("nobody signs with the next CA of the cluster until all Nodes trust it, which is not known of " +
-			unseen)
+		b.addRerunReason("nobody signs with the next CA of the cluster until all Nodes trust it, which is not " +
+			"known of " + unseen)
 		return needs, observed.ClusterCA
 	}
 	if len(workers) > 0 || b.plansPhase(step.RotateLearn, observed.ClusterCA) {
-		b.again("the next CA of the cluster signs once nobody knows the present one alone: start pods anew, give " +
-			"people kubeconfigs (kubeone kubeconfig), and then run kubeone certificates rotate-ca --resume")
+		b.addRerunReason("the next CA of the cluster signs once nobody knows the present one alone: start pods anew, " +
+			"give people kubeconfigs (kubeone kubeconfig), and then run kubeone certificates rotate-ca --resume")
 		return needs, observed.ClusterCA
 	}
 	if rotation.Signs(has, observed.ClusterCA) {
 		return needs, "" // who knows the present one alone does not believe that host: looking protects nobody any more
 	}
 	return []string{b.onCluster(string(step.PodsTrustCA), Step{
-		Intent: only(step.PodsTrustCA), Action: Change, Needs: needs,
+		Intent: plainIntent(step.PodsTrustCA), Action: Change, Needs: needs,
 		Title: "see whether all pods know the next CA of the cluster", Reason: "they read CAs when they start",
 	})}, ""
 }
@@ -61,7 +61,7 @@ func (b *builder) forgetCA(needs []string) []string {
 	previous, workers := needs, []desired.Host(nil)
 	for _, h := range b.joinedHosts() {
 		if h.Role == desired.ControlPlane {
-			previous = []string{b.regenerate(h, parts, reason, previous)}
+			previous = []string{b.regenerateParts(h, parts, reason, previous)}
 			continue
 		}
 		workers = append(workers, h)
@@ -72,7 +72,7 @@ func (b *builder) forgetCA(needs []string) []string {
 		if n >= wide {
 			after = set.Union(needs, asked[n-wide:n-wide+1])
 		}
-		asked = append(asked, b.regenerate(h, parts, reason, after))
+		asked = append(asked, b.regenerateParts(h, parts, reason, after))
 	}
 	renewed := []string{b.onCluster(string(step.PublishCA)+"-alone", Step{
 		Intent: step.With(step.PublishCAParams{Alone: true}), Action: Change, Needs: slices.Concat(previous, asked),
@@ -94,7 +94,7 @@ func (b *builder) trustOnWorkers(kind step.Kind, needs []string, done func(obser
 	for _, h := range b.joinedHosts() {
 		if h.Role == desired.Worker && !done(b.world.Is.Hosts[h.ID].Authorities[observed.ClusterCA]) {
 			out = append(out, b.onHost(h, Step{
-				Intent: only(kind), Action: Change, Risk: Restarts, Title: title, Reason: reason,
+				Intent: plainIntent(kind), Action: Change, Risk: Restarts, Title: title, Reason: reason,
 				Needs: slices.Clone(needs), Changes: []string{"kubelet, which starts anew; pods go on"},
 			}))
 		}
@@ -130,9 +130,9 @@ func (b *builder) unseenNodes(d decide.Decision) string {
 		switch a := d.Hosts[h.ID]; {
 		case a.Condition == condition.Healthy, a.Condition == condition.Empty:
 		case a.Condition.Silent():
-			out = append(out, b.name(h)+" ("+string(a.Condition)+")")
+			out = append(out, b.displayName(h)+" ("+string(a.Condition)+")")
 		default:
-			out = append(out, b.name(h)+" ("+string(a.Condition)+": kubeone plan says what to do)")
+			out = append(out, b.displayName(h)+" ("+string(a.Condition)+": kubeone plan says what to do)")
 		}
 	}
 	for _, name := range b.nodesElsewhere() {
@@ -146,7 +146,7 @@ func (b *builder) nodesElsewhere() []string {
 	var out []string
 	for i := range b.in.Is.API.Nodes {
 		name := b.in.Is.API.Nodes[i].Name
-		if !slices.ContainsFunc(b.in.Want.Hosts(), func(h desired.Host) bool { return b.node(h) == name }) {
+		if !slices.ContainsFunc(b.in.Want.Hosts(), func(h desired.Host) bool { return b.nodeName(h) == name }) {
 			out = append(out, name)
 		}
 	}
@@ -156,9 +156,9 @@ func (b *builder) nodesElsewhere() []string {
 // trimExtensionCAs plans that extension API servers do not trust the former CAs of those authorities any more.
 func (b *builder) trimExtensionCAs(authorities, needs []string) {
 	trim := func(kind step.Kind, name string) {
-		if slices.Contains(authorities, name) && !b.has(string(kind)) {
+		if slices.Contains(authorities, name) && !b.hasStep(string(kind)) {
 			b.onCluster(string(kind), Step{
-				Intent: only(kind), Action: Change, Needs: slices.Clone(needs),
+				Intent: plainIntent(kind), Action: Change, Needs: slices.Clone(needs),
 				Title:   "have extension API servers trust the new key alone: " + authorityTitle(name),
 				Reason:  "API servers add to what is there, and take nothing out",
 				Changes: []string{"ConfigMap kube-system/extension-apiserver-authentication"},

@@ -25,8 +25,8 @@ func withMachines(in decide.Input) decide.Input {
 	return in
 }
 
-// deployed returns a cluster in which all that is there.
-func deployed(in decide.Input) decide.Input {
+// clusterWithControllers returns a cluster in which all that is there.
+func clusterWithControllers(in decide.Input) decide.Input {
 	in.Is.API.Addons = maps.Clone(in.Is.API.Addons)
 	in.Is.API.Addons[desired.ControllersAddon] = in.Addons[desired.ControllersAddon]
 	in.Is.API.Pool = &observed.Pool{Deployments: []observed.MachineDeployment{
@@ -49,7 +49,7 @@ func deployed(in decide.Input) decide.Input {
 // and its DaemonSet into the cluster: no kubelet, no container runtime and no Machine has a step.
 func TestANewerProgramRollsNoNode(t *testing.T) {
 	t.Parallel()
-	in := deployed(withMachines(healthy(3, 2)))
+	in := clusterWithControllers(withMachines(healthyCluster(3, 2)))
 	if same, _ := Build(Input{Decide: in}); len(same.Steps) > 0 {
 		t.Fatalf("the same program plans %v", same.Steps)
 	}
@@ -75,7 +75,7 @@ func TestANewerProgramRollsNoNode(t *testing.T) {
 // Other credentials for the hosts of Machines are kept with the record, and nothing else is done for them.
 func TestCredentialsOfMachinesAreKeptWithTheRecord(t *testing.T) {
 	t.Parallel()
-	in := deployed(withMachines(healthy(1, 0)))
+	in := clusterWithControllers(withMachines(healthyCluster(1, 0)))
 	in.Is.API.Pool.Credentials = observed.Yes
 	if same, _ := Build(Input{Decide: in}); !same.Empty() {
 		t.Fatalf("the same credentials plan %v", same.Steps)

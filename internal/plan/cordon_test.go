@@ -10,19 +10,19 @@ import (
 // A mark on a Node that somebody has opened by hand would make the next cordon, a person's perhaps, look like ours.
 func TestAMarkWithoutACordonIsTakenOffOnce(t *testing.T) {
 	t.Parallel()
-	in := healthy(1, 1)
+	in := healthyCluster(1, 1)
 	nodeOf(in, "w-1", func(n *observed.Node) {
 		n.Annotations = map[string]string{observed.CordonAnnotation: "run-1", "other": "kept"}
 	})
 	p, _ := Build(Input{Decide: in})
 	if len(p.Steps) != 2 || p.Steps[0].ID != "uncordon/w-1" || p.Steps[1].ID != "record" || !p.Complete() {
-		t.Errorf("planned:\n%s", text(p))
+		t.Errorf("planned:\n%s", planText(p))
 	}
 	if in.Is.API.Nodes[1].Annotations[observed.CordonAnnotation] != "run-1" {
 		t.Error("the world that is was changed by what was predicted")
 	}
 	if next, _ := Build(Input{Decide: carryOut(in, p)}); !next.Empty() {
-		t.Errorf("afterwards:\n%s", text(next))
+		t.Errorf("afterwards:\n%s", planText(next))
 	}
 }
 
@@ -30,13 +30,13 @@ func TestAMarkWithoutACordonIsTakenOffOnce(t *testing.T) {
 // forced: two steps, of which each has its own ID, so that no other host's upgrade begins after the first of them.
 func TestAForcedUpgradeOfWhatIsClosedTakesOneHostAfterTheOther(t *testing.T) {
 	t.Parallel()
-	in := healthy(3, 0)
+	in := healthyCluster(3, 0)
 	nodeOf(in, "cp-2", func(n *observed.Node) {
 		n.Unschedulable, n.Annotations = true, map[string]string{observed.CordonAnnotation: "run-1"}
 	})
 	in.ForceUpgrade = true
 	p, _ := Build(Input{Decide: in})
-	if err := graph(in, p, nil); err != nil {
+	if err := checkGraph(in, p, nil); err != nil {
 		t.Error(err)
 	}
 	check, ok := p.Step("check/cp-3")

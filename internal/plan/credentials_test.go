@@ -11,9 +11,9 @@ import (
 // Whose credentials change is said, host by host, and afterwards nothing is left to do.
 func TestOtherCredentialsAreAReconfiguration(t *testing.T) {
 	t.Parallel()
-	in := healthy(3, 1)
+	in := healthyCluster(3, 1)
 	for _, name := range []string{"cp-1", "cp-2", "cp-3", "w-1"} {
-		mutate(in, name, func(h *observed.Host) {
+		changeHost(in, name, func(h *observed.Host) {
 			h.Credentials = []observed.Credential{
 				{Of: "registry credentials of new.example.com", Is: observed.CredentialMissing},
 				{Of: "registry credentials of old.example.com", Is: observed.CredentialExtra},
@@ -24,12 +24,12 @@ func TestOtherCredentialsAreAReconfiguration(t *testing.T) {
 	}
 	p, _ := Build(Input{Decide: in})
 	if p.Again != "" || p.Blocked != "" {
-		t.Fatalf("%s", text(p))
+		t.Fatalf("%s", planText(p))
 	}
 	for _, name := range []string{"cp-1", "cp-2", "cp-3", "w-1"} {
 		s, there := p.Step("reconfigure/" + name)
 		if !there || step.ParamsOf[step.ReconfigureParams](s.Intent).Configurations[0] != "credentials" {
-			t.Fatalf("%s has no step:\n%s", name, text(p))
+			t.Fatalf("%s has no step:\n%s", name, planText(p))
 		}
 		if got, want := strings.Join(s.Changes, "; "), "registry credentials of new.example.com are brought; "+
 			"registry credentials of old.example.com are removed; "+

@@ -20,8 +20,8 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// demoted returns a cluster whose manifest has become another one: of these control-plane hosts it makes workers.
-func demoted(in decide.Input, names ...string) decide.Input {
+// withDemoted returns a cluster whose manifest has become another one: of these control-plane hosts it makes workers.
+func withDemoted(in decide.Input, names ...string) decide.Input {
 	var left []desired.Host
 	for _, h := range in.Want.ControlPlane {
 		if slices.Contains(names, h.Hostname) {
@@ -35,8 +35,8 @@ func demoted(in decide.Input, names ...string) decide.Input {
 	return in
 }
 
-// asked returns all requests about one host, and those about all.
-func asked(in decide.Input, id string) map[string]func() (Plan, error) {
+// hostRequests returns all requests about one host, and those about all.
+func hostRequests(in decide.Input, id string) map[string]func() (Plan, error) {
 	return map[string]func() (Plan, error){
 		"reset":   func() (Plan, error) { return Reset(in, ResetOptions{Hosts: []string{id}}) },
 		"remove":  func() (Plan, error) { return RemoveNode(in, id, false) },
@@ -56,16 +56,16 @@ func asked(in decide.Input, id string) map[string]func() (Plan, error) {
 
 func TestAnotherRoleThanAMembersStopsEveryRequest(t *testing.T) {
 	t.Parallel()
-	in := demoted(healthy(3, 1), "cp-2", "cp-3")
+	in := withDemoted(healthyCluster(3, 1), "cp-2", "cp-3")
 	who := identity.Match(in.Want, in.Is)
 	in.Want, in.Is, in.Contradictions = who.Want, who.Is, who.Contradictions
 	if len(in.Contradictions) != 2 {
 		t.Fatalf("%+v", in.Contradictions)
 	}
-	for name, request := range asked(in, "192.0.0.2") {
+	for name, request := range hostRequests(in, "192.0.0.2") {
 		p, err := request()
 		if err == nil || len(p.Steps) > 0 || !strings.Contains(err.Error(), "it is in the cluster as control-plane") {
-			t.Errorf("%s: %v\n%s", name, err, text(p))
+			t.Errorf("%s: %v\n%s", name, err, planText(p))
 		}
 	}
 }
@@ -73,7 +73,7 @@ func TestAnotherRoleThanAMembersStopsEveryRequest(t *testing.T) {
 // interruptJoin makes cp-3 a voter that does not answer, because its join was interrupted. No repair is due, and the
 // plan for the other hosts begins.
 func interruptJoin(in decide.Input) {
-	mutate(in, "cp-3", func(h *observed.Host) {
+	changeHost(in, "cp-3", func(h *observed.Host) {
 		h.Marker.Complete, h.EtcdHealth, h.APIServer = false, observed.No, observed.No
 	})
 	etcdOf(in, "cp-3", func(m *observed.Member) { m.Healthy = observed.No })
@@ -92,7 +92,7 @@ func TestNoMemberIsStoppedBesideOneThatDoesNotAnswer(t *testing.T) {
 			in.Is.API.Version = former
 			for _, h := range in.Want.Hosts() {
 				nodeOf(*in, h.Hostname, func(n *observed.Node) { n.KubeletVersion = former })
-				mutate(*in, h.Hostname, func(is *observed.Host) {
+				changeHost(*in, h.Hostname, func(is *observed.Host) {
 					is.Kubelet.Version = former
 					if h.Role == desired.ControlPlane {
 						is.APIServerVersion = former
@@ -107,7 +107,7 @@ func TestNoMemberIsStoppedBesideOneThatDoesNotAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := healthy(3, 2, "w-2")
+			in := healthyCluster(3, 2, "w-2")
 			interruptJoin(in)
 			c.change(&in)
 			p, _ := Build(Input{Decide: in})
@@ -143,10 +143,10 @@ func TestNoRequestHarmsEtcd(t *testing.T) {
 		about := hosts[r.IntN(len(hosts))]
 		for _, h := range in.Want.ControlPlane {
 			if len(in.Want.ControlPlane) > 1 && r.IntN(4) == 0 {
-				in = demoted(in, h.Hostname)
+				in = withDemoted(in, h.Hostname)
 			}
 		}
-		for name, request := range asked(in, about.ID) {
+		for name, request := range hostRequests(in, about.ID) {
 			p, err := request()
 			if err != nil || name == "whole" {
 				continue
@@ -154,12 +154,12 @@ func TestNoRequestHarmsEtcd(t *testing.T) {
 			if len(p.Steps) > 0 {
 				planned[name]++
 			}
-			if err := harm(in, p); err != nil {
-				t.Fatalf("world %d: %s %s: %v\n%s", seed, name, about.Hostname, err, text(p))
+			if err := etcdHarm(in, p); err != nil {
+				t.Fatalf("world %d: %s %s: %v\n%s", seed, name, about.Hostname, err, planText(p))
 			}
 		}
 	}
-	for name := range asked(decide.Input{}, "") {
+	for name := range hostRequests(decide.Input{}, "") {
 		if name != "whole" && name != "recover" && planned[name] == 0 {
 			t.Errorf("%s was never planned", name)
 		}
@@ -167,8 +167,8 @@ func TestNoRequestHarmsEtcd(t *testing.T) {
 	t.Log(planned)
 }
 
-// harm reports what a plan does to etcd that must not be done, counted from its list of members.
-func harm(in decide.Input, p Plan) error {
+// etcdHarm reports what a plan does to etcd that must not be done, counted from its list of members.
+func etcdHarm(in decide.Input, p Plan) error {
 	members := slices.Clone(in.Is.Etcd.Members)
 	find := func(host string) int {
 		return slices.IndexFunc(members, func(m observed.Member) bool {
@@ -247,8 +247,8 @@ func TestStepsEnterAPlanInOnePlace(t *testing.T) {
 			}
 		}
 	}
-	if !slices.Equal(places, []string{"place"}) {
-		t.Errorf("steps enter plans in %v; only place asks etcd first", places)
+	if !slices.Equal(places, []string{"insertStep"}) {
+		t.Errorf("steps enter plans in %v; only insertStep asks etcd first", places)
 	}
 }
 

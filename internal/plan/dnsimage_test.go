@@ -35,8 +35,8 @@ func withDNSNote(digests map[string]string, note string) map[string]string {
 	return out
 }
 
-// configured is what a host notes that got its configurations, and images before, or not.
-func configured(in decide.Input, h desired.Host, is observed.Host) map[string]string {
+// withDigests is what a host notes that got its configurations, and images before, or not.
+func withDigests(in decide.Input, h desired.Host, is observed.Host) map[string]string {
 	return withDNSNote(in.Config[h.ID], is.Digests[desired.DNSImageDigest])
 }
 
@@ -47,7 +47,7 @@ func lacksDNSImage(in decide.Input, host string) bool {
 
 // imagesBeforeDNS wants every member to have the image of cluster DNS before pods may name it.
 func imagesBeforeDNS(in decide.Input, p Plan, _ []decide.Decision) error {
-	before := ancestors(p)
+	before := ancestorSteps(p)
 	for _, s := range p.Steps {
 		if s.Intent.Kind != step.SystemAddons {
 			continue

@@ -14,20 +14,21 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// encrypt plans one phase of a change of how Secrets are stored, one control-plane host after the other; the phase that
-// follows is planned when the world after this one is decided about. It returns whether that may be.
-func (b *builder) encrypt(d decide.Decision) bool {
+// encryptSecrets plans one phase of a change of how Secrets are stored, one control-plane host after the other; the
+// phase that follows is planned when the world after this one is decided about. It returns whether that may be.
+func (b *builder) encryptSecrets(d decide.Decision) bool {
 	e := d.Encryption
 	previous := b.onControlPlane()
 	if e.Phase == atrest.Forget {
 		previous = b.rewriteSecrets(e.Writer, previous)
 	}
 	for _, id := range e.Hosts {
-		h := b.host(id)
+		h := b.hostByID(id)
 		changes := b.encryptionChanges(h, *e)
 		is := b.world.Is.Hosts[id]
 		if pods := decide.EditedPods(&is); len(pods) > 0 {
-			b.block("to change how Secrets are stored on " + b.name(h) + " would lose what somebody has changed in " +
+			b.addBlocked("to change how Secrets are stored on " + b.displayName(h) +
+				" would lose what somebody has changed in " +
 				problem.List(pods) + ": undo that, or keep it elsewhere and run kubeone upgrade --force " +
 				"--discard-edits first")
 			return false
@@ -54,7 +55,7 @@ func newKey(e atrest.Decision) string {
 func (b *builder) onControlPlane() []string {
 	var out []string
 	for _, s := range b.plan.Steps {
-		if h := b.host(s.Host); h.ID == "" || h.Role != desired.ControlPlane || !s.Intent.Kind.OnHost() {
+		if h := b.hostByID(s.Host); h.ID == "" || h.Role != desired.ControlPlane || !s.Intent.Kind.OnHost() {
 			continue
 		}
 		out = slices.DeleteFunc(out, func(id string) bool { return slices.Contains(s.Needs, id) })
@@ -69,11 +70,11 @@ func (b *builder) rewriteSecrets(writer string, needs []string) []string {
 	if writer == observed.Identity {
 		title = "write every Secret again, as it is"
 	}
-	if b.has(string(step.RewriteSecrets)) { // in this plan once already, for another one
+	if b.hasStep(string(step.RewriteSecrets)) { // in this plan once already, for another one
 		return needs
 	}
 	written := b.onCluster(string(step.RewriteSecrets), Step{
-		Intent: only(step.RewriteSecrets), Action: Change, Title: title,
+		Intent: plainIntent(step.RewriteSecrets), Action: Change, Title: title,
 		Reason:  "what was stored before is stored as it was until it is written again",
 		Changes: []string{"every Secret in etcd; none of them for who reads it"}, Needs: slices.Clone(needs),
 	})
@@ -173,5 +174,5 @@ func (b *builder) giveKeys(h desired.Host, parts []string, reason string, needs 
 	if len(rest) == 0 {
 		return id
 	}
-	return b.regenerate(h, rest, reason, []string{id})
+	return b.regenerateParts(h, rest, reason, []string{id})
 }

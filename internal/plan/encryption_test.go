@@ -31,17 +31,17 @@ func TestLostKeysComeFromHostsThatHaveThem(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := healthy(3, 0)
+			in := healthyCluster(3, 0)
 			in.Want.EncryptSecrets = second.Foreign == "" // else nothing is done at all
 			for host, e := range map[string]*observed.Encryption{
 				"cp-1": losing(), "cp-2": second, "cp-3": encryptedBy([]string{"kubeone-1"}),
 			} {
-				mutate(in, host, func(h *observed.Host) { h.Encryption = e })
+				changeHost(in, host, func(h *observed.Host) { h.Encryption = e })
 			}
 			p, _ := Build(Input{Decide: in})
 			given, found := p.Step("encrypt-give/cp-1")
 			if !found {
-				t.Fatalf("cp-1 gets no keys\n%s", text(p))
+				t.Fatalf("cp-1 gets no keys\n%s", planText(p))
 			}
 			params := step.ParamsOf[step.EncryptParams](given.Intent)
 			if diff := cmp.Diff([]string{"kubeone-1"}, params.Providers); diff != "" || params.Phase != atrest.Give {

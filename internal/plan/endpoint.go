@@ -25,8 +25,8 @@ func (b *builder) moveEndpoint(d decide.Decision) {
 	b.barrier = set.Union(b.barrier, last)
 	var dialled []string
 	for _, id := range d.Diallers {
-		h := b.host(id)
-		id := b.dial(h)
+		h := b.hostByID(id)
+		id := b.redirectKubeconfigs(h)
 		dialled = append(dialled, id)
 		if h.Role == desired.ControlPlane {
 			b.barrier = set.Union(b.barrier, []string{id})
@@ -84,8 +84,8 @@ func prefixed(prefix string, names []string) []string {
 	return out
 }
 
-// dial plans that a host's kubeconfigs name the wanted endpoint.
-func (b *builder) dial(h desired.Host) string {
+// redirectKubeconfigs plans that a host's kubeconfigs name the wanted endpoint.
+func (b *builder) redirectKubeconfigs(h desired.Host) string {
 	seen, want := b.world.Is.Hosts[h.ID], b.in.Want.Endpoint
 	var changes []string
 	former, risk := seen.AdminEndpoint, NoRisk

@@ -15,8 +15,8 @@ import (
 	"kubeone/internal/text/set"
 )
 
-// finish adds what every run that changes something ends with, and what the reader should know.
-func (b *builder) finish(first decide.Decision) {
+// finishPlan adds what every run that changes something ends with, and what the reader should know.
+func (b *builder) finishPlan(first decide.Decision) {
 	b.revokeTokens()
 	if len(b.plan.Steps) > 0 && (b.init != "" || b.in.Is.API.Reached == observed.Yes) {
 		b.saveRecord("record this run")
@@ -27,18 +27,19 @@ func (b *builder) finish(first decide.Decision) {
 			s.Needs = set.Union(s.Needs, b.addons)
 		}
 		if s.ID == "await-workloads" {
-			s.Needs = set.Union(s.Needs, slices.Concat(b.planned(step.NodeReady), b.planned(step.DeleteNode), b.addons,
+			s.Needs = set.Union(s.Needs, slices.Concat(b.plannedSteps(step.NodeReady), b.plannedSteps(step.DeleteNode),
+				b.addons,
 				b.controllers))
 		}
 		if s.Intent.Kind == step.SaveRecord {
-			s.Needs = b.others(s.ID)
+			s.Needs = b.otherSteps(s.ID)
 		}
 	}
 	if b.in.Want.Endpoint.Later != "" && b.in.Limit == nil && b.in.About == nil && len(b.plan.Steps) > 0 {
 		b.plan.Again = cmp.Or(b.plan.Again, "the API's endpoint moves once the control plane is healthy")
 	}
 	for _, w := range first.Warnings {
-		b.warn(w)
+		b.addWarnings(w)
 	}
 	b.plan.Notes = append(b.plan.Notes, b.failedMachines()...)
 	b.plan.Notes = append(b.plan.Notes, b.otherBinaries()...)
@@ -53,11 +54,11 @@ func (b *builder) finish(first decide.Decision) {
 	}
 }
 
-// warn has the plan say what a warning does, unless its steps see to that.
-func (b *builder) warn(w problem.Problem) {
-	b.plan.Unlike = append(b.plan.Unlike, b.unlike(w)...)
-	if w.Code == problem.StaticPodsEdited && b.has(b.id(step.UpgradeControlPlane, b.host(w.Host))) {
-		b.plan.Notes = append(b.plan.Notes, discards(b.names[w.Host], w))
+// addWarnings has the plan say what a warning does, unless its steps see to that.
+func (b *builder) addWarnings(w problem.Problem) {
+	b.plan.Unlike = append(b.plan.Unlike, b.untouchedWarning(w)...)
+	if w.Code == problem.StaticPodsEdited && b.hasStep(b.stepID(step.UpgradeControlPlane, b.hostByID(w.Host))) {
+		b.plan.Notes = append(b.plan.Notes, discardedEdits(b.names[w.Host], w))
 		return
 	}
 	b.plan.Notes = append(b.plan.Notes, problemText(b.names, w))
@@ -97,11 +98,11 @@ func (b *builder) otherBinaries() []string {
 	var order []string
 	for _, h := range b.in.Want.Hosts() {
 		seen := b.in.Is.Hosts[h.ID]
-		upgraded := b.has(b.id(step.UpgradeControlPlane, h)) || b.has(b.id(step.UpgradeWorker, h))
+		upgraded := b.hasStep(b.stepID(step.UpgradeControlPlane, h)) || b.hasStep(b.stepID(step.UpgradeWorker, h))
 		if seen.Marker == nil || !seen.Marker.Complete || upgraded || b.in.Limit != nil && !b.in.Limit[h.ID] {
 			continue
 		}
-		for _, binary := range b.artifacts(h).BinariesFor(h.Role) {
+		for _, binary := range b.hostArtifacts(h).BinariesFor(h.Role) {
 			have := seen.Binaries[binary.Name]
 			if have == "" || have == binary.Version || binary.Name == desired.BinaryKubelet ||
 				binary.Name == desired.BinaryContainerd && h.Versions.Containerd != "" {
@@ -122,14 +123,14 @@ func (b *builder) otherBinaries() []string {
 	return out
 }
 
-// discards reports what an upgrade of the host loses: only where that was asked for is one planned.
-func discards(host string, edited problem.Problem) string {
+// discardedEdits reports what an upgrade of the host loses: only where that was asked for is one planned.
+func discardedEdits(host string, edited problem.Problem) string {
 	files, _ := edited.Parameters["files"].([]string)
 	return host + ": its upgrade writes " + problem.List(files) + " without what somebody has changed in it"
 }
 
-// unlike is what a warning says that is other than it must be and that no step of the plan changes.
-func (b *builder) unlike(w problem.Problem) []string {
+// untouchedWarning is what a warning says that is other than it must be and that no step of the plan changes.
+func (b *builder) untouchedWarning(w problem.Problem) []string {
 	var out []string
 	switch w.Code {
 	case problem.EndpointChanged:
@@ -142,7 +143,7 @@ func (b *builder) unlike(w problem.Problem) []string {
 	case problem.NotCompared:
 		out = append(out, fmt.Sprint(w.Parameters["component"])+" (could not be compared)")
 	case problem.ComponentNotRunning:
-		if len(b.planned(step.AwaitWorkloads)) > 0 {
+		if len(b.plannedSteps(step.AwaitWorkloads)) > 0 {
 			break // that step waits for it
 		}
 		nodes, _ := w.Parameters["nodes"].([]string)
@@ -197,14 +198,14 @@ func (b *builder) revokeTokens() {
 	}
 	if len(last) > 0 {
 		b.onCluster("revoke-tokens", Step{
-			Intent: only(step.RevokeTokens), Action: Remove, Title: "revoke the join tokens",
+			Intent: plainIntent(step.RevokeTokens), Action: Remove, Title: "revoke the join tokens",
 			Reason: "every host has joined", Needs: last,
 		})
 	}
 }
 
 func (b *builder) saveRecord(reason string) {
-	if b.has("record") || b.in.About != nil {
+	if b.hasStep("record") || b.in.About != nil {
 		return
 	}
 	changes := []string{"ConfigMap kube-system/kubeone, without secrets"}
@@ -212,12 +213,12 @@ func (b *builder) saveRecord(reason string) {
 		changes = append(changes, "Secret kubeone-system/host-credentials: what hosts of Machines are to have")
 	}
 	b.onCluster("record", Step{
-		Intent: only(step.SaveRecord), Action: Change, Title: "save manifest and record", Reason: reason,
+		Intent: plainIntent(step.SaveRecord), Action: Change, Title: "save manifest and record", Reason: reason,
 		Changes: changes,
 	})
 }
 
-func (b *builder) others(id string) []string {
+func (b *builder) otherSteps(id string) []string {
 	var out []string
 	for _, s := range b.plan.Steps {
 		if s.ID != id {
@@ -227,8 +228,8 @@ func (b *builder) others(id string) []string {
 	return out
 }
 
-// planned returns the IDs of the plan's steps of that kind.
-func (b *builder) planned(kind step.Kind) []string {
+// plannedSteps returns the IDs of the plan's steps of that kind.
+func (b *builder) plannedSteps(kind step.Kind) []string {
 	var out []string
 	for _, s := range b.plan.Steps {
 		if s.Intent.Kind == kind {

@@ -16,8 +16,8 @@ import (
 	"kubeone/internal/testutil/golden"
 )
 
-// text writes all of a plan for people: a paragraph a step, its intent as JSON.
-func text(p Plan) string {
+// planText writes all of a plan for people: a paragraph a step, its intent as JSON.
+func planText(p Plan) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "routes: %s\n", strings.Join(p.Routes, ", "))
 	for _, s := range p.Steps {
@@ -54,37 +54,40 @@ func pinned(t *testing.T, name, got string) {
 	golden.Check(t, filepath.Join("testdata", name+".golden"), got)
 }
 
-// worlds returns those whose plans are pinned, by the name of the golden file.
-func worlds() map[string]func() decide.Input {
+// goldenWorlds returns those whose plans are pinned, by the name of the golden file.
+func goldenWorlds() map[string]func() decide.Input {
 	return map[string]func() decide.Input{
-		"install-3-1": func() decide.Input { return empty(3, 1) },
-		"install-1":   func() decide.Input { return empty(1, 0) },
+		"install-3-1": func() decide.Input { return bareCluster(3, 1) },
+		"install-1":   func() decide.Input { return bareCluster(1, 0) },
 		"install-downloads": func() decide.Input {
-			in := empty(1, 0)
-			in.Want.Artifacts = artifacts(false)
+			in := bareCluster(1, 0)
+			in.Want.Artifacts = testArtifacts(false)
 			in.Want.ControlPlane[0].Labels = map[string]string{"zone": "a", "old-": ""}
 			in.Want.ControlPlane[0].Taints = []desired.Taint{{Key: "only", Effect: "NoSchedule"}}
-			mutate(in, "cp-1", func(h *observed.Host) { h.Tools = []string{"iptables"} })
+			changeHost(in, "cp-1", func(h *observed.Host) { h.Tools = []string{"iptables"} })
 			return in
 		},
 		"install-firewalls": func() decide.Input {
-			in := empty(1, 2)
-			mutate(in, "cp-1", func(h *observed.Host) { h.Firewalls = []observed.Firewall{{Name: "firewalld"}} })
-			mutate(in, "w-1", func(h *observed.Host) { h.Firewalls = []observed.Firewall{{Name: "ufw"}} })
+			in := bareCluster(1, 2)
+			changeHost(in, "cp-1", func(h *observed.Host) { h.Firewalls = []observed.Firewall{{Name: "firewalld"}} })
+			changeHost(in, "w-1", func(h *observed.Host) { h.Firewalls = []observed.Firewall{{Name: "ufw"}} })
 			return in
 		},
 		"firewalls-off": func() decide.Input {
-			in := healthy(1, 2)
+			in := healthyCluster(1, 2)
 			in.Want.Firewall = desired.FirewallDisable
-			mutate(in, "w-2", func(h *observed.Host) {
+			changeHost(in, "w-2", func(h *observed.Host) {
 				h.Firewalls = []observed.Firewall{{Name: "ufw", Ours: true}, {Name: "firewalld"}}
 			})
 			return in
 		},
 		"firewall-on-again": func() decide.Input {
-			in := healthy(1, 2)
-			mutate(in, "w-1", func(h *observed.Host) { h.Firewalls = []observed.Firewall{{Name: "ufw", Off: true}} })
-			mutate(in, "w-2", func(h *observed.Host) {
+			in := healthyCluster(1, 2)
+			changeHost(in, "w-1", func(h *observed.Host) {
+				h.Firewalls = []observed.Firewall{{Name: "ufw",
+					Off: true}}
+			})
+			changeHost(in, "w-2", func(h *observed.Host) {
 				h.Firewalls = []observed.Firewall{{Name: "firewalld", Ours: true}}
 				h.Digests = map[string]string{"firewall": "1"}
 			})
@@ -92,68 +95,71 @@ func worlds() map[string]func() decide.Input {
 			return in
 		},
 		"firewall-lost-its-rules": func() decide.Input {
-			in := healthy(1, 2)
-			mutate(in, "w-1", func(h *observed.Host) { h.Firewalls = []observed.Firewall{{Name: "ufw"}} })
-			mutate(in, "w-2", func(h *observed.Host) { h.Firewalls = []observed.Firewall{{Name: "ufw", Ours: true}} })
+			in := healthyCluster(1, 2)
+			changeHost(in, "w-1", func(h *observed.Host) { h.Firewalls = []observed.Firewall{{Name: "ufw"}} })
+			changeHost(in, "w-2", func(h *observed.Host) {
+				h.Firewalls = []observed.Firewall{{Name: "ufw",
+					Ours: true}}
+			})
 			return in
 		},
 		"install-not-carried-out": func() decide.Input {
-			in := empty(3, 1)
+			in := bareCluster(3, 1)
 			in.Want.Network.CNI.Name, in.Addons = "canal", nil
 			in.Want.NotCarriedOut = []string{"clusterNetwork.cni.canal"}
 			return in
 		},
 		"install-resumed": halfInstalled,
 		"other-binaries": func() decide.Input {
-			in := healthy(1, 2)
+			in := healthyCluster(1, 2)
 			for _, name := range []string{"w-1", "w-2"} {
-				mutate(in, name, func(h *observed.Host) {
+				changeHost(in, name, func(h *observed.Host) {
 					h.Binaries = map[string]string{"kubelet": "1.36.1", "containerd": "1.7.0", "tool": "1.0.0"}
 				})
 			}
 			return in
 		},
 		"restore-files": func() decide.Input {
-			in := healthy(3, 2)
+			in := healthyCluster(3, 2)
 			for name, files := range map[string][]string{
 				"cp-1": {"/etc/containerd/config.toml", "/var/lib/kubelet/config.yaml"},
 				"cp-3": {"/etc/kubernetes/manifests/kube-scheduler.yaml", "/etc/systemd/system/kubelet.service"},
 				"w-1":  {"/etc/containerd/certs.d/docker.io/hosts.toml"},
 				"w-2":  {"/etc/sysctl.d/99-zz-kubeone.conf", "/var/lib/kubelet/config.yaml"},
 			} {
-				mutate(in, name, func(h *observed.Host) { h.Edited, h.Restorable = files, files })
+				changeHost(in, name, func(h *observed.Host) { h.Edited, h.Restorable = files, files })
 			}
-			mutate(in, "w-2", func(h *observed.Host) { h.Restorable = h.Edited[1:] }) // one has no copy
+			changeHost(in, "w-2", func(h *observed.Host) { h.Restorable = h.Edited[1:] }) // one has no copy
 			return in
 		},
 		"close-files": func() decide.Input {
-			in := healthy(3, 1)
-			mutate(in, "cp-1", func(h *observed.Host) {
+			in := healthyCluster(3, 1)
+			changeHost(in, "cp-1", func(h *observed.Host) {
 				h.Exposed = []observed.FileAccess{{Path: "/etc/kubernetes/admin.conf", Mode: "644"}}
 			})
-			mutate(in, "w-1", func(h *observed.Host) {
+			changeHost(in, "w-1", func(h *observed.Host) {
 				h.Exposed = []observed.FileAccess{{Path: "/var/lib/kubelet/pki/kubelet.key", Mode: "600", User: 1000}}
 			})
 			return in
 		},
 		"upgrade-half-upgraded": func() decide.Input {
-			in := healthy(1, 0)
-			mutate(in, "cp-1", func(h *observed.Host) {
+			in := healthyCluster(1, 0)
+			changeHost(in, "cp-1", func(h *observed.Host) {
 				h.ControllerManagerVersion, h.SchedulerVersion = version, "1.36.1"
 			})
 			return in
 		},
 		"upgrade-discards-edits": func() decide.Input {
-			in := healthy(1, 0)
+			in := healthyCluster(1, 0)
 			in.Want.KubernetesVersion, in.DiscardEdits = "1.36.4", true
-			mutate(in, "cp-1", func(h *observed.Host) {
+			changeHost(in, "cp-1", func(h *observed.Host) {
 				h.Edited = []string{"/etc/kubernetes/manifests/kube-apiserver.yaml", "/var/lib/kubelet/config.yaml"}
 				h.PodEdits = map[string][]string{h.Edited[0]: {"--audit-log-path", "mountPath: /etc/audit"}}
 			})
 			return in
 		},
 		"network-missing": func() decide.Input { // as where the scripts were run by hand
-			in := healthy(3, 1)
+			in := healthyCluster(3, 1)
 			in.Is.API.Addons, in.Is.API.Record = nil, nil
 			for i := range in.Is.API.Nodes {
 				in.Is.API.Nodes[i].Ready = observed.No
@@ -161,33 +167,36 @@ func worlds() map[string]func() decide.Input {
 			return in
 		},
 		"restore-files-stopped": func() decide.Input {
-			in := healthy(3, 1)
-			become(in, "w-1", edited(stopped))
-			become(in, "cp-2", edited(stopped))
+			in := healthyCluster(3, 1)
+			replaceHost(in, "w-1", withEditedFiles(stoppedHost))
+			replaceHost(in, "cp-2", withEditedFiles(stoppedHost))
 			return in
 		},
-		"machines-install":  func() decide.Input { return withMachines(empty(3, 1)) },
-		"machines-deployed": func() decide.Input { return withMachines(healthy(3, 1)) },
-		"machines-join":     func() decide.Input { return deployed(withMachines(healthy(3, 0, "cp-3"))) },
+		"machines-install":  func() decide.Input { return withMachines(bareCluster(3, 1)) },
+		"machines-deployed": func() decide.Input { return withMachines(healthyCluster(3, 1)) },
+		"machines-join": func() decide.Input {
+			return clusterWithControllers(withMachines(healthyCluster(3, 0,
+				"cp-3")))
+		},
 		"machines-not-in-the-manifest": func() decide.Input {
-			in := deployed(withMachines(healthy(3, 0, "cp-3")))
+			in := clusterWithControllers(withMachines(healthyCluster(3, 0, "cp-3")))
 			in.Want.Controllers, in.Want.MachineDeployments = nil, nil
 			delete(in.Addons, desired.ControllersAddon)
 			return in
 		},
 		"machines-unreadable": func() decide.Input {
-			in := deployed(withMachines(healthy(3, 1)))
+			in := clusterWithControllers(withMachines(healthyCluster(3, 1)))
 			in.Is.API.Pool = &observed.Pool{Problem: "the server is too busy"}
 			return in
 		},
-		"machines-unchanged": func() decide.Input { return deployed(withMachines(healthy(3, 1))) },
+		"machines-unchanged": func() decide.Input { return clusterWithControllers(withMachines(healthyCluster(3, 1))) },
 		"machines-new-program": func() decide.Input {
-			in := deployed(withMachines(healthy(3, 1)))
+			in := clusterWithControllers(withMachines(healthyCluster(3, 1)))
 			in.Want.Controllers.Image.Digest, in.Addons[desired.ControllersAddon] = "sha256:i4", "controllers-2"
 			return in
 		},
 		"machines-upgrade": func() decide.Input {
-			in := deployed(withMachines(healthy(1, 0)))
+			in := clusterWithControllers(withMachines(healthyCluster(1, 0)))
 			in.Want.KubernetesVersion, in.UpgradeMachines = "1.36.4", true
 			in.Is.API.Pool.Deployments[0].Kubelet = version
 			in.Is.API.Pool.Machines = []observed.Machine{
@@ -198,38 +207,38 @@ func worlds() map[string]func() decide.Input {
 			return in
 		},
 		"machines-no-more": func() decide.Input {
-			in := deployed(withMachines(healthy(3, 1)))
+			in := clusterWithControllers(withMachines(healthyCluster(3, 1)))
 			in.Want.Controllers, in.Want.MachineDeployments, in.Want.NoControllers = nil, nil, true
 			delete(in.Addons, desired.ControllersAddon)
 			return in
 		},
-		"join-worker":        func() decide.Input { return healthy(3, 2, "w-2") },
-		"join-control-plane": func() decide.Input { return healthy(3, 0, "cp-3") },
+		"join-worker":        func() decide.Input { return healthyCluster(3, 2, "w-2") },
+		"join-control-plane": func() decide.Input { return healthyCluster(3, 0, "cp-3") },
 		"join-resumed":       halfJoined,
 		"join-half-there": func() decide.Input {
-			in := healthy(1, 1, "w-1")
-			mutate(in, "w-1", func(h *observed.Host) {
+			in := healthyCluster(1, 1, "w-1")
+			changeHost(in, "w-1", func(h *observed.Host) {
 				h.Binaries = map[string]string{desired.BinaryKubelet: version, desired.BinaryContainerd: "1.7.0"}
 			})
 			return in
 		},
 		"repair-and-join": func() decide.Input {
-			in := healthy(3, 2, "w-2")
-			become(in, "cp-2", stopped)
-			become(in, "w-1", stopped)
+			in := healthyCluster(3, 2, "w-2")
+			replaceHost(in, "cp-2", stoppedHost)
+			replaceHost(in, "w-1", stoppedHost)
 			return in
 		},
 		"instruct-also": func() decide.Input {
-			in := healthy(3, 3, "w-3")
-			become(in, "cp-3", silent)
-			become(in, "w-1", stopped)
+			in := healthyCluster(3, 3, "w-3")
+			replaceHost(in, "cp-3", silentHost)
+			replaceHost(in, "w-1", stoppedHost)
 			etcdOf(in, "cp-3", func(m *observed.Member) { m.Healthy = observed.No })
 			nodeOf(in, "cp-3", func(n *observed.Node) { n.Ready = observed.Unknown })
 			in.Addons["metrics-server"] = "addon-3"
 			return in
 		},
 		"objects-by-hand": func() decide.Input {
-			in := healthy(3, 1)
+			in := healthyCluster(3, 1)
 			in.Want.NotCarriedOut = []string{"features.metricsServer"}
 			in.System = map[string]string{"kube-proxy": "r/kube-proxy:v1.36.3", "kube-dns": "r/coredns:v2"}
 			for app, image := range in.System {
@@ -259,15 +268,15 @@ func worlds() map[string]func() decide.Input {
 			return in
 		},
 		"dead-member": func() decide.Input {
-			in := healthy(3, 0)
-			become(in, "cp-3", bare)
+			in := healthyCluster(3, 0)
+			replaceHost(in, "cp-3", bareHost)
 			etcdOf(in, "cp-3", func(m *observed.Member) { m.Healthy = observed.No })
 			return in
 		},
 		"replaced-control-plane-and-worker": func() decide.Input {
-			in := healthy(3, 1)
-			become(in, "cp-3", bare)
-			become(in, "w-1", bare)
+			in := healthyCluster(3, 1)
+			replaceHost(in, "cp-3", bareHost)
+			replaceHost(in, "w-1", bareHost)
 			etcdOf(in, "cp-3", func(m *observed.Member) { m.Healthy = observed.No })
 			for _, name := range []string{"cp-3", "w-1"} {
 				nodeOf(in, name, func(n *observed.Node) { n.Ready = observed.Unknown })
@@ -275,7 +284,7 @@ func worlds() map[string]func() decide.Input {
 			return in
 		},
 		"member-out-of-the-manifest": func() decide.Input {
-			in := healthy(4, 0)
+			in := healthyCluster(4, 0)
 			etcdOf(in, "cp-4", func(m *observed.Member) { m.Healthy = observed.No })
 			nodeOf(in, "cp-4", func(n *observed.Node) { n.Ready = observed.Unknown })
 			in.Want.ControlPlane = in.Want.ControlPlane[:3]
@@ -283,28 +292,28 @@ func worlds() map[string]func() decide.Input {
 			return in
 		},
 		"etcd-data-lost": func() decide.Input {
-			in := healthy(3, 0)
-			become(in, "cp-2", dataless)
+			in := healthyCluster(3, 0)
+			replaceHost(in, "cp-2", hostWithoutData)
 			etcdOf(in, "cp-2", func(m *observed.Member) { m.Healthy = observed.No })
 			return in
 		},
 		"regenerate": func() decide.Input {
-			in := healthy(3, 1)
-			become(in, "cp-2", incomplete)
-			become(in, "w-1", incomplete)
+			in := healthyCluster(3, 1)
+			replaceHost(in, "cp-2", incompleteHost)
+			replaceHost(in, "w-1", incompleteHost)
 			return in
 		},
 		"certificates-ending": func() decide.Input {
-			in := healthy(2, 1)
+			in := healthyCluster(2, 1)
 			for _, name := range []string{"cp-1", "cp-2", "w-1"} {
-				valid(in, name, 80)
+				setCertificates(in, name, 80)
 			}
 			return in
 		},
 		"certificates-expired-everywhere": func() decide.Input {
-			in := healthy(3, 0)
+			in := healthyCluster(3, 0)
 			for _, name := range []string{"cp-1", "cp-2", "cp-3"} {
-				mutate(in, name, func(h *observed.Host) {
+				changeHost(in, name, func(h *observed.Host) {
 					h.Certificates = []observed.Certificate{
 						{Name: "apiserver", Expired: true},
 						{Name: "etcd/peer", Expired: true},
@@ -317,9 +326,9 @@ func worlds() map[string]func() decide.Input {
 			return in
 		},
 		"repair-without-api": func() decide.Input {
-			in := healthy(1, 1)
-			become(in, "cp-1", func(h desired.Host) observed.Host {
-				is := stopped(h)
+			in := healthyCluster(1, 1)
+			replaceHost(in, "cp-1", func(h desired.Host) observed.Host {
+				is := stoppedHost(h)
 				is.APIServer, is.EtcdHealth, is.ControllerManager, is.Scheduler = observed.No, observed.No, observed.No,
 					observed.No
 				return is
@@ -328,25 +337,25 @@ func worlds() map[string]func() decide.Input {
 			return in
 		},
 		"repair-before-dead-member": func() decide.Input {
-			in := healthy(3, 1)
-			become(in, "cp-3", bare)
-			become(in, "w-1", stopped)
+			in := healthyCluster(3, 1)
+			replaceHost(in, "cp-3", bareHost)
+			replaceHost(in, "w-1", stoppedHost)
 			etcdOf(in, "cp-3", func(m *observed.Member) { m.Healthy = observed.No })
 			return in
 		},
 		"upgrade": func() decide.Input {
-			in := healthy(1, 1)
+			in := healthyCluster(1, 1)
 			in.Want.KubernetesVersion = "1.36.4"
-			mutate(in, "w-1", func(h *observed.Host) { h.Kubelet.Version = "1.36.2" })
+			changeHost(in, "w-1", func(h *observed.Host) { h.Kubelet.Version = "1.36.2" })
 			return in
 		},
 		"upgrade-without-network": func() decide.Input {
-			in := healthy(1, 1)
+			in := healthyCluster(1, 1)
 			in.Want.KubernetesVersion, in.Is.API.Addons = "1.36.4", nil
 			return in
 		},
 		"upgrade-and-system-addons": func() decide.Input {
-			in := healthy(1, 1)
+			in := healthyCluster(1, 1)
 			in.Want.KubernetesVersion = "1.36.4"
 			in.System = map[string]string{"kube-proxy": "r/kube-proxy:v1.36.4"}
 			in.Is.API.Compared = map[string]observed.Comparison{"kube-proxy": {Settings: []observed.Difference{
@@ -356,7 +365,7 @@ func worlds() map[string]func() decide.Input {
 			return in
 		},
 		"upgrade-beside-an-older-worker": func() decide.Input {
-			in := healthy(1, 2)
+			in := healthyCluster(1, 2)
 			in.Want.KubernetesVersion = "1.36.4"
 			in.Want.Workers[1].Versions.Kubernetes = version
 			in.Want.Artifacts[desired.ArtifactsKey("amd64", in.Want.Workers[1].Versions)] = in.Want.Artifacts["amd64"]
@@ -365,16 +374,19 @@ func worlds() map[string]func() decide.Input {
 			return in
 		},
 		"upgrade-waves": func() decide.Input {
-			in := healthy(3, 5)
+			in := healthyCluster(3, 5)
 			in.Want.KubernetesVersion = "1.37.0"
 			in.Want.Upgrade = desired.Upgrade{Canary: true, MaxUnavailable: desired.Share{Percent: 40}}
 			in.Want.Upgrade.Drain = desired.Drain{Timeout: time.Minute, OnTimeout: desired.DrainSkip}
 			return in
 		},
 		"upgrade-goes-on": func() decide.Input {
-			in := healthy(2, 1)
+			in := healthyCluster(2, 1)
 			in.Want.KubernetesVersion = "1.36.4"
-			mutate(in, "cp-1", func(h *observed.Host) { h.Kubelet.Version, h.APIServerVersion = "1.36.4", "1.36.4" })
+			changeHost(in, "cp-1", func(h *observed.Host) {
+				h.Kubelet.Version, h.APIServerVersion = "1.36.4",
+					"1.36.4"
+			})
 			nodeOf(in, "cp-1", func(n *observed.Node) {
 				n.KubeletVersion, n.Unschedulable, n.Annotations = "1.36.4", true,
 					map[string]string{observed.CordonAnnotation: "run-1"}
@@ -382,8 +394,8 @@ func worlds() map[string]func() decide.Input {
 			return in
 		},
 		"upgrade-interrupted": func() decide.Input {
-			in := healthy(1, 1)
-			mutate(in, "w-1", func(h *observed.Host) {
+			in := healthyCluster(1, 1)
+			changeHost(in, "w-1", func(h *observed.Host) {
 				h.Upgrading, h.Kubelet.Active, h.Healthz = in.Want.KubernetesVersion, false, observed.No
 			})
 			nodeOf(in, "w-1", func(n *observed.Node) {
@@ -393,16 +405,16 @@ func worlds() map[string]func() decide.Input {
 			return in
 		},
 		"worker-down": func() decide.Input {
-			in := healthy(1, 3)
+			in := healthyCluster(1, 3)
 			in.Want.Workers[1].Versions = desired.Versions{Kubernetes: "1.35.4", Containerd: "2.3.7"}
 			in.Want.Workers[2].Versions = desired.Versions{Containerd: "2.3.7"}
 			for _, name := range []string{"w-2", "w-3"} {
-				mutate(in, name, func(h *observed.Host) { h.Containerd.Version = "2.4.2" })
+				changeHost(in, name, func(h *observed.Host) { h.Containerd.Version = "2.4.2" })
 			}
 			return in
 		},
 		"reconfigure": func() decide.Input {
-			in := healthy(1, 1)
+			in := healthyCluster(1, 1)
 			in.Config["192.0.1.1"] = map[string]string{"kubelet": "config-2"}
 			return in
 		},
@@ -413,45 +425,45 @@ func worlds() map[string]func() decide.Input {
 			return in
 		},
 		"repair-before-reconfigure": func() decide.Input {
-			in := healthy(1, 1)
-			become(in, "w-1", stopped)
+			in := healthyCluster(1, 1)
+			replaceHost(in, "w-1", stoppedHost)
 			in.Config["192.0.0.1"] = map[string]string{"kubelet": "config-2"}
 			return in
 		},
 		"repair-before-error": func() decide.Input {
-			in := healthy(1, 1)
-			become(in, "w-1", stopped)
+			in := healthyCluster(1, 1)
+			replaceHost(in, "w-1", stoppedHost)
 			in.Want.KubernetesVersion = "1.36.1"
 			return in
 		},
 		"disaster": func() decide.Input {
-			in := healthy(3, 0)
+			in := healthyCluster(3, 0)
 			for _, name := range []string{"cp-2", "cp-3"} {
-				become(in, name, silent)
+				replaceHost(in, name, silentHost)
 				etcdOf(in, name, func(m *observed.Member) { m.Healthy = observed.No })
 			}
 			in.Is.API.Reached = observed.No
 			return in
 		},
 		"resources": func() decide.Input {
-			in := healthy(1, 1)
+			in := healthyCluster(1, 1)
 			in.Is.API.Addons = map[string]string{"flannel": "addon-0"}
 			in.Want.Digest = "manifest-2"
 			in.Want.Workers[0].Labels = map[string]string{"zone": "a"}
 			return in
 		},
 		"nothing": func() decide.Input {
-			in := healthy(3, 1)
+			in := healthyCluster(3, 1)
 			in.Want.NotCarriedOut = []string{"features.foo"}
 			return in
 		},
 		"error": func() decide.Input {
-			in := empty(1, 0)
-			become(in, "cp-1", silent)
+			in := bareCluster(1, 0)
+			replaceHost(in, "cp-1", silentHost)
 			return in
 		},
 		"limit": func() decide.Input {
-			in := healthy(1, 3, "w-2", "w-3")
+			in := healthyCluster(1, 3, "w-2", "w-3")
 			in.Limit = map[string]bool{"192.0.1.2": true}
 			return in
 		},
@@ -460,7 +472,7 @@ func worlds() map[string]func() decide.Input {
 
 // dnsElsewhere returns a cluster whose manifest begins to say where the image of cluster DNS is.
 func dnsElsewhere(controlPlanes, workers int) decide.Input {
-	in := healthy(controlPlanes, workers)
+	in := healthyCluster(controlPlanes, workers)
 	in.Want.Digest = "manifest-2"
 	for _, h := range in.Want.Hosts() {
 		in.Config[h.ID] = map[string]string{"kubelet": "config-1", desired.DNSImageDigest: "elsewhere"}
@@ -481,9 +493,9 @@ func dnsElsewhere(controlPlanes, workers int) decide.Input {
 
 // halfInstalled returns an installation that ended between the leader's init and the second host's etcd member.
 func halfInstalled() decide.Input {
-	in := empty(3, 0)
-	become(in, "cp-1", begun)
-	mutate(in, "cp-1", func(h *observed.Host) {
+	in := bareCluster(3, 0)
+	replaceHost(in, "cp-1", begunHost)
+	changeHost(in, "cp-1", func(h *observed.Host) {
 		h.AdminConf, h.PKI, h.EtcdData = observed.Yes, observed.Yes, observed.Yes
 		h.Kubelet.Version, h.APIServerVersion = "1.36.2", "1.36.2"
 	})
@@ -493,13 +505,13 @@ func halfInstalled() decide.Input {
 // halfJoined returns a third control-plane host that had got as far as etcd, whose member has not started and has no
 // name.
 func halfJoined() decide.Input {
-	in := healthy(3, 0, "cp-3")
-	become(in, "cp-3", begun)
-	mutate(in, "cp-3", func(h *observed.Host) {
+	in := healthyCluster(3, 0, "cp-3")
+	replaceHost(in, "cp-3", begunHost)
+	changeHost(in, "cp-3", func(h *observed.Host) {
 		h.PKI, h.AdminConf = observed.Yes, observed.Yes
 		h.Kubelet.Version = "1.36.2"
 	})
-	m := voter(in.Want.ControlPlane[2])
+	m := testMember(in.Want.ControlPlane[2])
 	m.Name, m.Learner, m.Healthy = "", true, observed.No
 	in.Is.Etcd.Members = append(in.Is.Etcd.Members, m)
 	return in
@@ -507,13 +519,13 @@ func halfJoined() decide.Input {
 
 func TestPlansOfKnownWorlds(t *testing.T) {
 	t.Parallel()
-	all := worlds()
+	all := goldenWorlds()
 	maps.Copy(all, hookedWorlds())
 	for name, world := range all {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p, _ := Build(Input{Decide: world()})
-			pinned(t, name, text(p))
+			pinned(t, name, planText(p))
 		})
 	}
 }

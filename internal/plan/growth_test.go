@@ -13,13 +13,13 @@ import (
 // hosts.
 func atScale() map[string]func(hosts int) decide.Input {
 	return map[string]func(int) decide.Input{
-		"install": func(hosts int) decide.Input { return empty(5, hosts-5) },
-		"nothing": func(hosts int) decide.Input { return healthy(5, hosts-5) },
+		"install": func(hosts int) decide.Input { return bareCluster(5, hosts-5) },
+		"nothing": func(hosts int) decide.Input { return healthyCluster(5, hosts-5) },
 		"silent": func(hosts int) decide.Input { // all workers, which the manifest gives no names
-			in := healthy(5, hosts-5)
+			in := healthyCluster(5, hosts-5)
 			for i := range in.Want.Workers {
 				in.Want.Workers[i].Hostname = ""
-				in.Is.Hosts[in.Want.Workers[i].ID] = silent(in.Want.Workers[i])
+				in.Is.Hosts[in.Want.Workers[i].ID] = silentHost(in.Want.Workers[i])
 			}
 			return in
 		},
@@ -43,7 +43,7 @@ func BenchmarkBuild(b *testing.B) {
 // Four times the hosts cost five times the memory at most: nothing is made or copied for each pair of hosts.
 func TestAPlanGrowsAsItsHosts(t *testing.T) { //nolint:paralleltest // it reads how much the whole process allocates
 	for name, world := range atScale() {
-		few, many := allocated(world(200)), allocated(world(800))
+		few, many := allocatedBytes(world(200)), allocatedBytes(world(800))
 		t.Logf("%s: %d bytes for 200 hosts, %d for 800", name, few, many)
 		if many > 5*few {
 			t.Errorf("%s: %d bytes for 200 hosts, %d for 800: %.1f times", name, few, many, float64(many)/float64(few))
@@ -51,8 +51,8 @@ func TestAPlanGrowsAsItsHosts(t *testing.T) { //nolint:paralleltest // it reads 
 	}
 }
 
-// allocated returns how many bytes are allocated for a plan.
-func allocated(in decide.Input) uint64 {
+// allocatedBytes returns how many bytes are allocated for a plan.
+func allocatedBytes(in decide.Input) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	_, decisions := Build(Input{Decide: in})

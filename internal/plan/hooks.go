@@ -12,17 +12,17 @@ import (
 	"kubeone/internal/text/set"
 )
 
-// hooks puts the operator's commands around what the plan does to each host.
-func (b *builder) hooks() {
+// addHooks puts the operator's commands around what the plan does to each host.
+func (b *builder) addHooks() {
 	if len(b.in.Want.Hooks) == 0 || !b.takesHooks() {
 		return
 	}
-	w := b.weaver()
+	w := b.newWeaver()
 	for _, h := range b.in.Want.Hosts() {
 		for _, activity := range []desired.Activity{
 			desired.Joining, desired.Upgrading, desired.Draining, desired.Reconfiguring, desired.Resetting,
 		} {
-			w.around(h, activity)
+			w.addAround(h, activity)
 		}
 	}
 }
@@ -33,9 +33,9 @@ func (b *builder) owedHooks() {
 	if !b.takesHooks() {
 		return
 	}
-	w := b.weaver()
+	w := b.newWeaver()
 	for _, h := range b.in.Want.Hosts() {
-		w.owed(h)
+		w.addOwedHooks(h)
 	}
 }
 
@@ -44,7 +44,7 @@ func (b *builder) takesHooks() bool {
 	return b.plan.Blocked == "" && b.plan.Routes[0] != string(fsm.Error)
 }
 
-func (b *builder) weaver() *weaver {
+func (b *builder) newWeaver() *weaver {
 	w := &weaver{b, map[string][]string{}}
 	for _, s := range b.plan.Steps {
 		w.needs[s.ID] = s.Needs
@@ -58,21 +58,21 @@ type weaver struct {
 	needs map[string][]string // of every step
 }
 
-// around puts hooks around the steps of an activity on a host, if the plan has it there.
-func (b *weaver) around(h desired.Host, activity desired.Activity) {
-	span := b.span(h, activity)
+// addAround puts hooks around the steps of an activity on a host, if the plan has it there.
+func (b *weaver) addAround(h desired.Host, activity desired.Activity) {
+	span := b.activitySteps(h, activity)
 	if span == nil {
 		return
 	}
 	if activity == desired.Joining && b.init != "" {
 		activity = desired.Installing
 	}
-	b.before(h, step.Moment{When: desired.Before, Activity: activity}, span)
-	b.following(h, step.Moment{When: desired.After, Activity: activity}, span)
+	b.addBefore(h, step.Moment{When: desired.Before, Activity: activity}, span)
+	b.addAfter(h, step.Moment{When: desired.After, Activity: activity}, span)
 }
 
-// span returns the IDs of the steps of an activity on a host; nil if the plan does not have it there.
-func (b *weaver) span(h desired.Host, activity desired.Activity) map[string]bool {
+// activitySteps returns the IDs of the steps of an activity on a host; nil if the plan does not have it there.
+func (b *weaver) activitySteps(h desired.Host, activity desired.Activity) map[string]bool {
 	span, core := map[string]bool{}, false
 	for _, s := range b.plan.Steps {
 		if of, makes := s.Intent.Kind.PartOf(); of == activity && s.Host == h.ID {
@@ -85,8 +85,8 @@ func (b *weaver) span(h desired.Host, activity desired.Activity) map[string]bool
 	return span
 }
 
-// before puts the hooks of a moment before all steps of the span.
-func (b *weaver) before(h desired.Host, m step.Moment, span map[string]bool) {
+// addBefore puts the hooks of a moment before all steps of the span.
+func (b *weaver) addBefore(h desired.Host, m step.Moment, span map[string]bool) {
 	var first, needs, after []string
 	at := len(b.plan.Steps)
 	for i, s := range b.plan.Steps {
@@ -95,28 +95,28 @@ func (b *weaver) before(h desired.Host, m step.Moment, span map[string]bool) {
 			at = min(at, i)
 		}
 	}
-	last := b.steps(h, m, Step{Needs: needs, After: after}, at)
+	last := b.addHookSteps(h, m, Step{Needs: needs, After: after}, at)
 	if last == "" {
 		return
 	}
 	for i := range b.plan.Steps {
 		if s := &b.plan.Steps[i]; slices.Contains(first, s.ID) {
-			b.need(s, last)
+			b.addNeed(s, last)
 		}
 	}
 }
 
-// need makes the step need another one.
-func (b *weaver) need(s *Step, id string) {
+// addNeed makes the step need another one.
+func (b *weaver) addNeed(s *Step, id string) {
 	s.Needs = set.Union(s.Needs, []string{id})
 	b.needs[s.ID] = s.Needs
 }
 
-// following puts the hooks of a moment after all steps of the span: whatever needs the last of these needs the hooks,
+// addAfter puts the hooks of a moment after all steps of the span: whatever needs the last of these needs the hooks,
 // too.
-func (b *weaver) following(h desired.Host, m step.Moment, span map[string]bool) {
-	lasts, at := b.lasts(span)
-	last := b.steps(h, m, Step{Needs: lasts}, at)
+func (b *weaver) addAfter(h desired.Host, m step.Moment, span map[string]bool) {
+	lasts, at := b.lastSteps(span)
+	last := b.addHookSteps(h, m, Step{Needs: lasts}, at)
 	if last == "" {
 		return
 	}
@@ -127,7 +127,7 @@ func (b *weaver) following(h desired.Host, m step.Moment, span map[string]bool) 
 			continue
 		}
 		if slices.ContainsFunc(s.Needs, isLast) {
-			b.need(s, last)
+			b.addNeed(s, last)
 		}
 		if slices.ContainsFunc(s.After, isLast) {
 			s.After = set.Union(s.After, []string{last})
@@ -135,8 +135,8 @@ func (b *weaver) following(h desired.Host, m step.Moment, span map[string]bool) 
 	}
 }
 
-// lasts returns the steps of a span that no other one of it needs, directly or not, and the place after them.
-func (b *weaver) lasts(span map[string]bool) (ids []string, at int) {
+// lastSteps returns the steps of a span that no other one of it needs, directly or not, and the place after them.
+func (b *weaver) lastSteps(span map[string]bool) (ids []string, at int) {
 	needed := map[string]bool{}
 	for _, s := range b.plan.Steps {
 		if span[s.ID] {
@@ -153,37 +153,38 @@ func (b *weaver) lasts(span map[string]bool) (ids []string, at int) {
 	return ids, at
 }
 
-// owed plans hooks after what an earlier run has done to the host, where that is not done again. The host's Node is
-// not opened before they have succeeded. Where the manifest has none any more, the host only forgets that it owed them.
-func (b *weaver) owed(h desired.Host) {
+// addOwedHooks plans hooks after what an earlier run has done to the host, where that is not done again. The host's
+// Node is not opened before they have succeeded. Where the manifest has none any more, the host only forgets that it
+// owed them.
+func (b *weaver) addOwedHooks(h desired.Host) {
 	is := b.in.Is.Hosts[h.ID]
 	if is.Reach != observed.Reached || is.Unwritable != "" || b.in.Limit != nil && !b.in.Limit[h.ID] ||
-		b.has(b.id(step.ResetHost, h)) {
+		b.hasStep(b.stepID(step.ResetHost, h)) {
 		return
 	}
 	for _, owed := range is.HooksOwed {
 		m := step.Moment{When: desired.After, Activity: desired.Activity(owed)}
-		if b.has(b.hookID(step.Hooks, m, h)) {
+		if b.hasStep(b.hookID(step.Hooks, m, h)) {
 			continue
 		}
-		if !b.hooked(m) {
-			b.forget(h, m)
+		if !b.hasHooks(m) {
+			b.forgetOwedHooks(h, m)
 			continue
 		}
 		first, at := b.beforeOpening(h)
 		s := Step{Needs: first, Reason: "an earlier run ended before they had succeeded"}
-		last := b.steps(h, m, s, at)
+		last := b.addHookSteps(h, m, s, at)
 		for i := range b.plan.Steps {
 			if s := &b.plan.Steps[i]; s.Host == h.ID && s.Intent.Kind == step.Uncordon {
-				b.need(s, last)
+				b.addNeed(s, last)
 			}
 		}
 	}
 }
 
-// forget plans that the host does not owe hooks any more which the manifest does not have. Nothing waits for that. It
-// comes after what the plan does to the host: a stage before which the host owes hooks notes them.
-func (b *weaver) forget(h desired.Host, m step.Moment) {
+// forgetOwedHooks plans that the host does not owe hooks any more which the manifest does not have. Nothing waits for
+// that. It comes after what the plan does to the host: a stage before which the host owes hooks notes them.
+func (b *weaver) forgetOwedHooks(h desired.Host, m step.Moment) {
 	s := Step{Reason: "an earlier run owed some, and the manifest has none"}
 	at := len(b.plan.Steps)
 	for _, of := range b.plan.Steps {
@@ -191,11 +192,11 @@ func (b *weaver) forget(h desired.Host, m step.Moment) {
 			s.Needs = append(s.Needs, of.ID)
 		}
 	}
-	b.hookStep(h, s, at, step.HooksParams{Moment: m}, "note that no hooks follow "+doing(m.Activity), nil)
+	b.hookStep(h, s, at, step.HooksParams{Moment: m}, "note that no hooks follow "+activityNoun(m.Activity), nil)
 }
 
-// doing returns the activity as a noun.
-func doing(a desired.Activity) string {
+// activityNoun returns the activity as a noun.
+func activityNoun(a desired.Activity) string {
 	switch a {
 	case desired.Installing:
 		return "its installation"
@@ -210,11 +211,11 @@ func doing(a desired.Activity) string {
 // owesAfterUpgrade reports whether hooks are owed to the host before its Node may be opened.
 func (b *builder) owesAfterUpgrade(h desired.Host) bool {
 	return slices.Contains(b.in.Is.Hosts[h.ID].HooksOwed, string(desired.Upgrading)) &&
-		b.hooked(step.Moment{When: desired.After, Activity: desired.Upgrading})
+		b.hasHooks(step.Moment{When: desired.After, Activity: desired.Upgrading})
 }
 
-// hooked reports whether the manifest has any hook of the moment.
-func (b *builder) hooked(m step.Moment) bool {
+// hasHooks reports whether the manifest has any hook of the moment.
+func (b *builder) hasHooks(m step.Moment) bool {
 	return slices.ContainsFunc(b.in.Want.Hooks, func(h desired.Hook) bool {
 		return h.When == m.When && h.Activity == m.Activity
 	})
@@ -236,13 +237,13 @@ func (b *weaver) beforeOpening(h desired.Host) (ids []string, at int) {
 }
 
 func (b *builder) hookID(k step.Kind, m step.Moment, h desired.Host) string {
-	return b.id(k+"-"+step.Kind(m.String()), h)
+	return b.stepID(k+"-"+step.Kind(m.String()), h)
 }
 
-// steps adds the steps of a moment at that place of the plan, those on the operator's machine first, and returns the
-// ID of the last one; "" if there is none. A moment of which hosts take a note ends with a step on the host, if it
+// addHookSteps adds the steps of a moment at that place of the plan, those on the operator's machine first, and returns
+// the ID of the last one; "" if there is none. A moment of which hosts take a note ends with a step on the host, if it
 // has any hook.
-func (b *weaver) steps(h desired.Host, m step.Moment, s Step, at int) string {
+func (b *weaver) addHookSteps(h desired.Host, m step.Moment, s Step, at int) string {
 	mine := step.Commands(b.in.Want.HooksAt(m.When, m.Activity, false))
 	its := step.Commands(b.in.Want.HooksAt(m.When, m.Activity, true))
 	last := ""
@@ -268,11 +269,11 @@ func (b *weaver) hookStep(
 ) string {
 	s.Intent = step.With(params)
 	s.ID, s.Host = b.hookID(params.Kind(), s.Intent.Moment(), h), h.ID
-	s.Intent.Role, s.Intent.NodeName, s.Intent.Arch = h.Role, b.node(h), b.in.Is.Hosts[h.ID].Arch
+	s.Intent.Role, s.Intent.NodeName, s.Intent.Arch = h.Role, b.nodeName(h), b.in.Is.Hosts[h.ID].Arch
 	s.Action, s.Title, s.Changes = Change, title, hookChanges(commands)
 	s.Reason = cmp.Or(s.Reason, "the manifest has them")
 	b.needs[s.ID] = s.Needs
-	return b.place(h, s, at)
+	return b.insertStep(h, s, at)
 }
 
 func hookChanges(commands []step.Command) []string {
@@ -294,13 +295,13 @@ func (b *builder) hooksOfApply() {
 		if len(commands) == 0 {
 			return ""
 		}
-		return b.place(desired.Host{}, Step{
+		return b.insertStep(desired.Host{}, Step{
 			ID: string(step.OperatorHooks) + "-" + m.String(), Needs: needs, Action: Change,
 			Intent: step.With(step.OperatorHooksParams{Moment: m, Hooks: commands}),
 			Title:  "hooks " + string(when) + " apply", Reason: "the manifest has them", Changes: hookChanges(commands),
 		}, at)
 	}
-	all := b.others("")
+	all := b.otherSteps("")
 	if first := add(desired.Before, nil, 0); first != "" {
 		for i := range b.plan.Steps[1:] {
 			s := &b.plan.Steps[i+1]

@@ -13,8 +13,8 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// around returns hooks before and after that, on the operator's machine and on the host.
-func around(activities ...desired.Activity) []desired.Hook {
+// hooksAround returns hooks before and after that, on the operator's machine and on the host.
+func hooksAround(activities ...desired.Activity) []desired.Hook {
 	var out []desired.Hook
 	for _, of := range activities {
 		out = append(out,
@@ -31,20 +31,20 @@ func around(activities ...desired.Activity) []desired.Hook {
 func hookedWorlds() map[string]func() decide.Input {
 	return map[string]func() decide.Input{
 		"hooks-install": func() decide.Input {
-			in := empty(1, 1)
-			in.Want.Hooks = around(desired.Applying, desired.Installing)[:3]
+			in := bareCluster(1, 1)
+			in.Want.Hooks = hooksAround(desired.Applying, desired.Installing)[:3]
 			return in
 		},
 		"hooks-upgrade": func() decide.Input {
-			in := healthy(1, 1)
+			in := healthyCluster(1, 1)
 			in.Want.KubernetesVersion = "1.36.4"
-			in.Want.Hooks = around(desired.Upgrading, desired.Draining)
+			in.Want.Hooks = hooksAround(desired.Upgrading, desired.Draining)
 			return in
 		},
 		"hooks-owed": func() decide.Input {
-			in := healthy(1, 2)
-			in.Want.Hooks = around(desired.Upgrading, desired.Joining)
-			mutate(in, "w-1", func(h *observed.Host) { h.HooksOwed = []string{"upgrade", "reconfigure"} })
+			in := healthyCluster(1, 2)
+			in.Want.Hooks = hooksAround(desired.Upgrading, desired.Joining)
+			changeHost(in, "w-1", func(h *observed.Host) { h.HooksOwed = []string{"upgrade", "reconfigure"} })
 			nodeOf(in, "w-1", func(n *observed.Node) {
 				n.Unschedulable, n.Annotations = true, map[string]string{observed.CordonAnnotation: "a run"}
 			})
@@ -56,7 +56,7 @@ func hookedWorlds() map[string]func() decide.Input {
 // hooksInPlace looks at each activity on each host: what it consists of has all hooks before it as ancestors, and is an
 // ancestor of all hooks after it, and a Node is opened after the hooks of its upgrade.
 func hooksInPlace(in decide.Input, p Plan, _ []decide.Decision) error {
-	over := ancestors(p)
+	over := ancestorSteps(p)
 	made := slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Intent.Kind == step.Init })
 	for _, hook := range p.Steps {
 		m := hook.Intent.Moment()
@@ -86,11 +86,11 @@ func hooksInPlace(in decide.Input, p Plan, _ []decide.Decision) error {
 			}
 		}
 	}
-	return planned(in, p, made)
+	return checkHooksPlanned(in, p, made)
 }
 
-// planned checks that each hook is there for each host to which its activity happens.
-func planned(in decide.Input, p Plan, made bool) error {
+// checkHooksPlanned checks that each hook is there for each host to which its activity happens.
+func checkHooksPlanned(in decide.Input, p Plan, made bool) error {
 	for _, s := range p.Steps {
 		of, core := s.Intent.Kind.PartOf()
 		if of == desired.Joining && made {
@@ -118,14 +118,14 @@ func TestAForcedUpgradeOpensNothingBeforeItsHooks(t *testing.T) {
 	forgets := in
 	forgets.Want.Hooks = nil
 	forgotten, ds := Build(Input{Decide: forgets})
-	if err := errors.Join(graph(forgets, forgotten, ds), hooksInPlace(forgets, forgotten, ds)); err != nil {
+	if err := errors.Join(checkGraph(forgets, forgotten, ds), hooksInPlace(forgets, forgotten, ds)); err != nil {
 		t.Error(err)
 	}
 	if _, ok := forgotten.Step("hooks-after-upgrade/w-1"); !ok {
 		t.Error("w-1 does not forget hooks that the manifest does not have any more")
 	}
 	p, ds := Build(Input{Decide: in})
-	if err := errors.Join(graph(in, p, ds), hooksInPlace(in, p, ds)); err != nil {
+	if err := errors.Join(checkGraph(in, p, ds), hooksInPlace(in, p, ds)); err != nil {
 		t.Error(err)
 	}
 	opened := 0

@@ -56,9 +56,9 @@ file	/etc/kubeone/marker:complete=yes
 file	/etc/kubeone/digests:kubelet config-1
 `
 
-// says returns an answer: the honest one with some lines replaced and others added. "-x" leaves out the lines that
-// begin so.
-func says(lines ...string) string {
+// hostAnswer returns an answer: the honest one with some lines replaced and others added. "-x" leaves out the lines
+// that begin so.
+func hostAnswer(lines ...string) string {
 	kept := strings.Split(strings.TrimSuffix(honest, "\n"), "\n")
 	var added []string
 	for _, line := range lines {
@@ -71,15 +71,15 @@ func says(lines ...string) string {
 	return "kubeone-probe\t1\n" + strings.Join(append(kept, added...), "\n") + "\nend\t1\n"
 }
 
-func marker(lines ...string) string {
+func markerLine(lines ...string) string {
 	out := []string{"-file\t/etc/kubeone/marker:"}
 	for _, line := range lines {
 		out = append(out, "file\t/etc/kubeone/marker:"+line)
 	}
-	return says(out...)
+	return hostAnswer(out...)
 }
 
-func manifests(names ...string) []string {
+func manifestLines(names ...string) []string {
 	var out []string
 	for _, name := range names {
 		out = append(out, "manifest\t/etc/kubernetes/manifests/"+name+".yaml")
@@ -87,124 +87,126 @@ func manifests(names ...string) []string {
 	return out
 }
 
-// attempts returns answers by which a worker may want to be another, to have others harmed, or to stop work on them.
-func attempts() map[string]string {
+// hostileAnswers returns answers by which a worker may want to be another, to have others harmed, or to stop work on
+// them.
+func hostileAnswers() map[string]string {
 	const escape = "\x1b]0;owned\x07\x1b[2J"
-	all := manifests("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+	all := manifestLines("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 	emptied := []string{
 		"-exists", "-file\t/etc/kubeone", "-unit", "-health", "-link", "absent\t/etc/kubernetes/kubelet.conf",
 		"absent\t/etc/kubeone/marker",
 	}
 	own := []string{"cluster=alpha", "role=worker", "complete=yes"}
 	out := map[string]string{
-		"honest":                     says(),
-		"name of a control plane":    says("-hostname", "hostname\tcp-1"),
-		"the same in capitals":       says("-hostname", "hostname\tCP-1"),
-		"name of another worker":     says("-hostname", "hostname\tw-3"),
-		"name of the joining worker": says("-hostname", "hostname\tw-1"),
-		"no name":                    says("-hostname"),
-		"a path as a name":           says("-hostname", "hostname\t../../../etc/cron.d/x"),
-		"a command as a name":        says("-hostname", "hostname\t$(reboot)"),
-		"escapes as a name":          says("-hostname", "hostname\t"+escape),
-		"an endless name":            says("-hostname", "hostname\t"+strings.Repeat("a", 100_000)),
-		"machine of a control plane": says("-machine-id", "machine-id\tmachine-192.0.0.1"),
-		"machine of another worker":  says("-machine-id", "machine-id\tmachine-192.0.1.3"),
-		"no machine":                 says("-machine-id"),
-		"addresses of others": says(
+		"honest":                     hostAnswer(),
+		"name of a control plane":    hostAnswer("-hostname", "hostname\tcp-1"),
+		"the same in capitals":       hostAnswer("-hostname", "hostname\tCP-1"),
+		"name of another worker":     hostAnswer("-hostname", "hostname\tw-3"),
+		"name of the joining worker": hostAnswer("-hostname", "hostname\tw-1"),
+		"no name":                    hostAnswer("-hostname"),
+		"a path as a name":           hostAnswer("-hostname", "hostname\t../../../etc/cron.d/x"),
+		"a command as a name":        hostAnswer("-hostname", "hostname\t$(reboot)"),
+		"escapes as a name":          hostAnswer("-hostname", "hostname\t"+escape),
+		"an endless name":            hostAnswer("-hostname", "hostname\t"+strings.Repeat("a", 100_000)),
+		"machine of a control plane": hostAnswer("-machine-id", "machine-id\tmachine-192.0.0.1"),
+		"machine of another worker":  hostAnswer("-machine-id", "machine-id\tmachine-192.0.1.3"),
+		"no machine":                 hostAnswer("-machine-id"),
+		"addresses of others": hostAnswer(
 			"address\t2: eth0    inet 10.0.0.1/24 scope global eth0",
 			"address\t2: eth0    inet 10.0.1.3/24 scope global eth0",
 		),
-		"address of the API":          says("address\t2: eth0    inet 10.96.0.1/24 scope global eth0"),
-		"ten thousand addresses":      says(manyAddresses()...),
-		"marker of another cluster":   marker("cluster=beta", "role=worker", "complete=yes"),
-		"marker of no cluster":        marker(),
-		"marker of a control plane":   marker("cluster=alpha", "role=control-plane", "complete=yes"),
-		"marker with a peer's ID":     marker(append(own, "id=192.0.0.1")...),
-		"marker with a worker's ID":   marker(append(own, "id=192.0.1.3")...),
-		"marker with the joining ID":  marker(append(own, "id=192.0.1.1")...),
-		"marker with a strange ID":    marker(append(own, "id=somebody")...),
-		"marker with a peer's Node":   marker(append(own, "node=cp-1")...),
-		"marker with a worker's Node": marker(append(own, "node=w-3")...),
-		"marker of a later life":      marker(append(own, "epoch=999999")...),
-		"marker of a negative life":   marker(append(own, "epoch=-5")...),
-		"marker of a fence":           marker("cluster=alpha", "role=worker", "complete=no", "fenced=run-1"),
-		"marker of a restore": marker(
+		"address of the API":          hostAnswer("address\t2: eth0    inet 10.96.0.1/24 scope global eth0"),
+		"ten thousand addresses":      hostAnswer(manyAddresses()...),
+		"marker of another cluster":   markerLine("cluster=beta", "role=worker", "complete=yes"),
+		"marker of no cluster":        markerLine(),
+		"marker of a control plane":   markerLine("cluster=alpha", "role=control-plane", "complete=yes"),
+		"marker with a peer's ID":     markerLine(append(own, "id=192.0.0.1")...),
+		"marker with a worker's ID":   markerLine(append(own, "id=192.0.1.3")...),
+		"marker with the joining ID":  markerLine(append(own, "id=192.0.1.1")...),
+		"marker with a strange ID":    markerLine(append(own, "id=somebody")...),
+		"marker with a peer's Node":   markerLine(append(own, "node=cp-1")...),
+		"marker with a worker's Node": markerLine(append(own, "node=w-3")...),
+		"marker of a later life":      markerLine(append(own, "epoch=999999")...),
+		"marker of a negative life":   markerLine(append(own, "epoch=-5")...),
+		"marker of a fence":           markerLine("cluster=alpha", "role=worker", "complete=no", "fenced=run-1"),
+		"marker of a restore": markerLine(
 			"cluster=alpha", "role=control-plane", "complete=no", "fenced=run-1", "restoring=yes", "epoch=7",
 		),
-		"marker with escapes":   marker("cluster="+escape, "role="+escape, "complete=yes", "id="+escape),
-		"etcd's data":           says("-absent\t/var/lib/etcd/member", "exists\t/var/lib/etcd/member"),
-		"etcd's manifest":       says(manifests("etcd")...),
-		"a whole control plane": says(all...),
-		"one that is well": says(append(all,
+		"marker with escapes":   markerLine("cluster="+escape, "role="+escape, "complete=yes", "id="+escape),
+		"etcd's data":           hostAnswer("-absent\t/var/lib/etcd/member", "exists\t/var/lib/etcd/member"),
+		"etcd's manifest":       hostAnswer(manifestLines("etcd")...),
+		"a whole control plane": hostAnswer(all...),
+		"one that is well": hostAnswer(append(all,
 			"-absent", "exists\t/var/lib/etcd/member", "exists\t/etc/kubernetes/admin.conf",
 			"exists\t/etc/kubernetes/pki/ca.key", "health\tetcd 200", "health\tapiserver 200",
 			"health\tcontroller-manager 200", "health\tscheduler 200")...),
-		"the CA's key":         says("-absent\t/etc/kubernetes/pki/ca.key", "exists\t/etc/kubernetes/pki/ca.key"),
-		"an administrator":     says("-absent\t/etc/kubernetes/admin.conf", "exists\t/etc/kubernetes/admin.conf"),
-		"a healthy etcd":       says("health\tetcd 200"),
-		"a healthy API server": says("health\tapiserver 200"),
-		"etcd's data lost":     says("etcd-lost\tpanic: " + escape),
-		"credentials unasked":  says("secret\tkubeconfig YXBpVmVyc2lvbjogdjEK", "access\t1"),
-		"another CA": says(
+		"the CA's key":         hostAnswer("-absent\t/etc/kubernetes/pki/ca.key", "exists\t/etc/kubernetes/pki/ca.key"),
+		"an administrator":     hostAnswer("-absent\t/etc/kubernetes/admin.conf", "exists\t/etc/kubernetes/admin.conf"),
+		"a healthy etcd":       hostAnswer("health\tetcd 200"),
+		"a healthy API server": hostAnswer("health\tapiserver 200"),
+		"etcd's data lost":     hostAnswer("etcd-lost\tpanic: " + escape),
+		"credentials unasked":  hostAnswer("secret\tkubeconfig YXBpVmVyc2lvbjogdjEK", "access\t1"),
+		"another CA": hostAnswer(
 			"pem\t==> /etc/kubernetes/pki/ca.crt <==", "pem\t-----BEGIN CERTIFICATE-----", "pem\tAAAA",
 			"pem\t-----END CERTIFICATE-----",
 		),
-		"no kubelet.conf": says(
+		"no kubelet.conf": hostAnswer(
 			"-exists\t/etc/kubernetes/kubelet.conf", "absent\t/etc/kubernetes/kubelet.conf",
 		),
-		"a kubelet of the future": says(
+		"a kubelet of the future": hostAnswer(
 			"-link", "link\tl 1 root root 38 Jan 2 10:00 kubelet -> /opt/kubeone/kubelet/99.99.99/kubelet",
 		),
-		"a kubelet of the past": says(
+		"a kubelet of the past": hostAnswer(
 			"-link", "link\tl 1 root root 38 Jan 2 10:00 kubelet -> /opt/kubeone/kubelet/0.0.1/kubelet",
 		),
-		"a version that is a shell": says("version\tkubelet 1.36.3-$(reboot)`id`"),
-		"an unknown system":         says("-file\t/etc/os-release", "file\t/etc/os-release:ID=plan9"),
-		"an unknown processor":      says("-uname", "uname\t6.12 pdp11"),
-		"an old kernel":             says("-uname", "uname\t2.6.1 x86_64"),
-		"another century":           says("-clock", "clock\t4800000000.2"),
-		"no processors":             says("-cpus", "cpus\t0"),
-		"negative processors":       says("-cpus", "cpus\t-1"),
-		"more than there are":       says("-cpus", "cpus\t99999999999999999999999"),
-		"no memory":                 says("-memory", "memory\tMemTotal: 0 kB"),
-		"no disk":                   says("-disk"),
-		"swap":                      says("swap\t/dev/vdb"),
-		"a read-only disk":          says("unwritable\tyes"),
-		"a lock of somebody": says(
+		"a version that is a shell": hostAnswer("version\tkubelet 1.36.3-$(reboot)`id`"),
+		"an unknown system":         hostAnswer("-file\t/etc/os-release", "file\t/etc/os-release:ID=plan9"),
+		"an unknown processor":      hostAnswer("-uname", "uname\t6.12 pdp11"),
+		"an old kernel":             hostAnswer("-uname", "uname\t2.6.1 x86_64"),
+		"another century":           hostAnswer("-clock", "clock\t4800000000.2"),
+		"no processors":             hostAnswer("-cpus", "cpus\t0"),
+		"negative processors":       hostAnswer("-cpus", "cpus\t-1"),
+		"more than there are":       hostAnswer("-cpus", "cpus\t99999999999999999999999"),
+		"no memory":                 hostAnswer("-memory", "memory\tMemTotal: 0 kB"),
+		"no disk":                   hostAnswer("-disk"),
+		"swap":                      hostAnswer("swap\t/dev/vdb"),
+		"a read-only disk":          hostAnswer("unwritable\tyes"),
+		"a lock of somebody": hostAnswer(
 			"exists\t/var/lib/kubeone/lock/owner", "file\t/var/lib/kubeone/lock/owner:holder="+escape,
 			"file\t/var/lib/kubeone/lock/owner:run=run-9",
 			"file\t/var/lib/kubeone/lock/owner:generation=9223372036854775807",
 			"beat\t1800000000"),
-		"an upgrade of its own":  says("file\t/var/lib/kubeone/upgrading:99.1.2"),
-		"an upgrade of nonsense": says("file\t/var/lib/kubeone/upgrading:" + escape),
-		"ports that are taken":   says("listen\tLISTEN 0 4096 *:6443 *:* users:((\"haproxy\",pid=1,fd=2))"),
-		"other digests": says(
+		"an upgrade of its own":  hostAnswer("file\t/var/lib/kubeone/upgrading:99.1.2"),
+		"an upgrade of nonsense": hostAnswer("file\t/var/lib/kubeone/upgrading:" + escape),
+		"ports that are taken":   hostAnswer("listen\tLISTEN 0 4096 *:6443 *:* users:((\"haproxy\",pid=1,fd=2))"),
+		"other digests": hostAnswer(
 			"-file\t/etc/kubeone/digests", "file\t/etc/kubeone/digests:kubelet other",
 			"file\t/etc/kubeone/digests:network other", "file\t/etc/kubeone/digests:control-plane other",
 		),
-		"things that it keeps": says(
+		"things that it keeps": hostAnswer(
 			"kept\t/etc", "kept\t/var/lib/etcd/member", "kept\t/var/lib/kubeone-old/../../../etc",
 		),
-		"tools as commands":      says("missing\t; reboot", "missing\t$(reboot)", "missing\t`reboot`"),
-		"a kubelet that is dead": says("-unit", "-health"),
-		"units of nonsense":      says("unit\tId=kubelet.service", "unit\tActiveState="+escape, "unit\t"),
-		"another endpoint":       says("yaml\t/etc/kubernetes/kubelet.conf:    server: https://evil.example.com:6443"),
-		"empty":                  says(emptied...),
-		"empty, at odds": says(
+		"tools as commands":      hostAnswer("missing\t; reboot", "missing\t$(reboot)", "missing\t`reboot`"),
+		"a kubelet that is dead": hostAnswer("-unit", "-health"),
+		"units of nonsense":      hostAnswer("unit\tId=kubelet.service", "unit\tActiveState="+escape, "unit\t"),
+		"another endpoint": hostAnswer(
+			"yaml\t/etc/kubernetes/kubelet.conf:    server: https://evil.example.com:6443"),
+		"empty": hostAnswer(emptied...),
+		"empty, at odds": hostAnswer(
 			append(emptied, "-clock", "clock\t4800000000.2", "-file\t/etc/os-release",
 				"listen\tLISTEN 0 9 *:10250 *:* users:((\"x\",pid=1,fd=2))")...,
 		),
-		"empty, and a peer": says(append(emptied, "-hostname", "hostname\tcp-1")...),
-		"a hundred thousand lines": says(func() []string {
+		"empty, and a peer": hostAnswer(append(emptied, "-hostname", "hostname\tcp-1")...),
+		"a hundred thousand lines": hostAnswer(func() []string {
 			return slices.Repeat([]string{"manifest\t/etc/kubernetes/manifests/x.yaml"}, 100_000)
 		}()...),
-		"a block without an end": "kubeone-probe\t1\nblock\tmarker\n" + says(),
-		"two answers":            says() + says("-hostname", "hostname\tcp-1"),
-		"half an answer":         says()[:200],
+		"a block without an end": "kubeone-probe\t1\nblock\tmarker\n" + hostAnswer(),
+		"two answers":            hostAnswer() + hostAnswer("-hostname", "hostname\tcp-1"),
+		"half an answer":         hostAnswer()[:200],
 		"no answer of ours":      "root@w-2:~# \n",
 		"a later format":         "kubeone-probe\t2\nend\t1\n",
 		"nothing":                "",
-		"bytes":                  "\x00\xff\xfe\x01" + says("hostname\t\x00\xff"),
+		"bytes":                  "\x00\xff\xfe\x01" + hostAnswer("hostname\t\x00\xff"),
 	}
 	return out
 }
@@ -221,7 +223,7 @@ func manyAddresses() []string {
 // cluster, is what would be planned without it, and work on them continues.
 func TestAWorkerDecidesNothingAboutOthers(t *testing.T) {
 	t.Parallel()
-	all := attempts()
+	all := hostileAnswers()
 	if len(all) < 60 {
 		t.Fatalf("%d attempts", len(all))
 	}
@@ -252,7 +254,7 @@ func TestAWorkerDecidesNothingAboutOthers(t *testing.T) {
 // answer: IDs of steps, why all is blocked, and what others are said to need.
 func plannedBeside(t *testing.T, answer string) (steps []string, blocked string, others []string) {
 	t.Helper()
-	in := healthy(3, 3, "w-1")
+	in := healthyCluster(3, 3, "w-1")
 	const id, name = "192.0.1.2", "w-2"
 	said, err := probe.Parse([]byte(answer), time.Unix(1_800_000_000, 0), time.Unix(1_800_000_000, 0))
 	hostile := said.Host
@@ -291,7 +293,7 @@ func plannedBeside(t *testing.T, answer string) (steps []string, blocked string,
 // take the place of that host's steps.
 func TestAnIDThatIsAnothersNameHidesNoStep(t *testing.T) {
 	t.Parallel()
-	in := healthy(1, 2)
+	in := healthyCluster(1, 2)
 	liar := &in.Want.Workers[0]
 	is := in.Is.Hosts[liar.ID]
 	delete(in.Is.Hosts, liar.ID)
@@ -325,7 +327,7 @@ func TestAWorkerDoesNotKeepItsNode(t *testing.T) {
 	for name, says := range map[string]string{
 		"as before": "w-1", "another name": "new-name", "another's name": "w-2", "a name of the cluster's": "localhost",
 	} {
-		in := healthy(1, 2)
+		in := healthyCluster(1, 2)
 		in.Is.API.Record.Nodes = map[string]string{"192.0.1.1": "w-1", "192.0.1.2": "w-2"}
 		for i := range in.Want.Workers {
 			in.Want.Workers[i].Hostname = ""
@@ -335,7 +337,7 @@ func TestAWorkerDoesNotKeepItsNode(t *testing.T) {
 				n.Addresses = []string{"10.9.9.9"}
 			}
 		}
-		mutate(in, "192.0.1.1", func(is *observed.Host) { is.Hostname = says })
+		changeHost(in, "192.0.1.1", func(is *observed.Host) { is.Hostname = says })
 		p, err := RemoveNode(in, "192.0.1.1", false)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

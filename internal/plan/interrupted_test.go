@@ -12,8 +12,8 @@ import (
 // The last host that is outdated may be one on which nothing runs: it continues, and another one takes the snapshot.
 func TestTheSnapshotIsTakenWhereEtcdServes(t *testing.T) {
 	t.Parallel()
-	in := healthy(3, 0)
-	mutate(in, "cp-2", func(is *observed.Host) {
+	in := healthyCluster(3, 0)
+	changeHost(in, "cp-2", func(is *observed.Host) {
 		is.Upgrading, is.Kubelet.Active, is.Healthz = version, false, observed.No
 		is.EtcdHealth, is.APIServer, is.ControllerManager, is.Scheduler = observed.No, observed.No, observed.No,
 			observed.No
@@ -54,12 +54,12 @@ func TestAHostWhoseUpgradeWasInterruptedComesFirst(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := healthy(3, 3)
+			in := healthyCluster(3, 3)
 			for _, h := range in.Want.Hosts() {
-				mutate(in, h.Hostname, func(is *observed.Host) { is.Kubelet.Version = "1.36.1" })
+				changeHost(in, h.Hostname, func(is *observed.Host) { is.Kubelet.Version = "1.36.1" })
 			}
 			for _, interrupted := range []string{"cp-3", "w-3"} {
-				mutate(in, interrupted, func(is *observed.Host) { is.Upgrading = c.turn })
+				changeHost(in, interrupted, func(is *observed.Host) { is.Upgrading = c.turn })
 				nodeOf(in, interrupted, func(n *observed.Node) {
 					n.Unschedulable, n.Annotations = c.node.Unschedulable, c.node.Annotations
 				})
@@ -85,8 +85,8 @@ func TestAHostWhoseUpgradeWasInterruptedComesFirst(t *testing.T) {
 // What a plan says of a worker on which nothing differs but the note of a change that nobody wants any more is so.
 func TestAWorkerSaysWhichChangeWasInterrupted(t *testing.T) {
 	t.Parallel()
-	in := healthy(1, 1)
-	mutate(in, "w-1", func(is *observed.Host) { is.Upgrading = "1.35.4" })
+	in := healthyCluster(1, 1)
+	changeHost(in, "w-1", func(is *observed.Host) { is.Upgrading = "1.35.4" })
 	p, _ := Build(Input{Decide: in})
 	drain, ok := p.Step("drain-node/w-1")
 	if want := "an earlier change of this host, to 1.35.4, was interrupted"; !ok || drain.Reason != want {

@@ -16,18 +16,18 @@ import (
 	"strings"
 )
 
-func (b *builder) install(d decide.Decision) {
-	leader := b.host(d.Leader)
+func (b *builder) installCluster(d decide.Decision) {
+	leader := b.hostByID(d.Leader)
 	// What the leader needs travels first: while it creates the cluster, the others' follows.
 	b.first = leader.ID
 	for _, id := range d.Prepare {
-		b.prepare(b.host(id), d)
+		b.prepareHost(b.hostByID(id), d)
 	}
-	b.prepare(leader, d)
+	b.prepareHost(leader, d)
 	b.init = b.onHost(leader, Step{
-		Intent: only(step.Init), Action: Create, Title: "create the cluster",
+		Intent: plainIntent(step.Init), Action: Create, Title: "create the cluster",
 		Reason: "no control-plane host belongs to a cluster",
-		Needs:  []string{b.id(step.Images, leader)},
+		Needs:  []string{b.stepID(step.Images, leader)},
 		Changes: []string{
 			"certificate authorities", "etcd, a single member", "API server, controller manager, scheduler",
 			"kube-proxy and CoreDNS",
@@ -35,24 +35,24 @@ func (b *builder) install(d decide.Decision) {
 	})
 	for _, id := range d.Joins {
 		if id != leader.ID {
-			b.joinHost(b.host(id), leader, d)
+			b.joinHost(b.hostByID(id), leader, d)
 		}
 	}
 	b.nodeReady(leader, b.init)
 }
 
-func (b *builder) join(d decide.Decision) {
-	leader := b.host(d.Leader)
+func (b *builder) joinHosts(d decide.Decision) {
+	leader := b.hostByID(d.Leader)
 	for _, id := range d.Joins {
-		h := b.host(id)
-		b.prepare(h, d)
+		h := b.hostByID(id)
+		b.prepareHost(h, d)
 		b.joinHost(h, leader, d)
 	}
 }
 
-// prepare plans what makes a bare host ready to join, unless that is planned already.
-func (b *builder) prepare(h desired.Host, d decide.Decision) {
-	if b.has(b.id(step.Prepare, h)) {
+// prepareHost plans what makes a bare host ready to join, unless that is planned already.
+func (b *builder) prepareHost(h desired.Host, d decide.Decision) {
+	if b.hasStep(b.stepID(step.Prepare, h)) {
 		return
 	}
 	seen := b.world.Is.Hosts[h.ID]
@@ -71,7 +71,7 @@ func (b *builder) prepare(h desired.Host, d decide.Decision) {
 	if changes := b.firewallChanges(h); len(changes) > 0 {
 		reason += "; " + strings.Join(changes, "; ")
 	}
-	artifacts := b.artifacts(h)
+	artifacts := b.hostArtifacts(h)
 	binaries, images := artifacts.BinariesFor(h.Role), artifacts.ImagesFor(h.Role)
 	prepared := b.onHost(h, Step{
 		Intent: step.With(step.PrepareParams{
@@ -98,12 +98,12 @@ func (b *builder) afterFirst(k step.Kind, h desired.Host) []string {
 	if b.first == "" || b.first == h.ID {
 		return nil
 	}
-	return []string{b.id(k, b.host(b.first))}
+	return []string{b.stepID(k, b.hostByID(b.first))}
 }
 
 // joinHost plans a host's way into the cluster and predicts that it is a healthy member after it.
 func (b *builder) joinHost(h, leader desired.Host, d decide.Decision) {
-	needs := append(b.clearNode(h, d.Hosts[h.ID]), b.id(step.Images, h))
+	needs := append(b.clearNode(h, d.Hosts[h.ID]), b.stepID(step.Images, h))
 	if b.init != "" {
 		needs = append(needs, b.init)
 	}
@@ -117,8 +117,8 @@ func (b *builder) joinHost(h, leader desired.Host, d decide.Decision) {
 		return
 	}
 	b.nodeReady(h, b.onHost(h, Step{
-		Intent: only(step.JoinWorker), Action: Create, Title: "join as worker", Reason: reason,
-		Needs: needs, Changes: []string{"kubelet started", "Node " + b.node(h)},
+		Intent: plainIntent(step.JoinWorker), Action: Create, Title: "join as worker", Reason: reason,
+		Needs: needs, Changes: []string{"kubelet started", "Node " + b.nodeName(h)},
 	}))
 }
 
@@ -130,27 +130,27 @@ func (b *builder) joinControlPlane(h, leader desired.Host, reason string, needs 
 		Reason: reason, Needs: needs, Changes: []string{"/etc/kubernetes/pki"},
 	})
 	prepared := b.onHost(h, Step{
-		Intent: only(step.JoinPrepare), Action: Create, Title: "join: certificates and kubelet", Reason: reason,
+		Intent: plainIntent(step.JoinPrepare), Action: Create, Title: "join: certificates and kubelet", Reason: reason,
 		Needs: []string{pki}, Changes: []string{"certificates", "kubelet started"},
 	})
 	begun := b.hasBegun(h)
 	etcd := b.onHost(h, Step{
-		Intent: only(step.JoinEtcd), Action: Create, Title: "join: etcd member", Reason: reason,
+		Intent: plainIntent(step.JoinEtcd), Action: Create, Title: "join: etcd member", Reason: reason,
 		Needs: set.Union([]string{prepared}, b.begun), Changes: []string{"etcd member, first as a learner"},
 	})
 	if begun {
 		b.begun = []string{etcd}
 	}
 	return b.onHost(h, Step{
-		Intent: only(step.JoinFinish), Action: Create, Title: "join: control plane", Reason: reason,
-		Needs: []string{etcd}, Changes: []string{"API server, controller manager, scheduler", "Node " + b.node(h)},
+		Intent: plainIntent(step.JoinFinish), Action: Create, Title: "join: control plane", Reason: reason,
+		Needs: []string{etcd}, Changes: []string{"API server, controller manager, scheduler", "Node " + b.nodeName(h)},
 	})
 }
 
 // hasBegun reports whether the host's unfinished join has got as far as etcd. Etcd takes one learner at a time: nobody
 // else can be added before this one is finished.
 func (b *builder) hasBegun(h desired.Host) bool {
-	return b.in.Is.Hosts[h.ID].EtcdData == observed.Yes || b.in.Is.Etcd.Reached == observed.Yes && b.member(h) >= 0
+	return b.in.Is.Hosts[h.ID].EtcdData == observed.Yes || b.in.Is.Etcd.Reached == observed.Yes && b.memberIndex(h) >= 0
 }
 
 // ownTokens plans, once and where it is not so, that a join token is good for its own Node only. Whatever is given one
@@ -158,13 +158,13 @@ func (b *builder) hasBegun(h desired.Host) bool {
 func (b *builder) ownTokens() []string {
 	if b.world.Is.API.AutoApproval == observed.Yes {
 		b.onCluster(string(step.RemoveAutoApproval), Step{
-			Intent: only(step.RemoveAutoApproval), Action: Remove,
+			Intent: plainIntent(step.RemoveAutoApproval), Action: Remove,
 			Title:   "remove kubeadm's approval of any Node's certificate",
 			Reason:  "with it, every join token is good for every Node",
 			Changes: []string{"ClusterRoleBinding kubeadm:node-autoapprove-bootstrap"},
 		})
 	}
-	if b.has(string(step.RemoveAutoApproval)) {
+	if b.hasStep(string(step.RemoveAutoApproval)) {
 		return []string{string(step.RemoveAutoApproval)}
 	}
 	return nil
@@ -187,8 +187,8 @@ func nodeMeta(h desired.Host) step.Intent {
 // controllerFiles plans what the controllers need on a control-plane host, where they are to run, unless that is
 // planned already.
 func (b *builder) controllerFiles(h desired.Host) {
-	want, id := b.in.Want.Controllers, b.id(step.ControllerFiles, h)
-	if want == nil || b.has(id) || b.world.Is.Hosts[h.ID].Arch != want.Arch {
+	want, id := b.in.Want.Controllers, b.stepID(step.ControllerFiles, h)
+	if want == nil || b.hasStep(id) || b.world.Is.Hosts[h.ID].Arch != want.Arch {
 		return
 	}
 	seen := b.world.Is.Hosts[h.ID].ControllerFiles
@@ -206,7 +206,7 @@ func (b *builder) controllerFiles(h desired.Host) {
 	for _, bundle := range params.Bundles {
 		changes = append(changes, bundle.Name)
 	}
-	if images := b.id(step.Images, h); b.has(images) {
+	if images := b.stepID(step.Images, h); b.hasStep(images) {
 		needs = []string{images}
 	}
 	reason := "the controllers are to run there"
@@ -230,16 +230,16 @@ func (b *builder) removeAddons(names []string) {
 	}
 }
 
-// machines plans the MachineDeployments that are to be made, and those whose kubelets are to follow the cluster. Both
-// need the kinds, which the controllers define.
-func (b *builder) machines(d decide.Decision) {
+// planMachineDeployments plans the MachineDeployments that are to be made, and those whose kubelets are to follow the
+// cluster. Both need the kinds, which the controllers define.
+func (b *builder) planMachineDeployments(d decide.Decision) {
 	var needs []string
-	if b.has("await-workloads") {
+	if b.hasStep("await-workloads") {
 		needs = []string{"await-workloads"}
 	}
 	for _, want := range b.in.Want.MachineDeployments {
 		name := want.Namespace + "/" + want.Name
-		if !slices.Contains(d.CreateMachines, name) || b.has("machines/"+name) {
+		if !slices.Contains(d.CreateMachines, name) || b.hasStep("machines/"+name) {
 			continue
 		}
 		sum := sha256.Sum256([]byte(want.Object))
@@ -252,7 +252,7 @@ func (b *builder) machines(d decide.Decision) {
 	}
 	for _, is := range b.world.Is.API.Pool.Deployed() {
 		name := is.Namespace + "/" + is.Name
-		if !slices.Contains(d.UpgradeMachines, name) || b.has("upgrade-machines/"+name) {
+		if !slices.Contains(d.UpgradeMachines, name) || b.hasStep("upgrade-machines/"+name) {
 			continue
 		}
 		version := b.in.Want.KubernetesVersion
@@ -260,7 +260,7 @@ func (b *builder) machines(d decide.Decision) {
 			Intent: step.With(step.UpgradeMachinesParams{Namespace: is.Namespace, Name: is.Name, Kubelet: version}),
 			Action: Change, Title: "upgrade MachineDeployment " + name + " to " + version,
 			Reason: "its kubelets are to be " + is.Kubelet + "; its controllers change them, one after the other",
-			Needs:  b.planned(step.UpgradeControlPlane),
+			Needs:  b.plannedSteps(step.UpgradeControlPlane),
 		})
 	}
 }
@@ -268,23 +268,23 @@ func (b *builder) machines(d decide.Decision) {
 // fetchAll plans what every host needs before the first is disturbed, and returns those steps.
 func (b *builder) fetchAll(d decide.Decision) []string {
 	var out []string
-	for _, id := range slices.Concat(d.Upgrades, b.staying(d)) {
-		h := b.host(id)
+	for _, id := range slices.Concat(d.Upgrades, b.workersKeepingKubelet(d)) {
+		h := b.hostByID(id)
 		title, reason := "fetch "+b.versionsNamed(h), ""
 		if slices.Contains(d.Upgrades, id) {
-			reason = b.versions(h)
+			reason = b.versionChange(h)
 		} else {
 			title = "fetch images of Kubernetes " + b.in.Want.KubernetesVersion
 			reason = strings.Join(d.System, ", ") + " of that version will run there"
 		}
-		out = append(out, b.fetch(h, title, reason))
+		out = append(out, b.fetchArtifacts(h, title, reason))
 	}
 	return out
 }
 
-// fetch plans the binaries and images that a host lacks of its release, and returns the step.
-func (b *builder) fetch(h desired.Host, title, reason string) string {
-	artifacts, seen := b.artifacts(h), b.world.Is.Hosts[h.ID]
+// fetchArtifacts plans the binaries and images that a host lacks of its release, and returns the step.
+func (b *builder) fetchArtifacts(h desired.Host, title, reason string) string {
+	artifacts, seen := b.hostArtifacts(h), b.world.Is.Hosts[h.ID]
 	binaries, images := artifacts.BinariesFor(h.Role), artifacts.ImagesFor(h.Role)
 	files, layers := missingBinaries(binaries, artifacts.Pushed, seen), imageContent(images, artifacts.Pushed)
 	files.Uploads = set.Union(files.Uploads, layers.Uploads)
@@ -295,9 +295,9 @@ func (b *builder) fetch(h desired.Host, title, reason string) string {
 	})
 }
 
-// staying returns the workers that keep their kubelet in an upgrade after which kube-proxy follows: it runs there too,
-// of a version whose image they do not have yet.
-func (b *builder) staying(d decide.Decision) []string {
+// workersKeepingKubelet returns the workers that keep their kubelet in an upgrade after which kube-proxy follows: it
+// runs there too, of a version whose image they do not have yet.
+func (b *builder) workersKeepingKubelet(d decide.Decision) []string {
 	if len(d.System) == 0 {
 		return nil
 	}
@@ -324,7 +324,7 @@ func (b *builder) fetchRenamed(drift map[string][]string) map[string][]string {
 		if len(names) == len(drift[h.ID]) {
 			continue
 		}
-		b.renamed = append(b.renamed, b.fetch(h, "bring the image of cluster DNS",
+		b.renamed = append(b.renamed, b.fetchArtifacts(h, "bring the image of cluster DNS",
 			"the host does not have "+cmp.Or(b.in.System["kube-dns"], "it")+" yet"))
 	}
 	return rest

@@ -19,11 +19,11 @@ import (
 // after it was confirmed to be dead. The last control-plane host, and a member without which the quorum would be
 // lost, are refused.
 func RemoveNode(in decide.Input, id string, gone bool) (Plan, error) {
-	b, err := removal(in, id, gone, "node-remove")
+	b, err := removeHostPlan(in, id, gone, "node-remove")
 	if err != nil {
 		return Plan{}, err
 	}
-	b.hooks()
+	b.addHooks()
 	return b.plan, nil
 }
 
@@ -31,11 +31,11 @@ func RemoveNode(in decide.Input, id string, gone bool) (Plan, error) {
 // host that is gone needs then is left to the operator, in the plan. A host that could leave and could not join
 // again is an error.
 func ReplaceNode(in decide.Input, id string, gone bool) (Plan, error) {
-	b, err := removal(in, id, gone, "node-replace")
+	b, err := removeHostPlan(in, id, gone, "node-replace")
 	if err != nil {
 		return Plan{}, err
 	}
-	h := b.host(id)
+	h := b.hostByID(id)
 	id = cmp.Or(h.ID, id)
 	if gone {
 		b.plan.Operator = append(b.plan.Operator, problem.Instruction{
@@ -48,47 +48,47 @@ func ReplaceNode(in decide.Input, id string, gone bool) (Plan, error) {
 		b.barrier = []string{b.plan.Steps[n-1].ID}
 	}
 	b.in.Limit = map[string]bool{id: true}
-	decisions := b.routes()
-	b.hooks()
-	b.finish(decisions[0])
+	decisions := b.planRoutes()
+	b.addHooks()
+	b.finishPlan(decisions[0])
 	joins := func(s Step) bool { return s.Host == id && s.Intent.Kind.Joins() }
 	if !slices.ContainsFunc(b.plan.Steps, joins) {
 		last := decisions[len(decisions)-1]
 		return Plan{}, fmt.Errorf("%s could leave the cluster, and could not join it again: %s; run kubeone plan and "+
-			"see to that first", b.name(h), last.Trace[len(last.Trace)-1].Why)
+			"see to that first", b.displayName(h), last.Trace[len(last.Trace)-1].Why)
 	}
 	return b.plan, nil
 }
 
-// removal plans that one host leaves.
-func removal(in decide.Input, id string, gone bool, route string) (*builder, error) {
-	if err := contradictions(in); err != nil {
+// removeHostPlan plans that one host leaves.
+func removeHostPlan(in decide.Input, id string, gone bool, route string) (*builder, error) {
+	if err := contradictionErrors(in); err != nil {
 		return nil, err
 	}
 	b := newBuilder(in, route)
-	h := b.host(id)
+	h := b.hostByID(id)
 	id = cmp.Or(h.ID, id) // it may have been named by an address
 	seen := b.world.Is.Hosts[id]
 	reached := seen.Reach == observed.Reached
 	machine := b.machineOn(h)
 	switch {
 	case machine != "" && !reached:
-		return nil, fmt.Errorf("%s belongs to %s", b.name(h), owner(machine))
+		return nil, fmt.Errorf("%s belongs to %s", b.displayName(h), machineOwner(machine))
 	case b.world.Is.API.Reached != observed.Yes:
 		return nil, fmt.Errorf("the API of the cluster does not answer, so %s cannot be taken out safely: %s",
-			b.name(h), b.world.Is.API.Problem)
+			b.displayName(h), b.world.Is.API.Problem)
 	case b.controlPlane(h) && b.lastControlPlane(h):
 		return nil, b.endsCluster(h)
 	case seen.Reach == observed.Denied:
 		return nil, fmt.Errorf("%s is running and refuses the login (%s): correct the login, or switch "+
-			"the host off first", b.name(h), seen.Problem)
+			"the host off first", b.displayName(h), seen.Problem)
 	case !reached && !gone:
 		return nil,
 			fmt.Errorf("%s cannot be reached (%s), so it cannot be drained and reset: start it or repair its network; "+
 				"if it is gone for good, use --unreachable, which removes its etcd member and its Node once they are "+
-				"confirmed to be dead", b.name(h), seen.Problem)
+				"confirmed to be dead", b.displayName(h), seen.Problem)
 	case reached && gone:
-		return nil, fmt.Errorf("%s answers: it is not unreachable; leave --unreachable out", b.name(h))
+		return nil, fmt.Errorf("%s answers: it is not unreachable; leave --unreachable out", b.displayName(h))
 	}
 	var err error
 	if reached && (seen.Marker != nil || hasData(seen) || seen.Kubelet.Installed) {
@@ -105,9 +105,9 @@ func (b *builder) lastControlPlane(h desired.Host) bool {
 	if b.world.Is.Etcd.Reached != observed.Yes {
 		return len(b.in.Want.ControlPlane) == 1
 	}
-	own := b.member(h)
+	own := b.memberIndex(h)
 	return !slices.ContainsFunc(b.in.Want.Hosts(), func(other desired.Host) bool {
-		i := b.member(other)
+		i := b.memberIndex(other)
 		return i >= 0 && i != own && !b.world.Is.Etcd.Members[i].Learner
 	})
 }
@@ -115,17 +115,17 @@ func (b *builder) lastControlPlane(h desired.Host) bool {
 func (b *builder) endsCluster(h desired.Host) error {
 	if others := b.strangeVoters(h); len(others) > 0 {
 		return fmt.Errorf("%s is the last control-plane host of the manifest, and etcd has %s besides: nobody would "+
-			"reach the cluster any more; put the hosts of these into the manifest first", b.name(h),
+			"reach the cluster any more; put the hosts of these into the manifest first", b.displayName(h),
 			problem.List(others))
 	}
 	return fmt.Errorf("%s is the last control-plane host: the cluster ends with it; if that is meant, use kubeone "+
-		"reset without --host", b.name(h))
+		"reset without --host", b.displayName(h))
 }
 
 // strangeVoters returns the names of etcd's voters besides the host's own.
 func (b *builder) strangeVoters(h desired.Host) []string {
 	var out []string
-	own := b.member(h)
+	own := b.memberIndex(h)
 	for i, m := range b.world.Is.Etcd.Members {
 		if i != own && !m.Learner {
 			out = append(out, cmp.Or(m.Name, m.ID))
@@ -137,7 +137,7 @@ func (b *builder) strangeVoters(h desired.Host) []string {
 func (b *builder) unknownMembers(h desired.Host) error {
 	problem := cmp.Or(b.world.Is.Etcd.Problem, "no member of etcd was reached")
 	return fmt.Errorf("etcd's members are not known, and so not whether the quorum holds without %s: %s; bring etcd "+
-		"back first, kubeone plan says how, or end the whole cluster with kubeone reset", b.name(h), problem)
+		"back first, kubeone plan says how, or end the whole cluster with kubeone reset", b.displayName(h), problem)
 }
 
 // removeDead plans the removal of the member and the Node of a host that is dead or bare.
@@ -145,11 +145,11 @@ func (b *builder) removeDead(h desired.Host) error {
 	if b.controlPlane(h) && b.world.Is.Etcd.Reached != observed.Yes {
 		return b.unknownMembers(h)
 	}
-	if i := b.member(h); i >= 0 {
+	if i := b.memberIndex(h); i >= 0 {
 		m := b.world.Is.Etcd.Members[i]
 		if m.Healthy == observed.Yes {
 			return fmt.Errorf("etcd member %s answers the others, so %s is running and only this machine cannot reach "+
-				"it: repair the network, and remove it without --unreachable", m.Name, b.name(h))
+				"it: repair the network, and remove it without --unreachable", m.Name, b.displayName(h))
 		}
 		v := quorum.SafeToRemove(b.world.Is.Etcd.Members, m.ID)
 		if !v.Safe {
@@ -186,7 +186,7 @@ func (b *builder) emptyPool(abandon bool) error {
 		return nil
 	}
 	defer b.keysStay(*pool)
-	hosts, others := unreturned(*pool)
+	hosts, others := unreturnedHosts(*pool)
 	silent := pool.Controllers != observed.Yes
 	switch all := slices.Concat(hosts, others); {
 	case pool.Problem != "" && abandon:
@@ -194,19 +194,20 @@ func (b *builder) emptyPool(abandon bool) error {
 			"hosts of Machines, if there are any, stay as they are: the Machines could not be read: "+pool.Problem)
 		return nil
 	case pool.Problem != "":
-		return b.problem(problem.MachinesUnknown, problem.Parameters{"error": pool.Problem})
+		return b.addProblem(problem.MachinesUnknown, problem.Parameters{"error": pool.Problem})
 	case pool.Empty(), silent && len(all) == 0:
 		return nil // nobody has a host, and nobody is there who would give one away
 	case abandon:
 		if len(all) > 0 {
 			b.plan.Notes = append(b.plan.Notes,
-				"these hosts of Machines stay as they are, with all that is on them: "+problem.List(named(all)))
+				"these hosts of Machines stay as they are, with all that is on them: "+problem.List(joinNames(all)))
 		}
 		return nil
 	case len(others) > 0:
-		return b.problem(problem.MachinesOfOthers, problem.Parameters{"machines": named(others)})
+		return b.addProblem(problem.MachinesOfOthers, problem.Parameters{"machines": joinNames(others)})
 	case silent:
-		return b.problem(problem.ControllersSilent, problem.Parameters{"count": len(hosts), "hosts": named(hosts)})
+		return b.addProblem(problem.ControllersSilent, problem.Parameters{"count": len(hosts),
+			"hosts": joinNames(hosts)})
 	}
 	b.returnHosts(*pool, hosts)
 	return nil
@@ -226,7 +227,7 @@ func (b *builder) returnHosts(pool observed.Pool, hosts []string) {
 	var needs []string
 	if len(pool.Machines)+len(pool.Deployments)+pool.Sets > 0 {
 		needs = []string{b.onCluster(string(step.DeleteMachines), Step{
-			Intent: only(step.DeleteMachines), Action: Remove, Risk: Drains,
+			Intent: plainIntent(step.DeleteMachines), Action: Remove, Risk: Drains,
 			Title:  "delete the MachineDeployments, MachineSets and Machines",
 			Reason: "the cluster ends, and their hosts are returned before it does", Changes: changes,
 		})}
@@ -239,9 +240,9 @@ func (b *builder) returnHosts(pool observed.Pool, hosts []string) {
 	})}
 }
 
-// unreturned returns the hosts that Machines have, or have had and not returned, and the Nodes of Machines which are
-// not of the pool.
-func unreturned(pool observed.Pool) (hosts, others []string) {
+// unreturnedHosts returns the hosts that Machines have, or have had and not returned, and the Nodes of Machines which
+// are not of the pool.
+func unreturnedHosts(pool observed.Pool) (hosts, others []string) {
 	for _, h := range pool.Claimed() {
 		hosts = append(hosts, h.Name+" (Machine "+h.Machine+")")
 	}
@@ -257,10 +258,10 @@ func unreturned(pool observed.Pool) (hosts, others []string) {
 	return hosts, others
 }
 
-// named returns names as a sentence has them, some of them where there are many.
-func named(names []string) []string { return problem.Some(names, mostNamed) }
+// joinNames returns names as a sentence has them, some of them where there are many.
+func joinNames(names []string) []string { return problem.Some(names, mostNamed) }
 
-func (b *builder) problem(code problem.Code, parameters problem.Parameters) error {
+func (b *builder) addProblem(code problem.Code, parameters problem.Parameters) error {
 	return errors.New(problemText(b.names, problem.Problem{Code: code, Parameters: parameters}))
 }
 
@@ -272,7 +273,7 @@ func (b *builder) keysStay(pool observed.Pool) {
 	}
 	if len(names) > 0 {
 		b.plan.Notes = append(b.plan.Notes, "hosts of the pool keep the cluster's SSH key in authorized_keys, unless "+
-			"kubeone host remove takes it out before the cluster ends: "+problem.List(named(names)))
+			"kubeone host remove takes it out before the cluster ends: "+problem.List(joinNames(names)))
 	}
 }
 
@@ -283,7 +284,7 @@ func (b *builder) leavesMachine(h desired.Host) bool {
 		return false
 	}
 	b.plan.Notes = append(b.plan.Notes,
-		fmt.Sprintf("%s belongs to Machine %s and stays as it is, with all that is on it", b.name(h), m.Machine))
+		fmt.Sprintf("%s belongs to Machine %s and stays as it is, with all that is on it", b.displayName(h), m.Machine))
 	return true
 }
 
@@ -307,5 +308,5 @@ func (b *builder) machineOn(h desired.Host) string {
 	if h.Machine != "" || b.controlPlane(h) {
 		return ""
 	}
-	return b.in.Is.API.Pool.MachineOn(b.node(h), h.Hostname, h.PublicAddress, h.PrivateAddress)
+	return b.in.Is.API.Pool.MachineOn(b.nodeName(h), h.Hostname, h.PublicAddress, h.PrivateAddress)
 }

@@ -13,20 +13,20 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// gone returns a cluster of which the named hosts do not answer, nor their members, nor their kubelets.
-func gone(controlPlanes, workers int, names ...string) decide.Input {
-	in := healthy(controlPlanes, workers)
+// withDeadHosts returns a cluster of which the named hosts do not answer, nor their members, nor their kubelets.
+func withDeadHosts(controlPlanes, workers int, names ...string) decide.Input {
+	in := healthyCluster(controlPlanes, workers)
 	for _, name := range names {
-		become(in, name, silent)
+		replaceHost(in, name, silentHost)
 		etcdOf(in, name, func(m *observed.Member) { m.Healthy = observed.No })
 		nodeOf(in, name, func(n *observed.Node) { n.Ready = observed.Unknown })
 	}
 	return in
 }
 
-// surplus returns a cluster with one control-plane host more than the manifest has.
-func surplus() decide.Input {
-	in := healthy(2, 1)
+// withSurplusHost returns a cluster with one control-plane host more than the manifest has.
+func withSurplusHost() decide.Input {
+	in := healthyCluster(2, 1)
 	delete(in.Is.Hosts, in.Want.ControlPlane[1].ID)
 	in.Want.ControlPlane = in.Want.ControlPlane[:1]
 	return in
@@ -34,23 +34,23 @@ func surplus() decide.Input {
 
 func TestNodePlans(t *testing.T) {
 	t.Parallel()
-	replaced := gone(3, 1, "cp-3")
-	become(replaced, "cp-3", bare)
+	replaced := withDeadHosts(3, 1, "cp-3")
+	replaceHost(replaced, "cp-3", bareHost)
 	for name, c := range map[string]struct {
 		how   func(decide.Input, string, bool) (Plan, error)
 		world decide.Input
 		id    string
 		gone  bool
 	}{
-		"node-remove-worker":              {RemoveNode, healthy(1, 2), "192.0.1.2", false},
-		"node-remove-control-plane":       {RemoveNode, healthy(3, 0), "192.0.0.2", false},
-		"node-remove-gone-worker":         {RemoveNode, gone(3, 2, "w-1"), "192.0.1.1", true},
-		"node-remove-gone-control-plane":  {RemoveNode, gone(3, 1, "cp-3"), "192.0.0.3", true},
+		"node-remove-worker":              {RemoveNode, healthyCluster(1, 2), "192.0.1.2", false},
+		"node-remove-control-plane":       {RemoveNode, healthyCluster(3, 0), "192.0.0.2", false},
+		"node-remove-gone-worker":         {RemoveNode, withDeadHosts(3, 2, "w-1"), "192.0.1.1", true},
+		"node-remove-gone-control-plane":  {RemoveNode, withDeadHosts(3, 1, "cp-3"), "192.0.0.3", true},
 		"node-remove-bare":                {RemoveNode, replaced, "192.0.0.3", false},
-		"node-remove-again":               {RemoveNode, healthy(3, 0, "cp-3"), "192.0.0.3", false},
-		"node-replace-worker":             {ReplaceNode, healthy(1, 2), "192.0.1.2", false},
-		"node-replace-control-plane":      {ReplaceNode, healthy(3, 1), "192.0.0.1", false},
-		"node-replace-gone-control-plane": {ReplaceNode, gone(3, 0, "cp-3"), "192.0.0.3", true},
+		"node-remove-again":               {RemoveNode, healthyCluster(3, 0, "cp-3"), "192.0.0.3", false},
+		"node-replace-worker":             {ReplaceNode, healthyCluster(1, 2), "192.0.1.2", false},
+		"node-replace-control-plane":      {ReplaceNode, healthyCluster(3, 1), "192.0.0.1", false},
+		"node-replace-gone-control-plane": {ReplaceNode, withDeadHosts(3, 0, "cp-3"), "192.0.0.3", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -58,13 +58,13 @@ func TestNodePlans(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			pinned(t, name, text(p))
-			if err := graph(c.world, p, nil); err != nil {
+			pinned(t, name, planText(p))
+			if err := checkGraph(c.world, p, nil); err != nil {
 				t.Error(err)
 			}
 			next, err := RemoveNode(carryOut(c.world, p), c.id, c.gone)
 			if err != nil || strings.Contains(name, "remove") && len(next.Steps) > 0 {
-				t.Errorf("afterwards: %v\n%s", err, text(next))
+				t.Errorf("afterwards: %v\n%s", err, planText(next))
 			}
 		})
 	}
@@ -73,13 +73,13 @@ func TestNodePlans(t *testing.T) {
 func TestAReplacedNodeIsAMemberAgain(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"192.0.0.2", "192.0.1.1"} {
-		in := healthy(3, 1)
+		in := healthyCluster(3, 1)
 		p, err := ReplaceNode(in, id, false)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if next, _ := Build(Input{Decide: carryOut(in, p)}); !next.Empty() {
-			t.Errorf("%s: afterwards\n%s", id, text(next))
+			t.Errorf("%s: afterwards\n%s", id, planText(next))
 		}
 	}
 }
@@ -88,8 +88,8 @@ func TestAReplacedNodeIsAMemberAgain(t *testing.T) {
 // is away.
 func TestAReplacementSaysWhatIsSafeNow(t *testing.T) {
 	t.Parallel()
-	in := healthy(3, 1)
-	mutate(in, "cp-3", func(h *observed.Host) { h.APIServer = observed.No })
+	in := healthyCluster(3, 1)
+	changeHost(in, "cp-3", func(h *observed.Host) { h.APIServer = observed.No })
 	p, err := ReplaceNode(in, "192.0.0.2", false)
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestAReplacementSaysWhatIsSafeNow(t *testing.T) {
 	if got, now := p.Operator, decide.Decide(in).Instructions; len(now) != 1 || !reflect.DeepEqual(got, now) {
 		t.Errorf("told\n%+v\nwant\n%+v", got, now)
 	}
-	become(in, "cp-2", dataless)
+	replaceHost(in, "cp-2", hostWithoutData)
 	etcdOf(in, "cp-2", func(m *observed.Member) { m.Healthy = observed.No })
 	if p, err = ReplaceNode(in, "192.0.0.2", false); err != nil {
 		t.Fatal(err)
@@ -116,20 +116,20 @@ func TestAReplacementSaysWhatIsSafeNow(t *testing.T) {
 
 func TestRefusedNodeChanges(t *testing.T) {
 	t.Parallel()
-	cut := gone(3, 0, "cp-3")
+	cut := withDeadHosts(3, 0, "cp-3")
 	etcdOf(cut, "cp-3", func(m *observed.Member) { m.Healthy = observed.Yes })
-	mute := healthy(3, 1)
+	mute := healthyCluster(3, 1)
 	mute.Is.API = observed.API{Reached: observed.No, Problem: "connection refused"}
-	denied := healthy(3, 1)
-	mutate(denied, "w-1", func(h *observed.Host) { h.Reach, h.Problem = observed.Denied, "permission denied" })
-	blind := gone(3, 0, "cp-3")
+	denied := healthyCluster(3, 1)
+	changeHost(denied, "w-1", func(h *observed.Host) { h.Reach, h.Problem = observed.Denied, "permission denied" })
+	blind := withDeadHosts(3, 0, "cp-3")
 	blind.Is.Etcd = observed.Etcd{Reached: observed.No, Problem: "timed out"}
-	endpoint := healthy(3, 0)
+	endpoint := healthyCluster(3, 0)
 	endpoint.Want.Endpoint.Host = "CP-1"
-	dark := healthy(3, 0)
+	dark := healthyCluster(3, 0)
 	dark.Is.Etcd = observed.Etcd{Problem: "timed out"}
 	// The manifest calls a control-plane host a worker by now, and nobody knows the members of etcd.
-	demoted := gone(3, 1, "w-1")
+	demoted := withDeadHosts(3, 1, "w-1")
 	demoted.Is.Etcd = observed.Etcd{Reached: observed.No, Problem: "timed out"}
 	for i := range demoted.Is.API.Nodes {
 		demoted.Is.API.Nodes[i].ControlPlane = true
@@ -142,21 +142,21 @@ func TestRefusedNodeChanges(t *testing.T) {
 		gone  bool
 		says  string
 	}{
-		{"the last control-plane host of the manifest", RemoveNode, surplus(), "192.0.0.1", false,
+		{"the last control-plane host of the manifest", RemoveNode, withSurplusHost(), "192.0.0.1", false,
 			"cp-1 is the last control-plane host of the manifest, and etcd has cp-2 besides"},
-		{"the last control-plane host", RemoveNode, healthy(1, 1), "192.0.0.1", false,
+		{"the last control-plane host", RemoveNode, healthyCluster(1, 1), "192.0.0.1", false,
 			"cp-1 is the last control-plane host"},
 		{"the API's endpoint", RemoveNode, endpoint, "192.0.0.1", false, "cp-1 is the API's endpoint (CP-1)"},
 		{"the endpoint, to be replaced", ReplaceNode, endpoint, "192.0.0.1", false, "cp-1 is the API's endpoint"},
-		{"the last one that is left", RemoveNode, healthy(3, 0, "cp-2", "cp-3"), "192.0.0.1", false,
+		{"the last one that is left", RemoveNode, healthyCluster(3, 0, "cp-2", "cp-3"), "192.0.0.1", false,
 			"is the last control-plane host"},
-		{"a healthy one while another is dead", RemoveNode, gone(3, 0, "cp-3"), "192.0.0.1", false,
+		{"a healthy one while another is dead", RemoveNode, withDeadHosts(3, 0, "cp-3"), "192.0.0.1", false,
 			"must not leave: without it 1 of 2 voters healthy, quorum 2"},
-		{"a dead one without quorum", RemoveNode, gone(3, 0, "cp-2", "cp-3"), "192.0.0.3", true,
+		{"a dead one without quorum", RemoveNode, withDeadHosts(3, 0, "cp-2", "cp-3"), "192.0.0.3", true,
 			"must not leave: without it 1 of 2 voters healthy, quorum 2"},
-		{"unreachable", RemoveNode, gone(3, 1, "w-1"), "192.0.1.1", false,
+		{"unreachable", RemoveNode, withDeadHosts(3, 1, "w-1"), "192.0.1.1", false,
 			"w-1 cannot be reached (connection timed out), so it cannot be drained"},
-		{"not unreachable", RemoveNode, healthy(3, 1), "192.0.1.1", true, "w-1 answers: it is not unreachable"},
+		{"not unreachable", RemoveNode, healthyCluster(3, 1), "192.0.1.1", true, "w-1 answers: it is not unreachable"},
 		{"a refused login", RemoveNode, denied, "192.0.1.1", true,
 			"w-1 is running and refuses the login (permission denied)"},
 		{"a member that the others hear", RemoveNode, cut, "192.0.0.3", true, "only this machine cannot reach it"},
@@ -168,21 +168,21 @@ func TestRefusedNodeChanges(t *testing.T) {
 			"etcd's members are not known"},
 		{"no etcd, and a worker's Node is a control-plane host's", RemoveNode, demoted, "192.0.1.1", true,
 			"etcd's members are not known"},
-		{"it could not join again", ReplaceNode, skewed(), "192.0.1.1", false, "could not join it again"},
+		{"it could not join again", ReplaceNode, withOtherVersion(), "192.0.1.1", false, "could not join it again"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			p, err := c.how(c.world, c.id, c.gone)
 			if err == nil || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("got %v, want an error that says %q\n%s", err, c.says, text(p))
+				t.Errorf("got %v, want an error that says %q\n%s", err, c.says, planText(p))
 			}
 		})
 	}
 }
 
-// skewed returns a cluster that runs another version than the wanted one.
-func skewed() decide.Input {
-	in := healthy(3, 1)
+// withOtherVersion returns a cluster that runs another version than the wanted one.
+func withOtherVersion() decide.Input {
+	in := healthyCluster(3, 1)
 	in.Want.KubernetesVersion = "1.38.0"
 	return in
 }
@@ -190,7 +190,7 @@ func skewed() decide.Input {
 // A host that is silent and has no name in the manifest is known by the address of its Node.
 func TestASilentHostIsKnownByItsAddress(t *testing.T) {
 	t.Parallel()
-	in := gone(3, 0, "cp-3")
+	in := withDeadHosts(3, 0, "cp-3")
 	in.Want.ControlPlane[2].Hostname = ""
 	p, err := RemoveNode(in, "192.0.0.3", true)
 	if err != nil {
@@ -203,7 +203,7 @@ func TestASilentHostIsKnownByItsAddress(t *testing.T) {
 			return s.Intent.Kind == step.RemoveEtcd &&
 				step.ParamsOf[step.RemoveEtcdParams](s.Intent).Member == "id-cp-3"
 		}) {
-		t.Error(text(p))
+		t.Error(planText(p))
 	}
 }
 
@@ -211,11 +211,11 @@ func TestASilentHostIsKnownByItsAddress(t *testing.T) {
 func TestAHostThatCallsItselfAnotherTakesOnlyItselfOut(t *testing.T) {
 	t.Parallel()
 	for _, victim := range []string{"w-2", "cp-2"} {
-		in := healthy(3, 2)
-		truth := wanted(3, 2)
+		in := healthyCluster(3, 2)
+		truth := testManifest(3, 2)
 		for i, h := range in.Want.Workers {
 			in.Want.Workers[i].Hostname = ""
-			mutate(in, h.Hostname, func(is *observed.Host) { is.Hostname = h.Hostname })
+			changeHost(in, h.Hostname, func(is *observed.Host) { is.Hostname = h.Hostname })
 		}
 		liar := in.Is.Hosts["192.0.1.1"]
 		liar.Hostname = victim
@@ -224,7 +224,7 @@ func TestAHostThatCallsItselfAnotherTakesOnlyItselfOut(t *testing.T) {
 			host := slices.IndexFunc(truth.Hosts(), func(h desired.Host) bool { return h.Hostname == n.Name })
 			in.Is.API.Nodes[i].Addresses = []string{truth.Hosts()[host].PrivateAddress, n.Name}
 		}
-		for name, request := range asked(in, "192.0.1.1") {
+		for name, request := range hostRequests(in, "192.0.1.1") {
 			if name == "whole" || name == "apply" {
 				continue
 			}
@@ -232,7 +232,7 @@ func TestAHostThatCallsItselfAnotherTakesOnlyItselfOut(t *testing.T) {
 			for _, s := range p.Steps {
 				if s.Host != "192.0.1.1" || s.Intent.Kind == step.DrainNode || s.Intent.Kind == step.DeleteNode ||
 					s.Intent.Kind == step.RemoveEtcd {
-					t.Errorf("%s of a host that calls itself %s: %s\n%s", name, victim, s.ID, text(p))
+					t.Errorf("%s of a host that calls itself %s: %s\n%s", name, victim, s.ID, planText(p))
 				}
 			}
 		}
@@ -242,7 +242,7 @@ func TestAHostThatCallsItselfAnotherTakesOnlyItselfOut(t *testing.T) {
 // Machines that had exchanged their addresses are who they were: the ID of each is the address of the other.
 func TestOneOfTwoHostsThatExchangedTheirAddressesLeaves(t *testing.T) {
 	t.Parallel()
-	in := healthy(1, 2)
+	in := healthyCluster(1, 2)
 	w := in.Want.Workers
 	w[0].PublicAddress, w[1].PublicAddress = w[1].PublicAddress, w[0].PublicAddress
 	w[0].PrivateAddress, w[1].PrivateAddress = w[1].PrivateAddress, w[0].PrivateAddress

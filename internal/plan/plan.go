@@ -270,7 +270,7 @@ func LockScope(p Plan, want desired.Cluster, is observed.World) Scope {
 			s.ControlPlane = append(s.ControlPlane, h.ID)
 		}
 	}
-	s.Complete = s.Cluster && complete(p, want, is)
+	s.Complete = s.Cluster && isComplete(p, want, is)
 	s.Ends = !slices.ContainsFunc(want.ControlPlane, func(h desired.Host) bool {
 		return !slices.ContainsFunc(p.Steps, func(s Step) bool {
 			return s.Host == h.ID && s.Intent.Kind == step.ResetHost
@@ -318,9 +318,9 @@ func ofControlPlane(h desired.Host, is observed.World, node *observed.Node) bool
 		match.MemberIndex(is.Etcd.Members, h, NodeName(h, is.Hosts[h.ID])) >= 0
 }
 
-// complete reports whether the control-plane hosts that answered are all that the cluster has. A recovery goes without
-// those that were confirmed to be destroyed, and begins an etcd of its own, as an installation does.
-func complete(p Plan, want desired.Cluster, is observed.World) bool {
+// isComplete reports whether the control-plane hosts that answered are all that the cluster has. A recovery goes
+// without those that were confirmed to be destroyed, and begins an etcd of its own, as an installation does.
+func isComplete(p Plan, want desired.Cluster, is observed.World) bool {
 	begins := func(k step.Kind) bool {
 		return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Intent.Kind == k })
 	}

@@ -19,7 +19,7 @@ import (
 func TestDigestCountsWhatIsDoneAndNotTheWords(t *testing.T) {
 	t.Parallel()
 	base := func() Plan {
-		p, _ := Build(Input{Decide: empty(1, 1), FirstContacts: map[string]string{"192.0.0.1": "SHA256:aaa"}})
+		p, _ := Build(Input{Decide: bareCluster(1, 1), FirstContacts: map[string]string{"192.0.0.1": "SHA256:aaa"}})
 		Sign(&p, map[string]string{"192.0.0.1": "script-1", "192.0.1.1": "script-2"})
 		return p
 	}
@@ -41,7 +41,7 @@ func TestDigestCountsWhatIsDoneAndNotTheWords(t *testing.T) {
 		"another host key": {func(p *Plan) { p.FirstContacts = map[string]string{"192.0.0.1": "SHA256:bbb"} },
 			false},
 		"another cluster":     {func(p *Plan) { p.Cluster = "beta" }, false},
-		"read from its JSON":  {reread, true},
+		"read from its JSON":  {rereadPlan, true},
 		"a step's other host": {func(p *Plan) { p.Steps[0].Host = "192.0.1.1" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestDigestCountsWhatIsDoneAndNotTheWords(t *testing.T) {
 	}
 }
 
-func reread(p *Plan) {
+func rereadPlan(p *Plan) {
 	raw, err := json.Marshal(p)
 	if err != nil {
 		panic(err)
@@ -68,7 +68,7 @@ func reread(p *Plan) {
 
 func TestSignedAreStepsOnHostsOnly(t *testing.T) {
 	t.Parallel()
-	in := empty(1, 0)
+	in := bareCluster(1, 0)
 	in.Addons = nil
 	p, _ := Build(Input{Decide: in})
 	Sign(&p, map[string]string{"192.0.0.1": "script-1"})
@@ -130,19 +130,19 @@ func TestWhatAPlanLeavesToDo(t *testing.T) {
 
 func TestUnknownControlPlaneIsNeverInstalledOver(t *testing.T) {
 	t.Parallel()
-	for name, spoil := range map[string]func(desired.Host) observed.Host{"silent": silent, "foreign": foreign} {
-		in := empty(3, 2)
-		become(in, "cp-2", spoil)
+	for name, spoil := range map[string]func(desired.Host) observed.Host{"silent": silentHost, "foreign": foreign} {
+		in := bareCluster(3, 2)
+		replaceHost(in, "cp-2", spoil)
 		p, ds := Build(Input{Decide: in})
 		if len(p.Steps) > 0 || ds[0].Route != fsm.Error {
-			t.Errorf("%s: route %s with steps:\n%s", name, ds[0].Route, text(p))
+			t.Errorf("%s: route %s with steps:\n%s", name, ds[0].Route, planText(p))
 		}
 	}
 }
 
 func TestASavedPlanIsReadOrRefused(t *testing.T) {
 	t.Parallel()
-	p, _ := Build(Input{Decide: empty(3, 1)})
+	p, _ := Build(Input{Decide: bareCluster(3, 1)})
 	text, err := json.Marshal(p)
 	if err != nil {
 		t.Fatal(err)
@@ -167,11 +167,11 @@ func TestASavedPlanIsReadOrRefused(t *testing.T) {
 // TestSecurityThatIsNotCarriedOutStopsEverything: a cluster without it is not what the manifest asks for.
 func TestSecurityThatIsNotCarriedOutStopsEverything(t *testing.T) {
 	t.Parallel()
-	for name, in := range map[string]decide.Input{"new": empty(3, 1), "healthy": healthy(3, 1)} {
+	for name, in := range map[string]decide.Input{"new": bareCluster(3, 1), "healthy": healthyCluster(3, 1)} {
 		in.Want.SecurityNotCarriedOut = []string{"features.encryptionProviders"}
 		p, decisions := Build(Input{Decide: in})
 		if len(p.Steps) > 0 || !strings.Contains(p.Blocked, "features.encryptionProviders") || len(decisions) == 0 {
-			t.Errorf("%s: %s", name, text(p))
+			t.Errorf("%s: %s", name, planText(p))
 		}
 	}
 }
@@ -179,7 +179,7 @@ func TestSecurityThatIsNotCarriedOutStopsEverything(t *testing.T) {
 // A cluster whose machines were made again, without a reset, is another cluster.
 func TestAnInstallationIsWholeWhereAnotherCAIsKnown(t *testing.T) {
 	t.Parallel()
-	in := empty(3, 1)
+	in := bareCluster(3, 1)
 	unknown, _ := Build(Input{Decide: in})
 	in.CA = "sha256:of-the-cluster-before"
 	known, _ := Build(Input{Decide: in})
@@ -192,13 +192,13 @@ func TestAnInstallationIsWholeWhereAnotherCAIsKnown(t *testing.T) {
 func TestAnInstallationSetsTheReplicasOfDNS(t *testing.T) {
 	t.Parallel()
 	for replicas, want := range map[int32]bool{0: false, 2: false, 3: true} {
-		in := empty(1, 0)
+		in := bareCluster(1, 0)
 		in.System = map[string]string{"kube-dns": "r/coredns"}
 		in.Want.Network.DNS.Replicas = replicas
 		p, _ := Build(Input{Decide: in})
 		s, planned := p.Step("set-system")
 		if planned != want || planned && !slices.Contains(s.Needs, "init/cp-1") {
-			t.Errorf("%d: planned %t\n%s", replicas, planned, text(p))
+			t.Errorf("%d: planned %t\n%s", replicas, planned, planText(p))
 		}
 	}
 }
@@ -206,7 +206,7 @@ func TestAnInstallationSetsTheReplicasOfDNS(t *testing.T) {
 // The same where kubeadm makes the Deployment again: once it is there.
 func TestReplicasAreSetAfterTheDeploymentIsMade(t *testing.T) {
 	t.Parallel()
-	in := healthy(1, 0)
+	in := healthyCluster(1, 0)
 	in.System = map[string]string{"kube-dns": "r/coredns"}
 	in.Want.Network.DNS.Replicas = 3
 	in.Is.API.Compared = map[string]observed.Comparison{"kube-dns": {Differences: []observed.Difference{
@@ -214,6 +214,6 @@ func TestReplicasAreSetAfterTheDeploymentIsMade(t *testing.T) {
 	}}}
 	p, _ := Build(Input{Decide: in})
 	if s, ok := p.Step("set-system"); !ok || !slices.Contains(s.Needs, "system-addons/cp-1") || !p.Complete() {
-		t.Errorf("complete %t\n%s", p.Complete(), text(p))
+		t.Errorf("complete %t\n%s", p.Complete(), planText(p))
 	}
 }

@@ -21,9 +21,9 @@ type property struct {
 	holds func(in decide.Input, p Plan, ds []decide.Decision) error
 }
 
-func properties() []property {
+func planProperties() []property {
 	return []property{
-		{"IDs are unique, needs exist, and there is no way back", graph},
+		{"IDs are unique, needs exist, and there is no way back", checkGraph},
 		{"no step outside the limit", insideLimit},
 		{"a healthy member is not touched", healthyUntouched},
 		{"a cluster is made only where certainly none is", installsOnlyBare},
@@ -37,10 +37,10 @@ func properties() []property {
 		{"what a Node that goes has taken along is awaited", awaitsWhatMoves},
 		{"an endpoint is dialled when all have its name, and published when all dial it", endpointInOrder},
 		{"a blocked plan has no steps", func(_ decide.Input, p Plan, _ []decide.Decision) error {
-			return check(p.Blocked == "" || len(p.Steps) == 0, "%d steps", len(p.Steps))
+			return checkPlan(p.Blocked == "" || len(p.Steps) == 0, "%d steps", len(p.Steps))
 		}},
-		{"afterwards nothing is left to do, or the plan says so", converges},
-		{"the same world gives the same plan", stable},
+		{"afterwards nothing is left to do, or the plan says so", checkConverges},
+		{"the same world gives the same plan", checkStable},
 	}
 }
 
@@ -55,9 +55,9 @@ func TestPlansOfRandomWorlds(t *testing.T) {
 		in := randomWorld(rand.New(rand.NewPCG(uint64(seed), 7)))
 		p, decisions := Build(Input{Decide: in})
 		routes[p.Routes[0]]++
-		for _, property := range properties() {
+		for _, property := range planProperties() {
 			if err := property.holds(in, p, decisions); err != nil {
-				t.Fatalf("world %d: %s: %v\n%s", seed, property.name, err, text(p))
+				t.Fatalf("world %d: %s: %v\n%s", seed, property.name, err, planText(p))
 			}
 		}
 	}
@@ -74,18 +74,18 @@ func upgradeForeseen(in decide.Input, p Plan, _ []decide.Decision) error {
 	drains := slices.ContainsFunc(p.Steps, func(s Step) bool {
 		return step.ParamsOf[step.DrainNodeParams](s.Intent).Upgrade
 	})
-	return check(!drains || decide.MayUpgrade(in), "an upgrade drains hosts, and none may be upgraded")
+	return checkPlan(!drains || decide.MayUpgrade(in), "an upgrade drains hosts, and none may be upgraded")
 }
 
-func check(ok bool, format string, args ...any) error {
+func checkPlan(ok bool, format string, args ...any) error {
 	if ok {
 		return nil
 	}
 	return fmt.Errorf(format, args...)
 }
 
-// graph removes steps without needs until none is left.
-func graph(_ decide.Input, p Plan, _ []decide.Decision) error {
+// checkGraph removes steps without needs until none is left.
+func checkGraph(_ decide.Input, p Plan, _ []decide.Decision) error {
 	waiting := map[string][]string{}
 	for _, s := range p.Steps {
 		if _, twice := waiting[s.ID]; twice {
@@ -139,10 +139,10 @@ func healthyUntouched(in decide.Input, p Plan, ds []decide.Decision) error {
 		closed := step.ParamsOf[step.RestoreFilesParams](s.Intent).Closed
 		restores := len(files)+len(closed) > 0 && len(desired.Missing(files, is.Restorable)) == 0 &&
 			len(closed) <= len(is.Exposed)
-		differs := kind == step.Reconfigure && drifts(in, s) || kind == step.CheckSecrets ||
+		differs := kind == step.Reconfigure && checkDrift(in, s) || kind == step.CheckSecrets ||
 			kind == step.Fetch && lacksDNSImage(in, s.Host) ||
 			step.ParamsOf[step.EncryptParams](s.Intent).Phase != ""
-		hooked := s.Intent.Moment().Activity != "" && (does(p, s) ||
+		hooked := s.Intent.Moment().Activity != "" && (doesActivity(p, s) ||
 			slices.Contains(is.HooksOwed, string(s.Intent.Moment().Activity)))
 		if kind.OnHost() && !hooked && !asks && !moves && !restores && !differs && (!upgrade || !old) &&
 			ds[0].Hosts[s.Host].Condition == condition.Healthy {
@@ -152,8 +152,8 @@ func healthyUntouched(in decide.Input, p Plan, ds []decide.Decision) error {
 	return nil
 }
 
-// does reports whether the plan does to the host what the hooks of the step are for.
-func does(p Plan, hooks Step) bool {
+// doesActivity reports whether the plan does to the host what the hooks of the step are for.
+func doesActivity(p Plan, hooks Step) bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool {
 		of, core := s.Intent.Kind.PartOf()
 		wanted := hooks.Intent.Moment().Activity
@@ -161,8 +161,8 @@ func does(p Plan, hooks Step) bool {
 	})
 }
 
-// drifts reports whether the host has each configuration that the step names, and another one than is desired.
-func drifts(in decide.Input, s Step) bool {
+// checkDrift reports whether the host has each configuration that the step names, and another one than is desired.
+func checkDrift(in decide.Input, s Step) bool {
 	names := step.ParamsOf[step.ReconfigureParams](s.Intent).Configurations
 	for _, name := range names {
 		if name == desired.FirewallDigest && len(in.Is.Hosts[s.Host].Firewalls) > 0 {
@@ -190,7 +190,7 @@ func installsOnlyBare(in decide.Input, p Plan, _ []decide.Decision) error {
 }
 
 func awaitsWhatMoves(_ decide.Input, p Plan, _ []decide.Decision) error {
-	before := ancestors(p)
+	before := ancestorSteps(p)
 	for _, s := range p.Steps {
 		if s.Intent.Kind == step.DeleteNode && len(p.Operator) == 0 && !before["await-workloads"][s.ID] {
 			return fmt.Errorf("nothing is awaited after %s", s.ID)
@@ -206,7 +206,7 @@ var leadsPods = []step.Kind{step.ApplyAddon, step.SystemAddons, step.SetSystem, 
 // endpointInOrder wants every certificate made before anybody dials, everybody to dial before the cluster names the
 // endpoint, and nobody to join before that was tried.
 func endpointInOrder(in decide.Input, p Plan, _ []decide.Decision) error {
-	before := ancestors(p)
+	before := ancestorSteps(p)
 	lacks := func(h desired.Host) bool {
 		is := in.Is.Hosts[h.ID]
 		joined := is.Marker != nil && is.Marker.Complete
@@ -244,7 +244,7 @@ func endpointInOrder(in decide.Input, p Plan, _ []decide.Decision) error {
 // upgradesInOrder wants each host's upgrade whole, everything fetched before the first one, control-plane hosts one by
 // one, and workers after them.
 func upgradesInOrder(_ decide.Input, p Plan, _ []decide.Decision) error {
-	before := ancestors(p)
+	before := ancestorSteps(p)
 	var turns []Step
 	for _, s := range p.Steps {
 		if s.Intent.Kind == step.UpgradeControlPlane || s.Intent.Kind == step.UpgradeWorker {
@@ -283,7 +283,7 @@ func upgradesInOrder(_ decide.Input, p Plan, _ []decide.Decision) error {
 // reconfiguresInOrder: control-plane hosts one after the other and after those that join, workers after all of them,
 // and no more at a time than may be unavailable.
 func reconfiguresInOrder(in decide.Input, p Plan, _ []decide.Decision) error {
-	before := ancestors(p)
+	before := ancestorSteps(p)
 	var turns []Step
 	for _, s := range p.Steps {
 		if s.Intent.Kind == step.Reconfigure || s.Intent.Kind == step.JoinFinish {
@@ -313,8 +313,8 @@ func reconfiguresInOrder(in decide.Input, p Plan, _ []decide.Decision) error {
 	return nil
 }
 
-// ancestors are, for each step, all steps that are over when it begins.
-func ancestors(p Plan) map[string]map[string]bool {
+// ancestorSteps are, for each step, all steps that are over when it begins.
+func ancestorSteps(p Plan) map[string]map[string]bool {
 	out := map[string]map[string]bool{}
 	var of func(id string) map[string]bool
 	of = func(id string) map[string]bool {
@@ -345,22 +345,23 @@ func etcdPrepared(_ decide.Input, p Plan, _ []decide.Decision) error {
 	return nil
 }
 
-// converges carries the plan out and plans again.
-func converges(in decide.Input, p Plan, ds []decide.Decision) error {
+// checkConverges carries the plan out and plans again.
+func checkConverges(in decide.Input, p Plan, ds []decide.Decision) error {
 	if p.Again != "" || p.Blocked != "" || len(p.Operator) > 0 || ds[0].Route == fsm.Error {
 		return nil
 	}
 	next, _ := Build(Input{Decide: carryOut(in, p)})
-	return check(next.Empty() && next.Routes[0] == string(fsm.Nothing), "the next plan is\n%s", text(next))
+	return checkPlan(next.Empty() && next.Routes[0] == string(fsm.Nothing), "the next plan is\n%s", planText(next))
 }
 
-// stable builds again from maps that were filled in another order.
-func stable(in decide.Input, p Plan, _ []decide.Decision) error {
+// checkStable builds again from maps that were filled in another order.
+func checkStable(in decide.Input, p Plan, _ []decide.Decision) error {
 	hosts := map[string]observed.Host{}
 	for _, id := range slices.Backward(slices.Sorted(maps.Keys(in.Is.Hosts))) {
 		hosts[id] = in.Is.Hosts[id]
 	}
 	in.Is.Hosts = hosts
 	again, _ := Build(Input{Decide: in})
-	return check(text(again) == text(p) && again.Digest() == p.Digest(), "another plan:\n%s", text(again))
+	return checkPlan(planText(again) == planText(p) && again.Digest() == p.Digest(), "another plan:\n%s",
+		planText(again))
 }

@@ -25,30 +25,30 @@ type kind struct {
 	weight int
 }
 
-// kinds returns the sorts of hosts; healthy and bare ones are the most frequent, for else nearly every world is
+// hostKinds returns the sorts of hosts; healthy and bare ones are the most frequent, for else nearly every world is
 // hopeless.
-func kinds() []kind {
+func hostKinds() []kind {
 	return []kind{
-		{host: member, node: observed.Yes, voter: observed.Yes, weight: 12},
-		{host: bare, noNode: true, out: true, weight: 8},
-		{host: begun, noNode: true, out: true, weight: 4},
-		{host: stopped, node: observed.Unknown, voter: observed.Yes, weight: 3},
-		{host: silent, node: observed.Unknown, voter: observed.No, weight: 1},
-		{host: silent, noNode: true, out: true, weight: 1},
-		{host: bare, node: observed.Unknown, voter: observed.No, weight: 1},
-		{host: member, node: observed.No, voter: observed.Yes, weight: 1},
-		{host: incomplete, node: observed.Yes, voter: observed.Yes, weight: 1},
-		{host: dataless, node: observed.No, voter: observed.No, weight: 1},
+		{host: memberHost, node: observed.Yes, voter: observed.Yes, weight: 12},
+		{host: bareHost, noNode: true, out: true, weight: 8},
+		{host: begunHost, noNode: true, out: true, weight: 4},
+		{host: stoppedHost, node: observed.Unknown, voter: observed.Yes, weight: 3},
+		{host: silentHost, node: observed.Unknown, voter: observed.No, weight: 1},
+		{host: silentHost, noNode: true, out: true, weight: 1},
+		{host: bareHost, node: observed.Unknown, voter: observed.No, weight: 1},
+		{host: memberHost, node: observed.No, voter: observed.Yes, weight: 1},
+		{host: incompleteHost, node: observed.Yes, voter: observed.Yes, weight: 1},
+		{host: hostWithoutData, node: observed.No, voter: observed.No, weight: 1},
 		{host: foreign, noNode: true, out: true, weight: 1},
-		{host: edited(member), node: observed.Yes, voter: observed.Yes, weight: 2},
-		{host: edited(stopped), node: observed.Unknown, voter: observed.Yes, weight: 1},
-		{host: firewalled(member), node: observed.Yes, voter: observed.Yes, weight: 2},
-		{host: firewalled(bare), noNode: true, out: true, weight: 1},
+		{host: withEditedFiles(memberHost), node: observed.Yes, voter: observed.Yes, weight: 2},
+		{host: withEditedFiles(stoppedHost), node: observed.Unknown, voter: observed.Yes, weight: 1},
+		{host: withFirewall(memberHost), node: observed.Yes, voter: observed.Yes, weight: 2},
+		{host: withFirewall(bareHost), noNode: true, out: true, weight: 1},
 	}
 }
 
-// firewalled returns such a host with a firewall that lacks our rules.
-func firewalled(host func(desired.Host) observed.Host) func(desired.Host) observed.Host {
+// withFirewall returns such a host with a firewall that lacks our rules.
+func withFirewall(host func(desired.Host) observed.Host) func(desired.Host) observed.Host {
 	return func(h desired.Host) observed.Host {
 		is := host(h)
 		is.Firewalls = []observed.Firewall{{Name: "ufw"}}
@@ -56,16 +56,16 @@ func firewalled(host func(desired.Host) observed.Host) func(desired.Host) observ
 	}
 }
 
-// opened returns the firewalls of a host as a stage leaves them.
-func opened(is observed.Host) []observed.Firewall {
+// openedFirewalls returns the firewalls of a host as a stage leaves them.
+func openedFirewalls(is observed.Host) []observed.Firewall {
 	if len(is.Firewalls) == 0 {
 		return nil
 	}
 	return []observed.Firewall{{Name: "ufw", Ours: true}}
 }
 
-// edited returns such a host, of which somebody has changed files: one can be restored, another has no copy.
-func edited(host func(desired.Host) observed.Host) func(desired.Host) observed.Host {
+// withEditedFiles returns such a host, of which somebody has changed files: one can be restored, another has no copy.
+func withEditedFiles(host func(desired.Host) observed.Host) func(desired.Host) observed.Host {
 	return func(h desired.Host) observed.Host {
 		is := host(h)
 		is.Restorable = []string{"/etc/containerd/config.toml", "/var/lib/kubelet/config.yaml"}
@@ -76,14 +76,14 @@ func edited(host func(desired.Host) observed.Host) func(desired.Host) observed.H
 }
 
 func foreign(h desired.Host) observed.Host {
-	is := bare(h)
+	is := bareHost(h)
 	is.EtcdData, is.PKI, is.CAHash = observed.Yes, observed.Yes, "sha256:bbbb"
 	return is
 }
 
-// pick returns a random kind; most worlds draw from the first few only.
-func pick(r *rand.Rand) kind {
-	all := kinds()
+// pickKind returns a random kind; most worlds draw from the first few only.
+func pickKind(r *rand.Rand) kind {
+	all := hostKinds()
 	if r.IntN(3) > 0 {
 		all = all[:4]
 	}
@@ -103,16 +103,16 @@ func pick(r *rand.Rand) kind {
 // randomWorld returns a world as the probes might find it.
 func randomWorld(r *rand.Rand) decide.Input {
 	cps, workers := 1+r.IntN(5), r.IntN(4)
-	in := empty(cps, workers)
+	in := bareCluster(cps, workers)
 	fresh := r.IntN(4) == 0
 	for _, h := range in.Want.Hosts() {
-		k := pick(r)
+		k := pickKind(r)
 		if fresh {
-			k = kinds()[1+r.IntN(2)]
+			k = hostKinds()[1+r.IntN(2)]
 		}
-		put(&in, h, k)
+		putHost(&in, h, k)
 	}
-	vary(r, &in)
+	varyDesired(r, &in)
 	if r.IntN(3) == 0 {
 		encryptSome(r, &in)
 	}
@@ -196,8 +196,8 @@ func halfMoved(r *rand.Rand, in *decide.Input) {
 	}
 }
 
-// vary changes what is desired of a cluster that is there.
-func vary(r *rand.Rand, in *decide.Input) {
+// varyDesired changes what is desired of a cluster that is there.
+func varyDesired(r *rand.Rand, in *decide.Input) {
 	in.Is.API.Addons = map[string]string{"flannel": "addon-1"}
 	if r.IntN(2) == 0 {
 		in.Is.API.Addons = maps.Clone(in.Addons)
@@ -227,7 +227,7 @@ func vary(r *rand.Rand, in *decide.Input) {
 	case 0:
 		in.Want.KubernetesVersion = "1.36.4"
 		in.Want.Upgrade = desired.Upgrade{Canary: r.IntN(2) == 0, MaxUnavailable: desired.Share{Count: 1 + r.IntN(3)}}
-		half(r, in)
+		upgradeHalf(r, in)
 	case 1:
 		in.Config[h.ID] = map[string]string{"kubelet": "config-2"}
 	case 2:
@@ -245,9 +245,9 @@ func vary(r *rand.Rand, in *decide.Input) {
 	}
 }
 
-// half upgrades some hosts, as a run does that was interrupted: the control plane first, in order, the last of them
-// still cordoned.
-func half(r *rand.Rand, in *decide.Input) {
+// upgradeHalf upgrades some hosts, as a run does that was interrupted: the control plane first, in order, the last of
+// them still cordoned.
+func upgradeHalf(r *rand.Rand, in *decide.Input) {
 	hosts := in.Want.Hosts()
 	for _, h := range hosts[:r.IntN(len(hosts)+1)] {
 		is := in.Is.Hosts[h.ID]
@@ -268,15 +268,15 @@ func half(r *rand.Rand, in *decide.Input) {
 	}
 }
 
-func put(in *decide.Input, h desired.Host, k kind) {
+func putHost(in *decide.Input, h desired.Host, k kind) {
 	in.Is.Hosts[h.ID] = k.host(h)
 	if !k.noNode {
-		n := node(h)
+		n := testNode(h)
 		n.Ready = k.node
 		in.Is.API.Nodes = append(in.Is.API.Nodes, n)
 	}
 	if h.Role == desired.ControlPlane && !k.out {
-		m := voter(h)
+		m := testMember(h)
 		m.Healthy = k.voter
 		in.Is.Etcd.Members = append(in.Is.Etcd.Members, m)
 	}
@@ -290,7 +290,7 @@ func carryOut(in decide.Input, p Plan) decide.Input {
 		h, _ := in.Want.Host(s.Host)
 		switch s.Intent.Kind {
 		case step.Init, step.JoinWorker, step.JoinFinish:
-			join(&out, h)
+			joinHost(&out, h)
 			encryptLikeOthers(&out, h, s.Intent.Kind)
 		case step.RemoveEtcd:
 			out.Is.Etcd.Members = slices.DeleteFunc(slices.Clone(out.Is.Etcd.Members), func(m observed.Member) bool {
@@ -301,13 +301,13 @@ func carryOut(in decide.Input, p Plan) decide.Input {
 				return n.Name == s.Intent.NodeName
 			})
 		case step.ResetHost:
-			out.Is.Hosts[h.ID] = bare(h)
+			out.Is.Hosts[h.ID] = bareHost(h)
 		case step.Quarantine:
-			is := begun(h)
+			is := begunHost(h)
 			is.Digests = nil
 			out.Is.Hosts[h.ID] = is
 		case step.RestartUnits, step.Regenerate, step.RestoreFiles:
-			is, was := member(h), out.Is.Hosts[h.ID]
+			is, was := memberHost(h), out.Is.Hosts[h.ID]
 			is.Edited, is.Restorable, is.Encryption = was.Edited, was.Restorable, was.Encryption
 			is.Firewalls = was.Firewalls
 			if s.Intent.Kind == step.RestoreFiles {
@@ -333,7 +333,7 @@ func carryOut(in decide.Input, p Plan) decide.Input {
 			out.RotateKey = false // once
 			if step.ParamsOf[step.EncryptParams](s.Intent).Phase == atrest.Give {
 				version := is.Kubelet.Version
-				works := member(h)
+				works := memberHost(h)
 				is.Containerd, is.Kubelet, is.Healthz = works.Containerd, works.Kubelet, works.Healthz
 				is.KubeletConf, is.KubeletCert, is.APIServer = works.KubeletConf, works.KubeletCert, works.APIServer
 				is.Kubelet.Version = version
@@ -352,7 +352,7 @@ func carryOut(in decide.Input, p Plan) decide.Input {
 			out.Is.Hosts[h.ID] = is
 		case step.Reconfigure:
 			is := out.Is.Hosts[h.ID]
-			is.Digests, is.Firewalls = configured(in, h, is), opened(is)
+			is.Digests, is.Firewalls = withDigests(in, h, is), openedFirewalls(is)
 			out.Is.Hosts[h.ID] = is
 		case step.Fetch:
 			is := out.Is.Hosts[h.ID]
@@ -360,8 +360,8 @@ func carryOut(in decide.Input, p Plan) decide.Input {
 			out.Is.Hosts[h.ID] = is
 		case step.UpgradeControlPlane, step.UpgradeWorker:
 			is := out.Is.Hosts[h.ID]
-			is.Kubelet.Version, is.Digests = in.Want.KubernetesVersion, configured(in, h, is)
-			is.Edited, is.Restorable, is.Firewalls = nil, nil, opened(is)
+			is.Kubelet.Version, is.Digests = in.Want.KubernetesVersion, withDigests(in, h, is)
+			is.Edited, is.Restorable, is.Firewalls = nil, nil, openedFirewalls(is)
 			if s.Intent.Kind == step.UpgradeControlPlane {
 				is.APIServerVersion = in.Want.KubernetesVersion
 			}
@@ -375,7 +375,7 @@ func carryOut(in decide.Input, p Plan) decide.Input {
 			})
 		case step.NodeReady:
 			nodeOf(out, s.Intent.NodeName, func(n *observed.Node) {
-				relabel(n, step.ParamsOf[step.NodeReadyParams](s.Intent).Labels)
+				relabelNodes(n, step.ParamsOf[step.NodeReadyParams](s.Intent).Labels)
 			})
 		case step.ApplyAddon:
 			out.Is.API.Addons = maps.Clone(out.Is.API.Addons)
@@ -426,17 +426,17 @@ func setRight(in *decide.Input, settings bool, components ...string) {
 	}
 }
 
-func join(in *decide.Input, h desired.Host) {
-	is := member(h)
+func joinHost(in *decide.Input, h desired.Host) {
+	is := memberHost(h)
 	is.Kubelet.Version, is.Digests = in.Want.KubernetesVersion, in.Config[h.ID]
-	is.Firewalls = opened(in.Is.Hosts[h.ID])
-	n := node(h)
+	is.Firewalls = openedFirewalls(in.Is.Hosts[h.ID])
+	n := testNode(h)
 	n.KubeletVersion = in.Want.KubernetesVersion
 	if h.Role == desired.ControlPlane {
 		is.APIServerVersion = in.Want.KubernetesVersion
 		in.Is.Etcd.Reached = observed.Yes
 		if !slices.ContainsFunc(in.Is.Etcd.Members, func(m observed.Member) bool { return m.Name == h.Hostname }) {
-			in.Is.Etcd.Members = append(in.Is.Etcd.Members, voter(h))
+			in.Is.Etcd.Members = append(in.Is.Etcd.Members, testMember(h))
 		}
 		etcdOf(*in, h.Hostname, func(m *observed.Member) { m.Healthy = observed.Yes })
 	}
@@ -450,7 +450,7 @@ func join(in *decide.Input, h desired.Host) {
 	})
 }
 
-func relabel(n *observed.Node, labels map[string]string) {
+func relabelNodes(n *observed.Node, labels map[string]string) {
 	n.Labels = maps.Clone(n.Labels)
 	for k, v := range labels {
 		if k[len(k)-1] == '-' {

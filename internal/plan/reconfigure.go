@@ -11,10 +11,10 @@ import (
 	"kubeone/internal/text/set"
 )
 
-// reconfigure plans that hosts get the wanted settings: the control plane host by host, and then the workers in waves,
-// as in an upgrade. Nothing is drained: pods continue. The first host that refuses its settings is the last one. It
-// returns whether another route may follow.
-func (b *builder) reconfigure(d decide.Decision) bool {
+// reconfigureHosts plans that hosts get the wanted settings: the control plane host by host, and then the workers in
+// waves, as in an upgrade. Nothing is drained: pods continue. The first host that refuses its settings is the last one.
+// It returns whether another route may follow.
+func (b *builder) reconfigureHosts(d decide.Decision) bool {
 	b.uncordonLeft(d)
 	d.Drift = b.fetchRenamed(d.Drift)
 	var ids []string
@@ -23,14 +23,14 @@ func (b *builder) reconfigure(d decide.Decision) bool {
 			ids = append(ids, h.ID)
 		}
 	}
-	control, workers := b.split(ids)
-	previous := set.Union(b.planned(step.JoinFinish), b.renamed) // of all, one is out of service at a time
+	control, workers := b.splitByRole(ids)
+	previous := set.Union(b.plannedSteps(step.JoinFinish), b.renamed) // of all, one is out of service at a time
 	for _, h := range control {
 		changes := b.configurationChanges(h, d.Drift[h.ID])
 		is := b.world.Is.Hosts[h.ID]
 		if pods := decide.EditedPods(&is); len(pods) > 0 && restartsControlPlane(d.Drift[h.ID]) {
 			if !b.in.DiscardEdits {
-				b.block("to reconfigure " + b.name(h) + " would lose what somebody has changed in " +
+				b.addBlocked("to reconfigure " + b.displayName(h) + " would lose what somebody has changed in " +
 					problem.List(pods) + ": undo that, or keep it elsewhere and apply with --discard-edits")
 				return false
 			}

@@ -9,32 +9,34 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// drifting returns a control plane whose components are to have other settings, with a scheduler that somebody has
-// changed.
-func drifting() decide.Input {
-	in := healthy(3, 1)
+// driftingCluster returns a control plane whose components are to have other settings, with a scheduler that somebody
+// has changed.
+func driftingCluster() decide.Input {
+	in := healthyCluster(3, 1)
 	for _, h := range in.Want.ControlPlane {
-		mutate(in, h.Hostname, func(seen *observed.Host) { seen.Digests = map[string]string{"components": "1"} })
+		changeHost(in, h.Hostname, func(seen *observed.Host) { seen.Digests = map[string]string{"components": "1"} })
 		in.Config[h.ID] = map[string]string{"components": "2"}
 	}
-	mutate(in, "cp-2", func(h *observed.Host) { h.Edited = []string{"/etc/kubernetes/manifests/kube-scheduler.yaml"} })
+	changeHost(in, "cp-2", func(h *observed.Host) {
+		h.Edited = []string{"/etc/kubernetes/manifests/kube-scheduler.yaml"}
+	})
 	return in
 }
 
 // What somebody has added to a static pod is not lost by the way, whatever was planned before it.
 func TestAReconfigurationLosesNobodysEdits(t *testing.T) {
 	t.Parallel()
-	p, _ := Build(Input{Decide: drifting()})
+	p, _ := Build(Input{Decide: driftingCluster()})
 	if _, there := p.Step("reconfigure/cp-2"); there || !strings.Contains(p.Again+p.Blocked, "--discard-edits") ||
 		!strings.Contains(p.Again+p.Blocked, "kube-scheduler.yaml") {
-		t.Errorf("%s", text(p))
+		t.Errorf("%s", planText(p))
 	}
-	in := drifting()
+	in := driftingCluster()
 	in.DiscardEdits = true
 	p, _ = Build(Input{Decide: in})
 	s, there := p.Step("reconfigure/cp-2")
 	if !there || !step.ParamsOf[step.ReconfigureParams](s.Intent).DiscardEdits ||
 		!strings.Contains(strings.Join(s.Changes, " "), "without what somebody has changed there") {
-		t.Errorf("%s", text(p))
+		t.Errorf("%s", planText(p))
 	}
 }

@@ -13,12 +13,12 @@ import (
 // The plan writes the record again, and predicts that nothing is left to do then.
 func TestARecordThatCannotBeReadIsWrittenAgain(t *testing.T) {
 	t.Parallel()
-	in := healthy(3, 1)
+	in := healthyCluster(3, 1)
 	in.Is.API.Record.Unreadable = map[string]string{observed.RecordNodes: "it is an x", observed.RecordHistory: "too"}
 	p, _ := Build(Input{Decide: in})
 	if len(p.Steps) != 1 || p.Steps[0].Intent.Kind != step.SaveRecord || p.Again != "" ||
 		!strings.Contains(p.Steps[0].Reason, "cannot be read") {
-		t.Errorf("%s", text(p))
+		t.Errorf("%s", planText(p))
 	}
 	if notes := strings.Join(p.Notes, "\n"); !strings.Contains(notes, "the key nodes of the ConfigMap") {
 		t.Errorf("notes: %q", notes)
@@ -28,13 +28,13 @@ func TestARecordThatCannotBeReadIsWrittenAgain(t *testing.T) {
 // Addons of which nobody knows whether they are there are neither planned, also beside an upgrade, nor said to match.
 func TestAddonsThatCannotBeReadAreAnException(t *testing.T) {
 	t.Parallel()
-	in := healthy(3, 1)
+	in := healthyCluster(3, 1)
 	in.Is.API.Record.Unreadable = map[string]string{observed.RecordAddons: "it is an x"}
 	in.Is.API.Addons = map[string]string{}
 	p, _ := Build(Input{Decide: in})
 	if diff := cmp.Diff([]string{"addons (which the cluster has cannot be read)"}, p.Exceptions()); diff != "" ||
 		!p.Empty() {
-		t.Errorf("(-want +got):\n%s%s", diff, text(p))
+		t.Errorf("(-want +got):\n%s%s", diff, planText(p))
 	}
 	in.Want.KubernetesVersion = "1.36.9"
 	p, _ = Build(Input{Decide: in})
@@ -48,6 +48,6 @@ func TestAddonsThatCannotBeReadAreAnException(t *testing.T) {
 		}
 	}
 	if upgrades == 0 {
-		t.Errorf("nothing is upgraded:\n%s", text(p))
+		t.Errorf("nothing is upgraded:\n%s", planText(p))
 	}
 }

@@ -36,7 +36,7 @@ type Progress struct {
 	Searched bool
 }
 
-func (p Progress) known() bool { return p.Revision > 0 }
+func (p Progress) isKnown() bool { return p.Revision > 0 }
 
 // unflushed is how many revisions etcd may have in its log that its database on the disk lacks: it writes the latter
 // after 10,000 operations at most. Source: etcd's --backend-batch-limit.
@@ -70,9 +70,9 @@ type Copy struct {
 // life begin at N times as many.
 const revisionsOfALife = 1_000_000_000
 
-// epoch returns the one in which the cluster is after the recovery: later than any that a host, the copy or a
+// recoveryEpoch returns the one in which the cluster is after the recovery: later than any that a host, the copy or a
 // revision knows of.
-func (b *builder) epoch(o RecoverOptions) int {
+func (b *builder) recoveryEpoch(o RecoverOptions) int {
 	epoch := max(condition.EpochBegun(&b.in.Want, &b.in.Is), o.Copy.Epoch, int(o.Copy.Revision/revisionsOfALife))
 	for _, p := range o.Progress {
 		epoch = max(epoch, int(p.Revision/revisionsOfALife))
@@ -95,29 +95,29 @@ func Recover(in decide.Input, o RecoverOptions) (Plan, error) {
 		return Plan{}, err
 	}
 	d := decide.Decision{Hosts: assessed.Hosts}
-	b.recover(target, o, d)
-	b.finish(d)
+	b.planRecovery(target, o, d)
+	b.finishPlan(d)
 	return b.plan, nil
 }
 
-// recover plans the steps.
-func (b *builder) recover(target desired.Host, o RecoverOptions, d decide.Decision) {
+// planRecovery plans the steps.
+func (b *builder) planRecovery(target desired.Host, o RecoverOptions, d decide.Decision) {
 	var needs []string
 	for _, h := range b.in.Want.ControlPlane {
-		if h.ID != target.ID && b.serves(h) {
-			needs = append(needs, b.fence(h))
+		if h.ID != target.ID && b.mayServe(h) {
+			needs = append(needs, b.fenceHost(h))
 		}
 	}
-	restore := b.restore(target, o, needs, d)
-	for _, h := range b.joining(target) { // what bare hosts need travels meanwhile
-		if b.bare(h) {
-			b.prepare(h, d)
+	restore := b.restoreCluster(target, o, needs, d)
+	for _, h := range b.hostsToRejoin(target) { // what bare hosts need travels meanwhile
+		if b.isBare(h) {
+			b.prepareHost(h, d)
 		}
 	}
 	b.barrier = []string{restore}
 	b.dropNodes(target, o, d)
-	for _, h := range b.joining(target) {
-		b.prepare(h, d)
+	for _, h := range b.hostsToRejoin(target) {
+		b.prepareHost(h, d)
 		b.joinHost(h, target, d)
 	}
 	for i := range b.plan.Steps {
@@ -131,8 +131,8 @@ func (b *builder) recover(target desired.Host, o RecoverOptions, d decide.Decisi
 	b.recoverNotes(target, o)
 }
 
-// joining returns the control-plane hosts that join the restored cluster: all others that answered.
-func (b *builder) joining(target desired.Host) []desired.Host {
+// hostsToRejoin returns the control-plane hosts that join the restored cluster: all others that answered.
+func (b *builder) hostsToRejoin(target desired.Host) []desired.Host {
 	var out []desired.Host
 	for _, h := range b.in.Want.ControlPlane {
 		if h.ID != target.ID && b.in.Is.Hosts[h.ID].Reach == observed.Reached {
@@ -142,25 +142,25 @@ func (b *builder) joining(target desired.Host) []desired.Host {
 	return out
 }
 
-// serves reports whether something may be there to be stopped or moved aside on the host.
-func (b *builder) serves(h desired.Host) bool {
+// mayServe reports whether something may be there to be stopped or moved aside on the host.
+func (b *builder) mayServe(h desired.Host) bool {
 	seen := b.in.Is.Hosts[h.ID]
-	return seen.Reach == observed.Reached && !b.bare(h) &&
+	return seen.Reach == observed.Reached && !b.isBare(h) &&
 		(seen.EtcdData != observed.No || hasData(seen) || len(seen.Manifests) > 0 || seen.Kubelet.Active)
 }
 
-// bare reports whether nothing of the cluster has ever been on the host, or its installation has only begun.
-func (b *builder) bare(h desired.Host) bool {
+// isBare reports whether nothing of the cluster has ever been on the host, or its installation has only begun.
+func (b *builder) isBare(h desired.Host) bool {
 	seen := b.in.Is.Hosts[h.ID]
 	known := seen.KubeletConf == observed.No && seen.EtcdData == observed.No && seen.PKI == observed.No
 	return known && len(seen.Manifests) == 0 &&
 		(seen.Marker == nil || !seen.Marker.Complete && seen.Marker.Fenced == "")
 }
 
-// fence plans that a host can never again serve what it holds.
-func (b *builder) fence(h desired.Host) string {
+// fenceHost plans that a host can never again serve what it holds.
+func (b *builder) fenceHost(h desired.Host) string {
 	return b.onHost(h, Step{
-		Intent: only(step.Fence), Action: Remove, Risk: Restarts,
+		Intent: plainIntent(step.Fence), Action: Remove, Risk: Restarts,
 		Title: "stop etcd and API server, move their data aside", Reason: "the cluster begins anew on another host",
 		Changes: []string{
 			"kubelet, etcd, API server, controllers stopped",
@@ -169,14 +169,14 @@ func (b *builder) fence(h desired.Host) string {
 	})
 }
 
-// restore plans the new beginning on the target, after everything that it needs on a host that has nothing yet.
-func (b *builder) restore(target desired.Host, o RecoverOptions, needs []string, d decide.Decision) string {
-	seen, c, epoch := b.in.Is.Hosts[target.ID], o.Copy, b.epoch(o)
-	unfence := c.From == step.SurvivingMember && b.keeps(target)
+// restoreCluster plans the new beginning on the target, after everything that it needs on a host that has nothing yet.
+func (b *builder) restoreCluster(target desired.Host, o RecoverOptions, needs []string, d decide.Decision) string {
+	seen, c, epoch := b.in.Is.Hosts[target.ID], o.Copy, b.recoveryEpoch(o)
+	unfence := c.From == step.SurvivingMember && b.keepsEtcdData(target)
 	if seen.PKI != observed.Yes && !unfence || !seen.Kubelet.Installed || !seen.Containerd.Installed {
 		b.first = target.ID
-		b.prepare(target, d)
-		needs = append(needs, b.id(step.Images, target))
+		b.prepareHost(target, d)
+		needs = append(needs, b.stepID(step.Images, target))
 	}
 	reason := "etcd's data from " + string(c.From)
 	if c.About != "" {
@@ -224,13 +224,13 @@ func (b *builder) dropNodes(target desired.Host, o RecoverOptions, d decide.Deci
 		case h.ID == target.ID:
 		case b.in.Is.Hosts[h.ID].Reach != observed.Reached:
 			b.deleteNode(h, "its host was confirmed to be destroyed", nil, step.Death{})
-		case b.bare(h):
+		case b.isBare(h):
 			a := d.Hosts[h.ID]
 			a.Replaced = true // the join deletes it first
 			d.Hosts[h.ID] = a
 		}
 	}
-	for _, m := range b.strangersOf(slices.Concat(o.Copy.Members, b.members(o))) {
+	for _, m := range b.strangersOf(slices.Concat(o.Copy.Members, b.etcdMembers(o))) {
 		b.deleteStrange(m.Name, "the manifest has no such control-plane host any more", step.Death{})
 	}
 }
@@ -239,7 +239,8 @@ func (b *builder) dropNodes(target desired.Host, o RecoverOptions, d decide.Deci
 // none.
 func (b *builder) hostNamed(m observed.Member) string {
 	for _, h := range b.in.Want.ControlPlane {
-		if m.Name == b.node(h) || slices.ContainsFunc(m.PeerURLs, func(peer string) bool { return peerOf(peer, h) }) {
+		if m.Name == b.nodeName(h) || slices.ContainsFunc(m.PeerURLs,
+			func(peer string) bool { return peerOf(peer, h) }) {
 			return h.ID
 		}
 	}
@@ -257,16 +258,16 @@ func (b *builder) awaitWorkers(restore string) {
 		}
 		after := restore
 		if old := condition.ExpiredKubelet(&seen); old != nil {
-			after = b.regenerate(h, []string{condition.PartKubelet}, "expired: "+strings.Join(old, ", "),
+			after = b.regenerateParts(h, []string{condition.PartKubelet}, "expired: "+strings.Join(old, ", "),
 				[]string{restore})
 		}
 		b.nodeReady(h, after)
 	}
 }
 
-// discarded returns the static pods of a control-plane host, with what somebody has changed in them, that a recovery
-// makes again: all that are there, but those that the target resumes. That is every one but etcd's.
-func (b *builder) discarded(target desired.Host, seen *observed.Host) []string {
+// discardedStaticPods returns the static pods of a control-plane host, with what somebody has changed in them, that a
+// recovery makes again: all that are there, but those that the target resumes. That is every one but etcd's.
+func (b *builder) discardedStaticPods(target desired.Host, seen *observed.Host) []string {
 	goesOn := seen.ID == target.ID && seen.KubeletConf == observed.Yes &&
 		slices.Contains(seen.Manifests, "kube-apiserver")
 	return slices.DeleteFunc(decide.EditedPods(seen), func(pod string) bool {
@@ -276,12 +277,12 @@ func (b *builder) discarded(target desired.Host, seen *observed.Host) []string {
 	})
 }
 
-// unasked returns the names of the manifest's workers that did not let anybody look.
-func (b *builder) unasked() []string {
+// unreachedWorkers returns the names of the manifest's workers that did not let anybody look.
+func (b *builder) unreachedWorkers() []string {
 	var out []string
 	for _, h := range b.in.Want.Workers {
 		if h.Machine == "" && b.in.Is.Hosts[h.ID].Reach != observed.Reached {
-			out = append(out, b.name(h))
+			out = append(out, b.displayName(h))
 		}
 	}
 	return out
@@ -293,9 +294,9 @@ func (b *builder) recoverNotes(target desired.Host, o RecoverOptions) {
 	switch o.Copy.From {
 	case step.SurvivingMember:
 		note("what %s has is all that will be there; changes that only the lost members had agreed upon are gone",
-			b.name(target))
+			b.displayName(target))
 		for _, h := range b.maybeNewer(target, o) {
-			note("%s may have newer data: %s", b.name(h), b.progressOf(h, o))
+			note("%s may have newer data: %s", b.displayName(h), b.progressOf(h, o))
 		}
 	case step.BareSnapshot:
 		note("what was written after the snapshot is gone")
@@ -309,19 +310,19 @@ func (b *builder) recoverNotes(target desired.Host, o RecoverOptions) {
 	if !b.membersKnown(o) {
 		note("nobody says which members etcd had: make sure that none serves that is no host of the manifest")
 	}
-	if unasked := b.unasked(); len(unasked) > 0 {
+	if unasked := b.unreachedWorkers(); len(unasked) > 0 {
 		note("%s could not be asked for data of etcd or an API server: make sure that none of them was "+
 			"ever of the control plane", strings.Join(unasked, ", "))
 	}
 	for _, h := range b.in.Want.ControlPlane {
 		seen := b.in.Is.Hosts[h.ID]
-		if pods := b.discarded(target, &seen); len(pods) > 0 {
+		if pods := b.discardedStaticPods(target, &seen); len(pods) > 0 {
 			note("what somebody has changed in static pods of %s is not taken along, and kept there in "+
-				"/var/lib/kubeone-old: %s", b.name(h), strings.Join(pods, "; "))
+				"/var/lib/kubeone-old: %s", b.displayName(h), strings.Join(pods, "; "))
 		}
 		if seen.Reach != observed.Reached {
 			note("%s was confirmed to be destroyed: put its replacement into the manifest and apply; should it come "+
-				"back, apply moves its data aside", b.name(h))
+				"back, apply moves its data aside", b.displayName(h))
 		}
 	}
 }

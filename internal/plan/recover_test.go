@@ -13,18 +13,19 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// lost returns a cluster of three and a worker whose named control-plane hosts are gone in the way given.
-func lost(how func(desired.Host) observed.Host, names ...string) decide.Input {
-	in := healthy(3, 1)
+// clusterWithLostHosts returns a cluster of three and a worker whose named control-plane hosts are gone in the way
+// given.
+func clusterWithLostHosts(how func(desired.Host) observed.Host, names ...string) decide.Input {
+	in := healthyCluster(3, 1)
 	for _, name := range names {
-		become(in, name, how)
+		replaceHost(in, name, how)
 		etcdOf(in, name, func(m *observed.Member) { m.Healthy = observed.No })
 	}
 	for i := range in.Is.Etcd.Members {
 		in.Is.Etcd.Members[i].Healthy = observed.No // without a quorum nobody has a leader
 	}
 	for _, h := range in.Want.ControlPlane {
-		mutate(in, h.Hostname, func(is *observed.Host) {
+		changeHost(in, h.Hostname, func(is *observed.Host) {
 			if is.EtcdHealth == observed.Yes {
 				is.EtcdHealth, is.APIServer = observed.No, observed.No
 			}
@@ -34,9 +35,9 @@ func lost(how func(desired.Host) observed.Host, names ...string) decide.Input {
 	return in
 }
 
-// fenced returns a host on which a recovery has stopped etcd.
-func fenced(h desired.Host) observed.Host {
-	is := member(h)
+// fencedHost returns a host on which a recovery has stopped etcd.
+func fencedHost(h desired.Host) observed.Host {
+	is := memberHost(h)
 	is.Marker = &observed.Marker{Cluster: cluster, Role: string(h.Role), Fenced: "run-1"}
 	is.KubeletConf, is.AdminConf, is.PKI, is.EtcdData, is.CAHash = observed.No, observed.No, observed.No, observed.No,
 		""
@@ -46,15 +47,15 @@ func fenced(h desired.Host) observed.Host {
 	return is
 }
 
-// restoring returns the host on which the cluster was to begin again when the run was killed.
-func restoring(h desired.Host) observed.Host {
-	is := member(h)
+// restoringHost returns the host on which the cluster was to begin again when the run was killed.
+func restoringHost(h desired.Host) observed.Host {
+	is := memberHost(h)
 	is.Marker = &observed.Marker{Cluster: cluster, Role: string(h.Role), Fenced: "run-1", Restoring: true}
 	is.Kubelet.Active, is.Healthz, is.EtcdHealth, is.APIServer = false, observed.Unknown, observed.No, observed.No
 	return is
 }
 
-func survivor() RecoverOptions { return RecoverOptions{Copy: Copy{From: step.SurvivingMember}} }
+func survivingHost() RecoverOptions { return RecoverOptions{Copy: Copy{From: step.SurvivingMember}} }
 
 // backupOf returns a backup of the cluster that the other tests have.
 func backupOf(mutate func(*Copy)) RecoverOptions {
@@ -85,27 +86,28 @@ func TestRecoveriesOfKnownWorlds(t *testing.T) {
 		in decide.Input
 		o  RecoverOptions
 	}{
-		"recover-survivor": {lost(silent, "cp-2", "cp-3"), destroyed(survivor(), "192.0.0.2", "192.0.0.3")},
+		"recover-survivor": {clusterWithLostHosts(silentHost, "cp-2", "cp-3"),
+			destroyed(survivingHost(), "192.0.0.2", "192.0.0.3")},
 		"recover-fences": {func() decide.Input {
-			in := lost(silent, "cp-3")
-			become(in, "cp-2", func(h desired.Host) observed.Host {
-				is := member(h)
+			in := clusterWithLostHosts(silentHost, "cp-3")
+			replaceHost(in, "cp-2", func(h desired.Host) observed.Host {
+				is := memberHost(h)
 				is.EtcdHealth, is.APIServer, is.EtcdLost = observed.No, observed.No, "wal: crc mismatch"
 				return is
 			})
 			return in
-		}(), destroyed(survivor(), "192.0.0.3")},
-		"recover-backup-on-empty-hosts": {lost(bare, "cp-1", "cp-2", "cp-3"), backupOf(nil)},
+		}(), destroyed(survivingHost(), "192.0.0.3")},
+		"recover-backup-on-empty-hosts": {clusterWithLostHosts(bareHost, "cp-1", "cp-2", "cp-3"), backupOf(nil)},
 		"recover-from-a-fenced-host": {func() decide.Input {
-			in := lost(fenced, "cp-2", "cp-3")
-			become(in, "cp-1", restoring)
+			in := clusterWithLostHosts(fencedHost, "cp-2", "cp-3")
+			replaceHost(in, "cp-1", restoringHost)
 			return in
-		}(), on(survivor(), "192.0.0.2")},
+		}(), on(survivingHost(), "192.0.0.2")},
 		"recover-goes-on": {func() decide.Input {
-			in := lost(fenced, "cp-2", "cp-3")
-			become(in, "cp-1", restoring)
+			in := clusterWithLostHosts(fencedHost, "cp-2", "cp-3")
+			replaceHost(in, "cp-1", restoringHost)
 			return in
-		}(), survivor()},
+		}(), survivingHost()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -113,8 +115,8 @@ func TestRecoveriesOfKnownWorlds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			pinned(t, name, text(p))
-			if err := graph(c.in, p, nil); err != nil {
+			pinned(t, name, planText(p))
+			if err := checkGraph(c.in, p, nil); err != nil {
 				t.Error(err)
 			}
 			fencesComeFirst(t, p)
@@ -143,16 +145,16 @@ func TestWhatMayStillServeIsFenced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := lost(silent, "cp-3")
-			become(in, "cp-2", member)
-			mutate(in, "cp-2", emptied)
-			mutate(in, "cp-2", c.has)
-			p, err := Recover(in, on(destroyed(survivor(), "192.0.0.3"), "192.0.0.1"))
+			in := clusterWithLostHosts(silentHost, "cp-3")
+			replaceHost(in, "cp-2", memberHost)
+			changeHost(in, "cp-2", emptied)
+			changeHost(in, "cp-2", c.has)
+			p, err := Recover(in, on(destroyed(survivingHost(), "192.0.0.3"), "192.0.0.1"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if _, fenced := p.Step("fence/cp-2"); fenced != c.fenced {
-				t.Errorf("cp-2 is fenced: %t, want %t\n%s", fenced, c.fenced, text(p))
+				t.Errorf("cp-2 is fenced: %t, want %t\n%s", fenced, c.fenced, planText(p))
 			}
 			fencesComeFirst(t, p)
 		})
@@ -163,19 +165,19 @@ func TestWhatMayStillServeIsFenced(t *testing.T) {
 func TestRecoveriesNameEditsThatAreNotTakenAlong(t *testing.T) {
 	t.Parallel()
 	const api, etcd = "/etc/kubernetes/manifests/kube-apiserver.yaml", "/etc/kubernetes/manifests/etcd.yaml"
-	in := lost(silent, "cp-3")
-	become(in, "cp-2", func(h desired.Host) observed.Host {
-		is := member(h)
+	in := clusterWithLostHosts(silentHost, "cp-3")
+	replaceHost(in, "cp-2", func(h desired.Host) observed.Host {
+		is := memberHost(h)
 		is.EtcdHealth, is.APIServer, is.EtcdLost = observed.No, observed.No, "wal: crc mismatch"
 		return is
 	})
 	for _, name := range []string{"cp-1", "cp-2"} {
-		mutate(in, name, func(h *observed.Host) {
+		changeHost(in, name, func(h *observed.Host) {
 			h.Edited = []string{etcd, api}
 			h.PodEdits = map[string][]string{api: {"--audit-log-path", "mountPath: /etc/audit"}}
 		})
 	}
-	p, err := Recover(in, destroyed(survivor(), "192.0.0.3"))
+	p, err := Recover(in, destroyed(survivingHost(), "192.0.0.3"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,84 +218,86 @@ func TestRecoverRefuses(t *testing.T) {
 		o    RecoverOptions
 		says string
 	}{
-		"a quorum that is there": {healthy(3, 1), survivor(), "etcd has its quorum"},
+		"a quorum that is there": {healthyCluster(3, 1), survivingHost(), "etcd has its quorum"},
 		"voters that nobody knows of": {func() decide.Input {
-			in := lost(silent)
+			in := clusterWithLostHosts(silentHost)
 			in.Is.Etcd = observed.Etcd{Reached: observed.No}
 			for _, h := range in.Want.ControlPlane {
-				mutate(in, h.Hostname, func(is *observed.Host) { is.Kubelet.Active = false })
+				changeHost(in, h.Hostname, func(is *observed.Host) { is.Kubelet.Active = false })
 			}
 			return in
-		}(), survivor(), "run kubeone apply, which does that; if etcd then answers that it has no quorum"},
-		"a host that nobody confirmed": {lost(silent, "cp-2", "cp-3"), destroyed(survivor(), gone[0]),
+		}(), survivingHost(), "run kubeone apply, which does that; if etcd then answers that it has no quorum"},
+		"a host that nobody confirmed": {clusterWithLostHosts(silentHost, "cp-2", "cp-3"),
+			destroyed(survivingHost(), gone[0]),
 			"--confirm-destroyed cp-3"},
-		"a confirmed host that answers": {lost(bare, "cp-2", "cp-3"), destroyed(survivor(), gone...),
+		"a confirmed host that answers": {clusterWithLostHosts(bareHost, "cp-2", "cp-3"),
+			destroyed(survivingHost(), gone...),
 			"cp-2 answers, so it is not destroyed"},
-		"a backup of another name": {lost(silent, "cp-2", "cp-3"),
+		"a backup of another name": {clusterWithLostHosts(silentHost, "cp-2", "cp-3"),
 			destroyed(backupOf(func(c *Copy) { c.Cluster = "beta" }), gone...), `of cluster "beta"`},
-		"a backup of another CA": {lost(silent, "cp-2", "cp-3"),
+		"a backup of another CA": {clusterWithLostHosts(silentHost, "cp-2", "cp-3"),
 			destroyed(backupOf(func(c *Copy) { c.CAHash = "sha256:bbbb" }), gone...),
 			"of another cluster: its CA is sha256:bbbb"},
 		"a backup of neither CA, while that is rotated": {func() decide.Input {
-			in := lost(silent, "cp-2", "cp-3")
-			has(in, "cp-1", observed.ClusterCA, observed.Authority{Trusted: []string{"sha256:cccc", ca}})
+			in := clusterWithLostHosts(silentHost, "cp-2", "cp-3")
+			changeAuthority(in, "cp-1", observed.ClusterCA, observed.Authority{Trusted: []string{"sha256:cccc", ca}})
 			return in
 		}(), destroyed(backupOf(func(c *Copy) { c.CAHash = "sha256:bbbb" }), gone...),
 			"of another cluster: its CA is sha256:bbbb"},
-		"a backup of another version": {lost(silent, "cp-2", "cp-3"),
+		"a backup of another version": {clusterWithLostHosts(silentHost, "cp-2", "cp-3"),
 			destroyed(backupOf(func(c *Copy) { c.KubernetesVersion = "1.35.4" }), gone...),
 			"recover with the version that ran"},
-		"a snapshot of strange members": {lost(silent, "cp-2", "cp-3"),
+		"a snapshot of strange members": {clusterWithLostHosts(silentHost, "cp-2", "cp-3"),
 			destroyed(RecoverOptions{Copy: Copy{From: step.BareSnapshot, Members: []observed.Member{{Name: "x"}}}},
 				gone...), "none of its etcd members (x)"},
-		"a snapshot of another cp-1": {lost(silent, "cp-2", "cp-3"),
+		"a snapshot of another cp-1": {clusterWithLostHosts(silentHost, "cp-2", "cp-3"),
 			destroyed(RecoverOptions{
 				Copy: Copy{
 					From:    step.BareSnapshot,
 					Members: []observed.Member{{Name: "cp-1", PeerURLs: []string{"https://10.9.9.9:2380"}}},
 				},
 			}, gone...), "none of its etcd members (cp-1) has the name and the address"},
-		"a snapshot of another CA": {lost(silent, "cp-2", "cp-3"),
+		"a snapshot of another CA": {clusterWithLostHosts(silentHost, "cp-2", "cp-3"),
 			destroyed(RecoverOptions{Copy: Copy{From: step.BareSnapshot, CAHash: "sha256:bbbb", Members: ownMembers()}},
 				gone...), "of another cluster: its CA is sha256:bbbb"},
-		"a damaged survivor": {damaged(), destroyed(survivor(), gone...),
+		"a damaged survivor": {clusterWithDamagedHost(), destroyed(survivingHost(), gone...),
 			"--host tries one all the same"},
-		"fenced hosts only": {lost(fenced, "cp-1", "cp-2", "cp-3"), survivor(),
+		"fenced hosts only": {clusterWithLostHosts(fencedHost, "cp-1", "cp-2", "cp-3"), survivingHost(),
 			"what a recovery has moved aside on cp-1, cp-2, cp-3, with --host"},
-		"a snapshot where no host has the keys": {lost(bare, "cp-1", "cp-2", "cp-3"),
+		"a snapshot where no host has the keys": {clusterWithLostHosts(bareHost, "cp-1", "cp-2", "cp-3"),
 			RecoverOptions{Copy: Copy{From: step.BareSnapshot, Members: ownMembers()}}, "recover from a backup"},
-		"a survivor where none is left": {lost(bare, "cp-1", "cp-2", "cp-3"), survivor(),
+		"a survivor where none is left": {clusterWithLostHosts(bareHost, "cp-1", "cp-2", "cp-3"), survivingHost(),
 			"no control-plane host that answered holds etcd data"},
-		"to restore on a worker": {lost(silent, "cp-2", "cp-3"),
-			func() RecoverOptions { o := destroyed(survivor(), gone...); o.On = "192.0.1.1"; return o }(),
+		"to restore on a worker": {clusterWithLostHosts(silentHost, "cp-2", "cp-3"),
+			func() RecoverOptions { o := destroyed(survivingHost(), gone...); o.On = "192.0.1.1"; return o }(),
 			"w-1 is no control-plane host"},
-		"a member that the manifest does not have": {stranger(), destroyed(survivor(), gone...),
+		"a member that the manifest does not have": {addForeignMember(), destroyed(survivingHost(), gone...),
 			"etcd lists old-4, and no control-plane host of the manifest is that"},
 		"a host that the manifest calls a worker, and that has an etcd": {func() decide.Input {
-			in := lost(silent, "cp-2", "cp-3")
-			mutate(in, "w-1", ofTheControlPlane)
+			in := clusterWithLostHosts(silentHost, "cp-2", "cp-3")
+			changeHost(in, "w-1", ofTheControlPlane)
 			return in
-		}(), destroyed(survivor(), gone...),
+		}(), destroyed(survivingHost(), gone...),
 			"w-1 has data of etcd or an API server, and the manifest calls it a worker"},
 		"a host that the manifest calls a worker, and that has an API server alone": {func() decide.Input {
-			in := lost(silent, "cp-2", "cp-3")
-			mutate(in, "w-1", func(h *observed.Host) { h.Manifests = []string{"kube-apiserver"} })
+			in := clusterWithLostHosts(silentHost, "cp-2", "cp-3")
+			changeHost(in, "w-1", func(h *observed.Host) { h.Manifests = []string{"kube-apiserver"} })
 			return in
-		}(), destroyed(survivor(), gone...),
+		}(), destroyed(survivingHost(), gone...),
 			"w-1 has data of etcd or an API server, and the manifest calls it a worker"},
 		"a host that the manifest calls a worker, and that has an etcd whose data is not known": {func() decide.Input {
-			in := lost(silent, "cp-2", "cp-3")
-			mutate(in, "w-1", func(h *observed.Host) {
+			in := clusterWithLostHosts(silentHost, "cp-2", "cp-3")
+			changeHost(in, "w-1", func(h *observed.Host) {
 				h.EtcdData, h.Manifests = observed.Unknown, []string{"etcd"}
 			})
 			return in
-		}(), destroyed(survivor(), gone...),
+		}(), destroyed(survivingHost(), gone...),
 			"w-1 has data of etcd or an API server, and the manifest calls it a worker"},
 		"a host of another cluster": {func() decide.Input {
-			in := lost(silent, "cp-2", "cp-3")
-			mutate(in, "cp-1", func(h *observed.Host) { h.Marker.Cluster = "beta" })
+			in := clusterWithLostHosts(silentHost, "cp-2", "cp-3")
+			changeHost(in, "cp-1", func(h *observed.Host) { h.Marker.Cluster = "beta" })
 			return in
-		}(), destroyed(survivor(), gone...), `belongs to cluster "beta"`},
+		}(), destroyed(survivingHost(), gone...), `belongs to cluster "beta"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -317,13 +321,13 @@ func ofTheControlPlane(is *observed.Host) {
 // A worker that nobody could look at holds up no recovery, and is named: it may be what the manifest no longer says.
 func TestWorkersThatCouldNotBeAskedAreNamed(t *testing.T) {
 	t.Parallel()
-	in := lost(silent, "cp-2", "cp-3")
-	o := destroyed(survivor(), "192.0.0.2", "192.0.0.3")
+	in := clusterWithLostHosts(silentHost, "cp-2", "cp-3")
+	o := destroyed(survivingHost(), "192.0.0.2", "192.0.0.3")
 	const unasked = "w-1 could not be asked for data of etcd"
 	for reach, want := range map[observed.Reach]bool{
 		observed.Reached: false, observed.Unreachable: true, observed.Denied: true,
 	} {
-		mutate(in, "w-1", func(h *observed.Host) { h.Reach = reach })
+		changeHost(in, "w-1", func(h *observed.Host) { h.Reach = reach })
 		p, err := Recover(in, o)
 		if notes := strings.Join(p.Notes, "\n"); err != nil || strings.Contains(notes, unasked) != want {
 			t.Errorf("%s: %v, %s", reach, err, notes)
@@ -337,22 +341,22 @@ func TestNobodyElsesDataHoldsUpARecovery(t *testing.T) {
 	t.Parallel()
 	for name, what := range map[string]func(in decide.Input){
 		"a Machine's host": func(in decide.Input) {
-			mutate(in, "w-1", ofTheControlPlane)
+			changeHost(in, "w-1", ofTheControlPlane)
 			in.Want.Workers[0].Machine = "m-1"
 		},
 		"nothing but a note of what it was": func(in decide.Input) {
-			mutate(in, "w-1", func(is *observed.Host) { is.Marker.Role = string(desired.ControlPlane) })
+			changeHost(in, "w-1", func(is *observed.Host) { is.Marker.Role = string(desired.ControlPlane) })
 		},
 		"another cluster's data": func(in decide.Input) {
-			mutate(in, "w-1", ofTheControlPlane)
-			mutate(in, "w-1", func(is *observed.Host) { is.CAHash = "sha256:bbbb" })
+			changeHost(in, "w-1", ofTheControlPlane)
+			changeHost(in, "w-1", func(is *observed.Host) { is.CAHash = "sha256:bbbb" })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := lost(silent, "cp-2", "cp-3")
+			in := clusterWithLostHosts(silentHost, "cp-2", "cp-3")
 			what(in)
-			if _, err := Recover(in, destroyed(survivor(), "192.0.0.2", "192.0.0.3")); err != nil {
+			if _, err := Recover(in, destroyed(survivingHost(), "192.0.0.2", "192.0.0.3")); err != nil {
 				t.Error(err)
 			}
 		})
@@ -360,43 +364,43 @@ func TestNobodyElsesDataHoldsUpARecovery(t *testing.T) {
 }
 
 // ownMembers returns those that a snapshot of the tests' cluster has.
-func ownMembers() []observed.Member { return healthy(3, 1).Is.Etcd.Members }
+func ownMembers() []observed.Member { return healthyCluster(3, 1).Is.Etcd.Members }
 
-// damaged returns a cluster whose only host that is left has no use of its data.
-func damaged() decide.Input {
-	in := lost(silent, "cp-2", "cp-3")
-	mutate(in, "cp-1", func(h *observed.Host) { h.EtcdLost = "wal: crc mismatch" })
+// clusterWithDamagedHost returns a cluster whose only host that is left has no use of its data.
+func clusterWithDamagedHost() decide.Input {
+	in := clusterWithLostHosts(silentHost, "cp-2", "cp-3")
+	changeHost(in, "cp-1", func(h *observed.Host) { h.EtcdLost = "wal: crc mismatch" })
 	return in
 }
 
-// stranger has a member whose host the manifest has not.
-func stranger() decide.Input {
-	in := lost(silent, "cp-2", "cp-3")
+// addForeignMember has a member whose host the manifest has not.
+func addForeignMember() decide.Input {
+	in := clusterWithLostHosts(silentHost, "cp-2", "cp-3")
 	in.Is.Etcd.Members = append(in.Is.Etcd.Members,
 		observed.Member{ID: "4", Name: "old-4", PeerURLs: []string{"https://10.9.9.9:2380"}, Healthy: observed.No})
 	return in
 }
 
-// two returns a cluster of five of which cp-4 and cp-5 are left, and what recovers it.
-func two() (decide.Input, RecoverOptions) {
-	in := healthy(5, 0)
+// twoOfFive returns a cluster of five of which cp-4 and cp-5 are left, and what recovers it.
+func twoOfFive() (decide.Input, RecoverOptions) {
+	in := healthyCluster(5, 0)
 	for _, name := range []string{"cp-1", "cp-2", "cp-3"} {
-		become(in, name, silent)
+		replaceHost(in, name, silentHost)
 	}
 	for i := range in.Is.Etcd.Members {
 		in.Is.Etcd.Members[i].Healthy = observed.No
 	}
 	for _, name := range []string{"cp-4", "cp-5"} {
-		mutate(in, name, func(h *observed.Host) { h.EtcdHealth, h.APIServer = observed.No, observed.No })
+		changeHost(in, name, func(h *observed.Host) { h.EtcdHealth, h.APIServer = observed.No, observed.No })
 	}
 	in.Is.API.Reached = observed.No
-	return in, destroyed(survivor(), "192.0.0.1", "192.0.0.2", "192.0.0.3")
+	return in, destroyed(survivingHost(), "192.0.0.1", "192.0.0.2", "192.0.0.3")
 }
 
 // Of several that are left, the one that had got furthest has the newest data.
 func TestTheNewestDataIsChosen(t *testing.T) {
 	t.Parallel()
-	in, o := two()
+	in, o := twoOfFive()
 	o.Progress = map[string]Progress{"192.0.0.4": {Revision: 10}, "192.0.0.5": {Revision: 11}}
 	p, err := Recover(in, o)
 	if err != nil {
@@ -440,13 +444,13 @@ func TestDataThatMayBeOlderIsNotChosen(t *testing.T) {
 			"revision 700 on its disk"},
 		"neither runs, and one is far ahead": {said(stopped(700), stopped(20_000)), "restore/cp-5", ""},
 		"one is damaged": {func(in decide.Input, _ *RecoverOptions) {
-			mutate(in, "cp-4", func(h *observed.Host) { h.EtcdLost = "no wal" })
+			changeHost(in, "cp-4", func(h *observed.Host) { h.EtcdLost = "no wal" })
 		}, "restore/cp-5", ""},
 		"one is of another life": {func(in decide.Input, _ *RecoverOptions) {
-			mutate(in, "cp-5", func(h *observed.Host) { h.Marker.Epoch = 1 })
+			changeHost(in, "cp-5", func(h *observed.Host) { h.Marker.Epoch = 1 })
 		}, "restore/cp-5", ""},
 	} {
-		in, o := two()
+		in, o := twoOfFive()
 		c.change(in, &o)
 		p, err := Recover(in, o)
 		if c.on == "" {
@@ -471,24 +475,24 @@ func TestNothingIsRecoveredWhileAnybodyServes(t *testing.T) {
 	}{
 		"nobody": {func(*decide.Input) {}, false},
 		"a member says so": {func(in *decide.Input) {
-			mutate(*in, "cp-4", func(h *observed.Host) { h.EtcdHealth = observed.Yes })
+			changeHost(*in, "cp-4", func(h *observed.Host) { h.EtcdHealth = observed.Yes })
 		}, true},
 		"an API server answers": {func(in *decide.Input) {
 			in.Is.API.Reached, in.Is.API.Via = observed.Yes, "192.0.0.5"
 		}, true},
 		"one of another life": {func(in *decide.Input) {
-			mutate(*in, "cp-4", func(h *observed.Host) { h.EtcdHealth = observed.Yes })
-			mutate(*in, "cp-5", func(h *observed.Host) { h.Marker.Epoch = 1 })
+			changeHost(*in, "cp-4", func(h *observed.Host) { h.EtcdHealth = observed.Yes })
+			changeHost(*in, "cp-5", func(h *observed.Host) { h.Marker.Epoch = 1 })
 		}, false},
 		"where this recovery goes on": {func(in *decide.Input) {
-			mutate(*in, "cp-4", func(h *observed.Host) {
+			changeHost(*in, "cp-4", func(h *observed.Host) {
 				h.EtcdHealth = observed.Yes
 				h.Marker.Restoring, h.Marker.Complete, h.Marker.Fenced = true, false, "run-1"
 			})
-			mutate(*in, "cp-5", func(h *observed.Host) { h.Marker.Complete, h.Marker.Fenced = false, "run-1" })
+			changeHost(*in, "cp-5", func(h *observed.Host) { h.Marker.Complete, h.Marker.Fenced = false, "run-1" })
 		}, false},
 	} {
-		in, o := two()
+		in, o := twoOfFive()
 		o.On = "192.0.0.4"
 		c.change(&in)
 		_, err := Recover(in, o)
@@ -511,10 +515,10 @@ func TestNothingIsRecoveredBesideAClusterThatOthersServe(t *testing.T) {
 		"the recovery that goes on there":  {"192.0.2.9:6443", observed.Yes, false},
 		"others, before it comes that far": {"192.0.2.9:6443", observed.No, true},
 	} {
-		in, o := two()
+		in, o := twoOfFive()
 		o.On = "192.0.0.4"
 		in.Is.API.ReadyAt = c.readyAt
-		mutate(in, "cp-4", func(h *observed.Host) {
+		changeHost(in, "cp-4", func(h *observed.Host) {
 			if c.begun != observed.Unknown {
 				h.APIServer = c.begun
 				h.Marker.Restoring, h.Marker.Complete, h.Marker.Fenced = true, false, "run-1"
@@ -550,17 +554,17 @@ func TestMembersOnADiskAreAccountedFor(t *testing.T) {
 		"a worker by now":      {[]observed.Member{told("w-1", 9)}, nil, ""},
 		"by a worker's word":   {[]observed.Member{told("cp-8", 9)}, nil, "--confirm-destroyed cp-8"},
 	} {
-		in := lost(bare, "cp-2", "cp-3")
+		in := clusterWithLostHosts(bareHost, "cp-2", "cp-3")
 		if name == "by a worker's word" {
-			mutate(in, "w-1", func(is *observed.Host) { is.Hostname = "cp-8" })
+			changeHost(in, "w-1", func(is *observed.Host) { is.Hostname = "cp-8" })
 			in.Want.Workers[0].Hostname = ""
 		}
 		in.Is.Etcd, in.Is.API = observed.Etcd{Reached: observed.No}, observed.API{Reached: observed.No}
-		mutate(in, "cp-1", func(is *observed.Host) {
+		changeHost(in, "cp-1", func(is *observed.Host) {
 			is.EtcdHealth, is.APIServer = observed.No, observed.No
 			is.Certificates = []observed.Certificate{{Name: "etcd/server", Expired: true}}
 		})
-		o := destroyed(survivor(), c.confirm...)
+		o := destroyed(survivingHost(), c.confirm...)
 		o.Progress = map[string]Progress{"192.0.0.1": {Revision: 9, Members: c.members}}
 		p, err := Recover(in, o)
 		if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
@@ -576,7 +580,7 @@ func TestMembersOnADiskAreAccountedFor(t *testing.T) {
 // A backup tells of members as well. Where nobody does, the plan's reader is to make sure.
 func TestMembersInABackupAreAccountedFor(t *testing.T) {
 	t.Parallel()
-	in := lost(bare, "cp-1", "cp-2", "cp-3")
+	in := clusterWithLostHosts(bareHost, "cp-1", "cp-2", "cp-3")
 	in.Is.Etcd, in.Is.API = observed.Etcd{}, observed.API{}
 	o := backupOf(nil)
 	if _, err := Recover(in, o); err == nil || !strings.Contains(err.Error(), "--confirm-destroyed old-2") {
@@ -604,16 +608,16 @@ func TestAHostThatIsAloneWithExpiredCertificatesIsRecovered(t *testing.T) {
 		gone []string
 		lost bool
 	}{"two of three are empty": {[]string{"cp-2", "cp-3"}, true}, "one of three is": {[]string{"cp-3"}, false}} {
-		in := lost(bare, c.gone...)
+		in := clusterWithLostHosts(bareHost, c.gone...)
 		in.Is.Etcd = observed.Etcd{Reached: observed.No}
 		in.Is.API = observed.API{Reached: observed.No}
 		for _, h := range in.Want.ControlPlane[:3-len(c.gone)] {
-			mutate(in, h.Hostname, func(is *observed.Host) {
+			changeHost(in, h.Hostname, func(is *observed.Host) {
 				is.EtcdHealth, is.APIServer = observed.No, observed.No
 				is.Certificates = []observed.Certificate{{Name: "etcd/server", Expired: true}}
 			})
 		}
-		o := survivor()
+		o := survivingHost()
 		o.Progress = map[string]Progress{"192.0.0.1": {Revision: 9}, "192.0.0.2": {Revision: 8}}
 		if _, err := Recover(in, o); (err == nil) != c.lost {
 			t.Errorf("%s: %v", name, err)
@@ -624,14 +628,14 @@ func TestAHostThatIsAloneWithExpiredCertificatesIsRecovered(t *testing.T) {
 // With certificates that have run out a control plane comes back as well; with a CA that has, nothing would.
 func TestARecoveryRenewsWhatHasExpired(t *testing.T) {
 	t.Parallel()
-	in, o := two()
-	in.Want.Workers = healthy(1, 2).Want.Workers
+	in, o := twoOfFive()
+	in.Want.Workers = healthyCluster(1, 2).Want.Workers
 	for _, w := range in.Want.Workers {
-		in.Is.Hosts[w.ID] = member(w)
+		in.Is.Hosts[w.ID] = memberHost(w)
 	}
 	o.On = "192.0.0.4"
 	expire := func(name, certificate string) {
-		mutate(in, name, func(h *observed.Host) {
+		changeHost(in, name, func(h *observed.Host) {
 			h.Certificates = append(slices.Clone(h.Certificates),
 				observed.Certificate{Name: certificate, Expired: true})
 		})
@@ -665,13 +669,14 @@ func TestTheNewLifeIsTheLatest(t *testing.T) {
 		o    RecoverOptions
 		want int
 	}{
-		"nobody knows of any": {lost(bare, "cp-1", "cp-2", "cp-3"), backupOf(nil), 1},
-		"the backup says so":  {lost(bare, "cp-1", "cp-2", "cp-3"), backupOf(func(c *Copy) { c.Epoch = 2 }), 3},
-		"its revision says so": {lost(bare, "cp-1", "cp-2", "cp-3"),
+		"nobody knows of any": {clusterWithLostHosts(bareHost, "cp-1", "cp-2", "cp-3"), backupOf(nil), 1},
+		"the backup says so": {clusterWithLostHosts(bareHost, "cp-1", "cp-2", "cp-3"),
+			backupOf(func(c *Copy) { c.Epoch = 2 }), 3},
+		"its revision says so": {clusterWithLostHosts(bareHost, "cp-1", "cp-2", "cp-3"),
 			backupOf(func(c *Copy) { c.Revision = 4_000_000_100 }), 5},
 		"a host says so": {func() decide.Input {
-			in := lost(bare, "cp-2", "cp-3")
-			mutate(in, "cp-1", func(h *observed.Host) { h.Marker.Epoch = 6 })
+			in := clusterWithLostHosts(bareHost, "cp-2", "cp-3")
+			changeHost(in, "cp-1", func(h *observed.Host) { h.Marker.Epoch = 6 })
 			return in
 		}(), backupOf(func(c *Copy) { c.Epoch = 2 }), 7},
 	} {
@@ -689,10 +694,10 @@ func TestTheNewLifeIsTheLatest(t *testing.T) {
 // Killed after the restore, apply finishes the joins; a host that was only cut off is set aside and joins too.
 func TestApplyFinishesARecovery(t *testing.T) {
 	t.Parallel()
-	in := healthy(3, 1)
-	mutate(in, "cp-1", func(h *observed.Host) { h.Marker.Epoch = 1 })
-	become(in, "cp-2", fenced)
-	mutate(in, "cp-3", func(h *observed.Host) { h.EtcdHealth, h.APIServer = observed.No, observed.No })
+	in := healthyCluster(3, 1)
+	changeHost(in, "cp-1", func(h *observed.Host) { h.Marker.Epoch = 1 })
+	replaceHost(in, "cp-2", fencedHost)
+	changeHost(in, "cp-3", func(h *observed.Host) { h.EtcdHealth, h.APIServer = observed.No, observed.No })
 	in.Is.Etcd.Members = in.Is.Etcd.Members[:1]
 	p, decisions := Build(Input{Decide: in})
 	if p.Blocked != "" || p.Again != "" || len(p.Operator) > 0 {
@@ -701,7 +706,7 @@ func TestApplyFinishesARecovery(t *testing.T) {
 	}
 	for _, want := range []string{"quarantine/cp-3", "join-etcd/cp-2", "join-etcd/cp-3"} {
 		if _, ok := p.Step(want); !ok {
-			t.Errorf("no step %s in\n%s", want, text(p))
+			t.Errorf("no step %s in\n%s", want, planText(p))
 		}
 	}
 }
@@ -710,17 +715,17 @@ func TestApplyFinishesARecovery(t *testing.T) {
 func TestApplyDoesNotDisturbARecovery(t *testing.T) {
 	t.Parallel()
 	for name, target := range map[string]func(desired.Host) observed.Host{
-		"restoring": restoring,
-		"bare":      bare,
-		"fenced":    fenced,
+		"restoring": restoringHost,
+		"bare":      bareHost,
+		"fenced":    fencedHost,
 	} {
-		in := lost(fenced, "cp-2", "cp-3")
+		in := clusterWithLostHosts(fencedHost, "cp-2", "cp-3")
 		in.Want.Workers = nil
-		become(in, "cp-1", target)
+		replaceHost(in, "cp-1", target)
 		in.Is.API, in.Is.Etcd = observed.API{}, observed.Etcd{}
 		p, decisions := Build(Input{Decide: in})
 		if decisions[0].Route != fsm.DisasterRecovery || len(p.Steps) > 0 {
-			t.Errorf("%s: route %s, steps\n%s", name, decisions[0].Route, text(p))
+			t.Errorf("%s: route %s, steps\n%s", name, decisions[0].Route, planText(p))
 		}
 	}
 }
@@ -728,8 +733,8 @@ func TestApplyDoesNotDisturbARecovery(t *testing.T) {
 // While the cluster's CA is rotated, a backup is taken of any of those that the hosts trust.
 func TestABackupFromTheMiddleOfARotation(t *testing.T) {
 	t.Parallel()
-	in := lost(silent, "cp-2", "cp-3")
-	has(in, "cp-1", observed.ClusterCA, observed.Authority{Trusted: []string{"sha256:next", ca}})
+	in := clusterWithLostHosts(silentHost, "cp-2", "cp-3")
+	changeAuthority(in, "cp-1", observed.ClusterCA, observed.Authority{Trusted: []string{"sha256:next", ca}})
 	o := backupOf(func(c *Copy) { c.CAHash = "sha256:next" })
 	o.Destroyed = []string{in.Want.ControlPlane[1].ID, in.Want.ControlPlane[2].ID}
 	if _, err := Recover(in, o); err != nil {
@@ -740,16 +745,16 @@ func TestABackupFromTheMiddleOfARotation(t *testing.T) {
 // What a worker calls itself holds up no recovery, also where no control-plane host is left.
 func TestAWorkersNameHoldsUpNoRecovery(t *testing.T) {
 	t.Parallel()
-	in := lost(bare, "cp-2", "cp-3")
+	in := clusterWithLostHosts(bareHost, "cp-2", "cp-3")
 	in.Is.Etcd, in.Is.API = observed.Etcd{Reached: observed.No}, observed.API{Reached: observed.No}
-	become(in, "cp-1", bare)
-	mutate(in, "w-1", func(is *observed.Host) { is.Hostname = "localhost" })
+	replaceHost(in, "cp-1", bareHost)
+	changeHost(in, "w-1", func(is *observed.Host) { is.Hostname = "localhost" })
 	in.Want.Workers[0].Hostname = ""
 	p, err := Recover(in, RecoverOptions{Copy: Copy{From: step.FullBackup, Cluster: cluster}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Host == in.Want.Workers[0].ID }) {
-		t.Errorf("it waits for the worker:\n%s", text(p))
+		t.Errorf("it waits for the worker:\n%s", planText(p))
 	}
 }

@@ -53,7 +53,8 @@ func (b *builder) ownCopy(c Copy) error {
 	}
 	for _, h := range b.in.Want.ControlPlane { // a worker has no say in this
 		if seen := b.in.Is.Hosts[h.ID]; c.CAHash != "" && seen.CAHash != "" && !knowsCA(seen, c.CAHash) {
-			return fmt.Errorf("the %s is of another cluster: its CA is %s, and %s has %s", c.From, c.CAHash, b.name(h),
+			return fmt.Errorf("the %s is of another cluster: its CA is %s, and %s has %s", c.From, c.CAHash,
+				b.displayName(h),
 				seen.CAHash)
 		}
 	}
@@ -85,7 +86,8 @@ func (b *builder) sameCA(c Copy) bool {
 // proof: many clusters have a cp-1.
 func (b *builder) isHost(m observed.Member) bool {
 	return slices.ContainsFunc(b.in.Want.ControlPlane, func(h desired.Host) bool {
-		return m.Name == b.node(h) && slices.ContainsFunc(m.PeerURLs, func(peer string) bool { return peerOf(peer, h) })
+		return m.Name == b.nodeName(h) && slices.ContainsFunc(m.PeerURLs,
+			func(peer string) bool { return peerOf(peer, h) })
 	})
 }
 
@@ -110,12 +112,12 @@ func (b *builder) accountedFor(o RecoverOptions) error {
 		switch {
 		case seen.Reach == observed.Reached && confirmed, seen.Reach == observed.Denied && confirmed:
 			errs = append(errs, fmt.Errorf("%s answers, so it is not destroyed: leave it out of --confirm-destroyed%s",
-				b.name(h), deniedWhy(seen)))
+				b.displayName(h), deniedWhy(seen)))
 		case seen.Reach == observed.Denied:
 			errs = append(errs, fmt.Errorf("%s answers and refuses the login, so etcd cannot be stopped there%s",
-				b.name(h), deniedWhy(seen)))
+				b.displayName(h), deniedWhy(seen)))
 		case seen.Reach != observed.Reached && !confirmed:
-			missing, flags = append(missing, b.name(h)), append(flags, "--confirm-destroyed "+b.node(h))
+			missing, flags = append(missing, b.displayName(h)), append(flags, "--confirm-destroyed "+b.nodeName(h))
 		}
 	}
 	if len(missing) > 0 {
@@ -142,7 +144,7 @@ func (b *builder) workersAccountedFor(c Copy) error {
 			"that would not be stopped, and might serve the old data beside the new. Switch the machine off, and take "+
 			"it out of the manifest until the cluster is back; if you know that it is of this control plane, put it "+
 			"under controlPlane.hosts",
-			b.name(h)))
+			b.displayName(h)))
 	}
 	return errors.Join(errs...)
 }
@@ -171,7 +173,7 @@ func (b *builder) ofAnotherCluster(seen observed.Host, c Copy) bool {
 // manifest is.
 func (b *builder) strangersAccountedFor(o RecoverOptions) error {
 	var names, flags []string
-	for _, m := range b.strangersOf(b.members(o)) {
+	for _, m := range b.strangersOf(b.etcdMembers(o)) {
 		if !slices.Contains(o.Destroyed, m.Name) {
 			names, flags = append(names, m.Name), append(flags, "--confirm-destroyed "+m.Name)
 		}

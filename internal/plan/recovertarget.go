@@ -14,9 +14,9 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// holders returns the hosts that answered and hold etcd data of this cluster's latest life that is not known to be
+// dataHolders returns the hosts that answered and hold etcd data of this cluster's latest life that is not known to be
 // damaged, in the manifest's order, the leader first.
-func (b *builder) holders() []desired.Host {
+func (b *builder) dataHolders() []desired.Host {
 	var out []desired.Host
 	epoch := condition.EpochBegun(&b.in.Want, &b.in.Is)
 	for _, h := range leaderFirst(b.in.Want) {
@@ -29,8 +29,8 @@ func (b *builder) holders() []desired.Host {
 	return out
 }
 
-// members returns those of etcd: by its own list, else by the data on disks and the copy.
-func (b *builder) members(o RecoverOptions) []observed.Member {
+// etcdMembers returns those of etcd: by its own list, else by the data on disks and the copy.
+func (b *builder) etcdMembers(o RecoverOptions) []observed.Member {
 	if listed := b.in.Is.Etcd.Members; len(listed) > 0 {
 		return listed
 	}
@@ -55,7 +55,7 @@ func (b *builder) strangersOf(members []observed.Member) []observed.Member {
 func (b *builder) nowWorks(m observed.Member) bool {
 	return slices.ContainsFunc(b.in.Want.Workers, func(h desired.Host) bool {
 		seen := b.in.Is.Hosts[h.ID]
-		is := h.Hostname != "" && m.Name == b.node(h) ||
+		is := h.Hostname != "" && m.Name == b.nodeName(h) ||
 			slices.ContainsFunc(m.PeerURLs, func(peer string) bool { return peerOf(peer, h) })
 		return is && seen.Reach == observed.Reached && seen.EtcdData == observed.No
 	})
@@ -79,9 +79,9 @@ func (b *builder) membersKnown(o RecoverOptions) bool {
 		slices.ContainsFunc(b.in.Want.ControlPlane, func(h desired.Host) bool { return o.Progress[h.ID].Searched })
 }
 
-// keeps reports whether a recovery took etcd's data away from the host, so that it has it in /var/lib/kubeone-old
-// if it had any.
-func (b *builder) keeps(h desired.Host) bool {
+// keepsEtcdData reports whether a recovery took etcd's data away from the host, so that it has it in
+// /var/lib/kubeone-old if it had any.
+func (b *builder) keepsEtcdData(h desired.Host) bool {
 	seen := b.in.Is.Hosts[h.ID]
 	m := seen.Marker
 	return seen.Reach == observed.Reached && seen.EtcdData == observed.No && m != nil && m.Fenced != "" &&
@@ -103,22 +103,22 @@ func leaderFirst(want desired.Cluster) []desired.Host {
 // maybeNewer returns the holders of which nobody knows that what they have is no newer than the target's.
 func (b *builder) maybeNewer(target desired.Host, o RecoverOptions) []desired.Host {
 	best := o.Progress[target.ID]
-	return slices.DeleteFunc(b.holders(), func(h desired.Host) bool {
+	return slices.DeleteFunc(b.dataHolders(), func(h desired.Host) bool {
 		theirs := o.Progress[h.ID]
-		return h.ID == target.ID || best.known() && theirs.known() && theirs.mayReach() <= best.Revision
+		return h.ID == target.ID || best.isKnown() && theirs.isKnown() && theirs.mayReach() <= best.Revision
 	})
 }
 
 // progressOf returns how far a host says its data goes.
 func (b *builder) progressOf(h desired.Host, o RecoverOptions) string {
 	switch p := o.Progress[h.ID]; {
-	case !p.known():
-		return b.name(h) + " does not say how far it had got"
+	case !p.isKnown():
+		return b.displayName(h) + " does not say how far it had got"
 	case p.AtLeast:
 		return fmt.Sprintf("%s, whose etcd does not run, has revision %d on its disk and maybe a little more",
-			b.name(h), p.Revision)
+			b.displayName(h), p.Revision)
 	default:
-		return fmt.Sprintf("%s has revision %d", b.name(h), p.Revision)
+		return fmt.Sprintf("%s has revision %d", b.displayName(h), p.Revision)
 	}
 }
 
@@ -126,7 +126,7 @@ func (b *builder) progressOf(h desired.Host, o RecoverOptions) string {
 // with the newest data for SurvivingMember, and for a copy the leader, or a host that still has the cluster's keys.
 func (b *builder) recoverOn(o RecoverOptions) (desired.Host, error) {
 	if o.On != "" {
-		return b.checkTarget(b.host(o.On), o.Copy)
+		return b.checkTarget(b.hostByID(o.On), o.Copy)
 	}
 	var reached []desired.Host
 	for _, h := range leaderFirst(b.in.Want) {
@@ -139,7 +139,7 @@ func (b *builder) recoverOn(o RecoverOptions) (desired.Host, error) {
 		}
 	}
 	if o.Copy.From == step.SurvivingMember {
-		return b.newest(o)
+		return b.newestHolder(o)
 	}
 	for _, h := range reached {
 		if b.in.Is.Hosts[h.ID].PKI == observed.Yes {
@@ -152,9 +152,9 @@ func (b *builder) recoverOn(o RecoverOptions) (desired.Host, error) {
 	return b.checkTarget(reached[0], o.Copy)
 }
 
-// newest returns the host with the newest data. It is an error when another one may have newer data.
-func (b *builder) newest(o RecoverOptions) (desired.Host, error) {
-	holders := b.holders()
+// newestHolder returns the host with the newest data. It is an error when another one may have newer data.
+func (b *builder) newestHolder(o RecoverOptions) (desired.Host, error) {
+	holders := b.dataHolders()
 	if len(holders) == 0 {
 		return desired.Host{}, b.noHolder()
 	}
@@ -179,7 +179,7 @@ func (b *builder) noHolder() error {
 	var damaged, stopped []desired.Host
 	for _, h := range b.in.Want.ControlPlane {
 		switch seen := b.in.Is.Hosts[h.ID]; {
-		case b.keeps(h):
+		case b.keepsEtcdData(h):
 			stopped = append(stopped, h)
 		case seen.Reach == observed.Reached && seen.EtcdData == observed.Yes && seen.EtcdLost != "":
 			damaged = append(damaged, h)
@@ -187,19 +187,19 @@ func (b *builder) noHolder() error {
 	}
 	text := "no control-plane host that answered holds etcd data"
 	if len(damaged) > 0 {
-		text += " that is whole (damaged: " + b.nodes(damaged, ", ") + "; --host tries one all the same)"
+		text += " that is whole (damaged: " + b.joinDisplayNames(damaged, ", ") + "; --host tries one all the same)"
 	}
 	text += ": recover from a backup or a snapshot"
 	if len(stopped) > 0 {
-		text += "; or from what a recovery has moved aside on " + b.nodes(stopped, ", ") + ", with --host"
+		text += "; or from what a recovery has moved aside on " + b.joinDisplayNames(stopped, ", ") + ", with --host"
 	}
 	return errors.New(text)
 }
 
-func (b *builder) nodes(hosts []desired.Host, separator string) string {
+func (b *builder) joinDisplayNames(hosts []desired.Host, separator string) string {
 	names := make([]string, 0, len(hosts))
 	for _, h := range hosts {
-		names = append(names, b.name(h))
+		names = append(names, b.displayName(h))
 	}
 	return strings.Join(names, separator)
 }
@@ -209,24 +209,25 @@ func (b *builder) checkTarget(h desired.Host, c Copy) (desired.Host, error) {
 	seen := b.in.Is.Hosts[h.ID]
 	switch {
 	case h.Role != desired.ControlPlane:
-		return h, fmt.Errorf("%s is no control-plane host", b.name(h))
+		return h, fmt.Errorf("%s is no control-plane host", b.displayName(h))
 	case seen.Reach != observed.Reached:
-		return h, fmt.Errorf("%s cannot be reached, so nothing can be restored on it: %s", b.name(h), seen.Problem)
-	case c.From == step.SurvivingMember && b.keeps(h): // its data and keys are taken back
+		return h, fmt.Errorf("%s cannot be reached, so nothing can be restored on it: %s", b.displayName(h),
+			seen.Problem)
+	case c.From == step.SurvivingMember && b.keepsEtcdData(h): // its data and keys are taken back
 	case c.From == step.SurvivingMember && seen.EtcdData != observed.Yes &&
 		(seen.Marker == nil || !seen.Marker.Restoring):
-		return h, fmt.Errorf("%s holds no etcd data: choose another host, or recover from a backup", b.name(h))
+		return h, fmt.Errorf("%s holds no etcd data: choose another host, or recover from a backup", b.displayName(h))
 	case c.From != step.FullBackup && seen.PKI != observed.Yes:
 		return h, fmt.Errorf("%s lacks the cluster's CAs and service-account keys, and a %s does not contain them: "+
-			"recover from a backup", b.name(h), c.From)
+			"recover from a backup", b.displayName(h), c.From)
 	case c.From != step.FullBackup && condition.ExpiredCA(&seen) != nil:
 		return h, fmt.Errorf("on %s the CA has expired (%s), and nobody accepts what it signs: give it a new "+
 			"certificate for the same key first, below /etc/kubernetes/pki (openssl x509 -in ca.crt -signkey ca.key "+
-			"-days 3650 -out ca.new && mv ca.new ca.crt), or recover from a backup with a valid one", b.name(h),
+			"-days 3650 -out ca.new && mv ca.new ca.crt), or recover from a backup with a valid one", b.displayName(h),
 			strings.Join(condition.ExpiredCA(&seen), ", "))
 	case seen.APIServerVersion != "" && seen.APIServerVersion != b.in.Want.KubernetesVersion:
 		return h, fmt.Errorf("%s ran Kubernetes %s and the manifest wants %s: recover with the version that ran, and "+
-			"upgrade afterwards", b.name(h), seen.APIServerVersion, b.in.Want.KubernetesVersion)
+			"upgrade afterwards", b.displayName(h), seen.APIServerVersion, b.in.Want.KubernetesVersion)
 	}
 	return h, nil
 }

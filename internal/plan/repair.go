@@ -13,10 +13,10 @@ import (
 	"strings"
 )
 
-// repair plans the gentlest thing that there is to do, and returns whether what follows can be predicted: units are
+// planRepair plans the gentlest thing that there is to do, and returns whether what follows can be predicted: units are
 // started and what hosts lack is written again; when nothing of that sort is left, dead members leave etcd; and when
 // there are none, hosts that lost their etcd data are taken aside, after which their members are dead ones.
-func (b *builder) repair(d decide.Decision) bool {
+func (b *builder) planRepair(d decide.Decision) bool {
 	switch {
 	case len(d.Renewals) > 0:
 		return b.renewEnding(d)
@@ -25,17 +25,18 @@ func (b *builder) repair(d decide.Decision) bool {
 	case len(d.Removals) > 0:
 		b.removeMembers(d.Removals)
 	default:
-		b.quarantine(d)
+		b.quarantineHosts(d)
 	}
-	if !b.answers() {
+	if !b.clusterAnswers() {
 		b.plan.Again = "what else the cluster needs can be seen only when its API and etcd answer"
 		return false
 	}
 	return true
 }
 
-// answers reports whether API and etcd answer before the plan runs: what they did not say then cannot be predicted.
-func (b *builder) answers() bool {
+// clusterAnswers reports whether API and etcd answer before the plan runs: what they did not say then cannot be
+// predicted.
+func (b *builder) clusterAnswers() bool {
 	return b.in.Is.API.Reached == observed.Yes && b.in.Is.Etcd.Reached == observed.Yes
 }
 
@@ -52,11 +53,11 @@ func (b *builder) repairHosts(d decide.Decision) {
 		case d.Restores[h.ID] != nil:
 			id = b.restoreFiles(h, d, previous)
 		case d.Restarts[h.ID] != nil:
-			id = b.restart(h, d.Restarts[h.ID], reason, previous)
+			id = b.restartUnits(h, d.Restarts[h.ID], reason, previous)
 		case slices.Contains(d.Regenerations[h.ID], condition.PartEncryption):
 			id = b.giveKeys(h, d.Regenerations[h.ID], reason, previous)
 		case d.Regenerations[h.ID] != nil:
-			id = b.regenerate(h, d.Regenerations[h.ID], reason, previous)
+			id = b.regenerateParts(h, d.Regenerations[h.ID], reason, previous)
 		default:
 			continue
 		}
@@ -69,7 +70,7 @@ func (b *builder) repairHosts(d decide.Decision) {
 	b.restoreOnWorkers(d)
 }
 
-func (b *builder) restart(h desired.Host, units []string, reason string, needs []string) string {
+func (b *builder) restartUnits(h desired.Host, units []string, reason string, needs []string) string {
 	seen := b.world.Is.Hosts[h.ID]
 	off := len(seen.Swaps) > 0 && !seen.SwapAllowed
 	changes := slices.Clone(units)
@@ -82,15 +83,15 @@ func (b *builder) restart(h desired.Host, units []string, reason string, needs [
 	})
 }
 
-// regenerate plans that what a host lacks is made again. A worker gets new credentials with a join token; a
+// regenerateParts plans that what a host lacks is made again. A worker gets new credentials with a join token; a
 // control-plane host has the CA.
-func (b *builder) regenerate(h desired.Host, parts []string, reason string, needs []string) string {
+func (b *builder) regenerateParts(h desired.Host, parts []string, reason string, needs []string) string {
 	if h.Role == desired.Worker {
 		needs = append(slices.Clone(needs), b.ownTokens()...)
 	}
 	changes := make([]string, 0, len(parts)+1)
 	for _, part := range parts {
-		changes = append(changes, regenerated(part))
+		changes = append(changes, regeneratedPart(part))
 	}
 	if v := b.judgeStop(h); v.Outage && slices.Contains(parts, condition.PartCertificates) {
 		changes = append(changes, "outage: "+v.Why)
@@ -101,8 +102,8 @@ func (b *builder) regenerate(h desired.Host, parts []string, reason string, need
 	})
 }
 
-// regenerated is what a reader finds changed when a part was made again.
-func regenerated(part string) string {
+// regeneratedPart is what a reader finds changed when a part was made again.
+func regeneratedPart(part string) string {
 	switch part {
 	case condition.PartCertificates:
 		return "certificates and kubeconfigs of the control plane, whose components start again"
@@ -121,7 +122,7 @@ func regenerated(part string) string {
 // to be dead again before its step begins.
 func (b *builder) removeMembers(removals []decide.Removal) {
 	for _, r := range removals {
-		b.barrier = []string{b.removeMember(r, b.snapshot(r.Host))}
+		b.barrier = []string{b.removeMember(r, b.snapshotBeforeLeaving(r.Host))}
 	}
 }
 
@@ -141,19 +142,19 @@ func (b *builder) removeMember(r decide.Removal, needs []string) string {
 	if r.Host == "" {
 		return b.onCluster(string(step.RemoveEtcd)+"/"+name, s)
 	}
-	return b.onHost(b.host(r.Host), s)
+	return b.onHost(b.hostByID(r.Host), s)
 }
 
-// snapshot plans a snapshot of etcd on a control-plane host whose member is well, once in a plan and not on the host
-// that leaves, and returns its ID as needs; none if no such host answered.
-func (b *builder) snapshot(leaves string) []string {
+// snapshotBeforeLeaving plans a snapshot of etcd on a control-plane host whose member is well, once in a plan and not
+// on the host that leaves, and returns its ID as needs; none if no such host answered.
+func (b *builder) snapshotBeforeLeaving(leaves string) []string {
 	for _, s := range b.plan.Steps {
 		if s.Intent.Kind == step.Snapshot {
 			return []string{s.ID}
 		}
 	}
 	for _, h := range b.in.Want.ControlPlane {
-		i := b.member(h)
+		i := b.memberIndex(h)
 		if h.ID == leaves || b.world.Is.Hosts[h.ID].Reach != observed.Reached ||
 			b.world.Is.Hosts[h.ID].EtcdHealth != observed.Yes || i < 0 ||
 			b.world.Is.Etcd.Members[i].Healthy != observed.Yes {
@@ -167,19 +168,19 @@ func (b *builder) snapshot(leaves string) []string {
 // takeSnapshot plans a snapshot on the host and returns the step's ID.
 func (b *builder) takeSnapshot(h desired.Host, reason string, needs []string) string {
 	return b.onHost(h, Step{
-		Intent: only(step.Snapshot), Action: Create, Title: "snapshot of etcd", Reason: reason,
+		Intent: plainIntent(step.Snapshot), Action: Create, Title: "snapshot of etcd", Reason: reason,
 		Needs: needs, Changes: []string{"/var/lib/kubeone/snapshots"},
 	})
 }
 
-// quarantine plans that hosts which lost their etcd data stop being members: what is left is kept, dated. Afterwards
-// their members are dead ones, and they join like hosts whose join has not ended.
-func (b *builder) quarantine(d decide.Decision) {
+// quarantineHosts plans that hosts which lost their etcd data stop being members: what is left is kept, dated.
+// Afterwards their members are dead ones, and they join like hosts whose join has not ended.
+func (b *builder) quarantineHosts(d decide.Decision) {
 	for _, id := range d.Quarantines {
-		h := b.host(id)
-		needs := append(b.snapshot(id), b.barrier...)
+		h := b.hostByID(id)
+		needs := append(b.snapshotBeforeLeaving(id), b.barrier...)
 		b.barrier = []string{b.onHost(h, Step{
-			Intent: only(step.Quarantine), Action: Remove, Risk: Restarts,
+			Intent: plainIntent(step.Quarantine), Action: Remove, Risk: Restarts,
 			Title:   "stop the control plane, move etcd's remains aside",
 			Reason:  strings.Join(problem.Whats(d.Hosts[id].Reasons), "; "),
 			Needs:   needs,
@@ -264,7 +265,7 @@ func (b *builder) restoreOnWorkers(d decide.Decision) {
 		}
 		id := b.restoreFiles(h, d, nil)
 		if previous != "" {
-			b.after(id, previous)
+			b.runAfter(id, previous)
 		}
 		previous = id
 	}

@@ -12,7 +12,7 @@ import (
 
 // membersLeaveSafely counts by hand, in the order of the steps, which are in each other's needs.
 func membersLeaveSafely(in decide.Input, p Plan, _ []decide.Decision) error {
-	before := ancestors(p)
+	before := ancestorSteps(p)
 	gone, last := map[string]bool{}, ""
 	for _, s := range p.Steps {
 		if s.Intent.Kind != step.RemoveEtcd {
@@ -62,11 +62,14 @@ func TestControlPlaneHostsAreRevivedOneByOneIfTheQuorumHolds(t *testing.T) {
 	}{"with a quorum": {true, 1}, "without": {false, 0}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := healthy(3, 0)
+			in := healthyCluster(3, 0)
 			for _, host := range []string{"cp-1", "cp-2", "cp-3"} {
-				become(in, host, stopped)
+				replaceHost(in, host, stoppedHost)
 				if !c.listed {
-					mutate(in, host, func(h *observed.Host) { h.EtcdHealth, h.APIServer = observed.No, observed.No })
+					changeHost(in, host, func(h *observed.Host) {
+						h.EtcdHealth, h.APIServer = observed.No,
+							observed.No
+					})
 				}
 			}
 			if !c.listed {
@@ -75,7 +78,7 @@ func TestControlPlaneHostsAreRevivedOneByOneIfTheQuorumHolds(t *testing.T) {
 			p, _ := Build(Input{Decide: in})
 			s, found := p.Step("restart-units/cp-3")
 			if !found || len(s.Needs) != c.needs {
-				t.Errorf("needs %v\n%s", s.Needs, text(p))
+				t.Errorf("needs %v\n%s", s.Needs, planText(p))
 			}
 		})
 	}
@@ -85,11 +88,11 @@ func TestControlPlaneHostsAreRevivedOneByOneIfTheQuorumHolds(t *testing.T) {
 func TestNothingIsDoneToAHostWhoseSystemdSaysNothing(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"cp-2", "w-1"} {
-		in := healthy(3, 2)
-		mutate(in, name, func(h *observed.Host) { h.Kubelet, h.Containerd = observed.Unit{}, observed.Unit{} })
+		in := healthyCluster(3, 2)
+		changeHost(in, name, func(h *observed.Host) { h.Kubelet, h.Containerd = observed.Unit{}, observed.Unit{} })
 		p, decisions := Build(Input{Decide: in})
 		if len(p.Steps) > 0 || len(decisions[0].ComingUp) != 1 || p.Hosts[decisions[0].ComingUp[0]] != name {
-			t.Errorf("%s: coming up %q\n%s", name, decisions[0].ComingUp, text(p))
+			t.Errorf("%s: coming up %q\n%s", name, decisions[0].ComingUp, planText(p))
 		}
 	}
 }

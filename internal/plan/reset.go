@@ -28,7 +28,7 @@ type ResetOptions struct {
 // Before a whole cluster is reset, its Machines are deleted and their hosts returned, which is refused where nobody is
 // there to do it.
 func Reset(in decide.Input, o ResetOptions) (Plan, error) {
-	if err := contradictions(in); err != nil {
+	if err := contradictionErrors(in); err != nil {
 		return Plan{}, err
 	}
 	b := newBuilder(in, "reset")
@@ -44,25 +44,25 @@ func Reset(in decide.Input, o ResetOptions) (Plan, error) {
 	}
 	for _, id := range ids {
 		before := len(b.plan.Steps)
-		if whole && o.AbandonMachines && b.leavesMachine(b.host(id)) {
+		if whole && o.AbandonMachines && b.leavesMachine(b.hostByID(id)) {
 			continue
 		}
-		err := b.resetHost(b.host(id), whole)
+		err := b.resetHost(b.hostByID(id), whole)
 		if err != nil {
 			errs = append(errs, err)
 		}
-		switch h := b.host(id); {
+		switch h := b.hostByID(id); {
 		case o.Purge && err == nil:
-			b.purge(h, whole, len(b.plan.Steps) > before)
+			b.purgeKept(h, whole, len(b.plan.Steps) > before)
 		case len(b.world.Is.Hosts[id].Kept) > 0:
-			b.plan.Notes = append(b.plan.Notes, fmt.Sprintf("%s keeps %s until kubeone reset --purge", b.name(h),
+			b.plan.Notes = append(b.plan.Notes, fmt.Sprintf("%s keeps %s until kubeone reset --purge", b.displayName(h),
 				strings.Join(b.world.Is.Hosts[id].Kept, ", ")))
 		}
 	}
 	if whole {
 		b.unseenMachines()
 	}
-	b.hooks()
+	b.addHooks()
 	return b.plan, errors.Join(append(errs, b.refused...)...)
 }
 
@@ -71,34 +71,34 @@ func (b *builder) resetHost(h desired.Host, whole bool) error {
 	switch {
 	case seen.Reach != observed.Reached:
 		if machine := b.machineOn(h); machine != "" && !whole {
-			return fmt.Errorf("%s belongs to %s", b.name(h), owner(machine))
+			return fmt.Errorf("%s belongs to %s", b.displayName(h), machineOwner(machine))
 		}
 		if !whole {
-			return fmt.Errorf("%s cannot be reached, so it cannot be reset: %s", b.name(h), seen.Problem)
+			return fmt.Errorf("%s cannot be reached, so it cannot be reset: %s", b.displayName(h), seen.Problem)
 		}
 		b.plan.Notes = append(b.plan.Notes,
-			fmt.Sprintf("%s cannot be reached and will not be reset: %s", b.name(h), seen.Problem))
+			fmt.Sprintf("%s cannot be reached and will not be reset: %s", b.displayName(h), seen.Problem))
 		return nil
 	case seen.Unwritable != "" && !b.controlPlane(h):
 		if !whole {
-			return unwritable(b.name(h), seen)
+			return unwritableError(b.displayName(h), seen)
 		}
 		b.plan.Notes = append(b.plan.Notes,
-			fmt.Sprintf("%s cannot be locked and will not be reset: %s", b.name(h), seen.Unwritable))
+			fmt.Sprintf("%s cannot be locked and will not be reset: %s", b.displayName(h), seen.Unwritable))
 		return nil
 	case seen.Marker != nil && seen.Marker.Cluster != b.in.Want.Name:
-		return fmt.Errorf("%s belongs to cluster %q, not to %q", b.name(h), seen.Marker.Cluster, b.in.Want.Name)
+		return fmt.Errorf("%s belongs to cluster %q, not to %q", b.displayName(h), seen.Marker.Cluster, b.in.Want.Name)
 	case seen.Marker != nil && seen.Marker.Machine != h.Machine:
-		return fmt.Errorf("%s belongs to %s", b.name(h), owner(seen.Marker.Machine))
+		return fmt.Errorf("%s belongs to %s", b.displayName(h), machineOwner(seen.Marker.Machine))
 	case seen.Marker == nil && hasData(seen):
 		return fmt.Errorf("%s holds data of unknown origin (it has no marker of ours); look at /etc/kubernetes and "+
-			"/var/lib/etcd there, and clean it by hand", b.name(h))
+			"/var/lib/etcd there, and clean it by hand", b.displayName(h))
 	case seen.Marker == nil && !seen.Kubelet.Installed:
 		return nil // bare, as far as we are concerned: a container runtime that is there is somebody else's
 	}
 	controlPlane := b.controlPlane(h)
 	_, hasNode := b.findNode(h)
-	needs, err := b.leave(h, whole)
+	needs, err := b.leaveCluster(h, whole)
 	if err != nil {
 		return err
 	}
@@ -120,8 +120,8 @@ func (b *builder) resetHost(h desired.Host, whole bool) error {
 	return nil
 }
 
-// owner returns who has a host whose marker names that Machine.
-func owner(machine string) string {
+// machineOwner returns who has a host whose marker names that Machine.
+func machineOwner(machine string) string {
 	if machine == "" {
 		return "the manifest, and is not a Machine's"
 	}
@@ -136,8 +136,8 @@ func (b *builder) resetReason(h desired.Host) string {
 	return "asked for"
 }
 
-// purge plans that what a host has kept is deleted, and names it.
-func (b *builder) purge(h desired.Host, whole, reset bool) {
+// purgeKept plans that what a host has kept is deleted, and names it.
+func (b *builder) purgeKept(h desired.Host, whole, reset bool) {
 	seen := b.world.Is.Hosts[h.ID]
 	keeps := reset && b.resetKeeps(h)
 	if seen.Reach != observed.Reached || len(seen.Kept) == 0 && !keeps {
@@ -163,8 +163,8 @@ func (b *builder) resetKeeps(h desired.Host) bool {
 	return seen.EtcdData != observed.No || seen.PKI != observed.No
 }
 
-// unwritable returns the error of a host that cannot be reset.
-func unwritable(name string, seen observed.Host) error {
+// unwritableError returns the error of a host that cannot be reset.
+func unwritableError(name string, seen observed.Host) error {
 	return fmt.Errorf("%s cannot be locked, so it cannot be reset: %s; free space below /var/lib/kubeone or repair "+
 		"the disk. If it is to be given up, switch it off and use kubeone node remove %s --unreachable",
 		name, seen.Unwritable, name)
@@ -180,7 +180,7 @@ func hasData(h observed.Host) bool {
 func (b *builder) findNode(h desired.Host) (observed.Node, bool) {
 	recorded := recordedNode(b.world.Is.API, h)
 	for _, n := range b.world.Is.API.Nodes {
-		if is := b.world.Is.Hosts[h.ID]; n.Name == b.node(h) &&
+		if is := b.world.Is.Hosts[h.ID]; n.Name == b.nodeName(h) &&
 			(n.Name == recorded || match.OwnsAsMachine(&h, &is, &n)) {
 			return n, true
 		}
@@ -188,23 +188,24 @@ func (b *builder) findNode(h desired.Host) (observed.Node, bool) {
 	return observed.Node{}, false
 }
 
-// leave plans what comes before one host of a living cluster is reset: its pods go elsewhere, its member leaves etcd.
-func (b *builder) leave(h desired.Host, whole bool) ([]string, error) {
+// leaveCluster plans what comes before one host of a living cluster is reset: its pods go elsewhere, its member leaves
+// etcd.
+func (b *builder) leaveCluster(h desired.Host, whole bool) ([]string, error) {
 	if err := b.mayLeave(h); err != nil && !whole {
 		return nil, err
 	}
 	if whole || b.world.Is.API.Reached != observed.Yes {
 		if !whole && b.isMember(h) {
 			return nil, fmt.Errorf("%s is in the cluster, whose API does not answer: it cannot be taken out safely; "+
-				"to end the whole cluster, reset without --host", b.name(h))
+				"to end the whole cluster, reset without --host", b.displayName(h))
 		}
 		return nil, nil
 	}
 	var needs []string
 	if _, found := b.findNode(h); found {
-		needs = append(needs, b.drain(h, "drain", "the host leaves the cluster", nil, false))
+		needs = append(needs, b.drainNode(h, "drain", "the host leaves the cluster", nil, false))
 	}
-	if i := b.member(h); i >= 0 {
+	if i := b.memberIndex(h); i >= 0 {
 		m := b.world.Is.Etcd.Members[i]
 		v := quorum.SafeToRemove(b.world.Is.Etcd.Members, m.ID)
 		if !v.Safe {
@@ -214,7 +215,7 @@ func (b *builder) leave(h desired.Host, whole bool) ([]string, error) {
 		needs = []string{b.onHost(h, Step{
 			Intent: step.With(step.RemoveEtcdParams{Member: m.ID, Death: step.Death{Peer: h.ID}}),
 			Action: Remove, Title: "leave etcd", Reason: "the host leaves the cluster; " + v.Why,
-			Needs:   append(needs, b.snapshot(h.ID)...),
+			Needs:   append(needs, b.snapshotBeforeLeaving(h.ID)...),
 			Changes: []string{"etcd member " + strings.TrimSpace(m.Name+" ("+m.ID+")")},
 		})}
 	}
@@ -224,14 +225,14 @@ func (b *builder) leave(h desired.Host, whole bool) ([]string, error) {
 // mayLeave reports why a control-plane host must not be reset alone: it is the last one, or nobody knows what
 // etcd would lose.
 func (b *builder) mayLeave(h desired.Host) error {
-	data := b.part(h).Data != observed.No
+	data := b.etcdPart(h).Data != observed.No
 	switch {
-	case (data || b.member(h) >= 0) && b.lastControlPlane(h):
+	case (data || b.memberIndex(h) >= 0) && b.lastControlPlane(h):
 		return b.endsCluster(h)
 	case b.in.Want.IsEndpoint(h) && len(b.in.Want.ControlPlane) > 1:
 		return fmt.Errorf("%s is the API's endpoint (%s): every kubelet dials it, and would find nothing there; let "+
 			"that address lead to a load balancer or another control-plane host first, and give this host another one "+
-			"in the manifest", b.name(h), b.in.Want.Endpoint.Host)
+			"in the manifest", b.displayName(h), b.in.Want.Endpoint.Host)
 	case data && b.world.Is.Etcd.Reached != observed.Yes:
 		return b.unknownMembers(h)
 	}
@@ -246,15 +247,15 @@ func (b *builder) isMember(h desired.Host) bool {
 
 // controlPlane reports whether the host is one, by the cluster or by what it has, whatever the manifest calls it.
 func (b *builder) controlPlane(h desired.Host) bool {
-	part, seen := b.part(h), b.world.Is.Hosts[h.ID]
+	part, seen := b.etcdPart(h), b.world.Is.Hosts[h.ID]
 	reached := seen.Reach == observed.Reached
 	node := match.Node(b.world.Is.API.Nodes, &h, &seen)
 	return ofControlPlane(h, b.world.Is, node) || part.Member != "" || reached && part.Any()
 }
 
-// contradictions returns why hosts cannot be told from one another, or are not what the manifest says: nothing may be
-// done to any of them then.
-func contradictions(in decide.Input) error {
+// contradictionErrors returns why hosts cannot be told from one another, or are not what the manifest says: nothing may
+// be done to any of them then.
+func contradictionErrors(in decide.Input) error {
 	names := displayNames(in.Want, decide.NodeNames(in))
 	var errs []error
 	for _, p := range decide.Contradictions(in) {
@@ -263,8 +264,8 @@ func contradictions(in decide.Input) error {
 	return errors.Join(errs...)
 }
 
-// drain plans that a host's node is drained as the manifest wants it, and returns the step's ID.
-func (b *builder) drain(h desired.Host, title, reason string, needs []string, upgrade bool) string {
+// drainNode plans that a host's node is drained as the manifest wants it, and returns the step's ID.
+func (b *builder) drainNode(h desired.Host, title, reason string, needs []string, upgrade bool) string {
 	how := b.in.Want.Upgrade.Drain
 	d := step.DrainNodeParams{
 		TimeoutSeconds: int(how.Timeout.Seconds()),
@@ -288,6 +289,6 @@ func (b *builder) drain(h desired.Host, title, reason string, needs []string, up
 func (b *builder) deleteNode(h desired.Host, reason string, needs []string, why step.Death) string {
 	return b.onHost(h, Step{
 		Intent: step.With(step.DeleteNodeParams{Death: why}), Action: Remove, Title: "delete the Node", Reason: reason,
-		Needs: needs, Changes: []string{"Node " + b.node(h)},
+		Needs: needs, Changes: []string{"Node " + b.nodeName(h)},
 	})
 }

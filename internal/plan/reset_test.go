@@ -24,9 +24,9 @@ func TestResetPlans(t *testing.T) {
 	}{
 		"reset-whole":             {wholeWithGaps(), nil},
 		"reset-full-worker":       {full, nil},
-		"reset-worker":            {healthy(1, 2), []string{"192.0.1.2"}},
-		"reset-control-plane":     {healthy(3, 0), []string{"192.0.0.2"}},
-		"reset-two-control-plane": {healthy(5, 0), []string{"192.0.0.2", "192.0.0.3"}},
+		"reset-worker":            {healthyCluster(1, 2), []string{"192.0.1.2"}},
+		"reset-control-plane":     {healthyCluster(3, 0), []string{"192.0.0.2"}},
+		"reset-two-control-plane": {healthyCluster(5, 0), []string{"192.0.0.2", "192.0.0.3"}},
 		"reset-half-joined":       {halfJoined(), []string{"192.0.0.3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -35,8 +35,8 @@ func TestResetPlans(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			pinned(t, name, text(p))
-			if err := graph(c.world, p, nil); err != nil {
+			pinned(t, name, planText(p))
+			if err := checkGraph(c.world, p, nil); err != nil {
 				t.Error(err)
 			}
 		})
@@ -46,42 +46,45 @@ func TestResetPlans(t *testing.T) {
 // wholeWithGaps returns a cluster with a host that does not answer, one that is bare, and one with a container runtime
 // of somebody else's.
 func wholeWithGaps() decide.Input {
-	in := healthy(1, 4, "w-2", "w-3")
-	become(in, "w-1", silent)
-	mutate(in, "w-3", func(h *observed.Host) { h.Containerd = observed.Unit{Installed: true, Active: true} })
-	become(in, "w-4", begun)
+	in := healthyCluster(1, 4, "w-2", "w-3")
+	replaceHost(in, "w-1", silentHost)
+	changeHost(in, "w-3", func(h *observed.Host) { h.Containerd = observed.Unit{Installed: true, Active: true} })
+	replaceHost(in, "w-4", begunHost)
 	return in
 }
 
 func TestRefusedResets(t *testing.T) {
 	t.Parallel()
-	twoDead := healthy(5, 0)
+	twoDead := healthyCluster(5, 0)
 	for _, name := range []string{"cp-4", "cp-5"} {
-		become(twoDead, name, silent)
+		replaceHost(twoDead, name, silentHost)
 		etcdOf(twoDead, name, func(m *observed.Member) { m.Healthy = observed.No })
 	}
-	oneDead := healthy(5, 0)
-	become(oneDead, "cp-5", silent)
+	oneDead := healthyCluster(5, 0)
+	replaceHost(oneDead, "cp-5", silentHost)
 	etcdOf(oneDead, "cp-5", func(m *observed.Member) { m.Healthy = observed.No })
-	gone := healthy(1, 1)
+	gone := healthyCluster(1, 1)
 	gone.Is.API = observed.API{Reached: observed.No}
-	dark := healthy(3, 0)
+	dark := healthyCluster(3, 0)
 	dark.Is.Etcd = observed.Etcd{Reached: observed.No, Problem: "timed out"}
 	unfinished := halfJoined()
-	mutate(unfinished, "cp-3", func(h *observed.Host) { h.EtcdData = observed.Unknown })
+	changeHost(unfinished, "cp-3", func(h *observed.Host) { h.EtcdData = observed.Unknown })
 	unfinished.Is.API, unfinished.Is.Etcd = observed.API{Reached: observed.No}, observed.Etcd{Reached: observed.No}
 	alone := unfinished
 	alone.Is.Etcd = halfJoined().Is.Etcd
-	elsewhere := healthy(1, 1)
-	mutate(elsewhere, "w-1", func(h *observed.Host) { h.Marker = &observed.Marker{Cluster: "beta", Complete: true} })
-	machines := healthy(1, 1)
-	mutate(machines, "w-1", func(h *observed.Host) {
+	elsewhere := healthyCluster(1, 1)
+	changeHost(elsewhere, "w-1", func(h *observed.Host) {
+		h.Marker = &observed.Marker{Cluster: "beta",
+			Complete: true}
+	})
+	machines := healthyCluster(1, 1)
+	changeHost(machines, "w-1", func(h *observed.Host) {
 		m := *h.Marker
 		m.ID, m.Machine = "uid-1", "kube-system/pool-1"
 		h.Marker = &m
 	})
-	strange := healthy(1, 1, "w-1")
-	become(strange, "w-1", foreign)
+	strange := healthyCluster(1, 1, "w-1")
+	replaceHost(strange, "w-1", foreign)
 	for _, c := range []struct {
 		name  string
 		world decide.Input
@@ -91,7 +94,7 @@ func TestRefusedResets(t *testing.T) {
 		{"the quorum would be lost", twoDead, []string{"192.0.0.1"}, "must not leave"},
 		{"the quorum would be lost by the second", oneDead, []string{"192.0.0.1", "192.0.0.2", "192.0.0.3"},
 			"cp-3 must not leave"},
-		{"the last member", healthy(1, 0), []string{"192.0.0.1"},
+		{"the last member", healthyCluster(1, 0), []string{"192.0.0.1"},
 			"cp-1 is the last control-plane host: the cluster ends with it; if that is meant, use kubeone " +
 				"reset without --host"},
 		{"no etcd, host reached", dark, []string{"192.0.0.2"},
@@ -119,17 +122,17 @@ func TestRefusedResets(t *testing.T) {
 func TestAHostWithoutDataIsResetAlsoWhenNothingAnswers(t *testing.T) {
 	t.Parallel()
 	in := halfJoined()
-	mutate(in, "cp-3", func(h *observed.Host) { h.EtcdData = observed.No })
+	changeHost(in, "cp-3", func(h *observed.Host) { h.EtcdData = observed.No })
 	in.Is.API, in.Is.Etcd = observed.API{Reached: observed.No}, observed.Etcd{Reached: observed.No}
 	p, err := Reset(in, ResetOptions{Hosts: []string{"192.0.0.3"}})
 	if err != nil || len(p.Steps) != 1 || p.Steps[0].Intent.Kind != step.ResetHost {
-		t.Errorf("%v\n%s", err, text(p))
+		t.Errorf("%v\n%s", err, planText(p))
 	}
 }
 
 func TestNodesLeaveAsTheManifestWantsThemDrained(t *testing.T) {
 	t.Parallel()
-	in := healthy(1, 2)
+	in := healthyCluster(1, 2)
 	grace := 30 * time.Second
 	in.Want.Upgrade.Drain = desired.Drain{Timeout: time.Minute, GracePeriod: &grace, OnTimeout: desired.DrainForce}
 	p, err := Reset(in, ResetOptions{Hosts: []string{"192.0.1.2"}})
@@ -148,9 +151,9 @@ func TestNodesLeaveAsTheManifestWantsThemDrained(t *testing.T) {
 
 func TestResetNamesEveryHostThatItRefuses(t *testing.T) {
 	t.Parallel()
-	in := healthy(1, 2)
+	in := healthyCluster(1, 2)
 	for _, name := range []string{"w-1", "w-2"} {
-		mutate(in, name, func(h *observed.Host) { h.Marker = &observed.Marker{Cluster: "beta"} })
+		changeHost(in, name, func(h *observed.Host) { h.Marker = &observed.Marker{Cluster: "beta"} })
 	}
 	_, err := Reset(in, ResetOptions{})
 	if err == nil || !strings.Contains(err.Error(), "w-1") || !strings.Contains(err.Error(), "w-2") {
@@ -161,10 +164,10 @@ func TestResetNamesEveryHostThatItRefuses(t *testing.T) {
 // Copies of one disk image have one name.
 func TestHostsOfOneNameAreResetOneByOne(t *testing.T) {
 	t.Parallel()
-	in := healthy(1, 2)
+	in := healthyCluster(1, 2)
 	for i := range in.Want.Workers {
 		in.Want.Workers[i].Hostname = ""
-		mutate(in, in.Want.Workers[i].ID, func(h *observed.Host) { h.Hostname = "localhost" })
+		changeHost(in, in.Want.Workers[i].ID, func(h *observed.Host) { h.Hostname = "localhost" })
 	}
 	p, err := Reset(in, ResetOptions{})
 	if err != nil {
@@ -178,14 +181,14 @@ func TestHostsOfOneNameAreResetOneByOne(t *testing.T) {
 	if diff := cmp.Diff([]string{"192.0.0.1", "192.0.1.1", "192.0.1.2"}, hosts); diff != "" {
 		t.Error(diff)
 	}
-	if err := graph(in, p, nil); err != nil {
+	if err := checkGraph(in, p, nil); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestControlPlaneHostsLeaveOneAfterTheOther(t *testing.T) {
 	t.Parallel()
-	p, err := Reset(healthy(5, 0), ResetOptions{Hosts: []string{"192.0.0.2", "192.0.0.3"}})
+	p, err := Reset(healthyCluster(5, 0), ResetOptions{Hosts: []string{"192.0.0.2", "192.0.0.3"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,31 +211,31 @@ func TestOneOfSeveralNodes(t *testing.T) {
 func TestWhatHostsKeepGoesOnlyWithPurge(t *testing.T) {
 	t.Parallel()
 	const old = "/var/lib/kubeone-old/20261101T101112Z"
-	in := healthy(3, 1)
-	mutate(in, "cp-2", func(h *observed.Host) { h.Kept = []string{old} })
+	in := healthyCluster(3, 1)
+	changeHost(in, "cp-2", func(h *observed.Host) { h.Kept = []string{old} })
 	p, err := Reset(in, ResetOptions{Hosts: []string{"192.0.0.2"}})
 	if _, planned := p.Step("purge/cp-2"); err != nil || planned || len(p.Notes) != 1 ||
 		!strings.Contains(p.Notes[0], "cp-2 keeps "+old) {
-		t.Errorf("%v\n%s", err, text(p))
+		t.Errorf("%v\n%s", err, planText(p))
 	}
 	p, err = Reset(in, ResetOptions{Hosts: []string{"192.0.0.2"}, Purge: true})
 	s, planned := p.Step("purge/cp-2")
 	if err != nil || !planned || !slices.Contains(s.Needs, "delete-node/cp-2") || s.Changes[0] != old ||
 		len(s.Changes) != 2 || s.Intent.Disrupts() != quorum.Purge {
-		t.Errorf("%v\n%s", err, text(p))
+		t.Errorf("%v\n%s", err, planText(p))
 	}
 	p, err = Reset(in, ResetOptions{Purge: true})
 	for _, name := range []string{"cp-1", "cp-2", "cp-3"} {
 		s, planned := p.Step("purge/" + name)
 		if err != nil || !planned || s.Intent.Disrupts() != quorum.NoDisruption {
-			t.Errorf("%s: %v\n%s", name, err, text(p))
+			t.Errorf("%s: %v\n%s", name, err, planText(p))
 		}
 	}
 	if _, planned := p.Step("purge/w-1"); planned {
-		t.Errorf("a worker keeps nothing\n%s", text(p))
+		t.Errorf("a worker keeps nothing\n%s", planText(p))
 	}
-	in.Is.Hosts["192.0.0.2"] = bare(in.Want.ControlPlane[1])
-	mutate(in, "cp-2", func(h *observed.Host) { h.Kept = []string{old} })
+	in.Is.Hosts["192.0.0.2"] = bareHost(in.Want.ControlPlane[1])
+	changeHost(in, "cp-2", func(h *observed.Host) { h.Kept = []string{old} })
 	for i, m := range in.Is.Etcd.Members {
 		if m.Name != "cp-2" {
 			in.Is.Etcd.Members[i].Healthy = observed.No
@@ -240,6 +243,6 @@ func TestWhatHostsKeepGoesOnlyWithPurge(t *testing.T) {
 	}
 	p, err = Reset(in, ResetOptions{Hosts: []string{"192.0.0.2"}, Purge: true})
 	if err == nil || !strings.Contains(err.Error(), "may be needed") {
-		t.Errorf("without a quorum it may be the only copy: %v\n%s", err, text(p))
+		t.Errorf("without a quorum it may be the only copy: %v\n%s", err, planText(p))
 	}
 }

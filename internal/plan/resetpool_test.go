@@ -12,10 +12,10 @@ import (
 	"kubeone/internal/testutil/decidetest"
 )
 
-// pooled returns a cluster with a MachineDeployment of two Machines, one of them a Node, a host whose Machine is gone,
-// and one that is free.
-func pooled() decide.Input {
-	in := healthy(1, 1)
+// clusterWithMachines returns a cluster with a MachineDeployment of two Machines, one of them a Node, a host whose
+// Machine is gone, and one that is free.
+func clusterWithMachines() decide.Input {
+	in := healthyCluster(1, 1)
 	machine := func(name, host string) observed.Machine {
 		return observed.Machine{
 			Namespace: "kube-system", Name: name, Owner: "MachineDeployment pool", Provider: "ssh", Node: host,
@@ -39,21 +39,21 @@ func pooled() decide.Input {
 
 // withPool returns that cluster with another pool.
 func withPool(change func(*observed.Pool)) decide.Input {
-	in := pooled()
+	in := clusterWithMachines()
 	change(in.Is.API.Pool)
 	return in
 }
 
 func TestResetPlansWithMachines(t *testing.T) {
 	t.Parallel()
-	silent := pooled()
+	silent := clusterWithMachines()
 	silent.Is.API.Reached, silent.Is.API.Pool = observed.No, nil
 	for name, c := range map[string]struct {
 		world decide.Input
 		o     ResetOptions
 	}{
-		"reset-machines":           {pooled(), ResetOptions{}},
-		"reset-machines-abandoned": {pooled(), ResetOptions{AbandonMachines: true}},
+		"reset-machines":           {clusterWithMachines(), ResetOptions{}},
+		"reset-machines-abandoned": {clusterWithMachines(), ResetOptions{AbandonMachines: true}},
 		"reset-machines-not-seen":  {silent, ResetOptions{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,8 +62,8 @@ func TestResetPlansWithMachines(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			pinned(t, name, text(p))
-			if err := graph(c.world, p, nil); err != nil {
+			pinned(t, name, planText(p))
+			if err := checkGraph(c.world, p, nil); err != nil {
 				t.Error(err)
 			}
 		})
@@ -73,7 +73,7 @@ func TestResetPlansWithMachines(t *testing.T) {
 // Nothing of the cluster is touched before the hosts of its Machines are back.
 func TestEveryStepOfAResetWaitsForTheHostsOfMachines(t *testing.T) {
 	t.Parallel()
-	p, err := Reset(pooled(), ResetOptions{Purge: true})
+	p, err := Reset(clusterWithMachines(), ResetOptions{Purge: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestWhatIsDoneAboutMachines(t *testing.T) {
 		refused string
 		notes   []string
 	}{
-		{name: "all", world: pooled(), steps: []step.Kind{step.DeleteMachines, step.AwaitHosts}},
+		{name: "all", world: clusterWithMachines(), steps: []step.Kind{step.DeleteMachines, step.AwaitHosts}},
 		{
 			name: "no controllers", world: noController(func(*observed.Pool) {}),
 			refused: "hosts of Machines (2) must be returned first, but kubeone controller has not been " +
@@ -166,7 +166,7 @@ func TestWhatIsDoneAboutMachines(t *testing.T) {
 			}),
 			o: ResetOptions{AbandonMachines: true}, notes: []string{"the Machines could not be read: conversion"},
 		},
-		{name: "one host", world: pooled(), o: ResetOptions{Hosts: []string{"192.0.1.1"}}},
+		{name: "one host", world: clusterWithMachines(), o: ResetOptions{Hosts: []string{"192.0.1.1"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -212,8 +212,8 @@ func TestManyHostsAreNotAllNamed(t *testing.T) {
 // A host of the manifest that a Machine has is left where Machines are abandoned, and an error where they are not.
 func TestAMachinesHostInTheManifestIsLeftWithTheOthers(t *testing.T) {
 	t.Parallel()
-	in := pooled()
-	mutate(in, "w-1", func(h *observed.Host) {
+	in := clusterWithMachines()
+	changeHost(in, "w-1", func(h *observed.Host) {
 		m := *h.Marker
 		m.Machine = "kube-system/pool-a-1"
 		h.Marker = &m
@@ -225,7 +225,7 @@ func TestAMachinesHostInTheManifestIsLeftWithTheOthers(t *testing.T) {
 	const stays = "w-1 belongs to Machine kube-system/pool-a-1 and stays as it is"
 	if _, planned := p.Step("reset/w-1"); err != nil || planned ||
 		!strings.Contains(strings.Join(p.Notes, "\n"), stays) {
-		t.Errorf("%v\n%s", err, text(p))
+		t.Errorf("%v\n%s", err, planText(p))
 	}
 }
 
@@ -233,7 +233,7 @@ func TestAMachinesHostInTheManifestIsLeftWithTheOthers(t *testing.T) {
 func TestASilentHostOfAMachineIsNamedByTheAPI(t *testing.T) {
 	t.Parallel()
 	in := withPool(func(p *observed.Pool) { p.Hosts[0].Address = "192.0.1.1" })
-	become(in, "w-1", silent)
+	replaceHost(in, "w-1", silentHost)
 	const says = "w-1 belongs to Machine kube-system/pool-a-1: kubectl -n kube-system delete machine pool-a-1"
 	id := "192.0.1.1"
 	for name, plan := range map[string]func() (Plan, error){
@@ -256,12 +256,12 @@ func TestMachinesThatNeedAPersonAreNoted(t *testing.T) {
 	p, _ := Build(Input{Decide: withPool(func(p *observed.Pool) { p.Machines[1].Error = "versions.kubelet is newer" })})
 	if !slices.Contains(p.Notes, "Machine kube-system/pool-a-2 has an error: versions.kubelet is newer; correct the "+
 		"object, or delete it") || len(p.Steps) > 0 {
-		t.Errorf("%s", text(p))
+		t.Errorf("%s", planText(p))
 	}
 	p, _ = Build(Input{Decide: withPool(func(p *observed.Pool) {
 		p.Machines[1].Error, p.Machines[1].Deleting = "versions.kubelet is newer", true
 	})})
 	if len(p.Notes) > 0 {
-		t.Errorf("%s", text(p))
+		t.Errorf("%s", planText(p))
 	}
 }

@@ -13,16 +13,16 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-func (b *builder) resources(d decide.Decision) {
+func (b *builder) applyResources(d decide.Decision) {
 	for _, id := range d.ControllerFiles {
-		b.controllerFiles(b.host(id))
+		b.controllerFiles(b.hostByID(id))
 	}
 	b.applyAddons(d.Addons)
 	for _, id := range d.Metadata {
-		if h := b.host(id); !b.has(b.id(step.NodeReady, h)) {
+		if h := b.hostByID(id); !b.hasStep(b.stepID(step.NodeReady, h)) {
 			b.onHost(h, Step{
 				Intent: nodeMeta(h), Action: Change, Title: "set labels, annotations and taints",
-				Reason: "the Node's differ from the manifest", Changes: []string{"Node " + b.node(h)},
+				Reason: "the Node's differ from the manifest", Changes: []string{"Node " + b.nodeName(h)},
 			})
 		}
 	}
@@ -33,7 +33,7 @@ func (b *builder) resources(d decide.Decision) {
 	}
 	if len(d.Serving) > 0 {
 		b.onCluster(string(step.ApproveServing), Step{
-			Intent: only(step.ApproveServing), Action: Change,
+			Intent: plainIntent(step.ApproveServing), Action: Change,
 			Title:   "approve serving certificates",
 			Reason:  "kubelets wait for them: " + problem.List(d.Serving),
 			Changes: []string{"CertificateSigningRequests of kubelets"},
@@ -48,7 +48,7 @@ func (b *builder) resources(d decide.Decision) {
 	case len(d.Settings) > 0:
 		b.awaitWorkloads("settings were changed")
 	}
-	b.machines(d)
+	b.planMachineDeployments(d)
 	if d.Record {
 		b.saveRecord(b.recordReason())
 	}
@@ -73,10 +73,11 @@ func (b *builder) credentialsOfMachines() bool {
 
 // awaitWorkloads plans to wait, once, until what was applied runs.
 func (b *builder) awaitWorkloads(reason string) {
-	if !b.has("await-workloads") {
+	if !b.hasStep("await-workloads") {
 		b.onCluster("await-workloads", Step{
-			Intent: only(step.AwaitWorkloads), Action: Change, Title: "wait for cluster DNS and addons", Reason: reason,
-			Needs: slices.Concat(b.addons, b.controllers),
+			Intent: plainIntent(step.AwaitWorkloads), Action: Change, Title: "wait for cluster DNS and addons",
+			Reason: reason,
+			Needs:  slices.Concat(b.addons, b.controllers),
 		})
 	}
 }
@@ -89,7 +90,7 @@ func (b *builder) applyAddons(names []string) {
 			needs = []string{b.init}
 		}
 		if name == desired.ControllersAddon {
-			needs = append(needs, b.planned(step.ControllerFiles)...)
+			needs = append(needs, b.plannedSteps(step.ControllerFiles)...)
 		}
 		had, intent := b.world.Is.API.Addons[name], step.With(step.ApplyAddonParams{Addon: name})
 		intent.Digest = b.in.Addons[name]
@@ -128,14 +129,14 @@ func (b *builder) addonReason(name, had string) string {
 	case had != b.in.Addons[name]:
 		return "the cluster has an older version of it"
 	}
-	return differences(b.world.Is.API.Compared[name].Differences)
+	return listDifferences(b.world.Is.API.Compared[name].Differences)
 }
 
 // namedDifferences is how many are named in a reason.
 const namedDifferences = 3
 
-// differences reports which objects are not as they must be.
-func differences(of []observed.Difference) string {
+// listDifferences reports which objects are not as they must be.
+func listDifferences(of []observed.Difference) string {
 	var parts []string
 	for i, d := range of {
 		if i == namedDifferences {

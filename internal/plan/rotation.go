@@ -18,25 +18,25 @@ import (
 // hosts before the next. What has begun continues; where nothing has, and again is true, new keys are made. Nothing is
 // planned while a control-plane host is not well, or one serves that the manifest does not have.
 func RotateCA(in decide.Input, authorities []string, anew bool) (Plan, error) {
-	if err := contradictions(in); err != nil {
+	if err := contradictionErrors(in); err != nil {
 		return Plan{}, err
 	}
 	b := newBuilder(in, "certificates-rotate-ca")
 	d := decide.Decide(in)
-	if why := b.unrotatable(d, authorities); why != "" {
-		b.block(why)
+	if why := b.whyNotRotatable(d, authorities); why != "" {
+		b.addBlocked(why)
 		return b.plan, nil
 	}
 	var previous []string
-	next := b.rotation(authorities, anew)
-	for ; next.Phase != rotation.Settled && len(b.refused) == 0; next = b.rotation(authorities, false) {
+	next := b.rotationPhase(authorities, anew)
+	for ; next.Phase != rotation.Settled && len(b.refused) == 0; next = b.rotationPhase(authorities, false) {
 		var held string
 		if previous, held = b.beforePhase(next, d, previous); held != "" {
 			authorities = slices.DeleteFunc(slices.Clone(authorities), func(name string) bool { return name == held })
 			continue
 		}
 		for _, id := range next.Hosts {
-			previous = []string{b.rotateOn(b.host(id), next, previous)}
+			previous = []string{b.rotateOn(b.hostByID(id), next, previous)}
 		}
 		if next.Phase == rotation.Forget {
 			b.trimExtensionCAs(next.Authorities, previous)
@@ -48,7 +48,7 @@ func RotateCA(in decide.Input, authorities []string, anew bool) (Plan, error) {
 	if err := errors.Join(b.refused...); err != nil {
 		return Plan{}, err
 	}
-	b.finish(d)
+	b.finishPlan(d)
 	return b.plan, nil
 }
 
@@ -65,8 +65,8 @@ func (b *builder) beforePhase(next rotation.Decision, d decide.Decision, needs [
 	unseen := b.unseenNodes(d)
 	if in(rotation.Forget, observed.ServiceAccounts) {
 		if unseen != "" {
-			b.again("the former key of service accounts is trusted until nobody shows tokens that it has signed, " +
-				"which is not known of " + unseen)
+			b.addRerunReason("the former key of service accounts is trusted until nobody shows tokens that it has " +
+				"signed, which is not known of " + unseen)
 			return needs, observed.ServiceAccounts
 		}
 		needs = b.renewTokens(needs)
@@ -74,14 +74,14 @@ func (b *builder) beforePhase(next rotation.Decision, d decide.Decision, needs [
 	if in(rotation.Forget, observed.ClusterCA) {
 		if b.plansPhase(step.RotateUse, observed.ClusterCA) {
 			// People's certificates are of the former one, and so is this run's.
-			b.again("the former CA of the cluster is dropped once nobody shows certificates that it has signed: give " +
-				"people kubeconfigs once more (kubeone kubeconfig), and then run kubeone certificates rotate-ca " +
-				"--resume")
+			b.addRerunReason("the former CA of the cluster is dropped once nobody shows certificates that it has " +
+				"signed: give people kubeconfigs once more (kubeone kubeconfig), and then run " +
+				"kubeone certificates rotate-ca --resume")
 			return needs, observed.ClusterCA
 		}
 		if unseen != "" {
-			b.again("the former CA of the cluster is trusted until nobody shows a certificate that it has signed, " +
-				"which is not known of " + unseen)
+			b.addRerunReason("the former CA of the cluster is trusted until nobody shows a certificate that it has " +
+				"signed, which is not known of " + unseen)
 			return needs, observed.ClusterCA
 		}
 		needs = b.forgetCA(needs)
@@ -89,8 +89,8 @@ func (b *builder) beforePhase(next rotation.Decision, d decide.Decision, needs [
 	return needs, ""
 }
 
-// again adds a reason for another run.
-func (b *builder) again(why string) {
+// addRerunReason adds a reason for another run.
+func (b *builder) addRerunReason(why string) {
 	if b.plan.Again != "" {
 		why = b.plan.Again + "; " + why
 	}
@@ -100,19 +100,19 @@ func (b *builder) again(why string) {
 // plansPhase reports whether an authority is in a phase of that kind on some host in this plan.
 func (b *builder) plansPhase(kind step.Kind, authority string) bool {
 	return slices.ContainsFunc(b.in.Want.ControlPlane, func(h desired.Host) bool {
-		s, ok := b.plan.Step(b.id(kind, h))
+		s, ok := b.plan.Step(b.stepID(kind, h))
 		return ok && slices.Contains(step.ParamsOf[step.RotateParams](s.Intent).Authorities, authority)
 	})
 }
 
-// rotation returns the next phase in the world as it is predicted by now.
-func (b *builder) rotation(authorities []string, anew bool) rotation.Decision {
+// rotationPhase returns the next phase in the world as it is predicted by now.
+func (b *builder) rotationPhase(authorities []string, anew bool) rotation.Decision {
 	return rotation.Decide(rotation.HostsOf(b.in.Want.ControlPlane, b.world.Is.Hosts), authorities, anew)
 }
 
-// unrotatable returns why no key may be rotated now; "" if nothing is in the way.
-func (b *builder) unrotatable(d decide.Decision, authorities []string) string {
-	if why := b.unrenewable(d); why != "" {
+// whyNotRotatable returns why no key may be rotated now; "" if nothing is in the way.
+func (b *builder) whyNotRotatable(d decide.Decision, authorities []string) string {
+	if why := b.whyNotRenewable(d); why != "" {
 		return why
 	}
 	if name := decide.ServerElsewhere(b.in); name != "" {
@@ -227,11 +227,11 @@ func (b *builder) rotationChanges(d rotation.Decision) []string {
 // renewTokens plans that all pods have tokens which the new key has signed, and Secrets too: on one control-plane host
 // after the other, as a controller manager starts again there, and on workers at the same time.
 func (b *builder) renewTokens(needs []string) []string {
-	if b.has(string(step.RenewTokenSecrets)) {
+	if b.hasStep(string(step.RenewTokenSecrets)) {
 		return needs
 	}
 	secrets := []string{b.onCluster(string(step.RenewTokenSecrets), Step{
-		Intent: only(step.RenewTokenSecrets), Action: Change, Needs: slices.Clone(needs),
+		Intent: plainIntent(step.RenewTokenSecrets), Action: Change, Needs: slices.Clone(needs),
 		Title:  "make the tokens anew that stand in Secrets",
 		Reason: "the API servers are about to trust no other key",
 		Changes: []string{
@@ -241,7 +241,7 @@ func (b *builder) renewTokens(needs []string) []string {
 	previous, workers := needs, []string(nil)
 	for _, h := range b.joinedHosts() {
 		s := Step{
-			Intent: only(step.RenewTokens), Action: Change, Risk: Restarts, Needs: slices.Clone(needs),
+			Intent: plainIntent(step.RenewTokens), Action: Change, Risk: Restarts, Needs: slices.Clone(needs),
 			Title: "make the tokens of its pods anew", Reason: "the API servers are about to trust no other key",
 			Changes: []string{"kubelet: starts anew; pods go on, and find new tokens"},
 		}

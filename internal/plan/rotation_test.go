@@ -14,10 +14,10 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// signing gives control-plane hosts what they have of each authority.
-func signing(in decide.Input, names ...string) decide.Input {
+// setAuthorities gives control-plane hosts what they have of each authority.
+func setAuthorities(in decide.Input, names ...string) decide.Input {
 	for _, name := range names {
-		mutate(in, name, func(h *observed.Host) {
+		changeHost(in, name, func(h *observed.Host) {
 			h.Authorities = map[string]observed.Authority{}
 			for _, of := range observed.Authorities() {
 				h.Authorities[of] = observed.Authority{Trusted: []string{"old"}}
@@ -27,9 +27,9 @@ func signing(in decide.Input, names ...string) decide.Input {
 	return in
 }
 
-// has changes what a host has of an authority.
-func has(in decide.Input, name, of string, a observed.Authority) {
-	mutate(in, name, func(h *observed.Host) {
+// changeAuthority changes what a host has of an authority.
+func changeAuthority(in decide.Input, name, of string, a observed.Authority) {
+	changeHost(in, name, func(h *observed.Host) {
 		if h.Authorities == nil {
 			h.Authorities = map[string]observed.Authority{}
 		}
@@ -42,8 +42,8 @@ func threeKeys() []string {
 	return []string{observed.EtcdCA, observed.FrontProxyCA, observed.ServiceAccounts}
 }
 
-// course returns the plan's steps, each with what it is about.
-func course(p Plan) []string {
+// stepOrder returns the plan's steps, each with what it is about.
+func stepOrder(p Plan) []string {
 	var out []string
 	for _, s := range p.Steps {
 		text := s.ID
@@ -60,7 +60,7 @@ func course(p Plan) []string {
 
 func TestARotationHasEachPhaseOnAllHostsBeforeTheNext(t *testing.T) {
 	t.Parallel()
-	in := signing(healthy(3, 1), "cp-1", "cp-2", "cp-3")
+	in := setAuthorities(healthyCluster(3, 1), "cp-1", "cp-2", "cp-3")
 	p, err := RotateCA(in, threeKeys(), true)
 	if err != nil || p.Blocked != "" || p.Again != "" {
 		t.Fatal(err, p.Blocked, p.Again)
@@ -73,7 +73,7 @@ func TestARotationHasEachPhaseOnAllHostsBeforeTheNext(t *testing.T) {
 		"renew-token-secrets", "renew-tokens/cp-1", "renew-tokens/cp-2", "renew-tokens/cp-3", "renew-tokens/w-1",
 		"rotate-forget/cp-1" + all, "rotate-forget/cp-2" + all, "rotate-forget/cp-3" + all,
 		"trim-front-proxy-ca", "record",
-	}, course(p)); diff != "" {
+	}, stepOrder(p)); diff != "" {
 		t.Error(diff)
 	}
 	// One host after the other, and no host drops the old key before all tokens are new.
@@ -101,19 +101,20 @@ func TestARotationHasEachPhaseOnAllHostsBeforeTheNext(t *testing.T) {
 
 func TestARotationGoesOnWhereItWasCutOff(t *testing.T) {
 	t.Parallel()
-	in := signing(healthy(3, 0), "cp-1", "cp-2", "cp-3")
+	in := setAuthorities(healthyCluster(3, 0), "cp-1", "cp-2", "cp-3")
 	if p, err := RotateCA(in, threeKeys(), false); err != nil || !p.Empty() || p.Blocked != "" {
-		t.Errorf("nothing has begun: %v, %v", err, course(p))
+		t.Errorf("nothing has begun: %v, %v", err, stepOrder(p))
 	}
-	has(in, "cp-1", observed.EtcdCA, observed.Authority{Trusted: []string{"new", "old"}})
-	has(in, "cp-2", observed.EtcdCA, observed.Authority{Trusted: []string{"new", "old"}, Next: "new", Begun: "use"})
-	has(in, "cp-3", observed.EtcdCA, observed.Authority{Trusted: []string{"old", "new"}, Next: "new"})
+	changeAuthority(in, "cp-1", observed.EtcdCA, observed.Authority{Trusted: []string{"new", "old"}})
+	changeAuthority(in, "cp-2", observed.EtcdCA, observed.Authority{Trusted: []string{"new", "old"}, Next: "new",
+		Begun: "use"})
+	changeAuthority(in, "cp-3", observed.EtcdCA, observed.Authority{Trusted: []string{"old", "new"}, Next: "new"})
 	for _, anew := range []bool{false, true} {
 		p, err := RotateCA(in, threeKeys(), anew)
 		if diff := cmp.Diff([]string{
 			"rotate-use/cp-2 etcd", "rotate-use/cp-3 etcd",
 			"rotate-forget/cp-1 etcd", "rotate-forget/cp-2 etcd", "rotate-forget/cp-3 etcd", "record",
-		}, course(p)); err != nil || diff != "" {
+		}, stepOrder(p)); err != nil || diff != "" {
 			t.Errorf("anew %t: %v %s", anew, err, diff)
 		}
 	}
@@ -122,27 +123,27 @@ func TestARotationGoesOnWhereItWasCutOff(t *testing.T) {
 func TestNothingIsRotatedWhereSomebodyWouldNotHearOfIt(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*decide.Input){
-		"cp-2 is unreachable: ": func(in *decide.Input) { become(*in, "cp-2", silent) },
-		"cp-2 is restartable: ": func(in *decide.Input) { become(*in, "cp-2", stopped) },
+		"cp-2 is unreachable: ": func(in *decide.Input) { replaceHost(*in, "cp-2", silentHost) },
+		"cp-2 is restartable: ": func(in *decide.Input) { replaceHost(*in, "cp-2", stoppedHost) },
 		"control-plane host cp-9 is not in the manifest": func(in *decide.Input) {
 			in.Is.Etcd.Members = append(slices.Clone(in.Is.Etcd.Members),
 				observed.Member{ID: "9", Name: "cp-9", Healthy: observed.Yes})
 		},
 		"some control-plane host does not say whom it trusts for front-proxy": func(in *decide.Input) {
-			has(*in, "cp-3", observed.FrontProxyCA, observed.Authority{})
+			changeAuthority(*in, "cp-3", observed.FrontProxyCA, observed.Authority{})
 		},
 	} {
-		in := signing(healthy(3, 0), "cp-1", "cp-2", "cp-3")
+		in := setAuthorities(healthyCluster(3, 0), "cp-1", "cp-2", "cp-3")
 		change(&in)
 		p, err := RotateCA(in, threeKeys(), true)
 		if err != nil || !strings.Contains(p.Blocked, want) || len(p.Steps) > 0 {
-			t.Errorf("want %q: %v, %q, %v", want, err, p.Blocked, course(p))
+			t.Errorf("want %q: %v, %q, %v", want, err, p.Blocked, stepOrder(p))
 		}
 	}
-	in := signing(healthy(3, 0), "cp-1", "cp-2", "cp-3")
+	in := setAuthorities(healthyCluster(3, 0), "cp-1", "cp-2", "cp-3")
 	in.Is.Etcd.Members[1].Healthy = observed.No
 	if p, err := RotateCA(in, []string{observed.EtcdCA}, true); err == nil && p.Blocked == "" {
-		t.Errorf("a member is stopped although another one is dead: %v", course(p))
+		t.Errorf("a member is stopped although another one is dead: %v", stepOrder(p))
 	}
 }
 
@@ -150,19 +151,19 @@ func TestNothingIsRotatedWhereSomebodyWouldNotHearOfIt(t *testing.T) {
 func TestTokensThatNobodySeesKeepTheFormerKey(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*decide.Input){
-		"w-1 (unreachable)": func(in *decide.Input) { become(*in, "w-1", silent) },
+		"w-1 (unreachable)": func(in *decide.Input) { replaceHost(*in, "w-1", silentHost) },
 		"pool-1 (not of the manifest)": func(in *decide.Input) {
 			in.Is.API.Nodes = append(slices.Clone(in.Is.API.Nodes), observed.Node{Name: "pool-1", Ready: observed.Yes})
 		},
 	} {
-		in := signing(healthy(1, 1), "cp-1")
+		in := setAuthorities(healthyCluster(1, 1), "cp-1")
 		change(&in)
 		p, err := RotateCA(in, threeKeys(), true)
 		const all = " etcd,front-proxy,service-account"
 		if diff := cmp.Diff([]string{
 			"rotate-learn/cp-1" + all + " new" + all, "rotate-use/cp-1" + all,
 			"rotate-forget/cp-1 etcd,front-proxy", "trim-front-proxy-ca", "record",
-		}, course(p)); err != nil || diff != "" || !strings.Contains(p.Again, want) {
+		}, stepOrder(p)); err != nil || diff != "" || !strings.Contains(p.Again, want) {
 			t.Errorf("%v, %q %s", err, p.Again, diff)
 		}
 		if s, _ := p.Step("rotate-use/cp-1"); !slices.Contains(s.Changes, "outage: the API does not answer meanwhile") {
@@ -173,7 +174,7 @@ func TestTokensThatNobodySeesKeepTheFormerKey(t *testing.T) {
 
 func TestNamesOfAuthorities(t *testing.T) {
 	t.Parallel()
-	in := signing(healthy(2, 0), "cp-1", "cp-2")
+	in := setAuthorities(healthyCluster(2, 0), "cp-1", "cp-2")
 	if got, err := RotationGoals([]string{"front-proxy", "etcd", "etcd"}, in); err != nil ||
 		!slices.Equal(got, []string{"etcd", "front-proxy"}) {
 		t.Errorf("%v, %v", got, err)
@@ -181,7 +182,7 @@ func TestNamesOfAuthorities(t *testing.T) {
 	if got, err := RotationGoals(nil, in); err != nil || !slices.Equal(got, threeKeys()) {
 		t.Errorf("%v, %v", got, err)
 	}
-	has(in, "cp-1", observed.ClusterCA, observed.Authority{Trusted: []string{"old", "new"}, Next: "new"})
+	changeAuthority(in, "cp-1", observed.ClusterCA, observed.Authority{Trusted: []string{"old", "new"}, Next: "new"})
 	if got, err := RotationGoals(nil, in); err != nil || !slices.Equal(got, observed.Authorities()) {
 		t.Errorf("where the rotation of the cluster's has begun: %v, %v", got, err)
 	}
@@ -207,9 +208,9 @@ func TestEveryPlanOfARotationEndsIt(t *testing.T) {
 	states := statesOfARotation()
 	for _, one := range states {
 		for _, two := range states {
-			in := signing(healthy(2, 0), "cp-1", "cp-2")
-			has(in, "cp-1", observed.EtcdCA, one)
-			has(in, "cp-2", observed.EtcdCA, two)
+			in := setAuthorities(healthyCluster(2, 0), "cp-1", "cp-2")
+			changeAuthority(in, "cp-1", observed.EtcdCA, one)
+			changeAuthority(in, "cp-2", observed.EtcdCA, two)
 			p, err := RotateCA(in, []string{observed.EtcdCA}, false)
 			if err != nil || p.Blocked != "" {
 				t.Fatal(err, p.Blocked)
@@ -223,7 +224,7 @@ func TestEveryPlanOfARotationEndsIt(t *testing.T) {
 			}
 			hosts := rotation.HostsOf(in.Want.ControlPlane, w.Is.Hosts)
 			if begun := rotation.Begun(hosts); len(begun) > 0 {
-				t.Errorf("%+v and %+v: %v ends with %+v", one, two, course(p), hosts)
+				t.Errorf("%+v and %+v: %v ends with %+v", one, two, stepOrder(p), hosts)
 			}
 		}
 	}
@@ -243,33 +244,33 @@ func clusterCA(t *testing.T, in decide.Input, anew bool) Plan {
 // know it, and by its certificates.
 func TestTheClustersOwnCAIsLearntByEverybodyFirst(t *testing.T) {
 	t.Parallel()
-	in := signing(healthy(2, 2), "cp-1", "cp-2")
+	in := setAuthorities(healthyCluster(2, 2), "cp-1", "cp-2")
 	for _, worker := range []string{"w-1", "w-2"} {
-		has(in, worker, observed.ClusterCA, observed.Authority{Trusted: []string{"old"}})
+		changeAuthority(in, worker, observed.ClusterCA, observed.Authority{Trusted: []string{"old"}})
 	}
 	p := clusterCA(t, in, true)
 	if diff := cmp.Diff([]string{
 		"rotate-learn/cp-1 cluster new cluster", "rotate-learn/cp-2 cluster new cluster", "publish-ca",
 		"learn-ca/w-1", "learn-ca/w-2", "record",
-	}, course(p)); diff != "" || !strings.Contains(p.Again, "start pods anew") {
+	}, stepOrder(p)); diff != "" || !strings.Contains(p.Again, "start pods anew") {
 		t.Errorf("%q %s", p.Again, diff)
 	}
 
 	learnt := observed.Authority{Trusted: []string{"old", "new"}, Next: "new"}
 	for _, name := range []string{"cp-1", "cp-2"} {
-		has(in, name, observed.ClusterCA, learnt)
+		changeAuthority(in, name, observed.ClusterCA, learnt)
 	}
-	has(in, "w-1", observed.ClusterCA, observed.Authority{Trusted: []string{"old", "new"}})
+	changeAuthority(in, "w-1", observed.ClusterCA, observed.Authority{Trusted: []string{"old", "new"}})
 	p = clusterCA(t, in, false)
-	if diff := cmp.Diff([]string{"publish-ca", "learn-ca/w-2", "record"}, course(p)); diff != "" ||
+	if diff := cmp.Diff([]string{"publish-ca", "learn-ca/w-2", "record"}, stepOrder(p)); diff != "" ||
 		!strings.Contains(p.Again, "start pods anew") {
 		t.Errorf("%q %s", p.Again, diff)
 	}
-	has(in, "w-2", observed.ClusterCA, observed.Authority{Trusted: []string{"old", "new"}})
+	changeAuthority(in, "w-2", observed.ClusterCA, observed.Authority{Trusted: []string{"old", "new"}})
 	p = clusterCA(t, in, false)
 	if diff := cmp.Diff([]string{
 		"publish-ca", "pods-trust-ca", "rotate-use/cp-1 cluster", "rotate-use/cp-2 cluster", "record",
-	}, course(p)); diff != "" || !strings.Contains(p.Again, "once nobody shows certificates") {
+	}, stepOrder(p)); diff != "" || !strings.Contains(p.Again, "once nobody shows certificates") {
 		t.Errorf("%q %s", p.Again, diff)
 	}
 	if s, _ := p.Step("rotate-use/cp-1"); !slices.Equal(s.Needs, []string{"pods-trust-ca"}) ||
@@ -278,26 +279,26 @@ func TestTheClustersOwnCAIsLearntByEverybodyFirst(t *testing.T) {
 	}
 
 	used := observed.Authority{Trusted: []string{"new", "old"}, Begun: observed.Used}
-	has(in, "cp-1", observed.ClusterCA, used)
+	changeAuthority(in, "cp-1", observed.ClusterCA, used)
 	p = clusterCA(t, in, false) // what API servers show has changed by now: no pod is looked at again
-	if diff := cmp.Diff([]string{"publish-ca", "rotate-use/cp-2 cluster", "record"}, course(p)); diff != "" {
+	if diff := cmp.Diff([]string{"publish-ca", "rotate-use/cp-2 cluster", "record"}, stepOrder(p)); diff != "" {
 		t.Error(diff)
 	}
-	has(in, "cp-1", observed.ClusterCA, observed.Authority{
+	changeAuthority(in, "cp-1", observed.ClusterCA, observed.Authority{
 		Trusted: []string{"new", "old"}, Next: "new", Begun: string(rotation.Use),
 	})
-	if p := clusterCA(t, in, false); slices.Contains(course(p), "pods-trust-ca") {
-		t.Errorf("a host has begun to sign, and pods are looked at: %v", course(p))
+	if p := clusterCA(t, in, false); slices.Contains(stepOrder(p), "pods-trust-ca") {
+		t.Errorf("a host has begun to sign, and pods are looked at: %v", stepOrder(p))
 	}
 
-	has(in, "cp-1", observed.ClusterCA, used)
-	has(in, "cp-2", observed.ClusterCA, used)
+	changeAuthority(in, "cp-1", observed.ClusterCA, used)
+	changeAuthority(in, "cp-2", observed.ClusterCA, used)
 	p = clusterCA(t, in, false)
 	if diff := cmp.Diff([]string{
 		"regenerate/cp-1", "regenerate/cp-2", "regenerate/w-1", "regenerate/w-2", "publish-ca-alone",
 		"forget-ca/w-1", "forget-ca/w-2", "rotate-forget/cp-1 cluster", "rotate-forget/cp-2 cluster",
 		"trim-client-ca", "revoke-tokens", "record",
-	}, course(p)); diff != "" || p.Again != "" {
+	}, stepOrder(p)); diff != "" || p.Again != "" {
 		t.Errorf("%q %s", p.Again, diff)
 	}
 	if s, _ := p.Step("regenerate/w-2"); !slices.Contains(s.Needs, "regenerate/w-1") {
@@ -311,17 +312,18 @@ func TestTheClustersOwnCAIsLearntByEverybodyFirst(t *testing.T) {
 // Nobody signs with a CA, and drops none, that somebody does not know of, or still shows.
 func TestAWorkerThatIsAwayHoldsUpTheClustersCA(t *testing.T) {
 	t.Parallel()
-	in := signing(healthy(1, 1), "cp-1")
-	has(in, "cp-1", observed.ClusterCA, observed.Authority{Trusted: []string{"old", "new"}, Next: "new"})
-	become(in, "w-1", silent)
-	if p := clusterCA(t, in, false); slices.ContainsFunc(course(p), func(s string) bool {
+	in := setAuthorities(healthyCluster(1, 1), "cp-1")
+	changeAuthority(in, "cp-1", observed.ClusterCA, observed.Authority{Trusted: []string{"old", "new"}, Next: "new"})
+	replaceHost(in, "w-1", silentHost)
+	if p := clusterCA(t, in, false); slices.ContainsFunc(stepOrder(p), func(s string) bool {
 		return strings.HasPrefix(s, "rotate-use")
 	}) || !strings.Contains(p.Again, "w-1 (unreachable)") {
-		t.Errorf("%q %v", p.Again, course(p))
+		t.Errorf("%q %v", p.Again, stepOrder(p))
 	}
-	has(in, "cp-1", observed.ClusterCA, observed.Authority{Trusted: []string{"new", "old"}, Begun: observed.Used})
+	changeAuthority(in, "cp-1", observed.ClusterCA, observed.Authority{Trusted: []string{"new", "old"},
+		Begun: observed.Used})
 	if p := clusterCA(t, in, false); len(p.Steps) > 0 || !strings.Contains(p.Again, "w-1 (unreachable)") {
-		t.Errorf("%q %v", p.Again, course(p))
+		t.Errorf("%q %v", p.Again, stepOrder(p))
 	}
 }
 
@@ -329,7 +331,7 @@ func TestAWorkerThatIsAwayHoldsUpTheClustersCA(t *testing.T) {
 // only add. The next one takes it out, and nothing that somebody has put there for an authority that is not asked for.
 func TestWhatExtensionAPIServersStillTrustIsTakenOut(t *testing.T) {
 	t.Parallel()
-	in := signing(healthy(1, 1), "cp-1")
+	in := setAuthorities(healthyCluster(1, 1), "cp-1")
 	for name, c := range map[string]struct {
 		trusted map[string][]string
 		asked   []string
@@ -350,7 +352,7 @@ func TestWhatExtensionAPIServersStillTrustIsTakenOut(t *testing.T) {
 	} {
 		in.Is.API.ExtensionCAs = c.trusted
 		p, err := RotateCA(in, c.asked, c.anew)
-		if diff := cmp.Diff(c.want, course(p)); err != nil || diff != "" {
+		if diff := cmp.Diff(c.want, stepOrder(p)); err != nil || diff != "" {
 			t.Errorf("%s: %v %s", name, err, diff)
 		}
 	}
@@ -358,7 +360,7 @@ func TestWhatExtensionAPIServersStillTrustIsTakenOut(t *testing.T) {
 
 func TestTheClustersCAIsNotRotatedWithNodesOfOthers(t *testing.T) {
 	t.Parallel()
-	in := signing(healthy(1, 0), "cp-1")
+	in := setAuthorities(healthyCluster(1, 0), "cp-1")
 	in.Is.API.Nodes = append(slices.Clone(in.Is.API.Nodes), observed.Node{Name: "pool-1", Ready: observed.Yes})
 	p, err := RotateCA(in, []string{observed.ClusterCA}, true)
 	if err != nil || !strings.Contains(p.Blocked, "not of the manifest") || !strings.Contains(p.Blocked, "pool-1") {
@@ -375,11 +377,11 @@ func TestEveryHostTrustsWhatTheClustersCASigns(t *testing.T) {
 	for _, one := range statesOfARotation() {
 		for _, two := range statesOfARotation() {
 			for _, third := range [][]string{{"old"}, {"old", "new"}, {"new", "old"}, {"new"}} {
-				in := signing(healthy(2, 1), "cp-1", "cp-2")
-				has(in, "cp-1", observed.ClusterCA, one)
-				has(in, "cp-2", observed.ClusterCA, two)
-				has(in, worker, observed.ClusterCA, observed.Authority{Trusted: third})
-				if mistrusted(in) != "" {
+				in := setAuthorities(healthyCluster(2, 1), "cp-1", "cp-2")
+				changeAuthority(in, "cp-1", observed.ClusterCA, one)
+				changeAuthority(in, "cp-2", observed.ClusterCA, two)
+				changeAuthority(in, worker, observed.ClusterCA, observed.Authority{Trusted: third})
+				if mistrustingHost(in) != "" {
 					continue // nobody comes there
 				}
 				for range 4 {
@@ -392,7 +394,7 @@ func TestEveryHostTrustsWhatTheClustersCASigns(t *testing.T) {
 						h, _ := in.Want.Host(s.Host)
 						w.Predict(h, s.Intent)
 						in.Is = w.Is
-						if why := mistrusted(in); why != "" {
+						if why := mistrustingHost(in); why != "" {
 							t.Fatalf("%+v, %+v, %v: after %s %s", one, two, third, s.ID, why)
 						}
 					}
@@ -410,8 +412,8 @@ func TestEveryHostTrustsWhatTheClustersCASigns(t *testing.T) {
 	}
 }
 
-// mistrusted reports which host does not trust the CA by which another one signs; "" if all do.
-func mistrusted(in decide.Input) string {
+// mistrustingHost reports which host does not trust the CA by which another one signs; "" if all do.
+func mistrustingHost(in decide.Input) string {
 	for _, signing := range in.Want.ControlPlane {
 		signer := in.Is.Hosts[signing.ID].Authorities[observed.ClusterCA].Signer()
 		for _, h := range in.Want.Hosts() {

@@ -10,12 +10,13 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// answering returns a world of three control-plane hosts and two workers that all answer, with an etcd of the three.
-func answering(want desired.Cluster) observed.World {
+// answeringWorld returns a world of three control-plane hosts and two workers that all answer, with an etcd of the
+// three.
+func answeringWorld(want desired.Cluster) observed.World {
 	is := observed.World{Hosts: map[string]observed.Host{}}
 	is.Etcd.Reached, is.API.Reached = observed.Yes, observed.Yes
 	for _, h := range want.Hosts() {
-		is.Hosts[h.ID] = bare(h)
+		is.Hosts[h.ID] = bareHost(h)
 	}
 	for _, h := range want.ControlPlane {
 		is.Etcd.Members = append(is.Etcd.Members, observed.Member{
@@ -132,8 +133,8 @@ func TestWhatAPlanLocks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			want := wanted(3, 2)
-			is := answering(want)
+			want := testManifest(3, 2)
+			is := answeringWorld(want)
 			if c.world != nil {
 				c.world(&is)
 			}
@@ -146,10 +147,10 @@ func TestWhatAPlanLocks(t *testing.T) {
 
 func TestWhatHasNoPlanAndIsAboutTheClusterLocksItsControlPlane(t *testing.T) {
 	t.Parallel()
-	want := wanted(1, 1)
+	want := testManifest(1, 1)
 	only := []string{"192.0.0.1"}
 	if diff := cmp.Diff(Scope{Cluster: true, Hosts: only, ControlPlane: only, Complete: true},
-		ClusterScope(want, answering(want))); diff != "" {
+		ClusterScope(want, answeringWorld(want))); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -157,8 +158,8 @@ func TestWhatHasNoPlanAndIsAboutTheClusterLocksItsControlPlane(t *testing.T) {
 // What a Machine's host says of itself must not make its run one about the cluster: that would hold up all others.
 func TestAMachinesHostIsAWorkerWhateverItSays(t *testing.T) {
 	t.Parallel()
-	want := wanted(3, 1)
-	is := answering(want)
+	want := testManifest(3, 1)
+	is := answeringWorld(want)
 	w := &want.Workers[0]
 	w.Machine = "default/w-1"
 	seen := is.Hosts[w.ID]
@@ -195,8 +196,8 @@ func TestWhoseStepsMakeTheControlPlaneBusy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			want := wanted(3, 2)
-			is := answering(want)
+			want := testManifest(3, 2)
+			is := answeringWorld(want)
 			if h := is.Hosts[c.runs]; c.runs != "" {
 				h.Step = &observed.Step{}
 				if c.world != nil {

@@ -86,7 +86,7 @@ func NodeName(h desired.Host, seen observed.Host) string {
 	return ""
 }
 
-func (b *builder) host(id string) desired.Host {
+func (b *builder) hostByID(id string) desired.Host {
 	h, ok := b.hosts[id]
 	if !ok {
 		h, _ = b.in.Want.Host(id) // by an address, or a hostname
@@ -94,52 +94,52 @@ func (b *builder) host(id string) desired.Host {
 	return h
 }
 
-// artifacts is what the host has installed, as far as it has been resolved.
-func (b *builder) artifacts(h desired.Host) desired.Artifacts {
+// hostArtifacts is what the host has installed, as far as it has been resolved.
+func (b *builder) hostArtifacts(h desired.Host) desired.Artifacts {
 	a, _ := b.in.Want.ArtifactsFor(h, b.world.Is.Hosts[h.ID].Arch)
 	return a
 }
 
-// node returns the name of the host's Node, and name what people call the host.
-func (b *builder) node(h desired.Host) string { return b.nodeNames[h.ID] }
+// nodeName returns the name of the host's Node, and name what people call the host.
+func (b *builder) nodeName(h desired.Host) string { return b.nodeNames[h.ID] }
 
-func (b *builder) name(h desired.Host) string { return b.names[h.ID] }
+func (b *builder) displayName(h desired.Host) string { return b.names[h.ID] }
 
-// id returns the ID of a step on a host.
-func (b *builder) id(k step.Kind, h desired.Host) string { return string(k) + "/" + b.node(h) }
+// stepID returns the ID of a step on a host.
+func (b *builder) stepID(k step.Kind, h desired.Host) string { return string(k) + "/" + b.nodeName(h) }
 
-func (b *builder) has(id string) bool {
+func (b *builder) hasStep(id string) bool {
 	return b.ids[id]
 }
 
 // onHost adds a step about a host and returns its ID. What every such step has is filled in.
 func (b *builder) onHost(h desired.Host, s Step) string {
-	s.ID, s.Host = b.id(s.Intent.Kind, h), h.ID
-	if s.Intent.Kind == step.Uncordon && b.has(s.ID) { // opened at first, and again after its upgrade
+	s.ID, s.Host = b.stepID(s.Intent.Kind, h), h.ID
+	if s.Intent.Kind == step.Uncordon && b.hasStep(s.ID) { // opened at first, and again after its upgrade
 		s.ID += "-again"
 	}
-	s.Intent.Role, s.Intent.NodeName, s.Intent.Arch = h.Role, b.node(h), b.world.Is.Hosts[h.ID].Arch
-	return b.add(h, s)
+	s.Intent.Role, s.Intent.NodeName, s.Intent.Arch = h.Role, b.nodeName(h), b.world.Is.Hosts[h.ID].Arch
+	return b.addStep(h, s)
 }
 
 // onCluster adds a step about no host of the manifest and returns its ID.
 func (b *builder) onCluster(id string, s Step) string {
 	s.ID = id
-	return b.add(desired.Host{}, s)
+	return b.addStep(desired.Host{}, s)
 }
 
-// add adds a step at the end, after all that every later step needs, and returns its ID.
-func (b *builder) add(h desired.Host, s Step) string {
+// addStep adds a step at the end, after all that every later step needs, and returns its ID.
+func (b *builder) addStep(h desired.Host, s Step) string {
 	s.Needs = set.Union(s.Needs, b.barrier)
 	b.afterPublishing(&s)
-	return b.place(h, s, len(b.plan.Steps))
+	return b.insertStep(h, s, len(b.plan.Steps))
 }
 
-// place puts a step into the plan, makes the predicted world what it is after it, and returns its ID. It is the only
-// way into a plan: a step that etcd, as it is predicted to be by then, does not allow is refused here, whoever asked
-// for it.
-func (b *builder) place(h desired.Host, s Step, at int) string {
-	part := b.part(h)
+// insertStep puts a step into the plan, makes the predicted world what it is after it, and returns its ID. It is the
+// only way into a plan: a step that etcd, as it is predicted to be by then, does not allow is refused here, whoever
+// asked for it.
+func (b *builder) insertStep(h desired.Host, s Step, at int) string {
+	part := b.etcdPart(h)
 	if s.Intent.Kind == step.RemoveEtcd {
 		part.Member = step.ParamsOf[step.RemoveEtcdParams](s.Intent).Member
 	}
@@ -153,8 +153,8 @@ func (b *builder) place(h desired.Host, s Step, at int) string {
 	return s.ID
 }
 
-// only returns an intent without parameters.
-func only(k step.Kind) step.Intent { return step.Intent{Kind: k} }
+// plainIntent returns an intent without parameters.
+func plainIntent(k step.Kind) step.Intent { return step.Intent{Kind: k} }
 
 // Sign notes in every step on a host the digest of the script that will run there, so that the plan's own digest covers
 // what is run to the last byte. Scripts are by host ID.
@@ -257,14 +257,14 @@ func imageContent(images []desired.Image, pushed bool) step.Content {
 	return step.Content{Downloads: downloads}
 }
 
-// member returns the index of the host's etcd member, -1 if there is none.
-func (b *builder) member(h desired.Host) int {
-	return match.MemberIndex(b.world.Is.Etcd.Members, h, b.node(h))
+// memberIndex returns the index of the host's etcd member, -1 if there is none.
+func (b *builder) memberIndex(h desired.Host) int {
+	return match.MemberIndex(b.world.Is.Etcd.Members, h, b.nodeName(h))
 }
 
 // judgeStop reports whether the host's member of etcd may be stopped for a while. A host without one may.
 func (b *builder) judgeStop(h desired.Host) quorum.Verdict {
-	i := b.member(h)
+	i := b.memberIndex(h)
 	if i < 0 {
 		return quorum.Verdict{Safe: true}
 	}
@@ -273,15 +273,15 @@ func (b *builder) judgeStop(h desired.Host) quorum.Verdict {
 
 // blockStop blocks what would stop the host's member of etcd. place would refuse it too, and with it the whole plan.
 func (b *builder) blockStop(h desired.Host, verdict quorum.Verdict) {
-	b.block("the etcd member of " + b.name(h) + " must not be stopped: " + verdict.Why)
+	b.addBlocked("the etcd member of " + b.displayName(h) + " must not be stopped: " + verdict.Why)
 }
 
-// part is what the host has of etcd.
-func (b *builder) part(h desired.Host) quorum.Part {
+// etcdPart is what the host has of etcd.
+func (b *builder) etcdPart(h desired.Host) quorum.Part {
 	if h.ID == "" {
 		return quorum.Part{Data: observed.No}
 	}
-	return match.Part(b.world.Is, h, b.node(h))
+	return match.Part(b.world.Is, h, b.nodeName(h))
 }
 
 func peerOf(peer string, h desired.Host) bool {
@@ -289,26 +289,26 @@ func peerOf(peer string, h desired.Host) bool {
 	return err == nil && (u.Hostname() == h.PrivateAddress || u.Hostname() == h.PublicAddress)
 }
 
-// instruct plans what can safely be done before the operator has acted.
-func (b *builder) instruct(d decide.Decision) {
+// planInstructions plans what can safely be done before the operator has acted.
+func (b *builder) planInstructions(d decide.Decision) {
 	for _, r := range d.Also {
 		b.plan.Routes = append(b.plan.Routes, string(r))
 		switch r {
 		case fsm.Repair:
-			b.repair(d)
+			b.planRepair(d)
 		case fsm.Join:
-			b.join(d)
+			b.joinHosts(d)
 		case fsm.Resources:
-			b.resources(d)
+			b.applyResources(d)
 		}
 	}
-	b.operator(d)
+	b.addInstructions(d)
 	b.plan.Again = "what follows depends on what you do; apply again afterwards"
 }
 
-// block reports that what follows is known and not carried out. What was planned before it stays: repairs and joins do
-// not wait for it.
-func (b *builder) block(why string) {
+// addBlocked reports that what follows is known and not carried out. What was planned before it stays: repairs and
+// joins do not wait for it.
+func (b *builder) addBlocked(why string) {
 	if len(b.plan.Steps) > 0 {
 		b.plan.Again = why
 		return
@@ -316,9 +316,9 @@ func (b *builder) block(why string) {
 	b.plan.Blocked = why
 }
 
-// erred notes what will be wrong when the steps planned so far are done. If it is wrong now, nothing is planned, and
-// the decision itself has the problems.
-func (b *builder) erred(d decide.Decision) {
+// addLaterError notes what will be wrong when the steps planned so far are done. If it is wrong now, nothing is
+// planned, and the decision itself has the problems.
+func (b *builder) addLaterError(d decide.Decision) {
 	if len(b.plan.Steps) == 0 {
 		return
 	}
@@ -328,6 +328,6 @@ func (b *builder) erred(d decide.Decision) {
 	}
 }
 
-func (b *builder) operator(d decide.Decision) {
+func (b *builder) addInstructions(d decide.Decision) {
 	b.plan.Operator = append(b.plan.Operator, d.Instructions...)
 }

@@ -13,7 +13,7 @@ import (
 // fullWorker returns a healthy cluster of three control-plane hosts and two workers, the first of which cannot be
 // locked.
 func fullWorker(without ...string) (decide.Input, string) {
-	in := healthy(3, 2, without...)
+	in := healthyCluster(3, 2, without...)
 	id := in.Want.Workers[0].ID
 	seen := in.Is.Hosts[id]
 	seen.Unwritable = "its disk is full"
@@ -53,9 +53,9 @@ func TestAnotherHostLeavesBesideAWorkerThatCannotBeLocked(t *testing.T) {
 
 func TestARecoveryDoesNotTouchAWorkerThatCannotBeLocked(t *testing.T) {
 	t.Parallel()
-	in := lost(silent, "cp-2", "cp-3")
-	mutate(in, "w-1", func(is *observed.Host) { is.Unwritable = "its disk is full" })
-	p, err := Recover(in, destroyed(survivor(), "192.0.0.2", "192.0.0.3"))
+	in := clusterWithLostHosts(silentHost, "cp-2", "cp-3")
+	changeHost(in, "w-1", func(is *observed.Host) { is.Unwritable = "its disk is full" })
+	p, err := Recover(in, destroyed(survivingHost(), "192.0.0.2", "192.0.0.3"))
 	if err != nil {
 		t.Fatal(err)
 	}

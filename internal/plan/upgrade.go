@@ -16,17 +16,17 @@ import (
 	"kubeone/internal/text/set"
 )
 
-// upgrade plans the way of hosts to the desired version: first all that disturbs nobody (binaries and images onto every
-// host, a snapshot of etcd), then the control plane host by host, kube-proxy and cluster DNS, and then the workers in
-// waves: a kube-proxy that has just lost its API server, or is being replaced, sends requests to pods that a drain has
-// ended. An upgrade of a host is a check, drain, the upgrade itself, and opening it again; what an earlier run left
-// closed is opened first.
-func (b *builder) upgrade(d decide.Decision) bool {
+// upgradeHosts plans the way of hosts to the desired version: first all that disturbs nobody (binaries and images onto
+// every host, a snapshot of etcd), then the control plane host by host, kube-proxy and cluster DNS, and then the
+// workers in waves: a kube-proxy that has just lost its API server, or is being replaced, sends requests to pods that a
+// drain has ended. An upgrade of a host is a check, drain, the upgrade itself, and opening it again; what an earlier
+// run left closed is opened first.
+func (b *builder) upgradeHosts(d decide.Decision) bool {
 	b.uncordonLeft(d)
 	missing := b.missingAddons()
 	b.applyAddons(missing)
 	fetched := b.fetchAll(d)
-	control, workers := b.split(d.Upgrades)
+	control, workers := b.splitByRole(d.Upgrades)
 	control, workers = b.interruptedFirst(control), b.interruptedFirst(workers)
 	last := b.upgradeControlPlane(d, control, fetched)
 	if last == nil && len(control) > 0 {
@@ -57,22 +57,22 @@ func (b *builder) upgrade(d decide.Decision) bool {
 func (b *builder) uncordonLeft(d decide.Decision) {
 	var opened []string
 	for _, id := range d.Uncordon {
-		h := b.host(id)
+		h := b.hostByID(id)
 		again := b.owesAfterUpgrade(h) && slices.Contains(d.Upgrades, id)
-		if !b.has(b.id(step.Uncordon, h)) && !again {
+		if !b.hasStep(b.stepID(step.Uncordon, h)) && !again {
 			reason := "a run that was interrupted left it cordoned"
 			if n, _ := b.findNode(h); !n.Unschedulable {
 				reason = "it is open, and the mark of a run that had cordoned it is left"
 			}
-			opened = append(opened, b.uncordon(h, reason, nil, step.UncordonParams{Resume: true}))
+			opened = append(opened, b.uncordonNode(h, reason, nil, step.UncordonParams{Resume: true}))
 		}
 	}
 	b.barrier = set.Union(b.barrier, opened)
 }
 
-func (b *builder) split(ids []string) (control, workers []desired.Host) {
+func (b *builder) splitByRole(ids []string) (control, workers []desired.Host) {
 	for _, id := range ids {
-		if h := b.host(id); h.Role == desired.ControlPlane {
+		if h := b.hostByID(id); h.Role == desired.ControlPlane {
 			control = append(control, h)
 		} else {
 			workers = append(workers, h)
@@ -87,9 +87,9 @@ func (b *builder) upgradeControlPlane(d decide.Decision, hosts []desired.Host, f
 	if len(hosts) == 0 {
 		return nil
 	}
-	snapshot := b.takeSnapshot(b.keeper(hosts), "before anything is changed", fetched)
+	snapshot := b.takeSnapshot(b.snapshotHost(hosts), "before anything is changed", fetched)
 	// Hosts that join in this plan come first: of all, one is out of service at a time.
-	previous := set.Union([]string{snapshot}, b.planned(step.JoinFinish))
+	previous := set.Union([]string{snapshot}, b.plannedSteps(step.JoinFinish))
 	for _, h := range hosts {
 		changes := []string{"API server, controller manager, scheduler " + b.in.Want.KubernetesVersion,
 			"etcd, where its version differs", "certificates renewed", "kubelet"}
@@ -107,15 +107,15 @@ func (b *builder) upgradeControlPlane(d decide.Decision, hosts []desired.Host, f
 			changes = append(changes, "outage: "+verdict.Why)
 		}
 		previous = []string{
-			b.upgradeNode(h, only(step.UpgradeControlPlane), append(changes, drifted(d, h)...), previous),
+			b.upgradeNode(h, plainIntent(step.UpgradeControlPlane), append(changes, driftReasons(d, h)...), previous),
 		}
 	}
 	return previous
 }
 
-// keeper returns the host that takes the snapshot: the last to be upgraded of those whose etcd serves, else any whose
-// does. An upgrade that continues may be of a host on which it does not.
-func (b *builder) keeper(hosts []desired.Host) desired.Host {
+// snapshotHost returns the host that takes the snapshot: the last to be upgraded of those whose etcd serves, else any
+// whose does. An upgrade that continues may be of a host on which it does not.
+func (b *builder) snapshotHost(hosts []desired.Host) desired.Host {
 	for _, of := range [...][]desired.Host{hosts, b.in.Want.ControlPlane} {
 		for _, h := range slices.Backward(of) {
 			if b.world.Is.Hosts[h.ID].EtcdHealth != observed.No {
@@ -129,8 +129,8 @@ func (b *builder) keeper(hosts []desired.Host) desired.Host {
 // upgradeWorkers plans the workers in waves.
 func (b *builder) upgradeWorkers(d decide.Decision, hosts []desired.Host, after []string) {
 	b.inWaves(hosts, after, func(h desired.Host, after []string) (first, last string) {
-		last = b.upgradeNode(h, b.upgradeWorker(h), append(b.workerChanges(h), drifted(d, h)...), after)
-		return b.id(step.Check, h), last
+		last = b.upgradeNode(h, b.upgradeWorker(h), append(b.workerChanges(h), driftReasons(d, h)...), after)
+		return b.stepID(step.Check, h), last
 	})
 }
 
@@ -149,7 +149,7 @@ func (b *builder) inWaves(
 		}
 		first, last := of(h, after)
 		if before := predecessor(n, wide, canary); before > 0 || before == 0 && !canary {
-			b.after(first, done[before])
+			b.runAfter(first, done[before])
 		}
 		done = append(done, last)
 	}
@@ -159,19 +159,19 @@ func (b *builder) inWaves(
 // they are out of service already, and count among those that may be. One that ended after its drain has changed
 // nothing on the host.
 func (b *builder) interruptedFirst(hosts []desired.Host) []desired.Host {
-	rest := slices.DeleteFunc(slices.Clone(hosts), b.interrupted)
-	return append(slices.DeleteFunc(slices.Clone(hosts), func(h desired.Host) bool { return !b.interrupted(h) }),
+	rest := slices.DeleteFunc(slices.Clone(hosts), b.isInterrupted)
+	return append(slices.DeleteFunc(slices.Clone(hosts), func(h desired.Host) bool { return !b.isInterrupted(h) }),
 		rest...)
 }
 
-func (b *builder) interrupted(h desired.Host) bool {
+func (b *builder) isInterrupted(h desired.Host) bool {
 	n, _ := b.findNode(h)
 	return b.in.Is.Hosts[h.ID].Upgrading != "" || n.Unschedulable && n.Annotations[observed.CordonAnnotation] != ""
 }
 
-// drifted reports which configuration of the host, besides its version, is another than the manifest's: the
+// driftReasons reports which configuration of the host, besides its version, is another than the manifest's: the
 // upgrade brings it.
-func drifted(d decide.Decision, h desired.Host) []string {
+func driftReasons(d decide.Decision, h desired.Host) []string {
 	names := otherDrift(d.Drift[h.ID])
 	if len(names) == 0 {
 		return nil
@@ -192,8 +192,8 @@ func (b *builder) workersInLimit() int {
 	return n
 }
 
-// after makes the step with that ID wait for the end of another, however that ends.
-func (b *builder) after(id, other string) {
+// runAfter makes the step with that ID wait for the end of another, however that ends.
+func (b *builder) runAfter(id, other string) {
 	for i := range b.plan.Steps {
 		if b.plan.Steps[i].ID == id {
 			b.plan.Steps[i].After = append(b.plan.Steps[i].After, other)
@@ -243,14 +243,14 @@ func (b *builder) workerChanges(h desired.Host) []string {
 
 // upgradeNode plans the upgrade of one host and returns its last step.
 func (b *builder) upgradeNode(h desired.Host, upgrade step.Intent, changes, needs []string) string {
-	reason := b.versions(h)
+	reason := b.versionChange(h)
 	check := b.onHost(h, Step{
 		Intent: step.With(step.CheckParams{DiscardEdits: b.in.DiscardEdits && h.Role == desired.ControlPlane}),
 		Action: Change, Title: "check before its upgrade",
 		Reason: "binaries and images there, disk, etcd",
 		Needs:  needs,
 	})
-	drain := b.drain(h, "cordon and drain", reason, []string{check}, true)
+	drain := b.drainNode(h, "cordon and drain", reason, []string{check}, true)
 	title := "upgrade to " + b.in.Want.KubernetesVersion
 	if h.Versions != (desired.Versions{}) {
 		title = "change to " + b.versionsNamed(h)
@@ -259,13 +259,13 @@ func (b *builder) upgradeNode(h desired.Host, upgrade step.Intent, changes, need
 		Intent: upgrade, Action: Change, Risk: Restarts, Title: title, Reason: reason, Needs: []string{drain},
 		Changes: append(changes, packageChanges(b.in.Is.Hosts[h.ID])...),
 	})
-	return b.uncordon(h, "it is upgraded", []string{up}, step.UncordonParams{Containerd: h.Versions.Containerd})
+	return b.uncordonNode(h, "it is upgraded", []string{up}, step.UncordonParams{Containerd: h.Versions.Containerd})
 }
 
-func (b *builder) uncordon(h desired.Host, reason string, needs []string, after step.UncordonParams) string {
+func (b *builder) uncordonNode(h desired.Host, reason string, needs []string, after step.UncordonParams) string {
 	return b.onHost(h, Step{
 		Intent: step.With(after), Action: Change, Title: "Ready in the wanted version, uncordon", Reason: reason,
-		Needs: needs, Changes: []string{"Node " + b.node(h)},
+		Needs: needs, Changes: []string{"Node " + b.nodeName(h)},
 	})
 }
 
@@ -283,8 +283,8 @@ func (b *builder) versionsNamed(h desired.Host) string {
 	return strings.Join(parts, ", ")
 }
 
-// versions reports what a host runs and what is desired.
-func (b *builder) versions(h desired.Host) string {
+// versionChange reports what a host runs and what is desired.
+func (b *builder) versionChange(h desired.Host) string {
 	want := b.in.Want.KubeletVersion(h)
 	seen := b.in.Is.Hosts[h.ID]
 	var parts []string
@@ -323,9 +323,9 @@ func (b *builder) systemFollows(d decide.Decision, after []string) []string {
 	b.barrier = set.Union(b.barrier, after)
 	b.systemAddons(d)
 	return []string{b.onCluster("await-system", Step{
-		Intent: only(step.AwaitWorkloads), Action: Change, Title: "wait for " + strings.Join(d.System, ", "),
+		Intent: plainIntent(step.AwaitWorkloads), Action: Change, Title: "wait for " + strings.Join(d.System, ", "),
 		Reason: "applied",
-		Needs:  []string{b.id(step.SystemAddons, b.host(d.Leader))},
+		Needs:  []string{b.stepID(step.SystemAddons, b.hostByID(d.Leader))},
 	})}
 }
 
@@ -334,16 +334,16 @@ func (b *builder) systemAddons(d decide.Decision) {
 	if len(d.System) == 0 {
 		return
 	}
-	h, reason := b.host(d.Leader), "pods run another image than the wanted one"
+	h, reason := b.hostByID(d.Leader), "pods run another image than the wanted one"
 	var wrong []observed.Difference
 	for _, app := range d.System {
 		wrong = append(wrong, b.world.Is.API.Compared[app].Differences...)
 	}
 	if len(wrong) > 0 {
-		reason = differences(wrong)
+		reason = listDifferences(wrong)
 	}
 	b.addons = append(b.addons, b.onHost(h, Step{
-		Intent: only(step.SystemAddons), Action: Change, Title: "apply " + strings.Join(d.System, ", "),
+		Intent: plainIntent(step.SystemAddons), Action: Change, Title: "apply " + strings.Join(d.System, ", "),
 		Reason: reason, Needs: set.Union(b.settings, b.renamed),
 		Changes: []string{"kube-proxy, cluster DNS", "ConfigMap kube-system/kubeadm-config"},
 	}))
@@ -366,7 +366,7 @@ func (b *builder) systemSettings(d decide.Decision) {
 		changes = append(changes, "pods of kube-proxy, one Node after the other")
 	}
 	id := string(step.SetSystem)
-	if b.has(id) { // what kubeadm made in between is set too
+	if b.hasStep(id) { // what kubeadm made in between is set too
 		id += "/" + strings.Join(d.Settings, "+")
 	}
 	var needs []string
@@ -380,7 +380,7 @@ func (b *builder) systemSettings(d decide.Decision) {
 	}
 	b.settings = []string{b.onCluster(id, Step{
 		Intent: step.With(step.SetSystemParams{Apps: d.Settings}), Action: Change,
-		Title: "set " + strings.Join(d.Settings, ", ") + " as the manifest says", Reason: differences(wrong),
+		Title: "set " + strings.Join(d.Settings, ", ") + " as the manifest says", Reason: listDifferences(wrong),
 		Needs: needs, Changes: changes,
 	})}
 	b.addons = set.Union(b.addons, b.settings)

@@ -47,15 +47,15 @@ func (b *builder) followWorker(d decide.Decision) bool {
 	h := b.in.Want.Workers[0]
 	switch d.Route {
 	case fsm.Join:
-		b.join(d)
+		b.joinHosts(d)
 	case fsm.Repair:
 		b.repairHosts(d)
 	case fsm.Upgrade:
-		b.upgrade(d)
+		b.upgradeHosts(d)
 	case fsm.Reconfigure:
-		b.reconfigure(d)
+		b.reconfigureHosts(d)
 	case fsm.Resources:
-		b.resources(d)
+		b.applyResources(d)
 	case fsm.Return:
 		b.giveBack()
 	case fsm.Abandon:

@@ -20,7 +20,7 @@ func aMachine(is func(desired.Host) observed.Host) decide.WorkerInput {
 	in := decide.WorkerInput{APIServers: []string{decidetest.Version}}
 	in.Want = decidetest.Wanted(0, 0)
 	in.Want.Workers, in.CA = []desired.Host{h}, decidetest.CA
-	in.Want.Artifacts = healthy(1, 1).Want.Artifacts
+	in.Want.Artifacts = healthyCluster(1, 1).Want.Artifacts
 	seen := is(h)
 	if seen.Marker != nil {
 		seen.Marker.ID, seen.Marker.Node = h.ID, h.Hostname
@@ -33,8 +33,8 @@ func aMachine(is func(desired.Host) observed.Host) decide.WorkerInput {
 	return in
 }
 
-// reconfigured returns a Machine that is to have other settings.
-func reconfigured(in decide.WorkerInput, turn decide.Turn) decide.WorkerInput {
+// withReconfiguration returns a Machine that is to have other settings.
+func withReconfiguration(in decide.WorkerInput, turn decide.Turn) decide.WorkerInput {
 	id := in.Want.Workers[0].ID
 	is := in.Is.Hosts[id]
 	is.Digests, in.Turn = map[string]string{"kubelet": "old"}, turn
@@ -42,8 +42,8 @@ func reconfigured(in decide.WorkerInput, turn decide.Turn) decide.WorkerInput {
 	return in
 }
 
-// credentialed has the host have other credentials than are desired.
-func credentialed(in decide.WorkerInput) decide.WorkerInput {
+// withOtherCredentials has the host have other credentials than are desired.
+func withOtherCredentials(in decide.WorkerInput) decide.WorkerInput {
 	id := in.Want.Workers[0].ID
 	is := in.Is.Hosts[id]
 	is.Credentials = []observed.Credential{{Of: "registry credentials of docker.io", Is: observed.CredentialOther}}
@@ -81,15 +81,16 @@ func TestPlansOfAWorker(t *testing.T) {
 		{"nothing to do", aMachine(member), "nothing", ""},
 		{"another version", aMachine(older), "upgrade",
 			"fetch/w-1 check/w-1 drain-node/w-1 upgrade-worker/w-1 uncordon/w-1"},
-		{"other settings", reconfigured(aMachine(member), decide.Now), "reconfigure", "reconfigure/w-1"},
-		{"other settings, and it is not its turn", reconfigured(aMachine(member), decide.NotYet), "wait", ""},
-		{"other credentials, and it is not its turn", credentialed(reconfigured(aMachine(member), decide.NotYet)),
+		{"other settings", withReconfiguration(aMachine(member), decide.Now), "reconfigure", "reconfigure/w-1"},
+		{"other settings, and it is not its turn", withReconfiguration(aMachine(member), decide.NotYet), "wait", ""},
+		{"other credentials, and it is not its turn", withOtherCredentials(withReconfiguration(aMachine(member),
+			decide.NotYet)),
 			"reconfigure wait", "reconfigure/w-1"},
-		{"other credentials and its turn", credentialed(reconfigured(aMachine(member), decide.Now)),
+		{"other credentials and its turn", withOtherCredentials(withReconfiguration(aMachine(member), decide.Now)),
 			"reconfigure", "reconfigure/w-1"},
-		{"other credentials and another version", credentialed(aMachine(older)), "reconfigure upgrade",
+		{"other credentials and another version", withOtherCredentials(aMachine(older)), "reconfigure upgrade",
 			"reconfigure/w-1 fetch/w-1 check/w-1 drain-node/w-1 upgrade-worker/w-1 uncordon/w-1"},
-		{"another version and other settings", reconfigured(aMachine(older), decide.Now), "upgrade",
+		{"another version and other settings", withReconfiguration(aMachine(older), decide.Now), "upgrade",
 			"fetch/w-1 check/w-1 drain-node/w-1 upgrade-worker/w-1 uncordon/w-1"},
 		{"a stopped kubelet of another version", aMachine(stopped), "repair upgrade",
 			"restart-units/w-1 fetch/w-1 check/w-1 drain-node/w-1 upgrade-worker/w-1 uncordon/w-1"},
@@ -119,7 +120,7 @@ func TestPlansOfAWorker(t *testing.T) {
 // TestAWorkersPlanIsTheSameAsTheManifests: the steps of a Machine's worker are those that the manifest's worker gets.
 func TestAWorkersPlanIsTheSameAsTheManifests(t *testing.T) {
 	t.Parallel()
-	whole := askedWorkerOnly(healthy(3, 2, "w-1"))
+	whole := askedWorkerOnly(healthyCluster(3, 2, "w-1"))
 	of, _ := Build(Input{Decide: whole})
 	whole.Is.API.AutoApproval = observed.No
 	in := decide.WorkerInput{Input: whole, APIServers: []string{decidetest.Version}}

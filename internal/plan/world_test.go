@@ -17,8 +17,8 @@ const (
 	version = "1.36.3"
 )
 
-// artifacts returns a small release; pushed says that a bundle is there.
-func artifacts(pushed bool) map[string]desired.Artifacts {
+// testArtifacts returns a small release; pushed says that a bundle is there.
+func testArtifacts(pushed bool) map[string]desired.Artifacts {
 	blob := func(n string) []desired.Blob {
 		return []desired.Blob{{Digest: "sha256:" + n}, {Digest: "sha256:shared"}}
 	}
@@ -37,10 +37,11 @@ func artifacts(pushed bool) map[string]desired.Artifacts {
 	}}
 }
 
-// wanted returns a manifest with hosts cp-1… and w-1….
-func wanted(controlPlanes, workers int) desired.Cluster {
-	c := desired.Cluster{Name: cluster, KubernetesVersion: version, Digest: "manifest-1", Artifacts: artifacts(true),
-		Firewall: desired.FirewallManage}
+// testManifest returns a manifest with hosts cp-1… and w-1….
+func testManifest(controlPlanes, workers int) desired.Cluster {
+	c := desired.Cluster{Name: cluster, KubernetesVersion: version, Digest: "manifest-1",
+		Artifacts: testArtifacts(true),
+		Firewall:  desired.FirewallManage}
 	c.Network.CNI = desired.CNI{Name: "flannel", Supported: []string{"flannel", "external"}}
 	for i := range controlPlanes {
 		c.ControlPlane = append(c.ControlPlane, wantedHost(desired.ControlPlane, "cp", 0, i+1))
@@ -59,8 +60,8 @@ func wantedHost(role desired.Role, prefix string, net, n int) desired.Host {
 	}
 }
 
-// bare returns a host that answered, is fit and has nothing on it.
-func bare(h desired.Host) observed.Host {
+// bareHost returns a host that answered, is fit and has nothing on it.
+func bareHost(h desired.Host) observed.Host {
 	return observed.Host{
 		ID: h.ID, Reach: observed.Reached, Hostname: h.Hostname, MachineID: "machine-" + h.ID,
 		OS: observed.OS{ID: "debian", VersionID: "13"}, Arch: "amd64", Kernel: "6.12.41", CPUs: 2, MemoryMiB: 4096,
@@ -70,9 +71,9 @@ func bare(h desired.Host) observed.Host {
 	}
 }
 
-// member returns a host that joined and is well.
-func member(h desired.Host) observed.Host {
-	is := bare(h)
+// memberHost returns a host that joined and is well.
+func memberHost(h desired.Host) observed.Host {
+	is := bareHost(h)
 	unit := observed.Unit{Installed: true, Enabled: true, Active: true, State: "active/running"}
 	is.Containerd, is.Kubelet, is.Healthz = unit, unit, observed.Yes
 	is.Kubelet.Version = version
@@ -89,18 +90,18 @@ func member(h desired.Host) observed.Host {
 	return is
 }
 
-// dataless reports that the data of its etcd is gone, and that it does not run.
-func dataless(h desired.Host) observed.Host {
-	is := member(h)
+// hostWithoutData reports that the data of its etcd is gone, and that it does not run.
+func hostWithoutData(h desired.Host) observed.Host {
+	is := memberHost(h)
 	if h.Role == desired.ControlPlane {
 		is.EtcdData, is.EtcdHealth, is.APIServer = observed.No, observed.No, observed.No
 	}
 	return is
 }
 
-// incomplete lacks its API server's manifest, or a worker its kubelet.conf.
-func incomplete(h desired.Host) observed.Host {
-	is := member(h)
+// incompleteHost lacks its API server's manifest, or a worker its kubelet.conf.
+func incompleteHost(h desired.Host) observed.Host {
+	is := memberHost(h)
 	if h.Role == desired.ControlPlane {
 		is.Manifests, is.APIServer, is.APIServerVersion = []string{"etcd", "kube-controller-manager", "kube-scheduler"},
 			observed.Unknown, ""
@@ -110,26 +111,26 @@ func incomplete(h desired.Host) observed.Host {
 	return is
 }
 
-// begun returns a host on which our installation has not finished.
-func begun(h desired.Host) observed.Host {
-	is := bare(h)
+// begunHost returns a host on which our installation has not finished.
+func begunHost(h desired.Host) observed.Host {
+	is := bareHost(h)
 	is.Marker = &observed.Marker{Cluster: cluster, Role: string(h.Role)}
 	is.KubeletConf, is.CAHash = observed.Yes, ca
 	is.Digests = map[string]string{"kubelet": "of-an-older-manifest"}
 	return is
 }
 
-func stopped(h desired.Host) observed.Host {
-	is := member(h)
+func stoppedHost(h desired.Host) observed.Host {
+	is := memberHost(h)
 	is.Kubelet.Active, is.Kubelet.State, is.Healthz = false, "inactive/dead", observed.No
 	return is
 }
 
-func silent(h desired.Host) observed.Host {
+func silentHost(h desired.Host) observed.Host {
 	return observed.Host{ID: h.ID, Reach: observed.Unreachable, Class: "unreachable", Problem: "connection timed out"}
 }
 
-func node(h desired.Host) observed.Node {
+func testNode(h desired.Host) observed.Node {
 	return observed.Node{
 		Name: h.Hostname, Addresses: []string{h.PrivateAddress, h.PublicAddress}, Ready: observed.Yes,
 		ControlPlane: h.Role == desired.ControlPlane, KubeletVersion: version,
@@ -137,7 +138,7 @@ func node(h desired.Host) observed.Node {
 	}
 }
 
-func voter(h desired.Host) observed.Member {
+func testMember(h desired.Host) observed.Member {
 	return observed.Member{
 		ID:       "id-" + h.Hostname,
 		Name:     h.Hostname,
@@ -146,24 +147,24 @@ func voter(h desired.Host) observed.Member {
 	}
 }
 
-// empty returns the input of a manifest whose hosts are all bare.
-func empty(controlPlanes, workers int) decide.Input {
+// bareCluster returns the input of a manifest whose hosts are all bare.
+func bareCluster(controlPlanes, workers int) decide.Input {
 	in := decide.Input{
-		Want:   wanted(controlPlanes, workers),
+		Want:   testManifest(controlPlanes, workers),
 		Config: map[string]map[string]string{},
 		Addons: map[string]string{"flannel": "addon-1", "metrics-server": "addon-2"},
 	}
 	in.Is.Hosts = map[string]observed.Host{}
 	for _, h := range in.Want.Hosts() {
-		in.Is.Hosts[h.ID] = bare(h)
+		in.Is.Hosts[h.ID] = bareHost(h)
 		in.Config[h.ID] = map[string]string{"kubelet": "config-1"}
 	}
 	return in
 }
 
-// healthy returns the input of a cluster that matches its manifest, except for the hosts named, which are bare.
-func healthy(controlPlanes, workers int, without ...string) decide.Input {
-	in := empty(controlPlanes, workers)
+// healthyCluster returns the input of a cluster that matches its manifest, except for the hosts named, which are bare.
+func healthyCluster(controlPlanes, workers int, without ...string) decide.Input {
+	in := bareCluster(controlPlanes, workers)
 	in.Is.API = observed.API{
 		Reached: observed.Yes, Version: version,
 		Addons: map[string]string{"flannel": "addon-1", "metrics-server": "addon-2"},
@@ -178,24 +179,24 @@ func healthy(controlPlanes, workers int, without ...string) decide.Input {
 		if out[h.Hostname] {
 			continue
 		}
-		in.Is.Hosts[h.ID] = member(h)
-		in.Is.API.Nodes = append(in.Is.API.Nodes, node(h))
+		in.Is.Hosts[h.ID] = memberHost(h)
+		in.Is.API.Nodes = append(in.Is.API.Nodes, testNode(h))
 		if h.Role == desired.ControlPlane {
-			in.Is.Etcd.Members = append(in.Is.Etcd.Members, voter(h))
+			in.Is.Etcd.Members = append(in.Is.Etcd.Members, testMember(h))
 		}
 	}
 	in.Is.API.Pods = decidetest.Pods(in.Want, in.Is.API.Nodes)
 	return in
 }
 
-// become makes the named host another.
-func become(in decide.Input, name string, how func(desired.Host) observed.Host) {
+// replaceHost makes the named host another.
+func replaceHost(in decide.Input, name string, how func(desired.Host) observed.Host) {
 	h, _ := in.Want.Host(name)
 	in.Is.Hosts[h.ID] = how(h)
 }
 
-// mutate changes what the named host said.
-func mutate(in decide.Input, name string, how func(*observed.Host)) {
+// changeHost changes what the named host said.
+func changeHost(in decide.Input, name string, how func(*observed.Host)) {
 	h, _ := in.Want.Host(name)
 	is := in.Is.Hosts[h.ID]
 	how(&is)

@@ -70,33 +70,33 @@ func Of(id string, e *observed.Encryption) Host {
 // Decide finds the next phase. Every control-plane host must be among the hosts.
 func Decide(hosts []Host, want Want) Decision {
 	d := Decision{Writer: observed.Identity}
-	known := names(hosts)
+	known := knownKeys(hosts)
 	if want.Encrypted {
-		d.Writer, d.New = writer(known)
-		if want.Rotate && !d.New && settled(hosts, d.Writer) {
-			d.Writer, d.New = keyName(number(d.Writer)+1), true
+		d.Writer, d.New = chooseWriter(known)
+		if want.Rotate && !d.New && haveOnly(hosts, d.Writer) {
+			d.Writer, d.New = keyName(keyNumber(d.Writer)+1), true
 		}
 	}
-	if settled(hosts, d.Writer) {
+	if haveOnly(hosts, d.Writer) {
 		return d
 	}
 	all := set.Union(known, []string{d.Writer})
-	switch written := writes(hosts, d.Writer); {
+	switch written := writesEverywhere(hosts, d.Writer); {
 	case written:
 		d.Phase = Forget
-		d.fill(hosts, func(Host) []string { return []string{d.Writer} })
-	case everyone(hosts, func(h Host) bool { return h.Same && holds(h.Next, all) }):
+		d.fillHosts(hosts, func(Host) []string { return []string{d.Writer} })
+	case allHosts(hosts, func(h Host) bool { return h.Same && containsAll(h.Next, all) }):
 		d.Phase = Use
-		d.fill(hosts, func(h Host) []string { return set.Union([]string{d.Writer}, h.Next) })
+		d.fillHosts(hosts, func(h Host) []string { return set.Union([]string{d.Writer}, h.Next) })
 	default:
 		d.Phase = Learn
-		d.fill(hosts, func(h Host) []string { return set.Union(h.Next, all) })
+		d.fillHosts(hosts, func(h Host) []string { return set.Union(h.Next, all) })
 	}
 	return d
 }
 
-// fill reports what the hosts are to have that do not have it.
-func (d *Decision) fill(hosts []Host, of func(Host) []string) {
+// fillHosts reports what the hosts are to have that do not have it.
+func (d *Decision) fillHosts(hosts []Host, of func(Host) []string) {
 	d.Providers = map[string][]string{}
 	for _, h := range hosts {
 		wanted := of(h)
@@ -118,33 +118,33 @@ func Join(others []Host) []string {
 	if len(others) == 0 {
 		return nil
 	}
-	out := set.Union(others[0].Next, names(others))
+	out := set.Union(others[0].Next, knownKeys(others))
 	if slices.Equal(out, []string{observed.Identity}) {
 		return nil
 	}
 	return out
 }
 
-// settled reports whether all hosts have that one alone.
-func settled(hosts []Host, writer string) bool {
-	return everyone(hosts, func(h Host) bool { return h.Same && slices.Equal(h.Next, []string{writer}) })
+// haveOnly reports whether all hosts have that one alone.
+func haveOnly(hosts []Host, writer string) bool {
+	return allHosts(hosts, func(h Host) bool { return h.Same && slices.Equal(h.Next, []string{writer}) })
 }
 
-// writes reports whether that one writes on all hosts, now and after a restart.
-func writes(hosts []Host, writer string) bool {
-	return everyone(hosts, func(h Host) bool { return h.Same && len(h.Next) > 0 && h.Next[0] == writer })
+// writesEverywhere reports whether that one writes on all hosts, now and after a restart.
+func writesEverywhere(hosts []Host, writer string) bool {
+	return allHosts(hosts, func(h Host) bool { return h.Same && len(h.Next) > 0 && h.Next[0] == writer })
 }
 
-func everyone(hosts []Host, is func(Host) bool) bool {
+func allHosts(hosts []Host, is func(Host) bool) bool {
 	return !slices.ContainsFunc(hosts, func(h Host) bool { return !is(h) })
 }
 
-func holds(have, wanted []string) bool {
+func containsAll(have, wanted []string) bool {
 	return !slices.ContainsFunc(wanted, func(name string) bool { return !slices.Contains(have, name) })
 }
 
-// names returns all that any host knows of, in order.
-func names(hosts []Host) []string {
+// knownKeys returns all that any host knows of, in order.
+func knownKeys(hosts []Host) []string {
 	var out []string
 	for _, h := range hosts {
 		out = set.Union(out, h.Next)
@@ -157,11 +157,11 @@ func names(hosts []Host) []string {
 	return out
 }
 
-// writer returns the newest key, or, if there is none, the first one that is to be made.
-func writer(known []string) (name string, made bool) {
+// chooseWriter returns the newest key, or, if there is none, the first one that is to be made.
+func chooseWriter(known []string) (name string, made bool) {
 	best := ""
 	for _, name := range known {
-		if name != observed.Identity && (best == "" || number(name) > number(best)) {
+		if name != observed.Identity && (best == "" || keyNumber(name) > keyNumber(best)) {
 			best = name
 		}
 	}
@@ -180,8 +180,8 @@ const FirstKey = keyPrefix + "1"
 // keyName returns the name of the key of that number.
 func keyName(n int) string { return fmt.Sprintf("%s%d", keyPrefix, n) }
 
-// number returns the number of a key of ours; 0 of another one.
-func number(name string) int {
+// keyNumber returns the number of a key of ours; 0 of another one.
+func keyNumber(name string) int {
 	digits, ours := strings.CutPrefix(name, keyPrefix)
 	n, err := strconv.Atoi(digits)
 	if !ours || err != nil {

@@ -10,8 +10,8 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// has returns a host that runs with these and starts with these, unless others are given after a bar.
-func has(id, text string) Host {
+// testHost returns a host that runs with these and starts with these, unless others are given after a bar.
+func testHost(id, text string) Host {
 	running, next, differ := strings.Cut(text, "|")
 	if !differ {
 		next = running
@@ -19,8 +19,8 @@ func has(id, text string) Host {
 	return Host{ID: id, Running: [][]string{strings.Fields(running)}, Next: strings.Fields(next), Same: !differ}
 }
 
-// shown returns a decision in a line.
-func shown(d Decision) string {
+// formatDecision returns a decision in a line.
+func formatDecision(d Decision) string {
 	out := string(d.Phase)
 	if d.New {
 		out += " (new " + d.Writer + ")"
@@ -111,9 +111,9 @@ func TestPhases(t *testing.T) {
 			t.Parallel()
 			var hosts []Host
 			for i, text := range c.hosts {
-				hosts = append(hosts, has(string(rune('a'+i)), text))
+				hosts = append(hosts, testHost(string(rune('a'+i)), text))
 			}
-			if got := shown(Decide(hosts, c.want)); got != c.next {
+			if got := formatDecision(Decide(hosts, c.want)); got != c.next {
 				t.Errorf("got  %s\nwant %s", got, c.next)
 			}
 		})
@@ -133,7 +133,7 @@ func TestWhoJoinsReadsAllAndWritesWhatAllRead(t *testing.T) {
 		var others []Host
 		for _, text := range strings.Split(c.others, ";") {
 			if text != "" {
-				others = append(others, has(text, text))
+				others = append(others, testHost(text, text))
 			}
 		}
 		if got := strings.Join(Join(others), " "); got != c.want {
@@ -159,8 +159,8 @@ type model struct {
 	stored        map[string]bool
 }
 
-// check reports what is wrong: something is stored that somebody cannot read, now or after a restart.
-func (m *model) check() error {
+// checkReadable reports what is wrong: something is stored that somebody cannot read, now or after a restart.
+func (m *model) checkReadable() error {
 	for name := range m.stored {
 		for i := range m.running {
 			for _, keys := range [][]string{m.running[i], m.next[i]} {
@@ -173,8 +173,8 @@ func (m *model) check() error {
 	return nil
 }
 
-// write has everybody store something.
-func (m *model) write() {
+// storeSecrets has everybody store something.
+func (m *model) storeSecrets() {
 	for _, keys := range m.running {
 		m.stored[keys[0]] = true
 	}
@@ -191,8 +191,9 @@ func (m *model) hosts() []Host {
 	return out
 }
 
-// step carries out a part of a decision: each host is told, and restarts, or only one of these; it may end anywhere.
-func (m *model) step(d Decision, r *rand.Rand) {
+// applyPartly carries out a part of a decision: each host is told, and restarts, or only one of these; it may end
+// anywhere.
+func (m *model) applyPartly(d Decision, r *rand.Rand) {
 	if d.Phase == Forget {
 		if r.IntN(4) == 0 {
 			return
@@ -213,7 +214,7 @@ func (m *model) step(d Decision, r *rand.Rand) {
 			return
 		}
 		m.running[i] = keys
-		m.write()
+		m.storeSecrets()
 	}
 }
 
@@ -234,19 +235,19 @@ func TestNobodyEverStoresWhatSomebodyCannotRead(t *testing.T) {
 				want = Want{Encrypted: r.IntN(3) > 0}
 			}
 			d := Decide(m.hosts(), Want{want.Encrypted, want.Encrypted && r.IntN(5) == 0})
-			m.step(d, r)
-			if err := m.check(); err != nil {
+			m.applyPartly(d, r)
+			if err := m.checkReadable(); err != nil {
 				t.Fatalf("seed %d, %+v: %v", seed, d, err)
 			}
 		}
-		if rounds := settle(t, m, want, seed); rounds > 9 {
+		if rounds := applyUntilDone(t, m, want, seed); rounds > 9 {
 			t.Fatalf("seed %d: %d rounds", seed, rounds)
 		}
 	}
 }
 
-// settle carries decisions out as a whole until none is left, and counts them.
-func settle(t *testing.T, m *model, want Want, seed uint64) int {
+// applyUntilDone carries decisions out as a whole until none is left, and counts them.
+func applyUntilDone(t *testing.T, m *model, want Want, seed uint64) int {
 	t.Helper()
 	for round := range 20 {
 		d := Decide(m.hosts(), want)
@@ -265,8 +266,8 @@ func settle(t *testing.T, m *model, want Want, seed uint64) int {
 				keys = []string{observed.Identity}
 			}
 			m.next[i], m.running[i] = keys, keys
-			m.write()
-			if err := m.check(); err != nil {
+			m.storeSecrets()
+			if err := m.checkReadable(); err != nil {
 				t.Fatalf("seed %d, %+v: %v", seed, d, err)
 			}
 		}

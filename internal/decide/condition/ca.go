@@ -15,10 +15,10 @@ import (
 func ClusterCA(want *desired.Cluster, is *observed.World) (hash string, claims []string) {
 	for _, rank := range [...]func(h observed.Host, id string) bool{
 		func(h observed.Host, id string) bool {
-			return ours(h, want.Name) && h.Marker.Complete || is.API.Via == id && recorded(want, is)
+			return isOurs(h, want.Name) && h.Marker.Complete || is.API.Via == id && hasRecord(want, is)
 		},
-		func(h observed.Host, _ string) bool { return ours(h, want.Name) && h.EtcdData == observed.Yes },
-		func(h observed.Host, _ string) bool { return ours(h, want.Name) && h.PKI == observed.Yes },
+		func(h observed.Host, _ string) bool { return isOurs(h, want.Name) && h.EtcdData == observed.Yes },
+		func(h observed.Host, _ string) bool { return isOurs(h, want.Name) && h.PKI == observed.Yes },
 	} {
 		for _, w := range want.ControlPlane {
 			h := is.Hosts[w.ID]
@@ -37,11 +37,11 @@ func ClusterCA(want *desired.Cluster, is *observed.World) (hash string, claims [
 	return "", nil
 }
 
-func ours(h observed.Host, cluster string) bool {
+func isOurs(h observed.Host, cluster string) bool {
 	return h.Marker != nil && h.Marker.Cluster == cluster
 }
 
-// recorded reports whether the API that answered has our record of this cluster.
-func recorded(want *desired.Cluster, is *observed.World) bool {
+// hasRecord reports whether the API that answered has our record of this cluster.
+func hasRecord(want *desired.Cluster, is *observed.World) bool {
 	return is.API.Reached == observed.Yes && is.API.Record != nil && is.API.Record.Cluster == want.Name
 }

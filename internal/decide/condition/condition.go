@@ -76,27 +76,27 @@ func (c Condition) Silent() bool { return c == Unreachable || c == Unclear }
 
 // Classify names the condition of one host. It is a pure function of what the host said and its context.
 func Classify(want *desired.Host, is *observed.Host, cx HostContext) Assessment {
-	a := origin(want.Role, is, cx)
+	a := assessOrigin(want.Role, is, cx)
 	if is.Unwritable != "" && want.Role == desired.Worker && a.Condition != Unreachable && a.Condition != Foreign {
-		a = because(Unclear, problem.HostUnwritable, problem.Parameters{"error": is.Unwritable})
+		a = assessmentFor(Unclear, problem.HostUnwritable, problem.Parameters{"error": is.Unwritable})
 	}
 	if m := is.Marker; want.Role == desired.Worker && a.Condition != Unreachable && a.Condition != Foreign &&
 		m != nil && m.Machine != "" && !cx.Machine {
-		a = because(Unclear, problem.HostOfMachine, problem.Parameters{"machine": m.Machine})
+		a = assessmentFor(Unclear, problem.HostOfMachine, problem.Parameters{"machine": m.Machine})
 	}
 	if want.Role == desired.Worker && a.Condition != Unreachable && a.Condition != Foreign &&
 		is.SaysControlPlane() {
-		a = because(Unclear, problem.ControlPlaneClaimed, nil)
+		a = assessmentFor(Unclear, problem.ControlPlaneClaimed, nil)
 	}
 	a.Node = match.NodeName(want, is, cx.Node)
 	if cx.Member != nil {
 		a.Etcd = cx.Member.ID
 	}
 	if a.Condition == Healthy {
-		a = health(want.Role, is, cx, a)
+		a = assessHealth(want.Role, is, cx, a)
 	}
 	if m := is.Marker; m != nil && m.Fenced != "" && a.Condition.Installable() {
-		a.Reasons = reasons(problem.HostFenced, problem.Parameters{"run": m.Fenced})
+		a.Reasons = oneReason(problem.HostFenced, problem.Parameters{"run": m.Fenced})
 	}
 	if a.Condition == Partial {
 		a.Resume = true
@@ -105,7 +105,7 @@ func Classify(want *desired.Host, is *observed.Host, cx HostContext) Assessment 
 		a.Resume = is.Marker != nil
 		a.Replaced = cx.Node != nil || cx.Member != nil
 	}
-	a.Member = membership(a.Condition, cx)
+	a.Member = isMember(a.Condition, cx)
 	for i := range a.Reasons {
 		a.Reasons[i].Host = want.ID
 	}
@@ -114,13 +114,13 @@ func Classify(want *desired.Host, is *observed.Host, cx HostContext) Assessment 
 
 // Reported names the condition of a host that was not asked: by its Node, and by its etcd member where those are known.
 func Reported(want *desired.Host, cx HostContext) Assessment {
-	a := because(Unreachable, problem.HostNotAsked, nil)
+	a := assessmentFor(Unreachable, problem.HostNotAsked, nil)
 	if cx.API == observed.Yes && cx.Node != nil {
 		var failed, silent []problem.Problem
 		if want.Role == desired.ControlPlane {
 			failed, silent = etcdMember(cx)
 		}
-		if ready, why := readiness(cx); !ready {
+		if ready, why := nodeReadiness(cx); !ready {
 			silent = append(silent, problem.Problem{Code: why})
 		}
 		a = Assessment{Condition: Healthy}
@@ -132,15 +132,15 @@ func Reported(want *desired.Host, cx HostContext) Assessment {
 	if cx.Member != nil {
 		a.Etcd = cx.Member.ID
 	}
-	a.Member = membership(a.Condition, cx)
+	a.Member = isMember(a.Condition, cx)
 	for i := range a.Reasons {
 		a.Reasons[i].Host = want.ID
 	}
 	return a
 }
 
-// membership reports whether a host in that condition belongs to the cluster.
-func membership(c Condition, cx HostContext) observed.Tri {
+// isMember reports whether a host in that condition belongs to the cluster.
+func isMember(c Condition, cx HostContext) observed.Tri {
 	switch {
 	case c == Empty, c == Partial, c == Foreign:
 		return observed.No
@@ -152,43 +152,44 @@ func membership(c Condition, cx HostContext) observed.Tri {
 	return observed.Unknown
 }
 
-// origin reports whose the host is: Unreachable, Unclear, Empty, Partial, Foreign, Broken for a member that lost its
-// data, or Healthy for one whose health is the next question.
-func origin(role desired.Role, is *observed.Host, cx HostContext) Assessment {
+// assessOrigin reports whose the host is: Unreachable, Unclear, Empty, Partial, Foreign, Broken for a member that lost
+// its data, or Healthy for one whose health is the next question.
+func assessOrigin(role desired.Role, is *observed.Host, cx HostContext) Assessment {
 	if is.Reach != observed.Reached {
-		return unreachable(is)
+		return assessUnreachable(is)
 	}
 	if m := is.Marker; m != nil && m.Cluster != cx.Cluster {
-		return because(Foreign, problem.ForeignCluster, problem.Parameters{"cluster": m.Cluster, "wanted": cx.Cluster})
+		return assessmentFor(Foreign, problem.ForeignCluster,
+			problem.Parameters{"cluster": m.Cluster, "wanted": cx.Cluster})
 	}
 	if m := is.Marker; m != nil && m.Machine != "" && !cx.Machine && role == desired.ControlPlane {
-		return because(Foreign, problem.HostOfMachine, problem.Parameters{"machine": m.Machine})
+		return assessmentFor(Foreign, problem.HostOfMachine, problem.Parameters{"machine": m.Machine})
 	}
-	data, unknown := holdings(is)
+	data, unknown := kubernetesData(is)
 	switch {
 	case len(unknown) > 0:
-		return because(Unclear, problem.HostUnclear, problem.Parameters{"items": unknown})
+		return assessmentFor(Unclear, problem.HostUnclear, problem.Parameters{"items": unknown})
 	case len(data) == 0 && is.Marker != nil && is.Marker.Complete && is.Marker.Role == string(desired.Worker):
 		return Assessment{Condition: Healthy} // and what it lacks is a matter of its health
 	case len(data) == 0:
-		return vacant(is)
+		return assessVacant(is)
 	}
-	return owned(is, cx, data)
+	return assessOwned(is, cx, data)
 }
 
-// vacant returns the origin of a host without any Kubernetes data.
-func vacant(is *observed.Host) Assessment {
+// assessVacant returns the origin of a host without any Kubernetes data.
+func assessVacant(is *observed.Host) Assessment {
 	switch {
 	case is.Marker == nil:
-		return because(Empty, problem.HostEmpty, nil)
+		return assessmentFor(Empty, problem.HostEmpty, nil)
 	case is.Marker.Complete:
-		return because(Broken, problem.MemberDataMissing, nil)
+		return assessmentFor(Broken, problem.MemberDataMissing, nil)
 	}
-	return because(Empty, problem.InstallationBegun, nil)
+	return assessmentFor(Empty, problem.InstallationBegun, nil)
 }
 
-// owned returns the origin of a host that holds the data named.
-func owned(is *observed.Host, cx HostContext, data []string) Assessment {
+// assessOwned returns the origin of a host that holds the data named.
+func assessOwned(is *observed.Host, cx HostContext, data []string) Assessment {
 	items := problem.Parameters{"items": data}
 	switch {
 	case cx.CA != "" && is.CAHash != "" && is.CAHash != cx.CA:
@@ -196,26 +197,26 @@ func owned(is *observed.Host, cx HostContext, data []string) Assessment {
 		if is.Marker == nil {
 			code = problem.ForeignCAWithoutMarker
 		}
-		return because(Foreign, code, problem.Parameters{
+		return assessmentFor(Foreign, code, problem.Parameters{
 			"items":   data,
 			"ca":      is.CAHash,
 			"cluster": cx.Cluster,
 			"wanted":  cx.CA,
 		})
 	case is.Marker != nil && !is.Marker.Complete:
-		return because(Partial, problem.InstallationIncomplete, items)
+		return assessmentFor(Partial, problem.InstallationIncomplete, items)
 	case is.Marker == nil && (cx.CA == "" || is.CAHash != cx.CA):
-		return because(Foreign, problem.ForeignData, items)
+		return assessmentFor(Foreign, problem.ForeignData, items)
 	case is.KubeletConf == observed.Yes && cx.Member != nil && cx.Member.Learner:
-		return because(Partial, problem.JoinIncomplete, nil)
+		return assessmentFor(Partial, problem.JoinIncomplete, nil)
 	case is.Marker == nil && is.KubeletConf == observed.No:
-		return because(Partial, problem.NeverJoined, items)
+		return assessmentFor(Partial, problem.NeverJoined, items)
 	}
 	return Assessment{Condition: Healthy}
 }
 
-// holdings names the Kubernetes data that the host has, and what it could not say about.
-func holdings(is *observed.Host) (data, unknown []string) {
+// kubernetesData names the Kubernetes data that the host has, and what it could not say about.
+func kubernetesData(is *observed.Host) (data, unknown []string) {
 	for _, f := range [...]struct {
 		name string
 		has  observed.Tri
@@ -239,12 +240,12 @@ func holdings(is *observed.Host) (data, unknown []string) {
 	return data, unknown
 }
 
-func because(c Condition, code problem.Code, parameters problem.Parameters) Assessment {
-	return Assessment{Condition: c, Reasons: reasons(code, parameters)}
+func assessmentFor(c Condition, code problem.Code, parameters problem.Parameters) Assessment {
+	return Assessment{Condition: c, Reasons: oneReason(code, parameters)}
 }
 
-// reasons returns one reason.
-func reasons(code problem.Code, parameters problem.Parameters) []problem.Problem {
+// oneReason returns one reason.
+func oneReason(code problem.Code, parameters problem.Parameters) []problem.Problem {
 	return []problem.Problem{{Code: code, Parameters: parameters}}
 }
 
@@ -262,10 +263,10 @@ func OtherKeys(id string, is *observed.Host, code problem.Code) []problem.Proble
 	return out
 }
 
-// unreachable returns the assessment of a host that did not answer, or refused the login.
-func unreachable(is *observed.Host) Assessment {
+// assessUnreachable returns the assessment of a host that did not answer, or refused the login.
+func assessUnreachable(is *observed.Host) Assessment {
 	if is.Reach == observed.NotAsked {
-		return because(Unreachable, problem.HostNotAsked, nil)
+		return assessmentFor(Unreachable, problem.HostNotAsked, nil)
 	}
 	if is.Class == classHostKey && len(is.OtherKeys) > 0 {
 		return Assessment{Condition: Unreachable, Reasons: OtherKeys("", is, problem.HostKeyChanged)}
@@ -280,5 +281,5 @@ func unreachable(is *observed.Host) Assessment {
 	if text == "" {
 		text = "does not answer (" + string(is.Reach) + ")"
 	}
-	return because(Unreachable, code, problem.Parameters{"error": text})
+	return assessmentFor(Unreachable, code, problem.Parameters{"error": text})
 }

@@ -15,9 +15,9 @@ const (
 	renewGain = time.Hour
 )
 
-// renewable returns the certificates that "kubeadm certs renew" makes again, with the authority that signs each. Others
-// beside them are somebody's own, and kubelets see to theirs.
-func renewable() map[string]string {
+// renewableCertificates returns the certificates that "kubeadm certs renew" makes again, with the authority that signs
+// each. Others beside them are somebody's own, and kubelets see to theirs.
+func renewableCertificates() map[string]string {
 	return map[string]string{
 		"apiserver": "ca", "apiserver-kubelet-client": "ca", "apiserver-etcd-client": "etcd/ca",
 		"front-proxy-client": "front-proxy-ca",
@@ -35,7 +35,7 @@ func Ending(is *observed.Host, validity time.Duration) []string {
 		if !c.NotBefore.IsZero() {
 			life = min(life, c.NotAfter.Sub(c.NotBefore))
 		}
-		return c.Left > 0 && c.Left < renewBefore && c.Left < life/3 && !limited(is, c)
+		return c.Left > 0 && c.Left < renewBefore && c.Left < life/3 && !isLimitedByCA(is, c)
 	})
 }
 
@@ -43,13 +43,13 @@ func Ending(is *observed.Host, validity time.Duration) []string {
 // every one that kubeadm renews.
 func Renewable(is *observed.Host, validity time.Duration, all bool) []string {
 	return ofRenewable(is, func(c observed.Certificate) bool {
-		return all || c.Left < validity-min(renewGain, validity/3) && !limited(is, c)
+		return all || c.Left < validity-min(renewGain, validity/3) && !isLimitedByCA(is, c)
 	})
 }
 
 func ofRenewable(is *observed.Host, needs func(observed.Certificate) bool) []string {
 	var out []string
-	known := renewable()
+	known := renewableCertificates()
 	for _, c := range is.Certificates {
 		if known[c.Name] != "" && needs(c) {
 			out = append(out, c.Name)
@@ -58,9 +58,9 @@ func ofRenewable(is *observed.Host, needs func(observed.Certificate) bool) []str
 	return out
 }
 
-// limited reports whether a certificate is good for as long as its authority: no renewal is of any use then.
-func limited(is *observed.Host, c observed.Certificate) bool {
-	signs := renewable()[c.Name]
+// isLimitedByCA reports whether a certificate is good for as long as its authority: no renewal is of any use then.
+func isLimitedByCA(is *observed.Host, c observed.Certificate) bool {
+	signs := renewableCertificates()[c.Name]
 	i := slices.IndexFunc(is.Certificates, func(ca observed.Certificate) bool { return ca.Name == signs })
 	if i < 0 || c.Expired {
 		return false

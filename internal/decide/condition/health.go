@@ -14,26 +14,26 @@ const (
 	UnitKubelet    = "kubelet"
 )
 
-// health refines the assessment of a member. What it lacks and can get again comes first, because no start helps
+// assessHealth refines the assessment of a member. What it lacks and can get again comes first, because no start helps
 // without it; then stopped units, because they explain the rest; then components that fail; then what is not
 // Ready or not known.
-func health(role desired.Role, is *observed.Host, cx HostContext, a Assessment) Assessment {
+func assessHealth(role desired.Role, is *observed.Host, cx HostContext, a Assessment) Assessment {
 	if role == desired.ControlPlane && StaleEpoch(is, cx.Epoch) {
-		a.Condition, a.Reasons = Rejoinable, reasons(problem.StaleEpoch, nil)
+		a.Condition, a.Reasons = Rejoinable, oneReason(problem.StaleEpoch, nil)
 		return a
 	}
-	if repair := repairable(role, is, cx, a); repair != nil {
+	if repair := assessRepairable(role, is, cx, a); repair != nil {
 		return *repair
 	}
 	if is.KubeletConf == observed.No {
-		a.Condition, a.Reasons = Broken, reasons(problem.KubeletConfMissing, nil)
+		a.Condition, a.Reasons = Broken, oneReason(problem.KubeletConfMissing, nil)
 		return a
 	}
-	if a.Units, a.Reasons = stopped(is); len(a.Units) > 0 {
+	if a.Units, a.Reasons = stoppedUnits(is); len(a.Units) > 0 {
 		a.Condition = Restartable
 		return a
 	}
-	failed, silent := components(role, is)
+	failed, silent := componentHealth(role, is)
 	if role == desired.ControlPlane {
 		f, s := etcdMember(cx)
 		failed, silent = append(failed, f...), append(silent, s...)
@@ -45,7 +45,7 @@ func health(role desired.Role, is *observed.Host, cx HostContext, a Assessment) 
 		a.Condition, a.Reasons = Broken, slices.Concat(failed, silent)
 		return a
 	}
-	ready, why := readiness(cx)
+	ready, why := nodeReadiness(cx)
 	if !ready {
 		silent = append(silent, problem.Problem{Code: why})
 	}
@@ -53,14 +53,14 @@ func health(role desired.Role, is *observed.Host, cx HostContext, a Assessment) 
 	case len(silent) > 0:
 		a.Condition, a.Reasons = Unready, silent
 	case why != "":
-		a.Reasons = reasons(why, nil)
+		a.Reasons = oneReason(why, nil)
 	}
 	return a
 }
 
-// stopped names the units that have to be started again, in order, and why. One of which systemd said nothing is not
-// among them.
-func stopped(is *observed.Host) (units []string, why []problem.Problem) {
+// stoppedUnits names the units that have to be started again, in order, and why. One of which systemd said nothing is
+// not among them.
+func stoppedUnits(is *observed.Host) (units []string, why []problem.Problem) {
 	if !is.Containerd.Active && is.Containerd.Known() {
 		units = append(units, UnitContainerd, UnitKubelet)
 		why = append(why, problem.Problem{Code: problem.ContainerdStopped, Parameters: stateOf(is.Containerd)})
@@ -87,23 +87,23 @@ func stateOf(u observed.Unit) problem.Parameters {
 	return problem.Parameters{"state": u.State}
 }
 
-// about returns a problem of one component.
-func about(code problem.Code, component string) problem.Problem {
+// componentProblem returns a problem of one component.
+func componentProblem(code problem.Code, component string) problem.Problem {
 	return problem.Problem{Code: code, Parameters: problem.Parameters{"component": component}}
 }
 
-// components names the components of the host that fail, and those that did not say how they are.
-func components(role desired.Role, is *observed.Host) (failed, silent []problem.Problem) {
+// componentHealth names the components of the host that fail, and those that did not say how they are.
+func componentHealth(role desired.Role, is *observed.Host) (failed, silent []problem.Problem) {
 	if !is.Containerd.Known() {
-		silent = append(silent, about(problem.ComponentUnknown, "containerd"))
+		silent = append(silent, componentProblem(problem.ComponentUnknown, "containerd"))
 	}
 	if is.Healthz == observed.Unknown || !is.Kubelet.Known() {
-		silent = append(silent, about(problem.ComponentUnknown, "kubelet"))
+		silent = append(silent, componentProblem(problem.ComponentUnknown, "kubelet"))
 	}
 	if role != desired.ControlPlane {
 		return nil, silent
 	}
-	if old := expired(is, IsAuthority); old != nil {
+	if old := expiredCertificates(is, IsAuthority); old != nil {
 		failed = append(failed, problem.Problem{
 			Code:       problem.CAExpired,
 			Parameters: problem.Parameters{"certificates": old},
@@ -124,9 +124,9 @@ func components(role desired.Role, is *observed.Host) (failed, silent []problem.
 	} {
 		switch c.health {
 		case observed.No:
-			failed = append(failed, about(problem.ComponentUnhealthy, c.name))
+			failed = append(failed, componentProblem(problem.ComponentUnhealthy, c.name))
 		case observed.Unknown:
-			silent = append(silent, about(problem.ComponentUnknown, c.name))
+			silent = append(silent, componentProblem(problem.ComponentUnknown, c.name))
 		case observed.Yes:
 		}
 	}
@@ -139,7 +139,7 @@ func etcdMember(cx HostContext) (failed, silent []problem.Problem) {
 		return nil, nil
 	}
 	if cx.Member == nil {
-		return reasons(problem.EtcdMemberMissing, nil), nil
+		return oneReason(problem.EtcdMemberMissing, nil), nil
 	}
 	switch cx.Member.Healthy {
 	case observed.No:
@@ -157,8 +157,8 @@ func etcdMember(cx HostContext) (failed, silent []problem.Problem) {
 	return failed, silent
 }
 
-// readiness reports whether the Node is as Ready as it can be, and what there is to say about it.
-func readiness(cx HostContext) (ok bool, why problem.Code) {
+// nodeReadiness reports whether the Node is as Ready as it can be, and what there is to say about it.
+func nodeReadiness(cx HostContext) (ok bool, why problem.Code) {
 	switch {
 	case cx.API != observed.Yes:
 		return false, problem.NodeUnknown

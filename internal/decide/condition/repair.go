@@ -22,11 +22,12 @@ const (
 // need each other.
 var staticPods = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
 
-// regenerable names what a member lacks that can be written again from what it still has, in order, and why. A
+// regenerableParts names what a member lacks that can be written again from what it still has, in order, and why. A
 // control-plane host must have its CAs and its etcd data for that.
-func regenerable(role desired.Role, is *observed.Host, cx HostContext) (parts []string, why []problem.Problem) {
+func regenerableParts(role desired.Role, is *observed.Host, cx HostContext) (parts []string, why []problem.Problem) {
 	controlPlane := role == desired.ControlPlane
-	if controlPlane && (is.PKI != observed.Yes || is.EtcdData != observed.Yes || expired(is, IsAuthority) != nil) {
+	if controlPlane && (is.PKI != observed.Yes || is.EtcdData != observed.Yes ||
+		expiredCertificates(is, IsAuthority) != nil) {
 		return nil, nil
 	}
 	add := func(part string, code problem.Code, parameters problem.Parameters) {
@@ -38,7 +39,7 @@ func regenerable(role desired.Role, is *observed.Host, cx HostContext) (parts []
 	if e := is.Encryption; controlPlane && e != nil && e.Lost {
 		add(PartEncryption, problem.EncryptionKeysMissing, problem.Parameters{"digest": e.Next.Digest})
 	}
-	if old := expired(is, controlPlaneCertificate); controlPlane && old != nil {
+	if old := expiredCertificates(is, controlPlaneCertificate); controlPlane && old != nil {
 		add(PartCertificates, problem.CertificatesExpired, problem.Parameters{"certificates": old})
 	}
 	switch {
@@ -46,7 +47,7 @@ func regenerable(role desired.Role, is *observed.Host, cx HostContext) (parts []
 		add(PartKubelet, problem.KubeletConfMissing, nil)
 	case is.KubeletCert == observed.No:
 		add(PartKubelet, problem.KubeletCertificateMissing, nil)
-	case expired(is, kubeletCertificate) != nil:
+	case expiredCertificates(is, kubeletCertificate) != nil:
 		add(PartKubelet, problem.KubeletCertificateExpired, nil)
 	}
 	if controlPlane {
@@ -93,8 +94,8 @@ func settingsStuck(is *observed.Host) bool {
 // RunsKubelet reports whether the host's kubelet is not known to be down.
 func RunsKubelet(is *observed.Host) bool { return is.Kubelet.Active && is.Healthz != observed.No }
 
-// expired names the host's certificates of a sort that have expired.
-func expired(is *observed.Host, sort func(name string) bool) []string {
+// expiredCertificates names the host's certificates of a sort that have expired.
+func expiredCertificates(is *observed.Host, sort func(name string) bool) []string {
 	var out []string
 	for _, c := range is.Certificates {
 		if c.Expired && sort(c.Name) {
@@ -105,10 +106,10 @@ func expired(is *observed.Host, sort func(name string) bool) []string {
 }
 
 // ExpiredKubelet names what a host's kubelet shows to the API server, if it has expired.
-func ExpiredKubelet(is *observed.Host) []string { return expired(is, kubeletCertificate) }
+func ExpiredKubelet(is *observed.Host) []string { return expiredCertificates(is, kubeletCertificate) }
 
 // ExpiredCA names the host's authorities that have expired: what they sign, or have signed, is worth nothing.
-func ExpiredCA(is *observed.Host) []string { return expired(is, IsAuthority) }
+func ExpiredCA(is *observed.Host) []string { return expiredCertificates(is, IsAuthority) }
 
 // IsAuthority reports whether a certificate is that of one of the cluster's authorities.
 func IsAuthority(name string) bool {
@@ -133,17 +134,17 @@ func dataLost(role desired.Role, is *observed.Host, cx HostContext) []problem.Pr
 	case cx.Member != nil && (cx.Member.Healthy != observed.No || cx.Member.Learner):
 		return nil
 	case is.EtcdData == observed.No:
-		return reasons(problem.EtcdDataMissing, nil)
+		return oneReason(problem.EtcdDataMissing, nil)
 	case is.EtcdLost != "":
-		return reasons(problem.EtcdDataUnusable, problem.Parameters{"error": is.EtcdLost})
+		return oneReason(problem.EtcdDataUnusable, problem.Parameters{"error": is.EtcdLost})
 	}
 	return nil
 }
 
-// repairable returns the assessment of a member that can be made whole without a person: from what it has, or by
+// assessRepairable returns the assessment of a member that can be made whole without a person: from what it has, or by
 // joining again. It is nil for one of which neither is so.
-func repairable(role desired.Role, is *observed.Host, cx HostContext, a Assessment) *Assessment {
-	if a.Parts, a.Reasons = regenerable(role, is, cx); len(a.Parts) > 0 {
+func assessRepairable(role desired.Role, is *observed.Host, cx HostContext, a Assessment) *Assessment {
+	if a.Parts, a.Reasons = regenerableParts(role, is, cx); len(a.Parts) > 0 {
 		a.Condition = Regenerable
 		return &a
 	}

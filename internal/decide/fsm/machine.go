@@ -19,16 +19,16 @@ type question struct {
 	text  string // as drawn, a sentence with a question mark
 }
 
-// questions returns every question in the order of the table; the first is where the machine starts.
-func (m Machine) questions() []question {
+// questionStates returns every question in the order of the table; the first is where the machine starts.
+func (m Machine) questionStates() []question {
 	if m == Worker {
 		return workerQuestions
 	}
 	return clusterQuestions
 }
 
-// answers returns every event with which the question of a state may answer; none for an exit state.
-func (m Machine) answers(s State) []Event {
+// possibleAnswers returns every event with which the question of a state may answer; none for an exit state.
+func (m Machine) possibleAnswers(s State) []Event {
 	if m == Worker {
 		return workerAnswers(s)
 	}
@@ -55,23 +55,23 @@ func (m Machine) Routes() []Route {
 // Walk asks from the start state until a transition leads to an exit state. The function answers the question of a
 // state with one of its events, and says why in words.
 func (m Machine) Walk(ask func(State) (Event, string)) (Route, []Visit) {
-	asked, table := m.questions(), m.Table()
+	asked, table := m.questionStates(), m.Table()
 	trace := make([]Visit, 0, len(asked))
 	for state := asked[0].state; ; {
-		at := position(asked, state)
+		at := questionOrder(asked, state)
 		if at == len(asked) {
 			return Route(state), trace
 		}
 		event, why := ask(state)
-		to := next(table, state, event)
+		to := nextState(table, state, event)
 		trace = append(trace, Visit{state, event, to, why})
 		state = to
 	}
 }
 
-// next is where the table leads. A question that answers with an event the table lacks is a mistake in this package
-// that check finds; it ends at error.
-func next(table []Transition, from State, on Event) State {
+// nextState is where the table leads. A question that answers with an event the table lacks is a mistake in this
+// package that check finds; it ends at error.
+func nextState(table []Transition, from State, on Event) State {
 	for _, t := range table {
 		if t.From == from && t.On == on {
 			return t.To
@@ -80,25 +80,25 @@ func next(table []Transition, from State, on Event) State {
 	return State(Error)
 }
 
-// check reports what is wrong with a table for the questions: events without a transition, or with two; transitions
-// from exit states, or on events that a question does not have; states that cannot be reached; targets that are neither
-// a question nor a route; and circles, in which a decision could go round for ever.
-func (m Machine) check(table []Transition) []error {
-	asked := m.questions()
+// checkTable reports what is wrong with a table for the questions: events without a transition, or with two;
+// transitions from exit states, or on events that a question does not have; states that cannot be reached; targets that
+// are neither a question nor a route; and circles, in which a decision could go round for ever.
+func (m Machine) checkTable(table []Transition) []error {
+	asked := m.questionStates()
 	var errs []error
 	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	uses := make(map[Transition]int)
 	for _, t := range table {
 		uses[Transition{From: t.From, On: t.On}]++
-		if position(asked, t.To) == len(asked) && !isRoute(m.Routes(), t.To) {
+		if questionOrder(asked, t.To) == len(asked) && !isRoute(m.Routes(), t.To) {
 			fail("%s on %q leads to %q, which is neither a question nor a route", t.From, t.On, t.To)
 		}
-		if position(asked, t.To) <= position(asked, t.From) {
+		if questionOrder(asked, t.To) <= questionOrder(asked, t.From) {
 			fail("%s on %q leads back to %s", t.From, t.On, t.To)
 		}
 	}
 	for _, q := range asked {
-		for _, e := range m.answers(q.state) {
+		for _, e := range m.possibleAnswers(q.state) {
 			if n := uses[Transition{From: q.state, On: e}]; n != 1 {
 				fail("%s has %d transitions on %q", q.state, n, e)
 			}
@@ -108,12 +108,12 @@ func (m Machine) check(table []Transition) []error {
 	for t := range uses {
 		fail("%s has a transition on %q, which is never answered there", t.From, t.On)
 	}
-	return append(errs, m.unreached(table)...)
+	return append(errs, m.unreachedStates(table)...)
 }
 
-// unreached names the questions and routes to which no path leads.
-func (m Machine) unreached(table []Transition) []error {
-	asked := m.questions()
+// unreachedStates names the questions and routes to which no path leads.
+func (m Machine) unreachedStates(table []Transition) []error {
+	asked := m.questionStates()
 	seen := map[State]bool{asked[0].state: true}
 	for range table { // each round reaches at least one more state, or none is left
 		for _, t := range table {
@@ -134,8 +134,8 @@ func (m Machine) unreached(table []Transition) []error {
 	return errs
 }
 
-// position returns the place of a question in the order; exit states come after all.
-func position(asked []question, s State) int {
+// questionOrder returns the place of a question in the order; exit states come after all.
+func questionOrder(asked []question, s State) int {
 	for i := range asked {
 		if asked[i].state == s {
 			return i

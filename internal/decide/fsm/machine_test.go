@@ -9,7 +9,7 @@ import (
 func TestTableIsSound(t *testing.T) {
 	t.Parallel()
 	for _, m := range []Machine{Cluster, Worker} {
-		for _, err := range m.check(m.Table()) {
+		for _, err := range m.checkTable(m.Table()) {
 			t.Errorf("%s: %v", m, err)
 		}
 	}
@@ -53,7 +53,7 @@ func TestCheckFindsMistakes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			for _, err := range Cluster.check(tt.change(slices.Clone(Cluster.Table()))) {
+			for _, err := range Cluster.checkTable(tt.change(slices.Clone(Cluster.Table()))) {
 				got = append(got, err.Error())
 			}
 			if !strings.Contains("\n"+strings.Join(got, "\n")+"\n", "\n"+tt.want+"\n") {
@@ -65,11 +65,11 @@ func TestCheckFindsMistakes(t *testing.T) {
 
 func TestAnEventThatTheTableLacksEndsAtError(t *testing.T) {
 	t.Parallel()
-	if got := next(Cluster.Table(), AskHosts, OnLost); got != State(Error) {
+	if got := nextState(Cluster.Table(), AskHosts, OnLost); got != State(Error) {
 		t.Errorf("got %s", got)
 	}
 	for _, m := range []Machine{Cluster, Worker} {
-		if got := m.answers(State(Join)); got != nil {
+		if got := m.possibleAnswers(State(Join)); got != nil {
 			t.Errorf("an exit state of %s answers %v", m, got)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 func (m Machine) Mermaid() string {
 	var b strings.Builder
 	b.WriteString("flowchart TD\n")
-	for _, q := range m.questions() {
+	for _, q := range m.questionStates() {
 		fmt.Fprintf(&b, "    %s{{\"%s\"}}\n", m.nodeName(q.state), q.text)
 	}
 	for _, r := range m.Routes() {

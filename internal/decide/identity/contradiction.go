@@ -48,15 +48,15 @@ func (m *matcher) checkMembers() {
 	for e := range m.entries {
 		i := m.entries[e].machine
 		h := m.entries[e].host
-		c := Contradiction{Host: h.ID, Address: m.address(i)}
+		c := Contradiction{Host: h.ID, Address: m.entryAddress(i)}
 		if role := m.otherRole(e); role != "" {
 			c.Kind, c.Wants, c.Says = OtherRole, string(h.Role), string(role)
-			m.contradict(c)
+			m.addContradiction(c)
 			continue
 		}
 		if name, other := m.recordedOtherwise(e); name != "" {
 			c.Kind, c.Wants, c.Says, c.OtherAddress = OtherHostname, h.Hostname, name, other
-			m.contradict(c)
+			m.addContradiction(c)
 			continue
 		}
 		if !m.hasNode(i) {
@@ -64,7 +64,7 @@ func (m *matcher) checkMembers() {
 		}
 		if node := m.memberNode(i); h.Hostname != "" && node != "" && node != h.Hostname {
 			c.Kind, c.Wants, c.Says = OtherHostname, h.Hostname, node
-			m.contradict(c)
+			m.addContradiction(c)
 		}
 	}
 }
@@ -74,7 +74,7 @@ func (m *matcher) checkMembers() {
 // too, unless neither answers. One that says so alone is not touched, and stops nothing else: decide sees to that.
 func (m *matcher) otherRole(e int) desired.Role {
 	h, i := m.entries[e].host, m.entries[e].machine
-	seen, marker := m.machine(i), m.marker(i)
+	seen, marker := m.machineAt(i), m.clusterMarker(i)
 	if h.Role == desired.ControlPlane {
 		if m.joinedAsWorker(e) {
 			return desired.Worker
@@ -96,10 +96,10 @@ func (m *matcher) otherRole(e int) desired.Role {
 // have, and its Node, by name or address, is a worker's.
 func (m *matcher) joinedAsWorker(e int) bool {
 	i := m.entries[e].machine
-	if marker := m.marker(i); marker != nil {
+	if marker := m.clusterMarker(i); marker != nil {
 		return marker.Complete && marker.Role == string(desired.Worker)
 	}
-	seen, at := m.machine(i), m.entries[i].host
+	seen, at := m.machineAt(i), m.entries[i].host
 	if seen.Reach != observed.Reached || seen.Marker != nil || seen.SaysControlPlane() ||
 		seen.KubeletConf != observed.Yes && !seen.Kubelet.Active ||
 		seen.PKI != observed.No || seen.AdminConf != observed.No || m.knownAsControlPlane(e) {
@@ -118,10 +118,10 @@ func (m *matcher) joinedAsWorker(e int) bool {
 func (m *matcher) knownAsControlPlane(e int) bool {
 	at := m.entries[m.entries[e].machine].host
 	at.Hostname = m.entries[e].host.Hostname
-	says := m.machine(m.entries[e].machine).SaysControlPlane()
+	says := m.machineAt(m.entries[e].machine).SaysControlPlane()
 	if found := match.Member(m.is.Etcd.Members, &at, strings.ToLower(at.Hostname)); found != nil &&
 		(says || at.Hostname == "" || found.Name == "" || strings.EqualFold(found.Name, at.Hostname) ||
-			found.Name == m.recorded(m.entries[e].host.ID, true)) {
+			found.Name == m.recordedNode(m.entries[e].host.ID, true)) {
 		return true
 	}
 	node := m.nodes.Of(&at, &observed.Host{})
@@ -135,7 +135,7 @@ func (m *matcher) knownAsControlPlane(e int) bool {
 // would be taken for nobody's.
 func (m *matcher) recordedOtherwise(e int) (name, address string) {
 	h, i := m.entries[e].host, m.entries[e].machine
-	if m.machine(i).Reach == observed.Reached || h.Hostname == "" {
+	if m.machineAt(i).Reach == observed.Reached || h.Hostname == "" {
 		return "", ""
 	}
 	id := h.ID
@@ -144,12 +144,12 @@ func (m *matcher) recordedOtherwise(e int) (name, address string) {
 			return "", ""
 		}
 	}
-	name = m.recorded(id, true)
+	name = m.recordedNode(id, true)
 	if name == "" || name == h.Hostname {
 		return "", ""
 	}
 	if others := m.named[name]; len(others) > 0 {
-		return name, m.address(m.entries[others[0]].machine)
+		return name, m.entryAddress(m.entries[others[0]].machine)
 	}
 	if h.Role == desired.ControlPlane {
 		return name, ""
@@ -160,7 +160,7 @@ func (m *matcher) recordedOtherwise(e int) (name, address string) {
 // memberNode returns the name of the Node that a member has joined as: as its marker has it, else that of the only Node
 // with one of its addresses. It is "" where nobody knows.
 func (m *matcher) memberNode(i int) string {
-	if marker := m.marker(i); marker.Node != "" {
+	if marker := m.clusterMarker(i); marker.Node != "" {
 		return strings.ToLower(marker.Node)
 	}
 	if m.is.API.Reached != observed.Yes {

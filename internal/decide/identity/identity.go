@@ -64,10 +64,10 @@ func (ids IDs) OfAll(entries ...string) []string {
 // else an address. It changes neither want nor is; the result shares nothing with them that it changes.
 func Match(want desired.Cluster, is observed.World) Result {
 	m := newMatcher(want, is)
-	m.claims()
-	m.assign()
+	m.claimHosts()
+	m.assignByAddress()
 	m.checkMembers()
-	return m.result()
+	return m.buildResult()
 }
 
 // entry is a host of the manifest.
@@ -114,15 +114,15 @@ func newMatcher(want desired.Cluster, is observed.World) *matcher {
 	return m
 }
 
-// machine is what answered at the i-th entry's address.
-func (m *matcher) machine(i int) observed.Host { return m.is.Hosts[m.entries[i].host.ID] }
+// machineAt is what answered at the i-th entry's address.
+func (m *matcher) machineAt(i int) observed.Host { return m.is.Hosts[m.entries[i].host.ID] }
 
-// marker returns the note of this cluster that a machine carries; nil if there is none.
-func (m *matcher) marker(i int) *observed.Marker { return m.markers[i] }
+// clusterMarker returns the note of this cluster that a machine carries; nil if there is none.
+func (m *matcher) clusterMarker(i int) *observed.Marker { return m.markers[i] }
 
-// claims finds out who the machines say they are: by ID first, and of those first the ones that answer at the address
-// of the host that they say they are; then members by the name of their Node.
-func (m *matcher) claims() {
+// claimHosts finds out which hosts the machines claim to be: by ID first, and of those first the ones that answer at
+// the address of the host that they say they are; then members by the name of their Node.
+func (m *matcher) claimHosts() {
 	m.claimByID()
 	for i := range m.entries {
 		m.claimByName(i)
@@ -133,12 +133,12 @@ func (m *matcher) claims() {
 func (m *matcher) claimByID() {
 	for _, home := range []bool{true, false} {
 		for i := range m.entries {
-			marker := m.marker(i)
+			marker := m.clusterMarker(i)
 			if marker == nil || marker.ID == "" || home != (m.entries[i].host.ID == marker.ID) {
 				continue
 			}
 			if e, known := m.own[marker.ID]; known {
-				m.claim(i, e)
+				m.claimMachine(i, e)
 			}
 		}
 	}
@@ -146,11 +146,11 @@ func (m *matcher) claimByID() {
 
 // claimByName lets a member that has claimed no entry claim the one with the name of its Node.
 func (m *matcher) claimByName(i int) {
-	marker := m.marker(i)
+	marker := m.clusterMarker(i)
 	if marker == nil || m.taken[i] >= 0 || !m.hasNode(i) {
 		return
 	}
-	name := nodeName(m.machine(i))
+	name := nodeName(m.machineAt(i))
 	if name == "" || m.names[name] > 1 {
 		return // hosts of one name are told apart by their addresses, and decide says what is wrong with them
 	}
@@ -161,46 +161,46 @@ func (m *matcher) claimByName(i int) {
 		return (derived || !h.HasOwnID) && (marker.Complete || string(h.Role) == marker.Role)
 	}
 	if n := slices.IndexFunc(m.named[name], mayBe); n >= 0 {
-		m.claim(i, m.named[name][n])
+		m.claimMachine(i, m.named[name][n])
 	}
 }
 
 // hasNode reports whether the i-th machine has a Node's name that it cannot change: it has joined, or has begun to and
 // has credentials under that name.
 func (m *matcher) hasNode(i int) bool {
-	marker := m.marker(i)
-	return marker != nil && (marker.Complete || marker.Node != "" && m.machine(i).KubeletConf == observed.Yes)
+	marker := m.clusterMarker(i)
+	return marker != nil && (marker.Complete || marker.Node != "" && m.machineAt(i).KubeletConf == observed.Yes)
 }
 
-// claim gives the i-th machine to the entry. Two machines for one entry contradict each other.
-func (m *matcher) claim(i, e int) {
+// claimMachine gives the i-th machine to the entry. Two machines for one entry contradict each other.
+func (m *matcher) claimMachine(i, e int) {
 	other := m.entries[e].machine
-	if m.promotes(i, e) {
+	if m.isPromotion(i, e) {
 		m.markers[i] = nil // nothing that it says there is believed
 		if other < 0 {
 			other = e
 		}
 	}
 	if other >= 0 {
-		m.contradict(Contradiction{
+		m.addContradiction(Contradiction{
 			Kind: SameID, Host: m.entries[e].host.ID, Says: m.entries[e].host.ID,
-			Address: m.address(other), OtherAddress: m.address(i), Home: other == e,
+			Address: m.entryAddress(other), OtherAddress: m.entryAddress(i), Home: other == e,
 		})
 		return
 	}
 	m.entries[e].machine, m.taken[i] = i, e
 }
 
-// promotes reports whether the machine at a worker's address says that it is the control-plane host of entry e, and
+// isPromotion reports whether the machine at a worker's address says that it is the control-plane host of entry e, and
 // nothing else says so. A worker must not get the cluster's keys by its own word while that host is silent: the machine
 // at the host's own address must say that it is another one, as it does when both have swapped their addresses.
-func (m *matcher) promotes(i, e int) bool {
-	h, marker := m.entries[e].host, m.marker(e)
+func (m *matcher) isPromotion(i, e int) bool {
+	h, marker := m.entries[e].host, m.clusterMarker(e)
 	if m.entries[i].host.Role != desired.Worker || h.Role != desired.ControlPlane {
 		return false
 	}
 	return marker == nil || (marker.ID == "" || marker.Derived || marker.ID == h.ID) &&
-		(h.Hostname == "" || nodeName(m.machine(e)) == h.Hostname)
+		(h.Hostname == "" || nodeName(m.machineAt(e)) == h.Hostname)
 }
 
 // nodeName returns the name of the machine's Node, as far as it says so itself.
@@ -211,20 +211,21 @@ func nodeName(seen observed.Host) string {
 	return strings.ToLower(seen.Hostname)
 }
 
-// assign gives every entry that no machine has claimed the machine at its address.
-func (m *matcher) assign() {
+// assignByAddress gives every entry that no machine has claimed the machine at its address.
+func (m *matcher) assignByAddress() {
 	for e := range m.entries {
 		if m.entries[e].machine >= 0 {
 			continue
 		}
-		i := m.follow(e)
-		seen := m.machine(i)
+		i := m.findMoved(e)
+		seen := m.machineAt(i)
 		switch {
 		case i != e && seen.Reach == observed.Reached:
 			// Somebody else is at its address, and at theirs is one that does not say who it is.
-			m.contradict(Contradiction{
-				Kind: Displaced, Host: m.entries[e].host.ID, Address: m.address(e), Says: m.entries[m.taken[e]].host.ID,
-				OtherAddress: m.address(i),
+			m.addContradiction(Contradiction{
+				Kind: Displaced, Host: m.entries[e].host.ID, Address: m.entryAddress(e),
+				Says:         m.entries[m.taken[e]].host.ID,
+				OtherAddress: m.entryAddress(i),
 			})
 		case i == e:
 			m.checkID(e)
@@ -233,9 +234,9 @@ func (m *matcher) assign() {
 	}
 }
 
-// follow finds the machine that is left for an entry whose own address leads to another host: the one at that host's
+// findMoved finds the machine that is left for an entry whose own address leads to another host: the one at that host's
 // address, and so on, until nobody has claimed it.
-func (m *matcher) follow(e int) int {
+func (m *matcher) findMoved(e int) int {
 	i := e
 	for m.taken[i] >= 0 {
 		i = m.taken[i]
@@ -246,27 +247,28 @@ func (m *matcher) follow(e int) int {
 // checkID compares the ID that the manifest gives a host with that of the machine at its address. An ID that was only
 // derived may be replaced by the manifest's.
 func (m *matcher) checkID(e int) {
-	marker := m.marker(e)
+	marker := m.clusterMarker(e)
 	h := m.entries[e].host
-	if marker == nil || marker.ID == "" || marker.Derived || !h.HasOwnID || marker.ID == h.ID || m.twice(marker.ID) {
+	if marker == nil || marker.ID == "" || marker.Derived || !h.HasOwnID || marker.ID == h.ID ||
+		m.isDuplicate(marker.ID) {
 		return
 	}
-	m.contradict(Contradiction{Kind: OtherID, Host: h.ID, Address: m.address(e), Says: marker.ID})
+	m.addContradiction(Contradiction{Kind: OtherID, Host: h.ID, Address: m.entryAddress(e), Says: marker.ID})
 }
 
-// twice reports whether two machines are known to carry the ID.
-func (m *matcher) twice(id string) bool {
+// isDuplicate reports whether two machines are known to carry the ID.
+func (m *matcher) isDuplicate(id string) bool {
 	return slices.ContainsFunc(m.found, func(c Contradiction) bool { return c.Kind == SameID && c.Says == id })
 }
 
-func (m *matcher) address(i int) string { return m.entries[i].host.PublicAddress }
+func (m *matcher) entryAddress(i int) string { return m.entries[i].host.PublicAddress }
 
-func (m *matcher) contradict(c Contradiction) { m.found = append(m.found, c) }
+func (m *matcher) addContradiction(c Contradiction) { m.found = append(m.found, c) }
 
-// ids are what the hosts are called from now on, by entry: the manifest's ID; else the one in the marker; else the
+// hostIDs are what the hosts are called from now on, by entry: the manifest's ID; else the one in the marker; else the
 // address, or, where another host has that as its ID because it was once at this address, the address and a part of the
 // machine ID.
-func (m *matcher) ids() []string {
+func (m *matcher) hostIDs() []string {
 	out, holder := make([]string, len(m.entries)), map[string]int{}
 	give := func(e int, id string) { out[e], holder[id] = id, e }
 	for e := range m.entries {
@@ -276,19 +278,19 @@ func (m *matcher) ids() []string {
 	}
 	atHome := func(e int) bool {
 		i := m.entries[e].machine
-		return i == e && m.marker(i) != nil && m.marker(i).ID == m.entries[e].host.ID
+		return i == e && m.clusterMarker(i) != nil && m.clusterMarker(i).ID == m.entries[e].host.ID
 	}
 	for _, home := range []bool{true, false} {
 		for e := range m.entries {
-			marker := m.marker(m.entries[e].machine)
+			marker := m.clusterMarker(m.entries[e].machine)
 			if out[e] != "" || marker == nil || marker.ID == "" || home != atHome(e) || !home && m.livesElsewhere(e) {
 				continue
 			}
 			other, taken := holder[marker.ID]
 			if taken {
-				m.contradict(Contradiction{
-					Kind: SameID, Host: marker.ID, Address: m.address(m.entries[other].machine), Says: marker.ID,
-					OtherAddress: m.address(m.entries[e].machine), Home: atHome(other),
+				m.addContradiction(Contradiction{
+					Kind: SameID, Host: marker.ID, Address: m.entryAddress(m.entries[other].machine), Says: marker.ID,
+					OtherAddress: m.entryAddress(m.entries[e].machine), Home: atHome(other),
 				})
 				continue
 			}
@@ -301,7 +303,7 @@ func (m *matcher) ids() []string {
 		}
 		id := m.entries[e].host.ID
 		if _, taken := holder[id]; taken {
-			id += "-" + shorten(cmp.Or(m.machine(m.entries[e].machine).MachineID, "other"))
+			id += "-" + shortMachineID(cmp.Or(m.machineAt(m.entries[e].machine).MachineID, "other"))
 		}
 		give(e, id)
 	}
@@ -316,7 +318,7 @@ func (m *matcher) livesElsewhere(e int) bool {
 	if m.is.API.Record == nil {
 		return false
 	}
-	name, at := m.is.API.Record.Nodes[m.marker(i).ID], &m.entries[i].host
+	name, at := m.is.API.Record.Nodes[m.clusterMarker(i).ID], &m.entries[i].host
 	n := m.nodes.Named(name)
 	return name != "" && n != nil && !match.At(at, n) &&
 		(n.Ready == observed.Yes || n.ControlPlane != (m.entries[e].host.Role == desired.ControlPlane))
@@ -325,32 +327,32 @@ func (m *matcher) livesElsewhere(e int) bool {
 // hasOwnID reports whether a manifest has once given the entry's machine its ID: it is no derived one then, also when
 // the manifest does not give it any more.
 func (m *matcher) hasOwnID(e int) bool {
-	marker := m.marker(m.entries[e].machine)
+	marker := m.clusterMarker(m.entries[e].machine)
 	return marker != nil && marker.ID != "" && !marker.Derived && !m.livesElsewhere(e)
 }
 
-// shorten keeps the part of a machine ID that tells machines apart well enough beside an address.
-func shorten(machineID string) string { return machineID[:min(len(machineID), 8)] }
+// shortMachineID keeps the part of a machine ID that tells machines apart well enough beside an address.
+func shortMachineID(machineID string) string { return machineID[:min(len(machineID), 8)] }
 
-// recorded returns the name of the host's Node by the cluster's record, for a machine that does not say it: it is down,
-// or was not asked. It is empty if there is no such Node, or another machine says that this is its name; with
+// recordedNode returns the name of the host's Node by the cluster's record, for a machine that does not say it: it is
+// down, or was not asked. It is empty if there is no such Node, or another machine says that this is its name; with
 // membersOnly, one that carries a note of this cluster.
-func (m *matcher) recorded(id string, membersOnly bool) string {
+func (m *matcher) recordedNode(id string, membersOnly bool) string {
 	if m.is.API.Record == nil {
 		return ""
 	}
 	name := m.is.API.Record.Nodes[id]
 	if name == "" || m.nodes.Named(name) == nil || slices.ContainsFunc(m.calls[name], func(i int) bool {
-		return !membersOnly || m.marker(i) != nil
+		return !membersOnly || m.clusterMarker(i) != nil
 	}) {
 		return ""
 	}
 	return name
 }
 
-// result puts the machines under their IDs, and the hosts where their machines are.
-func (m *matcher) result() Result {
-	ids := m.ids()
+// buildResult puts the machines under their IDs, and the hosts where their machines are.
+func (m *matcher) buildResult() Result {
+	ids := m.hostIDs()
 	out := Result{
 		Want: m.want, Is: m.is, Reached: map[string]ProbeKey{}, IDs: IDs{}, Contradictions: m.found,
 	}
@@ -368,7 +370,7 @@ func (m *matcher) result() Result {
 		if seen, asked := m.is.Hosts[at.ID]; asked {
 			seen.ID = id
 			if seen.Hostname == "" {
-				seen.Hostname = m.recorded(id, false)
+				seen.Hostname = m.recordedNode(id, false)
 			}
 			out.Is.Hosts[id] = seen
 		}

@@ -16,8 +16,8 @@ import (
 
 const cluster = "prod"
 
-// host returns a host of the manifest: "ID=ADDRESS/HOSTNAME", of which ID= and /HOSTNAME may be missing.
-func host(text string, role desired.Role) desired.Host {
+// parseHost returns a host of the manifest: "ID=ADDRESS/HOSTNAME", of which ID= and /HOSTNAME may be missing.
+func parseHost(text string, role desired.Role) desired.Host {
 	id, rest, given := strings.Cut(text, "=")
 	if !given {
 		rest = text
@@ -31,46 +31,46 @@ func host(text string, role desired.Role) desired.Host {
 	}
 }
 
-func workers(texts ...string) desired.Cluster {
-	c := desired.Cluster{Name: cluster, ControlPlane: []desired.Host{host("10.0.0.1", desired.ControlPlane)}}
+func workerHosts(texts ...string) desired.Cluster {
+	c := desired.Cluster{Name: cluster, ControlPlane: []desired.Host{parseHost("10.0.0.1", desired.ControlPlane)}}
 	for _, text := range texts {
-		c.Workers = append(c.Workers, host(text, desired.Worker))
+		c.Workers = append(c.Workers, parseHost(text, desired.Worker))
 	}
 	return c
 }
 
-// member returns a worker that has joined. Its marker has no ID where id is "".
-func member(id, node string) observed.Host {
+// joinedWorker returns a worker that has joined. Its marker has no ID where id is "".
+func joinedWorker(id, node string) observed.Host {
 	return observed.Host{
 		Reach: observed.Reached, Hostname: node, MachineID: "0123456789abcdef",
 		Marker: &observed.Marker{Cluster: cluster, Role: "worker", Complete: true, ID: id, Node: node},
 	}
 }
 
-func derived(id, node string) observed.Host {
-	h := member(id, node)
+func derivedWorker(id, node string) observed.Host {
+	h := joinedWorker(id, node)
 	h.Marker.Derived = true
 	return h
 }
 
-// begun returns a worker whose join has not ended, and whose kubelet has its credentials.
-func begun(node string) observed.Host {
-	h := derived("", node)
+// joiningWorker returns a worker whose join has not ended, and whose kubelet has its credentials.
+func joiningWorker(node string) observed.Host {
+	h := derivedWorker("", node)
 	h.Marker.Complete, h.KubeletConf = false, observed.Yes
 	return h
 }
 
-func bare() observed.Host {
+func bareHost() observed.Host {
 	return observed.Host{Reach: observed.Reached, Hostname: "debian", MachineID: "fedcba9876543210"}
 }
 
-func named(h observed.Host, hostname string) observed.Host {
+func namedHost(h observed.Host, hostname string) observed.Host {
 	h.Hostname = hostname
 	return h
 }
 
-// world has machines by the IDs of the manifest's hosts, in their order, the control-plane host left out.
-func world(want desired.Cluster, machines ...observed.Host) observed.World {
+// newWorld has machines by the IDs of the manifest's hosts, in their order, the control-plane host left out.
+func newWorld(want desired.Cluster, machines ...observed.Host) observed.World {
 	w := observed.World{Hosts: map[string]observed.Host{}}
 	for i, h := range want.Workers {
 		if i < len(machines) {
@@ -90,50 +90,50 @@ func TestMachinesAreRecognised(t *testing.T) {
 		want     []string // "ID at ADDRESS" of each worker of the result
 	}{
 		"bare hosts are called by their address": {
-			[]string{"10.0.1.1", "10.0.1.2"}, []observed.Host{bare(), bare()},
+			[]string{"10.0.1.1", "10.0.1.2"}, []observed.Host{bareHost(), bareHost()},
 			[]string{"10.0.1.1 at 10.0.1.1", "10.0.1.2 at 10.0.1.2"},
 		},
 		"the manifest's ID goes before all": {
-			[]string{"a=10.0.1.1", "b=10.0.1.2"}, []observed.Host{bare(), derived("10.0.1.2", "w2")},
+			[]string{"a=10.0.1.1", "b=10.0.1.2"}, []observed.Host{bareHost(), derivedWorker("10.0.1.2", "w2")},
 			[]string{"a at 10.0.1.1", "b at 10.0.1.2"},
 		},
 		"a marker without an ID, of a cluster that was made before there were any": {
-			[]string{"10.0.1.1"}, []observed.Host{member("", "w1")}, []string{"10.0.1.1 at 10.0.1.1"},
+			[]string{"10.0.1.1"}, []observed.Host{joinedWorker("", "w1")}, []string{"10.0.1.1 at 10.0.1.1"},
 		},
 		"a derived ID stays when the address changes": {
-			[]string{"10.0.1.9"}, []observed.Host{derived("10.0.1.1", "w1")}, []string{"10.0.1.1 at 10.0.1.9"},
+			[]string{"10.0.1.9"}, []observed.Host{derivedWorker("10.0.1.1", "w1")}, []string{"10.0.1.1 at 10.0.1.9"},
 		},
 		"a manifest's ID stays when the manifest gives none any more": {
-			[]string{"10.0.1.1"}, []observed.Host{member("a", "w1")}, []string{"a at 10.0.1.1"},
+			[]string{"10.0.1.1"}, []observed.Host{joinedWorker("a", "w1")}, []string{"a at 10.0.1.1"},
 		},
 		"a new host where another one was installed": {
-			[]string{"10.0.1.1", "10.0.1.9"}, []observed.Host{bare(), derived("10.0.1.1", "w1")},
+			[]string{"10.0.1.1", "10.0.1.9"}, []observed.Host{bareHost(), derivedWorker("10.0.1.1", "w1")},
 			[]string{"10.0.1.1-fedcba98 at 10.0.1.1", "10.0.1.1 at 10.0.1.9"},
 		},
 		"swapped addresses, by ID": {
-			[]string{"a=10.0.1.2", "b=10.0.1.1"}, []observed.Host{member("b", "w2"), member("a", "w1")},
+			[]string{"a=10.0.1.2", "b=10.0.1.1"}, []observed.Host{joinedWorker("b", "w2"), joinedWorker("a", "w1")},
 			[]string{"a at 10.0.1.1", "b at 10.0.1.2"},
 		},
 		"swapped addresses, by hostname": {
-			[]string{"10.0.1.2/w1", "10.0.1.1/w2"}, []observed.Host{member("", "w2"), member("", "w1")},
+			[]string{"10.0.1.2/w1", "10.0.1.1/w2"}, []observed.Host{joinedWorker("", "w2"), joinedWorker("", "w1")},
 			[]string{"10.0.1.2 at 10.0.1.1", "10.0.1.1 at 10.0.1.2"},
 		},
 		"swapped addresses, by hostname, when IDs are given": {
 			[]string{"a=10.0.1.2/w1", "b=10.0.1.1/w2"},
-			[]observed.Host{derived("10.0.1.2", "w2"), derived("10.0.1.1", "w1")},
+			[]observed.Host{derivedWorker("10.0.1.2", "w2"), derivedWorker("10.0.1.1", "w1")},
 			[]string{"a at 10.0.1.1", "b at 10.0.1.2"},
 		},
 		"swapped names, in the middle of their joins": {
-			[]string{"10.0.1.1/w2", "10.0.1.2/w1"}, []observed.Host{begun("w1"), begun("w2")},
+			[]string{"10.0.1.1/w2", "10.0.1.2/w1"}, []observed.Host{joiningWorker("w1"), joiningWorker("w2")},
 			[]string{"10.0.1.1 at 10.0.1.2", "10.0.1.2 at 10.0.1.1"},
 		},
 		"a circle of three": {
 			[]string{"a=10.0.1.1", "b=10.0.1.2", "c=10.0.1.3"},
-			[]observed.Host{member("c", "w3"), member("a", "w1"), member("b", "w2")},
+			[]observed.Host{joinedWorker("c", "w3"), joinedWorker("a", "w1"), joinedWorker("b", "w2")},
 			[]string{"a at 10.0.1.2", "b at 10.0.1.3", "c at 10.0.1.1"},
 		},
 		"one of two that have swapped does not answer": {
-			[]string{"a=10.0.1.2", "b=10.0.1.1"}, []observed.Host{member("b", "w2"), silent},
+			[]string{"a=10.0.1.2", "b=10.0.1.1"}, []observed.Host{joinedWorker("b", "w2"), silent},
 			[]string{"a at 10.0.1.1", "b at 10.0.1.2"},
 		},
 		"another cluster's marker says nothing": {
@@ -146,19 +146,19 @@ func TestMachinesAreRecognised(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			want := workers(c.manifest...)
-			got := identity.Match(want, world(want, c.machines...))
+			want := workerHosts(c.manifest...)
+			got := identity.Match(want, newWorld(want, c.machines...))
 			if len(got.Contradictions) > 0 {
 				t.Fatalf("contradictions: %+v", got.Contradictions)
 			}
-			if diff := cmp.Diff(c.want, where(got)); diff != "" {
+			if diff := cmp.Diff(c.want, hostAddresses(got)); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
 }
 
-func where(r identity.Result) []string {
+func hostAddresses(r identity.Result) []string {
 	var out []string
 	for _, h := range r.Want.Workers {
 		out = append(out, h.ID+" at "+h.PublicAddress)
@@ -169,9 +169,9 @@ func where(r identity.Result) []string {
 // A worker whose join has begun must not be taken for the silent control-plane host whose name it has in the manifest.
 func TestABegunJoinIsClaimedInItsRole(t *testing.T) {
 	t.Parallel()
-	manifest := workers("10.0.1.1/cp-1")
+	manifest := workerHosts("10.0.1.1/cp-1")
 	manifest.ControlPlane[0].Hostname = "w1"
-	is := world(manifest, begun("w1"))
+	is := newWorld(manifest, joiningWorker("w1"))
 	is.Hosts["10.0.0.1"] = observed.Host{ID: "10.0.0.1", Reach: observed.Unreachable}
 	if moved := identity.Match(manifest, is).Moved; len(moved) > 0 {
 		t.Errorf("%+v", moved)
@@ -182,9 +182,9 @@ func TestABegunJoinIsClaimedInItsRole(t *testing.T) {
 func TestASilentControlPlaneHostKeepsItsName(t *testing.T) {
 	t.Parallel()
 	for record, want := range map[string]int{"cp-1": 1, "cp-2": 0} {
-		manifest := workers()
+		manifest := workerHosts()
 		manifest.ControlPlane[0].Hostname = "cp-2"
-		is := world(manifest)
+		is := newWorld(manifest)
 		is.API = observed.API{
 			Reached: observed.Yes, Nodes: []observed.Node{{Name: record}},
 			Record: &observed.Record{Nodes: map[string]string{"10.0.0.1": record}},
@@ -199,17 +199,17 @@ func TestASilentControlPlaneHostKeepsItsName(t *testing.T) {
 // it is, and not by the entry that is left for it.
 func TestASilentControlPlaneHostElsewhereKeepsItsName(t *testing.T) {
 	t.Parallel()
-	manifest := workers("10.0.0.2/new", "10.0.0.3/cp-1")
+	manifest := workerHosts("10.0.0.2/new", "10.0.0.3/cp-1")
 	manifest.ControlPlane[0].Hostname = "cp-2"
 	manifest.ControlPlane, manifest.Workers = append(manifest.ControlPlane, manifest.Workers...), nil
 	for i := range manifest.ControlPlane {
 		manifest.ControlPlane[i].Role = desired.ControlPlane
 	}
-	is := world(manifest)
-	first := derived("10.0.0.1", "cp-1")
+	is := newWorld(manifest)
+	first := derivedWorker("10.0.0.1", "cp-1")
 	first.ID, first.Marker.Role = "10.0.0.1", string(desired.ControlPlane)
 	is.Hosts["10.0.0.1"] = first
-	second := bare()
+	second := bareHost()
 	second.ID = "10.0.0.2"
 	is.Hosts["10.0.0.2"] = second
 	is.Hosts["10.0.0.3"] = observed.Host{ID: "10.0.0.3", Reach: observed.Unreachable}
@@ -238,14 +238,14 @@ func TestContradictionsNameBothSides(t *testing.T) {
 	}{
 		"two machines carry one ID": {
 			manifest: []string{"a=10.0.1.1", "b=10.0.1.2"},
-			machines: []observed.Host{member("a", "w1"), member("a", "w2")},
+			machines: []observed.Host{joinedWorker("a", "w1"), joinedWorker("a", "w2")},
 			want: identity.Contradiction{
 				Kind: identity.SameID, Host: "a", Address: "10.0.1.1", OtherAddress: "10.0.1.2", Says: "a", Home: true,
 			},
 		},
 		"two machines carry one derived ID": {
 			manifest: []string{"10.0.1.1", "10.0.1.2"},
-			machines: []observed.Host{derived("10.0.1.1", "w1"), derived("10.0.1.1", "w1")},
+			machines: []observed.Host{derivedWorker("10.0.1.1", "w1"), derivedWorker("10.0.1.1", "w1")},
 			want: identity.Contradiction{
 				Kind: identity.SameID, Host: "10.0.1.1", Address: "10.0.1.1", OtherAddress: "10.0.1.2",
 				Says: "10.0.1.1", Home: true,
@@ -253,52 +253,54 @@ func TestContradictionsNameBothSides(t *testing.T) {
 		},
 		"two machines carry one ID, the second at its address": {
 			manifest: []string{"a=10.0.1.1", "b=10.0.1.2"},
-			machines: []observed.Host{member("b", "w1"), member("b", "w2")},
+			machines: []observed.Host{joinedWorker("b", "w1"), joinedWorker("b", "w2")},
 			want: identity.Contradiction{
 				Kind: identity.SameID, Host: "b", Address: "10.0.1.2", OtherAddress: "10.0.1.1", Says: "b", Home: true,
 			},
 		},
 		"two machines carry one derived ID, the second at its address": {
 			manifest: []string{"10.0.1.1", "10.0.1.2"},
-			machines: []observed.Host{derived("10.0.1.2", "w1"), derived("10.0.1.2", "w1")},
+			machines: []observed.Host{derivedWorker("10.0.1.2", "w1"), derivedWorker("10.0.1.2", "w1")},
 			want: identity.Contradiction{
 				Kind: identity.SameID, Host: "10.0.1.2", Address: "10.0.1.2", OtherAddress: "10.0.1.1",
 				Says: "10.0.1.2", Home: true,
 			},
 		},
 		"an ID that another machine carries already": {
-			manifest: []string{"10.0.1.1", "a=10.0.1.2"}, machines: []observed.Host{member("a", "w1"), bare()},
+			manifest: []string{"10.0.1.1", "a=10.0.1.2"}, machines: []observed.Host{joinedWorker("a", "w1"),
+				bareHost()},
 			want: identity.Contradiction{
 				Kind: identity.Displaced, Host: "10.0.1.1", Address: "10.0.1.1", Says: "a", OtherAddress: "10.0.1.2",
 			},
 		},
 		"another ID than the machine has": {
-			manifest: []string{"a=10.0.1.1"}, machines: []observed.Host{member("z", "w1")},
+			manifest: []string{"a=10.0.1.1"}, machines: []observed.Host{joinedWorker("z", "w1")},
 			want: identity.Contradiction{Kind: identity.OtherID, Host: "a", Address: "10.0.1.1", Says: "z"},
 		},
 		"another hostname than a member has": {
-			manifest: []string{"a=10.0.1.1/new"}, machines: []observed.Host{member("a", "w1")},
+			manifest: []string{"a=10.0.1.1/new"}, machines: []observed.Host{joinedWorker("a", "w1")},
 			want: identity.Contradiction{
 				Kind: identity.OtherHostname, Host: "a", Address: "10.0.1.1", Wants: "new", Says: "w1",
 			},
 		},
 		"another hostname than a join has begun with": {
-			manifest: []string{"10.0.1.1/new"}, machines: []observed.Host{begun("w1")},
+			manifest: []string{"10.0.1.1/new"}, machines: []observed.Host{joiningWorker("w1")},
 			want: identity.Contradiction{
 				Kind: identity.OtherHostname, Host: "10.0.1.1", Address: "10.0.1.1", Wants: "new", Says: "w1",
 			},
 		},
 		"another hostname than the Node at its address has": {
-			manifest: []string{"a=10.0.1.1/new"}, machines: []observed.Host{member("a", "")},
+			manifest: []string{"a=10.0.1.1/new"}, machines: []observed.Host{joinedWorker("a", "")},
 			nodes: []observed.Node{{Name: "w1", Addresses: []string{"10.0.1.1", "w1"}}},
 			want: identity.Contradiction{
 				Kind: identity.OtherHostname, Host: "a", Address: "10.0.1.1", Wants: "new", Says: "w1",
 			},
 		},
 		"names swapped, one machine new and the other silent": {
-			manifest: []string{"10.0.1.1/w2", "10.0.1.2/w1"}, machines: []observed.Host{named(bare(), "w2"), {}},
-			nodes:  []observed.Node{{Name: "w1"}, {Name: "w2", Addresses: []string{"10.0.1.2", "w2"}}},
-			record: map[string]string{"10.0.1.1": "w1", "10.0.1.2": "w2"},
+			manifest: []string{"10.0.1.1/w2", "10.0.1.2/w1"},
+			machines: []observed.Host{namedHost(bareHost(), "w2"), {}},
+			nodes:    []observed.Node{{Name: "w1"}, {Name: "w2", Addresses: []string{"10.0.1.2", "w2"}}},
+			record:   map[string]string{"10.0.1.1": "w1", "10.0.1.2": "w2"},
 			want: identity.Contradiction{
 				Kind: identity.OtherHostname, Host: "10.0.1.2", Address: "10.0.1.2", Wants: "w1", Says: "w2",
 				OtherAddress: "10.0.1.1",
@@ -307,8 +309,8 @@ func TestContradictionsNameBothSides(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			want := workers(c.manifest...)
-			is := world(want, c.machines...)
+			want := workerHosts(c.manifest...)
+			is := newWorld(want, c.machines...)
 			is.API = observed.API{Reached: observed.Yes, Nodes: c.nodes, Record: &observed.Record{Nodes: c.record}}
 			if diff := cmp.Diff([]identity.Contradiction{c.want}, identity.Match(want, is).Contradictions); diff != "" {
 				t.Error(diff)
@@ -338,7 +340,8 @@ func TestEveryMachineIsOneHost(t *testing.T) {
 			shuffled.Workers[i], shuffled.Workers[j] = shuffled.Workers[j], shuffled.Workers[i]
 		})
 		other := identity.Match(shuffled, is)
-		if diff := cmp.Diff(sorted(where(got)), sorted(where(other))); diff != "" || len(other.Contradictions) > 0 {
+		if diff := cmp.Diff(sortedIDs(hostAddresses(got)), sortedIDs(hostAddresses(other))); diff != "" ||
+			len(other.Contradictions) > 0 {
 			t.Fatalf("seed %d: the order of the manifest decides who is who: %s%+v", seed, diff, other.Contradictions)
 		}
 	}
@@ -368,7 +371,7 @@ func checkPermutation(t *testing.T, seed uint64, want desired.Cluster, is observ
 	}
 }
 
-func sorted(in []string) []string {
+func sortedIDs(in []string) []string {
 	slices.Sort(in)
 	return in
 }
@@ -387,22 +390,22 @@ func randomWorld(random *rand.Rand) (desired.Cluster, observed.World) {
 		}
 		switch random.IntN(5) {
 		case 0:
-			machines[i] = bare()
+			machines[i] = bareHost()
 		case 1:
-			machines[i] = derived(fmt.Sprintf("10.0.1.%d", i), fmt.Sprintf("w%d", i))
+			machines[i] = derivedWorker(fmt.Sprintf("10.0.1.%d", i), fmt.Sprintf("w%d", i))
 		case 2:
-			machines[i] = member("", fmt.Sprintf("w%d", i))
+			machines[i] = joinedWorker("", fmt.Sprintf("w%d", i))
 		case 3:
 			machines[i] = observed.Host{Reach: observed.Unreachable}
 		default:
-			machines[i] = member(fmt.Sprintf("id%d", random.IntN(5)), fmt.Sprintf("w%d", i))
+			machines[i] = joinedWorker(fmt.Sprintf("id%d", random.IntN(5)), fmt.Sprintf("w%d", i))
 		}
 	}
 	if random.IntN(2) == 0 {
 		random.Shuffle(n, func(i, j int) { machines[i], machines[j] = machines[j], machines[i] })
 	}
-	want := workers(texts...)
-	return want, world(want, machines...)
+	want := workerHosts(texts...)
+	return want, newWorld(want, machines...)
 }
 
 // Which Node is whose is in the cluster's record, for machines that do not say it.
@@ -420,10 +423,11 @@ func TestTheRecordNamesTheNodesOfSilentHosts(t *testing.T) {
 			[]string{"w1", "w2"},
 		},
 		"one says who it is": {
-			[]observed.Host{silent, member("b", "w9")}, []string{"w1", "w9"}, map[string]string{"a": "w1", "b": "w2"},
+			[]observed.Host{silent, joinedWorker("b", "w9")}, []string{"w1", "w9"},
+			map[string]string{"a": "w1", "b": "w2"},
 			[]string{"w1", "w9"},
 		},
-		"another one has that name": {[]observed.Host{silent, member("b", "w1")}, []string{"w1"},
+		"another one has that name": {[]observed.Host{silent, joinedWorker("b", "w1")}, []string{"w1"},
 			map[string]string{"a": "w1"}, []string{"", "w1"}},
 		"there is no such Node": {[]observed.Host{silent, silent}, nil, map[string]string{"a": "w1"},
 			[]string{"", ""}},
@@ -431,8 +435,8 @@ func TestTheRecordNamesTheNodesOfSilentHosts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			want := workers("a=10.0.1.1", "b=10.0.1.2")
-			is := world(want, c.machines...)
+			want := workerHosts("a=10.0.1.1", "b=10.0.1.2")
+			is := newWorld(want, c.machines...)
 			is.API.Record = &observed.Record{Nodes: c.record}
 			for _, node := range c.nodes {
 				is.API.Nodes = append(is.API.Nodes, observed.Node{Name: node})
@@ -453,7 +457,7 @@ func TestTheRecordNamesTheNodesOfSilentHosts(t *testing.T) {
 // another role in place.
 func TestAWorkerWithoutAMarkerIsAWorker(t *testing.T) {
 	t.Parallel()
-	worker := bare()
+	worker := bareHost()
 	worker.Hostname, worker.KubeletConf, worker.EtcdData = "w1", observed.Yes, observed.No
 	worker.PKI, worker.AdminConf = observed.No, observed.No
 	with := func(change func(*observed.Host)) observed.Host {
@@ -473,7 +477,7 @@ func TestAWorkerWithoutAMarkerIsAWorker(t *testing.T) {
 			machine: worker, node: observed.Node{Name: "w1"}, members: []observed.Member{{Name: "w1"}},
 		},
 		"another's Node": {machine: worker, node: observed.Node{Name: "w2"}},
-		"it is bare":     {machine: named(bare(), "w1"), node: observed.Node{Name: "w1"}},
+		"it is bare":     {machine: namedHost(bareHost(), "w1"), node: observed.Node{Name: "w1"}},
 		"it has the CAs: it was about to join": {
 			machine: with(func(h *observed.Host) { h.PKI = observed.Yes }), node: observed.Node{Name: "w1"},
 		},
@@ -486,7 +490,8 @@ func TestAWorkerWithoutAMarkerIsAWorker(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			want := desired.Cluster{Name: cluster, ControlPlane: []desired.Host{host("10.0.0.1", desired.ControlPlane)}}
+			want := desired.Cluster{Name: cluster, ControlPlane: []desired.Host{parseHost("10.0.0.1",
+				desired.ControlPlane)}}
 			want.ControlPlane[0].Hostname = "w1"
 			is := observed.World{Hosts: map[string]observed.Host{want.ControlPlane[0].ID: c.machine}}
 			is.API = observed.API{Reached: observed.Yes, Nodes: []observed.Node{c.node}}
@@ -503,7 +508,7 @@ func TestAWorkerWithoutAMarkerIsAWorker(t *testing.T) {
 // so of itself, which must not stop work on others.
 func TestRolesAreWhatOthersKnow(t *testing.T) {
 	t.Parallel()
-	moved := member("", "cp-2")
+	moved := joinedWorker("", "cp-2")
 	moved.Marker.Role, moved.EtcdData = "control-plane", observed.Yes
 	lost := moved
 	lost.Marker = &observed.Marker{Cluster: cluster, Role: "worker", Complete: true}
@@ -529,19 +534,19 @@ func TestRolesAreWhatOthersKnow(t *testing.T) {
 			hostname: "w1", machine: moved, members: listed, other: true,
 		},
 		"it alone says so":                      {machine: moved, nodes: []observed.Node{{Name: "cp-2"}}},
-		"a bare one at a dead member's address": {machine: bare(), members: listed, nodes: joined},
+		"a bare one at a dead member's address": {machine: bareHost(), members: listed, nodes: joined},
 		"one that is down, at a dead member's address, with a name of its own": {
 			hostname: "w1", machine: silent, members: listed, nodes: joined,
 		},
 		"it is down, with another name in the manifest, and the record knows its own": {
 			hostname: "w1", machine: silent, members: listed, nodes: joined, record: "cp-2", other: true,
 		},
-		"a worker": {machine: member("", "w1"), nodes: []observed.Node{{Name: "w1"}}},
+		"a worker": {machine: joinedWorker("", "w1"), nodes: []observed.Node{{Name: "w1"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			want := workers(strings.TrimSuffix("10.0.1.1/"+c.hostname, "/"))
-			is := world(want, c.machine)
+			want := workerHosts(strings.TrimSuffix("10.0.1.1/"+c.hostname, "/"))
+			is := newWorld(want, c.machine)
 			if !c.mute {
 				is.API = observed.API{
 					Reached: observed.Yes, Nodes: c.nodes,
@@ -585,10 +590,10 @@ func TestAWorkerIsNoHostThatLivesElsewhere(t *testing.T) {
 		"its Node is not Ready, as it moved": {observed.Node{Addresses: []string{other}}, true},
 	} {
 		for _, manifests := range []bool{true, false} {
-			machine := member(other, "w9")
+			machine := joinedWorker(other, "w9")
 			machine.Marker.Derived = !manifests
-			want := workers("10.0.1.1")
-			is := world(want, machine)
+			want := workerHosts("10.0.1.1")
+			is := newWorld(want, machine)
 			c.node.Name = "w9"
 			is.API = observed.API{
 				Reached: observed.Yes, Nodes: []observed.Node{c.node},
@@ -615,23 +620,23 @@ func TestAWorkerIsNoControlPlaneHostByItsOwnWord(t *testing.T) {
 	}{
 		"it is silent":               {there: silent},
 		"it is silent, joined":       {there: silent, complete: true},
-		"it is bare":                 {there: bare()},
-		"it has no ID in its note":   {there: member("", "cp-2")},
-		"it has a derived ID":        {there: derived("10.0.0.2", "cp-2")},
-		"it says that it is a":       {there: member("a", "w1"), swapped: true},
-		"it says that it has joined": {there: member("cp", "cp-2"), complete: true},
+		"it is bare":                 {there: bareHost()},
+		"it has no ID in its note":   {there: joinedWorker("", "cp-2")},
+		"it has a derived ID":        {there: derivedWorker("10.0.0.2", "cp-2")},
+		"it says that it is a":       {there: joinedWorker("a", "w1"), swapped: true},
+		"it says that it has joined": {there: joinedWorker("cp", "cp-2"), complete: true},
 	} {
 		for _, id := range []string{"cp", ""} {
-			want := workers("a=10.0.1.1/w1")
-			other := host("cp=10.0.0.2/cp-2", desired.ControlPlane)
+			want := workerHosts("a=10.0.1.1/w1")
+			other := parseHost("cp=10.0.0.2/cp-2", desired.ControlPlane)
 			if id == "" && !c.swapped {
-				other = host("10.0.0.2/cp-2", desired.ControlPlane)
+				other = parseHost("10.0.0.2/cp-2", desired.ControlPlane)
 			}
 			want.ControlPlane = append(want.ControlPlane, other)
-			claims := begun("cp-2")
+			claims := joiningWorker("cp-2")
 			claims.Marker.ID, claims.Marker.Derived = other.ID, id == ""
 			claims.Marker.Role, claims.Marker.Complete = "control-plane", c.complete
-			is := world(want, claims)
+			is := newWorld(want, claims)
 			is.Hosts[other.ID] = c.there
 			got := identity.Match(want, is)
 			if moved := len(got.Moved) > 0; moved != c.swapped {

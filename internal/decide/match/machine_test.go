@@ -18,13 +18,14 @@ func TestWhoseANodeIsThatHasAMachinesName(t *testing.T) {
 		node   observed.Node
 		owns   bool
 	}{
-		"by its label":              {machine, nil, observed.Node{Labels: label("uid-1")}, true},
-		"another Machine's":         {machine, ours, observed.Node{Labels: label("uid-2")}, false},
-		"a control plane's":         {machine, ours, observed.Node{Labels: label("uid-1"), ControlPlane: true}, false},
+		"by its label":      {machine, nil, observed.Node{Labels: indexLabel("uid-1")}, true},
+		"another Machine's": {machine, ours, observed.Node{Labels: indexLabel("uid-2")}, false},
+		"a control plane's": {machine, ours, observed.Node{Labels: indexLabel("uid-1"), ControlPlane: true},
+			false},
 		"by the host's note":        {machine, ours, observed.Node{}, true},
 		"a note of another":         {machine, &observed.Marker{ID: "uid-2"}, observed.Node{}, false},
 		"nobody says so":            {machine, nil, observed.Node{}, false},
-		"a manifest's, by its name": {static, nil, observed.Node{Labels: label("uid-1")}, true},
+		"a manifest's, by its name": {static, nil, observed.Node{Labels: indexLabel("uid-1")}, true},
 	} {
 		if got := OwnsAsMachine(&c.want, &observed.Host{Marker: c.marker}, &c.node); got != c.owns {
 			t.Errorf("%s: %v", name, got)
@@ -32,4 +33,4 @@ func TestWhoseANodeIsThatHasAMachinesName(t *testing.T) {
 	}
 }
 
-func label(uid string) map[string]string { return map[string]string{desired.OwnerLabel: uid} }
+func indexLabel(uid string) map[string]string { return map[string]string{desired.OwnerLabel: uid} }

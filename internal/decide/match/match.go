@@ -26,23 +26,23 @@ func NodeName(want *desired.Host, is *observed.Host, node *observed.Node) string
 	return ""
 }
 
-// addresses returns those by which Nodes and etcd members are known to be the host's. The public address counts too: in
-// a manifest without private addresses it is the only one.
-func addresses(want *desired.Host) []string {
+// hostAddresses returns those by which Nodes and etcd members are known to be the host's. The public address counts
+// too: in a manifest without private addresses it is the only one.
+func hostAddresses(want *desired.Host) []string {
 	return append([]string{want.PrivateAddress, want.PublicAddress}, want.IPv6Addresses...)
 }
 
 // At reports whether a Node has one of the host's addresses.
 func At(want *desired.Host, n *observed.Node) bool {
 	return slices.ContainsFunc(n.Addresses, func(a string) bool {
-		return slices.ContainsFunc(addresses(want), func(own string) bool { return own != "" && sameIP(own, a) })
+		return slices.ContainsFunc(hostAddresses(want), func(own string) bool { return own != "" && sameIP(own, a) })
 	})
 }
 
 // Owns reports whether a Node with the host's name is the host's. A name that only the host itself gives is not enough:
 // the Node must have one of the host's addresses, where it has any. Otherwise a host could have another one drained.
 func Owns(want *desired.Host, n *observed.Node) bool {
-	return want.Hostname != "" || nodename.ShareAddress(addresses(want), n.Addresses)
+	return want.Hostname != "" || nodename.ShareAddress(hostAddresses(want), n.Addresses)
 }
 
 // OwnsAsMachine reports whether a Node with the host's name is that of the Machine which the host is to be: by its
@@ -55,7 +55,7 @@ func OwnsAsMachine(want *desired.Host, is *observed.Host, n *observed.Node) bool
 	case n.ControlPlane:
 		return false
 	case owner == "":
-		return is.Marker != nil && is.Marker.ID == want.ID && nodename.ShareAddress(addresses(want), n.Addresses)
+		return is.Marker != nil && is.Marker.ID == want.ID && nodename.ShareAddress(hostAddresses(want), n.Addresses)
 	default:
 		return owner == want.ID
 	}
@@ -113,10 +113,10 @@ func peerOf(peer string, want *desired.Host) bool {
 	if err != nil {
 		return false
 	}
-	return slices.ContainsFunc(addresses(want), func(a string) bool { return a != "" && sameIP(a, u.Hostname()) })
+	return slices.ContainsFunc(hostAddresses(want), func(a string) bool { return a != "" && sameIP(a, u.Hostname()) })
 }
 
 // sameIP compares two addresses; IPv6 has many spellings of one.
 func sameIP(a, b string) bool {
-	return a == b || spelling(a) == spelling(b)
+	return a == b || canonicalAddress(a) == canonicalAddress(b)
 }

@@ -23,7 +23,7 @@ func IndexNodes(list []observed.Node) Nodes {
 			n.byName[list[i].Name] = i
 		}
 		for _, a := range list[i].Addresses {
-			n.at[spelling(a)] = append(n.at[spelling(a)], i)
+			n.at[canonicalAddress(a)] = append(n.at[canonicalAddress(a)], i)
 		}
 	}
 	return n
@@ -40,9 +40,9 @@ func (n Nodes) Named(name string) *observed.Node {
 // At returns the Nodes that have one of the host's addresses, in the order of the list.
 func (n Nodes) At(want *desired.Host) []*observed.Node {
 	var found []int
-	for _, own := range addresses(want) {
+	for _, own := range hostAddresses(want) {
 		if own != "" {
-			found = append(found, n.at[spelling(own)]...)
+			found = append(found, n.at[canonicalAddress(own)]...)
 		}
 	}
 	slices.Sort(found)
@@ -90,8 +90,8 @@ func onlyOne(want *desired.Host, found []*observed.Node) *observed.Node {
 	return found[0]
 }
 
-// spelling returns the one spelling of an address that stands for all that sameIP takes for the same.
-func spelling(address string) string {
+// canonicalAddress returns the one spelling of an address that stands for all that sameIP takes for the same.
+func canonicalAddress(address string) string {
 	if ip, err := netip.ParseAddr(address); err == nil {
 		return ip.Unmap().String()
 	}

@@ -55,7 +55,7 @@ func Check(host *desired.Host, is *observed.Host, kubelet string, fresh bool) (p
 	return problems, warnings
 }
 
-func found(code problem.Code, parameters problem.Parameters) *problem.Problem {
+func foundProblem(code problem.Code, parameters problem.Parameters) *problem.Problem {
 	return &problem.Problem{Code: code, Parameters: parameters}
 }
 
@@ -63,7 +63,7 @@ func checkOS(is *observed.Host) *problem.Problem {
 	if distro.Supported(is.OS.ID) {
 		return nil
 	}
-	return found(problem.OSUnsupported, problem.Parameters{"os": is.OS.ID, "supported": distro.IDs()})
+	return foundProblem(problem.OSUnsupported, problem.Parameters{"os": is.OS.ID, "supported": distro.IDs()})
 }
 
 // checkTools returns the problem of a host that lacks commands and has no package manager to install them with.
@@ -74,7 +74,7 @@ func checkTools(is *observed.Host) *problem.Problem {
 	if system, ok := distro.Find(is.OS.ID); !ok || len(system.Packages.Managers) > 0 {
 		return nil
 	}
-	return found(problem.ToolsMissing, problem.Parameters{"tools": is.Tools, "os": is.OS.ID})
+	return foundProblem(problem.ToolsMissing, problem.Parameters{"tools": is.Tools, "os": is.OS.ID})
 }
 
 // Packages returns those of the distribution that a host lacks and that are installed with it.
@@ -88,7 +88,7 @@ func checkOthers(is *observed.Host) *problem.Problem {
 	if len(is.OtherKubernetes) == 0 {
 		return nil
 	}
-	return found(problem.OtherKubernetes, problem.Parameters{"units": is.OtherKubernetes})
+	return foundProblem(problem.OtherKubernetes, problem.Parameters{"units": is.OtherKubernetes})
 }
 
 // Cgroups returns the problem of a host with control groups v1 on which a kubelet of that version would not start.
@@ -96,7 +96,7 @@ func Cgroups(host *desired.Host, is *observed.Host, kubelet string) *problem.Pro
 	if is.Cgroups != 1 || is.CgroupV1Allowed || !RefusesCgroupV1(kubelet) {
 		return nil
 	}
-	p := found(problem.CgroupV1Refused, problem.Parameters{"kubelet": kubelet})
+	p := foundProblem(problem.CgroupV1Refused, problem.Parameters{"kubelet": kubelet})
 	p.Host = host.ID
 	return p
 }
@@ -126,7 +126,7 @@ func checkKernel(is *observed.Host) *problem.Problem {
 	if err == nil && have.AtLeast(version.MustParseGeneric(minKernel)) {
 		return nil
 	}
-	return found(problem.KernelTooOld, problem.Parameters{"kernel": is.Kernel, "minimum": minKernel})
+	return foundProblem(problem.KernelTooOld, problem.Parameters{"kernel": is.Kernel, "minimum": minKernel})
 }
 
 func checkMemory(role desired.Role, is *observed.Host) *problem.Problem {
@@ -146,7 +146,7 @@ func checkAmount(code problem.Code, have, need int) *problem.Problem {
 	if have >= need {
 		return nil
 	}
-	return found(code, problem.Parameters{"have": have, "need": need})
+	return foundProblem(code, problem.Parameters{"have": have, "need": need})
 }
 
 // Clock returns the problem of a host whose clock differs too much from that of this machine.
@@ -158,7 +158,7 @@ func Clock(host *desired.Host, is *observed.Host) *problem.Problem {
 	if is.ClockSkew < 0 {
 		code = problem.ClockBehind
 	}
-	p := found(code, problem.Parameters{
+	p := foundProblem(code, problem.Parameters{
 		"skew":  is.ClockSkew.Abs().Round(time.Second).String(),
 		"limit": maxClockSkew.String(),
 	})
@@ -172,11 +172,11 @@ func checkName(host *desired.Host, is *observed.Host) *problem.Problem {
 	if len(name) <= validation.LabelValueMaxLength && len(validation.IsDNS1123Subdomain(name)) == 0 {
 		return nil
 	}
-	return found(problem.HostNameInvalid, problem.Parameters{"name": name})
+	return foundProblem(problem.HostNameInvalid, problem.Parameters{"name": name})
 }
 
-// ports returns those that a host of the role needs for itself.
-func ports(role desired.Role) []int {
+// requiredPorts returns those that a host of the role needs for itself.
+func requiredPorts(role desired.Role) []int {
 	if role == desired.ControlPlane {
 		return []int{6443, 2379, 2380, 10250, 10257, 10259}
 	}
@@ -186,7 +186,7 @@ func ports(role desired.Role) []int {
 func checkPorts(role desired.Role, is *observed.Host) []problem.Problem {
 	var out []problem.Problem
 	for _, p := range is.Ports {
-		if !slices.Contains(ports(role), p.Number) {
+		if !slices.Contains(requiredPorts(role), p.Number) {
 			continue
 		}
 		by := p.Process

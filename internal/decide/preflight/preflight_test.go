@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func whats(problems []problem.Problem) []string {
+func problemTexts(problems []problem.Problem) []string {
 	var out []string
 	for _, p := range problems {
 		out = append(out, p.String())
@@ -23,7 +23,7 @@ func whats(problems []problem.Problem) []string {
 	return out
 }
 
-func unsupported(id string) string {
+func unsupportedOS(id string) string {
 	return "OSUnsupported(os=" + id + ", supported=" + strings.Join(distro.IDs(), "+") + ")"
 }
 
@@ -43,8 +43,8 @@ func TestCheck(t *testing.T) {
 		{name: "fit worker", role: desired.Worker, change: func(h *host) { h.MemoryMiB, h.CPUs = 900, 1 }},
 		{name: "Flatcar", change: func(h *host) { h.OS.ID, h.Kernel = "flatcar", "6.6.95-flatcar" }},
 		{name: "SUSE", change: func(h *host) { h.OS.ID, h.Kernel = "opensuse-leap", "6.4.0-150600.23.53-default" }},
-		{name: "unknown OS", change: func(h *host) { h.OS.ID = "alpine" }, problems: []string{unsupported("alpine")}},
-		{name: "OS not known", change: func(h *host) { h.OS.ID = "" }, problems: []string{unsupported("")}},
+		{name: "unknown OS", change: func(h *host) { h.OS.ID = "alpine" }, problems: []string{unsupportedOS("alpine")}},
+		{name: "OS not known", change: func(h *host) { h.OS.ID = "" }, problems: []string{unsupportedOS("")}},
 		{name: "commands that come in packages", change: func(h *host) { h.Tools = []string{"iptables", "losetup"} }},
 		{name: "commands that no package manager brings", change: func(h *host) {
 			h.OS.ID, h.Tools = "flatcar", []string{"iptables"}
@@ -98,7 +98,7 @@ func TestCheck(t *testing.T) {
 			problems: []string{"OtherKubernetes(units=k3s.service)"}},
 		{
 			name: "everything at once", change: func(h *host) { h.OS.ID, h.DiskMiB, h.CPUs = "", 1, 0 },
-			problems: []string{unsupported(""), "DiskTooSmall(have=1, need=5120)"},
+			problems: []string{unsupportedOS(""), "DiskTooSmall(have=1, need=5120)"},
 			warnings: []string{"CPUsTooFew(have=0, need=2)"},
 		},
 	}
@@ -115,10 +115,10 @@ func TestCheck(t *testing.T) {
 				tt.change(&is)
 			}
 			problems, warnings := Check(&w, &is, gocmp.Or(tt.kubelet, decidetest.Version), !tt.used)
-			if diff := cmp.Diff(tt.problems, whats(problems)); diff != "" {
+			if diff := cmp.Diff(tt.problems, problemTexts(problems)); diff != "" {
 				t.Errorf("problems (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tt.warnings, whats(warnings)); diff != "" {
+			if diff := cmp.Diff(tt.warnings, problemTexts(warnings)); diff != "" {
 				t.Errorf("warnings (-want +got):\n%s", diff)
 			}
 			for _, p := range append(problems, warnings...) {

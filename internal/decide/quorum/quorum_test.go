@@ -8,9 +8,9 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// majority returns the oracle: it tries every number and takes the smallest of which two groups cannot exist side by
-// side.
-func majority(n int) int {
+// smallestMajority returns the oracle: it tries every number and takes the smallest of which two groups cannot exist
+// side by side.
+func smallestMajority(n int) int {
 	for q := 1; ; q++ {
 		if 2*q > n {
 			return q
@@ -18,8 +18,8 @@ func majority(n int) int {
 	}
 }
 
-// lists calls f with every list of up to n members: healthy, dead, unknown voters, and learners.
-func lists(n int, f func([]observed.Member)) {
+// forEachMemberList calls f with every list of up to n members: healthy, dead, unknown voters, and learners.
+func forEachMemberList(n int, f func([]observed.Member)) {
 	var grow func([]observed.Member)
 	grow = func(list []observed.Member) {
 		f(list)
@@ -42,7 +42,7 @@ func lists(n int, f func([]observed.Member)) {
 func TestQuorumAgreesWithOracle(t *testing.T) {
 	t.Parallel()
 	for n := range 1000 {
-		if got, want := Of(n), majority(n); got != want {
+		if got, want := Of(n), smallestMajority(n); got != want {
 			t.Errorf("Quorum(%d) = %d, want %d", n, got, want)
 		}
 	}
@@ -65,16 +65,16 @@ func dumbCount(list []observed.Member, except string) (voters, alive int) {
 func TestSafeToRemoveAndStopAgreeWithOracle(t *testing.T) {
 	t.Parallel()
 	cases := 0
-	lists(6, func(list []observed.Member) {
+	forEachMemberList(6, func(list []observed.Member) {
 		for _, m := range list {
 			cases++
 			voters, alive := dumbCount(list, "none")
 			left, alone := dumbCount(list, m.ID)
-			remove := voters > 0 && left > 0 && alive >= majority(voters) && alone >= majority(left)
+			remove := voters > 0 && left > 0 && alive >= smallestMajority(voters) && alone >= smallestMajority(left)
 			if got := SafeToRemove(list, m.ID); got.Safe != remove {
 				t.Errorf("remove %s of %v: %+v, want %t", m.ID, list, got, remove)
 			}
-			others := m.Learner || alone >= majority(voters)
+			others := m.Learner || alone >= smallestMajority(voters)
 			outage := !others && voters <= 2 && alone == left
 			if got := SafeToStop(list, m.ID); got.Safe != (others || outage) || got.Outage != outage {
 				t.Errorf("stop %s of %v: %+v, want safe %t, outage %t", m.ID, list, got, others || outage, outage)
@@ -117,19 +117,19 @@ func TestUnknownMemberIsNeverSafe(t *testing.T) {
 // and compares with what is left when it is done.
 func TestMayAgreesWithCounting(t *testing.T) {
 	t.Parallel()
-	lists(5, func(list []observed.Member) {
+	forEachMemberList(5, func(list []observed.Member) {
 		etcd := observed.Etcd{Reached: observed.Yes, Members: list}
 		voters, alive := dumbCount(list, "none")
-		holds := voters > 0 && alive >= majority(voters)
+		holds := voters > 0 && alive >= smallestMajority(voters)
 		for _, m := range list {
 			part := Part{Member: m.ID, Data: observed.Unknown}
 			left, alone := dumbCount(list, m.ID)
-			stops := m.Learner || alone >= majority(voters) || voters <= 2 && alone == left
+			stops := m.Learner || alone >= smallestMajority(voters) || voters <= 2 && alone == left
 			for d, want := range map[Disruption]bool{
 				NoDisruption: true,
 				Stop:         stops,
 				StopHealthy:  stops || m.Healthy != observed.Yes || !holds,
-				Leave:        holds && left > 0 && alone >= majority(left),
+				Leave:        holds && left > 0 && alone >= smallestMajority(left),
 				Wipe:         false,
 				Purge:        holds,
 			} {

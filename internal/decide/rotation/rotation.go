@@ -72,7 +72,7 @@ func Unknown(hosts []Host, authorities []string) []string {
 func Begun(hosts []Host) []string {
 	var out []string
 	for _, name := range observed.Authorities() {
-		if len(Unknown(hosts, []string{name})) == 0 && phase(hosts, name) != Settled {
+		if len(Unknown(hosts, []string{name})) == 0 && authorityPhase(hosts, name) != Settled {
 			out = append(out, name)
 		}
 	}
@@ -85,7 +85,7 @@ func Begun(hosts []Host) []string {
 func Decide(hosts []Host, asked []string, anew bool) Decision {
 	in := map[Phase][]string{}
 	for _, name := range slices.Sorted(slices.Values(asked)) {
-		p := phase(hosts, name)
+		p := authorityPhase(hosts, name)
 		in[p] = append(in[p], name)
 	}
 	for _, p := range []Phase{Learn, Use, Forget} {
@@ -113,7 +113,7 @@ func toDo(hosts []Host, names []string, p Phase) []string {
 	for _, h := range hosts {
 		noted := func(name string) bool { return h.Authorities[name].Begun != "" }
 		switch {
-		case !slices.ContainsFunc(names, func(name string) bool { return !done(hosts, h, name, p) }):
+		case !slices.ContainsFunc(names, func(name string) bool { return !hasDone(hosts, h, name, p) }):
 		case p == Forget && slices.ContainsFunc(names, noted):
 			with = append(with, h.ID)
 		default:
@@ -123,27 +123,27 @@ func toDo(hosts []Host, names []string, p Phase) []string {
 	return append(without, with...)
 }
 
-// phase returns that of one authority: the first one which some host has not done. The last one has begun only where
-// some host notes it.
-func phase(hosts []Host, name string) Phase {
+// authorityPhase returns that of one authority: the first one which some host has not done. The last one has begun only
+// where some host notes it.
+func authorityPhase(hosts []Host, name string) Phase {
 	for _, p := range []Phase{Learn, Use, Forget} {
 		if p == Forget && !slices.ContainsFunc(hosts, func(h Host) bool { return h.Authorities[name].Begun != "" }) {
 			break
 		}
-		if slices.ContainsFunc(hosts, func(h Host) bool { return !done(hosts, h, name, p) }) {
+		if slices.ContainsFunc(hosts, func(h Host) bool { return !hasDone(hosts, h, name, p) }) {
 			return p
 		}
 	}
 	return Settled
 }
 
-// done reports whether a host has done its part of a phase. One that has done a later one has.
-func done(hosts []Host, h Host, name string, p Phase) bool {
+// hasDone reports whether a host has done its part of a phase. One that has done a later one has.
+func hasDone(hosts []Host, h Host, name string, p Phase) bool {
 	a, goal := h.Authorities[name], Goal(hosts, name)
 	switch p {
 	case Learn:
 		return a.Begun != string(Learn) && (a.Signer() == goal || a.Next == goal) &&
-			contains(a.Trusted, signers(hosts, name))
+			contains(a.Trusted, signingKeys(hosts, name))
 	case Use:
 		return a.Begun != string(Use) && a.Signer() == goal && a.Next == ""
 	case Forget:
@@ -182,8 +182,8 @@ func Signs(hosts []Host, name string) bool {
 	})
 }
 
-// signers returns the keys by which anything may be signed that somebody shows, and the one that is to sign.
-func signers(hosts []Host, name string) []string {
+// signingKeys returns the keys by which anything may be signed that somebody shows, and the one that is to sign.
+func signingKeys(hosts []Host, name string) []string {
 	out := []string{Goal(hosts, name)}
 	for _, h := range hosts {
 		if signer := h.Authorities[name].Signer(); !slices.Contains(out, signer) {

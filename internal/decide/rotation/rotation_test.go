@@ -14,53 +14,57 @@ import (
 
 const etcd = observed.EtcdCA
 
-func with(id string, a observed.Authority) Host {
+func withAuthority(id string, a observed.Authority) Host {
 	return Host{ID: id, Authorities: map[string]observed.Authority{etcd: a}}
 }
 
-func trusts(keys ...string) observed.Authority { return observed.Authority{Trusted: keys} }
+func trusting(keys ...string) observed.Authority { return observed.Authority{Trusted: keys} }
 
-func next(a observed.Authority, key string) observed.Authority {
+func withNext(a observed.Authority, key string) observed.Authority {
 	a.Next = key
 	return a
 }
 
-func begun(a observed.Authority, p Phase) observed.Authority {
+func withBegun(a observed.Authority, p Phase) observed.Authority {
 	a.Begun = string(p)
 	return a
 }
 
 func TestPhases(t *testing.T) {
 	t.Parallel()
-	learnt, used := next(trusts("old", "new"), "new"), begun(trusts("new", "old"), observed.Used)
+	learnt, used := withNext(trusting("old", "new"), "new"), withBegun(trusting("new", "old"), observed.Used)
 	for name, c := range map[string]struct {
 		hosts []Host
 		want  Decision
 	}{
-		"settled": {[]Host{with("1", trusts("old")), with("2", trusts("old"))}, Decision{}},
-		"one has learnt": {[]Host{with("1", learnt), with("2", trusts("old"))},
+		"settled": {[]Host{withAuthority("1", trusting("old")), withAuthority("2", trusting("old"))}, Decision{}},
+		"one has learnt": {[]Host{withAuthority("1", learnt), withAuthority("2", trusting("old"))},
 			Decision{Phase: Learn, Authorities: []string{etcd}, Hosts: []string{"2"}}},
-		"one was cut off as it learnt": {[]Host{with("1", begun(learnt, Learn)), with("2", learnt)},
+		"one was cut off as it learnt": {[]Host{withAuthority("1", withBegun(learnt, Learn)),
+			withAuthority("2", learnt)},
 			Decision{Phase: Learn, Authorities: []string{etcd}, Hosts: []string{"1"}}},
-		"one has come in between, without the key": {[]Host{with("1", learnt), with("2", trusts("old", "new"))},
+		"one has come in between, without the key": {[]Host{withAuthority("1", learnt),
+			withAuthority("2", trusting("old", "new"))},
 			Decision{Phase: Learn, Authorities: []string{etcd}, Hosts: []string{"2"}}},
-		"all have learnt": {[]Host{with("1", learnt), with("2", learnt)},
+		"all have learnt": {[]Host{withAuthority("1", learnt), withAuthority("2", learnt)},
 			Decision{Phase: Use, Authorities: []string{etcd}, Hosts: []string{"1", "2"}}},
-		"one signs": {[]Host{with("1", used), with("2", learnt)},
+		"one signs": {[]Host{withAuthority("1", used), withAuthority("2", learnt)},
 			Decision{Phase: Use, Authorities: []string{etcd}, Hosts: []string{"2"}}},
-		"one was cut off as it began to sign": {[]Host{with("1", begun(next(used, "new"), Use)), with("2", used)},
+		"one was cut off as it began to sign": {[]Host{withAuthority("1", withBegun(withNext(used, "new"), Use)),
+			withAuthority("2", used)},
 			Decision{Phase: Use, Authorities: []string{etcd}, Hosts: []string{"1"}}},
-		"all sign": {[]Host{with("1", used), with("2", used)},
+		"all sign": {[]Host{withAuthority("1", used), withAuthority("2", used)},
 			Decision{Phase: Forget, Authorities: []string{etcd}, Hosts: []string{"1", "2"}}},
 		"one has come in between, without the note": {
-			[]Host{with("1", used), with("2", trusts("new", "old")), with("3", used)},
+			[]Host{withAuthority("1", used), withAuthority("2", trusting("new", "old")), withAuthority("3", used)},
 			Decision{Phase: Forget, Authorities: []string{etcd}, Hosts: []string{"2", "1", "3"}}},
 		"they trust more than one, of their own": {
-			[]Host{with("1", trusts("a", "b")), with("2", trusts("a", "b"))}, Decision{}},
-		"one was cut off as it forgot": {[]Host{with("1", begun(trusts("new"), Forget)), with("2", trusts("new"))},
+			[]Host{withAuthority("1", trusting("a", "b")), withAuthority("2", trusting("a", "b"))}, Decision{}},
+		"one was cut off as it forgot": {[]Host{withAuthority("1", withBegun(trusting("new"), Forget)),
+			withAuthority("2", trusting("new"))},
 			Decision{Phase: Forget, Authorities: []string{etcd}, Hosts: []string{"1"}}},
 		"they sign with different keys, and nobody has been given one": {
-			[]Host{with("1", trusts("b", "a")), with("2", trusts("a", "b"))},
+			[]Host{withAuthority("1", trusting("b", "a")), withAuthority("2", trusting("a", "b"))},
 			Decision{Phase: Learn, Authorities: []string{etcd}, Hosts: []string{"2"}}},
 	} {
 		if diff := cmp.Diff(c.want, Decide(c.hosts, []string{etcd}, false)); diff != "" {
@@ -75,7 +79,7 @@ func TestARotationBeginsOnlyWhereNoneHas(t *testing.T) {
 		return Host{id, map[string]observed.Authority{etcd: e, observed.FrontProxyCA: f}}
 	}
 	both := []string{observed.FrontProxyCA, etcd}
-	settled := []Host{host("1", trusts("a"), trusts("x")), host("2", trusts("a"), trusts("x"))}
+	settled := []Host{host("1", trusting("a"), trusting("x")), host("2", trusting("a"), trusting("x"))}
 	want := Decision{
 		Phase: Learn, Authorities: []string{etcd, observed.FrontProxyCA}, New: []string{etcd, observed.FrontProxyCA},
 		Hosts: []string{"1", "2"},
@@ -83,7 +87,7 @@ func TestARotationBeginsOnlyWhereNoneHas(t *testing.T) {
 	if diff := cmp.Diff(want, Decide(settled, both, true)); diff != "" {
 		t.Error(diff)
 	}
-	half := []Host{host("1", next(trusts("a", "b"), "b"), trusts("x")), host("2", trusts("a"), trusts("x"))}
+	half := []Host{host("1", withNext(trusting("a", "b"), "b"), trusting("x")), host("2", trusting("a"), trusting("x"))}
 	want = Decision{Phase: Learn, Authorities: []string{etcd}, Hosts: []string{"2"}}
 	if diff := cmp.Diff(want, Decide(half, both, true)); diff != "" {
 		t.Errorf("what has begun goes first: %s", diff)
@@ -91,7 +95,7 @@ func TestARotationBeginsOnlyWhereNoneHas(t *testing.T) {
 	if got := Begun(half); !slices.Equal(got, []string{etcd}) {
 		t.Errorf("begun: %v", got)
 	}
-	if got := Unknown(append(half, host("3", trusts("a"), observed.Authority{})), both); !slices.Equal(got,
+	if got := Unknown(append(half, host("3", trusting("a"), observed.Authority{})), both); !slices.Equal(got,
 		[]string{observed.FrontProxyCA}) {
 		t.Errorf("unknown: %v", got)
 	}
@@ -105,8 +109,8 @@ type machine struct {
 	signs, startedAs string   // the key of its private file, and that with which its components sign
 }
 
-// start has the components read what is there.
-func (m *machine) start() { m.running, m.startedAs = slices.Clone(m.disk.Trusted), m.signs }
+// restartComponents has the components read what is there.
+func (m *machine) restartComponents() { m.running, m.startedAs = slices.Clone(m.disk.Trusted), m.signs }
 
 // world is a control plane whose hosts are killed anywhere.
 type world struct {
@@ -120,13 +124,13 @@ type world struct {
 func (w *world) hosts() []Host {
 	var out []Host
 	for i, m := range w.machines {
-		out = append(out, with(fmt.Sprint(i), m.disk))
+		out = append(out, withAuthority(fmt.Sprint(i), m.disk))
 	}
 	return out
 }
 
-// trusted fails where somebody shows, or signs, what somebody does not trust.
-func (w *world) trusted(at string) {
+// checkTrusted fails where somebody shows, or signs, what somebody does not trust.
+func (w *world) checkTrusted(at string) {
 	w.trace = append(w.trace, at)
 	for i, m := range w.machines {
 		for j, other := range w.machines {
@@ -161,36 +165,36 @@ func (w *world) carryOut(m *machine, d Decision, goal string) bool {
 				m.shows = goal
 			}
 		},
-		m.start,
+		m.restartComponents,
 		func() { m.disk.Next = then.Next },
 		func() { m.disk.Begun = then.Begun },
 	} {
 		if w.random.IntN(12) == 0 {
 			if w.random.IntN(2) == 0 {
-				m.start() // a power cut
+				m.restartComponents() // a power cut
 			}
 			return false
 		}
 		part()
-		w.trusted(fmt.Sprintf("%s part %d of %v", d.Phase, n, m.disk))
+		w.checkTrusted(fmt.Sprintf("%s part %d of %v", d.Phase, n, m.disk))
 	}
 	return true
 }
 
-// has reports whether some host has the private key: where it signs with it, or was given it.
-func (w *world) has(key string) bool {
+// hasPrivateKey reports whether some host has the private key: where it signs with it, or was given it.
+func (w *world) hasPrivateKey(key string) bool {
 	return slices.ContainsFunc(w.machines, func(m *machine) bool { return m.disk.Next == key || m.signs == key })
 }
 
-// replace has a host join again, with what another one has on which no phase was cut off.
-func (w *world) replace(m *machine) {
+// rejoinHost has a host join again, with what another one has on which no phase was cut off.
+func (w *world) rejoinHost(m *machine) {
 	for _, from := range w.machines {
 		if from != m && slices.Contains([]string{"", observed.Used}, from.disk.Begun) &&
 			from.signs == from.disk.Signer() {
 			m.disk = observed.Authority{Trusted: slices.Clone(from.disk.Trusted), Begun: from.disk.Begun}
 			m.signs, m.shows = from.signs, from.signs
-			m.start()
-			w.trusted("replaced")
+			m.restartComponents()
+			w.checkTrusted("replaced")
 			return
 		}
 	}
@@ -203,8 +207,8 @@ func TestNobodyShowsWhatSomebodyDoesNotTrust(t *testing.T) {
 	for seed := range uint64(600) {
 		w := &world{t: t, random: rand.New(rand.NewPCG(seed, 1))}
 		for range 1 + seed%4 {
-			m := &machine{disk: trusts("key-0"), shows: "key-0", signs: "key-0"}
-			m.start()
+			m := &machine{disk: trusting("key-0"), shows: "key-0", signs: "key-0"}
+			m.restartComponents()
 			w.machines = append(w.machines, m)
 		}
 		anew := true
@@ -213,7 +217,7 @@ func TestNobodyShowsWhatSomebodyDoesNotTrust(t *testing.T) {
 				t.Fatalf("seed %d does not end: %v", seed, w.hosts())
 			}
 			if w.random.IntN(20) == 0 {
-				w.replace(w.machines[w.random.IntN(len(w.machines))])
+				w.rejoinHost(w.machines[w.random.IntN(len(w.machines))])
 			}
 			d := Decide(w.hosts(), []string{etcd}, anew)
 			if d.Phase == Settled {
@@ -223,7 +227,7 @@ func TestNobodyShowsWhatSomebodyDoesNotTrust(t *testing.T) {
 			if len(d.New) > 0 {
 				w.made++
 				goal = fmt.Sprintf("key-%d", w.made)
-			} else if !w.has(goal) && d.Phase != Forget {
+			} else if !w.hasPrivateKey(goal) && d.Phase != Forget {
 				t.Fatalf("seed %d: nobody has the key %s: %v\n%v", seed, goal, w.hosts(), w.trace)
 			}
 			first, err := strconv.Atoi(d.Hosts[0])

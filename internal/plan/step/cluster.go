@@ -35,7 +35,7 @@ func removeAutoApprovalRow() row {
 func revokeTokensRow() row {
 	return row{
 		kind: RevokeTokens, about: "deletes the run's bootstrap tokens",
-		place: ThroughAPI, concerns: ItsRun, group: groupBooks, effect: unchanged,
+		place: ThroughAPI, concerns: ItsRun, group: groupBooks, effect: noEffect,
 	}
 }
 
@@ -64,7 +64,7 @@ func addonApplied(w *World, _ desired.Host, i Intent) {
 		w.networkCame()
 	}
 	w.Is.API.Addons[name] = i.Digest
-	w.compared(name, func(c *observed.Comparison) { c.Differences = nil })
+	w.changeComparison(name, func(c *observed.Comparison) { c.Differences = nil })
 }
 
 // SetSystemParams name what is set, by the app label of its pods.
@@ -81,7 +81,7 @@ func setSystemRow() row {
 		place: ThroughAPI, group: groupAddons, params: paramsOf[SetSystemParams](),
 		effect: func(w *World, _ desired.Host, i Intent) {
 			for _, app := range ParamsOf[SetSystemParams](i).Apps {
-				w.compared(app, func(c *observed.Comparison) { c.Settings = nil })
+				w.changeComparison(app, func(c *observed.Comparison) { c.Settings = nil })
 			}
 		},
 	}
@@ -102,7 +102,7 @@ func createMachinesRow() row {
 		place: ThroughAPI, group: groupAddons, params: paramsOf[CreateMachinesParams](),
 		effect: func(w *World, _ desired.Host, i Intent) {
 			p := ParamsOf[CreateMachinesParams](i)
-			w.deployments(func(all []observed.MachineDeployment) []observed.MachineDeployment {
+			w.changeDeployments(func(all []observed.MachineDeployment) []observed.MachineDeployment {
 				return append(all, observed.MachineDeployment{
 					Namespace: p.Namespace, Name: p.Name, Kubelet: w.Want.KubernetesVersion,
 				})
@@ -127,7 +127,7 @@ func upgradeMachinesRow() row {
 		place: ThroughAPI, group: groupAddons, params: paramsOf[UpgradeMachinesParams](),
 		effect: func(w *World, _ desired.Host, i Intent) {
 			p := ParamsOf[UpgradeMachinesParams](i)
-			w.deployments(func(all []observed.MachineDeployment) []observed.MachineDeployment {
+			w.changeDeployments(func(all []observed.MachineDeployment) []observed.MachineDeployment {
 				for i := range all {
 					if all[i].Namespace == p.Namespace && all[i].Name == p.Name {
 						all[i].Kubelet = p.Kubelet
@@ -139,8 +139,8 @@ func upgradeMachinesRow() row {
 	}
 }
 
-// deployments changes the MachineDeployments.
-func (w *World) deployments(change func([]observed.MachineDeployment) []observed.MachineDeployment) {
+// changeDeployments changes the MachineDeployments.
+func (w *World) changeDeployments(change func([]observed.MachineDeployment) []observed.MachineDeployment) {
 	pool := observed.Pool{}
 	if w.Is.API.Pool != nil {
 		pool = *w.Is.API.Pool
@@ -179,19 +179,19 @@ func approveServingRow() row {
 func awaitWorkloadsRow() row {
 	return row{
 		kind: AwaitWorkloads, about: "waits until cluster DNS and addons run everywhere",
-		place: ThroughAPI, group: groupAddons, effect: unchanged,
+		place: ThroughAPI, group: groupAddons, effect: noEffect,
 	}
 }
 
 func saveRecordRow() row {
 	return row{
 		kind: SaveRecord, about: "saves the manifest without secrets, and the run's record",
-		place: ThroughAPI, group: groupBooks, effect: recorded,
+		place: ThroughAPI, group: groupBooks, effect: afterRecord,
 	}
 }
 
-// without returns what is left of what cannot be read of a record.
-func without(unreadable map[string]string, keys ...string) map[string]string {
+// withoutKeys returns what is left of what cannot be read of a record.
+func withoutKeys(unreadable map[string]string, keys ...string) map[string]string {
 	left := maps.Clone(unreadable)
 	for _, key := range keys {
 		delete(left, key)
@@ -199,14 +199,14 @@ func without(unreadable map[string]string, keys ...string) map[string]string {
 	return left
 }
 
-func recorded(w *World, _ desired.Host, _ Intent) {
+func afterRecord(w *World, _ desired.Host, _ Intent) {
 	record := &observed.Record{Cluster: w.Want.Name, ManifestDigest: w.Want.Digest, Hardening: w.Want.Hardening}
 	if had := w.Is.API.Record; had != nil {
 		record.FormerEndpoints = had.FormerEndpoints
 		if had.IsUnreadable(observed.RecordFormerEndpoints) {
 			record.FormerEndpoints = w.Want.Endpoint.Former
 		}
-		record.Unreadable = without(had.Unreadable, decide.RepairableKeys(w.Want, w.Is)...)
+		record.Unreadable = withoutKeys(had.Unreadable, decide.RepairableKeys(w.Want, w.Is)...)
 	}
 	w.Is.API.Record = record
 	if p := w.Is.API.Pool; p != nil && p.Credentials == observed.No {
@@ -231,7 +231,7 @@ type ControllerFilesParams struct {
 // Kind returns ControllerFiles.
 func (ControllerFilesParams) Kind() Kind { return ControllerFiles }
 
-func (p ControllerFilesParams) variables() []Variable {
+func (p ControllerFilesParams) scriptVariables() []Variable {
 	var blobs []string
 	bundles := make([][]string, 0, len(p.Bundles))
 	for _, sum := range p.Uploads {
@@ -286,7 +286,7 @@ func deleteMachinesRow() row {
 }
 
 func machinesDeleted(w *World, _ desired.Host, _ Intent) {
-	w.pool(func(p *observed.Pool) { p.Deployments, p.Machines, p.Sets = nil, nil, 0 })
+	w.changePool(func(p *observed.Pool) { p.Deployments, p.Machines, p.Sets = nil, nil, 0 })
 }
 
 // AwaitHostsParams say how long the hosts of Machines may take to be free.
@@ -305,7 +305,7 @@ func awaitHostsRow() row {
 }
 
 func hostsReturned(w *World, _ desired.Host, _ Intent) {
-	w.pool(func(p *observed.Pool) {
+	w.changePool(func(p *observed.Pool) {
 		p.Hosts = slices.Clone(p.Hosts)
 		for i, h := range p.Hosts {
 			if h.Machine == "" {
@@ -319,8 +319,8 @@ func hostsReturned(w *World, _ desired.Host, _ Intent) {
 	})
 }
 
-// pool changes what is known of Machines and their hosts, if there are any.
-func (w *World) pool(change func(*observed.Pool)) {
+// changePool changes what is known of Machines and their hosts, if there are any.
+func (w *World) changePool(change func(*observed.Pool)) {
 	if w.Is.API.Pool == nil {
 		return
 	}

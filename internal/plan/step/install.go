@@ -28,7 +28,7 @@ func prepareRow() row {
 		traits: installsRelease | runsByHand,
 		place:  OnHost, concerns: ItsHost, group: groupPrepare, params: paramsOf[PrepareParams](),
 		secrets: []Secret{CredentialsSecret}, partOf: desired.Joining,
-		effect: credentialed, // nothing else of it is decided upon before the host joins
+		effect: afterCredentials, // nothing else of it is decided upon before the host joins
 	}
 }
 
@@ -43,7 +43,7 @@ func imagesRow() row {
 		kind: Images, about: "imports images into the container runtime",
 		traits: installsRelease | runsByHand,
 		place:  OnHost, concerns: ItsHost, group: groupImages, params: paramsOf[ImagesParams](),
-		partOf: desired.Joining, effect: unchanged,
+		partOf: desired.Joining, effect: noEffect,
 	}
 }
 
@@ -52,20 +52,20 @@ func initRow() row {
 		kind: Init, about: "creates the first control-plane host of a new cluster",
 		traits: writesStaticPods | createsControlPlane | joinsCluster | runsByHand | coreOfActivity,
 		place:  OnHost, group: groupInit, event: "KubeOneJoined", secrets: []Secret{NewTokenSecret, EncryptionSecret},
-		partOf: desired.Joining, effect: begun,
+		partOf: desired.Joining, effect: afterInit,
 	}
 }
 
-// begun makes a host the first member of a cluster that nobody knows by its CA yet.
-func begun(w *World, h desired.Host, i Intent) {
+// afterInit makes a host the first member of a cluster that nobody knows by its CA yet.
+func afterInit(w *World, h desired.Host, i Intent) {
 	w.CA = ""
-	joined(w, h, i)
+	afterJoin(w, h, i)
 	w.dnsMade()
 }
 
-// joined makes a host a member that this version of the manifest has made, whatever an unfinished installation
+// afterJoin makes a host a member that this version of the manifest has made, whatever an unfinished installation
 // had left on it.
-func joined(w *World, h desired.Host, _ Intent) {
+func afterJoin(w *World, h desired.Host, _ Intent) {
 	seen := w.Is.Hosts[h.ID]
 	seen.Kubelet.Version, seen.APIServerVersion, seen.Upgrading = w.Want.KubeletVersion(h), "", ""
 	seen.ControllerManagerVersion, seen.SchedulerVersion = "", ""
@@ -79,5 +79,5 @@ func joined(w *World, h desired.Host, _ Intent) {
 		seen.APINames = w.Want.APINames()
 	}
 	w.Is.Hosts[h.ID] = seen
-	w.member(h)
+	w.makeMember(h)
 }

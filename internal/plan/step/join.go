@@ -28,7 +28,7 @@ func copyPKIRow() row {
 		kind: CopyPKI, about: "copies CAs, service-account and encryption keys from another control-plane host",
 		place: OnHost, group: groupJoins, params: paramsOf[CopyPKIParams](),
 		secrets: []Secret{PKISecret, EncryptionSecret},
-		traits:  runsByHand, partOf: desired.Joining, effect: unchanged,
+		traits:  runsByHand, partOf: desired.Joining, effect: noEffect,
 	}
 }
 
@@ -38,7 +38,7 @@ func joinPrepareRow() row {
 		traits: runsByHand,
 		place:  OnHost, group: groupJoins, secrets: joinSecrets,
 		partOf: desired.Joining,
-		effect: unchanged,
+		effect: noEffect,
 	}
 }
 
@@ -48,7 +48,7 @@ func joinEtcdRow() row {
 		traits: changesMembership | runsByHand,
 		place:  OnHost, group: groupJoins, secrets: joinSecrets,
 		partOf: desired.Joining,
-		effect: func(w *World, h desired.Host, _ Intent) { w.voter(h) },
+		effect: func(w *World, h desired.Host, _ Intent) { w.makeVoter(h) },
 	}
 }
 
@@ -57,7 +57,7 @@ func joinFinishRow() row {
 		kind: JoinFinish, about: "control plane: starts API server and controllers, marks the Node as control plane",
 		traits: writesStaticPods | joinsCluster | runsByHand | coreOfActivity,
 		place:  OnHost, group: groupJoins, event: "KubeOneJoined", secrets: joinSecrets,
-		partOf: desired.Joining, effect: joined,
+		partOf: desired.Joining, effect: afterJoin,
 	}
 }
 
@@ -66,6 +66,6 @@ func joinWorkerRow() row {
 		kind: JoinWorker, about: "joins a worker",
 		traits: joinsCluster | runsByHand | coreOfActivity,
 		place:  OnHost, concerns: ItsHost, group: groupJoins, event: "KubeOneJoined", secrets: joinSecrets,
-		partOf: desired.Joining, effect: joined,
+		partOf: desired.Joining, effect: afterJoin,
 	}
 }

@@ -15,14 +15,14 @@ var common = []string{"kind", "role", "nodeName", "version", "arch", "digest"}
 
 // MarshalJSON writes the kind and its parameters as one object.
 func (i Intent) MarshalJSON() ([]byte, error) {
-	text, err := encode(fields(i))
+	text, err := encodeJSON(fields(i))
 	if err != nil || i.Params == nil {
 		return text, err
 	}
 	if of := i.Params.Kind(); of != i.Kind {
 		return nil, fmt.Errorf("a step of kind %s has parameters of %s", i.Kind, of)
 	}
-	params, err := encode(i.Params)
+	params, err := encodeJSON(i.Params)
 	if err != nil || len(params) == len("{}") {
 		return text, err
 	}
@@ -30,8 +30,8 @@ func (i Intent) MarshalJSON() ([]byte, error) {
 	return append(text, params[1:]...), nil
 }
 
-// encode returns JSON in which <, > and & stand for themselves; who wants them escaped does that around it.
-func encode(v any) ([]byte, error) {
+// encodeJSON returns JSON in which <, > and & stand for themselves; who wants them escaped does that around it.
+func encodeJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -63,7 +63,7 @@ func (i *Intent) UnmarshalJSON(text []byte) error {
 		return err
 	}
 	if r.params.zero == nil {
-		err = strictly(rest, &struct{}{})
+		err = decodeStrictly(rest, &struct{}{})
 	} else {
 		read.Params, err = r.params.read(rest)
 	}
@@ -74,8 +74,8 @@ func (i *Intent) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// strictly reads one JSON value that has no field which into does not have.
-func strictly(text []byte, into any) error {
+// decodeStrictly reads one JSON value that has no field which into does not have.
+func decodeStrictly(text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {

@@ -36,7 +36,7 @@ func nodeReadyRow() row {
 }
 
 func nodeLabelled(w *World, _ desired.Host, i Intent) {
-	w.node(i.NodeName, func(n *observed.Node) { *n = withMeta(*n, ParamsOf[NodeReadyParams](i)) })
+	w.changeNode(i.NodeName, func(n *observed.Node) { *n = withMeta(*n, ParamsOf[NodeReadyParams](i)) })
 }
 
 // withMeta gives a Node what the manifest wants on it.
@@ -107,7 +107,7 @@ func drainNodeRow() row {
 			}
 			return quorum.NoDisruption // of a member that leaves, its own step asks
 		},
-		effect: unchanged, // whoever drains uncordons, or deletes the Node
+		effect: noEffect, // whoever drains uncordons, or deletes the Node
 	}
 }
 
@@ -127,12 +127,12 @@ func uncordonRow() row {
 		traits: uncordonsNode,
 		place:  ThroughAPI, concerns: ItsHost, group: groupUpgrade, params: paramsOf[UncordonParams](),
 		event: "KubeOneUncordoned",
-		halts: always, effect: uncordoned,
+		halts: always, effect: afterUncordon,
 	}
 }
 
-func uncordoned(w *World, h desired.Host, i Intent) {
-	w.node(i.NodeName, func(n *observed.Node) {
+func afterUncordon(w *World, h desired.Host, i Intent) {
+	w.changeNode(i.NodeName, func(n *observed.Node) {
 		n.KubeletVersion, n.Ready = w.Want.KubeletVersion(h), observed.Yes
 		if v := h.Versions.Containerd; v != "" {
 			n.Runtime = "containerd://" + v
@@ -262,7 +262,7 @@ func operatorHooksRow() row {
 	return row{
 		kind: OperatorHooks, about: "runs the operator's commands on the operator's machine",
 		place: OnOperator, concerns: ItsHost, group: groupHooks, params: paramsOf[OperatorHooksParams](),
-		begins: beforeUpgrade, halts: aroundUpgrade, effect: unchanged,
+		begins: beforeUpgrade, halts: aroundUpgrade, effect: noEffect,
 	}
 }
 

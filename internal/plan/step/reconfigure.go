@@ -20,7 +20,7 @@ type ReconfigureParams struct {
 // Kind returns Reconfigure.
 func (ReconfigureParams) Kind() Kind { return Reconfigure }
 
-func (p ReconfigureParams) variables() []Variable {
+func (p ReconfigureParams) scriptVariables() []Variable {
 	discard := ""
 	if p.DiscardEdits {
 		discard = "yes"
@@ -34,15 +34,15 @@ func reconfigureRow() row {
 		traits: installsRelease | runsByHand | writesStaticPods | coreOfActivity,
 		place:  OnHost, concerns: ItsHost, group: groupUpgrade, params: paramsOf[ReconfigureParams](),
 		event: "KubeOneReconfigured", secrets: []Secret{CredentialsSecret},
-		begins: always, halts: always, disrupts: stops,
-		partOf: desired.Reconfiguring, effect: reconfigured,
+		begins: always, halts: always, disrupts: stopsMember,
+		partOf: desired.Reconfiguring, effect: afterReconfigure,
 	}
 }
 
-// reconfigured makes a host one that has the wanted configuration, or, of that, the credentials alone.
-func reconfigured(w *World, h desired.Host, i Intent) {
+// afterReconfigure makes a host one that has the wanted configuration, or, of that, the credentials alone.
+func afterReconfigure(w *World, h desired.Host, i Intent) {
 	if slices.Equal(ParamsOf[ReconfigureParams](i).Configurations, []string{desired.CredentialsConfiguration}) {
-		credentialed(w, h, i)
+		afterCredentials(w, h, i)
 		return
 	}
 	w.sameCertificates(h)
@@ -67,8 +67,8 @@ func (w *World) firewallsOf(seen observed.Host) []observed.Firewall {
 	return out
 }
 
-// credentialed gives a host the credentials that it is to have.
-func credentialed(w *World, h desired.Host, _ Intent) {
+// afterCredentials gives a host the credentials that it is to have.
+func afterCredentials(w *World, h desired.Host, _ Intent) {
 	seen := w.Is.Hosts[h.ID]
 	if len(seen.Credentials) == 0 {
 		return
@@ -77,7 +77,7 @@ func credentialed(w *World, h desired.Host, _ Intent) {
 	w.Is.Hosts[h.ID] = seen
 }
 
-func stops(Intent) quorum.Disruption { return quorum.Stop }
+func stopsMember(Intent) quorum.Disruption { return quorum.Stop }
 
 // The kinds that move the API's endpoint.
 const (
@@ -97,7 +97,7 @@ type APINamesParams struct {
 // Kind returns APINames.
 func (APINamesParams) Kind() Kind { return APINames }
 
-func (p APINamesParams) variables() []Variable {
+func (p APINamesParams) scriptVariables() []Variable {
 	return []Variable{
 		Words("ADD_NAMES", p.Add...), Words("KEEP_NAMES", p.Keep...), Words("DROP_NAMES", p.Drop...),
 	}
@@ -106,11 +106,11 @@ func (p APINamesParams) variables() []Variable {
 func apiNamesRow() row {
 	return row{
 		kind: APINames, about: "changes the names in an API server's certificate, without a restart",
-		place: OnHost, group: groupEndpoint, params: paramsOf[APINamesParams](), effect: certified,
+		place: OnHost, group: groupEndpoint, params: paramsOf[APINamesParams](), effect: afterRenewNames,
 	}
 }
 
-func certified(w *World, h desired.Host, i Intent) {
+func afterRenewNames(w *World, h desired.Host, i Intent) {
 	seen, p := w.Is.Hosts[h.ID], ParamsOf[APINamesParams](i)
 	seen.APINames = slices.DeleteFunc(slices.Clone(seen.APINames), func(n string) bool {
 		return len(desired.Missing([]string{n}, p.Drop)) == 0
@@ -131,11 +131,11 @@ func (DialParams) Kind() Kind { return Dial }
 func dialRow() row {
 	return row{
 		kind: Dial, about: "points the host's kubeconfigs at the desired endpoint, once that answers there",
-		place: OnHost, concerns: ItsHost, group: groupEndpoint, params: paramsOf[DialParams](), effect: dialled,
+		place: OnHost, concerns: ItsHost, group: groupEndpoint, params: paramsOf[DialParams](), effect: afterDial,
 	}
 }
 
-func dialled(w *World, h desired.Host, _ Intent) {
+func afterDial(w *World, h desired.Host, _ Intent) {
 	seen := w.Is.Hosts[h.ID]
 	seen.Endpoint = w.Want.Endpoint.URL()
 	if h.Role == desired.ControlPlane {
@@ -165,7 +165,7 @@ func publishEndpointRow() row {
 				record = *had
 			}
 			record.FormerEndpoints = ParamsOf[PublishEndpointParams](i).Former
-			record.Unreadable = without(record.Unreadable, observed.RecordCluster, observed.RecordFormerEndpoints)
+			record.Unreadable = withoutKeys(record.Unreadable, observed.RecordCluster, observed.RecordFormerEndpoints)
 			w.Is.API.Record, w.Is.API.Endpoint = &record, w.Want.Endpoint.String()
 		},
 	}

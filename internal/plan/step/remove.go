@@ -64,12 +64,12 @@ func resetHostRow() row {
 			}
 			return quorum.NoDisruption // the whole cluster ends
 		},
-		effect: cleared,
+		effect: afterReset,
 	}
 }
 
-// cleared makes a host the same machine without anything of ours.
-func cleared(w *World, h desired.Host, _ Intent) {
+// afterReset makes a host the same machine without anything of ours.
+func afterReset(w *World, h desired.Host, _ Intent) {
 	seen := w.Is.Hosts[h.ID]
 	w.Is.Hosts[h.ID] = observed.Host{
 		ID: seen.ID, Reach: seen.Reach, FirstContact: seen.FirstContact, OtherKeys: seen.OtherKeys,
@@ -99,11 +99,11 @@ func purgeRow() row {
 			}
 			return quorum.NoDisruption // the whole cluster ends
 		},
-		effect: purged,
+		effect: afterPurge,
 	}
 }
 
-func purged(w *World, h desired.Host, _ Intent) {
+func afterPurge(w *World, h desired.Host, _ Intent) {
 	seen := w.Is.Hosts[h.ID]
 	seen.Kept = nil
 	w.Is.Hosts[h.ID] = seen
@@ -139,18 +139,18 @@ const (
 func snapshotRow() row {
 	return row{
 		kind: Snapshot, about: "takes a verified snapshot of etcd, kept on the host",
-		place: OnHost, group: groupSnapshots, halts: always, effect: unchanged,
+		place: OnHost, group: groupSnapshots, halts: always, effect: noEffect,
 	}
 }
 
 func fenceRow() row {
 	return row{
 		kind: Fence, about: "stops etcd and API server, and moves their data aside",
-		place: OnHost, group: groupRecovery, event: "KubeOneFenced", effect: fenced,
+		place: OnHost, group: groupRecovery, event: "KubeOneFenced", effect: afterFence,
 	}
 }
 
-func fenced(w *World, h desired.Host, _ Intent) {
+func afterFence(w *World, h desired.Host, _ Intent) {
 	seen := w.Is.Hosts[h.ID]
 	seen.Marker = &observed.Marker{Cluster: w.Want.Name, Role: string(h.Role), Fenced: "planned"}
 	seen.KubeletConf, seen.AdminConf, seen.PKI = observed.No, observed.No, observed.No
@@ -174,7 +174,7 @@ type RestoreParams struct {
 // Kind returns Restore.
 func (RestoreParams) Kind() Kind { return Restore }
 
-func (p RestoreParams) variables() []Variable {
+func (p RestoreParams) scriptVariables() []Variable {
 	kubelet := ""
 	if p.Kubelet {
 		kubelet = "yes"
@@ -200,18 +200,18 @@ func restoreRow() row {
 		kind: Restore, about: "starts a new etcd cluster of one member from a copy of the data",
 		traits: writesStaticPods | findsImages | createsControlPlane,
 		place:  OnHost, group: groupRecovery, params: paramsOf[RestoreParams](), event: "KubeOneRestored",
-		secrets: []Secret{BackupSecret}, effect: restored,
+		secrets: []Secret{BackupSecret}, effect: afterRestore,
 	}
 }
 
-// restored makes the world one of a cluster with one control-plane host. Its Nodes are not known before it runs: those
-// of the manifest's control-plane hosts are taken to be there.
-func restored(w *World, h desired.Host, i Intent) {
+// afterRestore makes the world one of a cluster with one control-plane host. Its Nodes are not known before it runs:
+// those of the manifest's control-plane hosts are taken to be there.
+func afterRestore(w *World, h desired.Host, i Intent) {
 	w.Epoch = ParamsOf[RestoreParams](i).Epoch
 	w.Is.Etcd = observed.Etcd{Reached: observed.Yes}
 	w.Is.API = observed.API{Reached: observed.Yes, AutoApproval: observed.Yes} // as the copy may have it
 	for _, other := range w.Want.ControlPlane {
 		w.Is.API.Nodes = append(w.Is.API.Nodes, observed.Node{Name: w.Names[other.ID], ControlPlane: true})
 	}
-	w.member(h)
+	w.makeMember(h)
 }

@@ -25,7 +25,7 @@ type RestartUnitsParams struct {
 // Kind returns RestartUnits.
 func (RestartUnitsParams) Kind() Kind { return RestartUnits }
 
-func (p RestartUnitsParams) variables() []Variable {
+func (p RestartUnitsParams) scriptVariables() []Variable {
 	off := ""
 	if p.SwapOff {
 		off = "yes"
@@ -38,7 +38,7 @@ func restartUnitsRow() row {
 		kind: RestartUnits, about: "enables and restarts units",
 		traits: runsByHand,
 		place:  OnHost, concerns: ItsHost, group: groupRepairs, params: paramsOf[RestartUnitsParams](),
-		event: "KubeOneRestarted", effect: repaired,
+		event: "KubeOneRestarted", effect: afterRepair,
 	}
 }
 
@@ -51,7 +51,7 @@ type RegenerateParams struct {
 // Kind returns Regenerate.
 func (RegenerateParams) Kind() Kind { return Regenerate }
 
-func (p RegenerateParams) variables() []Variable {
+func (p RegenerateParams) scriptVariables() []Variable {
 	return []Variable{Words("PARTS", p.Parts...)}
 }
 
@@ -68,18 +68,18 @@ func regenerateRow() row {
 			}
 			return quorum.NoDisruption
 		},
-		effect: repaired,
+		effect: afterRepair,
 	}
 }
 
-func repaired(w *World, h desired.Host, i Intent) {
+func afterRepair(w *World, h desired.Host, i Intent) {
 	if ParamsOf[RestartUnitsParams](i).SwapOff {
 		seen := w.Is.Hosts[h.ID]
 		seen.Swaps = nil
 		w.Is.Hosts[h.ID] = seen
 	}
 	if slices.Contains(ParamsOf[RegenerateParams](i).Parts, condition.PartCertificates) {
-		w.member(h)
+		w.makeMember(h)
 		return
 	}
 	w.sameCertificates(h)
@@ -88,13 +88,13 @@ func repaired(w *World, h desired.Host, i Intent) {
 func quarantineRow() row {
 	return row{
 		kind: Quarantine, about: "stops the control plane, moves lost etcd data aside; the host joins again",
-		place: OnHost, group: groupRepairs, event: "KubeOneRepaired", effect: quarantined,
+		place: OnHost, group: groupRepairs, event: "KubeOneRepaired", effect: afterQuarantine,
 		disrupts: func(Intent) quorum.Disruption { return quorum.StopHealthy }, // its member is to be dead
 	}
 }
 
-// quarantined makes a host one whose join has not ended, and that holds nothing of etcd.
-func quarantined(w *World, h desired.Host, _ Intent) {
+// afterQuarantine makes a host one whose join has not ended, and that holds nothing of etcd.
+func afterQuarantine(w *World, h desired.Host, _ Intent) {
 	seen := w.Is.Hosts[h.ID]
 	seen.Marker = &observed.Marker{Cluster: w.Want.Name, Role: string(h.Role)}
 	seen.EtcdData, seen.EtcdLost, seen.Manifests = observed.No, "", nil
@@ -116,7 +116,7 @@ type RestoreFilesParams struct {
 // Kind returns RestoreFiles.
 func (RestoreFilesParams) Kind() Kind { return RestoreFiles }
 
-func (p RestoreFilesParams) variables() []Variable {
+func (p RestoreFilesParams) scriptVariables() []Variable {
 	return []Variable{Words("RESTORE", p.Files...), Words("CLOSE", p.Closed...)}
 }
 

@@ -40,7 +40,7 @@ type RotateParams struct {
 // Kind returns that of its phase.
 func (p RotateParams) Kind() Kind { return rotating + Kind(p.Phase) }
 
-func (p RotateParams) variables() []Variable {
+func (p RotateParams) scriptVariables() []Variable {
 	return []Variable{Words("ROTATE_"+strings.ToUpper(string(p.Phase)), p.Authorities...)}
 }
 
@@ -59,12 +59,12 @@ func rotateRow(phase rotation.Phase) row {
 			}
 			return quorum.NoDisruption
 		},
-		effect: rotated,
+		effect: afterRotate,
 	}
 }
 
-// rotated gives a host what it has after the phase. A key that was not made yet has a name of its own.
-func rotated(w *World, h desired.Host, i Intent) {
+// afterRotate gives a host what it has after the phase. A key that was not made yet has a name of its own.
+func afterRotate(w *World, h desired.Host, i Intent) {
 	p := ParamsOf[RotateParams](i)
 	w.sameCertificates(h)
 	seen, hosts := w.Is.Hosts[h.ID], rotation.HostsOf(w.Want.ControlPlane, w.Is.Hosts)
@@ -119,20 +119,20 @@ type PublishCAParams struct {
 // Kind returns PublishCA.
 func (PublishCAParams) Kind() Kind { return PublishCA }
 
-func (PublishCAParams) variables() []Variable { return nil }
+func (PublishCAParams) scriptVariables() []Variable { return nil }
 
 func publishCARow() row {
 	return row{
 		params: paramsOf[PublishCAParams](),
 		kind:   PublishCA, about: "publishes the cluster's CAs for joining hosts and pods",
-		place: ThroughAPI, group: groupRotation, halts: always, effect: unchanged,
+		place: ThroughAPI, group: groupRotation, halts: always, effect: noEffect,
 	}
 }
 
 func podsTrustCARow() row {
 	return row{
 		kind: PodsTrustCA, about: "checks that all pods have read the current CAs",
-		place: ThroughAPI, group: groupRotation, halts: always, effect: unchanged,
+		place: ThroughAPI, group: groupRotation, halts: always, effect: noEffect,
 	}
 }
 
@@ -140,14 +140,14 @@ func renewTokensRow() row {
 	return row{
 		kind:  RenewTokens,
 		about: "renews the tokens of a host's pods with the new key: the kubelet restarts, and pods keep running",
-		place: OnHost, group: groupRotation, secrets: []Secret{RotationSecret}, halts: always, effect: unchanged,
+		place: OnHost, group: groupRotation, secrets: []Secret{RotationSecret}, halts: always, effect: noEffect,
 	}
 }
 
 func renewTokenSecretsRow() row {
 	return row{
 		kind: RenewTokenSecrets, about: "renews the tokens in Secrets with the new key",
-		place: ThroughAPI, group: groupRotation, halts: always, effect: unchanged,
+		place: ThroughAPI, group: groupRotation, halts: always, effect: noEffect,
 	}
 }
 
@@ -159,7 +159,7 @@ func trimRow(kind Kind, of string) row {
 	return row{
 		kind:  kind,
 		about: "removes the former CA of " + of + " from the ConfigMap that extension API servers trust",
-		place: ThroughAPI, group: groupRotation, effect: unchanged,
+		place: ThroughAPI, group: groupRotation, effect: noEffect,
 	}
 }
 
@@ -188,7 +188,7 @@ type EncryptParams struct {
 // Kind returns that of its phase.
 func (p EncryptParams) Kind() Kind { return encrypting + Kind(p.Phase) }
 
-func (p EncryptParams) variables() []Variable {
+func (p EncryptParams) scriptVariables() []Variable {
 	return []Variable{Words("ENCRYPT_"+strings.ToUpper(string(p.Phase)), p.Providers...)}
 }
 
@@ -201,24 +201,24 @@ func encryptRow(phase atrest.Phase) row {
 		about:  "restarts the API server with another list of keys, if it can read all Secrets in etcd",
 		traits: writesStaticPods | installsRelease,
 		place:  OnHost, group: groupEncryption, params: params, event: "KubeOneReconfigured",
-		secrets: []Secret{EncryptionSecret}, begins: always, halts: always, disrupts: stops,
-		effect: encrypted,
+		secrets: []Secret{EncryptionSecret}, begins: always, halts: always, disrupts: stopsMember,
+		effect: afterEncrypt,
 	}
 }
 
-// encrypted makes a host one that runs with the configuration. A key that was not made yet has no digest.
-func encrypted(w *World, h desired.Host, i Intent) {
+// afterEncrypt makes a host one that runs with the configuration. A key that was not made yet has no digest.
+func afterEncrypt(w *World, h desired.Host, i Intent) {
 	p := ParamsOf[EncryptParams](i)
 	if p.Phase == atrest.Give {
 		w.sameCertificates(h)
 	}
 	seen := w.Is.Hosts[h.ID]
-	seen.Encryption = w.encryption(p.Providers)
+	seen.Encryption = w.encryptionBy(p.Providers)
 	w.Is.Hosts[h.ID] = seen
 }
 
-// encryption returns that of a host which runs with these providers.
-func (w *World) encryption(names []string) *observed.Encryption {
+// encryptionBy returns that of a host which runs with these providers.
+func (w *World) encryptionBy(names []string) *observed.Encryption {
 	if len(names) == 0 {
 		return nil
 	}
@@ -256,13 +256,13 @@ func (w *World) encryptedLikeOthers(id string, seen *observed.Host) {
 	if len(others) == 0 && w.Want.EncryptSecrets {
 		names = []string{atrest.FirstKey}
 	}
-	seen.Encryption = w.encryption(names)
+	seen.Encryption = w.encryptionBy(names)
 }
 
 func rewriteSecretsRow() row {
 	return row{
 		kind: RewriteSecrets, about: "writes every Secret again, so that the current key stores it",
-		place: ThroughAPI, group: groupEncryption, halts: always, effect: unchanged,
+		place: ThroughAPI, group: groupEncryption, halts: always, effect: noEffect,
 	}
 }
 
@@ -274,11 +274,13 @@ type CheckSecretsParams struct {
 // Kind returns CheckSecrets.
 func (CheckSecretsParams) Kind() Kind { return CheckSecrets }
 
-func (p CheckSecretsParams) variables() []Variable { return []Variable{Text("STORED_BY", p.StoredBy)} }
+func (p CheckSecretsParams) scriptVariables() []Variable {
+	return []Variable{Text("STORED_BY", p.StoredBy)}
+}
 
 func checkSecretsRow() row {
 	return row{
 		kind: CheckSecrets, about: "checks in etcd's data that one key stores all Secrets; changes nothing",
-		place: OnHost, group: groupEncryption, params: paramsOf[CheckSecretsParams](), halts: always, effect: unchanged,
+		place: OnHost, group: groupEncryption, params: paramsOf[CheckSecretsParams](), halts: always, effect: noEffect,
 	}
 }

@@ -59,7 +59,7 @@ const (
 	runsByHand
 )
 
-func (k Kind) has(t trait) bool { return k.row().traits&t != 0 }
+func (k Kind) hasTrait(t trait) bool { return k.row().traits&t != 0 }
 
 // rows is the table, in the order in which kinds are explained.
 var rows = []row{
@@ -93,7 +93,7 @@ func byKind(rows []row) map[Kind]*row {
 }
 
 // nothing is the row of a kind that is not in the table.
-var nothing = &row{effect: unchanged} //nolint:gochecknoglobals // a constant
+var nothing = &row{effect: noEffect} //nolint:gochecknoglobals // a constant
 
 func (k Kind) row() *row {
 	if r := table[k]; r != nil {
@@ -136,44 +136,44 @@ func (k Kind) Group() Group { return k.row().group }
 func (k Kind) Event() string { return k.row().event }
 
 // ChangesMembership reports whether steps of the kind change who is a member of etcd.
-func (k Kind) ChangesMembership() bool { return k.has(changesMembership) }
+func (k Kind) ChangesMembership() bool { return k.hasTrait(changesMembership) }
 
 // Installs reports whether steps of the kind put binaries or images of a release in place, or rely on
 // their being there.
-func (k Kind) Installs() bool { return k.has(installsRelease) }
+func (k Kind) Installs() bool { return k.hasTrait(installsRelease) }
 
 // NeedsRelease reports whether what a release consists of must be known for steps of the kind.
-func (k Kind) NeedsRelease() bool { return k.has(installsRelease | namesImages) }
+func (k Kind) NeedsRelease() bool { return k.hasTrait(installsRelease | namesImages) }
 
 // NamesRelease reports whether steps of the kind need the names of a release's images, or all of it.
-func (k Kind) NamesRelease() bool { return k.NeedsRelease() || k.has(findsImages) }
+func (k Kind) NamesRelease() bool { return k.NeedsRelease() || k.hasTrait(findsImages) }
 
 // CreatesControlPlane reports whether a control plane begins with a step of the kind, to which nobody has
 // credentials yet.
-func (k Kind) CreatesControlPlane() bool { return k.has(createsControlPlane) }
+func (k Kind) CreatesControlPlane() bool { return k.hasTrait(createsControlPlane) }
 
 // Joins reports whether a host is a member of the cluster once a step of the kind is done.
-func (k Kind) Joins() bool { return k.has(joinsCluster) }
+func (k Kind) Joins() bool { return k.hasTrait(joinsCluster) }
 
 // ClearsHost reports whether a host is bare once a step of the kind is done.
-func (k Kind) ClearsHost() bool { return k.has(clearsHost) }
+func (k Kind) ClearsHost() bool { return k.hasTrait(clearsHost) }
 
 // Cordons reports whether steps of the kind leave their Node cordoned.
-func (k Kind) Cordons() bool { return k.has(cordonsNode) }
+func (k Kind) Cordons() bool { return k.hasTrait(cordonsNode) }
 
 // Uncordons reports whether steps of the kind let pods onto their Node again.
-func (k Kind) Uncordons() bool { return k.has(uncordonsNode) }
+func (k Kind) Uncordons() bool { return k.hasTrait(uncordonsNode) }
 
 // AllOrNothing reports whether a step of the kind that failed has left its host as it was.
-func (k Kind) AllOrNothing() bool { return k.has(allOrNothing) }
+func (k Kind) AllOrNothing() bool { return k.hasTrait(allOrNothing) }
 
 // PartOf returns the activity to which steps of the kind belong, and whether they are what makes it one; "" is none.
 func (k Kind) PartOf() (activity desired.Activity, core bool) {
-	return k.row().partOf, k.has(coreOfActivity)
+	return k.row().partOf, k.hasTrait(coreOfActivity)
 }
 
 // ByHand reports whether a host's script runs the stage of the kind also when nobody names a stage.
-func (k Kind) ByHand() bool { return k.has(runsByHand) }
+func (k Kind) ByHand() bool { return k.hasTrait(runsByHand) }
 
 // BeginsUpgrade reports whether the upgrade of a node begins with the step.
 func (i Intent) BeginsUpgrade() bool {
@@ -202,7 +202,7 @@ func (i Intent) Secrets() []Secret {
 	if r.only == "" || i.Role == r.only {
 		out = slices.Clone(r.secrets)
 	}
-	if i.Kind.has(writesStaticPods) && i.Role == desired.ControlPlane {
+	if i.Kind.hasTrait(writesStaticPods) && i.Role == desired.ControlPlane {
 		out = append(out, ComponentSecret)
 	}
 	return out
@@ -226,7 +226,7 @@ func paramsOf[P Params]() paramsType {
 	var zero P
 	return paramsType{zero, func(text []byte) (Params, error) {
 		var params P
-		err := strictly(text, &params)
+		err := decodeStrictly(text, &params)
 		return params, err
 	}}
 }

@@ -29,12 +29,12 @@ func fetchRow() row {
 		kind: Fetch, about: "unpacks binaries and pins images beside those in use; changes nothing yet",
 		traits: installsRelease | runsByHand,
 		place:  OnHost, concerns: ItsHost, group: groupFetch, params: paramsOf[FetchParams](),
-		halts: always, effect: fetched,
+		halts: always, effect: afterFetchImage,
 	}
 }
 
-// fetched gives a host the image of cluster DNS under the name that is desired.
-func fetched(w *World, h desired.Host, _ Intent) {
+// afterFetchImage gives a host the image of cluster DNS under the name that is desired.
+func afterFetchImage(w *World, h desired.Host, _ Intent) {
 	seen := w.Is.Hosts[h.ID]
 	want, named := w.Config[h.ID][desired.DNSImageDigest]
 	if seen.Digests[desired.DNSImageDigest] == want {
@@ -59,7 +59,7 @@ type CheckParams struct {
 // Kind returns Check.
 func (CheckParams) Kind() Kind { return Check }
 
-func (p CheckParams) variables() []Variable {
+func (p CheckParams) scriptVariables() []Variable {
 	discard := ""
 	if p.DiscardEdits {
 		discard = "yes"
@@ -72,7 +72,7 @@ func checkRow() row {
 		kind: Check, about: "checks that the host's upgrade can start; changes nothing",
 		traits: installsRelease | runsByHand,
 		place:  OnHost, concerns: ItsHost, group: groupUpgrade, params: paramsOf[CheckParams](),
-		begins: always, halts: always, partOf: desired.Upgrading, effect: unchanged,
+		begins: always, halts: always, partOf: desired.Upgrading, effect: noEffect,
 	}
 }
 
@@ -81,8 +81,8 @@ func upgradeControlPlaneRow() row {
 		kind: UpgradeControlPlane, about: "upgrades kubeadm, runtime and kubelet of a drained control-plane host",
 		traits: installsRelease | runsByHand | writesStaticPods | coreOfActivity,
 		place:  OnHost, group: groupUpgrade, event: "KubeOneUpgraded", secrets: []Secret{CredentialsSecret},
-		halts: always, disrupts: stops,
-		partOf: desired.Upgrading, effect: upgraded,
+		halts: always, disrupts: stopsMember,
+		partOf: desired.Upgrading, effect: afterUpgrade,
 	}
 }
 
@@ -95,7 +95,7 @@ type UpgradeWorkerParams struct {
 // Kind returns UpgradeWorker.
 func (UpgradeWorkerParams) Kind() Kind { return UpgradeWorker }
 
-func (p UpgradeWorkerParams) variables() []Variable {
+func (p UpgradeWorkerParams) scriptVariables() []Variable {
 	down := ""
 	if p.Down {
 		down = "yes"
@@ -109,14 +109,14 @@ func upgradeWorkerRow() row {
 		traits: installsRelease | runsByHand | coreOfActivity,
 		place:  OnHost, concerns: ItsHost, group: groupUpgrade, params: paramsOf[UpgradeWorkerParams](),
 		event: "KubeOneUpgraded", secrets: []Secret{CredentialsSecret},
-		halts: always, disrupts: stops,
-		partOf: desired.Upgrading, effect: upgraded,
+		halts: always, disrupts: stopsMember,
+		partOf: desired.Upgrading, effect: afterUpgrade,
 	}
 }
 
-// upgraded makes a host one that runs the desired version with the wanted configuration.
-func upgraded(w *World, h desired.Host, _ Intent) {
-	w.member(h) // one whose upgrade was interrupted may not have worked
+// afterUpgrade makes a host one that runs the desired version with the wanted configuration.
+func afterUpgrade(w *World, h desired.Host, _ Intent) {
+	w.makeMember(h) // one whose upgrade was interrupted may not have worked
 	seen := w.Is.Hosts[h.ID]
 	seen.Kubelet.Version = w.Want.KubeletVersion(h)
 	seen.Containerd.Version = cmp.Or(h.Versions.Containerd, seen.Containerd.Version)
@@ -154,6 +154,6 @@ func systemApplied(w *World, _ desired.Host, _ Intent) {
 		w.dnsMade()
 	}
 	for app := range w.System {
-		w.compared(app, func(c *observed.Comparison) { c.Differences = nil })
+		w.changeComparison(app, func(c *observed.Comparison) { c.Differences = nil })
 	}
 }

@@ -32,7 +32,7 @@ func (v Variable) Value() (string, error) {
 	lines := make([]string, 0, len(v.lines))
 	for _, words := range v.lines {
 		for i, word := range words {
-			if strings.ContainsFunc(word, splits) || word == "" && strings.Join(words[i:], "") != "" {
+			if strings.ContainsFunc(word, isSeparator) || word == "" && strings.Join(words[i:], "") != "" {
 				return "", fmt.Errorf("%q cannot be a word of %s: it is empty, or has a blank or a control character",
 					word, v.Name)
 			}
@@ -42,5 +42,5 @@ func (v Variable) Value() (string, error) {
 	return strings.Join(lines, "\n"), nil
 }
 
-// splits reports whether no word has the character: blanks, line ends and other control characters.
-func splits(r rune) bool { return r <= ' ' || r >= 0x7f && r <= 0xa0 }
+// isSeparator reports whether no word has the character: blanks, line ends and other control characters.
+func isSeparator(r rune) bool { return r <= ' ' || r >= 0x7f && r <= 0xa0 }

@@ -34,12 +34,12 @@ func NewWorld(in decide.Input, names map[string]string, epoch int) *World {
 // the zero host.
 func (w *World) Predict(h desired.Host, i Intent) { i.Kind.row().effect(w, h, i) }
 
-// unchanged returns the effect of a step after which nothing is otherwise for the decisions that follow.
-func unchanged(*World, desired.Host, Intent) {}
+// noEffect returns the effect of a step after which nothing is otherwise for the decisions that follow.
+func noEffect(*World, desired.Host, Intent) {}
 
-// member makes the host what a host is after init, join, repair or upgrade have succeeded: those steps end only when
-// its components answered.
-func (w *World) member(h desired.Host) {
+// makeMember makes the host what a host is after init, join, repair or upgrade have succeeded: those steps end only
+// when its components answered.
+func (w *World) makeMember(h desired.Host) {
 	seen := w.Is.Hosts[h.ID]
 	kubelet := seen.Kubelet.Version // "" where the host did not say it
 	seen.Marker = &observed.Marker{
@@ -48,7 +48,7 @@ func (w *World) member(h desired.Host) {
 		Complete: true, Epoch: w.Epoch,
 	}
 	seen.KubeletConf, seen.KubeletCert, seen.Healthz = observed.Yes, observed.Yes, observed.Yes
-	seen.Certificates = renewed(seen.Certificates)
+	seen.Certificates = renewedCertificates(seen.Certificates)
 	unit := observed.Unit{Installed: true, Enabled: true, Active: true, State: "active/running"}
 	for _, u := range []*observed.Unit{&seen.Containerd, &seen.Kubelet} {
 		version := u.Version
@@ -67,15 +67,15 @@ func (w *World) member(h desired.Host) {
 		if seen.APIServerVersion == "" { // its manifest is gone: it comes again in the kubelet's version
 			seen.APIServerVersion = seen.Kubelet.Version
 		}
-		w.voter(h)
+		w.makeVoter(h)
 	}
 	w.Is.Hosts[h.ID] = seen
 	w.apiAnswers()
 	w.nodeOf(h, kubelet)
 }
 
-// renewed returns the certificates when none has expired, nor comes near its end.
-func renewed(certificates []observed.Certificate) []observed.Certificate {
+// renewedCertificates returns the certificates when none has expired, nor comes near its end.
+func renewedCertificates(certificates []observed.Certificate) []observed.Certificate {
 	out := slices.Clone(certificates)
 	for i := range out {
 		out[i].Expired, out[i].Soon, out[i].Left = false, false, 0
@@ -86,7 +86,7 @@ func renewed(certificates []observed.Certificate) []observed.Certificate {
 // sameCertificates makes the host what member makes it, by a step that renews no certificate.
 func (w *World) sameCertificates(h desired.Host) {
 	before := w.Is.Hosts[h.ID].Certificates
-	w.member(h)
+	w.makeMember(h)
 	for i, c := range before {
 		w.Is.Hosts[h.ID].Certificates[i].Left = c.Left
 	}
@@ -109,8 +109,8 @@ func (w *World) apiAnswers() {
 	}
 }
 
-// voter makes the host's etcd member a healthy one that votes.
-func (w *World) voter(h desired.Host) {
+// makeVoter makes the host's etcd member a healthy one that votes.
+func (w *World) makeVoter(h desired.Host) {
 	name := w.Names[h.ID]
 	if i := match.MemberIndex(w.Is.Etcd.Members, h, name); i >= 0 {
 		m := &w.Is.Etcd.Members[i]
@@ -131,7 +131,7 @@ func (w *World) nodeOf(h desired.Host, kubelet string) {
 			Name: w.Names[h.ID], KubeletVersion: w.Want.KubeletVersion(h), Addresses: []string{h.PrivateAddress},
 		})
 	}
-	w.node(w.Names[h.ID], func(n *observed.Node) {
+	w.changeNode(w.Names[h.ID], func(n *observed.Node) {
 		n.Ready, n.ControlPlane = observed.Yes, h.Role == desired.ControlPlane
 		n.MachineID = w.Is.Hosts[h.ID].MachineID
 		if kubelet != "" {
@@ -162,8 +162,8 @@ func (w *World) dnsMade() {
 	w.Is.API.Compared[dns] = c
 }
 
-// compared changes what is known of a component, if it is known.
-func (w *World) compared(name string, change func(*observed.Comparison)) {
+// changeComparison changes what is known of a component, if it is known.
+func (w *World) changeComparison(name string, change func(*observed.Comparison)) {
 	c, ok := w.Is.API.Compared[name]
 	if !ok {
 		return
@@ -182,8 +182,8 @@ func (w *World) networkCame() {
 	}
 }
 
-// node changes the Node of that name, if there is one.
-func (w *World) node(name string, change func(*observed.Node)) {
+// changeNode changes the Node of that name, if there is one.
+func (w *World) changeNode(name string, change func(*observed.Node)) {
 	for i := range w.Is.API.Nodes {
 		if n := &w.Is.API.Nodes[i]; n.Name == name {
 			change(n)
