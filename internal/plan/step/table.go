@@ -243,8 +243,8 @@ func Variables(steps []Intent) []Variable {
 				params = s.Params
 			}
 		}
-		if of, ok := params.(interface{ variables() []Variable }); ok {
-			out = append(out, of.variables()...)
+		if of, ok := params.(interface{ scriptVariables() []Variable }); ok {
+			out = append(out, of.scriptVariables()...)
 		}
 	}
 	return out
