@@ -167,7 +167,8 @@ func rolesChanged(s *story) {
 	before := s.started(s.Members())
 	workers, err := s.Variant("demoted", sections(demoted))
 	s.must(err)
-	says := []string{"the manifest lists it as worker, but it is in the cluster as control-plane", "kubeone node remove"}
+	says := []string{"the manifest lists it as worker, but it is in the cluster as control-plane",
+		"kubeone node remove"}
 	for _, asked := range [][]string{
 		{"apply", "-y"},
 		{"upgrade", "-y", "--force"},

@@ -81,7 +81,7 @@ func literals(file *ast.File) []token.Pos {
 				}
 			}
 		case *ast.CallExpr:
-			if typeOf(n.Fun) == "set" && len(n.Args) == 5 {
+			if typeOf(n.Fun) == "setCondition" && len(n.Args) == 5 {
 				given = n.Args[3]
 			}
 		case *ast.AssignStmt:

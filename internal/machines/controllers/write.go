@@ -197,7 +197,7 @@ func (w *writer) writeSet(ctx context.Context, one rollout.Write) error {
 	default:
 		return fmt.Errorf("nobody knows how to %s", one.Kind)
 	}
-	return w.patchObject(ctx, ms, before)
+	return w.patchAndExpect(ctx, ms, before)
 }
 
 // writeMachine changes or deletes a machine.
@@ -235,7 +235,7 @@ func (w *writer) writeMachine(ctx context.Context, one rollout.Write) error {
 		slices.Collect(maps.Keys(was.ObjectMeta.Annotations)))
 	m.Annotations[v1alpha1.AppliedMetadataAnnotation] = machine.MetadataHash(*template)
 	m.Spec.ObjectMeta, m.Spec.Taints = template.Spec.ObjectMeta, template.Spec.Taints
-	return w.patchObject(ctx, m, before)
+	return w.patchAndExpect(ctx, m, before)
 }
 
 func (w *writer) setOf(m *v1alpha1.Machine) *v1alpha1.MachineSet {
@@ -260,10 +260,10 @@ func (w *writer) rollBack(ctx context.Context, one rollout.Write) error {
 		delete(template.ObjectMeta.Labels, v1alpha1.TemplateHashLabel)
 		w.deployment.Spec.Template = *template
 	}
-	return w.patchObject(ctx, w.deployment, before)
+	return w.patchAndExpect(ctx, w.deployment, before)
 }
 
-func (w *writer) patchObject(ctx context.Context, o, before client.Object) error {
+func (w *writer) patchAndExpect(ctx context.Context, o, before client.Object) error {
 	if err := w.patchObject(ctx, o, before); err != nil {
 		return err
 	}
