@@ -260,7 +260,7 @@ func (w *writer) rollBack(ctx context.Context, one rollout.Write) error {
 		delete(template.ObjectMeta.Labels, v1alpha1.TemplateHashLabel)
 		w.deployment.Spec.Template = *template
 	}
-	return w.patchAndExpect(ctx, w.deployment, before)
+	return w.patchObject(ctx, w.deployment, before)
 }
 
 func (w *writer) patchAndExpect(ctx context.Context, o, before client.Object) error {
