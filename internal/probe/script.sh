@@ -193,7 +193,7 @@ files() {
 	release=/etc/os-release
 	[ -r $release ] || release=/usr/lib/os-release
 	block file
-	grep -sH '' $release $ours/marker $ours/digests $ours/rotation $state/lock/owner $state/step/current $state/turn \
+	grep -sH '' $release $ours/marker $ours/digests $ours/rotation $state/lock/owner $state/step/current $state/upgrading \
 		$state/controller-image /dev/null
 	endblock
 	if [ -d $state/bundles ]; then

@@ -208,6 +208,8 @@ func wantControlPlane(t *testing.T, h observed.Host) {
 		"digests":           h.Digests["kubelet"] == "abc",
 		"lock":              h.Lock != nil && h.Lock.Holder == "ann@laptop" && h.Lock.Generation == 3 && h.Lock.Live,
 		"step":              h.Step != nil && h.Step.Stage == "init",
+		"upgrade":           h.Upgrading == "1.36.3",
+		"controllers":       strings.HasPrefix(h.ControllerFiles.Image, "kubeone.k8c.io/controllers:v1 sha256:"),
 		"versions of ours":  h.Kubelet.Version == "1.36.3" && h.Binaries["kubeadm"] == "1.36.3",
 		"broken link":       h.Binaries["gone"] == "",
 		"version of others": h.Containerd.Version == "1.7.22",
@@ -486,6 +488,8 @@ func controlPlaneHost(t *testing.T) (root, text string) {
 		"/var/lib/kubeone/lock/owner": "holder=ann@laptop\nrun=r1\ngeneration=3\n" +
 			"since=1700000000\n",
 		"/var/lib/kubeone/lock/beat":                      "",
+		upgradeFile:                                       "1.36.3",
+		imageNote:                                         "kubeone.k8c.io/controllers:v1 sha256:" + strings.Repeat("a", 64),
 		"/var/lib/kubeone/step/current":                   "run=r1\nstage=init\nstep=init/cp-1\n",
 		"/etc/kubernetes/pki/ca.crt":                      cert,
 		"/etc/kubernetes/pki/apiserver-etcd-client.crt":   cert,
