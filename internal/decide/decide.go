@@ -1,11 +1,11 @@
-// Package decide says what a cluster needs next. It compares what is desired with what the probes found: the answers
-// are events that drive a finite state machine, one question a state, and the exit state is the route: install, join,
-// repair, and so on. The transition table is data (fsm.Machine.Table); it is checked, enumerated and drawn from there.
+// Package decide determines what a cluster needs next. It compares the desired state with the results of the probes. A
+// finite state machine asks one question a state, and the answers are its events. The exit state is the route: install,
+// join, repair, and so on. The transition table is data (fsm.Machine.Table), which tests check and enumerate.
 //
-// The package is pure: no I/O, no clock, no log, no environment, no goroutine. Decide of equal inputs is equal.
+// The package is pure: no I/O, no clock, no log, no environment, no goroutine. Equal inputs give equal decisions.
 //
-// Unknown is never absent and never healthy. What a host or a member did not say counts as the worst it could be for
-// everything that would change something, so that ignorance can only make a route milder.
+// Unknown never counts as absent or healthy. Before a change, whatever a host or member did not say counts as the worst
+// case, so that missing information can only make a route milder.
 package decide
 
 import (
@@ -21,126 +21,125 @@ import (
 	"slices"
 )
 
-// Input is all that a decision rests on.
+// Input is everything that a decision depends on.
 type Input struct {
 	Options
 	Want desired.Cluster
 	Is   observed.World
-	// Now is etcd's members as they were observed, where Is is what steps that nobody has carried out yet would
-	// leave; nil if Is itself was observed. A person may act before those steps have run.
+	// Now holds etcd's members as observed, where Is predicts the world after steps that have not run yet; nil if Is
+	// itself was observed. An operator may act before those steps have run.
 	Now []observed.Member
-	// Moved are hosts whose machine answers at another address than the manifest gives them. Contradictions are why
-	// some host cannot be told from another: nothing may be done while there is one.
+	// Moved lists hosts whose machine answers at another address than the manifest's. Contradictions lists the reasons why
+	// hosts cannot be told apart; nothing may be done while there is one.
 	Moved          []identity.Move
 	Contradictions []identity.Contradiction
-	// CA is the hash of the CA by which the caller knows the cluster; "" if it does not know it yet.
+	// CA is the hash of the CA that the caller knows for the cluster; "" if it does not know it yet.
 	CA string
-	// Config is the wanted configuration digests by host ID and name. Drift is a name that the host has with another
-	// value; a name that the host does not have is not drift, it has never been ours. With desired.DNSImageDigest every
+	// Config holds the desired configuration digests by host ID and name. A name with another value on the host is drift.
+	// A name that the host does not have is not drift: kubeone has never configured it. With desired.DNSImageDigest every
 	// difference is drift.
 	Config map[string]map[string]string
-	// Addons is the wanted addon digests by name. One that is missing in the cluster, or is another there, or of which
-	// an object is not as it was applied, is to be applied.
+	// Addons holds the desired addon digests by name. An addon is applied if the cluster lacks it, has another digest, or
+	// has an object of it that was changed since.
 	Addons map[string]string
-	// System is the wanted image of what kubeadm applies to the cluster, by the pods' app: "kube-proxy", "kube-dns".
-	// What is missing is not asked for.
+	// System holds the desired images of what kubeadm applies to the cluster, by the pods' app: "kube-proxy", "kube-dns".
+	// Apps that are missing here are not compared.
 	System map[string]string
-	// About holds the IDs of the hosts that the decision is about; nil means all. The others may not have been
-	// asked: such a host is what the API says of its Node, and etcd of its member where that is known. Nothing
-	// is done outside.
+	// About holds the IDs of the hosts that the decision is about; nil means all. Other hosts may not have been probed:
+	// the API's Node, and etcd's member if known, stand for them. Nothing is done outside.
 	About map[string]bool
-	// Limit holds the IDs of the only hosts that may be acted on; nil means all. Hosts outside are still looked at.
+	// Limit holds the IDs of the only hosts that may be changed; nil means all. Hosts outside still count.
 	Limit map[string]bool
 }
 
-// Decision is the route and all that a plan needs to follow it. Each list holds only what may be done now, on hosts
-// inside the limit, in the manifest's order unless said otherwise; what the route and Also do not need is empty.
+// Decision is the route and everything that a plan needs to follow it. Each list holds only what may be done now, on
+// hosts inside the limit, in the manifest's order unless noted. What the route and Also do not need is empty.
 type Decision struct {
 	Route fsm.Route `json:"route"`
-	// Also is, for the route instruct, what can safely be done before the operator has acted: repair, join, resources.
+	// Also lists what route instruct can safely do before the operator acts: repair, join, resources.
 	Also  []fsm.Route                     `json:"also,omitempty"`
 	Trace []fsm.Visit                     `json:"trace"`
-	Hosts map[string]condition.Assessment `json:"hosts"` // by host ID, every host of the manifest
-	// ComingUp are members that answer, are not healthy, and may become so by themselves: what runs there may
-	// have been started a moment ago. None of them may where etcd's quorum needs a host that does not answer, or
-	// that has no data.
+	Hosts map[string]condition.Assessment `json:"hosts"` // by host ID; has every host of the manifest
+	// ComingUp lists members that answer, are unhealthy, and may recover by themselves, because they may have started a
+	// moment ago. It is empty if etcd's quorum needs a host that does not answer or has no data.
 	ComingUp []string `json:"comingUp,omitempty"`
 
-	// Leader is, for install, the host on which the cluster begins; for join, the healthy control-plane host from which
-	// the PKI comes; for System, the one on which kubeadm applies it. Otherwise empty.
+	// Leader is, for install, the host where the cluster begins; for join, the healthy control-plane host that provides
+	// the PKI; for System, the host where kubeadm applies it. Otherwise empty.
 	Leader string `json:"leader,omitempty"`
-	// Prepare is every host that gets binaries, images and a runtime: the leader of an installation and all that join.
+	// Prepare lists every host that gets binaries, images and a runtime: an installation's leader and all hosts that join.
 	Prepare []string `json:"prepare,omitempty"`
-	// Joins are the hosts that join, control plane first; etcd grows in this order, in which a join that has reached
-	// etcd already goes before all others. Assessment.Resume says whose join continues.
+	// Joins lists the hosts that join, control plane first. etcd grows in this order, so a join that has already reached
+	// etcd precedes all others. Assessment.Resume marks a join that continues.
 	Joins         []string            `json:"joins,omitempty"`
 	Restarts      map[string][]string `json:"restarts,omitempty"`      // units to start again, in order, by host ID
 	Regenerations map[string][]string `json:"regenerations,omitempty"` // what to regenerate, in order, by host ID
-	// Restores are files that somebody has changed and that become again what they were, in order, by host ID. Where
-	// the host's units do not run, they are started with that.
+	// Restores lists changed files to restore, in order, by host ID. Units that do not run are started with that.
 	Restores map[string][]string `json:"restores,omitempty"`
-	// Renewals are the certificates near their end, by the ID of the host on which all that kubeadm made are renewed.
+	// Renewals lists the certificates that expire soon, by host ID. All certificates of kubeadm on those hosts are
+	// renewed.
 	Renewals map[string][]string `json:"renewals,omitempty"`
-	Removals []Removal           `json:"removals,omitempty"` // dead etcd members that may go, in this order
-	// Quarantines are hosts that lost their etcd data: what is left of it is quarantined, and then their members
-	// are dead ones.
+	Removals []Removal           `json:"removals,omitempty"` // dead etcd members to remove, in this order
+	// Quarantines lists hosts that lost their etcd data. What is left of it is quarantined; then their members count as
+	// dead.
 	Quarantines []string `json:"quarantines,omitempty"`
-	// Names are what is to change in the names of API servers' certificates, by host ID. Diallers are the hosts whose
-	// kubeconfigs are to dial the wanted endpoint, control plane first. Publish says that the cluster's own objects are
-	// to name it, and the names that certificates have.
+	// Names holds the changes to the names in API servers' certificates, by host ID. Diallers lists the hosts whose
+	// kubeconfigs must change to the desired endpoint, control plane first. Publish says that the cluster's own objects
+	// must name the endpoint and the names in the certificates.
 	Names    map[string]Names `json:"names,omitempty"`
 	Diallers []string         `json:"diallers,omitempty"`
 	Publish  bool             `json:"publish,omitempty"`
-	// hosts of another version, or all when forced, control plane first
+	// Upgrades lists hosts of another version, or all when forced, control plane first.
 	Upgrades []string `json:"upgrades,omitempty"`
-	Uncordon []string `json:"uncordon,omitempty"` // hosts whose Node an interrupted run of ours left cordoned
-	// Drift are names of configurations that differ, sorted, by host ID; an upgrade brings them to its hosts.
+	Uncordon []string `json:"uncordon,omitempty"` // hosts whose Node an interrupted run left cordoned
+	// Drift lists the names of configurations that differ, sorted, by host ID. An upgrade applies them to its hosts.
 	Drift map[string][]string `json:"drift,omitempty"`
 
-	// Encryption is the next phase of a change of how Secrets are stored in etcd.
+	// Encryption is the next phase of a change to the encryption of Secrets in etcd.
 	Encryption *atrest.Decision `json:"encryption,omitempty"`
 
 	Addons []string `json:"addons,omitempty"` // names of addons to apply, sorted
-	// System are the apps of Input.System that run another image, or whose objects are not as they must be, sorted.
+	// System lists the apps of Input.System with another image or with changed objects, sorted.
 	System []string `json:"system,omitempty"`
-	// Settings are the apps of Input.System whose settings are not as they must be, sorted.
+	// Settings lists the apps of Input.System with other settings than the desired ones, sorted.
 	Settings []string `json:"settings,omitempty"`
-	// RemoveAddons are names of addons that are to go.
+	// RemoveAddons lists the names of addons to remove.
 	RemoveAddons []string `json:"removeAddons,omitempty"`
-	// CreateMachines are the wanted MachineDeployments that are not there, and UpgradeMachines those that are there
-	// with another version of the kubelet than they are to have, as "namespace/name".
+	// CreateMachines lists desired MachineDeployments that do not exist. UpgradeMachines lists those whose kubelet version
+	// must change. Both as "namespace/name".
 	CreateMachines  []string `json:"createMachines,omitempty"`
 	UpgradeMachines []string `json:"upgradeMachines,omitempty"`
-	// ControllerFiles are the hosts that lack the controllers' image, or a bundle for them.
+	// ControllerFiles lists the hosts that lack the controllers' image, or a bundle for them.
 	ControllerFiles []string `json:"controllerFiles,omitempty"`
 
-	Metadata []string `json:"metadata,omitempty"` // hosts whose Node lacks wanted labels, annotations or taints
-	// StaleNodes are names of control-plane Nodes that are nobody's: no host's, and without a member of etcd.
+	Metadata []string `json:"metadata,omitempty"` // hosts whose Node lacks desired labels, annotations or taints
+	// StaleNodes names control-plane Nodes without a host in the manifest and without a member of etcd.
 	StaleNodes []string `json:"staleNodes,omitempty"`
-	// AutoApproval says that kubeadm's rule is to go by which any join token is good for any Node. Nobody joins before.
+	// AutoApproval says that kubeadm's rule that makes any join token good for any Node must be removed. No host joins
+	// before that.
 	AutoApproval bool `json:"autoApproval,omitempty"`
-	// Serving are the Nodes that wait for a serving certificate which they may have, sorted.
+	// Serving lists the Nodes that wait for a serving certificate and may have it, sorted.
 	Serving []string `json:"serving,omitempty"`
-	Record  bool     `json:"record,omitempty"` // our record in the cluster is missing or of another manifest
+	Record  bool     `json:"record,omitempty"` // the record in the cluster is missing or of another manifest
 
 	Problems     []problem.Problem     `json:"problems,omitempty"` // why the route is error; otherwise empty
-	Warnings     []problem.Problem     `json:"warnings,omitempty"` // what does not stop anything
+	Warnings     []problem.Problem     `json:"warnings,omitempty"` // what the operator should know; stops nothing
 	Instructions []problem.Instruction `json:"instructions,omitempty"`
 }
 
-// Removal is an etcd member that is dead and whose host was replaced or taken out of the manifest. Apply makes sure
-// again, by looks over 30 seconds, before it removes it.
+// Removal is a dead etcd member whose host was replaced or removed from the manifest. Apply checks again for 30 seconds
+// before it removes the member.
 type Removal struct {
 	Member string `json:"member"`         // etcd's member ID, hex
 	Name   string `json:"name,omitempty"` // its name; empty when it never started
-	// Learner says that it is one: it has no vote, and goes whether it answers or not.
+	// Learner says that the member has no vote; it is removed whether it answers or not.
 	Learner bool   `json:"learner,omitempty"`
-	Host    string `json:"host,omitempty"` // the host ID that took its place; empty when none did
+	Host    string `json:"host,omitempty"` // the host ID that took its place; empty if none did
 	Why     string `json:"why"`
 }
 
-// Decide asks the questions of the state machine until one ends at a route. It never fails: what cannot be decided is
-// the route error, with its Problems.
+// Decide asks the questions of the state machine until it reaches a route. It never fails: what cannot be decided
+// becomes route error, with Problems.
 func Decide(in Input) Decision {
 	v := newView(in)
 	d := Decision{Hosts: v.assessmentsByID(), ComingUp: v.comingUp(), Warnings: v.warnings}
@@ -149,14 +148,14 @@ func Decide(in Input) Decision {
 	return d
 }
 
-// view is an Input looked at once: what the questions need, worked out from the facts.
+// view is an Input with the facts that the questions need, computed once.
 type view struct {
 	in       *Input
 	hosts    []hostState // every host of the manifest, control plane first, in its order
 	cps      int         // how many of hosts are control plane
 	ca       string
-	claims   []string // CA hashes that claim to be this cluster's, if more than one does
-	epoch    int      // how often the cluster has been recovered
+	claims   []string // CA hashes claimed to be this cluster's, if there are several
+	epoch    int      // number of recoveries of the cluster
 	etcd     membership
 	running  versions
 	taken    nodename.Names
@@ -165,27 +164,25 @@ type view struct {
 	warnings []problem.Problem
 }
 
-// hostState is one host: wanted, observed and assessed.
+// hostState is one host: desired, observed and assessed.
 type hostState struct {
 	*desired.Host
 	condition.Assessment
 	is      observed.Host
-	node    *observed.Node // nil: none, or not known
+	node    *observed.Node // nil if there is none or it is not known
 	inLimit bool           // inside the limit
 	// wantKubelet is the desired version of the host's kubelet.
 	wantKubelet string
-	// midUpgrade says that its upgrade has begun, and that what is wrong with it is what the rest of the upgrade writes
-	// and starts again.
+	// midUpgrade says that the host's upgrade has begun, and that the rest of it may repair what is wrong with the host.
 	midUpgrade bool
-	// leftAlone says that it is a worker that stops no others although it is not what it should be.
+	// leftAlone says that the host is a worker with a fault that does not stop the other hosts.
 	leftAlone bool
-	// refused is why the host must not have the name that it gives itself; nil if it may, or the manifest gives it.
+	// refused is why the host must not have the name that it gives itself; nil if it may, or if the manifest names it.
 	refused *problem.Problem
-	// reported says that the host was not asked, because the decision is not about it, and that the API speaks for it.
+	// reported says that the host was not probed, because the decision is not about it, and that the API speaks for it.
 	reported bool
 }
 
-// newView works out the view of an Input.
 func newView(in Input) *view {
 	in.Limit = limitedTo(in.Limit, in.About)
 	v := &view{in: &in, cps: len(in.Want.ControlPlane), nodes: match.IndexNodes(in.Is.API.Nodes)}
@@ -213,7 +210,7 @@ func newView(in Input) *view {
 	return v
 }
 
-// limitedTo returns the hosts of a limit that the decision is about, too.
+// limitedTo returns the hosts of limit that are also in about; nil means all.
 func limitedTo(limit, about map[string]bool) map[string]bool {
 	switch {
 	case about == nil:
@@ -230,20 +227,19 @@ func limitedTo(limit, about map[string]bool) map[string]bool {
 	return both
 }
 
-// workersOnly reports whether the decision is about workers, so that the control plane is what the API says of it.
+// workersOnly reports whether the decision is about workers only, so that the API speaks for the control plane.
 func (v *view) workersOnly() bool {
 	return v.in.About != nil && !slices.ContainsFunc(v.controlPlane(), func(s hostState) bool {
 		return v.in.About[s.ID]
 	})
 }
 
-// etcdKnown reports whether enough is known of etcd for what the decision is about. An API that answers has an etcd
-// with a quorum, and workers are not concerned with more.
+// etcdKnown reports whether enough is known of etcd for this decision. If the API answers, etcd has a quorum, and
+// workers need no more than that.
 func (v *view) etcdKnown() bool {
 	return v.etcd.listed || v.workersOnly() && v.in.Is.API.Reached == observed.Yes
 }
 
-// assessHost assesses one host.
 func (v *view) assessHost(s *hostState, w *desired.Host) {
 	s.Host, s.is, s.inLimit = w, v.in.Is.Hosts[w.ID], v.in.Limit == nil || v.in.Limit[w.ID]
 	s.wantKubelet = v.in.Want.KubeletVersion(*w)
@@ -273,7 +269,7 @@ func (v *view) hasMemberList() observed.Tri {
 	return observed.Unknown
 }
 
-// withoutCNI reports whether the network plugin is ours to apply and has not been applied yet.
+// withoutCNI reports whether kubeone deploys the network plugin and has not applied it yet.
 func (v *view) withoutCNI() bool {
 	name := v.in.Want.Network.CNI.Name
 	_, wanted := v.in.Addons[name]
@@ -285,7 +281,7 @@ func (v *view) controlPlane() []hostState { return v.hosts[:v.cps] }
 
 func (v *view) workers() []hostState { return v.hosts[v.cps:] }
 
-// idsWhere returns the IDs of those hosts that satisfy the condition, in order.
+// idsWhere returns the IDs of the hosts that satisfy the predicate, in order.
 func idsWhere(hosts []hostState, is func(*hostState) bool) []string {
 	var ids []string
 	for i := range hosts {
@@ -317,7 +313,7 @@ func (v *view) assessmentsByID() map[string]condition.Assessment {
 	return out
 }
 
-// displayName returns how a sentence names the host: its Node's name where that is known, else its ID.
+// displayName returns the host's name for a sentence: its Node's name if known, else its ID.
 func (s *hostState) displayName() string {
 	switch {
 	case s.Hostname != "":
@@ -328,7 +324,7 @@ func (s *hostState) displayName() string {
 	return s.ID
 }
 
-// namesOf returns the names of the hosts that satisfy the condition, in order.
+// namesOf returns the names of the hosts that satisfy the predicate, in order.
 func namesOf(hosts []hostState, is func(*hostState) bool) []string {
 	var out []string
 	for i := range hosts {
@@ -339,7 +335,7 @@ func namesOf(hosts []hostState, is func(*hostState) bool) []string {
 	return out
 }
 
-// joinedNames names the hosts that satisfy the condition, as a sentence has them.
+// joinedNames lists the hosts that satisfy the predicate, for a sentence.
 func joinedNames(hosts []hostState, is func(*hostState) bool) string {
 	return problem.List(namesOf(hosts, is))
 }

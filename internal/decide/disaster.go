@@ -11,8 +11,8 @@ import (
 	"kubeone/internal/model/problem"
 )
 
-// disasterProcedure returns the procedure when etcd has no quorum and stopped units are not the reason: first what may
-// bring it back automatically, and only then the recovery.
+// disasterProcedure returns what to do when etcd has no quorum and stopped units are not the reason: first what may
+// restore the quorum, then the recovery.
 func (v *view) disasterProcedure() []problem.Instruction {
 	if at := v.otherEndpointReady(); at != "" {
 		return []problem.Instruction{v.servedElsewhere(at)}
@@ -45,15 +45,15 @@ func (v *view) quorumLost() problem.Problem {
 	return problem.Problem{Code: problem.EtcdQuorumLost, Parameters: tallyParameters(v.etcd.tally, nil)}
 }
 
-// tallyParameters returns the figures of a tally, with other parameters.
+// tallyParameters returns the figures of a tally, merged with other parameters.
 func tallyParameters(t quorum.Tally, with problem.Parameters) problem.Parameters {
 	out := problem.Parameters{"healthy": t.Alive, "voters": t.Voters, "quorum": quorum.Of(t.Voters)}
 	maps.Copy(out, with)
 	return out
 }
 
-// bringBack names the hosts that may still hold living members, and how many of them are enough. A member that merely
-// waits for the others needs nothing itself.
+// bringBack names the hosts that may still hold living members, and how many of them suffice. A member that only waits
+// for the others needs nothing itself.
 func (v *view) bringBack() *problem.Step {
 	unhealthy := func(s *hostState) bool {
 		return (s.isSilent() || s.hasJoined()) && s.is.EtcdData != observed.No && s.is.EtcdHealth != observed.Yes &&
@@ -68,7 +68,7 @@ func (v *view) bringBack() *problem.Step {
 	return &problem.Step{Code: problem.BringBackHosts, Parameters: problem.Parameters{"count": short, "hosts": back}}
 }
 
-// withData returns the way back from what a control-plane host still has.
+// withData returns the steps of a recovery from data that a control-plane host still has.
 func (v *view) withData(hosts []string) []problem.Step {
 	steps := []problem.Step{
 		{Code: problem.KeepEtcdData, Parameters: problem.Parameters{"hosts": hosts}},
@@ -82,7 +82,7 @@ func (v *view) withData(hosts []string) []problem.Step {
 	})
 }
 
-// withoutData returns the way back from a copy.
+// withoutData returns the steps of a recovery from a backup.
 func (v *view) withoutData() []problem.Step {
 	steps := []problem.Step{
 		{Code: problem.FindBackup},
@@ -92,7 +92,7 @@ func (v *view) withoutData() []problem.Step {
 	return append(append(steps, v.confirmDestroyed()...), problem.Step{Code: problem.ResetCluster})
 }
 
-// recoverCommand returns the line to type, with every host that must be confirmed to be gone.
+// recoverCommand returns the command line, with every host whose destruction the operator must confirm.
 func (v *view) recoverCommand(from string) string {
 	line := "kubeone recover -m MANIFEST --from " + from
 	for _, name := range namesOf(v.controlPlane(), (*hostState).isUnreachable) {
@@ -101,7 +101,7 @@ func (v *view) recoverCommand(from string) string {
 	return line
 }
 
-// confirmDestroyed reports what the flag of that name means, where it is needed.
+// confirmDestroyed explains the flag of that name, if the command needs it.
 func (v *view) confirmDestroyed() []problem.Step {
 	if len(idsWhere(v.controlPlane(), (*hostState).isUnreachable)) == 0 {
 		return nil
@@ -111,37 +111,36 @@ func (v *view) confirmDestroyed() []problem.Step {
 
 func (s *hostState) isUnreachable() bool { return s.Condition == condition.Unreachable }
 
-// Recovery is whether a cluster is to be brought back from a copy of its data.
+// Recovery assesses whether a cluster must be restored from a copy of its data.
 type Recovery struct {
-	// Lost says that etcd has no quorum and that starting what is stopped does not bring it back, or that a recovery
-	// has begun and not ended.
+	// Lost says that etcd has no quorum and that starting stopped units does not restore it, or that a recovery has begun
+	// and not ended.
 	Lost bool
-	// Listed says that etcd has said who its members are; else they are taken to be the manifest's hosts, and it may
-	// have others.
+	// Listed says that etcd has listed its members. Otherwise the manifest's hosts stand for them, and there may be
+	// others.
 	Listed bool
-	// Serving names the hosts of the cluster's present life whose own member, or API server, says that it serves
-	// although this machine sees no quorum; "" for none.
+	// Serving names the hosts of the current epoch whose own member or API server says that it serves, although this
+	// machine sees no quorum; "" for none.
 	Serving string
-	// Elsewhere is where an API server is ready, "host:port", although no host of the manifest that answers serves, nor
-	// has begun to come back: others have the quorum. "" if there is none.
+	// Elsewhere is the address of a ready API server, "host:port", if no answering host of the manifest serves or has
+	// begun to recover: other hosts have the quorum. "" if there is none.
 	Elsewhere string
 	Why       string                          // the arithmetic, in words
 	Unfit     []problem.Problem               // why nothing can be done, whatever is lost
 	Hosts     map[string]condition.Assessment // by host ID
 }
 
-// AssessRecovery answers the questions of a recovery: whether the quorum is lost, and what speaks against
-// doing anything.
+// AssessRecovery reports whether the quorum is lost, and what forbids doing anything.
 func AssessRecovery(in Input) Recovery {
 	v := newView(in)
 	event, why := v.askQuorum()
 	lost := event == fsm.OnLost
 	if event == fsm.OnRecoverable && !v.etcd.listed {
-		// Who has nothing left may have been a voter all the same: with the others alone it may be no quorum.
+		// A host with nothing left may still have been a voter: the others alone may be no quorum.
 		all := quorum.Tally{Voters: v.cps, Alive: v.etcd.tally.Alive + v.etcd.startable}
 		lost = !all.Holds()
 	}
-	// What a worker calls itself holds up no recovery: nothing of the control plane depends on it.
+	// A worker's own claims do not stop a recovery: nothing of the control plane depends on them.
 	unfit := slices.DeleteFunc(slices.Clone(v.unfit), func(p problem.Problem) bool {
 		return slices.ContainsFunc(v.workers(), func(s hostState) bool {
 			return s.refused != nil && s.ID == p.Host && s.refused.Code == p.Code
@@ -154,8 +153,8 @@ func AssessRecovery(in Input) Recovery {
 	}
 }
 
-// otherEndpointReady returns an endpoint with a ready API server that is not one of the manifest's known hosts; "" if
-// there is none. What a recovery has brought back serves before all of it is there.
+// otherEndpointReady returns an endpoint with a ready API server that is not on a known host of the manifest; "" if
+// there is none. What a recovery has restored serves before the recovery is complete.
 func (v *view) otherEndpointReady() string {
 	own := slices.ContainsFunc(v.controlPlane(), func(s hostState) bool {
 		begun := s.is.Marker != nil && s.is.Marker.Restoring &&
@@ -168,8 +167,7 @@ func (v *view) otherEndpointReady() string {
 	return v.in.Is.API.ReadyAt
 }
 
-// servedElsewhere returns the instruction for a cluster served by other hosts: those that did not answer, or that are
-// not in the manifest.
+// servedElsewhere returns the instruction for a cluster whose serving hosts did not answer or are not in the manifest.
 func (v *view) servedElsewhere(at string) problem.Instruction {
 	endpoint := problem.Parameters{"endpoint": at}
 	steps := []problem.Step{{Code: problem.AddServingHosts, Parameters: endpoint}}
@@ -181,8 +179,8 @@ func (v *view) servedElsewhere(at string) problem.Instruction {
 	}
 }
 
-// servingHosts names the control-plane hosts whose etcd answers for a quorum, or whose API server reads from one, in
-// the present life of the cluster. A recovery that has begun serves on its own host until it has ended.
+// servingHosts names the control-plane hosts of the current epoch whose etcd answers with a quorum, or whose API server
+// reads from one. A recovery that has begun serves on its own host until it ends.
 func (v *view) servingHosts() string {
 	newest := condition.EpochBegun(&v.in.Want, &v.in.Is)
 	return joinedNames(v.controlPlane(), func(s *hostState) bool {
@@ -194,13 +192,13 @@ func (v *view) servingHosts() string {
 	})
 }
 
-// isFenced reports whether a recovery stopped etcd on the host, and nobody finished it there.
+// isFenced reports whether a recovery stopped etcd on the host, and no join has completed there since.
 func (s *hostState) isFenced() bool {
 	return s.is.Marker != nil && s.is.Marker.Fenced != "" && !s.is.Marker.Complete
 }
 
-// waitsForLeader reports whether all of the host's member is there and runs, as far as the host can say, and it only
-// has no leader.
+// waitsForLeader reports whether the host's member is complete and running, as far as the host can say, and only lacks
+// a leader.
 func (s *hostState) waitsForLeader() bool {
 	return s.is.Kubelet.Active && s.is.EtcdData == observed.Yes && s.is.EtcdLost == "" &&
 		s.is.EtcdHealth == observed.No &&
@@ -209,8 +207,8 @@ func (s *hostState) waitsForLeader() bool {
 
 func (s *hostState) holdsData() bool { return s.is.EtcdData == observed.Yes }
 
-// recoveringHosts names the hosts of a recovery that has not brought a control plane back yet; empty if there is none.
-// Once one has, its fenced hosts are like hosts that have not joined.
+// recoveringHosts names the hosts of a recovery that has not restored a control plane yet; empty if there is none.
+// After that, its fenced hosts are like hosts that have not joined.
 func (v *view) recoveringHosts() string {
 	if v.hasBegun() {
 		return ""

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// driftByHost returns, by host ID, the names of configurations that a member has and that differ from what is desired,
-// sorted. Hosts outside the limit and configurations that a host does not have are left out.
+// driftByHost returns, by host ID, the sorted names of a member's configurations that differ from the desired ones. It
+// omits hosts outside the limit and configurations that a host does not have.
 func (v *view) driftByHost() map[string][]string {
 	var out map[string][]string
 	for i := range v.hosts {
@@ -32,9 +32,8 @@ func (v *view) driftByHost() map[string][]string {
 	return out
 }
 
-// driftedNames names, sorted, the configurations of which the host has noted another digest than the wanted one, the
-// image of cluster DNS, if the host lacks it, credentials, if the host has others than the caller, firewalls, if one of
-// them is not configured, and swap that is in use.
+// driftedNames lists, sorted, the configurations whose digest on the host differs from the desired one. It includes a
+// missing image of cluster DNS, credentials that differ from the caller's, unconfigured firewalls, and swap in use.
 func (s *hostState) driftedNames(want map[string]string, firewall string) []string {
 	var out []string
 	for name, digest := range want {
@@ -59,21 +58,20 @@ func (s *hostState) driftedNames(want map[string]string, firewall string) []stri
 	return out
 }
 
-// hasSwap reports whether the host has joined and has swap in use, with which its kubelet would not start again.
+// hasSwap reports whether the host has joined and uses swap, so that its kubelet would not start again.
 func (s *hostState) hasSwap() bool { return s.hasJoined() && len(s.is.Swaps) > 0 && !s.is.SwapAllowed }
 
-// lacksDNSImage reports whether the host has joined and does not have the image of cluster DNS under the wanted name.
-// Unlike with a configuration, no note is a note: that it has the image under the name that goes without saying.
+// lacksDNSImage reports whether the host has joined and lacks the image of cluster DNS under the desired name. Unlike
+// with a configuration, a missing note counts: it means that the host has the image under its default name.
 func (s *hostState) lacksDNSImage(want map[string]string) bool {
 	return s.hasJoined() && s.is.Reach == observed.Reached &&
 		s.is.Digests[desired.DNSImageDigest] != want[desired.DNSImageDigest]
 }
 
-// staleAddons names the addons that are missing in the cluster or are others there, also by somebody else's hand,
-// sorted.
+// staleAddons lists the addons that are missing in the cluster or differ there, for whatever reason, sorted.
 func (v *view) staleAddons() []string {
 	if v.in.About != nil || v.in.Want.Endpoint.Later != "" {
-		return nil // they are the whole cluster's, and made for the manifest's endpoint
+		return nil // they belong to the whole cluster and are made for the manifest's endpoint
 	}
 	if v.addonsUnknown() {
 		return nil
@@ -88,14 +86,14 @@ func (v *view) staleAddons() []string {
 	return out
 }
 
-// autoApproval reports whether any join token is good for any Node. A decision about some hosts leaves that to one
-// about the cluster, unless they join.
+// autoApproval reports whether any join token is good for any Node. Only decisions about the whole cluster, or about
+// hosts that join, change that.
 func (v *view) autoApproval() bool {
 	return v.in.About == nil && v.in.Is.API.AutoApproval == observed.Yes
 }
 
-// staleSystem names the apps that have to follow the version. They follow when every member has it, and the images:
-// kube-proxy must not be newer than an API server, and its image comes with the version.
+// staleSystem lists the apps to update to the desired version. They follow when every member has that version and its
+// images: kube-proxy must not be newer than an API server, and its image comes with the version.
 func (v *view) staleSystem() []string {
 	if v.in.About != nil || v.systemHost() == "" || !v.canJoin() || len(v.machinesBehind()) > 0 ||
 		len(idsWhere(v.hosts, func(s *hostState) bool {
@@ -106,8 +104,8 @@ func (v *view) staleSystem() []string {
 	return v.oldSystem()
 }
 
-// followingSystem names the apps that follow in an upgrade, after the control plane: if it leaves no member behind, and
-// no Machine, and fetches what members lack.
+// followingSystem lists the apps that an upgrade updates after the control plane, if it leaves no member and no Machine
+// behind. The upgrade fetches what members lack.
 func (v *view) followingSystem() []string {
 	if v.systemHost() == "" || len(v.machinesBehind()) > 0 ||
 		len(idsWhere(v.hosts, func(s *hostState) bool {
@@ -119,8 +117,7 @@ func (v *view) followingSystem() []string {
 	return v.oldSystem()
 }
 
-// oldSystem names the apps of which a ready pod has another image than the wanted one, or an object is not as it must
-// be, sorted.
+// oldSystem lists the apps with a ready pod of another image than the desired one, or with a changed object, sorted.
 func (v *view) oldSystem() []string {
 	var out []string
 	for app := range v.in.System {
@@ -138,9 +135,9 @@ func (v *view) oldSystem() []string {
 	return out
 }
 
-// waitingForServing names the Nodes whose kubelets wait for a serving certificate, with no other names than the
-// manifest gives their hosts: kubelets renew theirs when no run is there to approve it. A decision about some hosts
-// leaves that to one about the cluster.
+// waitingForServing lists the Nodes whose kubelets request a serving certificate with no other names than the manifest
+// gives their hosts: kubelets renew certificates while no run is there to approve them. Only decisions about the whole
+// cluster approve them.
 func (v *view) waitingForServing() []string {
 	if v.in.About != nil {
 		return nil
@@ -159,17 +156,16 @@ func (v *view) waitingForServing() []string {
 	return out
 }
 
-// allAmong reports whether every name is one of those that are allowed.
 func allAmong(names, allowed []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool {
 		return !slices.ContainsFunc(allowed, func(a string) bool { return strings.EqualFold(a, name) })
 	})
 }
 
-// staleSettings names the apps whose settings are not as they must be, sorted.
+// staleSettings lists the apps whose settings differ from the desired ones, sorted.
 func (v *view) staleSettings() []string {
 	if v.in.About != nil || v.in.Want.Endpoint.Later != "" {
-		return nil // they are the whole cluster's, and compared with the manifest's endpoint
+		return nil // they belong to the whole cluster and are compared with the manifest's endpoint
 	}
 	var out []string
 	for app := range v.in.System {
@@ -181,7 +177,8 @@ func (v *view) staleSettings() []string {
 	return out
 }
 
-// systemHost returns the control-plane host inside the limit that applies what kubeadm applies; empty if there is none.
+// systemHost returns the control-plane host inside the limit on which kubeadm applies its objects; empty if there is
+// none.
 func (v *view) systemHost() string {
 	sound := idsWhere(v.controlPlane(), func(s *hostState) bool {
 		return s.inLimit && s.Condition == condition.Healthy && s.is.PKI == observed.Yes
@@ -192,14 +189,14 @@ func (v *view) systemHost() string {
 	return sound[0]
 }
 
-// allAddons names every wanted addon, sorted.
+// allAddons lists every desired addon, sorted.
 func (v *view) allAddons() []string { return slices.Sorted(maps.Keys(v.in.Addons)) }
 
-// staleRecord reports whether our record in the cluster is missing, cannot be read where a run writes it again, or is
-// of another cluster or manifest, or whether the credentials that go with it, for hosts of Machines, are others.
+// staleRecord reports whether a run must write the record: it is missing, unreadable where a run repairs it, or of
+// another cluster or manifest, or the credentials with it, for hosts of Machines, differ.
 func (v *view) staleRecord() bool {
 	if v.in.About != nil {
-		return false // it is the whole cluster's
+		return false // it belongs to the whole cluster
 	}
 	r, pool := v.in.Is.API.Record, v.in.Is.API.Pool
 	return pool != nil && pool.Credentials == observed.No ||
@@ -207,8 +204,8 @@ func (v *view) staleRecord() bool {
 		r.ManifestDigest != v.in.Want.Digest
 }
 
-// staleNode reports whether the member's Node lacks labels, annotations or taints that the manifest wants, or has those
-// that it wants gone. What others have put there is left alone.
+// staleNode reports whether the member's Node lacks desired labels, annotations or taints, or has some that the
+// manifest removes. Others are left alone.
 func (v *view) staleNode(s *hostState) bool {
 	if !s.inLimit || !s.hasJoined() || s.node == nil {
 		return false
@@ -216,7 +213,7 @@ func (v *view) staleNode(s *hostState) bool {
 	return differsFrom(s.Labels, s.node.Labels) || differsFrom(s.Annotations, s.node.Annotations) || taintsDiffer(s)
 }
 
-// differsFrom reports whether some wanted key has another value, or a key written with a final "-" is still there.
+// differsFrom reports whether a desired key has another value, or a key written with a final "-" still exists.
 func differsFrom(want, have map[string]string) bool {
 	for key, value := range want {
 		got, ok := have[key]
@@ -234,8 +231,8 @@ func differsFrom(want, have map[string]string) bool {
 // controlPlaneTaint is the taint that kubeadm gives to control-plane nodes automatically.
 const controlPlaneTaint = "node-role.kubernetes.io/control-plane"
 
-// taintsDiffer reports whether a wanted taint is missing, or the control-plane taint is there unwanted: that one came
-// with the join, any other may be somebody else's.
+// taintsDiffer reports whether a desired taint is missing, or the control-plane taint exists and is not desired. The
+// join added that one; others may belong to other programs.
 func taintsDiffer(s *hostState) bool {
 	for _, t := range s.Taints {
 		if !slices.Contains(s.node.Taints, observed.Taint(t)) {
@@ -248,12 +245,12 @@ func taintsDiffer(s *hostState) bool {
 	return s.Role == desired.ControlPlane && slices.ContainsFunc(s.node.Taints, unwanted)
 }
 
-// Files of hosts are what a stage wrote, or somebody has changed them since. Those of kubelet, container runtime and
-// kernel become again what they were: in the version and with the settings that the host has, whatever else is desired
-// of it. Static pods stay as they are.
+// A stage writes the files of hosts; later changes come from elsewhere. Those of kubelet, container runtime and kernel
+// are restored as written: for the version and settings that the host has now, whatever is desired. Static pods stay as
+// they are.
 
-// restorableFiles returns the host's files that can be restored. In the middle of an upgrade there are none: it writes
-// them. One of a control-plane host to another version than is desired by now is over.
+// restorableFiles returns the host's files that can be restored. During an upgrade there are none, because it writes
+// them. A control-plane host's upgrade to a version that is no longer desired counts as over.
 func (v *view) restorableFiles(s *hostState) []string {
 	if s.is.Upgrading != "" && v.isOutdated(s) {
 		return nil
@@ -263,7 +260,7 @@ func (v *view) restorableFiles(s *hostState) []string {
 	})
 }
 
-// exposedFiles returns the host's files with keys that others may read, and that can be closed to them: whenever its
+// exposedFiles returns the host's files with keys that other users can read and whose mode can be fixed: whenever its
 // files can be restored, and without a restart.
 func (s *hostState) exposedFiles() []string {
 	var out []string
@@ -275,8 +272,8 @@ func (s *hostState) exposedFiles() []string {
 	return out
 }
 
-// canRestore reports whether files of the host can be restored now. Containers continue meanwhile; but what a kubelet
-// or a container runtime did by files of somebody else's is not known, and so etcd must allow that the host stops.
+// canRestore reports whether files of the host can be restored now. Containers keep running. But the effect of foreign
+// files on a kubelet or container runtime is unknown, so etcd must tolerate that the host stops.
 func (v *view) canRestore(s *hostState) bool {
 	files := v.restorableFiles(s)
 	switch s.Condition {
@@ -292,12 +289,12 @@ func (v *view) canRestore(s *hostState) bool {
 		quorum.SafeToStop(v.in.Is.Etcd.Members, s.Etcd).Safe
 }
 
-// brokenByEdits reports whether the host is not well, and files can be restored that may be why.
+// brokenByEdits reports whether the host is unhealthy and has restorable files that may be the cause.
 func (v *view) brokenByEdits(s *hostState) bool {
 	return s.Condition != condition.Healthy && len(v.restorableFiles(s)) > 0 && v.canRestore(s)
 }
 
-// filesToRestore returns the files to restore or to close, by host: of hosts that are not well, or of all.
+// filesToRestore returns the files to restore or to close to other users, by host: of unhealthy hosts, or of all.
 func (v *view) filesToRestore(all bool) map[string][]string {
 	var out map[string][]string
 	for i := range v.hosts {
@@ -313,8 +310,8 @@ func (v *view) filesToRestore(all bool) map[string][]string {
 	return out
 }
 
-// editWarnings warns of files that others may read, and of files that somebody has changed on a host that is well.
-// Elsewhere the latter are part of what is wrong.
+// editWarnings warns of files that other users can read, and of changed files on a healthy host. On other hosts changed
+// files are among the reasons of the condition.
 func (s *hostState) editWarnings() []problem.Problem {
 	var out []problem.Problem
 	if len(s.is.Exposed) > 0 && s.hasJoined() {
@@ -349,7 +346,7 @@ func (s *hostState) editWarnings() []problem.Problem {
 	return out
 }
 
-// EditedPods returns the host's static pods that somebody has changed: their files, each with what is other there.
+// EditedPods returns the changed static pods of the host: their files, each with the difference.
 func EditedPods(is *observed.Host) []string {
 	var out []string
 	for _, path := range is.Edited {
@@ -364,9 +361,8 @@ func EditedPods(is *observed.Host) []string {
 	return out
 }
 
-// podsInTheWay returns the problem of an upgrade that would write static pods again which somebody has changed: what
-// they have added, the encryption of Secrets perhaps, would be lost. It is nil where nothing would, or the operator
-// says so.
+// podsInTheWay returns the problem of an upgrade that would overwrite changed static pods: additions such as the
+// encryption of Secrets would be lost. It is nil if nothing would be lost, or if the operator discards the changes.
 func (v *view) podsInTheWay() *problem.Problem {
 	if v.in.DiscardEdits {
 		return nil

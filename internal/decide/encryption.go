@@ -13,9 +13,8 @@ import (
 	"slices"
 )
 
-// encryptionPhase returns the next phase of a change of how Secrets are stored. It is the whole control plane's
-// business: where some of it is not looked at, or may not be touched, or is not well, or no configuration of ours,
-// nothing is done.
+// encryptionPhase returns the next phase of a change to the encryption of Secrets. It concerns the whole control plane:
+// nothing is done if some of it was not probed, is outside the limit, is unhealthy, or has a foreign configuration.
 func (v *view) encryptionPhase() atrest.Decision {
 	for i := range v.controlPlane() {
 		if s := &v.hosts[i]; !s.inLimit || s.Condition != condition.Healthy || v.isOutdated(s) {
@@ -28,7 +27,7 @@ func (v *view) encryptionPhase() atrest.Decision {
 	return v.encryptionWanted()
 }
 
-// encryptionWanted returns the next phase, whether or not something is in its way.
+// encryptionWanted returns the next phase, whether or not something prevents it.
 func (v *view) encryptionWanted() atrest.Decision {
 	members := v.encryptingMembers("")
 	if v.in.About != nil || len(members) != v.cps || v.foreignEncryption() != nil {
@@ -37,8 +36,8 @@ func (v *view) encryptionWanted() atrest.Decision {
 	return atrest.Decide(members, atrest.Want{Encrypted: v.in.Want.EncryptSecrets, Rotate: v.in.RotateKey})
 }
 
-// serverElsewhere returns the name of a control-plane host that the manifest does not have: nobody would bring keys to
-// its API server. It is "" if there is none. A Node that is not Ready counts only while it is that of a member of etcd.
+// serverElsewhere returns the name of a control-plane host outside the manifest, whose API server would get no keys; ""
+// if there is none. A Node that is not Ready counts only if it belongs to a member of etcd.
 func (v *view) serverElsewhere() string {
 	for _, m := range v.in.Is.Etcd.Members {
 		if len(idsWhere(v.hosts, func(s *hostState) bool { return s.controlPlane() && s.Etcd == m.ID })) == 0 {
@@ -53,11 +52,11 @@ func (v *view) serverElsewhere() string {
 	return ""
 }
 
-// ServerElsewhere returns the name of a control-plane host that serves and that the manifest does not have; "" if there
-// is none.
+// ServerElsewhere returns the name of a serving control-plane host outside the manifest; "" if there is none.
 func ServerElsewhere(in Input) string { return newView(in).serverElsewhere() }
 
-// encryptingMembers returns the members of the control plane that say how they store Secrets, but for one host.
+// encryptingMembers returns how the members of the control plane, except one host, store Secrets, as far as they say
+// it.
 func (v *view) encryptingMembers(but string) []atrest.Host {
 	var out []atrest.Host
 	for i := range v.controlPlane() {
@@ -70,7 +69,7 @@ func (v *view) encryptingMembers(but string) []atrest.Host {
 	return out
 }
 
-// keysFor returns the names of what a host is to have that has lost its keys; nil if no other host has any.
+// keysFor returns the names of the keys for a host that has lost its own; nil if no other host has any.
 func (v *view) keysFor(id string) []string { return atrest.Join(v.encryptingMembers(id)) }
 
 func (v *view) askEncryption() (fsm.Event, string) {
@@ -90,7 +89,7 @@ func (v *view) askEncryption() (fsm.Event, string) {
 	return fsm.OnDiffers, "Secrets are to be encrypted by key " + d.Writer + " (phase " + string(d.Phase) + ")"
 }
 
-// encryptionUnfit returns the reasons for which nothing is done because of how Secrets are stored.
+// encryptionUnfit returns the problems with the encryption of Secrets for which nothing is done.
 func (v *view) encryptionUnfit() []problem.Problem {
 	if v.in.About != nil {
 		return nil
@@ -102,8 +101,8 @@ func (v *view) encryptionUnfit() []problem.Problem {
 	return append(out, v.differentKeys()...)
 }
 
-// encryptionWaits returns the warning that how Secrets are stored is not changed, as a control-plane host is in the way
-// which the manifest does not have.
+// encryptionWaits returns the warning that the encryption of Secrets is not changed because of a control-plane host
+// outside the manifest.
 func (v *view) encryptionWaits() []problem.Problem {
 	name := v.serverElsewhere()
 	if name == "" || v.encryptionWanted().Phase == atrest.Settled {
@@ -112,7 +111,7 @@ func (v *view) encryptionWaits() []problem.Problem {
 	return []problem.Problem{{Code: problem.EncryptionWaits, Parameters: problem.Parameters{"name": name}}}
 }
 
-// foreignEncryption returns the problem of a host whose API server encrypts by a configuration that is somebody else's.
+// foreignEncryption returns the problem of a host whose API server encrypts with a configuration that is not kubeone's.
 func (v *view) foreignEncryption() *problem.Problem {
 	for i := range v.controlPlane() {
 		if e := v.hosts[i].is.Encryption; e != nil && e.Foreign != "" {
@@ -124,8 +123,8 @@ func (v *view) foreignEncryption() *problem.Problem {
 	return nil
 }
 
-// differentKeys returns the keys of one name of which hosts have different ones: what one has stored another cannot
-// read. A key that is still to be made has no digest.
+// differentKeys returns problems for keys that have one name but differ between hosts: one host cannot read what
+// another has stored. A key that has not been created yet has no digest.
 func (v *view) differentKeys() []problem.Problem {
 	type known struct{ key, host string }
 	first, named := map[string]known{}, []string(nil)
@@ -157,8 +156,8 @@ func (v *view) differentKeys() []problem.Problem {
 	return out
 }
 
-// rotationBegun returns the warning that the key of an authority is being rotated, which only its own command ends.
-// Hosts of another cluster have no say in it.
+// rotationBegun returns the warning that an authority's key is being rotated; only the rotation's own command ends it.
+// Hosts of another cluster do not count.
 func (v *view) rotationBegun() []problem.Problem {
 	if v.in.About != nil {
 		return nil
@@ -178,8 +177,8 @@ func (v *view) rotationBegun() []problem.Problem {
 	}}
 }
 
-// certificatesToRenew returns the certificates of the control plane that come near their end, by the ID of each host
-// that can renew them: it is well, and so has the authorities, and etcd can do without it.
+// certificatesToRenew returns the control plane's certificates that expire soon, by the ID of each host that can renew
+// them: it is healthy, so it has the CAs, and etcd can do without it.
 func (v *view) certificatesToRenew() map[string][]string {
 	var out map[string][]string
 	for i := range v.controlPlane() {

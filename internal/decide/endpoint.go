@@ -12,19 +12,19 @@ import (
 	"kubeone/internal/model/problem"
 )
 
-// Names are what changes in the names of an API server's certificate. Those that nobody wants are kept until somebody
-// says otherwise: who still dials them finds a server that it believes.
+// Names holds the changes to the names in an API server's certificate. Names that are no longer desired are kept until
+// the operator drops them, so that clients that still dial them trust the server.
 type Names struct {
 	Add  []string `json:"add,omitempty"`
 	Keep []string `json:"keep,omitempty"` // that neither the manifest nor kubeadm gives it
 	Drop []string `json:"drop,omitempty"`
 }
 
-// The endpoint moves in an order in which everybody finds the API at any moment: all API servers get the new names
-// before anybody dials them, all hosts dial the new endpoint before the cluster's objects name it, and the old names
-// stay until the operator has them dropped.
+// The endpoint moves in an order in which every client can find the API at any moment. All API servers get the new
+// names before any client dials them. All hosts dial the new endpoint before the cluster's objects name it. The old
+// names stay until the operator drops them.
 
-// askEndpoint looks at hosts inside the limit; what the whole cluster has changes only without one.
+// askEndpoint considers hosts inside the limit. What belongs to the whole cluster changes only without a limit.
 func (v *view) askEndpoint() (fsm.Event, string) {
 	var wrong []string
 	if names := v.nameChanges(); len(names) > 0 {
@@ -49,11 +49,11 @@ func (v *view) askEndpoint() (fsm.Event, string) {
 	return fsm.OnDiffers, strings.Join(wrong, "; ")
 }
 
-// Settle returns the input with the endpoint for which everything is done: the manifest's, where it is there or can
-// move there now, else the one that the cluster has. The names that API servers' certificates keep are those that the
-// cluster has noted, and that of the endpoint which it has; none if they are to be dropped. Where a move to the
-// manifest's endpoint has begun, its name is kept too: hosts that do not answer now may dial it. Limited says that the
-// request is not about the whole cluster, which the endpoint concerns.
+// Settle returns the input with the endpoint to use: the manifest's if the cluster has it or can move there now, else
+// the cluster's own. API servers' certificates keep the names that the cluster has noted and the current endpoint's
+// name; none if they are to be dropped. If a move to the manifest's endpoint has begun, its name is kept too, because
+// hosts that do not answer now may dial it. Limited says that the request is not about the whole cluster, which the
+// endpoint concerns.
 func Settle(in Input, limited bool) Input {
 	in.Want.Endpoint.Former, in.Want.Endpoint.Later, in.Want.Endpoint.LaterWhy = keptNames(in), "", ""
 	manifest := in.Want.Endpoint
@@ -89,9 +89,8 @@ func Settle(in Input, limited bool) Input {
 	return in
 }
 
-// strayNames returns the names in the certificates of the control plane's members, also of those whose join has not
-// ended, which nobody wants any more, where the cluster's record of them cannot be read: others may dial them, and a
-// host that joins must be believed there, too.
+// strayNames returns undesired names in the certificates of the control plane's members, including unfinished joins, if
+// the cluster's record of such names cannot be read. Clients may dial these names, and must trust hosts that join, too.
 func (v *view) strayNames() []string {
 	var out []string
 	for i := range v.controlPlane() {
@@ -104,12 +103,12 @@ func (v *view) strayNames() []string {
 	return out
 }
 
-// sharedNames returns the names which nobody wants and all members of the control plane whose names are known have in
-// their certificates, so that none of those gets them for it. So it is when a move to them has got so far that somebody
-// may dial them, whatever manifest the operator has: a host that joins must be believed there, too.
+// sharedNames returns the undesired names that every known certificate of the control plane's members has. A move to
+// them has then got so far that clients may dial them, whatever the operator's manifest says. Clients must trust hosts
+// that join, too.
 func sharedNames(in *Input) []string {
 	var shared []string
-	approved := false // whether anybody says so whose key is approved
+	approved := false // whether a host with an approved key says so
 	for i, first := 0, true; i < len(in.Want.ControlPlane); i++ {
 		h := in.Want.ControlPlane[i]
 		seen := in.Is.Hosts[h.ID]
@@ -130,14 +129,14 @@ func sharedNames(in *Input) []string {
 	return shared
 }
 
-// isCertified reports whether the API server of some member of the control plane has the name in its certificate.
+// isCertified reports whether the certificate of some control-plane member's API server has the name.
 func (v *view) isCertified(name string) bool {
 	return slices.ContainsFunc(v.controlPlane(), func(s hostState) bool {
 		return s.hasJoined() && len(desired.Missing([]string{name}, s.is.APINames)) == 0
 	})
 }
 
-// keptNames returns the names that certificates keep. Where the record of them cannot be read, they are those that all
+// keptNames returns the names that certificates keep. If their record cannot be read, it returns those that all
 // certificates have.
 func keptNames(in Input) []string {
 	if in.DropNames {
@@ -158,20 +157,20 @@ func keptNames(in Input) []string {
 	return desired.Missing(former, bare.Required())
 }
 
-// objectsNameEndpoint reports whether the cluster's objects say what is to be said of the endpoint.
+// objectsNameEndpoint reports whether the cluster's objects name the endpoint as desired.
 func (v *view) objectsNameEndpoint() bool {
 	r := v.in.Is.API.Record
 	return v.isPublished() && (!v.in.DropNames || r == nil ||
 		len(r.FormerEndpoints) == 0 && !r.IsUnreadable(observed.RecordFormerEndpoints))
 }
 
-// isPublished reports whether the cluster's own objects name the wanted endpoint, or nobody knows what they name.
+// isPublished reports whether the cluster's own objects name the desired endpoint, or are not known.
 func (v *view) isPublished() bool {
 	has := v.in.Is.API.Endpoint
 	return v.in.Is.API.Reached != observed.Yes || has == "" || v.in.Want.Endpoint.Is(has)
 }
 
-// nameChanges returns the changes to the names of API servers' certificates, by host.
+// nameChanges returns the changes to the names in API servers' certificates, by host.
 func (v *view) nameChanges() map[string]Names {
 	var out map[string]Names
 	for i := range v.controlPlane() {
@@ -203,9 +202,8 @@ func (s *hostState) nodeName() string {
 	return s.Node
 }
 
-// hostsToRedirect returns the hosts whose kubeconfigs name another endpoint than the wanted one. A control-plane host's
-// kubelet asks the API server beside it. There are none while an API server outside the limit lacks the endpoint's
-// name.
+// hostsToRedirect returns the hosts whose kubeconfigs do not name the desired endpoint. A control-plane host's kubelet
+// uses its local API server. There are none while an API server outside the limit lacks the endpoint's name.
 func (v *view) hostsToRedirect() []string {
 	for i := range v.controlPlane() {
 		s := &v.hosts[i]
@@ -230,8 +228,8 @@ func (v *view) dialsElsewhere(s *hostState) bool {
 	return admin || kubelet && !s.Dials(s.is.Endpoint)
 }
 
-// otherEndpoint returns why the API's endpoint must not be made the manifest's, and why names of certificates that are
-// to be dropped cannot go. Hosts that join would dial the new endpoint, and so nothing at all is done.
+// otherEndpoint returns why the API's endpoint must not become the manifest's, and why names in certificates cannot be
+// dropped. Hosts that join would dial the new endpoint, so nothing at all is done.
 func (v *view) otherEndpoint() []problem.Problem {
 	var out []problem.Problem
 	if has := v.formerEndpoint(); has != "" {
@@ -252,9 +250,9 @@ func endpointChanged(has, wanted, why string) problem.Problem {
 	}}
 }
 
-// formerEndpoint returns the endpoint that the cluster has, where that is not the wanted one; "" if it is, or that is
-// not known. Where the API does not say it, the administrator's kubeconfigs on the control plane do: they dial the new
-// one only when all API servers have its names.
+// formerEndpoint returns the cluster's endpoint if it is not the desired one; "" if it is, or is not known. If the API
+// does not say it, the administrator's kubeconfigs on the control plane do: they dial the new endpoint only after all
+// API servers have its names.
 func (v *view) formerEndpoint() string {
 	if v.in.Is.API.Reached == observed.Yes {
 		if v.isPublished() {
@@ -266,7 +264,7 @@ func (v *view) formerEndpoint() string {
 	for i := range v.controlPlane() {
 		s := &v.hosts[i]
 		switch {
-		case !s.hasJoined() || s.is.AdminEndpoint == "" || s.is.FirstContact != "": // whoever that may be
+		case !s.hasJoined() || s.is.AdminEndpoint == "" || s.is.FirstContact != "": // not trusted
 		case v.in.Want.Endpoint.IsURL(s.is.AdminEndpoint):
 			return ""
 		case former == "" && !desired.IsLoopback(s.is.AdminEndpoint):
@@ -285,7 +283,7 @@ func (v *view) mustNotMove() string {
 }
 
 // cannotMoveYet returns why the endpoint must stay where it is for now; "" if it may move. Every API server must get
-// the new names, also that of a member which the manifest does not have.
+// the new names, including those of members outside the manifest.
 func (v *view) cannotMoveYet() string {
 	if v.in.Limit != nil || v.in.About != nil {
 		return "it concerns every host, and this is about some"

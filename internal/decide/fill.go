@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// fillDecision gives a decision what its route needs, and nothing else.
+// fillDecision fills in what the decision's route needs, and nothing else.
 func fillDecision(d *Decision, v *view) {
 	switch d.Route {
 	case fsm.Install:
@@ -78,14 +78,14 @@ func (v *view) fillAlso(d *Decision) {
 	}
 }
 
-// fillJoins adds the hosts that join: control-plane hosts only when etcd may grow, workers in any case. Without a
-// control-plane host whose API server works and that holds the PKI, nobody can join.
+// fillJoins adds the hosts that join: control-plane hosts only if grow allows it, workers in any case. No host can join
+// without a control-plane host that holds the PKI and has a working API server.
 func (v *view) fillJoins(d *Decision, grow bool) {
 	source := v.pkiSource()
 	if source == "" {
 		return
 	}
-	asked := v.in.Is.Hosts[source].PKI == observed.Yes // else there is nobody to copy it from
+	asked := v.in.Is.Hosts[source].PKI == observed.Yes // else there is no host to copy it from
 	d.Joins = v.hostsInOrder(func(s *hostState) bool {
 		return s.isMissing() && (s.Role == desired.Worker || grow && asked)
 	})
@@ -107,15 +107,15 @@ func (v *view) fillObjects(d *Decision) {
 	}
 }
 
-// hostsInOrder returns the hosts that satisfy the condition, control plane first; those whose join has got as far as
-// etcd before all others, because nothing else may happen to etcd until they are finished.
+// hostsInOrder returns the hosts that satisfy the predicate, control plane first. Joins that have reached etcd precede
+// all others, because nothing else may happen to etcd until they finish.
 func (v *view) hostsInOrder(is func(*hostState) bool) []string {
 	begun := idsWhere(v.hosts, func(s *hostState) bool { return is(s) && s.inEtcd() })
 	return append(begun, idsWhere(v.hosts, func(s *hostState) bool { return is(s) && !s.inEtcd() })...)
 }
 
-// installLeader returns the host on which an installation begins or continues: where etcd data is, else where PKI is,
-// else the manifest's leader; among equals the manifest's leader, else the first.
+// installLeader returns the host where an installation begins or continues: one with etcd data, else one with PKI, else
+// the manifest's leader. Among equals it is the manifest's leader, else the first.
 func (v *view) installLeader() string {
 	for _, is := range [...]func(*hostState) bool{
 		func(s *hostState) bool { return s.Condition == condition.Partial && s.is.EtcdData == observed.Yes },
@@ -132,8 +132,8 @@ func (v *view) installLeader() string {
 	return v.in.Want.Leader().ID
 }
 
-// pkiSource returns the control-plane host from which the PKI comes: one that holds it and is healthy, else one whose
-// own API server works; empty if there is none.
+// pkiSource returns the control-plane host that provides the PKI: one that holds it and is healthy, else one whose own
+// API server works; empty if there is none.
 func (v *view) pkiSource() string {
 	for _, is := range [...]func(*hostState) bool{
 		func(s *hostState) bool { return s.Condition == condition.Healthy && s.is.PKI == observed.Yes },
@@ -149,7 +149,7 @@ func (v *view) pkiSource() string {
 	return ""
 }
 
-// unitsToRestart returns the units to start again, by host.
+// unitsToRestart returns the units to start again, by host ID.
 func (v *view) unitsToRestart() map[string][]string {
 	var out map[string][]string
 	for i := range v.hosts {
@@ -163,8 +163,8 @@ func (v *view) unitsToRestart() map[string][]string {
 	return out
 }
 
-// isOutdated reports whether a component of the member runs another version than the one wanted of it, or its upgrade
-// to that has begun and has not ended: whatever it runs by now, the configuration may be of before.
+// isOutdated reports whether a component of the member has another version than the desired one, or its upgrade to that
+// has begun and not ended: its configuration may still be the old one.
 func (v *view) isOutdated(s *hostState) bool {
 	want := v.in.Want.KubernetesVersion
 	return s.upgradeBegun() || s.kubeletDiffers() || s.runtimeDiffers() ||
@@ -172,19 +172,19 @@ func (v *view) isOutdated(s *hostState) bool {
 			(v.apiServer(s) != want || desired.Missing(s.controllerVersions(), []string{want}) != nil)
 }
 
-// kubeletDiffers reports whether the kubelet is of another version than the one wanted on this host. A Node that
-// reports another version than the program that is installed has a kubelet that was not restarted yet.
+// kubeletDiffers reports whether the host's kubelet has another version than the desired one. If the Node reports
+// another version than the installed program has, the kubelet was not restarted yet.
 func (s *hostState) kubeletDiffers() bool {
 	stale := s.node != nil && s.node.KubeletVersion != "" && s.node.KubeletVersion != s.wantKubelet
 	return stale || s.kubeletVersion() != s.wantKubelet
 }
 
-// containerdScheme is how a Node says that its container runtime is containerd: "containerd://2.4.2".
+// containerdScheme is the prefix with which a Node reports containerd: "containerd://2.4.2".
 const containerdScheme = "containerd://"
 
-// runtimeDiffers reports whether the container runtime is of another version than the one that is named for this host.
-// Where none is named any will do. A Node that reports another version than the program that is installed has a
-// container runtime that was not restarted yet.
+// runtimeDiffers reports whether the container runtime has another version than the manifest gives for this host;
+// without one, any version will do. If the Node reports another version than the installed program has, the runtime was
+// not restarted yet.
 func (s *hostState) runtimeDiffers() bool {
 	want := s.Versions.Containerd
 	if want == "" || s.is.Reach != observed.Reached {
@@ -198,17 +198,16 @@ func (s *hostState) runtimeDiffers() bool {
 	return s.is.Containerd.Version != want || said && runs != want
 }
 
-// upgradeBegun reports whether an upgrade of the host to what is desired of it has begun and has not ended. Whatever a
-// worker's was to, the one to what is desired by now writes all that it has written.
+// upgradeBegun reports whether an upgrade to the host's desired version has begun and not ended. For a worker, any
+// version counts: the upgrade to the desired one writes everything that the earlier one wrote.
 func (s *hostState) upgradeBegun() bool {
 	return s.is.Upgrading != "" && (s.Role == desired.Worker || s.is.Upgrading == s.wantKubelet)
 }
 
-// kubeProxy is what the cluster calls who leads its pods to the API.
+// kubeProxy is the app label of kube-proxy's pods.
 const kubeProxy = "kube-proxy"
 
-// namesInUse returns the hosts of which it is not known that they dial the wanted endpoint, where names are to be
-// dropped.
+// namesInUse returns the hosts that are not known to dial the desired endpoint, when names are to be dropped.
 func (v *view) namesInUse() []problem.Problem {
 	if !v.in.DropNames {
 		return nil
@@ -252,8 +251,7 @@ func (v *view) namesInUse() []problem.Problem {
 	return out
 }
 
-// endpointWarnings are what is worth knowing about the endpoint: that nobody answers there, that it goes with a host,
-// and that certificates have names which nobody wants.
+// endpointWarnings warns if the endpoint does not answer, depends on one host, or certificates have undesired names.
 func (v *view) endpointWarnings() []problem.Problem {
 	out := v.endpointIsHost()
 	if e := v.in.Want.Endpoint; e.Later != "" {
@@ -285,7 +283,7 @@ func (v *view) endpointWarnings() []problem.Problem {
 	return out
 }
 
-// endpointIsHost warns before the cluster is made of an endpoint that goes with one of several control-plane hosts.
+// endpointIsHost warns, before the cluster exists, of an endpoint that fails with one of several control-plane hosts.
 func (v *view) endpointIsHost() []problem.Problem {
 	if v.hasBegun() || v.cps < 2 {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// checkFitness collects why nothing may be done, and what the operator should know but does not stop anything.
+// checkFitness returns why nothing may be done, and what the operator should know.
 func (v *view) checkFitness() (unfit, warnings []problem.Problem) {
 	unfit, warnings = append(v.checkDesired(), v.stoppingContradictions()...), v.movedHosts()
 	if len(v.claims) > 0 {
@@ -55,7 +55,7 @@ func (v *view) checkFitness() (unfit, warnings []problem.Problem) {
 	return unfit, append(warnings, v.livingOrphans()...)
 }
 
-// otherCA returns the control-plane hosts of this cluster that hold another CA than the one that it is known by.
+// otherCA returns problems for the control-plane hosts of this cluster that hold another CA than the known one.
 func (v *view) otherCA() []problem.Problem {
 	var out []problem.Problem
 	for i := range v.controlPlane() {
@@ -74,7 +74,7 @@ func (v *view) otherCA() []problem.Problem {
 }
 
 // otherNetwork returns the problem of a manifest with other subnets, or another DNS domain, than the cluster was made
-// with: every address that it has given depends on them.
+// with: every address in the cluster depends on them.
 func (v *view) otherNetwork() *problem.Problem {
 	for i := range v.controlPlane() {
 		s := &v.hosts[i]
@@ -87,12 +87,12 @@ func (v *view) otherNetwork() *problem.Problem {
 	return nil
 }
 
-// otherPlugin judges a manifest with another network plugin than the one that was deployed by us: hosts that join do
-// not get its configuration. That is right if somebody else's has taken its place.
+// otherPlugin judges a manifest with another network plugin than the one that kubeone deployed: hosts that join do not
+// get its configuration. That is right if a foreign plugin has replaced it.
 func (v *view) otherPlugin() (unfit, warnings []problem.Problem) {
 	wanted := v.in.Want.Network.CNI
 	if v.addonsUnknown() && !wanted.CarriedOut() {
-		return []problem.Problem{v.unreadableAddons()}, nil // it may be another than the deployed one
+		return []problem.Problem{v.unreadableAddons()}, nil // it may differ from the deployed one
 	}
 	i := slices.IndexFunc(wanted.Deployed(), func(name string) bool {
 		_, applied := v.in.Is.API.Addons[name]
@@ -111,8 +111,7 @@ func (v *view) otherPlugin() (unfit, warnings []problem.Problem) {
 	return []problem.Problem{p}, nil
 }
 
-// checkDesired checks what is desired as far as it concerns a decision; the manifest's own validation has seen to the
-// rest.
+// checkDesired checks what a decision needs of the manifest; its own validation has checked the rest.
 func (v *view) checkDesired() []problem.Problem {
 	var out []problem.Problem
 	if v.cps == 0 {
@@ -129,12 +128,12 @@ func (v *view) checkDesired() []problem.Problem {
 	return out
 }
 
-// fitnessOf judges one host. A foreign control-plane host always stops everything: what it holds might be this
-// cluster's only copy. A worker outside the limit stops nothing.
+// fitnessOf judges one host. A foreign control-plane host always stops everything: it might hold this cluster's only
+// copy. A worker outside the limit stops nothing.
 func (v *view) fitnessOf(s *hostState) (unfit, warnings []problem.Problem) {
 	switch {
 	case s.reported:
-		return nil, nil // it is nobody's business here
+		return nil, nil // the decision is not about it
 	case s.refused != nil && !s.leftAlone:
 		if s.inLimit || s.controlPlane() {
 			return []problem.Problem{*s.refused}, nil
@@ -172,17 +171,16 @@ func (v *view) fitnessOf(s *hostState) (unfit, warnings []problem.Problem) {
 	return unfit, warnings
 }
 
-// refusesCgroups returns the problem of a member whose kubelet runs with the host's control groups, as one of the
-// wanted version would not.
+// refusesCgroups returns the problem of a member that uses cgroup v1, if the desired kubelet would not start with it.
 func (s *hostState) refusesCgroups() *problem.Problem {
 	if preflight.RefusesCgroupV1(s.kubeletVersion()) {
-		return nil // it runs with them already, or its upgrade has got too far
+		return nil // it already runs with them, or its upgrade has got too far
 	}
 	return preflight.Cgroups(s.Host, &s.is, s.wantKubelet)
 }
 
-// foreignCNIFirst returns the problem of a member of which new pods get their network from other CNI configuration than
-// the network plugin's. It may be that of a plugin which calls the cluster's, so that no step takes it away.
+// foreignCNIFirst returns the problem of a member whose new pods get their network from a CNI configuration that is not
+// the network plugin's. No step removes that file, because it may belong to a plugin that calls the cluster's own.
 func (v *view) foreignCNIFirst(s *hostState) *problem.Problem {
 	cni := v.in.Want.Network.CNI
 	own := slices.IndexFunc(s.is.CNIFiles, func(name string) bool { return slices.Contains(cni.Files, name) })
@@ -199,7 +197,7 @@ func (v *view) foreignCNIFirst(s *hostState) *problem.Problem {
 	}
 }
 
-// ofMember is what the operator should know of a host that has joined.
+// ofMember returns warnings about a host that has joined.
 func (s *hostState) ofMember() []problem.Problem {
 	var out []problem.Problem
 	warn := func(code problem.Code, parameter string, values []string) {
@@ -229,7 +227,7 @@ func (s *hostState) expiringCertificates() []string {
 	return out
 }
 
-// impostorPorts names the ports at which somebody else answers for a component: "10248 (kubelet, user 1000)".
+// impostorPorts lists the ports where another process answers for a component: "10248 (kubelet, user 1000)".
 func (s *hostState) impostorPorts() []string {
 	var out []string
 	for _, p := range s.is.Impostors {
@@ -238,7 +236,7 @@ func (s *hostState) impostorPorts() []string {
 	return out
 }
 
-// notCompared warns of components of which nobody could say whether they are as they must be.
+// notCompared warns of components that could not be compared with their desired state.
 func (v *view) notCompared() []problem.Problem {
 	var out []problem.Problem
 	compared := v.in.Is.API.Compared
@@ -252,9 +250,9 @@ func (v *view) notCompared() []problem.Problem {
 	return out
 }
 
-// fitnessOfSilent judges a host of which nothing is known. A host key that was not accepted stops everything, outside
-// the limit too, unless it is a worker's of a cluster that there is: somebody else may be listening. A refused login
-// does so only if there is no cluster yet, because then it is a mistake and not a failure.
+// fitnessOfSilent judges a host that could not be probed. A host key that was not accepted stops everything, even
+// outside the limit: an impostor may be listening. Workers of an existing cluster stop nothing. A refused login stops
+// everything only if there is no cluster yet, because then it is a mistake and not a failure.
 func (v *view) fitnessOfSilent(s *hostState) (unfit, warnings []problem.Problem) {
 	why := s.Reasons[:1:1]
 	if s.Role == desired.Worker && v.hasBegun() {
@@ -267,7 +265,7 @@ func (v *view) fitnessOfSilent(s *hostState) (unfit, warnings []problem.Problem)
 	return nil, why
 }
 
-// keyRefused reports whether it is the SSH host key for which a host was not asked.
+// keyRefused reports whether the host was not probed because of its SSH host key.
 func keyRefused(why []problem.Problem) bool {
 	return problem.Has(why, problem.HostKeyRefused) || problem.Has(why, problem.HostKeyChanged)
 }
@@ -275,7 +273,7 @@ func keyRefused(why []problem.Problem) bool {
 // hasBegun reports whether some control-plane host already belongs to the cluster.
 func (v *view) hasBegun() bool { return len(idsWhere(v.controlPlane(), (*hostState).hasJoined)) > 0 }
 
-// beginsOutsideLimit returns the problem of an installation whose leader the limit leaves out.
+// beginsOutsideLimit returns the problem of an installation whose leader is outside the limit.
 func (v *view) beginsOutsideLimit() *problem.Problem {
 	if v.in.Limit == nil || v.cps == 0 || countConditions(v.controlPlane(), condition.Empty,
 		condition.Partial) != v.cps {
@@ -287,22 +285,22 @@ func (v *view) beginsOutsideLimit() *problem.Problem {
 	return nil
 }
 
-// sameNames finds hosts with one name: each would be the other's Node. Workers are left alone instead that have another
-// host's.
+// sameNames finds hosts with one name: each would be the other's Node. Workers that claim another host's name are left
+// alone instead.
 func (v *view) sameNames() []problem.Problem {
 	return v.duplicateValues(problem.HostNameDuplicate, "name", func(s *hostState) string {
 		return s.Node
 	})
 }
 
-// sameMachines finds hosts with one machine ID, as copies of one disk image have.
+// sameMachines finds hosts with one machine ID, typically copies of one disk image.
 func (v *view) sameMachines() []problem.Problem {
 	return v.duplicateValues(problem.MachineIDDuplicate, "machineID",
 		func(s *hostState) string { return s.is.MachineID })
 }
 
-// duplicateValues makes a problem of each value that several hosts have, in the hosts' order, with the value as the
-// parameter of that name. Empty values do not count.
+// duplicateValues returns a problem for each value that several hosts have, in the hosts' order, with the value as the
+// parameter name. Empty values do not count.
 func (v *view) duplicateValues(code problem.Code, name string, value func(*hostState) string) []problem.Problem {
 	var out []problem.Problem
 	with := make(map[string][]*hostState, len(v.hosts))
@@ -322,7 +320,7 @@ func (v *view) duplicateValues(code problem.Code, name string, value func(*hostS
 	return out
 }
 
-// livingOrphans returns healthy members outside the manifest: nobody but the operator may remove them.
+// livingOrphans returns healthy members outside the manifest: only the operator may remove them.
 func (v *view) livingOrphans() []problem.Problem {
 	var out []problem.Problem
 	for _, s := range v.etcd.orphans {
@@ -345,7 +343,7 @@ func (v *view) errorProblems(trace []fsm.Visit) []problem.Problem {
 	return []problem.Problem{*p}
 }
 
-// silentHostProblems returns the problems of control-plane hosts of which nothing is known, and what follows from them.
+// silentHostProblems returns the problems of control-plane hosts that could not be probed, and their consequence.
 func (v *view) silentHostProblems() []problem.Problem {
 	var out []problem.Problem
 	var hosts []string

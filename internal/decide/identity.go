@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// contradictionCode returns the code of a sort of contradiction.
+// contradictionCode maps a kind of contradiction to its code.
 func contradictionCode(k identity.Kind) problem.Code {
 	switch k {
 	case identity.SameID:
@@ -30,7 +30,7 @@ func contradictionCode(k identity.Kind) problem.Code {
 	}
 }
 
-// Contradictions returns the reasons why some host cannot be told from another, or is not what the manifest says.
+// Contradictions returns why hosts cannot be told apart, or differ from the manifest.
 func Contradictions(in Input) []problem.Problem {
 	out := make([]problem.Problem, 0, len(in.Contradictions))
 	for _, c := range in.Contradictions {
@@ -54,7 +54,7 @@ func contradictionProblem(c identity.Contradiction) problem.Problem {
 	return p
 }
 
-// stoppingContradictions returns those that stop everything.
+// stoppingContradictions returns the contradictions that stop everything.
 func (v *view) stoppingContradictions() []problem.Problem {
 	var out []problem.Problem
 	for _, c := range v.in.Contradictions {
@@ -65,9 +65,9 @@ func (v *view) stoppingContradictions() []problem.Problem {
 	return out
 }
 
-// amongWorkers returns the IDs of the hosts that a contradiction is about, if all are workers of a cluster that there
-// is: what one of them says stops no others. It is nil for any other contradiction. One about a role is known to more
-// than the host itself. Of two machines that say they are one host, the one at that host's address is in no doubt.
+// amongWorkers returns the IDs of the hosts in a contradiction, if all are workers of an existing cluster: one worker's
+// claim does not stop the others. It is nil for other contradictions, also for one about a role, which is not the
+// host's claim alone. If two machines claim to be one host, the one at that host's address is not in doubt.
 func (v *view) amongWorkers(c identity.Contradiction) []string {
 	if c.Kind == identity.OtherRole || !v.hasBegun() {
 		return nil
@@ -88,9 +88,9 @@ func (v *view) amongWorkers(c identity.Contradiction) []string {
 	return ids
 }
 
-// leaveAlone makes workers Unclear of a cluster that there is without them: those of another cluster, those that cannot
-// be installed on, those that cannot be told from another, and those that claim a name that is another's. They are not
-// touched, a person is told why, and nothing else waits for them.
+// leaveAlone makes workers Unclear if an existing cluster can do without them: workers of another cluster, workers that
+// cannot be installed or told apart, and workers that claim another's name. They are not changed, the operator is told
+// why, and nothing waits for them.
 func (v *view) leaveAlone() {
 	if !v.hasBegun() {
 		return
@@ -131,7 +131,7 @@ func (v *view) leaveAlone() {
 	}
 }
 
-// movedHosts returns the hosts that were recognised at another address than the manifest gives them.
+// movedHosts returns a problem for each host recognised at another address than the manifest's.
 func (v *view) movedHosts() []problem.Problem {
 	var out []problem.Problem
 	for _, m := range v.in.Moved {
@@ -146,7 +146,7 @@ func hostMoved(m identity.Move) problem.Problem {
 	}
 }
 
-// movedHost returns the problem of a host that answers at another address than the manifest gives it; nil of any other.
+// movedHost returns the problem of a host that answers at another address than the manifest's; nil for any other host.
 func (v *view) movedHost(id string) *problem.Problem {
 	for _, m := range v.in.Moved {
 		if m.Host == id {
@@ -157,15 +157,16 @@ func (v *view) movedHost(id string) *problem.Problem {
 	return nil
 }
 
-// needsCredentials reports whether the host would be given the identity of its Node. One at another address than the
-// manifest's does not get it: that it is this host is its own word, and the host may be one that is silent.
+// needsCredentials reports whether a step would give the host the identity of its Node. A host at another address than
+// the manifest's does not get it: it only claims to be this host, and may be one that does not answer.
 func needsCredentials(s *hostState) bool {
 	return s.Condition.Installable() ||
 		s.Condition == condition.Regenerable && slices.Contains(s.Parts, condition.PartKubelet)
 }
 
-// posesAs reports whether a worker's Node has, by its own word, a name that another host has with more right: one that
-// the manifest calls so, whose Node has its address, or that is of the control plane, with a key that is approved.
+// posesAs reports whether a worker claims a Node name that another host has a better right to: a host that the manifest
+// names so, whose Node has its address, or that is of the control plane, with an approved key. If neither of two
+// workers has a better right, both pose. Named holds the hosts of that name.
 // Where neither of two workers has more right, that is so for both. The hosts are those of that name.
 func (v *view) posesAs(s *hostState, named []*hostState) bool {
 	if s.Role != desired.Worker || s.Node == "" || s.Hostname != "" || !v.hasBegun() {
@@ -179,7 +180,6 @@ func (v *view) posesAs(s *hostState, named []*hostState) bool {
 	})
 }
 
-// sameName returns the problem of the hosts that have the name.
 func sameName(name string, named []*hostState) problem.Problem {
 	return problem.Problem{
 		Code: problem.HostNameDuplicate, Parameters: problem.Parameters{"hosts": idsOf(named), "name": name},
@@ -194,8 +194,8 @@ func idsOf(hosts []*hostState) []string {
 	return ids
 }
 
-// refuseName returns why a host must not have the name that it gives itself; nil if the manifest gives the name, or the
-// host may have it. Nothing is done to a host whose name is refused.
+// refuseName returns why a host must not have the name that it gives itself; nil if it may, or if the manifest names
+// it. Nothing is done to a host whose name is refused.
 func (v *view) refuseName(s *hostState) *problem.Problem {
 	if s.Hostname != "" || s.is.Reach != observed.Reached || s.is.Hostname == "" {
 		return nil
@@ -215,8 +215,8 @@ func (v *view) refuseName(s *hostState) *problem.Problem {
 	return nil
 }
 
-// knownName returns the name by which the cluster knows the host as a Node: by its record, else, of a host that has
-// joined or begun to, by its own note. It is "" where it knows none. A Node that is gone binds no host to its name.
+// knownName returns the host's Node name in the cluster's record, else, for a host that has joined or begun to, in its
+// own marker; "" if there is none. A deleted Node binds no host to its name.
 func (v *view) knownName(s *hostState) string {
 	if name := v.taken.Recorded(s.ID); name != "" {
 		return name
@@ -227,7 +227,7 @@ func (v *view) knownName(s *hostState) string {
 	return ""
 }
 
-// nodeHolder reports whose the Node, or the member of etcd, of the claimed name is, if it is not the host's.
+// nodeHolder returns the owner of the Node or etcd member of the claimed name, if it is not the host.
 func (v *view) nodeHolder(s *hostState, claim nodename.Claim) string {
 	if claim.Known {
 		return ""
@@ -248,8 +248,7 @@ func (v *view) nodeHolder(s *hostState, claim nodename.Claim) string {
 	return ""
 }
 
-// refuseNames finds the hosts whose own names are refused. Nothing of the cluster's is taken for such a host's by that
-// name.
+// refuseNames finds the hosts whose own names are refused. They do not get the Node or the etcd member of that name.
 func (v *view) refuseNames() {
 	v.taken = nodename.Of(v.in.Want, v.in.Is.API)
 	named := byNodeName(v.hosts)
@@ -258,7 +257,7 @@ func (v *view) refuseNames() {
 		case v.posesAs(s, named[s.Node]):
 			p := sameName(s.Node, named[s.Node])
 			s.refused = &p
-		case !s.controlPlane() || len(named[s.Node]) == 1: // a double name is told of once, of both (sameNames)
+		case !s.controlPlane() || len(named[s.Node]) == 1: // sameNames reports a double name once, for both
 			s.refused = v.refuseName(s)
 		}
 	}
@@ -274,7 +273,7 @@ func (v *view) refuseNames() {
 	}
 }
 
-// byNodeName returns the hosts by the name of their Node, in order.
+// byNodeName groups the hosts by the name of their Node, in order.
 func byNodeName(hosts []hostState) map[string][]*hostState {
 	named := make(map[string][]*hostState, len(hosts))
 	for i := range hosts {
@@ -286,12 +285,12 @@ func byNodeName(hosts []hostState) map[string][]*hostState {
 // NodeName is the name of a host's Node.
 type NodeName struct {
 	Name string
-	// Known says that the manifest or the cluster knows the host by that name. Otherwise only the host itself says so.
+	// Known says that the manifest or the cluster gives the host that name. Otherwise only the host itself does.
 	Known bool
 }
 
-// NodeNames returns the names that the hosts have as Nodes, or are to have, by host ID. A host whose own name is
-// refused has none, and neither has one whose name is not known, or is another one's too.
+// NodeNames returns the names that the hosts have, or will get, as Nodes, by host ID. A host is left out if its name is
+// refused, unknown, or shared with another.
 func NodeNames(in Input) map[string]NodeName {
 	v, out := newView(in), map[string]NodeName{}
 	named := byNodeName(v.hosts)

@@ -11,9 +11,9 @@ import (
 	"kubeone/internal/model/problem"
 )
 
-// orderedInstructions reports what a person must do, in the order in which it is safe: control-plane hosts whose etcd
-// member is dead, then other unhealthy control-plane hosts, then members that nobody may remove yet, then workers. Each
-// replacement is counted on the assumption that the one before has been finished; not that steps of ours have been.
+// orderedInstructions returns what an operator must do, in the safe order: control-plane hosts with a dead etcd member,
+// other unhealthy control-plane hosts, members that kubeone may not remove yet, then workers. Each replacement is
+// counted as if the one before it were finished, but without kubeone's own steps.
 func (v *view) orderedInstructions() []problem.Instruction {
 	var out []problem.Instruction
 	etcd := v.memberLists()
@@ -35,25 +35,25 @@ func (v *view) orderedInstructions() []problem.Instruction {
 	return out
 }
 
-// needsInstruction reports whether the host is a member that is not healthy, or nothing is known of it. One that apply
-// repairs automatically is not.
+// needsInstruction reports whether the host is an unhealthy member, or nothing is known of it, and apply does not
+// repair it.
 func (v *view) needsInstruction(s *hostState) bool {
 	if s.reported && s.node == nil {
-		return false // nobody knows of it, and nobody was to
+		return false // it is unknown, and was not to be probed
 	}
 	return s.isSilent() ||
 		s.hasJoined() && s.Condition != condition.Healthy && !s.canStart() && !s.midUpgrade && !v.canRegenerate(s) &&
 			!v.canRestore(s)
 }
 
-// waitsForTheAPI reports whether all that is wrong with the host is that no API says how its Node is.
+// waitsForTheAPI reports whether the only fault of the host is that no API reports the state of its Node.
 func (s *hostState) waitsForTheAPI() bool {
 	return s.Condition == condition.Unready && !slices.ContainsFunc(s.Reasons, func(p problem.Problem) bool {
 		return p.Code != problem.NodeUnknown
 	})
 }
 
-// memberVote returns how the host's etcd member is.
+// memberVote returns the health of the host's etcd member.
 func (v *view) memberVote(s *hostState) observed.Tri {
 	for _, m := range v.in.Is.Etcd.Members {
 		if s.Etcd != "" && m.ID == s.Etcd {
@@ -63,8 +63,8 @@ func (v *view) memberVote(s *hostState) observed.Tri {
 	return observed.Unknown
 }
 
-// memberLists is etcd's members as they are, and as they will be once the steps planned so far have run. What a person
-// is told must be safe before those steps and after them.
+// memberLists holds etcd's members now, and after the steps planned so far. Instructions must be safe before and after
+// those steps.
 type memberLists struct{ now, then []observed.Member }
 
 func (v *view) memberLists() memberLists {
@@ -85,7 +85,7 @@ func (l memberLists) safeToRemove(id string) quorum.Verdict {
 	return now
 }
 
-// afterReplacing returns the lists once a new healthy member stands in the place of the one with that ID.
+// afterReplacing returns the lists after a new healthy member has replaced the one with that ID.
 func (l memberLists) afterReplacing(id string) memberLists {
 	healed := func(members []observed.Member) []observed.Member {
 		members = slices.Clone(members)
@@ -107,7 +107,7 @@ func (v *view) instructControlPlane(s *hostState, etcd memberLists) problem.Inst
 	}
 }
 
-// instructionStep returns one step about a host, with other parameters.
+// instructionStep returns one step about a host, with additional parameters.
 func (s *hostState) instructionStep(code problem.Code, with problem.Parameters) problem.Step {
 	out := problem.Parameters{"name": s.displayName(), "address": s.PublicAddress}
 	maps.Copy(out, with)
@@ -115,7 +115,7 @@ func (s *hostState) instructionStep(code problem.Code, with problem.Parameters) 
 	return problem.Step{Code: code, Parameters: out}
 }
 
-// inspectSteps reports how to find out what a host has.
+// inspectSteps returns how to find out what a host has.
 func (v *view) inspectSteps(s *hostState) []problem.Step {
 	switch {
 	case s.Condition == condition.Unreachable:
@@ -162,7 +162,7 @@ func (v *view) replaceControlPlane(s *hostState, etcd memberLists) []problem.Ste
 	return v.replaceSteps(s, s.instructionStep(problem.ReplaceSafely, tallyParameters(verdict.Left, nil)))
 }
 
-// replaceSteps reports how a host that cannot be saved is replaced; the first step says why that may be done.
+// replaceSteps returns how to replace a host that cannot be saved; the first step says why that is allowed.
 func (v *view) replaceSteps(s *hostState, first problem.Step) []problem.Step {
 	if s.Condition != condition.Unreachable && s.is.Unwritable == "" && v.in.Is.API.Reached == observed.Yes {
 		return []problem.Step{first, s.instructionStep(problem.ReplaceInPlace, nil)}
@@ -170,8 +170,7 @@ func (v *view) replaceSteps(s *hostState, first problem.Step) []problem.Step {
 	return append([]problem.Step{first}, Successor(*s.Host)...)
 }
 
-// Successor reports how a machine that is gone gets a successor: by Terraform or by hand, with the same
-// address or another.
+// Successor returns how to replace a lost machine: with Terraform or by hand, at the same address or another.
 func Successor(h desired.Host) []problem.Step {
 	list := "staticWorkers.hosts"
 	if h.Role == desired.ControlPlane {
@@ -187,7 +186,7 @@ func Successor(h desired.Host) []problem.Step {
 	return append(out, problem.Step{Code: problem.JoinControlPlaneSuccessor}, problem.Step{Code: problem.AwaitHealthy})
 }
 
-// instructEtcd is what concerns etcd and no host of the manifest.
+// instructEtcd returns instructions that concern etcd and no host of the manifest.
 func (v *view) instructEtcd() []problem.Instruction {
 	if !v.etcd.listed {
 		why := v.in.Is.Etcd.Problem
@@ -214,7 +213,7 @@ func (v *view) instructEtcd() []problem.Instruction {
 	return out
 }
 
-// memberInstruction reports how a member without a working host is settled when apply may not remove it.
+// memberInstruction returns how to settle a member without a working host that apply may not remove.
 func (v *view) memberInstruction(s orphan) []problem.Step {
 	member := problem.Parameters{"member": s.displayName()}
 	machine := problem.Parameters{"member": s.displayName(), "peers": s.PeerURLs}
@@ -248,13 +247,13 @@ func (v *view) instructWorker(s *hostState) problem.Instruction {
 	return problem.Instruction{Host: s.ID, Problems: s.Reasons, Steps: steps}
 }
 
-// isDoubtful reports whether it is not clear what the worker is, or who: to replace it is no answer to that.
+// isDoubtful reports whether the worker's state or identity is unclear: replacing it would not help.
 func (s *hostState) isDoubtful() bool {
 	return s.leftAlone || keyRefused(s.Reasons) ||
 		problem.Has(s.Reasons, problem.ControlPlaneClaimed)
 }
 
-// nodeArg returns the name of the host's Node for a command line, with a placeholder where it is not known.
+// nodeArg returns the name of the host's Node for a command line, or a placeholder if it is not known.
 func (s *hostState) nodeArg() string {
 	if s.Node == "" {
 		return "NODE"

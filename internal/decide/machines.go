@@ -7,8 +7,7 @@ import (
 	"slices"
 )
 
-// lacksControllerFiles reports whether a control-plane host lacks what the controllers need there, where they are to
-// run.
+// lacksControllerFiles reports whether a control-plane host lacks files that the controllers need, if they are to run.
 func (v *view) lacksControllerFiles(s *hostState) bool {
 	want := v.in.Want.Controllers
 	if want == nil || v.in.About != nil || !s.controlPlane() || !s.inLimit || !s.hasJoined() ||
@@ -23,7 +22,7 @@ func (v *view) lacksControllerFiles(s *hostState) bool {
 	})
 }
 
-// unwantedAddons names the addons that are there and are to go.
+// unwantedAddons lists the addons to remove.
 func (v *view) unwantedAddons() []string {
 	if v.in.About != nil {
 		return nil
@@ -42,11 +41,11 @@ func (v *view) unwantedAddons() []string {
 	return out
 }
 
-// missingMachines returns the wanted MachineDeployments that the cluster does not have. Once one is there, it is its
-// users': what it says is compared with nothing.
+// missingMachines returns the desired MachineDeployments that the cluster does not have. Once one exists, it belongs to
+// its users, and its content is not compared.
 func (v *view) missingMachines() []string {
 	if pool := v.in.Is.API.Pool; v.in.About != nil || pool != nil && pool.Problem != "" {
-		return nil // nobody knows which are there
+		return nil // which ones exist is unknown
 	}
 	var out []string
 	for _, want := range v.in.Want.MachineDeployments {
@@ -59,8 +58,8 @@ func (v *view) missingMachines() []string {
 	return out
 }
 
-// machinesBehind returns the Machines that are Nodes of another version than the cluster is to have. Their hosts have
-// the images of that version: kube-proxy of another one might not start there.
+// machinesBehind returns the Machines whose Nodes do not have the cluster's desired version. Their hosts have the
+// images of their own version, so kube-proxy of another version might not start there.
 func (v *view) machinesBehind() []string {
 	if v.in.Is.API.Pool == nil {
 		return nil
@@ -74,7 +73,7 @@ func (v *view) machinesBehind() []string {
 	return out
 }
 
-// systemWaits returns the warning that kube-proxy and cluster DNS do not follow yet, as Machines are behind.
+// systemWaits returns the warning that kube-proxy and cluster DNS are not updated yet, because Machines are behind.
 func (v *view) systemWaits() []problem.Problem {
 	behind := v.machinesBehind()
 	if v.in.About != nil || len(behind) == 0 || len(v.oldSystem()) == 0 {
@@ -85,8 +84,8 @@ func (v *view) systemWaits() []problem.Problem {
 	}}}
 }
 
-// oldMachines returns the MachineDeployments whose kubelets are to follow the cluster's version. They do when every
-// control-plane host of the manifest has it: no kubelet may be newer than an API server.
+// oldMachines returns the MachineDeployments whose kubelets must follow the cluster's version. They follow after every
+// control-plane host of the manifest: no kubelet may be newer than an API server.
 func (v *view) oldMachines() []string {
 	if v.in.About != nil || !v.in.UpgradeMachines || len(idsWhere(v.controlPlane(), func(s *hostState) bool {
 		return v.isOutdated(s)
@@ -103,8 +102,8 @@ func (v *view) oldMachines() []string {
 	return out
 }
 
-// foreignDefinitions returns the problem of a cluster where the controllers are to run, and whose Machines are another
-// program's.
+// foreignDefinitions returns the problem of a cluster where the controllers must run but Machines belong to another
+// program.
 func (v *view) foreignDefinitions() []problem.Problem {
 	pool := v.in.Is.API.Pool
 	if v.in.About != nil || v.in.Want.Controllers == nil || pool == nil || len(pool.Foreign) == 0 {
@@ -115,8 +114,8 @@ func (v *view) foreignDefinitions() []problem.Problem {
 	}}
 }
 
-// nodesWithoutMachine returns the warnings about Nodes that should not be there: no Machine has the Host of that name,
-// or the Node bears the mark of a Machine that is gone. Where not all Machines are known, there are none.
+// nodesWithoutMachine warns of Nodes that should not exist: no Machine has the Host of that name, or the Node bears the
+// mark of a deleted Machine. There are none unless all Machines are known.
 func (v *view) nodesWithoutMachine() []problem.Problem {
 	pool := v.in.Is.API.Pool
 	if v.in.About != nil || pool == nil || pool.Problem != "" || pool.More {
@@ -138,8 +137,8 @@ func (v *view) nodesWithoutMachine() []problem.Problem {
 	return out
 }
 
-// hostsInPool returns the warnings about hosts of the manifest that have no Node, while the pool has a Host of that
-// name which no Machine has: the API server refuses such a Node.
+// hostsInPool warns of hosts of the manifest without a Node, whose name a free Host of the pool has: the API server
+// refuses such a Node.
 func (v *view) hostsInPool() []problem.Problem {
 	pool := v.in.Is.API.Pool
 	if v.in.About != nil || pool == nil {
@@ -160,11 +159,11 @@ func (v *view) hostsInPool() []problem.Problem {
 	return out
 }
 
-// Anyone who may write ConfigMaps can make a key of the cluster's record unreadable. Such a key counts as missing, but
-// for what the lack of it would allow: then that work waits for the key.
+// Anyone who may write ConfigMaps can make a key of the cluster's record unreadable. Such a key counts as missing,
+// except that work which a missing key would allow waits for it.
 
-// RepairableKeys returns the keys of the record that a run writes again when they cannot be read. Only the record knows
-// which addons a cluster has, and which Node is that of a host that does not answer.
+// RepairableKeys returns the keys of the record that a run writes again if they cannot be read. Only the record knows
+// the cluster's addons, and the Node of a host that does not answer.
 func RepairableKeys(want desired.Cluster, is observed.World) []string {
 	keys := []string{
 		observed.RecordCluster, observed.RecordManifestDigest, observed.RecordManifest, observed.RecordRunID,
@@ -178,16 +177,16 @@ func RepairableKeys(want desired.Cluster, is observed.World) []string {
 	return keys
 }
 
-// mendsRecord reports whether some key cannot be read that a run writes again.
+// mendsRecord reports whether a run would repair an unreadable key.
 func (v *view) mendsRecord() bool {
 	return v.in.Is.API.Record.IsUnreadable(RepairableKeys(v.in.Want, v.in.Is)...)
 }
 
-// addonsUnknown reports whether what the record says of applied addons cannot be read. Then none is applied or removed:
-// one may stand in place of another that is there.
+// addonsUnknown reports whether the record of applied addons cannot be read. Then none is applied or removed, because
+// it may replace an existing one.
 func (v *view) addonsUnknown() bool { return v.in.Is.API.Record.IsUnreadable(observed.RecordAddons) }
 
-// unreadableWarnings warns of each key that cannot be read and does not stand among what is unfit.
+// unreadableWarnings warns of each unreadable key that is not already among the unfit problems.
 func (v *view) unreadableWarnings(unfit []problem.Problem) []problem.Problem {
 	r := v.in.Is.API.Record
 	var out []problem.Problem
@@ -216,8 +215,8 @@ func (v *view) unreadableAddons() problem.Problem {
 	}
 }
 
-// takesNode returns the problem of a host that is to join under the name of a Node that is there, while the record does
-// not say whether that is the Node of a host in the same role that does not answer: the join would delete it.
+// takesNode returns the problem of a host that would join under the name of an existing Node, if the record does not
+// say whether the Node belongs to a silent host of the same role: the join would delete it.
 func (v *view) takesNode(s *hostState) *problem.Problem {
 	if !s.isMissing() || !v.in.Is.API.Record.IsUnreadable(observed.RecordNodes) ||
 		!slices.ContainsFunc(v.in.Is.API.Nodes, func(n observed.Node) bool { return n.Name == s.Node }) {

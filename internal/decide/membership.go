@@ -9,25 +9,24 @@ import (
 	"slices"
 )
 
-// membership is etcd as far as it is known.
+// membership is what is known of etcd.
 type membership struct {
-	listed bool // the member list is known; otherwise the tally is of the manifest's hosts, the worst assumed
+	listed bool // the member list is known; otherwise the tally assumes the worst of the manifest's hosts
 	tally  quorum.Tally
-	// startable is how many voters that are not alive would be, if units that do not run were started again, and what
-	// hosts lack were written again. Those that run and miss nothing but a leader are among them.
+	// startable counts the dead voters that would live if stopped units were started and missing parts regenerated.
+	// Members that run and only lack a leader are among them.
 	startable int
-	orphans   []orphan // members without a host of the manifest that works for them
+	orphans   []orphan // members without a working host in the manifest
 }
 
 // orphan is a member whose host was replaced or is not in the manifest.
 type orphan struct {
 	observed.Member
-	host string // the host in its place, without its data; none if the manifest has no such host
+	host string // the host in its place, without its data; empty if the manifest has none
 }
 
-// countVoters counts voters by etcd's own list where it is known. Otherwise the voters are taken to be the
-// control-plane hosts that joined, or may have joined because nothing is known of them, or whose join had got as far as
-// etcd.
+// countVoters counts voters by etcd's own list if it is known. Otherwise the voters are the control-plane hosts that
+// joined, that may have joined because nothing is known of them, or whose join had reached etcd.
 func (v *view) countVoters() membership {
 	if v.hasMemberList() != observed.Yes {
 		return v.supposedMembership()
@@ -43,8 +42,8 @@ func (v *view) countVoters() membership {
 			r.orphans = append(r.orphans, orphan{Member: m})
 		case s.Condition == condition.Empty,
 			s.Condition == condition.Partial && s.is.EtcdData == observed.No && (!m.Learner || m.Name != ""):
-			// Partial: whoever had begun with its data cannot begin again without; a learner has a name
-			// once it has begun.
+			// Partial: a join that had begun with its data cannot begin again without it. A learner has a name once it has
+			// begun.
 			r.orphans = append(r.orphans, orphan{m, s.ID})
 		case !m.Learner && m.Healthy != observed.Yes && !isLeaderless(m) && s.memberReturns():
 			r.startable++
@@ -80,15 +79,15 @@ func isLeaderless(m observed.Member) bool {
 	return m.Healthy != observed.Yes && m.Version != "" && len(m.Alarms) == 0
 }
 
-// isRepairable reports whether the host comes back when units are started, or what the host lacks is written again.
+// isRepairable reports whether starting units or regenerating parts repairs the host.
 func (s *hostState) isRepairable() bool {
 	return s.Condition == condition.Restartable || s.Condition == condition.Regenerable
 }
 
-// memberReturns reports whether the host's member comes back with the host: not one whose data is gone.
+// memberReturns reports whether the host's member returns with the host: not if its data is lost.
 func (s *hostState) memberReturns() bool { return s.isRepairable() && s.is.EtcdData != observed.No }
 
-// hostOf returns the control-plane host whose member it is, nil if the manifest has none.
+// hostOf returns the member's control-plane host; nil if the manifest has none.
 func (v *view) hostOf(m observed.Member) *hostState {
 	for i := range v.controlPlane() {
 		if v.hosts[i].Etcd == m.ID {
@@ -98,14 +97,14 @@ func (v *view) hostOf(m observed.Member) *hostState {
 	return nil
 }
 
-// isLiving reports whether the orphan is a healthy voter of a host that the manifest does not have: a difference that
-// only the operator may settle, and no danger meanwhile.
+// isLiving reports whether the orphan is a healthy voter on a host outside the manifest. Only the operator may settle
+// that, and it does no harm meanwhile.
 func (s orphan) isLiving() bool {
 	return s.host == "" && s.Healthy == observed.Yes && !s.Learner && len(s.Alarms) == 0
 }
 
-// membersToRemove returns the dead members that may be removed now, each safe after those before it. Dead is a member
-// that is known not to answer, or a learner that nobody finishes; and whose host was replaced or taken out of the
+// membersToRemove returns the dead members to remove now, each safe after those before it. A member is dead if it is
+// known not to answer, or is a learner that no join will finish, and its host was replaced or removed from the
 // manifest.
 func (v *view) membersToRemove() []Removal {
 	var out []Removal
@@ -126,8 +125,8 @@ func (v *view) membersToRemove() []Removal {
 	return out
 }
 
-// mayRemove reports whether the limit leaves the member's place to us. A member without a host is the cluster's own
-// matter, and waits for a run without a limit.
+// mayRemove reports whether the limit allows removing the member. A member without a host belongs to the whole cluster
+// and waits for a run without a limit.
 func (v *view) mayRemove(s orphan) bool {
 	return v.in.Limit == nil || s.host != "" && v.in.Limit[s.host]
 }
@@ -153,7 +152,7 @@ func (s orphan) asProblem() problem.Problem {
 	}
 }
 
-// describeState returns in a sentence what is wrong with the member.
+// describeState returns what is wrong with the member, for a sentence.
 func (s orphan) describeState() string { return s.asProblem().What() }
 
 // displayName names the member in a sentence.
@@ -164,14 +163,14 @@ func (s orphan) displayName() string {
 	return s.Name + " (" + s.ID + ")"
 }
 
-// membershipSound reports whether every voter is healthy, no join is under way and nothing is to be removed: only then
-// may a new member be added.
+// membershipSound reports whether every voter is healthy, no join is under way and nothing is to be removed. Only then
+// may a member be added.
 func (v *view) membershipSound() bool {
 	return v.etcd.listed && v.etcd.tally.Alive == v.etcd.tally.Voters && v.etcd.tally.Learners == 0 &&
 		!v.orphansMatter()
 }
 
-// orphansMatter reports whether some orphan is more than a living member outside the manifest.
+// orphansMatter reports whether an orphan is anything but a living member outside the manifest.
 func (v *view) orphansMatter() bool {
 	for _, s := range v.etcd.orphans {
 		if !s.isLiving() {
@@ -181,15 +180,14 @@ func (v *view) orphansMatter() bool {
 	return false
 }
 
-// inEtcd reports whether the host's join, which has not finished, has already got as far as etcd. It is finished before
-// any other host joins.
+// inEtcd reports whether the host's unfinished join has reached etcd. It must finish before any other host joins.
 func (s *hostState) inEtcd() bool {
 	return s.Condition == condition.Partial && s.Role == desired.ControlPlane &&
 		(s.Etcd != "" || s.is.EtcdData == observed.Yes)
 }
 
-// partsToRegenerate returns the parts to regenerate, by host. A worker needs the API for new credentials, and a living
-// member of etcd is restarted only if the quorum allows it.
+// partsToRegenerate returns the parts to regenerate, by host ID. A worker needs the API for new credentials, and a
+// living etcd member is restarted only if the quorum allows it.
 func (v *view) partsToRegenerate() map[string][]string {
 	var out map[string][]string
 	for i := range v.hosts {
@@ -210,16 +208,16 @@ func (v *view) canRegenerate(s *hostState) bool {
 	case s.Role == desired.Worker:
 		return v.in.Is.API.Reached == observed.Yes && v.pkiSource() != ""
 	case slices.Contains(s.Parts, condition.PartEncryption) && v.keysFor(s.ID) == nil:
-		return false // nobody has them
+		return false // no host has them
 	case slices.Contains(s.Parts, condition.PartCertificates) && v.memberVote(s) == observed.Yes:
 		return quorum.SafeToStop(v.in.Is.Etcd.Members, s.Etcd).Safe
 	}
 	return true
 }
 
-// hostsToQuarantine returns the hosts whose lost etcd data is quarantined, so that they can join again: only while the
-// API and etcd answer, another host has the CAs, and the members left keep their quorum, each counted after those
-// before it.
+// hostsToQuarantine returns the hosts whose lost etcd data can be quarantined, so that they can join again. The API and
+// etcd must answer, another host must have the CAs, and the remaining members must keep their quorum, each counted
+// after those before it.
 func (v *view) hostsToQuarantine() []string {
 	if v.in.Is.API.Reached != observed.Yes || !v.etcd.listed || !v.etcd.tally.Holds() || v.pkiSource() == "" {
 		return nil
@@ -242,8 +240,8 @@ func (v *view) hostsToQuarantine() []string {
 	return out
 }
 
-// staleNodes names the control-plane Nodes that belong to nobody: not Ready, without a member of etcd, and of no host
-// of the manifest. Those of workers may be somebody else's, a controller's for instance.
+// staleNodes lists the control-plane Nodes that are not Ready, have no etcd member, and have no host in the manifest.
+// Workers' Nodes are left alone: they may belong to a controller, for instance.
 func (v *view) staleNodes() []string {
 	if v.in.Limit != nil || v.in.Is.API.Reached != observed.Yes || !v.etcd.listed {
 		return nil
@@ -258,8 +256,8 @@ func (v *view) staleNodes() []string {
 	return out
 }
 
-// isKnownNode reports whether the Node is that of a host of the manifest, or of a member of etcd. Of a host that did
-// not say its name, any Node might be the one. One whose name is refused keeps none by that.
+// isKnownNode reports whether the Node belongs to a host of the manifest or to an etcd member. A host whose name is
+// unknown might have any Node. A refused name keeps no Node.
 func (v *view) isKnownNode(n *observed.Node) bool {
 	for i := range v.hosts {
 		s := &v.hosts[i]

@@ -51,8 +51,8 @@ func (v *view) askHosts() (fsm.Event, string) {
 	return fsm.OnFit, "all hosts are fit"
 }
 
-// askProvisioned answers "no" only if every control-plane host answered, every one is empty or an unfinished
-// installation of ours, and nobody ever finished: an unreachable cluster is not an absent one.
+// askProvisioned answers "no" only if every control-plane host answered and is empty or an unfinished installation, and
+// no installation ever finished: an unreachable cluster is not an absent one.
 func (v *view) askProvisioned() (fsm.Event, string) {
 	if joined := joinedNames(v.controlPlane(), (*hostState).hasJoined); joined != "" {
 		return fsm.OnYes, joined + ": this cluster's data is there"
@@ -82,7 +82,7 @@ func (v *view) askProvisioned() (fsm.Event, string) {
 	return fsm.OnNo, "every control-plane host answered and is empty"
 }
 
-// onlyWorkersLeft reports whether workers belong to a cluster of which no control-plane host has anything left.
+// onlyWorkersLeft reports whether workers belong to a cluster, but no control-plane host has any etcd data left.
 func (v *view) onlyWorkersLeft() bool {
 	begun := idsWhere(v.controlPlane(), func(s *hostState) bool { return s.is.EtcdData == observed.Yes })
 	return len(begun) == 0 && len(idsWhere(v.workers(), (*hostState).hasJoined)) > 0
@@ -96,8 +96,8 @@ func (v *view) askControlPlane() (fsm.Event, string) {
 	return fsm.OnHealthy, joinedNames(v.controlPlane(), (*hostState).hasJoined) + " healthy, " + v.etcd.tally.String()
 }
 
-// controlPlaneFaults returns all that is wrong with the control plane as a whole; hosts that have not joined yet are
-// not faults.
+// controlPlaneFaults returns everything that is wrong with the control plane as a whole. Hosts that have not joined yet
+// are not faults.
 func (v *view) controlPlaneFaults() []string {
 	var wrong []string
 	if !v.hasBegun() {
@@ -126,8 +126,8 @@ func (v *view) controlPlaneFaults() []string {
 	return wrong
 }
 
-// askQuorum counts what is not known to be healthy as dead. Voters of hosts whose units merely do not run come back
-// when these are started, and those whose certificates ran out when they are renewed.
+// askQuorum counts members as dead unless they are known to be healthy. Voters on hosts with stopped units or expired
+// certificates return when these are started or renewed.
 func (v *view) askQuorum() (fsm.Event, string) {
 	if fenced := v.recoveringHosts(); fenced != "" {
 		return fsm.OnLost, "a recovery has stopped etcd on " + fenced + " and is incomplete"
@@ -178,7 +178,7 @@ func (v *view) askMissing() (fsm.Event, string) {
 	return fsm.OnMissing, missing + " not joined"
 }
 
-// askWorkers looks at workers inside the limit only: the others stop nothing, because nothing is done to them.
+// askWorkers considers only workers inside the limit: the others stop nothing, because nothing is done to them.
 func (v *view) askWorkers() (fsm.Event, string) {
 	if stopped := joinedNames(v.workers(), (*hostState).canStart); stopped != "" {
 		return fsm.OnUnitsStopped, "units of " + stopped + " do not run and can be started again"
@@ -274,7 +274,7 @@ func (s *hostState) canStart() bool {
 
 func (s *hostState) isMissing() bool { return s.inLimit && s.Condition.Installable() }
 
-// nameOf returns how a sentence names the host with that ID.
+// nameOf returns the display name of the host with that ID.
 func (v *view) nameOf(id string) string {
 	for i := range v.hosts {
 		if v.hosts[i].ID == id {

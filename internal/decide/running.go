@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Cluster DNS, as its pods are labelled and as a person calls it.
+// Cluster DNS: its pods' label, and its name in messages.
 const (
 	appDNS     = "kube-dns"
 	clusterDNS = "cluster DNS"
@@ -21,10 +21,10 @@ const (
 // Absence is a component that has no ready pod where it must have one.
 type Absence struct {
 	Component string
-	Nodes     []string // that are Ready and lack one, in the API's order; none if it runs nowhere and need run once
+	Nodes     []string // Ready Nodes that lack one, in the API's order; none if it runs nowhere and need run only once
 }
 
-// mostNamed is how many Nodes String names.
+// mostNamed is the maximum number of Nodes that String names.
 const mostNamed = 5
 
 // String names the component and the Nodes: "cluster DNS", "kube-proxy on cp-1 and cp-2".
@@ -35,7 +35,7 @@ func (a Absence) String() string {
 	return a.Component + " on " + problem.List(problem.Some(a.Nodes, mostNamed))
 }
 
-// Where is where the component does not run, after "on".
+// Where returns where the component does not run, for a sentence after "on".
 func (a Absence) Where() []string {
 	if len(a.Nodes) == 0 {
 		return []string{"any Node"}
@@ -43,10 +43,9 @@ func (a Absence) Where() []string {
 	return a.Nodes
 }
 
-// NotRunning returns the components without which pods have no network, no Services or no names. The network plugin, if
-// it is one of ours, and kube-proxy must have a ready pod on every Node that is Ready and runs Linux, and cluster DNS
-// one
-// . Nothing is known of them, and nothing is returned, while the API does not answer.
+// NotRunning returns the components without which pods have no network, Services or DNS. kube-proxy and kubeone's
+// network plugins must have a ready pod on every Ready Linux Node, and cluster DNS must have one. It returns nothing if
+// the API does not answer.
 func NotRunning(want desired.Network, is observed.API) []Absence {
 	if is.Reached != observed.Yes {
 		return nil
@@ -87,18 +86,16 @@ func nodesWithoutApp(app string, is observed.API) []string {
 	return nodes
 }
 
-// mayRun reports whether components are meant for the Node: for one of Windows, or what only poses as a Node,
-// they are not.
+// mayRun reports whether components are meant to run on the Node: not on Windows, nor on virtual Nodes.
 func mayRun(n observed.Node) bool {
 	os := n.Labels["kubernetes.io/os"]
 	return os == "" || os == "linux"
 }
 
-// mostAbsent is how many Nodes a warning names on which a component does not run.
+// mostAbsent is the maximum number of Nodes or pods that a warning names.
 const mostAbsent = 5
 
-// notRunning warns of components that do not run where they must. A decision about some hosts leaves them to one about
-// the cluster.
+// notRunning warns of components that do not run where they must. Only decisions about the whole cluster do so.
 func (v *view) notRunning() []problem.Problem {
 	if v.in.About != nil {
 		return nil
@@ -112,8 +109,8 @@ func (v *view) notRunning() []problem.Problem {
 	return out
 }
 
-// podsOutside warns of pods whose addresses are not of the pod network of our network plugin. A decision about some
-// hosts leaves them to one about the cluster.
+// podsOutside warns of pods with addresses outside the pod network of kubeone's network plugin. Only decisions about
+// the whole cluster do so.
 func (v *view) podsOutside() []problem.Problem {
 	want := v.in.Want.Network
 	if v.in.About != nil || !slices.Contains(want.CNI.Deployed(), want.CNI.Name) {
@@ -144,8 +141,8 @@ func (v *view) podsOutside() []problem.Problem {
 	}}}
 }
 
-// comingUp names the members that may become healthy without anybody's help, inside the limit or not. Where it is not
-// known which host is which, no waiting tells.
+// comingUp lists the members, inside the limit or not, that may become healthy without help. If hosts cannot be told
+// apart, waiting does not help.
 func (v *view) comingUp() []string {
 	if len(v.in.Contradictions) > 0 {
 		return nil
@@ -159,13 +156,13 @@ func (v *view) comingUp() []string {
 	})
 }
 
-// isStarting reports whether the unit runs, or is about to: what does not answer then may only be late.
+// isStarting reports whether the unit runs or is starting: it may only be late to answer.
 func isStarting(u observed.Unit) bool {
 	return u.Active || !u.Known() || strings.HasPrefix(u.State, "activating")
 }
 
-// votesAlready reports whether the host's join has come as far as a member that votes, as the host says, and does not
-// serve clients yet, which takes it some seconds more. A host with neither curl nor wget cannot say so.
+// votesAlready reports whether the host's join has reached a voting member, as the host says, that does not serve
+// clients yet; that takes some seconds more. A host with neither curl nor wget cannot say so.
 func (v *view) votesAlready(s *hostState) bool {
 	return s.Condition == condition.Partial && s.is.EtcdHealth == observed.Yes &&
 		slices.ContainsFunc(v.in.Is.Etcd.Members, func(m observed.Member) bool {
@@ -173,7 +170,7 @@ func (v *view) votesAlready(s *hostState) bool {
 		})
 }
 
-// mayElect reports whether the members that answer, or may hold data on a host that does, could be a quorum.
+// mayElect reports whether the members that answer, or may hold data on an answering host, could be a quorum.
 func (v *view) mayElect() bool {
 	voters := len(idsWhere(v.controlPlane(), func(s *hostState) bool {
 		return !s.Condition.Silent() && s.is.EtcdData != observed.No
@@ -186,8 +183,8 @@ func (v *view) mayElect() bool {
 	return voters >= quorum.Of(v.etcd.tally.Voters)
 }
 
-// FirewallsToConfigure returns the firewalls of a host that are not as the manifest wants them: without our rules, or
-// on although they are to be off.
+// FirewallsToConfigure returns the firewalls of a host that differ from the manifest: without kubeone's rules, or on
+// although they must be off.
 func FirewallsToConfigure(is *observed.Host, wanted string) []observed.Firewall {
 	var out []observed.Firewall
 	for _, f := range is.Firewalls {
@@ -198,8 +195,8 @@ func FirewallsToConfigure(is *observed.Host, wanted string) []observed.Firewall 
 	return out
 }
 
-// needsFirewallRules reports whether a firewall of the host is not as the manifest wants it, or has other rules of ours
-// than those. A digest alone says nothing: a host without a firewall has no rules.
+// needsFirewallRules reports whether a firewall of the host differs from the manifest, or has other rules of kubeone's
+// than the desired ones. A digest alone says nothing: a host without a firewall has no rules.
 func (s *hostState) needsFirewallRules(want map[string]string, wanted string) bool {
 	noted, ok := s.is.Digests[desired.FirewallDigest]
 	other := ok && noted != want[desired.FirewallDigest]
@@ -207,13 +204,12 @@ func (s *hostState) needsFirewallRules(want map[string]string, wanted string) bo
 		wanted == desired.FirewallManage && other && len(s.is.Firewalls) > 0
 }
 
-// Hardening is how much the cluster is to be hardened: what the manifest says; else what the cluster was made with,
-// which its record says once a run has come to its end, and before that, or where it cannot be read, the hosts of its
-// control plane; else the baseline, where a new cluster is to be made. A cluster that was made when there was nothing
-// to say stays as it is: "".
+// Hardening returns how much to harden the cluster: the manifest's value, else the value that the cluster was made
+// with. The cluster's record has that after a complete run; before, or if it cannot be read, the control-plane hosts
+// have it. A new cluster gets the baseline. A cluster made before there was such a value stays as it is: "".
 //
-// A host that does not answer may be one of a cluster that is there: without all of them nothing is new. Said is
-// whether anybody has said so: manifest, record or a host.
+// A host that does not answer may belong to an existing cluster: only if all answer can the cluster be new. Said
+// reports whether the manifest, the record or a host gave the value.
 func Hardening(want desired.Cluster, is observed.World) (value string, said bool) {
 	if want.Hardening != "" {
 		return want.Hardening, true
@@ -235,8 +231,8 @@ func Hardening(want desired.Cluster, is observed.World) (value string, said bool
 	return desired.HardeningBaseline, false
 }
 
-// notedHardening is what the hosts of the control plane have noted, of which one may have been reconfigured and the
-// next one not; whether one of them has joined; and whether all have answered.
+// notedHardening returns the value that control-plane hosts have noted, some of which may not be reconfigured yet;
+// whether one of them has joined; and whether all have answered.
 func notedHardening(want desired.Cluster, is observed.World) (noted string, made, answered bool) {
 	answered = len(want.ControlPlane) > 0
 	for _, h := range want.ControlPlane {

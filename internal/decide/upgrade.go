@@ -11,11 +11,11 @@ import (
 	"kubeone/internal/model/problem"
 )
 
-// canUpgrade reports whether the host is a member inside the limit of which a component runs another version than the
-// wanted one.
+// canUpgrade reports whether the host is a member inside the limit with a component of another version than the desired
+// one.
 func (v *view) canUpgrade(s *hostState) bool { return s.inLimit && s.hasJoined() && v.isOutdated(s) }
 
-// MayUpgrade reports whether a plan may upgrade hosts that run something already. It may be wrong only where it reports
+// MayUpgrade reports whether a plan may upgrade hosts that already run something. It may be wrong only if it reports
 // true.
 func MayUpgrade(in Input) bool {
 	v := newView(in)
@@ -24,8 +24,7 @@ func MayUpgrade(in Input) bool {
 	})
 }
 
-// hostsToUpgrade returns the hosts to upgrade, control plane first, and of each role those first whose upgrade had
-// begun.
+// hostsToUpgrade returns the hosts to upgrade: control plane first, and within each role those whose upgrade has begun.
 func (v *view) hostsToUpgrade() []string {
 	var out []string
 	for _, hosts := range [][]hostState{v.controlPlane(), v.workers()} {
@@ -37,10 +36,10 @@ func (v *view) hostsToUpgrade() []string {
 	return out
 }
 
-// goesOn reports whether an upgrade of the host has begun, and going on with it may repair what is wrong: the kubelet
-// or a component of the control plane does not run in its new version or configuration. To start them again as they are
-// would only fail again, for instance after the manifest was corrected. etcd runs there, and may be stopped; or nothing
-// does, because the kubelet does not, and the others are a quorum.
+// goesOn reports whether an upgrade of the host has begun, and resuming it may repair the host: the kubelet or a
+// control-plane component does not run in its new version or configuration. Restarting these unchanged would only fail
+// again, for instance after the manifest was corrected. Either etcd runs there and may be stopped, or nothing runs
+// because the kubelet does not, and the others are a quorum.
 func (v *view) goesOn(s *hostState) bool {
 	switch {
 	case !s.inLimit || !s.upgradeBegun() || !v.isOutdated(s) || v.in.Is.API.Reached != observed.Yes:
@@ -59,7 +58,7 @@ func (v *view) goesOn(s *hostState) bool {
 	return s.is.EtcdHealth == observed.Yes && v.memberVote(s) == observed.Yes && stop.Safe
 }
 
-// mayGoOn reports whether what is wrong with the host may be what the rest of its upgrade writes and starts again.
+// mayGoOn reports whether the rest of the host's upgrade may repair the host.
 func (s *hostState) mayGoOn() bool {
 	switch s.Condition {
 	case condition.Restartable, condition.Unready, condition.Broken:
@@ -71,8 +70,7 @@ func (s *hostState) mayGoOn() bool {
 }
 
 // skewProblem returns the problem of a kubelet and an API server that could not work together during or after the
-// upgrade; nil when they can. Every Node counts, also those that the manifest does not manage, but for workers that are
-// left alone.
+// upgrade; nil if they can. Every Node counts, also outside the manifest, except workers that are left alone.
 func (v *view) skewProblem() *problem.Problem {
 	want := v.in.Want.KubernetesVersion
 	for _, n := range v.in.Is.API.Nodes {
@@ -107,7 +105,7 @@ func (v *view) skewProblem() *problem.Problem {
 	return nil
 }
 
-// skewElsewhere returns the problem of such a Node as oldElsewhere finds; nil if there is none.
+// skewElsewhere returns the problem of the Node that oldElsewhere finds; nil if there is none.
 func (v *view) skewElsewhere() *problem.Problem {
 	n := v.oldElsewhere()
 	if n == nil {
@@ -118,10 +116,10 @@ func (v *view) skewElsewhere() *problem.Problem {
 	}}
 }
 
-// oldElsewhere returns the Node of a control-plane host that the manifest does not have, and whose API server may be
-// too old for kubelets of the desired version, which reach it too; nil if there is none. Its kubelet's version stands
-// for it: an upgrade reaches the API server first. A Node that is not Ready counts only while it is that of a member of
-// etcd: others are deleted.
+// oldElsewhere returns the Node of a control-plane host outside the manifest whose API server may be too old for
+// kubelets of the desired version, which may connect to it; nil if there is none. Its kubelet's version stands for the
+// API server, which an upgrade reaches first. A Node that is not Ready counts only if it belongs to an etcd member;
+// others are deleted.
 func (v *view) oldElsewhere() *observed.Node {
 	for i := range v.in.Is.API.Nodes {
 		n := &v.in.Is.API.Nodes[i]
@@ -140,7 +138,7 @@ func (v *view) oldElsewhere() *observed.Node {
 	return nil
 }
 
-// namedVersions returns the problems of the versions that are named for a host.
+// namedVersions returns the problems of the versions that the manifest gives for a host.
 func (v *view) namedVersions(s *hostState) []problem.Problem {
 	if s.Versions == (desired.Versions{}) {
 		return nil
@@ -165,9 +163,8 @@ func (v *view) namedVersions(s *hostState) []problem.Problem {
 	return out
 }
 
-// isCordonedByRun reports whether a run of ours has closed the member's Node and was interrupted before it opened it
-// again; the host needs nothing more. A mark on a Node that is open counts too: were it left there, a person's cordon
-// would look like ours.
+// isCordonedByRun reports whether an interrupted run left the member's Node cordoned, and the host needs nothing more.
+// A mark on an uncordoned Node counts too: if it stayed, an operator's later cordon would look like kubeone's.
 func (v *view) isCordonedByRun(s *hostState) bool {
 	return s.inLimit && s.Condition == condition.Healthy && s.node != nil &&
 		s.node.Annotations[observed.CordonAnnotation] != "" && !v.isOutdated(s)

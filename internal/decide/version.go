@@ -12,17 +12,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// versions is what the cluster runs, as far as its members said it.
+// versions holds what the cluster runs, as far as its members said it.
 type versions struct {
 	api     []string // each distinct version of API servers of members, in the hosts' order
-	kubelet []string // each distinct version of kubelets of members for which none is named
+	kubelet []string // each distinct version of kubelets of members without a version of their own in the manifest
 	control []string // each distinct version of controller managers and schedulers of members
-	silent  []string // names of members of which a version is not known
-	apiGap  bool     // some member's API server's version is not known
+	silent  []string // names of members with an unknown version
+	apiGap  bool     // the version of some member's API server is unknown
 }
 
-// collectVersions collects what members run. A host that joined says it itself; for one that is silent its Node object
-// speaks.
+// collectVersions collects the versions that members run. The Node object speaks for a host that joined and is silent.
 func (v *view) collectVersions() versions {
 	var out versions
 	for i := range v.hosts {
@@ -34,7 +33,7 @@ func (v *view) collectVersions() versions {
 		if s.Versions.Kubernetes == "" {
 			addVersion(&out.kubelet, s.kubeletVersion())
 			if s.node != nil {
-				// of the one that runs, which may not be the one that is installed
+				// The running version may differ from the installed one.
 				addVersion(&out.kubelet, s.node.KubeletVersion)
 			}
 		}
@@ -44,7 +43,7 @@ func (v *view) collectVersions() versions {
 			}
 		}
 		if s.Role == desired.ControlPlane && !addVersion(&out.api, v.apiServer(s)) {
-			out.apiGap, known = true, s.midUpgrade // whatever it was, the rest of its upgrade writes the wanted one
+			out.apiGap, known = true, s.midUpgrade // the rest of its upgrade writes the desired version
 		}
 		if !known {
 			out.silent = append(out.silent, s.displayName())
@@ -53,9 +52,9 @@ func (v *view) collectVersions() versions {
 	return out
 }
 
-// strangeVersion is what is wrong with a worker whose kubelet, by its own word, has a version that is none, or one that
-// works with no API server, or that nobody wants and is newer than all. It is nil for all others. What a worker says
-// stops no others.
+// strangeVersion returns what is wrong with the version that a worker's kubelet claims: it is invalid, works with no
+// API server, or is newer than all versions without being desired. It is nil for all other hosts. A worker's claim does
+// not stop the other hosts.
 func (v *view) strangeVersion(s *hostState) *problem.Problem {
 	if s.Role != desired.Worker || !v.hasBegun() {
 		return nil
@@ -72,7 +71,7 @@ func (v *view) strangeVersion(s *hostState) *problem.Problem {
 	return nil
 }
 
-// versionProblem is what is wrong with that version of a worker's kubelet.
+// versionProblem returns what is wrong with that version of a worker's kubelet.
 func (v *view) versionProblem(s *hostState, have string) *problem.Problem {
 	if _, err := version.ParseSemantic(have); err != nil {
 		return &problem.Problem{
@@ -101,7 +100,7 @@ func (v *view) versionProblem(s *hostState, have string) *problem.Problem {
 	return nil
 }
 
-// isStrange reports whether the Node is a worker's whose kubelet has a strange version.
+// isStrange reports whether the Node belongs to a worker whose kubelet has a strange version.
 func (v *view) isStrange(node string) bool {
 	for i := range v.workers() {
 		if s := &v.workers()[i]; s.node != nil && s.node.Name == node {
@@ -111,9 +110,8 @@ func (v *view) isStrange(node string) bool {
 	return false
 }
 
-// controllerVersions returns the distinct versions of the host's controller manager and scheduler, as far as they are
-// known: an upgrade by hand may have ended between the API server and them. An image whose tag is no version is
-// somebody's own.
+// controllerVersions returns the distinct known versions of the host's controller manager and scheduler: a manual
+// upgrade may have ended between the API server and them. An image whose tag is no version is a custom one.
 func (s *hostState) controllerVersions() []string {
 	var out []string
 	for _, have := range []string{s.is.ControllerManagerVersion, s.is.SchedulerVersion} {
@@ -124,7 +122,7 @@ func (s *hostState) controllerVersions() []string {
 	return out
 }
 
-// addVersion puts a known version into the set and reports whether it is known.
+// addVersion adds a known version to the set and reports whether it is known.
 func addVersion(set *[]string, v string) bool {
 	if v != "" && !slices.Contains(*set, v) {
 		*set = append(*set, v)
@@ -132,7 +130,7 @@ func addVersion(set *[]string, v string) bool {
 	return v != ""
 }
 
-// kubeletVersion returns the version of the host's kubelet, empty when not known.
+// kubeletVersion returns the version of the host's kubelet, empty if not known.
 func (s *hostState) kubeletVersion() string {
 	if s.is.Kubelet.Version != "" || s.node == nil {
 		return s.is.Kubelet.Version
@@ -140,14 +138,13 @@ func (s *hostState) kubeletVersion() string {
 	return s.node.KubeletVersion
 }
 
-// mayRun reports whether a host of which nothing is known may run a part of the cluster: it is a member, or nobody
-// could say that it is not.
+// mayRun reports whether a silent host may run a part of the cluster: it has a Node, or the API could not be asked.
 func (v *view) mayRun(s *hostState) bool {
 	return s.Condition.Silent() && (s.node != nil || v.in.Is.API.Reached != observed.Yes)
 }
 
-// apiServer returns the version of the host's API server, empty when not known. Where the host did not say it, its
-// kubelet's version stands for it: an upgrade reaches the API server first, so that it is not older.
+// apiServer returns the version of the host's API server, empty if not known. If the host did not say it, its kubelet's
+// version stands for it: an upgrade reaches the API server first, so the API server is not older.
 func (v *view) apiServer(s *hostState) string {
 	switch {
 	case s.is.APIServerVersion != "":
@@ -160,15 +157,15 @@ func (v *view) apiServer(s *hostState) string {
 	return ""
 }
 
-// canJoin reports whether hosts may join at the desired version: every API server of the manifest's is known to run
-// it, and none else is too old. Kubelets of other members do not matter to a new one.
+// canJoin reports whether hosts may join at the desired version: every API server of the manifest is known to run it,
+// and no other is too old. Kubelets of other members do not matter.
 func (v *view) canJoin() bool {
 	return !v.running.apiGap && len(v.running.api) == 1 && v.running.api[0] == v.in.Want.KubernetesVersion &&
 		v.oldElsewhere() == nil
 }
 
-// versionRelation reports whether there is an upgrade, and what decided. Where that is an error, it is a problem too,
-// otherwise nil.
+// versionRelation reports whether there is an upgrade, and why. For an error it also returns the problem, otherwise
+// nil.
 func (v *view) versionRelation() (fsm.Event, string, *problem.Problem) {
 	event, why, p := v.compareVersions()
 	if event == fsm.OnSame && v.in.ForceUpgrade {
@@ -182,7 +179,7 @@ func (v *view) versionRelation() (fsm.Event, string, *problem.Problem) {
 	return event, why, p
 }
 
-// compareVersions compares the desired version with the running ones, as relation says it.
+// compareVersions compares the desired version with the running ones.
 func (v *view) compareVersions() (fsm.Event, string, *problem.Problem) {
 	want := v.in.Want.KubernetesVersion
 	all := slices.Concat(v.running.api, v.running.control, v.running.kubelet)
@@ -222,18 +219,18 @@ func (v *view) compareVersions() (fsm.Event, string, *problem.Problem) {
 	return event, want + " is wanted and " + problem.List(all) + " runs", nil
 }
 
-// staysAsItIs reports whether nothing is to come into the cluster of which the version matters to other API servers.
+// staysAsItIs reports whether nothing joins or is upgraded whose version matters to other API servers.
 func (v *view) staysAsItIs() bool {
 	return !v.in.ForceUpgrade && len(idsWhere(v.hosts, (*hostState).isMissing)) == 0 &&
 		(v.in.About != nil || v.systemHost() == "" || len(v.oldSystem()) == 0)
 }
 
-// unfinishedUpgrades names the hosts inside the limit whose upgrade has begun and has not ended.
+// unfinishedUpgrades lists the hosts inside the limit whose upgrade has begun and not ended.
 func (v *view) unfinishedUpgrades() []string {
 	return namesOf(v.hosts, func(s *hostState) bool { return s.inLimit && s.hasJoined() && s.upgradeBegun() })
 }
 
-// wrongVersion reports whether the member runs another version than those that are named for this host.
+// wrongVersion reports whether the member does not run the versions that the manifest gives for this host.
 func (v *view) wrongVersion(s *hostState) bool {
 	return s.hasJoined() && s.Versions != (desired.Versions{}) && v.isOutdated(s)
 }
@@ -244,7 +241,7 @@ func becauseOf(event fsm.Event, code problem.Code, parameters problem.Parameters
 	return event, p.What(), p
 }
 
-// newerThanDesired reports which members are newer than the desired version, unless all are.
+// newerThanDesired adds the members that are newer than the desired version, unless all are.
 func (v *view) newerThanDesired(p *problem.Problem) *problem.Problem {
 	newer := v.newerMembers()
 	if newer == nil {
@@ -257,7 +254,7 @@ func (v *view) newerThanDesired(p *problem.Problem) *problem.Problem {
 	return p
 }
 
-// newerMembers returns on which members something newer than the desired version runs; nothing where that is so on all.
+// newerMembers lists the members that run something newer than the desired version; none if all do.
 func (v *view) newerMembers() []string {
 	higher := func(have string) bool {
 		h, err := version.ParseSemantic(have)
@@ -269,7 +266,7 @@ func (v *view) newerMembers() []string {
 		switch node := s.node; {
 		case s.Role == desired.ControlPlane && higher(v.apiServer(s)):
 			out = append(out, "API server of "+s.displayName()+" "+v.apiServer(s))
-		case s.Versions.Kubernetes != "": // it may go down
+		case s.Versions.Kubernetes != "": // it may be downgraded
 		case higher(s.kubeletVersion()):
 			out = append(out, "kubelet of "+s.displayName()+" "+s.kubeletVersion())
 		case node != nil && higher(node.KubeletVersion):
@@ -282,8 +279,7 @@ func (v *view) newerMembers() []string {
 	return out
 }
 
-// membersAhead names the members that run something newer than the desired version, if no API server does: they
-// are ahead of it.
+// membersAhead lists the members that run something newer than the desired version, if no API server does.
 func (v *view) membersAhead() []string {
 	want := v.in.Want.KubernetesVersion
 	if event, _ := compareVersions(want, v.running.api, v.running.api); event == fsm.OnLower {
@@ -300,8 +296,8 @@ func (v *view) membersAhead() []string {
 	return out
 }
 
-// compareVersions reports how the desired version relates to the versions given, and what is wrong with that; nil when
-// it is the same as all of them, or higher, and may be.
+// compareVersions reports how the desired version relates to the given ones. The problem is nil if the desired version
+// equals all of them, or is an allowed upgrade.
 func compareVersions(want string, all, api []string) (fsm.Event, *problem.Problem) {
 	w, err := version.ParseSemantic(want)
 	if err != nil {

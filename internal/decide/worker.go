@@ -13,30 +13,29 @@ import (
 	"kubeone/internal/model/problem"
 )
 
-// WorkerInput is all that a decision about one worker rests on that is a Machine. Want has it as its only worker, under
-// the Machine's ID, and no control plane; of Is count what this host said, and the API.
+// WorkerInput is everything that a decision about one worker of a Machine depends on. Want has that worker only, under
+// the Machine's ID, and no control plane. Of Is, only this host and the API count.
 type WorkerInput struct {
 	Input
-	// Gone says that the machine is not wanted any more. GivenUp says that of such a one nobody waits any longer for
-	// its host to answer.
+	// Gone says that the machine is no longer desired. GivenUp says that the caller no longer waits for its host to
+	// answer.
 	Gone, GivenUp bool
-	// APIServers are the versions of all API servers that its kubelet may meet; none if one of them is not known.
+	// APIServers holds the versions of all API servers that its kubelet may meet; none if one of them is not known.
 	APIServers []string
 	// Turn says whether its host may get other settings now.
 	Turn Turn
 }
 
-// Turn says whether a host may get other settings. Whoever asks looks after all Machines, and knows.
+// Turn says whether a host may get other settings. The caller manages all Machines and decides the order.
 type Turn string
 
-// The turns.
 const (
-	NotYet  Turn = ""        // it is others' turn
-	Now     Turn = "now"     // it is its own
-	Refused Turn = "refused" // it has failed with them, or too many others have: it gets them with no versions either
+	NotYet  Turn = ""        // another host's turn
+	Now     Turn = "now"     // its own turn
+	Refused Turn = "refused" // settings failed on it or on too many others: it does not get them with new versions either
 )
 
-// Worker asks the questions of the state machine about one worker. As Decide, it never fails.
+// Worker asks the questions of the state machine about one worker. Like Decide, it never fails.
 func Worker(in WorkerInput) Decision {
 	w := lookAt(in)
 	d := Decision{Hosts: map[string]condition.Assessment{w.s.ID: w.s.Assessment}, Warnings: w.warnings}
@@ -61,11 +60,11 @@ func Worker(in WorkerInput) Decision {
 	return d
 }
 
-// worker is one worker, looked at once.
+// worker is a WorkerInput with the facts that the questions need, computed once.
 type worker struct {
 	in *WorkerInput
 	s  hostState
-	// problems are why it is not done what is desired: those of the last answer that has any.
+	// problems says why the worker is not as desired: the problems of the last answer that has any.
 	problems, warnings []problem.Problem
 }
 
@@ -86,7 +85,6 @@ func lookAt(in WorkerInput) *worker {
 	return w
 }
 
-// answerQuestion answers the question of a state.
 func (w *worker) answerQuestion(s fsm.State) (fsm.Event, string) {
 	switch s {
 	case fsm.AskWanted:
@@ -115,7 +113,7 @@ func (w *worker) answerQuestion(s fsm.State) (fsm.Event, string) {
 	}
 }
 
-// askReturned asks what is left of a machine that is not wanted. A host that does not answer is not bare.
+// askReturned reports what is left of a machine that is no longer desired. A silent host does not count as bare.
 func (w *worker) askReturned() (fsm.Event, string) {
 	name := w.s.displayName()
 	switch {
@@ -141,12 +139,12 @@ func (w *worker) askReturned() (fsm.Event, string) {
 	return fsm.OnNo, name + " is " + string(w.s.Condition)
 }
 
-// ownsNode reports whether there is a Node and it is this Machine's.
+// ownsNode reports whether a Node exists and belongs to this Machine.
 func (w *worker) ownsNode() bool {
 	return w.s.node != nil && match.OwnsAsMachine(w.s.Host, &w.s.is, w.s.node)
 }
 
-// claimedBy reports whose the host is, by its own word, if it is not this machine's; "" if it is, or nobody's.
+// claimedBy returns the owner that the host itself names, if it is not this Machine; "" if it is, or there is none.
 func (w *worker) claimedBy() string {
 	m := w.s.is.Marker
 	switch {
@@ -162,7 +160,7 @@ func (w *worker) claimedBy() string {
 	return "the manifest's, which calls it host " + m.ID
 }
 
-// askHost asks whether the machine can be what is desired on this host.
+// askHost asks whether the machine can be as desired on this host.
 func (w *worker) askHost() (fsm.Event, string) {
 	name := w.s.displayName()
 	if owner := w.claimedBy(); owner != "" && w.s.Condition != condition.Foreign {
@@ -211,7 +209,7 @@ func (w *worker) askMember() (fsm.Event, string) {
 	return fsm.OnNo, w.s.displayName() + " is " + string(w.s.Condition)
 }
 
-// askMayJoin asks whether the wanted kubelet works with every API server that there is.
+// askMayJoin asks whether the desired kubelet works with every API server.
 func (w *worker) askMayJoin() (fsm.Event, string) {
 	if event, why := w.answerSkew(); event != "" {
 		return event, why
@@ -222,11 +220,11 @@ func (w *worker) askMayJoin() (fsm.Event, string) {
 	return fsm.OnYes, "kubelet " + w.s.wantKubelet + " works with every API server"
 }
 
-// anyToken reports whether kubeadm's rule is there, or may be, by which any join token is good for any Node. To remove
-// it is the business of whoever has the cluster's lock.
+// anyToken reports whether kubeadm's rule that makes any join token good for any Node exists or may exist. Only the
+// holder of the cluster's lock removes it.
 func (w *worker) anyToken() bool { return w.in.Is.API.AutoApproval != observed.No }
 
-// joinTokenProblem returns the problem of a cluster with that rule; none if it is not there.
+// joinTokenProblem returns the problem of a cluster with that rule; nil if there is none.
 func (w *worker) joinTokenProblem() []problem.Problem {
 	if !w.anyToken() {
 		return nil
@@ -234,8 +232,8 @@ func (w *worker) joinTokenProblem() []problem.Problem {
 	return []problem.Problem{{Code: problem.JoinTokensForAny, Host: w.s.ID}}
 }
 
-// answerSkew returns the answer where the wanted kubelet does not work with every API server, or that is not known; ""
-// if it does. While some are old and some are new, that passes automatically.
+// answerSkew returns the answer if the desired kubelet does not work with every API server, or that is not known; "" if
+// it does. While the control plane is being upgraded, the problem passes by itself.
 func (w *worker) answerSkew() (fsm.Event, string) {
 	if w.in.Is.API.Reached != observed.Yes || len(w.in.APIServers) == 0 {
 		return w.answerWith(fsm.OnNotKnown, "the versions of the API servers are not known",
@@ -256,7 +254,7 @@ func (w *worker) answerSkew() (fsm.Event, string) {
 	return w.answerWith(fsm.OnSkew, "kubelet "+want+" does not work with API server "+refusing[0], p)
 }
 
-// refusingAPIServers returns the versions of API servers that do not work with the wanted kubelet.
+// refusingAPIServers returns the versions of API servers that do not work with the desired kubelet.
 func (w *worker) refusingAPIServers() []string {
 	want := w.s.wantKubelet
 	return slices.DeleteFunc(slices.Clone(w.in.APIServers), func(api string) bool {
@@ -280,7 +278,7 @@ func (w *worker) askHealthy() (fsm.Event, string) {
 		slices.Concat(w.s.Reasons, w.joinTokenProblem())...)
 }
 
-// restorableFiles returns its files that can be restored. In the middle of an upgrade there are none: it writes them.
+// restorableFiles returns the host's restorable files. During an upgrade there are none, because it writes them.
 func (w *worker) restorableFiles() []string {
 	if w.s.upgradeBegun() {
 		return nil
@@ -290,9 +288,9 @@ func (w *worker) restorableFiles() []string {
 	})
 }
 
-// askCredentials asks whether the host has the credentials for registries and proxies that are desired. They wait for
-// no turn and for no versions: others may know those that the host has. A change that has begun brings them itself, and
-// so does one to other settings whose turn it is.
+// askCredentials asks whether the host has the desired credentials for registries and proxies. These wait for no turn
+// and no versions, because others may know the old ones. A change that has begun uploads them itself, and so does a
+// change of settings whose turn it is.
 func (w *worker) askCredentials() (fsm.Event, string) {
 	brought := w.s.upgradeBegun() || w.in.Turn == Now && !w.isOutdated()
 	if len(w.s.is.CredentialsToChange()) > 0 && !brought {
@@ -316,14 +314,14 @@ func (w *worker) askVersions() (fsm.Event, string) {
 	return fsm.OnDiffers, name + " has other versions than are wanted"
 }
 
-// isOutdated reports whether its kubelet or container runtime is not the wanted one, or a change to that has begun and
-// has not ended.
+// isOutdated reports whether the kubelet or container runtime differs from the desired one, or a change to that has
+// begun and not ended.
 func (w *worker) isOutdated() bool {
 	return w.s.upgradeBegun() || w.s.kubeletDiffers() || w.s.runtimeDiffers()
 }
 
-// goesOn reports whether a change of its versions has begun, and going on may repair what is wrong with it. One to
-// versions that are refused, or must wait, does not.
+// goesOn reports whether a change of versions has begun and resuming it may repair the host. A change to versions that
+// are refused, or must wait, does not count.
 func (w *worker) goesOn() bool {
 	return w.s.upgradeBegun() && len(w.refusingAPIServers()) == 0 && w.s.mayGoOn() &&
 		w.in.Is.API.Reached == observed.Yes &&
@@ -337,8 +335,8 @@ func (w *worker) askNode() (fsm.Event, string) {
 	return fsm.OnCurrent, "the Node of " + w.s.displayName() + " is as wanted"
 }
 
-// askConfiguration asks whether the host has the settings that are desired. What is wrong with its Node comes first: it
-// need not wait for anybody.
+// askConfiguration asks whether the host has the desired settings. Faults of its Node come first, because they need not
+// wait for other hosts.
 func (w *worker) askConfiguration() (fsm.Event, string) {
 	name := w.s.displayName()
 	switch {
@@ -351,8 +349,8 @@ func (w *worker) askConfiguration() (fsm.Event, string) {
 	return fsm.OnDiffers, name + " has other settings than are wanted"
 }
 
-// driftByHost are, by the host's ID, the names of its configurations that differ from what is desired, sorted; nil if
-// none does.
+// driftByHost returns, by host ID, the sorted names of configurations that differ from the desired ones; nil if none
+// does.
 func (w *worker) driftByHost() map[string][]string {
 	names := w.s.driftedNames(w.in.Config[w.s.ID], w.in.Want.Firewall)
 	if len(names) == 0 {
@@ -371,12 +369,12 @@ func (w *worker) isStale() bool {
 		taintsDiffer(&w.s))
 }
 
-// isCordonedByRun reports whether a run of ours has closed its Node and was interrupted before it opened it again.
+// isCordonedByRun reports whether an interrupted run left the Node cordoned.
 func (w *worker) isCordonedByRun() bool {
 	return w.s.node != nil && w.s.node.Annotations[observed.CordonAnnotation] != ""
 }
 
-// fillRepair gives a repair what it needs: one thing at a time, in the order in which they are asked about.
+// fillRepair fills in one repair at a time, in the order of the questions.
 func (w *worker) fillRepair(d *Decision) {
 	switch d.Trace[len(d.Trace)-1].Event {
 	case fsm.OnUnitsStopped:
@@ -388,13 +386,13 @@ func (w *worker) fillRepair(d *Decision) {
 	}
 }
 
-// answerWith notes the problems for an answer.
+// answerWith records the problems of an answer.
 func (w *worker) answerWith(event fsm.Event, why string, problems ...problem.Problem) (fsm.Event, string) {
 	w.problems = problems
 	return event, why
 }
 
-// onlyIf returns the worker, or nobody.
+// onlyIf returns the worker's ID if is is true, else nil.
 func (w *worker) onlyIf(is bool) []string {
 	if is {
 		return []string{w.s.ID}
