@@ -1,10 +1,10 @@
-// Package atrest says in which phase the encryption of Secrets in etcd is, and what comes next, so that nobody ever
-// stores what somebody cannot read. It is a pure function of the configurations of all control-plane hosts.
+// Package atrest determines the next phase of a change to the encryption of Secrets in etcd, such that every API server
+// can read what any other stores. It is a pure function of the configurations of all control-plane hosts.
 //
-// A configuration is a list of providers, by their names: the first one writes, all of them read. To change who writes,
-// every host first learns to read what the new one will write (Learn); when all of them run with that, the new one
-// becomes the first (Use); when it is so everywhere, every Secret is written again, and the other providers are
-// dropped (Forget), after a look at etcd's own bytes. A phase begins when the one before has ended on all hosts.
+// A configuration is a list of providers, by their names: the first one writes, all of them read. To change the writer,
+// every host first learns to read what the new one will write (Learn). When all hosts run with that, the new one
+// becomes the first (Use). When it is first everywhere, every Secret is written again and the other providers are
+// dropped (Forget), after a check of etcd's own bytes. A phase begins when the previous one has ended on all hosts.
 package atrest
 
 import (
@@ -17,45 +17,44 @@ import (
 	"kubeone/internal/text/set"
 )
 
-// Phase is a part of a change of who writes.
+// Phase is a part of a change of the writer.
 type Phase string
 
-// The phases.
 const (
-	Settled Phase = ""       // nothing is to be done
-	Learn   Phase = "learn"  // hosts are told of what they cannot read yet
-	Use     Phase = "use"    // the new one writes
-	Forget  Phase = "forget" // every Secret is written again, and the others are dropped
-	// Give is no phase of a change: a host gets again the keys that it has lost.
+	Settled Phase = ""       // nothing to do
+	Learn   Phase = "learn"  // hosts get the keys that they cannot read yet
+	Use     Phase = "use"    // the new provider writes
+	Forget  Phase = "forget" // every Secret is written again, and the other providers are dropped
+	// Give is not a phase of a change: a host that lost its keys gets them again.
 	Give Phase = "give"
 )
 
-// Host is what a control-plane host has.
+// Host holds the encryption configurations of a control-plane host.
 type Host struct {
 	ID      string
-	Running [][]string // what its API servers run with; more than one for a moment
-	Next    []string   // what the next one starts with
-	Same    bool       // what runs is what starts next, to the last byte
+	Running [][]string // what its API servers run with; briefly more than one
+	Next    []string   // what the next one will start with
+	Same    bool       // the running and the next configuration are equal, byte for byte
 }
 
-// Want is what is desired of Secrets.
+// Want is the desired encryption of Secrets.
 type Want struct {
 	Encrypted bool
-	Rotate    bool // by a new key, once
+	Rotate    bool // use a new key, once
 }
 
 // Decision is the next phase.
 type Decision struct {
 	Phase  Phase
-	Writer string // who is to write in the end: the name of a key, or observed.Identity
-	// New says that the writer's key is still to be made.
+	Writer string // who writes in the end: the name of a key, or observed.Identity
+	// New says that the writer's key must still be created.
 	New bool
-	// Hosts are those to be changed, in order, and Providers what each is to have, by ID: nil is no configuration.
+	// Hosts lists the hosts to change, in order. Providers holds the desired list of each, by ID; nil is no configuration.
 	Hosts     []string
 	Providers map[string][]string
 }
 
-// Of returns a host with that encryption; nil is that of a host without any.
+// Of returns a host with that encryption; nil means none.
 func Of(id string, e *observed.Encryption) Host {
 	if e == nil {
 		e = &observed.Encryption{Running: []observed.EncryptionConfig{{}}}
@@ -67,7 +66,7 @@ func Of(id string, e *observed.Encryption) Host {
 	return h
 }
 
-// Decide finds the next phase. Every control-plane host must be among the hosts.
+// Decide returns the next phase. Every control-plane host must be among the hosts.
 func Decide(hosts []Host, want Want) Decision {
 	d := Decision{Writer: observed.Identity}
 	known := knownKeys(hosts)
@@ -95,7 +94,7 @@ func Decide(hosts []Host, want Want) Decision {
 	return d
 }
 
-// fillHosts reports what the hosts are to have that do not have it.
+// fillHosts adds the hosts that differ from the desired providers.
 func (d *Decision) fillHosts(hosts []Host, of func(Host) []string) {
 	d.Providers = map[string][]string{}
 	for _, h := range hosts {
@@ -111,9 +110,9 @@ func (d *Decision) fillHosts(hosts []Host, of func(Host) []string) {
 	}
 }
 
-// Join is what a host is to have that joins a cluster, or that has lost its own: what the first of the others starts
-// with, and all that any other can read, so that it can read all that is stored and writes what all can read. It is nil
-// where nothing is encrypted.
+// Join returns the providers for a host that joins a cluster or has lost its own: those that the first other host
+// starts with, and all that any other can read. So the host can read everything stored, and writes what all can read.
+// It is nil if nothing is encrypted.
 func Join(others []Host) []string {
 	if len(others) == 0 {
 		return nil
@@ -125,12 +124,12 @@ func Join(others []Host) []string {
 	return out
 }
 
-// haveOnly reports whether all hosts have that one alone.
+// haveOnly reports whether all hosts have that provider alone.
 func haveOnly(hosts []Host, writer string) bool {
 	return allHosts(hosts, func(h Host) bool { return h.Same && slices.Equal(h.Next, []string{writer}) })
 }
 
-// writesEverywhere reports whether that one writes on all hosts, now and after a restart.
+// writesEverywhere reports whether the provider writes on all hosts, now and after a restart.
 func writesEverywhere(hosts []Host, writer string) bool {
 	return allHosts(hosts, func(h Host) bool { return h.Same && len(h.Next) > 0 && h.Next[0] == writer })
 }
@@ -143,7 +142,7 @@ func containsAll(have, wanted []string) bool {
 	return !slices.ContainsFunc(wanted, func(name string) bool { return !slices.Contains(have, name) })
 }
 
-// knownKeys returns all that any host knows of, in order.
+// knownKeys returns all keys that any host knows, in order.
 func knownKeys(hosts []Host) []string {
 	var out []string
 	for _, h := range hosts {
@@ -157,7 +156,7 @@ func knownKeys(hosts []Host) []string {
 	return out
 }
 
-// chooseWriter returns the newest key, or, if there is none, the first one that is to be made.
+// chooseWriter returns the newest key, or, if there is none, the name of the first one, which must be created.
 func chooseWriter(known []string) (name string, made bool) {
 	best := ""
 	for _, name := range known {
@@ -171,16 +170,14 @@ func chooseWriter(known []string) (name string, made bool) {
 	return best, false
 }
 
-// keyPrefix is before the number of a key.
+// keyPrefix precedes the number of a key.
 const keyPrefix = "kubeone-"
 
-// FirstKey is the name of the first key that a cluster has.
 const FirstKey = keyPrefix + "1"
 
-// keyName returns the name of the key of that number.
 func keyName(n int) string { return fmt.Sprintf("%s%d", keyPrefix, n) }
 
-// keyNumber returns the number of a key of ours; 0 of another one.
+// keyNumber returns the number of a key of kubeone's; 0 for any other.
 func keyNumber(name string) int {
 	digits, ours := strings.CutPrefix(name, keyPrefix)
 	n, err := strconv.Atoi(digits)

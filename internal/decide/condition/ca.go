@@ -7,11 +7,10 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// ClusterCA finds out this cluster's CA hash. Whoever finished joining decides: control-plane hosts with a complete
-// marker of this cluster, and the host through which an API answered that has our record of this cluster. Where
-// there are none, it is the unfinished leader's: the control-plane hosts of our own unfinished installation that
-// hold etcd data, else those that hold PKI. The hash is empty if none has one, or if those of one rank disagree;
-// then claims has them all.
+// ClusterCA returns this cluster's CA hash. Hosts that finished joining decide: control-plane hosts with a complete
+// marker of this cluster, and the host through which an API with this cluster's record answered. If there are none, the
+// control-plane hosts of an unfinished installation decide: those that hold etcd data, else those that hold PKI. The
+// hash is empty if no host has one, or if hosts of one rank disagree; then claims has them all.
 func ClusterCA(want *desired.Cluster, is *observed.World) (hash string, claims []string) {
 	for _, rank := range [...]func(h observed.Host, id string) bool{
 		func(h observed.Host, id string) bool {
@@ -41,7 +40,7 @@ func isOurs(h observed.Host, cluster string) bool {
 	return h.Marker != nil && h.Marker.Cluster == cluster
 }
 
-// hasRecord reports whether the API that answered has our record of this cluster.
+// hasRecord reports whether the API that answered has this cluster's record.
 func hasRecord(want *desired.Cluster, is *observed.World) bool {
 	return is.API.Reached == observed.Yes && is.API.Record != nil && is.API.Record.Cluster == want.Name
 }

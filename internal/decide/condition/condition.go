@@ -1,5 +1,5 @@
-// Package condition names the state that one host is in: from Empty to Healthy, with the reasons. It is a pure function
-// of what the host said, and of what the API and etcd say about it.
+// Package condition classifies the state of one host, from Empty to Healthy, with reasons. It is a pure function of
+// what the host, the API and etcd say.
 package condition
 
 import (
@@ -11,70 +11,69 @@ import (
 	"kubeone/internal/model/problem"
 )
 
-// Condition is what state a host is in, as far as the cluster is concerned. Every host has exactly one.
+// Condition is the state of a host in its cluster. Every host has exactly one.
 type Condition string
 
-// The conditions.
 const (
 	Unreachable Condition = "unreachable" // not asked, did not answer, or refused the login
-	// answered, but could not say whether it holds Kubernetes data; or a worker that cannot be locked
+	// It answered, but could not say whether it holds Kubernetes data; or it is a worker that cannot be locked.
 	Unclear     Condition = "unclear"
 	Empty       Condition = "empty"       // nothing of Kubernetes on it
-	Partial     Condition = "partial"     // an unfinished installation of ours for this cluster: it continues
+	Partial     Condition = "partial"     // an unfinished installation for this cluster, which continues
 	Foreign     Condition = "foreign"     // data of another cluster or of unknown origin: not touched
 	Healthy     Condition = "healthy"     // a member of this cluster, and healthy
 	Restartable Condition = "restartable" // a member whose containerd or kubelet does not run: start it again
-	// a member that lacks configuration or valid certificates, and what it takes to write them again
+	// A member that lacks configuration or valid certificates, and has what is needed to regenerate them.
 	Regenerable Condition = "regenerable"
-	// a member that says that its etcd data is lost: it leaves etcd and joins again
+	// A member that reports the loss of its etcd data: it leaves etcd and joins again.
 	Rejoinable Condition = "rejoinable"
-	Unready    Condition = "unready" // a member that works, but is not Ready, or did not say that it is
-	Broken     Condition = "broken"  // a member that lacks what a member has, or whose components fail
+	Unready    Condition = "unready" // a member that works, but is not known to be Ready
+	Broken     Condition = "broken"  // a member with missing parts or failing components
 )
 
-// Assessment is what was found out about one host.
+// Assessment is the classification of one host.
 type Assessment struct {
 	Condition Condition         `json:"condition"`
 	Reasons   []problem.Problem `json:"reasons,omitempty"` // most important first
 	// Member says whether the host belongs to this cluster: by its own data, its Node object or its etcd member.
 	Member observed.Tri `json:"member"`
-	Resume bool         `json:"resume,omitempty"` // an unfinished installation of ours continues here
+	Resume bool         `json:"resume,omitempty"` // an unfinished installation continues here
 	// Replaced says that an empty host stands where the API or etcd still knows a member of that name or address.
 	Replaced bool     `json:"replaced,omitempty"`
 	Units    []string `json:"units,omitempty"` // restartable: the systemd units to start again, in order
 	Parts    []string `json:"parts,omitempty"` // regenerable: what to regenerate, in order
-	// the name of its Node: the manifest's hostname, else its own; may be empty
+	// Node is the name of its Node: the manifest's hostname, else its own; may be empty.
 	Node string `json:"node,omitempty"`
 	Etcd string `json:"etcd,omitempty"` // the ID of its etcd member, if etcd was asked
 }
 
-// HostContext is what the classification of one host needs to know beyond the host: this cluster's CA and what the API
-// and etcd say about it.
+// HostContext is what the classification of one host needs beyond the host: this cluster's CA, and what the API and
+// etcd say about the host.
 type HostContext struct {
 	Cluster string
-	Machine bool   // it is asked about a Machine's host; false: about one of the manifest
-	CA      string // this cluster's CA hash; empty when not known
-	Version string // the wanted one
+	Machine bool   // the host is a Machine's, not of the manifest
+	CA      string // this cluster's CA hash; empty if not known
+	Version string // the desired one
 	API     observed.Tri
 	Node    *observed.Node   // nil: none, or the API did not answer
 	Etcd    observed.Tri     // whether the member list is known
 	Member  *observed.Member // nil: none, or the list is not known
-	NoCNI   bool             // the network plugin is ours and has not been applied yet: no Node can be Ready
-	Epoch   int              // how often the cluster has been recovered
+	NoCNI   bool             // kubeone deploys the network plugin and has not applied it yet: no Node can be Ready
+	Epoch   int              // number of recoveries of the cluster
 }
 
-// Joined reports whether the condition is one of a member of this cluster that finished joining.
+// Joined reports whether a host in the condition is a member that finished joining.
 func (c Condition) Joined() bool {
 	return c == Healthy || c == Restartable || c == Regenerable || c == Rejoinable || c == Unready || c == Broken
 }
 
-// Installable reports whether the condition is one of a host that may be installed on.
+// Installable reports whether a host in the condition can be installed.
 func (c Condition) Installable() bool { return c == Empty || c == Partial }
 
-// Silent reports whether the condition says that the host's state is not known.
+// Silent reports whether the host's state is unknown.
 func (c Condition) Silent() bool { return c == Unreachable || c == Unclear }
 
-// Classify names the condition of one host. It is a pure function of what the host said and its context.
+// Classify returns the condition of one host. It is a pure function of what the host said and its context.
 func Classify(want *desired.Host, is *observed.Host, cx HostContext) Assessment {
 	a := assessOrigin(want.Role, is, cx)
 	if is.Unwritable != "" && want.Role == desired.Worker && a.Condition != Unreachable && a.Condition != Foreign {
@@ -112,7 +111,7 @@ func Classify(want *desired.Host, is *observed.Host, cx HostContext) Assessment 
 	return a
 }
 
-// Reported names the condition of a host that was not asked: by its Node, and by its etcd member where those are known.
+// Reported classifies a host that was not probed: by its Node, and by its etcd member if these are known.
 func Reported(want *desired.Host, cx HostContext) Assessment {
 	a := assessmentFor(Unreachable, problem.HostNotAsked, nil)
 	if cx.API == observed.Yes && cx.Node != nil {
@@ -152,8 +151,8 @@ func isMember(c Condition, cx HostContext) observed.Tri {
 	return observed.Unknown
 }
 
-// assessOrigin reports whose the host is: Unreachable, Unclear, Empty, Partial, Foreign, Broken for a member that lost
-// its data, or Healthy for one whose health is the next question.
+// assessOrigin reports where the host belongs: Unreachable, Unclear, Empty, Partial, Foreign, Broken for a member that
+// lost its data, or Healthy for a member whose health is still to be assessed.
 func assessOrigin(role desired.Role, is *observed.Host, cx HostContext) Assessment {
 	if is.Reach != observed.Reached {
 		return assessUnreachable(is)
@@ -170,14 +169,14 @@ func assessOrigin(role desired.Role, is *observed.Host, cx HostContext) Assessme
 	case len(unknown) > 0:
 		return assessmentFor(Unclear, problem.HostUnclear, problem.Parameters{"items": unknown})
 	case len(data) == 0 && is.Marker != nil && is.Marker.Complete && is.Marker.Role == string(desired.Worker):
-		return Assessment{Condition: Healthy} // and what it lacks is a matter of its health
+		return Assessment{Condition: Healthy} // missing parts are a matter of its health
 	case len(data) == 0:
 		return assessVacant(is)
 	}
 	return assessOwned(is, cx, data)
 }
 
-// assessVacant returns the origin of a host without any Kubernetes data.
+// assessVacant assesses a host without any Kubernetes data.
 func assessVacant(is *observed.Host) Assessment {
 	switch {
 	case is.Marker == nil:
@@ -188,7 +187,7 @@ func assessVacant(is *observed.Host) Assessment {
 	return assessmentFor(Empty, problem.InstallationBegun, nil)
 }
 
-// assessOwned returns the origin of a host that holds the data named.
+// assessOwned assesses a host that holds the given data.
 func assessOwned(is *observed.Host, cx HostContext, data []string) Assessment {
 	items := problem.Parameters{"items": data}
 	switch {
@@ -215,7 +214,7 @@ func assessOwned(is *observed.Host, cx HostContext, data []string) Assessment {
 	return Assessment{Condition: Healthy}
 }
 
-// kubernetesData names the Kubernetes data that the host has, and what it could not say about.
+// kubernetesData lists the Kubernetes data that the host has, and what it could not report.
 func kubernetesData(is *observed.Host) (data, unknown []string) {
 	for _, f := range [...]struct {
 		name string
@@ -244,15 +243,14 @@ func assessmentFor(c Condition, code problem.Code, parameters problem.Parameters
 	return Assessment{Condition: c, Reasons: oneReason(code, parameters)}
 }
 
-// oneReason returns one reason.
 func oneReason(code problem.Code, parameters problem.Parameters) []problem.Problem {
 	return []problem.Problem{{Code: code, Parameters: parameters}}
 }
 
-// classHostKey is the probe's class of a host key that was not accepted.
+// classHostKey is the probe's class for a host key that was not accepted.
 const classHostKey = "hostkey"
 
-// OtherKeys names the keys of a host, and of its bastions, that are not the known ones.
+// OtherKeys returns a problem for each key of a host, or of its bastions, that differs from the known one.
 func OtherKeys(id string, is *observed.Host, code problem.Code) []problem.Problem {
 	var out []problem.Problem
 	for _, k := range is.OtherKeys {
@@ -263,7 +261,7 @@ func OtherKeys(id string, is *observed.Host, code problem.Code) []problem.Proble
 	return out
 }
 
-// assessUnreachable returns the assessment of a host that did not answer, or refused the login.
+// assessUnreachable assesses a host that did not answer, or refused the login.
 func assessUnreachable(is *observed.Host) Assessment {
 	if is.Reach == observed.NotAsked {
 		return assessmentFor(Unreachable, problem.HostNotAsked, nil)

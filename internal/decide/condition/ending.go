@@ -8,15 +8,16 @@ import (
 )
 
 const (
-	// renewBefore is how long before its end a certificate is renewed, unless more than a third of its life is left.
+	// renewBefore is the remaining life below which a certificate is renewed, unless more than a third of its life is
+	// left.
 	renewBefore = 90 * 24 * time.Hour
-	// renewGain is what a renewal must add to a certificate's life, so that one which was just renewed is not renewed
-	// again by a run that continues where another was killed.
+	// renewGain is the minimum that a renewal must add to a certificate's life, so that a resumed run does not renew
+	// certificates again.
 	renewGain = time.Hour
 )
 
-// renewableCertificates returns the certificates that "kubeadm certs renew" makes again, with the authority that signs
-// each. Others beside them are somebody's own, and kubelets see to theirs.
+// renewableCertificates returns the certificates that "kubeadm certs renew" renews, each with the CA that signs it.
+// Kubelets renew their own, and other certificates are not kubeone's.
 func renewableCertificates() map[string]string {
 	return map[string]string{
 		"apiserver": "ca", "apiserver-kubelet-client": "ca", "apiserver-etcd-client": "etcd/ca",
@@ -26,9 +27,9 @@ func renewableCertificates() map[string]string {
 	}
 }
 
-// Ending names the certificates of a control-plane host that have less than 90 days and less than a third of their
-// life left, sorted as the host lists them. Validity is how long one is valid that is made now: kubeadm's begin with
-// their authority, so that the life of one that was renewed is not to be read from it.
+// Ending lists the certificates of a control-plane host that have less than 90 days and less than a third of their life
+// left, in the host's order. Validity is the life of a new certificate. It cannot be read from an old one: kubeadm's
+// certificates begin with their CA.
 func Ending(is *observed.Host, validity time.Duration) []string {
 	return ofRenewable(is, func(c observed.Certificate) bool {
 		life := validity
@@ -39,7 +40,7 @@ func Ending(is *observed.Host, validity time.Duration) []string {
 	})
 }
 
-// Renewable names the certificates of a control-plane host to which a renewal would give more than an hour; with all,
+// Renewable lists the certificates of a control-plane host to which a renewal would add more than an hour; with all,
 // every one that kubeadm renews.
 func Renewable(is *observed.Host, validity time.Duration, all bool) []string {
 	return ofRenewable(is, func(c observed.Certificate) bool {
@@ -58,7 +59,7 @@ func ofRenewable(is *observed.Host, needs func(observed.Certificate) bool) []str
 	return out
 }
 
-// isLimitedByCA reports whether a certificate is good for as long as its authority: no renewal is of any use then.
+// isLimitedByCA reports whether a certificate expires with its CA, so that a renewal is of no use.
 func isLimitedByCA(is *observed.Host, c observed.Certificate) bool {
 	signs := renewableCertificates()[c.Name]
 	i := slices.IndexFunc(is.Certificates, func(ca observed.Certificate) bool { return ca.Name == signs })

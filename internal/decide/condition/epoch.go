@@ -5,27 +5,25 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// StaleEpoch reports whether the host holds data from before a recovery of the cluster, which has been recovered
-// so often as the epoch says. Its etcd member belongs to another etcd cluster, whatever it answers, and must
-// never serve again.
+// StaleEpoch reports whether the host holds data from before the recovery of that epoch. Its etcd member belongs to
+// another etcd cluster, whatever it answers, and must never serve again.
 func StaleEpoch(is *observed.Host, epoch int) bool {
 	m := is.Marker
 	return m != nil && m.Complete && m.Epoch < epoch && (is.EtcdData != observed.No || len(is.Manifests) > 0)
 }
 
-// Epoch returns how often the cluster has been recovered, as its finished control-plane hosts have it.
+// Epoch returns the number of the cluster's recoveries, as its finished control-plane hosts have it.
 func Epoch(want *desired.Cluster, is *observed.World) int {
 	return latestEpoch(want, is, func(m *observed.Marker) bool { return m.Complete })
 }
 
-// EpochBegun returns the same with recoveries that have begun and not ended.
+// EpochBegun is like Epoch, but includes recoveries that have begun and not ended.
 func EpochBegun(want *desired.Cluster, is *observed.World) int {
 	return latestEpoch(want, is, func(*observed.Marker) bool { return true })
 }
 
-// latestEpoch returns the highest epoch of the markers of this cluster that count. A control-plane host whose SSH key
-// nobody has approved has no say where another has: by a number alone it would make all others hold old data, and the
-// number would be written onto hosts that join.
+// latestEpoch returns the highest epoch in the markers that count. If a control-plane host with an approved SSH key has
+// one, hosts without do not count: their number alone would make all other data old, and joining hosts would get it.
 func latestEpoch(want *desired.Cluster, is *observed.World, counts func(*observed.Marker) bool) int {
 	of := map[bool]int{} // by whether the key is approved
 	for _, h := range want.ControlPlane {

@@ -5,8 +5,8 @@ import "strings"
 // IsStaticPod reports whether a file of a host is the manifest of a static pod.
 func IsStaticPod(path string) bool { return strings.HasPrefix(path, "/etc/kubernetes/manifests/") }
 
-// IsRestored reports whether a file of ours that somebody has changed is made again what it was. What somebody has
-// added to a static pod may be needed, and nobody but the operator knows.
+// IsRestored reports whether kubeone restores the file after a change. It does not restore static pods, because a
+// change there may be needed, which only the operator knows.
 func IsRestored(path string) bool {
 	for _, ours := range []string{
 		"/etc/containerd/", "/etc/systemd/system/", "/etc/modules-load.d/", "/etc/sysctl.d/",
@@ -19,7 +19,7 @@ func IsRestored(path string) bool {
 	return false
 }
 
-// UnitOf returns the unit that reads a file of ours when it starts, and only then; "" if there is none.
+// UnitOf returns the unit that reads the file when it starts, and only then; "" if there is none.
 func UnitOf(path string) string {
 	switch {
 	case path == "/etc/containerd/config.toml", strings.HasPrefix(path, "/etc/systemd/system/containerd.service"):

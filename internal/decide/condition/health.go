@@ -8,15 +8,14 @@ import (
 	"kubeone/internal/model/problem"
 )
 
-// The systemd units that repair starts again.
+// The systemd units that repairs start.
 const (
 	UnitContainerd = "containerd"
 	UnitKubelet    = "kubelet"
 )
 
-// assessHealth refines the assessment of a member. What it lacks and can get again comes first, because no start helps
-// without it; then stopped units, because they explain the rest; then components that fail; then what is not
-// Ready or not known.
+// assessHealth refines the assessment of a member. Missing parts come first, because no start helps without them.
+// Stopped units come next, because they explain the rest; then failing components; then what is not Ready or not known.
 func assessHealth(role desired.Role, is *observed.Host, cx HostContext, a Assessment) Assessment {
 	if role == desired.ControlPlane && StaleEpoch(is, cx.Epoch) {
 		a.Condition, a.Reasons = Rejoinable, oneReason(problem.StaleEpoch, nil)
@@ -58,8 +57,7 @@ func assessHealth(role desired.Role, is *observed.Host, cx HostContext, a Assess
 	return a
 }
 
-// stoppedUnits names the units that have to be started again, in order, and why. One of which systemd said nothing is
-// not among them.
+// stoppedUnits lists the units to start again, in order, and why. Units that systemd did not report are left out.
 func stoppedUnits(is *observed.Host) (units []string, why []problem.Problem) {
 	if !is.Containerd.Active && is.Containerd.Known() {
 		units = append(units, UnitContainerd, UnitKubelet)
@@ -92,7 +90,7 @@ func componentProblem(code problem.Code, component string) problem.Problem {
 	return problem.Problem{Code: code, Parameters: problem.Parameters{"component": component}}
 }
 
-// componentHealth names the components of the host that fail, and those that did not say how they are.
+// componentHealth returns the components of the host that fail, and those with unknown health.
 func componentHealth(role desired.Role, is *observed.Host) (failed, silent []problem.Problem) {
 	if !is.Containerd.Known() {
 		silent = append(silent, componentProblem(problem.ComponentUnknown, "containerd"))
@@ -133,7 +131,7 @@ func componentHealth(role desired.Role, is *observed.Host) (failed, silent []pro
 	return failed, silent
 }
 
-// etcdMember reports what is wrong with the host's member of etcd, as the member list has it.
+// etcdMember returns what is wrong with the host's etcd member according to the member list.
 func etcdMember(cx HostContext) (failed, silent []problem.Problem) {
 	if cx.Etcd != observed.Yes {
 		return nil, nil
@@ -157,7 +155,7 @@ func etcdMember(cx HostContext) (failed, silent []problem.Problem) {
 	return failed, silent
 }
 
-// nodeReadiness reports whether the Node is as Ready as it can be, and what there is to say about it.
+// nodeReadiness reports whether the Node is as Ready as it can be, and otherwise why not.
 func nodeReadiness(cx HostContext) (ok bool, why problem.Code) {
 	switch {
 	case cx.API != observed.Yes:

@@ -9,21 +9,20 @@ import (
 	"kubeone/internal/model/problem"
 )
 
-// What can be written again on a host, as Assessment.Parts names it: these, and the names of static pods.
+// What can be regenerated on a host, as in Assessment.Parts: these, and the names of static pods.
 const (
-	PartCertificates = "certificates"        // the control plane's own, renewed for as long as they were valid
+	PartCertificates = "certificates"        // the control plane's own, with the validity that they had
 	PartKubelet      = "kubelet-credentials" // kubelet.conf and its client certificate
-	PartServing      = "kubelet-serving"     // the certificate that the kubelet shows
-	PartSettings     = "kubelet-settings"    // the kubelet's configuration, as the manifest has it
-	PartEncryption   = "encryption-keys"     // by which Secrets are encrypted, from another control-plane host
+	PartServing      = "kubelet-serving"     // the kubelet's serving certificate
+	PartSettings     = "kubelet-settings"    // the kubelet's configuration, as in the manifest
+	PartEncryption   = "encryption-keys"     // encrypt Secrets; copied from another control-plane host
 )
 
-// staticPods are the manifests that every control-plane host has, in the order in which their components
-// need each other.
+// staticPods lists the manifests of every control-plane host, in the order in which their components need each other.
 var staticPods = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
 
-// regenerableParts names what a member lacks that can be written again from what it still has, in order, and why. A
-// control-plane host must have its CAs and its etcd data for that.
+// regenerableParts lists what a member lacks and can regenerate from what it still has, in order, and why. A
+// control-plane host needs its CAs and its etcd data for that.
 func regenerableParts(role desired.Role, is *observed.Host, cx HostContext) (parts []string, why []problem.Problem) {
 	controlPlane := role == desired.ControlPlane
 	if controlPlane && (is.PKI != observed.Yes || is.EtcdData != observed.Yes ||
@@ -61,8 +60,8 @@ func regenerableParts(role desired.Role, is *observed.Host, cx HostContext) (par
 	return parts, why
 }
 
-// missingPods names the static pods whose manifest is not there and that do not run. One of another version than the
-// wanted one is not written: that would be an upgrade.
+// missingPods lists the static pods without a manifest that do not run. On a host of another version none is written:
+// that would be an upgrade.
 func missingPods(is *observed.Host, cx HostContext) []string {
 	if is.Kubelet.Version != cx.Version || is.APIServerVersion != "" && is.APIServerVersion != cx.Version {
 		return nil
@@ -77,24 +76,24 @@ func missingPods(is *observed.Host, cx HostContext) []string {
 	return missing
 }
 
-// upgradeStuck reports whether the host's upgrade to the desired version has begun, and no API server answers with
-// which it could continue, while all runs that the host's own one needs: what that was given may be wrong, and right by
-// now.
+// upgradeStuck reports whether the host's upgrade to the desired version has begun, no API server answers for it to
+// continue, and everything runs that the host's own API server needs. The upgrade may have written wrong settings that
+// the manifest has since corrected.
 func upgradeStuck(is *observed.Host, cx HostContext) bool {
 	return is.Upgrading != "" && is.Upgrading == cx.Version && cx.API == observed.No && is.APIServer == observed.No &&
 		is.EtcdHealth == observed.Yes && is.Containerd.Active && is.Kubelet.Active
 }
 
-// settingsStuck reports whether the host's kubelet does not run since an upgrade or a reconfiguration of the host has
-// begun: what that has written may be what the kubelet refuses, and right in the manifest by now.
+// settingsStuck reports whether the host's kubelet does not run since an upgrade or reconfiguration began. It may
+// refuse the new settings, and the manifest may have corrected them since.
 func settingsStuck(is *observed.Host) bool {
 	return is.Upgrading != "" && is.Containerd.Active && !RunsKubelet(is)
 }
 
-// RunsKubelet reports whether the host's kubelet is not known to be down.
+// RunsKubelet reports whether the host's kubelet runs, as far as is known.
 func RunsKubelet(is *observed.Host) bool { return is.Kubelet.Active && is.Healthz != observed.No }
 
-// expiredCertificates names the host's certificates of a sort that have expired.
+// expiredCertificates lists the host's expired certificates of one sort.
 func expiredCertificates(is *observed.Host, sort func(name string) bool) []string {
 	var out []string
 	for _, c := range is.Certificates {
@@ -105,28 +104,28 @@ func expiredCertificates(is *observed.Host, sort func(name string) bool) []strin
 	return out
 }
 
-// ExpiredKubelet names what a host's kubelet shows to the API server, if it has expired.
+// ExpiredKubelet returns the kubelet's client certificates, if they have expired.
 func ExpiredKubelet(is *observed.Host) []string { return expiredCertificates(is, kubeletCertificate) }
 
-// ExpiredCA names the host's authorities that have expired: what they sign, or have signed, is worth nothing.
+// ExpiredCA lists the host's expired CAs: nothing that they signed is valid.
 func ExpiredCA(is *observed.Host) []string { return expiredCertificates(is, IsAuthority) }
 
-// IsAuthority reports whether a certificate is that of one of the cluster's authorities.
+// IsAuthority reports whether the certificate is one of the cluster's CAs.
 func IsAuthority(name string) bool {
 	return slices.Contains([]string{"ca", "etcd/ca", "front-proxy-ca"}, name)
 }
 
-// kubeletCertificate reports whether it is how the kubelet shows itself to the API server: with the one that it renews,
-// or, as long as kubelet.conf has not been pointed to that, with the one in it.
+// kubeletCertificate reports whether the kubelet authenticates to the API server with the certificate: the one that it
+// renews, or the one in kubelet.conf until that refers to the former.
 func kubeletCertificate(name string) bool { return name == "kubelet-client" || name == "kubelet.conf" }
 
-// controlPlaneCertificate reports whether kubeadm renews it. Kubelets see to their own.
+// controlPlaneCertificate reports whether kubeadm renews the certificate. Kubelets renew their own.
 func controlPlaneCertificate(name string) bool {
 	return !IsAuthority(name) && !strings.HasPrefix(name, "kubelet")
 }
 
-// dataLost returns in what way a control-plane host has, by its own word, lost what its etcd member had; nil when it
-// has not. A member that still answers lives, whatever its host says.
+// dataLost returns how a control-plane host, by its own account, has lost its etcd data; nil if it has not. A member
+// that still answers is alive, whatever its host says.
 func dataLost(role desired.Role, is *observed.Host, cx HostContext) []problem.Problem {
 	switch {
 	case role != desired.ControlPlane || cx.Etcd != observed.Yes || is.EtcdHealth == observed.Yes:
@@ -141,8 +140,8 @@ func dataLost(role desired.Role, is *observed.Host, cx HostContext) []problem.Pr
 	return nil
 }
 
-// assessRepairable returns the assessment of a member that can be made whole without a person: from what it has, or by
-// joining again. It is nil for one of which neither is so.
+// assessRepairable returns the assessment of a member that kubeone can repair without an operator, from what it has or
+// by joining again. It is nil if neither is possible.
 func assessRepairable(role desired.Role, is *observed.Host, cx HostContext, a Assessment) *Assessment {
 	if a.Parts, a.Reasons = regenerableParts(role, is, cx); len(a.Parts) > 0 {
 		a.Condition = Regenerable

@@ -1,6 +1,5 @@
 package fsm
 
-// clusterQuestions are those about a cluster.
 var clusterQuestions = []question{
 	{AskHosts, "Are the hosts fit for what is wanted?"},
 	{AskProvisioned, "Does a control plane exist?"},
@@ -16,7 +15,7 @@ var clusterQuestions = []question{
 	{AskObjects, "Are addons, labels and record current?"},
 }
 
-// clusterAnswers returns the answers to a question about a cluster.
+// clusterAnswers returns the possible answers to a question about a cluster.
 func clusterAnswers(s State) []Event {
 	switch s {
 	case AskHosts:
@@ -47,7 +46,6 @@ func clusterAnswers(s State) []Event {
 	return nil
 }
 
-// clusterTransitions is the table of the machine about a cluster.
 var clusterTransitions = []Transition{
 	{AskHosts, OnUnfit, State(Error)},
 	{AskHosts, OnFit, AskProvisioned},
@@ -105,7 +103,6 @@ var clusterTransitions = []Transition{
 	{AskObjects, OnCurrent, State(Nothing)},
 }
 
-// clusterRoutes are the exits of the machine about a cluster.
 var clusterRoutes = []Route{
 	Nothing, Error, Instruct, DisasterRecovery, Resources, Repair, MoveEndpoint, Join, Encrypt, Reconfigure,
 	Upgrade, Install,

@@ -2,24 +2,21 @@ package fsm
 
 import "fmt"
 
-// Machine is one of the state machines.
 type Machine string
 
-// The machines.
 const (
-	// Cluster finds what a cluster needs next.
+	// Cluster decides what a cluster needs next.
 	Cluster Machine = "cluster"
-	// Worker finds what a worker that is a Machine needs next.
+	// Worker decides what a worker of a Machine needs next.
 	Worker Machine = "worker"
 )
 
-// question is what a state asks.
 type question struct {
 	state State
-	text  string // as drawn, a sentence with a question mark
+	text  string // a sentence with a question mark, as drawn
 }
 
-// questionStates returns every question in the order of the table; the first is where the machine starts.
+// questionStates returns every question in order; the machine starts with the first.
 func (m Machine) questionStates() []question {
 	if m == Worker {
 		return workerQuestions
@@ -27,7 +24,7 @@ func (m Machine) questionStates() []question {
 	return clusterQuestions
 }
 
-// possibleAnswers returns every event with which the question of a state may answer; none for an exit state.
+// possibleAnswers returns every possible answer to the question of a state; none for an exit state.
 func (m Machine) possibleAnswers(s State) []Event {
 	if m == Worker {
 		return workerAnswers(s)
@@ -35,7 +32,7 @@ func (m Machine) possibleAnswers(s State) []Event {
 	return clusterAnswers(s)
 }
 
-// Table returns the transition table. The first row leaves the start state. The caller does not change it.
+// Table returns the transition table. The first row leaves the start state. The caller must not change it.
 func (m Machine) Table() []Transition {
 	if m == Worker {
 		return workerTransitions
@@ -43,8 +40,7 @@ func (m Machine) Table() []Transition {
 	return clusterTransitions
 }
 
-// Routes returns every route, in the order of their danger to a running cluster, least first. The caller does not
-// change them.
+// Routes returns every route, the least dangerous to a running cluster first. The caller must not change them.
 func (m Machine) Routes() []Route {
 	if m == Worker {
 		return workerRoutes
@@ -52,8 +48,8 @@ func (m Machine) Routes() []Route {
 	return clusterRoutes
 }
 
-// Walk asks from the start state until a transition leads to an exit state. The function answers the question of a
-// state with one of its events, and says why in words.
+// Walk asks questions from the start state until a transition leads to an exit state. Ask answers the question of a
+// state with one of its events and a reason in words.
 func (m Machine) Walk(ask func(State) (Event, string)) (Route, []Visit) {
 	asked, table := m.questionStates(), m.Table()
 	trace := make([]Visit, 0, len(asked))
@@ -69,8 +65,8 @@ func (m Machine) Walk(ask func(State) (Event, string)) (Route, []Visit) {
 	}
 }
 
-// nextState is where the table leads. A question that answers with an event the table lacks is a mistake in this
-// package that check finds; it ends at error.
+// nextState returns where the table leads. An event that the table lacks is a mistake in this package, which checkTable
+// finds; it leads to error.
 func nextState(table []Transition, from State, on Event) State {
 	for _, t := range table {
 		if t.From == from && t.On == on {
@@ -80,9 +76,8 @@ func nextState(table []Transition, from State, on Event) State {
 	return State(Error)
 }
 
-// checkTable reports what is wrong with a table for the questions: events without a transition, or with two;
-// transitions from exit states, or on events that a question does not have; states that cannot be reached; targets that
-// are neither a question nor a route; and circles, in which a decision could go round for ever.
+// checkTable returns what is wrong with a table: events without a transition or with two, transitions from exit states
+// or on impossible events, unreachable states, targets that are neither a question nor a route, and cycles.
 func (m Machine) checkTable(table []Transition) []error {
 	asked := m.questionStates()
 	var errs []error
@@ -111,7 +106,7 @@ func (m Machine) checkTable(table []Transition) []error {
 	return append(errs, m.unreachedStates(table)...)
 }
 
-// unreachedStates names the questions and routes to which no path leads.
+// unreachedStates returns an error for each question and route that cannot be reached.
 func (m Machine) unreachedStates(table []Transition) []error {
 	asked := m.questionStates()
 	seen := map[State]bool{asked[0].state: true}
@@ -134,7 +129,7 @@ func (m Machine) unreachedStates(table []Transition) []error {
 	return errs
 }
 
-// questionOrder returns the place of a question in the order; exit states come after all.
+// questionOrder returns the position of a question; exit states come last.
 func questionOrder(asked []question, s State) int {
 	for i := range asked {
 		if asked[i].state == s {

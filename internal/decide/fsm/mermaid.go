@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Mermaid draws the state machine from its table, as a Mermaid flowchart: questions in the order in which they are
-// asked, and the routes to which their answers lead.
+// Mermaid draws the state machine's table as a Mermaid flowchart: questions in order, and the routes that answers lead
+// to.
 func (m Machine) Mermaid() string {
 	var b strings.Builder
 	b.WriteString("flowchart TD\n")
@@ -22,7 +22,7 @@ func (m Machine) Mermaid() string {
 	return b.String()
 }
 
-// nodeName returns the name of a state in a drawing. Routes have their own prefix, so that none is also a question.
+// nodeName returns the name of a state in a drawing. Routes have their own prefix, so that they never equal a question.
 func (m Machine) nodeName(s State) string {
 	prefix := "ask_"
 	if isRoute(m.Routes(), s) {

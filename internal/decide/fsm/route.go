@@ -1,38 +1,37 @@
-// Package fsm is the finite state machines by which decide finds a route: questions, answers, and a transition table
-// that is checked, enumerated and drawn. One is about a cluster, and one about a single worker that is a Machine. What
-// the answers are is asked of the caller.
+// Package fsm holds the finite state machines with which decide finds a route: questions, answers and a transition
+// table that tests check and enumerate. One is for a cluster, one for a single worker of a Machine. The caller answers
+// the questions.
 package fsm
 
-// Route is what is to be done: the name of an exit state.
+// Route names an exit state, and so what to do.
 type Route string
 
-// The routes.
 const (
-	Install Route = "install" // no control plane exists: make one, join everything
+	Install Route = "install" // no control plane exists: create one, join everything
 	Join    Route = "join"    // a healthy cluster lacks hosts of the manifest
-	// units to start, files to regenerate or to restore, certificates to renew, dead etcd members to remove
+	// units to start, files to regenerate or restore, certificates to renew, dead etcd members to remove
 	Repair           Route = "repair"
-	MoveEndpoint     Route = "move-endpoint"     // the API is not yet where the manifest has its users look for it
-	Instruct         Route = "instruct"          // the operator must act; Also says what can be done before
+	MoveEndpoint     Route = "move-endpoint"     // the API is not yet at the manifest's endpoint
+	Instruct         Route = "instruct"          // the operator must act; Also lists what can be done before
 	DisasterRecovery Route = "disaster-recovery" // etcd has lost its quorum
 	// another version, of the cluster or of some workers, or a forced roll-out
 	Upgrade     Route = "upgrade"
 	Reconfigure Route = "reconfigure" // the configuration of hosts differs from the manifest
-	Encrypt     Route = "encrypt"     // Secrets are stored in etcd otherwise than the manifest wants
-	Resources   Route = "resources"   // addons, node labels or our record differ
+	Encrypt     Route = "encrypt"     // the encryption of Secrets in etcd differs from the manifest
+	Resources   Route = "resources"   // addons, node labels or the record differ
 	Nothing     Route = "nothing"     // the cluster matches the manifest
-	Error       Route = "error"       // something is wrong that must be put right first
+	Error       Route = "error"       // something is wrong and must be fixed first
 
-	// of a Machine's worker alone
-	Wait    Route = "wait"    // something is not known, or comes automatically: look again later
-	Return  Route = "return"  // it is not wanted any more: it leaves the cluster, and its host becomes bare
-	Abandon Route = "abandon" // likewise, but nobody waits for its host any more: the cluster forgets its Node
+	// for a Machine's worker only
+	Wait    Route = "wait"    // something is unknown, or settles by itself: check again later
+	Return  Route = "return"  // no longer desired: it leaves the cluster, and its host becomes bare
+	Abandon Route = "abandon" // likewise, but its host is given up: the cluster deletes its Node
 )
 
 // State is a state of the machine: a question, or an exit state whose name is a route.
 type State string
 
-// The questions about a cluster, in the order in which they are asked.
+// The questions about a cluster, in order.
 const (
 	AskHosts         State = "hosts"
 	AskProvisioned   State = "provisioned"
@@ -48,7 +47,7 @@ const (
 	AskObjects       State = "objects"
 )
 
-// The questions about a worker, in the order in which they are asked; at last there is AskConfiguration.
+// The questions about a worker, in order; AskConfiguration is the last.
 const (
 	AskWanted      State = "wanted"
 	AskReturned    State = "returned"
@@ -64,7 +63,6 @@ const (
 // Event is an answer to a question.
 type Event string
 
-// The answers.
 const (
 	OnFit           Event = "fit"
 	OnUnfit         Event = "unfit"
@@ -107,7 +105,7 @@ type Transition struct {
 	To   State `json:"to"`
 }
 
-// Visit is one transition that a decision made, and the reason in words.
+// Visit is one transition of a decision, with its reason in words.
 type Visit struct {
 	State State  `json:"state"`
 	Event Event  `json:"event"`

@@ -1,6 +1,5 @@
 package fsm
 
-// workerQuestions are those about a worker.
 var workerQuestions = []question{
 	{AskWanted, "Is the machine wanted?"},
 	{AskReturned, "Is its host bare again?"},
@@ -14,7 +13,7 @@ var workerQuestions = []question{
 	{AskConfiguration, "Has its host the wanted settings?"},
 }
 
-// workerAnswers returns the answers to a question about a worker.
+// workerAnswers returns the possible answers to a question about a worker.
 func workerAnswers(s State) []Event {
 	switch s {
 	case AskWanted:
@@ -41,7 +40,6 @@ func workerAnswers(s State) []Event {
 	return nil
 }
 
-// workerTransitions is the table of the machine about a worker.
 var workerTransitions = []Transition{
 	{AskWanted, OnNo, AskReturned},
 	{AskWanted, OnYes, AskHost},
@@ -86,5 +84,4 @@ var workerTransitions = []Transition{
 	{AskConfiguration, OnNone, State(Nothing)},
 }
 
-// workerRoutes are the exits of the machine about a worker.
 var workerRoutes = []Route{Nothing, Error, Wait, Resources, Repair, Join, Reconfigure, Upgrade, Return, Abandon}

@@ -10,40 +10,37 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// Kind is what sort of contradiction it is.
 type Kind string
 
-// The kinds of contradictions.
 const (
 	// SameID: two machines carry one ID, as copies of one disk do.
 	SameID Kind = "SameID"
 	// OtherID: the manifest gives a host one ID, and the machine at its address carries another one from a manifest.
 	OtherID Kind = "OtherID"
-	// Displaced: the machine at a host's address is another host, and the machine at that one's address does not
-	// say who it is.
+	// Displaced: the machine at a host's address is another host, and the machine at that host's address does not say who
+	// it is.
 	Displaced Kind = "Displaced"
-	// OtherHostname: the manifest gives a member another hostname than its Node has.
+	// OtherHostname: the manifest gives a member another hostname than its Node's.
 	OtherHostname Kind = "OtherHostname"
-	// OtherRole: the manifest gives a member another role than it has joined with.
+	// OtherRole: the manifest gives a member another role than the one it joined with.
 	OtherRole Kind = "OtherRole"
 )
 
-// Contradiction is two answers to the question who a machine is. Both sides are named.
+// Contradiction is two answers about the identity of a machine. It names both sides.
 type Contradiction struct {
 	Kind    Kind   `json:"kind"`
-	Host    string `json:"host"`    // ID of the host that the manifest means
-	Address string `json:"address"` // where the manifest has it
+	Host    string `json:"host"`    // ID of the host in the manifest
+	Address string `json:"address"` // its address in the manifest
 	Wants   string `json:"wants,omitempty"`
-	Says    string `json:"says"` // what the machine says: an ID, the name of its Node, a role
-	// OtherAddress is where the other machine answers, or is to be found, if there are two.
+	Says    string `json:"says"` // the machine's claim: an ID, the name of its Node, a role
+	// OtherAddress is where the other machine answers or should answer, if there are two.
 	OtherAddress string `json:"otherAddress,omitempty"`
-	// Home says of SameID that the machine at Address is where the host has always been: only the other one is in
+	// Home says, for SameID, that the machine at Address is where the host has always been: only the other one is in
 	// doubt.
 	Home bool `json:"home,omitempty"`
 }
 
-// checkMembers compares what the manifest says of members with what they have joined as. Only what cannot be changed in
-// place is compared.
+// checkMembers compares the manifest with what members joined as, in fields that cannot be changed in place.
 func (m *matcher) checkMembers() {
 	for e := range m.entries {
 		i := m.entries[e].machine
@@ -69,9 +66,9 @@ func (m *matcher) checkMembers() {
 	}
 }
 
-// otherRole returns the role in which the host has joined, where the manifest gives it another one; "" if it does not.
-// A machine that the manifest calls a worker is not believed when it says that it is more: etcd or the API must say so
-// too, unless neither answers. One that says so alone is not touched, and stops nothing else: decide sees to that.
+// otherRole returns the role in which the host has joined, if the manifest gives it another one; else "". A worker's
+// own claim to be more is not enough: etcd or the API must confirm it, unless neither answers. A worker that only
+// claims it is left alone, and stops no other host; decide handles that.
 func (m *matcher) otherRole(e int) desired.Role {
 	h, i := m.entries[e].host, m.entries[e].machine
 	seen, marker := m.machineAt(i), m.clusterMarker(i)
@@ -84,16 +81,16 @@ func (m *matcher) otherRole(e int) desired.Role {
 	answers := m.is.API.Reached == observed.Yes || m.is.Etcd.Reached == observed.Yes
 	switch {
 	case seen.Reach == observed.Reached && !seen.SaysControlPlane():
-		return "" // whatever had its name or address before
+		return "" // it belongs to an earlier owner of its name or address
 	case seen.Reach == observed.Reached && !answers && marker != nil, m.knownAsControlPlane(e):
 		return desired.ControlPlane
 	}
 	return ""
 }
 
-// joinedAsWorker reports whether the machine of a host that the manifest has in the control plane has joined as a
-// worker: by its marker, or, where that is lost, because it has a kubelet and nothing that only control-plane hosts
-// have, and its Node, by name or address, is a worker's.
+// joinedAsWorker reports whether the machine of a control-plane host has joined as a worker: by its marker, or, if that
+// is lost, because it has a kubelet but nothing that only control-plane hosts have, and its Node, by name or address,
+// is a worker's.
 func (m *matcher) joinedAsWorker(e int) bool {
 	i := m.entries[e].machine
 	if marker := m.clusterMarker(i); marker != nil {
@@ -112,9 +109,9 @@ func (m *matcher) joinedAsWorker(e int) bool {
 	return len(nodes) > 0 && !slices.ContainsFunc(nodes, func(n observed.Node) bool { return n.ControlPlane })
 }
 
-// knownAsControlPlane reports whether etcd has a member, or the API a control-plane Node, of the host: by the name that
-// the manifest gives it, else by address. A member at its address has another name where the manifest has changed that,
-// too: it is the host's own if the host says that it is of the control plane, or the record that this is its Node.
+// knownAsControlPlane reports whether etcd has a member of the host, or the API a control-plane Node: by the manifest's
+// name, else by address. If the manifest changed the name, a member at its address has another one. It is the host's
+// own if the host claims to be of the control plane, or the record has that Node for it.
 func (m *matcher) knownAsControlPlane(e int) bool {
 	at := m.entries[m.entries[e].machine].host
 	at.Hostname = m.entries[e].host.Hostname
@@ -128,11 +125,11 @@ func (m *matcher) knownAsControlPlane(e int) bool {
 	return node != nil && node.ControlPlane
 }
 
-// recordedOtherwise returns the name of the Node of entry e by the cluster's record, where the manifest gives it
-// another one and that matters: to a host of the control plane, or because the manifest calls another one so, whose
-// address is returned too. It is about a machine that does not answer: one that does claims its name itself. Without
-// it, a new machine that was given the name would join in the silent one's place and delete its Node, or its member
-// would be taken for nobody's.
+// recordedOtherwise returns the Node name of entry e in the cluster's record, if the manifest gives another one and
+// that matters: on the control plane, or because the manifest gives that name to another host, whose address is
+// returned too. It is for machines that do not answer; others claim their names themselves. Without it, a new machine
+// that was given the name would join in the silent one's place and delete its Node, or its member would seem to have no
+// host.
 func (m *matcher) recordedOtherwise(e int) (name, address string) {
 	h, i := m.entries[e].host, m.entries[e].machine
 	if m.machineAt(i).Reach == observed.Reached || h.Hostname == "" {
@@ -157,8 +154,8 @@ func (m *matcher) recordedOtherwise(e int) (name, address string) {
 	return "", ""
 }
 
-// memberNode returns the name of the Node that a member has joined as: as its marker has it, else that of the only Node
-// with one of its addresses. It is "" where nobody knows.
+// memberNode returns the Node name that a member has joined with: its marker's, else that of the only Node with one of
+// its addresses; "" if not known.
 func (m *matcher) memberNode(i int) string {
 	if marker := m.clusterMarker(i); marker.Node != "" {
 		return strings.ToLower(marker.Node)

@@ -1,10 +1,9 @@
-// Package identity finds out which machine is which host of the manifest.
+// Package identity determines which machine is which host of the manifest.
 //
-// The manifest says where a host is to be found; the machine that answers there says who it is, in the marker that our
-// first step left on it. Match brings the two together. A host that the manifest gives an ID, or a hostname, is the
-// machine that says so, at whichever of the manifest's addresses it answers: hosts may be reordered, and may swap
-// addresses, without anybody being taken for somebody else. Every other host is the machine at its address. Where the
-// two sides cannot both be right, nothing is guessed: the answer is a Contradiction that names both.
+// The manifest says where a host is; the machine there says who it is, in the marker that the first step wrote. Match
+// combines the two. A host with an ID or hostname in the manifest is the machine that claims it, at any address of the
+// manifest, so that hosts may be reordered and may swap addresses. Every other host is the machine at its address. If
+// both sides cannot be right, Match does not guess: it returns a Contradiction that names both.
 //
 // The package is pure: no I/O, no clock, no log.
 package identity
@@ -19,39 +18,38 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// ProbeKey is the key of a host before Match: its ID in the manifest, or the manifest's address of it. It leads to a
-// machine. After Match a host has an ID, which says which host that machine is.
+// ProbeKey is the key of a host before Match: its ID or its address in the manifest. It leads to a machine. After Match
+// a host has an ID, which says which host that machine is.
 type ProbeKey string
 
-// Result is the manifest and the world, with every machine under the ID of the host that it is.
+// Result is the manifest and the world, with every machine under the ID of its host.
 type Result struct {
 	Want desired.Cluster
 	Is   observed.World
-	// Reached maps a host's ID to the key of the entry whose address leads to its machine.
+	// Reached maps a host's ID to the key of the entry at whose address its machine answers.
 	Reached map[string]ProbeKey
-	// IDs are those that the entries have now.
+	// IDs maps the entries' former IDs to the current ones.
 	IDs IDs
-	// Moved are the hosts whose machine answers at another entry's address, in the manifest's order.
+	// Moved lists the hosts whose machine answers at another entry's address, in the manifest's order.
 	Moved []Move
-	// Contradictions are the reasons why some host cannot be told from another. Nothing may be changed
-	// while there is one.
+	// Contradictions lists why hosts cannot be told apart. Nothing may be changed while there is one.
 	Contradictions []Contradiction
 }
 
-// Move is a host whose machine was found at another address than the manifest gives it.
+// Move is a host whose machine answers at another address than the manifest's.
 type Move struct {
 	Host    string // ID
 	Address string // the manifest's for this host
 	Found   string // where its machine answers
 }
 
-// IDs maps the ID that an entry had before the match to the one that it has now.
+// IDs maps the ID of an entry before the match to its current one.
 type IDs map[string]string
 
-// Of returns the ID of the entry now. A name that is no entry's stays as it is.
+// Of returns the current ID of the entry. The name of no entry stays as it is.
 func (ids IDs) Of(entry string) string { return cmp.Or(ids[entry], entry) }
 
-// OfAll returns the IDs of all these entries, in their order; nil for none.
+// OfAll returns the current IDs of the entries, in order; nil for none.
 func (ids IDs) OfAll(entries ...string) []string {
 	var out []string
 	for _, entry := range entries {
@@ -60,8 +58,8 @@ func (ids IDs) OfAll(entries ...string) []string {
 	return out
 }
 
-// Match names the machines. The IDs of want's hosts are the keys of is.Hosts: the manifest's ID where it gives one,
-// else an address. It changes neither want nor is; the result shares nothing with them that it changes.
+// Match identifies the machines. The keys of is.Hosts are the IDs of want's hosts: the manifest's ID, else an address.
+// It changes neither want nor is, and the result is safe to change.
 func Match(want desired.Cluster, is observed.World) Result {
 	m := newMatcher(want, is)
 	m.claimHosts()
@@ -73,20 +71,20 @@ func Match(want desired.Cluster, is observed.World) Result {
 // entry is a host of the manifest.
 type entry struct {
 	host    desired.Host
-	machine int // index of the entry at whose address its machine answers; -1 while not known
+	machine int // index of the entry at whose address its machine answers; -1 if not known
 }
 
 type matcher struct {
 	want    desired.Cluster
 	is      observed.World
 	entries []entry            // control plane first
-	markers []*observed.Marker // by machine: the note of this cluster's manifest that it carries; nil for none
-	names   map[string]int     // how many machines with a marker have that name
-	calls   map[string][]int   // machines by the name of their Node, as far as they say so themselves
-	own     map[string]int     // entries by the ID that the manifest gives them
-	named   map[string][]int   // entries by the hostname that the manifest gives them
+	markers []*observed.Marker // by machine: its marker of this cluster; nil for none
+	names   map[string]int     // number of machines with a marker that have that name
+	calls   map[string][]int   // machines by their Node's name, as they claim it
+	own     map[string]int     // entries by their ID in the manifest
+	named   map[string][]int   // entries by their hostname in the manifest
 	nodes   match.Nodes
-	taken   []int // by machine: the entry that it says it is, -1 for none
+	taken   []int // by machine: the entry that it claims, -1 for none
 	found   []Contradiction
 }
 
@@ -114,14 +112,14 @@ func newMatcher(want desired.Cluster, is observed.World) *matcher {
 	return m
 }
 
-// machineAt is what answered at the i-th entry's address.
+// machineAt returns what was observed at the i-th entry's address.
 func (m *matcher) machineAt(i int) observed.Host { return m.is.Hosts[m.entries[i].host.ID] }
 
-// clusterMarker returns the note of this cluster that a machine carries; nil if there is none.
+// clusterMarker returns the machine's marker of this cluster; nil if there is none.
 func (m *matcher) clusterMarker(i int) *observed.Marker { return m.markers[i] }
 
-// claimHosts finds out which hosts the machines claim to be: by ID first, and of those first the ones that answer at
-// the address of the host that they say they are; then members by the name of their Node.
+// claimHosts lets machines claim hosts: by ID first, beginning with those at the address of the claimed host, then
+// members by the name of their Node.
 func (m *matcher) claimHosts() {
 	m.claimByID()
 	for i := range m.entries {
@@ -129,7 +127,7 @@ func (m *matcher) claimHosts() {
 	}
 }
 
-// claimByID lets machines claim the entries to which the manifest gives the ID that they carry.
+// claimByID lets machines claim the entries whose ID in the manifest they carry.
 func (m *matcher) claimByID() {
 	for _, home := range []bool{true, false} {
 		for i := range m.entries {
@@ -144,7 +142,7 @@ func (m *matcher) claimByID() {
 	}
 }
 
-// claimByName lets a member that has claimed no entry claim the one with the name of its Node.
+// claimByName lets a member without an entry claim the entry with the name of its Node.
 func (m *matcher) claimByName(i int) {
 	marker := m.clusterMarker(i)
 	if marker == nil || m.taken[i] >= 0 || !m.hasNode(i) {
@@ -152,9 +150,9 @@ func (m *matcher) claimByName(i int) {
 	}
 	name := nodeName(m.machineAt(i))
 	if name == "" || m.names[name] > 1 {
-		return // hosts of one name are told apart by their addresses, and decide says what is wrong with them
+		return // hosts of one name are told apart by address; decide reports them
 	}
-	// An ID that the manifest gives has not reached the machine yet where it knows only a derived one.
+	// A machine that knows only a derived ID has not received the manifest's yet.
 	derived := marker.ID == "" || marker.Derived
 	mayBe := func(e int) bool {
 		h := &m.entries[e].host
@@ -165,18 +163,18 @@ func (m *matcher) claimByName(i int) {
 	}
 }
 
-// hasNode reports whether the i-th machine has a Node's name that it cannot change: it has joined, or has begun to and
+// hasNode reports whether the i-th machine has a Node name that it cannot change: it has joined, or has begun to and
 // has credentials under that name.
 func (m *matcher) hasNode(i int) bool {
 	marker := m.clusterMarker(i)
 	return marker != nil && (marker.Complete || marker.Node != "" && m.machineAt(i).KubeletConf == observed.Yes)
 }
 
-// claimMachine gives the i-th machine to the entry. Two machines for one entry contradict each other.
+// claimMachine assigns the i-th machine to the entry. Two machines for one entry are a contradiction.
 func (m *matcher) claimMachine(i, e int) {
 	other := m.entries[e].machine
 	if m.isPromotion(i, e) {
-		m.markers[i] = nil // nothing that it says there is believed
+		m.markers[i] = nil // its claims are not believed
 		if other < 0 {
 			other = e
 		}
@@ -191,9 +189,9 @@ func (m *matcher) claimMachine(i, e int) {
 	m.entries[e].machine, m.taken[i] = i, e
 }
 
-// isPromotion reports whether the machine at a worker's address says that it is the control-plane host of entry e, and
-// nothing else says so. A worker must not get the cluster's keys by its own word while that host is silent: the machine
-// at the host's own address must say that it is another one, as it does when both have swapped their addresses.
+// isPromotion reports whether only the machine's own claim makes a worker's machine the control-plane host of entry e.
+// A worker must not get the cluster's keys on its own claim while that host is silent. The machine at the host's
+// address must claim to be another one, as it does after both have swapped addresses.
 func (m *matcher) isPromotion(i, e int) bool {
 	h, marker := m.entries[e].host, m.clusterMarker(e)
 	if m.entries[i].host.Role != desired.Worker || h.Role != desired.ControlPlane {
@@ -203,7 +201,7 @@ func (m *matcher) isPromotion(i, e int) bool {
 		(h.Hostname == "" || nodeName(m.machineAt(e)) == h.Hostname)
 }
 
-// nodeName returns the name of the machine's Node, as far as it says so itself.
+// nodeName returns the name of the machine's Node, as it claims it.
 func nodeName(seen observed.Host) string {
 	if seen.Marker != nil && seen.Marker.Node != "" {
 		return strings.ToLower(seen.Marker.Node)
@@ -211,7 +209,7 @@ func nodeName(seen observed.Host) string {
 	return strings.ToLower(seen.Hostname)
 }
 
-// assignByAddress gives every entry that no machine has claimed the machine at its address.
+// assignByAddress assigns to every unclaimed entry the machine at its address.
 func (m *matcher) assignByAddress() {
 	for e := range m.entries {
 		if m.entries[e].machine >= 0 {
@@ -221,7 +219,7 @@ func (m *matcher) assignByAddress() {
 		seen := m.machineAt(i)
 		switch {
 		case i != e && seen.Reach == observed.Reached:
-			// Somebody else is at its address, and at theirs is one that does not say who it is.
+			// Another host is at its address, and the machine at that host's address does not say who it is.
 			m.addContradiction(Contradiction{
 				Kind: Displaced, Host: m.entries[e].host.ID, Address: m.entryAddress(e),
 				Says:         m.entries[m.taken[e]].host.ID,
@@ -234,8 +232,8 @@ func (m *matcher) assignByAddress() {
 	}
 }
 
-// findMoved finds the machine that is left for an entry whose own address leads to another host: the one at that host's
-// address, and so on, until nobody has claimed it.
+// findMoved finds the remaining machine for an entry whose address leads to another host: the one at that host's
+// address, and so on, until one is unclaimed.
 func (m *matcher) findMoved(e int) int {
 	i := e
 	for m.taken[i] >= 0 {
@@ -244,8 +242,8 @@ func (m *matcher) findMoved(e int) int {
 	return i
 }
 
-// checkID compares the ID that the manifest gives a host with that of the machine at its address. An ID that was only
-// derived may be replaced by the manifest's.
+// checkID compares the manifest's ID of a host with that of the machine at its address. The manifest's ID may replace a
+// derived one.
 func (m *matcher) checkID(e int) {
 	marker := m.clusterMarker(e)
 	h := m.entries[e].host
@@ -265,9 +263,8 @@ func (m *matcher) entryAddress(i int) string { return m.entries[i].host.PublicAd
 
 func (m *matcher) addContradiction(c Contradiction) { m.found = append(m.found, c) }
 
-// hostIDs are what the hosts are called from now on, by entry: the manifest's ID; else the one in the marker; else the
-// address, or, where another host has that as its ID because it was once at this address, the address and a part of the
-// machine ID.
+// hostIDs returns the hosts' IDs, by entry: the manifest's, else the marker's, else the address. If another host
+// already has that address as its ID, a part of the machine ID is appended.
 func (m *matcher) hostIDs() []string {
 	out, holder := make([]string, len(m.entries)), map[string]int{}
 	give := func(e int, id string) { out[e], holder[id] = id, e }
@@ -310,9 +307,9 @@ func (m *matcher) hostIDs() []string {
 	return out
 }
 
-// livesElsewhere reports whether the machine of an entry says that it is a host which is known to be another machine:
-// the record has that host's Node, which is Ready or of another role, and has none of the machine's addresses. The host
-// may be one that the manifest does not have any more.
+// livesElsewhere reports whether the entry's machine claims to be a host that is known to be another machine: the
+// record has that host's Node, which is Ready or of another role, and has none of the machine's addresses. The host may
+// be one that the manifest no longer has.
 func (m *matcher) livesElsewhere(e int) bool {
 	i := m.entries[e].machine
 	if m.is.API.Record == nil {
@@ -324,19 +321,19 @@ func (m *matcher) livesElsewhere(e int) bool {
 		(n.Ready == observed.Yes || n.ControlPlane != (m.entries[e].host.Role == desired.ControlPlane))
 }
 
-// hasOwnID reports whether a manifest has once given the entry's machine its ID: it is no derived one then, also when
-// the manifest does not give it any more.
+// hasOwnID reports whether a manifest has ever given the entry's machine its ID: then it is not derived, even if the
+// manifest no longer gives it.
 func (m *matcher) hasOwnID(e int) bool {
 	marker := m.clusterMarker(m.entries[e].machine)
 	return marker != nil && marker.ID != "" && !marker.Derived && !m.livesElsewhere(e)
 }
 
-// shortMachineID keeps the part of a machine ID that tells machines apart well enough beside an address.
+// shortMachineID returns enough of a machine ID to tell machines at one address apart.
 func shortMachineID(machineID string) string { return machineID[:min(len(machineID), 8)] }
 
-// recordedNode returns the name of the host's Node by the cluster's record, for a machine that does not say it: it is
-// down, or was not asked. It is empty if there is no such Node, or another machine says that this is its name; with
-// membersOnly, one that carries a note of this cluster.
+// recordedNode returns the host's Node name in the cluster's record, for a machine that is down or was not probed. It
+// is empty if there is no such Node, or if another machine claims the name; with membersOnly, only machines with a
+// marker of this cluster count.
 func (m *matcher) recordedNode(id string, membersOnly bool) string {
 	if m.is.API.Record == nil {
 		return ""
@@ -350,7 +347,7 @@ func (m *matcher) recordedNode(id string, membersOnly bool) string {
 	return name
 }
 
-// buildResult puts the machines under their IDs, and the hosts where their machines are.
+// buildResult moves the observations to the IDs of their machines, and the hosts to their machines' addresses.
 func (m *matcher) buildResult() Result {
 	ids := m.hostIDs()
 	out := Result{

@@ -1,4 +1,4 @@
-// Package match finds what belongs to a host of the manifest: its name, its Node and its member of etcd.
+// Package match finds the name, the Node and the etcd member of a host of the manifest.
 package match
 
 import (
@@ -13,7 +13,7 @@ import (
 )
 
 // NodeName returns the name of the host's Node: the manifest's hostname, else the host's own, else that of the Node
-// with one of its addresses. Kubernetes has them in lower case.
+// with one of its addresses. Kubernetes uses lower case.
 func NodeName(want *desired.Host, is *observed.Host, node *observed.Node) string {
 	switch {
 	case want.Hostname != "":
@@ -26,8 +26,8 @@ func NodeName(want *desired.Host, is *observed.Host, node *observed.Node) string
 	return ""
 }
 
-// hostAddresses returns those by which Nodes and etcd members are known to be the host's. The public address counts
-// too: in a manifest without private addresses it is the only one.
+// hostAddresses returns the addresses that identify the host's Node and etcd member. The public address counts too: in
+// a manifest without private addresses it is the only one.
 func hostAddresses(want *desired.Host) []string {
 	return append([]string{want.PrivateAddress, want.PublicAddress}, want.IPv6Addresses...)
 }
@@ -39,14 +39,15 @@ func At(want *desired.Host, n *observed.Node) bool {
 	})
 }
 
-// Owns reports whether a Node with the host's name is the host's. A name that only the host itself gives is not enough:
-// the Node must have one of the host's addresses, where it has any. Otherwise a host could have another one drained.
+// Owns reports whether a Node with the host's name is the host's. A name that only the host itself claims is not
+// enough: the Node must then have one of the host's addresses, if it has any. Otherwise a host could have another one
+// drained.
 func Owns(want *desired.Host, n *observed.Node) bool {
 	return want.Hostname != "" || nodename.ShareAddress(hostAddresses(want), n.Addresses)
 }
 
-// OwnsAsMachine reports whether a Node with the host's name is that of the Machine which the host is to be: by its
-// label, or, if it has none, by the host's own note and its address. Of a host of the manifest it says what Owns does.
+// OwnsAsMachine reports whether a Node with the host's name belongs to the Machine of the host: by its label, or, if it
+// has none, by the host's own marker and its address. For a host of the manifest it is like Owns.
 func OwnsAsMachine(want *desired.Host, is *observed.Host, n *observed.Node) bool {
 	if want.Machine == "" {
 		return Owns(want, n)
@@ -61,10 +62,10 @@ func OwnsAsMachine(want *desired.Host, is *observed.Host, n *observed.Node) bool
 	}
 }
 
-// Member returns the host's etcd member: by name, else by the address in its peer URL, which a member has before it has
-// started and has a name. Of several with its name, it is the one at the host's address, else one that is healthy, else
-// the first: the others are somebody's who had the name before. Of a worker the name counts only where the manifest
-// gives it: what a worker calls itself must not make it a member.
+// Member returns the host's etcd member: by name, else by the address in its peer URL, which a member has before it
+// starts and gets a name. Of several with its name, it is the one at the host's address, else a healthy one, else the
+// first; the others belong to earlier owners of the name. A worker's name counts only if the manifest gives it: a
+// worker must not become a member by its own claim.
 func Member(members []observed.Member, want *desired.Host, name string) *observed.Member {
 	if want.Role == desired.Worker && want.Hostname == "" {
 		name = ""
@@ -91,14 +92,14 @@ func Member(members []observed.Member, want *desired.Host, name string) *observe
 	return found
 }
 
-// MemberIndex returns the index of a host's etcd member in the list, -1 if there is none. The node is the name of
-// the host's Node.
+// MemberIndex returns the index of a host's etcd member in the list, -1 if there is none. Node is the name of the
+// host's Node.
 func MemberIndex(members []observed.Member, want desired.Host, node string) int {
 	m := Member(members, &want, node)
 	return slices.IndexFunc(members, func(o observed.Member) bool { return m != nil && o.ID == m.ID })
 }
 
-// Part is what the host has of etcd: its member in the list, and the data on its disk. The node is the name of the
+// Part returns what the host has of etcd: its member in the list, and the data on its disk. Node is the name of the
 // host's Node.
 func Part(w observed.World, want desired.Host, node string) quorum.Part {
 	part := quorum.Part{Data: w.Hosts[want.ID].EtcdData}
@@ -116,7 +117,7 @@ func peerOf(peer string, want *desired.Host) bool {
 	return slices.ContainsFunc(hostAddresses(want), func(a string) bool { return a != "" && sameIP(a, u.Hostname()) })
 }
 
-// sameIP compares two addresses; IPv6 has many spellings of one.
+// sameIP compares two addresses; an IPv6 address has many spellings.
 func sameIP(a, b string) bool {
 	return a == b || canonicalAddress(a) == canonicalAddress(b)
 }

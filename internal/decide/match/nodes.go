@@ -8,14 +8,14 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// Nodes are the Nodes of a cluster, found by name or by address without going through all of them.
+// Nodes indexes the Nodes of a cluster by name and by address.
 type Nodes struct {
 	all    []observed.Node
 	byName map[string]int   // the first one of that name
-	at     map[string][]int // by address, in one spelling
+	at     map[string][]int // by address, in canonical form
 }
 
-// IndexNodes makes Nodes of a list, which must not be changed while they are in use.
+// IndexNodes indexes a list, which must not be changed while the index is in use.
 func IndexNodes(list []observed.Node) Nodes {
 	n := Nodes{all: list, byName: make(map[string]int, len(list)), at: make(map[string][]int, len(list))}
 	for i := range list {
@@ -53,7 +53,7 @@ func (n Nodes) At(want *desired.Host) []*observed.Node {
 	return out
 }
 
-// Of returns the Node of that host: by name where the host's name is known, else by address.
+// Of returns the host's Node: by name if the host's name is known, else by address.
 func (n Nodes) Of(want *desired.Host, is *observed.Host) *observed.Node {
 	name := NodeName(want, is, nil)
 	if name == "" {
@@ -65,7 +65,7 @@ func (n Nodes) Of(want *desired.Host, is *observed.Host) *observed.Node {
 	return nil
 }
 
-// Node returns Nodes.Of for one host alone: it goes through the whole list.
+// Node returns Nodes.Of for a single host without an index.
 func Node(nodes []observed.Node, want *desired.Host, is *observed.Host) *observed.Node {
 	name := NodeName(want, is, nil)
 	var found []observed.Node
@@ -77,9 +77,9 @@ func Node(nodes []observed.Node, want *desired.Host, is *observed.Host) *observe
 	return IndexNodes(found).Of(want, is)
 }
 
-// onlyOne returns the host's own among the Nodes that have one of its addresses. A kubelet writes the addresses of its
-// own Node, and cannot make that one of the control plane: such a Node comes first, and a control-plane host has no
-// other. A worker's must be the only one.
+// onlyOne returns the host's own Node among those that have one of its addresses. A kubelet writes the addresses of its
+// own Node, but cannot make it a control-plane Node: such a Node comes first, and a control-plane host has no other. A
+// worker's Node must be the only one.
 func onlyOne(want *desired.Host, found []*observed.Node) *observed.Node {
 	if i := slices.IndexFunc(found, func(n *observed.Node) bool { return n.ControlPlane }); i >= 0 {
 		return found[i]
@@ -90,7 +90,7 @@ func onlyOne(want *desired.Host, found []*observed.Node) *observed.Node {
 	return found[0]
 }
 
-// canonicalAddress returns the one spelling of an address that stands for all that sameIP takes for the same.
+// canonicalAddress returns one spelling for all addresses that sameIP treats as equal.
 func canonicalAddress(address string) string {
 	if ip, err := netip.ParseAddr(address); err == nil {
 		return ip.Unmap().String()

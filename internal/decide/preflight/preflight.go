@@ -1,4 +1,4 @@
-// Package preflight says whether a host is fit to be installed.
+// Package preflight checks whether a host can be installed.
 package preflight
 
 import (
@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// What a host needs. Memory of control planes and the number of CPUs are kubeadm's own limits.
+// Requirements of a host. Memory of control planes and the number of CPUs are kubeadm's own limits.
 const (
 	minKernel             = "4.19"
 	minControlPlaneMemory = 1700 // MiB
@@ -26,9 +26,9 @@ const (
 	maxClockSkew          = 30 * time.Second
 )
 
-// Check checks a host that is to be installed: problems stop everything, warnings do not. A fact that is not known is a
-// problem, because nobody could say that the host is fit. Free ports and disk space are asked of a fresh host only: on
-// one where our installation has begun, what takes them may be ours. Kubelet is the version that the host is to have.
+// Check checks a host that is to be installed: problems stop everything, warnings do not. An unknown fact is a problem.
+// It checks free ports and disk space on a fresh host only, because a begun installation may itself use them. Kubelet
+// is the version to install.
 func Check(host *desired.Host, is *observed.Host, kubelet string, fresh bool) (problems, warnings []problem.Problem) {
 	for _, p := range [...]*problem.Problem{
 		checkOS(is), checkTools(is), checkKernel(is), checkMemory(host.Role, is), Clock(host, is), checkName(host, is),
@@ -77,13 +77,13 @@ func checkTools(is *observed.Host) *problem.Problem {
 	return foundProblem(problem.ToolsMissing, problem.Parameters{"tools": is.Tools, "os": is.OS.ID})
 }
 
-// Packages returns those of the distribution that a host lacks and that are installed with it.
+// Packages returns the distribution's packages that a host lacks and that are installed with it.
 func Packages(is *observed.Host) []string {
 	system, _ := distro.Find(is.OS.ID)
 	return system.PackagesOf(is.Tools)
 }
 
-// checkOthers returns the problem of a host on which another Kubernetes distribution runs.
+// checkOthers returns the problem of a host with another Kubernetes distribution.
 func checkOthers(is *observed.Host) *problem.Problem {
 	if len(is.OtherKubernetes) == 0 {
 		return nil
@@ -91,7 +91,7 @@ func checkOthers(is *observed.Host) *problem.Problem {
 	return foundProblem(problem.OtherKubernetes, problem.Parameters{"units": is.OtherKubernetes})
 }
 
-// Cgroups returns the problem of a host with control groups v1 on which a kubelet of that version would not start.
+// Cgroups returns the problem of a host with cgroup v1 if a kubelet of that version would not start there.
 func Cgroups(host *desired.Host, is *observed.Host, kubelet string) *problem.Problem {
 	if is.Cgroups != 1 || is.CgroupV1Allowed || !RefusesCgroupV1(kubelet) {
 		return nil
@@ -101,14 +101,14 @@ func Cgroups(host *desired.Host, is *observed.Host, kubelet string) *problem.Pro
 	return p
 }
 
-// RefusesCgroupV1 reports whether a kubelet of that version starts with control groups v1 only where that is allowed.
+// RefusesCgroupV1 reports whether a kubelet of that version starts with cgroup v1 only if configured to allow it.
 func RefusesCgroupV1(kubelet string) bool {
 	v, err := version.ParseGeneric(kubelet)
 	return err == nil && v.AtLeast(version.MustParseGeneric("1.35"))
 }
 
-// ForeignCNI names the CNI configuration of a host that is not the cluster's network plugin's, sorted; none if the
-// plugin is somebody else's.
+// ForeignCNI lists the host's CNI configuration files that are not the cluster's network plugin's, sorted; none if the
+// plugin is external.
 func ForeignCNI(cni desired.CNI, is *observed.Host) []string {
 	if cni.Name == desired.ExternalCNI {
 		return nil
@@ -141,7 +141,7 @@ func checkDisk(is *observed.Host) *problem.Problem {
 	return checkAmount(problem.DiskTooSmall, is.DiskMiB, minDisk)
 }
 
-// checkAmount compares numbers; 0 is what the probe leaves where it could not find out.
+// checkAmount compares numbers; 0 means that the probe could not find out.
 func checkAmount(code problem.Code, have, need int) *problem.Problem {
 	if have >= need {
 		return nil
@@ -149,7 +149,7 @@ func checkAmount(code problem.Code, have, need int) *problem.Problem {
 	return foundProblem(code, problem.Parameters{"have": have, "need": need})
 }
 
-// Clock returns the problem of a host whose clock differs too much from that of this machine.
+// Clock returns the problem of a host whose clock differs too much from this machine's.
 func Clock(host *desired.Host, is *observed.Host) *problem.Problem {
 	if is.ClockSkew.Abs() <= maxClockSkew {
 		return nil
@@ -175,7 +175,7 @@ func checkName(host *desired.Host, is *observed.Host) *problem.Problem {
 	return foundProblem(problem.HostNameInvalid, problem.Parameters{"name": name})
 }
 
-// requiredPorts returns those that a host of the role needs for itself.
+// requiredPorts returns the ports that a host of the role needs.
 func requiredPorts(role desired.Role) []int {
 	if role == desired.ControlPlane {
 		return []int{6443, 2379, 2380, 10250, 10257, 10259}

@@ -2,32 +2,32 @@ package quorum
 
 import "kubeone/internal/model/observed"
 
-// Disruption is what happens to a host's part in etcd.
+// Disruption is the effect of a step on a host's part in etcd.
 type Disruption string
 
-// The disruptions.
 const (
 	NoDisruption Disruption = ""
 	Stop         Disruption = "stop" // its member does not answer for a while
-	// StopHealthy is the same where the member is well, in an etcd with a quorum. Otherwise nothing is left to lose.
+	// StopHealthy is Stop, allowed only if the member is healthy in an etcd with a quorum. Otherwise there is nothing to
+	// lose.
 	StopHealthy Disruption = "stop healthy"
-	Leave       Disruption = "leave" // its member is taken out for ever
-	Wipe        Disruption = "wipe"  // the data on its disk goes; its member must have left
-	// Purge deletes data that was kept when its member left. It is of use only if there is no quorum any more.
+	Leave       Disruption = "leave" // its member is removed permanently
+	Wipe        Disruption = "wipe"  // the data on its disk is deleted; its member must have left
+	// Purge deletes data that was kept when its member left. That data is useful only if there is no quorum left.
 	Purge Disruption = "purge"
 )
 
-// Part is what a host has of etcd, as it was observed, whatever role the manifest gives the host.
+// Part is what a host has of etcd, as observed, whatever its role in the manifest.
 type Part struct {
-	Member string       // the ID of its member in etcd's list; "" if it has none there
-	Data   observed.Tri // whether data of etcd is on its disk
+	Member string       // the ID of its member in etcd's list; "" if there is none
+	Data   observed.Tri // whether its disk has etcd data
 }
 
 // Any reports whether the host has, or may have, a part in etcd.
 func (p Part) Any() bool { return p.Member != "" || p.Data != observed.No }
 
-// May reports whether the disruption of a host with that part leaves etcd, as it is, its quorum and its data. It is the
-// only judge of that: of a plan's steps when they are planned, and again, with etcd as it is then, when they begin.
+// May reports whether the disruption leaves etcd its quorum and its data. Every step is checked with it, when it is
+// planned and again when it begins.
 func May(d Disruption, etcd observed.Etcd, part Part) Verdict {
 	members := etcd.Members
 	m, _ := Without(members, part.Member)

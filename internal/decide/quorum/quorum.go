@@ -1,5 +1,5 @@
-// Package quorum is the arithmetic of etcd's majorities: whether a list of members has a quorum, and whether one member
-// of it may be stopped for a while or leave for ever. A member that is not known to be healthy counts as dead.
+// Package quorum computes etcd's majorities: whether a list of members has a quorum, and whether a member may be
+// stopped for a while or removed. A member that is not known to be healthy counts as dead.
 package quorum
 
 import (
@@ -8,7 +8,7 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// Of returns how many of n voters must agree: ⌊n/2⌋+1. No voters have no quorum that could be reached; it is 1.
+// Of returns how many of n voters must agree: ⌊n/2⌋+1. For no voters it is 1, which cannot be reached.
 func Of(n int) int { return n/2 + 1 }
 
 // Tally counts a list of members. A voter is alive only if it is known to be healthy; learners do not vote.
@@ -35,7 +35,7 @@ func Count(members []observed.Member) Tally {
 	return t
 }
 
-// Holds reports whether the voters that are alive are a quorum.
+// Holds reports whether the living voters are a quorum.
 func (t Tally) Holds() bool { return t.Voters > 0 && t.Alive >= Of(t.Voters) }
 
 // String returns the arithmetic: "2 of 3 voters healthy, quorum 2".
@@ -43,18 +43,18 @@ func (t Tally) String() string {
 	return fmt.Sprintf("%d of %d voters healthy, quorum %d", t.Alive, t.Voters, Of(t.Voters))
 }
 
-// Verdict is whether something may be done to one member, and the arithmetic.
+// Verdict reports whether something may be done to a member, with the arithmetic.
 type Verdict struct {
 	Safe bool
-	// Outage says that it is safe for the data, and that etcd does not answer meanwhile.
+	// Outage says that the data is safe, but etcd does not answer meanwhile.
 	Outage bool
 	Why    string
 	Left   Tally // the other members
 }
 
 // SafeToStop reports whether the member with that ID may be stopped for a while, as an upgrade does: the healthy others
-// must be a quorum of all voters. A cluster of one or two voters has no such others; it may be stopped with an outage,
-// if all its voters are healthy. A learner may always be stopped; a member that is not in the list must not.
+// must be a quorum of all voters. With one or two voters that is impossible; they may be stopped with an outage, if all
+// voters are healthy. A learner may always be stopped; a member that is not in the list must not.
 func SafeToStop(members []observed.Member, id string) Verdict {
 	m, others := Without(members, id)
 	if m == nil {
@@ -71,9 +71,9 @@ func SafeToStop(members []observed.Member, id string) Verdict {
 	return Verdict{Why: why, Left: rest}
 }
 
-// SafeToRemove reports whether the member with that ID may leave for ever: the list must hold its quorum now, for a
-// removal has to be agreed upon, and the healthy voters left must be a quorum of the voters left. What is not known to
-// be healthy is not. The last voter may never leave.
+// SafeToRemove reports whether the member with that ID may be removed: the list must hold its quorum now, because
+// members agree on a removal, and the remaining healthy voters must be a quorum of the remaining voters. Unknown health
+// counts as unhealthy. The last voter may never leave.
 func SafeToRemove(members []observed.Member, id string) Verdict {
 	m, others := Without(members, id)
 	if m == nil {
@@ -84,8 +84,8 @@ func SafeToRemove(members []observed.Member, id string) Verdict {
 	return Verdict{Safe: all.Holds() && rest.Holds(), Why: why, Left: rest}
 }
 
-// Merged returns each of the members once, in the order in which they first come: a voter if any of its accounts calls
-// it one, and with its name if any has that. Accounts differ where they were written at different times.
+// Merged returns each member once, in order of first appearance: a voter if any entry says so, and with its name if any
+// entry has it. Entries differ if they were written at different times.
 func Merged(members []observed.Member) []observed.Member {
 	var out []observed.Member
 	for _, m := range members {

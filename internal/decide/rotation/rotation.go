@@ -1,14 +1,13 @@
-// Package rotation says in which phase the rotation of an authority's key is, and what comes next, so that nobody ever
-// shows what somebody does not trust. It is a pure function of what all control-plane hosts have.
+// Package rotation determines the next phase of the rotation of an authority's key, such that every host trusts what
+// any other presents. It is a pure function of what all control-plane hosts have.
 //
-// An authority is a CA, or the key pair of service accounts. To rotate it, every host first learns to trust the new
-// key, and is given it (Learn); when all of them run with that, each signs with the new one, and makes again what was
-// signed by the old one (Use); when it is so everywhere, the old one is dropped (Forget). A phase begins when the one
-// before has ended on all hosts. In between, at any moment, everybody trusts what anybody shows.
+// An authority is a CA, or the key pair of service accounts. First every host gets the new key and trusts it (Learn).
+// When all of them run with that, each signs with the new key and replaces what the old one signed (Use). When all
+// hosts have done so, the old key is dropped (Forget). A phase begins when the previous one has ended on all hosts.
 //
-// Nothing is noted but on the hosts: which key is the new one is told by the host that was given it and does not sign
-// with it yet, and if there is none, by the one that signs. A host that signs with it notes that the one before is
-// still to be dropped (observed.Used). Keys that are trusted besides without such a note are somebody's own, and stay.
+// Only hosts hold the state. The new key is the one that a host has been given and does not sign with yet; if there is
+// none, the one that signs. A host that signs with it notes that the previous key must still be dropped
+// (observed.Used). Other trusted keys without such a note are not kubeone's, and stay.
 package rotation
 
 import (
@@ -24,19 +23,19 @@ type Phase string
 
 // The phases, in order.
 const (
-	Settled Phase = ""       // nothing is to be done
-	Learn   Phase = "learn"  // hosts trust the new key, and have it
-	Use     Phase = "use"    // it signs, and what the old one signed is made again
-	Forget  Phase = "forget" // the old one is trusted no more, nor is anybody else's
+	Settled Phase = ""       // nothing to do
+	Learn   Phase = "learn"  // hosts have the new key and trust it
+	Use     Phase = "use"    // it signs, and what the old one signed is replaced
+	Forget  Phase = "forget" // only the new key is still trusted
 )
 
-// Host is what a control-plane host has, by the name of the authority.
+// Host holds the authorities of a control-plane host, by name.
 type Host struct {
 	ID          string
 	Authorities map[string]observed.Authority
 }
 
-// HostsOf returns those control-plane hosts that are members of the cluster.
+// HostsOf returns the control-plane hosts that are members of the cluster.
 func HostsOf(want []desired.Host, is map[string]observed.Host) []Host {
 	var out []Host
 	for _, h := range want {
@@ -50,12 +49,12 @@ func HostsOf(want []desired.Host, is map[string]observed.Host) []Host {
 // Decision is the next phase.
 type Decision struct {
 	Phase       Phase
-	Authorities []string // those that are in it, sorted
-	New         []string // those of them whose new key is still to be made
-	Hosts       []string // the IDs of those that are to be changed, in order
+	Authorities []string // the authorities in this phase, sorted
+	New         []string // those whose new key must still be created
+	Hosts       []string // IDs of the hosts to change, in order
 }
 
-// Unknown returns the names of those of the authorities of which some host does not say whom it trusts, sorted.
+// Unknown returns the authorities, sorted, for which some host does not say what it trusts.
 func Unknown(hosts []Host, authorities []string) []string {
 	var out []string
 	for _, name := range authorities {
@@ -67,8 +66,8 @@ func Unknown(hosts []Host, authorities []string) []string {
 	return out
 }
 
-// Begun returns the names of the authorities of which a rotation has begun and not ended, sorted: a host has been given
-// a key to sign with, or notes a phase, or they do not sign with the same key. One that is unknown is not among them.
+// Begun returns the authorities, sorted, whose rotation has begun and not ended: a host has a new key, or notes a
+// phase, or hosts sign with different keys. Unknown authorities are left out.
 func Begun(hosts []Host) []string {
 	var out []string
 	for _, name := range observed.Authorities() {
@@ -79,10 +78,10 @@ func Begun(hosts []Host) []string {
 	return out
 }
 
-// Decide finds the next phase of the authorities that are asked for: what has begun continues. Where nothing has, and
-// again is true, the rotation of all of them begins. Every control-plane host must be among the hosts, and none of the
-// authorities unknown.
-func Decide(hosts []Host, asked []string, anew bool) Decision {
+// Decide returns the next phase for the authorities asked for: a rotation that has begun continues. If none has and
+// fresh is true, the rotation of all of them begins. Every control-plane host must be among the hosts, and no authority
+// may be unknown.
+func Decide(hosts []Host, asked []string, fresh bool) Decision {
 	in := map[Phase][]string{}
 	for _, name := range slices.Sorted(slices.Values(asked)) {
 		p := authorityPhase(hosts, name)
@@ -96,7 +95,7 @@ func Decide(hosts []Host, asked []string, anew bool) Decision {
 		d.Hosts = toDo(hosts, in[p], p)
 		return d
 	}
-	if !anew || len(in[Settled]) == 0 {
+	if !fresh || len(in[Settled]) == 0 {
 		return Decision{}
 	}
 	d := Decision{Phase: Learn, Authorities: in[Settled], New: slices.Clone(in[Settled])}
@@ -106,8 +105,8 @@ func Decide(hosts []Host, asked []string, anew bool) Decision {
 	return d
 }
 
-// toDo returns the IDs of the hosts that have not done their part of a phase. One that knows by its note that it has to
-// do it comes after those without, so that a note is there as long as one host has it to do.
+// toDo returns the IDs of the hosts that have not done their part of a phase. Hosts with a note of it come last, so
+// that a note exists until the last host is done.
 func toDo(hosts []Host, names []string, p Phase) []string {
 	var without, with []string
 	for _, h := range hosts {
@@ -123,8 +122,8 @@ func toDo(hosts []Host, names []string, p Phase) []string {
 	return append(without, with...)
 }
 
-// authorityPhase returns that of one authority: the first one which some host has not done. The last one has begun only
-// where some host notes it.
+// authorityPhase returns the phase of one authority: the first one that some host has not done. Forget has begun only
+// if some host notes it.
 func authorityPhase(hosts []Host, name string) Phase {
 	for _, p := range []Phase{Learn, Use, Forget} {
 		if p == Forget && !slices.ContainsFunc(hosts, func(h Host) bool { return h.Authorities[name].Begun != "" }) {
@@ -137,7 +136,7 @@ func authorityPhase(hosts []Host, name string) Phase {
 	return Settled
 }
 
-// hasDone reports whether a host has done its part of a phase. One that has done a later one has.
+// hasDone reports whether a host has done its part of a phase. A host that has done a later one has.
 func hasDone(hosts []Host, h Host, name string, p Phase) bool {
 	a, goal := h.Authorities[name], Goal(hosts, name)
 	switch p {
@@ -153,7 +152,7 @@ func hasDone(hosts []Host, h Host, name string, p Phase) bool {
 	return true
 }
 
-// Goal returns the key that is to sign in the end.
+// Goal returns the key that signs in the end.
 func Goal(hosts []Host, name string) string {
 	for _, h := range hosts {
 		if next := h.Authorities[name].Next; next != "" {
@@ -168,12 +167,12 @@ func Goal(hosts []Host, name string) string {
 	return ""
 }
 
-// Given reports whether some host has been given a key that is to sign later.
+// Given reports whether some host has a key that will sign later.
 func Given(hosts []Host, name string) bool {
 	return slices.ContainsFunc(hosts, func(h Host) bool { return h.Authorities[name].Next != "" })
 }
 
-// Signs reports whether the key that is to sign in the end signs on some host, or has begun to.
+// Signs reports whether the final key signs on some host, or has begun to.
 func Signs(hosts []Host, name string) bool {
 	goal := Goal(hosts, name)
 	return slices.ContainsFunc(hosts, func(h Host) bool {
@@ -182,7 +181,7 @@ func Signs(hosts []Host, name string) bool {
 	})
 }
 
-// signingKeys returns the keys by which anything may be signed that somebody shows, and the one that is to sign.
+// signingKeys returns the keys that may have signed what any host presents, and the final one.
 func signingKeys(hosts []Host, name string) []string {
 	out := []string{Goal(hosts, name)}
 	for _, h := range hosts {
@@ -193,13 +192,13 @@ func signingKeys(hosts []Host, name string) []string {
 	return out
 }
 
-// After is what a host has when it has done its part of a phase towards the goal. Others are the signers of all hosts.
+// After returns what a host has after its part of a phase towards the goal. Others are the signers of all hosts.
 func After(a observed.Authority, p Phase, goal string, others []string) observed.Authority {
 	switch p {
 	case Learn:
 		out := observed.Authority{Trusted: set.Union(a.Trusted, others, []string{goal}), Next: goal}
 		if a.Signer() == goal {
-			out.Next = a.Next // it signs with it already
+			out.Next = a.Next // it already signs with it
 		}
 		return out
 	case Use:
@@ -211,8 +210,7 @@ func After(a observed.Authority, p Phase, goal string, others []string) observed
 	return a
 }
 
-// Trusted returns the keys that any of the hosts trusts, the one that is to sign in the end among them, each once, in
-// the order of the hosts.
+// Trusted returns the keys that any of the hosts trusts and the final one, each once, in the order of the hosts.
 func Trusted(hosts []Host, name string) []string {
 	var out []string
 	for _, h := range hosts {

@@ -211,7 +211,7 @@ func TestNobodyShowsWhatSomebodyDoesNotTrust(t *testing.T) {
 			m.restartComponents()
 			w.machines = append(w.machines, m)
 		}
-		anew := true
+		fresh := true
 		for turn := 0; ; turn++ {
 			if turn == 2000 {
 				t.Fatalf("seed %d does not end: %v", seed, w.hosts())
@@ -219,7 +219,7 @@ func TestNobodyShowsWhatSomebodyDoesNotTrust(t *testing.T) {
 			if w.random.IntN(20) == 0 {
 				w.rejoinHost(w.machines[w.random.IntN(len(w.machines))])
 			}
-			d := Decide(w.hosts(), []string{etcd}, anew)
+			d := Decide(w.hosts(), []string{etcd}, fresh)
 			if d.Phase == Settled {
 				break
 			}
@@ -235,7 +235,7 @@ func TestNobodyShowsWhatSomebodyDoesNotTrust(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.carryOut(w.machines[first], d, goal)
-			anew = anew && len(Begun(w.hosts())) == 0
+			fresh = fresh && len(Begun(w.hosts())) == 0
 		}
 		for _, m := range w.machines {
 			if m.signs != m.disk.Signer() || !slices.Equal(m.running, m.disk.Trusted) || len(m.disk.Trusted) != 1 {

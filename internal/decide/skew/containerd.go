@@ -7,9 +7,9 @@ import (
 )
 
 // oldestContainerd returns the oldest minor version of containerd that kubelets of a minor version of Kubernetes 1 work
-// with here. Kubelets before 1.36 would do with containerd 1.7, but the configuration that hosts get is of a format
-// that containerd has read since 2.0 (https://github.com/containerd/containerd/blob/main/docs/cri/config.md). Those
-// since 1.36 need 2.0 themselves: 1.35 was the last release to support containerd 1
+// with here. Kubelets before 1.36 would work with containerd 1.7, but hosts get a configuration in a format that
+// containerd reads since 2.0 (https://github.com/containerd/containerd/blob/main/docs/cri/config.md). Kubelets since
+// 1.36 need 2.0 themselves: 1.35 was the last release to support containerd 1
 // (https://kubernetes.io/blog/2025/11/26/kubernetes-v1-35-sneak-peek/).
 func oldestContainerd(kubelet *version.Version) string {
 	if kubelet.Minor() < 34 {
@@ -18,11 +18,10 @@ func oldestContainerd(kubelet *version.Version) string {
 	return "2.0"
 }
 
-// newestContainerd is the major version of containerd of which nothing is known yet.
+// newestContainerd is the first major version of containerd without known compatibility.
 const newestContainerd = 3
 
-// SupportedContainerd returns in words with which versions of containerd a kubelet of that version works; "" for a
-// kubelet of which that is not known.
+// SupportedContainerd describes the versions of containerd that work with a kubelet of that version; "" if not known.
 func SupportedContainerd(kubelet string) string {
 	k, err := version.ParseSemantic(kubelet)
 	if err != nil || oldestContainerd(k) == "" {
@@ -31,8 +30,8 @@ func SupportedContainerd(kubelet string) string {
 	return fmt.Sprintf("%s and newer, before %d, with kubelet %s", oldestContainerd(k), newestContainerd, kubelet)
 }
 
-// Containerd returns nil if a kubelet of that version works with a containerd of that version, both
-// without a leading v.
+// Containerd returns nil if a kubelet of that version works with a containerd of that version, both without a leading
+// v.
 func Containerd(kubelet, containerd string) error {
 	c, err := version.ParseSemantic(containerd)
 	if err != nil {

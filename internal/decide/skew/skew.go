@@ -1,5 +1,5 @@
-// Package skew is Kubernetes' version skew policy: which kubelet may speak to which API server and to which container
-// runtime, and through which versions a cluster is upgraded.
+// Package skew implements Kubernetes' version skew policy: which kubelet works with which API server and container
+// runtime, and through which versions an upgrade goes.
 package skew
 
 import (
@@ -11,8 +11,8 @@ import (
 // maxKubeletSkew is how many minors a kubelet may be older than an API server (Kubernetes' version skew policy).
 const maxKubeletSkew = 3
 
-// Allowed returns nil if a kubelet of that version may speak to an API server of that version: it is not newer, and
-// at most three minors older. Patch releases count only for "newer" in another minor: within a minor, any may meet any.
+// Allowed returns nil if a kubelet of that version may connect to an API server of that version: it is not newer, and
+// at most three minors older. Patch releases do not count within a minor.
 func Allowed(apiserver, kubelet string) error {
 	a, err := version.ParseSemantic(apiserver)
 	if err != nil {
@@ -34,16 +34,16 @@ func Allowed(apiserver, kubelet string) error {
 	return nil
 }
 
-// Newer reports whether version a is newer than b, patch releases included. What is no version is not newer.
+// Newer reports whether version a is newer than b, including patch releases. An invalid version is not newer.
 func Newer(a, b string) bool {
 	x, errX := version.ParseSemantic(a)
 	y, errY := version.ParseSemantic(b)
 	return errX == nil && errY == nil && y.LessThan(x)
 }
 
-// UpgradePath returns the versions that a cluster goes through from one version to another, the last one included. A
-// minor on the way is written as "1.35": any patch release of it will do. From a version to itself it is empty. Going
-// down, or to another major version, is an error.
+// UpgradePath returns the versions of an upgrade from one version to another, including the last. A minor on the way is
+// written as "1.35", because any patch release of it will do. It is empty for equal versions. A downgrade, or another
+// major version, is an error.
 func UpgradePath(from, to string) ([]string, error) {
 	f, err := version.ParseSemantic(from)
 	if err != nil {
