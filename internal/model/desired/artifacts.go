@@ -1,18 +1,18 @@
 package desired
 
-// Artifacts is the list of all that is installed on hosts of one architecture for one Kubernetes version, each with the
-// digest that it is checked against before it is used. It comes with the plan and is part of the plan's digest.
+// Artifacts lists everything that is installed on hosts of one architecture for one Kubernetes version, with the
+// digests to check it against before use. It comes with the plan and is part of the plan's digest.
 type Artifacts struct {
 	KubernetesVersion string   `json:"kubernetesVersion"` // without v
 	Arch              string   `json:"arch"`
 	Binaries          []Binary `json:"binaries"`
 	Images            []Image  `json:"images"`
-	// Pushed says that the operator's machine holds the content (a bundle) and uploads it over SSH; otherwise each host
+	// Pushed says that the operator's machine has the content in a bundle and uploads it over SSH. Otherwise each host
 	// downloads from the URLs and registries.
 	Pushed bool `json:"pushed"`
 }
 
-// The names of binaries, as Binary.Name has them. A network plugin brings its own.
+// The names of binaries in Binary.Name. A network plugin adds its own.
 const (
 	BinaryKubelet    = "kubelet"
 	BinaryKubeadm    = "kubeadm"
@@ -27,28 +27,28 @@ const (
 type Binary struct {
 	Name    string `json:"name"`    // one of the names above, or a network plugin's
 	Version string `json:"version"` // without v
-	URL     string `json:"url"`     // where a host downloads it when it is not pushed
+	URL     string `json:"url"`     // where a host downloads it if it is not pushed
 	SHA256  string `json:"sha256"`  // hex, of the file as downloaded
 	Size    int64  `json:"size,omitempty"`
 	Archive bool   `json:"archive,omitempty"` // a gzip-compressed tar
-	// Known says that somebody other than the source vouches for the digest. It is about this run: it is kept nowhere.
+	// Known says that the digest was confirmed by someone other than the source, in this run only: it is not stored.
 	Known bool `json:"-"`
 }
 
 // Image is one container image.
 type Image struct {
-	// Name is how the cluster names it: "registry.k8s.io/kube-apiserver:v1.36.3".
+	// Name is its name in the cluster: "registry.k8s.io/kube-apiserver:v1.36.3".
 	Name string `json:"name"`
-	// Source is where it is pulled from when it is not pushed: the same, or a mirror's name for it.
+	// Source is where it is pulled from if it is not pushed: the same name, or a mirror's.
 	Source string `json:"source"`
 	// Digest is the manifest's digest for this architecture: "sha256:…".
 	Digest string `json:"digest"`
 	Size   int64  `json:"size,omitempty"` // bytes of config and layers as transferred
-	// Roles are the hosts that need it; empty means every host.
+	// Roles are the roles that need it; empty means every host.
 	Roles []Role `json:"roles,omitempty"`
-	// Blobs are the digests ("sha256:…") and sizes of the manifest, config and layers, for uploads; empty when pulled.
+	// Blobs holds the digests ("sha256:…") and sizes of the manifest, config and layers, for uploads; empty if pulled.
 	Blobs []Blob `json:"blobs,omitempty"`
-	// Known is as a Binary's.
+	// Known is like Binary.Known.
 	Known bool `json:"-"`
 }
 
@@ -69,8 +69,8 @@ func (i Image) NeededBy(r Role) bool {
 	return len(i.Roles) == 0
 }
 
-// ArtifactsKey returns the key in Cluster.Artifacts of what hosts of an architecture, as Go names it ("amd64"), and of
-// these versions have installed: the architecture where no version is named.
+// ArtifactsKey returns the key in Cluster.Artifacts for hosts of an architecture, as Go names it ("amd64"), and these
+// versions: just the architecture if no version is set.
 func ArtifactsKey(arch string, v Versions) string {
 	key := arch
 	if v.Kubernetes != "" {
@@ -82,7 +82,7 @@ func ArtifactsKey(arch string, v Versions) string {
 	return key
 }
 
-// ArtifactsFor returns what a host of that architecture has installed, and whether it has been resolved.
+// ArtifactsFor returns what a host of that architecture gets, and whether it has been resolved.
 func (c *Cluster) ArtifactsFor(h Host, arch string) (Artifacts, bool) {
 	a, ok := c.Artifacts[ArtifactsKey(arch, h.Versions)]
 	return a, ok
@@ -98,7 +98,7 @@ func (a Artifacts) Binary(name string) (Binary, bool) {
 	return Binary{}, false
 }
 
-// BinariesFor returns the binaries that hosts of the role need, in order. Workers have no use for kubectl.
+// BinariesFor returns the binaries that hosts of the role need, in order. Workers do not need kubectl.
 func (a Artifacts) BinariesFor(r Role) []Binary {
 	var out []Binary
 	for _, b := range a.Binaries {
@@ -122,11 +122,11 @@ func (a Artifacts) ImagesFor(r Role) []Image {
 
 // Part is a binary or an image.
 type Part struct {
-	What  string // for a person: "kubelet 1.36.3", "image registry.k8s.io/pause:3.10.2"
-	Known bool   // as Binary.Known
+	What  string // for messages: "kubelet 1.36.3", "image registry.k8s.io/pause:3.10.2"
+	Known bool   // like Binary.Known
 }
 
-// PartsFor returns what hosts of the role need, binaries first. Control-plane hosts need all.
+// PartsFor returns what hosts of the role need, binaries first. Control-plane hosts need everything.
 func (a Artifacts) PartsFor(r Role) []Part {
 	var out []Part
 	for _, b := range a.BinariesFor(r) {

@@ -1,22 +1,22 @@
 package desired
 
-// Credentials are what hosts need to be let in by registries and proxies. They are beside the Cluster, not in it: what
-// is shown, compared, recorded and signed is made of a Cluster. Printing Credentials prints none of them.
+// Credentials are what hosts use to log in to registries and proxies. They are kept apart from the Cluster, which is
+// shown, compared, recorded and signed. Printing Credentials prints none of them.
 type Credentials struct {
-	// Registries are credentials by registry, "host" or "host:port". Nil is not known: hosts keep what they have.
+	// Registries holds credentials by registry, "host" or "host:port". Nil means not known: hosts keep what they have.
 	Registries map[string]RegistryAuth
-	// HTTPProxy and HTTPSProxy are the proxies' URLs where they have a user in them, and perhaps a password; else "".
+	// HTTPProxy and HTTPSProxy are the proxies' URLs if they include a user, and perhaps a password; else "".
 	HTTPProxy, HTTPSProxy string
 }
 
-// RegistryAuth are credentials for one registry, as containerd reads them: of a user, else a token, else Auth.
+// RegistryAuth holds credentials for one registry, as containerd reads them: a user, else a token, else Auth.
 type RegistryAuth struct {
 	Username, Password string
 	Auth               string // "user:password" in base64
 	IdentityToken      string
 }
 
-// hidden stands for credentials wherever they are printed.
+// hidden replaces credentials in printed text.
 const hidden = "[secrets]"
 
 // String hides the credentials from %v and %s.

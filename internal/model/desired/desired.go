@@ -1,6 +1,6 @@
-// Package desired holds the value types of what is desired: one validated and defaulted Cluster, made from a
-// manifest, Terraform's output and the digests of the artefacts of its Kubernetes version. It does no I/O, so that
-// decide and plan, which read it, cannot either.
+// Package desired holds the value types of the desired state: a validated Cluster with defaults, made from a manifest,
+// Terraform's output and the digests of its Kubernetes version's artifacts. It does no I/O, so that decide and plan,
+// which read it, cannot either.
 package desired
 
 import (
@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// Cluster is everything that the operator wants of one cluster. All defaults are filled in.
+// Cluster is everything that the operator desires of one cluster, with defaults filled in.
 type Cluster struct {
 	Name              string   `json:"name"`
 	KubernetesVersion string   `json:"kubernetesVersion"` // without the leading v: "1.36.3"
 	Endpoint          Endpoint `json:"endpoint"`
 	Network           Network  `json:"network"`
 
-	// ControlPlane and Workers keep the order of the manifest. The first control-plane host, or the one marked
-	// IsLeader, is where a new cluster begins.
+	// ControlPlane and Workers keep the order of the manifest. A new cluster begins on the control-plane host marked
+	// IsLeader, else on the first.
 	ControlPlane []Host `json:"controlPlane"`
 	Workers      []Host `json:"workers,omitempty"`
 
@@ -30,44 +30,42 @@ type Cluster struct {
 	Components      Components      `json:"components"`
 	Extras          []Extra         `json:"extras,omitempty"`   // of the control plane's components
 	CABundle        string          `json:"caBundle,omitempty"` // PEM; public certificates, not a secret
-	// EncryptSecrets has the API servers encrypt Secrets in etcd.
+	// EncryptSecrets makes the API servers encrypt Secrets in etcd.
 	EncryptSecrets bool                 `json:"encryptSecrets,omitempty"`
 	Certificates   Certificates         `json:"certificates"`
 	Preflight      Preflight            `json:"preflight"`
 	Artifacts      map[string]Artifacts `json:"artifacts,omitempty"` // by ArtifactsKey; see ArtifactsFor
 
-	// Hardening is how much the cluster is hardened automatically: HardeningBaseline, HardeningNone, or "" for a
-	// cluster of which nobody has said anything, which is as HardeningNone and leaves no trace of it. Of a manifest
-	// that says nothing it is "" until decide.Hardening has found out.
+	// Hardening is HardeningBaseline, HardeningNone, or "" for a cluster where it was never set, which is like
+	// HardeningNone but leaves no note. If the manifest does not set it, it is "" until decide.Hardening determines it.
 	Hardening string `json:"hardening,omitempty"`
-	// Firewall is what happens to the hosts' firewalls: FirewallManage, FirewallDisable or FirewallIgnore.
+	// Firewall says what happens to the hosts' firewalls: FirewallManage, FirewallDisable or FirewallIgnore.
 	Firewall string `json:"firewall,omitempty"`
-	// NoAuditLog says that the baseline adds none.
+	// NoAuditLog removes the audit log from the baseline.
 	NoAuditLog bool `json:"noAuditLog,omitempty"`
 
 	Upgrade Upgrade `json:"upgrade"`
 	Backup  Backup  `json:"backup"`
 	Hooks   []Hook  `json:"hooks,omitempty"`
 
-	// Controllers are those of Machines, where they are to run in the cluster; nil if they are not, or may stay as
-	// they are.
+	// Controllers are the controllers of Machines to run in the cluster; nil if they are not desired, or stay as they are.
 	Controllers *Controllers `json:"controllers,omitempty"`
 
-	// NoControllers says that the controllers are not to run in the cluster: what is there of them goes.
+	// NoControllers says that the controllers must not run in the cluster; they are removed.
 	NoControllers bool `json:"noControllers,omitempty"`
-	// MachineDeployments are to be made where they are not there.
+	// MachineDeployments are created if they do not exist.
 	MachineDeployments []MachineDeployment `json:"machineDeployments,omitempty"`
 
-	// NotCarriedOut lists the manifest's fields that are set and that this version does nothing about, as paths.
+	// NotCarriedOut lists the fields set in the manifest that this version ignores, as paths.
 	NotCarriedOut []string `json:"notCarriedOut,omitempty"`
-	// SecurityNotCarriedOut are those of them without which the cluster is less safe than somebody relies on.
+	// SecurityNotCarriedOut lists those of NotCarriedOut that make the cluster less safe than the manifest intends.
 	SecurityNotCarriedOut []string `json:"securityNotCarriedOut,omitempty"`
-	// Digest is the sha256 (hex) of the manifest as wanted, without secrets, and whatever the order and the IDs of its
-	// hosts; two equal digests want the same cluster.
+	// Digest is the sha256 (hex) of the manifest without secrets. The order and the IDs of its hosts do not matter. Equal
+	// digests describe the same cluster.
 	Digest string `json:"digest"`
 }
 
-// Network is the cluster's networks and how Services and pods are routed.
+// Network configures the cluster's networks, and the routing of Services and pods.
 type Network struct {
 	PodSubnet        string    `json:"podSubnet"`     // default 10.244.0.0/16
 	ServiceSubnet    string    `json:"serviceSubnet"` // default 10.96.0.0/12
@@ -82,23 +80,23 @@ type Network struct {
 	DNS              DNS       `json:"dns,omitzero"`
 }
 
-// ExternalCNI is the network plugin that somebody else deploys.
+// ExternalCNI is a network plugin that kubeone does not deploy.
 const ExternalCNI = "external"
 
 // CNI is the network plugin.
 type CNI struct {
-	Name string `json:"name"` // the field of the manifest's clusterNetwork.cni
+	Name string `json:"name"` // its field in the manifest's clusterNetwork.cni
 	MTU  int    `json:"mtu,omitempty"`
-	// Supported are the network plugins that a cluster can be made with, those that this program deploys and
-	// ExternalCNI. Each that is deployed is an addon of its name.
+	// Supported lists the possible network plugins: those that this program deploys, each as an addon of its name, and
+	// ExternalCNI.
 	Supported []string `json:"supported,omitempty"`
-	// Files are the names of the plugin's own configuration below /etc/cni/net.d; none of ExternalCNI.
+	// Files lists the plugin's own configuration files below /etc/cni/net.d; none for ExternalCNI.
 	Files []string `json:"files,omitempty"`
-	// Ports are those at which the plugin reaches other hosts.
+	// Ports lists the ports at which the plugin reaches other hosts.
 	Ports []PortRange `json:"ports,omitempty"`
 }
 
-// CarriedOut reports whether a cluster with this network plugin can be made.
+// CarriedOut reports whether kubeone can make a cluster with this network plugin.
 func (c CNI) CarriedOut() bool { return slices.Contains(c.Supported, c.Name) }
 
 // Deployed returns the network plugins that this program deploys.
@@ -106,7 +104,7 @@ func (c CNI) Deployed() []string {
 	return slices.DeleteFunc(slices.Clone(c.Supported), func(name string) bool { return name == ExternalCNI })
 }
 
-// KubeProxy says how Services are routed on the hosts.
+// KubeProxy configures how Services are routed on the hosts.
 type KubeProxy struct {
 	Skip      bool       `json:"skip,omitempty"`
 	Mode      string     `json:"mode"` // iptables (default), ipvs, nftables
@@ -114,7 +112,7 @@ type KubeProxy struct {
 	Conntrack *Conntrack `json:"conntrack,omitempty"` // nil: kube-proxy's own defaults
 }
 
-// IPVS is kube-proxy's ipvs settings; durations as kube-proxy writes them ("10s").
+// IPVS holds kube-proxy's ipvs settings, with durations in its notation ("10s").
 type IPVS struct {
 	Scheduler     string   `json:"scheduler,omitempty"`
 	ExcludeCIDRs  []string `json:"excludeCIDRs,omitempty"`
@@ -124,16 +122,15 @@ type IPVS struct {
 	UDPTimeout    string   `json:"udpTimeout,omitempty"`
 }
 
-// Conntrack is kube-proxy's table sizes; 0 leaves the kernel's setting as it is.
+// Conntrack holds kube-proxy's table sizes; 0 leaves the kernel's setting as it is.
 type Conntrack struct {
 	MaxPerCore int `json:"maxPerCore"`
 	Min        int `json:"min"`
 }
 
-// Role is what a host is for.
+// Role is the role of a host.
 type Role string
 
-// The roles of hosts.
 const (
 	ControlPlane Role = "control-plane"
 	Worker       Role = "worker"
@@ -141,29 +138,28 @@ const (
 
 // Host is one machine of the manifest.
 type Host struct {
-	// ID is the host's identity in plans, probes and records: opaque, and stable for as long as the machine is the
-	// host. The manifest gives it (HasOwnID); else it is derived once, from the address at which the host was
-	// first installed.
+	// ID is the host's identity in plans, probes and records: opaque, and stable as long as the machine is the host. The
+	// manifest gives it (HasOwnID); else it is derived once, from the address of the first installation.
 	ID       string `json:"id"`
 	HasOwnID bool   `json:"-"` // the manifest gives the ID
-	// Machine is the "namespace/name" of the Machine that the host is to be, whose UID is the ID; "" on the manifest's.
+	// Machine is the "namespace/name" of the host's Machine, whose UID is the ID; "" for a host of the manifest.
 	Machine        string            `json:"machine,omitempty"`
 	Role           Role              `json:"role"`
 	PublicAddress  string            `json:"publicAddress"`
 	PrivateAddress string            `json:"privateAddress"`
 	IPv6Addresses  []string          `json:"ipv6Addresses,omitempty"`
-	Hostname       string            `json:"hostname,omitempty"` // "" means: what the host itself says
+	Hostname       string            `json:"hostname,omitempty"` // "" means the host's own
 	IsLeader       bool              `json:"isLeader,omitempty"`
 	Labels         map[string]string `json:"labels,omitempty"` // a key that ends in "-" is removed
 	Annotations    map[string]string `json:"annotations,omitempty"`
-	// control plane default: node-role.kubernetes.io/control-plane:NoSchedule
+	// Taints are by default, on the control plane, node-role.kubernetes.io/control-plane:NoSchedule.
 	Taints   []Taint  `json:"taints"`
 	Kubelet  Kubelet  `json:"kubelet"`
 	Versions Versions `json:"versions,omitzero"`
 	SSH      SSH      `json:"ssh"`
 }
 
-// OwnerLabel on a Node is the UID of its Machine, the host's ID.
+// OwnerLabel on a Node holds the UID of its Machine, which is the host's ID.
 const OwnerLabel = "machine-controller/owned-by"
 
 // Names returns all names and addresses that the manifest gives the host.
@@ -177,20 +173,19 @@ func (h Host) Names() []string {
 	return out
 }
 
-// Versions are what is named for one host, all without a leading v. The zero value names nothing.
+// Versions holds versions set for one host, without a leading v. The zero value sets none.
 type Versions struct {
 	Kubernetes string `json:"kubernetes,omitempty"` // of the kubelet; "" is the cluster's
-	Containerd string `json:"containerd,omitempty"` // "" is any: the one that comes with an installation or an upgrade
+	Containerd string `json:"containerd,omitempty"` // "" is any: the one that comes with an installation or upgrade
 }
 
-// Taint is a node's taint.
 type Taint struct {
 	Key    string `json:"key"`
 	Value  string `json:"value,omitempty"`
 	Effect string `json:"effect"`
 }
 
-// SSH is how a host is reached. Zero values mean "not said in the manifest": ~/.ssh/config and the defaults decide.
+// SSH says how to reach a host. Zero values are not set in the manifest: ~/.ssh/config and defaults apply.
 type SSH struct {
 	Port                 int    `json:"port,omitempty"`
 	User                 string `json:"user,omitempty"`
@@ -205,15 +200,15 @@ type SSH struct {
 	BastionKeyFile       string `json:"bastionKeyFile,omitempty"`
 }
 
-// Containerd is the container runtime's configuration.
+// Containerd configures the container runtime.
 type Containerd struct {
-	SandboxImage string              `json:"sandboxImage,omitempty"` // "" means: the release's own pause image
+	SandboxImage string              `json:"sandboxImage,omitempty"` // "" means the release's own pause image
 	Registries   map[string]Mirrored `json:"registries,omitempty"`   // by registry host, "*" for all
 	// DeviceOwnershipFromSecurityContext is containerd's setting of that name.
 	DeviceOwnershipFromSecurityContext bool `json:"deviceOwnershipFromSecurityContext,omitempty"`
 }
 
-// Mirrored is where images of one registry come from. Credentials are not here: they are secrets.
+// Mirrored says where images of one registry come from, without credentials, which are secrets.
 type Mirrored struct {
 	Mirrors            []string `json:"mirrors,omitempty"`
 	OverridePath       bool     `json:"overridePath,omitempty"`
@@ -226,7 +221,7 @@ type Proxy struct {
 	HTTP    string `json:"http,omitempty"`
 	HTTPS   string `json:"https,omitempty"`
 	NoProxy string `json:"noProxy,omitempty"` // with the cluster's own networks added
-	HasAuth bool   `json:"hasAuth,omitempty"` // there is a user in one of the URLs, which is a secret
+	HasAuth bool   `json:"hasAuth,omitempty"` // a URL includes a user, which is a secret
 }
 
 // Registry replaces the registry of all images.
@@ -235,13 +230,13 @@ type Registry struct {
 	Insecure  bool   `json:"insecure,omitempty"`
 }
 
-// Logging is the rotation of container logs.
+// Logging configures the rotation of container logs.
 type Logging struct {
 	MaxSize  string `json:"maxSize"`  // default 100Mi
 	MaxFiles int    `json:"maxFiles"` // default 5
 }
 
-// Kubelet is the kubelet's settings, of the cluster or of one host (whose set fields win). Zero means "not set".
+// Kubelet holds the kubelet's settings, of the cluster or of one host, whose set fields win. Zero means "not set".
 type Kubelet struct {
 	SystemReserved              map[string]string `json:"systemReserved,omitempty"`
 	KubeReserved                map[string]string `json:"kubeReserved,omitempty"`
@@ -254,14 +249,14 @@ type Kubelet struct {
 	ImageMaximumGCAge           string            `json:"imageMaximumGCAge,omitempty"`
 }
 
-// TLSCipherSuites are the TLS 1.2 suites each component offers; empty means the component's own.
+// TLSCipherSuites holds the TLS 1.2 suites of each component; empty means its own defaults.
 type TLSCipherSuites struct {
 	APIServer []string `json:"apiServer,omitempty"`
 	Etcd      []string `json:"etcd,omitempty"`
 	Kubelet   []string `json:"kubelet,omitempty"`
 }
 
-// Components are free overrides of the control plane's flags and feature gates.
+// Components holds overrides of the control plane's flags and feature gates.
 type Components struct {
 	APIServer         Component     `json:"apiServer"`
 	ControllerManager Component     `json:"controllerManager"`
@@ -269,38 +264,37 @@ type Components struct {
 	Etcd              EtcdComponent `json:"etcd"`
 }
 
-// Component is one component's overrides.
 type Component struct {
 	Flags        map[string]string `json:"flags,omitempty"`
 	FeatureGates map[string]bool   `json:"featureGates,omitempty"`
 }
 
-// EtcdComponent is etcd's tuning; zero means etcd's own default.
+// EtcdComponent tunes etcd; zero means etcd's own default.
 type EtcdComponent struct {
 	QuotaBackendBytes       int64  `json:"quotaBackendBytes,omitempty"`
 	AutoCompactionRetention string `json:"autoCompactionRetention,omitempty"`
 	AutoCompactionMode      string `json:"autoCompactionMode,omitempty"`
 }
 
-// Certificates is how long certificates are valid, as Go durations; "" means kubeadm's own (8760h, 87600h).
+// Certificates sets how long certificates are valid, as Go durations; "" means kubeadm's own (8760h, 87600h).
 type Certificates struct {
 	ValidityPeriod   string `json:"validityPeriod,omitempty"`
 	CAValidityPeriod string `json:"caValidityPeriod,omitempty"`
 }
 
-// Preflight names the kubeadm preflight errors that are known and accepted on these hosts.
+// Preflight lists the kubeadm preflight errors to ignore on these hosts.
 type Preflight struct {
 	IgnoreErrors []string `json:"ignoreErrors,omitempty"`
 }
 
-// NetworkDigest is the name of the configuration that a cluster keeps for life: its subnets and its DNS domain.
+// NetworkDigest is the name of the configuration that never changes: the cluster's subnets and DNS domain.
 const NetworkDigest = "network"
 
-// CredentialsConfiguration is the name of what hosts have for registries and proxies. It has no digest: that of a
-// password would help to guess it.
+// CredentialsConfiguration is the name of the hosts' credentials for registries and proxies. It has no digest, because
+// a password's digest would help to guess it.
 const CredentialsConfiguration = "credentials"
 
-// SwapConfiguration is the name of what keeps swap off. It has no digest: a host that has swap in use differs.
+// SwapConfiguration is the name of the setting that swap is off. It has no digest: a host with swap in use differs.
 const SwapConfiguration = "swap"
 
 // ComponentsDigest is the name of the configuration of etcd, API server, controller manager and scheduler.
@@ -311,8 +305,8 @@ func (c *Cluster) Hosts() []Host {
 	return append(append(make([]Host, 0, len(c.ControlPlane)+len(c.Workers)), c.ControlPlane...), c.Workers...)
 }
 
-// Host returns the host with that ID, else the first with that address or hostname, and whether there is one. A host
-// that has moved may have an address that is another one's ID.
+// Host returns the host with that ID, else the first with that address or hostname, and whether there is one. The
+// address of a moved host may be another host's ID.
 func (c *Cluster) Host(name string) (Host, bool) {
 	if name == "" {
 		return Host{}, false
@@ -332,7 +326,7 @@ func (c *Cluster) Host(name string) (Host, bool) {
 	return Host{}, false
 }
 
-// HostsByID returns all hosts by ID, for whoever needs many of them.
+// HostsByID returns all hosts by ID.
 func (c *Cluster) HostsByID() map[string]Host {
 	out := make(map[string]Host, len(c.ControlPlane)+len(c.Workers))
 	for _, h := range c.Hosts() {
@@ -348,7 +342,7 @@ func (c *Cluster) KubeletVersion(h Host) string {
 	return cmp.Or(h.Versions.Kubernetes, c.KubernetesVersion)
 }
 
-// Leader returns the control-plane host on which a new cluster begins: the one marked as leader, else the first.
+// Leader returns the control-plane host where a new cluster begins: the one marked as leader, else the first.
 func (c *Cluster) Leader() Host {
 	for _, h := range c.ControlPlane {
 		if h.IsLeader {
@@ -358,17 +352,17 @@ func (c *Cluster) Leader() Host {
 	return c.ControlPlane[0]
 }
 
-// MachineDeployment is a MachineDeployment that the cluster is to have. Once it is there, it is its users'.
+// MachineDeployment is a MachineDeployment to create. Once created, it belongs to its users.
 type MachineDeployment struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Object    string `json:"object"` // as JSON
 }
 
-// kubeadmValidity is how long a certificate is valid that kubeadm makes, where nobody says otherwise.
+// kubeadmValidity is kubeadm's default validity of certificates.
 const kubeadmValidity = 365 * 24 * time.Hour
 
-// Validity returns how long a certificate is valid that is made now.
+// Validity returns how long new certificates are valid.
 func (c Certificates) Validity() time.Duration {
 	if d, err := time.ParseDuration(c.ValidityPeriod); err == nil && d > 0 {
 		return d

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Endpoint is where clients find the API: a load balancer's address, or the first control-plane host's.
+// Endpoint is the API's address for clients: a load balancer's, or the first control-plane host's.
 type Endpoint struct {
 	Host             string   `json:"host"`
 	Port             int      `json:"port"` // default 6443
 	AlternativeNames []string `json:"alternativeNames,omitempty"`
-	// Former are names and addresses at which the API was to be found before, and which certificates keep until the
-	// operator drops them. They are not the manifest's: who proposes sets them to what the cluster says.
+	// Former lists former names and addresses of the API that certificates keep until the operator drops them. They come
+	// from the cluster, not from the manifest.
 	Former []string `json:"former,omitempty"`
-	// Later is the manifest's endpoint, "host:port", where that is not Host and Port because it cannot move there yet,
-	// for the reason LaterWhy; "" if it is.
+	// Later is the manifest's endpoint, "host:port", if the API cannot move there yet, and LaterWhy says why. It is "" if
+	// Host and Port are the manifest's.
 	Later    string `json:"later,omitempty"`
 	LaterWhy string `json:"laterWhy,omitempty"`
 }
@@ -30,27 +30,27 @@ func (e Endpoint) String() string {
 	return host + ":" + strconv.Itoa(e.Port)
 }
 
-// URL returns the endpoint as kubeconfigs have it.
+// URL returns the endpoint as in kubeconfigs.
 func (e Endpoint) URL() string { return "https://" + e.String() }
 
-// Is reports whether the text is this endpoint as kubeadm has it: without a port it is port 6443.
+// Is reports whether the text is this endpoint in kubeadm's notation, where port 6443 can be omitted.
 func (e Endpoint) Is(text string) bool {
 	host, port := splitEndpoint(text)
 	return port == strconv.Itoa(e.Port) && SameName(host, e.Host)
 }
 
-// IsURL reports whether who is told to dial the URL dials this endpoint.
+// IsURL reports whether the URL leads to this endpoint.
 func (e Endpoint) IsURL(url string) bool {
 	text, ok := strings.CutPrefix(strings.TrimSuffix(url, "/"), "https://")
 	return ok && e.Is(text)
 }
 
-// AcceptsURL reports whether who is told to dial the URL dials this endpoint, or the one where it will be later.
+// AcceptsURL reports whether the URL leads to this endpoint, or to its later one.
 func (e Endpoint) AcceptsURL(url string) bool {
 	return e.IsURL(url) || e.Later != "" && e.At(e.Later).IsURL(url)
 }
 
-// At returns the endpoint of the same alternative names at another place, "host:port".
+// At returns the endpoint moved to "host:port", with the same alternative names.
 func (e Endpoint) At(text string) Endpoint {
 	host, port := splitEndpoint(text)
 	if n, err := strconv.Atoi(port); err == nil {
@@ -59,7 +59,7 @@ func (e Endpoint) At(text string) Endpoint {
 	return e
 }
 
-// splitEndpoint takes "host:port" apart. Without a port it is 6443.
+// splitEndpoint splits "host:port". The default port is 6443.
 func splitEndpoint(text string) (host, port string) {
 	host, port = text, "6443"
 	if i := strings.LastIndexByte(text, ':'); i >= 0 && !strings.HasSuffix(text, "]") {
@@ -68,30 +68,30 @@ func splitEndpoint(text string) (host, port string) {
 	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"), port
 }
 
-// IsEndpoint reports whether the API's endpoint is an address or the name of the host, so that it goes with it.
+// IsEndpoint reports whether the API's endpoint is an address or the name of the host, so that it fails with the host.
 func (c Cluster) IsEndpoint(h Host) bool { return hasName(h.Names(), c.Endpoint.Host) }
 
-// Dials reports whether the host itself is where the URL leads to.
+// Dials reports whether the URL leads to the host itself.
 func (h Host) Dials(url string) bool {
 	text, ok := strings.CutPrefix(strings.TrimSuffix(url, "/"), "https://")
 	host, _ := splitEndpoint(text)
 	return ok && hasName(h.Names(), host)
 }
 
-// IsLoopback reports whether who dials the URL dials its own machine, which says nothing of where others find the API.
+// IsLoopback reports whether the URL leads to the local machine, which says nothing about the address for others.
 func IsLoopback(url string) bool {
 	host, _ := splitEndpoint(strings.TrimPrefix(url, "https://"))
 	address, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
-// SameName reports whether two texts are one DNS name, or one address in whatever form.
+// SameName reports whether two texts are the same DNS name, or the same address in any form.
 func SameName(a, b string) bool {
 	if strings.EqualFold(a, b) {
 		return true
 	}
 	if !strings.Contains(a, ":") && !strings.Contains(b, ":") {
-		return false // only of IPv6 there are several forms, one of which may be that of an IPv4 address
+		return false // only IPv6 has several forms, some for IPv4 addresses
 	}
 	one, err := netip.ParseAddr(a)
 	other, otherErr := netip.ParseAddr(b)
@@ -102,7 +102,7 @@ func hasName(names []string, name string) bool {
 	return slices.ContainsFunc(names, func(n string) bool { return SameName(n, name) })
 }
 
-// Missing returns those of the names that are not among the others.
+// Missing returns the names that are not among the others.
 func Missing(names, among []string) []string {
 	var out []string
 	for _, name := range names {
@@ -113,14 +113,14 @@ func Missing(names, among []string) []string {
 	return out
 }
 
-// Required returns the names that every API server's certificate must have: the endpoint's, its alternatives', and
+// Required returns the names that every API server's certificate must have: the endpoint's, its alternative names, and
 // those that are kept.
 func (e Endpoint) Required() []string {
 	return Missing(append(append([]string{e.Host}, e.AlternativeNames...), e.Former...), []string{""})
 }
 
-// APINames returns the names and addresses by which clients may know the API: those that are required, and those of all
-// control-plane hosts, so that any host can be asked through any of its addresses.
+// APINames returns the names and addresses of the API for clients: the required ones, and those of all control-plane
+// hosts, so that every host can be reached at each of its addresses.
 func (c Cluster) APINames() []string {
 	names := c.Endpoint.Required()
 	for _, h := range c.ControlPlane {
@@ -129,8 +129,8 @@ func (c Cluster) APINames() []string {
 	return Missing(append(names, "127.0.0.1", "localhost"), []string{""})
 }
 
-// FormerNames returns those names of a host's API server's certificate which nobody wants any more: neither the
-// manifest, nor kubeadm, which adds the Node's name, the host's own address and those by which pods know the API.
+// FormerNames returns the names in a host's API server certificate that are no longer desired. The manifest does not
+// have them, and kubeadm does not add them as the Node's name, the host's own address or the API's names for pods.
 func (c Cluster) FormerNames(h Host, node string, have []string) []string {
 	pods := "kubernetes.default.svc"
 	wanted := append(c.APINames(), node, h.PrivateAddress, "kubernetes", "kubernetes.default", pods,

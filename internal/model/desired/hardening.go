@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// The values of Cluster.Hardening. The first is what a new cluster gets whose manifest says nothing.
+// The values of Cluster.Hardening. The first is the default for a new cluster.
 const (
 	HardeningBaseline = "baseline"
 	HardeningNone     = "none"
 )
 
-// HardeningDigest is the name under which a host notes how much it is hardened, where somebody has said so. A host of a
-// cluster that was made before there was anything to say has no such note.
+// HardeningDigest is the name under which a host notes its hardening, if that was ever set. A cluster made before the
+// setting existed has no such note.
 const HardeningDigest = "hardening"
 
 // Hardened reports whether the cluster has the baseline.
@@ -28,7 +28,7 @@ func HardeningNote(value string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// HardeningNoted returns the value that a host's note stands for, from its digests by name; "" if there is none.
+// HardeningNoted returns the value of a host's note, from its digests by name; "" if there is none.
 func HardeningNoted(digests map[string]string) string {
 	for _, value := range []string{HardeningBaseline, HardeningNone} {
 		if digests[HardeningDigest] == HardeningNote(value) {
@@ -38,11 +38,11 @@ func HardeningNoted(digests map[string]string) string {
 	return ""
 }
 
-// MinTLSVersion is the oldest version of TLS that the baseline's components speak, as Kubernetes calls it.
+// MinTLSVersion is the oldest TLS version that the baseline's components accept, in Kubernetes' notation.
 const MinTLSVersion = "VersionTLS12"
 
-// StrongCiphers returns the TLS 1.2 cipher suites that the baseline's components offer: with forward secrecy,
-// authenticated, and in the lists of the CIS benchmark for API server and kubelet alike. TLS 1.3 has its own.
+// StrongCiphers returns the TLS 1.2 cipher suites of the baseline's components: with forward secrecy, authenticated,
+// and in the CIS benchmark's lists for both API server and kubelet. TLS 1.3 has its own.
 func StrongCiphers() []string {
 	return []string{
 		"TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
@@ -50,8 +50,8 @@ func StrongCiphers() []string {
 	}
 }
 
-// Harden returns the cluster, hardened so much. The baseline adds what it wants of the API server beside what the
-// manifest says of the same, which wins.
+// Harden returns the cluster with that value. The baseline adds settings to the API server; the manifest's own settings
+// win.
 func (c Cluster) Harden(value string) Cluster {
 	c.Hardening = value
 	if c.Hardened() {
@@ -60,14 +60,14 @@ func (c Cluster) Harden(value string) Cluster {
 	return c
 }
 
-// baselineExtra is the name of what the baseline adds to the API server.
+// baselineExtra is the name of the Extra that the baseline adds.
 const baselineExtra = "hardening"
 
-// AuditLog is where the baseline's audit log is on control-plane hosts.
+// AuditLog is the path of the baseline's audit log on control-plane hosts.
 const AuditLog = "/var/log/kubernetes/audit/audit.log"
 
-// auditPolicy notes who asked for what, and nothing of what was sent or answered: a Secret is in no line of it. Health
-// is asked for several times a second by who is nobody.
+// auditPolicy logs metadata of requests only, so that no line contains a Secret. Anonymous health checks, several a
+// second, are left out.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages:
@@ -81,8 +81,8 @@ rules:
 - level: Metadata
 `
 
-// authentication lets somebody who does not say who they are ask for the API server's health, which load balancers and
-// the kubelet do, and for nothing else.
+// authentication lets anonymous clients query the API server's health, which load balancers and the kubelet do, and
+// nothing else.
 const authentication = `apiVersion: apiserver.config.k8s.io/v1
 kind: AuthenticationConfiguration
 anonymous:
@@ -93,7 +93,7 @@ anonymous:
   - path: /healthz
 `
 
-// baselineExtra is what the baseline adds to the API server.
+// baselineExtra returns what the baseline adds to the API server.
 func (c Cluster) baselineExtra() []Extra {
 	e := Extra{Name: baselineExtra, Component: APIServer, Flags: map[string]string{}}
 	for name, value := range baselineFlags() {
@@ -111,8 +111,8 @@ func (c Cluster) baselineExtra() []Extra {
 	return []Extra{e}
 }
 
-// addAuditLog adds an audit log, but for what the manifest says of one. Where that has a policy of its own, there may
-// be more in the log than is to be in one that nobody has asked for.
+// addAuditLog adds an audit log, except for what the manifest sets itself. A policy in the manifest may log more than
+// the baseline's default would.
 func (c Cluster) addAuditLog(e *Extra) {
 	for name, value := range auditFlags() {
 		if !c.setsAPIServerFlag(name) {
@@ -132,7 +132,7 @@ const (
 	policyFile  = "audit-policy-file"
 )
 
-// baselineFlags returns those of the API server for which nothing else is needed.
+// baselineFlags returns the API server's flags that need no files.
 func baselineFlags() map[string]string {
 	return map[string]string{
 		"service-account-extend-token-expiration": "false",
@@ -141,14 +141,14 @@ func baselineFlags() map[string]string {
 	}
 }
 
-// auditFlags returns those of the audit log, but for its policy.
+// auditFlags returns the flags of the audit log, except for its policy.
 func auditFlags() map[string]string {
 	return map[string]string{
 		auditPath: AuditLog, "audit-log-maxage": "30", "audit-log-maxbackup": "10", "audit-log-maxsize": "100",
 	}
 }
 
-// Yields names what the manifest sets of that which the baseline would set, sorted: the manifest wins.
+// Yields lists the settings of the baseline that the manifest overrides, sorted.
 func (c Cluster) Yields() []string {
 	if !c.Hardened() {
 		return nil
@@ -162,7 +162,7 @@ func (c Cluster) Yields() []string {
 		}
 	}
 	for _, name := range c.authenticationFlags() {
-		out = append(out, "--"+name+" (who is nobody may ask for more than the API server's health)")
+		out = append(out, "--"+name+" (anonymous clients may query more than the API server's health)")
 	}
 	for field, set := range map[string]bool{
 		"features.staticAuditLog (there is no audit log)": c.NoAuditLog,
@@ -178,20 +178,20 @@ func (c Cluster) Yields() []string {
 	return out
 }
 
-// authenticationFlags returns the flags by which the manifest says itself how the API server finds out who asks: beside
-// them there must be no file that says so, or they name one.
+// authenticationFlags returns the manifest's own authentication flags of the API server. Some exclude a configuration
+// file, and others name one.
 func (c Cluster) authenticationFlags() []string {
 	return slices.DeleteFunc(c.apiServerFlags(), func(name string) bool {
 		return name != "authentication-config" && name != "anonymous-auth" && !strings.HasPrefix(name, "oidc-")
 	})
 }
 
-// setsAPIServerFlag reports whether the manifest gives the API server the flag.
+// setsAPIServerFlag reports whether the manifest sets the API server's flag.
 func (c Cluster) setsAPIServerFlag(flag string) bool {
 	return slices.Contains(c.apiServerFlags(), flag)
 }
 
-// apiServerFlags returns the names of the flags that the manifest gives the API server.
+// apiServerFlags returns the names of the API server's flags in the manifest.
 func (c Cluster) apiServerFlags() []string {
 	names := slices.Collect(maps.Keys(c.Components.APIServer.Flags))
 	for _, e := range c.Extras {

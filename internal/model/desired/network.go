@@ -8,17 +8,17 @@ import (
 // DNS is the cluster's DNS server.
 type DNS struct {
 	Replicas int32 `json:"replicas,omitempty"` // 0: any number but none
-	// Budget has a PodDisruptionBudget made for the servers; false takes it away, nil leaves what there is.
+	// Budget says whether the servers have a PodDisruptionBudget: false removes it, nil leaves it as it is.
 	Budget *bool `json:"budget,omitempty"`
-	// Repository is where the image coredns is, as HOST[:PORT][/PATH]; "" is where the other images are.
+	// Repository is the location of the image coredns, as HOST[:PORT][/PATH]; "" is that of the other images.
 	Repository string `json:"repository,omitempty"`
 }
 
-// DNSBudgetAddon is the name of the addon that has the budget of the cluster's DNS servers.
+// DNSBudgetAddon is the name of the addon with the cluster DNS servers' budget.
 const DNSBudgetAddon = "coredns-pdb"
 
-// DNSImageDigest is the name under which a host notes that it has the image of cluster DNS under the name that the
-// manifest gives it. A host of a cluster whose manifest gives it none has no such note.
+// DNSImageDigest is the name under which a host notes that it has the image of cluster DNS under the manifest's name.
+// Without such a name in the manifest, there is no note.
 const DNSImageDigest = "dns-image"
 
 // DNSImageNote returns the digest that hosts note for the image of cluster DNS; "" if they note none.
@@ -33,30 +33,30 @@ func DNSImageNote(want Cluster) string {
 
 // The values of Cluster.Firewall.
 const (
-	FirewallManage  = "manage"  // a firewall that is active stays so, and gets the rules that the cluster needs
-	FirewallDisable = "disable" // a firewall that is active is switched off until a reset
+	FirewallManage  = "manage"  // an active firewall stays active and gets the rules that the cluster needs
+	FirewallDisable = "disable" // an active firewall is switched off until a reset
 	FirewallIgnore  = "ignore"
 )
 
 // FirewallDigest is the name under which a host records how its firewalls were configured.
 const FirewallDigest = "firewall"
 
-// PortRange is ports at which hosts of a cluster are reached.
+// PortRange is a range of ports of a cluster's hosts.
 type PortRange struct {
 	Ports    string `json:"ports"`    // "6443" or "2379-2380"
 	Protocol string `json:"protocol"` // tcp or udp
-	What     string `json:"what"`     // who listens there
-	From     string `json:"from"`     // who has to reach it
+	What     string `json:"what"`     // what listens there
+	From     string `json:"from"`     // who must reach it
 }
 
-// Port is one row of the table of ports: where something listens, and on hosts of which role.
+// Port is one row of the table of ports: what listens, and on hosts of which role.
 type Port struct {
 	PortRange
-	Role Role // "" is every role
+	Role Role // "" means every role
 }
 
-// Ports returns the table of ports that other machines must reach on the hosts of the cluster. Those of the control
-// plane come first, those of the network plugin and of Services last.
+// Ports returns the table of ports that other machines must reach on the cluster's hosts: the control plane's first,
+// those of the network plugin and of Services last.
 func (c *Cluster) Ports() []Port {
 	out := []Port{
 		{PortRange{"6443", "tcp", "Kubernetes API server", "all hosts, and clients of the API"}, ControlPlane},
@@ -83,7 +83,7 @@ func (c *Cluster) PortsOf(r Role) []Port {
 	return out
 }
 
-// PodNetworks returns the networks that pods have their addresses from.
+// PodNetworks returns the subnets of pod addresses.
 func (n Network) PodNetworks() []string {
 	var out []string
 	for _, network := range []string{n.PodSubnet, n.PodSubnetIPv6} {

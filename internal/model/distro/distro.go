@@ -1,6 +1,6 @@
-// Package distro is the table of operating systems: all that differs from one distribution to another. decide asks it
-// which ones are supported, scripts get what belongs to a host's system rendered into them, and
-// docs/operating-systems.md is written from it. Nothing else in the program knows a distribution by its name.
+// Package distro is the table of operating systems: everything that differs between distributions. decide asks it which
+// ones are supported, scripts include the parts for a host's system, and docs/operating-systems.md is generated from
+// it. Nothing else in the program knows a distribution by name.
 //
 // The package is data and pure functions of it.
 package distro
@@ -10,36 +10,35 @@ import "slices"
 // System is one operating system.
 type System struct {
 	ID   string // ID in /etc/os-release
-	Name string // what people call it
-	// Manifest is the value of a host's operatingSystem in the manifest; "" if the manifest's format has none.
+	Name string // name for messages
+	// Manifest is the value of a host's operatingSystem in the manifest; "" if the manifest has none for it.
 	Manifest string
-	// Packages says how packages are installed; the zero value stands for a system without a package manager, which
-	// must have all Tools.
+	// Packages says how packages are installed. The zero value stands for a system without a package manager, which must
+	// already have all Tools.
 	Packages Packages
 	Firewall string // name of the firewall that is on by default; "" for none
-	Notes    string // what else its users should know, as a sentence
-	// Proven is the releases on which this repository's tests run; "" means that the table was written from
-	// documentation.
+	Notes    string // what else users should know, as a sentence
+	// Proven lists the releases that this repository's tests run on; "" means that the entry is based on documentation.
 	Proven string
 }
 
-// Packages is how a family of distributions installs packages, and what it calls them.
+// Packages says how a family of distributions installs packages, and how it names them.
 type Packages struct {
 	Managers []PackageManager // the first whose command exists is used
-	// Names are the packages of those Tools that are not in a package of their own name.
+	// Names holds the packages of Tools whose package has another name than the tool.
 	Names map[string]string
 }
 
 // PackageManager is one program that installs packages.
 type PackageManager struct {
 	Command string
-	Install string // shell command to which names of packages are appended
+	Install string // shell command; names of packages are appended
 }
 
 // Tools returns the commands that kubeadm's preflight (losetup, mount) and network plugins (iptables) look for.
 func Tools() []string { return []string{"losetup", "mount", "iptables"} }
 
-// debianPackages returns Debian and what is made from it.
+// debianPackages returns the packages of Debian and its derivatives.
 func debianPackages() Packages {
 	const wait = "apt-get -o DPkg::Lock::Timeout=120 "
 	return Packages{
@@ -51,8 +50,8 @@ func debianPackages() Packages {
 	}
 }
 
-// rpmPackages returns the distributions that use RPM: Red Hat's and their relatives with dnf, which earlier was yum,
-// SUSE's with zypper.
+// rpmPackages returns the packages of distributions that use RPM: Red Hat's family with dnf, formerly yum, and SUSE's
+// with zypper.
 func rpmPackages(managers ...PackageManager) Packages {
 	return Packages{Managers: managers, Names: map[string]string{"losetup": "util-linux", "mount": "util-linux"}}
 }
@@ -65,7 +64,7 @@ func susePackages() Packages {
 	return rpmPackages(PackageManager{"zypper", "zypper --non-interactive install --no-recommends"})
 }
 
-// row is a system and what makes its Packages, which only who asks about it needs.
+// row is a system and a function for its Packages, which few callers need.
 type row struct {
 	System
 	packages func() Packages
@@ -121,7 +120,7 @@ func Supported(id string) bool {
 	return slices.ContainsFunc(rows, func(r row) bool { return r.ID == id })
 }
 
-// IDs returns those of all systems, sorted.
+// IDs returns the IDs of all systems, sorted.
 func IDs() []string {
 	var out []string
 	for _, s := range Systems() {
@@ -142,8 +141,8 @@ func ManifestNames() []string {
 	return out
 }
 
-// PackagesOf returns the packages that have those of Tools, each once, in the order of Tools; nothing else counts. It
-// is nil on a system without a package manager.
+// PackagesOf returns the packages for the given Tools, each once, in the order of Tools; it ignores other names. It is
+// nil on a system without a package manager.
 func (s System) PackagesOf(tools []string) []string {
 	var out []string
 	for _, tool := range Tools() {
@@ -155,7 +154,7 @@ func (s System) PackagesOf(tools []string) []string {
 	return out
 }
 
-// PackageOf returns the package that has a tool.
+// PackageOf returns the package that contains a tool.
 func (p Packages) PackageOf(tool string) string {
 	if name, ok := p.Names[tool]; ok {
 		return name

@@ -7,11 +7,11 @@ import (
 
 const firewalld = "firewalld"
 
-// Shell is what a host's script needs of this table: package_install, a function in POSIX sh. It calls have and die,
-// which the script has. The zero System, of which nothing is known, installs nothing.
+// Shell returns package_install, a POSIX sh function for a host's script. It calls the script's functions have and die.
+// The zero System, an unknown one, installs nothing.
 func (s System) Shell() string { return s.packageInstall() }
 
-// ToolPackages returns pairs TOOL=PACKAGE, for the same script.
+// ToolPackages returns TOOL=PACKAGE pairs for the same script.
 func (s System) ToolPackages() string {
 	pairs := make([]string, 0, len(Tools()))
 	for _, tool := range Tools() {
@@ -20,7 +20,7 @@ func (s System) ToolPackages() string {
 	return strings.Join(pairs, " ")
 }
 
-// packageInstall returns a function that installs the packages it is given.
+// packageInstall returns a function that installs the given packages.
 func (s System) packageInstall() string {
 	const refuse = `die "no package manager that is known, and missing: $*"`
 	var b strings.Builder

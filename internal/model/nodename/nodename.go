@@ -1,8 +1,7 @@
-// Package nodename says which host may have which name as a Node. What a host says of its own name is a claim: a Node's
-// name is its identity in the cluster, and stands in its kubelet's certificates.
+// Package nodename decides which host may have which name as a Node. A host only claims its own name: a Node's name is
+// its identity in the cluster, and is in its kubelet's certificates.
 //
-// The rules are applied in three places that do not trust each other: where it is decided what a host gets, where a
-// join token is made, and where certificates are approved.
+// Three places that do not trust each other apply the rules: decisions, join tokens, and the approval of certificates.
 //
 // The package is pure: no I/O, no clock.
 package nodename
@@ -18,31 +17,31 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// Names are the names and addresses in a cluster that belong to a host, an object or the cluster itself. The zero value
-// knows none.
+// Names holds the names and addresses in a cluster that belong to a host, an object or the cluster itself. The zero
+// value has none.
 type Names struct {
 	holders  map[string][]holder // by canonical name
-	recorded map[string]string   // the names of Nodes by the cluster's record, by host ID; of Nodes that are there
+	recorded map[string]string   // by host ID, the names of existing Nodes in the cluster's record
 	network  desired.Network
 }
 
 type holder struct {
 	kind kind
-	host string // the ID of ofHost
+	host string // a host's ID, for ofHost
 	what string
 }
 
-// kind is what holds a name.
+// kind says what holds a name.
 type kind int
 
 const (
-	ofCluster kind = iota // for everybody: no host ever has it by its own word
+	ofCluster kind = iota // for all clients: no host gets it by its own claim
 	ofPool                // a Machine, or a host for Machines
 	ofHost                // a host of the manifest
 )
 
-// Of collects the names of a cluster: those that its manifest gives, and those in the cluster's record and pool as far
-// as the API told them.
+// Of collects the names of a cluster: the manifest's, and those in the cluster's record and pool, as far as the API
+// reported them.
 func Of(c desired.Cluster, api observed.API) Names {
 	n := Names{holders: map[string][]holder{}, recorded: map[string]string{}, network: c.Network}
 	n.addHolder(ofCluster, "", "every host's own name", "localhost")
@@ -58,7 +57,7 @@ func Of(c desired.Cluster, api observed.API) Names {
 			there[node.Name] = true
 		}
 		for id, name := range r.Nodes {
-			if there[name] || api.Reached != observed.Yes { // a Node that is gone binds no host to its name
+			if there[name] || api.Reached != observed.Yes { // a deleted Node binds no host to its name
 				n.recorded[id] = name
 				n.addHolder(ofHost, id, "the Node of "+id, name)
 			}
@@ -75,8 +74,8 @@ func Of(c desired.Cluster, api observed.API) Names {
 	return n
 }
 
-// Recorded returns the name of the Node that the cluster's record has of the host with the ID; "" if it has none, or
-// the Node is gone.
+// Recorded returns the Node name in the cluster's record for the host with the ID; "" if there is none, or the Node
+// does not exist.
 func (n Names) Recorded(host string) string { return n.recorded[host] }
 
 func (n *Names) addHolder(kind kind, host, what string, names ...string) {
@@ -88,8 +87,8 @@ func (n *Names) addHolder(kind kind, host, what string, names ...string) {
 	}
 }
 
-// Holder reports whose a name or an address is, if it cannot be that of the host with the ID: "the API's endpoint". It
-// returns "" for a name that is free. An ID of no host of the manifest, "" for instance, has no name of its own.
+// Holder returns the owner of a name or address that the host with the ID must not have: "the API's endpoint". It
+// returns "" for a free name. An ID without a host in the manifest, such as "", has no name of its own.
 func (n Names) Holder(host, name string) string {
 	name = Canonical(name)
 	held := slices.Concat(n.holders[name], n.holders[wildcardOf(name)])
@@ -113,8 +112,7 @@ func (n Names) Holder(host, name string) string {
 	return ""
 }
 
-// wildcardOf returns the wildcard that a certificate has for the name and its siblings: "*.example.com" for
-// "api.example.com".
+// wildcardOf returns a certificate's wildcard for the name and its siblings: "*.example.com" for "api.example.com".
 func wildcardOf(name string) string {
 	_, parent, _ := strings.Cut(name, ".")
 	return "*." + parent
@@ -129,7 +127,7 @@ func (n Names) isOfServices(ip netip.Addr) bool {
 	return false
 }
 
-// Canonical returns the one spelling of a name or an address that stands for all.
+// Canonical returns one spelling for all spellings of a name or address.
 func Canonical(name string) string {
 	if ip, err := netip.ParseAddr(name); err == nil {
 		return ip.Unmap().WithZone("").String()
@@ -141,17 +139,17 @@ func Canonical(name string) string {
 type Claim struct {
 	// Node is the name.
 	Node string
-	// Names are the names and addresses that the manifest, or a Host object, gives the host.
+	// Names holds the names and addresses of the host in the manifest or its Host object.
 	Names []string
-	// Known says that the manifest or the cluster's record gives the host the name. Otherwise the host alone does.
+	// Known says that the manifest or the cluster's record gives the host the name. Otherwise only the host claims it.
 	Known bool
-	// Owner is the UID of the Machine whose host it is; "" for a host of the manifest.
+	// Owner is the UID of the host's Machine; "" for a host of the manifest.
 	Owner string
-	// Holder is whose the name is, if it is not the host's (Names.Holder); "" for a name that is free.
+	// Holder owns the name, if that is not the host (see Names.Holder); "" for a free name.
 	Holder string
 }
 
-// Claim returns the right of a host of the manifest, or of a Machine's, to the name.
+// Claim returns the right of a host, of the manifest or a Machine, to the name.
 func (n Names) Claim(h desired.Host, node string) Claim {
 	c := Claim{Node: node, Names: h.Names(), Owner: h.Labels[desired.OwnerLabel]}
 	if node != "" && strings.EqualFold(h.Hostname, node) {
@@ -161,12 +159,12 @@ func (n Names) Claim(h desired.Host, node string) Claim {
 	c.Known, c.Holder = node != "" && n.recorded[h.ID] == node, n.Holder(h.ID, node)
 	_, err := netip.ParseAddr(node)
 	if err == nil && c.Holder == "" && !c.Known && !ShareAddress(c.Names, []string{node}) {
-		c.Holder = "an address that the manifest does not give it" // and for which its certificate would be good
+		c.Holder = "an address that the manifest does not give it" // and its certificate would be valid for it
 	}
 	return c
 }
 
-// Check returns why the host must not be the Node of that name; nil if it may, as far as names alone say.
+// Check returns why the host must not be the Node of that name; nil if it may, as far as names tell.
 func (c Claim) Check() error {
 	switch {
 	case c.Node == "":
@@ -177,9 +175,9 @@ func (c Claim) Check() error {
 	return nil
 }
 
-// CheckNode returns why the host must not be the Node of that name, which exists with these addresses and labels; nil
-// if it may. A name that the host alone gives does not suffice: the Node must have one of its addresses, and be no
-// Machine's. That of a Machine's host must be the Machine's by its label, or have one of the host's addresses.
+// CheckNode returns why the host must not be the existing Node of that name, with these addresses and labels; nil if it
+// may. A name that only the host claims does not suffice: the Node must have one of the host's addresses and belong to
+// no Machine. The Node of a Machine's host must have the Machine's label or one of the host's addresses.
 func (c Claim) CheckNode(addresses []string, labels map[string]string) error {
 	alone := c.Owner != "" || !c.Known
 	switch owner := labels[desired.OwnerLabel]; {
@@ -193,8 +191,8 @@ func (c Claim) CheckNode(addresses []string, labels map[string]string) error {
 	return nil
 }
 
-// ShareAddress reports whether one of a Node's addresses is among the names of a host, or the Node has no address:
-// some have names only.
+// ShareAddress reports whether one of a Node's addresses is among the names of a host, or the Node has no address,
+// because some have names only.
 func ShareAddress(names, addresses []string) bool {
 	others := false
 	for _, address := range addresses {

@@ -5,71 +5,70 @@ import (
 	"strings"
 )
 
-// API is what the Kubernetes API said, through whichever control-plane host answered.
+// API is what the Kubernetes API said, through the control-plane host that answered.
 type API struct {
-	// Reached is Yes when some API server answered with our credentials, No when hosts have credentials and none
-	// answered, Unknown when nobody could be asked (no host reached, or no host has credentials).
+	// Reached is Yes if an API server answered with kubeone's credentials, No if hosts have credentials and no API server
+	// answered, and Unknown if no host could be reached or none has credentials.
 	Reached   Tri    `json:"reached,omitempty"`
 	Problem   string `json:"problem,omitempty"`
-	Via       string `json:"via,omitempty"` // the ID of the host through which it was asked
+	Via       string `json:"via,omitempty"` // the ID of the host that the requests went through
 	Version   string `json:"version,omitempty"`
 	ClusterID string `json:"clusterID,omitempty"` // the UID of the kube-system namespace
 
 	Nodes       []Node `json:"nodes,omitempty"`
-	Pods        []Pod  `json:"pods,omitempty"` // of kube-system, and of network plugins
+	Pods        []Pod  `json:"pods,omitempty"` // in kube-system, and of network plugins
 	PendingCSRs int    `json:"pendingCSRs,omitempty"`
-	// ServingRequests are those of them that are well formed, by which kubelets ask for serving certificates.
+	// ServingRequests lists kubelets' well-formed requests for serving certificates.
 	ServingRequests []ServingRequest `json:"servingRequests,omitempty"`
-	// Endpoint is where kubeadm has everybody look for the API, "host:port", with which the certificates were made; ""
-	// where it did not say.
+	// Endpoint is the API's address according to kubeadm, "host:port", for which the certificates were made; "" if
+	// unknown.
 	Endpoint string `json:"endpoint,omitempty"`
-	// EndpointAnswers is whether an API server answered where the manifest has its users look for it, seen from the
-	// operator's machine or from a control-plane host; Unknown where nobody has asked. EndpointProblem is why not.
+	// EndpointAnswers reports whether an API server answered at the manifest's endpoint, as seen from the operator's
+	// machine or a control-plane host; Unknown if that was not checked. EndpointProblem is why not.
 	EndpointAnswers Tri    `json:"endpointAnswers,omitempty"`
 	EndpointProblem string `json:"endpointProblem,omitempty"`
-	// ReadyAt is searched for where the API of none of the hosts answers: the manifest's endpoint, or one that
-	// control-plane hosts dial, "host:port", at which an API server says that it is ready. That takes an etcd with a
-	// quorum. Nobody vouches for it that the server is this cluster's. "" if there is none.
+	// ReadyAt is where an API server reports that it is ready, "host:port", if no host's API answers: the manifest's
+	// endpoint, or one that control-plane hosts dial. Being ready takes an etcd with a quorum. The server may belong to
+	// another cluster. "" if there is none.
 	ReadyAt string `json:"readyAt,omitempty"`
-	// AutoApproval is Yes when whoever has a join token gets any Node's certificate: a rule of kubeadm's.
+	// AutoApproval is Yes if any join token gives any Node's certificate: a rule of kubeadm's.
 	AutoApproval Tri `json:"autoApproval,omitempty"`
-	// Addons is the digest of each addon as last applied by us, by name; one that was never applied is missing.
+	// Addons holds the digest of each addon as last applied, by name; an addon that was never applied is missing.
 	Addons map[string]string `json:"addons,omitempty"`
-	// Compared is what was found of each component whose objects were compared with what they must be, by its name;
-	// one that was not compared is missing.
+	// Compared holds the results for the components whose objects were compared with the desired ones, by component. A
+	// component that was not compared is missing.
 	Compared map[string]Comparison `json:"compared,omitempty"`
-	// Record is our own record in the cluster; nil if there is none.
+	// Record is kubeone's record in the cluster; nil if there is none.
 	Record *Record `json:"record,omitempty"`
 	Lease  *Lock   `json:"lease,omitempty"`
-	// ExtensionCAs are the keys of the CAs by which extension API servers know clients and the front proxy, by the name
-	// of the authority; nil if nobody has asked: who rotates no CA does not.
+	// ExtensionCAs holds the keys of the CAs that extension API servers trust for clients and the front proxy, by
+	// authority; nil if they were not read, which only rotations of CAs do.
 	ExtensionCAs map[string][]string `json:"extensionCAs,omitempty"`
-	// Pool is nil where the API has no Machines, and where nobody has searched for them: who looks after one host does
-	// not.
+	// Pool is nil if the API has no Machines or they were not read, which decisions about one host do not need.
 	Pool *Pool `json:"pool,omitempty"`
 }
 
-// ServingRequest is a kubelet's request for a serving certificate on which nobody has decided.
+// ServingRequest is a kubelet's undecided request for a serving certificate.
 type ServingRequest struct {
-	Node  string   `json:"node"`  // that asks
-	Names []string `json:"names"` // and addresses that it asks for
+	Node  string   `json:"node"`  // that requests it
+	Names []string `json:"names"` // requested names and addresses
 }
 
-// Comparison is how a component's objects differ from what they must be.
+// Comparison is how a component's objects differ from the desired ones.
 type Comparison struct {
-	// Differences go away when the component is applied again, Settings when these are set.
+	// Applying the component again fixes Differences; writing its settings fixes Settings.
 	Differences []Difference `json:"differences,omitempty"`
 	Settings    []Difference `json:"settings,omitempty"`
 	Problem     string       `json:"problem,omitempty"` // why they could not be compared
-	// Late says that the next look may be able to: the API was too slow, or too busy.
+	// Late says that the API was too slow or too busy, so that the next comparison may succeed.
 	Late bool `json:"late,omitempty"`
 }
 
-// Difference is an object that is not as it must be.
+// Difference is an object that differs from the desired one.
 type Difference struct {
 	Object  string   `json:"object"`            // "DaemonSet kube-system/kube-proxy"
-	Missing bool     `json:"missing,omitempty"` // there is none
-	Fields  []string `json:"fields,omitempty"`  // paths of some of those that differ, sorted
+	Missing bool     `json:"missing,omitempty"` // it does not exist
+	Fields  []string `json:"fields,omitempty"`  // paths of some fields that differ, sorted
 }
 
 // String returns the difference in words.
@@ -84,8 +83,8 @@ func (d Difference) String() string {
 type Node struct {
 	Name           string            `json:"name"`
 	Addresses      []string          `json:"addresses,omitempty"`
-	MachineID      string            `json:"machineID,omitempty"` // by its kubelet's word
-	Ready          Tri               `json:"ready"`               // Unknown too when the kubelet stopped reporting
+	MachineID      string            `json:"machineID,omitempty"` // as its kubelet reports it
+	Ready          Tri               `json:"ready"`               // also Unknown if the kubelet stopped reporting
 	Unschedulable  bool              `json:"unschedulable,omitempty"`
 	ControlPlane   bool              `json:"controlPlane,omitempty"`
 	KubeletVersion string            `json:"kubeletVersion,omitempty"` // without v
@@ -95,14 +94,13 @@ type Node struct {
 	Taints         []Taint           `json:"taints,omitempty"`
 }
 
-// CordonAnnotation on a Node says that it was closed for pods by a run of ours, whose ID is its value. Only such a Node
-// is opened again: one that a person has cordoned stays so.
+// CordonAnnotation on a Node says that a run cordoned it; its value is the run's ID. Only such a Node is uncordoned: an
+// operator's cordon stays.
 const CordonAnnotation = "kubeone.k8c.io/cordoned-by"
 
-// TaintsAnnotation on a Node says which of its taints are the manifest's, as "key:Effect,…".
+// TaintsAnnotation on a Node lists the taints that come from the manifest, as "key:Effect,…".
 const TaintsAnnotation = "kubeone.k8c.io/taints"
 
-// Taint is a node's taint.
 type Taint struct {
 	Key    string `json:"key"`
 	Value  string `json:"value,omitempty"`
@@ -118,7 +116,7 @@ type Pod struct {
 	Ready     Tri    `json:"ready"`
 	Restarts  int    `json:"restarts,omitempty"`
 	Image     string `json:"image,omitempty"` // of its first container
-	// Address is the pod's own; "" for one that has its host's, or none yet.
+	// Address is the pod's own; "" if the pod uses its host's, or has none yet.
 	Address string `json:"address,omitempty"`
 }
 
@@ -141,18 +139,18 @@ type Record struct {
 	ManifestDigest string `json:"manifestDigest"`
 	Manifest       string `json:"-"` // without secrets
 	RunID          string `json:"runID,omitempty"`
-	// Nodes are the names of the Nodes of the manifest's hosts, by host ID, as of that run.
+	// Nodes holds the Node names of the manifest's hosts, by host ID, as of that run.
 	Nodes map[string]string `json:"nodes,omitempty"`
-	// FormerEndpoints are names and addresses at which the API was to be found before, and that its certificates keep.
+	// FormerEndpoints lists former names and addresses of the API that its certificates keep.
 	FormerEndpoints []string `json:"formerEndpoints,omitempty"`
-	// Hardening is what the cluster was made with; "" for a cluster of which nobody has said anything.
+	// Hardening is the value that the cluster was made with; "" if it was never set.
 	Hardening string `json:"hardening,omitempty"`
-	// Unreadable are the keys whose text is not what a run writes, and why. What they say is not known: the fields
-	// above, and API.Addons, are zero.
+	// Unreadable holds the keys whose text no run wrote, and why. Their content is unknown: the fields above, and
+	// API.Addons, are zero.
 	Unreadable map[string]string `json:"unreadable,omitempty"`
 }
 
-// IsUnreadable reports whether there is a record, and what one of its keys says cannot be read.
+// IsUnreadable reports whether there is a record with one of these keys unreadable.
 func (r *Record) IsUnreadable(keys ...string) bool {
 	return r != nil && slices.ContainsFunc(keys, func(key string) bool { return r.Unreadable[key] != "" })
 }
@@ -165,7 +163,7 @@ type Etcd struct {
 	Orphans []Alarm  `json:"orphanedAlarms,omitempty"` // of members that are no longer listed
 }
 
-// Alarm is one that a member of etcd raised.
+// Alarm is an alarm of an etcd member.
 type Alarm struct {
 	Member string `json:"member"` // hex
 	Name   string `json:"alarm"`  // NOSPACE, CORRUPT

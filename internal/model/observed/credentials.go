@@ -1,29 +1,29 @@
 package observed
 
-// Credential is one file with credentials on a host, compared with what the caller has. What is in it is not here.
+// Credential is one file with credentials on a host, compared with the caller's, without its content.
 type Credential struct {
-	Of string          `json:"of"` // whose, in a reader's words: "registry credentials of registry.example.com"
+	Of string          `json:"of"` // for messages: "registry credentials of registry.example.com"
 	Is CredentialState `json:"is"`
 }
 
-// CredentialState is how credentials on a host stand to those that the caller has.
+// CredentialState compares credentials on a host with the caller's.
 type CredentialState string
 
-// The states of credentials. Those that are the same are not told.
+// The states of credentials. Equal ones are not reported.
 const (
 	CredentialMissing CredentialState = "missing" // the host does not have them
-	CredentialOther   CredentialState = "other"   // the host has others, or they are not for root alone
-	CredentialExtra   CredentialState = "extra"   // the host has them, and nobody wants them any more
+	CredentialOther   CredentialState = "other"   // the host has others, or users other than root can read them
+	CredentialExtra   CredentialState = "extra"   // the host has them, and they are no longer desired
 	CredentialLeft    CredentialState = "left"    // the host has them, and the caller does not know them
 )
 
-// CredentialsToChange returns the credentials that the host is to have otherwise.
-func (h Host) CredentialsToChange() []Credential { return h.expiringCredentials(false) }
+// CredentialsToChange returns the credentials to change on the host.
+func (h Host) CredentialsToChange() []Credential { return h.filterCredentials(false) }
 
 // CredentialsLeft returns the credentials that stay on the host as they are, because the caller does not know them.
-func (h Host) CredentialsLeft() []Credential { return h.expiringCredentials(true) }
+func (h Host) CredentialsLeft() []Credential { return h.filterCredentials(true) }
 
-func (h Host) expiringCredentials(left bool) []Credential {
+func (h Host) filterCredentials(left bool) []Credential {
 	var out []Credential
 	for _, c := range h.Credentials {
 		if (c.Is == CredentialLeft) == left {

@@ -2,21 +2,21 @@ package observed
 
 import "slices"
 
-// Encryption is how a control-plane host's API server stores Secrets in etcd: by which configurations of encryption at
-// rest. Of keys there are digests alone.
+// Encryption is how a control-plane host's API server stores Secrets in etcd: its configurations of encryption at rest.
+// Only digests of keys are here.
 type Encryption struct {
-	// Running are the configurations of the API servers that run on the host, by their command lines: one, or none
-	// where nothing runs; two for the moment in which one ends and the next one begins.
+	// Running holds the configurations of the host's running API servers, according to their command lines: one, none if
+	// nothing runs, or briefly two while one replaces the other.
 	Running []EncryptionConfig `json:"running,omitempty"`
-	// Next is the one with which the API server starts next.
+	// Next is the configuration that the API server starts with next.
 	Next EncryptionConfig `json:"next"`
-	// Lost says that its file is not there, or is not what its name says: the API server would not start.
+	// Lost says that its file is missing or does not match its name: the API server would not start.
 	Lost bool `json:"lost,omitempty"`
-	// Foreign is where the configuration is, if it is none of ours.
+	// Foreign is the path of the configuration, if it is not kubeone's.
 	Foreign string `json:"foreign,omitempty"`
 }
 
-// EncryptionConfig is a configuration. The zero value is that of an API server which is told nothing: identity.
+// EncryptionConfig is a configuration. The zero value is an API server without one: identity.
 type EncryptionConfig struct {
 	Digest    string        `json:"digest,omitempty"`    // sha256 (hex) of its file; "" if there is none
 	Providers []EncryptedBy `json:"providers,omitempty"` // the first one writes; nil if there is none, or it is lost
@@ -43,12 +43,12 @@ func (c EncryptionConfig) Names() []string {
 	return out
 }
 
-// Same reports whether it is the same configuration.
+// Same reports whether both are the same configuration.
 func (c EncryptionConfig) Same(other EncryptionConfig) bool {
 	return c.Digest == other.Digest && slices.Equal(c.Providers, other.Providers)
 }
 
-// Settled reports whether what runs is what starts next.
+// Settled reports whether the running configuration is the next one.
 func (e *Encryption) Settled() bool {
 	return len(e.Running) == 1 && e.Running[0].Digest == e.Next.Digest && !e.Lost
 }

@@ -1,7 +1,8 @@
-// Package observed holds the value types of what is: the probes' answer about hosts, the API and etcd. It does no I/O.
+// Package observed holds the value types of the observed state: the probes' results for hosts, the API and etcd. It
+// does no I/O.
 //
-// Unknown is never absent: every fact that decides anything has a value for "not known" (its zero value), and what
-// cannot be known is left at it. docs/facts.md lists the facts, how each is found, and what it means when unknown.
+// Unknown is never absent: every fact that decides anything has a value for "not known", which is its zero value.
+// docs/facts.md lists the facts, how each is found, and what it means if unknown.
 package observed
 
 import (
@@ -10,9 +11,9 @@ import (
 	"time"
 )
 
-// World is all that one round of probes found out.
+// World is the result of one round of probes.
 type World struct {
-	Hosts map[string]Host `json:"hosts"` // by desired.Host.ID; a host that was not asked has no entry
+	Hosts map[string]Host `json:"hosts"` // by desired.Host.ID; a host that was not probed has no entry
 	API   API             `json:"api"`
 	Etcd  Etcd            `json:"etcd"`
 }
@@ -35,10 +36,10 @@ func Of(b bool) Tri {
 	return No
 }
 
-// Reach is whether a host answered.
+// Reach says whether a host answered.
 type Reach string
 
-// The values of Reach. The zero value, NotAsked, is as good as unreachable.
+// The values of Reach. The zero value, NotAsked, counts as unreachable.
 const (
 	NotAsked    Reach = ""
 	Reached     Reach = "reached"
@@ -46,27 +47,27 @@ const (
 	Denied      Reach = "denied"      // answered, but login, host key or sudo failed
 )
 
-// ClassHanging is the class of a host that took a connection, or not even that, and said nothing until the time for the
-// handshake was up.
+// ClassHanging is the class of a host that sent nothing until the handshake timed out, whether or not it accepted a
+// connection.
 const ClassHanging = "hanging"
 
-// OtherKey is an SSH host key that is shown in place of known ones.
+// OtherKey is an SSH host key that a host presents instead of the known ones.
 type OtherKey struct {
-	Name    string   `json:"name"`    // whose: as it is called where another key is accepted
+	Name    string   `json:"name"`    // of the host, as in --accept-new-host-key
 	Known   []string `json:"known"`   // "SHA256:... (file:line)"
 	Offered string   `json:"offered"` // "SHA256:..."
 }
 
-// ControllerFiles is what a control-plane host has for the controllers, by its own word.
+// ControllerFiles is what a control-plane host has for the controllers, as the host reports it.
 type ControllerFiles struct {
-	// Image is the name of their image and its digest, with a space between, as it was imported last.
+	// Image is the name and digest of the last imported image of the controllers, separated by a space.
 	Image string `json:"image,omitempty"`
-	// Bundles are the sizes of bundles, in bytes, by their names.
+	// Bundles holds the sizes of bundles, in bytes, by name.
 	Bundles map[string]int64 `json:"bundles,omitempty"`
 }
 
-// Host is what one host said. All but ID, Reach, Problem, Class, FirstContact and OtherKeys are zero
-// unless Reach is Reached.
+// Host is what one host said. Unless Reach is Reached, all fields are zero except ID, Reach, Problem, Class,
+// FirstContact and OtherKeys.
 type Host struct {
 	ID      string `json:"id"`
 	Reach   Reach  `json:"reach"`
@@ -74,13 +75,13 @@ type Host struct {
 	// Class is the class of Problem, one of host's error classes ("unreachable", "auth", "hostkey", "sudo", "config",
 	// "lost", "exit"), or ClassHanging.
 	Class string `json:"class,omitempty"`
-	// fingerprint of a host key that nobody has approved yet; with bastions, all such, ", " between
+	// FirstContact is the fingerprint of a host key that is not approved yet; with bastions, all of them, ", " between.
 	FirstContact string `json:"firstContact,omitempty"`
-	// OtherKeys are the keys on the way to the host, its own and its bastions', that are not the known ones: refused
-	// where Reach is Denied, else accepted.
+	// OtherKeys lists the keys on the way to the host, its own and its bastions', that differ from the known ones. They
+	// were refused if Reach is Denied, else accepted.
 	OtherKeys []OtherKey `json:"otherKeys,omitempty"`
 
-	Hostname  string        `json:"hostname,omitempty"` // of a host that did not say it: its Node's, by the record
+	Hostname  string        `json:"hostname,omitempty"` // for a host that did not say it: its Node's, from the record
 	MachineID string        `json:"machineID,omitempty"`
 	BootID    string        `json:"bootID,omitempty"`
 	OS        OS            `json:"os"`
@@ -88,121 +89,118 @@ type Host struct {
 	Kernel    string        `json:"kernel,omitempty"`
 	CPUs      int           `json:"cpus,omitempty"`
 	MemoryMiB int           `json:"memoryMiB,omitempty"`
-	DiskMiB   int           `json:"diskMiB,omitempty"` // free below /var/lib
-	ClockSkew time.Duration `json:"clockSkew"`         // host's clock less the operator's, nanoseconds
+	DiskMiB   int           `json:"diskMiB,omitempty"` // free space below /var/lib
+	ClockSkew time.Duration `json:"clockSkew"`         // host's clock minus the operator's, nanoseconds
 	Addresses []string      `json:"addresses,omitempty"`
 	Swaps     []string      `json:"swaps,omitempty"`        // devices and files in use as swap: at most 16
-	Tools     []string      `json:"missingTools,omitempty"` // those of kubeadm's preflight that are missing
-	Unguarded []string      `json:"unguarded,omitempty"`    // what the guard after a recovery needs and is missing
-	Firewalls []Firewall    `json:"firewalls,omitempty"`    // active ones, and those that we switched off
-	Ports     []Port        `json:"ports,omitempty"`        // of ours, those taken, and by whom
-	// Cgroups is the version of control groups, 1 or 2; 0 if that is not known.
+	Tools     []string      `json:"missingTools,omitempty"` // tools of kubeadm's preflight that are missing
+	Unguarded []string      `json:"unguarded,omitempty"`    // missing tools of the guard that a recovery installs
+	Firewalls []Firewall    `json:"firewalls,omitempty"`    // active ones, and those that kubeone switched off
+	Ports     []Port        `json:"ports,omitempty"`        // kubeone's ports that are taken, with the process
+	// Cgroups is the version of cgroups, 1 or 2; 0 if not known.
 	Cgroups int `json:"cgroups,omitempty"`
 	// SwapAllowed and CgroupV1Allowed report whether an operator's own setting, in a drop-in of the kubelet's
-	// configuration or a flag, lets the kubelet start with swap in use, and with control groups v1.
+	// configuration or a flag, lets the kubelet start with swap in use, or with cgroup v1.
 	SwapAllowed     bool `json:"swapAllowed,omitempty"`
 	CgroupV1Allowed bool `json:"cgroupV1Allowed,omitempty"`
-	// CNIFiles are the names of CNI configuration in /etc/cni/net.d, sorted: at most 32.
+	// CNIFiles lists the CNI configuration files in /etc/cni/net.d, sorted: at most 32.
 	CNIFiles []string `json:"cniFiles,omitempty"`
-	// OtherKubernetes are the units of other Kubernetes distributions, and of CRI-O, that run or start at boot.
+	// OtherKubernetes lists the units of other Kubernetes distributions, and of CRI-O, that run or start at boot.
 	OtherKubernetes []string `json:"otherKubernetes,omitempty"`
-	// Impostors are the ports at which a component of this host tells how it is, and a process of another user than
-	// root listens: Process is the component, which counts as not well.
+	// Impostors lists the ports of components' health checks where a process of a user other than root listens. Process is
+	// the component, which counts as unhealthy.
 	Impostors []Port `json:"impostors,omitempty"`
 
 	Containerd Unit `json:"containerd"`
 	Kubelet    Unit `json:"kubelet"`
 	Healthz    Tri  `json:"kubeletHealthz,omitempty"` // the kubelet's own /healthz
-	// installed version by name: kubeadm, kubectl, runc, ...
+	// Binaries holds the installed versions by name: kubeadm, kubectl, runc, ...
 	Binaries map[string]string `json:"binaries,omitempty"`
 
-	// ControllerFiles is what a control-plane host has for the controllers.
 	ControllerFiles ControllerFiles `json:"controllerFiles,omitzero"`
 
-	// Marker is our own note on the host; nil if there is none.
+	// Marker is kubeone's marker on the host; nil if there is none.
 	Marker *Marker `json:"marker,omitempty"`
 
 	KubeletConf Tri `json:"kubeletConf,omitempty"` // /etc/kubernetes/kubelet.conf exists
-	// the client certificate that kubelet.conf names is there and not empty
+	// KubeletCert reports whether the client certificate that kubelet.conf names exists and is not empty.
 	KubeletCert Tri      `json:"kubeletCert,omitempty"`
 	AdminConf   Tri      `json:"adminConf,omitempty"`
 	PKI         Tri      `json:"pki,omitempty"`       // /etc/kubernetes/pki/ca.key exists
 	EtcdData    Tri      `json:"etcdData,omitempty"`  // /var/lib/etcd/member exists
 	Manifests   []string `json:"manifests,omitempty"` // static pods' files without extension: "kube-apiserver"
-	// "sha256:…" of the cluster CA's public key, as kubeadm's --discovery-token-ca-cert-hash
+	// CAHash is "sha256:…" of the cluster CA's public key, like kubeadm's --discovery-token-ca-cert-hash.
 	CAHash string `json:"caHash,omitempty"`
-	// AdminCA is the same of the CA in its admin.conf, where that is not the one that is known to be the cluster's:
-	// nothing is asked through the host then.
+	// AdminCA is the same hash of the CA in its admin.conf, if that is not the cluster's known CA: then no request goes
+	// through the host.
 	AdminCA       string `json:"adminCA,omitempty"`
 	Endpoint      string `json:"endpoint,omitempty"`      // the server named in kubelet.conf
 	AdminEndpoint string `json:"adminEndpoint,omitempty"` // the server named in admin.conf
-	// APINames are the names and addresses in its API server's certificate; nil if there is none, or it is not
-	// known.
+	// APINames lists the names and addresses in its API server's certificate; nil if there is none, or it is not known.
 	APINames []string `json:"apiNames,omitempty"`
 
 	// Control-plane components, from the host itself. Unknown on workers.
-	APIServer         Tri `json:"apiServer,omitempty"` // /readyz of this host's own
+	APIServer         Tri `json:"apiServer,omitempty"` // /readyz of this host's own API server
 	ControllerManager Tri `json:"controllerManager,omitempty"`
 	Scheduler         Tri `json:"scheduler,omitempty"`
 	EtcdHealth        Tri `json:"etcdHealth,omitempty"` // the local member's /readyz
-	// Versions of static pods, from their images; "" if that says none.
+	// Versions of static pods, from their images; "" if an image has no version.
 	APIServerVersion         string `json:"apiServerVersion,omitempty"`
 	ControllerManagerVersion string `json:"controllerManagerVersion,omitempty"`
 	SchedulerVersion         string `json:"schedulerVersion,omitempty"`
-	// EtcdLost is what its etcd said of its data when it could not start with it, in its own words; "" when it said
-	// nothing of that sort, or is well.
+	// EtcdLost is what its etcd logged about its data when it could not start with it; "" if it logged nothing of the
+	// kind, or is healthy.
 	EtcdLost string `json:"etcdLost,omitempty"`
 
-	// Encryption is how its API server stores Secrets; nil if it is told nothing of that, and on workers.
+	// Encryption is how its API server stores Secrets; nil without a configuration, and on workers.
 	Encryption *Encryption `json:"encryption,omitempty"`
 
-	// Authorities are what a control-plane host has of those who sign, by name: those of Authorities().
+	// Authorities is a control-plane host's state of each authority, by name: those of Authorities().
 	Authorities  map[string]Authority `json:"authorities,omitempty"`
 	Certificates []Certificate        `json:"certificates,omitempty"`
-	// Digests are what our last step on this host left: the sha256 of the configuration by name; drift is a difference.
+	// Digests holds what the last step on this host noted: the sha256 of each configuration, by name. A difference is
+	// drift.
 	Digests map[string]string `json:"digests,omitempty"`
-	// Credentials are those for registries and proxies that are not on the host as the caller has them, sorted.
+	// Credentials lists the credentials for registries and proxies that differ from the caller's, sorted.
 	Credentials []Credential `json:"credentials,omitempty"`
-	// Edited are paths of files that our last step made, and that are others now, or gone.
+	// Edited lists files of the last step that have changed since, or are missing.
 	Edited []string `json:"edited,omitempty"`
-	// Restorable are those of them of which the host has kept what they were.
+	// Restorable lists those of Edited whose original content the host has kept.
 	Restorable []string `json:"restorable,omitempty"`
-	// PodEdits say of those of them that are static pods what is other there, by path, as far as that is known: names
-	// of flags ("--audit-log-path") and of fields ("cpu"), mounts and images ("mountPath: /etc/audit"). Values of flags
-	// are not among them.
+	// PodEdits holds the known changes to the static pods among Edited, by path: names of flags ("--audit-log-path") and
+	// fields ("cpu"), mounts and images ("mountPath: /etc/audit"), but not values of flags.
 	PodEdits map[string][]string `json:"podEdits,omitempty"`
-	// Exposed are files with keys that others than root may read or change: at most 32.
+	// Exposed lists files with keys that users other than root can read or change: at most 32.
 	Exposed []FileAccess `json:"exposed,omitempty"`
-	// Upgrading is the version to which an upgrade of the host has begun and not ended; "" is none.
+	// Upgrading is the target version of an upgrade of the host that has begun and not ended; "" is none.
 	Upgrading string `json:"turn,omitempty"`
-	// HooksOwed are what has been done to the host and whose hooks have not all succeeded since: "upgrade".
+	// HooksOwed lists the activities on the host whose hooks have not all succeeded since: "upgrade".
 	HooksOwed []string `json:"hooksOwed,omitempty"`
 
-	Step *Step `json:"step,omitempty"` // a step of ours that runs right now
+	Step *Step `json:"step,omitempty"` // the step that is running now
 	Lock *Lock `json:"lock,omitempty"`
 	// Unwritable says why nothing can be written below /var/lib/kubeone, so that the host cannot be locked: "its file
-	// system is read-only"; "" if it can be, or that is not known.
+	// system is read-only"; "" if it is writable, or that is not known.
 	Unwritable string `json:"unwritable,omitempty"`
-	// Kept are directories in which a reset, a repair or a recovery has kept what it took away: at most 64.
+	// Kept lists directories with what a reset, repair or recovery moved aside: at most 64.
 	Kept []string `json:"kept,omitempty"`
 }
 
-// SaysControlPlane reports whether the host says that it is one of the control plane, or that it has what only those
-// have.
+// SaysControlPlane reports whether the host claims to be of the control plane, or has what only such hosts have.
 func (h Host) SaysControlPlane() bool {
 	return h.EtcdData == Yes || slices.Contains(h.Manifests, "kube-apiserver") ||
 		h.Marker != nil && h.Marker.Role == "control-plane"
 }
 
-// FirewallNames returns those of the firewalls that are known.
+// FirewallNames returns the names of the known firewalls.
 func FirewallNames() []string { return []string{"ufw", "firewalld"} }
 
-// Firewall is a firewall that is active on a host, or that a step of ours has switched off.
+// Firewall is a firewall that is active on a host, or that kubeone has switched off.
 type Firewall struct {
 	Name string `json:"name"` // one of FirewallNames
-	// Ours says that it has the rules that our last step on this host added, and all of them.
+	// Ours says that it has all the rules of the last step on this host.
 	Ours bool `json:"ours,omitempty"`
-	Off  bool `json:"off,omitempty"` // a step of ours has switched it off
+	Off  bool `json:"off,omitempty"` // kubeone has switched it off
 }
 
 // OS is the host's distribution, from /etc/os-release.
@@ -216,17 +214,17 @@ type OS struct {
 type Port struct {
 	Number  int    `json:"number"`
 	Process string `json:"process,omitempty"`
-	User    int    `json:"user,omitempty"` // uid of whom it runs as; 0 is root, or is not known
+	User    int    `json:"user,omitempty"` // uid of its process; 0 is root, or not known
 }
 
-// FileAccess is who may read and change a file.
+// FileAccess says who can read and change a file.
 type FileAccess struct {
 	Path string `json:"path"`
-	Mode string `json:"mode"`           // octal, as stat prints it: "644"
+	Mode string `json:"mode"`           // octal, from stat: "644"
 	User int    `json:"user,omitempty"` // uid of its owner
 }
 
-// String returns the file and what is wrong with its access: "/etc/kubernetes/admin.conf (mode 0644, owner 1000)".
+// String returns the file and its access: "/etc/kubernetes/admin.conf (mode 0644, owner 1000)".
 func (f FileAccess) String() string {
 	if f.User == 0 {
 		return fmt.Sprintf("%s (mode %04s)", f.Path, f.Mode)
@@ -240,61 +238,59 @@ type Unit struct {
 	Version   string `json:"version,omitempty"` // of the program, without v
 	Enabled   bool   `json:"enabled"`
 	Active    bool   `json:"active"`
-	// systemd's ActiveState/SubState; "" when systemd did not answer: nothing is known
+	// State is systemd's ActiveState/SubState; "" if systemd did not answer: nothing is known.
 	State string `json:"state,omitempty"`
 	Since string `json:"since,omitempty"` // systemd's ActiveEnterTimestampMonotonic: same value, same start
 }
 
-// Known reports whether systemd said anything of the unit, be it that there is none.
+// Known reports whether systemd reported the unit, including that it does not exist.
 func (u Unit) Known() bool { return u.State != "" }
 
-// Marker is the file with which a host says whose it is.
+// Marker is the file on a host with its cluster and identity.
 type Marker struct {
 	Cluster string `json:"cluster"`
 	Role    string `json:"role"`
-	// ID is the host's identity, and Derived says that no manifest gave it; "" on hosts that were installed before
-	// there were IDs. Node is the name of the Node that the host joins as; "" likewise.
+	// ID is the host's identity, and Derived says that no manifest gave it; "" on hosts installed before IDs existed. Node
+	// is the name under which the host joins as a Node; "" likewise.
 	ID       string `json:"id,omitempty"`
 	Derived  bool   `json:"derivedID,omitempty"`
 	Node     string `json:"node,omitempty"`
-	Machine  string `json:"machine,omitempty"` // "namespace/name" of the Machine that has it; "": the manifest has it
+	Machine  string `json:"machine,omitempty"` // "namespace/name" of its Machine; "" for a host of the manifest
 	RunID    string `json:"runID,omitempty"`
-	Complete bool   `json:"complete"` // the host finished joining; false: an installation of ours that has not ended
-	// Fenced is the run of a recovery that stopped etcd and API server here and moved their data aside, or that began
-	// to restore them here and has not finished; empty otherwise.
+	Complete bool   `json:"complete"` // the host finished joining; false: an unfinished installation
+	// Fenced is the run of a recovery that stopped etcd and API server here and moved their data aside, or that began to
+	// restore them here and has not finished; else empty.
 	Fenced string `json:"fenced,omitempty"`
-	// Restoring says that the cluster was to begin again on this host.
+	// Restoring says that a recovery restores the cluster on this host first.
 	Restoring bool `json:"restoring,omitempty"`
-	// Epoch counts the recoveries of the cluster as of this host's join: a complete control-plane host of a lower epoch
-	// than another's holds the data of the cluster's life before.
+	// Epoch is the number of the cluster's recoveries when this host joined. A complete control-plane host with a lower
+	// epoch than another's holds data from before a recovery.
 	Epoch int `json:"epoch,omitempty"`
 }
 
 // Certificate is one certificate of /etc/kubernetes.
 type Certificate struct {
 	Name      string    `json:"name"`               // "apiserver", "etcd/server", "kubelet-client", "ca"
-	NotBefore time.Time `json:"notBefore,omitzero"` // of one that kubeadm signed, perhaps that of its authority
+	NotBefore time.Time `json:"notBefore,omitzero"` // kubeadm's certificates may have that of their CA
 	NotAfter  time.Time `json:"notAfter"`
-	Signer    string    `json:"signer,omitempty"`  // common name of who signed it; "" if it is none that is shown
-	Expired   bool      `json:"expired,omitempty"` // by the host's own clock, when it was asked
+	Signer    string    `json:"signer,omitempty"`  // common name of its signer; "" if the host does not report one
+	Expired   bool      `json:"expired,omitempty"` // by the host's own clock, at the time of the probe
 	Soon      bool      `json:"soon,omitempty"`    // it expires within 30 days, by the same clock
-	// Left is how long it was still valid, by the same clock, nanoseconds; 0 of an expired one, or where that is not
-	// known.
+	// Left is its remaining validity, by the same clock, nanoseconds; 0 if it is expired, or that is not known.
 	Left time.Duration `json:"left,omitempty"`
 }
 
-// Step is a step of ours that runs on a host as a transient unit.
+// Step is a step that runs on a host as a transient unit.
 type Step struct {
 	Unit  string `json:"unit"`
 	RunID string `json:"runID,omitempty"`
 	Stage string `json:"stage,omitempty"`
 }
 
-// Lock is the lock of an operator on a host.
 type Lock struct {
 	Holder     string    `json:"holder"` // user@machine
 	RunID      string    `json:"runID"`
 	Generation int64     `json:"generation"`
 	Since      time.Time `json:"since"`
-	Live       bool      `json:"live"` // its holder was heard of within the last seconds
+	Live       bool      `json:"live"` // its holder was active within the last seconds
 }

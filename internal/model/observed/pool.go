@@ -2,21 +2,21 @@ package observed
 
 import "slices"
 
-// Pool is what the API says of Machines, and of the hosts that Machines may have.
+// Pool is what the API says of Machines and of the hosts for them.
 type Pool struct {
-	// Controllers is Yes while some process that looks after Machines holds their Lease.
+	// Controllers is Yes while a controller of Machines holds its Lease.
 	Controllers Tri `json:"controllers,omitempty"`
-	// Credentials is No where the hosts of Machines are given others for registries and proxies than the caller has;
-	// Unknown where nobody has compared them.
+	// Credentials is No if the hosts of Machines get other credentials for registries and proxies than the caller's;
+	// Unknown if they were not compared.
 	Credentials Tri                 `json:"credentials,omitempty"`
-	Deployments []MachineDeployment `json:"deployments,omitempty"` // by namespace and name, as all of these
+	Deployments []MachineDeployment `json:"deployments,omitempty"` // sorted by namespace and name, like all lists here
 	Machines    []Machine           `json:"machines,omitempty"`
 	Hosts       []PoolHost          `json:"hosts,omitempty"`
-	// Sets is how many MachineSets there are.
+	// Sets is the number of MachineSets.
 	Sets int `json:"sets,omitempty"`
-	// Foreign are the names of definitions of these kinds that belong to another program, such as machine-controller.
+	// Foreign lists the definitions of these kinds that belong to another program, such as machine-controller.
 	Foreign []string `json:"foreign,omitempty"`
-	// Problem is why they could not be read, although the API answers; the rest is zero then.
+	// Problem says why the pool could not be read although the API answers; the rest is zero then.
 	Problem string `json:"problem,omitempty"`
 	// More says that there are more objects of some kind than are listed here.
 	More bool `json:"more,omitempty"`
@@ -26,35 +26,35 @@ type Pool struct {
 type MachineDeployment struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	Kubelet   string `json:"kubelet,omitempty"`  // the version that its Machines are to have, without v
-	Replicas  int    `json:"replicas"`           // how many are desired
-	Ready     int    `json:"ready"`              // how many are ready Nodes
-	Updated   int    `json:"updated"`            // how many are as its template says
-	Deleting  bool   `json:"deleting,omitempty"` // somebody has deleted it
+	Kubelet   string `json:"kubelet,omitempty"`  // desired version of its Machines, without v
+	Replicas  int    `json:"replicas"`           // desired number
+	Ready     int    `json:"ready"`              // number of ready Nodes
+	Updated   int    `json:"updated"`            // number that matches its template
+	Deleting  bool   `json:"deleting,omitempty"` // a deletion has begun
 }
 
 // Machine is a Machine object.
 type Machine struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	Owner     string `json:"owner,omitempty"` // "MachineDeployment workers"; a MachineSet where that has none
+	Owner     string `json:"owner,omitempty"` // "MachineDeployment workers"; a MachineSet if that has no owner
 	Provider  string `json:"provider,omitempty"`
 	Phase     string `json:"phase,omitempty"`
 	Node      string `json:"node,omitempty"`
-	Host      string `json:"host,omitempty"` // the name of the Host that it has
+	Host      string `json:"host,omitempty"` // the name of its Host
 	// WantedKubelet and Kubelet are versions without v.
 	WantedKubelet string `json:"wantedKubelet,omitempty"`
 	Kubelet       string `json:"kubelet,omitempty"`
-	Deleting      bool   `json:"deleting,omitempty"` // somebody has deleted it, and its host is not returned yet
-	// Error is what only a person can correct; Waits why it is not ready otherwise.
+	Deleting      bool   `json:"deleting,omitempty"` // a deletion has begun, and its host is not returned yet
+	// Error is what only an operator can correct; Waits is any other reason why it is not ready.
 	Error string `json:"error,omitempty"`
 	Waits string `json:"waits,omitempty"`
 }
 
-// ID returns the Machine's namespace and name, as its host notes them.
+// ID returns the Machine's namespace and name, as in its host's marker.
 func (m Machine) ID() string { return m.Namespace + "/" + m.Name }
 
-// OfPool reports whether the Machine has, or is to have, a host of the pool, and no machine of a cloud.
+// OfPool reports whether the Machine uses a host of the pool, not a cloud's machine.
 func (m Machine) OfPool() bool { return m.Provider == "ssh" }
 
 // PoolHost is a Host object.
@@ -62,14 +62,12 @@ type PoolHost struct {
 	Name    string `json:"name"`
 	Address string `json:"address,omitempty"`
 	State   string `json:"state,omitempty"`
-	// Machine is the namespace and name of the Machine that has it, or had it and has not returned it; "" of one that
-	// no Machine has.
+	// Machine is the namespace and name of the Machine that has the host or has not returned it; "" if none has.
 	Machine string `json:"machine,omitempty"`
-	Message string `json:"message,omitempty"` // why it is in that state
+	Message string `json:"message,omitempty"` // the reason for the state
 }
 
-// Empty reports whether no Machine is there or about to be, and every host is free. What could not be read is not
-// empty.
+// Empty reports whether no Machine exists or is about to, and every host is free. An unreadable pool is not empty.
 func (p *Pool) Empty() bool {
 	return p == nil ||
 		p.Problem == "" && len(p.Deployments) == 0 && len(p.Machines) == 0 && p.Sets == 0 && len(p.Claimed()) == 0
@@ -83,7 +81,7 @@ func (p *Pool) Deployed() []MachineDeployment {
 	return p.Deployments
 }
 
-// Claimed returns the hosts that Machines have, or have had and not returned.
+// Claimed returns the hosts that Machines have, or had and have not returned.
 func (p *Pool) Claimed() []PoolHost {
 	if p == nil {
 		return nil
@@ -97,7 +95,7 @@ func (p *Pool) Claimed() []PoolHost {
 	return out
 }
 
-// HasHost reports whether the pool has a Host of that name, whether a Machine has it or not.
+// HasHost reports whether the pool has a Host of that name, free or not.
 func (p *Pool) HasHost(name string) bool {
 	return p != nil && slices.ContainsFunc(p.Hosts, func(h PoolHost) bool { return h.Name == name })
 }
