@@ -1,7 +1,7 @@
-// Package componentconfig renders what the programs of a cluster are configured with: kubeadm, the kubelet, the
-// container runtime, the control plane's components, the kernel and firewalls. It is pure: the same desired cluster and
-// host give the same text, byte for byte. Package script has hosts write these files, and digests of them are what
-// drift is measured against.
+// Package componentconfig renders the configuration of a cluster's programs: kubeadm, the kubelet, the container
+// runtime, the control plane's components, the kernel and firewalls. It is pure: the same desired cluster and host give
+// the same text, byte for byte. Package script makes hosts write these files, and drift is measured against their
+// digests.
 package componentconfig
 
 import (
@@ -9,18 +9,18 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// Where things are on a host that its configuration names.
+// Paths on a host that its configuration refers to.
 const (
 	BinDir     = "/opt/kubeone/bin"
-	SecretsDir = "/run/kubeone/secrets" // on a memory file system
-	// joinFile, in SecretsDir, is the kubeconfig with the bootstrap token that kubeadm reads; made on the host.
+	SecretsDir = "/run/kubeone/secrets" // on a tmpfs
+	// joinFile, in SecretsDir, is the kubeconfig with the bootstrap token that kubeadm reads; the host creates it.
 	joinFile = "join.conf"
 )
 
-// APIPort is where a host's own API server listens.
+// APIPort is the port of a host's own API server.
 const APIPort = 6443
 
-// Input is all that a host's configuration depends on.
+// Input is everything that a host's configuration depends on.
 type Input struct {
 	Want     desired.Cluster
 	Host     desired.Host

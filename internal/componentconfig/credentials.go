@@ -8,17 +8,17 @@ import (
 )
 
 const (
-	// CredentialsDir is where containerd reads credentials for registries; the files there that begin with
-	// credentialPrefix are ours.
+	// CredentialsDir is where containerd reads credentials for registries. Files there with credentialPrefix are
+	// kubeone's.
 	CredentialsDir = "/etc/containerd/conf.d"
-	// ProxyFile is the environment of containerd with the proxies' users and passwords.
+	// ProxyFile is containerd's environment file with the proxies' users and passwords.
 	ProxyFile = "/etc/kubeone/proxy.env"
 
 	credentialPrefix = CredentialsDir + "/kubeone-registry-"
 	credentialSuffix = ".toml"
 )
 
-// CredentialFiles are the contents of the files with credentials that a host is to have, by path. They are secrets.
+// CredentialFiles returns the desired contents of a host's files with credentials, by path. They are secrets.
 func CredentialFiles(c desired.Credentials) map[string]string {
 	out := map[string]string{}
 	for registry, auth := range c.Registries {
@@ -30,8 +30,8 @@ func CredentialFiles(c desired.Credentials) map[string]string {
 	return out
 }
 
-// CredentialOf says of which credentials a file of that path holds them, in a reader's words, and whether they are
-// known: whether a host must have them as the caller has them, or keeps what it has. It is "" for any other file.
+// CredentialOf describes, for messages, the credentials in the file of that path; "" for any other file. Known reports
+// whether the host must have the caller's credentials; else it keeps what it has.
 func CredentialOf(file string, c desired.Credentials) (of string, known bool) {
 	if file == ProxyFile {
 		return "proxy credentials", true
@@ -45,15 +45,16 @@ func CredentialOf(file string, c desired.Credentials) (of string, known bool) {
 	return "registry credentials of " + name, c.Registries != nil
 }
 
-// credentialPath is the file of one registry. Brackets would be a pattern to a shell.
+// credentialPath returns the file of one registry. It escapes brackets, which are patterns to a shell.
 func credentialPath(registry string) string {
 	return credentialPrefix + strings.NewReplacer("[", "%5B", "]", "%5D").Replace(registry) + credentialSuffix
 }
 
-// dockerHub is how images of Docker Hub are named, and dockerHubAPI the registry that has them.
+// Images of Docker Hub are named after dockerHub, and stored in the registry dockerHubAPI.
 const dockerHub, dockerHubAPI = "docker.io", "registry-1.docker.io"
 
-// registryAuthTOML is a part of containerd's configuration. containerd goes by the name of who is asked.
+// registryAuthTOML returns a part of containerd's configuration. containerd matches the name of the host it connects
+// to.
 func registryAuthTOML(registry string, auth desired.RegistryAuth, all map[string]desired.RegistryAuth) string {
 	names := []string{registry}
 	if _, other := all[dockerHubAPI]; registry == dockerHub && !other {
@@ -75,7 +76,7 @@ func registryAuthTOML(registry string, auth desired.RegistryAuth, all map[string
 	return b.String()
 }
 
-// tomlText is a text as a basic string of TOML (https://toml.io/en/v1.0.0#string).
+// tomlText returns a text as a basic string of TOML (https://toml.io/en/v1.0.0#string).
 func tomlText(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -93,8 +94,8 @@ func tomlText(s string) string {
 	return b.String()
 }
 
-// proxyEnvironment is a file that both systemd and a shell read: values in single quotes, in which there is no other.
-// What a unit says itself everybody on the host may read who asks systemd; such a file is root's.
+// proxyEnvironment returns a file that both systemd and a shell can read: values in single quotes, with no quotes in
+// them. All users can query a unit's own settings from systemd, but only root can read this file.
 func proxyEnvironment(c desired.Credentials) string {
 	var b strings.Builder
 	for _, v := range [][2]string{{"HTTP_PROXY", c.HTTPProxy}, {"HTTPS_PROXY", c.HTTPSProxy}} {

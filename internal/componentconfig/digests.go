@@ -9,14 +9,13 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// Digests returns the sha256 of each configuration that the hosts should have, by host ID and name: what the stages
-// record on the host and what drift is measured against. Versions and images do not count: those are upgrades, not
-// drift.
+// Digests returns the sha256 of each desired configuration, by host ID and name. Stages record them on the host, and
+// drift is measured against them. Versions and images do not count: those are upgrades, not drift.
 func Digests(want desired.Cluster, hosts ...desired.Host) map[string]map[string]string {
 	out := make(map[string]map[string]string, len(hosts))
 	shared, kubelet := hostDigests(Input{Want: want}), clusterKubelet(want)
 	if note := desired.DNSImageNote(want); note != "" {
-		shared[desired.DNSImageDigest] = note // which a host notes with its images, and not when it has joined
+		shared[desired.DNSImageDigest] = note // hosts note it with their images, not when they have joined
 	}
 	for _, h := range hosts {
 		in := Input{Want: want, Host: h}
@@ -27,14 +26,14 @@ func Digests(want desired.Cluster, hosts ...desired.Host) map[string]map[string]
 	return out
 }
 
-// PreparedDigests are recorded when a host is prepared.
+// PreparedDigests returns the digests recorded when a host is prepared.
 func PreparedDigests(in Input) map[string]string {
 	digests := hostDigests(in)
 	digests[desired.FirewallDigest] = firewallDigest(in)
 	return digests
 }
 
-// hostDigests are those of them that are the same on every host.
+// hostDigests returns those of them that are equal on every host.
 func hostDigests(in Input) map[string]string {
 	config := containerdConfig(in.Want, desired.Artifacts{})
 	for _, f := range RegistryFiles(in.Want) {
@@ -46,10 +45,10 @@ func hostDigests(in Input) map[string]string {
 	}
 }
 
-// NodeDigests are recorded when a host has joined.
+// NodeDigests returns the digests recorded when a host has joined.
 func NodeDigests(in Input) map[string]string { return digestsWith(in, clusterKubelet(in.Want)) }
 
-// clusterKubelet is the text of the kubelet configuration that all hosts share.
+// clusterKubelet returns the text of the kubelet configuration that all hosts share.
 func clusterKubelet(want desired.Cluster) string {
 	text, _ := yamlDocuments(kubeletConfiguration(want)) // of strings and numbers only
 	return text
@@ -64,11 +63,11 @@ func digestsWith(in Input, kubelet string) map[string]string {
 	if in.Host.Role == desired.ControlPlane {
 		unversioned := clusterConfiguration(in.Want)
 		delete(unversioned, "kubernetesVersion")
-		// The hosts' own names are only in the certificates; one more host is not another configuration.
+		// The hosts' own names are only in the certificates; another host does not change the configuration.
 		unversioned["apiServer"] = componentOf(in.Want, desired.APIServer, apiServerFlags(in.Want))
 		network, _ := yamlDocuments(object{"networking": unversioned["networking"]})
 		digests[desired.NetworkDigest] = digestOf(network)
-		// The endpoint is looked for where it is: in kubeconfigs and certificates.
+		// The endpoint is checked in kubeconfigs and certificates instead.
 		delete(unversioned, "controlPlaneEndpoint")
 		text, _ := yamlDocuments(unversioned)
 		digests[desired.ComponentsDigest] = digestOf(text)

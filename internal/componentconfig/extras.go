@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// extraFlags are the flags that the extras of a component give it.
+// extraFlags returns the flags from the extras of a component.
 func extraFlags(want desired.Cluster, component string) map[string]string {
 	flags := map[string]string{}
 	for _, e := range want.Extras {
@@ -27,7 +27,7 @@ func extraFlags(want desired.Cluster, component string) map[string]string {
 	return flags
 }
 
-// admissionPlugins are the names of those that extras switch on, sorted.
+// admissionPlugins returns the names of the plugins that extras enable, sorted.
 func admissionPlugins(want desired.Cluster) []string {
 	var out []string
 	for _, e := range want.Extras {
@@ -39,8 +39,8 @@ func admissionPlugins(want desired.Cluster) []string {
 	return slices.Compact(out)
 }
 
-// admissionFile is the file that names the configurations of admission plugins, which are beside it; nil where none has
-// any.
+// admissionFile returns the file that lists the configurations of admission plugins, in the same directory; nil if no
+// plugin has any.
 func admissionFile(want desired.Cluster) *desired.ComponentFile {
 	var plugins []object
 	for _, e := range want.Extras {
@@ -64,7 +64,7 @@ func admissionFile(want desired.Cluster) *desired.ComponentFile {
 	return &f
 }
 
-// filesOf are the files that a component reads because of its extras.
+// filesOf returns the files that a component reads because of its extras.
 func filesOf(want desired.Cluster, component string) []desired.ComponentFile {
 	var out []desired.ComponentFile
 	for _, e := range want.Extras {
@@ -85,7 +85,7 @@ func filesOf(want desired.Cluster, component string) []desired.ComponentFile {
 	return slices.CompactFunc(out, func(a, b desired.ComponentFile) bool { return a.Path == b.Path })
 }
 
-// directoriesOf are those of the host that a component writes to because of its extras, sorted.
+// directoriesOf returns the host's directories that a component writes to because of its extras, sorted.
 func directoriesOf(want desired.Cluster, component string) []string {
 	var out []string
 	for _, e := range want.Extras {
@@ -97,7 +97,7 @@ func directoriesOf(want desired.Cluster, component string) []string {
 	return slices.Compact(out)
 }
 
-// extraVolumes are the directories that a component mounts because of its extras, each where it is on the host.
+// extraVolumes returns the directories that a component mounts because of its extras, each at its path on the host.
 func extraVolumes(want desired.Cluster, component string) []object {
 	var out []object
 	if len(filesOf(want, component)) > 0 {
@@ -114,12 +114,12 @@ func extraVolumes(want desired.Cluster, component string) []object {
 	return out
 }
 
-// componentsWithExtras are those that extras are for.
+// componentsWithExtras returns the components that extras are for.
 func componentsWithExtras() []string {
 	return []string{desired.APIServer, desired.ControllerManager, desired.Scheduler}
 }
 
-// ComponentFiles are all files of extras on the host: there are none on a worker.
+// ComponentFiles returns all files of extras on the host; a worker has none.
 func ComponentFiles(in Input) []desired.ComponentFile {
 	if in.Host.Role != desired.ControlPlane {
 		return nil
@@ -131,7 +131,7 @@ func ComponentFiles(in Input) []desired.ComponentFile {
 	return out
 }
 
-// ComponentFileLines are lines "PATH SHA256 FUNCTION"; the function is "secret" where the content is a secret.
+// ComponentFileLines returns lines "PATH SHA256 FUNCTION"; the function is "secret" if the content is.
 func ComponentFileLines(in Input) [][]string {
 	var lines [][]string
 	for i, f := range ComponentFiles(in) {
@@ -144,7 +144,7 @@ func ComponentFileLines(in Input) [][]string {
 	return lines
 }
 
-// ComponentDirectories are all directories of extras on the host.
+// ComponentDirectories returns all directories of extras on the host.
 func ComponentDirectories(in Input) []string {
 	if in.Host.Role != desired.ControlPlane {
 		return nil
@@ -156,8 +156,8 @@ func ComponentDirectories(in Input) []string {
 	return out
 }
 
-// ExemptNamespaces are those whose pods run on any node, whatever node selector others get by default; nil where pods
-// get none.
+// ExemptNamespaces returns the namespaces whose pods run on any node, despite a default node selector; nil if there is
+// no such selector.
 func ExemptNamespaces(in Input) []string {
 	if !in.Want.LimitsNodes() {
 		return nil

@@ -10,10 +10,10 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// Text is a file's content, and the name by which the stages of a script know it.
+// Text is a file's content, and its name in the stages of a script.
 type Text struct{ Name, Content string }
 
-// HostFiles are the files that a prepared host has.
+// HostFiles returns the files of a prepared host.
 func HostFiles(in Input, a desired.Artifacts) []Text {
 	return []Text{
 		{"file_modules", "overlay\nbr_netfilter\nnf_conntrack"},
@@ -42,8 +42,8 @@ net.bridge.bridge-nf-call-iptables = 1
 net.ipv4.ip_forward = 1
 vm.overcommit_memory = 1`
 
-// noProxies keeps proxies of systemd's own configuration from a unit: an empty one counts as none. What is in drop-ins
-// and environment files of the unit goes before it.
+// noProxies shields a unit from proxies in systemd's own configuration: an empty value counts as none. Drop-ins and
+// environment files of the unit override it.
 const noProxies = `Environment=HTTP_PROXY= HTTPS_PROXY= ALL_PROXY= NO_PROXY=
 Environment=http_proxy= https_proxy= all_proxy= no_proxy=
 `
@@ -70,8 +70,8 @@ OOMScoreAdjust=-999
 [Install]
 WantedBy=multi-user.target`
 
-// kubeletUnit starts the kubelet as kubeadm expects it; the variables are those of kubeadm's own drop-in, so that
-// /etc/default/kubelet and /etc/sysconfig/kubelet stay the operator's.
+// kubeletUnit starts the kubelet as kubeadm expects it. The variables are those of kubeadm's own drop-in, so that
+// /etc/default/kubelet and /etc/sysconfig/kubelet remain the operator's.
 const kubeletUnit = `[Unit]
 Description=kubelet: the Kubernetes node agent
 Documentation=https://kubernetes.io/docs/
@@ -97,7 +97,7 @@ MemoryAccounting=true
 [Install]
 WantedBy=multi-user.target`
 
-// etcdPatch is kubeadm's patch of etcd's manifest: what it mounts is there only together with etcd's data.
+// etcdPatch is kubeadm's patch of etcd's manifest: what it mounts exists only together with etcd's data.
 const etcdPatch = `spec:
   containers:
   - name: etcd
@@ -106,8 +106,8 @@ const etcdPatch = `spec:
   volumes:
   - {name: etcd-log, hostPath: {path: /etc/kubeone/etcd-log, type: Directory}}`
 
-// cniPathUnit gives containerd the network plugin's configuration only when the plugin works: until then the Node stays
-// NotReady and no pod is sent to a host whose network does not work yet.
+// cniPathUnit returns the unit that gives containerd the network plugin's configuration only when the plugin works.
+// Until then the Node stays NotReady and gets no pods.
 func cniPathUnit(c network.Config) string {
 	if c.File == "" {
 		return ""
@@ -123,7 +123,7 @@ Unit=kubeone-cni.service
 WantedBy=multi-user.target`, c.Ready)
 }
 
-// cniServiceUnit puts the file there at once. containerd reads whatever is named .conf, .conflist or .json.
+// cniServiceUnit returns the unit that moves the file there atomically. containerd reads any .conf, .conflist or .json.
 func cniServiceUnit(c network.Config) string {
 	if c.File == "" {
 		return ""
@@ -164,7 +164,7 @@ imports = ["/etc/containerd/conf.d/*.toml"]
       SystemdCgroup = true`, sandbox, want.Containerd.DeviceOwnershipFromSecurityContext, BinDir)
 }
 
-// unitEscapes makes a text mean itself within double quotes in a unit of systemd (systemd.syntax(7), systemd.unit(5)).
+// unitEscapes quotes a text for double quotes in a systemd unit (systemd.syntax(7), systemd.unit(5)).
 var unitEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%") //nolint:gochecknoglobals // a constant
 
 func proxyDropIn(p desired.Proxy) string {
@@ -176,12 +176,12 @@ func proxyDropIn(p desired.Proxy) string {
 		}
 	}
 	if p.HasAuth {
-		b.WriteString("EnvironmentFile=-" + ProxyFile + "\n") // which goes before the lines above
+		b.WriteString("EnvironmentFile=-" + ProxyFile + "\n") // overrides the lines above
 	}
 	return b.String()
 }
 
-// RegistryFiles are containerd's hosts.toml files, one for each registry that the manifest says something about.
+// RegistryFiles returns containerd's hosts.toml files, one for each registry with settings in the manifest.
 func RegistryFiles(want desired.Cluster) []Text {
 	registries, insecure := maps.Clone(want.Containerd.Registries), ""
 	if want.Registry.Overwrite != "" && want.Registry.Insecure {
@@ -204,10 +204,10 @@ func RegistryFiles(want desired.Cluster) []Text {
 	return files
 }
 
-// hostsTOML is containerd's configuration of one registry
-// (https://github.com/containerd/containerd/blob/main/docs/hosts.md). What stands before the first table is about the
-// registry itself, which is asked when no mirror has the image. Of a registry that may be insecure, containerd first
-// tries TLS with any certificate, and then plain HTTP: that is what http:// together with skip_verify means to it.
+// hostsTOML returns containerd's configuration of one registry
+// (https://github.com/containerd/containerd/blob/main/docs/hosts.md). Lines before the first table are about the
+// registry itself, the fallback after all mirrors. http:// with skip_verify makes containerd try an insecure registry
+// with TLS and any certificate first, then with plain HTTP.
 func hostsTOML(name string, m desired.Mirrored, insecure bool) string {
 	var b strings.Builder
 	if name != "*" {

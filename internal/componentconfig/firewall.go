@@ -8,11 +8,11 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// FirewallDir has a file for each firewall that has rules of ours, named after it, with those rules, and NAME.off for
-// one that was switched off.
+// FirewallDir has a file for each firewall with kubeone's rules, named after it, with those rules, and NAME.off for one
+// that was switched off.
 const FirewallDir = "/etc/kubeone/firewall"
 
-// FirewallFiles are the rules of ufw, one a line, and the policies of firewalld, which stand for the table of ports.
+// FirewallFiles returns the rules of ufw, one a line, and the policies of firewalld that represent the table of ports.
 func FirewallFiles(in Input) []Text {
 	return []Text{
 		{"file_ufw_rules", strings.Join(ufwRules(in), "\n")},
@@ -21,7 +21,7 @@ func FirewallFiles(in Input) []Text {
 	}
 }
 
-// ufwRules are in the form in which "ufw show added" prints them, by which they are recognised.
+// ufwRules returns rules in the format of "ufw show added", which identifies them.
 func ufwRules(in Input) []string {
 	var out []string
 	for _, p := range in.Want.PortsOf(in.Host.Role) {
@@ -34,7 +34,7 @@ func ufwRules(in Input) []string {
 	return out
 }
 
-// podNetworks are the networks of pods, as firewalls write them. What is no network is refused before.
+// podNetworks returns the pods' subnets for firewalls. Validation has already refused invalid ones.
 func podNetworks(in Input) []netip.Prefix {
 	var out []netip.Prefix
 	for _, text := range in.Want.Network.PodNetworks() {
@@ -45,7 +45,7 @@ func podNetworks(in Input) []netip.Prefix {
 	return out
 }
 
-// policy is a policy of firewalld.
+// policy is a firewalld policy.
 //
 // Format: https://firewalld.org/documentation/man-pages/firewalld.policy.html
 type policy struct {
@@ -79,7 +79,7 @@ type address struct {
 	Address string `xml:"address,attr"`
 }
 
-// firewalldPolicy is a policy for what comes from any zone to that one. It is asked before the zones, and leaves to
+// firewalldPolicy returns a policy for traffic from any zone to that one. It applies before the zones and passes on to
 // them what it does not accept.
 func firewalldPolicy(to string, ports []desired.Port, rules []rich) string {
 	p := policy{
@@ -95,7 +95,7 @@ func firewalldPolicy(to string, ports []desired.Port, rules []rich) string {
 	return strings.TrimSuffix(xml.Header, "\n") + "\n" + string(text)
 }
 
-// acceptPods are rules that accept what comes from pods and, where that is forwarded, also what goes to them.
+// acceptPods returns rules that accept traffic from pods and, if forwarded, also to pods.
 func acceptPods(in Input, forward bool) []rich {
 	var out []rich
 	for _, network := range podNetworks(in) {
@@ -111,7 +111,7 @@ func acceptPods(in Input, forward bool) []rich {
 	return out
 }
 
-// firewallDigest is recorded when a host is prepared.
+// firewallDigest returns the digest recorded when a host is prepared.
 func firewallDigest(in Input) string {
 	texts := []string{in.Want.Firewall}
 	if in.Want.Firewall == desired.FirewallManage {

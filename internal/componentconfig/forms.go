@@ -2,21 +2,21 @@ package componentconfig
 
 import "kubeone/internal/model/desired"
 
-// File is a file of a host as its stages write it. One without content is not there.
+// File is a file of a host as its stages write it. Empty content means that the file must not exist.
 type File struct{ Path, Content string }
 
-// CertsDir is where containerd looks for what is said of registries, each in a directory of its own.
+// CertsDir is where containerd reads the settings of registries, each in its own directory.
 const CertsDir = "/etc/containerd/certs.d"
 
-// CABundle is the file of the CAs that hosts trust besides their system's.
+// CABundle is the file with the CAs that hosts trust in addition to their system's.
 const CABundle = "/etc/kubeone/ca/bundle.pem"
 
-// SandboxLine is how the line of containerd's configuration begins that names the image of sandboxes. A reconfiguration
-// leaves it as it is, unless the manifest names that image.
+// SandboxLine is the prefix of the line with the sandbox image in containerd's configuration. A reconfiguration keeps
+// that line, unless the manifest sets the image.
 const SandboxLine = "    sandbox = "
 
-// SettingsFiles are the files of which a host's configuration of that name consists, as stage reconfigure writes them,
-// apart from what kubeadm makes there.
+// SettingsFiles returns the files of a host's configuration of that name, as stage reconfigure writes them, without
+// kubeadm's.
 func SettingsFiles(in Input, name string) []File {
 	content := map[string]string{}
 	for _, f := range HostFiles(in, desired.Artifacts{}) {
@@ -50,8 +50,7 @@ func SettingsFiles(in Input, name string) []File {
 	return nil
 }
 
-// KubeletSettings are the settings of a host's kubelet on which the manifest decides; nil is one that it leaves to the
-// kubelet.
+// KubeletSettings returns the host's kubelet settings that the manifest decides; nil leaves one to the kubelet.
 func KubeletSettings(in Input) map[string]any {
 	all := kubeletConfiguration(in.Want)
 	for name, value := range hostKubelet(in) {
@@ -60,12 +59,12 @@ func KubeletSettings(in Input) map[string]any {
 	return decidedSettings(all, in.Want)
 }
 
-// ClusterKubeletSettings are those that the cluster's kubelet-config has.
+// ClusterKubeletSettings returns those of the cluster's kubelet-config.
 func ClusterKubeletSettings(want desired.Cluster) map[string]any {
 	return decidedSettings(kubeletConfiguration(want), want)
 }
 
-// ComponentPatterns are where such files are.
+// ComponentPatterns returns patterns for the paths of components' files.
 func ComponentPatterns() []string {
 	var out []string
 	for _, c := range componentsWithExtras() {
@@ -74,8 +73,8 @@ func ComponentPatterns() []string {
 	return out
 }
 
-// Flags are those that the manifest and this program give the programs of the control plane, by their static pods.
-// kubeadm gives them others.
+// Flags returns the flags that the manifest and this program give to the control-plane components, by static pod.
+// kubeadm adds its own.
 func Flags(want desired.Cluster) map[string]map[string]string {
 	return map[string]map[string]string{
 		"etcd": etcdFlags(want), "kube-apiserver": apiServerFlags(want),
@@ -83,5 +82,5 @@ func Flags(want desired.Cluster) map[string]map[string]string {
 	}
 }
 
-// ClusterConfiguration is kubeadm's, as a reconfiguration writes it into the cluster, without images.
+// ClusterConfiguration returns kubeadm's, as a reconfiguration writes it to the cluster, without images.
 func ClusterConfiguration(want desired.Cluster) map[string]any { return clusterConfiguration(want) }

@@ -4,17 +4,17 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// What the baseline says of the kubelet, for all that the manifest does not say itself.
+// The baseline's kubelet settings, for what the manifest does not set itself.
 const (
-	// podPids is enough for any pod that is not a fork bomb, and a small part of what a host has.
+	// podPids suffices for any pod except a fork bomb, and is a small part of what a host has.
 	podPids = 4096
-	// streamingIdle is the kubelet's own, and said, since kubeadm writes a zero where nothing is.
+	// streamingIdle is the kubelet's default. It is set because kubeadm would write a zero otherwise.
 	streamingIdle = "4h0m0s"
-	// eventRecordQPS is the kubelet's own: enough for all that happens, and no node can flood the API.
+	// eventRecordQPS is the kubelet's default: enough for normal events, and no node can flood the API.
 	eventRecordQPS = 50
 )
 
-// hardenKubelet adds the baseline's settings of the kubelet to those that are there, which win.
+// hardenKubelet adds the baseline's kubelet settings. Existing settings win.
 func hardenKubelet(o object, want desired.Cluster) {
 	if !want.Hardened() {
 		return
@@ -35,8 +35,8 @@ func hardenKubelet(o object, want desired.Cluster) {
 	}
 }
 
-// hardenedSettings are the settings of the kubelet on which the manifest decides by its hardening alone: where somebody
-// has said something of that. They are set, or set back to the kubelet's own.
+// hardenedSettings returns the kubelet settings that depend on the hardening alone, if that was ever set. They are set,
+// or reset to the kubelet's defaults.
 func hardenedSettings(want desired.Cluster) []string {
 	if want.Hardening == "" {
 		return nil
@@ -46,7 +46,7 @@ func hardenedSettings(want desired.Cluster) []string {
 	}
 }
 
-// FileMode is the mode of those files of the kubelet and of the network plugin that hold nothing secret.
+// FileMode returns the mode of the files of the kubelet and the network plugin that hold no secrets.
 func FileMode(want desired.Cluster) string {
 	if want.Hardened() {
 		return "0600"

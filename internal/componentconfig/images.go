@@ -6,9 +6,9 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// withImages names the images of etcd and of cluster DNS outright. kubeadm knows tags of its own for each of its patch
-// releases; a host without a way to the network must never look for one that the release, and so the bundle, does not
-// have. What is not in the artefacts stays kubeadm's own.
+// withImages sets the images of etcd and cluster DNS explicitly. Each kubeadm patch release knows its own tags, and a
+// host without network access must never need an image that the release, and so the bundle, does not have. Images that
+// are not in the artifacts stay kubeadm's.
 func withImages(configuration object, a desired.Artifacts) object {
 	for _, i := range a.Images {
 		repository, name, tag := ImageParts(i.Name)
@@ -26,8 +26,7 @@ func withImages(configuration object, a desired.Artifacts) object {
 	return configuration
 }
 
-// ImageParts splits "registry.k8s.io/coredns/coredns:v1.14.2" into repository, name and tag; the tag is empty where the
-// name has none.
+// ImageParts splits "registry.k8s.io/coredns/coredns:v1.14.2" into repository, name and tag; the tag may be empty.
 func ImageParts(image string) (repository, name, tag string) {
 	at := strings.LastIndex(image, "/")
 	name, tag, _ = strings.Cut(image[at+1:], ":")

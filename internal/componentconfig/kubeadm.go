@@ -12,12 +12,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// object is a YAML object; its keys are written sorted, so that the same settings give the same text.
+// object is a YAML object. Its keys are written sorted, so that equal settings give equal text.
 type object map[string]any
 
-// KubeadmFiles are kubeadm's configuration for this host (API kubeadm.k8s.io/v1beta4): the cluster's, and for init the
-// token that comes before it, on control-plane hosts; join on all. @TOKEN@ is filled in on the host, from a file that
-// only root reads.
+// KubeadmFiles returns kubeadm's configuration for this host (API kubeadm.k8s.io/v1beta4): join on all hosts; on
+// control-plane hosts also the cluster's, and for init the token that precedes it. The host fills in @TOKEN@ from a
+// file that only root can read.
 func KubeadmFiles(in Input) ([]Text, error) {
 	join, err := yamlDocuments(joinConfiguration(in))
 	if err != nil {
@@ -64,8 +64,8 @@ func initConfiguration(in Input) object {
 	}
 }
 
-// bootstrapToken is the part of the InitConfiguration that is secret; it is its first lines. kubeadm wants one, and
-// makes one for a day if there is none; nobody uses it, and its group may do nothing.
+// bootstrapToken returns the secret part of the InitConfiguration, its first lines. Without a token kubeadm would
+// create one that is valid for a day. This one is never used, and its group has no rights.
 func bootstrapToken() object {
 	return object{"bootstrapTokens": []object{{
 		"token": "@TOKEN@", "ttl": "15m0s", "description": TokenDescription,
@@ -74,13 +74,13 @@ func bootstrapToken() object {
 	}}}
 }
 
-// TokenDescription marks the join tokens that are ours to revoke.
+// TokenDescription marks the join tokens that kubeone revokes.
 const TokenDescription = "kubeone: join token of run kubeadm-init" // #nosec G101 -- a description
 
 func joinConfiguration(in Input) object {
 	o := object{
 		"apiVersion": kubeadmAPI, "kind": "JoinConfiguration",
-		// The file has the cluster's CA in it: the join verifies the API server, and need not wait until the controller
+		// The file contains the cluster's CA: the join verifies the API server, and need not wait until the controller
 		// manager has signed the public cluster-info with the token.
 		"discovery": object{
 			"file":              object{"kubeConfigPath": SecretsDir + "/" + joinFile},
@@ -105,8 +105,8 @@ func nodeRegistration(in Input) object {
 	}
 }
 
-// kubeletArgs are the kubelet's flags. A Machine's Node has its label from the moment at which the kubelet makes it:
-// whoever finds it knows whose it is, also where nothing else has come of the join.
+// kubeletArgs returns the kubelet's flags. A Machine's Node has its label from the moment the kubelet creates it, so
+// that its owner is known even if the join fails later.
 func kubeletArgs(in Input) map[string]string {
 	flags := map[string]string{"node-ip": in.Host.PrivateAddress}
 	if in.Host.Machine != "" {
@@ -127,7 +127,7 @@ func taintObjects(h desired.Host) []object {
 	return out
 }
 
-// argList turns flags into v1beta4's list, sorted by name.
+// argList converts flags to v1beta4's list, sorted by name.
 func argList(flags map[string]string) []object {
 	names := make([]string, 0, len(flags))
 	for n := range flags {
@@ -175,7 +175,7 @@ func clusterConfiguration(want desired.Cluster) object {
 	return o
 }
 
-// componentOf is what kubeadm is told of a component: its flags, and what it mounts beside what kubeadm has it mount.
+// componentOf returns kubeadm's settings of a component: its flags, and its additional mounts.
 func componentOf(want desired.Cluster, name string, flags map[string]string) object {
 	o := object{"extraArgs": argList(flags)}
 	if volumes := extraVolumes(want, name); len(volumes) > 0 {
@@ -258,8 +258,7 @@ func etcdFlags(want desired.Cluster) map[string]string {
 	return flags
 }
 
-// KubeProxyConfiguration is what the manifest decides of kube-proxy's configuration, in the format
-// kubeproxy.config.k8s.io/v1alpha1.
+// KubeProxyConfiguration returns the manifest's settings of kube-proxy, in the format kubeproxy.config.k8s.io/v1alpha1.
 func KubeProxyConfiguration(want desired.Cluster) map[string]any {
 	p := want.Network.KubeProxy
 	o := object{

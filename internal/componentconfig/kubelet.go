@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kubeletConfiguration is the cluster's KubeletConfiguration, which kubeadm keeps in the cluster and gives every node.
+// kubeletConfiguration returns the cluster's KubeletConfiguration, which kubeadm stores in the cluster for every node.
 func kubeletConfiguration(want desired.Cluster) object {
 	o := object{
 		"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
@@ -34,9 +34,9 @@ func kubeletConfiguration(want desired.Cluster) object {
 	return o
 }
 
-// kubeletPatch is all that the manifest says of this host's kubelet, as a kubeadm patch of target kubeletconfiguration:
-// the cluster's settings, over which the host's win, and nothing for each that neither sets. With it the host has what
-// the manifest says, whatever the configuration that kubeadm keeps in the cluster still says.
+// kubeletPatch returns all settings of this host's kubelet in the manifest, as a kubeadm patch of target
+// kubeletconfiguration. The host's settings override the cluster's; a setting that neither sets is null. So the host
+// gets the manifest's settings whatever configuration kubeadm has stored in the cluster.
 func kubeletPatch(in Input) string {
 	all := kubeletConfiguration(in.Want)
 	for name, value := range hostKubelet(in) {
@@ -59,20 +59,20 @@ func kubeletPatch(in Input) string {
 	return string(text)
 }
 
-// decidedSettings are the settings on which the manifest decides; nil is one that it leaves to the kubelet.
+// decidedSettings returns the settings that the manifest decides; nil leaves one to the kubelet.
 func decidedSettings(all object, want desired.Cluster) map[string]any {
 	out := map[string]any{}
 	for _, name := range append(patchedSettings(), hardenedSettings(want)...) {
 		value := all[name]
 		if value == nil && (strings.HasSuffix(name, "Age") || strings.HasSuffix(name, "Timeout")) {
-			value = "0s" // the kubelet reads no duration from nothing
+			value = "0s" // the kubelet does not accept an empty duration
 		}
 		out[name] = value
 	}
 	return out
 }
 
-// patchedSettings returns the names of the kubelet's settings on which the manifest decides.
+// patchedSettings returns the names of the kubelet settings that the manifest decides.
 func patchedSettings() []string {
 	names := []string{"containerLogMaxFiles", "containerLogMaxSize", "registerWithTaints", "tlsCipherSuites"}
 	for f := range reflect.TypeFor[desired.Kubelet]().Fields() {
@@ -81,23 +81,23 @@ func patchedSettings() []string {
 	return names
 }
 
-// settingName returns the kubelet's own name of a field of desired.Kubelet, which is its name in JSON.
+// settingName returns the kubelet's name of a field of desired.Kubelet, which is its JSON name.
 func settingName(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	return name
 }
 
-// hostKubelet is what the manifest says of this host's kubelet alone.
+// hostKubelet returns the manifest's kubelet settings for this host alone.
 func hostKubelet(in Input) object {
 	o := object{}
 	addSettings(o, in.Host.Kubelet)
 	if in.Host.Role == desired.ControlPlane && len(in.Host.Taints) > 0 {
-		o["registerWithTaints"] = taintObjects(in.Host) // from its first moment, not only when kubeadm marks it
+		o["registerWithTaints"] = taintObjects(in.Host) // from the start, not only when kubeadm marks the Node
 	}
 	return o
 }
 
-// hostKubeletText is what of the host's own settings goes into the digest by which its configuration is known.
+// hostKubeletText returns the host's own settings as they count in its configuration's digest.
 func hostKubeletText(in Input) string {
 	o := hostKubelet(in)
 	o["apiVersion"], o["kind"] = "kubelet.config.k8s.io/v1beta1", "KubeletConfiguration"

@@ -21,29 +21,29 @@ import (
 	"time"
 )
 
-// How long digests are believed; see Source.CacheDir.
+// How long digests stay valid; see Source.CacheDir.
 const (
 	mirrorLifetime = time.Hour
 	absentLifetime = 24 * time.Hour
 )
 
-// The ways in which files and images are fetched. What was fetched in one way is never the answer for another.
+// The ways to fetch files and images. An answer that was fetched in one way never serves another.
 const (
 	wayOfficial  = "official"
 	wayElsewhere = "elsewhere"
 	wayInsecure  = "insecure"
 )
 
-// record is what is kept of one file or image.
+// record is a cached answer for one file or image.
 type record struct {
-	Key    string `json:"key"`              // the way, and the location
+	Key    string `json:"key"`              // way and location
 	Digest string `json:"digest,omitempty"` // hex of a file, "sha256:…" of an image
 	Size   int64  `json:"size,omitempty"`
 	Absent bool   `json:"absent,omitempty"` // the source has no such file
 }
 
-// cache is a directory of records, each under the hash of its key. It is a convenience: what cannot be read or written
-// is as if it were not there. Several processes may use one directory.
+// cache is a directory of records, each under the hash of its key. Records that cannot be read or written count as
+// missing. Several processes may share a directory.
 type cache struct {
 	dir string
 }
@@ -74,7 +74,7 @@ func (c cache) getRecord(key string, lifetime time.Duration) (record, bool) {
 	return r, true
 }
 
-// putRecord keeps a record; it appears complete or not at all.
+// putRecord stores a record atomically.
 func (c cache) putRecord(r record) {
 	if c.dir == "" {
 		return
@@ -93,10 +93,10 @@ func (c cache) putRecord(r record) {
 	}
 }
 
-// shelf is the library as one wish looks at it: the bundles of the wanted architecture, those of the wanted version of
-// Kubernetes first, and in the order in which they were opened otherwise.
+// shelf is the library ordered for one request: the bundles of the desired architecture, those of the desired
+// Kubernetes version first, otherwise in the order in which they were opened.
 type shelf struct {
-	home  []desired.Artifacts // of the wanted version of Kubernetes
+	home  []desired.Artifacts // of the desired Kubernetes version
 	other []desired.Artifacts
 }
 
@@ -114,8 +114,8 @@ func (l *Library) shelfFor(want Want) shelf {
 	return s
 }
 
-// findPart returns the part that is just as wanted, or, of a part whose version is a matter of choice, the one that a
-// bundle of the wanted version of Kubernetes has.
+// findPart returns the part with exactly the desired version. If any version will do, it returns the one from a bundle
+// of the desired Kubernetes version.
 func findPart[T any](s shelf, parts func(desired.Artifacts) []T, same, named func(T) bool, exact bool) (T, bool) {
 	in := func(bundles []desired.Artifacts, fits func(T) bool) (T, bool) {
 		for _, a := range bundles {
@@ -149,7 +149,7 @@ func (s shelf) imageFor(i image) (desired.Image, bool) {
 	return findPart(s, func(a desired.Artifacts) []desired.Image { return a.Images }, same, named, i.exact)
 }
 
-// attempts is how often something is tried that fails for a passing reason.
+// attempts is how often an operation is tried that fails transiently.
 const attempts = 3
 
 // statusError is an HTTP answer other than 200.
@@ -165,7 +165,7 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("%s answers HTTP %d %s", e.URL, e.Code, http.StatusText(e.Code))
 }
 
-// isTransient reports whether the same request may succeed a moment later.
+// isTransient reports whether the same request may soon succeed.
 func isTransient(err error) bool {
 	var status *statusError
 	var registry *transport.Error
@@ -182,7 +182,7 @@ func isTransient(err error) bool {
 	case errors.As(err, &dns):
 		return dns.IsTemporary && !dns.IsNotFound
 	case errors.As(err, &op) && op.Op == "dial":
-		return false // the kernel has tried several times already
+		return false // the kernel has already tried several times
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
 		errors.Is(err, io.EOF):
 		return true
@@ -190,7 +190,7 @@ func isTransient(err error) bool {
 	return errors.As(err, &network) && network.Timeout()
 }
 
-// tryAgain tries up to three times what fails for a passing reason; the pause grows with each failure, fourfold.
+// tryAgain retries transient failures, up to three attempts; the pause grows fourfold with each failure.
 func tryAgain(ctx context.Context, pause time.Duration, try func() error) error {
 	passing := func(err error) bool { return ctx.Err() == nil && isTransient(err) }
 	policy := retry.Policy{Transient: passing, Attempts: attempts, First: pause, Factor: 4}

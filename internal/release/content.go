@@ -15,14 +15,14 @@ import (
 	"strings"
 )
 
-// content is one entry of a bundle to be, and how to fetch it.
+// content is a future entry of a bundle, and how to fetch it.
 type content struct {
 	Entry
 	open func(context.Context) (io.ReadCloser, error)
 }
 
-// resolveContents learns all that a bundle will consist of, without fetching the bulk of it. Entries that several
-// images share appear once, where the first image has them.
+// resolveContents lists everything that a bundle will contain, without fetching most of it. Entries that several images
+// share appear once, with the first of them.
 func (r *resolver) resolveContents(ctx context.Context) (desired.Artifacts, []content, error) {
 	binaries := make([]*desired.Binary, len(r.files))
 	images := make([]fetched, len(r.images))
@@ -85,7 +85,7 @@ func (r *resolver) fileContent(b desired.Binary) content {
 	}
 }
 
-// imageContent is manifest, config and layers of an image.
+// imageContent returns manifest, config and layers of an image.
 func imageContent(name string, img fetched) []content {
 	var out []content
 	for n, b := range img.blobs {
@@ -142,7 +142,7 @@ func uniqueContents(all []content) []content {
 // OCILayout is the content of the file oci-layout, which marks a tar or directory as an OCI image layout.
 const OCILayout = `{"imageLayoutVersion":"1.0.0"}`
 
-// The annotations by which containerd's import names an image; both hold the whole name.
+// The annotations that name an image for containerd's import; both hold the full name.
 const (
 	annotationContainerd = "io.containerd.image.name"
 	annotationOCI        = "org.opencontainers.image.ref.name"
@@ -167,9 +167,9 @@ type ociPlatform struct {
 	OS           string `json:"os"`
 }
 
-// ImageIndex returns index.json of an OCI image layout that has exactly these images under their names, and the blobs
-// that the layout must have under blobs/sha256/, each once, in the images' order. A tar of OCILayout as oci-layout,
-// index.json and the blobs is what "ctr images import" reads.
+// ImageIndex returns index.json of an OCI image layout with exactly these images under their names, and the blobs for
+// its blobs/sha256/, each once, in the images' order. A tar of OCILayout as oci-layout, index.json and the blobs is
+// what "ctr images import" reads.
 //
 // The images must come from a bundle: those without Blobs are an error.
 func ImageIndex(images []desired.Image, arch string) (indexJSON []byte, blobs []desired.Blob, err error) {
@@ -199,9 +199,9 @@ func ImageIndex(images []desired.Image, arch string) (indexJSON []byte, blobs []
 	return indexJSON, blobs, err
 }
 
-// Files are the library's bundles as hosts have them, each under a name that says what is in it: bundles with the same
-// parts have the same name, wherever their files are. Hosts get a whole bundle: each of its parts must be vouched for
-// as those that For returns, with the same errors.
+// Files returns the library's bundles as hosts store them. Their names are derived from their content: bundles with
+// equal parts have equal names. Hosts get whole bundles, so every part must be confirmed as in For, with the same
+// errors.
 func (l *Library) Files() ([]desired.BundleFile, error) {
 	if err := l.checkAll(); err != nil {
 		return nil, err
@@ -221,7 +221,7 @@ func (l *Library) Files() ([]desired.BundleFile, error) {
 	return out, nil
 }
 
-// checkAll checks the digests of everything that the bundles have.
+// checkAll checks the digests of everything in the bundles.
 func (l *Library) checkAll() error {
 	check := l.claims
 	for _, b := range l.bundles {
@@ -238,8 +238,8 @@ func (l *Library) checkAll() error {
 	return check.untrustedError()
 }
 
-// partClaims are what the bundle says of its parts. A binary that this program does not install has no name in lists.
-// The error is an *UnsupportedError for a bundle of a release that this program does not install.
+// partClaims returns the bundle's claims about its parts. A binary that this program does not install has no name in
+// lists. The error is an *UnsupportedError for a bundle of a release that this program does not install.
 func (b *Bundle) partClaims() ([]Claim, error) {
 	has := b.index.Artifacts
 	want := Want{KubernetesVersion: has.KubernetesVersion, Arch: has.Arch, CNI: b.index.CNI, KubeProxy: true}
@@ -263,7 +263,7 @@ func (b *Bundle) partClaims() ([]Claim, error) {
 	return out, nil
 }
 
-// File is the whole of the bundle that has that name.
+// File returns the whole bundle of that name.
 func (l *Library) File(name string) (content *io.SectionReader, ok bool) {
 	for _, b := range l.bundles {
 		has, err := b.fileName()
@@ -279,7 +279,7 @@ func (l *Library) File(name string) (content *io.SectionReader, ok bool) {
 	return nil, false
 }
 
-// fileName is made of the index, which has the digests of all parts.
+// fileName derives the name from the index, which has the digests of all parts.
 func (b *Bundle) fileName() (string, error) {
 	index, err := json.Marshal(b.index)
 	if err != nil {

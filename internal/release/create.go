@@ -16,37 +16,37 @@ import (
 	"strings"
 )
 
-// CreateOptions are the things about creating a bundle that do not change which release is in it.
+// CreateOptions are settings of bundle creation that do not change which release is in it.
 type CreateOptions struct {
 	// CreatedBy is recorded in the bundle: the program and its version.
 	CreatedBy string
-	// SpoolDir is where parts wait until they are written; "" means the system's directory for temporary files. At most
-	// eight parts wait at a time, the largest of which are about 100 MB.
+	// SpoolDir is where parts wait to be written; "" means the system's temporary directory. At most eight parts wait at a
+	// time. The largest parts are about 100 MB.
 	SpoolDir string
-	// Progress is called while content arrives, one call at a time, often; nil means nobody wants to know.
+	// Progress is called often while content arrives, one call at a time; nil disables the callback.
 	Progress func(Progress)
 }
 
-// Progress is how far the creation of a bundle has come.
+// Progress is the progress of a bundle's creation.
 type Progress struct {
-	Done                  string // what has just been written; "" when only more bytes have arrived
+	Done                  string // what has just been written; "" if only more bytes have arrived
 	Entries, TotalEntries int
 	Bytes, TotalBytes     int64
 }
 
-// Created is a bundle that was written.
+// Created describes a bundle that was written.
 type Created struct {
 	Index
 	SHA256 string // hex, of the whole file
 }
 
-// CreateFile creates a bundle at path, which appears complete or not at all.
+// CreateFile creates a bundle at path atomically.
 func CreateFile(ctx context.Context, path string, src Source, want Want, o CreateOptions) (Created, error) {
 	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".partial-*")
 	if err != nil {
 		return Created{}, fmt.Errorf("create bundle %s: %w", path, err)
 	}
-	defer func() { _ = os.Remove(temp.Name()) }() // after the rename there is nothing under this name
+	defer func() { _ = os.Remove(temp.Name()) }() // after the rename this name no longer exists
 	if o.SpoolDir == "" {
 		o.SpoolDir = filepath.Dir(path)
 	}
@@ -62,7 +62,7 @@ func CreateFile(ctx context.Context, path string, src Source, want Want, o Creat
 	return Created{Index: index, SHA256: hex.EncodeToString(hash.Sum(nil))}, nil
 }
 
-// publishFile makes a complete temporary file the one that people see.
+// publishFile moves a complete temporary file to its path.
 func publishFile(temp *os.File, path string) error {
 	if err := temp.Chmod(0o644); err != nil {
 		return err
@@ -76,12 +76,11 @@ func publishFile(temp *os.File, path string) error {
 	return os.Rename(temp.Name(), path)
 }
 
-// Create writes a bundle of the wanted release to w. The same content and options make the same bytes, whichever
-// source it comes from: names and locations in a bundle are the official ones. Digests are fetched anew; the
-// cache is not read.
+// Create writes a bundle of the desired release to w. The same content and options give the same bytes from any source:
+// names and locations in a bundle are the official ones. Digests are fetched again; the cache is not read.
 //
-// Errors are those of Resolve, a *DigestError when content is not what its digest promises, or w's. After an error
-// what w has got is not a bundle.
+// Errors are those of Resolve, a *DigestError if content does not match its digest, or w's. After an error w does not
+// have a valid bundle.
 func Create(ctx context.Context, w io.Writer, src Source, want Want, o CreateOptions) (Index, error) {
 	src.CacheDir = ""
 	r, err := newResolver(src, want)
@@ -139,25 +138,24 @@ func (i Index) writeBundle(ctx context.Context, w io.Writer, parts *spool, progr
 	return err
 }
 
-// Want says which release is wanted.
+// Want describes the desired release.
 type Want struct {
 	KubernetesVersion string // of the cluster, without v: "1.36.3"
-	// Kubelet is the kubelet's version where it is not the cluster's, as on a worker that lags behind.
+	// Kubelet is the kubelet's version if it differs from the cluster's, as on a worker that lags behind.
 	Kubelet string
-	// Containerd is the version of the container runtime, without v; "" is the one that this program chooses, or that a
-	// bundle of the cluster's version has.
+	// Containerd is the version of the container runtime, without v; "" means this program's choice, or the one in a
+	// bundle of the cluster's version.
 	Containerd string
 	Arch       string       // as Go names it: "amd64"
-	Role       desired.Role // of the hosts that it is for; "" is every role
-	// name of the network plugin, whose binaries and images are added; nothing for one that is not known
+	Role       desired.Role // of the hosts; "" is every role
+	// CNI is the network plugin, whose binaries and images are added; an unknown name adds nothing.
 	CNI       string
 	KubeProxy bool
-	// OverwriteRegistry is HOST[:PORT][/PREFIX] in whose place images are looked for; "" means their own registries.
+	// OverwriteRegistry is HOST[:PORT][/PREFIX] of the registry for images; "" means their own registries.
 	OverwriteRegistry string
-	// DNSRepository is HOST[:PORT][/PATH] where the image coredns is looked for; "" means where the others are.
+	// DNSRepository is HOST[:PORT][/PATH] of the image coredns; "" means that of the other images.
 	DNSRepository string
-	// Insecure allows the host of OverwriteRegistry, and no other, to speak plain HTTP or to show a certificate that
-	// nobody vouches for.
+	// Insecure allows only the host of OverwriteRegistry to use plain HTTP or an untrusted certificate.
 	Insecure bool
 }
 
@@ -168,30 +166,30 @@ const (
 	registryK8s    = "registry.k8s.io"
 )
 
-// file is one binary of a release and where the projects publish it.
+// file is one binary of a release and its official location.
 type file struct {
 	name, version string
 	host, path    string // https://HOST/PATH
 	sums          string // path of the file with its digest
 	archive       bool
-	optional      bool // left out where the source does not have it
+	optional      bool // left out if the source does not have it
 	exact         bool // no other version will do
 }
 
-// atVersion is the file of another version. Each project writes its version, and nothing else that looks like it, into
-// the names of its files.
+// atVersion returns the file of another version. Each project puts its version, and nothing that looks like it, into
+// its file names.
 func (f file) atVersion(version string) file {
 	f.path, f.sums = strings.ReplaceAll(f.path, f.version, version), strings.ReplaceAll(f.sums, f.version, version)
 	f.version = version
 	return f
 }
 
-// sourceClaim is what a source says of the file.
+// sourceClaim returns a source's claim about the file.
 func (f file) sourceClaim(sum, source string) Claim {
 	return Claim{What: f.name + " " + f.version, Name: f.host + "/" + f.path, SHA256: sum, Source: source}
 }
 
-// imageClaim is what a source says of the manifest of an image, given by its official name, for an architecture.
+// imageClaim returns a source's claim about an image's manifest, by official name, for an architecture.
 func imageClaim(official, arch, digest, source string) Claim {
 	return Claim{
 		What: "image " + official, Name: official + " linux/" + arch, SHA256: strings.TrimPrefix(digest, digestPrefix),
@@ -199,27 +197,27 @@ func imageClaim(official, arch, digest, source string) Claim {
 	}
 }
 
-// image is one container image of a release and where the projects publish it.
+// image is one container image of a release and its official location.
 type image struct {
 	registry, repository, tag string
 	roles                     []desired.Role
 	exact                     bool // no other tag will do
 }
 
-// officialName is the image's own name.
+// officialName returns the image's own name.
 func (i image) officialName() string { return i.nameIn(i.registry) }
 
-// nameIn is the image's name in a registry.
+// nameIn returns the image's name in a registry.
 func (i image) nameIn(registry string) string {
 	return fmt.Sprintf("%s/%s:%s", registry, i.repository, i.tag)
 }
 
-// imageLocation is the image's name where w looks for it.
+// imageLocation returns the image's name at the location where w finds it.
 func (w Want) imageLocation(i image) string {
 	return w.clusterName(i.officialName())
 }
 
-// clusterName is the name that the cluster uses for the image with the official name.
+// clusterName returns the cluster's name for the image with the official name.
 func (w Want) clusterName(official string) string {
 	if tag, ok := strings.CutPrefix(official, registryK8s+"/"+dnsImage+":"); ok && w.DNSRepository != "" {
 		return w.DNSRepository + "/coredns:" + tag
@@ -230,13 +228,13 @@ func (w Want) clusterName(official string) string {
 	return official
 }
 
-// usesOtherRegistry reports whether an image does not come from its own registry for certain: it is looked for in
-// another one, or anyone on the way may answer for an insecure one.
+// usesOtherRegistry reports whether an image may not come from its own registry: it is fetched from another one, or
+// anyone on the network may impersonate an insecure one.
 func (w Want) usesOtherRegistry(i image) bool {
 	return w.imageLocation(i) != i.officialName() || w.mayBeInsecure(i)
 }
 
-// imageCacheKey says how an image is fetched, in the keys of the cache.
+// imageCacheKey identifies how an image is fetched, in the keys of the cache.
 func (w Want) imageCacheKey(i image) string {
 	switch {
 	case w.mayBeInsecure(i):
@@ -247,7 +245,7 @@ func (w Want) imageCacheKey(i image) string {
 	return wayOfficial
 }
 
-// mayBeInsecure reports whether the registry in which an image is looked for may be an insecure one.
+// mayBeInsecure reports whether the image's registry may be insecure.
 func (w Want) mayBeInsecure(i image) bool {
 	host, _, _ := strings.Cut(w.imageLocation(i), "/")
 	overwrite, _, _ := strings.Cut(w.OverwriteRegistry, "/")
@@ -291,13 +289,13 @@ func (w Want) kubernetesFile(name, version string) file {
 	return file{name: name, version: version, host: hostKubernetes, path: path, sums: path + ".sha256", exact: true}
 }
 
-// githubArchive is a release asset on GitHub with its digest in a file beside it.
+// githubArchive returns a release asset on GitHub, with its digest in a separate file.
 func githubArchive(name, version, project, asset, sumSuffix string) file {
 	path := fmt.Sprintf("%s/releases/download/v%s/%s", project, version, asset)
 	return file{name: name, version: version, host: hostGitHub, path: path, sums: path + sumSuffix, archive: true}
 }
 
-// runcFile publishes one file with the digests of all architectures.
+// runcFile returns runc's binary; one file has the digests of all architectures.
 func runcFile(version, arch string) file {
 	dir := "opencontainers/runc/releases/download/v" + version + "/"
 	return file{

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// UnsupportedError says that this program does not install such a release.
+// UnsupportedError says that this program does not install a release.
 type UnsupportedError struct {
 	What, Value string
 	Supported   []string
@@ -20,7 +20,7 @@ func (e *UnsupportedError) Error() string {
 // Failure is one part of a release that could not be fetched.
 type Failure struct {
 	Part string // "kubelet 1.36.3", "registry.k8s.io/pause:3.10.2"
-	Host string // that was asked
+	Host string // the host it was requested from
 	Err  error
 }
 
@@ -39,7 +39,7 @@ func (e *FetchError) Unwrap() []error {
 	return out
 }
 
-// Offline reports whether at least one host could not be reached at all, rather than answering with an error.
+// Offline reports whether at least one host could not be reached at all, rather than returned an error.
 func (e *FetchError) Offline() bool {
 	for _, f := range e.Failures {
 		var dial *net.OpError
@@ -52,7 +52,7 @@ func (e *FetchError) Offline() bool {
 	return false
 }
 
-// Error names the parts by host, with the first cause of each host, and what to do.
+// Error lists the parts by host, with the first cause of each host, and what to do.
 func (e *FetchError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "cannot fetch parts of Kubernetes %s for linux/%s:", e.KubernetesVersion, e.Arch)
@@ -99,7 +99,7 @@ func firstOf(a, b error) error {
 	return b
 }
 
-// DigestError says that content is not what its digest promises.
+// DigestError says that content does not match its digest.
 type DigestError struct {
 	What, Has, Wants string // digests in hex
 }
@@ -112,7 +112,7 @@ func (e *DigestError) Error() string {
 // TruncatedError says that a bundle's file is shorter than its index says.
 type TruncatedError struct {
 	Path      string
-	Has, Want int64 // bytes; Want is 0 when even the index is incomplete
+	Has, Want int64 // bytes; Want is 0 if even the index is incomplete
 }
 
 func (e *TruncatedError) Error() string {
@@ -122,10 +122,10 @@ func (e *TruncatedError) Error() string {
 	return fmt.Sprintf("bundle %s is truncated: it has %d of %d bytes; copy or create it again", e.Path, e.Has, e.Want)
 }
 
-// AlteredError says that parts of a bundle are not what was written.
+// AlteredError says that parts of a bundle differ from what was written.
 type AlteredError struct {
 	Path    string
-	Entries []string // names of the entries that differ, with what they hold
+	Entries []string // names and contents of the entries that differ
 }
 
 func (e *AlteredError) Error() string {
@@ -133,7 +133,7 @@ func (e *AlteredError) Error() string {
 		strings.Join(e.Entries, ", "))
 }
 
-// FormatError says that a file is not a bundle that this program reads.
+// FormatError says that a file is not a bundle that this program can read.
 type FormatError struct {
 	Path, Reason string
 }
@@ -155,7 +155,7 @@ func (e *ConflictError) Error() string {
 		e.Paths[0], e.Paths[1], e.What, e.Digests[0], e.Digests[1])
 }
 
-// MissingError says that no bundle has some parts of a release.
+// MissingError says that no bundle has certain parts of a release.
 type MissingError struct {
 	KubernetesVersion, Arch string
 	Parts                   []string // at least one, in the order of the release
@@ -168,7 +168,7 @@ func (e *MissingError) Error() string {
 		briefNames(e.Parts), e.KubernetesVersion, e.Arch, strings.Join(e.Bundles, "; "))
 }
 
-// briefNames names parts: all of them where they are few, the first ones and how many more there are otherwise.
+// briefNames lists all parts if they are few, else the first ones and the number of others.
 func briefNames(parts []string) string {
 	const named = 3
 	if len(parts) <= named+1 {
@@ -177,11 +177,11 @@ func briefNames(parts []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(parts[:named], ", "), len(parts)-named)
 }
 
-// MismatchError says that a source has another digest of an official artifact than the known one.
+// MismatchError says that a source's digest of an official artifact differs from the known one.
 type MismatchError struct {
 	Claim
 	Known string // hex
-	By    string // the name of the list that knows it
+	By    string // the list that contains it
 }
 
 func (e *MismatchError) Error() string {
@@ -189,8 +189,7 @@ func (e *MismatchError) Error() string {
 		"something else under this name; use another one", e.Name, e.Source, e.SHA256, e.By, e.Known)
 }
 
-// UntrustedError says that nothing but a mirror, a registry of one's own or a bundle vouches for some parts of a
-// release.
+// UntrustedError says that parts of a release were confirmed only by a mirror, a custom registry or a bundle.
 type UntrustedError struct {
 	Parts, Sources []string // at least one each
 	Bundles        bool     // the sources are bundles
@@ -206,14 +205,14 @@ func (e *UntrustedError) Error() string {
 		"take that source at its word with --trust-source", strings.Join(e.Sources, " and "), briefNames(e.Parts))
 }
 
-// MirrorError says that a mirror is not one that may be used.
+// MirrorError says that a mirror cannot be used.
 type MirrorError struct {
 	Mirror, Reason string
 }
 
 func (e *MirrorError) Error() string { return fmt.Sprintf("mirror %q %s", e.Mirror, e.Reason) }
 
-// BundleSumError says that the bundles are not those whose digests the operator has given.
+// BundleSumError says that bundles do not match the operator's digests.
 type BundleSumError struct {
 	Reason string
 }

@@ -15,14 +15,14 @@ import (
 	"strings"
 )
 
-// What an index may say of names and versions. Hosts use both in paths, and read them from lists.
+// The allowed names and versions in an index. Hosts use both in paths, and read them from lists.
 var (
 	partName    = pattern.Lazy(`^[a-z][a-z0-9-]*$`)
 	partVersion = pattern.Lazy(`^[0-9]+(\.[0-9]+)+(-[A-Za-z0-9.-]+)?$`)
 )
 
-// checkConsistency reports whether the index is consistent. It says nothing but what the index of a bundle can say,
-// each digest is one, and the entries are those that artifacts name.
+// checkConsistency checks the index: all values are possible in a bundle's index, digests are valid, and the entries
+// are those that its artifacts name.
 func (i Index) checkConsistency() error {
 	if err := i.checkRelease(); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (i Index) checkConsistency() error {
 	return nil
 }
 
-// checkRelease checks what the index says of the bundle as a whole.
+// checkRelease checks what the index says of the whole bundle.
 func (i Index) checkRelease() error {
 	switch {
 	case !partVersion().MatchString(i.KubernetesVersion):
@@ -116,12 +116,12 @@ func (i Index) checkImage(img desired.Image, sizes map[string]int64) error {
 	return nil
 }
 
-// isPrintable reports whether a text for people is one line without control characters.
+// isPrintable reports whether a text is one line without control characters.
 func isPrintable(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 })
 }
 
-// checkManifests compares the parts that the index gives each image with those that its manifest names.
+// checkManifests compares each image's parts in the index with those in its manifest.
 func (b *Bundle) checkManifests() error {
 	for _, img := range b.index.Artifacts.Images {
 		blobs, err := b.manifestBlobs(img.Digest)
@@ -139,8 +139,8 @@ func (b *Bundle) checkManifests() error {
 	return nil
 }
 
-// manifestBlobs returns the parts of an image as its manifest names them, or nil if the content with that digest is
-// another one, or not an image's manifest.
+// manifestBlobs returns the parts of an image according to its manifest, or nil if the content with that digest does
+// not match it or is not an image manifest.
 func (b *Bundle) manifestBlobs(digest string) ([]desired.Blob, error) {
 	content, ok := b.Blob(digest)
 	if !ok {
@@ -185,7 +185,7 @@ const (
 	maxEntries   = 10000
 	maxImages    = 1000
 	maxManifest  = 4 << 20
-	maxEntrySize = 1 << 33 // what a ustar header can say
+	maxEntrySize = 1 << 33 // the limit of a ustar header
 )
 
 // Index describes a bundle.
@@ -196,7 +196,7 @@ type Index struct {
 	CNI               string            `json:"cni"`
 	KubeProxy         bool              `json:"kubeProxy"`
 	CreatedBy         string            `json:"createdBy"` // the program and its version
-	Artifacts         desired.Artifacts `json:"artifacts"` // under their official names and locations
+	Artifacts         desired.Artifacts `json:"artifacts"` // with official names and locations
 	Entries           []Entry           `json:"entries"`
 }
 
@@ -204,13 +204,13 @@ type Index struct {
 type Entry struct {
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"` // hex
-	Holds  string `json:"holds"`  // what it is, for a person
+	Holds  string `json:"holds"`  // description for messages
 }
 
-// Name is the entry's name in the tar.
+// Name returns the entry's name in the tar.
 func (e Entry) Name() string { return blobPrefix + e.SHA256 }
 
-// Size is the sum of the entries' sizes.
+// Size returns the sum of the entries' sizes.
 func (i Index) Size() int64 {
 	var sum int64
 	for _, e := range i.Entries {
@@ -219,10 +219,10 @@ func (i Index) Size() int64 {
 	return sum
 }
 
-// paddedSize is the room that content takes in a tar.
+// paddedSize returns the space that content takes in a tar.
 func paddedSize(size int64) int64 { return (size + blockSize - 1) / blockSize * blockSize }
 
-// fileSize is the length of the whole tar.
+// fileSize returns the length of the whole tar.
 func (i Index) fileSize(indexSize int64) int64 {
 	total := blockSize + paddedSize(indexSize)
 	for _, e := range i.Entries {
@@ -231,13 +231,13 @@ func (i Index) fileSize(indexSize int64) int64 {
 	return total + blockSize + paddedSize(int64(len(lastEntry(nil)))) + endSize
 }
 
-// lastEntry is the content of the last entry.
+// lastEntry returns the content of the last entry.
 func lastEntry(indexJSON []byte) string {
 	sum := sha256.Sum256(indexJSON)
 	return hex.EncodeToString(sum[:]) + "  " + indexName + "\n"
 }
 
-// tarHeader is the 512 bytes before an entry. It is the same for the same name and size, whoever writes it and when.
+// tarHeader returns the 512 bytes before an entry. They depend on name and size only.
 func tarHeader(name string, size int64) ([]byte, error) {
 	var b bytes.Buffer
 	err := tar.NewWriter(&b).WriteHeader(&tar.Header{

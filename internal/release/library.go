@@ -12,28 +12,27 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// Library is several open bundles in which every component of a host is found by itself, in whichever has it. Its
-// methods may be called by several goroutines at the same time.
+// Library is a set of open bundles. Each part is found independently, in any bundle that has it. It is safe for
+// concurrent use.
 type Library struct {
 	bundles []*Bundle
-	claims  claimCheck // as every check of claims begins
+	claims  claimCheck // initial state of every check of claims
 }
 
-// LibraryOptions say who vouches for bundles. The zero value is nobody.
+// LibraryOptions say how to confirm bundles. The zero value confirms nothing.
 type LibraryOptions struct {
-	// Known are the digests that must match, whatever a bundle says.
+	// Known holds digests that must match, whatever a bundle says.
 	Known Digests
-	// SHA256 are the digests (hex) of the bundles' whole files, in any order; empty for any file. Every bundle must
-	// have one of them, and every one must be a bundle's. The files are read for that before anything else is done
-	// with them.
+	// SHA256 lists the digests (hex) of the bundles' whole files, in any order; empty accepts any file. Every bundle must
+	// have one of them, and every one must match a bundle. The files are checked before any other use.
 	SHA256 []string
-	// Strict refuses parts whose digest is not known, unless SHA256 vouches for the bundles.
+	// Strict refuses parts without a known digest, unless SHA256 confirms the bundles.
 	Strict bool
 }
 
-// OpenLibrary opens bundles, as Open does each. The caller closes the library. Two bundles that hold different files
-// under one name and version are a *ConflictError: which of them would be installed must not depend on their order. A
-// bundle with another digest than one of those given, and a digest that is no bundle's, is a *BundleSumError.
+// OpenLibrary opens bundles, each as Open does. The caller closes the library. Two bundles with different files under
+// one name and version are a *ConflictError: the result must not depend on their order. A bundle without a digest in
+// SHA256, and a digest without a bundle, is a *BundleSumError.
 func OpenLibrary(ctx context.Context, o LibraryOptions, paths ...string) (*Library, error) {
 	given, err := newSums(o.SHA256)
 	if err != nil {
@@ -55,7 +54,7 @@ func OpenLibrary(ctx context.Context, o LibraryOptions, paths ...string) (*Libra
 	return l, nil
 }
 
-// Close closes the bundles. Blobs that were handed out cannot be read any more.
+// Close closes the bundles. Blobs cannot be read any more.
 func (l *Library) Close() error {
 	var all error
 	for _, b := range l.bundles {
@@ -64,8 +63,8 @@ func (l *Library) Close() error {
 	return all
 }
 
-// Indexes are the bundles' own descriptions, in the order in which they were opened. They are shared: the caller does
-// not change them.
+// Indexes returns the bundles' own descriptions, in the order in which they were opened. They are shared: the caller
+// must not change them.
 func (l *Library) Indexes() []Index {
 	out := make([]Index, 0, len(l.bundles))
 	for _, b := range l.bundles {
@@ -85,7 +84,7 @@ func (l *Library) Verify(ctx context.Context) error {
 	return nil
 }
 
-// bundleWith is the bundle from which a part is taken: the first that has it.
+// bundleWith returns the first bundle that has the part.
 func (l *Library) bundleWith(sum string) *Bundle {
 	i := slices.IndexFunc(l.bundles, func(b *Bundle) bool { _, ok := b.offsets[sum]; return ok })
 	if i < 0 {
@@ -94,7 +93,7 @@ func (l *Library) bundleWith(sum string) *Bundle {
 	return l.bundles[i]
 }
 
-// Blob returns the content with a digest, from whichever bundle has it, as Bundle.Blob does.
+// Blob returns the content with a digest, like Bundle.Blob, from any bundle that has it.
 func (l *Library) Blob(digest string) (*io.SectionReader, bool) {
 	b := l.bundleWith(strings.TrimPrefix(digest, digestPrefix))
 	if b == nil {
@@ -103,7 +102,7 @@ func (l *Library) Blob(digest string) (*io.SectionReader, bool) {
 	return b.Blob(digest)
 }
 
-// findConflict finds two different files of one name and version for one architecture.
+// findConflict finds two different files with one name and version for one architecture.
 func (l *Library) findConflict() error {
 	type known struct{ digest, path string }
 	seen := map[string]known{}
@@ -133,21 +132,20 @@ func (l *Library) findConflict() error {
 	return nil
 }
 
-// For returns what hosts need of the wanted release, each part from whichever bundle has it: nothing for a network
-// plugin or a kube-proxy that is not wanted, and images under the names that the cluster uses, which are those of
-// Want.OverwriteRegistry and Want.DNSRepository if there are such.
+// For returns what hosts need of the desired release, each part from any bundle that has it. It leaves out an undesired
+// network plugin or kube-proxy, and returns images under the names that the cluster uses, including
+// Want.OverwriteRegistry and Want.DNSRepository.
 //
-// The version of a part that the wish names, or that follows from the version of Kubernetes (kubeadm, the control
-// plane's images), is that and no other. The version of every other part (runc, etcd, CoreDNS, …) is the one that a
-// bundle of that version of Kubernetes has, whatever this program would choose itself; if none has the part, the one
-// that this program would choose.
+// A part whose version Want sets, or that follows from the version of Kubernetes (kubeadm, the control plane's images),
+// has exactly that version. Any other part (runc, etcd, CoreDNS, …) has the version in a bundle of that version of
+// Kubernetes; if none has the part, the version that this program would choose.
 //
-// Of a part that a bundle has, its version, digest, sizes and blobs are the bundle's. Its location, whether it is an
-// archive, and which hosts need it are what this program knows of that version.
+// A part's version, digest, sizes and blobs come from the bundle. Its location, whether it is an archive, and which
+// hosts need it come from this program.
 //
 // The error is an *UnsupportedError for a release that this program does not install, a *MissingError with all parts
-// that no bundle has, a *MismatchError where a part has another digest than the known one, or an *UntrustedError where
-// parts without a known digest are refused.
+// that no bundle has, a *MismatchError if a part's digest differs from the known one, or an *UntrustedError if parts
+// without a known digest are refused.
 func (l *Library) For(want Want) (desired.Artifacts, error) {
 	versions, err := want.matchingVersions()
 	if err != nil {
@@ -194,7 +192,7 @@ func (l *Library) For(want Want) (desired.Artifacts, error) {
 	return out, nil
 }
 
-// fromBundle is the file, of the version that it is at, with the content that a bundle has.
+// fromBundle returns the file, at its version, with the content from a bundle.
 func (f file) fromBundle(have desired.Binary) desired.Binary {
 	return desired.Binary{
 		Name: f.name, Version: f.version, URL: Source{}.urlOf(f.host, f.path), SHA256: have.SHA256, Size: have.Size,
@@ -202,7 +200,7 @@ func (f file) fromBundle(have desired.Binary) desired.Binary {
 	}
 }
 
-// imageFromBundle is the image, under the name that the cluster uses, with the tag and the content that a bundle has.
+// imageFromBundle returns the image, under the cluster's name for it, with tag and content from a bundle.
 func (w Want) imageFromBundle(i image, have desired.Image) desired.Image {
 	name := w.clusterName(have.Name)
 	return desired.Image{
@@ -210,7 +208,7 @@ func (w Want) imageFromBundle(i image, have desired.Image) desired.Image {
 	}
 }
 
-// pathOf is the bundle from which a part is taken.
+// pathOf returns the path of the bundle that provides a part.
 func (l *Library) pathOf(digest string) string {
 	if b := l.bundleWith(strings.TrimPrefix(digest, digestPrefix)); b != nil {
 		return "bundle " + b.path
@@ -226,7 +224,7 @@ func (l *Library) missingError(want Want, parts []string) error {
 	return err
 }
 
-// summarize says which release a bundle is of.
+// summarize describes the release of a bundle.
 func (i Index) summarize() string {
 	containerd, _ := i.Artifacts.Binary(desired.BinaryContainerd)
 	out := fmt.Sprintf("Kubernetes %s and containerd %s for linux/%s, network plugin %s", i.KubernetesVersion,
@@ -237,7 +235,7 @@ func (i Index) summarize() string {
 	return out
 }
 
-// renameHost puts another registry in place of an official name's host.
+// renameHost replaces the host of an official name with another registry.
 func renameHost(official, registry string) string {
 	_, rest, _ := strings.Cut(official, "/")
 	return strings.Trim(registry, "/") + "/" + rest

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Bundle is an open bundle. Its methods may be called by several goroutines at the same time.
+// Bundle is an open bundle. It is safe for concurrent use.
 type Bundle struct {
 	path    string
 	file    *os.File
@@ -19,21 +19,21 @@ type Bundle struct {
 	offsets map[string]place // by hex digest
 }
 
-// place is where an entry's content is.
+// place is the position of an entry's content.
 type place struct {
 	offset, size int64
 }
 
-// Open opens a bundle and checks that it is one, that nothing is missing at its end, that its index is as it was
-// written, and that each image has the parts that its manifest names, and no others. It reads headers and manifests
-// only, some kilobytes, so it is quick; Verify reads the content. The caller closes it.
+// Open opens a bundle. It checks that the file is complete, that its index is unchanged, and that each image has
+// exactly the parts that its manifest names. It is quick, because it reads only headers and manifests, some kilobytes;
+// Verify reads the content. The caller closes it.
 //
 // Errors are *FormatError, *TruncatedError, *AlteredError, or the file system's.
 func Open(path string) (*Bundle, error) {
 	return open(path, func(*Bundle) error { return nil })
 }
 
-// open is Open, with a check before anything of the bundle is used.
+// open is like Open, with a check before any other use of the bundle.
 func open(path string, check func(*Bundle) error) (*Bundle, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -51,17 +51,17 @@ func open(path string, check func(*Bundle) error) (*Bundle, error) {
 	return b, nil
 }
 
-// Close closes the file. Blobs that were handed out cannot be read any more.
+// Close closes the file. Blobs cannot be read any more.
 func (b *Bundle) Close() error { return b.file.Close() }
 
-// Path is the name that the bundle was opened by.
+// Path returns the path that the bundle was opened with.
 func (b *Bundle) Path() string { return b.path }
 
-// Index is the bundle's own description. It is shared: the caller does not change it.
+// Index returns the bundle's own description. It is shared: the caller must not change it.
 func (b *Bundle) Index() Index { return b.index }
 
-// Blob returns the content with a digest ("sha256:…"), of a binary or of a part of an image, and whether the bundle has
-// it. Its Size is the content's. It is read from the file as it is; whoever uses it checks the digest.
+// Blob returns the content with a digest ("sha256:…"), of a binary or a part of an image, and whether the bundle has
+// it. Its Size is the content's. It is not verified; the caller must check the digest.
 func (b *Bundle) Blob(digest string) (*io.SectionReader, bool) {
 	at, ok := b.offsets[strings.TrimPrefix(digest, digestPrefix)]
 	if !ok {
@@ -134,7 +134,7 @@ func (b *Bundle) readIndex(fileSize int64) ([]byte, error) {
 	return text, nil
 }
 
-// checkHeaders compares every header, whose place and bytes follow from the index, and the index's own digest.
+// checkHeaders compares every header, whose position and bytes follow from the index, and the index's own digest.
 func (b *Bundle) checkHeaders(indexJSON []byte) error {
 	offset, err := b.expectHeader(0, indexName, int64(len(indexJSON)))
 	if err != nil {
@@ -180,7 +180,7 @@ func (b *Bundle) expectHeader(offset int64, name string, size int64) (int64, err
 	return offset + blockSize + paddedSize(size), nil
 }
 
-// expectZeros reports whether a short range of the file, such as padding, has nothing but zeros.
+// expectZeros reports whether a short range of the file, such as padding, contains only zeros.
 func (b *Bundle) expectZeros(offset, size int64) (bool, error) {
 	have := make([]byte, size)
 	if _, err := b.file.ReadAt(have, offset); err != nil {

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// registries reads images for one architecture. Credentials are those of the operator's container tools.
+// registries reads images for one architecture, with the credentials of the operator's container tools.
 type registries struct {
 	secure, insecure *remote.Puller
 	want             Want
@@ -52,13 +52,13 @@ func newPuller(through http.RoundTripper, arch string) (*remote.Puller, error) {
 	return puller, nil
 }
 
-// fetched is an image of one platform whose manifest has been read.
+// fetched is an image of one platform with its manifest.
 type fetched struct {
 	v1.Image
 	blobs []desired.Blob // manifest, config, layers
 }
 
-// getManifest reads the manifest of the image for the wanted architecture, following an index.
+// getManifest reads the manifest of the image for the desired architecture, following an index.
 func (r *registries) getManifest(ctx context.Context, i image) (fetched, error) {
 	puller, options := r.secure, []name.Option(nil)
 	if r.want.mayBeInsecure(i) {
@@ -90,7 +90,7 @@ func (r *registries) getManifest(ctx context.Context, i image) (fetched, error) 
 	return out, err
 }
 
-// checkPlatform looks into the config of an image that is published for one platform only.
+// checkPlatform checks the config of an image that is published for one platform only.
 func (r *registries) checkPlatform(img v1.Image) error {
 	config, err := img.ConfigFile()
 	if err != nil {
@@ -103,7 +103,7 @@ func (r *registries) checkPlatform(img v1.Image) error {
 	return nil
 }
 
-// blobsOf lists what an image consists of: manifest, config, layers.
+// blobsOf lists the parts of an image: manifest, config, layers.
 func blobsOf(img v1.Image) ([]desired.Blob, error) {
 	digest, err := img.Digest()
 	if err != nil {
@@ -120,7 +120,7 @@ func blobsOf(img v1.Image) ([]desired.Blob, error) {
 	return partsOf(manifest, digest.String(), size), nil
 }
 
-// partsOf lists a manifest, whose own digest and size are given, and what it names: config, layers.
+// partsOf lists a manifest, with the given digest and size, and what it names: config, layers.
 func partsOf(manifest *v1.Manifest, digest string, size int64) []desired.Blob {
 	blobs := []desired.Blob{
 		{Digest: digest, Size: size, MediaType: string(manifest.MediaType)},
@@ -133,7 +133,7 @@ func partsOf(manifest *v1.Manifest, digest string, size int64) []desired.Blob {
 	return blobs
 }
 
-// transferSize is the bytes of config and layers.
+// transferSize returns the bytes of config and layers.
 func transferSize(blobs []desired.Blob) int64 {
 	var sum int64
 	for _, b := range blobs[1:] {
@@ -142,26 +142,26 @@ func transferSize(blobs []desired.Blob) int64 {
 	return sum
 }
 
-// The deadlines of one request. A download has none as a whole, however slow it is, but it must not stand still.
+// The timeouts of one request. A whole download has none, however slow it is, but it must not stall.
 const (
 	dialTimeout   = 10 * time.Second
 	headerTimeout = 30 * time.Second
 	stallTimeout  = 60 * time.Second
 )
 
-// errPlainHTTP refuses what would be an unnoticed downgrade.
+// errPlainHTTP refuses an unnoticed downgrade.
 var errPlainHTTP = errors.New("the registry speaks HTTP without TLS; insecureRegistry (--insecure-registry) allows " +
 	"that for overwriteRegistry's host")
 
-// stallError says that a peer stopped sending; it is a net.Error, as a timeout of the network would be.
+// stallError says that a peer stopped sending. It is a net.Error, like a network timeout.
 type stallError struct{ after time.Duration }
 
 func (e *stallError) Error() string   { return fmt.Sprintf("no data for %s", e.after) }
 func (e *stallError) Timeout() bool   { return true }
 func (e *stallError) Temporary() bool { return true }
 
-// baseTransport is what requests go through at last: the proxy of the environment, no transparent decompression (it
-// would break digests), bounded dials.
+// baseTransport returns the innermost transport: the environment's proxy, no transparent decompression, which would
+// break digests, and dial timeouts.
 func baseTransport(skipVerify bool) http.RoundTripper {
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
@@ -176,7 +176,7 @@ func baseTransport(skipVerify bool) http.RoundTripper {
 	}
 }
 
-// stalling ends a response whose body brings nothing for a while.
+// stalling aborts a response whose body makes no progress for a while.
 type stalling struct {
 	next  http.RoundTripper
 	after time.Duration
@@ -222,7 +222,7 @@ func (w *watched) Close() error {
 	return err
 }
 
-// secure lets plain HTTP pass only to this machine.
+// secure allows plain HTTP to this machine only.
 type secure struct{ next http.RoundTripper }
 
 func (t secure) RoundTrip(req *http.Request) (*http.Response, error) {

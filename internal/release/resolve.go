@@ -12,13 +12,13 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// Resolve fetches the digests of everything that the wanted release consists of, all at the same time. Hosts then
-// download from the same source.
+// Resolve fetches the digests of everything in the desired release, in parallel. Hosts then download from the same
+// source.
 //
-// The error is an *UnsupportedError for a release that this program does not install, a *MirrorError for a mirror that
-// is not asked, ctx's error when ctx ended, a *FetchError with every part that could not be fetched, a *MismatchError
-// when the source has another digest than a known one, or an *UntrustedError when nobody else vouches for what it has.
-// What is only sometimes published (crictl) is left out when its source answers that it has no such file.
+// The error is an *UnsupportedError for a release that this program does not install, a *MirrorError for an unusable
+// mirror, ctx's error if ctx ended, a *FetchError with every part that could not be fetched, a *MismatchError if the
+// source's digest differs from a known one, or an *UntrustedError if only the source itself confirms a digest. Optional
+// parts (crictl) are left out if their source answers that it has no such file.
 func Resolve(ctx context.Context, src Source, want Want) (desired.Artifacts, error) {
 	r, err := newResolver(src, want)
 	if err != nil {
@@ -52,8 +52,7 @@ func Resolve(ctx context.Context, src Source, want Want) (desired.Artifacts, err
 	return out, nil
 }
 
-// checkClaims checks what the source says of the release's files and images, in their order, and notes which of them
-// are known.
+// checkClaims checks the source's digests of the release's files and images, in order, and marks the known ones.
 func (r *resolver) checkClaims(binaries []*desired.Binary, images []desired.Image) (err error) {
 	claims := claimCheck{known: r.src.Known, trusted: r.src.Trusted}
 	for n, b := range binaries {
@@ -73,12 +72,12 @@ func (r *resolver) checkClaims(binaries []*desired.Binary, images []desired.Imag
 	return claims.untrustedError()
 }
 
-// claimOf is what the source says of a file.
+// claimOf returns the source's claim about a file.
 func (r *resolver) claimOf(f file, sum string) Claim {
 	return f.sourceClaim(sum, r.src.hostFor(f.host))
 }
 
-// imageClaim is what a registry says of an image.
+// imageClaim returns a registry's claim about an image.
 func (r *resolver) imageClaim(i image, digest string) Claim {
 	registry, _, _ := strings.Cut(r.want.imageLocation(i), "/")
 	return imageClaim(i.officialName(), r.want.Arch, digest, registry)
@@ -110,7 +109,7 @@ func newResolver(src Source, want Want) (*resolver, error) {
 	}, nil
 }
 
-// forEach calls perFile and perImage with every index, all at the same time, and collects the failures.
+// forEach calls perFile and perImage with every index, in parallel, and collects the failures.
 func (r *resolver) forEach(ctx context.Context, perFile, perImage func(context.Context, int) error) error {
 	failures := make([]Failure, len(r.files)+len(r.images))
 	var all sync.WaitGroup
@@ -141,7 +140,7 @@ func (r *resolver) forEach(ctx context.Context, perFile, perImage func(context.C
 	return nil
 }
 
-// cacheLifetime is how long cached digests are believed.
+// cacheLifetime returns how long cached digests are valid; 0 means forever.
 func cacheLifetime(official bool) time.Duration {
 	if official {
 		return 0
@@ -149,8 +148,8 @@ func cacheLifetime(official bool) time.Duration {
 	return mirrorLifetime
 }
 
-// resolveBinary finds the digest of a file. The answer is nil for an optional one that the source does not have. Only
-// what may be believed is cached, under a key that says from where it was fetched.
+// resolveBinary finds the digest of a file. It returns nil for an optional file that the source does not have. It
+// caches only trusted answers, under a key that names their origin.
 func (r *resolver) resolveBinary(ctx context.Context, f file) (*desired.Binary, error) {
 	out := &desired.Binary{Name: f.name, Version: f.version, URL: r.src.urlOf(f.host, f.path), Archive: f.archive}
 	official := r.src.isOfficial()
@@ -166,7 +165,7 @@ func (r *resolver) resolveBinary(ctx context.Context, f file) (*desired.Binary, 
 	text, err := r.web.fetchText(ctx, r.src.urlOf(f.host, f.sums))
 	var status *statusError
 	if f.optional && errors.As(err, &status) && status.Code == http.StatusNotFound {
-		if official || r.src.Trusted { // no digest vouches for an absence
+		if official || r.src.Trusted { // no digest confirms an absence
 			r.cache.putRecord(record{Key: key, Absent: true})
 		}
 		return nil, nil //nolint:nilnil // documented: an optional file that is not there
@@ -183,7 +182,7 @@ func (r *resolver) resolveBinary(ctx context.Context, f file) (*desired.Binary, 
 	return out, nil
 }
 
-// resolvePulled finds the digest of an image that hosts pull themselves. It is cached as the digest of a file is.
+// resolvePulled finds the digest of an image that hosts pull themselves, and caches it like a file's.
 func (r *resolver) resolvePulled(ctx context.Context, i image) (desired.Image, error) {
 	source := r.want.imageLocation(i)
 	out := desired.Image{Name: source, Source: source, Roles: i.roles}

@@ -1,13 +1,13 @@
-// Package release knows which binaries and container images make up a Kubernetes version, where they come from and what
-// their digests are.
+// Package release knows which binaries and container images make up a Kubernetes version, where they come from, and
+// their digests.
 //
 // There are three sources. The official locations are the default: dl.k8s.io, the projects' releases on GitHub and
-// their registries. A mirror is an HTTP server that has the same files under BASE/HOST/PATH, and a registry that has
-// the same repositories under its own name. A bundle is one file with all of it, made by Create from one of the others,
-// for hosts that reach nothing but the operator.
+// their registries. A mirror is an HTTP server with the same files under BASE/HOST/PATH, and a registry with the same
+// repositories under its own name. A bundle is one file with everything, which Create makes from one of the others, for
+// hosts without network access.
 //
-// Resolve and Bundle.For both answer with desired.Artifacts: what to install, each with the digest that it is checked
-// against. From there on nobody needs to know which source it was, but for Artifacts.Pushed.
+// Resolve and Bundle.For both return desired.Artifacts: what to install, each part with the digest to check it against.
+// Except for Artifacts.Pushed, the source does not matter after that.
 package release
 
 import (
@@ -24,28 +24,28 @@ import (
 	"unicode"
 )
 
-// Source is where a release is fetched from. The zero value is the official locations, without a cache.
+// Source says where to fetch a release. The zero value means the official locations, without a cache.
 type Source struct {
-	// Mirror is the base URL of a server that has the binaries under MIRROR/HOST/PATH; "" means https://HOST/PATH.
+	// Mirror is the base URL of a server with the binaries under MIRROR/HOST/PATH; "" means https://HOST/PATH.
 	Mirror string
-	// InsecureMirror allows the mirror to speak plain HTTP.
+	// InsecureMirror allows plain HTTP for the mirror.
 	InsecureMirror bool
-	// Known are the digests that must match, whatever the source says.
+	// Known holds digests that must match, whatever the source says.
 	Known Digests
-	// Trusted takes a mirror, and a registry of one's own, at its word for what is not known. The official locations
-	// always are.
+	// Trusted accepts a mirror's or custom registry's digests that are not known. The official locations are always
+	// trusted.
 	Trusted bool
-	// CacheDir keeps digests between runs; "" keeps none. Digests from official locations are kept for good, because
-	// what is published there under a version does not change. Those from mirrors and registries of one's own are kept
-	// for an hour if they are known or the source is trusted, and "there is no such file" for a day.
+	// CacheDir keeps digests between runs; "" keeps none. Digests from official locations are kept forever, because a
+	// published version does not change there. Those from mirrors and custom registries are kept for an hour if they are
+	// known or the source is trusted, and "there is no such file" for a day.
 	CacheDir string
-	// Transport carries requests of HTTP and of registries; nil means one that follows the environment's proxy.
+	// Transport carries requests to servers and registries; nil means one that uses the environment's proxy.
 	Transport http.RoundTripper
-	// RetryPause is the pause before the first repetition of a request that failed for a passing reason; 0 means 500ms.
+	// RetryPause is the pause before the first retry after a transient failure; 0 means 500ms.
 	RetryPause time.Duration
 }
 
-// DefaultCacheDir is kubeone/release in the user's cache directory.
+// DefaultCacheDir returns kubeone/release in the user's cache directory.
 func DefaultCacheDir() (string, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -54,7 +54,7 @@ func DefaultCacheDir() (string, error) {
 	return filepath.Join(dir, "kubeone", "release"), nil
 }
 
-// validate reports whether the source is well formed, and may be asked; the error is a *MirrorError.
+// validate reports whether the source is well formed and may be used; the error is a *MirrorError.
 func (s Source) validate() error {
 	if s.Mirror == "" {
 		return nil
@@ -73,7 +73,7 @@ func (s Source) validate() error {
 // isOfficial reports whether files come from their official locations.
 func (s Source) isOfficial() bool { return s.Mirror == "" }
 
-// cacheKey says how files are fetched, in the keys of the cache. The locations themselves say whether there is TLS.
+// cacheKey identifies how files are fetched, in the keys of the cache. The URLs themselves say whether TLS is used.
 func (s Source) cacheKey() string {
 	if s.isOfficial() {
 		return wayOfficial
@@ -81,7 +81,7 @@ func (s Source) cacheKey() string {
 	return wayElsewhere
 }
 
-// urlOf is where the source has HOST/PATH.
+// urlOf returns the source's URL of HOST/PATH.
 func (s Source) urlOf(host, path string) string {
 	if s.Mirror == "" {
 		return "https://" + host + "/" + path
@@ -89,7 +89,7 @@ func (s Source) urlOf(host, path string) string {
 	return strings.TrimRight(s.Mirror, "/") + "/" + host + "/" + path
 }
 
-// hostFor is who is asked for files of an official host.
+// hostFor returns the host that serves the files of an official host.
 func (s Source) hostFor(official string) string {
 	if u, err := url.Parse(s.Mirror); err == nil && u.Host != "" {
 		return u.Host
@@ -112,7 +112,6 @@ func (s Source) httpTransport(skipVerify bool) http.RoundTripper {
 	return stalling{next: next, after: stallTimeout}
 }
 
-// web fetches files by HTTP.
 type web struct {
 	client *http.Client
 	pause  time.Duration
@@ -157,7 +156,7 @@ func (w web) fetchText(ctx context.Context, url string) (string, error) {
 	return string(text), err
 }
 
-// fetchSize asks how long a file is. A server that does not say is made to send the file, which is counted.
+// fetchSize returns the length of a file. If the server does not report it, it downloads the file and counts.
 func (w web) fetchSize(ctx context.Context, url string) (int64, error) {
 	var size int64
 	err := tryAgain(ctx, w.pause, func() error {
@@ -184,7 +183,7 @@ func (w web) countBytes(ctx context.Context, url string) (int64, error) {
 	return io.Copy(io.Discard, body)
 }
 
-// Names returns the images of a release by name only, without digests: what manifests refer to. It asks nobody.
+// Names returns the images of a release by name only, without digests, for use in manifests. It sends no requests.
 func Names(w Want) (desired.Artifacts, error) {
 	v, err := VersionsFor(w.KubernetesVersion)
 	if err != nil {

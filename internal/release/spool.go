@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// window is how many entries are fetched at the same time, and kept on disk until it is their turn to be written.
+// window is how many entries are fetched in parallel, and kept on disk until they are written.
 const window = 8
 
 // spool fetches contents in parallel into unnamed files and hands them over in order.
@@ -24,7 +24,7 @@ type spool struct {
 	count    func(bytes int64)
 }
 
-// forEach calls use with every content in order, its file at the beginning. Nothing unverified reaches use.
+// forEach calls use with every content in order, its file at the beginning. Only verified content reaches use.
 func (s *spool) forEach(ctx context.Context, use func(content, io.Reader) error) error {
 	slots := make([]chan *os.File, len(s.contents))
 	for n := range slots {
@@ -54,7 +54,7 @@ func (s *spool) forEach(ctx context.Context, use func(content, io.Reader) error)
 	return err
 }
 
-// fetchAll starts a fetch whenever the window has room.
+// fetchAll starts fetches while the window has room.
 func (s *spool) fetchAll(ctx context.Context, group *errgroup.Group, tickets chan<- struct{},
 	slots []chan *os.File) error {
 	for n, c := range s.contents {
@@ -75,7 +75,7 @@ func (s *spool) fetchAll(ctx context.Context, group *errgroup.Group, tickets cha
 	return nil
 }
 
-// closeUnread closes files that nobody took.
+// closeUnread closes the remaining files.
 func closeUnread(slots []chan *os.File) {
 	for _, slot := range slots {
 		select {
@@ -86,13 +86,13 @@ func closeUnread(slots []chan *os.File) {
 	}
 }
 
-// fetchContent brings one content into an unnamed file and checks it. The caller closes the file, and it is gone.
+// fetchContent fetches and checks one content in an unnamed file, which is deleted when the caller closes it.
 func (s *spool) fetchContent(ctx context.Context, c content) (*os.File, error) {
 	file, err := os.CreateTemp(s.dir, "part-*")
 	if err != nil {
 		return nil, err
 	}
-	_ = os.Remove(file.Name()) // where the system refuses that, the spool's directory is removed at the end
+	_ = os.Remove(file.Name()) // if the system refuses it, the spool's directory is removed at the end
 	err = tryAgain(ctx, s.pause, func() error { return s.downloadInto(ctx, c, file) })
 	if err == nil {
 		_, err = file.Seek(0, io.SeekStart)
@@ -129,7 +129,7 @@ func (s *spool) downloadInto(ctx context.Context, c content, file *os.File) erro
 	return err
 }
 
-// checkFetched compares what was fetched with what the entry promises. A short answer may be complete the next time.
+// checkFetched compares fetched content with its entry. A short answer may be complete the next time.
 func (e Entry) checkFetched(size int64, sum string) error {
 	switch {
 	case size < e.Size:
@@ -182,13 +182,13 @@ func (t *tally) tellProgress(done string) {
 	t.report(p)
 }
 
-// Verify reads the whole bundle, several entries at the same time, and compares every entry with its digest. The error
-// is an *AlteredError that names every entry that differs, ctx's when it ends first, or the file system's.
+// Verify reads the whole bundle, several entries in parallel, and compares every entry with its digest. The error is an
+// *AlteredError that lists every entry that differs, ctx's if it ends first, or the file system's.
 func (b *Bundle) Verify(ctx context.Context) error {
 	return b.verifyEntries(ctx, func(Entry) bool { return true })
 }
 
-// verifyEntries does that for some entries.
+// verifyEntries does that for the selected entries.
 func (b *Bundle) verifyEntries(ctx context.Context, concerns func(Entry) bool) error {
 	bad := make([]bool, len(b.index.Entries))
 	group, ctx := errgroup.WithContext(ctx)
@@ -218,7 +218,7 @@ func (b *Bundle) verifyEntries(ctx context.Context, concerns func(Entry) bool) e
 	return nil
 }
 
-// verifyEntry hashes one entry, and looks at the padding behind it.
+// verifyEntry hashes one entry and checks the padding after it.
 func (b *Bundle) verifyEntry(ctx context.Context, e Entry) (bool, error) {
 	at := b.offsets[e.SHA256]
 	hash := sha256.New()
@@ -232,7 +232,7 @@ func (b *Bundle) verifyEntry(ctx context.Context, e Entry) (bool, error) {
 	return hex.EncodeToString(hash.Sum(nil)) == e.SHA256, nil
 }
 
-// withContext is a reader that ends with ctx.
+// withContext returns a reader that ends with ctx.
 func withContext(ctx context.Context, r io.Reader) io.Reader {
 	return readerFunc(func(p []byte) (int, error) {
 		if err := ctx.Err(); err != nil {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Versions are the versions of everything that goes with a Kubernetes minor version, as the projects tag them, without
-// the leading v where they are versions of binaries. A network plugin says its own.
+// Versions holds the versions that go with a Kubernetes minor version, as the projects tag them; those of binaries
+// without the leading v. Network plugins define their own.
 type Versions struct {
 	Containerd string
 	Runc       string
@@ -25,7 +25,7 @@ type Versions struct {
 	Pause   string
 }
 
-// versionTable is the only place where these versions are written, by minor version of Kubernetes 1.
+// versionTable is the only place with these versions, by minor version of Kubernetes 1.
 func versionTable() map[uint]Versions {
 	common := Versions{Runc: "1.5.2", CNIPlugins: "1.9.1"}
 	row := func(containerd, crictl, etcd, coreDNS, pause string) Versions {
@@ -84,8 +84,8 @@ func CheckContainerd(kubelet, containerd string) error {
 	}
 }
 
-// matchingVersions are those of everything that goes with the release; the error is an *UnsupportedError where this
-// program does not install such a release.
+// matchingVersions returns the versions of everything in the release. The error is an *UnsupportedError if this program
+// does not install the release.
 func (w Want) matchingVersions() (Versions, error) {
 	v, err := VersionsFor(w.KubernetesVersion)
 	if err != nil {
@@ -105,13 +105,13 @@ func (w Want) matchingVersions() (Versions, error) {
 	return v, nil
 }
 
-// Digests are the sha256 digests of official artifacts for which somebody vouches other than the place from which an
-// artifact is fetched. What they know must match, whatever mirror or bundle it comes from. The zero value knows none.
-// They are not changed after they were made, and may be used by several goroutines at the same time.
+// Digests holds sha256 digests of official artifacts that were confirmed by someone other than the artifact's source.
+// They must match, whatever mirror or bundle an artifact comes from. The zero value knows none. Digests never change,
+// and are safe for concurrent use.
 //
-// Their text is what sha256sum prints in the folder of a mirror: a digest, two spaces, and the official location as
-// HOST/PATH. An image stands there with its tag and its platform, and the digest of its manifest for that platform.
-// Empty lines, and those that begin with #, say nothing.
+// Their text is what sha256sum prints in the directory of a mirror: a digest, two spaces, and the official location as
+// HOST/PATH. For an image it is the name with tag and platform, and the digest of its manifest for that platform. Empty
+// lines, and lines that begin with #, are ignored.
 //
 //	<64 digits>  dl.k8s.io/release/v1.36.3/bin/linux/amd64/kubelet
 //	<64 digits>  registry.k8s.io/pause:3.10.2 linux/amd64
@@ -119,19 +119,19 @@ type Digests struct {
 	known map[string]knownDigest // by the name in lists
 }
 
-// knownDigest is a digest (hex), and who vouches for it.
+// knownDigest is a digest (hex), and the list that contains it.
 type knownDigest struct{ sum, by string }
 
-// Claim is what a source says of an official artifact.
+// Claim is a source's digest of an official artifact.
 type Claim struct {
-	What   string // for a person: "kubelet 1.36.3 for linux/amd64"
+	What   string // for messages: "kubelet 1.36.3 for linux/amd64"
 	Name   string // in lists of digests
 	SHA256 string // hex
-	Source string // who says so: the host of a mirror, a registry, the path of a bundle
+	Source string // who claims it: a mirror's host, a registry, a bundle's path
 }
 
-// Check compares a claim with the digest that is known. It reports whether one is; the error is a *MismatchError where
-// the claim is another.
+// Check compares a claim with the known digest, and reports whether there is one. The error is a *MismatchError if they
+// differ.
 func (d Digests) Check(c Claim) (known bool, err error) {
 	want, known := d.known[c.Name]
 	if known && want.sum != c.SHA256 {
@@ -152,7 +152,7 @@ func (d *Digests) addDigest(name string, k knownDigest) error {
 	return nil
 }
 
-// MaxDigests is how long the text of digests may be, in bytes. A line has about 150.
+// MaxDigests is the maximum length of a list of digests, in bytes. A line has about 150.
 const MaxDigests = 4 << 20
 
 // The names of lists: a file of an official host, and an image with its tag and platform.
@@ -161,8 +161,8 @@ var (
 	imageName = pattern.Lazy(`^[a-z0-9-]+(\.[a-z0-9-]+)+(/[a-z0-9._-]+)+:[A-Za-z0-9._-]+ linux/[a-z0-9]+$`)
 )
 
-// ParseDigests reads the text of digests; by is who vouches for them: the name of a file. Any line that is not just
-// what Digests describes is an error with its number, and so are two digests of one artifact.
+// ParseDigests reads a list of digests; by is its file name. A line that Digests does not describe is an error with its
+// number, and so are two digests of one artifact.
 func ParseDigests(text, by string) (Digests, error) {
 	if len(text) > MaxDigests {
 		return Digests{}, fmt.Errorf("%s has more than %d MiB, which is no list of digests", by, MaxDigests>>20)

@@ -15,10 +15,10 @@ import (
 	"strings"
 )
 
-// sums are the digests (hex) of whole bundles that an operator has given, and which of them a bundle had.
+// sums holds the operator's digests (hex) of whole bundles; a value is true once a bundle had that digest.
 type sums map[string]bool
 
-// newSums reads the digests. None at all lets every bundle pass; what is no sha256 is a *BundleSumError.
+// newSums reads the digests. None at all accepts every bundle; an invalid one is a *BundleSumError.
 func newSums(given []string) (sums, error) {
 	out := sums{}
 	for _, sum := range given {
@@ -31,7 +31,7 @@ func newSums(given []string) (sums, error) {
 	return out, nil
 }
 
-// checkFile reads the whole file, if digests were given, and compares.
+// checkFile reads the whole file and compares its digest, if digests were given.
 func (s sums) checkFile(ctx context.Context, b *Bundle) error {
 	if len(s) == 0 {
 		return nil
@@ -49,7 +49,7 @@ func (s sums) checkFile(ctx context.Context, b *Bundle) error {
 	return nil
 }
 
-// unusedError is an error for a digest that no bundle has.
+// unusedError returns an error for a digest that matched no bundle.
 func (s sums) unusedError() error {
 	for _, sum := range slices.Sorted(maps.Keys(s)) {
 		if !s[sum] {
@@ -59,8 +59,8 @@ func (s sums) unusedError() error {
 	return nil
 }
 
-// findChecksum finds the sha256 of the named file in the text of a digest file. Both usual formats are read: the digest
-// alone, and lines of "<digest>  <name>" as sha256sum writes them.
+// findChecksum finds the sha256 of the named file in a digest file. It reads both usual formats: the digest alone, and
+// lines of "<digest>  <name>" as sha256sum writes them.
 func findChecksum(text, name string) (string, error) {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	for _, line := range lines {
@@ -84,8 +84,8 @@ func isSHA256(s string) bool {
 	return err == nil && len(raw) == 32 && s == strings.ToLower(s)
 }
 
-// ReadDigests reads the operator's list of digests; without a path it returns none. A list without a digest is an
-// error, and so is what ParseDigests refuses.
+// ReadDigests reads the operator's list of digests; without a path it returns none. A list without digests is an error,
+// and so is whatever ParseDigests refuses.
 func ReadDigests(list string) (Digests, error) {
 	if list == "" {
 		return Digests{}, nil
@@ -106,8 +106,7 @@ func ReadDigests(list string) (Digests, error) {
 	return listed, err
 }
 
-// UnknownNote says in a line of which parts, of those that are to be installed, no digest is known; "" where there are
-// none.
+// UnknownNote returns a line that lists the parts to install without a known digest; "" if there are none.
 func UnknownNote(parts []desired.Part) string {
 	var unknown []string
 	for _, p := range parts {
@@ -122,16 +121,15 @@ func UnknownNote(parts []desired.Part) string {
 		len(unknown), len(parts), briefNames(unknown))
 }
 
-// claimCheck compares what sources say with the known digests, and collects the parts that only their source vouches
-// for.
+// claimCheck compares sources' claims with the known digests, and collects the parts that only their source confirms.
 type claimCheck struct {
 	known   Digests
-	trusted bool // takes every source at its word for what is not known
+	trusted bool // accept every claim without a known digest
 	doubt   UntrustedError
 }
 
 // checkClaim reports whether the digest of the claim is known; the error is a *MismatchError. Official says that the
-// source needs no other to vouch for it.
+// source needs no confirmation.
 func (c *claimCheck) checkClaim(claim Claim, official bool) (known bool, err error) {
 	known, err = c.known.Check(claim)
 	if err != nil || known || official || c.trusted {
@@ -144,7 +142,7 @@ func (c *claimCheck) checkClaim(claim Claim, official bool) (known bool, err err
 	return false, nil
 }
 
-// untrustedError is an *UntrustedError for the parts that only their source vouches for, or nil if there are none.
+// untrustedError returns an *UntrustedError for the parts that only their source confirms, or nil if there are none.
 func (c *claimCheck) untrustedError() error {
 	if len(c.doubt.Parts) == 0 {
 		return nil

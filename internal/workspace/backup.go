@@ -19,27 +19,27 @@ import (
 	"kubeone/internal/etcd/backup"
 )
 
-// BackupOptions say for whom a backup is encrypted and where it goes. Empty fields are the manifest's.
+// BackupOptions say for whom to encrypt a backup and where to store it. Empty fields mean the manifest's.
 type BackupOptions struct {
-	Recipients []string // age public keys, in place of the manifest's
-	File       string   // on the operator's machine; a folder is given a file with a name of its own
-	Target     string   // off the hosts, in place of the manifest's; with File and no Target only the file is written
-	Keep       int      // backups of this cluster that the target keeps; 0 is the manifest's, where Prune is set
+	Recipients []string // age public keys, instead of the manifest's
+	File       string   // on the operator's machine; in a directory, the file gets a generated name
+	Target     string   // off the hosts, instead of the manifest's; with File and no Target only the file is written
+	Keep       int      // number of backups of this cluster that the target keeps; 0 is the manifest's, if Prune is set
 	Prune      bool     // remove the oldest backups from the target
 }
 
-// Backup is a backup that was written.
+// Backup describes a backup that was written.
 type Backup struct {
 	Name     string          // of the file
 	Places   []string        // where it is
 	Size     int64           // bytes, encrypted
 	SHA256   string          // of the encrypted file
-	Removed  []string        // names of older ones that were removed from the target
-	Metadata backup.Metadata // of what is in it
+	Removed  []string        // names of older ones that were deleted from the target
+	Metadata backup.Metadata // of its content
 }
 
-// Backup writes all that the cluster cannot be brought back without into one encrypted file, here or off the hosts
-// (maintenance.Etcd.Backup). No host is changed. Mistakes in recipients and target are found before a host is asked.
+// Backup backs up everything needed to restore the cluster to one encrypted file, here or off the hosts
+// (maintenance.Etcd.Backup). It changes no host, and checks recipients and target before it connects to one.
 func (w *Workspace) Backup(ctx context.Context, o BackupOptions) (Backup, error) {
 	recipients, err := w.backupRecipients(o)
 	if err != nil {
@@ -101,7 +101,7 @@ func (w *Workspace) backupRecipients(o BackupOptions) ([]age.Recipient, error) {
 	return recipients, nil
 }
 
-// backupTarget is where the backup is kept, nil for a file only.
+// backupTarget returns where to store the backup; nil for a file only.
 func (w *Workspace) backupTarget(o BackupOptions) (backup.Target, error) {
 	address := o.Target
 	if address == "" && o.File == "" {
@@ -114,12 +114,12 @@ func (w *Workspace) backupTarget(o BackupOptions) (backup.Target, error) {
 					"manifest, or --to"),
 			}
 		}
-		return nil, nil //nolint:nilnil // no target is an answer
+		return nil, nil //nolint:nilnil // no target is valid
 	}
 	return w.openTarget(address)
 }
 
-// openTarget opens a place off the hosts. It connects to nothing yet.
+// openTarget opens a place off the hosts, without connecting yet.
 func (w *Workspace) openTarget(address string) (backup.Target, error) {
 	t, err := backup.OpenTarget(address, backup.TargetOptions{Getenv: os.Getenv, Host: w.openHost})
 	if err != nil {
@@ -128,7 +128,8 @@ func (w *Workspace) openTarget(address string) (backup.Target, error) {
 	return t, nil
 }
 
-// backupFile is where the encrypted file is written, and what removes it if it is only on its way to a target.
+// backupFile returns the path of the encrypted file, and a function that deletes it if it is only on its way to a
+// target.
 func backupFile(o BackupOptions, target backup.Target, name string) (string, func(), error) {
 	if target != nil && o.File == "" {
 		dir, err := os.MkdirTemp("", "kubeone-backup-") // mode 0700
@@ -145,8 +146,8 @@ func backupFile(o BackupOptions, target backup.Target, name string) (string, fun
 	return file, func() {}, nil
 }
 
-// storeBackup brings the file to the target, and then removes the oldest there. A backup of a cluster without a quorum
-// may have less than older ones: then none is removed.
+// storeBackup uploads the file to the target, and then deletes the oldest backups there. A backup of a cluster without
+// a quorum may have less than older ones; then none is deleted.
 func (w *Workspace) storeBackup(ctx context.Context, target backup.Target, file string, o BackupOptions, alone bool,
 	result *Backup) error {
 	f, err := os.Open(file) // #nosec G304 -- written above
@@ -177,7 +178,7 @@ func (w *Workspace) storeBackup(ctx context.Context, target backup.Target, file 
 	return nil
 }
 
-// mostNamed is how many backups a warning names.
+// mostNamed is the maximum number of backups that a warning names.
 const mostNamed = 10
 
 // laterNames warns of backups with a later time in their names than the one just made.
@@ -191,7 +192,7 @@ func laterNames(target string, later []string) string {
 		strings.Join(later[:min(len(later), mostNamed)], ", "), more)
 }
 
-// counter counts what is written.
+// counter counts the bytes written.
 type counter struct {
 	w io.Writer
 	n int64

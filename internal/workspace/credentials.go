@@ -21,7 +21,7 @@ import (
 	"sync"
 )
 
-// hostCredentials are what hosts are to have for registries and proxies.
+// hostCredentials returns the desired credentials of hosts for registries and proxies.
 func (w *Workspace) hostCredentials() *desired.Credentials {
 	s := w.loaded.Secrets
 	out := &desired.Credentials{HTTPProxy: s.HTTPProxy, HTTPSProxy: s.HTTPSProxy}
@@ -35,7 +35,7 @@ func (w *Workspace) hostCredentials() *desired.Credentials {
 	return out
 }
 
-// secretsOf are the parts of a registry's credentials that are secret.
+// secretsOf returns the secret parts of a registry's credentials.
 func secretsOf(r v1beta2.ContainerdRegistryAuthConfig) []string {
 	out := []string{r.Password, r.Auth, r.IdentityToken}
 	if text, err := base64.StdEncoding.DecodeString(r.Auth); err == nil {
@@ -45,20 +45,20 @@ func secretsOf(r v1beta2.ContainerdRegistryAuthConfig) []string {
 	return out
 }
 
-// knownCA is the file in which this machine keeps by which CA it knows a cluster. It may be used concurrently.
+// knownCA is the file on this machine with the cluster's known CA. It is safe for concurrent use.
 type knownCA struct {
 	path string
 
 	mu    sync.Mutex
 	ca    string
-	saved string // what the file has
+	saved string // content of the file
 }
 
-// pinnedForm is what the file has, and what kubeadm takes as --discovery-token-ca-cert-hash.
+// pinnedForm matches the content of the file, in the format of kubeadm's --discovery-token-ca-cert-hash.
 var pinnedForm = pattern.Lazy(`^sha256:[0-9a-f]{64}$`)
 
-// openKnownCA reads the file, if there is one. The CA of a certificate that the operator gives goes before it, and is
-// what is known once the cluster has answered with it.
+// openKnownCA reads the file, if it exists. A CA certificate from the operator takes precedence, and becomes the known
+// one after the cluster has answered with it.
 func openKnownCA(path, certificate string) (*knownCA, error) {
 	k := &knownCA{path: path}
 	if certificate != "" {
@@ -86,14 +86,14 @@ func openKnownCA(path, certificate string) (*knownCA, error) {
 	return k, nil
 }
 
-// CA is the hash of the cluster's CA; "" while it is not known.
+// CA returns the hash of the cluster's CA; "" if it is not known.
 func (k *knownCA) CA() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.ca
 }
 
-// Know writes it to the file, unless it is there; "" removes the file.
+// Know writes the hash to the file, unless it is there; "" removes the file.
 func (k *knownCA) Know(ca string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -121,11 +121,11 @@ func (k *knownCA) Know(ca string) error {
 	return nil
 }
 
-// errNoKubeconfig says that nobody has said which cluster is meant.
+// errNoKubeconfig says that no kubeconfig names the cluster.
 var errNoKubeconfig = errors.New("there is no kubeconfig: give one with --kubeconfig; kubeone kubeconfig prints it")
 
-// OpenKubeconfig reads a kubeconfig of the operator's own, as kubectl finds it where path is "": $KUBECONFIG, else
-// ~/.kube/config. Files that it names are read now. It is an *engine.ConfigError where none is usable.
+// OpenKubeconfig reads the operator's own kubeconfig; if path is "", like kubectl: $KUBECONFIG, else ~/.kube/config. It
+// reads the files that it refers to now. The error is an *engine.ConfigError if none is usable.
 func OpenKubeconfig(path string) (cluster.Access, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = path
@@ -146,12 +146,11 @@ func OpenKubeconfig(path string) (cluster.Access, error) {
 	return cluster.Access{Kubeconfig: text}, err
 }
 
-// ServiceAccountDir is where a pod has the files of its service account.
+// ServiceAccountDir is the directory of a pod's service account files.
 const ServiceAccountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// OpenKubeconfigOrPod is as OpenKubeconfig. In a pod where no kubeconfig is named and none is found, access is that of
-// the pod's service account, whose files are in the directory: through the cluster's Service, with the token as it is
-// in its file at the time of each request.
+// OpenKubeconfigOrPod is like OpenKubeconfig. In a pod without a kubeconfig it uses the pod's service account, with the
+// files in serviceAccountDir: through the cluster's Service, with the token read again for each request.
 //
 // Source: https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/
 func OpenKubeconfigOrPod(path, serviceAccountDir string) (cluster.Access, error) {

@@ -15,15 +15,15 @@ import (
 	"time"
 )
 
-// acceptances are the machines that may show another host key than the known one, each with what host.Target.Accept
-// takes.
+// acceptances holds the machines that may present another host key than the known one, with the value of
+// host.Target.Accept for each.
 type acceptances struct {
 	hosts    map[string]string // by host ID
-	bastions map[string]string // by address, as the manifest has it
+	bastions map[string]string // by address in the manifest
 }
 
-// parseAcceptances reads what host.AcceptFlag was given: "HOST" or "HOST=SHA256:...". Without a fingerprint, somebody
-// must see the key before it is recorded, and only host.PolicyProbe has them shown.
+// parseAcceptances parses the values of host.AcceptFlag: "HOST" or "HOST=SHA256:...". Without a fingerprint, an
+// operator must see the key before it is recorded, and only host.PolicyProbe shows keys.
 func (w *Workspace) parseAcceptances(policy host.Policy) (acceptances, error) {
 	a := acceptances{map[string]string{}, map[string]string{}}
 	for _, value := range w.opt.AcceptHostKeys {
@@ -45,11 +45,11 @@ func (w *Workspace) parseAcceptances(policy host.Policy) (acceptances, error) {
 	return a, nil
 }
 
-// acceptKey notes a key for the machine that a person calls so: a host, or a bastion by its address.
+// acceptKey adds a key for the named machine: a host, or a bastion by its address.
 func (w *Workspace) acceptKey(into acceptances, name, key string) error {
 	if h, ok := w.want.Host(name); ok {
 		into.hosts[h.ID] = key
-		into.bastions[h.PublicAddress] = key // it may be one too
+		into.bastions[h.PublicAddress] = key // it may also be a bastion
 		return nil
 	}
 	for _, h := range w.want.Hosts() {
@@ -62,16 +62,16 @@ func (w *Workspace) acceptKey(into acceptances, name, key string) error {
 	return err
 }
 
-// fingerprint is that of a key: base64 of 32 bytes.
+// fingerprint matches the fingerprint of a key: base64 of 32 bytes.
 var fingerprint = pattern.Lazy(`^SHA256:[A-Za-z0-9+/]{43}$`)
 
 func wrongAcceptance(format string, args ...any) error {
 	return &engine.ConfigError{Err: fmt.Errorf(host.AcceptFlag+" "+format, args...)}
 }
 
-// Login is how the operator logs in to machines that no manifest names: with the keys and known hosts that ssh uses.
-// Unknown host keys are shown before they are approved, or, where nobody is asked, recorded as they are met; both in
-// known_hosts of the folder DefaultStateDir.
+// Login returns how the operator logs in to machines outside any manifest: with ssh's keys and known hosts. Unknown
+// host keys are shown before they are approved; with record they are recorded without approval. Both use known_hosts in
+// DefaultStateDir.
 func Login(passphrase func(string) ([]byte, error), record bool, warn func(string)) sshpool.Options {
 	o := sshpool.Options{KnownHosts: host.PolicyProbe, Passphrase: passphrase, Warn: warn}
 	if record {
@@ -83,8 +83,7 @@ func Login(passphrase func(string) ([]byte, error), record bool, warn func(strin
 	return o
 }
 
-// UpgradeOptions are settings of the manifest's upgrade section that one run has otherwise; nil and "" leave what the
-// manifest says.
+// UpgradeOptions override settings of the manifest's upgrade section for one run; nil and "" keep the manifest's.
 type UpgradeOptions struct {
 	MaxUnavailable string // "2", "25%"
 	MaxParallel    *int
@@ -93,7 +92,7 @@ type UpgradeOptions struct {
 	OnTimeout      string // stop, skip, force
 }
 
-// applyTo puts the options into what is wanted.
+// applyTo applies the options to the desired settings.
 func (o UpgradeOptions) applyTo(u *desired.Upgrade) error {
 	if o.MaxUnavailable != "" {
 		share, err := manifest.ParseShare(o.MaxUnavailable)
@@ -129,7 +128,7 @@ func (o UpgradeOptions) applyTo(u *desired.Upgrade) error {
 	return nil
 }
 
-// overrideManifest puts the run's own settings over the manifest's.
+// overrideManifest applies the run's own settings to the manifest.
 func (w *Workspace) overrideManifest() error {
 	if v := strings.TrimPrefix(w.opt.Version, "v"); v != "" {
 		w.want.KubernetesVersion = v
@@ -137,7 +136,7 @@ func (w *Workspace) overrideManifest() error {
 	return w.opt.Upgrade.applyTo(&w.want.Upgrade)
 }
 
-// DefaultStateDir is $KUBEONE_STATE, else kubeone in the user's state directory (XDG).
+// DefaultStateDir returns $KUBEONE_STATE, else kubeone in the user's state directory (XDG).
 func DefaultStateDir() (string, error) {
 	if dir := os.Getenv("KUBEONE_STATE"); dir != "" {
 		return dir, nil
@@ -162,12 +161,12 @@ func stateDir(base, cluster string) (string, error) {
 	return filepath.Join(base, cluster), nil
 }
 
-// Journals is the folder with the journals of this cluster's runs from this machine. It need not exist.
+// Journals returns the directory with this machine's journals of the cluster's runs. It need not exist.
 func (w *Workspace) Journals() string { return filepath.Join(w.stateDir, "journal") }
 
 func (w *Workspace) knownHosts() string { return filepath.Join(w.stateDir, "known_hosts") }
 
-// Holder is who we are in locks and records: "user@machine".
+// Holder returns the operator's name in locks and records: "user@machine".
 func Holder() string {
 	name := "unknown"
 	if u, err := user.Current(); err == nil {

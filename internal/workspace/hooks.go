@@ -14,12 +14,12 @@ import (
 	"kubeone/internal/apply"
 )
 
-// hookGrace is how long a hook that must end may take for it, before it is killed.
+// hookGrace is how long a hook may take to terminate before it is killed.
 const hookGrace = 5 * time.Second
 
-// runHook runs the operator's hooks in a folder. A hook has a process group of its own, which ends with it: what a
-// terminal sends to interrupt kubeone does not reach it. On Linux its program ends with kubeone's, also where that is
-// killed, unless it has changed its user, as sudo does.
+// runHook returns a function that runs the operator's hooks in a directory. A hook has its own process group, which
+// ends with it, so that an interrupt from the terminal does not reach it. On Linux its program ends with kubeone, even
+// if kubeone is killed, unless it has changed its user, as sudo does.
 func runHook(dir string) apply.RunHook {
 	return func(ctx context.Context, h apply.Hook, output io.Writer) error {
 		within, cancel := context.WithTimeout(ctx, h.Timeout)
@@ -29,7 +29,7 @@ func runHook(dir string) apply.RunHook {
 		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, append(os.Environ(), h.Env...), output, output
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		endWithParent(cmd.SysProcAttr)
-		runtime.LockOSThread() // the hook is killed when the thread ends that has started it
+		runtime.LockOSThread() // the hook is killed when the thread that started it ends
 		defer runtime.UnlockOSThread()
 		signal := func(s syscall.Signal) error { return syscall.Kill(-cmd.Process.Pid, s) }
 		cmd.Cancel = func() error { return signal(syscall.SIGTERM) }

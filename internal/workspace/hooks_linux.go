@@ -2,5 +2,5 @@ package workspace
 
 import "syscall"
 
-// endWithParent has the kernel kill the program when the thread ends that has started it.
+// endWithParent makes the kernel kill the program when the thread that started it ends.
 func endWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }

@@ -14,7 +14,7 @@ import (
 	"kubeone/internal/model/problem"
 )
 
-// openPool prepares for connections.
+// openPool prepares connections.
 func (w *Workspace) openPool() *sshpool.Pool {
 	o := w.opt.Pool
 	o.KnownHosts, o.Passphrase, o.Warn = w.unknownKeyPolicy(), w.opt.Passphrase, w.opt.Warn
@@ -30,7 +30,7 @@ func (w *Workspace) openPool() *sshpool.Pool {
 	return sshpool.New(o)
 }
 
-// unknownKeyPolicy says what happens with host keys that nobody knows.
+// unknownKeyPolicy returns the policy for unknown host keys.
 func (w *Workspace) unknownKeyPolicy() host.Policy {
 	if w.loaded.StrictHostKeys {
 		return host.PolicyStrict
@@ -38,8 +38,8 @@ func (w *Workspace) unknownKeyPolicy() host.Policy {
 	return w.opt.NewHosts
 }
 
-// openHosts are ways to all hosts, none of which is opened. What is wrong with several of them for one reason, such as
-// a key that is missing, is one error.
+// openHosts returns all hosts, not yet connected. If several fail for one reason, such as a missing key, there is one
+// error.
 func (w *Workspace) openHosts() (map[string]host.Host, error) {
 	accept, err := w.parseAcceptances(w.unknownKeyPolicy())
 	if err != nil {
@@ -68,7 +68,7 @@ func (w *Workspace) openHosts() (map[string]host.Host, error) {
 	return out, firstOf(failed)
 }
 
-// firstOf is the first of the errors, with the names of all hosts that have the same one; nil where there is none.
+// firstOf returns the first error, with the names of all hosts that have the same one; nil if there is none.
 func firstOf(failed []error) error {
 	if len(failed) == 0 {
 		return nil
@@ -91,7 +91,7 @@ func firstOf(failed []error) error {
 	return &all
 }
 
-// openHost is the way to a machine; what is wrong with it is found without asking anybody.
+// openHost returns an unconnected host; it finds errors without a request.
 func (w *Workspace) openHost(t host.Target) (host.Host, error) {
 	if err := w.pool.Check(t); err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (w *Workspace) openHost(t host.Target) (host.Host, error) {
 	return w.pool.Host(t), nil
 }
 
-// Target says how a host is reached; what the manifest does not say stays zero.
+// Target returns how to reach a host; what the manifest does not set stays zero.
 func Target(h desired.Host) (host.Target, error) {
 	name := h.Hostname
 	if name == "" {
@@ -134,7 +134,7 @@ func Target(h desired.Host) (host.Target, error) {
 	return t, nil
 }
 
-// parseHostKey parses a host key given as base64 of its wire format.
+// parseHostKey parses a host key in base64 of its wire format.
 func parseHostKey(name, key string) ([]ssh.PublicKey, error) {
 	if key == "" {
 		return nil, nil

@@ -18,12 +18,12 @@ import (
 	"kubeone/internal/release"
 )
 
-// releases are those of bundles, or of the locations from which hosts download. What was found out is kept, so that an
-// engine that asks again is told the same.
+// releases provides the releases of bundles, or of the locations from which hosts download. It caches results, so that
+// an engine gets the same answer again.
 type releases struct {
 	source  release.Source
-	bundles *release.Library       // nil when hosts download
-	image   *controllerimage.Image // nil where no controllers are to run
+	bundles *release.Library       // nil if hosts download
+	image   *controllerimage.Image // nil if no controllers must run
 
 	mu    sync.Mutex
 	known map[release.Want]desired.Artifacts
@@ -31,19 +31,18 @@ type releases struct {
 
 var _ engine.Releases = (*releases)(nil)
 
-// Releases are releases that somebody has opened, and closes.
+// Releases are open releases, which the caller closes.
 type Releases interface {
 	engine.Releases
 	Close()
 }
 
 // OpenReleases opens the bundles, if there are any, and the operator's list of digests. Without bundles, hosts download
-// from the mirror, "" for the official locations.
+// from the mirror; "" means the official locations.
 func OpenReleases(ctx context.Context, o Options, mirror string) (Releases, error) {
 	return openReleases(ctx, o, mirror)
 }
 
-// openReleases opens the bundles, if there are any, and the operator's list of digests.
 func openReleases(ctx context.Context, o Options, mirror string) (*releases, error) {
 	known, err := release.ReadDigests(o.Digests)
 	if err != nil {
@@ -64,7 +63,6 @@ func openReleases(ctx context.Context, o Options, mirror string) (*releases, err
 	return r, err
 }
 
-// Close closes the bundles.
 func (r *releases) Close() {
 	if r.bundles != nil {
 		_ = r.bundles.Close() // only read
@@ -74,10 +72,8 @@ func (r *releases) Close() {
 	}
 }
 
-// Names implements engine.Releases.
 func (r *releases) Names(want release.Want) (desired.Artifacts, error) { return release.Names(want) }
 
-// Resolve implements engine.Releases.
 func (r *releases) Resolve(ctx context.Context, want release.Want) (desired.Artifacts, error) {
 	r.mu.Lock()
 	a, ok := r.known[want]
@@ -103,7 +99,6 @@ func (r *releases) findRelease(ctx context.Context, want release.Want) (desired.
 	return a, err
 }
 
-// Verify implements engine.Releases.
 func (r *releases) Verify(ctx context.Context) error {
 	if r.bundles == nil {
 		return nil
@@ -111,7 +106,6 @@ func (r *releases) Verify(ctx context.Context) error {
 	return r.bundles.Verify(ctx)
 }
 
-// Blob implements engine.Releases.
 func (r *releases) Blob(sum string) (io.Reader, int64, error) {
 	if r.image != nil {
 		if content, size, ok := r.image.Blob(sum); ok {
@@ -129,7 +123,7 @@ func (r *releases) Blob(sum string) (io.Reader, int64, error) {
 	return content, size, nil
 }
 
-// Bundle returns a whole bundle, by the name that desired.BundleFile has.
+// Bundle returns a whole bundle, by its name in desired.BundleFile.
 func (r *releases) Bundle(name string) (io.Reader, int64, error) {
 	if r.bundles != nil {
 		if content, ok := r.bundles.File(name); ok {
@@ -140,28 +134,27 @@ func (r *releases) Bundle(name string) (io.Reader, int64, error) {
 	return nil, 0, fmt.Errorf("no bundle is %s", name)
 }
 
-// ReleasesOf opens releases for whoever learns only later which mirror is meant, and for whom bundles appear in a
-// directory meanwhile. Its methods may be called by several goroutines at the same time.
+// ReleasesOf opens releases for callers that learn the mirror later, and for which bundles may appear in a directory
+// meanwhile. It is safe for concurrent use.
 type ReleasesOf struct {
 	opt Options
 
 	mu   sync.Mutex
 	open map[string]opened // by mirror
-	// earlier are those that were open before the directory changed: what was begun with them goes on with them.
+	// earlier holds those that were open before the directory changed. Work that began with them continues with them.
 	earlier []*releases
 }
 
-// opened are releases, and the files of the directory that they were opened with.
+// opened holds releases, and the directory's files that they were opened with.
 type opened struct {
 	*releases
 	files []bundleFile
 }
 
-// NewReleasesOf opens nothing yet.
 func NewReleasesOf(o Options) *ReleasesOf { return &ReleasesOf{opt: o, open: map[string]opened{}} }
 
-// From is as OpenReleases; what is open is used again for as long as the directory has the same files. Of a file that
-// cannot be used the error says which it is, and nothing else is taken in its place.
+// From is like OpenReleases, but reuses open releases as long as the directory has the same files. The error names a
+// file that cannot be used; no other file replaces it.
 func (r *ReleasesOf) From(ctx context.Context, mirror string) (engine.Releases, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -192,7 +185,6 @@ func (r *ReleasesOf) From(ctx context.Context, mirror string) (engine.Releases, 
 	return open, nil
 }
 
-// Close closes all that was opened.
 func (r *ReleasesOf) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -210,14 +202,14 @@ type bundleFile struct {
 	info fs.FileInfo
 }
 
-// isUnchanged reports whether nobody has put another file in the place of this one, or written to it.
+// isUnchanged reports whether the file was neither replaced nor written to.
 func (f bundleFile) isUnchanged(now bundleFile) bool {
 	return f.path == now.path && os.SameFile(f.info, now.info) && f.info.Size() == now.info.Size() &&
 		f.info.ModTime().Equal(now.info.ModTime())
 }
 
-// bundleFiles are the bundles in a directory, by name. Whoever puts one there gives it its name when it is complete:
-// others, and hidden ones, are not looked at. A directory that is not there has none.
+// bundleFiles returns the bundles in a directory, by name. A file must get its name *.tar only when it is complete;
+// hidden and other files are ignored. A missing directory has none.
 func bundleFiles(dir string) ([]bundleFile, error) {
 	if dir == "" {
 		return nil, nil
@@ -232,7 +224,7 @@ func bundleFiles(dir string) ([]bundleFile, error) {
 			continue
 		}
 		path := filepath.Join(dir, e.Name())
-		info, err := os.Stat(path) // of what a link leads to
+		info, err := os.Stat(path) // of a link's target
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // it was removed just now
 		case err != nil:

@@ -10,9 +10,9 @@ import (
 	"kubeone/internal/etcd/snapshot"
 )
 
-// SaveSnapshot saves a verified snapshot of etcd on this machine, mode 0600, and returns its path. It holds all Secrets
-// of the cluster. A folder is given a file with a name of its own. One that is of another cluster than the API says is
-// an error and not kept.
+// SaveSnapshot saves a verified snapshot of etcd on this machine, mode 0600, and returns its path. It contains all
+// Secrets of the cluster. In a directory the file gets a generated name. A snapshot of another cluster than the API's
+// is an error and not kept.
 func (w *Workspace) SaveSnapshot(ctx context.Context, members *maintenance.Etcd,
 	path string) (string, snapshot.Info, error) {
 	if stat, err := os.Stat(path); err == nil && stat.IsDir() {

@@ -19,34 +19,34 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// Source is a verified copy of a cluster's data. Close it.
+// Source is a verified copy of a cluster's data. The caller closes it.
 type Source struct {
 	about   plan.Copy
 	content apply.Copy
 	close   []func() error
 }
 
-// Request is a recovery from the copy.
+// Request returns a recovery from the copy.
 func (s *Source) Request() engine.Recover { return engine.Recover{About: s.about, Content: s.content} }
 
-// Close ends the use of the copy; a backup that was fetched is deleted.
+// Close ends the use of the copy and deletes a downloaded backup.
 func (s *Source) Close() {
 	for i := len(s.close) - 1; i >= 0; i-- {
 		_ = s.close[i]() // only read
 	}
 }
 
-// SourceOptions say how a copy is opened.
+// SourceOptions say how to open a copy.
 type SourceOptions struct {
-	Identity string // file of a private key that a backup is encrypted to
-	// AllowUnsigned accepts a backup whose CA is not known here, and a bare snapshot in the place of a backup.
+	Identity string // file of the private key for an encrypted backup
+	// AllowUnsigned accepts a backup with an unknown CA, and a bare snapshot instead of a backup.
 	AllowUnsigned bool
 }
 
-// OpenSource opens and verifies what a cluster is recovered from: "surviving-member", a backup (a file, or its address
-// in a target off the hosts), or a bare snapshot of etcd. A backup must be signed by the cluster's CA as this machine
-// knows it. A bare snapshot is not signed: where a backup is expected, one needs AllowUnsigned. A copy that is
-// truncated, altered, forged or something else is a *ConfigError.
+// OpenSource opens and verifies the source of a recovery: "surviving-member", a backup (a file, or its address in a
+// target off the hosts), or a bare snapshot of etcd. A backup must be signed by the cluster's CA that this machine
+// knows. A bare snapshot is not signed: in place of a backup it needs AllowUnsigned. A truncated, altered, forged or
+// unrelated file is a *ConfigError.
 func (w *Workspace) OpenSource(ctx context.Context, from string, o SourceOptions) (*Source, error) {
 	s := &Source{about: plan.Copy{From: step.SurvivingMember}}
 	if from == string(step.SurvivingMember) {
@@ -86,7 +86,7 @@ func (w *Workspace) openCopy(ctx context.Context, s *Source, from string, o Sour
 	return s.openSnapshot(path)
 }
 
-// expectsBackup says why a copy should be a backup, which is signed; "" where the operator may mean a bare snapshot.
+// expectsBackup returns why a copy should be a backup, which is signed; "" if the operator may mean a bare snapshot.
 func expectsBackup(from string, o SourceOptions) string {
 	switch {
 	case strings.Contains(from, "://"):
@@ -99,7 +99,7 @@ func expectsBackup(from string, o SourceOptions) string {
 	return ""
 }
 
-// fetchBackup gets a backup from a target off the hosts into a file of the same name that is deleted again. It stays
+// fetchBackup downloads a backup from a target off the hosts into a temporary file of the same name. It stays
 // encrypted.
 func (w *Workspace) fetchBackup(ctx context.Context, s *Source, address string) (string, error) {
 	where, name := backup.SplitTarget(address)
@@ -115,7 +115,7 @@ func (w *Workspace) fetchBackup(ctx context.Context, s *Source, address string) 
 	return backup.Fetch(ctx, target, name, folder, backup.MostFetched)
 }
 
-// isEncrypted reports whether the file begins as one that age wrote.
+// isEncrypted reports whether the file begins like one written by age.
 func isEncrypted(path string) (bool, error) {
 	f, err := os.Open(path) // #nosec G304 -- the operator names it
 	if err != nil {

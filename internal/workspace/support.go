@@ -13,12 +13,12 @@ import (
 	"kubeone/internal/workspace/support"
 )
 
-// recordTimeout bounds reading the history for a bundle.
+// recordTimeout limits reading the history for a bundle.
 const recordTimeout = 10 * time.Second
 
-// Support writes a support bundle about what a proposal saw: the documents of the caller, and what hosts, API and this
-// machine know besides. Documents makes those that need the history, which is nil where it cannot be read. Secrets are
-// values that must not be in the bundle, besides the manifest's. It returns what is missing.
+// Support writes a support bundle about what a proposal saw: the caller's documents, and what hosts, API and this
+// machine know besides. Documents returns those that need the history, which is nil if it cannot be read. Secrets are
+// values that must not be in the bundle, in addition to the manifest's. It returns what is missing.
 func (w *Workspace) Support(
 	ctx context.Context, out io.Writer, p engine.Proposal, documents func([]record.Run) ([]support.Document, error),
 	secrets []string,
@@ -35,7 +35,7 @@ func (w *Workspace) Support(
 			defer client.Close()
 			in.Kubernetes = client.Kubernetes
 			within, cancel := context.WithTimeout(ctx, recordTimeout)
-			runs, _ = engine.Runs(within, client, p.Observed.World) // then the bundle has none, as if there were none
+			runs, _ = engine.Runs(within, client, p.Observed.World) // without it the bundle has no history
 			cancel()
 		} else {
 			in.NoAPI = err.Error()
@@ -48,7 +48,7 @@ func (w *Workspace) Support(
 	return support.Write(ctx, out, in)
 }
 
-// hostFolders returns the hosts that answer, and why others do not, by the names of their folders in a bundle.
+// hostFolders returns the hosts that answer, and why others do not, by the names of their directories in a bundle.
 func (w *Workspace) hostFolders(p engine.Proposal) (hosts map[string]support.Host, silent map[string]string) {
 	hosts, silent = map[string]support.Host{}, map[string]string{}
 	folders := p.FileNames()
@@ -62,7 +62,7 @@ func (w *Workspace) hostFolders(p engine.Proposal) (hosts map[string]support.Hos
 	return hosts, silent
 }
 
-// secretValues are the manifest's values that nobody else may see.
+// secretValues returns the manifest's secret values.
 func (w *Workspace) secretValues() []string {
 	s := w.loaded.Secrets
 	out := append(CredentialsOf(s.HTTPProxy), CredentialsOf(s.HTTPSProxy)...)
@@ -75,8 +75,8 @@ func (w *Workspace) secretValues() []string {
 	return out
 }
 
-// CredentialsOf are the password in a URL, as it is written there and as it is meant, and the user where there is no
-// password, since that is a token then.
+// CredentialsOf returns the password in a URL, as written and decoded; without a password, the user, which is then a
+// token.
 func CredentialsOf(raw string) []string {
 	u, err := url.Parse(raw)
 	if err != nil || u.User == nil {

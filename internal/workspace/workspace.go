@@ -1,6 +1,5 @@
-// Package workspace is an operator's machine as the commands see it: manifests, Terraform's output, bundles, SSH keys,
-// known hosts, backups, journals. It loads them, and makes an engine of what was loaded. Nothing else reads those files
-// for the engine, which knows values only.
+// Package workspace is the operator's machine as the commands see it: manifests, Terraform's output, bundles, SSH keys,
+// known hosts, backups, journals. It loads them and makes an engine of them. The engine itself reads no files.
 package workspace
 
 import (
@@ -21,45 +20,45 @@ import (
 	"time"
 )
 
-// Options say which cluster, and how it is reached.
+// Options say which cluster to use, and how to reach it.
 type Options struct {
 	Manifest  string    // path
 	Terraform string    // path, directory or "-"; "" for none
 	Stdin     io.Reader // what "-" reads
-	// Credentials is the path of a file with credentials that only its owner may read; "" for none.
+	// Credentials is the path of a file with credentials that only its owner can read; "" for none.
 	Credentials string
 
-	Bundles []string // paths; empty when hosts download
-	// BundleDir is a directory whose files *.tar are bundles too, whenever they appear; "" is none. Only ReleasesOf
-	// looks there.
+	Bundles []string // paths; empty if hosts download
+	// BundleDir is a directory whose files *.tar are bundles too, whenever they appear; "" is none. Only ReleasesOf reads
+	// it.
 	BundleDir string
-	// BundleSHA256 are digests (hex) of the bundles' files, in any order; empty takes any bundle.
+	// BundleSHA256 lists digests (hex) of the bundles' files, in any order; empty accepts any bundle.
 	BundleSHA256 []string
-	Digests      string // path of a list of digests of artifacts, which must match; "" for none
-	// TrustSource takes a mirror, or a registry of one's own, at its word for what is not known.
+	Digests      string // path of a list of digests that artifacts must match; "" for none
+	// TrustSource accepts a mirror's or custom registry's digests that are not known.
 	TrustSource    bool
-	InsecureMirror bool // allows the manifest's mirror to speak plain HTTP
-	// NewHosts says what happens with host keys that nobody knows; a changed key stops everything.
+	InsecureMirror bool // allows plain HTTP for the manifest's mirror
+	// NewHosts is the policy for unknown host keys; a changed key stops everything.
 	NewHosts host.Policy
-	// AcceptHostKeys are the hosts and bastions whose changed key is accepted: "HOST", where NewHosts has it shown to
-	// somebody, or "HOST=SHA256:...".
+	// AcceptHostKeys lists the hosts and bastions whose changed key is accepted: "HOST", if NewHosts shows it for
+	// approval, or "HOST=SHA256:...".
 	AcceptHostKeys []string
 	Passphrase     func(keyFile string) ([]byte, error)
-	Warn           func(message string) // nil is nobody
+	Warn           func(message string) // nil drops warnings
 
-	WithMachines bool // the controllers of Machines run in the cluster, whatever the manifest says
+	WithMachines bool // run the controllers of Machines in the cluster, whatever the manifest says
 
-	Version  string // wanted in place of the manifest's Kubernetes version, on the way to it
+	Version  string // desired instead of the manifest's Kubernetes version, on the way to it
 	Upgrade  UpgradeOptions
 	Parallel int    // hosts busy at a time; 0 is the engine's default
-	CAFile   string // the certificate of the cluster's CA, as PEM; "" takes the one that this machine knows, if any
-	StateDir string // where known hosts and journals are; "" is DefaultStateDir
+	CAFile   string // the certificate of the cluster's CA, as PEM; "" is the CA that this machine knows, if any
+	StateDir string // directory of known hosts and journals; "" is DefaultStateDir
 	Now      func() time.Time
-	Pool     sshpool.Options // of connections, for tests and benchmarks: what is said above goes before it
+	Pool     sshpool.Options // settings of connections, for tests and benchmarks; the fields above override it
 }
 
-// Workspace is one cluster's files, loaded and ready to be worked with. It is not changed after Open, and its methods
-// may be called by several goroutines at the same time. Close it.
+// Workspace is one cluster's files, loaded and ready for use. It does not change after Open and is safe for concurrent
+// use. The caller closes it.
 type Workspace struct {
 	Engine *engine.Engine
 
@@ -72,8 +71,8 @@ type Workspace struct {
 	releases *releases
 }
 
-// Open loads the manifest and the bundles and prepares the connections; it asks nothing of any host yet. Mistakes in
-// what is loaded are *manifest.Problems, *engine.ConfigError or those of package host.
+// Open loads the manifest and the bundles and prepares connections, but contacts no host yet. Errors in the files are
+// *manifest.Problems, *engine.ConfigError or those of package host.
 func Open(ctx context.Context, opt Options) (*Workspace, error) {
 	if opt.Now == nil {
 		opt.Now = time.Now
@@ -127,29 +126,29 @@ func (w *Workspace) openManifest(ctx context.Context) (err error) {
 	return err
 }
 
-// Close ends all connections.
+// Close closes all connections.
 func (w *Workspace) Close() {
 	if w.pool != nil {
-		_ = w.pool.Close() // nothing depends on how a connection ends
+		_ = w.pool.Close() // errors of closing connections do not matter
 	}
 	if w.releases != nil {
 		w.releases.Close()
 	}
 }
 
-// Name is the cluster's.
+// Name returns the cluster's name.
 func (w *Workspace) Name() string { return w.want.Name }
 
-// Warnings are what the manifest's author should know.
+// Warnings returns warnings about the manifest.
 func (w *Workspace) Warnings() []manifest.Problem { return w.loaded.Warnings }
 
-// Manifest is the manifest with defaults and Terraform's output, without secrets.
+// Manifest returns the manifest with defaults and Terraform's output, without secrets.
 func (w *Workspace) Manifest() []byte { return w.loaded.ManifestText }
 
 // Stats counts connections and commands so far.
 func (w *Workspace) Stats() sshpool.Stats { return w.pool.Stats() }
 
-// HostIDs are the IDs of hosts that a person names as they like: by hostname, address or ID. Flag is where they do so.
+// HostIDs returns the IDs of hosts that the operator names by hostname, address or ID. Flag is the option, for errors.
 func (w *Workspace) HostIDs(flag string, names ...string) ([]string, error) {
 	var ids []string
 	for _, name := range names {
@@ -163,7 +162,7 @@ func (w *Workspace) HostIDs(flag string, names ...string) ([]string, error) {
 	return ids, nil
 }
 
-// MemberNames are those of hosts or of etcd members without one: a name that is no host's stays as it is.
+// MemberNames returns the names of hosts, or of etcd members without one: a name of no host stays as it is.
 func (w *Workspace) MemberNames(names ...string) []string {
 	var out []string
 	for _, name := range names {
@@ -187,8 +186,8 @@ func hostNames(want desired.Cluster) []string {
 	return out
 }
 
-// addControllers adds what is needed to run the controllers in the cluster, where they are to. They are this program: a
-// cluster's controllers know what the program knows that was applied last.
+// addControllers adds what is needed to run the controllers in the cluster, if desired. Their image contains this
+// program, so that they know what the program that was applied last knows.
 func (w *Workspace) addControllers() error {
 	if !w.loaded.Controllers && !w.opt.WithMachines {
 		return nil

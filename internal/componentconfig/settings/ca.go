@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// certificateFingerprints are those of the certificates in a bundle, with whose they are, a line each.
+// certificateFingerprints returns a line for each certificate in a bundle, with its fingerprint and subject.
 func certificateFingerprints(bundle string) string {
 	var b strings.Builder
 	rest := []byte(bundle)

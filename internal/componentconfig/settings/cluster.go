@@ -8,9 +8,8 @@ import (
 	"kubeone/internal/text/diff"
 )
 
-// OfKubeadmConfig is what changes in kubeadm's own record of the cluster's configuration, the ClusterConfiguration in
-// ConfigMap kube-system/kubeadm-config. Versions, images, and where the API is found are not looked at: other steps
-// change these.
+// OfKubeadmConfig returns the changes to the ClusterConfiguration in ConfigMap kube-system/kubeadm-config. It ignores
+// versions, images and the API's endpoint, which other steps change.
 func OfKubeadmConfig(live string, want desired.Cluster) []diff.Change {
 	const of = "ConfigMap kube-system/kubeadm-config"
 	is, err := parseYAML(live)
@@ -18,7 +17,7 @@ func OfKubeadmConfig(live string, want desired.Cluster) []diff.Change {
 		return []diff.Change{diff.Unknown(of, "what is there is no configuration of kubeadm's")}
 	}
 	will := maps.Clone(is)
-	// What kubeadm writes where it is told nothing (API kubeadm.k8s.io/v1beta4).
+	// kubeadm's defaults (API kubeadm.k8s.io/v1beta4).
 	for name, value := range map[string]any{
 		"imageRepository": "registry.k8s.io", "certificateValidityPeriod": "8760h0m0s",
 		"caCertificateValidityPeriod": "87600h0m0s",
@@ -44,7 +43,7 @@ func OfKubeadmConfig(live string, want desired.Cluster) []diff.Change {
 	return compareObjects(of, is, will)
 }
 
-// withImage leaves the image of etcd as it is.
+// withImage keeps the current image of etcd.
 func withImage(will, is any) any {
 	local := func(etcd any) map[string]any {
 		of, _ := etcd.(map[string]any)

@@ -13,12 +13,12 @@ import (
 	"kubeone/internal/text/diff"
 )
 
-// digestInName is what the name of a component's file has of its content's digest.
+// digestInName matches the part of a component file's name that is its content's digest.
 var digestInName = regexp.MustCompile(`-[0-9a-f]{16}(\.[a-z]+)?$`)
 
-// componentFiles compares the files that components read: one with another content has another name, by which its flag
-// changes, and is compared with the one that it is in the place of. Whatever is secret in the manifest is not shown,
-// nor is one that goes: nobody says any more whether that was secret.
+// componentFiles compares the files that components read. Changed content changes the file's name, and so its flag; the
+// file is compared with the one it replaces. Secret content is not shown. Nor is that of removed files, because the
+// manifest no longer says whether it was secret.
 func componentFiles(in componentconfig.Input, live Live) []diff.Change {
 	had := map[string]string{} // path by what the file is
 	for p := range live.Texts {
@@ -32,7 +32,7 @@ func componentFiles(in componentconfig.Input, live Live) []diff.Change {
 		before := had[of]
 		delete(had, of)
 		switch {
-		case before == f.Path: // so is its content
+		case before == f.Path: // the content is unchanged too
 		case live.Cut[before]:
 			out = append(out, diff.Unknown(of, tooLong))
 		case f.Secret && before == "":
@@ -66,8 +66,7 @@ func otherSecret(of string) diff.Change {
 	return diff.Change{Of: of, Lines: []string{"@@ -1,1 +1,1 @@", "-" + diff.Secret, "+" + diff.ChangedSecret}}
 }
 
-// OfCredentials is what changes of a host's credentials for registries and proxies, of a plan that brings them, and
-// nothing of what they are.
+// OfCredentials returns a plan's changes to a host's credentials for registries and proxies, without their content.
 func OfCredentials(names []string, is observed.Host) []diff.Change {
 	if !slices.Contains(names, desired.CredentialsConfiguration) {
 		return nil

@@ -1,6 +1,6 @@
-// Package settings says what a reconfiguration changes on a host and in the cluster, line by line: what is live, as it
-// was read, against what the manifest makes of it. It is pure. What kubeadm makes is not rendered here; of that, only
-// what the manifest decides is compared, and what is not known is said not to be.
+// Package settings lists what a reconfiguration changes on a host and in the cluster, line by line: the live text
+// against the manifest's. It is pure. It does not render what kubeadm makes, and compares only what the manifest
+// decides of that. Whatever is not known is reported as unknown.
 package settings
 
 import (
@@ -13,22 +13,22 @@ import (
 	"kubeone/internal/text/diff"
 )
 
-// Live are texts of a host's files, as the host was read.
+// Live holds the texts of a host's files.
 type Live struct {
-	Texts  map[string]string // by path; one that is not there has none
-	Kept   map[string]string // what is kept of files that somebody has changed, as they were written
-	Cut    map[string]bool   // files that are too long to be read
-	Failed string            // why nothing was read; "" if it was
+	Texts  map[string]string // by path; a missing file has none
+	Kept   map[string]string // originals of files that were changed since
+	Cut    map[string]bool   // files that are too long to read
+	Failed string            // why nothing was read; "" if all was read
 }
 
 const kubeletConfig = "/var/lib/kubelet/config.yaml"
 
-// staticPods are those of a control-plane host, in the order in which they are shown.
+// staticPods lists those of a control-plane host, in display order.
 var staticPods = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
 
 func manifestOf(pod string) string { return "/etc/kubernetes/manifests/" + pod + ".yaml" }
 
-// Paths are the files to read of a host whose configurations of these names differ; some are patterns.
+// Paths returns the files to read on a host whose configurations of these names differ; some are patterns.
 func Paths(in componentconfig.Input, names []string) []string {
 	var out []string
 	for _, name := range names {
@@ -53,7 +53,7 @@ func Paths(in componentconfig.Input, names []string) []string {
 	return slices.Compact(out)
 }
 
-// OfHost is what changes on a host whose configurations of these names differ.
+// OfHost returns the changes on a host whose configurations of these names differ.
 func OfHost(in componentconfig.Input, names []string, live Live) []diff.Change {
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		return name == desired.CredentialsConfiguration // OfCredentials has them
@@ -88,7 +88,7 @@ func OfHost(in componentconfig.Input, names []string, live Live) []diff.Change {
 	return out
 }
 
-// compareFiles compares those that are written as they are rendered, and of registries also those that go.
+// compareFiles compares files that are written as rendered; for registries also removed files.
 func compareFiles(in componentconfig.Input, name string, live Live) []diff.Change {
 	will := map[string]string{}
 	var paths []string
@@ -125,7 +125,7 @@ func compareFile(p string, live Live, will string, sandboxNamed bool) []diff.Cha
 
 const tooLong = "the file is too long to be read"
 
-// withSandbox leaves the line of containerd's configuration as it is that names the image of sandboxes.
+// withSandbox keeps the current line with the sandbox image in containerd's configuration.
 func withSandbox(will, is string) string {
 	for line := range strings.Lines(is) {
 		if !strings.HasPrefix(line, componentconfig.SandboxLine) {
@@ -142,7 +142,7 @@ func withSandbox(will, is string) string {
 	return will
 }
 
-// Restored is what changes in files that become again what they were.
+// Restored returns the changes that restore these files.
 func Restored(paths []string, live Live) []diff.Change {
 	var out []diff.Change
 	for _, p := range paths {

@@ -10,9 +10,9 @@ import (
 	"kubeone/internal/text/diff"
 )
 
-// compareFlags compares the flags of static pods: those that the manifest and this program decide, and those that
-// neither kubeadm nor they give. A flag of kubeadm's that the manifest has set before becomes again what kubeadm makes
-// it; that is seen in kubeadm's configuration in the cluster.
+// compareFlags compares the flags of static pods: those that the manifest and this program set, and those that neither
+// they nor kubeadm set. A flag of kubeadm's that the manifest has set before returns to kubeadm's value; kubeadm's
+// configuration in the cluster shows that.
 func compareFlags(want desired.Cluster, live Live) []diff.Change {
 	var out []diff.Change
 	wanted := componentconfig.Flags(want)
@@ -46,7 +46,7 @@ func flagLines(flags map[string]string) string {
 	return b.String()
 }
 
-// commandOf are the flags of the container that is named like its pod; false where there is none.
+// commandOf returns the flags of the container that has its pod's name; false if there is none.
 func commandOf(manifest, pod string) (map[string]string, bool) {
 	read, err := parseYAML(manifest)
 	if err != nil {
@@ -75,7 +75,7 @@ func commandOf(manifest, pod string) (map[string]string, bool) {
 	return nil, false
 }
 
-// ofKubeadm are the flags that kubeadm gives a program by itself
+// ofKubeadm returns the flags that kubeadm itself gives a program
 // (https://github.com/kubernetes/kubernetes/tree/master/cmd/kubeadm/app/phases, controlplane and etcd).
 func ofKubeadm(pod string) []string {
 	switch pod {

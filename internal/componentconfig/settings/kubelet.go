@@ -11,7 +11,7 @@ import (
 	"kubeone/internal/text/diff"
 )
 
-// compareKubelet compares the configuration that a host's kubelet reads.
+// compareKubelet compares the configuration file of a host's kubelet.
 func compareKubelet(in componentconfig.Input, live Live) []diff.Change {
 	if live.Cut[kubeletConfig] {
 		return []diff.Change{diff.Unknown(kubeletConfig, tooLong)}
@@ -19,12 +19,12 @@ func compareKubelet(in componentconfig.Input, live Live) []diff.Change {
 	return compareDecided(kubeletConfig, live.Texts[kubeletConfig], componentconfig.KubeletSettings(in))
 }
 
-// OfKubeletConfig is what changes in the cluster's kubelet-config, from which hosts that join have theirs.
+// OfKubeletConfig returns the changes to the cluster's kubelet-config, from which joining hosts get theirs.
 func OfKubeletConfig(live string, want desired.Cluster) []diff.Change {
 	return compareDecided("ConfigMap kube-system/kubelet-config", live, componentconfig.ClusterKubeletSettings(want))
 }
 
-// compareDecided sets in a kubelet's configuration what the manifest decides, and leaves the rest of it.
+// compareDecided applies the manifest's settings to a kubelet's configuration, and keeps the rest of it.
 func compareDecided(of, live string, settings map[string]any) []diff.Change {
 	is, err := parseYAML(live)
 	if err != nil || len(is) == 0 {
@@ -42,7 +42,7 @@ func compareDecided(of, live string, settings map[string]any) []diff.Change {
 	return compareObjects(of, is, will)
 }
 
-// compareObjects compares objects by their text as YAML, without what is empty: that is the same as not there.
+// compareObjects compares objects as YAML text, without empty values, which equal missing ones.
 func compareObjects(of string, is, will map[string]any) []diff.Change {
 	return changeOf(of, formatYAML(is), formatYAML(will))
 }
@@ -55,7 +55,7 @@ func formatYAML(object map[string]any) string {
 	return string(out)
 }
 
-// withoutEmpty is an object without what is empty in it.
+// withoutEmpty returns an object without its empty values.
 func withoutEmpty(object map[string]any) map[string]any {
 	out := map[string]any{}
 	for key, value := range object {
@@ -83,7 +83,7 @@ func parseYAML(text string) (map[string]any, error) {
 	return out, err
 }
 
-// asYAMLObject is an object in the form in which YAML is read.
+// asYAMLObject converts an object to the form that reading YAML gives.
 func asYAMLObject(object map[string]any) map[string]any {
 	encoded, err := yaml.Marshal(object)
 	if err != nil {

@@ -10,12 +10,11 @@ import (
 	"kubeone/internal/text/diff"
 )
 
-// controlPlaneTaint is the one that kubeadm gives by itself: where it is not wanted it goes, as those do that an
-// earlier manifest gave.
+// controlPlaneTaint is kubeadm's own taint. If it is not desired, it is removed, like those of an earlier manifest.
 const controlPlaneTaint = "node-role.kubernetes.io/control-plane"
 
-// OfNode is what changes of a Node's labels, annotations and taints. What the manifest does not name stays, and is not
-// shown.
+// OfNode returns the changes to a Node's labels, annotations and taints. What the manifest does not name stays, and is
+// not shown.
 func OfNode(h desired.Host, node observed.Node) []diff.Change {
 	is, will := map[string]bool{}, map[string]bool{}
 	pairs := func(kind string, want, have map[string]string) {

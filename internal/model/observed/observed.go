@@ -53,7 +53,7 @@ const ClassHanging = "hanging"
 
 // OtherKey is an SSH host key that a host presents instead of the known ones.
 type OtherKey struct {
-	Name    string   `json:"name"`    // of the host, as in --accept-new-host-key
+	Name    string   `json:"name"`    // of the host, as --accept-host-key takes it
 	Known   []string `json:"known"`   // "SHA256:... (file:line)"
 	Offered string   `json:"offered"` // "SHA256:..."
 }

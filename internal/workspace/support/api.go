@@ -14,10 +14,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// mostObjects is how many objects of a kind are listed.
+// mostObjects is the maximum number of objects listed of a kind.
 const mostObjects = 5000
 
-// fromAPI adds what the API knows, as tables: objects themselves hold environment variables and annotations.
+// fromAPI adds what the API knows, as tables: whole objects contain environment variables and annotations.
 func (b *bundle) fromAPI(ctx context.Context, in Input) {
 	if in.Kubernetes == nil {
 		b.noteMissing("api", in.NoAPI)
@@ -42,7 +42,7 @@ func (b *bundle) fromAPI(ctx context.Context, in Input) {
 	}
 }
 
-// alignTable is rows, whose cells are divided by tabs, as a table.
+// alignTable formats rows with tab-separated cells as a table.
 func alignTable(rows []string) []byte {
 	var out bytes.Buffer
 	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
@@ -148,7 +148,7 @@ func listEvents(ctx context.Context, api kubernetes.Interface, now time.Time) ([
 	return rows, nil
 }
 
-// lastSeen is when an Event happened last, in whichever of its fields that is.
+// lastSeen returns when an Event happened last, from any of its fields.
 func lastSeen(e corev1.Event) metav1.Time {
 	switch {
 	case e.Series != nil:

@@ -18,16 +18,16 @@ import (
 //go:embed collect.sh
 var collect string
 
-// mark begins a section in what collect.sh prints.
+// mark begins a section in the output of collect.sh.
 const mark = "\n::kubeone-section:: "
 
-// sectionName is what the name of a section looks like. It becomes that of a file in the host's own folder, and no host
-// writes into another's.
+// sectionName matches names of sections. A name becomes a file in the host's own directory; no host can write to
+// another's.
 var sectionName = pattern.Lazy(`^[a-z][a-z-]{0,40}\.(txt|log)$`)
 
 const mostSections = 64
 
-// fromHosts asks all hosts, each with one command.
+// fromHosts runs one command on each host.
 func (b *bundle) fromHosts(ctx context.Context, in Input) {
 	var group errgroup.Group
 	group.SetLimit(in.Parallel)
@@ -53,12 +53,12 @@ func (b *bundle) fromHost(ctx context.Context, in Input, name string, h Host) {
 		b.noteMissing("hosts/"+name, err.Error())
 	}
 	b.addFile("hosts/"+name+"/stderr.txt", result.Stderr)
-	// Whatever came before a failure is worth having.
+	// Output before a failure is useful too.
 	strange, printed := false, map[string]bool{"stderr.txt": true}
 	for i, section := range strings.Split("\n"+string(out.bytes()), mark) {
 		file, text, _ := strings.Cut(section, "\n")
 		if i == 0 {
-			file, text = "before.txt", section // what the login prints
+			file, text = "before.txt", section // output of the login
 		}
 		if i > mostSections || !sectionName().MatchString(file) || printed[file] {
 			strange = true
@@ -72,7 +72,7 @@ func (b *bundle) fromHost(ctx context.Context, in Input, name string, h Host) {
 	}
 }
 
-// fullLines leaves out the first line of a text that was cut to most bytes: half a line may hide what it is about.
+// fullLines drops the first line of a text that was cut to most bytes, because half a line may mislead.
 func fullLines(text []byte, most int) []byte {
 	if len(text) >= most {
 		_, text, _ = bytes.Cut(text, []byte("\n"))
@@ -80,16 +80,16 @@ func fullLines(text []byte, most int) []byte {
 	return text
 }
 
-// bounded is what fits of a stream, so that a host that never stops printing fills nothing.
+// bounded keeps the beginning of a stream, so that endless output of a host does no harm.
 type bounded struct {
 	most int
 	buf  bytes.Buffer
 }
 
-// errTooMuch ends a command that prints too much.
+// errTooMuch ends a command with too much output.
 var errTooMuch = errors.New("the host printed too much")
 
-// Write takes what fits.
+// Write keeps what fits.
 func (t *bounded) Write(p []byte) (int, error) {
 	if t.buf.Len()+len(p) > t.most {
 		return 0, fmt.Errorf("%w: more than %d bytes", errTooMuch, t.most)

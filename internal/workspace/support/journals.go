@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// addJournals adds what this machine noted about the last runs. Their names begin with their time.
+// addJournals adds this machine's journals of the last runs. Their names begin with their time.
 func (b *bundle) addJournals(dir string) {
 	if dir == "" {
 		return
@@ -28,7 +28,7 @@ func (b *bundle) addJournals(dir string) {
 	}
 }
 
-// endOf is the end of a file, in full lines.
+// endOf returns the end of a file, in full lines.
 func endOf(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path) // #nosec G304 -- our own state directory
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package support collects what somebody needs to help with a cluster into one archive: what is wanted, what is, what
-// would be done, what was done, and what the machines say. Everything goes through one door, which takes secrets out
-// (package redact); what could not be collected is listed, and is no reason to fail.
+// Package support collects what is needed to help with a cluster into one archive: the desired and the observed state,
+// plans, past runs, and the machines' own reports. Everything passes through package redact, which removes secrets.
+// What could not be collected is listed and does not fail the bundle.
 package support
 
 import (
@@ -22,29 +22,29 @@ import (
 	"kubeone/internal/text/redact"
 )
 
-// Host is what is needed of a host; every host.Host is one.
+// Host is the part of host.Host that this package needs.
 type Host interface {
 	Run(ctx context.Context, c host.Cmd) (host.Result, error)
 }
 
-// Document is something that the caller has at hand already.
+// Document is a document that the caller already has.
 type Document struct {
-	Name string // in the archive; what ends in .json or .jsonl stays JSON
+	Name string // in the archive; *.json and *.jsonl stay JSON
 	Text []byte
 }
 
-// Input is what a bundle is made of.
+// Input is the content of a bundle.
 type Input struct {
 	Cluster   string
 	Now       func() time.Time
 	Documents []Document
-	Hosts     map[string]Host   // those that answer, by the name of their folder, which is no path
+	Hosts     map[string]Host   // those that answer, by the name of their directory, which is not a path
 	Silent    map[string]string // why a host is not among them, likewise
-	// Kubernetes is the API, nil where it does not answer; then NoAPI says why.
+	// Kubernetes is the API, nil if it does not answer; then NoAPI says why.
 	Kubernetes kubernetes.Interface
 	NoAPI      string
-	Journals   string   // the folder with the journals of runs from this machine; "" for none
-	Secrets    []string // values that must not be in the bundle, wherever they come from
+	Journals   string   // directory with this machine's journals of runs; "" for none
+	Secrets    []string // values that must not be in the bundle
 
 	Timeout  time.Duration // for one host, and for the API; 0 is 45 s
 	Parallel int           // hosts asked at a time; 0 is 16
@@ -55,7 +55,7 @@ const (
 	mostOfLog     = 384 << 10 // of each log of a host
 	mostOfHost    = 6 << 20
 	mostOfJournal = 1 << 20
-	journals      = 10 // how many runs
+	journals      = 10 // number of runs
 )
 
 // Missing is something that could not be collected.
@@ -64,8 +64,8 @@ type Missing struct {
 	Why  string
 }
 
-// Write collects, and writes the bundle as a gzipped tar. It returns what is missing from it, sorted. The error is that
-// of writing, or of ctx.
+// Write collects data and writes the bundle as a gzipped tar. It returns what is missing, sorted. The error is that of
+// writing, or of ctx.
 func Write(ctx context.Context, w io.Writer, in Input) ([]Missing, error) {
 	if in.Timeout == 0 {
 		in.Timeout = 45 * time.Second
@@ -89,16 +89,16 @@ func Write(ctx context.Context, w io.Writer, in Input) ([]Missing, error) {
 	return b.missing, b.close(ctx)
 }
 
-// bundle is the archive while it is written. Its methods are safe for concurrent use.
+// bundle is an archive being written. It is safe for concurrent use.
 type bundle struct {
 	redactor *redact.Redactor
-	top      string // the folder that holds everything
+	top      string // the directory that contains everything
 	now      time.Time
 
 	mu      sync.Mutex
 	zip     *gzip.Writer
 	tar     *tar.Writer
-	names   map[string]bool // of the files in it
+	names   map[string]bool // of its files
 	err     error           // the first
 	missing []Missing
 }
@@ -111,8 +111,8 @@ func newBundle(w io.Writer, in Input) *bundle {
 	}
 }
 
-// addFile puts a file into the bundle: the only way in. Empty files are left out. So is a file whose name leads to
-// another folder, or that a file has already; it is listed as missing.
+// addFile adds a file to the bundle; there is no other way in. Empty files are left out. A file is also left out, and
+// listed as missing, if its name exists already or leads to another directory.
 func (b *bundle) addFile(name string, text []byte) {
 	if len(strings.TrimSpace(string(text))) == 0 {
 		return
@@ -145,7 +145,7 @@ func (b *bundle) addFile(name string, text []byte) {
 	}
 }
 
-// noteMissing notes what could not be collected.
+// noteMissing records what could not be collected.
 func (b *bundle) noteMissing(what, why string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -161,7 +161,7 @@ func (b *bundle) listMissing() {
 	b.addFile("missing.txt", []byte(text.String()))
 }
 
-// close ends the archive. An archive that was interrupted is an error, whatever is in it already.
+// close ends the archive. An interrupted archive is an error, whatever it contains.
 func (b *bundle) close(ctx context.Context) error {
 	for _, end := range []func() error{b.tar.Close, b.zip.Close, ctx.Err} {
 		if err := end(); b.err == nil {
