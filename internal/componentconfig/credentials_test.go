@@ -16,7 +16,7 @@ func TestCredentialsAreWrittenAsContainerdAndSystemdReadThem(t *testing.T) {
 			`  username = "puller"` + "\n" + `  password = "hunter2\"'\\$(x) and more"` + "\n",
 		"/etc/containerd/conf.d/kubeone-registry-%5Bfd00::1%5D:5000.toml": "version = 3\n\n" +
 			table + `"[fd00::1]:5000".auth]` + "\n" + `  auth = "dTpwYXNz"` + "\n",
-		// containerd goes by the name of who is asked.
+		// containerd matches the name of the host it connects to.
 		"/etc/containerd/conf.d/kubeone-registry-docker.io.toml": "version = 3\n\n" +
 			table + `"docker.io".auth]` + "\n" + `  identitytoken = "t0ken"` + "\n\n" +
 			table + `"registry-1.docker.io".auth]` + "\n" + `  identitytoken = "t0ken"` + "\n",

@@ -31,7 +31,7 @@ func TestDigestsAreNamed(t *testing.T) {
 	}
 }
 
-// What differs must be told apart by the digests named, and by no other.
+// A difference must change exactly the named digests.
 func TestDigestsDifferWithTheConfiguration(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

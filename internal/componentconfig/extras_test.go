@@ -31,7 +31,7 @@ func TestComponentsAreToldOfTheirExtras(t *testing.T) {
 	}
 }
 
-// Another content is another digest of the control plane's components, and of nothing else.
+// Other content changes the digest of the control plane's components, and no other.
 func TestExtrasAreInTheDigestOfComponents(t *testing.T) {
 	t.Parallel()
 	before, after := input("cp-1"), input("cp-1")

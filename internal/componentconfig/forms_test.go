@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Settings that are shown are those of the patch that kubeadm gets, and flags are those of its configuration.
+// The displayed settings are those of kubeadm's patch, and the flags are those of its configuration.
 func TestSettingsThatAreShownAreThoseThatKubeadmGets(t *testing.T) {
 	t.Parallel()
 	in := input("cp-1")

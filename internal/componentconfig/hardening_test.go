@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// A cluster of which nobody has said how much it is hardened has the digests that it always had, and one of which
-// somebody has said "none" has them too.
+// A cluster whose hardening was never set keeps its former digests. So does one with hardening "none".
 func TestDigestsOfAClusterThatIsNotHardenedStay(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"cp-1", "w-1"} {

@@ -5,14 +5,14 @@ import (
 	"kubeone/internal/testutil/configtest"
 )
 
-// input is what a host of a cluster for tests depends on.
+// input returns the input of a host in a test cluster.
 func input(name string) Input {
 	want := configtest.Cluster()
 	h, _ := want.Host(name)
 	return Input{Want: want, Host: h, NodeName: name, Arch: "amd64", Network: plugins.Host(want)}
 }
 
-// hardened is a host of a cluster that is hardened so much.
+// hardened returns a host of a cluster with that hardening.
 func hardened(name, value string) Input {
 	in := input(name)
 	in.Want = in.Want.Harden(value)

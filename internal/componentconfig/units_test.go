@@ -7,7 +7,7 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// What is said in systemd's configuration is said of every unit that does not say otherwise.
+// A setting in systemd's configuration applies to every unit that does not override it.
 func TestUnitsHaveNoProxiesButTheManifests(t *testing.T) {
 	t.Parallel()
 	for name, unit := range map[string]string{"containerd": containerdUnit, "kubelet": kubeletUnit} {

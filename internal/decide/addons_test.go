@@ -9,7 +9,7 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// An addon goes only where the manifest says so; one that it is silent about stays.
+// An addon is removed only if the manifest says so; one that it does not mention stays.
 func TestAddonsThatNobodyWantsGo(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -11,7 +11,7 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// runOlderVersion has the cluster's hosts run Kubernetes 1.34, and 1.35 is desired.
+// runOlderVersion makes the cluster's hosts run Kubernetes 1.34, with 1.35 desired.
 func runOlderVersion(in *Input) {
 	in.Want.KubernetesVersion = "1.35.4"
 	for id := range in.Is.Hosts {
@@ -28,7 +28,7 @@ func runOlderVersion(in *Input) {
 	in.Is.API.Version = "1.34.2"
 }
 
-// A kubelet that would not start is refused before anything is drained: the plan says on which host, and what to do.
+// A kubelet that would not start is refused before any drain: the plan says on which host, and what to do.
 func TestNoUpgradeToAKubeletThatRefusesTheControlGroups(t *testing.T) {
 	t.Parallel()
 	in := healthyCluster(3, 2)
@@ -59,7 +59,7 @@ func TestNoUpgradeToAKubeletThatRefusesTheControlGroups(t *testing.T) {
 	}
 }
 
-// What runs with control groups v1 has been allowed to.
+// A kubelet that runs with cgroup v1 was allowed to.
 func TestAMemberThatRunsWithControlGroupsV1IsLeftAlone(t *testing.T) {
 	t.Parallel()
 	in := healthyCluster(1, 1)

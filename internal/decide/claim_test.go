@@ -14,9 +14,8 @@ import (
 	"kubeone/internal/testutil/decidetest"
 )
 
-// clusterWithForeignNodes returns a healthy cluster whose manifest names no host, with Nodes that are none of its
-// hosts': a Machine's, one that was joined by hand, and one of a control plane that lives on without its host in the
-// manifest.
+// clusterWithForeignNodes returns a healthy cluster whose manifest names no host, with Nodes of no host in it: a
+// Machine's, a manually joined one, and one of a control-plane host that the manifest no longer has.
 func clusterWithForeignNodes() *Input {
 	in := clusterWithoutHostnames()
 	in.Want.Endpoint.Host = "api.example.com"
@@ -34,7 +33,7 @@ func clusterWithForeignNodes() *Input {
 
 const liar = "192.0.1.1"
 
-// claimStates are what the worker that claims a name may say of itself otherwise.
+// claimStates are other claims of the worker that claims a name.
 func claimStates() map[string]func(in *Input) {
 	return map[string]func(in *Input){
 		"healthy": func(*Input) {},
@@ -50,7 +49,7 @@ func claimStates() map[string]func(in *Input) {
 	}
 }
 
-// Whatever a worker says of itself, a name that is another's gets it nothing, and stops no work on others.
+// A worker that claims another's name gains nothing, and stops no work on others.
 func TestAClaimedNameGivesAWorkerNothing(t *testing.T) {
 	t.Parallel()
 	for name, code := range map[string]problem.Code{
@@ -63,7 +62,7 @@ func TestAClaimedNameGivesAWorkerNothing(t *testing.T) {
 			in := clusterWithForeignNodes()
 			is(in)
 			in.changeObserved(liar, func(h *observed.Host) { h.Hostname = name })
-			// work on another worker
+			// Work on another worker.
 			in.changeObserved("192.0.1.2", func(h *observed.Host) { h.Kubelet.Active = false })
 			d := Decide(*in)
 			a := d.Hosts[liar]
@@ -83,7 +82,7 @@ func TestAClaimedNameGivesAWorkerNothing(t *testing.T) {
 	}
 }
 
-// A host's own name is good where it is free, or known to be the host's.
+// A host's own name is accepted if it is free, or known to be the host's.
 func TestAnOwnNameIsGoodWhereItIsFree(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -115,7 +114,7 @@ func TestAnOwnNameIsGoodWhereItIsFree(t *testing.T) {
 	}
 }
 
-// The Node of a machine that is another one by its machine ID is not the host's; a new machine takes its place.
+// The Node of a machine with another machine ID is not the host's; a new machine replaces it.
 func TestANodeOfAnotherMachineAtTheAddress(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[string]bool{"empty": true, "partial": false, "regenerable": false} {
@@ -131,7 +130,7 @@ func TestANodeOfAnotherMachineAtTheAddress(t *testing.T) {
 	}
 }
 
-// Who has the ID or the name of a silent worker, at another address, gets no credentials of that one's Node.
+// A host with the ID or the name of a silent worker, at another address, gets no credentials of that worker's Node.
 func TestAWorkerAtAnothersAddressGetsNoCredentials(t *testing.T) {
 	t.Parallel()
 	for state, is := range claimStates() {
@@ -146,7 +145,7 @@ func TestAWorkerAtAnothersAddressGetsNoCredentials(t *testing.T) {
 	}
 }
 
-// A control-plane host is trusted with more, so a claim of one stops everything until a person has judged it.
+// A control-plane host is trusted with more, so its claim stops everything until an operator has judged it.
 func TestAClaimOfAControlPlaneHostStopsEverything(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"orphan", "api.example.com", "pool-7", "kubernetes"} {
@@ -186,8 +185,8 @@ func TestNoClusterBeginsWithAReservedName(t *testing.T) {
 	}
 }
 
-// A worker that calls itself as a silent control-plane host, and whose Node has that host's address, is not taken for
-// it: it would get a certificate for the address, and its Node would be deleted in the other's place.
+// A worker with the name of a silent control-plane host, whose Node has that host's address, is not taken for it: it
+// would get a certificate for the address, and replace the other's Node.
 func TestANodeWithTheAddressOfASilentHost(t *testing.T) {
 	t.Parallel()
 	in := clusterWithForeignNodes()
@@ -214,8 +213,8 @@ func TestANodeWithTheAddressOfASilentHost(t *testing.T) {
 	}
 }
 
-// A worker that says that it is a silent control-plane host is left alone: it would get the cluster's keys. What else
-// there is to do is done.
+// A worker that claims to be a silent control-plane host is left alone: it would get the cluster's keys. Everything
+// else continues.
 func TestAWorkerDoesNotBecomeASilentControlPlaneHost(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"cp-b", ""} { // the manifest gives the host an ID, or only a name
@@ -241,7 +240,7 @@ func TestAWorkerDoesNotBecomeASilentControlPlaneHost(t *testing.T) {
 	}
 }
 
-// The Node of a control-plane host that is gone is deleted, whatever a worker calls itself.
+// The deleted host's control-plane Node is removed, whatever name a worker claims.
 func TestAClaimKeepsNoStaleNode(t *testing.T) {
 	t.Parallel()
 	in := clusterWithForeignNodes()

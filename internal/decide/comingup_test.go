@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Waiting for members makes sense only where those that answer can elect a leader.
+// Waiting for members makes sense only if those that answer can elect a leader.
 func TestWhoMayComeUpByItself(t *testing.T) {
 	t.Parallel()
 	leaderlessHost := func(h *observed.Host) { h.EtcdHealth, h.APIServer = observed.No, observed.No }

@@ -14,7 +14,7 @@ import (
 )
 
 // TestDialogues reads testdata/dialogues.txt: each dialogue is a title, a world in words, and, after a line of dashes,
-// what was decided and why. The answers are rewritten by -update and are there to be read.
+// the decision and its reasons. -update rewrites the decisions; people should read them.
 func TestDialogues(t *testing.T) {
 	t.Parallel()
 	const path = "testdata/dialogues.txt"
@@ -38,8 +38,7 @@ func TestDialogues(t *testing.T) {
 	golden.Check(t, path, out.String())
 }
 
-// parseWorld builds the world that the lines tell of: "cp: healthy down", "worker: wlost", and sentences about the
-// cluster.
+// parseWorld builds the world from the lines: "cp: healthy down", "worker: wlost", and sentences about the cluster.
 func parseWorld(world string) (Input, error) {
 	cps, workers := wordsAfter(world, "cp:"), wordsAfter(world, "worker:")
 	in := Input{Want: decidetest.Wanted(len(cps), len(workers)), Config: map[string]map[string]string{}}

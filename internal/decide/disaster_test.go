@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fenceHosts makes hosts what a recovery's fence leaves.
+// fenceHosts puts hosts in the state that a recovery's fence leaves.
 func (in *Input) fenceHosts(ids ...string) {
 	for _, id := range ids {
 		in.emptyHosts(id)
@@ -23,7 +23,7 @@ func (in *Input) fenceHosts(ids ...string) {
 	}
 }
 
-// markRecovered makes the cluster one that was recovered once, on cp-1, and knows no other member.
+// markRecovered makes the cluster one that was recovered once, on cp-1, which knows no other member.
 func (in *Input) markRecovered() {
 	in.changeObserved(in.Want.ControlPlane[0].ID, func(h *observed.Host) { h.Marker.Epoch = 1 })
 	in.Is.Etcd.Members = in.Is.Etcd.Members[:1]
@@ -81,7 +81,7 @@ func TestARecoveryThatHasNotEnded(t *testing.T) {
 	}
 }
 
-// A member of the life before is never counted, and never started.
+// A member of an earlier epoch is never counted, and never started.
 func TestMembersOfTheLifeBeforeAreSetAside(t *testing.T) {
 	t.Parallel()
 	in := healthyCluster(3, 1)
@@ -96,7 +96,7 @@ func TestMembersOfTheLifeBeforeAreSetAside(t *testing.T) {
 	}
 }
 
-// Voters are counted by etcd's own list where it is known, also those that no host of the manifest has.
+// Voters are counted by etcd's own list if it is known, including those on no host of the manifest.
 func TestARecoveryCountsTheVotersThatTheManifestDoesNotHave(t *testing.T) {
 	t.Parallel()
 	expired := func(in *Input, id string) {
@@ -146,7 +146,7 @@ func TestARecoveryCountsTheVotersThatTheManifestDoesNotHave(t *testing.T) {
 	}
 }
 
-// Whoever is ready at the endpoint has the cluster, or another one: nothing is made beside it.
+// A ready API server at the endpoint means that a cluster exists: no other is created.
 func TestAClusterThatOthersServeIsNoDisaster(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -13,8 +13,8 @@ import (
 
 const dnsNote = desired.DNSImageDigest
 
-// withDNSImage returns a healthy cluster in which cluster DNS is to have its image from elsewhere, and has not yet.
-// Every host has noted the one, and is to note the other; "" is nothing.
+// withDNSImage returns a healthy cluster whose cluster DNS image is to move. Every host has noted the one name, and
+// must note the other; "" is none.
 func withDNSImage(was, will string) Input {
 	in := healthyCluster(3, 2)
 	in.Config = map[string]map[string]string{}
@@ -34,7 +34,7 @@ func dnsImageDigests(note string) map[string]string {
 	return map[string]string{"kubelet": "config-1", dnsNote: note}
 }
 
-// Pods of cluster DNS may come to any host: the Deployment follows when all that answer have the image.
+// Pods of cluster DNS may run on any host: the Deployment follows when all hosts that answer have the image.
 func TestHostsGetTheImageOfDNSBeforeItsPodsNameIt(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ was, will string }{
@@ -93,7 +93,7 @@ func TestAnUpgradeOfAllFetchesTheImageOfDNS(t *testing.T) {
 	}
 }
 
-// What did not answer has said nothing: it gets the image when it is back.
+// A silent host gets the image when it is back.
 func TestTheImageOfDNSIsNotAskedOfASilentHost(t *testing.T) {
 	t.Parallel()
 	for reach, lacks := range map[observed.Reach]bool{observed.Reached: true, observed.Unreachable: false} {

@@ -16,8 +16,8 @@ import (
 	"kubeone/internal/testutil/decidetest"
 )
 
-// Workers that cannot be told from one another are left alone, and hold up nobody else. A doubt about a control-plane
-// host, or about a role, stops everything: it is known to more than the worker itself.
+// Workers that cannot be told apart are left alone, and stop no other host. A doubt about a control-plane host, or
+// about a role, stops everything: it does not rest on the worker's claim alone.
 func TestADoubtAboutWorkersIsTheirsAlone(t *testing.T) {
 	t.Parallel()
 	const cp1, w1, w2 = "192.0.0.1", "192.0.1.1", "192.0.1.2"
@@ -72,15 +72,15 @@ func TestADoubtAboutWorkersIsTheirsAlone(t *testing.T) {
 	}
 }
 
-// Of hosts that call themselves by one name, the one that has more right to it keeps it. A control-plane host whose key
-// is not approved has none, and of two workers without any, neither is believed.
+// If several hosts claim one name, the one with the best right keeps it. A control-plane host with an unapproved key
+// has no right, and if neither of two workers has one, both are refused.
 func TestWhoKeepsANameThatTwoHostsHave(t *testing.T) {
 	t.Parallel()
 	const cp1, w1, w2 = "192.0.0.1", "192.0.1.1", "192.0.1.2"
 	for name, c := range map[string]struct {
-		first, second string // the hosts that call themselves so
-		contact       string // the key of the first one, where it is not approved
-		node          bool   // there is a Node of that name, with the first one's address
+		first, second string // the hosts that claim the name
+		contact       string // the key of the first one, if it is not approved
+		node          bool   // a Node of that name exists, with the first one's address
 		unclear       []string
 	}{
 		"two new workers":                         {w1, w2, "", false, []string{w1, w2}},
@@ -126,7 +126,7 @@ func TestWhoKeepsANameThatTwoHostsHave(t *testing.T) {
 	}
 }
 
-// A host goes back to its pool when nothing of the cluster is left there. A kubelet that is installed is something.
+// A host returns to its pool when nothing of the cluster is left on it. An installed kubelet counts.
 func TestAHostWithAKubeletIsNotReturned(t *testing.T) {
 	t.Parallel()
 	for installed, want := range map[bool]fsm.Route{false: fsm.Nothing, true: fsm.Return} {

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Files of the host that somebody has changed; all but the pod's can be restored.
+// Edited files of the host; all but the pod's can be restored.
 const (
 	config    = "/var/lib/kubelet/config.yaml"
 	registry  = "/etc/containerd/certs.d/docker.io/hosts.toml"
@@ -22,7 +22,7 @@ func (in *Input) editFiles(id string, files ...string) {
 	in.changeObserved(id, func(h *observed.Host) { h.Edited, h.Restorable = files, files })
 }
 
-// restoration is a world, and what is restored in it.
+// restoration is a world, and the files restored in it.
 type restoration struct {
 	name   string
 	change func(*Input)
@@ -36,8 +36,7 @@ func exposeFile(h *observed.Host) {
 	h.Exposed = []observed.FileAccess{{Path: admin, Mode: "644"}}
 }
 
-// exposureCases returns worlds with files that others than root may read: nothing stops for them, and they break
-// nothing.
+// exposureCases returns worlds with files that users other than root can read: they stop nothing and break nothing.
 func exposureCases() []restoration {
 	return []restoration{
 		{"a mode", func(in *Input) { in.changeObserved(cp2, exposeFile) }, fsm.Repair,
@@ -104,7 +103,7 @@ func TestWhichFilesAreRestored(t *testing.T) {
 		}, fsm.Repair, map[string][]string{cp2: {config}}},
 		{"a worker's kubelet does not run", func(in *Input) {
 			in.editFiles(w1, config)
-			in.editFiles(w2, config) // the others' wait until all are well
+			in.editFiles(w2, config) // the others' wait until all hosts are healthy
 			in.changeObserved(w1, stopped)
 		}, fsm.Repair, map[string][]string{w1: {config}}},
 		{"a control-plane host's kubelet does not run", func(in *Input) {
@@ -147,7 +146,7 @@ func TestWhichFilesAreRestored(t *testing.T) {
 	}
 }
 
-// Files that somebody has changed are said of a host that is well. On another they are part of what is wrong.
+// Edited files give a warning on a healthy host. On other hosts they are among the reasons of the condition.
 func TestEditedFilesAreSaidOfHostsThatAreWell(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -174,7 +173,7 @@ func TestEditedFilesAreSaidOfHostsThatAreWell(t *testing.T) {
 	}
 }
 
-// An upgrade writes static pods again: it does not begin where that loses what somebody has added, unless they say so.
+// An upgrade that would overwrite additions to static pods does not begin, unless the operator discards them.
 func TestAnUpgradeDoesNotLoseWhatSomebodyHasAdded(t *testing.T) {
 	t.Parallel()
 	older := func(in *Input) { in.allOlder("1.36.1") }
@@ -219,7 +218,7 @@ func TestAnUpgradeDoesNotLoseWhatSomebodyHasAdded(t *testing.T) {
 	}
 }
 
-// Files that others than root may read are said of every member, with what is wrong with them.
+// Files that users other than root can read are reported for every member.
 func TestExposedFilesAreSaidOfMembers(t *testing.T) {
 	t.Parallel()
 	for _, spoil := range []func(*observed.Host){

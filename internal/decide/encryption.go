@@ -77,16 +77,16 @@ func (v *view) askEncryption() (fsm.Event, string) {
 	switch {
 	case d.Phase != atrest.Settled:
 	case v.encryptionWanted().Phase != atrest.Settled:
-		return fsm.OnSame, "how Secrets are stored waits until the whole control plane is well, and may be changed"
+		return fsm.OnSame, "the encryption of Secrets waits until the control plane is healthy and inside the limit"
 	case v.in.About != nil:
-		return fsm.OnSame, "how Secrets are stored is for a run about the whole cluster"
+		return fsm.OnSame, "only a run for the whole cluster changes the encryption of Secrets"
 	default:
-		return fsm.OnSame, "Secrets are stored as the manifest wants"
+		return fsm.OnSame, "Secrets are encrypted as desired"
 	}
 	if d.Writer == observed.Identity {
-		return fsm.OnDiffers, "Secrets are to be stored as they are (phase " + string(d.Phase) + ")"
+		return fsm.OnDiffers, "Secrets must be stored unencrypted (phase " + string(d.Phase) + ")"
 	}
-	return fsm.OnDiffers, "Secrets are to be encrypted by key " + d.Writer + " (phase " + string(d.Phase) + ")"
+	return fsm.OnDiffers, "Secrets must be encrypted with key " + d.Writer + " (phase " + string(d.Phase) + ")"
 }
 
 // encryptionUnfit returns the problems with the encryption of Secrets for which nothing is done.

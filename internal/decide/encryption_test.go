@@ -10,13 +10,13 @@ import (
 	"kubeone/internal/testutil/decidetest"
 )
 
-// encryptedBy returns how a host stores Secrets that runs with these keys.
+// encryptedBy returns the encryption of a host that runs with these keys.
 func encryptedBy(digest string, keys ...observed.EncryptedBy) *observed.Encryption {
 	c := observed.EncryptionConfig{Digest: digest, Providers: keys}
 	return &observed.Encryption{Running: []observed.EncryptionConfig{c}, Next: c}
 }
 
-// encryptedWorld returns a healthy cluster of three control-plane hosts that store Secrets so.
+// encryptedWorld returns a healthy cluster of three control-plane hosts with that encryption.
 func encryptedWorld(by func(i int) *observed.Encryption) Input {
 	cps, workers := hostKinds(), workerKinds()
 	at := 0
@@ -75,7 +75,7 @@ func TestSecretsAreStoredAsTheManifestWants(t *testing.T) {
 	}
 }
 
-// A control-plane host that the manifest does not have would not get the keys: all wait for it, and a person is told.
+// A control-plane host outside the manifest would not get the keys: the change waits for it, with a warning.
 func TestNoKeyIsUsedThatAServerElsewhereLacks(t *testing.T) {
 	t.Parallel()
 	for name, add := range map[string]func(*Input){

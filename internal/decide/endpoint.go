@@ -29,7 +29,7 @@ func (v *view) askEndpoint() (fsm.Event, string) {
 	var wrong []string
 	if names := v.nameChanges(); len(names) > 0 {
 		certified := namesOf(v.hosts, func(s *hostState) bool { _, ok := names[s.ID]; return ok })
-		wrong = append(wrong, "names in the API servers' certificates of "+problem.List(certified)+" are to change")
+		wrong = append(wrong, "names in the API servers' certificates of "+problem.List(certified)+" must change")
 	}
 	if diallers := v.hostsToRedirect(); len(diallers) > 0 {
 		dial := namesOf(v.hosts, func(s *hostState) bool { return slices.Contains(diallers, s.ID) })
@@ -44,7 +44,7 @@ func (v *view) askEndpoint() (fsm.Event, string) {
 		wrong = append(wrong, "the cluster still keeps the names "+problem.List(v.in.Is.API.Record.FormerEndpoints))
 	}
 	if len(wrong) == 0 {
-		return fsm.OnSame, "the API is where its users are to look for it"
+		return fsm.OnSame, "the API is at the manifest's endpoint"
 	}
 	return fsm.OnDiffers, strings.Join(wrong, "; ")
 }
@@ -71,7 +71,7 @@ func Settle(in Input, limited bool) Input {
 	has := v.formerEndpoint()
 	why := v.cannotMoveYet()
 	if limited {
-		why = "it concerns every host, and this is about some"
+		why = "it concerns every host, but this run is limited to some"
 	}
 	if has == "" || why == "" || v.mustNotMove() != "" {
 		return in
@@ -277,7 +277,7 @@ func (v *view) formerEndpoint() string {
 // mustNotMove returns why the endpoint must not be the manifest's; "" if it may.
 func (v *view) mustNotMove() string {
 	if v.cps > 1 && slices.ContainsFunc(v.in.Want.ControlPlane, v.in.Want.IsEndpoint) {
-		return "the new one is one of several control-plane hosts, and would go with it"
+		return "the new one is only one of several control-plane hosts, and would fail with it"
 	}
 	return ""
 }
@@ -286,7 +286,7 @@ func (v *view) mustNotMove() string {
 // the new names, including those of members outside the manifest.
 func (v *view) cannotMoveYet() string {
 	if v.in.Limit != nil || v.in.About != nil {
-		return "it concerns every host, and this is about some"
+		return "it concerns every host, but this run is limited to some"
 	}
 	if faults := v.controlPlaneFaults(); len(faults) > 0 {
 		return "it moves only while the control plane is healthy, and " + strings.Join(faults, "; ")
@@ -301,9 +301,9 @@ func (v *view) cannotMoveYet() string {
 		case s.controlPlane() && s.midUpgrade:
 			return s.displayName() + " is being upgraded"
 		case s.controlPlane() && s.hasJoined() && s.is.APINames == nil:
-			return "nobody knows the names in the certificate of " + s.displayName() + "'s API server"
+			return "the names in the certificate of " + s.displayName() + "'s API server are unknown"
 		case s.isSilent() && s.node != nil && s.node.Ready == observed.Yes:
-			return s.displayName() + " does not answer, and its Node is Ready: it would go on dialling the former one"
+			return s.displayName() + " does not answer, and its Node is Ready: it would keep dialling the former one"
 		}
 	}
 	return ""

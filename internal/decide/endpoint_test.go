@@ -18,7 +18,7 @@ func endpointAt(host string, port int) desired.Endpoint {
 	return desired.Endpoint{Host: host, Port: port}
 }
 
-// clusterAtEndpoint returns a healthy cluster whose everybody looks for the API at the endpoint of the name.
+// clusterAtEndpoint returns a healthy cluster whose clients all use the endpoint of that name.
 func clusterAtEndpoint(name string) Input {
 	in := healthyCluster(3, 1)
 	in.Want.Endpoint = endpointAt(name, 6443)
@@ -49,7 +49,7 @@ func TestWhereTheEndpointMovesAndWhereItStays(t *testing.T) {
 		change  func(in *Input)
 		limited bool
 		route   fsm.Route
-		later   string // a part of why it moves later
+		later   string // a part of the reason why it moves later
 	}{
 		"the same":           {func(*Input) {}, false, fsm.Nothing, ""},
 		"the same, as spelt": {func(in *Input) { in.Want.Endpoint.Host = "OLD.example.com" }, false, fsm.Nothing, ""},
@@ -111,7 +111,7 @@ func TestWhereTheEndpointMovesAndWhereItStays(t *testing.T) {
 		"an API server of which nobody knows the names": {func(in *Input) {
 			in.Want.Endpoint.Host = "new.example.com"
 			in.changeHost(host(in, 1), func(h *observed.Host) { h.APINames = nil })
-		}, false, fsm.Nothing, "nobody knows the names"},
+		}, false, fsm.Nothing, "API server are unknown"},
 		"a member that the manifest does not have": {func(in *Input) {
 			in.Want.Endpoint.Host = "new.example.com"
 			in.Is.Etcd.Members = append(in.Is.Etcd.Members, observed.Member{
@@ -155,7 +155,7 @@ func TestWhereTheEndpointMovesAndWhereItStays(t *testing.T) {
 	}
 }
 
-// Names that nobody wants go only when nobody can be dialling them.
+// Undesired names are dropped only when no client can be dialling them.
 func TestFormerNamesAreDroppedWhenNobodyDialsThem(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -213,7 +213,7 @@ func TestFormerNamesAreDroppedWhenNobodyDialsThem(t *testing.T) {
 	}
 }
 
-// What has moved already stays where the manifest wants it, and keeps its name, while the rest waits.
+// What has moved to the manifest's endpoint stays there, and keeps its name, while the rest waits.
 func TestHalfAMoveIsNotTakenBack(t *testing.T) {
 	t.Parallel()
 	in := clusterAtEndpoint("old.example.com")
@@ -236,7 +236,7 @@ func TestHalfAMoveIsNotTakenBack(t *testing.T) {
 	}
 }
 
-// Before a cluster is made, and only then, the endpoint that goes with one of its hosts is worth a warning.
+// An endpoint that fails with one host gives a warning before the cluster exists, and only then.
 func TestAnEndpointThatIsAHostIsNamedBeforeItIsTooLate(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -267,11 +267,11 @@ func bareHosts(controlPlanes int) Input {
 	return in
 }
 
-// Who joins in the middle of a move is believed by those who have moved, and, where a recovery cannot read what the
-// cluster has noted, by those who have not.
+// Clients that have moved trust a host that joins during a move. If a recovery cannot read the cluster's record, so do
+// clients that have not moved.
 func TestWhoJoinsInAMoveOfTheEndpointHasBothNames(t *testing.T) {
 	t.Parallel()
-	begun := func(in *Input) { // the API servers have the new name, and cp-1 is dialled by it
+	begun := func(in *Input) { // the API servers have the new name, and cp-1 dials it
 		in.Want.Endpoint = endpointAt("new.example.com", 6443)
 		for _, h := range in.Want.ControlPlane {
 			in.changeHost(h.ID, func(is *observed.Host) { is.APINames = append(is.APINames, "new.example.com") })

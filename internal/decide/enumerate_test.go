@@ -14,18 +14,18 @@ import (
 	"kubeone/internal/testutil/decidetest"
 )
 
-// all makes the enumeration complete: go test ./internal/decide -run Enumeration -all. Without it, worlds of three and
-// more control-plane hosts in which the version, the configuration and the objects cannot be asked for get one
-// combination of those in turn instead of each.
+// all makes the enumeration complete: go test ./internal/decide -run Enumeration -all. Without it, worlds of at least
+// three control-plane hosts that do not reach the questions of version, configuration and objects get only one
+// combination of these in turn.
 var all = flag.Bool("all", false, "enumerate every combination of the deciding facts")
 
-// kind is one sort of control-plane host in the enumeration: what it says, what its Node is and what etcd says of it.
+// kind is one sort of control-plane host in the enumeration: its facts, its Node and its etcd member.
 type kind struct {
 	name   string
 	host   func(desired.Host) observed.Host
 	node   observed.Tri // of its Node; "none" if there is none
 	member string       // alive, dead, unknown, learner, or empty
-	calm   bool         // it does not automatically make the control plane unhealthy
+	calm   bool         // it does not make the control plane unhealthy
 }
 
 const noNode observed.Tri = "none"
@@ -38,7 +38,7 @@ func changedHost(how func(*observed.Host)) func(desired.Host) observed.Host {
 	}
 }
 
-// hostKinds returns those of testdata/routes.txt, in the order of the slots.
+// hostKinds returns the kinds of testdata/routes.txt, in the order of the slots.
 func hostKinds() []kind {
 	return []kind{
 		{"healthy", decidetest.Member, observed.Yes, "alive", true},
@@ -126,7 +126,7 @@ func versionRelations() []struct{ name, running string } {
 type combination struct {
 	cps                       []int // kinds, ascending
 	worker, relation          int
-	api, members, drift, news bool // news: an addon is to be applied
+	api, members, drift, news bool // news: an addon must be applied
 }
 
 // factNames returns the raw facts, in the order of their slots.
@@ -167,7 +167,7 @@ func (c combination) String() string {
 		cps, workerKinds()[c.worker].name, versionRelations()[c.relation].name, c.api, c.members, c.drift, c.news)
 }
 
-// buildWorld builds the combination as the probes would have found it.
+// buildWorld builds the combination as the probes would find it.
 func (c combination) buildWorld(want desired.Cluster, cps, workers []kind) Input {
 	version := versionRelations()[c.relation].running
 	count := boolValue(c.worker > 0)
@@ -254,8 +254,8 @@ func (c combination) withTail(n int) combination {
 	return c
 }
 
-// forEachCombination sends every combination for the multiset. Where some host makes the control plane unhealthy and
-// the world is large, the tail goes round instead of being crossed, and in the largest worlds the worker too.
+// forEachCombination sends every combination for the multiset. If a host makes the control plane unhealthy and the
+// world is large, it cycles through the tails instead of crossing them; in the largest worlds also through the workers.
 func forEachCombination(cps []int, turn *int, f func(combination)) {
 	hosts, others := hostKinds(), len(workerKinds())
 	restless := slices.ContainsFunc(cps, func(k int) bool { return !hosts[k].calm })
@@ -263,7 +263,7 @@ func forEachCombination(cps []int, turn *int, f func(combination)) {
 		round := (restless || know != 3) && len(cps) > 2 && !*all
 		for w := range others {
 			c := combination{cps: cps, worker: w, api: know&1 > 0, members: know&2 > 0}
-			*turn += 7 // no divisor of the number of tails or workers, so that all take their turn
+			*turn += 7 // coprime to the numbers of tails and workers, so that all occur
 			switch {
 			case !round:
 				for n := range tailCount() {
@@ -276,7 +276,7 @@ func forEachCombination(cps []int, turn *int, f func(combination)) {
 	}
 }
 
-// exhaustive takes the worlds of one more host, which is a minute of two cores; make long gives it.
+// exhaustive adds the worlds of one more host, which take a minute on two cores; make long sets it.
 var exhaustive = flag.Bool("exhaustive", false, "take the worlds of one more host")
 
 // TestEnumeration drives every combination of the deciding facts with up to four control-plane hosts, equal hosts
@@ -318,7 +318,7 @@ func TestEnumeration(t *testing.T) {
 	close(jobs)
 	workers.Wait()
 	for _, r := range fsm.Cluster.Routes() {
-		// In all these worlds the API is where it is desired, and Secrets are stored as the manifest wants;
+		// In all these worlds the API is where it is desired, and Secrets are encrypted as desired;
 		// TestWhereTheEndpointMovesAndWhereItStays and TestSecretsAreStoredAsTheManifestWants have the others.
 		if reached[string(r)] == 0 && most > 1 && r != fsm.MoveEndpoint && r != fsm.Encrypt {
 			t.Errorf("no world leads to %s", r)

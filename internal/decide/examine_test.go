@@ -11,7 +11,7 @@ import (
 	"kubeone/internal/testutil/decidetest"
 )
 
-// examiner decides worlds and compares; each goroutine has its own.
+// examiner decides worlds and checks the results; each goroutine has its own.
 type examiner struct {
 	t            *testing.T
 	table        *rules
@@ -22,7 +22,7 @@ type examiner struct {
 	manifests    [6][2]desired.Cluster
 }
 
-// cachedManifest makes each manifest once.
+// cachedManifest makes each manifest only once.
 func (e *examiner) cachedManifest(cps, workers int) desired.Cluster {
 	if m := &e.manifests[cps][workers]; m.Name == "" {
 		*m = decidetest.Wanted(cps, workers)
@@ -51,7 +51,7 @@ func (e *examiner) examine(c combination) {
 	}
 }
 
-// checkTrace checks that the trace follows the table from the start to the route.
+// checkTrace checks that the trace follows the table to the route.
 func checkTrace(d Decision) error {
 	table := fsm.Cluster.Table()
 	state := fsm.AskHosts
@@ -71,7 +71,7 @@ func checkTrace(d Decision) error {
 	return nil
 }
 
-// checkTexts checks that all problems and steps of a decision have the values that their texts need.
+// checkTexts checks that all problems and steps of a decision have the values for their texts.
 func checkTexts(d Decision) error {
 	all := slices.Concat(d.Problems, d.Warnings)
 	for _, a := range d.Hosts {
@@ -96,7 +96,7 @@ func checkTexts(d Decision) error {
 	return nil
 }
 
-// checkSafety checks what must hold whatever the table says, from the combination alone.
+// checkSafety checks what must hold whatever the table says, based on the combination alone.
 func checkSafety(c combination, kinds []kind, d Decision) error {
 	n := make(map[string]int, len(c.cps))
 	for _, k := range c.cps {

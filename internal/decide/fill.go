@@ -227,15 +227,15 @@ func (v *view) namesInUse() []problem.Problem {
 	if _, runs := v.in.System[kubeProxy]; runs {
 		switch c, compared := v.in.Is.API.Compared[kubeProxy]; {
 		case !compared || c.Problem != "":
-			add(kubeProxy, "nobody knows what it dials")
+			add(kubeProxy, "it is unknown what it dials")
 		case len(c.Settings) > 0:
-			add(kubeProxy, "its settings are not the manifest's")
+			add(kubeProxy, "its settings differ from the manifest")
 		}
 	}
 	for i := range v.hosts {
 		switch s := &v.hosts[i]; {
 		case s.isSilent() || s.reported || !s.inLimit:
-			add(s.displayName(), "it was not asked, or has not answered")
+			add(s.displayName(), "it was not probed or did not answer")
 		case v.dialsElsewhere(s):
 			add(s.displayName(), "it dials "+s.is.Endpoint)
 		case s.hasJoined() && s.is.Endpoint == "":
@@ -245,7 +245,7 @@ func (v *view) namesInUse() []problem.Problem {
 	for i := range v.in.Is.API.Nodes {
 		n := &v.in.Is.API.Nodes[i]
 		if !slices.ContainsFunc(v.hosts, func(s hostState) bool { return s.node != nil && s.node.Name == n.Name }) {
-			add(n.Name, "it is no host of the manifest")
+			add(n.Name, "it is not a host of the manifest")
 		}
 	}
 	return out

@@ -8,7 +8,7 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// A firewall is configured again where it has lost the rules, and where it was switched on after the installation.
+// A firewall is configured again if it has lost the rules, or was switched on after the installation.
 func TestAFirewallWithoutOurRulesIsDrift(t *testing.T) {
 	t.Parallel()
 	const digest = desired.FirewallDigest

@@ -13,7 +13,7 @@ func TestHowMuchAClusterIsHardened(t *testing.T) {
 	const baseline, none = desired.HardeningBaseline, desired.HardeningNone
 	bare := observed.Host{Reach: observed.Reached}
 	silent := observed.Host{Reach: observed.Unreachable}
-	// made is a host that has joined, and has noted that value.
+	// made returns a host that has joined, and has noted that value.
 	made := func(value string) observed.Host {
 		h := observed.Host{
 			Reach:   observed.Reached,

@@ -10,7 +10,7 @@ import (
 	"kubeone/internal/model/problem"
 )
 
-// clusterWithoutHostnames returns a healthy cluster whose manifest gives nobody a name: hosts name themselves.
+// clusterWithoutHostnames returns a healthy cluster whose manifest has no names: hosts name themselves.
 func clusterWithoutHostnames() *Input {
 	in := healthyCluster(3, 2)
 	for i := range in.Want.ControlPlane {
@@ -22,7 +22,7 @@ func clusterWithoutHostnames() *Input {
 	return &in
 }
 
-// A worker that says it has another host's name is left alone, and stops nothing else.
+// A worker that claims another host's name is left alone, and stops nothing else.
 func TestAWorkerTakesNobodysName(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"cp-1", "w-2"} {
@@ -50,7 +50,7 @@ func TestAWorkerTakesNobodysName(t *testing.T) {
 	}
 }
 
-// Versions that a worker's kubelet says it has stop no others; those that the worker works with now do count.
+// Versions that a worker's kubelet claims do not stop other hosts; those that the worker works with now count.
 func TestVersionsOfAWorkerStopNoOthers(t *testing.T) {
 	t.Parallel()
 	for version, want := range map[string]struct{ condition condition.Condition }{
@@ -70,7 +70,7 @@ func TestVersionsOfAWorkerStopNoOthers(t *testing.T) {
 	}
 }
 
-// The epoch is what control-plane hosts with an approved key say, where there is one.
+// The epoch comes from control-plane hosts with an approved key, if there is one.
 func TestAnEpochOfAFirstContactDoesNotCount(t *testing.T) {
 	t.Parallel()
 	in := clusterWithoutHostnames()
@@ -94,7 +94,7 @@ func TestAnEpochOfAFirstContactDoesNotCount(t *testing.T) {
 	for _, id := range []string{"192.0.0.1", "192.0.0.3"} {
 		say(id, 1, "SHA256:"+strings.Repeat("x", 3), true)
 	}
-	if got := condition.Epoch(&in.Want, &in.Is); got != 999 { // nobody is approved yet: a new machine of the operator's
+	if got := condition.Epoch(&in.Want, &in.Is); got != 999 { // no key is approved yet: a new machine of the operator's
 		t.Errorf("without any approved: %d", got)
 	}
 }

@@ -242,7 +242,7 @@ func (v *view) nodeHolder(s *hostState, claim nodename.Claim) string {
 	}
 	for i := range v.in.Is.Etcd.Members {
 		if m := &v.in.Is.Etcd.Members[i]; m.Name == claim.Node && m.Healthy == observed.Yes && s.Etcd != m.ID {
-			return "another host's member of etcd"
+			return "another host's etcd member"
 		}
 	}
 	return ""

@@ -11,8 +11,8 @@ import (
 	"kubeone/internal/model/problem"
 )
 
-// Whatever state a cluster is in, nothing is done while two machines claim to be one host; one that has only
-// moved is named.
+// In any state of a cluster, nothing is done while two machines claim to be one host. A host that has only moved is
+// named.
 func TestContradictionsStopEverything(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[identity.Kind]problem.Code{
@@ -48,7 +48,7 @@ func codesOf(problems []problem.Problem) []problem.Code {
 	return out
 }
 
-// Who is not what it should be is not replaced: what is to be settled is said.
+// A host with the wrong identity is not replaced: the instructions say what to settle.
 func TestADoubtfulWorkerIsNotToBeReplaced(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*observed.Host){
@@ -71,7 +71,7 @@ func TestADoubtfulWorkerIsNotToBeReplaced(t *testing.T) {
 	}
 }
 
-// otherKeys returns of cp-2, set up again.
+// otherKeys returns the keys of cp-2, set up again.
 func otherKeys() []observed.OtherKey {
 	return []observed.OtherKey{{Name: "cp-2", Known: []string{"SHA256:old (known_hosts:1)"}, Offered: "SHA256:new"}}
 }

@@ -7,7 +7,7 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// Workers of which only the API could say more are nobody's concern before that answers.
+// Workers that only the API could tell more about need no instructions before it answers.
 func TestNobodyIsToldToReplaceAWorkerThatTheAPIKnows(t *testing.T) {
 	t.Parallel()
 	in := healthyCluster(1, 2)

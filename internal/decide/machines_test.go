@@ -12,7 +12,7 @@ import (
 	"kubeone/internal/model/problem"
 )
 
-// Controllers are not deployed beside another program that has the same kinds. Everything else continues beside it.
+// Controllers are not deployed beside another program with the same kinds. Everything else continues.
 func TestControllersAreNotDeployedWhereTheKindsAreAnothers(t *testing.T) {
 	t.Parallel()
 	in := healthyCluster(1, 1)

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// dropHostnames takes the hostnames out of a manifest, as most manifests are.
+// dropHostnames removes the hostnames from a manifest, as in most manifests.
 func (in *Input) dropHostnames() {
 	for i := range in.Want.ControlPlane {
 		in.Want.ControlPlane[i].Hostname = ""
@@ -115,7 +115,7 @@ func TestADeadMemberWaitsWhileTheQuorumIsThin(t *testing.T) {
 	}
 }
 
-// Whoever had the name before may still be in the list.
+// The former owner of the name may still be in the list.
 func TestOfTwoMembersWithOneNameTheHostsOwnIsFound(t *testing.T) {
 	t.Parallel()
 	h := decidetest.Host(desired.ControlPlane, "cp", 1)
@@ -144,8 +144,8 @@ func TestOfTwoMembersWithOneNameTheHostsOwnIsFound(t *testing.T) {
 	}
 }
 
-// TestAPersonMayActBeforeOurStepsHaveRun asks what is to be done about a host cut off, once a dead member beside it has
-// come back: by then it may be replaced, and until then it must not.
+// TestAPersonMayActBeforeOurStepsHaveRun checks the instructions for an unreachable host after a dead member beside it
+// has returned: the host may be replaced then, but not before.
 func TestAPersonMayActBeforeOurStepsHaveRun(t *testing.T) {
 	t.Parallel()
 	now := healthyCluster(3, 0)
@@ -168,8 +168,8 @@ func TestAPersonMayActBeforeOurStepsHaveRun(t *testing.T) {
 	}
 }
 
-// TestAnotherCAThanTheKnownOneStopsEverything: a cluster that somebody else made under this name, or a host that poses
-// as this one.
+// TestAnotherCAThanTheKnownOneStopsEverything covers a foreign cluster of this name, and a host that impersonates one
+// of this cluster.
 func TestAnotherCAThanTheKnownOneStopsEverything(t *testing.T) {
 	t.Parallel()
 	in := healthyCluster(3, 1)

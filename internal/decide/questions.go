@@ -154,7 +154,7 @@ func (v *view) askRepairable() (fsm.Event, string) {
 		return fsm.OnRegenerable, "what is missing on " + repairable + " can be regenerated"
 	}
 	if edited := joinedNames(v.controlPlane(), v.brokenByEdits); edited != "" {
-		return fsm.OnEdited, "files that somebody has changed on " + edited + " can be restored"
+		return fsm.OnEdited, "changed files on " + edited + " can be restored"
 	}
 	if dead := v.membersToRemove(); len(dead) > 0 {
 		return fsm.OnMemberDead, dead[0].Why
@@ -187,7 +187,7 @@ func (v *view) askWorkers() (fsm.Event, string) {
 		return fsm.OnRegenerable, "what is missing on " + repairable + " can be regenerated"
 	}
 	if edited := joinedNames(v.workers(), v.brokenByEdits); edited != "" {
-		return fsm.OnEdited, "files that somebody has changed on " + edited + " can be restored"
+		return fsm.OnEdited, "changed files on " + edited + " can be restored"
 	}
 	unhealthy := func(s *hostState) bool {
 		return s.inLimit && !s.midUpgrade && (s.isSilent() || s.hasJoined() && s.Condition != condition.Healthy)
@@ -205,16 +205,16 @@ func (v *view) askVersion() (fsm.Event, string) {
 
 func (v *view) askConfiguration() (fsm.Event, string) {
 	if edited := joinedNames(v.hosts, v.canRestore); edited != "" {
-		return fsm.OnEdited, "files on " + edited + " were changed, or who may read them, and that can be undone"
+		return fsm.OnEdited, "files on " + edited + " or their permissions were changed, and can be restored"
 	}
 	if renewals := v.certificatesToRenew(); len(renewals) > 0 {
 		return fsm.OnEnding, "certificates of " + joinedNames(v.hosts, func(s *hostState) bool {
 			return renewals[s.ID] != nil
-		}) + " come near their end"
+		}) + " expire soon"
 	}
 	drift := v.driftByHost()
 	if len(drift) == 0 {
-		return fsm.OnNone, "hosts have the wanted configuration"
+		return fsm.OnNone, "hosts have the desired configuration"
 	}
 	return fsm.OnDiffers,
 		"configuration of " + joinedNames(v.hosts, func(s *hostState) bool { return drift[s.ID] != nil }) + " differs"
@@ -229,7 +229,7 @@ func (v *view) askObjects() (fsm.Event, string) {
 		stale = append(stale, "the controllers' files on "+lacking)
 	}
 	if addons := v.unwantedAddons(); len(addons) > 0 {
-		stale = append(stale, "addon "+problem.List(addons)+", which is not wanted any more,")
+		stale = append(stale, "addon "+problem.List(addons)+", which is no longer desired,")
 	}
 	if machines := append(v.missingMachines(), v.oldMachines()...); len(machines) > 0 {
 		stale = append(stale, "MachineDeployment "+problem.List(machines))
@@ -259,9 +259,9 @@ func (v *view) askObjects() (fsm.Event, string) {
 		stale = append(stale, "the cluster's record of its manifest")
 	}
 	if len(stale) == 0 {
-		return fsm.OnCurrent, "addons, nodes and record are as wanted"
+		return fsm.OnCurrent, "addons, nodes and record are as desired"
 	}
-	return fsm.OnStale, strings.Join(stale, "; ") + " not as wanted"
+	return fsm.OnStale, strings.Join(stale, "; ") + " not as desired"
 }
 
 func (s *hostState) hasJoined() bool { return s.Condition.Joined() }

@@ -13,7 +13,7 @@ import (
 	"kubeone/internal/model/problem"
 )
 
-// spoilRecordKey makes a key of the record one that cannot be read.
+// spoilRecordKey makes a key of the record unreadable.
 func (in *Input) spoilRecordKey(key string) {
 	r := *in.Is.API.Record
 	r.Unreadable = map[string]string{key: "it is an x"}
@@ -34,7 +34,7 @@ func (in *Input) spoilRecordKey(key string) {
 	in.Is.API.Record = &r
 }
 
-// Each key is named. A run writes it again, and does nothing else because of it.
+// Each key is named. A run repairs it, and does nothing else because of it.
 func TestAKeyThatCannotBeReadIsNamedAndWrittenAgain(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{
@@ -56,7 +56,7 @@ func TestAKeyThatCannotBeReadIsNamedAndWrittenAgain(t *testing.T) {
 	}
 }
 
-// Which addons a cluster has, only the record knows: they are left alone, and so is the network plugin.
+// Only the record knows the cluster's addons: they are left alone, and so is the network plugin.
 func TestAddonsThatCannotBeReadAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	unwanted := healthyCluster(3, 1)
@@ -86,7 +86,7 @@ func TestAddonsThatCannotBeReadAreLeftAlone(t *testing.T) {
 	}
 }
 
-// Which Node is that of a silent host, only the record knows: nobody joins in its place.
+// Only the record knows the Node of a silent host: no other host joins in its place.
 func TestNobodyJoinsAsTheNodeOfASilentHost(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -131,7 +131,7 @@ func TestNobodyJoinsAsTheNodeOfASilentHost(t *testing.T) {
 	}
 }
 
-// A hardened cluster stays so: its hosts say it.
+// A hardened cluster stays hardened: its hosts report it.
 func TestHardeningThatCannotBeReadIsThatOfTheHosts(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{observed.RecordHardening, observed.RecordCluster, observed.RecordManifestDigest} {
@@ -151,7 +151,7 @@ func TestHardeningThatCannotBeReadIsThatOfTheHosts(t *testing.T) {
 	}
 }
 
-// Names that all API servers have are kept for those that join, and dropped only when that is asked for.
+// Names that all API servers have are kept for hosts that join, and dropped only on request.
 func TestFormerNamesThatCannotBeReadAreThoseOfTheCertificates(t *testing.T) {
 	t.Parallel()
 	in := clusterAtEndpoint("api.example.com")

@@ -10,7 +10,7 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// expiringHost has certificates of which two come near their end, and the kubelet's, which is not kubeadm's to renew.
+// expiringHost returns a host with two certificates that expire soon, and the kubelet's, which kubeadm does not renew.
 func expiringHost(h *observed.Host) {
 	const day = 24 * time.Hour
 	h.Certificates = []observed.Certificate{

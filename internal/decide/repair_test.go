@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// repairs is the part of a decision that says what is repaired.
+// repairs is the part of a decision about repairs.
 type repairs struct {
 	Route         fsm.Route
 	Also          []fsm.Route
@@ -22,7 +22,7 @@ type repairs struct {
 	Stale         []string
 }
 
-// loseEtcdData makes a control-plane host say that its etcd data is gone, and its member silent.
+// loseEtcdData makes a control-plane host report that its etcd data is lost, and its member silent.
 func (in *Input) loseEtcdData(id, name string) {
 	in.changeObserved(id, func(h *observed.Host) {
 		h.EtcdData, h.EtcdHealth, h.APIServer = observed.No, observed.No, observed.No

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// rules is the decision list of testdata/routes.txt, compiled for speed. It knows nothing of this package but the facts
-// that the test counts.
+// rules is the compiled decision list of testdata/routes.txt. It knows only the facts that the test counts, and nothing
+// of this package.
 type rules struct {
 	names []string // of slots: the raw facts first, then those of "let"
 	lets  []term
@@ -22,7 +22,7 @@ type rule struct {
 	holds term
 }
 
-// term is worked out from the slots.
+// term is computed from the slots.
 type term func(slots []int) int
 
 // readRules compiles the file. Raw facts have the slots of their position in names.

@@ -12,8 +12,8 @@ import (
 	"kubeone/internal/testutil/decidetest"
 )
 
-// The network plugin and kube-proxy must run on every Node that is Ready, cluster DNS somewhere, and only a pod that is
-// ready counts. What does not run is a warning, and stops nothing.
+// The network plugin and kube-proxy must run on every Ready Node, cluster DNS anywhere, and only ready pods count. A
+// missing component gives a warning, and stops nothing.
 func TestComponentsThatDoNotRunAreNamed(t *testing.T) {
 	t.Parallel()
 	dead := func(is *observed.API, app, node string) {
@@ -80,7 +80,7 @@ func TestComponentsThatDoNotRunAreNamed(t *testing.T) {
 	}
 }
 
-// A warning names some Nodes, not thousands.
+// A warning names a few Nodes, not thousands.
 func TestAWarningNamesSomeOfManyNodes(t *testing.T) {
 	t.Parallel()
 	in := healthyCluster(1, 20)

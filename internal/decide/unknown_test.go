@@ -8,8 +8,8 @@ import (
 	"kubeone/internal/testutil/decidetest"
 )
 
-// routeDanger ranks routes by what they may destroy: those that change nothing on a healthy cluster, and starting units
-// that ought to run, are 0.
+// routeDanger ranks routes by what they may destroy. Those that change nothing on a healthy cluster, or only start
+// units that must run, are 0.
 func routeDanger(d Decision) int {
 	switch d.Route {
 	case fsm.Repair:
@@ -28,8 +28,8 @@ func routeDanger(d Decision) int {
 	return 0
 }
 
-// Whatever a host, the API or etcd would have said: not having heard it never leads to a more dangerous route than
-// having heard the most harmless of the answers. Foreign data is left out: to learn of it stops everything.
+// Whatever a host, the API or etcd would have said: missing answers never lead to a more dangerous route than the most
+// harmless answer. Foreign data is left out, because it stops everything.
 func TestUnknownIsNeverMoreDangerousThanKnown(t *testing.T) {
 	t.Parallel()
 	cps, workers := hostKinds(), workerKinds()
@@ -69,8 +69,8 @@ func TestUnknownIsNeverMoreDangerousThanKnown(t *testing.T) {
 	t.Logf("%d pairs compared", compared)
 }
 
-// blindChanges returns the ways in which the API and etcd may not have been asked; where no host of the set joined,
-// they cannot have answered in the first place.
+// blindChanges returns the ways in which the API and etcd may not have been asked. If no host of the set joined, they
+// cannot have answered.
 func blindChanges(set []int, lastJoined int) []combination {
 	if set[0] > lastJoined {
 		return nil

@@ -32,18 +32,18 @@ func (in *Input) allOlder(version string) {
 	}
 }
 
-// oldMemberElsewhere returns a member of etcd, and its Node, that the manifest does not have.
+// oldMemberElsewhere adds a member of etcd, and its Node, outside the manifest.
 func (in *Input) oldMemberElsewhere() {
 	in.Is.API.Nodes = append(in.Is.API.Nodes,
 		observed.Node{Name: "theirs", ControlPlane: true, KubeletVersion: "1.35.4"})
 	in.Is.Etcd.Members = append(in.Is.Etcd.Members, observed.Member{ID: "9", Name: "theirs", Healthy: observed.Yes})
 }
 
-// upgradeCase is what is decided of a world of three control-plane hosts and two workers.
+// upgradeCase is a decision about three control-plane hosts and two workers.
 type upgradeCase struct {
 	world func(*Input)
 	route fsm.Route
-	hosts []string // that are upgraded
+	hosts []string // to upgrade
 	says  string   // in the reason of the last question
 }
 
@@ -67,8 +67,8 @@ func TestWhatIsUpgraded(t *testing.T) {
 	t.Parallel()
 	all := []string{"192.0.0.1", "192.0.0.2", "192.0.0.3", "192.0.1.1", "192.0.1.2"}
 	for name, c := range map[string]upgradeCase{
-		"everything": {func(in *Input) { in.allOlder("1.36.1") }, fsm.Upgrade, all, "1.36.3 is wanted"},
-		"a minor":    {func(in *Input) { in.allOlder("1.35.4") }, fsm.Upgrade, all, "1.36.3 is wanted"},
+		"everything": {func(in *Input) { in.allOlder("1.36.1") }, fsm.Upgrade, all, "1.36.3 is desired"},
+		"a minor":    {func(in *Input) { in.allOlder("1.35.4") }, fsm.Upgrade, all, "1.36.3 is desired"},
 		"what is left of it": {func(in *Input) { in.setOlderVersion("192.0.1.2", "w-2", "1.35.4") }, fsm.Upgrade,
 			all[4:],
 			"1.35.4"},
@@ -80,7 +80,7 @@ func TestWhatIsUpgraded(t *testing.T) {
 		}, fsm.Upgrade, all[4:], "1.36.1"},
 		"what has begun and has not ended": {func(in *Input) {
 			in.changeObserved("192.0.0.2", func(h *observed.Host) { h.Upgrading = decidetest.Version })
-		}, fsm.Upgrade, all[1:2], "cp-2 has begun and has not ended"},
+		}, fsm.Upgrade, all[1:2], "cp-2 has begun and not ended"},
 		"a kubelet too old for the API server": {func(in *Input) { in.setOlderVersion("192.0.1.2", "w-2", "1.32.9") },
 			fsm.Instruct, nil, "w-2 not healthy"},
 		"a node of somebody else, too old": {func(in *Input) {
@@ -102,7 +102,7 @@ func TestWhatIsUpgraded(t *testing.T) {
 			in.emptyHosts("192.0.1.2")
 		}, fsm.Error, nil, "Node theirs (kubelet 1.35.4) has no host"},
 		"a member of somebody else, too old, and nothing is to change": {func(in *Input) { in.oldMemberElsewhere() },
-			fsm.Nothing, nil, "as wanted"},
+			fsm.Nothing, nil, "as desired"},
 		"a member of somebody else, too old, and a roll-out is forced": {func(in *Input) {
 			in.oldMemberElsewhere()
 			in.ForceUpgrade = true
@@ -111,7 +111,7 @@ func TestWhatIsUpgraded(t *testing.T) {
 			in.allOlder("1.35.4")
 			in.Is.API.Nodes = append(in.Is.API.Nodes,
 				observed.Node{Name: "theirs", Ready: observed.No, ControlPlane: true, KubeletVersion: "1.35.4"})
-		}, fsm.Upgrade, all, "1.36.3 is wanted"},
+		}, fsm.Upgrade, all, "1.36.3 is desired"},
 		"two minors": {func(in *Input) { in.allOlder("1.34.4") }, fsm.Error, nil,
 			"minor versions cannot be skipped"},
 		"downwards": {func(in *Input) { in.setOlderVersion("192.0.0.2", "cp-2", "1.36.4") }, fsm.Error, nil,
@@ -122,7 +122,7 @@ func TestWhatIsUpgraded(t *testing.T) {
 			in.allOlder("1.35.4")
 			in.setOlderVersion("192.0.0.1", "cp-1", decidetest.Version)
 			in.Limit = map[string]bool{"192.0.0.1": true}
-		}, fsm.Nothing, nil, "as wanted"},
+		}, fsm.Nothing, nil, "as desired"},
 		"a limit to workers of an old control plane": {func(in *Input) {
 			in.allOlder("1.35.4")
 			in.Limit = map[string]bool{"192.0.1.1": true}
@@ -151,13 +151,13 @@ func TestWhatARunLeftCordonedIsOpened(t *testing.T) {
 	}
 	in := healthyCluster(3, 2)
 	closed(&in, "cp-2", "run-1")
-	closed(&in, "w-1", "") // by a person
+	closed(&in, "w-1", "") // by an operator
 	d := Decide(in)
 	if diff := cmp.Diff([]string{"192.0.0.2"}, d.Uncordon); diff != "" || d.Route != fsm.Resources {
 		t.Errorf("route %s, %s", d.Route, diff)
 	}
 	in.setOlderVersion("192.0.1.2", "w-2", "1.36.1")
-	closed(&in, "w-2", "run-1") // it is upgraded again
+	closed(&in, "w-2", "run-1") // its upgrade is repeated
 	d = Decide(in)
 	if diff := cmp.Diff([]string{"192.0.0.2"}, d.Uncordon); diff != "" || d.Route != fsm.Upgrade {
 		t.Errorf("route %s, %s", d.Route, diff)
@@ -176,7 +176,7 @@ func TestATurnThatHasBegunGoesOn(t *testing.T) {
 		host, id string
 		world    func(*Input, *observed.Host)
 		route    fsm.Route
-		first    string // of what is upgraded
+		first    string // of the hosts to upgrade
 	}{
 		"a worker's new kubelet does not start": {"w-2", "192.0.1.2",
 			func(_ *Input, h *observed.Host) { stopKubelet(h) }, fsm.Upgrade, "192.0.0.1"},
@@ -236,8 +236,8 @@ func TestATurnThatHasBegunGoesOn(t *testing.T) {
 	}
 }
 
-// Where going on needs an API that is away with the host, or would stop a member that etcd needs, the kubelet's
-// settings are written again first: to start it with those that it refuses would fail for ever.
+// If resuming needs an API server that is down with the host, or would stop a member that etcd needs, the kubelet's
+// settings are written first: restarting it with settings that it refuses would always fail.
 func TestSettingsThatMayBeRefusedAreWrittenAgain(t *testing.T) {
 	t.Parallel()
 	const first = "192.0.0.1"
@@ -308,7 +308,7 @@ func TestTheNetworkPluginThatWasDeployedStays(t *testing.T) {
 		d.Warnings[0].Code != problem.NetworkPluginChanged {
 		t.Errorf("route %s: %+v, %+v", d.Route, d.Problems, d.Warnings)
 	}
-	// Somebody else has deployed it from the beginning.
+	// Another program has deployed it from the beginning.
 	in.Want.Network.CNI.Name = "canal"
 	in.Is.API.Addons = nil
 	if d := Decide(in); d.Route != fsm.Nothing {
@@ -356,7 +356,7 @@ func TestWhatKubeadmAppliesWaitsForTheWholeCluster(t *testing.T) {
 	if d := Decide(in); d.Route != fsm.Upgrade || len(d.System) != 1 || d.Leader != "192.0.0.1" {
 		t.Errorf("in an upgrade: route %s, %v by %q", d.Route, d.System, d.Leader)
 	}
-	// A Machine that is behind has no image of the new version either.
+	// A Machine that is behind does not have the new version's image either.
 	for _, upgrading := range []bool{true, false} {
 		in = stale()
 		if upgrading {
@@ -435,7 +435,7 @@ func TestWhatKubeadmAppliesFollowsTheVersion(t *testing.T) {
 	}
 }
 
-// setWorkerVersions names versions for the last worker.
+// setWorkerVersions sets versions for the last worker.
 func (in *Input) setWorkerVersions(kubelet, containerd string) {
 	in.Want.Workers[len(in.Want.Workers)-1].Versions = desired.Versions{Kubernetes: kubelet, Containerd: containerd}
 }
@@ -469,7 +469,7 @@ func TestVersionsThatAreNamedForAWorker(t *testing.T) {
 		},
 		"all upgraded, one stays": {func(in *Input) { in.allOlder("1.35.4"); in.setWorkerVersions("1.35.4", "") },
 			fsm.Upgrade,
-			all[:4], "1.36.3 is wanted"},
+			all[:4], "1.36.3 is desired"},
 		"another containerd": {func(in *Input) { in.setContainerdVersion("2.4.2"); in.setWorkerVersions("", "2.3.7") },
 			fsm.Upgrade,
 			last, "w-2"},
@@ -525,8 +525,8 @@ func TestVersionsThatAreNamedForAWorker(t *testing.T) {
 	}
 }
 
-// TestLiveObjectsAreWhatTheyMustBe: what somebody changed in the cluster is brought back by whoever can, once there is
-// nothing else to do, and only by a run about the cluster.
+// TestLiveObjectsAreWhatTheyMustBe: changed objects in the cluster are restored last, and only by a run for the whole
+// cluster.
 func TestLiveObjectsAreWhatTheyMustBe(t *testing.T) {
 	t.Parallel()
 	gone := []observed.Difference{{Object: "an object", Missing: true}}
@@ -570,7 +570,7 @@ func TestLiveObjectsAreWhatTheyMustBe(t *testing.T) {
 	}
 }
 
-// A kubelet gets the serving certificate for which it waits if the names are its host's, and only those.
+// The kubelet's serving certificate is approved only for its host's names.
 func TestServingCertificatesAreApproved(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -597,7 +597,7 @@ func TestServingCertificatesAreApproved(t *testing.T) {
 	}
 }
 
-// Certificates that expire soon are said, and what renews them; nothing is restarted for them automatically.
+// Certificates that expire soon are reported with their renewal; no restart happens for them automatically.
 func TestCertificatesThatExpireSoonAreWarnedOf(t *testing.T) {
 	t.Parallel()
 	in := healthyCluster(3, 1)
@@ -612,7 +612,7 @@ func TestCertificatesThatExpireSoonAreWarnedOf(t *testing.T) {
 	}
 }
 
-// An endpoint at which nobody answers is said, and stops nothing: the hosts may be needed to bring it back.
+// A silent endpoint gives a warning and stops nothing: the hosts may be needed to repair it.
 func TestAnEndpointThatDoesNotAnswerIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	in := healthyCluster(3, 1)
@@ -625,7 +625,7 @@ func TestAnEndpointThatDoesNotAnswerIsWarnedOf(t *testing.T) {
 	}
 }
 
-// A control plane of which somebody has upgraded the API server alone is not what is desired.
+// A control plane with only the API server upgraded by hand differs from the desired state.
 func TestControllersOfAnotherVersionAreUpgraded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

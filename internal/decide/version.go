@@ -210,13 +210,13 @@ func (v *view) compareVersions() (fsm.Event, string, *problem.Problem) {
 		return fsm.OnSame, "every host inside the limit runs " + want, nil
 	}
 	if begun := v.unfinishedUpgrades(); event == fsm.OnSame && len(begun) > 0 {
-		return fsm.OnDiffers, "the upgrade of " + problem.List(begun) + " has begun and has not ended", nil
+		return fsm.OnDiffers, "the upgrade of " + problem.List(begun) + " has begun and not ended", nil
 	}
 	if event == fsm.OnSame {
 		wrong := namesOf(v.hosts, func(s *hostState) bool { return s.inLimit && v.wrongVersion(s) })
-		return fsm.OnDiffers, problem.List(wrong) + " does not run the versions that are named for it", nil
+		return fsm.OnDiffers, problem.List(wrong) + " does not run the versions set for it", nil
 	}
-	return event, want + " is wanted and " + problem.List(all) + " runs", nil
+	return event, want + " is desired and " + problem.List(all) + " runs", nil
 }
 
 // staysAsItIs reports whether nothing joins or is upgraded whose version matters to other API servers.

@@ -89,9 +89,9 @@ func (w *worker) answerQuestion(s fsm.State) (fsm.Event, string) {
 	switch s {
 	case fsm.AskWanted:
 		if w.in.Gone {
-			return fsm.OnNo, "the machine is not wanted any more"
+			return fsm.OnNo, "the machine is no longer desired"
 		}
-		return fsm.OnYes, "the machine is wanted"
+		return fsm.OnYes, "the machine is desired"
 	case fsm.AskReturned:
 		return w.askReturned()
 	case fsm.AskHost:
@@ -119,20 +119,20 @@ func (w *worker) askReturned() (fsm.Event, string) {
 	switch {
 	case w.s.is.Reach == observed.Unreachable && w.in.Is.API.Reached == observed.Yes && w.in.GivenUp:
 		if !w.ownsNode() {
-			return fsm.OnYes, name + " does not answer, nobody waits for it any longer, and it has no Node"
+			return fsm.OnYes, name + " does not answer and is given up, and it has no Node"
 		}
-		return fsm.OnGivenUp, name + " does not answer, and nobody waits for it any longer"
+		return fsm.OnGivenUp, name + " does not answer and is given up"
 	case w.s.is.Reach != observed.Reached, w.s.Condition == condition.Unclear && !w.s.is.SaysControlPlane():
 		return w.answerWith(fsm.OnNotKnown, name+" may still be a worker", w.s.Reasons...)
 	case w.in.Is.API.Reached != observed.Yes:
-		return w.answerWith(fsm.OnNotKnown, "the API does not answer: nobody knows whether "+name+" has a Node",
+		return w.answerWith(fsm.OnNotKnown, "the API does not answer, so it is unknown whether "+name+" has a Node",
 			problem.Problem{Code: problem.NodeStatusUnknown, Host: w.s.ID})
 	case w.claimedBy() != "":
 		return fsm.OnForeign, name + " is " + w.claimedBy() + " by now"
 	case w.s.Condition == condition.Foreign:
-		return fsm.OnForeign, name + " has data of somebody else's"
+		return fsm.OnForeign, name + " holds foreign data"
 	case w.s.is.SaysControlPlane():
-		return fsm.OnForeign, name + " says that it is of a control plane"
+		return fsm.OnForeign, name + " claims to be a control-plane host"
 	case w.s.Condition == condition.Empty && w.s.is.Marker == nil && !w.s.is.Kubelet.Installed && !w.ownsNode():
 		return fsm.OnYes, name + " is bare, and has no Node"
 	}
@@ -170,7 +170,7 @@ func (w *worker) askHost() (fsm.Event, string) {
 	}
 	switch {
 	case w.s.is.SaysControlPlane():
-		return w.answerWith(fsm.OnUnfit, name+" says that it is of a control plane",
+		return w.answerWith(fsm.OnUnfit, name+" claims to be a control-plane host",
 			problem.Problem{Code: problem.ControlPlaneClaimed, Host: w.s.ID})
 	case w.s.Condition == condition.Foreign:
 		return w.answerWith(fsm.OnUnfit, name+" is foreign", w.s.Reasons...)
@@ -178,12 +178,12 @@ func (w *worker) askHost() (fsm.Event, string) {
 		return w.answerWith(fsm.OnNotKnown, "nothing is known of "+name, w.s.Reasons...)
 	}
 	if n := w.s.node; n != nil && !w.ownsNode() && !w.s.hasJoined() {
-		return w.answerWith(fsm.OnUnfit, "the Node "+n.Name+" is somebody else's", problem.Problem{
+		return w.answerWith(fsm.OnUnfit, "the Node "+n.Name+" belongs to another host", problem.Problem{
 			Code: problem.NodeOfAnother, Host: w.s.ID, Parameters: problem.Parameters{"node": n.Name},
 		})
 	}
 	if v := w.s.Versions.Containerd; v != "" && skew.Containerd(w.s.wantKubelet, v) != nil {
-		return w.answerWith(fsm.OnUnfit, "its kubelet does not work with its container runtime", problem.Problem{
+		return w.answerWith(fsm.OnUnfit, "the kubelet does not work with the container runtime", problem.Problem{
 			Code: problem.ContainerdRefused, Host: w.s.ID,
 			Parameters: problem.Parameters{"kubelet": w.s.wantKubelet, "containerd": v},
 		})
@@ -197,9 +197,9 @@ func (w *worker) askHost() (fsm.Event, string) {
 		}
 	}
 	if p := w.s.refusesCgroups(); p != nil && w.s.hasJoined() {
-		return w.answerWith(fsm.OnUnfit, "a kubelet of the wanted version would not start on "+name, *p)
+		return w.answerWith(fsm.OnUnfit, "the desired kubelet would not start on "+name, *p)
 	}
-	return fsm.OnFit, name + " answers, and is fit"
+	return fsm.OnFit, name + " answers and is fit"
 }
 
 func (w *worker) askMember() (fsm.Event, string) {
@@ -266,13 +266,13 @@ func (w *worker) askHealthy() (fsm.Event, string) {
 	name := w.s.displayName()
 	switch {
 	case w.s.midUpgrade, w.s.Condition == condition.Healthy:
-		return fsm.OnHealthy, name + " is healthy, or what is wrong with it is what its upgrade writes"
+		return fsm.OnHealthy, name + " is healthy, or its upgrade repairs it"
 	case w.s.Condition == condition.Restartable:
 		return fsm.OnUnitsStopped, "units of " + name + " do not run and can be started again"
 	case w.s.Condition == condition.Regenerable && w.in.Is.API.Reached == observed.Yes && !w.anyToken():
 		return fsm.OnRegenerable, "what is missing on " + name + " can be regenerated"
 	case len(w.restorableFiles()) > 0:
-		return fsm.OnEdited, "files that somebody has changed on " + name + " can be restored"
+		return fsm.OnEdited, "changed files on " + name + " can be restored"
 	}
 	return w.answerWith(fsm.OnUnhealthy, name+" is "+string(w.s.Condition),
 		slices.Concat(w.s.Reasons, w.joinTokenProblem())...)
@@ -294,24 +294,24 @@ func (w *worker) restorableFiles() []string {
 func (w *worker) askCredentials() (fsm.Event, string) {
 	brought := w.s.upgradeBegun() || w.in.Turn == Now && !w.isOutdated()
 	if len(w.s.is.CredentialsToChange()) > 0 && !brought {
-		return fsm.OnDiffers, w.s.displayName() + " has other credentials than are wanted"
+		return fsm.OnDiffers, w.s.displayName() + " does not have the desired credentials"
 	}
-	return fsm.OnSame, w.s.displayName() + " has the wanted credentials"
+	return fsm.OnSame, w.s.displayName() + " has the desired credentials"
 }
 
 func (w *worker) askVersions() (fsm.Event, string) {
 	name := w.s.displayName()
 	if !w.isOutdated() {
-		return fsm.OnSame, name + " has the wanted versions"
+		return fsm.OnSame, name + " has the desired versions"
 	}
 	if event, why := w.answerSkew(); event != "" {
 		return event, why
 	}
 	if w.in.Turn == Refused && len(w.driftByHost()) > 0 && !w.s.upgradeBegun() {
-		return w.answerWith(fsm.OnLater, "with other versions "+name+" would get settings with which hosts have failed",
+		return w.answerWith(fsm.OnLater, "with other versions "+name+" would also get settings that failed on other hosts",
 			w.laterProblem())
 	}
-	return fsm.OnDiffers, name + " has other versions than are wanted"
+	return fsm.OnDiffers, name + " does not have the desired versions"
 }
 
 // isOutdated reports whether the kubelet or container runtime differs from the desired one, or a change to that has
@@ -330,9 +330,9 @@ func (w *worker) goesOn() bool {
 
 func (w *worker) askNode() (fsm.Event, string) {
 	if w.isStale() || w.isCordonedByRun() {
-		return fsm.OnStale, "labels, annotations, taints or the cordon of " + w.s.displayName() + " are not as wanted"
+		return fsm.OnStale, "labels, annotations, taints or the cordon of " + w.s.displayName() + " are not as desired"
 	}
-	return fsm.OnCurrent, "the Node of " + w.s.displayName() + " is as wanted"
+	return fsm.OnCurrent, "the Node of " + w.s.displayName() + " is as desired"
 }
 
 // askConfiguration asks whether the host has the desired settings. Faults of its Node come first, because they need not
@@ -341,12 +341,12 @@ func (w *worker) askConfiguration() (fsm.Event, string) {
 	name := w.s.displayName()
 	switch {
 	case len(w.driftByHost()) == 0:
-		return fsm.OnNone, name + " has the wanted settings"
+		return fsm.OnNone, name + " has the desired settings"
 	case w.in.Turn != Now:
-		return w.answerWith(fsm.OnLater, name+" has other settings than are wanted, and it is not its turn",
+		return w.answerWith(fsm.OnLater, name+" does not have the desired settings, and it is not its turn",
 			w.laterProblem())
 	}
-	return fsm.OnDiffers, name + " has other settings than are wanted"
+	return fsm.OnDiffers, name + " does not have the desired settings"
 }
 
 // driftByHost returns, by host ID, the sorted names of configurations that differ from the desired ones; nil if none

@@ -16,13 +16,13 @@ import (
 	"kubeone/internal/testutil/decidetest"
 )
 
-// machineID is the ID of the Machine that the tests' worker is.
+// machineID is the ID of the tests' Machine.
 const machineID = "5c0e9a2e-7d0b-4c53-9b7e-0f2b6f1f6a10"
 
 // machineName is its namespace and name.
 const machineName = "kube-system/pool-1"
 
-// aWorker returns a worker that is a Machine and that is as it should be.
+// aWorker returns a worker of a Machine in its desired state.
 func aWorker() WorkerInput {
 	h := decidetest.Host(desired.Worker, "w", 1)
 	h.ID, h.HasOwnID, h.Machine = machineID, true, machineName
@@ -42,7 +42,7 @@ func aWorker() WorkerInput {
 	return in
 }
 
-// ownNode returns the Node of a Machine that is well.
+// ownNode returns the Node of a healthy Machine.
 func ownNode(h desired.Host) observed.Node {
 	n := decidetest.ReadyNode(h)
 	n.Labels = map[string]string{desired.OwnerLabel: machineID}
@@ -57,7 +57,7 @@ func (in WorkerInput) changeHost(change func(*observed.Host)) WorkerInput {
 	return in
 }
 
-// makeBare makes the host one that has nothing of a cluster, and no Node.
+// makeBare removes everything of a cluster from the host, and its Node.
 func (in WorkerInput) makeBare() WorkerInput {
 	in.Is.Hosts = map[string]observed.Host{machineID: decidetest.Bare(in.Want.Workers[0])}
 	in.Is.API.Nodes = nil
@@ -291,13 +291,13 @@ func TestWhatAWorkerNeeds(t *testing.T) {
 	}
 }
 
-// otherSettings makes the host one that has other settings than are desired.
+// otherSettings gives the host other settings than the desired ones.
 func (in WorkerInput) otherSettings() WorkerInput {
 	in.Config = map[string]map[string]string{machineID: {"kubelet": "new", "kernel": "same"}}
 	return in.changeHost(func(is *observed.Host) { is.Digests = map[string]string{"kubelet": "old", "kernel": "same"} })
 }
 
-// setCredential has one of the host's credentials stand so to the wanted ones.
+// setCredential sets the state of one of the host's credentials.
 func (in WorkerInput) setCredential(is observed.CredentialState) WorkerInput {
 	return in.changeHost(func(h *observed.Host) {
 		h.Credentials = []observed.Credential{{Of: "registry credentials of docker.io", Is: is}}
@@ -309,7 +309,7 @@ func (in WorkerInput) setTurn(t Turn) WorkerInput {
 	return in
 }
 
-// changeNode changes its Node, or brings it back where the change is nil.
+// changeNode changes its Node, or restores it if the change is nil.
 func (in WorkerInput) changeNode(change func(*observed.Node)) WorkerInput {
 	n := ownNode(in.Want.Workers[0])
 	if change != nil {
@@ -354,9 +354,8 @@ func followsTheTable(d Decision) error {
 	return checkTexts(d)
 }
 
-// TestNothingIsDoneToSomebodyElsesHost puts random answers before the decision and holds what must never be: that
-// anything is done to a host which is another's or of which nothing is known, that a wanted one leaves, or that a
-// kubelet is made which some API server refuses.
+// TestNothingIsDoneToSomebodyElsesHost decides random worlds and checks what must never happen: a change to a foreign
+// or unknown host, the removal of a desired worker, or a kubelet that some API server refuses.
 func TestNothingIsDoneToSomebodyElsesHost(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -441,12 +440,12 @@ func randomWorker(r *rand.Rand) WorkerInput {
 	})
 }
 
-// credentialsAlone returns the drift of a worker whose turn it need not be.
+// credentialsAlone returns the drift that needs no turn.
 func credentialsAlone() map[string][]string {
 	return map[string][]string{machineID: {desired.CredentialsConfiguration}}
 }
 
-// checkHarmless reports what a decision does that it must not.
+// checkHarmless returns an error for a forbidden part of a decision.
 func checkHarmless(in WorkerInput, d Decision) error {
 	is := in.Is.Hosts[machineID]
 	idle := d.Route == fsm.Nothing || d.Route == fsm.Wait || d.Route == fsm.Error

@@ -18,13 +18,13 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// crafted is a bundle that somebody makes of a genuine one.
+// crafted is an altered copy of a genuine bundle.
 type crafted struct {
 	Index
 	content map[string][]byte // by hex digest
 }
 
-// craft takes a bundle apart, has it changed, and puts it together again, with all digests right.
+// craft unpacks a bundle, changes it, and packs it again with correct digests.
 func craft(t *testing.T, genuine []byte, change func(*crafted)) []byte {
 	t.Helper()
 	b := mustOpen(t, genuine)
@@ -70,7 +70,7 @@ func (c *crafted) add(content string) string {
 	return digest
 }
 
-// drop takes an entry away.
+// drop removes an entry.
 func (c *crafted) drop(digest string) {
 	digest = strings.TrimPrefix(digest, digestPrefix)
 	c.Entries = slices.DeleteFunc(c.Entries, func(e Entry) bool { return e.SHA256 == digest })
@@ -86,7 +86,7 @@ func (c *crafted) image(name string) *desired.Image {
 	return &c.Artifacts.Images[n]
 }
 
-// Each of these bundles has genuine parts only, by their digests, and some more that nothing vouches for.
+// Each of these bundles has only parts that are genuine by their digests, and some extra parts without a known digest.
 func TestOpenRefusesAnIndexThatSaysMoreThanItCan(t *testing.T) {
 	t.Parallel()
 	genuine := createBytes(t, newWorld(t, testWant(), 1).source(), testWant())
@@ -179,13 +179,13 @@ func TestOpenRefusesAnIndexThatSaysMoreThanItCan(t *testing.T) {
 	}
 }
 
-// of makes the bundle say that it is of another release.
+// of makes the bundle claim another release.
 func (c *crafted) of(version, arch string) {
 	c.KubernetesVersion, c.Artifacts.KubernetesVersion = version, version
 	c.Arch, c.Artifacts.Arch = arch, arch
 }
 
-// Where a part comes from, what it is, and which hosts need it is known without the bundle.
+// This program itself knows where a part comes from, what it is, and which hosts need it.
 func TestABundleSaysVersionsAndDigestsOnly(t *testing.T) {
 	t.Parallel()
 	w, dir := newWorld(t, testWant(), 1), t.TempDir()
@@ -214,8 +214,8 @@ func TestABundleSaysVersionsAndDigestsOnly(t *testing.T) {
 	}
 }
 
-// With a list of digests a bundle is treated as a mirror: what is not known is refused, unless the file is the right
-// one, or taken at its word.
+// With a list of digests a bundle is treated like a mirror: unknown parts are refused, unless the file's digest was
+// given, or the bundle is trusted.
 func TestAStrictLibraryRefusesWhatIsNotKnown(t *testing.T) {
 	t.Parallel()
 	w, dir := newWorld(t, testWant(), 1), t.TempDir()
@@ -260,7 +260,7 @@ func TestAStrictLibraryRefusesWhatIsNotKnown(t *testing.T) {
 	}
 }
 
-// A bundle that hosts get as a whole has nothing that is another than what is known, needed now or not.
+// A bundle that hosts get as a whole must not differ from known digests, in any part.
 func TestAWholeBundleIsVouchedForInAllItsParts(t *testing.T) {
 	t.Parallel()
 	w, dir := newWorld(t, testWant(), 1), t.TempDir()

@@ -15,7 +15,7 @@ const (
 	pauseName   = "registry.k8s.io/pause:3.10.2 linux/amd64"
 )
 
-// digits is a sha256 of one digit.
+// digits returns a sha256 of one repeated digit.
 func digits(digit string) string { return strings.Repeat(digit, 64) }
 
 func TestListsOfDigestsAreReadStrictly(t *testing.T) {
@@ -36,7 +36,7 @@ func TestListsOfDigestsAreReadStrictly(t *testing.T) {
 		"binary mode":          {a + " *" + kubeletName + "\n", kubelet, ""},
 		"upper case":           {strings.ToUpper(a) + "  " + kubeletName + "\n", kubelet, ""},
 		"the same line twice":  {line + line, kubelet, ""},
-		"two digests":          {line + b + "  " + kubeletName, nil, "us, line 2: us vouches for sha256 " + b},
+		"two digests":          {line + b + "  " + kubeletName, nil, "us, line 2: us has sha256 " + b},
 		"a wrong line":         {"# us\n" + line + "kubelet is fine\n", nil, `us, line 3: "kubelet is fine" is no`},
 		"too short":            {a[1:] + "  " + kubeletName + "\n", nil, "us, line 1: "},
 		"too long":             {a + "a  " + kubeletName + "\n", nil, "is no line of sha256sum"},
@@ -75,7 +75,7 @@ func TestListsOfDigestsAreReadStrictly(t *testing.T) {
 	}
 }
 
-// vouching makes a table of one's own.
+// vouching returns a list of digests.
 func vouching(t *testing.T, by string, lines ...string) Digests {
 	t.Helper()
 	d, err := ParseDigests(strings.Join(lines, "\n"), by)
@@ -149,7 +149,7 @@ func TestAListIsAFileWithDigests(t *testing.T) {
 	}
 }
 
-// FuzzDigests: whatever a list is, it is refused, or what is read of it can be asked for.
+// FuzzDigests: a list is refused, or every digest read from it can be looked up.
 func FuzzDigests(f *testing.F) {
 	f.Add(digits("a") + "  " + kubeletName + "\n" + digits("B") + " *./" + pauseName + "\n# ours\n")
 	f.Add("kubelet\r\n")

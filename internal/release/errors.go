@@ -201,8 +201,8 @@ func (e *UntrustedError) Error() string {
 			"with --bundle-sha256 which file the bundle must be",
 			briefNames(e.Parts), strings.Join(e.Sources, " and "))
 	}
-	return fmt.Sprintf("nobody but %s vouches for %s: give a list of digests that you trust with --digests FILE, or "+
-		"take that source at its word with --trust-source", strings.Join(e.Sources, " and "), briefNames(e.Parts))
+	return fmt.Sprintf("cannot check downloads from %s, no known digest for %s: give a list of trusted digests with "+
+		"--digests FILE, or trust this source with --trust-source", strings.Join(e.Sources, " and "), briefNames(e.Parts))
 }
 
 // MirrorError says that a mirror cannot be used.

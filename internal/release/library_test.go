@@ -13,7 +13,7 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// bundleFile writes a bundle of what the world publishes under a name of its own.
+// bundleFile writes a bundle of the world's release under a unique name.
 func bundleFile(t *testing.T, dir, name string, w *world, want Want) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
@@ -33,7 +33,7 @@ func library(t *testing.T, paths ...string) *Library {
 	return l
 }
 
-// lasting publishes releases of several wishes in one world: what they share is the same file.
+// lasting publishes several releases in one world: shared parts are the same files.
 func lasting(t *testing.T, wants ...Want) *world {
 	t.Helper()
 	w := newWorld(t, wants[0], 1)
@@ -119,8 +119,8 @@ func TestALibraryOfOneBundleIsThatBundle(t *testing.T) {
 	}
 }
 
-// A worker that lags gets its kubelet from an older bundle and kubeadm from the cluster's; a container runtime that is
-// named comes from whichever has it.
+// A lagging worker gets its kubelet from an older bundle and kubeadm from the cluster's. A container runtime with a set
+// version comes from any bundle that has it.
 func TestEachComponentIsFoundByItself(t *testing.T) {
 	t.Parallel()
 	current, older, runtime := testWant(), testWant(), testWant()
@@ -190,8 +190,7 @@ func TestEachComponentIsFoundByItself(t *testing.T) {
 	}
 }
 
-// What goes with Kubernetes comes from the bundle of that version of Kubernetes, even if this program would choose
-// otherwise by now.
+// Parts that go with Kubernetes come from the bundle of that version, even if this program would choose others now.
 func TestCompanionsAreThoseOfTheBundle(t *testing.T) {
 	t.Parallel()
 	made := testWant()
@@ -206,7 +205,7 @@ func TestCompanionsAreThoseOfTheBundle(t *testing.T) {
 	}
 }
 
-// What a bundle of the wanted version lacks may be in another one.
+// A part that the bundle of the desired version lacks may be in another one.
 func TestALackingPartComesFromAnotherBundle(t *testing.T) {
 	t.Parallel()
 	small, full := testWant(), testWant()
@@ -223,7 +222,7 @@ func TestALackingPartComesFromAnotherBundle(t *testing.T) {
 	if _, ok := got.Binary("cni-plugin-flannel"); !ok {
 		t.Error("flannel's plugin is in the other bundle")
 	}
-	// kube-proxy has a version that follows from that of Kubernetes: the other bundle's is of no use.
+	// kube-proxy's version follows from that of Kubernetes: the other bundle's is of no use.
 	_, err = l.For(testWant())
 	var missing *MissingError
 	if !errors.As(err, &missing) || !slices.Equal(missing.Parts, []string{"image registry.k8s.io/kube-proxy:v1.36.3"}) {
@@ -246,7 +245,7 @@ func TestTwoDifferentFilesOfOneVersionAreAConflict(t *testing.T) {
 			t.Errorf("%v does not name %s", err, says)
 		}
 	}
-	// Images too, and not only of the same version of Kubernetes.
+	// The same holds for images, and for other versions of Kubernetes.
 	for path := range one.files {
 		two.files[path] = one.files[path]
 	}

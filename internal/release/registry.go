@@ -97,7 +97,7 @@ func (r *registries) checkPlatform(img v1.Image) error {
 		return err
 	}
 	if config.OS != "linux" || config.Architecture != r.want.Arch {
-		return fmt.Errorf("the image is for %s/%s only, wanted is linux/%s", config.OS, config.Architecture,
+		return fmt.Errorf("the image is for %s/%s only, not for linux/%s", config.OS, config.Architecture,
 			r.want.Arch)
 	}
 	return nil

@@ -152,7 +152,7 @@ func TestResolveRefusesRegistryWithoutTLSUnlessAllowed(t *testing.T) {
 	}
 }
 
-// The image coredns is where DNSRepository says, whatever is said of the others.
+// The image coredns comes from DNSRepository, wherever the others come from.
 func TestResolveCoreDNSFromItsOwnRepository(t *testing.T) {
 	t.Parallel()
 	for overwrite, others := range map[string]string{"": "registry.k8s.io/", "all.example.com": "all.example.com/"} {
@@ -186,7 +186,7 @@ func TestResolveCoreDNSFromItsOwnRepository(t *testing.T) {
 	}
 }
 
-// Insecure is about the host of OverwriteRegistry: another one is asked with TLS, and verified.
+// Insecure applies only to the host of OverwriteRegistry: others are verified with TLS.
 func TestResolveIsInsecureOnlyWithTheOverwrittenRegistry(t *testing.T) {
 	t.Parallel()
 	for repository, allowed := range map[string]bool{
@@ -354,7 +354,7 @@ func TestCacheBelievesMirrorsForAnHourAndDamagedRecordsNever(t *testing.T) {
 	}
 }
 
-// What was fetched in one way is no answer for another, and what nothing vouches for is not kept.
+// Answers are cached per way of fetching, and unconfirmed ones are not cached.
 func TestOnlyWhatIsVouchedForIsCachedAndByTheWayItCame(t *testing.T) {
 	t.Parallel()
 	bad, good := newWorld(t, testWant(), 2), newWorld(t, testWant(), 1)
@@ -400,7 +400,7 @@ func TestOnlyWhatIsVouchedForIsCachedAndByTheWayItCame(t *testing.T) {
 	}
 }
 
-// That a source does not have a file nothing vouches for but the source.
+// Only the source itself can say that it does not have a file.
 func TestAnAbsenceIsCachedOfTrustedSourcesOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testWant(), 1)

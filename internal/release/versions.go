@@ -142,7 +142,7 @@ func (d Digests) Check(c Claim) (known bool, err error) {
 
 func (d *Digests) addDigest(name string, k knownDigest) error {
 	if before, ok := d.known[name]; ok && before.sum != k.sum {
-		return fmt.Errorf("%s vouches for sha256 %s of %s, and %s for %s: they cannot both be right", k.by, k.sum, name,
+		return fmt.Errorf("%s has sha256 %s for %s, but %s has %s: remove the wrong one", k.by, k.sum, name,
 			before.by, before.sum)
 	}
 	if d.known == nil {

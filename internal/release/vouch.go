@@ -24,7 +24,7 @@ func newSums(given []string) (sums, error) {
 	for _, sum := range given {
 		sum = strings.ToLower(sum)
 		if !isSHA256(sum) {
-			return nil, &BundleSumError{fmt.Sprintf("%.80q is no sha256, which has 64 hexadecimal digits", sum)}
+			return nil, &BundleSumError{fmt.Sprintf("%.80q is not a sha256, which has 64 hexadecimal digits", sum)}
 		}
 		out[sum] = false
 	}
@@ -117,7 +117,7 @@ func UnknownNote(parts []desired.Part) string {
 	if len(unknown) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("only their source vouches for %d of %d artifacts, no other digest of them is known: %s",
+	return fmt.Sprintf("%d of %d artifacts could not be checked against a known digest:  %s",
 		len(unknown), len(parts), briefNames(unknown))
 }
 

@@ -12,7 +12,7 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// published are the digests of what a world publishes, under the names of lists.
+// published returns the digests of what a world publishes, under the names of lists.
 func published(t *testing.T, w *world) Digests {
 	t.Helper()
 	var lines []string
@@ -26,7 +26,7 @@ func published(t *testing.T, w *world) Digests {
 	return vouching(t, "a table", lines...)
 }
 
-// without leaves out what has the text in its name.
+// without omits digests with the text in their name.
 func without(t *testing.T, d Digests, text string) Digests {
 	t.Helper()
 	var lines []string
@@ -38,7 +38,7 @@ func without(t *testing.T, d Digests, text string) Digests {
 	return vouching(t, "a table", lines...)
 }
 
-// unknownOf names what of a release nobody but its source vouches for.
+// unknownOf returns the parts of a release that only their source confirms.
 func unknownOf(a desired.Artifacts) (out []string) {
 	for _, p := range a.PartsFor(desired.ControlPlane) {
 		if !p.Known {
@@ -48,7 +48,7 @@ func unknownOf(a desired.Artifacts) (out []string) {
 	return out
 }
 
-// otherLocation is another place than the official locations.
+// otherLocation is a place other than the official locations.
 func otherLocation(w *world) (Source, Want) {
 	src, want := w.source(), testWant()
 	src.Mirror, want.OverwriteRegistry = "https://mirror.example.com", "registry.example.com"
@@ -68,7 +68,7 @@ func TestWhatIsKnownMustMatchWhateverTheSource(t *testing.T) {
 		},
 		"mirror": func(w *world, known Digests) (desired.Artifacts, error) {
 			src, want := otherLocation(w)
-			src.Known, src.Trusted = known, true // its word does not count against what is known
+			src.Known, src.Trusted = known, true // trust does not override known digests
 			return Resolve(t.Context(), src, want)
 		},
 		"bundle": func(w *world, known Digests) (desired.Artifacts, error) {
@@ -93,13 +93,13 @@ func TestWhatIsKnownMustMatchWhateverTheSource(t *testing.T) {
 			if err != nil || len(unknownOf(a)) > 0 || len(a.Binaries)+len(a.Images) != 16 {
 				t.Fatalf("%d binaries, %d images, unknown %q: %v", len(a.Binaries), len(a.Images), unknownOf(a), err)
 			}
-			// What is not known works, and is told apart.
+			// Unknown parts work, and are marked.
 			a, err = resolveFrom(good, without(t, without(t, known, "kubelet"), "pause"))
 			got := strings.Join(unknownOf(a), ", ")
 			if err != nil || !regexp.MustCompile(`^kubelet 1.36.3, image [a-z0-9.]+/pause:3.10.2$`).MatchString(got) {
 				t.Errorf("unknown are %q: %v", got, err)
 			}
-			// What is altered is refused, a file as well as an image.
+			// Altered parts are refused, files as well as images.
 			var mismatch *MismatchError
 			_, err = resolveFrom(bad, known)
 			if !errors.As(err, &mismatch) || mismatch.Name != kubeletName ||
@@ -125,32 +125,35 @@ func TestAMirrorIsNotTakenAtItsWord(t *testing.T) {
 		says   string // "" is no error
 	}{
 		"nothing is known": {func(*Source, *Want) {},
-			"nobody but mirror.example.com and registry.example.com vouches for kubelet 1.36.3, kubeadm 1.36.3, " +
-				"kubectl 1.36.3 and 13 more: give a list of digests that you trust with --digests FILE, or take that " +
-				"source at its word with --trust-source"},
+			"cannot check downloads from mirror.example.com and registry.example.com, no known digest for " +
+				"kubelet 1.36.3, kubeadm 1.36.3, kubectl 1.36.3 and 13 more: give a list of trusted digests with " +
+				"--digests FILE, or trust this source with --trust-source"},
 		"all is known":      {func(s *Source, _ *Want) { s.Known = known }, ""},
 		"taken at its word": {func(s *Source, _ *Want) { s.Trusted = true }, ""},
 		"one image is unknown": {func(s *Source, _ *Want) { s.Known = without(t, known, "pause") },
-			"nobody but registry.example.com vouches for image registry.k8s.io/pause:3.10.2: "},
+			"cannot check downloads from registry.example.com, no known digest for image registry.k8s.io/pause:3.10.2: "},
 		"one file is unknown": {func(s *Source, _ *Want) { s.Known = without(t, known, "runc") },
-			"nobody but mirror.example.com vouches for runc 1.5.2: "},
+			"cannot check downloads from mirror.example.com, no known digest for runc 1.5.2: "},
 		"only a registry": {func(s *Source, _ *Want) { s.Mirror = "" },
-			"nobody but registry.example.com vouches for image registry.k8s.io/kube-apiserver:v1.36.3, "},
+			"cannot check downloads from registry.example.com, no known digest for " +
+				"image registry.k8s.io/kube-apiserver:v1.36.3, "},
 		"only a mirror": {func(_ *Source, w *Want) { w.OverwriteRegistry = "" },
-			"nobody but mirror.example.com vouches for kubelet 1.36.3, "},
+			"cannot check downloads from mirror.example.com, no known digest for kubelet 1.36.3, "},
 		"only a registry for CoreDNS": {func(s *Source, w *Want) {
 			s.Mirror, w.OverwriteRegistry, w.DNSRepository = "", "", "dns.example.com/coredns"
-		}, "nobody but dns.example.com vouches for image registry.k8s.io/coredns/coredns:v1.14.2: "},
+		}, "cannot check downloads from dns.example.com, no known digest for " +
+			"image registry.k8s.io/coredns/coredns:v1.14.2: "},
 		"where CoreDNS is anyway": {func(s *Source, w *Want) {
 			s.Mirror, w.OverwriteRegistry, w.DNSRepository = "", "", "registry.k8s.io/coredns"
 		}, ""},
 		"an insecure registry by an official name": {func(s *Source, w *Want) {
 			s.Mirror, w.OverwriteRegistry, w.Insecure = "", "registry.k8s.io", true
-		}, "nobody but registry.k8s.io vouches for image registry.k8s.io/kube-apiserver:v1.36.3, "},
+		}, "cannot check downloads from registry.k8s.io, no known digest for " +
+			"image registry.k8s.io/kube-apiserver:v1.36.3, "},
 		"CoreDNS in such a registry": {func(s *Source, w *Want) {
 			s.Mirror, w.OverwriteRegistry, w.Insecure, w.DNSRepository = "", "ghcr.io", true, "ghcr.io/coredns"
 			s.Known = without(t, known, "coredns")
-		}, "nobody but ghcr.io vouches for image registry.k8s.io/coredns/coredns:v1.14.2: "},
+		}, "cannot check downloads from ghcr.io, no known digest for image registry.k8s.io/coredns/coredns:v1.14.2: "},
 		"an official name, securely": {func(s *Source, w *Want) {
 			s.Mirror, w.OverwriteRegistry = "", "registry.k8s.io"
 			s.Known = without(t, known, "kube-apiserver")
@@ -182,7 +185,7 @@ func TestAMirrorIsNotTakenAtItsWord(t *testing.T) {
 	}
 }
 
-// A bundle may have another version of what goes with Kubernetes than this program would choose.
+// A bundle may have other versions of what goes with Kubernetes than this program would choose.
 func TestAPartOfABundleIsKnownByTheVersionThatItHas(t *testing.T) {
 	t.Parallel()
 	made := testWant()
@@ -230,9 +233,9 @@ func TestBundlesAreThoseWhoseDigestsAreGiven(t *testing.T) {
 		"another":             {[]string{digits("a")}, []string{a}, "is not what was given (" + digits("a") + ")"},
 		"one too many":        {[]string{sumOf(a), digits("a")}, []string{a}, "no bundle has sha256 " + digits("a")},
 		"without a bundle":    {[]string{sumOf(a)}, nil, "no bundle has sha256 " + sumOf(a)},
-		"no digest":           {[]string{"abc"}, []string{a}, `"abc" is no sha256`},
-		"nothing":             {[]string{""}, []string{a}, `"" is no sha256`},
-		"a name":              {[]string{"sha256:" + sumOf(a)}, []string{a}, "is no sha256"},
+		"no digest":           {[]string{"abc"}, []string{a}, `"abc" is not a sha256`},
+		"nothing":             {[]string{""}, []string{a}, `"" is not a sha256`},
+		"a name":              {[]string{"sha256:" + sumOf(a)}, []string{a}, "is not a sha256"},
 		"before it is read":   {[]string{sumOf(a)}, []string{tampered}, "bundle " + tampered + " has sha256 "},
 		"no file and its sum": {[]string{sumOf(a)}, []string{dir + "/none"}, "no such file"},
 	} {

@@ -34,8 +34,8 @@ func testWant() Want {
 	return Want{KubernetesVersion: testVersion, Arch: "amd64", CNI: "flannel", KubeProxy: true}
 }
 
-// world plays the official locations, or a mirror and a registry, without a network: as a http.RoundTripper for all
-// hosts, or as a handler that has files under /HOST/PATH and images under /v2/.
+// world fakes the official locations, or a mirror and a registry, without a network: as an http.RoundTripper for all
+// hosts, or as a handler with files under /HOST/PATH and images under /v2/.
 type world struct {
 	mu       sync.Mutex
 	files    map[string][]byte // by HOST/PATH
@@ -146,7 +146,7 @@ func randomBytes(source *rand.Rand, n int) []byte {
 	return out
 }
 
-// RoundTrip plays every host.
+// RoundTrip fakes every host.
 func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := req.Context().Err(); err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// asMirror plays the official locations, and mirror.example.com with the same files.
+// asMirror fakes the official locations, and mirror.example.com with the same files.
 func (w *world) asMirror(req *http.Request) (*http.Response, error) {
 	if req.URL.Host != "mirror.example.com" {
 		return w.RoundTrip(req)
@@ -183,7 +183,7 @@ func (w *world) asMirror(req *http.Request) (*http.Response, error) {
 	return w.RoundTrip(official)
 }
 
-// ServeHTTP plays a mirror and a registry.
+// ServeHTTP fakes a mirror and a registry.
 func (w *world) ServeHTTP(out http.ResponseWriter, req *http.Request) {
 	name := strings.TrimPrefix(req.URL.Path, "/")
 	w.mu.Lock()
@@ -214,7 +214,7 @@ func (w *world) ServeHTTP(out http.ResponseWriter, req *http.Request) {
 
 func (w *world) source() Source { return Source{Transport: w, RetryPause: time.Millisecond} }
 
-// fromMirror is a mirror that is taken at its word, without TLS.
+// fromMirror returns a trusted mirror without TLS.
 func fromMirror(url string) Source { return Source{Mirror: url, InsecureMirror: true, Trusted: true} }
 
 func (w *world) seen() []string {

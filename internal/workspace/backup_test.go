@@ -12,7 +12,7 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// Without a quorum a backup may have less than those before it: it is stored, and none of them goes.
+// Without a quorum a backup may have less than earlier ones: it is stored, and none of those is deleted.
 func TestNoBackupIsRemovedWithoutAQuorum(t *testing.T) {
 	t.Parallel()
 	for _, alone := range []bool{false, true} {

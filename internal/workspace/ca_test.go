@@ -77,7 +77,7 @@ func TestWhatIsNoCAIsRefused(t *testing.T) {
 	}
 }
 
-// certificate is a file with a CA's certificate.
+// certificate writes a file with a CA's certificate.
 func certificate(t *testing.T) string {
 	t.Helper()
 	public, private, err := ed25519.GenerateKey(rand.Reader)

@@ -11,7 +11,7 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// What hosts are to have is of the file and the manifest, and what a bundle for support must not have is all of it.
+// The hosts' credentials come from the file and the manifest, and a support bundle must contain none of either.
 func TestCredentialsOfAWorkspace(t *testing.T) {
 	t.Parallel()
 	o := options(t, manifestText+`proxy: {http: "http://user:pa%24s@proxy:3128"}
@@ -50,7 +50,7 @@ func TestCredentialsOfAWorkspace(t *testing.T) {
 	}
 }
 
-// Who names no file takes no credentials of registries away; those of proxies are the manifest's.
+// Without a credentials file, hosts keep their registry credentials; those of proxies come from the manifest.
 func TestWithoutAFileRegistriesAreNotKnown(t *testing.T) {
 	t.Parallel()
 	w, err := Open(t.Context(), options(t, manifestText))

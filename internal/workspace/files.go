@@ -30,7 +30,7 @@ func (w *Workspace) parseAcceptances(policy host.Policy) (acceptances, error) {
 		name, key, given := strings.Cut(value, "=")
 		switch {
 		case !given && policy != host.PolicyProbe:
-			return a, wrongAcceptance("%s needs the fingerprint here, as nobody is shown what is recorded: "+
+			return a, wrongAcceptance("%s needs the fingerprint here, because keys are recorded without being shown: "+
 				"%s=SHA256:...; kubeone plan shows it", name, name)
 		case !given:
 			key = host.AcceptShown

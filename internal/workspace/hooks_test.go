@@ -84,7 +84,7 @@ func TestAHookEndsWithItsRun(t *testing.T) {
 	}
 }
 
-// A hook must not go on, without its timeout, when kubeone is killed.
+// A hook must not continue, without its timeout, after kubeone is killed.
 func TestAHookEndsWithAProgramThatIsKilled(t *testing.T) {
 	t.Parallel()
 	program := exec.CommandContext(t.Context(), os.Args[0])
@@ -109,7 +109,7 @@ func TestAHookEndsWithAProgramThatIsKilled(t *testing.T) {
 	_ = program.Wait()
 }
 
-// hookOfAProgram has this test's program run a hook, the shell's command of that name.
+// hookOfAProgram runs this test's program, which runs a hook: the shell's command of that name.
 const hookOfAProgram = "KUBEONE_TEST_HOOK"
 
 func TestMain(m *testing.M) {

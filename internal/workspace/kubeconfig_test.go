@@ -19,7 +19,7 @@ import (
 	"kubeone/internal/engine"
 )
 
-// inPod gives the test the environment and the files of a pod whose API is the server. No kubeconfig is found.
+// inPod sets up the environment and the files of a pod whose API is the server. There is no kubeconfig.
 func inPod(t *testing.T, server *httptest.Server) (dir string) {
 	t.Helper()
 	u, err := url.Parse(server.URL)

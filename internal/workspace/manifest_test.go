@@ -18,7 +18,7 @@ import (
 	"kubeone/internal/release"
 )
 
-// Where the command line says nothing, the manifest says who can read a backup, and where it is kept.
+// Without flags, the manifest says who can read a backup and where to store it.
 func TestBackupsAreForWhomAndWhereTheManifestSays(t *testing.T) {
 	t.Parallel()
 	id, err := age.GenerateX25519Identity()
@@ -59,7 +59,7 @@ func TestNewHostsAreRefusedWhereTheManifestIsStrict(t *testing.T) {
 	}
 }
 
-// The mirror is asked for the files, under their official paths.
+// The mirror serves files under their official paths.
 func TestHostsDownloadFromTheMirror(t *testing.T) {
 	t.Parallel()
 	var files atomic.Int32
@@ -78,7 +78,7 @@ func TestHostsDownloadFromTheMirror(t *testing.T) {
 	r.source.CacheDir = t.TempDir()
 	want := release.Want{
 		KubernetesVersion: "1.36.3", Arch: "amd64", Insecure: true,
-		OverwriteRegistry: strings.TrimPrefix(server.URL, "http://"), // so that nobody else is asked
+		OverwriteRegistry: strings.TrimPrefix(server.URL, "http://"), // so that no other registry is used
 	}
 	if _, err := r.Resolve(t.Context(), want); err == nil || files.Load() == 0 {
 		t.Errorf("%d files were asked for; error %v", files.Load(), err)

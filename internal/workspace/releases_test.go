@@ -23,7 +23,7 @@ func sumOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// bundle is a bundle that holds one text, as a binary.
+// bundle returns a bundle that holds one text, as a binary.
 func bundle(t *testing.T, text string) string {
 	t.Helper()
 	index, err := json.Marshal(release.Index{
@@ -57,7 +57,7 @@ func bundle(t *testing.T, text string) string {
 	return out.String()
 }
 
-// put puts a file there as one does with bundles: it gets its name when it is complete.
+// put writes a file as bundles should be: it gets its name when it is complete.
 func put(t *testing.T, path, text string) {
 	t.Helper()
 	write(t, path+".partial", text)

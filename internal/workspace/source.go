@@ -79,9 +79,9 @@ func (w *Workspace) openCopy(ctx context.Context, s *Source, from string, o Sour
 		return s.openBackup(ctx, path, o, ca)
 	}
 	if why := expectsBackup(from, o); why != "" && !o.AllowUnsigned {
-		return fmt.Errorf("%s is not an encrypted backup; at most it is a bare snapshot of etcd, which nothing "+
-			"vouches for. %s, so it may have been put in the place of a backup. Find out where it comes from; "+
-			"kubeone recover --allow-unsigned accepts a bare snapshot all the same", from, why)
+		return fmt.Errorf("%s is not an encrypted backup. It may be a bare snapshot of etcd, which is not "+
+			"signed. %s, so it may have replaced a backup. Find out where it comes from; "+
+			"kubeone recover --allow-unsigned accepts a bare snapshot anyway", from, why)
 	}
 	return s.openSnapshot(path)
 }
@@ -152,9 +152,9 @@ func (s *Source) openBackup(ctx context.Context, path string, o SourceOptions, c
 	switch err := a.Authentic(ca); {
 	case err == nil:
 	case o.AllowUnsigned && errors.Is(err, backup.ErrUnknownCA):
-		vouched = ", for which nothing vouches"
+		vouched = ", not verified by any signature"
 	case errors.Is(err, backup.ErrUnknownCA):
-		return fmt.Errorf("%w; --allow-unsigned takes a backup whose CA is not known here at its word", err)
+		return fmt.Errorf("%w; --allow-unsigned accepts a backup whose CA is not known here", err)
 	default:
 		return err
 	}

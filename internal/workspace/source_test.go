@@ -23,7 +23,7 @@ import (
 	"kubeone/internal/testutil/snapshottest"
 )
 
-// A copy that cannot be used is a mistake of the operator's, found before any host is asked.
+// An unusable copy is a mistake of the operator's, reported before any connection to a host.
 func TestCopiesThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -68,7 +68,7 @@ func TestASurvivorNeedsNoCopy(t *testing.T) {
 	}
 }
 
-// A bare snapshot says by its CA whose it is, and by its revision which life it is of.
+// A bare snapshot shows its cluster by the CA, and its epoch by the revision.
 func TestASnapshotTellsItsCAAndRevision(t *testing.T) {
 	t.Parallel()
 	certificate := newCertificate(t)
@@ -84,7 +84,7 @@ func TestASnapshotTellsItsCAAndRevision(t *testing.T) {
 	}
 }
 
-// A bare snapshot is not signed, so that it must not take the place of a backup, which is.
+// A bare snapshot is not signed, so it must not replace a backup, which is.
 func TestABareSnapshotDoesNotReplaceABackup(t *testing.T) {
 	taken := snapshottest.Bytes(t, snapshottest.Content{Keys: 3, CA: string(newCertificate(t))})
 	store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -132,7 +132,7 @@ func TestABareSnapshotDoesNotReplaceABackup(t *testing.T) {
 	}
 }
 
-// newCertificate is a CA's.
+// newCertificate returns a CA's certificate.
 func newCertificate(t *testing.T) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

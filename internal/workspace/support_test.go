@@ -14,7 +14,7 @@ import (
 	"kubeone/internal/probe"
 )
 
-// A worker that claims another's name, or a path, takes no other host's folder in a support bundle.
+// A worker that claims another's name, or a path, gets no other host's directory in a support bundle.
 func TestEachHostHasAFolderOfItsOwn(t *testing.T) {
 	t.Parallel()
 	w, err := Open(t.Context(), options(t, manifestText))

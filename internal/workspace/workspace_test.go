@@ -43,7 +43,7 @@ clusterNetwork:
     flannel: {}
 `
 
-// options are those of a manifest in a directory of the test's own.
+// options returns the options for a manifest in a directory of the test.
 func options(t *testing.T, manifest string) Options {
 	t.Helper()
 	dir := t.TempDir()
@@ -98,7 +98,7 @@ func TestMistakesAreFoundBeforeAnyHostIsAsked(t *testing.T) {
 	}
 }
 
-// Without any key, all hosts are named in one error, and not the first alone.
+// Without any key, one error names all hosts, not just the first.
 func TestHostsWithoutAKeyAreNamedTogether(t *testing.T) {
 	t.Parallel()
 	o := options(t, strings.ReplaceAll(manifestText, "sshUsername: root", "sshPort: 22"))

@@ -38,7 +38,7 @@ func host(role desired.Role) componentconfig.Input {
 	return componentconfig.Input{Want: cluster(), Host: h, NodeName: "h"}
 }
 
-// configured are the files of a host that has what is wanted, with these others.
+// configured returns the files of a host in the desired state, with these changes.
 func configured(in componentconfig.Input, others map[string]string) settings.Live {
 	live := settings.Live{Texts: map[string]string{}, Kept: map[string]string{}}
 	for _, name := range []string{"kernel", "containerd", "kubelet"} {
@@ -57,7 +57,7 @@ func configured(in componentconfig.Input, others map[string]string) settings.Liv
 	return live
 }
 
-// lines are those that differ, by what they are of; what is not known is a line that begins with "?".
+// lines returns the changed lines, by subject; unknown changes begin with "?".
 func lines(changes []diff.Change) map[string][]string {
 	out := map[string][]string{}
 	for _, c := range changes {
@@ -93,7 +93,7 @@ func TestFilesOfTheContainerRuntime(t *testing.T) {
 	config = strings.Replace(config, "sandbox = \"\"", "sandbox = \"pause:3\"", 1)
 	live := configured(in, map[string]string{
 		proxyFile: "[Service]\nEnvironment=\"HTTP_PROXY=http://me:old@proxy:3128\"\n",
-		// The image of sandboxes is the host's own.
+		// The sandbox image is the host's own.
 		"/etc/containerd/config.toml":                  strings.Replace(config, "Cgroup = true", "Cgroup = false", 1),
 		"/etc/kubeone/ca/bundle.pem":                   "",
 		"/etc/containerd/certs.d/docker.io/hosts.toml": "",
@@ -258,7 +258,7 @@ func TestFilesThatAreRestored(t *testing.T) {
 		settings.Restored([]string{"/a"}, settings.Live{Failed: "lost"}))
 }
 
-// kubeadm's own record has defaults, images and names that are no settings.
+// kubeadm's own record has defaults, images and names that are not settings.
 func TestKubeadmsConfiguration(t *testing.T) {
 	t.Parallel()
 	const live = `apiServer:
@@ -321,7 +321,7 @@ func TestLabelsAnnotationsAndTaints(t *testing.T) {
 		"-taint k=u:NoSchedule", "-taint node-role.kubernetes.io/control-plane:NoSchedule", "-taint was:NoExecute",
 		"+taint k=v:NoSchedule",
 	}}, settings.OfNode(h, node))
-	if got := settings.OfNode(desired.Host{}, node); len(got) != 1 { // taints of ours go
+	if got := settings.OfNode(desired.Host{}, node); len(got) != 1 { // taints of kubeone's are removed
 		t.Errorf("%+v", got)
 	}
 	if got := settings.OfNode(desired.Host{Labels: map[string]string{"a": "1"}}, observed.Node{

@@ -10,7 +10,7 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// testHost returns a host that runs with these and starts with these, unless others are given after a bar.
+// testHost returns a host that runs and starts with these; after a bar follow those that it starts with, if others.
 func testHost(id, text string) Host {
 	running, next, differ := strings.Cut(text, "|")
 	if !differ {
@@ -153,13 +153,13 @@ func TestAHostWithoutEncryption(t *testing.T) {
 	}
 }
 
-// model is a cluster whose hosts, and Secrets, are by names of keys.
+// model is a cluster: its hosts' configurations and its stored Secrets, by names of keys.
 type model struct {
 	running, next [][]string
 	stored        map[string]bool
 }
 
-// checkReadable reports what is wrong: something is stored that somebody cannot read, now or after a restart.
+// checkReadable returns an error if an API server cannot read something stored, now or after a restart.
 func (m *model) checkReadable() error {
 	for name := range m.stored {
 		for i := range m.running {
@@ -173,7 +173,7 @@ func (m *model) checkReadable() error {
 	return nil
 }
 
-// storeSecrets has everybody store something.
+// storeSecrets makes every host store something.
 func (m *model) storeSecrets() {
 	for _, keys := range m.running {
 		m.stored[keys[0]] = true
@@ -191,14 +191,14 @@ func (m *model) hosts() []Host {
 	return out
 }
 
-// applyPartly carries out a part of a decision: each host is told, and restarts, or only one of these; it may end
-// anywhere.
+// applyPartly carries out part of a decision: each host gets its providers, and restarts, or only one of these. It may
+// stop anywhere.
 func (m *model) applyPartly(d Decision, r *rand.Rand) {
 	if d.Phase == Forget {
 		if r.IntN(4) == 0 {
 			return
 		}
-		m.stored = map[string]bool{d.Writer: true} // written again, and looked at
+		m.stored = map[string]bool{d.Writer: true} // written again, and checked
 	}
 	for _, id := range d.Hosts {
 		i := int(id[0] - 'a')
@@ -218,8 +218,8 @@ func (m *model) applyPartly(d Decision, r *rand.Rand) {
 	}
 }
 
-// Whatever is desired, in whatever order, and wherever it ends: nobody stores what somebody cannot read, and in the end
-// all is as desired.
+// Whatever is desired, in whatever order, and wherever it stops: every API server can read what any other stores, and
+// in the end everything is as desired.
 func TestNobodyEverStoresWhatSomebodyCannotRead(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3000) {
@@ -246,7 +246,7 @@ func TestNobodyEverStoresWhatSomebodyCannotRead(t *testing.T) {
 	}
 }
 
-// applyUntilDone carries decisions out as a whole until none is left, and counts them.
+// applyUntilDone carries decisions out completely until none is left, and counts them.
 func applyUntilDone(t *testing.T, m *model, want Want, seed uint64) int {
 	t.Helper()
 	for round := range 20 {

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// inCluster returns the setting of a healthy cluster around the host.
+// inCluster returns the context of a healthy cluster around the host.
 func inCluster(h desired.Host) HostContext {
 	n := decidetest.ReadyNode(h)
 	s := HostContext{

@@ -11,7 +11,7 @@ import (
 
 const day = 24 * time.Hour
 
-// At a moment, a certificate that ends so many days later, and an authority that does.
+// A moment, a certificate that expires so many days later, and a CA that does.
 func certificate(name string, left, life time.Duration) observed.Certificate {
 	now := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
 	return observed.Certificate{Name: name, NotBefore: now.Add(left - life), NotAfter: now.Add(left), Left: left}
@@ -55,7 +55,7 @@ func TestWhatEndsIsWhatKubeadmRenewsWithLessThan90DaysAndAThirdOfItsLife(t *test
 	}
 }
 
-// What was renewed a moment ago is left alone by who asks for a renewal, unless all of it is to be renewed.
+// A certificate that was just renewed is left alone, unless all must be renewed.
 func TestARenewalIsForWhatGainsMoreThanAnHour(t *testing.T) {
 	t.Parallel()
 	const year = 365 * day
@@ -71,7 +71,7 @@ func TestARenewalIsForWhatGainsMoreThanAnHour(t *testing.T) {
 	if diff := cmp.Diff([]string{"apiserver", "etcd/peer", "scheduler.conf"}, Renewable(&is, year, true)); diff != "" {
 		t.Error(diff)
 	}
-	// Of one that lives for an hour, a third counts.
+	// For one that lives an hour, the third counts.
 	is.Certificates = []observed.Certificate{
 		certificate("apiserver", 50*time.Minute, time.Hour), certificate("admin.conf", 39*time.Minute, time.Hour),
 	}

@@ -9,7 +9,7 @@ import (
 	"kubeone/internal/testutil/decidetest"
 )
 
-// A host that a Machine has is nothing of the manifest's, and one of the manifest's is asked about as such.
+// A Machine's host and a host of the manifest do not accept each other's marker.
 func TestAHostOfAMachineIsNotTheManifests(t *testing.T) {
 	t.Parallel()
 	want := decidetest.Wanted(1, 1)

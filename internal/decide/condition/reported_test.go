@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A host that was not asked is only ever called healthy by what its Node and its etcd member say.
+// A host that was not probed is only healthy if its Node and its etcd member say so.
 func TestConditionOfAHostThatWasNotAsked(t *testing.T) {
 	t.Parallel()
 	cluster := decidetest.Wanted(1, 1)
@@ -90,7 +90,7 @@ func TestConditionOfAHostThatWasNotAsked(t *testing.T) {
 	}
 }
 
-// What every command asks of a condition, for all of them: a new condition has to be put into this table.
+// The answers of every predicate for all conditions: add each new condition to this table.
 func TestKindsOfConditions(t *testing.T) {
 	t.Parallel()
 	kinds := map[Condition]struct{ joined, installable, silent bool }{

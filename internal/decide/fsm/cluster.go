@@ -1,17 +1,17 @@
 package fsm
 
 var clusterQuestions = []question{
-	{AskHosts, "Are the hosts fit for what is wanted?"},
+	{AskHosts, "Are the hosts fit for the desired state?"},
 	{AskProvisioned, "Does a control plane exist?"},
 	{AskControlPlane, "Is the control plane healthy?"},
-	{AskQuorum, "Has etcd its quorum?"},
+	{AskQuorum, "Does etcd have a quorum?"},
 	{AskRepairable, "Can it be repaired?"},
-	{AskEndpoint, "Is the API where the manifest says?"},
-	{AskMissing, "Are hosts missing in the cluster?"},
+	{AskEndpoint, "Is the API at the manifest's endpoint?"},
+	{AskMissing, "Are hosts missing from the cluster?"},
 	{AskWorkers, "Are the workers healthy?"},
-	{AskVersion, "Which version is wanted?"},
+	{AskVersion, "Which version is desired?"},
 	{AskConfiguration, "Does the configuration differ?"},
-	{AskEncryption, "Are Secrets stored as the manifest wants?"},
+	{AskEncryption, "Are Secrets encrypted as desired?"},
 	{AskObjects, "Are addons, labels and record current?"},
 }
 

@@ -1,16 +1,16 @@
 package fsm
 
 var workerQuestions = []question{
-	{AskWanted, "Is the machine wanted?"},
+	{AskWanted, "Is the machine desired?"},
 	{AskReturned, "Is its host bare again?"},
 	{AskHost, "Is its host fit for it?"},
 	{AskMember, "Has it joined the cluster?"},
 	{AskMayJoin, "May it join?"},
 	{AskHealthy, "Is it healthy?"},
-	{AskCredentials, "Has its host the wanted credentials?"},
-	{AskVersions, "Are its versions those that are wanted?"},
-	{AskNode, "Is its Node as wanted?"},
-	{AskConfiguration, "Has its host the wanted settings?"},
+	{AskCredentials, "Does its host have the desired credentials?"},
+	{AskVersions, "Does it have the desired versions?"},
+	{AskNode, "Is its Node as desired?"},
+	{AskConfiguration, "Does its host have the desired settings?"},
 }
 
 // workerAnswers returns the possible answers to a question about a worker.

@@ -16,7 +16,7 @@ import (
 
 const cluster = "prod"
 
-// parseHost returns a host of the manifest: "ID=ADDRESS/HOSTNAME", of which ID= and /HOSTNAME may be missing.
+// parseHost returns a host of the manifest: "ID=ADDRESS/HOSTNAME", where ID= and /HOSTNAME are optional.
 func parseHost(text string, role desired.Role) desired.Host {
 	id, rest, given := strings.Cut(text, "=")
 	if !given {
@@ -39,7 +39,7 @@ func workerHosts(texts ...string) desired.Cluster {
 	return c
 }
 
-// joinedWorker returns a worker that has joined. Its marker has no ID where id is "".
+// joinedWorker returns a worker that has joined. With an empty id its marker has no ID.
 func joinedWorker(id, node string) observed.Host {
 	return observed.Host{
 		Reach: observed.Reached, Hostname: node, MachineID: "0123456789abcdef",
@@ -69,7 +69,7 @@ func namedHost(h observed.Host, hostname string) observed.Host {
 	return h
 }
 
-// newWorld has machines by the IDs of the manifest's hosts, in their order, the control-plane host left out.
+// newWorld returns machines by the IDs of the manifest's hosts, in order, except the control-plane host.
 func newWorld(want desired.Cluster, machines ...observed.Host) observed.World {
 	w := observed.World{Hosts: map[string]observed.Host{}}
 	for i, h := range want.Workers {
@@ -166,7 +166,7 @@ func hostAddresses(r identity.Result) []string {
 	return out
 }
 
-// A worker whose join has begun must not be taken for the silent control-plane host whose name it has in the manifest.
+// A worker whose join has begun must not be taken for the silent control-plane host whose name the manifest gives it.
 func TestABegunJoinIsClaimedInItsRole(t *testing.T) {
 	t.Parallel()
 	manifest := workerHosts("10.0.1.1/cp-1")
@@ -178,7 +178,7 @@ func TestABegunJoinIsClaimedInItsRole(t *testing.T) {
 	}
 }
 
-// A silent member under another name would be taken for a new host, and its member for nobody's.
+// A silent member under another name would be taken for a new host, and its member for an orphan.
 func TestASilentControlPlaneHostKeepsItsName(t *testing.T) {
 	t.Parallel()
 	for record, want := range map[string]int{"cp-1": 1, "cp-2": 0} {
@@ -195,8 +195,8 @@ func TestASilentControlPlaneHostKeepsItsName(t *testing.T) {
 	}
 }
 
-// The names of three control-plane hosts are mixed up, one machine is new and one is down: that one is known by where
-// it is, and not by the entry that is left for it.
+// The names of three control-plane hosts are mixed up, one machine is new and one is down. The latter is identified by
+// its address, not by the remaining entry.
 func TestASilentControlPlaneHostElsewhereKeepsItsName(t *testing.T) {
 	t.Parallel()
 	manifest := workerHosts("10.0.0.2/new", "10.0.0.3/cp-1")
@@ -319,8 +319,8 @@ func TestContradictionsNameBothSides(t *testing.T) {
 	}
 }
 
-// Whatever machines say, and wherever they are: every machine is one host, hosts that say their ID are found under it,
-// and the order of the manifest changes nothing.
+// Whatever machines say, and wherever they are: every machine is one host, hosts that say their ID get it, and the
+// order of the manifest does not matter.
 func TestEveryMachineIsOneHost(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(2000) {
@@ -408,13 +408,13 @@ func randomWorld(random *rand.Rand) (desired.Cluster, observed.World) {
 	return want, newWorld(want, machines...)
 }
 
-// Which Node is whose is in the cluster's record, for machines that do not say it.
+// The cluster's record knows the Nodes of machines that do not say them.
 func TestTheRecordNamesTheNodesOfSilentHosts(t *testing.T) {
 	t.Parallel()
 	silent := observed.Host{Reach: observed.Unreachable}
 	for name, c := range map[string]struct {
 		machines []observed.Host
-		nodes    []string // that the cluster has
+		nodes    []string // of the cluster
 		record   map[string]string
 		want     []string // hostnames of the workers of the result
 	}{
@@ -453,8 +453,8 @@ func TestTheRecordNamesTheNodesOfSilentHosts(t *testing.T) {
 	}
 }
 
-// A worker that has lost its marker is none of the control plane because the manifest says so: it would be given
-// another role in place.
+// A worker that has lost its marker does not join the control plane because the manifest says so: that would change its
+// role in place.
 func TestAWorkerWithoutAMarkerIsAWorker(t *testing.T) {
 	t.Parallel()
 	worker := bareHost()
@@ -504,8 +504,8 @@ func TestAWorkerWithoutAMarkerIsAWorker(t *testing.T) {
 	}
 }
 
-// TestRolesAreWhatOthersKnow tells a control-plane host that the manifest calls a worker from a worker that only says
-// so of itself, which must not stop work on others.
+// TestRolesAreWhatOthersKnow distinguishes a control-plane host that the manifest calls a worker from a worker that
+// only claims to be one, which must not stop work on others.
 func TestRolesAreWhatOthersKnow(t *testing.T) {
 	t.Parallel()
 	moved := joinedWorker("", "cp-2")
@@ -520,7 +520,7 @@ func TestRolesAreWhatOthersKnow(t *testing.T) {
 		machine  observed.Host
 		members  []observed.Member
 		nodes    []observed.Node
-		record   string // of which Node the host is by the cluster's record
+		record   string // the host's Node in the cluster's record
 		mute     bool   // neither the API nor etcd answers
 		other    bool
 	}{
@@ -573,8 +573,8 @@ func TestARequestsHostsAreCalledAsTheyAreNow(t *testing.T) {
 	}
 }
 
-// A worker is not another host because it says so, while that one's Node lives at another address or is of the control
-// plane. That also holds where the manifest does not have that host any more.
+// A worker does not become another host by its claim, if that host's Node has another address or is of the control
+// plane. That also holds if the manifest no longer has that host.
 func TestAWorkerIsNoHostThatLivesElsewhere(t *testing.T) {
 	t.Parallel()
 	const other = "10.0.9.9"
@@ -608,8 +608,8 @@ func TestAWorkerIsNoHostThatLivesElsewhere(t *testing.T) {
 	}
 }
 
-// A worker that says that it is a control-plane host would get the cluster's keys. While that host is silent, or is
-// bare, its word does not suffice. Where the machine at the other address agrees, the two have swapped addresses.
+// A worker that claims to be a control-plane host would get the cluster's keys. While that host is silent or bare, the
+// claim is not enough. If the machine at the other address agrees, the two have swapped addresses.
 func TestAWorkerIsNoControlPlaneHostByItsOwnWord(t *testing.T) {
 	t.Parallel()
 	silent := observed.Host{Reach: observed.Unreachable}

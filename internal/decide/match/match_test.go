@@ -82,7 +82,7 @@ func TestNameOfANode(t *testing.T) {
 	}
 }
 
-// TestAHostDoesNotChooseItsNode: what a host calls itself is its own choice; the addresses of Nodes are not.
+// TestAHostDoesNotChooseItsNode: a host chooses its name, but not the addresses of Nodes.
 func TestAHostDoesNotChooseItsNode(t *testing.T) {
 	t.Parallel()
 	want := desired.Host{ID: "192.0.2.1", PublicAddress: "192.0.2.1", PrivateAddress: "10.0.0.1", Role: desired.Worker}

@@ -7,12 +7,12 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// A member of etcd is not taken for another host's, and not overlooked where its address is spelled in another way.
+// An etcd member is not taken for another host's, and is found if its address is spelled differently.
 func TestWhichHostAMemberIsOf(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		host  desired.Host
-		calls string // what the host's Node is called
+		calls string // name of the host's Node
 		peer  string
 		is    bool
 	}{

@@ -8,8 +8,7 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// smallestMajority returns the oracle: it tries every number and takes the smallest of which two groups cannot exist
-// side by side.
+// smallestMajority is the oracle: it returns the smallest number such that two groups of it cannot exist side by side.
 func smallestMajority(n int) int {
 	for q := 1; ; q++ {
 		if 2*q > n {
@@ -48,7 +47,7 @@ func TestQuorumAgreesWithOracle(t *testing.T) {
 	}
 }
 
-// dumbCount counts with the dumbest means how etcd stands: how many vote, and how many are known to answer.
+// dumbCount counts in the simplest way how many members vote, and how many are known to answer.
 func dumbCount(list []observed.Member, except string) (voters, alive int) {
 	for _, m := range list {
 		if m.ID == except || m.Learner {
@@ -113,8 +112,8 @@ func TestUnknownMemberIsNeverSafe(t *testing.T) {
 	}
 }
 
-// TestMayAgreesWithCounting asks of every list and every member, healthy or not, whether each disruption is allowed,
-// and compares with what is left when it is done.
+// TestMayAgreesWithCounting checks for every list and member, healthy or not, whether each disruption is allowed, and
+// compares that with what is left afterwards.
 func TestMayAgreesWithCounting(t *testing.T) {
 	t.Parallel()
 	forEachMemberList(5, func(list []observed.Member) {

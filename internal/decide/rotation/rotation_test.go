@@ -101,18 +101,18 @@ func TestARotationBeginsOnlyWhereNoneHas(t *testing.T) {
 	}
 }
 
-// machine is a control-plane host: what is on its disk, and what its components read when they last started.
+// machine is a control-plane host: its disk, and what its components read at their last start.
 type machine struct {
 	disk             observed.Authority
-	shows            string   // the key that has signed what it shows
-	running          []string // whom its components trust
-	signs, startedAs string   // the key of its private file, and that with which its components sign
+	shows            string   // the key that has signed what it presents
+	running          []string // the keys that its components trust
+	signs, startedAs string   // the key of its private file, and the one that its components sign with
 }
 
-// restartComponents has the components read what is there.
+// restartComponents makes the components read the disk.
 func (m *machine) restartComponents() { m.running, m.startedAs = slices.Clone(m.disk.Trusted), m.signs }
 
-// world is a control plane whose hosts are killed anywhere.
+// world is a control plane whose hosts are killed at any point.
 type world struct {
 	t        *testing.T
 	random   *rand.Rand
@@ -129,7 +129,7 @@ func (w *world) hosts() []Host {
 	return out
 }
 
-// checkTrusted fails where somebody shows, or signs, what somebody does not trust.
+// checkTrusted fails if a host presents or signs something that another host does not trust.
 func (w *world) checkTrusted(at string) {
 	w.trace = append(w.trace, at)
 	for i, m := range w.machines {
@@ -144,7 +144,7 @@ func (w *world) checkTrusted(at string) {
 	}
 }
 
-// carryOut does a host's part of a phase, and ends before any of its parts as chance has it.
+// carryOut does a host's part of a phase, and stops at a random point.
 func (w *world) carryOut(m *machine, d Decision, goal string) bool {
 	then := After(m.disk, d.Phase, goal, Signers(w.hosts(), etcd))
 	for n, part := range []func(){
@@ -181,12 +181,12 @@ func (w *world) carryOut(m *machine, d Decision, goal string) bool {
 	return true
 }
 
-// hasPrivateKey reports whether some host has the private key: where it signs with it, or was given it.
+// hasPrivateKey reports whether some host has the private key: it signs with it, or was given it.
 func (w *world) hasPrivateKey(key string) bool {
 	return slices.ContainsFunc(w.machines, func(m *machine) bool { return m.disk.Next == key || m.signs == key })
 }
 
-// rejoinHost has a host join again, with what another one has on which no phase was cut off.
+// rejoinHost makes a host join again, with the state of another one that was not interrupted in a phase.
 func (w *world) rejoinHost(m *machine) {
 	for _, from := range w.machines {
 		if from != m && slices.Contains([]string{"", observed.Used}, from.disk.Begun) &&
@@ -200,8 +200,8 @@ func (w *world) rejoinHost(m *machine) {
 	}
 }
 
-// Whoever is killed, replaced, or cut off from power, anywhere: what anybody shows everybody trusts, and in the end all
-// have one key, which is a new one.
+// Whichever hosts are killed, replaced, or lose power at any point: every host trusts what any host presents, and in
+// the end all have the same, new key.
 func TestNobodyShowsWhatSomebodyDoesNotTrust(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(600) {

@@ -51,7 +51,7 @@ func UpgradePath(from, to string) ([]string, error) {
 	}
 	t, err := version.ParseSemantic(to)
 	if err != nil {
-		return nil, fmt.Errorf("wanted version %q: %w", to, err)
+		return nil, fmt.Errorf("desired version %q: %w", to, err)
 	}
 	switch {
 	case t.LessThan(f):

@@ -42,7 +42,7 @@ func TestUpgradePath(t *testing.T) {
 		{"1.36.3", "1.36.2", nil, "1.36.2 is lower than 1.36.3: Kubernetes cannot be downgraded"},
 		{"1.36.3", "2.0.0", nil, "1.36.3 and 2.0.0 differ in the major version"},
 		{"?", "2.0.0", nil, `running version "?": could not parse "?" as version`},
-		{"1.36.3", "?", nil, `wanted version "?": could not parse "?" as version`},
+		{"1.36.3", "?", nil, `desired version "?": could not parse "?" as version`},
 	} {
 		got, err := UpgradePath(tt.from, tt.to)
 		text := ""

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// addedExtra is what the baseline adds to the API server.
+// addedExtra returns what the baseline adds to the API server.
 func addedExtra(t *testing.T, c Cluster) Extra {
 	t.Helper()
 	all := c.Harden(HardeningBaseline).Extras
@@ -41,7 +41,7 @@ func TestTheBaselineIsThereOnceAndOnlyWhereItIsWanted(t *testing.T) {
 	}
 }
 
-// What the manifest says of a thing wins, also where it says it of another component's flag or by a feature.
+// The manifest's settings win, also if they are a component's flag or a feature.
 func TestTheBaselineYieldsToTheManifest(t *testing.T) {
 	t.Parallel()
 	flag := func(name string) Cluster {
@@ -53,7 +53,7 @@ func TestTheBaselineYieldsToTheManifest(t *testing.T) {
 	pids := int64(9)
 	for name, c := range map[string]struct {
 		cluster Cluster
-		gone    []string // flags that the baseline does not set any more
+		gone    []string // flags that the baseline no longer sets
 		files   int
 		yields  string
 	}{

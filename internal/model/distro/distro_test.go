@@ -75,7 +75,7 @@ kubeone recognises an operating system by ` + "`ID`" + ` in /etc/os-release.
 |---|---|---|---|---|---|---|---|
 `
 
-// What a host lacks is told before anything is done there.
+// What a host lacks is reported before any change.
 func TestProbeChecksAllTools(t *testing.T) {
 	t.Parallel()
 	script, err := os.ReadFile("../../probe/script.sh")
@@ -130,7 +130,7 @@ func markdownCode(s string) string {
 	return "`" + s + "`"
 }
 
-// The README leaves the list to the table, and says what is proven as the table does.
+// The README leaves the list to the table, and names the proven systems like the table.
 func TestREADMENamesProvenReleases(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("../../../README.md")

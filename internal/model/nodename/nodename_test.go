@@ -7,8 +7,8 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// testCluster returns a cluster with a control-plane host that the manifest names, two workers that it does not, and a
-// pool.
+// testCluster returns a cluster with a control-plane host that the manifest names, two workers that it does not name,
+// and a pool.
 func testCluster() (desired.Cluster, observed.API) {
 	c := desired.Cluster{
 		ControlPlane: []desired.Host{
@@ -58,7 +58,7 @@ func TestNamesHeldByOthers(t *testing.T) {
 	}
 }
 
-// What the record says is a host's stays its own, whoever edits objects of the pool.
+// A host's name in the record stays its own, whatever users change in objects of the pool.
 func TestRecordedNameBelongsToHost(t *testing.T) {
 	t.Parallel()
 	c, api := testCluster()
@@ -76,7 +76,7 @@ func TestRecordedNameBelongsToHost(t *testing.T) {
 	}
 }
 
-// A Node's certificate is for its name, too, so a name that is an address must be the host's.
+// A Node's certificate is also for its name, so a name that is an address must be the host's.
 func TestClaimOfAddressAsName(t *testing.T) {
 	t.Parallel()
 	c, api := testCluster()

@@ -32,10 +32,10 @@ import (
 	"kubeone/internal/workspace/support"
 )
 
-// canary is what must be nowhere in a bundle. It has no form of its own that a pattern would know.
+// canary must not appear in a bundle. No pattern knows it by its own form.
 const canary = "canary-Tweet-83"
 
-// sung are texts that hold the canary as secrets are found in the wild, one for each way.
+// sung holds texts with the canary in the forms in which secrets occur, one for each.
 func sung() string {
 	key := "-----BEGIN RSA PRIVATE KEY-----\n" + canary + "\n-----END RSA PRIVATE KEY-----"
 	return strings.Join([]string{
@@ -46,7 +46,7 @@ func sung() string {
 	}, "\n")
 }
 
-// files are the files of a bundle, by their names without the top folder.
+// files returns the files of a bundle, by name without the top directory.
 func files(t *testing.T, bundle []byte) map[string]string {
 	t.Helper()
 	zip, err := gzip.NewReader(bytes.NewReader(bundle))
@@ -88,7 +88,7 @@ func inClear(text string) string {
 	return ""
 }
 
-// cluster is an API in which every text that is collected holds the canary.
+// cluster returns an API whose collected texts all contain the canary.
 func cluster() *fake.Clientset {
 	meta := metav1.ObjectMeta{Namespace: "default", Name: "web-0"}
 	return fake.NewClientset(
@@ -186,7 +186,7 @@ func TestNoSecretGetsIntoABundleFromAnywhere(t *testing.T) {
 	}
 }
 
-// Without a list of known values, the patterns alone find all but the one that only the list can know.
+// Without a list of known values, the patterns alone find all but the one that only the list knows.
 func TestPatternsFindWhatNobodyKnows(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -323,7 +323,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// A host names the files of its own folder, and no others.
+// A host names only files in its own directory.
 func TestNoHostWritesIntoAnothersFolder(t *testing.T) {
 	t.Parallel()
 	const begins = "\n::kubeone-section:: "
@@ -364,7 +364,7 @@ func TestNoHostWritesIntoAnothersFolder(t *testing.T) {
 	}
 }
 
-// What a host prints replaces no file that is in the bundle already, and nothing on the top.
+// Output of a host never replaces another file in the bundle.
 func TestNoHostReplacesAFile(t *testing.T) {
 	t.Parallel()
 	const begins = "\n::kubeone-section:: "
