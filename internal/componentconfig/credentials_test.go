@@ -41,7 +41,7 @@ func TestFilesWithCredentialsAreNamed(t *testing.T) {
 		}
 	}
 	if _, known := CredentialOf("/etc/containerd/conf.d/kubeone-registry-a.toml", desired.Credentials{}); known {
-		t.Error("nobody knows the registries' credentials, and they count as known")
+		t.Error("the registries' credentials are unknown, and count as known")
 	}
 }
 

@@ -13,7 +13,7 @@ func TestDigestsOfAClusterThatIsNotHardenedStay(t *testing.T) {
 	for _, name := range []string{"cp-1", "w-1"} {
 		silent, none := digestsOf(input(name)), digestsOf(hardened(name, desired.HardeningNone))
 		if _, noted := silent[desired.HardeningDigest]; noted {
-			t.Errorf("%s notes what nobody has said", name)
+			t.Errorf("%s notes a value that was never set", name)
 		}
 		if got := desired.HardeningNoted(none); got != desired.HardeningNone {
 			t.Errorf("%s notes %q", name, got)

@@ -10,7 +10,7 @@ import (
 )
 
 // An addon is removed only if the manifest says so; one that it does not mention stays.
-func TestAddonsThatNobodyWantsGo(t *testing.T) {
+func TestUndesiredAddonsAreRemoved(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		budget        *bool

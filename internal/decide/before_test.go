@@ -120,7 +120,7 @@ func TestPodsOutsideThePodNetworkAreNamed(t *testing.T) {
 		"within, of IPv6": {"fd01::5", observed.Yes, "flannel", nil},
 		"the host's":      {"", observed.Yes, "flannel", nil},
 		"not ready":       {"10.88.0.3", observed.No, "flannel", nil},
-		"somebody else's plugin": {"10.88.0.3", observed.Yes, desired.ExternalCNI, []string{
+		"an external plugin": {"10.88.0.3", observed.Yes, desired.ExternalCNI, []string{
 			"NetworkPluginChanged(deployed=flannel, wanted=external)", // and nothing of addresses
 		}},
 		"outside": {"10.88.0.3", observed.Yes, "flannel", []string{

@@ -199,7 +199,7 @@ func TestDecide(t *testing.T) {
 				"OrphanMember(member=cp-3 (id-cp-3), state=healthy)",
 			},
 		}},
-		{"a version that is none, and a limit to nobody", func(in *Input) {
+		{"an invalid version, and a limit to no host", func(in *Input) {
 			in.Want.KubernetesVersion = "latest"
 			in.Limit = map[string]bool{"elsewhere": true}
 		}, outcome{Route: fsm.Error, Problems: []string{
@@ -294,7 +294,7 @@ func TestDecide(t *testing.T) {
 		{"a stale learner", func(in *Input) {
 			in.Is.Etcd.Members = append(in.Is.Etcd.Members, observed.Member{ID: "id-new", Learner: true})
 		}, outcome{Route: fsm.Repair, Removed: []string{"id-new"}}},
-		{"a member outside the manifest of which nothing is known", func(in *Input) {
+		{"an unknown member outside the manifest", func(in *Input) {
 			in.Is.Etcd.Members = append(in.Is.Etcd.Members, observed.Member{ID: "id-old", Name: "old"})
 		}, outcome{Route: fsm.Instruct}},
 		{"a living member outside the manifest", func(in *Input) {
@@ -390,7 +390,7 @@ func TestDecide(t *testing.T) {
 		{"a skipped minor", func(in *Input) { in.Want.KubernetesVersion = "1.38.0" }, outcome{
 			Route: fsm.Error, Problems: []string{"MinorSkipped(next=1.37, running=1.36.3, wanted=1.38.0)"},
 		}},
-		{"a version nobody said", func(in *Input) { in.changeObserved(cp3, func(h *host) { h.APIServerVersion = "" }) },
+		{"an unknown version", func(in *Input) { in.changeObserved(cp3, func(h *host) { h.APIServerVersion = "" }) },
 			outcome{
 				Route: fsm.Error, Problems: []string{"VersionsUnknown(hosts=cp-3)"},
 			}},
@@ -416,7 +416,7 @@ func TestDecide(t *testing.T) {
 				h.Credentials = []observed.Credential{{Of: "proxy credentials", Is: observed.CredentialOther}}
 			})
 		}, outcome{Route: fsm.Reconfigure, Drift: map[string][]string{w1: {"credentials"}}}},
-		{"credentials that nobody knows", func(in *Input) {
+		{"unknown credentials", func(in *Input) {
 			in.changeObserved(w1, func(h *host) {
 				h.Credentials = []observed.Credential{{Of: "proxy credentials", Is: observed.CredentialLeft}}
 			})
@@ -452,7 +452,7 @@ func TestDecide(t *testing.T) {
 		{"hosts of Machines have other credentials", func(in *Input) {
 			in.Is.API.Pool = &observed.Pool{Credentials: observed.No}
 		}, outcome{Route: fsm.Resources, Record: true}},
-		{"hosts of Machines have these credentials, or nobody knows", func(in *Input) {
+		{"hosts of Machines have these credentials, or it is unknown", func(in *Input) {
 			in.Is.API.Pool = &observed.Pool{Credentials: observed.Unknown}
 		}, outcome{Route: fsm.Nothing}},
 	}

@@ -93,11 +93,11 @@ func TestWhichFilesAreRestored(t *testing.T) {
 			in.editFiles(w1, config)
 			in.changeObserved(w1, func(h *observed.Host) { h.Upgrading = decidetest.Version })
 		}, fsm.Upgrade, nil},
-		{"in the middle of a worker's upgrade to what nobody wants any more", func(in *Input) {
+		{"in the middle of a worker's upgrade to an undesired version", func(in *Input) {
 			in.editFiles(w1, config)
 			in.changeObserved(w1, func(h *observed.Host) { h.Upgrading = "1.36.1" })
 		}, fsm.Upgrade, nil},
-		{"after a control-plane host's upgrade to what nobody wants any more", func(in *Input) {
+		{"after a control-plane host's upgrade to an undesired version", func(in *Input) {
 			in.editFiles(cp2, config)
 			in.changeObserved(cp2, func(h *observed.Host) { h.Upgrading = "1.36.1" })
 		}, fsm.Repair, map[string][]string{cp2: {config}}},
@@ -174,7 +174,7 @@ func TestEditedFilesAreSaidOfHostsThatAreWell(t *testing.T) {
 }
 
 // An upgrade that would overwrite additions to static pods does not begin, unless the operator discards them.
-func TestAnUpgradeDoesNotLoseWhatSomebodyHasAdded(t *testing.T) {
+func TestAnUpgradeDoesNotOverwriteAdditions(t *testing.T) {
 	t.Parallel()
 	older := func(in *Input) { in.allOlder("1.36.1") }
 	forced := func(in *Input) { in.ForceUpgrade = true }

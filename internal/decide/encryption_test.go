@@ -105,7 +105,7 @@ func TestNoKeyIsUsedThatAServerElsewhereLacks(t *testing.T) {
 	}
 }
 
-func TestSomebodyElsesConfigurationIsLeftAlone(t *testing.T) {
+func TestAForeignConfigurationIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	in := encryptedWorld(func(int) *observed.Encryption {
 		return &observed.Encryption{Foreign: "/etc/kubernetes/pki/e.yaml"}

@@ -108,7 +108,7 @@ func TestWhereTheEndpointMovesAndWhereItStays(t *testing.T) {
 				h.APIServer = observed.No
 			})
 		}, false, fsm.Upgrade, "being upgraded"},
-		"an API server of which nobody knows the names": {func(in *Input) {
+		"an API server with unknown names": {func(in *Input) {
 			in.Want.Endpoint.Host = "new.example.com"
 			in.changeHost(host(in, 1), func(h *observed.Host) { h.APINames = nil })
 		}, false, fsm.Nothing, "API server are unknown"},
@@ -118,23 +118,23 @@ func TestWhereTheEndpointMovesAndWhereItStays(t *testing.T) {
 				ID: "f", Name: "stranger", PeerURLs: []string{"https://10.7.7.7:2380"}, Healthy: observed.Yes,
 			})
 		}, false, fsm.Nothing, "stranger"},
-		"nobody answers, and nobody has moved": {func(in *Input) {
+		"no API answers, and no host has moved": {func(in *Input) {
 			in.Want.Endpoint.Host = "new.example.com"
 			in.Is.API = observed.API{Reached: observed.No}
 		}, false, fsm.Instruct, "healthy"},
-		"nobody answers, and whom nobody has approved dials another": {func(in *Input) {
+		"no API answers, and an unapproved host dials another": {func(in *Input) {
 			in.Is.API = observed.API{Reached: observed.No}
 			in.changeHost(host(in, 0), func(h *observed.Host) {
 				h.AdminEndpoint, h.FirstContact = "https://attacker.example.com:6443", "SHA256:aaaa"
 			})
 		}, false, fsm.Instruct, ""},
-		"nobody answers, and an administrator asks the machine itself": {func(in *Input) {
+		"no API answers, and an administrator uses the local one": {func(in *Input) {
 			in.Is.API = observed.API{Reached: observed.No}
 			for _, h := range in.Want.ControlPlane {
 				in.changeHost(h.ID, func(h *observed.Host) { h.AdminEndpoint = "https://[::1]:6443" })
 			}
 		}, false, fsm.Instruct, ""},
-		"nobody answers, and one has moved": {func(in *Input) {
+		"no API answers, and one has moved": {func(in *Input) {
 			in.Want.Endpoint.Host = "new.example.com"
 			in.Is.API = observed.API{Reached: observed.No}
 			in.changeHost(host(in, 0), func(h *observed.Host) { h.AdminEndpoint = "https://new.example.com:6443" })
@@ -156,7 +156,7 @@ func TestWhereTheEndpointMovesAndWhereItStays(t *testing.T) {
 }
 
 // Undesired names are dropped only when no client can be dialling them.
-func TestFormerNamesAreDroppedWhenNobodyDialsThem(t *testing.T) {
+func TestFormerNamesAreDroppedWhenNoClientDialsThem(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(in *Input, worker string)
@@ -172,7 +172,7 @@ func TestFormerNamesAreDroppedWhenNobodyDialsThem(t *testing.T) {
 		"a worker does not say": {func(in *Input, worker string) {
 			in.changeHost(worker, func(h *observed.Host) { h.Endpoint = "" })
 		}, true},
-		"a Node that is nobody's": {func(in *Input, _ string) {
+		"a Node without a host": {func(in *Input, _ string) {
 			in.Is.API.Nodes = append(in.Is.API.Nodes, observed.Node{Name: "stranger", Ready: observed.Yes})
 		}, true},
 		"the cluster names the old one": {func(in *Input, _ string) {
@@ -286,7 +286,7 @@ func TestWhoJoinsInAMoveOfTheEndpointHasBothNames(t *testing.T) {
 			begun(in)
 			in.Want.Endpoint = endpointAt("old.example.com", 6443)
 		}, []string{"old.example.com", "new.example.com"}},
-		"one API server alone has the new name, and so nobody dials it": {func(in *Input) {
+		"one API server alone has the new name, so no client dials it": {func(in *Input) {
 			in.changeHost("192.0.0.1", func(is *observed.Host) { is.APINames = append(is.APINames, "new.example.com") })
 		}, []string{"old.example.com"}},
 		"one host lacks it, which has not joined": {func(in *Input) {
@@ -296,14 +296,14 @@ func TestWhoJoinsInAMoveOfTheEndpointHasBothNames(t *testing.T) {
 				is.APINames, is.Marker = desired.Missing(is.APINames, []string{"new.example.com"}), nil
 			})
 		}, []string{"old.example.com", "new.example.com"}},
-		"nobody says so whose key is approved": {func(in *Input) {
+		"no host with an approved key says so": {func(in *Input) {
 			begun(in)
 			in.Want.Endpoint = endpointAt("old.example.com", 6443)
 			for _, h := range in.Want.ControlPlane {
 				in.changeHost(h.ID, func(is *observed.Host) { is.FirstContact = "ssh-ed25519 AAAA" })
 			}
 		}, []string{"old.example.com"}},
-		"one API server lacks it, whose host nobody has approved": {func(in *Input) {
+		"one API server lacks it, on an unapproved host": {func(in *Input) {
 			begun(in)
 			in.Want.Endpoint = endpointAt("old.example.com", 6443)
 			in.changeHost("192.0.0.2", func(is *observed.Host) {

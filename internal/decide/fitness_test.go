@@ -8,7 +8,7 @@ import (
 	"kubeone/internal/model/problem"
 )
 
-func TestAHostThatNobodyGuardsIsNamed(t *testing.T) {
+func TestAnUnguardedHostIsNamed(t *testing.T) {
 	t.Parallel()
 	in := healthyCluster(3, 1)
 	for _, h := range in.Want.Hosts() {

@@ -23,7 +23,7 @@ func clusterWithoutHostnames() *Input {
 }
 
 // A worker that claims another host's name is left alone, and stops nothing else.
-func TestAWorkerTakesNobodysName(t *testing.T) {
+func TestAWorkerTakesNoOtherHostsName(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"cp-1", "w-2"} {
 		in := clusterWithoutHostnames()

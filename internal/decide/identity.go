@@ -167,7 +167,6 @@ func needsCredentials(s *hostState) bool {
 // posesAs reports whether a worker claims a Node name that another host has a better right to: a host that the manifest
 // names so, whose Node has its address, or that is of the control plane, with an approved key. If neither of two
 // workers has a better right, both pose. Named holds the hosts of that name.
-// Where neither of two workers has more right, that is so for both. The hosts are those of that name.
 func (v *view) posesAs(s *hostState, named []*hostState) bool {
 	if s.Role != desired.Worker || s.Node == "" || s.Hostname != "" || !v.hasBegun() {
 		return false
@@ -257,7 +256,7 @@ func (v *view) refuseNames() {
 		case v.posesAs(s, named[s.Node]):
 			p := sameName(s.Node, named[s.Node])
 			s.refused = &p
-		case !s.controlPlane() || len(named[s.Node]) == 1: // sameNames reports a double name once, for both
+		case !s.controlPlane() || len(named[s.Node]) == 1: // sameNames reports a duplicate name once, for both
 			s.refused = v.refuseName(s)
 		}
 	}

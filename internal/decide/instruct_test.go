@@ -8,7 +8,7 @@ import (
 )
 
 // Workers that only the API could tell more about need no instructions before it answers.
-func TestNobodyIsToldToReplaceAWorkerThatTheAPIKnows(t *testing.T) {
+func TestNoInstructionReplacesAWorkerThatTheAPIKnows(t *testing.T) {
 	t.Parallel()
 	in := healthyCluster(1, 2)
 	in.Is.API = observed.API{Reached: observed.No}

@@ -52,7 +52,7 @@ func TestNodesThatNoMachineHasAreNamed(t *testing.T) {
 		"of another program's Machine": {
 			&observed.Pool{Machines: []observed.Machine{{Namespace: "ns", Name: "m", Node: "pool-1"}}}, owned, nil,
 		},
-		"of nobody":                   {&observed.Pool{}, nil, nil},
+		"of no Machine":               {&observed.Pool{}, nil, nil},
 		"where not all are known":     {&observed.Pool{More: true}, owned, nil},
 		"where nothing can be read":   {&observed.Pool{Problem: "forbidden"}, owned, nil},
 		"where there is no such kind": {nil, owned, nil},
@@ -94,7 +94,7 @@ func TestAHostThatIsStillInThePoolIsNamed(t *testing.T) {
 	in.emptyHosts(worker)
 	in.changeObserved(worker, func(h *observed.Host) { h.Hostname = name })
 	if !warned() {
-		t.Errorf("nobody says so: %v", Decide(in).Warnings)
+		t.Errorf("no warning: %v", Decide(in).Warnings)
 	}
 	in.Is.API.Pool = &observed.Pool{}
 	if warned() {

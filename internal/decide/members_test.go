@@ -77,7 +77,7 @@ func TestVersionsOfSilentHosts(t *testing.T) {
 	}
 	in.nodeNamed("cp-3").KubeletVersion = ""
 	if d := Decide(in); len(d.Joins) > 0 {
-		t.Errorf("nobody knows what a silent host runs: joins %v", d.Joins)
+		t.Errorf("the silent host's versions are unknown: joins %v", d.Joins)
 	}
 }
 

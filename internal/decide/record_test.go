@@ -87,7 +87,7 @@ func TestAddonsThatCannotBeReadAreLeftAlone(t *testing.T) {
 }
 
 // Only the record knows the Node of a silent host: no other host joins in its place.
-func TestNobodyJoinsAsTheNodeOfASilentHost(t *testing.T) {
+func TestNoHostJoinsAsTheNodeOfASilentHost(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(*Input)

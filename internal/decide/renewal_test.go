@@ -51,7 +51,7 @@ func TestCertificatesNearTheirEndAreRenewedWhereThatIsSafe(t *testing.T) {
 			in.changeObserved(cp1, expiringHost)
 			in.Want.KubernetesVersion = "1.36.4"
 		}, fsm.Upgrade, nil},
-		"what somebody edited goes first": {func(in *Input) {
+		"edited files go first": {func(in *Input) {
 			in.changeObserved(cp1, expiringHost)
 			in.editFiles(cp2, config)
 		}, fsm.Repair, nil},

@@ -105,7 +105,7 @@ func TestRemedies(t *testing.T) {
 			in.loseEtcdData(cp2, "cp-2")
 			in.loseHosts(cp3)
 		}, repairs{Route: fsm.Repair, Quarantines: []string{cp2}}},
-		{"nobody to join again from", func(in *Input) {
+		{"no host to join again from", func(in *Input) {
 			in.loseEtcdData(cp2, "cp-2")
 			for _, id := range []string{cp1, cp3} {
 				in.changeObserved(id, func(h *host) { h.PKI = observed.No })
@@ -120,7 +120,7 @@ func TestRemedies(t *testing.T) {
 			in.Is.API = observed.API{Reached: observed.No}
 		}, repairs{Route: fsm.Instruct}},
 
-		{"a control-plane Node of nobody", func(in *Input) {
+		{"a control-plane Node without a host", func(in *Input) {
 			in.Is.API.Nodes = append(in.Is.API.Nodes,
 				observed.Node{Name: "old", ControlPlane: true, Ready: observed.Unknown})
 		}, repairs{Route: fsm.Resources, Stale: []string{"old"}}},

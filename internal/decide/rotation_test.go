@@ -15,12 +15,12 @@ func TestARotationThatHasBegunIsSaid(t *testing.T) {
 		begun   string
 		said    bool
 	}{
-		"one key, the same everywhere": {[]string{"a"}, "", false},
-		"another one":                  {[]string{"b"}, "", true},
-		"two, of somebody's own":       {[]string{"a", "b"}, "", false},
-		"two, of which one is dropped": {[]string{"a", "b"}, observed.Used, true},
-		"cut off":                      {[]string{"a"}, "forget", true},
-		"not known":                    {nil, "", false},
+		"one key, the same everywhere":   {[]string{"a"}, "", false},
+		"another one":                    {[]string{"b"}, "", true},
+		"two, one of them custom":        {[]string{"a", "b"}, "", false},
+		"two, one of them to be dropped": {[]string{"a", "b"}, observed.Used, true},
+		"cut off":                        {[]string{"a"}, "forget", true},
+		"not known":                      {nil, "", false},
 	} {
 		in := healthyCluster(3, 1)
 		for i, h := range in.Want.ControlPlane {

@@ -218,7 +218,7 @@ func Hardening(want desired.Cluster, is observed.World) (value string, said bool
 	if r := is.API.Record; r != nil && r.Cluster == want.Name && r.ManifestDigest != "" &&
 		!r.IsUnreadable(observed.RecordHardening) {
 		if r.Hardening == "" && noted != "" {
-			return desired.HardeningNone, true // somebody has begun to harden it, and wants that no more
+			return desired.HardeningNone, true // hardening has begun and is no longer desired
 		}
 		return r.Hardening, true
 	}
@@ -231,8 +231,8 @@ func Hardening(want desired.Cluster, is observed.World) (value string, said bool
 	return desired.HardeningBaseline, false
 }
 
-// notedHardening returns the value that control-plane hosts have noted, some of which may not be reconfigured yet;
-// whether one of them has joined; and whether all have answered.
+// notedHardening returns the value that control-plane hosts have noted, whether one of them has joined, and whether all
+// have answered. Some hosts may not be reconfigured yet.
 func notedHardening(want desired.Cluster, is observed.World) (noted string, made, answered bool) {
 	answered = len(want.ControlPlane) > 0
 	for _, h := range want.ControlPlane {

@@ -40,7 +40,7 @@ func TestComponentsThatDoNotRunAreNamed(t *testing.T) {
 			dead(is, "flannel", "w-1")
 			dead(is, "flannel", "cp-2")
 		}, []Absence{{"flannel", []string{"cp-2", "w-1"}}}},
-		"somebody else's plugin": {func(want *desired.Network, is *observed.API) {
+		"an external plugin": {func(want *desired.Network, is *observed.API) {
 			want.CNI.Name = desired.ExternalCNI
 			dead(is, "flannel", "w-1")
 		}, nil},

@@ -83,31 +83,31 @@ func TestWhatIsUpgraded(t *testing.T) {
 		}, fsm.Upgrade, all[1:2], "cp-2 has begun and not ended"},
 		"a kubelet too old for the API server": {func(in *Input) { in.setOlderVersion("192.0.1.2", "w-2", "1.32.9") },
 			fsm.Instruct, nil, "w-2 not healthy"},
-		"a node of somebody else, too old": {func(in *Input) {
+		"a foreign node, too old": {func(in *Input) {
 			in.allOlder("1.35.4")
 			in.Is.API.Nodes = append(in.Is.API.Nodes,
 				observed.Node{Name: "theirs", Ready: observed.Yes, KubeletVersion: "1.32.0"})
 		}, fsm.Error, nil, "node theirs: kubelet 1.32.0"},
-		"a control plane of somebody else, too old": {func(in *Input) {
+		"a foreign control plane, too old": {func(in *Input) {
 			in.allOlder("1.35.4")
 			in.Is.API.Nodes = append(in.Is.API.Nodes,
 				observed.Node{Name: "theirs", Ready: observed.Yes, ControlPlane: true, KubeletVersion: "1.35.4"})
 		}, fsm.Error, nil, "Node theirs (kubelet 1.35.4) has no host"},
-		"a member of somebody else, too old": {func(in *Input) {
+		"a foreign member, too old": {func(in *Input) {
 			in.allOlder("1.35.4")
 			in.oldMemberElsewhere()
 		}, fsm.Error, nil, "Node theirs (kubelet 1.35.4) has no host"},
-		"a member of somebody else, too old, and a worker is to join": {func(in *Input) {
+		"a foreign member, too old, and a worker is to join": {func(in *Input) {
 			in.oldMemberElsewhere()
 			in.emptyHosts("192.0.1.2")
 		}, fsm.Error, nil, "Node theirs (kubelet 1.35.4) has no host"},
-		"a member of somebody else, too old, and nothing is to change": {func(in *Input) { in.oldMemberElsewhere() },
+		"a foreign member, too old, and nothing is to change": {func(in *Input) { in.oldMemberElsewhere() },
 			fsm.Nothing, nil, "as desired"},
-		"a member of somebody else, too old, and a roll-out is forced": {func(in *Input) {
+		"a foreign member, too old, and a roll-out is forced": {func(in *Input) {
 			in.oldMemberElsewhere()
 			in.ForceUpgrade = true
 		}, fsm.Error, nil, "Node theirs (kubelet 1.35.4) has no host"},
-		"a control plane of somebody else, gone": {func(in *Input) {
+		"a foreign control plane, gone": {func(in *Input) {
 			in.allOlder("1.35.4")
 			in.Is.API.Nodes = append(in.Is.API.Nodes,
 				observed.Node{Name: "theirs", Ready: observed.No, ControlPlane: true, KubeletVersion: "1.35.4"})
@@ -253,7 +253,7 @@ func TestSettingsThatMayBeRefusedAreWrittenAgain(t *testing.T) {
 			in.Is.API = observed.API{Reached: observed.No}
 			in.killMembers("cp-1")
 		}},
-		"of a version that is not wanted any more": {1, "1.36.2", func(in *Input) {
+		"of a version that is no longer desired": {1, "1.36.2", func(in *Input) {
 			in.Is.API, in.Is.Etcd = observed.API{Reached: observed.No}, observed.Etcd{Reached: observed.No}
 		}},
 		"with another host down": {3, decidetest.Version, func(in *Input) {
@@ -415,7 +415,7 @@ func TestWhatKubeadmAppliesFollowsTheVersion(t *testing.T) {
 			[]observed.Pod{{App: "kube-proxy", Image: "r/kube-proxy:v1.36.1", Ready: observed.No}},
 			nil,
 		},
-		"somebody else's": {[]observed.Pod{{App: "metrics", Image: "r/metrics:v0", Ready: observed.Yes}}, nil},
+		"another app's": {[]observed.Pod{{App: "metrics", Image: "r/metrics:v0", Ready: observed.Yes}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -547,7 +547,7 @@ func TestLiveObjectsAreWhatTheyMustBe(t *testing.T) {
 		"settings": {
 			compared: map[string]observed.Comparison{"kube-proxy": {Settings: gone}}, settings: []string{"kube-proxy"},
 		},
-		"what nobody asked for": {compared: map[string]observed.Comparison{"other": all}},
+		"what was not asked for": {compared: map[string]observed.Comparison{"other": all}},
 		"about one host": {
 			compared: map[string]observed.Comparison{"flannel": {Differences: gone}, "kube-proxy": all},
 			about:    map[string]bool{"192.0.1.1": true},
@@ -578,11 +578,11 @@ func TestServingCertificatesAreApproved(t *testing.T) {
 		names []string
 		want  bool
 	}{
-		"its own":           {"w-1", []string{"W-1", "10.0.1.1", "192.0.1.1"}, true},
-		"another host's":    {"w-1", []string{"w-1", "10.0.0.1"}, false},
-		"a Service's":       {"w-1", []string{"kubernetes.default.svc"}, false},
-		"another Node's":    {"w-1", []string{"cp-1"}, false},
-		"of nobody we know": {"stranger", []string{"stranger"}, false},
+		"its own":            {"w-1", []string{"W-1", "10.0.1.1", "192.0.1.1"}, true},
+		"another host's":     {"w-1", []string{"w-1", "10.0.0.1"}, false},
+		"a Service's":        {"w-1", []string{"kubernetes.default.svc"}, false},
+		"another Node's":     {"w-1", []string{"cp-1"}, false},
+		"of an unknown host": {"stranger", []string{"stranger"}, false},
 	} {
 		in := healthyCluster(3, 1)
 		in.Is.API.ServingRequests = []observed.ServingRequest{{Node: c.node, Names: c.names}}
@@ -638,7 +638,7 @@ func TestControllersOfAnotherVersionAreUpgraded(t *testing.T) {
 		"a scheduler of before": {decidetest.Version, "1.36.1", fsm.Upgrade, []string{cp2}},
 		"a manager of before":   {"1.36.1", "", fsm.Upgrade, []string{cp2}},
 		"a newer scheduler":     {decidetest.Version, "1.37.0", fsm.Error, nil},
-		"somebody's scheduler":  {decidetest.Version, "ours-7", fsm.Nothing, nil},
+		"a custom scheduler":    {decidetest.Version, "ours-7", fsm.Nothing, nil},
 	} {
 		in := healthyCluster(3, 1)
 		in.changeObserved(cp2, func(h *observed.Host) {

@@ -29,6 +29,7 @@ type WorkerInput struct {
 // Turn says whether a host may get other settings. The caller manages all Machines and decides the order.
 type Turn string
 
+// The turns.
 const (
 	NotYet  Turn = ""        // another host's turn
 	Now     Turn = "now"     // its own turn

@@ -130,17 +130,17 @@ func TestWhatAWorkerNeeds(t *testing.T) {
 		{"it says that it is of the control plane", aWorker().changeHost(func(is *observed.Host) {
 			is.EtcdData = observed.Yes
 		}), fsm.Error, problem.ControlPlaneClaimed},
-		{"the Node of its name is somebody else's", aWorker().makeBare().changeNode(func(n *observed.Node) {
+		{"the Node of its name belongs to another host", aWorker().makeBare().changeNode(func(n *observed.Node) {
 			n.Labels = nil
 		}), fsm.Error, problem.NodeOfAnother},
 		{"the Node of its name is a Machine's of before", aWorker().makeBare().changeNode(func(n *observed.Node) {
 			n.Labels = map[string]string{desired.OwnerLabel: "another"}
 		}), fsm.Error, problem.NodeOfAnother},
-		{"gone, and nobody waits for its silent host", aWorker().makeSilent().removeNode().givenUp(), fsm.Abandon, ""},
+		{"gone, and its silent host is given up", aWorker().makeSilent().removeNode().givenUp(), fsm.Abandon, ""},
 		{"gone, and its host shows another key", aWorker().changeHost(func(is *observed.Host) {
 			is.Reach, is.Problem = observed.Denied, "it shows another host key"
 		}).removeNode().givenUp(), fsm.Wait, problem.HostLoginRefused},
-		{"gone, and the Node of its name is somebody else's",
+		{"gone, and the Node of its name belongs to another host",
 			aWorker().makeBare().removeNode().changeNode(func(n *observed.Node) {
 				n.Labels = nil
 			}), fsm.Nothing, ""},
@@ -150,7 +150,7 @@ func TestWhatAWorkerNeeds(t *testing.T) {
 			problem.APIServerVersionUnknown},
 		{"a join token would be good for any Node", aWorker().makeBare().autoApproval(observed.Yes), fsm.Wait,
 			problem.JoinTokensForAny},
-		{"nobody knows for whom a join token is good", aWorker().makeBare().autoApproval(observed.Unknown), fsm.Wait,
+		{"it is unknown which Nodes a join token is good for", aWorker().makeBare().autoApproval(observed.Unknown), fsm.Wait,
 			problem.JoinTokensForAny},
 		{"new credentials need a token too", aWorker().changeHost(func(is *observed.Host) {
 			is.KubeletConf = observed.No
@@ -182,7 +182,7 @@ func TestWhatAWorkerNeeds(t *testing.T) {
 			aWorker().changeHost(stopped).changeHost(func(is *observed.Host) {
 				is.Upgrading, is.Kubelet.Version = decidetest.Version, "1.35.4"
 			}), fsm.Upgrade, ""},
-		{"kubelet stopped in the middle of a change that nobody wants any more",
+		{"kubelet stopped in the middle of a change that is no longer desired",
 			aWorker().changeHost(stopped).changeHost(
 				func(is *observed.Host) { is.Upgrading, is.Kubelet.Version = "1.35.4", "1.35.4" }), fsm.Upgrade, ""},
 		{"kubelet stopped in the middle of a change, and what is wanted now is refused",
@@ -221,7 +221,7 @@ func TestWhatAWorkerNeeds(t *testing.T) {
 			}).apiServers("1.35.4", "1.36.3"), fsm.Reconfigure, ""},
 		{"other credentials in the middle of a change", aWorker().setCredential(observed.CredentialOther).changeHost(
 			func(is *observed.Host) { is.Upgrading = decidetest.Version }), fsm.Upgrade, ""},
-		{"credentials that nobody knows", aWorker().setCredential(observed.CredentialLeft).setTurn(Now), fsm.Nothing,
+		{"unknown credentials", aWorker().setCredential(observed.CredentialLeft).setTurn(Now), fsm.Nothing,
 			""},
 		{"its turn, and nothing differs", aWorker().setTurn(Now), fsm.Nothing, ""},
 		{"settings that it never had",
@@ -245,7 +245,7 @@ func TestWhatAWorkerNeeds(t *testing.T) {
 			problem.SettingsLater},
 		{"another kubelet, and it has the settings that another has refused",
 			aWorker().setTurn(Refused).changeDesired(kubelet("1.35.4")), fsm.Upgrade, ""},
-		{"a change of settings that was interrupted goes on, whoever has refused them",
+		{"an interrupted change of settings continues, even if refused",
 			aWorker().otherSettings().setTurn(Refused).changeHost(func(is *observed.Host) {
 				is.Upgrading = decidetest.Version
 			}), fsm.Upgrade, ""},
@@ -354,9 +354,9 @@ func followsTheTable(d Decision) error {
 	return checkTexts(d)
 }
 
-// TestNothingIsDoneToSomebodyElsesHost decides random worlds and checks what must never happen: a change to a foreign
+// TestNothingIsDoneToForeignHosts decides random worlds and checks what must never happen: a change to a foreign
 // or unknown host, the removal of a desired worker, or a kubelet that some API server refuses.
-func TestNothingIsDoneToSomebodyElsesHost(t *testing.T) {
+func TestNothingIsDoneToForeignHosts(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	seen := map[fsm.Route]int{}
@@ -459,7 +459,7 @@ func checkHarmless(in WorkerInput, d Decision) error {
 	case is.Reach != observed.Reached && d.Route != fsm.Abandon:
 		return fmt.Errorf("nothing is known of the host")
 	case d.Route == fsm.Abandon && (is.Reach == observed.Reached || !in.Gone || !in.GivenUp):
-		return fmt.Errorf("somebody waits for it")
+		return fmt.Errorf("it is not given up")
 	case d.Route == fsm.Return && !in.Gone, d.Route != fsm.Return && d.Route != fsm.Abandon && in.Gone:
 		return fmt.Errorf("it is wanted: %v", !in.Gone)
 	case is.SaysControlPlane():

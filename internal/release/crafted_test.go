@@ -261,7 +261,7 @@ func TestAStrictLibraryRefusesWhatIsNotKnown(t *testing.T) {
 }
 
 // A bundle that hosts get as a whole must not differ from known digests, in any part.
-func TestAWholeBundleIsVouchedForInAllItsParts(t *testing.T) {
+func TestAWholeBundleIsCheckedInAllItsParts(t *testing.T) {
 	t.Parallel()
 	w, dir := newWorld(t, testWant(), 1), t.TempDir()
 	path := bundleFile(t, dir, "b.tar", w, testWant())
@@ -272,7 +272,7 @@ func TestAWholeBundleIsVouchedForInAllItsParts(t *testing.T) {
 		as    any
 	}{
 		"unknown": {without(t, published(t, w), "flannel"), new(*UntrustedError)},
-		"another": {vouching(t, "a table", digits("a")+"  ghcr.io/flannel-io/flannel:v0.26.7 linux/amd64"),
+		"another": {listing(t, "a table", digits("a")+"  ghcr.io/flannel-io/flannel:v0.26.7 linux/amd64"),
 			new(*MismatchError)},
 	} {
 		t.Run(name, func(t *testing.T) {

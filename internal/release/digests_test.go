@@ -75,8 +75,8 @@ func TestListsOfDigestsAreReadStrictly(t *testing.T) {
 	}
 }
 
-// vouching returns a list of digests.
-func vouching(t *testing.T, by string, lines ...string) Digests {
+// listing returns a list of digests.
+func listing(t *testing.T, by string, lines ...string) Digests {
 	t.Helper()
 	d, err := ParseDigests(strings.Join(lines, "\n"), by)
 	if err != nil {
@@ -96,7 +96,7 @@ func listOf(d Digests) string {
 
 func TestADigestIsKnownOrNotOrAnother(t *testing.T) {
 	t.Parallel()
-	d := vouching(t, "our list", digits("a")+"  "+kubeletName)
+	d := listing(t, "our list", digits("a")+"  "+kubeletName)
 	claim := Claim{What: "kubelet 1.36.3", Name: kubeletName, SHA256: digits("a"), Source: "m.example.com"}
 	if known, err := d.Check(claim); !known || err != nil {
 		t.Errorf("the same: %t, %v", known, err)

@@ -360,6 +360,6 @@ func TestContainerdMustSuitTheKubelet(t *testing.T) {
 		}
 	}
 	if err := CheckContainerd("1.20.0", "2.1.0"); err == nil {
-		t.Error("a kubelet that nobody knows is fine")
+		t.Error("an unknown kubelet is accepted")
 	}
 }

@@ -355,7 +355,7 @@ func TestCacheBelievesMirrorsForAnHourAndDamagedRecordsNever(t *testing.T) {
 }
 
 // Answers are cached per way of fetching, and unconfirmed ones are not cached.
-func TestOnlyWhatIsVouchedForIsCachedAndByTheWayItCame(t *testing.T) {
+func TestOnlyConfirmedAnswersAreCachedAndPerWay(t *testing.T) {
 	t.Parallel()
 	bad, good := newWorld(t, testWant(), 2), newWorld(t, testWant(), 1)
 	insecure := func(_ *Source, want *Want) { want.OverwriteRegistry, want.Insecure = "registry.k8s.io", true }
@@ -374,7 +374,7 @@ func TestOnlyWhatIsVouchedForIsCachedAndByTheWayItCame(t *testing.T) {
 		"a mirror and a registry":                  {mirrored, Digests{}, false, 0},
 		"a mirror with some of it known":           {mirrored, without(t, published(t, bad), "k8s.io/"), false, 6},
 		"a mirror with something else": {mirrored,
-			vouching(t, "a table", digits("a")+"  "+kubeletName), true, 15},
+			listing(t, "a table", digits("a")+"  "+kubeletName), true, 15},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

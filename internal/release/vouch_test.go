@@ -23,7 +23,7 @@ func published(t *testing.T, w *world) Digests {
 	for _, i := range a.Images {
 		lines = append(lines, strings.TrimPrefix(i.Digest, digestPrefix)+"  "+i.Name+" linux/amd64")
 	}
-	return vouching(t, "a table", lines...)
+	return listing(t, "a table", lines...)
 }
 
 // without omits digests with the text in their name.
@@ -35,7 +35,7 @@ func without(t *testing.T, d Digests, text string) Digests {
 			lines = append(lines, strings.TrimSpace(line))
 		}
 	}
-	return vouching(t, "a table", lines...)
+	return listing(t, "a table", lines...)
 }
 
 // unknownOf returns the parts of a release that only their source confirms.
@@ -108,7 +108,7 @@ func TestWhatIsKnownMustMatchWhateverTheSource(t *testing.T) {
 			}
 			image := "registry.k8s.io/etcd:3.6.8-0 linux/amd64"
 			line := strings.TrimPrefix(good.digest(t, "etcd:3.6.8-0"), digestPrefix) + "  " + image
-			_, err = resolveFrom(bad, vouching(t, "a table", line))
+			_, err = resolveFrom(bad, listing(t, "a table", line))
 			if !errors.As(err, &mismatch) || mismatch.Name != image {
 				t.Errorf("another image: %v", err)
 			}
@@ -160,7 +160,7 @@ func TestAMirrorIsNotTakenAtItsWord(t *testing.T) {
 		}, ""},
 		"neither": {func(s *Source, w *Want) { s.Mirror, w.OverwriteRegistry = "", "" }, ""},
 		"known for another arch": {func(s *Source, _ *Want) {
-			s.Known = vouching(t, "a table", strings.ReplaceAll(listOf(known), "amd64", "arm64"))
+			s.Known = listing(t, "a table", strings.ReplaceAll(listOf(known), "amd64", "arm64"))
 		}, "and 13 more"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -192,7 +192,7 @@ func TestAPartOfABundleIsKnownByTheVersionThatItHas(t *testing.T) {
 	made.Containerd = "2.2.1"
 	path := bundleFile(t, t.TempDir(), "made.tar", lasting(t, testWant(), made), made)
 	name := "github.com/containerd/containerd/releases/download/v2.2.1/containerd-2.2.1-linux-amd64.tar.gz"
-	l, err := OpenLibrary(t.Context(), LibraryOptions{Known: vouching(t, "a table", digits("a")+"  "+name)}, path)
+	l, err := OpenLibrary(t.Context(), LibraryOptions{Known: listing(t, "a table", digits("a")+"  "+name)}, path)
 	if err != nil {
 		t.Fatal(err)
 	}

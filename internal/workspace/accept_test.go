@@ -31,7 +31,7 @@ func TestAcceptHostKeys(t *testing.T) {
 			map[string]string{"192.0.2.11": aFingerprint}, map[string]string{"192.0.2.11": aFingerprint}, ""},
 		"a bastion": {[]string{"jump.example.com"}, host.PolicyProbe,
 			map[string]string{}, map[string]string{"jump.example.com": host.AcceptShown}, ""},
-		"whatever it shows, but nobody looks": {[]string{"worker"}, host.PolicyAcceptNew, nil, nil,
+		"any key, but none is shown": {[]string{"worker"}, host.PolicyAcceptNew, nil, nil,
 			"--accept-host-key worker needs the fingerprint"},
 		"whatever it shows, strictly":   {[]string{"worker"}, host.PolicyStrict, nil, nil, "worker=SHA256:..."},
 		"no host":                       {[]string{"nobody"}, host.PolicyProbe, nil, nil, `names "nobody"`},

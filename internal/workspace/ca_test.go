@@ -26,7 +26,7 @@ func TestTheKnownCAIsKeptInAFile(t *testing.T) {
 		return k
 	}
 	if k := open(""); k.CA() != "" {
-		t.Errorf("nobody has met the cluster: %q", k.CA())
+		t.Errorf("the cluster is not known yet: %q", k.CA())
 	}
 	ca := "sha256:" + strings.Repeat("a1", 32)
 	if err := open("").Know(ca); err != nil {

@@ -42,7 +42,7 @@ func TestCredentialsOfAWorkspace(t *testing.T) {
 	}
 	for _, secret := range []string{"dTpodW50ZXIy", "hunter2", "hunter3", "pa$s"} {
 		if !slices.Contains(w.secretValues(), secret) {
-			t.Errorf("nobody would take %s out of a bundle", secret)
+			t.Errorf("%s would stay in a bundle", secret)
 		}
 	}
 	if !w.want.Proxy.HasAuth || w.want.Proxy.HTTP != "http://proxy:3128" {

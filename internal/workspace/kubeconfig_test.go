@@ -87,7 +87,7 @@ func TestAPodIsItsServiceAccount(t *testing.T) { //nolint:paralleltest // it set
 	}
 	access.TokenFiles = false
 	if _, err := cluster.Connect(access); err == nil {
-		t.Error("the file is read although nobody allows that")
+		t.Error("the file is read without permission")
 	}
 }
 

@@ -151,6 +151,7 @@ type opened struct {
 	files []bundleFile
 }
 
+// NewReleasesOf returns a ReleasesOf with nothing open.
 func NewReleasesOf(o Options) *ReleasesOf { return &ReleasesOf{opt: o, open: map[string]opened{}} }
 
 // From is like OpenReleases, but reuses open releases as long as the directory has the same files. The error names a
@@ -185,6 +186,7 @@ func (r *ReleasesOf) From(ctx context.Context, mirror string) (engine.Releases, 
 	return open, nil
 }
 
+// Close closes all open releases.
 func (r *ReleasesOf) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

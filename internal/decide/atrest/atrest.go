@@ -20,6 +20,7 @@ import (
 // Phase is a part of a change of the writer.
 type Phase string
 
+// The phases.
 const (
 	Settled Phase = ""       // nothing to do
 	Learn   Phase = "learn"  // hosts get the keys that they cannot read yet

@@ -95,9 +95,9 @@ func TestPhases(t *testing.T) {
 			off, []string{"identity " + k1, "identity " + k1},
 			"forget; a: ; b: ",
 		},
-		"disabled: one has forgotten":         {off, []string{"identity", "identity " + k1}, "forget; b: "},
-		"disabled before anybody wrote by it": {off, []string{"identity " + k1, "identity"}, "forget; a: "},
-		"somebody took one host's away": {
+		"disabled: one has forgotten":            {off, []string{"identity", "identity " + k1}, "forget; b: "},
+		"disabled before any host wrote with it": {off, []string{"identity " + k1, "identity"}, "forget; a: "},
+		"one host lost its own": {
 			on, []string{k1, "identity"},
 			"learn; a: kubeone-1 identity; b: identity kubeone-1",
 		},
@@ -220,7 +220,7 @@ func (m *model) applyPartly(d Decision, r *rand.Rand) {
 
 // Whatever is desired, in whatever order, and wherever it stops: every API server can read what any other stores, and
 // in the end everything is as desired.
-func TestNobodyEverStoresWhatSomebodyCannotRead(t *testing.T) {
+func TestEveryHostReadsWhatOthersStore(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 1)) // #nosec G404 -- the same each time

@@ -35,7 +35,7 @@ func TestWhoseCAIsTheClusters(t *testing.T) {
 		hash   string
 		claims []string
 	}{
-		"nobody has one":    {nil, nil, "", nil},
+		"no host has one":   {nil, nil, "", nil},
 		"a finished host's": {[]observed.Host{withPKI, member(1, other)}, nil, other, nil},
 		"two finished hosts disagree": {[]observed.Host{member(0, ca), member(1, other)}, nil, "",
 			[]string{ca, other}},

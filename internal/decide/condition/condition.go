@@ -14,6 +14,7 @@ import (
 // Condition is the state of a host in its cluster. Every host has exactly one.
 type Condition string
 
+// The conditions.
 const (
 	Unreachable Condition = "unreachable" // not asked, did not answer, or refused the login
 	// It answered, but could not say whether it holds Kubernetes data; or it is a worker that cannot be locked.

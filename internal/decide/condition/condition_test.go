@@ -48,7 +48,7 @@ func TestConditionOfControlPlaneHost(t *testing.T) {
 			"ForeignCA(ca=sha256:bbbb, cluster=alpha, items=kubelet.conf+admin.conf+PKI+etcd data+static pods, " +
 				"wanted=sha256:aaaa)"},
 		{"no marker, our CA", func(h *host) { h.Marker = nil }, nil, Healthy, ""},
-		{"no marker, CA of nobody known", func(h *host) { h.Marker = nil }, func(s *HostContext) { s.CA = "" }, Foreign,
+		{"no marker, no CA known", func(h *host) { h.Marker = nil }, func(s *HostContext) { s.CA = "" }, Foreign,
 			"ForeignData(items=kubelet.conf+admin.conf+PKI+etcd data+static pods)"},
 		{"no marker, our CA, never joined", func(h *host) { h.Marker, h.KubeletConf = nil, observed.No }, nil, Partial,
 			"NeverJoined(items=admin.conf+PKI+etcd data+static pods)"},

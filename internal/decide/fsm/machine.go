@@ -2,6 +2,7 @@ package fsm
 
 import "fmt"
 
+// Machine is one of the state machines.
 type Machine string
 
 const (

@@ -26,7 +26,7 @@ func TestCheckFindsMistakes(t *testing.T) {
 			`hosts has 0 transitions on "unfit"`},
 		{"two transitions for an answer", func(tr []Transition) []Transition { return append(tr, tr[0]) },
 			`hosts has 2 transitions on "unfit"`},
-		{"a transition nobody answers",
+		{"a transition without an answer",
 			func(tr []Transition) []Transition { return append(tr, Transition{AskHosts, OnLost, State(Error)}) },
 			`hosts has a transition on "lost", which is never answered there`},
 		{"a transition from an exit state",

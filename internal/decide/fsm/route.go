@@ -6,6 +6,7 @@ package fsm
 // Route names an exit state, and so what to do.
 type Route string
 
+// The routes.
 const (
 	Install Route = "install" // no control plane exists: create one, join everything
 	Join    Route = "join"    // a healthy cluster lacks hosts of the manifest
@@ -63,6 +64,7 @@ const (
 // Event is an answer to a question.
 type Event string
 
+// The answers.
 const (
 	OnFit           Event = "fit"
 	OnUnfit         Event = "unfit"

@@ -10,6 +10,7 @@ import (
 	"kubeone/internal/model/observed"
 )
 
+// Kind is a kind of contradiction.
 type Kind string
 
 const (

@@ -529,7 +529,7 @@ func TestRolesAreWhatOthersKnow(t *testing.T) {
 		"its marker is a worker's":            {machine: lost, members: listed, other: true},
 		"it is down, and etcd has its member": {machine: silent, members: listed, other: true},
 		"it is down, and known by its name":   {hostname: "cp-2", machine: silent, nodes: joined, other: true},
-		"nobody answers who could know":       {machine: moved, mute: true, other: true},
+		"neither the API nor etcd answers":    {machine: moved, mute: true, other: true},
 		"etcd has its member, and the manifest another name": {
 			hostname: "w1", machine: moved, members: listed, other: true,
 		},

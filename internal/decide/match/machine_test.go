@@ -24,7 +24,7 @@ func TestWhoseANodeIsThatHasAMachinesName(t *testing.T) {
 			false},
 		"by the host's note":        {machine, ours, observed.Node{}, true},
 		"a note of another":         {machine, &observed.Marker{ID: "uid-2"}, observed.Node{}, false},
-		"nobody says so":            {machine, nil, observed.Node{}, false},
+		"no label or marker":        {machine, nil, observed.Node{}, false},
 		"a manifest's, by its name": {static, nil, observed.Node{Labels: indexLabel("uid-1")}, true},
 	} {
 		if got := OwnsAsMachine(&c.want, &observed.Host{Marker: c.marker}, &c.node); got != c.owns {

@@ -127,7 +127,7 @@ func TestANodeWithAnothersAddressIsNotTheOthers(t *testing.T) {
 		"a control-plane host, with its Node":   {[]observed.Node{liar, own}, &cp, "cp-1"},
 		"a control-plane host, without one":     {[]observed.Node{liar}, &cp, ""},
 		"a worker, with its Node":               {[]observed.Node{liar, workers}, &worker, ""},
-		"a worker, and nobody lies":             {[]observed.Node{own, workers}, &worker, "w-1"},
+		"a worker, and no false claims":         {[]observed.Node{own, workers}, &worker, "w-1"},
 		"a worker that is of the control plane": {[]observed.Node{liar, other}, &worker, "cp-2"},
 	} {
 		got := ""

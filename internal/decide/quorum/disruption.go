@@ -5,6 +5,7 @@ import "kubeone/internal/model/observed"
 // Disruption is the effect of a step on a host's part in etcd.
 type Disruption string
 
+// The disruptions.
 const (
 	NoDisruption Disruption = ""
 	Stop         Disruption = "stop" // its member does not answer for a while

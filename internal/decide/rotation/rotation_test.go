@@ -63,7 +63,7 @@ func TestPhases(t *testing.T) {
 		"one was cut off as it forgot": {[]Host{withAuthority("1", withBegun(trusting("new"), Forget)),
 			withAuthority("2", trusting("new"))},
 			Decision{Phase: Forget, Authorities: []string{etcd}, Hosts: []string{"1"}}},
-		"they sign with different keys, and nobody has been given one": {
+		"they sign with different keys, and no host has been given one": {
 			[]Host{withAuthority("1", trusting("b", "a")), withAuthority("2", trusting("a", "b"))},
 			Decision{Phase: Learn, Authorities: []string{etcd}, Hosts: []string{"2"}}},
 	} {
@@ -202,7 +202,7 @@ func (w *world) rejoinHost(m *machine) {
 
 // Whichever hosts are killed, replaced, or lose power at any point: every host trusts what any host presents, and in
 // the end all have the same, new key.
-func TestNobodyShowsWhatSomebodyDoesNotTrust(t *testing.T) {
+func TestEveryHostTrustsWhatOthersPresent(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(600) {
 		w := &world{t: t, random: rand.New(rand.NewPCG(seed, 1))}
@@ -228,7 +228,7 @@ func TestNobodyShowsWhatSomebodyDoesNotTrust(t *testing.T) {
 				w.made++
 				goal = fmt.Sprintf("key-%d", w.made)
 			} else if !w.hasPrivateKey(goal) && d.Phase != Forget {
-				t.Fatalf("seed %d: nobody has the key %s: %v\n%v", seed, goal, w.hosts(), w.trace)
+				t.Fatalf("seed %d: no host has the key %s: %v\n%v", seed, goal, w.hosts(), w.trace)
 			}
 			first, err := strconv.Atoi(d.Hosts[0])
 			if err != nil {

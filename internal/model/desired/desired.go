@@ -131,6 +131,7 @@ type Conntrack struct {
 // Role is the role of a host.
 type Role string
 
+// The roles of hosts.
 const (
 	ControlPlane Role = "control-plane"
 	Worker       Role = "worker"
@@ -179,6 +180,7 @@ type Versions struct {
 	Containerd string `json:"containerd,omitempty"` // "" is any: the one that comes with an installation or upgrade
 }
 
+// Taint is a taint of a Node.
 type Taint struct {
 	Key    string `json:"key"`
 	Value  string `json:"value,omitempty"`
@@ -264,6 +266,7 @@ type Components struct {
 	Etcd              EtcdComponent `json:"etcd"`
 }
 
+// Component holds one component's overrides.
 type Component struct {
 	Flags        map[string]string `json:"flags,omitempty"`
 	FeatureGates map[string]bool   `json:"featureGates,omitempty"`

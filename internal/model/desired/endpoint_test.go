@@ -42,7 +42,7 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-func TestFormerNamesAreThoseThatNobodyWants(t *testing.T) {
+func TestFormerNamesAreNoLongerDesired(t *testing.T) {
 	t.Parallel()
 	c := Cluster{
 		Endpoint: Endpoint{Host: "new.example.com", Port: 6443, AlternativeNames: []string{"api"}},

@@ -68,8 +68,8 @@ func TestTheBaselineYieldsToTheManifest(t *testing.T) {
 		"an issuer, flag": {flag("oidc-client-id"), []string{"authentication-config"}, 1, "--oidc-client-id"},
 		"its own file": {flag("authentication-config"), []string{"authentication-config"}, 1,
 			"--authentication-config"},
-		"nobody at all": {flag("anonymous-auth"), []string{"authentication-config"}, 1, "--anonymous-auth"},
-		"pids":          {Cluster{Kubelet: Kubelet{PodPidsLimit: &pids}}, nil, 2, "kubeletConfig.podPidsLimit"},
+		"no anonymous clients": {flag("anonymous-auth"), []string{"authentication-config"}, 1, "--anonymous-auth"},
+		"pids":                 {Cluster{Kubelet: Kubelet{PodPidsLimit: &pids}}, nil, 2, "kubeletConfig.podPidsLimit"},
 		"the controllers'": {Cluster{Extras: []Extra{{
 			Name: "f", Component: Scheduler, Flags: map[string]string{"tls-min-version": "x"},
 		}}}, nil, 2, ""},

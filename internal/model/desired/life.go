@@ -24,6 +24,7 @@ type Drain struct {
 // OnTimeout says what happens to a node whose pods have not left in time.
 type OnTimeout string
 
+// The values of OnTimeout.
 const (
 	DrainStop  OnTimeout = "stop"  // uncordoned; the run ends with an error
 	DrainSkip  OnTimeout = "skip"  // uncordoned and left as it is; a control-plane host stops the run
@@ -102,6 +103,7 @@ const (
 // When says whether a hook runs before or after an activity.
 type When string
 
+// The values of When.
 const (
 	Before When = "before"
 	After  When = "after"

@@ -49,7 +49,7 @@ type PortRange struct {
 	From     string `json:"from"`     // who must reach it
 }
 
-// Port is one row of the table of ports: what listens, and on hosts of which role.
+// Port is one row of the table of ports: what listens, and the role of its hosts.
 type Port struct {
 	PortRange
 	Role Role // "" means every role

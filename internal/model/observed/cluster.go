@@ -101,6 +101,7 @@ const CordonAnnotation = "kubeone.k8c.io/cordoned-by"
 // TaintsAnnotation on a Node lists the taints that come from the manifest, as "key:Effect,…".
 const TaintsAnnotation = "kubeone.k8c.io/taints"
 
+// Taint is a taint of a Node.
 type Taint struct {
 	Key    string `json:"key"`
 	Value  string `json:"value,omitempty"`

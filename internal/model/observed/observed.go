@@ -287,6 +287,7 @@ type Step struct {
 	Stage string `json:"stage,omitempty"`
 }
 
+// Lock is a run's lock on a host or on the cluster.
 type Lock struct {
 	Holder     string    `json:"holder"` // user@machine
 	RunID      string    `json:"runID"`
