@@ -184,7 +184,7 @@ func TestAPlanSaysWhatNobodyButItsSourceVouchesFor(t *testing.T) {
 		}
 		return notes
 	}
-	const says = "%d of %d artifacts could not be checked against a known digest:  "
+	const says = "%d of %d artifacts could not be checked against a known digest: "
 	all := func(string) bool { return true }
 	for name, c := range map[string]struct {
 		request Request

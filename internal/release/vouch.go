@@ -117,7 +117,7 @@ func UnknownNote(parts []desired.Part) string {
 	if len(unknown) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d artifacts could not be checked against a known digest:  %s",
+	return fmt.Sprintf("%d of %d artifacts could not be checked against a known digest: %s",
 		len(unknown), len(parts), briefNames(unknown))
 }
 
