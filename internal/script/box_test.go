@@ -42,7 +42,7 @@ func newBox(t *testing.T, in Input) *box {
 		t.Skip("stages run in shells without -short")
 	}
 	b := &box{t: t, root: t.TempDir()}
-	text, _, found := strings.Cut(rendered(t, in), "\n# One argument: the stage.")
+	text, _, found := strings.Cut(rendered(t, in), "\n# Runs the stage named by the script's only argument;")
 	if !found {
 		t.Fatal("the script's last part is not where it was")
 	}

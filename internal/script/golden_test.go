@@ -28,7 +28,7 @@ func rendered(t *testing.T, in Input) string {
 
 // head is what is of this host in a script: all before the stages, which every host has as they are in sh/.
 func head(text string) string {
-	before, _, _ := strings.Cut(text, "\n# What all stages share.")
+	before, _, _ := strings.Cut(text, "\n# Functions that all stages share.")
 	return before
 }
 

@@ -34,7 +34,7 @@ func (b *box) looks(pieces ...string) string {
 	body := "file_guard >@ROOT@/guard.sh\n. @ROOT@/guard.sh\nPATH=@ROOT@/bin\nset +e\ncd @ROOT@\n" +
 		"say_port() { if [ -e shut ]; then echo shut; else echo open; fi; }\n"
 	for _, p := range pieces {
-		body += p + "\nlook >>log\nsay_port\n"
+		body += p + "\ncheck_etcd >>log\nsay_port\n"
 	}
 	return strings.Join(strings.Fields(b.must(body)), " ")
 }

@@ -1,17 +1,19 @@
-# What a stage takes away from a host, and how it is kept. Mount points and links stay: what is in them is on another disk, perhaps.
+# Moving and deleting what a stage takes from a host. Mount points and links stay: their content may be on another disk.
+#
+# SNAPSHOTS is set in snapshot.sh, MARKER by script.go.
 
-# fixed PATH succeeds when the path is a mount point or a link: then it stays, and what is in it is on another disk, perhaps.
+# fixed PATH succeeds if the path is a mount point or a link, which must stay.
 fixed() { [ -h "$1" ] || grep -qs "^[^ ]* [^ ]* [^ ]* [^ ]* $1 " /proc/self/mountinfo; }
 
-# dated PREFIX prints the path with the time in its name, which nothing has yet.
+# dated PREFIX prints a path of PREFIX and the time (UTC) that does not exist yet.
 dated() {
 	free=$1$(date -u +%Y%m%dT%H%M%SZ)
 	while [ -e "$free" ]; do free=$free.1; done
 	printf '%s\n' "$free"
 }
 
-# keep_as PATH TO renames, where both are in one file system. Else it copies, and what was copied goes once the copy is whole, and on
-# disk.
+# keep_as PATH TO renames PATH if both are in one file system. Otherwise it copies PATH, and deletes it once the
+# complete copy is on disk.
 keep_as() {
 	if [ "$(stat -c %d "$1")" = "$(stat -c %d "${2%/*}")" ]; then
 		mv "$1" "$2"
@@ -26,9 +28,9 @@ keep_as() {
 	rm -rf "$1.kubeone-gone"
 }
 
-# move_aside WHY PATH... keeps what is there in /var/lib/kubeone-old, dated. What is in a mount point stays on its disk, in a
-# directory kubeone-WHY-TIME: each of these is done or not, and a rename, which takes no room, within one file system. Only what a recovery keeps, as
-# "old", is ever taken back by a program.
+# move_aside WHY PATH... moves paths to a dated directory in /var/lib/kubeone-old. The content of a mount point stays on
+# its disk, in a directory kubeone-WHY-TIME: a rename is atomic and needs no space. WHY is old for a recovery or a join,
+# and reset for a reset; kubeone takes back only what is named old.
 move_aside() {
 	why=$1
 	shift
@@ -48,10 +50,10 @@ move_aside() {
 	done
 }
 
-# stays NAME succeeds for what stays in a directory that is emptied: what was kept there, and what the file system has.
+# stays NAME succeeds for entries that stay in a directory that is emptied: what kubeone keeps, and lost+found.
 stays() { case $1 in kubeone-old-* | kubeone-lost-* | kubeone-reset-* | lost+found) ;; *) return 1 ;; esac }
 
-# move_within WHY DIRECTORY moves all that is in it into a directory of its own there.
+# move_within WHY DIRECTORY moves the content of a directory into a new subdirectory.
 move_within() {
 	within=$(dated "$2/kubeone-$1-")
 	for entry in "$2"/* "$2"/.[!.]*; do
@@ -63,7 +65,7 @@ move_within() {
 	done
 }
 
-# delete PATH... deletes what is there; of a mount point or a link, what is in it.
+# delete PATH... deletes paths. Of a mount point or a link it deletes only the content.
 delete() {
 	for path in "$@"; do
 		if ! fixed "$path"; then
@@ -76,7 +78,7 @@ delete() {
 	done
 }
 
-# stage purge: what was kept of a host's former lives is deleted. The host is bare: of a member, somebody may need it yet.
+# stage purge: deletes what earlier stages kept. The host must be bare: a member may still need what was kept.
 stage_purge() {
 	[ ! -e "$MARKER" ] || die "this host is part of a cluster: reset it first"
 	delete /var/lib/kubeone-old

@@ -1,6 +1,13 @@
-# What was on the host before us and is in the way. It is kept below ASIDE, by its path, until a reset puts it back.
+# What was on the host before kubeone and is in the way. It is kept below $ASIDE, under its path, until a reset.
+#
+# Variables, set by script.go:
+#
+#	ASIDE         directory
+#	MASKED        file with the names of the units that kubeone has masked, one a line
+#	CNI_FILES     list of file names in /etc/cni/net.d that belong to the network plugin
+#	CNI_EXTERNAL  yes|no: the operator installs the network plugin
 
-# keep_aside FILE... moves files there.
+# keep_aside FILE... moves files below $ASIDE.
 keep_aside() {
 	for file in "$@"; do
 		mkdir -p "$ASIDE${file%/*}"
@@ -9,8 +16,9 @@ keep_aside() {
 	done
 }
 
-# other_cni_aside keeps CNI configuration that is not the network plugin's: the container runtime takes the first by name. With a
-# network plugin of somebody else's it stays, and is copied: a reset empties its folder.
+# other_cni_aside moves CNI configurations of other network plugins aside, because containerd uses the first one by
+# name. If the operator installs the network plugin, it only copies them: they stay in use, and a reset deletes the
+# directory.
 other_cni_aside() {
 	for file in /etc/cni/net.d/*.conf /etc/cni/net.d/*.conflist /etc/cni/net.d/*.json; do
 		[ -e "$file" ] || [ -h "$file" ] || continue
@@ -24,8 +32,8 @@ other_cni_aside() {
 	done
 }
 
-# other_programs_aside keeps drop-ins from starting another kubelet in our unit, as the one of kubeadm's package would. One of /etc is
-# moved; one of a package is masked by a link of its name, which a reset removes with its folder.
+# other_programs_aside disables drop-ins that make our unit start another kubelet, such as the one of kubeadm's package.
+# It moves those in /etc, and masks those of packages with a link of the same name; a reset removes the links.
 other_programs_aside() {
 	for file in /etc/systemd/system/kubelet.service.d/*.conf /usr/lib/systemd/system/kubelet.service.d/*.conf \
 		/lib/systemd/system/kubelet.service.d/*.conf; do
@@ -40,8 +48,8 @@ other_programs_aside() {
 	done
 }
 
-# other_runtime_aside keeps the configuration and the unit of a containerd that was here before, at the first preparation only:
-# afterwards those files are ours.
+# other_runtime_aside moves aside the configuration and unit of a containerd that was installed before. Only the first
+# preparation does this: afterwards these files are kubeone's.
 other_runtime_aside() {
 	[ ! -e "$ASIDE.runtime" ] || return 0
 	for file in /etc/containerd/config.toml /etc/crictl.yaml /etc/systemd/system/containerd.service; do
@@ -52,11 +60,11 @@ other_runtime_aside() {
 	on_disk "$ASIDE.runtime"
 }
 
-# swap_off switches swap off, and keeps it off: in /etc/fstab, and by masking what else switches it on at boot.
+# swap_off turns swap off for now, and for later boots in /etc/fstab and by masking units.
 swap_off() {
 	CHANGED=no
 	[ ! -f /etc/fstab ] || put /etc/fstab "$(stat -c %a /etc/fstab)" fstab_without_swap
-	[ "$CHANGED" = no ] || systemctl daemon-reload # swap units are made of it
+	[ "$CHANGED" = no ] || systemctl daemon-reload # systemd generates swap units from fstab
 	CHANGED=no
 	swap_units | while read -r unit; do mask_unit "$unit"; done
 	[ "$(wc -l </proc/swaps)" -gt 1 ] || return 0
@@ -68,7 +76,7 @@ fstab_without_swap() { sed -E 's/^([^#].*[[:space:]]swap[[:space:]].*)$/# kubeon
 
 fstab_with_swap() { sed 's/^# kubeone: //' /etc/fstab; }
 
-# swap_units prints the units that switch swap on at boot: those of type swap, also of zram-generator, and services that make their own.
+# swap_units prints the enabled units that turn swap on at boot: those of type swap, and services that set up their own.
 swap_units() {
 	{
 		systemctl list-unit-files --no-legend --type=swap || true
@@ -78,7 +86,7 @@ swap_units() {
 	done
 }
 
-# mask_unit UNIT ends a unit, and keeps it from being started.
+# mask_unit UNIT stops a unit and masks it.
 mask_unit() {
 	file=/etc/systemd/system/$1
 	[ "$(readlink "$file")" != /dev/null ] || return 0
@@ -90,7 +98,7 @@ mask_unit() {
 	systemctl daemon-reload
 }
 
-# give_back makes the host have again what was kept, and its units as they were. What has come since stays.
+# give_back restores files from $ASIDE and unmasks units. It does not overwrite files that exist again.
 give_back() {
 	[ ! -f "$MASKED" ] || while read -r unit; do
 		[ "$(readlink "/etc/systemd/system/$unit")" != /dev/null ] || rm -f "/etc/systemd/system/$unit"

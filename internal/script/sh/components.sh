@@ -1,9 +1,16 @@
-# Files that components of the control plane read beside what kubeadm writes. Each has the digest of its content in its name: a static
-# pod never finds another content than it was made with, and one that is taken back finds what it had.
+# Files that control-plane components read, beside those that kubeadm writes. The name of each contains its digest: a
+# static pod always finds the content it was made with, also after its manifest is rolled back.
+#
+# Variables, set by script.go:
+#
+#	COMPONENT_FILES    table PATH SHA256 FUNCTION; FUNCTION prints the content, or is "secret" for a file in $SECRETS
+#	COMPONENT_DIRS     list of the directories that components write to
+#	EXEMPT_NAMESPACES  list of the namespaces that get no default node selector
 
+# COMPONENTS is the directory of these files.
 COMPONENTS=/etc/kubernetes/kubeone
 
-# component_files puts these files there, and makes the directories that components write to. What is there already stays.
+# component_files writes missing files, and makes missing directories.
 component_files() {
 	for dir in $COMPONENT_DIRS; do
 		[ -d "$dir" ] || (umask 077 && mkdir -p "$dir") || die "cannot make $dir"
@@ -13,32 +20,35 @@ component_files() {
 	done || exit 1
 }
 
-# component_file PATH SHA256 FUNCTION|secret
+# component_file PATH SHA256 FUNCTION|secret writes one file, and dies if its content does not have the digest.
 component_file() {
-	(umask 077 && mkdir -p "${1%/*}")
-	if ! component_has "$1" "$2"; then
-		prints=$3
-		if [ "$3" = secret ]; then
-			found=$(secret "${1##*/}") || exit 1
-			prints=component_secret
+	component_path=$1 component_sum=$2 component_prints=$3
+	(umask 077 && mkdir -p "${component_path%/*}")
+	if ! component_has "$component_path" "$component_sum"; then
+		if [ "$component_prints" = secret ]; then
+			found=$(secret "${component_path##*/}") || exit 1
+			component_prints=component_secret
 		fi
-		put "$1" 0600 "$prints"
-		component_has "$1" "$2" || die "$1 is not what the plan says: its sha256 is not $2"
+		put "$component_path" 0600 "$component_prints"
+		component_has "$component_path" "$component_sum" ||
+			die "$component_path is not what the plan says: its sha256 is not $component_sum"
 	fi
-	chmod 0600 "$1"
+	chmod 0600 "$component_path"
 }
 
+# component_secret prints the file $found.
 component_secret() { cat "$found"; }
 
-# component_has PATH SHA256 succeeds when the file is there with that content.
+# component_has PATH SHA256 succeeds if the file exists with that content.
 component_has() { [ -f "$1" ] && printf '%s  %s\n' "$2" "$1" | sha256sum -c --status - 2>/dev/null; }
 
-# component_paths prints the files of components that are there, wanted or not.
+# component_paths prints the paths of all such files on this host, desired or not.
 component_paths() {
 	for file in "$COMPONENTS"/*/*; do [ ! -f "$file" ] || printf '%s\n' "$file"; done
 }
 
-# component_leftovers removes the files that no component reads any more: its static pod runs without them.
+# component_leftovers removes files that no static pod uses any more. The caller has restarted the static pods without
+# them.
 component_leftovers() {
 	component_paths | while read -r left; do
 		case "
@@ -54,8 +64,8 @@ $left "*) ;;
 	rmdir "$COMPONENTS"/* "$COMPONENTS" 2>/dev/null || true
 }
 
-# exempt_namespaces has the pods of namespaces whose pods run on every host get no default node selector. Another one that somebody has
-# chosen for a namespace stays.
+# exempt_namespaces annotates namespaces whose pods run on every host, so that they get no default node selector. It
+# keeps a node selector that an operator has set.
 exempt_namespaces() {
 	for namespace in $EXEMPT_NAMESPACES; do
 		administer get namespace "$namespace" -o name >/dev/null 2>&1 || continue

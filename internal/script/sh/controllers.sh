@@ -1,4 +1,12 @@
-# stage controller-files: the controllers' image into the container runtime, and the bundles from which they install.
+# stage controller-files: loads the controllers' image into containerd, and checks the bundles that they install from.
+#
+# Variables, set by ControllerFilesParams in internal/plan/step/cluster.go:
+#
+#	CONTROLLER_IMAGE    NAME DIGEST
+#	CONTROLLER_INDEX    index.json of the image's OCI layout
+#	CONTROLLER_BLOBS    list blobs/sha256/HEX: what kubeone has uploaded
+#	CONTROLLER_BUNDLES  table NAME SIZE(bytes) of files in $BUNDLES
+#	CONTROLLER_NOTE     path of the file that records CONTROLLER_IMAGE; set by script.go
 
 stage_controller_files() {
 	wait_for 60 "containerd" "$BIN/ctr" version
@@ -8,7 +16,7 @@ stage_controller_files() {
 	fi
 	for blob in $CONTROLLER_BLOBS; do rm -f "$ARTIFACTS/sha256/${blob##*/}"; done
 	name=${CONTROLLER_IMAGE%% *}
-	# Without a pod that uses it, as between two versions, the kubelet would collect it.
+	# While no pod uses the image, as between two versions, the kubelet would collect it.
 	quiet "$BIN/ctr" -n k8s.io images label "$name" io.cri-containerd.pinned=pinned
 	"$BIN/ctr" -n k8s.io images ls -q 'labels."io.cri-containerd.pinned"==pinned' 2>/dev/null | while read -r other; do
 		case $other in
@@ -18,7 +26,8 @@ stage_controller_files() {
 	done
 	printf '%s\n' "$CONTROLLER_BUNDLES" | while read -r bundle size; do
 		[ -n "$bundle" ] || continue
-		[ "$(stat -c %s "$BUNDLES/$bundle" 2>/dev/null)" = "$size" ] || die "the bundle $bundle has not come whole: apply again"
+		[ "$(stat -c %s "$BUNDLES/$bundle" 2>/dev/null)" = "$size" ] ||
+			die "the upload of bundle $bundle is incomplete: apply again"
 	done || exit 1
 	printf '%s\n' "$CONTROLLER_IMAGE" >"$CONTROLLER_NOTE.new"
 	mv "$CONTROLLER_NOTE.new" "$CONTROLLER_NOTE"

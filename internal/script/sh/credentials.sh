@@ -1,11 +1,18 @@
 # Credentials for registries and proxies, in files that only root reads. containerd reads them when it starts.
+#
+# Variables, set by script.go; none of them is secret:
+#
+#	CREDENTIALS       list of the kinds that kubeone manages: proxy, registries. Files of other kinds stay as they are.
+#	CREDENTIAL_FILES  list of the files that this host is to have
+#	CREDENTIALS_DIR   directory of registries' credentials
+#	PROXY_FILE        file with the proxy's credentials
 
-# credential_files makes these files what the operator's machine has brought, and removes those that nobody wants any more. Of what it
-# does not know it leaves the host what it has.
+# credential_files writes the files that kubeone has uploaded, and removes obsolete ones of the kinds that kubeone
+# manages.
 credential_files() {
 	DIRTY=$RUNTIME_DIRTY
 	remove_credentials
-	[ -z "$CREDENTIAL_FILES" ] || bring_credentials
+	[ -z "$CREDENTIAL_FILES" ] || write_credentials
 	DIRTY=
 }
 
@@ -19,25 +26,25 @@ remove_credentials() {
 	done
 }
 
-bring_credentials() {
+write_credentials() {
 	if [ ! -f "$SECRETS/credentials.tar" ]; then
-		say "warning: the credentials were not brought to this host; kubeone apply brings them"
+		say "warning: the credentials were not uploaded to this host; kubeone apply uploads them"
 		return 0
 	fi
-	for BROUGHT in $CREDENTIAL_FILES; do put "$BROUGHT" 0600 credential_text; done
+	for UPLOADED in $CREDENTIAL_FILES; do put "$UPLOADED" 0600 credential_text; done
 }
 
-# credential_text prints the file BROUGHT as it was brought.
-credential_text() { tar -xOf "$SECRETS/credentials.tar" "${BROUGHT##*/}"; }
+# credential_text prints the uploaded content of the file UPLOADED.
+credential_text() { tar -xOf "$SECRETS/credentials.tar" "${UPLOADED##*/}"; }
 
-# credential_paths prints the files with credentials that this host has.
+# credential_paths prints the paths of this host's files with credentials.
 credential_paths() {
 	for file in "$CREDENTIALS_DIR"/kubeone-registry-*.toml "$PROXY_FILE"; do
 		[ ! -f "$file" ] || printf '%s\n' "$file"
 	done
 }
 
-# other_credentials succeeds when one of these files is not what it was before this step.
+# other_credentials succeeds if one of these files differs from its copy in $BEFORE.
 other_credentials() {
 	for file in $(credential_paths) "$BEFORE/files$CREDENTIALS_DIR"/kubeone-registry-*.toml "$BEFORE/files$PROXY_FILE"; do
 		! is_another "${file#"$BEFORE/files"}" || return 0

@@ -1,11 +1,20 @@
-# stage restore-files: what somebody has changed or deleted becomes again what a stage wrote, in the version and with the settings
-# that this host has. The kubelet is stopped first: who is interrupted leaves one that does not run, which is seen, and not one that
-# goes on with what is not in its files any more; and DIRTY says that containerd must start anew. That is restarted only once systemd
-# knows its own unit again: by another one it might end the containers.
+# stage restore-files: restores files that were edited or deleted to what a stage wrote, for the versions and settings
+# that this host has.
+#
+# Variables, set by RestoreFilesParams in internal/plan/step/repair.go:
+#
+#	RESTORE  list of the files to restore
+#	CLOSE    list of the files with keys whose owner and mode to restore
+
+# The kubelet is stopped first. If the run is interrupted, a stopped kubelet is noticed; one that runs with settings
+# that are no longer in its files is not. For containerd, DIRTY records the pending restart. containerd restarts only
+# once systemd has its unit again, since another unit might end the containers.
 stage_restore_files() {
 	for file in $CLOSE; do close_file "$file"; done
 	for file in $RESTORE; do
-		case $file in /etc/kubernetes/manifests/*) die "$file is not restored: a static pod may need what somebody has added to it" ;; esac
+		case $file in
+		/etc/kubernetes/manifests/*) die "$file is not restored: a static pod may need what was added to it" ;;
+		esac
 		kept_copy "$file" >/dev/null
 	done
 	UNITS=
@@ -19,8 +28,8 @@ stage_restore_files() {
 	stage_restart_units
 }
 
-# close_file FILE leaves a file with keys to root alone. It is root's first: the owner of a file may give it any mode. One that is
-# gone, as the kubelet removes its former certificates, needs nothing.
+# close_file FILE restricts a file with keys to root. It changes the owner first, because
+# an owner may change the mode. A missing file is fine: the kubelet removes its former certificates.
 close_file() {
 	[ -f "$1" ] && [ ! -L "$1" ] || return 0
 	say "closing $1"
@@ -28,7 +37,7 @@ close_file() {
 	chmod 0600 "$1"
 }
 
-# unit_of FILE prints the unit that reads the file when it starts, and only then.
+# unit_of FILE prints the unit that reads the file only when it starts, if there is one.
 unit_of() {
 	case $1 in
 	/etc/containerd/config.toml | /etc/systemd/system/containerd.service*) echo containerd ;;
@@ -36,20 +45,20 @@ unit_of() {
 	esac
 }
 
-# kept_copy FILE prints the path of what the file was when it was noted.
+# kept_copy FILE prints the path of the kept copy of a file.
 kept_copy() {
 	sum=
 	[ ! -f "$FILES" ] || while read -r noted name; do
 		[ "$name" != "$1" ] || sum=$noted
 	done <"$FILES"
 	printf '%s  %s\n' "$sum" "$KEPT/$sum" | sha256sum -c --status - 2>/dev/null ||
-		die "what $1 was is not kept on this host any more: kubeone upgrade --force makes it anew"
+		die "this host no longer has a copy of what $1 was: kubeone upgrade --force makes it again"
 	printf '%s\n' "$KEPT/$sum"
 }
 
-# bring_back FILE makes a file what it was. A setting of the kernel is in force before the file says so.
+# bring_back FILE restores a file. Kernel settings take effect before the file has them.
 bring_back() {
-	say "bringing back $1"
+	say "restoring $1"
 	COPY=$(kept_copy "$1")
 	case $1 in
 	/etc/sysctl.d/*) sysctl -q -e -p "$COPY" 2>/dev/null || say "warning: the kernel did not take every setting of $1" ;;

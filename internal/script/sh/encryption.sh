@@ -1,7 +1,15 @@
-# stages encrypt-learn, encrypt-use, encrypt-forget, encrypt-give, check-secrets: by which keys this host's API server stores Secrets in etcd. Its configuration is a file that is named
-# after its digest and never changes: what an API server was told on its command line is what it has read. A patch of kubeadm's,
-# which names the file, has every manifest of the API server that is written here name it too; whoever writes one needs to know
-# nothing of this. Without the file such an API server does not start.
+# stages encrypt-learn, encrypt-use, encrypt-forget, encrypt-give, check-secrets: the keys that this host's API server
+# encrypts Secrets in etcd with.
+#
+# The API server's configuration is a file that is named after its digest and never changes, so its command line says
+# what it has read. A kubeadm patch adds the file to every manifest of the API server that is written on this host;
+# writers of manifests need not know about encryption. Without the file, such an API server does not start.
+#
+# Variables, set by EncryptParams and CheckSecretsParams in internal/plan/step/rotation.go:
+#
+#	ENCRYPT_LEARN, ENCRYPT_USE, ENCRYPT_FORGET, ENCRYPT_GIVE
+#	           list of the providers in $SECRETS/encryption.yaml, the one that encrypts first; "" for no configuration
+#	STORED_BY  the only provider that stored Secrets may be encrypted with
 
 ENCRYPTION_DIR=/etc/kubernetes/encryption
 ENCRYPTION_PATCH=/etc/kubeone/patches/kube-apiserverencryption+json.yaml
@@ -11,8 +19,8 @@ stage_encrypt_use() { encrypt use "$ENCRYPT_USE"; }
 stage_encrypt_forget() { encrypt forget "$ENCRYPT_FORGET"; }
 stage_encrypt_give() { encrypt give "$ENCRYPT_GIVE"; }
 
-# encrypt PHASE PROVIDERS starts the API server with another configuration, in the place where only root reads it. It is never told anything
-# with which it could not read what etcd has.
+# encrypt PHASE PROVIDERS restarts the API server with another configuration. PHASE is learn, use, forget or give. The
+# new configuration must be able to read everything that etcd stores.
 encrypt() {
 	phase=$1 providers=$2
 	if [ "$phase" = give ]; then
@@ -24,18 +32,19 @@ encrypt() {
 		wait_for 60 "this host's etcd member" etcd_votes
 		wait_for 60 "the kubelet's /healthz" kubelet_healthy
 	fi
-	[ "$(df -Pk /var/lib | awk 'NR == 2 { print $4 }')" -gt 65536 ] || die "less than 64 MiB are free below /var/lib: free some space and apply again"
+	[ "$(df -Pk /var/lib | awk 'NR == 2 { print $4 }')" -gt 65536 ] ||
+		die "less than 64 MiB are free below /var/lib: free some space and apply again"
 	next=
 	[ -z "$providers" ] || keep_configuration
 	if etcd_votes >/dev/null 2>&1; then
 		secrets_readable "${providers:-identity}" local_ctl
 	elif [ "$phase" != give ]; then
-		die "this host's etcd member does not answer, so that nobody knows by which keys Secrets are stored"
+		die "this host's etcd member does not answer, so it is unknown which keys encrypt the stored Secrets"
 	fi
 	keep_settings
 	put "$UPGRADING" 0644 upgrade_text
-	ENCRYPTING=yes # and what never_blind is for has been seen to
-	set +e         # in a condition, the shell would go on after what fails
+	ENCRYPTING=yes # never_blind need not check again
+	set +e         # and not "( ... ) || status=...": in a condition, set -e has no effect in the subshell
 	(
 		set -e
 		change_encryption
@@ -52,12 +61,13 @@ encrypt() {
 
 encryption_config() { cat "$SECRETS/encryption.yaml"; }
 
-# keep_configuration puts the configuration that was brought where API servers look for it: next is its digest then.
+# keep_configuration copies the uploaded configuration to where the API server reads it, and sets next to its digest.
 keep_configuration() {
 	sum=$(sha256sum <"$(secret encryption.yaml)")
 	next=${sum%% *}
 	# shellcheck disable=SC2086 # a list
-	[ "$(providers_of "$SECRETS/encryption.yaml")" = "$(printf '%s\n' $providers)" ] || die "$SECRETS/encryption.yaml is not what the plan says"
+	[ "$(providers_of "$SECRETS/encryption.yaml")" = "$(printf '%s\n' $providers)" ] ||
+		die "$SECRETS/encryption.yaml is not what the plan says"
 	(
 		umask 077
 		mkdir -p "$ENCRYPTION_DIR"
@@ -67,8 +77,8 @@ keep_configuration() {
 	on_disk "$ENCRYPTION_DIR"
 }
 
-# copy_encryption gives a host that joins, or begins a cluster, what was brought for it, if anything was. What it had is of an earlier
-# attempt.
+# copy_encryption installs the uploaded configuration on a host that joins or begins a cluster, if there is one.
+# Otherwise it removes the patch of an earlier attempt.
 copy_encryption() {
 	if [ ! -f "$SECRETS/encryption.yaml" ]; then
 		rm -f "$ENCRYPTION_PATCH"
@@ -79,10 +89,10 @@ copy_encryption() {
 	put "$ENCRYPTION_PATCH" 0644 encryption_patch
 }
 
-# providers_of FILE prints the names of a configuration's providers, the one that writes first, one a line.
+# providers_of FILE prints the names of a configuration's providers, one a line, the one that encrypts first.
 providers_of() { sed -n -e 's/^  - identity: .*/identity/p' -e 's/^ *- name: //p' "$1"; }
 
-# encryption_patch has kubeadm tell the API server where its configuration is, and show it the directory.
+# encryption_patch prints the kubeadm patch: it passes the configuration to the API server and mounts its directory.
 encryption_patch() {
 	cat <<-END
 		- op: add
@@ -104,7 +114,8 @@ encryption_patch() {
 	END
 }
 
-# change_encryption writes the patch and the manifest, and waits for the API server that has read the new configuration.
+# change_encryption writes the patch and the manifest, and waits until an API server with the new configuration is
+# ready.
 change_encryption() {
 	if [ -n "$next" ]; then
 		put "$ENCRYPTION_PATCH" 0644 encryption_patch
@@ -117,11 +128,11 @@ change_encryption() {
 	await_api_server 120
 }
 
-# runs_by_next succeeds when the API server that runs was started with the new configuration, and no other one is left.
+# runs_by_next succeeds if all API servers that run on this host were started with the new configuration.
 runs_by_next() { [ "$(running_configurations)" = "${next:-none}" ]; }
 
-# running_configurations prints the digests of the configurations with which API servers of this host run: "none" for one that has
-# none. Those of pods that this cluster hosts for another one have their own networks.
+# running_configurations prints the digests of the configurations that running API servers of this host use, or "none".
+# It skips API servers in other network namespaces: their pods belong to clusters that this cluster hosts.
 running_configurations() {
 	ours=$(readlink /proc/self/ns/net)
 	for process in /proc/[0-9]*; do
@@ -135,7 +146,7 @@ running_configurations() {
 	done | sed 's/\.yaml$//' | sort -u
 }
 
-# forget_configurations removes those that no API server here has or gets.
+# forget_configurations removes the files that no API server of this host uses any more.
 forget_configurations() {
 	for file in "$ENCRYPTION_DIR"/*.yaml; do
 		case $file in "$ENCRYPTION_DIR/$next.yaml") ;; *) rm -f "$file" ;; esac
@@ -143,16 +154,17 @@ forget_configurations() {
 	[ -n "$next" ] || rm -rf "$ENCRYPTION_DIR"
 }
 
-# patched prints where the configuration is that the patch names; nothing where there is none.
+# patched prints the path of the configuration in the patch; nothing if there is no patch.
 patched() { sed -n 's/^ *value: --encryption-provider-config=//p' "$ENCRYPTION_PATCH" 2>/dev/null || true; }
 
-# manifest_agrees succeeds when the API server's manifest names the configuration that the patch names, and none of ours without one.
+# manifest_agrees succeeds if the API server's manifest and the patch name the same configuration of kubeone's, or none.
 manifest_agrees() {
-	[ "$(sed -n "s|^ *- --encryption-provider-config=\\($ENCRYPTION_DIR/.*\\)|\\1|p" /etc/kubernetes/manifests/kube-apiserver.yaml)" = "$(patched)" ]
+	[ "$(sed -n "s|^ *- --encryption-provider-config=\\($ENCRYPTION_DIR/.*\\)|\\1|p" \
+		/etc/kubernetes/manifests/kube-apiserver.yaml)" = "$(patched)" ]
 }
 
-# configured prints by what the API server that starts next here can read Secrets, one name a line, and fails where its configuration
-# is not there: then it would not start.
+# configured prints the providers that the next API server of this host can read Secrets with, one a line. It dies if
+# the configuration is missing: that API server would not start.
 configured() {
 	file=$(patched)
 	if [ -z "$file" ]; then
@@ -161,12 +173,13 @@ configured() {
 	fi
 	sum=${file##*/}
 	[ "$(sha256sum 2>/dev/null <"$file")" = "${sum%.yaml}  -" ] ||
-		die "the keys by which Secrets are encrypted are gone from this host ($file): apply again, which brings them from another control-plane host"
+		die "the keys that encrypt Secrets are missing on this host ($file):" \
+			"apply again, which copies them from another control-plane host"
 	providers_of "$file"
 }
 
-# never_blind COMMAND... dies where the API server that is about to start here could not read what etcd has, which the command asks.
-# Whoever encrypts by a configuration of their own sees to that themselves.
+# never_blind COMMAND... dies if the next API server of this host could not read the Secrets in etcd. COMMAND is
+# etcdctl. It does not check a configuration that the manifest passes: the operator is responsible for that.
 never_blind() {
 	[ "${ENCRYPTING:-no}" = no ] || return 0
 	names=$(configured) || exit 1
@@ -177,41 +190,48 @@ never_blind() {
 	secrets_readable "$(printf '%s' "$names" | tr '\n' ' ')" "$@"
 }
 
-# secrets_readable NAMES COMMAND... dies where etcd has Secrets that are stored by something else.
+# secrets_readable NAMES COMMAND... dies if etcd stores Secrets of a provider that is not in the list NAMES.
 secrets_readable() {
 	known=$1
 	shift
-	stored=$(stored_by "$@") || die "etcd does not tell by which keys Secrets are stored"
+	stored=$(stored_by "$@") || die "etcd does not tell which keys encrypt the stored Secrets"
 	for name in $stored; do
 		case " $known " in
 		*" $name "*) ;;
-		*) die "Secrets in etcd are stored by $name, and the API server would know only ${known% }: nobody could read them through it" ;;
+		*)
+			die "Secrets in etcd are stored by $name, and the API server would know only ${known% }:" \
+				"it could not read them"
+			;;
 		esac
 	done
 }
 
-# stage check-secrets: all Secrets are stored by STORED_BY, by etcd's own bytes.
+# stage check-secrets: dies unless all Secrets in etcd are encrypted with STORED_BY. It reads them from etcd itself.
 stage_check_secrets() {
 	wait_for 60 "this host's etcd member" etcd_votes
-	stored=$(stored_by local_ctl) || die "etcd does not tell by which keys Secrets are stored"
+	stored=$(stored_by local_ctl) || die "etcd does not tell which keys encrypt the stored Secrets"
 	for name in $stored; do
-		[ "$name" = "$STORED_BY" ] || die "Secrets in etcd are still stored by $name, which must not be dropped before they are written again: apply again"
+		[ "$name" = "$STORED_BY" ] ||
+			die "Secrets in etcd are still stored by $name," \
+				"which must not be dropped before they are written again: apply again"
 	done
 	say "all Secrets in etcd are stored by $STORED_BY"
 }
 
-# local_ctl ARGUMENT... asks this host's member.
+# local_ctl ARGUMENT... runs etcdctl against this host's member.
 local_ctl() {
 	pki=/etc/kubernetes/pki/etcd
 	etcd=$(etcd_container)
 	[ -n "$etcd" ] || return 1
-	in_etcd etcdctl --endpoints https://127.0.0.1:2379 --command-timeout 60s --cacert $pki/ca.crt --cert $pki/server.crt --key $pki/server.key "$@"
+	in_etcd etcdctl --endpoints https://127.0.0.1:2379 --command-timeout 60s --cacert $pki/ca.crt \
+		--cert $pki/server.crt --key $pki/server.key "$@"
 }
 
+# PAGE is the number of Secrets that one request reads.
 PAGE=500
 
-# registry prints below which key of etcd the API server of this host keeps its objects. As that does, it takes the last
-# prefix that is given, as a path from the root.
+# registry prints the prefix of the API server's keys in etcd. Like the API server, it uses the last --etcd-prefix, and
+# adds a leading slash.
 registry() {
 	prefix=$(sed -n 's/^ *- --etcd-prefix=//p' /etc/kubernetes/manifests/kube-apiserver.yaml 2>/dev/null | sed -n '$p')
 	prefix=$(printf '%s\n' "$prefix" | tr -s /)
@@ -220,8 +240,9 @@ registry() {
 	printf '%s\n' "${prefix:-/registry}"
 }
 
-# stored_by COMMAND... prints by what Secrets are stored, each name once: of keys, or identity. The command is etcdctl, which is asked
-# for a page at a time. Only the first bytes of what it answers are looked at, and none of them goes anywhere.
+# stored_by COMMAND... prints the providers of the Secrets in etcd, each once; identity stands for no encryption.
+# COMMAND is etcdctl, called for one page at a time. Only the first bytes of each value are examined, and none of them
+# are printed.
 stored_by() {
 	prefix=$(registry)/secrets
 	from=$prefix/ by=
@@ -234,8 +255,8 @@ stored_by() {
 	[ -z "${by# }" ] || printf '%s\n' $by | sort -u
 }
 
-# first_bytes reads etcdctl's answer, a key and its value on each line, and prints "by NAME" for each way in which values are stored,
-# and "next KEY", in base64, where there may be more. It fails where the answer is none.
+# first_bytes reads etcdctl's JSON with a key and its value on each line. It prints "by NAME" for each provider, and
+# "next KEY", in base64, if there may be more. It fails if the input is not an answer of etcdctl.
 first_bytes() {
 	awk -v page="$PAGE" '
 		function decode(s,    out, i, n, b, k) {

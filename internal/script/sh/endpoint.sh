@@ -1,7 +1,14 @@
-# stages api-names and dial: the API's clients come to find it at another endpoint.
+# stages api-names and dial: moves the API's clients to another endpoint.
+#
+# Variables, set by APINamesParams in internal/plan/step/reconfigure.go, all lists of DNS names, patterns and addresses:
+#
+#	ADD_NAMES   names that the API server's certificate gets
+#	KEEP_NAMES  names that are no longer in the manifest, but stay in the certificate
+#	DROP_NAMES  names that the certificate loses
 
-# stage_api_names makes the API server's certificate for the manifest's names and for $KEEP_NAMES, and waits until it is shown.
-# The API server reads it anew by itself. Nothing changes for whoever uses a name that stays.
+# stage_api_names makes the API server's certificate for the manifest's names, $KEEP_NAMES and $ADD_NAMES, and waits
+# until the API server presents it. The API server reloads it by itself. Clients that use a name that stays notice
+# nothing.
 stage_api_names() {
 	pki=/etc/kubernetes/pki
 	made=$pki/.new
@@ -18,9 +25,9 @@ stage_api_names() {
 	on_disk "$pki"
 }
 
-# with_names gives kubeadm's configuration the names that are kept, and the directory where the certificate is made.
+# with_names adds the names and the directory for the certificate to kubeadm's configuration.
 with_names() {
-	set -f # a name may be a pattern, and none of files
+	set -f # a name may be a pattern such as *.example.com
 	while IFS= read -r line; do
 		printf '%s\n' "$line"
 		case $line in
@@ -30,8 +37,8 @@ with_names() {
 	done
 }
 
-# shows_names succeeds when this host's API server answers to $ADD_NAMES, and to none of $DROP_NAMES that no pattern of its
-# certificate stands for. Of a pattern nothing can be asked.
+# shows_names succeeds if this host's API server answers to all $ADD_NAMES, and to none of $DROP_NAMES, unless a pattern
+# of its certificate matches. It skips patterns, which cannot be requested.
 shows_names() (
 	set -f
 	for name in $ADD_NAMES; do
@@ -43,13 +50,15 @@ shows_names() (
 	done
 )
 
+# answers_to NAME succeeds if this host's API server presents a certificate for NAME.
 answers_to() { administer --server "https://127.0.0.1:${LOCAL_ENDPOINT##*:}" --tls-server-name "$1" get --raw /readyz; }
 
-# stage_dial has this host's kubeconfigs dial the endpoint, after it has answered to each of them.
+# stage_dial makes this host's kubeconfigs use the endpoint, after it has answered to each of them.
 stage_dial() {
 	if [ "$ROLE" = control-plane ]; then
 		for conf in admin super-admin; do redial "/etc/kubernetes/$conf.conf" "$ENDPOINT"; done
-		dials /etc/kubernetes/kubelet.conf "$LOCAL_ENDPOINT" || dials /etc/kubernetes/kubelet.conf "$ENDPOINT" || redial_kubelet "$LOCAL_ENDPOINT"
+		dials /etc/kubernetes/kubelet.conf "$LOCAL_ENDPOINT" || dials /etc/kubernetes/kubelet.conf "$ENDPOINT" ||
+			redial_kubelet "$LOCAL_ENDPOINT"
 	else
 		dials /etc/kubernetes/kubelet.conf "$ENDPOINT" || redial_kubelet "$ENDPOINT"
 	fi
@@ -58,20 +67,21 @@ stage_dial() {
 	keep
 }
 
-# dials KUBECONFIG URL succeeds when the kubeconfig names that server, and no other.
+# dials KUBECONFIG URL succeeds if URL is the kubeconfig's only server.
 dials() {
 	[ "$(sed -n 's/^ *server: *//p' "$1" | sort -u)" = "$2" ]
 }
 
-# found KUBECONFIG URL dies, when nothing has changed yet, where nobody answers there whom the kubeconfig's CA has signed for that
-# name.
+# found KUBECONFIG URL dies unless an API server at URL presents a certificate for that name that the kubeconfig trusts.
+# Call it before a change.
 found() {
 	(wait_for 60 "the API at $2" asked "$1" "$2") 2>/dev/null ||
-		die "this host does not find the API at $2, and goes on dialling what it dialled: $(asked "$1" "$2" 2>&1 | sed -n '$p')"
+		die "this host does not find the API at $2, and keeps its present endpoint:" \
+			"$(asked "$1" "$2" 2>&1 | sed -n '$p')"
 }
 
-# asked KUBECONFIG URL [PATH] asks the API there, as the kubeconfig's user, for its version or the path. Workers have no kubectl, and
-# their kubelet's certificate in a file of its own.
+# asked KUBECONFIG URL [PATH] requests PATH, or /version, from the API as the kubeconfig's user. Workers have no
+# kubectl; there it uses the kubelet's client certificate.
 asked() {
 	path=${3:-/version}
 	if [ -x "$BIN/kubectl" ]; then
@@ -79,19 +89,21 @@ asked() {
 	elif have curl; then
 		curl -fsS --noproxy "*" --max-time 5 --cacert /etc/kubernetes/pki/ca.crt --cert "$CLIENT_CERT" "$2$path"
 	elif have wget; then
-		wget -nv -T 5 -t 1 -O - --no-proxy --ca-certificate /etc/kubernetes/pki/ca.crt --certificate "$CLIENT_CERT" --private-key "$CLIENT_CERT" "$2$path"
+		wget -nv -T 5 -t 1 -O - --no-proxy --ca-certificate /etc/kubernetes/pki/ca.crt \
+			--certificate "$CLIENT_CERT" --private-key "$CLIENT_CERT" "$2$path"
 	else
 		die "neither curl nor wget is there to ask with: install one"
 	fi
 }
 
-# redial KUBECONFIG URL has a kubeconfig, where it is there, name that server.
+# redial KUBECONFIG URL makes a kubeconfig, if it exists, use URL.
 redial() {
 	[ -s "$1" ] && ! dials "$1" "$2" || return 0
 	found "$1" "$2"
 	redirect "$1" "$2"
 }
 
+# redirect KUBECONFIG URL writes the kubeconfig with another server.
 redirect() {
 	REDIALLED=$1 SERVER=$2
 	put "$1" 0600 redialled
@@ -99,8 +111,8 @@ redirect() {
 
 redialled() { sed "s|^\\( *server: \\).*|\\1$SERVER|" "$REDIALLED"; }
 
-# redial_kubelet URL stops the kubelet before kubelet.conf changes: whoever is interrupted leaves one that does not run, which is
-# seen, and not one that dials what kubelet.conf does not name any more. Pods go on.
+# redial_kubelet URL stops the kubelet before kubelet.conf changes. If the run is interrupted, a stopped kubelet is
+# noticed; one that uses another endpoint than kubelet.conf is not. Pods keep running.
 redial_kubelet() {
 	found /etc/kubernetes/kubelet.conf "$1"
 	systemctl stop kubelet

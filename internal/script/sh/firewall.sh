@@ -1,6 +1,13 @@
-# The firewalls ufw and firewalld. What this program adds to one has its name: the comment of ufw's rules, and the policies of firewalld.
-# $FIREWALLS/NAME has the rules that NAME got, so that the probe sees whether they are still there, and NAME.off says that NAME was
-# switched off. Rules of nftables and iptables that are in no firewall are left alone.
+# The firewalls ufw and firewalld. Rules of nftables and iptables outside these firewalls stay as they are.
+#
+# kubeone marks what it adds: ufw's rules have the comment "kubeone", and firewalld's policies are named after it.
+# $FIREWALLS/NAME has the rules that NAME got, so that the probe can compare them. The file $FIREWALLS/NAME.off exists
+# while kubeone has NAME switched off.
+#
+# Variables, set by script.go:
+#
+#	FIREWALL_MODE  manage|disable|ignore
+#	FIREWALLS      directory
 
 configure_firewalls() {
 	for firewall in ufw firewalld; do
@@ -11,7 +18,7 @@ configure_firewalls() {
 	done
 }
 
-# open_firewall NAME adds the rules that the cluster needs to a firewall that is active, or that was switched off here.
+# open_firewall NAME adds the cluster's rules to a firewall that is active, or that kubeone has switched off.
 open_firewall() {
 	"${1}_installed" || rm -f "$FIREWALLS/$1.off"
 	[ -e "$FIREWALLS/$1.off" ] || "${1}_filters" || return 0
@@ -24,7 +31,7 @@ open_firewall() {
 	put "$FIREWALLS/$1" 0600 "${1}_rules"
 }
 
-# switch_firewall_off NAME records that before it is done: a reset switches the firewall on again.
+# switch_firewall_off NAME records the change before it makes it: a reset switches the firewall on again.
 switch_firewall_off() {
 	"${1}_filters" || return 0
 	say "switching $1 off"
@@ -34,7 +41,7 @@ switch_firewall_off() {
 	"${1}_off"
 }
 
-# restore_firewalls takes out of firewalls what was added, and switches on those that were switched off.
+# restore_firewalls removes kubeone's rules, and switches on the firewalls that kubeone has switched off.
 restore_firewalls() {
 	for firewall in ufw firewalld; do
 		"${firewall}_close" || say "warning: rules of kubeone are left in $firewall"
@@ -49,16 +56,17 @@ ufw_filters() { ufw_installed && ufw status 2>/dev/null | grep -q '^Status: acti
 ufw_on() { ufw --force enable; }
 ufw_off() { ufw disable; }
 
-# ufw_rules prints our rules, as ufw stores them: with the comment in hexadecimal.
+# ufw_rules prints kubeone's rules as ufw stores them, with the comment in hexadecimal.
 ufw_rules() { grep -hs ' comment=6b7562656f6e65$' /etc/ufw/user.rules /etc/ufw/user6.rules || true; }
 
-# ufw_ours prints our rules as ufw takes them.
+# ufw_ours prints kubeone's rules as arguments of ufw.
 ufw_ours() { ufw show added | sed -n "s/^ufw \(.*\) comment 'kubeone'\$/\1/p"; }
 
-# ufw_open adds the rules that are missing, and then removes those that are not wanted any more. ufw has one rule for a port: where the
-# operator has said something of it, that stays.
+# ufw_open adds missing rules, and then removes obsolete ones. ufw has one rule for a port: an operator's rule for it
+# stays.
 ufw_open() {
-	others=$(ufw show added | grep -v " comment 'kubeone'\$" | sed -n "s/ comment '.*'\$//; s/ log\(-all\)\{0,1\} / /; s/^ufw //p")
+	others=$(ufw show added | grep -v " comment 'kubeone'\$" |
+		sed -n "s/ comment '.*'\$//; s/ log\(-all\)\{0,1\} / /; s/^ufw //p")
 	ours=$(ufw_ours)
 	file_ufw_rules | while read -r rule; do
 		! has_line "$rule" "$ours" || continue
@@ -79,9 +87,10 @@ ufw_open() {
 	done || die "ufw does not delete a rule"
 }
 
-# has_line LINE TEXT succeeds when the text has that line.
+# has_line LINE TEXT succeeds if LINE is a line of TEXT.
 has_line() { printf '%s\n' "$2" | grep -qxF -e "$1"; }
 
+# ufw_delete RULE deletes a rule. RULE is a list of ufw's arguments.
 ufw_delete() {
 	# shellcheck disable=SC2086 # words
 	case $1 in
@@ -102,18 +111,23 @@ firewalld_filters() { firewalld_installed && systemctl is-active --quiet firewal
 firewalld_on() { systemctl enable --now firewalld; }
 firewalld_off() { systemctl disable --now firewalld; }
 
-# firewalld_rules prints our policies.
-firewalld_rules() { cat /etc/firewalld/policies/kubeone-host.xml /etc/firewalld/policies/kubeone-forward.xml 2>/dev/null || true; }
+# firewalld_rules prints kubeone's policies.
+firewalld_rules() {
+	cat /etc/firewalld/policies/kubeone-host.xml /etc/firewalld/policies/kubeone-forward.xml 2>/dev/null || true
+}
 
-# firewalld_open writes our policies. firewalld reads them when it is told to, and then has no rules but those that are in its files.
+# firewalld_open writes kubeone's policies. firewalld reads them only on a reload, which drops rules that are in no
+# file.
 firewalld_open() {
 	firewall-cmd --help 2>/dev/null | grep -q -e --policy ||
-		die "this host's firewalld is older than 0.9 and has no policies: update it, or set firewall to disable or ignore in the manifest"
+		die "this host's firewalld is older than 0.9 and has no policies:" \
+			"update it, or set firewall to disable or ignore in the manifest"
 	put /etc/firewalld/policies/kubeone-host.xml 0644 file_firewalld_host
 	put /etc/firewalld/policies/kubeone-forward.xml 0644 file_firewalld_forward
 	firewalld_filters || return 0
 	if ! firewalld_rules | cmp -s - "$FIREWALLS/firewalld"; then
-		firewall-cmd --reload >/dev/null || die "firewalld does not take its rules: $(journalctl -u firewalld -n 5 --no-pager -o cat)"
+		firewall-cmd --reload >/dev/null ||
+			die "firewalld does not take its rules: $(journalctl -u firewalld -n 5 --no-pager -o cat)"
 	fi
 }
 

@@ -1,4 +1,10 @@
-# stage images: the release's images into the container runtime, each checked against its digest.
+# stage images: loads the release's images into containerd and checks their digests.
+#
+# Variables, set by script.go:
+#
+#	IMAGES       table NAME DIGEST SOURCE; SOURCE is where to pull NAME from
+#	IMAGE_BLOBS  list blobs/sha256/HEX: what kubeone has uploaded, if PUSHED is yes
+#	DNS_IMAGE    sha256 that stands for the manifest's repository of cluster DNS; "" if the manifest has none
 
 stage_images() {
 	wait_for 60 "containerd" "$BIN/ctr" version
@@ -10,35 +16,35 @@ stage_images() {
 	note_dns_image
 }
 
-# note_dns_image notes where the image of cluster DNS is, by its name on this host, if the manifest says so; else it
-# forgets what it has noted before.
+# note_dns_image records DNS_IMAGE among the host's digests, or removes an earlier record.
 note_dns_image() {
 	[ -n "$DNS_IMAGE" ] || grep -qs '^dns-image ' "$DIGESTS" || return 0
 	REPLACED=dns-image NEW_DIGESTS=${DNS_IMAGE:+dns-image=$DNS_IMAGE}
 	put "$DIGESTS" 0644 digests_text
 }
 
-# images_now prints name and digest of every image in the runtime.
+# images_now prints the name and digest of each image in containerd.
 images_now() {
 	"$BIN/ctr" -n k8s.io images ls 2>/dev/null | while read -r name _ digest _; do printf '%s %s\n' "$name" "$digest"; done
 }
 
-# images_present dies when an image of the release is missing, or is another than the release's.
+# images_present dies if an image of the release is missing, or has another digest.
 images_present() {
 	present=$(images_now)
 	printf '%s\n' "$IMAGES" | while read -r name digest _; do
-		[ -z "$name" ] || printf '%s\n' "$present" | grep -qxF "$name $digest" || die "image $name is not in the runtime with digest $digest: apply again, it is brought again"
+		[ -z "$name" ] || printf '%s\n' "$present" | grep -qxF "$name $digest" ||
+			die "image $name is not in the runtime with digest $digest: apply again to upload it again"
 	done || exit 1
 }
 
-# pin_images keeps the kubelet from collecting images that nothing uses yet.
+# pin_images keeps the kubelet from collecting images that are not in use yet.
 pin_images() {
 	printf '%s\n' "$IMAGES" | while read -r name _; do
 		[ -z "$name" ] || quiet "$BIN/ctr" -n k8s.io images label "$name" io.cri-containerd.pinned=pinned
 	done || exit 1
 }
 
-# unpin_others leaves the images of other releases to the kubelet. The controllers' is of no release.
+# unpin_others lets the kubelet collect the images of other releases, but not the controllers' image.
 unpin_others() {
 	"$BIN/ctr" -n k8s.io images ls -q 'labels."io.cri-containerd.pinned"==pinned' 2>/dev/null | while read -r name; do
 		case $name in sha256:* | kubeone.k8c.io/*) continue ;; esac
@@ -47,7 +53,7 @@ unpin_others() {
 	done
 }
 
-# quiet COMMAND... keeps a command's chatter to itself, unless it fails.
+# quiet COMMAND... discards a command's output, unless the command fails.
 quiet() {
 	chatter=$("$@" 2>&1) || {
 		printf '%s\n' "$chatter" >&2
@@ -55,8 +61,8 @@ quiet() {
 	}
 }
 
-# import_images INDEX BLOBS feeds the uploaded blobs to containerd as one image layout; containerd checks every digest
-# itself.
+# import_images INDEX BLOBS loads uploaded blobs into containerd as one OCI image layout. INDEX is its index.json, BLOBS
+# a list blobs/sha256/HEX. containerd checks every digest.
 import_images() {
 	layout=$ARTIFACTS/layout
 	mkdir -p "$layout/blobs"
@@ -67,7 +73,7 @@ import_images() {
 	for blob in $2; do
 		[ ! -f "$layout/$blob" ] || sent="$sent $blob"
 	done
-	# What the runtime has already was not sent: an import finds it there.
+	# kubeone uploads only blobs that containerd lacks; the import finds the others there.
 	say "importing images: $(printf '%s\n' "$sent" | wc -w) files"
 	# shellcheck disable=SC2086 # a list
 	tar -chf - -C "$layout" oci-layout index.json $sent | quiet "$BIN/ctr" -n k8s.io images import - ||
@@ -75,7 +81,8 @@ import_images() {
 	rm -rf "$layout"
 }
 
-# pull_image NAME@DIGEST has containerd pull an image. What knows credentials is the part of it that serves the kubelet.
+# pull_image NAME@DIGEST pulls an image. Only containerd's CRI plugin knows registries' credentials, so crictl is used
+# then.
 pull_image() {
 	case "$(credential_paths)" in
 	*/kubeone-registry-*) "$BIN/crictl" pull "$1" ;;

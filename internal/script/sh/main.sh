@@ -1,5 +1,6 @@
-# One argument: the stage. Its function is in one of the files before this one. Without an argument: all that is planned.
+# Runs the stage named by the script's only argument; without an argument, all stages that are planned for this host.
 
+# run_stage STAGE
 run_stage() {
 	own_directory
 	owe_hooks "$1"

@@ -1,8 +1,17 @@
-# stage prepare: from a bare host to one on which kubeadm can work. Every part leaves alone what is already right.
+# stage prepare: prepares a bare host for kubeadm. Each function changes only what differs.
+#
+# Variables, set by script.go except where noted:
+#
+#	BINARIES        table NAME VERSION SHA256 ARCHIVE(yes|no) URL
+#	TOOLS           list PROGRAM=PACKAGE of what the host needs
+#	RUNTIME_CONFIG  function that prints containerd's configuration; change_runtime sets another one
+#	CA_BUNDLE       yes|no: the manifest has CA certificates for containerd (file_ca_bundle)
+#	PROXY           yes|no: the manifest has a proxy for containerd (file_proxy)
+#	SWITCH          yes|no: install_binary also changes the links; stage fetch sets no
 
 stage_prepare() {
 	mark no
-	credential_files # downloads may need them
+	credential_files # downloads may need credentials
 	install_packages
 	kernel_settings
 	swap_off
@@ -19,21 +28,22 @@ stage_prepare() {
 	record $HOST_DIGESTS
 }
 
-# starts_ours NAME ends the stage if the unit of that name starts another program than ours: a drop-in that is left of a
-# package, such as kubeadm's 10-kubeadm.conf, applies to our unit too, wherever it is.
+# starts_ours NAME dies if the unit NAME starts another program than ours. A drop-in left by a package, such as
+# kubeadm's 10-kubeadm.conf, applies to our unit too.
 starts_ours() {
 	start=$(systemctl show -p ExecStart --value "$1.service")
 	case $start in
 	*"path=$BIN/$1 "*) ;;
 	*path=*)
 		start=${start#*path=}
-		die "$1.service starts ${start%% *}, and not $BIN/$1, because of a drop-in among $(systemctl show -p DropInPaths --value \
-			"$1.service"): remove the drop-in, or the package that it belongs to, and apply again"
+		die "$1.service starts ${start%% *}, and not $BIN/$1, because of a drop-in among" \
+			"$(systemctl show -p DropInPaths --value "$1.service"):" \
+			"remove the drop-in, or the package that it belongs to, and apply again"
 		;;
 	esac
 }
 
-# install_packages installs the packages of what is missing of TOOLS. package_install is of the host's operating system.
+# install_packages installs the packages of missing TOOLS. package_install comes from internal/model/distro.
 install_packages() {
 	missing=
 	for pair in $TOOLS; do
@@ -49,14 +59,16 @@ install_packages() {
 kernel_settings() {
 	put /etc/modules-load.d/kubeone.conf 0644 file_modules
 	file_modules | while read -r module; do
-		modprobe "$module" 2>/dev/null || [ -d "/sys/module/$module" ] || say "warning: kernel module $module cannot be loaded"
+		modprobe "$module" 2>/dev/null || [ -d "/sys/module/$module" ] ||
+			say "warning: kernel module $module cannot be loaded"
 	done
 	put /etc/sysctl.d/99-zz-kubeone.conf 0644 file_sysctl
-	sysctl -q -e -p /etc/sysctl.d/99-zz-kubeone.conf 2>/dev/null || say "warning: the kernel did not take every setting of /etc/sysctl.d/99-zz-kubeone.conf"
+	sysctl -q -e -p /etc/sysctl.d/99-zz-kubeone.conf 2>/dev/null ||
+		say "warning: the kernel did not take every setting of /etc/sysctl.d/99-zz-kubeone.conf"
 	[ "$(cat /proc/sys/net/ipv4/ip_forward)" = 1 ] || die "net.ipv4.ip_forward cannot be set to 1"
 }
 
-# verified SHA256 URL prints the path of the file with that digest: uploaded before, or downloaded now.
+# verified SHA256 URL prints the path of the file with that digest, which it downloads unless kubeone has uploaded it.
 verified() {
 	blob=$ARTIFACTS/sha256/$1
 	if [ ! -f "$blob" ]; then
@@ -72,7 +84,7 @@ verified() {
 	printf '%s\n' "$blob"
 }
 
-# download URL PATH
+# download URL PATH downloads a file with curl or wget.
 download() {
 	if have curl; then
 		with_proxy curl -fsSL --retry 3 --connect-timeout 10 --max-time 900 -o "$2" "$1"
@@ -96,29 +108,30 @@ install_binaries() {
 	fi
 }
 
-# install_binary NAME VERSION SHA256 ARCHIVE URL unpacks into a directory of that version and, unless SWITCH is no, switches
-# the links over.
+# install_binary NAME VERSION SHA256 ARCHIVE URL installs a program into a directory of its version. ARCHIVE is yes|no:
+# the file is a tar.gz. Unless SWITCH is no, it then changes the links.
 install_binary() {
-	home=/opt/kubeone/$1/$2
-	if [ "$(cat "$home/.sha256" 2>/dev/null)" != "$3" ]; then
-		say "installing $1 $2"
-		file=$(verified "$3" "$5") || exit 1
-		# Every command says whether it failed: where this runs, the shell itself would go on.
+	binary=$1 binary_version=$2 binary_sum=$3 is_archive=$4 binary_url=$5
+	home=/opt/kubeone/$binary/$binary_version
+	if [ "$(cat "$home/.sha256" 2>/dev/null)" != "$binary_sum" ]; then
+		say "installing $binary $binary_version"
+		file=$(verified "$binary_sum" "$binary_url") || exit 1
+		# The caller runs this in a condition, where set -e has no effect: check each command.
 		rm -rf "$home.part" && mkdir -p "$home.part" || exit 1
-		if [ "$4" = yes ]; then
+		if [ "$is_archive" = yes ]; then
 			tar -xzf "$file" -C "$home.part" --no-same-owner || exit 1
 		else
-			mv "$file" "$home.part/$1" && chmod 0755 "$home.part/$1" || exit 1
+			mv "$file" "$home.part/$binary" && chmod 0755 "$home.part/$binary" || exit 1
 		fi
-		on_disk "$home.part" # before what says that it is whole
-		printf '%s\n' "$3" >"$home.part/.sha256" || exit 1
+		on_disk "$home.part" # before .sha256 says that it is complete
+		printf '%s\n' "$binary_sum" >"$home.part/.sha256" || exit 1
 		rm -rf "$home" && mv -T "$home.part" "$home" || exit 1
 		rm -f "$file"
 	fi
-	[ "$SWITCH" = no ] || link_binary "$1" "$home"
+	[ "$SWITCH" = no ] || link_binary "$binary" "$home"
 }
 
-# link_binary NAME HOME points the links of a program at the version in HOME.
+# link_binary NAME HOME makes the links of a program point to the version in the directory HOME.
 link_binary() {
 	case $1 in
 	containerd) for p in containerd containerd-shim-runc-v2 ctr; do link "$2/bin/$p" "$BIN/$p"; done ;;
@@ -132,8 +145,8 @@ link_binary() {
 	esac
 }
 
-# configure_runtime restarts containerd where its configuration is new. Who is killed in between leaves DIRTY behind, which
-# says so.
+# configure_runtime configures containerd and restarts it if needed. If the run is killed before the restart, the file
+# DIRTY remains.
 configure_runtime() {
 	CHANGED=no
 	credential_files
@@ -143,7 +156,7 @@ configure_runtime() {
 	put /etc/containerd/config.toml 0644 "$RUNTIME_CONFIG"
 	put /etc/crictl.yaml 0644 file_crictl
 	others_changed=$CHANGED DIRTY=
-	registry_files # which it reads at each pull
+	registry_files # no restart: containerd reads them at each pull
 	CHANGED=$others_changed DIRTY=$RUNTIME_DIRTY
 	if [ "$CA_BUNDLE" = yes ]; then
 		put /etc/kubeone/ca/bundle.pem 0644 file_ca_bundle
@@ -160,13 +173,14 @@ configure_runtime() {
 	start_runtime
 }
 
-# start_runtime starts containerd again if what it reads has changed, or if it runs in another version, and takes DIRTY away.
+# start_runtime restarts containerd if its configuration has changed or another version is running, and removes DIRTY.
 start_runtime() {
 	[ "$CHANGED" = no ] || systemctl daemon-reload
 	running=$(readlink "/proc/$(systemctl show -p MainPID --value containerd.service)/exe" 2>/dev/null || true)
 	if [ "$CHANGED" = yes ] || [ "$running" != "$(readlink -f "$BIN/containerd")" ]; then
 		systemctl -q enable containerd.service
-		systemctl restart containerd.service || die "containerd does not start: $(journalctl -u containerd -n 5 --no-pager -o cat)"
+		systemctl restart containerd.service ||
+			die "containerd does not start: $(journalctl -u containerd -n 5 --no-pager -o cat)"
 	fi
 	rm -f "$DIRTY"
 	DIRTY=
@@ -187,7 +201,7 @@ configure_kubelet() {
 	fi
 	systemctl -q enable kubelet.service
 	if [ -n "$CNI_CONFIG" ]; then
-		# A service that counts as started would not be started again for the file that is missing.
+		# While the service counts as started, the path unit would not start it for the missing file.
 		[ -f "/etc/cni/net.d/$CNI_CONFIG" ] || systemctl stop kubeone-cni.service
 		systemctl -q enable --now kubeone-cni.path
 	fi

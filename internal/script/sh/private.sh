@@ -1,7 +1,7 @@
-# What is root's alone on a host: directories, and the files with which our scripts exclude one another. Any process that can
-# open such a file, even for reading, can lock it.
+# Directories and lock files that only root can open. Any process that can open a lock file, even read-only, can lock
+# it.
 
-# private DIRECTORY makes a directory for root only, and closes one that others could enter.
+# private DIRECTORY creates a directory for root only, or restricts an existing one.
 private() {
 	(
 		umask 077
@@ -9,11 +9,11 @@ private() {
 	) && chmod 0700 "$1"
 }
 
-# own_directory makes the directory with what is ours here private, also one that the operator has made for uploads.
+# own_directory makes kubeone's own directory private, also if the operator has created it for uploads.
 own_directory() { private /var/lib/kubeone; }
 
-# lock_file FILE SECONDS locks the file until the script ends or calls flock -u 9. After that many seconds it fails, and says
-# on standard error which process has the lock. The file is in a private directory.
+# lock_file FILE SECONDS locks the file until the script ends or calls flock -u 9. FILE is in a private directory. After
+# SECONDS it fails and prints to standard error which process holds the lock.
 lock_file() {
 	(umask 077 && : >>"$1") || return 1
 	exec 9<"$1"
@@ -23,7 +23,7 @@ lock_file() {
 	}
 }
 
-# lock_holders FILE prints which processes have the file locked, three at most, and what to do. /proc/locks is of no use here: it
+# lock_holders FILE prints which processes, three at most, hold the lock, and what to do. /proc/locks does not help: it
 # names the program flock, which has ended.
 lock_holders() {
 	locked=$(readlink -f "$1")

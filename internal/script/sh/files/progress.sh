@@ -1,25 +1,29 @@
-# Prints what this host's data of etcd says. Nothing is changed; etcd's image is mounted meanwhile.
-# "metric REVISION" where the member runs and says how far it has got, else "disk REVISION", which is what its database
-# has on the disk. With MEMBERS=yes also "member ID{JSON}" for a member as the database has it, and "removed IDremoved"
-# for one that has left, both with what stands in pages that are not in use any more; then "searched", where these are
-# all.
+# Prints how far this host's etcd data has got. It changes nothing, but mounts etcd's image temporarily.
+#
+# Output: "metric REVISION" if the member runs and reports it, otherwise "disk REVISION" from its database, or neither.
+# With MEMBERS=yes also "member ID{JSON}" for each member in the database, and "removed IDremoved" for each that has
+# left; both may come from pages that are no longer in use. Then "searched", if these are all.
+#
+# Variable, set by Progress in internal/script/progress.go: MEMBERS yes|no.
 set -u
 BIN=/opt/kubeone/bin
 DB=/var/lib/etcd/member/snap/db
 PATTERN='[0-9a-f]{1,16}\{"id":[0-9]{1,20},"peerURLs":\[[^]{}[:cntrl:]]{0,500}\][^{}[:cntrl:]]{0,1000}\}'
-# found prints what of the database is like a member. It has no lines: without a break at each zero one could be all of
-# it.
+# found prints the parts of the database that look like members. The database has no lines; splitting it at zero bytes
+# keeps grep from reading all of it as one.
 found() {
 	{ timeout 40 tr '\000' '\n' <"$DB" 2>/dev/null && echo searched; } |
 		LC_ALL=C grep -aoE "$PATTERN|[0-9a-f]{1,16}removed|^searched\$" | LC_ALL=C sort -u
 }
+# members prints at most 500 of these.
 members() {
 	all=$(found | head -n 500)
-	if [ "$(printf '%s\n' "$all" | wc -l)" -ge 500 ]; then # there may be more
+	if [ "$(printf '%s\n' "$all" | wc -l)" -ge 500 ]; then # the output was cut
 		all=$(printf '%s\n' "$all" | grep -vx searched)
 	fi
 	printf '%s\n' "$all" | sed -n -e 's/^[0-9a-f]*{/member &/p' -e 's/^[0-9a-f]*removed$/removed &/p' -e '/^searched$/p'
 }
+# how_far prints the line with the revision.
 how_far() {
 	revision=$(curl -q -s -m 2 http://127.0.0.1:2381/metrics 2>/dev/null |
 		sed -n 's/^etcd_debugging_mvcc_current_revision //p')
