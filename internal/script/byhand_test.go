@@ -45,7 +45,7 @@ images
 runs alone
 init
 runs alone
-done: this host is as its plan wants it. kubeone apply does what concerns the cluster.`
+done: this host matches its plan. kubeone apply does what concerns the cluster.`
 	if got := b.must(unasked(t)); got != want {
 		t.Errorf("printed\n%s", got)
 	}

@@ -128,7 +128,7 @@ func TestNothingIsRestoredFromADamagedCopy(t *testing.T) {
 		}
 	}
 	b.fails("RESTORE='"+files+"'; stage_restore_files",
-		"what /etc/systemd/system/kubelet.service was is not kept on this host any more")
+		"this host no longer has a copy of what /etc/systemd/system/kubelet.service was")
 	if got := b.read("etc/containerd/config.toml"); got != "somebody's\n" {
 		t.Errorf("the other file has become %q", got)
 	}
@@ -193,7 +193,7 @@ func TestAnUpgradeStopsBeforeItLosesWhatSomebodyHasChanged(t *testing.T) {
 	b.write("etc/containerd/config.toml", "somebody's\n") // the upgrade makes it anew
 	b.must("stage_check")
 	b.write("etc/kubernetes/manifests/kube-apiserver.yaml", "somebody's\n")
-	const says = "somebody has changed /etc/kubernetes/manifests/kube-apiserver.yaml: undo that"
+	const says = "/etc/kubernetes/manifests/kube-apiserver.yaml was edited since kubeone wrote it: undo the edit"
 	b.fails("stage_check", says)
 	b.fails("mkdir -p \"$BIN\"; stage_upgrade_control_plane", says)
 	b.must("DISCARD_EDITS=yes; stage_check")

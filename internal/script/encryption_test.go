@@ -140,14 +140,14 @@ func TestNoAPIServerStartsBlind(t *testing.T) {
 		"there are no Secrets": {"", ":", ""},
 		"with the keys":        {"kubeone-1", "copy_encryption", ""},
 		"the keys are gone": {"kubeone-1", `copy_encryption; rm -f "$ENCRYPTION_DIR"/*`,
-			"are gone from this host"},
+			"are missing on this host"},
 		"the keys are others": {"kubeone-1",
 			`copy_encryption; for f in "$ENCRYPTION_DIR"/*; do echo x >>"$f"; done`, "are gone"},
 		// What was left of going back to none.
 		"of ours, without its patch":             {"identity", unpatched, ""},
 		"of ours, without its patch, and needed": {"kubeone-1", unpatched, "Secrets in etcd are stored by kubeone-1"},
 		"of ours, without its patch, and etcd is silent": {"identity", "etcd_votes() { false; }; " + unpatched,
-			"nobody knows by which keys"},
+			"it is unknown which keys"},
 		"by somebody else's flag": {"mine", "file_cluster() { echo encryption-provider-config; }", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

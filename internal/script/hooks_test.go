@@ -61,5 +61,5 @@ func TestAHookThatDoesNotEndIsKilled(t *testing.T) {
 	b := newBox(t, hooked(step.Command{Name: "hangs", Command: []string{"sleep", "600"}, TimeoutSeconds: 1}))
 	b.fails("stage_hooks after-upgrade", "hook hangs was killed: it has not ended within 1 s")
 	b = newBox(t, hooked(step.Command{Name: "nowhere", Command: []string{"no-such-program"}, TimeoutSeconds: 1}))
-	b.fails("stage_hooks after-upgrade", "hook nowhere cannot be run: no-such-program is no program of this host")
+	b.fails("stage_hooks after-upgrade", "hook nowhere cannot be run: this host has no program no-such-program")
 }

@@ -319,7 +319,7 @@ stage_restore`)
 func TestARestoreGoesOnFromWhereItWasKilled(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{
-		"save_survivor", "quiet", "replace_member", "mv away", "mv", "keep_replaced", "unmount_etcd", "begin_anew",
+		"save_survivor", "quiet", "replace_member", "mv away", "mv", "keep_replaced", "unmount_etcd", "start_restored",
 		"readyz",
 	} {
 		b := lost(t, step.RestoreParams{From: "surviving-member"})
@@ -370,7 +370,7 @@ func TestACopyIsNoSurvivor(t *testing.T) {
 	b := lost(t, step.RestoreParams{From: "backup"})
 	b.write("var/lib/kubeone/recovery/snapshot.db", "of the backup\n")
 	if r := b.run(alive + `RECOVER_SNAPSHOT=$(sha256sum <"$RECOVERY/snapshot.db" | sed 's/ .*//')
-begin_anew() { exit 9; }
+start_restored() { exit 9; }
 stage_restore`); r.code != 9 {
 		t.Fatalf("exit status %d: %s", r.code, r.err)
 	}
@@ -413,7 +413,7 @@ move_aside old ` + pki); r.code != 9 {
 func TestRestoredDataIsNotRestoredAgain(t *testing.T) {
 	t.Parallel()
 	b := lost(t, step.RestoreParams{From: "surviving-member"})
-	b.run(alive + "begin_anew() { exit 9; }\nstage_restore")
+	b.run(alive + "start_restored() { exit 9; }\nstage_restore")
 	b.write("var/lib/etcd/member/db", "lived since\n")
 	b.must(alive + "stage_restore")
 	if got := b.read("var/lib/etcd/member/db"); got != "lived since\n" {
@@ -439,7 +439,7 @@ printf '%s\n' "$content" >"$RECOVERY/snapshot.db"
 RECOVER_SNAPSHOT=$(printf 'of the backup\n' | sha256sum | sed 's/ .*//')
 `
 		if r := b.run(alive + "content='of the backup'\n" + upload +
-			"begin_anew() { exit 9; }\nstage_restore"); r.code != 9 {
+			"start_restored() { exit 9; }\nstage_restore"); r.code != 9 {
 			t.Fatalf("%s: exit status %d: %s", name, r.code, r.err)
 		}
 		b.must(alive + between)

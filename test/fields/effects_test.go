@@ -98,7 +98,7 @@ func (e effects) scripts(t *testing.T, want desired.Cluster) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, _, _ = strings.Cut(text, "\n# What all stages share.")
+		text, _, _ = strings.Cut(text, "\n# Functions that all stages share.")
 		e[fmt.Sprintf("script of host %d", i+1)] = slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool {
 			return strings.HasPrefix(line, "HOST_DIGESTS=") || strings.HasPrefix(line, "NODE_DIGESTS=")
 		})

@@ -200,7 +200,7 @@ stage_join_prepare() {
 	if [ ! -s /var/lib/kubelet/config.yaml ]; then
 		kubeadm join phase kubelet-start --config "$config"
 	else
-		settings_anew
+		rewrite_settings
 	fi
 	rm -f /etc/kubernetes/bootstrap-kubelet.conf
 	await_kubelet # before this host becomes a member of etcd

@@ -1,5 +1,13 @@
-# stage reconfigure: other settings, in the versions that this host has. What is written differs from what was there, and only what
-# reads it starts anew. Where a component does not start with it, all is taken back, and the host is as it was.
+# stage reconfigure: applies other settings, without changing versions. It writes only what differs, and restarts only
+# what reads it. If a component does not start with the new settings, the stage restores all of the old ones.
+#
+# Variables:
+#
+#	CONFIGURATIONS        list of the configurations that differ, such as kubelet; set by ReconfigureParams in
+#	                      internal/plan/step/reconfigure.go
+#	RECONFIGURE_DISCARDS  yes: overwrite static pods that were edited; set there, too
+#	SANDBOX_NAMED         yes|no: the manifest names the image of sandboxes; set by script.go
+#	BEFORE                directory of the host's former files; set by script.go
 
 stage_reconfigure() {
 	if [ "$ROLE" = control-plane ]; then
@@ -12,10 +20,11 @@ stage_reconfigure() {
 		wait_for 60 "this host's etcd member" etcd_votes
 	fi
 	[ "$CONFIGURATIONS" = credentials ] || wait_for 60 "the kubelet's /healthz" kubelet_healthy
-	[ "$(df -Pk /var/lib | awk 'NR == 2 { print $4 }')" -gt 65536 ] || die "less than 64 MiB are free below /var/lib: free some space and apply again"
+	[ "$(df -Pk /var/lib | awk 'NR == 2 { print $4 }')" -gt 65536 ] ||
+		die "less than 64 MiB are free below /var/lib: free some space and apply again"
 	keep_settings
 	[ "$CONFIGURATIONS" = credentials ] || begin_upgrade
-	set +e # in a condition, the shell would go on after what fails
+	set +e # and not "( ... ) || status=...": in a condition, set -e has no effect in the subshell
 	(
 		set -e
 		change_settings
@@ -27,28 +36,29 @@ stage_reconfigure() {
 	if [ "$CONFIGURATIONS" = credentials ]; then rm -rf "$BEFORE"; else end_upgrade; fi
 }
 
-# last_error prints what the last line of the errors says.
+# last_error prints the last error message of the errors file in $BEFORE.
 last_error() {
 	why=$(sed -n 's/^error: //p' "$BEFORE/errors" | sed -n '$p')
 	[ -n "$why" ] || why=$(sed -n '$p' "$BEFORE/errors")
 	printf '%s\n' "${why:-the settings could not be changed}"
 }
 
-# refused WHY takes all back and dies, with a status of its own where the host is as it was. Where even that fails the turn stays begun:
-# the next apply goes on with it.
+# refused WHY restores the old settings and dies, with exit status 65 if that succeeded. If it failed, the host stays
+# marked as changing, and the next apply resumes there.
 refused() {
-	say "taking back what was changed"
-	(take_settings_back) || die "$1; and what this host had before does not start any more either: correct that, and apply again"
+	say "restoring the old settings"
+	(take_settings_back) ||
+		die "$1; and what this host had before does not start any more either: correct that, and apply again"
 	(die "$1; this host has again what it had before. Correct the manifest, and apply again") || exit 65
 }
 
-# differs_now NAME succeeds when that configuration is among those that the plan found to differ.
+# differs_now NAME succeeds if the configuration NAME is in the list CONFIGURATIONS.
 differs_now() { case " $CONFIGURATIONS " in *" $1 "*) ;; *) return 1 ;; esac; }
 
-# rewrites_pods succeeds where static pods are among them.
+# rewrites_pods succeeds if static pods change.
 rewrites_pods() { differs_now components; }
 
-# settings_files prints the files that settings are in. Their paths have no spaces.
+# settings_files prints the paths of all files with settings. They have no spaces.
 settings_files() {
 	for name in kernel containerd kubelet components; do files_of "$name"; done
 	printf '%s\n' /etc/crictl.yaml /etc/kubeone/ca/bundle.pem /var/lib/kubelet/kubeadm-flags.env
@@ -56,7 +66,7 @@ settings_files() {
 	for file in /etc/kubeone/patches/*; do printf '%s\n' "$file"; done
 }
 
-# keep_settings copies these files to where only root reads them, and notes which containers static pods have.
+# keep_settings copies these files to $BEFORE, for root only.
 keep_settings() {
 	rm -rf "$BEFORE"
 	(
@@ -71,7 +81,7 @@ keep_settings() {
 	on_disk "$BEFORE"
 }
 
-# is_another FILE... succeeds when one of them is not what it was.
+# is_another FILE... succeeds if one of the files differs from its copy in $BEFORE.
 is_another() {
 	for file in "$@"; do
 		if [ -f "$file" ] || [ -f "$BEFORE/files$file" ]; then cmp -s "$file" "$BEFORE/files$file" || return 0; fi
@@ -91,9 +101,10 @@ change_settings() {
 	if differs_now containerd || differs_now credentials; then change_runtime; fi
 	! differs_now kubelet || write_kubelet
 	! rewrites_pods || change_control_plane
-	# With the container runtime the kubelet starts anew, and says itself whether they get on.
+	# After a change of containerd, too: the kubelet restarts and reports whether they work together.
 	# shellcheck disable=SC2046 # a list
-	if is_another $(files_of kubelet) /var/lib/kubelet/kubeadm-flags.env /etc/containerd/config.toml /etc/kubeone/ca/bundle.pem \
+	if is_another $(files_of kubelet) /var/lib/kubelet/kubeadm-flags.env \
+		/etc/containerd/config.toml /etc/kubeone/ca/bundle.pem \
 		/etc/systemd/system/containerd.service /etc/systemd/system/containerd.service.d/kubeone-proxy.conf; then
 		[ "$restarted" = yes ] || restart_kubelet
 		wait_for 120 "Node $NODE_NAME to be Ready" ready_since "$beat"
@@ -103,7 +114,7 @@ change_settings() {
 	fi
 }
 
-# tell_changes FILE prints the lines that a static pod's manifest has lost and got. Secrets are in none of them.
+# tell_changes FILE prints the changed lines of a static pod's manifest, 20 at most. Manifests contain no secrets.
 tell_changes() {
 	say "$1 changes:"
 	{
@@ -112,17 +123,19 @@ tell_changes() {
 	} 2>/dev/null | sed -n '1,20p'
 }
 
-# change_runtime writes what containerd reads. The image of sandboxes is the one that this host has, where the manifest names none: an
-# upgrade brings another one.
+# change_runtime configures containerd. If the manifest does not name the sandbox image, it keeps the present one: only
+# an upgrade replaces it.
 change_runtime() {
-	if [ "$SANDBOX_NAMED" = no ] && grep -qs '^ *sandbox = ' /etc/containerd/config.toml; then RUNTIME_CONFIG=config_with_this_sandbox; fi
+	if [ "$SANDBOX_NAMED" = no ] && grep -qs '^ *sandbox = ' /etc/containerd/config.toml; then
+		RUNTIME_CONFIG=config_with_this_sandbox
+	fi
 	configure_runtime
 	wait_for 60 "containerd" "$BIN/ctr" version
 	! other_credentials || runtime_serves
 }
 
-# change_credentials gives this host other credentials, and leaves its settings as they are: it may not be its turn to get others. A run
-# that is killed leaves DIRTY behind, by which the next plan knows that containerd has not read them.
+# change_credentials changes only credentials, since it may not be this host's turn for other settings. If the run is
+# killed, the file DIRTY tells the next plan that containerd has not read them.
 change_credentials() {
 	CHANGED=no
 	[ ! -e "$RUNTIME_DIRTY" ] || CHANGED=yes
@@ -133,17 +146,18 @@ change_credentials() {
 	runtime_serves
 }
 
-# runtime_serves waits for what the kubelet asks of containerd: with a configuration that only that part of it refuses, containerd
-# runs without it.
+# runtime_serves waits for containerd's CRI plugin, which may refuse a configuration while containerd itself runs.
 runtime_serves() {
 	wait_for 60 "containerd to serve the kubelet with the new credentials" cri_runs
 }
 
-# cri_runs succeeds when the part of containerd that the kubelet asks has started.
+# cri_runs succeeds if containerd's CRI plugin has started.
 cri_runs() {
-	"$BIN/ctr" plugins ls | grep -Eq '^io\.containerd\.grpc\.v1[[:space:]]+cri[[:space:]]+[^[:space:]]+[[:space:]]+ok[[:space:]]*$'
+	"$BIN/ctr" plugins ls |
+		grep -Eq '^io\.containerd\.grpc\.v1[[:space:]]+cri[[:space:]]+[^[:space:]]+[[:space:]]+ok[[:space:]]*$'
 }
 
+# config_with_this_sandbox prints containerd's configuration with the sandbox image that is in use.
 config_with_this_sandbox() {
 	sandbox=$(grep '^ *sandbox = ' /etc/containerd/config.toml)
 	file_containerd_config | while IFS= read -r line; do
@@ -151,25 +165,29 @@ config_with_this_sandbox() {
 	done
 }
 
-# restart_kubelet starts the kubelet anew, and waits for it.
+# restart_kubelet restarts the kubelet and waits for it.
 restart_kubelet() {
 	systemctl reset-failed kubelet.service 2>/dev/null || true
 	systemctl restart kubelet.service || true
 	await_kubelet
 }
 
-# await_kubelet waits for a kubelet that was just started, and dies as soon as it has given up three times.
+# await_kubelet waits for a kubelet that has just been started. It dies after three restarts, or after two minutes.
 await_kubelet() {
 	deadline=$(($(date +%s) + 120))
 	until kubelet_healthy >/dev/null 2>&1; do
 		if [ "$(systemctl show -p NRestarts --value kubelet.service)" -ge 3 ] || [ "$(date +%s)" -ge "$deadline" ]; then
-			die "the kubelet does not start: $(journalctl -u kubelet -n 40 --no-pager -o cat | grep -v '^$' | grep -i -m 1 -e 'err=' -e error -e invalid || journalctl -u kubelet -n 1 --no-pager -o cat)"
+			die "the kubelet does not start: $(
+				journalctl -u kubelet -n 40 --no-pager -o cat | grep -v '^$' |
+					grep -i -m 1 -e 'err=' -e error -e invalid ||
+					journalctl -u kubelet -n 1 --no-pager -o cat
+			)"
 		fi
 		sleep "$POLL"
 	done
 }
 
-# change_control_plane writes all static pods.
+# change_control_plane writes the manifests of all static pods.
 change_control_plane() {
 	exempt_namespaces
 	component_files
@@ -177,7 +195,7 @@ change_control_plane() {
 	change_pods $STATIC_PODS
 }
 
-# change_pods NAME... writes static pods. The kubelet stands still meanwhile, and pods of which nothing has changed go on.
+# change_pods NAME... writes static pods while the kubelet is stopped, and restarts those that have changed.
 change_pods() {
 	systemctl stop kubelet
 	CHANGED_PODS=
@@ -194,12 +212,12 @@ change_pods() {
 		fi
 	done
 	# shellcheck disable=SC2086 # a list
-	pods_anew $CHANGED_PODS
+	restart_pods $CHANGED_PODS
 	restarted=yes
 }
 
-# pods_anew NAME... ends static pods, and has a kubelet that stands still start them, and itself, anew.
-pods_anew() {
+# restart_pods NAME... ends static pods, and starts the stopped kubelet, which starts them again.
+restart_pods() {
 	case " $* " in
 	*" etcd "*) wait_for 60 "etcd to have a quorum without this host's member" others_vote ;;
 	esac
@@ -215,13 +233,13 @@ pods_anew() {
 	for name in "$@"; do await_pod "$name"; done
 }
 
-# same_but_founding OLD NEW succeeds when etcd's manifests differ at most in what a member is told when it founds or joins a cluster,
-# and does not read any more.
+# same_but_founding OLD NEW succeeds if two manifests of etcd differ at most in --initial-cluster flags. A member does
+# not read them after it has begun or joined a cluster.
 same_but_founding() {
 	[ -f "$1" ] && [ "$(grep -v -e '--initial-cluster' "$1")" = "$(grep -v -e '--initial-cluster' "$2")" ]
 }
 
-# await_pod NAME waits for a static pod, and dies when it was started three times, or takes longer than two minutes.
+# await_pod NAME waits for a static pod. It dies after the pod's third start, or after two minutes.
 await_pod() {
 	deadline=$(($(date +%s) + 120)) came=
 	until component_answers "$1" >/dev/null 2>&1; do
@@ -236,6 +254,7 @@ await_pod() {
 	done
 }
 
+# component_answers NAME succeeds if this host's static pod is healthy.
 component_answers() {
 	case $1 in
 	etcd) etcd_votes ;;
@@ -245,20 +264,21 @@ component_answers() {
 	esac
 }
 
-# ready_beat prints when this host's kubelet last said that its Node is Ready; nothing where it does not say so.
+# ready_beat prints the time of the kubelet's last heartbeat with condition Ready; nothing if its Node is not Ready.
 ready_beat() {
-	asked /etc/kubernetes/kubelet.conf "$(sed -n 's/^ *server: *//p' /etc/kubernetes/kubelet.conf | sed -n 1p)" "/api/v1/nodes/$NODE_NAME" 2>/dev/null |
+	asked /etc/kubernetes/kubelet.conf "$(sed -n 's/^ *server: *//p' /etc/kubernetes/kubelet.conf | sed -n 1p)" \
+		"/api/v1/nodes/$NODE_NAME" 2>/dev/null |
 		tr -d ' \n' | sed -n 's/.*"type":"Ready","status":"True","lastHeartbeatTime":"\([^"]*\)".*/\1/p'
 }
 
-# ready_since BEAT succeeds when the kubelet has said so again.
+# ready_since BEAT succeeds if the Node is Ready and its last heartbeat is another than BEAT.
 ready_since() {
 	now=$(ready_beat)
 	[ -n "$now" ] && [ "$now" != "$1" ]
 }
 
-# take_settings_back makes all files what they were, and what reads them start anew. It is called in a condition, where the shell goes
-# on after what fails: a file that cannot be written must not keep the rest from starting, and is named then.
+# take_settings_back restores all files, and restarts what reads them. Its caller runs it in a condition, where set -e
+# has no effect: if a file cannot be written, the rest is restarted all the same. Then it dies and names the file.
 take_settings_back() {
 	systemctl stop kubelet 2>/dev/null || true
 	runtime=no
@@ -291,7 +311,8 @@ take_settings_back() {
 	if [ "$ROLE" = control-plane ]; then
 		wait_for_pods etcd 240 "this host's etcd member" etcd_votes
 		await_api_server 240
-		wait_for_pods "kube-controller-manager kube-scheduler" 120 "this host's controller manager and scheduler" controllers_healthy
+		wait_for_pods "kube-controller-manager kube-scheduler" 120 "this host's controller manager and scheduler" \
+			controllers_healthy
 	fi
 	# shellcheck disable=SC2046 # lists
 	note_files $(for name in containerd kernel kubelet components; do files_of "$name"; done)
@@ -300,7 +321,7 @@ take_settings_back() {
 	rm -rf "$BEFORE"
 }
 
-# put_as_it_was FILE makes a file what it was, which may be none, in one rename.
+# put_as_it_was FILE restores a file from $BEFORE in one rename, or deletes it if there was none.
 put_as_it_was() {
 	kept=$BEFORE/files$1
 	if [ ! -f "$kept" ]; then

@@ -1,15 +1,28 @@
-# stages fence, restore: a cluster whose quorum is lost, brought back from a copy of its data. Nothing is deleted: what a host
-# held is in /var/lib/kubeone-old afterwards, dated. Each stage goes on from whatever an earlier run left.
+# stages fence, restore: recover a cluster without quorum from a copy of its data. They delete nothing: a host's former
+# files are kept in /var/lib/kubeone-old, dated. Each stage resumes what an earlier run has left.
+#
+# Variables, set by RestoreParams in internal/plan/step/remove.go except where noted:
+#
+#	RECOVER_FROM      surviving-member|snapshot|backup
+#	RECOVER_SNAPSHOT  sha256 of the snapshot in $RECOVERY; "" for a surviving member
+#	RECOVER_KUBELET   yes: make new credentials for the kubelet
+#	ENCRYPTION_PATH   where the backup's API server reads its encryption configuration; "" if it has none
+#	RECOVERY          working directory, for root only; set by script.go
+#	PEER_URL          URL of this host's etcd member for other members; set by script.go
+#	ETCD_IMAGE        the release's image of etcd; "" for none; set by script.go
+
+# fence_text prints the marker of a fenced host.
 
 fence_text() {
-	printf 'cluster=%s\nrole=%s\nrun=%s\ncomplete=no\nfenced=%s\n' "$CLUSTER" "$ROLE" "${KUBEONE_RUN:-by-hand}" "${KUBEONE_RUN:-by-hand}"
+	printf 'cluster=%s\nrole=%s\nrun=%s\ncomplete=no\nfenced=%s\n' \
+		"$CLUSTER" "$ROLE" "${KUBEONE_RUN:-by-hand}" "${KUBEONE_RUN:-by-hand}"
 	[ -z "$life" ] || printf 'epoch=%s\n' "$life"
 	[ "$restoring" = no ] || printf 'restoring=yes\n'
 	identity_text
 }
 
-# fence_mark yes|no says that a recovery took this host out of service, and whether the cluster is to begin anew on it: nothing
-# but a recovery or a join starts it again.
+# fence_mark yes|no marks this host as fenced by a recovery; yes: the cluster is being restored on it. Only a recovery
+# or a join starts its control plane again.
 fence_mark() {
 	restoring=$1 life=
 	if [ -f "$MARKER" ]; then
@@ -20,13 +33,13 @@ fence_mark() {
 	put "$MARKER" 0644 fence_text
 }
 
-# still_lost ends a recovery before it changes anything here, where etcd has its quorum again: it was planned before that. What
-# an earlier run has begun goes on.
+# still_lost dies if etcd has its quorum again and no earlier run has changed anything here.
 still_lost() {
-	grep -qs '^fenced=' "$MARKER" || ! etcd_votes || die "etcd has its quorum again, and nothing was stopped here: there is nothing to recover. Run kubeone apply"
+	grep -qs '^fenced=' "$MARKER" || ! etcd_votes ||
+		die "etcd has its quorum again, and nothing was stopped here: there is nothing to recover. Run kubeone apply"
 }
 
-# serving prints the process IDs of this host's control plane; with an argument, of that program only.
+# serving [PROGRAM] prints the process IDs of this host's control plane, or of PROGRAM only.
 serving() {
 	for file in /proc/[0-9]*/comm; do
 		name=$(cat "$file" 2>/dev/null) || continue
@@ -49,8 +62,8 @@ none_serving() {
 	[ -z "$alive" ]
 }
 
-# stop_serving ends the kubelet, so that nothing starts them again, also not after a reboot, and then etcd, the API server
-# and the controllers. etcd is asked to end first: it then writes down how far it knows its log to be agreed upon.
+# stop_serving stops and disables the kubelet, so that it starts no static pods, not even after a reboot. Then it ends
+# etcd, the API server and the controllers. etcd gets SIGTERM first, so that it writes how far its log is committed.
 stop_serving() {
 	systemctl disable --now kubelet.service 2>/dev/null || true
 	! systemctl is-active --quiet kubelet.service || die "the kubelet does not stop"
@@ -63,13 +76,13 @@ stop_serving() {
 	wait_for 30 "etcd and the API server to end" none_serving
 }
 
-# latest PATH... prints the one with the latest time in its path; those that do not exist do not count.
+# latest PATH... prints the existing path with the latest time in its name.
 latest() {
 	for path in "$@"; do [ ! -e "$path" ] || printf '%s\n' "$path"; done |
 		sed -n 's/.*[-/]\([0-9]\{8\}T[0-9]\{6\}Z[.1]*\).*/\1 &/p' | sort | sed -n '$s/^[^ ]* //p'
 }
 
-# take_back FROM DIRECTORY moves what is missing in the directory there from where it was kept.
+# take_back FROM DIRECTORY moves entries of FROM to DIRECTORY, unless they exist there.
 take_back() {
 	[ -n "$1" ] || return 0
 	if [ ! -e "$2" ]; then
@@ -86,29 +99,31 @@ take_back() {
 	rmdir "$1" 2>/dev/null || true
 }
 
-# unfence gives a host back what a fence took away: its own data is to be used after all. The kubelet stays off.
+# unfence restores what a fence moved aside, so that this host's own data can be used. The kubelet stays off.
 unfence() {
 	if [ ! -f /etc/kubernetes/pki/ca.key ]; then
 		take_back "$(latest /var/lib/kubeone-old/*/*etc-kubernetes /etc/kubernetes/kubeone-old-*)" /etc/kubernetes
 		take_back "$(latest /var/lib/kubeone-old/*/*etc-kubernetes-manifests)" /etc/kubernetes/manifests
 	fi
-	kept=$(latest /var/lib/kubeone-old/*/*var-lib-etcd /var/lib/kubeone-old/*/*var-lib-etcd-member /var/lib/etcd/kubeone-old-*)
-	case $kept in *-member) return 0 ;; esac # set aside because it was of no use, not by a fence
+	kept=$(latest /var/lib/kubeone-old/*/*var-lib-etcd /var/lib/kubeone-old/*/*var-lib-etcd-member \
+		/var/lib/etcd/kubeone-old-*)
+	case $kept in *-member) return 0 ;; esac # moved aside as unusable, and not by a fence
 	take_back "$kept" /var/lib/etcd
 }
 
-# guard_text is all that the guard runs from.
+# guard_text prints the files that the guard runs from.
 guard_text() { cat /etc/kubeone/guard.sh /etc/systemd/system/kubeone-guard.service; }
 
-# guard_off opens the port of the host on which the cluster begins anew, where there is no other member to ask: an API server
-# that starts while the port is closed is refused by itself, and is not ready for minutes. mark starts the guard again.
+# guard_off stops the guard and opens the port on the host where the cluster is restored: there is no other member to
+# ask. An API server that starts behind a closed port cannot reach itself, and takes minutes to become ready. mark
+# starts the guard.
 guard_off() {
 	systemctl stop kubeone-guard.service 2>/dev/null || true
-	nft delete table inet kubeone-guard 2>/dev/null || true # which it deletes itself, unless it was killed
+	nft delete table inet kubeone-guard 2>/dev/null || true # the guard's own ExecStopPost does this, unless it was killed
 }
 
-# guard_on has this host watched by guard.sh, if it has what that needs. What runs may be older than the files, where an
-# earlier run was killed in here: what was started is noted after it was.
+# guard_on installs and starts guard.sh, if this host has nft and curl. It notes what it started only after the start:
+# if an earlier run was killed before that, an older guard may be running.
 guard_on() {
 	have nft && have curl || return 0
 	put /etc/kubeone/guard.sh 0700 file_guard
@@ -128,20 +143,21 @@ stage_fence() {
 	fence_mark no
 	stop_serving
 	move_aside old /etc/kubernetes/manifests /var/lib/etcd /etc/kubernetes
-	rm -rf "$RECOVERY" # of a restore here that is given up
+	rm -rf "$RECOVERY" # of an abandoned restore on this host
 }
 
-# with_etcd PROGRAM ARGUMENT... runs a program of etcd's image.
+# with_etcd PROGRAM ARGUMENT... runs a program of the mounted etcd image.
 with_etcd() {
 	program=$1
 	shift
 	"$ETCD_ROOT/usr/local/bin/$program" "$@"
 }
 
+# ETCD_ROOT is where mount_etcd has mounted the image.
 ETCD_ROOT=/run/kubeone/etcd
 
-# mount_etcd makes the programs of etcd's image runnable: of the one that runs here, else of the release's. Where a run that was
-# killed has left its mount, the image is mounted beside it.
+# mount_etcd mounts the image of the etcd that runs here, or else the release's. If a killed run has left its mount in
+# place, it mounts the image beside it.
 mount_etcd() {
 	image=$(sed -n 's/^ *image: *//p' /etc/kubernetes/manifests/etcd.yaml 2>/dev/null || true)
 	[ -n "$image" ] || image=$ETCD_IMAGE
@@ -161,14 +177,15 @@ unmount_etcd() {
 	rmdir "$ETCD_ROOT" 2>/dev/null || true
 }
 
-# copy_ctl runs etcdctl, and keeps what it says for an error.
+# copy_ctl ARGUMENT... runs etcdctl against the etcd that is open on the copy, and keeps its output for error messages.
 copy_ctl() { with_etcd etcdctl --endpoints "unix://$RECOVERY/client.sock" "$@" >"$RECOVERY/said" 2>&1; }
 
-# open_data DIRECTORY ARGUMENT... starts etcd on data for a moment. It listens on sockets that only root reaches.
+# open_data DIRECTORY ARGUMENT... starts a temporary etcd on the data in DIRECTORY. It listens on sockets of root's
+# only.
 open_data() {
 	opened=$1
 	shift
-	# Not with_etcd: of a function in the background a kill ends the shell, and leaves etcd, which keeps its image mounted.
+	# Not with_etcd: if a function runs in the background, kill ends only its shell. etcd would keep its image mounted.
 	"$ETCD_ROOT/usr/local/bin/etcd" --name "$NODE_NAME" --data-dir "$opened" --log-level warn \
 		--listen-client-urls "unix://$RECOVERY/client.sock" --advertise-client-urls http://127.0.0.1:1 \
 		--listen-peer-urls "unix://$RECOVERY/peer.sock" --initial-advertise-peer-urls http://127.0.0.1:1 \
@@ -176,17 +193,18 @@ open_data() {
 	member=$!
 }
 
-# close_data ends it. What it has written is on the disk.
+# close_data kills that etcd. Its writes are already on disk.
 close_data() {
 	kill -KILL "$member" 2>/dev/null || true
 	wait "$member" 2>/dev/null || true
 }
 
-# quieted waits until etcd answers, and takes its alarms back: their members are gone, and nothing could be written. It does
-# not ask for health, which etcdctl denies while there is an alarm. The controllers' leaders are gone, too: their successors
-# need not wait until those Leases end, and do where they cannot be deleted. An etcd that ended of that is not quiet.
+# quieted waits for etcd, and disarms its alarms: they stem from lost members, and block writes. It does not use
+# "endpoint health", which fails during an alarm. It also deletes the Leases of the lost controllers, so that new
+# leaders need not wait for their end; if that fails, they wait. Finally it checks that etcd still runs.
 quieted() {
-	(wait_for 120 "etcd to read its data" copy_ctl endpoint status) && (wait_for 30 "etcd to lead" copy_ctl alarm list) || return 1
+	(wait_for 120 "etcd to read its data" copy_ctl endpoint status) &&
+		(wait_for 30 "etcd to lead" copy_ctl alarm list) || return 1
 	! grep -q NOSPACE "$RECOVERY/said" || make_room || return 1
 	copy_ctl alarm disarm || return 1
 	for name in kube-controller-manager kube-scheduler; do
@@ -195,19 +213,21 @@ quieted() {
 	copy_ctl endpoint status
 }
 
-# make_room forgets history and gives its space back: a full database would raise its alarm again with the first write.
+# make_room compacts and defragments the database: a full one would raise its alarm again with the first write.
 make_room() {
 	copy_ctl endpoint status -w json || return 1
 	latest_revision=$(sed -n 's/.*"revision":\([0-9]*\).*/\1/p' "$RECOVERY/said")
-	copy_ctl --command-timeout 600s compact --physical "$latest_revision" || true # it may be compacted so far already
+	copy_ctl --command-timeout 600s compact --physical "$latest_revision" || true # fails if it is compacted already
 	copy_ctl --command-timeout 600s defrag
 }
 
-# reasons is what etcd and etcdctl said last.
-reasons() { printf '%s; etcd: %s' "$(sed -n '$p' "$RECOVERY/said" 2>/dev/null)" "$(sed -n '$p' "$RECOVERY/etcd.log" 2>/dev/null)"; }
+# reasons prints the last messages of etcdctl and etcd.
+reasons() {
+	printf '%s; etcd: %s' "$(sed -n '$p' "$RECOVERY/said" 2>/dev/null)" "$(sed -n '$p' "$RECOVERY/etcd.log" 2>/dev/null)"
+}
 
-# save_survivor makes a snapshot of what this host's member has. A copy of the data is opened as a cluster of one, which reads
-# its log to the end; the data itself is not touched.
+# save_survivor makes a snapshot of this host's member. It opens a copy of the data as a cluster of one, which applies
+# the whole log; the data itself stays as it is.
 save_survivor() {
 	[ -d /var/lib/etcd/member ] || die "there is no etcd data on this host"
 	rm -rf "$RECOVERY/copy"
@@ -222,19 +242,23 @@ save_survivor() {
 	close_data
 	rm -rf "$RECOVERY/copy"
 	[ "$saved" = no ] || [ -z "$unreadable" ] || die "$unreadable"
-	[ "$saved" = yes ] || die "etcd cannot use this host's data: $(reasons). Recover with --on another host that has etcd's data (one that this recovery has stopped still has it, in /var/lib/kubeone-old), or from a backup"
+	[ "$saved" = yes ] ||
+		die "etcd cannot use this host's data: $(reasons). Recover with --on another host that has etcd's data" \
+			"(one that this recovery has stopped still has it, in /var/lib/kubeone-old), or from a backup"
 }
 
-# check_snapshot makes sure that the uploaded snapshot is the one of the plan.
+# check_snapshot dies unless the uploaded snapshot is the one of the plan.
 check_snapshot() {
 	[ -f "$RECOVERY/snapshot.db" ] || die "$RECOVERY/snapshot.db is missing: it is put there before the step"
-	[ "$(sha256sum <"$RECOVERY/snapshot.db")" = "$RECOVER_SNAPSHOT  -" ] || die "$RECOVERY/snapshot.db is not the snapshot of the plan"
+	[ "$(sha256sum <"$RECOVERY/snapshot.db")" = "$RECOVER_SNAPSHOT  -" ] ||
+		die "$RECOVERY/snapshot.db is not the snapshot of the plan"
 }
 
-# bump_of SNAPSHOT prints by how much its revisions are raised: to the thousand million of the cluster's new life, and by one at
-# least. A copy may be of an earlier life than the one that ended: raised by a fixed amount it might stay behind that.
+# bump_of SNAPSHOT prints how much to add to the snapshot's revisions: they must reach EPOCH * 10^9, and grow by 10^9 at
+# least. With a fixed addition, a copy from an earlier epoch might stay behind the epoch that has just ended.
 bump_of() {
-	about=$(with_etcd etcdutl snapshot status "$1" -w json 2>"$RECOVERY/said") || die "the snapshot cannot be read: $(sed -n '$p' "$RECOVERY/said")"
+	about=$(with_etcd etcdutl snapshot status "$1" -w json 2>"$RECOVERY/said") ||
+		die "the snapshot cannot be read: $(sed -n '$p' "$RECOVERY/said")"
 	revision=$(printf '%s\n' "$about" | sed -n 's/.*"revision":\([0-9]*\).*/\1/p')
 	[ -n "$revision" ] || die "the snapshot cannot be read: it tells no revision"
 	lives=$((EPOCH - revision / 1000000000))
@@ -242,7 +266,7 @@ bump_of() {
 	printf '%s000000000\n' "$lives"
 }
 
-# drop_alarms takes back what a copy has of alarms, before anybody writes to it.
+# drop_alarms disarms the alarms in a copy before anything is written to it.
 drop_alarms() {
 	open_data /var/lib/etcd/kubeone-restored.part
 	dropped=no
@@ -253,8 +277,8 @@ drop_alarms() {
 	[ -z "$unreadable" ] || die "$unreadable"
 }
 
-# make_data makes etcd's new data beside the old: another cluster ID, and revisions far ahead of all that anybody has seen, the
-# old ones marked as compacted, so that whoever watches begins anew.
+# make_data makes new data for etcd beside the old. It has another cluster ID, and revisions beyond all that clients
+# have seen; the old revisions are marked as compacted, so that watches start again.
 make_data() {
 	rm -rf /var/lib/etcd/kubeone-restored /var/lib/etcd/kubeone-restored.part
 	if [ "$RECOVER_FROM" = surviving-member ]; then save_survivor; else check_snapshot; fi
@@ -269,11 +293,14 @@ make_data() {
 	mv /var/lib/etcd/kubeone-restored.part /var/lib/etcd/kubeone-restored
 }
 
-# made succeeds when an earlier run has made the new data from the same copy.
-made() { [ -d /var/lib/etcd/kubeone-restored/member ] && [ "$(cat /var/lib/etcd/kubeone-restored/of 2>/dev/null)" = "$copied" ]; }
+# made succeeds if an earlier run has made the new data from the same copy.
+made() {
+	[ -d /var/lib/etcd/kubeone-restored/member ] &&
+		[ "$(cat /var/lib/etcd/kubeone-restored/of 2>/dev/null)" = "$copied" ]
+}
 
-# restore_data puts the new data in the place of the old, once. Data made by an earlier run is used only if the old had been
-# moved away already: otherwise the old may have become newer since.
+# restore_data replaces the old data with the new, once. It uses new data of an earlier run only if the old data has
+# been moved already: otherwise the old data may have changed since.
 restore_data() {
 	copied="$RECOVER_FROM $RECOVER_SNAPSHOT"
 	own_data
@@ -292,15 +319,17 @@ restore_data() {
 	keep_replaced
 }
 
-# own_data dies where a member is to survive whose own data an earlier recovery has replaced by a copy: that is not what it had.
+# own_data dies if a member is to survive whose own data an earlier recovery has replaced with a copy.
 own_data() {
 	[ "$RECOVER_FROM" = surviving-member ] && [ -s "$RECOVERY/done" ] || return 0
 	case $(cat "$RECOVERY/done") in "surviving-member "*) return 0 ;; esac
-	die "a recovery from a copy has put that in the place of this member's own data, which is kept in /var/lib/kubeone-old or /var/lib/etcd/kubeone-old-*: go on from the same copy, or put the data back as /var/lib/etcd/member and remove $RECOVERY/done"
+	die "a recovery from a copy has put that in the place of this member's own data, which is kept" \
+		"in /var/lib/kubeone-old or /var/lib/etcd/kubeone-old-*: go on from the same copy," \
+		"or put the data back as /var/lib/etcd/member and remove $RECOVERY/done"
 }
 
-# replace_member renames the old data beside it and the new into its place. That the new is in its place is noted before it
-# is: the note counts only once there is data.
+# replace_member moves the old data aside and the new into its place. It writes the file done before that; the file
+# counts only if there is data.
 replace_member() {
 	if [ -d /var/lib/etcd/member ]; then
 		replaced=$(dated /var/lib/etcd/kubeone-old-)
@@ -312,7 +341,7 @@ replace_member() {
 	say "etcd's data is restored"
 }
 
-# keep_replaced moves the old data to where everything else is kept, unless it would have to be copied.
+# keep_replaced moves the old data to /var/lib/kubeone-old, unless that would mean to copy it.
 keep_replaced() {
 	! fixed /var/lib/etcd && ! fixed /var/lib/kubeone-old || return 0
 	for old in /var/lib/etcd/kubeone-old-*; do
@@ -325,7 +354,7 @@ keep_replaced() {
 	done
 }
 
-# drop_leaves removes what the CAs here have signed, before kubeadm makes it anew: it would keep what has expired.
+# drop_leaves removes the certificates that this host's CAs have signed: kubeadm would keep expired ones.
 drop_leaves() {
 	for cert in /etc/kubernetes/pki/*.crt /etc/kubernetes/pki/etcd/*.crt; do
 		case $cert in
@@ -336,7 +365,7 @@ drop_leaves() {
 	for name in admin controller-manager scheduler; do rm -f "/etc/kubernetes/$name.conf"; done
 }
 
-# keep_edited FILE keeps a copy of a file of ours that somebody has changed, before it is written anew.
+# keep_edited FILE copies a file aside that was edited since a stage wrote it.
 keep_edited() {
 	[ -f "$1" ] || return 0
 	grep -qs " $1\$" "$FILES" || return 0
@@ -344,20 +373,21 @@ keep_edited() {
 	aside=$(dated /var/lib/kubeone-old/)
 	private "$aside"
 	cp -p "$1" "$aside/"
-	say "$1 was changed by somebody; as it was, it is $aside/${1##*/}"
+	say "$1 was edited; a copy of it is $aside/${1##*/}"
 }
 
-# joined_once succeeds where a join or a beginning of a cluster has ended on this host: until then nobody has noted of which settings its
-# files are, which may be those of another manifest.
+# joined_once succeeds if this host has completed a join, or begun a cluster. Before that, no record says which settings
+# its files have, and they may be of another manifest.
 joined_once() { grep -qs "^components " "$DIGESTS"; }
 
-# begin_anew starts the control plane on the restored data: as it was here, or, on a host that had none, or only parts, made by kubeadm
-# around the data. What the restored cluster has of its own (addons, roles) stays as it was.
-begin_anew() {
+# start_restored starts the control plane on the restored data. If this host had a complete one, it starts that;
+# otherwise kubeadm makes one for the data. Addons and roles stay as they are in the restored cluster.
+start_restored() {
 	guard_etcd
 	config=$(plain_config file_cluster)
-	if [ ! -f "$RECOVERY/made" ] && joined_once && [ -f /etc/kubernetes/kubelet.conf ] && [ -f /etc/kubernetes/manifests/kube-apiserver.yaml ]; then
-		# Started anew with what is valid from now on: what an earlier run started may have certificates that were not.
+	if [ ! -f "$RECOVERY/made" ] && joined_once && [ -f /etc/kubernetes/kubelet.conf ] &&
+		[ -f /etc/kubernetes/manifests/kube-apiserver.yaml ]; then
+		# Restart everything with valid certificates: what an earlier run started may have read expired ones.
 		systemctl stop kubelet.service
 		end_static_pods
 		kubeadm certs renew all --config "$(plain_config file_cluster_now)"
@@ -366,7 +396,7 @@ begin_anew() {
 		keep_edited /etc/kubernetes/manifests/etcd.yaml
 		had=$(sed -n 's/^ *image: *//p' /etc/kubernetes/manifests/etcd.yaml 2>/dev/null || true)
 		kubeadm init phase etcd local --config "$config"
-		keep_etcd_image "$had" # of a release of which only the names are known, it may be another
+		keep_etcd_image "$had" # kubeadm may name another one, if only the names of the release's images are known
 		note_files /etc/kubernetes/manifests/etcd.yaml
 		if ! manifest_agrees; then
 			keep_edited /etc/kubernetes/manifests/kube-apiserver.yaml
@@ -374,8 +404,8 @@ begin_anew() {
 			note_files /etc/kubernetes/manifests/kube-apiserver.yaml
 		fi
 		systemctl -q enable kubelet.service
-		# What had begun here may have brought settings that the kubelet refuses.
-		[ ! -f "$UPGRADING" ] || settings_anew
+		# The kubelet may refuse the settings of the interrupted change.
+		[ ! -f "$UPGRADING" ] || rewrite_settings
 		systemctl start kubelet.service
 		return 0
 	fi
@@ -388,17 +418,19 @@ begin_anew() {
 	component_files
 	systemctl -q enable kubelet.service
 	drop_halves
-	kubeadm init --config "$config" --skip-token-print --skip-phases bootstrap-token,addon,show-join-command --ignore-preflight-errors "$(ignored)"
+	kubeadm init --config "$config" --skip-token-print --skip-phases bootstrap-token,addon,show-join-command \
+		--ignore-preflight-errors "$(ignored)"
 	rm -f /etc/kubernetes/super-admin.conf
 	# shellcheck disable=SC2086 # a list
 	record $NODE_DIGESTS
 	rm -f "$UPGRADING"
 }
 
+# encryption_text prints the backup's encryption configuration.
 encryption_text() { cat "$SECRETS/encryption.yaml"; }
 
-# put_encryption gives the API server the backup's configuration of encryption at rest, where it looks for it, and takes what this host
-# has of its own away: that is of another time.
+# put_encryption installs the backup's encryption configuration where its API server reads it, and removes this host's
+# own, which is of another time.
 put_encryption() {
 	[ "$RECOVER_FROM" = backup ] || return 0
 	case $ENCRYPTION_PATH in
@@ -410,28 +442,30 @@ put_encryption() {
 	esac
 }
 
-# blind_to_copy prints why the API server that is to start on the copy could not read the Secrets in it; nothing where it can.
+# blind_to_copy prints why the API server could not read the Secrets in the copy; nothing if it can.
 blind_to_copy() {
 	(never_blind copy_answers 2>&1 >/dev/null) | sed -n 's/^error: \(.*\)/\1. Recover from a backup that has the keys/p'
 }
 
-# copy_answers ARGUMENT... asks the etcd that is open on the copy.
+# copy_answers ARGUMENT... runs etcdctl against the etcd that is open on the copy.
 copy_answers() { with_etcd etcdctl --endpoints "unix://$RECOVERY/client.sock" --command-timeout 60s "$@"; }
 
 stage_restore() {
 	still_lost
-	# What an earlier restore noted counts as long as that one has not ended.
-	grep -qs '^restoring=yes$' "$MARKER" || rm -rf "$RECOVERY/done" "$RECOVERY/made" "$RECOVERY/copy" /var/lib/etcd/kubeone-restored
+	# The notes of an earlier restore count only if that one has not ended.
+	grep -qs '^restoring=yes$' "$MARKER" ||
+		rm -rf "$RECOVERY/done" "$RECOVERY/made" "$RECOVERY/copy" /var/lib/etcd/kubeone-restored
 	fence_mark yes
 	private "$RECOVERY"
 	put_encryption
 	restore_data
 	[ ! -f "$SECRETS/pki.tar" ] || place_pki
 	guard_off
-	begin_anew
+	start_restored
 	await_api_server 240
 	wait_for 120 "the kubelet's /healthz" kubelet_healthy
-	wait_for_pods "kube-controller-manager kube-scheduler" 240 "this host's controller manager and scheduler" controllers_healthy
+	wait_for_pods "kube-controller-manager kube-scheduler" 240 "this host's controller manager and scheduler" \
+		controllers_healthy
 	[ "$RECOVER_KUBELET" != yes ] || settle_kubelet
 	mark yes
 	rm -rf "$RECOVERY"

@@ -1,19 +1,24 @@
-# stages regenerate and quarantine: a member gets again what it lacks, or stops being one so that it can join anew.
+# stages regenerate and quarantine: a member gets again what it lacks, or leaves so that it can join again.
+#
+# Variables:
+#
+#	PARTS  list of kubelet-settings, certificates, kubelet-credentials, kubelet-serving and names of static pods; set by
+#	       RegenerateParams in internal/plan/step/repair.go
 
-# stage_regenerate makes $PARTS again: kubelet-settings, certificates, kubelet-credentials, kubelet-serving, names of static pods.
+# stage_regenerate writes $PARTS again.
 stage_regenerate() {
-	ANEW=no # whether all static pods are to start again
+	RESTART_PODS=no # yes: restart all static pods
 	systemctl is-active --quiet containerd || systemctl start containerd
 	[ "$ROLE" = worker ] || wait_for 60 "containerd" "$BIN/ctr" version
 	for part in $PARTS; do
 		say "writing $part again"
 		case $part in
-		kubelet-settings) settings_anew ;;
+		kubelet-settings) rewrite_settings ;;
 		certificates) renew_certificates ;;
-		kubelet-serving) rm -f "$SERVING_CERT" ;; # asked for when it starts
+		kubelet-serving) rm -f "$SERVING_CERT" ;; # the kubelet requests a new one when it starts
 		kubelet-credentials) if [ "$ROLE" = worker ]; then bootstrap_kubelet; else sign_kubelet; fi ;;
 		kube-apiserver)
-			# Its kubelet, which missed the manifest, has told it to end, and would wait for that.
+			# The kubelet has ended the pod, because it missed the manifest, and would wait for its slow end.
 			readyz >/dev/null 2>&1 || {
 				end_pod "$part"
 				await_end 10 "$part"
@@ -24,19 +29,20 @@ stage_regenerate() {
 		esac
 	done
 	systemctl -q enable containerd kubelet
-	if [ "$ANEW" = yes ]; then
+	if [ "$RESTART_PODS" = yes ]; then
 		systemctl stop kubelet
-		# etcd reads certificates anew for each connection. A member that votes goes on: the others may need it by now, where
-		# this step goes on after a while.
+		# etcd reads certificates for each connection. Do not restart a member that votes: this step may be a repetition,
+		# and the others may need it by now.
 		if etcd_votes; then end_api; else end_static_pods; fi
 	fi
-	# Started anew, it tries its static pods at once, however often they failed before.
+	# After a restart, the kubelet starts static pods at once, however often they have failed before.
 	systemctl restart kubelet
 	wait_for 120 "the kubelet's /healthz" kubelet_healthy
 	[ "$ROLE" = worker ] || {
 		wait_for_pods etcd 240 "this host's etcd member" etcd_votes
 		await_api_server 240
-		wait_for_pods "kube-controller-manager kube-scheduler" 240 "this host's controller manager and scheduler" controllers_healthy
+		wait_for_pods "kube-controller-manager kube-scheduler" 240 "this host's controller manager and scheduler" \
+			controllers_healthy
 	}
 	case " $PARTS " in
 	*" kubelet-credentials "*) settle_kubelet ;;
@@ -44,29 +50,29 @@ stage_regenerate() {
 	case " $PARTS " in
 	*" kubelet-serving "*) wait_for 120 "the kubelet's serving certificate" test -s "$SERVING_CERT" ;;
 	esac
-	[ "$ANEW" = no ] || renew_kubeconfigs
+	[ "$RESTART_PODS" = no ] || renew_kubeconfigs
 	keep
 }
 
-# file_cluster_now is kubeadm's configuration with the version that this host's kubeadm has: what is written again is no upgrade.
+# file_cluster_now prints kubeadm's configuration with the version of this host's kubeadm, so that it upgrades nothing.
 file_cluster_now() {
 	version=$(kubeadm version -o short)
 	file_cluster | sed "s/^kubernetesVersion: .*/kubernetesVersion: $version/"
 }
 
-# renew_certificates renews what the components read. It is by admin.conf, which none of them reads, that a plan sees whether that
-# has come to its end: see renew_kubeconfigs.
+# renew_certificates renews the certificates of components. A plan sees by admin.conf whether the renewal is complete:
+# see renew_kubeconfigs.
 renew_certificates() {
 	config=$(plain_config file_cluster_now)
 	for name in apiserver apiserver-kubelet-client apiserver-etcd-client front-proxy-client etcd-server etcd-peer \
 		etcd-healthcheck-client controller-manager.conf scheduler.conf; do
 		kubeadm certs renew "$name" --config "$config"
 	done
-	ANEW=yes
+	RESTART_PODS=yes
 }
 
-# renew_kubeconfigs renews those of people, when all that reads the others has started again with them. A renewal that was killed
-# before is done once more, whatever it had written.
+# renew_kubeconfigs renews the administrators' kubeconfigs, after all components have restarted. If a renewal was killed
+# before that, the next plan repeats all of it.
 renew_kubeconfigs() {
 	config=$(plain_config file_cluster_now)
 	for name in super-admin.conf admin.conf; do
@@ -74,18 +80,18 @@ renew_kubeconfigs() {
 	done
 }
 
-# end_pod NAME ends the containers of a static pod; the kubelet starts them again as long as it has the manifest.
+# end_pod NAME [SIGNAL] ends the containers of a static pod; the kubelet starts them again while it has the manifest.
 end_pod() {
 	for id in $(containers_of "$1"); do
 		"$BIN/ctr" -n k8s.io tasks kill --signal "${2:-SIGTERM}" "$id" 2>/dev/null || true
 	done
 }
 
-# await_end SECONDS NAME waits for the end of a component that was told to end, and ends it by force when it takes longer. An API
-# server takes a minute over its last requests, and serves nobody meanwhile.
+# await_end SECONDS NAME waits for the end of a static pod, and kills it after SECONDS. A stopping API server takes a
+# minute for its last requests, but accepts no new ones.
 await_end() { (wait_for "$1" "$2 to end" ended "$2") 2>/dev/null || end_pod "$2" SIGKILL; }
 
-# running_as NAME prints the running containers of that name: "etcd".
+# running_as NAME prints the IDs of the running containers of a static pod.
 running_as() {
 	tasks=$("$BIN/ctr" -n k8s.io tasks ls 2>/dev/null | sed -n 's/^\([^ ]*\) .*RUNNING.*/\1/p')
 	containers_of "$1" | while read -r id; do
@@ -93,6 +99,7 @@ running_as() {
 	done
 }
 
+# ended NAME succeeds if no container of the static pod runs.
 ended() { [ -z "$(running_as "$1")" ]; }
 
 forget_kubelet_credentials() {
@@ -101,7 +108,8 @@ forget_kubelet_credentials() {
 	forget_bootstrap_key
 }
 
-# sign_kubelet: a host with the CA signs for its kubelet, which then asks for a certificate of its own.
+# sign_kubelet signs new credentials for the kubelet of a host with the CA. The kubelet then requests its own
+# certificate.
 sign_kubelet() {
 	config=$(plain_config file_cluster_now)
 	forget_kubelet_credentials
@@ -109,7 +117,7 @@ sign_kubelet() {
 	kubelet_asks "$LOCAL_ENDPOINT"
 }
 
-# bootstrap_kubelet: a worker's kubelet asks with a join token. Its Node and its pods stay as they are.
+# bootstrap_kubelet makes a worker's kubelet request new credentials with a join token. Its Node and pods stay.
 bootstrap_kubelet() {
 	discovery=$(secret discovery.conf)
 	forget_kubelet_credentials
@@ -129,16 +137,18 @@ bootstrap_kubelet() {
 	)
 }
 
+# discovered_ca prints the cluster's CA from the discovery file.
 discovered_ca() { sed -n 's/^ *certificate-authority-data: *//p' "$discovery" | base64 -d; }
 
 bootstrap_text() {
 	printf 'apiVersion: v1\nkind: Config\ncurrent-context: bootstrap\n'
-	printf 'clusters:\n- name: cluster\n  cluster:\n    certificate-authority: /etc/kubernetes/pki/ca.crt\n    server: %s\n' "$ENDPOINT"
+	printf 'clusters:\n- name: cluster\n  cluster:\n'
+	printf '    certificate-authority: /etc/kubernetes/pki/ca.crt\n    server: %s\n' "$ENDPOINT"
 	printf 'contexts:\n- name: bootstrap\n  context:\n    cluster: cluster\n    user: bootstrap\n'
 	printf 'users:\n- name: bootstrap\n  user:\n    token: @TOKEN@\n'
 }
 
-# settle_kubelet waits for the kubelet's own certificate, and leaves nothing else that it could show.
+# settle_kubelet waits for the kubelet's own certificate, and removes its other credentials.
 settle_kubelet() {
 	if [ "$ROLE" = worker ]; then
 		kubelet_bootstrapped
@@ -158,7 +168,8 @@ write_manifest() {
 	forget_files "/etc/kubernetes/manifests/$1.yaml"
 	case $1 in
 	etcd)
-		[ -d /var/lib/etcd/member ] || die "/var/lib/etcd/member is gone: an etcd without its data must not start as the member that it was"
+		[ -d /var/lib/etcd/member ] ||
+			die "/var/lib/etcd/member is gone: an etcd without its data must not start as the member that it was"
 		guard_etcd
 		kubeadm init phase etcd local --config "$config"
 		keep_etcd_image ""
@@ -173,14 +184,15 @@ write_manifest() {
 	note_files "/etc/kubernetes/manifests/$1.yaml"
 }
 
-# image_there warns where a static pod's image is not in the runtime.
+# image_there MANIFEST warns if the image of a static pod is not in containerd.
 image_there() {
 	image=$(sed -n 's/^ *image: *//p' "$1")
 	"$BIN/ctr" -n k8s.io images ls -q | grep -qxF "$image" ||
 		say "warning: the image $image is not on this host: the kubelet pulls it where it can; otherwise bring it"
 }
 
-# keep_etcd_image IMAGE names an etcd image that the runtime has, that one first, where kubeadm knows another tag.
+# keep_etcd_image IMAGE makes etcd's manifest name an image that containerd has, preferably IMAGE, if kubeadm names
+# another.
 keep_etcd_image() {
 	manifest=/etc/kubernetes/manifests/etcd.yaml
 	images=$("$BIN/ctr" -n k8s.io images ls -q | grep '/etcd:' | sort)
@@ -190,10 +202,10 @@ keep_etcd_image() {
 	sed -i "s|^\( *image: \).*|\1$found|" "$manifest"
 }
 
-# stage_quarantine stops this host's control plane and kubelet, and moves what is left of its etcd aside, dated, with all that
-# the join makes anew. The host is then one whose join has not ended. Its kubelet waits for the join: it may be newer than
-# the API servers of the others, when an upgrade was under way. The marker decides: until it says so, this stage is what the
-# host needs.
+# stage_quarantine stops this host's control plane and kubelet, and moves aside the remains of etcd and everything that
+# the join makes again. The host then counts as one with an incomplete join. Its kubelet stays off until the join: after
+# an interrupted upgrade it may be newer than the other hosts' API servers. The marker changes near the end: until then,
+# a plan repeats this stage.
 stage_quarantine() {
 	aside=$(dated /var/lib/kubeone-old/)
 	private "$aside"
@@ -202,17 +214,17 @@ stage_quarantine() {
 	wait_for 60 "the end of this host's control plane" no_static_pods
 	if [ -e /var/lib/etcd/member ]; then
 		lost=$aside/var-lib-etcd-member
-		if fixed /var/lib/etcd; then # it stays on its disk
+		if fixed /var/lib/etcd; then # keep it on its disk
 			lost=$(dated /var/lib/etcd/kubeone-lost-)/member
 			private "${lost%/*}"
 		fi
 		mv /var/lib/etcd/member "$lost"
 	fi
-	# Made anew by the join, for the names that are wanted now and valid from now on. CAs and service-account keys stay.
+	# The join makes these again, for the desired names and with new validity. CAs and service-account keys stay.
 	for cert in /etc/kubernetes/pki/*.crt /etc/kubernetes/pki/etcd/*.crt; do
 		case $cert in
 		*/ca.crt | */front-proxy-ca.crt) ;;
-		*) set_aside "${cert%.crt}.key" && set_aside "$cert" ;; # a certificate without its key is found again
+		*) set_aside "${cert%.crt}.key" && set_aside "$cert" ;; # the certificate last: a repetition finds it
 		esac
 	done
 	for name in admin controller-manager scheduler; do set_aside "/etc/kubernetes/$name.conf"; done
@@ -225,10 +237,10 @@ stage_quarantine() {
 	rmdir "$aside" 2>/dev/null || true
 }
 
-# set_aside PATH moves a file, if it is there, to where this stage keeps things.
+# set_aside PATH moves a file, if it exists, to $aside.
 set_aside() { [ ! -f "$1" ] || mv "$1" "$aside/"; }
 
-# no_static_pods ends the containers of the control plane, and succeeds when none is left.
+# no_static_pods kills the containers of all static pods, and succeeds if none is left.
 no_static_pods() {
 	for name in $STATIC_PODS; do end_pod "$name" SIGKILL; done
 	for name in $STATIC_PODS; do ended "$name" || return 1; done

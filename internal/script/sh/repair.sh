@@ -1,4 +1,9 @@
-# stage restart-units: the least repair. A unit that does not come back is said so, with its last lines.
+# stage restart-units: restarts units. If one does not start, it dies with the unit's last log lines.
+#
+# Variables, set by RestartUnitsParams in internal/plan/step/repair.go:
+#
+#	UNITS     list of the units to restart: containerd, kubelet
+#	SWAP_OFF  not "": also turn swap off
 
 stage_restart_units() {
 	systemctl daemon-reload

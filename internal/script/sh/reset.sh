@@ -1,6 +1,13 @@
-# stage reset: the host bare and usable again. What the operator owns (drop-ins in /etc/containerd/conf.d,
-# /etc/default/kubelet, distribution packages) stays, and so do mount points; what was moved aside is put back. A control plane's etcd data, its snapshots and PKI are kept,
-# dated, until stage purge: the wrong host may have been reset.
+# stage reset: makes the host bare and usable again. What the operator owns stays: drop-ins in /etc/containerd/conf.d,
+# /etc/default/kubelet, packages and mount points. Files that were moved aside return. etcd's data, snapshots and the
+# PKI are kept, dated, until stage purge: the operator may have reset the wrong host.
+#
+# Variables, set by script.go:
+#
+#	PLUGIN_INTERFACES  list of prefixes of the network plugin's interfaces
+#	PLUGIN_TABLES      list of the network plugin's nftables tables
+#	PLUGIN_PATHS       list of the network plugin's files and directories
+#	CHAINS             extended regular expression of iptables chains
 
 stage_reset() {
 	remove_snapshot_timer
@@ -19,13 +26,13 @@ stage_reset() {
 	systemctl reset-failed kubelet.service containerd.service kubeone-cni.service 2>/dev/null || true
 }
 
-# stop_containers ends and removes what containerd runs: the first process of a container takes the others with it. What is left
-# is ended later, without containerd.
+# stop_containers kills and removes containerd's containers. With the first process of a container, the others end, too.
+# kill_shims ends what is left, without containerd.
 stop_containers() {
 	[ -x "$BIN/ctr" ] || return 0
 	systemctl start containerd.service 2>/dev/null || true
 	"$BIN/ctr" --connect-timeout 10s -n k8s.io tasks ls 2>/dev/null | while read -r _ pid state _; do
-		# A task that has ended keeps its number, which may be another's by now.
+		# A task that has ended keeps its process ID, which another process may have now.
 		if [ "$state" = RUNNING ] && of_container "$pid"; then kill -KILL "$pid" 2>/dev/null || true; fi
 	done
 	for _ in 1 2 3; do
@@ -39,10 +46,10 @@ stop_containers() {
 	[ -z "$ids" ] || "$BIN/ctr" -n k8s.io containers rm $ids >/dev/null 2>&1 || true
 }
 
-# of_container PID succeeds for a process in a container.
+# of_container PID succeeds if the process belongs to a container.
 of_container() { grep -qs -e kubepods -e cri-containerd "/proc/$1/cgroup"; }
 
-# ours prints the process IDs of programs that run from our directories, or of containers that outlived their runtime.
+# ours prints the process IDs of kubeone's programs, and of containers.
 ours() {
 	for exe in /proc/[0-9]*/exe; do
 		pid=${exe#/proc/}
@@ -84,7 +91,10 @@ remove_links() {
 		done
 		case $name in
 		cni0 | kube-ipvs0 | nodelocaldns) ip link delete "$name" 2>/dev/null || true ;;
-		veth*) [ "$(cat "$path/iflink" 2>/dev/null)" = "$(cat "$path/ifindex" 2>/dev/null)" ] || ip link delete "$name" 2>/dev/null || true ;;
+		veth*)
+			[ "$(cat "$path/iflink" 2>/dev/null)" = "$(cat "$path/ifindex" 2>/dev/null)" ] ||
+				ip link delete "$name" 2>/dev/null || true
+			;;
 		esac
 	done
 }
@@ -106,7 +116,7 @@ remove_rules() {
 }
 
 remove_files() {
-	delete /var/lib/containerd /var/log/pods /var/log/kubernetes/audit # which makes room
+	delete /var/lib/containerd /var/log/pods /var/log/kubernetes/audit # first, to make room
 	rmdir /var/log/kubernetes 2>/dev/null || true
 	set --
 	[ ! -e /var/lib/etcd/member ] || set -- "$@" /var/lib/etcd
@@ -128,15 +138,17 @@ remove_files() {
 	delete /etc/kubernetes /var/lib/kubelet /var/lib/etcd /run/containerd /etc/cni /opt/cni /var/lib/cni \
 		/var/log/containers /opt/kubeone /etc/containerd/config.toml /etc/containerd/certs.d /etc/crictl.yaml \
 		/etc/systemd/system/kubelet.service /etc/systemd/system/containerd.service \
-		/etc/systemd/system/containerd.service.d/kubeone-proxy.conf /etc/systemd/system/kubeone-cni.path /etc/systemd/system/kubeone-cni.service \
+		/etc/systemd/system/containerd.service.d/kubeone-proxy.conf \
+		/etc/systemd/system/kubeone-cni.path /etc/systemd/system/kubeone-cni.service \
 		/etc/systemd/system/kubeone-guard.service \
 		/etc/modules-load.d/kubeone.conf /etc/sysctl.d/99-zz-kubeone.conf "$ARTIFACTS" "$SECRETS" "$UPGRADING" "$HOOKS"
-	# Folders that are only ours if nothing else is in them; containerd makes those below /opt by itself.
+	# Directories that may contain files of others; containerd makes those below /opt itself.
 	rm -f "$CREDENTIALS_DIR"/kubeone-registry-*.toml
-	rmdir /etc/systemd/system/containerd.service.d /etc/containerd/conf.d /etc/containerd /opt/containerd/bin /opt/containerd/lib /opt/containerd \
+	rmdir /etc/systemd/system/containerd.service.d /etc/containerd/conf.d /etc/containerd \
+		/opt/containerd/bin /opt/containerd/lib /opt/containerd \
 		/run/netns 2>/dev/null || true
 	[ ! -f /etc/fstab ] || put /etc/fstab "$(stat -c %a /etc/fstab)" fstab_with_swap
 	give_back
-	# the marker last: until then the host is known to be ours
+	# The marker last: until then, kubeone knows that the host is its own.
 	rm -rf /etc/kubeone
 }

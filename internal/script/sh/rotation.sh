@@ -1,14 +1,21 @@
-# stages rotate-learn, rotate-use, rotate-forget, learn-ca, forget-ca, renew-tokens: the keys of authorities, which are CAs and the key pair of service
-# accounts. Each phase brings files that were put together for this host, and ends when all that reads them has started anew. Which
-# phase has begun is noted first: until the note is gone, what runs may not have read what is there.
+# stages rotate-learn, rotate-use, rotate-forget, learn-ca, forget-ca, renew-tokens: rotate the keys of authorities.
+# These are the CAs and the service-account keys. Each phase installs files that kubeone has uploaded for this host, and
+# ends when everything that reads them has restarted. It first notes in $ROTATION that it has begun: while the note
+# exists, running processes may not have read the files.
+#
+# Variables, set by RotateParams in internal/plan/step/rotation.go:
+#
+#	ROTATE_LEARN, ROTATE_USE, ROTATE_FORGET
+#	          list of cluster, etcd, front-proxy, service-account
 
+# NEXT is the directory of keys that do not sign yet.
 NEXT=/etc/kubernetes/pki/next
 
 stage_rotate_learn() { rotate learn "$ROTATE_LEARN"; }
 stage_rotate_use() { rotate use "$ROTATE_USE"; }
 stage_rotate_forget() { rotate forget "$ROTATE_FORGET"; }
 
-# authority NAME prints where an authority is below /etc/kubernetes/pki, without what tells its halves apart.
+# authority NAME prints the path of an authority below /etc/kubernetes/pki, without its extension.
 authority() {
 	case $1 in
 	cluster) printf 'ca\n' ;;
@@ -19,27 +26,28 @@ authority() {
 	esac
 }
 
-# half NAME prints how the public half of an authority ends.
+# half NAME prints the extension of an authority's public half.
 half() { if [ "$1" = service-account ]; then printf 'pub\n'; else printf 'crt\n'; fi; }
 
-# rotate PHASE NAMES carries out a phase.
+# rotate PHASE NAMES carries out a phase, learn, use or forget, for a list of authorities.
 rotate() {
 	phase=$1 names=$2
 	wait_for 60 "this host's API server" readyz
 	wait_for 60 "this host's etcd member" etcd_votes
 	wait_for 60 "the kubelet's /healthz" kubelet_healthy
-	[ "$(df -Pk /var/lib | awk 'NR == 2 { print $4 }')" -gt 65536 ] || die "less than 64 MiB are free below /var/lib: free some space, and rotate again"
-	brought=/etc/kubernetes/pki.kubeone
-	unpack_brought
+	[ "$(df -Pk /var/lib | awk 'NR == 2 { print $4 }')" -gt 65536 ] ||
+		die "less than 64 MiB are free below /var/lib: free some space, and rotate again"
+	unpacked=/etc/kubernetes/pki.kubeone
+	unpack_uploaded
 	put "$ROTATION" 0644 rotation_begun
 	on_disk "${ROTATION%/*}"
-	place_brought
+	place_uploaded
 	case " $names " in *" cluster "*) one_signs ;; esac
-	[ "$phase" != use ] || for name in $names; do sign_anew "$name"; done
+	[ "$phase" != use ] || for name in $names; do renew_signed "$name"; done
 	systemctl stop kubelet
 	case " $names " in *" cluster "*) cluster_cas_known ;; esac
 	# shellcheck disable=SC2046 # a list
-	pods_anew $(readers)
+	restart_pods $(readers)
 	await_api_server 120
 	if [ "$phase" = use ]; then forget_next; fi
 	keep
@@ -47,8 +55,8 @@ rotate() {
 	on_disk "${ROTATION%/*}"
 }
 
-# unpack_brought unpacks what was brought, beside where it belongs, if it is what the phase has and nothing else.
-unpack_brought() {
+# unpack_uploaded unpacks the uploaded files to $unpacked, and dies if they are not exactly those of the phase.
+unpack_uploaded() {
 	archive=$(secret authorities.tar)
 	wanted=$(for name in $names; do
 		file=$(authority "$name")
@@ -64,25 +72,26 @@ unpack_brought() {
 	[ "$(tar -tf "$archive" | sort)" = "$wanted" ] || die "$archive is not what the plan says"
 	(
 		umask 077
-		rm -rf "$brought"
-		mkdir -p "$brought"
-		tar -xf "$archive" -C "$brought" --no-same-owner
+		rm -rf "$unpacked"
+		mkdir -p "$unpacked"
+		tar -xf "$archive" -C "$unpacked" --no-same-owner
 	)
 	for file in $wanted; do
-		if [ ! -s "$brought/$file" ] || [ -L "$brought/$file" ]; then die "$archive is not what the plan says"; fi
+		if [ ! -s "$unpacked/$file" ] || [ -L "$unpacked/$file" ]; then die "$archive is not what the plan says"; fi
 	done
-	on_disk "$brought"
+	on_disk "$unpacked"
 }
 
+# flat PATH prints the path with dashes for its slashes.
 flat() { printf '%s\n' "$1" | tr / -; }
 
-# rotation_begun prints the notes of phases that have begun on this host, with those that begin now.
+# rotation_begun prints the notes of the phases that have begun on this host, including this one.
 rotation_begun() {
 	rotation_ended
 	for name in $names; do printf '%s %s\n' "$name" "$phase"; done
 }
 
-# rotation_ended prints the notes without those of the authorities that are in this phase.
+# rotation_ended prints the notes of the authorities that are not in this phase.
 rotation_ended() {
 	[ -f "$ROTATION" ] || return 0
 	while read -r name begun; do
@@ -90,33 +99,33 @@ rotation_ended() {
 	done <"$ROTATION"
 }
 
-# rotation_after prints the notes as they are when the phase has ended: who signs with a new key has the one before still to drop.
+# rotation_after prints the notes for the end of the phase: after use, the former key is still to be dropped.
 rotation_after() {
 	rotation_ended
 	[ "$phase" = use ] || return 0
 	for name in $names; do printf '%s used\n' "$name"; done
 }
 
-# place_brought puts the files where components read them, each in one rename, keys first: nobody signs with what is half there, as
-# the note of the phase stands.
-place_brought() {
+# place_uploaded moves the uploaded files into place, each in one rename, keys first. While only half is in place, the
+# note of the phase exists, and so nothing signs.
+place_uploaded() {
 	(
 		umask 077
 		mkdir -p "$NEXT"
 	)
 	chmod 0700 "$NEXT"
-	for file in "$brought"/next/*.* "$brought"/*.key "$brought"/etcd/*.key "$brought"/*.* "$brought"/etcd/*.*; do
+	for file in "$unpacked"/next/*.* "$unpacked"/*.key "$unpacked"/etcd/*.key "$unpacked"/*.* "$unpacked"/etcd/*.*; do
 		[ -f "$file" ] || continue
 		case $file in *.key) chmod 0600 "$file" ;; *) chmod 0644 "$file" ;; esac
-		mv -f "$file" "/etc/kubernetes/pki/${file#"$brought"/}"
+		mv -f "$file" "/etc/kubernetes/pki/${file#"$unpacked"/}"
 	done
-	rm -rf "$brought"
+	rm -rf "$unpacked"
 	rmdir "$NEXT" 2>/dev/null || true
 	on_disk /etc/kubernetes/pki
 }
 
-# sign_anew NAME makes anew what an authority has signed on this host.
-sign_anew() {
+# renew_signed NAME renews the certificates that an authority has signed on this host.
+renew_signed() {
 	config=$(plain_config file_cluster_now)
 	case $1 in
 	cluster)
@@ -130,7 +139,7 @@ sign_anew() {
 	for certificate in $signed_by; do kubeadm certs renew "$certificate" --config "$config"; done
 }
 
-# readers prints the static pods that read what is new when they start.
+# readers prints the static pods that must restart to read the files.
 readers() {
 	case " $names " in *" etcd "*) printf 'etcd\n' ;; esac
 	printf 'kube-apiserver\n'
@@ -142,8 +151,8 @@ SUCCESSION=ca-succession.crt
 SIGNING=/etc/kubernetes/pki/ca-signing.crt
 SIGNING_PATCH=/etc/kubeone/patches/kube-controller-managersigning+json.yaml
 
-# one_signs has the controller manager sign with the first of the cluster's CAs: it takes no file with several, which ca.crt is while
-# the CA is rotated. A patch of kubeadm's sees to it, so that every manifest says so that is written here meanwhile.
+# one_signs makes the controller manager sign with the first of the cluster's CAs: it cannot read a file with several,
+# which ca.crt is during a rotation. A kubeadm patch adds the flag to every manifest that is written here meanwhile.
 one_signs() {
 	if several_cas; then
 		put "$SIGNING" 0644 first_ca
@@ -163,23 +172,23 @@ signing_patch() {
 	END
 }
 
-# cluster_cas_known has all kubeconfigs of this host trust what ca.crt has, and the controller manager's manifest name what it signs with.
+# cluster_cas_known updates the CAs in this host's kubeconfigs, and the signing CA in the controller manager's manifest.
 cluster_cas_known() {
 	trust_in_kubeconfigs all_cas
 	write_manifest kube-controller-manager
 	[ -f "$SIGNING_PATCH" ] || rm -f "$SIGNING"
 }
 
-stage_learn_ca() { trust_brought; }
-stage_forget_ca() { trust_brought; }
+stage_learn_ca() { trust_uploaded; }
+stage_forget_ca() { trust_uploaded; }
 
-# trust_brought has a worker's kubelet trust the CAs that were brought. What API servers show is among them before and after.
-trust_brought() {
+# trust_uploaded makes a worker's kubelet trust the uploaded CAs. API servers present one of them before and afterwards.
+trust_uploaded() {
 	archive=$(secret authorities.tar)
 	[ "$(tar -tf "$archive")" = ca.crt ] || die "$archive is not what the plan says"
 	wait_for 60 "the kubelet's /healthz" kubelet_healthy
 	beat=$(ready_beat)
-	put /etc/kubernetes/pki/ca.crt 0644 brought_ca
+	put /etc/kubernetes/pki/ca.crt 0644 uploaded_ca
 	trust_in_kubeconfigs all_cas
 	on_disk /etc/kubernetes
 	restart_kubelet
@@ -187,9 +196,9 @@ trust_brought() {
 	keep
 }
 
-brought_ca() { tar -xOf "$archive" ca.crt; }
+uploaded_ca() { tar -xOf "$archive" ca.crt; }
 
-# forget_next removes the keys that sign by now from where they waited for that.
+# forget_next removes keys from $NEXT that sign by now.
 forget_next() {
 	for name in $names; do
 		file=$(flat "$(authority "$name")")
@@ -198,8 +207,8 @@ forget_next() {
 	rmdir "$NEXT" 2>/dev/null || true
 }
 
-# halves_agree ends the exchange of a key that was cut off between its two halves: whatever kubeadm would sign next would be by one, and
-# in the name of the other.
+# halves_agree completes an exchange of keys that was interrupted between the two halves: otherwise kubeadm would sign
+# with one key in the name of another.
 halves_agree() {
 	[ -f "$ROTATION" ] || return 0
 	while read -r name begun; do
@@ -217,15 +226,16 @@ halves_agree() {
 
 with_its_own() { cat "$given.$public" "$pair.$public"; }
 
-# stage_renew_tokens has the kubelet, and the controller manager of a control-plane host, ask for new tokens, and waits until no pod
-# here has one of a key that is about to be trusted no more, and until clients, which read their token once a minute, have read it.
+# stage_renew_tokens restarts the kubelet, or the controller manager, so that they request new tokens. Then it waits
+# until no pod of this host has a token signed by a key of the file token-keys, and until clients have read the new
+# tokens, which they do once a minute.
 stage_renew_tokens() {
 	dropped=$(cat "$(secret token-keys)")
 	case $dropped in *[!0-9A-Za-z_[:space:]-]*) die "$SECRETS/token-keys is not what it should be" ;; esac
 	beat=$(ready_beat)
 	if [ "$ROLE" = control-plane ]; then
 		systemctl stop kubelet
-		pods_anew kube-controller-manager
+		restart_pods kube-controller-manager
 	else
 		restart_kubelet
 	fi
@@ -240,7 +250,8 @@ passed() { [ "$(date +%s)" -ge "$1" ]; }
 
 PODS=/var/lib/kubelet/pods
 
-# each_token COMMAND calls the command with the path of each file of a pod that may be a token; it ends where one fails.
+# each_token COMMAND calls COMMAND with the path of each file of a pod that may be a token, and stops at the first
+# failure.
 each_token() {
 	for token in "$PODS"/*/volumes/kubernetes.io~projected/*/*; do
 		[ ! -f "$token" ] || "$1" "$token" || return 1
@@ -254,7 +265,7 @@ newest_token() {
 
 tokens_new() { each_token token_new; }
 
-# token_new FILE succeeds where the file is no token, or is one that another key than those that are dropped has signed.
+# token_new FILE succeeds if the file is not a token, or if none of the dropped keys has signed it.
 token_new() {
 	text=
 	read -r text 2>/dev/null <"$1" || :

@@ -1,4 +1,9 @@
-# stage snapshot, and the timer for the scheduled ones.
+# stage snapshot, and the timer of the scheduled snapshots.
+#
+# Variables, set by script.go:
+#
+#	SNAPSHOT_EVERY   seconds between two scheduled snapshots; 0 for none
+#	SNAPSHOT_REASON  last part of the snapshot's name
 
 stage_snapshot() {
 	[ "$ROLE" = control-plane ] || die "this host is no control-plane host"
@@ -6,7 +11,7 @@ stage_snapshot() {
 	take_snapshot "$SNAPSHOT_REASON"
 }
 
-# configure_snapshots installs the timer, or removes the one that nobody wants any more.
+# configure_snapshots installs the timer, or removes it if no schedule is desired.
 configure_snapshots() {
 	[ "$ROLE" = control-plane ] || return 0
 	if [ "$SNAPSHOT_EVERY" = 0 ]; then
@@ -23,13 +28,14 @@ configure_snapshots() {
 	systemctl restart kubeone-snapshot.timer
 }
 
-# timer_runs succeeds when the timer is on, as its file says: an earlier run may have been killed after it wrote the file.
+# timer_runs succeeds if the timer is active with its present file. An earlier run may have been killed before the
+# start.
 timer_runs() {
 	systemctl -q is-enabled kubeone-snapshot.timer 2>/dev/null && systemctl -q is-active kubeone-snapshot.timer &&
 		[ "$(systemctl show -p NeedDaemonReload kubeone-snapshot.timer)" != NeedDaemonReload=yes ]
 }
 
-# remove_snapshot_timer leaves the snapshots.
+# remove_snapshot_timer removes the timer and keeps the snapshots.
 remove_snapshot_timer() {
 	[ -e /etc/systemd/system/kubeone-snapshot.timer ] || return 0
 	systemctl disable --now kubeone-snapshot.timer 2>/dev/null || true
