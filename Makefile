@@ -75,7 +75,7 @@ long: ## scenarios that take longer, listed in CONTRIBUTING.md; NAME=TestUpgrade
 	go test -tags e2e,long ./test/e2e ./test/lab/fleet ./test/lab/components -p 1 -count=1 -v -timeout 6h \
 		$(if $(NAME),-run '^$(NAME)$$',-skip '^TestLifeOfACluster$$')
 
-lint: $(GOLANGCI_LINT) $(CONTROLLER_GEN) vulns ## golangci-lint, shellcheck, columns of prose, documented dependencies, generated files, known vulnerabilities
+lint: $(GOLANGCI_LINT) $(CONTROLLER_GEN) vulns ## golangci-lint, shellcheck, line lengths, documented dependencies, generated files, known vulnerabilities
 	@hack/need.sh shellcheck=shellcheck
 	hack/heartbeat.sh "golangci-lint" $(GOLANGCI_LINT) run --allow-parallel-runners ./...
 	@hack/shellcheck.sh

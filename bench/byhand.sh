@@ -1,12 +1,17 @@
 #!/bin/bash
-# A highly available cluster by hand: what kubeadm's documentation tells an operator to do, host after host, as one
-# script over ssh and scp. It is written to be fast where that needs no program of its own: one multiplexed connection
-# for each host, nothing copied that a host does not need, waits that name a condition.
+# Installs a highly available cluster by hand: the steps of kubeadm's documentation, host after host, over ssh and scp.
+# It is as fast as a script can be: one multiplexed connection for each host, no unnecessary copies, and waits for
+# conditions. Before each stage it prints a line "stage NAME HOST".
 #
-# The environment says where: CONTROL_PLANE_HOSTS and WORKER_HOSTS (addresses), SSH_USER, SSH_KEY, KNOWN_HOSTS, RELEASE
-# (the folder that bench fills: binaries, images-ROLE.tar, SHA256SUMS-ROLE, flannel.yaml), ENDPOINT (host:port of the
-# load balancer), VERSION, PAUSE (the pause image), POD_SUBNET, SERVICE_SUBNET. Lines "stage NAME HOST" on standard
-# output say what begins.
+# Environment, set by bench:
+#
+#	CONTROL_PLANE_HOSTS, WORKER_HOSTS  addresses, separated by spaces
+#	SSH_USER, SSH_KEY, KNOWN_HOSTS     user and files for ssh
+#	RELEASE                            directory with binaries, images-ROLE.tar, SHA256SUMS-ROLE and flannel.yaml
+#	ENDPOINT                           HOST:PORT of the load balancer
+#	VERSION                            Kubernetes version, without "v"
+#	PAUSE                              name of the pause image
+#	POD_SUBNET, SERVICE_SUBNET         CIDRs
 set -euo pipefail
 
 control=$(mktemp -d)
@@ -28,14 +33,14 @@ finish() {
 }
 trap finish EXIT
 
-# stage NAME [HOST] says what begins.
+# stage NAME [HOST] prints which stage begins.
 stage() { printf 'stage %s %s\n' "$1" "${2:-$leader}"; }
 
 # on HOST COMMAND runs a command line on a host.
-# shellcheck disable=SC2029 # what the command is, is known here
+# shellcheck disable=SC2029 # the command expands here
 on() { ssh "${options[@]}" "$SSH_USER@$1" "$2"; }
 
-# copy HOST ROLE sends what hosts of the role need.
+# copy HOST ROLE copies the files that hosts of the role need.
 copy() {
 	local files=()
 	while read -r _ name; do files+=("$RELEASE/$name"); done <"$RELEASE/SHA256SUMS-$2"
@@ -60,7 +65,8 @@ tar -xzf cni-plugin-flannel.tar.gz -C /opt/cni/bin
 mv /opt/cni/bin/flannel-* /opt/cni/bin/flannel
 printf 'overlay\nbr_netfilter\n' >/etc/modules-load.d/kubernetes.conf
 modprobe -a overlay br_netfilter 2>/dev/null || true
-printf 'net.ipv4.ip_forward = 1\nnet.bridge.bridge-nf-call-iptables = 1\nnet.bridge.bridge-nf-call-ip6tables = 1\n' >/etc/sysctl.d/kubernetes.conf
+printf '%s = 1\n' net.ipv4.ip_forward net.bridge.bridge-nf-call-iptables net.bridge.bridge-nf-call-ip6tables \
+	>/etc/sysctl.d/kubernetes.conf
 sysctl -q -e -p /etc/sysctl.d/kubernetes.conf 2>/dev/null || true
 swapoff -a
 cat >/etc/containerd/config.toml <<TOML
@@ -97,7 +103,8 @@ Description=kubelet: The Kubernetes Node Agent
 Wants=network-online.target
 After=network-online.target
 [Service]
-Environment="KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/kubernetes/kubelet.conf"
+Environment="KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf \
+--kubeconfig=/etc/kubernetes/kubelet.conf"
 Environment="KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml"
 EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
 EnvironmentFile=-/etc/default/kubelet
@@ -114,7 +121,7 @@ systemctl -q enable --now containerd
 END
 }
 
-# prepare HOST ROLE takes a bare host to where kubeadm can begin.
+# prepare HOST ROLE prepares a bare host for kubeadm.
 prepare() {
 	stage copy "$1"
 	copy "$1" "$2"
@@ -148,7 +155,7 @@ conntrack: {maxPerCore: 0, min: 0}
 END
 }
 
-# init makes the cluster and keeps the arguments that kubeadm prints for joins.
+# init creates the cluster and keeps the arguments that kubeadm prints for joins.
 init() {
 	kubeadm_config | on "$leader" 'cat >kubeadm.yaml'
 	on "$leader" "kubeadm init --config kubeadm.yaml --upload-certs $ignore" >"$control/init.log"
@@ -173,7 +180,7 @@ for host in "${workers[@]}"; do
 	on "$host" "kubeadm join $ENDPOINT $token $hash $ignore >/dev/null"
 done
 stage ready
-# A Node is there some time after its host's kubeadm has ended.
+# A Node appears some time after kubeadm has ended.
 nodes=()
 for host in "${control_planes[@]}" "${workers[@]}"; do nodes+=("node/$(on "$host" hostname)"); done
 on "$leader" "$kubectl wait --for=create ${nodes[*]} --timeout=5m >/dev/null &&

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Reads what `go test -cover` prints, and fails when a test has failed, or when the coverage of one of the packages named
-# is below the least, in per cent.
-# Arguments: LEAST PACKAGE..., where a package is a path below the module's folder: ./internal/plan
+# Reads the output of `go test -cover`. It fails if a test has failed, or if the coverage of a package is too low.
+#
+#	$1    least coverage in per cent
+#	$2... packages, as paths below the module's directory: ./internal/plan
 set -eu
 least=$1
 shift

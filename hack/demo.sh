@@ -1,11 +1,13 @@
 #!/bin/sh
-# The demo: real hosts in containers, and a highly available cluster made of them. It replaces an earlier demo.
-# Needs Debian, Go and root; the lab installs what else is missing. Stays up until it is taken down.
+# Runs the demo: hosts in containers, and a highly available cluster on them. It replaces an earlier demo, and stays up
+# until it is taken down. It needs Debian, Go and root; the lab installs what else is missing.
+#
+# Environment: KUBEONE_LAB_CACHE and KUBEONE_LAB_STATE, directories of the lab; both have defaults.
 set -eu
 cd "$(dirname "$0")/.."
 
 name=demo
-# The older patch release, so that there is one to upgrade to.
+# An older patch release, so that there is one to upgrade to.
 version=1.36.1
 newer=1.36.3
 cache=${KUBEONE_LAB_CACHE:-$HOME/.cache/kubeone-lab}
@@ -14,7 +16,7 @@ times=
 
 now() { date +%s; }
 
-# part TITLE COMMAND... runs one part of the demo and notes how long it took.
+# part TITLE COMMAND... runs one part of the demo and records how long it took.
 part() {
 	title=$1
 	shift
@@ -36,8 +38,8 @@ hosts() {
 		echo "removing the demo that was there"
 		bin/lab down --name "$name"
 	}
-	[ -d "$cache/bundles" ] || echo "The first time, Kubernetes and what belongs to it are built from source, and a Debian for the
-hosts is made: about 10 minutes on 2 cores. What is being built is said as it goes."
+	[ -d "$cache/bundles" ] || echo "The first run builds Kubernetes from source, and a Debian for the hosts.
+This takes about 10 minutes on 2 cores."
 	bin/lab up --name "$name" --control-planes 3 --workers 1 --kubernetes-version "$version"
 }
 
@@ -48,7 +50,8 @@ hosts is made: about 10 minutes on 2 cores. What is being built is said as it go
 
 part "build kubeone and the lab" build
 part "three control-plane hosts, a worker, a load balancer; a bundle with Kubernetes" hosts
-part "kubeone apply: bare hosts to a cluster" bin/kubeone apply -m "$state/kubeone.yaml" --bundle "$state/bundle.tar" --auto-approve
+part "kubeone apply: bare hosts to a cluster" \
+	bin/kubeone apply -m "$state/kubeone.yaml" --bundle "$state/bundle.tar" --auto-approve
 part "kubeone plan: nothing is left to do" bin/kubeone plan -m "$state/kubeone.yaml" --bundle "$state/bundle.tar"
 part "kubeone status" bin/kubeone status -m "$state/kubeone.yaml"
 bin/kubeone kubeconfig -m "$state/kubeone.yaml" -f "$state/kubeconfig" >/dev/null

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Every direct dependency of go.mod is in docs/dependencies.md with its reason, and nothing else is.
+# Checks that docs/dependencies.md lists exactly the direct dependencies of go.mod.
 set -eu
 cd "$(dirname "$0")/.."
 direct=$(awk '/^require \(/ { on = 1; next } /^\)/ { on = 0 } on && !/\/\/ indirect/ { print $1 }' go.mod | sort)

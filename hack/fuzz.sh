@@ -1,7 +1,7 @@
 #!/bin/sh
-# Runs every fuzz test of the repository for some time, one after the other, each in one process.
+# Runs every fuzz test of the repository, one after the other, each in one process.
 #
-#	fuzz.sh TIME     such as 10m
+#	$1  duration of each, such as 10m
 set -eu
 cd "$(dirname "$0")/.."
 time=$1

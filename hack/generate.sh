@@ -1,8 +1,8 @@
 #!/bin/sh
-# Makes what is generated from the types of the APIs: copies of objects in Go, and CustomResourceDefinitions in YAML.
-# With --check, it changes nothing and fails where what is there is not what would be made.
+# Generates code from the types of the APIs: deep copies in Go, and CustomResourceDefinitions in YAML.
 #
-# usage: hack/generate.sh CONTROLLER_GEN [--check]
+#	$1  path of controller-gen
+#	$2  optional: --check changes nothing, and fails if a generated file is out of date
 set -eu
 cd "$(dirname "$0")/.."
 generator=$1

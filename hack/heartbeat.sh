@@ -1,9 +1,11 @@
 #!/bin/sh
-# Runs a command and says on standard error, every 10 seconds, that it still runs and for how long.
-# Arguments: WHAT COMMAND [ARGUMENT...], where WHAT is what a reader calls it.
+# Runs a command, and prints every 10 seconds to standard error how long it has been running.
 #
-# The command takes this shell's place, so that its exit status, its standard streams and every signal are its own. The
-# process beside it ends within a second of it.
+#	$1    name of the work, for the reader
+#	$2... command
+#
+# The command replaces this shell, so that exit status, standard streams and signals are its own. The background process
+# ends within a second after it.
 set -eu
 what=$1
 shift

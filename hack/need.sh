@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the Debian packages whose program (a name in PATH) or file (an absolute path) is missing.
-# Arguments: PROGRAM=PACKAGE ...
+# Installs the Debian packages of missing programs. Arguments: PROGRAM=PACKAGE ..., where PROGRAM is a name in PATH or an
+# absolute path.
 set -eu
 missing=
 for pair in "$@"; do

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Checks every shell script of the tree: by its first line's shell, or, where it has none, as the part of a POSIX script that it
-# is. A part may set what only another part reads (SC2034); tests check what the parts make together.
+# Runs shellcheck on every shell file. A file without a #! line is a part of a POSIX script. It may set variables that
+# only another part reads (SC2034); tests check the assembled scripts.
 set -eu
 cd "$(dirname "$0")/.."
 find . -name '*.sh' -not -path './.git/*' >"${TMPDIR:-/tmp}/kubeone-scripts.$$"

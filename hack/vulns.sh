@@ -1,6 +1,8 @@
 #!/bin/sh
-# Runs govulncheck where it and its database can be had, and says so where not: being offline is no failure, a known
-# vulnerability in what the program calls is. Argument: the program, PATH/govulncheck-VERSION/govulncheck.
+# Runs govulncheck. It fails if kubeone calls code with a known vulnerability, but not if govulncheck or its database is
+# unavailable, as without a network.
+#
+#	$1  path of govulncheck, DIRECTORY/govulncheck-VERSION/govulncheck; it is installed there if it is missing
 set -eu
 cd "$(dirname "$0")/.."
 home=${1%/*}
@@ -10,7 +12,7 @@ if [ ! -x "$1" ]; then
 		exit 0
 	}
 fi
-# A small package first: it is quick, and asks the same database.
+# A small package first: this quickly tells whether the database is available.
 status=0
 out=$("$1" ./internal/model/desired 2>&1) || status=$?
 case $status in

@@ -25,10 +25,11 @@ func (r *Run) uploadBundles(ctx context.Context, h host.Host, s plan.Step) error
 	if len(bundles) == 0 {
 		return nil
 	}
-	const list = `umask 022
-mkdir -p "$1"
-chmod 0755 "$1"
-stat -c '%n %s' "$1"/*.tar 2>/dev/null || :`
+	const list = `bundles=$1
+umask 022
+mkdir -p "$bundles"
+chmod 0755 "$bundles"
+stat -c '%n %s' "$bundles"/*.tar 2>/dev/null || :`
 	res, err := h.Run(ctx, host.Cmd{Name: "look for bundles", Script: list, Args: []string{desired.BundleDir}})
 	if err != nil {
 		return err

@@ -130,8 +130,9 @@ func readEncryption(ctx context.Context, h host.Host) (hostEncryption, error) {
 	if h == nil {
 		return hostEncryption{}, errNotReached
 	}
-	const read = `grep -qs '^complete=yes$' "$1" && echo member
-file=$(sed -n 's/^ *value: --encryption-provider-config=//p' "$2" 2>/dev/null)
+	const read = `marker=$1 patch=$2
+grep -qs '^complete=yes$' "$marker" && echo member
+file=$(sed -n 's/^ *value: --encryption-provider-config=//p' "$patch" 2>/dev/null)
 [ -n "$file" ] || exit 0
 sum=${file##*/}
 if [ "$(sha256sum 2>/dev/null <"$file")" = "${sum%.yaml}  -" ]; then echo config && cat "$file"; else echo lost; fi`

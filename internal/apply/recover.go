@@ -55,13 +55,14 @@ func (r *Run) uploadSnapshot(ctx context.Context, h host.Host, s plan.Step) erro
 	if !restores || r.Copy == nil || r.Copy.Snapshot == nil {
 		return nil
 	}
-	const look = `umask 077
-mkdir -p "$1"
-if { grep -qs '^restoring=yes$' "$5" && [ -d "$6" ] && [ "$(cat "$1/done" 2>/dev/null)" = "$4" ]; } ||
-	{ [ -f "$2" ] && printf '%s  %s\n' "$3" "$2" | sha256sum -c --status -; }
+	const check = `dir=$1 snapshot=$2 sum=$3 copied=$4 marker=$5 member=$6
+umask 077
+mkdir -p "$dir"
+if { grep -qs '^restoring=yes$' "$marker" && [ -d "$member" ] && [ "$(cat "$dir/done" 2>/dev/null)" = "$copied" ]; } ||
+	{ [ -f "$snapshot" ] && printf '%s  %s\n' "$sum" "$snapshot" | sha256sum -c --status -; }
 then printf there; fi`
 	res, err := h.Run(ctx, host.Cmd{
-		Name: "look for the snapshot", Script: look, Timeout: StepTimeout,
+		Name: "look for the snapshot", Script: check, Timeout: StepTimeout,
 		Args: []string{script.RecoveryDir, script.RecoverySnapshot, from.Snapshot,
 			string(from.From) + " " + from.Snapshot, script.MarkerFile, memberDir},
 	})

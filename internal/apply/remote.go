@@ -195,8 +195,9 @@ func uploadFile(ctx context.Context, h host.Host, path string, content []byte) e
 // stream.
 func (r *Run) uploadBlobs(ctx context.Context, h host.Host, sums []string) error {
 	dir := script.ArtifactsDir + "/sha256"
-	const list = `for sum in $2; do
-	[ -f "$1/$sum" ] || [ -f "/var/lib/containerd/io.containerd.content.v1.content/blobs/sha256/$sum" ] ||
+	const list = `dir=$1 sums=$2
+for sum in $sums; do
+	[ -f "$dir/$sum" ] || [ -f "/var/lib/containerd/io.containerd.content.v1.content/blobs/sha256/$sum" ] ||
 		grep -qsx "$sum" /opt/kubeone/*/*/.sha256 || printf '%s\n' "$sum"
 done`
 	res, err := h.Run(ctx, host.Cmd{

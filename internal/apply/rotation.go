@@ -358,9 +358,10 @@ func (r *Run) readAuthorities(ctx context.Context) ([]authorityHost, error) {
 
 // readAuthority reads what one host has; nil where it is no member.
 func readAuthority(ctx context.Context, h host.Host) (map[string]hostAuthority, error) {
-	const read = `grep -qs '^complete=yes$' "$1" || exit 0
+	const read = `marker=$1 note=$2
+grep -qs '^complete=yes$' "$marker" || exit 0
 cd /etc/kubernetes/pki
-set -- "$2"
+set -- "$note"
 for file in ca.crt ca.key ca-succession.crt etcd/ca.crt etcd/ca.key front-proxy-ca.crt front-proxy-ca.key sa.pub \
 	sa.key next/*.*; do
 	[ ! -f "$file" ] || set -- "$@" "$file"

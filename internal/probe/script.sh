@@ -1,16 +1,18 @@
-# Prints the facts about one host, and changes nothing on it. The same text runs on every host.
+# Prints facts about this host, and changes nothing. The same text runs on every host.
 #
 #	$1  "credentials": also print the cluster's credentials that a control-plane host holds. Anything else: do not.
-#	$2  a nonce: of files with credentials for registries and proxies print the digest of it and them. "": do not.
+#	$2  a nonce: for each file with credentials for registries and proxies, print the digest of the nonce and the file.
+#	    "": do not.
 #
-# Output: lines of a name, a tab and a value; several lines of one name are a list. What a program prints stands as it is
-# between a line "block", a tab and a name, and a line "block" and a tab: each line is a value of that name.
-# "kubeone-probe 1" comes first and "end 1" last, or else something was lost. At "access 1" all has been said that the
-# cluster can be asked with, so that its API and etcd are asked while the rest is still found out.
+# Output: each fact is a line of a name, a tab and a value; several lines of one name are a list. Output of programs is
+# printed unchanged between a line "block", a tab and a name, and a line "block" and a tab; each line is a value of that
+# name. The first line is "kubeone-probe 1" and the last "end 1", unless output was lost. A line "access 1" follows
+# everything that kubeone needs to ask the cluster's API and etcd, so that it can do this while the rest is still
+# collected.
 #
-# Parsing is in Go, so that this stays small. Time goes into processes, on a small host most of all: what costs one is
-# done for all files, units or URLs at once, a shell's own words are used where they do, and slow parts run beside the
-# rest, each in a process of its own whose output a pipeline puts behind the rest's.
+# Parsing is done in Go, so that this script stays small. Processes cost most, above all on a small host. So it starts
+# one process for all files, units or URLs, and uses builtins where they suffice. Slow parts run in parallel; a pipeline
+# appends their output.
 set -u
 LC_ALL=C
 PATH=${PATH:-/usr/bin:/bin}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/bin:/opt/kubeone/bin
@@ -26,17 +28,17 @@ kubelet_client=/var/lib/kubelet/pki/kubelet-client-current.pem
 # put NAME VALUE prints one fact.
 put() { printf '%s\t%s\n' "$1" "$2"; }
 
-# block NAME begins a list of the lines that are printed next, and endblock ends it.
+# block NAME begins a block, and endblock ends it.
 block() { printf 'block\t%s\n' "$1"; }
 endblock() { printf 'block\t\n'; }
 
-# now is how long the machine has been running, in seconds, without a process.
+# now sets uptime to the host's uptime in seconds, without a process.
 now() {
 	uptime=
 	[ -r /proc/uptime ] && read -r uptime _ </proc/uptime
 }
 
-# part NAME runs a part of this script, the function of that name, and says when it began and ended.
+# part NAME runs the function NAME, and prints the times of its begin and end.
 part() {
 	now
 	set -- "$1" "$uptime"
@@ -45,7 +47,7 @@ part() {
 	put part "$1 $2 $uptime"
 }
 
-# line NAME FILE prints the first line of a file, if it can be read.
+# line NAME FILE prints the first line of a file, if it is readable.
 line() {
 	[ -r "$2" ] || return 0
 	first=
@@ -80,26 +82,27 @@ machine() {
 	firewalls
 }
 
-# firewalls prints which of them are active, whether each has the rules that our last step here has recorded, and all of them, and
-# which of them a step of ours has switched off.
+# firewalls prints which firewalls are active, whether each has the rules that kubeone recorded for it, and which ones
+# kubeone has switched off.
 firewalls() {
 	if command -v ufw >/dev/null 2>&1 && grep -qs '^ENABLED=yes' /etc/ufw/ufw.conf; then
 		grep -hs ' comment=6b7562656f6e65$' /etc/ufw/user.rules /etc/ufw/user6.rules | firewall ufw
 	fi
 	if command -v firewall-cmd >/dev/null 2>&1 && timeout 2 systemctl is-active --quiet firewalld 2>/dev/null; then
-		cat /etc/firewalld/policies/kubeone-host.xml /etc/firewalld/policies/kubeone-forward.xml 2>/dev/null | firewall firewalld
+		cat /etc/firewalld/policies/kubeone-host.xml /etc/firewalld/policies/kubeone-forward.xml 2>/dev/null |
+			firewall firewalld
 	fi
 	for name in ufw firewalld; do
 		[ ! -e "$ours/firewall/$name.off" ] || put firewall "$name off"
 	done
 }
 
-# firewall NAME compares its rules, from standard input, with the recorded ones.
+# firewall NAME compares the firewall's rules, from standard input, with the recorded ones.
 firewall() {
 	if cmp -s - "$ours/firewall/$1"; then put firewall "$1 ours"; else put firewall "$1 other"; fi
 }
 
-# myself prints what a process may: as whom it runs, and on how many processors, as id and nproc would.
+# myself prints the effective user ID and the number of usable processors, as id and nproc would.
 myself() {
 	list=
 	[ -r /proc/self/status ] && while read -r key value effective _; do
@@ -125,7 +128,7 @@ myself() {
 	put cpus "$cpus"
 }
 
-# After its first line, each line of /proc/swaps begins with a swap in use.
+# swap prints the devices in use: the first word of each line of /proc/swaps after the header.
 swap() {
 	[ -r /proc/swaps ] || return 0
 	{
@@ -134,8 +137,8 @@ swap() {
 	} </proc/swaps
 }
 
-# before prints what was on the host before us and matters to the kubelet and to pods: the version of control groups, and
-# CNI configuration, of which the container runtime takes the first by name.
+# before prints what was on the host before kubeone and concerns the kubelet and pods: the version of control groups,
+# and CNI configurations. The container runtime uses the first of these by name.
 before() {
 	if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
 		put cgroups 2
@@ -148,8 +151,8 @@ before() {
 	kubelet_allows
 }
 
-# kubelet_allows prints what the kubelet is told of swap and control groups v1: lines "FILE:SETTING" of its configuration and of
-# its drop-ins, in their order, and the flags, which go before both.
+# kubelet_allows prints the kubelet's settings for swap and control groups v1: lines "FILE:SETTING" of its configuration
+# and its drop-ins, in their order, and flags, which override both.
 kubelet_allows() {
 	set --
 	for file in /var/lib/kubelet/kubeadm-flags.env /etc/systemd/system/kubelet.service.d/*.conf /etc/default/kubelet \
@@ -172,20 +175,20 @@ kubelet_allows() {
 	endblock
 }
 
-# Files are found out about by name ("exists", "absent") and small ones are printed whole ("file PATH:LINE").
+# files prints whether files exist, and the content of small ones ("file PATH:LINE").
 files() {
 	for file in $kubernetes/admin.conf $kubernetes/pki/ca.key /var/lib/etcd/member \
 		$ours/marker $state/lock/owner; do
 		if [ -e "$file" ]; then put exists "$file"; else put absent "$file"; fi
 	done
-	# After a power cut a file may be there and have nothing in it.
+	# After a power failure, a file may be empty.
 	for file in $kubernetes/kubelet.conf "$kubelet_client"; do
 		if [ -s "$file" ]; then put exists "$file"; else put absent "$file"; fi
 	done
 	for file in "$kubernetes"/manifests/*.yaml; do
 		[ -e "$file" ] && put manifest "$file"
 	done
-	# What was moved aside: a reset keeps etcd's data, a recovery and a repair keep what they replace.
+	# Directories that were moved aside by a reset, a recovery or a quarantine.
 	for file in /var/lib/kubeone-old/* /var/lib/etcd/kubeone-old-* /var/lib/etcd/kubeone-lost-* \
 		/var/lib/etcd/kubeone-reset-* "$kubernetes"/kubeone-old-* "$kubernetes"/kubeone-reset-*; do
 		[ -d "$file" ] && put kept "$file"
@@ -210,8 +213,8 @@ files() {
 	[ -e $state/lock/beat ] && put beat "$(stat -c %Y $state/lock/beat 2>/dev/null)"
 }
 
-# exposed prints the files with keys that others than root may read, or that are not root's: "MODE UID PATH". Of those with
-# credentials for registries the mode is printed where they are compared.
+# exposed prints "MODE UID PATH" of files with keys that others than root can read, or that root does not own. For
+# registries' credentials, salted prints the mode instead, if there is a nonce.
 exposed() {
 	set -- "$kubernetes"/admin.conf "$kubernetes"/super-admin.conf "$kubernetes"/kubelet.conf \
 		"$kubernetes"/bootstrap-kubelet.conf "$kubernetes"/controller-manager.conf "$kubernetes"/scheduler.conf \
@@ -222,8 +225,8 @@ exposed() {
 		-e "s/^regular (empty )?file /exposed$tab/p" | head -n 32
 }
 
-# Files of ours that are not what they were made, one a line with what is wrong: "PATH: FAILED". Of these, those whose former
-# content is kept whole, so that they can be brought back.
+# edited prints the files that differ from what kubeone wrote, as "PATH: FAILED", and those of them whose original
+# content is kept undamaged, so that it can be restored.
 edited() {
 	failed=$(timeout 5 sha256sum -c $ours/files 2>/dev/null | grep -v ': OK$')
 	[ -n "$failed" ] || return 0
@@ -238,8 +241,8 @@ edited() {
 	done <$ours/files
 }
 
-# other COPY FILE prints what is other in a static pod than it was: names of flags and of fields, and of mounts and images which
-# they are.
+# other COPY FILE prints what differs in a static pod from its copy: names of flags and fields, and the mounts and
+# images themselves.
 other() {
 	{
 		grep -vxFf "$1" "$2"
@@ -250,13 +253,14 @@ other() {
 		sort -u | head -n 16 | while read -r what; do put pod-edit "$2 $what"; done
 }
 
-# encryption prints by which configurations API servers here encrypt what they store: the one that the next manifest names, the one
-# that the manifest names, and those of the ones that run, by their command lines. Of the files that are ours it prints their digests,
-# and of each key its name and its digest, in their order.
+# encryption prints the API server's encryption configurations: the one in the patch, which the next manifest gets, the
+# one in the manifest, and those of running API servers, from their command lines. For kubeone's own files it prints the
+# digests, and of each key the name and the digest, in their order.
 encryption() {
 	file=$kubernetes/manifests/kube-apiserver.yaml
 	named=$(sed -n 's/^ *- --encryption-provider-config=//p' "$file" 2>/dev/null)
-	patch=$(sed -n 's/^ *value: --encryption-provider-config=//p' "$ours/patches/kube-apiserverencryption+json.yaml" 2>/dev/null)
+	patch=$(sed -n 's/^ *value: --encryption-provider-config=//p' \
+		"$ours/patches/kube-apiserverencryption+json.yaml" 2>/dev/null)
 	[ -n "$named$patch" ] || [ -d $kubernetes/encryption ] || return 0
 	put encryption-next "${patch:-none}"
 	[ ! -f "$file" ] || put encryption-manifest "${named:-none}"
@@ -282,7 +286,8 @@ encryption() {
 	done
 }
 
-# Public parts only: of PEM files the certificates and public keys, of kubeconfigs the server and the client certificate.
+# certificates prints public parts only: certificates and public keys of PEM files; server and client certificate of
+# kubeconfigs.
 certificates() {
 	[ -d $kubernetes ] || return 0
 	head -n 4000 /dev/null "$kubernetes"/pki/*.crt "$kubernetes"/pki/etcd/*.crt "$kubernetes"/pki/sa.pub \
@@ -298,15 +303,17 @@ certificates() {
 	endblock
 }
 
-# The files end where the next one or the end of the block begins, whether or not their last line has an end.
+# credentials prints files with secrets. A file ends at the header of the next, even if its last line lacks a line end.
 credentials() {
 	block secret
-	head -n 4000 /dev/null $kubernetes/admin.conf $kubernetes/pki/ca-succession.crt $kubernetes/pki/apiserver-etcd-client.key 2>/dev/null
+	head -n 4000 /dev/null $kubernetes/admin.conf $kubernetes/pki/ca-succession.crt \
+		$kubernetes/pki/apiserver-etcd-client.key 2>/dev/null
 	printf '\n'
 	endblock
 }
 
-# Of these files nothing but this leaves the host: whether they are what somebody has who knows the nonce.
+# salted prints salted digests of files with credentials, and nothing else of them. With the nonce, kubeone compares them
+# with its own files.
 salted() {
 	put salted yes
 	for file in /etc/containerd/conf.d/kubeone-registry-*.toml $ours/proxy.env; do
@@ -314,23 +321,24 @@ salted() {
 		sum=$({ printf '%s' "$nonce" && cat "$file"; } | sha256sum)
 		put salted "${sum%% *} $(stat -c %a "$file") $file"
 	done
-	# Before containerd has started again it has none of them: then one of the files is told as no file is.
+	# Until containerd has restarted, it has not read the files: print a digest that matches none.
 	[ -e $state/containerd.changed ] || return 0
 	sum=$(printf '%s' "$nonce" | sha256sum)
 	put salted "${sum%% *} 000 $ours/proxy.env"
 }
 
-# own_users says as which users components of the control plane are to run: "NAME UID".
+# own_users prints "NAME UID" for each component of the control plane that its manifest runs as another user.
 own_users() {
 	grep -Hs 'runAsUser: *[0-9]' "$kubernetes"/manifests/*.yaml |
 		sed -nE "s,^.*/(kube-)?([a-z-]+)\.yaml:.*runAsUser: *([0-9]+).*,runs-as$tab\2 \3,p"
 }
 
+# network prints listening sockets and addresses.
 network() {
-	# One that listens at another address only is asked in vain, and who answers in its place may be a load balancer.
+	# With another bind address, a load balancer may be what answers on the port.
 	grep -qs -e '--bind-address=' $kubernetes/manifests/kube-apiserver.yaml || put api-port "$api"
 	if command -v ss >/dev/null 2>&1; then
-		# Whose sockets they are takes a look at every file of every process, and matters where nothing is to run yet.
+		# The names of processes are expensive, and matter only before the host has joined.
 		whose=p
 		[ -e $kubernetes/kubelet.conf ] && whose=
 		ss -ltne$whose 2>/dev/null | sed -nE "s/^(.*:($api|2379|2380|2381|10248|10250|10257|10259) )/listen$tab\\1/p"
@@ -348,7 +356,7 @@ network() {
 	fi
 }
 
-# Our programs are links into directories named after their versions, so the version is known without running them.
+# programs prints kubeone's links: they point into directories named after versions, so no program must run.
 programs() {
 	[ -d /opt/kubeone/bin ] || return 0
 	for file in /opt/kubeone/bin/*; do
@@ -360,8 +368,8 @@ programs() {
 	endblock
 }
 
-# version NAME PROGRAM ARGUMENT... asks the program of that name for its version: PROGRAM, or "" for that in PATH. One of
-# ours is not asked.
+# version NAME PROGRAM ARGUMENT... prints the version of a program that is not kubeone's. PROGRAM is its path; "" means
+# NAME in PATH.
 version() {
 	name=$1
 	program=$2
@@ -376,11 +384,12 @@ version() {
 	put version "$name $(timeout 2 "$program" "$@" 2>/dev/null | head -n 1)" &
 }
 
-# Units, and the versions of programs that are not ours; the unit's own ExecStart goes before PATH.
+# units prints systemd's units, and versions of foreign programs. The path in a unit's ExecStart has priority over PATH.
 units() {
-	shown=$(timeout 8 systemctl show -p Id,LoadState,ActiveState,SubState,UnitFileState,ActiveEnterTimestampMonotonic,ExecStart \
-		containerd.service kubelet.service kubeone-step.service crio.service k3s.service k3s-agent.service rke2-server.service \
-		rke2-agent.service k0scontroller.service k0sworker.service snap.microk8s.daemon-kubelite.service snap.k8s.kubelet.service \
+	properties=Id,LoadState,ActiveState,SubState,UnitFileState,ActiveEnterTimestampMonotonic,ExecStart
+	shown=$(timeout 8 systemctl show -p "$properties" containerd.service kubelet.service kubeone-step.service \
+		crio.service k3s.service k3s-agent.service rke2-server.service rke2-agent.service \
+		k0scontroller.service k0sworker.service snap.microk8s.daemon-kubelite.service snap.k8s.kubelet.service \
 		2>/dev/null)
 	kubelet=
 	containerd=
@@ -398,8 +407,8 @@ units() {
 	version crictl "" --version
 }
 
-# statuses URL... prints for each URL: it, its HTTP status, and the seconds until the connection was made, 0 for none. The
-# status is 000 when nobody answers, and - when it cannot be asked.
+# statuses URL... prints for each URL: the URL, its HTTP status, and the seconds until the connection was made, 0 for
+# none. The status is 000 without an answer, and - if there is no program to ask with.
 statuses() {
 	if ! command -v curl >/dev/null 2>&1; then
 		for url; do
@@ -414,15 +423,16 @@ statuses() {
 		shift
 	done
 	says='%{http_code} %{time_connect}'
-	curl -q -sk -m 2 --parallel -w "%{url_effective} $says\n" "$@" 2>/dev/null # some tell of progress in spite of -s
+	curl -q -sk -m 2 --parallel -w "%{url_effective} $says\n" "$@" 2>/dev/null # some print progress in spite of -s
 	[ $? = 2 ] || return 0
-	# An old one does not know --parallel.
+	# Exit status 2: this curl is too old for --parallel.
 	for url in $urls; do
 		printf '%s %s\n' "$url" "$(curl -q -sk -m 2 -o /dev/null -w "$says" "$url")" &
 	done
 	wait
 }
 
+# status_by_wget URL prints what statuses does, without the URL. A connection counts as 1 second.
 status_by_wget() {
 	command -v wget >/dev/null 2>&1 || { echo - 0 && return; }
 	timeout 2 wget -q -O /dev/null --no-check-certificate "$1" 2>/dev/null
@@ -436,7 +446,7 @@ status_by_wget() {
 	esac
 }
 
-# health URL STATUS prints what a component of this host says about itself.
+# health URL STATUS prints a component's health as the fact "health".
 health() {
 	case $1 in
 	*:10248/*) put health "kubelet $2" ;;
@@ -455,13 +465,14 @@ health() {
 	esac
 }
 
+# etcd_health STATUS prints etcd's health.
 etcd_health() {
 	put health "etcd $1"
 	[ "$1" = 200 ] || etcd_lost
 }
 
-# What etcd said of its data in its newest log, if that is why it does not run. Without its write-ahead log it has none, even
-# where it has made an empty database since.
+# etcd_lost prints what etcd's newest log says about its data, if that explains why it does not run. Without a
+# write-ahead log the data is lost, even if etcd has created an empty database since.
 etcd_lost() {
 	if [ -d /var/lib/etcd/member ] && [ ! -e /var/lib/etcd/member/wal ]; then
 		put etcd-lost "no write-ahead log in /var/lib/etcd/member"
@@ -469,15 +480,17 @@ etcd_lost() {
 	fi
 	# shellcheck disable=SC2012 # the names are the kubelet's
 	log=$(ls -t /var/log/pods/kube-system_etcd-*/etcd/*.log 2>/dev/null | head -n 1)
+	lost_data='tocommit\([0-9]+\) is out of range|permanently removed from the cluster|crc mismatch|invalid database'
+	lost_data="$lost_data|checksum error|failed to recover v3 backend from snapshot|has already been bootstrapped"
+	lost_data="$lost_data|failed to find database snapshot file"
 	[ -n "$log" ] || return 0
 	said=$(tail -n 80 "$log" 2>/dev/null |
-		grep -oE 'tocommit\([0-9]+\) is out of range|permanently removed from the cluster|crc mismatch|invalid database|checksum error|failed to recover v3 backend from snapshot|has already been bootstrapped|failed to find database snapshot file' |
+		grep -oE "$lost_data" |
 		tail -n 1)
 	[ -z "$said" ] || put etcd-lost "$said"
 }
 
-# late URL STATUS SECONDS... prints the URLs whose server took the connection and had no good answer; well the others, with
-# what they answered.
+# late URL STATUS SECONDS... prints the URLs whose server accepted the connection, but did not answer, or answered 5xx.
 late() {
 	while [ $# -ge 3 ]; do
 		case $2:$3 in 000:*[1-9]* | 5??:*) echo "$1" ;; esac
@@ -485,6 +498,7 @@ late() {
 	done
 }
 
+# well URL STATUS SECONDS... prints the other ones, with status and seconds.
 well() {
 	while [ $# -ge 3 ]; do
 		case $2:$3 in 000:*[1-9]* | 5??:*) ;; *) echo "$1 $2 $3" ;; esac
@@ -492,8 +506,9 @@ well() {
 	done
 }
 
-# Only what is meant to run here is asked. Who is late is asked up to three times: on a busy host one answer is, and a
-# component that has just been started is ready a moment later. While etcd stays sick, the others are too, and are not.
+# healths asks only components that are installed here. It asks late ones up to three times: a busy host may miss one
+# answer, and a component that has just started is ready a moment later. While etcd is late, it does not ask the others
+# again.
 # shellcheck disable=SC2046,SC2086 # URLs, statuses and seconds
 healths() {
 	set --
@@ -518,8 +533,8 @@ healths() {
 	done
 }
 
-# What others have to be asked for, all at once. Until all have answered, every line is written by itself, so that none
-# ends in the middle of another.
+# asked runs what has to ask other processes, in parallel. Until all have ended, each line is written by itself, so that
+# no two lines mix.
 asked() {
 	set -f
 	part healths &
@@ -541,7 +556,7 @@ facts() {
 }
 
 nonce=${2:-}
-# Where this host's API server listens.
+# api is the port of this host's API server.
 api=$(grep -s -e '--secure-port=' $kubernetes/manifests/kube-apiserver.yaml)
 api=${api##*--secure-port=}
 api=${api%%[!0-9]*}

@@ -1,10 +1,11 @@
-# Prints texts of files of one host, for who shows what will change in them. It changes nothing.
+# Prints the content of configuration files of this host, for the preview of their changes. It changes nothing.
 #
-#	$1  paths and patterns, blanks between; of each, 64 files at most are printed
-#	$2  paths of which what the host has kept is printed as well
+#	$1  paths and patterns, separated by spaces; it prints 64 files of each at most
+#	$2  paths, separated by spaces, whose kept copies it prints as well
 #
-# Output: "text", a tab and a path, and then the file's lines, each behind a "="; "kept" likewise; "cut", a tab and a path of
-# one that is too long. "kubeone-settings 1" comes first and "end 1" last, or else something was lost.
+# Output: "text", a tab and a path, then the file's lines, each after a "="; the same with "kept" for a copy; "cut", a
+# tab and a path after a file that is longer than 64 KiB. The first line is "kubeone-settings 1" and the last "end 1",
+# unless output was lost.
 set -u
 LC_ALL=C
 export LC_ALL
@@ -12,7 +13,7 @@ tab=$(printf '\t')
 ours=/etc/kubeone
 most=65536
 
-# show NAME PATH FILE prints a file as that of PATH.
+# show NAME PATH FILE prints the content of FILE as text or copy (NAME) of PATH.
 show() {
 	[ -f "$3" ] || return 0
 	printf '%s\t%s\n' "$1" "$2"
@@ -32,7 +33,7 @@ for pattern in $1; do
 		shown=$((shown + 1))
 	done
 done
-for wanted in $2; do # paths, and no patterns
+for wanted in $2; do # set -f: paths, not patterns
 	[ -r $ours/files ] || break
 	while read -r sum file; do
 		[ "$file" != "$wanted" ] || show kept "$file" "$ours/kept/$sum"

@@ -118,7 +118,7 @@ func TestNothingIsTakenAwayUnasked(t *testing.T) {
 	}
 	b = planned(t, "cp-1", only(step.Images, step.SystemAddons)...)
 	got := b.must(unasked(t))
-	if !strings.Contains(got, "wants it, but for: system-addons.") || strings.Count(got, "runs") != 1 {
+	if !strings.Contains(got, "matches its plan, but for: system-addons.") || strings.Count(got, "runs") != 1 {
 		t.Errorf("printed\n%s", got)
 	}
 }

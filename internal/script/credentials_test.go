@@ -185,7 +185,7 @@ func TestWithoutTheirFileCredentialsStay(t *testing.T) {
 	b := credentialed(t, &credentials)
 	b.write(registryFile, "old")
 	out := b.must("rm '" + b.path("run/kubeone/secrets/credentials.tar") + "'; credential_files")
-	if b.read(registryFile) != "old" || !strings.Contains(out, "kubeone apply brings them") {
+	if b.read(registryFile) != "old" || !strings.Contains(out, "kubeone apply uploads them") {
 		t.Errorf("it is %q, and says %q", b.read(registryFile), out)
 	}
 }

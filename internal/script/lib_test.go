@@ -244,7 +244,7 @@ func TestAnAPIServerThatIsStuckIsStartedAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.command("curl", `[ -e '`+b.path("anew")+`' ] || case "$*" in */readyz) exit 22 ;; esac`)
-	if said := b.must("await_api_server 20"); !strings.Contains(said, "was started anew") {
+	if said := b.must("await_api_server 20"); !strings.Contains(said, "and was restarted") {
 		t.Errorf("printed %q", said)
 	}
 	if kills := slices.DeleteFunc(b.calls(), func(call string) bool {

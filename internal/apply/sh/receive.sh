@@ -1,4 +1,6 @@
-# Unpacks a tar of content-addressed files from standard input. Argument: the directory they belong in.
+# Unpacks a tar of files that are named after their digests from standard input.
+#
+#	$1  directory for the files
 set -eu
 mkdir -p "$1"
 tmp=$(mktemp -d "$1/.incoming.XXXXXX")

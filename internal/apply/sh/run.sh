@@ -1,9 +1,14 @@
 #!/bin/sh
-# Runs inside the transient unit: one stage of node.sh, if the lock is still the one it was started under.
-# Arguments: GENERATION RUN STEP STAGE.
+# Runs in the transient unit kubeone-step.service: runs one stage of node.sh, if the lock's generation is still the
+# same.
+#
+#	$1  generation of the lock
+#	$2  ID of the run
+#	$3  ID of the step
+#	$4  stage
 set -u
 dir=/var/lib/kubeone/step
-rc=75
+rc=75 # another run has taken the lock
 if [ "$(cat /run/kubeone/secrets/.of 2>/dev/null)" != "$2 $3" ]; then
 	rc=1
 	printf 'the secrets of this step are gone, and it was not begun\n' >>"$dir/log"

@@ -1,4 +1,7 @@
-# revoke.sh USER BODY takes a key out of the authorized_keys of USER. The file changes all at once, or not at all.
+# Removes a public key from a user's authorized_keys, in one rename.
+#
+#	$1  user
+#	$2  the key: part of its line in authorized_keys
 set -eu
 [ "$(id -un)" = "$1" ] && home=$HOME || home=$(getent passwd "$1" | cut -d: -f6)
 [ -n "$home" ] || { echo "there is no home directory of $1" >&2 && exit 1; }
