@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the Debian packages of missing programs. Arguments: PROGRAM=PACKAGE ..., where PROGRAM is a name in PATH or an
-# absolute path.
+# Installs the Debian packages of missing programs. Arguments: PROGRAM=PACKAGE ..., where PROGRAM is a name in PATH or
+# an absolute path.
 set -eu
 missing=
 for pair in "$@"; do

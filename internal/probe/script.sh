@@ -312,8 +312,8 @@ credentials() {
 	endblock
 }
 
-# salted prints salted digests of files with credentials, and nothing else of them. With the nonce, kubeone compares them
-# with its own files.
+# salted prints salted digests of files with credentials, and nothing else of them. With the nonce, kubeone compares
+# them with its own files.
 salted() {
 	put salted yes
 	for file in /etc/containerd/conf.d/kubeone-registry-*.toml $ours/proxy.env; do
