@@ -20,10 +20,10 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// API is what steps need of the Kubernetes API. *cluster.Client is one, and says what each method does; its methods
-// retry what is transient themselves and may be called concurrently.
+// API is the part of the Kubernetes API that steps use. *cluster.Client implements it and documents each method. Its
+// methods retry transient errors and are safe for concurrent use.
 type API interface {
-	// CreateJoinToken makes a token with which the claim's Node may join, if the host may be that.
+	// CreateJoinToken creates a token for the claim's Node, if the host may have that name.
 	CreateJoinToken(ctx context.Context, runID string, claim nodename.Claim, ttl time.Duration) (token, id string,
 		err error)
 	RevokeJoinToken(ctx context.Context, id string) error
@@ -39,53 +39,53 @@ type API interface {
 	WaitNodeSilent(ctx context.Context, node string) error
 	DeleteNode(ctx context.Context, node string) error
 	DeleteMachines(ctx context.Context) error
-	// WaitHostsFree waits until the hosts of Machines are returned, for that long at most.
+	// WaitHostsFree waits until the hosts of Machines are returned, for at most within.
 	WaitHostsFree(ctx context.Context, within time.Duration) error
 
 	Apply(ctx context.Context, objects []unstructured.Unstructured) (ssa.Result, error)
-	// Create makes an object that is not there; Merge changes one by a merge patch; Delete deletes objects.
+	// Create creates a missing object; Merge applies a merge patch; Delete deletes objects.
 	Create(ctx context.Context, o *unstructured.Unstructured) error
 	Merge(ctx context.Context, o *unstructured.Unstructured, patch []byte) error
 	Delete(ctx context.Context, objects []unstructured.Unstructured) error
-	// SetKubeProxy changes kube-proxy's configuration and kubeconfig, and has its pods begin anew if they changed.
+	// SetKubeProxy changes kube-proxy's configuration and kubeconfig. It restarts the pods if they changed.
 	SetKubeProxy(ctx context.Context, change settings.Change) error
-	// PublishEndpoint names the API's endpoint, "host:port", in the objects by which hosts that join find it, and the
-	// names for which certificates are made.
+	// PublishEndpoint writes the API's endpoint, "host:port", to the objects that joining hosts read, with the
+	// certificate names.
 	PublishEndpoint(ctx context.Context, endpoint string, names []string) error
-	// ScaleDNS makes the number of DNS servers what want says of the number that there is.
+	// ScaleDNS sets the number of DNS servers to what want returns for the present number.
 	ScaleDNS(ctx context.Context, want func(have int32) int32) error
-	// RewriteSecrets writes every Secret again as it is, and tells how many by now.
+	// RewriteSecrets writes every Secret back unchanged. It calls tell with the number written so far.
 	RewriteSecrets(ctx context.Context, tell func(written int)) error
-	// RenewTokenSecrets has tokens in Secrets made anew that one of those keys has signed.
+	// RenewTokenSecrets renews the tokens in Secrets that one of the dropped keys has signed.
 	RenewTokenSecrets(ctx context.Context, dropped []string, tell func(namespace, name string)) error
-	// TrimExtensionCAs has extension API servers trust these keys of an authority alone.
+	// TrimExtensionCAs makes extension API servers trust only these keys of an authority.
 	TrimExtensionCAs(ctx context.Context, authority string, trusted []string) error
 	WaitRollout(ctx context.Context, w resources.Workload) (excused []string, err error)
 	WaitDeploymentAvailable(ctx context.Context, namespace, name string) error
 	UpdateRecord(ctx context.Context, change func(*record.Record) error) error
-	// NameCAs, AwaitRootCAs and Unaware are those of rootca.Publisher.
+	// NameCAs, AwaitRootCAs and Unaware are the methods of rootca.Publisher.
 	NameCAs(ctx context.Context, pem []byte) error
 	AwaitRootCAs(ctx context.Context, keys []string) error
 	Unaware(ctx context.Context, keys []string) (pods []string, err error)
-	// KeepHostCredentials has the hosts of Machines, where the cluster may have such, given these credentials.
+	// KeepHostCredentials stores these credentials for the hosts of Machines, if the cluster can have Machines.
 	KeepHostCredentials(ctx context.Context, c desired.Credentials) error
 
 	// ServeApprovals approves kubelets' certificates until ctx ends; ApprovePending does so once.
 	ServeApprovals(ctx context.Context, expected certificates.Expected, tell func(certificates.Decision))
 	ApprovePending(ctx context.Context, expected certificates.Expected, tell func(certificates.Decision)) error
-	// RemoveAutoApproval has the cluster's controllers approve no Node's first certificate.
+	// RemoveAutoApproval stops the cluster's controllers from approving the first certificate of Nodes.
 	RemoveAutoApproval(ctx context.Context) error
 	Close()
 }
 
-// Etcd is what steps need of a connection to etcd. *etcd.Client is one.
+// Etcd is the part of an etcd connection that steps use. *etcd.Client implements it.
 type Etcd interface {
 	Observe(ctx context.Context) (observed.Etcd, error)
 	RemoveMember(ctx context.Context, id uint64) error
 	Close() error
 }
 
-// Connectors make a run's connections. The zero value makes real ones.
+// Connectors open a run's connections. The zero value opens real ones.
 type Connectors struct {
 	API  func(cluster.Access) (API, error)                // nil: cluster.Connect
 	Etcd func(context.Context, etcd.Access) (Etcd, error) // nil: etcd.Connect
@@ -100,7 +100,7 @@ func (c Connectors) connectAPI(a *cluster.Access) (API, error) {
 	}
 	client, err := cluster.Connect(*a)
 	if err != nil {
-		return nil, err // and not an API that holds a nil client
+		return nil, err // not an API that holds a nil client
 	}
 	return client, nil
 }
@@ -114,7 +114,7 @@ func (c Connectors) connectEtcd(ctx context.Context, a *etcd.Access) (Etcd, erro
 	}
 	client, err := etcd.Connect(ctx, *a)
 	if err != nil {
-		return nil, err // and not an Etcd that holds a nil client
+		return nil, err // not an Etcd that holds a nil client
 	}
 	return client, nil
 }

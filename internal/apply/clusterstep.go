@@ -53,7 +53,8 @@ func (r *Run) carryOut(ctx context.Context, client API, s plan.Step) error {
 	return err
 }
 
-// clusterSteps is how steps are carried out that run on no host, by kind. The API is nil for those that do not need it.
+// clusterSteps maps the kinds of steps that run on no host to their functions. The API is nil for those that do not
+// need it.
 func clusterSteps() map[step.Kind]func(*Run, context.Context, API, plan.Step) error {
 	return map[step.Kind]func(*Run, context.Context, API, plan.Step) error{
 		step.RemoveAutoApproval: (*Run).removeAutoApproval,
@@ -87,7 +88,7 @@ func (r *Run) removeAutoApproval(ctx context.Context, client API, _ plan.Step) e
 	return client.RemoveAutoApproval(ctx)
 }
 
-// revokeTokens ends this run's tokens, also one whose making it was not told of.
+// revokeTokens revokes this run's tokens, including tokens whose creation was never confirmed.
 func (r *Run) revokeTokens(ctx context.Context, client API, _ plan.Step) error {
 	r.state.Lock()
 	ids := slices.Clone(r.state.tokenIDs)
@@ -117,7 +118,7 @@ func (r *Run) addonByName(name string) (addons.Addon, error) {
 			return a, nil
 		}
 	}
-	return addons.Addon{}, fmt.Errorf("addon %s is not known", name)
+	return addons.Addon{}, fmt.Errorf("unknown addon %s", name)
 }
 
 func (r *Run) applyAddon(ctx context.Context, client API, s plan.Step) error {
@@ -140,7 +141,7 @@ func (r *Run) applyAddon(ctx context.Context, client API, s plan.Step) error {
 	})
 }
 
-// setSystem sets what the manifest says of kube-proxy and cluster DNS.
+// setSystem configures kube-proxy and cluster DNS from the manifest.
 func (r *Run) setSystem(ctx context.Context, client API, s plan.Step) error {
 	for _, app := range step.ParamsOf[step.SetSystemParams](s.Intent).Apps {
 		var err error
@@ -159,7 +160,7 @@ func (r *Run) setSystem(ctx context.Context, client API, s plan.Step) error {
 	return nil
 }
 
-// publishEndpoint names the wanted endpoint in the cluster's objects.
+// publishEndpoint writes the desired endpoint to the cluster's objects.
 func (r *Run) publishEndpoint(ctx context.Context, client API, s plan.Step) error {
 	err := client.UpdateRecord(ctx, func(record *record.Record) error {
 		record.Cluster, record.FormerEndpoints = r.Want.Name, step.ParamsOf[step.PublishEndpointParams](s.Intent).Former
@@ -172,12 +173,12 @@ func (r *Run) publishEndpoint(ctx context.Context, client API, s plan.Step) erro
 	return client.PublishEndpoint(ctx, r.Want.Endpoint.String(), r.Want.APINames())
 }
 
-// approveServing approves what kubelets wait for, beside the approvals that go on as long as the run.
+// approveServing approves pending kubelet certificates, in addition to the approvals during the whole run.
 func (r *Run) approveServing(ctx context.Context, client API, _ plan.Step) error {
 	return client.ApprovePending(ctx, r.expectedNodes(), r.tellDecision)
 }
 
-// awaitWorkloads waits until cluster DNS and the applied addons run everywhere they should.
+// awaitWorkloads waits until cluster DNS and the applied addons run on all their Nodes.
 func (r *Run) awaitWorkloads(ctx context.Context, client API, s plan.Step) error {
 	var all []resources.Workload
 	for _, a := range r.Addons {
@@ -195,7 +196,7 @@ func (r *Run) awaitWorkloads(ctx context.Context, client API, s plan.Step) error
 			r.emitEvent(Event{
 				Type: Warning,
 				Step: s.ID,
-				Line: w.Name + " was not awaited on Nodes that are not Ready: " + strings.Join(excused, ", "),
+				Line: w.Name + ": did not wait for Nodes that are not Ready: " + strings.Join(excused, ", "),
 			})
 		}
 	}
@@ -211,9 +212,9 @@ func (r *Run) awaitHosts(ctx context.Context, client API, s plan.Step) error {
 	return client.WaitHostsFree(ctx, time.Duration(within)*time.Second)
 }
 
-// nodeNames are the names of the hosts' Nodes, by ID: as the record had them of hosts that nobody knows one of now, and
-// of those that did not answer, whatever the manifest calls them. What a host claims in vain is not among them, and
-// neither is what a host without a Node calls itself: the record would give it that name for good.
+// nodeNames returns the names of the hosts' Nodes by ID. Hosts that did not answer, or whose name is unknown now,
+// keep their name from the record. A claim that was refused is left out, and so is the hostname of a host without a
+// Node: the record would keep that name for good.
 func (r *Run) nodeNames(before map[string]string) map[string]string {
 	now := map[string]string{}
 	for _, h := range r.Want.Hosts() {
@@ -230,7 +231,7 @@ func (r *Run) nodeNames(before map[string]string) map[string]string {
 	return now
 }
 
-// isNode reports whether a host that answers is a Node: it was one before the run, or the run has made it one.
+// isNode reports whether a host that answers is a Node, from before the run or because this run made it one.
 func (r *Run) isNode(id string) bool {
 	return r.World.Hosts[id].Reach == observed.Reached && (slices.ContainsFunc(r.World.API.Nodes,
 		func(n observed.Node) bool { return n.Name == r.Plan.Nodes[id] }) ||
@@ -239,9 +240,9 @@ func (r *Run) isNode(id string) bool {
 		}))
 }
 
-// saveRecord keeps the manifest, which is the one now carried out, which host has which Node, and this run's entry in
-// the history. Credentials that are known are kept before: what follows the record finds them. All of the record is
-// readable afterwards but what only the record knows.
+// saveRecord stores the manifest just carried out, the Node of each host, and this run's entry in the history. It
+// stores known credentials first, because controllers that see the new record use them. Afterwards all of the record
+// is readable, except data that only the record has.
 func (r *Run) saveRecord(ctx context.Context, client API, s plan.Step) error {
 	if r.Credentials != nil {
 		if err := client.KeepHostCredentials(ctx, *r.Credentials); err != nil {

@@ -31,7 +31,7 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// living is what a cluster has in which everything is well.
+// living returns the objects of a healthy cluster.
 func living() []runtime.Object {
 	return []runtime.Object{
 		&corev1.Node{
@@ -211,7 +211,7 @@ func TestAddonsAndTheRunAreRecorded(t *testing.T) {
 	}
 }
 
-// A run writes again what it knows, and leaves the rest as it is.
+// A run rewrites what it knows and leaves the rest alone.
 func TestARunRepairsTheRecord(t *testing.T) {
 	t.Parallel()
 	bad := map[string]string{
@@ -279,14 +279,14 @@ func TestTheRecordHasTheNodesThatAreKnown(t *testing.T) {
 			},
 		},
 	}
-	// Host 4 is no Node. The name would be its own from then on, whoever gets a Node of that name later.
+	// Host 4 is not a Node. The record would give it that name even if another host's Node gets the name later.
 	want := map[string]string{"1": "a", "2": "a", "3": "c", "4": "4", "5": "joins"}
 	if diff := cmp.Diff(want, r.nodeNames(map[string]string{"1": "a", "2": "b", "3": "c"})); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// roller is an API whose roll-outs leave a Node behind.
+// roller is an API whose roll-outs skip a Node.
 type roller struct{ API }
 
 func (roller) WaitRollout(_ context.Context, w resources.Workload) ([]string, error) {
@@ -305,7 +305,7 @@ func TestNodesThatARolloutLeavesBehindAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(j.events) != 1 || j.events[0].Type != Warning ||
-		j.events[0].Line != "kube-proxy was not awaited on Nodes that are not Ready: node-3" {
+		j.events[0].Line != "kube-proxy: did not wait for Nodes that are not Ready: node-3" {
 		t.Errorf("%+v", j.events)
 	}
 }
@@ -329,7 +329,7 @@ func TestStepsThatCannotBeCarriedOutSayWhy(t *testing.T) {
 	unknown := stepOf("addon/x", "", step.ApplyAddon)
 	unknown.Intent.Params = step.ApplyAddonParams{Addon: "x"}
 	for says, s := range map[string]plan.Step{
-		"addon x is not known":     unknown,
+		"unknown addon x":          unknown,
 		"cannot be carried out":    stepOf("odd", "", step.Kind("odd")),
 		"etcd cannot be reached":   stepOf("remove-etcd/1", "1", step.RemoveEtcd),
 		"cluster: : a step of kin": stepOf("other", "", step.Kind("other")),
@@ -411,7 +411,7 @@ func TestLinesOfOutput(t *testing.T) {
 	}
 }
 
-// What is to be carried out through the API or etcd can be, and nothing else.
+// Every kind that belongs to the API or etcd runs there, and no other.
 func TestEveryKindThatRunsOnNoHostIsCarriedOut(t *testing.T) {
 	t.Parallel()
 	var want []step.Kind
@@ -426,7 +426,7 @@ func TestEveryKindThatRunsOnNoHostIsCarriedOut(t *testing.T) {
 	}
 }
 
-// Secrets that rows name must come from somewhere.
+// Every secret in the table needs a source.
 func TestEverySecretHasASource(t *testing.T) {
 	t.Parallel()
 	for _, k := range step.Kinds() {
@@ -443,7 +443,7 @@ func TestEverySecretHasASource(t *testing.T) {
 	}
 }
 
-// yard is an API with Machines: it notes what is asked, and fails the wait if it is to.
+// yard is an API with Machines. It records calls and can fail the wait.
 type yard struct {
 	API
 	asked  []string

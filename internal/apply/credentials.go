@@ -13,7 +13,7 @@ import (
 	"slices"
 )
 
-// credentialFiles are those for registries and proxies, which hosts are to have. There is no file where there are none.
+// credentialFiles returns the hosts' credentials for registries and proxies as a file; no file if there are none.
 func (r *Run) credentialFiles() (map[string][]byte, error) {
 	out := map[string][]byte{}
 	if r.Credentials == nil {
@@ -26,7 +26,7 @@ func (r *Run) credentialFiles() (map[string][]byte, error) {
 	return out, err
 }
 
-// credentialsTar is what script.CredentialsFile holds; nil where a host is to have no credentials.
+// credentialsTar returns the content of script.CredentialsFile; nil if a host gets no credentials.
 func credentialsTar(c desired.Credentials) ([]byte, error) {
 	files := componentconfig.CredentialFiles(c)
 	if len(files) == 0 {
@@ -50,8 +50,7 @@ func credentialsTar(c desired.Credentials) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Files are secret files that components of the control plane read, by name. They show nothing of themselves when they
-// are printed or marshalled.
+// Files are secret files by name, for components of the control plane. Printing or marshalling them shows no content.
 type Files map[string][]byte
 
 const redactedFiles = "apply.Files(redacted)"

@@ -16,7 +16,7 @@ import (
 	"kubeone/internal/script"
 )
 
-// Credentials are brought to steps that write them, in one file, and to no other step.
+// Only steps that write credentials get them, in one file.
 func TestCredentialsAreBroughtToWhoWritesThem(t *testing.T) {
 	t.Parallel()
 	r := &Run{Credentials: &desired.Credentials{
@@ -45,7 +45,7 @@ func TestCredentialsAreBroughtToWhoWritesThem(t *testing.T) {
 	}
 }
 
-// unpacked are a tar's files.
+// unpacked returns the files in a tar.
 func unpacked(t *testing.T, content []byte) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -65,7 +65,7 @@ func unpacked(t *testing.T, content []byte) map[string]string {
 	}
 }
 
-// Where there are none, nothing is sent.
+// Without credentials, no file is sent.
 func TestNoCredentialsAreNoFile(t *testing.T) {
 	t.Parallel()
 	for _, c := range []*desired.Credentials{nil, {}, {Registries: map[string]desired.RegistryAuth{}}} {

@@ -17,9 +17,8 @@ import (
 	"kubeone/internal/script"
 )
 
-// encryptionConfig is the configuration by which the step's host is to encrypt Secrets, with its keys, put together in
-// memory from what the control-plane hosts have; nil where it is to have none. Only hosts whose keys are approved are
-// asked.
+// encryptionConfig returns the encryption configuration for the step's host, with its keys; nil if it gets none. It
+// combines in memory what the control-plane hosts have, and reads only from hosts with approved keys.
 func (r *Run) encryptionConfig(ctx context.Context, s plan.Step) (encryption.Config, error) {
 	p := step.ParamsOf[step.EncryptParams](s.Intent)
 	switch {
@@ -51,7 +50,7 @@ func (r *Run) encryptionConfig(ctx context.Context, s plan.Step) (encryption.Con
 	return known.Config(p.Providers)
 }
 
-// newKey is the key of that name that this run makes. A step that is tried again gets the same.
+// newKey returns the key that this run makes under that name. A retried step gets the same key.
 func (r *Run) newKey(name string) (encryption.Key, error) {
 	r.state.Lock()
 	defer r.state.Unlock()
@@ -69,9 +68,9 @@ func (r *Run) newKey(name string) (encryption.Key, error) {
 	return key, nil
 }
 
-// readKeys reads what the control-plane hosts have. For a key that is to be made every one of them must say that it has
-// none of that name; otherwise it is enough that those which are members and can be reached are asked, and the host
-// from which the CAs come, which is the first of those that a host which joins is to be like.
+// readKeys reads the keys of the control-plane hosts. A new key needs an answer from every host that it has none of
+// that name. Otherwise only reachable members must answer, and the peer that the CAs come from. The peer comes first
+// among the hosts that a joining host must match.
 func (r *Run) readKeys(ctx context.Context, s plan.Step) (*encryption.Keyring, []atrest.Host, error) {
 	known := &encryption.Keyring{}
 	var others []atrest.Host
@@ -79,7 +78,7 @@ func (r *Run) readKeys(ctx context.Context, s plan.Step) (*encryption.Keyring, [
 	makes := step.ParamsOf[step.EncryptParams](s.Intent).NewKey != ""
 	for _, want := range r.Want.ControlPlane {
 		if s.Intent.Kind == step.Init && want.ID != s.Host {
-			continue // there is nobody else yet
+			continue // there is no other member yet
 		}
 		has, err := readEncryption(ctx, r.Hosts[want.ID])
 		own := want.ID == s.Host && !errors.Is(err, errKeysLost) && !errors.Is(err, errNotReached)
@@ -87,7 +86,7 @@ func (r *Run) readKeys(ctx context.Context, s plan.Step) (*encryption.Keyring, [
 		case err != nil && (makes || want.ID == peer || own):
 			return nil, nil, fmt.Errorf("%s: %w", r.displayName(want.ID), err)
 		case err != nil:
-			continue // what those that answer have is enough to read all that is stored
+			continue // the keys of the others are enough to read every Secret
 		}
 		if err := known.Add(r.displayName(want.ID), has.config); err != nil {
 			return nil, nil, err
@@ -99,7 +98,7 @@ func (r *Run) readKeys(ctx context.Context, s plan.Step) (*encryption.Keyring, [
 	return known, others, nil
 }
 
-// addHost adds a host, the peer before all others.
+// addHost adds a host. The peer goes first.
 func addHost(others []atrest.Host, id, peer string, config encryption.Config) []atrest.Host {
 	names := config.Names()
 	if len(names) == 0 {
@@ -112,20 +111,20 @@ func addHost(others []atrest.Host, id, peer string, config encryption.Config) []
 	return append(others, h)
 }
 
-// hostEncryption is what a host has.
+// hostEncryption is the encryption state of a host.
 type hostEncryption struct {
 	member bool
 	config encryption.Config // nil: none
 }
 
 var (
-	// errKeysLost means that a host has lost its configuration, for which it may get it again.
-	errKeysLost   = errors.New("its keys for Secrets are gone")
-	errNotReached = errors.New("it was not reached, so that its keys for Secrets are not known")
+	// errKeysLost means that a host has lost its configuration. It may get it again.
+	errKeysLost   = errors.New("its encryption keys for Secrets are missing")
+	errNotReached = errors.New("it was not reached, so its encryption keys are unknown")
 )
 
-// readEncryption reads the configuration with which the host's API server starts next. A host that is nil was not
-// reached.
+// readEncryption reads the configuration that the host's API server uses at its next start. A nil host is one that
+// was not reached.
 func readEncryption(ctx context.Context, h host.Host) (hostEncryption, error) {
 	if h == nil {
 		return hostEncryption{}, errNotReached
@@ -146,7 +145,7 @@ if [ "$(sha256sum 2>/dev/null <"$file")" = "${sum%.yaml}  -" ]; then echo config
 	return parseEncryption(res.Stdout)
 }
 
-// parseEncryption reads what readEncryption's script prints.
+// parseEncryption parses the output of readEncryption's script.
 func parseEncryption(out []byte) (hostEncryption, error) {
 	rest, member := bytes.CutPrefix(out, []byte("member\n"))
 	got := hostEncryption{member: member}
@@ -164,12 +163,12 @@ func parseEncryption(out []byte) (hostEncryption, error) {
 	return got, nil
 }
 
-// keysWithin is how long reading one host's keys may take.
+// keysWithin bounds reading the keys of one host.
 const keysWithin = time.Minute
 
-// rewriteSecrets has every Secret stored anew.
+// rewriteSecrets stores every Secret again, with the present key.
 func (r *Run) rewriteSecrets(ctx context.Context, client API, s plan.Step) error {
 	return client.RewriteSecrets(ctx, func(written int) {
-		r.emitEvent(Event{Type: StepOutput, Step: s.ID, Line: fmt.Sprintf("%d Secrets written again", written)})
+		r.emitEvent(Event{Type: StepOutput, Step: s.ID, Line: fmt.Sprintf("%d Secrets rewritten", written)})
 	})
 }

@@ -25,7 +25,7 @@ func keyOf(t *testing.T, name, seed string) encryption.Key {
 	return k
 }
 
-// keysRun is a run on control-plane hosts a, b, … that say that of their keys; "" is a host that is not reached.
+// keysRun is a run on control-plane hosts a, b, … with these answers about their keys; "" is an unreachable host.
 func keysRun(t *testing.T, said ...string) *Run {
 	t.Helper()
 	r := &Run{Hosts: map[string]host.Host{}, Plan: plan.Plan{Hosts: map[string]string{}}}
@@ -51,7 +51,7 @@ func encryptStep(p step.EncryptParams) plan.Step {
 	return plan.Step{ID: "encrypt", Host: "a", Intent: step.With(p)}
 }
 
-// brought are the names of the keys that are brought for the step; nil where no file is.
+// brought returns the names of the keys in the step's file; nil if it gets no file.
 func brought(t *testing.T, r *Run, s plan.Step) (encryption.Config, error) {
 	t.Helper()
 	config, err := r.encryptionConfig(t.Context(), s)
@@ -97,7 +97,7 @@ func TestANewKeyIsMadeOnlyIfNobodyHasIt(t *testing.T) {
 	if err != nil || !slices.Equal(first.Names(), []string{"identity", "kubeone-1"}) {
 		t.Fatalf("%v, %v", first, err)
 	}
-	// A run before this one has brought it to a host.
+	// An earlier run has uploaded it to a host.
 	one := keyOf(t, "kubeone-1", "a")
 	got, err := brought(t, keysRun(t, "member\n", saying(encryption.Config{encryption.IdentityKey(), one})), learn)
 	if err != nil || got.Find("kubeone-1") == nil || *got.Find("kubeone-1") != one {

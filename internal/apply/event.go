@@ -2,7 +2,7 @@ package apply
 
 import "time"
 
-// EventFormat is the version of the event stream and of the journal, which has the same lines.
+// EventFormat is the version of the event stream and of the journal, which share one format.
 const EventFormat = 1
 
 // EventType says what happened.
@@ -13,13 +13,13 @@ const (
 	RunStarted  EventType = "run-started"
 	RunFinished EventType = "run-finished"
 	StepStarted EventType = "step-started"
-	StepOutput  EventType = "step-output" // a line that the host printed
+	StepOutput  EventType = "step-output" // a line printed by the host
 	StepDone    EventType = "step-done"
 	StepFailed  EventType = "step-failed"
 	StepSkipped EventType = "step-skipped"
-	Heartbeat   EventType = "heartbeat" // nothing else happened for a while; Running says what is still going on
+	Heartbeat   EventType = "heartbeat" // no other event for a while; Running lists the running steps
 	Warning     EventType = "warning"
-	Result      EventType = "result" // how a command ended that prints its events; it is in no journal
+	Result      EventType = "result" // how the command ended; never in a journal
 )
 
 // Event is one line of the journal and of apply's JSON output. It never holds a secret.
@@ -38,5 +38,5 @@ type Event struct {
 	Done    int       `json:"done,omitempty"`    // steps done so far
 	Total   int       `json:"total,omitempty"`   // steps of the plan
 	Digest  string    `json:"digest,omitempty"`  // run-started: the plan's digest
-	Unknown []string  `json:"unknown,omitempty"` // result: names of hosts of which nothing is known
+	Unknown []string  `json:"unknown,omitempty"` // result: names of hosts without any information
 }

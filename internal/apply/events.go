@@ -9,20 +9,20 @@ import (
 	"kubeone/internal/cluster/record"
 )
 
-// eventRecorder is an API that takes Events of nodes. *cluster.Client is one.
+// eventRecorder is an API that records Events of Nodes. *cluster.Client implements it.
 type eventRecorder interface {
 	Tell(ctx context.Context, e record.Event) error
 }
 
-// eventQueue is how Events of nodes get to the cluster: a goroutine of their own writes them, so that no step waits for
-// them. One that could not be written is tried again with the next, and at last when the run ends.
+// eventQueue records Events of Nodes from its own goroutine, so that no step waits for them. A failed write is
+// retried with the next Event, and for the last time when the run ends.
 type eventQueue struct {
-	queue chan record.Event // has room for all that a run can say
+	queue chan record.Event // has room for every Event of a run
 	over  chan struct{}
 	abort context.CancelFunc
 }
 
-// recordEvents starts to write Events.
+// recordEvents starts recording Events.
 func (r *Run) recordEvents(ctx context.Context) {
 	ctx, abort := context.WithCancel(context.WithoutCancel(ctx))
 	r.events = eventQueue{queue: make(chan record.Event, len(r.Plan.Steps)), over: make(chan struct{}), abort: abort}
@@ -36,7 +36,7 @@ func (r *Run) recordEvents(ctx context.Context) {
 	}()
 }
 
-// flush waits until all Events are written, or ctx ends; what is left then is lost.
+// flush waits until all Events are written or ctx ends; the rest is lost.
 func (q *eventQueue) flush(ctx context.Context) {
 	close(q.queue)
 	select {
@@ -47,7 +47,7 @@ func (q *eventQueue) flush(ctx context.Context) {
 	<-q.over
 }
 
-// report has an Event written of the node that a finished step concerned.
+// queueEvent queues an Event about the Node of a finished step.
 func (r *Run) queueEvent(res result, took time.Duration) {
 	e, ok := nodeEvent(res, took)
 	if !ok || r.endsCluster() {
@@ -60,7 +60,7 @@ func (r *Run) queueEvent(res result, took time.Duration) {
 	r.events.queue <- e
 }
 
-// sendEvents writes Events and returns those that are worth another try.
+// sendEvents writes Events and returns those worth a retry.
 func (r *Run) sendEvents(ctx context.Context, events []record.Event) []record.Event {
 	if len(events) == 0 {
 		return nil
@@ -88,7 +88,7 @@ func recordEvent(ctx context.Context, to eventRecorder, e record.Event) error {
 	return to.Tell(ctx, e)
 }
 
-// nodeEvent is what there is to say about the node of a step that ended; false if the step concerns none.
+// nodeEvent returns the Event for the Node of a finished step; false if the step concerns no Node.
 func nodeEvent(res result, took time.Duration) (record.Event, bool) {
 	s := res.step
 	reason := s.Intent.Kind.Event()

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A working directory goes unless another run has the lock in it by then.
+// A working directory is removed unless another run has taken its lock.
 func TestForgetLeavesTheLockOfAnotherRun(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -43,7 +43,7 @@ func TestForgetLeavesTheLockOfAnotherRun(t *testing.T) {
 				t.Fatalf("%v: %s", err, out)
 			}
 			disk := filepath.Join(root, "var/lib/kubeone/snapshots/kubeone-reset-1")
-			if _, err := os.Stat(disk); err != nil { // of a disk of its own: a rename has taken it away otherwise
+			if _, err := os.Stat(disk); err != nil { // on its own disk; otherwise a rename would have moved it
 				t.Errorf("what a reset has kept: %v", err)
 			}
 			if _, err := os.Stat(dir); (err == nil) != c.stays {

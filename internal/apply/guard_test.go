@@ -8,8 +8,8 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// A host that had no part in etcd when the plan was made may have joined since, in this very plan: its member is not
-// stopped while the others are no quorum. One of a worker, which never has any, begins without a question to etcd.
+// A host outside etcd at plan time may have joined within this very plan. Its member is not stopped while the others
+// have no quorum. A worker never has a member, so its step starts without asking etcd.
 func TestAHostThatHasJoinedSinceIsNotStoppedAtWill(t *testing.T) {
 	t.Parallel()
 	was := observed.World{

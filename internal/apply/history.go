@@ -18,23 +18,23 @@ import (
 )
 
 const (
-	historyPatience = 5 * time.Second // for what a run leaves in the cluster, at its beginning and at its end
-	abortPatience   = 2 * time.Second // the same when the operator does not want to wait
-	longestProblem  = 600             // bytes of what failed, as the history keeps it
+	historyPatience = 5 * time.Second // for writing the entry, at the beginning and at the end of a run
+	abortPatience   = 2 * time.Second // the same for an aborted run
+	longestProblem  = 600             // bytes of an error in the history
 )
 
-// errTaken is what failed when another run took the lock.
+// errTaken is the history's error for a step whose lock another run took.
 var errTaken = errors.New("another run took the lock")
 
-// history is a run's own entry in the cluster's history while it grows. What is kept there is best effort: a run is the
-// same without it, and waits no longer than historyPatience for it.
+// history is a run's entry in the cluster's history as it grows. It is best effort: writes wait at most
+// historyPatience, and a run does not depend on them.
 type history struct {
 	mu  sync.Mutex
 	run record.Run
 }
 
-// openEntry opens the run's entry and writes it where there is a cluster already. In a new one it appears with the
-// first thing that is written to the cluster's record.
+// openEntry creates the run's entry and writes it if there is a cluster. In a new cluster it appears with the first
+// update of the record.
 func (r *Run) openEntry(ctx context.Context) {
 	who, from, _ := strings.Cut(r.Holder, "@")
 	r.history.mu.Lock()
@@ -52,8 +52,8 @@ func (r *Run) openEntry(ctx context.Context) {
 	r.keepEntry(ctx)
 }
 
-// closeEntry closes the run's entry and writes it as far as the API answers. A reset of the whole cluster leaves
-// nothing to write to.
+// closeEntry completes the run's entry and writes it if the API answers. A reset of the whole cluster leaves no
+// record.
 func (r *Run) closeEntry(ctx context.Context, err error) {
 	if cause := context.Cause(ctx); errors.Is(cause, locks.ErrLost) {
 		err = errors.Join(err, errTaken)
@@ -71,14 +71,14 @@ func (r *Run) closeEntry(ctx context.Context, err error) {
 	}
 }
 
-// isForMachines reports whether every host of the run is a Machine's. The history of operators' runs keeps no such run:
-// controllers make too many. Events of Nodes, conditions of Machines and the controllers' log tell of them.
+// isForMachines reports whether every host of the run is a Machine's. The history leaves such runs out: controllers
+// make too many. Events of Nodes, conditions of Machines and the controllers' log report them.
 func (r *Run) isForMachines() bool {
 	hosts := r.Want.Hosts()
 	return len(hosts) > 0 && !slices.ContainsFunc(hosts, func(h desired.Host) bool { return h.Machine == "" })
 }
 
-// keepEntry writes the run's entry as it is now.
+// keepEntry writes the run's present entry.
 func (r *Run) keepEntry(ctx context.Context) {
 	if r.isForMachines() {
 		return
@@ -94,8 +94,8 @@ func (r *Run) keepEntry(ctx context.Context) {
 	})
 }
 
-// historyClient is an API to write history to: the one that steps use, where there is one already, else one that lasts
-// until done is called.
+// historyClient returns an API for the history: the client of the steps if there is one, else a new one. The caller
+// must call done.
 func (r *Run) historyClient() (api API, done func(), err error) {
 	r.state.Lock()
 	api, access := r.state.client, r.Access
@@ -112,7 +112,7 @@ func (r *Run) historyClient() (api API, done func(), err error) {
 	return api, api.Close, nil
 }
 
-// endsCluster reports whether the plan makes every control-plane host bare.
+// endsCluster reports whether the plan resets every control-plane host.
 func (r *Run) endsCluster() bool {
 	for _, h := range r.Want.ControlPlane {
 		if !slices.ContainsFunc(r.Plan.Steps, func(s plan.Step) bool {
@@ -124,7 +124,7 @@ func (r *Run) endsCluster() bool {
 	return len(r.Want.ControlPlane) > 0
 }
 
-// noteEvent adds what an event says to the entry.
+// noteEvent adds an event to the entry.
 func (h *history) noteEvent(e Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -149,10 +149,10 @@ func (h *history) finishStep(e Event, result record.Result) {
 	}
 }
 
-// roundSeconds is a duration in seconds, to the millisecond.
+// roundSeconds returns d in seconds, rounded to the millisecond.
 func roundSeconds(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 1000 }
 
-// currentEntry is the entry as it is now.
+// currentEntry returns the present entry.
 func (h *history) currentEntry() record.Run {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -161,9 +161,8 @@ func (h *history) currentEntry() record.Run {
 	return out
 }
 
-// entryAfter is the entry as it will be once the step with that ID is done: the run is done too, if that was its
-// last one. The step that saves the record writes it, so that a run that has done all it had to is never taken for
-// one that was killed.
+// entryAfter returns the entry as it will be when the step with that ID is done; if it is the last step, the run is
+// done too. The step that saves the record writes this entry, so that a complete run never looks killed.
 func (h *history) entryAfter(id string, now time.Time) record.Run {
 	out := h.currentEntry()
 	if len(out.Steps) < out.Planned {
@@ -182,14 +181,14 @@ func (h *history) entryAfter(id string, now time.Time) record.Run {
 	return out
 }
 
-// endRun says how the run ended.
+// endRun records how the run ended.
 func (h *history) endRun(err error, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.run.Finished, h.run.Result, h.run.Error = now.UTC(), resultOf(err), problemOf(err)
 	for i := range h.run.Steps {
 		if s := &h.run.Steps[i]; s.Result == record.Running {
-			s.Result = record.Interrupted // it may go on, on its host
+			s.Result = record.Interrupted // it may still run on its host
 		}
 	}
 }
@@ -209,7 +208,7 @@ func resultOf(err error) record.Result {
 	return record.Failed
 }
 
-// problemOf is what failed, without what the hosts printed and without secrets, for everybody who may read ConfigMaps.
+// problemOf returns the text of err without host output and without secrets, for every reader of ConfigMaps.
 func problemOf(err error) string {
 	if err == nil {
 		return ""

@@ -24,7 +24,7 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// remembered are the runs in the history of a fake cluster, without times.
+// remembered returns the runs in the history of a fake cluster, without times.
 func remembered(t *testing.T, api *fake.Clientset) []record.Run {
 	t.Helper()
 	record, err := cluster.New(api, nil).Record(patience(t))
@@ -37,13 +37,13 @@ func remembered(t *testing.T, api *fake.Clientset) []record.Run {
 	return record.History
 }
 
-// timeless compares runs but for their times.
+// timeless compares runs, ignoring their times.
 var timeless = cmp.Options{
 	cmpopts.IgnoreFields(record.Run{}, "Started", "Finished", "PlanDigest"),
 	cmpopts.IgnoreFields(record.Step{}, "Began", "Seconds"),
 }
 
-// reaching gives a run on hosts a cluster that answers.
+// reaching connects a run on hosts to a cluster that answers.
 func (l *lab) reaching(api *fake.Clientset) {
 	l.Access = &cluster.Access{}
 	l.Connect.API = func(cluster.Access) (API, error) { return cluster.New(api, nil), nil }
@@ -93,7 +93,7 @@ func TestARunIsInTheHistoryFromItsBeginningToItsEnd(t *testing.T) {
 	}
 }
 
-// What controllers do on the hosts of Machines neither fills the history nor says how the runs of people ended.
+// Runs of controllers on hosts of Machines neither fill the history nor describe operators' runs.
 func TestARunForAMachineIsNotInTheHistory(t *testing.T) {
 	t.Parallel()
 	for name, of := range map[string]struct {
@@ -135,7 +135,7 @@ func TestARunForAMachineIsNotInTheHistory(t *testing.T) {
 	}
 }
 
-// updates is how often the record was written since it was made.
+// updates returns how often the record was written since it was created.
 func updates(api *fake.Clientset) int {
 	n := 0
 	for _, a := range api.Actions() {
@@ -286,7 +286,7 @@ func TestFinishedStepsBecomeEventsOfTheirNodes(t *testing.T) {
 	refused := 0
 	api.PrependReactor("create", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
 		refused++
-		return refused == 1, nil, apierrors.NewServiceUnavailable("restarting") // it is tried again
+		return refused == 1, nil, apierrors.NewServiceUnavailable("restarting") // retried
 	})
 	l.reaching(api)
 	if err := l.Do(patience(t), nil); err == nil {

@@ -13,15 +13,14 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// Hook is one of the operator's commands that is to run on the operator's machine.
+// Hook is one command to run on the operator's machine.
 type Hook struct {
 	Command []string      // the program and its arguments
-	Env     []string      // "KUBEONE_NODE=cp-1", besides what every program gets
-	Timeout time.Duration // then it is killed
+	Env     []string      // "KUBEONE_NODE=cp-1", in addition to the process environment
+	Timeout time.Duration // the command is killed after it
 }
 
-// RunHook runs a hook and writes what it prints, both streams, to output. The error says how it failed; it ends with
-// the context at the latest.
+// RunHook runs a hook and writes its standard output and error to output. It returns when ctx ends at the latest.
 type RunHook func(ctx context.Context, h Hook, output io.Writer) error
 
 // HookError is the failure of a hook on the operator's machine.
@@ -30,16 +29,16 @@ type HookError struct {
 	Err  error
 }
 
-// Error says which hook failed, and how.
+// Error names the hook and its failure.
 func (e *HookError) Error() string { return "hook " + e.Name + " " + e.Err.Error() }
 
 // Unwrap returns the cause.
 func (e *HookError) Unwrap() error { return e.Err }
 
-// operatorHooks runs the hooks of a step, one after the other. The first that fails is the last.
+// operatorHooks runs the hooks of a step in order and stops at the first failure.
 func (r *Run) operatorHooks(ctx context.Context, s plan.Step, output io.Writer) error {
 	if r.RunHook == nil {
-		return errors.New("hooks run where kubeone apply does, and this run has no operator's machine")
+		return errors.New("hooks run on the machine of kubeone apply, and this run has no operator's machine")
 	}
 	if err := r.checkLock(ctx, s); err != nil {
 		return err
@@ -58,8 +57,8 @@ func (r *Run) operatorHooks(ctx context.Context, s plan.Step, output io.Writer) 
 	return nil
 }
 
-// failureHooks runs the hooks for a run that failed. One that fails is a warning: the run has its error already. A run
-// that was stopped by the operator, or aborted, has not failed.
+// failureHooks runs the hooks for a failed run. A hook that fails is only a warning: the run has its error already. A
+// run that the operator stopped or aborted has not failed.
 func (r *Run) failureHooks(ctx context.Context, failure error) {
 	if failure == nil || errors.Is(failure, ErrStopped) || ctx.Err() != nil || r.RunHook == nil {
 		return
@@ -72,8 +71,8 @@ func (r *Run) failureHooks(ctx context.Context, failure error) {
 	}
 }
 
-// failureEnv tells a hook which run failed, and of its first failure the step, the host and the class. What hosts have
-// printed is not in it.
+// failureEnv describes the failed run to a hook, with step, host and class of its first failure. Host output stays
+// out.
 func (r *Run) failureEnv(name string, failure error) []string {
 	env := []string{
 		"KUBEONE_HOOK=" + name, "KUBEONE_MOMENT=failure", "KUBEONE_CLUSTER=" + r.Want.Name, "KUBEONE_RUN=" + r.RunID,
@@ -86,7 +85,7 @@ func (r *Run) failureEnv(name string, failure error) []string {
 	return env
 }
 
-// hookEnv tells a hook what it is run for.
+// hookEnv describes the step to a hook.
 func (r *Run) hookEnv(s plan.Step, name string) []string {
 	env := []string{
 		"KUBEONE_HOOK=" + name, "KUBEONE_MOMENT=" + s.Intent.Moment().String(), "KUBEONE_CLUSTER=" + r.Want.Name,

@@ -19,7 +19,7 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// beforeDrain is a step that runs two hooks on the operator's machine.
+// beforeDrain is a step with two hooks on the operator's machine.
 func beforeDrain() plan.Step {
 	s := stepOf("operator-hooks-before-drain/node-1", "1", step.OperatorHooks)
 	s.Title = "hooks before drain"
@@ -93,7 +93,7 @@ func TestHooksOfNobodysMachineAreAnError(t *testing.T) {
 	}
 }
 
-// A run that is stopped while a host is upgraded runs the hooks that follow, and opens its Node.
+// A run stopped during the upgrade of a host runs the hooks that follow, and uncordons its Node.
 func TestStoppedRunsEndUpgradesWithTheirHooks(t *testing.T) {
 	t.Parallel()
 	after := step.Moment{When: desired.After, Activity: desired.Upgrading}
@@ -117,7 +117,7 @@ func TestStoppedRunsEndUpgradesWithTheirHooks(t *testing.T) {
 	}
 }
 
-// A run that is ended waits for its hooks, which end with it.
+// An ended run waits for its hooks, which end with it.
 func TestAnEndedRunWaitsForItsHooks(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, "exit 0", beforeDrain())
@@ -135,7 +135,7 @@ func TestAnEndedRunWaitsForItsHooks(t *testing.T) {
 	}
 }
 
-// However many hosts may be busy, the operator's machine runs the hooks of one at a time.
+// Hooks on the operator's machine run for one host at a time, however many hosts are busy.
 func TestHooksOfTheOperatorsMachineRunOneAtATime(t *testing.T) {
 	t.Parallel()
 	s := NewSchedule(plan.Plan{Steps: []plan.Step{
@@ -151,8 +151,8 @@ func TestHooksOfTheOperatorsMachineRunOneAtATime(t *testing.T) {
 	}
 }
 
-// TestFailureHooksTellOfAFailedRun holds that they run once a run has failed, are told of which step, and not when all
-// went well or the operator stopped the run.
+// TestFailureHooksTellOfAFailedRun checks that failure hooks run after a failure and get the failed step. They do not
+// run after success or when the operator stopped the run.
 func TestFailureHooksTellOfAFailedRun(t *testing.T) {
 	t.Parallel()
 	for script, fails := range map[string]bool{"exit 0": false, "echo a secret; exit 3": true} {

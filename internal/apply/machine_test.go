@@ -19,7 +19,7 @@ import (
 	"kubeone/internal/testutil/hosttest"
 )
 
-// machine is a host of a run, whose lock a test takes.
+// machine is a host of a run whose lock a test takes.
 type machine struct {
 	*hosttest.Host
 	t *testing.T
@@ -47,7 +47,7 @@ func (j *journal) emit(e Event) {
 	}
 }
 
-// lines are the events in short: "step-done a", "step-output a: hello".
+// lines returns the events in short: "step-done a", "step-output a: hello".
 func (j *journal) lines() []string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -65,20 +65,20 @@ func (j *journal) lines() []string {
 	return out
 }
 
-// lab is a run on one machine, "1", named node-1, whose lock it holds.
+// lab is a run on one machine, "1", named node-1. It holds the machine's lock.
 type lab struct {
 	*Run
 	*machine
 	journal *journal
 }
 
-// newLab makes a run whose host has the script given.
+// newLab returns a run whose host has this script.
 func newLab(t *testing.T, script string, steps ...plan.Step) *lab {
 	t.Helper()
 	return labOf(t, newMachine(t, "node-1"), script, steps...)
 }
 
-// labOf makes a run on the machine, which has the script given.
+// labOf returns a run on the machine, which has this script.
 func labOf(t *testing.T, m *machine, script string, steps ...plan.Step) *lab {
 	t.Helper()
 	j := &journal{}
@@ -94,7 +94,7 @@ func labOf(t *testing.T, m *machine, script string, steps ...plan.Step) *lab {
 	return &lab{r, m, j}
 }
 
-// lock takes the machine's lock for a run; the test's end gives it up.
+// lock takes the machine's lock for a run until the test ends.
 func (m *machine) lock(run string, force bool) *locks.HostLocks {
 	m.t.Helper()
 	l, err := locks.TakeHosts(patience(m.t), map[string]host.Host{"1": m},
@@ -106,7 +106,7 @@ func (m *machine) lock(run string, force bool) *locks.HostLocks {
 	return l
 }
 
-// kubeconfig is an administrator's, with a secret of its own, and the CA in it as base64.
+// kubeconfig returns an administrator's kubeconfig with a secret of its own, and its CA in base64.
 func kubeconfig(t *testing.T) (text, ca string) {
 	t.Helper()
 	server := httptest.NewTLSServer(nil)
@@ -124,7 +124,7 @@ users: [{name: u, user: {token: the-administrator}}]
 `, ca
 }
 
-// patience ends before the test's own does.
+// patience returns a context that ends before the test's own.
 func patience(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -132,7 +132,7 @@ func patience(t *testing.T) context.Context {
 	return ctx
 }
 
-// named is how the only host is called, and its Node.
+// named returns the name of the only host and its Node.
 func named() map[string]string { return map[string]string{"1": "node-1"} }
 
 func wanted(controlPlane ...string) desired.Cluster {

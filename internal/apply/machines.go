@@ -13,7 +13,7 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// createMachines makes a MachineDeployment of the manifest.
+// createMachines creates a MachineDeployment of the manifest.
 func (r *Run) createMachines(ctx context.Context, client API, s plan.Step) error {
 	p := step.ParamsOf[step.CreateMachinesParams](s.Intent)
 	for _, d := range r.Want.MachineDeployments {
@@ -26,10 +26,10 @@ func (r *Run) createMachines(ctx context.Context, client API, s plan.Step) error
 		}
 		return client.Create(ctx, o)
 	}
-	return fmt.Errorf("MachineDeployment %s/%s is not known", p.Namespace, p.Name)
+	return fmt.Errorf("unknown MachineDeployment %s/%s", p.Namespace, p.Name)
 }
 
-// upgradeMachines gives a MachineDeployment another version of the kubelet. Its controllers do the rest.
+// upgradeMachines sets the kubelet version of a MachineDeployment. Its controllers do the rest.
 func (r *Run) upgradeMachines(ctx context.Context, client API, s plan.Step) error {
 	p := step.ParamsOf[step.UpgradeMachinesParams](s.Intent)
 	type object = map[string]any
@@ -47,7 +47,7 @@ func (r *Run) upgradeMachines(ctx context.Context, client API, s plan.Step) erro
 	return client.Merge(ctx, o, patch)
 }
 
-// removeAddon deletes what an addon consists of.
+// removeAddon deletes the objects of an addon.
 func (r *Run) removeAddon(ctx context.Context, client API, s plan.Step) error {
 	name := step.ParamsOf[step.RemoveAddonParams](s.Intent).Addon
 	objects, err := addons.Removable(name)

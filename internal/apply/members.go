@@ -15,18 +15,18 @@ import (
 	"time"
 )
 
-// LivingError says that something that was to be removed for being dead is alive. Nothing was removed.
+// LivingError means that a step would have removed something dead that is alive. Nothing was removed.
 type LivingError struct {
 	What string // "etcd member cp-2 (8e9e05c52164694d)", "host cp-2"
-	How  string // what it was alive by
+	How  string // the sign of life
 }
 
-// Error says what lives and what to do.
+// Error says what is alive and what to do.
 func (e *LivingError) Error() string {
-	return e.What + " is alive: " + e.How + "; nothing was removed. Look at it with kubeone status and plan again"
+	return e.What + " is alive: " + e.How + "; nothing was removed. Inspect it with kubeone status, then plan again"
 }
 
-// EtcdError is a step that etcd, as it is, does not allow.
+// EtcdError is the failure of a step that the state of etcd does not allow.
 type EtcdError struct{ Err error }
 
 // Error is the cause's text.
@@ -35,7 +35,7 @@ func (e *EtcdError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *EtcdError) Unwrap() error { return e.Err }
 
-// removeMember takes a member out of etcd, if the quorum allows it as etcd is now. One that is gone already is
+// removeMember removes a member from etcd, if the quorum allows it now. A member that is no longer listed counts as
 // removed.
 func (r *Run) removeMember(ctx context.Context, _ API, s plan.Step) error {
 	params := step.ParamsOf[step.RemoveEtcdParams](s.Intent)
@@ -66,7 +66,7 @@ func (r *Run) removeMember(ctx context.Context, _ API, s plan.Step) error {
 	return nil
 }
 
-// etcdWithout reaches etcd through other hosts than the one that leaves, where there are others.
+// etcdWithout reaches etcd through hosts other than the leaving one, if there are any.
 func etcdWithout(a *etcd.Access, leaves string) *etcd.Access {
 	if a == nil || leaves == "" {
 		return a
@@ -84,7 +84,7 @@ func etcdWithout(a *etcd.Access, leaves string) *etcd.Access {
 	return &others
 }
 
-// withPatience reaches etcd with more time for each answer: a voter that is only late is no reason to keep a member.
+// withPatience gives each answer more time: a slow voter is no reason to keep a member.
 func withPatience(a *etcd.Access) *etcd.Access {
 	if a == nil {
 		return nil
@@ -94,8 +94,8 @@ func withPatience(a *etcd.Access) *etcd.Access {
 	return &of
 }
 
-// deleteNode deletes a Node. One that goes because its host is dead or replaced must not be Ready any more, and its
-// host, where the step names it, is confirmed to be dead.
+// deleteNode deletes a Node. A Node whose host is dead or replaced must not be Ready. If the step names the host, the
+// host must also be confirmed dead.
 func (r *Run) deleteNode(ctx context.Context, client API, s plan.Step) error {
 	if death := step.ParamsOf[step.DeleteNodeParams](s.Intent).Death; death.Confirm {
 		if death.Peer != "" {
@@ -106,18 +106,18 @@ func (r *Run) deleteNode(ctx context.Context, client API, s plan.Step) error {
 		within, cancel := context.WithTimeout(ctx, NodeTimeout)
 		defer cancel()
 		if err := client.WaitNodeSilent(within, s.Intent.NodeName); err != nil {
-			return fmt.Errorf("the Node %s belongs to a machine that is alive; stop that, or give one of the two "+
-				"another name: %w", s.Intent.NodeName, err)
+			return fmt.Errorf("the Node %s belongs to a machine that is alive; stop the machine or rename one "+
+				"of the two: %w", s.Intent.NodeName, err)
 		}
 	}
 	return client.DeleteNode(ctx, s.Intent.NodeName)
 }
 
-// Silence is since when something was found dead by one look after the other, and when last.
+// Silence is a time without a sign of life, from the first check in a row to the last.
 type Silence struct{ Since, Last time.Time }
 
-// Found is the silence after a look that began and ended then, and found no life. It begins anew after a gap, also of a
-// clock that was set back. The zero value is that of what nobody has looked at.
+// Found returns the silence after a check, from began to ended, that found no life. After a gap, or a clock set back,
+// it starts over. The zero value has no checks.
 func (s Silence) Found(began, ended time.Time) Silence {
 	if !s.lastsAt(began) {
 		s.Since = ended.Round(0)
@@ -126,7 +126,7 @@ func (s Silence) Found(began, ended time.Time) Silence {
 	return s
 }
 
-// lastsAt reports whether a look at that moment would go on with the silence.
+// lastsAt reports whether a check at that time would extend the silence.
 func (s Silence) lastsAt(at time.Time) bool {
 	gap := at.Round(0).Sub(s.Last)
 	return !s.Last.IsZero() && gap >= 0 && gap <= DeathGap
@@ -135,8 +135,8 @@ func (s Silence) lastsAt(at time.Time) bool {
 // Dead reports whether the silence has lasted for long enough.
 func (s Silence) Dead() bool { return !s.Last.IsZero() && s.Last.Sub(s.Since) >= DeathWithin }
 
-// confirmDead looks at what the step removes, and at the host it was on, again and again for DeathWithin. Every sign of
-// life is an error, and so is what cannot be found out, but for looks in between that leave no gap: etcd may be slow.
+// confirmDead checks what the step removes, and its host, repeatedly for DeathWithin. Any sign of life is an error. A
+// check without a result is an error too, unless it leaves no gap: etcd may be slow.
 func (r *Run) confirmDead(ctx context.Context, s plan.Step, of step.Death,
 	silent func(context.Context, step.RemoveEtcdParams) error) error {
 	for is := (Silence{}); !is.Dead(); {
@@ -158,13 +158,13 @@ func (r *Run) confirmDead(ctx context.Context, s plan.Step, of step.Death,
 			Type: StepOutput,
 			Step: s.ID,
 			Host: r.displayName(s.Host),
-			Line: fmt.Sprintf("found dead for %.0f of %.0f s", is.Last.Sub(is.Since).Seconds(), DeathWithin.Seconds()),
+			Line: fmt.Sprintf("dead for %.0f of %.0f s", is.Last.Sub(is.Since).Seconds(), DeathWithin.Seconds()),
 		})
 	}
 	return nil
 }
 
-// lookForLife looks once.
+// lookForLife checks once.
 func (r *Run) lookForLife(ctx context.Context, s plan.Step, of step.Death,
 	silent func(context.Context, step.RemoveEtcdParams) error) error {
 	if silent != nil {
@@ -175,29 +175,29 @@ func (r *Run) lookForLife(ctx context.Context, s plan.Step, of step.Death,
 	return r.hostSilent(ctx, of.Peer)
 }
 
-// memberSilent asks etcd for the member that the step removes, and that member for itself.
+// memberSilent asks etcd about the member that the step removes, and asks that member itself.
 func (r *Run) memberSilent(ctx context.Context, of step.RemoveEtcdParams) error {
 	client, err := r.Connect.connectEtcd(ctx, etcdWithout(r.Etcd, of.Peer))
 	if err != nil {
-		return fmt.Errorf("it is not known whether etcd member %s is dead: %w", of.Member, err)
+		return fmt.Errorf("cannot tell whether etcd member %s is dead: %w", of.Member, err)
 	}
 	defer func() { _ = client.Close() }()
 	seen, err := client.Observe(ctx)
 	if err != nil {
-		return fmt.Errorf("it is not known whether etcd member %s is dead: %w", of.Member, err)
+		return fmt.Errorf("cannot tell whether etcd member %s is dead: %w", of.Member, err)
 	}
 	return FoundDead(seen, of.Member)
 }
 
-// hasMember ends with status 3 if something of Kubernetes runs on a host, or etcd data is on it.
+// hasMember exits with 3 if a host runs a Kubernetes component or has etcd data.
 const hasMember = `for comm in /proc/[0-9]*/comm; do
 	read -r name <"$comm" 2>/dev/null || continue
 	case $name in etcd | kube-apiserver) exit 3 ;; esac
 done
 [ ! -e /var/lib/etcd/member ] || exit 3`
 
-// hostSilent makes sure of a host that did not answer when the plan was made that it still does not, and of one
-// that did (an empty one, which took the place of a dead one) that it does not run what is to be removed.
+// hostSilent checks that a host without an answer at plan time still does not answer. A host that did answer, an
+// empty one in the place of a dead one, must not run what is to be removed.
 func (r *Run) hostSilent(ctx context.Context, id string) error {
 	h, answered := r.Hosts[id]
 	if !answered {
@@ -213,7 +213,7 @@ func (r *Run) hostSilent(ctx context.Context, id string) error {
 	var exit *host.ExitError
 	switch class := host.ClassOf(err); {
 	case answered && errors.As(err, &exit):
-		return &LivingError{"host " + r.displayName(id), "etcd, or its data, is on it"}
+		return &LivingError{"host " + r.displayName(id), "it runs etcd or holds etcd data"}
 	case answered, class == host.Unreachable, class == host.Lost, errors.Is(err, context.DeadlineExceeded):
 		return ctx.Err()
 	case err != nil:
@@ -222,18 +222,18 @@ func (r *Run) hostSilent(ctx context.Context, id string) error {
 	return &LivingError{"host " + r.displayName(id), "it answers again"}
 }
 
-// What etcd must be like, as rules of values: whoever carries out a plan asks etcd and goes by them.
+// These rules say what state etcd must be in. Callers that carry out a plan ask etcd and apply them.
 
-// EtcdCheck is what etcd is asked for until it is so, for EtcdTimeout at most.
+// EtcdCheck is a condition that etcd must meet within EtcdTimeout.
 type EtcdCheck struct {
-	What    string // what is waited for
-	Without string // ID of a host through which etcd is not asked, where it can be asked through others; empty for none
-	// Wrong says what is not so yet, empty if nothing is. An error ends the wait.
+	What    string // the condition, in "waiting for …"
+	Without string // ID of a host to avoid when asking etcd, if there are others; empty: none
+	// Wrong returns what is still missing, or "". An error ends the wait.
 	Wrong func(observed.Etcd) (string, error)
 }
 
-// BeforeStep is what etcd must be like when the step begins; was is the world as the plan found it. A nil check asks
-// nothing. A member that leaves is judged by MayLeave, which whoever takes it out asks at that moment.
+// BeforeStep returns the check for the start of the step; was is the world at plan time. A nil check asks nothing.
+// For a leaving member, MayLeave decides at the moment of its removal.
 func BeforeStep(s plan.Step, want desired.Cluster, was observed.World) *EtcdCheck {
 	d := s.Intent.Disrupts()
 	part := match.Part(was, hostOf(s, want), s.Intent.NodeName)
@@ -252,19 +252,19 @@ func BeforeStep(s plan.Step, want desired.Cluster, was observed.World) *EtcdChec
 	return mayStop(s, want)
 }
 
-// BeforeUncordon is what etcd must be like when a node that is Ready in the wanted version is opened: after the
-// upgrade of a control-plane host all voters are healthy. One that an earlier run left closed does not wait for
-// other hosts' members.
+// BeforeUncordon returns the check before a Ready node in the desired version is uncordoned. After the upgrade of a
+// control-plane host, all voters must be healthy. A node that an earlier run left cordoned does not wait for other
+// hosts' members.
 func BeforeUncordon(i step.Intent) *EtcdCheck {
 	if i.Role != desired.ControlPlane || step.ParamsOf[step.UncordonParams](i).Resume {
 		return nil
 	}
-	return &EtcdCheck{What: "every voter of etcd healthy", Wrong: func(e observed.Etcd) (string, error) {
+	return &EtcdCheck{What: "all etcd voters to be healthy", Wrong: func(e observed.Etcd) (string, error) {
 		return allHealthy(e), nil
 	}}
 }
 
-// allHealthy names a voter that is not healthy. A learner has no vote, and may stay one as long as its own host
+// allHealthy names a voter that is not healthy. It ignores learners: they have no vote, and may stay while their host
 // is away.
 func allHealthy(e observed.Etcd) string {
 	for _, m := range e.Members {
@@ -275,7 +275,7 @@ func allHealthy(e observed.Etcd) string {
 	return ""
 }
 
-// mayStop is that the host's member may be stopped for a while, by the rules of the quorum.
+// mayStop checks, by the rules of the quorum, that the host's member may stop for a while.
 func mayStop(s plan.Step, want desired.Cluster) *EtcdCheck {
 	return &EtcdCheck{What: "a quorum without " + s.Intent.NodeName, Wrong: func(e observed.Etcd) (string, error) {
 		if v := quorum.May(quorum.Stop, e, partOn(e, s, want)); !v.Safe {
@@ -285,7 +285,7 @@ func mayStop(s plan.Step, want desired.Cluster) *EtcdCheck {
 	}}
 }
 
-// hasLeft is that the host has no member in etcd.
+// hasLeft checks that the host has no member in etcd.
 func hasLeft(s plan.Step, want desired.Cluster) *EtcdCheck {
 	return &EtcdCheck{What: "its list of members", Without: s.Host, Wrong: func(e observed.Etcd) (string, error) {
 		if e.Problem != "" {
@@ -297,14 +297,14 @@ func hasLeft(s plan.Step, want desired.Cluster) *EtcdCheck {
 		case v.Safe:
 			return "", nil
 		case part.Member != "":
-			return "", fmt.Errorf("%s must not be reset: %s; plan again, its removal comes first", s.Intent.NodeName,
+			return "", fmt.Errorf("%s must not be reset: %s; plan again: its etcd member goes first", s.Intent.NodeName,
 				v.Why)
 		}
 		return v.Why, nil
 	}}
 }
 
-// quorumHolds is that etcd has its quorum.
+// quorumHolds checks that etcd has a quorum.
 func quorumHolds() *EtcdCheck {
 	return &EtcdCheck{What: "a quorum", Wrong: func(e observed.Etcd) (string, error) {
 		if v := quorum.May(quorum.Purge, e, quorum.Part{}); !v.Safe {
@@ -314,7 +314,7 @@ func quorumHolds() *EtcdCheck {
 	}}
 }
 
-// partOn is what the step's host has of etcd now. Its data is where the plan found it, or began with.
+// partOn returns the host's present part in etcd. Its data is where the plan found it or what the host started with.
 func partOn(e observed.Etcd, s plan.Step, want desired.Cluster) quorum.Part {
 	part := match.Part(observed.World{Etcd: e}, hostOf(s, want), s.Intent.NodeName)
 	part.Data = observed.Unknown
@@ -327,32 +327,32 @@ func hostOf(s plan.Step, want desired.Cluster) desired.Host {
 	return h
 }
 
-// wasHealthy reports whether the host's member was well, as the plan found it, in an etcd with a quorum.
+// wasHealthy reports whether the host's member was healthy at plan time, in an etcd with a quorum.
 func wasHealthy(part quorum.Part, was observed.Etcd) bool {
 	m, found := memberOf(was, part.Member)
 	return quorum.Count(was.Members).Holds() && found && m.Healthy == observed.Yes
 }
 
-// MayLeave says whether the member may be taken out of etcd as it is now. One that is not listed has left. One that was
-// to leave as an abandoned learner, and that has a vote by now, was not abandoned: its join went on without its run.
+// MayLeave checks whether the member may be removed from etcd as it is now; listed is false if it has left already. A
+// member planned as an abandoned learner that now votes was not abandoned: its join continued without its run.
 func MayLeave(e observed.Etcd, of step.RemoveEtcdParams) (listed bool, err error) {
 	m, found := memberOf(e, of.Member)
 	if !found {
 		return false, nil
 	}
 	if of.Learner && !m.Learner {
-		return true, &LivingError{memberName(m), "it has ended its join, and votes"}
+		return true, &LivingError{memberName(m), "it completed its join and votes"}
 	}
 	if v := quorum.May(quorum.Leave, e, quorum.Part{Member: of.Member}); !v.Safe {
 		return true, &EtcdError{fmt.Errorf(
-			"%s must not leave now: %s; bring the other members back first, kubeone plan says how", memberName(m),
+			"%s must not leave now: %s; repair the other members first, as kubeone plan shows", memberName(m),
 			v.Why)}
 	}
 	return true, nil
 }
 
-// FoundDead is why the member with that ID does not go for dead: it answers, or nobody can say. One that is not
-// listed was removed by an earlier run.
+// FoundDead returns why the member with that ID does not count as dead: it answers, or its state is unknown. A member
+// that is not listed was removed by an earlier run.
 func FoundDead(e observed.Etcd, id string) error {
 	m, found := memberOf(e, id)
 	switch {

@@ -19,12 +19,12 @@ import (
 	"kubeone/internal/testutil/hostfake"
 )
 
-// votes is an etcd that says one thing after the other, and notes what is removed.
+// votes is an etcd with a series of answers. It records removals.
 type votes struct {
-	seen    []observed.Etcd // one answer after the other; the last one stays
+	seen    []observed.Etcd // successive answers; the last one repeats
 	asked   int
 	removed []uint64
-	via     [][]string // the hosts through which it was reached
+	via     [][]string // the hosts it was reached through
 }
 
 func (q *votes) Observe(context.Context) (observed.Etcd, error) {
@@ -39,7 +39,7 @@ func (q *votes) RemoveMember(_ context.Context, id uint64) error {
 
 func (q *votes) Close() error { return nil }
 
-// removing is a run on that etcd whose pauses are noted. Its clock goes on while it pauses.
+// removing returns a run on that etcd. It records the pauses, and its clock advances by them.
 func removing(q *votes, paused *[]time.Duration) *Run {
 	access := &etcd.Access{Via: []etcd.Endpoint{{ID: "1"}, {ID: "3"}}}
 	now := rotatedAt
@@ -137,7 +137,7 @@ func TestALivingMemberIsNotRemoved(t *testing.T) {
 	}
 }
 
-// A look that finds nothing out is made again, as long as it leaves no gap.
+// A check without a result is repeated, as long as it leaves no gap.
 func TestASlowEtcdIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	dead, slow := voters(true, true, false), voters(true, false, false)
@@ -158,7 +158,7 @@ func TestASlowEtcdIsAskedAgain(t *testing.T) {
 	}
 }
 
-// What a run that stood still has not seen is no silence.
+// A run that stood still has not seen silence.
 func TestASilenceHasNoGaps(t *testing.T) {
 	t.Parallel()
 	var is Silence
@@ -199,14 +199,14 @@ func TestAMemberThatIsAskedToLeaveLeavesAtOnce(t *testing.T) {
 		len(paused) > 0 {
 		t.Errorf("%v, removed %v, paused %v", err, q.removed, paused)
 	}
-	q = &votes{seen: []observed.Etcd{voters(true, true)}} // an earlier run has removed it
+	q = &votes{seen: []observed.Etcd{voters(true, true)}} // removed by an earlier run
 	if err := removing(q, &paused).removeMember(t.Context(), nil, removal(true)); err != nil || len(q.removed) > 0 {
 		t.Errorf("%v, removed %v", err, q.removed)
 	}
 }
 
-// TestALearnerThatVotesByNowIsNotRemoved: a join goes on on its host after its run has ended, and after another
-// manifest has called its learner abandoned.
+// TestALearnerThatVotesByNowIsNotRemoved: a join continues on its host after its run has ended, even if another
+// manifest calls its learner abandoned.
 func TestALearnerThatVotesByNowIsNotRemoved(t *testing.T) {
 	t.Parallel()
 	learning := voters(true, true, false)
@@ -245,7 +245,7 @@ func TestTheHostOfADeadMemberIsProbedToo(t *testing.T) {
 			says: "host cp-c is alive"},
 		"empty, as it was": {present: &hostfake.Expect{Script: "/var/lib/etcd/member", Times: -1}},
 		"etcd runs on it": {present: &hostfake.Expect{ExitCode: 3, Times: -1},
-			says: "host cp-c is alive: etcd, or its data, is on it"},
+			says: "host cp-c is alive: it runs etcd"},
 		"it was there, and hides": {present: &silent},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -268,13 +268,13 @@ func TestTheHostOfADeadMemberIsProbedToo(t *testing.T) {
 	}
 }
 
-// One sign of life is enough, however silent the host is before and after it.
+// One sign of life is enough, however silent the host is before and after.
 func TestAHostThatShowsLifeOnceIsNotDead(t *testing.T) {
 	t.Parallel()
 	silent := hostfake.Expect{Err: &host.Error{Class: host.Unreachable}}
 	for name, c := range map[string]struct {
 		life     hostfake.Expect
-		answered bool // when the plan was made
+		answered bool // at plan time
 	}{
 		"it answers":           {hostfake.Expect{}, false},
 		"it refuses the login": {hostfake.Expect{Err: &host.Error{Class: host.Auth}}, false},
@@ -304,7 +304,7 @@ func TestAHostThatShowsLifeOnceIsNotDead(t *testing.T) {
 	}
 }
 
-// nodes is an API that knows whether a Node is silent.
+// nodes is an API with known silence of Nodes.
 type nodes struct {
 	API
 	ready   bool

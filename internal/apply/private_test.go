@@ -18,14 +18,14 @@ import (
 	"kubeone/internal/testutil/short"
 )
 
-// asNobody has a command run as a user that owns nothing, where this test is root; as this test's user elsewhere.
+// asNobody runs a command as a user without files if this test is root, else as the test's user.
 func asNobody(cmd *exec.Cmd) {
 	if os.Geteuid() == 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	}
 }
 
-// enterable has other users enter the directory, and those above it that are the test's.
+// enterable lets other users enter the directory and the test's directories above it.
 func enterable(t *testing.T, dir string) {
 	t.Helper()
 	for ; strings.HasPrefix(dir, os.TempDir()+"/"); dir = filepath.Dir(dir) {
@@ -38,7 +38,7 @@ func enterable(t *testing.T, dir string) {
 func TestWhatIsOnAHostIsRootsAlone(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, "node-1")
-	for _, dir := range []string{"var/lib/kubeone/lock", "var/lib/kubeone/step", "run/kubeone"} { // as they were once
+	for _, dir := range []string{"var/lib/kubeone/lock", "var/lib/kubeone/step", "run/kubeone"} { // as in older versions
 		if err := os.MkdirAll(m.Path(dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +81,7 @@ func tryLock(t *testing.T, path string) (string, error) {
 	return string(out), err
 }
 
-// Each of our scripts that finds a file locked ends after a while, and names the process.
+// Each of our scripts that finds a file locked gives up after a while and names the process.
 func TestAScriptSaysWhichProcessItWaitedFor(t *testing.T) {
 	t.Parallel()
 	for _, shell := range [][]string{{"dash"}, {"bash", "--posix"}, {"busybox", "sh"}} {

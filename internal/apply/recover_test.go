@@ -61,7 +61,7 @@ func TestACopyShowsNothingOfItself(t *testing.T) {
 	}
 }
 
-// The snapshot reaches the host as a private file that only the restore of this very copy uses, once.
+// The snapshot arrives as a private file that only the restore of this very copy uses, once.
 func TestASnapshotIsSentUnlessItIsThere(t *testing.T) {
 	t.Parallel()
 	const text = "a snapshot"
@@ -73,7 +73,7 @@ func TestASnapshotIsSentUnlessItIsThere(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		file, content string
-		marker, data  bool // the marker says that it is being restored; there is etcd data
+		marker, data  bool // the marker says "restoring"; etcd data exists
 		sent          int
 	}{
 		"nothing is there":                  {"", "", true, true, 1},

@@ -8,11 +8,11 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// exitRefused is how a host ends the step Reconfigure that has taken its new settings back.
+// exitRefused is the exit status of the step Reconfigure after it has restored the former settings.
 const exitRefused = 65
 
-// SettingsRefused reports whether a run failed because a component did not start with new settings and its host has
-// again what it had before, and why, in one line.
+// SettingsRefused reports whether a run failed because a component did not start with new settings and its host
+// restored the former ones. It also returns the reason, in one line.
 func SettingsRefused(err error) (why string, refused bool) {
 	var failed *StepError
 	var exit *host.ExitError
@@ -30,7 +30,7 @@ func SettingsRefused(err error) (why string, refused bool) {
 	return strings.Map(dropControlCharacters, why), true
 }
 
-// dropControlCharacters leaves out what would move a terminal's cursor or break a line.
+// dropControlCharacters drops what would move a terminal's cursor or break a line.
 func dropControlCharacters(r rune) rune {
 	if r < ' ' || r >= 0x7f && r < 0xa0 {
 		return -1

@@ -38,13 +38,13 @@ const (
 	exitKilled   = 78
 )
 
-// Blobs is the content that is uploaded to hosts, by sha256 (hex). A bundle is one.
+// Blobs is the content for uploads to hosts, by sha256 (hex). A bundle implements it.
 type Blobs interface {
 	Blob(sha256 string) (io.Reader, int64, error)
 }
 
-// runOnHost carries one step out on its host: uploads, secrets, the stage itself. A connection that is lost
-// meanwhile is made again, and the step, which went on without it, is found.
+// runOnHost runs one step on its host: uploads, secrets, then the stage itself. After a lost connection it reconnects
+// and finds the step, which continued on the host.
 func (r *Run) runOnHost(ctx context.Context, s plan.Step, output *lineWriter) error {
 	h := r.Hosts[s.Host]
 	var away Outage
@@ -90,8 +90,7 @@ func (r *Run) attemptStep(ctx context.Context, h host.Host, s plan.Step, output 
 	return r.afterSuccess(ctx, s)
 }
 
-// uploadStep gives the host what the step needs, its script and files, and returns what start.sh is to hand to the
-// stage.
+// uploadStep uploads the script and files that the step needs. It returns what start.sh is to hand to the stage.
 func (r *Run) uploadStep(ctx context.Context, h host.Host, s plan.Step) (secrets []byte, err error) {
 	if err := r.uploadScript(ctx, h, s.Host); err != nil {
 		return nil, err
@@ -114,7 +113,7 @@ func (r *Run) uploadStep(ctx context.Context, h host.Host, s plan.Step) (secrets
 	return secretLines(files), nil
 }
 
-// secretLines are the files that a stage may read, and nobody else, as start.sh reads them.
+// secretLines encodes the files that only a stage may read, in the format that start.sh reads.
 func secretLines(files map[string][]byte) []byte {
 	var lines bytes.Buffer
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -124,7 +123,7 @@ func secretLines(files map[string][]byte) []byte {
 	return lines.Bytes()
 }
 
-// startCmd starts a step. Its secrets come with it: a host that refuses it never has them.
+// startCmd starts a step. The command carries the secrets, so that a host that refuses it never has them.
 func (r *Run) startCmd(s plan.Step, secrets []byte) host.Cmd {
 	return host.Cmd{
 		Name: s.Title, Script: locks.WithFile(StartTimeout, scriptText("start")), Stdin: bytes.NewReader(secrets),
@@ -135,15 +134,14 @@ func (r *Run) startCmd(s plan.Step, secrets []byte) host.Cmd {
 	}
 }
 
-// isConnectionLost tells whether an error is of the way to the host, not of the step: what runs there goes on, and is
-// found by the next attempt. Who ends the connections of a host ends the commands of those connections, by a
-// signal.
+// isConnectionLost reports whether err comes from the connection, not from the step. The step continues on the host,
+// and the next attempt finds it. Closing a host's connections ends their commands by a signal.
 func isConnectionLost(err error) bool {
 	var exit *host.ExitError
 	return host.Transient(err) || errors.As(err, &exit) && exit.Signal != ""
 }
 
-// explainExit turns the exit statuses of our own wrapper into words.
+// explainExit translates the exit statuses of our own wrapper.
 func explainExit(err error, name string, s plan.Step) error {
 	var exit *host.ExitError
 	if !errors.As(err, &exit) {
@@ -158,12 +156,12 @@ func explainExit(err error, name string, s plan.Step) error {
 	case locks.ExitFileBusy:
 		return fmt.Errorf("%s: %s", name, locks.BusyFile(err))
 	case exitKilled:
-		return fmt.Errorf("%s: %s was killed before it ended, or the host was restarted; apply again", name, s.Title)
+		return fmt.Errorf("%s: %s was killed before it ended, or the host restarted; run kubeone apply again", name, s.Title)
 	}
 	return err
 }
 
-// uploadScript gives the host its script, once in a run.
+// uploadScript uploads the host's script, once in a run.
 func (r *Run) uploadScript(ctx context.Context, h host.Host, id string) error {
 	r.mu.Lock()
 	done := r.scripted[id]
@@ -191,8 +189,7 @@ func uploadFile(ctx context.Context, h host.Host, path string, content []byte) e
 	})
 }
 
-// uploadBlobs sends those of the files that the host has neither as uploads nor unpacked nor in its runtime, as one
-// stream.
+// uploadBlobs sends, as one stream, the files that the host lacks as uploads, unpacked, and in its runtime.
 func (r *Run) uploadBlobs(ctx context.Context, h host.Host, sums []string) error {
 	dir := script.ArtifactsDir + "/sha256"
 	const list = `dir=$1 sums=$2
@@ -213,7 +210,7 @@ done`
 		return nil
 	}
 	if r.Blobs == nil {
-		return fmt.Errorf("%s: nothing to upload from: give the bundle with --bundle", h.Name())
+		return fmt.Errorf("%s: no bundle to upload from; pass it with --bundle", h.Name())
 	}
 	in, out := io.Pipe()
 	sent := make(chan error, 1)
@@ -227,7 +224,7 @@ done`
 	})
 	_ = in.Close()
 	if failed := <-sent; failed != nil && !errors.Is(failed, io.ErrClosedPipe) {
-		return fmt.Errorf("%s: %w", h.Name(), failed) // the cause of whatever the host made of it
+		return fmt.Errorf("%s: %w", h.Name(), failed) // the cause of the host's own error
 	}
 	return err
 }
@@ -252,7 +249,7 @@ func writeTar(w io.Writer, blobs Blobs, sums []string) error {
 	return t.Close()
 }
 
-// Await waits for a step of an earlier run that still runs on the host. It changes nothing.
+// Await waits for an earlier run's step that still runs on the host. It changes nothing.
 func Await(ctx context.Context, h host.Host) error {
 	_, err := h.Run(ctx, host.Cmd{
 		Name:    "wait for a running step",
@@ -261,7 +258,7 @@ func Await(ctx context.Context, h host.Host) error {
 	})
 	var exit *host.ExitError
 	if errors.As(err, &exit) {
-		return nil // how it ended shows in the next probe
+		return nil // the next probe shows how it ended
 	}
 	return err
 }

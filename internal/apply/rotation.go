@@ -17,18 +17,18 @@ import (
 	"kubeone/internal/script"
 )
 
-// hostAuthority is what a control-plane host has of one authority, its private keys included.
+// hostAuthority is a control-plane host's state of one authority, including private keys.
 type hostAuthority struct {
 	observed.Authority
 
-	public            []byte // what it trusts
+	public            []byte // what the host trusts
 	key               []byte
 	nextPublic, nextK []byte
 	succession        []byte // of the cluster's CA
 }
 
-// rotationFiles are the files by which the step's host does its part of a rotation, put together in memory from what
-// all control-plane hosts have at this moment. A phase that is not the next one any more is an error.
+// rotationFiles returns the files for the part of the step's host in a rotation. It combines in memory what all
+// control-plane hosts have now. A phase that is no longer the next one is an error.
 func (r *Run) rotationFiles(ctx context.Context, s plan.Step) (map[string][]byte, error) {
 	has, err := r.readAuthorities(ctx)
 	if err != nil {
@@ -58,7 +58,7 @@ func (r *Run) rotationFiles(ctx context.Context, s plan.Step) (map[string][]byte
 	return map[string][]byte{script.AuthoritiesFile: text}, err
 }
 
-// rotationHosts are the hosts of an authority, for the rules.
+// rotationHosts converts the hosts of an authority for the package rotation.
 func rotationHosts(has []authorityHost) []rotation.Host {
 	out := make([]rotation.Host, 0, len(has))
 	for _, h := range has {
@@ -71,13 +71,13 @@ func rotationHosts(has []authorityHost) []rotation.Host {
 	return out
 }
 
-// authorityHost is a control-plane host, and what it has by the name of the authority.
+// authorityHost is a control-plane host with its state of the authorities, by name.
 type authorityHost struct {
 	id          string
 	authorities map[string]hostAuthority
 }
 
-var errNotNext = errors.New("the hosts are in another phase than when this was planned: plan again")
+var errNotNext = errors.New("the hosts are in a different phase than planned; plan again")
 
 // addRotationFiles adds the files of one authority.
 func (r *Run) addRotationFiles(files map[string][]byte, has []authorityHost, id, name string,
@@ -135,21 +135,21 @@ func (r *Run) addRotationFiles(files map[string][]byte, has []authorityHost, id,
 	return nil
 }
 
-// successionFile is what is to be on a control-plane host for those who know the cluster by its present CA, as that
-// one's key vouches for the next.
+// successionFile returns the succession file for a control-plane host. It is for readers that know the cluster by its
+// present CA, whose key signs a statement for the next CA.
 func (r *Run) successionFile(has []authorityHost, next authority.Pair) ([]byte, error) {
 	signer := ""
 	for _, h := range has {
 		a := h.authorities[observed.ClusterCA]
 		if a.Signer() == next.ID() {
-			continue // it signs with it already
+			continue // it signs with the next key already
 		}
 		signer = a.Signer()
 		if slices.Contains(authority.Followers(signer, a.succession), next.ID()) {
 			return a.succession, nil
 		}
 	}
-	if signer == "" { // all that is left is to tell a host what the others have
+	if signer == "" { // only this host still lacks the file of the others
 		for _, h := range has {
 			if text := h.authorities[observed.ClusterCA].succession; text != nil {
 				return text, nil
@@ -168,9 +168,9 @@ func (r *Run) successionFile(has []authorityHost, next authority.Pair) ([]byte, 
 	return authority.Succeeded(has[0].authorities[observed.ClusterCA].succession, former.Public, word), nil
 }
 
-// clusterCAs are the certificates of the cluster's CAs that workers, and who joins, are to trust: all that any
-// control-plane host trusts, once all of them have learnt of the next one; or the new one alone, once all of them sign
-// with it. At another time it is an error.
+// clusterCAs returns the cluster's CA certificates for workers and joining hosts. Once all control-plane hosts know
+// the next CA, this is everything that any of them trusts. With alone, once all of them sign with the new CA, it is
+// only that one. At any other time it is an error.
 func clusterCAs(has []authorityHost, alone bool) ([]byte, error) {
 	const name = observed.ClusterCA
 	hosts := rotationHosts(has)
@@ -193,7 +193,7 @@ func clusterCAs(has []authorityHost, alone bool) ([]byte, error) {
 	return trusted.Text(), err
 }
 
-// publishCA has who joins know the cluster's CAs, and pods, where they are more than one.
+// publishCA publishes the cluster's CAs to joining hosts and, if there is more than one, waits until pods have them.
 func (r *Run) publishCA(ctx context.Context, client API, s plan.Step) error {
 	has, err := r.readAuthorities(ctx)
 	if err != nil {
@@ -210,7 +210,7 @@ func (r *Run) publishCA(ctx context.Context, client API, s plan.Step) error {
 	return client.AwaitRootCAs(ctx, authority.Keys(text))
 }
 
-// podsTrustCA fails where pods know the cluster by fewer CAs than it is about to have.
+// podsTrustCA fails while running pods lack a CA that the cluster is about to use.
 func (r *Run) podsTrustCA(ctx context.Context, client API, _ plan.Step) error {
 	has, err := r.readAuthorities(ctx)
 	if err != nil {
@@ -225,13 +225,13 @@ func (r *Run) podsTrustCA(ctx context.Context, client API, _ plan.Step) error {
 		return err
 	}
 	const most = 10
-	return fmt.Errorf("%s began before they could know the next CA of the cluster, and would not believe the API "+
-		"servers: start them anew (kubectl rollout restart), give people kubeconfigs (kubeone kubeconfig), and then "+
+	return fmt.Errorf("%s started before the next cluster CA was published and would not trust the API servers: "+
+		"restart them (kubectl rollout restart), issue new kubeconfigs (kubeone kubeconfig), then "+
 		"run kubeone certificates rotate-ca --resume", problem.List(problem.Some(unaware, most)))
 }
 
-// pairOf is the key pair of that name, from the first host that has it: one on which no phase has been cut off that
-// exchanges it, or that was given it to sign with later.
+// pairOf returns the key pair with that key ID, from the first host that has it: signing with it and not in a phase
+// that was cut off while exchanging it, or holding it as the next key.
 func pairOf(has []authorityHost, name, key string) (authority.Pair, error) {
 	for _, h := range has {
 		a := h.authorities[name]
@@ -249,7 +249,7 @@ func pairOf(has []authorityHost, name, key string) (authority.Pair, error) {
 	return authority.Pair{}, fmt.Errorf("no control-plane host has the private key of %s", key)
 }
 
-// newPair is the key of that authority that this run makes. A step that is tried again gets the same.
+// newPair returns the key that this run makes for that authority. A retried step gets the same key.
 func (r *Run) newPair(name string, public []byte) (authority.Pair, error) {
 	r.state.Lock()
 	defer r.state.Unlock()
@@ -267,7 +267,7 @@ func (r *Run) newPair(name string, public []byte) (authority.Pair, error) {
 	return pair, nil
 }
 
-// otherTokenKeys are the keys that are trusted besides the one that signs tokens on all control-plane hosts.
+// otherTokenKeys returns the trusted token keys other than the one that signs on all control-plane hosts.
 func otherTokenKeys(has []authorityHost) ([]string, error) {
 	signer, others := "", []string(nil)
 	for _, h := range has {
@@ -287,7 +287,7 @@ func otherTokenKeys(has []authorityHost) ([]string, error) {
 	return others, nil
 }
 
-// renewTokenSecrets has tokens in Secrets made anew that are signed by a key which is about to be trusted no more.
+// renewTokenSecrets renews tokens in Secrets whose signing key is about to lose trust.
 func (r *Run) renewTokenSecrets(ctx context.Context, client API, s plan.Step) error {
 	has, err := r.readAuthorities(ctx)
 	if err != nil {
@@ -306,7 +306,7 @@ func (r *Run) renewTokenSecrets(ctx context.Context, client API, s plan.Step) er
 	})
 }
 
-// trimExtensionCAs has extension API servers trust what all API servers trust, and no more.
+// trimExtensionCAs makes extension API servers trust only what the API servers trust.
 func (r *Run) trimExtensionCAs(ctx context.Context, client API, s plan.Step) error {
 	name := observed.FrontProxyCA
 	if s.Intent.Kind == step.TrimClientCA {
@@ -323,7 +323,7 @@ func (r *Run) trimExtensionCAs(ctx context.Context, client API, s plan.Step) err
 	return client.TrimExtensionCAs(ctx, name, trusted)
 }
 
-// droppedKeys names the keys whose tokens are about to be refused, as tokens name them, one a line.
+// droppedKeys returns the IDs in tokens of the keys about to lose trust, one a line.
 func droppedKeys(has []authorityHost) ([]byte, error) {
 	others, err := otherTokenKeys(has)
 	var out strings.Builder
@@ -333,14 +333,14 @@ func droppedKeys(has []authorityHost) ([]byte, error) {
 	return []byte(out.String()), err
 }
 
-// readAuthorities reads what all control-plane hosts have that are members. One that cannot be read is an error:
-// whatever another one shows, it would have to trust.
+// readAuthorities reads the authorities of all control-plane hosts that are members. A host that cannot be read is an
+// error, because it has to trust what the other hosts show.
 func (r *Run) readAuthorities(ctx context.Context) ([]authorityHost, error) {
 	var out []authorityHost
 	for _, want := range r.Want.ControlPlane {
 		h := r.Hosts[want.ID]
 		if h == nil {
-			return nil, fmt.Errorf("%s was not reached, so that nobody knows whom it trusts", r.displayName(want.ID))
+			return nil, fmt.Errorf("%s was not reached, so the CAs it trusts are unknown", r.displayName(want.ID))
 		}
 		all, err := readAuthority(ctx, h)
 		if err != nil {
@@ -356,7 +356,7 @@ func (r *Run) readAuthorities(ctx context.Context) ([]authorityHost, error) {
 	return out, nil
 }
 
-// readAuthority reads what one host has; nil where it is no member.
+// readAuthority reads the authorities of one host; nil if it is not a member.
 func readAuthority(ctx context.Context, h host.Host) (map[string]hostAuthority, error) {
 	const read = `marker=$1 note=$2
 grep -qs '^complete=yes$' "$marker" || exit 0

@@ -25,7 +25,7 @@ import (
 
 var rotatedAt = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// pairs are two key pairs of each authority: the one that signs, and the one that is to follow.
+// pairs are two key pairs of each authority: the signing one and the next one.
 type pairs struct{ old, new map[string]authority.Pair }
 
 func newPairs(t *testing.T) pairs {
@@ -47,8 +47,7 @@ func newPairs(t *testing.T) pairs {
 	return p
 }
 
-// files are those of a host that trusts these, of which it signs with the first one, and was given another to sign
-// with.
+// files returns the files of a host that trusts these pairs, signs with the first, and may have the next key.
 func files(name string, trusted []authority.Pair, next *authority.Pair, begun string) map[string][]byte {
 	at, public := authority.FilesOf(name), authority.Public{}
 	for _, p := range trusted {
@@ -64,8 +63,8 @@ func files(name string, trusted []authority.Pair, next *authority.Pair, begun st
 	return out
 }
 
-// rotationRun is a run on control-plane hosts a, b, … that have these files; nil is a host that is not reached, and one
-// without files no member.
+// rotationRun is a run on control-plane hosts a, b, … with these files. Nil is an unreachable host; a host without
+// files is not a member.
 func rotationRun(t *testing.T, has ...map[string][]byte) *Run {
 	t.Helper()
 	r := &Run{Hosts: map[string]host.Host{}, Plan: plan.Plan{Hosts: map[string]string{}},
@@ -95,7 +94,7 @@ func rotateStep(p step.RotateParams) plan.Step {
 	return plan.Step{ID: "rotate", Host: "a", Intent: step.With(p)}
 }
 
-// given are the files that a step's host gets.
+// given returns the files that a step's host gets.
 func given(t *testing.T, r *Run, s plan.Step) map[string][]byte {
 	t.Helper()
 	secret, err := r.secretFiles(t.Context(), s, step.RotationSecret)
@@ -129,7 +128,7 @@ func TestAHostLearnsOfAKeyThatIsMade(t *testing.T) {
 		}
 		trusted, most := authority.Keys(got[at.Public]), 3
 		if name == observed.ClusterCA {
-			most++ // and who knows the former one knows this one
+			most++ // clients that know the former CA know this one
 			if !slices.Contains(authority.Followers(old.ID(), got[authority.Succession]), made.ID()) {
 				t.Error("nobody vouches for the next CA of the cluster")
 			}
@@ -155,7 +154,7 @@ func TestAHostGetsTheKeyThatAnotherOneHas(t *testing.T) {
 		t.Error("a key is made although another host has one")
 	}
 
-	// A key without its certificate, where the exchange was cut off between the two, is none of either.
+	// A key without its certificate, from an exchange cut off between the two, belongs to neither.
 	half := files(name, []authority.Pair{old, next}, &next, "use")
 	half[at.Key] = next.KeyText()
 	used := files(name, []authority.Pair{next, old}, nil, "")
@@ -180,7 +179,7 @@ func TestAHostGetsTheKeyThatAnotherOneHas(t *testing.T) {
 	}
 }
 
-// What the hosts have when a step begins is the last word over what was planned.
+// The hosts' state when a step begins overrides the plan.
 func TestAPhaseThatIsNotTheNextOneIsRefused(t *testing.T) {
 	t.Parallel()
 	const name = observed.FrontProxyCA
@@ -213,7 +212,7 @@ func TestAPhaseThatIsNotTheNextOneIsRefused(t *testing.T) {
 	}
 }
 
-// Workers are told of the cluster's CAs when all control-plane hosts are ready for that, and not before.
+// Workers learn the cluster's CAs once all control-plane hosts are ready for that.
 func TestWorkersTrustWhatTheControlPlaneDoes(t *testing.T) {
 	t.Parallel()
 	const name = observed.ClusterCA
@@ -224,7 +223,7 @@ func TestWorkersTrustWhatTheControlPlaneDoes(t *testing.T) {
 	for text, c := range map[string]struct {
 		r    *Run
 		kind step.Kind
-		want []string // nil is a refusal
+		want []string // nil: refused
 	}{
 		"one has not learnt":     {rotationRun(t, learnt, settled), step.LearnCA, nil},
 		"all have":               {rotationRun(t, learnt, learnt), step.LearnCA, []string{old.ID(), next.ID()}},
@@ -277,7 +276,7 @@ func TestKeysOfTokensThatAreDropped(t *testing.T) {
 	}
 }
 
-// tokenSecrets is an API that notes whether tokens in Secrets were to be made again.
+// tokenSecrets is an API that records whether tokens in Secrets were renewed.
 type tokenSecrets struct {
 	API
 	asked bool
@@ -288,7 +287,7 @@ func (s *tokenSecrets) RenewTokenSecrets(context.Context, []string, func(namespa
 	return nil
 }
 
-// firstPublic is a public key, of which new ones are made.
+// firstPublic is a public key that new ones are derived from.
 const firstPublic = `-----BEGIN PUBLIC KEY-----
 MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEQUKQyAl6eaNNq39wEPB3d4UvSIp7
 +zuq5K6jhShbt9yGsLJstjJCOGM+lenAgbS1zfkiHV+74lZtv741c+ll2A==

@@ -1,6 +1,6 @@
-// Package apply runs a plan: the only stage that changes anything. Its scheduler is pure; around it is a thin shell
-// that runs steps on hosts, as transient units that outlive a lost connection or a killed operator, and through the
-// API.
+// Package apply runs a plan; it is the only stage that changes anything. Its scheduler is pure. The code around it
+// runs steps through the API, and on hosts as transient units that survive a lost connection or a killed operator's
+// process.
 package apply
 
 import (
@@ -26,40 +26,40 @@ import (
 	"kubeone/internal/text/pattern"
 )
 
-// Run is one walk through a plan. Its exported fields are set before Do and not changed afterwards.
+// Run is one execution of a plan. Its exported fields are set before Do and do not change afterwards.
 type Run struct {
 	Plan        plan.Plan
 	Want        desired.Cluster
 	World       observed.World
-	Hosts       map[string]host.Host // by ID; those that the plan touches and those through which the API is reached
-	Unreachable map[string]host.Host // by ID; those that did not answer, asked only whether that is still so
+	Hosts       map[string]host.Host // by ID; hosts that the plan touches or that lead to the API
+	Unreachable map[string]host.Host // by ID; hosts that did not answer, only asked again to confirm that
 	Scripts     map[string]string    // by host ID
 	Blobs       Blobs                // nil when hosts download
 	Access      *cluster.Access      // nil while there is no cluster
-	// where the API may answer by the end of the run, for the history; nil where nothing is known
+	// FallbackAPI is where the API may answer by the end of the run, for the history; nil if unknown.
 	FallbackAPI *cluster.Access
 	Etcd        *etcd.Access // nil while there is no cluster
-	Connect     Connectors   // how connections to the API and to etcd are made
-	// CheckLock is asked before every step: another run may have taken the cluster's lock, and then hosts that it
-	// does not reach, and the API, do not refuse the step. The access is the one that the run has by now, nil while
-	// there is none. Its error ends the step. Nil asks nobody.
+	Connect     Connectors   // open connections to the API and to etcd
+	// CheckLock runs before every step; its error ends the step. After another run has taken the cluster's lock, the
+	// API and hosts outside that run would not refuse the step by themselves. The access is the run's present one;
+	// nil while there is none. A nil CheckLock allows every step.
 	CheckLock func(context.Context, plan.Step, *cluster.Access) error
-	// Credentials are what hosts are to have for registries and proxies; nil is not known: hosts keep what they have.
+	// Credentials are the hosts' credentials for registries and proxies; nil: unknown, and hosts keep what they have.
 	Credentials *desired.Credentials
 
-	// RunHook runs the hooks of the operator's machine; nil where there is none, and a plan with such hooks fails.
+	// RunHook runs hooks on the operator's machine; nil if there is none, and then a plan with such hooks fails.
 	RunHook RunHook
 
-	Copy     *Copy // what a restore begins from; nil when the plan has none
-	Files    Files // the secret ones that components of the control plane read
+	Copy     *Copy // the source of a restore; nil if the plan has none
+	Files    Files // secret files for components of the control plane
 	Addons   []addons.Addon
 	Manifest string // as kept in the cluster: without secrets
 	Lock     *locks.HostLocks
-	// Exclusive says that the run holds the cluster's lock, and not only those of workers.
+	// Exclusive means that the run holds the cluster's lock, not only the locks of workers.
 	Exclusive bool
 	RunID     string
 	Holder    string // user@machine
-	Parallel  int    // hosts busy at a time; 0 is no limit
+	Parallel  int    // hosts busy at a time; 0: no limit
 	Emit      func(Event)
 	Now       func() time.Time
 
@@ -72,22 +72,22 @@ type Run struct {
 	events  eventQueue
 }
 
-// StepError is one step's failure.
+// StepError is the failure of one step.
 type StepError struct {
 	Step plan.Step
 	Host string   // display name; empty for the cluster
-	Tail []string // the last lines that the host printed
+	Tail []string // the last lines of the host's output
 	Err  error
 }
 
-// Error says which step failed, where, why, and what the host printed last.
+// Error names the host, the step and the cause, and ends with the last lines of the host's output.
 func (e *StepError) Error() string {
 	where := e.Host
 	if where == "" {
 		where = "cluster"
 	}
 	text := where + ": " + e.Step.Title + ": "
-	text += strings.TrimPrefix(e.Err.Error(), text) // what failed on a host names itself
+	text += strings.TrimPrefix(e.Err.Error(), text) // errors of hosts carry this prefix already
 	for _, line := range e.Tail {
 		text += "\n    | " + line
 	}
@@ -97,12 +97,12 @@ func (e *StepError) Error() string {
 // Unwrap returns the cause.
 func (e *StepError) Unwrap() error { return e.Err }
 
-// ErrStopped means that the operator asked to stop; what was running was finished first.
-var ErrStopped = errors.New("stopped: the running steps were finished, nothing else was begun; apply again to go on")
+// ErrStopped means that the operator stopped the run. Running steps were finished first.
+var ErrStopped = errors.New("stopped: running steps finished and no others started; run kubeone apply again to resume")
 
-// Do runs the plan to its end. When a step fails, those that need it are skipped and all others still run; the
-// error then joins every *StepError. When stop is closed, running steps are finished and Do returns ErrStopped.
-// When ctx ends, running steps are not waited for; they go on on their hosts, and the next run finds them.
+// Do runs the plan to its end. When a step fails, Do skips the steps that need it and still runs all others; the
+// error joins every *StepError. When stop is closed, Do finishes the running steps and returns ErrStopped. When ctx
+// ends, Do does not wait for running steps: they continue on their hosts, and the next run finds them.
 func (r *Run) Do(ctx context.Context, stop <-chan struct{}) error {
 	r.scripted = map[string]bool{}
 	if r.pause == nil {
@@ -117,7 +117,7 @@ func (r *Run) Do(ctx context.Context, stop <-chan struct{}) error {
 	return err
 }
 
-// reportEnd says how the run went.
+// reportEnd emits the result of the run.
 func (r *Run) reportEnd(ctx context.Context, err error) {
 	r.closeEntry(ctx, err)
 	r.failureHooks(ctx, err)
@@ -133,10 +133,10 @@ type result struct {
 	err  error
 }
 
-// runSteps starts what may start, waits for a result, and so on.
+// runSteps starts the steps that may start, waits for a result, and repeats.
 func (r *Run) runSteps(ctx context.Context, stop <-chan struct{}) error {
 	schedule := NewSchedule(r.Plan, r.Parallel)
-	results := make(chan result, len(r.Plan.Steps)) // room for all: nobody reads any more when ctx has ended
+	results := make(chan result, len(r.Plan.Steps)) // room for all: after ctx ends, the results have no reader
 	beat := time.NewTicker(15 * time.Second)
 	defer beat.Stop()
 	running := map[string]time.Time{}
@@ -175,10 +175,10 @@ func (r *Run) runSteps(ctx context.Context, stop <-chan struct{}) error {
 	}
 }
 
-// hooksEnd is how long the hooks of the operator's machine may take to end with their run.
+// hooksEnd is how long hooks on the operator's machine may take to end with their run.
 const hooksEnd = 10 * time.Second
 
-// endHooks waits for the steps that run here, and end with the run: what they are about to undo they may.
+// endHooks waits for steps on the operator's machine, which end with the run. They may finish their cleanup.
 func endHooks(running []plan.Step, results <-chan result) {
 	left := len(slices.DeleteFunc(running, func(s plan.Step) bool { return !onOperator(s) }))
 	for late := time.After(hooksEnd); left > 0; {
@@ -193,7 +193,7 @@ func endHooks(running []plan.Step, results <-chan result) {
 	}
 }
 
-// recordResult tells how a step ended, and what follows from that for others.
+// recordResult reports how a step ended, and which steps it makes impossible.
 func (r *Run) recordResult(schedule *Schedule, res result, took time.Duration) {
 	r.reportResult(res, took, schedule.Count(Done)+1)
 	r.queueEvent(res, took)
@@ -227,14 +227,14 @@ func (r *Run) reportSkipped(steps []plan.Step) {
 	}
 }
 
-// runStep carries one step out, wherever it belongs.
+// runStep runs one step, in its place.
 func (r *Run) runStep(ctx context.Context, s plan.Step) error {
 	tail := &lineWriter{line: func(line string) {
 		r.emitEvent(Event{Type: StepOutput, Step: s.ID, Host: r.displayName(s.Host), Line: line})
 	}}
 	err := r.Lock.Denied(s.Host)
 	switch {
-	case err != nil: // its host cannot be touched
+	case err != nil: // its host must not change
 	case s.Intent.Kind.OnHost():
 		err = r.runOnHost(ctx, s, tail)
 	case s.Intent.Kind.Place() == step.OnOperator:
@@ -249,7 +249,7 @@ func (r *Run) runStep(ctx context.Context, s plan.Step) error {
 	return &StepError{Step: s, Host: r.displayName(s.Host), Tail: tail.last, Err: err}
 }
 
-// checkLock asks whether the step may begin as far as other runs are concerned.
+// checkLock asks whether other runs allow the step to begin.
 func (r *Run) checkLock(ctx context.Context, s plan.Step) error {
 	if r.CheckLock == nil {
 		return nil
@@ -257,14 +257,14 @@ func (r *Run) checkLock(ctx context.Context, s plan.Step) error {
 	return r.CheckLock(ctx, s, r.accessNow())
 }
 
-// accessNow is how the API is reached by now; nil where it is not.
+// accessNow returns the run's present access to the API; nil if there is none.
 func (r *Run) accessNow() *cluster.Access {
 	r.state.Lock()
 	defer r.state.Unlock()
 	return r.Access
 }
 
-// displayName is what people call the host, and node the name of its Node.
+// displayName returns the host's display name; nodeName returns the name of its Node.
 func (r *Run) displayName(id string) string { return r.Plan.Hosts[id] }
 
 func (r *Run) nodeName(id string) string { return r.Plan.NodeOf(id) }
@@ -275,31 +275,31 @@ func (r *Run) emitEvent(e Event) {
 	r.Emit(e)
 }
 
-// lineWriter splits what a host prints into lines and keeps the last ones. Of a line it takes longestLine bytes, and it
-// tells mostLines: a host may print without an end.
+// lineWriter splits a host's output into lines and keeps the last ones. It takes longestLine bytes of a line and
+// passes on mostLines: a host's output may never end.
 type lineWriter struct {
 	mu   sync.Mutex
 	line func(string)
 	rest string
 	last []string
 	told int // lines given to line
-	skip int // lines to come that were told before
+	skip int // lines to come that were passed on before
 }
 
-// tokens looks like a bootstrap token; whatever prints one, it goes no further.
+// tokens matches bootstrap tokens, which are removed from all output.
 var tokens = pattern.Lazy(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`)
 
 var colours = pattern.Lazy("\x1b\\[[0-9;]*m")
 
 const (
-	tailLines   = 12      // of a host's last lines are shown by an error
+	tailLines   = 12      // lines of a host's output in an error
 	longestLine = 4 << 10 // bytes
-	mostLines   = 50_000  // of a step; those of honest hosts print some hundred
+	mostLines   = 50_000  // of a step; honest hosts print a few hundred
 )
 
 var _ io.Writer = (*lineWriter)(nil)
 
-// Write takes output in pieces of any size.
+// Write accepts output in pieces of any size.
 func (w *lineWriter) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -325,8 +325,8 @@ func (w *lineWriter) flush() {
 	}
 }
 
-// restart says that what was written so far will be written again from its beginning, as a log that is read anew. Its
-// lines are told once.
+// restart announces that the output will be written again from its beginning, as when a log is read again. Each line
+// is passed on once.
 func (w *lineWriter) restart() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -53,7 +53,7 @@ func TestAStepRunsAsAUnitAndIsFollowed(t *testing.T) {
 	if l.Uploads["/var/lib/kubeone/step/node.sh"] != 0o600 {
 		t.Errorf("uploads: %v", l.Uploads)
 	}
-	// What a stage prints may name what only root knows.
+	// A stage's output may contain what only root knows.
 	if log, err := os.Stat(l.Path("var/lib/kubeone/step/log")); err != nil || log.Mode().Perm() != 0o600 {
 		t.Errorf("the step's log: %v, %v", log, err)
 	}
@@ -150,7 +150,7 @@ func TestAHostThatStaysAwayFailsItsStep(t *testing.T) {
 	l := newLab(t, "", prepare())
 	var mu sync.Mutex
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	l.Now = func() time.Time { // each look at the clock is ten seconds later
+	l.Now = func() time.Time { // each reading of the clock is ten seconds later
 		mu.Lock()
 		defer mu.Unlock()
 		now = now.Add(10 * time.Second)
@@ -225,14 +225,14 @@ func TestAHostThatRefusesAStepKeepsNoneOfItsSecrets(t *testing.T) {
 		before  func(*lab)
 		secrets []byte
 		status  int
-		left    string // of the secret that another run's step has there
+		left    string // from the secret of another run's step
 	}{
 		"the lock is another's": {func(l *lab) { l.lock("run-2", true) }, secrets, exitLockLost, others},
 		"another step runs": {func(l *lab) {
 			l.Write("var/lib/kubeone/step/current", "run=run-2\nstage=init\nstep=init/node-1\n", 0o600)
 			l.Write("pid", strconv.Itoa(os.Getpid()), 0o600)
 		}, secrets, exitBusy, others},
-		// What was there was of a step that has ended: this run has the lock.
+		// What was there belonged to a finished step: this run has the lock.
 		"the secrets are cut off":      {func(*lab) {}, secrets[:len(secrets)-3], 1, ""},
 		"a secret is not in base64":    {func(*lab) {}, []byte("token !\n.\n"), 1, ""},
 		"a secret cannot be written":   {func(*lab) {}, []byte("none/token eA==\n.\n"), 1, ""},
@@ -269,7 +269,7 @@ func TestAUnitThatCannotStartLeavesNoSecrets(t *testing.T) {
 	if _, err := os.Stat(l.Path("run/kubeone/secrets")); !os.IsNotExist(err) {
 		t.Errorf("the secrets are still there: %v", err)
 	}
-	// systemd may have taken the job all the same, and begin it now: without secrets a stage would do another thing.
+	// systemd may still have taken the job and begin it now; without its secrets the stage would do something else.
 	late := append([]string{"/var/lib/kubeone/step/run.sh"}, l.startCmd(l.Plan.Steps[0], nil).Args...)
 	if _, err := l.machine.Run(patience(t), host.Cmd{Script: `exec sh "$@"`, Args: late}); err != nil {
 		t.Error(err)
@@ -280,7 +280,7 @@ func TestAUnitThatCannotStartLeavesNoSecrets(t *testing.T) {
 	}
 }
 
-// An attempt whose connection was lost may still be starting the step when the next one comes.
+// An attempt with a lost connection may still be starting the step when the next one arrives.
 func TestTwoAttemptsStartAStepOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, "cat /run/kubeone/secrets/token", stepOf("init/node-1", "1", step.Init))
@@ -309,7 +309,7 @@ func TestTwoAttemptsStartAStepOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// An attempt that was cut off on its way, and does not know it, holds nobody up.
+// An attempt that was cut off on its way, unknowingly, does not block others.
 func TestAnAttemptThatHasNotArrivedHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, ":", stepOf("init/node-1", "1", step.Init))
@@ -514,17 +514,17 @@ func TestNamesThatANodeMayServeUnder(t *testing.T) {
 	t.Parallel()
 	r := &Run{Plan: plan.Plan{Nodes: map[string]string{"1": "node-1", "3": "app-1"}}, Want: wanted("1", "2", "3")}
 	r.World.API.Record = &observed.Record{Nodes: map[string]string{"9": "app-1"}}
-	// What a host says of itself is no reason for a certificate.
+	// What a host says about itself is no reason for a certificate.
 	r.World.Hosts = map[string]observed.Host{"1": {Hostname: "own", Addresses: []string{"10.0.0.9"}}}
 	want := certificates.Expected{
 		"node-1": {Node: "node-1", Known: true, Names: []string{"10.0.0.1", "node-1"}},
-	} // and none for a host whose name was refused, or is taken for another host's Node
+	} // and none for a host with a refused name or with the name of another host's Node
 	if diff := cmp.Diff(want, r.expectedNodes()); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// What a step prints is told in lines of some length, so many of them, and without what nobody prints.
+// Output is limited in line length and number of lines, and loses nonprintable characters.
 func TestOutputWithoutAnEndIsNotKept(t *testing.T) {
 	t.Parallel()
 	told, longest := 0, 0

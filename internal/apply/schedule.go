@@ -7,7 +7,7 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// State is how far a step is.
+// State is the progress of a step.
 type State string
 
 // The states of a step.
@@ -16,15 +16,15 @@ const (
 	Running State = "running"
 	Done    State = "done"
 	Failed  State = "failed"
-	Skipped State = "skipped" // a step that it needs failed, or the run was stopped
+	Skipped State = "skipped" // a needed step failed, or the run was stopped
 )
 
-// Schedule says which steps may start. It is pure: steps and their results go in, the next steps come out.
+// Schedule decides which steps may start. It is pure: results of steps go in, the next steps come out.
 //
-// A step may start when all it needs is done, what it comes after is over, no other step runs on its host, and
-// fewer than the allowed number of hosts are busy. Those that run where kubeone does run one at a time, and so do those
-// that change etcd's membership, of which none starts after one of them failed. When the upgrade of a host fails, that
-// of no other begins, unless it failed because pods did not leave and hosts of which they do not are to be skipped.
+// A step may start when all its needs are done, all steps it comes after are over, its host is idle, and fewer than
+// the allowed number of hosts are busy. Steps on the operator's machine run one at a time. So do changes of etcd's
+// membership, and none starts after one has failed. After a failed upgrade of a host, no other upgrade begins. The
+// exception is a drain that failed, if the manifest says to skip such hosts.
 type Schedule struct {
 	steps    []plan.Step
 	state    map[string]State
@@ -41,7 +41,7 @@ func NewSchedule(p plan.Plan, parallel int) *Schedule {
 	return s
 }
 
-// Running are the steps that are running, in the plan's order.
+// Running returns the running steps, in the plan's order.
 func (s *Schedule) Running() []plan.Step {
 	var out []plan.Step
 	for _, step := range s.steps {
@@ -98,14 +98,14 @@ func (s *Schedule) mayStart(step plan.Step) bool { //nolint:gocognit // one cond
 	return !busy[step.Host] && (s.parallel <= 0 || len(busy) < s.parallel)
 }
 
-// onOperator reports whether the step runs where kubeone does: such steps run one at a time.
+// onOperator reports whether the step runs on the operator's machine.
 func onOperator(s plan.Step) bool { return s.Intent.Kind.Place() == step.OnOperator }
 
 // occupiesHost reports whether the step runs on its host; others only ask the API about it.
 func occupiesHost(s plan.Step) bool { return s.Intent.Kind.OnHost() }
 
-// Finish notes a running step's result. When it failed, the steps that need it, directly or not, are skipped; they are
-// returned, in the plan's order.
+// Finish records the result of a running step. After a failure it skips the steps that need it, directly or
+// indirectly, and returns them in the plan's order.
 func (s *Schedule) Finish(id string, ok bool) []plan.Step {
 	if ok {
 		s.state[id] = Done
@@ -135,31 +135,30 @@ func (s *Schedule) intentOf(id string) step.Intent {
 	return step.Intent{}
 }
 
-// skipWaiting marks waiting steps that match as skipped, again until none matches.
+// skipWaiting marks matching waiting steps as skipped, repeatedly until none matches.
 func (s *Schedule) skipWaiting(match func(plan.Step) bool) []plan.Step {
 	var out []plan.Step
-	for again := true; again; {
-		again = false
+	for changed := true; changed; {
+		changed = false
 		for _, step := range s.steps {
 			if s.state[step.ID] == Waiting && match(step) {
 				s.state[step.ID] = Skipped
 				out = append(out, step)
-				again = true
+				changed = true
 			}
 		}
 	}
 	return out
 }
 
-// Stop lets nothing more start, but that hosts which are upgraded, or being upgraded, are opened again. It returns
-// the steps that never will start.
+// Stop lets nothing more start, except steps that uncordon hosts after their upgrade. It returns the steps that will
+// never start.
 func (s *Schedule) Stop() []plan.Step {
 	s.stopped = true
 	return s.skipWaiting(func(step plan.Step) bool { return !s.completesUpgrade(step) })
 }
 
-// completesUpgrade reports whether the step uncordons a host whose whole upgrade was begun, or is a hook between the
-// two.
+// completesUpgrade reports whether the step uncordons a host whose whole upgrade has begun, or is a hook in between.
 func (s *Schedule) completesUpgrade(step plan.Step) bool {
 	if !step.Intent.Kind.Uncordons() && !step.Intent.EndsUpgrade() {
 		return false
@@ -177,8 +176,8 @@ func (s *Schedule) isClosingHook(id string) bool {
 	})
 }
 
-// LeftCordoned are the drains after which nothing has happened to their host, and nothing will: its upgrade or its
-// reset has not begun, nor has its member left etcd. The host is as it was, and closed.
+// LeftCordoned returns the drains whose host stays cordoned but otherwise unchanged: its upgrade or reset has not
+// begun, its member has not left etcd, and none of this will happen any more.
 func (s *Schedule) LeftCordoned() []plan.Step {
 	var out []plan.Step
 	for _, drain := range s.steps {
@@ -192,7 +191,7 @@ func (s *Schedule) LeftCordoned() []plan.Step {
 	return out
 }
 
-// cameToNothing reports whether a step that follows a drain has left its host as it was.
+// cameToNothing reports whether a step after a drain left its host unchanged.
 func (s *Schedule) cameToNothing(next plan.Step) bool {
 	switch state := s.state[next.ID]; {
 	case next.Intent.Kind.AllOrNothing():
@@ -213,7 +212,7 @@ func (s *Schedule) Busy() bool {
 	return false
 }
 
-// Count returns how many steps are in the state.
+// Count returns the number of steps in the state.
 func (s *Schedule) Count(want State) int {
 	n := 0
 	for _, state := range s.state {

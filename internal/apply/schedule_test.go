@@ -53,7 +53,8 @@ func TestScheduleOfKnownPlans(t *testing.T) {
 		name     string
 		plan     plan.Plan
 		parallel int
-		// dialogue: "next" starts steps; "+id" and "-id" are results; "stop" stops. After each, the steps returned.
+		// dialogue: "next" starts steps; "+id" and "-id" are results; "stop" stops. After each come the steps
+		// returned.
 		dialogue [][]string
 	}{
 		{"each step after what it needs", diamond, 0, [][]string{
@@ -102,14 +103,14 @@ func TestScheduleOfKnownPlans(t *testing.T) {
 	}
 }
 
-// oracle knows the rules in their simplest form.
+// oracle implements the rules in their simplest form.
 type oracle struct {
 	steps    []plan.Step
 	state    map[string]State
 	parallel int
 	stopped  bool
-	failed   bool // a change of etcd
-	ended    bool // the upgrade of a host failed, and no other may begin
+	failed   bool // a change of etcd's membership
+	ended    bool // an upgrade failed, and no other may begin
 }
 
 func (o *oracle) in(s State) []plan.Step {
@@ -120,7 +121,7 @@ func isEtcd(s plan.Step) bool {
 	return s.Intent.Kind == step.JoinEtcd || s.Intent.Kind == step.RemoveEtcd
 }
 
-// forbids says why a step may not start now, "" if it may.
+// forbids returns why a step may not start now; "" if it may.
 func (o *oracle) forbids(s plan.Step) string {
 	hosts := map[string]bool{}
 	for _, r := range o.in(Running) {
@@ -158,7 +159,7 @@ func (o *oracle) forbids(s plan.Step) string {
 	return ""
 }
 
-// opens is what goes on after a stop: hosts whose whole upgrade has begun are uncordoned.
+// opens reports whether the step runs after a stop: it uncordons a host whose whole upgrade has begun.
 func (o *oracle) opens(s plan.Step) bool {
 	for _, n := range s.Needs {
 		if o.state[n] != Done && o.state[n] != Running {
@@ -168,7 +169,7 @@ func (o *oracle) opens(s plan.Step) bool {
 	return s.Intent.Kind == step.Uncordon
 }
 
-// lost is every step that waits and never can start, worked out from scratch.
+// lost reports whether a waiting step can never start, computed from scratch.
 func (o *oracle) lost(s plan.Step) bool {
 	if o.stopped && !o.opens(s) || isEtcd(s) && o.failed || s.Intent.Kind == step.Check && o.ended {
 		return true
@@ -233,7 +234,7 @@ func TestScheduleAgreesWithTheOracle(t *testing.T) {
 	}
 }
 
-// walkWith runs the schedule with random results to its end and compares after every move.
+// walkWith runs the schedule with random results to its end and compares it with the oracle after every move.
 func walkWith(r *rand.Rand, s *Schedule, o *oracle) error {
 	for {
 		for _, next := range s.Next() {
@@ -264,7 +265,7 @@ func walkWith(r *rand.Rand, s *Schedule, o *oracle) error {
 	return nil
 }
 
-// move ends a running step, or stops the run.
+// move ends a running step or stops the run.
 func move(r *rand.Rand, s *Schedule, o *oracle, running []plan.Step) error {
 	var got []string
 	if r.IntN(20) == 0 {
@@ -304,12 +305,12 @@ func TestWhatIsLeftCordoned(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		steps  []plan.Step
-		fails  string // the step that does; "stop" is a stop while the drain runs
+		fails  string // the failing step; "stop" is a stop during the drain
 		closed bool
 	}{
 		"an upgrade that is stopped":          {upgrade, "stop", true},
 		"an upgrade that fails":               {upgrade, "x", false},
-		"an upgrade that is not drained":      {upgrade, "d", false}, // the step itself opens it again
+		"an upgrade that is not drained":      {upgrade, "d", false}, // the step itself uncordons it
 		"an upgrade":                          {upgrade, "", false},
 		"a removal that is stopped":           {worker, "stop", true},
 		"a reset that fails":                  {worker, "x", false},

@@ -23,26 +23,26 @@ import (
 	"kubeone/internal/script"
 )
 
-// session is what a run learns on its way: secrets, which stay in memory, and the connection to the API.
+// session is what a run learns as it goes: secrets, which stay in memory, and the connection to the API.
 type session struct {
 	state struct {
 		sync.Mutex
 		tokens        map[string]joinToken // by host ID
-		tokenIDs      []string             // of all tokens that the run has made
+		tokenIDs      []string             // of all tokens that the run created
 		client        API
 		stopApprovals context.CancelFunc
-		madeKeys      map[string]encryption.Key // by name: keys for Secrets that this run has made
-		madePairs     map[string]authority.Pair // by authority: keys that this run has made for it
+		madeKeys      map[string]encryption.Key // by name: encryption keys that this run created
+		madePairs     map[string]authority.Pair // by authority: keys that this run created
 	}
 }
 
-// joinToken is a token with which one host may join.
+// joinToken is a token for the join of one host.
 type joinToken struct {
 	text, id string
 	made     time.Time
 }
 
-// secretsFor are the files that a step's stage may read, by name.
+// secretsFor returns the files that a step's stage may read, by name.
 func (r *Run) secretsFor(ctx context.Context, s plan.Step) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for _, secret := range s.Intent.Secrets() {
@@ -55,7 +55,7 @@ func (r *Run) secretsFor(ctx context.Context, s plan.Step) (map[string][]byte, e
 	return out, nil
 }
 
-// secretFiles is a secret as the files in which a stage finds it.
+// secretFiles returns a secret as the files that a stage reads.
 func (r *Run) secretFiles(ctx context.Context, s plan.Step, secret step.Secret) (map[string][]byte, error) {
 	switch secret {
 	case step.NewTokenSecret:
@@ -84,10 +84,10 @@ func (r *Run) secretFiles(ctx context.Context, s plan.Step, secret step.Secret) 
 	case step.ComponentSecret:
 		return r.Files, nil
 	}
-	return nil, fmt.Errorf("nobody knows where the secret %q comes from", secret)
+	return nil, fmt.Errorf("unknown secret %q", secret)
 }
 
-// initToken is what kubeadm wants to begin a cluster with, and nobody uses.
+// initToken returns the token that kubeadm init demands. It is never used.
 func (r *Run) initToken() string {
 	token, id := jointoken.New()
 	r.state.Lock()
@@ -96,8 +96,8 @@ func (r *Run) initToken() string {
 	return token
 }
 
-// joinToken is a token with which that host may join, and no other: the one that this process made for it, or, if that
-// has become too old to begin a join with, another.
+// joinToken returns a token for the join of this host only. It reuses the one that this process created, unless that
+// is too old to begin a join.
 func (r *Run) joinToken(ctx context.Context, id string) (string, error) {
 	r.state.Lock()
 	known := r.state.tokens[id]
@@ -123,8 +123,8 @@ func (r *Run) joinToken(ctx context.Context, id string) (string, error) {
 	return text, nil
 }
 
-// revokeToken ends the join token that a step has used. One that stays, because nobody answers, is ended with the run's
-// others, or runs out.
+// revokeToken revokes the join token that a step has used. If the API does not answer, the token is revoked with the
+// run's others, or expires.
 func (r *Run) revokeToken(ctx context.Context, s plan.Step) {
 	r.state.Lock()
 	token, had := r.state.tokens[s.Host]
@@ -136,18 +136,18 @@ func (r *Run) revokeToken(ctx context.Context, s plan.Step) {
 	}
 }
 
-// discoveryKubeconfig is the kubeconfig by which joins verify the cluster.
+// discoveryKubeconfig returns the kubeconfig that joins verify the cluster with.
 func (r *Run) discoveryKubeconfig() ([]byte, error) {
 	r.state.Lock()
 	defer r.state.Unlock()
 	if r.Access == nil {
-		return nil, errors.New("the API of the cluster cannot be reached, so its CA is not known")
+		return nil, errors.New("the API of the cluster cannot be reached, so its CA is unknown")
 	}
 	return r.Access.Discovery(r.Want.Endpoint.URL())
 }
 
-// readPKI reads the CAs and service-account keys from a control-plane host into memory, as a tar, with a note of what
-// is still to be dropped of them.
+// readPKI reads the CAs and service-account keys of a control-plane host into memory, as a tar. The note of keys
+// still to be dropped is part of it.
 func (r *Run) readPKI(ctx context.Context, from string) ([]byte, error) {
 	h, ok := r.Hosts[from]
 	if !ok {
@@ -174,7 +174,7 @@ tar -C /etc/kubernetes/pki -cf - "$@"`
 	return authority.WriteArchive(files, r.Now())
 }
 
-// afterSuccess does what a step's success makes possible.
+// afterSuccess does what the success of a step makes possible.
 func (r *Run) afterSuccess(ctx context.Context, s plan.Step) error {
 	r.revokeToken(ctx, s)
 	if !s.Intent.Kind.CreatesControlPlane() {
@@ -191,7 +191,8 @@ func (r *Run) afterSuccess(ctx context.Context, s plan.Step) error {
 	return nil
 }
 
-// apiEndpoints are the ways to the API: through the host given first, then through every other control-plane host.
+// apiEndpoints returns the ways to the API: through the given host first, then through every other control-plane
+// host.
 func (r *Run) apiEndpoints(first string) []cluster.Endpoint {
 	out := []cluster.Endpoint{r.endpointOf(first)}
 	for _, h := range r.Want.ControlPlane {
@@ -210,7 +211,7 @@ func (r *Run) endpointOf(id string) cluster.Endpoint {
 	}
 }
 
-// apiClient is the connection to the API. The first call also begins to approve kubelets' certificates.
+// apiClient returns the connection to the API. The first call also starts approving kubelets' certificates.
 func (r *Run) apiClient() (API, error) {
 	r.state.Lock()
 	defer r.state.Unlock()
@@ -227,27 +228,27 @@ func (r *Run) apiClient() (API, error) {
 	return client, nil
 }
 
-// Approve begins to approve what the kubelets of the manifest's hosts ask for, and returns what ends that. A run does
-// it by itself; this is for whoever waits for the steps of another one that has ended.
+// Approve starts approving certificates for the kubelets of the manifest's hosts, until end is called. A run approves
+// by itself; this is for a caller that waits for the steps of a run that has ended.
 func (r *Run) Approve() (end func()) {
-	_, _ = r.apiClient() // without an API nobody can ask for anything
+	_, _ = r.apiClient() // without an API there are no requests
 	return r.close
 }
 
-// tellDecision says which certificate a kubelet did not get. A run about workers alone knows nothing of other hosts'
-// requests, and says nothing of them.
+// tellDecision reports a certificate request that was not approved. A run for workers only knows nothing about
+// requests of other hosts, and does not report them.
 func (r *Run) tellDecision(d certificates.Decision) {
 	_, ours := r.expectedNodes()[d.Node]
 	if !d.Approved && (ours || len(r.Want.ControlPlane) > 0) {
 		r.emitEvent(Event{
-			Type: Warning, Host: d.Node, Line: "certificate request " + d.Request + " was left alone: " + d.Reason,
+			Type: Warning, Host: d.Node, Line: "certificate request " + d.Request + " was not approved: " + d.Reason,
 		})
 	}
 }
 
-// expectedNodes are the Nodes that may have certificates, and the hosts that they are. What a host says of itself is no
-// reason to believe it, and neither is what its kubelet writes into its Node: a Node of a name that is another's is
-// none of this host's.
+// expectedNodes returns the Nodes that may have certificates, and their hosts. It does not trust what a host says
+// about itself, nor what its kubelet writes into its Node. A Node with another host's name does not belong to this
+// host.
 func (r *Run) expectedNodes() certificates.Expected {
 	out, names := certificates.Expected{}, nodename.Of(r.Want, r.World.API)
 	for _, h := range r.Want.Hosts() {
@@ -259,7 +260,7 @@ func (r *Run) expectedNodes() certificates.Expected {
 	return out
 }
 
-// nameClaim is the right of a host to the name of its Node.
+// nameClaim returns the host's claim to the name of its Node.
 func (r *Run) nameClaim(id string) nodename.Claim {
 	h, _ := r.Want.Host(id)
 	return nodename.Of(r.Want, r.World.API).Claim(h, r.Plan.Nodes[id])

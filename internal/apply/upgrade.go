@@ -14,7 +14,7 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// drainNode empties a node. One that cannot be emptied is opened again, so that nothing is lost by having tried.
+// drainNode drains a node. If that fails it uncordons the node again.
 func (r *Run) drainNode(ctx context.Context, client API, s plan.Step) error {
 	d := step.ParamsOf[step.DrainNodeParams](s.Intent)
 	opts := drain.Options{
@@ -22,7 +22,7 @@ func (r *Run) drainNode(ctx context.Context, client API, s plan.Step) error {
 		Timeout: time.Duration(d.TimeoutSeconds) * time.Second, Grace: d.GraceSeconds,
 		Force: d.OnTimeout == step.ForceOnTimeout, MaxUnavailable: d.MaxUnavailable,
 		Full: func(e *drain.FullError) {
-			r.emitEvent(Event{Type: StepOutput, Step: s.ID, Host: r.displayName(s.Host), Line: "waiting for room: " +
+			r.emitEvent(Event{Type: StepOutput, Step: s.ID, Host: r.displayName(s.Host), Line: "waiting for free capacity: " +
 				e.Error()})
 		},
 		Evicted: func(pod string) {
@@ -31,24 +31,24 @@ func (r *Run) drainNode(ctx context.Context, client API, s plan.Step) error {
 	}
 	err := client.Drain(ctx, s.Intent.NodeName, opts)
 	if err == nil || errors.Is(context.Cause(ctx), locks.ErrLost) {
-		return err // and whoever has the lock now decides about the node
+		return err // the run that took the lock decides about the node
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), UncordonTimeout)
 	defer cancel()
 	if r.Lock.CheckDispensable(ctx, s.Host) != nil {
 		return err
 	}
-	if again := client.Uncordon(ctx, s.Intent.NodeName); again != nil {
-		return errors.Join(err, again)
+	if uncordonErr := client.Uncordon(ctx, s.Intent.NodeName); uncordonErr != nil {
+		return errors.Join(err, uncordonErr)
 	}
 	if blocked := (*drain.BlockedError)(nil); !errors.As(err, &blocked) {
 		return fmt.Errorf("%w; the node is uncordoned: run kubeone apply again", err)
 	}
-	return fmt.Errorf("%w; the node is uncordoned. Make room for its pods or change their budgets and apply again, or "+
-		"see upgrade.drain in the manifest", err)
+	return fmt.Errorf("%w; the node is uncordoned. Add capacity or change the disruption budgets of its pods, then run "+
+		"kubeone apply again; see also upgrade.drain in the manifest", err)
 }
 
-// uncordonLeft opens the nodes that were drained for what then never began.
+// uncordonLeft uncordons nodes that were drained for steps that never began.
 func (r *Run) uncordonLeft(ctx context.Context, drained []plan.Step) error {
 	if len(drained) == 0 {
 		return nil
@@ -70,9 +70,9 @@ func (r *Run) uncordonLeft(ctx context.Context, drained []plan.Step) error {
 	return errors.Join(errs...)
 }
 
-// uncordonNode waits until the node is Ready in the wanted version, and after the upgrade of a control-plane host until
-// all voters of etcd are healthy and controllers lead, and lets pods onto it again. One that an earlier run left
-// cordoned does not wait for other hosts' members.
+// uncordonNode waits until the node is Ready in the desired version, then uncordons it. After the upgrade of a
+// control-plane host it also waits until all etcd voters are healthy and controllers lead. A node that an earlier run
+// left cordoned does not wait for other hosts' members.
 func (r *Run) uncordonNode(ctx context.Context, client API, s plan.Step) error {
 	params := step.ParamsOf[step.UncordonParams](s.Intent)
 	if err := client.WaitNodeVersion(ctx, s.Intent.NodeName, s.Intent.Version, params.Containerd); err != nil {
@@ -89,12 +89,12 @@ func (r *Run) uncordonNode(ctx context.Context, client API, s plan.Step) error {
 	return client.Uncordon(ctx, s.Intent.NodeName)
 }
 
-// checkGuard asks etcd, as it is now, whether the step may run.
+// checkGuard checks against the present state of etcd whether the step may run.
 func (r *Run) checkGuard(ctx context.Context, s plan.Step) error {
 	return r.checkEtcd(ctx, BeforeStep(s, r.Want, r.World))
 }
 
-// checkEtcd asks etcd until it is as the check wants it; a nil one wants nothing.
+// checkEtcd asks etcd until the check passes; a nil check always passes.
 func (r *Run) checkEtcd(ctx context.Context, c *EtcdCheck) error {
 	if c == nil {
 		return nil
@@ -116,7 +116,7 @@ func (r *Run) checkEtcd(ctx context.Context, c *EtcdCheck) error {
 	}
 }
 
-// askEtcd asks once. That nobody answers is a problem, and no error.
+// askEtcd asks once. An unreachable etcd is a problem, not an error.
 func (r *Run) askEtcd(
 	ctx context.Context, via *etcd.Access, wrong func(observed.Etcd) (string, error),
 ) (problem string, err error) {

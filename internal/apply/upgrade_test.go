@@ -18,14 +18,14 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// upgradeFake is an API that notes what it is asked for, and what etcd says meanwhile. What it does not override must
+// upgradeFake is an API that records calls and the answers of etcd in between. Methods that it does not override must
 // not be called.
 type upgradeFake struct {
 	API
 	drained    drain.Options
 	drainErr   error
 	uncordoned int
-	seen       []observed.Etcd // what etcd says, one answer after another; the last one stays
+	seen       []observed.Etcd // successive answers of etcd; the last one repeats
 	asked      int
 	waitedFor  string
 	leaderless error
@@ -48,7 +48,7 @@ func (f *upgradeFake) WaitNodeVersion(_ context.Context, node, version, _ string
 
 func (f *upgradeFake) WaitLeading(context.Context) error { return f.leaderless }
 
-// etcdFake is the etcd of a upgradeFake.
+// etcdFake is the etcd of an upgradeFake.
 type etcdFake struct {
 	Etcd
 	*upgradeFake
@@ -170,7 +170,7 @@ func TestADrainThatFailsOpensTheNodeUnlessTheLockIsLost(t *testing.T) {
 	}
 }
 
-// Another run has taken the worker by force meanwhile: it decides about the Node now.
+// Another run has taken the worker by force meanwhile: that run decides about the Node now.
 func TestADrainOfAWorkerThatAnotherRunHasDoesNotOpenTheNode(t *testing.T) {
 	t.Parallel()
 	one, two := newMachine(t, "worker-1"), newMachine(t, "worker-2")
@@ -189,7 +189,7 @@ func TestADrainOfAWorkerThatAnotherRunHasDoesNotOpenTheNode(t *testing.T) {
 	}
 }
 
-// Whether a member may leave for ever is asked by the step that removes it, by other rules.
+// Whether a member may leave for good is checked by the step that removes it, with other rules.
 func TestADrainBeforeARemovalDoesNotAskForTheOthersQuorum(t *testing.T) {
 	t.Parallel()
 	f := &upgradeFake{seen: []observed.Etcd{voters(true, true, false)}}
@@ -210,7 +210,7 @@ func TestWhatMayRunOnAHost(t *testing.T) {
 	cut.Problem = "no quorum answers"
 	for name, c := range map[string]struct {
 		step  plan.Step
-		was   observed.Etcd // when the plan was made
+		was   observed.Etcd // at plan time
 		seen  observed.Etcd
 		says  string
 		asked int

@@ -14,7 +14,7 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// content is Blobs of a map; it notes what was asked for.
+// content implements Blobs with a map and records requests.
 type content struct {
 	mu    sync.Mutex
 	blobs map[string]string
@@ -65,14 +65,14 @@ func TestNothingIsAskedForWhenTheHostHasItAll(t *testing.T) {
 	l := newLab(t, ":", uploading("aa"))
 	l.Write("var/lib/kubeone/artifacts/sha256/aa", "there", 0o600)
 	if err := l.Do(patience(t), nil); err != nil {
-		t.Error(err) // and Blobs is nil
+		t.Error(err) // Blobs is nil
 	}
 }
 
 func TestUploadsThatAreNotThereFailTheStep(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, ":", uploading("aa"))
-	if err := l.Do(patience(t), nil); err == nil || !strings.Contains(err.Error(), "give the bundle with --bundle") {
+	if err := l.Do(patience(t), nil); err == nil || !strings.Contains(err.Error(), "no bundle to upload from --bundle") {
 		t.Errorf("without a bundle: %v", err)
 	}
 	l = newLab(t, ":", uploading("aa", "dd"))

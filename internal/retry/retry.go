@@ -1,4 +1,4 @@
-// Package retry tries again what may succeed a moment later.
+// Package retry repeats calls that may succeed a moment later.
 package retry
 
 import (
@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// Policy says what is tried again, how often, and with which pauses. The zero value tries once.
+// Policy says which errors to retry, how often, and with what pauses. The zero value tries once.
 type Policy struct {
 	// Transient reports whether the same call may succeed a moment later; nil: never.
 	Transient func(error) bool
-	// Attempts is how often the call is made at most; 0 is without limit: the context ends it.
+	// Attempts is the maximum number of calls; 0 is no limit, and the context ends them.
 	Attempts int
-	// First is the pause after the first failure. Each later one is Factor times as long (below 1 counts as 1), at most
-	// Max (0 is without limit).
+	// First is the pause after the first failure. Each later pause is Factor times as long (below 1 counts as 1), at
+	// most Max (0: no limit).
 	First, Max time.Duration
 	Factor     int
 }
 
-// Do calls until the call succeeds, fails for good or Attempts times, or ctx ends. The error is always the last that
-// the call returned, never ctx's own.
+// Do repeats the call until it succeeds, fails for good or Attempts times, or ctx ends. The error is always the
+// call's last one, never ctx's own.
 func (p Policy) Do(ctx context.Context, call func(context.Context) error) error {
 	pause := p.First
 	for n := 1; ; n++ {
@@ -34,7 +34,7 @@ func (p Policy) Do(ctx context.Context, call func(context.Context) error) error 
 	}
 }
 
-// Pause waits for d, or returns false when ctx ends first.
+// Pause waits for d. It returns false if ctx ends first.
 func Pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -18,7 +18,7 @@ func TestWhatIsTriedAgainAndWhen(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		policy Policy
-		errs   []error // of one call after the other; nil from there on
+		errs   []error // of successive calls; nil after the last
 		want   error
 		at     []time.Duration // when each call was made
 	}{

@@ -132,7 +132,7 @@ sed -n 's/^ *certificate-authority-data: //p' /etc/kubernetes/kubelet.conf`)
 	return out
 }
 
-// podsAnew has the command name the pods that began before they could know the new CA, and starts all pods anew.
+// podsAnew checks that the command names the pods that started before the new CA was published, and restarts all pods.
 func (s *story) podsAnew() {
 	s.run(10, []string{"certificates", "rotate-ca", "--resume", "-y"},
 		"default/web-", "kube-flannel/kube-flannel-ds-", "kubectl rollout restart")

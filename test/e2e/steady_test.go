@@ -80,9 +80,9 @@ func addWorker(s *story) {
 	s.run(2, []string{"plan"}, spare.Hostname)
 	s.same("hosts with steps", []string{spare.Hostname}, s.plannedHosts())
 	s.identitiesAreAsked(func() {
-		s.run(0, []string{"apply", "-y"}, "Done.", "own-token-other-node was left alone: its common name is",
-			"somebodys-token was left alone", "no-such-token was left alone", "address-of-the-api was left alone",
-			"address-of-a-peer was left alone", "name-of-a-service was left alone")
+		s.run(0, []string{"apply", "-y"}, "Done.", "own-token-other-node was not approved: its common name is",
+			"somebodys-token was not approved", "no-such-token was not approved", "address-of-the-api was not approved",
+			"address-of-a-peer was not approved", "name-of-a-service was not approved")
 	})
 	s.healthy()
 	s.same("what runs on the other hosts since when", before, s.started(old))
