@@ -72,7 +72,7 @@ func TestNothingIsAskedForWhenTheHostHasItAll(t *testing.T) {
 func TestUploadsThatAreNotThereFailTheStep(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, ":", uploading("aa"))
-	if err := l.Do(patience(t), nil); err == nil || !strings.Contains(err.Error(), "no bundle to upload from --bundle") {
+	if err := l.Do(patience(t), nil); err == nil || !strings.Contains(err.Error(), "no bundle to upload from") {
 		t.Errorf("without a bundle: %v", err)
 	}
 	l = newLab(t, ":", uploading("aa", "dd"))
