@@ -11,15 +11,14 @@ import (
 	"kubeone/internal/probe"
 )
 
-// Facts are what a caller knows of a cluster without asking its hosts: what the API says, and etcd, how both are
-// reached, and of hosts what it wants to be believed. They are asked for at every look. probe.API reads the API
-// through a kubeconfig.
+// Facts returns what a caller knows about a cluster without asking its hosts: the state of the API and etcd, how to
+// reach them, and facts about hosts that it trusts. It runs on every observation. probe.API reads the API through a
+// kubeconfig.
 type Facts func(context.Context) (probe.Result, error)
 
-// About is the same engine for requests that are about some hosts only, by ID. It probes no others and does nothing
-// to them; the rest of the cluster is what the facts say: a host is healthy if its Node is Ready. Of workers alone
-// it needs no more than the API, and locks these workers alone. A control-plane host joins only if one that has the
-// PKI is among the hosts.
+// About returns the engine restricted to some hosts, by ID. It neither probes nor changes other hosts. The facts
+// describe the rest of the cluster: a host is healthy if its Node is Ready. For workers alone it needs only the API
+// and locks only these workers. A control-plane host joins only if one of the hosts has the PKI.
 func (e *Engine) About(facts Facts, hosts ...string) (*Engine, error) {
 	for _, id := range hosts {
 		if e.Host(identity.ProbeKey(id)) == nil {
@@ -28,7 +27,7 @@ func (e *Engine) About(facts Facts, hosts ...string) (*Engine, error) {
 	}
 	if len(hosts) == 0 || facts == nil {
 		return nil, &ConfigError{
-			fmt.Errorf("cluster %s: nothing says which hosts it is about, or what the API says", e.cfg.Want.Name),
+			fmt.Errorf("cluster %s: an engine about hosts needs hosts and the facts of the API", e.cfg.Want.Name),
 		}
 	}
 	about := *e
@@ -36,11 +35,11 @@ func (e *Engine) About(facts Facts, hosts ...string) (*Engine, error) {
 	return &about, nil
 }
 
-// completeAbout is what the hosts said that the engine is about, with the facts of the rest.
+// completeAbout adds the facts of the rest to what the engine's own hosts answered.
 func (e *Engine) completeAbout(ctx context.Context, seen probe.Result) (probe.Result, error) {
 	known, err := e.facts(ctx)
 	if err != nil {
-		return seen, fmt.Errorf("what the API says of cluster %s: %w", e.cfg.Want.Name, err)
+		return seen, fmt.Errorf("read the API of cluster %s: %w", e.cfg.Want.Name, err)
 	}
 	hosts := map[string]observed.Host{}
 	maps.Copy(hosts, known.World.Hosts)
@@ -49,8 +48,7 @@ func (e *Engine) completeAbout(ctx context.Context, seen probe.Result) (probe.Re
 	return known, nil
 }
 
-// aboutHosts are the IDs of the hosts that the engine is about, as they are called once machines were recognised;
-// nil is all.
+// aboutHosts returns the IDs of the engine's hosts, after machines were recognized; nil: all.
 func (e *Engine) aboutHosts(who identity.Result) map[string]bool {
 	if e.about == nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"kubeone/internal/probe"
 )
 
-// told are the facts of a cluster whose control-plane host is well, as its API says.
+// told returns the facts of a cluster whose API reports a healthy control-plane host.
 func told(context.Context) (probe.Result, error) {
 	api := observed.API{Reached: observed.Yes, Nodes: []observed.Node{{
 		Name: "cp-1", Addresses: []string{playedControlPlane}, Ready: observed.Yes, ControlPlane: true,
@@ -75,7 +75,7 @@ func TestARequestAboutHostsNeedsToKnowWhichAndOfWhat(t *testing.T) {
 	}
 }
 
-// workers is a cluster of which only the worker is known, as a controller's.
+// workers is a cluster known only by its worker, as to a controller.
 func workers() desired.Cluster {
 	c := wanted("demo")
 	c.ControlPlane = nil
@@ -83,7 +83,7 @@ func workers() desired.Cluster {
 	return c
 }
 
-// restricted are the facts of a cluster in which a join token is good for one Node.
+// restricted returns the facts of a cluster whose join tokens are valid for one Node each.
 func restricted(ctx context.Context) (probe.Result, error) {
 	r, err := told(ctx)
 	r.World.API.AutoApproval = observed.No

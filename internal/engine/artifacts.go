@@ -12,22 +12,22 @@ import (
 	"kubeone/internal/release"
 )
 
-// Releases are the releases of Kubernetes that an engine can install, wherever they come from. Its methods may be
-// called by several goroutines at the same time.
+// Releases are the Kubernetes releases that an engine can install, from any source. The methods are safe for
+// concurrent use.
 type Releases interface {
-	// Names returns the images of a release by name only. It asks nobody, and gives the same names for
-	// every architecture.
+	// Names returns the images of a release by name only. It needs no network and returns the same names for every
+	// architecture.
 	Names(release.Want) (desired.Artifacts, error)
-	// Resolve returns all of a release, with digests. Asked again it gives the same. A *release.FetchError says that a
-	// location does not answer; every other error is that there is no such release.
+	// Resolve returns everything in a release, with digests; repeated calls return the same. A *release.FetchError
+	// means that a location does not answer; any other error means that there is no such release.
 	Resolve(context.Context, release.Want) (desired.Artifacts, error)
-	// Verify reads what would be uploaded to hosts, and is an error if a part of it is damaged.
+	// Verify reads what would be uploaded to hosts. It returns an error if any of it is damaged.
 	Verify(context.Context) error
-	// Blob returns a file that is uploaded to hosts, by its sha256 (hex), and its size.
+	// Blob returns a file to upload to hosts, by sha256 (hex), and its size in bytes.
 	Blob(sha256 string) (io.Reader, int64, error)
 }
 
-// resolveRelease is what is wanted of releases for hosts of an architecture for which these versions are named.
+// resolveRelease returns the release for hosts of that architecture with these versions.
 func (e *Engine) resolveRelease(arch string, named desired.Versions) release.Want {
 	want := e.cfg.Want
 	return release.Want{
@@ -38,16 +38,16 @@ func (e *Engine) resolveRelease(arch string, named desired.Versions) release.Wan
 	}
 }
 
-// errNamesOnly is why nothing was resolved: nobody asked for it.
-var errNamesOnly = errors.New("what is installed was not looked up")
+// errNamesOnly means that resolving was not requested.
+var errNamesOnly = errors.New("the artifacts to install were not resolved")
 
-// releases are what the hosts of a plan would be given.
+// releases are what a plan would install on its hosts.
 type releases struct {
 	known   map[string]desired.Artifacts // by desired.ArtifactsKey
-	missing error                        // why some of them are known by name only; nil if all is known
+	missing error                        // why some are known by name only; nil if all are resolved
 }
 
-// missingLines are the lines of what is missing, as a plan shows them.
+// missingLines returns the missing artifacts as lines for a plan.
 func (r releases) missingLines() []string {
 	if r.missing == nil {
 		return nil
@@ -55,8 +55,8 @@ func (r releases) missingLines() []string {
 	return strings.Split(r.missing.Error(), "\n")
 }
 
-// resolveArtifacts finds out what the plan needs. What cannot be found out now is known by name only, and missing
-// unless it is on the hosts.
+// resolveArtifacts resolves what the plan needs. Artifacts that it cannot resolve now are known by name only. They
+// count as missing unless they are on the hosts.
 func (e *Engine) resolveArtifacts(ctx context.Context, p Proposal) (releases, error) {
 	needs := p.Plan.Needs()
 	key := func(n plan.Need) string {
@@ -78,7 +78,7 @@ func (e *Engine) resolveArtifacts(ctx context.Context, p Proposal) (releases, er
 		want := e.resolveRelease(n.Arch, h.Versions)
 		a, unresolved, err := e.lookUp(ctx, p.Request, want)
 		if err != nil && ctx.Err() == nil && !sought[key] {
-			a, err = e.cfg.Releases.Names(want) // as a bundle of another release says nothing of it
+			a, err = e.cfg.Releases.Names(want) // such as a bundle of another release
 		}
 		if err != nil {
 			return releases{}, fmt.Errorf("%s: %w", p.Plan.Hosts[n.Host], err)
@@ -91,7 +91,7 @@ func (e *Engine) resolveArtifacts(ctx context.Context, p Proposal) (releases, er
 	return releases{known, errors.Join(missing...)}, nil
 }
 
-// unknownNotes returns the plan's note of artifacts that no known digest vouches for; none while something is missing.
+// unknownNotes returns the plan's note on artifacts without a known digest; none while artifacts are missing.
 func unknownNotes(p Proposal, found releases) []string {
 	if found.missing != nil {
 		return nil
@@ -116,7 +116,7 @@ func unknownNotes(p Proposal, found releases) []string {
 	return nil
 }
 
-// lookUp returns a release: with digests, or, where unresolved says why there are none, by name only.
+// lookUp returns a release with digests, or by name only; unresolved then says why.
 func (e *Engine) lookUp(ctx context.Context, r Request,
 	want release.Want) (a desired.Artifacts, unresolved, err error) {
 	if apply, ok := r.(Apply); ok && apply.NamesOnly {

@@ -10,7 +10,7 @@ import (
 	"kubeone/internal/probe"
 )
 
-// notebook is a KnownCA that keeps what it was told.
+// notebook is a KnownCA that stores what it gets.
 type notebook struct {
 	mu   sync.Mutex
 	ca   string
@@ -68,7 +68,7 @@ func TestANewClusterMakesAnotherCA(t *testing.T) {
 	if len(known.told) > 0 {
 		t.Errorf("a plan alone has changed it: %q", known.told)
 	}
-	_, _ = s.CarryOut(t.Context(), p, RunOptions{}) // the players take no files
+	_, _ = s.CarryOut(t.Context(), p, RunOptions{}) // the fake hosts accept no files
 	if len(known.told) != 1 || known.ca != "" {
 		t.Errorf("told %q", known.told)
 	}

@@ -19,29 +19,28 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// RunOptions say how a proposal is carried out.
+// RunOptions say how to carry out a proposal.
 type RunOptions struct {
-	RunID       string            // in locks, events and the history; "" makes one
-	ForceUnlock bool              // take the lock over from another run
-	Emit        func(apply.Event) // as Config.Record, of this run only
-	Stop        <-chan struct{}   // closed: finish the running steps and begin no other
-	// Waiting is called after the run, before each further proposal while something is pending, for SettleTimeout at
-	// most. Nil disables the callback.
+	RunID       string            // in locks, events and the history; "": a new one
+	ForceUnlock bool              // take the lock from another run
+	Emit        func(apply.Event) // like Config.Record, for this run only
+	Stop        <-chan struct{}   // once closed, running steps finish and no others begin
+	// Waiting is called after the run, before each further proposal while something is pending, for at most
+	// SettleTimeout. Nil disables the callback.
 	Waiting func(Proposal, []Pending)
-	// Lease is the caller's own, held, and released by the caller, who elects a leader itself; nil: a run about the
-	// cluster takes the cluster's.
+	// Lease is for a caller that elects a leader itself: it holds and releases this Lease. Nil: a run for the cluster
+	// takes the cluster's Lease.
 	Lease locks.Lease
 }
 
-// CarryOut carries out a proposal that somebody has approved: the host keys that it lists are recorded, what it
-// uploads is verified, the locks are taken, and it is proposed again. Only if it is still the same, its plan is
-// run; otherwise the error is ErrWorldChanged, and nothing was changed but for the host keys. One that must not be
-// carried out is refused with what Proposal.Refusal says.
+// CarryOut carries out an approved proposal. It records the host keys that the proposal lists, verifies the uploads,
+// takes the locks, and proposes again. It runs the plan only if the proposal is the same. Otherwise the error is
+// ErrWorldChanged, and nothing but host keys was changed. A proposal that must not be carried out fails with
+// Proposal.Refusal.
 //
-// It returns the last proposal that it made. Without an error that is one of after the run: of an Apply for Apply,
-// Recover and the Replace of a host that answers, so that it Matches if the cluster is now as it is wanted, and of
-// the same request for the others, so that its plan has no steps if nothing is left to do. After Snapshots it is
-// the one that was carried out.
+// CarryOut returns its last proposal. After Apply, Recover, and Replace of a host that answers, that is an Apply: it
+// Matches if the cluster is now in its desired state. After other requests it is the same request, without steps if
+// nothing is left to do. After Snapshots it is the one carried out.
 func (e *Engine) CarryOut(ctx context.Context, approved Proposal, o RunOptions) (Proposal, error) {
 	s, err := e.lockAndConfirm(ctx, approved, o)
 	if err != nil {
@@ -58,7 +57,7 @@ func (e *Engine) CarryOut(ctx context.Context, approved Proposal, o RunOptions) 
 			return s.now, err
 		}
 	}
-	release() // looking takes nobody's place
+	release() // observing needs no lock
 	if staysBare(approved.Request) {
 		if err := e.removeWorkDirs(ctx, s.now, s.run.RunID); err != nil {
 			return s.now, err
@@ -67,14 +66,14 @@ func (e *Engine) CarryOut(ctx context.Context, approved Proposal, o RunOptions) 
 	return e.proposeAfter(ctx, approved, s.now, o.Waiting)
 }
 
-// session is a proposal that is being carried out: what may be run, and the locks under which it may.
+// session is a proposal under way: what to run, and the locks that protect it.
 type session struct {
-	now   Proposal // what is run
+	now   Proposal // the proposal to run
 	run   *apply.Run
 	locks *locks.Set
 }
 
-// lockAndConfirm is all that comes before the first step. Callers release the locks of a session without an error.
+// lockAndConfirm does everything before the first step. On success the caller releases the session's locks.
 func (e *Engine) lockAndConfirm(ctx context.Context, approved Proposal, o RunOptions) (session, error) {
 	s := session{now: approved}
 	if err := approved.Refusal(); err != nil {
@@ -101,7 +100,7 @@ func (e *Engine) lockAndConfirm(ctx context.Context, approved Proposal, o RunOpt
 		return s, err
 	}
 	if slices.ContainsFunc(s.now.Plan.Steps, func(s plan.Step) bool { return s.Intent.Kind == step.Init }) {
-		if err := e.rememberCA(""); err != nil { // the new cluster makes a CA of its own
+		if err := e.rememberCA(""); err != nil { // the new cluster gets its own CA
 			s.locks.Release(ctx)
 			return s, err
 		}
@@ -110,22 +109,22 @@ func (e *Engine) lockAndConfirm(ctx context.Context, approved Proposal, o RunOpt
 	return s, nil
 }
 
-// leaseOf is how the Lease is reached that guards what is proposed; nil where none does.
+// leaseOf returns the access to the Lease that guards the proposal; nil if none does.
 func leaseOf(p Proposal) *cluster.Access {
 	if _, recovers := p.Request.(Recover); recovers {
-		return nil // what may still answer is not the cluster that will be
+		return nil // an API that still answers is not the new cluster
 	}
 	return leaseVia(p.Observed)
 }
 
-// ApproveKeys records the host keys that the plan lists as first contacts, and no other. CarryOut does so itself.
+// ApproveKeys records only the host keys that the plan lists as first contacts. CarryOut calls it.
 func (e *Engine) ApproveKeys(p Proposal) error {
 	var contacts []host.FirstContact
 	seen := map[string]bool{} // by address: hosts share bastions
 	for id, listed := range p.Plan.FirstContacts {
 		h, ok := e.HostOf(p, id).(host.FirstContacter)
 		if !ok || e.cfg.Approver == nil {
-			return fmt.Errorf("engine: nobody is there to record the key of host %s", id)
+			return fmt.Errorf("engine: no Approver to record the key of host %s", id)
 		}
 		met := h.FirstContacts()
 		if len(met) > 0 && host.Fingerprints(met) != listed {
@@ -144,7 +143,7 @@ func (e *Engine) ApproveKeys(p Proposal) error {
 	return e.cfg.Approver.Approve(contacts...)
 }
 
-// proposeAgain proposes the same once more, and is an error if it is not the same any more.
+// proposeAgain repeats the proposal. It returns an error if the result differs.
 func (e *Engine) proposeAgain(ctx context.Context, approved Proposal) (Proposal, error) {
 	o, err := e.observeFor(ctx, approved.Request)
 	if err != nil {
@@ -164,7 +163,7 @@ func (e *Engine) proposeAgain(ctx context.Context, approved Proposal) (Proposal,
 	return now, nil
 }
 
-// runOf prepares the walk through the plan.
+// runOf prepares the run of the plan.
 func (e *Engine) runOf(p Proposal, held *locks.Set, o RunOptions) *apply.Run {
 	world := p.Observed.World
 	r := &apply.Run{
@@ -179,7 +178,7 @@ func (e *Engine) runOf(p Proposal, held *locks.Set, o RunOptions) *apply.Run {
 	recovery, recovers := p.Request.(Recover)
 	if recovers {
 		r.Copy = &recovery.Content
-		r.World.API.Reached = observed.No // what still answers there is not the cluster that will be
+		r.World.API.Reached = observed.No // an API that still answers is not the new cluster
 	}
 	if r.World.API.Reached == observed.Yes {
 		r.Access = p.Observed.Access
@@ -187,7 +186,7 @@ func (e *Engine) runOf(p Proposal, held *locks.Set, o RunOptions) *apply.Run {
 	return r
 }
 
-// emitEvent tells of an event whoever wants to know.
+// emitEvent passes an event to its receivers.
 func (e *Engine) emitEvent(o RunOptions, event apply.Event) {
 	for _, tell := range []func(apply.Event){e.cfg.Record, o.Emit} {
 		if tell != nil {
@@ -196,7 +195,7 @@ func (e *Engine) emitEvent(o RunOptions, event apply.Event) {
 	}
 }
 
-// reachedHosts are the hosts that answered, by ID.
+// reachedHosts returns the hosts that answered, by ID.
 func (e *Engine) reachedHosts(p Proposal) map[string]host.Host {
 	out := map[string]host.Host{}
 	for id, h := range p.Observed.World.Hosts {
@@ -207,7 +206,7 @@ func (e *Engine) reachedHosts(p Proposal) map[string]host.Host {
 	return out
 }
 
-// unreachableHosts are the hosts that did not answer and of which a step wants to be sure that they are dead.
+// unreachableHosts returns the hosts that did not answer and that a step must confirm dead.
 func (e *Engine) unreachableHosts(p Proposal) map[string]host.Host {
 	out, hosts := map[string]host.Host{}, p.Observed.World.Hosts
 	for _, s := range p.Plan.Steps {
@@ -218,7 +217,7 @@ func (e *Engine) unreachableHosts(p Proposal) map[string]host.Host {
 	return out
 }
 
-// staysBare reports whether hosts that are reset stay bare, so that nothing of ours is to be left there.
+// staysBare reports whether reset hosts stay empty, so that no file of ours may be left there.
 func staysBare(r Request) bool {
 	switch r := r.(type) {
 	case Reset, Remove:
@@ -229,8 +228,8 @@ func staysBare(r Request) bool {
 	return false
 }
 
-// removeWorkDirs removes our own working directory from the hosts that were reset. It goes last: until here it held the
-// lock and the step's result. Another run may have the lock since that was given back; its directory stays.
+// removeWorkDirs removes our working directory from reset hosts. It comes last, because the directory holds the lock
+// and the step's result. If another run has taken the lock since its release, the directory stays.
 func (e *Engine) removeWorkDirs(ctx context.Context, p Proposal, run string) error {
 	for _, s := range p.Plan.Steps {
 		if !s.Intent.Kind.ClearsHost() && s.Intent.Kind != step.Purge {
@@ -258,7 +257,7 @@ func (e *Engine) proposeAfter(ctx context.Context, approved, done Proposal, wait
 	}, waiting)
 }
 
-// requestAfter returns the request that shows what a run has reached; nil for none.
+// requestAfter returns the request that shows the result of a run; nil for none.
 func requestAfter(done Request) Request {
 	switch r := done.(type) {
 	case Apply:
@@ -271,7 +270,7 @@ func requestAfter(done Request) Request {
 			return Apply{}
 		}
 	case RenewCertificates:
-		return RenewCertificates{} // what was renewed once is new
+		return RenewCertificates{} // certificates are renewed only once
 	case RotateCA:
 		r.Anew = false // once
 		return r
@@ -281,7 +280,7 @@ func requestAfter(done Request) Request {
 	return done
 }
 
-// removesHost reports whether the request takes hosts out of a cluster, whose pods then have to start elsewhere.
+// removesHost reports whether the request removes hosts from a cluster, whose pods must then start elsewhere.
 func removesHost(r Request) bool {
 	switch r := r.(type) {
 	case Remove:
@@ -294,12 +293,11 @@ func removesHost(r Request) bool {
 	return false
 }
 
-// Await waits for the steps of earlier runs that were running when the proposal was made, for all at once and for
-// apply.StepTimeout at most, whatever a host says. A host that joins in one of
-// them gets its certificate meanwhile, if the token of that run was for it.
+// Await waits, for all at once and for at most apply.StepTimeout, for earlier runs' steps that were running at the
+// time of the proposal. Meanwhile it approves the certificate of a joining host if its join token was for that host.
 func (e *Engine) Await(ctx context.Context, p Proposal) error {
 	r := e.runOf(p, &locks.Set{}, RunOptions{})
-	r.Emit = func(apply.Event) {} // it is no run that anybody follows
+	r.Emit = func(apply.Event) {} // this run has no followers
 	defer r.Approve()()           //nolint:contextcheck // what it begins ends with this
 	group, ctx := errgroup.WithContext(ctx)
 	for id := range p.RunningSteps() {

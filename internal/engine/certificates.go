@@ -7,7 +7,7 @@ import (
 
 // RenewCertificates renews the certificates and kubeconfigs of the control plane, one host after the other.
 type RenewCertificates struct {
-	All bool // also those that were renewed within the last hour
+	All bool // including certificates renewed within the last hour
 }
 
 func (r RenewCertificates) plan(in planInput) (plan.Plan, []decide.Decision, error) {
@@ -15,7 +15,7 @@ func (r RenewCertificates) plan(in planInput) (plan.Plan, []decide.Decision, err
 	return completePlan(p, in, err)
 }
 
-// whyRefused is why no certificate may be renewed; nil if nothing is in the way.
+// whyRefused returns why no certificate may be renewed; nil if it may.
 func (RenewCertificates) whyRefused(p Proposal) error {
 	if p.Plan.Blocked != "" {
 		return &BlockedError{p.Decision().Route, p.Plan.Blocked}
@@ -23,11 +23,11 @@ func (RenewCertificates) whyRefused(p Proposal) error {
 	return nil
 }
 
-// RotateCA rotates the keys of authorities, of observed.Authorities(), without an outage: each host trusts the new key
-// before anybody signs with it, and the former one until nobody shows anything that it has signed.
+// RotateCA rotates the keys of authorities, of observed.Authorities(), without an outage. Each host trusts the new
+// key before any host signs with it, and the former key until none of its signatures are in use.
 type RotateCA struct {
-	Authorities []string // empty is all but the CA of the cluster, unless its rotation has begun
-	// Anew begins a rotation where none has begun; otherwise what has begun is ended.
+	Authorities []string // empty: all but the cluster's CA, unless its rotation has begun
+	// Anew starts a rotation if none has begun; otherwise the one that has begun is completed.
 	Anew bool
 }
 
@@ -40,17 +40,17 @@ func (r RotateCA) plan(in planInput) (plan.Plan, []decide.Decision, error) {
 	return completePlan(endUnknown(p, in.unread), in, err)
 }
 
-// endUnknown blocks a plan that would say that no rotation has begun, where whom extension API servers trust could not
-// be read.
+// endUnknown blocks a plan that would report that no rotation has begun while the CAs that extension API servers
+// trust are unknown.
 func endUnknown(p plan.Plan, unread error) plan.Plan {
 	if unread != nil && len(p.Steps) == 0 && p.Blocked == "" {
-		p.Blocked = "whom extension API servers trust could not be read, so that nobody knows whether a rotation has " +
+		p.Blocked = "the CAs that extension API servers trust could not be read, so it is unknown whether a rotation has " +
 			"ended: " + unread.Error()
 	}
 	return p
 }
 
-// whyRefused is why no key may be rotated, or the rotation not be ended; nil if nothing is in the way.
+// whyRefused returns why no key may be rotated, or why the rotation cannot be completed; nil if it may.
 func (RotateCA) whyRefused(p Proposal) error {
 	if p.Plan.Blocked == "" && len(p.Plan.Steps) == 0 && p.Plan.Again != "" {
 		return &BlockedError{p.Decision().Route, p.Plan.Again}

@@ -33,7 +33,7 @@ func TestARotationWhoseEndIsUnknownHasNotEnded(t *testing.T) {
 	for name, c := range map[string]struct {
 		plan   plan.Plan
 		unread error
-		want   string // in why the plan is blocked; "" if it is not
+		want   string // part of Plan.Blocked; "" if it is not blocked
 	}{
 		"read, and nothing is left":     {},
 		"not read, and nothing is left": {unread: unread, want: "connection refused"},

@@ -8,7 +8,7 @@ import (
 	"kubeone/internal/apply"
 )
 
-// Engines share nothing, and one engine may be used by many: run with the race detector, this fails if that is not so.
+// Engines share nothing, and many callers may use one engine. The race detector makes this test fail otherwise.
 func TestEnginesWorkAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	stages := []stage{

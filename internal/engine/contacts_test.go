@@ -15,8 +15,7 @@ func ours(p *player) {
 		"file\t/etc/kubeone/marker:role=worker\nfile\t/etc/kubeone/marker:complete=yes")
 }
 
-// Whatever is asked for, a host key that nobody has approved is in the plan, and carrying it out records that
-// key and no other.
+// For every request, an unapproved host key is part of the plan. Carrying the plan out records that key and no other.
 func TestFirstContactsAreApprovedWithThePlanThatListsThem(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]Request{"apply": Apply{}, "reset": Reset{}} {
@@ -48,7 +47,8 @@ func TestFirstContactsAreApprovedWithThePlanThatListsThem(t *testing.T) {
 	}
 }
 
-// What nobody saw is not approved: neither another key on a host of the plan, nor a key of another host.
+// Keys that the plan did not list are not approved: neither another key of a host in the plan nor a key of another
+// host.
 func TestKeysThatNobodySawAreNotApproved(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ host, approved string }{

@@ -10,7 +10,7 @@ import (
 	"kubeone/internal/probe"
 )
 
-// credentialDigests are what the files of hosts are compared with; nil where the caller knows of no credentials.
+// credentialDigests returns what the files of hosts are compared with; nil if the caller has no credentials.
 func (e *Engine) credentialDigests() *probe.CredentialFiles {
 	c := e.cfg.Credentials
 	if c == nil {
@@ -23,7 +23,7 @@ func (e *Engine) credentialDigests() *probe.CredentialFiles {
 	}
 }
 
-// credentialsLeft says which credentials stay on hosts although nobody has said that they are to be there.
+// credentialsLeft returns notes on credentials that stay on hosts although the operator gave none.
 func credentialsLeft(p Proposal) []string {
 	hosts := map[string][]string{}
 	for _, h := range p.Want.Hosts() {
@@ -33,8 +33,8 @@ func credentialsLeft(p Proposal) []string {
 	}
 	var out []string
 	for _, of := range slices.Sorted(maps.Keys(hosts)) {
-		out = append(out, of+" stay as they are on "+problem.List(hosts[of])+
-			": --credentials FILE says what they are to be; a file without them removes them")
+		out = append(out, of+" stay unchanged on "+problem.List(hosts[of])+
+			": pass --credentials FILE to change them; a file without them removes them")
 	}
 	return out
 }

@@ -19,12 +19,12 @@ func TestCredentialsThatNobodyKnowsAreNoted(t *testing.T) {
 		"3": {Credentials: []observed.Credential{{Of: "registry credentials of r", Is: observed.CredentialOther}}},
 	}
 	got := credentialsLeft(p)
-	if len(got) != 1 || !strings.HasPrefix(got[0], "registry credentials of r stay as they are on w-1 and w-2: ") {
+	if len(got) != 1 || !strings.HasPrefix(got[0], "registry credentials of r stay unchanged on w-1 and w-2: ") {
 		t.Errorf("notes are %q", got)
 	}
 }
 
-// An engine without credentials, as controllers have it, asks no host for them.
+// An engine without credentials, as in controllers, does not read them from hosts.
 func TestWhoHasNoCredentialsDoesNotAskForThem(t *testing.T) {
 	t.Parallel()
 	if (&Engine{}).credentialDigests() != nil {

@@ -23,19 +23,18 @@ import (
 )
 
 const (
-	diffTimeout = 30 * time.Second // for what is asked only so that a reader knows more
-	mostOfOne   = 256 << 10        // bytes of what differs on one host, or in the cluster
+	diffTimeout = 30 * time.Second // for reading live state, only to inform the reader
+	mostOfOne   = 256 << 10        // bytes of differences on one host or in the cluster
 )
 
-// Diff says which lines differ between what is live and what the proposal's steps make of it: of hosts that are
-// reconfigured, or whose files are restored, of Nodes' labels, annotations and taints, and of objects that are set or
-// applied. Other steps are not shown so. It asks the hosts and the API once more, changes nothing, and does not fail:
-// what could not be read says so.
+// Diff returns the lines that the proposal's steps change. It covers hosts that are reconfigured or whose files are
+// restored; labels, annotations and taints of Nodes; and objects that are set or applied. It leaves other steps out.
+// It reads hosts and the API once more, changes nothing, and never fails: unreadable parts are marked as such.
 func (e *Engine) Diff(ctx context.Context, p Proposal) []diff.Set {
 	ctx, cancel := context.WithTimeout(ctx, diffTimeout)
 	defer cancel()
 	var ids []string
-	of := map[string][]diff.Change{} // by ID: a host may have named itself as another one
+	of := map[string][]diff.Change{} // by ID: a host may claim another host's name
 	var mu sync.Mutex
 	var group errgroup.Group
 	group.SetLimit(e.cfg.Parallel)
@@ -54,7 +53,7 @@ func (e *Engine) Diff(ctx context.Context, p Proposal) []diff.Set {
 		objects = boundChanges(e.clusterDiff(ctx, p))
 		return nil
 	})
-	_ = group.Wait() // no function of the group fails
+	_ = group.Wait() // the functions never fail
 	sets := diff.Together(ids, of)
 	for _, set := range sets {
 		for i, id := range set.Hosts {
@@ -67,7 +66,7 @@ func (e *Engine) Diff(ctx context.Context, p Proposal) []diff.Set {
 	return sets
 }
 
-// boundChanges are changes as far as they are shown: a host says what it likes of its files.
+// boundChanges limits what is shown: a host controls the content of its files.
 func boundChanges(changes []diff.Change) []diff.Change {
 	for _, set := range diff.Within(mostOfOne, []diff.Set{{Changes: changes}}) {
 		return set.Changes
@@ -75,7 +74,7 @@ func boundChanges(changes []diff.Change) []diff.Change {
 	return nil
 }
 
-// hostDiff is what changes in a host's files.
+// hostDiff returns the changes in a host's files.
 func (e *Engine) hostDiff(ctx context.Context, p Proposal, id string) []diff.Change {
 	var names, kept []string
 	for _, s := range p.Plan.Steps {
@@ -101,7 +100,7 @@ func (e *Engine) hostDiff(ctx context.Context, p Proposal, id string) []diff.Cha
 	return append(out, settings.OfCredentials(names, p.Observed.World.Hosts[id])...)
 }
 
-// nodeDiff is what changes of a host's Node.
+// nodeDiff returns the changes in a host's Node.
 func nodeDiff(p Proposal, id string) []diff.Change {
 	if !slices.ContainsFunc(p.Plan.Steps, func(s plan.Step) bool {
 		return s.Host == id && s.Intent.Kind == step.NodeReady
@@ -117,7 +116,7 @@ func nodeDiff(p Proposal, id string) []diff.Change {
 	return nil
 }
 
-// clusterDiff is what changes in the cluster's objects.
+// clusterDiff returns the changes in the cluster's objects.
 func (e *Engine) clusterDiff(ctx context.Context, p Proposal) []diff.Change {
 	w := changedObjects(p)
 	if !w.any() {
@@ -170,7 +169,7 @@ func (e *Engine) objectsDiff(ctx context.Context, client *cluster.Client, p Prop
 	return out
 }
 
-// objects are what a plan changes in the cluster, as far as lines of it are shown.
+// objects are the objects a plan changes that a diff shows.
 type objects struct {
 	applied, set []string // names of components
 	configs      bool     // kubeadm's and the kubelets' configuration
@@ -186,7 +185,7 @@ func changedObjects(p Proposal) objects {
 			out.applied = append(out.applied, step.ParamsOf[step.ApplyAddonParams](s.Intent).Addon)
 		case step.SetSystem:
 			out.set = append(out.set, step.ParamsOf[step.SetSystemParams](s.Intent).Apps...)
-		case step.Init: // nothing is live yet
+		case step.Init: // nothing exists yet
 			return objects{}
 		case step.Reconfigure:
 			leads := slices.ContainsFunc(p.Want.ControlPlane, func(h desired.Host) bool { return h.ID == s.Host })

@@ -23,7 +23,7 @@ import (
 	"kubeone/internal/text/diff"
 )
 
-// reader is a host whose kubelet has room for other pods, or that does not say.
+// reader is a host with a different limit of pods, or one that does not report it.
 type reader struct {
 	*player
 	mute bool
@@ -41,7 +41,7 @@ func (r reader) Run(ctx context.Context, c host.Cmd) (host.Result, error) {
 	return host.Result{}, err
 }
 
-// reconfigured is a proposal that gives all hosts of a stage other settings of the kubelet.
+// reconfigured is a proposal that changes the kubelet settings of all hosts of a stage.
 func reconfigured(t *testing.T, s stage) Proposal {
 	t.Helper()
 	p := Proposal{Want: s.Want(), Observed: probe.Result{World: observed.World{Hosts: map[string]observed.Host{}}}}
@@ -62,7 +62,7 @@ func reconfigured(t *testing.T, s stage) Proposal {
 	return p
 }
 
-// reading is a stage with one more worker, whose hosts tell their settings; the last one does not.
+// reading is a stage with an extra worker. Its hosts report their settings, except the last.
 func reading(t *testing.T) stage {
 	t.Helper()
 	s := play(t, func(c *Config) {
@@ -107,7 +107,7 @@ func TestDiffOfHosts(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
-	if changed := s.changed(); len(changed) != 1 || changed[0] != "read settings" { // of the host that does not tell
+	if changed := s.changed(); len(changed) != 1 || changed[0] != "read settings" { // of the host that does not report
 		t.Errorf("hosts were asked %q", changed)
 	}
 	if sets := s.Diff(t.Context(), Proposal{Want: s.Want()}); len(sets) > 0 {
@@ -115,7 +115,7 @@ func TestDiffOfHosts(t *testing.T) {
 	}
 }
 
-// A worker that claims another's name hides nothing that changes on that one.
+// A worker that claims another host's name hides none of that host's changes.
 func TestDiffOfHostsOfOneName(t *testing.T) {
 	t.Parallel()
 	s := reading(t)

@@ -1,10 +1,10 @@
-// Package engine joins the stages: observe, decide, plan, apply. What is to be done to a cluster, and what may be done,
-// is said by decide and plan; the engine's own are when it is looked again, what is locked, and which request is
-// refused. It is a library: an Engine is made from values and interfaces and knows no file, flag, user or environment
-// variable; whoever has those (package workspace, for the commands) makes an Engine from them.
+// Package engine joins the stages: observe, decide, plan, apply. The packages decide and plan define what to do and
+// what is allowed. The engine itself decides when to observe again, what to lock, and which requests to refuse. It is
+// a library: an Engine is built from values and interfaces and knows no file, flag, user or environment variable.
+// Package workspace builds one from those for the commands.
 //
-// Everything that is done to a cluster goes the same way. Propose answers a Request with a Proposal, which changes
-// nothing and can be shown, compared and kept; CarryOut carries one out, if it is still what the Request leads to.
+// Every change goes the same way. Propose answers a Request with a Proposal, which changes nothing and can be shown,
+// compared and kept. CarryOut carries it out if the Request still leads to it.
 package engine
 
 import (
@@ -27,65 +27,65 @@ import (
 	"kubeone/internal/probe"
 )
 
-// Config is all that an engine is made from. What is in it must not be changed afterwards, and must be safe for
-// concurrent use where it is an interface or a function.
+// Config holds everything an engine is built from. Its contents must not change afterwards. Interfaces and functions
+// in it must be safe for concurrent use.
 type Config struct {
-	Want     desired.Cluster      // Artifacts is not looked at: Releases has them
-	Manifest string               // what Want was made from, as the cluster's record keeps it: without secrets
+	Want     desired.Cluster      // Artifacts is ignored: Releases provides them
+	Manifest string               // the source of Want for the cluster's record: without secrets
 	Hosts    map[string]host.Host // every host of Want, by identity.ProbeKey: its ID there
-	Approver Approver             // records host keys; nil where no host is a host.FirstContacter
-	Releases Releases             // what is installed
-	Connect  apply.Connectors     // how connections to the API and to etcd are made; the zero value makes real ones
+	Approver Approver             // records host keys; nil if no host is a host.FirstContacter
+	Releases Releases             // what can be installed
+	Connect  apply.Connectors     // open connections to the API and to etcd; the zero value opens real ones
 
-	Files apply.Files // the secret ones of Want's extras
+	Files apply.Files // secret files of Want's extras
 
-	// Credentials are what hosts are to have for registries and proxies; nil is not known: hosts keep what they have.
+	// Credentials are the hosts' credentials for registries and proxies; nil: unknown, and hosts keep what they have.
 	Credentials *desired.Credentials
 
-	// RunHook runs hooks on the operator's machine; nil where there is none.
+	// RunHook runs hooks on the operator's machine; nil if there is none.
 	RunHook apply.RunHook
 
-	// CA is by which CA the cluster is known to the caller; nil takes whatever its control-plane hosts say.
+	// CA is the cluster's CA as the caller knows it; nil accepts whatever the control-plane hosts say.
 	CA KnownCA
 
-	// Observe finds out what is. Nil asks every host, the API and etcd (probe.Run). A caller that has facts
-	// already, or is concerned with some of the hosts, hands in one of its own.
+	// Observe observes the cluster. Nil asks every host, the API and etcd (probe.Run). A caller that already has
+	// facts, or cares about some hosts only, passes its own function.
 	Observe  func(context.Context, probe.Request) (probe.Result, error)
-	Holder   string            // who holds locks and is named in the history: "user@machine"
-	Now      func() time.Time  // nil is time.Now
-	Record   func(apply.Event) // is told all that happens in every run; nil is nobody. It may be called concurrently
-	Parallel int               // hosts busy at a time; 0 is 32
+	Holder   string            // holder of locks and name in the history: "user@machine"
+	Now      func() time.Time  // nil: time.Now
+	Record   func(apply.Event) // gets every event of every run, concurrently; nil disables it
+	Parallel int               // hosts busy at a time; 0: 32
 }
 
-// Approver records host keys that somebody has approved; a *sshpool.Pool is one.
+// Approver records host keys that an operator has approved; *sshpool.Pool implements it.
 type Approver interface {
 	Approve(...host.FirstContact) error
 }
 
-// KnownCA remembers by which CA a cluster is known, so that nobody else can pose as it. It is the hash of the CA's
-// public key, as kubeadm writes it: "sha256:…".
+// KnownCA remembers a cluster's CA, so that no other machine can pose as the cluster. It stores the hash of the CA's
+// public key in kubeadm's format: "sha256:…".
 type KnownCA interface {
-	CA() string           // "" while it is not known
-	Know(ca string) error // "" forgets it; often it is known already
+	CA() string           // "" if unknown
+	Know(ca string) error // "" forgets it; may repeat a known value
 }
 
-// Engine is one cluster as it is wanted, and the means to make it so. It is not changed after New, and its methods
-// may be called by several goroutines at the same time. What its hosts hold open belongs to whoever made them.
+// Engine holds a cluster's desired state and the means to reach it. It does not change after New, and its methods are
+// safe for concurrent use. Its creator closes the connections of its hosts.
 type Engine struct {
 	cfg     Config
 	addons  []addons.Addon
 	addonOf map[string]string // digest by name
-	system  map[string]string // image of what kubeadm applies, by its pods' app
-	live    []live.Component  // what is compared with the objects in the cluster
+	system  map[string]string // image of kubeadm's components, by the app label of their pods
+	live    []live.Component  // to compare with the objects in the cluster
 	ways    map[identity.ProbeKey]host.Host
-	digests map[identity.ProbeKey]map[string]string // of the wanted configuration, by name
-	about   []string                                // IDs of the only hosts that are probed and acted on; nil is all
-	facts   Facts                                   // of the rest; nil where about is
+	digests map[identity.ProbeKey]map[string]string // of the desired configuration, by name
+	about   []string                                // IDs of the only hosts to probe and change; nil: all
+	facts   Facts                                   // about the rest; nil if about is nil
 }
 
 const defaultParallel = 32
 
-// New makes an engine. It asks nothing of any host. A cluster that cannot be made is a *ConfigError.
+// New returns an engine without contacting any host. An invalid configuration is a *ConfigError.
 func New(c Config) (*Engine, error) {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -97,7 +97,7 @@ func New(c Config) (*Engine, error) {
 		c.Observe = probe.Run
 	}
 	if c.Releases == nil {
-		return nil, errors.New("engine: no releases are given")
+		return nil, errors.New("engine: Config.Releases is missing")
 	}
 	c.Want.Artifacts = nil
 	e := &Engine{cfg: c, addonOf: map[string]string{}, ways: map[identity.ProbeKey]host.Host{},
@@ -105,14 +105,14 @@ func New(c Config) (*Engine, error) {
 	digests := componentconfig.Digests(c.Want, c.Want.Hosts()...)
 	for _, h := range c.Want.Hosts() {
 		if c.Hosts[h.ID] == nil {
-			return nil, fmt.Errorf("engine: no way to the host %q is given", h.ID)
+			return nil, fmt.Errorf("engine: Config.Hosts lacks host %q", h.ID)
 		}
 		key := identity.ProbeKey(h.ID)
 		e.ways[key], e.digests[key] = c.Hosts[h.ID], digests[h.ID]
 	}
-	e.cfg.Hosts = nil // ways has them
+	e.cfg.Hosts = nil // they are in ways
 	if len(c.Want.ControlPlane) == 0 {
-		return e, nil // of workers alone, who apply nothing to the cluster
+		return e, nil // workers alone: nothing is applied to the cluster
 	}
 	if err := e.renderAddons(); err != nil {
 		return nil, &ConfigError{err}
@@ -120,22 +120,22 @@ func New(c Config) (*Engine, error) {
 	return e, nil
 }
 
-// Want is the cluster as it is wanted.
+// Want returns the desired cluster.
 func (e *Engine) Want() desired.Cluster { return e.cfg.Want }
 
-// Host returns the way to the machine at a key of Config.Hosts; nil if there is none. HostOf takes a host's ID.
+// Host returns the machine at a key of Config.Hosts; nil if there is none. HostOf takes a host's ID.
 func (e *Engine) Host(key identity.ProbeKey) host.Host { return e.ways[key] }
 
-// Holder is who the engine works for, as in Config.
+// Holder returns Config.Holder.
 func (e *Engine) Holder() string { return e.cfg.Holder }
 
-// Manifest is what the wanted cluster was made from, without secrets.
+// Manifest returns the source of the desired cluster, without secrets.
 func (e *Engine) Manifest() string { return e.cfg.Manifest }
 
-// Now is the engine's clock.
+// Now returns the time of the engine's clock.
 func (e *Engine) Now() time.Time { return e.cfg.Now() }
 
-// renderAddons renders what is applied to the cluster. Image names are the same for every architecture, and known
+// renderAddons renders the objects to apply to the cluster. Image names are the same for every architecture and known
 // before any digest.
 func (e *Engine) renderAddons() error {
 	names, err := e.cfg.Releases.Names(e.resolveRelease("amd64", desired.Versions{}))
@@ -158,14 +158,14 @@ func (e *Engine) renderAddons() error {
 	return nil
 }
 
-// NewRunID returns a name for a run: its time, and something random.
+// NewRunID returns an ID for a run: its time and a random part.
 func (e *Engine) NewRunID() string {
 	random := make([]byte, 3)
 	_, _ = rand.Read(random) // never fails
 	return e.Now().UTC().Format("20060102T150405Z") + "-" + hex.EncodeToString(random)
 }
 
-// Observe asks every host, the API and etcd how they are. It changes nothing.
+// Observe probes every host, the API and etcd. It changes nothing.
 func (e *Engine) Observe(ctx context.Context) (probe.Result, error) {
 	request := probe.Request{Now: e.cfg.Now, CA: e.knownCA(), Credentials: e.credentialDigests()}
 	if e.about == nil {
@@ -194,7 +194,7 @@ func (e *Engine) Observe(ctx context.Context) (probe.Result, error) {
 	return e.completeAbout(ctx, seen)
 }
 
-// knownCA is the CA by which the caller knows the cluster; "" where it does not.
+// knownCA returns the cluster's CA as the caller knows it; "" if unknown.
 func (e *Engine) knownCA() string {
 	if e.cfg.CA == nil {
 		return ""
@@ -202,8 +202,8 @@ func (e *Engine) knownCA() string {
 	return e.cfg.CA.CA()
 }
 
-// rememberCA has the caller remember the cluster's CA: the first that answers, a new one with a new cluster, and none
-// once the cluster has ended.
+// rememberCA stores the cluster's CA with the caller: the first one that answers, the new one of a new cluster, and
+// none after the cluster's end.
 func (e *Engine) rememberCA(ca string) error {
 	if e.cfg.CA == nil {
 		return nil

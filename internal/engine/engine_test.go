@@ -68,7 +68,7 @@ func TestBareHostsLeadToAnInstallation(t *testing.T) {
 	}
 }
 
-// A record that no ConfigMap holds is refused before anything is done, not by the API after everything was.
+// A record too large for a ConfigMap is refused at the start, not by the API at the end.
 func TestAManifestThatTheRecordCannotHoldIsRefused(t *testing.T) {
 	t.Parallel()
 	for size, refused := range map[int]bool{900 << 10: false, 990 << 10: true} {
@@ -91,7 +91,7 @@ func TestAWorldThatChangedIsNotTouched(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.hosts["192.0.2.21"].say("missing\tlosetup\n", "") // somebody installed it
+	s.hosts["192.0.2.21"].say("missing\tlosetup\n", "") // installed meanwhile
 	if _, err := s.CarryOut(t.Context(), p, RunOptions{RunID: "run-1"}); !errors.Is(err, ErrWorldChanged) {
 		t.Errorf("got %v", err)
 	}
@@ -100,8 +100,8 @@ func TestAWorldThatChangedIsNotTouched(t *testing.T) {
 	}
 }
 
-// A step of an earlier run may end after the plan was made, and nobody can say what it leaves: no run begins beside it
-// on the control plane. A worker's step holds up nobody.
+// A step of an earlier run may end after planning, with unknown results. No run starts during such a step on the
+// control plane. A worker's step blocks no run.
 func TestNoRunBeginsBesideAStepOnAControlPlaneHost(t *testing.T) {
 	t.Parallel()
 	for id, refused := range map[string]bool{playedControlPlane: true, playedWorker: false} {

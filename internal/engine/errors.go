@@ -6,11 +6,11 @@ import (
 	"kubeone/internal/decide/fsm"
 )
 
-// ErrWorldChanged means that between the plan's approval and its start the world became another.
-var ErrWorldChanged = errors.New("the plan that was approved is not the plan that would run now: " +
+// ErrWorldChanged means that the world changed between the plan's approval and its start.
+var ErrWorldChanged = errors.New("the approved plan is no longer the plan that would run: " +
 	"something changed in between; plan again")
 
-// ConfigError is a mistake in what was given: manifest, flags, bundle, request. Nothing was changed.
+// ConfigError is a mistake in the input: manifest, flags, bundle, request. Nothing was changed.
 type ConfigError struct{ Err error }
 
 // Error is the cause's text.
@@ -19,8 +19,8 @@ func (e *ConfigError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *ConfigError) Unwrap() error { return e.Err }
 
-// ReleaseError is a *ConfigError's cause where releases cannot be used: none has what is wanted, or one is not what it
-// was. It is of no host.
+// ReleaseError is the cause of a *ConfigError when releases cannot be used: the wanted one is missing, or one has
+// changed. It does not concern a host.
 type ReleaseError struct{ Err error }
 
 // Error is the cause's text.
@@ -29,20 +29,20 @@ func (e *ReleaseError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *ReleaseError) Unwrap() error { return e.Err }
 
-// BlockedError says that a plan must not, or cannot, be carried out. Nothing was changed.
+// BlockedError means that a plan must not or cannot be carried out. Nothing was changed.
 type BlockedError struct {
 	Route fsm.Route
 	Why   string
 }
 
-// Error says why.
+// Error states the reason.
 func (e *BlockedError) Error() string { return e.Why + "; nothing was changed" }
 
-// UnresolvedError says that a plan cannot be carried out, because it is not known what its hosts would be given: a
-// download location did not answer. Nothing was changed. It wraps the causes, each a *release.FetchError.
+// UnresolvedError means that a plan cannot be carried out because a download location did not answer: what it would
+// install is unknown. Nothing was changed. It wraps the causes, each a *release.FetchError.
 type UnresolvedError struct{ Err error }
 
-// Error says what could not be found out.
+// Error lists what could not be resolved.
 func (e *UnresolvedError) Error() string {
 	return e.Err.Error() + "\nWhat the hosts would be given is not known; nothing was changed"
 }
@@ -50,7 +50,7 @@ func (e *UnresolvedError) Error() string {
 // Unwrap returns the causes.
 func (e *UnresolvedError) Unwrap() error { return e.Err }
 
-// EtcdError is a failure of etcd, or of what was asked of it. Nothing is lost by it.
+// EtcdError is a failure of etcd or of a request to it. No data is lost.
 type EtcdError struct{ Err error }
 
 // Error is the cause's text.

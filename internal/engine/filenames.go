@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// longestFileName leaves room for what follows the name: file systems take 255 bytes.
+// longestFileName leaves room for suffixes: file systems allow 255 bytes.
 const longestFileName = 200
 
-// FileNames returns a name for a file or folder about each host, by ID: no path, and none twice. A host may have named
-// itself, even as another host or as a path. Its name is used only if it is a DNS name that no other host has, also not
-// as its ID; otherwise its ID is used.
+// FileNames returns a unique name for a file or folder about each host, by ID; it is never a path. A host may claim
+// any name, even another host's or a path. Its name is used only if it is a DNS name that no other host has as name
+// or ID. Otherwise its ID is used.
 func (p Proposal) FileNames() map[string]string {
 	ids := slices.Collect(maps.Keys(p.Plan.Hosts))
 	for _, h := range p.Want.Hosts() {
@@ -23,7 +23,7 @@ func (p Proposal) FileNames() map[string]string {
 	}
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
-	claims := map[string]int{} // how many hosts have that name or ID
+	claims := map[string]int{} // number of hosts with that name or ID
 	for _, id := range ids {
 		claims[p.NodeOf(id)]++
 		if own := plainName(id); own != p.NodeOf(id) {
@@ -36,7 +36,7 @@ func (p Proposal) FileNames() map[string]string {
 		if claims[name] > 1 || len(name) > longestFileName || len(validation.IsDNS1123Subdomain(name)) > 0 {
 			name = plainName(id)
 		}
-		for unique, n := name, 2; taken[name]; n++ { // IDs that differ only in what a file name cannot have
+		for unique, n := name, 2; taken[name]; n++ { // IDs that differ only in dropped characters
 			name = fmt.Sprintf("%s-%d", unique, n)
 		}
 		out[id], taken[name] = name, true
@@ -44,7 +44,7 @@ func (p Proposal) FileNames() map[string]string {
 	return out
 }
 
-// plainName returns an ID without what a file name cannot have.
+// plainName returns an ID without characters that file names cannot have.
 func plainName(id string) string {
 	plain := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' {

@@ -9,7 +9,7 @@ import (
 	"kubeone/internal/plan"
 )
 
-// A host's own name leads to no other host's file, and nowhere else.
+// A host's own name never leads to another host's file or anywhere else.
 func TestFileNamesAreSafeAndUnique(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("a.", 120) + "a"
@@ -20,11 +20,11 @@ func TestFileNamesAreSafeAndUnique(t *testing.T) {
 		{map[string]string{"a1": "..", "a2": "a/b", "a3": "$(touch owned)"},
 			map[string]string{"a1": "a1", "a2": "a2", "a3": "a3"}},
 		{map[string]string{"a1": "W_1", "a2": long}, map[string]string{"a1": "a1", "a2": "a2"}},
-		// One calls itself as another is called by its ID.
+		// One claims another host's ID as its name.
 		{map[string]string{"a1": "a2", "a2": "a2"}, map[string]string{"a1": "a1", "a2": "a2"}},
 		{map[string]string{"a1": "a2", "a2": "w-1"}, map[string]string{"a1": "a1", "a2": "w-1"}},
 		{map[string]string{"a1": "fd00--2", "fd00::2": "fd00::2"}, map[string]string{"a1": "a1", "fd00::2": "fd00--2"}},
-		// IDs are the manifest's, or addresses, and need not be names of files.
+		// IDs come from the manifest, or are addresses, and need not be file names.
 		{map[string]string{"..": "..", "/": "/", "a/b": "a/b", "a:b": "a:b"},
 			map[string]string{"..": "host", "/": "host-2", "a/b": "a-b", "a:b": "a-b-2"}},
 	} {

@@ -18,11 +18,11 @@ import (
 	"kubeone/internal/testutil/sshtest"
 )
 
-// A worker that accepts a connection and says nothing is probed once. Its Node is still ready, and nothing depends on
-// it, so that another look would only take more time.
+// A worker that accepts a connection and stays silent is probed once. Its Node is still Ready and nothing depends on
+// it, so a second probe would only take time.
 func TestAWorkerThatHangsIsProbedOnce(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts: the kernel does
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // only the kernel accepts
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestAWorkerThatHangsIsProbedOnce(t *testing.T) {
 	}
 }
 
-// living is the world of a cluster that is well, but for one host of which that was observed.
+// living is the world of a healthy cluster, except for one host with this observation.
 func living(want desired.Cluster, one observed.Host) observed.World {
 	is := observed.World{Hosts: map[string]observed.Host{}}
 	is.API = observed.API{Reached: observed.Yes, Version: want.KubernetesVersion}

@@ -14,7 +14,7 @@ import (
 	"kubeone/internal/probe"
 )
 
-// A new cluster is hardened unless its manifest says otherwise; what its scripts note says which.
+// A new cluster is hardened unless its manifest opts out. Its scripts record the choice.
 func TestANewClusterIsHardened(t *testing.T) {
 	t.Parallel()
 	for manifest, want := range map[string]string{"": "baseline", "baseline": "baseline", "none": "none"} {
@@ -36,8 +36,7 @@ func TestANewClusterIsHardened(t *testing.T) {
 	}
 }
 
-// made is what is seen of a cluster that has joined, with the digests that a cluster hardened so much has, and with
-// that in its record.
+// made is the observation of a joined cluster with that hardening: its digests, and the value in its record.
 func made(want desired.Cluster, value, recorded string) probe.Result {
 	is := observed.World{Hosts: map[string]observed.Host{}, API: observed.API{
 		Reached: observed.Yes,
@@ -53,8 +52,8 @@ func made(want desired.Cluster, value, recorded string) probe.Result {
 	return probe.Result{World: is}
 }
 
-// A newer program, and a manifest that says nothing, change nothing of a cluster: neither of one that was made when
-// there was nothing to say, nor of one that is hardened, or was made without.
+// A newer program with a silent manifest changes no cluster: neither one from before the setting, nor a hardened one,
+// nor one created without hardening.
 func TestASilentManifestLeavesAClusterAsItIs(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{"", desired.HardeningNone, desired.HardeningBaseline} {
@@ -94,7 +93,7 @@ func TestAManifestThatWantsTheBaselineChangesACluster(t *testing.T) {
 	}
 }
 
-// What a cluster has that its manifest asks for is nothing to change.
+// If a cluster has what its manifest asks for, nothing changes.
 func TestAClusterThatIsHardenedAsItsManifestSaysStays(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{"none", "baseline"} {
@@ -109,7 +108,7 @@ func TestAClusterThatIsHardenedAsItsManifestSaysStays(t *testing.T) {
 	}
 }
 
-// A cluster that is recovered on bare hosts has what it had, which the backup says.
+// A cluster recovered on bare hosts gets the hardening that its backup states.
 func TestARecoveredClusterIsHardenedAsItWas(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{"", "none", "baseline"} {

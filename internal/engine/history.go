@@ -23,8 +23,8 @@ import (
 	"time"
 )
 
-// History is the runs that the cluster remembers, the newest first. A run that seems to be running and that nobody has
-// a lock for was killed. Where no API server answers it is an *apicall.Error of class Operator.
+// History returns the runs in the cluster's history, newest first. A run without an end and without a lock was
+// killed. If no API server answers, the error is an *apicall.Error of class Operator.
 func (e *Engine) History(ctx context.Context) ([]record.Run, error) {
 	result, err := e.Observe(ctx)
 	if err != nil {
@@ -45,7 +45,7 @@ func (e *Engine) History(ctx context.Context) ([]record.Run, error) {
 	return Runs(ctx, client, result.World)
 }
 
-// NoAPI says why the API cannot be asked; "" if it can.
+// NoAPI returns why the API cannot be used; "" if it can.
 func NoAPI(r probe.Result) string {
 	switch {
 	case r.Access != nil && r.World.API.Reached == observed.Yes:
@@ -56,7 +56,7 @@ func NoAPI(r probe.Result) string {
 	return "no control-plane host that answers has credentials"
 }
 
-// Runs is History for who has a connection to the API.
+// Runs is History for callers with a connection to the API.
 func Runs(ctx context.Context, client *cluster.Client, world observed.World) ([]record.Run, error) {
 	record, err := client.Record(ctx)
 	if err != nil || record == nil {
@@ -64,7 +64,7 @@ func Runs(ctx context.Context, client *cluster.Client, world observed.World) ([]
 	}
 	if why := record.Unreadable[observed.RecordHistory]; why != "" {
 		return nil, fmt.Errorf("the key %s of the ConfigMap kube-system/kubeone cannot be read (%s): the next run "+
-			"begins it again", observed.RecordHistory, why)
+			"starts it again", observed.RecordHistory, why)
 	}
 	return newestFirst(record.History, world), nil
 }
@@ -80,7 +80,7 @@ func newestFirst(runs []record.Run, world observed.World) []record.Run {
 	return out
 }
 
-// atWork reports whether a run was heard of within the last seconds.
+// atWork reports whether a live lock of the run exists.
 func atWork(world observed.World, runID string) bool {
 	live := func(l *observed.Lock) bool { return l != nil && l.RunID == runID && l.Live }
 	if live(world.API.Lease) {
@@ -94,10 +94,9 @@ func atWork(world observed.World, runID string) bool {
 	return false
 }
 
-// readProgress finds out up to which revision the hosts that are left have etcd's data, and of which members it tells,
-// where a cluster is recovered: from the member, if it runs, else from its database on the disk, which nobody writes to
-// then. One that does not say is missing in the answer. Unlike what was agreed upon, both are known without a
-// quorum. The members are searched for where etcd does not list them.
+// readProgress returns, by host, the revision of etcd's data on the surviving hosts of a recovery, and the members
+// listed there. The source is the running member, else its database on disk, which has no writer then. Hosts without
+// an answer are left out. Neither fact needs a quorum. The members are searched for if etcd does not list them.
 func (e *Engine) readProgress(ctx context.Context, p Proposal) map[string]plan.Progress {
 	out, listed := map[string]plan.Progress{}, len(p.Observed.World.Etcd.Members) > 0
 	var mu sync.Mutex
@@ -108,7 +107,7 @@ func (e *Engine) readProgress(ctx context.Context, p Proposal) map[string]plan.P
 		}
 		all.Go(func() {
 			res, err := e.HostOf(p, h.ID).Run(ctx, host.Cmd{
-				Name: "ask etcd how far it had got", Script: script.Progress(!listed), Timeout: progressWithin,
+				Name: "read the revision of etcd", Script: script.Progress(!listed), Timeout: progressWithin,
 			})
 			if err != nil {
 				return
@@ -124,11 +123,11 @@ func (e *Engine) readProgress(ctx context.Context, p Proposal) map[string]plan.P
 	return out
 }
 
-// progressWithin is how long a host may take to say how far it had got. Its whole database is read twice at most.
+// progressWithin bounds a host's answer about its revision. It reads its whole database twice at most.
 const progressWithin = 2 * time.Minute
 
-// progressIn is what a host printed: "metric REVISION" or "disk REVISION", of which the first is the better one.
-// What its database has of etcd's members is "member KEYJSON" and "removed KEYremoved", as it stands there.
+// progressIn parses a host's output: "metric REVISION" or "disk REVISION", where the first kind wins. The members in
+// its database are "member KEYJSON" and "removed KEYremoved", as stored.
 func progressIn(said string) (p plan.Progress, ok bool) {
 	var metric bool
 	var members []observed.Member
@@ -156,7 +155,7 @@ func progressIn(said string) (p plan.Progress, ok bool) {
 	return p, ok || p.Searched || len(members) > 0
 }
 
-// mostMembers is how many accounts of members are taken from one host.
+// mostMembers limits the entries of members taken from one host.
 const mostMembers = 500
 
 func revisionIn(text string) (int64, bool) {
@@ -164,7 +163,7 @@ func revisionIn(text string) (int64, bool) {
 	return int64(n), err == nil && n > 0 && n < math.MaxInt64
 }
 
-// memberIn reads a member as etcd stores it: the ID in hexadecimal, and its JSON, which has the ID too.
+// memberIn parses a member as etcd stores it: the ID in hexadecimal, then JSON, which repeats the ID.
 func memberIn(text string) (observed.Member, bool) {
 	at := strings.IndexByte(text, '{')
 	if at < 0 {

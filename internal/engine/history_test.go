@@ -38,7 +38,7 @@ func TestRunsThatNobodyHasALockForWereKilled(t *testing.T) {
 	}
 }
 
-// Only a run that holds the cluster's lock says of others in the history that they were killed.
+// Only a run that holds the cluster's lock marks other runs in the history as killed.
 func TestARunSaysWhetherItHoldsTheClustersLock(t *testing.T) {
 	t.Parallel()
 	s := play(t)

@@ -15,7 +15,7 @@ import (
 	"kubeone/internal/probe"
 )
 
-// takeLocks takes what the scope says. Callers release it. No API is asked for the Lease if the access is nil.
+// takeLocks takes the locks of the scope; the caller releases them. With a nil access, no API is asked for the Lease.
 func (e *Engine) takeLocks(
 	ctx context.Context, p Proposal, s plan.Scope, via *cluster.Access, o RunOptions,
 ) (*locks.Set, error) {
@@ -29,16 +29,16 @@ func (e *Engine) takeLocks(
 	})
 }
 
-// tellWaiting says for what a run waits before it begins.
+// tellWaiting reports what a run waits for before it begins.
 func (e *Engine) tellWaiting(o RunOptions, by leaselock.Holder, atMost time.Duration) {
 	e.emitEvent(o, apply.Event{Format: apply.EventFormat, Time: e.cfg.Now(), RunID: o.RunID, Type: apply.Warning,
 		Line: fmt.Sprintf(
-			"the cluster's lock is held by %s (run %s), which may be at work through control-plane hosts that do not "+
-				"answer here: waiting up to %s for it to be renewed",
+			"the cluster's lock is held by %s (run %s), which may still work through control-plane hosts that do not "+
+				"answer here: waiting up to %s to see whether it renews the lock",
 			by.Name, by.RunID, atMost)})
 }
 
-// leaseVia is how the Lease is reached before the first step; nil where no API answers.
+// leaseVia returns the access to the Lease before the first step; nil if no API answers.
 func leaseVia(seen probe.Result) *cluster.Access {
 	if seen.World.API.Reached != observed.Yes {
 		return nil
@@ -46,8 +46,8 @@ func leaseVia(seen probe.Result) *cluster.Access {
 	return seen.Access
 }
 
-// Exclusively does something by hand as the only operator of the cluster that was observed. Its context ends, and the
-// error is a *locks.TakenError, when another run takes the lock.
+// Exclusively runs do under the lock of the observed cluster. If another run takes the lock, do's context ends and
+// the error is a *locks.TakenError.
 func (e *Engine) Exclusively(ctx context.Context, seen probe.Result, force bool, do func(context.Context) error,
 ) error {
 	o := RunOptions{RunID: e.NewRunID(), ForceUnlock: force}

@@ -9,8 +9,8 @@ import (
 	"kubeone/internal/plan"
 )
 
-// A run goes on without a worker that another run has, but not without a host that the cluster has in its control
-// plane, whatever the manifest calls it.
+// A run continues without a worker that another run has taken. It does not continue without a host of the cluster's
+// control plane, whatever the manifest calls it.
 func TestOnlyTheLocksOfWorkersAreDispensedWith(t *testing.T) {
 	t.Parallel()
 	s := play(t)

@@ -13,22 +13,22 @@ import (
 	"kubeone/internal/probe"
 )
 
-// observation is all facts that a proposal rests on. It is complete before anything is decided.
+// observation holds all facts behind a proposal. It is complete before any decision.
 type observation struct {
-	// base is a proposal without a decision: what was probed, with every machine under the ID of the host that it is.
+	// base is a proposal without a decision: the probes' results, with each machine under its host's ID.
 	base Proposal
-	ca   string // by which the caller knows the cluster
-	// unread is why the CAs that extension API servers trust could not be read where the request needs them.
+	ca   string // the cluster's CA as the caller knows it
+	// unread is why the CAs of extension API servers could not be read, if the request needs them.
 	unread   error
-	progress map[string]plan.Progress // as plan.RecoverOptions.Progress, where the request needs it
-	risks    cluster.UpgradeRisks     // where the request may upgrade hosts
-	unasked  error                    // why not all risks are known
+	progress map[string]plan.Progress // as plan.RecoverOptions.Progress, if the request needs it
+	risks    cluster.UpgradeRisks     // if the request may upgrade hosts
+	unasked  error                    // why some risks are unknown
 }
 
-// factNeeds says which facts a request needs besides those of every probe.
+// factNeeds says which facts a request needs in addition to every probe.
 type factNeeds struct {
-	extensionCAs bool // the CAs that extension API servers trust: an interrupted run may have left some there
-	progress     bool // how far the surviving members of etcd have got
+	extensionCAs bool // CAs that extension API servers trust: an interrupted run may have left some
+	progress     bool // revisions of the surviving etcd members
 	upgradeRisks bool // what an upgrade would break
 }
 
@@ -48,7 +48,7 @@ func needsOf(r Request, base Proposal) factNeeds {
 	return factNeeds{}
 }
 
-// observeFor probes, and then asks for what the request needs besides.
+// observeFor probes, then reads what else the request needs.
 func (e *Engine) observeFor(ctx context.Context, r Request) (observation, error) {
 	seen, err := e.Observe(ctx)
 	if err != nil {
@@ -57,11 +57,11 @@ func (e *Engine) observeFor(ctx context.Context, r Request) (observation, error)
 	return e.completeObservation(ctx, r, seen), nil
 }
 
-// reportTimeout bounds what is asked of the API besides the probe.
+// reportTimeout bounds the API requests beyond the probe.
 const reportTimeout = 10 * time.Second
 
-// completeObservation adds what the request needs to what was probed. A fact that cannot be found out is left out, and
-// the plan says so.
+// completeObservation adds the facts that the request needs. Facts that cannot be read are left out, and the plan
+// says so.
 func (e *Engine) completeObservation(ctx context.Context, r Request, seen probe.Result) observation {
 	o := observation{base: e.recognizeHosts(r, seen), ca: e.knownCA()}
 	needs := needsOf(r, o.base)
@@ -90,8 +90,7 @@ func readExtensionCAs(ctx context.Context, access cluster.Access) (map[string][]
 	return c.ExtensionCAs(ctx)
 }
 
-// upgradeNotes returns what the reader of an upgrade's plan should know before saying yes. What could not be found out
-// is said so.
+// upgradeNotes returns what an operator should know before approving an upgrade, including what could not be checked.
 func (o observation) upgradeNotes(p plan.Plan) []string {
 	var drained []string
 	for _, s := range p.Steps {
@@ -104,7 +103,7 @@ func (o observation) upgradeNotes(p plan.Plan) []string {
 	}
 	notes := o.risks.Notes(drained)
 	if o.unasked != nil {
-		notes = append(notes, fmt.Sprintf("not all could be looked at before the upgrade: %v", o.unasked))
+		notes = append(notes, fmt.Sprintf("some checks before the upgrade failed: %v", o.unasked))
 	}
 	return notes
 }

@@ -12,7 +12,7 @@ import (
 	"kubeone/internal/probe"
 )
 
-// A request needs more facts than a probe brings only where they matter.
+// A request reads additional facts only where they matter.
 func TestWhichFactsARequestNeeds(t *testing.T) {
 	t.Parallel()
 	want := wanted("demo")
@@ -49,7 +49,7 @@ func TestWhichFactsARequestNeeds(t *testing.T) {
 	}
 }
 
-// The plan of an upgrade says what could not be found out about it; any other plan says nothing of it.
+// The plan of an upgrade states what could not be checked; other plans do not.
 func TestWhatIsNotKnownBeforeAnUpgrade(t *testing.T) {
 	t.Parallel()
 	o := observation{unasked: errNamesOnly}

@@ -16,18 +16,18 @@ import (
 	"kubeone/internal/retry"
 )
 
-// How long the engine waits for what is pending, and how often it proposes meanwhile.
+// How long the engine waits for what is pending, and how often it proposes in between.
 const (
 	SettleTimeout = time.Minute
 	SettleEvery   = time.Second
-	// HangTimeout is the timeout where only silent hosts are pending. After a host was replaced, it is the timeout for
-	// the rest of the cluster. A probe of a silent host takes seconds, so this is time for two or three probes.
+	// HangTimeout is the timeout if only silent hosts are pending and, after a replacement, for the rest of the
+	// cluster. A probe of a silent host takes seconds, so this allows two or three probes.
 	HangTimeout = 15 * time.Second
 )
 
 // Pending is something that is not ready yet and may become ready without a change of the cluster.
 type Pending struct {
-	Name string // a host, a component, "the API" or "etcd"; the cluster where it Differs
+	Name string // a host, a component, "the API" or "etcd"; the cluster if it Differs
 	Why  Why
 }
 
@@ -38,20 +38,20 @@ type Why string
 const (
 	Silent     Why = "silent"      // the host does not answer although its Node is Ready: it is busy, or it hangs
 	Starting   Why = "starting"    // the host answers and is not healthy yet
-	Slow       Why = "slow"        // the API or etcd does not answer in time although a control-plane host is healthy
+	Slow       Why = "slow"        // the API or etcd answers too late although a control-plane host is healthy
 	NotRunning Why = "not running" // the component has no ready pod where it needs one
-	Differs    Why = "differs"     // only after a run: something is left to do, which may pass as components start
+	Differs    Why = "differs"     // only after a run: steps are left that may vanish as components start
 )
 
-// Pending returns what is pending and matters to the proposal; nothing means that the proposal is final. The error is
-// the one that Propose returned with the proposal.
+// Pending returns what is pending and matters to the proposal; with nothing pending, the proposal is final. The error
+// is the one that Propose returned with the proposal.
 //
-//   - An Apply depends on everything. Where the cluster matches otherwise, it also depends on the components.
+//   - An Apply depends on everything. If the cluster matches otherwise, it also depends on the components.
 //   - RenewCertificates, RotateCA and Replace depend on the members; Replace not on the one that it replaces.
-//   - Remove, Reset, and Replace of a host that is gone depend on the members only if they were refused.
+//   - Remove, Reset, and Replace of a lost host depend on the members only if they were refused.
 //   - Recover is for hosts that are down. Recover, Snapshots and Worker depend on nothing.
 //   - A host that hangs is pending only if a step depends on it, or the request was refused.
-//   - Nothing is pending after an error that is no *ConfigError.
+//   - Nothing is pending after an error other than *ConfigError.
 func (p Proposal) Pending(err error) []Pending {
 	var refused *ConfigError
 	if err != nil && !errors.As(err, &refused) {
@@ -81,8 +81,8 @@ func (p Proposal) Pending(err error) []Pending {
 	return pending
 }
 
-// pendingAfter returns what is pending after the run of an approved proposal, which ended so long ago. The approved
-// plan says what the run was to reach: the one made just before the run may have met a host that was not ready.
+// pendingAfter returns what is pending this long after the run of an approved proposal. The approved plan states the
+// goal of the run: the proposal just before the run may have met an unready host.
 func (p Proposal) pendingAfter(approved Proposal, waited time.Duration) []Pending {
 	pending := p.pendingComponents()
 	var differs []Pending
@@ -122,7 +122,7 @@ func (p Proposal) pendingAfter(approved Proposal, waited time.Duration) []Pendin
 	return nil
 }
 
-// needsMoreThanTime reports whether waiting does not help: an operator has to act, or what is left to do repairs
+// needsMoreThanTime reports whether waiting does not help: an operator must act, or the remaining steps repair
 // nothing that may be starting.
 func (p Proposal) needsMoreThanTime() bool {
 	switch p.Decision().Route {
@@ -133,8 +133,7 @@ func (p Proposal) needsMoreThanTime() bool {
 	}
 }
 
-// pendingComponents returns everything that is pending: the members and, where the cluster matches otherwise, the
-// components.
+// pendingComponents returns everything pending: the members and, if the cluster matches otherwise, the components.
 func (p Proposal) pendingComponents() []Pending {
 	pending := p.unreadyMembers()
 	if len(p.Decisions) > 0 && p.Matches() {
@@ -143,7 +142,7 @@ func (p Proposal) pendingComponents() []Pending {
 	return pending
 }
 
-// unreadyMembers returns all that is pending but the components.
+// unreadyMembers returns everything pending except the components.
 func (p Proposal) unreadyMembers() []Pending {
 	if len(p.Decisions) == 0 {
 		return nil
@@ -176,7 +175,7 @@ func (p Proposal) unreadyMembers() []Pending {
 	return pending
 }
 
-// readyNodes holds the names of the Nodes that are Ready.
+// readyNodes returns the names of the Ready Nodes.
 func (p Proposal) readyNodes() map[string]bool {
 	ready := map[string]bool{}
 	for _, n := range p.Observed.World.API.Nodes {
@@ -185,7 +184,7 @@ func (p Proposal) readyNodes() map[string]bool {
 	return ready
 }
 
-// componentsNotRunning returns cluster DNS, and what does not run on hosts that the request is about. Components on
+// componentsNotRunning returns cluster DNS, and components not running on the hosts of the request. Components on
 // other Nodes, such as those of Machines, are not pending.
 func (p Proposal) componentsNotRunning() []Pending {
 	about := map[string]bool{}
@@ -206,8 +205,8 @@ func (p Proposal) componentsNotRunning() []Pending {
 	return pending
 }
 
-// hangsUnneeded reports whether the host of that name hangs and no step of the plan depends on it. A host that does not
-// finish the handshake in its time does not do so a few seconds later either.
+// hangsUnneeded reports whether the host of that name hangs and no step depends on it. A host that misses the
+// handshake timeout misses it a few seconds later too.
 func (p Proposal) hangsUnneeded(name string) bool {
 	for _, h := range p.Want.Hosts() {
 		if p.NameOf(h.ID) != name || p.Observed.World.Hosts[h.ID].Class != observed.ClassHanging {
@@ -226,8 +225,8 @@ func onlySilent(pending []Pending) bool {
 }
 
 // ProposeUntilReady proposes again while something is pending in the first proposal, for the timeout, or for
-// HangTimeout if only silent hosts are pending. It returns the last proposal and its error. Where nothing is pending,
-// these are the ones given, and waiting is not called; otherwise it is called once.
+// HangTimeout if only silent hosts are pending. It returns the last proposal and its error. With nothing pending it
+// returns its arguments and does not call waiting; otherwise it calls waiting once.
 func (e *Engine) ProposeUntilReady(ctx context.Context, first Proposal, err error, timeout time.Duration,
 	waiting func(pending []Pending, timeout time.Duration)) (Proposal, error) {
 	pending := first.Pending(err)
@@ -243,8 +242,8 @@ func (e *Engine) ProposeUntilReady(ctx context.Context, first Proposal, err erro
 	}, func(Proposal, []Pending) {})
 }
 
-// proposeUntil proposes until nothing is pending, at least once and for the timeout at most. pending is asked about
-// each proposal without an error, made so long after the first. waiting is called before each further proposal.
+// proposeUntil proposes until nothing is pending, at least once and at most for the timeout. It calls pending with
+// each proposal without an error and the time since the first, and waiting before each further proposal.
 func (e *Engine) proposeUntil(ctx context.Context, r Request, timeout time.Duration,
 	pending func(p Proposal, waited time.Duration) []Pending, waiting func(Proposal, []Pending)) (Proposal, error) {
 	began := e.cfg.Now()

@@ -21,8 +21,8 @@ import (
 	"kubeone/internal/testutil/decidetest"
 )
 
-// A recovery that has ended looks until all is well. It does not wait for what does not change by waiting: an addon
-// that is another, a version, a person.
+// A finished recovery observes until all is well. It does not wait for what waiting cannot change: another addon, a
+// version, an operator's action.
 func TestNobodyWaitsForWhatWaitingDoesNotChange(t *testing.T) {
 	t.Parallel()
 	person := []problem.Instruction{{Host: "192.0.2.21"}}
@@ -55,7 +55,7 @@ func TestNobodyWaitsForWhatWaitingDoesNotChange(t *testing.T) {
 	}
 }
 
-// What is proposed after a run, and whether that proposal is the last one.
+// The proposals after a run, and which one is the last.
 func TestTheProposalsAfterARun(t *testing.T) {
 	t.Parallel()
 	const cp = "192.0.2.11"
@@ -76,7 +76,7 @@ func TestTheProposalsAfterARun(t *testing.T) {
 	for name, c := range map[string]struct {
 		run   Request
 		next  Request
-		looks []look // none: any is the last one
+		looks []look // none: any is the last
 	}{
 		"an apply, once with force": {
 			Apply{Options: decide.Options{ForceUpgrade: true, RotateKey: true, DiscardEdits: true}},
@@ -121,15 +121,15 @@ func TestTheProposalsAfterARun(t *testing.T) {
 	}
 }
 
-// look is what a look after a run has found so long after it.
+// look is an observation at a time after a run.
 type look struct {
 	seen   Proposal
 	waited time.Duration
 	last   bool
 }
 
-// What is waited for after a run is what its plan, as it was approved, was to lead to. A look that meets a member late
-// is not the last one, and neither is one that meets a host that is silent, for a while.
+// After a run, the engine waits for the goal of the approved plan. An observation with a late member or, for a while,
+// a silent host is not the last one.
 func TestWhatIsWaitedForAfterARun(t *testing.T) {
 	t.Parallel()
 	const cp, worker = "192.0.2.11", "192.0.2.21"
@@ -174,7 +174,7 @@ func TestWhatIsWaitedForAfterARun(t *testing.T) {
 	}
 }
 
-// What was approved may be refused a moment later because somebody is late: then it is planned again, and not given up.
+// An approved request may be refused a moment later because a member is late. It is then planned again, not given up.
 func TestARefusalThatMayPassIsAWorldThatChanged(t *testing.T) {
 	t.Parallel()
 	refused := &ConfigError{errors.New("a quorum would be lost")}
@@ -189,8 +189,8 @@ func TestARefusalThatMayPassIsAWorldThatChanged(t *testing.T) {
 	}
 }
 
-// After a host was replaced, what differs is looked at again for a while: it may be of what has just come up. What was
-// to be done elsewhere stays.
+// After a replacement, differences are observed again for a while: they may come from what has just started. Work
+// elsewhere stays.
 func TestWhatIsWaitedForAfterAReplacement(t *testing.T) {
 	t.Parallel()
 	well := Proposal{Decisions: []decide.Decision{{Route: fsm.Nothing}}}
@@ -216,8 +216,8 @@ func TestWhatIsWaitedForAfterAReplacement(t *testing.T) {
 	}
 }
 
-// A look at a busy host may come when its API server, or its member of etcd, is late. As long as a host says that it is
-// healthy, they may answer the next one.
+// A probe of a busy host may come when its API server or etcd member is late. As long as the host reports that it is
+// healthy, they may answer the next probe.
 func TestWhatMayOnlyBeLateIsComingUp(t *testing.T) {
 	t.Parallel()
 	const cp, worker = "192.0.2.11", "192.0.2.21"
@@ -228,7 +228,7 @@ func TestWhatMayOnlyBeLateIsComingUp(t *testing.T) {
 		coming    []string
 		api, etcd observed.Tri
 		slow      bool
-		node      observed.Tri // its Node is ready; nobody has asked the worker itself
+		node      observed.Tri // its Node is ready; the worker itself was not probed
 		want      []Pending
 	}{
 		"all answers":            {condition.Healthy, nil, yes, yes, false, unknown, nil},
@@ -269,8 +269,8 @@ func TestWhatMayOnlyBeLateIsComingUp(t *testing.T) {
 	}
 }
 
-// A host that hangs is named at once: no step waits for it, and it is not ready a few seconds later. What depends on it
-// waits, and so does a look after a run.
+// A host that hangs is named at once: no step waits for it, and it will not be ready seconds later. Steps that depend
+// on it wait, and so does an observation after a run.
 func TestAHostThatHangsIsNotLookedAtAgain(t *testing.T) {
 	t.Parallel()
 	const cp, worker, other = "192.0.2.11", "192.0.2.21", "192.0.2.22"
@@ -315,8 +315,8 @@ func TestAHostThatHangsIsNotLookedAtAgain(t *testing.T) {
 	}
 }
 
-// That a cluster simply matches is said when its components had time to come up; whatever else there is to say or do
-// does not wait for them, and neither does a request that is not about the cluster.
+// A cluster matches only after its components had time to start. Other results do not wait for components, nor do
+// requests about single hosts.
 func TestComponentsThatDoNotRunAreWaitedFor(t *testing.T) {
 	t.Parallel()
 	well := Proposal{Request: Apply{}, Decisions: []decide.Decision{{Route: fsm.Nothing}}, Want: desired.Cluster{
@@ -369,7 +369,7 @@ func TestComponentsThatDoNotRunAreWaitedFor(t *testing.T) {
 	}
 }
 
-// Which request depends on a member that is not healthy.
+// Which requests depend on a member that is not healthy.
 func TestWhatARequestDependsOn(t *testing.T) {
 	t.Parallel()
 	const cp, other = "192.0.2.11", "192.0.2.12"
@@ -411,7 +411,7 @@ func TestWhatARequestDependsOn(t *testing.T) {
 	}
 }
 
-// A member that may start is proposed again with, for the caller's timeout; a silent host for a shorter one.
+// A member that may start is observed again for the caller's timeout; a silent host for a shorter one.
 func TestProposingUntilReady(t *testing.T) {
 	t.Parallel()
 	silent := Proposal{

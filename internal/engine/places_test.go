@@ -11,8 +11,8 @@ import (
 	"kubeone/internal/apply"
 )
 
-// What a run has ended with is looked at when its locks have been given back: another run may begin meanwhile, and
-// nobody is told that this one goes on.
+// The observation at the end of a run comes after its locks are released: another run may begin meanwhile and must
+// not be blocked.
 func TestTheLastLookTakesNobodysPlace(t *testing.T) {
 	t.Parallel()
 	s := carrying(t)
@@ -27,7 +27,7 @@ func TestTheLastLookTakesNobodysPlace(t *testing.T) {
 		if len(h.begun()) == 0 {
 			t.Errorf("%s: nothing was done", id)
 		}
-		// Proposed, proposed again under the locks, and looked at in the end.
+		// Proposed, proposed again under the locks, and observed at the end.
 		if got, want := h.looks(), []bool{false, true, false}; !slices.Equal(got, want) {
 			t.Errorf("%s: locked at each look: %v, want %v", id, got, want)
 		}

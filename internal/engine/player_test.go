@@ -43,7 +43,7 @@ const (
 	playedWorker       = "192.0.2.21"
 )
 
-// stage is an engine and what it works with, all of it played.
+// stage is an engine with fakes for everything it works with.
 type stage struct {
 	*Engine
 	hosts    map[string]*player
@@ -51,7 +51,7 @@ type stage struct {
 	approver *notary
 }
 
-// play makes an engine for bare machines.
+// play returns an engine for bare machines.
 func play(t *testing.T, change ...func(*Config)) stage {
 	t.Helper()
 	facts, err := os.ReadFile("../probe/testdata/empty.txt")
@@ -77,7 +77,7 @@ func play(t *testing.T, change ...func(*Config)) stage {
 	return s
 }
 
-// carrying is a stage whose hosts carry out steps, each at once. A reset of them has something to do.
+// carrying is a stage whose hosts complete each step at once. Their reset has something to do.
 func carrying(t *testing.T, change ...func(*Config)) stage {
 	t.Helper()
 	s := play(t, change...)
@@ -89,7 +89,7 @@ func carrying(t *testing.T, change ...func(*Config)) stage {
 	return s
 }
 
-// changed are the commands that came to any host, but for probes and locks.
+// changed returns the commands on all hosts, except probes and locks.
 func (s stage) changed() []string {
 	var out []string
 	for _, p := range s.hosts {
@@ -145,7 +145,7 @@ func (s *shelf) fail(err error) {
 type notary struct {
 	mu       sync.Mutex
 	approved []string
-	then     func() // what the hosts do with it
+	then     func() // the hosts' reaction
 }
 
 func (n *notary) Approve(contacts ...host.FirstContact) error {
@@ -169,10 +169,10 @@ type player struct {
 	commands []string
 	contacts []host.FirstContact
 
-	works   bool     // it takes files, and carries out steps
-	held    bool     // somebody has its lock
-	taken   bool     // another run has it, and keeps it
-	looked  []bool   // for each probe, whether somebody had it
+	works   bool     // it accepts files and carries out steps
+	held    bool     // its lock is held
+	taken   bool     // another run holds its lock for good
+	looked  []bool   // for each probe, whether the lock was held
 	started []string // steps
 }
 
@@ -181,14 +181,14 @@ var (
 	_ host.FirstContacter = (*player)(nil)
 )
 
-// FirstContacts are the keys that nobody has approved yet.
+// FirstContacts returns the unapproved keys.
 func (p *player) FirstContacts() []host.FirstContact {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.contacts
 }
 
-// meet makes the host one whose key is met for the first time, or, without a fingerprint, one whose key is known.
+// meet gives the host an unknown key, or, without a fingerprint, a known one.
 func (p *player) meet(fingerprint string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -220,14 +220,14 @@ func (p *player) note(command string) {
 	p.commands = append(p.commands, command)
 }
 
-// changes are the commands that came, but for probes and locks.
+// changes returns the commands so far, except probes and locks.
 func (p *player) changes() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.commands
 }
 
-// say replaces something in what the host will answer.
+// say replaces something in the host's next answers.
 func (p *player) say(old, now string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -260,7 +260,7 @@ func (p *player) Run(_ context.Context, c host.Cmd) (host.Result, error) {
 	return host.Result{ExitCode: 1}, &host.ExitError{Host: p.Name(), What: c.Name, Code: 1}
 }
 
-// present makes the recorded answer one of now, from this host.
+// present turns the recorded answer into a current one of this host.
 func (p *player) present() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -284,21 +284,21 @@ func (p *player) isTaken() bool {
 	return p.taken
 }
 
-// hold notes whether somebody has the lock.
+// hold records whether the lock is held.
 func (p *player) hold(held bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.held = held
 }
 
-// looks are, for each probe, whether somebody had the lock.
+// looks returns, for each probe, whether the lock was held.
 func (p *player) looks() []bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.looked)
 }
 
-// work notes which step is started.
+// work records which step is started.
 func (p *player) work(c host.Cmd) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -307,7 +307,7 @@ func (p *player) work(c host.Cmd) {
 	}
 }
 
-// begun are the steps that were started there.
+// begun returns the steps started there.
 func (p *player) begun() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

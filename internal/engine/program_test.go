@@ -9,8 +9,8 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// TestANewerProgramChangesTheDaemonSetAlone has two programs want the same cluster, whose images of themselves differ.
-// No configuration of any host differs for that, nor what Machines' hosts are held to; of all objects, one does.
+// TestANewerProgramChangesTheDaemonSetAlone plans one cluster with two programs whose own images differ. No host's
+// configuration differs, nor the settings for Machines' hosts; only one object does.
 func TestANewerProgramChangesTheDaemonSetAlone(t *testing.T) {
 	t.Parallel()
 	by := func(program string) desired.Cluster {

@@ -29,7 +29,7 @@ func TestAHostSaysHowFarItsMemberHadGot(t *testing.T) {
 	}
 }
 
-// Of a member there may be several accounts, and a removed one may be among them.
+// A database may have several entries of one member, and entries of removed ones.
 func TestAHostSaysWhichMembersItsDatabaseHas(t *testing.T) {
 	t.Parallel()
 	const one, two = `member a1{"id":161,"peerURLs":["https://192.0.2.1:2380"],"name":"cp-1"}` + "\n",

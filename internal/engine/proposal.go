@@ -15,27 +15,26 @@ import (
 	"kubeone/internal/probe"
 )
 
-// Proposal is what a Request leads to in the world as it was observed. It is a value: nothing is changed by it, and it
-// is not changed by CarryOut.
+// Proposal is the result of a Request in the observed world. It is a value that CarryOut does not change.
 type Proposal struct {
 	Request   Request
-	Want      desired.Cluster   // the cluster as it is wanted, with its hosts where their machines were found
+	Want      desired.Cluster   // the desired cluster, with its hosts where their machines were found
 	Observed  probe.Result      // by the IDs of Want's hosts; it holds secrets
-	Decisions []decide.Decision // the first is about the world as it is, the others about predicted ones
+	Decisions []decide.Decision // the first about the observed world, the others about predicted ones
 	Plan      plan.Plan
 	Scripts   map[string]string // by host ID, of the hosts that the plan touches
 	Took      time.Duration
 
 	who        identity.Result // which machine is which host
-	unresolved error           // why it is not known what some host would be given; nil if all is known
+	unresolved error           // why some artifacts are unknown; nil if all are known
 }
 
-// Decision is what the state machine said about the world as it is.
+// Decision returns the decision about the observed world.
 func (p Proposal) Decision() decide.Decision { return p.Decisions[0] }
 
-// Refusal is why CarryOut would refuse the proposal, whatever the world is by then: a *BlockedError, an
-// *UnresolvedError, or a *ConfigError where the request does not allow what the cluster needs. It is nil if nothing
-// is in the way.
+// Refusal returns why CarryOut would refuse the proposal regardless of later changes: a *BlockedError, an
+// *UnresolvedError, or a *ConfigError if the request does not allow what the cluster needs. It is nil if nothing is
+// in the way.
 func (p Proposal) Refusal() error {
 	if r, ok := p.Request.(interface{ whyRefused(p Proposal) error }); ok {
 		if err := r.whyRefused(p); err != nil {
@@ -45,7 +44,7 @@ func (p Proposal) Refusal() error {
 	return p.Unresolved()
 }
 
-// Unresolved is an *UnresolvedError where it is not known what the plan would install; such a plan has no digest.
+// Unresolved returns an *UnresolvedError if some artifacts of the plan are unknown; such a plan has no digest.
 func (p Proposal) Unresolved() error {
 	if p.unresolved == nil {
 		return nil
@@ -53,10 +52,10 @@ func (p Proposal) Unresolved() error {
 	return &UnresolvedError{p.unresolved}
 }
 
-// Matches reports whether the cluster was as it is wanted.
+// Matches reports whether the cluster was in its desired state.
 func (p Proposal) Matches() bool { return p.Plan.Empty() && p.Decision().Route != fsm.Error }
 
-// RunningSteps are the hosts, by ID, on which a step of an earlier run still runs.
+// RunningSteps returns the hosts, by ID, that still run a step of an earlier run.
 func (p Proposal) RunningSteps() map[string]observed.Step {
 	out := map[string]observed.Step{}
 	for id, h := range p.Observed.World.Hosts {
@@ -67,7 +66,7 @@ func (p Proposal) RunningSteps() map[string]observed.Step {
 	return out
 }
 
-// NameOf is how the host with that ID is called, also where there is no plan.
+// NameOf returns the display name of the host with that ID, even without a plan.
 func (p Proposal) NameOf(id string) string {
 	if name := p.Plan.Hosts[id]; name != "" {
 		return name
@@ -76,10 +75,10 @@ func (p Proposal) NameOf(id string) string {
 	return cmp.Or(h.Hostname, id)
 }
 
-// NodeOf is the name of the host's Node, also where there is no plan; its ID where that is not known.
+// NodeOf returns the name of the host's Node, even without a plan; its ID if that is unknown.
 func (p Proposal) NodeOf(id string) string {
 	h, _ := p.Want.Host(id)
-	h.ID = id // it may have been named by an address
+	h.ID = id // the manifest may name it by an address
 	return p.nodeOf(h)
 }
 
@@ -91,8 +90,8 @@ func (p Proposal) nodeOf(h desired.Host) string {
 	return cmp.Or(node, h.ID)
 }
 
-// whyChanged returns why the approved request is refused now. While something is pending, the request is no mistake:
-// the world has changed.
+// whyChanged returns why the approved request is refused now. While something is pending, the cause is a changed
+// world, not a mistake in the request.
 func (p Proposal) whyChanged(refused error) error {
 	if len(p.Pending(refused)) > 0 {
 		return fmt.Errorf("%w: now %s", ErrWorldChanged, refused.Error())

@@ -13,10 +13,9 @@ import (
 
 // Propose observes, decides and plans. It changes nothing.
 //
-// A request that makes no sense, or that must not be carried out in the world as it is, is an error (*ConfigError, or
-// *EtcdError for Snapshots); the proposal then says no more than what was observed and what is pending
-// (Proposal.Pending). A download location that does not answer is no error: such a proposal says so
-// (Proposal.Unresolved).
+// A request that makes no sense, or must not be carried out in the observed world, fails with *ConfigError
+// (*EtcdError for Snapshots). The proposal then holds only observations and what is pending (Proposal.Pending). A
+// download location that does not answer is not an error but makes the proposal Unresolved.
 func (e *Engine) Propose(ctx context.Context, r Request) (Proposal, error) {
 	started := e.cfg.Now()
 	o, err := e.observeFor(ctx, r)
@@ -28,8 +27,8 @@ func (e *Engine) Propose(ctx context.Context, r Request) (Proposal, error) {
 	return p, err
 }
 
-// proposeFor plans the request for what was observed. Approved are host keys, by host ID, that count as part of the
-// plan although the hosts are known by now. Only the look-up of releases, between two pure calls, needs the context.
+// proposeFor plans the request for the observation. approved are host keys by host ID that count as part of the plan
+// although the hosts are known by now. Only the look-up of releases, between two pure calls, needs the context.
 func (e *Engine) proposeFor(ctx context.Context, o observation, approved map[string]string) (Proposal, error) {
 	in := e.planInputOf(o, approved)
 	draft, err := e.planFor(o, in)
@@ -43,7 +42,7 @@ func (e *Engine) proposeFor(ctx context.Context, o observation, approved map[str
 	return e.finishProposal(o, in, draft, found)
 }
 
-// planInputOf returns what a plan depends on, before releases are known. It is pure.
+// planInputOf returns the input of a plan, before releases are known. It is pure.
 func (e *Engine) planInputOf(o observation, approved map[string]string) planInput {
 	who, request := o.base.who, o.base.Request
 	apply, whole := request.(Apply)
@@ -69,7 +68,7 @@ func (e *Engine) planFor(o observation, in planInput) (Proposal, error) {
 	return p, e.checkRecord(p.Plan)
 }
 
-// finishProposal plans with the releases that were found, renders the scripts and adds the notes. It is pure.
+// finishProposal plans with the resolved releases, renders the scripts and adds the notes. It is pure.
 func (e *Engine) finishProposal(o observation, in planInput, p Proposal, found releases) (Proposal, error) {
 	if len(found.known) > 0 {
 		in.Decide.Want.Artifacts = found.known
@@ -89,7 +88,7 @@ func (e *Engine) finishProposal(o observation, in planInput, p Proposal, found r
 	return p, nil
 }
 
-// checkRecord returns a *ConfigError where the plan ends with a record that cannot be saved: nothing is begun then.
+// checkRecord returns a *ConfigError if the plan ends with a record too large to save. Such a plan does not start.
 func (e *Engine) checkRecord(p plan.Plan) error {
 	saves := slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.Intent.Kind == step.SaveRecord })
 	if !saves {
@@ -101,11 +100,11 @@ func (e *Engine) checkRecord(p plan.Plan) error {
 	return nil
 }
 
-// hardeningExceptions says what of the baseline of hardening the manifest sets otherwise, where something is done.
+// hardeningExceptions returns a note on the hardening defaults that the manifest overrides, if the plan has steps.
 func hardeningExceptions(p Proposal) []string {
 	fields := p.Want.Yields()
 	if len(fields) == 0 || p.Plan.Empty() {
 		return nil
 	}
-	return []string{"the baseline of hardening leaves to the manifest: " + strings.Join(fields, ", ")}
+	return []string{"hardening defaults that the manifest overrides: " + strings.Join(fields, ", ")}
 }

@@ -16,77 +16,76 @@ import (
 	"kubeone/internal/plan"
 )
 
-// Request is what a caller wants done: an Apply, Reset, Remove, Replace, Recover, RenewCertificates, RotateCA,
-// Snapshots or Worker. Hosts are named by their IDs.
+// Request is a caller's order: an Apply, Reset, Remove, Replace, Recover, RenewCertificates, RotateCA, Snapshots or
+// Worker. It names hosts by ID.
 type Request interface {
-	// plan plans what the request asks for. It is pure, and is called again with more in its input. An error is a
-	// mistake in the request, or a reason why it must not be carried out.
+	// plan plans the request. It is pure, and is called again as more input is known. An error is a mistake in the
+	// request or a reason not to carry it out.
 	plan(in planInput) (plan.Plan, []decide.Decision, error)
 }
 
-// planInput is what a plan depends on, besides the request.
+// planInput is the input of a plan in addition to the request.
 type planInput struct {
 	plan.Input
 	progress map[string]plan.Progress // as plan.RecoverOptions.Progress
-	unread   error                    // why Decide.Is.API.ExtensionCAs could not be read where keys are rotated
-	ids      identity.IDs             // what the hosts of the request are called in the input
+	unread   error                    // why Decide.Is.API.ExtensionCAs could not be read for a rotation
+	ids      identity.IDs             // IDs in the input of the request's hosts
 }
 
-// Apply makes the cluster what is wanted: install, join, repair, upgrade, whatever it takes.
+// Apply takes the cluster to its desired state: install, join, repair, upgrade, or whatever else that needs.
 type Apply struct {
 	decide.Options
-	Limit    map[string]bool // IDs of the only hosts that may be acted on; nil is all
-	Selector labels.Selector // of Node labels; of those hosts, the ones that it matches; nil is all
-	// Routes are the only routes that are followed; nil is all. A plan of another is a *ConfigError when it
-	// is carried out.
+	Limit    map[string]bool // IDs of the only hosts to change; nil: all
+	Selector labels.Selector // further limit by Node labels; nil: all
+	// Routes are the allowed routes; nil: all. Carrying out a plan of another route is a *ConfigError.
 	Routes []fsm.Route
-	// NamesOnly leaves it at the names of what would be installed, for who only wants to see the plan. Such a proposal
-	// cannot be carried out where it installs something.
+	// NamesOnly leaves artifacts at their names, for callers that only show the plan. A proposal that installs
+	// something then cannot be carried out.
 	NamesOnly bool
 }
 
-// Reset makes hosts bare again.
+// Reset makes hosts empty again.
 type Reset struct {
-	Hosts []string // empty is all, which ends the cluster
-	// Purge deletes what resets, repairs and recoveries have kept on the hosts, this one included.
+	Hosts []string // empty: all, which ends the cluster
+	// Purge deletes everything that resets, repairs and recoveries keep on the hosts, including this reset.
 	Purge bool
-	// AbandonMachines leaves the hosts of Machines as they are when the cluster ends; otherwise they are returned
+	// AbandonMachines leaves the hosts of Machines unchanged when the cluster ends; otherwise they are returned
 	// first.
 	AbandonMachines bool
 }
 
-// Remove takes one host out of a living cluster and makes it bare.
+// Remove removes one host from a living cluster and makes it empty.
 type Remove struct {
 	Host string
-	Gone bool // it does not answer and never will: only its etcd member and its Node are removed
+	Gone bool // it never answers again: only its etcd member and Node are removed
 }
 
-// Replace takes one host out of a living cluster and joins it again. Of a host that is gone it does what Remove does,
-// and says what its successor needs.
+// Replace removes one host from a living cluster and joins it again. A host that is gone is only removed, as by
+// Remove, and the plan states what its successor needs.
 type Replace struct {
 	Host string
 	Gone bool
 }
 
-// Recover brings a cluster back whose etcd has lost its quorum.
+// Recover restores a cluster whose etcd has lost its quorum.
 type Recover struct {
-	About     plan.Copy  // of what it is recovered from
-	Content   apply.Copy // the same, to be read
-	Destroyed []string   // hosts, or names of etcd members without one, that are confirmed to be gone for good
+	About     plan.Copy  // description of the copy to restore
+	Content   apply.Copy // content of that copy
+	Destroyed []string   // hosts, or names of etcd members without a host, confirmed lost for good
 	On        string     // host to restore on; "" chooses
 }
 
-// Snapshots takes a snapshot of etcd on every control-plane host that answers and has etcd's data, one after the other,
-// and brings the hosts' timer for the scheduled ones up to the manifest.
+// Snapshots takes a snapshot of etcd on every control-plane host that answers and has etcd data, one after the other.
+// It also updates the hosts' timers for scheduled snapshots.
 type Snapshots struct{}
 
-// Worker makes one host what is wanted of a worker that is a Machine, or returns it bare. It is for an engine about
-// that host alone (Engine.About), whose cluster has this worker and no control plane.
+// Worker configures the host of a Machine as a worker, or returns it empty. It is for an engine about that host alone
+// (Engine.About), whose cluster has this worker and no control plane.
 type Worker struct {
-	Gone       bool     // the Machine is not wanted any more: the host is returned
-	GivenUp    bool     // nobody waits any longer for the host of a Machine that is gone, if it does not answer
-	APIServers []string // the versions of all API servers that there are; none where one is not known
-	// Turn says whether the host may get other settings than it has.
+	Gone       bool     // the Machine is deleted: the host is returned
+	GivenUp    bool     // do not wait longer for a silent host of a deleted Machine
+	APIServers []string // the versions of all API servers; empty if one is unknown
+	// Turn says whether the host may get new settings.
 	Turn decide.Turn
 }
 
@@ -100,8 +99,7 @@ func (r Apply) plan(in planInput) (plan.Plan, []decide.Decision, error) {
 	return p, decisions, nil
 }
 
-// limitHosts are the hosts named, and of them those whose Node, or which themselves as they are wanted, have the labels
-// of the selector.
+// limitHosts returns the named hosts that match the selector, by the labels of their Node or by their desired labels.
 func (r Apply) limitHosts(in planInput) (map[string]bool, error) {
 	var named map[string]bool
 	if r.Limit != nil {
@@ -125,7 +123,7 @@ func (r Apply) limitHosts(in planInput) (map[string]bool, error) {
 	return out, nil
 }
 
-// labelsOf are the labels of the host as it is wanted, and those of its Node.
+// labelsOf returns the desired labels of the host, with those of its Node.
 func labelsOf(h desired.Host, node string, w observed.World) labels.Set {
 	out := labels.Set{}
 	for k, v := range h.Labels {
@@ -181,7 +179,7 @@ func (r Worker) plan(in planInput) (plan.Plan, []decide.Decision, error) {
 	return p, decisions, nil
 }
 
-// whyRefused is why nothing is done about the worker; nil if something is, or nothing is to be done.
+// whyRefused returns why the worker cannot be handled; nil if it can, or nothing is left to do.
 func (Worker) whyRefused(p Proposal) error {
 	switch d := p.Decision(); {
 	case d.Route == fsm.Error, d.Route == fsm.Wait:
@@ -192,8 +190,8 @@ func (Worker) whyRefused(p Proposal) error {
 	return nil
 }
 
-// completePlan completes a plan that the state of the world alone does not lead to. One that is refused has a decision
-// too: it says whether what is in the way may only be late.
+// completePlan completes a plan that the state of the world alone does not lead to. A refused plan has a decision
+// too: it says whether the obstacle may only be late.
 func completePlan(p plan.Plan, in planInput, err error) (plan.Plan, []decide.Decision, error) {
 	decisions := []decide.Decision{decide.Decide(in.Decide)}
 	if err != nil {
@@ -203,12 +201,12 @@ func completePlan(p plan.Plan, in planInput, err error) (plan.Plan, []decide.Dec
 	return p, decisions, nil
 }
 
-// whyRefused is why an Apply must not be carried out; nil if it may be.
+// whyRefused returns why an Apply must not be carried out; nil if it may.
 func (r Apply) whyRefused(p Proposal) error {
 	d := p.Decision()
 	switch {
 	case d.Route == fsm.Error:
-		return &BlockedError{d.Route, "the cluster is in no state to be changed"}
+		return &BlockedError{d.Route, "the state of the cluster allows no changes"}
 	case p.Plan.Blocked != "":
 		return &BlockedError{d.Route, p.Plan.Blocked}
 	case r.Routes != nil && !slices.Contains(r.Routes, d.Route):

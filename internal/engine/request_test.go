@@ -31,7 +31,7 @@ func TestHostsAreSelectedByTheirNodesLabels(t *testing.T) {
 	if diff := cmp.Diff(map[string]bool{"192.0.2.21": true}, got); err != nil || diff != "" {
 		t.Errorf("%v, %s", err, diff)
 	}
-	want.ControlPlane[0].Labels = edge // a host that has no Node yet
+	want.ControlPlane[0].Labels = edge // a host without a Node
 	got, err = r.limitHosts(planInput{Input: plan.Input{Decide: decide.Input{Want: want, Is: w}}})
 	if diff := cmp.Diff(map[string]bool{"192.0.2.11": true, "192.0.2.21": true}, got); err != nil || diff != "" {
 		t.Errorf("%v, %s", err, diff)

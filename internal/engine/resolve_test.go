@@ -17,14 +17,14 @@ import (
 	"kubeone/internal/release"
 )
 
-// offline is a download location that does not answer.
+// offline returns the error of a download location that does not answer.
 func offline() error {
 	return &release.FetchError{KubernetesVersion: "1.36.3", Arch: "amd64", Failures: []release.Failure{
 		{Part: "kubelet 1.36.3", Host: "dl.k8s.io", Err: errors.New("no route to host")},
 	}}
 }
 
-// A plan is shown whoever does not answer; it is only not carried out.
+// A plan is shown even if a location does not answer; it just cannot be carried out.
 func TestAPlanIsShownThoughADownloadLocationDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	s := play(t)
@@ -55,7 +55,7 @@ func TestAPlanIsShownThoughADownloadLocationDoesNotAnswer(t *testing.T) {
 	if !errors.As(err, &unresolved) || !errors.As(err, &fetch) {
 		t.Errorf("got %v", err)
 	}
-	_, err = s.CarryOut(t.Context(), whole, RunOptions{}) // it answered when the plan was made, and does not any more
+	_, err = s.CarryOut(t.Context(), whole, RunOptions{}) // it answered at plan time only
 	if !errors.As(err, &unresolved) {
 		t.Errorf("got %v", err)
 	}
@@ -91,8 +91,8 @@ func TestOnlyWhatAPlanNeedsIsResolved(t *testing.T) {
 	}
 }
 
-// A disaster without a network: a host that has all that it needs is recovered by the names of its images. It is
-// another matter where a host is to join.
+// In a disaster without a network, a host that has all it needs is recovered by the names of its images. A joining
+// host is different.
 func TestAWholeSurvivorIsRecoveredWithoutAnyRelease(t *testing.T) {
 	t.Parallel()
 	s := play(t, func(c *Config) {
@@ -132,7 +132,7 @@ func TestAWholeSurvivorIsRecoveredWithoutAnyRelease(t *testing.T) {
 
 func restores(s plan.Step) bool { return s.Intent.Kind == step.Restore }
 
-// survived is a world in which 192.0.2.11 has lost its quorum, and 192.0.2.12 is as given.
+// survived is a world where 192.0.2.11 has lost its quorum and 192.0.2.12 is as given.
 func survived(other observed.Host) observed.World {
 	other.ID = "192.0.2.12"
 	return observed.World{
@@ -157,7 +157,7 @@ func survived(other observed.Host) observed.World {
 	}
 }
 
-// One line, where something is installed that nobody vouches for, and nothing else of the plan is other for it.
+// If the plan installs an artifact without a known digest, it gets one more line and no other change.
 func TestAPlanSaysWhatNobodyButItsSourceVouchesFor(t *testing.T) {
 	t.Parallel()
 	s := play(t)
@@ -206,7 +206,7 @@ func TestAPlanSaysWhatNobodyButItsSourceVouchesFor(t *testing.T) {
 	}
 	known := map[string]desired.Artifacts{"amd64": {Binaries: []desired.Binary{{Name: "kubelet", Version: "1.36.3"}}}}
 	for kind, want := range map[step.Kind]string{
-		step.SystemAddons: "", // which writes names of images
+		step.SystemAddons: "", // writes image names
 		step.Prepare:      fmt.Sprintf(says, 1, 1) + "kubelet 1.36.3",
 	} {
 		p := Proposal{Want: wanted("demo"), Plan: plan.Plan{Steps: []plan.Step{
@@ -217,7 +217,7 @@ func TestAPlanSaysWhatNobodyButItsSourceVouchesFor(t *testing.T) {
 		}
 	}
 	digest = ""
-	s.hosts["192.0.2.21"].say("x86_64", "aarch64") // a worker, which needs half of the images
+	s.hosts["192.0.2.21"].say("x86_64", "aarch64") // a worker needs half of the images
 	if got := propose(Apply{}, nil); len(got) != 1 || !strings.HasPrefix(got[0], fmt.Sprintf(says, 12, 12)) {
 		t.Errorf("of two architectures: %q", got)
 	}

@@ -15,8 +15,8 @@ import (
 	"kubeone/internal/script"
 )
 
-// renderScripts renders the script of every host that the plan touches, but for those of which it is not known what
-// they would be given. Known is what is, by desired.ArtifactsKey. Of credentials scripts name the files.
+// renderScripts renders the script of every host that the plan touches, except hosts whose artifacts are unknown.
+// known is keyed by desired.ArtifactsKey. Scripts contain only the file names of credentials.
 func renderScripts(
 	p Proposal, known map[string]desired.Artifacts, credentials *desired.Credentials,
 ) (map[string]string, error) {
@@ -49,7 +49,7 @@ func renderScripts(
 	return out, nil
 }
 
-// stepsOf are the steps of a plan that run on hosts, by host ID.
+// stepsOf returns the steps of a plan that run on hosts, by host ID.
 func stepsOf(p plan.Plan) map[string][]step.Intent {
 	out := map[string][]step.Intent{}
 	for i := range p.Steps {
@@ -60,7 +60,7 @@ func stepsOf(p plan.Plan) map[string][]step.Intent {
 	return out
 }
 
-// scriptInput is what a host's script depends on, apart from artifacts. The steps are those that the plan has on it.
+// scriptInput returns the input of a host's script, apart from artifacts. The steps are the plan's for that host.
 func scriptInput(p Proposal, h desired.Host, steps []step.Intent) script.Input {
 	world := p.Observed.World
 	in := script.Input{

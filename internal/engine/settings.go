@@ -10,8 +10,8 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// SettingsRevision is a digest of the settings that a cluster wants of every worker that says nothing of its own: where
-// it is the same, no worker's settings differ for the cluster's sake. Versions and images do not count.
+// SettingsRevision returns a digest of the desired settings of a worker without settings of its own. If it stays the
+// same, the cluster changes no worker's settings. Versions and images do not count.
 func SettingsRevision(want desired.Cluster) string {
 	anybody := desired.Host{Role: desired.Worker}
 	digests := componentconfig.Digests(want, anybody)[anybody.ID]

@@ -13,7 +13,7 @@ import (
 	"kubeone/internal/testutil/clustertest"
 )
 
-// A history that cannot be read is no empty one, and another key does not hide it.
+// An unreadable history is not an empty one, and another unreadable key does not hide it.
 func TestOnlyTheHistorysOwnKeyHidesIt(t *testing.T) {
 	t.Parallel()
 	for key, hides := range map[string]bool{observed.RecordNodes: false, observed.RecordHistory: true} {

@@ -12,8 +12,8 @@ import (
 	"kubeone/internal/probe"
 )
 
-// recognizeHosts is the beginning of a proposal: the wanted cluster and what was observed, with every machine under the
-// ID of the host that it is, and hosts at the addresses where they were found.
+// recognizeHosts starts a proposal: the desired cluster and the observation, with each machine under its host's ID
+// and hosts at the addresses where they were found.
 func (e *Engine) recognizeHosts(r Request, seen probe.Result) Proposal {
 	p := Proposal{Request: r, Observed: seen, who: identity.Match(e.cfg.Want, seen.World)}
 	if e.about == nil {
@@ -35,7 +35,7 @@ func (e *Engine) recognizeHosts(r Request, seen probe.Result) Proposal {
 	return p
 }
 
-// hardeningOf is how much the cluster is to be hardened. One that is recovered has what it had when the copy was made.
+// hardeningOf returns the cluster's hardening. A recovered cluster keeps the hardening of the copy.
 func hardeningOf(r Request, who identity.Result) string {
 	value, said := decide.Hardening(who.Want, who.Is)
 	if recovery, ok := r.(Recover); ok && !said {
@@ -44,7 +44,7 @@ func hardeningOf(r Request, who identity.Result) string {
 	return value
 }
 
-// renameEndpoints gives endpoints the IDs of the hosts that they lead to.
+// renameEndpoints gives endpoints the IDs of the hosts behind them.
 func renameEndpoints[E any](via []E, r identity.Result, id func(*E) *string) {
 	for i := range via {
 		for host, key := range r.Reached {
@@ -56,11 +56,11 @@ func renameEndpoints[E any](via []E, r identity.Result, id func(*E) *string) {
 	}
 }
 
-// configDigests are the digests of the wanted configuration, by host ID and name. They depend on a host's addresses,
-// and on how much the cluster is hardened, and so are worked out anew only where these are others than in the manifest.
+// configDigests returns the digests of the desired configuration, by host ID and name. They depend on a host's
+// addresses and the cluster's hardening, so they are computed again only if these differ from the manifest.
 func (e *Engine) configDigests(r identity.Result) map[string]map[string]string {
 	out := map[string]map[string]string{}
-	if r.Want.Hardened() || r.Want.Hardening != e.cfg.Want.Hardening { // the manifest alone has no baseline in it
+	if r.Want.Hardened() || r.Want.Hardening != e.cfg.Want.Hardening { // the manifest has no defaults
 		out = componentconfig.Digests(r.Want, r.Want.Hosts()...)
 	}
 	for _, h := range r.Want.Hosts() {
@@ -76,5 +76,5 @@ func (e *Engine) configDigests(r identity.Result) map[string]map[string]string {
 	return out
 }
 
-// HostOf is the way to a host, by its ID in the proposal; nil for an ID that is none.
+// HostOf returns the host with that ID in the proposal; nil for an unknown ID.
 func (e *Engine) HostOf(p Proposal, id string) host.Host { return e.ways[p.who.Reached[id]] }

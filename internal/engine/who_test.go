@@ -8,7 +8,7 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// worker makes a played host a worker of the cluster that says who it is.
+// worker makes a fake host a worker of the cluster with that ID.
 func worker(p *player, id string) {
 	p.say("absent\t/etc/kubeone/marker", "exists\t/etc/kubeone/marker\nfile\t/etc/kubeone/marker:cluster=demo\n"+
 		"file\t/etc/kubeone/marker:role=worker\nfile\t/etc/kubeone/marker:complete=yes\n"+
@@ -25,7 +25,7 @@ func twoWorkers(c *Config) {
 	}
 }
 
-// What is done to a host is done to the machine that says it is that host, wherever the manifest has it.
+// Changes to a host go to the machine that says it is that host, wherever the manifest has it.
 func TestAHostIsTheMachineThatSaysSo(t *testing.T) {
 	t.Parallel()
 	s := play(t, twoWorkers)

@@ -123,7 +123,7 @@ func credentialsChange(s *story) {
 			}
 		}
 	}
-	s.run(0, []string{"plan"}, "registry credentials of "+r.address+" stay as they are on")
+	s.run(0, []string{"plan"}, "registry credentials of "+r.address+" stay unchanged on")
 	s.nowhere(firstPassword, secondPassword)
 }
 

@@ -23,8 +23,7 @@ import (
 )
 
 // Backup takes a verified snapshot of etcd, reads the cluster's keys, and writes both with the manifest, encrypted to
-// the recipients. Write is called when all of it is known, with what writes it. Nothing of it is on a disk
-// unencrypted at any time.
+// the recipients. It calls write once all of it is known. Unencrypted content never reaches a disk.
 func (e *Etcd) Backup(ctx context.Context, recipients []age.Recipient,
 	write func(func(io.Writer) error) error) (backup.Metadata, error) {
 	content, err := e.backupContent(ctx)
@@ -43,15 +42,15 @@ func (e *Etcd) Backup(ctx context.Context, recipients []age.Recipient,
 		return backup.Metadata{}, err
 	}
 	content.Snapshot = taken
-	// Keys that came or went while the snapshot was taken may not be those of what is in it.
+	// If keys changed during the snapshot, they may not match its content.
 	after, err := readKeys(ctx, e.engine.Host(identity.ProbeKey(e.client.Via())))
 	if err != nil {
 		return backup.Metadata{}, err
 	}
 	before := content.Keys
 	if after.EncryptionPath != before.EncryptionPath || !bytes.Equal(after.Encryption, before.Encryption) {
-		return backup.Metadata{}, errors.New("the keys by which Secrets are encrypted have changed while the " +
-			"snapshot was taken: wait until the run that changes them has ended, and take the backup again")
+		return backup.Metadata{}, errors.New("the encryption keys of Secrets changed while the " +
+			"snapshot was taken: wait for the run that changes them to end, then take the backup again")
 	}
 	var metadata backup.Metadata
 	err = write(func(w io.Writer) (err error) {
@@ -61,7 +60,7 @@ func (e *Etcd) Backup(ctx context.Context, recipients []age.Recipient,
 	return metadata, err
 }
 
-// backupContent is all that a backup has besides the snapshot.
+// backupContent returns the content of a backup apart from the snapshot.
 func (e *Etcd) backupContent(ctx context.Context) (backup.Content, error) {
 	via, want, world := e.client.Via(), e.engine.Want(), e.seen.World
 	keys, err := readKeys(ctx, e.engine.Host(identity.ProbeKey(via)))
@@ -78,11 +77,10 @@ func (e *Etcd) backupContent(ctx context.Context) (backup.Content, error) {
 	}, nil
 }
 
-// keysWithin is how long reading one file from a host may take.
+// keysWithin bounds reading one file from a host.
 const keysWithin = time.Minute
 
-// readKeys reads the CAs, the service-account keys and the configuration of encryption at rest from a
-// control-plane host.
+// readKeys reads the CAs, the service-account keys and the encryption configuration of a control-plane host.
 func readKeys(ctx context.Context, h host.Host) (backup.Keys, error) {
 	read := func(name, text string, args ...string) ([]byte, error) {
 		res, err := h.Run(ctx, host.Cmd{Name: name, Script: text, Args: args, Secret: true, Timeout: keysWithin})
@@ -101,7 +99,7 @@ tar -cf - "$@"`
 	}
 	authority.Agree(keys.PKI)
 	const look = `sed -n 's/^ *- --encryption-provider-config=//p' /etc/kubernetes/manifests/kube-apiserver.yaml`
-	path, err := read("look for encryption at rest", look)
+	path, err := read("find the encryption configuration", look)
 	if keys.EncryptionPath = strings.TrimSpace(string(path)); err != nil || keys.EncryptionPath == "" {
 		return keys, err
 	}

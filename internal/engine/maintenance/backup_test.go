@@ -37,7 +37,7 @@ import (
 
 const kubeSystem = "77eb3138-7c83-4ad6-b1fa-1ff4b59a58e6"
 
-// testAuthority is a CA's certificate and key.
+// testAuthority returns a CA's certificate and key.
 func testAuthority(t *testing.T) (certificate, private []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -57,7 +57,7 @@ func testAuthority(t *testing.T) (certificate, private []byte) {
 		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: text})
 }
 
-// secretly answers, and fails the test if the command does not say that its output is a secret.
+// secretly answers, and fails the test unless the command marks its output as secret.
 func secretly(t *testing.T, answer string) func(context.Context, host.Cmd) (host.Result, error) {
 	t.Helper()
 	return func(_ context.Context, c host.Cmd) (host.Result, error) {
@@ -68,7 +68,7 @@ func secretly(t *testing.T, answer string) func(context.Context, host.Cmd) (host
 	}
 }
 
-// pkiTar is what a control-plane host answers when it is asked for the CAs.
+// pkiTar is a control-plane host's answer to a request for the CAs.
 func pkiTar(t *testing.T) string {
 	t.Helper()
 	certificate, key := testAuthority(t)
@@ -95,7 +95,7 @@ func pkiTar(t *testing.T) string {
 	return out.String()
 }
 
-// backedUp is the etcd of a cluster of one, through a host that answers what is expected.
+// backedUp is the etcd of a cluster of one, through a host with these expectations.
 func backedUp(t *testing.T, taken []byte, expects ...hostfake.Expect) *Etcd {
 	t.Helper()
 	c := etcdtest.Start(t, &etcdtest.Cluster{
@@ -139,7 +139,7 @@ func keysExpected(t *testing.T, encryption string) []hostfake.Expect {
 	t.Helper()
 	out := []hostfake.Expect{
 		{Name: "read the CAs", Do: secretly(t, pkiTar(t)), Times: -1},
-		{Name: "look for encryption at rest", Stdout: encryption + "\n", Times: -1},
+		{Name: "find the encryption configuration", Stdout: encryption + "\n", Times: -1},
 	}
 	if encryption != "" {
 		out = append(out, hostfake.Expect{

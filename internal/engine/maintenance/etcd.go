@@ -1,6 +1,6 @@
-// Package maintenance is what an operator does by hand with a living cluster's etcd: look at its members, take a
-// snapshot or a backup, give unused space back, take alarms back. None of it is a plan, and no host is changed by it.
-// It knows no files: what is read goes to a writer.
+// Package maintenance has manual operations on the etcd of a living cluster: survey members, take snapshots and
+// backups, defragment, disarm alarms. They are not plans and change no host. The package knows no files: content goes
+// to a writer.
 package maintenance
 
 import (
@@ -17,14 +17,14 @@ import (
 	"kubeone/internal/probe"
 )
 
-// Etcd is a connection to a cluster's etcd. Its methods are not for concurrent use. Close it.
+// Etcd is a connection to a cluster's etcd. Its methods are not safe for concurrent use. The caller closes it.
 type Etcd struct {
 	client *etcd.Client
 	engine *engine.Engine
 	seen   probe.Result
 }
 
-// Open observes the cluster and connects to the first voting member that answers. Without one it is an
+// Open observes the cluster and connects to the first voting member that answers. If there is none, the error is an
 // *engine.EtcdError.
 func Open(ctx context.Context, e *engine.Engine) (*Etcd, error) {
 	seen, err := e.Observe(ctx)
@@ -45,16 +45,16 @@ func Open(ctx context.Context, e *engine.Engine) (*Etcd, error) {
 	return &Etcd{client: client, engine: e, seen: seen}, nil
 }
 
-// Close ends the connection.
-func (e *Etcd) Close() { _ = e.client.Close() } // nothing depends on how it ends
+// Close closes the connection.
+func (e *Etcd) Close() { _ = e.client.Close() } // the result does not matter
 
-// Survey asks all members how they are, and compares what they hold.
+// Survey checks all members and compares their data.
 func (e *Etcd) Survey(ctx context.Context) (etcd.Survey, error) {
 	s, err := e.client.Survey(ctx)
 	return s, etcdError(err)
 }
 
-// Via is the name of the host whose member is asked.
+// Via returns the name of the host with the connected member.
 func (e *Etcd) Via() string {
 	want := e.engine.Want()
 	h, ok := want.Host(e.client.Via())
@@ -64,12 +64,11 @@ func (e *Etcd) Via() string {
 	return plan.NodeName(h, e.seen.World.Hosts[h.ID])
 }
 
-// Alone reports whether the member that is asked sees no leader: what it gives is what it last knew, and may be older
-// than what the cluster had agreed upon.
+// Alone reports whether the connected member sees no leader. Its data may then be older than the cluster's.
 func (e *Etcd) Alone() bool { return e.client.Greeting().Leader == 0 }
 
-// Snapshot has a verified snapshot taken by save, which gets the member to take it from. A snapshot of another cluster
-// than the API says is an error; what save made of it must not be kept. It holds all Secrets of the cluster.
+// Snapshot calls save with the member to take a verified snapshot from. A snapshot of another cluster than the API's
+// is an error, and what save wrote must not be kept. It holds all Secrets of the cluster.
 func (e *Etcd) Snapshot(save func(from snapshot.Source) (snapshot.Info, error)) (snapshot.Info, error) {
 	info, err := save(e.client)
 	if err != nil {
@@ -81,8 +80,8 @@ func (e *Etcd) Snapshot(save func(from snapshot.Source) (snapshot.Info, error)) 
 	return info, nil
 }
 
-// WriteSnapshot writes a snapshot to w once it is taken and verified. Until then it is in memory, as much as the
-// database is large. An error of w is returned as it is.
+// WriteSnapshot writes a snapshot to w after taking and verifying it. Until then it needs as much memory as the
+// database. An error of w is returned unchanged.
 func (e *Etcd) WriteSnapshot(ctx context.Context, w io.Writer) (snapshot.Info, error) {
 	var taken *os.File
 	info, err := e.Snapshot(func(from snapshot.Source) (info snapshot.Info, err error) {
@@ -99,17 +98,17 @@ func (e *Etcd) WriteSnapshot(ctx context.Context, w io.Writer) (snapshot.Info, e
 	return info, err
 }
 
-// Defragment gives unused space back, of the member or, if that is "", of all one after the other, under the cluster's
-// lock. It refuses when any member is not healthy. A member is its name, its ID in hex, or whatever names its host; one
-// that there is not is an *engine.ConfigError.
+// Defragment defragments the member or, if that is "", all members in turn, under the cluster's lock. It refuses if
+// any member is not healthy. A member is given by name, ID in hex, or any name of its host. An unknown member is an
+// *engine.ConfigError.
 func (e *Etcd) Defragment(ctx context.Context, member string, force bool, tell func(etcd.Defragmented)) error {
 	return e.engine.Exclusively(ctx, e.seen, force, func(ctx context.Context) error {
 		return etcdError(e.client.Defragment(ctx, e.memberName(member), tell))
 	})
 }
 
-// Disarm takes alarms back, of the member or, if that is "", of all, under the cluster's lock. A member is named as for
-// Defragment.
+// Disarm disarms the alarms of the member or, if that is "", of all members, under the cluster's lock. Members are
+// given as for Defragment.
 func (e *Etcd) Disarm(ctx context.Context, member string, force bool) (done []etcd.Disarmed, err error) {
 	err = e.engine.Exclusively(ctx, e.seen, force, func(ctx context.Context) (err error) {
 		done, err = e.client.Disarm(ctx, e.memberName(member))
@@ -118,7 +117,7 @@ func (e *Etcd) Disarm(ctx context.Context, member string, force bool) (done []et
 	return done, err
 }
 
-// memberName is the name of the member of the host that a person names; a name that is no host's stays as it is.
+// memberName returns the name of the member on the given host; other names stay as they are.
 func (e *Etcd) memberName(name string) string {
 	want := e.engine.Want()
 	if h, ok := want.Host(name); ok && name != "" {
