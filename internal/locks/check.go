@@ -12,14 +12,14 @@ import (
 	"kubeone/internal/retry"
 )
 
-// confirmer is who must confirm that a run still has its locks before a step begins.
+// confirmer says who must confirm a run's locks before a step begins.
 type confirmer int
 
 const (
-	noneNeeded    confirmer = iota // a step on a host needs none: the host refuses a run that has lost its lock there
-	everyHost                      // each host without whose lock the run does not continue
-	leaseIfHeld                    // the Lease, unless the run has begun without an API
-	leaseRequired                  // the Lease, which is taken first; where there is no API, every control-plane host
+	noneNeeded    confirmer = iota // the step's host itself refuses a run that has lost its lock
+	everyHost                      // each host that is not dispensable
+	leaseIfHeld                    // the Lease, unless the run began without an API
+	leaseRequired                  // the Lease, taken first; without an API, every control-plane host
 )
 
 // whoConfirms returns who must confirm a step at that place in a run of that scope:
@@ -29,7 +29,7 @@ const (
 //	the cluster        | leaseIfHeld | leaseIfHeld               | leaseRequired
 //	the cluster's end  | noneNeeded  | noneNeeded                | leaseRequired
 //
-// A hook on the operator's machine runs without the Lease if it has to: the API may be what it repairs. A run that
+// A hook on the operator's machine runs without the Lease if necessary: it may be there to repair the API. A run that
 // resets every control-plane host soon has no API to ask.
 func whoConfirms(scope plan.Scope, place step.Place) confirmer {
 	switch {
@@ -45,9 +45,9 @@ func whoConfirms(scope plan.Scope, place step.Place) confirmer {
 	return leaseIfHeld
 }
 
-// Check returns nil if the step may begin as far as other runs are concerned, and an error that wraps ErrLost if one
-// has taken the lock. For a step that does not run on its host, it first asks that host, if it is a worker. The access
-// is the run's by now, nil if it has none. Check may be called concurrently.
+// Check returns nil if other runs allow the step to begin, and an error that wraps ErrLost if another run has taken
+// the lock. For a step that does not run on its host, it first asks that host, if it is a worker. via is the run's
+// present access, nil if it has none. Check is safe for concurrent use.
 func (s *Set) Check(ctx context.Context, of plan.Step, via *cluster.Access) error {
 	place := of.Intent.Kind.Place()
 	if place != step.OnHost {
@@ -77,7 +77,7 @@ func (s *Set) Check(ctx context.Context, of plan.Step, via *cluster.Access) erro
 	return nil
 }
 
-// notTaken returns why the Lease was not taken in the middle of a run. If another run has it, this one has lost it.
+// notTaken returns why a run could not take the Lease halfway. If another run has it, this one has lost it.
 func (s *Set) notTaken(err error) error {
 	var held *leaselock.HeldError
 	if !errors.As(err, &held) {
@@ -87,10 +87,10 @@ func (s *Set) notTaken(err error) error {
 	return fmt.Errorf("%w: %w", ErrLost, err)
 }
 
-// awaitLease waits until it is known whether the next step may begin. Another run may take a Lease that is not renewed
-// for leaselock.Duration, and may reach other hosts. So a run whose API is silent begins steps only as long as its last
-// renewal counts, or while it has the lock of every control-plane host: a run that takes the Lease reaches the API
-// through a control-plane host that it has locked.
+// awaitLease waits until it is known whether the next step may begin. Another run may take a Lease that is not
+// renewed for leaselock.Duration, and may reach other hosts. So a run whose API is silent begins steps only as long
+// as its last renewal counts, or while it has the lock of every control-plane host: a run that takes the Lease
+// reaches the API through a control-plane host that it has locked.
 func (s *Set) awaitLease(ctx context.Context, lease Lease) error {
 	ctx, cancel := context.WithTimeout(ctx, LeaseTimeout)
 	defer cancel()
@@ -103,12 +103,12 @@ func (s *Set) awaitLease(ctx context.Context, lease Lease) error {
 			return ctx.Err()
 		}
 		if !retry.Pause(ctx, retryEvery) {
-			return fmt.Errorf("nobody says whether the cluster's lock is still this run's: %w; apply again", err)
+			return fmt.Errorf("cannot tell whether this run still holds the cluster's lock: %w; run kubeone apply again", err)
 		}
 	}
 }
 
-// controlPlaneConfirms reports whether every control-plane host of the cluster says now that its lock is this run's.
+// controlPlaneConfirms reports whether every control-plane host of the cluster names this run as its lock's holder.
 func (s *Set) controlPlaneConfirms(ctx context.Context) bool {
 	return s.Scope.Complete && s.Hosts.Confirmed(ctx, s.Scope.ControlPlane)
 }

@@ -10,7 +10,7 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// A run must be sure of its Lease well before another one may take it, and of its hosts likewise.
+// A run must check its Lease and its hosts well before another run may take them.
 func TestWaitsFitTogether(t *testing.T) {
 	t.Parallel()
 	if LeaseTrust+BeatEvery >= leaselock.Duration || 3*BeatEvery >= StaleAfter {

@@ -9,11 +9,11 @@ import (
 	"kubeone/internal/script"
 )
 
-// ErrLost means that another run has taken a lock of this one. It is also the cause with which the contexts of Guard
-// and While end.
+// ErrLost means that another run has taken a lock of this one. It is also the cause that ends the contexts of Guard
+// and While.
 var ErrLost = errors.New("the lock on this host was taken over by another run")
 
-// HeldError says that another operator works on the cluster.
+// HeldError means that another operator works on the cluster.
 type HeldError struct {
 	Host, Holder, RunID string
 	Since               time.Time
@@ -26,23 +26,23 @@ func (e *HeldError) Error() string {
 		e.Holder, e.RunID, e.Host, e.Since.Format(time.RFC3339))
 }
 
-// UnwritableError says that a host takes no lock, because nothing can be written there.
+// UnwritableError means that a host cannot be locked, because nothing can be written there.
 type UnwritableError struct {
 	Host   string
-	Reason string // as the host says it: "No space left on device"
+	Reason string // as the host reports it: "No space left on device"
 }
 
 // Error says where, why, and what to do.
 func (e *UnwritableError) Error() string {
-	return fmt.Sprintf("%s cannot be locked, so nothing is done there: nothing can be written below %s (%s); free "+
-		"space there or repair its disk, and apply again",
+	return fmt.Sprintf("%s cannot be locked, so nothing is done there: %s is not writable (%s); free "+
+		"space there or repair its disk, then apply again",
 		e.Host, script.LockDir, e.Reason)
 }
 
-// TakenError says that another run took the cluster's lock, so that this one ended early.
+// TakenError means that another run took the cluster's lock, and this one ended early.
 type TakenError struct {
 	By  leaselock.Holder
-	Err error // what went wrong besides; nil if nothing did
+	Err error // another error of the run; nil if there is none
 }
 
 // Error says who has the lock, and what to do.
@@ -51,18 +51,18 @@ func (e *TakenError) Error() string {
 	if e.By.Name != "" {
 		by = fmt.Sprintf("%s (run %s)", e.By.Name, e.By.RunID)
 	}
-	text := by + " took the cluster's lock over: what ran on hosts goes on there, nothing else was begun; kubeone " +
-		"history shows what that run does; apply again when it has ended"
+	text := by + " took the cluster's lock: running steps continue on their hosts, no others were started; kubeone " +
+		"history shows that run; apply again when it has ended"
 	if e.Err != nil {
 		text += "\n" + e.Err.Error()
 	}
 	return text
 }
 
-// Unwrap gives what else went wrong, and that the lock was lost.
+// Unwrap returns ErrLost and the run's other error.
 func (e *TakenError) Unwrap() []error { return []error{ErrLost, e.Err} }
 
-// withoutError is a joined error without one of its parts; nil if nothing is left.
+// withoutError removes one part of a joined error; nil if nothing is left.
 func withoutError(err, part error) error {
 	joined, ok := err.(interface{ Unwrap() []error }) // only the outermost is taken apart
 	if !ok {

@@ -17,17 +17,17 @@ var lockScript string
 // Exit statuses of lock.sh.
 const (
 	exitUnwritable = 73
-	// ExitFileBusy is also that of other scripts that lock a file.
+	// ExitFileBusy is also the status of other scripts that lock a file.
 	ExitFileBusy = 80
 )
 
-// WithFile returns a script that may lock a file with lock_file, and waits at most that long for another process to
-// release it.
+// WithFile returns a script that can lock a file with lock_file. It waits at most patience for another process to
+// release the file.
 func WithFile(patience time.Duration, text string) string {
 	return fmt.Sprintf("%s\nPATIENCE=%d\n\n%s", script.Private(), int(patience.Seconds()), text)
 }
 
-// BusyFile returns what a host says about a file that another process has locked for too long, so that a script of
+// BusyFile returns a host's message about a file that another process locked for too long, so that a script of
 // WithFile ended. It returns "" for any other error.
 func BusyFile(err error) string {
 	var exit *host.ExitError

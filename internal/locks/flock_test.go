@@ -17,7 +17,7 @@ import (
 
 const flockFile = "var/lib/kubeone/lock/flock"
 
-// lockScriptWaits runs lock.sh while another process has the file, whose process ID it returns besides the output.
+// lockScriptWaits runs lock.sh while another process has locked the file. It returns that process ID and the output.
 func lockScriptWaits(t *testing.T, h *hosttest.Host, script string, shell ...string) (pid int, out string, err error) {
 	t.Helper()
 	pid = h.LockFile(flockFile)
@@ -62,7 +62,7 @@ func TestLockScriptSaysThatItCannotSeeWhoHasTheFile(t *testing.T) {
 	}
 }
 
-// busyHost is a host on which another process has locked the file.
+// busyHost is a host where another process has locked the file.
 type busyHost struct{ host.Host }
 
 func (busyHost) Name() string { return "node-1" }

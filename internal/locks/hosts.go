@@ -15,14 +15,14 @@ import (
 	"kubeone/internal/script"
 )
 
-// HostLocks are the locks of one run on a set of hosts. A host gives its lock up by itself when this process ends or is
-// not heard of for some seconds; steps that are running go on, and a later run finds them.
+// HostLocks are one run's locks on a set of hosts. A host releases its lock by itself when this process ends or has
+// been silent for some seconds. Running steps continue, and a later run finds them.
 type HostLocks struct {
 	hosts       map[string]host.Host // by ID, not changed
-	dispensable map[string]bool      // not changed: hosts without whose lock the run goes on, whoever has it
+	dispensable map[string]bool      // not changed: hosts whose lock the run can do without
 	mu          sync.Mutex
 	generations map[string]int64
-	denied      map[string]error // hosts that could not be locked, or are not any more, and why
+	denied      map[string]error // why hosts are not locked, or not any more
 	stop        context.CancelFunc
 	keepers     sync.WaitGroup
 	lost        chan struct{} // closed when another run has taken the lock of some host
@@ -31,19 +31,19 @@ type HostLocks struct {
 	gone map[string]chan struct{}
 }
 
-// Claim is what a run says when it takes a lock.
+// Claim describes the run that takes a lock.
 type Claim struct {
 	Holder string // user@machine
 	RunID  string
 	Force  bool // also from a living run
-	// Dispensable are the IDs of hosts without whose lock the run goes on, and which it then does not touch: workers.
-	// Where the run is about more hosts than one, that holds also where another run has their lock, or takes it later:
-	// no worker has a say in what is done about others. A run that gets no lock at all is another one's to wait for.
+	// Dispensable are the IDs of hosts, workers, that the run leaves alone if it cannot lock them. If the run is
+	// about several hosts, this includes hosts that another run has locked or locks later: no worker decides about
+	// others. A run that gets no lock at all fails, as another run has them.
 	Dispensable map[string]bool
 }
 
-// TakeHosts takes the lock on every host, in parallel, or on none. A live lock of another run is a *HeldError,
-// unless it is taken by force. Where a dispensable host is not locked, Denied says why. Callers Release it.
+// TakeHosts takes the lock on every host, in parallel, or on none. A live lock of another run is a *HeldError, unless
+// taken by force. If a dispensable host is not locked, Denied says why. The caller must call Release.
 func TakeHosts(ctx context.Context, hosts map[string]host.Host, c Claim) (*HostLocks, error) {
 	keep, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l := &HostLocks{
@@ -93,7 +93,7 @@ func TakeHosts(ctx context.Context, hosts map[string]host.Host, c Claim) (*HostL
 	return l, nil
 }
 
-// heldEverywhere is who has the hosts, where none was locked and another run is why.
+// heldEverywhere returns the *HeldError if no host was locked because of another run.
 func (l *HostLocks) heldEverywhere() error {
 	for id := range l.hosts {
 		if l.Generation(id) != 0 {
@@ -109,8 +109,8 @@ func (l *HostLocks) heldEverywhere() error {
 	return held
 }
 
-// Denied is why a host could not be locked, and so must not be touched; nil for a host that is locked, or was not
-// to be.
+// Denied returns why a host could not be locked and must not be changed; nil for a host that is locked, or is not in
+// the set.
 func (l *HostLocks) Denied(id string) error {
 	if l == nil {
 		return nil
@@ -126,8 +126,8 @@ func (l *HostLocks) denyHost(id string, why error) {
 	l.denied[id] = why
 }
 
-// loseHost notes that another run has taken the lock of a host. A dispensable one is denied from then on, and the run
-// has lost its lock when no host is left.
+// loseHost records that another run has taken the lock of a host. A dispensable host is denied from then on. Without
+// any host left, the run has lost its lock.
 func (l *HostLocks) loseHost(id string, why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -140,8 +140,8 @@ func (l *HostLocks) loseHost(id string, why error) {
 	}
 }
 
-// While returns a context for what is done about a host: it ends, because of ErrLost, when another run has taken
-// the lock of a dispensable one. Callers call the function when they have done.
+// While returns a context for work on a host. It ends, with cause ErrLost, when another run has taken the lock of a
+// dispensable host. The caller must call the function when done.
 func (l *HostLocks) While(ctx context.Context, id string) (context.Context, func()) {
 	if l == nil || l.gone[id] == nil {
 		return ctx, func() {}
@@ -157,20 +157,19 @@ func (l *HostLocks) While(ctx context.Context, id string) (context.Context, func
 	return ctx, func() { cancel(nil) }
 }
 
-// Generation is the fencing number of the lock on a host; steps of an older one are refused by the host.
+// Generation returns the fencing number of the lock on a host; the host refuses steps of older ones.
 func (l *HostLocks) Generation(id string) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.generations[id]
 }
 
-// Lost is closed when some host that is not dispensable has said that another run took its lock, which is known within
-// seconds. Nothing may be begun from then on.
+// Lost is closed when a host that is not dispensable has reported, within seconds, that another run took its lock.
+// Nothing may begin after that.
 func (l *HostLocks) Lost() <-chan struct{} { return l.lost }
 
-// Check asks all hosts that are not dispensable whose lock it is, now. It is ErrLost as soon as one has another
-// run's; one that does not answer says nothing. A process that stood still, and does not know it, learns it so before
-// it is told.
+// Check asks all hosts that are not dispensable for the holder of their lock. It returns ErrLost as soon as one names
+// another run; a host without an answer does not count. A process that stood still learns of a loss here first.
 func (l *HostLocks) Check(ctx context.Context) error {
 	answers := make(chan error, len(l.hosts))
 	asked := 0
@@ -192,9 +191,9 @@ func (l *HostLocks) Check(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// CheckDispensable asks a host without whose lock the run goes on whose lock it is, now. If it is another run's, the
-// error says so, and from now on Denied: nothing is done about it any more. Of every other host, and of one that does
-// not answer, it says nothing.
+// CheckDispensable asks a dispensable host for the holder of its lock. If that is another run, it returns an error,
+// the same as Denied from then on, and the run leaves the host alone. It returns nil for all other hosts and for one
+// that does not answer.
 func (l *HostLocks) CheckDispensable(ctx context.Context, id string) error {
 	if l == nil || !l.dispensable[id] {
 		return nil
@@ -206,12 +205,11 @@ func (l *HostLocks) CheckDispensable(ctx context.Context, id string) error {
 		return nil
 	}
 	l.loseHost(id,
-		fmt.Errorf("another run has taken the lock on %s, so nothing more is done about it", l.hosts[id].Name()))
+		fmt.Errorf("another run has taken the lock on %s, so this run leaves it alone", l.hosts[id].Name()))
 	return l.Denied(id)
 }
 
-// Confirmed asks the hosts given whose lock it is, now, and reports whether every one has answered that it is this
-// run's.
+// Confirmed asks the given hosts for the holder of their lock, and reports whether all of them named this run.
 func (l *HostLocks) Confirmed(ctx context.Context, ids []string) bool {
 	answers := make(chan bool, len(ids))
 	for _, id := range ids {
@@ -227,8 +225,7 @@ func (l *HostLocks) Confirmed(ctx context.Context, ids []string) bool {
 	return all
 }
 
-// confirmHost asks one host: true if it says that the lock is ours, ErrLost if another run's, and neither if it
-// does not say.
+// confirmHost asks one host: true if the lock is ours, ErrLost if it is another run's, false if there is no answer.
 func (l *HostLocks) confirmHost(ctx context.Context, id string) (bool, error) {
 	h, ok := l.hosts[id]
 	if !ok {
@@ -244,14 +241,14 @@ func (l *HostLocks) confirmHost(ctx context.Context, id string) (bool, error) {
 	ours := l.Generation(id)
 	switch {
 	case err != nil, wrong != nil, ours == 0:
-		return false, nil //nolint:nilerr // a host that does not say is no answer, and no error
+		return false, nil //nolint:nilerr // silence is neither an answer nor an error
 	case latest > ours:
 		return false, fmt.Errorf("%s: %w", h.Name(), ErrLost)
 	}
 	return latest == ours, nil
 }
 
-// Release gives the lock up on all hosts and waits until they know.
+// Release releases the lock on all hosts and waits until they have noticed.
 func (l *HostLocks) Release() {
 	l.stop()
 	l.keepers.Wait()

@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// patience ends before the test's own does.
+// patience returns a context that ends before the test's own.
 func patience(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -31,7 +31,7 @@ func take(t *testing.T, m *hosttest.Host, run string, force bool) (*HostLocks, e
 	return TakeHosts(patience(t), map[string]host.Host{"1": m}, Claim{Holder: "you@there", RunID: run, Force: force})
 }
 
-// mustTake takes a host's lock for a run; the test's end gives it up.
+// mustTake takes a host's lock for a run until the test ends.
 func mustTake(t *testing.T, m *hosttest.Host, run string, force bool) *HostLocks {
 	t.Helper()
 	l, err := TakeHosts(patience(t), map[string]host.Host{"1": m}, Claim{Holder: "me@here", RunID: run, Force: force})
@@ -52,7 +52,7 @@ func TestALiveLockIsNotTaken(t *testing.T) {
 	if !errors.As(err, &held) {
 		t.Fatalf("got %v", err)
 	}
-	// It tells seconds.
+	// The host reports whole seconds.
 	if held.Since.Before(before.Truncate(time.Second)) || held.Since.After(time.Now()) {
 		t.Errorf("since %v", held.Since)
 	}
@@ -85,7 +85,7 @@ func TestALockIsTakenOverByForce(t *testing.T) {
 	case <-patience(t).Done():
 		t.Error("the first run does not learn that its lock is another's")
 	}
-	first.Release() // must not end the other's
+	first.Release() // must not end the other lock
 	if _, err := take(t, m, "run-3", false); err == nil {
 		t.Error("the end of the first run has ended the second's lock")
 	}
@@ -143,9 +143,9 @@ func TestAReleasedLockIsFree(t *testing.T) {
 func TestALockEndsWithItsHoldersConnection(t *testing.T) {
 	t.Parallel()
 	m := hosttest.New(t, "node-1")
-	mustTake(t, m, "run-1", false).stop() // a holder that is gone starts no other keeper
+	mustTake(t, m, "run-1", false).stop() // a dead holder starts no new keeper
 	m.Server.DropAll()
-	for { // until the host has seen it; patience bounds it
+	for { // until the host notices; patience bounds it
 		l, err := take(t, m, "run-2", false)
 		var held *HeldError
 		switch {
@@ -165,7 +165,7 @@ func TestALockIsKeptOnWhenItsConnectionIsLost(t *testing.T) {
 	before := m.Read("var/lib/kubeone/lock/owner")
 	m.Write("run/kubeone/secrets/token", "of the step that is about to start", 0o600)
 	m.Server.DropAll()
-	for ctx := patience(t); ; runtime.Gosched() { // until another keeper has taken its place
+	for ctx := patience(t); ; runtime.Gosched() { // until a new keeper runs
 		if now := m.Read("var/lib/kubeone/lock/owner"); now != "" && now != before {
 			break
 		}
@@ -223,7 +223,7 @@ func TestALockOnAHostThatCannotBeReachedIsAnError(t *testing.T) {
 	}
 }
 
-// broken are disks on which nothing can be written any more.
+// broken returns ways to make a disk unwritable.
 func broken() map[string]func(*hosttest.Host) {
 	return map[string]func(*hosttest.Host){
 		"full": func(m *hosttest.Host) {
@@ -251,7 +251,7 @@ func TestALockThatCannotBeWrittenIsNotGranted(t *testing.T) {
 	}
 }
 
-// A full disk must neither look like a lock nor take away the one that is there.
+// A full disk must neither look like a lock nor destroy the present one.
 func TestAFullDiskLeavesTheLockAsItWas(t *testing.T) {
 	t.Parallel()
 	m := hosttest.New(t, "node-1")
@@ -293,7 +293,7 @@ func TestAWorkerThatCannotBeLockedStopsNothingElse(t *testing.T) {
 	}
 }
 
-// A worker beside the control plane has no say in whose the cluster is, neither at first nor later.
+// A worker's lock never decides which run has the cluster.
 func TestAWorkerThatAnotherRunHasStopsNoRunAboutTheCluster(t *testing.T) {
 	t.Parallel()
 	first, held, later := hosttest.New(t, "cp-1"), hosttest.New(t, "worker-1"), hosttest.New(t, "worker-2")
@@ -325,7 +325,7 @@ func TestAWorkerThatAnotherRunHasStopsNoRunAboutTheCluster(t *testing.T) {
 	}
 }
 
-// Nor has it where workers alone are concerned: the others are worked on without it, unless there are none.
+// In a run about workers alone, other workers do not depend on it either, unless none is left.
 func TestAWorkerThatAnotherRunHasStopsNoWorkOnOthers(t *testing.T) {
 	t.Parallel()
 	held, free := hosttest.New(t, "worker-1"), hosttest.New(t, "worker-2")
@@ -350,7 +350,7 @@ func TestAWorkerThatAnotherRunHasStopsNoWorkOnOthers(t *testing.T) {
 	}
 }
 
-// What is done about a worker ends when another run takes its lock, and the run itself when none is left.
+// Work on a worker ends when another run takes its lock; the run ends when it has no lock left.
 func TestARunAboutWorkersEndsWithTheLastLock(t *testing.T) {
 	t.Parallel()
 	one, two := hosttest.New(t, "worker-1"), hosttest.New(t, "worker-2")
@@ -418,11 +418,11 @@ func TestALockIsConfirmedOnlyIfEveryHostSaysSo(t *testing.T) {
 	}
 }
 
-// talker is a host whose lock says what a test likes. It goes on until its command is given up.
+// talker is a host with a chosen answer about its lock. It runs until its command is abandoned.
 type talker struct {
 	host.Host
 	says  string
-	again bool // without an end
+	again bool // endlessly
 	quits chan struct{}
 }
 
@@ -440,7 +440,7 @@ func (t *talker) Run(ctx context.Context, c host.Cmd) (host.Result, error) {
 	return host.Result{ExitCode: -1}, ctx.Err()
 }
 
-// A worker whose keeper says nothing, or does not stop talking, or does not end, keeps no run from going on.
+// A worker whose keeper is silent, talks without end or does not end stops no run.
 func TestNoHostKeepsARunByItsLock(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -14,8 +14,8 @@ import (
 	"kubeone/internal/retry"
 )
 
-// takeHost takes the lock on a host and has it kept until keep ends: a keeper whose connection is lost is started
-// again, if nobody took the lock in between.
+// takeHost takes the lock on a host and keeps it until keep ends. After a lost connection it restarts the keeper,
+// unless another run took the lock in between.
 func (l *HostLocks) takeHost(ctx, keep context.Context, id string, c Claim) (int64, error) {
 	h := l.hosts[id]
 	generation, ended, err := startKeeper(ctx, keep, h, c, 0)
@@ -28,8 +28,8 @@ func (l *HostLocks) takeHost(ctx, keep context.Context, id string, c Claim) (int
 		for <-ended; keep.Err() == nil; <-ended {
 			var err error
 			if ended, err = restartKeeper(keep, h, c, generation); err != nil {
-				// A host that knows of nobody else, as a new machine in the place of the old one, only refuses our
-				// steps.
+				// A host without any other holder, such as a new machine in the place of the old one, only refuses
+				// our steps.
 				if held := (*HeldError)(nil); errors.As(err, &held) && held.RunID != "" {
 					l.loseHost(id, err)
 				}
@@ -40,8 +40,8 @@ func (l *HostLocks) takeHost(ctx, keep context.Context, id string, c Claim) (int
 	return generation, nil
 }
 
-// restartKeeper starts a keeper for a lock that is still ours. When it is not, the error is a *HeldError; the host
-// itself then refuses the steps of the lock that was lost.
+// restartKeeper starts a keeper for a lock that is still ours; otherwise the error is a *HeldError. The host refuses
+// steps of the lost lock by itself.
 func restartKeeper(keep context.Context, h host.Host, c Claim, generation int64) (<-chan struct{}, error) {
 	for {
 		if !retry.Pause(keep, retryEvery) {
@@ -54,8 +54,8 @@ func restartKeeper(keep context.Context, h host.Host, c Claim, generation int64)
 	}
 }
 
-// startKeeper starts the keeper on the host and returns when it has said whether the lock is granted. The channel is
-// closed when the keeper has ended. The generation is 0 for a new lock.
+// startKeeper starts the keeper on the host and waits for its answer. The channel is closed when the keeper has
+// ended. The generation is 0 for a new lock.
 func startKeeper(ctx, keep context.Context, h host.Host, c Claim, generation int64) (int64, <-chan struct{}, error) {
 	in, beats := io.Pipe()
 	out, said := io.Pipe()
@@ -94,8 +94,8 @@ func startKeeper(ctx, keep context.Context, h host.Host, c Claim, generation int
 	return granted, ended, nil
 }
 
-// awaitKeeper waits for the end of a keeper that gets no more beats, and abandons one that does not end: no host keeps
-// a run from its end.
+// awaitKeeper waits for the end of a keeper without beats, and abandons one that does not end: no host delays the end
+// of a run.
 func awaitKeeper(ended <-chan struct{}, abandon context.CancelFunc) {
 	defer abandon()
 	late := time.NewTimer(CheckTimeout)
@@ -108,7 +108,7 @@ func awaitKeeper(ended <-chan struct{}, abandon context.CancelFunc) {
 	}
 }
 
-// keeperError is how a keeper ended, io.EOF if well.
+// keeperError returns how a keeper ended; io.EOF means well.
 func keeperError(name string, err error) error {
 	var exit *host.ExitError
 	switch {
@@ -127,7 +127,7 @@ func keeperError(name string, err error) error {
 	return err
 }
 
-// sendBeats sends a line every few seconds, and ends the keeper when ctx ends.
+// sendBeats sends a line every few seconds. When ctx ends, it ends the keeper.
 func sendBeats(ctx context.Context, w io.WriteCloser) {
 	defer func() { _ = w.Close() }()
 	tick := time.NewTicker(BeatEvery)
@@ -138,7 +138,7 @@ func sendBeats(ctx context.Context, w io.WriteCloser) {
 			return
 		case <-tick.C:
 			if _, err := io.WriteString(w, "\n"); err != nil {
-				return // the connection is gone, and the lock with it; the next step will say so
+				return // the connection is lost, and the lock with it; the next step reports it
 			}
 		}
 	}
@@ -147,7 +147,7 @@ func sendBeats(ctx context.Context, w io.WriteCloser) {
 // latest is the end of the year 9999, in seconds since 1970.
 const latest = 253402300799
 
-// mostGrant is how long a keeper's answer may be, in bytes.
+// mostGrant limits a keeper's answer, in bytes.
 const mostGrant = 4 << 10
 
 // readGrant reads the keeper's answer.
@@ -157,7 +157,7 @@ func readGrant(ctx context.Context, r *io.PipeReader, name string) (int64, error
 	lines := bufio.NewReader(io.LimitReader(r, mostGrant))
 	first, err := lines.ReadString('\n')
 	if ctx.Err() != nil {
-		err = ctx.Err() // and not what that made of the pipe
+		err = ctx.Err() // not the error that it caused in the pipe
 	}
 	if unwritable := (*UnwritableError)(nil); errors.As(err, &unwritable) {
 		return 0, err
@@ -168,7 +168,7 @@ func readGrant(ctx context.Context, r *io.PipeReader, name string) (int64, error
 	if number, ok := strings.CutPrefix(strings.TrimSpace(first), "granted "); ok {
 		generation, err := strconv.ParseInt(number, 10, 64)
 		if err != nil || generation <= 0 {
-			return 0, fmt.Errorf("%s: take the lock: %.40q is no answer", name, first)
+			return 0, fmt.Errorf("%s: take the lock: unexpected answer %.40q", name, first)
 		}
 		return generation, nil
 	}

@@ -9,25 +9,26 @@ import (
 	"kubeone/internal/locks/leaselock"
 )
 
-// Lease is the lock in the cluster as a run holds it. *leaselock.Lock is one; a caller that elects a leader itself
-// brings its own. Its methods may be called concurrently.
+// Lease is the cluster's lock as a run holds it. *leaselock.Lock implements it; a caller that elects a leader itself
+// brings its own. The methods are safe for concurrent use.
 type Lease interface {
-	// Check asks now whether it is still held: nil if so, an error that wraps leaselock.ErrLost if another has it,
-	// and any other error if nobody answers.
+	// Check checks whether the Lease is still held. The error wraps leaselock.ErrLost if another run has it; any
+	// other error means that there was no answer.
 	Check(ctx context.Context) error
-	// Unrenewed is for how long nothing has said that it is held. Nobody else takes it before leaselock.Duration.
+	// Unrenewed returns the time since the last proof that it is held. No other run takes it before
+	// leaselock.Duration.
 	Unrenewed() time.Duration
-	// Lost is closed when another has taken it.
+	// Lost is closed when another run has taken it.
 	Lost() <-chan struct{}
-	// Taker is who has taken a lost one, as far as that is known.
+	// Taker returns the holder of a lost Lease, if known.
 	Taker() leaselock.Holder
-	// Release gives it back; it runs out by itself where that fails.
+	// Release releases the Lease; if that fails, it expires.
 	Release(ctx context.Context) error
 }
 
-// takeLease takes the Lease of the cluster, or the caller's own. It takes it at once, no matter who holds it, if every
-// control-plane host of the cluster confirms that this run has its lock: each would have refused if the holder were at
-// work there, and the API is reached through one of them only.
+// takeLease takes the Lease of the cluster or uses the caller's own. If every control-plane host of the cluster
+// confirms this run's lock, it takes the Lease at once from any holder. A holder at work there would have been
+// refused by a host, and the API is reachable only through one of them.
 func (s *Set) takeLease(ctx context.Context, via cluster.Access, o Options) (Lease, error) {
 	if o.Lease != nil {
 		return lentLease{o.Lease}, nil
@@ -48,29 +49,29 @@ func (s *Set) takeLease(ctx context.Context, via cluster.Access, o Options) (Lea
 	return ownLease{held, client}, nil
 }
 
-// lentLease is a caller's own Lease, which the caller gives back.
+// lentLease is a caller's own Lease, which the caller releases.
 type lentLease struct{ Lease }
 
-// Release leaves it to the caller.
+// Release leaves the Lease to the caller.
 func (lentLease) Release(context.Context) error { return nil }
 
-// ownLease is the Lease that the run has taken, with the connection that it is renewed by.
+// ownLease is the Lease that the run has taken, with the connection for its renewal.
 type ownLease struct {
 	*leaselock.Lock
 	client *cluster.Client
 }
 
-// Release gives it back and closes the connection.
+// Release releases the Lease and closes the connection.
 func (l ownLease) Release(ctx context.Context) error {
 	defer l.client.Close()
 	return l.Lock.Release(ctx)
 }
 
-// noLease is the Lease of a run that does not have it, because no API has answered.
+// noLease is the Lease of a run that started without an API.
 type noLease struct{ Lease }
 
-// Check says that no API answers.
+// Check returns an error: no API answers.
 func (noLease) Check(context.Context) error { return errors.New("the API does not answer") }
 
-// Unrenewed is as long as it takes another run to have it.
+// Unrenewed returns the time after which another run can have the Lease.
 func (noLease) Unrenewed() time.Duration { return leaselock.Duration }

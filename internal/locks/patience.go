@@ -2,25 +2,25 @@ package locks
 
 import "time"
 
-// How long is waited about locks, and how often is tried. The simulator uses the same values.
+// Timeouts and pauses of locks. The simulator uses the same values.
 const (
-	// BeatEvery is how often a host hears of the holder of its lock.
+	// BeatEvery is the interval at which the holder of a lock signals its host.
 	BeatEvery = 5 * time.Second
-	// StaleAfter is for how long a host must not have heard of the holder of its lock before another run may take it.
+	// StaleAfter is how long a host must not have heard from its lock's holder before another run may take the lock.
 	StaleAfter = 20 * time.Second
-	// GrantTimeout is for a host to say whether it grants its lock, connecting included.
+	// GrantTimeout bounds a host's answer to a request for its lock, including the connection.
 	GrantTimeout = time.Minute
-	// FlockTimeout is how long taking or giving up a lock waits on the host for another script that does so. Each takes
-	// moments. It is less than GrantTimeout, so that the host can say which process it waits for.
+	// FlockTimeout is how long a script on the host waits for another script that takes or releases the lock. Each
+	// takes moments. It is less than GrantTimeout, so that the host can name the process it waits for.
 	FlockTimeout = 40 * time.Second
-	// CheckTimeout is for a host to say whose lock it is, or to end what has kept its lock.
+	// CheckTimeout bounds a host's answer about its lock, and the end of its keeper.
 	CheckTimeout = 10 * time.Second
-	// LeaseTrust is how long after a renewal a run begins steps although nobody tells it whether the Lease is
-	// still its own. It stops well before another one may take the Lease from it.
+	// LeaseTrust is how long after a renewal a run begins steps although it cannot check the Lease. It ends well
+	// before another run may take the Lease.
 	LeaseTrust = 10 * time.Second
-	// LeaseTimeout bounds the wait for somebody who tells.
+	// LeaseTimeout bounds the wait for an answer about the Lease.
 	LeaseTimeout = 2 * time.Minute
 
-	// retryEvery is the pause before a keeper is started again, and before it is asked again whose the Lease is.
+	// retryEvery is the pause before restarting a keeper and before checking the Lease again.
 	retryEvery = time.Second
 )

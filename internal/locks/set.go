@@ -12,41 +12,40 @@ import (
 	"kubeone/internal/plan"
 )
 
-// Set is what a run has locked: hosts and, if its plan is about the cluster, the Lease. Its exported fields are not
-// changed.
+// Set holds a run's locks: hosts and, if its plan is about the cluster, the Lease. Its exported fields do not change.
 type Set struct {
 	Hosts *HostLocks
 	Scope plan.Scope
 
 	take func(context.Context, cluster.Access) (Lease, error) // takes the Lease
 
-	held context.Context         // ends when any of the locks is lost, because of ErrLost, and on release
+	held context.Context         // ends when a lock is lost, with cause ErrLost, and on release
 	end  context.CancelCauseFunc // ends it
 
-	taking   chan struct{} // has room for the caller that takes the Lease; others wait no longer than their context
+	taking   chan struct{} // has room for the caller that takes the Lease; others wait as long as their context
 	mu       sync.Mutex
 	lease    Lease // nil until it is taken
 	watching sync.WaitGroup
 }
 
-// Options say for whom and how locks are taken.
+// Options say who takes the locks and how.
 type Options struct {
 	Holder string // user@machine
 	RunID  string
-	Force  bool // take locks over from a living run
-	// Lease is the caller's own, held, and released by the caller, who elects a leader itself; nil: a run about the
-	// cluster takes the cluster's.
+	Force  bool // take locks from a living run
+	// Lease is for a caller that elects a leader itself: it holds and releases this Lease. Nil: a run about the
+	// cluster takes the cluster's Lease.
 	Lease Lease
 	// TakeLease takes the cluster's Lease; nil takes it through the API. The simulator has an API of its own.
 	TakeLease func(ctx context.Context, via cluster.Access, o leaselock.AcquireOptions) (Lease, error)
-	// Waiting is told for whom the run waits, and for how long at most, before it takes the Lease from another one.
-	// Nil disables the callback.
+	// Waiting is called with the other run, before waiting at most atMost to take its Lease. Nil disables the
+	// callback.
 	Waiting func(by leaselock.Holder, atMost time.Duration)
 }
 
-// Take takes what the scope says, of the hosts given by ID. Callers Release it. Without access to an API the Lease is
-// taken later, before the first step through the API. A lock that another run has is an error that wraps a *HeldError
-// if it is a host's, and a *leaselock.HeldError if it is the Lease.
+// Take takes the locks of the scope on the given hosts, by ID. The caller must call Release. Without access to an
+// API, the Lease is taken later, before the first step through the API. If another run has a lock, the error wraps a
+// *HeldError for a host, or a *leaselock.HeldError for the Lease.
 func Take(
 	ctx context.Context, hosts map[string]host.Host, scope plan.Scope, via *cluster.Access, o Options,
 ) (*Set, error) {
@@ -85,7 +84,7 @@ func (s *Set) watchLock(lost <-chan struct{}) {
 	})
 }
 
-// holdLease takes the Lease unless it is held already.
+// holdLease takes the Lease if it is not held yet.
 func (s *Set) holdLease(ctx context.Context, via *cluster.Access) error {
 	select {
 	case s.taking <- struct{}{}:
@@ -118,19 +117,19 @@ func (s *Set) heldLease() Lease {
 	return s.lease
 }
 
-// Release gives all of it back, the Lease first: a run that finds the hosts free finds the Lease free too.
+// Release releases all locks, the Lease first: a run that finds the hosts free finds the Lease free too.
 func (s *Set) Release(ctx context.Context) {
 	s.end(nil)
 	s.watching.Wait()
 	if lease := s.heldLease(); lease != nil {
-		_ = lease.Release(context.WithoutCancel(ctx)) // it runs out by itself
+		_ = lease.Release(context.WithoutCancel(ctx)) // otherwise it expires
 	}
 	s.Hosts.Release()
 }
 
-// Guard does something with a context that ends when another run takes the lock, in the cluster or on a host:
-// nothing is begun any more and what goes through the API ends at once, because the other run plans without it;
-// what runs on hosts continues there by itself. The error is then a *TakenError.
+// Guard calls do with a context that ends when another run takes the lock, in the cluster or on a host. Then nothing
+// new begins, and requests to the API end at once, because the other run does not plan with them. Steps on hosts
+// continue there. The error is then a *TakenError.
 func (s *Set) Guard(ctx context.Context, do func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -142,7 +141,7 @@ func (s *Set) Guard(ctx context.Context, do func(ctx context.Context) error) err
 	stop := context.AfterFunc(s.held, end) //nolint:contextcheck // it ends with the locks
 	defer stop()
 	err := do(ctx)
-	end() // a lock that was lost just now may be why it failed
+	end() // a lock lost just now may be the reason for the failure
 	if err == nil || !errors.Is(context.Cause(ctx), ErrLost) {
 		return err
 	}
@@ -151,7 +150,7 @@ func (s *Set) Guard(ctx context.Context, do func(ctx context.Context) error) err
 		select {
 		case <-lease.Lost():
 			taken.By = lease.Taker()
-		default: // only hosts have said so
+		default: // only hosts reported the loss
 		}
 	}
 	return taken

@@ -64,7 +64,7 @@ func TestALockThatIsLostWhenAllIsDoneIsNoFailure(t *testing.T) {
 	}
 }
 
-// leaseFake is a Lease that says what a test wants.
+// leaseFake is a Lease with answers chosen by the test.
 type leaseFake struct {
 	lost      chan struct{}
 	answer    func() error
@@ -80,7 +80,7 @@ func (l *leaseFake) Taker() leaselock.Holder {
 }
 func (l *leaseFake) Release(context.Context) error { l.released = true; return nil }
 
-// locked is a set of no host's lock, about the cluster, that finds the lease.
+// locked is a set about the cluster without locks on hosts, with that lease.
 func locked(t *testing.T, lease Lease) *Set {
 	t.Helper()
 	hosts, err := TakeHosts(t.Context(), nil, Claim{})
@@ -235,7 +235,7 @@ func TestAStepThroughEtcdAloneNeedsTheLockOfEveryControlPlaneHost(t *testing.T) 
 		if err := l.Check(ctx, removal, nil); err == nil || !strings.Contains(err.Error(), "the API does not answer") {
 			t.Errorf("a member is removed: %v", err)
 		}
-		l.Scope.Complete = true // no control-plane host is there that could say otherwise
+		l.Scope.Complete = true // no control-plane host can contradict
 		if err := l.Check(t.Context(), removal, nil); err != nil {
 			t.Errorf("with the lock of every control-plane host: %v", err)
 		}
@@ -243,7 +243,8 @@ func TestAStepThroughEtcdAloneNeedsTheLockOfEveryControlPlaneHost(t *testing.T) 
 	})
 }
 
-// A caller that elects a leader itself brings its own Lease: no other one is asked for, and it is not given back.
+// A caller that elects a leader itself brings its own Lease: no other Lease is taken, and the run does not release
+// it.
 func TestALeaseOfTheCallersOwnStaysTheCallers(t *testing.T) {
 	t.Parallel()
 	own := &leaseFake{lost: make(chan struct{}), answer: func() error { return leaselock.ErrLost }}
@@ -259,11 +260,11 @@ func TestALeaseOfTheCallersOwnStaysTheCallers(t *testing.T) {
 	}
 }
 
-// The hooks before a repair run while there is no API that could be asked for the Lease.
+// The hooks before a repair run while there is no API for the Lease.
 func TestAHookWaitsForNoLease(t *testing.T) {
 	t.Parallel()
 	hook := plan.Step{ID: "operator-hooks-before-apply", Intent: step.Intent{Kind: step.OperatorHooks}}
-	l := locked(t, nil) // another run has it
+	l := locked(t, nil) // held by another run
 	if err := l.Check(t.Context(), hook, &cluster.Access{}); err != nil {
 		t.Errorf("a hook: %v", err)
 	}

@@ -1,4 +1,4 @@
-// Package leaselock is the cluster's lock: a Lease that one run at a time holds and renews.
+// Package leaselock implements the cluster's lock: a Lease that one run at a time holds and renews.
 package leaselock
 
 import (
@@ -15,15 +15,15 @@ import (
 	"kubeone/internal/retry"
 )
 
-// Name is the name of the Lease in kube-system that is the cluster's lock.
+// Name is the name of that Lease in kube-system.
 const Name = "kubeone"
 
-// Duration is how long no other run takes a Lease that was renewed. A run that watches it counts by its own clock.
+// Duration is how long no other run takes a renewed Lease. A waiting run counts by its own clock.
 const Duration = 20 * time.Second
 
 const (
 	leaseRenew = 5 * time.Second
-	leaseAgain = time.Second // between attempts while a renewal fails, and between looks at another's
+	leaseAgain = time.Second // between attempts of a failing renewal, and between checks of another run's Lease
 )
 
 // Locker takes the cluster's lock.
@@ -31,29 +31,29 @@ type Locker struct {
 	Kubernetes kubernetes.Interface
 }
 
-// Holder is who holds the cluster's lock.
+// Holder is the holder of the cluster's lock.
 type Holder struct {
 	Name  string // user@machine
 	RunID string
 }
 
-// HeldError says that another run holds the cluster's lock.
+// HeldError means that another run holds the cluster's lock.
 type HeldError struct {
 	Holder string // user@machine
 	RunID  string
 	Since  time.Time // when it took the lock
-	Until  time.Time // when its lock ends unless it is renewed, by the holder's clock
+	Until  time.Time // when its lock ends without a renewal, by the holder's clock
 }
 
-// Error says who holds the lock and what can be done.
+// Error says who holds the lock and what to do.
 func (e *HeldError) Error() string {
 	return fmt.Sprintf("%s works on this cluster (run %s, Lease kube-system/"+Name+
 		" since %s): wait for that run to end, or take the lock over with --force-unlock",
 		e.Holder, e.RunID, e.Since.Local().Format(time.RFC3339))
 }
 
-// State is what a Lease says: who holds it since when, and whether it was renewed lately. An empty holder means that
-// nobody holds it.
+// State returns the holder of a Lease, since when, and whether it was renewed lately. An empty holder means that the
+// Lease is free.
 func State(lease *coordinationv1.Lease, now time.Time) (holder Holder, since time.Time, live bool) {
 	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
 		return Holder{}, time.Time{}, false
@@ -66,7 +66,7 @@ func State(lease *coordinationv1.Lease, now time.Time) (holder Holder, since tim
 	return holder, since, age < duration
 }
 
-// ageOf is the time since the last renewal, by the two clocks, and how long a renewal holds.
+// ageOf returns the time since the last renewal, between the two clocks, and how long a renewal counts.
 func ageOf(lease *coordinationv1.Lease, now time.Time) (age, duration time.Duration) {
 	duration = Duration
 	if s := lease.Spec.LeaseDurationSeconds; s != nil {
@@ -78,22 +78,22 @@ func ageOf(lease *coordinationv1.Lease, now time.Time) (age, duration time.Durat
 	return now.Sub(lease.Spec.RenewTime.Time), duration
 }
 
-// AcquireOptions say how the cluster's lock is taken from another run.
+// AcquireOptions say how to take the cluster's lock from another run.
 type AcquireOptions struct {
-	// Force takes it at once, whatever the run that holds it does.
+	// Force takes the lock at once, even from a living run.
 	Force bool
-	// AtOnce is asked when another run holds it: whether it is certain now that that run is not at work. Nothing is
-	// taken over if the lock changed hands since then. Nil is never certain.
+	// AtOnce is called when another run holds the lock. It reports whether that run certainly is not at work. Nothing
+	// is taken if the lock changed hands meanwhile. Nil means never certain.
 	AtOnce func(context.Context) bool
-	// Waiting is told once, when another run holds it and it is watched whether that one still renews it: for at most
-	// so long. Nil tells nobody.
+	// Waiting is called once, when Acquire starts to watch for at most atMost whether the other run renews its lock.
+	// Nil disables the callback.
 	Waiting func(by Holder, atMost time.Duration)
 }
 
-// Acquire takes the cluster's lock and keeps it until it is released. A lock that another run holds is watched
-// until it was not renewed for as long as it holds, counted by our own clock and only while the API answers, as
-// its holder could not have renewed it otherwise; then it is taken over. When it is renewed meanwhile, the
-// error wraps a *HeldError, of class Operator.
+// Acquire takes the cluster's lock and keeps it until its release. It watches a lock of another run until it has gone
+// without a renewal for its duration, then takes it. It counts by its own clock, and only while the API answers,
+// because the holder could not renew it otherwise. If the holder renews it, the error wraps a *HeldError, of class
+// Operator.
 func (c Locker) Acquire(ctx context.Context, me Holder, o AcquireOptions) (*Lock, error) {
 	ctx, cancel := apicall.Bounded(ctx, Duration+2*apicall.OpTimeout)
 	defer cancel()
@@ -130,9 +130,8 @@ func (c Locker) tryAcquire(ctx context.Context, me Holder, o *AcquireOptions) er
 	return c.writeLease(ctx, lease, me)
 }
 
-// awaitSilence returns the lease as it is once it may be taken: given up, or not renewed for the duration. A look
-// that fails begins the wait anew, and a gap between two looks, as in a process that stood still, counts for no
-// more than two.
+// awaitSilence returns the lease once it may be taken: released, or not renewed for the duration. A failed check
+// restarts the wait. A gap between two checks, as in a process that stood still, counts as at most two intervals.
 func (c Locker) awaitSilence(ctx context.Context, lease *coordinationv1.Lease,
 	duration time.Duration) (*coordinationv1.Lease, error) {
 	for silent, last := time.Duration(0), time.Now(); silent < duration; {

@@ -23,7 +23,7 @@ var (
 	bob   = Holder{Name: "bob@desk", RunID: "run-b"}
 )
 
-// leaseOf is a lease as its holder renewed it so long ago.
+// leaseOf returns a lease whose holder renewed it that long ago.
 func leaseOf(h Holder, age time.Duration) *coordinationv1.Lease {
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: Name, Namespace: "kube-system", ResourceVersion: "1"},
@@ -33,7 +33,7 @@ func leaseOf(h Holder, age time.Duration) *coordinationv1.Lease {
 	return lease
 }
 
-// holderNow is who holds the lease.
+// holderNow returns the holder of the lease.
 func holderNow(t *testing.T, c Locker) Holder {
 	t.Helper()
 	lease, err := c.leaseClient().Get(t.Context(), Name, metav1.GetOptions{})
@@ -66,7 +66,7 @@ func TestASecondOperatorIsToldWhoHoldsTheLock(t *testing.T) {
 		c, _ := faked(t)
 		since := time.Now()
 		first := acquired(t, c, alice, false)
-		time.Sleep(time.Hour) //nolint:forbidigo // of synctest: no time passes; renewed all the time
+		time.Sleep(time.Hour) //nolint:forbidigo // in synctest: no time passes; renewed all the time
 		_, err := c.Acquire(t.Context(), bob, AcquireOptions{})
 		var held *HeldError
 		if !errors.As(err, &held) || apicall.Classify(err) != apicall.Operator {
@@ -78,7 +78,7 @@ func TestASecondOperatorIsToldWhoHoldsTheLock(t *testing.T) {
 			t.Errorf("got %+v", held)
 		}
 		release(t, first)
-		release(t, first) // the second time nothing happens
+		release(t, first) // the second call does nothing
 		release(t, acquired(t, c, bob, false))
 		if got := holderNow(t, c); got != (Holder{}) {
 			t.Errorf("after all releases it is held by %v", got)
@@ -86,7 +86,7 @@ func TestASecondOperatorIsToldWhoHoldsTheLock(t *testing.T) {
 	})
 }
 
-// What the times in the lease say is of another machine's clock: it decides nothing.
+// The times in the lease come from another machine's clock and decide nothing.
 func TestALockWhoseRunWasKilledIsTakenOverAfterItsTimeByOurClock(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -169,7 +169,7 @@ func TestALockThatIsGivenUpMeanwhileIsTakenAtOnce(t *testing.T) {
 	})
 }
 
-// While the API was away nobody could have renewed the lock.
+// While the API was away, no holder could renew the lock.
 func TestSilenceCountsOnlyWhileTheAPIAnswers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -199,7 +199,7 @@ func TestALockSaysForHowLongItWasNotRenewed(t *testing.T) {
 			return away.Load(), nil, apierrors.NewServiceUnavailable("restarting")
 		})
 		lock := acquired(t, c, alice, false)
-		time.Sleep(time.Minute) //nolint:forbidigo // of synctest: no time passes
+		time.Sleep(time.Minute) //nolint:forbidigo // in synctest: no time passes
 		if got := lock.Unrenewed(); got > leaseRenew {
 			t.Errorf("renewed %s ago", got)
 		}
@@ -207,7 +207,7 @@ func TestALockSaysForHowLongItWasNotRenewed(t *testing.T) {
 			t.Errorf("asked for: %v", err)
 		}
 		away.Store(true)
-		time.Sleep(time.Minute) //nolint:forbidigo // of synctest: no time passes
+		time.Sleep(time.Minute) //nolint:forbidigo // in synctest: no time passes
 		if got := lock.Unrenewed(); got < time.Minute-leaseRenew {
 			t.Errorf("renewed %s ago, and the API was away", got)
 		}
@@ -268,7 +268,7 @@ func TestTheLockSurvivesAnOutageOfTheAPI(t *testing.T) {
 			return false, nil, nil
 		})
 		lock := acquired(t, c, alice, false)
-		time.Sleep(3 * time.Minute) //nolint:forbidigo // of synctest: no time passes
+		time.Sleep(3 * time.Minute) //nolint:forbidigo // in synctest: no time passes
 		select {
 		case <-lock.Lost():
 			t.Error("the lock was given up")

@@ -16,32 +16,33 @@ import (
 	"kubeone/internal/retry"
 )
 
-// Lock is the cluster's lock, held. It renews itself. A lock that could not be renewed is not lost before another run
+// Lock is the cluster's lock, held by this process, which renews it. Failed renewals lose it only once another run
 // has taken it; see Unrenewed.
 type Lock struct {
 	client Locker
 	me     Holder
 	lost   chan struct{}
-	taker  Holder // who has it now; set before lost is closed
+	taker  Holder // its holder now; set before lost is closed
 	stop   context.CancelFunc
 	ended  chan struct{}
 	once   sync.Once
 
 	mu      sync.Mutex
-	renewed time.Time // when the last request was made after which it was ours
+	renewed time.Time // time of the last request that showed it was ours
 }
 
-// ErrLost says that somebody else holds the lock now.
+// ErrLost means that another run holds the lock now.
 var ErrLost = errors.New("another run took the lock")
 
-// Lost is closed when another run has taken the lock over. Nothing may be changed from then on.
+// Lost is closed when another run has taken the lock. No change may begin after that.
 func (l *Lock) Lost() <-chan struct{} { return l.lost }
 
-// Taker is who has taken a lost lock; nobody where it was only given up. It may be asked once Lost is closed.
+// Taker returns the new holder of a lost lock, or the zero Holder if it was only released. Call it once Lost is
+// closed.
 func (l *Lock) Taker() Holder { return l.taker }
 
-// Release gives the lock back, so that the next run need not wait. It may be called more than once; only the first
-// does anything. A lock that was lost is left to its holder.
+// Release releases the lock, so that the next run need not wait. Repeated calls do nothing. A lost lock is left to
+// its holder.
 func (l *Lock) Release(ctx context.Context) error {
 	var err error
 	l.once.Do(func() {
@@ -52,7 +53,7 @@ func (l *Lock) Release(ctx context.Context) error {
 	return err
 }
 
-// startRenewal starts the renewal of a lock that was just taken.
+// startRenewal starts renewing a lock that was just taken.
 func (c Locker) startRenewal(ctx context.Context, me Holder, began time.Time) *Lock {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l := &Lock{client: c, me: me, lost: make(chan struct{}), stop: stop, ended: make(chan struct{}), renewed: began}
@@ -80,7 +81,7 @@ func (l *Lock) keepRenewing(ctx context.Context) {
 	}
 }
 
-// noteHeld notes that the lock was ours after a request that was made at that time.
+// noteHeld records that the lock was ours after a request made at that time.
 func (l *Lock) noteHeld(began time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,27 +90,27 @@ func (l *Lock) noteHeld(began time.Time) {
 	}
 }
 
-// Unrenewed is for how long nothing has said that the lock is held. Another run may take it once that is as
-// long as it holds. A machine that slept counts the time that it slept.
+// Unrenewed returns the time since the last proof that the lock is held. Another run may take it once that reaches
+// its duration. Time in which the machine slept counts.
 func (l *Lock) Unrenewed() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return max(time.Since(l.renewed), time.Now().Round(0).Sub(l.renewed.Round(0)))
 }
 
-// Check asks whether the lock is still held. Its error wraps ErrLost when another run has it; any other error
-// says that the API did not answer, and then nobody knows.
+// Check checks whether the lock is still held. Its error wraps ErrLost if another run has it; any other error means
+// that the API did not answer, so that the state is unknown.
 func (l *Lock) Check(ctx context.Context) error {
 	one, cancel := context.WithTimeout(ctx, leaseRenew)
 	defer cancel()
 	lease, err := l.client.leaseClient().Get(one, Name, metav1.GetOptions{})
 	if err != nil {
-		return apicall.Wrap("look at the cluster's lock", "", err)
+		return apicall.Wrap("check the cluster's lock", "", err)
 	}
 	if holder, _, _ := State(lease, time.Now()); holder.Name != "" && holder != l.me {
 		return fmt.Errorf("%w: %s (run %s) has it", ErrLost, holder.Name, holder.RunID)
 	}
-	return nil // it is not renewed by that: only a renewal is seen by others
+	return nil // this does not renew it: others see only renewals
 }
 
 func (l *Lock) renewLease(ctx context.Context) error {
@@ -155,13 +156,13 @@ func (c Locker) createLease(ctx context.Context, me Holder) error {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: Name, Namespace: metav1.NamespaceSystem}}
 	setHolder(lease, me)
 	_, err := c.leaseClient().Create(ctx, lease, metav1.CreateOptions{FieldManager: apicall.FieldManager})
-	if apierrors.IsAlreadyExists(err) { // somebody was faster: look again
+	if apierrors.IsAlreadyExists(err) { // another run was faster: check again
 		return &apicall.Error{Op: "create the lock", Class: apicall.Transient, Err: err}
 	}
 	return err
 }
 
-// writeLease takes the lease in the version given; it is a conflict if anybody wrote meanwhile.
+// writeLease takes the given version of the lease; a concurrent write makes it a conflict.
 func (c Locker) writeLease(ctx context.Context, lease *coordinationv1.Lease, me Holder) error {
 	setHolder(lease, me)
 	_, err := c.leaseClient().Update(ctx, lease, metav1.UpdateOptions{FieldManager: apicall.FieldManager})

@@ -9,7 +9,7 @@ import (
 	"kubeone/internal/testutil/clustertest"
 )
 
-// faked is a Locker of a fake API.
+// faked returns a Locker of a fake API.
 func faked(t *testing.T, objects ...runtime.Object) (Locker, *fake.Clientset) {
 	t.Helper()
 	api := clustertest.API(objects...)
