@@ -97,7 +97,7 @@ func New(c Config) (*Engine, error) {
 		c.Observe = probe.Run
 	}
 	if c.Releases == nil {
-		return nil, errors.New("engine: Config.Releases is missing")
+		return nil, errors.New("engine: no releases: Config.Releases is nil")
 	}
 	c.Want.Artifacts = nil
 	e := &Engine{cfg: c, addonOf: map[string]string{}, ways: map[identity.ProbeKey]host.Host{},

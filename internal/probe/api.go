@@ -60,8 +60,8 @@ func (p *prober) readAPIThrough(ctx context.Context, c candidate) (observed.API,
 	return api, nil
 }
 
-// API reads what the API says of a cluster, without asking its hosts, and but for its Machines. An API that does not
-// answer is an error.
+// API reads the API of a cluster without asking its hosts, and without its Machines. An API that does not answer is
+// an error.
 func API(ctx context.Context, a cluster.Access, now time.Time) (Result, error) {
 	client, err := cluster.Connect(a)
 	if err != nil {
@@ -77,7 +77,7 @@ func API(ctx context.Context, a cluster.Access, now time.Time) (Result, error) {
 	return Result{World: observed.World{API: api}, Access: &a, Requests: Requests{API: int(r.requests.Load())}}, nil
 }
 
-// askAPIServer asks a host's API server itself whether it is ready, where the host has no program to ask with.
+// askAPIServer asks a host's API server directly whether it is ready, if the host has no program for that.
 func (p *prober) askAPIServer(ctx context.Context, t Target, a *Answer) {
 	if a.Host.APIServer != observed.Unknown || len(a.Credentials.Kubeconfig) == 0 ||
 		!slices.Contains(a.Host.Manifests, "kube-apiserver") {
@@ -97,7 +97,7 @@ func (p *prober) askAPIServer(ctx context.Context, t Target, a *Answer) {
 	a.Host.APIServer = observed.Of(err == nil)
 }
 
-// apiEndpoint is the host's own API server.
+// apiEndpoint returns the host's own API server.
 func (c candidate) apiEndpoint() cluster.Endpoint {
 	return cluster.Endpoint{
 		ID: c.target.ID, Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(c.answer.APIPort)),
@@ -105,7 +105,7 @@ func (c candidate) apiEndpoint() cluster.Endpoint {
 	}
 }
 
-// connectAPI reaches the API through all candidates, the one with that ID first.
+// connectAPI returns access to the API through all candidates, the given one first.
 func (p *prober) connectAPI(first string) *cluster.Access {
 	var a cluster.Access
 	for _, c := range p.apiCandidates(first) {
@@ -123,8 +123,8 @@ func (p *prober) connectAPI(first string) *cluster.Access {
 	return &a
 }
 
-// apiCandidates are the hosts that answered and are of the cluster's present life, in the order of the targets, the one
-// with that ID first.
+// apiCandidates returns the hosts that answered and belong to the cluster's present life, in the order of the
+// targets, the given one first.
 func (p *prober) apiCandidates(first string) []candidate {
 	var out []candidate
 	newest := p.newestLife()
@@ -142,14 +142,14 @@ func (p *prober) apiCandidates(first string) []candidate {
 	return out
 }
 
-// etcdResult is what the members said, and the host through which they did.
+// etcdResult is the members' answer and the host it came through.
 type etcdResult struct {
 	Etcd observed.Etcd
 	via  string
 }
 
-// readEtcd reads etcd through the first candidate whose member answers for a quorum, else through the first one whose
-// member answers: what one member cut off from the others sees says nothing about those.
+// readEtcd reads etcd through the first candidate whose member answers for a quorum, else through the first whose
+// member answers: a member cut off from the others knows nothing about them.
 func (p *prober) readEtcd(ctx context.Context, from <-chan candidate) etcdResult {
 	result, reached, problem := p.toEtcd().firstOf(ctx, from)
 	result.Etcd.Reached = reached
@@ -162,7 +162,7 @@ func (p *prober) readEtcd(ctx context.Context, from <-chan candidate) etcdResult
 	return result
 }
 
-// toEtcd is how etcd is asked. Who has no leader says so in its problem, and has not the last word.
+// toEtcd describes attempts to ask etcd. An answer without a leader carries a problem and is not final.
 func (p *prober) toEtcd() attempts[etcdResult] {
 	return attempts[etcdResult]{
 		within: p.EtcdTimeout,
@@ -189,12 +189,12 @@ func (p *prober) readEtcdThrough(ctx context.Context, c candidate) (etcdResult, 
 	return etcdResult{Etcd: members, via: c.target.ID}, err
 }
 
-// etcdEndpoint is the host's own member.
+// etcdEndpoint returns the host's own member.
 func (c candidate) etcdEndpoint() etcd.Endpoint {
 	return etcd.Endpoint{ID: c.target.ID, Address: "127.0.0.1:2379", Dial: c.target.Host.Dial}
 }
 
-// etcdAccess reaches etcd through all candidates, the one with that ID first.
+// etcdAccess returns access to etcd through all candidates, the given one first.
 func (p *prober) etcdAccess(first string) *etcd.Access {
 	var a etcd.Access
 	for _, c := range p.apiCandidates(first) {
@@ -212,7 +212,7 @@ func (p *prober) etcdAccess(first string) *etcd.Access {
 	return &a
 }
 
-// memberHealth fills in what a host could not say about its own member, from what that member itself said.
+// memberHealth fills in what a host could not report about its own member, from that member's answer.
 func memberHealth(h observed.Host, members observed.Etcd) observed.Host {
 	if h.EtcdHealth != observed.Unknown || !slices.Contains(h.Manifests, "etcd") {
 		return h

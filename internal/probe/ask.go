@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// askHost asks one host, whose time begins now. Its failure is the answer. Heard is told of its first word, and early
-// gets the credentials as soon as the host has told them.
+// askHost asks one host, whose time starts now. A failure becomes the answer. It calls heard at the first output, and
+// early as soon as the host has printed its credentials.
 func (p *prober) askHost(ctx context.Context, t Target, heard func(), early func(Answer)) Answer {
-	var begun atomic.Bool // it has said its first word
+	var begun atomic.Bool // its output has begun
 	begin := func() {
 		if !begun.Swap(true) {
 			heard()
@@ -45,16 +45,16 @@ func (p *prober) askHost(ctx context.Context, t Target, heard func(), early func
 	return a
 }
 
-// ownTime is the context of one host: HostTimeout until it has begun its answer, AnswerTimeout until its end.
+// ownTime returns the context of one host: HostTimeout until its answer begins, AnswerTimeout until it ends.
 func (p *prober) ownTime(ctx context.Context, begun *atomic.Bool) (context.Context, context.CancelFunc) {
 	ctx, end := context.WithTimeout(ctx, p.AnswerTimeout)
 	ctx, cancel := withPatience(ctx, p.HostTimeout, begun.Load)
 	return ctx, func() { cancel(); end() }
 }
 
-// runScript runs the script and reads its answer; begin is called with each piece of it. Only a host whose key is
-// approved is asked for credentials: Cmd.Secret makes every other refuse before it runs anything. What other hosts say
-// of credentials is dropped.
+// runScript runs the script and parses its answer; it calls begin with each piece. Only a host with an approved key
+// is asked for credentials: with Cmd.Secret, any other host refuses before it runs anything. Unrequested credentials
+// are dropped.
 func (p *prober) runScript(
 	ctx context.Context, t Target, credentials bool, begin func(), early func(Answer),
 ) (Answer, error) {
@@ -81,14 +81,14 @@ func (p *prober) runScript(
 	received := p.Now()
 	if out.Duration > 0 && out.Duration < received.Sub(sent) {
 		p.addSpans(t.ID, sent, Span{What: "connect", To: received.Sub(sent) - out.Duration})
-		sent = received.Add(-out.Duration) // connecting is not part of the round trip
+		sent = received.Add(-out.Duration) // the round trip excludes connecting
 	}
 	if err != nil {
 		return Answer{}, err
 	}
 	a, err := Parse(said.text, sent, received)
 	if !credentials || !p.hasKnownCA(&a) {
-		a.Credentials = Credentials{} // those that nobody asked it for are what it wants to be believed by
+		a.Credentials = Credentials{} // unrequested credentials are not trusted
 	}
 	if err == nil {
 		p.addSpans(t.ID, sent, Span{What: "script", To: received.Sub(sent)})
@@ -97,8 +97,8 @@ func (p *prober) runScript(
 	return a, err
 }
 
-// hasKnownCA reports whether the host's credentials are of the cluster's CA, as far as that is known, or of those that
-// have followed it by its own word. Of another one the answer says which.
+// hasKnownCA reports whether the host's credentials belong to the cluster's known CA or, by the host's own file, to a
+// successor. For another CA, the answer names it.
 func (p *prober) hasKnownCA(a *Answer) bool {
 	if p.CA == "" || len(a.Credentials.Kubeconfig) == 0 {
 		return true
@@ -111,7 +111,7 @@ func (p *prober) hasKnownCA(a *Answer) bool {
 	return true
 }
 
-// otherThan is the first CA of a file that is neither known nor follows the known one.
+// otherThan returns the first CA of a file that is neither known nor a successor of the known one.
 func otherThan(known string, file, succession []byte) string {
 	followers := authority.Followers(known, succession)
 	for _, key := range authority.Keys(file) {
@@ -122,12 +122,12 @@ func otherThan(known string, file, succession []byte) string {
 	return ""
 }
 
-// adminCA is the hash of the CA in a host's admin.conf; "" where that is none that can be used.
+// adminCA returns the hash of the CA in a host's admin.conf; "" if it has none.
 func adminCA(c Credentials) string {
 	return CAHash(cluster.Access{Kubeconfig: c.Kubeconfig}.CA())
 }
 
-// answerText collects what a host says, and hands on the part up to accessLine once that has come.
+// answerText collects a host's output. Once accessLine has come, it passes on the part before.
 type answerText struct {
 	begin  func()            // called with each piece
 	access func(head []byte) // called once, or never
@@ -153,7 +153,7 @@ func (t *answerText) Write(piece []byte) (int, error) {
 	return len(piece), nil
 }
 
-// unread takes so many bytes that nobody reads. What matters of them is in the error of the command.
+// unread discards that many bytes; the error of the command has what matters of them.
 type unread struct{ left int }
 
 // Write takes the next piece.
@@ -165,7 +165,7 @@ func (u *unread) Write(piece []byte) (int, error) {
 	return len(piece), nil
 }
 
-// failedHost is the host that gave that error.
+// failedHost returns the host with that error.
 func failedHost(ctx context.Context, err error) observed.Host {
 	h := observed.Host{Reach: observed.Unreachable, Class: "unreachable", Problem: errorReason(err)}
 	var changed *host.HostKeyChangedError
@@ -193,7 +193,7 @@ func failedHost(ctx context.Context, err error) observed.Host {
 	return h
 }
 
-// errorReason is the error without the host's name, which the world has already; the address is kept, as it may
+// errorReason returns the error without the host's name, which the world already has. It keeps the address, which may
 // be a bastion's.
 func errorReason(err error) string {
 	var e *host.Error
@@ -208,13 +208,13 @@ func errorReason(err error) string {
 
 func oneLine(err error) string { return boundText(err.Error()) }
 
-// boundText is a text with words of a host in it: one line, printed, of longestLine bytes at most.
+// boundText bounds a text with a host's words in it: one printable line of at most longestLine bytes.
 func boundText(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	return strings.TrimSpace(host.Printed(text[:min(len(text), longestLine)]))
 }
 
-// firstContacts are the keys on the way to a host that nobody approved yet, the outermost first.
+// firstContacts returns the unapproved keys on the way to a host, the outermost first.
 func firstContacts(h Host) []host.FirstContact {
 	f, ok := h.(host.FirstContacter)
 	if !ok {
@@ -223,7 +223,7 @@ func firstContacts(h Host) []host.FirstContact {
 	return f.FirstContacts()
 }
 
-// acceptedKeys are the keys among the contacts that were accepted in place of known ones.
+// acceptedKeys returns the contacts' keys that were accepted in place of known ones.
 func acceptedKeys(contacts []host.FirstContact) []observed.OtherKey {
 	var out []observed.OtherKey
 	for _, c := range contacts {
@@ -234,7 +234,7 @@ func acceptedKeys(contacts []host.FirstContact) []observed.OtherKey {
 	return out
 }
 
-// otherKey is a key in place of known ones, of the machine of that name.
+// otherKey describes a key in place of the known ones of the named machine.
 func otherKey(name string, known []host.KnownKey, offered string) observed.OtherKey {
 	k := observed.OtherKey{Name: name, Offered: offered}
 	for _, known := range known {
@@ -243,8 +243,8 @@ func otherKey(name string, known []host.KnownKey, offered string) observed.Other
 	return k
 }
 
-// clusterEpoch is how often the cluster had been recovered when the host joined it; of a host that has not finished
-// joining, the present one.
+// clusterEpoch returns the cluster's number of recoveries when the host joined it; for an unfinished join, the
+// present number.
 func (c candidate) clusterEpoch(newest int) int {
 	if m := c.answer.Host.Marker; m != nil && m.Complete {
 		return m.Epoch
@@ -252,8 +252,8 @@ func (c candidate) clusterEpoch(newest int) int {
 	return newest
 }
 
-// newestLife is the highest count of recoveries that a control-plane host has whose key is approved. Hosts of a lower
-// one hold the data of the cluster's life before, whatever they answer: nothing of the cluster is asked through them.
+// newestLife returns the highest epoch of a control-plane host with an approved key. Hosts of a lower epoch hold data
+// from the cluster's former life, so nothing about the cluster is asked through them.
 func (p *prober) newestLife() int {
 	newest := 0
 	for _, t := range p.Targets {
@@ -264,7 +264,7 @@ func (p *prober) newestLife() int {
 	return newest
 }
 
-// staleEpoch reports whether the host with that ID holds the data of the cluster's life before.
+// staleEpoch reports whether the host with that ID holds data from the cluster's former life.
 func (p *prober) staleEpoch(id string) bool {
 	newest := p.newestLife()
 	for _, t := range p.Targets {
@@ -275,7 +275,7 @@ func (p *prober) staleEpoch(id string) bool {
 	return false
 }
 
-// ofNewestLife is a stream of the candidates through which to ask again what one of a former life has answered.
+// ofNewestLife streams the candidates to ask again after an answer from a former life.
 func (p *prober) ofNewestLife(has func(Credentials) bool) <-chan candidate {
 	all := p.apiCandidates("")
 	again := make(chan candidate, len(all))
@@ -288,8 +288,8 @@ func (p *prober) ofNewestLife(has func(Credentials) bool) <-chan candidate {
 	return again
 }
 
-// withPatience is a context that ends with context.DeadlineExceeded as its cause: after d, or, where underWay says then
-// that an answer is coming, as soon as it says so no more. A busy host that has begun to answer is not a dead one.
+// withPatience returns a context that ends with the cause context.DeadlineExceeded: after d or, if underWay then
+// reports that an answer is coming, as soon as it no longer does. A busy host that has begun to answer is not dead.
 func withPatience(parent context.Context, d time.Duration, underWay func() bool) (context.Context, context.CancelFunc) {
 	const again = 250 * time.Millisecond
 	ctx, cancel := context.WithCancelCause(parent)

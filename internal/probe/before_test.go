@@ -12,7 +12,7 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// What a host had before: CNI configuration, swap in use, and the operator's own settings of the kubelet.
+// What a host had before: CNI configuration, active swap, and the operator's own kubelet settings.
 func TestScriptSaysWhatWasOnTheHostBefore(t *testing.T) {
 	t.Parallel()
 	root, text := controlPlaneHost(t)
@@ -71,7 +71,7 @@ func TestWhatTheKubeletAllows(t *testing.T) {
 		"a flag":                    {[]string{"--fail-swap-on=false", "--fail-cgroupv1 false"}, true, true},
 		"a flag against a drop-in":  {[]string{"/d/x.conf:failSwapOn: false", "--fail-swap-on=true"}, false, false},
 		"the configuration of swap": {[]string{config + "failSwapOn: false"}, true, false},
-		// which kubeadm writes again in an upgrade
+		// kubeadm rewrites it in an upgrade
 		"the configuration of control groups": {[]string{config + "failCgroupV1: false"}, false, false},
 		"another flag":                        {[]string{"--config-dir=/x", "--fail-swap-on=maybe"}, false, false},
 	} {
@@ -97,7 +97,7 @@ func TestOtherKubernetesOnAHost(t *testing.T) {
 	}
 }
 
-// What is no name of a file or device is passed over, and no list is endless.
+// Text that is not a name of a file or device is skipped, and every list is bounded.
 func TestWhatAHostSaysItHadBeforeIsBounded(t *testing.T) {
 	t.Parallel()
 	l := lines{"cni": {"../x.conf", "a b.conf", "\x1b.json", "10-x.conflist.txt"}, "swap": {"", "dev", "/dev/\u202ex"}}

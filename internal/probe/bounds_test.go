@@ -27,7 +27,7 @@ func said(t *testing.T, lines ...string) Answer {
 	return a
 }
 
-// times is a line again and again, with numbers in it.
+// times repeats a line n times, with its number in it.
 func times(n int, format string) []string {
 	out := make([]string, n)
 	for i := range out {
@@ -79,7 +79,7 @@ func TestNoTextOfAHostIsEndless(t *testing.T) {
 	}
 }
 
-// No time that a host says is one that JSON does not have: the status of all hosts would be lost with it.
+// A host's times are always valid in JSON; otherwise the status of all hosts would be lost.
 func TestTimesOfAHostAreTimes(t *testing.T) {
 	t.Parallel()
 	for _, seconds := range []string{"1099511627776", "253402300800", "9223372036854775807", "-1", "NaN"} {
@@ -103,7 +103,7 @@ func TestAnEpochIsNoNumberBelowZero(t *testing.T) {
 	}
 }
 
-// What a host says in an error is one line of text, and not endless.
+// A host's text in an error is one line of bounded length.
 func TestWordsOfAFailureAreText(t *testing.T) {
 	t.Parallel()
 	words := "\x1b]0;owned\a\u202e" + strings.Repeat("no\n", 10_000)
@@ -118,7 +118,7 @@ func TestWordsOfAFailureAreText(t *testing.T) {
 	}
 }
 
-// A kubelet writes its own Node, and its own static pods.
+// A kubelet controls its own Node and its own static pods.
 func TestWhatAKubeletWritesIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	const escape = "\x1b[2J\u202e"
@@ -144,8 +144,8 @@ func TestWhatAKubeletWritesIsNotBelieved(t *testing.T) {
 	}
 }
 
-// The life of the cluster is what hosts with an approved key say: by a number alone, one that nobody knows would have
-// nothing asked through any other.
+// Only hosts with an approved key determine the life of the cluster. Otherwise the number of an unknown host could
+// exclude all others.
 func TestAHostWithoutApprovalEndsNoLife(t *testing.T) {
 	t.Parallel()
 	api := newAPI(t, objects)

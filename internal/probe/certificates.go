@@ -17,15 +17,15 @@ import (
 	"time"
 )
 
-// soon is how long before its end a certificate is said to expire soon. A kubelet renews its own, valid for a year, 36
-// to 110 days before their end.
+// soon is how long before its end a certificate counts as expiring soon. A kubelet renews its own certificate, valid
+// for a year, 36 to 110 days before the end.
 const soon = 30 * 24 * time.Hour
 
-// certificateNamed is what the name of a certificate looks like: "apiserver", "etcd/server", "admin.conf".
+// certificateNamed matches the name of a certificate: "apiserver", "etcd/server", "admin.conf".
 var certificateNamed = pattern.Lazy(`^[0-9A-Za-z][0-9A-Za-z./_-]{0,63}$`)
 
-// certificatesOf lists the certificates of a host by name, mostValues at most: those in files and the clients' in
-// kubeconfigs. Now is the host's clock; where that is not known, nothing has expired.
+// certificatesOf returns the certificates of a host by name, at most mostValues: those in files and the client
+// certificates in kubeconfigs. now is the host's clock; if it is unknown, nothing counts as expired.
 func certificatesOf(files map[string][]byte, kubeconfigs map[string][]string, now time.Time) []observed.Certificate {
 	var out []observed.Certificate
 	add := func(name string, content []byte) {
@@ -38,7 +38,7 @@ func certificatesOf(files map[string][]byte, kubeconfigs map[string][]string, no
 	}
 	for _, file := range slices.Sorted(maps.Keys(files)) {
 		if strings.HasPrefix(file, nextDir) || file == succession || file == signing {
-			continue // it signs nothing yet, or is a copy of one that does or did
+			continue // it does not sign yet, or is a copy of a present or former one
 		}
 		add(certificateName(file), files[file])
 	}
@@ -52,10 +52,10 @@ func certificatesOf(files map[string][]byte, kubeconfigs map[string][]string, no
 	return out
 }
 
-// signerNamed is what the name of an authority looks like that is shown: "kubernetes", "etcd-ca".
+// signerNamed matches the name of an authority: "kubernetes", "etcd-ca".
 var signerNamed = pattern.Lazy(`^[0-9A-Za-z][0-9A-Za-z .:@_-]{0,63}$`)
 
-// parseCertificate is what is kept of a certificate. Now is the host's clock, or zero.
+// parseCertificate returns the facts about a certificate. now is the host's clock, or zero.
 func parseCertificate(name string, c *x509.Certificate, now time.Time) observed.Certificate {
 	out := observed.Certificate{Name: name, NotBefore: c.NotBefore.UTC(), NotAfter: c.NotAfter.UTC()}
 	if signerNamed().MatchString(c.Issuer.CommonName) {
@@ -70,14 +70,14 @@ func parseCertificate(name string, c *x509.Certificate, now time.Time) observed.
 	return out
 }
 
-// certificateName is how observed names a file: "apiserver", "etcd/server", "kubelet-client".
+// certificateName returns the name of a file in package observed: "apiserver", "etcd/server", "kubelet-client".
 func certificateName(file string) string {
 	file = strings.TrimSuffix(strings.TrimSuffix(file, path.Ext(file)), "-current")
 	file = strings.TrimPrefix(file, pkiDir)
 	return strings.TrimPrefix(file, kubeletPKI)
 }
 
-// firstCertificate is the first certificate in PEM, nil where there is none that can be read.
+// firstCertificate returns the first certificate in PEM; nil if there is none or it is invalid.
 func firstCertificate(content []byte) *x509.Certificate {
 	block, _ := pem.Decode(content)
 	if block == nil || block.Type != "CERTIFICATE" {
@@ -90,11 +90,10 @@ func firstCertificate(content []byte) *x509.Certificate {
 	return c
 }
 
-// maxNames bounds the names of a certificate that are looked at.
+// maxNames limits the names of a certificate.
 const maxNames = 256
 
-// namesOf are the DNS names and addresses for which a certificate was made. What is no name that a host can have is
-// left out.
+// namesOf returns the DNS names and addresses of a certificate. It leaves out names that no host can have.
 func namesOf(content []byte) []string {
 	c := firstCertificate(content)
 	if c == nil {
@@ -117,8 +116,8 @@ func isName(name string) bool {
 	return len(validation.IsDNS1123Subdomain(name)) == 0 || len(validation.IsWildcardDNS1123Subdomain(name)) == 0
 }
 
-// CAHash is the digest of a CA's public key as kubeadm writes it (--discovery-token-ca-cert-hash): the sha256 of the
-// SubjectPublicKeyInfo, RFC 7469's pin in hex. It is "" for what is not a certificate.
+// CAHash returns the digest of a CA's public key in kubeadm's format (--discovery-token-ca-cert-hash): the sha256 of
+// the SubjectPublicKeyInfo, RFC 7469's pin in hex. It returns "" if content is not a certificate.
 func CAHash(content []byte) string {
 	c := firstCertificate(content)
 	if c == nil {
@@ -127,7 +126,7 @@ func CAHash(content []byte) string {
 	return authority.KeyID(c.RawSubjectPublicKeyInfo)
 }
 
-// yamlValue is the value of the first line "key: value", for files that a program wrote.
+// yamlValue returns the value of the first line "key: value" in a file that a program wrote.
 func yamlValue(text []string, key string) string {
 	for _, t := range text {
 		if value, ok := strings.CutPrefix(strings.TrimSpace(t), key+": "); ok {
@@ -139,10 +138,10 @@ func yamlValue(text []string, key string) string {
 
 const (
 	rotationFile = "/etc/kubeone/rotation"
-	nextDir      = pkiDir + "next/" // keys that are to sign, with their certificates
+	nextDir      = pkiDir + "next/" // the next keys, with their certificates
 )
 
-// parseAuthorities are what the host has of those who sign, as far as it says so; nil where it has none.
+// parseAuthorities returns the host's authorities; nil if it reports none.
 func parseAuthorities(pem map[string][]byte, begun []string) map[string]observed.Authority {
 	out := map[string]observed.Authority{}
 	for _, name := range observed.Authorities() {
@@ -159,23 +158,23 @@ func parseAuthorities(pem map[string][]byte, begun []string) map[string]observed
 	return out
 }
 
-// Credentials are what a control-plane host knows of its cluster: admin.conf and the API server's etcd client
-// certificate. They are kept apart from the facts, and never print, log or encode themselves.
+// Credentials are a control-plane host's means of access: admin.conf and the API server's etcd client certificate.
+// They are kept apart from the facts and never print, log or encode themselves.
 type Credentials struct {
-	Kubeconfig []byte // "" where the host has none
+	Kubeconfig []byte // nil if the host has none
 	Etcd       etcd.Credentials
-	Succession []byte // the CAs that have followed each other in the cluster, as authority.Succession; public
+	Succession []byte // successive CAs of the cluster, as authority.Succession; public
 }
 
 const redacted = "probe.Credentials(redacted)"
 
-// String says nothing of the content.
+// String returns a placeholder.
 func (Credentials) String() string { return redacted }
 
-// GoString says nothing of the content.
+// GoString returns a placeholder.
 func (Credentials) GoString() string { return redacted }
 
-// Format says nothing of the content, whatever the verb.
+// Format prints a placeholder for every verb.
 func (Credentials) Format(s fmt.State, _ rune) { _, _ = s.Write([]byte(redacted)) }
 
 // MarshalText encodes a placeholder, for JSON, YAML and structured logs too.
@@ -190,13 +189,13 @@ const (
 	etcdCA        = "/etc/kubernetes/pki/etcd/ca.crt"
 	clusterCA     = "/etc/kubernetes/pki/ca.crt"
 	succession    = pkiDir + authority.Succession
-	signing       = pkiDir + "ca-signing.crt" // the cluster's CA that signs, while there are several
+	signing       = pkiDir + "ca-signing.crt" // the cluster's signing CA, if there are several
 	pkiDir        = "/etc/kubernetes/pki/"
 	kubeletPKI    = "/var/lib/kubelet/pki/"
 	kubeletClient = kubeletPKI + "kubelet-client-current.pem"
 )
 
-// parseCredentials reads the files of the name "secret"; the certificates come with the public ones.
+// parseCredentials parses the files named "secret"; the certificates come with the public ones.
 func parseCredentials(l lines, pem map[string][]byte) Credentials {
 	secrets := l.fileContents("secret")
 	return Credentials{

@@ -86,7 +86,7 @@ var wantAPI = observed.API{
 
 func at() time.Time { return time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC) }
 
-// through gives a host a tunnel to the API and tells that its API server is well, or not.
+// through gives a host a tunnel to the API and sets the health of its API server.
 func through(h *fakeHost, api *fakeAPI) *fakeHost {
 	h.forward = map[string]string{"127.0.0.1:6443": api.address()}
 	return h
@@ -140,7 +140,7 @@ func TestAClusterWithoutUsHasNoRecord(t *testing.T) {
 func TestTheAPIDoesNotWaitForAPausedHost(t *testing.T) {
 	t.Parallel()
 	api := newAPI(t, objects)
-	// The paused host goes on only once the API was asked: were it waited for, it would hang until its deadline.
+	// The paused host resumes only once the API was asked. A probe that waits for it would hang until its deadline.
 	r, err := Run(t.Context(), Request{Now: at, Targets: []Target{
 		{ID: "paused", Host: hangs(api.asked), ControlPlane: true},
 		{ID: "a", Host: through(says(nil, api.secret()), api), ControlPlane: true},
@@ -161,7 +161,7 @@ func TestTheAPIIsAskedWhileAHostStillTellsTheRest(t *testing.T) {
 		if err := answer(c, []string{"kubeone-probe 1", "uid 0", api.secret(), "access 1"}); err != nil {
 			return host.Result{}, err
 		}
-		select { // the host goes on only once the API was asked
+		select { // the host resumes only once the API was asked
 		case <-api.asked:
 			return host.Result{}, answer(c, []string{"hostname cp-1", "end 1"})
 		case <-ctx.Done():
@@ -216,7 +216,7 @@ func TestAnAPIServerThatHangsDelaysTheNextByASecond(t *testing.T) {
 	})
 }
 
-// What one member that is cut off says is not what etcd is, however fast it says so.
+// The answer of a member that is cut off is not the state of etcd, however fast it comes.
 func TestAnAnswerThatIsNotFinalCountsIfThereIsNoOther(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -254,7 +254,7 @@ func TestAnAnswerThatIsNotFinalCountsIfThereIsNoOther(t *testing.T) {
 	}
 }
 
-// A member that is cut off tells of its own, and whoever has a quorum of everybody.
+// A member that is cut off reports only itself; a member with a quorum reports all.
 func TestAMemberThatIsCutOffHasNotTheLastWord(t *testing.T) {
 	t.Parallel()
 	for _, order := range [][]string{{"cut off", "quorum"}, {"quorum", "cut off"}} {
@@ -285,7 +285,7 @@ func TestAMemberThatIsCutOffHasNotTheLastWord(t *testing.T) {
 func TestTheNextHostIsTriedWhenAnAPIServerFails(t *testing.T) {
 	t.Parallel()
 	api := newAPI(t, objects)
-	half := map[string]string{"/version": objects["/version"]} // its storage is gone
+	half := map[string]string{"/version": objects["/version"]} // its storage is lost
 	ill := newAPI(t, half)
 	dead := says(nil, api.secret()) // its tunnel leads nowhere
 	r, err := Run(t.Context(), Request{Now: at, Targets: []Target{
@@ -364,7 +364,7 @@ func TestEtcdIsReadThroughAHost(t *testing.T) {
 		h := says(append(append(more, "hostname "+access.Via[i].ID, "manifest /etc/kubernetes/manifests/etcd.yaml"),
 			facts...), secret)
 		h.forward = map[string]string{"127.0.0.1:2379": access.Via[i].Address}
-		for _, e := range access.Via { // members are reached from each other at the addresses that they advertise
+		for _, e := range access.Via { // members reach each other at their advertised addresses
 			h.forward[e.Address] = e.Address
 		}
 		return Target{ID: access.Via[i].ID, Host: h, ControlPlane: true}

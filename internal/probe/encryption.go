@@ -19,28 +19,28 @@ import (
 	"time"
 )
 
-// encryptionDir is where our configurations of encryption at rest are.
+// encryptionDir holds our configurations of encryption at rest.
 const encryptionDir = "/etc/kubernetes/encryption/"
 
-// no is what the script says where there is no configuration.
+// no is the script's output if there is no configuration.
 const no = "none"
 
 var (
-	// encryptionPath is what the path of a configuration looks like, ours and others'.
+	// encryptionPath matches the path of any configuration.
 	encryptionPath = pattern.Lazy(`^/[0-9A-Za-z._/-]{1,200}$`)
-	// encryptionFile is the path of one of ours, and the digest of the file.
+	// encryptionFile matches the path of one of ours and the digest of the file.
 	encryptionFile = pattern.Lazy(`^/etc/kubernetes/encryption/([0-9a-f]{64})\.yaml ([0-9a-f]{64})  -$`)
-	// encryptionKey is the path of one of ours, the name of a key in it, and the digest of the key.
+	// encryptionKey matches the path of one of ours, the name of a key in it, and the digest of the key.
 	encryptionKey = pattern.Lazy(
 		`^/etc/kubernetes/encryption/([0-9a-f]{64})\.yaml (identity|[a-z0-9][a-z0-9.-]{0,62}) (-|[0-9a-f]{64}  -)$`)
 )
 
 const (
 	mostConfigurations = 16
-	mostKeys           = 16 // of a configuration
+	mostKeys           = 16 // in one configuration
 )
 
-// parseEncryption is how the host's API server encrypts what it stores; nil where the host says nothing of that.
+// parseEncryption returns how the host's API server encrypts its storage; nil if the host does not report it.
 func parseEncryption(l lines) *observed.Encryption {
 	next := l.firstValue("encryption-next")
 	if next == "" {
@@ -76,7 +76,7 @@ func parseEncryption(l lines) *observed.Encryption {
 	return &out
 }
 
-// isForeignPath reports whether the path is one of somebody else's configuration, or none at all.
+// isForeignPath reports whether the path is invalid or not of our configuration.
 func isForeignPath(name string) bool {
 	if name == no || name == "" {
 		return false
@@ -85,7 +85,7 @@ func isForeignPath(name string) bool {
 	return !ours || !encryptionPath().MatchString(name) || len(strings.TrimSuffix(digest, ".yaml")) != 64
 }
 
-// encryptionFiles are the providers of our configurations that are what their names say, by digest.
+// encryptionFiles returns, by digest, the providers of our configurations whose content matches their name.
 func encryptionFiles(l lines) map[string][]observed.EncryptedBy {
 	whole := map[string]bool{}
 	for _, text := range l["encryption-file"] {
@@ -115,7 +115,7 @@ func encryptionFiles(l lines) map[string][]observed.EncryptedBy {
 	return out
 }
 
-// nodeOf cleans the texts that the API takes as they are: a kubelet writes what it likes into its own Node.
+// nodeOf bounds the texts that the API accepts unchecked: a kubelet controls its own Node.
 func nodeOf(n corev1.Node) observed.Node {
 	_, controlPlane := n.Labels[nodes.ControlPlaneLabel]
 	out := observed.Node{
@@ -152,8 +152,8 @@ func triOf(s corev1.ConditionStatus) observed.Tri {
 	return observed.Unknown
 }
 
-// podOf takes of a static pod no label but "component", as kubeadm's have it: its kubelet writes what it likes there,
-// and it would be taken for a part of the cluster that a DaemonSet or a Deployment brings.
+// podOf keeps only the label "component" of a static pod, as set by kubeadm. Its kubelet controls the other labels,
+// which could make it look like a pod of a DaemonSet or Deployment.
 func podOf(p corev1.Pod) observed.Pod {
 	out := observed.Pod{Namespace: p.Namespace, Name: p.Name, Node: boundText(p.Spec.NodeName), Ready: observed.No}
 	labels := []string{"k8s-app", "component", "app"}
@@ -182,7 +182,7 @@ func podOf(p corev1.Pod) observed.Pod {
 	return out
 }
 
-// lockOf reads our lease as of now, the operator's clock; nil when nobody holds it.
+// lockOf parses our Lease at the operator's time now; nil if it is free.
 func lockOf(l *coordinationv1.Lease, now time.Time) *observed.Lock {
 	holder, since, live := leaselock.State(l, now)
 	if holder.Name == "" {
@@ -203,9 +203,9 @@ const (
 	longestSetting  = 4 << 10 // bytes of a line
 )
 
-// Settings reads files of a host whose settings differ, by their paths, some of which may be patterns, and what it has
-// kept of others. It changes nothing, and does not fail: why nothing was read is in the answer. What was read may hold
-// the host's own secrets.
+// Settings reads changed files of a host by path, some of which may be patterns, and the originals that the host
+// keeps. It changes nothing and never fails: the answer says why something was not read. The content may include the
+// host's secrets.
 func Settings(ctx context.Context, h Host, paths, kept []string) settings.Live {
 	said := &answerText{begin: func() {}}
 	_, err := h.Run(ctx, host.Cmd{
@@ -219,7 +219,7 @@ func Settings(ctx context.Context, h Host, paths, kept []string) settings.Live {
 	return readSettings(string(said.text), slices.Concat(paths, kept))
 }
 
-// readSettings takes of an answer what was asked for, and of that only what is printed.
+// readSettings keeps the requested files of an answer, and only their printable text.
 func readSettings(out string, asked []string) settings.Live {
 	r := settingsReader{asked: asked, live: settings.Live{
 		Texts: map[string]string{}, Kept: map[string]string{}, Cut: map[string]bool{},
@@ -237,19 +237,19 @@ func readSettings(out string, asked []string) settings.Live {
 	}
 	switch {
 	case !begun:
-		return settings.Live{Failed: "what it said is no answer"}
+		return settings.Live{Failed: "its answer has an unknown format"}
 	case !ended:
 		return settings.Live{Failed: "its answer ends in the middle"}
 	}
 	return r.live
 }
 
-// settingsReader takes an answer line by line.
+// settingsReader parses an answer line by line.
 type settingsReader struct {
 	asked []string
 	live  settings.Live
-	into  map[string]string // the texts that the lines belong to; nil: nobody asked for them
-	of    string            // the path of the file that is read
+	into  map[string]string // destination of the lines; nil: not requested
+	of    string            // path of the present file
 }
 
 func (r *settingsReader) readLine(line string) {
@@ -278,7 +278,7 @@ func (r *settingsReader) readLine(line string) {
 	}
 }
 
-// matchesPath reports whether a path is one of a pattern's, and no longer or stranger than a path of ours.
+// matchesPath reports whether a path matches the pattern and looks like a path of ours.
 func matchesPath(pattern, file string) bool {
 	ok, err := path.Match(pattern, file)
 	return ok && err == nil && len(file) <= longestLine && path.Clean(file) == file && host.Printed(file) == file &&

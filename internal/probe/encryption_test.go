@@ -60,7 +60,7 @@ func TestWhatAHostSaysOfItsKeys(t *testing.T) {
 	}
 }
 
-// The script tells names and digests, and not the keys.
+// The script prints names and digests, never keys.
 func TestTheScriptTellsNoKey(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

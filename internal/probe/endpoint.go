@@ -19,20 +19,20 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// endpointTimeout is how long the API's endpoint may take to answer.
+// endpointTimeout bounds the answer of the API's endpoint.
 const endpointTimeout = 2 * time.Second
 
-// dialFrom is a place from which the endpoint is asked.
+// dialFrom is a place from which to probe the endpoint.
 type dialFrom struct {
-	name string // for people
+	name string // for messages
 	dial dialFunc
 }
 
 type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// askEndpoint finds out whether an API server answers where its users look for it: seen from this machine, or from the
-// host through which the API is read, whichever succeeds first. It makes a TLS connection to a server that the
-// cluster's CA has signed for the endpoint's name, and asks nothing. The second result is why it is No.
+// askEndpoint checks whether an API server answers at the public endpoint. It tries from this machine and from the
+// host that led to the API, whichever succeeds first. It makes a TLS connection to a server with a certificate of the
+// cluster's CA for the endpoint's name, and sends no request. The second result explains a No.
 func (p *prober) askEndpoint(ctx context.Context, c candidate) (observed.Tri, string) {
 	if p.Endpoint == "" {
 		return observed.Unknown, ""
@@ -56,21 +56,20 @@ func (p *prober) askEndpoint(ctx context.Context, c candidate) (observed.Tri, st
 	return observed.Yes, ""
 }
 
-// readyAt finds an API server that says that it is ready, where the API's users look for it: at the endpoint, and where
-// the kubeconfigs of control-plane hosts have it; seen from this machine, or from such a host that answers. It is asked
-// when none of the hosts' own API servers has answered, nor calls itself ready, so that nobody takes a cluster for lost
-// that others serve. Whoever answers need not prove who it is, and is told nothing: all that comes of it is that less
-// is done.
+// readyAt finds a ready API server at the endpoint or where the kubeconfigs of control-plane hosts point, from this
+// machine or from such a host that answers. It is used if no API server of the hosts has answered or calls itself
+// ready, so that a cluster served by other machines is not taken for lost. The server need not authenticate and gets
+// no data: the only effect is that kubeone does less.
 func (p *prober) readyAt(ctx context.Context) string {
 	var via []Target
 	endpoints := []string{p.Endpoint}
 	for _, t := range p.Targets {
 		seen := p.answers[t.ID].Host
 		if !t.ControlPlane || seen.Reach != observed.Reached || seen.FirstContact != "" {
-			continue // whose key nobody has approved has no say
+			continue // hosts without an approved key do not count
 		}
 		if seen.APIServer == observed.Yes {
-			return "" // by its own word, the host's is ready: nobody takes the cluster for lost
+			return "" // the host's own server says it is ready: the cluster is not lost
 		}
 		via = append(via, t)
 		for _, server := range []string{seen.Endpoint, seen.AdminEndpoint} {
@@ -100,15 +99,15 @@ func (p *prober) readyAt(ctx context.Context) string {
 	return ""
 }
 
-// mostEndpoints is at how many places an API server is looked for that is ready, and readyTimeout for how long; where
-// nothing takes a connection, as at an address that is to come, for no longer than connectTimeout.
+// mostEndpoints limits the places to search for a ready API server, and readyTimeout the time. If an address accepts
+// no connection, such as a future one, connectTimeout applies.
 const (
 	mostEndpoints  = 8
 	readyTimeout   = 4 * time.Second
 	connectTimeout = time.Second
 )
 
-// dialFast gives up a connection that is not made at once.
+// dialFast gives up a connection that takes too long.
 func dialFast(dial dialFunc) dialFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, connectTimeout)
@@ -117,8 +116,8 @@ func dialFast(dial dialFunc) dialFunc {
 	}
 }
 
-// fromAny asks from this machine and from all the hosts at once, and is nil as soon as one has succeeded; else it is
-// why none has. What goes on when it returns has its context ended.
+// fromAny asks from this machine and all hosts at once. It returns nil at the first success, else why all failed. It
+// cancels what is still running when it returns.
 func fromAny(ctx context.Context, hosts []Target, ask func(context.Context, dialFunc) error) error {
 	from := []dialFrom{{"this machine", (&net.Dialer{}).DialContext}}
 	for _, t := range hosts {
@@ -149,7 +148,7 @@ func fromAny(ctx context.Context, hosts []Target, ask func(context.Context, dial
 	return errors.Join(problems...)
 }
 
-// askReady asks an API server whether it is ready. Whoever says so in other words is something else.
+// askReady asks an API server whether it is ready. Any unusual answer means that it is something else.
 func askReady(ctx context.Context, dial dialFunc, address string) error {
 	connection, err := tlsHandshake(ctx, dial, address, &tls.Config{
 		InsecureSkipVerify: true, //nolint:gosec // see readyAt: nothing is told, and a lie has less done
@@ -182,7 +181,7 @@ func askReady(ctx context.Context, dial dialFunc, address string) error {
 	return nil
 }
 
-// tlsHandshake makes a TLS connection to the server, whose name is that in the address.
+// tlsHandshake makes a TLS connection to the server named in the address.
 func tlsHandshake(ctx context.Context, dial dialFunc, address string, config *tls.Config) (*tls.Conn, error) {
 	name, _, err := net.SplitHostPort(address)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"kubeone/internal/testutil/closedport"
 )
 
-// dialing is a host that only makes connections.
+// dialing is a host that only opens connections.
 type dialing func(ctx context.Context, network, addr string) (net.Conn, error)
 
 func (d dialing) Run(context.Context, host.Cmd) (host.Result, error) {
@@ -29,7 +29,7 @@ func (d dialing) Dial(ctx context.Context, network, addr string) (net.Conn, erro
 	return d(ctx, network, addr)
 }
 
-// kubeconfigOf trusts the certificate of a test's server.
+// kubeconfigOf returns a kubeconfig that trusts the certificate of a test's server.
 func kubeconfigOf(s *httptest.Server) []byte {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 	return fmt.Appendf(nil, `apiVersion: v1
@@ -47,7 +47,7 @@ users:
 `, base64.StdEncoding.EncodeToString(ca))
 }
 
-// An API server that is ready is found at the endpoint, whoever's it is; no other answer counts as one.
+// Any ready API server at the endpoint counts; no other answer does.
 func TestWhoeverServesAtTheEndpointIsFound(t *testing.T) {
 	t.Parallel()
 	refuses := dialing(func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no way") })
@@ -82,7 +82,7 @@ func TestWhoeverServesAtTheEndpointIsFound(t *testing.T) {
 			}}.withDefaults(),
 			answers: map[string]Answer{"cp-1": reached, "cp-2": reached},
 		}
-		const endpoint = "api.invalid:6443" // this machine does not find it
+		const endpoint = "api.invalid:6443" // does not resolve here
 		if c.asked {
 			p.Endpoint = endpoint
 		}
@@ -108,7 +108,7 @@ func TestWhoeverServesAtTheEndpointIsFound(t *testing.T) {
 	}
 }
 
-// Whoever takes a connection and says nothing keeps nobody for longer than there is time.
+// A server that accepts a connection and stays silent delays a probe only within its time.
 func TestASilentEndpointIsLeft(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
@@ -121,7 +121,7 @@ func TestASilentEndpointIsLeft(t *testing.T) {
 		c, err := silent.Accept()
 		cancel()
 		if err == nil {
-			_, _ = io.Copy(io.Discard, c) // until the other side has gone
+			_, _ = io.Copy(io.Discard, c) // until the other side closes
 			_ = c.Close()
 		}
 	}()
@@ -131,7 +131,7 @@ func TestASilentEndpointIsLeft(t *testing.T) {
 	}
 }
 
-// The endpoint is asked as its users see it: an API server that answers behind a tunnel is no proof for it.
+// The endpoint is probed from its users' view: an API server behind a tunnel proves nothing about it.
 func TestTheEndpointIsAsked(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewTLSServer(nil)

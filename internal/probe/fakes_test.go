@@ -19,10 +19,10 @@ import (
 	"kubeone/internal/host"
 )
 
-// fakeHost answers the script with a text, or with whatever run does.
+// fakeHost answers the script with a text, or with the output of run.
 type fakeHost struct {
 	run      func(ctx context.Context, c host.Cmd) (host.Result, error)
-	forward  map[string]string // where a Dial of an address really goes
+	forward  map[string]string // real destinations of Dial by address
 	contacts []host.FirstContact
 
 	mu       sync.Mutex
@@ -49,7 +49,7 @@ func (f *fakeHost) Dial(ctx context.Context, network, addr string) (net.Conn, er
 
 func (f *fakeHost) FirstContacts() []host.FirstContact { return f.contacts }
 
-// says is a host that answers with these lines, each a name and a value; with its secrets if they are asked for.
+// says is a host that answers with these lines, each a name and a value, and with its secrets if asked for them.
 func says(facts []string, secrets ...string) *fakeHost {
 	return &fakeHost{run: func(_ context.Context, c host.Cmd) (host.Result, error) {
 		said := append([]string{"kubeone-probe 1", "uid 0"}, facts...)
@@ -80,7 +80,7 @@ func fails(err error) *fakeHost {
 	}
 }
 
-// hangs is a host that takes the command and says nothing, until the caller has enough or the channel is closed.
+// hangs is a host that accepts the command and stays silent until the caller gives up or the channel is closed.
 func hangs(until <-chan struct{}) *fakeHost {
 	return &fakeHost{run: func(ctx context.Context, c host.Cmd) (host.Result, error) {
 		select {
@@ -92,16 +92,16 @@ func hangs(until <-chan struct{}) *fakeHost {
 	}}
 }
 
-// fakeAPI is an API server that knows the objects which a probe reads.
+// fakeAPI is an API server with the objects that a probe reads.
 type fakeAPI struct {
 	*httptest.Server
-	asked chan struct{} // closed when the first request came
+	asked chan struct{} // closed at the first request
 
 	mu    sync.Mutex
 	paths []string
 }
 
-// newAPI starts one, with a certificate that others have too, or with its own.
+// newAPI starts an API server with a certificate shared with others, or with its own.
 func newAPI(t *testing.T, objects map[string]string, own ...tls.Certificate) *fakeAPI {
 	t.Helper()
 	api := &fakeAPI{asked: make(chan struct{})}
@@ -136,8 +136,8 @@ func newAPI(t *testing.T, objects map[string]string, own ...tls.Certificate) *fa
 	return api
 }
 
-// secret is the line with which a host gives away an admin.conf for this API: its server is the load balancer's name,
-// which resolves to nothing here.
+// secret returns the line with an admin.conf for this API. Its server is the load balancer's name, which does not
+// resolve here.
 func (a *fakeAPI) secret() string {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.Certificate().Raw})
 	config := fmt.Sprintf(`apiVersion: v1
@@ -152,7 +152,7 @@ current-context: x
 
 func (a *fakeAPI) address() string { return a.Listener.Addr().String() }
 
-// etcdFacts are the lines with which a host shows its etcd certificates, and the one with the key.
+// etcdFacts returns the lines with a host's etcd certificates, and the one with the key.
 func etcdFacts(c etcd.Credentials) (facts []string, secret string) {
 	for path, content := range map[string][]byte{etcdCA: c.CA, etcdCert: c.Cert} {
 		facts = append(facts, "pem ==> "+path+" <==")
@@ -163,7 +163,7 @@ func etcdFacts(c etcd.Credentials) (facts []string, secret string) {
 	return facts, secretFile(etcdKey, string(c.Key))
 }
 
-// secretFile is the block in which a host prints a file of its credentials.
+// secretFile returns the block with a credential file of a host.
 func secretFile(path, content string) string {
 	return "block\tsecret\n==> " + path + " <==\n" + content + "\nblock\t"
 }

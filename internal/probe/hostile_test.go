@@ -15,8 +15,7 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// volunteers is a host that tells credentials for an API and an etcd of its own, whatever it is asked for, at once and
-// before anybody else.
+// volunteers is a host that prints credentials for its own API and etcd unasked, and before any other host.
 func volunteers(api *fakeAPI, approved bool) *fakeHost {
 	h := &fakeHost{run: func(_ context.Context, c host.Cmd) (host.Result, error) {
 		if c.Secret && !approved {
@@ -28,8 +27,8 @@ func volunteers(api *fakeAPI, approved bool) *fakeHost {
 	return through(h, api)
 }
 
-// TestNobodyVolunteersAsTheCluster: a worker, and a control-plane host whose key nobody has approved, answer with
-// credentials that they were not asked for. Nothing goes through them, not even where nobody else answers.
+// TestNobodyVolunteersAsTheCluster: a worker and a control-plane host with an unapproved key print credentials
+// unasked. Nothing uses them, even if no other host answers.
 func TestNobodyVolunteersAsTheCluster(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -67,7 +66,7 @@ func TestNobodyVolunteersAsTheCluster(t *testing.T) {
 	}
 }
 
-// TestAnotherCAIsNotTheClusters: a control-plane host that is asked for credentials gives those of another cluster.
+// TestAnotherCAIsNotTheClusters: a control-plane host asked for credentials returns those of another cluster.
 func TestAnotherCAIsNotTheClusters(t *testing.T) {
 	t.Parallel()
 	theirs, ours := newAPI(t, objects, selfSigned(t)), newAPI(t, objects)
@@ -95,7 +94,7 @@ func TestAnotherCAIsNotTheClusters(t *testing.T) {
 	}
 }
 
-// selfSigned is a certificate that is its own CA.
+// selfSigned returns a certificate that is its own CA.
 func selfSigned(t *testing.T) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

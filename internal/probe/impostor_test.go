@@ -8,7 +8,7 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// Whoever is on a host may listen where a component does not, but not as root.
+// A user on the host may listen in a component's place, but not as root.
 func TestOnlyRootAnswersForAComponent(t *testing.T) {
 	t.Parallel()
 	said := []string{"kubelet 200"}
@@ -55,7 +55,7 @@ func TestOnlyRootAnswersForAComponent(t *testing.T) {
 		},
 	} {
 		var h observed.Host
-		c.lines["health"] = append(said, said...) // which is told once
+		c.lines["health"] = append(said, said...) // which counts once
 		parseHealth(&h, c.lines)
 		if h.Healthz != c.is {
 			t.Errorf("%s: the kubelet is well: %q, want %q", name, h.Healthz, c.is)
@@ -64,7 +64,7 @@ func TestOnlyRootAnswersForAComponent(t *testing.T) {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
-	var bound observed.Host // it tells no port, as it listens at another address
+	var bound observed.Host // no port is reported: it listens at another address
 	parseHealth(&bound,
 		lines{"health": {"apiserver 200"}, "listen": {"LISTEN 0 1 127.0.0.1:6443 0.0.0.0:* uid:99 ino:1"}})
 	if bound.APIServer != observed.Yes {

@@ -13,7 +13,7 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// parseMachine fills in what the host is, whatever runs on it.
+// parseMachine fills in facts about the machine itself.
 func parseMachine(h *observed.Host, l lines, files map[string][]string) {
 	h.Hostname = validWord(strings.ToLower(l.firstValue("hostname"))) // as kubeadm names a node
 	h.MachineID, h.BootID = l.firstValue("machine-id"), l.firstValue("boot-id")
@@ -31,7 +31,7 @@ func parseMachine(h *observed.Host, l lines, files map[string][]string) {
 	h.Ports = portsInUse(l)
 }
 
-// goArch is Go's name for what uname -m prints; unknown names stay as they are.
+// goArch returns Go's name for the output of uname -m; unknown names stay as they are.
 func goArch(machine string) string {
 	switch machine {
 	case "x86_64":
@@ -46,7 +46,7 @@ func goArch(machine string) string {
 	return machine
 }
 
-// parseNumber reads a decimal of at least 0; anything else is 0.
+// parseNumber parses a decimal of at least 0; anything else is 0.
 func parseNumber(s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 0 {
@@ -55,7 +55,7 @@ func parseNumber(s string) int {
 	return n
 }
 
-// parseMemory reads "MemTotal: 1048576 kB".
+// parseMemory parses "MemTotal: 1048576 kB".
 func parseMemory(s string) int {
 	fields := strings.Fields(s)
 	if len(fields) < 2 || fields[0] != "MemTotal:" {
@@ -64,11 +64,11 @@ func parseMemory(s string) int {
 	return parseNumber(fields[1]) / 1024
 }
 
-// leastFree is how many bytes a disk must have left, for root, to take a lock of a few hundred.
+// leastFree is the free space in bytes that root needs to take a lock of a few hundred bytes.
 const leastFree = 64 << 10
 
-// parseUnwritable says why nothing can be written where our state is: from free blocks, their size, free inodes and all
-// inodes, which are 0 on a file system that has no such limit.
+// parseUnwritable returns why our state directory is not writable, from free blocks, their size, free inodes and all
+// inodes. Inodes are 0 on a file system without such a limit.
 func parseUnwritable(l lines) string {
 	if l.hasValue("unwritable", "yes") {
 		return "its file system is read-only"
@@ -86,7 +86,7 @@ func parseUnwritable(l lines) string {
 	return ""
 }
 
-// parseDisk reads the last line of df -Pk: file system, size, used, available (KiB), ...
+// parseDisk parses the last line of df -Pk: file system, size, used, available (KiB), ...
 func parseDisk(df []string) int {
 	if len(df) < 2 {
 		return 0
@@ -106,14 +106,13 @@ func parseOSRelease(files map[string][]string) observed.OS {
 	return observed.OS{ID: release["ID"], VersionID: release["VERSION_ID"], Name: release["PRETTY_NAME"]}
 }
 
-// clusterInterfaces are how names of interfaces begin that the cluster itself, or another container runtime,
-// makes on a host.
+// clusterInterfaces returns the name prefixes of interfaces that the cluster or another container runtime creates.
 func clusterInterfaces() []string {
 	return append([]string{"cni", "docker", "br-", "kube-", "nodelocaldns", "lxc", "veth", "tunl"},
 		plugins.Traces().Interfaces...)
 }
 
-// parseAddresses are the host's own, of global scope, sorted, and no more than mostValues.
+// parseAddresses returns the host's own addresses of global scope, sorted, at most mostValues.
 func parseAddresses(l lines) []string {
 	found := strings.Fields(l.firstValue("addresses")) // hostname -I
 	for _, v := range l["address"] {                   // "2: eth0    inet 10.0.0.1/24 brd ... scope global eth0"
@@ -141,8 +140,7 @@ func ofCluster(device string) bool {
 	})
 }
 
-// parseFirewalls reads lines "NAME ours", "NAME other" and "NAME off": of each firewall that is known, the first of
-// them.
+// parseFirewalls parses lines "NAME ours", "NAME other" and "NAME off"; for each known firewall the first one counts.
 func parseFirewalls(l lines) []observed.Firewall {
 	var out []observed.Firewall
 	for _, name := range observed.FirewallNames() {
@@ -160,20 +158,20 @@ func parseFirewalls(l lines) []observed.Firewall {
 	return out
 }
 
-// ourPorts are those of the control plane and the kubelet.
+// ourPort reports whether the control plane or the kubelet uses the port.
 func ourPort(n int) bool {
 	return slices.Contains([]int{6443, 2379, 2380, 10250, 10257, 10259}, n)
 }
 
-// socket is one on which something listens.
+// socket is a listening socket.
 type socket struct {
-	address string // as it is given there
+	address string // as printed
 	port    int
-	process string // "" where it is not known
-	user    int    // 0 is root, or is not known
+	process string // "" if unknown
+	user    int    // 0: root, or unknown
 }
 
-// parseSockets are those of ss -ltnep or, without processes, of /proc/net/tcp.
+// parseSockets parses the output of ss -ltnep or, without processes, of /proc/net/tcp.
 func parseSockets(l lines) []socket {
 	var out []socket
 	for _, v := range l["listen"] { // LISTEN 0 4096 127.0.0.1:2379 0.0.0.0:* users:(("etcd",pid=1,fd=7)) uid:1000 ino:2
@@ -185,7 +183,7 @@ func parseSockets(l lines) []socket {
 		_, rest, _ := strings.Cut(v, `users:(("`)
 		process, _, _ := strings.Cut(rest, `"`)
 		s := socket{address: address, port: parseNumber(port), process: process}
-		// The first one: a name of the owner's own choice may be behind it.
+		// The first match counts: a name chosen by the owner may follow.
 		if i := slices.IndexFunc(fields, func(f string) bool { return strings.HasPrefix(f, "uid:") }); i >= 0 {
 			s.user = parseNumber(fields[i][len("uid:"):])
 		}
@@ -207,8 +205,8 @@ func parseSockets(l lines) []socket {
 	return out
 }
 
-// answeringUser is the user whose process answers who dials that port at 127.0.0.1: whoever listens there goes before
-// who listens everywhere. 0 is root, or nobody that is known.
+// answeringUser returns the user whose process answers on that port at 127.0.0.1. A listener on that address takes
+// precedence over one on all addresses. 0 means root, or unknown.
 func answeringUser(listening []socket, port int) int {
 	best, user := 0, 0
 	for _, s := range listening {
@@ -219,8 +217,8 @@ func answeringUser(listening []socket, port int) int {
 	return user
 }
 
-// loopbackRank is how near the socket is to who dials 127.0.0.1; 0 is not at all. ss calls [::] what takes IPv6 alone,
-// and * what takes both; in the kernel's table these are the same.
+// loopbackRank returns how specifically the socket listens for 127.0.0.1; 0: not at all. ss prints [::] for IPv6 only
+// and * for both; the kernel's table does not distinguish them.
 func (s socket) loopbackRank() int {
 	switch s.address {
 	case "127.0.0.1", "::ffff:127.0.0.1", "0100007F", "0000000000000000FFFF00000100007F":
@@ -233,7 +231,7 @@ func (s socket) loopbackRank() int {
 	return 0
 }
 
-// portsInUse lists which of our ports something listens on.
+// portsInUse returns our ports that are in use.
 func portsInUse(l lines) []observed.Port {
 	found := map[int]string{}
 	for _, s := range parseSockets(l) {
@@ -249,7 +247,7 @@ func portsInUse(l lines) []observed.Port {
 	return out
 }
 
-// hostClock is what the host's clock showed halfway through the script; zero when it did not say.
+// hostClock returns the host's time halfway through the script; zero if not reported.
 func hostClock(l lines) time.Time {
 	var sum time.Duration
 	var first time.Time
@@ -271,11 +269,11 @@ func hostClock(l lines) time.Time {
 	return first.Add(sum / time.Duration(n))
 }
 
-// latest is the end of the year 9999, after which there are no times in JSON.
+// latest is the end of the year 9999, the last time that JSON can express.
 const latest = 253402300799
 
-// unixTime reads seconds since 1970, no later than latest, with or without a fraction; the fraction is dropped where
-// date does not know %N.
+// unixTime parses seconds since 1970, at most latest, with or without a fraction. It drops the fraction if date does
+// not support %N.
 func unixTime(s string) (time.Time, bool) {
 	whole, fraction, _ := strings.Cut(strings.TrimSpace(s), ".")
 	seconds, err := strconv.ParseInt(whole, 10, 64)

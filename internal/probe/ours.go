@@ -20,11 +20,11 @@ const (
 	stepFile    = "/var/lib/kubeone/step/current"
 	stepUnit    = "kubeone-step.service"
 
-	// lockLive is how old the lock's beat may be for its holder to count as living.
+	// lockLive is the maximum age of a lock's beat for its holder to count as alive.
 	lockLive = 30 * time.Second
 )
 
-// parseOurs fills in what we left on the host.
+// parseOurs fills in what kubeone left on the host.
 func parseOurs(h *observed.Host, l lines, files map[string][]string) {
 	h.Marker = parseMarker(l, files)
 	h.Digests = parseDigests(files[digestsFile])
@@ -47,7 +47,7 @@ func parseOurs(h *observed.Host, l lines, files map[string][]string) {
 	}
 }
 
-// hooksOwed are those activities that hosts take notes of, each once.
+// hooksOwed returns the activities that hosts record, each once.
 func hooksOwed(noted []string) []string {
 	var out []string
 	for _, activity := range []desired.Activity{
@@ -60,18 +60,18 @@ func hooksOwed(noted []string) []string {
 	return out
 }
 
-// versionNoted is the version of Kubernetes to which an upgrade has begun.
+// versionNoted matches the Kubernetes version of an upgrade that has begun.
 var versionNoted = pattern.Lazy(`^[0-9]{1,3}\.[0-9]{1,4}\.[0-9]{1,4}$`)
 
-// bundlePath is the size and the path of a bundle of ours.
+// bundlePath matches the size and path of one of our bundles.
 var bundlePath = pattern.Lazy(`^([0-9]{1,15}) /var/lib/kubeone/bundles/(kubeone-[0-9A-Za-z.+_-]{1,128}\.tar)$`)
 
-// imageNoted is the name and the digest of the controllers' image.
+// imageNoted matches the name and digest of the controllers' image.
 var imageNoted = pattern.Lazy(`^kubeone\.k8c\.io/[0-9A-Za-z._:-]{1,128} sha256:[0-9a-f]{64}$`)
 
 const mostBundles = 64
 
-// controllerFiles is what the host has for the controllers.
+// controllerFiles returns the host's files for the controllers.
 func controllerFiles(bundles, note []string) observed.ControllerFiles {
 	var out observed.ControllerFiles
 	if len(note) > 0 && imageNoted().MatchString(note[0]) {
@@ -85,22 +85,22 @@ func controllerFiles(bundles, note []string) observed.ControllerFiles {
 		if out.Bundles == nil {
 			out.Bundles = map[string]int64{}
 		}
-		out.Bundles[m[2]], _ = strconv.ParseInt(m[1], 10, 64) // of at most 15 digits
+		out.Bundles[m[2]], _ = strconv.ParseInt(m[1], 10, 64) // at most 15 digits
 	}
 	return out
 }
 
-// keptPath is what a directory of things kept looks like; whatever else a host says is not repeated to anybody.
+// keptPath matches a directory of kept data. Other output of a host is never repeated.
 var keptPath = pattern.Lazy(`^/(var/lib/kubeone-old|var/lib/etcd|etc/kubernetes)/[0-9A-Za-z.-]{1,64}$`)
 
 const mostKept = 64
 
-// editedPath is what the path of a file of ours looks like.
+// editedPath matches the path of one of our files.
 var editedPath = pattern.Lazy(`^(/(etc|var/lib)/[0-9A-Za-z._/:@-]{1,160}): FAILED( open or read)?$`)
 
 const mostEdited = 32
 
-// parseEdited reads lines "path: FAILED".
+// parseEdited parses lines "path: FAILED".
 func parseEdited(text []string) []string {
 	var out []string
 	for _, t := range text {
@@ -111,7 +111,7 @@ func parseEdited(text []string) []string {
 	return out
 }
 
-// parseRestorable are those of the edited files of which the host has what they were.
+// parseRestorable returns the edited files that have a copy of the original on the host.
 func parseRestorable(paths, edited []string) []string {
 	var out []string
 	for _, path := range edited {
@@ -122,7 +122,7 @@ func parseRestorable(paths, edited []string) []string {
 	return out
 }
 
-// exposedFile is the mode, the owner and the path of a file with keys.
+// exposedFile matches mode, owner and path of a file with keys.
 var exposedFile = pattern.Lazy(`^([0-7]{1,4}) ([0-9]{1,9}) (` + strings.Join([]string{
 	`/etc/kubernetes/(admin|super-admin|kubelet|bootstrap-kubelet|controller-manager|scheduler)\.conf`,
 	`/etc/kubernetes/pki/(etcd/)?[0-9A-Za-z-][0-9A-Za-z.-]{0,63}\.key`,
@@ -133,8 +133,8 @@ var exposedFile = pattern.Lazy(`^([0-7]{1,4}) ([0-9]{1,9}) (` + strings.Join([]s
 
 const mostExposed = 32
 
-// parseExposed are the files with keys that are not root's alone. Where components have users of their own, kubeadm
-// gives these some of the files below /etc/kubernetes, and others there may be theirs on purpose.
+// parseExposed returns the files with keys that users other than root may access. If components run as their own
+// users, kubeadm gives them some files below /etc/kubernetes; others there may be theirs on purpose.
 func parseExposed(said []string, ownUsers bool) []observed.FileAccess {
 	var out []observed.FileAccess
 	for _, text := range said {
@@ -142,8 +142,8 @@ func parseExposed(said []string, ownUsers bool) []observed.FileAccess {
 		if m == nil || len(out) == mostExposed || ownUsers && strings.HasPrefix(m[3], "/etc/kubernetes/") {
 			continue
 		}
-		mode, _ := strconv.ParseUint(m[1], 8, 16) // of at most four digits
-		user, _ := strconv.Atoi(m[2])             // of at most nine
+		mode, _ := strconv.ParseUint(m[1], 8, 16) // at most four digits
+		user, _ := strconv.Atoi(m[2])             // at most nine
 		if mode&0o077 != 0 || user != 0 {
 			out = append(out, observed.FileAccess{Path: m[3], Mode: m[1], User: user})
 		}
@@ -151,13 +151,13 @@ func parseExposed(said []string, ownUsers bool) []observed.FileAccess {
 	return out
 }
 
-// podEdit is what a line says of what is other in a static pod: its file, and a flag, a field, a mount or an image.
+// podEdit matches a difference in a static pod: its file, and a flag, a field, a mount or an image.
 var podEdit = pattern.Lazy(
 	`^/etc/kubernetes/manifests/[^ ]+ ([0-9A-Za-z-]{1,160}|[A-Za-z]{1,16}: *[0-9A-Za-z._/:@-]{1,160})$`)
 
 const mostPodEdits = 16
 
-// podEdits are what is other in those of the edited files that are static pods.
+// podEdits returns the differences in the edited files that are static pods.
 func podEdits(text, edited []string) map[string][]string {
 	var out map[string][]string
 	for _, t := range text {
@@ -173,7 +173,7 @@ func podEdits(text, edited []string) map[string][]string {
 	return out
 }
 
-// parseMarker is our note; one that is there but says nothing is a marker all the same, of no cluster.
+// parseMarker parses our marker. A marker without content is still a marker, of no cluster.
 func parseMarker(l lines, files map[string][]string) *observed.Marker {
 	said := parsePairs(files[markerFile])
 	if len(said) == 0 && !l.hasValue("exists", markerFile) {
@@ -187,11 +187,11 @@ func parseMarker(l lines, files map[string][]string) *observed.Marker {
 	}
 }
 
-// longestWord is that of an ID or the name of a Node; ids and names of Kubernetes are 253 characters at most.
+// longestWord limits an ID or a Node's name; IDs and names in Kubernetes have at most 253 characters.
 const longestWord = 253
 
-// machineName is the namespace and name of a Machine, as a host says it. What is no such name is kept as a question
-// mark: the host is some Machine's.
+// machineName returns the namespace and name of a Machine, as reported by a host. Anything else becomes a question
+// mark, because the host still belongs to some Machine.
 func machineName(s string) string {
 	if s == "" {
 		return ""
@@ -203,7 +203,7 @@ func machineName(s string) string {
 	return namespace + "/" + name
 }
 
-// validWord is an ID or a name, as a host says it; "" for anything else.
+// validWord returns an ID or a name, as reported by a host; "" for anything else.
 func validWord(s string) string {
 	strange := func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
@@ -215,7 +215,7 @@ func validWord(s string) string {
 	return s
 }
 
-// parseDigests reads lines "name sha256", mostValues at most.
+// parseDigests parses lines "name sha256", at most mostValues.
 func parseDigests(text []string) map[string]string {
 	var out map[string]string
 	for _, t := range text {
@@ -244,7 +244,7 @@ func parseLock(l lines, files map[string][]string) *observed.Lock {
 	return held
 }
 
-// parseStep is the step that runs now, from the unit that runs it and the file in which it says what it is.
+// parseStep returns the running step, from its unit and the file that describes it.
 func parseStep(l lines, files map[string][]string) *observed.Step {
 	switch parseUnits(l["unit"])[stepUnit]["ActiveState"] {
 	case "active", "activating", "deactivating", "reloading":

@@ -16,16 +16,16 @@ import (
 // Answer is one host's answer to the script.
 type Answer struct {
 	Host        observed.Host // without ID; Reach is Reached
-	Credentials Credentials   // empty unless they were asked for and the host has them
-	APIPort     int           // the port of its own API server, from the static pod; 6443 where it does not say
-	Parts       []Span        // of the script, without host, counted from the first
+	Credentials Credentials   // empty unless requested and present on the host
+	APIPort     int           // port of its own API server, from the static pod; default 6443
+	Parts       []Span        // of the script, without host, relative to the first
 
-	digests map[string]credentialDigest // of files with credentials, by path; nil where they were not asked for
+	digests map[string]credentialDigest // of files with credentials, by path; nil if not requested
 }
 
-// Parse reads the script's output; sent and received are when the operator's clock began and ended to wait for it. It
-// is pure. Names that it does not know are passed over, and what is missing stays unknown. Errors are ErrGarbled and
-// ErrTruncated, and never quote what a host printed after its first line.
+// Parse parses the script's output. sent and received are the times, by the operator's clock, at which the wait for
+// it began and ended. It is pure. Unknown names are skipped, and missing facts stay unknown. Errors are ErrGarbled
+// and ErrTruncated, and quote only the first line of a host's output.
 func Parse(out []byte, sent, received time.Time) (Answer, error) {
 	l, err := readLines(out)
 	if err != nil {
@@ -52,14 +52,12 @@ func Parse(out []byte, sent, received time.Time) (Answer, error) {
 		digests: credentialDigests(l)}, nil
 }
 
-// parseAccess reads the beginning of the script's output, up to accessLine: credentials, and the port of
-// the API server.
+// parseAccess parses the beginning of the output, up to accessLine: credentials and the port of the API server.
 func parseAccess(head []byte) (Answer, error) {
 	return Parse(append(slices.Clone(head), "end\t1\n"...), time.Time{}, time.Time{})
 }
 
-// parsePresence fills in which of the files that decide are there. Without root, a file that is not seen may still be
-// there.
+// parsePresence fills in which deciding files exist. Without root, an invisible file may still exist.
 func parsePresence(h *observed.Host, l lines) {
 	of := map[string]*observed.Tri{
 		kubeletConf:                  &h.KubeletConf,
@@ -77,8 +75,7 @@ func parsePresence(h *observed.Host, l lines) {
 	}
 }
 
-// kubeletCert finds out whether the client certificate is there that kubelet.conf names. Of any other place than the
-// usual one nothing is known.
+// kubeletCert checks whether the client certificate named in kubelet.conf exists. It knows only the usual path.
 func kubeletCert(h *observed.Host, l lines, conf []string) {
 	switch path := yamlValue(conf, "client-certificate"); {
 	case path == "" && yamlValue(conf, "client-certificate-data") != "":
@@ -91,7 +88,7 @@ func kubeletCert(h *observed.Host, l lines, conf []string) {
 	}
 }
 
-// apiPort is the API server's --secure-port.
+// apiPort returns the API server's --secure-port.
 func apiPort(l lines) int {
 	for _, t := range l.pathLines("yaml")["/etc/kubernetes/manifests/kube-apiserver.yaml"] {
 		if _, port, ok := strings.Cut(t, "--secure-port="); ok {
@@ -106,7 +103,7 @@ func apiPort(l lines) int {
 const (
 	header = "kubeone-probe"
 	format = "1"
-	// endOfBlock is the line after the last of a list of lines that are values as they are.
+	// endOfBlock is the line after a block, in which every line is a value.
 	endOfBlock = "block\t"
 )
 
@@ -116,20 +113,20 @@ var (
 	ErrTruncated = errors.New("the host's answer ends in the middle")
 )
 
-// lines is a host's answer: the values of each name in the order in which they were printed.
+// lines is a host's answer: the values of each name, in the order printed.
 type lines map[string][]string
 
-// mostText is how long an answer may be, in bytes; those of real hosts have some 50 kB.
+// mostText limits an answer, in bytes; real hosts print about 50 kB.
 const mostText = 4 << 20
 
-// How much of an answer is kept, however much of it there is. Honest hosts have far less of everything.
+// Limits of what is kept of an answer. Honest hosts stay far below them.
 const (
 	longestLine = 1 << 10  // bytes of a fact
-	longestData = 64 << 10 // bytes of a line out of a file: of a certificate, or a kubeconfig
+	longestData = 64 << 10 // bytes of a line in a certificate or kubeconfig
 	mostValues  = 256      // values of a list: addresses, programs, certificates
 )
 
-// boundLine is a line as far as it is kept: without what is not printed.
+// boundLine returns a line within its limits and without nonprintable characters.
 func boundLine(name, text string) string {
 	most := longestLine
 	if name == "pem" || name == "secret" || name == "yaml" {
@@ -138,9 +135,8 @@ func boundLine(name, text string) string {
 	return host.Printed(text[:min(len(text), most)])
 }
 
-// readLines reads the script's output. Text before its first line is refused: what a login shell prints there would be
-// part of every file that is read later. A line without a tab is passed over, unless a block has begun: there every
-// line is a value.
+// readLines parses the script's output. It refuses text before the first line: output of a login shell would become
+// part of every file read later. It skips lines without a tab, except in a block, where every line is a value.
 func readLines(out []byte) (lines, error) {
 	found := lines{}
 	started, ended, block := false, false, ""
@@ -178,7 +174,7 @@ func readLines(out []byte) (lines, error) {
 	return found, nil
 }
 
-// firstValue is the first value of a name, without surrounding space; "" where there is none.
+// firstValue returns the first value of a name, without surrounding space; "" if there is none.
 func (l lines) firstValue(name string) string {
 	if len(l[name]) == 0 {
 		return ""
@@ -207,8 +203,8 @@ func (l lines) pathLines(name string) map[string][]string {
 	return out
 }
 
-// fileContents is the text of each file of a name, from lines "==> PATH <==" and what follows them. An empty file is
-// none.
+// fileContents returns the text of each file of a name, from lines "==> PATH <==" and the lines after them. It skips
+// empty files.
 func (l lines) fileContents(name string) map[string][]byte {
 	files := map[string][]byte{}
 	file := ""
@@ -227,7 +223,7 @@ func (l lines) fileContents(name string) map[string][]byte {
 	return files
 }
 
-// validWords are the values of a name that are words, sorted, each once, and no more than mostValues.
+// validWords returns the values of a name that are valid words: sorted, unique, at most mostValues.
 func (l lines) validWords(name string) []string {
 	var out []string
 	for _, v := range l[name] {
@@ -240,7 +236,7 @@ func (l lines) validWords(name string) []string {
 	return out[:min(len(out), mostValues)]
 }
 
-// parsePairs reads lines of the form key=value; the last of a key counts, and quotes around a value are removed.
+// parsePairs parses lines key=value. The last value of a key counts, and quotes around a value are removed.
 func parsePairs(text []string) map[string]string {
 	out := map[string]string{}
 	for _, t := range text {
@@ -251,20 +247,20 @@ func parsePairs(text []string) map[string]string {
 	return out
 }
 
-// Span is a part of finding out, and when it happened, counted from the beginning.
+// Span is a part of a probe with its time, relative to the beginning.
 type Span struct {
 	Host     string // ID
-	What     string // "connect", "script", a part of the script; "API" and "etcd", which are asked through the host
+	What     string // "connect", "script", a part of the script; "API" and "etcd", asked through the host
 	From, To time.Duration
 }
 
 const (
-	mostParts     = 32  // of the script are kept
+	mostParts     = 32  // number of parts kept
 	longestUptime = 1e9 // seconds: 31 years
 )
 
-// parseParts reads when each part of the script ran, counted from the first. Their clock goes in steps of 10 ms. A part
-// is called by a word, and not as what is asked through a host.
+// parseParts returns when each part of the script ran, relative to the first, in steps of 10 ms. A part's name is a
+// word, and never one of those for the API or etcd.
 func parseParts(l lines) []Span {
 	var out []Span
 	var first time.Duration
@@ -276,7 +272,7 @@ func parseParts(l lines) []Span {
 		from, fromErr := strconv.ParseFloat(fields[1], 64)
 		to, toErr := strconv.ParseFloat(fields[2], 64)
 		if fromErr != nil || toErr != nil || !(0 <= from && from <= to && to <= longestUptime) {
-			continue // NaN is no time either
+			continue // also rejects NaN
 		}
 		s := Span{What: fields[0], From: durationOf(from), To: durationOf(to)}
 		if len(out) == 0 || s.From < first {
@@ -295,7 +291,7 @@ func partName(s string) bool { return validWord(s) != "" && s != "API" && s != "
 
 func durationOf(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
 
-// addSpans adds spans of a host whose times are counted from the given moment.
+// addSpans adds spans of a host whose times are relative to from.
 func (p *prober) addSpans(host string, from time.Time, spans ...Span) {
 	offset := from.Sub(p.began)
 	p.mu.Lock()
@@ -305,7 +301,7 @@ func (p *prober) addSpans(host string, from time.Time, spans ...Span) {
 	}
 }
 
-// inOrder sorts spans by when they began, the longer first.
+// inOrder sorts spans by their beginning, longer ones first.
 func inOrder(spans []Span) []Span {
 	slices.SortStableFunc(spans, func(a, b Span) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(b.To, a.To), cmp.Compare(a.Host, b.Host))

@@ -20,7 +20,7 @@ import (
 	"kubeone/internal/testutil/golden"
 )
 
-// The operator's clock while the answers in testdata were on their way; the hosts' clocks stood at 1800000000.3.
+// The operator's clock while the answers in testdata were under way; the hosts' clocks stood at 1800000000.3.
 var (
 	sent     = time.Unix(1_800_000_000, 0)
 	received = sent.Add(200 * time.Millisecond)
@@ -174,7 +174,7 @@ func TestLockIsLiveByTheHostsOwnClock(t *testing.T) {
 		"soon": false,
 	} {
 		out := "kubeone-probe\t1\nclock\t1800000000.0\nexists\t" + lockFile + "\nbeat\t" + beat + "\nend\t1\n"
-		// The operator's clock is an hour off: it does not matter.
+		// The operator's clock is an hour off, which must not matter.
 		a, err := Parse([]byte(out), sent.Add(time.Hour), received.Add(time.Hour))
 		if err != nil {
 			t.Fatal(err)
@@ -190,7 +190,7 @@ func TestClock(t *testing.T) {
 	for said, want := range map[string]time.Time{
 		"1800000000.5":                  time.Unix(1_800_000_000, 500_000_000),
 		"1800000000":                    time.Unix(1_800_000_000, 0),
-		"1800000000.%N":                 time.Unix(1_800_000_000, 0), // a date that does not know nanoseconds
+		"1800000000.%N":                 time.Unix(1_800_000_000, 0), // date without nanoseconds
 		"yesterday":                     {},
 		"-5":                            {},
 		"9999999999999999999999":        {},
@@ -244,7 +244,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// mustBePrinted fails on a text in which a terminal finds a command.
+// mustBePrinted fails on a text with terminal control characters.
 func mustBePrinted(t *testing.T, facts any) {
 	t.Helper()
 	switch f := facts.(type) {
@@ -273,8 +273,8 @@ func read(t testing.TB, name string) []byte {
 	return content
 }
 
-// Whether a certificate has expired is for the host's own clock to say; what etcd said of its data is taken
-// word for word.
+// A host's own clock decides whether a certificate has expired. Etcd's statements about its data are taken word for
+// word.
 func TestParseSaysWhatHasRunOutAndWhatIsLost(t *testing.T) {
 	t.Parallel()
 	text := string(read(t, "control-plane.txt"))
@@ -343,7 +343,7 @@ func TestPartsCountFromTheFirst(t *testing.T) {
 	}
 }
 
-// A host may say what it likes of its files: only paths of files of ours are repeated, and not many.
+// A host may claim anything about its files: only paths of our files are repeated, and only a few.
 func TestEditedFiles(t *testing.T) {
 	t.Parallel()
 	said := []string{
@@ -355,7 +355,7 @@ func TestEditedFiles(t *testing.T) {
 	if diff := cmp.Diff(want, parseEdited(said)); diff != "" {
 		t.Error(diff)
 	}
-	// What is restorable is so only of a file that is edited.
+	// Only an edited file can be restorable.
 	said = []string{"/var/lib/kubelet/config.yaml", "/etc/shadow", "/etc/containerd/certs.d/x/hosts.toml"}
 	if diff := cmp.Diff([]string{"/var/lib/kubelet/config.yaml"}, parseRestorable(said, want)); diff != "" {
 		t.Error(diff)
@@ -377,7 +377,7 @@ func TestEditedFiles(t *testing.T) {
 	}
 }
 
-// What a host says of the modes of its files is of files with keys only, and bounded.
+// The reported modes count only for files with keys, and are bounded.
 func TestExposedFiles(t *testing.T) {
 	t.Parallel()
 	said := []string{

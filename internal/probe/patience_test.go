@@ -10,7 +10,7 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// pausesAfterItsFirstWord is a host that begins its answer at once, and says the rest after that time.
+// pausesAfterItsFirstWord is a host that begins its answer at once and prints the rest after the pause.
 func pausesAfterItsFirstWord(pause time.Duration) *fakeHost {
 	return &fakeHost{run: func(ctx context.Context, c host.Cmd) (host.Result, error) {
 		if err := answer(c, []string{"kubeone-probe 1", "uid 0"}); err != nil {
@@ -25,7 +25,7 @@ func pausesAfterItsFirstWord(pause time.Duration) *fakeHost {
 	}}
 }
 
-// pausesBeforeItsFirstWord is a host that says nothing for that time, and then all.
+// pausesBeforeItsFirstWord is a host that is silent for the pause, then prints everything.
 func pausesBeforeItsFirstWord(pause time.Duration) *fakeHost {
 	return &fakeHost{run: func(ctx context.Context, c host.Cmd) (host.Result, error) {
 		select {
@@ -37,7 +37,8 @@ func pausesBeforeItsFirstWord(pause time.Duration) *fakeHost {
 	}}
 }
 
-// A busy host that has begun to answer is waited for, and a paused one is not: neither beside it nor alone.
+// A probe waits for a busy host that has begun to answer, but not for a paused one, neither with other hosts nor
+// alone.
 func TestAnAnswerUnderWayIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -18,12 +18,11 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// mostObjects is how many objects of a kind of the pool are read.
+// mostObjects limits the objects of one kind that are read.
 const mostObjects = 1000
 
-// readPoolObjects reads Machines, and what goes with them. A cluster that does not have the kind Machine has none of
-// it. An API that answers with an error is noted as such: whoever defines kinds must not make all else unreadable by
-// it.
+// readPoolObjects reads Machines and related objects. A cluster without the kind Machine has none. An API error is
+// recorded as such: the owner of a kind must not be able to make everything else unreadable.
 func (r *reader) readPoolObjects(ctx context.Context, api *observed.API) error {
 	err := r.readPool(ctx, api)
 	var status apierrors.APIStatus
@@ -50,7 +49,7 @@ func (r *reader) readPool(ctx context.Context, api *observed.API) error {
 	} {
 		group.Go(func() error {
 			got, err := r.listObjects(within, kind)
-			if apierrors.IsNotFound(err) { // other programs have Machines, too, and no Hosts
+			if apierrors.IsNotFound(err) { // other programs have Machines too, without Hosts
 				return nil
 			}
 			*into = got
@@ -88,7 +87,7 @@ func (r *reader) readPool(ctx context.Context, api *observed.API) error {
 	return nil
 }
 
-// readControllers looks whether some process leads that looks after Machines.
+// readControllers checks whether a process leads that handles Machines.
 func (r *reader) readControllers(ctx context.Context, pool *observed.Pool) error {
 	r.requests.Add(1)
 	lease, err := r.kube.CoordinationV1().Leases(machines.Namespace).Get(ctx, machines.Lease, metav1.GetOptions{})
@@ -103,7 +102,7 @@ func (r *reader) readControllers(ctx context.Context, pool *observed.Pool) error
 	return nil
 }
 
-// foreignDefinitions are the names of definitions that are not kubeone's.
+// foreignDefinitions returns the names of definitions that are not kubeone's.
 func (r *reader) foreignDefinitions(ctx context.Context) ([]string, error) {
 	var out []string
 	for _, name := range machines.DefinitionNames() {
@@ -122,8 +121,7 @@ func (r *reader) foreignDefinitions(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// compareCredentials compares what the hosts of Machines are to be given with what the caller has. Nothing of it is
-// kept.
+// compareCredentials compares the credentials for hosts of Machines with the caller's. It keeps neither.
 func (r *reader) compareCredentials(ctx context.Context, pool *observed.Pool) error {
 	if r.kept == nil {
 		return nil
@@ -137,17 +135,17 @@ func (r *reader) compareCredentials(ctx context.Context, pool *observed.Pool) er
 	case err != nil:
 		return err
 	case secret.Data == nil:
-		secret.Data = map[string][]byte{} // it is there
+		secret.Data = map[string][]byte{} // it exists
 	}
 	pool.Credentials = observed.Of(r.kept(secret.Data))
 	return nil
 }
 
-// object is one whose fields are read as far as they are what they should be: other programs than ours define these
-// kinds, too, and one object that is none must not make the whole API unreadable.
+// object is an object whose fields are read only if they have the expected type. Other programs define these kinds
+// too, and one odd object must not make the whole API unreadable.
 type object struct{ unstructured.Unstructured }
 
-// list is what was read of a kind.
+// list is the objects of a kind.
 type list struct {
 	items []object // by namespace and name
 	more  bool
@@ -169,7 +167,7 @@ func (r *reader) listObjects(ctx context.Context, kind schema.GroupVersionResour
 	return out, nil
 }
 
-// textAt is a text of the object; "" where there is none.
+// textAt returns a text field of the object; "" if there is none.
 func (o object) textAt(path ...string) string {
 	text, _, err := unstructured.NestedString(o.Object, path...)
 	if err != nil {
@@ -178,10 +176,10 @@ func (o object) textAt(path ...string) string {
 	return boundText(text)
 }
 
-// versionAt is one, without v.
+// versionAt returns a version without v.
 func (o object) versionAt(path ...string) string { return strings.TrimPrefix(o.textAt(path...), "v") }
 
-// numberAt is a number of the object; ifNone where there is none.
+// numberAt returns a number field of the object; ifNone if there is none.
 func (o object) numberAt(ifNone int, path ...string) int {
 	n, found, err := unstructured.NestedInt64(o.Object, path...)
 	if err != nil || !found {
@@ -190,7 +188,7 @@ func (o object) numberAt(ifNone int, path ...string) int {
 	return int(n)
 }
 
-// ownerOfKind is the name of the controller of that kind which has the object.
+// ownerOfKind returns the name of the object's controller of that kind.
 func (o object) ownerOfKind(kind string) string {
 	for _, ref := range o.GetOwnerReferences() {
 		if ref.Kind == kind && ref.Controller != nil && *ref.Controller {
@@ -209,7 +207,7 @@ func deploymentOf(o object) observed.MachineDeployment {
 	}
 }
 
-// deploymentsOf are the names of the sets' deployments, by the sets' namespaces and names.
+// deploymentsOf returns the names of the sets' deployments, by namespace and name of the set.
 func deploymentsOf(sets list) map[[2]string]string {
 	out := map[[2]string]string{}
 	for _, o := range sets.items {
@@ -220,7 +218,7 @@ func deploymentsOf(sets list) map[[2]string]string {
 	return out
 }
 
-// machineOf reads a Machine but for its host, which its Host names.
+// machineOf reads a Machine except its host, which its Host names.
 func machineOf(o object, deployments map[[2]string]string) observed.Machine {
 	m := observed.Machine{
 		Namespace: boundText(o.GetNamespace()), Name: boundText(o.GetName()), Deleting: o.GetDeletionTimestamp() != nil,
@@ -242,7 +240,7 @@ func machineOf(o object, deployments map[[2]string]string) observed.Machine {
 	return m
 }
 
-// whyNotReady is why a Machine is not ready, by the first of its conditions that says so.
+// whyNotReady returns why a Machine is not ready, from the first condition that says so.
 func (o object) whyNotReady() string {
 	conditions, _, err := unstructured.NestedSlice(o.Object, "status", "conditions")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// pooled are the objects of a cluster with Machines, by path.
+// pooled returns the objects of a cluster with Machines, by path.
 func pooled() map[string]string {
 	out := maps.Clone(objects)
 	const kinds = "/apis/cluster.k8s.io/v1alpha1/"
@@ -51,7 +51,7 @@ func pooled() map[string]string {
 		{"metadata":{"name":"w-2"},"spec":{"address":"192.0.2.2"}}`)
 	for name, annotations := range map[string]string{
 		"machines.cluster.k8s.io":    `{"kubeone.k8c.io/definitions-revision":"1"}`,
-		"machinesets.cluster.k8s.io": `{"other":"1"}`, // another program's
+		"machinesets.cluster.k8s.io": `{"other":"1"}`, // of another program
 	} {
 		out["/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"+name] = `{"kind":"CustomResourceDefinition",
 			"apiVersion":"apiextensions.k8s.io/v1",
@@ -64,7 +64,7 @@ func pooled() map[string]string {
 	return out
 }
 
-// poolOf is what is read of a cluster's Machines.
+// poolOf returns what is read of a cluster's Machines.
 func poolOf(t *testing.T, objects map[string]string) (*observed.Pool, *fakeAPI) {
 	t.Helper()
 	api := newAPI(t, objects)
@@ -114,7 +114,7 @@ func TestMachinesAreRead(t *testing.T) {
 	}
 }
 
-// Whoever may make Machines must not be able to hide the cluster, or to fill the memory of who looks at it.
+// A user who may create Machines must not be able to hide the cluster or to fill the memory of a probe.
 func TestWhatAMachineSaysIsBounded(t *testing.T) {
 	t.Parallel()
 	var items []string
@@ -157,7 +157,7 @@ func TestWhoWorksOnMachinesIsKnown(t *testing.T) {
 	}
 }
 
-// A kind that its own webhook makes unreadable is unknown, and not absent, and the rest is known.
+// A kind that its own webhook makes unreadable is unknown, not absent, and everything else is known.
 func TestMachinesThatCannotBeReadHideNothingElse(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{
@@ -174,7 +174,7 @@ func TestMachinesThatCannotBeReadHideNothingElse(t *testing.T) {
 	}
 }
 
-// What the hosts of Machines are given for registries and proxies is compared where it was read, and not kept.
+// The credentials for hosts of Machines are compared as they are read, and not kept.
 func TestCredentialsOfMachinesAreCompared(t *testing.T) {
 	t.Parallel()
 	const path, password = "/api/v1/namespaces/kubeone-system/secrets/host-credentials", "aHVudGVyMg=="
@@ -232,7 +232,7 @@ func TestCredentialsOfMachinesAreCompared(t *testing.T) {
 	}
 }
 
-// The controllers look at the API for every Machine, and know their Machines themselves.
+// Controllers probe the API for every Machine, but know their Machines themselves.
 func TestControllersDoNotReadMachines(t *testing.T) {
 	t.Parallel()
 	api := newAPI(t, pooled())

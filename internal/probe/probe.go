@@ -1,12 +1,11 @@
-// Package probe finds out what is: it asks every host, the Kubernetes API and etcd, and answers with one
-// observed.World.
+// Package probe observes every host, the Kubernetes API and etcd, and returns one observed.World.
 //
-// A host is asked once: one connection, one command, the same script for all (script.sh), parsed here. The API and etcd
-// are asked through the tunnel of the first control-plane host that has told its credentials, while it and others are
-// still telling the rest, so that one hung host delays nobody. Whatever does not answer is a fact of the world, not an
-// error, and what could not be found out stays unknown.
+// A host is asked once: one connection, one command, the same script for all (script.sh), parsed here. The API and
+// etcd are asked through the tunnel of the first control-plane host that has printed its credentials. Meanwhile this
+// host and others still print the rest, so that a hung host delays no other. A missing answer is a fact of the world,
+// not an error, and unread facts stay unknown.
 //
-// Nothing here changes anything, and credentials never become part of the world.
+// The package changes nothing, and credentials never become part of the world.
 package probe
 
 import (
@@ -29,8 +28,8 @@ import (
 	"time"
 )
 
-// Host is what is needed of a host; every host.Host is one. One that is a host.FirstContacter too tells of keys that
-// nobody has approved yet.
+// Host is the part of a host that probes use; every host.Host implements it. A host.FirstContacter also reports keys
+// that no operator has approved yet.
 type Host interface {
 	Run(ctx context.Context, c host.Cmd) (host.Result, error)
 	Dial(ctx context.Context, network, addr string) (net.Conn, error)
@@ -40,60 +39,60 @@ type Host interface {
 type Target struct {
 	ID           string // desired.Host.ID
 	Host         Host
-	ControlPlane bool // it is asked for credentials, and the API and etcd through it
+	ControlPlane bool // asked for credentials; also the way to the API and etcd
 }
 
-// Request says whom to ask, and how long to wait. Zero durations and counts are the defaults.
+// Request says which hosts to ask and how long to wait. Zero durations and counts mean the defaults.
 type Request struct {
 	Targets []Target
-	// CA is the hash of the cluster's CA, as observed.Host has it, where that is known: credentials of another one are
-	// not used. "" takes whatever the control-plane hosts say.
+	// CA is the hash of the cluster's CA in the format of observed.Host. Credentials of another CA are not used. ""
+	// accepts whatever the control-plane hosts say.
 	CA string
-	// Now is the operator's clock; nil means time.Now.
+	// Now returns the operator's time; nil: time.Now.
 	Now func() time.Time
-	// Endpoint is where the API's users look for it, "host:port"; "" does not ask there.
+	// Endpoint is the public endpoint of the API, "host:port"; "": it is not probed.
 	Endpoint string
-	// Credentials are compared with the files of hosts. Nil: hosts are not asked for them.
+	// Credentials are compared with the files of hosts; nil: hosts are not asked for them.
 	Credentials *CredentialFiles
-	// Components are what is compared with the objects in the cluster.
+	// Components are compared with the objects in the cluster.
 	Components []live.Component
 
-	// HostTimeout is for one host to begin its answer, counted from when the host is dialled, not from when the run
-	// began: hosts wait for their turn. 8 s.
+	// HostTimeout bounds the start of a host's answer. It counts from when the host is dialled, because hosts wait
+	// for their turn. Default 8 s.
 	HostTimeout   time.Duration
-	AnswerTimeout time.Duration // for one host that has begun to end its answer, counted from the same moment; 30 s
-	APITimeout    time.Duration // for one attempt to read the API; 4 s
-	EtcdTimeout   time.Duration // for one attempt to read etcd; 14 s
-	Timeout       time.Duration // for the API and etcd, once every host has answered or used up its time; 9.5 s
-	// Parallel is how many hosts are being dialled, or logged in to, at one time. One that has begun its answer does
-	// not count. 0 means host.MostDials, the places for that in a pool of connections.
+	AnswerTimeout time.Duration // for the end of a host's answer, counted from the same moment; default 30 s
+	APITimeout    time.Duration // for one attempt to read the API; default 4 s
+	EtcdTimeout   time.Duration // for one attempt to read etcd; default 14 s
+	Timeout       time.Duration // for the API and etcd, after all hosts have finished; default 9.5 s
+	// Parallel is the number of hosts being dialled or logged in to at one time, without those that have begun their
+	// answer. 0 means host.MostDials, the number of places in a pool of connections.
 	Parallel int
 }
 
-// Result is what was found out, and the means to ask further.
+// Result holds the observed world and the means to read more.
 type Result struct {
 	World observed.World
-	// Access reaches the API through the control-plane hosts that hold credentials, the one that answered first; nil
-	// where no host has any. It holds secrets.
+	// Access leads to the API through the control-plane hosts with credentials, the first to answer first; nil if no
+	// host has any. It holds secrets.
 	Access *cluster.Access
-	// Etcd reaches etcd likewise; nil where no host has credentials. It holds secrets.
+	// Etcd leads to etcd likewise; nil if no host has credentials. It holds secrets.
 	Etcd *etcd.Access
-	// CA is the hash of the CA by which the API was verified that answered; "" where none did.
+	// CA is the hash of the CA that verified the API which answered; "" if none did.
 	CA       string
 	Requests Requests
-	// Spans are where the time went, in the order of their beginnings.
+	// Spans show where the time went, sorted by beginning.
 	Spans []Span
 }
 
-// Requests counts what was asked besides the one command on each host.
+// Requests counts requests beyond the one command on each host.
 type Requests struct {
 	API  int `json:"api"`
 	Etcd int `json:"etcd"`
 }
 
-// Run asks everybody. It returns within Request.Timeout, or once every host has had its turn and its own time; four
-// seconds later where the API of no host answers, and the endpoint is slow to say whether it serves. It fails only if
-// the request makes no sense or ctx itself ended; hosts, an API or an etcd that do not answer are part of the result.
+// Run probes the targets. It returns within Request.Timeout, or once every host has had its turn and its own time. It
+// takes four seconds more if no host's API answers and the endpoint is slow to show whether it serves. It fails only
+// for an invalid request or an ended ctx; missing answers of hosts, API or etcd are part of the result.
 func Run(ctx context.Context, r Request) (Result, error) {
 	if err := r.validate(); err != nil {
 		return Result{}, err
@@ -163,14 +162,14 @@ func (r Request) withDefaults() Request {
 	return r
 }
 
-// prober is one run.
+// prober is one probe.
 type prober struct {
 	Request
 
-	nonce string // of the digests of files with credentials; "" asks for none
+	nonce string // for the digests of credential files; "": not requested
 
 	began   time.Time
-	unheard atomic.Int64 // hosts whose turn or answer is still to come
+	unheard atomic.Int64 // hosts without an answer so far
 
 	mu       sync.Mutex
 	answers  map[string]Answer // by ID
@@ -185,11 +184,11 @@ func (p *prober) countRequests(api, etcd int) {
 	p.requests.Etcd += etcd
 }
 
-// askedAtOnce bounds the answers that are under way: for each place to dial from, so many hosts are asked at one time.
+// askedAtOnce limits concurrent answers: this many hosts per place to dial from.
 const askedAtOnce = 8
 
-// askHosts asks all hosts, control plane first, and hands those on through which the API and etcd can be asked. A host
-// holds one of the places until it has begun its answer, or failed.
+// askHosts asks all hosts, control plane first, and passes on those that lead to the API and etcd. A host occupies a
+// place until it has begun its answer or failed.
 func (p *prober) askHosts(ctx context.Context, toAPI, toEtcd chan<- candidate) {
 	defer close(toAPI)
 	defer close(toEtcd)
@@ -222,10 +221,10 @@ func (p *prober) askHosts(ctx context.Context, toAPI, toEtcd chan<- candidate) {
 			return nil
 		})
 	}
-	_ = group.Wait() // no function of the group fails
+	_ = group.Wait() // the functions never fail
 }
 
-// latestOf is what is known of a candidate's host by now: it may have told no more than its credentials.
+// latestOf returns what is known about a candidate's host now; at first that may be only its credentials.
 func (p *prober) latestOf(c candidate) observed.Host {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -247,9 +246,9 @@ func controlPlaneFirst(targets []Target) []Target {
 	return append(first, rest...)
 }
 
-// knownBy is the CA by which the cluster is known: that which was known before as long as a control-plane host trusts
-// it, then the one that has followed it. While it is rotated, hosts trust two: it is the one that vouches for the
-// other. Where hosts know different clusters it is that of the host through which the API has answered.
+// knownBy returns the CA that identifies the cluster: the known one while a control-plane host trusts it, then its
+// successor. During a rotation hosts trust two; the one that signed for the other counts. If hosts know different
+// clusters, the host that led to the API decides.
 func (p *prober) knownBy(via string) string {
 	keys := p.trustedKeys(via)
 	for _, t := range p.Targets {
@@ -267,7 +266,7 @@ func (p *prober) knownBy(via string) string {
 	return keys[0]
 }
 
-// trustedKeys are the keys of the CAs by which a host's administrator knows the cluster.
+// trustedKeys returns the keys of the CAs in a host's admin.conf.
 func (p *prober) trustedKeys(id string) []string {
 	text := p.answers[id].Credentials.Kubeconfig
 	if len(text) == 0 {
@@ -276,8 +275,8 @@ func (p *prober) trustedKeys(id string) []string {
 	return authority.Keys(cluster.Access{Kubeconfig: text}.CA())
 }
 
-// succeedingCAs are a CA and those that have followed it, by the word of any control-plane host's file. Each file is
-// read by itself: one that is not understood spoils no other.
+// succeedingCAs returns a CA and its successors, according to the files of all control-plane hosts. An unreadable
+// file does not affect the others.
 func (p *prober) succeedingCAs(ca string) []string {
 	out := []string{ca}
 	for i := 0; i < len(out); i++ {
@@ -296,24 +295,24 @@ func (p *prober) succeedingCAs(ca string) []string {
 	return out
 }
 
-// buildResult puts the parts together.
+// buildResult combines the parts.
 func (p *prober) buildResult(api observed.API, members etcdResult) Result {
 	world := observed.World{Hosts: make(map[string]observed.Host, len(p.answers)), API: api, Etcd: members.Etcd}
 	ca, answered := p.knownBy(api.Via), adminCA(p.answers[api.Via].Credentials) != ""
 	if !answered && p.CA != "" {
-		ca = p.CA // nobody has answered who could be followed to the next one; hosts are of it all the same
+		ca = p.CA // no answer shows a successor; the hosts belong to this CA all the same
 	}
 	followers := p.succeedingCAs(ca)
 	for id, a := range p.answers {
 		if slices.ContainsFunc(a.Host.Authorities[observed.ClusterCA].Trusted, func(key string) bool {
 			return slices.Contains(followers, key)
 		}) {
-			a.Host.CAHash = ca // whatever else it trusts, and whether still or already
+			a.Host.CAHash = ca // even if the host also trusts other CAs, still or already
 		}
 		world.Hosts[id] = memberHealth(a.Host, members.Etcd)
 	}
 	if !answered {
-		ca = "" // nobody has answered who is of it
+		ca = "" // no host of this CA has answered
 	}
 	return Result{
 		World: world, Access: p.connectAPI(api.Via), Etcd: p.etcdAccess(members.via),
@@ -322,15 +321,14 @@ func (p *prober) buildResult(api observed.API, members etcdResult) Result {
 	}
 }
 
-// Script is the text that runs on every host, as root, in POSIX sh. It changes nothing. Its first
-// argument, argCredentials, makes it print the credentials of a control-plane host as well; the second is a nonce. Its
-// head describes what it prints.
+// Script runs on every host, as root, in POSIX sh. It changes nothing. Its first argument, argCredentials, also
+// prints the credentials of a control-plane host; the second is a nonce. Its header describes the output.
 //
 //go:embed script.sh
 var Script string
 
-// accessLine ends the part of the output that has all with which the cluster can be asked: credentials, certificates
-// and the API server's port.
+// accessLine ends the part of the output that is needed to ask the cluster: credentials, certificates and the API
+// server's port.
 const accessLine = "access\t1\n"
 
 const (

@@ -86,7 +86,7 @@ func TestAPausedHostCostsItsOwnDeadlineOnly(t *testing.T) {
 	})
 }
 
-// A host's time begins with its turn: those that come last answer too, however long the first ones took.
+// A host's time starts with its turn: the last hosts answer too, however long the first took.
 func TestEachHostHasItsOwnTimeFromItsTurnOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestEachHostHasItsOwnTimeFromItsTurnOn(t *testing.T) {
 	})
 }
 
-// A host that has begun its answer leaves its place to the next one; so many answers come at one time, and no more.
+// A host that has begun its answer makes room for the next one; the number of concurrent answers is limited.
 func TestAnAnswerUnderWayTakesNobodysPlace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestAFirstContactGivesFactsButNoCredentials(t *testing.T) {
 	}
 }
 
-// A key in place of the known one is a fact, whether it was accepted or not; but only where it can be accepted.
+// A key in place of the known one is a fact, whether accepted or not, but only where it can be accepted.
 func TestOtherKeysAreFacts(t *testing.T) {
 	t.Parallel()
 	known := []host.KnownKey{{Fingerprint: "SHA256:old", Where: "known_hosts:1"}}

@@ -33,8 +33,8 @@ import (
 
 const system = metav1.NamespaceSystem
 
-// reader reads one API: nine requests, one for each namespace of network plugins, and one or two for each object that
-// is compared. The first opens the one connection that all share. Machines take one more, and nine after it where the
+// reader reads one API: nine requests, one for each namespace of network plugins, and one or two for each object to
+// compare. The first opens the one connection that all share. Machines take one more, and nine after it if the
 // cluster has that kind.
 type reader struct {
 	kube       kubernetes.Interface
@@ -46,8 +46,8 @@ type reader struct {
 	requests   atomic.Int64
 }
 
-// readAll fails as a whole: half an answer would show things as absent that are only unknown. Only a component that
-// cannot be compared, and a key of our record that cannot be read, say so themselves.
+// readAll fails as a whole: half an answer would show unknown objects as absent. Only a component that cannot be
+// compared and a key of our record that cannot be read are recorded as such.
 func (r *reader) readAll(ctx context.Context) (observed.API, error) {
 	var api observed.API
 	if err := r.readVersion(ctx, &api); err != nil {
@@ -114,13 +114,13 @@ func (r *reader) readVersion(ctx context.Context, api *observed.API) error {
 		return fmt.Errorf("read version: %w", err)
 	}
 	if said.GitVersion == "" {
-		return errors.New("read version: what answers is not a Kubernetes API server")
+		return errors.New("read version: the server is not a Kubernetes API server")
 	}
 	api.Version = strings.TrimPrefix(said.GitVersion, "v")
 	return nil
 }
 
-// clusterID is the UID of a namespace that lives as long as its cluster.
+// clusterID reads the UID of a namespace that lives as long as its cluster.
 func (r *reader) clusterID(ctx context.Context, api *observed.API) error {
 	r.requests.Add(1)
 	namespace, err := r.kube.CoreV1().Namespaces().Get(ctx, system, metav1.GetOptions{})
@@ -155,11 +155,11 @@ func (r *reader) readPods(ctx context.Context, namespace string, into *[]observe
 	return nil
 }
 
-// servingPatience is how old a request for a serving certificate is that nobody approves by himself: a run does so
-// within moments, and a kubelet that asks when a run ends is no reason to say that the run has failed.
+// servingPatience is the age after which an undecided request for a serving certificate counts. A run approves
+// requests within moments, and a request at the end of a run must not make the run look failed.
 const servingPatience = 20 * time.Second
 
-// requestsPending counts kubelets' requests for serving certificates on which nobody has decided.
+// requestsPending counts undecided requests of kubelets for serving certificates.
 func (r *reader) requestsPending(ctx context.Context, api *observed.API) error {
 	r.requests.Add(1)
 	list, err := r.kube.CertificatesV1().CertificateSigningRequests().List(ctx, metav1.ListOptions{
@@ -174,7 +174,7 @@ func (r *reader) requestsPending(ctx context.Context, api *observed.API) error {
 		}
 		api.PendingCSRs++
 		if r.now.Sub(request.CreationTimestamp.Time) < servingPatience {
-			continue // a run that is there approves it
+			continue // a live run approves it
 		}
 		if node, names, err := certificates.ServingNames(&request); err == nil {
 			for i := range names {
@@ -186,7 +186,7 @@ func (r *reader) requestsPending(ctx context.Context, api *observed.API) error {
 	return nil
 }
 
-// autoApproval looks for kubeadm's rule by which any join token is good for any Node.
+// autoApproval checks for kubeadm's rule that makes any join token valid for any Node.
 func (r *reader) autoApproval(ctx context.Context, api *observed.API) error {
 	r.requests.Add(1)
 	_, err := r.kube.RbacV1().ClusterRoleBindings().Get(ctx, certificates.AutoApprovalBinding, metav1.GetOptions{})
@@ -219,8 +219,7 @@ func (r *reader) readRecord(ctx context.Context, api *observed.API) error {
 	return nil
 }
 
-// readEndpoint reads where kubeadm has everybody look for the API. A configuration that is none of kubeadm's tells
-// nothing.
+// readEndpoint reads the API endpoint in kubeadm's configuration. Another program's configuration is ignored.
 func (r *reader) readEndpoint(ctx context.Context, api *observed.API) error {
 	r.requests.Add(1)
 	found, err := r.kube.CoreV1().ConfigMaps(system).Get(ctx, "kubeadm-config", metav1.GetOptions{})
@@ -252,7 +251,7 @@ func (r *reader) readLease(ctx context.Context, api *observed.API) error {
 	return nil
 }
 
-// recordOf reads our ConfigMap.
+// recordOf parses our ConfigMap.
 func recordOf(m *corev1.ConfigMap) (*observed.Record, map[string]string) {
 	read := record.Decode(m.Data)
 	out := &observed.Record{
@@ -268,20 +267,20 @@ func recordOf(m *corev1.ConfigMap) (*observed.Record, map[string]string) {
 	return out, read.Addons
 }
 
-// CredentialFiles are the files with credentials for registries and proxies as the caller has them. What a host has is
-// compared with them without leaving the host: it tells the digest of a nonce and the file, and the nonce is of this
-// run alone, so that what it tells helps nobody later to guess a password.
+// CredentialFiles are the caller's files with credentials for registries and proxies. A host compares its own files
+// without disclosing them: it prints digests of a nonce and the file. The nonce is valid for one run, so that the
+// digests never help to guess a password.
 type CredentialFiles struct {
-	// Content is what the hosts are to have, by path.
+	// Content is the desired content by path.
 	Content map[string]string
-	// Of says whose credentials a file of that path has, and whether the caller knows what the hosts are to have of
-	// them; "" for a file that is none of those.
+	// Of returns the owner of the credentials at that path, and whether the caller knows their desired content; ""
+	// for other files.
 	Of func(path string) (of string, known bool)
-	// Kept reports whether a Secret, nil where there is none, holds what the hosts of Machines are to have.
+	// Kept reports whether a Secret, or nil if there is none, holds the credentials for hosts of Machines.
 	Kept func(secret map[string][]byte) bool
 }
 
-// credentialDigest is what a host says of one file.
+// credentialDigest is a host's report on one file.
 type credentialDigest struct{ sum, mode string }
 
 const (
@@ -291,7 +290,7 @@ const (
 
 var saltedFile = pattern.Lazy(`^([0-9a-f]{64}) ([0-7]{3,4}) (/etc/[0-9A-Za-z._:%/-]{1,320})$`)
 
-// credentialDigests are what the host says of its files with credentials, by path; nil where it does not say.
+// credentialDigests returns the host's report on its credential files, by path; nil without a report.
 func credentialDigests(l lines) map[string]credentialDigest {
 	if !l.hasValue("salted", "yes") || l.firstValue("uid") != "0" {
 		return nil
@@ -305,8 +304,8 @@ func credentialDigests(l lines) map[string]credentialDigest {
 	return out
 }
 
-// compareWith returns the credentials that are not as the caller has them, sorted by path. Of a host that does not say
-// what it has nothing is known.
+// compareWith returns the credentials that differ from the caller's, sorted by path. Nothing is known about a host
+// without a report.
 func (c *CredentialFiles) compareWith(nonce string, has map[string]credentialDigest) []observed.Credential {
 	if c == nil || has == nil {
 		return nil
@@ -330,7 +329,7 @@ func (c *CredentialFiles) compareWith(nonce string, has map[string]credentialDig
 	return out
 }
 
-// credentialState compares one file; "" is the same.
+// credentialState compares one file; "" means equal.
 func credentialState(known, wanted bool, has credentialDigest, salted string) observed.CredentialState {
 	sum := sha256.Sum256([]byte(salted))
 	switch {

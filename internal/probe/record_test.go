@@ -10,7 +10,7 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// Whoever may write one ConfigMap must not keep this program from seeing the cluster.
+// A user who may write one ConfigMap must not be able to hide the cluster from this program.
 func TestAKeyOfTheRecordBlindsNobody(t *testing.T) {
 	t.Parallel()
 	const path = "/api/v1/namespaces/kube-system/configmaps/kubeone"

@@ -16,7 +16,7 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// some are credentials of which those of a registry "unknown" are not the caller's to know.
+// some returns credentials; the caller does not know those of the registry "unknown".
 func some() *CredentialFiles {
 	return &CredentialFiles{
 		Content: map[string]string{"/etc/a": "hunter2", "/etc/b": "hunter3"},
@@ -87,7 +87,7 @@ func TestCredentialsOfAHostAreCompared(t *testing.T) {
 	}
 }
 
-// What a host tells of its credentials is of one probe alone, and nobody is asked without need.
+// Digests of credentials are valid for one probe only, and hosts are asked only when needed.
 func TestEveryProbeHasItsNonce(t *testing.T) {
 	t.Parallel()
 	h := says(nil)
@@ -104,7 +104,7 @@ func TestEveryProbeHasItsNonce(t *testing.T) {
 	}
 }
 
-// The script tells of the files without telling what is in them.
+// The script reports on the files without printing their content.
 func TestScriptTellsWhetherCredentialsAreTheSame(t *testing.T) {
 	t.Parallel()
 	root, text := controlPlaneHost(t)
@@ -143,7 +143,7 @@ func TestScriptTellsWhetherCredentialsAreTheSame(t *testing.T) {
 	}
 }
 
-// A run that was killed before containerd had read its files leaves credentials that count as others.
+// A run killed before containerd read its files leaves credentials that count as different.
 func TestScriptTellsWhetherCredentialsWereRead(t *testing.T) {
 	t.Parallel()
 	for _, proxy := range []bool{true, false} {
@@ -168,7 +168,7 @@ func TestScriptTellsWhetherCredentialsWereRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := 1
-		if os.Getuid() != 0 { // the script reads such files as root only
+		if os.Getuid() != 0 { // only root may read such files
 			want = 0
 		}
 		if got := c.compareWith("n0nce", a.digests); len(got) != want {

@@ -71,8 +71,8 @@ func TestScriptOnThisMachine(t *testing.T) {
 	}
 }
 
-// A whole host in a directory: the script's own text, with its paths moved there, and with programs that answer as
-// those of a healthy control-plane host do.
+// A whole host in a directory: the script's own text, with its paths moved there. The programs answer like those of a
+// healthy control-plane host.
 func TestScriptOnAControlPlaneHost(t *testing.T) {
 	t.Parallel()
 	root, text := controlPlaneHost(t)
@@ -83,7 +83,7 @@ func TestScriptOnAControlPlaneHost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			// A parallel test may have waited for its turn longer than a beat lives.
+			// A parallel test may have waited longer than a beat counts.
 			now := time.Now()
 			if err := os.Chtimes(filepath.Join(root, "/var/lib/kubeone/lock/beat"), now, now); err != nil {
 				t.Fatal(err)
@@ -92,7 +92,7 @@ func TestScriptOnAControlPlaneHost(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), "sh", "-c", text, "probe", arg)
 			cmd.Env = append(os.Environ(), "PATH="+root+"/shims:/usr/bin:/bin", test.env)
 			out := output(t, cmd)
-			// Facts are named by their places on a real host.
+			// Facts carry their paths on a real host.
 			a, err := Parse(bytes.ReplaceAll(out, []byte(root), nil), sent, received)
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)
@@ -110,7 +110,7 @@ func TestScriptOnAControlPlaneHost(t *testing.T) {
 	}
 }
 
-// What another user than root says in a component's place is not believed, unless the component is to run as one.
+// An answer in a component's place from a user other than root counts only if the component runs as that user.
 func TestScriptTellsWhoAnswersForAComponent(t *testing.T) {
 	t.Parallel()
 	root, text := controlPlaneHost(t)
@@ -137,7 +137,7 @@ func TestScriptTellsWhoAnswersForAComponent(t *testing.T) {
 	}
 }
 
-// A component that takes the connection and is late is asked again: an API server of a busy host is no dead one.
+// A component that accepts the connection but is late is asked again: the API server of a busy host is not dead.
 func TestScriptAsksAgainWhoIsLate(t *testing.T) {
 	t.Parallel()
 	root, text := controlPlaneHost(t)
@@ -159,8 +159,8 @@ func TestScriptAsksAgainWhoIsLate(t *testing.T) {
 	}
 }
 
-// While etcd is sick, nobody waits for an API server that cannot be well: a cluster without its quorum is looked at
-// often.
+// While etcd is unhealthy, no probe waits for an API server that cannot be healthy: a cluster without quorum is
+// probed often.
 func TestScriptAsksNobodyAgainWhileEtcdIsSick(t *testing.T) {
 	t.Parallel()
 	root, text := controlPlaneHost(t)
@@ -180,7 +180,7 @@ func TestScriptAsksNobodyAgainWhileEtcdIsSick(t *testing.T) {
 	}
 }
 
-// Who has a port is asked only where that stands against an installation: of a host that is no node yet.
+// The owner of a port is read only if it prevents an installation: on a host that is not a node yet.
 func TestScriptNamesWhoHasAPortOfAHostThatIsNoNode(t *testing.T) {
 	t.Parallel()
 	root, text := controlPlaneHost(t)
@@ -240,7 +240,7 @@ func wantControlPlane(t *testing.T, h observed.Host) {
 	}
 }
 
-// wantAccessFirst checks that what the cluster is asked with is there before the slow parts have been waited for.
+// wantAccessFirst checks that the access to the cluster is printed before the slow parts.
 func wantAccessFirst(t *testing.T, out []byte, root string, asked bool) {
 	t.Helper()
 	head, rest, found := bytes.Cut(bytes.ReplaceAll(out, []byte(root), nil), []byte("\n"+accessLine))
@@ -272,7 +272,7 @@ func wantCredentials(t *testing.T, c Credentials, asked bool) {
 	}
 }
 
-// A firewall has our rules where these are just those that were recorded.
+// A firewall has our rules if they are exactly the recorded ones.
 func TestScriptTellsWhetherFirewallsHaveOurRules(t *testing.T) {
 	t.Parallel()
 	root, text := controlPlaneHost(t)
@@ -341,7 +341,7 @@ func TestFirewallsAreReadStrictly(t *testing.T) {
 	}
 }
 
-// A file that somebody has changed is restorable where the host has kept what it was, whole.
+// A changed file is restorable if the host has kept a complete copy of the original.
 func TestScriptSaysWhatIsEditedAndRestorable(t *testing.T) {
 	t.Parallel()
 	root, text := controlPlaneHost(t)
@@ -393,7 +393,7 @@ func TestScriptSaysWhatIsEditedAndRestorable(t *testing.T) {
 	}
 }
 
-// Of a static pod that somebody has changed the names of flags and fields are said, and of mounts which they are.
+// Of a changed static pod, the script prints the names of flags and fields, and which mounts.
 func TestScriptSaysWhatIsOtherInAStaticPod(t *testing.T) {
 	t.Parallel()
 	root, text := controlPlaneHost(t)
@@ -433,7 +433,7 @@ func TestScriptSaysWhatIsOtherInAStaticPod(t *testing.T) {
 	}
 }
 
-// The guard of a control-plane host needs these, and says nothing where it cannot start.
+// The guard of a control-plane host needs these tools. Where it cannot start, the script prints nothing.
 func TestWhatTheGuardLacks(t *testing.T) {
 	t.Parallel()
 	root, text := controlPlaneHost(t)
@@ -445,7 +445,7 @@ func TestWhatTheGuardLacks(t *testing.T) {
 		}
 		for _, e := range entries {
 			if e.Name() != "nft" && e.Name() != "curl" {
-				_ = os.Symlink(filepath.Join(dir, e.Name()), filepath.Join(tools, e.Name())) // it may be there
+				_ = os.Symlink(filepath.Join(dir, e.Name()), filepath.Join(tools, e.Name())) // it may exist
 			}
 		}
 	}
@@ -462,7 +462,7 @@ func TestWhatTheGuardLacks(t *testing.T) {
 	}
 }
 
-// controlPlaneHost lays out the files of a host, and returns its root and the script's text for it.
+// controlPlaneHost creates the files of a host. It returns its root and the script's text for it.
 func controlPlaneHost(t *testing.T) (root, text string) {
 	t.Helper()
 	root = t.TempDir()
@@ -593,7 +593,7 @@ END`,
 	return root, moved.Replace(Script)
 }
 
-// certificateOf is the first certificate in a file of testdata.
+// certificateOf returns the first certificate in a file of testdata.
 func certificateOf(t *testing.T, name string) string {
 	t.Helper()
 	l, err := readLines(read(t, name))
@@ -607,7 +607,7 @@ func output(t *testing.T, cmd *exec.Cmd) []byte {
 	t.Helper()
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
-	// What the shell leaves running keeps its output open, and is killed.
+	// Background processes of the shell keep its output open, and are killed.
 	cmd.SysProcAttr, cmd.WaitDelay = &syscall.SysProcAttr{Setpgid: true}, 10*time.Second
 	out, err := cmd.Output()
 	if cmd.Process != nil {
@@ -619,14 +619,14 @@ func output(t *testing.T, cmd *exec.Cmd) []byte {
 	return out
 }
 
-// publicKey is that of a key pair of service accounts.
+// publicKey is the public key of a key pair for service accounts.
 const publicKey = `-----BEGIN PUBLIC KEY-----
 MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEQUKQyAl6eaNNq39wEPB3d4UvSIp7
 +zuq5K6jhShbt9yGsLJstjJCOGM+lenAgbS1zfkiHV+74lZtv741c+ll2A==
 -----END PUBLIC KEY-----
 `
 
-// Files with keys are said that others than root may read, and no others.
+// The script prints files with keys that users other than root may read, and no others.
 func TestScriptSaysWhichFilesWithKeysAreExposed(t *testing.T) {
 	t.Parallel()
 	root, text := controlPlaneHost(t)

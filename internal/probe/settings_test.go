@@ -64,7 +64,7 @@ func TestSettingsAreReadFromFiles(t *testing.T) {
 	}
 }
 
-// saying is a host that answers any command with the same.
+// saying is a host with the same answer to every command.
 type saying struct {
 	text string
 	err  error
@@ -98,7 +98,7 @@ func TestAHostSaysOfItsSettingsWhatWasAsked(t *testing.T) {
 		},
 		"after its end":  {saying{text: head + end + "text\t/etc/a\n=1\n"}, settings.Live{}},
 		"an empty file":  {saying{text: head + "text\t/etc/a\n\n" + end}, texts("/etc/a", "")},
-		"no answer":      {saying{text: "Welcome!\n"}, settings.Live{Failed: "what it said is no answer"}},
+		"no answer":      {saying{text: "Welcome!\n"}, settings.Live{Failed: "its answer has an unknown format"}},
 		"half an answer": {saying{text: head}, settings.Live{Failed: "its answer ends in the middle"}},
 		"too much": {
 			saying{text: strings.Repeat("x", mostText+1)}, settings.Live{Failed: host.ErrOutput.Error()},

@@ -30,7 +30,7 @@ func parseSoftware(h *observed.Host, l lines) {
 	parseHealth(h, l)
 }
 
-// staticPods are the names of static pods, sorted, and no more than mostValues.
+// staticPods returns the names of static pods, sorted, at most mostValues.
 func staticPods(l lines) []string {
 	var out []string
 	for _, m := range l["manifest"] {
@@ -42,8 +42,8 @@ func staticPods(l lines) []string {
 	return out[:min(len(out), mostValues)]
 }
 
-// binaryVersions is the version of each program, of mostValues at most: ours from the directory that its link points to
-// (/opt/kubeone/NAME/VERSION/...), others from what they printed.
+// binaryVersions returns the version of each program, at most mostValues. For ours it comes from the link's target
+// (/opt/kubeone/NAME/VERSION/...), for others from their output.
 func binaryVersions(l lines) map[string]string {
 	out := map[string]string{}
 	note := func(name, version string) {
@@ -73,7 +73,7 @@ func binaryVersions(l lines) map[string]string {
 
 var versionPattern = pattern.Lazy(`\bv?(\d+\.\d+\.\d+[0-9A-Za-z.+-]*)`)
 
-// versionIn finds a version in what a program says about itself.
+// versionIn finds the version in a program's output.
 func versionIn(said string) string {
 	if m := versionPattern().FindStringSubmatch(said); m != nil {
 		return m[1]
@@ -81,7 +81,7 @@ func versionIn(said string) string {
 	return ""
 }
 
-// imageTag is the tag of an image's name, without v.
+// imageTag returns the tag of an image's name, without v.
 func imageTag(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	_, tag, ok := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
@@ -91,7 +91,7 @@ func imageTag(image string) string {
 	return strings.TrimPrefix(tag, "v")
 }
 
-// parseUnits splits what systemctl show printed, blocks of key=value between empty lines, by Id.
+// parseUnits splits the output of systemctl show, blocks of key=value between empty lines, by Id.
 func parseUnits(text []string) map[string]map[string]string {
 	out := map[string]map[string]string{}
 	block := map[string]string{}
@@ -109,7 +109,7 @@ func parseUnits(text []string) map[string]map[string]string {
 	return out
 }
 
-// parseUnit is one unit's block; all zero, State too, when systemd did not answer.
+// parseUnit parses one unit's block. If systemd did not answer, all fields are zero, including State.
 func parseUnit(show map[string]string, version string) observed.Unit {
 	if show == nil {
 		return observed.Unit{}
@@ -129,8 +129,8 @@ func parseUnit(show map[string]string, version string) observed.Unit {
 	return u
 }
 
-// parseHealth reads what each component said about itself: "NAME STATUS". What a process of another user than root says
-// in its place is not believed, unless it is the one as which the component's static pod is to run.
+// parseHealth parses each component's answer, "NAME STATUS". It ignores an answer from a process of a user other than
+// root, unless the component's static pod runs as that user.
 func parseHealth(h *observed.Host, l lines) {
 	of := map[string]struct {
 		fact *observed.Tri
@@ -157,7 +157,7 @@ func parseHealth(h *observed.Host, l lines) {
 	}
 }
 
-// isHealthyStatus is what an HTTP status says: 000 is nobody there; who may not ask does not know.
+// isHealthyStatus interprets an HTTP status: 000 means no listener; without permission the health is unknown.
 func isHealthyStatus(status string) observed.Tri {
 	switch {
 	case len(status) != 3, status == "401", status == "403", status == "404":
@@ -168,13 +168,13 @@ func isHealthyStatus(status string) observed.Tri {
 	return observed.No
 }
 
-// swapName is what the path of a device or file in use as swap looks like.
+// swapName matches the path of a device or file used as swap.
 var swapName = pattern.Lazy(`^/[0-9A-Za-z._/@+-]{1,160}$`)
 
-// cniName is what the name of a file looks like that container runtimes read as CNI configuration.
+// cniName matches the name of a file that container runtimes read as CNI configuration.
 var cniName = pattern.Lazy(`^[0-9A-Za-z_][0-9A-Za-z._@+-]{0,127}\.(conf|conflist|json)$`)
 
-// kubeletAllows is a setting of the kubelet that allows, or does not allow, what else it refuses to start with.
+// kubeletAllows matches a setting that lets the kubelet start where it otherwise refuses to.
 var kubeletAllows = pattern.Lazy(`(failSwapOn|failCgroupV1)"?\s*:\s*(true|false)`)
 
 const (
@@ -182,7 +182,7 @@ const (
 	mostCNIFiles = 32
 )
 
-// parseBefore fills in what was on the host before us and matters to the kubelet and to pods.
+// parseBefore fills in what was on the host before kubeone and matters to the kubelet and to pods.
 func parseBefore(h *observed.Host, l lines) {
 	for _, name := range l["swap"] {
 		if swapName().MatchString(name) && len(h.Swaps) < mostSwaps {
@@ -203,8 +203,8 @@ func parseBefore(h *observed.Host, l lines) {
 	h.OtherKubernetes = otherKubernetes(parseUnits(l["unit"]))
 }
 
-// isAllowed reports which of both the kubelet is told to start with: by the last line, which goes before all others.
-// What its configuration says of control groups does not count: kubeadm writes it again in an upgrade.
+// isAllowed returns whether the kubelet may start with swap and with cgroup v1: the last line overrides all others.
+// The kubelet's own configuration of cgroups does not count, because kubeadm rewrites it in an upgrade.
 func isAllowed(settings []string) (swap, cgroupV1 bool) {
 	for _, text := range settings {
 		switch flag := strings.ReplaceAll(text, " ", "="); flag {
@@ -226,8 +226,7 @@ func isAllowed(settings []string) (swap, cgroupV1 bool) {
 	return swap, cgroupV1
 }
 
-// otherKubernetes are the units of the probe script that are neither ours nor of what we install, and run or start at
-// boot.
+// otherKubernetes returns the units in the probe script that belong to another Kubernetes and run or start at boot.
 func otherKubernetes(units map[string]map[string]string) []string {
 	var out []string
 	for _, name := range []string{
@@ -244,40 +243,41 @@ func otherKubernetes(units map[string]map[string]string) []string {
 	return out
 }
 
-// candidate is a control-plane host through which the cluster can be asked.
+// candidate is a control-plane host that leads to the cluster.
 type candidate struct {
 	target Target
 	answer Answer
 }
 
-// patience is how long one attempt may go on alone: then the next candidate is tried beside it.
+// patience is how long one attempt runs alone before the next candidate is tried in parallel.
 const patience = time.Second
 
-// attempts is how to try candidates: how long each may take, what its host says of the part that is asked, and the try.
+// attempts describes how to try candidates: the time for each, the host's view of the part in question, and the try.
 type attempts[T any] struct {
 	within time.Duration
 	health func(candidate) observed.Tri
 	try    func(context.Context, candidate) (T, error)
-	// final reports whether a success ends the search; one that is not final counts if no other one is. Nil: all are.
+	// final reports whether a success ends the search. A success that is not final counts if there is no other. Nil:
+	// all are final.
 	final func(T) bool
 }
 
-// outcome is what one attempt came to.
+// outcome is the result of one attempt.
 type outcome[T any] struct {
 	result T
 	err    error
 }
 
-// firstOf tries candidates as they come until one succeeds: the next one when one has failed, or is slow, or has not
-// given what is final. It returns Yes with what the first success gave; No with the problems of all when every
-// candidate failed; Unknown when there was none. No attempt goes on when it returns.
+// firstOf tries candidates as they come until one succeeds. It starts the next when one has failed, is slow, or gave
+// no final result. It returns Yes with the first success; No with all problems if every candidate failed; Unknown
+// without candidates. All attempts have ended when it returns.
 func (a attempts[T]) firstOf(ctx context.Context,
 	from <-chan candidate) (result T, reached observed.Tri, problem error) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	outcomes := make(chan outcome[T], cap(from)) // no more candidates come than that
+	outcomes := make(chan outcome[T], cap(from)) // room for every candidate
 	start := func(c candidate) { running.Go(func() { outcomes <- a.tryOnce(ctx, c) }) }
 	late := time.NewTimer(patience)
 	defer late.Stop()
@@ -313,13 +313,13 @@ func (a attempts[T]) firstOf(ctx context.Context,
 			}
 		case <-late.C:
 			due = true
-		case <-ended: // and with it all attempts
+		case <-ended: // all attempts end with it
 			ended, from, waiting = nil, nil, nil
 		}
 	}
 }
 
-// startBest starts the attempt that promises most, and returns the candidates that go on waiting.
+// startBest starts the most promising attempt and returns the other candidates.
 func (a attempts[T]) startBest(waiting []candidate, start func(candidate)) []candidate {
 	i := a.bestCandidate(waiting)
 	start(waiting[i])
@@ -336,7 +336,8 @@ func (a attempts[T]) tryOnce(ctx context.Context, c candidate) outcome[T] {
 	return outcome[T]{result, err}
 }
 
-// bestCandidate is the index of the first candidate that says it is healthy, else of one that does not know, else 0.
+// bestCandidate returns the index of the first candidate that reports it is healthy, else of one that does not know,
+// else 0.
 func (a attempts[T]) bestCandidate(of []candidate) int {
 	for _, wanted := range []observed.Tri{observed.Yes, observed.Unknown} {
 		for i, c := range of {
@@ -348,7 +349,7 @@ func (a attempts[T]) bestCandidate(of []candidate) int {
 	return 0
 }
 
-// addArrived adds the candidates that are there now to those waiting. The channel is nil once it is closed and empty.
+// addArrived adds the candidates available now. The returned channel is nil once it is closed and empty.
 func addArrived(from <-chan candidate, waiting []candidate) ([]candidate, <-chan candidate) {
 	for from != nil {
 		select {
@@ -361,7 +362,7 @@ func addArrived(from <-chan candidate, waiting []candidate) ([]candidate, <-chan
 	return waiting, nil
 }
 
-// takeWaiting is what is waiting, and the channel, after one receive from it.
+// takeWaiting returns the waiting candidates and the channel after one receive from it.
 func takeWaiting(c candidate, open bool, from <-chan candidate, waiting []candidate) ([]candidate, <-chan candidate) {
 	if !open {
 		return waiting, nil

@@ -10,7 +10,7 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// trusting is a control-plane host's answer: whom it trusts, in ca.crt and admin.conf, and who vouches for whom.
+// trusting is a control-plane host's answer: the CAs in ca.crt and admin.conf, and its succession.
 func trusting(succession []byte, pairs ...authority.Pair) Answer {
 	var all authority.Public
 	for _, p := range pairs {
@@ -29,8 +29,8 @@ func trusting(succession []byte, pairs ...authority.Pair) Answer {
 	}
 }
 
-// While the cluster's CA is rotated, hosts have those of before and after in either order, and are of one cluster; who
-// knows it by the former one follows to the next when somebody does not trust the former any more.
+// During a rotation of the cluster's CA, hosts have the former and the next CA in either order and belong to one
+// cluster. A caller with the former CA moves to the next when a host stops trusting the former.
 func TestHostsAreOfOneClusterWhileItsCAIsRotated(t *testing.T) {
 	t.Parallel()
 	first := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: selfSigned(t).Certificate[0]})
@@ -51,10 +51,10 @@ func TestHostsAreOfOneClusterWhileItsCAIsRotated(t *testing.T) {
 	for name, c := range map[string]struct {
 		a, b   Answer
 		known  string
-		via    string // whose API has answered
-		ca     string // by which the cluster is known then
+		via    string // the host whose API answered
+		ca     string // that identifies the cluster then
 		hosts  string // the CA of both hosts
-		theirs bool   // whether b's credentials are of somebody else's cluster
+		theirs bool   // whether b's credentials belong to another cluster
 	}{
 		"one has learnt": {trusting(vouched, old, next), trusting(nil, old), old.ID(), "a", old.ID(), old.ID(), false},
 		"one signs": {trusting(vouched, next, old), trusting(vouched, old, next), old.ID(), "a", old.ID(), old.ID(),
@@ -99,7 +99,7 @@ func TestHostsAreOfOneClusterWhileItsCAIsRotated(t *testing.T) {
 		for id, trust := range map[string][]authority.Pair{
 			"learnt": {old, next}, "forgot": {next}, "theirs": {other},
 		} {
-			p.answers[id] = Answer{Host: trusting(nil, trust...).Host} // workers, which nobody asks for credentials
+			p.answers[id] = Answer{Host: trusting(nil, trust...).Host} // workers are not asked for credentials
 		}
 		r := p.buildResult(observed.API{Via: c.via}, etcdResult{})
 		if r.CA != c.ca {
@@ -117,7 +117,7 @@ func TestHostsAreOfOneClusterWhileItsCAIsRotated(t *testing.T) {
 	}
 }
 
-// Copies of CAs are no certificates that anybody shows: that a former CA ends breaks nothing, and cannot be renewed.
+// Copies of CAs are not certificates in use: the end of a former CA breaks nothing and cannot be renewed.
 func TestCopiesOfCAsAreNoCertificates(t *testing.T) {
 	t.Parallel()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: selfSigned(t).Certificate[0]})
