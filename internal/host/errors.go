@@ -7,25 +7,25 @@ import (
 	"strings"
 )
 
-// A Class says what kind of trouble an error is, and so who can do something about it.
+// A Class says what kind of failure an error is, and thus who can resolve it.
 type Class int
 
 // The classes of errors.
 const (
 	Other       Class = iota
-	Unreachable       // the name does not resolve, nobody listens, no route, no answer in time
+	Unreachable       // the name does not resolve, no listener, no route, no answer in time
 	Auth              // no usable key, or the host refused every key
 	HostKey           // unknown, changed, revoked or not yet approved host key
 	Sudo              // the user may not become root without a password
-	Lost              // the connection broke in the middle of something
+	Lost              // the connection broke during an operation
 	Exit              // the command ran and failed
 	Timeout           // the command did not end before its deadline
 	Canceled          // the caller's context ended
-	Tunnel            // the host is fine, but what was dialled from it is not
-	Config            // the target, a file to upload or the SSH configuration makes no sense
+	Tunnel            // the host is fine, but the address dialled from it is not
+	Config            // the target, a file to upload or the SSH configuration is invalid
 )
 
-// String is the class in the words of a message.
+// String returns the class in words for messages.
 func (c Class) String() string {
 	names := [...]string{"other", "unreachable", "authentication", "host key", "sudo", "connection lost", "exit status",
 		"timeout", "canceled", "tunnel", "configuration"}
@@ -41,15 +41,15 @@ var (
 	ErrUnknownHostKey = errors.New("unknown host key")                // *UnknownHostKeyError
 	ErrNoSudo         = errors.New("no sudo without a password")      // *NoSudoError
 	ErrKeyFile        = errors.New("unusable private key")            // *KeyFileError
-	ErrConnectionLost = errors.New("SSH connection lost")             // transient; the command's fate is unknown
-	ErrNotApproved    = errors.New("host key not approved yet")       // first contact, and a secret was to be sent
-	ErrSilent         = errors.New("no answer")                       // to a dial, or to the handshake, in its time
+	ErrConnectionLost = errors.New("SSH connection lost")             // transient; the command's result is unknown
+	ErrNotApproved    = errors.New("host key not approved yet")       // first contact, and the operation has a secret
+	ErrSilent         = errors.New("no answer")                       // to a dial or handshake in time
 	ErrTimeout        = errors.New("deadline passed")                 // of a command
 	ErrOutput         = errors.New("more output than a result holds") // MaxOutput
 	ErrClosed         = errors.New("use of a closed connection pool") // after Pool.Close
 )
 
-// An Error is any failure to reach, enter or keep a host. What it wraps tells the details.
+// An Error is a failure to reach, enter or keep a host. The wrapped error has the details.
 type Error struct {
 	Class Class
 	Host  string // the host's name
@@ -67,7 +67,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s (%s): %s", e.Host, e.Addr, e.Reason())
 }
 
-// Reason is Error without the host, for where the host is named already.
+// Reason returns Error without the host, for messages that already name it.
 func (e *Error) Reason() string {
 	var b strings.Builder
 	if e.What != "" {
@@ -82,16 +82,16 @@ func (e *Error) Reason() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// An ExitError is a command that ran and did not succeed.
+// An ExitError is a command that ran and failed.
 type ExitError struct {
 	Host   string
 	What   string // Cmd.Name
 	Code   int    // 1 to 255; 128+n after signal n
-	Signal string // "KILL", "" if it ended by itself
-	Stderr []byte // the end of what it wrote to standard error, at most 8 KiB
+	Signal string // "KILL", "" if it exited by itself
+	Stderr []byte // the end of its standard error, at most 8 KiB
 }
 
-// Error ends with the last lines that the command wrote to its standard error.
+// Error ends with the last lines of the command's standard error.
 func (e *ExitError) Error() string {
 	what := e.What
 	if what == "" {
@@ -112,7 +112,7 @@ func lastLines(s string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-// ClassOf is the class of the first error in err's chain that has one; Other for nil and for strangers.
+// ClassOf returns the class of the first error in err's chain that has one; Other for nil and for other errors.
 func ClassOf(err error) Class {
 	var e *Error
 	var exit *ExitError
@@ -137,8 +137,8 @@ func ClassOf(err error) Class {
 	return Other
 }
 
-// Transient tells whether trying again later may help without anybody doing anything: the host was unreachable or the
-// connection was lost.
+// Transient reports whether trying again may help without further action: the host was unreachable or the connection
+// was lost.
 func Transient(err error) bool {
 	c := ClassOf(err)
 	return c == Unreachable || c == Lost

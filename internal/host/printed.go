@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// Printed is a text of a host without what nobody prints: escape sequences lose their first character, and tabs stay,
-// and ends of lines, everything else that moves a cursor, turns the direction of writing, or is no text goes.
+// Printed returns a host's text safe to print. Escape sequences lose their first character; tabs and line ends stay.
+// Other characters that move the cursor, change the direction of writing or are not text are removed.
 func Printed(text string) string {
 	if !strings.ContainsFunc(text, isUnprintable) {
 		return text

@@ -8,14 +8,14 @@ import (
 // PassphraseEnv is the environment variable with the passphrase of encrypted private keys.
 const PassphraseEnv = "KUBEONE_SSH_PASSPHRASE"
 
-// A HostKeyChangedError is a host that shows a key other than the known ones. It stops everything, in every policy: the
-// machine was reinstalled, or someone is in the middle. Pinned and revoked keys give it too.
+// A HostKeyChangedError is a host that shows a key other than the known ones. It is fatal in every policy: the
+// machine was reinstalled, or someone is in the middle. It also covers pinned and revoked keys.
 type HostKeyChangedError struct {
-	Host     string     // "address:port" as known_hosts knows it
-	Known    []KnownKey // of a revoked key: where it is revoked
+	Host     string     // "address:port" in known_hosts
+	Known    []KnownKey // for a revoked key: where it is revoked
 	Offered  string     // fingerprint of the key shown, "SHA256:..."
 	Revoked  bool       // the offered key is revoked
-	AcceptAs string     // what AcceptFlag calls the machine; "" where it does not help
+	AcceptAs string     // the machine's name for AcceptFlag; "" if the flag does not help
 }
 
 func (e *HostKeyChangedError) Error() string {
@@ -36,20 +36,20 @@ func (e *HostKeyChangedError) knownWhere() string {
 // Is makes errors.Is(err, ErrHostKeyChanged) true.
 func (e *HostKeyChangedError) Is(target error) bool { return target == ErrHostKeyChanged }
 
-// Hint is what to do about it.
+// Hint says what to do.
 func (e *HostKeyChangedError) Hint() string {
 	if e.Revoked {
-		return "do not connect; ask whoever revoked it"
+		return "do not connect; ask the administrator who revoked it"
 	}
 	advice := "correct the old key (" + e.knownWhere() + ")"
 	if e.AcceptAs != "" {
 		advice = "accept it with " + AcceptFlag + " " + e.AcceptAs + "=" + e.Offered
 	}
-	return "compare the offered fingerprint with the one on the machine's console; if the machine was set up anew, " +
+	return "compare the offered fingerprint with the one on the machine's console; if the machine was reinstalled, " +
 		advice + "; otherwise the connection may be intercepted"
 }
 
-// An UnknownHostKeyError is a host never met before, under PolicyStrict.
+// An UnknownHostKeyError is an unknown host, under PolicyStrict.
 type UnknownHostKeyError struct {
 	Host        string // "address:port"
 	Fingerprint string // "SHA256:..."
@@ -57,16 +57,16 @@ type UnknownHostKeyError struct {
 }
 
 func (e *UnknownHostKeyError) Error() string {
-	return fmt.Sprintf("the %s host key %s of %s is not known", e.Type, e.Fingerprint, e.Host)
+	return fmt.Sprintf("the %s host key %s of %s is unknown", e.Type, e.Fingerprint, e.Host)
 }
 
 // Is makes errors.Is(err, ErrUnknownHostKey) true.
 func (e *UnknownHostKeyError) Is(target error) bool { return target == ErrUnknownHostKey }
 
-// A NoSudoError is a user who may not become root without typing a password.
+// A NoSudoError is a user who cannot become root without a password.
 type NoSudoError struct {
 	Host, User string
-	Detail     string // what sudo said
+	Detail     string // sudo's message
 }
 
 func (e *NoSudoError) Error() string {
@@ -76,7 +76,7 @@ func (e *NoSudoError) Error() string {
 // Is makes errors.Is(err, ErrNoSudo) true.
 func (e *NoSudoError) Is(target error) bool { return target == ErrNoSudo }
 
-// Hint is what to do about it.
+// Hint says what to do.
 func (e *NoSudoError) Hint() string {
 	return fmt.Sprintf("add the line %q to a file in /etc/sudoers.d on the host, or connect as root",
 		e.User+" ALL=(ALL) NOPASSWD: ALL")
@@ -85,24 +85,24 @@ func (e *NoSudoError) Hint() string {
 // A KeyProblem says why a private key or certificate cannot be used.
 type KeyProblem int
 
-// What can be wrong with a key file.
+// The problems of a key file.
 const (
 	KeyMissing         KeyProblem = iota // no such file
 	KeyUnreadable                        // permission denied, a directory
-	KeyMalformed                         // not a key that SSH knows
+	KeyMalformed                         // not a valid SSH key
 	KeyEncrypted                         // a passphrase is needed and there is none
 	KeyWrongPassphrase                   // the passphrase given does not open it
-	KeyNotInAgent                        // only its public half is there, and no agent has it
+	KeyNotInAgent                        // only its public half exists, and no agent has the key
 	KeyCertificate                       // the certificate is expired, or for another key, or not a user certificate
 )
 
-// FromManifest is where a target's own key file is named.
+// FromManifest is the field with a target's own key file.
 const FromManifest = "sshPrivateKeyFile in the manifest"
 
-// A KeyFileError is a private key or certificate that cannot be used. It is found before anything is dialled.
+// A KeyFileError is an unusable private key or certificate. It is found before anything is dialled.
 type KeyFileError struct {
 	Path    string
-	From    string // where the file is named: FromManifest, or a line of the SSH configuration; "": nobody named it
+	From    string // where the file is configured: FromManifest, or a line of the SSH configuration; "": default
 	Problem KeyProblem
 	Err     error // the cause, may be nil
 }
@@ -123,7 +123,7 @@ func (e *KeyFileError) Unwrap() error { return e.Err }
 // Is makes errors.Is(err, ErrKeyFile) true.
 func (e *KeyFileError) Is(target error) bool { return target == ErrKeyFile }
 
-// Hint is what to do about it.
+// Hint says what to do.
 func (e *KeyFileError) Hint() string {
 	switch e.Problem {
 	case KeyMissing, KeyUnreadable, KeyMalformed:

@@ -8,41 +8,41 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A Target says how to reach one machine. Every zero field may be filled from the SSH configuration
-// of the operator, then by the default named here; a field that is set always wins.
+// A Target says how to reach one machine. Zero fields are filled from the operator's SSH configuration, then from the
+// defaults below; a field that is set always wins.
 type Target struct {
-	// Name is for messages; "" means Address.
+	// Name is for messages; "": Address.
 	Name string
-	// Address is a DNS name, an IP address (IPv6 without brackets) or a Host alias of the SSH configuration. Required.
+	// Address is a DNS name, an IP address (IPv6 without brackets) or a Host alias in the SSH configuration.
+	// Required.
 	Address string
-	// Port is 22 by default.
+	// Port defaults to 22.
 	Port int
-	// User is root by default.
+	// User defaults to root.
 	User string
-	// KeyFile is a private key. It is offered first, and if the agent holds it, alone. By default: the identities of
-	// the SSH configuration, else the agent's keys and the usual files in ~/.ssh.
+	// KeyFile is a private key. It is offered first, and alone if the agent holds it. Default: the identities in the
+	// SSH configuration, else the agent's keys and the usual files in ~/.ssh.
 	KeyFile string
-	// CertFile is the certificate of a key in KeyFile or in the agent; by default KeyFile + "-cert.pub"
-	// if there is one.
+	// CertFile is the certificate of a key in KeyFile or in the agent. Default: KeyFile + "-cert.pub" if it exists.
 	CertFile string
-	// AgentSocket is an absolute path (~/ is the home directory), "env:NAME" for the path in a variable, or "none". By
-	// default env:SSH_AUTH_SOCK, if it is set.
+	// AgentSocket is an absolute path (~/ is the home directory), "env:NAME" for the path in a variable, or "none".
+	// Default: env:SSH_AUTH_SOCK, if set.
 	AgentSocket string
-	// HostKeys pins the machine's keys: it must show one of these, whatever known_hosts files say. Public keys only.
+	// HostKeys pins the machine's public keys: it must show one of these, whatever known_hosts files say.
 	HostKeys []ssh.PublicKey
-	// Accept lets the machine show another key than the one that known_hosts files say, but no other than the pinned
-	// ones: "" does not, a fingerprint ("SHA256:...") allows that key, AcceptShown the one that it shows.
+	// Accept accepts a key other than the known one, but never one other than the pinned ones. "" accepts none, a
+	// fingerprint ("SHA256:...") that key, AcceptShown the key that the machine shows.
 	Accept string
-	// AcceptAs is what AcceptFlag calls the machine; "" where that does not help.
+	// AcceptAs is the machine's name for AcceptFlag; "" if the flag does not help.
 	AcceptAs string
 	// AsUser runs commands as User, without sudo: for a machine that only keeps files.
 	AsUser bool
-	// Bastions are the machines to go through, outermost first. Each is verified like any host. By default the
+	// Bastions are the machines to go through, outermost first. Each is verified like any host. Default: the
 	// ProxyJump of the SSH configuration.
 	Bastions []Target
 }
 
-// DisplayName is Name, else Address.
+// DisplayName returns Name, else Address.
 func (t Target) DisplayName() string {
 	if t.Name != "" {
 		return t.Name
@@ -50,7 +50,7 @@ func (t Target) DisplayName() string {
 	return t.Address
 }
 
-// Validate finds what is wrong with the address and the port.
+// Validate checks the address and the port.
 func (t Target) Validate() error {
 	switch {
 	case t.Address == "":

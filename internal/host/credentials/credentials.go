@@ -1,4 +1,4 @@
-// Package credentials finds the private keys to log in to a host with: key files, certificates and the SSH agent.
+// Package credentials finds the private keys for logging in to a host: key files, certificates and the SSH agent.
 package credentials
 
 import (
@@ -18,41 +18,41 @@ import (
 	"kubeone/internal/host/pubkey"
 )
 
-// maxKeys is how many keys are offered: sshd ends the connection after six failures (MaxAuthTries).
+// maxKeys limits the offered keys: sshd ends the connection after six failures (MaxAuthTries).
 const maxKeys = 6
 
-// What is missing, for errors.Is.
+// Errors for missing credentials, for errors.Is.
 var (
 	ErrNoKey = errors.New("no private key to log in with")
 	ErrAgent = fmt.Errorf("%w: the SSH agent cannot be used", ErrNoKey)
 )
 
-// An Identity is a file with a private key, or with the public half of one that the agent has.
+// An Identity is a file with a private key, or with the public half of a key in the agent.
 type Identity struct {
 	Path string
-	From string // where the file is named, for messages; "" where it is a usual one that nobody named
+	From string // where the file is configured, for messages; "" for a default file
 }
 
-// A Source says where the keys for one host are.
+// A Source says where to find the keys for one host.
 type Source struct {
 	Identities []Identity // in order
-	Optional   bool       // identities may be missing: nobody named them for this host alone
+	Optional   bool       // identities may be missing: they are not configured for this host alone
 	Named      bool       // identities are meant for this host
-	Only       bool       // offer nothing of the agent but the identities
-	Cert       Identity   // a certificate; no path means that of a single identity, if there is one
-	Agent      string     // socket, "" for none; it may be the value of any variable, and is in no message
-	AgentName  string     // what messages call the socket
-	AgentFrom  string     // where it is named
-	AgentAsked bool       // an agent was asked for by name, so it must answer
+	Only       bool       // offer only the identities among the agent's keys
+	Cert       Identity   // a certificate; no path: the certificate of a single identity, if it has one
+	Agent      string     // socket; "": none; it may be any variable's value, so messages never show it
+	AgentName  string     // name of the socket in messages
+	AgentFrom  string     // where it is configured
+	AgentAsked bool       // the agent is configured explicitly, so it must answer
 }
 
-// A Set is the keys to offer to one host, in order.
+// A Set holds the keys to offer to one host, in order.
 type Set struct {
 	Signers []ssh.Signer
 	agent   net.Conn // must stay open while the signers are used; nil without agent
 }
 
-// Close ends the connection to the agent. It may be called more than once.
+// Close closes the connection to the agent. It may be called more than once.
 func (c Set) Close() {
 	if c.agent != nil {
 		_ = c.agent.Close()
@@ -73,8 +73,8 @@ func (c Set) Offered() []string {
 	return out
 }
 
-// Collect gathers what to offer to a host: its own keys first, by the agent where that holds them, then the agent's
-// others, never more than maxKeys. If the agent holds a key that was named for the host, nothing else is offered.
+// Collect returns the keys to offer to a host: its own keys first, through the agent if that holds them, then the
+// agent's others, at most maxKeys. If the agent holds a key configured for the host, only that is offered.
 func (k *Keyring) Collect(from Source) (Set, error) {
 	if len(k.opts.Signers) > 0 {
 		return Set{Signers: k.opts.Signers}, nil
@@ -104,7 +104,7 @@ func (k *Keyring) Collect(from Source) (Set, error) {
 	return auth, nil
 }
 
-// agentKeys lists the agent's keys. An agent that nobody asked for may be missing.
+// agentKeys lists the agent's keys. An agent that is not configured explicitly may be missing.
 func (k *Keyring) agentKeys(from Source) ([]ssh.Signer, net.Conn, error) {
 	if from.Agent == "" {
 		if from.AgentAsked {
@@ -117,7 +117,7 @@ func (k *Keyring) agentKeys(from Source) ([]ssh.Signer, net.Conn, error) {
 		_ = c.SetDeadline(time.Now().Add(k.opts.AgentTimeout))
 		var keys []ssh.Signer
 		if keys, err = agent.NewClient(c).Signers(); err == nil {
-			_ = c.SetDeadline(time.Time{}) // signing may wait for a person; the login has its own deadline
+			_ = c.SetDeadline(time.Time{}) // signing may wait for the operator; the login has its own deadline
 			return keys, c, nil
 		}
 		_ = c.Close()
@@ -133,7 +133,7 @@ func (k *Keyring) dialAgent(socket string) (net.Conn, error) {
 	if !filepath.IsAbs(socket) {
 		return nil, errors.New("it is not an absolute path")
 	}
-	//nolint:noctx // bounded; nothing is under way yet that could be given up
+	//nolint:noctx // bounded, and nothing to cancel yet
 	c, err := net.DialTimeout("unix", socket, k.opts.AgentTimeout)
 	var op *net.OpError
 	if errors.As(err, &op) {
@@ -142,18 +142,18 @@ func (k *Keyring) dialAgent(socket string) (net.Conn, error) {
 	return c, err
 }
 
-// passesOver reports whether an identity that cannot be read is no error.
+// passesOver reports whether an unreadable identity is not an error.
 func (s Source) passesOver(err error) bool {
 	return s.Optional && (!s.Named || errors.Is(err, fs.ErrNotExist))
 }
 
-// leavesAlone reports whether an identity that the agent lacks is not needed, unless there is no other.
+// leavesAlone reports whether an identity that the agent lacks is only needed if there is no other.
 func (s Source) leavesAlone(f *keyFile) bool {
 	return !s.Named && f.locked != nil || s.Optional && f.isPublicOnly()
 }
 
-// ownKeys are the host's identities; sure says that one that is meant for it is in the agent, so that no other key is
-// needed. Of the usual files, which nobody named, those that are locked or unusable are left alone.
+// ownKeys returns the host's identities. sure means that the agent holds one configured for the host, so that no
+// other key is needed. Default files that are locked or unusable are left alone.
 func (k *Keyring) ownKeys(from Source, inAgent []ssh.Signer) (own []ssh.Signer, sure bool, err error) {
 	var held []ssh.Signer
 	for _, identity := range from.Identities {
@@ -186,7 +186,7 @@ func (k *Keyring) ownKeys(from Source, inAgent []ssh.Signer) (own []ssh.Signer, 
 	return append(held, own...), false, nil
 }
 
-// lastResort unlocks the keys that were left alone, now that there is no other.
+// lastResort unlocks the keys left alone before, because there is no other.
 func (k *Keyring) lastResort(from Source, auth *Set) error {
 	var missing error
 	for _, identity := range from.Identities {
@@ -223,7 +223,7 @@ func (k *Keyring) addCertificate(from Source, inAgent []ssh.Signer, auth *Set) e
 	if file.Path == "" && len(from.Identities) == 1 {
 		file.Path, implied = from.Identities[0].Path+"-cert.pub", true
 		if _, err := os.Stat(file.Path); err != nil {
-			return nil //nolint:nilerr // most keys have none
+			return nil //nolint:nilerr // most keys have no certificate
 		}
 	}
 	if file.Path == "" {
@@ -231,7 +231,7 @@ func (k *Keyring) addCertificate(from Source, inAgent []ssh.Signer, auth *Set) e
 	}
 	cert, err := readCertificate(file, time.Now())
 	if implied && err != nil {
-		return nil //nolint:nilerr // as ssh does: the key itself may be enough
+		return nil //nolint:nilerr // as in ssh: the key itself may be enough
 	}
 	if err != nil {
 		return err
@@ -250,10 +250,10 @@ func (k *Keyring) addCertificate(from Source, inAgent []ssh.Signer, auth *Set) e
 	if implied {
 		return nil
 	}
-	return file.fileError(host.KeyCertificate, errors.New("it is for another key than the one configured"))
+	return file.fileError(host.KeyCertificate, errors.New("it is not for the configured key"))
 }
 
-// agentSigners are the agent's signers for a public key, certificates first.
+// agentSigners returns the agent's signers for a public key, certificates first.
 func agentSigners(inAgent []ssh.Signer, pub ssh.PublicKey) []ssh.Signer {
 	if pub == nil {
 		return nil

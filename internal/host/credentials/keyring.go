@@ -17,18 +17,18 @@ import (
 	"kubeone/internal/host/pubkey"
 )
 
-// Options say who is asked for passphrases, and how long an agent may take to answer.
+// Options configure a Keyring.
 type Options struct {
-	// Passphrase asks for the passphrase of a key file; it is called at most once per file, and never concurrently.
-	// nil: nobody can be asked.
+	// Passphrase asks the operator for the passphrase of a key file, at most once per file and never concurrently.
+	// Nil: there is no operator to ask.
 	Passphrase   func(keyFile string) ([]byte, error)
 	Getenv       func(string) string
 	AgentTimeout time.Duration
-	// Signers, if there are any, are offered to every host, and nothing else is: no file is read, no agent asked.
+	// Signers, if any, are the only keys offered to every host: no file is read and no agent asked.
 	Signers []ssh.Signer
 }
 
-// A Keyring reads private key files, each once, and asks for each passphrase at most once.
+// A Keyring reads each private key file once and asks for each passphrase at most once.
 type Keyring struct {
 	opts Options
 	ask  sync.Mutex // one question at a time
@@ -37,16 +37,16 @@ type Keyring struct {
 	files map[Identity]*keyFile
 }
 
-// New makes a Keyring; nothing is read before it is needed.
+// New returns a Keyring, which reads files when they are needed.
 func New(o Options) *Keyring { return &Keyring{opts: o, files: map[Identity]*keyFile{}} }
 
-// A keyFile is one private key. Its public half is often known while the private one is locked, or only in the agent.
+// A keyFile is one private key. Its public half is often known while the private half is locked or only in the agent.
 type keyFile struct {
 	of     Identity
 	locked []byte // the encrypted file, nil if it needs no passphrase
 	pub    ssh.PublicKey
-	public error // why it is of no use but to choose the agent's key: it has the public half only
-	err    error // cannot be read or understood at all
+	public error // why it can only select the agent's key: the file has the public half only
+	err    error // the file cannot be read or parsed
 
 	once    sync.Once // guards the unlocking
 	signer  ssh.Signer
@@ -56,7 +56,7 @@ type keyFile struct {
 // isPublicOnly reports whether only an agent can have the private half.
 func (f *keyFile) isPublicOnly() bool { return f.public != nil }
 
-// fileError is what is wrong with the file.
+// fileError returns an error about the file.
 func (i Identity) fileError(problem host.KeyProblem, err error) *host.KeyFileError {
 	return &host.KeyFileError{Path: i.Path, From: i.From, Problem: problem, Err: err}
 }
@@ -73,8 +73,8 @@ func (k *Keyring) readKeyFile(of Identity) (*keyFile, error) {
 	return f, f.err
 }
 
-// readKeyFile reads a private key. As ssh does, it takes the public half instead, in the file itself or in that beside
-// it which ends in .pub, where the private one is not there: the agent may have it.
+// readKeyFile reads a private key. As in ssh, if there is only a public half, in the file itself or in one beside it
+// that ends in .pub, it reads that: the agent may have the private half.
 func readKeyFile(of Identity) *keyFile {
 	f := &keyFile{of: of}
 	path := of.Path
@@ -83,7 +83,7 @@ func readKeyFile(of Identity) *keyFile {
 	case errors.Is(err, fs.ErrNotExist):
 		f.err = of.fileError(host.KeyMissing, err)
 		if f.pub = readPublicKey(path + ".pub"); f.pub != nil {
-			f.public, f.err = of.fileError(host.KeyNotInAgent, fmt.Errorf("only %s.pub is there", path)), nil
+			f.public, f.err = of.fileError(host.KeyNotInAgent, fmt.Errorf("only %s.pub exists", path)), nil
 		}
 		return f
 	case err != nil:
@@ -97,7 +97,7 @@ func readKeyFile(of Identity) *keyFile {
 		f.signer, f.pub = signer, signer.PublicKey()
 	case errors.As(err, &locked):
 		f.locked, f.pub = text, locked.PublicKey
-		if f.pub == nil { // the old format hides it, but ssh-keygen wrote it beside
+		if f.pub == nil { // the old format hides it, but ssh-keygen also wrote a .pub file
 			f.pub = readPublicKey(path + ".pub")
 		}
 	default:
@@ -121,7 +121,7 @@ func readPublicKey(path string) ssh.PublicKey {
 	return pubkey.Plain(pub)
 }
 
-// unlockKey gives the private key: with the passphrase of the environment, else with the one that somebody types.
+// unlockKey returns the private key, with the passphrase from the environment, else from the operator.
 func (k *Keyring) unlockKey(f *keyFile) (ssh.Signer, error) {
 	f.once.Do(func() {
 		if f.signer == nil {

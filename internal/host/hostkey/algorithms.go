@@ -7,9 +7,9 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Algorithms orders the host key algorithms for a machine, of those that may be asked for: those of its known keys
-// first, so that a machine with several keys shows the one we know. The others follow, so that a machine without it is
-// told from one that speaks no SSH. Certificates are asked for only where an authority is known.
+// Algorithms orders the allowed host key algorithms for a machine. Those of its known keys come first, so that a
+// machine with several keys shows the known one. The others follow, so that a machine without that key is not
+// mistaken for one that does not speak SSH. Certificates are requested only if an authority is known.
 func (h *Verifier) Algorithms(p Peer) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -39,7 +39,7 @@ func isCertificate(algorithm string) bool {
 	return strings.HasSuffix(algorithm, "-cert-v01@openssh.com")
 }
 
-// keyFormat is the type of the keys that an algorithm signs with.
+// keyFormat returns the type of the keys that an algorithm signs with.
 func keyFormat(algorithm string) string {
 	if algorithm == ssh.KeyAlgoRSASHA256 || algorithm == ssh.KeyAlgoRSASHA512 {
 		return ssh.KeyAlgoRSA

@@ -10,8 +10,8 @@ import (
 	"kubeone/internal/testutil/sshtest"
 )
 
-// FuzzKnownHosts: whatever stands in a file before a line that revokes a key and after it, the key is revoked; and no
-// line with a marker but that of an authority is among an address's keys.
+// FuzzKnownHosts: a line that revokes a key counts, whatever precedes or follows it. Among an address's keys there is
+// no line with a marker other than that of an authority.
 func FuzzKnownHosts(f *testing.F) {
 	signer, err := sshtest.NewKey()
 	if err != nil {
@@ -48,7 +48,7 @@ func FuzzKnownHosts(f *testing.F) {
 	})
 }
 
-// FuzzRevocations: a list is refused, or each of its lines that is no comment revokes a key.
+// FuzzRevocations: a list is either refused, or each of its lines except comments revokes a key.
 func FuzzRevocations(f *testing.F) {
 	signer, err := sshtest.NewKey()
 	if err != nil {

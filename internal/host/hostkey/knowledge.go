@@ -9,19 +9,18 @@ import (
 // knowledge is what files say about a machine.
 type knowledge struct {
 	own         []*knownKey // its keys
-	authorities []*knownKey // whose certificates count for it
-	revoked     []*knownKey // keys that it must not show; only those of the key asked about
+	authorities []*knownKey // authorities whose certificates count for it
+	revoked     []*knownKey // revoked keys; only entries about the key in question
 }
 
-// Check finds what is wrong with the files that say which keys are known and revoked, without asking the machine. Its
-// error is a *host.Error.
+// Check checks the files of known and revoked keys without contacting the machine. Its error is a *host.Error.
 func (h *Verifier) Check(p Peer) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.loadFiles(p)
 }
 
-// knownHostsFiles are the known_hosts files for a machine, the cluster's own first.
+// knownHostsFiles returns the known_hosts files for a machine, the cluster's own first.
 func (h *Verifier) knownHostsFiles(p Peer) []string {
 	if h.opts.RecordFile == "" {
 		return p.Files
@@ -29,7 +28,7 @@ func (h *Verifier) knownHostsFiles(p Peer) []string {
 	return append([]string{h.opts.RecordFile}, p.Files...)
 }
 
-// loadFiles reads the files about a machine that were not read yet. Without one of them nobody knows what is revoked.
+// loadFiles reads the files about a machine that were not read yet. All are needed to know what is revoked.
 func (h *Verifier) loadFiles(p Peer) (err error) {
 	fail := func(err error) error {
 		return &host.Error{Class: host.Config, Host: p.Name, What: "find the known host keys", Err: err}
@@ -54,7 +53,7 @@ func (h *Verifier) loadFiles(p Peer) (err error) {
 	return nil
 }
 
-// knownKeys gives what files say about a machine, the cluster's own file first, and where key, if any, is revoked.
+// knownKeys returns what files say about a machine, the cluster's own file first, and where key, if any, is revoked.
 func (h *Verifier) knownKeys(p Peer, key ssh.PublicKey) (k knowledge, err error) {
 	if err := h.loadFiles(p); err != nil {
 		return k, err
@@ -94,8 +93,8 @@ func (k *knowledge) revokeKey(by *knownKey) {
 	}
 }
 
-// replacedFingerprints are the fingerprints in whose place others were accepted, by the lines of the record file in
-// their order.
+// replacedFingerprints returns the fingerprints that accepted keys have replaced, from the lines of the record file
+// in order.
 func replacedFingerprints(recorded []*knownKey) map[string]bool {
 	gone := map[string]bool{}
 	for _, k := range recorded {

@@ -21,17 +21,17 @@ import (
 
 // A knownKey is one line of a known_hosts file (format: sshd(8), SSH_KNOWN_HOSTS FILE FORMAT).
 //
-// This reader exists beside x/crypto's because that one refuses a whole file for one line it does not know, cannot tell
-// which algorithms to ask a host for, and takes a certificate authority's key for a host's own.
+// x/crypto's reader does not suffice: it refuses a whole file for one unknown line, cannot tell which algorithms to
+// request, and takes a certificate authority's key for a host's own.
 type knownKey struct {
 	patterns []string // normalized: "host", "[host]:port", with * and ?; or one "|1|salt|hash"
 	key      ssh.PublicKey
 	marker   string   // "", certAuthority, revoked
-	replaces []string // fingerprints that no longer count at the same address; of the record file only
+	replaces []string // fingerprints that no longer count at this address; only in the record file
 	where    string
 }
 
-// The markers of lines. Lines with another one are passed over.
+// The markers of lines. Lines with other markers are skipped.
 const (
 	certAuthority = "cert-authority"
 	revoked       = "revoked"
@@ -44,7 +44,7 @@ type knownFile struct {
 	revoked []*knownKey
 }
 
-// readKnownHosts reads a file; a missing one is empty. Lines that are not understood are passed over, as ssh does.
+// readKnownHosts reads a file; a missing file is empty. As in ssh, unknown lines are skipped.
 func readKnownHosts(path string) (*knownFile, error) {
 	f := &knownFile{byName: map[string][]*knownKey{}}
 	text, err := os.ReadFile(path)
@@ -87,7 +87,7 @@ func (f *knownFile) addKey(k *knownKey) {
 	}
 }
 
-// lookupKeys gives the keys and authorities known for an address, "host:port".
+// lookupKeys returns the keys and authorities known for an address, "host:port".
 func (f *knownFile) lookupKeys(addr string) []*knownKey {
 	name := knownhosts.Normalize(addr)
 	found := append([]*knownKey(nil), f.byName[name]...)
@@ -99,8 +99,8 @@ func (f *knownFile) lookupKeys(addr string) []*knownKey {
 	return found
 }
 
-// revokingLine gives the line that revokes a key, or the authority that certified it, for an address. A line without a
-// port is for all of the host's ports.
+// revokingLine returns the line that revokes a key, or the authority that certified it, for an address. A line
+// without a port covers all ports of the host.
 func (f *knownFile) revokingLine(addr string, key ssh.PublicKey) *knownKey {
 	host, _, _ := net.SplitHostPort(addr)
 	anyPort := net.JoinHostPort(host, "22")
@@ -113,7 +113,7 @@ func (f *knownFile) revokingLine(addr string, key ssh.PublicKey) *knownKey {
 	return nil
 }
 
-// isIn tells whether the key is k, or a certificate for k or by k.
+// isIn reports whether the key is k, or a certificate for k or by k.
 func (k *knownKey) isIn(key ssh.PublicKey) bool {
 	cert, certified := key.(*ssh.Certificate)
 	return pubkey.Equal(k.key, pubkey.Plain(key)) || certified && pubkey.Equal(k.key, cert.SignatureKey)

@@ -11,7 +11,7 @@ import (
 	"kubeone/internal/testutil/sshtest"
 )
 
-// TestKnownHostsAgreesWithXCrypto checks our reader against x/crypto's on what both understand.
+// TestKnownHostsAgreesWithXCrypto compares our reader with x/crypto's on input that both support.
 func TestKnownHostsAgreesWithXCrypto(t *testing.T) {
 	t.Parallel()
 	var keys []ssh.PublicKey

@@ -15,7 +15,7 @@ import (
 	"kubeone/internal/host/pubkey"
 )
 
-// Contacts are the first contacts that nobody has approved yet.
+// Contacts returns the first contacts that are not approved yet.
 func (h *Verifier) Contacts() []host.FirstContact {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -28,7 +28,7 @@ func (h *Verifier) Contacts() []host.FirstContact {
 	return out
 }
 
-// Pending is the first contact at an address, if nobody has approved it yet.
+// Pending returns the first contact at an address, if it is not approved yet.
 func (h *Verifier) Pending(addr string) (host.FirstContact, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -47,7 +47,7 @@ func (h *Verifier) Approve(contacts []host.FirstContact) error {
 	for _, c := range contacts {
 		m := h.met[c.Address]
 		if m == nil || !pubkey.Equal(m.contact.Key, c.Key) {
-			return fmt.Errorf("%s: the key %s to be approved is not the one that was met", c.Host, c.Fingerprint)
+			return fmt.Errorf("%s: cannot approve the key %s: the host showed another key", c.Host, c.Fingerprint)
 		}
 		if !m.approved {
 			fresh = append(fresh, c)
@@ -62,12 +62,12 @@ func (h *Verifier) Approve(contacts []host.FirstContact) error {
 	return nil
 }
 
-// replacing begins the comment of a recorded key that was accepted in place of others, whose fingerprints follow, ","
-// between. These no longer count at its address, in whatever file they stand, until one of them is accepted again. So
-// the record file is only ever appended to, and files of others are not changed.
+// replacing begins the comment of a recorded key that was accepted in place of others. Their fingerprints follow,
+// separated by ",". These keys no longer count at that address, in any file, until one of them is accepted again. So
+// the record file is only appended to, and other files stay unchanged.
 const replacing = "replaces "
 
-// replacedBy reads such a comment.
+// replacedBy parses such a comment.
 func replacedBy(comment string) []string {
 	prints, ok := strings.CutPrefix(comment, replacing)
 	if !ok {
@@ -76,7 +76,7 @@ func replacedBy(comment string) []string {
 	return strings.Split(prints, ",")
 }
 
-// recordLine is a contact's line of the record file.
+// recordLine returns a contact's line for the record file.
 func recordLine(c host.FirstContact) string {
 	line := knownhosts.Line([]string{c.Address}, c.Key)
 	if len(c.Replaces) == 0 {
@@ -89,8 +89,8 @@ func recordLine(c host.FirstContact) string {
 	return line + " " + replacing + strings.Join(prints, ",")
 }
 
-// recordKeys appends keys to the record file in one write: another process that appends loses nothing, and a crash
-// leaves at most a line without its end, which readers pass over.
+// recordKeys appends keys to the record file in one write. Another process that appends loses nothing, and a crash
+// leaves at most an incomplete line, which readers skip.
 func (h *Verifier) recordKeys(contacts []host.FirstContact) error {
 	path := h.opts.RecordFile
 	if path == "" || len(contacts) == 0 {

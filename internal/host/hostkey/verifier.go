@@ -1,5 +1,5 @@
-// Package hostkey decides whether the key that a machine shows is to be trusted: known_hosts files, pinned keys, and
-// the policy for keys that nobody knows.
+// Package hostkey decides whether to trust a machine's key, by known_hosts files, pinned keys, and the policy for
+// unknown keys.
 package hostkey
 
 import (
@@ -13,33 +13,33 @@ import (
 	"kubeone/internal/host/pubkey"
 )
 
-// Options say which keys are recorded and what happens to unknown ones.
+// Options say which keys to record and how to treat unknown ones.
 type Options struct {
-	// RecordFile is a known_hosts file of one's own: read first, and where accepted and approved keys go (created
-	// 0600). "" keeps them in memory.
+	// RecordFile is our own known_hosts file. It is read first, and gets accepted and approved keys (created with
+	// mode 0600). "" keeps them in memory.
 	RecordFile string
 	Policy     host.Policy
-	// OnRecord is told each key that was recorded without Approve; nil tells nobody. It may be called concurrently.
+	// OnRecord is called with each key recorded without Approve, possibly concurrently. Nil disables it.
 	OnRecord func(host.FirstContact)
 }
 
-// A Peer is a machine whose key is to be verified.
+// A Peer is a machine whose key must be verified.
 type Peer struct {
 	Name    string          // for messages
-	Address string          // "host:port" under which known_hosts files know it
-	Pinned  []ssh.PublicKey // it must show one of these, whatever files say
+	Address string          // "host:port" in known_hosts files
+	Pinned  []ssh.PublicKey // the only accepted keys, whatever files say
 	Files   []string        // known_hosts files, without the record file
-	// Revocations is a file of public keys that it must not show; "" is none.
+	// Revocations is a file of revoked public keys; "": none.
 	Revocations string
-	// Strict refuses an unknown key, whatever the policy is.
+	// Strict refuses an unknown key under every policy.
 	Strict bool
-	// Algorithms are the only ones by which it may prove to have its key; nil is all that are supported.
+	// Algorithms are the only host key algorithms to accept; nil: all supported ones.
 	Algorithms []string
 	// Accept and AcceptAs are as in host.Target.
 	Accept, AcceptAs string
 }
 
-// A Verifier decides whether a host's key is trusted, and remembers the keys met in this run.
+// A Verifier decides whether to trust a host's key. It remembers the keys met in this run.
 type Verifier struct {
 	opts Options
 
@@ -50,20 +50,20 @@ type Verifier struct {
 	order       []string               // addresses in the order they were met
 }
 
-// A metKey is a key met for the first time in this run.
+// A metKey is a key first seen in this run.
 type metKey struct {
 	contact  host.FirstContact
 	approved bool
 }
 
-// New makes a Verifier; files are read when they are first needed.
+// New returns a Verifier, which reads files when they are needed.
 func New(o Options) *Verifier {
 	return &Verifier{opts: o, files: map[string]*knownFile{}, revocations: map[string][]*knownKey{},
 		met: map[string]*metKey{}}
 }
 
-// Verify decides on the key that a machine has proved to have: revocations first, then pinned keys, what was met in
-// this run, the files, and then what is accepted and the policy.
+// Verify judges a key that a machine has proved to own. Revocations come first, then pinned keys, keys met in this
+// run, files, accepted keys, and finally the policy.
 func (h *Verifier) Verify(p Peer, key ssh.PublicKey) error {
 	recorded, err := h.judgeKey(p, key)
 	if recorded != nil && h.opts.OnRecord != nil {
@@ -72,7 +72,7 @@ func (h *Verifier) Verify(p Peer, key ssh.PublicKey) error {
 	return err
 }
 
-// judgeKey is Verify without the news; recorded is a key just recorded.
+// judgeKey is Verify without the callback; recorded is a key just recorded.
 func (h *Verifier) judgeKey(p Peer, key ssh.PublicKey) (recorded *host.FirstContact, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -112,7 +112,7 @@ func pinnedKeys(keys []ssh.PublicKey) []*knownKey {
 	return out
 }
 
-// findKey gives nil if the key is one of the known ones.
+// findKey returns nil if the key is one of the known ones.
 func findKey(p Peer, key ssh.PublicKey, known []*knownKey) error {
 	if slices.ContainsFunc(known, func(k *knownKey) bool { return pubkey.Equal(k.key, pubkey.Plain(key)) }) {
 		return nil
@@ -120,7 +120,7 @@ func findKey(p Peer, key ssh.PublicKey, known []*knownKey) error {
 	return mismatchError(p, key, known)
 }
 
-// mismatchError is the error of a key that is not as it is known.
+// mismatchError returns the error for a key that differs from the known ones.
 func mismatchError(p Peer, key ssh.PublicKey, known []*knownKey) *host.HostKeyChangedError {
 	e := &host.HostKeyChangedError{Host: p.Address, Offered: ssh.FingerprintSHA256(pubkey.Plain(key))}
 	for _, k := range known {
@@ -139,7 +139,7 @@ func verifyCertificate(p Peer, cert *ssh.Certificate, authorities []*knownKey) e
 	return nil
 }
 
-// policyFor is what happens with a key of this machine that nobody knows.
+// policyFor returns the policy for unknown keys of this machine.
 func (h *Verifier) policyFor(p Peer) host.Policy {
 	if p.Strict {
 		return host.PolicyStrict
@@ -147,8 +147,8 @@ func (h *Verifier) policyFor(p Peer) host.Policy {
 	return h.opts.Policy
 }
 
-// acceptChanged applies Accept to a key that is not the known one. A fingerprint that the operator has given is as good
-// as a line of known_hosts that the operator has corrected; without one, somebody must see the key first, in a plan.
+// acceptChanged applies Accept to a changed key. A fingerprint from the operator is as good as a corrected line in
+// known_hosts. Without one, an operator must first see the key in a plan.
 func (h *Verifier) acceptChanged(p Peer, key ssh.PublicKey, e *host.HostKeyChangedError) (*host.FirstContact, error) {
 	e.AcceptAs = p.AcceptAs
 	switch p.Accept {
@@ -165,10 +165,10 @@ func (h *Verifier) acceptChanged(p Peer, key ssh.PublicKey, e *host.HostKeyChang
 	return h.trustKey(p, key, e.Known, h.opts.Policy != host.PolicyProbe)
 }
 
-// otherThanGiven is the error of a key that is another one than the operator said it must be.
+// otherThanGiven returns the error for a key other than the operator's fingerprint.
 func otherThanGiven(p Peer, e *host.HostKeyChangedError) error {
 	e.Known = append(e.Known, host.KnownKey{Fingerprint: p.Accept, Where: host.AcceptFlag})
-	e.AcceptAs = "" // it is the wrong machine, or the wrong fingerprint: nothing to be accepted at once
+	e.AcceptAs = "" // wrong machine or wrong fingerprint: do not suggest accepting it
 	return e
 }
 
@@ -185,7 +185,7 @@ func (h *Verifier) decideUnknown(p Peer, key ssh.PublicKey) (recorded *host.Firs
 	return h.trustKey(p, key, nil, policy == host.PolicyAcceptNew)
 }
 
-// trustKey trusts a key in this run, and records it if nobody is to approve it first.
+// trustKey trusts a key in this run. It records the key unless an operator must approve it first.
 func (h *Verifier) trustKey(p Peer, key ssh.PublicKey, replaces []host.KnownKey, record bool) (*host.FirstContact,
 	error) {
 	c := host.FirstContact{Host: p.Name, Address: p.Address, Fingerprint: ssh.FingerprintSHA256(key), Key: key,

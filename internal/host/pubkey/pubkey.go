@@ -7,7 +7,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Plain is the key that a certificate certifies, or the key itself.
+// Plain returns the key that a certificate certifies, or the key itself.
 func Plain(k ssh.PublicKey) ssh.PublicKey {
 	if cert, ok := k.(*ssh.Certificate); ok {
 		return cert.Key
@@ -15,5 +15,5 @@ func Plain(k ssh.PublicKey) ssh.PublicKey {
 	return k
 }
 
-// Equal tells whether two keys are the same one.
+// Equal reports whether two keys are the same.
 func Equal(a, b ssh.PublicKey) bool { return bytes.Equal(a.Marshal(), b.Marshal()) }

@@ -1,5 +1,5 @@
-// Package shell is how a script gets to a host and becomes root there, whatever carries it: on the standard input,
-// complete or not at all; and how a file is put in its place by such a script.
+// Package shell gets a script to a host and runs it there as root, over any transport. The script arrives on standard
+// input, either complete or not at all. Such a script also puts files in place.
 package shell
 
 import (
@@ -11,7 +11,7 @@ import (
 // The end of a script, so that one cut short by a lost connection is never run.
 const scriptEnd = "\n#kubeone-end"
 
-// Exit statuses and words by which the wrapper, not the script, speaks.
+// Exit statuses and messages of the wrapper, as opposed to the script.
 const (
 	exitTruncated = 74
 	exitNoSudo    = 213
@@ -19,19 +19,18 @@ const (
 	wordNoSudo    = "kubeone: no sudo"
 )
 
-// bootstrap is the only text of a command that is visible in process lists: it reads exactly n bytes of script from the
-// standard input (a single read call would do on a file, not on a pipe: hence fullblock) and leaves the rest to it. It
-// is one line, because csh, as a user's shell, knows no longer words.
+// bootstrap is the only part of a command visible in process lists. It reads exactly n bytes of script from standard
+// input and leaves the rest to the script; fullblock is needed because a single read of a pipe may return less. It is
+// one line, because csh as a user's shell allows no line breaks in a word.
 const bootstrap = `LC_ALL=C PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/bin; ` +
 	`export LC_ALL PATH; kubeone_script=$(dd bs=%d count=1 iflag=fullblock 2>/dev/null); ` +
 	`case $kubeone_script in *'#kubeone-end') eval "$kubeone_script" ;; ` +
 	`*) echo '` + wordTruncated + `' >&2; exit 74 ;; esac`
 
-// sudoCheck finds out, before anything is sent, whether sudo works without a password. Its arguments are
-// those of sh -c.
+// sudoCheck checks, before anything is sent, whether sudo works without a password. Its arguments are those of sh -c.
 const sudoCheck = `sudo -n sh -c : </dev/null || { echo '` + wordNoSudo + `' >&2; exit 213; }; exec sudo -n sh -c "$@"`
 
-// An Elevation is how to become root.
+// An Elevation is a way to become root.
 type Elevation int
 
 // The ways to become root.
@@ -41,7 +40,7 @@ const (
 	CheckSudo                  // sudo, after a check
 )
 
-// Argv is the command that runs a script of n bytes with its arguments.
+// Argv returns the command that runs a script of n bytes with its arguments.
 func Argv(e Elevation, n int, args []string) []string {
 	run := append([]string{fmt.Sprintf(bootstrap, n), "kubeone"}, args...)
 	switch e {
@@ -54,7 +53,7 @@ func Argv(e Elevation, n int, args []string) []string {
 	}
 }
 
-// Wire is what travels on the standard input: the script, then what it reads.
+// Wire returns the content of standard input: the script, then the script's own input.
 func Wire(script string, stdin io.Reader) (r io.Reader, n int) {
 	script += scriptEnd
 	if stdin == nil {
@@ -63,7 +62,7 @@ func Wire(script string, stdin io.Reader) (r io.Reader, n int) {
 	return io.MultiReader(strings.NewReader(script), stdin), len(script)
 }
 
-// CommandLine joins words for the login shell of the remote user, whatever shell that is.
+// CommandLine joins words for the remote user's login shell, whichever that is.
 func CommandLine(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
@@ -72,8 +71,8 @@ func CommandLine(words []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// quoteWord makes one word of s in any shell: single quotes keep everything but themselves, in fish backslashes, and in
-// csh ends of lines, which no word of ours has.
+// quoteWord quotes s as one word for any shell. Inside single quotes only the quote itself is special, in fish also
+// the backslash, and in csh the line end, which our words never contain.
 func quoteWord(s string) string {
 	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=@%+,") == "" {
 		return s
@@ -81,7 +80,7 @@ func quoteWord(s string) string {
 	return "'" + strings.NewReplacer("'", `'\''`, `\`, `'\\'`).Replace(s) + "'"
 }
 
-// NoSudo recognises the failure of the check and what sudo said.
+// NoSudo recognizes a failure of the check and returns sudo's message.
 func NoSudo(code int, stderr []byte) (detail string, failed bool) {
 	if code != exitNoSudo {
 		return "", false

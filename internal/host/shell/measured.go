@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// progressEvery bounds how often Progress is called.
+// progressEvery is the minimum interval between calls of Progress.
 const progressEvery = 10 * time.Millisecond
 
-// measured reads exactly size bytes of r. Content that is shorter or longer, or fails, ends the stream early, so that
-// the receiver sees the wrong size and keeps the old file.
+// measured reads exactly size bytes of r. If the content is shorter or longer, or fails, the stream ends early, so
+// that the receiver sees a wrong size and keeps the old file.
 type measured struct {
 	r        io.Reader
 	size     int64
@@ -31,7 +31,7 @@ func (m *measured) Read(p []byte) (int, error) {
 	}
 	n, err := m.r.Read(p[:min(int64(len(p)), m.size-m.sent)])
 	m.sent += int64(n)
-	if m.sent == m.size && err == nil { // the last bytes are given only when it is sure that they are the last
+	if m.sent == m.size && err == nil { // pass on the last bytes only once they are known to be the last
 		var one [1]byte
 		if more, _ := io.ReadFull(m.r, one[:]); more > 0 {
 			m.err = fmt.Errorf("%w: more than %d bytes", errSize, m.size)
@@ -53,7 +53,7 @@ func (m *measured) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// contentError is what was wrong with the content itself.
+// contentError returns the error of the content itself.
 func (m *measured) contentError() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

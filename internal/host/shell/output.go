@@ -9,21 +9,21 @@ import (
 	"kubeone/internal/host"
 )
 
-// stderrTail is how much of the standard error an ExitError keeps.
+// stderrTail is the number of bytes of standard error that an ExitError keeps.
 const stderrTail = 8 << 10
 
-// An Output takes one stream of a command: to the caller's writer, or into a buffer; and it keeps the end of it. After
-// Shut it takes nothing, so that a command abandoned cannot write behind the caller's back.
+// An Output receives one stream of a command: to the caller's writer or into a buffer, keeping the end. After Shut it
+// accepts nothing, so that an abandoned command cannot write behind the caller's back.
 type Output struct {
 	mu   sync.Mutex
 	w    io.Writer   // nil: collect
-	stop func(error) // ends the command: nobody takes its output
+	stop func(error) // ends the command when its output cannot be written
 	buf  bytes.Buffer
 	tail []byte
 	done bool
 }
 
-// Write takes what the command wrote.
+// Write accepts the command's output.
 func (o *Output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -48,10 +48,10 @@ func (o *Output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// NewOutput is an Output to w; nil collects. It calls stop, with the reason, when nobody takes the command's output.
+// NewOutput returns an Output to w; nil collects. It calls stop, with the reason, when w fails.
 func NewOutput(w io.Writer, stop func(error)) *Output { return &Output{w: w, stop: stop} }
 
-// Shut ends the stream and gives what was collected and the end of what came.
+// Shut ends the stream and returns the collected output and the end of the stream.
 func (o *Output) Shut() (collected, tail []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

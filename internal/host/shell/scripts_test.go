@@ -14,14 +14,14 @@ import (
 	"kubeone/internal/testutil/short"
 )
 
-// FuzzQuote compares with what a shell understands.
+// FuzzQuote compares quoting with a real shell.
 func FuzzQuote(f *testing.F) {
 	for _, s := range []string{"", "a", "a b", "it's", `"$HOME" \ *`, "-n", "\n", "~", "ü", "a;b&c|d", "!x", "#"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		if strings.Contains(s, "\x00") {
-			return // no argument of a program can hold it
+			return // no program argument can contain it
 		}
 		out, err := exec.Command("sh", "-c", "printf %s "+quoteWord(s)).Output()
 		if err != nil || string(out) != s {
@@ -30,7 +30,7 @@ func FuzzQuote(f *testing.F) {
 	})
 }
 
-// TestCommandsRunInTheShellOfAnyUser hands commands to the shells that users log in with.
+// TestCommandsRunInTheShellOfAnyUser runs commands in the shells that users log in with.
 func TestCommandsRunInTheShellOfAnyUser(t *testing.T) {
 	t.Parallel()
 	shells := []string{"sh"}
@@ -80,7 +80,7 @@ func TestScriptsPassShellcheck(t *testing.T) {
 	}
 }
 
-// TestScriptsInOtherShells runs what hosts run in the shells that they have.
+// TestScriptsInOtherShells runs the hosts' scripts in the shells of hosts.
 func TestScriptsInOtherShells(t *testing.T) {
 	t.Parallel()
 	for _, shell := range [][]string{{"dash"}, {"bash", "--posix"}, {"busybox", "sh"}} {
@@ -107,7 +107,7 @@ func TestScriptsInOtherShells(t *testing.T) {
 				!strings.Contains(out, "4 bytes of 7") {
 				t.Errorf("short upload: %s, %v", out, err)
 			}
-			// A new directory lets in nobody whom its file keeps out.
+			// A new directory is as private as its file.
 			for mode, want := range map[string]os.FileMode{"0600": 0o700, "0644": 0o755} {
 				dir := filepath.Join(filepath.Dir(path), "new"+mode)
 				out, err := sh(uploadScript, "content", dir+"/f", mode, "7", "")

@@ -13,11 +13,11 @@ import (
 	"kubeone/internal/host"
 )
 
-// uploadScript receives a file: $1 path, $2 mode, $3 size, $4 owner or "". The temporary file has a name that is known
-// before it exists, so that no signal leaves it behind; set -C makes its creation exclusive, so that nobody else's link
-// is followed. It is private from its first moment, and has its final owner and mode before its first byte. A content
-// of another size (the connection broke) changes nothing. It is on disk before it takes the place of the old one. A
-// directory that is missing is made private where the file is.
+// uploadScript receives a file: $1 path, $2 mode, $3 size, $4 owner or "". The name of the temporary file is known
+// before it exists, so that no signal leaves it behind; set -C creates it exclusively, so that it follows no other
+// user's link. It is private from the start, and has its final owner and mode before its first byte. Content of the
+// wrong size (the connection broke) changes nothing. The file is on disk before it replaces the old one. A missing
+// directory is as private as the file.
 const uploadScript = `set -eu
 umask 077
 dir=${1%/*}
@@ -39,13 +39,13 @@ sync -- "$tmp"
 mv -f -- "$tmp" "$1"
 trap - EXIT`
 
-// A transfer may take this long for any size, and a second more for each slowest.
+// A transfer may take this long for any size, plus a second for every uploadSlowest bytes.
 const (
 	uploadBase    = 2 * time.Minute
 	uploadSlowest = 256 << 10 // bytes a second
 )
 
-// errSize is a File whose content is not of its Size.
+// errSize means that a File's content does not match its Size.
 var errSize = errors.New("the content is not of the size announced")
 
 // Upload sends a file as one command on any host.

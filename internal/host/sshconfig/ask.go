@@ -14,20 +14,20 @@ import (
 	"time"
 )
 
-// Bounds of one question.
+// Limits of one question to ssh.
 const (
 	askTimeout = 10 * time.Second // commands of "Match exec" included
 	maxAnswer  = 1 << 20          // bytes
 	maxAsking  = 4                // processes at one time
 )
 
-// notSet is the value of settings that only ssh's defaults, or the system's configuration, would give.
+// notSet is the value of settings that only ssh's defaults or the system's configuration would provide.
 const notSet = "/kubeone/not-set"
 
-// An answer is what "ssh -G" prints about a host: values by keyword, in lower case. nil answers nothing.
+// An answer is the output of "ssh -G" for a host: values by keyword, in lower case. Nil has no values.
 type answer map[string][]string
 
-// firstValue returns the first value of a keyword, "" if the configuration does not set it.
+// firstValue returns the first value of a keyword; "" if it is not set.
 func (a answer) firstValue(keyword string) string {
 	if values := a.allValues(keyword); len(values) > 0 {
 		return values[0]
@@ -47,7 +47,7 @@ func (a answer) allValues(keyword string) []string {
 	return out
 }
 
-// parseAnswer reads lines of a keyword, a space and a value.
+// parseAnswer parses lines of a keyword, a space and a value.
 func parseAnswer(text string) answer {
 	a := answer{}
 	for line := range strings.Lines(text) {
@@ -57,7 +57,7 @@ func parseAnswer(text string) answer {
 	return a
 }
 
-// An asker asks ssh about hosts, and about each once. It is safe for concurrent use.
+// An asker asks ssh about each host once. It is safe for concurrent use.
 type asker struct {
 	opts  Options
 	open  func() (asking, error)
@@ -67,12 +67,12 @@ type asker struct {
 	answers map[string]func() (answer, error)
 }
 
-// asking is how ssh is asked.
+// asking says how to ask ssh.
 type asking struct {
-	program  string // "" if there is nothing to ask, or no ssh
-	config   string // the configuration to ask about
+	program  string // "" without a configuration or without ssh
+	config   string // path of the configuration
 	defaults answer // of ssh without any configuration
-	same     bool   // the configuration says the same about every host
+	same     bool   // the configuration is the same for every host
 }
 
 func newAsker(o Options) *asker {
@@ -81,7 +81,7 @@ func newAsker(o Options) *asker {
 	return a
 }
 
-// findSSH finds ssh, and asks it for its defaults. It runs nothing if there is no configuration.
+// findSSH finds ssh and asks it for its defaults. Without a configuration it runs nothing.
 func (a *asker) findSSH() (asking, error) {
 	own, system := filepath.Join(a.opts.HomeDir, ".ssh", "config"), filepath.Join(a.opts.SystemDir, "ssh_config")
 	var files []string
@@ -113,12 +113,12 @@ func (a *asker) findSSH() (asking, error) {
 	return out, nil
 }
 
-// checkIncludes refuses a relative Include in the system's configuration. ssh is told to include that file, and would
-// look below ~/.ssh instead of beside it.
+// checkIncludes refuses a relative Include in the system's configuration. Ssh gets that file through an Include, and
+// would search below ~/.ssh instead of beside it.
 func checkIncludes(system string) error {
 	text, err := os.ReadFile(system) // #nosec G304 -- ssh_config
 	if err != nil {
-		return nil // ssh says what is wrong
+		return nil // ssh reports the error
 	}
 	number := 0
 	for line := range strings.Lines(string(text)) {
@@ -136,8 +136,8 @@ func checkIncludes(system string) error {
 	return nil
 }
 
-// configFor returns the configuration to ask about: the operator's own, then the system's. What says how a host is
-// reached, and what is not honoured, has a default between them: the system has no say in it.
+// configFor returns the configuration to ask about: the operator's own, then the system's. Defaults in between keep
+// the system from deciding how to reach a host, and from setting what is not supported.
 func configFor(own, system string, defaults answer) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Include %q\nMatch all\n", own)
@@ -148,7 +148,7 @@ func configFor(own, system string, defaults answer) string {
 		b.WriteString(line + "\n")
 	}
 	for _, w := range notHonoured() {
-		if value := defaults.firstValue(w.keyword); value != "" { // else this ssh does not know the keyword
+		if value := defaults.firstValue(w.keyword); value != "" { // else this ssh lacks the keyword
 			b.WriteString(w.keyword + " " + value + "\n")
 		}
 	}
@@ -156,7 +156,7 @@ func configFor(own, system string, defaults answer) string {
 	return b.String()
 }
 
-// askWithDefaults returns what the configuration says about a host, and ssh's defaults.
+// askWithDefaults returns the configuration for a host, and ssh's defaults.
 func (a *asker) askWithDefaults(alias string) (about, defaults answer, err error) {
 	how, err := a.open()
 	if err != nil || how.program == "" {
@@ -180,7 +180,7 @@ func (a *asker) askWithDefaults(alias string) (about, defaults answer, err error
 func (a *asker) askAbout(how asking, alias string) (answer, error) {
 	a.slots <- struct{}{}
 	defer func() { <-a.slots }()
-	// A file, not a pipe: "Match final" has it read twice.
+	// A file, not a pipe, because "Match final" makes ssh read it twice.
 	file, err := os.CreateTemp("", "kubeone-ssh-config-")
 	if err != nil {
 		return nil, err
@@ -195,20 +195,20 @@ func (a *asker) askAbout(how asking, alias string) (answer, error) {
 	}
 	about, err := a.runSSH(how, file.Name(), alias)
 	if err == nil && how.same {
-		delete(about, "hostname") // of the host that was asked about
+		delete(about, "hostname") // of the host in question
 	}
 	return about, err
 }
 
-// runSSH runs "ssh -G", without a shell. The host cannot be taken for an option.
+// runSSH runs "ssh -G" without a shell. The host name cannot pass as an option.
 func (a *asker) runSSH(how asking, config, alias string) (answer, error) {
 	if strings.HasPrefix(alias, "-") || strings.ContainsAny(alias, "'`\"$\\;&<>|(){}!*?#~,") {
-		return nil, fmt.Errorf("%q is not a host name", alias) // and commands of "Match exec" may have it as %h
+		return nil, fmt.Errorf("%q is not a host name", alias) // commands of "Match exec" may contain it as %h
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, how.program, "-G", "-T", "-F", config, "--", alias) // #nosec G204 -- no shell
-	// What "Match exec" left behind may keep the pipes open.
+	// Children of "Match exec" may keep the pipes open.
 	cmd.WaitDelay = time.Second
 	var out, messages bounded
 	cmd.Stdout, cmd.Stderr = &out, &messages
@@ -228,7 +228,7 @@ func (a *asker) runSSH(how asking, config, alias string) (answer, error) {
 
 // bounded keeps the first maxAnswer bytes.
 type bounded struct {
-	kept bytes.Buffer // not embedded: its ReadFrom knows no bound
+	kept bytes.Buffer // not embedded: its ReadFrom has no bound
 	full bool
 }
 
@@ -241,10 +241,10 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// isSameForAll reports whether files surely say the same about every host, so that one question is enough for thousands
-// of hosts. Anything unusual in them makes it false.
+// isSameForAll reports whether the files certainly say the same about every host, so that one question suffices for
+// thousands of hosts. Anything unusual in them makes it false.
 func isSameForAll(files []string, depth int) bool {
-	const most = 16 // files that include one another
+	const most = 16 // files including one another
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil || depth > most {

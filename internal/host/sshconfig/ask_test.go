@@ -10,13 +10,13 @@ import (
 	"kubeone/internal/host"
 )
 
-// fakeSSH is a program in the place of ssh, and the files that it is asked about.
+// fakeSSH is a program in place of ssh, with the files that it is asked about.
 type fakeSSH struct {
 	home, system, calls string
 	options             Options
 }
 
-// newFakeSSH makes a program that notes its arguments, and prints what the shell script prints.
+// newFakeSSH creates a program that records its arguments and prints the output of the shell script.
 func newFakeSSH(t *testing.T, config, script string) fakeSSH {
 	t.Helper()
 	f := fakeSSH{home: t.TempDir(), system: t.TempDir()}
@@ -118,7 +118,7 @@ func TestWhatSSHRefusesIsToldInItsWords(t *testing.T) {
 		"[ \"$4\" = none ] || echo port nope":                              `"nope" is not a port`,
 		"[ \"$4\" = none ] || echo proxycommand nc":                        "ProxyCommand is not supported",
 		"[ \"$4\" = none ] || echo ciphers none-of-these":                  "none of none-of-these is",
-		"[ \"$4\" = none ] || echo userknownhostsfile x":                   "x is no absolute path",
+		"[ \"$4\" = none ] || echo userknownhostsfile x":                   "x is not an absolute path",
 		"[ \"$4\" = none ] || echo stricthostkeychecking perhaps":          `"perhaps" is none of`,
 		"[ \"$4\" = none ] || { echo hostname a; echo proxyjump b:nope; }": "ProxyJump",
 	} {

@@ -7,8 +7,8 @@ import (
 	"kubeone/internal/host"
 )
 
-// FuzzResolve: whatever ssh answers, a target is resolved to something that can be dialled, by a chain of bastions that
-// ends, or it is refused.
+// FuzzResolve: for every answer of ssh, a target is either refused or resolved to an address that can be dialled,
+// through a finite chain of bastions.
 func FuzzResolve(f *testing.F) {
 	for _, seed := range []string{
 		"", "user root\nport 2222\n", "port -1\n", "hostname 10.0.0.1\nproxyjump bastion\n", "proxyjump cp-1\n",

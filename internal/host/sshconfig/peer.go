@@ -17,7 +17,7 @@ import (
 	"kubeone/internal/host/hostkey"
 )
 
-// resolvePeer decides what the machine must prove to be.
+// resolvePeer decides how the machine must prove its identity.
 func (p resolution) resolvePeer(r *Resolved, t host.Target) (err error) {
 	c, alias := p.config, t.Address
 	r.Peer = hostkey.Peer{
@@ -55,7 +55,7 @@ func (p resolution) resolvePeer(r *Resolved, t host.Target) (err error) {
 	return nil
 }
 
-// knownAddress is the host:port under which known_hosts files know the machine. An alias is for all ports.
+// knownAddress returns the machine's host:port in known_hosts files. An alias covers all ports.
 func knownAddress(alias string, r Resolved) string {
 	if alias != "" {
 		return net.JoinHostPort(strings.ToLower(alias), "22")
@@ -63,8 +63,8 @@ func knownAddress(alias string, r Resolved) string {
 	return net.JoinHostPort(strings.ToLower(r.Address), strconv.Itoa(r.Port))
 }
 
-// isStrict reports whether unknown keys are refused, whoever would approve them. The other values let the program's own
-// rules decide, none of which takes a changed key for a known one.
+// isStrict reports whether unknown keys are refused without asking an operator. The other values leave it to our own
+// rules; none accepts a changed key.
 func isStrict(value string) (bool, error) {
 	switch strings.ToLower(value) {
 	case "yes", "true":
@@ -72,10 +72,10 @@ func isStrict(value string) (bool, error) {
 	case "", "ask", "accept-new", "no", "false", "off":
 		return false, nil
 	}
-	return false, fmt.Errorf("StrictHostKeyChecking: %q is none of yes, ask, accept-new, no, off", value)
+	return false, fmt.Errorf("StrictHostKeyChecking: %q is not one of yes, ask, accept-new, no, off", value)
 }
 
-// knownHosts are the user's files, then the system's.
+// knownHosts returns the user's files, then the system's.
 func (p resolution) knownHosts(r Resolved, alias string) ([]string, error) {
 	if p.opts.KnownHostsFiles != nil {
 		return p.opts.KnownHostsFiles, nil
@@ -105,11 +105,11 @@ func (p resolution) knownHosts(r Resolved, alias string) ([]string, error) {
 	return out, nil
 }
 
-// trustedPath expands the path of a file that says whom to trust. What is not understood in it is an error: the file
-// that is meant may hold revocations.
+// trustedPath expands the path of a file that says which keys to trust. An unknown construct is an error, because the
+// file may hold revocations.
 func (p resolution) trustedPath(s string, r Resolved, alias string) (string, error) {
 	if strings.ContainsAny(s, `"'\`) {
-		return "", fmt.Errorf("the path %s is not understood: write it without quotes and blanks", s)
+		return "", fmt.Errorf("the path %s is not supported: write it without quotes and blanks", s)
 	}
 	written := s // in messages: without the values of variables
 	s, err := p.expandVariables(s)
@@ -120,7 +120,7 @@ func (p resolution) trustedPath(s string, r Resolved, alias string) (string, err
 		return "", fmt.Errorf("the token %s in %s is not supported", unknown, written)
 	}
 	if s = p.expandTokens(s, r, alias); !filepath.IsAbs(s) {
-		return "", fmt.Errorf("%s is no absolute path; of several paths, none may have a blank", written)
+		return "", fmt.Errorf("%s is not an absolute path; in a list of paths, none may contain a blank", written)
 	}
 	return s, nil
 }
@@ -138,7 +138,7 @@ func (p resolution) expandVariables(s string) (string, error) {
 	return s, unset
 }
 
-// localUser is the name of whoever runs the program, "" if that is not known.
+// localUser returns the name of the user who runs the program; "" if unknown.
 func localUser() string {
 	u, err := user.Current()
 	if err != nil {
@@ -147,8 +147,8 @@ func localUser() string {
 	return u.Username
 }
 
-// supportedAlgorithms returns the supported ones of a list that the SSH configuration sets; nil, the program's own
-// choice, if it is ssh's default.
+// supportedAlgorithms returns the supported algorithms of a list in the SSH configuration; nil, the program's own
+// choice, if the list is ssh's default.
 func supportedAlgorithms(list, byDefault string, supported []string) ([]string, error) {
 	if list == byDefault {
 		return nil, nil
@@ -161,7 +161,7 @@ func supportedAlgorithms(list, byDefault string, supported []string) ([]string, 
 	return out, nil
 }
 
-// A warning is a setting that would make a connection safer, and is not honoured.
+// A warning is an unsupported setting that would make a connection safer.
 type warning struct{ keyword, instead string }
 
 func notHonoured() []warning {
@@ -173,8 +173,8 @@ func notHonoured() []warning {
 	}
 }
 
-// warnOf names what the operator's own configuration sets and is not honoured. What the system's sets of it comes with
-// the distribution, and would be named at every command.
+// warnOf warns about unsupported settings in the operator's own configuration. The system's come with the
+// distribution and would cause a warning at every command.
 func (p resolution) warnOf(alias string) {
 	for _, w := range notHonoured() {
 		if value := p.config.firstValue(w.keyword); !noneOrEmpty(value) && value != p.defaults.firstValue(w.keyword) {

@@ -1,5 +1,5 @@
-// Package sshconfig decides how a host is reached, with what one logs in, and what proves that it is the host: from the
-// target, else the operator's SSH configuration, as ssh itself reads it, else the defaults.
+// Package sshconfig decides how to reach a host, how to log in, and how to verify the host. Its sources are the
+// target, the operator's SSH configuration as ssh reads it, and defaults, in this order.
 package sshconfig
 
 import (
@@ -18,27 +18,28 @@ import (
 	"kubeone/internal/host/hostkey"
 )
 
-// maxHops bounds a chain of bastions; a longer one is a loop in the SSH configuration.
+// maxHops limits a chain of bastions; a longer one is a loop in the SSH configuration.
 const maxHops = 8
 
-// Options say where the SSH configuration is, and what it may refer to.
+// Options say where the SSH configuration and the files it refers to are.
 type Options struct {
-	// Ignore leaves the SSH configuration unread. Otherwise ssh is asked about it, if a configuration exists.
+	// Ignore skips the SSH configuration. Otherwise ssh is asked about it, if there is one.
 	Ignore bool
-	// SSH is the program; "" means ssh in PATH.
+	// SSH is the ssh program; "": ssh in PATH.
 	SSH string
-	// KnownHostsFiles replace those of the SSH configuration, the system's too; nil means the latter, else OpenSSH's.
+	// KnownHostsFiles replace those of the SSH configuration, including the system's; nil: those, else OpenSSH's
+	// defaults.
 	KnownHostsFiles []string
 	HomeDir         string // where ~ points
-	SystemDir       string // where ssh_config and ssh_known_hosts of the whole system are
+	SystemDir       string // directory of the system's ssh_config and ssh_known_hosts
 	Getenv          func(string) string
-	// Warn receives what was passed over but may matter (a setting that is not supported).
+	// Warn is called with settings that were ignored but may matter, such as unsupported ones.
 	Warn func(message string)
 }
 
 func (o Options) sshProgram() string { return cmp.Or(o.SSH, "ssh") }
 
-// expandHome replaces a leading ~/ by the home directory.
+// expandHome replaces a leading ~/ with the home directory.
 func (o Options) expandHome(path string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		return filepath.Join(o.HomeDir, rest)
@@ -46,7 +47,7 @@ func (o Options) expandHome(path string) string {
 	return path
 }
 
-// A Resolver fills in what targets leave open. It is safe for concurrent use.
+// A Resolver completes targets. It is safe for concurrent use.
 type Resolver struct {
 	opts  Options
 	asker *asker
@@ -55,12 +56,12 @@ type Resolver struct {
 	warned map[string]bool // keywords
 }
 
-// New makes a Resolver; nothing is read or run before the first Resolve.
+// New returns a Resolver. It neither reads nor runs anything before the first Resolve.
 func New(o Options) *Resolver {
 	return &Resolver{opts: o, asker: newAsker(o), warned: map[string]bool{}}
 }
 
-// Prefetch asks ssh about hosts that will be resolved, a few at a time. Resolve returns what goes wrong.
+// Prefetch asks ssh about future hosts, a few at a time. Resolve returns its errors.
 func (p *Resolver) Prefetch(addresses []string) {
 	var wait sync.WaitGroup
 	next := make(chan string)
@@ -81,23 +82,23 @@ func (p *Resolver) Prefetch(addresses []string) {
 // A Resolved target has every field decided.
 type Resolved struct {
 	Name    string
-	Address string // what is dialled, or what the hop before dials
+	Address string // dialled from here or from the previous hop
 	Port    int
 	User    string
 	AsUser  bool // without sudo
 	Keys    credentials.Source
 	Peer    hostkey.Peer
-	// Ciphers, MACs and KeyExchanges are the only ones to be used; nil leaves them to the caller.
+	// Ciphers, MACs and KeyExchanges are the only ones allowed; nil leaves the choice to the caller.
 	Ciphers, MACs, KeyExchanges []string
-	Via                         *Resolved // the hop before; nil for the first
+	Via                         *Resolved // the previous hop; nil for the first
 }
 
-// Addr is the "user@address:port" of messages.
+// Addr returns "user@address:port" for messages.
 func (r Resolved) Addr() string {
 	return r.User + "@" + net.JoinHostPort(r.Address, strconv.Itoa(r.Port))
 }
 
-// Resolve decides every field of a target and of the hops before it.
+// Resolve completes a target and the hops before it.
 func (p *Resolver) Resolve(t host.Target) (Resolved, error) {
 	return resolution{opts: p.opts, ask: p.asker.askWithDefaults, warn: p.warnOnce}.resolveTarget(t, 0)
 }
@@ -108,10 +109,10 @@ type resolution struct {
 	ask  func(alias string) (about, defaults answer, err error)
 	warn func(keyword, message string)
 
-	config, defaults answer // of the hop that is being resolved
+	config, defaults answer // of the present hop
 }
 
-// resolveTarget decides every field of a target and of the hops before it.
+// resolveTarget completes a target and the hops before it.
 func (p resolution) resolveTarget(t host.Target, depth int) (Resolved, error) {
 	if err := t.Validate(); err != nil {
 		return Resolved{}, err
@@ -143,7 +144,7 @@ func (p resolution) resolveTarget(t host.Target, depth int) (Resolved, error) {
 	return r, nil
 }
 
-// resolvePlace decides where and who.
+// resolvePlace decides the address, port and user.
 func (p resolution) resolvePlace(r *Resolved) error {
 	c := p.config
 	r.Address = cmp.Or(c.firstValue("HostName"), r.Address)
@@ -159,7 +160,7 @@ func (p resolution) resolvePlace(r *Resolved) error {
 	return nil
 }
 
-// resolveKeys decides what to log in with.
+// resolveKeys decides the keys to log in with.
 func (p resolution) resolveKeys(r *Resolved, t host.Target) {
 	c, alias := p.config, t.Address
 	identities := c.allValues("IdentityFile")
@@ -215,7 +216,7 @@ func (p resolution) resolveAgent(r *Resolved, t host.Target) {
 	r.Keys.AgentName = r.Keys.Agent
 }
 
-// expandTokens expands ~ and the % tokens of the SSH configuration that files use.
+// expandTokens expands ~ and the % tokens for files in the SSH configuration.
 func (p resolution) expandTokens(s string, r Resolved, alias string) string {
 	key := p.config.firstValue("HostKeyAlias")
 	if key == "" {
@@ -230,7 +231,7 @@ func (p resolution) expandTokens(s string, r Resolved, alias string) string {
 		"%p", strconv.Itoa(r.Port), "%r", r.User, "%u", local).Replace(s))
 }
 
-// hopBefore is the last bastion before t, carrying those before it; nil if t is dialled directly.
+// hopBefore returns the last bastion before t, including those before it; nil if t is dialled directly.
 func (p resolution) hopBefore(t host.Target, r Resolved) (*host.Target, error) {
 	chain := t.Bastions
 	if len(chain) == 0 {
@@ -253,7 +254,7 @@ func (p resolution) hopBefore(t host.Target, r Resolved) (*host.Target, error) {
 	return &last, nil
 }
 
-// parseProxyJump reads ProxyJump: "[user@]host[:port]" or "ssh://..." separated by commas, outermost first.
+// parseProxyJump parses ProxyJump: "[user@]host[:port]" or "ssh://..." separated by commas, outermost first.
 func (p resolution) parseProxyJump() ([]host.Target, error) {
 	spec := p.config.firstValue("ProxyJump")
 	if command := p.config.firstValue("ProxyCommand"); spec == "" && !noneOrEmpty(command) {

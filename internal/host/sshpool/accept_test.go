@@ -17,10 +17,10 @@ import (
 	"kubeone/internal/testutil/sshtest"
 )
 
-// given is the fingerprint that a server shows.
+// given stands for the fingerprint that a server shows.
 const given = "given"
 
-// When another key than the known one is accepted, and when it is recorded.
+// When a changed key is accepted, and when it is recorded.
 func TestAcceptanceOfAnotherKey(t *testing.T) {
 	t.Parallel()
 	wrong := ssh.FingerprintSHA256(newKey(t).PublicKey())
@@ -80,7 +80,7 @@ func TestAcceptanceOfAnotherKey(t *testing.T) {
 	}
 }
 
-// An unknown key that is not the one that was given is refused, whatever the policy is.
+// An unknown key other than the given one is refused under every policy.
 func TestAnUnknownKeyMustBeTheGivenOne(t *testing.T) {
 	t.Parallel()
 	s := sshtest.Start(t, sshtest.Options{})
@@ -93,7 +93,7 @@ func TestAnUnknownKeyMustBeTheGivenOne(t *testing.T) {
 	}
 }
 
-// A pinned key is the manifest's to change.
+// A pinned key can only be changed in the manifest.
 func TestAPinnedKeyIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	s := sshtest.Start(t, sshtest.Options{})
@@ -107,7 +107,7 @@ func TestAPinnedKeyIsNotReplaced(t *testing.T) {
 	}
 }
 
-// What was accepted takes the place of the known key, wherever that stands, until that one is accepted again.
+// An accepted key replaces the known key in every file, until that one is accepted again.
 func TestAnAcceptedKeyTakesThePlaceOfTheKnownOne(t *testing.T) {
 	t.Parallel()
 	old := newKey(t)
@@ -116,7 +116,7 @@ func TestAnAcceptedKeyTakesThePlaceOfTheKnownOne(t *testing.T) {
 	record := filepath.Join(t.TempDir(), "known_hosts")
 	const address = "192.0.2.7:22"
 	file := knownHosts(t, knownhosts.Line([]string{address}, old.PublicKey()))
-	// log in at the address where the server is now
+	// log in at the server's present address
 	login := func(s *sshtest.Server, accept string, approve bool) error {
 		p := newPool(t, sshpool.Options{
 			KnownHosts: host.PolicyProbe, KnownHostsFiles: []string{file}, RecordFile: record, NetDial: always(s),
@@ -160,14 +160,14 @@ func TestAnAcceptedKeyTakesThePlaceOfTheKnownOne(t *testing.T) {
 	}
 }
 
-// always leads to one server, whatever is dialled.
+// always connects to one server, whatever address is dialled.
 func always(s *sshtest.Server) func(context.Context, string, string) (netConn, error) {
 	return func(ctx context.Context, network, _ string) (netConn, error) {
 		return dialer.DialContext(ctx, network, hostPort(s))
 	}
 }
 
-// unlessNone is an error if a key is not approved.
+// unlessNone returns an error if a key is not approved.
 func unlessNone(contacts []host.FirstContact) error {
 	if len(contacts) > 0 {
 		return host.ErrNotApproved
@@ -175,7 +175,7 @@ func unlessNone(contacts []host.FirstContact) error {
 	return nil
 }
 
-// A bastion's key may be accepted as a host's; that of the host behind it is not accepted with it.
+// A bastion's key can be accepted like a host's, but that does not accept the key of the host behind it.
 func TestAcceptanceIsForOneMachine(t *testing.T) {
 	t.Parallel()
 	bastion, node := sshtest.Start(t, sshtest.Options{}), sshtest.Start(t, sshtest.Options{})

@@ -210,7 +210,7 @@ func TestAgentSockets(t *testing.T) {
 	}
 }
 
-// A manifest names the variable, and its value may be any secret of the machine on which kubeone plan runs.
+// A manifest names the variable, whose value may be any secret of the machine that runs kubeone plan.
 func TestNoErrorHasTheValueOfAVariable(t *testing.T) {
 	t.Parallel()
 	s := sshtest.Start(t, sshtest.Options{})
@@ -235,7 +235,7 @@ func TestNoErrorHasTheValueOfAVariable(t *testing.T) {
 	}
 }
 
-// A socket that is no absolute path is not dialled: @ would name one outside the file system.
+// Only an absolute path is dialled as a socket: @ would name one outside the file system.
 func TestAnAgentsSocketIsAnAbsolutePath(t *testing.T) {
 	dir := t.TempDir()
 	key := sshtest.WriteKey(t, "")
@@ -323,14 +323,14 @@ func TestUserCertificates(t *testing.T) {
 	}
 }
 
-// publicHalf writes the public half of a key into a file that ends in .pub, beside which there is no private key.
+// publicHalf writes the public half of a key to a file that ends in .pub, without a private key beside it.
 func publicHalf(t *testing.T, key sshtest.Key) string {
 	path := filepath.Join(t.TempDir(), "id_ed25519.pub")
 	writeFile(t, path, string(ssh.MarshalAuthorizedKey(key.Public())))
 	return path
 }
 
-// As with ssh, a public key chooses the agent's key: in the file that is named, or beside it.
+// As in ssh, a public key selects the agent's key: in the named file, or beside it.
 func TestAPublicKeyChoosesTheAgentsKey(t *testing.T) {
 	t.Parallel()
 	key := sshtest.WriteKey(t, "")
@@ -366,7 +366,7 @@ func TestAPublicKeyChoosesTheAgentsKey(t *testing.T) {
 	}
 }
 
-// What is wrong with the SSH configuration is said of it, and not of the manifest.
+// Errors in the SSH configuration name it, not the manifest.
 func TestErrorsNameTheSSHConfiguration(t *testing.T) {
 	t.Parallel()
 	short.Tool(t, "ssh")
@@ -393,7 +393,7 @@ func TestErrorsNameTheSSHConfiguration(t *testing.T) {
 	}
 }
 
-// There is one text for no key at all, whether or not an agent was asked for by name.
+// There is one message for no key at all, whether or not an agent is configured.
 func TestNoKeyHasOneText(t *testing.T) {
 	t.Parallel()
 	for _, socket := range []string{"", "none", "env:UNSET", "/nonexistent/agent"} {

@@ -18,7 +18,7 @@ import (
 	"kubeone/internal/testutil/sshtest"
 )
 
-// chain is two bastions and a host behind them, each with its own key.
+// chain returns two bastions and a host behind them, each with its own key.
 func chain(t *testing.T, inner sshtest.Options) (target host.Target, servers [3]*sshtest.Server) {
 	t.Helper()
 	servers = [3]*sshtest.Server{sshtest.Start(t, sshtest.Options{}), sshtest.Start(t, inner),
@@ -37,7 +37,7 @@ func chain(t *testing.T, inner sshtest.Options) (target host.Target, servers [3]
 func TestBastionChain(t *testing.T) {
 	t.Parallel()
 	target, servers := chain(t, sshtest.Options{})
-	p := newPool(t, sshpool.Options{MaxDials: 1}) // a hop that waits for its bastion holds no slot
+	p := newPool(t, sshpool.Options{MaxDials: 1}) // a hop waiting for its bastion holds no slot
 	var wg sync.WaitGroup
 	for i := range 5 {
 		wg.Go(func() {
@@ -129,7 +129,7 @@ func TestTroubleOnTheWay(t *testing.T) {
 	hung.Port = sshtest.Start(t, sshtest.Options{Silent: true}).Port()
 	for name, c := range map[string]struct {
 		target host.Target
-		limit  time.Duration // which the bastions must keep, however busy the machine is; 0 is the pool's own
+		limit  time.Duration // time for the bastions, however busy the machine is; 0: the pool's default
 		words  []string
 	}{
 		"the first hop is down":     {dead, 0, []string{"node-1: go through its bastion", "outer (root@", "refused"}},

@@ -14,7 +14,7 @@ import (
 	"kubeone/internal/testutil/sshtest"
 )
 
-// BenchmarkFirstCommand is how long it takes to connect to so many hosts and to run a command on each.
+// BenchmarkFirstCommand measures connecting to many hosts and running a command on each.
 func BenchmarkFirstCommand(b *testing.B) {
 	for _, hosts := range []int{10, 100, 1000} {
 		for _, rtt := range []time.Duration{0, 20 * time.Millisecond} {

@@ -13,7 +13,7 @@ import (
 	"kubeone/internal/host"
 )
 
-// keepaliveMisses is how many intervals a peer may be silent after a question before the connection counts as lost.
+// keepaliveMisses is the number of unanswered intervals after which a connection counts as lost.
 const keepaliveMisses = 3
 
 // A conn is a living SSH connection. It ends once, for one reason.
@@ -24,7 +24,7 @@ type conn struct {
 	meter    *meteredConn
 	sessions chan struct{} // one per command running
 	lost     chan struct{} // closed when the transport has ended
-	dead     atomic.Bool   // known to be of no use, perhaps before the transport says so
+	dead     atomic.Bool   // known to be unusable, perhaps before the transport reports it
 	silent   atomic.Bool   // ended because of keepalives
 	sudo     atomic.Bool   // sudo is known to work
 }
@@ -34,7 +34,7 @@ func newConn(client *ssh.Client, meter *meteredConn, sessions int, idle *idle) *
 		sessions: make(chan struct{}, sessions), lost: make(chan struct{})}
 }
 
-// isLost tells whether to open another connection instead.
+// isLost reports whether to open another connection instead.
 func (c *conn) isLost() bool {
 	if c.dead.Load() {
 		return true
@@ -55,7 +55,7 @@ func (c *conn) close() error {
 	return nil
 }
 
-// lostError gives the connection up, and says why it ended as far as is known.
+// lostError gives up the connection and returns why it ended, as far as known.
 func (c *conn) lostError(cause error) error {
 	c.dead.Store(true)
 	if c.silent.Load() {
@@ -67,8 +67,8 @@ func (c *conn) lostError(cause error) error {
 	return fmt.Errorf("%w: %w", host.ErrConnectionLost, cause)
 }
 
-// watchTransport waits for the end of the transport and brings it about when the peer is silent. Whatever comes from
-// the peer is a sign of life; only a silent peer is asked.
+// watchTransport waits for the end of the transport, and ends it when the peer is silent. Any data from the peer is a
+// sign of life; keepalives go only to a silent peer.
 func (c *conn) watchTransport(interval time.Duration) {
 	go func() {
 		_ = c.client.Wait()
@@ -101,7 +101,7 @@ func (c *conn) watchTransport(interval time.Duration) {
 	}
 }
 
-// A meteredConn counts what it received.
+// A meteredConn counts received bytes.
 type meteredConn struct {
 	net.Conn
 	received atomic.Int64
@@ -113,8 +113,8 @@ func (m *meteredConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// openSession opens a channel for one command, waiting for a free slot. The caller calls release when the channel is
-// gone.
+// openSession opens a channel for one command, waiting for a free slot. The caller must call release when the channel
+// is closed.
 func (c *conn) openSession(ctx context.Context) (s *ssh.Session, release func(), err error) {
 	if !c.idle.acquire(c) {
 		return nil, nil, c.lostError(nil)
@@ -152,7 +152,7 @@ func (c *conn) openSession(ctx context.Context) (s *ssh.Session, release func(),
 		}
 		return o.s, release, o.err
 	case <-ctx.Done():
-		go func(free func()) { // the answer may still come; release itself is a result, and nil by then
+		go func(free func()) { // the answer may still come; the result release is nil by then
 			if o := <-ch; o.s != nil {
 				_ = o.s.Close()
 			}

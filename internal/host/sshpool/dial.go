@@ -14,13 +14,13 @@ import (
 	"kubeone/internal/host/credentials"
 )
 
-// preferredCiphers in the order of speed on machines with AES instructions.
+// preferredCiphers returns ciphers in the order of speed on machines with AES instructions.
 func preferredCiphers() []string {
 	return []string{ssh.CipherAES128GCM, ssh.CipherAES256GCM, ssh.CipherChaCha20Poly1305,
 		ssh.CipherAES128CTR, ssh.CipherAES192CTR, ssh.CipherAES256CTR}
 }
 
-// dialHop opens the byte stream to the machine: through the hop before, or directly.
+// dialHop opens the byte stream to the machine, through the previous hop or directly.
 func (e *endpoint) dialHop(ctx context.Context, before *conn) (net.Conn, error) {
 	addr := net.JoinHostPort(e.r.Address, fmt.Sprint(e.r.Port))
 	ctx, cancel := context.WithTimeoutCause(ctx, e.pool.opts.DialTimeout, errDialTimeout(e.pool.opts.DialTimeout))
@@ -45,16 +45,16 @@ func (e *endpoint) dialHop(ctx context.Context, before *conn) (net.Conn, error) 
 	return nil, &hopError{from: e.via.r.Name, err: err}
 }
 
-// errHandshake is a paused machine, or another service than sshd.
+// errHandshake means a paused machine, or a service other than sshd.
 var errHandshake = errors.New("accepts connections but does not speak SSH")
 
-// errDialTimeout is a machine that does not answer at all.
+// errDialTimeout means that a machine does not answer at all.
 type errDialTimeout time.Duration
 
 func (e errDialTimeout) Error() string        { return fmt.Sprintf("no answer within %v", time.Duration(e)) }
 func (e errDialTimeout) Is(target error) bool { return target == host.ErrSilent }
 
-// errNoHandshake is a machine that accepts connections and says nothing.
+// errNoHandshake means that a machine accepts connections and stays silent.
 type errNoHandshake time.Duration
 
 func (e errNoHandshake) Error() string {
@@ -73,7 +73,7 @@ type hopError struct {
 func (e *hopError) Error() string { return fmt.Sprintf("from bastion %s: %v", e.from, e.err) }
 func (e *hopError) Unwrap() error { return e.err }
 
-// An authError is a host whose identity was verified and that refused the login.
+// An authError means that a host with a verified identity refused the login.
 type authError struct {
 	offered []string // what was offered
 	err     error
@@ -82,15 +82,15 @@ type authError struct {
 func (e *authError) Error() string { return e.err.Error() }
 func (e *authError) Unwrap() error { return e.err }
 
-// handshake speaks SSH over raw. The machine must prove its identity within HandshakeTimeout and accept one of our keys
-// within AuthTimeout; a machine that accepts connections and then says nothing is noticed here.
+// handshake speaks SSH over raw. The machine must prove its identity within HandshakeTimeout and accept one of our
+// keys within AuthTimeout. A machine that accepts connections but stays silent fails here.
 func (e *endpoint) handshake(ctx context.Context, raw net.Conn, auth credentials.Set) (*conn, error) {
 	o := e.pool.opts
 	metered := &meteredConn{Conn: raw}
 	var expired, verified atomic.Bool
 	cut := func() {
 		_ = raw.Close()
-		auth.Close() // a signature may be waiting for a person
+		auth.Close() // a signature may be waiting for the operator
 	}
 	timer := time.AfterFunc(o.HandshakeTimeout, func() {
 		expired.Store(true)
@@ -134,7 +134,7 @@ func (e *endpoint) handshake(ctx context.Context, raw net.Conn, auth credentials
 	return nil, loginError(o, verified.Load(), expired.Load(), auth, err)
 }
 
-// loginError says what a failed handshake means: before the host has proved its identity, and after.
+// loginError explains a failed handshake, before and after the host has proved its identity.
 func loginError(o Options, verified, expired bool, auth credentials.Set, err error) error {
 	switch {
 	case !verified && expired:
@@ -149,8 +149,8 @@ func loginError(o Options, verified, expired bool, auth credentials.Set, err err
 	return &authError{offered: auth.Offered(), err: err}
 }
 
-// withoutPorts is an error of a connection without the connection's addresses: the port on this side is another one
-// each time, and the same trouble is to read the same, wherever it is noted.
+// withoutPorts removes a connection's addresses from its error. The local port differs each time, but the same
+// failure must read the same everywhere.
 func withoutPorts(err error) error {
 	if op := (*net.OpError)(nil); errors.As(err, &op) {
 		return op.Err

@@ -9,26 +9,26 @@ import (
 	"kubeone/internal/host/sshconfig"
 )
 
-// An endpoint is one end of SSH connections: a machine, a user, the keys for it and the way to it. It has at most one
-// living connection.
+// An endpoint is one end of SSH connections: a machine, a user, keys and the way to it. It has at most one live
+// connection.
 type endpoint struct {
 	pool *Pool
 	r    sshconfig.Resolved
-	via  *endpoint // the hop before, nil for the first
+	via  *endpoint // the previous hop, nil for the first
 	key  string
 
 	mu      sync.Mutex
-	attempt *attempt // the last one to connect, nil before the first
+	attempt *attempt // the latest attempt, nil before the first
 }
 
-// An attempt is one try to connect, shared by all who asked while it lasted.
+// An attempt is one try to connect, shared by all callers during it.
 type attempt struct {
 	done chan struct{} // closed at the end; then the fields below are set
 	conn *conn
 	err  error
 }
 
-// isUsable tells whether to wait for the attempt or use its outcome, instead of making another.
+// isUsable reports whether to wait for the attempt or use its result, instead of starting another.
 func (a *attempt) isUsable() bool {
 	select {
 	case <-a.done:
@@ -38,9 +38,9 @@ func (a *attempt) isUsable() bool {
 	}
 }
 
-// ensureConnected gives the living connection, opening one if there is none. Concurrent callers share one attempt and
-// its failure; only if it failed because another caller gave up does the next one try for itself. The caller leaves the
-// connection when it has no more use for it.
+// ensureConnected returns the live connection, opening one if there is none. Concurrent callers share one attempt and
+// its failure. Only if it failed because another caller gave up, the next one tries again. The caller must release
+// the connection.
 func (e *endpoint) ensureConnected(ctx context.Context) (*conn, error) {
 	for {
 		e.mu.Lock()
@@ -62,7 +62,7 @@ func (e *endpoint) ensureConnected(ctx context.Context) (*conn, error) {
 				continue
 			}
 			if a.err == nil && !e.pool.idle.acquire(a.conn) {
-				continue // it was lost, or closed as idle, just now
+				continue // it was just lost or closed as idle
 			}
 			return a.conn, a.err
 		case <-ctx.Done():
@@ -71,7 +71,7 @@ func (e *endpoint) ensureConnected(ctx context.Context) (*conn, error) {
 	}
 }
 
-// openConnection loads the keys, opens the way to the machine and logs in, in this order: what is wrong on this side is
+// openConnection loads the keys, opens the way to the machine and logs in, in this order, so that local errors are
 // found before anything is dialled.
 func (e *endpoint) openConnection(ctx context.Context) (*conn, error) {
 	if e.pool.isClosed() {
@@ -83,12 +83,12 @@ func (e *endpoint) openConnection(ctx context.Context) (*conn, error) {
 	}
 	defer auth.Close()
 	var before *conn
-	if e.via != nil { // never left: what goes through a bastion lasts as long as it does
+	if e.via != nil { // never released: connections through a bastion last as long as it does
 		if before, err = e.via.ensureConnected(ctx); err != nil {
 			return nil, &host.Error{Class: host.ClassOf(err), Host: e.r.Name, What: "go through its bastion", Err: err}
 		}
 	}
-	select { // taken only now: a hop waiting for its bastion must not keep the bastion from being dialled
+	select { // taken only now: a hop waiting for its bastion must not block dialling the bastion
 	case e.pool.slots <- struct{}{}:
 		defer func() { <-e.pool.slots }()
 	case <-ctx.Done():
@@ -108,8 +108,7 @@ func (e *endpoint) openConnection(ctx context.Context) (*conn, error) {
 	return e.watchConnection(c)
 }
 
-// watchConnection starts the connection's watch, unless the pool was closed meanwhile. The caller has the first use of
-// it.
+// watchConnection starts watching the connection, unless the pool was closed meanwhile. The caller has its first use.
 func (e *endpoint) watchConnection(c *conn) (*conn, error) {
 	if e.pool.isClosed() {
 		_ = c.close()
@@ -120,7 +119,7 @@ func (e *endpoint) watchConnection(c *conn) (*conn, error) {
 	return c, nil
 }
 
-// close ends the living connection, if any. An attempt going on is left to notice for itself.
+// close ends the live connection, if any. An attempt in progress notices by itself.
 func (e *endpoint) close() error {
 	e.mu.Lock()
 	a := e.attempt
@@ -138,7 +137,7 @@ func (e *endpoint) close() error {
 	return nil
 }
 
-// classifyError gives an error its class, its place and its advice. An Error stays what it is.
+// classifyError adds class, place and advice to an error. A *host.Error stays unchanged.
 func (e *endpoint) classifyError(what string, err error) error {
 	var already *host.Error
 	if errors.As(err, &already) {
@@ -148,7 +147,7 @@ func (e *endpoint) classifyError(what string, err error) error {
 	return &host.Error{Class: class, Host: e.r.Name, Addr: e.r.Addr(), What: what, Hint: hint, Err: err}
 }
 
-// firstContacts are the keys trusted for this run only on the way here, outermost first.
+// firstContacts returns the keys on the way here that are trusted for this run only, outermost first.
 func (e *endpoint) firstContacts() []host.FirstContact {
 	var all []host.FirstContact
 	if e.via != nil {

@@ -13,10 +13,10 @@ import (
 
 var errRefused = errors.New("the SSH server refuses to run commands")
 
-// stdinGrace is how long a command that has ended waits for the caller's Stdin to come back from a Read.
+// stdinGrace is how long an ended command waits for a Read of the caller's Stdin to return.
 const stdinGrace = time.Second
 
-// execCommand runs one command line in one channel. The error is the session's own, a lost connection or the end of
+// execCommand runs one command line in one channel. The error is the session's own, a lost connection, or the end of
 // ctx.
 func (c *conn) execCommand(ctx context.Context, line string, stdin io.Reader, stdout, stderr io.Writer) error {
 	s, release, err := c.openSession(ctx)
@@ -41,7 +41,7 @@ func (c *conn) execCommand(ctx context.Context, line string, stdin io.Reader, st
 	}
 }
 
-// runSession starts the command, feeds it and waits for its end and all of its output.
+// runSession starts the command, feeds it, and waits for its end and all of its output.
 func (c *conn) runSession(s *ssh.Session, line string, stdin io.Reader, stdout, stderr io.Writer) error {
 	s.Stdout, s.Stderr = stdout, stderr
 	in, err := s.StdinPipe()
@@ -57,7 +57,7 @@ func (c *conn) runSession(s *ssh.Session, line string, stdin io.Reader, stdout, 
 	fed := make(chan struct{})
 	go func() {
 		defer close(fed)
-		// a command may end without reading all
+		// A command may end without reading all input.
 		_, _ = io.CopyBuffer(onlyWriter{in}, onlyReader{stdin}, make([]byte, atOnce(stdin)))
 		_ = in.Close()
 	}()
@@ -75,8 +75,8 @@ func (c *conn) runSession(s *ssh.Session, line string, stdin io.Reader, stdout, 
 	return err
 }
 
-// atOnce is how many bytes of a command's input are sent in one go: much of a file, which may be large, and little of a
-// script, because a connection keeps a buffer of the largest packet that it has sent for as long as it lives.
+// atOnce returns how many bytes of a command's input to send at a time: many of a file, few of a script. A connection
+// keeps a buffer of the largest packet that it has sent, for its whole life.
 func atOnce(stdin io.Reader) int {
 	if _, script := stdin.(*strings.Reader); script {
 		return 2 << 10
@@ -90,7 +90,7 @@ type (
 	onlyReader struct{ io.Reader }
 )
 
-// notStarted says that the command cannot have had any effect.
+// notStarted means that the command cannot have had any effect.
 type notStarted struct{ err error }
 
 func (e *notStarted) Error() string { return fmt.Sprintf("start the command: %v", e.err) }

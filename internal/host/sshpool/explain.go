@@ -16,10 +16,10 @@ import (
 	"kubeone/internal/host/sshconfig"
 )
 
-// hinter is an error that knows what to do about itself.
+// hinter is an error with advice.
 type hinter interface{ Hint() string }
 
-// explainError gives an error on the way to a host its class and its advice.
+// explainError returns the class of an error on the way to a host, and advice.
 func explainError(err error, r sshconfig.Resolved) (host.Class, string) {
 	var own hinter
 	if errors.As(err, &own) {
@@ -76,7 +76,7 @@ func isNetwork(err error) bool {
 	return errors.As(err, &op) || errors.As(err, &no) || errors.As(err, &silent)
 }
 
-// isDisconnect tells a connection that was cut from one that was refused with words.
+// isDisconnect distinguishes a cut connection from a refusal with a message.
 func isDisconnect(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)

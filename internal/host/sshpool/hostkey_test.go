@@ -23,7 +23,7 @@ import (
 	"kubeone/internal/testutil/sshtest"
 )
 
-// unpinned leads to a server whose key the manifest does not name.
+// unpinned returns a target for a server whose key is not in the manifest.
 func unpinned(t *testing.T, s *sshtest.Server) host.Target {
 	t.Helper()
 	target := targetOf(t, s)
@@ -268,7 +268,7 @@ func TestFirstContactInProbe(t *testing.T) {
 	}
 
 	must(t, p.Approve(want...))
-	must(t, p.Approve(want...)) // again: nothing to do
+	must(t, p.Approve(want...)) // nothing left to do
 	must(t, h.Upload(testContext(t), file))
 	if c := p.FirstContacts(); len(c) != 0 {
 		t.Errorf("still %v", c)

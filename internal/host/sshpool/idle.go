@@ -5,18 +5,18 @@ import (
 	"sync"
 )
 
-// An idle holds the connections that nobody uses. Each costs memory, goroutines and keepalives, here and on its host,
-// so that of more than most of them the one that was left longest ago is closed; a host that is needed again is
-// connected to again. It is safe for concurrent use.
+// An idle holds the unused connections. Each costs memory, goroutines and keepalives, here and on its host, so at
+// most most of them stay open. The least recently used one is closed first; its host is reconnected when needed. It
+// is safe for concurrent use.
 type idle struct {
 	most int
 
 	mu    sync.Mutex
-	conns []*conn // left longest ago first
+	conns []*conn // least recently used first
 }
 
-// acquire keeps a connection from being closed as idle until it is left, and reports false for one that is lost, or was
-// closed already. Each take that succeeds needs a leave of its own.
+// acquire keeps a connection from being closed as idle. It returns false for one that is lost or already closed. Each
+// successful call needs a release.
 func (i *idle) acquire(c *conn) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -30,14 +30,14 @@ func (i *idle) acquire(c *conn) bool {
 	return true
 }
 
-// releaseAndClose ends one use of a connection. After the last one it is idle.
+// releaseAndClose ends one use of a connection. After the last use, the connection is idle.
 func (i *idle) releaseAndClose(c *conn) {
 	if oldest := i.release(c); oldest != nil {
-		_ = oldest.client.Close() // nobody waits for what it says
+		_ = oldest.client.Close() // the result does not matter
 	}
 }
 
-// release is leave without the closing: the connection that is to be closed, or nil.
+// release is releaseAndClose without closing: it returns the connection to close, or nil.
 func (i *idle) release(c *conn) *conn {
 	i.mu.Lock()
 	defer i.mu.Unlock()

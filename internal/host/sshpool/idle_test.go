@@ -54,7 +54,7 @@ func TestAConnectionWithATunnelIsNotIdle(t *testing.T) {
 		t.Errorf("%d connections, want %d: the one with the tunnel is there", after, before)
 	}
 	must(t, tunnel.Close())
-	_ = tunnel.Close() // it is closed already, and left once
+	_ = tunnel.Close() // it is already closed and released
 }
 
 func TestABastionIsNotClosedAsIdle(t *testing.T) {

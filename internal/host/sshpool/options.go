@@ -1,5 +1,5 @@
-// Package sshpool reaches hosts by SSH: one connection for each machine, through bastions where there are some, on
-// which commands, uploads and tunnels share.
+// Package sshpool reaches hosts by SSH. It opens one connection per machine, through bastions if necessary, shared by
+// commands, uploads and tunnels.
 package sshpool
 
 import (
@@ -18,29 +18,29 @@ import (
 
 // Options configure a Pool. The zero value connects strictly with the user's own SSH configuration.
 type Options struct {
-	// KnownHostsFiles are read, never written; missing files are empty. nil means the UserKnownHostsFile and the
-	// GlobalKnownHostsFile of the SSH configuration, else those of OpenSSH.
+	// KnownHostsFiles are read, never written; missing files are empty. Nil means the UserKnownHostsFile and
+	// GlobalKnownHostsFile of the SSH configuration, else OpenSSH's defaults.
 	KnownHostsFiles []string
-	// RecordFile is the cluster's own known_hosts: read first, and where accepted and approved keys go (created 0600).
-	// "" keeps them in memory.
+	// RecordFile is the cluster's own known_hosts file. It is read first, and gets accepted and approved keys
+	// (created with mode 0600). "" keeps them in memory.
 	RecordFile string
 	// KnownHosts is the policy for unknown keys; the zero value is host.PolicyStrict.
 	KnownHosts host.Policy
-	// OnRecord is told each key that was recorded without Approve: by host.PolicyAcceptNew, or because its fingerprint
-	// was given (host.Target.Accept). It may be called concurrently.
+	// OnRecord is called with each key recorded without Approve: by host.PolicyAcceptNew, or because the operator
+	// gave its fingerprint (host.Target.Accept). Calls may be concurrent.
 	OnRecord func(host.FirstContact)
 
-	// Passphrase asks for the passphrase of a key file; it is called at most once per file, before anything is dialled,
-	// and never concurrently. nil: nobody can be asked.
+	// Passphrase asks the operator for the passphrase of a key file: at most once per file, before dialling, and
+	// never concurrently. Nil: there is no operator to ask.
 	Passphrase func(keyFile string) ([]byte, error)
-	// Signers, if there are any, are the only keys to log in with: no key file is read, no agent asked.
+	// Signers, if any, are the only keys to log in with: no key file is read, no agent asked.
 	Signers []ssh.Signer
-	// IgnoreSSHConfig leaves the SSH configuration unread. Otherwise ssh is asked about ~/.ssh/config, and for what
-	// concerns host keys about ssh_config in SystemDir after it.
+	// IgnoreSSHConfig skips the SSH configuration. Otherwise ssh is asked about ~/.ssh/config, and for host keys also
+	// about ssh_config in SystemDir.
 	IgnoreSSHConfig bool
-	// SSH is the program that is asked; "" means ssh in PATH.
+	// SSH is the ssh program; "": ssh in PATH.
 	SSH string
-	// Warn receives what was passed over but may matter (a setting that is not supported). May be nil.
+	// Warn is called with settings that were ignored but may matter, such as unsupported ones. May be nil.
 	Warn func(message string)
 
 	DialTimeout       time.Duration // name resolution and TCP; 0 means 5 s
@@ -48,16 +48,16 @@ type Options struct {
 	AuthTimeout       time.Duration // from there until logged in (a key may ask for a touch); 0 means 30 s
 	KeepaliveInterval time.Duration // between questions to a silent peer; 0 means 5 s; three misses lose the connection
 	MaxDials          int           // connections being opened at one time; 0 means host.MostDials
-	MaxIdle           int           // open connections that nobody uses; 0 means 256; those of bastions do not count
+	MaxIdle           int           // unused open connections, not counting bastions; 0 means 256
 	MaxSessions       int           // commands at one time on one connection; 0 means 8 (sshd allows 10 by default)
 
 	// NetDial opens the connection to the outermost hop; nil means a net.Dialer. For tests: added latency, counters.
 	NetDial func(ctx context.Context, network, addr string) (net.Conn, error)
-	// Getenv is os.Getenv by default.
+	// Getenv defaults to os.Getenv.
 	Getenv func(string) string
-	// HomeDir is where ~ points; "" means os.UserHomeDir.
+	// HomeDir is the directory for ~; "": os.UserHomeDir.
 	HomeDir string
-	// SystemDir is where ssh_config and ssh_known_hosts of the whole system are; "" means /etc/ssh.
+	// SystemDir holds the system's ssh_config and ssh_known_hosts; "": /etc/ssh.
 	SystemDir string
 }
 
@@ -81,7 +81,7 @@ func (o Options) withDefaults() Options {
 		o.MaxSessions = 8
 	}
 	if o.NetDial == nil {
-		o.NetDial = (&net.Dialer{KeepAlive: -1}).DialContext // SSH keepalives do this, and notice more
+		o.NetDial = (&net.Dialer{KeepAlive: -1}).DialContext // SSH keepalives do this and detect more
 	}
 	if o.Getenv == nil {
 		o.Getenv = os.Getenv

@@ -14,9 +14,9 @@ import (
 	"kubeone/internal/host/sshconfig"
 )
 
-// A Pool holds at most one SSH connection per machine and way to it, bastions included, and shares them among its
-// Hosts. Of many that nobody uses it closes those that were left longest ago (Options.MaxIdle).
-// It is safe for concurrent use. Close it.
+// A Pool holds at most one SSH connection per machine and way to it, bastions included, and shares it among its
+// Hosts. It keeps at most Options.MaxIdle unused connections and closes the least recently used ones first. It is
+// safe for concurrent use. The caller must Close it.
 type Pool struct {
 	opts   Options
 	config *sshconfig.Resolver
@@ -31,7 +31,7 @@ type Pool struct {
 	endpoints map[string]*endpoint
 }
 
-// New makes a pool. Nothing is read or dialled before the first use of a Host (or Check).
+// New returns a pool. It neither reads nor dials before the first use of a Host (or Check).
 func New(o Options) *Pool {
 	o = o.withDefaults()
 	return &Pool{
@@ -45,19 +45,18 @@ func New(o Options) *Pool {
 	}
 }
 
-// Host is the machine at t. It connects when it is first used, and again when the connection was lost; whatever is
-// wrong with t is the error of the first use.
+// Host returns the machine at t. It connects at first use and reconnects after a lost connection. Errors in t appear
+// at first use.
 func (p *Pool) Host(t host.Target) host.Host {
 	return &remote{name: t.DisplayName(),
 		endpoint: sync.OnceValues(func() (*endpoint, error) { return p.endpointFor(t) })}
 }
 
-// Prefetch asks ssh about the addresses of targets that Check and Host will be given, a few at a time.
+// Prefetch asks ssh about the addresses of future targets, a few at a time.
 func (p *Pool) Prefetch(addresses []string) { p.config.Prefetch(addresses) }
 
-// Check finds what is wrong with a target and its bastions without dialling anything: the address, the SSH
-// configuration, files of known and revoked host keys that cannot be read, missing, malformed or locked private keys.
-// It may ask for a passphrase.
+// Check checks a target and its bastions without dialling: the address, the SSH configuration, unreadable files of
+// known and revoked host keys, and missing, malformed or locked private keys. It may ask for a passphrase.
 func (p *Pool) Check(t host.Target) error {
 	e, err := p.endpointFor(t)
 	for ; err == nil && e != nil; e = e.via {
@@ -71,18 +70,18 @@ func (p *Pool) Check(t host.Target) error {
 	return err
 }
 
-// FirstContacts are the keys met for the first time and trusted for this run only, in the order they were met,
-// without those approved since. Show them, and give Approve the ones that were shown.
+// FirstContacts returns the keys first met in this run and trusted for this run only, in the order met, except those
+// approved since. Show them to the operator and pass those shown to Approve.
 func (p *Pool) FirstContacts() []host.FirstContact { return p.known.Contacts() }
 
-// Approve records keys that somebody has approved in Options.RecordFile; from then on the hosts are known and take
-// secrets. Contacts that are already approved are passed over.
+// Approve records approved keys in Options.RecordFile; after that, the hosts are known and accept secrets. Contacts
+// that are already approved are skipped.
 func (p *Pool) Approve(contacts ...host.FirstContact) error { return p.known.Approve(contacts) }
 
-// Stats counts connections and commands so far.
+// Stats returns the counts of connections and commands so far.
 func (p *Pool) Stats() Stats { return p.count.snapshot() }
 
-// Close closes every connection; commands in flight fail with ErrConnectionLost. The pool cannot be used again.
+// Close closes every connection; commands in progress fail with ErrConnectionLost. The pool cannot be used again.
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	p.closed = true
@@ -98,7 +97,7 @@ func (p *Pool) Close() error {
 	return errors.Join(errs...)
 }
 
-// endpointFor is where t leads, shared by all targets that lead there in the same way.
+// endpointFor returns the endpoint of t, shared by all targets that reach it in the same way.
 func (p *Pool) endpointFor(t host.Target) (*endpoint, error) {
 	r, err := p.config.Resolve(t)
 	if err != nil {
@@ -129,7 +128,7 @@ func (p *Pool) internEndpoint(r sshconfig.Resolved) *endpoint {
 	return e
 }
 
-// connectionKey tells apart what must not share a connection.
+// connectionKey identifies targets that may share a connection.
 func connectionKey(r sshconfig.Resolved, via *endpoint) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %q %q %q %t %q", r.Addr(), r.Keys.Identities, r.Keys.Cert, r.Keys.Agent, r.AsUser,

@@ -134,7 +134,7 @@ func TestCallerWhoGivesUpDoesNotFailTheOthers(t *testing.T) {
 	must(t, <-other)
 }
 
-// A machine that hangs is told from one that breaks off: it says nothing until its time is up.
+// A machine that hangs differs from one that disconnects: it is silent until its time is up.
 func TestAMachineThatSaysNothingIsSilent(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -164,7 +164,8 @@ func TestAMachineThatSaysNothingIsSilent(t *testing.T) {
 	}
 }
 
-// listens is the port of a listener that gives its connections to a function, and keeps them open until the test ends.
+// listens returns the port of a listener that passes its connections to a function and keeps them open until the test
+// ends.
 func listens(t *testing.T, accepted func(net.Conn)) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -271,7 +272,7 @@ func TestKeepaliveSparesAnIdleHost(t *testing.T) {
 		}
 		return 0
 	}})
-	// Three times as long the server may take for an answer: this machine may be busy.
+	// The server has three times as long for an answer: this machine may be busy.
 	h := newPool(t, sshpool.Options{KeepaliveInterval: 500 * time.Millisecond}).Host(targetOf(t, s))
 	runScript(t, h, ":")
 	if s.Connections() != 1 {

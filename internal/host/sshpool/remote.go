@@ -18,7 +18,7 @@ import (
 // A remote is a Host reached by SSH.
 type remote struct {
 	name     string
-	endpoint func() (*endpoint, error) // where the target leads; decided once
+	endpoint func() (*endpoint, error) // resolves the target once
 }
 
 var (
@@ -67,7 +67,7 @@ func (r *remote) Run(ctx context.Context, c host.Cmd) (host.Result, error) {
 		e.pool.idle.releaseAndClose(cn)
 		var early *notStarted
 		if tries == 0 && errors.As(err, &early) && errors.Is(err, host.ErrConnectionLost) && ctx.Err() == nil {
-			continue // the connection had died unnoticed since the last command; nothing was run
+			continue // the connection had died unnoticed before; nothing was run
 		}
 		return res, err
 	}
@@ -80,7 +80,7 @@ func describeCommand(c host.Cmd) string {
 	return c.Name
 }
 
-// checkApproved refuses to go on while somebody has yet to approve a key on the way.
+// checkApproved fails while a key on the way awaits approval.
 func (e *endpoint) checkApproved(what string) error {
 	contacts := e.firstContacts()
 	if len(contacts) == 0 {
@@ -90,7 +90,7 @@ func (e *endpoint) checkApproved(what string) error {
 	return e.classifyError(what, fmt.Errorf("%w: %s of %s (%s)", host.ErrNotApproved, c.Fingerprint, c.Host, c.Address))
 }
 
-// runCommand is one command on one connection.
+// runCommand runs one command on one connection.
 func (e *endpoint) runCommand(ctx context.Context, cn *conn, c host.Cmd) (host.Result, error) {
 	timeout := c.Timeout
 	if timeout == 0 {
@@ -130,7 +130,8 @@ func (e *endpoint) runCommand(ctx context.Context, cn *conn, c host.Cmd) (host.R
 	}
 }
 
-// sudoPrefix is how to become root on a connection: by sudo for other users, which the first command checks.
+// sudoPrefix returns how to become root on a connection: for users other than root by sudo, which the first command
+// checks.
 func (e *endpoint) sudoPrefix(cn *conn) shell.Elevation {
 	switch {
 	case e.r.User == "root", e.r.AsUser:
@@ -141,7 +142,7 @@ func (e *endpoint) sudoPrefix(cn *conn) shell.Elevation {
 	return shell.CheckSudo
 }
 
-// A commandTimeout is a command that did not end in time.
+// A commandTimeout is a command that missed its deadline.
 type commandTimeout time.Duration
 
 func (e commandTimeout) Error() string {
@@ -183,7 +184,7 @@ func (r *remote) Dial(ctx context.Context, network, addr string) (net.Conn, erro
 	return nil, e.dialError(ctx, dialCtx, cn, addr, err)
 }
 
-// dialError is a tunnel that could not be opened; ctx is the caller's, dialCtx ours with the deadline.
+// dialError explains a tunnel that could not be opened. ctx is the caller's, dialCtx ours with the deadline.
 func (e *endpoint) dialError(ctx, dialCtx context.Context, cn *conn, addr string, err error) error {
 	var refused *ssh.OpenChannelError
 	fail := &host.Error{

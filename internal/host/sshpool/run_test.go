@@ -132,7 +132,7 @@ func TestCancelEndsTheRemoteCommand(t *testing.T) {
 	if code := <-ended; code != 128+15 {
 		t.Errorf("the remote command ended with %d, want TERM", code)
 	}
-	if got := runScript(t, h, "echo ok"); got != "ok\n" { // the connection is still good
+	if got := runScript(t, h, "echo ok"); got != "ok\n" { // the connection still works
 		t.Errorf("got %q", got)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"kubeone/internal/testutil/sshtest"
 )
 
-// newPool is a pool that sees nothing of the machine that runs the test.
+// newPool returns a pool isolated from the machine that runs the test.
 func newPool(t *testing.T, o sshpool.Options) *sshpool.Pool {
 	t.Helper()
 	if o.HomeDir == "" {
@@ -29,27 +29,27 @@ func newPool(t *testing.T, o sshpool.Options) *sshpool.Pool {
 	if o.SystemDir == "" {
 		o.SystemDir = t.TempDir()
 	}
-	// The servers are in this process, and the machine may be busy.
+	// The servers run in this process, and the machine may be busy.
 	o.DialTimeout, o.HandshakeTimeout = cmp.Or(o.DialTimeout, time.Minute), cmp.Or(o.HandshakeTimeout, time.Minute)
 	p := sshpool.New(o)
 	t.Cleanup(func() { _ = p.Close() })
 	return p
 }
 
-// targetOf leads to a server as root with a key of its own, and pins the server's key.
+// targetOf returns a target for a server as root, with its own key and the server's key pinned.
 func targetOf(t *testing.T, s *sshtest.Server) host.Target {
 	t.Helper()
 	return host.Target{Name: "node-1", Address: "127.0.0.1", Port: s.Port(), KeyFile: sshtest.WriteKey(t, "").Path,
 		HostKeys: []ssh.PublicKey{s.HostKey()}}
 }
 
-// shellHost is a host that really runs what it is told.
+// shellHost returns a host that really runs commands.
 func shellHost(t *testing.T) host.Host {
 	t.Helper()
 	return newPool(t, sshpool.Options{}).Host(targetOf(t, sshtest.Start(t, sshtest.Options{Handler: sshtest.Shell()})))
 }
 
-// testContext ends with the test, and before the test's own patience does.
+// testContext returns a context that ends with the test, before the test's own timeout.
 func testContext(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -80,7 +80,7 @@ func wantClass(t *testing.T, err error, want host.Class) {
 	}
 }
 
-// runScript runs a script that must succeed and gives what it printed.
+// runScript runs a script that must succeed and returns its output.
 func runScript(t *testing.T, h host.Host, script string, args ...string) string {
 	t.Helper()
 	res, err := h.Run(testContext(t), host.Cmd{Script: script, Args: args})

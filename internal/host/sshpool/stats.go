@@ -5,16 +5,16 @@ import (
 	"sync"
 )
 
-// HostStats counts what was done with one host since its pool was made.
+// HostStats counts operations on one host since its pool was created.
 type HostStats struct {
 	Dials       int // attempts to open a connection
-	Connections int // of which succeeded
+	Connections int // successful attempts
 	Commands    int // remote commands, uploads included
 	Uploads     int
 	Tunnels     int // connections dialled from the host, bastion hops included
 }
 
-// Stats counts what a Pool did. Bastions are hosts too.
+// Stats counts a Pool's operations. Bastions count as hosts.
 type Stats struct {
 	HostStats                      // the sum
 	Hosts     map[string]HostStats // by host name

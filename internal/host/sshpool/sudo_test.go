@@ -12,8 +12,8 @@ import (
 	"kubeone/internal/testutil/sshtest"
 )
 
-// sudoHost is a host on which sudo is a script, entered as a user other than root. It also gives the file in which that
-// script notes its calls.
+// sudoHost returns a host where sudo is a script, for a user other than root, and the file in which that script logs
+// its calls.
 func sudoHost(t *testing.T, sudo string) (h host.Host, log string) {
 	t.Helper()
 	bin := t.TempDir()

@@ -16,14 +16,14 @@ import (
 	"kubeone/internal/testutil/sshtest"
 )
 
-// A trustee is a server, an operator's home and the system's directory, with what SSH configurations may refer to.
+// A trustee is a server, an operator's home and the system's directory, with files that SSH configurations refer to.
 type trustee struct {
 	server       *sshtest.Server
 	home, system string
 }
 
-// newTrustee writes files whose names begin with "system/" into the system's directory and others into the home. In
-// their texts, ADDR, OWN and OTHER are the server's address and public key and another key, HOME and SYSTEM the
+// newTrustee writes files whose names begin with "system/" to the system's directory and others to the home. In their
+// texts, ADDR, OWN and OTHER are the server's address, its public key and another key; HOME and SYSTEM are the
 // directories.
 func newTrustee(t *testing.T, files map[string]string) trustee {
 	t.Helper()
@@ -55,13 +55,13 @@ func (p trustee) try(t *testing.T, o sshpool.Options) error {
 	return err
 }
 
-// Files and directives by which OpenSSH knows a host, or does not. The policy accepts unknown keys.
+// Files and directives that make a host known to OpenSSH, or not. The policy accepts unknown keys.
 func TestTrustAsInOpenSSH(t *testing.T) {
 	t.Parallel()
 	const known, revoked, config = "ADDR OWN\n", "@revoked * OWN\n", host.Config
 	for name, c := range map[string]struct {
 		files map[string]string
-		want  host.Class // host.Other: it is let in
+		want  host.Class // host.Other: accepted
 		says  string
 	}{
 		"known to the system": {map[string]string{"config": "StrictHostKeyChecking yes\n",
@@ -79,28 +79,28 @@ func TestTrustAsInOpenSSH(t *testing.T) {
 		"a file by a variable that is not set": {map[string]string{"config": "UserKnownHostsFile ${NOTHING}/b\n"},
 			config, "${NOTHING}"},
 		"a file by a relative path": {map[string]string{"config": "UserKnownHostsFile x/b\n"},
-			config, "x/b is no absolute path"},
+			config, "x/b is not an absolute path"},
 		"a file by a token that is not supported": {map[string]string{"config": "GlobalKnownHostsFile /%C\n"},
 			config, "the token %C"},
 		"a path that is two": {map[string]string{"config": "UserKnownHostsFile \"~/.ssh/my hosts\"\n"}, config,
-			"hosts is no absolute path"},
+			"hosts is not an absolute path"},
 		"no files at all": {map[string]string{"config": "UserKnownHostsFile none\nGlobalKnownHostsFile none\n" +
 			"StrictHostKeyChecking yes\n", "known_hosts": known, "system/ssh_known_hosts": known},
-			host.HostKey, "is not known"},
+			host.HostKey, "is unknown"},
 		"another system's file": {map[string]string{"config": "GlobalKnownHostsFile HOME/.ssh/g\n",
 			"known_hosts": known, "g": revoked}, host.HostKey, "is revoked"},
 		"strict by the system": {map[string]string{"system/ssh_config": "Host *\n  StrictHostKeyChecking yes\n"},
-			host.HostKey, "is not known"},
+			host.HostKey, "is unknown"},
 		"the operator's own configuration goes first": {map[string]string{"config": "StrictHostKeyChecking ask\n",
 			"system/ssh_config": "StrictHostKeyChecking yes\n"}, host.Other, ""},
 		"strict for others": {map[string]string{"config": "Host other\n  StrictHostKeyChecking yes\n"}, host.Other, ""},
 		"strict in an included file": {map[string]string{"config": "Include HOME/.ssh/conf.d/*\nHost other\n  Port 1\n",
-			"conf.d/a": "Match final all\n  StrictHostKeyChecking yes\n"}, host.HostKey, "is not known"},
+			"conf.d/a": "Match final all\n  StrictHostKeyChecking yes\n"}, host.HostKey, "is unknown"},
 		"what is included ends there": {map[string]string{
 			"config": "Include HOME/.ssh/conf.d/*\nStrictHostKeyChecking yes\n", "conf.d/a": "Host other\n  Port 1\n"},
-			host.HostKey, "is not known"},
+			host.HostKey, "is unknown"},
 		"strict in what the system includes": {map[string]string{"system/ssh_config": "Include SYSTEM/d/*.conf\n",
-			"system/d/a.conf": "StrictHostKeyChecking yes\n"}, host.HostKey, "is not known"},
+			"system/d/a.conf": "StrictHostKeyChecking yes\n"}, host.HostKey, "is unknown"},
 		"a relative path in what the system includes": {map[string]string{"system/ssh_config": "\nInclude d/*.conf\n"},
 			config, "ssh_config:2: Include d/*.conf"},
 		"strict in what the system includes for all hosts at last": {map[string]string{
@@ -109,9 +109,9 @@ func TestTrustAsInOpenSSH(t *testing.T) {
 			"system/ssh_config.d/50-distribution.conf": "Match final all\n\tInclude SYSTEM/policies/ssh.config\n" +
 				"\tGSSAPIAuthentication yes\n",
 			"system/policies/ssh.config": "Ciphers aes256-gcm@openssh.com,aes256-cbc\nRequiredRSASize 2048\n" +
-				"StrictHostKeyChecking yes\n"}, host.HostKey, "is not known"},
+				"StrictHostKeyChecking yes\n"}, host.HostKey, "is unknown"},
 		"strict if a command says so": {map[string]string{
-			"config": "Match exec \"true\"\n  StrictHostKeyChecking yes\n"}, host.HostKey, "is not known"},
+			"config": "Match exec \"true\"\n  StrictHostKeyChecking yes\n"}, host.HostKey, "is unknown"},
 		"strict if a command said so": {map[string]string{
 			"config": "Match exec \"false\"\n  StrictHostKeyChecking yes\n"}, host.Other, ""},
 		"a value that is none": {map[string]string{"config": "StrictHostKeyChecking perhaps\n"}, config, `"perhaps"`},
@@ -161,7 +161,7 @@ func TestTrustAsInOpenSSH(t *testing.T) {
 	}
 }
 
-// What each value does under each policy. None lets a changed key in.
+// The effect of each value under each policy. None accepts a changed key.
 func TestStrictHostKeyChecking(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{"yes", "ask", "accept-new", "no", "off"} {
@@ -186,7 +186,7 @@ func TestStrictHostKeyChecking(t *testing.T) {
 	}
 }
 
-// What would make a connection safer, and is not done, is said once.
+// Each unsupported setting that would make a connection safer causes one warning.
 func TestWhatIsNotHonouredIsNamed(t *testing.T) {
 	t.Parallel()
 	p := newTrustee(t, map[string]string{"known_hosts": "ADDR OWN\n",

@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// A tunnel gives deadlines to a connection that has none, such as an SSH channel: when one passes, the connection
-// is closed and what waited for it gets os.ErrDeadlineExceeded. A closed connection does not come back with a
-// later deadline.
+// A tunnel adds deadlines to a connection without them, such as an SSH channel. When one passes, the connection is
+// closed and pending calls return os.ErrDeadlineExceeded. A later deadline does not reopen it.
 type tunnel struct {
 	net.Conn
 	closed func() // called once, by the first Close
@@ -78,7 +77,7 @@ func (t *tunnel) setDeadline(i int, d time.Time) error {
 	return nil
 }
 
-// CloseWrite ends what the other side reads, as a TCP connection's does.
+// CloseWrite ends the other side's input, like a TCP connection's.
 func (t *tunnel) CloseWrite() error {
 	if c, ok := t.Conn.(interface{ CloseWrite() error }); ok {
 		return c.CloseWrite()
@@ -86,7 +85,7 @@ func (t *tunnel) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
-// Close stops the deadlines too.
+// Close also stops the deadlines.
 func (t *tunnel) Close() error {
 	_ = t.SetDeadline(time.Time{})
 	defer t.closed()

@@ -18,7 +18,7 @@ import (
 	"kubeone/internal/testutil/sshtest"
 )
 
-// echo listens and gives back what it gets.
+// echo listens and returns its input.
 func echo(t *testing.T) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -108,7 +108,7 @@ func TestTunnelTrouble(t *testing.T) {
 	never := func(ctx context.Context, _, _ string) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() }
 	for name, c := range map[string]struct {
 		server sshtest.Options
-		limit  time.Duration // which the server itself must keep, however busy the machine is; 0 is the pool's own
+		limit  time.Duration // time for the server, however busy the machine is; 0: the pool's default
 		words  string
 	}{
 		"nobody listens":    {sshtest.Options{}, 0, "refused"},

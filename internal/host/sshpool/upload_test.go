@@ -194,7 +194,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// dropAfter cuts the connection when enough was read.
+// dropAfter cuts the connection after a number of bytes.
 type dropAfter struct {
 	r    io.Reader
 	left int
@@ -209,7 +209,7 @@ func (d *dropAfter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// BenchmarkUpload is the speed of one connection on this machine, both ends in one process.
+// BenchmarkUpload measures the speed of one connection on this machine, with both ends in one process.
 func BenchmarkUpload(b *testing.B) {
 	for _, rtt := range []time.Duration{0, 20 * time.Millisecond} {
 		b.Run(fmt.Sprint("rtt=", rtt), func(b *testing.B) {
