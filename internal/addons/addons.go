@@ -1,6 +1,6 @@
-// Package addons renders what a cluster has besides what kubeadm deploys: the network plugin, a disruption budget of
-// cluster DNS, and the controllers of Machines. Rendering is pure, so that a plan can compare an addon's digest with
-// that of the addon as last applied.
+// Package addons renders what a cluster has in addition to kubeadm's objects: the network plugin, a disruption budget
+// for cluster DNS, and the controllers of Machines. Rendering is pure, so that a plan can compare an addon's digest
+// with the one last applied.
 package addons
 
 import (
@@ -17,18 +17,17 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// Addon is the objects of one addon, and what must be running when it is there.
+// Addon is the objects of one addon and the workloads to wait for.
 type Addon struct {
 	Name string
-	// Digest is the sha256 (hex) of the objects in their order, each as JSON with sorted keys.
+	// Digest is the sha256 (hex) of the objects in order, each as JSON with sorted keys.
 	Digest  string
 	Objects []unstructured.Unstructured
 	Wait    []resources.Workload
 }
 
-// Render returns the cluster's addons in the order in which they are applied: the network plugin, the budget of cluster
-// DNS, and the controllers.
-// A network plugin that this version does not deploy is no addon, as one that someone else installs.
+// Render returns the cluster's addons in the order of application: the network plugin, the budget of cluster DNS, and
+// the controllers. A network plugin that another tool deploys is not an addon.
 func Render(want desired.Cluster) ([]Addon, error) {
 	var out []Addon
 	if plugin, ok := plugins.Find(want.Network.CNI.Name); ok {
@@ -57,7 +56,7 @@ func Render(want desired.Cluster) ([]Addon, error) {
 	return out, nil
 }
 
-// ofPlugin is a network plugin as an addon, without objects where somebody else deploys it.
+// ofPlugin returns a network plugin as an addon, without objects if another tool deploys it.
 func ofPlugin(plugin network.Plugin, want desired.Cluster) (Addon, error) {
 	objects, err := plugin.Objects(want)
 	if err != nil || len(objects) == 0 {
@@ -69,8 +68,8 @@ func ofPlugin(plugin network.Plugin, want desired.Cluster) (Addon, error) {
 	return newAddon(plugin.Name(), plugin.Workloads(), objects)
 }
 
-// exemptFromNodeSelector has the pods of an addon's own namespaces run on any node, whatever node selector others get
-// by default.
+// exemptFromNodeSelector lets the pods in an addon's own namespaces run on any node, whatever the default node
+// selector.
 func exemptFromNodeSelector(objects []resources.Object) {
 	for _, o := range objects {
 		metadata, ok := o["metadata"].(map[string]any)
@@ -80,7 +79,7 @@ func exemptFromNodeSelector(objects []resources.Object) {
 	}
 }
 
-// newAddon puts rendered objects into the form in which the API exchanges them.
+// newAddon converts rendered objects to the API's form.
 func newAddon(name string, wait []resources.Workload, objects []resources.Object) (Addon, error) {
 	text, err := json.Marshal(objects)
 	if err != nil {
@@ -100,7 +99,7 @@ func newAddon(name string, wait []resources.Workload, objects []resources.Object
 		sum.Write(canonical)
 		sum.Write([]byte("\n"))
 		o := unstructured.Unstructured{}
-		if err := o.UnmarshalJSON(canonical); err != nil { // whole numbers become int64, as the API machinery wants
+		if err := o.UnmarshalJSON(canonical); err != nil { // whole numbers become int64, as in the API machinery
 			return Addon{}, err
 		}
 		addon.Objects = append(addon.Objects, o)

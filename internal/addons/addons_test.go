@@ -95,7 +95,7 @@ func TestRenderedObjectsAreTheGoldenFiles(t *testing.T) {
 	}
 }
 
-// program are the controllers of a test.
+// program returns the controllers of a test.
 func program() *desired.Controllers {
 	return &desired.Controllers{
 		Image: desired.Image{Name: "kubeone.k8c.io/kubeone:sha256-0123456789abcdef"}, Arch: "amd64",
@@ -127,7 +127,7 @@ func TestControllersFollowTheNetwork(t *testing.T) {
 	}
 }
 
-// matches reports whether a Node is selected, as far as controllers.yaml uses what selects.
+// matches reports whether a Node is selected, for the selectors that controllers.yaml uses.
 func matches(t *testing.T, term corev1.NodeSelectorTerm, n *corev1.Node) bool {
 	t.Helper()
 	if len(term.MatchFields)+len(term.MatchExpressions) != 1 {
@@ -147,7 +147,7 @@ func matches(t *testing.T, term corev1.NodeSelectorTerm, n *corev1.Node) bool {
 	return !labels.Set(n.Labels).Has(label.Key)
 }
 
-// The controllers' token is for hosts of the manifest, which no label makes.
+// The controllers' token is only for hosts of the manifest; a label is not enough.
 func TestControllersRunOnTheManifestsControlPlaneAlone(t *testing.T) {
 	t.Parallel()
 	of := func(names ...string) Addon {

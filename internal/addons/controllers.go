@@ -12,7 +12,7 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// On the loopback address of control-plane hosts. Nothing of Kubernetes listens there.
+// Ports on the loopback address of control-plane hosts, unused by Kubernetes.
 const (
 	healthPort  = 10268
 	metricsPort = 10269
@@ -21,14 +21,14 @@ const (
 //go:embed controllers.yaml
 var controllersObjects string
 
-// controllersValues are what controllers.yaml is filled with.
+// controllersValues fill controllers.yaml.
 type controllersValues struct {
 	Image, Arch, BundleDir  string
 	HealthPort, MetricsPort int
-	Namespaces              []string // with a Role of theirs
+	Namespaces              []string // with a Role in each
 	Environment             []variable
-	// Nodes are the names of the control-plane hosts' Nodes. OwnNames says that a host names itself: then any Node with
-	// the control plane's label may be that host's, but no Machine's.
+	// Nodes are the Node names of the control-plane hosts. OwnNames means that a host names itself: then any Node
+	// with the control plane's label may be that host's, but no Machine's.
 	Nodes      []string
 	OwnNames   bool
 	OwnerLabel string
@@ -56,7 +56,7 @@ func controllersAddon(want desired.Cluster) (Addon, error) {
 	for _, v := range []variable{
 		{"HTTP_PROXY", proxy.HTTP}, {"HTTPS_PROXY", proxy.HTTPS}, {"NO_PROXY", proxy.NoProxy},
 	} {
-		if v.Value != "" { // as hosts do, they ask for digests through it
+		if v.Value != "" { // like hosts, they fetch digests through it
 			values.Environment = append(values.Environment, v)
 		}
 	}
@@ -71,8 +71,8 @@ func controllersAddon(want desired.Cluster) (Addon, error) {
 	return newAddon(desired.ControllersAddon, runs, objects)
 }
 
-// Removable are the objects of an addon that can be taken away: what kinds, namespaces and names they have does not
-// depend on what it was made of. Namespaces are not among them, which others use too.
+// Removable returns the objects of an addon that can be removed: their kinds, namespaces and names do not depend on
+// its input. It leaves out namespaces, which others use too.
 func Removable(name string) ([]unstructured.Unstructured, error) {
 	var addon Addon
 	var err error
@@ -82,7 +82,7 @@ func Removable(name string) ([]unstructured.Unstructured, error) {
 	case desired.DNSBudgetAddon:
 		addon, err = dnsBudget()
 	default:
-		return nil, fmt.Errorf("addon %s cannot be taken away", name)
+		return nil, fmt.Errorf("addon %s cannot be removed", name)
 	}
 	if err != nil {
 		return nil, err

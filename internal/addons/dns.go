@@ -5,8 +5,8 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// dnsBudget is the PodDisruptionBudget of the cluster's DNS servers. By its maximum, unlike by a minimum, a single
-// server can be drained too.
+// dnsBudget is the PodDisruptionBudget of the cluster's DNS servers. It sets a maximum, not a minimum, so that a
+// single server can be drained too.
 func dnsBudget() (Addon, error) {
 	return newAddon(desired.DNSBudgetAddon, nil, []resources.Object{{
 		"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",

@@ -6,8 +6,7 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// Pods of addons run on every host, also where others get a node selector by default; and where nobody does, addons
-// are what they always were.
+// Pods of addons run on every host, even with a default node selector. Without one, addons do not change.
 func TestAddonsAreExemptFromNodeSelectors(t *testing.T) {
 	t.Parallel()
 	want := want(func(c *desired.Cluster) { c.Controllers = &desired.Controllers{} })

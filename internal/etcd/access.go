@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Endpoint is one member as it is reached through its own host.
+// Endpoint is one member, reached through its own host.
 type Endpoint struct {
 	ID      string // of the host
 	Address string // "127.0.0.1:2379", as seen from the host
@@ -15,14 +15,13 @@ type Endpoint struct {
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// Access is all that is needed to reach a cluster's etcd. It holds credentials, so it shows nothing of them when it is
-// printed or marshalled.
+// Access is everything needed to reach a cluster's etcd. It holds credentials, which printing and marshalling hide.
 type Access struct {
 	Credentials Credentials
 	Via         []Endpoint // the hosts to go through, best first
-	// Answer is how long one member has to answer one request when ctx leaves more time; 0 is one and a half seconds.
+	// Answer bounds one member's answer to one request, unless ctx ends earlier; 0 means one and a half seconds.
 	Answer time.Duration
-	// Election is how long members that answer and see no leader have to elect one; 0 is five seconds.
+	// Election bounds the election of a leader by members that answer and see none; 0 means five seconds.
 	Election time.Duration
 }
 

@@ -1,8 +1,8 @@
-// Package etcd asks and changes the members of a cluster's etcd, through tunnels of its control-plane hosts.
+// Package etcd queries and changes the members of a cluster's etcd, through tunnels of its control-plane hosts.
 //
-// A Client speaks to one voting member, the first that answered, and reaches the other members through the tunnel of
-// that member's host, at the client URLs which they advertise. There is one connection per member and nothing is
-// retried: every call ends with ctx, and what to do about a failure is its caller's decision.
+// A Client talks to one voting member, the first that answered. It reaches the others through that member's host, at
+// the client URLs they advertise. There is one connection per member, and no retry: every call ends with ctx, and the
+// caller decides about failures.
 package etcd
 
 import (
@@ -25,11 +25,11 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// answerWithin is how long one member has to answer one request when ctx leaves more time and Access says nothing else.
+// answerWithin bounds one member's answer to one request, unless ctx ends earlier or Access sets another time.
 const answerWithin = 1500 * time.Millisecond
 
-// PatientAnswer is how long a member has that must be there, and did not answer in the usual time; Access.Answer of who
-// does one thing, and has the time.
+// PatientAnswer bounds the answer of a member that must exist but was late before. As Access.Answer it suits callers
+// with a single task and enough time.
 const PatientAnswer = 5 * time.Second
 
 // Errors for errors.Is.
@@ -38,24 +38,24 @@ var (
 	ErrLearner  = errors.New("the member is a learner and does not answer this")
 	ErrNotFound = errors.New("no such etcd member")
 	ErrSlow     = errors.New(
-		"etcd's quorum agreed on its members, and too few of them said in time how they are: they are busy; try again")
+		"etcd has a quorum, but too few members reported their status in time: they are busy; try again")
 )
 
-// Client speaks to the members of one etcd. Its methods may be called concurrently.
+// Client talks to the members of one etcd. Its methods are safe for concurrent use.
 type Client struct {
 	via      Endpoint
 	creds    credentials.TransportCredentials
-	self     *pb.StatusResponse // of the member it speaks to, as of Connect
+	self     *pb.StatusResponse // status of the connected member at Connect
 	requests atomic.Int64
 
 	mu    sync.Mutex
 	conns map[string]*grpc.ClientConn // by "https://host:port"
 
-	answer, election time.Duration // those of Access
+	answer, election time.Duration // from Access
 }
 
-// Connect returns a client of the first voting member that answers a status request, asked in the order of Via. Each
-// has one and a half seconds, or what ctx leaves. The error joins what every endpoint said and is ErrNoMember. The
+// Connect returns a client of the first voting member that answers a status request, in the order of Via. Each member
+// has one and a half seconds, or what ctx leaves. The error joins the errors of all endpoints and is ErrNoMember. The
 // caller closes the client.
 func Connect(ctx context.Context, a Access) (*Client, error) {
 	config, err := a.Credentials.TLS()
@@ -76,7 +76,7 @@ func Connect(ctx context.Context, a Access) (*Client, error) {
 	return nil, errors.Join(problems...)
 }
 
-// readOwnStatus asks the member that it is connected to for its status.
+// readOwnStatus reads the status of the connected member.
 func (c *Client) readOwnStatus(ctx context.Context) error {
 	self, err := c.readStatus(ctx, c.answer, c.connectedURL())
 	switch {
@@ -89,16 +89,16 @@ func (c *Client) readOwnStatus(ctx context.Context) error {
 	return nil
 }
 
-// Via is the ID of the host whose tunnel is used.
+// Via returns the ID of the host whose tunnel is used.
 func (c *Client) Via() string { return c.via.ID }
 
-// Greeting is what the member that it speaks to said about itself when it was connected to.
+// Greeting returns the connected member's status at Connect.
 func (c *Client) Greeting() Status { return statusOf(c.self) }
 
-// Requests is how many requests were sent so far.
+// Requests returns the number of requests so far.
 func (c *Client) Requests() int { return int(c.requests.Load()) }
 
-// Close ends all connections.
+// Close closes all connections.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,7 +110,7 @@ func (c *Client) Close() error {
 	return errors.Join(problems...)
 }
 
-// connectTo is the connection to a client URL, made on first use.
+// connectTo returns the connection to a client URL, opened on first use.
 func (c *Client) connectTo(clientURL string) (*grpc.ClientConn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -137,7 +137,7 @@ func (c *Client) connectTo(clientURL string) (*grpc.ClientConn, error) {
 	return conn, nil
 }
 
-// call makes one request to the member at a client URL.
+// call sends one request to the member at a client URL.
 func (c *Client) call(ctx context.Context, clientURL, what string,
 	request func(context.Context, *grpc.ClientConn) error) error {
 	return c.callWithin(ctx, c.answer, clientURL, what, request)
@@ -156,12 +156,12 @@ func (c *Client) callWithin(ctx context.Context, limit time.Duration, clientURL,
 		return nil
 	}
 	if status.Code(err) == codes.DeadlineExceeded {
-		err = fmt.Errorf("no answer within %s", limit) // gRPC says it in its own words
+		err = fmt.Errorf("no answer within %s", limit) // gRPC has its own wording
 	}
 	return fmt.Errorf("etcd at %s: %s: %w", clientURL, what, translateError(err))
 }
 
-// translateError turns the server's own errors into this package's.
+// translateError converts the server's errors to this package's.
 func translateError(err error) error {
 	server := rpctypes.Error(err)
 	switch {
@@ -173,5 +173,5 @@ func translateError(err error) error {
 	return err
 }
 
-// connectedURL is the URL of the member that the client was connected to.
+// connectedURL returns the URL of the connected member.
 func (c *Client) connectedURL() string { return "https://" + c.via.Address }

@@ -7,30 +7,30 @@ import (
 	"fmt"
 )
 
-// Credentials are what a client of etcd needs: kubeadm's etcd CA and the API server's etcd client certificate with its
-// key, all PEM. They never print, log or encode themselves.
+// Credentials are what a client of etcd needs, in PEM: kubeadm's etcd CA, and the API server's etcd client
+// certificate with its key. They never print, log or encode themselves.
 type Credentials struct {
 	CA, Cert, Key []byte
 }
 
 const redacted = "etcd.Credentials(redacted)"
 
-// String says nothing of the content.
+// String returns a placeholder.
 func (Credentials) String() string { return redacted }
 
-// GoString says nothing of the content.
+// GoString returns a placeholder.
 func (Credentials) GoString() string { return redacted }
 
-// Format says nothing of the content, whatever the verb.
+// Format prints a placeholder for every verb.
 func (Credentials) Format(s fmt.State, _ rune) { _, _ = s.Write([]byte(redacted)) }
 
 // MarshalText encodes a placeholder, for JSON, YAML and structured logs too.
 func (Credentials) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 
-// Complete reports whether all three parts are there. It does not look into them.
+// Complete reports whether all three parts are set. It does not check their content.
 func (c Credentials) Complete() bool { return len(c.CA) > 0 && len(c.Cert) > 0 && len(c.Key) > 0 }
 
-// TLS is the configuration of a client that trusts only the etcd CA. Its errors hold nothing of the key.
+// TLS returns the configuration of a client that trusts only the etcd CA. Its errors hold nothing of the key.
 func (c Credentials) TLS() (*tls.Config, error) {
 	pair, err := tls.X509KeyPair(c.Cert, c.Key)
 	if err != nil {

@@ -7,19 +7,19 @@ import (
 	"kubeone/internal/retry"
 )
 
-// electionWithin is how long an election may take: members notice after a second that they have lost their leader, and
-// need as long again where they do not agree at once. electionEvery is the pause between two looks at it.
+// electionWithin bounds an election: members notice the loss of a leader after a second, and need as long again if
+// they do not agree at once. electionEvery is the pause between checks.
 const (
 	electionWithin = 5 * time.Second
 	electionEvery  = 250 * time.Millisecond
 )
 
-// isElecting reports whether the voters that answered could elect a leader, and have not agreed on one yet.
+// isElecting reports whether the voters that answered could elect a leader but have not done so yet.
 func (l poll) isElecting() bool {
 	return l.hasQuorumAnswered() && (!l.agreed || len(l.leaderlessVoters()) > 0)
 }
 
-// leaderlessVoters are the indices of the voters that answered and see no leader.
+// leaderlessVoters returns the indices of voters that answered and see no leader.
 func (l poll) leaderlessVoters() []int {
 	var out []int
 	for i, m := range l.members {
@@ -30,7 +30,7 @@ func (l poll) leaderlessVoters() []int {
 	return out
 }
 
-// statusOf is what the member said; nil where it said nothing.
+// statusOf returns the member's status; nil without an answer.
 func (l poll) statusOf(id uint64) *Status {
 	for i, m := range l.members {
 		if m.ID == id {
@@ -40,7 +40,7 @@ func (l poll) statusOf(id uint64) *Status {
 	return nil
 }
 
-// awaitLeader looks again until the members have a leader, or have had the time for it.
+// awaitLeader polls until the members have a leader or the time is up.
 func (c *Client) awaitLeader(ctx context.Context, l poll) poll {
 	pollUntil(ctx, c.election, electionEvery, func(ctx context.Context) bool {
 		l = c.pollAgain(ctx, l)
@@ -49,8 +49,8 @@ func (c *Client) awaitLeader(ctx context.Context, l poll) poll {
 	return l
 }
 
-// pollAgain asks those once more who saw no leader, and for the list if no quorum had agreed on it. Who does not answer
-// is as before.
+// pollAgain asks the members that saw no leader again, and for the list if no quorum had agreed on it. Without an
+// answer, the former result stays.
 func (c *Client) pollAgain(ctx context.Context, l poll) poll {
 	next := l
 	if !l.agreed {
@@ -75,7 +75,7 @@ func (c *Client) pollAgain(ctx context.Context, l poll) poll {
 	return next
 }
 
-// pollUntil asks, with a pause before each time, until the answer is yes, the limit has passed, or ctx has ended.
+// pollUntil asks, with a pause before each time, until the answer is yes, the limit has passed, or ctx ends.
 func pollUntil(ctx context.Context, limit, pause time.Duration, ask func(context.Context) bool) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

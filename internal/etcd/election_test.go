@@ -10,8 +10,8 @@ import (
 func TestHowLongAnElectionIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		yesAt int           // which answer is yes
-		ends  time.Duration // when ctx does
+		yesAt int           // index of the answer that is yes
+		ends  time.Duration // when ctx ends
 		asked int
 		took  time.Duration
 	}{
@@ -31,7 +31,7 @@ func TestHowLongAnElectionIsWaitedFor(t *testing.T) {
 					return asked == c.yesAt
 				})
 				took := time.Since(began)
-				// Pause and limit end at the same moment: which of them is seen first is all the same.
+				// Pause and limit end at the same moment; either may win.
 				if asked != c.asked && asked != c.asked+1 || took != c.took {
 					t.Errorf("asked %d times in %s, want %d times in %s", asked, took, c.asked, c.took)
 				}

@@ -160,12 +160,12 @@ func TestWithoutQuorumTheListIsTheMembersOwn(t *testing.T) {
 	}
 }
 
-// A leader was lost a moment ago: those that are left elect another one.
+// A leader was just lost: the others elect a new one.
 func TestAnElectionIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	electing := func(times int) *etcdtest.Cluster {
 		return three(func(c *etcdtest.Cluster) {
-			c.Members[0].Electing, c.Members[1].Down, c.Members[2].Electing = 2*times, true, times // the first greets
+			c.Members[0].Electing, c.Members[1].Down, c.Members[2].Electing = 2*times, true, times // the first answers Connect
 			c.Members[0].Leader, c.Members[2].Leader = 0xc, 0xc
 			c.Electing = min(1, times)
 		})
@@ -201,7 +201,7 @@ func TestAnElectionIsWaitedFor(t *testing.T) {
 	}
 }
 
-// What a quorum has just agreed on was agreed by a quorum: members of it that answer late are not lost.
+// If a quorum has agreed on the list, its members that answer late are not lost.
 func TestAQuorumThatAgreedIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

@@ -15,24 +15,23 @@ import (
 )
 
 const (
-	// defragWithin is how long one member may take; about ten seconds for each GiB are usual.
+	// defragWithin bounds the defragmentation of one member; about ten seconds per GiB are usual.
 	defragWithin = 10 * time.Minute
-	// backWithin is how long a member may take to be healthy again after it was defragmented.
+	// backWithin bounds the time until a defragmented member is healthy again.
 	backWithin = time.Minute
 	pollEvery  = 200 * time.Millisecond
 )
 
-// Defragmented is what one member gave back.
+// Defragmented is the result for one member.
 type Defragmented struct {
 	Member        Member
 	Before, After int64 // bytes, allocated
 }
 
-// Defragment gives the unused space of a member's database back, or if member is "", of every member's, one at a time:
-// followers first, the leader last. While it runs, the member answers nobody. Before each it asks all members: if one
-// is not healthy it stops with ErrUnhealthy, and after each it waits until the member is healthy again. tell, if not
-// nil, hears of each that is done. A member is named by its name or its ID in hex; one that is not listed is
-// ErrNotFound.
+// Defragment defragments the database of a member or, if member is "", of all members one at a time: followers first,
+// the leader last. During it, a member answers no requests. Before each member it surveys all and stops with
+// ErrUnhealthy if one is not healthy; after each it waits until the member is healthy again. It calls tell, if not
+// nil, after each. A member is given by name or ID in hex; an unlisted one is ErrNotFound.
 func (c *Client) Defragment(ctx context.Context, member string, tell func(Defragmented)) error {
 	s, err := c.healthySurvey(ctx)
 	if err == nil {
@@ -53,7 +52,7 @@ func (c *Client) Defragment(ctx context.Context, member string, tell func(Defrag
 	return nil
 }
 
-// leaderLast orders members for anything that disturbs one after the other.
+// leaderLast orders members for work that disturbs them one after the other.
 func leaderLast(members []Surveyed) []Surveyed {
 	ordered := slices.Clone(members)
 	slices.SortStableFunc(ordered, func(a, b Surveyed) int {
@@ -68,7 +67,7 @@ func leaderLast(members []Surveyed) []Surveyed {
 	return ordered
 }
 
-// defragmentMember is one member's turn.
+// defragmentMember defragments one member.
 func (c *Client) defragmentMember(ctx context.Context, m Surveyed) (Defragmented, error) {
 	if _, err := c.healthySurvey(ctx); err != nil {
 		return Defragmented{}, err
@@ -101,7 +100,7 @@ func (c *Client) awaitHealthy(ctx context.Context, m Member) (Status, error) {
 	}
 }
 
-// healthySurvey asks all members, and is ErrUnhealthy if one of them is not a healthy voter.
+// healthySurvey surveys all members. The error is ErrUnhealthy if one of them is not a healthy voter.
 func (c *Client) healthySurvey(ctx context.Context) (Survey, error) {
 	s, err := c.surveyHealth(ctx)
 	if err != nil {
@@ -118,7 +117,7 @@ func (c *Client) healthySurvey(ctx context.Context) (Survey, error) {
 	return s, nil
 }
 
-// whyUnhealthy says in words why a member is not healthy.
+// whyUnhealthy describes why a member is not healthy.
 func (m Surveyed) whyUnhealthy() string {
 	name := m.Name
 	if name == "" {
@@ -137,7 +136,7 @@ func (m Surveyed) whyUnhealthy() string {
 	return "member " + name + " has the alarm " + strings.Join(m.Alarms, ", ")
 }
 
-// Disarmed is an alarm that was taken back.
+// Disarmed is an alarm that was disarmed.
 type Disarmed struct {
 	Member uint64
 	Alarm  string // "NOSPACE", "CORRUPT"
@@ -145,21 +144,21 @@ type Disarmed struct {
 
 // Errors of Disarm.
 var (
-	ErrNoSpace = errors.New("the database is still as large as it may be: the alarm would come back at once")
-	ErrCorrupt = errors.New("a member's database is corrupt: replace the member instead of taking the alarm back")
+	ErrNoSpace = errors.New("the database is still at its quota: the alarm would return at once")
+	ErrCorrupt = errors.New("a member's database is corrupt: replace the member instead of disarming the alarm")
 )
 
-// Disarm takes the alarms of a member back, named as for Defragment, or if member is "", all of them, also those of
-// members that have left: they too keep etcd from writing. It refuses with ErrNoSpace as long as there is an alarm
-// about space and the member's database is as large as its quota, and with ErrCorrupt if there is an alarm of
-// corruption and its member is still there; then nothing is changed.
+// Disarm disarms the alarms of a member, given as for Defragment. If member is "", it disarms all alarms, including
+// those of members that have left, which also block writes. It refuses with ErrNoSpace while a member with a space
+// alarm has a database at its quota, and with ErrCorrupt while a member with a corruption alarm is still listed. It
+// then changes nothing.
 func (c *Client) Disarm(ctx context.Context, member string) ([]Disarmed, error) {
 	s, err := c.surveyHealth(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if !s.Agreed {
-		return nil, fmt.Errorf("%w: no quorum answers, and alarms are the quorum's", ErrUnhealthy)
+		return nil, fmt.Errorf("%w: no quorum answers, which disarming needs", ErrUnhealthy)
 	}
 	if s, err = s.onlyMember(member); err != nil {
 		return nil, err

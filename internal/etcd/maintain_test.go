@@ -24,7 +24,7 @@ func connect(t *testing.T, c *etcdtest.Cluster) *etcd.Client {
 	return client
 }
 
-// grown are three members whose databases have unused space.
+// grown returns three members whose databases have unused space.
 func grown(change ...func(*etcdtest.Cluster)) *etcdtest.Cluster {
 	c := three(change...)
 	for i := range c.Members {
@@ -65,7 +65,7 @@ func TestABrokenSnapshotIsAnError(t *testing.T) {
 	}
 }
 
-// full is a disk with no room.
+// full is a disk without space.
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
@@ -123,7 +123,7 @@ func TestDefragmentOfOneMember(t *testing.T) {
 	}
 }
 
-// One member is no less disturbed while another one is unwell.
+// Defragmenting one member disturbs it no less while another is not healthy.
 func TestDefragmentOfOneMemberNeedsAllToBeWell(t *testing.T) {
 	t.Parallel()
 	c := grown(func(c *etcdtest.Cluster) { c.Members[2].Down = true })
@@ -204,7 +204,7 @@ func TestDisarm(t *testing.T) {
 	}
 }
 
-// An alarm outlives the member that raised it, and goes on to keep everybody from writing.
+// An alarm outlives the member that raised it and still blocks writes.
 func TestAlarmsOfMembersThatLeft(t *testing.T) {
 	t.Parallel()
 	left := []*pb.AlarmMember{

@@ -11,36 +11,36 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Member is one member as the cluster's membership lists it.
+// Member is a member in the cluster's membership list.
 type Member struct {
 	ID         uint64
-	Name       string // "" as long as it was added but has never started
+	Name       string // "" if added but never started
 	PeerURLs   []string
-	ClientURLs []string // empty as long as it has never started
+	ClientURLs []string // empty if never started
 	Learner    bool
 }
 
-// HexID is a member ID as etcd prints it.
+// HexID formats a member ID as etcd prints it.
 func HexID(id uint64) string { return strconv.FormatUint(id, 16) }
 
-// ParseID reads what HexID wrote.
+// ParseID parses the output of HexID.
 func ParseID(s string) (uint64, error) { return strconv.ParseUint(s, 16, 64) }
 
-// Status is what one member says about itself.
+// Status is a member's report on itself.
 type Status struct {
 	Version string
 	DBSize  int64  // bytes, allocated
-	InUse   int64  // bytes of DBSize that hold something; the rest is what Defragment gives back
-	Quota   int64  // bytes that DBSize may not exceed; 0 before etcd 3.6, which does not say
-	Leader  uint64 // the leader as this member sees it, 0 where it sees none
+	InUse   int64  // used bytes of DBSize; Defragment frees the rest
+	Quota   int64  // limit of DBSize in bytes; 0 (unknown) before etcd 3.6
+	Leader  uint64 // the leader as this member sees it; 0: none
 	Learner bool
-	Errors  []string // what it complains of: no leader, alarms
-	// Revision is that of the last change which this member has applied.
+	Errors  []string // problems it reports: no leader, alarms
+	// Revision is the last change that this member has applied.
 	Revision int64
 }
 
-// Members lists the members as the quorum has it. Without a quorum it answers with what the one member last knew, and
-// agreed is false: that list may be stale.
+// Members returns the quorum's member list. Without a quorum, it returns the last list of the connected member, which
+// may be stale, and agreed is false.
 func (c *Client) Members(ctx context.Context) (members []Member, agreed bool, err error) {
 	members, err = c.listMembers(ctx, true)
 	if err == nil {
@@ -71,7 +71,7 @@ func (c *Client) listMembers(ctx context.Context, linearizable bool) ([]Member, 
 	return members, nil
 }
 
-// Status asks one member about itself, at its first client URL.
+// Status asks one member for its status, at its first client URL.
 func (c *Client) Status(ctx context.Context, m Member) (Status, error) {
 	return c.statusWithin(ctx, c.answer, m)
 }
@@ -82,7 +82,7 @@ func (c *Client) statusWithin(ctx context.Context, limit time.Duration, m Member
 	}
 	at := m.ClientURLs[0]
 	if m.ID == c.self.Header.GetMemberId() {
-		at = c.connectedURL() // there is a connection already
+		at = c.connectedURL() // already connected
 	}
 	answer, err := c.readStatus(ctx, limit, at)
 	if err != nil {
@@ -109,16 +109,16 @@ func statusOf(s *pb.StatusResponse) Status {
 	}
 }
 
-// Alarm is one that was raised.
+// Alarm is a raised alarm.
 type Alarm struct {
-	Member uint64 // that raised it; it may have left the cluster since
+	Member uint64 // the member that raised it; it may have left since
 	Name   string // "NOSPACE", "CORRUPT"
 }
 
-// Alarms are all that were raised, in the order in which etcd lists them.
+// Alarms are all raised alarms, in etcd's order.
 type Alarms []Alarm
 
-// alarmsOf are the names of one member's alarms.
+// alarmsOf returns the names of one member's alarms.
 func (a Alarms) alarmsOf(member uint64) []string {
 	var names []string
 	for _, alarm := range a {
@@ -129,7 +129,7 @@ func (a Alarms) alarmsOf(member uint64) []string {
 	return names
 }
 
-// alarmsOfUnlisted are those of members that are not listed.
+// alarmsOfUnlisted returns the alarms of members that are not listed.
 func (a Alarms) alarmsOfUnlisted(members []Member) []Alarm {
 	var out []Alarm
 	for _, alarm := range a {
@@ -157,8 +157,8 @@ func (c *Client) Alarms(ctx context.Context) (Alarms, error) {
 	return alarms, nil
 }
 
-// RemoveMember takes a member out of the cluster; one that is not there is ErrNotFound. Whether that is safe for the
-// quorum is the caller's to know.
+// RemoveMember removes a member from the cluster; a missing one is ErrNotFound. The caller must know that this is
+// safe for the quorum.
 func (c *Client) RemoveMember(ctx context.Context, id uint64) error {
 	return c.call(ctx, c.connectedURL(), "remove member "+HexID(id),
 		func(ctx context.Context, conn *grpc.ClientConn) error {

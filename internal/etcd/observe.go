@@ -10,19 +10,19 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// Observe asks the membership, and then every member for its status, all at once. A member that does not answer is a
-// fact (Healthy No); only an unknown membership, an alarm of which nothing more can be learned, or ErrSlow is an error.
-// Healthy means: it answered, sees a leader, and has no CORRUPT alarm.
+// Observe reads the membership, then every member's status in parallel. A member that does not answer is a fact
+// (Healthy No). An error is an unknown membership, an alarm that cannot be read, or ErrSlow. Healthy means that the
+// member answered, sees a leader, and has no CORRUPT alarm.
 //
-// A quorum that has just agreed on the list is there, whoever of it does not answer for itself at once. So where fewer
-// voters than that answer, those that are silent are asked once more and given PatientAnswer: a busy cluster is
-// never called one that lost its quorum. With fewer answers even then it is ErrSlow.
+// If the quorum has just agreed on the list, it exists even if members do not report their own status at once. So if
+// fewer voters than a quorum report, the silent ones are asked once more and get PatientAnswer: a busy cluster never
+// looks like one without quorum. If still too few report, the error is ErrSlow.
 //
-// Where so many voters answer that they are a quorum, and some see no leader, an election is under way: they are asked
-// again until they have one, for Access.Election at most.
+// If a quorum of voters reports but some see no leader, an election is running. They are asked again until they have
+// a leader, for at most Access.Election.
 //
-// Requests: one for the list, one per started member but the one asked at Connect, and one for the alarms if a member
-// complains.
+// Requests: one for the list, one per started member except the one asked at Connect, and one for alarms if a member
+// reports any.
 func (c *Client) Observe(ctx context.Context) (observed.Etcd, error) {
 	l, err := c.pollMembers(ctx)
 	if err != nil {
@@ -33,10 +33,10 @@ func (c *Client) Observe(ctx context.Context) (observed.Etcd, error) {
 	}
 	out := observed.Etcd{Reached: observed.Yes, Members: make([]observed.Member, len(l.members))}
 	if !l.agreed {
-		out.Problem = "no quorum answers; the member list is what the member on " + c.via.ID + " last knew"
+		out.Problem = "no quorum answers; the member list is from the member on " + c.via.ID + " and may be outdated"
 	}
 	var alarms Alarms
-	if l.agreed { // else there is no answer, and no member sees a leader: none is healthy anyway
+	if l.agreed { // otherwise no answer comes, and no member is healthy without a leader anyway
 		if alarms, err = c.alarmsOf(ctx, l.statuses); err != nil {
 			return observed.Etcd{}, err
 		}
@@ -51,15 +51,15 @@ func (c *Client) Observe(ctx context.Context) (observed.Etcd, error) {
 	return out, nil
 }
 
-// poll is what the members have said: who they are, whether a quorum agreed on that, and how each is, nil where it did
-// not answer.
+// poll holds the members' answers: the list, whether a quorum agreed on it, and each status; nil if a member did not
+// answer.
 type poll struct {
 	members  []Member
 	agreed   bool
 	statuses []*Status
 }
 
-// pollMembers asks once. The member asked at Connect has said then how it is.
+// pollMembers asks once. The member asked at Connect has reported its status then.
 func (c *Client) pollMembers(ctx context.Context) (poll, error) {
 	members, agreed, err := c.Members(ctx)
 	if err != nil {
@@ -82,8 +82,7 @@ func (c *Client) pollMembers(ctx context.Context) (poll, error) {
 	return l, nil
 }
 
-// askStatuses puts the status of every member that has none yet in its place, and leaves nil for those that do not
-// answer within the limit.
+// askStatuses reads the missing statuses. Members that do not answer within the limit stay nil.
 func (c *Client) askStatuses(ctx context.Context, limit time.Duration, members []Member, statuses []*Status) {
 	var wait sync.WaitGroup
 	for i, m := range members {
@@ -99,7 +98,7 @@ func (c *Client) askStatuses(ctx context.Context, limit time.Duration, members [
 	wait.Wait()
 }
 
-// hasQuorumAnswered reports whether so many voters gave their status that they are a quorum.
+// hasQuorumAnswered reports whether a quorum of voters reported a status.
 func (l poll) hasQuorumAnswered() bool {
 	voters, answers := 0, 0
 	for i, m := range l.members {
@@ -114,7 +113,7 @@ func (l poll) hasQuorumAnswered() bool {
 	return answers > voters/2
 }
 
-// alarmsOf asks for the alarms if anyone complains: a status names them only in words.
+// alarmsOf reads the alarms if a member reports any: a status names them only in words.
 func (c *Client) alarmsOf(ctx context.Context, statuses []*Status) (Alarms, error) {
 	for _, s := range statuses {
 		if s != nil && len(s.Errors) > 0 {

@@ -14,18 +14,18 @@ import (
 	"google.golang.org/grpc"
 )
 
-// pieceWithin is how long a member has for the next piece of a snapshot.
+// pieceWithin bounds the wait for the next piece of a snapshot.
 const pieceWithin = 30 * time.Second
 
-// ErrSnapshotBroken means that a snapshot ended early or arrived damaged; what was written is of no use.
-var ErrSnapshotBroken = errors.New("the snapshot did not arrive whole")
+// ErrSnapshotBroken means that a snapshot ended early or arrived damaged; what was written is useless.
+var ErrSnapshotBroken = errors.New("the snapshot arrived incomplete or damaged")
 
-// ErrDisk wraps an error of the writer that a snapshot was written to, such as a full disk.
+// ErrDisk wraps an error of the snapshot's writer, such as a full disk.
 var ErrDisk = errors.New("the snapshot cannot be written")
 
-// Snapshot writes a snapshot of the member's whole database to w as it comes: the database, then its sha256. It needs
-// no quorum: without one it is what this member last knew. It returns the size and an error unless all of it arrived
-// and matches its checksum. It takes as long as it takes, as long as pieces keep coming.
+// Snapshot writes a snapshot of the member's whole database to w as it arrives: the database, then its sha256. It
+// needs no quorum; without one the data may be outdated. It returns the size, and an error unless everything arrived
+// and matches the checksum. There is no time limit while pieces keep coming.
 func (c *Client) Snapshot(ctx context.Context, w io.Writer) (int64, error) {
 	conn, err := c.connectTo(c.connectedURL())
 	if err != nil {
@@ -52,14 +52,14 @@ func (c *Client) Snapshot(ctx context.Context, w io.Writer) (int64, error) {
 	return out.n, nil
 }
 
-// receivePieces copies the pieces, each of which has a deadline.
+// receivePieces copies the pieces; each has a deadline.
 func receivePieces(stream grpc.ServerStreamingClient[pb.SnapshotResponse], out io.Writer,
 	stop context.CancelCauseFunc) error {
 	late := time.AfterFunc(pieceWithin, func() {
-		stop(fmt.Errorf("%w: nothing came for %s", ErrSnapshotBroken, pieceWithin))
+		stop(fmt.Errorf("%w: no data for %s", ErrSnapshotBroken, pieceWithin))
 	})
 	defer late.Stop()
-	remaining := uint64(1) // until the first piece says it
+	remaining := uint64(1) // until the first piece states it
 	for {
 		piece, err := stream.Recv()
 		switch {
@@ -70,7 +70,7 @@ func receivePieces(stream grpc.ServerStreamingClient[pb.SnapshotResponse], out i
 		case err != nil:
 			return fmt.Errorf("%w: %w", ErrSnapshotBroken, err)
 		}
-		late.Stop() // a slow disk of ours is not the member's fault
+		late.Stop() // the time of our own disk does not count
 		if _, err := out.Write(piece.Blob); err != nil {
 			return fmt.Errorf("%w: %w", ErrDisk, err)
 		}
@@ -79,7 +79,7 @@ func receivePieces(stream grpc.ServerStreamingClient[pb.SnapshotResponse], out i
 	}
 }
 
-// sealed passes on what is written, and knows whether it ends with the sha256 of all before.
+// sealed passes on what is written and checks whether it ends with the sha256 of everything before.
 type sealed struct {
 	w    io.Writer
 	sum  hash.Hash

@@ -14,13 +14,13 @@ import (
 	"google.golang.org/grpc"
 )
 
-// hashWithin is how long a member has to hash its keys; it reads all of them.
+// hashWithin bounds the hashing of a member's keys; it reads all of them.
 const hashWithin = 30 * time.Second
 
-// Survey is what the members say, one after the other, in the order of their IDs.
+// Survey holds the members' answers, in the order of their IDs.
 type Survey struct {
 	ClusterID uint64
-	// Agreed says that a quorum answered; else the members are what the one that was asked last knew.
+	// Agreed means that a quorum answered; otherwise the list is from the connected member and may be outdated.
 	Agreed  bool
 	Members []Surveyed
 	// Orphans are alarms of members that are no longer listed. They count like any other.
@@ -29,26 +29,26 @@ type Survey struct {
 	Consistent Consistency
 }
 
-// Surveyed is one member and what it said.
+// Surveyed is a member and its answers.
 type Surveyed struct {
 	Member
-	Status  *Status // nil where it did not answer
-	Problem error   // why it did not
+	Status  *Status // nil without an answer
+	Problem error   // why there is no answer
 	Alarms  []string
-	Hash    *Hash // nil where there is none to compare
+	Hash    *Hash // nil if there is nothing to compare
 }
 
 // Hash is the hash of a member's keys.
 type Hash struct {
 	Hash            uint32
-	Revision        int64 // up to which it was made
-	CompactRevision int64 // from which on; hashes of different ones cannot be compared
+	Revision        int64 // last revision in the hash
+	CompactRevision int64 // first revision in the hash; only hashes with the same value are comparable
 }
 
 // Consistency is the result of comparing hashes.
 type Consistency string
 
-// The results. The zero value is NotCompared.
+// The results of a comparison. The zero value is NotCompared.
 const (
 	NotCompared Consistency = ""        // fewer than two members answered, or they compacted in between
 	Same        Consistency = "same"    // every member that answered has the same keys
@@ -60,11 +60,11 @@ func (m Surveyed) Healthy() bool {
 	return m.Status != nil && !m.Learner && m.Status.Leader != 0 && !slices.Contains(m.Alarms, "CORRUPT")
 }
 
-// Leads reports whether the member is the leader, as it sees it.
+// Leads reports whether the member sees itself as the leader.
 func (m Surveyed) Leads() bool { return m.Status != nil && m.Status.Leader == m.ID }
 
-// onlyMember is the survey of one member, by its name or its ID in hex, or of one that has left and whose alarm is
-// still raised, by its ID; "" is all of it. It is ErrNotFound where there is none.
+// onlyMember restricts the survey to one member, by name or ID in hex, or to a former member with a raised alarm, by
+// ID; "" keeps everything. The error is ErrNotFound if there is none.
 func (s Survey) onlyMember(member string) (Survey, error) {
 	if member == "" {
 		return s, nil
@@ -83,8 +83,8 @@ func (s Survey) onlyMember(member string) (Survey, error) {
 	return s, nil
 }
 
-// Survey asks for the membership, and then every member for its status and, at one common revision, for the hash of its
-// keys. A member that does not answer is part of the result; an unknown membership is an error.
+// Survey reads the membership, then every member's status and, at one common revision, the hash of its keys. A silent
+// member is part of the result; an unknown membership is an error.
 func (c *Client) Survey(ctx context.Context) (Survey, error) {
 	s, err := c.surveyHealth(ctx)
 	if err != nil {
@@ -95,7 +95,7 @@ func (c *Client) Survey(ctx context.Context) (Survey, error) {
 	return s, nil
 }
 
-// surveyHealth is Survey without the hashes, which are much work for the members.
+// surveyHealth is Survey without hashes, which are expensive for the members.
 func (c *Client) surveyHealth(ctx context.Context) (Survey, error) {
 	members, agreed, err := c.Members(ctx)
 	if err != nil {
@@ -125,7 +125,7 @@ func (c *Client) surveyHealth(ctx context.Context) (Survey, error) {
 	return s, nil
 }
 
-// readHashes asks every member that answered for the hash at the latest revision that all of them have.
+// readHashes asks every member that answered for the hash at the latest common revision.
 func (c *Client) readHashes(ctx context.Context, members []Surveyed) {
 	var revision int64
 	for _, m := range members {
@@ -162,7 +162,7 @@ func (c *Client) hashKV(ctx context.Context, m Member, revision int64) (Hash, er
 	return Hash{Hash: answer.Hash, Revision: revision, CompactRevision: answer.CompactRevision}, nil
 }
 
-// compareHashes compares the hashes that can be compared.
+// compareHashes compares the comparable hashes.
 func compareHashes(members []Surveyed) Consistency {
 	byCompaction := map[int64][]uint32{}
 	for _, m := range members {
@@ -188,5 +188,5 @@ func compareHashes(members []Surveyed) Consistency {
 	return result
 }
 
-// ErrUnhealthy means that a member is not healthy, so that the others must not be disturbed.
+// ErrUnhealthy means that a member is not healthy, and the others must not be disturbed.
 var ErrUnhealthy = errors.New("not every member is healthy")

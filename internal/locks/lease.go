@@ -31,7 +31,7 @@ type Lease interface {
 // refused by a host, and the API is reachable only through one of them.
 func (s *Set) takeLease(ctx context.Context, via cluster.Access, o Options) (Lease, error) {
 	if o.Lease != nil {
-		return lentLease{o.Lease}, nil
+		return callerLease{o.Lease}, nil
 	}
 	acquire := leaselock.AcquireOptions{Force: o.Force, AtOnce: s.controlPlaneConfirms, Waiting: o.Waiting}
 	if o.TakeLease != nil {
@@ -49,11 +49,11 @@ func (s *Set) takeLease(ctx context.Context, via cluster.Access, o Options) (Lea
 	return ownLease{held, client}, nil
 }
 
-// lentLease is a caller's own Lease, which the caller releases.
-type lentLease struct{ Lease }
+// callerLease is a caller's own Lease, which the caller releases.
+type callerLease struct{ Lease }
 
 // Release leaves the Lease to the caller.
-func (lentLease) Release(context.Context) error { return nil }
+func (callerLease) Release(context.Context) error { return nil }
 
 // ownLease is the Lease that the run has taken, with the connection for its renewal.
 type ownLease struct {

@@ -1,4 +1,5 @@
-// Package resources renders Kubernetes objects from embedded YAML. Rendering is pure: equal values give equal objects.
+// Package resources renders Kubernetes objects from embedded YAML. Rendering is pure: equal values give equal
+// objects.
 package resources
 
 import (
@@ -11,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Object is one object as the API exchanges it.
+// Object is one object in the API's form.
 type Object = map[string]any
 
 // Workload names a DaemonSet or a Deployment.
@@ -21,11 +22,11 @@ type Workload struct {
 	Name      string
 }
 
-// String is the workload as kubectl names it, with its namespace: "kube-system/DaemonSet/kube-proxy".
+// String returns the workload in kubectl's form with its namespace: "kube-system/DaemonSet/kube-proxy".
 func (w Workload) String() string { return w.Namespace + "/" + w.Kind + "/" + w.Name }
 
-// Render fills the values into a template of YAML documents and returns the objects in their order. In a template,
-// quote makes any text one YAML scalar; a value that is missing is an error.
+// Render fills the values into a template of YAML documents and returns the objects in order. In a template, quote
+// turns any text into one YAML scalar; a missing value is an error.
 func Render(text string, values any) ([]Object, error) {
 	parsed, err := template.New("objects").Option("missingkey=error").Funcs(template.FuncMap{
 		"quote": quoteYAML,
@@ -50,7 +51,7 @@ func Render(text string, values any) ([]Object, error) {
 	return out, nil
 }
 
-// quoteYAML is the text as a JSON string, which is a YAML scalar on one line.
+// quoteYAML returns the text as a JSON string, which is a YAML scalar on one line.
 func quoteYAML(text string) (string, error) {
 	var b strings.Builder
 	encoder := json.NewEncoder(&b)

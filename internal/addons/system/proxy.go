@@ -12,21 +12,21 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// Texts of kube-proxy's ConfigMap.
+// Keys of kube-proxy's ConfigMap.
 const (
 	ProxyConfig     = "config.conf"
 	ProxyKubeconfig = "kubeconfig.conf"
 )
 
-// RestartAnnotation on kube-proxy's ConfigMap says that its pods have not all begun with what it says now, and since
-// which version of it.
+// RestartAnnotation on kube-proxy's ConfigMap means that not all of its pods have started with its present content.
+// Its value is the version of the ConfigMap since which that is true.
 const RestartAnnotation = "kubeone.k8c.io/restart"
 
-// ProxySettings names what is set otherwise in kube-proxy's live ConfigMap than the manifest says, by paths: fields
-// that the manifest does not decide are whoever's they are.
+// ProxySettings returns the paths at which kube-proxy's live ConfigMap differs from the manifest. Fields that the
+// manifest does not decide are left to others.
 func ProxySettings(configMap map[string]any, want desired.Cluster) []string {
 	if len(unreadableProxy(configMap)) > 0 {
-		return nil // nothing can be set in it
+		return nil // its fields cannot be set
 	}
 	config, _ := valueAt(configMap, "data", ProxyConfig).(string)
 	have, _ := parseYAML(config)
@@ -41,8 +41,8 @@ func ProxySettings(configMap map[string]any, want desired.Cluster) []string {
 	return out
 }
 
-// unreadableProxy names the texts of kube-proxy's ConfigMap in which nothing can be set, because they are empty or no
-// configuration: kubeadm writes them anew.
+// unreadableProxy returns the keys of kube-proxy's ConfigMap that are empty or invalid, so that no field can be set
+// in them. kubeadm writes them again.
 func unreadableProxy(configMap map[string]any) []string {
 	var out []string
 	config, _ := valueAt(configMap, "data", ProxyConfig).(string)
@@ -59,8 +59,8 @@ func unreadableProxy(configMap map[string]any) []string {
 	return out
 }
 
-// SetProxy returns kube-proxy's configuration and kubeconfig with what the manifest says set in them, and all else as
-// it was. Texts that are as they must be stay as they are to the byte.
+// SetProxy sets the manifest's fields in kube-proxy's configuration and kubeconfig, and keeps everything else. Texts
+// without a difference stay unchanged to the byte.
 func SetProxy(config, kubeconfig string, want desired.Cluster) (newConfig, newKubeconfig string, err error) {
 	have, err := parseYAML(config)
 	if err != nil {
@@ -90,10 +90,10 @@ func SetProxy(config, kubeconfig string, want desired.Cluster) (newConfig, newKu
 	return newConfig, newKubeconfig, err
 }
 
-// proxyTexts are kube-proxy's configuration and what it dials, as they are and as SetProxy makes them.
+// proxyTexts returns kube-proxy's configuration and server address, live and after SetProxy.
 func proxyTexts(configMap map[string]any, want desired.Cluster) (is, will string) {
 	if len(unreadableProxy(configMap)) > 0 {
-		return "", "" // kubeadm writes it anew
+		return "", "" // kubeadm writes it again
 	}
 	config, _ := valueAt(configMap, "data", ProxyConfig).(string)
 	kubeconfig, _ := valueAt(configMap, "data", ProxyKubeconfig).(string)
@@ -102,7 +102,7 @@ func proxyTexts(configMap map[string]any, want desired.Cluster) (is, will string
 		return "", ""
 	}
 	both := func(config, kubeconfig string) string {
-		have, _ := parseYAML(config) // it was read before
+		have, _ := parseYAML(config) // it was parsed before
 		out, _ := formatYAML(have)
 		server, _ := serverOf(kubeconfig)
 		return out + "# " + ProxyKubeconfig + "\nserver: " + server + "\n"
@@ -110,7 +110,7 @@ func proxyTexts(configMap map[string]any, want desired.Cluster) (is, will string
 	return both(config, kubeconfig), both(newConfig, newKubeconfig)
 }
 
-// wantedProxy is what the manifest says, in the form in which YAML is read.
+// wantedProxy returns the manifest's fields, in the form of parsed YAML.
 func wantedProxy(want desired.Cluster) map[string]any {
 	encoded, err := formatYAML(componentconfig.KubeProxyConfiguration(want))
 	if err != nil {
@@ -123,7 +123,7 @@ func wantedProxy(want desired.Cluster) map[string]any {
 	return out
 }
 
-// serverOf is what a kubeconfig dials; false where its clusters do not say one and the same.
+// serverOf returns the server of a kubeconfig; false if its clusters do not agree on one.
 func serverOf(kubeconfig string) (server string, ok bool) {
 	read, err := parseYAML(kubeconfig)
 	if err != nil {
@@ -161,7 +161,7 @@ func asMap(value any) map[string]any {
 	return m
 }
 
-// differingPaths are the paths of the fields that are wanted and that are otherwise.
+// differingPaths returns the paths of desired fields with a different value.
 func differingPaths(path string, have, want map[string]any) []string {
 	var out []string
 	for key, value := range want {
@@ -179,8 +179,8 @@ func differingPaths(path string, have, want map[string]any) []string {
 	return out
 }
 
-// sameValue reports whether two values mean the same. Nothing is an empty text and no; numbers are never left out,
-// since a missing one is kube-proxy's own default and not 0.
+// sameValue reports whether two values mean the same. A missing value equals an empty text and false, but never a
+// number: a missing number is kube-proxy's own default, not 0.
 func sameValue(have, want any) bool {
 	if have == nil {
 		return want == "" || want == false
@@ -198,7 +198,7 @@ func sameValue(have, want any) bool {
 	return err == nil && otherErr == nil && a == b
 }
 
-// setFields sets the fields that are wanted.
+// setFields sets the desired fields.
 func setFields(have, want map[string]any) {
 	for key, value := range want {
 		inner, ok := value.(map[string]any)

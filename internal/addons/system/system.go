@@ -1,5 +1,5 @@
-// Package system is what kubeadm applies to every cluster, kube-proxy and cluster DNS, as far as it is known how it
-// must be. All of it is pure: values of what is wanted, and functions of live objects.
+// Package system describes kube-proxy and cluster DNS, which kubeadm applies to every cluster, as far as they are
+// determined. It is pure: values of the desired cluster, and functions of live objects.
 package system
 
 import (
@@ -20,13 +20,13 @@ const (
 	DNS       = "kube-dns"
 )
 
-// Where their objects are.
+// The location of their objects.
 const (
 	Namespace     = "kube-system"
 	DNSDeployment = "coredns"
 )
 
-// dnsReplicas is how many DNS servers kubeadm makes, and what a cluster gets that has none.
+// dnsReplicas is the number of DNS servers that kubeadm creates, and the number for a cluster without any.
 const dnsReplicas = 2
 
 func coreKind(kind string) schema.GroupVersionKind {
@@ -41,7 +41,7 @@ func rbacKind(kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: kind}
 }
 
-// Images are the images of the components, by the app label of their pods, from the names of a release's images.
+// Images returns the images of the components, by the app label of their pods, from the names of a release's images.
 func Images(names desired.Artifacts) map[string]string {
 	out := map[string]string{}
 	for _, i := range names.Images {
@@ -55,9 +55,9 @@ func Images(names desired.Artifacts) map[string]string {
 	return out
 }
 
-// Components are what must hold of the objects, with these images. Of images only the repository of cluster DNS' is
-// looked at: tags follow the version (decide.Input.System). A Deployment whose new pods do not start has old ones that
-// run, and they do not tell.
+// Components returns the required state of the objects, with these images. Of the image of cluster DNS only the
+// repository counts: tags follow the version (decide.Input.System). The pods cannot show this: a Deployment whose new
+// pods do not start still has running old ones.
 func Components(want desired.Cluster, images map[string]string) []live.Component {
 	out := []live.Component{dnsComponent(want, images[DNS])}
 	if !want.Network.KubeProxy.Skip {
@@ -111,8 +111,7 @@ func dnsComponent(want desired.Cluster, image string) live.Component {
 	}}
 }
 
-// DNSReplicas is how many DNS servers there must be where there are so many: as many as the manifest says; where it
-// does not, any number will do but none.
+// DNSReplicas returns the required number of DNS servers: the manifest's, else have, but never zero.
 func DNSReplicas(want desired.Cluster, have int32) int32 {
 	switch {
 	case want.Network.DNS.Replicas > 0:
@@ -123,7 +122,7 @@ func DNSReplicas(want desired.Cluster, have int32) int32 {
 	return dnsReplicas
 }
 
-// valueAt is what is at the path; nil where there is nothing.
+// valueAt returns the value at the path; nil if there is none.
 func valueAt(object map[string]any, path ...string) any {
 	var value any = object
 	for _, key := range path {
@@ -136,7 +135,7 @@ func valueAt(object map[string]any, path ...string) any {
 	return value
 }
 
-// hasText asks for a text that is not empty.
+// hasText requires a text that is not empty.
 func hasText(path ...string) func(map[string]any) []string {
 	return func(object map[string]any) []string {
 		if text, _ := valueAt(object, path...).(string); text != "" {
@@ -157,7 +156,7 @@ func joinPath(path []string) string {
 	return text
 }
 
-// imageFrom asks for an image of the same repository in the container of cluster DNS; "" asks for nothing.
+// imageFrom requires an image from the same repository in the container of cluster DNS; "" requires nothing.
 func imageFrom(image string) func(map[string]any) []string {
 	if image == "" {
 		return nil
@@ -174,7 +173,7 @@ func imageFrom(image string) func(map[string]any) []string {
 	}
 }
 
-// repositoryOf is an image's name without its tag and digest.
+// repositoryOf returns an image's name without its tag and digest.
 func repositoryOf(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	if at := strings.LastIndex(image, ":"); at > strings.LastIndex(image, "/") {
@@ -183,8 +182,7 @@ func repositoryOf(image string) string {
 	return image
 }
 
-// isBoundTo asks for a binding to a ServiceAccount of kube-system; that others have it too is their
-// matter.
+// isBoundTo requires a binding to a ServiceAccount of kube-system; other subjects do not matter.
 func isBoundTo(account string) func(map[string]any) []string {
 	return func(object map[string]any) []string {
 		subjects, _ := valueAt(object, "subjects").([]any)
@@ -198,8 +196,8 @@ func isBoundTo(account string) func(map[string]any) []string {
 	}
 }
 
-// linux is where kubeadm has kube-proxy run: everywhere. A narrower selector stops it on some nodes or on all. Where
-// cluster DNS runs is for whoever runs the cluster to say.
+// linux is kubeadm's node selector for kube-proxy: everywhere. A narrower selector stops it on some or all nodes. The
+// placement of cluster DNS is up to the cluster's operator.
 var linux = map[string]any{"kubernetes.io/os": "linux"}
 
 func onEveryNode(object map[string]any) []string {

@@ -18,7 +18,7 @@ func wanted() desired.Cluster {
 	}
 }
 
-// applied is kube-proxy's ConfigMap as kubeadm has made it, with a setting of somebody else's.
+// applied is kube-proxy's ConfigMap as kubeadm created it, with one foreign setting.
 const (
 	appliedConfig = `apiVersion: kubeproxy.config.k8s.io/v1alpha1
 clusterCIDR: 10.244.0.0/16
@@ -118,7 +118,7 @@ func TestProxySettings(t *testing.T) {
 		if got := len(unreadableProxy(configMap(config, kubeconfig))) > 0; got != c.unreadable {
 			t.Errorf("%s: unreadable %t", name, got)
 		}
-		if c.unreadable { // kubeadm writes it anew
+		if c.unreadable { // kubeadm writes it again
 			continue
 		}
 		newConfig, newKubeconfig, err := SetProxy(config, kubeconfig, want)
@@ -147,10 +147,10 @@ func TestARestartThatIsDueIsSeen(t *testing.T) {
 	}
 }
 
-// dnsImage is the wanted image of cluster DNS.
+// dnsImage is the desired image of cluster DNS.
 const dnsImage = "r.example.com:5000/dns/coredns:v1.14.2"
 
-// check is the one check of that kind and name.
+// check returns the check of that kind and name.
 func check(t *testing.T, want desired.Cluster, kind, name string, settings bool) live.Check {
 	t.Helper()
 	for _, c := range Components(want, map[string]string{DNS: dnsImage}) {
@@ -187,7 +187,7 @@ func TestReplicasOfDNS(t *testing.T) {
 	}
 }
 
-// A tag follows the version; a Deployment with an image from elsewhere is not as it must be, whatever its pods are.
+// A tag follows the version. A Deployment with an image from elsewhere is wrong, whatever its pods are.
 func TestTheImageOfDNSComesFromItsRepository(t *testing.T) {
 	t.Parallel()
 	for image, same := range map[string]bool{
@@ -226,7 +226,7 @@ func TestImagesByTheirPods(t *testing.T) {
 	}
 }
 
-// What is shown beforehand is what setting it makes, and no more.
+// The preview of a setting shows exactly what setting it does.
 func TestTextsOfSettings(t *testing.T) {
 	t.Parallel()
 	want := wanted()

@@ -1,13 +1,12 @@
-// Package backup writes and reads a cluster's backup: one file with all that a cluster cannot be brought back without.
+// Package backup writes and reads a cluster's backup: one file with everything needed to restore the cluster.
 //
-// It is a tar, encrypted with age (https://age-encryption.org/v1) to the recipients of the manifest. metadata.json
-// comes first, with the digest of every other part, and then its signature by the cluster's CA: a snapshot of etcd, the
-// CAs and service-account keys, the configuration of encryption at rest where there is one, and the manifest.
-// `age -d -i KEYFILE FILE | tar t` shows it without this program.
+// It is a tar, encrypted with age (https://age-encryption.org/v1) to the recipients in the manifest. metadata.json
+// comes first, with the digest of every other part, then its signature by the cluster's CA. The other parts are a
+// snapshot of etcd, the CAs and service-account keys, the configuration of encryption at rest if there is one, and
+// the manifest. `age -d -i KEYFILE FILE | tar t` lists them without this program.
 //
-// What is in it is as secret as the cluster itself. It is put together in memory and leaves it only encrypted: a
-// snapshot is taken and verified in a file that has no place on the disk, which takes as much memory as etcd's
-// database is large.
+// A backup's content is as secret as the cluster. It is assembled in memory and leaves it only encrypted. The
+// snapshot is taken and verified in a file that is not on disk, and needs as much memory as etcd's database.
 package backup
 
 import (
@@ -33,7 +32,7 @@ const (
 	MetadataName   = "metadata.json"
 	SnapshotName   = "etcd/snapshot.db"
 	ManifestName   = "manifest.yaml"
-	EncryptionName = "encryption.yaml" // only where the API server encrypts at rest
+	EncryptionName = "encryption.yaml" // only if the API server encrypts at rest
 	PKIDir         = "pki/"            // PKIDir + a name of PKINames, as below /etc/kubernetes/pki
 )
 
@@ -43,25 +42,25 @@ func PKINames() []string {
 		"etcd/ca.key"}
 }
 
-// SuccessionName is the file below PKIDir by which a cluster's former CAs vouch for the present one, as
-// authority.Succession. Only a cluster whose CA has been rotated has it.
+// SuccessionName is the file below PKIDir in which a cluster's former CAs sign for their successors, as
+// authority.Succession. Only a cluster with a rotated CA has it.
 const SuccessionName = authority.Succession
 
-// Metadata is what a backup says about itself. It holds nothing secret.
+// Metadata describes a backup. It holds no secrets.
 type Metadata struct {
 	Format    int       `json:"format"`
 	Cluster   string    `json:"cluster"`             // name
-	ClusterID string    `json:"clusterID,omitempty"` // UID of the namespace kube-system; "" where it was not known
+	ClusterID string    `json:"clusterID,omitempty"` // UID of the namespace kube-system; "" if unknown
 	Created   time.Time `json:"created"`             // UTC, seconds
 	CreatedBy string    `json:"createdBy"`           // user@machine
 
-	KubernetesVersion string `json:"kubernetesVersion"`     // that ran, without v
-	EtcdVersion       string `json:"etcdVersion,omitempty"` // of the member that gave the snapshot
+	KubernetesVersion string `json:"kubernetesVersion"`     // running version, without v
+	EtcdVersion       string `json:"etcdVersion,omitempty"` // of the member that provided the snapshot
 	CAHash            string `json:"caHash"`                // "sha256:…" of the cluster CA's public key
-	Epoch             int    `json:"epoch,omitempty"`       // how often the cluster had been recovered
-	// EncryptionPath is where the API server looks for EncryptionName on a control-plane host; "" where it does not.
+	Epoch             int    `json:"epoch,omitempty"`       // number of recoveries of the cluster
+	// EncryptionPath is the path of EncryptionName for the API server on a control-plane host; "" without encryption.
 	EncryptionPath string `json:"encryptionPath,omitempty"`
-	// Hardening is how much the cluster was hardened; "" where nobody has ever said anything of that.
+	// Hardening is the cluster's hardening; "" if it was never set.
 	Hardening string        `json:"hardening,omitempty"`
 	Snapshot  snapshot.Info `json:"snapshot"`
 	Parts     []Part        `json:"parts"` // all but MetadataName, in order
@@ -74,11 +73,11 @@ type Part struct {
 	SHA256 string `json:"sha256"` // hex
 }
 
-// What can be wrong with a backup, for errors.Is. What can be wrong with the snapshot in it is snapshot's.
+// Errors of a backup, for errors.Is. For errors of its snapshot see package snapshot.
 var (
 	ErrNoRecipient = errors.New("no recipient: a backup holds the cluster's private keys and is only written " +
 		"encrypted; name age public keys in the manifest (backup.recipients) or with --recipient")
-	ErrWrongIdentity = errors.New("no identity that was given can decrypt it: it is encrypted to other keys")
+	ErrWrongIdentity = errors.New("none of the given identities can decrypt it: it is encrypted to other keys")
 	ErrNotBackup     = errors.New("it is not a backup of a cluster")
 	ErrTruncated     = errors.New("it is truncated")
 	ErrAltered       = errors.New("it was altered")
@@ -88,7 +87,7 @@ var (
 		"in its place")
 )
 
-// FileName is how a backup is called: the cluster's name, and the time in UTC.
+// FileName returns the name of a backup: the cluster's name and the time in UTC.
 func FileName(cluster string, at time.Time) string {
 	return cluster + "-" + at.UTC().Format(timeFormat) + suffix
 }
@@ -98,10 +97,10 @@ const (
 	suffix     = ".tar.age"
 )
 
-// IsFileName reports whether a name ends as that of a backup.
+// IsFileName reports whether a name has a backup's suffix.
 func IsFileName(name string) bool { return strings.HasSuffix(name, suffix) }
 
-// ParseFileName returns the time in a name that FileName made for this cluster, and whether it is one.
+// ParseFileName returns the time in a name that FileName made for this cluster; false for any other name.
 func ParseFileName(cluster, name string) (time.Time, bool) {
 	text, ok := strings.CutPrefix(name, cluster+"-")
 	if !ok {
@@ -112,29 +111,29 @@ func ParseFileName(cluster, name string) (time.Time, bool) {
 	return at, ok && err == nil
 }
 
-// nameTime is the time in the name of a backup, of whichever cluster.
+// nameTime matches the time in a backup's name, of any cluster.
 var nameTime = pattern.Lazy(`[0-9]{8}T[0-9]{6}Z`)
 
-// A backup is named before its snapshot is taken: that long before, at most, and not after it by more than clockSkew.
+// A backup is named before its snapshot is taken: at most this long before, and at most clockSkew after.
 const (
 	takenWithin = time.Hour
 	clockSkew   = 5 * time.Minute
 )
 
-// checkTime compares the time in a backup's name with the one at which it was taken. The name is what an operator goes
-// by, and whoever can write to a store chooses it. A name without a time is as good as any.
+// checkTime compares the time in a backup's name with the time of the backup. Operators rely on the name, and anyone
+// with write access to a store can choose it. A name without a time is always accepted.
 func (m Metadata) checkTime(name string) error {
 	for _, text := range nameTime().FindAllString(name, -1) {
 		named, err := time.Parse(timeFormat, text)
 		if after := m.Created.Sub(named); err != nil || after < -clockSkew || after > takenWithin {
-			return fmt.Errorf("%w: it was taken %s. If it is the one that you want, give a copy of it a name "+
+			return fmt.Errorf("%w: it was taken %s. To use it anyway, copy it to a name "+
 				"without a time", ErrOtherTime, m.Created.Format(time.RFC3339))
 		}
 	}
 	return nil
 }
 
-// CAHash is the sha256 of a CA's public key, as kubeadm's --discovery-token-ca-cert-hash has it.
+// CAHash returns the sha256 of a CA's public key in the format of kubeadm's --discovery-token-ca-cert-hash.
 func CAHash(certificate []byte) (string, error) {
 	block, _ := pem.Decode(certificate)
 	if block == nil {

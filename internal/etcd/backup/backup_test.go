@@ -43,7 +43,7 @@ func identity(t *testing.T) *age.X25519Identity {
 	return id
 }
 
-// authority is a CA's certificate and key, as kubeadm writes them.
+// authority returns a CA's certificate and key in kubeadm's format.
 func authority(t *testing.T, key crypto.Signer) (certificate, private []byte) {
 	t.Helper()
 	template := &x509.Certificate{
@@ -82,7 +82,7 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 	return key
 }
 
-// content is a cluster with encryption at rest.
+// content returns the content of a cluster with encryption at rest.
 func content(t *testing.T) backup.Content {
 	t.Helper()
 	taken := snapshottest.Bytes(t, snapshottest.Content{ClusterID: "uid-1", Keys: 20, Padding: 9000})
@@ -106,7 +106,7 @@ func content(t *testing.T) backup.Content {
 	}
 }
 
-// written is a backup in a file.
+// written returns the path of a file with a backup.
 func written(t *testing.T, c backup.Content, recipients ...age.Recipient) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), backup.FileName(c.Cluster, c.Created))
@@ -220,7 +220,7 @@ func TestEachKindOfBadBackupHasItsOwnError(t *testing.T) {
 	for name, test := range map[string]struct {
 		content []byte
 		id      age.Identity
-		want    []error // any of them
+		want    []error // any of these
 	}{
 		"another's key":              {whole, identity(t), []error{backup.ErrWrongIdentity}},
 		"empty":                      {nil, id, []error{backup.ErrNotBackup}},
@@ -332,7 +332,7 @@ func TestKeysNeverShow(t *testing.T) {
 	}
 }
 
-// An old backup is signed as well as a new one, so that its name must not make it newer.
+// An old backup has a valid signature too, so its name must not make it look newer.
 func TestABackupIsNotTakenForOneOfAnotherTime(t *testing.T) {
 	t.Parallel()
 	id := identity(t)

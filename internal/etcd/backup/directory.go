@@ -77,14 +77,14 @@ func (d directory) Delete(_ context.Context, name string) error {
 	return nil
 }
 
-// WriteFile makes a file of mode 0600 that has its name only when write has succeeded and all of it is on the disk.
-// Until then, and after a failure, whatever was at path stays. The folder must be there.
+// WriteFile creates a file of mode 0600. It gets its name only when write has succeeded and everything is on disk.
+// Until then, and after a failure, an older file at path stays. The folder must exist.
 func WriteFile(path string, write func(io.Writer) error) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".kubeone-*") // created with mode 0600
 	if err != nil {
 		return err
 	}
-	defer os.Remove(tmp.Name()) //nolint:errcheck // gone already when all went well
+	defer os.Remove(tmp.Name()) //nolint:errcheck // already renamed on success
 	err = write(tmp)
 	if err == nil {
 		err = tmp.Sync()

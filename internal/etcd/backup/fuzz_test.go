@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// FuzzMetadata: whatever a backup says of itself, it is refused with an error of a kind, or within bounds.
+// FuzzMetadata: any metadata of a backup is either refused with an error of a known kind, or within bounds.
 func FuzzMetadata(f *testing.F) {
 	text, err := json.Marshal(Metadata{Format: Format, Cluster: "prod", EncryptionPath: "/etc/kubernetes/e.yaml"})
 	if err != nil {

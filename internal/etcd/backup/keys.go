@@ -10,7 +10,7 @@ import (
 	"filippo.io/age"
 )
 
-// ParseRecipients reads age public keys ("age1…"), each once. None at all is ErrNoRecipient.
+// ParseRecipients parses age public keys ("age1…") and drops duplicates. Without any, it returns ErrNoRecipient.
 func ParseRecipients(keys []string) ([]age.Recipient, error) {
 	var out []age.Recipient
 	seen := map[string]bool{}
@@ -35,7 +35,7 @@ func ParseRecipients(keys []string) ([]age.Recipient, error) {
 	return out, nil
 }
 
-// ReadIdentities reads the private keys in a file as age-keygen writes it. Its errors hold nothing of the keys.
+// ReadIdentities reads the private keys in a file of age-keygen. Its errors hold nothing of the keys.
 func ReadIdentities(path string) ([]age.Identity, error) {
 	text, err := os.ReadFile(path) // #nosec G304 -- the operator names it
 	if err != nil {

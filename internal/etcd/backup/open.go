@@ -21,8 +21,8 @@ import (
 	"kubeone/internal/etcd/snapshot"
 )
 
-// Archive is an open backup. Its parts are decrypted as they are read, each piece checked on the way, and never written
-// anywhere. Its methods may be called concurrently. Close it.
+// Archive is an open backup. Its parts are decrypted and checked piece by piece as they are read, and never written
+// anywhere. Its methods are safe for concurrent use. The caller closes it.
 type Archive struct {
 	Metadata Metadata
 
@@ -31,15 +31,15 @@ type Archive struct {
 	parts map[string]*section
 }
 
-// section is where a part is in the decrypted backup.
+// section is the position of a part in the decrypted backup.
 type section struct {
 	from   io.ReaderAt
 	offset int64
 	size   int64
 }
 
-// Open opens a backup with the private keys of one of its recipients. It checks that the file is whole and reads its
-// metadata; Verify reads the rest. Errors name the file; what is wrong is one of this package's errors.
+// Open opens a backup with the private keys of one of its recipients. It checks that the file is complete and reads
+// its metadata; Verify reads the rest. Errors name the file and wrap one of this package's errors.
 func Open(path string, identities ...age.Identity) (*Archive, error) {
 	f, err := os.Open(path) // #nosec G304 -- the operator names it
 	if err != nil {
@@ -52,7 +52,7 @@ func Open(path string, identities ...age.Identity) (*Archive, error) {
 	return a, nil
 }
 
-// Close ends the use of all parts.
+// Close closes the backup. Its parts can no longer be read.
 func (a *Archive) Close() error { return a.file.Close() }
 
 func (a *Archive) open(identities []age.Identity) error {
@@ -72,7 +72,7 @@ func (a *Archive) open(identities []age.Identity) error {
 
 const ageMagic = "age-encryption.org/"
 
-// explainDecryptError says what is wrong with a file that age does not decrypt.
+// explainDecryptError explains why age does not decrypt a file.
 func (a *Archive) explainDecryptError(err error, size int64) error {
 	var mismatch *age.NoIdentityMatchError
 	if errors.As(err, &mismatch) {
@@ -102,7 +102,7 @@ func (a *Archive) indexParts(plain *io.SectionReader, content io.ReaderAt) error
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrAltered, err)
 		}
-		at, err := plain.Seek(0, io.SeekCurrent) // tar reads no further than it must
+		at, err := plain.Seek(0, io.SeekCurrent) // tar does not read ahead
 		if err != nil {
 			return err
 		}
@@ -126,10 +126,10 @@ func (a *Archive) readMetadata() error {
 	return nil
 }
 
-// latestEpoch is the last life of a cluster that a backup may be of; etcd's revisions of that are still numbers.
+// latestEpoch limits the epoch of a backup; etcd's revisions of that epoch are still valid numbers.
 const latestEpoch = 1_000_000
 
-// parseMetadata reads what a backup says of itself, of which nothing is believed yet.
+// parseMetadata parses the metadata of a backup, which is not trusted yet.
 func parseMetadata(text []byte) (Metadata, error) {
 	var m Metadata
 	if err := json.Unmarshal(text, &m); err != nil {
@@ -139,14 +139,14 @@ func parseMetadata(text []byte) (Metadata, error) {
 	case m.Format > Format:
 		return Metadata{}, fmt.Errorf("%w: format %d, this one reads %d", ErrNewer, m.Format, Format)
 	case m.Epoch < 0 || m.Epoch > latestEpoch || m.Snapshot.Revision < 0:
-		return Metadata{}, fmt.Errorf("%w: epoch %d and revision %d are none of a cluster's", ErrAltered, m.Epoch,
+		return Metadata{}, fmt.Errorf("%w: epoch %d and revision %d are impossible", ErrAltered, m.Epoch,
 			m.Snapshot.Revision)
 	}
 	return m, nil
 }
 
-// isAllowedPath reports whether a recovery may write the configuration of encryption at rest there: nowhere else on a
-// host, and not where the kubelet or the control plane would take it for something else.
+// isAllowedPath reports whether a recovery may write the configuration of encryption at rest there. It refuses other
+// parts of a host, and places where the kubelet or the control plane would misread the file.
 func isAllowedPath(file string) bool {
 	below, ok := strings.CutPrefix(file, "/etc/kubernetes/")
 	return ok && path.Clean(file) == file && path.Ext(file) != ".conf" && !strings.ContainsFunc(file, isUnusual) &&
@@ -157,7 +157,7 @@ func isUnusual(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-", r))
 }
 
-// Part is a part's content, from its beginning, and whether there is one of that name.
+// Part returns a part's content, and whether it exists.
 func (a *Archive) Part(name string) (*io.SectionReader, bool) {
 	s, ok := a.parts[name]
 	if !ok {
@@ -166,10 +166,10 @@ func (a *Archive) Part(name string) (*io.SectionReader, bool) {
 	return io.NewSectionReader(s.from, s.offset, s.size), true
 }
 
-// mostOfPart is how long a part may be that is read into memory; the snapshot is not.
+// mostOfPart limits a part that is read into memory; the snapshot is not.
 const mostOfPart = 16 << 20
 
-// Read returns a part in memory and checks its digest; one that is not there is ErrIncomplete.
+// Read returns a part in memory and checks its digest; a missing part is ErrIncomplete.
 func (a *Archive) Read(name string) ([]byte, error) {
 	r, ok := a.Part(name)
 	if !ok {
@@ -190,7 +190,7 @@ func (a *Archive) Read(name string) ([]byte, error) {
 	return text, nil
 }
 
-// Snapshot is the snapshot of etcd, which Metadata.Snapshot describes. It is secret.
+// Snapshot returns the snapshot of etcd, which Metadata.Snapshot describes. It is secret.
 func (a *Archive) Snapshot() (*io.SectionReader, error) {
 	r, ok := a.Part(SnapshotName)
 	if !ok {
@@ -199,10 +199,10 @@ func (a *Archive) Snapshot() (*io.SectionReader, error) {
 	return r, nil
 }
 
-// Manifest is the manifest that the cluster was last applied with, without secrets.
+// Manifest returns the manifest last applied to the cluster, without secrets.
 func (a *Archive) Manifest() ([]byte, error) { return a.Read(ManifestName) }
 
-// PKI is a tar of PKINames, and of SuccessionName where it is there, for /etc/kubernetes/pki of a control-plane host.
+// PKI returns a tar of PKINames, and of SuccessionName if it exists, for /etc/kubernetes/pki of a control-plane host.
 // It is secret.
 func (a *Archive) PKI() ([]byte, error) {
 	names, parts := PKINames(), []part(nil)
@@ -221,23 +221,23 @@ func (a *Archive) PKI() ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// Encryption is the configuration of encryption at rest, and where the API server looks for it; nil where there is
-// none. It is secret. A place where a recovery must not write is an error.
+// Encryption returns the configuration of encryption at rest and its path for the API server; nil if there is none.
+// It is secret. A path where a recovery must not write is an error.
 func (a *Archive) Encryption() (content []byte, file string, err error) {
 	if _, ok := a.parts[EncryptionName]; !ok {
 		return nil, "", nil
 	}
 	if file = a.Metadata.EncryptionPath; !isAllowedPath(file) {
-		return nil, "", fmt.Errorf("backup %s has the configuration of encryption at rest for %q, and a recovery "+
-			"writes it below /etc/kubernetes only, to no manifest and no key", a.path, file)
+		return nil, "", fmt.Errorf("backup %s has the configuration of encryption at rest for %q, but a recovery "+
+			"writes only below /etc/kubernetes, never to manifests or keys", a.path, file)
 	}
 	content, err = a.Read(EncryptionName)
 	return content, file, err
 }
 
-// Verify reads everything: each part has its digest, the CA its hash, and the snapshot is one, with the revision and
-// the keys that the metadata says. A time in the file's name is the one at which the backup was taken. It takes as much
-// memory as the snapshot is large.
+// Verify reads everything. It checks each part's digest, the CA's hash, the snapshot, and that its revision and
+// number of keys match the metadata. A time in the file's name must be the time of the backup. It needs as much
+// memory as the snapshot.
 func (a *Archive) Verify(ctx context.Context) error {
 	if err := a.verifyParts(ctx); err != nil {
 		return fmt.Errorf("backup %s cannot be used: %w", a.path, err)

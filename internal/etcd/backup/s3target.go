@@ -12,7 +12,7 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
-// The environment of an S3 target: the names that every program for S3 knows.
+// The environment of an S3 target, with the usual names.
 const (
 	envKeyID       = "AWS_ACCESS_KEY_ID"
 	envSecret      = "AWS_SECRET_ACCESS_KEY" // #nosec G101 -- a variable's name
@@ -28,7 +28,7 @@ const (
 	defaultRegion   = "us-east-1"
 )
 
-// s3Target is a bucket, or what is below a prefix of one.
+// s3Target is a bucket, or a prefix of one.
 type s3Target struct {
 	client         *minio.Client
 	bucket, prefix string
@@ -44,11 +44,11 @@ func openS3(u *url.URL, getenv func(string) string) (Target, error) {
 	}
 	e, err := url.Parse(firstNonEmpty(getenv(envEndpoint), getenv(envEndpointAll), defaultEndpoint))
 	if err != nil || e.Host == "" || e.Scheme != "https" && e.Scheme != "http" {
-		variable := envEndpoint // its value is not shown: it may hold a password
+		variable := envEndpoint // never show its value: it may hold a password
 		if getenv(envEndpoint) == "" {
 			variable = envEndpointAll
 		}
-		return nil, fmt.Errorf("backup target s3://%s: %s is set to what is not a URL", u.Host, variable)
+		return nil, fmt.Errorf("backup target s3://%s: %s is not a URL", u.Host, variable)
 	}
 	client, err := minio.New(e.Host, &minio.Options{
 		Creds:  credentials.NewStaticV4(getenv(envKeyID), getenv(envSecret), getenv(envSession)),
@@ -78,7 +78,7 @@ func (t *s3Target) String() string {
 	return strings.TrimSuffix("s3://"+t.bucket+"/"+t.prefix, "/")
 }
 
-// Put implements Target. The server checks the digests that are sent with the content.
+// Put implements Target. The server checks the digests sent with the content.
 func (t *s3Target) Put(ctx context.Context, name string, content io.ReaderAt, size int64) error {
 	if err := checkName(name); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (t *s3Target) Get(ctx context.Context, name string, w io.Writer) error {
 
 // List implements Target.
 func (t *s3Target) List(ctx context.Context) ([]string, error) {
-	ctx, stop := context.WithCancel(ctx) // ends the listing when we stop listening
+	ctx, stop := context.WithCancel(ctx) // ends the listing when we stop reading
 	defer stop()
 	var names []string
 	for object := range t.client.ListObjects(ctx, t.bucket, minio.ListObjectsOptions{Prefix: t.prefix}) {

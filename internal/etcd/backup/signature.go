@@ -14,21 +14,21 @@ import (
 	"kubeone/internal/keys/authority"
 )
 
-// SignatureName is the part that vouches for the metadata, and so for every other part: made with the key of the
-// cluster's CA, which only its control-plane hosts have. Whoever can merely encrypt to the recipients, whose keys are
-// public, cannot make it.
+// SignatureName is the part that signs the metadata, and thereby every other part, with the key of the cluster's CA.
+// Only the cluster's control-plane hosts have that key. Anyone can encrypt to the recipients, whose keys are public,
+// but cannot sign.
 const SignatureName = "metadata.sig"
 
-// What can be wrong with a backup's origin, for errors.Is.
+// Errors of a backup's origin, for errors.Is.
 var (
-	ErrUnsigned  = errors.New("nothing vouches for it: it is not signed")
+	ErrUnsigned  = errors.New("it is not signed, so its origin is unknown")
 	ErrForged    = errors.New("its signature is not that of the CA in it")
-	ErrOtherCA   = errors.New("it is of another cluster: the CA in it is not the known one")
-	ErrUnknownCA = errors.New("it is signed, but nobody here knows the cluster's CA: give its certificate with " +
+	ErrOtherCA   = errors.New("it belongs to another cluster: its CA is not the known one")
+	ErrUnknownCA = errors.New("it is signed, but the cluster's CA is not known here: give its certificate with " +
 		"--ca-file")
 )
 
-// signedBytes is what is signed: the metadata, after words that make the signature one of a backup and of nothing else.
+// signedBytes returns the bytes to sign: the metadata after a prefix that makes the signature valid for backups only.
 func signedBytes(metadata []byte) []byte {
 	return append([]byte("kubeone backup metadata, format 2\n"), metadata...)
 }
@@ -46,7 +46,7 @@ func signMetadata(metadata, key []byte) ([]byte, error) {
 	return signer.Sign(rand.Reader, sum[:], crypto.SHA256)
 }
 
-// parseKey reads a CA's key in the forms in which kubeadm and openssl write one.
+// parseKey parses a CA's key in the formats of kubeadm and openssl.
 func parseKey(text []byte) (crypto.Signer, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
@@ -60,7 +60,7 @@ func parseKey(text []byte) (crypto.Signer, error) {
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return nil, errors.New("it is no private key of a known form")
+		return nil, errors.New("it is not a private key in a known format")
 	}
 	signer, ok := key.(crypto.Signer)
 	if !ok {
@@ -69,9 +69,8 @@ func parseKey(text []byte) (crypto.Signer, error) {
 	return signer, nil
 }
 
-// Authentic checks that the cluster's CA has signed the backup, known by any of the hashes given (as CAHash makes
-// them), or one that has followed a known one by its own word; "" are not counted. The error is one of this package's
-// for the origin.
+// Authentic checks that the backup is signed by a CA with one of the known hashes (as from CAHash), or by a successor
+// that a known CA has signed for; "" does not count. The error is one of this package's for the origin.
 func (a *Archive) Authentic(known ...string) error {
 	known = slices.DeleteFunc(slices.Clone(known), func(hash string) bool { return hash == "" })
 	if err := a.checkSignature(known); err != nil {
@@ -80,11 +79,11 @@ func (a *Archive) Authentic(known ...string) error {
 	return nil
 }
 
-// followsKnownCA reports whether a CA is known, or vouched for by way of a known one.
+// followsKnownCA reports whether a CA is known or is a successor of a known one.
 func (a *Archive) followsKnownCA(known []string, ca string) bool {
 	var succession []byte
 	if _, ok := a.parts[PKIDir+SuccessionName]; ok {
-		succession, _ = a.Read(PKIDir + SuccessionName) // one that cannot be read vouches for nobody
+		succession, _ = a.Read(PKIDir + SuccessionName) // an unreadable one has no successors
 	}
 	return slices.ContainsFunc(known, func(k string) bool {
 		return slices.Contains(authority.Followers(k, succession), ca)

@@ -19,7 +19,7 @@ import (
 	signer "kubeone/internal/keys/authority"
 )
 
-// rewritten is a backup whose parts were changed by somebody who can encrypt to its recipients: everybody.
+// rewritten returns a backup whose parts were changed by someone who can encrypt to its recipients, as anyone can.
 func rewritten(t *testing.T, path string, id *age.X25519Identity,
 	change func(name string, content []byte) []byte) string {
 	t.Helper()
@@ -106,7 +106,7 @@ func TestOnlyTheClustersCAVouchesForABackup(t *testing.T) {
 			backup.ErrForged},
 		"with the CA of another": {changed(func(name string, content []byte) []byte {
 			if name == backup.PKIDir+"ca.crt" {
-				return append(other.Keys.PKI["ca.crt"], '\n') // of another length
+				return append(other.Keys.PKI["ca.crt"], '\n') // with another length
 			}
 			return content
 		}), []string{ours}, backup.ErrIncomplete},
@@ -134,7 +134,7 @@ func TestOnlyTheClustersCAVouchesForABackup(t *testing.T) {
 	}
 }
 
-// The CA's key may be of any kind that kubeadm takes.
+// The CA's key may be of any kind that kubeadm supports.
 func TestEveryKindOfCAKeySigns(t *testing.T) {
 	t.Parallel()
 	long, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -163,10 +163,10 @@ func TestEveryKindOfCAKeySigns(t *testing.T) {
 	}
 }
 
-// Whoever knows the cluster by a former CA takes a backup that the present one has signed, and nobody else's.
+// An operator who knows a former CA accepts a backup signed by its successor, and no other.
 func TestABackupOfAClusterWhoseCAWasRotated(t *testing.T) {
 	t.Parallel()
-	first, _ := authority(t, newKey(t)) // the form in which they are made
+	first, _ := authority(t, newKey(t)) // in the format of kubeadm
 	former, err := signer.New(noon, first)
 	if err != nil {
 		t.Fatal(err)
@@ -208,7 +208,7 @@ func TestABackupOfAClusterWhoseCAWasRotated(t *testing.T) {
 	}
 }
 
-// A recovery writes what a backup says as root.
+// A recovery writes files from a backup as root.
 func TestTheConfigurationOfEncryptionIsWrittenWhereItBelongs(t *testing.T) {
 	t.Parallel()
 	for path, good := range map[string]bool{

@@ -16,7 +16,7 @@ import (
 	"kubeone/internal/host"
 )
 
-// sshTarget is a folder on a machine that is no host of the cluster.
+// sshTarget is a folder on a machine outside the cluster.
 type sshTarget struct {
 	shown  string
 	folder string
@@ -46,7 +46,7 @@ func openSSH(u *url.URL, s TargetOptions) (Target, error) {
 	return &sshTarget{shown: u.Redacted(), folder: folder, host: h}, nil
 }
 
-// copyWithin is how long one backup may take to travel.
+// copyWithin bounds the transfer of one backup.
 const copyWithin = time.Hour
 
 // String implements Target.
@@ -60,7 +60,7 @@ func (t *sshTarget) Put(ctx context.Context, name string, content io.ReaderAt, s
 	file, part := path.Join(t.folder, name), path.Join(t.folder, "."+name+".part")
 	sum := sha256.New()
 	body := io.TeeReader(io.NewSectionReader(content, 0, size), sum)
-	// Upload's parents are for all to see; this folder is not.
+	// Upload creates parent directories readable by all; this folder is private.
 	if _, err := t.runScript(ctx, "make the folder", `umask 077; mkdir -p -- "$1"`, t.folder); err != nil {
 		return err
 	}

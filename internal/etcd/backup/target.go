@@ -15,22 +15,22 @@ import (
 	"kubeone/internal/host"
 )
 
-// Target is a place off the hosts where backups are kept, by name. A backup is there whole or not at all. Every error
-// names the target.
+// Target is a place off the hosts that keeps backups by name. A backup is stored completely or not at all. Every
+// error names the target.
 type Target interface {
-	// String is the target as it is shown; it holds no secret.
+	// String returns the target for display, without secrets.
 	String() string
-	// Put stores a file; one of that name is replaced. It is stored only if what arrived is what was sent.
+	// Put stores or replaces a file. It succeeds only if the stored content is the sent one.
 	Put(ctx context.Context, name string, content io.ReaderAt, size int64) error
 	// Get writes a file to w.
 	Get(ctx context.Context, name string, w io.Writer) error
 	// List returns the names of all files there, in no order; a target that does not exist yet has none.
 	List(ctx context.Context) ([]string, error)
-	// Delete removes a file; one that is not there is no error.
+	// Delete removes a file; a missing file is not an error.
 	Delete(ctx context.Context, name string) error
 }
 
-// StoreError is a store that could not be reached or refused what it was asked.
+// StoreError means that a store could not be reached or refused a request.
 type StoreError struct {
 	Target, What string
 	Err          error
@@ -42,15 +42,14 @@ func (e *StoreError) Error() string { return e.Target + ": " + e.What + ": " + e
 // Unwrap returns the cause.
 func (e *StoreError) Unwrap() error { return e.Err }
 
-// TargetOptions is what opening a target may need.
+// TargetOptions are what opening a target may need.
 type TargetOptions struct {
-	// Host makes a host of an ssh target; its commands run as the user that logs in.
+	// Host returns the host of an ssh target; its commands run as the login user.
 	Host   func(host.Target) (host.Host, error)
 	Getenv func(string) string
 }
 
-// OpenTarget understands a directory, "ssh://user@host[:port]/directory" and "s3://bucket/prefix". It connects
-// to nothing yet.
+// OpenTarget parses a directory, "ssh://user@host[:port]/directory" or "s3://bucket/prefix". It does not connect.
 func OpenTarget(target string, s TargetOptions) (Target, error) {
 	scheme, _, isURL := strings.Cut(target, "://")
 	if !isURL {
@@ -58,7 +57,7 @@ func OpenTarget(target string, s TargetOptions) (Target, error) {
 	}
 	u, err := url.Parse(target)
 	if err != nil || u.Host == "" {
-		return nil, fmt.Errorf("backup target: %s is no target; it is a folder, ssh://user@host/folder or "+
+		return nil, fmt.Errorf("backup target: %s is not a target; use a folder, ssh://user@host/folder or "+
 			"s3://bucket/prefix", redactTarget(target))
 	}
 	switch scheme {
@@ -67,11 +66,11 @@ func OpenTarget(target string, s TargetOptions) (Target, error) {
 	case "s3":
 		return openS3(u, s.Getenv)
 	}
-	return nil, fmt.Errorf("backup target: %q is not a kind of target that is known; it is a folder, "+
+	return nil, fmt.Errorf("backup target: %q is not a known kind of target; use a folder, "+
 		"ssh://user@host/folder or s3://bucket/prefix", scheme)
 }
 
-// redactTarget is a target that cannot be parsed, without what may be a password.
+// redactTarget returns an invalid target without what may be a password.
 func redactTarget(target string) string {
 	if at := strings.LastIndex(target, "@"); at >= 0 {
 		return "…" + target[at:]
@@ -79,7 +78,7 @@ func redactTarget(target string) string {
 	return strconv.Quote(target)
 }
 
-// SplitTarget splits the address of one backup in a target into the target and the backup's name.
+// SplitTarget splits the address of one backup into the target and the backup's name.
 func SplitTarget(address string) (target, name string) {
 	if scheme, rest, ok := strings.Cut(address, "://"); ok {
 		at := strings.LastIndex(rest, "/")
@@ -91,7 +90,7 @@ func SplitTarget(address string) (target, name string) {
 	return filepath.Dir(address), filepath.Base(address)
 }
 
-// Stored returns the names of this cluster's backups in a target, the newest first.
+// Stored returns the names of this cluster's backups in a target, newest first.
 func Stored(ctx context.Context, t Target, cluster string) ([]string, error) {
 	all, err := t.List(ctx)
 	if err != nil {
@@ -103,21 +102,20 @@ func Stored(ctx context.Context, t Target, cluster string) ([]string, error) {
 			ours = append(ours, name)
 		}
 	}
-	slices.Sort(ours) // the time in a name is of fixed width
+	slices.Sort(ours) // times in names have a fixed width
 	slices.Reverse(ours)
 	return ours, nil
 }
 
-// Keep deletes this cluster's backups in a target but the newest keep, as their names have it, and returns the names of
-// those deleted. Everything else there is left alone. The one just made is never deleted. Those with a later time in
-// their names, by more than clockSkew, neither count nor are deleted: a clock was wrong, or they are there to have the
-// real ones deleted. They are returned as later. A made that is no name of this cluster's backups is an error, as is a
-// keep below 1.
+// Keep keeps the newest backups of this cluster in a target, by name, deletes the others, and returns their names. It
+// never deletes the one just made, nor other files. Backups named more than clockSkew later than made neither count
+// nor are deleted: a clock was wrong, or they are there to get the real ones deleted. They are returned as later. A
+// made that is not the name of a backup of this cluster is an error, and so is a keep below 1.
 func Keep(ctx context.Context, t Target, cluster string, keep int, made string) (removed, later []string, err error) {
 	now, ok := ParseFileName(cluster, made)
 	switch {
 	case keep < 1:
-		return nil, nil, errors.New("one backup is kept at least")
+		return nil, nil, errors.New("at least one backup must be kept")
 	case !ok:
 		return nil, nil, fmt.Errorf("%q is not the name of a backup of %s", made, cluster)
 	}
@@ -143,15 +141,15 @@ func Keep(ctx context.Context, t Target, cluster string, keep int, made string) 
 	return removed, later, nil
 }
 
-// MostFetched bounds what Fetch writes, in bytes: 8 GiB, the largest database that etcd is made for, and some more.
+// MostFetched limits what Fetch writes, in bytes: 8 GiB, the largest database that etcd is made for, plus a margin.
 // Source: https://etcd.io/docs/v3.6/dev-guide/limit/.
 const MostFetched = 8<<30 + 64<<20
 
-// errTooLarge ends the transfer of a file that is no backup of any cluster.
+// errTooLarge ends the transfer of a file that cannot be a backup.
 var errTooLarge = errors.New("it is too large")
 
-// Fetch writes a backup of a target to a file of the same name in a folder and returns the file's path. More than most
-// bytes are an error; what has arrived by then stays there.
+// Fetch writes a backup from a target to a file of the same name in a folder and returns the file's path. More than
+// most bytes are an error; what has arrived by then stays.
 func Fetch(ctx context.Context, t Target, name, folder string, most int64) (string, error) {
 	if err := checkName(name); err != nil {
 		return "", err
@@ -173,7 +171,7 @@ func Fetch(ctx context.Context, t Target, name, folder string, most int64) (stri
 	return path, errors.Join(err, f.Close())
 }
 
-// limited takes what there is room for, and fails then.
+// limited accepts bytes up to its limit, then fails.
 type limited struct {
 	to   io.Writer
 	left int64
@@ -190,7 +188,7 @@ func (l *limited) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// checkName refuses what is not the plain name of a file.
+// checkName refuses anything but the plain name of a file.
 func checkName(name string) error {
 	if name == "" || name != filepath.Base(name) || strings.ContainsAny(name, "/\\\x00\n") || name == "." ||
 		name == ".." {

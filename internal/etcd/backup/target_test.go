@@ -30,11 +30,11 @@ import (
 	"kubeone/internal/testutil/sshtest"
 )
 
-// bucket is a store that speaks as much of S3 as one needs to keep files.
+// bucket is a store with the part of S3 that keeping files needs.
 type bucket struct {
 	mu      sync.Mutex
 	objects map[string][]byte
-	refuse  int // status of every answer, 0 for none
+	refuse  int // status of every answer; 0: none
 }
 
 func (b *bucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -71,7 +71,7 @@ func (b *bucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// unchunked is a body without the signatures that clients put between its pieces where there is no TLS.
+// unchunked returns a body without the signatures that clients insert between chunks if there is no TLS.
 func unchunked(r *http.Request) []byte {
 	if r.Header.Get("X-Amz-Decoded-Content-Length") == "" {
 		body, _ := io.ReadAll(r.Body)
@@ -129,7 +129,7 @@ func open(t *testing.T, address string, s backup.TargetOptions) backup.Target {
 	return target
 }
 
-// machine is a host whose commands run on this machine, in a folder of the test's.
+// machine is a host whose commands run on this machine, in a folder of the test.
 func machine(t *testing.T) (backup.Target, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "kept")
@@ -211,7 +211,7 @@ func TestBackupsAreForTheirOwnerOnly(t *testing.T) {
 	}
 }
 
-// short is a content that ends before it should.
+// short is content that ends early.
 type short struct{}
 
 func (short) ReadAt(p []byte, off int64) (int, error) {
@@ -301,7 +301,8 @@ func TestKeepRemovesTheOldestOfThisClusterOnly(t *testing.T) {
 	}
 }
 
-// Whoever may write to a target and not delete there gets no real backup deleted by names that are yet to come.
+// Someone who may write to a target but not delete there cannot get real backups deleted by adding names with later
+// times.
 func TestNamesOfLaterTimesDoNotCountAndStay(t *testing.T) {
 	t.Parallel()
 	target := open(t, t.TempDir(), backup.TargetOptions{})
@@ -332,7 +333,7 @@ func TestNamesOfLaterTimesDoNotCountAndStay(t *testing.T) {
 	}
 }
 
-// A store decides how long its files are; what they may fill here is bounded.
+// A store controls the length of its files; the space they take here is bounded.
 func TestAFetchIsBounded(t *testing.T) {
 	t.Parallel()
 	nas, _ := machine(t)
@@ -376,15 +377,15 @@ func TestWhatIsNoTarget(t *testing.T) {
 		says string
 	}{
 		"":                        {set, "no folder is named"},
-		"ftp://x/y":               {set, `"ftp" is not a kind of target`},
-		"s3://":                   {set, "is no target"},
+		"ftp://x/y":               {set, `"ftp" is not a known kind of target`},
+		"s3://":                   {set, "is not a target"},
 		"ssh://me@nas":            {set, "it names no folder"},
 		"ssh://me:hunter2@nas/x":  {set, "a password cannot be kept secret"},
 		"s3://ID:hunter2@vault/x": {set, "credentials cannot be kept secret"},
 		"s3://vault/x":            {unset, "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"},
 		"s3://vault/y":            {environment("vault.example.com"), "AWS_ENDPOINT_URL_S3 is set to what is"},
 		"s3://vault/z":            {environment("ftp://me:hunter2@vault"), "AWS_ENDPOINT_URL_S3"},
-		"ssh://me:hunter2@na s/x": {set, "is no target"},
+		"ssh://me:hunter2@na s/x": {set, "is not a target"},
 	} {
 		_, err := backup.OpenTarget(address, test.in)
 		if err == nil || !strings.Contains(err.Error(), test.says) || strings.Contains(err.Error(), "hunter2") {

@@ -16,7 +16,7 @@ import (
 	"kubeone/internal/etcd/snapshot"
 )
 
-// Content is all that a backup is made of. It shows nothing of its secrets when it is printed.
+// Content is everything in a backup. Printing shows none of its secrets.
 type Content struct {
 	Cluster, CreatedBy             string
 	KubernetesVersion, EtcdVersion string
@@ -32,7 +32,7 @@ type Content struct {
 // Keys are the secret files of a control-plane host.
 type Keys struct {
 	PKI            map[string][]byte // by name: all of PKINames
-	Encryption     []byte            // configuration of encryption at rest; nil for none
+	Encryption     []byte            // configuration of encryption at rest; nil: none
 	EncryptionPath string
 }
 
@@ -42,7 +42,7 @@ func (Keys) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "backup.Keys(
 // MarshalText hides the content from JSON, YAML and structured logs.
 func (Keys) MarshalText() ([]byte, error) { return []byte("backup.Keys(redacted)"), nil }
 
-// Write writes a backup, encrypted to all recipients. What was written before an error is of no use.
+// Write writes a backup, encrypted to all recipients. After an error, what was written is useless.
 func Write(w io.Writer, c Content, recipients []age.Recipient) (Metadata, error) {
 	if len(recipients) == 0 {
 		return Metadata{}, ErrNoRecipient
@@ -75,14 +75,14 @@ func Write(w io.Writer, c Content, recipients []age.Recipient) (Metadata, error)
 	return m, encrypted.Close()
 }
 
-// part is a file that is to be written.
+// part is a file to write.
 type part struct {
 	name    string
 	content io.ReaderAt
 	size    int64
 }
 
-// allParts are all files but the metadata, in order.
+// allParts returns all files except the metadata, in order.
 func (c Content) allParts() ([]part, error) {
 	var out []part
 	add := func(name string, content []byte) {

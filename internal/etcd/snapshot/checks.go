@@ -11,9 +11,9 @@ import (
 	"io"
 )
 
-// The beginning of a bbolt database: two pages that each hold a copy of its meta data, the newer one by turns. See
-// go.etcd.io/bbolt/internal/common: page.go (header) and meta.go. bbolt writes in the machine's byte order; every
-// machine that Kubernetes has etcd for is little-endian.
+// A bbolt database begins with two pages that each hold a copy of its meta data, written alternately. See
+// go.etcd.io/bbolt/internal/common: page.go (header) and meta.go. bbolt uses the machine's byte order; every machine
+// that Kubernetes supports for etcd is little-endian.
 const (
 	pageHeader = 16
 	metaMagic  = 0xED0CDAED
@@ -22,17 +22,17 @@ const (
 	sector     = 512
 )
 
-// meta is what counts of a database's meta data.
+// meta is the relevant part of a database's meta data.
 type meta struct {
 	pageSize int64
-	pages    uint64 // how many pages the database has
+	pages    uint64 // number of pages in the database
 	txid     uint64
 }
 
-// sizeBytes is how long the database is, in bytes.
+// sizeBytes returns the length of the database in bytes.
 func (m meta) sizeBytes() int64 { return int64(m.pages) * m.pageSize } // #nosec G115 -- checked in parseMeta
 
-// checkSize compares the file's size with the one that the database in it states.
+// checkSize compares the file's size with the size stated in its database.
 func checkSize(f io.ReaderAt, size int64) error {
 	if size == 0 {
 		return ErrEmpty
@@ -46,14 +46,14 @@ func checkSize(f io.ReaderAt, size int64) error {
 	case size == want:
 		return nil
 	case size < want:
-		return fmt.Errorf("%w: %d bytes of %d are there", ErrTruncated, size, want)
+		return fmt.Errorf("%w: it has %d of %d bytes", ErrTruncated, size, want)
 	case size%sector == 0:
 		return ErrNoChecksum
 	}
-	return fmt.Errorf("%w; it has %d bytes more than it should", ErrAltered, size-want)
+	return fmt.Errorf("%w; it has %d bytes too many", ErrAltered, size-want)
 }
 
-// newestMeta finds the meta data that is valid: one copy may be half written, or of the transaction before.
+// newestMeta returns the valid meta data: one copy may be half written, or from the previous transaction.
 func newestMeta(f io.ReaderAt, size int64) (meta, error) {
 	first, err := readMeta(f, 0)
 	if err != nil {
@@ -63,7 +63,7 @@ func newestMeta(f io.ReaderAt, size int64) (meta, error) {
 	if first != nil {
 		best = first
 	}
-	// the first copy, if it is damaged, does not say the page's size
+	// a damaged first copy does not state the page size
 	for page := int64(1 << 10); page <= maxPage; page *= 2 {
 		second, err := readMeta(f, page)
 		if err != nil {
@@ -88,7 +88,7 @@ func looksLikeMeta(f io.ReaderAt) bool {
 	return err == nil && binary.LittleEndian.Uint32(magic) == metaMagic
 }
 
-// readMeta reads the copy of the page that begins there; nil where there is none that is valid.
+// readMeta reads the copy on the page at that offset; nil if it is invalid.
 func readMeta(f io.ReaderAt, at int64) (*meta, error) {
 	text := make([]byte, metaSize)
 	if _, err := f.ReadAt(text, at+pageHeader); errors.Is(err, io.EOF) {
@@ -113,7 +113,7 @@ func parseMeta(text []byte) *meta {
 	return &m
 }
 
-// checkSum compares the database with the checksum that follows it. It returns that of the whole file.
+// checkSum compares the database with the checksum after it. It returns the checksum of the whole file.
 func checkSum(f io.ReaderAt, size int64) (string, error) {
 	whole, database := sha256.New(), sha256.New()
 	content := io.NewSectionReader(f, 0, size)

@@ -22,7 +22,7 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// Where etcd keeps what in its database; see go.etcd.io/etcd/server/v3/storage/schema.
+// The layout of etcd's database; see go.etcd.io/etcd/server/v3/storage/schema.
 const (
 	bucketKeys    = "key"     // revision to key and value
 	bucketMembers = "members" // ID in hex to a member, JSON
@@ -30,8 +30,7 @@ const (
 	storageKey    = "storageVersion"
 )
 
-// identityKey is the Kubernetes object whose UID is the cluster's identity, caKey the one that has its
-// CA's certificate.
+// identityKey is the Kubernetes object whose UID is the cluster's identity; caKey has its CA's certificate.
 const (
 	identityKey = "/registry/namespaces/kube-system"
 	caKey       = "/registry/configmaps/kube-system/kube-root-ca.crt"
@@ -39,7 +38,7 @@ const (
 
 // readDatabase opens the database in the file and reads all of it.
 func readDatabase(f *os.File) (info Info, err error) {
-	// bbolt trusts the pages of a database; this one is anybody's.
+	// bbolt trusts the pages of a database, but this one may come from anywhere.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if broken := recover(); broken != nil {
@@ -81,8 +80,8 @@ func readAll(tx *bbolt.Tx, info *Info) error {
 	return nil
 }
 
-// inOrder reads every page of a bucket. bbolt's own check would do so in a goroutine of its own, where a damaged page
-// ends the program.
+// inOrder reads every page of a bucket. bbolt's own check runs in a separate goroutine, where a damaged page ends the
+// program.
 func inOrder(name []byte, b *bbolt.Bucket) error {
 	var last []byte
 	return b.ForEach(func(k, _ []byte) error {
@@ -94,7 +93,7 @@ func inOrder(name []byte, b *bbolt.Bucket) error {
 	})
 }
 
-// readKeys goes through all revisions in order: what was written last counts.
+// readKeys reads all revisions in order; the last write counts.
 func readKeys(b *bbolt.Bucket, info *Info) error {
 	alive := map[string]struct{}{}
 	err := b.ForEach(func(k, v []byte) error {
@@ -122,8 +121,8 @@ func readKeys(b *bbolt.Bucket, info *Info) error {
 	return err
 }
 
-// parseRevision reads a key of the bucket: eight bytes of main revision, "_", eight bytes of sub revision, and "t"
-// where the revision is a deletion.
+// parseRevision parses a key of the bucket: eight bytes of main revision, "_", eight bytes of sub revision, and "t"
+// if the revision is a deletion.
 func parseRevision(k []byte) (main int64, deleted, ok bool) {
 	const plain = 8 + 1 + 8
 	if len(k) < plain || len(k) > plain+1 || k[8] != '_' {
@@ -133,7 +132,7 @@ func parseRevision(k []byte) (main int64, deleted, ok bool) {
 	return int64(binary.BigEndian.Uint64(k)), deleted, !deleted || k[plain] == 't' // #nosec G115 -- etcd writes int64
 }
 
-// uidOf is the UID of a stored Namespace, "" where it is something else.
+// uidOf returns the UID of a stored Namespace; "" for anything else.
 func uidOf(value []byte) string {
 	var namespace corev1.Namespace
 	if !decodeObject(value, &namespace) {
@@ -142,7 +141,7 @@ func uidOf(value []byte) string {
 	return string(namespace.UID)
 }
 
-// caOf is the certificate in a stored ConfigMap, nil where it is something else.
+// caOf returns the certificate in a stored ConfigMap; nil for anything else.
 func caOf(value []byte) []byte {
 	var config corev1.ConfigMap
 	if !decodeObject(value, &config) || config.Data["ca.crt"] == "" {
@@ -151,8 +150,8 @@ func caOf(value []byte) []byte {
 	return []byte(config.Data["ca.crt"])
 }
 
-// decodeObject reads a stored object: Kubernetes' protobuf behind its magic number. It is false for anything else, such
-// as an encrypted one.
+// decodeObject decodes a stored object: Kubernetes' protobuf after its magic number. It returns false for anything
+// else, such as an encrypted object.
 func decodeObject(value []byte, object interface{ Unmarshal([]byte) error }) bool {
 	stored, ok := strings.CutPrefix(string(value), "k8s\x00")
 	var wrapped runtime.Unknown
@@ -172,12 +171,12 @@ func readMembers(b *bbolt.Bucket, info *Info) error {
 	return err
 }
 
-// Observed is the member as an etcd would say it that nobody has asked how it is.
+// Observed returns the member as an etcd would list it, without health.
 func (m Member) Observed() observed.Member {
 	return observed.Member{ID: m.ID, Name: m.Name, PeerURLs: m.PeerURLs, Learner: m.Learner}
 }
 
-// ReadMember reads a member as etcd stores it.
+// ReadMember parses a member as etcd stores it.
 func ReadMember(stored []byte) (Member, error) {
 	var m struct {
 		ID       uint64   `json:"id"`

@@ -9,20 +9,21 @@ import (
 	"path/filepath"
 )
 
-// Source is a member that gives a snapshot; *etcd.Client is one.
+// Source is a member that provides a snapshot; *etcd.Client implements it.
 type Source interface {
-	// Snapshot writes a snapshot to w as it comes, and returns its size. What was written before an error is of no use.
+	// Snapshot writes a snapshot to w as it arrives and returns its size. After an error, what was written is
+	// useless.
 	Snapshot(ctx context.Context, w io.Writer) (int64, error)
 }
 
-// Save takes a snapshot into a new file of mode 0600 and verifies it. The file has its name only when it is complete
-// and verified; until then, and after any failure, whatever was at path stays.
+// Save takes a snapshot into a new file of mode 0600 and verifies it. The file gets its name only when complete and
+// verified; until then, and after any failure, an older file at path stays.
 func Save(ctx context.Context, from Source, path string) (Info, error) {
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".kubeone-*") // created with mode 0600
 	if err != nil {
 		return Info{}, err
 	}
-	defer os.Remove(tmp.Name()) //nolint:errcheck // gone already when all went well
+	defer os.Remove(tmp.Name()) //nolint:errcheck // already renamed on success
 	info, err := fillFile(ctx, from, tmp)
 	if err = errors.Join(err, tmp.Close()); err != nil {
 		return Info{}, fmt.Errorf("snapshot to %s: %w", path, err)
@@ -30,8 +31,8 @@ func Save(ctx context.Context, from Source, path string) (Info, error) {
 	return info, os.Rename(tmp.Name(), path)
 }
 
-// Take takes a snapshot into a file that is in memory only, where the operating system has such files (else it is one
-// without a name on the disk), and verifies it. It takes as much memory as the database is large. Close it.
+// Take takes a snapshot into a file in memory if the operating system supports that, else into a file without a name
+// on disk, and verifies it. It needs as much memory as the database. The caller closes the file.
 func Take(ctx context.Context, from Source) (*os.File, Info, error) {
 	f, err := scratchFile()
 	if err != nil {
@@ -44,7 +45,7 @@ func Take(ctx context.Context, from Source) (*os.File, Info, error) {
 	return f, info, nil
 }
 
-// VerifyReader verifies a snapshot of that size which is no file, through a file as Take uses it.
+// VerifyReader verifies a snapshot from a stream, through a file as in Take.
 func VerifyReader(r io.Reader) (Info, error) {
 	f, err := scratchFile()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// scratchFile is a file without a name, in memory.
+// scratchFile returns a file without a name, in memory.
 func scratchFile() (*os.File, error) {
 	fd, err := unix.MemfdCreate("kubeone-snapshot", unix.MFD_CLOEXEC)
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"os"
 )
 
-// scratch is a file that lost its name before its first byte: nobody else can open it, and it ends with the process.
+// scratch returns a file that lost its name before its first byte: no other process can open it, and it ends with
+// this one.
 func scratch() (*os.File, error) {
 	f, err := os.CreateTemp("", ".kubeone-*") // created with mode 0600
 	if err != nil {

@@ -1,9 +1,8 @@
-// Package snapshot knows the files that etcd's snapshots are: one database of bbolt, followed by the sha256 of it.
+// Package snapshot reads and checks etcd snapshots. A snapshot is a bbolt database followed by its sha256.
 //
-// A snapshot is believed only after it was read: its size is the one that the database itself states, its checksum is
-// right, the database is consistent, and it is etcd's. What is found on the way (revision, keys, members, whose cluster
-// it is) is its Info. Snapshots hold the cluster's Secrets: nothing here writes one anywhere but where it was told to,
-// with mode 0600.
+// A snapshot counts as valid only after it was read: the size matches the database's own, the checksum is correct,
+// and the database is consistent and etcd's. The facts found on the way (revision, keys, members, cluster) are its
+// Info. Snapshots hold the cluster's Secrets. This package writes one only to the given file, with mode 0600.
 package snapshot
 
 import (
@@ -13,22 +12,22 @@ import (
 	"time"
 )
 
-// Info is what a verified snapshot says about itself.
+// Info is a verified snapshot's description of itself.
 type Info struct {
 	SHA256   string `json:"sha256"`   // hex, of the whole file, as sha256sum prints it
 	Size     int64  `json:"size"`     // bytes of the whole file
-	Revision int64  `json:"revision"` // of the last change in it
-	Keys     int    `json:"keys"`     // that exist at that revision; deleted ones do not count
-	// ClusterID is the UID of the namespace kube-system, which is the identity of a Kubernetes cluster; "" where the
-	// snapshot does not tell: there is no such namespace in it, or it is encrypted.
+	Revision int64  `json:"revision"` // of the last change
+	Keys     int    `json:"keys"`     // existing at that revision, without deleted ones
+	// ClusterID is the UID of the namespace kube-system, the identity of a Kubernetes cluster. It is "" if the
+	// snapshot lacks that namespace or stores it encrypted.
 	ClusterID string `json:"clusterID,omitempty"`
-	// certificate of the Kubernetes cluster's CA, PEM; nil where the snapshot does not tell
+	// CA is the certificate of the Kubernetes cluster's CA, PEM; nil if unknown.
 	CA      []byte   `json:"-"`
 	Version string   `json:"version,omitempty"` // of etcd's storage: "3.6.0"; "" before etcd 3.6
-	Members []Member `json:"members,omitempty"` // of etcd when it was taken, by ID
+	Members []Member `json:"members,omitempty"` // etcd's members at that time, by ID
 }
 
-// Member is a member of etcd as the snapshot has it.
+// Member is an etcd member in a snapshot.
 type Member struct {
 	ID       string   `json:"id"` // hex
 	Name     string   `json:"name,omitempty"`
@@ -36,7 +35,7 @@ type Member struct {
 	Learner  bool     `json:"learner,omitempty"`
 }
 
-// What can be wrong with a file, for errors.Is.
+// Errors of a snapshot file, for errors.Is.
 var (
 	ErrEmpty       = errors.New("it is empty")
 	ErrTruncated   = errors.New("it is truncated")
@@ -44,16 +43,16 @@ var (
 	ErrNotSnapshot = errors.New("it is not a snapshot of etcd")
 	ErrNoChecksum  = errors.New("it is a database copied from a member's directory, not a snapshot: " +
 		"it has no checksum")
-	ErrInconsistent = errors.New("its checksum is right, but the database in it is damaged: it was so in the member " +
-		"that it was taken from")
-	ErrOtherCluster = errors.New("it is of another cluster")
+	ErrInconsistent = errors.New("its checksum is correct, but its database is damaged: it was already damaged in the " +
+		"etcd member")
+	ErrOtherCluster = errors.New("it belongs to another cluster")
 )
 
-// SumSize is how many bytes of checksum follow the database.
+// SumSize is the number of bytes of the checksum after the database.
 const SumSize = 32
 
-// Verify reads a snapshot from its beginning to its end. It changes nothing. Its errors name the file; what is wrong
-// with it is one of the errors above.
+// Verify reads and checks a whole snapshot. It changes nothing. Its errors name the file and wrap one of the errors
+// above.
 func Verify(path string) (Info, error) {
 	f, err := os.Open(path) // #nosec G304 -- the operator names it
 	if err != nil {
@@ -67,8 +66,7 @@ func Verify(path string) (Info, error) {
 	return info, nil
 }
 
-// VerifyFile is Verify for an open file, whatever its offset is. It may have no name, but must be one that can be
-// mapped into memory.
+// VerifyFile is Verify for an open file, at any offset. It may have no name, but must be mappable into memory.
 func VerifyFile(f *os.File) (Info, error) {
 	stat, err := f.Stat()
 	if err != nil {
@@ -89,8 +87,8 @@ func VerifyFile(f *os.File) (Info, error) {
 	return info, err
 }
 
-// OfCluster returns ErrOtherCluster with both identities if the snapshot is known to be of another cluster than the one
-// whose kube-system namespace has that UID. Where either is unknown ("") it is nil: nothing speaks against it.
+// OfCluster returns ErrOtherCluster, with both identities, if the snapshot belongs to a cluster other than the one
+// whose kube-system namespace has that UID. If either identity is unknown (""), it returns nil.
 func (i Info) OfCluster(id string) error {
 	if id == "" || i.ClusterID == "" || id == i.ClusterID {
 		return nil
@@ -98,8 +96,8 @@ func (i Info) OfCluster(id string) error {
 	return fmt.Errorf("%w: its namespace kube-system is %s, this cluster's is %s", ErrOtherCluster, i.ClusterID, id)
 }
 
-// FileName is how a snapshot kept on a host is called: member's name, time in UTC, and why it was taken ("scheduled",
-// "upgrade", "by-hand").
+// FileName returns the name of a snapshot kept on a host: the member's name, the time in UTC, and the reason
+// ("scheduled", "upgrade", "by-hand").
 func FileName(member string, at time.Time, reason string) string {
 	return member + "-" + at.UTC().Format("20060102T150405Z") + "-" + reason + ".db"
 }

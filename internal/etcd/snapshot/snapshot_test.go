@@ -24,7 +24,7 @@ func good(t *testing.T) []byte {
 	return snapshottest.Bytes(t, snapshottest.Content{ClusterID: uid, Keys: 40, Deleted: 7, Padding: 3000})
 }
 
-// sealed puts a checksum behind a database.
+// sealed appends a checksum to a database.
 func sealed(database []byte) []byte {
 	sum := sha256.Sum256(database)
 	return append(append([]byte{}, database...), sum[:]...)

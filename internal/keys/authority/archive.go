@@ -17,7 +17,7 @@ const (
 	mostOfAFile = 256 << 10 // bytes
 )
 
-// ReadArchive reads what a host has sent of its keys: a small tar, as files by their names.
+// ReadArchive reads a host's keys, a small tar, as files by name.
 func ReadArchive(text []byte) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for r := tar.NewReader(bytes.NewReader(text)); ; {
@@ -26,18 +26,18 @@ func ReadArchive(text []byte) (map[string][]byte, error) {
 			return out, nil
 		}
 		if err != nil {
-			return nil, errors.New("what the host sent is no archive")
+			return nil, errors.New("the host's answer is not an archive")
 		}
 		if len(out) == mostFiles || header.Size > mostOfAFile {
-			return nil, errors.New("the host sent more than it can have")
+			return nil, errors.New("the host's archive is too large")
 		}
 		if out[header.Name], err = io.ReadAll(io.LimitReader(r, mostOfAFile)); err != nil {
-			return nil, errors.New("what the host sent was cut off")
+			return nil, errors.New("the host's archive is truncated")
 		}
 	}
 }
 
-// WriteArchive is such a tar, of files that root alone may read, in the order of their names.
+// WriteArchive returns such a tar, of files for root only, sorted by name.
 func WriteArchive(files map[string][]byte, now time.Time) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
@@ -56,9 +56,9 @@ func WriteArchive(files map[string][]byte, now time.Time) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// Agree changes files, by their names below /etc/kubernetes/pki, so that the first certificate or public key of each
-// authority is that of its private key: on a host where an exchange of keys was cut off between its halves it may not
-// be. What cannot be read stays as it is: it is somebody's own, which no rotation has touched.
+// Agree changes files, by name below /etc/kubernetes/pki, so that the first certificate or public key of each
+// authority matches its private key. It may not if an exchange of keys was cut off between its halves. Unreadable
+// files stay as they are: they belong to another program, and no rotation has touched them.
 func Agree(files map[string][]byte) {
 	for _, name := range observed.Authorities() {
 		at := FilesOf(name)

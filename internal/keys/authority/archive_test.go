@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What is copied from a host is a pair also where it was cut off between the halves of an exchange. What cannot be read
-// stays as it is.
+// Copied keys form pairs even if an exchange was cut off between its halves on the source. Unreadable files stay as
+// they are.
 func TestHalvesAgree(t *testing.T) {
 	t.Parallel()
 	old, _ := ca(t, "etcd-ca")

@@ -1,7 +1,7 @@
-// Package authority reads and makes what signs in a cluster: its CA, those of etcd and of the front proxy, and the key
-// pair that signs the tokens of service accounts, in the files and formats that kubeadm has for them.
+// Package authority reads and creates the signing keys of a cluster: its CA, the CAs of etcd and of the front proxy,
+// and the key pair for service-account tokens, in kubeadm's files and formats.
 //
-// A key is known by the digest of its public half. Private keys show nothing of themselves when they are printed.
+// A key is identified by the digest of its public half. Printing never shows private keys.
 package authority
 
 import (
@@ -27,13 +27,13 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// Files are where an authority is on a control-plane host, below /etc/kubernetes/pki.
+// Files are the files of an authority on a control-plane host, below /etc/kubernetes/pki.
 type Files struct {
-	Public string // the certificates or public keys that are trusted, the one that signs first
+	Public string // the trusted certificates or public keys, the signing one first
 	Key    string // the private key
 }
 
-// FilesOf are the files of the authority of that name, one of observed.Authorities().
+// FilesOf returns the files of the named authority, one of observed.Authorities().
 func FilesOf(name string) Files {
 	switch name {
 	case observed.ClusterCA:
@@ -48,10 +48,10 @@ func FilesOf(name string) Files {
 	return Files{}
 }
 
-// Next is the name of the public file of a key that is to sign, as it lies beside other such.
+// Next returns the name of the public file of a next key, in the folder of next keys.
 func (f Files) Next() string { return flatName(f.Public) }
 
-// NextKey is that of its private key.
+// NextKey returns the name of its private key.
 func (f Files) NextKey() string { return flatName(f.Key) }
 
 func flatName(path string) string { return strings.ReplaceAll(path, "/", "-") }
@@ -60,18 +60,18 @@ const (
 	certificateBlock = "CERTIFICATE"
 	publicBlock      = "PUBLIC KEY"
 
-	// mostKeys bounds the keys of one file that are looked at; a file with more is not understood.
+	// mostKeys limits the keys in one file; a file with more is invalid.
 	mostKeys = 16
 )
 
-// KeyID names a public key, by its SubjectPublicKeyInfo, DER: "sha256:" and hex.
+// KeyID identifies a public key by its SubjectPublicKeyInfo in DER: "sha256:" and hex.
 func KeyID(spki []byte) string {
 	sum := sha256.Sum256(spki)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// TokenKeyID is how tokens that are signed by the key of that KeyID name it: "kid" in their header. It is "" for what
-// is no KeyID.
+// TokenKeyID returns the "kid" in the header of tokens signed by the key with that KeyID. It is "" if key is not a
+// KeyID.
 func TokenKeyID(key string) string {
 	digits, ok := strings.CutPrefix(key, "sha256:")
 	raw, err := hex.DecodeString(digits)
@@ -81,7 +81,7 @@ func TokenKeyID(key string) string {
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// Keys are the KeyIDs of the certificates or public keys in PEM, in order; nil where something else is among them.
+// Keys returns the KeyIDs of the certificates or public keys in PEM, in order; nil if the text has anything else.
 func Keys(text []byte) []string {
 	var out []string
 	for _, b := range parseBlocks(text) {
@@ -90,8 +90,8 @@ func Keys(text []byte) []string {
 	return out
 }
 
-// Of is what a host has of an authority, by its public file, that of the key which it is to sign with later, and the
-// lines in which it notes phases that have begun. Of a file that cannot be read nothing is known.
+// Of returns a host's state of an authority, from its public file, the public file of its next key, and the lines
+// that record the phases it has begun. Nothing is known from an unreadable file.
 func Of(name string, public, next []byte, begun []string) observed.Authority {
 	out := observed.Authority{Trusted: Keys(public)}
 	if keys := Keys(next); len(keys) == 1 {
@@ -106,8 +106,8 @@ func Of(name string, public, next []byte, begun []string) observed.Authority {
 	return out
 }
 
-// Copied is the note of a host that has what another one has, by what that one notes: whatever is still to be dropped
-// there is so here, and nothing else has begun.
+// Copied returns the note for a host that copies another host's keys, from that host's note. Keys still to be dropped
+// there must be dropped here too, and nothing else has begun.
 func Copied(note []byte) []byte {
 	var out []byte
 	for _, name := range observed.Authorities() {
@@ -125,7 +125,7 @@ type block struct {
 	pem []byte
 }
 
-// parseBlocks reads PEM; nil where it has anything that is not understood.
+// parseBlocks parses PEM; nil if it has anything else.
 func parseBlocks(text []byte) []block {
 	var out []block
 	for rest := text; len(bytes.TrimSpace(rest)) > 0; {
@@ -153,13 +153,13 @@ func parseBlocks(text []byte) []block {
 	return out
 }
 
-// Public are certificates or public keys, in order, each once.
+// Public holds certificates or public keys, in order, without duplicates.
 type Public struct{ blocks []block }
 
-// ErrFormat means that a file is none of an authority's.
+// ErrFormat means that a file is not an authority's.
 var ErrFormat = errors.New("not the certificates or public keys of an authority")
 
-// ParsePublic reads a public file.
+// ParsePublic parses a public file.
 func ParsePublic(text []byte) (Public, error) {
 	all := parseBlocks(text)
 	if len(all) == 0 {
@@ -168,7 +168,7 @@ func ParsePublic(text []byte) (Public, error) {
 	return Public{}.With(Public{all}), nil
 }
 
-// Text is the file.
+// Text returns the file's content.
 func (p Public) Text() []byte {
 	var out []byte
 	for _, b := range p.blocks {
@@ -177,7 +177,7 @@ func (p Public) Text() []byte {
 	return out
 }
 
-// Keys are the KeyIDs, in order.
+// Keys returns the KeyIDs, in order.
 func (p Public) Keys() []string {
 	out := make([]string, 0, len(p.blocks))
 	for _, b := range p.blocks {
@@ -186,7 +186,7 @@ func (p Public) Keys() []string {
 	return out
 }
 
-// With is p, and after it what more has that p has not.
+// With returns p followed by the keys of more that p lacks.
 func (p Public) With(more Public) Public {
 	out := Public{append([]block(nil), p.blocks...)}
 	for _, b := range more.blocks {
@@ -197,13 +197,13 @@ func (p Public) With(more Public) Public {
 	return out
 }
 
-// Only are those keys of p that are named, in that order. One that p does not have is an error.
+// Only returns the named keys of p, in that order. A key that p lacks is an error.
 func (p Public) Only(keys ...string) (Public, error) {
 	var out Public
 	for _, key := range keys {
 		b, has := p.findBlock(key)
 		if !has {
-			return Public{}, fmt.Errorf("the key %s is not among those that were read", key)
+			return Public{}, fmt.Errorf("the key %s is missing", key)
 		}
 		out.blocks = append(out.blocks, b)
 	}
@@ -219,13 +219,13 @@ func (p Public) findBlock(key string) (block, bool) {
 	return block{}, false
 }
 
-// Pair is a private key, with its certificate or public key. It prints as the name of the key.
+// Pair is a private key with its certificate or public key. It prints as the KeyID.
 type Pair struct {
 	Public Public
 	key    []byte // PEM
 }
 
-// Own is the one of p that is the public half of a private key.
+// Own returns the part of p that is the public half of a private key.
 func Own(p Public, key []byte) (Public, error) {
 	b, _ := pem.Decode(key)
 	if b == nil {
@@ -238,7 +238,7 @@ func Own(p Public, key []byte) (Public, error) {
 	return p.Only(KeyID(spki))
 }
 
-// ParsePair reads a pair of files; of the public file the first key counts, and it must be the private key's.
+// ParsePair parses a pair of files. The first key in the public file counts and must match the private key.
 func ParsePair(public, key []byte) (Pair, error) {
 	p, err := ParsePublic(public)
 	if err != nil {
@@ -255,7 +255,7 @@ func ParsePair(public, key []byte) (Pair, error) {
 	return Pair{Public{p.blocks[:1]}, pem.EncodeToMemory(b)}, nil
 }
 
-// publicOf is the SubjectPublicKeyInfo of a private key.
+// publicOf returns the SubjectPublicKeyInfo of a private key.
 func publicOf(b *pem.Block) ([]byte, error) {
 	signer, err := signerOf(b)
 	if err != nil {
@@ -267,11 +267,11 @@ func publicOf(b *pem.Block) ([]byte, error) {
 func signerOf(b *pem.Block) (crypto.Signer, error) {
 	key, err := privateKey(b)
 	if err != nil {
-		return nil, errors.New("not a private key") // what the parser says may quote the key
+		return nil, errors.New("not a private key") // the parser's error may quote the key
 	}
 	signer, ok := key.(crypto.Signer)
 	if !ok {
-		return nil, errors.New("not a private key that signs")
+		return nil, errors.New("not a signing key")
 	}
 	return signer, nil
 }
@@ -286,26 +286,26 @@ func privateKey(b *pem.Block) (any, error) {
 	return x509.ParsePKCS8PrivateKey(b.Bytes)
 }
 
-// ID is the KeyID of the pair.
+// ID returns the KeyID of the pair.
 func (p Pair) ID() string { return p.Public.Keys()[0] }
 
-// KeyText is the file of the private key. It is secret.
+// KeyText returns the file of the private key. It is secret.
 func (p Pair) KeyText() []byte { return p.key }
 
 // Format hides the private key from every verb.
 func (p Pair) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "authority.Pair("+p.ID()+")") }
 
-// MarshalText encodes the name of the key alone.
+// MarshalText encodes only the KeyID.
 func (p Pair) MarshalText() ([]byte, error) { return []byte(p.ID()), nil }
 
 const (
 	leastBits = 2048
-	// backdated is how long before now a CA begins to be valid, for hosts whose clocks are behind.
+	// backdated is how long before now a CA becomes valid, for hosts whose clocks are slow.
 	backdated = 5 * time.Minute
 )
 
-// New makes the key pair that is to follow the one that signs now, whose public file is given: of the same kind, and
-// for a CA a certificate of the same name that is valid from now on as long as that one was.
+// New creates the successor of the signing key pair with the given public file: of the same kind and, for a CA, with
+// a certificate of the same name that is valid from now for as long as the former one.
 func New(now time.Time, public []byte) (Pair, error) {
 	old, err := ParsePublic(public)
 	if err != nil {
@@ -357,7 +357,7 @@ func newPair(kind string, public []byte, key crypto.Signer) (Pair, error) {
 	return ParsePair(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: public}), pem.EncodeToMemory(private))
 }
 
-// newKeyLike makes a key of the same kind.
+// newKeyLike creates a key of the same kind.
 func newKeyLike(former crypto.PublicKey) (crypto.Signer, error) {
 	switch former := former.(type) {
 	case *rsa.PublicKey:
@@ -365,11 +365,11 @@ func newKeyLike(former crypto.PublicKey) (crypto.Signer, error) {
 	case *ecdsa.PublicKey:
 		return ecdsa.GenerateKey(former.Curve, rand.Reader)
 	}
-	return nil, fmt.Errorf("a key of the kind %T is not one that kubeadm makes", former)
+	return nil, fmt.Errorf("kubeadm creates no keys of type %T", former)
 }
 
-// successorCertificate is a CA's certificate with the name of the former one. Each has an identifier of its key, by
-// which a chain finds the right one of two with the same name.
+// successorCertificate returns a CA's certificate with the name of the former one. Each has an identifier of its key,
+// so that a chain finds the right one of two with the same name.
 func successorCertificate(now time.Time, former *x509.Certificate, key crypto.Signer) ([]byte, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {

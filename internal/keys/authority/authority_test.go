@@ -22,7 +22,7 @@ import (
 
 var made = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// ca is a CA as kubeadm makes it, valid for a hundred days.
+// ca returns a CA as kubeadm creates it, valid for a hundred days.
 func ca(t *testing.T, name string) (public, key []byte) {
 	t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -46,7 +46,7 @@ func ca(t *testing.T, name string) (public, key []byte) {
 		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: text})
 }
 
-// serviceAccounts is a pair as kubeadm makes it.
+// serviceAccounts returns a pair as kubeadm creates it.
 func serviceAccounts(t *testing.T) (public, key []byte) {
 	t.Helper()
 	_, key = ca(t, "any")

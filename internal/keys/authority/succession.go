@@ -8,14 +8,14 @@ import (
 	"math/big"
 )
 
-// Succession is the file, below /etc/kubernetes/pki, in which each of the cluster's CAs vouches for the one that has
-// followed it: whoever knows the cluster by a former CA learns from it by which to know it now.
+// Succession is the file, below /etc/kubernetes/pki, in which each of the cluster's CAs signs for its successor. A
+// caller who knows the cluster by a former CA learns the present one from it.
 const Succession = "ca-succession.crt"
 
-const serialLength = 16 // bytes, of the twenty that a serial number may have
+const serialLength = 16 // bytes; a serial number may have twenty
 
-// Vouch is the certificate, in PEM, by which a CA vouches for the one that is to follow it: the follower's, signed by
-// the former one, and valid as long as that is. Of the same pairs it is always the same.
+// Vouch returns the PEM certificate of follower signed by former, valid as long as former. The same pairs always give
+// the same certificate.
 func Vouch(follower, former Pair) ([]byte, error) {
 	next, err := certificateOf(follower.Public)
 	if err != nil {
@@ -56,9 +56,8 @@ func certificateOf(p Public) (*x509.Certificate, error) {
 	return x509.ParseCertificate(b.Bytes)
 }
 
-// Followers are the KeyIDs of a CA that is known by its KeyID, and of those for which it vouches by way of any number
-// of others, as the file says. Its signatures are checked, and not its dates: a pin has none either. A file that
-// cannot be read vouches for nobody.
+// Followers returns the given KeyID and the KeyIDs of all its direct and indirect successors in the file. It checks
+// signatures but not dates, like a pin. An unreadable file has no successors.
 func Followers(known string, succession []byte) []string {
 	var all []*x509.Certificate
 	for _, b := range parseBlocks(succession) {
@@ -85,8 +84,8 @@ func Followers(known string, succession []byte) []string {
 	return out
 }
 
-// Succeeded is the succession of a cluster whose CA is followed by another one: what it was, the former CA's own
-// certificate, and its word for the follower. The latest come last; of many, the oldest are dropped.
+// Succeeded returns the succession after another change of CA: the former content, the former CA's own certificate,
+// and its certificate for the follower. The latest come last; the oldest of many are dropped.
 func Succeeded(succession []byte, former Public, vouched []byte) []byte {
 	all := append(parseBlocks(succession), parseBlocks(former.Text())...)
 	all = append(all, parseBlocks(vouched)...)
@@ -99,7 +98,7 @@ func Succeeded(succession []byte, former Public, vouched []byte) []byte {
 	return out
 }
 
-// Known reports whether all certificates of a file are of CAs that are known by a KeyID, or follow such a one.
+// Known reports whether all certificates in a file belong to the CA with the known KeyID or its successors.
 func Known(known string, file, succession []byte) bool {
 	followers := map[string]bool{}
 	for _, id := range Followers(known, succession) {

@@ -15,7 +15,7 @@ func caPair(t *testing.T, name string) Pair {
 	return p
 }
 
-// follower is the CA that follows, and the succession with it.
+// follower returns the next CA and the succession that includes it.
 func follower(t *testing.T, former Pair, succession []byte) (Pair, []byte) {
 	t.Helper()
 	next, err := New(made, former.Public.Text())
@@ -56,7 +56,7 @@ func TestWhoKnowsAFormerCAKnowsThoseThatFollow(t *testing.T) {
 	}
 }
 
-// Whoever has not the former key vouches for nobody.
+// Only the former key can sign for a successor.
 func TestNobodyElseVouches(t *testing.T) {
 	t.Parallel()
 	first, poser := caPair(t, "kubernetes"), caPair(t, "kubernetes")
@@ -72,7 +72,7 @@ func TestNobodyElseVouches(t *testing.T) {
 	}
 }
 
-// The file stays small, and the latest CAs are those that are found.
+// The file stays small and keeps the latest CAs.
 func TestASuccessionOfMany(t *testing.T) {
 	t.Parallel()
 	now := caPair(t, "kubernetes")

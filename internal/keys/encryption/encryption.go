@@ -1,9 +1,9 @@
-// Package encryption reads, makes and writes the configuration by which an API server encrypts Secrets in etcd, in the
-// format apiserver.config.k8s.io/v1, as far as this program makes one: it is about Secrets alone, and each provider has
-// one key, or is identity. The first provider writes; all of them read.
+// Package encryption reads, creates and writes an API server's configuration for encrypting Secrets in etcd. The
+// format is apiserver.config.k8s.io/v1, limited to what kubeone writes: it covers only Secrets, and each provider has
+// one key or is identity. The first provider writes; all of them read.
 //
-// A configuration is known by its digest, which is also the name of its file on a host, and a key by its name and its
-// digest. Keys themselves are secret: they show nothing of themselves when they are printed or marshalled.
+// A configuration is identified by its digest, also the name of its file on a host, and a key by name and digest.
+// Keys are secret: printing and marshalling hide them.
 package encryption
 
 import (
@@ -24,27 +24,27 @@ import (
 const (
 	// Identity is the name of the provider that does not encrypt.
 	Identity = "identity"
-	// Secretbox is the provider of the keys that are made here: XSalsa20 and Poly1305.
+	// Secretbox is the provider of newly created keys: XSalsa20 and Poly1305.
 	Secretbox = "secretbox"
 
 	keySize = 32
-	// longest is how long a configuration may be, in bytes: there are never more than a few keys in one.
+	// longest limits a configuration, in bytes: it never has more than a few keys.
 	longest = 64 << 10
 )
 
-// Key is a provider of a configuration. That of Identity has its name alone.
+// Key is a provider in a configuration. For Identity it has only a name.
 type Key struct {
 	Provider, Name string
 	secret         string // base64
 }
 
-// IdentityKey is the provider that does not encrypt.
+// IdentityKey returns the provider that does not encrypt.
 func IdentityKey() Key { return Key{Provider: Identity, Name: Identity} }
 
-// NewKey makes a key of that name from what the source of randomness gives.
+// NewKey creates a key with that name from the source of randomness.
 func NewKey(name string, random io.Reader) (Key, error) {
 	if !keyName().MatchString(name) {
-		return Key{}, fmt.Errorf("%q is no name for a key", name)
+		return Key{}, fmt.Errorf("%q is not a valid key name", name)
 	}
 	raw := make([]byte, keySize)
 	if _, err := io.ReadFull(random, raw); err != nil {
@@ -53,7 +53,7 @@ func NewKey(name string, random io.Reader) (Key, error) {
 	return Key{Secretbox, name, base64.StdEncoding.EncodeToString(raw)}, nil
 }
 
-// Digest is the sha256 (hex) of a key; "" of Identity.
+// Digest returns the sha256 (hex) of a key; "" for Identity.
 func (k Key) Digest() string {
 	if k.Provider == Identity {
 		return ""
@@ -61,25 +61,25 @@ func (k Key) Digest() string {
 	return digestOf(k.secret)
 }
 
-// Same reports whether the keys are one.
+// Same reports whether the keys are equal.
 func (k Key) Same(other Key) bool { return k == other }
 
-// String is the key's name.
+// String returns the key's name.
 func (k Key) String() string { return k.Name }
 
 // Format hides the secret from every verb.
 func (k Key) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "encryption.Key("+k.Name+")") }
 
-// Config is a configuration: its providers, the one that writes first.
+// Config is a configuration: its providers, the writing one first.
 type Config []Key
 
-// ErrFormat means that a configuration is none that this program makes.
+// ErrFormat means that a configuration is not one that kubeone writes.
 var ErrFormat = errors.New("not a configuration of encryption at rest as kubeone writes it")
 
-// keyName is what a key may be called: it stands in front of each value in etcd, between colons.
+// keyName matches a valid key name: it precedes each value in etcd, between colons.
 var keyName = pattern.Lazy(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
 
-// document is the configuration's format.
+// document is the format of a configuration.
 type document struct {
 	APIVersion string          `json:"apiVersion"`
 	Kind       string          `json:"kind"`
@@ -110,7 +110,7 @@ const (
 	kind       = "EncryptionConfiguration"
 )
 
-// Parse reads a configuration. Its error says nothing of what it read.
+// Parse parses a configuration. Its error holds nothing of the text.
 func Parse(text []byte) (Config, error) {
 	var d document
 	if len(text) > longest || yaml.UnmarshalStrict(text, &d) != nil {
@@ -151,7 +151,7 @@ func (p provider) readKey() (Key, error) {
 	return Key{}, ErrFormat
 }
 
-// Text is the configuration as a file. Scripts read it line by line; it is always written in the same way.
+// Text returns the configuration as a file. Scripts read it line by line, so the layout is always the same.
 func (c Config) Text() []byte {
 	var b strings.Builder
 	b.WriteString("apiVersion: " + apiVersion + "\nkind: " + kind + "\n" +
@@ -166,10 +166,10 @@ func (c Config) Text() []byte {
 	return []byte(b.String())
 }
 
-// Digest is the sha256 (hex) of the configuration as a file.
+// Digest returns the sha256 (hex) of the configuration file.
 func (c Config) Digest() string { return digestOf(string(c.Text())) }
 
-// Names are the names of its providers, in order.
+// Names returns the names of the providers, in order.
 func (c Config) Names() []string {
 	out := make([]string, 0, len(c))
 	for _, k := range c {
@@ -178,7 +178,7 @@ func (c Config) Names() []string {
 	return out
 }
 
-// Find is the provider of that name, nil when there is none.
+// Find returns the provider with that name; nil if there is none.
 func (c Config) Find(name string) *Key {
 	for i := range c {
 		if c[i].Name == name {
@@ -188,24 +188,24 @@ func (c Config) Find(name string) *Key {
 	return nil
 }
 
-// DifferentKeysError means that two hosts have different keys of one name, by digests.
+// DifferentKeysError means that two hosts have different keys with one name, by digest.
 type DifferentKeysError struct {
 	Name  string
 	Hosts [2]string
 }
 
-// Error says which.
+// Error names the hosts and the key.
 func (e *DifferentKeysError) Error() string {
 	return fmt.Sprintf("%s and %s have different keys named %s", e.Hosts[0], e.Hosts[1], e.Name)
 }
 
-// Keyring is the keys of several hosts.
+// Keyring holds the keys of several hosts.
 type Keyring struct {
 	keys  map[string]Key    // by name
-	owner map[string]string // by name, the host from which it is known
+	owner map[string]string // by name, the host it came from
 }
 
-// Add takes what a host has. A key of which another host has a different one is an error, a *DifferentKeysError.
+// Add adds a host's keys. A different key with the name of a known one is a *DifferentKeysError.
 func (r *Keyring) Add(host string, c Config) error {
 	if r.keys == nil {
 		r.keys, r.owner = map[string]Key{}, map[string]string{}
@@ -221,13 +221,13 @@ func (r *Keyring) Add(host string, c Config) error {
 	return nil
 }
 
-// Has reports whether a key of that name is known.
+// Has reports whether a key with that name is known.
 func (r *Keyring) Has(name string) bool {
 	_, ok := r.keys[name]
 	return ok || name == Identity
 }
 
-// Config is the configuration of the providers with these names, in order.
+// Config returns the configuration of the named providers, in order.
 func (r *Keyring) Config(names []string) (Config, error) {
 	var out Config
 	for _, name := range names {
@@ -236,7 +236,7 @@ func (r *Keyring) Config(names []string) (Config, error) {
 		case name == Identity:
 			k = IdentityKey()
 		case !ok:
-			return nil, fmt.Errorf("no control-plane host has the key %s, by which Secrets may be encrypted", name)
+			return nil, fmt.Errorf("no control-plane host has the key %s, which may encrypt Secrets", name)
 		}
 		out = append(out, k)
 	}

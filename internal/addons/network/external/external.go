@@ -1,4 +1,4 @@
-// Package external is the network plugin that somebody else deploys.
+// Package external is the network plugin that another tool deploys.
 package external
 
 import (
@@ -7,31 +7,31 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// Plugin brings nothing along.
+// Plugin has no content of its own.
 type Plugin struct{}
 
-// Name is the plugin's.
+// Name returns the plugin's name.
 func (Plugin) Name() string { return desired.ExternalCNI }
 
-// Binaries are none.
+// Binaries returns none.
 func (Plugin) Binaries() []network.Binary { return nil }
 
-// Images are none.
+// Images returns none.
 func (Plugin) Images() []network.Image { return nil }
 
-// Objects are none.
+// Objects returns none.
 func (Plugin) Objects(desired.Cluster) ([]resources.Object, error) { return nil, nil }
 
-// Workloads are none.
+// Workloads returns none.
 func (Plugin) Workloads() []resources.Workload { return nil }
 
-// Config is none: who deploys the plugin brings it.
+// Config returns none: the other tool provides it.
 func (Plugin) Config(desired.Cluster) network.Config { return network.Config{} }
 
-// Ports are none: who deploys the plugin knows them.
+// Ports returns none: they are unknown.
 func (Plugin) Ports() []desired.PortRange { return nil }
 
-// Traces are interfaces of the plugins that are deployed most.
+// Traces returns the interfaces of the most common plugins.
 func (Plugin) Traces() network.Traces {
 	return network.Traces{Interfaces: []string{"cali", "cilium_", "vxlan.calico"}}
 }

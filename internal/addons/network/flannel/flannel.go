@@ -1,4 +1,4 @@
-// Package flannel is the network plugin of that name: a VXLAN between the hosts, without policies.
+// Package flannel is the network plugin flannel: a VXLAN between the hosts, without network policies.
 package flannel
 
 import (
@@ -15,7 +15,7 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// Versions, as the projects tag them; that of a binary without v.
+// Versions as the projects tag them; a binary's version without v.
 const (
 	version    = "v0.26.7"
 	cniVersion = "1.9.1-flannel1"
@@ -23,8 +23,7 @@ const (
 
 const repository = "flannel-io/flannel"
 
-// objects are named as in flannel's own published manifest, so that kubectl users find what its documentation speaks
-// of.
+// objects have the names in flannel's own manifest, so that they match its documentation.
 //
 //go:embed objects.yaml
 var objects string
@@ -32,10 +31,10 @@ var objects string
 // Plugin is flannel.
 type Plugin struct{}
 
-// Name is the plugin's, and its addon's.
+// Name returns the name of the plugin and its addon.
 func (Plugin) Name() string { return "flannel" }
 
-// Binaries are the CNI plugin that tells the container runtime of flannel's network.
+// Binaries returns the CNI plugin that connects the container runtime to flannel's network.
 func (Plugin) Binaries() []network.Binary {
 	return []network.Binary{{
 		Name: "cni-plugin-flannel", Version: cniVersion, Project: "flannel-io/cni-plugin",
@@ -44,22 +43,22 @@ func (Plugin) Binaries() []network.Binary {
 	}}
 }
 
-// Images are that of its DaemonSet.
+// Images returns the image of its DaemonSet.
 func (Plugin) Images() []network.Image {
 	return []network.Image{{Registry: "ghcr.io", Repository: repository, Tag: version}}
 }
 
-// Workloads are its DaemonSet.
+// Workloads returns its DaemonSet.
 func (Plugin) Workloads() []resources.Workload {
 	return []resources.Workload{{Kind: "DaemonSet", Namespace: "kube-flannel", Name: "kube-flannel-ds"}}
 }
 
-// Ports are the one of its VXLAN, on Linux.
+// Ports returns the port of its VXLAN on Linux.
 func (Plugin) Ports() []desired.PortRange {
 	return []desired.PortRange{{Ports: "8472", Protocol: "udp", What: "flannel (VXLAN)", From: "all hosts"}}
 }
 
-// Traces are what flannel leaves on a host.
+// Traces returns what flannel leaves on a host.
 func (Plugin) Traces() network.Traces {
 	return network.Traces{
 		Interfaces: []string{"flannel.", "flannel-"},
@@ -69,14 +68,14 @@ func (Plugin) Traces() network.Traces {
 	}
 }
 
-// Config reaches the hosts with everything else that they get, not through the DaemonSet: so flannel's image needs
-// nothing but flannel. The container runtime gets it when flannel has its lease. The size of packets is not in it:
-// flannel's plugin takes it from the file with the lease.
+// Config comes with the host's other files, not through the DaemonSet, so that flannel's image needs nothing but
+// flannel. The container runtime gets it when flannel has its lease. It omits the MTU, which flannel's plugin reads
+// from the lease file.
 func (Plugin) Config(desired.Cluster) network.Config {
 	return network.Config{File: "10-flannel.conflist", Content: cniConf(), Ready: "/run/flannel/subnet.env"}
 }
 
-// cniConf is in the format of https://github.com/containernetworking/cni/blob/main/SPEC.md#configuration-format.
+// cniConf has the format of https://github.com/containernetworking/cni/blob/main/SPEC.md#configuration-format.
 func cniConf() string {
 	return indentJSON(map[string]any{
 		"name":       "cbr0",
@@ -94,7 +93,7 @@ func cniConf() string {
 // vxlanOverhead is what VXLAN over IPv4 adds to a packet, in bytes: Ethernet, IP, UDP and VXLAN headers.
 const vxlanOverhead = 14 + 20 + 8 + 8
 
-// netConf is flannel's own configuration.
+// netConf returns flannel's own configuration.
 //
 // Format: https://github.com/flannel-io/flannel/blob/master/Documentation/configuration.md
 func netConf(n desired.Network) (string, error) {
@@ -103,7 +102,7 @@ func netConf(n desired.Network) (string, error) {
 	}
 	backend := map[string]any{"Type": "vxlan"}
 	if n.CNI.MTU > 0 {
-		backend["MTU"] = n.CNI.MTU + vxlanOverhead // flannel wants the size outside, the manifest says that of pods
+		backend["MTU"] = n.CNI.MTU + vxlanOverhead // flannel needs the outer MTU, the manifest has the pods' MTU
 	}
 	return indentJSON(map[string]any{
 		"Network":        n.PodSubnet,
@@ -113,11 +112,11 @@ func netConf(n desired.Network) (string, error) {
 	}), nil
 }
 
-// values are what objects.yaml is filled with.
+// values fill objects.yaml.
 type values struct {
 	Image    string
 	Endpoint desired.Endpoint
-	// NetConfSum makes a changed configuration replace the pods: flannel reads it once.
+	// NetConfSum replaces the pods when the configuration changes: flannel reads it only once.
 	CNIConf, NetConf, NetConfSum string
 }
 
@@ -138,7 +137,7 @@ func (Plugin) Objects(want desired.Cluster) ([]resources.Object, error) {
 	})
 }
 
-// indentJSON is a value as JSON with two spaces and a newline at the end, and with sorted keys.
+// indentJSON returns a value as JSON with sorted keys, two spaces of indentation and a final newline.
 func indentJSON(value map[string]any) string {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)

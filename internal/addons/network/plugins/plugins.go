@@ -10,12 +10,12 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// All is the table. The first is what a bundle has unless told otherwise.
+// All returns the table. The first plugin is a bundle's default.
 func All() []network.Plugin {
 	return []network.Plugin{flannel.Plugin{}, external.Plugin{}}
 }
 
-// Names are those of all plugins, in the table's order.
+// Names returns the names of all plugins, in the table's order.
 func Names() []string {
 	var out []string
 	for _, p := range All() {
@@ -24,7 +24,7 @@ func Names() []string {
 	return out
 }
 
-// Find returns the plugin of that name, and whether there is one.
+// Find returns the plugin with that name, and whether it exists.
 func Find(name string) (network.Plugin, bool) {
 	all := All()
 	i := slices.IndexFunc(all, func(p network.Plugin) bool { return p.Name() == name })
@@ -34,7 +34,7 @@ func Find(name string) (network.Plugin, bool) {
 	return all[i], true
 }
 
-// Ports are those at which the plugin of that name reaches other hosts.
+// Ports returns the ports of the named plugin for other hosts.
 func Ports(name string) []desired.PortRange {
 	if p, ok := Find(name); ok {
 		return p.Ports()
@@ -42,8 +42,8 @@ func Ports(name string) []desired.PortRange {
 	return nil
 }
 
-// Host is what the cluster's plugin needs on a host, and what any may have left there: the wanted one of a cluster need
-// not be the one that it had.
+// Host returns what the cluster's plugin needs on a host, and what any plugin may have left there: the cluster may
+// have had another plugin before.
 func Host(want desired.Cluster) network.Host {
 	out := network.Host{Traces: Traces(), Namespaces: Namespaces()}
 	if p, ok := Find(want.Network.CNI.Name); ok {
@@ -52,7 +52,7 @@ func Host(want desired.Cluster) network.Host {
 	return out
 }
 
-// Traces are those of all plugins.
+// Traces returns the traces of all plugins.
 func Traces() network.Traces {
 	var out network.Traces
 	for _, p := range All() {
@@ -65,7 +65,7 @@ func Traces() network.Traces {
 	return out
 }
 
-// Namespaces are those in which plugins run, but for kube-system.
+// Namespaces returns the namespaces of plugins, except kube-system.
 func Namespaces() []string {
 	var out []string
 	for _, p := range All() {

@@ -13,7 +13,7 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// cluster is one with the plugin, and with every image that it asks for.
+// cluster returns a cluster with the plugin and all its images.
 func cluster(p network.Plugin) desired.Cluster {
 	c := desired.Cluster{
 		Network: desired.Network{PodSubnet: "10.244.0.0/16", CNI: desired.CNI{Name: p.Name(), Supported: Names()}},
@@ -26,7 +26,7 @@ func cluster(p network.Plugin) desired.Cluster {
 	return c
 }
 
-// What the other stages rely on, of each plugin.
+// What the other stages expect of each plugin.
 func TestEveryPluginIsComplete(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
