@@ -29,7 +29,7 @@ func (e *LivingError) Error() string {
 // EtcdError is the failure of a step that the state of etcd does not allow.
 type EtcdError struct{ Err error }
 
-// Error is the cause's text.
+// Error returns the cause's text.
 func (e *EtcdError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.
@@ -209,7 +209,7 @@ func (r *Run) hostSilent(ctx context.Context, id string) error {
 	if answered {
 		check = hasMember
 	}
-	_, err := h.Run(ctx, host.Cmd{Name: "look for signs of life", Script: check, Timeout: ProbeTimeout})
+	_, err := h.Run(ctx, host.Cmd{Name: "check for signs of life", Script: check, Timeout: ProbeTimeout})
 	var exit *host.ExitError
 	switch class := host.ClassOf(err); {
 	case answered && errors.As(err, &exit):

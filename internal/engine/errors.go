@@ -13,7 +13,7 @@ var ErrWorldChanged = errors.New("the approved plan is no longer the plan that w
 // ConfigError is a mistake in the input: manifest, flags, bundle, request. Nothing was changed.
 type ConfigError struct{ Err error }
 
-// Error is the cause's text.
+// Error returns the cause's text.
 func (e *ConfigError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.
@@ -23,7 +23,7 @@ func (e *ConfigError) Unwrap() error { return e.Err }
 // changed. It does not concern a host.
 type ReleaseError struct{ Err error }
 
-// Error is the cause's text.
+// Error returns the cause's text.
 func (e *ReleaseError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.
@@ -44,7 +44,7 @@ type UnresolvedError struct{ Err error }
 
 // Error lists what could not be resolved.
 func (e *UnresolvedError) Error() string {
-	return e.Err.Error() + "\nWhat the hosts would be given is not known; nothing was changed"
+	return e.Err.Error() + "\nWhat to install on the hosts is unknown; nothing was changed"
 }
 
 // Unwrap returns the causes.
@@ -53,7 +53,7 @@ func (e *UnresolvedError) Unwrap() error { return e.Err }
 // EtcdError is a failure of etcd or of a request to it. No data is lost.
 type EtcdError struct{ Err error }
 
-// Error is the cause's text.
+// Error returns the cause's text.
 func (e *EtcdError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.

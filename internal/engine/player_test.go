@@ -77,7 +77,7 @@ func play(t *testing.T, change ...func(*Config)) stage {
 	return s
 }
 
-// carrying is a stage whose hosts complete each step at once. Their reset has something to do.
+// carrying is a stage whose hosts complete each step at once and have something to reset.
 func carrying(t *testing.T, change ...func(*Config)) stage {
 	t.Helper()
 	s := play(t, change...)

@@ -59,7 +59,7 @@ type Error struct {
 	Err   error  // never nil
 }
 
-// Error is one line: host, address, what failed, why, what to do.
+// Error returns one line: host, address, what failed, why, what to do.
 func (e *Error) Error() string {
 	if e.Addr == "" {
 		return e.Host + ": " + e.Reason()

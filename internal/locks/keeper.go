@@ -172,7 +172,7 @@ func readGrant(ctx context.Context, r *io.PipeReader, name string) (int64, error
 		}
 		return generation, nil
 	}
-	held := &HeldError{Host: name, Holder: "somebody"}
+	held := &HeldError{Host: name, Holder: "another operator"}
 	for {
 		line, err := lines.ReadString('\n')
 		key, value, _ := strings.Cut(strings.TrimSpace(host.Printed(line)), "=")

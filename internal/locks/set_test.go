@@ -33,7 +33,7 @@ func TestALostLockEndsTheRunAndSaysWhoHasIt(t *testing.T) {
 	if errors.Is(err, context.Canceled) {
 		t.Error("it looks as if the operator had aborted it")
 	}
-	for _, want := range []string{"another run took", "nothing else was begun", "apply again when", "cp-1: join: no"} {
+	for _, want := range []string{"another run took", "no others were started", "apply again when", "cp-1: join: no"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in %q", want, err)
 		}
@@ -153,7 +153,7 @@ func TestARunThatNobodyAnswersGivesUp(t *testing.T) {
 		}
 		err := l.Check(t.Context(), onHost, nil)
 		if err == nil || time.Since(began) != LeaseTimeout ||
-			!strings.Contains(err.Error(), "connection refused; apply again") {
+			!strings.Contains(err.Error(), "connection refused; run kubeone apply again") {
 			t.Errorf("got %v after %s", err, time.Since(began))
 		}
 		l.Release(t.Context())

@@ -151,7 +151,7 @@ func fromAny(ctx context.Context, hosts []Target, ask func(context.Context, dial
 // askReady asks an API server whether it is ready. Any unusual answer means that it is something else.
 func askReady(ctx context.Context, dial dialFunc, address string) error {
 	connection, err := tlsHandshake(ctx, dial, address, &tls.Config{
-		InsecureSkipVerify: true, //nolint:gosec // see readyAt: nothing is told, and a lie has less done
+		InsecureSkipVerify: true, //nolint:gosec // see readyAt: no data is sent, and a lie only makes kubeone do less
 	})
 	if err != nil {
 		return err

@@ -240,7 +240,7 @@ func TestWhatDoesNotArriveWholeIsNotThere(t *testing.T) {
 func TestAltersOnTheWayAreFound(t *testing.T) {
 	t.Parallel()
 	h := hostfake.New(t, "nas", hostfake.Expect{Name: "make the folder"},
-		hostfake.Expect{Name: "check the backup", ExitCode: 1, Stderr: "what arrived is not what was sent"})
+		hostfake.Expect{Name: "check the backup", ExitCode: 1, Stderr: "the stored backup differs from the one that was sent"})
 	target := open(t, "ssh://keeper@nas/kept",
 		backup.TargetOptions{Host: func(host.Target) (host.Host, error) { return h, nil }})
 	if err := target.Put(t.Context(), "x", strings.NewReader("abc"), 3); err == nil ||

@@ -98,9 +98,9 @@ func (r *remote) Run(ctx context.Context, c host.Cmd) (host.Result, error) {
 	switch {
 	case c.Name == "take the lock":
 		return host.Result{}, r.keep(ctx, c)
-	case c.Name == "look at the lock":
+	case c.Name == "check the lock":
 		return r.lookAtLock(ctx, c)
-	case c.Name == "look for signs of life":
+	case c.Name == "check for signs of life":
 		return host.Result{}, r.command(ctx, c.Name, func(h *world.Host) error {
 			if c.Script != "true" && (h.Run.Etcd || h.Disk.Data != nil) {
 				return r.exit(c.Name, 3)
@@ -161,7 +161,7 @@ func (s *Simulation) printed(h *world.Host, c host.Cmd) (string, error) {
 		return "", nil // nobody signs anything
 	case c.Secret:
 		return kubeconfig, nil
-	case c.Name == "look for uploads":
+	case c.Name == "list missing uploads":
 		return c.Args[1], nil
 	}
 	return "", nil
