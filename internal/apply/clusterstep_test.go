@@ -435,7 +435,7 @@ func TestEverySecretHasASource(t *testing.T) {
 			for _, secret := range s.Intent.Secrets() {
 				r := &Run{Now: time.Now}
 				if _, err := r.secretFiles(t.Context(), s, secret); err != nil &&
-					strings.Contains(err.Error(), "nobody knows") {
+					strings.Contains(err.Error(), "unknown secret") {
 					t.Errorf("%s: %v", k, err)
 				}
 			}

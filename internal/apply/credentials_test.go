@@ -17,7 +17,7 @@ import (
 )
 
 // Only steps that write credentials get them, in one file.
-func TestCredentialsAreBroughtToWhoWritesThem(t *testing.T) {
+func TestOnlyStepsThatWriteCredentialsGetThem(t *testing.T) {
 	t.Parallel()
 	r := &Run{Credentials: &desired.Credentials{
 		Registries: map[string]desired.RegistryAuth{"r.example.com": {Auth: "x"}}, HTTPProxy: "http://u:p@proxy",

@@ -83,11 +83,11 @@ func TestAHostGetsTheKeysOfTheOthers(t *testing.T) {
 		t.Errorf("the end of encryption needs no keys: %v, %v", got, err)
 	}
 	if _, err := brought(t, r, encryptStep(step.EncryptParams{Providers: []string{"kubeone-3"}})); err == nil {
-		t.Error("nobody has that key")
+		t.Error("no host has that key")
 	}
 }
 
-func TestANewKeyIsMadeOnlyIfNobodyHasIt(t *testing.T) {
+func TestNewKeyNeedsEveryHostWithoutIt(t *testing.T) {
 	t.Parallel()
 	learn := encryptStep(step.EncryptParams{
 		Phase: atrest.Learn, Providers: []string{"identity", "kubeone-1"}, NewKey: "kubeone-1",
@@ -140,7 +140,7 @@ func TestAHostThatJoinsGetsAllKeys(t *testing.T) {
 	}
 }
 
-func TestANewClusterBeginsWithAKeyWhereThatIsWanted(t *testing.T) {
+func TestNewClusterStartsWithEncryptionKey(t *testing.T) {
 	t.Parallel()
 	begin := plan.Step{ID: "init", Host: "a", Intent: step.Intent{Kind: step.Init}}
 	r := keysRun(t, "empty", "")

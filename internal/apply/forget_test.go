@@ -16,7 +16,7 @@ func TestForgetLeavesTheLockOfAnotherRun(t *testing.T) {
 		owner string
 		stays bool
 	}{
-		"nobody has it":                      {"", false},
+		"free":                               {"", false},
 		"the run itself has it still":        {"holder=a@b\nrun=run-1\ngeneration=7\n", false},
 		"another one has taken it meanwhile": {"holder=c@d\nrun=run-2\ngeneration=8\n", true},
 	} {

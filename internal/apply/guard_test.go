@@ -10,7 +10,7 @@ import (
 
 // A host outside etcd at plan time may have joined within this very plan. Its member is not stopped while the others
 // have no quorum. A worker never has a member, so its step starts without asking etcd.
-func TestAHostThatHasJoinedSinceIsNotStoppedAtWill(t *testing.T) {
+func TestHostThatJoinedMeanwhileStopsOnlyWithQuorum(t *testing.T) {
 	t.Parallel()
 	was := observed.World{
 		Hosts: map[string]observed.Host{"1": {EtcdData: observed.No}},

@@ -245,7 +245,7 @@ func TestAResetOfTheClusterWaitsForNoHistory(t *testing.T) {
 	}
 }
 
-func TestWhatFailedIsToldInAFewWordsWithoutSecrets(t *testing.T) {
+func TestHistoryErrorIsShortAndWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	one := &StepError{
 		Step: plan.Step{Title: "join"},

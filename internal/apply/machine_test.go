@@ -88,7 +88,7 @@ func labOf(t *testing.T, m *machine, script string, steps ...plan.Step) *lab {
 		World: observed.World{Hosts: map[string]observed.Host{"1": {ID: "1", EtcdData: observed.No}}},
 		Emit:  j.emit, Now: time.Now,
 		pause:   func(ctx context.Context, _ time.Duration) bool { return ctx.Err() == nil },
-		Connect: Connectors{API: func(cluster.Access) (API, error) { return nil, errors.New("nobody listens") }},
+		Connect: Connectors{API: func(cluster.Access) (API, error) { return nil, errors.New("connection refused") }},
 	}
 	r.Lock = m.lock("run-1", false)
 	return &lab{r, m, j}

@@ -130,7 +130,7 @@ func TestAHostLearnsOfAKeyThatIsMade(t *testing.T) {
 		if name == observed.ClusterCA {
 			most++ // clients that know the former CA know this one
 			if !slices.Contains(authority.Followers(old.ID(), got[authority.Succession]), made.ID()) {
-				t.Error("nobody vouches for the next CA of the cluster")
+				t.Error("the next CA of the cluster has no signature of the present one")
 			}
 		}
 		if diff := cmp.Diff([]string{old.ID(), made.ID()}, trusted); diff != "" || len(got) != most {
@@ -196,8 +196,8 @@ func TestAPhaseThatIsNotTheNextOneIsRefused(t *testing.T) {
 		"forgotten before all use it":  {rotationRun(t, learnt, learnt), rotation.Forget, errNotNext.Error()},
 		"one is away":                  {rotationRun(t, learnt, nil), rotation.Use, "cp-b was not reached"},
 		"one has something else there": {rotationRun(t, learnt, odd), rotation.Use, "not the cert"},
-		"nobody is a member":           {rotationRun(t, map[string][]byte{}), rotation.Learn, "no control-plane host"},
-		"the private key is nobody's": {rotationRun(t, func() map[string][]byte {
+		"no host is a member":          {rotationRun(t, map[string][]byte{}), rotation.Learn, "no control-plane host"},
+		"the private key is missing": {rotationRun(t, func() map[string][]byte {
 			f := files(name, []authority.Pair{old, next}, &next, "")
 			f["next/front-proxy-ca.key"] = old.KeyText()
 			return f

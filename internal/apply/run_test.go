@@ -310,7 +310,7 @@ func TestTwoAttemptsStartAStepOneAfterTheOther(t *testing.T) {
 }
 
 // An attempt that was cut off on its way, unknowingly, does not block others.
-func TestAnAttemptThatHasNotArrivedHoldsNobodyUp(t *testing.T) {
+func TestInterruptedUploadDoesNotBlockOthers(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, ":", stepOf("init/node-1", "1", step.Init))
 	l.Write("var/lib/kubeone/step/node.sh", "cat "+l.Path("run/kubeone/secrets/token"), 0o600)

@@ -234,7 +234,7 @@ func TestWhatMayRunOnAHost(t *testing.T) {
 		"a reset of one that has left": {leaves, voters(true, true, true), left, "", 1},
 		"a reset of one that has not left": {leaves, voters(true, true, true), voters(true, true, true),
 			"etcd member cp-a (a) has not left etcd", 1},
-		"a reset while nobody agrees": {leaves, voters(true, true, true), cut, "no quorum answers", 4},
+		"a reset without quorum": {leaves, voters(true, true, true), cut, "no quorum answers", 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -260,7 +260,7 @@ func TestANodeIsOpenedWhenItAndEtcdAreWell(t *testing.T) {
 		t.Errorf("%v, %+v", err, f)
 	}
 	left := upgradeStep(step.Uncordon, step.UncordonParams{Resume: true})
-	f = &upgradeFake{seen: []observed.Etcd{voters(true, true)}, leaderless: errors.New("nobody leads")}
+	f = &upgradeFake{seen: []observed.Etcd{voters(true, true)}, leaderless: errors.New("no leader")}
 	if err := upgrading(f).carryOut(t.Context(), f, upgradeStep(step.Uncordon, nil)); !errors.Is(err, f.leaderless) ||
 		f.uncordoned != 0 {
 		t.Errorf("without a controller manager that leads: %v, opened %d times", err, f.uncordoned)

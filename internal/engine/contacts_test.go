@@ -49,7 +49,7 @@ func TestFirstContactsAreApprovedWithThePlanThatListsThem(t *testing.T) {
 
 // Keys that the plan did not list are not approved: neither another key of a host in the plan nor a key of another
 // host.
-func TestKeysThatNobodySawAreNotApproved(t *testing.T) {
+func TestKeysMissingFromPlanAreNotApproved(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ host, approved string }{
 		"another key of the host": {"192.0.2.21", ""},

@@ -8,7 +8,7 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-func TestCredentialsThatNobodyKnowsAreNoted(t *testing.T) {
+func TestUnknownCredentialsAreNoted(t *testing.T) {
 	t.Parallel()
 	p := Proposal{}
 	p.Want.Workers = []desired.Host{{ID: "1"}, {ID: "2"}, {ID: "3"}}
@@ -25,7 +25,7 @@ func TestCredentialsThatNobodyKnowsAreNoted(t *testing.T) {
 }
 
 // An engine without credentials, as in controllers, does not read them from hosts.
-func TestWhoHasNoCredentialsDoesNotAskForThem(t *testing.T) {
+func TestEngineWithoutCredentialsDoesNotReadThem(t *testing.T) {
 	t.Parallel()
 	if (&Engine{}).credentialDigests() != nil {
 		t.Error("hosts are asked")

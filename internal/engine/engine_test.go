@@ -28,9 +28,9 @@ func TestAnEngineIsMadeFromAllThatItNeeds(t *testing.T) {
 		change func(*Config)
 		says   string
 	}{
-		"no releases":         {func(c *Config) { c.Releases = nil }, "no releases"},
-		"a host without way":  {func(c *Config) { delete(c.Hosts, "192.0.2.21") }, "192.0.2.21"},
-		"a version of nobody": {func(c *Config) { c.Want.KubernetesVersion = "1.20.0" }, "1.20.0"},
+		"no releases":        {func(c *Config) { c.Releases = nil }, "no releases"},
+		"a host without way": {func(c *Config) { delete(c.Hosts, "192.0.2.21") }, "192.0.2.21"},
+		"an unknown version": {func(c *Config) { c.Want.KubernetesVersion = "1.20.0" }, "1.20.0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

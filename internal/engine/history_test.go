@@ -11,7 +11,7 @@ import (
 	"kubeone/internal/plan"
 )
 
-func TestRunsThatNobodyHasALockForWereKilled(t *testing.T) {
+func TestRunWithoutLockWasKilled(t *testing.T) {
 	t.Parallel()
 	world := observed.World{
 		API: observed.API{Lease: &observed.Lock{RunID: "lease", Live: true}},

@@ -23,7 +23,7 @@ import (
 
 // A finished recovery observes until all is well. It does not wait for what waiting cannot change: another addon, a
 // version, an operator's action.
-func TestNobodyWaitsForWhatWaitingDoesNotChange(t *testing.T) {
+func TestEngineWaitsOnlyForWhatMayChange(t *testing.T) {
 	t.Parallel()
 	person := []problem.Instruction{{Host: "192.0.2.21"}}
 	for name, c := range map[string]struct {
@@ -67,7 +67,7 @@ func TestTheProposalsAfterARun(t *testing.T) {
 	repair := Proposal{
 		Plan: plan.Plan{Steps: []plan.Step{{ID: "x"}}}, Decisions: []decide.Decision{{Route: fsm.Repair}},
 	}
-	held := Proposal{Plan: plan.Plan{Blocked: "by somebody"}, Decisions: []decide.Decision{{Route: fsm.Nothing}}}
+	held := Proposal{Plan: plan.Plan{Blocked: "blocked"}, Decisions: []decide.Decision{{Route: fsm.Nothing}}}
 	noDNS := well
 	noDNS.Observed.World.API.Reached = observed.Yes
 	noDNS.Want.Network.KubeProxy.Skip = true
@@ -130,7 +130,7 @@ type look struct {
 
 // After a run, the engine waits for the goal of the approved plan. An observation with a late member or, for a while,
 // a silent host is not the last one.
-func TestWhatIsWaitedForAfterARun(t *testing.T) {
+func TestWaitAfterRun(t *testing.T) {
 	t.Parallel()
 	const cp, worker = "192.0.2.11", "192.0.2.21"
 	person := []problem.Instruction{{Host: worker}}
@@ -182,16 +182,16 @@ func TestARefusalThatMayPassIsAWorldThatChanged(t *testing.T) {
 	well := Proposal{Request: Remove{}, Decisions: []decide.Decision{{}}}
 	if err := late.whyChanged(refused); !errors.Is(err, ErrWorldChanged) || errors.Is(err, refused) ||
 		!strings.Contains(err.Error(), "a quorum would be lost") {
-		t.Errorf("somebody is late: %v", err)
+		t.Errorf("with a late member: %v", err)
 	}
 	if err := well.whyChanged(refused); !errors.Is(err, refused) || errors.Is(err, ErrWorldChanged) {
-		t.Errorf("nobody is late: %v", err)
+		t.Errorf("without a late member: %v", err)
 	}
 }
 
 // After a replacement, differences are observed again for a while: they may come from what has just started. Work
 // elsewhere stays.
-func TestWhatIsWaitedForAfterAReplacement(t *testing.T) {
+func TestWaitAfterReplacement(t *testing.T) {
 	t.Parallel()
 	well := Proposal{Decisions: []decide.Decision{{Route: fsm.Nothing}}}
 	late := Proposal{Decisions: []decide.Decision{{ComingUp: []string{"cp-1"}}}}
@@ -234,7 +234,7 @@ func TestWhatMayOnlyBeLateIsComingUp(t *testing.T) {
 		"all answers":            {condition.Healthy, nil, yes, yes, false, unknown, nil},
 		"the API is late":        {condition.Healthy, nil, no, yes, false, unknown, []Pending{{"the API", Slow}}},
 		"etcd is late":           {condition.Healthy, nil, yes, no, false, unknown, []Pending{{"etcd", Slow}}},
-		"nobody could ask":       {condition.Healthy, nil, unknown, unknown, false, unknown, nil},
+		"not probed":             {condition.Healthy, nil, unknown, unknown, false, unknown, nil},
 		"no host is healthy":     {condition.Unreachable, nil, no, no, false, unknown, nil},
 		"a comparison is late":   {condition.Healthy, nil, yes, yes, true, unknown, []Pending{{"flannel", Slow}}},
 		"a worker is late":       {condition.Healthy, []string{worker}, yes, yes, false, unknown, starting("w")},
@@ -271,7 +271,7 @@ func TestWhatMayOnlyBeLateIsComingUp(t *testing.T) {
 
 // A host that hangs is named at once: no step waits for it, and it will not be ready seconds later. Steps that depend
 // on it wait, and so does an observation after a run.
-func TestAHostThatHangsIsNotLookedAtAgain(t *testing.T) {
+func TestHangingHostIsNotProbedAgain(t *testing.T) {
 	t.Parallel()
 	const cp, worker, other = "192.0.2.11", "192.0.2.21", "192.0.2.22"
 	elsewhere, blocked := plan.Plan{Steps: []plan.Step{{Host: other}}}, plan.Plan{Blocked: "by a member"}
@@ -340,7 +340,7 @@ func TestComponentsThatDoNotRunAreWaitedFor(t *testing.T) {
 	}{
 		"nothing else is to be done": {well, lacks, lacks},
 		"about one host alone":       {one, onB, onB},
-		"nobody has asked":           {silent, nil, nil},
+		"not probed":                 {silent, nil, nil},
 		"something is to be done":    {differs, nil, nil},
 		"nothing can be done":        {wrong, nil, nil},
 		"certificates are renewed":   {renews, lacks, nil},

@@ -13,7 +13,7 @@ import (
 
 // The observation at the end of a run comes after its locks are released: another run may begin meanwhile and must
 // not be blocked.
-func TestTheLastLookTakesNobodysPlace(t *testing.T) {
+func TestLastObservationHoldsNoLock(t *testing.T) {
 	t.Parallel()
 	s := carrying(t)
 	p, err := s.Propose(t.Context(), Reset{})

@@ -43,7 +43,7 @@ func TestHostsAreSelectedByTheirNodesLabels(t *testing.T) {
 	}
 }
 
-func TestASelectorOfNobodyIsAMistake(t *testing.T) {
+func TestSelectorWithoutMatchIsConfigError(t *testing.T) {
 	t.Parallel()
 	s := play(t)
 	var wrong *ConfigError

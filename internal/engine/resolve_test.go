@@ -158,7 +158,7 @@ func survived(other observed.Host) observed.World {
 }
 
 // If the plan installs an artifact without a known digest, it gets one more line and no other change.
-func TestAPlanSaysWhatNobodyButItsSourceVouchesFor(t *testing.T) {
+func TestPlanNotesArtifactsWithoutKnownDigest(t *testing.T) {
 	t.Parallel()
 	s := play(t)
 	digest := ""

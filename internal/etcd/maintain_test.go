@@ -157,7 +157,7 @@ func TestDisarmOfOneMember(t *testing.T) {
 	}
 }
 
-func TestDefragmentDisturbsNobodyWhenAMemberIsUnwell(t *testing.T) {
+func TestDefragmentStopsWhileMemberIsUnhealthy(t *testing.T) {
 	t.Parallel()
 	for says, change := range map[string]func(*etcdtest.Cluster){
 		"cp-3 does not answer":  func(c *etcdtest.Cluster) { c.Members[2].Down = true },

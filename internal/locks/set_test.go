@@ -104,18 +104,18 @@ var (
 
 func TestAStepBeginsOnlyWithTheLease(t *testing.T) {
 	t.Parallel()
-	silent := errors.New("nobody answers")
+	silent := errors.New("no answer")
 	for name, c := range map[string]struct {
 		answers   []error
 		unrenewed time.Duration
 		want      error
 	}{
-		"it is ours":                          {answers: []error{nil}, unrenewed: time.Hour},
-		"it is another's":                     {answers: []error{leaselock.ErrLost}, want: ErrLost},
-		"nobody says, just renewed":           {answers: []error{silent}, unrenewed: LeaseTrust - time.Second},
-		"nobody says, and then ours":          {answers: []error{silent, nil}, unrenewed: LeaseTrust},
-		"nobody says for long, and then ours": {answers: []error{silent, silent, nil}, unrenewed: 15 * time.Second},
-		"nobody says, and it was taken": {answers: []error{silent, leaselock.ErrLost},
+		"it is ours":                        {answers: []error{nil}, unrenewed: time.Hour},
+		"it is another's":                   {answers: []error{leaselock.ErrLost}, want: ErrLost},
+		"no answer, just renewed":           {answers: []error{silent}, unrenewed: LeaseTrust - time.Second},
+		"no answer, and then ours":          {answers: []error{silent, nil}, unrenewed: LeaseTrust},
+		"no answer for long, and then ours": {answers: []error{silent, silent, nil}, unrenewed: 15 * time.Second},
+		"no answer, and it was taken": {answers: []error{silent, leaselock.ErrLost},
 			unrenewed: 15 * time.Second, want: ErrLost},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestAStepBeginsOnlyWithTheLease(t *testing.T) {
 	}
 }
 
-func TestARunThatNobodyAnswersGivesUp(t *testing.T) {
+func TestRunWithoutAnswerGivesUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		lease := &leaseFake{
@@ -256,7 +256,7 @@ func TestALeaseOfTheCallersOwnStaysTheCallers(t *testing.T) {
 		t.Errorf("its leader is another by now, and a step begins: %v", err)
 	}
 	if l.Release(t.Context()); own.released {
-		t.Error("it was given back by somebody whose it is not")
+		t.Error("it was released by another than its holder")
 	}
 }
 

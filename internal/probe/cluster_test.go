@@ -255,7 +255,7 @@ func TestAnAnswerThatIsNotFinalCountsIfThereIsNoOther(t *testing.T) {
 }
 
 // A member that is cut off reports only itself; a member with a quorum reports all.
-func TestAMemberThatIsCutOffHasNotTheLastWord(t *testing.T) {
+func TestAnswerOfCutOffMemberIsNotFinal(t *testing.T) {
 	t.Parallel()
 	for _, order := range [][]string{{"cut off", "quorum"}, {"quorum", "cut off"}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -308,7 +308,7 @@ func TestTheNextHostIsTriedWhenAnAPIServerFails(t *testing.T) {
 	}
 }
 
-func TestAnAPIThatNobodyReachesIsKnownToBeDown(t *testing.T) {
+func TestUnreachableAPIIsDown(t *testing.T) {
 	t.Parallel()
 	api := newAPI(t, objects)
 	r, err := Run(t.Context(), Request{

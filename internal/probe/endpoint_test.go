@@ -48,7 +48,7 @@ users:
 }
 
 // Any ready API server at the endpoint counts; no other answer does.
-func TestWhoeverServesAtTheEndpointIsFound(t *testing.T) {
+func TestReadyServerAtEndpointIsFound(t *testing.T) {
 	t.Parallel()
 	refuses := dialing(func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no way") })
 	for name, c := range map[string]struct {
@@ -62,7 +62,7 @@ func TestWhoeverServesAtTheEndpointIsFound(t *testing.T) {
 		"not for anybody": {http.StatusUnauthorized, "{}", true, false},
 		"a web page":      {http.StatusOK, "<html>ok</html>", true, false},
 		"an endless one":  {http.StatusOK, strings.Repeat("ok", 1<<20), true, false},
-		"nobody asks":     {http.StatusOK, "ok", false, false},
+		"not probed":      {http.StatusOK, "ok", false, false},
 	} {
 		server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/readyz" || r.Header.Get("Authorization") != "" {
@@ -163,7 +163,7 @@ func TestTheEndpointIsAsked(t *testing.T) {
 		want     observed.Tri
 		says     []string
 	}{
-		"nobody wants to know":   {"", leads, observed.Unknown, nil},
+		"no endpoint":            {"", leads, observed.Unknown, nil},
 		"from this machine":      {listens, refuses, observed.Yes, nil},
 		"from the host":          {silent, leads, observed.Yes, nil},
 		"from nowhere":           {silent, refuses, observed.No, []string{"from this machine: ", "from cp-1: no way"}},

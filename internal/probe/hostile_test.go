@@ -27,9 +27,9 @@ func volunteers(api *fakeAPI, approved bool) *fakeHost {
 	return through(h, api)
 }
 
-// TestNobodyVolunteersAsTheCluster: a worker and a control-plane host with an unapproved key print credentials
+// TestUnrequestedCredentialsAreIgnored: a worker and a control-plane host with an unapproved key print credentials
 // unasked. Nothing uses them, even if no other host answers.
-func TestNobodyVolunteersAsTheCluster(t *testing.T) {
+func TestUnrequestedCredentialsAreIgnored(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		controlPlane, approved, alone bool

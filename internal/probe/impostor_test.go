@@ -18,7 +18,7 @@ func TestOnlyRootAnswersForAComponent(t *testing.T) {
 		is    observed.Tri
 		who   []observed.Port
 	}{
-		"nobody says who listens": {lines{}, observed.Yes, nil},
+		"the listener is unknown": {lines{}, observed.Yes, nil},
 		"root listens": {
 			lines{"listen": {"LISTEN 0 1 127.0.0.1:10248 0.0.0.0:* ino:1 sk:2"}}, observed.Yes, nil,
 		},

@@ -110,7 +110,7 @@ func TestTheKubeletsCertificateIsWhereKubeletConfSaysItIs(t *testing.T) {
 		{"it is there", "client-certificate: " + usual, "exists", "0", observed.Yes},
 		{"it is gone, or empty", "client-certificate: " + usual, "absent", "0", observed.No},
 		{"not root", "client-certificate: " + usual, "absent", "1000", observed.Unknown},
-		{"nobody looked", "client-certificate: " + usual, "other", "0", observed.Unknown},
+		{"not checked", "client-certificate: " + usual, "other", "0", observed.Unknown},
 		{"another place", "client-certificate: /etc/ssl/kubelet.pem", "absent", "0", observed.Unknown},
 		{"in the file itself", "client-certificate-data: Y2VydA==", "absent", "0", observed.Yes},
 		{"no kubelet.conf", "server: https://10.0.0.1:6443", "absent", "0", observed.Unknown},

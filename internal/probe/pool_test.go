@@ -136,7 +136,7 @@ func TestWhatAMachineSaysIsBounded(t *testing.T) {
 	}
 }
 
-func TestWhoWorksOnMachinesIsKnown(t *testing.T) {
+func TestMachineControllersAreDetected(t *testing.T) {
 	t.Parallel()
 	const lease = "/apis/coordination.k8s.io/v1/namespaces/kubeone-system/leases/kubeone-controller"
 	for name, change := range map[string]func(map[string]string){
@@ -188,7 +188,7 @@ func TestCredentialsOfMachinesAreCompared(t *testing.T) {
 		kept   bool
 		want   observed.Tri
 	}{
-		"nobody asks":   {none, false, false, observed.Unknown},
+		"not requested": {none, false, false, observed.Unknown},
 		"there is none": {none, true, false, observed.No},
 		"it has the key": {func(all map[string]string) {
 			all[path] = secret(`{"key":"` + password + `"}`)

@@ -59,7 +59,7 @@ func TestAHostThatDoesNotAnswerIsAFact(t *testing.T) {
 			}
 			if r.World.API.Reached != observed.Unknown || r.World.Etcd.Reached != observed.Unknown || r.Access != nil ||
 				r.Etcd != nil {
-				t.Errorf("nobody could be asked, and yet: %+v", r)
+				t.Errorf("no host could be asked, and yet: %+v", r)
 			}
 		})
 	}
@@ -119,7 +119,7 @@ func TestEachHostHasItsOwnTimeFromItsTurnOn(t *testing.T) {
 }
 
 // A host that has begun its answer makes room for the next one; the number of concurrent answers is limited.
-func TestAnAnswerUnderWayTakesNobodysPlace(t *testing.T) {
+func TestBegunAnswerFreesItsPlace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var targets []Target
@@ -163,7 +163,7 @@ func TestAFirstContactGivesFactsButNoCredentials(t *testing.T) {
 		t.Errorf("commands %+v, want one that asks for facts only", h.commands)
 	}
 	if r.Access != nil {
-		t.Error("there is access through a host whose key nobody approved")
+		t.Error("there is access through a host with an unapproved key")
 	}
 }
 
@@ -245,7 +245,7 @@ func TestRequestsThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	ok := Target{ID: "a", Host: says(nil)}
 	for name, r := range map[string]Request{
-		"nobody": {}, "twice": {Targets: []Target{ok, ok}}, "nameless": {Targets: []Target{{Host: says(nil)}}},
+		"no targets": {}, "twice": {Targets: []Target{ok, ok}}, "nameless": {Targets: []Target{{Host: says(nil)}}},
 		"nothing": {Targets: []Target{{ID: "a"}}},
 	} {
 		if _, err := Run(t.Context(), r); err == nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // A user who may write one ConfigMap must not be able to hide the cluster from this program.
-func TestAKeyOfTheRecordBlindsNobody(t *testing.T) {
+func TestUnreadableRecordKeyHidesNothingElse(t *testing.T) {
 	t.Parallel()
 	const path = "/api/v1/namespaces/kube-system/configmaps/kubeone"
 	for key, text := range map[string]string{

@@ -138,7 +138,7 @@ func TestScriptTellsWhoAnswersForAComponent(t *testing.T) {
 }
 
 // A component that accepts the connection but is late is asked again: the API server of a busy host is not dead.
-func TestScriptAsksAgainWhoIsLate(t *testing.T) {
+func TestScriptRetriesLateComponents(t *testing.T) {
 	t.Parallel()
 	root, text := controlPlaneHost(t)
 	late := filepath.Join(t.TempDir(), "late")
@@ -161,7 +161,7 @@ func TestScriptAsksAgainWhoIsLate(t *testing.T) {
 
 // While etcd is unhealthy, no probe waits for an API server that cannot be healthy: a cluster without quorum is
 // probed often.
-func TestScriptAsksNobodyAgainWhileEtcdIsSick(t *testing.T) {
+func TestScriptDoesNotRetryWhileEtcdIsUnhealthy(t *testing.T) {
 	t.Parallel()
 	root, text := controlPlaneHost(t)
 	late, sick := filepath.Join(t.TempDir(), "late"), filepath.Join(t.TempDir(), "sick")
@@ -181,7 +181,7 @@ func TestScriptAsksNobodyAgainWhileEtcdIsSick(t *testing.T) {
 }
 
 // The owner of a port is read only if it prevents an installation: on a host that is not a node yet.
-func TestScriptNamesWhoHasAPortOfAHostThatIsNoNode(t *testing.T) {
+func TestScriptNamesPortOwnersOnHostsOutsideCluster(t *testing.T) {
 	t.Parallel()
 	root, text := controlPlaneHost(t)
 	if err := os.Remove(root + "/etc/kubernetes/kubelet.conf"); err != nil {

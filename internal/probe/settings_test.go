@@ -88,7 +88,7 @@ func TestAHostSaysOfItsSettingsWhatWasAsked(t *testing.T) {
 		want settings.Live
 	}{
 		"what moves a cursor": {saying{text: head + "text\t/etc/a\n=a\x1b[2Jb\r\n" + end}, texts("/etc/a", "a[2Jb\n")},
-		"what nobody asked for": {
+		"unrequested files": {
 			saying{text: head + "text\t/etc/shadow\n=root\nkept\t/etc/d/../x\n=x\ncut\t/etc/y\n" +
 				"text\t/etc/d/\x1bz/x\n=z\ntext\t/etc/d/a/b/x\n=x\n" + end}, settings.Live{},
 		},

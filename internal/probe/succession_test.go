@@ -68,16 +68,16 @@ func TestHostsAreOfOneClusterWhileItsCAIsRotated(t *testing.T) {
 		"both have": {trusting(vouched, next), trusting(vouched, next), old.ID(), "b", next.ID(), next.ID(), false},
 		"both have, which is known": {trusting(vouched, next), trusting(vouched, next), next.ID(), "b", next.ID(),
 			next.ID(), false},
-		"nobody answers": {trusting(vouched, next, old), trusting(vouched, old, next), old.ID(), "", "", old.ID(),
+		"no host answers": {trusting(vouched, next, old), trusting(vouched, old, next), old.ID(), "", "", old.ID(),
 			false},
-		"nobody answers, and all have dropped it": {trusting(vouched, next), trusting(vouched, next), old.ID(), "", "",
+		"no host answers, and all have dropped it": {trusting(vouched, next), trusting(vouched, next), old.ID(), "", "",
 			old.ID(), false},
-		"nobody answers, and nothing is known": {trusting(vouched, next), trusting(vouched, next, old), "", "", "",
+		"no host answers, and nothing is known": {trusting(vouched, next), trusting(vouched, next, old), "", "", "",
 			old.ID(), false},
-		"one has a file that nobody understands": {trusting(vouched, next, old),
+		"one has an unreadable file": {trusting(vouched, next, old),
 			trusting(append([]byte("x\n"), vouched...), old), old.ID(), "a", old.ID(), old.ID(), false},
-		"nobody has vouched": {trusting(nil, old), trusting(nil, next), old.ID(), "a", old.ID(), "", true},
-		"somebody else's beside it": {trusting(nil, old), trusting(vouched, old, other), old.ID(), "a", old.ID(),
+		"no CA has signed for the other": {trusting(nil, old), trusting(nil, next), old.ID(), "a", old.ID(), "", true},
+		"a foreign one beside it": {trusting(nil, old), trusting(vouched, old, other), old.ID(), "a", old.ID(),
 			"", true},
 		"the former one, which is dropped": {trusting(vouched, next), trusting(vouched, next, old), next.ID(), "a",
 			next.ID(), next.ID(), true},
@@ -108,7 +108,7 @@ func TestHostsAreOfOneClusterWhileItsCAIsRotated(t *testing.T) {
 		for id, h := range r.World.Hosts {
 			if id == "theirs" {
 				if h.CAHash != other.ID() {
-					t.Errorf("%s: a worker of somebody else's is taken for ours", name)
+					t.Errorf("%s: a foreign worker is taken for ours", name)
 				}
 			} else if c.hosts != "" && h.CAHash != c.hosts {
 				t.Errorf("%s: %s is of %q, want %q", name, id, h.CAHash, c.hosts)

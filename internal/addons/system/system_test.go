@@ -133,7 +133,7 @@ func TestProxySettings(t *testing.T) {
 			t.Errorf("%s: %v differ after they were set", name, left)
 		}
 		if !strings.Contains(newConfig, "metricsBindAddress: 0.0.0.0:10249") {
-			t.Errorf("%s: somebody else's setting is gone:\n%s", name, newConfig)
+			t.Errorf("%s: a foreign setting is lost:\n%s", name, newConfig)
 		}
 	}
 }
@@ -270,11 +270,11 @@ func TestObjectsOfKubeadmAreHeldToWhatMatters(t *testing.T) {
 		"kube-proxy stopped":    {"DaemonSet", "kube-proxy", workload(nil, narrow), true},
 		"kube-proxy, no spec":   {"DaemonSet", "kube-proxy", map[string]any{}, true},
 		"no Corefile":           {"ConfigMap", "coredns", map[string]any{"data": map[string]any{}}, true},
-		"somebody's Corefile": {"ConfigMap", "coredns",
+		"a foreign Corefile": {"ConfigMap", "coredns",
 			map[string]any{"data": map[string]any{"Corefile": ". {}"}}, false},
 		"bound": {"ClusterRoleBinding", "kubeadm:node-proxier",
 			binding("system:node-proxier", subject("other"), subject("kube-proxy")), false},
-		"bound to nobody":        {"ClusterRoleBinding", "system:coredns", binding("system:coredns"), true},
+		"without subjects":       {"ClusterRoleBinding", "system:coredns", binding("system:coredns"), true},
 		"the Service elsewhere":  {"Service", "kube-dns", map[string]any{"spec": map[string]any{}}, true},
 		"subjects of other form": {"ClusterRoleBinding", "system:coredns", binding("system:coredns", "coredns"), true},
 	} {

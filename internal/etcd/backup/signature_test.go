@@ -70,7 +70,7 @@ func rewritten(t *testing.T, path string, id *age.X25519Identity,
 
 func second(_ int, err error) error { return err }
 
-func TestOnlyTheClustersCAVouchesForABackup(t *testing.T) {
+func TestOnlyClusterCASignsBackup(t *testing.T) {
 	t.Parallel()
 	c, id := content(t), identity(t)
 	path := written(t, c, id.Recipient())
@@ -99,7 +99,7 @@ func TestOnlyTheClustersCAVouchesForABackup(t *testing.T) {
 	}{
 		"ours":                {path, []string{ours}, nil},
 		"ours, by one of two": {path, []string{"", theirs, ours}, nil},
-		"nobody knows the CA": {path, []string{""}, backup.ErrUnknownCA},
+		"the CA is unknown":   {path, []string{""}, backup.ErrUnknownCA},
 		"of another cluster":  {written(t, other, id.Recipient()), []string{ours}, backup.ErrOtherCA},
 		"without a signature": {changed(swap(backup.SignatureName, nil)), []string{ours}, backup.ErrUnsigned},
 		"with one of something": {changed(swap(backup.SignatureName, []byte("x"))), []string{ours},
@@ -189,7 +189,7 @@ func TestABackupOfAClusterWhoseCAWasRotated(t *testing.T) {
 		"by the former one":       {signer.Succeeded(nil, former.Public, word), former.ID(), nil},
 		"by the present one":      {signer.Succeeded(nil, former.Public, word), now.ID(), nil},
 		"without a word for it":   {nil, former.ID(), backup.ErrOtherCA},
-		"with a word of nobody's": {[]byte("x"), former.ID(), backup.ErrOtherCA},
+		"with a forged signature": {[]byte("x"), former.ID(), backup.ErrOtherCA},
 		"by another one":          {signer.Succeeded(nil, former.Public, word), "sha256:other", backup.ErrOtherCA},
 	} {
 		c.Keys.PKI[backup.SuccessionName] = test.succession

@@ -70,7 +70,7 @@ func (t *sshTarget) Put(ctx context.Context, name string, content io.ReaderAt, s
 	const settle = `set -eu
 case $(sha256sum <"$1") in
 "$3"*) mv -f -- "$1" "$2" ;;
-*) rm -f -- "$1"; echo "the stored backup differs from the one that was sent" >&2; exit 1 ;;
+*) rm -f -- "$1"; echo "the stored backup differs from the sent one" >&2; exit 1 ;;
 esac`
 	_, err := t.runScript(ctx, "check the backup", settle, part, file, hex.EncodeToString(sum.Sum(nil)))
 	return err

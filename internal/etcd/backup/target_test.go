@@ -240,11 +240,11 @@ func TestWhatDoesNotArriveWholeIsNotThere(t *testing.T) {
 func TestAltersOnTheWayAreFound(t *testing.T) {
 	t.Parallel()
 	h := hostfake.New(t, "nas", hostfake.Expect{Name: "make the folder"},
-		hostfake.Expect{Name: "check the backup", ExitCode: 1, Stderr: "the stored backup differs from the one that was sent"})
+		hostfake.Expect{Name: "check the backup", ExitCode: 1, Stderr: "the stored backup differs from the sent one"})
 	target := open(t, "ssh://keeper@nas/kept",
 		backup.TargetOptions{Host: func(host.Target) (host.Host, error) { return h, nil }})
 	if err := target.Put(t.Context(), "x", strings.NewReader("abc"), 3); err == nil ||
-		!strings.Contains(err.Error(), "not what was sent") {
+		!strings.Contains(err.Error(), "differs from the sent one") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -368,7 +368,7 @@ func TestAFetchIsBounded(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoTarget(t *testing.T) {
+func TestInvalidTargets(t *testing.T) {
 	t.Parallel()
 	set := environment("https://s3.example.com")
 	unset := backup.TargetOptions{Getenv: func(string) string { return "" }}
@@ -383,7 +383,7 @@ func TestWhatIsNoTarget(t *testing.T) {
 		"ssh://me:hunter2@nas/x":  {set, "a password cannot be kept secret"},
 		"s3://ID:hunter2@vault/x": {set, "credentials cannot be kept secret"},
 		"s3://vault/x":            {unset, "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"},
-		"s3://vault/y":            {environment("vault.example.com"), "AWS_ENDPOINT_URL_S3 is set to what is"},
+		"s3://vault/y":            {environment("vault.example.com"), "AWS_ENDPOINT_URL_S3 is not a URL"},
 		"s3://vault/z":            {environment("ftp://me:hunter2@vault"), "AWS_ENDPOINT_URL_S3"},
 		"ssh://me:hunter2@na s/x": {set, "is not a target"},
 	} {

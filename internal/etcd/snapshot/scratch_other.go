@@ -7,9 +7,9 @@ import (
 	"os"
 )
 
-// scratch returns a file that lost its name before its first byte: no other process can open it, and it ends with
+// scratchFile returns a file that lost its name before its first byte: no other process can open it, and it ends with
 // this one.
-func scratch() (*os.File, error) {
+func scratchFile() (*os.File, error) {
 	f, err := os.CreateTemp("", ".kubeone-*") // created with mode 0600
 	if err != nil {
 		return nil, err

@@ -110,7 +110,7 @@ func TestAnAddressIsNeverAnOption(t *testing.T) {
 	}
 }
 
-func TestWhatSSHRefusesIsToldInItsWords(t *testing.T) {
+func TestErrorsOfSSHAreQuoted(t *testing.T) {
 	t.Parallel()
 	for script, says := range map[string]string{
 		"echo \"$4: line 3: Bad thing\" >&2; exit 255":                     "status 255: line 3: Bad thing",

@@ -35,7 +35,7 @@ func TestAcceptanceOfAnotherKey(t *testing.T) {
 		"not accepted because nothing is asked": {"", host.PolicyAcceptNew, "StrictHostKeyChecking no",
 			host.ErrHostKeyChanged, false},
 		"shown in a plan": {host.AcceptShown, host.PolicyProbe, "", nil, false},
-		"shown to nobody": {host.AcceptShown, host.PolicyAcceptNew, "", host.ErrHostKeyChanged, false},
+		"not shown":       {host.AcceptShown, host.PolicyAcceptNew, "", host.ErrHostKeyChanged, false},
 		"shown, strictly": {host.AcceptShown, host.PolicyStrict, "", host.ErrHostKeyChanged, false},
 		"shown, strict for this host": {host.AcceptShown, host.PolicyProbe, "StrictHostKeyChecking yes",
 			host.ErrHostKeyChanged, false},

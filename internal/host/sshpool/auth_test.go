@@ -39,13 +39,13 @@ func TestUnusableKeyFilesAreFoundBeforeAnythingIsDialled(t *testing.T) {
 			" has no private key, and neither has the SSH agent: it is a public key; add the key to the SSH agent " +
 			"(ssh-add), or check sshPrivateKeyFile in the manifest"},
 		"only its public half": {strings.TrimSuffix(public, ".pub"), sshpool.Options{}, host.KeyNotInAgent,
-			"only " + public + " is there"},
+			"only " + public + " exists"},
 		"a directory": {t.TempDir(), sshpool.Options{}, host.KeyUnreadable, "cannot be read"},
 		"malformed":   {malformed, sshpool.Options{}, host.KeyMalformed, "is not an SSH private key"},
 		"encrypted":   {locked, sshpool.Options{}, host.KeyEncrypted, "ssh-add " + locked},
 		"wrong passphrase": {locked, sshpool.Options{Getenv: func(string) string { return "wrong" }},
 			host.KeyWrongPassphrase, host.PassphraseEnv},
-		"nobody answers": {locked,
+		"no answer": {locked,
 			sshpool.Options{Passphrase: func(string) ([]byte, error) { return nil, errors.New("no terminal") }},
 			host.KeyEncrypted, "is encrypted"},
 	}
@@ -192,7 +192,7 @@ func TestAgentSockets(t *testing.T) {
 		"by path":             {socket, nil, true},
 		"none":                {"none", env, false},
 		"not set":             {"env:UNSET", env, false},
-		"nobody listens":      {"/nonexistent/agent", env, false},
+		"no listener":         {"/nonexistent/agent", env, false},
 		"stale by default":    {"", func(string) string { return "/nonexistent/agent" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -61,7 +61,7 @@ func TestRunPassesStdin(t *testing.T) {
 	}
 }
 
-func TestRunDoesNotWaitForStdinThatNobodyReads(t *testing.T) {
+func TestRunDoesNotWaitForUnreadStdin(t *testing.T) {
 	t.Parallel()
 	r, w := io.Pipe()
 	defer w.Close()

@@ -111,7 +111,7 @@ func TestTunnelTrouble(t *testing.T) {
 		limit  time.Duration // time for the server, however busy the machine is; 0: the pool's default
 		words  string
 	}{
-		"nobody listens":    {sshtest.Options{}, 0, "refused"},
+		"no listener":       {sshtest.Options{}, 0, "refused"},
 		"forbidden":         {sshtest.Options{NoForwarding: true}, 0, "AllowTcpForwarding"},
 		"no answer in time": {sshtest.Options{Dial: never}, 3 * time.Second, "no answer within 3s"},
 	} {

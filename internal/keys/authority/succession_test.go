@@ -32,7 +32,7 @@ func follower(t *testing.T, former Pair, succession []byte) (Pair, []byte) {
 	return next, Succeeded(succession, former.Public, word)
 }
 
-func TestWhoKnowsAFormerCAKnowsThoseThatFollow(t *testing.T) {
+func TestFormerCALeadsToSuccessors(t *testing.T) {
 	t.Parallel()
 	first := caPair(t, "kubernetes")
 	second, succession := follower(t, first, nil)
@@ -45,19 +45,19 @@ func TestWhoKnowsAFormerCAKnowsThoseThatFollow(t *testing.T) {
 		t.Errorf("a CA is known by one that follows it: %v", got)
 	}
 	if got := Followers(other.ID(), succession); !slices.Equal(got, []string{other.ID()}) {
-		t.Errorf("followers of somebody else's: %v", got)
+		t.Errorf("followers of a foreign CA: %v", got)
 	}
 	both := first.Public.With(third.Public)
 	if !Known(first.ID(), both.Text(), succession) || Known(third.ID(), both.Text(), succession) {
 		t.Error("a file is taken for known that has one that is not, or the other way round")
 	}
 	if Known(first.ID(), first.Public.With(other.Public).Text(), succession) || Known(first.ID(), nil, succession) {
-		t.Error("a file with somebody else's CA, or without any, is taken for known")
+		t.Error("a file with a foreign CA, or without any, is taken for known")
 	}
 }
 
 // Only the former key can sign for a successor.
-func TestNobodyElseVouches(t *testing.T) {
+func TestOnlyFormerKeySignsSuccessor(t *testing.T) {
 	t.Parallel()
 	first, poser := caPair(t, "kubernetes"), caPair(t, "kubernetes")
 	_, theirs := follower(t, poser, nil)

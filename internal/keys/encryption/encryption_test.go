@@ -33,7 +33,7 @@ func TestAConfigurationIsReadAsItIsWritten(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoConfigurationOfOursIsRefused(t *testing.T) {
+func TestForeignConfigurationIsRefused(t *testing.T) {
 	t.Parallel()
 	good := string(Config{keyOf(t, "kubeone-1", "a")}.Text())
 	for name, text := range map[string]string{
@@ -99,6 +99,6 @@ func TestTwoKeysOfOneNameAreAContradiction(t *testing.T) {
 		t.Errorf("%v, %v", c, err)
 	}
 	if _, err := known.Config([]string{"kubeone-2"}); err == nil || known.Has("kubeone-2") {
-		t.Error("nobody has that key")
+		t.Error("no host has that key")
 	}
 }

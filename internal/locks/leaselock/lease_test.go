@@ -60,7 +60,7 @@ func release(t *testing.T, l *Lock) {
 	}
 }
 
-func TestASecondOperatorIsToldWhoHoldsTheLock(t *testing.T) {
+func TestSecondOperatorLearnsHolder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := faked(t)
@@ -126,7 +126,7 @@ func TestALockWhoseRunWasKilledIsTakenOverAfterItsTimeByOurClock(t *testing.T) {
 func TestAFreeLockIsTakenAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, lease := range map[string]*coordinationv1.Lease{
-		"nobody's":      leaseOf(Holder{}, 0),
+		"free":          leaseOf(Holder{}, 0),
 		"our own run's": leaseOf(bob, time.Second),
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -57,7 +57,7 @@ func TestEveryPluginIsComplete(t *testing.T) {
 		for _, o := range objects {
 			app, _, _ := unstructured.NestedString(o, "spec", "template", "metadata", "labels", "k8s-app")
 			if o["kind"] == "DaemonSet" && app != p.Name() {
-				t.Errorf("%s: pods have the label k8s-app=%q, by which status knows the plugin's", p.Name(), app)
+				t.Errorf("%s: pods have the label k8s-app=%q, not the one that status expects", p.Name(), app)
 			}
 		}
 		for _, b := range p.Binaries() {
