@@ -13,13 +13,13 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// Bundles has whole bundles, by the names that desired.BundleFile has. Who has Blobs may have them too.
+// Bundles provides whole bundles by the names of desired.BundleFile. An implementation of Blobs may provide them too.
 type Bundles interface {
 	Bundle(name string) (content io.Reader, size int64, err error)
 }
 
-// uploadBundles gives a control-plane host the bundles that the step names and the host does not have whole. Each comes
-// into its place in one move, so that the controllers never read half of one.
+// uploadBundles uploads the step's bundles that a control-plane host lacks or has only in part. Each is moved into
+// place at once, so that controllers never read half of one.
 func (r *Run) uploadBundles(ctx context.Context, h host.Host, s plan.Step) error {
 	bundles := step.ParamsOf[step.ControllerFilesParams](s.Intent).Bundles
 	if len(bundles) == 0 {
@@ -40,7 +40,7 @@ stat -c '%n %s' "$bundles"/*.tar 2>/dev/null || :`
 	}
 	from, ok := r.Blobs.(Bundles)
 	if !ok {
-		return errors.New("nobody has bundles to upload: give them with --bundle")
+		return errors.New("no bundles to upload; pass them with --bundle")
 	}
 	for _, b := range bundles {
 		path := desired.BundleDir + "/" + b.Name

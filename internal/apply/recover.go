@@ -12,14 +12,14 @@ import (
 	"kubeone/internal/script"
 )
 
-// Copy is what a cluster is restored from, as far as the operator's machine has it. All of it is secret; it
-// shows nothing of itself when it is printed or marshalled.
+// Copy is the source of a restore, as far as the operator's machine has it. All of it is secret. Printing or
+// marshalling it shows no content.
 type Copy struct {
-	// Snapshot opens the snapshot of etcd and says how many bytes it has; nil when the host's own data is the
-	// source. It may be called again after a lost connection.
+	// Snapshot opens the snapshot of etcd and returns its size in bytes; nil if the host's own data is the source. It
+	// may be called again after a lost connection.
 	Snapshot   func() (io.Reader, int64, error)
-	PKI        []byte // a tar for /etc/kubernetes/pki; nil where the copy has none
-	Encryption []byte // the API server's configuration of encryption at rest; nil where there is none
+	PKI        []byte // a tar for /etc/kubernetes/pki; nil if the copy has none
+	Encryption []byte // the API server's configuration of encryption at rest; nil if there is none
 }
 
 const redactedCopy = "apply.Copy(redacted)"
@@ -30,10 +30,10 @@ func (Copy) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, redactedCopy)
 // MarshalText hides the content from JSON, YAML and structured logs.
 func (Copy) MarshalText() ([]byte, error) { return []byte(redactedCopy), nil }
 
-// secretFiles are the files that a restore may read.
+// secretFiles returns the files that a restore may read.
 func (c *Copy) secretFiles() (map[string][]byte, error) {
 	if c == nil {
-		return nil, errors.New("nothing to restore from was given")
+		return nil, errors.New("no source for the restore was given")
 	}
 	out := map[string][]byte{}
 	if c.PKI != nil {
@@ -45,11 +45,11 @@ func (c *Copy) secretFiles() (map[string][]byte, error) {
 	return out, nil
 }
 
-// memberDir is where etcd's data is on a host.
+// memberDir holds etcd's data on a host.
 const memberDir = "/var/lib/etcd/member"
 
-// uploadSnapshot puts the snapshot where the restore looks for it, unless it is there, or a restore that has
-// not ended yet has used it already. It may be too large for the memory file system that other secrets are in.
+// uploadSnapshot uploads the snapshot for the restore, unless it is there or an unfinished restore has used it
+// already. It may be too large for the memory file system of the other secrets.
 func (r *Run) uploadSnapshot(ctx context.Context, h host.Host, s plan.Step) error {
 	from, restores := s.Intent.Params.(step.RestoreParams)
 	if !restores || r.Copy == nil || r.Copy.Snapshot == nil {
