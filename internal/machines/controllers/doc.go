@@ -1,7 +1,7 @@
-// Package controllers carries out the Machine API's objects in a running cluster: one reconciler for Machines, which
-// knows providers and no host, and one for families of them (MachineDeployments with their MachineSets, or MachineSets
-// alone), which makes the writes that package rollout plans.
+// Package controllers reconciles the Machine API in a running cluster. One reconciler handles Machines through
+// providers. Two others handle families: MachineDeployments with their MachineSets, and MachineSets alone. They make
+// the writes that package rollout plans.
 //
-// Nothing is remembered between two calls that the objects, the providers and the Nodes do not say; a process that ends
-// anywhere is gone on from by the next one. Nothing is written where nothing changes.
+// All lasting state is in the objects, the providers and the Nodes, so a new process resumes where the last one
+// stopped. Unchanged objects are not written.
 package controllers

@@ -11,20 +11,20 @@ import (
 	"kubeone/api/cluster/v1alpha1"
 )
 
-// expectations is what was written for each family and a cache may not have yet. A plan that is made of less would make
-// the same writes again: a machine too many, or one more deleted.
+// expectations tracks writes that the cache may not show yet. A plan made without them would repeat the writes and
+// create or delete one machine too many.
 type expectations struct {
 	mu sync.Mutex
 	of map[types.UID]map[types.UID]expected // by family and object
 }
 
-// expected is the state of one object that the cache is to have.
+// expected is the state of one object that the cache should reach.
 type expected struct {
-	version string // the version as written; "" of one that is deleted
+	version string // resource version of the write; "" for a deleted object
 	at      time.Time
 }
 
-// forgotten is after how long nobody waits any longer for the cache: what was written may be gone already.
+// forgotten limits the wait for the cache: the written object may already have been deleted.
 const forgotten = 30 * time.Second
 
 func newExpectations() *expectations {
@@ -50,7 +50,7 @@ func (e *expectations) noteExpected(family, object types.UID, what expected) {
 	e.of[family][object] = what
 }
 
-// areMet reports whether the cache has all that was written for the family.
+// areMet reports whether the cache shows all writes for the family.
 func (e *expectations) areMet(family types.UID, sets []v1alpha1.MachineSet, machines []v1alpha1.Machine,
 	now time.Time) bool {
 	e.mu.Lock()
@@ -78,7 +78,7 @@ func (e *expectations) areMet(family types.UID, sets []v1alpha1.MachineSet, mach
 	return false
 }
 
-// isMet reports whether the cache has the object as it was written, or a later version.
+// isMet reports whether the cache has the written version of the object, or a later one.
 func (x expected) isMet(o metav1.Object) bool {
 	switch {
 	case x.version == "":
@@ -89,7 +89,7 @@ func (x expected) isMet(o metav1.Object) bool {
 	return !isOlder(o.GetResourceVersion(), x.version)
 }
 
-// isOlder reports whether a version is older than another one: they are numbers that grow.
+// isOlder compares resource versions, which are increasing decimal numbers.
 func isOlder(a, b string) bool {
 	if len(a) != len(b) {
 		return len(a) < len(b)

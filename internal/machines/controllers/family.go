@@ -24,13 +24,13 @@ import (
 	"kubeone/internal/text/phrase"
 )
 
-// OwnerField is the index of the cache by which an owner finds what it owns: the UID of the controller.
+// OwnerField is the cache index of objects by the UID of their controller; "" indexes objects without one.
 const OwnerField = "metadata.controller"
 
-// families is what the reconcilers of deployments and of sets share.
+// families is the shared part of the reconcilers of deployments and sets.
 type families struct {
-	Client    client.Client // reads from a cache, which has OwnerField for MachineSets and Machines
-	Live      client.Reader // asks the API server
+	Client    client.Client // reads from a cache that indexes MachineSets and Machines by OwnerField
+	Live      client.Reader // reads from the API server
 	Providers provider.Set
 	Events    events.EventRecorder
 	Now       func() time.Time
@@ -38,19 +38,19 @@ type families struct {
 	seen *expectations
 }
 
-// Deployments looks after MachineDeployments, with their MachineSets and Machines.
+// Deployments reconciles MachineDeployments with their MachineSets and Machines.
 type Deployments struct{ families }
 
-// Sets looks after MachineSets that no MachineDeployment has.
+// Sets reconciles MachineSets without a MachineDeployment.
 type Sets struct{ families }
 
-// NewDeployments is a reconciler of MachineDeployments.
+// NewDeployments returns a reconciler of MachineDeployments.
 func NewDeployments(c client.Client, live client.Reader, providers provider.Set, recorder events.EventRecorder,
 ) *Deployments {
 	return &Deployments{newFamilies(c, live, providers, recorder)}
 }
 
-// NewSets is a reconciler of MachineSets that no MachineDeployment has.
+// NewSets returns a reconciler of MachineSets without a MachineDeployment.
 func NewSets(c client.Client, live client.Reader, providers provider.Set, recorder events.EventRecorder) *Sets {
 	return &Sets{newFamilies(c, live, providers, recorder)}
 }
@@ -61,8 +61,8 @@ func newFamilies(c client.Client, live client.Reader, providers provider.Set, re
 	}
 }
 
-// settling is when to look again whether the cache has what was written.
-const settling = 200 * time.Millisecond
+// cacheRetryDelay is the requeue delay while the cache does not show the last writes.
+const cacheRetryDelay = 200 * time.Millisecond
 
 // Reconcile makes the next writes for one deployment.
 func (r *Deployments) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -89,7 +89,7 @@ func (r *Deployments) Reconcile(ctx context.Context, request reconcile.Request) 
 		return reconcile.Result{}, r.leaveFamilyAlone(md, err)
 	}
 	if !r.seen.areMet(md.UID, sets, machines, r.Now()) {
-		return reconcile.Result{RequeueAfter: settling}, nil
+		return reconcile.Result{RequeueAfter: cacheRetryDelay}, nil
 	}
 	f, ask, err := machine.OfDeployment(md, sets, machines, r.Providers.Change, r.Now())
 	if err != nil {
@@ -102,8 +102,8 @@ func (r *Deployments) Reconcile(ctx context.Context, request reconcile.Request) 
 	return r.requeueResult(plan, ask, failed)
 }
 
-// errSelector is a selector that does not select what its own template makes.
-var errSelector = errors.New("the selector selects nothing, or not what the template makes")
+// errSelector reports a selector that is invalid or does not select the machines of its own template.
+var errSelector = errors.New("spec.selector is empty, invalid or does not match the labels of spec.template")
 
 // Reconcile makes the next writes for one set.
 func (r *Sets) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -113,7 +113,7 @@ func (r *Sets) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 	}
 	_, paused := ms.Annotations[v1alpha1.PausedAnnotation]
 	if paused || metav1.GetControllerOf(ms) != nil {
-		return reconcile.Result{}, nil // its deployment's reconciler looks after it
+		return reconcile.Result{}, nil // Deployments reconciles an owned set
 	}
 	if _, err := r.Providers.Of(ms.Spec.Template.Spec); err != nil {
 		leaveAlone(r.Events, ms, err)
@@ -131,7 +131,7 @@ func (r *Sets) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 		return reconcile.Result{}, r.leaveFamilyAlone(ms, err)
 	}
 	if !r.seen.areMet(ms.UID, nil, machines, r.Now()) {
-		return reconcile.Result{RequeueAfter: settling}, nil
+		return reconcile.Result{RequeueAfter: cacheRetryDelay}, nil
 	}
 	f, ask, err := machine.OfSet(ms, machines, r.Now())
 	if err != nil {
@@ -143,10 +143,10 @@ func (r *Sets) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 	return r.requeueResult(plan, ask, failed)
 }
 
-// requeueResult is when to look again.
+// requeueResult requeues at the earlier of the plan's wake time and ask, or soon after a conflict.
 func (r *families) requeueResult(plan rollout.Plan, ask time.Time, err error) (reconcile.Result, error) {
 	if apierrors.IsConflict(err) || errors.Is(err, errLeaving) {
-		return reconcile.Result{RequeueAfter: settling}, nil
+		return reconcile.Result{RequeueAfter: cacheRetryDelay}, nil
 	}
 	var next time.Time
 	for _, at := range []time.Time{plan.Wake, ask} {
@@ -160,8 +160,8 @@ func (r *families) requeueResult(plan rollout.Plan, ask time.Time, err error) (r
 	return reconcile.Result{RequeueAfter: max(next.Sub(r.Now()), time.Millisecond)}, nil
 }
 
-// leaveFamilyAlone returns nil for an error that says that members of a family are another program's: then the whole
-// family is left alone, with an Event. Any other error stays.
+// leaveFamilyAlone turns a *provider.Unknown into an Event and returns nil: the family belongs to another program. It
+// returns any other error unchanged.
 func (r *families) leaveFamilyAlone(owner client.Object, err error) error {
 	var unknown *provider.Unknown
 	if !errors.As(err, &unknown) {
@@ -171,13 +171,13 @@ func (r *families) leaveFamilyAlone(owner client.Object, err error) error {
 	return nil
 }
 
-// leaveAlone says in an Event why nothing is done for an object. Its status is another program's.
+// leaveAlone records an Event about an object that kubeone ignores. Another program may own its status.
 func leaveAlone(recorder events.EventRecorder, o client.Object, why error) {
-	recorder.Eventf(o, nil, corev1.EventTypeNormal, reasonOtherProvider, "Reconcile", "kubeone leaves it alone: %s",
+	recorder.Eventf(o, nil, corev1.EventTypeNormal, reasonOtherProvider, "Reconcile", "kubeone ignores this object: %s",
 		phrase.Shorten(why.Error(), longest))
 }
 
-// checkProvider returns an error if this program does not have the provider of a MachineSet or a Machine.
+// checkProvider returns a *provider.Unknown if this program lacks the provider of a MachineSet or Machine.
 func (r *families) checkProvider(o client.Object) error {
 	var spec v1alpha1.MachineSpec
 	switch o := o.(type) {
@@ -190,12 +190,12 @@ func (r *families) checkProvider(o client.Object) error {
 	return err
 }
 
-// hasProvider reports whether this program has the provider of a MachineSet or a Machine.
+// hasProvider reports whether this program has the provider of a MachineSet or Machine.
 func (r *families) hasProvider(o client.Object) bool { return r.checkProvider(o) == nil }
 
-// ownedBy is the deployment's sets and their machines. Sets that the selector selects and nobody owns are adopted, and
-// owned ones that it does not select any more are let go. Nothing of a provider that this program does not have is
-// adopted; where the deployment owns something of it, the error is a *provider.Unknown.
+// ownedBy returns the deployment's sets and their machines. It adopts sets without an owner that the selector selects,
+// and releases owned ones that it no longer selects. It adopts nothing of an unknown provider. If the deployment
+// already owns such an object, the error is a *provider.Unknown.
 func (r *families) ownedBy(ctx context.Context, md *v1alpha1.MachineDeployment, selector labels.Selector,
 ) ([]v1alpha1.MachineSet, []v1alpha1.Machine, error) {
 	var all v1alpha1.MachineSetList
@@ -234,7 +234,7 @@ func (r *families) ownedBy(ctx context.Context, md *v1alpha1.MachineDeployment, 
 	return sets, machines, nil
 }
 
-// machinesOf is the set's machines, adopted and let go likewise.
+// machinesOf returns the set's machines. It adopts and releases machines as ownedBy does with sets.
 func (r *families) machinesOf(ctx context.Context, ms *v1alpha1.MachineSet, selector labels.Selector,
 ) ([]v1alpha1.Machine, error) {
 	var owned, free v1alpha1.MachineList
@@ -272,8 +272,8 @@ func (r *families) machinesOf(ctx context.Context, ms *v1alpha1.MachineSet, sele
 	return out, nil
 }
 
-// claimObject reports whether the object is its owner's, and makes it so, or not so, where its labels say that. Nothing
-// is adopted by, and nothing adopted that is being deleted.
+// claimObject adopts or releases the object according to its labels and reports whether the owner has it. An owner
+// that is being deleted adopts nothing, and an object that is being deleted is not adopted.
 func (r *families) claimObject(ctx context.Context, owner client.Object, kind string, o client.Object,
 	selector labels.Selector) (bool, error) {
 	selects := selector.Matches(labels.Set(o.GetLabels()))
@@ -302,8 +302,8 @@ func (r *families) claimObject(ctx context.Context, owner client.Object, kind st
 	return true, nil
 }
 
-// ownerExists asks the API server whether an owner is still there, and is to stay: what one adopts that a cache has not
-// seen go, as with kubectl delete --cascade=orphan, goes with it.
+// ownerExists asks the API server whether the owner exists and is not being deleted. The cache may still show an owner
+// deleted with kubectl delete --cascade=orphan; the garbage collector would delete what it adopts.
 func (r *families) ownerExists(ctx context.Context, owner client.Object) (bool, error) {
 	now, _ := owner.DeepCopyObject().(client.Object)
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(owner), now); err != nil {
@@ -312,7 +312,6 @@ func (r *families) ownerExists(ctx context.Context, owner client.Object) (bool, 
 	return now.GetUID() == owner.GetUID() && now.GetDeletionTimestamp() == nil, nil
 }
 
-// ownerReference is who owns an object.
 func ownerReference(owner client.Object, kind string) metav1.OwnerReference {
 	return *metav1.NewControllerRef(owner, v1alpha1.GroupVersion().WithKind(kind))
 }
@@ -321,7 +320,7 @@ func (r *families) patchObject(ctx context.Context, o, before client.Object) err
 	return r.Client.Patch(ctx, o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
-// deploymentStatus writes the deployment's status if it is another one.
+// deploymentStatus writes the deployment's status if it changed.
 func (r *families) deploymentStatus(ctx context.Context, md *v1alpha1.MachineDeployment, s rollout.Status,
 	wrong error) error {
 	before := md.DeepCopy()
@@ -350,11 +349,11 @@ func (r *families) deploymentStatus(ctx context.Context, md *v1alpha1.MachineDep
 
 // The conditions of a MachineDeployment.
 const (
-	// ConditionAvailable is true while all of its replicas are available.
+	// ConditionAvailable is true while all replicas are available.
 	ConditionAvailable = "Available"
-	// ConditionProgressing is true while its roll-out goes on, or has ended; false where it does not come further.
+	// ConditionProgressing is true while the rollout is in progress or complete, and false when it cannot proceed.
 	ConditionProgressing = "Progressing"
-	// ConditionRemediationHeld is true while Machines are unhealthy and not replaced, as they are too many.
+	// ConditionRemediationHeld is true while too many Machines are unhealthy to replace them.
 	ConditionRemediationHeld = "RemediationHeld"
 )
 
@@ -371,35 +370,34 @@ func deploymentConditions(s rollout.Status, wrong error) []metav1.Condition {
 	}
 	if s.Unavailable > 0 {
 		available.Status, available.Reason = metav1.ConditionFalse, reasonUnavailable
-		available.Message = "replicas are missing or not available; unavailableReplicas says how many"
+		available.Message = "some replicas are missing or not available; see status.unavailableReplicas"
 	}
 	progressing := metav1.Condition{
 		Type: ConditionProgressing, Status: metav1.ConditionTrue, Reason: reasonRollingOut,
-		Message: "the roll-out goes on",
+		Message: "the rollout is in progress",
 	}
 	switch {
 	case s.Complete:
-		progressing.Reason, progressing.Message = reasonComplete, "all Machines are what the template says"
+		progressing.Reason, progressing.Message = reasonComplete, "all Machines match the template"
 	case s.Blocked > 0:
 		progressing.Status, progressing.Reason = metav1.ConditionFalse, reasonUnsupported
-		progressing.Message = fmt.Sprintf("%d Machines cannot become what the template says", s.Blocked)
+		progressing.Message = fmt.Sprintf("%d Machines cannot be changed to match the template", s.Blocked)
 	case s.Stalled:
 		progressing.Status, progressing.Reason = metav1.ConditionFalse, reasonStalled
-		progressing.Message = "nothing has come further for progressDeadlineSeconds"
+		progressing.Message = "no progress within progressDeadlineSeconds"
 	}
 	held := metav1.Condition{
 		Type: ConditionRemediationHeld, Status: metav1.ConditionFalse, Reason: reasonNotHeld,
-		Message: "no more Machines are unhealthy than maxUnhealthy",
+		Message: "the number of unhealthy Machines is within maxUnhealthy",
 	}
 	if s.Held > 0 {
 		held.Status, held.Reason = metav1.ConditionTrue, reasonTooManyUnhealthy
-		held.Message = fmt.Sprintf("%d Machines are unhealthy, or were whole and are not ready, more than "+
-			"maxUnhealthy: none is replaced for that", s.Held)
+		held.Message = fmt.Sprintf("%d Machines are unhealthy or no longer ready, which exceeds maxUnhealthy: "+
+			"unhealthy Machines are not replaced", s.Held)
 	}
 	return []metav1.Condition{available, progressing, held}
 }
 
-// setStatuses writes the statuses of a deployment's sets.
 func (r *families) setStatuses(ctx context.Context, sets []v1alpha1.MachineSet, machines []v1alpha1.Machine) error {
 	var failed []error
 	for i := range sets {
@@ -408,7 +406,8 @@ func (r *families) setStatuses(ctx context.Context, sets []v1alpha1.MachineSet, 
 	return errors.Join(failed...)
 }
 
-// setStatus counts the machines of one set, and writes that if it is another status.
+// setStatus counts the machines of one set and writes its status if it changed. If wrong is not nil, the status has
+// that error, and the counts stay.
 func (r *families) setStatus(ctx context.Context, ms *v1alpha1.MachineSet, machines []v1alpha1.Machine,
 	wrong error) error {
 	before := ms.DeepCopy()

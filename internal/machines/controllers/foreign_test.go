@@ -31,7 +31,7 @@ func ofProvider(name string) v1alpha1.MachineSpec {
 	return s
 }
 
-// foreignLabels are those by which the deployment, the sets and the Machines of these tests select each other.
+// foreignLabels select the sets and Machines of these tests.
 func foreignLabels() map[string]string { return map[string]string{"app": "web"} }
 
 func deploymentOf(name string) *v1alpha1.MachineDeployment {
@@ -41,7 +41,7 @@ func deploymentOf(name string) *v1alpha1.MachineDeployment {
 	return md
 }
 
-// setOfProvider is a set that the owner has; nil for no owner.
+// setOfProvider returns a set of the owner; nil is no owner.
 func setOfProvider(name, provider string, owner client.Object) *v1alpha1.MachineSet {
 	ms := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: name, UID: types.UID(name), Labels: foreignLabels(),
@@ -65,7 +65,7 @@ func machineOfProvider(name, provider string, owner client.Object) *v1alpha1.Mac
 	return m
 }
 
-// writeCounter counts what is written to an API.
+// writeCounter records the writes to an API.
 type writeCounter struct{ writes []string }
 
 func (w *writeCounter) functions() interceptor.Funcs {
@@ -92,7 +92,7 @@ func (w *writeCounter) functions() interceptor.Funcs {
 	}
 }
 
-// eventOf is the first Event that was recorded and not read yet; "" where there is none.
+// eventOf returns the next recorded Event, or "".
 func eventOf(recorder *events.FakeRecorder) string {
 	select {
 	case said := <-recorder.Events:
@@ -102,8 +102,8 @@ func eventOf(recorder *events.FakeRecorder) string {
 	}
 }
 
-// A family with anything of a provider that this program does not have is another program's, as a whole: nothing is
-// written, adopted or let go, and an Event says so.
+// A family with a member of an unknown provider belongs to another program as a whole. Nothing is written, adopted or
+// released, and an Event says so.
 func TestFamiliesOfOtherProgramsAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	scheme, err := Scheme()
@@ -112,7 +112,7 @@ func TestFamiliesOfOtherProgramsAreLeftAlone(t *testing.T) {
 	}
 	md := deploymentOf(ours)
 	released := machineOfProvider("m-1", theirs, setOfProvider("web-1", ours, nil))
-	released.Labels = nil // the set does not select it any more
+	released.Labels = nil // the set no longer selects it
 	for name, c := range map[string]struct {
 		objects []client.Object
 		event   string
@@ -183,7 +183,7 @@ func TestFamiliesOfOtherProgramsAreLeftAlone(t *testing.T) {
 			if result != (reconcile.Result{}) {
 				t.Errorf("it comes back: %+v", result)
 			}
-			if said := eventOf(recorder); !strings.Contains(said, "OtherProvider kubeone leaves it alone: "+c.event) {
+			if said := eventOf(recorder); !strings.Contains(said, "OtherProvider kubeone ignores this object: "+c.event) {
 				t.Errorf("the Event says %s", said)
 			}
 		})

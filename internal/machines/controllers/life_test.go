@@ -28,11 +28,11 @@ import (
 	"kubeone/internal/testutil/machinetest"
 )
 
-// slow is a provider of one host, to which everything happens one after the other, as to a real one.
+// slow is a provider with one host that changes in steps, as a real one does.
 type slow struct {
-	free, begun, joined bool // the host is free; it is the Machine's; it is a Node
-	refused, bare       bool // the spec cannot be carried out; the host is reset, if it was the Machine's
-	changes             bool // a change of the host is under way
+	free, begun, joined bool // the host is free, belongs to the Machine, is a Node
+	refused, bare       bool // the spec is invalid; the host is reset if it was the Machine's
+	changes             bool // the host is being changed
 }
 
 var _ provider.Updater = (*slow)(nil)
@@ -87,7 +87,7 @@ func (s *slow) Update(context.Context, *v1alpha1.Machine) error {
 	return &provider.Waiting{Reason: provider.Working}
 }
 
-// one is a Machine of that provider, and its controller.
+// one is a Machine of the slow provider with its controller.
 type one struct {
 	t          *testing.T
 	random     *rand.Rand
@@ -112,7 +112,7 @@ func newOne(t *testing.T, scheme *runtime.Scheme, random *rand.Rand) *one {
 	return o
 }
 
-// machine is the Machine; nil once it is gone.
+// machine returns nil once the Machine is deleted.
 func (o *one) machine() *v1alpha1.Machine {
 	o.t.Helper()
 	m := &v1alpha1.Machine{}
@@ -124,7 +124,7 @@ func (o *one) machine() *v1alpha1.Machine {
 	return m
 }
 
-// join has the host be a Node that runs what the Machine wants.
+// join makes the host a Node with the Machine's versions.
 func (o *one) join(m *v1alpha1.Machine) {
 	o.t.Helper()
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
@@ -144,13 +144,13 @@ func (o *one) join(m *v1alpha1.Machine) {
 	}
 }
 
-// happens has one thing happen, by its number, if it can.
+// happens makes the event with that number happen, if it can.
 func (o *one) happens(what int, m *v1alpha1.Machine) {
 	o.t.Helper()
 	switch leaving := m.DeletionTimestamp != nil; what {
 	case 0:
 		o.p.free = !o.p.begun
-	case 1, 2: // the host joins, or what is changed on it ends
+	case 1, 2: // the host joins, or its change ends
 		if o.p.begun {
 			o.p.joined, o.p.changes = true, false
 			o.join(m)
@@ -177,7 +177,7 @@ func (o *one) happens(what int, m *v1alpha1.Machine) {
 	}
 }
 
-// look has the controller look, and returns what the Machine was and is then.
+// look reconciles the Machine and returns its phases before and after.
 func (o *one) look() machinetest.Transition {
 	o.t.Helper()
 	var waits *provider.Waiting
@@ -194,7 +194,7 @@ func (o *one) look() machinetest.Transition {
 	return machinetest.Transition{From: was, To: o.now}
 }
 
-// begun is a Machine that has its host, where nothing else has happened yet.
+// begun returns a Machine that has just received its host.
 func begun(t *testing.T) *one {
 	t.Helper()
 	scheme, err := Scheme()
@@ -207,11 +207,11 @@ func begun(t *testing.T) *one {
 	return o
 }
 
-// A host that could not join is returned: what was said of its Node was of it.
+// When a host that could not join is returned, the status forgets its Node.
 func TestANodeThatIsNoMoreIsNotSaid(t *testing.T) {
 	t.Parallel()
 	o := begun(t)
-	o.join(o.machine()) // its kubelet runs, and the rest of the join does not end
+	o.join(o.machine()) // its kubelet runs, but the join does not end
 	o.look()
 	if m := o.machine(); m.Status.NodeRef == nil || m.Status.Versions == nil {
 		t.Fatalf("there is a Node: %+v", m.Status)
@@ -228,8 +228,8 @@ func TestANodeThatIsNoMoreIsNotSaid(t *testing.T) {
 	}
 }
 
-// A spec that is refused changes no instance, and hides nothing of its Node. Nothing is written to a Machine that this
-// program has no provider for, also when that is deleted.
+// A refused spec changes no instance, and the status still shows the Node. A Machine of an unknown provider is never
+// written, even when it is deleted.
 func TestWhatIsNotThisProgramsToSay(t *testing.T) {
 	t.Parallel()
 	o := begun(t)
@@ -268,7 +268,7 @@ func TestWhatIsNotThisProgramsToSay(t *testing.T) {
 		if diff := cmp.Diff(before, o.machine()); diff != "" {
 			t.Errorf("deleted: %t, it is another one (-before +after):\n%s", deleted, diff)
 		}
-		if said := eventOf(recorder); !strings.Contains(said, `leaves it alone: the provider "slow" is not`) {
+		if said := eventOf(recorder); !strings.Contains(said, `ignores this object: the provider "slow" is not`) {
 			t.Errorf("deleted: %t, the Event says %s", deleted, said)
 		}
 	}
@@ -279,8 +279,8 @@ type validating struct{ *slow }
 
 func (*validating) Validate(v1alpha1.MachineSpec) error { return errors.New("refused") }
 
-// TestMachinesLiveAsDrawn has anything happen to Machines, one thing at a time, and compares which phase came after
-// which with the drawing in docs/machines.md.
+// TestMachinesLiveAsDrawn applies random events to Machines and compares the phase transitions with the diagram in
+// docs/machines.md.
 func TestMachinesLiveAsDrawn(t *testing.T) {
 	t.Parallel()
 	seen := map[machinetest.Transition]bool{}
@@ -288,7 +288,7 @@ func TestMachinesLiveAsDrawn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	random := rand.New(rand.NewPCG(1, 2)) // the same lives each time
+	random := rand.New(rand.NewPCG(1, 2)) // deterministic
 	for range 30 {
 		o := newOne(t, scheme, random)
 		o.happens([]int{0, 4, 5}[random.IntN(3)], o.machine())

@@ -22,10 +22,10 @@ import (
 	"kubeone/internal/text/phrase"
 )
 
-// again is when a Machine is looked after again for which something waits that says not when.
-const again = 10 * time.Second
+// defaultRequeue is the requeue delay when a Waiting error gives none.
+const defaultRequeue = 10 * time.Second
 
-// Machines looks after Machines. Its fields must not be changed once it is used.
+// Machines reconciles Machines. Its fields must not change after first use.
 type Machines struct {
 	Client    client.Client // reads from a cache
 	Providers provider.Set
@@ -33,7 +33,7 @@ type Machines struct {
 	Now       func() time.Time
 }
 
-// Reconcile makes one Machine what its spec says, as far as that goes without waiting.
+// Reconcile brings one Machine closer to its spec. It does not block; it requeues instead.
 func (r *Machines) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	m := &v1alpha1.Machine{}
 	if err := r.Client.Get(ctx, request.NamespacedName, m); err != nil {
@@ -48,7 +48,7 @@ func (r *Machines) Reconcile(ctx context.Context, request reconcile.Request) (re
 		return reconcile.Result{}, nil
 	}
 	before := m.DeepCopy()
-	wait, err := r.lookAfter(ctx, m, p)
+	wait, err := r.reconcileMachine(ctx, m, p)
 	if errors.Is(err, errGone) {
 		return reconcile.Result{}, nil
 	}
@@ -56,17 +56,18 @@ func (r *Machines) Reconcile(ctx context.Context, request reconcile.Request) (re
 		err = errors.Join(err, written)
 	}
 	if apierrors.IsConflict(err) {
-		return reconcile.Result{RequeueAfter: time.Second}, nil // somebody was faster; the cache will say how
+		return reconcile.Result{RequeueAfter: time.Second}, nil // another write came first; the cache will show it
 	}
 	return reconcile.Result{RequeueAfter: wait}, err
 }
 
-// errGone says that the Machine is no more: it has no status to write.
-var errGone = errors.New("the Machine is gone")
+// errGone reports that the Machine has no status to write.
+var errGone = errors.New("the Machine no longer exists")
 
-// lookAfter does what can be done now, and notes in the status what is so. It returns when to look again; 0 for when
-// something changes.
-func (r *Machines) lookAfter(ctx context.Context, m *v1alpha1.Machine, p provider.Provider) (time.Duration, error) {
+// reconcileMachine does what is possible now and updates m.Status in memory. It returns the requeue delay; 0 waits for
+// the next change of the Machine or its Node.
+func (r *Machines) reconcileMachine(ctx context.Context, m *v1alpha1.Machine, p provider.Provider,
+) (time.Duration, error) {
 	m.Status.ObservedGeneration = m.Generation
 	if m.DeletionTimestamp != nil {
 		return r.deleteInstance(ctx, m, p)
@@ -88,7 +89,7 @@ func (r *Machines) lookAfter(ctx context.Context, m *v1alpha1.Machine, p provide
 	return r.resultOf(m, r.ensureInstance(ctx, p, complete, m))
 }
 
-// observeNode notes what a Machine's Node says, if it has an instance, and changes neither.
+// observeNode records the state of the Machine's Node, if any, without changing the Node or the instance.
 func (r *Machines) observeNode(ctx context.Context, p provider.Provider, complete, m *v1alpha1.Machine) error {
 	instance, found, err := p.Exists(ctx, complete)
 	if err != nil || !found || instance.Node == "" {
@@ -98,7 +99,7 @@ func (r *Machines) observeNode(ctx context.Context, p provider.Provider, complet
 	return err
 }
 
-// setFinalizer adds or removes the finalizer, and leaves the status as it is here.
+// setFinalizer adds or removes the finalizer. It keeps m.Status, which is not yet written.
 func (r *Machines) setFinalizer(ctx context.Context, m *v1alpha1.Machine,
 	change func(client.Object, string) bool) error {
 	before := m.DeepCopy()
@@ -110,7 +111,7 @@ func (r *Machines) setFinalizer(ctx context.Context, m *v1alpha1.Machine,
 	return err
 }
 
-// ensureInstance sees to it that the instance is there, and its Node as it is wanted.
+// ensureInstance creates or updates the instance and syncs its Node.
 func (r *Machines) ensureInstance(ctx context.Context, p provider.Provider, complete, m *v1alpha1.Machine) error {
 	instance, found, err := p.Exists(ctx, complete)
 	without := err == nil && !found
@@ -121,18 +122,18 @@ func (r *Machines) ensureInstance(ctx context.Context, p provider.Provider, comp
 	r.setAllocatedCondition(m, found, err)
 	if without && !found {
 		m.Status.Addresses = nil
-		if m.Status.NodeRef != nil { // of a host that it has no more
+		if m.Status.NodeRef != nil { // the Node of a host that it no longer has
 			forgetNode(m)
-			setCondition(m, machine.ConditionReady, metav1.ConditionFalse, reasonNoNode, "it has no host")
+			setCondition(m, machine.ConditionReady, metav1.ConditionFalse, reasonNoNode, "the Machine has no host")
 		}
 	}
-	var failed error // of the Node, which the instance does not wait for
+	var failed error // a Node error does not hold up the instance
 	if instance.Node != "" {
 		m.Status.Addresses = instance.Addresses
 		failed = r.syncNode(ctx, m, instance)
 	}
 	if err != nil && found {
-		notReady(m, err)
+		explainNotReady(m, err)
 	}
 	if err == nil && instance.Complete {
 		err = r.updateInstance(ctx, p, complete, m)
@@ -140,21 +141,21 @@ func (r *Machines) ensureInstance(ctx context.Context, p provider.Provider, comp
 	return errors.Join(err, failed)
 }
 
-// updateInstance has a provider that can do so change the instance. Of one that cannot, another kubelet than the
-// Machine was made with is refused: whoever owns the Machine replaces it.
+// updateInstance updates the instance if its provider is a provider.Updater. Other providers refuse a new kubelet
+// version, and the Machine's owner replaces it.
 func (r *Machines) updateInstance(ctx context.Context, p provider.Provider, complete, m *v1alpha1.Machine) error {
 	var err error
 	if u, ok := p.(provider.Updater); ok {
 		err = u.Update(ctx, complete)
 	} else if v := m.Status.Versions; v != nil && trimVersion(v.Kubelet) != trimVersion(m.Spec.Versions.Kubelet) {
 		err = &provider.Refused{Reason: v1alpha1.UnsupportedChange, Message: "the provider " +
-			m.Spec.ProviderSpec.Value.CloudProvider + " does not change machines that there are: delete this one, " +
-			"and create another"}
+			m.Spec.ProviderSpec.Value.CloudProvider + " cannot change existing machines: delete this Machine and " +
+			"create another"}
 	}
 	status, reason, message := metav1.ConditionFalse, reasonAsWanted, ""
 	if err != nil {
 		reason, message = reasonOf(err), err.Error()
-		if nodeDiffers(m) || underWay(m, err) || isReconfiguring(err) {
+		if nodeDiffers(m) || isFinishingUpdate(m, err) || isReconfiguring(err) {
 			status = metav1.ConditionTrue
 		}
 	}
@@ -163,8 +164,8 @@ func (r *Machines) updateInstance(ctx context.Context, p provider.Provider, comp
 	return err
 }
 
-// setSettingsCondition notes whether the Machine's host has the settings that are wanted, once it had not: where nobody
-// has ever waited for any, nothing is written. An Event says which are refused.
+// setSettingsCondition records whether the host has the desired settings. The condition first appears when the host
+// lacks them. A refusal is also an Event.
 func (r *Machines) setSettingsCondition(m *v1alpha1.Machine, err error) {
 	before := meta.FindStatusCondition(m.Status.Conditions, machine.ConditionSettings)
 	var waiting *provider.Waiting
@@ -183,14 +184,14 @@ func (r *Machines) setSettingsCondition(m *v1alpha1.Machine, err error) {
 	}
 }
 
-// isReconfiguring reports whether the Machine's host is being given other settings.
+// isReconfiguring reports whether the Machine's host is applying other settings.
 func isReconfiguring(err error) bool {
 	var waiting *provider.Waiting
 	return errors.As(err, &waiting) && waiting.Reason == provider.Reconfiguring
 }
 
-// nodeDiffers reports whether the Machine's Node is known not to run what the spec names: until it does, a change of it
-// is under way. A look at a host that is as it was, or that is silent, is none, and its Machine may be replaced.
+// nodeDiffers reports whether the Node's versions are unknown or differ from the spec, so that an update is in
+// progress. Probing a silent host is not an update, and its Machine may be replaced.
 func nodeDiffers(m *v1alpha1.Machine) bool {
 	is, want := m.Status.Versions, m.Spec.Versions
 	if is == nil {
@@ -201,18 +202,19 @@ func nodeDiffers(m *v1alpha1.Machine) bool {
 	return runtime || trimVersion(is.Kubelet) != trimVersion(want.Kubelet)
 }
 
-// underWay reports whether a change has not ended although the Node runs what the spec names: it may still be closed.
-func underWay(m *v1alpha1.Machine, err error) bool {
+// isFinishingUpdate reports whether an update continues although the Node has the new versions: the Node may still be
+// cordoned.
+func isFinishingUpdate(m *v1alpha1.Machine, err error) bool {
 	var waiting *provider.Waiting
 	return errors.As(err, &waiting) && waiting.Reason == provider.Working &&
 		meta.IsStatusConditionTrue(m.Status.Conditions, machine.ConditionUpdating)
 }
 
-// deleteInstance returns the instance of a Machine that is deleted, and lets the object go.
+// deleteInstance deletes the instance of a deleted Machine, then removes the finalizer.
 func (r *Machines) deleteInstance(ctx context.Context, m *v1alpha1.Machine, p provider.Provider) (time.Duration,
 	error) {
 	if !controllerutil.ContainsFinalizer(m, v1alpha1.MachineFinalizer) {
-		return 0, errGone // it waits for somebody else's finalizer, or is no more
+		return 0, errGone // another finalizer holds it, or it no longer exists
 	}
 	err := p.Delete(ctx, m)
 	if err == nil {
@@ -228,7 +230,7 @@ func (r *Machines) deleteInstance(ctx context.Context, m *v1alpha1.Machine, p pr
 	return wait, err
 }
 
-// setAllocatedCondition notes whether the provider has something for the Machine.
+// setAllocatedCondition records whether the provider has an instance for the Machine.
 func (r *Machines) setAllocatedCondition(m *v1alpha1.Machine, found bool, err error) {
 	switch {
 	case found:
@@ -238,15 +240,15 @@ func (r *Machines) setAllocatedCondition(m *v1alpha1.Machine, found bool, err er
 	}
 }
 
-// notReady notes why the instance is not complete: as long as its Node is not ready, that is why.
-func notReady(m *v1alpha1.Machine, err error) {
+// explainNotReady puts the instance's error into the Ready condition of a Machine that is not ready.
+func explainNotReady(m *v1alpha1.Machine, err error) {
 	if c := meta.FindStatusCondition(m.Status.Conditions, machine.ConditionReady); c != nil &&
 		c.Status != metav1.ConditionTrue {
 		setCondition(m, machine.ConditionReady, c.Status, reasonOf(err), err.Error())
 	}
 }
 
-// reasonOf is an error in one word.
+// reasonOf returns the condition reason of an error.
 func reasonOf(err error) string {
 	var refused *provider.Refused
 	var waiting *provider.Waiting
@@ -259,7 +261,7 @@ func reasonOf(err error) string {
 	return provider.Retrying
 }
 
-// resultOf notes what came of it, and says when to look again.
+// resultOf records err in the status and returns the requeue delay. It returns only errors to retry with backoff.
 func (r *Machines) resultOf(m *v1alpha1.Machine, err error) (time.Duration, error) {
 	m.Status.ErrorReason, m.Status.ErrorMessage = nil, nil
 	m.Status.Phase = phaseOf(m)
@@ -269,7 +271,7 @@ func (r *Machines) resultOf(m *v1alpha1.Machine, err error) (time.Duration, erro
 	case err == nil:
 		return 0, nil
 	case errors.As(err, &refused):
-		if m.Status.NodeRef != nil && m.DeletionTimestamp == nil { // it is not what its template says
+		if m.Status.NodeRef != nil && m.DeletionTimestamp == nil { // the Node differs from the spec
 			setCondition(m, machine.ConditionUpdating, metav1.ConditionTrue, string(refused.Reason), refused.Message)
 		}
 		message := phrase.Shorten(refused.Message, longest)
@@ -279,14 +281,14 @@ func (r *Machines) resultOf(m *v1alpha1.Machine, err error) (time.Duration, erro
 		if waiting.After > 0 {
 			return waiting.After, nil
 		}
-		return again, nil
+		return defaultRequeue, nil
 	}
 	r.Events.Eventf(m, nil, corev1.EventTypeWarning, provider.Retrying, "Reconcile", "%s",
 		phrase.Shorten(err.Error(), longest))
 	return 0, err
 }
 
-// phaseOf is one word for what the conditions say.
+// phaseOf derives the phase from the conditions.
 func phaseOf(m *v1alpha1.Machine) v1alpha1.MachinePhase {
 	is := func(c string) bool { return meta.IsStatusConditionTrue(m.Status.Conditions, c) }
 	switch {
@@ -300,7 +302,7 @@ func phaseOf(m *v1alpha1.Machine) v1alpha1.MachinePhase {
 	return v1alpha1.Pending
 }
 
-// writeStatus writes the status if it is another one.
+// writeStatus writes the status if it changed, with Events for a new phase or readiness.
 func (r *Machines) writeStatus(ctx context.Context, before, m *v1alpha1.Machine) error {
 	m.Status.LastUpdated = before.Status.LastUpdated
 	if equality.Semantic.DeepEqual(before.Status, m.Status) {
@@ -313,12 +315,12 @@ func (r *Machines) writeStatus(ctx context.Context, before, m *v1alpha1.Machine)
 	if from, to := before.Status.Phase, m.Status.Phase; from != to {
 		r.Events.Eventf(m, nil, corev1.EventTypeNormal, string(to), "Reconcile", "%s", describeState(m))
 	}
-	r.tellReadiness(before, m)
+	r.reportReadiness(before, m)
 	return r.Client.Status().Patch(ctx, m, client.MergeFrom(was))
 }
 
-// tellReadiness tells of a Node that is not ready any more, and of one that is again.
-func (r *Machines) tellReadiness(before, m *v1alpha1.Machine) {
+// reportReadiness records an Event when the Node stops or resumes being ready.
+func (r *Machines) reportReadiness(before, m *v1alpha1.Machine) {
 	is := meta.FindStatusCondition(m.Status.Conditions, machine.ConditionReady)
 	had := meta.FindStatusCondition(before.Status.Conditions, machine.ConditionReady)
 	if is == nil || had == nil || m.DeletionTimestamp != nil || before.Status.NodeRef == nil {
@@ -333,20 +335,20 @@ func (r *Machines) tellReadiness(before, m *v1alpha1.Machine) {
 	}
 }
 
-// describeState says in a sentence where the Machine is.
+// describeState describes the Machine's phase for an Event.
 func describeState(m *v1alpha1.Machine) string {
 	switch {
 	case m.Status.ErrorMessage != nil:
 		return *m.Status.ErrorMessage
 	case m.Status.NodeRef != nil:
-		return fmt.Sprintf("its Node is %s", m.Status.NodeRef.Name)
+		return "the Machine's Node is " + m.Status.NodeRef.Name
 	}
 	for _, name := range []string{machine.ConditionUpdating, machine.ConditionAllocated} {
 		if c := meta.FindStatusCondition(m.Status.Conditions, name); c != nil && c.Message != "" {
 			return phrase.Shorten(c.Message, longest)
 		}
 	}
-	return "it is " + string(m.Status.Phase)
+	return "the Machine is " + string(m.Status.Phase)
 }
 
 func setCondition(m *v1alpha1.Machine, name string, status metav1.ConditionStatus, reason, message string) {
@@ -356,5 +358,5 @@ func setCondition(m *v1alpha1.Machine, name string, status metav1.ConditionStatu
 	})
 }
 
-// longest is how much of a text from elsewhere a status or an Event has, in bytes.
+// longest limits foreign text in a status or Event, in bytes.
 const longest = 1024

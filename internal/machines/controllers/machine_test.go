@@ -16,8 +16,8 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// Only what its Node is known not to run makes a Machine one that is being updated: a look at a host that is silent
-// does not, or nobody would replace it.
+// A Machine is updating only if its Node is known to differ from the spec. A silent host does not count, or its Machine
+// would never be replaced.
 func TestWhatMakesAMachineOneThatIsUpdated(t *testing.T) {
 	t.Parallel()
 	runs := func(kubelet, containerd string) *v1alpha1.MachineVersionInfo {
@@ -49,11 +49,11 @@ func TestAChangeLastsUntilItsWorkHasEnded(t *testing.T) {
 	t.Parallel()
 	m := &v1alpha1.Machine{}
 	working, silent := &provider.Waiting{Reason: provider.Working}, &provider.Waiting{Reason: "Waiting"}
-	if underWay(m, working) {
+	if isFinishingUpdate(m, working) {
 		t.Error("a look at a host that is as it was is a change")
 	}
 	setCondition(m, machine.ConditionUpdating, metav1.ConditionTrue, "Updating", "")
-	if !underWay(m, working) || underWay(m, silent) || underWay(m, nil) {
+	if !isFinishingUpdate(m, working) || isFinishingUpdate(m, silent) || isFinishingUpdate(m, nil) {
 		t.Error("a change lasts for as long as somebody works at it")
 	}
 }
@@ -72,7 +72,7 @@ func TestOnlyWhatAMachineHasGivenIsTakenBack(t *testing.T) {
 		t.Fatalf("labels %v, taints %v", n.Labels, n.Spec.Taints)
 	}
 	m.Spec.ObjectMeta.Labels, m.Spec.Taints = nil, nil
-	n.Annotations[GivenAnnotation] = `{"taints":["theirs:NoExecute"],"labels":["theirs"]}` // a kubelet may write that
+	n.Annotations[GivenAnnotation] = `{"taints":["theirs:NoExecute"],"labels":["theirs"]}` // a kubelet can write this
 	applyMetadata(m, n, before)
 	if _, there := n.Labels["ours"]; there || n.Labels["theirs"] != "b" || len(n.Spec.Taints) != 1 ||
 		n.Spec.Taints[0].Key != "theirs" {
@@ -80,8 +80,8 @@ func TestOnlyWhatAMachineHasGivenIsTakenBack(t *testing.T) {
 	}
 }
 
-// What an older schema let a Machine give is refused by name, and nothing of the Machine is carried out. A Node that it
-// has keeps its owner.
+// A key that an older schema accepted is refused by name, and the Machine is not reconciled further. Its Node keeps its
+// owner.
 func TestWhatNoMachineMayGiveIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, wrong := range map[string]func(*v1alpha1.Machine){
@@ -168,7 +168,7 @@ func TestANodeThatIsNotReadyAnyMoreIsTold(t *testing.T) {
 		"it has no Node yet": {&v1alpha1.Machine{}, with(metav1.ConditionFalse, reasonNodeNotReady), ""},
 	} {
 		recorder := events.NewFakeRecorder(2)
-		(&Machines{Events: recorder}).tellReadiness(test.before, test.after)
+		(&Machines{Events: recorder}).reportReadiness(test.before, test.after)
 		if said := eventOf(recorder); said != test.want {
 			t.Errorf("%s: the Event is %q, want %q", name, said, test.want)
 		}

@@ -19,7 +19,7 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// syncNode notes what the Machine's Node says, and gives it the Machine's labels, annotations and taints.
+// syncNode records the state of the Machine's Node and applies the Machine's labels, annotations and taints to it.
 func (r *Machines) syncNode(ctx context.Context, m *v1alpha1.Machine, instance provider.Instance) error {
 	n, err := r.noteNode(ctx, m, instance)
 	if err != nil || n == nil {
@@ -28,20 +28,20 @@ func (r *Machines) syncNode(ctx context.Context, m *v1alpha1.Machine, instance p
 	return r.labelNode(ctx, m, n)
 }
 
-// noteNode notes what the Machine's Node says, and returns it; nil where there is none.
+// noteNode records the state of the Machine's Node in m.Status and returns the Node, or nil if there is none.
 func (r *Machines) noteNode(ctx context.Context, m *v1alpha1.Machine, instance provider.Instance,
 ) (*corev1.Node, error) {
 	n := &corev1.Node{}
 	err := r.Client.Get(ctx, client.ObjectKey{Name: instance.Node}, n)
 	if err == nil && !provider.Owns(m, n) {
-		err = apierrors.NewNotFound(corev1.Resource("nodes"), instance.Node) // somebody else's
+		err = apierrors.NewNotFound(corev1.Resource("nodes"), instance.Node) // another Machine's
 	}
 	if apierrors.IsNotFound(err) {
-		if !instance.Complete { // an earlier attempt, on this host or another one, may have had a Node
+		if !instance.Complete { // an earlier attempt may have had a Node
 			forgetNode(m)
 		}
 		setCondition(m, machine.ConditionReady, metav1.ConditionFalse, reasonNoNode,
-			"there is no Node "+instance.Node+" of its own")
+			"Node "+instance.Node+" does not exist or belongs to another Machine")
 		return nil, nil
 	}
 	if err != nil {
@@ -49,7 +49,7 @@ func (r *Machines) noteNode(ctx context.Context, m *v1alpha1.Machine, instance p
 	}
 	m.Status.NodeRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: n.Name, UID: n.UID}
 	m.Status.Versions = versionsOf(n)
-	status, reason, message := metav1.ConditionUnknown, reasonUnknown, "its Node says nothing"
+	status, reason, message := metav1.ConditionUnknown, reasonUnknown, "the Node does not report whether it is ready"
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			status, message = metav1.ConditionStatus(c.Status), c.Message
@@ -65,10 +65,9 @@ func (r *Machines) noteNode(ctx context.Context, m *v1alpha1.Machine, instance p
 	return n, nil
 }
 
-// forgetNode has the Machine say nothing of a Node any more.
 func forgetNode(m *v1alpha1.Machine) { m.Status.NodeRef, m.Status.Versions = nil, nil }
 
-// versionsOf is what the Node says that it runs.
+// versionsOf returns the versions that the Node reports, or nil.
 func versionsOf(n *corev1.Node) *v1alpha1.MachineVersionInfo {
 	info := n.Status.NodeInfo
 	if info.KubeletVersion == "" {
@@ -83,20 +82,20 @@ func versionsOf(n *corev1.Node) *v1alpha1.MachineVersionInfo {
 
 func trimVersion(version string) string { return strings.TrimPrefix(version, "v") }
 
-// given is what a Machine has given its Node, so that it can be taken back: of labels and annotations the keys, of
-// taints the keys and effects.
+// given lists what a Machine has set on its Node and may remove: the keys of labels and annotations, and "key:effect"
+// of taints.
 type given struct {
 	Labels      []string `json:"labels,omitempty"`
 	Annotations []string `json:"annotations,omitempty"`
 	Taints      []string `json:"taints,omitempty"`
 }
 
-// GivenAnnotation on a Machine says what it has given its Node. It is not on the Node: a kubelet may write annotations
-// of its own Node, and is not to say which of an administrator's taints and labels are taken away.
+// GivenAnnotation on a Machine lists what it has set on its Node. It is not on the Node because kubelets can write
+// their Node's annotations, and a kubelet must not choose which taints and labels of an administrator are removed.
 const GivenAnnotation = "cluster.k8s.io/given-to-node"
 
-// labelNode gives the Node what the Machine says, takes back what it said before, and leaves what others have put
-// there. It writes once, or not at all; where something is given or taken back, that is noted before and after.
+// labelNode applies the Machine's metadata to the Node, removes what the Machine no longer has, and keeps what others
+// have set. It writes the Node at most once. The Machine's GivenAnnotation is updated before and after that.
 func (r *Machines) labelNode(ctx context.Context, m *v1alpha1.Machine, n *corev1.Node) error {
 	before, now := givenBefore(m), givenNow(m)
 	want := n.DeepCopy()
@@ -113,7 +112,7 @@ func (r *Machines) labelNode(ctx context.Context, m *v1alpha1.Machine, n *corev1
 	return r.noteGiven(ctx, m, now)
 }
 
-// noteGiven has the Machine say what it has given its Node, and leaves the status as it is here.
+// noteGiven writes GivenAnnotation if it changed. It keeps m.Status, which is not yet written.
 func (r *Machines) noteGiven(ctx context.Context, m *v1alpha1.Machine, what given) error {
 	text := ""
 	if !what.isEmpty() {
@@ -138,10 +137,10 @@ func (r *Machines) noteGiven(ctx context.Context, m *v1alpha1.Machine, what give
 	return err
 }
 
-// givenBefore is what the Machine says that it has given its Node. The owner's label was never a Machine's to give, and
-// is not taken back, or the Machine would lose its Node.
+// givenBefore reads GivenAnnotation. It leaves out the owner label: a Machine never sets it, and removing it would cut
+// the Machine off from its Node.
 func givenBefore(m *v1alpha1.Machine) (out given) {
-	_ = json.Unmarshal([]byte(m.Annotations[GivenAnnotation]), &out) // what cannot be read was not ours
+	_ = json.Unmarshal([]byte(m.Annotations[GivenAnnotation]), &out) // kubeone did not write what cannot be read
 	out.Labels = slices.DeleteFunc(out.Labels, func(key string) bool { return key == desired.OwnerLabel })
 	return out
 }
@@ -160,7 +159,6 @@ func givenNow(m *v1alpha1.Machine) given {
 
 func (g given) isEmpty() bool { return len(g.Labels)+len(g.Annotations)+len(g.Taints) == 0 }
 
-// union is what either of the two says.
 func (g given) union(other given) given {
 	both := func(a, b []string) []string {
 		all := slices.Concat(a, b)
@@ -173,7 +171,7 @@ func (g given) union(other given) given {
 	}
 }
 
-// applyMetadata makes the Node have what the Machine says, and no more what it had given it before.
+// applyMetadata sets the Machine's metadata on the Node and removes what is only in before.
 func applyMetadata(m *v1alpha1.Machine, n *corev1.Node, before given) {
 	n.Labels = mergeGiven(n.Labels, m.Spec.ObjectMeta.Labels, before.Labels)
 	n.Annotations = mergeGiven(n.Annotations, m.Spec.ObjectMeta.Annotations, before.Annotations)
@@ -198,7 +196,6 @@ func applyMetadata(m *v1alpha1.Machine, n *corev1.Node, before given) {
 	n.Annotations[v1alpha1.MachineAnnotation] = m.Namespace + "/" + m.Name
 }
 
-// taintsOf are the Machine's taints as a Node has them.
 func taintsOf(m *v1alpha1.Machine) []corev1.Taint {
 	out := make([]corev1.Taint, 0, len(m.Spec.Taints))
 	for _, t := range m.Spec.Taints {
@@ -209,7 +206,7 @@ func taintsOf(m *v1alpha1.Machine) []corev1.Taint {
 
 func taintKey(t corev1.Taint) string { return t.Key + ":" + string(t.Effect) }
 
-// mergeGiven is a map with what is wanted, and without what was given before and is not wanted any more.
+// mergeGiven returns a copy of has with want added, and without the keys in before that want lacks.
 func mergeGiven(has, want map[string]string, before []string) map[string]string {
 	out := maps.Clone(has)
 	if out == nil {

@@ -2,8 +2,8 @@ package controllers
 
 import "kubeone/api/cluster/v1alpha1"
 
-// Reasons of the conditions of Machines and MachineDeployments, beside those that providers give. docs/machines.md says
-// what to do about each.
+// Condition reasons of Machines and MachineDeployments, besides those of providers. docs/machines.md says what to do
+// about each.
 const (
 	reasonAllocated    = "Allocated"
 	reasonAsWanted     = "AsWanted"
@@ -22,7 +22,7 @@ const (
 	reasonNotHeld          = "NotHeld"
 	reasonTooManyUnhealthy = "TooManyUnhealthy"
 
-	// reasonOtherProvider is of Events only: nothing is written to what is another program's.
+	// reasonOtherProvider is used in Events only: kubeone does not write another program's objects.
 	reasonOtherProvider = "OtherProvider"
 
 	reasonInvalid     = string(v1alpha1.InvalidConfiguration)

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// reasonsIn are the constants of a package's reasons.go, as value by name, and what is wrong with how the package names
-// reasons elsewhere: one that nobody uses, or one that is written as a text.
+// reasonsIn returns the constants of a package's reasons.go, as value by name, and the problems: unused constants, and
+// reasons written as literals elsewhere.
 func reasonsIn(t *testing.T, dir string) (reasons map[string]string, wrong []string) {
 	t.Helper()
 	all, err := filepath.Glob(filepath.Join(dir, "*.go"))
@@ -51,7 +51,7 @@ func reasonsIn(t *testing.T, dir string) (reasons map[string]string, wrong []str
 	return reasons, wrong
 }
 
-// textOf is the value of a constant: a text, or the name of one of the API's, which has its own name as its value.
+// textOf returns the value of a constant: a literal, or the name of an API constant, whose value equals its name.
 func textOf(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -65,7 +65,7 @@ func textOf(e ast.Expr) string {
 	return ""
 }
 
-// literals are where a file gives a condition, or what waits, a reason that is a text.
+// literals returns where a file passes a literal reason to a condition or a Waiting error.
 func literals(file *ast.File) []token.Pos {
 	var out []token.Pos
 	ast.Inspect(file, func(n ast.Node) bool {
@@ -99,7 +99,7 @@ func literals(file *ast.File) []token.Pos {
 	return out
 }
 
-// typeOf is the last name of a type, a function or a variable.
+// typeOf returns the last name in a qualified identifier.
 func typeOf(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -132,8 +132,8 @@ func usedIn(t *testing.T, dirs []string, name string) bool {
 	return false
 }
 
-// TestEveryReasonIsInTheDocs compares the reasons that conditions of Machines and MachineDeployments have, which are
-// constants, with the table of docs/machines.md: it has all of them, and no other.
+// TestEveryReasonIsInTheDocs checks that the table in docs/machines.md lists exactly the condition reasons of Machines
+// and MachineDeployments.
 func TestEveryReasonIsInTheDocs(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/machines.md")

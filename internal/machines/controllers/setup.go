@@ -24,7 +24,7 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// Scheme knows the kinds that the controllers read and write.
+// Scheme returns a scheme with the kinds that the controllers read and write.
 func Scheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(s); err != nil {
@@ -36,22 +36,22 @@ func Scheme() (*runtime.Scheme, error) {
 	return s, kubeone.AddToScheme(s)
 }
 
-// Options say how the controllers run.
+// Options configure the controllers.
 type Options struct {
-	// Parallel is how many Machines are looked after at a time; 0 is 16.
+	// Parallel is the number of Machines reconciled at a time; 0 means 16.
 	Parallel int
-	// SkipNameValidation lets several managers of one process have controllers of the same names, as tests do.
+	// SkipNameValidation lets several managers in one process use the same controller names, for tests.
 	SkipNameValidation bool
-	// Woken are Machines that are to be looked after again; nil is none.
+	// Woken delivers Machines to reconcile again. Nil disables it.
 	Woken <-chan event.GenericEvent
 }
 
 const defaultParallel = 16
 
-// uidField is the index of the cache by which a Node finds its Machine.
+// uidField is the cache index of Machines by UID, used to find the Machine of a Node.
 const uidField = "metadata.uid"
 
-// Add adds the controllers to a manager, whose client reads from its cache.
+// Add adds the controllers to a manager. The manager's client must read from its cache.
 func Add(ctx context.Context, m manager.Manager, providers provider.Set, o Options) error {
 	if o.Parallel == 0 {
 		o.Parallel = defaultParallel
@@ -86,7 +86,7 @@ func Add(ctx context.Context, m manager.Manager, providers provider.Set, o Optio
 		Complete(NewDeployments(m.GetClient(), m.GetAPIReader(), providers, events))
 }
 
-// controllerUID is what OwnerField holds; "" of what nobody owns.
+// controllerUID returns the value for OwnerField.
 func controllerUID(o client.Object) []string {
 	if owner := metav1.GetControllerOf(o); owner != nil {
 		return []string{string(owner.UID)}
@@ -105,7 +105,7 @@ func indexFields(ctx context.Context, m manager.Manager) error {
 	})
 }
 
-// machineOf is the Machine of a Node.
+// machineOf maps a Node to its Machine.
 func machineOf(c client.Client) handler.MapFunc {
 	return func(ctx context.Context, node client.Object) []reconcile.Request {
 		uid := node.GetLabels()[desired.OwnerLabel]
@@ -128,7 +128,7 @@ func requestOf(o client.Object) reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)}
 }
 
-// setOf is the set of a Machine; of one without an owner, each in its namespace: one may adopt it.
+// setOf maps a Machine to its set. A Machine without an owner maps to all sets of its namespace, as one may adopt it.
 func setOf(c client.Client) handler.MapFunc {
 	return func(ctx context.Context, o client.Object) []reconcile.Request {
 		if owner := metav1.GetControllerOf(o); owner != nil {
@@ -146,14 +146,14 @@ func setOf(c client.Client) handler.MapFunc {
 	}
 }
 
-// familyOf is the deployment of a set or of a Machine; of one without an owner, each in its namespace.
+// familyOf maps a set or Machine to its deployment. Without an owner it maps to all deployments of its namespace.
 func familyOf(c client.Client) handler.MapFunc {
 	return func(ctx context.Context, o client.Object) []reconcile.Request {
 		owner := metav1.GetControllerOf(o)
 		if owner != nil && owner.Kind == "MachineSet" {
 			set := &v1alpha1.MachineSet{}
 			if err := c.Get(ctx, types.NamespacedName{Namespace: o.GetNamespace(), Name: owner.Name}, set); err != nil {
-				return nil // it is gone, or the cache ends
+				return nil // it was deleted, or the cache stops
 			}
 			owner = metav1.GetControllerOf(set)
 			if owner == nil {

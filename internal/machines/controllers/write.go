@@ -21,26 +21,26 @@ import (
 	"kubeone/internal/machines/rollout"
 )
 
-// writer makes the writes of one plan. Each is to one object, in the version that was planned with: if somebody has
-// changed it since, the write is refused, and the next plan is another one.
+// writer carries out one plan. Each write applies to the planned version of one object. If the object has changed
+// since, the API server rejects the write, and the next plan takes the change into account.
 type writer struct {
 	*families
-	family     types.UID // of the deployment, or of the set that has none
+	family     types.UID // of the deployment, or of a set without one
 	owner      client.Object
-	deployment *v1alpha1.MachineDeployment // nil of a set that has none
+	deployment *v1alpha1.MachineDeployment // nil for a set without one
 	sets       []v1alpha1.MachineSet
 	machines   []v1alpha1.Machine
 }
 
-// mostErrors is how many failing writes end a plan: the API server says no to the others too.
+// mostErrors is the number of failed writes that ends a plan: the others would probably fail too.
 const mostErrors = 10
 
-// errLeaving is an owner that the API server does not have any more, or not for long.
-var errLeaving = errors.New("the owner is deleted")
+// errLeaving reports an owner that was deleted or is being deleted.
+var errLeaving = errors.New("the owner is being deleted or no longer exists")
 
-// writeAll makes the writes in their order. Nothing is made for an owner that the API server does not have any more: a
-// cache may have seen its sets and Machines go, and not yet the owner. A set that is made then stands in the way of the
-// next deployment of that name, and a Machine takes a host, until the garbage collector finds them.
+// writeAll makes the writes in order. Before it creates an object, it asks the API server for the owner: the cache may
+// show that the sets and Machines are deleted before it shows the owner's deletion. Until garbage collection, a new set
+// would block the next deployment of that name, and a new Machine would take a host.
 func (w *writer) writeAll(ctx context.Context, writes []rollout.Write) error {
 	var failed []error
 	for i, one := range writes {
@@ -63,12 +63,11 @@ func (w *writer) writeAll(ctx context.Context, writes []rollout.Write) error {
 	return errors.Join(failed...)
 }
 
-// isCreate reports whether a write makes an object.
 func isCreate(one rollout.Write) bool {
 	return one.Kind == rollout.CreateSet || one.Kind == rollout.CreateMachine
 }
 
-// eventReason is a kind of write as an Event's reason: "create machine" is CreateMachine.
+// eventReason returns the kind as an Event reason: "create machine" becomes CreateMachine.
 func eventReason(k rollout.Kind) string {
 	var out strings.Builder
 	for word := range strings.FieldsSeq(string(k)) {
@@ -92,7 +91,7 @@ func (w *writer) applyWrite(ctx context.Context, one rollout.Write) error {
 	}
 }
 
-// setByName is the set of that name; nil where there is none.
+// setByName returns nil if there is no such set.
 func (w *writer) setByName(name string) *v1alpha1.MachineSet {
 	for i := range w.sets {
 		if w.sets[i].Name == name {
@@ -111,10 +110,11 @@ func (w *writer) machineByName(name string) *v1alpha1.Machine {
 	return nil
 }
 
-// errVanished is a plan about an object that is not among those that it was made of.
-var errVanished = errors.New("it is not there")
+// errVanished reports a write to an object that was not among the plan's input.
+var errVanished = errors.New("the object was not found")
 
-// createSet makes a set of the deployment's template. Its name says of which: a second try finds the first one.
+// createSet creates a set from the deployment's template. The name contains the template's hash, so that a retry finds
+// the first set.
 func (w *writer) createSet(ctx context.Context, one rollout.Write) error {
 	md := w.deployment
 	hash := one.Name[len(md.Name)+1:]
@@ -149,7 +149,7 @@ func withKey(has map[string]string, key, value string) map[string]string {
 	return out
 }
 
-// createMachine makes one machine of the set's template.
+// createMachine creates one machine from the set's template.
 func (w *writer) createMachine(ctx context.Context, ms *v1alpha1.MachineSet) error {
 	if ms == nil {
 		return errVanished
@@ -171,7 +171,6 @@ func (w *writer) createMachine(ctx context.Context, ms *v1alpha1.MachineSet) err
 	return nil
 }
 
-// writeSet changes or deletes a set.
 func (w *writer) writeSet(ctx context.Context, one rollout.Write) error {
 	ms := w.setByName(one.Name)
 	if ms == nil {
@@ -195,12 +194,11 @@ func (w *writer) writeSet(ctx context.Context, one rollout.Write) error {
 		ms.Spec.Template = v1alpha1.MachineTemplateSpec{ObjectMeta: template.ObjectMeta, Spec: spec}
 		ms.Spec.Template.ObjectMeta.Labels = withKey(template.ObjectMeta.Labels, v1alpha1.TemplateHashLabel, hash)
 	default:
-		return fmt.Errorf("nobody knows how to %s", one.Kind)
+		return fmt.Errorf("unknown kind of write %q", one.Kind)
 	}
 	return w.patchAndExpect(ctx, ms, before)
 }
 
-// writeMachine changes or deletes a machine.
 func (w *writer) writeMachine(ctx context.Context, one rollout.Write) error {
 	m := w.machineByName(one.Machine)
 	if m == nil {
@@ -247,7 +245,7 @@ func (w *writer) setOf(m *v1alpha1.Machine) *v1alpha1.MachineSet {
 	return nil
 }
 
-// rollBack gives the deployment a former template, if there is one, and forgets the wish, in one write.
+// rollBack removes the rollback annotation and, for rollout.RollBack, restores the template of the set, in one write.
 func (w *writer) rollBack(ctx context.Context, one rollout.Write) error {
 	before := w.deployment.DeepCopy()
 	delete(w.deployment.Annotations, v1alpha1.RollbackAnnotation)
@@ -271,7 +269,7 @@ func (w *writer) patchAndExpect(ctx context.Context, o, before client.Object) er
 	return nil
 }
 
-// deleteObject deletes the object as it was planned with.
+// deleteObject deletes the planned version of the object.
 func (w *writer) deleteObject(ctx context.Context, o client.Object) error {
 	uid, version := o.GetUID(), o.GetResourceVersion()
 	err := w.Client.Delete(ctx, o, client.Preconditions{UID: &uid, ResourceVersion: &version},

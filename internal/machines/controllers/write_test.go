@@ -18,8 +18,8 @@ import (
 	"kubeone/internal/machines/provider"
 )
 
-// A cache may tell of a deployment that is gone by now, or that another one of its name has replaced, and whose sets it
-// has seen go: what is made for it would stand in the other one's way.
+// A cache may show a deployment that was deleted or replaced by one of the same name, but no longer its sets. A new set
+// for it would block the other deployment.
 func TestNothingIsMadeForADeploymentThatIsGone(t *testing.T) {
 	t.Parallel()
 	scheme, err := Scheme()
@@ -58,14 +58,14 @@ func TestNothingIsMadeForADeploymentThatIsGone(t *testing.T) {
 				t.Errorf("%s: %d sets, %d Machines, %v", name, len(ofIt.Items), len(ofThem.Items), err)
 			}
 		}
-		reconciled(live, settling, 0, 0)
+		reconciled(live, cacheRetryDelay, 0, 0)
 		reconciled(there, 0, 1, 0)
-		reconciled(live, settling, 1, 0)
+		reconciled(live, cacheRetryDelay, 1, 0)
 		reconciled(there, 0, 1, 1)
 	}
 }
 
-// A template from which no Machine could be made says so, and is not tried again and again.
+// An invalid template is reported in the status and not retried.
 func TestATemplateThatNoMachineCanHaveIsNamed(t *testing.T) {
 	t.Parallel()
 	scheme, err := Scheme()

@@ -1,4 +1,4 @@
-// Package machine is the Machine API's objects as the planner of roll-outs sees them: a MachineDeployment with its
-// MachineSets and Machines, or a MachineSet without one, becomes a [rollout.Family]. What it returns depends on its
-// arguments only: it asks nobody, and changes nothing that it is given.
+// Package machine converts Machine API objects for the rollout planner: a MachineDeployment with its MachineSets and
+// Machines, or a MachineSet without one, becomes a [rollout.Family]. Its functions are pure: results depend on the
+// arguments only, and arguments are not changed.
 package machine

@@ -14,11 +14,11 @@ import (
 	"kubeone/internal/machines/rollout"
 )
 
-// Change answers what it takes to make a machine of one spec one of another.
+// Change returns how a machine of one spec becomes one of another.
 type Change func(from, to v1alpha1.MachineSpec) rollout.Change
 
-// OfDeployment is the family of a deployment, with those of the sets and machines that it owns. Ask is when to look
-// again because a machine may be unhealthy by then, zero for never.
+// OfDeployment returns the family of a deployment, with those of the sets and machines that it owns. At ask, the next
+// machine may become unhealthy; zero is never.
 func OfDeployment(md *v1alpha1.MachineDeployment, sets []v1alpha1.MachineSet, machines []v1alpha1.Machine,
 	change Change, now time.Time) (family rollout.Family, ask time.Time, err error) {
 	template, err := templateOf(md.Spec.Template)
@@ -52,7 +52,8 @@ func OfDeployment(md *v1alpha1.MachineDeployment, sets []v1alpha1.MachineSet, ma
 	return family, ask, nil
 }
 
-// OfSet is the family of a set that has no deployment, with those of the machines that it owns.
+// OfSet returns the family of a set without a deployment, with those of the machines that it owns. For ask, see
+// OfDeployment.
 func OfSet(ms *v1alpha1.MachineSet, machines []v1alpha1.Machine, now time.Time) (family rollout.Family, ask time.Time,
 	err error) {
 	set, err := setOf(ms)
@@ -70,8 +71,8 @@ func OfSet(ms *v1alpha1.MachineSet, machines []v1alpha1.Machine, now time.Time) 
 	return family, ask, nil
 }
 
-// rolloutOf is what the deployment says of new templates. Shares of the replicas are rounded as Deployments do it, and
-// where both limits are none by that, one machine may be unavailable: else nothing could begin.
+// rolloutOf returns the deployment's rollout settings. Percentages are rounded as for Deployments. If both limits are
+// 0, one machine may be unavailable, or the rollout could not begin.
 func rolloutOf(md *v1alpha1.MachineDeployment, template rollout.Template, replicas int) *rollout.Rollout {
 	r := &rollout.Rollout{
 		Template: template, Strategy: rollout.RollingUpdate, MaxSurge: 1, Paused: md.Spec.Paused,
@@ -106,7 +107,8 @@ func setOf(ms *v1alpha1.MachineSet) (rollout.Set, error) {
 	}, nil
 }
 
-// addMachines adds the machines of the family's sets, and returns when the first of them may be unhealthy.
+// addMachines adds the machines of the family's sets. It returns when the next of them may become unhealthy; zero is
+// never.
 func addMachines(family *rollout.Family, machines []v1alpha1.Machine, h health, sets map[types.UID]*v1alpha1.MachineSet,
 ) time.Time {
 	var ask time.Time
@@ -136,13 +138,12 @@ func addMachines(family *rollout.Family, machines []v1alpha1.Machine, h health, 
 	return ask
 }
 
-// isUpdating says whether a Machine that has been a Node is not what its spec says: also where its controller has not
-// seen that spec yet.
+// isUpdating reports whether a Machine with a Node differs from its spec, or its controller has not seen the spec yet.
 func isUpdating(m *v1alpha1.Machine) bool {
 	return m.Status.NodeRef != nil && (isTrue(m, ConditionUpdating) || m.Status.ObservedGeneration < m.Generation)
 }
 
-// updatingSince is when the condition of being updated changed last.
+// updatingSince returns the last transition of ConditionUpdating; zero if there is none.
 func updatingSince(m *v1alpha1.Machine) time.Time {
 	if c := meta.FindStatusCondition(m.Status.Conditions, ConditionUpdating); c != nil {
 		return c.LastTransitionTime.Time
@@ -150,7 +151,7 @@ func updatingSince(m *v1alpha1.Machine) time.Time {
 	return time.Time{}
 }
 
-// maxUnhealthy is how many machines may be unhealthy so that they are still replaced. Of a share it is at least one.
+// maxUnhealthy returns how many machines may be unhealthy and still be replaced. A percentage is at least one machine.
 func maxUnhealthy(check *v1alpha1.MachineHealthCheck, replicas int) int {
 	limit := intstr.FromString(defaultMaxUnhealthy)
 	if check != nil && check.MaxUnhealthy != nil {
@@ -162,7 +163,7 @@ func maxUnhealthy(check *v1alpha1.MachineHealthCheck, replicas int) int {
 	return max(1, shareOf(&limit, 0, replicas, false))
 }
 
-// shareOf is a number, or a share of the replicas; the default where nothing is said, or nothing that can be read.
+// shareOf resolves a number or a percentage of the replicas. It returns otherwise for a missing or invalid value.
 func shareOf(of *intstr.IntOrString, otherwise, replicas int, up bool) int {
 	n, err := intstr.GetScaledValueFromIntOrPercent(of, replicas, up)
 	if of == nil || err != nil {
@@ -182,7 +183,7 @@ func secondsOr(n *int32, otherwise int) time.Duration {
 	return time.Duration(numberOr(n, otherwise)) * time.Second
 }
 
-// parseRevision is a revision as an annotation has it; 0 where that is none.
+// parseRevision returns 0 for an invalid revision.
 func parseRevision(text string) int64 {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 {

@@ -17,7 +17,7 @@ import (
 	"kubeone/internal/machines/rollout"
 )
 
-// now is the time in these tests, and then so many seconds before.
+// now is the time in these tests.
 func now() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 
 func then(seconds int) time.Time { return now().Add(-time.Duration(seconds) * time.Second) }
@@ -31,7 +31,7 @@ spec:
   versions: {kubelet: 1.36.3, containerRuntime: {name: containerd, version: 2.1.4}}
 `
 
-// template is that template with some text exchanged for another.
+// template returns the test template with some text replaced.
 func template(t *testing.T, exchanged ...string) v1alpha1.MachineTemplateSpec {
 	t.Helper()
 	var out v1alpha1.MachineTemplateSpec
@@ -49,7 +49,7 @@ func TestTemplatesThatMeanTheSame(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		exchanged         []string
-		machine, metadata bool // whether that is the same
+		machine, metadata bool // whether these are equal
 	}{
 		"the same":              {nil, true, true},
 		"a version with a v":    {[]string{"1.36.3", "v1.36.3", "2.1.4", "v2.1.4"}, true, true},
@@ -80,7 +80,7 @@ func TestTemplatesThatMeanTheSame(t *testing.T) {
 	}
 }
 
-// objects is a deployment with two sets, of which the first is of its template, and a machine of each.
+// objects returns a deployment, two sets and a machine of each. The first set has the deployment's template.
 func objects(t *testing.T) (*v1alpha1.MachineDeployment, []v1alpha1.MachineSet, []v1alpha1.Machine) {
 	t.Helper()
 	md := &v1alpha1.MachineDeployment{
@@ -108,7 +108,7 @@ func owner(kind, name, uid string) metav1.OwnerReference {
 	}
 }
 
-// aMachine is a machine of the set that has been ready for 300 seconds.
+// aMachine returns a machine of the set that has been ready for 300 seconds.
 func aMachine(name string, of *v1alpha1.MachineSet) v1alpha1.Machine {
 	m := v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{
@@ -165,7 +165,7 @@ func TestFamilyOfADeployment(t *testing.T) {
 	if diff := cmp.Diff(wantSets, got.Sets, texts); diff != "" {
 		t.Error(diff)
 	}
-	// There is one machine more than is wanted, and so none is missed while one is changed.
+	// There is one extra machine, so one can be changed without a gap.
 	var writes []string
 	for _, w := range rollout.PlanFamily(got).Writes {
 		writes = append(writes, w.String())
@@ -225,7 +225,7 @@ func TestWhatIsUnhealthy(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*v1alpha1.Machine)
 		is     bool
-		asked  int // in how many seconds again; 0 is never
+		asked  int // seconds until the next check; 0 is never
 	}{
 		"ready":              {func(*v1alpha1.Machine) {}, false, 0},
 		"not ready":          {notReady(100, metav1.ConditionFalse), false, 200},
@@ -272,8 +272,7 @@ func TestWhatIsUnhealthy(t *testing.T) {
 	}
 }
 
-// A Machine that is lost counts for the brake at once. One that is new, changed or deleted is not ready for that
-// reason.
+// A lost Machine counts against maxUnhealthy at once. New, changed and deleted Machines are expected not to be ready.
 func TestWhatIsLost(t *testing.T) {
 	t.Parallel()
 	silent := func(m *v1alpha1.Machine) {
@@ -319,8 +318,8 @@ func TestLimits(t *testing.T) {
 	}{
 		{"1", "0", "40%", 3, 1, 0, 1},
 		{"25%", "25%", "40%", 10, 3, 2, 4},
-		{"10%", "10%", "10%", 4, 1, 0, 1}, // a surge is rounded up, what may be missing down; one is always replaced
-		{"0", "10%", "0", 4, 0, 1, 0},     // nothing could begin otherwise
+		{"10%", "10%", "10%", 4, 1, 0, 1}, // the surge is rounded up, unavailable down; maxUnhealthy is at least one
+		{"0", "10%", "0", 4, 0, 1, 0},     // otherwise the rollout could not begin
 		{"3", "2", "2", 1, 3, 2, 2},
 	} {
 		md, _, _ := objects(t)

@@ -9,27 +9,27 @@ import (
 	"kubeone/api/cluster/v1alpha1"
 )
 
-// The conditions of a Machine by which its set goes.
+// Conditions of a Machine that its set depends on.
 const (
 	// ConditionAllocated is true when the provider has a host for the Machine.
 	ConditionAllocated = "Allocated"
 	// ConditionReady is true while its Node is Ready.
 	ConditionReady = "Ready"
-	// ConditionUpdating is true while what its spec says is being carried out on a Node that there is.
+	// ConditionUpdating is true while a change of its spec is carried out on its existing Node.
 	ConditionUpdating = "Updating"
-	// ConditionSettings is false while its host has other settings than the cluster's record. It is there once that
-	// was so.
+	// ConditionSettings is false while its host's settings differ from the cluster's record. It is absent until they
+	// first differ.
 	ConditionSettings = "SettingsCurrent"
 )
 
-// The defaults of a health check that is not given, as in the schema.
+// Defaults of the health check, as in the schema.
 const (
 	defaultNodeStartup  = 20 * time.Minute
 	defaultNotReady     = 5 * time.Minute
 	defaultMaxUnhealthy = "40%"
 )
 
-// health is how long a Machine may be broken; 0 is for ever.
+// health limits how long a Machine may be broken; 0 is no limit.
 type health struct{ startup, notReady time.Duration }
 
 func healthOf(check *v1alpha1.MachineHealthCheck) health {
@@ -46,9 +46,9 @@ func healthOf(check *v1alpha1.MachineHealthCheck) health {
 	return h
 }
 
-// isUnhealthy says whether the Machine has been broken for longer than anybody waits, and if it has not, when it will
-// have been; zero for never. A Machine for which there is no host yet is not broken, nor is one with a spec that nobody
-// can carry out: another one would be as it is.
+// isUnhealthy reports whether the Machine has been broken for longer than its limit. If not, it returns when that may
+// be; zero is never. A Machine without a host is not broken. Neither is one with an invalid spec: its replacement would
+// be invalid too.
 func (h health) isUnhealthy(m *v1alpha1.Machine, now time.Time) (bool, time.Time) {
 	if m.Status.ErrorReason != nil {
 		switch *m.Status.ErrorReason {
@@ -64,7 +64,7 @@ func (h health) isUnhealthy(m *v1alpha1.Machine, now time.Time) (bool, time.Time
 	case ready != nil && ready.Status == metav1.ConditionTrue:
 		return false, time.Time{}
 	case updating != nil && updating.Status == metav1.ConditionTrue:
-		// A change has its kubelet restarted, and has as long as a new Node: then its host has died of it, or since.
+		// An update restarts the kubelet, so the Node has as much time as a new one.
 		if ready != nil && updating.LastTransitionTime.Before(&ready.LastTransitionTime) {
 			return isOverdue(ready, ready.Status, h.startup, now)
 		}
@@ -78,17 +78,16 @@ func (h health) isUnhealthy(m *v1alpha1.Machine, now time.Time) (bool, time.Time
 	return isOverdue(ready, ready.Status, h.notReady, now)
 }
 
-// hasLostNode says whether the Machine's Node was all that its spec says once, and is not Ready now, though nobody
-// changes or deletes it.
+// hasLostNode reports whether the Machine once matched its spec and is no longer Ready, without a change or deletion.
 func hasLostNode(m *v1alpha1.Machine) bool {
 	if m.DeletionTimestamp != nil || m.Status.NodeRef == nil || isUpdating(m) {
 		return false
 	}
-	whole := meta.FindStatusCondition(m.Status.Conditions, ConditionUpdating) != nil // is said of nothing else
-	return whole && !isTrue(m, ConditionReady)
+	wasComplete := meta.FindStatusCondition(m.Status.Conditions, ConditionUpdating) != nil // set on complete ones only
+	return wasComplete && !isTrue(m, ConditionReady)
 }
 
-// isOverdue says whether the condition has had the status for longer than the limit, and else when it will have.
+// isOverdue reports whether the condition has had the status for longer than the limit, and otherwise when it will.
 func isOverdue(c *metav1.Condition, status metav1.ConditionStatus, limit time.Duration, now time.Time) (bool,
 	time.Time) {
 	if c == nil || c.Status != status || limit == 0 {
@@ -105,7 +104,7 @@ func isTrue(m *v1alpha1.Machine, condition string) bool {
 	return meta.IsStatusConditionTrue(m.Status.Conditions, condition)
 }
 
-// trueSince is when the condition became true; zero where it is not.
+// trueSince returns when the condition became true; zero if it is not true.
 func trueSince(m *v1alpha1.Machine, condition string) time.Time {
 	c := meta.FindStatusCondition(m.Status.Conditions, condition)
 	if c == nil || c.Status != metav1.ConditionTrue {

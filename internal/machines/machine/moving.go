@@ -9,8 +9,8 @@ import (
 	"kubeone/internal/machines/rollout"
 )
 
-// Moving are the MachineSets, by UID, whose Machines are about to be changed or replaced: their deployment has another
-// template, and rolls it out by itself.
+// Moving returns the MachineSets, by UID, whose deployment has another template and is rolling it out. Their Machines
+// are about to be changed or replaced.
 func Moving(sets []v1alpha1.MachineSet, deployments []v1alpha1.MachineDeployment) map[types.UID]bool {
 	of := map[types.UID]*v1alpha1.MachineDeployment{}
 	for i := range deployments {
@@ -34,7 +34,7 @@ func Moving(sets []v1alpha1.MachineSet, deployments []v1alpha1.MachineDeployment
 	return out
 }
 
-// IsUpdating reports whether what the Machine's spec says is being carried out on its Node.
+// IsUpdating reports whether a change of the Machine's spec is being carried out on its Node.
 func IsUpdating(m *v1alpha1.Machine) bool {
 	return meta.IsStatusConditionTrue(m.Status.Conditions, ConditionUpdating)
 }

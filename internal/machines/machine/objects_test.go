@@ -12,7 +12,7 @@ func reference(node string) *corev1.ObjectReference {
 	return &corev1.ObjectReference{Kind: "Node", Name: node}
 }
 
-// condition gives a machine a condition since so many seconds ago.
+// condition gives a machine a condition that last changed the given number of seconds ago.
 func condition(m *v1alpha1.Machine, name string, status metav1.ConditionStatus, seconds int) {
 	meta.RemoveStatusCondition(&m.Status.Conditions, name)
 	meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{

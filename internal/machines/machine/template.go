@@ -12,14 +12,14 @@ import (
 	"kubeone/internal/machines/rollout"
 )
 
-// made is what makes another machine of a template: that is rolled out.
-type made struct {
+// machineFields are the template's fields that need a rollout when they change.
+type machineFields struct {
 	Provider any                         `json:"provider"`
 	Versions v1alpha1.MachineVersionInfo `json:"versions"`
 	Roles    []v1alpha1.MachineRole      `json:"roles,omitempty"`
 }
 
-// metadata is all else of a template: it is written to the machines that there are.
+// metadata are the other fields of the template. They are written to existing machines.
 type metadata struct {
 	Labels          map[string]string `json:"labels,omitempty"`
 	Annotations     map[string]string `json:"annotations,omitempty"`
@@ -28,8 +28,8 @@ type metadata struct {
 	Taints          []v1alpha1.Taint  `json:"taints,omitempty"`
 }
 
-// templateOf is a template as texts that are equal if, and only if, the templates mean the same: whatever the order of
-// keys in the provider's part, whether lists are empty or missing, and whether versions begin with a v.
+// templateOf returns a template as texts that are equal if and only if the templates mean the same. The order of keys
+// in the provider spec, empty or missing lists, and a leading v in versions make no difference.
 func templateOf(t v1alpha1.MachineTemplateSpec) (rollout.Template, error) {
 	machine, err := machineText(t.Spec)
 	if err != nil {
@@ -43,10 +43,11 @@ func machineText(spec v1alpha1.MachineSpec) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("spec.providerSpec.value: %w", err)
 	}
-	return canonicalJSON(made{Provider: provider, Versions: normalizeVersions(spec.Versions), Roles: spec.Roles}), nil
+	fields := machineFields{Provider: provider, Versions: normalizeVersions(spec.Versions), Roles: spec.Roles}
+	return canonicalJSON(fields), nil
 }
 
-// metadataText leaves out the label by which the sets of a deployment are told apart.
+// metadataText leaves out the hash label, which differs for each set of a deployment.
 func metadataText(t v1alpha1.MachineTemplateSpec) string {
 	return canonicalJSON(metadata{
 		Labels: withoutHash(t.ObjectMeta.Labels), Annotations: t.ObjectMeta.Annotations,
@@ -54,20 +55,20 @@ func metadataText(t v1alpha1.MachineTemplateSpec) string {
 	})
 }
 
-// withoutHash is labels without the one by which the sets of a deployment are told apart.
+// withoutHash returns a copy of labels without the hash label.
 func withoutHash(labels map[string]string) map[string]string {
 	out := maps.Clone(labels)
 	delete(out, v1alpha1.TemplateHashLabel)
 	return out
 }
 
-// MetadataHash is what AppliedMetadataAnnotation of a Machine has whose metadata is the template's: what a former one
-// had and this one has not is gone from it then.
+// MetadataHash returns the AppliedMetadataAnnotation of a Machine with the template's metadata. The annotation also
+// shows that metadata of earlier templates has been removed.
 func MetadataHash(t v1alpha1.MachineTemplateSpec) string {
 	return rollout.Hash(rollout.Template{Machine: metadataText(t)}, 0)
 }
 
-// hasMetadata says whether the Machine has the template's metadata. What others have given it beside is theirs.
+// hasMetadata reports whether the Machine has the template's metadata. Other labels and annotations are ignored.
 func hasMetadata(m *v1alpha1.Machine, t v1alpha1.MachineTemplateSpec) bool {
 	var of v1alpha1.MachineTemplateSpec
 	of.Spec.ObjectMeta, of.Spec.Taints = m.Spec.ObjectMeta, m.Spec.Taints
@@ -90,7 +91,7 @@ func hasMetadata(m *v1alpha1.Machine, t v1alpha1.MachineTemplateSpec) bool {
 	return metadataText(of) == metadataText(t) && m.Annotations[v1alpha1.AppliedMetadataAnnotation] == MetadataHash(t)
 }
 
-// normalizeVersions is versions without a leading v, and without what is ignored.
+// normalizeVersions removes a leading v and ignored fields.
 func normalizeVersions(v v1alpha1.MachineVersionInfo) v1alpha1.MachineVersionInfo {
 	out := v1alpha1.MachineVersionInfo{Kubelet: strings.TrimPrefix(v.Kubelet, "v")}
 	if v.ContainerRuntime != nil {
@@ -101,7 +102,7 @@ func normalizeVersions(v v1alpha1.MachineVersionInfo) v1alpha1.MachineVersionInf
 	return out
 }
 
-// normalizeProviderSpec is the provider's part as JSON has it, without what is empty.
+// normalizeProviderSpec returns the provider spec as decoded JSON without empty values.
 func normalizeProviderSpec(config v1alpha1.ProviderConfig) (any, error) {
 	for _, raw := range []*runtime.RawExtension{
 		config.CloudProviderSpec, config.OperatingSystemSpec, config.Network,
@@ -121,7 +122,8 @@ func normalizeProviderSpec(config v1alpha1.ProviderConfig) (any, error) {
 	return withoutEmpty(out), nil
 }
 
-// withoutEmpty is a value of JSON without empty objects, lists and texts, and without null, at any depth.
+// withoutEmpty removes empty objects, lists and strings, and null, from decoded JSON at any depth. Elements of lists
+// become nil instead.
 func withoutEmpty(v any) any {
 	switch of := v.(type) {
 	case map[string]any:
@@ -152,11 +154,11 @@ func withoutEmpty(v any) any {
 	return v
 }
 
-// canonicalJSON is a value in JSON, in which the keys of objects are sorted.
+// canonicalJSON encodes v as JSON with sorted object keys.
 func canonicalJSON(v any) string {
 	out, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("%T cannot be encoded: %v", v, err)) // texts, numbers, lists and maps of them
+		panic(fmt.Sprintf("%T cannot be encoded: %v", v, err)) // not possible for strings, numbers, lists and maps
 	}
 	return string(out)
 }

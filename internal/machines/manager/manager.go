@@ -1,5 +1,4 @@
-// Package manager runs the controllers of Machines, Hosts and serving certificates in a process: those of the process
-// that leads work, others stand by.
+// Package manager runs the controllers of Machines, Hosts and serving certificates with leader election.
 package manager
 
 import (
@@ -29,27 +28,27 @@ import (
 	"kubeone/internal/probe"
 )
 
-// Lease is the name of the Lease in pool.Namespace that the process has which leads.
+// Lease is the name of the leader election Lease in pool.Namespace.
 const Lease = machines.Lease
 
-// Options say for which cluster the controllers run, and how.
+// Options configure the controllers of one cluster.
 type Options struct {
-	// Site is the cluster and what is installed; Access, Releases and Holder are needed, the rest is filled in.
+	// Site needs Access, Releases and Holder; Run fills in the rest.
 	Site    ssh.Site
-	Metrics string // the address at which metrics are served, "0" is none
-	Health  string // the address at which /healthz and /readyz answer, "0" is none
+	Metrics string // address that serves metrics; "0" disables it
+	Health  string // address that serves /healthz and /readyz; "0" disables it
 	Log     *slog.Logger
-	// Registry is told the metrics; nil is the one that is served at Metrics.
+	// Registry receives the metrics. Nil is the registry that Metrics serves.
 	Registry prometheus.Registerer
-	// SkipNameValidation lets several managers run in one process, as tests do.
+	// SkipNameValidation lets several managers run in one process, for tests.
 	SkipNameValidation bool
 }
 
-// endWithin is how long what is under way has to come to its end.
-const endWithin = time.Minute
+// shutdownTimeout limits the wait for running reconciliations when the manager stops.
+const shutdownTimeout = time.Minute
 
-// Run runs the controllers until the context ends, or another process leads. It defines the kinds that they read and
-// makes the cluster's key, where those are not there.
+// Run runs the controllers until the context ends or the process loses its Lease. It first creates the CRDs and the
+// cluster's SSH key if they are missing.
 func Run(ctx context.Context, o Options) error {
 	c, err := cluster.Connect(o.Site.Access)
 	if err != nil {
@@ -86,11 +85,11 @@ func Run(ctx context.Context, o Options) error {
 	if err := addServing(m, c.Kubernetes, o); err != nil {
 		return err
 	}
-	o.Log.Info("the controllers are ready, and work once this process leads", "holder", o.Site.Holder)
+	o.Log.Info("the controllers are ready and start once this process leads", "holder", o.Site.Holder)
 	return m.Start(ctx)
 }
 
-// completeSite is the site with what the cluster itself says.
+// completeSite returns the site with the CA hash, the clock, the event recorder and the SSH key filled in.
 func completeSite(ctx context.Context, o Options, kube kubernetes.Interface, measured *runs) (ssh.Site, error) {
 	s, tell := o.Site, eventRecorder(o.Log)
 	s.CA, s.Now = probe.CAHash(s.Access.CA()), time.Now
@@ -109,17 +108,17 @@ func newManager(o Options) (manager.Manager, error) {
 		return nil, err
 	}
 	config.QPS, config.UserAgent, config.WarningHandler = -1, "kubeone-controller", rest.NoWarnings{}
-	// As cluster.Connect does: a proxy is for what hosts download.
+	// As in cluster.Connect: proxies are for downloads of hosts only.
 	config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 	scheme, err := controllers.Scheme()
 	if err != nil {
 		return nil, err
 	}
-	within := endWithin
+	within := shutdownTimeout
 	m, err := manager.New(config, manager.Options{
 		Scheme: scheme, Logger: logr.FromSlogHandler(o.Log.Handler()),
 		LeaderElection: true, LeaderElectionID: Lease, LeaderElectionNamespace: pool.Namespace,
-		// Whoever leads next may begin at once: nothing is under way when the Lease is given back.
+		// The next leader may start at once: the Lease is released only after all work has ended.
 		LeaderElectionReleaseOnCancel: true, GracefulShutdownTimeout: &within,
 		Metrics: server.Options{BindAddress: o.Metrics}, HealthProbeBindAddress: o.Health,
 	})
@@ -132,7 +131,7 @@ func newManager(o Options) (manager.Manager, error) {
 	return m, m.AddReadyzCheck("ping", healthz.Ping)
 }
 
-// eventRecorder logs what happens in runs on hosts.
+// eventRecorder returns a function that logs events of runs.
 func eventRecorder(log *slog.Logger) func(apply.Event) {
 	return func(e apply.Event) {
 		attributes := []any{"run", e.RunID, "host", e.Host}

@@ -13,7 +13,7 @@ import (
 	"kubeone/internal/apply"
 )
 
-// objects counts what there is when it is asked: Machines by phase, Hosts by state.
+// objects collects the numbers of Machines by phase and Hosts by state.
 type objects struct {
 	from client.Reader // a cache
 
@@ -31,12 +31,12 @@ func newObjects(from client.Reader) *objects {
 // Describe implements prometheus.Collector.
 func (o *objects) Describe(to chan<- *prometheus.Desc) { to <- o.machines; to <- o.hosts }
 
-// countWithin is how long the cache may take.
-const countWithin = 5 * time.Second
+// collectTimeout limits the reads from the cache.
+const collectTimeout = 5 * time.Second
 
-// Collect implements prometheus.Collector. What cannot be counted is left out.
+// Collect implements prometheus.Collector. It leaves out kinds that it cannot list.
 func (o *objects) Collect(to chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), countWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
 	defer cancel()
 	send := func(desc *prometheus.Desc, counts map[string]int) {
 		for label, n := range counts {
@@ -61,7 +61,7 @@ func (o *objects) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// runs measures what is done on hosts.
+// runs has the metrics of runs on hosts.
 type runs struct {
 	steps *prometheus.HistogramVec
 	ended *prometheus.CounterVec
@@ -71,16 +71,15 @@ func newRuns() *runs {
 	return &runs{
 		steps: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "kubeone_step_duration_seconds",
-			Help:    "How long steps on hosts took, by what they do and how they ended.",
+			Help:    "Duration of steps on hosts, by kind of step and result.",
 			Buckets: prometheus.ExponentialBuckets(0.5, 2, 11),
 		}, []string{"step", "result"}),
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "kubeone_runs_total", Help: "Runs on hosts that have ended, by how.",
+			Name: "kubeone_runs_total", Help: "Finished runs on hosts, by result.",
 		}, []string{"result"}),
 	}
 }
 
-// recordEvent measures an event.
 func (r *runs) recordEvent(e apply.Event) {
 	result := "succeeded"
 	if e.Error != "" {

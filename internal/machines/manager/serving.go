@@ -27,8 +27,8 @@ import (
 	"kubeone/internal/model/nodename"
 )
 
-// serving approves what kubelets ask for as servers, of Machines' hosts and of the manifest's, by the names and
-// addresses that the recorded manifest or the Host gives them. Every other request is left alone, and reported.
+// serving approves serving certificates of kubelets. It accepts only names and addresses that the recorded manifest or
+// the Host gives. It reports other requests and does not decide them.
 type serving struct {
 	client.Client
 	approver certificates.Approver
@@ -38,13 +38,13 @@ type serving struct {
 
 	mu   sync.Mutex
 	last recorded
-	told map[string]string // of which requests why they were left alone
+	told map[string]string // reason reported, by request
 }
 
-// mostTold is how many requests are told of that are left alone and are there. A node can make any number of them.
+// mostTold limits the pending requests that are reported. A node can create any number of requests.
 const mostTold = 500
 
-// shouldTell reports whether it is to be told why a request is left alone: once, and not of any number.
+// shouldTell returns true once for each reason of a request, until mostTold requests are pending.
 func (s *serving) shouldTell(request, reason string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,22 +56,21 @@ func (s *serving) shouldTell(request, reason string) bool {
 		s.told = map[string]string{}
 	}
 	if s.told[request] = reason; len(s.told) == mostTold {
-		s.log.Warn("many serving certificates are left alone: of others it is not told", "requests", mostTold)
+		s.log.Warn("too many undecided serving certificates: others are not reported", "requests", mostTold)
 	}
 	return true
 }
 
-// forgetRequest forgets a request that is no more, or is decided.
+// forgetRequest forgets a request that was deleted or decided.
 func (s *serving) forgetRequest(request string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.told, request)
 }
 
-// again is when a request is looked at again that was left alone: the manifest may give the node that name by then.
-const again = time.Minute
+// recheckDelay is the requeue delay of an undecided request: the manifest may give the node that name by then.
+const recheckDelay = time.Minute
 
-// addServing adds the controller of serving certificates to a manager.
 func addServing(m manager.Manager, kube kubernetes.Interface, o Options) error {
 	s := &serving{
 		Client: m.GetClient(), approver: certificates.Approver{Kubernetes: kube}, site: &o.Site,
@@ -104,7 +103,7 @@ func (s *serving) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	}
 	node, _, err := certificates.ServingNames(csr)
 	possible := err == nil
-	expected := certificates.Expected{node: {}} // what nobody could have is not worth a look at the record
+	expected := certificates.Expected{node: {}} // an impossible request needs no record
 	if possible {
 		if expected, err = s.expectedNames(ctx, node); err != nil {
 			return reconcile.Result{}, err
@@ -123,13 +122,13 @@ func (s *serving) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		s.events.Eventf(csr, nil, corev1.EventTypeWarning, "LeftAlone", "Approve", "left alone: %s", d.Reason)
 	}
 	if !possible {
-		return reconcile.Result{}, nil // and it never will be
+		return reconcile.Result{}, nil // no retry can help
 	}
-	return reconcile.Result{RequeueAfter: again}, nil
+	return reconcile.Result{RequeueAfter: recheckDelay}, nil
 }
 
-// expectedNames are the names of the one node: the manifest's, or the addresses of its Host, if those are nobody
-// else's. None is there for another node.
+// expectedNames returns the names that the node may have: those in the manifest, or the addresses of its Host unless
+// they are reserved. It is empty for an unknown node.
 func (s *serving) expectedNames(ctx context.Context, node string) (certificates.Expected, error) {
 	r, err := s.cachedRecord(ctx)
 	if err != nil {
@@ -150,7 +149,7 @@ func (s *serving) expectedNames(ctx context.Context, node string) (certificates.
 		return out, nil
 	}
 	if err := ssh.Reserved(r.loaded.Cluster, r.record, h); err != nil {
-		s.log.Warn("a Host gets no certificate", "reason", err.Error())
+		s.log.Warn("serving certificate of a Host refused", "reason", err.Error())
 		return out, nil
 	}
 	claim := nodename.Claim{Node: node, Known: true}
@@ -163,11 +162,11 @@ func (s *serving) expectedNames(ctx context.Context, node string) (certificates.
 	return out, nil
 }
 
-// cachedRecord is the record of the cluster, as it was at most for believed ago: many requests come at the same time.
+// cachedRecord returns the cluster's record, at most recordAge old, because many requests come at the same time.
 func (s *serving) cachedRecord(ctx context.Context) (recorded, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if time.Since(s.last.at) < believed {
+	if time.Since(s.last.at) < recordAge {
 		return s.last, nil
 	}
 	loaded, r, err := s.site.Recorded(ctx)
@@ -178,9 +177,9 @@ func (s *serving) cachedRecord(ctx context.Context) (recorded, error) {
 	return s.last, nil
 }
 
-const believed = 5 * time.Second
+const recordAge = 5 * time.Second
 
-// recorded is the manifest in the cluster's record, and that.
+// recorded is the cluster's record with its manifest.
 type recorded struct {
 	loaded manifest.Loaded
 	record record.Record

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A node may make any number of requests that are left alone.
+// A node can create any number of requests that are never approved.
 func TestRequestsLeftAloneAreToldOfOnceAndNotEndlessly(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

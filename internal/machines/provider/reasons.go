@@ -1,18 +1,17 @@
 package provider
 
-// Working is the Reason of what waits for work of its own that is under way, and Retrying of what has failed and is
-// tried again.
+// Working is the reason while a step is in progress, and Retrying after a failure that is retried.
 const (
 	Working  = "Working"
 	Retrying = "Retrying"
 )
 
-// Reasons of what waits about other settings of an instance.
+// Reasons of an instance whose settings differ from the desired ones.
 const (
-	// Reconfiguring waits for the instance, which is being given them: it may be out of service for that.
+	// Reconfiguring: the instance is applying the settings and may be out of service.
 	Reconfiguring = "Reconfiguring"
-	// SettingsAwaited waits until it is the instance's turn to get them.
+	// SettingsAwaited: it is not yet the instance's turn.
 	SettingsAwaited = "SettingsAwaited"
-	// SettingsRefused waits for other settings: the instance has taken these back.
+	// SettingsRefused: the instance has reverted the settings and waits for others.
 	SettingsRefused = "SettingsRefused"
 )

@@ -1,5 +1,5 @@
-// Package fake is a provider whose machines are in memory: it can create, find and delete, and nothing else. Its Nodes
-// are objects in the API server without a kubelet. It serves tests of the controllers, and their measurement at scale.
+// Package fake is a provider with machines in memory, for tests and benchmarks of the controllers. It only creates,
+// finds and deletes. Its Nodes are objects in the API server without a kubelet.
 package fake
 
 import (
@@ -23,7 +23,7 @@ import (
 // Name is the provider's name in a Machine's cloudProvider.
 const Name = "fake"
 
-// Operation is one of the three that a provider has.
+// Operation is a method of a provider that can fail.
 type Operation string
 
 // The operations.
@@ -32,12 +32,12 @@ const (
 	Delete Operation = "delete"
 )
 
-// Options say how slow the machines are, and what goes wrong.
+// Options set delays and faults.
 type Options struct {
-	// CreateDelay and DeleteDelay are how long machines take; 0 is no time.
+	// CreateDelay and DeleteDelay are how long machines take; 0 is no delay.
 	CreateDelay, DeleteDelay time.Duration
-	// Fault is asked before each operation; an error that it returns is the operation's. Nil is none. It may be called
-	// concurrently.
+	// Fault is called before each operation, possibly concurrently. If it returns an error, the operation fails with
+	// it. Nil disables faults.
 	Fault func(op Operation, m *v1alpha1.Machine) error
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
@@ -56,12 +56,12 @@ var _ provider.Provider = (*Provider)(nil)
 
 // state is one machine.
 type state struct {
-	due     time.Time // when it is there
-	leaving time.Time // when it has gone; zero of one that stays
+	due     time.Time // when it is created
+	leaving time.Time // when it is deleted; zero unless Delete was called
 	node    string
 }
 
-// New is a provider without machines that makes Nodes with the client.
+// New returns a provider without machines that creates Nodes with the client.
 func New(nodes client.Client, o Options) *Provider {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -72,7 +72,7 @@ func New(nodes client.Client, o Options) *Provider {
 	return &Provider{nodes: nodes, options: o, machines: map[types.UID]*state{}}
 }
 
-// Count is how many machines there are.
+// Count returns the number of machines.
 func (p *Provider) Count() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,7 +94,7 @@ func (p *Provider) Create(ctx context.Context, m *v1alpha1.Machine) (provider.In
 	p.mu.Unlock()
 	if left > 0 {
 		return s.asInstance(false), &provider.Waiting{
-			Reason: "Creating", Message: "the machine is being made", After: left,
+			Reason: "Creating", Message: "the machine is being created", After: left,
 		}
 	}
 	if err := p.createNode(ctx, m); err != nil {
@@ -131,7 +131,7 @@ func (p *Provider) Delete(ctx context.Context, m *v1alpha1.Machine) error {
 	left := s.leaving.Sub(p.options.Now())
 	p.mu.Unlock()
 	if left > 0 {
-		return &provider.Waiting{Reason: "Deleting", Message: "the machine is being removed", After: left}
+		return &provider.Waiting{Reason: "Deleting", Message: "the machine is being deleted", After: left}
 	}
 	if err := client.IgnoreNotFound(p.deleteNode(ctx, m, s.node)); err != nil {
 		return err
@@ -142,7 +142,7 @@ func (p *Provider) Delete(ctx context.Context, m *v1alpha1.Machine) error {
 	return nil
 }
 
-// deleteNode deletes the machine's Node, and leaves one of that name that is another's.
+// deleteNode deletes the machine's Node. It keeps a Node of that name that belongs to another machine.
 func (p *Provider) deleteNode(ctx context.Context, m *v1alpha1.Machine, name string) error {
 	node := &corev1.Node{}
 	if err := p.nodes.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
@@ -158,10 +158,9 @@ func (s *state) asInstance(complete bool) provider.Instance {
 	return provider.Instance{Node: s.node, Complete: complete}
 }
 
-// errNode is a Node of the machine's name that is another machine's.
-var errNode = errors.New("a Node of this name is another machine's")
+var errNode = errors.New("a Node of this name belongs to another machine")
 
-// createNode makes the machine's Node, ready.
+// createNode creates the machine's Node, ready.
 func (p *Provider) createNode(ctx context.Context, m *v1alpha1.Machine) error {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: m.Name, Labels: map[string]string{desired.OwnerLabel: string(m.UID)},
@@ -180,7 +179,7 @@ func (p *Provider) createNode(ctx context.Context, m *v1alpha1.Machine) error {
 	return p.reportNode(ctx, node, corev1.ConditionTrue, m.Spec.Versions.Kubelet)
 }
 
-// Break has the machine's Node report that it is not ready, as a machine that has died.
+// Break makes the machine's Node report Ready as Unknown, as if the machine had died.
 func (p *Provider) Break(ctx context.Context, m *v1alpha1.Machine) error {
 	node := &corev1.Node{}
 	if err := p.nodes.Get(ctx, client.ObjectKey{Name: m.Name}, node); err != nil {

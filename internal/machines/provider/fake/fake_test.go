@@ -6,7 +6,7 @@ import (
 	"kubeone/internal/machines/provider"
 )
 
-// What the controllers do for a provider that can do nothing but create, find and delete, they do for this one.
+// The fake only creates, finds and deletes, so that tests show what the controllers do for such a provider.
 func TestItHasNothingOptional(t *testing.T) {
 	t.Parallel()
 	var p provider.Provider = New(nil, Options{})
