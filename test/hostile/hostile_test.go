@@ -1,7 +1,7 @@
 // Package hostile is a host that belongs to an attacker. It speaks SSH like any other, and answers the program with
 // whatever may help it: to be taken for another, to have others harmed, to stop work on them, to learn a secret, to
 // fill a memory, a terminal, or a file. The program that meets it is the real one, with its engine and its connections;
-// what else there is of the cluster answers honestly. docs/hostile.md has the attempts, and what came of each.
+// the rest of the cluster answers honestly. testdata/attempts.md lists the attempts and their outcomes.
 package hostile
 
 import (
@@ -66,7 +66,7 @@ func TestAHostileHost(t *testing.T) {
 	if asked := s.evil.api.requests(); asked > 0 {
 		t.Errorf("the attacker's API was asked %d times", asked)
 	}
-	golden.Check(t, "../../docs/hostile.md", document(games, outcomes)+recordTable(garbled, beside))
+	golden.Check(t, "testdata/attempts.md", document(games, outcomes)+recordTable(garbled, beside))
 }
 
 // stage is what the attempts have in common.
