@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// MachineDeployment keeps a number of Machines, and brings them from one template to the next.
+// MachineDeployment maintains a number of Machines, and rolls out changes of their template.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -22,15 +22,15 @@ import (
 type MachineDeployment struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	// Spec is what is wanted.
+	// Spec is the desired state.
 	// +required
 	Spec MachineDeploymentSpec `json:"spec"`
-	// Status is what is so.
+	// Status is the observed state.
 	// +optional
 	Status MachineDeploymentStatus `json:"status,omitzero"`
 }
 
-// MachineDeploymentList is several MachineDeployments.
+// MachineDeploymentList is a list of MachineDeployments.
 //
 // +kubebuilder:object:root=true
 type MachineDeploymentList struct {
@@ -39,107 +39,107 @@ type MachineDeploymentList struct {
 	Items           []MachineDeployment `json:"items"`
 }
 
-// MachineDeploymentSpec is the machines that are wanted, and how they become what they shall be.
+// MachineDeploymentSpec is the desired state of a MachineDeployment.
 //
-// +kubebuilder:validation:XValidation:rule="self.selector == oldSelf.selector",message="a selector does not change: create another object"
+// +kubebuilder:validation:XValidation:rule="self.selector == oldSelf.selector",message="selector is immutable: create another object"
 type MachineDeploymentSpec struct {
-	// Replicas is how many.
+	// Replicas is the number of Machines.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Selector selects the deployment's Machines by their labels, which the template must have. It does not change.
+	// Selector selects the deployment's Machines by labels, which the template must have. It is immutable.
 	// +required
 	Selector metav1.LabelSelector `json:"selector"`
-	// Template is what the Machines are made from. Other versions or another providerSpec are rolled out; other labels,
-	// annotations and taints are written to the Machines that there are.
+	// Template is the template of Machines. A change of versions or of providerSpec is rolled out. A change of labels,
+	// annotations and taints is written to the existing Machines.
 	// +required
 	Template MachineTemplateSpec `json:"template"`
-	// Strategy is how another template is rolled out.
+	// Strategy sets how a changed template is rolled out.
 	// +optional
 	// +kubebuilder:default={}
 	Strategy *MachineDeploymentStrategy `json:"strategy,omitempty"`
-	// MinReadySeconds is how many seconds a Node must have been ready until its Machine counts as available.
+	// MinReadySeconds is the number of seconds that a Node must be ready before its Machine counts as available.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
 	MinReadySeconds *int32 `json:"minReadySeconds,omitempty"`
-	// RevisionHistoryLimit is how many former templates are kept to go back to.
+	// RevisionHistoryLimit is the number of former templates that are kept for a rollback.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
-	// Paused stops the roll-out; the number of Machines is still kept.
+	// Paused stops the rollout. The number of Machines is still maintained.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
-	// ProgressDeadlineSeconds is how many seconds a roll-out may come no further until its condition says that it has
-	// failed. It goes on all the same.
+	// ProgressDeadlineSeconds is the number of seconds without progress after which a condition reports the rollout as
+	// failed. The rollout continues nevertheless.
 	// +optional
 	// +kubebuilder:default=600
 	// +kubebuilder:validation:Minimum=1
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
-	// HealthCheck says when a Machine is replaced because it does not work.
+	// HealthCheck sets when unhealthy Machines are replaced.
 	// +optional
 	HealthCheck *MachineHealthCheck `json:"healthCheck,omitempty"`
 }
 
-// MachineDeploymentStrategy is how another template is rolled out.
+// MachineDeploymentStrategy sets how a changed template is rolled out.
 type MachineDeploymentStrategy struct {
-	// Type is RollingUpdate, or OnDelete, which replaces a Machine when somebody has deleted it.
+	// Type is RollingUpdate, or OnDelete, which replaces a Machine only after it was deleted.
 	// +optional
 	// +kubebuilder:default=RollingUpdate
 	// +kubebuilder:validation:Enum=RollingUpdate;OnDelete
 	Type string `json:"type,omitempty"`
-	// RollingUpdate is the limits of a rolling update.
+	// RollingUpdate has the limits of a rolling update.
 	// +optional
 	// +kubebuilder:default={}
 	RollingUpdate *MachineRollingUpdateDeployment `json:"rollingUpdate,omitempty"`
 }
 
-// MachineRollingUpdateDeployment is the limits of a rolling update.
+// MachineRollingUpdateDeployment has the limits of a rolling update.
 //
-// +kubebuilder:validation:XValidation:rule="!(has(self.maxSurge) && has(self.maxUnavailable) && [self.maxSurge, self.maxUnavailable].all(x, x == 0 || x == '0%'))",message="maxSurge and maxUnavailable are not both 0: nothing could begin"
+// +kubebuilder:validation:XValidation:rule="!(has(self.maxSurge) && has(self.maxUnavailable) && [self.maxSurge, self.maxUnavailable].all(x, x == 0 || x == '0%'))",message="maxSurge and maxUnavailable must not both be 0"
 type MachineRollingUpdateDeployment struct {
-	// MaxUnavailable is how many Machines, or which share of the replicas, may be unavailable because of the roll-out.
-	// A share is rounded down.
+	// MaxUnavailable is the maximum number, or percentage of replicas, of Machines that the rollout makes unavailable.
+	// Percentages are rounded down.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="a number, or a share such as 25%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be a number, or a percentage such as 25%"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// MaxSurge is how many Machines there may be beyond the replicas, or which share of them. A share is rounded up.
+	// MaxSurge is the maximum number, or percentage of replicas, of additional Machines. Percentages are rounded up.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="a number, or a share such as 25%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be a number, or a percentage such as 25%"
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 }
 
-// MachineDeploymentStatus is the machines that there are.
+// MachineDeploymentStatus is the observed state of a MachineDeployment.
 type MachineDeploymentStatus struct {
-	// ObservedGeneration is the generation of the spec that all this is about.
+	// ObservedGeneration is the generation of the spec that the status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Replicas is how many there are; those that are being deleted are not counted.
+	// Replicas is the number of Machines, without those being deleted.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
-	// UpdatedReplicas is how many are what the template says.
+	// UpdatedReplicas is the number of Machines that match the template.
 	// +optional
 	UpdatedReplicas int32 `json:"updatedReplicas,omitempty"`
-	// ReadyReplicas is how many have a ready Node.
+	// ReadyReplicas is the number of Machines with a ready Node.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
-	// AvailableReplicas is how many have had one for minReadySeconds.
+	// AvailableReplicas is the number of Machines whose Node has been ready for minReadySeconds.
 	// +optional
 	AvailableReplicas int32 `json:"availableReplicas,omitempty"`
-	// UnavailableReplicas is how many of the wanted ones are missing or not available.
+	// UnavailableReplicas is the number of desired Machines that are missing or not available.
 	// +optional
 	UnavailableReplicas int32 `json:"unavailableReplicas,omitempty"`
-	// LabelSelector is the selector as a text, for the scale subresource.
+	// LabelSelector is the selector as text, for the scale subresource.
 	// +optional
 	LabelSelector string `json:"labelSelector,omitempty"`
-	// Conditions is the same in the form of conditions.
+	// Conditions are the latest observations.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

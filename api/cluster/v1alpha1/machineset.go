@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// MachineSet keeps a number of Machines of one template.
+// MachineSet maintains a number of Machines from one template.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -20,15 +20,15 @@ import (
 type MachineSet struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	// Spec is what is wanted.
+	// Spec is the desired state.
 	// +required
 	Spec MachineSetSpec `json:"spec"`
-	// Status is what is so.
+	// Status is the observed state.
 	// +optional
 	Status MachineSetStatus `json:"status,omitzero"`
 }
 
-// MachineSetList is several MachineSets.
+// MachineSetList is a list of MachineSets.
 //
 // +kubebuilder:object:root=true
 type MachineSetList struct {
@@ -37,98 +37,97 @@ type MachineSetList struct {
 	Items           []MachineSet `json:"items"`
 }
 
-// MachineSetSpec is the machines that are wanted.
+// MachineSetSpec is the desired state of a MachineSet.
 //
-// +kubebuilder:validation:XValidation:rule="self.selector == oldSelf.selector",message="a selector does not change: create another object"
+// +kubebuilder:validation:XValidation:rule="self.selector == oldSelf.selector",message="selector is immutable: create another object"
 type MachineSetSpec struct {
-	// Replicas is how many. The replicas of a set that a MachineDeployment owns are the deployment's.
+	// Replicas is the number of Machines. A MachineDeployment sets it for the sets that it owns.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
 	Replicas *int32 `json:"replicas,omitempty"`
-	// MinReadySeconds is how many seconds a Node must have been ready until its Machine counts as available.
+	// MinReadySeconds is the number of seconds that a Node must be ready before its Machine counts as available.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
 	MinReadySeconds *int32 `json:"minReadySeconds,omitempty"`
-	// DeletePolicy says which go first when there are too many, after those that do not work: Newest, Oldest, or
-	// Random, which leaves it to the controller.
+	// DeletePolicy is the order in which surplus Machines are deleted, after unhealthy ones: Newest, Oldest, or Random,
+	// which leaves the order to the controller.
 	// +optional
 	// +kubebuilder:default=Random
 	// +kubebuilder:validation:Enum=Random;Newest;Oldest
 	DeletePolicy string `json:"deletePolicy,omitempty"`
-	// Selector selects the set's Machines by their labels, which the template must have. It does not change.
+	// Selector selects the set's Machines by labels, which the template must have. It is immutable.
 	// +required
 	Selector metav1.LabelSelector `json:"selector"`
-	// Template is what its Machines are made from. Another template is for new Machines only.
+	// Template is the template of Machines. A change applies to new Machines only.
 	// +required
 	Template MachineTemplateSpec `json:"template"`
-	// HealthCheck says when a Machine is replaced because it does not work.
+	// HealthCheck sets when unhealthy Machines are replaced.
 	// +optional
 	HealthCheck *MachineHealthCheck `json:"healthCheck,omitempty"`
 }
 
-// MachineTemplateSpec is what Machines are made from.
+// MachineTemplateSpec is a template of Machines.
 type MachineTemplateSpec struct {
-	// ObjectMeta is the labels and annotations of the Machines.
+	// ObjectMeta has the labels and annotations of the Machines.
 	// +optional
 	ObjectMeta ObjectMeta `json:"metadata,omitzero"`
-	// Spec is their spec.
+	// Spec is the spec of the Machines.
 	// +required
 	Spec MachineSpec `json:"spec"`
 }
 
-// MachineHealthCheck says when a Machine is replaced because it does not work. It is an extension of ours.
+// MachineHealthCheck sets when unhealthy Machines are replaced. It is not part of KEP-3.
 type MachineHealthCheck struct {
-	// NodeStartupTimeoutSeconds is how many seconds a Machine has to become a ready Node. 0 is for ever.
+	// NodeStartupTimeoutSeconds is the number of seconds in which a Machine must become a ready Node. 0 means no limit.
 	// +optional
 	// +kubebuilder:default=1200
 	// +kubebuilder:validation:Minimum=0
 	NodeStartupTimeoutSeconds *int32 `json:"nodeStartupTimeoutSeconds,omitempty"`
-	// NotReadyTimeoutSeconds is for how many seconds a Node may be not ready, or gone, until its Machine is replaced.
-	// 0 is for ever.
+	// NotReadyTimeoutSeconds is the number of seconds that a Node may be unready or missing before its Machine is
+	// replaced. 0 means no limit.
 	// +optional
 	// +kubebuilder:default=300
 	// +kubebuilder:validation:Minimum=0
 	NotReadyTimeoutSeconds *int32 `json:"notReadyTimeoutSeconds,omitempty"`
-	// MaxUnhealthy is how many Machines of the set, or which share of its replicas, may be unhealthy at the same time
-	// so that they are still replaced: with more, something else is wrong, and nothing is deleted for that reason. One
-	// whose Node was whole and is not ready counts at once. A share is rounded down, but one Machine is always
-	// replaced.
+	// MaxUnhealthy is the maximum number, or percentage of replicas, of unhealthy Machines that are replaced. If more are
+	// unhealthy, the cause is likely elsewhere, and none is deleted. A Machine counts as soon as its ready Node becomes
+	// unready. Percentages are rounded down, but one Machine is always replaced.
 	// +optional
 	// +kubebuilder:default="40%"
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="a number, or a share such as 40%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be a number, or a percentage such as 40%"
 	MaxUnhealthy *intstr.IntOrString `json:"maxUnhealthy,omitempty"`
 }
 
-// MachineSetStatus is the machines that there are.
+// MachineSetStatus is the observed state of a MachineSet.
 type MachineSetStatus struct {
-	// Replicas is how many there are; those that are being deleted are not counted.
+	// Replicas is the number of Machines, without those being deleted.
 	Replicas int32 `json:"replicas"`
-	// FullyLabeledReplicas is how many have the labels of the template.
+	// FullyLabeledReplicas is the number of Machines with the labels of the template.
 	// +optional
 	FullyLabeledReplicas int32 `json:"fullyLabeledReplicas,omitempty"`
-	// ReadyReplicas is how many have a ready Node.
+	// ReadyReplicas is the number of Machines with a ready Node.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
-	// AvailableReplicas is how many have had one for minReadySeconds.
+	// AvailableReplicas is the number of Machines whose Node has been ready for minReadySeconds.
 	// +optional
 	AvailableReplicas int32 `json:"availableReplicas,omitempty"`
-	// ObservedGeneration is the generation of the spec that all this is about.
+	// ObservedGeneration is the generation of the spec that the status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// LabelSelector is the selector as a text, for the scale subresource.
+	// LabelSelector is the selector as text, for the scale subresource.
 	// +optional
 	LabelSelector string `json:"labelSelector,omitempty"`
-	// ErrorReason is why nothing will become of the set as long as its spec stays as it is.
+	// ErrorReason is the reason, for programs, why the set cannot succeed until its spec changes.
 	// +optional
 	ErrorReason *MachineStatusError `json:"errorReason,omitempty"`
-	// ErrorMessage says the same to people.
+	// ErrorMessage explains errorReason to people.
 	// +optional
 	ErrorMessage *string `json:"errorMessage,omitempty"`
-	// Conditions is the same in the form of conditions.
+	// Conditions are the latest observations.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

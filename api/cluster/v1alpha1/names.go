@@ -1,26 +1,26 @@
 package v1alpha1
 
-// Finalizers. A Machine that is deleted stays until its host is returned and its Node is gone.
+// Finalizers.
 const (
-	// MachineFinalizer is on every Machine that has claimed a host, or may have.
+	// MachineFinalizer is on every Machine that may have claimed a host. A deleted Machine keeps it until its host is
+	// returned and its Node is deleted.
 	MachineFinalizer = "machine-delete-finalizer"
 )
 
 // Labels and annotations.
 const (
-	// TemplateHashLabel tells the MachineSets of one MachineDeployment, and their Machines, apart.
+	// TemplateHashLabel distinguishes the MachineSets of a MachineDeployment, and their Machines.
 	TemplateHashLabel = "machine-template-hash"
-	// RevisionAnnotation is which of its deployment's templates a MachineSet has, and on the deployment the newest.
+	// RevisionAnnotation is the revision of a MachineSet's template. On a MachineDeployment it is the newest revision.
 	RevisionAnnotation = "machinedeployment.clusters.k8s.io/revision"
-	// RollbackAnnotation on a MachineDeployment is the revision to go back to; it is removed when that has begun.
+	// RollbackAnnotation on a MachineDeployment is the revision to return to. It is removed when the rollback begins.
 	RollbackAnnotation = "machinedeployment.clusters.k8s.io/rollback-to"
-	// DeleteFirstAnnotation on a Machine says that it goes first when its set has too many; the cluster autoscaler sets
-	// it.
+	// DeleteFirstAnnotation marks the Machine that a set deletes first. The cluster autoscaler sets it.
 	DeleteFirstAnnotation = "cluster.k8s.io/delete-machine"
-	// MachineAnnotation on a Node is the namespace and name of its Machine; the cluster autoscaler reads it.
+	// MachineAnnotation on a Node is the namespace and name of its Machine. The cluster autoscaler reads it.
 	MachineAnnotation = "cluster.k8s.io/machine"
-	// AppliedMetadataAnnotation on a Machine is a hash of the labels, annotations and taints that its set has given it.
+	// AppliedMetadataAnnotation on a Machine is a hash of the labels, annotations and taints that its set has applied.
 	AppliedMetadataAnnotation = "cluster.k8s.io/applied-metadata"
-	// PausedAnnotation on any of the objects stops its controller from acting on it.
+	// PausedAnnotation stops the controller of an object.
 	PausedAnnotation = "cluster.k8s.io/paused"
 )

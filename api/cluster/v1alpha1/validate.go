@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// The schema refuses all of this too. What is here is for objects that are older than the schema: an API server keeps
-// what they have as long as it is not changed.
+// The schema makes the same checks. These are for objects that are older than the schema: an API server accepts their
+// unchanged fields.
 
-// mostAnnotations is how many bytes all annotations of an object have at most, with their keys.
+// mostAnnotations is the maximum size in bytes of all annotations of an object, with their keys.
 const mostAnnotations = 256 << 10
 
-// IsReservedKey reports whether no Machine may give its Node a label, an annotation or a taint of that key. Kubernetes,
-// its kubelets or this program go by it: a Machine with it could pose as a control-plane host, or lose its own Node.
+// IsReservedKey reports whether Machines must not set a label, an annotation or a taint with that key on their Nodes.
+// Kubernetes, kubelets or kubeone use the key: a Machine could pose as a control-plane host, or lose its own Node.
 func IsReservedKey(key string) bool {
 	domain, name, _ := strings.Cut(key, "/")
 	switch domain {
@@ -32,14 +32,14 @@ func IsReservedKey(key string) bool {
 	return false
 }
 
-// IsReservedTaint reports whether no Machine may give its Node a taint of that key. Beside reserved keys, these are the
-// taints that Kubernetes sets and removes by itself: a Machine would add them again and again.
+// IsReservedTaint reports whether Machines must not set a taint with that key on their Nodes. Besides reserved keys,
+// these are the taints that Kubernetes sets and removes: a Machine would add them again each time.
 func IsReservedTaint(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
 	return IsReservedKey(key) || domain == "node.kubernetes.io" || domain == "node.cloudprovider.kubernetes.io"
 }
 
-// Validate says what of the template can be given to no Machine, or by no Machine to its Node; nil where all can.
+// Validate returns an error for metadata that no Machine can have, or that no Machine may set on its Node.
 func (t *MachineTemplateSpec) Validate() error {
 	if err := errors.Join(t.ObjectMeta.problems("metadata")...); err != nil {
 		return err
@@ -47,8 +47,8 @@ func (t *MachineTemplateSpec) Validate() error {
 	return t.Spec.ValidateNodeMetadata()
 }
 
-// ValidateNodeMetadata says which labels, annotations and taints no Node could have, or no Machine may give; nil where
-// all are good. Each error names a key.
+// ValidateNodeMetadata returns errors for labels, annotations and taints that no Node can have, or that no Machine may
+// set. Each error names a key.
 func (s *MachineSpec) ValidateNodeMetadata() error {
 	out := s.ObjectMeta.problems("spec.metadata")
 	for what, all := range map[string]map[string]string{
@@ -56,7 +56,7 @@ func (s *MachineSpec) ValidateNodeMetadata() error {
 	} {
 		for key := range all {
 			if IsReservedKey(key) {
-				out = append(out, fmt.Errorf("spec.metadata.%s: %q is not a Machine's to give", what, key))
+				out = append(out, fmt.Errorf("spec.metadata.%s: %q is reserved: a Machine cannot set it", what, key))
 			}
 		}
 	}
@@ -66,7 +66,7 @@ func (s *MachineSpec) ValidateNodeMetadata() error {
 	for _, t := range s.Taints {
 		switch {
 		case IsReservedTaint(t.Key):
-			out = append(out, fmt.Errorf("spec.taints: %q is not a Machine's to give", t.Key))
+			out = append(out, fmt.Errorf("spec.taints: %q is reserved: a Machine cannot set it", t.Key))
 		case len(validation.IsQualifiedName(t.Key)) > 0:
 			out = append(out, fmt.Errorf("spec.taints: %q is not a taint's key", t.Key))
 		case len(validation.IsValidLabelValue(t.Value)) > 0:
@@ -79,7 +79,7 @@ func (s *MachineSpec) ValidateNodeMetadata() error {
 	return errors.Join(out...)
 }
 
-// problems are the labels and annotations that no object can have.
+// problems returns an error for each label and annotation that no object can have.
 func (m *ObjectMeta) problems(path string) []error {
 	var out []error
 	for _, key := range slices.Sorted(maps.Keys(m.Labels)) {

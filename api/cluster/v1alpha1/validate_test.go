@@ -26,7 +26,7 @@ func TestWhatAMachineMayGiveItsNode(t *testing.T) {
 	long := strings.Repeat("a", 64)
 	for name, c := range map[string]struct {
 		spec MachineSpec
-		says string // "" where it is good
+		says string // "" if it is valid
 	}{
 		"nothing":                    {MachineSpec{}, ""},
 		"a label":                    {label("example.com/pool", "a.b_c-d"), ""},
@@ -77,7 +77,7 @@ func TestWhatAMachineMayGiveItsNode(t *testing.T) {
 	}
 }
 
-// An API server and this program refuse the same keys.
+// The API server and kubeone refuse the same keys.
 func TestTheSchemaRefusesTheSameKeys(t *testing.T) {
 	t.Parallel()
 	keys := []string{

@@ -1,5 +1,5 @@
-// Package v1alpha1 is what a cluster of kubeone has besides the machines of KEP-3: Host, a machine that exists and that
-// Machines of the provider ssh may have.
+// Package v1alpha1 is the API group kubeone.k8c.io. Its only kind is Host, an existing machine that Machines of the
+// provider ssh can claim.
 //
 // +kubebuilder:object:generate=true
 // +groupName=kubeone.k8c.io

@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Host is a machine that exists and is reached over SSH. A Machine of the provider ssh may have it. Its name is the
-// host's name, and the name of the Node that it becomes.
+// Host is an existing machine that is reached over SSH. A Machine of the provider ssh can claim it. Its name is also
+// the name of its Node.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -20,15 +20,15 @@ import (
 type Host struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	// Spec is how it is reached.
+	// Spec sets how the host is reached.
 	// +required
 	Spec HostSpec `json:"spec"`
-	// Status is who has it.
+	// Status is the observed state.
 	// +optional
 	Status HostStatus `json:"status,omitzero"`
 }
 
-// HostList is several Hosts.
+// HostList is a list of Hosts.
 //
 // +kubebuilder:object:root=true
 type HostList struct {
@@ -37,70 +37,71 @@ type HostList struct {
 	Items           []Host `json:"items"`
 }
 
-// HostSpec is how a host is reached.
+// HostSpec sets how a host is reached.
 type HostSpec struct {
-	// Address is the address or name at which its SSH server answers.
+	// Address is the address or name of its SSH server.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z.:-]+$`
 	Address string `json:"address"`
-	// PrivateAddress is the address that its Node has; left out, it is the address.
+	// PrivateAddress is the address of its Node. If unset, it is the address.
 	// +optional
 	// +kubebuilder:validation:MaxLength=45
 	// +kubebuilder:validation:Pattern=`^[0-9A-Fa-f.:]+$`
 	PrivateAddress string `json:"privateAddress,omitempty"`
-	// Port is the SSH server's.
+	// Port is the port of the SSH server.
 	// +optional
 	// +kubebuilder:default=22
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port,omitempty"`
-	// User logs in, and is root or may use sudo without a password.
+	// User is the login user: root, or a user with sudo without a password.
 	// +optional
 	// +kubebuilder:default=root
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^[a-z_][a-z0-9_.-]*$`
 	User string `json:"user,omitempty"`
-	// HostKeys are its SSH server's public keys, such as "ssh-ed25519 AAAA…". It must show one of these.
+	// HostKeys are the public keys of its SSH server, such as "ssh-ed25519 AAAA…". The host must present one of them.
 	// +required
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:items:MaxLength=1024
 	HostKeys []string `json:"hostKeys"`
-	// FailureDomain is what fails together: a rack, a room, a hypervisor. Machines are spread over them.
+	// FailureDomain is a group of hosts that fail together, such as a rack, a room or a hypervisor. Machines are spread
+	// over failure domains.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	FailureDomain string `json:"failureDomain,omitempty"`
-	// Bastion is the machine to go through.
+	// Bastion is the jump host.
 	// +optional
 	Bastion *Bastion `json:"bastion,omitempty"`
 }
 
-// Bastion is a machine to go through, with the same key.
+// Bastion is a jump host. It accepts the same SSH key as the host.
 type Bastion struct {
-	// Address is where it answers.
+	// Address is the address or name of its SSH server.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z.:-]+$`
 	Address string `json:"address"`
-	// Port is its SSH server's.
+	// Port is the port of its SSH server.
 	// +optional
 	// +kubebuilder:default=22
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port,omitempty"`
-	// User logs in there.
+	// User is the login user.
 	// +optional
 	// +kubebuilder:default=root
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^[a-z_][a-z0-9_.-]*$`
 	User string `json:"user,omitempty"`
-	// HostKeys are its SSH server's public keys.
+	// HostKeys are the public keys of its SSH server.
 	// +required
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -109,83 +110,83 @@ type Bastion struct {
 	HostKeys []string `json:"hostKeys"`
 }
 
-// HostStatus is who has a host.
+// HostStatus is the observed state of a host.
 type HostStatus struct {
-	// State is where the host is in its life. A Host without one is free.
+	// State is the state of the host. A Host without a state is free.
 	// +optional
 	// +kubebuilder:default=Free
 	State HostState `json:"state,omitempty"`
-	// Claim is the Machine that has it, or had it and has not returned it.
+	// Claim is the Machine that has claimed the host and not returned it.
 	// +optional
 	Claim *HostClaim `json:"claim,omitempty"`
-	// Message says to people why it is in this state.
+	// Message explains the state to people.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
-	// RetryAfter is when a host that has failed is tried again.
+	// RetryAfter is the time of the next attempt with a failed host.
 	// +optional
 	RetryAfter *metav1.Time `json:"retryAfter,omitempty"`
-	// Settings is there while the host is given other settings, or has refused them.
+	// Settings is set while the host gets other settings, and after it has refused them.
 	// +optional
 	Settings *HostSettings `json:"settings,omitempty"`
 }
 
-// HostSettings is what becomes of other settings that the cluster's record has.
+// HostSettings is the progress of other settings from the cluster's record on a host.
 type HostSettings struct {
 	// Revision is a digest of these settings.
 	// +required
 	// +kubebuilder:validation:MaxLength=64
 	Revision string `json:"revision"`
-	// State is Changing while it is the host's turn to get them, and Refused once it has taken them back.
+	// State is Changing while the host gets the settings, and Refused after it has reverted them.
 	// +required
 	State HostSettingsState `json:"state"`
-	// Message is why it has refused them.
+	// Message is the reason why the host refused them.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
 }
 
-// HostSettingsState is what becomes of other settings on a host.
+// HostSettingsState is the state of other settings on a host.
 //
 // +kubebuilder:validation:Enum=Changing;Refused
 type HostSettingsState string
 
 // The states of settings.
 const (
-	// SettingsChanging says that it is the host's turn.
+	// SettingsChanging means that the host gets the settings.
 	SettingsChanging HostSettingsState = "Changing"
-	// SettingsRefused says that a component did not start with them, and the host has again what it had.
+	// SettingsRefused means that a component did not start with them, and the host reverted them.
 	SettingsRefused HostSettingsState = "Refused"
 )
 
-// HostState is where a host is in its life.
+// HostState is the state of a host.
 //
 // +kubebuilder:validation:Enum=Free;Claimed;Joined;Returning;Failed
 type HostState string
 
 // The states.
 const (
-	// HostFree is a host that a Machine may have.
+	// HostFree means that a Machine may claim the host.
 	HostFree HostState = "Free"
-	// HostClaimed is one that is being made a Machine's Node.
+	// HostClaimed means that it is becoming a Machine's Node.
 	HostClaimed HostState = "Claimed"
-	// HostJoined is a Machine's Node.
+	// HostJoined means that it is a Machine's Node.
 	HostJoined HostState = "Joined"
-	// HostReturning has a Machine that is gone, or is going: it is free once it has answered, and is bare.
+	// HostReturning means that its Machine is deleted. The host is free once it has answered, and is bare.
 	HostReturning HostState = "Returning"
-	// HostFailed is one that could not be made a Node. It is tried again later.
+	// HostFailed means that it could not become a Node. The controllers try again later.
 	HostFailed HostState = "Failed"
 )
 
 // HostClaim names a Machine.
 type HostClaim struct {
-	// Namespace is the Machine's.
+	// Namespace is the namespace of the Machine.
 	// +required
 	Namespace string `json:"namespace"`
-	// Name is the Machine's.
+	// Name is the name of the Machine.
 	// +required
 	Name string `json:"name"`
-	// UID is the Machine's. The host has it in its own note.
+	// UID is the UID of the Machine. The host stores it, too.
 	// +required
 	UID types.UID `json:"uid"`
 }

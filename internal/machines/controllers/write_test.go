@@ -97,7 +97,7 @@ func TestATemplateThatNoMachineCanHaveIsNamed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const says = `"node-role.kubernetes.io/worker" is not a Machine's to give`
+	const says = `"node-role.kubernetes.io/worker" is reserved: a Machine cannot set it`
 	progressing := meta.FindStatusCondition(md.Status.Conditions, ConditionProgressing)
 	if progressing == nil || progressing.Reason != reasonInvalid || !strings.Contains(progressing.Message, says) {
 		t.Errorf("the deployment says %+v", progressing)

@@ -1,9 +1,9 @@
-// Package crds is the CustomResourceDefinitions of the API in YAML, as controller-gen makes them from the types.
+// Package crds has the CustomResourceDefinitions of the API in YAML. controller-gen generates them from the types.
 package crds
 
 import "embed"
 
-// Files is one file for each kind.
+// Files has one file for each kind.
 //
 //go:embed *.yaml
 var Files embed.FS
