@@ -14,7 +14,7 @@ import (
 	"kubeone/internal/view"
 )
 
-// fieldsOf are the fields of a type as docs/json.md names them: "members[].id".
+// fieldsOf returns the fields of a type by their names in docs/json.md: "members[].id".
 func fieldsOf(of reflect.Type, prefix string) []string {
 	var out []string
 	for f := range of.Fields() {
@@ -40,7 +40,7 @@ func TestTheJSONOfEtcdAndBackupIsDescribed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row := regexp.MustCompile("(?m)^\\| (`[^|]*`) \\|")
+	item := regexp.MustCompile("(?m)^- (`[^`]+`(?:,\\s+`[^`]+`)*)(?::|$)")
 	for heading, document := range map[string]any{
 		"Etcd members": view.MembersDocument{}, "Etcd snapshot": view.SnapshotDocument{},
 		"Etcd defragment": view.DefragmentDocument{}, "Failure": view.FailureDocument{},
@@ -55,15 +55,16 @@ func TestTheJSONOfEtcdAndBackupIsDescribed(t *testing.T) {
 		}
 		below, _, _ = strings.Cut(below, "\n## ")
 		var described []string
-		for _, m := range row.FindAllStringSubmatch(below, -1) {
-			for _, name := range strings.Split(m[1], ", ") {
-				described = append(described, strings.Trim(name, "`"))
+		for _, m := range item.FindAllStringSubmatch(below, -1) {
+			for name := range strings.SplitSeq(m[1], ",") {
+				described = append(described, strings.Trim(name, "` \n"))
 			}
 		}
-		want := fieldsOf(reflect.TypeOf(document), "")
-		if heading == "Backup inspect" { // described under Backup
-			want = slices.DeleteFunc(want, func(name string) bool { return strings.HasPrefix(name, "metadata.") })
-		}
+		want := slices.DeleteFunc(fieldsOf(reflect.TypeOf(document), ""), func(name string) bool {
+			return name == "format" || name == "cluster" || // described in the introduction
+				strings.HasPrefix(name, "metadata.snapshot.") || // described under Etcd snapshot
+				strings.HasPrefix(name, "metadata.") && heading == "Backup inspect" // described under Backup
+		})
 		slices.Sort(want)
 		slices.Sort(described)
 		if diff := cmp.Diff(want, described); diff != "" {

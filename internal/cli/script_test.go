@@ -183,11 +183,13 @@ func rewrite(ts *testscript.TestScript, name string, change func(string) string)
 
 // fields checks that a JSON document has no field that docs/json.md does not have.
 func fields(ts *testscript.TestScript, _ bool, args []string) {
-	docs, err := os.ReadFile(filepath.Join(startDir, "..", "..", "docs", "json.md"))
-	ts.Check(err)
 	known := map[string]bool{}
-	for _, m := range regexp.MustCompile("`([a-zA-Z.\\[\\]]+)`").FindAllStringSubmatch(string(docs), -1) {
-		known[strings.ReplaceAll(m[1], "[]", "")] = true
+	for _, page := range []string{"json.md", "steps.md"} {
+		docs, err := os.ReadFile(filepath.Join(startDir, "..", "..", "docs", page))
+		ts.Check(err)
+		for _, m := range regexp.MustCompile("`([a-zA-Z.\\[\\]]+)`").FindAllStringSubmatch(string(docs), -1) {
+			known[strings.ReplaceAll(m[1], "[]", "")] = true
+		}
 	}
 	for n, document := range strings.Split(strings.TrimSpace(ts.ReadFile(args[0])), "\n{") {
 		if n > 0 {
@@ -199,6 +201,16 @@ func fields(ts *testscript.TestScript, _ bool, args []string) {
 			ts.Fatalf("%s has the field %q, which docs/json.md does not have", args[0], path)
 		}
 	}
+}
+
+// documentedPath returns the path of a field in the section that describes its type, such as Problem.
+func documentedPath(path string) string {
+	for _, prefix := range []string{"steps.intent.", "problems.", "warnings.", "operator.", "instructions."} {
+		if i := strings.LastIndex(path, prefix); i >= 0 {
+			path = path[i+len(prefix):]
+		}
+	}
+	return strings.Replace(path, "metadata.snapshot.", "snapshot.", 1)
 }
 
 // unknownPaths returns the paths in value that are not known. What lies below a map whose keys are data is not looked
@@ -214,7 +226,7 @@ func unknownPaths(path string, value any, known map[string]bool) []string {
 		for key, below := range v {
 			at := strings.TrimPrefix(path+"."+key, ".")
 			switch {
-			case known[at]:
+			case known[at], known[documentedPath(at)]:
 				out = append(out, unknownPaths(at, below, known)...)
 			case !slices.Contains([]string{"hosts", "nodes", "firstContacts"}, path) &&
 				!strings.HasSuffix(path, "parameters") &&

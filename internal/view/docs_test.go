@@ -15,9 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"kubeone/internal/apply"
-	"kubeone/internal/decide"
-	"kubeone/internal/decide/fsm"
-	"kubeone/internal/model/desired"
 	"kubeone/internal/model/problem"
 	"kubeone/internal/plan"
 	"kubeone/internal/plan/step"
@@ -25,24 +22,19 @@ import (
 	"kubeone/internal/text/diff"
 )
 
-// doc is the description of the JSON, from here.
-const doc = "../../docs/json.md"
+const (
+	doc      = "../../docs/json.md"  // describes the JSON documents
+	stepsDoc = "../../docs/steps.md" // describes the kinds of steps
+)
 
-// sections are the documents by the headings of the description, each with its type and an example made by the program.
+// sections returns the documents by the headings of the description, each with its type and an example, if the
+// description has one.
 func sections(t *testing.T) map[string]struct {
 	of      any
 	example string
 } {
 	t.Helper()
-	planned, err := PlanJSON(documentedPlan())
-	if err != nil {
-		t.Fatal(err)
-	}
-	status, err := StatusJSON(documentedStatus())
-	if err != nil {
-		t.Fatal(err)
-	}
-	history, err := HistoryJSON("prod", runs()[2:4])
+	history, err := HistoryJSON("prod", runs()[2:3])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,20 +48,10 @@ func sections(t *testing.T) map[string]struct {
 		of      any
 		example string
 	}{
-		"Plan": {PlanDocument{}, string(planned)}, "Status": {Report{}, string(status)},
-		"Events":  {apply.Event{}, events},
-		"History": {HistoryDocument{}, string(history)},
+		"Plan": {PlanDocument{}, ""}, "Status": {Report{}, ""}, "Events": {apply.Event{}, events},
+		"History": {HistoryDocument{}, string(history)}, "Problem": {problem.Document{}, ""},
+		"Instruction": {problem.InstructionDocument{}, ""},
 	}
-}
-
-func documentedPlan() (plan.Plan, []diff.Set, decide.Decision) {
-	p := restartedKubelet()
-	p.Cluster = "prod"
-	p.FirstContacts = map[string]string{"203.0.113.12": "SHA256:uNiVztksCsDhcc0u9e8BrA9ZYLLsWLzbgxIoZYEXAWM"}
-	return p, documentedDiffs(), decide.Decision{Route: fsm.Repair, Trace: []fsm.Visit{
-		{State: fsm.AskControlPlane, Event: fsm.OnUnhealthy, To: fsm.AskQuorum,
-			Why: "cp-2 is restartable: kubelet is not running"},
-	}}
 }
 
 // documentedDiffs are of hosts that are set otherwise, of one that was not read, and of the cluster.
@@ -89,16 +71,6 @@ func documentedDiffs() []diff.Set {
 	}
 }
 
-// documentedStatus is a cluster with one host of each role.
-func documentedStatus() StatusInput {
-	st := busy()
-	st.Want.ControlPlane = []desired.Host{st.Want.ControlPlane[1]}
-	st.World.API.Via = st.Want.ControlPlane[0].ID
-	st.World.Etcd.Members = st.World.Etcd.Members[1:2]
-	st.Decision.Warnings = st.Decision.Warnings[:1]
-	return st
-}
-
 // documentedRun is short and has an event of every type.
 func documentedRun() []apply.Event {
 	s := newStream(oneMoreWorker())
@@ -113,11 +85,11 @@ func documentedRun() []apply.Event {
 	return s.finish(26.5, "worker-2: import images: exit status 1\n    | no space left on device").events
 }
 
-// paths are the fields of a type as the description names them: "steps[].intent.kind".
+// paths returns the fields of a type by their names in the description: "steps[].intent.kind". The description of
+// problems and instructions has a section for each.
 func paths(of reflect.Type, prefix string) []string {
 	var out []string
-	for i := range of.NumField() {
-		f := of.Field(i)
+	for f := range of.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if f.Anonymous && name == "" {
 			out = append(out, paths(f.Type, prefix)...)
@@ -134,31 +106,44 @@ func paths(of reflect.Type, prefix string) []string {
 			inner = inner.Elem()
 		}
 		out = append(out, prefix+name)
-		switch inner { // what writes itself
-		case reflect.TypeFor[problem.Problem]():
-			inner = reflect.TypeFor[problem.Document]()
-		case reflect.TypeFor[problem.Instruction]():
-			inner = reflect.TypeFor[problem.InstructionDocument]()
+		switch inner {
+		case reflect.TypeFor[problem.Problem](), reflect.TypeFor[problem.Instruction](), reflect.TypeFor[time.Time]():
+			continue
 		}
-		if inner.Kind() == reflect.Struct && inner != reflect.TypeFor[time.Time]() {
+		if inner.Kind() == reflect.Struct {
 			out = append(out, paths(inner, prefix+name+".")...)
 		}
 	}
 	return out
 }
 
-// row matches the first field of a table's row, which names fields of JSON.
-var row = regexp.MustCompile("(?m)^\\| (`[^|]*`) \\|")
+// item matches an item of a list that begins with names of fields.
+var item = regexp.MustCompile("(?m)^- (`[^`]+`(?:,\\s+`[^`]+`)*)(?::|$)")
+
+// described returns the fields that a section describes.
+func described(section string) []string {
+	var out []string
+	for _, m := range item.FindAllStringSubmatch(section, -1) {
+		for path := range strings.SplitSeq(m[1], ",") {
+			out = append(out, strings.Trim(path, "` \n"))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// isCommon reports whether the description's introduction describes a field.
+func isCommon(path string) bool { return path == "format" || path == "cluster" }
 
 // example matches the block of an example.
 var example = regexp.MustCompile("(?s)```json\n(.*?)```")
 
-// section is the part of the description below a heading.
+// section returns the text below a heading of a description.
 func section(t *testing.T, text, name string) string {
 	t.Helper()
 	_, below, found := strings.Cut(text, "\n## "+name+"\n")
 	if !found {
-		t.Fatalf("%s has no section %q", doc, name)
+		t.Fatalf("there is no section %q", name)
 	}
 	below, _, _ = strings.Cut(below, "\n## ")
 	return below
@@ -171,67 +156,99 @@ func TestEveryFieldIsDescribedAndEveryDescribedFieldExists(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, s := range sections(t) {
-		var described []string
-		for _, m := range row.FindAllStringSubmatch(section(t, string(text), name), -1) {
-			for _, path := range strings.Split(m[1], ", ") {
-				described = append(described, strings.Trim(path, "`"))
-			}
-		}
-		slices.Sort(described)
-		want := paths(reflect.TypeOf(s.of), "")
-		if name == "Plan" {
-			for _, k := range step.Kinds() {
-				want = append(want, parameters(k, "steps[].intent.")...)
-			}
-		}
+		want := slices.DeleteFunc(paths(reflect.TypeOf(s.of), ""), isCommon)
 		slices.Sort(want)
-		want = slices.Compact(want) // kinds share parameters
-		if diff := cmp.Diff(want, described); diff != "" {
+		if diff := cmp.Diff(want, described(section(t, string(text), name))); diff != "" {
 			t.Errorf("%s, section %s (-fields of the program +described):\n%s", doc, name, diff)
 		}
 	}
 }
 
-// parameters are the fields of a kind's parameters.
-func parameters(k step.Kind, prefix string) []string {
-	if k.Params() == nil {
-		return nil
-	}
-	return paths(reflect.TypeOf(k.Params()), prefix)
-}
-
-// TestEveryKindOfStepIsDescribed also writes the table, with -update.
-func TestEveryKindOfStepIsDescribed(t *testing.T) { //nolint:paralleltest // it may rewrite the description
-	text, err := os.ReadFile(doc)
+func TestEveryParameterOfAStepIsDescribed(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(stepsDoc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "\nWritten by `go test ./internal/view -update` from the table in `internal/plan/step`.\n\n" +
-		"| kind | runs | effect | parameters |\n|---|---|---|---|\n"
+	var want []string
 	for _, k := range step.Kinds() {
-		var names []string
-		for _, name := range parameters(k, "") {
-			if !strings.ContainsAny(strings.TrimSuffix(name, "[]"), ".[") {
-				names = append(names, "`"+strings.TrimSuffix(name, "[]")+"`")
+		want = append(want, parameters(k)...)
+	}
+	slices.Sort(want)
+	want = slices.Compact(want) // kinds share parameters
+	if diff := cmp.Diff(want, described(section(t, string(text), "Parameters"))); diff != "" {
+		t.Errorf("%s (-parameters of the program +described):\n%s", stepsDoc, diff)
+	}
+}
+
+// parameters returns the fields of a kind's parameters.
+func parameters(k step.Kind) []string {
+	if k.Params() == nil {
+		return nil
+	}
+	return paths(reflect.TypeOf(k.Params()), "")
+}
+
+// kindsList returns the kinds of steps as a list for each place. Kinds with equal effects and parameters share an item.
+func kindsList() string {
+	var places, items []string
+	names, at := map[string][]string{}, map[string]string{}
+	for _, k := range step.Kinds() {
+		text := ": " + k.About()
+		var own []string
+		for _, name := range parameters(k) {
+			if name = strings.TrimSuffix(name, "[]"); !strings.ContainsAny(name, ".[") {
+				own = append(own, "`"+name+"`")
 			}
 		}
-		want += fmt.Sprintf("| `%s` | %s | %s | %s |\n", k, k.Place(), k.About(), strings.Join(names, ", "))
+		if len(own) > 0 {
+			text += " (" + strings.Join(own, ", ") + ")"
+		}
+		place := string(k.Place())
+		if !slices.Contains(places, place) {
+			places = append(places, place)
+		}
+		if names[text] == nil {
+			items = append(items, text)
+		}
+		names[text], at[text] = append(names[text], "`"+string(k)+"`"), place
 	}
-	below := section(t, string(text), "Kinds of steps")
+	var out strings.Builder
+	for _, place := range places {
+		fmt.Fprintf(&out, "\n### %s%s\n\n", strings.ToUpper(place[:1]), place[1:])
+		for _, text := range items {
+			if at[text] == place {
+				lines := wrapText(strings.Join(names[text], ", ")+text, 118)
+				fmt.Fprintf(&out, "- %s\n", strings.Join(lines, "\n  "))
+			}
+		}
+	}
+	return out.String()
+}
+
+// TestEveryKindOfStepIsDescribed also writes the list, with -update.
+func TestEveryKindOfStepIsDescribed(t *testing.T) { //nolint:paralleltest // it may rewrite the description
+	text, err := os.ReadFile(stepsDoc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "\n`go test ./internal/view -update` writes this list from the table in `internal/plan/step`. Parameters are\n" +
+		"in brackets.\n" + kindsList()
+	below := section(t, string(text), "Kinds")
 	if golden.Update() {
-		updated := strings.Replace(string(text), "\n## Kinds of steps\n"+below, "\n## Kinds of steps\n"+want, 1)
-		if err := os.WriteFile(doc, []byte(updated), 0o600); err != nil {
+		updated := strings.Replace(string(text), "\n## Kinds\n"+below, "\n## Kinds\n"+want, 1)
+		if err := os.WriteFile(stepsDoc, []byte(updated), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
 	if diff := cmp.Diff(want, below); diff != "" {
-		t.Errorf("%s, section Kinds of steps (-table +described):\n%s", doc, diff)
+		t.Errorf("%s, section Kinds (-table +described):\n%s", stepsDoc, diff)
 	}
 }
 
-// TestExamplesAreWhatTheProgramWrites also rewrites them, with -update.
-func TestExamplesAreWhatTheProgramWrites(t *testing.T) { //nolint:paralleltest // it may rewrite the description
+// TestExamplesAreCurrent also rewrites the examples, with -update.
+func TestExamplesAreCurrent(t *testing.T) { //nolint:paralleltest // it may rewrite the description
 	text, err := os.ReadFile(doc)
 	if err != nil {
 		t.Fatal(err)
@@ -239,6 +256,9 @@ func TestExamplesAreWhatTheProgramWrites(t *testing.T) { //nolint:paralleltest /
 	updated := string(text)
 	all := sections(t)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if all[name].example == "" {
+			continue
+		}
 		below := section(t, updated, name)
 		found := example.FindStringSubmatch(below)
 		if found == nil {
@@ -260,8 +280,8 @@ func TestExamplesAreWhatTheProgramWrites(t *testing.T) { //nolint:paralleltest /
 	}
 }
 
-// TestFormatsAreThoseDescribed makes whoever raises a format look at the description.
-func TestFormatsAreThoseDescribed(t *testing.T) {
+// TestFormatsAreDescribed fails for a new format until the description names it.
+func TestFormatsAreDescribed(t *testing.T) {
 	t.Parallel()
 	got := map[string]int{
 		"Plan":    plan.FormatVersion,
