@@ -274,34 +274,34 @@ func TestPortsAreDocumented(t *testing.T) {
 // portsText is the rest of the page, with ~ for a backquote.
 const portsText = `
 The range of Services is the manifest's ~clusterNetwork.nodePortRange~. The API server, etcd and the kubelet
-authenticate their clients with certificates. kubeone does not restrict who may reach these ports: hosts join and leave
-a cluster without a change on the others. VXLAN does not authenticate anything. Keep 8472/udp closed to other networks
-than that of the hosts, in the cloud's security group or the router.
+authenticate their clients with certificates. kubeone opens these ports to all addresses, so that hosts can join and
+leave a cluster without a change on the others. VXLAN has no authentication. Close 8472/udp to all networks except that
+of the hosts, in the cloud's security group or the router.
 
-Hosts need no other open port but that of SSH. The controller manager (10257) and the scheduler (10259) are asked on
-their own host only. kube-proxy answers a load balancer that checks the health of Nodes at 10256/tcp: open it yourself.
-With ~clusterNetwork.cni.external~, open the ports of that plugin yourself.
+Besides these ports, hosts need only the SSH port. The controller manager (10257) and the scheduler (10259) are probed
+only on their own host. Open other ports yourself: 10256/tcp if a load balancer checks the health of Nodes at
+kube-proxy, and with ~clusterNetwork.cni.external~ the ports of that plugin.
 
 ## What kubeone does to a firewall
 
-kubeone configures ufw and firewalld (0.9 or later) where they are active. The manifest's ~firewall~ says how:
+kubeone configures ufw and firewalld (0.9 or later) on hosts where they are active, as the manifest's ~firewall~ says:
 
 | ~firewall~ | on a host with an active firewall | reset |
 |---|---|---|
 | ~manage~ (default) | It stays on. kubeone opens the ports above. | removes what kubeone added |
-| ~disable~ | kubeone switches it off. | switches it on again |
+| ~disable~ | kubeone turns it off. | turns it on again |
 | ~ignore~ | kubeone changes nothing. Open the ports yourself. | removes what kubeone added before |
 
-- ufw: the rules have the comment ~kubeone~. Pods need ~allow from~ and ~route allow~ rules for their networks, since
-  ufw forwards nothing by default. ufw has one rule for a port: if you have a rule for the same port, yours stays.
+- ufw: the rules have the comment ~kubeone~. They include ~allow from~ and ~route allow~ for the networks of pods,
+  because ufw forwards nothing by default. ufw has only one rule for a port: if you have one, it stays.
 - firewalld: two policies, ~kubeone-host~ and ~kubeone-forward~, in ~/etc/firewalld/policies~, for all zones. kubeone
   reloads firewalld, which drops settings that were made without ~--permanent~.
-- Services need no rule: kube-proxy replaces their addresses by those of pods before a firewall sees a packet.
-- The rules that a host has are recorded below ~/etc/kubeone/firewall~. If rules of kubeone are missing, or the manifest
-  wants others, the next plan reconfigures the host's firewall. It also finds a firewall that is switched on later.
-  While closed ports keep the host's own components from working, kubeone cannot do that: add the rules by hand then.
-- If you change ~firewall~ from ~disable~ to ~manage~, kubeone opens the ports and switches on what it had switched off.
-- Rules of nftables or iptables that belong to neither of the two are left alone. Open the ports there yourself.
+- Services need no rule: kube-proxy replaces their addresses with those of pods before a firewall sees a packet.
+- Each host records its rules below ~/etc/kubeone/firewall~. If rules are missing, or the manifest needs others, the
+  next plan reconfigures the host's firewall. It also finds a firewall that was turned on later. If closed ports stop
+  the host's own components, kubeone cannot do that: add the rules by hand.
+- If you change ~firewall~ from ~disable~ to ~manage~, kubeone opens the ports and turns the firewall on again.
+- kubeone ignores other rules of nftables and iptables. Open the ports there yourself.
 `
 
 func firewallDigest(in Input) string {
