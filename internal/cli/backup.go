@@ -38,7 +38,7 @@ func newBackupCommand(stdio IO) *cobra.Command {
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("keep") && o.Keep < 1 {
-				return &usageError{fmt.Errorf("--keep %d is too few: one is kept at least", o.Keep), cmd.CommandPath()}
+				return &usageError{fmt.Errorf("--keep %d is too few: the minimum is 1", o.Keep), cmd.CommandPath()}
 			}
 			o.Prune = cmd.Flags().Changed("keep")
 			return runBackup(cmd, stdio, f, o, output, args)

@@ -1,12 +1,9 @@
 package fields
 
 import (
-	"os"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
-	"testing"
 
 	"kubeone/api/kubeone/v1beta2"
 )
@@ -15,49 +12,14 @@ import (
 // "controlPlane.hosts[].taints[].key", with * for any key of a map.
 type field struct {
 	path    string
-	carried string // what docs/manifest.md says: "yes", "no", …
+	carried string // the tag: "" if kubeone carries the field out
 }
 
-// carriedOut reports whether the documentation says that something is done about the field, whatever its value.
-func (f field) carriedOut() bool {
-	return f.carried == "yes" || strings.HasPrefix(f.carried, "with `")
-}
+// carriedOut reports whether kubeone carries the field out, whatever its value.
+func (f field) carriedOut() bool { return f.carried == "" || f.carried == "without a cloud" }
 
-// rows are the rows of the tables of docs/manifest.md, "carried out" by type and field, and which of them were asked
-// for.
-type rows struct {
-	carried map[string]string
-	asked   map[string]bool
-}
-
-var (
-	heading = regexp.MustCompile(`^### (\w+)$`)
-	row     = regexp.MustCompile("^\\| `(\\w+)` \\| [^|]+ \\| [^|]* \\| ([^|]+) \\|")
-)
-
-func documented(t *testing.T) rows {
-	t.Helper()
-	text, err := os.ReadFile("../../docs/manifest.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := rows{carried: map[string]string{}, asked: map[string]bool{}}
-	of := ""
-	for line := range strings.Lines(string(text)) {
-		line = strings.TrimSpace(line)
-		if m := heading.FindStringSubmatch(line); m != nil {
-			of = m[1]
-		}
-		if m := row.FindStringSubmatch(line); m != nil && of != "" {
-			out.carried[of+"."+m[1]] = m[2]
-		}
-	}
-	return out
-}
-
-// fieldsOf returns the fields of the API's types, in their order.
-func fieldsOf(t *testing.T, docs rows) []field {
-	t.Helper()
+// allFields returns the fields of the API's types, in their order.
+func allFields() []field {
 	var out []field
 	var walk func(typ reflect.Type, path, outer string)
 	walk = func(typ reflect.Type, path, outer string) {
@@ -65,14 +27,9 @@ func fieldsOf(t *testing.T, docs rows) []field {
 			if f.Anonymous {
 				continue
 			}
-			key := typ.Name() + "." + v1beta2.JSONName(f)
-			carried, ok := docs.carried[key]
-			if !ok {
-				t.Errorf("docs/manifest.md has no row for %s", key)
-			}
-			docs.asked[key] = true
-			if carried == "yes" || !(field{carried: outer}).carriedOut() {
-				carried = outer // what is said of the whole is said of its parts
+			carried := f.Tag.Get("carried")
+			if carried == "" || !(field{carried: outer}).carriedOut() {
+				carried = outer // a tag applies to all fields below
 			}
 			at := strings.TrimPrefix(path+"."+v1beta2.JSONName(f), ".")
 			below := f.Type
@@ -96,12 +53,7 @@ func fieldsOf(t *testing.T, docs rows) []field {
 			out = append(out, field{at, carried})
 		}
 	}
-	walk(reflect.TypeFor[v1beta2.KubeOneCluster](), "", "yes")
-	for key := range docs.carried {
-		if !docs.asked[key] {
-			t.Errorf("docs/manifest.md has a row for %s, which is no field", key)
-		}
-	}
+	walk(reflect.TypeFor[v1beta2.KubeOneCluster](), "", "")
 	return out
 }
 

@@ -1,14 +1,14 @@
 package v1beta2
 
-// Addons is additional objects that are applied to the cluster.
+// Addons are additional objects that are applied to the cluster.
 type Addons struct {
 	// Enable switches addons on.
 	Enable *bool `json:"enable,omitempty"`
 	// Path is the folder with the operator's own addons.
 	Path string `json:"path,omitempty"`
-	// GlobalParams is parameters of all addons.
+	// GlobalParams are parameters of all addons.
 	GlobalParams map[string]string `json:"globalParams,omitempty" secret:"keys" lines:"yes"`
-	// Addons is the addons that are wanted, or not wanted any more.
+	// Addons are the addons to apply or delete.
 	Addons []Addon `json:"addons,omitempty"`
 }
 
@@ -16,7 +16,7 @@ type Addons struct {
 type Addon struct {
 	// Name is the addon's name. Each has one, unless addons are switched off.
 	Name string `json:"name"`
-	// Params is the addon's parameters; they win over globalParams.
+	// Params are the addon's parameters; they win over globalParams.
 	Params map[string]string `json:"params,omitempty" secret:"keys" lines:"yes"`
 	// DisableTemplating applies the addon's files as they are. Default: false.
 	DisableTemplating bool `json:"disableTemplating,omitempty"`
@@ -46,7 +46,7 @@ type HelmRelease struct {
 	Insecure bool `json:"insecure,omitempty"`
 	// Values overrides the chart's values.
 	Values []HelmValues `json:"values,omitempty"`
-	// Auth is credentials for the repository.
+	// Auth are credentials for the repository.
 	Auth *HelmAuth `json:"auth,omitempty" secret:"true"`
 }
 
@@ -54,11 +54,11 @@ type HelmRelease struct {
 type HelmValues struct {
 	// ValuesFile is a file with values.
 	ValuesFile string `json:"valuesFile,omitempty"`
-	// Inline is values.
+	// Inline are values.
 	Inline Raw `json:"inline,omitempty" secret:"keys"`
 }
 
-// HelmAuth is credentials for a chart repository.
+// HelmAuth has credentials for a chart repository.
 type HelmAuth struct {
 	// Username is the user.
 	Username string `json:"username,omitempty"`

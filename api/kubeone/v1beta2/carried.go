@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// carriedWithoutCloud is the tag of fields that are carried out for hosts that exist, and for no cloud yet.
+// carriedWithoutCloud is the tag of fields that are carried out for existing hosts only, not for clouds.
 const carriedWithoutCloud = "without a cloud"
 
-// ForExistingHosts returns the specification without what a host that exists cannot follow: the fields that are not
-// carried out.
+// ForExistingHosts returns the specification without the fields that are not carried out. An existing host cannot
+// follow them.
 func (p ProviderSpec) ForExistingHosts() ProviderSpec {
 	v := reflect.ValueOf(&p).Elem()
 	for i := range v.NumField() {
@@ -22,23 +22,22 @@ func (p ProviderSpec) ForExistingHosts() ProviderSpec {
 	return p
 }
 
-// carriedByNothing is the tag of fields that are right whatever they say: there is nothing to do about them, and
-// nothing is missing without that.
+// carriedByNothing is the tag of fields without effect, which need none: kubeone honours every value by doing nothing.
 const carriedByNothing = "nothing to do"
 
-// NotCarriedOut returns the paths of all fields that are set and that this version does nothing about, in the order of
-// the types. A feature that is switched off is carried out by doing nothing.
+// NotCarriedOut returns the paths of all ignored fields that are set, in the order of the types. A disabled feature is
+// carried out by doing nothing.
 func (c *KubeOneCluster) NotCarriedOut() []string {
 	return c.ignored(func(reflect.StructField) bool { return true })
 }
 
-// SecurityNotCarriedOut returns those of them that were asked for so that the cluster is safer: without them it is not
-// what somebody relies on.
+// SecurityNotCarriedOut returns the paths of set but ignored fields that would make the cluster safer. Without them, the
+// cluster lacks a protection that its operator relies on.
 func (c *KubeOneCluster) SecurityNotCarriedOut() []string {
 	return c.ignored(func(f reflect.StructField) bool { return f.Tag.Get("security") == "yes" })
 }
 
-// ignored returns the paths of the fields of that sort that are set and that this version does nothing about.
+// ignored returns the paths of ignored fields that are set and that counts accepts.
 func (c *KubeOneCluster) ignored(counts func(reflect.StructField) bool) []string {
 	var paths []string
 	walkFields(reflect.ValueOf(c).Elem(), "", func(path string, v reflect.Value, f reflect.StructField) bool {
@@ -60,7 +59,7 @@ func (c *KubeOneCluster) ignored(counts func(reflect.StructField) bool) []string
 	return paths
 }
 
-// isIdle reports whether the value asks for nothing: it is not set, or switched off.
+// isIdle reports whether a value is unset or disables its feature.
 func isIdle(v reflect.Value) bool {
 	if v.IsZero() || (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0 {
 		return true
@@ -79,7 +78,7 @@ func isIdle(v reflect.Value) bool {
 	return false
 }
 
-// plainText is a scalar, or what a pointer to one points at, as the manifest writes it; "" for a nil pointer.
+// plainText returns a scalar, or the scalar behind a pointer, as in the manifest; "" for a nil pointer.
 func plainText(v reflect.Value) string {
 	if v.Kind() == reflect.Pointer {
 		if v.IsNil() {
@@ -90,8 +89,8 @@ func plainText(v reflect.Value) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// walkFields calls visit for every field below a struct, by its name in the manifest. It goes on below a field if visit
-// says so; nil pointers have nothing below.
+// walkFields calls visit for every field below a struct, with its path in the manifest. It descends into a field if
+// visit returns true. Nil pointers have no fields.
 func walkFields(v reflect.Value, path string, visit func(path string, v reflect.Value, f reflect.StructField) bool) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -119,8 +118,8 @@ func walkFields(v reflect.Value, path string, visit func(path string, v reflect.
 	}
 }
 
-// walkMap walks a map's values in the order of its keys. Values of maps cannot be changed in place, so changes made by
-// visit are written back.
+// walkMap visits a map's values in the order of its keys. Values of maps cannot be changed in place, so walkMap writes
+// changes made by visit back.
 func walkMap(v reflect.Value, path string, visit func(path string, v reflect.Value, f reflect.StructField) bool) {
 	keys := v.MapKeys()
 	sort.Slice(keys, func(i, j int) bool { return keys[i].String() < keys[j].String() })
@@ -135,7 +134,7 @@ func walkMap(v reflect.Value, path string, visit func(path string, v reflect.Val
 	}
 }
 
-// JSONName is a field's name in the manifest.
+// JSONName returns a field's name in the manifest.
 func JSONName(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	return name

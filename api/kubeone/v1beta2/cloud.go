@@ -14,7 +14,7 @@ type CloudProviderSpec struct {
 	GCE *GCESpec `json:"gce,omitempty" carried:"no"`
 	// Hetzner is Hetzner Cloud.
 	Hetzner *HetznerSpec `json:"hetzner,omitempty" carried:"no"`
-	// Kubevirt is virtual machines in another Kubernetes cluster.
+	// Kubevirt are virtual machines in another Kubernetes cluster.
 	Kubevirt *KubevirtSpec `json:"kubevirt,omitempty" carried:"no"`
 	// Nutanix is Nutanix.
 	Nutanix *NutanixSpec `json:"nutanix,omitempty" carried:"no"`
@@ -87,7 +87,7 @@ type HetznerLoadBalancer struct {
 	Location string `json:"location,omitempty"`
 	// PublicIP gives it a public address.
 	PublicIP *bool `json:"publicIP,omitempty"`
-	// Labels is its labels.
+	// Labels are its labels.
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
@@ -115,7 +115,7 @@ type KubevirtLoadBalancer struct {
 	Name string `json:"name,omitempty"`
 	// ServiceType is its type.
 	ServiceType string `json:"serviceType,omitempty"`
-	// Annotations is its annotations.
+	// Annotations are its annotations.
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 

@@ -9,12 +9,11 @@ type KubeOneCluster struct {
 	// Name is the cluster's name, a DNS-1123 subdomain. Required, unless Terraform's output has one; if both have a
 	// name, the names must be equal.
 	Name string `json:"name"`
-	// ControlPlane lists the control-plane hosts. Terraform's list replaces the manifest's; a host in both keeps its
-	// settings from the manifest. Required, unless Terraform's output has hosts.
+	// ControlPlane lists the control-plane hosts.
 	ControlPlane ControlPlaneConfig `json:"controlPlane"`
-	// StaticWorkers lists the existing worker hosts. Terraform's workers are added.
+	// StaticWorkers lists the existing worker hosts.
 	StaticWorkers StaticWorkersConfig `json:"staticWorkers,omitzero"`
-	// APIEndpoint is the address where clients reach the API.
+	// APIEndpoint is the address where clients reach the API, usually a load balancer.
 	APIEndpoint APIEndpoint `json:"apiEndpoint,omitzero"`
 	// Versions sets the cluster's versions. Required.
 	Versions VersionConfig `json:"versions"`
@@ -24,11 +23,13 @@ type KubeOneCluster struct {
 	ClusterNetwork ClusterNetworkConfig `json:"clusterNetwork,omitzero"`
 	// ContainerRuntime configures containerd.
 	ContainerRuntime ContainerRuntimeConfig `json:"containerRuntime,omitzero"`
-	// KubeletConfig sets the kubelet's settings on all hosts. A host's own settings win field by field.
+	// KubeletConfig sets the kubelet's settings on all hosts. A host's own settings win field by field. Unset fields
+	// keep the kubelet's defaults.
 	KubeletConfig KubeletConfig `json:"kubeletConfig,omitzero"`
-	// ControlPlaneComponents overrides flags and feature gates of the control plane.
+	// ControlPlaneComponents overrides flags and feature gates of the control plane, at your own risk.
 	ControlPlaneComponents *ControlPlaneComponents `json:"controlPlaneComponents,omitempty"`
-	// TLSCipherSuites restricts the TLS 1.2 cipher suites of the components.
+	// TLSCipherSuites restricts the TLS 1.2 cipher suites, by the names of Go's crypto/tls. Unset fields keep the
+	// component's defaults.
 	TLSCipherSuites TLSCipherSuites `json:"tlsCipherSuites,omitzero"`
 	// Proxy is the HTTP proxy that the hosts use.
 	Proxy ProxyConfig `json:"proxy,omitzero"`
@@ -52,11 +53,14 @@ type KubeOneCluster struct {
 	// Firewall sets what happens to an active ufw or firewalld: manage opens the cluster's ports, disable stops the
 	// firewall, ignore leaves it alone. A reset reverts the first two. Default: manage.
 	Firewall string `json:"firewall,omitempty"`
-	// Upgrade sets how workers are taken out of service for an upgrade.
+	// Upgrade sets how workers are taken out of service for an upgrade. A change does not start an upgrade. The flags
+	// --max-unavailable, --max-parallel, --no-canary, --drain-timeout and --on-drain-timeout win over these fields.
 	Upgrade UpgradeConfig `json:"upgrade,omitzero"`
 	// Backup configures snapshots of etcd and backups of the cluster.
 	Backup BackupConfig `json:"backup,omitzero"`
-	// Hooks are commands that run before and after an activity. Only the manifest can define hooks.
+	// Hooks are commands that run before and after an activity, for example to take a host out of a load balancer
+	// before a drain. They are part of the plan. An interrupted run may run them again. Only the manifest can define
+	// hooks.
 	Hooks []Hook `json:"hooks,omitempty"`
 
 	// DynamicWorkers are sets of worker Machines.
@@ -67,9 +71,9 @@ type KubeOneCluster struct {
 	OperatingSystemManager *OperatingSystemManagerConfig `json:"operatingSystemManager,omitempty" carried:"no"`
 	// Features configures additional features.
 	Features Features `json:"features,omitzero"`
-	// Addons is additional objects that are applied to the cluster.
+	// Addons are additional objects that are applied to the cluster.
 	Addons *Addons `json:"addons,omitempty" carried:"no"`
-	// HelmReleases is Helm charts that are installed in the cluster.
+	// HelmReleases are Helm charts that are installed in the cluster.
 	HelmReleases []HelmRelease `json:"helmReleases,omitempty" carried:"no"`
 	// SystemPackages configures package repositories of the operating system.
 	SystemPackages *SystemPackages `json:"systemPackages,omitempty"`
@@ -77,8 +81,9 @@ type KubeOneCluster struct {
 
 // ControlPlaneConfig lists the hosts of the control plane.
 type ControlPlaneConfig struct {
-	// Hosts are the control-plane hosts: an odd number, three or five for high availability. Required, unless
-	// Terraform's output has hosts.
+	// Hosts are the control-plane hosts: an odd number, three or five for high availability. Terraform's list replaces
+	// the manifest's; a host in both keeps its settings from the manifest. Required, unless Terraform's output has
+	// hosts.
 	Hosts []HostConfig `json:"hosts,omitempty"`
 	// NodeSets are control-plane machines that a cloud's API creates.
 	NodeSets []NodeSet `json:"nodeSets,omitempty" carried:"no"`
@@ -86,11 +91,11 @@ type ControlPlaneConfig struct {
 
 // StaticWorkersConfig lists the existing worker hosts.
 type StaticWorkersConfig struct {
-	// Hosts are the worker hosts.
+	// Hosts are the worker hosts. Terraform's workers are added.
 	Hosts []HostConfig `json:"hosts,omitempty"`
 }
 
-// APIEndpoint is the address where clients reach the API, usually a load balancer.
+// APIEndpoint is the address where clients reach the API.
 type APIEndpoint struct {
 	// Host is the address or DNS name. Default: the first control-plane host's publicAddress.
 	Host string `json:"host,omitempty"`
@@ -149,7 +154,7 @@ type CertificateAuthorityConfig struct {
 
 // Preflight lists kubeadm preflight checks that may fail.
 type Preflight struct {
-	// IgnoreErrors are names of checks that may fail, such as SystemVerification.
+	// IgnoreErrors are names of kubeadm preflight checks that may fail, such as SystemVerification.
 	IgnoreErrors []string `json:"ignoreErrors,omitempty"`
 }
 

@@ -8,7 +8,7 @@ type ControlPlaneComponents struct {
 	ControllerManager *ControlPlaneComponentConfig `json:"controllerManager,omitempty"`
 	// Scheduler configures kube-scheduler.
 	Scheduler *ControlPlaneComponentConfig `json:"scheduler,omitempty"`
-	// Etcd configures etcd.
+	// Etcd configures etcd. Unset fields keep etcd's defaults.
 	Etcd *EtcdConfig `json:"etcd,omitempty"`
 }
 
@@ -20,7 +20,7 @@ type ControlPlaneComponentConfig struct {
 	FeatureGates map[string]bool `json:"featureGates,omitempty"`
 }
 
-// EtcdConfig configures etcd. Unset fields keep etcd's defaults.
+// EtcdConfig configures etcd.
 type EtcdConfig struct {
 	// QuotaBackendBytes is the maximum database size in bytes, at least 2147483648 (2 GiB).
 	QuotaBackendBytes int64 `json:"quotaBackendBytes,omitempty"`

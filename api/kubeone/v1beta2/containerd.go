@@ -10,7 +10,7 @@ type ContainerRuntimeConfig struct {
 
 // ContainerRuntimeDocker configured Docker.
 type ContainerRuntimeDocker struct {
-	// RegistryMirrors was mirrors of Docker Hub.
+	// RegistryMirrors were mirrors of Docker Hub.
 	RegistryMirrors []string `json:"registryMirrors,omitempty"`
 }
 
@@ -33,7 +33,8 @@ type ContainerdRegistry struct {
 	OverridePath bool `json:"overridePath,omitempty"`
 	// TLSConfig configures TLS for the registry and its mirrors. Use certificateAuthority to trust your own CA.
 	TLSConfig *ContainerdTLSConfig `json:"tlsConfig,omitempty"`
-	// Auth holds credentials for the registry. Prefer a file with --credentials.
+	// Auth holds credentials for the registry: a user and password, or auth, or identityToken. Prefer a file with
+	// --credentials.
 	Auth *ContainerdRegistryAuthConfig `json:"auth,omitempty" secret:"true"`
 }
 
@@ -43,7 +44,7 @@ type ContainerdTLSConfig struct {
 	InsecureSkipVerify bool `json:"insecureSkipVerify,omitempty"`
 }
 
-// ContainerdRegistryAuthConfig holds credentials for a registry: a user and password, or auth, or identityToken.
+// ContainerdRegistryAuthConfig holds credentials for a registry.
 type ContainerdRegistryAuthConfig struct {
 	// Username is the user name.
 	Username string `json:"username,omitempty"`

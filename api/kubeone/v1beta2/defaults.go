@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The defaults of fields that are carried out.
+// Defaults of fields.
 const (
 	DefaultAPIPort        = 6443
 	DefaultPodSubnet      = "10.244.0.0/16"
@@ -29,9 +29,9 @@ const (
 	taintEffectNoSchedule = "NoSchedule"
 )
 
-// Default fills in what is not set, so that nothing later needs to know a default. It is idempotent, and it leaves
-// fields that no one may choose for the operator (name, versions, cloudProvider, addresses) as they are, but for the
-// spelling of versions and DNS names. Fields that this version does not carry out get no default.
+// Default fills in unset fields, so that no other code needs to know defaults. It is idempotent. It does not choose a
+// name, versions, a cloudProvider or addresses, but normalizes the spelling of versions and DNS names. Ignored fields
+// get no default.
 func (c *KubeOneCluster) Default() {
 	for i := range c.ControlPlane.Hosts {
 		c.ControlPlane.Hosts[i].defaultTo([]Taint{{Key: controlPlaneTaintKey, Effect: taintEffectNoSchedule}})
@@ -59,8 +59,8 @@ func (c *KubeOneCluster) Default() {
 	}
 }
 
-// PlainName returns a DNS name or an IP address in the one spelling that everything later uses: in lower case and
-// without the dot at its end. Cloud load balancers have names with capitals, and kubeadm refuses both.
+// PlainName returns a DNS name or an IP address in lower case and without a dot at the end, as kubeadm requires. Names
+// of cloud load balancers can have capitals.
 func PlainName(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
 
 func (e *APIEndpoint) setPlainNames() {
@@ -131,7 +131,7 @@ func (u *UpgradeConfig) setDefaults() {
 	fill(&u.Drain.OnTimeout, DrainStop)
 }
 
-// setDefaults adds what must never go through the proxy. Without a proxy there is nothing to except.
+// setDefaults adds the destinations that must not use the proxy to noProxy, if there is a proxy.
 func (p *ProxyConfig) setDefaults(n ClusterNetworkConfig) {
 	if p.HTTP == "" && p.HTTPS == "" {
 		return

@@ -4,11 +4,11 @@ package v1beta2
 type WebhookAuditLog struct {
 	// Enable turns it on. Default: false.
 	Enable bool `json:"enable,omitempty"`
-	// Config is the configuration.
+	// Config is the configuration. Unset fields keep the API server's defaults.
 	Config WebhookAuditLogConfig `json:"config,omitzero"`
 }
 
-// WebhookAuditLogConfig sets where and how audit events are sent. Unset fields keep the API server's defaults.
+// WebhookAuditLogConfig sets where and how audit events are sent.
 type WebhookAuditLogConfig struct {
 	// PolicyFilePath is an audit policy (Policy of audit.k8s.io/v1) on the operator's machine, relative to the
 	// manifest's folder.

@@ -2,17 +2,16 @@ package v1beta2
 
 import "fmt"
 
-// Finding is one thing that is wrong, or unwise, in a manifest.
+// Finding is a mistake or a warning about a manifest.
 type Finding struct {
 	Path    string // "controlPlane.hosts[1].sshPort"
 	Message string
-	Hint    string // what to do about it; may be empty
-	Warning bool   // the manifest can be used as it is
-	// Missing says that the field at Path is required and not there.
-	Missing bool
+	Hint    string // the remedy; may be empty
+	Warning bool   // the manifest is usable nevertheless
+	Missing bool   // the required field at Path is absent
 }
 
-// findings collects what a validation finds, in the order in which it looks.
+// findings collects the results of a validation, in the order of its checks.
 type findings struct {
 	list []Finding
 }
@@ -29,7 +28,7 @@ func (f *findings) missing(path, hint string) {
 	f.list = append(f.list, Finding{Path: path, Message: "is required", Hint: hint, Missing: true})
 }
 
-// Child is the path of a field, or of a map's key, below path.
+// Child returns the path of a field, or of a map's key, below path.
 func Child(path, name string) string {
 	switch {
 	case !plain(name):
@@ -41,12 +40,12 @@ func Child(path, name string) string {
 	}
 }
 
-// Item is the path of a list's item.
+// Item returns the path of a list's item.
 func Item(path string, index int) string {
 	return fmt.Sprintf("%s[%d]", path, index)
 }
 
-// plain reports whether a name can be a part of a path without quotes.
+// plain reports whether a name needs no quotes in a path.
 func plain(name string) bool {
 	for _, r := range name {
 		switch {

@@ -11,13 +11,13 @@ import (
 	"kubeone/internal/testutil/golden"
 )
 
-const fullIntro = `# Every field of a manifest, with its meaning. A field that is commented out is another choice
-# than the one shown, is left to what it configures, or is not carried out by this version: then its comment says so.
-# docs/manifest.md has them in tables. Generated from the comments in api/kubeone/v1beta2 and the values in its
+const fullIntro = `# Every field of a manifest, with its meaning. A field is commented out if it is an alternative
+# to a field that is shown, if it has a good default, or if kubeone does not carry it out, as its comment says then.
+# docs/manifest.md lists the fields. Generated from the comments in api/kubeone/v1beta2 and the values in its
 # testdata/full-values.yaml.
 `
 
-// exampleWidth is how many columns a comment has before it is indented.
+// exampleWidth is the width of comments in columns, without their indentation.
 const exampleWidth = 96
 
 // TestFullExample keeps examples/full.yaml current: every field of every type, in the order of the types. A field
@@ -40,12 +40,11 @@ func TestFullExample(t *testing.T) {
 	golden.Check(t, "../../../examples/full.yaml", fullIntro+strings.Join(lines, "\n")+"\n")
 }
 
-// example is an example manifest as far as it is made. Of a type that was shown with all fields, those with a value are
-// shown from then on.
+// example is the example manifest. It shows all fields of a type once, and afterwards only fields with a value.
 type example struct{ docs }
 
-// fields are a struct's fields; values is the mapping with their values, or nil. off says that they are inside of
-// something that is commented out.
+// fields returns the lines of a struct's fields; values is the mapping with their values, or nil. off means that the
+// struct is commented out.
 func (e *example) fields(t reflect.Type, values *yaml.Node, off bool) []string {
 	all := !e.done[t]
 	e.done[t] = true
@@ -70,13 +69,13 @@ func (e *example) fields(t reflect.Type, values *yaml.Node, off bool) []string {
 	return out
 }
 
-// about is a field's comment.
+// about returns a field's comment.
 func (e *example) about(t reflect.Type, f reflect.StructField) []string {
 	text := sentence(link.ReplaceAllString(strings.ReplaceAll(e.comment(t, f), "`", ""), "$1"))
 	return commented(strings.Split(wrapped(text+carriedOut(f), exampleWidth), "\n"))
 }
 
-// field is one field with its value, or with what stands for one.
+// field returns the lines of a field with its value or a placeholder.
 func (e *example) field(t reflect.Type, f reflect.StructField, value *yaml.Node, off bool) []string {
 	name := JSONName(f) + ":"
 	of := structOf(f.Type)
@@ -100,7 +99,7 @@ func (e *example) field(t reflect.Type, f reflect.StructField, value *yaml.Node,
 	}
 }
 
-// items are a list's items.
+// items returns the lines of a list's items.
 func (e *example) items(of reflect.Type, list *yaml.Node, off bool) []string {
 	items := []*yaml.Node{nil}
 	if list != nil {
@@ -118,7 +117,7 @@ func (e *example) items(of reflect.Type, list *yaml.Node, off bool) []string {
 	return out
 }
 
-// entries are a map's entries.
+// entries returns the lines of a map's entries.
 func (e *example) entries(of reflect.Type, entries *yaml.Node, off bool) []string {
 	if entries == nil {
 		return append([]string{"  example:"}, indented("    ", "    ", e.fields(of, nil, off))...)
@@ -131,7 +130,7 @@ func (e *example) entries(of reflect.Type, entries *yaml.Node, off bool) []strin
 	return out
 }
 
-// leaf is a field whose value has no fields of the format.
+// leaf returns the lines of a field without fields of its own.
 func (e *example) leaf(t reflect.Type, f reflect.StructField, value *yaml.Node) []string {
 	if value == nil {
 		stand := placeholder(f.Type)
@@ -151,7 +150,7 @@ func (e *example) leaf(t reflect.Type, f reflect.StructField, value *yaml.Node) 
 	return strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
 }
 
-// placeholder stands for a value in a field that is commented out.
+// placeholder returns a value for a field that is commented out.
 func placeholder(of reflect.Type) string {
 	switch of.Kind() {
 	case reflect.Pointer:
@@ -183,7 +182,7 @@ func valueOf(values *yaml.Node, name string) *yaml.Node {
 
 func commented(lines []string) []string { return indented("# ", "# ", lines) }
 
-// indented puts a text before the first line, and another one before the rest.
+// indented prepends one text to the first line, and another text to the others.
 func indented(first, rest string, lines []string) []string {
 	out := make([]string, len(lines))
 	for i, line := range lines {
@@ -197,7 +196,7 @@ func indented(first, rest string, lines []string) []string {
 	return out
 }
 
-// dashed makes lines an item of a list: the dash stands before the first that is not a comment.
+// dashed returns lines as an item of a list. The dash is before the first line that is not a comment.
 func dashed(lines []string) []string {
 	out, dash := indented("    ", "    ", lines), false
 	for i, line := range lines {
@@ -205,7 +204,7 @@ func dashed(lines []string) []string {
 			out[i], dash = "  - "+line, true
 		}
 	}
-	if !dash { // all of it is commented out
+	if !dash { // the whole item is commented out
 		out[0] = "  - " + strings.TrimPrefix(out[0], "    ")
 	}
 	return out

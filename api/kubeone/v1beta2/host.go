@@ -30,13 +30,14 @@ type HostConfig struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 	// Kubelet sets the kubelet's settings on this host. They win over kubeletConfig field by field.
 	Kubelet KubeletConfig `json:"kubelet,omitzero"`
-	// Versions sets this worker's own versions. Only for workers.
+	// Versions sets this worker's own versions. A change, up or down, drains and changes this worker alone. Only for
+	// workers.
 	Versions HostVersions `json:"versions,omitzero"`
 
 	SSHConfig `json:",inline"`
 }
 
-// HostVersions sets the versions of one worker. A change, up or down, drains and changes this worker alone.
+// HostVersions sets the versions of one worker.
 type HostVersions struct {
 	// Kubernetes is the kubelet's version: not newer than versions.kubernetes, and at most three minors older. kubeadm
 	// and kube-proxy stay at versions.kubernetes. Default: versions.kubernetes.

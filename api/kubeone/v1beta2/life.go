@@ -13,8 +13,7 @@ const (
 	HardeningNone     = "none"
 )
 
-// UpgradeConfig sets how workers are taken out of service for an upgrade. A change does not start an upgrade. The flags
-// --max-unavailable, --max-parallel, --no-canary, --drain-timeout and --on-drain-timeout win over these fields.
+// UpgradeConfig sets how workers are taken out of service for an upgrade.
 type UpgradeConfig struct {
 	// MaxUnavailable is how many workers may be out of service at the same time: a number, or a percentage of the
 	// static workers that the run may touch, rounded down, at least one. An upgrade starts only if each of these
@@ -26,12 +25,12 @@ type UpgradeConfig struct {
 	// Canary upgrades one worker first and continues only if it is healthy. If that worker was skipped
 	// (drain.onTimeout), the others wait for another run. Default: true.
 	Canary *bool `json:"canary,omitempty"`
-	// Drain sets how pods leave a node.
+	// Drain sets how pods leave a node before it is taken out of service. Drains respect disruption budgets, except with
+	// onTimeout: force.
 	Drain DrainConfig `json:"drain,omitzero"`
 }
 
-// DrainConfig sets how pods leave a node before it is taken out of service. Drains respect disruption budgets, except
-// with onTimeout: force.
+// DrainConfig sets how pods leave a node.
 type DrainConfig struct {
 	// Timeout is the time that pods have to leave one node, as a Go duration. Default: 5m.
 	Timeout string `json:"timeout,omitempty"`

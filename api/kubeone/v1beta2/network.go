@@ -18,7 +18,7 @@ type ClusterNetworkConfig struct {
 	NodePortRange string `json:"nodePortRange,omitempty"`
 	// CNI is the network plugin; exactly one. Default: canal.
 	CNI *CNI `json:"cni,omitempty"`
-	// KubeProxy configures kube-proxy.
+	// KubeProxy configures kube-proxy, with one of iptables, ipvs and nftables. Default: iptables.
 	KubeProxy *KubeProxyConfig `json:"kubeProxy,omitempty"`
 	// IPFamily is IPv4 or IPv4+IPv6. Default: IPv4.
 	IPFamily string `json:"ipFamily,omitempty" carried:"no,idle=IPv4"`
@@ -42,7 +42,7 @@ type CNI struct {
 	External *ExternalCNISpec `json:"external,omitempty"`
 }
 
-// Name is the plugin's: the name of the field that is set. It is "" where none is.
+// Name returns the plugin: the name of the field that is set, or "".
 func (c CNI) Name() string {
 	if chosen := c.chosen(); len(chosen) > 0 {
 		return chosen[0]
@@ -50,7 +50,7 @@ func (c CNI) Name() string {
 	return ""
 }
 
-// chosen are the names of the fields that are set, in their order.
+// chosen returns the names of the fields that are set, in their order.
 func (c CNI) chosen() []string {
 	var out []string
 	v := reflect.ValueOf(c)
@@ -62,7 +62,7 @@ func (c CNI) chosen() []string {
 	return out
 }
 
-// CNINames are the network plugins that a manifest may name.
+// CNINames returns the network plugins that a manifest may name.
 func CNINames() []string {
 	var out []string
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[CNI]()) {
@@ -103,7 +103,7 @@ type FlannelSpec struct{}
 // ExternalCNISpec has no settings.
 type ExternalCNISpec struct{}
 
-// KubeProxyConfig configures kube-proxy: one of ipvs, iptables and nftables. Default: iptables.
+// KubeProxyConfig configures kube-proxy.
 type KubeProxyConfig struct {
 	// SkipInstallation installs no kube-proxy. Default: false.
 	SkipInstallation bool `json:"skipInstallation,omitempty"`
@@ -113,7 +113,7 @@ type KubeProxyConfig struct {
 	IPVS *IPVSConfig `json:"ipvs,omitempty"`
 	// NFTables selects nftables mode.
 	NFTables *NFTables `json:"nftables,omitempty"`
-	// Conntrack sizes the kernel's connection tracking table.
+	// Conntrack sizes the kernel's connection tracking table; 0 keeps the kernel's setting.
 	Conntrack *Conntrack `json:"conntrack,omitempty"`
 }
 
@@ -139,7 +139,7 @@ type IPVSConfig struct {
 	UDPTimeout string `json:"udpTimeout,omitempty"`
 }
 
-// Conntrack sizes the kernel's connection tracking table; 0 keeps the kernel's setting.
+// Conntrack sizes the kernel's connection tracking table.
 type Conntrack struct {
 	// MaxPerCore is the number of entries per CPU core. Default: 32768.
 	MaxPerCore *int `json:"maxPerCore,omitempty"`

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// RegistryProblem says what is wrong with the name of a registry that has credentials, and what to do; "" is nothing.
+// RegistryProblem checks the name of a registry with credentials. It returns the mistake and its remedy, or "" and "".
 func RegistryProblem(name string) (message, hint string) {
 	host := strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(name, "https://"), "http://"), "/")
 	switch {
@@ -19,17 +19,18 @@ func RegistryProblem(name string) (message, hint string) {
 	return "", ""
 }
 
-// Problem says what is wrong with the credentials, in which field, and what to do; "" is nothing. It repeats no value.
+// Problem returns a mistake in the credentials: its field, message and remedy. The message is "" if there is none. No
+// text repeats a value.
 func (a ContainerdRegistryAuthConfig) Problem() (field, message, hint string) {
 	switch {
 	case a == ContainerdRegistryAuthConfig{}:
 		return "", "has no credentials", "write username and password, or auth, or identityToken"
 	case a.Username == "" && a.Password != "":
-		return ".username", "is missing: there is a password", "write the password's user"
+		return ".username", "is missing: there is a password", "write the user name"
 	case a.Username != "" && a.Password == "":
 		return ".password", "is missing: there is a username", "write the user's password"
 	case strings.Contains(a.Username, ":"):
-		return ".username", "has a colon, which ends a username", "write user and password apart"
+		return ".username", "has a colon, which cannot be part of a username", "write user and password apart"
 	case a.Auth != "" && !isBasicAuth(a.Auth):
 		return ".auth", "is not user:password in base64", "printf %s USER:PASSWORD | base64 -w0"
 	}
@@ -48,7 +49,7 @@ func (f *findings) registryAuth(path, registry string, auth *ContainerdRegistryA
 	}
 	if registry == "*" {
 		f.errorf(path, "write them under the host names of the registries they are for",
-			"credentials for every registry would be told to whoever is one")
+			"every registry would get these credentials")
 		return
 	}
 	if field, message, hint := auth.Problem(); message != "" {
@@ -56,5 +57,5 @@ func (f *findings) registryAuth(path, registry string, auth *ContainerdRegistryA
 		return
 	}
 	f.warnf(path, "keep them in a file, and name it with --credentials",
-		"credentials in a manifest are seen by all who see the manifest")
+		"all readers of the manifest can read these credentials")
 }

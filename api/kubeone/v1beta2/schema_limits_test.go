@@ -6,8 +6,8 @@ import (
 	"kubeone/internal/model/distro"
 )
 
-// limits are what Validate demands of single fields, by "Type.Field". Package manifest has a test that holds, at each
-// of these limits, that Validate demands the same.
+// limits returns Validate's rules for single fields, by "Type.Field". A test in package manifest checks that Validate
+// has the same limits.
 func limits() map[string]schema {
 	least := func(n int) schema { return schema{"minimum": n} }
 	version := versionForm()
@@ -66,7 +66,7 @@ func limits() map[string]schema {
 	}
 }
 
-// alternatives are the types of which one field of a few may be set. For cloudProvider it must be one, but Terraform's
+// alternatives returns the types where at most one of some fields may be set. cloudProvider needs one, but Terraform's
 // output may name it.
 func alternatives() map[reflect.Type][]string {
 	var providers []string

@@ -15,7 +15,7 @@ import (
 	"kubeone/internal/testutil/golden"
 )
 
-// TestSchema keeps schema.json current: every field of every type, with its comment and the limits of limits.
+// TestSchema keeps schema.json current: every field of every type, with its comment and its limits.
 func TestSchema(t *testing.T) {
 	t.Parallel()
 	s := schemas{
@@ -50,7 +50,7 @@ func TestSchema(t *testing.T) {
 // schema is a schema, or a part of one.
 type schema map[string]any
 
-// schemas is the schema as far as it is made. What is used of limits and alternatives is taken out of them.
+// schemas builds the schema. It removes the limits and alternatives that it has used.
 type schemas struct {
 	docs
 	definitions  schema
@@ -58,10 +58,10 @@ type schemas struct {
 	alternatives map[reflect.Type][]string
 }
 
-// must is a comment's sentence about a field that must be in the manifest itself, whatever Terraform says.
+// must matches the sentence about a field that must be in the manifest, whatever Terraform says.
 var must = regexp.MustCompile(` ?\bRequired\.`)
 
-// object is the schema of a struct. Nothing where an object may be is a field that is not set, which is no mistake.
+// object returns the schema of a struct. null is valid: it leaves the field unset.
 func (s *schemas) object(of reflect.Type) schema {
 	properties, required := schema{}, []string{}
 	for _, f := range reflect.VisibleFields(of) {
@@ -93,7 +93,7 @@ func (s *schemas) object(of reflect.Type) schema {
 	return out
 }
 
-// ownerOf is the type that a field was written in: the struct, or one that is embedded in it.
+// ownerOf returns the type that declares a field: the struct, or one embedded in it.
 func ownerOf(of reflect.Type, f reflect.StructField) reflect.Type {
 	if len(f.Index) > 1 {
 		return of.Field(f.Index[0]).Type
@@ -101,7 +101,7 @@ func ownerOf(of reflect.Type, f reflect.StructField) reflect.Type {
 	return of
 }
 
-// value is the schema of a field's type. A text may be written as a number or truth value, without quotes.
+// value returns the schema of a field's type. A string may be an unquoted number or boolean.
 func (s *schemas) value(of reflect.Type) schema {
 	switch of.Kind() {
 	case reflect.Pointer:
@@ -125,8 +125,8 @@ func (s *schemas) value(of reflect.Type) schema {
 	}
 }
 
-// reference names the definition of a struct. In draft 7, what stands beside a $ref does not count: it is inside allOf,
-// so that a field can have a description of its own.
+// reference returns a reference to a struct's definition. Draft 7 ignores keywords beside a $ref, so the $ref is inside
+// allOf, and the field can have its own description.
 func (s *schemas) reference(of reflect.Type) schema {
 	if s.definitions[of.Name()] == nil {
 		s.definitions[of.Name()] = schema{} // no type has itself inside
@@ -137,7 +137,7 @@ func (s *schemas) reference(of reflect.Type) schema {
 	return schema{"allOf": []schema{{"$ref": "#/definitions/" + of.Name()}}}
 }
 
-// something is the schema of a value that must not be nothing.
+// something returns the schema of a value that must not be null.
 func something(value schema) schema {
 	switch of := value["type"].(type) {
 	case nil:
@@ -148,7 +148,7 @@ func something(value schema) schema {
 	return value
 }
 
-// oneAtMost says that one of these fields is set, or none.
+// oneAtMost returns the schema for at most one of these fields.
 func oneAtMost(names []string) []schema {
 	var set []schema
 	for _, name := range names {
@@ -165,7 +165,7 @@ var (
 	deprecated = regexp.MustCompile(`Deprecated: (.+)\.$`)
 )
 
-// limit is what a field's values must keep.
+// limit returns the limit of a field's values.
 func (s *schemas) limit(name, comment string) schema {
 	limit, found := s.limits[name]
 	delete(s.limits, name)
@@ -175,12 +175,12 @@ func (s *schemas) limit(name, comment string) schema {
 	return limit
 }
 
-// notes is what an editor shows of a field.
+// notes returns what an editor shows about a field.
 func notes(f reflect.StructField, comment string) schema {
 	text := sentence(link.ReplaceAllString(must.ReplaceAllString(comment, ""), "$1"))
 	out := schema{}
 	if m := deprecated.FindStringSubmatch(text); m != nil {
-		out["deprecationMessage"] = sentence(m[1]) + "." // draft 7 has no word for it; this is the editors' own
+		out["deprecationMessage"] = sentence(m[1]) + "." // draft 7 has no such keyword; editors know this one
 	}
 	if m := defaultOf.FindStringSubmatch(text); m != nil {
 		var value any
@@ -199,7 +199,7 @@ func notes(f reflect.StructField, comment string) schema {
 	return out
 }
 
-// carriedOut is a sentence about a field that is not carried out as others are.
+// carriedOut returns a sentence about a field that is not carried out, or not always.
 func carriedOut(f reflect.StructField) string {
 	tag, ok := f.Tag.Lookup("carried")
 	_, idle, found := strings.Cut(tag, "idle=")
@@ -209,19 +209,19 @@ func carriedOut(f reflect.StructField) string {
 	case found:
 		return " Only " + idle + " is carried out."
 	case tag == carriedWithoutCloud:
-		return " Carried out with cloudProvider none only."
+		return " Carried out only with cloudProvider none."
 	case tag == carriedByNothing:
 		return " It has no effect."
 	case f.Tag.Get("security") == "yes":
-		return " Not carried out: apply stops where it is set."
+		return " Not carried out; apply stops while it is set."
 	}
 	return " Not carried out."
 }
 
-// span is the form of a Go duration with units.
+// span matches a Go duration with units.
 const span = `[+]?(([0-9]+[.]?[0-9]*|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))+`
 
-// duration is a Go duration of 0 or more, as time.ParseDuration reads it; of numbers only 0 is one.
+// duration returns the schema of a Go duration of 0 or more. 0 is the only valid number.
 func duration() schema {
 	return schema{
 		"type":    []string{"string", "integer", "null"},
@@ -230,24 +230,24 @@ func duration() schema {
 	}
 }
 
-// choice is one of these values; "" and nothing leave the default.
+// choice returns the schema of one of these values. "" and null leave the default.
 func choice(values ...any) schema {
 	return schema{"anyOf": []schema{
 		{"enum": values}, {"type": []string{"string", "null"}, "maxLength": 0},
 	}}
 }
 
-// keys are the only keys that a map may have.
+// keys returns the schema of a map with only these keys.
 func keys(names []string) schema { return schema{"propertyNames": schema{"enum": names}} }
 
-// or is a number of least or more, or the one that stands for something else.
+// or returns the schema of a number of least or more, or a special one.
 func or(special, least int) schema {
 	return schema{"anyOf": []schema{{"const": special}, {"minimum": least}}}
 }
 
 func between(least, most int) schema { return schema{"minimum": least, "maximum": most} }
 
-// versionForm is the beginning of a version that Validate takes.
+// versionForm matches the beginning of versions that Validate accepts.
 func versionForm() string {
 	var minors []string
 	for minor := OldestMinor; minor <= NewestMinor; minor++ {

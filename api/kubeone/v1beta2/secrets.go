@@ -11,9 +11,9 @@ import (
 	"unicode"
 )
 
-// WithoutSecrets returns a copy without the values that never leave the operator's machine in clear text: fields marked
-// as secret, the user and password of a proxy's URL, and in the parts whose fields belong to someone else (those tagged
-// secret:"keys") every value whose key looks like a secret's.
+// WithoutSecrets returns a copy without the values that must not leave the operator's machine in clear text: fields
+// tagged secret:"true", the user and password of a proxy's URL, and in fields tagged secret:"keys" all values whose key
+// looks like a secret's.
 func (c *KubeOneCluster) WithoutSecrets() (*KubeOneCluster, error) {
 	data, err := json.Marshal(c)
 	if err != nil {
@@ -38,7 +38,7 @@ func (c *KubeOneCluster) WithoutSecrets() (*KubeOneCluster, error) {
 	return out, nil
 }
 
-// WithoutUser returns the URL without its user and password; what is no URL is returned as it is.
+// WithoutUser returns the URL without its user and password. It returns other texts unchanged.
 func WithoutUser(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil || u.User == nil {
@@ -48,8 +48,8 @@ func WithoutUser(raw string) string {
 	return u.String()
 }
 
-// hideSecrets removes, at any depth of a map or list, the entries whose key looks like a secret's, and from texts what
-// is a secret under any key.
+// hideSecrets removes the entries whose key looks like a secret's, at any depth of a map or list. From all other texts
+// it removes private keys and passwords in URLs.
 func hideSecrets(v any) {
 	switch v := v.(type) {
 	case Raw:
@@ -81,7 +81,7 @@ func hideSecrets(v any) {
 	}
 }
 
-// hidden is a value without its secrets; maps and lists are changed in place.
+// hidden returns a value without its secrets. It changes maps and lists in place.
 func hidden(value any) any {
 	if text, ok := value.(string); ok {
 		return withoutSecret(text)
@@ -90,10 +90,10 @@ func hidden(value any) any {
 	return value
 }
 
-// userOfURL is the user, and the password, in any URL: that of a database as well.
+// userOfURL matches the user and password in any URL, including those of databases.
 var userOfURL = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^/\s"'<>]*@`)
 
-// withoutSecret is a text without users and passwords of URLs; of a private key nothing is left.
+// withoutSecret returns a text without users and passwords of URLs, and "" for a private key.
 func withoutSecret(text string) string {
 	if strings.Contains(text, "PRIVATE KEY-----") {
 		return ""
@@ -101,7 +101,7 @@ func withoutSecret(text string) string {
 	return userOfURL.ReplaceAllString(text, "$1")
 }
 
-// looksSecret reports whether a value under that key is likely to be a secret. Too many is better than one too few.
+// looksSecret reports whether a key suggests that its value is a secret. Hiding too much is better than too little.
 func looksSecret(key string) bool {
 	words := wordsOf(key)
 	if len(words) == 0 {
@@ -127,10 +127,10 @@ func looksSecret(key string) bool {
 	return false
 }
 
-// wordsOf are the words of a key, in lower case: dbPass, DB_PASS, db-pass and db.pass have the same two.
+// wordsOf returns the words of a key in lower case: dbPass, DB_PASS, db-pass and db.pass have the same two.
 func wordsOf(key string) []string {
 	var out []string
-	small := false // the letter before is a small one
+	small := false // the previous letter is lower case
 	for _, r := range key {
 		switch {
 		case !unicode.IsLetter(r) && !unicode.IsDigit(r):

@@ -12,9 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Validate returns everything that is wrong or unwise in a manifest whose defaults are filled in. Nothing in it is an
-// error that stops the search: all findings are returned at once. It reads no files; certificateAuthority.file must
-// have been read into the bundle.
+// Validate returns all mistakes and warnings for a manifest with defaults. It reads no files: the caller must have read
+// certificateAuthority.file into the bundle.
 func (c *KubeOneCluster) Validate() []Finding {
 	f := &findings{}
 	f.name(c.Name)
@@ -71,14 +70,14 @@ func (f *findings) endpoint(e APIEndpoint) {
 	}
 }
 
-// port accepts 0, which is "not set".
+// port accepts 0, which means unset.
 func (f *findings) port(path string, port int) {
 	if port < 0 || port > 65535 {
 		f.errorf(path, "", "%d is not a port: ports are 1 to 65535", port)
 	}
 }
 
-// duration accepts "", which is "not set".
+// duration accepts "", which means unset.
 func (f *findings) duration(path, value string) {
 	if value == "" {
 		return
@@ -88,7 +87,7 @@ func (f *findings) duration(path, value string) {
 	}
 }
 
-// environment checks what the hosts find around them: the proxy, the registry, log rotation, the mirror.
+// environment checks the proxy, the registry, log rotation and the mirror.
 func (f *findings) environment(c *KubeOneCluster) {
 	f.url("proxy.http", c.Proxy.HTTP)
 	f.url("proxy.https", c.Proxy.HTTPS)
@@ -105,18 +104,18 @@ func (f *findings) environment(c *KubeOneCluster) {
 			"%q is not a size", size)
 	}
 	if n := c.LoggingConfig.ContainerLogMaxFiles; n < 2 {
-		f.errorf("loggingConfig.containerLogMaxFiles", "", "%d is too few: the kubelet needs 2 at least", n)
+		f.errorf("loggingConfig.containerLogMaxFiles", "", "%d is too few: the kubelet needs at least 2", n)
 	}
 }
 
-// url accepts "", which is "not set".
+// url accepts "", which means unset.
 func (f *findings) url(path, raw string) {
 	if raw == "" {
 		return
 	}
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		// The text may hold a password, so it is not repeated.
+		// The message does not repeat the text, which may hold a password.
 		f.errorf(path, "write a URL, such as http://proxy.example.com:3128",
 			"is not a URL that begins with http:// or https://")
 	}
@@ -127,7 +126,7 @@ func (f *findings) registry(r RegistryConfiguration) {
 	switch {
 	case r.InsecureRegistry && r.OverwriteRegistry == "":
 		f.errorf("registryConfiguration.insecureRegistry", "set overwriteRegistry as well",
-			"is about overwriteRegistry, which is not set")
+			"applies only to overwriteRegistry, which is not set")
 	default:
 		f.imageRepository(path, "registry.example.com/kubernetes", r.OverwriteRegistry)
 	}
@@ -149,14 +148,14 @@ func (f *findings) authorities(c *KubeOneCluster) {
 	}
 }
 
-// validity accepts "", which is "not set". A certificate of 0s has expired when it is made.
+// validity accepts "", which means unset. A certificate with a lifetime of 0s would expire at once.
 func (f *findings) validity(path, value string) {
 	if value != "" {
 		f.every(path, value, time.Minute, time.Second)
 	}
 }
 
-// pem accepts "", which is "not set".
+// pem accepts "", which means unset.
 func (f *findings) pem(path, bundle string) {
 	if bundle == "" {
 		return
@@ -166,7 +165,7 @@ func (f *findings) pem(path, bundle string) {
 	}
 }
 
-// BundleProblem says what is wrong with a bundle of PEM certificates; "" if nothing is.
+// BundleProblem returns the first mistake in a bundle of PEM certificates, or "".
 func BundleProblem(bundle string) string {
 	rest, found := []byte(bundle), 0
 	for {
@@ -186,14 +185,14 @@ func BundleProblem(bundle string) string {
 		return "has no PEM certificate"
 	}
 	if strings.TrimSpace(string(rest)) != "" {
-		return "has text after the last certificate that is none"
+		return "has text after the last certificate that is not a certificate"
 	}
 	return ""
 }
 
 var preflightName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._-]*$`)
 
-// names checks the names of things that are only named.
+// names checks fields that only name things.
 func (f *findings) names(c *KubeOneCluster) {
 	for i, name := range c.Preflight.IgnoreErrors {
 		if at := Item("preflight.ignoreErrors", i); !preflightName.MatchString(name) {
@@ -211,7 +210,7 @@ func (f *findings) names(c *KubeOneCluster) {
 		}
 	}
 	if dns := c.Features.CoreDNS; dns != nil && dns.Replicas != nil && *dns.Replicas < 1 {
-		f.errorf("features.coreDNS.replicas", "without cluster DNS no Service is found by its name",
+		f.errorf("features.coreDNS.replicas", "without cluster DNS, no Service can be found by its name",
 			"%d is less than 1", *dns.Replicas)
 	}
 	if dns := c.Features.CoreDNS; dns != nil {
@@ -230,7 +229,7 @@ func (f *findings) deploymentName(path, name string, before []DynamicWorkerConfi
 		f.errorf(path, "use 63 lower-case letters, digits, dashes and dots at most",
 			"%q cannot be the name of a MachineDeployment", name)
 	case slices.ContainsFunc(before, func(o DynamicWorkerConfig) bool { return o.Name == name }):
-		f.errorf(path, "", "%q is the name of another one already", name)
+		f.errorf(path, "", "%q is already the name of another one", name)
 	}
 }
 

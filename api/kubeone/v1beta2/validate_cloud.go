@@ -24,7 +24,7 @@ func (f *findings) cloudProvider(c *KubeOneCluster) {
 	if p.None != nil && c.MachineController != nil && isFalse(c.MachineController.Deploy) {
 		for i := range c.DynamicWorkers {
 			f.warnf(Item("dynamicWorkers", i), "kubeone config machinedeployments prints it, for kubectl apply -f -",
-				"apply leaves it out: machineController.deploy is false")
+				"apply skips it: machineController.deploy is false")
 		}
 	}
 	if p.None != nil && c.OperatingSystemManager != nil && !isOff(c.OperatingSystemManager.Deploy) {
@@ -42,7 +42,7 @@ func isOff(deploy *bool) bool {
 	return deploy == nil || !*deploy
 }
 
-// Choose sets the provider of that name, as Providers has it, and reports whether there is one.
+// Choose sets the provider of that name, as Providers returns it, and reports whether the name is known.
 func (c *CloudProviderSpec) Choose(name string) bool {
 	switch name {
 	case "none":

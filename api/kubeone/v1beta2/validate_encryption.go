@@ -1,6 +1,6 @@
 package v1beta2
 
-// encryption finds two configurations of encryption at rest: the API server reads one.
+// encryption refuses two configurations of encryption at rest, because the API server reads only one.
 func (f *findings) encryption(c *KubeOneCluster) {
 	const flag = "encryption-provider-config"
 	p := c.ControlPlaneComponents
@@ -10,6 +10,6 @@ func (f *findings) encryption(c *KubeOneCluster) {
 	}
 	if _, own := p.APIServer.Flags[flag]; own {
 		f.errorf("controlPlaneComponents.apiServer.flags."+flag, "keep one of the two",
-			"names a configuration of your own, and features.encryptionProviders makes one")
+			"names your own configuration, but features.encryptionProviders creates one")
 	}
 }

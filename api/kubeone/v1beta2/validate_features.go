@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// The defaults of features that are switched on.
+// The defaults of enabled features.
 const (
 	DefaultAuditLogPath   = "/var/log/kubernetes/audit.log"
 	DefaultAuditMaxAge    = 30
@@ -22,7 +22,7 @@ const (
 	DefaultAuditEvent     = 100 << 10 // kube-apiserver's own, in bytes
 )
 
-// setDefaults fills in what features that are switched on need.
+// setDefaults fills in the settings of enabled features.
 func (f *Features) setDefaults() {
 	if a := f.StaticAuditLog; a != nil && a.Enable {
 		fill(&a.Config.LogPath, DefaultAuditLogPath)
@@ -40,16 +40,16 @@ func (f *Features) setDefaults() {
 	}
 }
 
-// features checks those that are switched on. What files have in them is looked at where they are read.
+// features checks enabled features. Package manifest checks the contents of files.
 func (f *findings) features(c Features) {
 	const path = "features"
 	if on(c.PodSecurityPolicy) {
 		f.errorf(path+".podSecurityPolicy.enable", "use Pod Security Admission: labels of namespaces",
-			"Kubernetes has no PodSecurityPolicy since 1.25")
+			"Kubernetes 1.25 removed PodSecurityPolicy")
 	}
 	if on(c.DynamicAuditLog) {
 		f.errorf(path+".dynamicAuditLog.enable", "use staticAuditLog or webhookAuditLog",
-			"Kubernetes has no dynamic audit log since 1.19")
+			"Kubernetes 1.19 removed the dynamic audit log")
 	}
 	f.admission(path+".podNodeSelector", c.PodNodeSelector)
 	f.admission(path+".eventRateLimit", c.EventRateLimit)
@@ -61,7 +61,7 @@ func (f *findings) features(c Features) {
 		if a := c.StaticAuditLog; a != nil && a.Enable && a.Config.Policy != "" && w.Config.Policy != "" &&
 			strings.TrimSpace(a.Config.Policy) != strings.TrimSpace(w.Config.Policy) {
 			f.errorf(path+".webhookAuditLog.config.policy", "name the same policy in both",
-				"is another policy than that of staticAuditLog, and an API server has one")
+				"differs from the policy of staticAuditLog; an API server has only one")
 		}
 	}
 	if o := c.OpenIDConnect; o != nil && o.Enable {
@@ -73,7 +73,7 @@ func (f *findings) features(c Features) {
 			f.missing(at+".config.configFilePath", "name an AuthenticationConfiguration")
 		}
 		if c.OpenIDConnect != nil && c.OpenIDConnect.Enable {
-			f.errorf(at+".enable", "have the provider in the AuthenticationConfiguration, and disable openidConnect",
+			f.errorf(at+".enable", "move the provider to the AuthenticationConfiguration, and disable openidConnect",
 				"cannot be set together with features.openidConnect")
 		}
 	}
@@ -108,8 +108,8 @@ func (f *findings) notNegative(at string, n int) {
 	}
 }
 
-// badLogPath says what is wrong with the path of a log file on hosts: its directory is made there, and is mounted into
-// the API server in place of what that has there. It is "" where nothing is.
+// badLogPath returns the mistake in the path of a log file on hosts, or "". kubeone creates the file's directory there
+// and mounts it into the API server, where it hides the API server's own.
 func badLogPath(file string) string {
 	dir := path.Dir(file)
 	switch {
@@ -118,7 +118,7 @@ func badLogPath(file string) string {
 	case path.Clean(file) != file || strings.ContainsFunc(file, unusualInPath):
 		return "is not a plain path of letters, digits, dots, dashes and underscores"
 	case strings.Count(dir, "/") < 2 || slices.Contains([]string{"/var/log", "/var/lib"}, dir):
-		return "is not in a directory of its own, and all of " + dir + " would be the API server's"
+		return "needs a directory of its own: the API server would get all of " + dir
 	}
 	for _, other := range []string{
 		"/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/opt/cni", "/opt/kubeone", "/proc", "/root", "/run",
@@ -127,7 +127,7 @@ func badLogPath(file string) string {
 		"/var/run",
 	} {
 		if dir == other || strings.HasPrefix(dir, other+"/") {
-			return "is in " + other + ", which is something else's"
+			return "is in " + other + ", which other programs use"
 		}
 	}
 	return ""
@@ -145,7 +145,7 @@ func (f *findings) auditWebhook(at string, c WebhookAuditLogConfig) {
 		f.missing(at+".configFilePath", "name a kubeconfig with the server's address")
 	}
 	if raw, err := hex.DecodeString(c.KubeconfigDigest); c.KubeconfigDigest != "" && (err != nil || len(raw) != 32) {
-		f.errorf(at+".kubeconfigDigest", "leave it out: the program writes it", "is not a sha256 in hex")
+		f.errorf(at+".kubeconfigDigest", "remove it: kubeone writes it", "is not a sha256 in hex")
 	}
 	if !slices.Contains([]string{"", "batch", "blocking", "blocking-strict"}, c.Mode) {
 		f.errorf(at+".mode", "use batch, blocking or blocking-strict", "%q is not known", c.Mode)
@@ -165,13 +165,13 @@ func (f *findings) auditWebhook(at string, c WebhookAuditLogConfig) {
 	f.notNegative(at+".truncate.maxEventSize", c.Truncate.MaxEventSize)
 	if batch, event := cmp.Or(c.Truncate.MaxBatchSize, DefaultAuditBatch),
 		cmp.Or(c.Truncate.MaxEventSize, DefaultAuditEvent); batch > 0 && batch < event {
-		f.errorf(at+".truncate", "a batch holds one event at least",
-			"the most bytes of a batch, %d, are fewer than those of an event, %d", batch, event)
+		f.errorf(at+".truncate", "a batch must hold at least one event",
+			"maxBatchSize, %d, is less than maxEventSize, %d", batch, event)
 	}
 	if qps := c.Batch.Throttle.QPS; qps != "" {
 		if n, err := strconv.ParseFloat(qps, 32); err != nil || !(n > 0 && n < 1e6) {
 			f.errorf(at+".batch.throttle.QPS", "write a number such as 10 or 0.5",
-				"%q is no number of more than 0", qps)
+				"%q is not a number greater than 0", qps)
 		}
 	}
 }
@@ -199,7 +199,7 @@ func (f *findings) openID(at string, c OpenIDConnectConfig) {
 	}
 	if c.CAFile != "" && !mountedByKubeadm(c.CAFile) {
 		f.errorf(at+".caFile", "put it below /etc/kubernetes/pki on each control-plane host, or beside the manifest",
-			"%q is in no directory that the API server has mounted", c.CAFile)
+			"%q is in no directory that the API server mounts", c.CAFile)
 	}
 	f.pem(at+".ca", c.CA)
 }
@@ -207,7 +207,7 @@ func (f *findings) openID(at string, c OpenIDConnectConfig) {
 func (f *findings) openIDPrefix(at, prefix string) {
 	if strings.HasPrefix(prefix, "system:") {
 		f.errorf(at, "use another one, such as "+DefaultPrefix,
-			"%q would have the provider's users be those of the cluster itself", prefix)
+			"%q would turn the provider's users into the cluster's own", prefix)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// longestHook is how long a hook may take at most. A step on a host is given up after two hours.
+// longestHook is the maximum timeout of a hook. It is below the two hours after which a step on a host fails.
 const longestHook = time.Hour
 
 // The activities that hooks run around.
@@ -36,7 +36,7 @@ func (f *findings) hooks(hooks []Hook) {
 		f.hookCommand(at+".command", h.Command)
 		f.every(at+".timeout", h.Timeout, time.Second, time.Second)
 		if d, err := time.ParseDuration(h.Timeout); err == nil && d > longestHook {
-			f.errorf(at+".timeout", "", "%s is too long: it is %s at most", h.Timeout, longestHook)
+			f.errorf(at+".timeout", "", "%s is too long: the maximum is %s", h.Timeout, longestHook)
 		}
 		if c := h.Command; h.RunOn == HookOnHost && len(c) > 0 && strings.Contains(c[0], "/") && c[0][0] != '/' {
 			f.errorf(Item(at+".command", 0), "write the whole path",
@@ -49,7 +49,7 @@ func (f *findings) hookName(path, name string, seen map[string]int, i int) {
 	first, known := seen[name]
 	switch {
 	case name == "":
-		f.missing(path, "plans and messages call it by that")
+		f.missing(path, "plans and messages use it")
 	case len(validation.IsDNS1123Label(name)) > 0:
 		f.errorf(path, "use lower-case letters, digits and dashes", "%q is not a DNS-1123 label", name)
 	case known:
@@ -59,7 +59,7 @@ func (f *findings) hookName(path, name string, seen map[string]int, i int) {
 	}
 }
 
-// hookMoment checks when a hook runs, and where.
+// hookMoment checks when and where a hook runs.
 func (f *findings) hookMoment(at string, h Hook) {
 	activity, path := h.Before, at+".before"
 	if h.After != "" {
@@ -80,12 +80,12 @@ func (f *findings) hookMoment(at string, h Hook) {
 	case h.RunOn != HookOnOperator && h.RunOn != HookOnHost:
 		f.errorf(at+".runOn", "use one of "+HookOnOperator+", "+HookOnHost, "%q is not known", h.RunOn)
 	case h.RunOn == HookOnHost && h.OnFailure:
-		f.errorf(at+".runOn", "use runOn: operator", "it tells of a run, and is about no host")
+		f.errorf(at+".runOn", "use runOn: operator", "onFailure hooks run on the operator's machine")
 	case h.RunOn == HookOnHost && activity == HookApply:
-		f.errorf(at+".runOn", "use runOn: operator", "an apply is about the whole cluster, and no host")
+		f.errorf(at+".runOn", "use runOn: operator", "hooks around apply run on the operator's machine")
 	case h.RunOn == HookOnHost && h.After == HookReset:
 		f.errorf(at+".runOn", "use runOn: operator, or before: reset",
-			"after its reset nothing is left on the host to run it")
+			"after a reset, nothing is left on the host to run the hook")
 	}
 }
 
@@ -97,7 +97,7 @@ func (f *findings) hookCommand(path string, command []string) {
 	for i, word := range command {
 		unseen := func(r rune) bool { return !unicode.IsPrint(r) && !unicode.IsControl(r) }
 		if strings.ContainsFunc(word, unseen) {
-			f.errorf(Item(path, i), "put what needs it into a file", "has a character that nobody sees: %q", word)
+			f.errorf(Item(path, i), "put it into a file that the command reads", "has an invisible character: %q", word)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func (f *findings) hosts(c *KubeOneCluster) {
 func (f *findings) controlPlane(c *KubeOneCluster) {
 	hosts := c.ControlPlane.Hosts
 	if len(hosts) == 0 && len(c.ControlPlane.NodeSets) == 0 {
-		f.missing(controlPlanePath, "name one host at least; three are highly available")
+		f.missing(controlPlanePath, "name at least one host; three are highly available")
 	}
 	if n := len(hosts); n > 0 && n%2 == 0 {
 		f.warnf(controlPlanePath, fmt.Sprintf("use %d or %d", n-1, n+1),
@@ -58,11 +58,11 @@ func (f *findings) controlPlane(c *KubeOneCluster) {
 	}
 }
 
-// host checks one host. kubelet is the cluster's settings. taken is the path of the host that has an address or name
-// already, and grows by this host's.
+// host checks one host. kubelet has the cluster's settings. taken maps addresses and names to the paths of their hosts;
+// host adds its own.
 func (f *findings) host(path string, h HostConfig, kubelet KubeletConfig, taken map[string]string) {
 	if h.PublicAddress == "" {
-		f.missing(path+".publicAddress", "give the address at which the host is reached over SSH")
+		f.missing(path+".publicAddress", "give the host's address for SSH")
 	} else {
 		f.address(path+".publicAddress", h.PublicAddress)
 		f.unique(path, "publicAddress", h.PublicAddress, taken)
@@ -90,8 +90,7 @@ func (f *findings) host(path string, h HostConfig, kubelet KubeletConfig, taken 
 	f.kubelet(path+".kubelet", h.Kubelet, kubelet)
 }
 
-// unique reports an address or name that another host has already. Two hosts that share one would be one host to
-// everything that follows.
+// unique reports an address or name that another host already has. Later code would take the two hosts for one.
 func (f *findings) unique(path, field, value string, taken map[string]string) {
 	key := strings.ToLower(value) // an ID may have capitals
 	if ip, err := netip.ParseAddr(value); err == nil {
@@ -107,7 +106,7 @@ func (f *findings) unique(path, field, value string, taken map[string]string) {
 	taken[key] = path + "." + field
 }
 
-// hostOf cuts the field from the path of a host's field.
+// hostOf returns the path of a host from the path of one of its fields.
 func hostOf(path string) string {
 	return path[:strings.Index(path, "]")+1]
 }
@@ -129,7 +128,7 @@ func (f *findings) hostname(path string, h HostConfig, taken map[string]string) 
 	f.unique(path, "hostname", h.Hostname, taken)
 }
 
-// id checks a host's ID. One that is another host's address or name would be mistaken for that host.
+// id checks a host's ID. An ID that is another host's address or name would be ambiguous.
 func (f *findings) id(path string, h HostConfig, taken map[string]string) {
 	if h.ID == "" {
 		return
@@ -161,28 +160,28 @@ func (f *findings) address(path, a string) {
 	}
 }
 
-// nodeAddress checks that the address at which the other hosts reach this one is an IP address: kubeadm's
-// advertiseAddress, etcd's peer URLs and the kubelet's --node-ip take no name. What the name resolves to, or what the
-// host says of its own addresses, must not be used instead. The one changes, and a host could give another's address.
+// nodeAddress checks that a host's address for the other hosts is an IP address: kubeadm's advertiseAddress, etcd's
+// peer URLs and the kubelet's --node-ip accept no name. kubeone must not resolve the name or ask the host instead: DNS
+// changes, and a host could claim another host's address.
 func (f *findings) nodeAddress(path string, h HostConfig) {
 	_, err := netip.ParseAddr(h.PrivateAddress)
-	if err == nil || !isDNSName(h.PrivateAddress) { // f.address reports what is neither
+	if err == nil || !isDNSName(h.PrivateAddress) { // f.address reports other texts
 		return
 	}
 	field := "privateAddress"
 	if h.PrivateAddress == h.PublicAddress {
-		field = "publicAddress" // which is where the other comes from
+		field = "publicAddress" // privateAddress has its default
 	}
 	f.errorf(path+"."+field, "write the host's IP address into privateAddress; publicAddress may stay a name",
 		"%q is a DNS name, and kubeadm, etcd and the kubelet need the host's IP address", h.PrivateAddress)
 }
 
-// isDNSName reports whether a text without capitals is a DNS name. An IPv4 address that is misspelt is none.
+// isDNSName reports whether a lower-case text is a DNS name. A misspelt IPv4 address is not.
 func isDNSName(name string) bool {
 	return !looksLikeIPv4(name) && len(validation.IsDNS1123Subdomain(name)) == 0
 }
 
-// looksLikeIPv4 reports whether a name consists of numbers and dots only, so that it was meant as an address.
+// looksLikeIPv4 reports whether a text has digits and dots only, and so is meant as an address.
 func looksLikeIPv4(a string) bool {
 	return strings.Trim(a, "0123456789.") == ""
 }

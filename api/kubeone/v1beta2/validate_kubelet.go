@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// The kubelet's own settings, which are effective where the manifest has none.
+// The kubelet's defaults.
 const (
 	kubeletHighThreshold = 85
 	kubeletLowThreshold  = 80
 	kubeletMinimumGCAge  = "2m"
 )
 
-// evictionSignals are the signals that the kubelet takes in evictionHard (pkg/kubelet/eviction/api of Kubernetes).
+// evictionSignals returns the kubelet's signals for evictionHard (pkg/kubelet/eviction/api of Kubernetes).
 func evictionSignals() []string {
 	return []string{
 		"memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available", "imagefs.inodesFree",
@@ -26,20 +26,20 @@ func evictionSignals() []string {
 	}
 }
 
-// reservedResources are the resources that the kubelet can reserve (parseResourceList in cmd/kubelet/app).
+// reservedResources returns the resources that the kubelet can reserve (parseResourceList in cmd/kubelet/app).
 func reservedResources() []string { return []string{"cpu", "memory", "ephemeral-storage", "pid"} }
 
-// kubelet checks the kubelet's settings at path. Where they set nothing, the settings below are effective: none for the
-// cluster's own, the cluster's for those of a host.
+// kubelet checks the kubelet's settings at path. Unset fields have the values of below: the cluster's settings for a
+// host, and none for the cluster.
 func (f *findings) kubelet(path string, k, below KubeletConfig) {
 	f.reservations(path+".systemReserved", k.SystemReserved)
 	f.reservations(path+".kubeReserved", k.KubeReserved)
 	f.evictions(path+".evictionHard", k.EvictionHard)
 	if k.MaxPods != nil && *k.MaxPods <= 0 {
-		f.errorf(path+".maxPods", "", "%d is too few: a node runs one pod at least", *k.MaxPods)
+		f.errorf(path+".maxPods", "", "%d is too few: a node runs at least one pod", *k.MaxPods)
 	}
 	if k.PodPidsLimit != nil && *k.PodPidsLimit != -1 && *k.PodPidsLimit <= 0 {
-		f.errorf(path+".podPidsLimit", "-1 means no limit", "%d is too few: a pod has one process at least",
+		f.errorf(path+".podPidsLimit", "-1 means no limit", "%d is too few: a pod has at least one process",
 			*k.PodPidsLimit)
 	}
 	f.percent(path+".imageGCHighThresholdPercent", k.ImageGCHighThresholdPercent)
@@ -50,7 +50,7 @@ func (f *findings) kubelet(path string, k, below KubeletConfig) {
 	f.ages(path, k, below)
 }
 
-// thresholds compares the two thresholds of image removal, if one of them is set here.
+// thresholds compares the thresholds of image removal if k sets one of them.
 func (f *findings) thresholds(path string, k, below KubeletConfig) {
 	high, low := int32(kubeletHighThreshold), int32(kubeletLowThreshold)
 	if set := cmp.Or(k.ImageGCHighThresholdPercent, below.ImageGCHighThresholdPercent); set != nil {
@@ -66,10 +66,10 @@ func (f *findings) thresholds(path string, k, below KubeletConfig) {
 	case k.ImageGCLowThresholdPercent == nil:
 		at = path + ".imageGCHighThresholdPercent"
 	}
-	f.errorf(at, "the kubelet's own are 85 and 80", "the low threshold, %d, is not below the high one, %d", low, high)
+	f.errorf(at, "the kubelet's defaults are 85 and 80", "the low threshold, %d, is not below the high one, %d", low, high)
 }
 
-// ages compares the two ages of image removal, if one of them is set here. 0s is the kubelet's own.
+// ages compares the ages of image removal if k sets one of them. 0s means the kubelet's default.
 func (f *findings) ages(path string, k, below KubeletConfig) {
 	least, errLeast := time.ParseDuration(cmp.Or(k.ImageMinimumGCAge, below.ImageMinimumGCAge, "0s"))
 	most, errMost := time.ParseDuration(cmp.Or(k.ImageMaximumGCAge, below.ImageMaximumGCAge, "0s"))
@@ -85,7 +85,7 @@ func (f *findings) ages(path string, k, below KubeletConfig) {
 	case k.ImageMaximumGCAge == "":
 		at = path + ".imageMinimumGCAge"
 	}
-	f.errorf(at, "the kubelet's own minimum is "+kubeletMinimumGCAge,
+	f.errorf(at, "the kubelet's default minimum is "+kubeletMinimumGCAge,
 		"the maximum age, %s, is not above the minimum, %s", most, least)
 }
 
@@ -116,7 +116,7 @@ func (f *findings) evictions(path string, thresholds map[string]string) {
 		}
 		if !isPercent(value) && !isPositiveQuantity(value) {
 			f.errorf(at, "write an amount, such as 300Mi, or a percentage, such as 10%; 0% means no threshold",
-				"%q is neither an amount of more than 0 nor a percentage", value)
+				"%q is neither an amount greater than 0 nor a percentage", value)
 		}
 	}
 }
@@ -133,7 +133,7 @@ func isPositiveQuantity(s string) bool {
 	return err == nil && q.Sign() > 0
 }
 
-// isSize reports whether the text is a whole number of bytes, as the kubelet needs it of a log file.
+// isSize reports whether the text is a positive whole number of bytes, as the kubelet requires for log files.
 func isSize(s string) bool {
 	q, err := resource.ParseQuantity(s)
 	bytes, whole := q.AsInt64()

@@ -10,7 +10,7 @@ import (
 	"filippo.io/age"
 )
 
-// What happens to a node whose pods have not left in time.
+// The values of DrainConfig.OnTimeout: what happens to a node with remaining pods.
 const (
 	DrainStop  = "stop"
 	DrainSkip  = "skip"
@@ -22,7 +22,7 @@ var share = regexp.MustCompile(`^([1-9][0-9]{0,4}|[1-9][0-9]?%|100%)$`)
 func (f *findings) upgrade(u UpgradeConfig) {
 	if !share.MatchString(u.MaxUnavailable) {
 		f.errorf("upgrade.maxUnavailable", "write a number of workers, such as 2, or a percentage, such as 25%",
-			"%q is neither a number from 1 on nor a percentage up to 100%%", u.MaxUnavailable)
+			"%q is neither a number from 1 up nor a percentage up to 100%%", u.MaxUnavailable)
 	}
 	if u.MaxParallel < 0 {
 		f.errorf("upgrade.maxParallel", "0 means as many as maxUnavailable allows", "%d is less than 0", u.MaxParallel)
@@ -37,14 +37,14 @@ func (f *findings) upgrade(u UpgradeConfig) {
 	}
 }
 
-// hardening accepts "", which is "not set".
+// hardening accepts "", which means unset.
 func (f *findings) hardening(value string) {
 	if values := []string{HardeningBaseline, HardeningNone}; value != "" && !slices.Contains(values, value) {
 		f.errorf("hardening", "use one of "+strings.Join(values, ", "), "%q is not known", value)
 	}
 }
 
-// firewall accepts "", which is the default: it is not filled in, so that the manifests of clusters that exist keep
+// firewall accepts "", which is the default. The default is not filled in, so that manifests of existing clusters keep
 // their digests.
 func (f *findings) firewall(value string) {
 	if values := []string{FirewallManage, FirewallDisable, FirewallIgnore}; value != "" &&
@@ -62,38 +62,38 @@ func (f *findings) backup(b BackupConfig) {
 		f.every("backup.schedule", b.Schedule, time.Minute, time.Minute)
 	}
 	if *b.Keep < 1 {
-		f.errorf("backup.keep", "to take none, set schedule: 0", "%d is too few: one is kept at least", *b.Keep)
+		f.errorf("backup.keep", "to take none, set schedule: 0", "%d is too few: the minimum is 1", *b.Keep)
 	}
 }
 
-// every checks a duration that is least or more, in whole units.
+// every checks that a duration is at least the minimum, and a multiple of unit.
 func (f *findings) every(path, value string, least, unit time.Duration) {
 	d, err := time.ParseDuration(value)
 	switch {
 	case err != nil || d < 0:
 		f.errorf(path, "write a Go duration, such as 90s, 5m or 6h", "%q is not a duration", value)
 	case d < least:
-		f.errorf(path, "", "%s is too short: it is %s at least", value, least)
+		f.errorf(path, "", "%s is too short: the minimum is %s", value, least)
 	case d%unit != 0:
-		f.errorf(path, "", "%s is no multiple of %s", value, unit)
+		f.errorf(path, "", "%s is not a multiple of %s", value, unit)
 	}
 }
 
 func (f *findings) recipient(path, recipient string, before []string) {
 	switch {
 	case strings.HasPrefix(strings.ToUpper(recipient), "AGE-SECRET-KEY-"):
-		// Whoever reads the message must not be able to read backups.
-		f.errorf(path, "write the public key that age-keygen -y prints for it, and make a new key: this one has been "+
-			"in a file that others read", "is a private key")
+		// Readers of the message must not be able to decrypt backups.
+		f.errorf(path, "create a new key, because others may have read this one, and write the public key that "+
+			"age-keygen -y prints", "is a private key")
 	case !isRecipient(recipient):
 		f.errorf(path, "age-keygen prints it: age1 and 58 characters", "%q is not an age public key, or it is misspelt",
 			recipient)
 	case slices.Contains(before, recipient):
-		f.errorf(path, "remove one of them", "is there twice")
+		f.errorf(path, "remove one of them", "is listed twice")
 	}
 }
 
-// target never repeats what is written: it may hold a password.
+// target never repeats the value, which may hold a password.
 func (f *findings) target(b BackupConfig) {
 	const path = "backup.target"
 	if b.Target == "" {
@@ -101,7 +101,7 @@ func (f *findings) target(b BackupConfig) {
 	}
 	if len(b.Recipients) == 0 {
 		f.errorf(path, "set backup.recipients",
-			"nothing can be kept there: backups are encrypted, and there is no recipient")
+			"needs a recipient: backups are encrypted")
 	}
 	scheme, _, isURL := strings.Cut(b.Target, "://")
 	if !isURL {
@@ -110,7 +110,7 @@ func (f *findings) target(b BackupConfig) {
 	u, err := url.Parse(b.Target)
 	switch {
 	case scheme != "ssh" && scheme != "s3" || err != nil || u.Host == "":
-		f.errorf(path, "write a folder, ssh://user@host/folder or s3://bucket/prefix", "is no target")
+		f.errorf(path, "write a folder, ssh://user@host/folder or s3://bucket/prefix", "is not a backup target")
 	case scheme == "s3" && u.User != nil:
 		f.errorf(path, "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", "credentials cannot be kept secret here")
 	case u.User != nil && hasPassword(u):
@@ -119,7 +119,7 @@ func (f *findings) target(b BackupConfig) {
 		f.errorf(path, "set AWS_ENDPOINT_URL_S3 and AWS_REGION for a store that is not Amazon's",
 			"has settings, which belong in the environment")
 	case scheme == "ssh" && strings.Trim(u.Path, "/") == "":
-		f.errorf(path, "write ssh://user@host/folder", "names no folder of that host")
+		f.errorf(path, "write ssh://user@host/folder", "names no folder on that host")
 	}
 }
 
@@ -128,8 +128,8 @@ func hasPassword(u *url.URL) bool {
 	return has
 }
 
-// isRecipient reports whether text is the public key of an age X25519 identity. Its checksum finds what is misspelt: a
-// backup to a key that nobody has would be noticed only when it is needed.
+// isRecipient reports whether text is the public key of an age X25519 identity. The checksum finds misspelt keys.
+// Otherwise a backup that no key can decrypt would be noticed only when it is needed.
 func isRecipient(text string) bool {
 	_, err := age.ParseX25519Recipient(text)
 	return err == nil

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// The bounds of networks: kube-apiserver serves no more than 2^20 Services, kube-controller-manager shares a pod subnet
-// among no more than 2^16 nodes, CoreDNS has the tenth address of the service subnet.
+// Limits of networks: kube-apiserver allows at most 2^20 Services, kube-controller-manager divides a pod subnet among
+// at most 2^16 nodes, and CoreDNS has the tenth address of the service subnet.
 const (
 	widestServiceSubnet  = 12
 	narrowestServices    = 28
@@ -59,7 +59,7 @@ func (f *findings) network(c *KubeOneCluster) {
 	f.kubeProxy(n.KubeProxy)
 }
 
-// subnet parses an IPv4 network. The address must be the network's own: 10.244.0.1/16 is more often a mistake than not.
+// subnet parses an IPv4 network. The host bits must be zero: 10.244.0.1/16 is usually a mistake.
 func (f *findings) subnet(path, cidr string) (netip.Prefix, bool) {
 	p, err := netip.ParsePrefix(cidr)
 	switch {
@@ -76,7 +76,7 @@ func (f *findings) subnet(path, cidr string) (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-// nodeMask checks that the pod subnet can be shared among all hosts.
+// nodeMask checks that the pod subnet has room for all hosts.
 func (f *findings) nodeMask(c *KubeOneCluster, pods netip.Prefix) {
 	mask, hosts := *c.ClusterNetwork.NodeCIDRMaskSizeIPv4, len(c.ControlPlane.Hosts)+len(c.StaticWorkers.Hosts)
 	bits := mask - pods.Bits()
@@ -93,7 +93,7 @@ func (f *findings) nodeMask(c *KubeOneCluster, pods netip.Prefix) {
 	}
 }
 
-// outside reports hosts and the API endpoint if they lie in a subnet of the cluster's own.
+// outside reports hosts and an API endpoint inside a subnet of the cluster.
 func (f *findings) outside(c *KubeOneCluster, what string, subnet netip.Prefix) {
 	check := func(at, address string) {
 		if ip, err := netip.ParseAddr(address); err == nil && subnet.Contains(ip.Unmap()) {
@@ -135,12 +135,12 @@ func (f *findings) nodePorts(r string) {
 	}
 	own := slices.DeleteFunc(componentPorts(), func(port int) bool { return port < first || port > last })
 	if len(own) > 0 {
-		f.warnf(nodePortRangePath, "a Service with such a node port takes the component's connections",
-			"%q has ports of Kubernetes itself: %s", r, strings.Trim(fmt.Sprint(own), "[]"))
+		f.warnf(nodePortRangePath, "a Service with one of them as its node port takes the component's connections",
+			"%q includes ports of Kubernetes components: %s", r, strings.Trim(fmt.Sprint(own), "[]"))
 	}
 }
 
-// componentPorts are those at which hosts reach each other's components: etcd, API server, kubelet.
+// componentPorts returns the ports that hosts use among each other: of etcd, the API server and the kubelet.
 func componentPorts() []int { return []int{2379, 2380, 6443, 10250} }
 
 // ipFamily checks the family, and that an IPv4 cluster's nodes have IPv4 addresses.

@@ -10,7 +10,7 @@ import (
 	"kubeone/api/cluster/v1alpha1"
 )
 
-// formerTaintKey is what controlPlaneTaintKey was called before Kubernetes 1.25.
+// formerTaintKey is controlPlaneTaintKey before Kubernetes 1.25.
 const formerTaintKey = "node-role.kubernetes.io/master"
 
 func (f *findings) taints(path string, taints []Taint) {
@@ -27,7 +27,7 @@ func (f *findings) taints(path string, taints []Taint) {
 		}
 		f.taintEffect(at+".effect", t.Effect)
 		if id := t.Key + ":" + t.Effect; seen[id] {
-			f.errorf(at, "remove one of them", "the taint %s is there twice", id)
+			f.errorf(at, "remove one of them", "the taint %s is listed twice", id)
 		} else {
 			seen[id] = true
 		}
@@ -45,9 +45,9 @@ func (f *findings) nodeTaints(path string, taints []Taint) {
 	}
 }
 
-// ofMachines checks what Machines and their Nodes are given. Of what no Machine may give its Node it only warns,
-// although the API server refuses the MachineDeployment: controllers read the manifest of a cluster's record, which may
-// be older than the rule.
+// ofMachines checks the metadata of Machines and their Nodes. A reserved key is only a warning, although the API server
+// refuses the MachineDeployment: controllers read the manifest from the cluster's record, which may be older than the
+// rule.
 func (f *findings) ofMachines(path string, p ProviderSpec) {
 	f.taints(path+".taints", p.Taints)
 	for i, t := range p.Taints {
@@ -67,7 +67,7 @@ func (f *findings) ofMachines(path string, p ProviderSpec) {
 
 func (f *findings) reserved(path, key string, isReserved func(string) bool) {
 	if isReserved(key) {
-		f.warnf(path, "leave it out: the cluster refuses a MachineDeployment with it", "%q is not a Machine's to give",
+		f.warnf(path, "remove it: the cluster refuses a MachineDeployment with it", "%q is reserved: a Machine cannot set it",
 			key)
 	}
 }
@@ -82,7 +82,7 @@ func (f *findings) taintEffect(path, effect string) {
 	}
 }
 
-// removal says whether a key that ends in "-" is one to be removed.
+// removal says whether a "-" at the end of a key means that the key is to be removed.
 type removal bool
 
 const (
@@ -90,7 +90,7 @@ const (
 	removable removal = true
 )
 
-// mostAnnotations is how many bytes all annotations of an object have at most, with their keys.
+// mostAnnotations is the maximum size in bytes of all annotations of an object, with their keys.
 const mostAnnotations = 256 << 10
 
 func (f *findings) labels(path string, labels map[string]string, r removal) {
@@ -124,7 +124,7 @@ func (f *findings) annotations(path string, annotations map[string]string, r rem
 	}
 }
 
-// withoutRemoval returns the key without the "-" that says that it is to be removed.
+// withoutRemoval returns the key without the "-" that marks it for removal.
 func (f *findings) withoutRemoval(path, key string, all map[string]string, r removal) string {
 	name, removed := strings.CutSuffix(key, "-")
 	if !removed || r == kept {

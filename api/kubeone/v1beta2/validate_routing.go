@@ -38,7 +38,7 @@ func (f *findings) cilium(path string, c CiliumSpec, k *KubeProxyConfig) {
 	}
 }
 
-// ipvsSchedulers are the kernel's, as ipvsadm(8) lists them and kube-proxy takes them.
+// ipvsSchedulers returns the kernel's schedulers (ipvsadm(8)) that kube-proxy accepts.
 func ipvsSchedulers() []string {
 	return []string{"rr", "lc", "dh", "sh", "sed", "nq", "wrr", "wlc", "lblc", "lblcr", "mh"}
 }

@@ -13,7 +13,7 @@ import (
 func (f *findings) containerd(r ContainerRuntimeConfig) {
 	if r.Docker != nil {
 		f.warnf("containerRuntime.docker", "remove it",
-			"Kubernetes does not run on Docker any more; containerd is used")
+			"Kubernetes no longer supports Docker; kubeone uses containerd")
 	}
 	if r.Containerd == nil {
 		return
@@ -43,7 +43,7 @@ func (f *findings) containerd(r ContainerRuntimeConfig) {
 
 var registryForm = regexp.MustCompile(`^([0-9A-Za-z]([0-9A-Za-z.-]*[0-9A-Za-z])?|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?$`)
 
-// registryHost reports whether the text is host[:port]. On hosts it is the name of a directory.
+// registryHost reports whether the text is host[:port]. Hosts use it as the name of a directory.
 func registryHost(s string) bool { return registryForm.MatchString(s) }
 
 func (f *findings) mirror(path, mirror string) {
@@ -101,12 +101,12 @@ func (f *findings) component(path string, c *ControlPlaneComponentConfig) {
 	}
 }
 
-// smallestQuota is etcd's own default for its database's size.
+// smallestQuota is etcd's default limit of its database, in bytes.
 const smallestQuota = 2 << 30
 
 func (f *findings) etcd(path string, e EtcdConfig) {
 	if e.QuotaBackendBytes != 0 && e.QuotaBackendBytes < smallestQuota {
-		f.errorf(path+".quotaBackendBytes", "", "%d is less than 2 GiB (%d), which etcd has anyway",
+		f.errorf(path+".quotaBackendBytes", "", "%d is less than etcd's default, 2 GiB (%d)",
 			e.QuotaBackendBytes, smallestQuota)
 	}
 	if !slices.Contains([]string{"", "periodic", "revision"}, e.AutoCompactionMode) {
@@ -134,7 +134,7 @@ func (f *findings) cipherSuites(t TLSCipherSuites) {
 	check := func(path string, names []string) {
 		for i, name := range names {
 			if safe, ok := known[name]; ok && !safe {
-				f.warnf(Item(path, i), "leave it out, unless a client knows nothing better",
+				f.warnf(Item(path, i), "remove it, unless an old client needs it",
 					"%s is known to be weak", name)
 			} else if !ok {
 				f.errorf(Item(path, i), "the names are those of Go's crypto/tls, such as "+

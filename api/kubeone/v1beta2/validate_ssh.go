@@ -20,7 +20,7 @@ func (f *findings) ssh(path string, s SSHConfig) {
 	f.address(path+".bastion", s.Bastion)
 }
 
-// withoutBastion reports settings of a jump host that there is none of: they would be ignored.
+// withoutBastion reports settings of a missing jump host, which have no effect.
 func (f *findings) withoutBastion(path string, s SSHConfig) {
 	for _, field := range []struct {
 		name string
@@ -47,8 +47,8 @@ func (f *findings) hostKey(path, key string) {
 	}
 }
 
-// HostKey returns a host's public key as base64 of SSH's wire format. It accepts that format itself, a line as in
-// ssh_host_*_key.pub, and such a line in base64, which is what Terraform's base64encode makes of one.
+// HostKey returns a host's public key as base64 of SSH's wire format. It accepts that format, a line of
+// ssh_host_*_key.pub, and the line in base64, as Terraform's base64encode returns it.
 func HostKey(key string) (string, error) {
 	key = strings.TrimSpace(key)
 	if parsed, _, _, _, err := ssh.ParseAuthorizedKey([]byte(key)); err == nil {

@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// texts finds control characters in every text of the manifest: it may reach a file on a host, a command line or a
-// terminal, where a line more is another setting. Fields that have several lines carry the tag lines:"yes".
+// texts finds control characters in all texts of the manifest. A text may reach a file on a host, a command line or a
+// terminal, where an additional line is another setting. Fields with several lines have the tag lines:"yes".
 func (f *findings) texts(c *KubeOneCluster) {
 	walkFields(reflect.ValueOf(c).Elem(), "", func(path string, v reflect.Value, field reflect.StructField) bool {
 		f.text(path, v, field.Tag.Get("lines") == "yes")
@@ -15,7 +15,7 @@ func (f *findings) texts(c *KubeOneCluster) {
 	})
 }
 
-// text checks a string, a pointer to one, the items of a list and the keys and values of a map, where they are strings.
+// text checks a string, a pointer to one, strings of a list, and keys and string values of a map.
 func (f *findings) text(path string, v reflect.Value, lines bool) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -46,7 +46,7 @@ func (f *findings) text(path string, v reflect.Value, lines bool) {
 func (f *findings) controls(path, s string, lines bool) {
 	for _, r := range s {
 		if unicode.IsControl(r) && (!lines || !strings.ContainsRune("\n\r\t", r)) {
-			f.errorf(path, "write it on one line, without control characters", "has the character %U in it", r)
+			f.errorf(path, "write it on one line, without control characters", "contains the character %U", r)
 			return
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestEveryTextIsChecked puts a line break into each text that the type has room for, and wants it found at its path,
-// unless the field has several lines.
+// TestEveryTextIsChecked puts a line break into each text, and expects a finding at its path, unless the field may have
+// several lines.
 func TestEveryTextIsChecked(t *testing.T) {
 	t.Parallel()
 	c := &KubeOneCluster{}
@@ -49,7 +49,7 @@ func TestEveryTextIsChecked(t *testing.T) {
 	}
 }
 
-// twoLines gives every string two lines, and every pointer, list and map something.
+// twoLines gives every string two lines, and every pointer, list and map a value.
 func twoLines(path string, v reflect.Value, lines bool, several map[string]bool) {
 	switch v.Kind() {
 	case reflect.Pointer:

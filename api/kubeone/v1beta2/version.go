@@ -9,18 +9,18 @@ import (
 	"kubeone/internal/decide/skew"
 )
 
-// The Kubernetes versions that this release of the program installs, by minor.
+// The minor versions of Kubernetes that this release of kubeone installs.
 const (
 	OldestMinor = 34
 	NewestMinor = 37
 )
 
-// SupportedVersions says which versions are supported, for messages.
+// SupportedVersions returns the supported versions, for messages.
 func SupportedVersions() string {
 	return fmt.Sprintf("1.%d to 1.%d", OldestMinor, NewestMinor)
 }
 
-// version checks a version of Kubernetes that must be named, and reports whether it can be installed.
+// version checks a mandatory Kubernetes version, and reports whether kubeone can install it.
 func (f *findings) version(path, v string) bool {
 	if v == "" {
 		f.missing(path, fmt.Sprintf("name a version from %s, such as 1.%d.0", SupportedVersions(), NewestMinor))
@@ -78,12 +78,12 @@ func (f *findings) hostVersions(path string, v HostVersions, cluster string) {
 	}
 }
 
-// lagging checks that a worker's kubelet may speak to API servers of the cluster's version.
+// lagging checks that a worker's kubelet may use API servers of the cluster's version.
 func (f *findings) lagging(path, kubelet, cluster string) {
 	k := version.MustParseSemantic(kubelet)
 	c, err := version.ParseSemantic(cluster)
 	if err != nil {
-		return // said of versions.kubernetes
+		return // the mistake is reported for versions.kubernetes
 	}
 	if c.LessThan(k) {
 		f.errorf(path, "upgrade the cluster first: versions.kubernetes",

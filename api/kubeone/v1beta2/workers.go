@@ -1,6 +1,7 @@
 package v1beta2
 
-// Raw is a part of the manifest whose fields belong to someone else: a cloud's machine specification, a chart's values.
+// Raw is a part of the manifest with fields that kubeone does not define: a cloud's machine specification, a chart's
+// values.
 type Raw map[string]any
 
 // DynamicWorkerConfig is a set of worker Machines.
@@ -9,12 +10,11 @@ type DynamicWorkerConfig struct {
 	Name string `json:"name"`
 	// Replicas is the number of Machines.
 	Replicas *int `json:"replicas,omitempty"`
-	// ProviderSpec specifies each Machine.
+	// ProviderSpec specifies each Machine. An existing host keeps its own keys, operating system and network.
 	ProviderSpec ProviderSpec `json:"providerSpec,omitzero"`
 }
 
-// ProviderSpec specifies a worker Machine. An existing host keeps its own keys, operating system and network, so those
-// fields have no effect.
+// ProviderSpec specifies a worker Machine.
 type ProviderSpec struct {
 	// CloudProviderSpec is the provider's own specification of a machine.
 	CloudProviderSpec Raw `json:"cloudProviderSpec,omitempty" secret:"keys"`
@@ -48,15 +48,15 @@ type ProviderStaticNetworkConfig struct {
 	CIDR string `json:"cidr,omitempty"`
 	// Gateway is the default gateway.
 	Gateway string `json:"gateway,omitempty"`
-	// DNS is the name servers.
+	// DNS has the name servers.
 	DNS DNSConfig `json:"dns,omitzero"`
 	// IPFamily is IPv4, IPv6 or both.
 	IPFamily string `json:"ipFamily,omitempty"`
 }
 
-// DNSConfig is a machine's name servers.
+// DNSConfig has a machine's name servers.
 type DNSConfig struct {
-	// Servers is the name servers' addresses.
+	// Servers are the name servers' addresses.
 	Servers []string `json:"servers,omitempty"`
 }
 
@@ -78,17 +78,17 @@ type OperatingSystemManagerConfig struct {
 type NodeSet struct {
 	// Name is the set's name. Required.
 	Name string `json:"name"`
-	// Replicas is how many machines there are.
+	// Replicas is the number of machines.
 	Replicas *int `json:"replicas,omitempty"`
-	// Generation is raised to replace the machines.
+	// Generation replaces the machines when it grows.
 	Generation int64 `json:"generation,omitempty"`
 	// NodeSettings is the nodes' metadata.
 	NodeSettings NodeSettings `json:"nodeSettings,omitzero"`
 	// OperatingSystem is the machines' operating system.
 	OperatingSystem string `json:"operatingSystem,omitempty"`
-	// OperatingSystemSpec is settings of the operating system.
+	// OperatingSystemSpec has settings of the operating system.
 	OperatingSystemSpec OperatingSystemSpec `json:"operatingSystemSpec,omitzero"`
-	// SSH is how the machines are reached.
+	// SSH sets how the machines are reached.
 	SSH NodeSetSSH `json:"ssh,omitzero"`
 	// CloudProviderSpec is the cloud's own specification of a machine.
 	CloudProviderSpec Raw `json:"cloudProviderSpec,omitempty" secret:"keys"`
@@ -96,27 +96,27 @@ type NodeSet struct {
 
 // NodeSettings is the metadata of a set's nodes.
 type NodeSettings struct {
-	// Labels is the nodes' labels.
+	// Labels are the nodes' labels.
 	Labels map[string]string `json:"labels,omitempty"`
-	// Annotations is the nodes' annotations.
+	// Annotations are the nodes' annotations.
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// Taints is the nodes' taints.
+	// Taints are the nodes' taints.
 	Taints []Taint `json:"taints,omitempty"`
 }
 
-// OperatingSystemSpec is settings of a set's operating system.
+// OperatingSystemSpec has settings of a set's operating system.
 type OperatingSystemSpec struct {
 	// DistUpgradeOnBoot upgrades all packages at the first boot.
 	DistUpgradeOnBoot bool `json:"distUpgradeOnBoot,omitempty"`
 }
 
-// NodeSetSSH is how a set's machines are reached.
+// NodeSetSSH sets how a set's machines are reached.
 type NodeSetSSH struct {
-	// PublicKeys is the keys that may log in.
+	// PublicKeys are the keys that may log in.
 	PublicKeys []string `json:"publicKeys,omitempty" lines:"yes"`
 	// Port is the SSH port.
 	Port int `json:"port,omitempty"`
-	// Username is the user that logs in.
+	// Username is the login user.
 	Username string `json:"username,omitempty"`
 	// PrivateKeyFile is the file with the private key.
 	PrivateKeyFile string `json:"privateKeyFile,omitempty"`
@@ -130,7 +130,7 @@ type NodeSetSSH struct {
 	Bastion string `json:"bastion,omitempty"`
 	// BastionPort is the jump host's SSH port.
 	BastionPort int `json:"bastionPort,omitempty"`
-	// BastionUser is the user that logs in to the jump host.
+	// BastionUser is the login user on the jump host.
 	BastionUser string `json:"bastionUser,omitempty"`
 	// BastionHostPublicKey is the jump host's public key in base64.
 	BastionHostPublicKey string `json:"bastionHostPublicKey,omitempty" lines:"yes"`

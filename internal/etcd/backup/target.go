@@ -57,7 +57,7 @@ func OpenTarget(target string, s TargetOptions) (Target, error) {
 	}
 	u, err := url.Parse(target)
 	if err != nil || u.Host == "" {
-		return nil, fmt.Errorf("backup target: %s is not a target; use a folder, ssh://user@host/folder or "+
+		return nil, fmt.Errorf("backup target: %s is not a backup target; it is a folder, ssh://user@host/folder or "+
 			"s3://bucket/prefix", redactTarget(target))
 	}
 	switch scheme {
