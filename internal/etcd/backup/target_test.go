@@ -377,7 +377,7 @@ func TestInvalidTargets(t *testing.T) {
 		says string
 	}{
 		"":                        {set, "no folder is named"},
-		"ftp://x/y":               {set, `"ftp" is not a kind of target`},
+		"ftp://x/y":               {set, `"ftp" is not a known kind of target`},
 		"s3://":                   {set, "is not a backup target"},
 		"ssh://me@nas":            {set, "it names no folder"},
 		"ssh://me:hunter2@nas/x":  {set, "a password cannot be kept secret"},
