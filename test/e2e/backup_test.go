@@ -16,7 +16,7 @@ import (
 )
 
 // backups takes snapshots and a backup of the cluster in every way there is, and reads them again.
-func backups(s *story) {
+func backups(s *scenario) {
 	s.run(0, []string{"etcd", "members"}, "All members are healthy and hold the same keys.")
 	s.run(0, []string{"etcd", "members", "-o", "json"}, `"format"`, s.Lab.ControlPlanes()[0].Hostname)
 	dir := s.TempDir()
@@ -38,7 +38,7 @@ func backups(s *story) {
 }
 
 // snapshotsOnHosts has each host take one when it is told to, and one when its timer fires.
-func (s *story) snapshotsOnHosts() {
+func (s *scenario) snapshotsOnHosts() {
 	s.run(0, []string{"etcd", "snapshot", "--on-hosts", "--force-unlock"}, "3 hosts have a new snapshot")
 	const fire = `set -e
 systemctl is-enabled kubeone-snapshot.timer
@@ -60,7 +60,7 @@ ls -A /var/lib/etcd`
 }
 
 // backupOffTheHosts writes a backup, twice, keeps one of them, and verifies it.
-func (s *story) backupOffTheHosts(dir string) {
+func (s *scenario) backupOffTheHosts(dir string) {
 	id, err := age.GenerateX25519Identity()
 	s.must(err)
 	key := filepath.Join(dir, "key.txt")

@@ -72,10 +72,10 @@ func cover(path, text string) string {
 func uncover(path string) string { return "umount " + path + " && rm /run/cover" }
 
 // badHosts makes each fault, and undoes it after the product has named it.
-func badHosts(s *story) {
+func badHosts(s *scenario) {
 	for _, fault := range faults() {
 		s.T.Run(fault.name, func(t *testing.T) {
-			f := &story{T: t, Operator: s.Operator, bare: s.bare}
+			f := &scenario{T: t, Operator: s.Operator, bare: s.bare}
 			f.fault(fault)
 		})
 	}
@@ -84,7 +84,7 @@ func badHosts(s *story) {
 
 // fault checks that the product names what is wrong, and that nothing is changed on the host. That nothing is changed
 // on the others is checked once, after all faults.
-func (s *story) fault(f fault) {
+func (s *scenario) fault(f fault) {
 	host := s.Lab.Host(f.host)
 	_, err := host.Exec(s.Context(), f.make)
 	s.must(err)

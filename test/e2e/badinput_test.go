@@ -25,7 +25,7 @@ type mistake struct {
 	says   []string
 }
 
-func (s *story) mistakes() []mistake {
+func (s *scenario) mistakes() []mistake {
 	worker := s.Lab.Host("worker-1")
 	cp1, cp2 := s.Lab.Host("cp-1"), s.Lab.Host("cp-2")
 	everywhere := operator.Replace("      sshUsername:", "      sshPort: 2222\n      sshUsername:")
@@ -51,17 +51,17 @@ func (s *story) mistakes() []mistake {
 func yes() []string { return []string{"-y"} }
 
 // badInput makes each mistake, and looks at the hosts afterwards.
-func badInput(s *story) {
+func badInput(s *scenario) {
 	for _, mistake := range s.mistakes() {
 		s.T.Run(mistake.name, func(t *testing.T) {
-			m := &story{T: t, Operator: s.Operator, bare: s.bare}
+			m := &scenario{T: t, Operator: s.Operator, bare: s.bare}
 			m.mistake(mistake)
 		})
 	}
 	s.unchanged(s.bare, s.snapshot())
 }
 
-func (s *story) mistake(m mistake) {
+func (s *scenario) mistake(m mistake) {
 	manifest, err := s.Variant(strings.ReplaceAll(m.name, " ", "-"), m.edits...)
 	s.must(err)
 	r := s.run(m.status, append([]string{"apply", "-m", manifest}, m.args...), m.says...)
@@ -71,7 +71,7 @@ func (s *story) mistake(m mistake) {
 }
 
 // wrongManifest applies manifests that are for another cluster, or behind this one.
-func wrongManifest(s *story) {
+func wrongManifest(s *scenario) {
 	before := s.snapshot()
 	for _, m := range []mistake{
 		{"manifest of another cluster",
@@ -86,14 +86,14 @@ func wrongManifest(s *story) {
 		},
 	} {
 		s.T.Run(m.name, func(t *testing.T) {
-			(&story{T: t, Operator: s.Operator, bare: s.bare}).mistake(m)
+			(&scenario{T: t, Operator: s.Operator, bare: s.bare}).mistake(m)
 		})
 	}
 	s.same("what runs since when", len(before), len(s.snapshot()))
 }
 
 // strangeKey makes a key that no host knows.
-func (s *story) strangeKey() string {
+func (s *scenario) strangeKey() string {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	s.must(err)
 	block, err := ssh.MarshalPrivateKey(key, "strange")
@@ -104,7 +104,7 @@ func (s *story) strangeKey() string {
 }
 
 // cutBundle is the first half of the bundle.
-func (s *story) cutBundle() string {
+func (s *scenario) cutBundle() string {
 	path := filepath.Join(s.Dir, "cut.tar")
 	s.copyBundle(path)
 	info, err := os.Stat(path)
@@ -114,7 +114,7 @@ func (s *story) cutBundle() string {
 }
 
 // alteredBundle is the bundle with one bit in the middle of its content turned over.
-func (s *story) alteredBundle() string {
+func (s *scenario) alteredBundle() string {
 	path := filepath.Join(s.Dir, "altered.tar")
 	s.copyBundle(path)
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
@@ -132,7 +132,7 @@ func (s *story) alteredBundle() string {
 	return path
 }
 
-func (s *story) copyBundle(path string) {
+func (s *scenario) copyBundle(path string) {
 	content, err := os.ReadFile(s.Bundle)
 	s.must(err)
 	s.must(os.WriteFile(path, content, 0o600))

@@ -21,7 +21,7 @@ func TestScriptsByHand(t *testing.T) {
 	s := begin(t, fleet.Options{Name: "byhand", ControlPlanes: 3, Workers: 1})
 	s.parts(
 		part{"each host's script alone brings it into the cluster", scriptsRunByHand},
-		part{"what concerns the cluster is all that is left", func(s *story) {
+		part{"what concerns the cluster is all that is left", func(s *scenario) {
 			s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 			s.must(s.FetchKubeconfig(s.Context()))
 			s.healthy()
@@ -39,7 +39,7 @@ var fromLeader = map[string]string{
 		"etcd/ca.crt etcd/ca.key | base64 -w0",
 }
 
-func scriptsRunByHand(s *story) {
+func scriptsRunByHand(s *scenario) {
 	dir := s.TempDir()
 	s.run(2, []string{"plan", "--scripts", dir}, "create the cluster")
 	for _, host := range s.Members() {
@@ -61,7 +61,7 @@ func scriptsRunByHand(s *story) {
 }
 
 // secretsBrought puts what a join needs on a host.
-func (s *story) secretsBrought(leader, host *fleet.Host) {
+func (s *scenario) secretsBrought(leader, host *fleet.Host) {
 	s.Helper()
 	for name, command := range fromLeader {
 		if name == "pki.tar" && host.Role == fleet.Worker {
@@ -76,7 +76,7 @@ func (s *story) secretsBrought(leader, host *fleet.Host) {
 }
 
 // joinedByHand runs a host's script, and approves its certificate meanwhile.
-func (s *story) joinedByHand(leader, host *fleet.Host) {
+func (s *scenario) joinedByHand(leader, host *fleet.Host) {
 	s.Helper()
 	group, ctx := errgroup.WithContext(s.Context())
 	ended := make(chan struct{})

@@ -30,7 +30,7 @@ type attempt struct {
 	wants  x509.CertificateRequest
 }
 
-func attempts(s *story) []attempt {
+func attempts(s *scenario) []attempt {
 	own, other := s.Lab.Workers()[0], s.Lab.Host("cp-1")
 	bearer := func(token string) []string {
 		return []string{
@@ -63,7 +63,7 @@ func attempts(s *story) []attempt {
 }
 
 // send asks the API as who it says, and returns nothing: it is answered, or not, by whoever approves.
-func (a attempt) send(s *story) {
+func (a attempt) send(s *scenario) {
 	s.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	s.must(err)
@@ -84,7 +84,7 @@ func (a attempt) send(s *story) {
 }
 
 // token puts a join token into the cluster, of which only the ID is ever used.
-func (s *story) token(id, node string) {
+func (s *scenario) token(id, node string) {
 	s.Helper()
 	data := map[string]string{
 		"token-id": id, "token-secret": "0123456789abcdef", "usage-bootstrap-authentication": "true",
@@ -108,7 +108,7 @@ func (s *story) token(id, node string) {
 
 // identitiesAreAsked has others ask for certificates that are not theirs, while do lets a host join. Nobody gives them
 // any, and who joins gets its own.
-func (s *story) identitiesAreAsked(do func()) {
+func (s *scenario) identitiesAreAsked(do func()) {
 	s.Helper()
 	s.token("owntok", s.Lab.Workers()[0].Hostname)
 	s.token("anytok", "")

@@ -43,7 +43,7 @@ sed 's/^/kubelet /' /var/lib/kubelet/config.yaml
 `
 
 // facts looks at a host.
-func (s *story) facts(host *fleet.Host) facts {
+func (s *scenario) facts(host *fleet.Host) facts {
 	s.Helper()
 	text, err := host.Exec(s.Context(), lookAt)
 	s.must(err)

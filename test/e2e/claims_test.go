@@ -30,7 +30,7 @@ func TestClaimedNames(t *testing.T) {
 		Name: "claims", ControlPlanes: 2, Workers: 3, SpareWorkers: 1, SSHUser: "ops",
 	})
 	s.bare = map[string][]string{}
-	p := &pool{story: s, booted: map[string]bool{}}
+	p := &pool{scenario: s, booted: map[string]bool{}}
 	defer func() {
 		for _, c := range p.running {
 			c.Kill()
@@ -39,17 +39,17 @@ func TestClaimedNames(t *testing.T) {
 	s.parts(part{"bare hosts become a cluster", installPlain})
 	for _, part := range []struct {
 		name string
-		tell func(*pool)
+		run  func(*pool)
 	}{
 		{"a Machine becomes a Node", (*pool).oneMachine},
 		{"a worker claims names, and gets nothing", (*pool).claimNames},
 		{"under its own name it is repaired", (*pool).ownName},
 	} {
-		if !s.chapter(part.name, func(s *story) {
-			p.story = s
-			part.tell(p)
+		if !s.subtest(part.name, func(s *scenario) {
+			p.scenario = s
+			part.run(p)
 		}) {
-			t.Fatal("each chapter needs what the one before it left")
+			t.Fatal("each part needs what the one before it left")
 		}
 	}
 }

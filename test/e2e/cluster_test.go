@@ -21,10 +21,10 @@ func TestLifeOfACluster(t *testing.T) {
 		part{"what runs in the cluster works", workload},
 	)
 	under := s.loaded()
-	s.chapter("while it is used, it gets a newer version, through two failures of the operator's machine", upgrade)
+	s.subtest("while it is used, it gets a newer version, through two failures of the operator's machine", upgrade)
 	s.unharmed(under)
 	if t.Failed() {
-		t.Fatal("without an upgraded cluster the story ends here")
+		t.Fatal("without an upgraded cluster the scenario ends here")
 	}
 	_, err := s.Kube(t.Context(), "delete", "namespace", "load")
 	s.must(err)

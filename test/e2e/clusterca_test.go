@@ -33,25 +33,25 @@ func TestRotateClusterCA(t *testing.T) {
 	s.parts(
 		part{"bare hosts become a cluster", installPlain},
 		part{"what runs in the cluster works", workload},
-		part{"everybody learns of the new CA", func(s *story) {
+		part{"everybody learns of the new CA", func(s *scenario) {
 			before, pin, former = s.keys(), s.pin(), s.adminConf()
 			s.caLearnt()
 		}},
-		part{"a worker joins meanwhile", func(s *story) {
+		part{"a worker joins meanwhile", func(s *scenario) {
 			s.joinsMeanwhile("worker-2")
 		}},
-		part{"pods that do not know it are named, and start anew", (*story).podsAnew},
-		part{"the new CA signs", (*story).caUsed},
-		part{"a control-plane host joins meanwhile", func(s *story) {
+		part{"pods that do not know it are named, and start anew", (*scenario).podsAnew},
+		part{"the new CA signs", (*scenario).caUsed},
+		part{"a control-plane host joins meanwhile", func(s *scenario) {
 			s.joinsMeanwhile("cp-3")
 			s.healthy()
 		}},
-		part{"the former CA is dropped", func(s *story) {
+		part{"the former CA is dropped", func(s *scenario) {
 			s.caForgotten()
 			s.rotated(before, observed.ClusterCA)
 			s.refused(former)
 		}},
-		part{"a machine that knows the former CA follows, and is told of another one", func(s *story) {
+		part{"a machine that knows the former CA follows, and is told of another one", func(s *scenario) {
 			now := s.pin()
 			s.pinned(pin)
 			s.run(0, []string{"plan"}, "No changes")
@@ -64,23 +64,23 @@ func TestRotateClusterCA(t *testing.T) {
 	)
 }
 
-func (s *story) pinFile() string { return filepath.Join(s.Dir, "state", s.Lab.Name, "ca") }
+func (s *scenario) pinFile() string { return filepath.Join(s.Dir, "state", s.Lab.Name, "ca") }
 
 // pin is the CA by which this machine knows the cluster.
-func (s *story) pin() string {
+func (s *scenario) pin() string {
 	s.Helper()
 	text, err := os.ReadFile(s.pinFile())
 	s.must(err)
 	return strings.TrimSpace(string(text))
 }
 
-func (s *story) pinned(ca string) {
+func (s *scenario) pinned(ca string) {
 	s.Helper()
 	s.must(os.WriteFile(s.pinFile(), []byte(ca+"\n"), 0o600))
 }
 
 // adminConf is a copy of the administrator's kubeconfig as it is now.
-func (s *story) adminConf() string {
+func (s *scenario) adminConf() string {
 	s.Helper()
 	text, err := os.ReadFile(filepath.Join(s.Dir, "admin.conf"))
 	s.must(err)
@@ -90,7 +90,7 @@ func (s *story) adminConf() string {
 }
 
 // joinsMeanwhile has a host join anew, and trust both CAs.
-func (s *story) joinsMeanwhile(name string) {
+func (s *scenario) joinsMeanwhile(name string) {
 	s.Helper()
 	s.run(0, []string{"node", "replace", name, "-y", "--bundle", s.Bundle})
 	h := s.Lab.Host(name)
@@ -98,7 +98,7 @@ func (s *story) joinsMeanwhile(name string) {
 	s.must(s.ImportAgnhost(s.Context(), []*fleet.Host{h}))
 }
 
-func (s *story) caLearnt() {
+func (s *scenario) caLearnt() {
 	s.run(2, []string{"certificates", "rotate-ca", "--authority", "cluster", "--dry-run"},
 		"trust a new key beside the present one: the cluster's CA", "start pods anew")
 	l := s.loaded()
@@ -114,7 +114,7 @@ func (s *story) caLearnt() {
 }
 
 // caOf are the CAs that a host's kubelet trusts for what is shown to it, which are those that it trusts when it dials.
-func (s *story) caOf(h *fleet.Host) []string {
+func (s *scenario) caOf(h *fleet.Host) []string {
 	s.Helper()
 	text, err := h.Exec(s.Context(), `base64 -w 0 /etc/kubernetes/pki/ca.crt; echo
 sed -n 's/^ *certificate-authority-data: //p' /etc/kubernetes/kubelet.conf`)
@@ -133,7 +133,7 @@ sed -n 's/^ *certificate-authority-data: //p' /etc/kubernetes/kubelet.conf`)
 }
 
 // podsAnew checks that the command names the pods that started before the new CA was published, and restarts all pods.
-func (s *story) podsAnew() {
+func (s *scenario) podsAnew() {
 	s.run(10, []string{"certificates", "rotate-ca", "--resume", "-y"},
 		"default/web-", "kube-flannel/kube-flannel-ds-", "kubectl rollout restart")
 	s.healthy()
@@ -158,7 +158,7 @@ func (s *story) podsAnew() {
 	s.healthy()
 }
 
-func (s *story) caUsed() {
+func (s *scenario) caUsed() {
 	s.must(s.FetchKubeconfig(s.Context()))
 	l := s.loaded()
 	s.killedAt(apply.StepStarted, "rotate-use/", "--resume")
@@ -168,7 +168,7 @@ func (s *story) caUsed() {
 	s.healthy()
 }
 
-func (s *story) caForgotten() {
+func (s *scenario) caForgotten() {
 	s.must(s.FetchKubeconfig(s.Context()))
 	l := s.loaded()
 	s.killedAt(apply.StepStarted, "regenerate/", "--resume")
@@ -196,7 +196,7 @@ func (s *story) caForgotten() {
 }
 
 // refused checks that API servers believe a kubeconfig's certificate no more.
-func (s *story) refused(kubeconfig string) {
+func (s *scenario) refused(kubeconfig string) {
 	s.Helper()
 	was, err := clientcmd.LoadFromFile(kubeconfig)
 	s.must(err)

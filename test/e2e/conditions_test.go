@@ -17,12 +17,12 @@ func readyAPI(host *fleet.Host) condition {
 }
 
 // allReady holds when exactly the members are nodes, and Ready.
-func allReady(s *story) condition {
+func allReady(s *scenario) condition {
 	return func(ctx context.Context) error { return s.AllReady(ctx, hostnames(s.Members())...) }
 }
 
 // apiAnswers holds when the API server behind the load balancer says that it is ready.
-func apiAnswers(s *story) condition {
+func apiAnswers(s *scenario) condition {
 	return func(ctx context.Context) error {
 		_, err := s.Kube(ctx, "get", "--raw", "/readyz", "--request-timeout=3s")
 		return err
@@ -30,7 +30,7 @@ func apiAnswers(s *story) condition {
 }
 
 // written holds when an object could be written through the load balancer.
-func written(s *story, name string) condition {
+func written(s *scenario, name string) condition {
 	return func(ctx context.Context) error {
 		object := "{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + "}}"
 		_, err := s.Feed(ctx, object, "apply", "-f", "-", "--request-timeout=5s")

@@ -36,8 +36,8 @@ type lockedRegistry struct {
 	refused  atomic.Int64
 }
 
-// lockedRegistry serves the test workload's image where the lab's hosts reach it, until the chapter ends.
-func (s *story) lockedRegistry() *lockedRegistry {
+// lockedRegistry serves the test workload's image where the lab's hosts reach it, until the part ends.
+func (s *scenario) lockedRegistry() *lockedRegistry {
 	s.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(s.Context(), "tcp", net.JoinHostPort(s.addressOf("1"), "0"))
 	s.must(err)
@@ -85,7 +85,7 @@ func (r *lockedRegistry) mirrored() operator.Edit {
 }
 
 // credentialsOf writes a file with the registry's credentials, outside of what is looked through for them.
-func (s *story) credentialsOf(r *lockedRegistry, password string) string {
+func (s *scenario) credentialsOf(r *lockedRegistry, password string) string {
 	s.Helper()
 	path := filepath.Join(s.TempDir(), "credentials.yaml")
 	s.must(os.WriteFile(path, fmt.Appendf(nil, `registriesAuth: |
@@ -103,7 +103,7 @@ func (s *story) credentialsOf(r *lockedRegistry, password string) string {
 // credentialsChange has hosts pull from a registry that wants a password, with the one that a file has, with another
 // one, and with none: the plan says so each time, containerd starts anew on one host after the other, and the password
 // is in nothing that is kept.
-func credentialsChange(s *story) {
+func credentialsChange(s *scenario) {
 	r := s.lockedRegistry()
 	s.must(s.WriteManifest(r.mirrored()))
 	before := s.containers()
@@ -128,7 +128,7 @@ func credentialsChange(s *story) {
 }
 
 // credentialsBrought applies a file with credentials, after a plan that says of each host what becomes of them.
-func (s *story) credentialsBrought(r *lockedRegistry, file, becomes string) {
+func (s *scenario) credentialsBrought(r *lockedRegistry, file, becomes string) {
 	s.Helper()
 	says := "registry credentials of " + r.address + " " + becomes
 	planned := s.run(2, []string{"plan", "-c", file, "-o", "json"}, says)
@@ -146,7 +146,7 @@ func (s *story) credentialsBrought(r *lockedRegistry, file, becomes string) {
 }
 
 // pulls runs a pod on each of the hosts whose image must be asked for anew.
-func (s *story) pulls(prefix, image string, hosts ...*fleet.Host) {
+func (s *scenario) pulls(prefix, image string, hosts ...*fleet.Host) {
 	s.Helper()
 	for _, h := range hosts {
 		pod := prefix + "-" + h.Hostname
@@ -164,7 +164,7 @@ func (s *story) pulls(prefix, image string, hosts ...*fleet.Host) {
 }
 
 // credentialsEnd has a file without credentials: hosts lose them, and cannot pull any more.
-func credentialsEnd(s *story) {
+func credentialsEnd(s *scenario) {
 	file := filepath.Join(s.TempDir(), "none.yaml")
 	s.must(os.WriteFile(file, []byte("{}\n"), 0o600))
 	s.run(2, []string{"plan", "-v", "-c", file}, "are removed")
@@ -177,7 +177,7 @@ func credentialsEnd(s *story) {
 
 // nowhere looks for secrets where none may be: the hosts' journals and our files that others read, the operator's
 // directory, what the cluster remembers, and a bundle for support.
-func (s *story) nowhere(secrets ...string) {
+func (s *scenario) nowhere(secrets ...string) {
 	s.Helper()
 	archive := filepath.Join(s.TempDir(), "support.tar.gz")
 	s.run(0, []string{"support", "-f", archive})
@@ -207,7 +207,7 @@ func (s *story) nowhere(secrets ...string) {
 }
 
 // here is what a shell of this machine prints, whatever its status.
-func (s *story) here(command string) string {
+func (s *scenario) here(command string) string {
 	s.Helper()
 	out, _ := exec.CommandContext(s.Context(), "sh", "-c", command).Output() // grep finds nothing with status 1
 	return strings.TrimSpace(string(out))

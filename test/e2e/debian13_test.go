@@ -29,7 +29,7 @@ func TestDebian13(t *testing.T) {
 }
 
 // releasesOfDebian checks each host's release, and which packages have the commands that a host must have.
-func releasesOfDebian(s *story) {
+func releasesOfDebian(s *scenario) {
 	releases, err := operator.OnEach(s.Context(), s.Members(), `. /etc/os-release; echo "$ID $VERSION_ID"`)
 	s.must(err)
 	for host, release := range releases {
@@ -52,7 +52,7 @@ func releasesOfDebian(s *story) {
 }
 
 // patched is an upgrade to the newest patch version.
-func patched(s *story) {
+func patched(s *scenario) {
 	s.must(s.Want(s.Context(), newest))
 	s.upgradePlanned(olderPatch, newest)
 	s.run(0, []string{"upgrade", "-y"}, "Done.")

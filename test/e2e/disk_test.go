@@ -40,13 +40,13 @@ func TestWorkerWithoutDisk(t *testing.T) {
 type ailment struct{ says, begin, end string }
 
 // besides shows that all else works while nothing can be written on worker-2.
-func besides(a ailment) func(*story) {
-	return func(s *story) {
+func besides(a ailment) func(*scenario) {
+	return func(s *scenario) {
 		ill, other := s.Lab.Host("worker-2"), s.Lab.Host("worker-1")
 		running := s.started([]*fleet.Host{ill})
 		s.broken(ill, a.begin)
 		ended := false
-		defer func() { // also when the chapter ends early
+		defer func() { // also when the part ends early
 			if !ended {
 				s.broken(ill, a.end)
 			}

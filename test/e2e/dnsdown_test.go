@@ -11,7 +11,7 @@ import (
 // dnsDown leaves cluster DNS without a Node: nobody is told that the cluster simply matches. When there is one again, a
 // run waits until it runs, and what status says after it is no other. It is named, too, where the host leaves that has
 // it and no other one takes it.
-func dnsDown(s *story) {
+func dnsDown(s *scenario) {
 	nodes := hostnames(s.Members())
 	s.kube(append([]string{"cordon"}, nodes...)...)
 	s.kube("-n", "kube-system", "delete", "pods", "-l", "k8s-app=kube-dns")

@@ -18,14 +18,14 @@ func dnsFrom(repository string) func(all map[string]any) {
 }
 
 // dnsImage is the image in the Deployment of cluster DNS.
-func (s *story) dnsImage() string {
+func (s *scenario) dnsImage() string {
 	s.Helper()
 	return s.kube("-n", "kube-system", "get", "deployment", "coredns", "-o",
 		"jsonpath={.spec.template.spec.containers[0].image}")
 }
 
 // dnsElsewhere names repositories that nobody serves: hosts must have the image, from the bundle, before pods name it.
-func dnsElsewhere(s *story) {
+func dnsElsewhere(s *scenario) {
 	first := s.dnsImage()
 	tag := first[strings.LastIndex(first, ":"):]
 	s.must(s.WriteManifest(fields(dnsFrom("registry.example.com/dns:v1"))))
@@ -43,7 +43,7 @@ func dnsElsewhere(s *story) {
 }
 
 // fetchingHosts are the names of the hosts to which a plan brings images, sorted.
-func (s *story) fetchingHosts() []string {
+func (s *scenario) fetchingHosts() []string {
 	s.Helper()
 	p, err := s.Plan(s.Context())
 	s.must(err)
@@ -58,7 +58,7 @@ func (s *story) fetchingHosts() []string {
 }
 
 // dnsRuns applies, and has every host have that image, every server of cluster DNS run with it, and kubeadm know it.
-func (s *story) dnsRuns(image string) {
+func (s *scenario) dnsRuns(image string) {
 	s.Helper()
 	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 	s.same("the image of cluster DNS", image, s.dnsImage())

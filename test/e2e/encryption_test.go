@@ -42,7 +42,7 @@ func encrypting(all map[string]any) {
 }
 
 // secretsPlain makes the Secrets.
-func secretsPlain(s *story) {
+func secretsPlain(s *scenario) {
 	var objects strings.Builder
 	for n := range secretsKept {
 		fmt.Fprintf(&objects, "apiVersion: v1\nkind: Secret\nmetadata:\n  name: known-%d\n  namespace: default\n"+
@@ -55,7 +55,7 @@ func secretsPlain(s *story) {
 
 // storedBy checks that every Secret can be read through each API server, and that etcd has all of them stored by that
 // key alone, by its own bytes.
-func (s *story) storedBy(key string) {
+func (s *scenario) storedBy(key string) {
 	s.Helper()
 	for _, h := range s.Lab.ControlPlanes() {
 		said, err := h.Exec(s.Context(), "/opt/kubeone/bin/kubectl --kubeconfig /etc/kubernetes/admin.conf "+
@@ -108,7 +108,7 @@ get plain --print-value-only | grep -a -c 'the value of [0-9]' | while read -r n
 }
 
 // noKeysTold checks that no key is anywhere but in its file.
-func (s *story) noKeysTold() {
+func (s *scenario) noKeysTold() {
 	s.Helper()
 	for _, h := range s.Lab.ControlPlanes() {
 		s.broken(h, `for key in $(sed -n 's/^ *secret: //p' /etc/kubernetes/encryption/*.yaml 2>/dev/null); do
@@ -120,7 +120,7 @@ done
 }
 
 // killedInEachPhase applies, and is killed once in the first step of each phase; then it comes to its end.
-func (s *story) killedInEachPhase(args ...string) {
+func (s *scenario) killedInEachPhase(args ...string) {
 	s.Helper()
 	for _, phase := range []string{
 		"encrypt-learn/", "encrypt-use/", "rewrite-secrets", "check-secrets/", "encrypt-forget/",
@@ -139,7 +139,7 @@ func (s *story) killedInEachPhase(args ...string) {
 	s.healthy()
 }
 
-func encryptionEnabled(s *story) {
+func encryptionEnabled(s *scenario) {
 	s.must(s.WriteManifest(fields(encrypting)))
 	s.run(2, []string{"plan"}, "encryption of Secrets: learn new key kubeone-1", "write every Secret again")
 	s.killedInEachPhase()
@@ -148,7 +148,7 @@ func encryptionEnabled(s *story) {
 }
 
 // keyRotated begins a rotation, which goes on without the flag.
-func keyRotated(s *story) {
+func keyRotated(s *scenario) {
 	s.rotationKilledAfter("encrypt-learn/cp-1")
 	s.eventually("status tells of the rotation", time.Minute, func(ctx context.Context) error {
 		if r := s.Run(ctx, "status"); !strings.Contains(r.Text(), "next phase: learn") {
@@ -161,7 +161,7 @@ func keyRotated(s *story) {
 }
 
 // rotationKilledAfter begins a rotation, and kills the operator's program when that step is done.
-func (s *story) rotationKilledAfter(id string) {
+func (s *scenario) rotationKilledAfter(id string) {
 	s.Helper()
 	run, err := s.Start(s.Context(), []string{"apply", "-y", "--rotate-encryption-key"}...)
 	s.must(err)
@@ -173,7 +173,7 @@ func (s *story) rotationKilledAfter(id string) {
 }
 
 // keysLost deletes a host's keys; its API server would not start any more.
-func keysLost(s *story) {
+func keysLost(s *scenario) {
 	s.broken(s.Lab.Host("cp-2"), "rm -rf /etc/kubernetes/encryption/*")
 	s.run(2, []string{"plan"}, "bring back the keys")
 	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
@@ -185,7 +185,7 @@ func keysLost(s *story) {
 }
 
 // replacedWhileRotated has a host destroyed when one host writes by the new key.
-func replacedWhileRotated(s *story) {
+func replacedWhileRotated(s *scenario) {
 	s.rotationKilledAfter("encrypt-use/cp-1")
 	s.must(s.Lab.Rebuild(s.Context(), s.Lab.Host("cp-3")))
 	s.must(s.WriteManifest(fields(encrypting)))
@@ -194,7 +194,7 @@ func replacedWhileRotated(s *story) {
 }
 
 // matches applies until nothing is left to do.
-func (s *story) matches(ctx context.Context) error {
+func (s *scenario) matches(ctx context.Context) error {
 	if r := s.Run(ctx, "apply", "-y"); r.Status != 0 {
 		return fmt.Errorf("%s", r)
 	}
@@ -202,7 +202,7 @@ func (s *story) matches(ctx context.Context) error {
 }
 
 // destroyedWhileRotated takes a backup when one host has learnt a fourth key and another writes by it.
-func destroyedWhileRotated(s *story) {
+func destroyedWhileRotated(s *scenario) {
 	s.rotationKilledAfter("encrypt-use/cp-2")
 	backup, key := s.backup()
 	for _, host := range s.Lab.ControlPlanes() {
@@ -218,7 +218,7 @@ func destroyedWhileRotated(s *story) {
 	s.healthy()
 }
 
-func encryptionDisabled(s *story) {
+func encryptionDisabled(s *scenario) {
 	s.must(s.WriteManifest())
 	s.killedInEachPhase()
 	s.storedBy("identity")

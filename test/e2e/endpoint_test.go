@@ -35,7 +35,7 @@ const (
 )
 
 // addressed gives the load balancer another address of the lab's network, and returns it.
-func (s *story) addressed(last string) string {
+func (s *scenario) addressed(last string) string {
 	s.Helper()
 	own := s.Lab.Endpoint
 	address := own[:strings.LastIndexByte(own, '.')+1] + last
@@ -43,13 +43,13 @@ func (s *story) addressed(last string) string {
 	return address
 }
 
-// endpointAt is the manifest with another endpoint; it is the story's from then on.
-func (s *story) endpointAt(address string) {
+// endpointAt is the manifest with another endpoint; it is the scenario's from then on.
+func (s *scenario) endpointAt(address string) {
 	s.Helper()
 	s.wantEdited(fields(func(all map[string]any) { all["apiEndpoint"] = map[string]any{"host": address} }))
 }
 
-func endpointMoves(s *story) {
+func endpointMoves(s *scenario) {
 	old, address := s.Lab.Endpoint, s.addressed(secondAddress)
 	worker := s.Lab.Host("worker-2")
 	s.run(4, []string{"apply", "-y", "--host", "worker-1", "-m", s.variant(address)}, "it concerns every host",
@@ -75,8 +75,8 @@ func endpointMoves(s *story) {
 	}
 }
 
-// variant is a manifest with another endpoint beside the story's.
-func (s *story) variant(address string) string {
+// variant is a manifest with another endpoint beside the scenario's.
+func (s *scenario) variant(address string) string {
 	s.Helper()
 	path, err := s.Variant("endpoint", fields(func(all map[string]any) {
 		all["apiEndpoint"] = map[string]any{"host": address}
@@ -86,7 +86,7 @@ func (s *story) variant(address string) string {
 }
 
 // movedTo shows that everybody dials the address.
-func (s *story) movedTo(address string) {
+func (s *scenario) movedTo(address string) {
 	s.Helper()
 	url := "https://" + address + ":6443"
 	s.must(s.FetchKubeconfig(s.Context())) // the operator's dials the new address, too
@@ -103,7 +103,7 @@ func (s *story) movedTo(address string) {
 		"-o", `jsonpath={.data.kubeconfig}`)))
 }
 
-func (s *story) published() string {
+func (s *scenario) published() string {
 	s.Helper()
 	config := s.kube("-n", "kube-system", "get", "configmap", "kubeadm-config", "-o",
 		"jsonpath={.data.ClusterConfiguration}")
@@ -116,7 +116,7 @@ func (s *story) published() string {
 }
 
 // dialled is the server in a kubeconfig of a host.
-func (s *story) dialled(h *fleet.Host, name string) string {
+func (s *scenario) dialled(h *fleet.Host, name string) string {
 	s.Helper()
 	text, err := h.Exec(s.Context(), "cat /etc/kubernetes/"+name+".conf")
 	s.must(err)
@@ -134,7 +134,7 @@ func serverIn(kubeconfig string) string {
 
 // readyThroughout looks at the Nodes from now on. The function that it returns ends that, and is an error of the test
 // for each Node that was seen not to be Ready.
-func (s *story) readyThroughout() (end func()) {
+func (s *scenario) readyThroughout() (end func()) {
 	s.Helper()
 	client, err := s.Client("")
 	s.must(err)
@@ -174,7 +174,7 @@ func (s *story) readyThroughout() (end func()) {
 	}
 }
 
-func formerAddressDropped(s *story) {
+func formerAddressDropped(s *scenario) {
 	old := s.Lab.Endpoint
 	s.paused(func() {
 		s.run(15, []string{"plan", "--drop-old-names"}, "keep their former names because of worker-1")
@@ -199,7 +199,7 @@ func formerAddressDropped(s *story) {
 
 // endpointIsGone moves away from an address that nobody has any more: workers find no API, and their kubelets say
 // nothing.
-func endpointIsGone(s *story) {
+func endpointIsGone(s *scenario) {
 	former, address := s.addressOf(secondAddress), s.addressed(thirdAddress)
 	s.broken(s.balancer(), "ip address del "+former+"/24 dev eth0")
 	s.eventually("the workers are not Ready", 3*time.Minute, func(ctx context.Context) error {
@@ -212,6 +212,6 @@ func endpointIsGone(s *story) {
 	s.nothingToDo()
 }
 
-func (s *story) addressOf(last string) string {
+func (s *scenario) addressOf(last string) string {
 	return s.Lab.Endpoint[:strings.LastIndexByte(s.Lab.Endpoint, '.')+1] + last
 }

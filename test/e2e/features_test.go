@@ -44,7 +44,7 @@ const (
 )
 
 // beside writes a file beside the manifest.
-func (s *story) beside(name, content string) {
+func (s *scenario) beside(name, content string) {
 	s.Helper()
 	s.must(os.WriteFile(filepath.Join(filepath.Dir(s.Manifest), name), []byte(content), 0o600))
 }
@@ -73,7 +73,7 @@ func featureFlags() []string {
 }
 
 // apiServerFlags are the flags of a host's API server that runs.
-func (s *story) apiServerFlags(h *fleet.Host) string {
+func (s *scenario) apiServerFlags(h *fleet.Host) string {
 	s.Helper()
 	out, err := h.Exec(s.Context(), "tr '\\0' '\\n' </proc/$(pgrep -x kube-apiserver)/cmdline")
 	s.must(err)
@@ -81,7 +81,7 @@ func (s *story) apiServerFlags(h *fleet.Host) string {
 }
 
 // reconfiguredHosts are the names of the hosts that a plan reconfigures.
-func (s *story) reconfiguredHosts() []string {
+func (s *scenario) reconfiguredHosts() []string {
 	s.Helper()
 	p, err := s.Plan(s.Context())
 	s.must(err)
@@ -94,7 +94,7 @@ func (s *story) reconfiguredHosts() []string {
 	return out
 }
 
-func featuresOn(s *story) {
+func featuresOn(s *scenario) {
 	s.beside("policy.yaml", auditPolicy)
 	s.beside("selectors.yaml", nodeSelectors)
 	s.beside("authentication.yaml", authentication)
@@ -129,7 +129,7 @@ func featuresOn(s *story) {
 }
 
 // policyRefused names a policy with which no API server starts: the first host goes back, the others are not touched.
-func policyRefused(s *story) {
+func policyRefused(s *scenario) {
 	files := func() map[string]string {
 		out, err := operator.OnEach(s.Context(), s.Members(),
 			"cat /etc/kubernetes/manifests/*.yaml /etc/kubernetes/kubeone/*/* /etc/kubeone/digests 2>/dev/null | "+
@@ -147,7 +147,7 @@ func policyRefused(s *story) {
 	s.eventually("nothing to do", time.Minute, s.planIsEmpty)
 }
 
-func featuresOff(s *story) {
+func featuresOff(s *scenario) {
 	s.kube("delete", "namespace", "tenants")
 	s.must(s.WriteManifest())
 	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")

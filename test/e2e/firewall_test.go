@@ -34,14 +34,14 @@ const (
 )
 
 // firewalls are the hosts by what their firewalls are asked with.
-func (s *story) firewalls() map[string][]*fleet.Host {
+func (s *scenario) firewalls() map[string][]*fleet.Host {
 	return map[string][]*fleet.Host{
 		ufwActive:       {s.Lab.Host("worker-1")},
 		firewalldActive: {s.Lab.Host("cp-1"), s.Lab.Host("worker-2")},
 	}
 }
 
-func firewallsOn(s *story) {
+func firewallsOn(s *scenario) {
 	s.installPackages("ufw", s.Lab.Host("worker-1"))
 	s.broken(s.Lab.Host("worker-1"), `ufw allow 22/tcp && ufw allow 10250/tcp comment "monitoring" &&
 		ufw --force enable`)
@@ -67,7 +67,7 @@ func firewallsOn(s *story) {
 
 // installPackages installs a package of this machine's Debian, from which the hosts are made, and what it needs. The
 // hosts have no package source of their own.
-func (s *story) installPackages(name string, hosts ...*fleet.Host) {
+func (s *scenario) installPackages(name string, hosts ...*fleet.Host) {
 	s.Helper()
 	dir := filepath.Join(s.Dir, name)
 	s.must(os.MkdirAll(filepath.Join(dir, "partial"), 0o755))
@@ -94,7 +94,7 @@ func (s *story) installPackages(name string, hosts ...*fleet.Host) {
 }
 
 // firewallsActive checks that all firewalls filter, or none does.
-func (s *story) firewallsActive(want bool) {
+func (s *scenario) firewallsActive(want bool) {
 	s.Helper()
 	for active, hosts := range s.firewalls() {
 		for _, host := range hosts {
@@ -105,14 +105,14 @@ func (s *story) firewallsActive(want bool) {
 	}
 }
 
-func firewallsOpened(s *story) {
+func firewallsOpened(s *scenario) {
 	s.run(2, []string{"plan"}, "open ports in ufw", "open ports in firewalld")
 	installPlain(s)
 	s.firewallsActive(true)
 	s.nothingToDo()
 }
 
-func firewallsPass(s *story) {
+func firewallsPass(s *scenario) {
 	s.must(s.ImportAgnhost(s.Context(), s.Machines()))
 	_, err := s.Feed(s.Context(), web, "apply", "-f", "-")
 	s.must(err)
@@ -124,7 +124,7 @@ func firewallsPass(s *story) {
 	s.logsAndExec(pods)
 }
 
-func firewallsRepaired(s *story) {
+func firewallsRepaired(s *scenario) {
 	worker := s.Lab.Host("worker-1")
 	before := s.started(s.others(worker))
 	s.broken(worker, "ufw delete allow 8472/udp")
@@ -136,13 +136,13 @@ func firewallsRepaired(s *story) {
 	s.nothingToDo()
 }
 
-func firewallsAsBefore(s *story) {
+func firewallsAsBefore(s *scenario) {
 	s.run(0, []string{"reset", "-y", "--purge"}, "Done. The hosts are bare.")
 	s.firewallsActive(true)
 	s.unchanged(s.bare, s.snapshot())
 }
 
-func firewallsOff(s *story) {
+func firewallsOff(s *scenario) {
 	s.must(s.WriteManifest(fields(func(all map[string]any) { all["firewall"] = "disable" })))
 	s.run(2, []string{"plan"}, "switch ufw off until a reset", "switch firewalld off until a reset")
 	installPlain(s)

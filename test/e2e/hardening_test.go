@@ -21,16 +21,16 @@ func TestHardening(t *testing.T) {
 	})
 	s.bare = s.snapshot()
 	s.parts(
-		part{"a cluster is made without the baseline", func(s *story) {
+		part{"a cluster is made without the baseline", func(s *scenario) {
 			s.must(s.WriteManifest(hardening("none")))
 			installPlain(s)
 			s.soft()
 			s.nothingToDo()
 		}},
-		part{"a cluster without it stays without", func(s *story) { s.silent(s.soft) }},
+		part{"a cluster without it stays without", func(s *scenario) { s.silent(s.soft) }},
 		part{"a living cluster gets the baseline", baselineComes},
-		part{"with a manifest that says nothing, it stays", func(s *story) { s.silent(s.hard) }},
-		part{"the baseline goes again", func(s *story) {
+		part{"with a manifest that says nothing, it stays", func(s *scenario) { s.silent(s.hard) }},
+		part{"the baseline goes again", func(s *scenario) {
 			s.must(s.WriteManifest(hardening("none")))
 			s.run(2, []string{"plan"}, "reconfigure")
 			s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
@@ -39,14 +39,14 @@ func TestHardening(t *testing.T) {
 			s.nothingToDo()
 		}},
 		part{"the cluster ends, and leaves nothing on its hosts", reset},
-		part{"a new cluster has the baseline", func(s *story) {
+		part{"a new cluster has the baseline", func(s *scenario) {
 			s.must(s.WriteManifest())
 			installPlain(s)
 			s.hard()
 			s.auditLog()
 			s.nothingToDo()
 		}},
-		part{"an upgrade keeps it", func(s *story) {
+		part{"an upgrade keeps it", func(s *scenario) {
 			s.must(s.Want(s.Context(), newest))
 			s.upgradePlanned(olderMinor, newest)
 			s.run(0, []string{"upgrade", "-y"}, "Done.")
@@ -63,7 +63,7 @@ func hardening(value string) operator.Edit {
 }
 
 // baselineComes reconfigures a cluster that is used. Nobody notices.
-func baselineComes(s *story) {
+func baselineComes(s *scenario) {
 	s.must(s.WriteManifest(hardening("baseline")))
 	under := s.loaded()
 	s.run(2, []string{"plan"}, "reconfigure components, hardening and kubelet")
@@ -76,7 +76,7 @@ func baselineComes(s *story) {
 
 // silent applies a manifest that says nothing about hardening any more: no container starts anew for that, and the
 // cluster is as it was.
-func (s *story) silent(as func()) {
+func (s *scenario) silent(as func()) {
 	s.Helper()
 	before := s.processes()
 	s.must(s.WriteManifest())
@@ -87,7 +87,7 @@ func (s *story) silent(as func()) {
 }
 
 // processes are the components of each host and when they were started.
-func (s *story) processes() map[string]string {
+func (s *scenario) processes() map[string]string {
 	s.Helper()
 	all, err := operator.OnEach(s.Context(), s.Members(), "for name in kubelet containerd etcd kube-apiserver "+
 		"kube-controller kube-scheduler; do for pid in $(pgrep -x $name); do echo $name $pid "+
@@ -97,7 +97,7 @@ func (s *story) processes() map[string]string {
 }
 
 // nobody asks an API server for a path without saying who it is, and returns the status.
-func (s *story) nobody(host *fleet.Host, path string) string {
+func (s *scenario) nobody(host *fleet.Host, path string) string {
 	s.Helper()
 	out, err := host.Exec(s.Context(), "curl -sk -m 5 -o /dev/null -w '%{http_code}' https://127.0.0.1:6443"+path)
 	s.must(err)
@@ -105,7 +105,7 @@ func (s *story) nobody(host *fleet.Host, path string) string {
 }
 
 // soft checks that the cluster has nothing of the baseline.
-func (s *story) soft() {
+func (s *scenario) soft() {
 	s.Helper()
 	for _, host := range s.Members() {
 		f := s.facts(host)
@@ -127,7 +127,7 @@ func (s *story) soft() {
 }
 
 // hard checks that the cluster has the baseline: every automatic check of the benchmark, and what nobody is told.
-func (s *story) hard() {
+func (s *scenario) hard() {
 	s.Helper()
 	warned := map[string]string{}
 	for _, host := range s.Members() {
@@ -164,7 +164,7 @@ func (s *story) hard() {
 }
 
 // auditLog checks that what is asked for is noted, and nothing of what is in it.
-func (s *story) auditLog() {
+func (s *scenario) auditLog() {
 	const secret = "bm90LWluLWFueS1sb2c="
 	s.kube("create", "secret", "generic", "audited", "--from-literal=key="+secret)
 	s.kube("get", "secret", "audited", "-o", "yaml")

@@ -56,7 +56,7 @@ func hook(name, side, activity string, onHost bool) map[string]any {
 }
 
 // hookedWith is the manifest with these hooks, and with room for so many pods.
-func (s *story) hookedWith(maxPods int, hooks ...map[string]any) {
+func (s *scenario) hookedWith(maxPods int, hooks ...map[string]any) {
 	s.Helper()
 	s.must(s.WriteManifest(fields(func(all map[string]any) {
 		list := make([]any, 0, len(hooks))
@@ -68,7 +68,7 @@ func (s *story) hookedWith(maxPods int, hooks ...map[string]any) {
 }
 
 // ranHooks are the lines that hooks have noted on the operator's machine and on hosts since the last call.
-func (s *story) ranHooks() (here []string, hosts map[string][]string) {
+func (s *scenario) ranHooks() (here []string, hosts map[string][]string) {
 	s.Helper()
 	path := filepath.Join(filepath.Dir(s.Manifest), hookLog)
 	text, err := os.ReadFile(path)
@@ -90,7 +90,7 @@ func (s *story) ranHooks() (here []string, hosts map[string][]string) {
 }
 
 // file makes or removes a file beside the manifest.
-func (s *story) file(name string, there bool) {
+func (s *scenario) file(name string, there bool) {
 	s.Helper()
 	if there {
 		s.beside(name, "")
@@ -99,7 +99,7 @@ func (s *story) file(name string, there bool) {
 	s.must(os.Remove(filepath.Join(filepath.Dir(s.Manifest), name)))
 }
 
-func hooksOfInstall(s *story) {
+func hooksOfInstall(s *scenario) {
 	s.hookedWith(90, hook("begins", "before", "apply", false), hook("ends", "after", "apply", false),
 		hook("comes", "before", "install", true), hook("is-there", "after", "install", false))
 	s.run(2, []string{"plan", "-v"}, "hooks before apply", "begins: ./hook.sh (5 s at most)")
@@ -121,7 +121,7 @@ func hooksOfInstall(s *story) {
 
 // hooksOfReconfigure: the hook after the first worker's turn fails. No other host's turn comes, and the next apply runs
 // what is owed.
-func hooksOfReconfigure(s *story) {
+func hooksOfReconfigure(s *scenario) {
 	s.hookedWith(80, hook("told", "before", "reconfigure", false), hook("looked-at", "after", "reconfigure", true))
 	s.broken(s.Lab.Host("worker-1"), "touch /run/fail-hooks")
 	s.run(16, []string{"apply", "-y"}, "hook looked-at failed: sh ended with status 1")
@@ -142,7 +142,7 @@ func hooksOfReconfigure(s *story) {
 }
 
 // hooksBeforeDrain: one that hangs is killed, and nothing is drained.
-func hooksBeforeDrain(s *story) {
+func hooksBeforeDrain(s *scenario) {
 	s.hookedWith(80, hook("out", "before", "drain", false))
 	s.run(0, []string{"apply", "-y"})
 	before := s.started(s.Members())
@@ -164,7 +164,7 @@ func hooksBeforeDrain(s *story) {
 }
 
 // hooksAfterUpgrade: a host whose hook has failed stays closed until it has succeeded, also with another run between.
-func hooksAfterUpgrade(s *story) {
+func hooksAfterUpgrade(s *scenario) {
 	s.hookedWith(80, hook("tested", "after", "upgrade", true), hook("in", "after", "upgrade", false))
 	s.run(0, []string{"apply", "-y"})
 	s.broken(s.Lab.Host("worker-1"), "touch /run/fail-hooks")
@@ -206,7 +206,7 @@ func hooksAfterUpgrade(s *story) {
 	s.healthy()
 }
 
-func hooksOfReset(s *story) {
+func hooksOfReset(s *scenario) {
 	s.hookedWith(80,
 		hook("leaves", "before", "reset", true), hook("left", "after", "reset", false),
 		hook("out", "before", "drain", false),
@@ -225,7 +225,7 @@ func hooksOfReset(s *story) {
 }
 
 // closed reports whether a Node takes no pods.
-func (s *story) closed(name string) bool {
+func (s *scenario) closed(name string) bool {
 	s.Helper()
 	var node corev1.Node
 	s.must(s.Object(s.Context(), &node, "node", name))

@@ -49,7 +49,7 @@ func TestHostsAsTheyAre(t *testing.T) {
 	)
 }
 
-func otherKubernetes(s *story) {
+func otherKubernetes(s *scenario) {
 	worker := s.Lab.Host("worker-1")
 	s.broken(worker, "systemd-run --quiet --unit=k3s.service sleep infinity")
 	s.run(10, []string{"apply", "-y"}, "another Kubernetes distribution or container runtime runs here", "k3s.service")
@@ -57,7 +57,7 @@ func otherKubernetes(s *story) {
 	s.unchanged(s.bare, s.snapshot())
 }
 
-func hadIsMovedAside(s *story) {
+func hadIsMovedAside(s *scenario) {
 	s.run(2, []string{"plan"}, "moves aside, until a reset, other CNI configuration", "10-containerd-net.conflist")
 	installPlain(s)
 	s.nothingToDo()
@@ -67,7 +67,7 @@ func hadIsMovedAside(s *story) {
 	}
 }
 
-func hadIsWithoutEffect(s *story) {
+func hadIsWithoutEffect(s *scenario) {
 	addresses := strings.Fields(s.kube("get", "pods", "-n", "kube-system", "-l", "k8s-app=kube-dns",
 		"-o", "jsonpath={.items[*].status.podIP}"))
 	for _, address := range addresses {
@@ -90,7 +90,7 @@ done; true`)
 	}
 }
 
-func otherCNIOfMember(s *story) {
+func otherCNIOfMember(s *scenario) {
 	worker := s.Lab.Host("worker-1")
 	s.broken(worker, "echo '{}' >/etc/cni/net.d/99-later.conflist")
 	s.nothingToDo()

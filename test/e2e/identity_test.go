@@ -89,7 +89,7 @@ func swapped(hosts []map[string]any) {
 
 // recognised shows that hosts are who they are, whatever their place in the manifest, their ID and the address that
 // it gives them.
-func recognised(s *story) {
+func recognised(s *scenario) {
 	before := s.started(s.Members())
 	for name, edits := range map[string][]operator.Edit{
 		"reordered":          {entries(reordered)},
@@ -145,7 +145,7 @@ func recognised(s *story) {
 }
 
 // removesOnly checks that a plan to remove a worker is about that one and no other.
-func (s *story) removesOnly(worker, manifest string) {
+func (s *scenario) removesOnly(worker, manifest string) {
 	s.Helper()
 	r := s.run(2, []string{"node", "remove", worker, "--dry-run", "-m", manifest}, "reset to a bare host")
 	var about []string // what the plan has steps under
@@ -158,12 +158,12 @@ func (s *story) removesOnly(worker, manifest string) {
 }
 
 // known reports whether a host of the lab has the name.
-func (s *story) known(name string) bool {
+func (s *scenario) known(name string) bool {
 	return slices.ContainsFunc(s.Machines(), func(h *fleet.Host) bool { return h.Hostname == name })
 }
 
 // rolesChanged shows that a host is what it is, and not what the manifest calls it: whatever is asked, nothing is done.
-func rolesChanged(s *story) {
+func rolesChanged(s *scenario) {
 	before := s.started(s.Members())
 	workers, err := s.Variant("demoted", sections(demoted))
 	s.must(err)
@@ -193,7 +193,7 @@ func rolesChanged(s *story) {
 }
 
 // anotherCA shows that this machine knows the cluster by its CA, from the first contact or from a file.
-func anotherCA(s *story) {
+func anotherCA(s *scenario) {
 	file := filepath.Join(s.Dir, "state", s.Lab.Name, "ca")
 	known, err := os.ReadFile(file)
 	s.must(err)

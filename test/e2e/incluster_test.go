@@ -30,10 +30,10 @@ func TestControllersInTheCluster(t *testing.T) {
 		Name: "incluster", ControlPlanes: 3, SpareWorkers: 4, SSHUser: "ops", KubernetesVersion: olderPatch,
 	})
 	s.bare = s.snapshot()
-	p := &pool{story: s, booted: map[string]bool{}}
+	p := &pool{scenario: s, booted: map[string]bool{}}
 	for _, part := range []struct {
 		name string
-		tell func(*pool)
+		run  func(*pool)
 	}{
 		{"apply makes a cluster with controllers and a MachineDeployment", (*pool).foundedWithControllers},
 		{"hosts are added, and become Nodes", (*pool).joinedByControllers},
@@ -45,14 +45,14 @@ func TestControllersInTheCluster(t *testing.T) {
 		{"a control-plane host is replaced, and has what the controllers need", (*pool).replacedWithControllers},
 		{"the controllers are taken away, and come back", (*pool).withdrawn},
 	} {
-		if !s.chapter(part.name, func(s *story) {
-			p.story = s
-			part.tell(p)
+		if !s.subtest(part.name, func(s *scenario) {
+			p.scenario = s
+			part.run(p)
 		}) {
 			out, err := s.Kube(context.WithoutCancel(t.Context()), "-n", "kubeone-system", "logs", "--tail", "40",
 				"--prefix", "-l", "app.kubernetes.io/name=kubeone-controller")
 			t.Logf("%s %v", out, err)
-			t.Fatal("each chapter needs what the one before it left")
+			t.Fatal("each part needs what the one before it left")
 		}
 	}
 }

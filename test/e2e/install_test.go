@@ -29,7 +29,7 @@ func decorated(manifest string) string {
 `, 1)
 }
 
-func install(s *story) {
+func install(s *scenario) {
 	s.must(s.WriteManifest(decorated))
 	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 	s.must(s.FetchKubeconfig(s.Context()))
@@ -43,7 +43,7 @@ func install(s *story) {
 }
 
 // decorations checks labels, annotations and taints of the manifest on the worker's Node.
-func (s *story) decorations() {
+func (s *scenario) decorations() {
 	nodes, err := s.Nodes(s.Context())
 	s.must(err)
 	worker := nodes["worker-1"]
@@ -57,7 +57,7 @@ func (s *story) decorations() {
 }
 
 // servingCertificates checks that each kubelet has its serving certificate from the cluster, for its own names.
-func (s *story) servingCertificates() {
+func (s *scenario) servingCertificates() {
 	certs, err := operator.OnEach(s.Context(), s.Members(),
 		"openssl x509 -noout -issuer -ext subjectAltName -in /var/lib/kubelet/pki/kubelet-server-current.pem")
 	s.must(err)
@@ -76,7 +76,7 @@ func (s *story) servingCertificates() {
 }
 
 // record checks that the cluster keeps its manifest, without anything secret.
-func (s *story) record() {
+func (s *scenario) record() {
 	var record corev1.ConfigMap
 	s.must(s.Object(s.Context(), &record, "--namespace=kube-system", "configmap", "kubeone"))
 	if manifest := record.Data["manifest"]; !strings.Contains(manifest, "name: "+s.Lab.Name) ||
@@ -95,7 +95,7 @@ func (s *story) record() {
 }
 
 // journal checks that the run was written down, line by line, readable by the operator only, and without secrets.
-func (s *story) journal() {
+func (s *scenario) journal() {
 	files, err := filepath.Glob(filepath.Join(s.Dir, "state", s.Lab.Name, "journal", "*.jsonl"))
 	s.must(err)
 	if len(files) == 0 {
@@ -121,14 +121,14 @@ func (s *story) journal() {
 	}
 }
 
-func mode(s *story, path string) os.FileMode {
+func mode(s *scenario, path string) os.FileMode {
 	info, err := os.Stat(path)
 	s.must(err)
 	return info.Mode().Perm()
 }
 
 // kubeconfigIsPrivate fetches the kubeconfig as an operator does and uses it.
-func (s *story) kubeconfigIsPrivate() {
+func (s *scenario) kubeconfigIsPrivate() {
 	path := filepath.Join(s.Dir, "fetched")
 	s.run(0, []string{"kubeconfig", "-f", path})
 	s.same("mode of the kubeconfig", os.FileMode(0o600), mode(s, path))
@@ -147,7 +147,7 @@ func (s *story) kubeconfigIsPrivate() {
 }
 
 // healthy waits until all members are Ready again and every control plane answers.
-func (s *story) healthy() {
+func (s *scenario) healthy() {
 	s.Helper()
 	for _, host := range s.Lab.ControlPlanes() {
 		s.eventually("the API server of "+host.Hostname, time.Minute, readyAPI(host))

@@ -14,7 +14,7 @@ import (
 )
 
 // resetWorker takes one worker out of the living cluster: its Node goes, it is bare, and nobody else notices.
-func resetWorker(s *story) {
+func resetWorker(s *scenario) {
 	leaving := s.Lab.Host("worker-3")
 	staying := s.others(leaving)
 	before := s.started(staying)
@@ -28,7 +28,7 @@ func resetWorker(s *story) {
 
 // twoOperators: the first one joins the worker again and falls asleep over it. The second one is told who works there,
 // takes over, and finishes; when the first one wakes up, the host refuses its next step.
-func twoOperators(s *story) {
+func twoOperators(s *scenario) {
 	first, err := s.Start(s.Context(), "apply", "-y")
 	s.must(err)
 	if _, ok := first.Await(operator.Step(apply.StepStarted, "prepare/worker-3")); !ok {
@@ -51,7 +51,7 @@ func twoOperators(s *story) {
 
 // beating keeps the locks on the members alive, whose operator cannot, until it is told to end: a look at all hosts may
 // take longer than a lock lives without its beats.
-func (s *story) beating() (end func()) {
+func (s *scenario) beating() (end func()) {
 	s.Helper()
 	ctx, cancel := context.WithCancel(s.Context())
 	done := make(chan struct{})
@@ -73,7 +73,7 @@ func (s *story) beating() (end func()) {
 }
 
 // reset ends the cluster. Its hosts are then as they were before it.
-func reset(s *story) {
+func reset(s *scenario) {
 	s.run(2, []string{"reset", "--dry-run"},
 		"asked for; etcd's data, its snapshots and the PKI stay until kubeone reset --purge")
 	s.run(15, []string{"reset"}, "no terminal")
@@ -94,7 +94,7 @@ func reset(s *story) {
 }
 
 // installedAgain makes a cluster of hosts that were reset, with a single worker.
-func installedAgain(s *story) {
+func installedAgain(s *scenario) {
 	for _, host := range s.Lab.Workers()[1:] {
 		s.must(s.Lab.SetSpare(s.Context(), host, true))
 	}
@@ -106,7 +106,7 @@ func installedAgain(s *story) {
 
 // interrupted installs a cluster while its operator's machine and its network fail again and again; each time the next
 // run goes on. A run that is only cut off goes on by itself.
-func interrupted(s *story) {
+func interrupted(s *scenario) {
 	at := func(way operator.Way, step string) operator.Failure {
 		return operator.Failure{Way: way, Moment: operator.Moment{Event: apply.StepStarted, Step: step}}
 	}

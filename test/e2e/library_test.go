@@ -39,7 +39,7 @@ func TestTwoEnginesInOneProcess(t *testing.T) {
 	if err != nil || strings.Count(text, "matches its manifest") != 2 {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	for _, s := range []*story{bare, older} {
+	for _, s := range []*scenario{bare, older} {
 		s.must(s.FetchKubeconfig(t.Context()))
 		s.healthy()
 		s.everythingRuns(newest)

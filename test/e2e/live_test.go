@@ -17,7 +17,7 @@ import (
 
 // liveObjects changes by hand what apply and kubeadm have put into the cluster: it is found, named, and brought back,
 // and what somebody has added beside it stays.
-func liveObjects(s *story) {
+func liveObjects(s *scenario) {
 	for _, by := range [][]string{
 		{"-n", "kube-flannel", "delete", "daemonset", "kube-flannel-ds"},
 		{"-n", "kube-flannel", "patch", "configmap", "kube-flannel-cfg", "--type", "merge", "-p",
@@ -64,7 +64,7 @@ func liveObjects(s *story) {
 }
 
 // endpointSilent stops the load balancer: API servers that answer behind it are no proof that anybody finds them.
-func (s *story) endpointSilent() {
+func (s *scenario) endpointSilent() {
 	s.Helper()
 	balancer := s.balancer()
 	s.broken(balancer, "systemctl stop haproxy")
@@ -77,7 +77,7 @@ func (s *story) endpointSilent() {
 	s.run(0, []string{"status"})
 }
 
-func (s *story) balancer() *fleet.Host {
+func (s *scenario) balancer() *fleet.Host {
 	s.Helper()
 	for _, h := range s.Lab.Hosts {
 		if h.Role == fleet.LoadBalancer {
@@ -89,7 +89,7 @@ func (s *story) balancer() *fleet.Host {
 }
 
 // servingCertificate has a kubelet ask for a new serving certificate when nobody is there to approve it.
-func (s *story) servingCertificate() {
+func (s *scenario) servingCertificate() {
 	s.Helper()
 	worker := s.Lab.Host("worker-1")
 	const certificate = "/var/lib/kubelet/pki/kubelet-server-current.pem"
@@ -113,7 +113,7 @@ func (s *story) servingCertificate() {
 // editedFiles changes and deletes files on hosts by hand: they are named and restored, without a container that starts
 // again. A flag that somebody has added to a static pod is named and kept, and a cluster with that does not simply
 // match.
-func editedFiles(s *story) {
+func editedFiles(s *scenario) {
 	const pod, flag, edit = "/etc/kubernetes/manifests/kube-scheduler.yaml", "--v=1", "echo '# somebody was here' >>"
 	const named = pod + " (--v)" // what is other in it, without the value
 	edits := []struct{ host, file, by string }{
@@ -168,7 +168,7 @@ func editedFiles(s *story) {
 }
 
 // schedulerHas waits until the host's scheduler is healthy and has a flag that many times.
-func (s *story) schedulerHas(host, flag string, times int) {
+func (s *scenario) schedulerHas(host, flag string, times int) {
 	s.Helper()
 	look := fmt.Sprintf(`pid=$(pgrep -x kube-scheduler) && args=$(tr '\0' '\n' </proc/$pid/cmdline) &&
 		[ "$(printf '%%s\n' "$args" | grep -cxF -e '%s')" = %d ] && curl -sfk -m 3 https://127.0.0.1:10259/healthz`,
@@ -180,7 +180,7 @@ func (s *story) schedulerHas(host, flag string, times int) {
 }
 
 // containers are the tasks that run on each host, with their processes (operator.Tasks).
-func (s *story) containers() map[string]string {
+func (s *scenario) containers() map[string]string {
 	s.Helper()
 	tasks, err := operator.OnEach(s.Context(), s.Members(), operator.Tasks)
 	s.must(err)
@@ -191,7 +191,7 @@ func (s *story) containers() map[string]string {
 }
 
 // notCompared has the API refuse to say what an apply would change: that is told, and not taken for a match.
-func (s *story) notCompared() {
+func (s *scenario) notCompared() {
 	s.Helper()
 	const webhook = `apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
@@ -238,7 +238,7 @@ webhooks:
 }
 
 // kube runs kubectl and returns what it printed.
-func (s *story) kube(args ...string) string {
+func (s *scenario) kube(args ...string) string {
 	s.Helper()
 	out, err := s.Kube(s.Context(), args...)
 	s.must(err)
@@ -246,7 +246,7 @@ func (s *story) kube(args ...string) string {
 }
 
 // proxyMode is the mode in kube-proxy's live configuration.
-func (s *story) proxyMode() string {
+func (s *scenario) proxyMode() string {
 	s.Helper()
 	for line := range strings.Lines(s.kube("-n", "kube-system", "get", "configmap", "kube-proxy", "-o",
 		`jsonpath={.data.config\.conf}`)) {
@@ -258,7 +258,7 @@ func (s *story) proxyMode() string {
 }
 
 // setProxyMode changes the mode in kube-proxy's live configuration, as somebody with kubectl edit does.
-func (s *story) setProxyMode(mode string) {
+func (s *scenario) setProxyMode(mode string) {
 	s.Helper()
 	live := s.kube("-n", "kube-system", "get", "configmap", "kube-proxy", "-o", "yaml")
 	changed := strings.Replace(live, "mode: "+s.proxyMode(), "mode: "+mode, 1)

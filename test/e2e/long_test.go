@@ -23,12 +23,12 @@ func TestUpgrades(t *testing.T) {
 			s := begin(t, fleet.Options{Name: "upgrades", ControlPlanes: 3, Workers: 3, KubernetesVersion: versions[0]})
 			s.founded()
 			for last, version := range versions[1:] {
-				s.chapter(versions[last]+" becomes "+version,
-					func(s *story) { s.upgradedUnderLoad(versions[last], version) })
+				s.subtest(versions[last]+" becomes "+version,
+					func(s *scenario) { s.upgradedUnderLoad(versions[last], version) })
 			}
 			if n == 0 {
-				s.chapter("the same version once more", onceMore)
-				s.chapter("certificates are renewed", certificatesRenewed)
+				s.subtest("the same version once more", onceMore)
+				s.subtest("certificates are renewed", certificatesRenewed)
 			}
 		})
 	}
@@ -107,7 +107,7 @@ func TestReconfiguration(t *testing.T) {
 
 // proxyFollowsTheManifest has another mode in the manifest, and more DNS servers with a budget, and then the first ones
 // again.
-func proxyFollowsTheManifest(s *story) {
+func proxyFollowsTheManifest(s *scenario) {
 	other, err := s.Variant("iptables", fields(func(all map[string]any) {
 		all["clusterNetwork"].(map[string]any)["kubeProxy"] = map[string]any{
 			"iptables": map[string]any{}, "conntrack": map[string]any{"maxPerCore": 0, "min": 0},
@@ -143,7 +143,7 @@ func proxyFollowsTheManifest(s *story) {
 }
 
 // dnsServers is how many there are to be.
-func (s *story) dnsServers() string {
+func (s *scenario) dnsServers() string {
 	s.Helper()
 	return s.kube("-n", "kube-system", "get", "deployment", "coredns", "-o", "jsonpath={.spec.replicas}")
 }
@@ -193,7 +193,7 @@ func TestOnlyControlPlane(t *testing.T) {
 	})
 	s.parts(
 		part{"bare hosts become a cluster", installPlain},
-		part{"the upgrade stops where the API server does not start", func(s *story) {
+		part{"the upgrade stops where the API server does not start", func(s *scenario) {
 			s.objects("before", 20)
 			s.must(s.Want(s.Context(), newest))
 			s.must(s.WriteManifest(fields(func(all map[string]any) {
@@ -206,7 +206,7 @@ func TestOnlyControlPlane(t *testing.T) {
 				"kube-apiserver says: Error: unknown flag: --no-such-flag")
 			s.run(2, []string{"plan"}, "its upgrade to "+newest+" has begun, and no API server answers")
 		}},
-		part{"with the flag gone from the manifest, it comes to its end", func(s *story) {
+		part{"with the flag gone from the manifest, it comes to its end", func(s *scenario) {
 			s.must(s.WriteManifest(fields(func(all map[string]any) {
 				all["versions"] = map[string]any{"kubernetes": newest}
 			})))
@@ -219,7 +219,7 @@ func TestOnlyControlPlane(t *testing.T) {
 			s.upgraded(newest)
 			s.counted("before", 20)
 		}},
-		part{"a roll-out stops where the kubelet refuses its settings", func(s *story) {
+		part{"a roll-out stops where the kubelet refuses its settings", func(s *scenario) {
 			s.must(s.WriteManifest(fields(func(all map[string]any) {
 				all["versions"] = map[string]any{"kubernetes": newest}
 				all["kubeletConfig"] = map[string]any{"systemReserved": map[string]any{"cpu": "100000"}}
@@ -228,7 +228,7 @@ func TestOnlyControlPlane(t *testing.T) {
 			s.run(2, []string{"plan"}, "a change of this host has begun, and its kubelet is not running",
 				"regenerate kubelet-settings")
 		}},
-		part{"with the settings corrected, it comes to its end", func(s *story) {
+		part{"with the settings corrected, it comes to its end", func(s *scenario) {
 			s.must(s.WriteManifest(fields(func(all map[string]any) {
 				all["versions"] = map[string]any{"kubernetes": newest}
 			})))
@@ -245,7 +245,7 @@ func TestOnlyControlPlane(t *testing.T) {
 }
 
 // controlPlaneGrows enlists the spare control-plane hosts.
-func controlPlaneGrows(s *story) {
+func controlPlaneGrows(s *scenario) {
 	old := s.Members()
 	before := s.started(old)
 	for _, host := range s.Lab.Spares() {
@@ -259,7 +259,7 @@ func controlPlaneGrows(s *story) {
 }
 
 // founded makes a cluster of the bare hosts.
-func (s *story) founded() {
+func (s *scenario) founded() {
 	s.Helper()
 	journal := filepath.Join(s.TempDir(), "run.jsonl")
 	s.run(0, []string{"install", "-y", "--log-file", journal}, "Done.")
@@ -273,7 +273,7 @@ func (s *story) founded() {
 }
 
 // upgradedUnderLoad is an upgrade that nobody interrupts, with settings of its own.
-func (s *story) upgradedUnderLoad(from, to string) {
+func (s *scenario) upgradedUnderLoad(from, to string) {
 	under := s.loaded()
 	s.must(s.Want(s.Context(), to))
 	s.upgradePlanned(from, to)
@@ -286,7 +286,7 @@ func (s *story) upgradedUnderLoad(from, to string) {
 
 // onceMore rolls the configuration out although nothing differs, to the control-plane hosts alone, as the guide says:
 // their certificates are new afterwards, and the workers have not noticed.
-func onceMore(s *story) {
+func onceMore(s *scenario) {
 	certificates := func() map[string]string {
 		all, err := operator.OnEach(s.Context(), s.Lab.ControlPlanes(), "sha256sum /etc/kubernetes/pki/apiserver.crt")
 		s.must(err)

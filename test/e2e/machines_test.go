@@ -35,7 +35,7 @@ const poolSize = 6
 
 // pool is a cluster with a pool of hosts, and the processes of its controllers.
 type pool struct {
-	*story
+	*scenario
 	client.Client
 	bundles []string // flags
 	running []*operator.Controllers
@@ -49,7 +49,7 @@ func TestMachinesOnHosts(t *testing.T) {
 	s := begin(t, fleet.Options{Name: "machines", ControlPlanes: 3, SpareWorkers: poolSize + 1, SSHUser: "ops"})
 	s.bare = s.snapshot()
 	s.founded()
-	p := &pool{story: s, booted: map[string]bool{}}
+	p := &pool{scenario: s, booted: map[string]bool{}}
 	defer func() {
 		for _, c := range p.running {
 			c.Kill()
@@ -60,7 +60,7 @@ func TestMachinesOnHosts(t *testing.T) {
 	}()
 	for _, part := range []struct {
 		name string
-		tell func(*pool)
+		run  func(*pool)
 	}{
 		{"hosts become a pool", (*pool).filled},
 		{"three Machines become Nodes, and a fourth", (*pool).deployed},
@@ -77,11 +77,11 @@ func TestMachinesOnHosts(t *testing.T) {
 		{"the pool is emptied", (*pool).emptied},
 		{"the cluster is reset, and the hosts of its Machines are returned first", (*pool).ended},
 	} {
-		if !s.chapter(part.name, func(s *story) {
-			p.story = s
-			part.tell(p)
+		if !s.subtest(part.name, func(s *scenario) {
+			p.scenario = s
+			part.run(p)
 		}) {
-			t.Fatal("each chapter needs what the one before it left")
+			t.Fatal("each part needs what the one before it left")
 		}
 	}
 }
@@ -337,7 +337,7 @@ func (p *pool) rolled() {
 	p.Logf("%5.1f s  four kubelets %s to %s, one after the other; apply with one worker %.1f s",
 		time.Since(began).Seconds(), olderMinor, newest, static.Took.Seconds())
 	p.unharmed(load)
-	// Hosts that are taken anew do not have its image: its budget would keep each drain of the next chapters waiting.
+	// Hosts that are taken anew do not have its image: its budget would keep each drain of the next parts waiting.
 	p.kube("-n", "load", "delete", "deployment,poddisruptionbudget,service", "web")
 	if most := closed(); most > 1 {
 		p.Errorf("%d Nodes were closed at the same time, want one after the other", most)

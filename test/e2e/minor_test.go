@@ -21,7 +21,7 @@ func TestUpgradeToTheNextMinor(t *testing.T) {
 		Name: "minor", ControlPlanes: 3, Workers: 2, SSHUser: "ops", KubernetesVersion: newest,
 	})
 	s.founded()
-	s.chapter(newest+" becomes "+nextMinor, func(s *story) {
+	s.subtest(newest+" becomes "+nextMinor, func(s *scenario) {
 		under := s.loaded()
 		s.must(s.Want(s.Context(), nextMinor))
 		s.upgradePlanned(newest, nextMinor)
@@ -41,7 +41,7 @@ func TestUpgradeToTheNextMinor(t *testing.T) {
 }
 
 // goesWith checks that etcd and cluster DNS are those that go with a version of Kubernetes.
-func (s *story) goesWith(kubernetes string) {
+func (s *scenario) goesWith(kubernetes string) {
 	s.Helper()
 	want, err := release.VersionsFor(kubernetes)
 	s.must(err)

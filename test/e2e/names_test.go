@@ -49,7 +49,7 @@ func byName(alone bool) func(all map[string]any) {
 	}
 }
 
-func nameAlone(s *story) {
+func nameAlone(s *scenario) {
 	before := s.snapshot()
 	wrong, err := s.Variant("name-alone", fields(byName(true)))
 	s.must(err)
@@ -58,8 +58,8 @@ func nameAlone(s *story) {
 	s.unchanged(before, s.snapshot())
 }
 
-func namedHosts(s *story) {
-	home := filepath.Join(s.Dir, "home") // until the end of the story
+func namedHosts(s *scenario) {
+	home := filepath.Join(s.Dir, "home") // until the end of the scenario
 	s.must(os.MkdirAll(filepath.Join(home, ".ssh"), 0o700))
 	var config strings.Builder
 	for _, host := range s.Lab.Hosts {
@@ -81,7 +81,7 @@ func namedHosts(s *story) {
 }
 
 // modesRepaired opens files with keys to others, and gives one away.
-func modesRepaired(s *story) {
+func modesRepaired(s *scenario) {
 	opened := map[string]string{ // by file: what is said of it
 		"/etc/kubernetes/admin.conf":      "mode 0644",
 		"/etc/kubernetes/pki/sa.key":      "mode 0640",

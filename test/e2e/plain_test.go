@@ -27,14 +27,14 @@ func TestPlainManifest(t *testing.T) {
 	)
 }
 
-func firstIsEndpoint(s *story) {
+func firstIsEndpoint(s *scenario) {
 	s.run(2, []string{"plan"}, "First contact", "the API endpoint "+s.Lab.Host("cp-1").Address+" is this host")
 	installPlain(s)
 	s.same("the cluster's endpoint", s.Lab.Host("cp-1").Address+":6443", s.published())
 	s.nothingToDo()
 }
 
-func endpointStays(s *story) {
+func endpointStays(s *scenario) {
 	before := s.started(s.Members())
 	says := []string{"cp-1 is the API's endpoint (" + s.Lab.Host("cp-1").Address + ")", "to a load balancer"}
 	s.run(15, []string{"node", "remove", "cp-1", "-y"}, says...)
@@ -46,7 +46,7 @@ func endpointStays(s *story) {
 
 // keyAccepted: at the address of a machine that was destroyed there is a new one. Whose key that is only the operator
 // can know.
-func keyAccepted(s *story) {
+func keyAccepted(s *scenario) {
 	host := s.Lab.Host("cp-3")
 	s.remember("another-key")
 	known := s.fingerprints(host)
@@ -76,7 +76,7 @@ func keyAccepted(s *story) {
 }
 
 // fingerprints are those of the host's SSH keys, as they are at its console.
-func (s *story) fingerprints(host *fleet.Host) []string {
+func (s *scenario) fingerprints(host *fleet.Host) []string {
 	s.Helper()
 	var out []string
 	for _, line := range host.HostKeys {
@@ -88,7 +88,7 @@ func (s *story) fingerprints(host *fleet.Host) []string {
 }
 
 // endpointMayLeave goes the way that the refusal has named.
-func endpointMayLeave(s *story) {
+func endpointMayLeave(s *scenario) {
 	s.must(s.WriteManifest())
 	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 	s.movedTo(s.Lab.Endpoint)

@@ -9,7 +9,7 @@ import (
 )
 
 // plannedHosts are the names of the hosts that a plan made now has steps for, sorted.
-func (s *story) plannedHosts() []string {
+func (s *scenario) plannedHosts() []string {
 	s.Helper()
 	p, err := s.Plan(s.Context())
 	s.must(err)
@@ -24,7 +24,7 @@ func (s *story) plannedHosts() []string {
 }
 
 // planIsEmpty holds when there is nothing to do.
-func (s *story) planIsEmpty(ctx context.Context) error {
+func (s *scenario) planIsEmpty(ctx context.Context) error {
 	if r := s.Run(ctx, "plan"); r.Status != 0 {
 		return fmt.Errorf("not yet: %s", r)
 	}

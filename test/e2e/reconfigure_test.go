@@ -27,7 +27,7 @@ func settings(all map[string]any) {
 
 // reconfigured changes settings of all hosts at once: what reads one that has changed starts anew, host by host, and
 // nothing else does.
-func reconfigured(s *story) {
+func reconfigured(s *scenario) {
 	s.must(s.WriteManifest(fields(settings)))
 	before := s.containers()
 	// What must not start anew is all but the API server, and who leads and does not find it for ten seconds.
@@ -63,7 +63,7 @@ func reconfigured(s *story) {
 }
 
 // settingsAre checks, on hosts and in objects, what came of the settings.
-func (s *story) settingsAre(maxPods, flag, mirror string) {
+func (s *scenario) settingsAre(maxPods, flag, mirror string) {
 	s.Helper()
 	for _, h := range s.Members() {
 		s.same("pods for which "+h.Hostname+" has room", maxPods,
@@ -90,7 +90,7 @@ func (s *story) settingsAre(maxPods, flag, mirror string) {
 
 // settingsRefused has settings with which a component does not start, of the control plane and of a worker: the first
 // host that gets them goes back to what it had, and no other one is touched.
-func settingsRefused(s *story) {
+func settingsRefused(s *scenario) {
 	files := func() map[string]string {
 		out, err := operator.OnEach(s.Context(), s.Members(), "cat /var/lib/kubelet/config.yaml "+
 			"/etc/kubernetes/manifests/*.yaml /etc/kubeone/digests /etc/kubeone/files 2>/dev/null | sort | sha256sum")
@@ -126,7 +126,7 @@ func settingsRefused(s *story) {
 }
 
 // reconfiguredBack gives the cluster the settings of before, through two failures of the operator's machine.
-func reconfiguredBack(s *story) {
+func reconfiguredBack(s *scenario) {
 	s.must(s.WriteManifest())
 	p, err := s.Plan(s.Context())
 	s.must(err)

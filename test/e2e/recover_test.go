@@ -20,7 +20,7 @@ import (
 )
 
 // objects writes so many objects whose names begin so.
-func (s *story) objects(prefix string, count int) {
+func (s *scenario) objects(prefix string, count int) {
 	s.Helper()
 	var text strings.Builder
 	for i := range count {
@@ -34,7 +34,7 @@ func (s *story) objects(prefix string, count int) {
 }
 
 // counted checks that so many objects are there whose names begin so.
-func (s *story) counted(prefix string, count int) {
+func (s *scenario) counted(prefix string, count int) {
 	s.Helper()
 	s.eventually(fmt.Sprintf("%d objects %s", count, prefix), time.Minute, func(ctx context.Context) error {
 		text, err := s.Kube(ctx, "get", "configmap", "-l", "counted="+prefix, "-o", "name", "--request-timeout=5s")
@@ -45,7 +45,7 @@ func (s *story) counted(prefix string, count int) {
 	})
 }
 
-func recoveryRefused(s *story) {
+func recoveryRefused(s *scenario) {
 	s.objects("first", 100)
 	before := s.started(s.Members())
 	s.run(15, []string{"recover", "--from", "surviving-member", "-y"}, "etcd has its quorum")
@@ -55,7 +55,7 @@ func recoveryRefused(s *story) {
 	s.same("what runs since when", before, s.started(s.Members()))
 }
 
-func twoOfThreeDestroyed(s *story) {
+func twoOfThreeDestroyed(s *scenario) {
 	for _, name := range []string{"cp-2", "cp-3"} {
 		s.must(s.Lab.Host(name).Kill(s.Context()))
 	}
@@ -72,7 +72,7 @@ func twoOfThreeDestroyed(s *story) {
 }
 
 // recovered runs a recovery, which ends with a whole cluster.
-func (s *story) recovered(args ...string) {
+func (s *scenario) recovered(args ...string) {
 	s.Helper()
 	r := s.run(0, append([]string{"recover", "-y"}, args...), "nodes Ready", "Done. The cluster matches the manifest.")
 	for line := range strings.Lines(r.Stdout) {
@@ -84,7 +84,7 @@ func (s *story) recovered(args ...string) {
 	s.eventually("nothing to do", time.Minute, s.planIsEmpty)
 }
 
-func allDestroyed(s *story) {
+func allDestroyed(s *scenario) {
 	s.objects("every", 200)
 	_, err := s.Kube(s.Context(), "create", "clusterrolebinding", "reader", "--clusterrole=view",
 		"--serviceaccount=default:default")
@@ -110,7 +110,7 @@ func allDestroyed(s *story) {
 }
 
 // dns checks that pods on workers that have never been touched are reached and work.
-func (s *story) dns() {
+func (s *scenario) dns() {
 	s.Helper()
 	s.eventually("cluster DNS", 2*time.Minute, func(ctx context.Context) error {
 		_, err := s.Kube(ctx, "rollout", "status", "deployment/coredns", "-n", "kube-system", "--timeout=5s")
@@ -119,7 +119,7 @@ func (s *story) dns() {
 }
 
 // backup writes a backup off the hosts, and returns its path and that of the key.
-func (s *story) backup() (path, key string) {
+func (s *scenario) backup() (path, key string) {
 	s.Helper()
 	identity, err := age.GenerateX25519Identity()
 	s.must(err)
@@ -130,7 +130,7 @@ func (s *story) backup() (path, key string) {
 }
 
 // altered checks that a backup that lost its end, or a byte of which is another, is refused.
-func (s *story) altered(path, key string) {
+func (s *scenario) altered(path, key string) {
 	s.Helper()
 	content, err := os.ReadFile(path)
 	s.must(err)
@@ -145,7 +145,7 @@ func (s *story) altered(path, key string) {
 
 // cutOffComeBack: hosts that were confirmed as destroyed and were only cut off have a quorum of their own when they
 // come back. They must never serve what they hold.
-func cutOffComeBack(s *story) {
+func cutOffComeBack(s *scenario) {
 	hosts := []*fleet.Host{s.Lab.Host("cp-2"), s.Lab.Host("cp-3")}
 	s.objects("second", 50)
 	for _, host := range hosts {
@@ -179,7 +179,7 @@ func cutOffComeBack(s *story) {
 
 // watched reads through the load balancer and from every control-plane host itself, twenty times a second, until the
 // function that it returns is called: no answer may lack what was written after the recovery.
-func (s *story) watched(prefix string, count int) (end func()) {
+func (s *scenario) watched(prefix string, count int) (end func()) {
 	s.Helper()
 	ctx, cancel := context.WithCancel(s.Context())
 	var readers sync.WaitGroup

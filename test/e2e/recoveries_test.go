@@ -34,7 +34,7 @@ func TestRecoveries(t *testing.T) {
 }
 
 // peersCut cuts the way between cp-1 and the two others; the operator reaches all three.
-func peersCut(s *story) {
+func peersCut(s *scenario) {
 	host := s.Lab.Host("cp-1")
 	var rules strings.Builder
 	rules.WriteString("nft add table inet cut && nft 'add chain inet cut in { type filter hook input priority 0; }'")
@@ -58,7 +58,7 @@ func peersCut(s *story) {
 }
 
 // servedElsewhere: the manifest has lost cp-2 and cp-3, which have the quorum, and cp-1 has lost its data.
-func servedElsewhere(s *story) {
+func servedElsewhere(s *scenario) {
 	host := s.Lab.Host("cp-1")
 	others := s.others(host)
 	file := filepath.Join(s.TempDir(), "elsewhere.db")
@@ -86,7 +86,7 @@ func servedElsewhere(s *story) {
 }
 
 // membersOnDisks checks that what a member's disk tells of the members is what etcd says.
-func (s *story) membersOnDisks() {
+func (s *scenario) membersOnDisks() {
 	s.Helper()
 	for _, host := range s.Lab.ControlPlanes() {
 		text, err := host.Exec(s.Context(), script.Progress(true))
@@ -103,7 +103,7 @@ func (s *story) membersOnDisks() {
 }
 
 // newestComesBack: cp-2 hangs and misses what is written, cp-3 has it and its etcd cannot start, cp-1 is destroyed.
-func newestComesBack(s *story) {
+func newestComesBack(s *scenario) {
 	behind, newest := s.Lab.Host("cp-2"), s.Lab.Host("cp-3")
 	s.objects("earlier", 20)
 	s.must(behind.Pause(s.Context()))
@@ -132,7 +132,7 @@ esac`)
 }
 
 // certificatesExpired: what kubeadm made on cp-1 has run out, and what its kubelet has, when it alone is left.
-func certificatesExpired(s *story) {
+func certificatesExpired(s *scenario) {
 	host := s.Lab.Host("cp-1")
 	s.objects("expired", 50)
 	const validity = 70 * time.Second
@@ -182,7 +182,7 @@ func certificatesExpired(s *story) {
 
 // snapshotRestored: no host has etcd's data any more, and each has the cluster's keys. What was written after the
 // snapshot is gone, and the cluster begins anew where that is asked for.
-func snapshotRestored(s *story) {
+func snapshotRestored(s *scenario) {
 	s.objects("saved", 30)
 	dir := s.TempDir()
 	file, journal := filepath.Join(dir, "by-hand.db"), filepath.Join(dir, "run.jsonl")
@@ -207,7 +207,7 @@ func snapshotRestored(s *story) {
 	s.eventually("nothing to do", time.Minute, s.planIsEmpty)
 }
 
-func readOnlyWorker(s *story) {
+func readOnlyWorker(s *scenario) {
 	worker := s.Lab.Host("worker-1")
 	s.objects("readonly", 30)
 	s.broken(worker, "mount --bind /var/lib/kubeone /var/lib/kubeone && mount -o remount,bind,ro /var/lib/kubeone")

@@ -48,7 +48,7 @@ func (r *servedRegistry) image() string { return r.address + "/agnhost:1" }
 
 // registriesOfEverySort has the host pull the same image from each registry, from most of them only once the manifest
 // describes them.
-func registriesOfEverySort(s *story) {
+func registriesOfEverySort(s *scenario) {
 	images := s.filledRegistry()
 	known, unknown := s.newAuthority("known"), s.newAuthority("unknown")
 	skipped := s.serve(unknown.certificate(s), images)
@@ -93,7 +93,7 @@ func registriesOfEverySort(s *story) {
 }
 
 // filledRegistry is a registry with the test workload's image, as a handler.
-func (s *story) filledRegistry() http.Handler {
+func (s *scenario) filledRegistry() http.Handler {
 	s.Helper()
 	images := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	filling := s.serve(nil, images)
@@ -111,8 +111,8 @@ func (s *story) filledRegistry() http.Handler {
 	return images
 }
 
-// serve answers where the lab's hosts reach it, until the chapter ends: with TLS if there is a certificate.
-func (s *story) serve(certificate *tls.Certificate, handler http.Handler) *servedRegistry {
+// serve answers where the lab's hosts reach it, until the part ends: with TLS if there is a certificate.
+func (s *scenario) serve(certificate *tls.Certificate, handler http.Handler) *servedRegistry {
 	s.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(s.Context(), "tcp", net.JoinHostPort(s.addressOf("1"), "0"))
 	s.must(err)
@@ -152,7 +152,7 @@ type registryAuthority struct {
 	key *ecdsa.PrivateKey
 }
 
-func (s *story) newAuthority(name string) *registryAuthority {
+func (s *scenario) newAuthority(name string) *registryAuthority {
 	s.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	s.must(err)
@@ -174,7 +174,7 @@ func (a *registryAuthority) bundle() string {
 }
 
 // certificate is a new one for the address at which the lab's hosts reach this machine.
-func (a *registryAuthority) certificate(s *story) *tls.Certificate {
+func (a *registryAuthority) certificate(s *scenario) *tls.Certificate {
 	s.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	s.must(err)

@@ -21,7 +21,7 @@ import (
 
 // certificatesRenewed renews all that kubeadm signed, on every control-plane host: nothing but what reads it starts
 // again, and nothing is left to do. Then a certificate of one host comes near its end, and apply renews that host's.
-func certificatesRenewed(s *story) {
+func certificatesRenewed(s *scenario) {
 	names := hostnames(s.Lab.ControlPlanes())
 	s.run(0, []string{"certificates", "status"}, append([]string{"etcd/ca", "admin.conf"}, names...)...)
 	before := s.serials()
@@ -60,7 +60,7 @@ func certificatesRenewed(s *story) {
 }
 
 // serials are the serial numbers of the certificates of all control-plane hosts, by host and file.
-func (s *story) serials() map[string]string {
+func (s *scenario) serials() map[string]string {
 	s.Helper()
 	all, err := operator.OnEach(s.Context(), s.Lab.ControlPlanes(), `cd /etc/kubernetes
 		for file in pki/*.crt pki/etcd/*.crt; do echo "$file $(base64 -w 0 $file)"; done
@@ -86,7 +86,7 @@ func (s *story) serials() map[string]string {
 }
 
 // decoded is the first block of a PEM file.
-func (s *story) decoded(file string, content []byte) []byte {
+func (s *scenario) decoded(file string, content []byte) []byte {
 	s.Helper()
 	block, _ := pem.Decode(content)
 	if block == nil {
@@ -97,7 +97,7 @@ func (s *story) decoded(file string, content []byte) []byte {
 
 // containerIDs are those of all containers that run, by pod and name: of API servers, controller managers and
 // schedulers, and of all others.
-func (s *story) containerIDs(ctx context.Context) (servers, others map[string]string, err error) {
+func (s *scenario) containerIDs(ctx context.Context) (servers, others map[string]string, err error) {
 	var pods corev1.PodList
 	if err := s.Object(ctx, &pods, "pods", "-A"); err != nil {
 		return nil, nil, err
@@ -119,7 +119,7 @@ func (s *story) containerIDs(ctx context.Context) (servers, others map[string]st
 }
 
 // endsSoon gives a host a certificate of the aggregation layer that was valid for a year, and is for 60 days more.
-func (s *story) endsSoon(host *fleet.Host) {
+func (s *scenario) endsSoon(host *fleet.Host) {
 	s.Helper()
 	const pki = "/etc/kubernetes/pki/"
 	decoded := func(file string) []byte {

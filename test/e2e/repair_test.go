@@ -15,20 +15,20 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-func installPlain(s *story) {
+func installPlain(s *scenario) {
 	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 	s.must(s.FetchKubeconfig(s.Context()))
 	s.healthy()
 }
 
 // remember writes an object that must outlive what follows.
-func (s *story) remember(name string) {
+func (s *scenario) remember(name string) {
 	s.Helper()
 	s.eventually("an object is written", time.Minute, written(s, name))
 }
 
 // repaired lets apply do what it can, and checks that the cluster is whole and remembers.
-func (s *story) repaired(name string) {
+func (s *scenario) repaired(name string) {
 	s.Helper()
 	s.run(0, []string{"apply", "-y"}, "Done.")
 	s.healthy()
@@ -40,7 +40,7 @@ func (s *story) repaired(name string) {
 }
 
 // planSays holds when plan prints the texts.
-func (s *story) planSays(texts ...string) condition {
+func (s *scenario) planSays(texts ...string) condition {
 	return func(ctx context.Context) error {
 		r := s.Run(ctx, "plan")
 		for _, text := range texts {
@@ -53,18 +53,18 @@ func (s *story) planSays(texts ...string) condition {
 }
 
 // broken runs something on a host as its console would.
-func (s *story) broken(host *fleet.Host, command string) {
+func (s *scenario) broken(host *fleet.Host, command string) {
 	s.Helper()
 	_, err := host.Exec(s.Context(), command)
 	s.must(err)
 }
 
 // others are the members without a host.
-func (s *story) others(host *fleet.Host) []*fleet.Host {
+func (s *scenario) others(host *fleet.Host) []*fleet.Host {
 	return slices.DeleteFunc(s.Members(), func(h *fleet.Host) bool { return h == host })
 }
 
-func kubeletStopped(s *story) {
+func kubeletStopped(s *scenario) {
 	host := s.Lab.Host("cp-2")
 	s.remember("kubelet")
 	s.broken(host, "systemctl disable --now kubelet")
@@ -74,7 +74,7 @@ func kubeletStopped(s *story) {
 	s.repaired("kubelet")
 }
 
-func containerdStopped(s *story) {
+func containerdStopped(s *scenario) {
 	host := s.Lab.Host("cp-3")
 	s.remember("containerd")
 	s.broken(host, "systemctl disable --now containerd")
@@ -85,7 +85,7 @@ func containerdStopped(s *story) {
 }
 
 // manifestDeleted: what the API server of one host lacks is written again, and no other host notices.
-func manifestDeleted(s *story) {
+func manifestDeleted(s *scenario) {
 	host := s.Lab.Host("cp-2")
 	s.remember("manifest")
 	before := s.started(s.others(host))
@@ -99,7 +99,7 @@ func manifestDeleted(s *story) {
 	s.same("what runs on the other hosts since when", before, s.started(s.others(host)))
 }
 
-func kubeletConfDeleted(s *story) {
+func kubeletConfDeleted(s *scenario) {
 	host := s.Lab.Host("worker-1")
 	s.remember("kubelet-conf")
 	s.broken(host, "rm /etc/kubernetes/kubelet.conf && systemctl restart kubelet || true")
@@ -110,7 +110,7 @@ func kubeletConfDeleted(s *story) {
 
 // etcdDataDestroyed: where the cluster began, an etcd without its data would begin another one. It does not start; the
 // member leaves etcd, and the same host joins again as a learner.
-func etcdDataDestroyed(s *story) {
+func etcdDataDestroyed(s *scenario) {
 	host := s.Lab.Host("cp-1")
 	s.remember("data")
 	guards, err := operator.OnEach(s.Context(), s.Lab.ControlPlanes(),
@@ -133,8 +133,8 @@ func etcdDataDestroyed(s *story) {
 
 // controlPlanesReplaced: of so many voters some do not answer any more, one after the other, and one run replaces them
 // all with new machines of their names and addresses.
-func controlPlanesReplaced(voters int, names ...string) func(*story) {
-	return func(s *story) {
+func controlPlanesReplaced(voters int, names ...string) func(*scenario) {
+	return func(s *scenario) {
 		s.remember("replaced")
 		anew := []string{"snapshot of etcd", "delete the Node", "join: etcd member"}
 		for n, name := range names {
@@ -162,7 +162,7 @@ func controlPlanesReplaced(voters int, names ...string) func(*story) {
 
 // workersKilled: a new machine takes the name and address of the one; the other leaves nothing behind, and comes
 // back as a new one.
-func workersKilled(s *story) {
+func workersKilled(s *scenario) {
 	replaced, removed := s.Lab.Host("worker-1"), s.Lab.Host("worker-2")
 	s.remember("workers")
 	for _, host := range []*fleet.Host{replaced, removed} {
@@ -180,7 +180,7 @@ func workersKilled(s *story) {
 }
 
 // rebuilt puts a new machine in the place of a host.
-func (s *story) rebuilt(host *fleet.Host) {
+func (s *scenario) rebuilt(host *fleet.Host) {
 	s.Helper()
 	s.must(s.Lab.Rebuild(s.Context(), host))
 	s.must(s.WriteManifest())
@@ -188,8 +188,8 @@ func (s *story) rebuilt(host *fleet.Host) {
 }
 
 // nodeReplaced: the same machine leaves and joins again, in one plan, so many times.
-func nodeReplaced(times int) func(*story) {
-	return func(s *story) {
+func nodeReplaced(times int) func(*scenario) {
+	return func(s *scenario) {
 		host := s.Lab.Host("cp-2")
 		s.remember("node")
 		args := []string{"node", "replace", host.Hostname, "--bundle", s.Bundle}
@@ -213,7 +213,7 @@ func mounted(dir string) string {
 }
 
 // removalsRefused: with one of three members away, no other may leave.
-func removalsRefused(s *story) {
+func removalsRefused(s *scenario) {
 	s.run(15, []string{"node", "remove", "cp-3", "--unreachable"}, "it is not unreachable")
 	s.paused(func() {
 		s.run(15, []string{"node", "remove", "cp-1", "-y"},

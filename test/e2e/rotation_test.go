@@ -28,16 +28,16 @@ func TestRotateCA(t *testing.T) {
 	var before keys
 	s.parts(
 		part{"bare hosts become a cluster", installPlain},
-		part{"a token stands in a Secret", func(s *story) {
+		part{"a token stands in a Secret", func(s *scenario) {
 			_, err := s.Feed(s.Context(), tokenSecret, "create", "-f", "-")
 			s.must(err)
 			before = s.keys()
 		}},
-		part{"all keys are rotated, killed once in each phase", func(s *story) {
+		part{"all keys are rotated, killed once in each phase", func(s *scenario) {
 			before = rotatedUnderLoad(s, before)
 		}},
-		part{"a worker is away", func(s *story) { before = rotatedWhileAway(s, before) }},
-		part{"a host joins anew with the new keys", func(s *story) {
+		part{"a worker is away", func(s *scenario) { before = rotatedWhileAway(s, before) }},
+		part{"a host joins anew with the new keys", func(s *scenario) {
 			s.run(0, []string{"node", "replace", "cp-3", "-y", "--bundle", s.Bundle})
 			s.same("keys", before, s.keys())
 			s.tokensWork()
@@ -64,7 +64,7 @@ type: kubernetes.io/service-account-token
 type keys map[string]string
 
 // keys finds out whom the hosts trust: the same key on all of them, which has signed all that it should have.
-func (s *story) keys() keys {
+func (s *scenario) keys() keys {
 	s.Helper()
 	out := keys{}
 	for _, h := range s.Lab.ControlPlanes() {
@@ -127,7 +127,7 @@ for file in sa.pub *.crt etcd/*.crt; do echo "$file $(base64 -w 0 $file)"; done`
 }
 
 // rotated checks that those authorities have another key than before, and the others the same.
-func (s *story) rotated(before keys, names ...string) keys {
+func (s *scenario) rotated(before keys, names ...string) keys {
 	s.Helper()
 	now := s.keys()
 	for _, name := range observed.Authorities() {
@@ -143,7 +143,7 @@ func (s *story) rotated(before keys, names ...string) keys {
 }
 
 // secretToken is the token that stands in the Secret.
-func (s *story) secretToken() string {
+func (s *scenario) secretToken() string {
 	s.Helper()
 	token, err := s.Kube(s.Context(), "get", "secret", "robot", "-o", "go-template={{.data.token | base64decode}}")
 	s.must(err)
@@ -151,7 +151,7 @@ func (s *story) secretToken() string {
 }
 
 // tokensWork has the tokens of all pods, and the one in the Secret, be shown to each API server.
-func (s *story) tokensWork() {
+func (s *scenario) tokensWork() {
 	s.Helper()
 	for _, server := range s.Lab.ControlPlanes() {
 		for _, h := range s.Machines() {
@@ -169,7 +169,7 @@ https://`+server.Address+`:6443/version)"; done | sort | uniq -c`)
 }
 
 // answered checks with which status an API server answers a token.
-func (s *story) answered(server *fleet.Host, token, status string) {
+func (s *scenario) answered(server *fleet.Host, token, status string) {
 	s.Helper()
 	said, err := server.Exec(s.Context(), `curl -s -k -o /dev/null -w '%{http_code}' -H "Authorization: Bearer `+token+
 		`" https://`+server.Address+`:6443/version`)
@@ -178,7 +178,7 @@ func (s *story) answered(server *fleet.Host, token, status string) {
 }
 
 // killedAt runs the command and kills it at the first event of that type about such a step.
-func (s *story) killedAt(event apply.EventType, prefix string, args ...string) {
+func (s *scenario) killedAt(event apply.EventType, prefix string, args ...string) {
 	s.Helper()
 	run, err := s.Start(s.Context(), append([]string{"certificates", "rotate-ca", "-y"}, args...)...)
 	s.must(err)
@@ -193,7 +193,7 @@ func (s *story) killedAt(event apply.EventType, prefix string, args ...string) {
 	s.Logf("killed at %s %s", at.Type, at.Step)
 }
 
-func rotatedUnderLoad(s *story, before keys) keys {
+func rotatedUnderLoad(s *scenario, before keys) keys {
 	former := s.secretToken()
 	s.run(2, []string{"certificates", "rotate-ca", "--dry-run"}, "trust a new key beside the present one",
 		"make the tokens of its pods anew", "trust the new key alone")
@@ -221,7 +221,7 @@ func rotatedUnderLoad(s *story, before keys) keys {
 
 // rotatedWhileAway rotates the key of service accounts with a worker that is off: nobody would know of its pods'
 // tokens.
-func rotatedWhileAway(s *story, before keys) keys {
+func rotatedWhileAway(s *scenario, before keys) keys {
 	worker := s.Lab.Host("worker-2")
 	s.must(worker.Kill(s.Context()))
 	args := []string{"certificates", "rotate-ca", "-y"}

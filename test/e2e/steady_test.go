@@ -18,7 +18,7 @@ import (
 
 // nothingToDo: after an apply there is nothing left to do, and finding that out costs each host one login
 // and one command.
-func nothingToDo(s *story) {
+func nothingToDo(s *scenario) {
 	marks := map[string]string{}
 	for _, host := range s.Members() {
 		mark, err := operator.Mark(s.Context(), host)
@@ -41,7 +41,7 @@ func nothingToDo(s *story) {
 // oneCommandEach looks with the product's own engine, which counts what it does with hosts. Requests of the API and of
 // etcd go through tunnels, which are not commands. It fails as long as the plan has steps: on a busy machine a member
 // of etcd may not answer in time.
-func (s *story) oneCommandEach(context.Context) error {
+func (s *scenario) oneCommandEach(context.Context) error {
 	w, err := workspace.Open(s.Context(), workspace.Options{
 		Manifest: s.Manifest, Bundles: []string{s.Bundle}, StateDir: s.TempDir(), NewHosts: host.PolicyStrict,
 	})
@@ -64,7 +64,7 @@ func (s *story) oneCommandEach(context.Context) error {
 	return nil
 }
 
-func (s *story) started(hosts []*fleet.Host) map[string]string {
+func (s *scenario) started(hosts []*fleet.Host) map[string]string {
 	s.Helper()
 	out, err := operator.Started(s.Context(), hosts)
 	s.must(err)
@@ -72,7 +72,7 @@ func (s *story) started(hosts []*fleet.Host) map[string]string {
 }
 
 // addWorker enlists the spare host. The plan names it alone, and after apply nothing was restarted anywhere else.
-func addWorker(s *story) {
+func addWorker(s *scenario) {
 	old, spare := s.Members(), s.Lab.Spares()[0]
 	before := s.started(old)
 	s.must(s.Lab.SetSpare(s.Context(), spare, false))
@@ -87,13 +87,13 @@ func addWorker(s *story) {
 	s.healthy()
 	s.same("what runs on the other hosts since when", before, s.started(old))
 	s.must(s.ImportAgnhost(s.Context(), []*fleet.Host{spare}))
-	// The new host gets a pod of the workload, which must not begin in the next chapter.
+	// The new host gets a pod of the workload, which must not begin in the next part.
 	s.kube("rollout", "status", "daemonset/web", "--timeout=180s")
 	s.nothingToDo()
 }
 
 // pausedHost lets a worker hang, and then a control-plane host.
-func pausedHost(s *story) {
+func pausedHost(s *scenario) {
 	for _, host := range []*fleet.Host{s.Lab.Workers()[0], s.Lab.ControlPlanes()[2]} {
 		s.paused(func() {
 			r := s.run(2, []string{"plan"}, host.Hostname, "no answer to the handshake",
@@ -109,7 +109,7 @@ func pausedHost(s *story) {
 }
 
 // paused lets hosts hang while something else happens.
-func (s *story) paused(while func(), hosts ...*fleet.Host) {
+func (s *scenario) paused(while func(), hosts ...*fleet.Host) {
 	s.Helper()
 	var hanging []*fleet.Host
 	wake := func() {
@@ -119,7 +119,7 @@ func (s *story) paused(while func(), hosts ...*fleet.Host) {
 			s.must(host.Unpause(s.Context()))
 		}
 	}
-	defer wake() // also when while ends the chapter
+	defer wake() // also when while ends the part
 	for _, host := range hosts {
 		s.must(host.Pause(s.Context()))
 		hanging = append(hanging, host)

@@ -31,7 +31,7 @@ func TestTerraformFlow(t *testing.T) {
 		part{"a folder: what Terraform says there, whatever state file is left", terraformFolder},
 		part{"a folder without Terraform", folder.withoutProgram},
 		part{"a control-plane host is tainted and comes back at another address", folder.taintedElsewhere},
-		part{"a control-plane host is tainted and comes back at its address", func(s *story) {
+		part{"a control-plane host is tainted and comes back at its address", func(s *scenario) {
 			s.remember("same-address")
 			s.tainted(s.Lab.Host("cp-3"))
 			s.must(s.Lab.Rebuild(s.Context(), s.Lab.Host("cp-3")))
@@ -43,7 +43,7 @@ func TestTerraformFlow(t *testing.T) {
 }
 
 // terraformPiped gives the same on standard input.
-func terraformPiped(s *story) {
+func terraformPiped(s *scenario) {
 	text, err := os.ReadFile(s.Terraform)
 	s.must(err)
 	s.ended(s.Piped(s.Context(), strings.NewReader(string(text)), "plan", "-t", "-"), 0, "No changes")
@@ -57,7 +57,7 @@ const elsewhere = `{"version": 4, "terraform_version": "1.9.0", "outputs": {"kub
 
 // withPrograms makes a folder for the PATH of the operator's commands, with programs that are these shell scripts. A
 // folder without any hides those of this machine, too.
-func (s *story) withPrograms(scripts map[string]string) {
+func (s *scenario) withPrograms(scripts map[string]string) {
 	s.Helper()
 	bin := s.TempDir()
 	for name, text := range scripts {
@@ -67,7 +67,7 @@ func (s *story) withPrograms(scripts map[string]string) {
 }
 
 // terraformFolder gives a folder in which another workspace's state was left behind.
-func terraformFolder(s *story) {
+func terraformFolder(s *scenario) {
 	defer func() { s.Environment = nil }()
 	dir := s.TempDir()
 	s.must(os.WriteFile(filepath.Join(dir, "terraform.tfstate"), []byte(elsewhere), 0o600))
@@ -84,7 +84,7 @@ func terraformFolder(s *story) {
 }
 
 // asFolder gives the folder itself, where commands find OpenTofu in the PATH. In another workspace there is no cluster.
-func (f *tofuFolder) asFolder(s *story) {
+func (f *tofuFolder) asFolder(s *scenario) {
 	defer func() { s.Environment = nil }()
 	s.Environment = append(tofuEnvironment(), "PATH="+filepath.Dir(f.program))
 	s.run(0, []string{"apply", "-y", "-t", f.dir}, "No changes")
@@ -95,7 +95,7 @@ func (f *tofuFolder) asFolder(s *story) {
 }
 
 // withoutProgram gives a folder whose state has moved, and then the folder with OpenTofu's state alone.
-func (f *tofuFolder) withoutProgram(s *story) {
+func (f *tofuFolder) withoutProgram(s *scenario) {
 	defer func() { s.Environment = nil }()
 	s.withPrograms(nil)
 	dir := s.TempDir()
@@ -105,7 +105,7 @@ func (f *tofuFolder) withoutProgram(s *story) {
 }
 
 // tainted kills a host for good; the product says how it is replaced.
-func (s *story) tainted(host *fleet.Host) {
+func (s *scenario) tainted(host *fleet.Host) {
 	s.Helper()
 	s.must(host.Kill(s.Context()))
 	s.eventually("plan says how to replace it", 2*time.Minute,
@@ -113,7 +113,7 @@ func (s *story) tainted(host *fleet.Host) {
 }
 
 // taintedElsewhere: OpenTofu makes a new machine with another name and another address.
-func (f *tofuFolder) taintedElsewhere(s *story) {
+func (f *tofuFolder) taintedElsewhere(s *scenario) {
 	gone := s.Lab.Host("cp-2")
 	s.remember("new-address")
 	s.tainted(gone)
@@ -127,7 +127,7 @@ func (f *tofuFolder) taintedElsewhere(s *story) {
 }
 
 // taintedOneByOne: two of five voters are dead. The one that is made anew joins while the other one is still missing.
-func (f *tofuFolder) taintedOneByOne(s *story) {
+func (f *tofuFolder) taintedOneByOne(s *scenario) {
 	s.remember("one-by-one")
 	hosts := []*fleet.Host{s.Lab.Host("cp-1"), s.Lab.Host("cp-4")}
 	for _, host := range hosts {

@@ -80,7 +80,7 @@ type tofuFolder struct {
 }
 
 // newTofuFolder makes the folder, with a state, and has the operator's commands read its output as a file.
-func newTofuFolder(s *story) *tofuFolder {
+func newTofuFolder(s *scenario) *tofuFolder {
 	s.Helper()
 	cache, err := components.DefaultCache()
 	s.must(err)
@@ -98,7 +98,7 @@ func newTofuFolder(s *story) *tofuFolder {
 }
 
 // run runs OpenTofu in the folder and returns what it printed.
-func (f *tofuFolder) run(s *story, args ...string) []byte {
+func (f *tofuFolder) run(s *scenario, args ...string) []byte {
 	s.Helper()
 	cmd := exec.CommandContext(s.Context(), f.program, append([]string{"-chdir=" + f.dir}, args...)...)
 	cmd.Env = append(append(os.Environ(), tofuEnvironment()...), "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1")
@@ -116,7 +116,7 @@ func (f *tofuFolder) run(s *story, args ...string) []byte {
 func tofuEnvironment() []string { return []string{"TF_CLI_CONFIG_FILE="} }
 
 // replace taints the resource of a control-plane host, for which another machine stands now, and applies.
-func (f *tofuFolder) replace(s *story, key string, now *fleet.Host) {
+func (f *tofuFolder) replace(s *scenario, key string, now *fleet.Host) {
 	s.Helper()
 	f.controlPlanes[key] = now
 	f.run(s, "taint", `terraform_data.control_plane["`+key+`"]`)
@@ -124,7 +124,7 @@ func (f *tofuFolder) replace(s *story, key string, now *fleet.Host) {
 }
 
 // apply gives OpenTofu the machines as they are, and writes its output to the file tf.json.
-func (f *tofuFolder) apply(s *story) {
+func (f *tofuFolder) apply(s *scenario) {
 	s.Helper()
 	workers := map[string]*fleet.Host{}
 	for _, host := range s.Lab.Workers() {

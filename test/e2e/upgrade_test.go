@@ -24,14 +24,14 @@ const (
 
 // upgrade is to a newer patch version. The operator's machine fails twice: while a control-plane host is being changed,
 // and with a worker cordoned and drained.
-func upgrade(s *story) {
+func upgrade(s *scenario) {
 	s.must(s.Want(s.Context(), newest))
 	s.upgradedWithKills(s.upgradePlanned(olderPatch, newest))
 	s.upgraded(newest)
 }
 
 // loaded puts a load on the cluster. It must be ended with unharmed.
-func (s *story) loaded() *load.Load {
+func (s *scenario) loaded() *load.Load {
 	s.Helper()
 	l, err := s.StartLoad(s.Context())
 	s.must(err)
@@ -39,7 +39,7 @@ func (s *story) loaded() *load.Load {
 }
 
 // unharmed ends the load and checks what it noticed.
-func (s *story) unharmed(l *load.Load) {
+func (s *scenario) unharmed(l *load.Load) {
 	s.Helper()
 	report, err := l.Stop(s.Context())
 	s.must(err)
@@ -50,7 +50,7 @@ func (s *story) unharmed(l *load.Load) {
 }
 
 // upgradePlanned checks that the plan names both versions and upgrades each host once, control planes before workers.
-func (s *story) upgradePlanned(from, to string) plan.Plan {
+func (s *scenario) upgradePlanned(from, to string) plan.Plan {
 	s.Helper()
 	var p plan.Plan
 	// On a busy machine a member of etcd may not answer in time, and then the plan is about that.
@@ -83,7 +83,7 @@ func isUpgrade(of plan.Step) bool {
 
 // upgradedWithKills kills the upgrade while the second control-plane host is being changed and when the last worker has
 // been drained, and lets it come to its end.
-func (s *story) upgradedWithKills(p plan.Plan) {
+func (s *scenario) upgradedWithKills(p plan.Plan) {
 	for _, moment := range []operator.Moment{
 		{Event: apply.StepStarted, Step: nth(s, p, step.UpgradeControlPlane, 1)},
 		{Event: apply.StepDone, Step: nth(s, p, step.DrainNode, len(s.Members())-1)},
@@ -99,7 +99,7 @@ func (s *story) upgradedWithKills(p plan.Plan) {
 }
 
 // nth is the ID of a plan's step of that kind, counted from 0.
-func nth(s *story, p plan.Plan, kind step.Kind, n int) string {
+func nth(s *scenario, p plan.Plan, kind step.Kind, n int) string {
 	s.Helper()
 	steps := slices.DeleteFunc(slices.Clone(p.Steps), func(step plan.Step) bool { return step.Intent.Kind != kind })
 	if n >= len(steps) {
@@ -109,7 +109,7 @@ func nth(s *story, p plan.Plan, kind step.Kind, n int) string {
 }
 
 // upgraded checks that everything runs in the version, and that every node takes pods.
-func (s *story) upgraded(version string) {
+func (s *scenario) upgraded(version string) {
 	s.Helper()
 	s.everythingRuns(version)
 	s.run(0, []string{"status"}, version)
@@ -117,7 +117,7 @@ func (s *story) upgraded(version string) {
 
 // everythingRuns waits until everything runs in the version and every node takes pods: on a busy machine a node may
 // miss its time, and an API server, or a member of etcd, the two seconds that it is given.
-func (s *story) everythingRuns(version string) {
+func (s *scenario) everythingRuns(version string) {
 	s.Helper()
 	s.eventually("all of the cluster to run "+version, time.Minute, func(ctx context.Context) error {
 		return s.Runs(ctx, version)
@@ -126,7 +126,7 @@ func (s *story) everythingRuns(version string) {
 
 // emptyPlan checks that a plan of the cluster as it is wanted is empty, and says how long the fastest of three takes.
 // What it may take is bench's to judge: it has a baseline beside it.
-func emptyPlan(s *story) {
+func emptyPlan(s *scenario) {
 	s.eventually("nothing to do", 30*time.Second, s.planIsEmpty)
 	fastest := time.Hour
 	for range 3 {

@@ -31,14 +31,14 @@ func TestVersionsOfHosts(t *testing.T) {
 	s.parts(
 		part{"bare hosts become a cluster", installPlain},
 		part{"versions that cannot be are refused", versionsRefused},
-		part{"a worker's kubelet goes down", func(s *story) {
+		part{"a worker's kubelet goes down", func(s *scenario) {
 			s.onWorkerAlone(versionsOf(olderMinor, ""), library, olderMinor, installed)
 		}},
-		part{"and up again", func(s *story) { s.onWorkerAlone(nil, library, newest, installed) }},
-		part{"its container runtime goes down", func(s *story) {
+		part{"and up again", func(s *scenario) { s.onWorkerAlone(nil, library, newest, installed) }},
+		part{"its container runtime goes down", func(s *scenario) {
 			s.onWorkerAlone(versionsOf("", olderRuntime), library, newest, olderRuntime)
 		}},
-		part{"where no version is named any more, it stays", func(s *story) {
+		part{"where no version is named any more, it stays", func(s *scenario) {
 			before := s.started(s.Members())
 			s.must(s.WriteManifest())
 			s.run(2, append([]string{"plan"}, library...), "save manifest and record", "Plan: 1 step:")
@@ -46,13 +46,13 @@ func TestVersionsOfHosts(t *testing.T) {
 			s.workerRuns(newest, olderRuntime)
 			s.same("what runs on the hosts since when", before, s.started(s.Members()))
 		}},
-		part{"and up again, where it is named", func(s *story) {
+		part{"and up again, where it is named", func(s *scenario) {
 			s.onWorkerAlone(versionsOf("", installed), library, newest, installed)
 		}},
-		part{"both go down, and the program is killed in between", func(s *story) {
+		part{"both go down, and the program is killed in between", func(s *scenario) {
 			s.downKilled(versionsOf(olderMinor, olderRuntime), library, olderRuntime)
 		}},
-		part{"both go up again", func(s *story) {
+		part{"both go up again", func(s *scenario) {
 			s.onWorkerAlone(versionsOf("", installed), library, newest, installed)
 		}},
 	)
@@ -82,7 +82,7 @@ func versionsOf(kubelet, containerd string) operator.Edit {
 }
 
 // onWorkerAlone applies a manifest that wants other versions of worker-1. Nothing is done to any other host.
-func (s *story) onWorkerAlone(edit operator.Edit, library []string, kubelet, containerd string) {
+func (s *scenario) onWorkerAlone(edit operator.Edit, library []string, kubelet, containerd string) {
 	s.Helper()
 	others := append(s.Lab.ControlPlanes(), s.Lab.Host("worker-2"))
 	before := s.started(others)
@@ -94,7 +94,7 @@ func (s *story) onWorkerAlone(edit operator.Edit, library []string, kubelet, con
 	s.run(0, append([]string{"plan"}, library...), "No changes")
 }
 
-func (s *story) wantEdited(edit operator.Edit) {
+func (s *scenario) wantEdited(edit operator.Edit) {
 	s.Helper()
 	if edit == nil {
 		s.must(s.WriteManifest())
@@ -104,7 +104,7 @@ func (s *story) wantEdited(edit operator.Edit) {
 }
 
 // workerRuns checks what worker-1's Node reports, and that the node takes pods.
-func (s *story) workerRuns(kubelet, containerd string) {
+func (s *scenario) workerRuns(kubelet, containerd string) {
 	s.Helper()
 	var node corev1.Node
 	s.must(s.Object(s.Context(), &node, "node", "worker-1"))
@@ -117,7 +117,7 @@ func (s *story) workerRuns(kubelet, containerd string) {
 }
 
 // downKilled is the way down with the program killed while it works on the worker, and once more after that.
-func (s *story) downKilled(edit operator.Edit, library []string, containerd string) {
+func (s *scenario) downKilled(edit operator.Edit, library []string, containerd string) {
 	s.Helper()
 	others := append(s.Lab.ControlPlanes(), s.Lab.Host("worker-2"))
 	before := s.started(others)
@@ -136,7 +136,7 @@ func (s *story) downKilled(edit operator.Edit, library []string, containerd stri
 }
 
 // versionsRefused: each is one error, and nothing is changed.
-func versionsRefused(s *story) {
+func versionsRefused(s *scenario) {
 	before := s.started(s.Members())
 	for name, refused := range map[string]struct {
 		edit operator.Edit

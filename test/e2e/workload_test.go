@@ -43,13 +43,13 @@ metadata: {name: door}
 spec: {type: NodePort, selector: {app: web}, ports: [{port: 80, targetPort: 8080, nodePort: 30080}]}
 `
 
-func workload(s *story) {
+func workload(s *scenario) {
 	workloadRuns(s)
 	s.apiSurvivesEachHost()
 }
 
 // workloadRuns checks pods, Services and DNS, and hangs no host.
-func workloadRuns(s *story) {
+func workloadRuns(s *scenario) {
 	s.must(s.ImportAgnhost(s.Context(), s.Machines()))
 	_, err := s.Feed(s.Context(), web, "apply", "-f", "-")
 	s.must(err)
@@ -63,7 +63,7 @@ func workloadRuns(s *story) {
 }
 
 // webPods are the pods by their node's name; there is one on each.
-func (s *story) webPods() map[string]corev1.Pod {
+func (s *scenario) webPods() map[string]corev1.Pod {
 	var list corev1.PodList
 	s.must(s.Object(s.Context(), &list, "pods", "-l", "app=web"))
 	pods := map[string]corev1.Pod{}
@@ -75,7 +75,7 @@ func (s *story) webPods() map[string]corev1.Pod {
 }
 
 // podsReachEachOther lets every pod ask every other one for its name, by address.
-func (s *story) podsReachEachOther(pods map[string]corev1.Pod) {
+func (s *scenario) podsReachEachOther(pods map[string]corev1.Pod) {
 	var script strings.Builder
 	var want []string
 	for _, from := range pods {
@@ -92,7 +92,7 @@ func (s *story) podsReachEachOther(pods map[string]corev1.Pod) {
 }
 
 // servicesAnswer asks the Service by address and by name from every pod.
-func (s *story) servicesAnswer(pods map[string]corev1.Pod) {
+func (s *scenario) servicesAnswer(pods map[string]corev1.Pod) {
 	var service corev1.Service
 	s.must(s.Object(s.Context(), &service, "service", "web"))
 	// A kube-proxy that was replaced a moment ago may fail to write its rules, and tries again after half a minute.
@@ -108,7 +108,7 @@ func (s *story) servicesAnswer(pods map[string]corev1.Pod) {
 }
 
 // portAnswers holds when the Service answers at every node's port, from outside.
-func (s *story) portAnswers(ctx context.Context) error {
+func (s *scenario) portAnswers(ctx context.Context) error {
 	for _, host := range s.Members() {
 		if out, err := s.Lab.Host("lb").Exec(ctx, "curl -fs -m 5 http://"+host.Address+":30080/hostname"); err != nil ||
 			!strings.HasPrefix(out, "web-") {
@@ -119,7 +119,7 @@ func (s *story) portAnswers(ctx context.Context) error {
 }
 
 // logsAndExec go through each node's kubelet, and so through its serving certificate.
-func (s *story) logsAndExec(pods map[string]corev1.Pod) {
+func (s *scenario) logsAndExec(pods map[string]corev1.Pod) {
 	for node, pod := range pods {
 		if out, err := s.Kube(s.Context(), "logs", pod.Name); err != nil ||
 			!strings.Contains(out, "Started HTTP server") {
@@ -134,7 +134,7 @@ func (s *story) logsAndExec(pods map[string]corev1.Pod) {
 
 // dnsNeverRestarted waits for pods of cluster DNS that run on a host whose kubelet was the last one to start anew: it
 // asks its pods once more whether they are ready.
-func (s *story) dnsNeverRestarted() {
+func (s *scenario) dnsNeverRestarted() {
 	var list corev1.PodList
 	s.eventually("cluster DNS is ready", time.Minute, func(ctx context.Context) error {
 		list = corev1.PodList{}
@@ -160,7 +160,7 @@ func (s *story) dnsNeverRestarted() {
 
 // apiSurvivesEachHost lets each control-plane host hang in turn. Reading and writing through the load balancer go on,
 // once etcd has chosen another leader where it was that host.
-func (s *story) apiSurvivesEachHost() {
+func (s *scenario) apiSurvivesEachHost() {
 	for _, host := range s.Lab.ControlPlanes() {
 		s.paused(func() {
 			s.eventually("the API with "+host.Hostname+" paused", 30*time.Second, apiAnswers(s))

@@ -23,9 +23,9 @@ type attempt struct {
 	name string
 	as   []role
 	// says turns the answer of an honest host into the attacker's. The whole answer is framed as an honest one.
-	says func(*game) []string
+	says func(*trial) []string
 	// plays answers in place of a host, and returns the exit status.
-	plays func(*game, *sshtest.Session) int
+	answers func(*trial, *sshtest.Session) int
 	// raw answers in place of an SSH server.
 	raw func(net.Conn)
 	// objects are what its kubelet has put into the API.
@@ -40,8 +40,8 @@ type attempt struct {
 	except []string
 }
 
-// game is one attempt while it is made.
-type game struct {
+// trial is one attempt while it is made.
+type trial struct {
 	attempt
 	as      role
 	cluster *cluster
@@ -56,10 +56,10 @@ type game struct {
 }
 
 // honest is what a host in the attacker's seat would say.
-func (g *game) honest() []string { return g.cluster.honest(g.as.machine()) }
+func (g *trial) honest() []string { return g.cluster.honest(g.as.machine()) }
 
 // id returns the ID of a host.
-func (g *game) id(name string) string {
+func (g *trial) id(name string) string {
 	if g.as == poolHost {
 		return g.cluster.id(name)
 	}
@@ -67,7 +67,7 @@ func (g *game) id(name string) string {
 }
 
 // start lets the attacker listen, and returns its port and its key.
-func (g *game) start(t *testing.T) (int, ssh.PublicKey) {
+func (g *trial) start(t *testing.T) (int, ssh.PublicKey) {
 	t.Helper()
 	if g.raw != nil {
 		return g.startRaw(t), g.cluster.key.Public()
@@ -83,7 +83,7 @@ func (g *game) start(t *testing.T) (int, ssh.PublicKey) {
 	return s.Port(), s.HostKey()
 }
 
-func (g *game) startRaw(t *testing.T) int {
+func (g *trial) startRaw(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp4", g.as.machine().at+":0")
 	if err != nil {
@@ -124,7 +124,7 @@ func (c counted) Write(p []byte) (int, error) {
 }
 
 // note keeps what came.
-func (g *game) note(heard []byte, strange string) {
+func (g *trial) note(heard []byte, strange string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if heard != nil {
@@ -136,7 +136,7 @@ func (g *game) note(heard []byte, strange string) {
 }
 
 // handle takes one command: nothing but the probe may come, and it may not ask for credentials.
-func (g *game) handle(s *sshtest.Session) int {
+func (g *trial) handle(s *sshtest.Session) int {
 	text, err := scriptOf(s)
 	g.note(append([]byte(s.Command+"\n"), text...), "")
 	gone := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
@@ -157,8 +157,8 @@ func (g *game) handle(s *sshtest.Session) int {
 	})
 	g.asked.Add(1)
 	s.Stdout, s.Stderr = writer{s.Stdout, &g.sent}, writer{s.Stderr, &g.sent}
-	if g.plays != nil {
-		return g.plays(g, s)
+	if g.answers != nil {
+		return g.answers(g, s)
 	}
 	lines := g.honest()
 	if g.says != nil {
@@ -212,13 +212,13 @@ func edited(lines []string, edits ...string) []string {
 }
 
 // adds reports what an honest host says, edited.
-func adds(edits ...string) func(*game) []string {
-	return func(g *game) []string { return edited(g.honest(), edits...) }
+func adds(edits ...string) func(*trial) []string {
+	return func(g *trial) []string { return edited(g.honest(), edits...) }
 }
 
 // prints answers with a text as it is.
-func prints(text func(*game) string) func(*game, *sshtest.Session) int {
-	return func(g *game, s *sshtest.Session) int {
+func prints(text func(*trial) string) func(*trial, *sshtest.Session) int {
+	return func(g *trial, s *sshtest.Session) int {
 		_, _ = io.WriteString(s.Stdout, text(g))
 		return 0
 	}

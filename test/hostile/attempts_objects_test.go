@@ -134,7 +134,7 @@ func serving(by, name string, names ...string) object {
 // versions returns attempts with versions of its kubelet that nobody can work with: beside hosts that join, and beside
 // an upgrade of the whole cluster.
 func versions() []attempt {
-	kubelet := func(version string) func(*game) []string {
+	kubelet := func(version string) func(*trial) []string {
 		return adds("-link\tlrwxrwxrwx 1 root root 38 Jan  2 10:00 kubelet",
 			"link\tl 1 root root 38 Jan 2 10:00 kubelet -> /opt/kubeone/kubelet/"+version+"/kubelet")
 	}
@@ -159,7 +159,7 @@ func versions() []attempt {
 		{name: "a kubelet of the past, during an upgrade", as: asWorker, waits: true, runs: "1.36.1",
 			says: kubelet("1.0.1"), objects: reports("v1.0.1")},
 		{name: "nothing at all, during an upgrade", as: asWorker, waits: true, runs: "1.36.1",
-			plays: prints(func(*game) string { return "" })},
+			answers: prints(func(*trial) string { return "" })},
 		{name: "another cluster's marker, during an upgrade", as: asWorker, waits: true, runs: "1.36.1",
 			says: adds(marker("cluster=prod", "role=worker", "complete=yes")...)},
 	}

@@ -14,12 +14,12 @@ const endless = 1 << 30
 
 // framing returns attempts with answers that are not framed as honest ones are.
 func framing() []attempt {
-	whole := func(g *game) string { return answer(g.honest()) }
-	shown := func(name string, text func(g *game) string) attempt {
-		return attempt{name: name, as: everybody, plays: prints(text)}
+	whole := func(g *trial) string { return answer(g.honest()) }
+	shown := func(name string, text func(g *trial) string) attempt {
+		return attempt{name: name, as: everybody, answers: prints(text)}
 	}
 	floods := func(name, piece string) attempt {
-		return attempt{name: name, as: asWorker, plays: func(_ *game, s *sshtest.Session) int {
+		return attempt{name: name, as: asWorker, answers: func(_ *trial, s *sshtest.Session) int {
 			_, _ = io.WriteString(s.Stdout, "kubeone-probe\t1\n")
 			pour(s.Stdout, strings.Repeat(piece, 32_000/len(piece)), endless)
 			return 0
@@ -32,52 +32,52 @@ func framing() []attempt {
 		floods("1 GiB of NUL", "\x00"),
 		floods("1 GiB of certificates", "pem\t-----BEGIN CERTIFICATE-----\n"),
 		{name: "1 GiB on standard error, and then an honest answer", as: asWorker,
-			plays: func(g *game, s *sshtest.Session) int {
+			answers: func(g *trial, s *sshtest.Session) int {
 				pour(s.Stderr, strings.Repeat("error ", 5_000), endless)
 				_, _ = io.WriteString(s.Stdout, whole(g))
 				return 0
 			}},
-		{name: "a greeting of 1 GiB before the answer", as: asWorker, plays: func(g *game, s *sshtest.Session) int {
+		{name: "a greeting of 1 GiB before the answer", as: asWorker, answers: func(g *trial, s *sshtest.Session) int {
 			pour(s.Stdout, strings.Repeat("Welcome! ", 3_000), endless)
 			_, _ = io.WriteString(s.Stdout, whole(g))
 			return 0
 		}},
-		shown("nothing", func(*game) string { return "" }),
-		shown("a login shell's prompt", func(*game) string { return "\x1b]0;owned\a[root@w-2 ~]# " }),
-		shown("half an answer", func(g *game) string { return whole(g)[:700] }),
-		shown("no end of its last line", func(g *game) string { return strings.TrimSuffix(whole(g), "\n") }),
-		shown("an answer of a later format", func(*game) string { return "kubeone-probe\t2\nend\t1\n" }),
-		shown("a format with escapes", func(*game) string { return "kubeone-probe\t" + escape + "\nend\t1\n" }),
-		shown("a block without an end", func(g *game) string { return "kubeone-probe\t1\nblock\tmarker\n" + whole(g) }),
-		shown("NUL and invalid UTF-8 between all lines", func(g *game) string {
+		shown("nothing", func(*trial) string { return "" }),
+		shown("a login shell's prompt", func(*trial) string { return "\x1b]0;owned\a[root@w-2 ~]# " }),
+		shown("half an answer", func(g *trial) string { return whole(g)[:700] }),
+		shown("no end of its last line", func(g *trial) string { return strings.TrimSuffix(whole(g), "\n") }),
+		shown("an answer of a later format", func(*trial) string { return "kubeone-probe\t2\nend\t1\n" }),
+		shown("a format with escapes", func(*trial) string { return "kubeone-probe\t" + escape + "\nend\t1\n" }),
+		shown("a block without an end", func(g *trial) string { return "kubeone-probe\t1\nblock\tmarker\n" + whole(g) }),
+		shown("NUL and invalid UTF-8 between all lines", func(g *trial) string {
 			return strings.ReplaceAll(whole(g), "\n", "\x00\xff\xfe\n")
 		}),
-		shown("ends of lines of every sort", func(g *game) string {
+		shown("ends of lines of every sort", func(g *trial) string {
 			return strings.NewReplacer("hostname", "\r\r\nhostname\tcp-1\rhostname", "cpus", "\u2028cpus").
 				Replace(whole(g))
 		}),
-		shown("two answers, the second a control-plane host's", func(g *game) string {
+		shown("two answers, the second a control-plane host's", func(g *trial) string {
 			return whole(g) + answer(g.cluster.honest(machines()[0]))
 		}),
-		shown("its answer, and then 1 MB that nobody asked for", func(g *game) string {
+		shown("its answer, and then 1 MB that nobody asked for", func(g *trial) string {
 			return whole(g) + strings.Repeat("secret\tx\n", 100_000)
 		}),
-		{name: "an exit status after an honest answer", as: everybody, plays: func(g *game, s *sshtest.Session) int {
+		{name: "an exit status after an honest answer", as: everybody, answers: func(g *trial, s *sshtest.Session) int {
 			_, _ = io.WriteString(s.Stdout, whole(g))
 			_, _ = io.WriteString(s.Stderr, escape+" failed\n"+escape)
 			return 1
 		}},
 		{name: "an exit status above all, with words of our own program", as: everybody,
-			plays: func(_ *game, s *sshtest.Session) int {
+			answers: func(_ *trial, s *sshtest.Session) int {
 				_, _ = io.WriteString(s.Stderr, escape+"\nkubeone: no sudo\n")
 				return 0x7fffffff
 			}},
 		{name: "the exit status of a missing sudo, with escapes", as: everybody,
-			plays: func(_ *game, s *sshtest.Session) int {
+			answers: func(_ *trial, s *sshtest.Session) int {
 				_, _ = io.WriteString(s.Stderr, "sudo: "+escape+"\nkubeone: no sudo\n")
 				return 213
 			}},
-		{name: "a connection that ends in the middle", as: everybody, plays: func(g *game, s *sshtest.Session) int {
+		{name: "a connection that ends in the middle", as: everybody, answers: func(g *trial, s *sshtest.Session) int {
 			_, _ = io.WriteString(s.Stdout, whole(g)[:300])
 			s.Drop()
 			return 0
@@ -89,16 +89,16 @@ func framing() []attempt {
 func connections() []attempt {
 	stays := func(s *sshtest.Session) { <-s.Context().Done() }
 	return []attempt{
-		{name: "says nothing", as: everybody, slow: true, plays: func(_ *game, s *sshtest.Session) int {
+		{name: "says nothing", as: everybody, slow: true, answers: func(_ *trial, s *sshtest.Session) int {
 			stays(s)
 			return 0
 		}},
-		{name: "answers, and does not end", as: everybody, slow: true, plays: func(g *game, s *sshtest.Session) int {
+		{name: "answers, and does not end", as: everybody, slow: true, answers: func(g *trial, s *sshtest.Session) int {
 			_, _ = io.WriteString(s.Stdout, answer(g.honest()))
 			stays(s)
 			return 0
 		}},
-		{name: "a byte at a time, without an end", as: everybody, slow: true, plays: dribbles},
+		{name: "a byte at a time, without an end", as: everybody, slow: true, answers: dribbles},
 		{name: "no SSH, but silence", as: asWorker, slow: true, raw: func(c net.Conn) {
 			_, _ = io.Copy(io.Discard, c)
 		}},
@@ -127,7 +127,7 @@ func connections() []attempt {
 }
 
 // dribbles sends some bytes a second.
-func dribbles(_ *game, s *sshtest.Session) int {
+func dribbles(_ *trial, s *sshtest.Session) int {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for _, b := range []byte("kubeone-probe\t1\n" + strings.Repeat("hostname\tcp-1\n", 10_000)) {

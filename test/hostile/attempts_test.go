@@ -34,7 +34,7 @@ func member(lines ...string) []string {
 // identities returns attempts to be another host.
 func identities() []attempt {
 	marked := func(name string, as []role, who string) attempt {
-		return attempt{name: name, as: as, says: func(g *game) []string {
+		return attempt{name: name, as: as, says: func(g *trial) []string {
 			return edited(g.honest(), member("id="+g.id(who))...)
 		}}
 	}
@@ -50,7 +50,7 @@ func identities() []attempt {
 		called("a command as its name", "$(reboot);`reboot`", everybody...),
 		called("a name of 100,000 letters", strings.Repeat("a", 100_000), everybody...),
 		called("no name", "", everybody...),
-		{name: "the machine ID of a control-plane host", as: everybody, says: func(g *game) []string {
+		{name: "the machine ID of a control-plane host", as: everybody, says: func(g *trial) []string {
 			return edited(g.honest(), "-machine-id", "machine-id\t"+machineID("10.0.0.11"))
 		}},
 		{name: "the addresses of others, and the API's", as: everybody, says: adds(
@@ -59,7 +59,7 @@ func identities() []attempt {
 			"address\t2: eth0    inet "+endpointHost+"/8 scope global eth0",
 			"address\t2: eth0    inet 10.96.0.1/24 scope global eth0")},
 		marked("a marker with the ID of a healthy worker", asWorker, "w-3"),
-		{name: "a marker with the ID of a control-plane host", as: asWorker, says: func(g *game) []string {
+		{name: "a marker with the ID of a control-plane host", as: asWorker, says: func(g *trial) []string {
 			return edited(g.honest(), member("id="+g.id("cp-1"))...)
 		}},
 		{name: "a marker with another's Node", as: []role{worker, firstContact}, says: adds(member("node=w-3")...)},
@@ -75,14 +75,14 @@ func identities() []attempt {
 			"id=somebody", "id=")...)},
 		{name: "an empty marker", as: asWorker, says: adds(marker()...)},
 		{name: "a CA of its own", as: []role{worker, firstContact}, says: ownCA},
-		{name: "a control plane with a CA of its own", as: []role{controlPlane}, says: func(g *game) []string {
+		{name: "a control plane with a CA of its own", as: []role{controlPlane}, says: func(g *trial) []string {
 			return edited(ownCA(g), append(marker("cluster=demo", "role=control-plane", "complete=yes"),
 				"-absent\t/etc/kubernetes/pki", "exists\t/etc/kubernetes/pki/ca.key")...)
 		}},
 	}
 }
 
-func ownCA(g *game) []string {
+func ownCA(g *trial) []string {
 	return append(edited(g.honest(), "-pem\t"), certificate("/etc/kubernetes/pki/ca.crt", otherCA)...)
 }
 
@@ -160,35 +160,35 @@ func credentials() []attempt {
 	etcds := []string{"health\tetcd 200", "health\tapiserver 200"}
 	return []attempt{
 		{name: "credentials that nobody asked for: an admin.conf of its own", as: everybody,
-			says: func(g *game) []string {
+			says: func(g *trial) []string {
 				return slices.Concat(g.honest(), secret("/etc/kubernetes/admin.conf", g.secret), etcds,
 					[]string{"access\t1"})
 			}},
-		{name: "the same, first of all and at once", as: everybody, says: func(g *game) []string {
+		{name: "the same, first of all and at once", as: everybody, says: func(g *trial) []string {
 			return slices.Concat(secret("/etc/kubernetes/admin.conf", g.secret), []string{"access\t1"}, g.honest())
 		}},
-		{name: "certificates and a key of an etcd of its own", as: everybody, says: func(g *game) []string {
+		{name: "certificates and a key of an etcd of its own", as: everybody, says: func(g *trial) []string {
 			creds := g.cluster.etcd.Access().Credentials
 			return slices.Concat(edited(g.honest(), "-pem\t"),
 				certificate("/etc/kubernetes/pki/etcd/ca.crt", creds.CA),
 				certificate("/etc/kubernetes/pki/apiserver-etcd-client.crt", creds.Cert),
 				secret("/etc/kubernetes/pki/apiserver-etcd-client.key", string(creds.Key)), []string{"access\t1"})
 		}},
-		{name: "an admin.conf that runs a program here", as: everybody, says: func(g *game) []string {
+		{name: "an admin.conf that runs a program here", as: everybody, says: func(g *trial) []string {
 			return append(g.honest(), secret("/etc/kubernetes/admin.conf", strings.Replace(g.secret, "token: "+token,
 				"exec: {command: /bin/sh, args: [-c, 'touch owned']}", 1))...)
 		}},
 		{name: "an API server at another port", as: everybody, says: adds(
 			"yaml\t/etc/kubernetes/manifests/kube-apiserver.yaml:    - --secure-port=1", "health\tapiserver 200")},
 		{name: "certificates of names of 100,000 letters, and nonsense between them", as: everybody,
-			says: func(g *game) []string {
+			says: func(g *trial) []string {
 				return append(g.honest(), slices.Concat(
 					certificate("/etc/kubernetes/pki/"+strings.Repeat("x", 100_000)+".crt", otherCA),
 					certificate("../../../etc/passwd", otherCA),
 					certificate("/etc/kubernetes/pki/apiserver.crt", []byte("-----BEGIN CERTIFICATE-----\nAAAA\n")),
 				)...)
 			}},
-		{name: "four thousand certificates", as: asWorker, says: func(g *game) []string {
+		{name: "four thousand certificates", as: asWorker, says: func(g *trial) []string {
 			out := g.honest()
 			for i := range 4_000 {
 				out = append(out, certificate(fmt.Sprintf("/etc/kubernetes/pki/%d.crt", i), otherCA)...)

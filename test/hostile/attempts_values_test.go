@@ -17,12 +17,12 @@ func numbers() []attempt {
 		{name: "numbers that are none: NaN, Inf, 0x10, 1e9", as: everybody, says: adds(
 			"part\tscript NaN NaN", "part\tscript -Inf +Inf", "part\tscript 1e300 1e308", "part\tcerts 0x10 1e9",
 			"filesystem\tNaN NaN NaN NaN", "beat\tNaN")},
-		{name: "spans of a hundred thousand parts, called API and etcd", as: asWorker, says: func(g *game) []string {
+		{name: "spans of a hundred thousand parts, called API and etcd", as: asWorker, says: func(g *trial) []string {
 			return append(g.honest(), slices.Repeat([]string{"part\tAPI 1 2", "part\tetcd 1 9e9"}, 50_000)...)
 		}},
 		{name: "a clock of the year 36812", as: everybody, says: adds("-clock", "clock\t1099511627776.5")},
 		{name: "a clock of 1970", as: []role{worker, firstContact}, says: adds("-clock", "clock\t0")},
-		{name: "a hundred thousand clocks, years apart", as: asWorker, says: func(g *game) []string {
+		{name: "a hundred thousand clocks, years apart", as: asWorker, says: func(g *trial) []string {
 			return append(g.honest(), slices.Repeat([]string{"clock\t0", "clock\t1099511627775"}, 50_000)...)
 		}},
 		{name: "statuses that HTTP does not have", as: asWorker,
@@ -37,7 +37,7 @@ func numbers() []attempt {
 // many returns attempts with more lines than an honest host has.
 func many() []attempt {
 	repeated := func(name string, n int, line func(i int) string) attempt {
-		return attempt{name: name, as: asWorker, says: func(g *game) []string {
+		return attempt{name: name, as: asWorker, says: func(g *trial) []string {
 			out := g.honest()
 			for i := range n {
 				out = append(out, line(i))
@@ -149,8 +149,8 @@ func texts() []attempt {
 		}
 		out = append(out, attempt{name: "terminal escapes in " + name, as: as, says: adds(filled(line, escape)...)})
 	}
-	everywhere := func(text string) func(*game) []string {
-		return func(g *game) []string {
+	everywhere := func(text string) func(*trial) []string {
+		return func(g *trial) []string {
 			lines := g.honest()
 			for _, name := range names {
 				if name != "its name" {

@@ -40,8 +40,8 @@ func TestCommandsWriteNowhereElse(t *testing.T) {
 		"w-2", "..", "-rf", "../owned", "../../owned", "../../../owned", "..\\..\\owned", "a/b", "$(touch owned)",
 		escape, "w-3", "W-1", "cp-1", "127.0.3.23", "localhost", "hosts", "plan.txt", longName,
 	} {
-		g := &game{as: worker, cluster: c}
-		g.plays = func(g *game, s *sshtest.Session) int {
+		g := &trial{as: worker, cluster: c}
+		g.answers = func(g *trial, s *sshtest.Session) int {
 			if !strings.Contains(s.Command, " kubeone facts ") {
 				pour(s.Stdout, forged(name), 1)
 				return 0

@@ -17,7 +17,7 @@ Written by "go test ./test/hostile -update". [docs/hostile.md](../../../docs/hos
 `
 
 // document returns the table of the attempts.
-func document(games []*game, outcomes []outcome) string {
+func document(trials []*trial, outcomes []outcome) string {
 	var b strings.Builder
 	b.WriteString(head)
 	type row struct {
@@ -25,7 +25,7 @@ func document(games []*game, outcomes []outcome) string {
 		as         []string
 	}
 	var rows []row
-	for i, g := range games {
+	for i, g := range trials {
 		came := outcomes[i].came
 		j := slices.IndexFunc(rows, func(r row) bool { return r.name == g.name && r.came == came })
 		if j < 0 {
@@ -37,7 +37,7 @@ func document(games []*game, outcomes []outcome) string {
 	for _, r := range rows {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", r.name, strings.Join(r.as, "; "), r.came)
 	}
-	fmt.Fprintf(&b, "\n%d attempts, %d with every role counted.\n", distinct(games), len(games))
+	fmt.Fprintf(&b, "\n%d attempts, %d with every role counted.\n", distinct(trials), len(trials))
 	return b.String()
 }
 
@@ -58,9 +58,9 @@ func recordTable(all []garbling, outcomes []outcome) string {
 	return b.String()
 }
 
-func distinct(games []*game) int {
+func distinct(trials []*trial) int {
 	names := map[string]bool{}
-	for _, g := range games {
+	for _, g := range trials {
 		names[g.name] = true
 	}
 	return len(names)

@@ -40,13 +40,13 @@ func TestAHostileHost(t *testing.T) {
 	if testing.Short() {
 		t.Skip("all attempts take a minute")
 	}
-	s := newStage(t)
-	games := s.games()
-	if len(games) < 60 {
-		t.Fatalf("%d attempts", len(games))
+	s := newSuite(t)
+	trials := s.trials()
+	if len(trials) < 60 {
+		t.Fatalf("%d attempts", len(trials))
 	}
-	outcomes := s.playAll(t, games)
-	for i, g := range games {
+	outcomes := s.runAll(t, trials)
+	for i, g := range trials {
 		t.Run(string(g.as)+": "+g.name, func(t *testing.T) {
 			t.Parallel()
 			for _, f := range outcomes[i].failures {
@@ -54,7 +54,7 @@ func TestAHostileHost(t *testing.T) {
 			}
 		})
 	}
-	garbled, beside := playRecords(t)
+	garbled, beside := runRecords(t)
 	for i, g := range garbled {
 		t.Run("the record: "+g.key+": "+g.what, func(t *testing.T) {
 			t.Parallel()
@@ -66,22 +66,22 @@ func TestAHostileHost(t *testing.T) {
 	if asked := s.evil.api.requests(); asked > 0 {
 		t.Errorf("the attacker's API was asked %d times", asked)
 	}
-	golden.Check(t, "testdata/attempts.md", document(games, outcomes)+recordTable(garbled, beside))
+	golden.Check(t, "testdata/attempts.md", document(trials, outcomes)+recordTable(garbled, beside))
 }
 
-// stage is what the attempts have in common.
-type stage struct {
+// suite is what the attempts have in common.
+type suite struct {
 	common, old, evil *cluster
 	honest            map[string]seen // by role and version: what is planned beside an honest host
 }
 
-func newStage(t *testing.T) *stage {
+func newSuite(t *testing.T) *suite {
 	t.Helper()
-	s := &stage{
+	s := &suite{
 		common: newCluster(t, version, nil), old: newCluster(t, "1.36.1", nil), evil: newCluster(t, version, nil),
 		honest: map[string]seen{},
 	}
-	for _, g := range []*game{
+	for _, g := range []*trial{
 		{as: worker, cluster: s.common}, {as: firstContact, cluster: s.common}, {as: controlPlane, cluster: s.common},
 		{as: poolHost, cluster: s.common},
 		{as: worker, cluster: s.old, attempt: attempt{runs: "1.36.1"}},
@@ -98,27 +98,27 @@ func newStage(t *testing.T) *stage {
 		if g.as != poolHost && (len(now.Steps) == 0 || p.Observed.World.API.Via == "") {
 			t.Fatalf("beside an honest %s there is nothing to do for others: %+v", g.as, p.Decision().Trace)
 		}
-		s.honest[g.scene()] = now
+		s.honest[g.baseline()] = now
 	}
 	return s
 }
 
 // beside is what is planned beside an honest host in the attacker's seat.
-func (s *stage) beside(g *game) seen { return s.honest[g.scene()] }
+func (s *suite) beside(g *trial) seen { return s.honest[g.baseline()] }
 
-// scene is what an attempt has in common with others: as whom the attacker is met, in which cluster.
-func (g *game) scene() string { return fmt.Sprint(g.as, g.runs, g.waits) }
+// baseline is what an attempt has in common with others: as whom the attacker is met, in which cluster.
+func (g *trial) baseline() string { return fmt.Sprint(g.as, g.runs, g.waits) }
 
-// games returns all attempts, in every role in which they are made.
-func (s *stage) games() []*game {
-	var out []*game
+// trials returns all attempts, in every role in which they are made.
+func (s *suite) trials() []*trial {
+	var out []*trial
 	for _, a := range attempts() {
 		roles := a.as
 		if a.meetsControllers() {
 			roles = append(slices.Clone(roles), poolHost)
 		}
 		for _, as := range roles {
-			out = append(out, &game{attempt: a, as: as, secret: s.evil.api.kubeconfig()})
+			out = append(out, &trial{attempt: a, as: as, secret: s.evil.api.kubeconfig()})
 		}
 	}
 	return out
@@ -136,27 +136,27 @@ type outcome struct {
 	failures []string
 }
 
-// playAll makes all attempts, some at a time; slow ones wait beside each other.
-func (s *stage) playAll(t *testing.T, games []*game) []outcome {
+// runAll makes all attempts, some at a time; slow ones wait beside each other.
+func (s *suite) runAll(t *testing.T, trials []*trial) []outcome {
 	t.Helper()
-	out := make([]outcome, len(games))
+	out := make([]outcome, len(trials))
 	var all sync.WaitGroup
 	slots := make(chan struct{}, 4)
-	for i, g := range games {
+	for i, g := range trials {
 		all.Go(func() {
 			if !g.slow {
 				slots <- struct{}{}
 				defer func() { <-slots }()
 			}
-			out[i] = s.play(t, g)
+			out[i] = s.run(t, g)
 		})
 	}
 	all.Wait()
 	return out
 }
 
-// play makes one attempt.
-func (s *stage) play(t *testing.T, g *game) (o outcome) {
+// run makes one attempt.
+func (s *suite) run(t *testing.T, g *trial) (o outcome) {
 	t.Helper()
 	fail := func(format string, args ...any) { o.failures = append(o.failures, fmt.Sprintf(format, args...)) }
 	switch {
@@ -207,7 +207,7 @@ type seen struct {
 }
 
 // see leaves out what is about the attacker, and the machines for which the attempt has a right to change something.
-func (g *game) see(p engine.Proposal) seen {
+func (g *trial) see(p engine.Proposal) seen {
 	out := seen{Hosts: maps.Clone(p.Decision().Hosts), texts: map[string]int{}}
 	for name, text := range g.texts(p) {
 		out.texts[name] = len(text)
@@ -244,7 +244,7 @@ func (g *game) see(p engine.Proposal) seen {
 }
 
 // hostsAbout returns the IDs of the attacker and of the hosts for which the attempt has a right to change something.
-func (g *game) hostsAbout() map[string]bool {
+func (g *trial) hostsAbout() map[string]bool {
 	about := map[string]bool{g.id(g.as.seat()): true}
 	for _, name := range g.except {
 		about[g.id(name)] = true
@@ -253,7 +253,7 @@ func (g *game) hostsAbout() map[string]bool {
 }
 
 // ownSteps returns the IDs of the steps on these hosts, or with their Nodes, or with a Node that no other member has.
-func (g *game) ownSteps(p engine.Proposal) map[string]bool {
+func (g *trial) ownSteps(p engine.Proposal) map[string]bool {
 	about, own := g.hostsAbout(), map[string]bool{}
 	for _, s := range p.Plan.Steps {
 		node := s.Intent.NodeName
@@ -271,7 +271,7 @@ func (g *game) ownSteps(p engine.Proposal) map[string]bool {
 // compare wants everybody else's decisions and steps to be what they are beside an honest host. Two sorts of hosts may
 // have all work wait for a person: a control-plane host, which is trusted with that, and a worker where the attempt
 // says so.
-func (g *game) compare(honest seen, p engine.Proposal, fail func(string, ...any)) {
+func (g *trial) compare(honest seen, p engine.Proposal, fail func(string, ...any)) {
 	now := g.see(p)
 	why := p.Refusal()
 	switch {
@@ -318,7 +318,7 @@ func checkReach(p engine.Proposal, fail func(string, ...any)) {
 }
 
 // about reports whether a problem names the attacker.
-func (g *game) about(p problem.Problem) bool {
+func (g *trial) about(p problem.Problem) bool {
 	id := g.id(g.as.seat())
 	if p.Host == id {
 		return true
@@ -340,7 +340,7 @@ func asJSON(v any) string {
 }
 
 // checkHeard wants nothing to have come to the attacker but the probe, and no secret.
-func (g *game) checkHeard(fail func(string, ...any)) {
+func (g *trial) checkHeard(fail func(string, ...any)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, s := range g.strange {
@@ -357,7 +357,7 @@ func (g *game) checkHeard(fail func(string, ...any)) {
 }
 
 // checkTexts wants all that is shown, or given to other programs, to be text, and not endless.
-func (g *game) checkTexts(p engine.Proposal, honest map[string]int, fail func(string, ...any)) {
+func (g *trial) checkTexts(p engine.Proposal, honest map[string]int, fail func(string, ...any)) {
 	for name, text := range g.texts(p) {
 		_, beside := honest[name] // or it is a script that an honest host does not need
 		if beside && len(text) > honest[name]+mostSaid {

@@ -26,7 +26,7 @@ import (
 
 // propose returns the program: it looks at the cluster with the attacker in it, decides and plans. The second result is
 // the CA that it remembers.
-func (g *game) propose(t *testing.T) (engine.Proposal, string, error) {
+func (g *trial) propose(t *testing.T) (engine.Proposal, string, error) {
 	t.Helper()
 	port, key := g.start(t)
 	home := t.TempDir()
@@ -72,7 +72,7 @@ func (g *game) propose(t *testing.T) (engine.Proposal, string, error) {
 }
 
 // request is what the program is asked for: by an operator, or by the controllers for the attacker's host alone.
-func (g *game) request() engine.Request {
+func (g *trial) request() engine.Request {
 	switch {
 	case g.as == poolHost:
 		return engine.Worker{APIServers: []string{g.cluster.runs}, Turn: decide.Now}
@@ -87,13 +87,13 @@ func (g *game) request() engine.Request {
 }
 
 // facts are what the controllers know of the cluster by its API.
-func (g *game) facts(ctx context.Context) (probe.Result, error) {
+func (g *trial) facts(ctx context.Context) (probe.Result, error) {
 	return probe.API(ctx, g.cluster.api.access(), time.Now())
 }
 
 // observe looks as the program does, but for the objects of addons, which the played API does not have. It looks again
 // where this machine is too busy for those who are honest here.
-func (g *game) observe(ctx context.Context, r probe.Request) (probe.Result, error) {
+func (g *trial) observe(ctx context.Context, r probe.Request) (probe.Result, error) {
 	r.Components, r.Endpoint = nil, ""
 	r.HostTimeout, r.APITimeout, r.EtcdTimeout, r.Timeout = 20*time.Second, 20*time.Second, 30*time.Second, time.Minute
 	for tries := 1; ; tries++ {
@@ -138,7 +138,7 @@ func (k *knownCA) Know(ca string) error {
 }
 
 // texts returns all that the program shows of a proposal, to people and to programs.
-func (g *game) texts(p engine.Proposal) map[string]string {
+func (g *trial) texts(p engine.Proposal) map[string]string {
 	out := map[string]string{}
 	shown := func(name string, write func(b *bytes.Buffer)) {
 		var b bytes.Buffer
@@ -209,7 +209,7 @@ func decoded(text string) []string {
 }
 
 // came reports what came of the attempt.
-func (g *game) came(p engine.Proposal) string {
+func (g *trial) came(p engine.Proposal) string {
 	id := g.id(g.as.seat())
 	h, a := p.Observed.World.Hosts[id], p.Decision().Hosts[id]
 	var out []string

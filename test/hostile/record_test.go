@@ -77,17 +77,17 @@ func recorded(want desired.Cluster, hardening string, g garbling) func(objects) 
 }
 
 // beside is what the program proposes for a healthy cluster with that record.
-func (g garbling) beside(t *testing.T, hardening string) (*game, engine.Proposal, error) {
+func (g garbling) beside(t *testing.T, hardening string) (*trial, engine.Proposal, error) {
 	t.Helper()
 	c := newCluster(t, version, recorded(wanted(worker), hardening, g))
 	c.sums = componentconfig.Digests(c.want.Harden(hardening), c.want.Hosts()...)
-	honest := &game{as: worker, cluster: c}
+	honest := &trial{as: worker, cluster: c}
 	p, _, err := honest.propose(t)
 	return honest, p, err
 }
 
-// playRecords garbles one key of the record after the other, in a hardened cluster and in one that is not.
-func playRecords(t *testing.T) ([]garbling, []outcome) {
+// runRecords garbles one key of the record after the other, in a hardened cluster and in one that is not.
+func runRecords(t *testing.T) ([]garbling, []outcome) {
 	t.Helper()
 	all := garblings()
 	out := make([]outcome, len(all))
@@ -103,7 +103,7 @@ func playRecords(t *testing.T) ([]garbling, []outcome) {
 		var group sync.WaitGroup
 		for i, g := range all {
 			group.Go(func() {
-				now := g.play(t, hardening, honest.texts(intact), intact)
+				now := g.run(t, hardening, honest.texts(intact), intact)
 				out[i].came, out[i].failures = now.came, append(out[i].failures, now.failures...)
 			})
 		}
@@ -112,8 +112,8 @@ func playRecords(t *testing.T) ([]garbling, []outcome) {
 	return all, out
 }
 
-// play compares what is proposed beside the garbled record with what is proposed beside the intact one.
-func (g garbling) play(t *testing.T, hardening string, texts map[string]string, intact engine.Proposal) (o outcome) {
+// run compares what is proposed beside the garbled record with what is proposed beside the intact one.
+func (g garbling) run(t *testing.T, hardening string, texts map[string]string, intact engine.Proposal) (o outcome) {
 	t.Helper()
 	fail := func(format string, args ...any) { o.failures = append(o.failures, fmt.Sprintf(format, args...)) }
 	honest, p, err := g.beside(t, hardening)

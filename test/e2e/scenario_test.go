@@ -3,7 +3,7 @@
 // Package e2e holds scenarios on real hosts: what an operator does with the product, and what the hosts and the cluster
 // then look like to somebody who does not ask the product.
 //
-// The chapters of a story share one lab and happen one after the other, each beginning where the one before it ended.
+// The parts of a scenario share one lab and happen one after the other, each beginning where the one before it ended.
 package e2e
 
 import (
@@ -20,43 +20,43 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// story is a lab, its operator, and what the chapters so far have left.
-type story struct {
+// scenario is a lab, its operator, and what the parts so far have left.
+type scenario struct {
 	*testing.T
 	*operator.Operator
 	// bare is what the hosts looked like before anything was installed on them.
 	bare map[string][]string
-	// failures are what this chapter has failed with so far.
+	// failures are what this part has failed with so far.
 	failures []string
 }
 
 // Error, Errorf, Fatal and Fatalf are those of testing.T, and remember what they say.
-func (s *story) Error(args ...any) { s.Helper(); s.failed(fmt.Sprint(args...)); s.T.Error(args...) }
+func (s *scenario) Error(args ...any) { s.Helper(); s.failed(fmt.Sprint(args...)); s.T.Error(args...) }
 
 // Errorf is as Error.
-func (s *story) Errorf(format string, args ...any) {
+func (s *scenario) Errorf(format string, args ...any) {
 	s.Helper()
 	s.failed(fmt.Sprintf(format, args...))
 	s.T.Errorf(format, args...)
 }
 
 // Fatal is as Error.
-func (s *story) Fatal(args ...any) { s.Helper(); s.failed(fmt.Sprint(args...)); s.T.Fatal(args...) }
+func (s *scenario) Fatal(args ...any) { s.Helper(); s.failed(fmt.Sprint(args...)); s.T.Fatal(args...) }
 
 // Fatalf is as Error.
-func (s *story) Fatalf(format string, args ...any) {
+func (s *scenario) Fatalf(format string, args ...any) {
 	s.Helper()
 	s.failed(fmt.Sprintf(format, args...))
 	s.T.Fatalf(format, args...)
 }
 
-func (s *story) failed(text string) {
+func (s *scenario) failed(text string) {
 	const most = 2000 // bytes
 	s.failures = append(s.failures, text[:min(len(text), most)])
 }
 
 // begin brings a lab up and removes it when the test ends.
-func begin(t *testing.T, options fleet.Options) *story {
+func begin(t *testing.T, options fleet.Options) *scenario {
 	t.Helper()
 	options.Ephemeral, options.Log = true, t.Logf
 	lab, err := fleet.Up(t.Context(), options)
@@ -72,53 +72,53 @@ func begin(t *testing.T, options fleet.Options) *story {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &story{T: t, Operator: o}
+	return &scenario{T: t, Operator: o}
 }
 
-// chapter runs a part of the story as a subtest and reports whether it went well. What it has failed with is said once
+// subtest runs a part of the scenario as a subtest and reports whether it went well. What it has failed with is said once
 // more at its end, behind all that its commands have printed.
-func (s *story) chapter(name string, tell func(*story)) bool {
+func (s *scenario) subtest(name string, run func(*scenario)) bool {
 	started := time.Now()
-	told := &story{Operator: s.Operator, bare: s.bare}
+	sub := &scenario{Operator: s.Operator, bare: s.bare}
 	ok := s.T.Run(name, func(t *testing.T) {
-		told.T = t
-		tell(told)
+		sub.T = t
+		run(sub)
 	})
 	s.Logf("%6.1f s  %s", time.Since(started).Seconds(), name)
-	for _, failure := range told.failures {
+	for _, failure := range sub.failures {
 		s.Logf("%s failed: %s", name, failure)
 	}
 	return ok
 }
 
-// part is a chapter of a story in which each needs the whole cluster that the one before it left.
+// part is a part of a scenario in which each needs the whole cluster that the one before it left.
 type part struct {
 	name string
-	tell func(*story)
+	run  func(*scenario)
 }
 
-func (s *story) parts(parts ...part) {
+func (s *scenario) parts(parts ...part) {
 	s.Helper()
 	for _, part := range parts {
-		if !s.chapter(part.name, part.tell) {
-			s.Fatalf("each chapter needs the whole cluster that the one before it left: this was the first to fail: %s",
+		if !s.subtest(part.name, part.run) {
+			s.Fatalf("each part needs the whole cluster that the one before it left: this was the first to fail: %s",
 				part.name)
 		}
 	}
 }
 
-// must ends the chapter when something that the test itself needs has failed.
-func (s *story) must(err error) {
+// must ends the part when something that the test itself needs has failed.
+func (s *scenario) must(err error) {
 	s.Helper()
 	if err != nil {
 		s.Fatal(err)
 	}
 }
 
-// run runs a command of the product, which ends with that status or ends the chapter, and must have printed the texts.
+// run runs a command of the product, which ends with that status or ends the part, and must have printed the texts.
 // A look that should find the cluster well is made again for a minute: it says how things are at a moment, and on a
 // busy machine a component, or a member of etcd, may be late by the seconds that it is given.
-func (s *story) run(status int, args []string, texts ...string) operator.Result {
+func (s *scenario) run(status int, args []string, texts ...string) operator.Result {
 	s.Helper()
 	r := s.Run(s.Context(), args...)
 	if status == 0 && r.Status != 0 && slices.Contains([]string{"plan", "status"}, args[0]) {
@@ -134,8 +134,8 @@ func (s *story) run(status int, args []string, texts ...string) operator.Result 
 	return r
 }
 
-// ended checks how a command ended: its status, or the chapter ends, and texts that it printed.
-func (s *story) ended(r operator.Result, status int, texts ...string) {
+// ended checks how a command ended: its status, or the part ends, and texts that it printed.
+func (s *scenario) ended(r operator.Result, status int, texts ...string) {
 	s.Helper()
 	if r.Status != status {
 		s.Fatalf("want exit status %d\n%s", status, r)
@@ -148,19 +148,19 @@ func (s *story) ended(r operator.Result, status int, texts ...string) {
 	s.Logf("%5.1f s  kubeone %s (exit status %d)", r.Took.Seconds(), r.Args[0], r.Status)
 }
 
-// Run hides testing.T's method of that name: a story runs commands.
-func (s *story) Run(ctx context.Context, args ...string) operator.Result {
+// Run hides testing.T's method of that name: a scenario runs commands.
+func (s *scenario) Run(ctx context.Context, args ...string) operator.Result {
 	return s.Operator.Run(ctx, args...)
 }
 
 // nothingToDo checks that the product finds the cluster as wanted.
-func (s *story) nothingToDo() {
+func (s *scenario) nothingToDo() {
 	s.Helper()
 	s.run(0, []string{"plan"}, "No changes")
 }
 
 // eventually waits for a condition.
-func (s *story) eventually(what string, limit time.Duration, holds func(context.Context) error) {
+func (s *scenario) eventually(what string, limit time.Duration, holds func(context.Context) error) {
 	s.Helper()
 	if err := operator.Until(s.Context(), what, limit, holds); err != nil {
 		s.Fatal(err)
@@ -168,13 +168,13 @@ func (s *story) eventually(what string, limit time.Duration, holds func(context.
 }
 
 // snapshot describes all hosts that belong to clusters.
-func (s *story) snapshot() map[string][]string {
+func (s *scenario) snapshot() map[string][]string {
 	s.Helper()
 	return s.snapshotOf(s.Machines()...)
 }
 
 // snapshotOf describes some hosts.
-func (s *story) snapshotOf(hosts ...*fleet.Host) map[string][]string {
+func (s *scenario) snapshotOf(hosts ...*fleet.Host) map[string][]string {
 	s.Helper()
 	all, err := operator.Snapshot(s.Context(), hosts)
 	s.must(err)
@@ -182,7 +182,7 @@ func (s *story) snapshotOf(hosts ...*fleet.Host) map[string][]string {
 }
 
 // unchanged checks that hosts look as they did.
-func (s *story) unchanged(before, after map[string][]string) {
+func (s *scenario) unchanged(before, after map[string][]string) {
 	s.Helper()
 	for name := range before {
 		if gone, come := differences(before[name], after[name]); len(gone)+len(come) > 0 {
@@ -214,7 +214,7 @@ func listed(lines []string) string {
 }
 
 // same compares two values of any kind.
-func (s *story) same(what string, want, got any) {
+func (s *scenario) same(what string, want, got any) {
 	s.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
 		s.Errorf("%s (-want +got):\n%s", what, diff)
