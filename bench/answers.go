@@ -26,10 +26,10 @@ import (
 // simulatedVersion is the Kubernetes version of the simulated hosts.
 const simulatedVersion = "1.36.3"
 
-// canned is what a host prints for the probe: healthy, a finished member of the cluster, with nothing to change.
+// canned is the answer to the probe of a healthy, complete member of the cluster that needs no change.
 type canned struct{ facts string }
 
-// write prints the answer; only the clock is not the same every time.
+// write prints the answer; only the clock differs between calls.
 func (c canned) write(w io.Writer) error {
 	now := time.Now()
 	clock := fmt.Sprintf("clock\t%d.%09d\n", now.Unix(), now.Nanosecond())
@@ -37,7 +37,7 @@ func (c canned) write(w io.Writer) error {
 	return err
 }
 
-// prepare makes the answers of all hosts of the cluster and begins to serve them.
+// prepare makes the answers of all hosts and starts to serve them.
 func (a *answering) prepare(want desired.Cluster) error {
 	parts, err := partsOf(want)
 	if err != nil {
@@ -55,7 +55,7 @@ func (a *answering) prepare(want desired.Cluster) error {
 	return nil
 }
 
-// partsOf names the programs and images that the hosts have.
+// partsOf returns the names of the hosts' programs and images.
 func partsOf(want desired.Cluster) (desired.Artifacts, error) {
 	a, err := release.Names(release.Want{
 		KubernetesVersion: want.KubernetesVersion,
@@ -77,7 +77,7 @@ func partsOf(want desired.Cluster) (desired.Artifacts, error) {
 	return a, err
 }
 
-// facts is what internal/probe/script.sh prints between its clocks.
+// facts returns what internal/probe/script.sh prints between its clocks.
 func facts(want desired.Cluster, h desired.Host, parts desired.Artifacts, certificate string) string {
 	var f factWriter
 	f.machine(h)
@@ -106,7 +106,7 @@ func facts(want desired.Cluster, h desired.Host, parts desired.Artifacts, certif
 // factWriter writes lines of a name, a tab and a value.
 type factWriter struct{ text strings.Builder }
 
-// put writes values, each of one or several lines, under one name.
+// put writes the values under one name; a value may have several lines.
 func (f *factWriter) put(name string, values ...string) {
 	for _, value := range values {
 		for line := range strings.SplitSeq(strings.TrimSuffix(value, "\n"), "\n") {
@@ -177,7 +177,7 @@ func (f *factWriter) programs(parts desired.Artifacts) {
 	}
 }
 
-// selfSigned is a certificate that stands for all of them, valid for another year.
+// selfSigned returns a certificate that is valid for another year; it stands for all of a host's certificates.
 func selfSigned() (string, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -14,16 +14,16 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// bench is one run of this program, and what its measurements share.
+// bench is one run of this program, with the state that its measurements share.
 type bench struct {
 	options
 	log     func(format string, args ...any)
 	dir     string     // for files of this run
 	lab     *fleet.Lab // nil until a measurement needs it
-	applied bool       // kubeone's cluster runs on the lab
+	applied bool       // kubeone's cluster runs in the lab
 }
 
-// progress prints lines with the seconds since it was made.
+// progress prints lines with the seconds since the call.
 func progress(w io.Writer) func(format string, args ...any) {
 	start := time.Now()
 	return func(format string, args ...any) {
@@ -31,7 +31,7 @@ func progress(w io.Writer) func(format string, args ...any) {
 	}
 }
 
-// open makes the run's folder and the program that is measured.
+// open makes the run's folder and builds the program to measure.
 func (b *bench) open(ctx context.Context) (err error) {
 	if b.dir, err = os.MkdirTemp("", "kubeone-bench-"); err != nil {
 		return err
@@ -39,7 +39,7 @@ func (b *bench) open(ctx context.Context) (err error) {
 	return b.buildProduct(ctx)
 }
 
-// measure takes the named measurements, one after the other.
+// measure runs the named measurements, one after the other.
 func (b *bench) measure(ctx context.Context, names []string) (*report, error) {
 	r := &report{Format: 1, Machine: thisMachine()}
 	of := map[string]func(context.Context) error{
@@ -58,7 +58,7 @@ func (b *bench) measure(ctx context.Context, names []string) (*report, error) {
 	return r, nil
 }
 
-// close removes what the run made.
+// close removes everything that the run created.
 func (b *bench) close() {
 	if b.lab != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -72,7 +72,7 @@ func (b *bench) close() {
 	}
 }
 
-// buildProduct builds kubeone as a release does: static, stripped.
+// buildProduct builds kubeone like a release: static and stripped.
 func (b *bench) buildProduct(ctx context.Context) error {
 	if b.kubeone != "" {
 		return nil
@@ -87,20 +87,20 @@ func (b *bench) buildProduct(ctx context.Context) error {
 	return nil
 }
 
-// product is a command of kubeone that keeps its state in this run's folder.
+// product returns a kubeone command that keeps its state in this run's folder.
 func (b *bench) product(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, b.kubeone, args...)
 	cmd.Env = append(os.Environ(), "KUBEONE_STATE="+filepath.Join(b.dir, "state"))
 	return cmd
 }
 
-// failure adds the last lines that a program printed to its error.
+// failure adds the last printed lines of a program to its error.
 func failure(err error, printed string) error {
 	lines := strings.Split(strings.TrimSpace(printed), "\n")
 	return fmt.Errorf("%w: %s", err, strings.Join(lines[max(0, len(lines)-10):], "\n"))
 }
 
-// exitStatus is the status with which a program ended; an error that is no exit status is returned.
+// exitStatus returns the exit status in err. It returns any other error unchanged.
 func exitStatus(err error) (int, error) {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.Exited() {

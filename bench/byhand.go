@@ -19,7 +19,7 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// byHand is the script of an operator without a program of its own.
+// byHand is the script of an operator who installs without kubeone.
 //
 //go:embed byhand.sh
 var byHand string
@@ -38,7 +38,7 @@ func (b *bench) installByHand(ctx context.Context) (installation, error) {
 	if err := settle(append(files.paths, b.lab.Bundle)...); err != nil {
 		return installation{}, err
 	}
-	// A file, not standard input, which ssh would read too.
+	// A file, because ssh would read from standard input too.
 	path := filepath.Join(b.dir, "byhand.sh")
 	if err := os.WriteFile(path, []byte(byHand), 0o600); err != nil {
 		return installation{}, err
@@ -58,7 +58,7 @@ func (b *bench) installByHand(ctx context.Context) (installation, error) {
 	return i, b.checkNodes(ctx)
 }
 
-// checkNodes makes sure that every host has become a Ready Node.
+// checkNodes checks that every host is a Ready Node.
 func (b *bench) checkNodes(ctx context.Context) error {
 	const list = `kubectl --kubeconfig /etc/kubernetes/admin.conf get nodes --no-headers | grep -c ' Ready '`
 	ready, err := b.lab.ControlPlanes()[0].Exec(ctx, list)
@@ -79,7 +79,7 @@ func addresses(hosts []*fleet.Host) string {
 	return strings.Join(all, " ")
 }
 
-// runStaged runs a program that prints "stage NAME HOST" when a stage begins, and measures it and its stages.
+// runStaged runs a program that prints "stage NAME HOST" when a stage begins. It measures the program and its stages.
 func runStaged(cmd *exec.Cmd) (installation, error) {
 	var i installation
 	var messages bytes.Buffer
@@ -101,8 +101,8 @@ func runStaged(cmd *exec.Cmd) (installation, error) {
 	return i, nil
 }
 
-// readStages adds up how long the stages of each name lasted, in the order in which the names first came. What comes
-// before the first one is not counted, and the last one lasts to the end.
+// readStages sums the duration of stages by name, in the order of each name's first line. It ignores the time before
+// the first stage. The last stage lasts until the end.
 func readStages(r io.Reader, now func() time.Time) []stage {
 	var t tally
 	current, since := "", time.Time{}

@@ -16,7 +16,7 @@ func TestStagesOfOneNameAreAddedUp(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	tick := func() time.Time { now = now.Add(time.Second); return now }
 	printed := "hello\nstage copy a\nstage import a\nwhatever\nstage copy b\nstage ready a\n"
-	// The clock is looked at twice for a stage: at the end of the one before, and at its own beginning.
+	// Each stage reads the clock twice: at the end of the previous stage and at its own start.
 	want := []stage{{"copy", 2}, {"import", 1}, {"ready", 1}}
 	if diff := cmp.Diff(want, readStages(strings.NewReader(printed), tick)); diff != "" {
 		t.Errorf("stages (-want +got):\n%s", diff)

@@ -28,18 +28,18 @@ import (
 	"kubeone/internal/machines/provider/fake"
 )
 
-// fakeControllers is the name under which this program runs the controllers, with the provider fake.
+// fakeControllers is the argument that makes this program run the controllers with the fake provider.
 const fakeControllers = "fake-controllers"
 
-// usageReport is what the controllers say of themselves when they are asked. Leases, which are renewed as long as a
-// process lives, are no writes.
+// usageReport is the resource usage of the controllers. Leases do not count as writes: a live process renews them
+// anyway.
 type usageReport struct {
 	Requests, Writes int64
 	CPUSeconds       float64
 	MemoryMB         int
 }
 
-// runFakeControllers runs the controllers until stdin ends, and answers each line of it with a report.
+// runFakeControllers runs the controllers until stdin ends. It answers each line of stdin with a report.
 func runFakeControllers(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) error {
 	if len(args) != 1 {
 		return fmt.Errorf("%s KUBECONFIG", fakeControllers)
@@ -53,7 +53,7 @@ func runFakeControllers(ctx context.Context, args []string, stdin io.Reader, std
 	if err != nil {
 		return err
 	}
-	nodes, err := client.New(rest.CopyConfig(config), client.Options{Scheme: scheme}) // the provider's, not counted
+	nodes, err := client.New(rest.CopyConfig(config), client.Options{Scheme: scheme}) // the provider's own client, whose requests are not counted
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func writeKubeconfig(path string, c *rest.Config) error {
 	return clientcmd.WriteToFile(*out, path)
 }
 
-// startFakeControllers starts the controllers as a process of their own.
+// startFakeControllers starts the controllers as a separate process.
 func startFakeControllers(ctx context.Context, kubeconfig string) (report func() (usageReport, error), end func() error,
 	err error) {
 	self, err := os.Executable()

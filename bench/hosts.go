@@ -22,14 +22,14 @@ import (
 	"kubeone/internal/testutil/sshtest"
 )
 
-// simulatedHosts is the name under which this program plays hosts.
+// simulatedHosts is the argument that makes this program simulate hosts.
 const simulatedHosts = "simulated-hosts"
 
-// simulatedControlPlane is how many of the hosts are control planes.
+// simulatedControlPlane is the number of control-plane hosts.
 const simulatedControlPlane = 5
 
-// serveHosts plays so many hosts on as many loopback addresses until stdin ends. It fills the folder with a manifest of
-// them and its key, and prints the manifest's path when it accepts connections.
+// serveHosts simulates hosts on loopback addresses until stdin ends. It writes a manifest of them and its key to the
+// folder, and prints the manifest's path when it accepts connections.
 func serveHosts(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) error {
 	if len(args) != 2 {
 		return fmt.Errorf("%s FOLDER HOSTS", simulatedHosts)
@@ -70,12 +70,12 @@ func serveHosts(ctx context.Context, args []string, stdin io.Reader, stdout io.W
 	return err
 }
 
-// noTunnel refuses tunnels: behind these hosts is no API.
+// noTunnel refuses tunnels: the simulated hosts have no API.
 func noTunnel(context.Context, string, string) (net.Conn, error) {
 	return nil, errors.New("no API is simulated")
 }
 
-// writeKey makes the operator's key.
+// writeKey creates the operator's key.
 func writeKey(path string) error {
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -88,13 +88,13 @@ func writeKey(path string) error {
 	return os.WriteFile(path, pem.EncodeToMemory(block), 0o600)
 }
 
-// loopback is the address of the host with that number.
+// loopback returns the address of host n.
 func loopback(n int) string { return net.IPv4(127, 1, byte(n>>8), byte(n)).String() }
 
-// hostName is its name.
+// hostName returns the name of host n.
 func hostName(n int) string { return fmt.Sprintf("node-%05d", n) }
 
-// fleetManifest names all hosts, the first ones as control planes.
+// fleetManifest lists all hosts, control planes first.
 func fleetManifest(server *sshtest.Server, count int) []byte {
 	var text strings.Builder
 	text.WriteString(`apiVersion: kubeone.k8c.io/v1beta2
@@ -126,7 +126,7 @@ type answering struct {
 	answers map[string]canned
 }
 
-// answer is the server's handler: which host is asked follows from the address that was dialled.
+// answer is the server's handler. The dialled address identifies the host.
 func (a *answering) answer(s *sshtest.Session) int {
 	<-a.ready
 	if _, err := io.Copy(io.Discard, s.Stdin); err != nil {

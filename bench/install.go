@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// installation is one installation by hand, and its stages.
+// installation is one installation by hand, with its stages.
 type installation struct {
 	cost
 	Stages []stage `json:"stages"`
@@ -27,7 +27,7 @@ type installResult struct {
 	Ratio float64 `json:"ratio"`
 }
 
-// pairing is an installation by hand, and after it one by kubeone, on hosts of the same shape.
+// pairing is an installation by hand followed by one with kubeone, on equal hosts.
 type pairing struct {
 	ByHand  installation `json:"byHand"`
 	Kubeone cost         `json:"kubeone"`

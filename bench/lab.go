@@ -10,7 +10,7 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// bareLab is the lab of installations with every host as if it had just been delivered. Its load balancer stays.
+// bareLab returns the lab for installations, with new hosts. Its load balancer stays.
 func (b *bench) bareLab(ctx context.Context) error {
 	b.applied = false
 	if b.lab == nil {
@@ -32,7 +32,7 @@ func (b *bench) bareLab(ctx context.Context) error {
 	return nil
 }
 
-// settle makes runs alike: what they will read is in memory, and nothing of an earlier run waits to be written.
+// settle gives every run the same start: it reads the files into memory and waits until earlier writes are on disk.
 func settle(files ...string) error {
 	for _, name := range files {
 		f, err := os.Open(name)

@@ -14,10 +14,10 @@ import (
 	"kubeone/internal/workspace"
 )
 
-// oneLook is the name under which this program looks at a cluster once, for itself.
+// oneLook is the argument that makes this program probe a cluster once, in a process of its own.
 const oneLook = "one-look"
 
-// look is what one look at a cluster took.
+// look is the cost of probing a cluster once.
 type look struct {
 	Reached      int     `json:"reached"` // hosts
 	Route        string  `json:"route"`
@@ -30,8 +30,8 @@ type look struct {
 	EtcdRequests int     `json:"etcdRequests"`
 }
 
-// printLook looks at the cluster of a manifest and prints a look as JSON. Its arguments are the manifest and a folder
-// for kubeone's state.
+// printLook probes the cluster of a manifest and prints a look as JSON. Its arguments are the manifest and a folder for
+// kubeone's state.
 func printLook(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) != 2 {
 		return fmt.Errorf("%s MANIFEST STATE", oneLook)
@@ -77,8 +77,8 @@ func lookAt(ctx context.Context, manifest, state string) (look, error) {
 	return l, nil
 }
 
-// stopwatch is a clock that remembers when it was last looked at, and when before that. An engine looks at its clock
-// when a host has answered, and when its look is over.
+// stopwatch is a clock that remembers its last two reads. An engine reads its clock when a host has answered and when
+// probing is over.
 type stopwatch struct {
 	mu           sync.Mutex
 	before, last time.Time

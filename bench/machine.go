@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// machine is where the figures come from.
+// machine describes the machine that produced the figures.
 type machine struct {
 	Cores    int    `json:"cores"`
 	MemoryGB int    `json:"memoryGB"`
@@ -20,7 +20,7 @@ type machine struct {
 
 func thisMachine() machine {
 	m := machine{Cores: runtime.NumCPU(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-	text, _ := os.ReadFile("/proc/meminfo") // without it the report has no memory
+	text, _ := os.ReadFile("/proc/meminfo") // on failure the report has no memory size
 	for _, line := range strings.Split(string(text), "\n") {
 		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "MemTotal:" {
 			kb, _ := strconv.Atoi(fields[1])
@@ -30,11 +30,11 @@ func thisMachine() machine {
 	return m
 }
 
-// ticksPerSecond is the unit of /proc/stat (USER_HZ), which is 100 on every Linux that Go runs on.
+// ticksPerSecond is the unit of /proc/stat (USER_HZ). It is 100 on every Linux that Go supports.
 const ticksPerSecond = 100
 
-// cpuSeconds are the seconds that all processors of the machine were busy since it started, as /proc/stat has them
-// (proc_stat(5)): everything but idle, waiting for disks, and what the hypervisor took away.
+// cpuSeconds returns how many seconds all processors were busy since the machine started, from /proc/stat
+// (proc_stat(5)). It excludes idle, iowait and steal.
 func cpuSeconds() (float64, error) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -60,13 +60,12 @@ func parseCPU(stat []byte) (float64, error) {
 	return ticks / ticksPerSecond, nil
 }
 
-// cost is what something took.
 type cost struct {
 	Seconds    float64 `json:"seconds"`
 	CPUSeconds float64 `json:"cpuSeconds"` // of the whole machine
 }
 
-// timed measures f, by the clock and by the machine's processors.
+// timed measures the elapsed time and the machine's processor time of f.
 func timed(f func() error) (cost, error) {
 	before, err := cpuSeconds()
 	if err != nil {
@@ -83,7 +82,7 @@ func timed(f func() error) (cost, error) {
 	return c, err
 }
 
-// median is the middle of the values, 0 without any. The slice is left alone.
+// median returns 0 for no values. It does not change the slice.
 func median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0

@@ -23,37 +23,37 @@ import (
 	"kubeone/test/lab/apiserver"
 )
 
-// machinesRatioLimit is by how much a Machine of many may cost more than one of a few.
+// machinesRatioLimit limits the cost of a Machine in the largest deployment, relative to the smallest.
 const machinesRatioLimit = 1.3
 
-// The controllers have nothing to do when they have written nothing but Leases for quietFor; quietWithin is how long
-// that may take. Then they are watched for idleFor.
+// The controllers are idle once they have written only Leases for quietFor; they get at most quietWithin for that. Then
+// they are watched for idleFor.
 const (
 	quietFor    = 3 * time.Second
 	quietWithin = 5 * time.Minute
 	idleFor     = 30 * time.Second
 )
 
-// machinesResult is the controllers with the provider fake, in front of a real API server and etcd on this machine.
+// machinesResult measures the controllers with the fake provider against a real API server and etcd on this machine.
 type machinesResult struct {
 	Sizes []machinesOfSize `json:"sizes"`
-	// RequestsRatio and CPURatio are what one Machine of the most costs, as a share of one of the fewest.
+	// RequestsRatio and CPURatio compare the cost of one Machine in the largest deployment with one in the smallest.
 	RequestsRatio float64 `json:"requestsRatio"`
 	CPURatio      float64 `json:"cpuRatio"`
 	Within        bool    `json:"within"`
 }
 
-// machinesOfSize is the life of one MachineDeployment.
+// machinesOfSize measures the life of one MachineDeployment.
 type machinesOfSize struct {
 	Machines int           `json:"machines"`
 	Create   machinesPhase `json:"create"` // until all are Running
 	Roll     machinesPhase `json:"roll"`   // until all are replaced, maxSurge 10 %, maxUnavailable 0
-	// IdleWrites are requests other than GET, and not for Leases, from when the last work has ended.
+	// IdleWrites counts requests other than GET, without those for Leases, after the last work has ended.
 	IdleWrites int `json:"idleWrites"`
 	MemoryMB   int `json:"memoryMB"` // the most that the controllers had resident
 }
 
-// machinesPhase is what something took.
+// machinesPhase is the cost of one phase.
 type machinesPhase struct {
 	Seconds    float64 `json:"seconds"`
 	CPUSeconds float64 `json:"cpuSeconds"` // of the controllers
@@ -84,7 +84,7 @@ func (b *bench) measureMachines(ctx context.Context) (*machinesResult, error) {
 	return &r, nil
 }
 
-// measured is a cluster with controllers that are measured.
+// measured is a cluster whose controllers are measured.
 type measured struct {
 	client.WithWatch
 	report func() (usageReport, error)
@@ -92,7 +92,7 @@ type measured struct {
 	count  int32
 }
 
-// machinesOf measures one MachineDeployment of so many, in an API server of its own.
+// machinesOf measures one MachineDeployment with count Machines, in an API server of its own.
 func (b *bench) machinesOf(ctx context.Context, count int) (out machinesOfSize, err error) {
 	config, stop, err := apiserver.Run(ctx, "1.36.3", b.log)
 	if err != nil {
@@ -133,7 +133,7 @@ func (b *bench) machinesOf(ctx context.Context, count int) (out machinesOfSize, 
 	return out, m.life(ctx, &out)
 }
 
-// life makes the deployment, watches it idle, rolls it out, and notes what each took.
+// life creates the deployment, watches it while idle, rolls it out, and measures each phase.
 func (m measured) life(ctx context.Context, out *machinesOfSize) error {
 	labels := map[string]string{"bench": "machines"}
 	surge, none := intstr.FromString("10%"), intstr.FromInt32(0)
@@ -183,8 +183,8 @@ func (m measured) life(ctx context.Context, out *machinesOfSize) error {
 	return err
 }
 
-// quiet waits until the controllers have written nothing for a while, and returns what they say of themselves then:
-// what they still do about the last change is not idleness.
+// quiet waits until the controllers have stopped writing, and returns their report. Work that is left from the last
+// change is not idleness.
 func quiet(ctx context.Context, report func() (usageReport, error)) (usageReport, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, quietWithin,
 		fmt.Errorf("the controllers go on writing after %s, although nothing is left to do", quietWithin))
@@ -207,7 +207,7 @@ func quiet(ctx context.Context, report func() (usageReport, error)) (usageReport
 	return last, err
 }
 
-// phase has something changed, waits until all Machines are as the deployment says, and tells what that took.
+// phase applies a change, waits until all Machines match the deployment, and returns the cost.
 func (m measured) phase(ctx context.Context, what string, change func() error) (out machinesPhase, err error) {
 	before, err := m.report()
 	if err != nil {
@@ -227,7 +227,7 @@ func (m measured) phase(ctx context.Context, what string, change func() error) (
 	}, err
 }
 
-// settled waits until the deployment says that all of its Machines are new, ready and no more than wanted.
+// settled waits until the deployment reports that all Machines are new and ready and that there are no extra ones.
 func (m measured) settled(ctx context.Context, what string) error {
 	watch, err := m.Watch(ctx, &v1alpha1.MachineDeploymentList{}, &client.ListOptions{
 		Namespace: metav1.NamespaceSystem, FieldSelector: fields.OneTermEqualSelector("metadata.name", "bench"),
@@ -269,7 +269,7 @@ func (p *printer) machines(r machinesResult) {
 		"(%s the limit of %.1f)", r.RequestsRatio, r.CPURatio, limit(r.Within), machinesRatioLimit)
 }
 
-// sizes is a flag: numbers, ascending, with commas between.
+// sizes is a flag value: ascending numbers, separated by commas.
 type sizes []int
 
 // String implements flag.Value.

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// wrote is a report with so many writes.
+// wrote returns a report with n writes.
 func wrote(n int64) (usageReport, error) { return usageReport{Writes: n}, nil }
 
 func TestControllersAreIdleWhenTheirLastWorkHasEnded(t *testing.T) {

@@ -1,5 +1,5 @@
-// Command bench measures the product against its budgets: `go run ./bench` for everything, or with the name of one
-// measurement. docs/bench.md says what each one means.
+// Command bench measures kubeone against its budgets. `go run ./bench` runs every measurement, an argument selects one.
+// docs/bench.md explains them.
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 	"syscall"
 )
 
-// options are the flags, the same for every measurement.
+// options are the flags, common to all measurements.
 type options struct {
 	output   string
 	repeat   int
@@ -28,7 +28,7 @@ type options struct {
 	controlPlanes, workers int // hosts of the lab
 }
 
-// errOver means that a measurement ran and its figure is over a limit.
+// errOver means that a measurement succeeded but exceeds a limit.
 var errOver = errors.New("over a limit, as printed above")
 
 func main() {
@@ -43,7 +43,7 @@ func main() {
 	}
 }
 
-// measurements are the names that may be given, in the order in which all of them run.
+// measurements returns all names, in the order in which they run.
 func measurements() []string {
 	return []string{"start", "plan", "install", "noop", "machines"}
 }

@@ -12,7 +12,7 @@ import (
 
 const noopRuns = 10
 
-// noopResult is "kubeone plan" on a cluster that is as its manifest says.
+// noopResult measures "kubeone plan" on a cluster that matches its manifest.
 type noopResult struct {
 	Seconds      float64 `json:"seconds"` // the median of 10 runs
 	Fastest      float64 `json:"fastestSeconds"`
@@ -53,7 +53,7 @@ func (b *bench) measureNoop(ctx context.Context) (*noopResult, error) {
 	}, nil
 }
 
-// planNothing runs the program, which must find that there is nothing to do.
+// planNothing runs the program, which must find nothing to do.
 func (b *bench) planNothing(ctx context.Context) error {
 	cmd := b.product(ctx, "plan", "-m", b.lab.Path("kubeone.yaml"), "--bundle", b.lab.Bundle)
 	var printed bytes.Buffer

@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// The budget of a plan over a thousand hosts, and over five thousand, which is Kubernetes' own limit.
+// The budgets of a plan over 1000 hosts, and over 5000 hosts, the limit of Kubernetes itself.
 const (
 	planSecondsLimit = 10
 	planMemoryLimit  = 500 // MB
 	roundTrip        = 20 * time.Millisecond
 )
 
-// planResult is "kubeone plan" over simulated hosts: real SSH connections with a round trip of 20 ms each,
-// canned answers.
+// planResult measures "kubeone plan" over simulated hosts: real SSH connections with a round trip of 20 ms, canned
+// answers.
 type planResult struct {
 	Hosts         int     `json:"hosts"`
 	Reached       int     `json:"reached"`
@@ -41,10 +41,10 @@ type planResult struct {
 	WithinMemory  bool    `json:"withinMemory"`
 }
 
-// isOver reports whether the plan took more than its budget, or did not hear every host.
+// isOver reports whether the plan exceeded its budget or missed a host.
 func (r planResult) isOver() bool { return !r.WithinSeconds || !r.WithinMemory || r.Reached != r.Hosts }
 
-// measurePlans measures a plan over each of the wanted numbers of hosts.
+// measurePlans measures a plan for each number of hosts.
 func (b *bench) measurePlans(ctx context.Context) ([]planResult, error) {
 	var out []planResult
 	for _, hosts := range b.hosts {
@@ -70,13 +70,13 @@ func (b *bench) measurePlan(ctx context.Context, hosts int) (*planResult, error)
 	if stopErr != nil {
 		return nil, stopErr
 	}
-	result.Hosts, result.ServerMB, result.ServerCPU = hosts, usage.mb, usage.cpu/2 // there were two looks
+	result.Hosts, result.ServerMB, result.ServerCPU = hosts, usage.mb, usage.cpu/2 // each host was probed twice
 	result.WithinSeconds = result.Seconds <= planSecondsLimit
 	result.WithinMemory = result.ClientMB <= planMemoryLimit
 	return result, nil
 }
 
-// planOver runs the program, and looks once more from a process of our own that can say more about it.
+// planOver runs the program, and then probes once more from a separate process that reports more details.
 func (b *bench) planOver(ctx context.Context, manifest string) (*planResult, error) {
 	var result planResult
 	cmd := b.product(ctx, "plan", "-m", manifest)
@@ -96,8 +96,9 @@ func (b *bench) planOver(ctx context.Context, manifest string) (*planResult, err
 	return &result, nil
 }
 
-// firstLook runs a plan of the simulated hosts until it is shown, or says that it looks again, and returns the seconds:
-// behind these hosts is no API, which may only be late as far as the program knows. It is interrupted then.
+// firstLook plans the simulated hosts and returns the seconds until the plan is shown or the program announces another
+// probe. It then interrupts the program. The program probes again because these hosts have no API, which might only be
+// late.
 func firstLook(cmd *exec.Cmd) (float64, error) {
 	w := &untilAgain{cmd: cmd}
 	cmd.Stderr = w
@@ -105,7 +106,7 @@ func firstLook(cmd *exec.Cmd) (float64, error) {
 	ended := cmd.Run()
 	took := time.Since(start)
 	if !w.at.IsZero() {
-		return w.at.Sub(start).Seconds(), nil // how it ended then says nothing
+		return w.at.Sub(start).Seconds(), nil // the exit status after an interrupt does not matter
 	}
 	status, err := exitStatus(ended)
 	if err == nil && status != 0 && status != 2 {
@@ -117,11 +118,11 @@ func firstLook(cmd *exec.Cmd) (float64, error) {
 	return took.Seconds(), nil
 }
 
-// untilAgain takes the messages of a plan, and interrupts it when it says that it looks again.
+// untilAgain reads the messages of a plan, and interrupts the plan when it announces another probe.
 type untilAgain struct {
 	cmd     *exec.Cmd
 	printed bytes.Buffer
-	at      time.Time // when that was
+	at      time.Time // time of the announcement
 }
 
 func (w *untilAgain) Write(p []byte) (int, error) {
@@ -149,21 +150,21 @@ func (b *bench) lookOver(ctx context.Context, manifest string) (look, error) {
 	return l, json.Unmarshal(out, &l)
 }
 
-// usage is what a process used in its life.
+// usage is the resource usage of a process over its lifetime.
 type usage struct {
 	cpu float64 // seconds
-	mb  int     // resident at most
+	mb  int     // maximum resident size
 }
 
 func usageOf(p *os.ProcessState) usage {
 	u := usage{cpu: (p.UserTime() + p.SystemTime()).Seconds()}
 	if r, ok := p.SysUsage().(*syscall.Rusage); ok {
-		u.mb = int(r.Maxrss >> 10) // Linux counts kilobytes
+		u.mb = int(r.Maxrss >> 10) // in kilobytes on Linux
 	}
 	return u
 }
 
-// hostsProcess is the process that plays the hosts.
+// hostsProcess is the process that simulates the hosts.
 type hostsProcess struct {
 	cmd      *exec.Cmd
 	stdin    io.Closer
@@ -171,7 +172,7 @@ type hostsProcess struct {
 	manifest string
 }
 
-// startHosts starts it and returns when it accepts connections.
+// startHosts starts the process and returns when it accepts connections.
 func startHosts(ctx context.Context, dir string, hosts int) (*hostsProcess, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -200,7 +201,7 @@ func startHosts(ctx context.Context, dir string, hosts int) (*hostsProcess, erro
 }
 
 func (p *hostsProcess) stop() (usage, error) {
-	_ = p.stdin.Close() // that ends it
+	_ = p.stdin.Close() // ends the process
 	if err := p.cmd.Wait(); err != nil {
 		return usage{}, failure(fmt.Errorf("simulated hosts: %w", err), p.messages.String())
 	}

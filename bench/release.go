@@ -17,14 +17,14 @@ import (
 	"kubeone/internal/release"
 )
 
-// unpacked is a bundle as an operator without kubeone would have it: files in a folder.
+// unpacked is a folder with the files of a bundle, for an operator without kubeone.
 type unpacked struct {
-	paths []string // of the files that are copied to hosts
-	pause string   // the pause image's name
+	paths []string // files to copy to hosts
+	pause string   // name of the pause image
 }
 
-// releaseFolder fills the folder, anew, with what byhand.sh needs: the bundle's binaries under plain names, for each
-// role an archive of its images and the checksums of its files, and the network plugin's manifest.
+// releaseFolder empties the folder and writes what byhand.sh needs. That is the bundle's binaries under plain names,
+// the network plugin's manifest, and for each role an archive of images and a file of checksums.
 func releaseFolder(folder, bundlePath string, want desired.Cluster) (unpacked, error) {
 	u := unpacked{}
 	bundle, err := release.Open(bundlePath)
@@ -56,7 +56,7 @@ func releaseFolder(folder, bundlePath string, want desired.Cluster) (unpacked, e
 	return u, f.err
 }
 
-// folderWriter writes the folder's files. After its first error it does nothing more.
+// folderWriter writes the folder's files. It does nothing after its first error.
 type folderWriter struct {
 	folder  string
 	bundle  *release.Bundle
@@ -65,7 +65,7 @@ type folderWriter struct {
 	err     error
 }
 
-// write makes a file of what fill writes, and notes its checksum.
+// write creates a file with the content from fill, and records its checksum.
 func (f *folderWriter) write(name string, fill func(io.Writer) error) {
 	if f.err != nil {
 		return
@@ -110,7 +110,7 @@ func (f *folderWriter) binaries() {
 
 func imagesFile(role desired.Role) string { return "images-" + string(role) + ".tar" }
 
-// images writes the archive that "ctr images import" reads.
+// images writes an archive for "ctr images import".
 func (f *folderWriter) images(role desired.Role) {
 	f.write(imagesFile(role), func(w io.Writer) error {
 		index, blobs, err := release.ImageIndex(f.content.ImagesFor(role), f.content.Arch)
@@ -139,7 +139,7 @@ func (f *folderWriter) images(role desired.Role) {
 	})
 }
 
-// checksums lists what hosts of the role get, as sha256sum does. Workers need no kubectl.
+// checksums writes the checksums of a role's files in the format of sha256sum. Workers need no kubectl.
 func (f *folderWriter) checksums(role desired.Role) {
 	if f.err != nil {
 		return
@@ -155,8 +155,8 @@ func (f *folderWriter) checksums(role desired.Role) {
 	f.err = os.WriteFile(filepath.Join(f.folder, "SHA256SUMS-"+string(role)), []byte(text.String()), 0o644)
 }
 
-// network writes flannel's manifest as kubeone applies it, with the init container of flannel's own manifest: by hand
-// it is that which gives the hosts the network plugin's configuration.
+// network writes flannel's manifest as kubeone applies it, plus the init container from flannel's own manifest. Without
+// kubeone, that container configures the network plugin on the hosts.
 func (f *folderWriter) network(want desired.Cluster) {
 	if f.err != nil {
 		return

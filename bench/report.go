@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// report is what the measurements found; those that were not taken are absent.
+// report holds the results of the measurements. A measurement that did not run is nil.
 type report struct {
 	Format   int             `json:"format"`
 	Machine  machine         `json:"machine"`
@@ -46,7 +46,7 @@ func (r *report) print(w io.Writer, output string) error {
 	return p.err
 }
 
-// verdict is errOver when a limit that the options ask for is not kept.
+// verdict returns errOver when a result exceeds a limit that the options enforce.
 func (r *report) verdict(o options) error {
 	if o.maxRatio > 0 && r.Install != nil && r.Install.Ratio > o.maxRatio {
 		return errOver
@@ -64,7 +64,7 @@ func (r *report) verdict(o options) error {
 	return nil
 }
 
-// printer writes lines until one cannot be written.
+// printer writes lines until the first error.
 type printer struct {
 	w   io.Writer
 	err error

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// The budget of the program itself.
+// The budgets of the program itself.
 const (
 	startLimit = 0.050 // seconds
 	sizeLimit  = 70    // MB
 	startRuns  = 20
 )
 
-// startResult is how long "kubeone version" takes, and how large the program is.
+// startResult is the duration of "kubeone version", and the size of the program.
 type startResult struct {
 	Seconds       float64 `json:"seconds"` // the median of 20 runs
 	SizeMB        float64 `json:"sizeMB"`  // stripped; 1 MB is 2^20 bytes

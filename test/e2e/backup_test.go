@@ -15,7 +15,7 @@ import (
 	"kubeone/test/e2e/operator"
 )
 
-// backups takes snapshots and a backup of the cluster in every way there is, and reads them again.
+// backups takes snapshots and backups in every supported way, and reads them again.
 func backups(s *scenario) {
 	s.run(0, []string{"etcd", "members"}, "All members are healthy and hold the same keys.")
 	s.run(0, []string{"etcd", "members", "-o", "json"}, `"format"`, s.Lab.ControlPlanes()[0].Hostname)
@@ -37,7 +37,7 @@ func backups(s *scenario) {
 	s.healthy()
 }
 
-// snapshotsOnHosts has each host take one when it is told to, and one when its timer fires.
+// snapshotsOnHosts has each host take one snapshot on request and one by its timer.
 func (s *scenario) snapshotsOnHosts() {
 	s.run(0, []string{"etcd", "snapshot", "--on-hosts", "--force-unlock"}, "3 hosts have a new snapshot")
 	const fire = `set -e
@@ -59,7 +59,7 @@ ls -A /var/lib/etcd`
 	}
 }
 
-// backupOffTheHosts writes a backup, twice, keeps one of them, and verifies it.
+// backupOffTheHosts writes two backups, keeps one, and verifies it.
 func (s *scenario) backupOffTheHosts(dir string) {
 	id, err := age.GenerateX25519Identity()
 	s.must(err)

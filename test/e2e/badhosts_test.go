@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// fault is something wrong with a host: Make makes it, Undo ends it, both shell commands.
+// fault is a defect of a host. Make causes it and Undo removes it; both are shell commands.
 type fault struct {
 	name       string
 	host       string
@@ -26,7 +26,7 @@ func faults() []fault {
 		{"port of the kubelet taken", "worker-1", listen(10250), stopListening(10250), 10,
 			[]string{"port 10250 is taken"}},
 		{"clock wrong", "cp-3", standIn("date", `exec /usr/bin/date -d "+2 minutes" "$@"`), "rm /usr/local/sbin/date",
-			10, []string{"clock is ", " ahead"}}, // by how much depends on how long its answer took
+			10, []string{"clock is ", " ahead"}}, // the offset includes the time of the host's answer
 		{"too little disk", "worker-1", "mount -t tmpfs -o size=100m lab /var/lib", "umount /var/lib", 10,
 			[]string{"free disk space", "MiB are needed"}},
 		{"too little memory", "cp-1", cover("/proc/meminfo", "MemTotal: 512000 kB"), uncover("/proc/meminfo"), 10,
@@ -64,14 +64,14 @@ func standIn(name, script string) string {
 	return "printf '#!/bin/sh\\n%s\\n' '" + script + "' >" + path + " && chmod 755 " + path
 }
 
-// cover puts a text in the place of a file, which is still there below.
+// cover mounts a text over a file, which stays unchanged underneath.
 func cover(path, text string) string {
 	return "echo '" + text + "' >/run/cover && mount --bind /run/cover " + path
 }
 
 func uncover(path string) string { return "umount " + path + " && rm /run/cover" }
 
-// badHosts makes each fault, and undoes it after the product has named it.
+// badHosts causes each fault, and removes it after kubeone has reported it.
 func badHosts(s *scenario) {
 	for _, fault := range faults() {
 		s.T.Run(fault.name, func(t *testing.T) {
@@ -82,8 +82,8 @@ func badHosts(s *scenario) {
 	s.unchanged(s.bare, s.snapshot())
 }
 
-// fault checks that the product names what is wrong, and that nothing is changed on the host. That nothing is changed
-// on the others is checked once, after all faults.
+// fault checks that kubeone reports the fault and changes nothing on the host. A single check after all faults covers
+// the other hosts.
 func (s *scenario) fault(f fault) {
 	host := s.Lab.Host(f.host)
 	_, err := host.Exec(s.Context(), f.make)

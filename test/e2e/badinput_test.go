@@ -16,7 +16,7 @@ import (
 	"kubeone/test/e2e/operator"
 )
 
-// mistake is something wrong with what the operator gives: edits of the manifest, and arguments of apply.
+// mistake is wrong input of the operator: edits of the manifest, and arguments of apply.
 type mistake struct {
 	name   string
 	edits  []operator.Edit
@@ -50,7 +50,7 @@ func (s *scenario) mistakes() []mistake {
 
 func yes() []string { return []string{"-y"} }
 
-// badInput makes each mistake, and looks at the hosts afterwards.
+// badInput makes each mistake, and checks the hosts afterwards.
 func badInput(s *scenario) {
 	for _, mistake := range s.mistakes() {
 		s.T.Run(mistake.name, func(t *testing.T) {
@@ -70,7 +70,7 @@ func (s *scenario) mistake(m mistake) {
 	}
 }
 
-// wrongManifest applies manifests that are for another cluster, or behind this one.
+// wrongManifest applies manifests that belong to another cluster or are older than this one.
 func wrongManifest(s *scenario) {
 	before := s.snapshot()
 	for _, m := range []mistake{
@@ -92,7 +92,7 @@ func wrongManifest(s *scenario) {
 	s.same("what runs since when", len(before), len(s.snapshot()))
 }
 
-// strangeKey makes a key that no host knows.
+// strangeKey creates a key that no host accepts.
 func (s *scenario) strangeKey() string {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	s.must(err)
@@ -103,7 +103,7 @@ func (s *scenario) strangeKey() string {
 	return path
 }
 
-// cutBundle is the first half of the bundle.
+// cutBundle returns the first half of the bundle.
 func (s *scenario) cutBundle() string {
 	path := filepath.Join(s.Dir, "cut.tar")
 	s.copyBundle(path)
@@ -113,7 +113,7 @@ func (s *scenario) cutBundle() string {
 	return path
 }
 
-// alteredBundle is the bundle with one bit in the middle of its content turned over.
+// alteredBundle returns the bundle with one inverted bit in the middle of its content.
 func (s *scenario) alteredBundle() string {
 	path := filepath.Join(s.Dir, "altered.tar")
 	s.copyBundle(path)

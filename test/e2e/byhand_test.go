@@ -15,8 +15,7 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// TestScriptsByHand makes a cluster by running each host's script on it, as its console would, and has the product do
-// the rest.
+// TestScriptsByHand creates a cluster by running each host's script at its console. kubeone does the rest.
 func TestScriptsByHand(t *testing.T) {
 	s := begin(t, fleet.Options{Name: "byhand", ControlPlanes: 3, Workers: 1})
 	s.parts(
@@ -30,7 +29,7 @@ func TestScriptsByHand(t *testing.T) {
 	)
 }
 
-// fromLeader are the commands that make what a script needs and does not hold, each as base64.
+// fromLeader are the commands that produce what a script needs but does not contain, each as base64.
 var fromLeader = map[string]string{
 	"token": "/opt/kubeone/bin/kubeadm token create --ttl 15m | base64 -w0",
 	"discovery.conf": "/opt/kubeone/bin/kubectl --kubeconfig /etc/kubernetes/admin.conf -n kube-public " +
@@ -60,7 +59,7 @@ func scriptsRunByHand(s *scenario) {
 	}
 }
 
-// secretsBrought puts what a join needs on a host.
+// secretsBrought copies the secrets for a join to a host.
 func (s *scenario) secretsBrought(leader, host *fleet.Host) {
 	s.Helper()
 	for name, command := range fromLeader {
@@ -75,7 +74,7 @@ func (s *scenario) secretsBrought(leader, host *fleet.Host) {
 	}
 }
 
-// joinedByHand runs a host's script, and approves its certificate meanwhile.
+// joinedByHand runs a host's script, and meanwhile approves its certificate.
 func (s *scenario) joinedByHand(leader, host *fleet.Host) {
 	s.Helper()
 	group, ctx := errgroup.WithContext(s.Context())

@@ -21,10 +21,10 @@ import (
 	"kubeone/internal/cluster/jointoken"
 )
 
-// attempt is a request for a certificate that is not its sender's.
+// attempt is a request for a certificate of another identity.
 type attempt struct {
 	name   string
-	as     []string // who asks
+	as     []string // the requesting user and groups
 	signer string
 	usage  certificatesv1.KeyUsage
 	wants  x509.CertificateRequest
@@ -62,7 +62,7 @@ func attempts(s *scenario) []attempt {
 	}
 }
 
-// send asks the API as who it says, and returns nothing: it is answered, or not, by whoever approves.
+// send sends the request as the given user. It returns nothing: the answer depends on the approver.
 func (a attempt) send(s *scenario) {
 	s.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -83,7 +83,7 @@ func (a attempt) send(s *scenario) {
 	s.must(err)
 }
 
-// token puts a join token into the cluster, of which only the ID is ever used.
+// token creates a join token in the cluster. Only its ID is used.
 func (s *scenario) token(id, node string) {
 	s.Helper()
 	data := map[string]string{
@@ -106,8 +106,8 @@ func (s *scenario) token(id, node string) {
 	s.must(err)
 }
 
-// identitiesAreAsked has others ask for certificates that are not theirs, while do lets a host join. Nobody gives them
-// any, and who joins gets its own.
+// identitiesAreAsked requests certificates of other identities while do lets a host join. No such request succeeds, and
+// the host gets its own certificate.
 func (s *scenario) identitiesAreAsked(do func()) {
 	s.Helper()
 	s.token("owntok", s.Lab.Workers()[0].Hostname)

@@ -13,24 +13,24 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// cis is an automatic check of the CIS Kubernetes Benchmark 1.11, and some of its manual ones that can be looked at.
+// cis is an automatic check of the CIS Kubernetes Benchmark 1.11, or one of its manual checks that a program can do.
 type cis struct {
-	id      string // its number there
-	control bool   // of hosts of the control plane alone
+	id      string // number in the benchmark
+	control bool   // for control-plane hosts only
 	fails   func(facts) string
-	// warns is why it does not pass here; "" where it does. The same reasons are in docs/security.md.
+	// warns is the reason why the check fails here, empty when it passes. docs/security.md has the same reasons.
 	warns string
 }
 
-// facts are what the checks look at, of one host.
+// facts are the facts of one host that the checks use.
 type facts struct {
 	args    map[string]map[string]string // flags of components, by component and flag
 	files   map[string]string            // "MODE USER:GROUP", by path
-	kubelet map[string]any               // its configuration
+	kubelet map[string]any               // configuration
 	listens []string                     // addresses and ports
 }
 
-// lookAt prints them.
+// lookAt prints the facts of a host.
 const lookAt = `
 for name in kube-apiserver kube-controller kube-scheduler etcd kubelet; do
 	pid=$(pgrep -x $name | head -n 1)
@@ -42,7 +42,6 @@ ss -ltnH | awk '{print "listens", $4}'
 sed 's/^/kubelet /' /var/lib/kubelet/config.yaml
 `
 
-// facts looks at a host.
 func (s *scenario) facts(host *fleet.Host) facts {
 	s.Helper()
 	text, err := host.Exec(s.Context(), lookAt)
@@ -73,7 +72,7 @@ func (s *scenario) facts(host *fleet.Host) facts {
 	return f
 }
 
-// closed is a check that a file has no bit more than these. One that is not there fails.
+// closed checks that a file has no permission bits other than most. A missing file fails.
 func closed(path string, most uint64) func(facts) string {
 	return func(f facts) string {
 		text, ok := f.files[path]
@@ -88,7 +87,7 @@ func closed(path string, most uint64) func(facts) string {
 	}
 }
 
-// owned is a check of a file's owner and group.
+// owned checks a file's owner and group.
 func owned(path, by string) func(facts) string {
 	return func(f facts) string {
 		if text := f.files[path]; !strings.HasSuffix(text, " "+by) {
@@ -98,7 +97,7 @@ func owned(path, by string) func(facts) string {
 	}
 }
 
-// below is a check of all files below a directory whose name ends so; there must be one.
+// below applies a check to all files below a directory with the suffix; there must be at least one.
 func below(dir, suffix string, check func(path string) func(facts) string) func(facts) string {
 	return func(f facts) string {
 		looked := 0
@@ -117,7 +116,7 @@ func below(dir, suffix string, check func(path string) func(facts) string) func(
 	}
 }
 
-// flag is a check of a component's flag.
+// flag checks a component's flag.
 func flag(component, name, want string, holds func(value string) bool) func(facts) string {
 	return func(f facts) string {
 		value, set := f.args[component][name]
@@ -149,7 +148,7 @@ func has(component, name, item string) func(facts) string {
 	})
 }
 
-// not is a check that a flag does not have the item in it; it may be missing.
+// not checks that a flag does not contain the item. The flag may be missing.
 func not(component, name, item string) func(facts) string {
 	return func(f facts) string {
 		value, set := f.args[component][name]
@@ -160,7 +159,7 @@ func not(component, name, item string) func(facts) string {
 	}
 }
 
-// kubeletHas is a check of a value in the kubelet's configuration, by the path to it.
+// kubeletHas checks a value in the kubelet's configuration, by the path to it.
 func kubeletHas(want string, holds func(value any) bool, path ...string) func(facts) string {
 	return func(f facts) string {
 		var value any = f.kubelet
@@ -179,7 +178,7 @@ func kubeletIs(want any, path ...string) func(facts) string {
 	return kubeletHas(fmt.Sprint(want), func(value any) bool { return fmt.Sprint(value) == fmt.Sprint(want) }, path...)
 }
 
-// controlPlaneFiles are the checks 1.1.
+// controlPlaneFiles returns the checks 1.1.
 func controlPlaneFiles() []cis {
 	var out []cis
 	add := func(id, warns string, check func(facts) string) {
@@ -208,7 +207,7 @@ func controlPlaneFiles() []cis {
 	return out
 }
 
-// apiServerChecks are the checks 1.2, and 3.2.1.
+// apiServerChecks returns the checks 1.2 and 3.2.1.
 func apiServerChecks() []cis {
 	const api = "kube-apiserver"
 	notWanted := "it is the cluster's owner who decides: pods, Services and Secrets of a living cluster may need it"
@@ -246,9 +245,9 @@ func apiServerChecks() []cis {
 	}, map[string]string{"1.2.3": notWanted, "1.2.9": notWanted, "1.2.11": notWanted, "1.2.27": notWanted})
 }
 
-// controllerChecks are the checks 1.3 and 1.4.
+// controllerChecks returns the checks 1.3 and 1.4.
 func controllerChecks() []cis {
-	const manager, scheduler = "kube-controller", "kube-scheduler" // as the kernel calls them
+	const manager, scheduler = "kube-controller", "kube-scheduler" // names in the kernel
 	return inControlPlane(map[string][]func(facts) string{
 		"1.3.1": {set(manager, "terminated-pod-gc-threshold")},
 		"1.3.2": {is(manager, "profiling", "false")},
@@ -262,7 +261,7 @@ func controllerChecks() []cis {
 	}, nil)
 }
 
-// etcdChecks are the checks 2.
+// etcdChecks returns the checks 2.
 func etcdChecks() []cis {
 	return inControlPlane(map[string][]func(facts) string{
 		"2.1": {set("etcd", "cert-file"), set("etcd", "key-file")},
@@ -294,7 +293,7 @@ func allOf(checks []func(facts) string) func(facts) string {
 	}
 }
 
-// local is a check that a port is open to its own host alone.
+// local checks that a port is open on the loopback address only.
 func local(port string) func(facts) string {
 	return func(f facts) string {
 		open := false
@@ -311,7 +310,7 @@ func local(port string) func(facts) string {
 	}
 }
 
-// nodeChecks are the checks 4, of every host. kube-proxy has no kubeconfig on the host (4.1.3, 4.1.4).
+// nodeChecks returns the checks 4, of every host. kube-proxy has no kubeconfig on the host (4.1.3, 4.1.4).
 func nodeChecks() []cis {
 	const unit, config, conf = "/etc/systemd/system/kubelet.service", "/var/lib/kubelet/config.yaml",
 		"/etc/kubernetes/kubelet.conf"
@@ -329,7 +328,7 @@ func nodeChecks() []cis {
 		"4.2.1":  kubeletIs(false, "authentication", "anonymous", "enabled"),
 		"4.2.2":  kubeletIs("Webhook", "authorization", "mode"),
 		"4.2.3":  kubeletIs("/etc/kubernetes/pki/ca.crt", "authentication", "x509", "clientCAFile"),
-		// Of readOnlyPort, a zero is what there is where nothing is written.
+		// A missing readOnlyPort means 0.
 		"4.2.4": kubeletHas("0", func(v any) bool { return v == nil || fmt.Sprint(v) == "0" }, "readOnlyPort"),
 		"4.2.5": kubeletHas("not 0", func(v any) bool { return v != nil && v != "0s" && v != 0.0 },
 			"streamingConnectionIdleTimeout"),

@@ -19,12 +19,12 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// apiName is a name of the API in the manifest of TestClaimedNames.
+// apiName is the name of the API in the manifest of TestClaimedNames.
 const apiName = "api.claims.example.com"
 
-// TestClaimedNames has a worker that the manifest gives no hostname claim names that are not its own, as a worker does
-// that belongs to an attacker. The cluster has Nodes that are no host's of the manifest: that of a Machine, one of a
-// worker that was joined otherwise, and one of a control-plane host that lives on without the manifest.
+// TestClaimedNames has a worker without a hostname in the manifest claim names of others, like a compromised worker.
+// Some Nodes of the cluster have no host in the manifest: one of a Machine, one of a worker that joined otherwise, and
+// one of a control-plane host that was left out of the manifest.
 func TestClaimedNames(t *testing.T) {
 	s := begin(t, fleet.Options{
 		Name: "claims", ControlPlanes: 2, Workers: 3, SpareWorkers: 1, SSHUser: "ops",
@@ -54,7 +54,7 @@ func TestClaimedNames(t *testing.T) {
 	}
 }
 
-// oneMachine fills a pool of one host, and makes a Machine.
+// oneMachine adds one host to the pool, and creates a Machine.
 func (p *pool) oneMachine() {
 	p.connect()
 	spare := p.Lab.Spares()[0]
@@ -79,7 +79,8 @@ func (p *pool) oneMachine() {
 	p.ready(1, p.Lab.KubernetesVersion, 5*time.Minute)
 }
 
-// unnamedManifest is the manifest without cp-2 and worker-3, whose Nodes stay, and without the hostname of worker-1.
+// unnamedManifest returns the manifest without cp-2 and worker-3, whose Nodes stay, and without the hostname of
+// worker-1.
 func (p *pool) unnamedManifest() string {
 	p.Helper()
 	manifest, err := p.Variant("unnamed", sections(func(controlPlane, workers []any) ([]any, []any) {
@@ -92,7 +93,7 @@ func (p *pool) unnamedManifest() string {
 	return manifest
 }
 
-// claimNames has worker-1 ask for new credentials under other names, while there is work on worker-2.
+// claimNames has worker-1 request new credentials under other names, while a plan has work on worker-2.
 func (p *pool) claimNames() {
 	manifest, liar, other := p.unnamedManifest(), p.Lab.Host("worker-1"), p.Lab.Host("worker-2")
 	p.run(0, []string{"apply", "-y", "-m", manifest})
@@ -120,8 +121,7 @@ func (p *pool) claimNames() {
 	}
 }
 
-// identities are what a Node of the name has for an address, and how many requests for certificates in its name were
-// approved.
+// identities returns the addresses of a Node, and the number of approved certificate requests in its name.
 func (p *pool) identities(name string) string {
 	p.Helper()
 	address := "no Node"

@@ -8,9 +8,9 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// TestLifeOfACluster tells the life of a cluster, from bare hosts back to bare hosts: it gets a newer patch version
-// while it is used, a worker joins, an API server's manifest is deleted, two of its three control-plane hosts are
-// destroyed, and it ends. The operator's SSH user is not root. What else happens to clusters is in `make long`.
+// TestLifeOfACluster takes a cluster from bare hosts to bare hosts. It upgrades to a newer patch version under load,
+// adds a worker, deletes an API server's manifest, destroys two of three control-plane hosts, and resets the cluster.
+// The operator's SSH user is not root. `make long` covers more.
 func TestLifeOfACluster(t *testing.T) {
 	s := begin(t, fleet.Options{
 		Name: "life", ControlPlanes: 3, Workers: 2, SpareWorkers: 1, SSHUser: "ops", KubernetesVersion: olderPatch,

@@ -21,9 +21,9 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// TestRotateClusterCA gives the cluster another CA of its own, under load, with two failures in each phase, and does
-// what the command says that people have to do in between; hosts join meanwhile. Then a machine that knows the cluster
-// by the former CA finds it.
+// TestRotateClusterCA replaces the CA of the cluster under load, with two failures in each phase. It takes the manual
+// steps that the command requests; hosts join meanwhile. Then a machine that knows the cluster by the former CA
+// connects.
 func TestRotateClusterCA(t *testing.T) {
 	t.Parallel()
 	s := begin(t, fleet.Options{Name: "clusterca", ControlPlanes: 3, Workers: 2})
@@ -66,7 +66,7 @@ func TestRotateClusterCA(t *testing.T) {
 
 func (s *scenario) pinFile() string { return filepath.Join(s.Dir, "state", s.Lab.Name, "ca") }
 
-// pin is the CA by which this machine knows the cluster.
+// pin returns the CA by which this machine knows the cluster.
 func (s *scenario) pin() string {
 	s.Helper()
 	text, err := os.ReadFile(s.pinFile())
@@ -79,7 +79,7 @@ func (s *scenario) pinned(ca string) {
 	s.must(os.WriteFile(s.pinFile(), []byte(ca+"\n"), 0o600))
 }
 
-// adminConf is a copy of the administrator's kubeconfig as it is now.
+// adminConf returns a copy of the administrator's current kubeconfig.
 func (s *scenario) adminConf() string {
 	s.Helper()
 	text, err := os.ReadFile(filepath.Join(s.Dir, "admin.conf"))
@@ -89,7 +89,7 @@ func (s *scenario) adminConf() string {
 	return path
 }
 
-// joinsMeanwhile has a host join anew, and trust both CAs.
+// joinsMeanwhile has a host join again, and checks that it trusts both CAs.
 func (s *scenario) joinsMeanwhile(name string) {
 	s.Helper()
 	s.run(0, []string{"node", "replace", name, "-y", "--bundle", s.Bundle})
@@ -113,7 +113,7 @@ func (s *scenario) caLearnt() {
 	}
 }
 
-// caOf are the CAs that a host's kubelet trusts for what is shown to it, which are those that it trusts when it dials.
+// caOf returns the CAs that a host's kubelet trusts for its clients. It trusts the same CAs when it dials.
 func (s *scenario) caOf(h *fleet.Host) []string {
 	s.Helper()
 	text, err := h.Exec(s.Context(), `base64 -w 0 /etc/kubernetes/pki/ca.crt; echo
@@ -132,7 +132,8 @@ sed -n 's/^ *certificate-authority-data: //p' /etc/kubernetes/kubelet.conf`)
 	return out
 }
 
-// podsAnew checks that the command names the pods that started before the new CA was published, and restarts all pods.
+// podsAnew checks that the command lists the pods that started before they could know the new CA, and restarts all
+// pods.
 func (s *scenario) podsAnew() {
 	s.run(10, []string{"certificates", "rotate-ca", "--resume", "-y"},
 		"default/web-", "kube-flannel/kube-flannel-ds-", "kubectl rollout restart")
@@ -162,7 +163,7 @@ func (s *scenario) caUsed() {
 	s.must(s.FetchKubeconfig(s.Context()))
 	l := s.loaded()
 	s.killedAt(apply.StepStarted, "rotate-use/", "--resume")
-	s.killedAt(apply.StepStarted, "rotate-use/cp-2", "--resume") // cp-3 is left: the next run is the one that says so
+	s.killedAt(apply.StepStarted, "rotate-use/cp-2", "--resume") // cp-3 is left: the next run reports that
 	s.run(10, []string{"certificates", "rotate-ca", "--resume", "-y"}, "give people kubeconfigs once more")
 	s.unharmed(l)
 	s.healthy()
@@ -195,7 +196,7 @@ func (s *scenario) caForgotten() {
 	})
 }
 
-// refused checks that API servers believe a kubeconfig's certificate no more.
+// refused checks that API servers reject a kubeconfig's certificate.
 func (s *scenario) refused(kubeconfig string) {
 	s.Helper()
 	was, err := clientcmd.LoadFromFile(kubeconfig)

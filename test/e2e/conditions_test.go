@@ -9,19 +9,18 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// condition is something to wait for.
 type condition = func(context.Context) error
 
 func readyAPI(host *fleet.Host) condition {
 	return func(ctx context.Context) error { return operator.ReadyAPI(ctx, host) }
 }
 
-// allReady holds when exactly the members are nodes, and Ready.
+// allReady waits until exactly the members are nodes, and Ready.
 func allReady(s *scenario) condition {
 	return func(ctx context.Context) error { return s.AllReady(ctx, hostnames(s.Members())...) }
 }
 
-// apiAnswers holds when the API server behind the load balancer says that it is ready.
+// apiAnswers waits until the API server behind the load balancer is ready.
 func apiAnswers(s *scenario) condition {
 	return func(ctx context.Context) error {
 		_, err := s.Kube(ctx, "get", "--raw", "/readyz", "--request-timeout=3s")
@@ -29,7 +28,7 @@ func apiAnswers(s *scenario) condition {
 	}
 }
 
-// written holds when an object could be written through the load balancer.
+// written waits until an object can be written through the load balancer.
 func written(s *scenario, name string) condition {
 	return func(ctx context.Context) error {
 		object := "{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + "}}"

@@ -29,14 +29,14 @@ import (
 
 const firstPassword, secondPassword = "swordfish-one", "swordfish-two"
 
-// lockedRegistry is a registry on this machine that lets a user in with one password at a time.
+// lockedRegistry is a registry on this machine with one user and one valid password at a time.
 type lockedRegistry struct {
 	address  string
 	password atomic.Pointer[string]
 	refused  atomic.Int64
 }
 
-// lockedRegistry serves the test workload's image where the lab's hosts reach it, until the part ends.
+// lockedRegistry serves the image of the test workload where the lab's hosts reach it, until the part ends.
 func (s *scenario) lockedRegistry() *lockedRegistry {
 	s.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(s.Context(), "tcp", net.JoinHostPort(s.addressOf("1"), "0"))
@@ -75,7 +75,7 @@ func (r *lockedRegistry) takes(password string) { r.password.Store(&password) }
 
 func (r *lockedRegistry) image() string { return r.address + "/agnhost:1" }
 
-// mirrored has hosts ask the registry without TLS.
+// mirrored configures hosts to use the registry without TLS.
 func (r *lockedRegistry) mirrored() operator.Edit {
 	return fields(func(all map[string]any) {
 		all["containerRuntime"] = map[string]any{"containerd": map[string]any{"registries": map[string]any{
@@ -84,7 +84,7 @@ func (r *lockedRegistry) mirrored() operator.Edit {
 	})
 }
 
-// credentialsOf writes a file with the registry's credentials, outside of what is looked through for them.
+// credentialsOf writes a file with the registry's credentials, in a place that nowhere does not search.
 func (s *scenario) credentialsOf(r *lockedRegistry, password string) string {
 	s.Helper()
 	path := filepath.Join(s.TempDir(), "credentials.yaml")
@@ -100,9 +100,9 @@ func (s *scenario) credentialsOf(r *lockedRegistry, password string) string {
 	return path
 }
 
-// credentialsChange has hosts pull from a registry that wants a password, with the one that a file has, with another
-// one, and with none: the plan says so each time, containerd starts anew on one host after the other, and the password
-// is in nothing that is kept.
+// credentialsChange has hosts pull from a registry with the password of a file, with another password, and with none.
+// Each plan shows the change, containerd restarts on one host after the other, and no stored file contains the
+// password.
 func credentialsChange(s *scenario) {
 	r := s.lockedRegistry()
 	s.must(s.WriteManifest(r.mirrored()))
@@ -127,7 +127,7 @@ func credentialsChange(s *scenario) {
 	s.nowhere(firstPassword, secondPassword)
 }
 
-// credentialsBrought applies a file with credentials, after a plan that says of each host what becomes of them.
+// credentialsBrought applies a file with credentials, after a plan that shows the change on each host.
 func (s *scenario) credentialsBrought(r *lockedRegistry, file, becomes string) {
 	s.Helper()
 	says := "registry credentials of " + r.address + " " + becomes
@@ -145,7 +145,7 @@ func (s *scenario) credentialsBrought(r *lockedRegistry, file, becomes string) {
 	}
 }
 
-// pulls runs a pod on each of the hosts whose image must be asked for anew.
+// pulls runs a pod on each of the hosts that must pull its image again.
 func (s *scenario) pulls(prefix, image string, hosts ...*fleet.Host) {
 	s.Helper()
 	for _, h := range hosts {
@@ -163,7 +163,7 @@ func (s *scenario) pulls(prefix, image string, hosts ...*fleet.Host) {
 	}
 }
 
-// credentialsEnd has a file without credentials: hosts lose them, and cannot pull any more.
+// credentialsEnd uses a file without credentials: hosts lose them, and can no longer pull.
 func credentialsEnd(s *scenario) {
 	file := filepath.Join(s.TempDir(), "none.yaml")
 	s.must(os.WriteFile(file, []byte("{}\n"), 0o600))
@@ -175,8 +175,8 @@ func credentialsEnd(s *scenario) {
 	s.nowhere(firstPassword, secondPassword)
 }
 
-// nowhere looks for secrets where none may be: the hosts' journals and our files that others read, the operator's
-// directory, what the cluster remembers, and a bundle for support.
+// nowhere searches for secrets where none may be: the hosts' journals and world-readable files, the operator's
+// directory, the cluster's record and history, and a support bundle.
 func (s *scenario) nowhere(secrets ...string) {
 	s.Helper()
 	archive := filepath.Join(s.TempDir(), "support.tar.gz")
@@ -206,9 +206,9 @@ func (s *scenario) nowhere(secrets ...string) {
 	}
 }
 
-// here is what a shell of this machine prints, whatever its status.
+// here returns the output of a shell command on this machine, whatever its status.
 func (s *scenario) here(command string) string {
 	s.Helper()
-	out, _ := exec.CommandContext(s.Context(), "sh", "-c", command).Output() // grep finds nothing with status 1
+	out, _ := exec.CommandContext(s.Context(), "sh", "-c", command).Output() // grep without a match has status 1
 	return strings.TrimSpace(string(out))
 }

@@ -12,7 +12,7 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// TestDebian13 is the life of a cluster on Debian 13, with a worker of Debian 12 among its hosts.
+// TestDebian13 is the life of a cluster on Debian 13, with a worker on Debian 12.
 func TestDebian13(t *testing.T) {
 	s := begin(t, fleet.Options{
 		Name: "debian13", ControlPlanes: 1, Workers: 2, SSHUser: "ops", KubernetesVersion: olderPatch,
@@ -28,7 +28,7 @@ func TestDebian13(t *testing.T) {
 	)
 }
 
-// releasesOfDebian checks each host's release, and which packages have the commands that a host must have.
+// releasesOfDebian checks each host's release, and the packages of the required commands.
 func releasesOfDebian(s *scenario) {
 	releases, err := operator.OnEach(s.Context(), s.Members(), `. /etc/os-release; echo "$ID $VERSION_ID"`)
 	s.must(err)
@@ -51,7 +51,7 @@ func releasesOfDebian(s *scenario) {
 	}
 }
 
-// patched is an upgrade to the newest patch version.
+// patched upgrades to the newest patch version.
 func patched(s *scenario) {
 	s.must(s.Want(s.Context(), newest))
 	s.upgradePlanned(olderPatch, newest)

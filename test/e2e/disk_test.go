@@ -9,8 +9,8 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// TestWorkerWithoutDisk is a cluster in which nothing can be written on a worker: it is named and left alone, and
-// everything else goes on.
+// TestWorkerWithoutDisk has a worker whose disk cannot be written. kubeone reports it and leaves it alone, and
+// everything else works.
 func TestWorkerWithoutDisk(t *testing.T) {
 	t.Parallel()
 	s := begin(t, fleet.Options{Name: "disk", ControlPlanes: 1, Workers: 2})
@@ -18,7 +18,7 @@ func TestWorkerWithoutDisk(t *testing.T) {
 		part{"bare hosts become a cluster", installPlain},
 		part{"the disk of a worker is full", besides(ailment{
 			says: "its disk is full",
-			// All that is ours there, on a file system without a byte left.
+			// All of kubeone's files on that host, on a full file system.
 			begin: `mkdir /run/full
 				mount -t tmpfs -o size=2m full /run/full
 				cd /var/lib/kubeone
@@ -36,10 +36,10 @@ func TestWorkerWithoutDisk(t *testing.T) {
 	)
 }
 
-// ailment is what is wrong with a worker.
+// ailment is a defect of a worker.
 type ailment struct{ says, begin, end string }
 
-// besides shows that all else works while nothing can be written on worker-2.
+// besides checks that everything else works while worker-2 cannot write.
 func besides(a ailment) func(*scenario) {
 	return func(s *scenario) {
 		ill, other := s.Lab.Host("worker-2"), s.Lab.Host("worker-1")

@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// dnsDown leaves cluster DNS without a Node: nobody is told that the cluster simply matches. When there is one again, a
-// run waits until it runs, and what status says after it is no other. It is named, too, where the host leaves that has
-// it and no other one takes it.
+// dnsDown leaves cluster DNS without a Node: a run must not report that the cluster matches. When a Node is back, a run
+// waits until DNS runs, and status agrees with it. kubeone also reports DNS when the only host that can run it leaves.
 func dnsDown(s *scenario) {
 	nodes := hostnames(s.Members())
 	s.kube(append([]string{"cordon"}, nodes...)...)

@@ -10,21 +10,21 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// dnsFrom says where the image of cluster DNS is.
+// dnsFrom sets the repository of the cluster DNS image.
 func dnsFrom(repository string) func(all map[string]any) {
 	return func(all map[string]any) {
 		all["features"] = map[string]any{"coreDNS": map[string]any{"imageRepository": repository}}
 	}
 }
 
-// dnsImage is the image in the Deployment of cluster DNS.
+// dnsImage returns the image in the Deployment of cluster DNS.
 func (s *scenario) dnsImage() string {
 	s.Helper()
 	return s.kube("-n", "kube-system", "get", "deployment", "coredns", "-o",
 		"jsonpath={.spec.template.spec.containers[0].image}")
 }
 
-// dnsElsewhere names repositories that nobody serves: hosts must have the image, from the bundle, before pods name it.
+// dnsElsewhere uses repositories that do not exist: hosts must have the image from the bundle before pods use it.
 func dnsElsewhere(s *scenario) {
 	first := s.dnsImage()
 	tag := first[strings.LastIndex(first, ":"):]
@@ -42,7 +42,7 @@ func dnsElsewhere(s *scenario) {
 	}
 }
 
-// fetchingHosts are the names of the hosts to which a plan brings images, sorted.
+// fetchingHosts returns the sorted names of the hosts that get images in a plan.
 func (s *scenario) fetchingHosts() []string {
 	s.Helper()
 	p, err := s.Plan(s.Context())
@@ -57,7 +57,8 @@ func (s *scenario) fetchingHosts() []string {
 	return out
 }
 
-// dnsRuns applies, and has every host have that image, every server of cluster DNS run with it, and kubeadm know it.
+// dnsRuns applies, and checks that every host has the image, every DNS server runs it, and kubeadm's configuration
+// names it.
 func (s *scenario) dnsRuns(image string) {
 	s.Helper()
 	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")

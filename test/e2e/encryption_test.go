@@ -14,12 +14,12 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// secretsKept is how many Secrets of known values there are in TestEncryption.
+// secretsKept is the number of Secrets with known values in TestEncryption.
 const secretsKept = 500
 
-// TestEncryption encrypts Secrets at rest, gives them other keys, and ends that, with a failure in each phase; a host
-// loses its keys, one is destroyed and replaced, and all are destroyed and come back from a backup in the middle. After
-// each, every Secret is read through each API server, and etcd's own bytes are looked at.
+// TestEncryption encrypts Secrets at rest, rotates the keys, and ends encryption, with a failure in each phase. A host
+// loses its keys, one host is replaced, and all hosts are restored from a backup in the middle of a rotation. After
+// each step it reads every Secret through each API server, and inspects etcd's own bytes.
 func TestEncryption(t *testing.T) {
 	t.Parallel()
 	s := begin(t, fleet.Options{Name: "encryption", ControlPlanes: 3, Workers: 1})
@@ -36,12 +36,12 @@ func TestEncryption(t *testing.T) {
 	)
 }
 
-// encrypting has Secrets encrypted.
+// encrypting enables the encryption of Secrets.
 func encrypting(all map[string]any) {
 	all["features"] = map[string]any{"encryptionProviders": map[string]any{"enable": true}}
 }
 
-// secretsPlain makes the Secrets.
+// secretsPlain creates the Secrets.
 func secretsPlain(s *scenario) {
 	var objects strings.Builder
 	for n := range secretsKept {
@@ -53,8 +53,8 @@ func secretsPlain(s *scenario) {
 	s.storedBy("identity")
 }
 
-// storedBy checks that every Secret can be read through each API server, and that etcd has all of them stored by that
-// key alone, by its own bytes.
+// storedBy checks that every API server can read every Secret, and that etcd's bytes show that key, and no other, for
+// all of them.
 func (s *scenario) storedBy(key string) {
 	s.Helper()
 	for _, h := range s.Lab.ControlPlanes() {
@@ -107,7 +107,7 @@ get plain --print-value-only | grep -a -c 'the value of [0-9]' | while read -r n
 	s.noKeysTold()
 }
 
-// noKeysTold checks that no key is anywhere but in its file.
+// noKeysTold checks that keys appear in their own file only.
 func (s *scenario) noKeysTold() {
 	s.Helper()
 	for _, h := range s.Lab.ControlPlanes() {
@@ -119,7 +119,7 @@ done
 	}
 }
 
-// killedInEachPhase applies, and is killed once in the first step of each phase; then it comes to its end.
+// killedInEachPhase applies, and kills the run once in the first step of each phase. Then it lets a run finish.
 func (s *scenario) killedInEachPhase(args ...string) {
 	s.Helper()
 	for _, phase := range []string{
@@ -147,7 +147,7 @@ func encryptionEnabled(s *scenario) {
 	s.run(0, []string{"status"}, "encrypted by kubeone-1")
 }
 
-// keyRotated begins a rotation, which goes on without the flag.
+// keyRotated begins a rotation, which later runs continue without the flag.
 func keyRotated(s *scenario) {
 	s.rotationKilledAfter("encrypt-learn/cp-1")
 	s.eventually("status tells of the rotation", time.Minute, func(ctx context.Context) error {
@@ -160,7 +160,7 @@ func keyRotated(s *scenario) {
 	s.storedBy("kubeone-2")
 }
 
-// rotationKilledAfter begins a rotation, and kills the operator's program when that step is done.
+// rotationKilledAfter begins a rotation, and kills kubeone when the step has finished.
 func (s *scenario) rotationKilledAfter(id string) {
 	s.Helper()
 	run, err := s.Start(s.Context(), []string{"apply", "-y", "--rotate-encryption-key"}...)
@@ -172,7 +172,7 @@ func (s *scenario) rotationKilledAfter(id string) {
 	run.Wait()
 }
 
-// keysLost deletes a host's keys; its API server would not start any more.
+// keysLost deletes a host's keys. Its API server could not start again.
 func keysLost(s *scenario) {
 	s.broken(s.Lab.Host("cp-2"), "rm -rf /etc/kubernetes/encryption/*")
 	s.run(2, []string{"plan"}, "bring back the keys")
@@ -184,7 +184,7 @@ func keysLost(s *scenario) {
 	s.storedBy("kubeone-2")
 }
 
-// replacedWhileRotated has a host destroyed when one host writes by the new key.
+// replacedWhileRotated destroys a host when one host writes with the new key.
 func replacedWhileRotated(s *scenario) {
 	s.rotationKilledAfter("encrypt-use/cp-1")
 	s.must(s.Lab.Rebuild(s.Context(), s.Lab.Host("cp-3")))
@@ -201,7 +201,7 @@ func (s *scenario) matches(ctx context.Context) error {
 	return nil
 }
 
-// destroyedWhileRotated takes a backup when one host has learnt a fourth key and another writes by it.
+// destroyedWhileRotated takes a backup when one host knows a fourth key and another writes with it.
 func destroyedWhileRotated(s *scenario) {
 	s.rotationKilledAfter("encrypt-use/cp-2")
 	backup, key := s.backup()
@@ -210,7 +210,7 @@ func destroyedWhileRotated(s *scenario) {
 	}
 	s.must(s.WriteManifest(fields(encrypting)))
 	if r := s.Run(s.Context(), []string{"recover", "-y", "--from", backup, "--identity", key}...); !strings.Contains(
-		r.Text(), "the cluster is back") { // a rotation is under way there
+		r.Text(), "the cluster is back") { // the backup contains an unfinished rotation
 		s.Fatalf("%s", r)
 	}
 	s.eventually("the fourth key is the only one", 10*time.Minute, s.matches)

@@ -14,9 +14,8 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// TestEndpointMoves is a cluster whose API is to be found at another address: everybody comes to dial it there, no Node
-// ceases to be Ready meanwhile, what is interrupted is gone on with, and the old address stays good until it is
-// dropped.
+// TestEndpointMoves moves the API to another address. All clients switch to it, every Node stays Ready, interrupted
+// runs resume, and the old address works until it is dropped.
 func TestEndpointMoves(t *testing.T) {
 	t.Parallel()
 	s := begin(t, fleet.Options{Name: "endpoint", ControlPlanes: 3, Workers: 2})
@@ -28,13 +27,13 @@ func TestEndpointMoves(t *testing.T) {
 	)
 }
 
-// The last bytes of addresses that the load balancer gets besides its own.
+// The last bytes of additional addresses of the load balancer.
 const (
 	secondAddress = "250"
 	thirdAddress  = "251"
 )
 
-// addressed gives the load balancer another address of the lab's network, and returns it.
+// addressed adds an address of the lab's network to the load balancer, and returns it.
 func (s *scenario) addressed(last string) string {
 	s.Helper()
 	own := s.Lab.Endpoint
@@ -43,7 +42,7 @@ func (s *scenario) addressed(last string) string {
 	return address
 }
 
-// endpointAt is the manifest with another endpoint; it is the scenario's from then on.
+// endpointAt changes the endpoint in the scenario's manifest.
 func (s *scenario) endpointAt(address string) {
 	s.Helper()
 	s.wantEdited(fields(func(all map[string]any) { all["apiEndpoint"] = map[string]any{"host": address} }))
@@ -59,7 +58,7 @@ func endpointMoves(s *scenario) {
 	s.endpointAt(address)
 	ready := s.readyThroughout()
 	s.run(2, []string{"plan"}, "known as "+address, "dial "+address+":6443", "name the endpoint "+address+":6443")
-	// A worker that does not find the new address keeps the old one, and the cluster's objects name that until it does.
+	// A worker that does not reach the new address keeps the old one. Until it does, the cluster's objects keep it too.
 	s.broken(worker, "ip route add blackhole "+address)
 	s.run(16, []string{"apply", "-y"}, "does not find the API at https://"+address+":6443")
 	s.same("what "+worker.Hostname+" dials", "https://"+old+":6443", s.dialled(worker, "kubelet"))
@@ -75,7 +74,7 @@ func endpointMoves(s *scenario) {
 	}
 }
 
-// variant is a manifest with another endpoint beside the scenario's.
+// variant returns a copy of the scenario's manifest with another endpoint.
 func (s *scenario) variant(address string) string {
 	s.Helper()
 	path, err := s.Variant("endpoint", fields(func(all map[string]any) {
@@ -85,11 +84,11 @@ func (s *scenario) variant(address string) string {
 	return path
 }
 
-// movedTo shows that everybody dials the address.
+// movedTo checks that all clients dial the address.
 func (s *scenario) movedTo(address string) {
 	s.Helper()
 	url := "https://" + address + ":6443"
-	s.must(s.FetchKubeconfig(s.Context())) // the operator's dials the new address, too
+	s.must(s.FetchKubeconfig(s.Context())) // the operator's kubeconfig dials the new address, too
 	for _, h := range s.Lab.Workers() {
 		s.same("what "+h.Hostname+" dials", url, s.dialled(h, "kubelet"))
 	}
@@ -115,7 +114,7 @@ func (s *scenario) published() string {
 	return ""
 }
 
-// dialled is the server in a kubeconfig of a host.
+// dialled returns the server in a kubeconfig of a host.
 func (s *scenario) dialled(h *fleet.Host, name string) string {
 	s.Helper()
 	text, err := h.Exec(s.Context(), "cat /etc/kubernetes/"+name+".conf")
@@ -132,8 +131,8 @@ func serverIn(kubeconfig string) string {
 	return ""
 }
 
-// readyThroughout looks at the Nodes from now on. The function that it returns ends that, and is an error of the test
-// for each Node that was seen not to be Ready.
+// readyThroughout watches the Nodes. The returned function ends that, and fails the test for each Node that was not
+// Ready at some time.
 func (s *scenario) readyThroughout() (end func()) {
 	s.Helper()
 	client, err := s.Client("")
@@ -197,7 +196,7 @@ func formerAddressDropped(s *scenario) {
 	s.healthy()
 }
 
-// endpointIsGone moves away from an address that nobody has any more: workers find no API, and their kubelets say
+// endpointIsGone moves away from an address that no longer exists: workers reach no API, and their kubelets report
 // nothing.
 func endpointIsGone(s *scenario) {
 	former, address := s.addressOf(secondAddress), s.addressed(thirdAddress)

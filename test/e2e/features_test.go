@@ -14,7 +14,7 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// TestFeatures switches features of the API server on in a living cluster, and off.
+// TestFeatures enables and disables features of the API server in a running cluster.
 func TestFeatures(t *testing.T) {
 	s := begin(t, fleet.Options{Name: "features", ControlPlanes: 3, Workers: 2, SSHUser: "ops"})
 	s.bare = map[string][]string{}
@@ -32,10 +32,10 @@ const (
 	auditLog    = "/var/log/kubernetes/audit.log"
 	auditPolicy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\n" +
 		"rules: [{level: Metadata}]\n"
-	// refusedPolicy looks like a policy, and has a group that is no name: the API server does not start with it.
+	// refusedPolicy has the form of a policy, but with an invalid group: the API server does not start with it.
 	refusedPolicy = "apiVersion: audit.k8s.io/v1\nkind: Policy\n" +
 		"rules:\n  - level: Metadata\n    resources: [{group: No_Group}]\n"
-	// authentication has an issuer that does not answer: it holds up nobody but those who come with its tokens.
+	// authentication has an issuer that does not answer. Only clients with its tokens have to wait.
 	authentication = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\n" +
 		"anonymous: {enabled: true, conditions: [{path: /livez}, {path: /readyz}, {path: /healthz}]}\n" +
 		"jwt:\n  - issuer: {url: \"https://127.0.0.1:9\", audiences: [kubernetes]}\n" +
@@ -43,13 +43,13 @@ const (
 	nodeSelectors = "podNodeSelectorPluginConfig:\n  clusterDefaultNodeSelector: \"\"\n  tenants: disk=ssd\n"
 )
 
-// beside writes a file beside the manifest.
+// beside writes a file to the manifest's folder.
 func (s *scenario) beside(name, content string) {
 	s.Helper()
 	s.must(os.WriteFile(filepath.Join(filepath.Dir(s.Manifest), name), []byte(content), 0o600))
 }
 
-// features are an audit log, node selectors for namespaces, images that are always pulled, and an issuer of tokens.
+// features enables an audit log, node selectors for namespaces, AlwaysPullImages, and a token issuer.
 func features(all map[string]any) {
 	all["features"] = map[string]any{
 		"staticAuditLog": map[string]any{"enable": true, "config": map[string]any{"policyFilePath": "policy.yaml"}},
@@ -63,7 +63,7 @@ func features(all map[string]any) {
 	}
 }
 
-// featureFlags are those that the features give the API server.
+// featureFlags returns the API server flags of the features.
 func featureFlags() []string {
 	return []string{
 		"--audit-log-path=" + auditLog, "--audit-policy-file=/etc/kubernetes/kubeone/kube-apiserver/audit-policy-",
@@ -72,7 +72,7 @@ func featureFlags() []string {
 	}
 }
 
-// apiServerFlags are the flags of a host's API server that runs.
+// apiServerFlags returns the flags of a host's running API server.
 func (s *scenario) apiServerFlags(h *fleet.Host) string {
 	s.Helper()
 	out, err := h.Exec(s.Context(), "tr '\\0' '\\n' </proc/$(pgrep -x kube-apiserver)/cmdline")
@@ -80,7 +80,7 @@ func (s *scenario) apiServerFlags(h *fleet.Host) string {
 	return out
 }
 
-// reconfiguredHosts are the names of the hosts that a plan reconfigures.
+// reconfiguredHosts returns the names of the hosts that a plan reconfigures.
 func (s *scenario) reconfiguredHosts() []string {
 	s.Helper()
 	p, err := s.Plan(s.Context())
@@ -128,7 +128,8 @@ func featuresOn(s *scenario) {
 	s.nothingToDo()
 }
 
-// policyRefused names a policy with which no API server starts: the first host goes back, the others are not touched.
+// policyRefused uses a policy with which no API server starts: the first host is rolled back, the others stay
+// unchanged.
 func policyRefused(s *scenario) {
 	files := func() map[string]string {
 		out, err := operator.OnEach(s.Context(), s.Members(),
@@ -160,7 +161,7 @@ func featuresOff(s *scenario) {
 				s.Errorf("%s: still %s in\n%s", h.Hostname, flag, flags)
 			}
 		}
-		// The log stays, and of the API server's files those of the baseline.
+		// The log stays, and the baseline's files of the API server.
 		s.broken(h, "[ -s "+auditLog+" ] && cd /etc/kubernetes/kubeone/kube-apiserver && "+
 			`[ "$(ls | sed 's/-[0-9a-f]*[.]yaml$//' | tr '\n' ' ')" = "audit-policy authentication " ]`)
 	}

@@ -14,8 +14,8 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// TestFirewalls is a cluster whose hosts have active firewalls, in which nothing but SSH is open: Debian's ufw on one
-// worker, and its firewalld on the other hosts.
+// TestFirewalls has hosts with active firewalls that allow only SSH: Debian's ufw on one worker, firewalld on the
+// others.
 func TestFirewalls(t *testing.T) {
 	s := begin(t, fleet.Options{Name: "firewalls", ControlPlanes: 1, Workers: 2, SSHUser: "ops"})
 	s.parts(
@@ -33,7 +33,7 @@ const (
 	firewalldActive = "systemctl is-active --quiet firewalld"
 )
 
-// firewalls are the hosts by what their firewalls are asked with.
+// firewalls returns the hosts by the command of their firewall.
 func (s *scenario) firewalls() map[string][]*fleet.Host {
 	return map[string][]*fleet.Host{
 		ufwActive:       {s.Lab.Host("worker-1")},
@@ -65,8 +65,8 @@ func firewallsOn(s *scenario) {
 	s.bare = s.snapshot()
 }
 
-// installPackages installs a package of this machine's Debian, from which the hosts are made, and what it needs. The
-// hosts have no package source of their own.
+// installPackages installs a package and its dependencies on the hosts. They come from this machine's Debian, because
+// the hosts have no package source.
 func (s *scenario) installPackages(name string, hosts ...*fleet.Host) {
 	s.Helper()
 	dir := filepath.Join(s.Dir, name)
@@ -93,7 +93,7 @@ func (s *scenario) installPackages(name string, hosts ...*fleet.Host) {
 	s.must(err)
 }
 
-// firewallsActive checks that all firewalls filter, or none does.
+// firewallsActive checks that all firewalls filter, or that none does.
 func (s *scenario) firewallsActive(want bool) {
 	s.Helper()
 	for active, hosts := range s.firewalls() {

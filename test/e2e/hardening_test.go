@@ -13,8 +13,8 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// TestHardening has a cluster that was made without the baseline get it while it is used, and lose it again, and then
-// a new one that has it by itself and keeps it through an upgrade.
+// TestHardening enables and disables the baseline in a cluster in use. Then a new cluster has the baseline by default
+// and keeps it through an upgrade.
 func TestHardening(t *testing.T) {
 	s := begin(t, fleet.Options{
 		Name: "hardening", ControlPlanes: 3, Workers: 2, SSHUser: "ops", KubernetesVersion: olderMinor,
@@ -57,12 +57,12 @@ func TestHardening(t *testing.T) {
 	)
 }
 
-// hardening has the manifest say that.
+// hardening sets the field in the manifest.
 func hardening(value string) operator.Edit {
 	return fields(func(all map[string]any) { all["hardening"] = value })
 }
 
-// baselineComes reconfigures a cluster that is used. Nobody notices.
+// baselineComes enables the baseline under load, which must not notice.
 func baselineComes(s *scenario) {
 	s.must(s.WriteManifest(hardening("baseline")))
 	under := s.loaded()
@@ -74,8 +74,7 @@ func baselineComes(s *scenario) {
 	s.nothingToDo()
 }
 
-// silent applies a manifest that says nothing about hardening any more: no container starts anew for that, and the
-// cluster is as it was.
+// silent applies a manifest without the hardening field: no container restarts, and the cluster stays as it was.
 func (s *scenario) silent(as func()) {
 	s.Helper()
 	before := s.processes()
@@ -86,7 +85,7 @@ func (s *scenario) silent(as func()) {
 	as()
 }
 
-// processes are the components of each host and when they were started.
+// processes returns the components of each host with their start times.
 func (s *scenario) processes() map[string]string {
 	s.Helper()
 	all, err := operator.OnEach(s.Context(), s.Members(), "for name in kubelet containerd etcd kube-apiserver "+
@@ -96,7 +95,7 @@ func (s *scenario) processes() map[string]string {
 	return all
 }
 
-// nobody asks an API server for a path without saying who it is, and returns the status.
+// nobody requests a path from an API server anonymously, and returns the status.
 func (s *scenario) nobody(host *fleet.Host, path string) string {
 	s.Helper()
 	out, err := host.Exec(s.Context(), "curl -sk -m 5 -o /dev/null -w '%{http_code}' https://127.0.0.1:6443"+path)
@@ -126,7 +125,8 @@ func (s *scenario) soft() {
 	}
 }
 
-// hard checks that the cluster has the baseline: every automatic check of the benchmark, and what nobody is told.
+// hard checks that the cluster has the baseline: every automatic check of the benchmark, and the limits of anonymous
+// requests.
 func (s *scenario) hard() {
 	s.Helper()
 	warned := map[string]string{}
@@ -163,7 +163,7 @@ func (s *scenario) hard() {
 		s.kube("-n", "kube-system", "get", "configmap", "kubeone", "-o", "jsonpath={.data.hardening}"))
 }
 
-// auditLog checks that what is asked for is noted, and nothing of what is in it.
+// auditLog checks that the log contains requests but not their content.
 func (s *scenario) auditLog() {
 	const secret = "bm90LWluLWFueS1sb2c="
 	s.kube("create", "secret", "generic", "audited", "--from-literal=key="+secret)

@@ -20,11 +20,10 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// hookLog is where hooks note that they have run, beside the manifest and on hosts.
+// hookLog is the file in which hooks record their runs, beside the manifest and on hosts.
 const hookLog = "hooks.log"
 
-// TestHooks has commands of the operator's run around all that is done to a cluster of three hosts; they fail, hang and
-// are killed.
+// TestHooks runs hooks around all activities in a cluster of three hosts. Hooks fail, hang and are killed.
 func TestHooks(t *testing.T) {
 	s := begin(t, fleet.Options{Name: "hooks", ControlPlanes: 1, Workers: 2, SSHUser: "ops"})
 	s.beside("hook.sh", `#!/bin/sh
@@ -44,7 +43,7 @@ printf '\033]0;title\007\033[31mthe hook of %s\n' "$KUBEONE_NODE"
 	)
 }
 
-// hook is one of the manifest's.
+// hook returns a hook for the manifest.
 func hook(name, side, activity string, onHost bool) map[string]any {
 	h := map[string]any{"name": name, side: activity, "command": []any{"./hook.sh"}, "timeout": "5s"}
 	if onHost {
@@ -55,7 +54,7 @@ func hook(name, side, activity string, onHost bool) map[string]any {
 	return h
 }
 
-// hookedWith is the manifest with these hooks, and with room for so many pods.
+// hookedWith writes the manifest with these hooks and maxPods.
 func (s *scenario) hookedWith(maxPods int, hooks ...map[string]any) {
 	s.Helper()
 	s.must(s.WriteManifest(fields(func(all map[string]any) {
@@ -67,7 +66,7 @@ func (s *scenario) hookedWith(maxPods int, hooks ...map[string]any) {
 	})))
 }
 
-// ranHooks are the lines that hooks have noted on the operator's machine and on hosts since the last call.
+// ranHooks returns the lines that hooks have written on the operator's machine and on hosts since the last call.
 func (s *scenario) ranHooks() (here []string, hosts map[string][]string) {
 	s.Helper()
 	path := filepath.Join(filepath.Dir(s.Manifest), hookLog)
@@ -89,7 +88,7 @@ func (s *scenario) ranHooks() (here []string, hosts map[string][]string) {
 	}), hosts
 }
 
-// file makes or removes a file beside the manifest.
+// file creates or removes a file beside the manifest.
 func (s *scenario) file(name string, there bool) {
 	s.Helper()
 	if there {
@@ -119,8 +118,8 @@ func hooksOfInstall(s *scenario) {
 	s.same("hooks of nothing", 0, len(here))
 }
 
-// hooksOfReconfigure: the hook after the first worker's turn fails. No other host's turn comes, and the next apply runs
-// what is owed.
+// hooksOfReconfigure: the hook after the first worker fails. The run stops before the next host, and the next apply
+// runs the pending hook.
 func hooksOfReconfigure(s *scenario) {
 	s.hookedWith(80, hook("told", "before", "reconfigure", false), hook("looked-at", "after", "reconfigure", true))
 	s.broken(s.Lab.Host("worker-1"), "touch /run/fail-hooks")
@@ -141,7 +140,7 @@ func hooksOfReconfigure(s *scenario) {
 	s.nothingToDo()
 }
 
-// hooksBeforeDrain: one that hangs is killed, and nothing is drained.
+// hooksBeforeDrain: a hanging hook is killed, and no node is drained.
 func hooksBeforeDrain(s *scenario) {
 	s.hookedWith(80, hook("out", "before", "drain", false))
 	s.run(0, []string{"apply", "-y"})
@@ -163,7 +162,7 @@ func hooksBeforeDrain(s *scenario) {
 	s.same("hooks here", []string{"before-drain worker-1", "before-drain worker-1"}, here)
 }
 
-// hooksAfterUpgrade: a host whose hook has failed stays closed until it has succeeded, also with another run between.
+// hooksAfterUpgrade: a host whose hook failed stays cordoned until the hook succeeds, also across another run.
 func hooksAfterUpgrade(s *scenario) {
 	s.hookedWith(80, hook("tested", "after", "upgrade", true), hook("in", "after", "upgrade", false))
 	s.run(0, []string{"apply", "-y"})
@@ -224,7 +223,7 @@ func hooksOfReset(s *scenario) {
 	s.nothingToDo()
 }
 
-// closed reports whether a Node takes no pods.
+// closed reports whether a Node is unschedulable.
 func (s *scenario) closed(name string) bool {
 	s.Helper()
 	var node corev1.Node

@@ -10,8 +10,8 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// hadBefore gives a host what hosts have that were used before: CNI and runtime configuration of a package of
-// containerd, a proxy for all units of systemd, and a unit that switches swap on at boot, which no container can.
+// hadBefore gives a host typical leftovers: CNI and runtime configuration of a containerd package, a proxy for all
+// systemd units, and a unit that enables swap at boot (which containers cannot do).
 const hadBefore = `mkdir -p /etc/cni/net.d /etc/systemd/system.conf.d /etc/containerd
 echo 'disabled_plugins = ["cri"]' >/etc/containerd/config.toml
 cat >/etc/cni/net.d/10-containerd-net.conflist <<'END'
@@ -32,7 +32,7 @@ WantedBy=swap.target
 END
 systemctl -q enable var-swapfile.swap && systemctl daemon-reexec`
 
-// TestHostsAsTheyAre makes a cluster of hosts that were something else before, and gives back what they had.
+// TestHostsAsTheyAre uses hosts that had another purpose before, and restores what they had.
 func TestHostsAsTheyAre(t *testing.T) {
 	t.Parallel()
 	s := begin(t, fleet.Options{Name: "hosts", ControlPlanes: 1, Workers: 1})

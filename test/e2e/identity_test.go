@@ -15,7 +15,7 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// sections edits the two lists of hosts of a manifest, as YAML has them.
+// sections edits the two lists of hosts in a manifest.
 func sections(edit func(controlPlane, workers []any) ([]any, []any)) operator.Edit {
 	return fields(func(all map[string]any) {
 		controlPlane, workers := all["controlPlane"].(map[string]any), all["staticWorkers"].(map[string]any)
@@ -28,7 +28,7 @@ func fields(edit func(all map[string]any)) operator.Edit {
 	return func(manifest string) string {
 		var all map[string]any
 		if err := yaml.Unmarshal([]byte(manifest), &all); err != nil {
-			return manifest // which the caller takes for an edit that changes nothing
+			return manifest // the caller reports it as an edit without a change
 		}
 		edit(all)
 		text, err := yaml.Marshal(all)
@@ -39,7 +39,7 @@ func fields(edit func(all map[string]any)) operator.Edit {
 	}
 }
 
-// entries edits each list of hosts by itself.
+// entries edits each list of hosts separately.
 func entries(edit func(hosts []map[string]any)) operator.Edit {
 	return sections(func(controlPlane, workers []any) ([]any, []any) {
 		for _, list := range [][]any{controlPlane, workers} {
@@ -56,12 +56,12 @@ func entries(edit func(hosts []map[string]any)) operator.Edit {
 	})
 }
 
-// demoted makes workers of all control-plane hosts but the first one.
+// demoted makes all control-plane hosts but the first workers.
 func demoted(controlPlane, workers []any) ([]any, []any) {
 	return controlPlane[:1], append(workers, controlPlane[1:]...)
 }
 
-// promoted makes a control-plane host of the first worker.
+// promoted makes the first worker a control-plane host.
 func promoted(controlPlane, workers []any) ([]any, []any) {
 	return append(controlPlane, workers[0]), workers[1:]
 }
@@ -74,21 +74,20 @@ func named(hosts []map[string]any) {
 	}
 }
 
-// swapped lets the last two hosts of a list, if it has two, swap their addresses.
+// swapped swaps the addresses of the last two hosts of a list.
 func swapped(hosts []map[string]any) {
 	if len(hosts) < 2 {
 		return
 	}
 	a, b := hosts[len(hosts)-1], hosts[len(hosts)-2]
 	for _, field := range []string{"publicAddress", "privateAddress", "sshHostPublicKey"} {
-		if a[field] != nil && b[field] != nil { // a machine answers at its address with its own key
+		if a[field] != nil && b[field] != nil { // a machine keeps its own key at its address
 			a[field], b[field] = b[field], a[field]
 		}
 	}
 }
 
-// recognised shows that hosts are who they are, whatever their place in the manifest, their ID and the address that
-// it gives them.
+// recognised checks that hosts keep their identity when the manifest changes their order, ID or address.
 func recognised(s *scenario) {
 	before := s.started(s.Members())
 	for name, edits := range map[string][]operator.Edit{
@@ -106,7 +105,7 @@ func recognised(s *scenario) {
 			s.run(0, []string{"apply", "-y", "-m", manifest}, "No changes")
 			continue
 		}
-		// Nothing is done to a host. The record is of a manifest with other addresses.
+		// The record is of a manifest with other addresses; no host changes.
 		s.run(2, []string{"plan", "-m", manifest}, "worker-1: the manifest has it at",
 			"worker-2: the manifest has it at", "save manifest and record",
 			"Plan: 1 step: 0 to create, 1 to change, 0 to remove.")
@@ -130,7 +129,7 @@ func recognised(s *scenario) {
 					hosts[0]["hostname"] = "renamed"
 				}
 			}),
-			10, // it stops no work on others
+			10, // work on other hosts continues
 			[]string{"worker-1", "renamed", "leaves renamed (", "restore the hostname"},
 		},
 	} {
@@ -144,11 +143,11 @@ func recognised(s *scenario) {
 	}
 }
 
-// removesOnly checks that a plan to remove a worker is about that one and no other.
+// removesOnly checks that a plan to remove a worker touches only that worker.
 func (s *scenario) removesOnly(worker, manifest string) {
 	s.Helper()
 	r := s.run(2, []string{"node", "remove", worker, "--dry-run", "-m", manifest}, "reset to a bare host")
-	var about []string // what the plan has steps under
+	var about []string // subjects of the plan's steps
 	for line := range strings.Lines(r.Stdout) {
 		if name, _, ok := strings.Cut(line, " ("); ok && s.known(name) {
 			about = append(about, name)
@@ -162,7 +161,8 @@ func (s *scenario) known(name string) bool {
 	return slices.ContainsFunc(s.Machines(), func(h *fleet.Host) bool { return h.Hostname == name })
 }
 
-// rolesChanged shows that a host is what it is, and not what the manifest calls it: whatever is asked, nothing is done.
+// rolesChanged checks that a host keeps its role whatever the manifest says, and that every command refuses to change
+// it.
 func rolesChanged(s *scenario) {
 	before := s.started(s.Members())
 	workers, err := s.Variant("demoted", sections(demoted))
@@ -192,7 +192,7 @@ func rolesChanged(s *scenario) {
 	s.nothingToDo()
 }
 
-// anotherCA shows that this machine knows the cluster by its CA, from the first contact or from a file.
+// anotherCA checks that this machine knows the cluster by its CA, from first contact or from a file.
 func anotherCA(s *scenario) {
 	file := filepath.Join(s.Dir, "state", s.Lab.Name, "ca")
 	known, err := os.ReadFile(file)

@@ -23,8 +23,8 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// TestControllersInTheCluster is the life of Machines whose controllers run on the control-plane hosts, put there by
-// apply, with workers that the manifest wants.
+// TestControllersInTheCluster covers Machines whose controllers run on the control-plane hosts. apply installs them,
+// and the manifest has workers, too.
 func TestControllersInTheCluster(t *testing.T) {
 	s := begin(t, fleet.Options{
 		Name: "incluster", ControlPlanes: 3, SpareWorkers: 4, SSHUser: "ops", KubernetesVersion: olderPatch,
@@ -57,14 +57,14 @@ func TestControllersInTheCluster(t *testing.T) {
 	}
 }
 
-// dynamicWorkers is what the manifest says of Machines.
+// dynamicWorkers is the manifest's section about Machines.
 const dynamicWorkers = `dynamicWorkers:
   - name: lab
     replicas: 2
     providerSpec: {cloudProviderSpec: {}}
 `
 
-// foundedWithControllers installs a cluster whose manifest wants Machines: there are no hosts for them yet.
+// foundedWithControllers installs a cluster whose manifest enables Machines, before there are hosts for them.
 func (p *pool) foundedWithControllers() {
 	p.must(p.WriteManifest(operator.Replace("kind: KubeOneCluster\n", "kind: KubeOneCluster\n"+dynamicWorkers)))
 	founded := p.run(0, []string{"apply", "-y"}, "Done.")
@@ -87,7 +87,7 @@ func (p *pool) foundedWithControllers() {
 	})
 }
 
-// controllersRun checks that a process runs on each control-plane host, and that one leads.
+// controllersRun checks that a controller process runs on each control-plane host, and that one leads.
 func (p *pool) controllersRun() {
 	p.Helper()
 	p.eventually("controllers run on three hosts", 2*time.Minute, func(ctx context.Context) error {
@@ -101,7 +101,7 @@ func (p *pool) controllersRun() {
 	p.leader()
 }
 
-// leader is the name of the pod that leads.
+// leader returns the name of the leading pod.
 func (p *pool) leader() string {
 	p.Helper()
 	holder := ""
@@ -130,23 +130,23 @@ func (p *pool) joinedByControllers() {
 	p.run(0, []string{"plan", "--with-machines"}, "No changes")
 }
 
-// leaderDied deletes the pod that leads, and lets another one do what is asked for at once.
+// leaderDied deletes the leading pod, and requests work from its successor at once.
 func (p *pool) leaderDied() {
 	p.kube("-n", "kubeone-system", "delete", "pod", p.leader(), "--grace-period", "0", "--force")
 	p.kube("-n", "kube-system", "scale", "machinedeployment", "lab", "--replicas", "3")
 	p.ready(3, olderPatch, 5*time.Minute)
 	p.controllersRun()
-	p.nothingToDo() // what is there is its users'
+	p.nothingToDo() // the Machines belong to their users
 }
 
-// roomFor97 is a setting of all kubelets, beside what the manifest says of Machines.
+// roomFor97 sets maxPods of all kubelets to 97, and keeps the section about Machines.
 func roomFor97() operator.Edit {
 	return operator.Replace("kind: KubeOneCluster\n",
 		"kind: KubeOneCluster\nkubeletConfig: {maxPods: 97}\n"+dynamicWorkers)
 }
 
-// settingsFollowed changes a setting of all kubelets: apply gives it to the control plane, and the controllers to the
-// hosts of Machines, of which one at most is out of service at a time. Nothing is drained.
+// settingsFollowed changes a kubelet setting. apply changes the control plane, and the controllers change the hosts of
+// Machines, at most one at a time. No node is drained.
 func (p *pool) settingsFollowed() {
 	before, closed := p.who(), p.closed()
 	p.must(p.WriteManifest(roomFor97()))
@@ -169,8 +169,8 @@ func (p *pool) settingsFollowed() {
 	p.nothingToDo()
 }
 
-// credentialsFollowed has the hosts of Machines pull from a registry that wants a password, with the one of a file and
-// with another one, and has it taken from them. A host that joins meanwhile has it before it runs anything.
+// credentialsFollowed has the hosts of Machines pull with the password of a file, with another password, and with none.
+// A host that joins meanwhile has the password before it runs anything.
 func (p *pool) credentialsFollowed() {
 	r := p.lockedRegistry()
 	p.must(p.WriteManifest(roomFor97(), r.mirrored()))
@@ -184,7 +184,7 @@ func (p *pool) credentialsFollowed() {
 	r.takes(secondPassword)
 	second := p.credentialsOf(r, secondPassword)
 	p.run(2, []string{"plan", "-c", second}, "the hosts of Machines have other credentials")
-	p.run(0, []string{"plan"}, "No changes") // who does not know them changes nothing
+	p.run(0, []string{"plan"}, "No changes") // a run without the file changes nothing
 	p.run(0, []string{"apply", "-y", "-c", second}, "Done.")
 	p.haveCredentials(secondPassword, p.joined()...)
 	p.pulls("second", r.image(), p.joined()...)
@@ -207,7 +207,7 @@ func (p *pool) credentialsFollowed() {
 	p.nothingToDo()
 }
 
-// joined are the hosts of the pool that are Nodes.
+// joined returns the hosts of the pool that are Nodes.
 func (p *pool) joined() []*fleet.Host {
 	p.Helper()
 	nodes, err := p.Nodes(p.Context())
@@ -218,7 +218,7 @@ func (p *pool) joined() []*fleet.Host {
 	})
 }
 
-// haveCredentials waits until hosts have that password, and nobody but root can read it; "" is none.
+// haveCredentials waits until hosts have the password and only root can read it. An empty password means none.
 func (p *pool) haveCredentials(password string, hosts ...*fleet.Host) {
 	p.Helper()
 	p.eventually("all hosts of Machines have the credentials", 4*time.Minute, func(ctx context.Context) error {
@@ -237,8 +237,8 @@ func (p *pool) haveCredentials(password string, hosts ...*fleet.Host) {
 	})
 }
 
-// mostReconfigured watches how many hosts have their turn. The first function says how many at most, after the second
-// one has ended the watch.
+// mostReconfigured watches how many hosts are reconfigured at a time. end stops the watch; most then returns the
+// maximum.
 func (p *pool) mostReconfigured() (most func() int, end func()) {
 	ctx, cancel := context.WithCancel(p.Context())
 	result, seen := make(chan int, 1), 0
@@ -258,7 +258,7 @@ func (p *pool) mostReconfigured() (most func() int, end func()) {
 	}
 }
 
-// settingsCurrent waits until the three Machines have the settings that the record wants.
+// settingsCurrent waits until the three Machines have the settings of the record.
 func (p *pool) settingsCurrent() {
 	p.Helper()
 	p.eventually("nobody waits any more", 3*time.Minute, func(ctx context.Context) error {
@@ -271,8 +271,8 @@ func (p *pool) settingsCurrent() {
 	})
 }
 
-// settingsOfMachinesRefused has the record say what no kubelet starts with. It is written by hand: apply itself stops
-// at the control plane, and leaves the record as it is.
+// settingsOfMachinesRefused writes settings into the record with which no kubelet starts. It edits the record directly,
+// because apply would stop at the control plane and keep the record.
 func (p *pool) settingsOfMachinesRefused() {
 	text := p.kube("-n", "kube-system", "get", "configmap", "kubeone", "-o", "jsonpath={.data.manifest}")
 	p.record(fields(func(all map[string]any) {
@@ -294,13 +294,13 @@ func (p *pool) settingsOfMachinesRefused() {
 		}
 		return err
 	})
-	p.ready(3, olderPatch, time.Minute) // it has again what it had
+	p.ready(3, olderPatch, time.Minute) // back to the previous settings
 	p.record(text)
 	p.settingsCurrent()
 	p.nothingToDo()
 }
 
-// record has the cluster's record say that this is the manifest.
+// record replaces the manifest in the cluster's record.
 func (p *pool) record(manifest string) {
 	p.Helper()
 	patch, err := json.Marshal(map[string]any{"data": map[string]string{"manifest": manifest}})
@@ -308,8 +308,8 @@ func (p *pool) record(manifest string) {
 	p.kube("-n", "kube-system", "patch", "configmap", "kubeone", "--type", "merge", "-p", string(patch))
 }
 
-// upgradedWithMachines upgrades the control plane while the deployment rolls to an older version, and all its Machines
-// in place with the same command after that: with one more meanwhile than dynamicWorkers have it.
+// upgradedWithMachines upgrades the control plane while the deployment rolls to an older version. The same command then
+// upgrades all Machines in place, with one more Machine than before.
 func (p *pool) upgradedWithMachines() {
 	before := p.who()
 	cache, err := components.DefaultCache()
@@ -343,12 +343,11 @@ func (p *pool) upgradedWithMachines() {
 	p.ready(3, newest, 6*time.Minute)
 	p.same("which Machine has which host", before, p.who())
 	p.controllersRun()
-	p.run(0, []string{"apply", "-y"}, "kube-proxy", "Done.") // no Machine is behind any more
+	p.run(0, []string{"apply", "-y"}, "kube-proxy", "Done.") // no Machine is behind
 	p.run(0, []string{"plan", "--upgrade-machine-deployments"}, "No changes")
 }
 
-// everRan watches which Machines run a version. The first function says how many have, after the second one has ended
-// the watch.
+// everRan watches which Machines run a version. end stops the watch; count then returns their number.
 func (p *pool) everRan(kubelet string) (count func() int, end func()) {
 	ctx, cancel := context.WithCancel(p.Context())
 	found, done := map[string]bool{}, make(chan struct{})
@@ -370,14 +369,14 @@ func (p *pool) everRan(kubelet string) (count func() int, end func()) {
 	}
 }
 
-// replacedWithControllers replaces a control-plane host: the controllers run on it as on the others.
+// replacedWithControllers replaces a control-plane host, on which the controllers then run again.
 func (p *pool) replacedWithControllers() {
 	p.run(0, []string{"node", "replace", "-y", p.Lab.ControlPlanes()[2].Hostname, "--bundle", p.Bundle})
 	p.controllersRun()
 	p.nothingToDo()
 }
 
-// withdrawn takes the controllers away, without which nothing becomes of Machines, and brings them back.
+// withdrawn removes the controllers, without which Machines make no progress, and restores them.
 func (p *pool) withdrawn() {
 	p.must(p.WriteManifest(operator.Replace("kind: KubeOneCluster\n",
 		"kind: KubeOneCluster\nmachineController: {deploy: false}\n")))

@@ -56,7 +56,7 @@ func (s *scenario) decorations() {
 		[]corev1.Taint{{Key: "example.com/only", Value: "batch", Effect: corev1.TaintEffectPreferNoSchedule}}, ours)
 }
 
-// servingCertificates checks that each kubelet has its serving certificate from the cluster, for its own names.
+// servingCertificates checks that each kubelet has a serving certificate from the cluster for its own names.
 func (s *scenario) servingCertificates() {
 	certs, err := operator.OnEach(s.Context(), s.Members(),
 		"openssl x509 -noout -issuer -ext subjectAltName -in /var/lib/kubelet/pki/kubelet-server-current.pem")
@@ -75,7 +75,7 @@ func (s *scenario) servingCertificates() {
 	}
 }
 
-// record checks that the cluster keeps its manifest, without anything secret.
+// record checks that the cluster stores its manifest without secrets.
 func (s *scenario) record() {
 	var record corev1.ConfigMap
 	s.must(s.Object(s.Context(), &record, "--namespace=kube-system", "configmap", "kubeone"))
@@ -94,7 +94,7 @@ func (s *scenario) record() {
 	s.same("join tokens that are left", "", tokens)
 }
 
-// journal checks that the run was written down, line by line, readable by the operator only, and without secrets.
+// journal checks that the journal has the run line by line, is readable by the operator only, and contains no secrets.
 func (s *scenario) journal() {
 	files, err := filepath.Glob(filepath.Join(s.Dir, "state", s.Lab.Name, "journal", "*.jsonl"))
 	s.must(err)
@@ -127,14 +127,14 @@ func mode(s *scenario, path string) os.FileMode {
 	return info.Mode().Perm()
 }
 
-// kubeconfigIsPrivate fetches the kubeconfig as an operator does and uses it.
+// kubeconfigIsPrivate fetches the kubeconfig like an operator, and uses it.
 func (s *scenario) kubeconfigIsPrivate() {
 	path := filepath.Join(s.Dir, "fetched")
 	s.run(0, []string{"kubeconfig", "-f", path})
 	s.same("mode of the kubeconfig", os.FileMode(0o600), mode(s, path))
 	written, err := os.ReadFile(path)
 	s.must(err)
-	// Each control-plane host has an administrator's certificate of its own.
+	// Each control-plane host has its own administrator's certificate.
 	cluster := func(kubeconfig string) string {
 		cluster, _, _ := strings.Cut(kubeconfig, "client-certificate-data:")
 		return cluster
@@ -146,7 +146,7 @@ func (s *scenario) kubeconfigIsPrivate() {
 	}
 }
 
-// healthy waits until all members are Ready again and every control plane answers.
+// healthy waits until all members are Ready and every control plane answers.
 func (s *scenario) healthy() {
 	s.Helper()
 	for _, host := range s.Lab.ControlPlanes() {

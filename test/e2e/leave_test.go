@@ -13,7 +13,8 @@ import (
 	"kubeone/test/e2e/operator"
 )
 
-// resetWorker takes one worker out of the living cluster: its Node goes, it is bare, and nobody else notices.
+// resetWorker takes one worker out of the running cluster: its Node is deleted, the host is bare, and nothing else
+// changes.
 func resetWorker(s *scenario) {
 	leaving := s.Lab.Host("worker-3")
 	staying := s.others(leaving)
@@ -26,8 +27,8 @@ func resetWorker(s *scenario) {
 	s.unchanged(map[string][]string{leaving.Hostname: s.bare[leaving.Hostname]}, s.snapshotOf(leaving))
 }
 
-// twoOperators: the first one joins the worker again and falls asleep over it. The second one is told who works there,
-// takes over, and finishes; when the first one wakes up, the host refuses its next step.
+// twoOperators: the first operator's machine suspends while it joins the worker again. The second operator learns who
+// holds the lock, takes over, and finishes. When the first one resumes, the host refuses its next step.
 func twoOperators(s *scenario) {
 	first, err := s.Start(s.Context(), "apply", "-y")
 	s.must(err)
@@ -49,8 +50,8 @@ func twoOperators(s *scenario) {
 	s.nothingToDo()
 }
 
-// beating keeps the locks on the members alive, whose operator cannot, until it is told to end: a look at all hosts may
-// take longer than a lock lives without its beats.
+// beating keeps the locks of a suspended operator alive until end is called. Probing all hosts may take longer than a
+// lock lives without heartbeats.
 func (s *scenario) beating() (end func()) {
 	s.Helper()
 	ctx, cancel := context.WithCancel(s.Context())
@@ -83,7 +84,7 @@ func reset(s *scenario) {
 	s.must(err)
 	s.Logf("kept: %v", kept)
 	places := []string{"/var/lib/kubeone-old/"}
-	if inside := "/var/lib/etcd/kubeone-reset-"; strings.Contains(fmt.Sprint(kept), inside) { // of a mount point
+	if inside := "/var/lib/etcd/kubeone-reset-"; strings.Contains(fmt.Sprint(kept), inside) { // inside a mount point
 		places = append(places, inside)
 	}
 	s.run(0, []string{"reset", "-y"}, append(places, "No changes. The hosts are bare.", "keeps")...)
@@ -93,7 +94,7 @@ func reset(s *scenario) {
 	s.run(0, []string{"reset", "-y", "--purge"}, "No changes. The hosts are bare.")
 }
 
-// installedAgain makes a cluster of hosts that were reset, with a single worker.
+// installedAgain installs a cluster with a single worker on hosts that were reset.
 func installedAgain(s *scenario) {
 	for _, host := range s.Lab.Workers()[1:] {
 		s.must(s.Lab.SetSpare(s.Context(), host, true))
@@ -104,8 +105,8 @@ func installedAgain(s *scenario) {
 	s.dnsNeverRestarted()
 }
 
-// interrupted installs a cluster while its operator's machine and its network fail again and again; each time the next
-// run goes on. A run that is only cut off goes on by itself.
+// interrupted installs a cluster while the operator's machine and network fail again and again. Each next run resumes;
+// a run that only loses its connections continues by itself.
 func interrupted(s *scenario) {
 	at := func(way operator.Way, step string) operator.Failure {
 		return operator.Failure{Way: way, Moment: operator.Moment{Event: apply.StepStarted, Step: step}}

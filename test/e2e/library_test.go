@@ -14,11 +14,11 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// TestTwoEnginesInOneProcess is the program of examples/library, built with the race detector: one engine of it
-// installs a cluster while another one upgrades another cluster.
+// TestTwoEnginesInOneProcess runs examples/library, built with the race detector: one engine installs a cluster while
+// another engine upgrades another cluster.
 func TestTwoEnginesInOneProcess(t *testing.T) {
 	t.Parallel()
-	program, err := library(t.Context(), t.TempDir()) // first: it keeps a small machine busy for minutes
+	program, err := library(t.Context(), t.TempDir()) // first, because it keeps a small machine busy for minutes
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func library(ctx context.Context, dir string) (string, error) {
 	return program, cmd.Run()
 }
 
-// atTheSameTime reports whether each cluster's first step has ended before the other one was as wanted.
+// atTheSameTime reports whether each cluster's first step ended before the other cluster was finished.
 func atTheSameTime(lines []string) bool {
 	seen := map[string]bool{}
 	for _, line := range lines {

@@ -15,8 +15,8 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// liveObjects changes by hand what apply and kubeadm have put into the cluster: it is found, named, and brought back,
-// and what somebody has added beside it stays.
+// liveObjects edits objects of apply and kubeadm by hand: kubeone reports and restores them, and keeps additional
+// objects.
 func liveObjects(s *scenario) {
 	for _, by := range [][]string{
 		{"-n", "kube-flannel", "delete", "daemonset", "kube-flannel-ds"},
@@ -63,7 +63,7 @@ func liveObjects(s *scenario) {
 	s.run(0, []string{"apply", "-y"}, "No changes")
 }
 
-// endpointSilent stops the load balancer: API servers that answer behind it are no proof that anybody finds them.
+// endpointSilent stops the load balancer: API servers behind it that answer do not prove that clients reach them.
 func (s *scenario) endpointSilent() {
 	s.Helper()
 	balancer := s.balancer()
@@ -88,7 +88,7 @@ func (s *scenario) balancer() *fleet.Host {
 	return nil
 }
 
-// servingCertificate has a kubelet ask for a new serving certificate when nobody is there to approve it.
+// servingCertificate has a kubelet request a new serving certificate when no approver runs.
 func (s *scenario) servingCertificate() {
 	s.Helper()
 	worker := s.Lab.Host("worker-1")
@@ -110,12 +110,11 @@ func (s *scenario) servingCertificate() {
 	s.nothingToDo()
 }
 
-// editedFiles changes and deletes files on hosts by hand: they are named and restored, without a container that starts
-// again. A flag that somebody has added to a static pod is named and kept, and a cluster with that does not simply
-// match.
+// editedFiles edits and deletes files on hosts: kubeone reports and restores them without restarting a container. An
+// additional flag of a static pod is reported and kept, and then the cluster does not simply match.
 func editedFiles(s *scenario) {
 	const pod, flag, edit = "/etc/kubernetes/manifests/kube-scheduler.yaml", "--v=1", "echo '# somebody was here' >>"
-	const named = pod + " (--v)" // what is other in it, without the value
+	const named = pod + " (--v)" // the difference, without the value
 	edits := []struct{ host, file, by string }{
 		{"cp-2", "/etc/systemd/system/kubelet.service", edit},
 		{"cp-3", "/var/lib/kubelet/config.yaml", edit},
@@ -167,7 +166,7 @@ func editedFiles(s *scenario) {
 	s.nothingToDo()
 }
 
-// schedulerHas waits until the host's scheduler is healthy and has a flag that many times.
+// schedulerHas waits until the host's scheduler is healthy and has the flag that many times.
 func (s *scenario) schedulerHas(host, flag string, times int) {
 	s.Helper()
 	look := fmt.Sprintf(`pid=$(pgrep -x kube-scheduler) && args=$(tr '\0' '\n' </proc/$pid/cmdline) &&
@@ -179,18 +178,18 @@ func (s *scenario) schedulerHas(host, flag string, times int) {
 	})
 }
 
-// containers are the tasks that run on each host, with their processes (operator.Tasks).
+// containers returns the running tasks of each host, with their processes (operator.Tasks).
 func (s *scenario) containers() map[string]string {
 	s.Helper()
 	tasks, err := operator.OnEach(s.Context(), s.Members(), operator.Tasks)
 	s.must(err)
 	for host := range tasks {
-		tasks[host] = strings.TrimSpace(tasks[host]) + "\n" // the last line is one like the others
+		tasks[host] = strings.TrimSpace(tasks[host]) + "\n" // every line ends alike
 	}
 	return tasks
 }
 
-// notCompared has the API refuse to say what an apply would change: that is told, and not taken for a match.
+// notCompared has the API refuse a dry run: kubeone reports that, and does not take it for a match.
 func (s *scenario) notCompared() {
 	s.Helper()
 	const webhook = `apiVersion: admissionregistration.k8s.io/v1
@@ -245,7 +244,7 @@ func (s *scenario) kube(args ...string) string {
 	return strings.TrimSpace(out)
 }
 
-// proxyMode is the mode in kube-proxy's live configuration.
+// proxyMode returns the mode in kube-proxy's live configuration.
 func (s *scenario) proxyMode() string {
 	s.Helper()
 	for line := range strings.Lines(s.kube("-n", "kube-system", "get", "configmap", "kube-proxy", "-o",
@@ -257,7 +256,7 @@ func (s *scenario) proxyMode() string {
 	return ""
 }
 
-// setProxyMode changes the mode in kube-proxy's live configuration, as somebody with kubectl edit does.
+// setProxyMode changes the mode in kube-proxy's live configuration like kubectl edit.
 func (s *scenario) setProxyMode(mode string) {
 	s.Helper()
 	live := s.kube("-n", "kube-system", "get", "configmap", "kube-proxy", "-o", "yaml")

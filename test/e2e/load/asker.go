@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// nodePort is where the Deployment answers on every node.
+// nodePort is the port of the Deployment on every node.
 const nodePort = 30085
 
-// asker asks the Deployment for its pods' names through the nodes' port, at one node after the other.
+// asker requests the pods' names of the Deployment through the nodes' port, one node after the other.
 type asker struct {
 	nodes   []string
 	every   time.Duration
@@ -20,7 +20,7 @@ type asker struct {
 	refused map[string]*Refusal
 }
 
-// Refusal is when requests at a node were not answered.
+// Refusal records the requests that a node did not answer.
 type Refusal struct {
 	Count int       `json:"count"`
 	First time.Time `json:"first"`

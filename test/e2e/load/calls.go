@@ -10,19 +10,19 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// calls counts requests as a client with patience sees them.
+// calls counts requests as a patient client experiences them.
 type calls struct {
 	Requests int `json:"requests"`
-	// Retries are attempts after the first, Failed the requests that two retries did not serve.
+	// Retries are attempts after the first. Failed are requests that two retries did not serve.
 	Retries int `json:"retries"`
 	Failed  int `json:"failedAfterTwoRetries"`
-	// Slowest is the longest time from the first attempt of a request to its answer.
+	// Slowest is the longest time from a request's first attempt to its answer.
 	Slowest float64 `json:"slowestSeconds"`
-	// Errors counts how attempts failed.
+	// Errors counts failed attempts by error.
 	Errors map[string]int `json:"errors,omitempty"`
 }
 
-// do attempts a request until it is served; false when ctx has ended before.
+// do attempts a request until it is served. It returns false when ctx ends before.
 func (c *calls) do(ctx context.Context, attempt func(context.Context) error) bool {
 	began := time.Now()
 	for tries := 0; ; tries++ {
@@ -30,7 +30,7 @@ func (c *calls) do(ctx context.Context, attempt func(context.Context) error) boo
 		err := attempt(limited)
 		cancel()
 		if ctx.Err() != nil {
-			return false // an attempt that was cut short counts for nothing
+			return false // an attempt that ctx interrupts counts for nothing
 		}
 		if tries == 0 {
 			c.Requests++
@@ -51,12 +51,12 @@ func (c *calls) do(ctx context.Context, attempt func(context.Context) error) boo
 	}
 }
 
-// retryAfter is how long a client waits before the next attempt: 100 ms, then twice as long each time, 1 s at most.
+// retryAfter returns a client's delay before the next attempt: 100 ms, doubled each time, at most 1 s.
 func retryAfter(tries int) time.Duration {
 	return min(100*time.Millisecond<<min(tries, 5), time.Second)
 }
 
-// kindOf names an error without addresses, so that equal ones can be counted.
+// kindOf returns an error's text without addresses, so that equal errors can be counted.
 func kindOf(err error) string {
 	var status *apierrors.StatusError
 	var op *net.OpError

@@ -16,12 +16,13 @@ import (
 const (
 	app      = "web"
 	replicas = 6
-	// minAvailable is what the disruption budget allows no drain to go below.
+	// minAvailable is the limit of the disruption budget.
 	minAvailable = 5
 	port         = 8080
 )
 
-// deploy makes Deployment, disruption budget and Service, and waits until all pods are ready and counted by the budget.
+// deploy creates Deployment, disruption budget and Service. It waits until all pods are ready and counted by the
+// budget.
 func deploy(ctx context.Context, client kubernetes.Interface, image string) error {
 	if _, err := client.AppsV1().Deployments(namespace).Create(ctx, deployment(image),
 		metav1.CreateOptions{}); err != nil {
@@ -49,8 +50,8 @@ func deploy(ctx context.Context, client kubernetes.Interface, image string) erro
 
 func labels() map[string]string { return map[string]string{"app": app} }
 
-// deployment is the workload. A pod that is told to end goes on answering for two seconds, in which the nodes take it
-// out of the Service, and is probed with patience: a busy machine is no fault of what is measured.
+// deployment returns the workload. A terminating pod answers for two more seconds, so that nodes can take it out of the
+// Service. Its probes are patient, because a busy machine is not what the load measures.
 func deployment(image string) *appsv1.Deployment {
 	grace, count := int64(10), int32(replicas)
 	return &appsv1.Deployment{

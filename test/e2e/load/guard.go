@@ -20,11 +20,10 @@ type guard struct {
 	mu   sync.Mutex
 	pods map[string]*pod // by UID
 	seen Pods
-	// below and broken are what is wrong now, so that each time counts once.
+	// below and broken are the current violations, so that each one counts once.
 	below, broken bool
 }
 
-// pod is what matters of one.
 type pod struct {
 	name                    string
 	ready, wasReady, ending bool
@@ -34,7 +33,7 @@ func newGuard(client kubernetes.Interface) *guard {
 	return &guard{client: client, pods: map[string]*pod{}, seen: Pods{LeastReady: replicas, LeastHealthy: replicas}}
 }
 
-// watchPods looks at all pods, and then at every change, until ctx ends. A watch that breaks is begun anew.
+// watchPods lists all pods, and then follows every change until ctx ends. It restarts a broken watch.
 func (g *guard) watchPods(ctx context.Context) {
 	pods := g.client.CoreV1().Pods(namespace)
 	for ok := true; ok; ok = again(ctx, 100*time.Millisecond) {
@@ -95,8 +94,8 @@ func (g *guard) note(p corev1.Pod) {
 	seen.wasReady = seen.wasReady || seen.ready
 }
 
-// judge counts the pods that are ready and not ending. Pods that became unready where they are were not evicted: when
-// there are too few even with them, evictions are the reason.
+// judge counts pods that are ready and not terminating. A pod that became unready in place was not evicted: if there
+// are too few pods even with those, evictions are the cause.
 func (g *guard) judge() {
 	ready, fell := 0, 0
 	for _, p := range g.pods {
@@ -121,7 +120,7 @@ func (g *guard) judge() {
 	g.below = below
 }
 
-// watchBudget follows what the cluster itself counts.
+// watchBudget follows the status of the disruption budget.
 func (g *guard) watchBudget(ctx context.Context) {
 	budgets := g.client.PolicyV1().PodDisruptionBudgets(namespace)
 	for ok := true; ok; ok = again(ctx, 100*time.Millisecond) {

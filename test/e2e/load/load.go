@@ -1,6 +1,6 @@
-// Package load is what goes on in a cluster while something is done to it: a client that writes and reads through the
-// load balancer without a pause, one that asks whether the API is there, and a Deployment with a disruption budget that
-// answers requests. It counts what they notice, and afterwards looks for every write that was acknowledged.
+// Package load puts load on a cluster during an operation. One client writes and reads through the load balancer
+// without a pause, one checks that the API is available, and a Deployment with a disruption budget answers requests.
+// The package counts what they notice, and finally reads back every acknowledged write.
 package load
 
 import (
@@ -14,34 +14,33 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Options say what load to put on a cluster.
+// Options describe the load.
 type Options struct {
-	// Kubeconfig is a file; the server that it names is the load balancer.
+	// Kubeconfig is a file whose server is the load balancer.
 	Kubeconfig string
-	// Nodes are the addresses at which the Deployment is asked, in turn; without any there is no Deployment.
+	// Nodes are the addresses at which the Deployment is requested, in turn. Without any there is no Deployment.
 	Nodes []string
 	// Image is the Deployment's: agnhost, present on every node.
 	Image string
-	// Every is the pause between two requests of each kind, 100 ms when it is zero.
+	// Every is the pause between two requests of each kind. Zero means 100 ms.
 	Every time.Duration
 }
 
-// Load is a running load. It ends with Stop.
+// Load is a running load. Call Stop to end it.
 type Load struct {
 	client kubernetes.Interface
 	cancel context.CancelFunc
 	all    sync.WaitGroup
 	began  time.Time
-	waited time.Duration // as processorWait says it, at the beginning
+	waited time.Duration // processorWait at the start
 
 	writer *writer
 	prober *prober
 	guard  *guard // nil without a Deployment
-	asker  *asker // likewise
+	asker  *asker // nil without a Deployment
 }
 
-// Start brings the Deployment up where there is one, waits until it answers, and starts all clients. They go on until
-// Stop, or until ctx ends.
+// Start deploys the workload, waits until it answers, and starts all clients. They run until Stop, or until ctx ends.
 func Start(ctx context.Context, options Options) (*Load, error) {
 	if options.Every == 0 {
 		options.Every = 100 * time.Millisecond
@@ -74,7 +73,7 @@ func Start(ctx context.Context, options Options) (*Load, error) {
 	return l, nil
 }
 
-// deploy makes the Deployment and waits until it is as it shall stay, and answers at every node.
+// deploy creates the Deployment, and waits until it is complete and answers at every node.
 func (l *Load) deploy(ctx context.Context, image string) error {
 	if err := deploy(ctx, l.client, image); err != nil {
 		return err
@@ -83,7 +82,6 @@ func (l *Load) deploy(ctx context.Context, image string) error {
 	return l.asker.everywhere(ctx)
 }
 
-// run starts the clients.
 func (l *Load) run(ctx context.Context) {
 	ctx, l.cancel = context.WithCancel(ctx)
 	l.began, l.waited = time.Now(), processorWait()
@@ -96,7 +94,7 @@ func (l *Load) run(ctx context.Context) {
 	}
 }
 
-// Stop ends the clients, reads back every write that was acknowledged, and says what was noticed. The Deployment stays.
+// Stop ends the clients, reads back every acknowledged write, and reports. The Deployment stays.
 func (l *Load) Stop(ctx context.Context) (Report, error) {
 	l.cancel()
 	l.all.Wait()
@@ -114,7 +112,7 @@ func (l *Load) Stop(ctx context.Context) (Report, error) {
 	return r, nil
 }
 
-// again waits until the next request is due; false when ctx has ended.
+// again waits until the next request is due. It returns false when ctx ends.
 func again(ctx context.Context, every time.Duration) bool {
 	timer := time.NewTimer(every)
 	defer timer.Stop()

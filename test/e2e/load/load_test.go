@@ -71,7 +71,7 @@ func TestAnAttemptThatTheEndCutsShortCountsForNothing(t *testing.T) {
 	}
 }
 
-// is a pod as a watch shows it.
+// is returns a pod as a watch shows it.
 func is(name string, ready, ending bool) corev1.Pod {
 	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
 	if ready {

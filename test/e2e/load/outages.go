@@ -2,21 +2,21 @@ package load
 
 import "time"
 
-// Outages are the times in which requests did not succeed: each from the start of the first that failed to the end of
-// the next that succeeded.
+// Outages are the times without successful requests, from the start of a failed request to the end of the next
+// successful one.
 type Outages struct {
 	Asked   int     `json:"asked"`
 	Failed  int     `json:"failed"`
 	Count   int     `json:"outages"`
 	Longest float64 `json:"longestSeconds"`
 	Sum     float64 `json:"sumSeconds"`
-	// LastError is how the last request that failed did.
+	// LastError is the error of the last failed request.
 	LastError string `json:"lastError,omitempty"`
 
-	since time.Time // of the outage that goes on
+	since time.Time // start of the current outage
 }
 
-// note adds a request. Requests come in the order in which they were made.
+// note adds a request. Calls are in the order of the requests.
 func (o *Outages) note(began, ended time.Time, err error) {
 	o.Asked++
 	if err != nil {
@@ -38,7 +38,7 @@ func (o *Outages) end(at time.Time) {
 	o.Count, o.Sum, o.Longest, o.since = o.Count+1, o.Sum+took, max(o.Longest, took), time.Time{}
 }
 
-// closed are the outages when nothing more comes: one that goes on ends now.
+// closed returns the outages with a current one ended now.
 func (o Outages) closed(now time.Time) Outages {
 	o.end(now)
 	return o

@@ -6,12 +6,11 @@ import (
 	"time"
 )
 
-// starvedShare is the share of the time above which a machine says nothing about how soon a request is served:
-// processes waited for a processor nearly always.
+// starvedShare is the share of time with processes waiting for a processor above which latency is not judged.
 const starvedShare = 0.75
 
-// processorWait is for how long, since the machine's start, some process waited for a processor; 0 where the kernel
-// does not say. See Documentation/accounting/psi.rst of Linux.
+// processorWait returns for how long some process has waited for a processor since the machine started, or 0 without
+// support of the kernel. See Documentation/accounting/psi.rst of Linux.
 func processorWait() time.Duration {
 	text, err := os.ReadFile("/proc/pressure/cpu")
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// probeTimeout is how long an API that counts as available may take to answer.
+// probeTimeout is the time in which an available API answers.
 const probeTimeout = time.Second
 
-// prober asks for an object that must come from etcd, with a new connection each time, as a new client would.
+// prober requests an object that must come from etcd, with a new connection each time, like a new client.
 type prober struct {
 	client  *http.Client
 	url     string
@@ -45,7 +45,7 @@ func (p *prober) run(ctx context.Context) {
 	}
 }
 
-// fetch makes one request, which must be answered with 200.
+// fetch makes one request and expects status 200.
 func fetch(ctx context.Context, client *http.Client, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {

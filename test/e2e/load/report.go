@@ -9,46 +9,46 @@ import (
 	"time"
 )
 
-// Report is what a load noticed.
+// Report holds the observations of a load.
 type Report struct {
 	Seconds float64 `json:"seconds"`
-	// Starved is the share of the time during which some process on this machine waited for a processor, 0 to 1.
+	// Starved is the share of time in which some process on this machine waited for a processor, 0 to 1.
 	Starved float64 `json:"starved"`
 	Client  Client  `json:"client"`
-	// API is whether a new client was served through the load balancer within a second.
+	// API counts whether a new client was served through the load balancer within a second.
 	API Outages `json:"api"`
 	// Pods and Requests are those of the Deployment, nil without one.
 	Pods     *Pods    `json:"pods,omitempty"`
 	Requests *Outages `json:"requests,omitempty"`
-	// Refused are the requests among them that were not answered, by the node that was asked.
+	// Refused are the unanswered requests by node.
 	Refused map[string]*Refusal `json:"refused,omitempty"`
 }
 
-// Client is what the client that writes and reads noticed.
+// Client holds the observations of the client that writes and reads.
 type Client struct {
 	calls
 	Acknowledged int `json:"acknowledgedWrites"`
-	// Lost are writes that were acknowledged and were not there at the end.
+	// Lost are acknowledged writes that were missing at the end.
 	Lost []int `json:"lost,omitempty"`
-	// Wrong are reads that did not have the write before them.
+	// Wrong are reads that lacked the write before them.
 	Wrong []string `json:"wrong,omitempty"`
 }
 
-// Pods is what became of the Deployment's pods.
+// Pods holds the observations about the Deployment's pods.
 type Pods struct {
 	LeastReady int `json:"leastReady"`
-	// LeastHealthy is the least that the cluster itself counted for the disruption budget, and BudgetBroken how many
-	// times that was less than the budget asks for.
+	// LeastHealthy is the minimum in the budget's status. BudgetBroken counts how often it was less than the budget
+	// requires.
 	LeastHealthy int `json:"leastHealthy"`
 	BudgetBroken int `json:"budgetBroken"`
-	// ByEviction are the times when evictions left fewer pods ready than the disruption budget asks for; Otherwise are
-	// those when pods became unready where they were.
+	// ByEviction are the times when evictions left fewer ready pods than the disruption budget requires. Otherwise are
+	// the times when pods became unready in place.
 	ByEviction []string `json:"tooFewByEviction,omitempty"`
 	Otherwise  []string `json:"tooFewOtherwise,omitempty"`
 }
 
-// Err is nil when no acknowledged write was lost or read wrongly, no request failed after two retries, and the
-// disruption budget was kept. How soon requests are served is not judged on a machine that was starved; see String.
+// Err returns nil when no acknowledged write was lost or read wrongly, no request failed after two retries, and the
+// disruption budget was kept. It does not judge latency on a starved machine; see String.
 func (r Report) Err() error {
 	var problems []error
 	if r.Client.Acknowledged == 0 {
@@ -73,7 +73,7 @@ func (r Report) Err() error {
 	return errors.Join(problems...)
 }
 
-// String is the report in a few lines.
+// String returns the report in a few lines.
 func (r Report) String() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "load of %.0f s: %d writes acknowledged, %d lost; %d requests, %d retries, %d failed after two "+
@@ -102,7 +102,7 @@ func (r Report) String() string {
 	return text.String()
 }
 
-// String is how often and how long requests did not succeed.
+// String returns how often and how long requests failed.
 func (o Outages) String() string {
 	text := fmt.Sprintf("%d of %d requests answered; %d outages, the longest %.1f s, %.1f s together", o.Asked-o.Failed,
 		o.Asked, o.Count, o.Longest, o.Sum)

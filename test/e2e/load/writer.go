@@ -18,20 +18,20 @@ import (
 
 const (
 	namespace = "load"
-	// page is how many writes one ConfigMap holds.
+	// page is the number of writes in one ConfigMap.
 	page = 100
-	// attemptTimeout is how long one attempt may take.
+	// attemptTimeout is the limit of one attempt.
 	attemptTimeout = 5 * time.Second
-	// enough retries for a request that counts as served.
+	// enough is the number of retries within which a request counts as served.
 	enough = 2
 )
 
-// writer writes 1, 2, 3, … and reads each back. Every number has a key of its own, so that all can be looked for later.
+// writer writes 1, 2, 3, … and reads each back. Every number has its own key, so that all can be read later.
 type writer struct {
 	api   rest.Interface
 	every time.Duration
 	calls calls
-	acked int // every number up to this one was acknowledged
+	acked int // all numbers up to this one were acknowledged
 	wrong []string
 }
 
@@ -39,13 +39,13 @@ func newWriter(api rest.Interface, every time.Duration) *writer {
 	return &writer{api: api, every: every, calls: calls{Errors: map[string]int{}}}
 }
 
-// run goes on until ctx ends.
+// run works until ctx ends.
 func (w *writer) run(ctx context.Context) {
 	for n := 1; again(ctx, w.every) && w.once(ctx, n); n++ {
 	}
 }
 
-// once writes a number and reads it back; false when ctx has ended before.
+// once writes a number and reads it back. It returns false when ctx ends before.
 func (w *writer) once(ctx context.Context, n int) bool {
 	if !w.calls.do(ctx, func(ctx context.Context) error { return w.write(ctx, n) }) {
 		return false
@@ -63,7 +63,7 @@ func (w *writer) once(ctx context.Context, n int) bool {
 
 func pageName(n int) string { return fmt.Sprintf("writes-%05d", n/page) }
 
-// write is one attempt. That an earlier attempt was carried out without an answer does no harm.
+// write makes one attempt. It is idempotent: an earlier attempt may have succeeded without an answer.
 func (w *writer) write(ctx context.Context, n int) error {
 	key := strconv.Itoa(n)
 	if n%page == 0 || n == 1 {
@@ -85,7 +85,7 @@ func (w *writer) write(ctx context.Context, n int) error {
 		Name(pageName(n)).Body(patch).Do(ctx).Error()
 }
 
-// last reads the newest number of the page that n is on.
+// last reads the newest number in the page of n.
 func (w *writer) last(ctx context.Context, n int) (int, error) {
 	var object corev1.ConfigMap
 	if err := w.api.Get().MaxRetries(0).Namespace(namespace).Resource("configmaps").Name(pageName(n)).Do(ctx).
@@ -95,7 +95,7 @@ func (w *writer) last(ctx context.Context, n int) (int, error) {
 	return strconv.Atoi(object.Data["last"])
 }
 
-// report looks for every acknowledged write.
+// report reads back every acknowledged write.
 func (w *writer) report(ctx context.Context) (Client, error) {
 	c := Client{Acknowledged: w.acked, calls: w.calls, Wrong: w.wrong}
 	found := map[string]bool{}
@@ -117,8 +117,8 @@ func (w *writer) report(ctx context.Context) (Client, error) {
 	return c, nil
 }
 
-// makeNamespace makes the namespace anew: writes of an earlier load are not those of this one. Errors are tried again,
-// as an API server may just be starting anew.
+// makeNamespace creates the namespace again, without the writes of an earlier load. It retries errors, because an API
+// server may be restarting.
 func makeNamespace(ctx context.Context, client kubernetes.Interface) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()

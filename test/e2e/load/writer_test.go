@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// shelf is an API that keeps ConfigMaps and nothing else. Its answers to the patches in mute get lost; what is in
-// forget is acknowledged and not kept, and of what is in stale the newest number stays as it was.
+// shelf is a fake API for ConfigMaps. Answers to the patches in mute are lost. Patches in forget are acknowledged but
+// not stored. For those in stale, reads return the previous number.
 type shelf struct {
 	mu                  sync.Mutex
 	maps                map[string]map[string]string
@@ -60,7 +60,7 @@ func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(object)
 }
 
-// shelved is a writer to an API.
+// shelved returns a writer to the fake API.
 func shelved(t *testing.T, s *shelf) *writer {
 	t.Helper()
 	s.maps = map[string]map[string]string{}
@@ -73,7 +73,7 @@ func shelved(t *testing.T, s *shelf) *writer {
 	return newWriter(client.CoreV1().RESTClient(), 0)
 }
 
-// writes does so many writes, each read back.
+// writes makes count writes and reads each back.
 func (w *writer) writes(t *testing.T, count int) {
 	t.Helper()
 	for n := 1; n <= count; n++ {
