@@ -66,7 +66,7 @@ func TestRotateClusterCA(t *testing.T) {
 
 func (s *scenario) pinFile() string { return filepath.Join(s.Dir, "state", s.Lab.Name, "ca") }
 
-// pin returns the CA by which this machine knows the cluster.
+// pin returns the CA that identifies the cluster on this machine.
 func (s *scenario) pin() string {
 	s.Helper()
 	text, err := os.ReadFile(s.pinFile())

@@ -95,8 +95,8 @@ func (s *scenario) processes() map[string]string {
 	return all
 }
 
-// nobody requests a path from an API server anonymously, and returns the status.
-func (s *scenario) nobody(host *fleet.Host, path string) string {
+// requestAnonymously requests a path from an API server anonymously, and returns the status.
+func (s *scenario) requestAnonymously(host *fleet.Host, path string) string {
 	s.Helper()
 	out, err := host.Exec(s.Context(), "curl -sk -m 5 -o /dev/null -w '%{http_code}' https://127.0.0.1:6443"+path)
 	s.must(err)
@@ -121,7 +121,7 @@ func (s *scenario) soft() {
 				s.Errorf("%s: the API server has --%s=%s", host.Hostname, flag, value)
 			}
 		}
-		s.same("what nobody is told of the version by "+host.Hostname, "200", s.nobody(host, "/version"))
+		s.same("what nobody is told of the version by "+host.Hostname, "200", s.requestAnonymously(host, "/version"))
 	}
 }
 
@@ -152,7 +152,7 @@ func (s *scenario) hard() {
 		if control {
 			for path, status := range map[string]string{"/livez": "200", "/readyz": "200", "/healthz": "200",
 				"/version": "401", "/api/v1/namespaces/kube-public/configmaps/cluster-info": "401"} {
-				s.same("what nobody gets of "+path+" from "+host.Hostname, status, s.nobody(host, path))
+				s.same("what nobody gets of "+path+" from "+host.Hostname, status, s.requestAnonymously(host, path))
 			}
 		}
 	}

@@ -15,8 +15,8 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// TestUpgrades are the upgrades of a cluster with three control-plane hosts and three workers: one of the patch
-// version, and one after the other to the next two minor versions.
+// TestUpgrades upgrades a cluster of three control-plane hosts and three workers: to one newer patch version, then to
+// the next two minor versions.
 func TestUpgrades(t *testing.T) {
 	for n, versions := range [][]string{{olderPatch, newest}, {"1.34.4", "1.35.4", newest}} {
 		t.Run(versions[0], func(t *testing.T) {
@@ -34,8 +34,8 @@ func TestUpgrades(t *testing.T) {
 	}
 }
 
-// TestLivingCluster is what happens to a cluster between its installation and its end: operators make mistakes, hosts
-// hang, somebody changes things by hand. Some hosts have disks of their own for what others have in directories.
+// TestLivingCluster covers the life between installation and reset: operators make mistakes, hosts hang, and files and
+// objects are edited by hand. Some hosts have separate disks where others have directories.
 func TestLivingCluster(t *testing.T) {
 	s := begin(t, fleet.Options{Name: "living", ControlPlanes: 3, Workers: 2, SpareWorkers: 1, SSHUser: "ops"})
 	s.broken(s.Lab.Host("cp-2"), mounted("/var/lib/etcd"))
@@ -62,8 +62,8 @@ func TestLivingCluster(t *testing.T) {
 	)
 }
 
-// TestInstallations installs a cluster through failures of the operator's machine, resets its hosts, and installs it
-// anew.
+// TestInstallations installs a cluster through failures of the operator's machine, resets its hosts, and installs
+// again.
 func TestInstallations(t *testing.T) {
 	s := begin(t, fleet.Options{Name: "installations", ControlPlanes: 3, Workers: 2, SSHUser: "ops"})
 	s.bare = s.snapshot()
@@ -74,8 +74,8 @@ func TestInstallations(t *testing.T) {
 	)
 }
 
-// TestReplacements replaces the same control-plane host twice, one of two workers that are killed for good, and has two
-// control-plane hosts come back that were taken for destroyed.
+// TestReplacements replaces the same control-plane host twice, replaces one of two destroyed workers, and has two
+// control-plane hosts return that were considered destroyed.
 func TestReplacements(t *testing.T) {
 	s := begin(t, fleet.Options{Name: "replacements", ControlPlanes: 3, Workers: 2, SSHUser: "ops"})
 	s.broken(s.Lab.Host("cp-2"), mounted("/var/lib/etcd"))
@@ -88,7 +88,7 @@ func TestReplacements(t *testing.T) {
 	)
 }
 
-// TestReconfiguration changes what is configured in a living cluster, while it is used, and back.
+// TestReconfiguration changes settings of a cluster in use, and reverts them.
 func TestReconfiguration(t *testing.T) {
 	s := begin(t, fleet.Options{Name: "settings", ControlPlanes: 3, Workers: 2, SSHUser: "ops"})
 	s.bare = map[string][]string{}
@@ -105,8 +105,8 @@ func TestReconfiguration(t *testing.T) {
 	)
 }
 
-// proxyFollowsTheManifest has another mode in the manifest, and more DNS servers with a budget, and then the first ones
-// again.
+// proxyFollowsTheManifest changes the mode of kube-proxy and the number of DNS servers, which then have a budget, and
+// reverts both.
 func proxyFollowsTheManifest(s *scenario) {
 	other, err := s.Variant("iptables", fields(func(all map[string]any) {
 		all["clusterNetwork"].(map[string]any)["kubeProxy"] = map[string]any{
@@ -142,13 +142,13 @@ func proxyFollowsTheManifest(s *scenario) {
 	s.same("DNS servers: any number will do", "3", s.dnsServers())
 }
 
-// dnsServers is how many there are to be.
+// dnsServers returns the desired number of DNS servers.
 func (s *scenario) dnsServers() string {
 	s.Helper()
 	return s.kube("-n", "kube-system", "get", "deployment", "coredns", "-o", "jsonpath={.spec.replicas}")
 }
 
-// TestUpgradeOnTheWay goes two minor versions in one run, through a version of the one between.
+// TestUpgradeOnTheWay upgrades by two minor versions in one run, through a version of the one between.
 func TestUpgradeOnTheWay(t *testing.T) {
 	const oldest = "1.34.4"
 	s := begin(t, fleet.Options{Name: "way", ControlPlanes: 1, Workers: 1, KubernetesVersion: oldest})
@@ -168,7 +168,7 @@ func TestUpgradeOnTheWay(t *testing.T) {
 	emptyPlan(s)
 }
 
-// TestFiveControlPlanes is a cluster of three that becomes one of five, and loses two of them for good.
+// TestFiveControlPlanes extends a cluster of three control-plane hosts to five, and destroys two of them.
 func TestFiveControlPlanes(t *testing.T) {
 	s := begin(t, fleet.Options{Name: "five", ControlPlanes: 5, Workers: 1, SSHUser: "ops"})
 	for _, host := range s.Lab.ControlPlanes()[3:] {
@@ -184,9 +184,9 @@ func TestFiveControlPlanes(t *testing.T) {
 	)
 }
 
-// TestOnlyControlPlane is a cluster whose only API server does not start in the middle of its upgrade, for a flag that
-// the manifest gives it, and whose kubelet does not in that of a roll-out, for settings. Each goes on when that is
-// corrected.
+// TestOnlyControlPlane has a single control-plane host. Its API server does not start during an upgrade because of a
+// flag in the manifest, and its kubelet does not start during a roll-out because of settings. Each run resumes after
+// the correction.
 func TestOnlyControlPlane(t *testing.T) {
 	s := begin(t, fleet.Options{
 		Name: "only", ControlPlanes: 1, Workers: 1, SSHUser: "ops", KubernetesVersion: olderPatch,
@@ -244,7 +244,7 @@ func TestOnlyControlPlane(t *testing.T) {
 	)
 }
 
-// controlPlaneGrows enlists the spare control-plane hosts.
+// controlPlaneGrows adds the spare control-plane hosts to the manifest.
 func controlPlaneGrows(s *scenario) {
 	old := s.Members()
 	before := s.started(old)
@@ -258,7 +258,7 @@ func controlPlaneGrows(s *scenario) {
 	s.same("what runs on the other hosts since when", before, s.started(old))
 }
 
-// founded makes a cluster of the bare hosts.
+// founded installs a cluster on the bare hosts.
 func (s *scenario) founded() {
 	s.Helper()
 	journal := filepath.Join(s.TempDir(), "run.jsonl")
@@ -272,7 +272,7 @@ func (s *scenario) founded() {
 	s.everythingRuns(s.Lab.KubernetesVersion)
 }
 
-// upgradedUnderLoad is an upgrade that nobody interrupts, with settings of its own.
+// upgradedUnderLoad is an uninterrupted upgrade that also changes settings.
 func (s *scenario) upgradedUnderLoad(from, to string) {
 	under := s.loaded()
 	s.must(s.Want(s.Context(), to))
@@ -284,8 +284,8 @@ func (s *scenario) upgradedUnderLoad(from, to string) {
 	emptyPlan(s)
 }
 
-// onceMore rolls the configuration out although nothing differs, to the control-plane hosts alone, as the guide says:
-// their certificates are new afterwards, and the workers have not noticed.
+// onceMore rolls the configuration out to the control-plane hosts although nothing differs, as the guide describes.
+// Their certificates are new afterwards, and the workers do not notice.
 func onceMore(s *scenario) {
 	certificates := func() map[string]string {
 		all, err := operator.OnEach(s.Context(), s.Lab.ControlPlanes(), "sha256sum /etc/kubernetes/pki/apiserver.crt")
@@ -306,9 +306,9 @@ func onceMore(s *scenario) {
 	emptyPlan(s)
 }
 
-// TestDisasters breaks one thing after the other in a cluster, which apply repairs, and then all control-plane hosts;
-// what was written before is counted. What came back then loses the host where it began. Five control-plane hosts are
-// in TestFiveControlPlanes.
+// TestDisasters causes one failure after the other, which apply repairs, and then destroys all control-plane hosts. It
+// counts the objects written before. The recovered cluster then loses the host where the recovery began.
+// TestFiveControlPlanes covers five control-plane hosts.
 func TestDisasters(t *testing.T) {
 	t.Parallel()
 	s := begin(t, fleet.Options{Name: "disasters", ControlPlanes: 3, Workers: 1, SSHUser: "ops"})

@@ -30,21 +30,21 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// poolSize is how many hosts the pool has. One more joins as a worker of the manifest.
+// poolSize is the number of hosts in the pool. One more host joins as a worker of the manifest.
 const poolSize = 6
 
-// pool is a cluster with a pool of hosts, and the processes of its controllers.
+// pool is a cluster with a pool of hosts, and its controller processes.
 type pool struct {
 	*scenario
 	client.Client
 	bundles []string // flags
 	running []*operator.Controllers
-	started int             // processes so far
-	booted  map[string]bool // hosts that have booted since, whose ports of the lab are others
+	started int             // number of processes so far
+	booted  map[string]bool // hosts that have rebooted: docker gave them other ports
 }
 
-// TestMachinesOnHosts is the life of Machines on hosts that exist, as docs/machines.md has it done, with a process of
-// controllers that leads and one that stands by.
+// TestMachinesOnHosts covers the life of Machines on existing hosts as docs/machines.md describes it, with a leading
+// and a standby controller process.
 func TestMachinesOnHosts(t *testing.T) {
 	s := begin(t, fleet.Options{Name: "machines", ControlPlanes: 3, SpareWorkers: poolSize + 1, SSHUser: "ops"})
 	s.bare = s.snapshot()
@@ -88,7 +88,7 @@ func TestMachinesOnHosts(t *testing.T) {
 
 func (p *pool) kubeconfig() string { return filepath.Join(p.Dir, "pool.conf") }
 
-// filled adds hosts to the pool by command.
+// filled adds hosts to the pool with the command.
 func (p *pool) filled() {
 	p.connect()
 	conf, key := p.kubeconfig(), p.Lab.Path("id_ed25519")
@@ -120,7 +120,7 @@ func (p *pool) filled() {
 		p.bundles = append(p.bundles, "--bundle", bundle)
 	}
 	p.start("controller")
-	dir := filepath.Join(p.Dir, "bundles") // it is empty when the process starts
+	dir := filepath.Join(p.Dir, "bundles") // empty when the process starts
 	p.must(os.Mkdir(dir, 0o700))
 	p.start("controller", "--bundle-dir", dir, "--metrics-bind-address", "127.0.0.1:0",
 		"--health-probe-bind-address", "127.0.0.1:0")
@@ -131,7 +131,7 @@ func (p *pool) filled() {
 	}
 }
 
-// connect fetches a kubeconfig, and makes a client of it.
+// connect fetches a kubeconfig, and creates a client.
 func (p *pool) connect() {
 	p.Helper()
 	p.run(0, []string{"kubeconfig", "-f", p.kubeconfig()})
@@ -146,7 +146,7 @@ func (p *pool) connect() {
 	p.must(err)
 }
 
-// unchangedButForTheKey checks that nothing was done to the hosts but for the key that they let in.
+// unchangedButForTheKey checks that adding the hosts changed only their authorized key.
 func (p *pool) unchangedButForTheKey() {
 	p.Helper()
 	for _, h := range p.hosts() {
@@ -154,7 +154,7 @@ func (p *pool) unchangedButForTheKey() {
 	}
 }
 
-// start starts one more process of controllers.
+// start starts another controller process.
 func (p *pool) start(args ...string) {
 	p.Helper()
 	p.started++
@@ -167,13 +167,13 @@ func (p *pool) start(args ...string) {
 	p.running = append(p.running, c)
 }
 
-// hosts are those of the pool.
+// hosts returns the hosts of the pool.
 func (p *pool) hosts() []*fleet.Host {
 	all := p.Lab.Spares()
 	return all[:min(poolSize, len(all))]
 }
 
-// deployment is a MachineDeployment as a person writes it.
+// deployment is a MachineDeployment as a user writes it.
 const deployment = `apiVersion: cluster.k8s.io/v1alpha1
 kind: MachineDeployment
 metadata: {name: lab, namespace: kube-system}
@@ -225,7 +225,7 @@ func (p *pool) listed() []kubeone.Host {
 	return all.Items
 }
 
-// runs is an error unless a Machine is a ready Node with that kubelet.
+// runs returns an error unless a Machine is a ready Node with that kubelet.
 func (p *pool) runs(ctx context.Context, m v1alpha1.Machine, kubelet string) error {
 	s := m.Status
 	if m.DeletionTimestamp != nil || s.Phase != v1alpha1.Running || s.NodeRef == nil || s.Versions == nil ||
@@ -247,8 +247,8 @@ func (p *pool) runs(ctx context.Context, m v1alpha1.Machine, kubelet string) err
 	return nil
 }
 
-// ready waits until there are just so many Machines, all of them ready Nodes of that version, and the deployment says
-// so.
+// ready waits until there are exactly count Machines, all of them ready Nodes of that version, and the deployment's
+// status agrees.
 func (p *pool) ready(count int, kubelet string, limit time.Duration) {
 	p.Helper()
 	began := time.Now()
@@ -258,7 +258,7 @@ func (p *pool) ready(count int, kubelet string, limit time.Duration) {
 	p.Logf("%5.1f s  %d Machines run %s", time.Since(began).Seconds(), count, kubelet)
 }
 
-// complete is nil when the deployment has so many Machines, all of which run that version.
+// complete returns nil when the deployment has count Machines and all run that version.
 func (p *pool) complete(ctx context.Context, count int, kubelet string) error {
 	all, err := p.machines(ctx)
 	if err != nil {
@@ -283,7 +283,7 @@ func (p *pool) complete(ctx context.Context, count int, kubelet string) error {
 	return nil
 }
 
-// leftAlone has a host of the pool in the manifest too.
+// leftAlone puts a host of the pool into the manifest, too.
 func (p *pool) leftAlone() {
 	p.nothingToDo()
 	all, err := p.machines(p.Context())
@@ -299,14 +299,14 @@ func (p *pool) leftAlone() {
 	p.nothingToDo()
 }
 
-// setKubelet changes what a deployment wants.
+// setKubelet changes the kubelet version of a deployment.
 func (p *pool) setKubelet(version string) {
 	p.Helper()
 	p.kube("-n", "kube-system", "patch", "machinedeployment", "lab", "--type", "merge", "-p",
 		fmt.Sprintf(`{"spec":{"template":{"spec":{"versions":{"kubelet":%q}}}}}`, version))
 }
 
-// who is which Machine has which host.
+// who returns the host of each Machine.
 func (p *pool) who() map[string]string {
 	p.Helper()
 	out := map[string]string{}
@@ -320,8 +320,8 @@ func (p *pool) who() map[string]string {
 	return out
 }
 
-// rolled has all Machines get another minor version in place, one after the other, while a load runs, and while apply
-// adds a worker.
+// rolled upgrades all Machines in place to another minor version, one after the other, under load, while apply adds a
+// worker.
 func (p *pool) rolled() {
 	p.must(p.ImportAgnhost(p.Context(), p.hosts()))
 	before := p.who()
@@ -337,7 +337,7 @@ func (p *pool) rolled() {
 	p.Logf("%5.1f s  four kubelets %s to %s, one after the other; apply with one worker %.1f s",
 		time.Since(began).Seconds(), olderMinor, newest, static.Took.Seconds())
 	p.unharmed(load)
-	// Hosts that are taken anew do not have its image: its budget would keep each drain of the next parts waiting.
+	// Hosts that are claimed again lack its image. Its budget would block each drain of the next parts.
 	p.kube("-n", "load", "delete", "deployment,poddisruptionbudget,service", "web")
 	if most := closed(); most > 1 {
 		p.Errorf("%d Nodes were closed at the same time, want one after the other", most)
@@ -346,7 +346,7 @@ func (p *pool) rolled() {
 	p.nothingToDo()
 }
 
-// closed watches how many Nodes are closed at the same time; the function that it returns says how many at most.
+// closed watches how many Nodes are cordoned at the same time. The returned function returns the maximum.
 func (p *pool) closed() func() int {
 	ctx, cancel := context.WithCancel(p.Context())
 	most := make(chan int)
@@ -376,7 +376,7 @@ func (p *pool) closed() func() int {
 	}
 }
 
-// units says since when the kubelets and containerds of hosts run.
+// units returns when the kubelet and containerd of each host started.
 func (p *pool) units(hosts ...*fleet.Host) map[string]string {
 	p.Helper()
 	out, err := operator.OnEach(p.Context(), hosts,
@@ -385,7 +385,7 @@ func (p *pool) units(hosts ...*fleet.Host) map[string]string {
 	return out
 }
 
-// inPlace has a Machine without an owner go down and up by itself.
+// inPlace changes the version of a Machine without an owner down and up.
 func (p *pool) inPlace() {
 	name := "alone"
 	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name}}
@@ -446,9 +446,9 @@ func (p *pool) becomes(name, kubelet, containerd string, limit time.Duration) {
 	p.Logf("%5.1f s  Machine %s: kubelet %s, containerd %s", time.Since(began).Seconds(), name, kubelet, containerd)
 }
 
-// killed has the deployment go down and up again while the controllers are killed at 30 moments: whoever leads, when it
-// has begun one to four more steps on hosts, and now and then the one that stands by too. What is done in between is
-// not done anew, so it takes as many ways down and up as it takes.
+// killed has the deployment change version down and up while the controllers are killed 30 times. The leader is killed
+// when it has begun one to four more steps on hosts, and now and then the standby, too. Finished steps are not
+// repeated, so the number of version changes varies.
 func (p *pool) killed() {
 	before := p.who()
 	down, standby := true, 0
@@ -456,7 +456,7 @@ func (p *pool) killed() {
 	p.setKubelet(version)
 	for n := 0; n < 30; {
 		leader := p.atWork(1+n%4, 3, version)
-		if leader < 0 { // all of it is done
+		if leader < 0 { // the change is complete
 			version, down = newest, !down
 			if down {
 				version = olderMinor
@@ -477,7 +477,7 @@ func (p *pool) killed() {
 	p.claimedOnce()
 }
 
-// kill kills a process of controllers, and starts another.
+// kill kills a controller process, and starts another.
 func (p *pool) kill(n int) {
 	p.Helper()
 	p.running[n].Kill()
@@ -485,8 +485,8 @@ func (p *pool) kill(n int) {
 	p.start("controller")
 }
 
-// atWork waits until one of the processes has begun so many more steps on hosts, and says which; -1 where the
-// deployment is complete before.
+// atWork waits until a process has begun that many more steps on hosts, and returns its index. It returns -1 when the
+// deployment is complete first.
 func (p *pool) atWork(more, machines int, version string) int {
 	p.Helper()
 	steps := func(c *operator.Controllers) int { return strings.Count(c.Log(), `"msg":"step-started"`) }
@@ -507,8 +507,8 @@ func (p *pool) atWork(more, machines int, version string) int {
 	return which
 }
 
-// claimedOnce asks the hosts themselves whose they are: each is that Machine's whose Host says so, and no Machine has
-// two.
+// claimedOnce checks on the hosts that each belongs to the Machine in its Host object, and that no Machine has two
+// hosts.
 func (p *pool) claimedOnce() {
 	p.Helper()
 	out, err := operator.OnEach(p.Context(), p.hosts(), "sed -n 's/^machine=//p' /etc/kubeone/marker 2>/dev/null || :")
@@ -528,7 +528,7 @@ func (p *pool) claimedOnce() {
 	}
 }
 
-// free waits until a host of the pool is free, and is as it was before.
+// free waits until a host of the pool is free and in its former state.
 func (p *pool) free(h *fleet.Host) {
 	p.Helper()
 	p.eventually(h.Hostname+" is free", 4*time.Minute, func(ctx context.Context) error {
@@ -567,8 +567,8 @@ func (p *pool) shrunk() {
 	p.claimedOnce()
 }
 
-// died kills a host: its Machine is replaced, and its own host is not free. Then it kills two of three at once: none is
-// replaced or deleted, and both come back.
+// died kills a host: its Machine is replaced, and the host is not free. Then it kills two of three hosts at once: no
+// Machine is replaced or deleted, and both hosts return.
 func (p *pool) died() {
 	p.kube("-n", "kube-system", "patch", "machinedeployment", "lab", "--type", "merge", "-p",
 		`{"spec":{"healthCheck":{"notReadyTimeoutSeconds":60,"maxUnhealthy":1}}}`)
@@ -625,7 +625,7 @@ func (p *pool) died() {
 		}
 	}
 	p.same("which Machine has which host", had, p.who())
-	// The hosts come back one after the other: the last one would be alone in being lost.
+	// The hosts return one after the other. Without the limit, the last one would be replaced as the only silent one.
 	p.kube("-n", "kube-system", "patch", "machinedeployment", "lab", "--type", "merge", "-p",
 		`{"spec":{"healthCheck":{"maxUnhealthy":0}}}`)
 	for _, name := range lost {
@@ -636,7 +636,7 @@ func (p *pool) died() {
 	p.claimedOnce()
 }
 
-// brokenFor is an error unless each of the Machines has not been ready for longer than that.
+// brokenFor returns an error unless each of the Machines has been unready for longer than the limit.
 func (p *pool) brokenFor(ctx context.Context, names []string, limit time.Duration) error {
 	all, err := p.machines(ctx)
 	if err != nil {
@@ -652,8 +652,8 @@ func (p *pool) brokenFor(ctx context.Context, names []string, limit time.Duratio
 	return nil
 }
 
-// back starts a host that was killed. Like some real ones, it writes its authorized_keys anew when it boots, so that
-// the cluster has to be let in again.
+// back starts a killed host. Like some real machines, it rewrites its authorized_keys at boot, so that the key must be
+// added again.
 func (p *pool) back(h *fleet.Host) {
 	p.Helper()
 	p.must(h.Start(p.Context()))
@@ -662,8 +662,8 @@ func (p *pool) back(h *fleet.Host) {
 	p.run(0, slices.Concat(add, []string{"ops@" + h.Address}), "it is in the pool already", "Added "+h.Hostname)
 }
 
-// orphaned takes a Machine's finalizer away, as a restored etcd has no word of it: its host is returned all the same,
-// and the deployment has another Machine.
+// orphaned removes a Machine's finalizer, as if a restored etcd had never seen it. Its host is returned all the same,
+// and the deployment creates another Machine.
 func (p *pool) orphaned() {
 	name, host := "", ""
 	for name, host = range p.who() {
@@ -689,7 +689,7 @@ func (p *pool) orphaned() {
 	p.claimedOnce()
 }
 
-// emptied removes the hosts from the pool: one that a Machine has is refused, and the others have no key any more.
+// emptied removes the hosts from the pool. A host with a Machine is refused, and the others lose their key.
 func (p *pool) emptied() {
 	remove := []string{"host", "remove", "--kubeconfig", p.kubeconfig()}
 	for name, host := range p.who() {
@@ -722,7 +722,7 @@ func (p *pool) emptied() {
 	p.nothingToDo()
 }
 
-// ended resets the cluster while it has Machines. Without controllers that is refused, and nothing is touched.
+// ended resets the cluster while it has Machines. Without controllers the command refuses and changes nothing.
 func (p *pool) ended() {
 	hosts := p.hosts()[1:4]
 	for _, h := range hosts {
@@ -762,6 +762,6 @@ func (p *pool) ended() {
 			p.unchanged(map[string][]string{h.Hostname: p.bare[h.Hostname]}, p.snapshotOf(h))
 		}
 	}
-	p.running[0].Kill() // its API is no more
+	p.running[0].Kill() // its API no longer exists
 	p.running = nil
 }

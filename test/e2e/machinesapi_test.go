@@ -35,9 +35,9 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// certified deletes the serving certificate of a kubelet of the manifest and of one of a Machine, which get others from
-// the controllers, and has the kubelet of the Machine ask for a certificate with the other one's name, which it does
-// not get. In that one's name it cannot ask at all.
+// certified deletes the serving certificates of a kubelet of the manifest and of one of a Machine: the controllers
+// approve new ones. The Machine's kubelet then requests a certificate with the other name, which is denied. It cannot
+// send a request in the name of the other Node at all.
 func (p *pool) certified() {
 	all, err := p.machines(p.Context())
 	p.must(err)
@@ -69,7 +69,7 @@ func (p *pool) certified() {
 	p.must(p.Delete(p.Context(), forged))
 }
 
-// servingRequest is a request for a serving certificate in the name of a Node, for a name.
+// servingRequest returns a request for a serving certificate in the name of a Node, for a DNS name.
 func (p *pool) servingRequest(node, name string) *certificatesv1.CertificateSigningRequest {
 	p.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -89,7 +89,7 @@ func (p *pool) servingRequest(node, name string) *certificatesv1.CertificateSign
 	}
 }
 
-// certifiedAnew deletes the serving certificate of a host's kubelet.
+// certifiedAnew deletes the serving certificate of a host's kubelet, and waits for the next one.
 func (p *pool) certifiedAnew(h *fleet.Host) {
 	p.Helper()
 	approved := func() (n int) {
@@ -122,7 +122,7 @@ func (p *pool) certifiedAnew(h *fleet.Host) {
 	})
 }
 
-// kubeletOf is how a host's kubelet reaches the API, by the certificate that it has there.
+// kubeletOf returns the client configuration of a host's kubelet, with its certificate.
 func (p *pool) kubeletOf(h *fleet.Host) *rest.Config {
 	p.Helper()
 	text, err := os.ReadFile(p.kubeconfig())
@@ -136,7 +136,7 @@ func (p *pool) kubeletOf(h *fleet.Host) *rest.Config {
 	return config
 }
 
-// apiAway stops every API server for two minutes, while a Machine is being made.
+// apiAway stops every API server for two minutes, while a Machine is being created.
 func (p *pool) apiAway() {
 	const pod, aside = "/etc/kubernetes/manifests/kube-apiserver.yaml", "/root/kube-apiserver.yaml"
 	before := p.who()
@@ -175,7 +175,7 @@ func (p *pool) apiAway() {
 	p.converged(3)
 }
 
-// led starts each process of controllers anew that has ended, as systemd does, until one of them leads.
+// led restarts controller processes that have ended, like systemd, until one of them leads.
 func (p *pool) led() {
 	p.Helper()
 	began := time.Now()
@@ -197,8 +197,7 @@ func (p *pool) led() {
 	})
 }
 
-// converged waits until the deployment has so many Machines that are ready, and each of them one host, as the objects
-// and the hosts say.
+// converged waits until the deployment has count ready Machines, each with one host, by both the objects and the hosts.
 func (p *pool) converged(count int) {
 	p.Helper()
 	p.ready(count, newest, 10*time.Minute)
@@ -229,7 +228,7 @@ func (p *pool) converged(count int) {
 	p.claimedOnce()
 }
 
-// restored goes back to a snapshot of before a claim: the host says that it is a Machine's of which nobody knows.
+// restored goes back to a snapshot from before a claim: the host names a Machine that no longer exists.
 func (p *pool) restored() {
 	before := p.who()
 	file := filepath.Join(p.TempDir(), "before.db")
@@ -274,7 +273,7 @@ func (p *pool) restored() {
 	p.healthyNodes()
 }
 
-// healthyNodes checks that every Node is Ready: of the manifest's hosts, and of Machines.
+// healthyNodes checks that the Nodes of the manifest's hosts and of Machines are Ready.
 func (p *pool) healthyNodes() {
 	p.Helper()
 	p.eventually("all Nodes are Ready, and no other is left", 4*time.Minute, func(ctx context.Context) error {

@@ -11,11 +11,11 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// nextMinor is a version of the minor after the one that most scenarios are about, with another minor of etcd.
+// nextMinor is a version of the minor after the one in most scenarios, with another minor of etcd.
 const nextMinor = "1.37.2"
 
-// TestUpgradeToTheNextMinor goes to the newest minor version that this program knows, while the cluster is used. No
-// write is lost, and no request fails after two retries.
+// TestUpgradeToTheNextMinor upgrades a cluster in use to the newest minor version that kubeone knows. No write is lost,
+// and no request fails after two retries.
 func TestUpgradeToTheNextMinor(t *testing.T) {
 	s := begin(t, fleet.Options{
 		Name: "minor", ControlPlanes: 3, Workers: 2, SSHUser: "ops", KubernetesVersion: newest,
@@ -40,7 +40,7 @@ func TestUpgradeToTheNextMinor(t *testing.T) {
 	})
 }
 
-// goesWith checks that etcd and cluster DNS are those that go with a version of Kubernetes.
+// goesWith checks that etcd and cluster DNS have the versions that belong to a Kubernetes version.
 func (s *scenario) goesWith(kubernetes string) {
 	s.Helper()
 	want, err := release.VersionsFor(kubernetes)

@@ -14,11 +14,11 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// domain is where the names of hosts are, as people may write it.
+// domain is the domain of the host names, in an unusual but valid spelling.
 const domain = ".Lab.Example.com."
 
-// TestHostsGivenByName is a cluster whose hosts are reached by names. The names resolve in the operator's SSH
-// configuration, so that no resolver is needed.
+// TestHostsGivenByName reaches hosts by names. The operator's SSH configuration resolves them, so that no resolver is
+// needed.
 func TestHostsGivenByName(t *testing.T) {
 	s := begin(t, fleet.Options{Name: "names", ControlPlanes: 1, Workers: 1})
 	s.parts(
@@ -28,7 +28,7 @@ func TestHostsGivenByName(t *testing.T) {
 	)
 }
 
-// byName gives every host a name to be reached by, and no other address where alone is true.
+// byName gives every host a name as its address. With alone, it gives no other address.
 func byName(alone bool) func(all map[string]any) {
 	return func(all map[string]any) {
 		for _, list := range []string{"controlPlane", "staticWorkers"} {
@@ -80,9 +80,9 @@ func namedHosts(s *scenario) {
 	s.nothingToDo()
 }
 
-// modesRepaired opens files with keys to others, and gives one away.
+// modesRepaired makes files with keys readable by others, and changes the owner of one.
 func modesRepaired(s *scenario) {
-	opened := map[string]string{ // by file: what is said of it
+	opened := map[string]string{ // the expected message by file
 		"/etc/kubernetes/admin.conf":      "mode 0644",
 		"/etc/kubernetes/pki/sa.key":      "mode 0640",
 		"/etc/kubernetes/pki/etcd/ca.key": "mode 0600, owner 1000",

@@ -13,8 +13,8 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// TestPlainManifest is a cluster whose manifest says no more than it must: without apiEndpoint the first host is the
-// endpoint, and hosts' SSH keys are those that they showed first.
+// TestPlainManifest uses a minimal manifest: without apiEndpoint, the first host is the endpoint. Hosts' SSH keys are
+// accepted at first contact.
 func TestPlainManifest(t *testing.T) {
 	t.Parallel()
 	s := begin(t, fleet.Options{Name: "plain", ControlPlanes: 3, Workers: 1, SSHUser: "ops", NoPin: true})
@@ -44,8 +44,7 @@ func endpointStays(s *scenario) {
 	s.nothingToDo()
 }
 
-// keyAccepted: at the address of a machine that was destroyed there is a new one. Whose key that is only the operator
-// can know.
+// keyAccepted: a new machine has the address of a destroyed one. Only the operator can verify its key.
 func keyAccepted(s *scenario) {
 	host := s.Lab.Host("cp-3")
 	s.remember("another-key")
@@ -75,7 +74,7 @@ func keyAccepted(s *scenario) {
 	s.kube("get", "configmap", "another-key")
 }
 
-// fingerprints are those of the host's SSH keys, as they are at its console.
+// fingerprints returns the fingerprints of the host's SSH keys, read at its console.
 func (s *scenario) fingerprints(host *fleet.Host) []string {
 	s.Helper()
 	var out []string
@@ -87,7 +86,7 @@ func (s *scenario) fingerprints(host *fleet.Host) []string {
 	return out
 }
 
-// endpointMayLeave goes the way that the refusal has named.
+// endpointMayLeave follows the instructions in the refusal.
 func endpointMayLeave(s *scenario) {
 	s.must(s.WriteManifest())
 	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")

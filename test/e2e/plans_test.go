@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// plannedHosts are the names of the hosts that a plan made now has steps for, sorted.
+// plannedHosts returns the sorted names of the hosts with steps in the current plan.
 func (s *scenario) plannedHosts() []string {
 	s.Helper()
 	p, err := s.Plan(s.Context())
@@ -23,7 +23,7 @@ func (s *scenario) plannedHosts() []string {
 	return names
 }
 
-// planIsEmpty holds when there is nothing to do.
+// planIsEmpty returns nil when there is nothing to do.
 func (s *scenario) planIsEmpty(ctx context.Context) error {
 	if r := s.Run(ctx, "plan"); r.Status != 0 {
 		return fmt.Errorf("not yet: %s", r)

@@ -13,8 +13,8 @@ import (
 	"kubeone/test/e2e/operator"
 )
 
-// settings are those that reconfigured changes: of the kubelet and the container runtime on all hosts, of one worker's
-// kubelet, and of the API server.
+// settings are the changes of reconfigured: kubelet and container runtime on all hosts, kubelet of one worker, and API
+// server.
 func settings(all map[string]any) {
 	all["kubeletConfig"] = map[string]any{"maxPods": 90, "systemReserved": map[string]any{"cpu": "50m"}}
 	all["containerRuntime"] = map[string]any{"containerd": map[string]any{"registries": map[string]any{
@@ -25,12 +25,12 @@ func settings(all map[string]any) {
 	}
 }
 
-// reconfigured changes settings of all hosts at once: what reads one that has changed starts anew, host by host, and
-// nothing else does.
+// reconfigured changes settings of all hosts at once. Components with changed settings restart, host by host, and no
+// others.
 func reconfigured(s *scenario) {
 	s.must(s.WriteManifest(fields(settings)))
 	before := s.containers()
-	// What must not start anew is all but the API server, and who leads and does not find it for ten seconds.
+	// Nothing else may restart, except a leader that cannot renew its Lease for ten seconds.
 	others, err := operator.OnEach(s.Context(), s.Members(), "/opt/kubeone/bin/ctr -n k8s.io containers ls | grep -v "+
 		"-e /kube-apiserver: -e /kube-controller-manager: -e /kube-scheduler: -e /pause:")
 	s.must(err)
@@ -62,7 +62,7 @@ func reconfigured(s *scenario) {
 	s.nothingToDo()
 }
 
-// settingsAre checks, on hosts and in objects, what came of the settings.
+// settingsAre checks the settings on hosts and in objects.
 func (s *scenario) settingsAre(maxPods, flag, mirror string) {
 	s.Helper()
 	for _, h := range s.Members() {
@@ -88,8 +88,8 @@ func (s *scenario) settingsAre(maxPods, flag, mirror string) {
 	}
 }
 
-// settingsRefused has settings with which a component does not start, of the control plane and of a worker: the first
-// host that gets them goes back to what it had, and no other one is touched.
+// settingsRefused applies settings with which a component does not start, on the control plane and on a worker. The
+// first host is rolled back, and no other host changes.
 func settingsRefused(s *scenario) {
 	files := func() map[string]string {
 		out, err := operator.OnEach(s.Context(), s.Members(), "cat /var/lib/kubelet/config.yaml "+
@@ -111,7 +111,7 @@ func settingsRefused(s *scenario) {
 		{"a worker's kubelet", "the kubelet does not start", func(all map[string]any) {
 			settings(all)
 			worker := all["staticWorkers"].(map[string]any)["hosts"].([]any)[0].(map[string]any)
-			worker["kubelet"] = map[string]any{"systemReserved": map[string]any{"cpu": "100000"}} // more than it has
+			worker["kubelet"] = map[string]any{"systemReserved": map[string]any{"cpu": "100000"}} // more than the host has
 		}},
 	} {
 		s.must(s.WriteManifest(fields(c.edit)))
@@ -125,7 +125,7 @@ func settingsRefused(s *scenario) {
 	s.eventually("nothing to do", time.Minute, s.planIsEmpty)
 }
 
-// reconfiguredBack gives the cluster the settings of before, through two failures of the operator's machine.
+// reconfiguredBack restores the former settings, through two failures of the operator's machine.
 func reconfiguredBack(s *scenario) {
 	s.must(s.WriteManifest())
 	p, err := s.Plan(s.Context())

@@ -19,7 +19,7 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// objects writes so many objects whose names begin so.
+// objects writes count objects whose names have the prefix.
 func (s *scenario) objects(prefix string, count int) {
 	s.Helper()
 	var text strings.Builder
@@ -33,7 +33,7 @@ func (s *scenario) objects(prefix string, count int) {
 	})
 }
 
-// counted checks that so many objects are there whose names begin so.
+// counted checks that there are count objects with the prefix.
 func (s *scenario) counted(prefix string, count int) {
 	s.Helper()
 	s.eventually(fmt.Sprintf("%d objects %s", count, prefix), time.Minute, func(ctx context.Context) error {
@@ -71,7 +71,7 @@ func twoOfThreeDestroyed(s *scenario) {
 	s.counted("first", 100)
 }
 
-// recovered runs a recovery, which ends with a whole cluster.
+// recovered runs a recovery, and checks that the cluster is complete afterwards.
 func (s *scenario) recovered(args ...string) {
 	s.Helper()
 	r := s.run(0, append([]string{"recover", "-y"}, args...), "nodes Ready", "Done. The cluster matches the manifest.")
@@ -109,7 +109,7 @@ func allDestroyed(s *scenario) {
 	s.dns()
 }
 
-// dns checks that pods on workers that have never been touched are reached and work.
+// dns checks that pods on untouched workers are reachable and work.
 func (s *scenario) dns() {
 	s.Helper()
 	s.eventually("cluster DNS", 2*time.Minute, func(ctx context.Context) error {
@@ -118,7 +118,7 @@ func (s *scenario) dns() {
 	})
 }
 
-// backup writes a backup off the hosts, and returns its path and that of the key.
+// backup writes a backup off the hosts, and returns the paths of the backup and its key.
 func (s *scenario) backup() (path, key string) {
 	s.Helper()
 	identity, err := age.GenerateX25519Identity()
@@ -129,7 +129,7 @@ func (s *scenario) backup() (path, key string) {
 	return path, key
 }
 
-// altered checks that a backup that lost its end, or a byte of which is another, is refused.
+// altered checks that a truncated backup and one with a changed byte are refused.
 func (s *scenario) altered(path, key string) {
 	s.Helper()
 	content, err := os.ReadFile(path)
@@ -143,8 +143,8 @@ func (s *scenario) altered(path, key string) {
 	}
 }
 
-// cutOffComeBack: hosts that were confirmed as destroyed and were only cut off have a quorum of their own when they
-// come back. They must never serve what they hold.
+// cutOffComeBack: hosts that were confirmed as destroyed, but were only cut off, have a quorum of their own when they
+// return. They must never serve their data.
 func cutOffComeBack(s *scenario) {
 	hosts := []*fleet.Host{s.Lab.Host("cp-2"), s.Lab.Host("cp-3")}
 	s.objects("second", 50)
@@ -152,7 +152,7 @@ func cutOffComeBack(s *scenario) {
 		s.must(host.Cut(s.Context()))
 	}
 	bundle := s.Bundle
-	s.Bundle = "" // who survives has all that it needs
+	s.Bundle = "" // the surviving host has everything it needs
 	s.run(10, []string{"recover", "--from", "surviving-member", "--confirm-destroyed", "cp-2,cp-3", "-y"},
 		"the cluster is back")
 	s.Bundle = bundle
@@ -177,8 +177,8 @@ func cutOffComeBack(s *scenario) {
 	}
 }
 
-// watched reads through the load balancer and from every control-plane host itself, twenty times a second, until the
-// function that it returns is called: no answer may lack what was written after the recovery.
+// watched reads through the load balancer and from every control-plane host, twenty times a second, until end is
+// called. No answer may lack an object that was written after the recovery.
 func (s *scenario) watched(prefix string, count int) (end func()) {
 	s.Helper()
 	ctx, cancel := context.WithCancel(s.Context())

@@ -16,8 +16,8 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// TestRecoveries loses the quorum of a cluster in ways in which a recovery could choose older data, could not start
-// what has expired, or would be stopped by a worker that has nothing to do with it.
+// TestRecoveries loses the quorum of a cluster in different ways. A recovery could choose older data, could fail to
+// start expired components, or could be blocked by an unrelated worker.
 func TestRecoveries(t *testing.T) {
 	t.Parallel()
 	s := begin(t, fleet.Options{Name: "recoveries", ControlPlanes: 3, Workers: 1})
@@ -33,7 +33,7 @@ func TestRecoveries(t *testing.T) {
 	)
 }
 
-// peersCut cuts the way between cp-1 and the two others; the operator reaches all three.
+// peersCut cuts the connection between cp-1 and the two others. The operator reaches all three.
 func peersCut(s *scenario) {
 	host := s.Lab.Host("cp-1")
 	var rules strings.Builder
@@ -47,11 +47,11 @@ func peersCut(s *scenario) {
 		_, err := host.Exec(ctx, "! curl -sf -m 3 http://127.0.0.1:2381/readyz")
 		return err
 	})
-	for range 3 { // who answers first is chance
+	for range 3 { // the first host to answer varies
 		s.run(15, []string{"recover", "--from", "surviving-member", "--host", "cp-1", "-y"}, "etcd has its quorum")
 	}
 	s.broken(host, "nft delete table inet cut")
-	// Its kubelet may have ended the API server meanwhile, which had no etcd for long, and starts it after a while.
+	// Its kubelet may have stopped the API server, which had no etcd for long, and restarts it after a while.
 	s.eventually("the API server of cp-1", 3*time.Minute, readyAPI(host))
 	s.healthy()
 	s.same("what runs on the others since when", before, s.started(s.others(host)))
@@ -85,7 +85,7 @@ func servedElsewhere(s *scenario) {
 	s.membersOnDisks()
 }
 
-// membersOnDisks checks that what a member's disk tells of the members is what etcd says.
+// membersOnDisks checks that the members on a member's disk match etcd's.
 func (s *scenario) membersOnDisks() {
 	s.Helper()
 	for _, host := range s.Lab.ControlPlanes() {
@@ -102,7 +102,7 @@ func (s *scenario) membersOnDisks() {
 	}
 }
 
-// newestComesBack: cp-2 hangs and misses what is written, cp-3 has it and its etcd cannot start, cp-1 is destroyed.
+// newestComesBack: cp-2 hangs and misses writes, cp-3 has them but its etcd cannot start, and cp-1 is destroyed.
 func newestComesBack(s *scenario) {
 	behind, newest := s.Lab.Host("cp-2"), s.Lab.Host("cp-3")
 	s.objects("earlier", 20)
@@ -115,7 +115,7 @@ func newestComesBack(s *scenario) {
 	})
 	s.must(s.Lab.Rebuild(s.Context(), s.Lab.Host("cp-1")))
 	s.must(behind.Unpause(s.Context()))
-	// It woke up in the quorum in which it fell asleep, and a recovery beside it is refused until it knows better.
+	// It resumes in its former quorum. A recovery from another host is refused until it notices.
 	s.eventually("cp-2 knows that it has no quorum", time.Minute, func(ctx context.Context) error {
 		_, err := behind.Exec(ctx, `says() { curl -sk -o /dev/null -w '%{http_code}' "$1"; }
 [ "$(says http://127.0.0.1:2381/readyz)" = 503 ] || exit 1
@@ -131,7 +131,8 @@ esac`)
 	s.counted("newest", 1000)
 }
 
-// certificatesExpired: what kubeadm made on cp-1 has run out, and what its kubelet has, when it alone is left.
+// certificatesExpired: the certificates of kubeadm and of the kubelet on cp-1 have expired, and no other control-plane
+// host is left.
 func certificatesExpired(s *scenario) {
 	host := s.Lab.Host("cp-1")
 	s.objects("expired", 50)
@@ -180,8 +181,8 @@ func certificatesExpired(s *scenario) {
 	s.counted("expired", 50)
 }
 
-// snapshotRestored: no host has etcd's data any more, and each has the cluster's keys. What was written after the
-// snapshot is gone, and the cluster begins anew where that is asked for.
+// snapshotRestored: no host has etcd's data, but each has the cluster's keys. The writes after the snapshot are lost,
+// and the cluster starts on the chosen host.
 func snapshotRestored(s *scenario) {
 	s.objects("saved", 30)
 	dir := s.TempDir()

@@ -27,7 +27,7 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// TestRegistries is a host that pulls from registries of every sort that the manifest can describe.
+// TestRegistries pulls from every sort of registry that the manifest can describe.
 func TestRegistries(t *testing.T) {
 	t.Parallel()
 	s := begin(t, fleet.Options{Name: "registries", ControlPlanes: 1, SSHUser: "ops"})
@@ -41,13 +41,13 @@ func TestRegistries(t *testing.T) {
 // servedRegistry is one of several registries with the same images.
 type servedRegistry struct {
 	address string
-	asked   atomic.Int64 // how many requests came, of clients that trust its certificate
+	asked   atomic.Int64 // requests by clients that trust the certificate
 }
 
 func (r *servedRegistry) image() string { return r.address + "/agnhost:1" }
 
-// registriesOfEverySort has the host pull the same image from each registry, from most of them only once the manifest
-// describes them.
+// registriesOfEverySort pulls the same image from each registry. Most of them work only once the manifest describes
+// them.
 func registriesOfEverySort(s *scenario) {
 	images := s.filledRegistry()
 	known, unknown := s.newAuthority("known"), s.newAuthority("unknown")
@@ -92,7 +92,7 @@ func registriesOfEverySort(s *scenario) {
 	s.nowhere(firstPassword)
 }
 
-// filledRegistry is a registry with the test workload's image, as a handler.
+// filledRegistry returns a handler: a registry with the test workload's image.
 func (s *scenario) filledRegistry() http.Handler {
 	s.Helper()
 	images := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
@@ -111,7 +111,7 @@ func (s *scenario) filledRegistry() http.Handler {
 	return images
 }
 
-// serve answers where the lab's hosts reach it, until the part ends: with TLS if there is a certificate.
+// serve listens where the lab's hosts reach it, until the part ends. With a certificate it uses TLS.
 func (s *scenario) serve(certificate *tls.Certificate, handler http.Handler) *servedRegistry {
 	s.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(s.Context(), "tcp", net.JoinHostPort(s.addressOf("1"), "0"))
@@ -134,7 +134,7 @@ func (s *scenario) serve(certificate *tls.Certificate, handler http.Handler) *se
 	return r
 }
 
-// needPassword lets the user puller in with the password.
+// needPassword requires the user puller with the password.
 func needPassword(images http.Handler, password string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		if user, given, _ := request.BasicAuth(); user != "puller" || given != password {
@@ -168,12 +168,12 @@ func (s *scenario) newAuthority(name string) *registryAuthority {
 	return &registryAuthority{own: certificate, key: key}
 }
 
-// bundle is the authority's certificate as PEM.
+// bundle returns the authority's certificate as PEM.
 func (a *registryAuthority) bundle() string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.own.Raw}))
 }
 
-// certificate is a new one for the address at which the lab's hosts reach this machine.
+// certificate returns a new certificate for this machine's address in the lab.
 func (a *registryAuthority) certificate(s *scenario) *tls.Certificate {
 	s.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

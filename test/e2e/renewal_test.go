@@ -19,8 +19,8 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// certificatesRenewed renews all that kubeadm signed, on every control-plane host: nothing but what reads it starts
-// again, and nothing is left to do. Then a certificate of one host comes near its end, and apply renews that host's.
+// certificatesRenewed renews all certificates of kubeadm on every control-plane host: only their readers restart, and
+// nothing is left to do. Then a certificate of one host is about to expire, and apply renews that host's.
 func certificatesRenewed(s *scenario) {
 	names := hostnames(s.Lab.ControlPlanes())
 	s.run(0, []string{"certificates", "status"}, append([]string{"etcd/ca", "admin.conf"}, names...)...)
@@ -59,7 +59,7 @@ func certificatesRenewed(s *scenario) {
 	emptyPlan(s)
 }
 
-// serials are the serial numbers of the certificates of all control-plane hosts, by host and file.
+// serials returns the serial numbers of the certificates of all control-plane hosts, by host and file.
 func (s *scenario) serials() map[string]string {
 	s.Helper()
 	all, err := operator.OnEach(s.Context(), s.Lab.ControlPlanes(), `cd /etc/kubernetes
@@ -85,7 +85,7 @@ func (s *scenario) serials() map[string]string {
 	return out
 }
 
-// decoded is the first block of a PEM file.
+// decoded returns the first block of a PEM file.
 func (s *scenario) decoded(file string, content []byte) []byte {
 	s.Helper()
 	block, _ := pem.Decode(content)
@@ -95,7 +95,7 @@ func (s *scenario) decoded(file string, content []byte) []byte {
 	return block.Bytes
 }
 
-// containerIDs are those of all containers that run, by pod and name: of API servers, controller managers and
+// containerIDs returns the IDs of all running containers by pod and name: of API servers, controller managers and
 // schedulers, and of all others.
 func (s *scenario) containerIDs(ctx context.Context) (servers, others map[string]string, err error) {
 	var pods corev1.PodList
@@ -118,7 +118,7 @@ func (s *scenario) containerIDs(ctx context.Context) (servers, others map[string
 	return servers, others, nil
 }
 
-// endsSoon gives a host a certificate of the aggregation layer that was valid for a year, and is for 60 days more.
+// endsSoon gives a host a front-proxy certificate with 60 of 365 days left.
 func (s *scenario) endsSoon(host *fleet.Host) {
 	s.Helper()
 	const pki = "/etc/kubernetes/pki/"

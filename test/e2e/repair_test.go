@@ -21,13 +21,13 @@ func installPlain(s *scenario) {
 	s.healthy()
 }
 
-// remember writes an object that must outlive what follows.
+// remember writes an object that must survive the next parts.
 func (s *scenario) remember(name string) {
 	s.Helper()
 	s.eventually("an object is written", time.Minute, written(s, name))
 }
 
-// repaired lets apply do what it can, and checks that the cluster is whole and remembers.
+// repaired runs apply, and checks that the cluster is complete and still has the object.
 func (s *scenario) repaired(name string) {
 	s.Helper()
 	s.run(0, []string{"apply", "-y"}, "Done.")
@@ -39,7 +39,7 @@ func (s *scenario) repaired(name string) {
 	s.run(0, []string{"status"})
 }
 
-// planSays holds when plan prints the texts.
+// planSays waits until plan prints the texts.
 func (s *scenario) planSays(texts ...string) condition {
 	return func(ctx context.Context) error {
 		r := s.Run(ctx, "plan")
@@ -52,14 +52,14 @@ func (s *scenario) planSays(texts ...string) condition {
 	}
 }
 
-// broken runs something on a host as its console would.
+// broken runs a command at a host's console.
 func (s *scenario) broken(host *fleet.Host, command string) {
 	s.Helper()
 	_, err := host.Exec(s.Context(), command)
 	s.must(err)
 }
 
-// others are the members without a host.
+// others returns the members without host.
 func (s *scenario) others(host *fleet.Host) []*fleet.Host {
 	return slices.DeleteFunc(s.Members(), func(h *fleet.Host) bool { return h == host })
 }
@@ -84,7 +84,7 @@ func containerdStopped(s *scenario) {
 	s.repaired("containerd")
 }
 
-// manifestDeleted: what the API server of one host lacks is written again, and no other host notices.
+// manifestDeleted: the missing manifest of an API server is written again, and no other host notices.
 func manifestDeleted(s *scenario) {
 	host := s.Lab.Host("cp-2")
 	s.remember("manifest")
@@ -108,8 +108,8 @@ func kubeletConfDeleted(s *scenario) {
 	s.repaired("kubelet-conf")
 }
 
-// etcdDataDestroyed: where the cluster began, an etcd without its data would begin another one. It does not start; the
-// member leaves etcd, and the same host joins again as a learner.
+// etcdDataDestroyed: the first host of the cluster loses etcd's data, and a new etcd there would form another cluster.
+// It does not start; the member leaves etcd, and the same host joins again as a learner.
 func etcdDataDestroyed(s *scenario) {
 	host := s.Lab.Host("cp-1")
 	s.remember("data")
@@ -131,8 +131,8 @@ func etcdDataDestroyed(s *scenario) {
 	s.same("what runs on the other hosts since when", before, s.started(s.others(host)))
 }
 
-// controlPlanesReplaced: of so many voters some do not answer any more, one after the other, and one run replaces them
-// all with new machines of their names and addresses.
+// controlPlanesReplaced: several voters fail one after the other. One run replaces them all with new machines of the
+// same names and addresses.
 func controlPlanesReplaced(voters int, names ...string) func(*scenario) {
 	return func(s *scenario) {
 		s.remember("replaced")
@@ -160,8 +160,8 @@ func controlPlanesReplaced(voters int, names ...string) func(*scenario) {
 	}
 }
 
-// workersKilled: a new machine takes the name and address of the one; the other leaves nothing behind, and comes
-// back as a new one.
+// workersKilled: a new machine takes the name and address of one worker. The other worker is removed completely, and
+// returns as a new one.
 func workersKilled(s *scenario) {
 	replaced, removed := s.Lab.Host("worker-1"), s.Lab.Host("worker-2")
 	s.remember("workers")
@@ -179,7 +179,7 @@ func workersKilled(s *scenario) {
 	s.repaired("workers")
 }
 
-// rebuilt puts a new machine in the place of a host.
+// rebuilt replaces a host by a new machine.
 func (s *scenario) rebuilt(host *fleet.Host) {
 	s.Helper()
 	s.must(s.Lab.Rebuild(s.Context(), host))
@@ -187,7 +187,7 @@ func (s *scenario) rebuilt(host *fleet.Host) {
 	maps.Copy(s.bare, s.snapshotOf(host))
 }
 
-// nodeReplaced: the same machine leaves and joins again, in one plan, so many times.
+// nodeReplaced: the same machine leaves and joins again in one plan, repeatedly.
 func nodeReplaced(times int) func(*scenario) {
 	return func(s *scenario) {
 		host := s.Lab.Host("cp-2")
@@ -199,20 +199,20 @@ func nodeReplaced(times int) func(*scenario) {
 			s.healthy()
 			s.eventually("nothing to do", time.Minute, s.planIsEmpty)
 		}
-		// Its disk for etcd is still mounted there, and has what was on it before.
+		// Its etcd disk is still mounted, with its former content.
 		s.broken(host, fmt.Sprintf(`mountpoint -q /var/lib/etcd &&
 			[ "$(ls -d /var/lib/etcd/kubeone-reset-*/member | wc -l)" = %d ] &&
 			[ -z "$(ls /var/lib/kubeone-old/*/*etcd* 2>/dev/null)" ]`, times))
 	}
 }
 
-// mounted is the command line that makes the directory a mount point.
+// mounted returns a command that makes the directory a mount point.
 func mounted(dir string) string {
 	disk := "/var/lib/disk-of-" + path.Base(dir)
 	return "mkdir -p -m 700 " + disk + " " + dir + " && mount --bind " + disk + " " + dir + "\n"
 }
 
-// removalsRefused: with one of three members away, no other may leave.
+// removalsRefused: with one of three members away, no other member may leave.
 func removalsRefused(s *scenario) {
 	s.run(15, []string{"node", "remove", "cp-3", "--unreachable"}, "it is not unreachable")
 	s.paused(func() {

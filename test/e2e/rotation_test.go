@@ -18,9 +18,9 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// TestRotateCA gives etcd, the front proxy and service accounts new keys, under load, with a failure in each phase;
-// then service accounts another one while a worker is away, and a host is replaced. After each, what the hosts have,
-// what is signed by it, and the tokens of pods and Secrets are looked at.
+// TestRotateCA rotates the keys of etcd, the front proxy and service accounts under load, with a failure in each phase.
+// Then it rotates the key of service accounts while a worker is away, and replaces a host. After each step it checks
+// the keys on the hosts, all signatures, and the tokens of pods and Secrets.
 func TestRotateCA(t *testing.T) {
 	t.Parallel()
 	s := begin(t, fleet.Options{Name: "rotation", ControlPlanes: 3, Workers: 2})
@@ -60,10 +60,11 @@ metadata:
 type: kubernetes.io/service-account-token
 `
 
-// keys are those that are trusted on all control-plane hosts, by authority.
+// keys are the trusted keys on all control-plane hosts, by authority.
 type keys map[string]string
 
-// keys finds out whom the hosts trust: the same key on all of them, which has signed all that it should have.
+// keys checks that all hosts trust the same key for each authority, that it has signed all certificates of the
+// authority, and returns it.
 func (s *scenario) keys() keys {
 	s.Helper()
 	out := keys{}
@@ -126,7 +127,7 @@ for file in sa.pub *.crt etcd/*.crt; do echo "$file $(base64 -w 0 $file)"; done`
 	return out
 }
 
-// rotated checks that those authorities have another key than before, and the others the same.
+// rotated checks that only the named authorities have another key than before.
 func (s *scenario) rotated(before keys, names ...string) keys {
 	s.Helper()
 	now := s.keys()
@@ -142,7 +143,7 @@ func (s *scenario) rotated(before keys, names ...string) keys {
 	return now
 }
 
-// secretToken is the token that stands in the Secret.
+// secretToken returns the token in the Secret.
 func (s *scenario) secretToken() string {
 	s.Helper()
 	token, err := s.Kube(s.Context(), "get", "secret", "robot", "-o", "go-template={{.data.token | base64decode}}")
@@ -150,7 +151,7 @@ func (s *scenario) secretToken() string {
 	return token
 }
 
-// tokensWork has the tokens of all pods, and the one in the Secret, be shown to each API server.
+// tokensWork sends the tokens of all pods, and the one in the Secret, to each API server.
 func (s *scenario) tokensWork() {
 	s.Helper()
 	for _, server := range s.Lab.ControlPlanes() {
@@ -168,7 +169,7 @@ https://`+server.Address+`:6443/version)"; done | sort | uniq -c`)
 	}
 }
 
-// answered checks with which status an API server answers a token.
+// answered checks the status with which an API server answers a token.
 func (s *scenario) answered(server *fleet.Host, token, status string) {
 	s.Helper()
 	said, err := server.Exec(s.Context(), `curl -s -k -o /dev/null -w '%{http_code}' -H "Authorization: Bearer `+token+
@@ -177,7 +178,7 @@ func (s *scenario) answered(server *fleet.Host, token, status string) {
 	s.same("status with which "+server.Hostname+" answers a token", status, said)
 }
 
-// killedAt runs the command and kills it at the first event of that type about such a step.
+// killedAt runs the command and kills it at the first event of that type about a step with the prefix.
 func (s *scenario) killedAt(event apply.EventType, prefix string, args ...string) {
 	s.Helper()
 	run, err := s.Start(s.Context(), append([]string{"certificates", "rotate-ca", "-y"}, args...)...)
@@ -219,8 +220,8 @@ func rotatedUnderLoad(s *scenario, before keys) keys {
 	return now
 }
 
-// rotatedWhileAway rotates the key of service accounts with a worker that is off: nobody would know of its pods'
-// tokens.
+// rotatedWhileAway rotates the key of service accounts while a worker is off, so that the tokens of its pods are
+// unknown.
 func rotatedWhileAway(s *scenario, before keys) keys {
 	worker := s.Lab.Host("worker-2")
 	s.must(worker.Kill(s.Context()))

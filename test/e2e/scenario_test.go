@@ -1,9 +1,9 @@
 //go:build e2e
 
-// Package e2e holds scenarios on real hosts: what an operator does with the product, and what the hosts and the cluster
-// then look like to somebody who does not ask the product.
+// Package e2e holds scenarios on real hosts. An operator uses kubeone, and the tests then inspect hosts and cluster
+// independently of kubeone.
 //
-// The parts of a scenario share one lab and happen one after the other, each beginning where the one before it ended.
+// The parts of a scenario share one lab and run in order. Each part starts from the state that the previous part left.
 package e2e
 
 import (
@@ -20,30 +20,30 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// scenario is a lab, its operator, and what the parts so far have left.
+// scenario is a lab, its operator, and the state of the parts so far.
 type scenario struct {
 	*testing.T
 	*operator.Operator
-	// bare is what the hosts looked like before anything was installed on them.
+	// bare describes the hosts before any installation.
 	bare map[string][]string
-	// failures are what this part has failed with so far.
+	// failures are the failures of this part so far.
 	failures []string
 }
 
-// Error, Errorf, Fatal and Fatalf are those of testing.T, and remember what they say.
+// Error and the next three methods wrap those of testing.T, and record their messages.
 func (s *scenario) Error(args ...any) { s.Helper(); s.failed(fmt.Sprint(args...)); s.T.Error(args...) }
 
-// Errorf is as Error.
+// Errorf is like Error.
 func (s *scenario) Errorf(format string, args ...any) {
 	s.Helper()
 	s.failed(fmt.Sprintf(format, args...))
 	s.T.Errorf(format, args...)
 }
 
-// Fatal is as Error.
+// Fatal is like Error.
 func (s *scenario) Fatal(args ...any) { s.Helper(); s.failed(fmt.Sprint(args...)); s.T.Fatal(args...) }
 
-// Fatalf is as Error.
+// Fatalf is like Error.
 func (s *scenario) Fatalf(format string, args ...any) {
 	s.Helper()
 	s.failed(fmt.Sprintf(format, args...))
@@ -55,7 +55,7 @@ func (s *scenario) failed(text string) {
 	s.failures = append(s.failures, text[:min(len(text), most)])
 }
 
-// begin brings a lab up and removes it when the test ends.
+// begin brings up a lab and removes it when the test ends.
 func begin(t *testing.T, options fleet.Options) *scenario {
 	t.Helper()
 	options.Ephemeral, options.Log = true, t.Logf
@@ -75,8 +75,8 @@ func begin(t *testing.T, options fleet.Options) *scenario {
 	return &scenario{T: t, Operator: o}
 }
 
-// subtest runs a part of the scenario as a subtest and reports whether it went well. What it has failed with is said once
-// more at its end, behind all that its commands have printed.
+// subtest runs a part of the scenario as a subtest and reports whether it passed. It repeats the failures at the end,
+// after all output of the commands.
 func (s *scenario) subtest(name string, run func(*scenario)) bool {
 	started := time.Now()
 	sub := &scenario{Operator: s.Operator, bare: s.bare}
@@ -91,7 +91,7 @@ func (s *scenario) subtest(name string, run func(*scenario)) bool {
 	return ok
 }
 
-// part is a part of a scenario in which each needs the whole cluster that the one before it left.
+// part is a part of a scenario that needs the complete cluster of the previous part.
 type part struct {
 	name string
 	run  func(*scenario)
@@ -107,7 +107,7 @@ func (s *scenario) parts(parts ...part) {
 	}
 }
 
-// must ends the part when something that the test itself needs has failed.
+// must ends the part when an error occurs in the test itself.
 func (s *scenario) must(err error) {
 	s.Helper()
 	if err != nil {
@@ -115,9 +115,9 @@ func (s *scenario) must(err error) {
 	}
 }
 
-// run runs a command of the product, which ends with that status or ends the part, and must have printed the texts.
-// A look that should find the cluster well is made again for a minute: it says how things are at a moment, and on a
-// busy machine a component, or a member of etcd, may be late by the seconds that it is given.
+// run runs a kubeone command. It ends the part on another exit status, and fails it when a text is missing in the
+// output. A command that should find the cluster healthy is repeated for a minute: on a busy machine a component, or a
+// member of etcd, may answer late.
 func (s *scenario) run(status int, args []string, texts ...string) operator.Result {
 	s.Helper()
 	r := s.Run(s.Context(), args...)
@@ -134,7 +134,7 @@ func (s *scenario) run(status int, args []string, texts ...string) operator.Resu
 	return r
 }
 
-// ended checks how a command ended: its status, or the part ends, and texts that it printed.
+// ended checks the result of a command. Another exit status ends the part; a missing text fails it.
 func (s *scenario) ended(r operator.Result, status int, texts ...string) {
 	s.Helper()
 	if r.Status != status {
@@ -148,12 +148,12 @@ func (s *scenario) ended(r operator.Result, status int, texts ...string) {
 	s.Logf("%5.1f s  kubeone %s (exit status %d)", r.Took.Seconds(), r.Args[0], r.Status)
 }
 
-// Run hides testing.T's method of that name: a scenario runs commands.
+// Run hides testing.T's method of the same name: a scenario runs commands.
 func (s *scenario) Run(ctx context.Context, args ...string) operator.Result {
 	return s.Operator.Run(ctx, args...)
 }
 
-// nothingToDo checks that the product finds the cluster as wanted.
+// nothingToDo checks that kubeone finds nothing to do.
 func (s *scenario) nothingToDo() {
 	s.Helper()
 	s.run(0, []string{"plan"}, "No changes")
@@ -173,7 +173,7 @@ func (s *scenario) snapshot() map[string][]string {
 	return s.snapshotOf(s.Machines()...)
 }
 
-// snapshotOf describes some hosts.
+// snapshotOf describes the given hosts.
 func (s *scenario) snapshotOf(hosts ...*fleet.Host) map[string][]string {
 	s.Helper()
 	all, err := operator.Snapshot(s.Context(), hosts)
@@ -181,7 +181,7 @@ func (s *scenario) snapshotOf(hosts ...*fleet.Host) map[string][]string {
 	return all
 }
 
-// unchanged checks that hosts look as they did.
+// unchanged checks that two descriptions of hosts are equal.
 func (s *scenario) unchanged(before, after map[string][]string) {
 	s.Helper()
 	for name := range before {
@@ -191,7 +191,7 @@ func (s *scenario) unchanged(before, after map[string][]string) {
 	}
 }
 
-// differences are the lines that only one of two descriptions has.
+// differences returns the lines that are in only one of two descriptions.
 func differences(before, after []string) (gone, come []string) {
 	missing := func(from, in []string) []string {
 		return slices.DeleteFunc(slices.Clone(from), func(line string) bool { return slices.Contains(in, line) })
@@ -199,7 +199,7 @@ func differences(before, after []string) (gone, come []string) {
 	return missing(before, after), missing(after, before)
 }
 
-// listed are lines as a list; of very many only the first ones.
+// listed returns lines as a list, shortened if there are many.
 func listed(lines []string) string {
 	const most = 30
 	var text strings.Builder
@@ -221,7 +221,7 @@ func (s *scenario) same(what string, want, got any) {
 	}
 }
 
-// hostnames of hosts, in their order.
+// hostnames returns the names of hosts, in their order.
 func hostnames(hosts []*fleet.Host) []string {
 	var names []string
 	for _, host := range hosts {

@@ -13,9 +13,8 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// TestTerraformFlow is a cluster whose hosts are known from OpenTofu's output alone: given as a file, as a folder and
-// on standard input. Resources of hosts are then tainted and replaced: at another address, at the same one, and two
-// one after the other.
+// TestTerraformFlow knows its hosts from OpenTofu's output only, given as a file, as a folder and on standard input. It
+// then taints and replaces resources of hosts: at another address, at the same one, and two one after the other.
 func TestTerraformFlow(t *testing.T) {
 	s := begin(t, fleet.Options{Name: "terraform", ControlPlanes: 5, Workers: 1, SSHUser: "ops"})
 	folder := newTofuFolder(s)
@@ -42,7 +41,7 @@ func TestTerraformFlow(t *testing.T) {
 	)
 }
 
-// terraformPiped gives the same on standard input.
+// terraformPiped gives the output on standard input.
 func terraformPiped(s *scenario) {
 	text, err := os.ReadFile(s.Terraform)
 	s.must(err)
@@ -51,12 +50,12 @@ func terraformPiped(s *scenario) {
 	s.ended(s.Piped(s.Context(), strings.NewReader("{}"), "apply", "-y", "-t", "-"), 15, "has none of the outputs")
 }
 
-// elsewhere is a state of another workspace, whose hosts nobody may touch.
+// elsewhere is the state of another workspace, whose hosts must not be touched.
 const elsewhere = `{"version": 4, "terraform_version": "1.9.0", "outputs": {"kubeone_hosts": {"value": ` +
 	`{"control_plane": {"cluster_name": "elsewhere", "cloud_provider": "none", "public_address": ["192.0.2.1"]}}}}}`
 
-// withPrograms makes a folder for the PATH of the operator's commands, with programs that are these shell scripts. A
-// folder without any hides those of this machine, too.
+// withPrograms creates a folder for the commands' PATH with these shell scripts as programs. An empty folder hides the
+// programs of this machine.
 func (s *scenario) withPrograms(scripts map[string]string) {
 	s.Helper()
 	bin := s.TempDir()
@@ -66,7 +65,7 @@ func (s *scenario) withPrograms(scripts map[string]string) {
 	s.Environment = []string{"PATH=" + bin}
 }
 
-// terraformFolder gives a folder in which another workspace's state was left behind.
+// terraformFolder gives a folder with a leftover state of another workspace.
 func terraformFolder(s *scenario) {
 	defer func() { s.Environment = nil }()
 	dir := s.TempDir()
@@ -94,7 +93,7 @@ func (f *tofuFolder) asFolder(s *scenario) {
 	s.run(0, []string{"apply", "-y", "-t", f.dir}, "No changes")
 }
 
-// withoutProgram gives a folder whose state has moved, and then the folder with OpenTofu's state alone.
+// withoutProgram gives a folder whose state has moved, and then the folder with only OpenTofu's state.
 func (f *tofuFolder) withoutProgram(s *scenario) {
 	defer func() { s.Environment = nil }()
 	s.withPrograms(nil)
@@ -104,7 +103,7 @@ func (f *tofuFolder) withoutProgram(s *scenario) {
 	s.run(0, []string{"apply", "-y", "-t", f.dir}, "No changes")
 }
 
-// tainted kills a host for good; the product says how it is replaced.
+// tainted destroys a host, and checks that kubeone explains how to replace it.
 func (s *scenario) tainted(host *fleet.Host) {
 	s.Helper()
 	s.must(host.Kill(s.Context()))
@@ -112,7 +111,7 @@ func (s *scenario) tainted(host *fleet.Host) {
 		s.planSays(host.Hostname, "That is safe now", "terraform taint", "terraform output -json > tf.json"))
 }
 
-// taintedElsewhere: OpenTofu makes a new machine with another name and another address.
+// taintedElsewhere: OpenTofu creates a new machine with another name and address.
 func (f *tofuFolder) taintedElsewhere(s *scenario) {
 	gone := s.Lab.Host("cp-2")
 	s.remember("new-address")
@@ -126,7 +125,7 @@ func (f *tofuFolder) taintedElsewhere(s *scenario) {
 	s.repaired("new-address")
 }
 
-// taintedOneByOne: two of five voters are dead. The one that is made anew joins while the other one is still missing.
+// taintedOneByOne: two of five voters are dead. The first replacement joins while the other voter is still missing.
 func (f *tofuFolder) taintedOneByOne(s *scenario) {
 	s.remember("one-by-one")
 	hosts := []*fleet.Host{s.Lab.Host("cp-1"), s.Lab.Host("cp-4")}

@@ -13,8 +13,8 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// tofuConfiguration has a resource for each of the lab's hosts. Resources of terraform_data are built into OpenTofu:
-// they need no provider, and hold what they are given.
+// tofuConfiguration has a resource for each of the lab's hosts. terraform_data is built into OpenTofu: it needs no
+// provider, and stores its input.
 const tofuConfiguration = `
 variable "cluster" {
   type = object({ name = string, endpoint = string, ssh_user = string, ssh_private_key_file = string })
@@ -71,15 +71,14 @@ output "kubeone_static_workers" {
 }
 `
 
-// tofuFolder is a folder in which OpenTofu keeps the lab's hosts.
+// tofuFolder is a folder in which OpenTofu manages the lab's hosts.
 type tofuFolder struct {
 	program, dir string
-	// controlPlanes are the hosts that stand behind the resources, by the resource's key. A resource that is replaced
-	// may get another host.
+	// controlPlanes are the hosts of the resources, by the resource's key. A replaced resource may get another host.
 	controlPlanes map[string]*fleet.Host
 }
 
-// newTofuFolder makes the folder, with a state, and has the operator's commands read its output as a file.
+// newTofuFolder creates the folder and its state, and has the operator's commands read its output as a file.
 func newTofuFolder(s *scenario) *tofuFolder {
 	s.Helper()
 	cache, err := components.DefaultCache()
@@ -97,7 +96,7 @@ func newTofuFolder(s *scenario) *tofuFolder {
 	return f
 }
 
-// run runs OpenTofu in the folder and returns what it printed.
+// run runs OpenTofu in the folder and returns its output.
 func (f *tofuFolder) run(s *scenario, args ...string) []byte {
 	s.Helper()
 	cmd := exec.CommandContext(s.Context(), f.program, append([]string{"-chdir=" + f.dir}, args...)...)
@@ -111,11 +110,11 @@ func (f *tofuFolder) run(s *scenario, args ...string) []byte {
 	return out
 }
 
-// tofuEnvironment has OpenTofu use no configuration of this machine: of a missing one it prints a warning before the
-// JSON of its output.
+// tofuEnvironment disables the CLI configuration of this machine. OpenTofu prints a warning before its JSON output when
+// that file is missing.
 func tofuEnvironment() []string { return []string{"TF_CLI_CONFIG_FILE="} }
 
-// replace taints the resource of a control-plane host, for which another machine stands now, and applies.
+// replace taints the resource of a control-plane host, assigns it another machine, and applies.
 func (f *tofuFolder) replace(s *scenario, key string, now *fleet.Host) {
 	s.Helper()
 	f.controlPlanes[key] = now
@@ -123,7 +122,7 @@ func (f *tofuFolder) replace(s *scenario, key string, now *fleet.Host) {
 	f.apply(s)
 }
 
-// apply gives OpenTofu the machines as they are, and writes its output to the file tf.json.
+// apply passes the current machines to OpenTofu, and writes its output to tf.json.
 func (f *tofuFolder) apply(s *scenario) {
 	s.Helper()
 	workers := map[string]*fleet.Host{}

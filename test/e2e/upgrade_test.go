@@ -16,21 +16,21 @@ import (
 	"kubeone/test/e2e/operator"
 )
 
-// The versions that clusters are upgraded from and to.
+// The versions before and after upgrades.
 const (
 	olderPatch = "1.36.1"
 	newest     = "1.36.3"
 )
 
-// upgrade is to a newer patch version. The operator's machine fails twice: while a control-plane host is being changed,
-// and with a worker cordoned and drained.
+// upgrade upgrades to a newer patch version. The operator's machine fails twice: while a control-plane host changes,
+// and when a worker is cordoned and drained.
 func upgrade(s *scenario) {
 	s.must(s.Want(s.Context(), newest))
 	s.upgradedWithKills(s.upgradePlanned(olderPatch, newest))
 	s.upgraded(newest)
 }
 
-// loaded puts a load on the cluster. It must be ended with unharmed.
+// loaded starts a load on the cluster. End it with unharmed.
 func (s *scenario) loaded() *load.Load {
 	s.Helper()
 	l, err := s.StartLoad(s.Context())
@@ -38,7 +38,7 @@ func (s *scenario) loaded() *load.Load {
 	return l
 }
 
-// unharmed ends the load and checks what it noticed.
+// unharmed ends the load and checks its report.
 func (s *scenario) unharmed(l *load.Load) {
 	s.Helper()
 	report, err := l.Stop(s.Context())
@@ -53,7 +53,7 @@ func (s *scenario) unharmed(l *load.Load) {
 func (s *scenario) upgradePlanned(from, to string) plan.Plan {
 	s.Helper()
 	var p plan.Plan
-	// On a busy machine a member of etcd may not answer in time, and then the plan is about that.
+	// On a busy machine a member of etcd may answer late, and then the plan is about that.
 	s.eventually("a plan of the upgrade", time.Minute, func(ctx context.Context) (err error) {
 		r := s.Run(ctx, "plan")
 		if r.Status != 2 || !strings.Contains(r.Stdout, from) || !strings.Contains(r.Stdout, to) {
@@ -81,8 +81,8 @@ func isUpgrade(of plan.Step) bool {
 	return of.Intent.Kind == step.UpgradeControlPlane || of.Intent.Kind == step.UpgradeWorker
 }
 
-// upgradedWithKills kills the upgrade while the second control-plane host is being changed and when the last worker has
-// been drained, and lets it come to its end.
+// upgradedWithKills kills the upgrade while the second control-plane host changes and when the last worker has been
+// drained. Then it lets a run finish.
 func (s *scenario) upgradedWithKills(p plan.Plan) {
 	for _, moment := range []operator.Moment{
 		{Event: apply.StepStarted, Step: nth(s, p, step.UpgradeControlPlane, 1)},
@@ -98,7 +98,7 @@ func (s *scenario) upgradedWithKills(p plan.Plan) {
 	s.run(0, []string{"apply", "-y"}, "Done.")
 }
 
-// nth is the ID of a plan's step of that kind, counted from 0.
+// nth returns the ID of the n-th step of that kind in a plan, counted from 0.
 func nth(s *scenario, p plan.Plan, kind step.Kind, n int) string {
 	s.Helper()
 	steps := slices.DeleteFunc(slices.Clone(p.Steps), func(step plan.Step) bool { return step.Intent.Kind != kind })
@@ -108,15 +108,15 @@ func nth(s *scenario, p plan.Plan, kind step.Kind, n int) string {
 	return steps[n].ID
 }
 
-// upgraded checks that everything runs in the version, and that every node takes pods.
+// upgraded checks that everything runs the version, and that every node is schedulable.
 func (s *scenario) upgraded(version string) {
 	s.Helper()
 	s.everythingRuns(version)
 	s.run(0, []string{"status"}, version)
 }
 
-// everythingRuns waits until everything runs in the version and every node takes pods: on a busy machine a node may
-// miss its time, and an API server, or a member of etcd, the two seconds that it is given.
+// everythingRuns waits until everything runs the version and every node is schedulable. On a busy machine a node may
+// report late, and an API server or a member of etcd may take longer than two seconds.
 func (s *scenario) everythingRuns(version string) {
 	s.Helper()
 	s.eventually("all of the cluster to run "+version, time.Minute, func(ctx context.Context) error {
@@ -124,8 +124,8 @@ func (s *scenario) everythingRuns(version string) {
 	})
 }
 
-// emptyPlan checks that a plan of the cluster as it is wanted is empty, and says how long the fastest of three takes.
-// What it may take is bench's to judge: it has a baseline beside it.
+// emptyPlan checks that the plan of an up-to-date cluster is empty, and logs the fastest time of three. The bench
+// judges that time against a baseline.
 func emptyPlan(s *scenario) {
 	s.eventually("nothing to do", 30*time.Second, s.planIsEmpty)
 	fastest := time.Hour

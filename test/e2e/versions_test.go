@@ -14,11 +14,11 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// olderMinor is a version of the minor before the newest one's, whose bundle has an older containerd too.
+// olderMinor is a version of the minor before the newest one, with an older containerd in its bundle.
 const olderMinor = "1.35.4"
 
-// TestVersionsOfHosts is a cluster one of whose workers has a kubelet and a container runtime of its own for a while.
-// What is wanted of that worker is done to it alone.
+// TestVersionsOfHosts gives a worker another kubelet and container runtime for a while. kubeone changes that worker
+// only.
 func TestVersionsOfHosts(t *testing.T) {
 	s := begin(t, fleet.Options{Name: "versions", ControlPlanes: 1, Workers: 2, SSHUser: "ops"})
 	cache, err := components.DefaultCache()
@@ -58,12 +58,12 @@ func TestVersionsOfHosts(t *testing.T) {
 	)
 }
 
-// plainContainerd is the version of containerd in the lab's bundle of a Kubernetes version, without a leading v.
+// plainContainerd returns the containerd version in the lab's bundle of a Kubernetes version, without a leading v.
 func plainContainerd(kubernetes string) string {
 	return strings.TrimPrefix(components.ContainerdVersion(kubernetes), "v")
 }
 
-// versionsOf names versions for worker-1; "" names none.
+// versionsOf sets versions for worker-1. An empty string sets none.
 func versionsOf(kubelet, containerd string) operator.Edit {
 	return entries(func(hosts []map[string]any) {
 		for _, h := range hosts {
@@ -81,7 +81,7 @@ func versionsOf(kubelet, containerd string) operator.Edit {
 	})
 }
 
-// onWorkerAlone applies a manifest that wants other versions of worker-1. Nothing is done to any other host.
+// onWorkerAlone applies a manifest with other versions of worker-1. No other host changes.
 func (s *scenario) onWorkerAlone(edit operator.Edit, library []string, kubelet, containerd string) {
 	s.Helper()
 	others := append(s.Lab.ControlPlanes(), s.Lab.Host("worker-2"))
@@ -103,7 +103,7 @@ func (s *scenario) wantEdited(edit operator.Edit) {
 	s.must(s.WriteManifest(edit))
 }
 
-// workerRuns checks what worker-1's Node reports, and that the node takes pods.
+// workerRuns checks the versions in worker-1's Node, and that the node is schedulable.
 func (s *scenario) workerRuns(kubelet, containerd string) {
 	s.Helper()
 	var node corev1.Node
@@ -116,7 +116,7 @@ func (s *scenario) workerRuns(kubelet, containerd string) {
 	s.healthy()
 }
 
-// downKilled is the way down with the program killed while it works on the worker, and once more after that.
+// downKilled downgrades the worker. It kills the first run while it works on the worker, and runs it again.
 func (s *scenario) downKilled(edit operator.Edit, library []string, containerd string) {
 	s.Helper()
 	others := append(s.Lab.ControlPlanes(), s.Lab.Host("worker-2"))
@@ -135,7 +135,7 @@ func (s *scenario) downKilled(edit operator.Edit, library []string, containerd s
 	s.run(0, append([]string{"plan"}, library...), "No changes")
 }
 
-// versionsRefused: each is one error, and nothing is changed.
+// versionsRefused: each of these is one error and changes nothing.
 func versionsRefused(s *scenario) {
 	before := s.started(s.Members())
 	for name, refused := range map[string]struct {

@@ -13,7 +13,7 @@ import (
 	"kubeone/test/e2e/operator"
 )
 
-// web is a pod on every node, a Service in front of them, and another with a port on every node.
+// web is a pod on every node, a Service in front of them, and another with a node port.
 const web = `
 apiVersion: apps/v1
 kind: DaemonSet
@@ -48,7 +48,7 @@ func workload(s *scenario) {
 	s.apiSurvivesEachHost()
 }
 
-// workloadRuns checks pods, Services and DNS, and hangs no host.
+// workloadRuns checks pods, Services and DNS without pausing hosts.
 func workloadRuns(s *scenario) {
 	s.must(s.ImportAgnhost(s.Context(), s.Machines()))
 	_, err := s.Feed(s.Context(), web, "apply", "-f", "-")
@@ -62,7 +62,7 @@ func workloadRuns(s *scenario) {
 	s.dnsNeverRestarted()
 }
 
-// webPods are the pods by their node's name; there is one on each.
+// webPods returns the pods by node name. There is one on each node.
 func (s *scenario) webPods() map[string]corev1.Pod {
 	var list corev1.PodList
 	s.must(s.Object(s.Context(), &list, "pods", "-l", "app=web"))
@@ -74,7 +74,7 @@ func (s *scenario) webPods() map[string]corev1.Pod {
 	return pods
 }
 
-// podsReachEachOther lets every pod ask every other one for its name, by address.
+// podsReachEachOther requests the name of every pod from every other pod, by address.
 func (s *scenario) podsReachEachOther(pods map[string]corev1.Pod) {
 	var script strings.Builder
 	var want []string
@@ -91,11 +91,11 @@ func (s *scenario) podsReachEachOther(pods map[string]corev1.Pod) {
 	s.same("what pods hear from each other", want, operator.Lines(out))
 }
 
-// servicesAnswer asks the Service by address and by name from every pod.
+// servicesAnswer requests the Service by address and by name from every pod.
 func (s *scenario) servicesAnswer(pods map[string]corev1.Pod) {
 	var service corev1.Service
 	s.must(s.Object(s.Context(), &service, "service", "web"))
-	// A kube-proxy that was replaced a moment ago may fail to write its rules, and tries again after half a minute.
+	// A restarted kube-proxy may fail to write its rules, and retries after half a minute.
 	s.eventually("the Service answers at every node", time.Minute, s.portAnswers)
 	for node, pod := range pods {
 		for _, target := range []string{service.Spec.ClusterIP + ":80", "web.default.svc.cluster.local:80", "web:80"} {
@@ -107,7 +107,7 @@ func (s *scenario) servicesAnswer(pods map[string]corev1.Pod) {
 	}
 }
 
-// portAnswers holds when the Service answers at every node's port, from outside.
+// portAnswers returns nil when the Service answers at every node's port, from outside.
 func (s *scenario) portAnswers(ctx context.Context) error {
 	for _, host := range s.Members() {
 		if out, err := s.Lab.Host("lb").Exec(ctx, "curl -fs -m 5 http://"+host.Address+":30080/hostname"); err != nil ||
@@ -118,7 +118,7 @@ func (s *scenario) portAnswers(ctx context.Context) error {
 	return nil
 }
 
-// logsAndExec go through each node's kubelet, and so through its serving certificate.
+// logsAndExec uses each node's kubelet, and so its serving certificate.
 func (s *scenario) logsAndExec(pods map[string]corev1.Pod) {
 	for node, pod := range pods {
 		if out, err := s.Kube(s.Context(), "logs", pod.Name); err != nil ||
@@ -132,8 +132,7 @@ func (s *scenario) logsAndExec(pods map[string]corev1.Pod) {
 	}
 }
 
-// dnsNeverRestarted waits for pods of cluster DNS that run on a host whose kubelet was the last one to start anew: it
-// asks its pods once more whether they are ready.
+// dnsNeverRestarted waits for DNS pods on the host whose kubelet restarted last: it probes its pods again.
 func (s *scenario) dnsNeverRestarted() {
 	var list corev1.PodList
 	s.eventually("cluster DNS is ready", time.Minute, func(ctx context.Context) error {
@@ -158,8 +157,8 @@ func (s *scenario) dnsNeverRestarted() {
 	}
 }
 
-// apiSurvivesEachHost lets each control-plane host hang in turn. Reading and writing through the load balancer go on,
-// once etcd has chosen another leader where it was that host.
+// apiSurvivesEachHost pauses each control-plane host in turn. Reads and writes through the load balancer continue once
+// etcd has elected another leader.
 func (s *scenario) apiSurvivesEachHost() {
 	for _, host := range s.Lab.ControlPlanes() {
 		s.paused(func() {

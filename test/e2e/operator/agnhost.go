@@ -15,10 +15,10 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// AgnhostImage is the name that pods give the test workload's image; its program is /agnhost.
+// AgnhostImage is the name of the test workload's image in pods. Its program is /agnhost.
 const AgnhostImage = "example.com/agnhost:" + components.AgnhostTag
 
-// ImportAgnhost puts the test workload's image onto hosts that have a container runtime; others are left out.
+// ImportAgnhost imports the test workload's image on hosts that have a container runtime, and skips others.
 func (o *Operator) ImportAgnhost(ctx context.Context, hosts []*fleet.Host) error {
 	archive := filepath.Join(o.Dir, "agnhost.tar")
 	if err := archiveLayout(o.Agnhost, AgnhostImage, archive); err != nil {
@@ -28,7 +28,7 @@ func (o *Operator) ImportAgnhost(ctx context.Context, hosts []*fleet.Host) error
 	for _, host := range hosts {
 		group.Go(func() error {
 			if _, err := host.Exec(ctx, "systemctl is-active --quiet containerd"); err != nil {
-				return nil //nolint:nilerr // that is the question
+				return nil //nolint:nilerr // the condition under test
 			}
 			if err := host.CopyTo(ctx, archive, "/root/agnhost.tar"); err != nil {
 				return err
@@ -41,7 +41,7 @@ func (o *Operator) ImportAgnhost(ctx context.Context, hosts []*fleet.Host) error
 	return group.Wait()
 }
 
-// archiveLayout writes an OCI layout of one image as a tar, with the image's name in it.
+// archiveLayout writes an OCI layout of one image as a tar that contains the image's name.
 func archiveLayout(layout, name, archive string) error {
 	index, err := namedIndex(layout, name)
 	if err != nil {
@@ -87,7 +87,7 @@ func archiveLayout(layout, name, archive string) error {
 	return os.WriteFile(archive, buffer.Bytes(), 0o600)
 }
 
-// namedIndex is the layout's index with the name by which containerd knows its image.
+// namedIndex returns the layout's index with the image's name for containerd.
 func namedIndex(layout, name string) ([]byte, error) {
 	text, err := os.ReadFile(filepath.Join(layout, "index.json"))
 	if err != nil {

@@ -10,15 +10,16 @@ import (
 	"syscall"
 )
 
-// Controllers is a process of kubeone controller that runs beside what the operator does.
+// Controllers is a process of kubeone controller in the background.
 type Controllers struct {
 	cmd  *exec.Cmd
 	log  string
-	done chan struct{} // closed when it has ended
-	how  error         // it has ended; not before
+	done chan struct{} // closed when the process has ended
+	how  error         // the exit error; valid after done is closed
 }
 
-// StartControllers starts a process of kubeone controller, which logs to a file of that name in the operator's folder.
+// StartControllers starts a process of kubeone controller. It logs to a file with the given name in the operator's
+// folder.
 func (o *Operator) StartControllers(ctx context.Context, name string, args []string) (*Controllers, error) {
 	c := &Controllers{log: filepath.Join(o.Dir, name), done: make(chan struct{})}
 	file, err := os.OpenFile(c.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -38,7 +39,7 @@ func (o *Operator) StartControllers(ctx context.Context, name string, args []str
 	return c, nil
 }
 
-// Ended reports whether the process has ended, by itself or not.
+// Ended reports whether the process has ended, for any reason.
 func (c *Controllers) Ended() bool {
 	select {
 	case <-c.done:
@@ -54,7 +55,7 @@ func (c *Controllers) Kill() {
 	<-c.done
 }
 
-// Stop asks the process to end, and returns what it says of how it did.
+// Stop asks the process to end, and returns its exit error.
 func (c *Controllers) Stop() error {
 	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
@@ -65,7 +66,7 @@ func (c *Controllers) Stop() error {
 	return nil
 }
 
-// Log is what the process has logged.
+// Log returns the log of the process.
 func (c *Controllers) Log() string {
 	text, err := os.ReadFile(c.log)
 	if err != nil {
@@ -74,7 +75,7 @@ func (c *Controllers) Log() string {
 	return string(text)
 }
 
-// Tail is the end of that.
+// Tail returns the end of the log.
 func (c *Controllers) Tail() string {
 	const most = 8192
 	text := c.Log()

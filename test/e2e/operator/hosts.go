@@ -11,7 +11,7 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// Machines are the lab's hosts that belong to clusters, spare ones included.
+// Machines returns the lab's hosts without the load balancer, spare ones included.
 func (o *Operator) Machines() []*fleet.Host {
 	var out []*fleet.Host
 	for _, host := range o.Lab.Hosts {
@@ -22,11 +22,10 @@ func (o *Operator) Machines() []*fleet.Host {
 	return out
 }
 
-// Members are the hosts that the lab's manifest names, control planes first.
+// Members returns the hosts in the lab's manifest, control planes first.
 func (o *Operator) Members() []*fleet.Host { return append(o.Lab.ControlPlanes(), o.Lab.Workers()...) }
 
-// OnEach runs a shell command on hosts at the same time, as root and not through SSH, and returns what each printed, by
-// hostname.
+// OnEach runs a shell command on hosts at the same time, as root and without SSH. It returns the outputs by hostname.
 func OnEach(ctx context.Context, hosts []*fleet.Host, command string) (map[string]string, error) {
 	var mu sync.Mutex
 	out := map[string]string{}
@@ -43,21 +42,21 @@ func OnEach(ctx context.Context, hosts []*fleet.Host, command string) (map[strin
 	return out, group.Wait()
 }
 
-// CutConnections ends every SSH session on the hosts at once, as a network that resets connections would.
+// CutConnections ends every SSH session on the hosts at once, like a network that resets connections.
 func CutConnections(ctx context.Context, hosts []*fleet.Host) error {
-	// Sessions are "sshd: ops [priv]" and the like; the one that listens is "sshd: /usr/sbin/sshd -D [listener] …".
+	// Sessions are "sshd: ops [priv]" and the like; the listener is "sshd: /usr/sbin/sshd -D [listener] …".
 	_, err := OnEach(ctx, hosts, `pkill -KILL -f '^sshd: [^/]' || true`)
 	return err
 }
 
-// ReadyAPI holds when the API server of a control-plane host says that it is ready, etcd included.
+// ReadyAPI returns nil when the API server of a control-plane host is ready, etcd included.
 func ReadyAPI(ctx context.Context, host *fleet.Host) error {
 	_, err := host.Exec(ctx, "curl -fsk --max-time 2 https://127.0.0.1:6443/readyz >/dev/null && curl -fs --max-time "+
 		"2 http://127.0.0.1:2381/readyz >/dev/null")
 	return err
 }
 
-// Lines splits what a command printed; nothing is no lines.
+// Lines splits the output of a command. Empty output has no lines.
 func Lines(text string) []string {
 	if text = strings.TrimSpace(text); text == "" {
 		return nil
@@ -65,12 +64,11 @@ func Lines(text string) []string {
 	return strings.Split(text, "\n")
 }
 
-// Tasks is a command that lists the containers that run on a host, with their processes, sorted, in lines that stay
-// equal as long as a container is not started anew: the columns of ctr are as wide as the longest process ID. Those of
-// controller manager and scheduler are left out, as they end by themselves when they cannot renew their Lease for ten
-// seconds. The sandboxes of their pods are not: one that is made anew, for another manifest, is seen. It fails where
-// containerd does not answer or lists nothing: a list that is empty before would hide every restart, and one after
-// would invent them.
+// Tasks is a command that lists the running containers of a host with their processes, sorted. Its lines stay equal
+// until a container restarts, although ctr's column width follows the longest process ID. It omits controller manager
+// and scheduler, which exit by themselves when they cannot renew their Lease for ten seconds. It includes their
+// sandboxes: a new sandbox for another manifest is visible. The command fails when containerd does not answer or lists
+// nothing. Otherwise an empty list before would hide every restart, and one after would invent them.
 const Tasks = `ctr="/opt/kubeone/bin/ctr -n k8s.io"
 	all=$($ctr containers ls) && tasks=$($ctr tasks ls) || exit 1
 	led=$(printf '%s\n' "$all" | awk '/\/kube-(controller-manager|scheduler):/ { print $1 }')
@@ -78,8 +76,8 @@ const Tasks = `ctr="/opt/kubeone/bin/ctr -n k8s.io"
 		awk 'NR > 1 { print $1, $2, $3 }' | grep -vF "${led:-none}") || { echo "no container runs" >&2; exit 1; }
 	printf '%s\n' "$listed" | sort`
 
-// Started says, for each host, when its services and containers were last started: lines that stay equal as long as
-// nothing is restarted.
+// Started returns, for each host, when its services and containers were last started. The lines stay equal until
+// something restarts.
 func Started(ctx context.Context, hosts []*fleet.Host) (map[string]string, error) {
 	return OnEach(ctx, hosts, `set -e
 		for unit in containerd kubelet; do
@@ -88,16 +86,15 @@ func Started(ctx context.Context, hosts []*fleet.Host) (map[string]string, error
 		`+Tasks)
 }
 
-// Written describes, for each host, every file that the product or Kubernetes' tools write there once: configuration,
-// keys, static-pod manifests, programs, with the time when it was written last. What a running cluster writes by itself
-// is left out.
+// Written describes, for each host, every file that kubeone or Kubernetes' tools write once, with its modification
+// time: configuration, keys, static-pod manifests, programs. It omits files that a running cluster writes by itself.
 func Written(ctx context.Context, hosts []*fleet.Host) (map[string]string, error) {
 	return OnEach(ctx, hosts, `find /etc/kubernetes /etc/kubeone /etc/containerd /etc/cni /etc/systemd/system \
 		/opt/kubeone /var/lib/kubelet/config.yaml /var/lib/kubelet/kubeadm-flags.env \
 		-type f -printf '%p %m %s %T@\n' 2>/dev/null | sort`)
 }
 
-// Logins counts the SSH logins that a host has accepted since a mark that Mark has made.
+// Logins counts the accepted SSH logins of a host since a position that Mark returned.
 func Logins(ctx context.Context, host *fleet.Host, since string) (int, error) {
 	out, err := host.Exec(ctx, fmt.Sprintf("journalctl --sync; journalctl -t sshd --after-cursor=%q -o cat --no-pager "+
 		"| grep -c 'session opened' || true", since))
@@ -109,7 +106,7 @@ func Logins(ctx context.Context, host *fleet.Host, since string) (int, error) {
 	return n, err
 }
 
-// Mark returns the present end of a host's journal.
+// Mark returns the current end of a host's journal.
 func Mark(ctx context.Context, host *fleet.Host) (string, error) {
 	out, err := host.Exec(ctx,
 		"journalctl --sync; journalctl -n 1 -o cat --show-cursor --no-pager | sed -n 's/^-- cursor: //p'")

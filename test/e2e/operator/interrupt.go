@@ -7,7 +7,7 @@ import (
 	"kubeone/internal/apply"
 )
 
-// Way is how an installation is interrupted.
+// Way is a way to interrupt an installation.
 type Way string
 
 // The ways.
@@ -18,7 +18,8 @@ const (
 	Cut Way = "cut"
 )
 
-// Moment is when: at an event about a step, or some time after the first event where After is not zero.
+// Moment is the time of an interruption: at an event about a step or, if After is not zero, that long after the first
+// event.
 type Moment struct {
 	Event apply.EventType
 	Step  string
@@ -33,7 +34,7 @@ func (m Moment) String() string {
 	return string(m.Event) + " " + m.Step
 }
 
-// Failure is an interruption to come.
+// Failure is a planned interruption.
 type Failure struct {
 	Way    Way
 	Moment Moment
@@ -42,15 +43,15 @@ type Failure struct {
 // String names way and moment.
 func (f Failure) String() string { return string(f.Way) + " at " + f.Moment.String() }
 
-// Interruption is how one interrupted apply went.
+// Interruption is the outcome of an interrupted apply.
 type Interruption struct {
 	Result
-	// At are the times from the command's start to each failure, of those whose moment came.
+	// At are the times from the command's start to each failure that happened.
 	At []time.Duration
 }
 
-// ApplyInterrupted starts apply and lets failures happen to it, one after the other. It returns when the process has
-// ended; one that was only cut off may have come to its end by itself.
+// ApplyInterrupted starts apply and causes the failures one after the other. It returns when the process has ended. A
+// process that only lost its connections may have finished its work.
 func (o *Operator) ApplyInterrupted(ctx context.Context, failures ...Failure) (Interruption, error) {
 	run, err := o.Start(ctx, "apply", "-y")
 	if err != nil {
@@ -75,8 +76,8 @@ func (o *Operator) ApplyInterrupted(ctx context.Context, failures ...Failure) (I
 	return i, err
 }
 
-// ApplyKilled starts apply and ends its process at the first event that matches. It returns that event, and false when
-// none matched before the command ended by itself.
+// ApplyKilled starts apply and kills its process at the first event that matches. It returns that event, or false when
+// the command ended before any match.
 func (o *Operator) ApplyKilled(ctx context.Context, match func(apply.Event) bool) (Result, apply.Event, bool, error) {
 	run, err := o.Start(ctx, "apply", "-y")
 	if err != nil {
@@ -89,7 +90,7 @@ func (o *Operator) ApplyKilled(ctx context.Context, match func(apply.Event) bool
 	return run.Wait(), event, came, err
 }
 
-// reach returns when the moment has come, or false when the command ended before.
+// reach waits for the moment. It returns false when the command ends before.
 func (r *Running) reach(ctx context.Context, moment Moment) bool {
 	if moment.After == 0 {
 		_, ok := r.Await(Step(moment.Event, moment.Step))

@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// kubeconfig copies the administrator's kubeconfig from the first control-plane host that has one, and
-// returns its path.
+// kubeconfig copies the administrator's kubeconfig from the first control-plane host that has one, and returns its
+// path.
 func (o *Operator) kubeconfig(ctx context.Context) (string, error) {
 	path := filepath.Join(o.Dir, "admin.conf")
 	for _, host := range o.Lab.ControlPlanes() {
@@ -30,24 +30,24 @@ func (o *Operator) kubeconfig(ctx context.Context) (string, error) {
 	return "", fmt.Errorf("lab %s: no control-plane host has an admin.conf", o.Lab.Name)
 }
 
-// Client is the administrator's client of an API server's URL; of "", through the load balancer. A request may take two
-// seconds.
+// Client returns the administrator's client of an API server's URL; an empty URL means the load balancer. A request may
+// take two seconds.
 func (o *Operator) Client(server string) (kubernetes.Interface, error) {
 	config, err := clientcmd.BuildConfigFromFlags(server, filepath.Join(o.Dir, "admin.conf"))
 	if err != nil {
 		return nil, err
 	}
-	config.Timeout, config.QPS = 2*time.Second, -1 // no pauses of its own
+	config.Timeout, config.QPS = 2*time.Second, -1 // no client-side rate limit
 	return kubernetes.NewForConfig(config)
 }
 
-// FetchKubeconfig makes Kube work on the cluster as it now is: it is called after each installation.
+// FetchKubeconfig makes Kube work with the current cluster. Call it after each installation.
 func (o *Operator) FetchKubeconfig(ctx context.Context) error {
 	_, err := o.kubeconfig(ctx)
 	return err
 }
 
-// Kube runs kubectl and returns what it printed. The API is reached through the load balancer.
+// Kube runs kubectl through the load balancer and returns its output.
 func (o *Operator) Kube(ctx context.Context, args ...string) (string, error) {
 	return o.kube(ctx, "", args)
 }
@@ -57,13 +57,12 @@ func (o *Operator) Feed(ctx context.Context, input string, args ...string) (stri
 	return o.kube(ctx, input, args)
 }
 
-// attempts is how often a command is given when its connection was cut.
+// attempts is the number of attempts when a connection is cut.
 const attempts = 5
 
-// kube gives a command again when it was cut off, as an operator does who sees that: the load balancer gives up an API
-// server, and the connections to it, when two of its looks were not answered within a second each, and on a busy
-// machine that happens. What an earlier attempt may have done counts: an object that a later attempt finds deleted,
-// or created, is.
+// kube repeats a command whose connection was cut, as an operator would. On a busy machine, the load balancer drops an
+// API server and its connections when two of its checks take longer than a second each. The effect of an earlier
+// attempt counts: if a later attempt finds the object deleted, or created, it succeeds.
 func (o *Operator) kube(ctx context.Context, input string, args []string) (string, error) {
 	out, err := o.kubectl(ctx, input, args)
 	for n := 1; n < attempts && cutOff(err) && wait(ctx, time.Second); n++ {
@@ -74,7 +73,7 @@ func (o *Operator) kube(ctx context.Context, input string, args []string) (strin
 	return out, err
 }
 
-// wait waits, and reports whether ctx goes on.
+// wait waits for d. It returns false when ctx ends before.
 func wait(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -86,8 +85,8 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// cutOff tells whether kubectl lost its connection, or the API server its connection to etcd, in the middle of a
-// request. A refused connection is no such case: the scenarios have clusters without an API.
+// cutOff reports whether kubectl lost its connection, or the API server its connection to etcd, during a request. A
+// refused connection does not count: scenarios have clusters without an API.
 func cutOff(err error) bool {
 	return err != nil && slices.ContainsFunc([]string{
 		"unexpected EOF", ": EOF", "connection reset by peer", "client connection lost", "TLS handshake timeout",
@@ -96,14 +95,14 @@ func cutOff(err error) bool {
 	}, func(text string) bool { return strings.Contains(err.Error(), text) })
 }
 
-// doneBefore tells whether an error of a repeated command says that an earlier attempt has done it.
+// doneBefore reports whether the error of a repeated command shows that an earlier attempt succeeded.
 func doneBefore(args []string, err error) bool {
 	return err != nil &&
 		(slices.Contains(args, "delete") && strings.Contains(err.Error(), "(NotFound)") ||
 			slices.Contains(args, "create") && strings.Contains(err.Error(), "(AlreadyExists)"))
 }
 
-// kubectl gives a command once.
+// kubectl runs a command once.
 func (o *Operator) kubectl(ctx context.Context, input string, args []string) (string, error) {
 	cmd := exec.CommandContext(ctx, o.Kubectl, args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(o.Dir, "admin.conf"),
@@ -127,7 +126,7 @@ func (o *Operator) Object(ctx context.Context, into any, args ...string) error {
 	return json.Unmarshal([]byte(text), into)
 }
 
-// Nodes are the cluster's nodes by name.
+// Nodes returns the cluster's nodes by name.
 func (o *Operator) Nodes(ctx context.Context) (map[string]corev1.Node, error) {
 	var list corev1.NodeList
 	if err := o.Object(ctx, &list, "nodes"); err != nil {
@@ -140,7 +139,7 @@ func (o *Operator) Nodes(ctx context.Context) (map[string]corev1.Node, error) {
 	return nodes, nil
 }
 
-// Ready reports whether the node is Ready and may be scheduled on.
+// Ready reports whether the node is Ready and schedulable.
 func Ready(node corev1.Node) bool {
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
@@ -150,7 +149,7 @@ func Ready(node corev1.Node) bool {
 	return false
 }
 
-// AllReady holds when exactly these hosts are nodes of the cluster, all of them Ready.
+// AllReady returns nil when exactly these hosts are nodes of the cluster, all of them Ready.
 func (o *Operator) AllReady(ctx context.Context, hostnames ...string) error {
 	nodes, err := o.Nodes(ctx)
 	if err != nil {

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestKube gives commands to a kubectl whose answers are written down, one for each time it is run; the last one counts
-// for all later ones.
+// TestKube runs a kubectl with scripted answers, one for each call. The last answer repeats.
 func TestKube(t *testing.T) {
 	const (
 		cut     = "Unable to connect to the server: unexpected EOF"

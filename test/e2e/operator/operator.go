@@ -1,5 +1,5 @@
-// Package operator is somebody who uses the product on a lab: runs its commands as a person or a script would, and then
-// looks at hosts and cluster by other means than the product's own, through docker and kubectl.
+// Package operator acts as an operator of kubeone in a lab. It runs kubeone's commands like a person or a script, and
+// then inspects hosts and cluster independently of kubeone, through docker and kubectl.
 package operator
 
 import (
@@ -18,23 +18,22 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// Operator works on one lab. It is not for concurrent use; its processes are.
+// Operator works on one lab. It is not safe for concurrent use, but its processes are.
 type Operator struct {
 	Lab *fleet.Lab
-	// Program is the built product, Kubectl a kubectl of the cluster's version.
+	// Program is the built kubeone, Kubectl a kubectl of the cluster's version.
 	Program, Kubectl string
-	// Dir holds this operator's state and files.
+	// Dir holds the state and files of this operator.
 	Dir string
-	// Manifest and Bundle are paths that commands get unless they name others. Terraform is what they get for -t; "" is
-	// nothing.
+	// Manifest and Bundle are the default paths for commands. Terraform is the default for -t; empty means none.
 	Manifest, Bundle, Terraform string
-	// Environment is set for commands besides the operator's own: "NAME=VALUE".
+	// Environment are additional variables for commands: "NAME=VALUE".
 	Environment []string
 	// Agnhost is the OCI layout of the test workload's image.
 	Agnhost string
 }
 
-// New builds the product and returns an operator of the lab whose files are kept in dir.
+// New builds kubeone and returns an operator of the lab with its files in dir.
 func New(ctx context.Context, lab *fleet.Lab, dir string) (*Operator, error) {
 	cache, err := components.DefaultCache()
 	if err != nil {
@@ -54,7 +53,7 @@ func New(ctx context.Context, lab *fleet.Lab, dir string) (*Operator, error) {
 			o.Agnhost = image.Layout
 		}
 	}
-	// A copy, because the cache's program may be built anew while we work.
+	// A copy, because another build may replace the cache's program.
 	o.Program = filepath.Join(dir, "kubeone")
 	if err := copyFile(program, o.Program, 0o755); err != nil {
 		return nil, err
@@ -62,7 +61,7 @@ func New(ctx context.Context, lab *fleet.Lab, dir string) (*Operator, error) {
 	return o, o.WriteManifest()
 }
 
-// equip gives the operator what goes with the lab's Kubernetes version.
+// equip provides what depends on the lab's Kubernetes version.
 func (o *Operator) equip(ctx context.Context, cache components.Cache) (*components.Set, error) {
 	set, err := components.NewBuilder(cache, nil).Build(ctx, o.Lab.KubernetesVersion)
 	if err != nil {
@@ -72,8 +71,8 @@ func (o *Operator) equip(ctx context.Context, cache components.Cache) (*componen
 	return set, nil
 }
 
-// Want makes the manifest want another Kubernetes version, given without a leading v: nothing else is changed in it,
-// and commands get that version's bundle from now on.
+// Want changes the manifest to another Kubernetes version, given without a leading v, and uses that version's bundle
+// from now on.
 func (o *Operator) Want(ctx context.Context, version string) error {
 	from := o.Lab.KubernetesVersion
 	if err := o.Lab.Want(ctx, version, nil); err != nil {
@@ -101,18 +100,18 @@ func copyFile(from, to string, mode os.FileMode) error {
 // Edit changes the text of a manifest.
 type Edit func(string) string
 
-// Replace is an edit that replaces every occurrence of a text.
+// Replace returns an edit that replaces every occurrence of a text.
 func Replace(text, by string) Edit {
 	return func(manifest string) string { return strings.ReplaceAll(manifest, text, by) }
 }
 
-// WriteManifest writes the lab's manifest, edited, as the operator's own.
+// WriteManifest writes the edited manifest of the lab as the operator's own.
 func (o *Operator) WriteManifest(edits ...Edit) error {
 	return o.writeManifest(o.Manifest, o.Lab.Path("kubeone.yaml"), edits)
 }
 
-// Variant writes the operator's manifest, edited, to another file, and returns its path. An edit that changes nothing
-// is an error: the text that it looks for is not there.
+// Variant writes an edited copy of the operator's manifest, and returns its path. An edit without a change is an error:
+// its text is missing from the manifest.
 func (o *Operator) Variant(name string, edits ...Edit) (string, error) {
 	path := filepath.Join(o.Dir, name+".yaml")
 	return path, o.writeManifest(path, o.Manifest, edits)
@@ -134,7 +133,7 @@ func (o *Operator) writeManifest(path, from string, edits []Edit) error {
 	return os.WriteFile(path, []byte(manifest), 0o600)
 }
 
-// Result is how a command ended.
+// Result is the outcome of a command.
 type Result struct {
 	Args           []string
 	Status         int
@@ -142,16 +141,16 @@ type Result struct {
 	Took           time.Duration
 }
 
-// String is the command and all that it printed, with its result at the end, where logs are cut last.
+// String returns the command and its output. The result comes last, because logs are cut at the start.
 func (r Result) String() string {
 	return fmt.Sprintf("kubeone %s: exit status %d after %.1f s\n--- standard error\n%s--- standard output\n%s",
 		strings.Join(r.Args, " "), r.Status, r.Took.Seconds(), r.Stderr, r.Stdout)
 }
 
-// Text is all that the command printed.
+// Text returns all output of the command.
 func (r Result) Text() string { return r.Stdout + r.Stderr }
 
-// Run runs a command of the product to its end, without a terminal. It ends with ctx.
+// Run runs a kubeone command to its end, without a terminal. It ends with ctx.
 func (o *Operator) Run(ctx context.Context, args ...string) Result { return o.Piped(ctx, nil, args...) }
 
 // Piped is Run with something on standard input.
@@ -167,7 +166,7 @@ func (o *Operator) Piped(ctx context.Context, stdin io.Reader, args ...string) R
 	}
 }
 
-// statusOf is the exit status; -1 for a command that could not be run or was killed.
+// statusOf returns the exit status, or -1 for a command that could not run or was killed.
 func statusOf(err error) int {
 	var exit *exec.ExitError
 	switch {
@@ -179,7 +178,7 @@ func statusOf(err error) int {
 	return -1
 }
 
-// takesBundle are the commands that have the flag --bundle.
+// takesBundle reports whether the command has the flag --bundle.
 func takesBundle(verb string) bool {
 	switch verb {
 	case "plan", "apply", "install", "upgrade", "recover":
@@ -188,7 +187,7 @@ func takesBundle(verb string) bool {
 	return false
 }
 
-// takesManifest are all commands but those about one file, and those about the pool.
+// takesManifest reports whether the command has a manifest: all have one except those about a single file or the pool.
 func takesManifest(args []string) bool {
 	switch args[0] {
 	case "host", "controller":
@@ -199,7 +198,7 @@ func takesManifest(args []string) bool {
 	return true
 }
 
-// command adds manifest and bundle to a command of the product, unless it names others.
+// command adds manifest and bundle to a kubeone command that does not name its own.
 func (o *Operator) command(ctx context.Context, args []string) *exec.Cmd {
 	full := append([]string{}, args...)
 	if takesManifest(args) && !has(args, "-m") {

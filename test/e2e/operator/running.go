@@ -14,15 +14,15 @@ import (
 	"kubeone/internal/apply"
 )
 
-// Running is a command that has been started with its event stream (-o json). Its methods may be called concurrently.
+// Running is a started command with its event stream (-o json). Its methods are safe for concurrent use.
 type Running struct {
 	args    []string
 	cmd     *exec.Cmd
 	started time.Time
 	stderr  bytes.Buffer
 	done    chan struct{}
-	// Events carries the stream's events as they come; it is closed at the stream's end. Whoever does not read it
-	// holds the command up.
+	// Events delivers the stream's events, and is closed at the stream's end. The command blocks while the channel is
+	// not read.
 	Events chan apply.Event
 
 	end  sync.Once
@@ -70,7 +70,7 @@ func (r *Running) read(stdout io.Reader) {
 	close(r.done)
 }
 
-// Await reads events until one matches, and returns it; false when the command ended before.
+// Await reads events until one matches, and returns it. It returns false when the command ends before.
 func (r *Running) Await(match func(apply.Event) bool) (apply.Event, bool) {
 	for event := range r.Events {
 		if match(event) {
@@ -80,7 +80,7 @@ func (r *Running) Await(match func(apply.Event) bool) (apply.Event, bool) {
 	return apply.Event{}, false
 }
 
-// Wait drops the remaining events and returns how the command ended.
+// Wait drops the remaining events and returns the result.
 func (r *Running) Wait() Result {
 	r.end.Do(func() {
 		for range r.Events {
@@ -92,16 +92,16 @@ func (r *Running) Wait() Result {
 	return r.last
 }
 
-// Kill ends the command at once, as a power cut of the operator's machine would.
+// Kill ends the command at once, like a power cut of the operator's machine.
 func (r *Running) Kill() error { return r.cmd.Process.Signal(syscall.SIGKILL) }
 
-// Freeze stops the command where it is; Thaw lets it go on.
+// Freeze stops the process until Thaw.
 func (r *Running) Freeze() error { return r.cmd.Process.Signal(syscall.SIGSTOP) }
 
 // Thaw ends a Freeze.
 func (r *Running) Thaw() error { return r.cmd.Process.Signal(syscall.SIGCONT) }
 
-// Step matches an event of that type about a step of that ID; either may be empty for any.
+// Step returns a matcher for events of that type about the step with that ID. An empty argument matches any.
 func Step(kind apply.EventType, id string) func(apply.Event) bool {
 	return func(e apply.Event) bool { return (kind == "" || e.Type == kind) && (id == "" || e.Step == id) }
 }

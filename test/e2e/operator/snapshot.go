@@ -6,8 +6,8 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// look prints all of a host that an installation might leave something in, in an order of its own. Times, sizes of logs
-// and what systemd, apt and SSH keep for themselves are left out.
+// look prints everything on a host where an installation might leave traces, in a fixed order. It omits times, sizes of
+// logs and the own state of systemd, apt and SSH.
 const look = `
 files() {
 	find /etc /opt /var/lib /var/log /usr/local /run/containerd /run/flannel /run/netns /run/kubeone -xdev \

@@ -14,7 +14,7 @@ import (
 	"kubeone/test/e2e/load"
 )
 
-// Plan is the plan that the product makes now.
+// Plan returns kubeone's current plan.
 func (o *Operator) Plan(ctx context.Context) (plan.Plan, error) {
 	var p plan.Plan
 	r := o.Run(ctx, "plan", "-o", "json")
@@ -24,7 +24,7 @@ func (o *Operator) Plan(ctx context.Context) (plan.Plan, error) {
 	return p, nil
 }
 
-// StartLoad puts a load on the cluster: clients of its API, and a Deployment that answers on every member.
+// StartLoad starts a load on the cluster: clients of its API, and a Deployment on every member.
 func (o *Operator) StartLoad(ctx context.Context) (*load.Load, error) {
 	if err := o.ImportAgnhost(ctx, o.Members()); err != nil {
 		return nil, err
@@ -40,8 +40,8 @@ func (o *Operator) StartLoad(ctx context.Context) (*load.Load, error) {
 	return load.Start(ctx, options)
 }
 
-// Runs holds when the whole cluster runs a Kubernetes version: every member is a Ready node that may be scheduled on
-// and whose kubelet has it, and so have the control planes' components, kube-proxy and, on the hosts, kubeadm.
+// Runs returns nil when the whole cluster runs a Kubernetes version. Every member is a Ready, schedulable node with
+// that kubelet. The control planes' components, kube-proxy and kubeadm on the hosts have the version, too.
 func (o *Operator) Runs(ctx context.Context, version string) error {
 	var names []string
 	for _, host := range o.Members() {
@@ -62,7 +62,7 @@ func (o *Operator) kubelets(ctx context.Context, version string) error {
 	return errors.Join(problems...)
 }
 
-// components looks at the images of the control planes' static pods and of kube-proxy.
+// components checks the images of the control planes' static pods and of kube-proxy.
 func (o *Operator) components(ctx context.Context, version string) error {
 	var pods corev1.PodList
 	var proxy appsv1.DaemonSet
@@ -94,7 +94,7 @@ func imageHas(name string, pod corev1.PodSpec, version string) error {
 	return nil
 }
 
-// programs asks kubeadm and kubelet on the hosts for their version.
+// programs checks the versions of kubeadm and kubelet on the hosts.
 func (o *Operator) programs(ctx context.Context, version string) error {
 	said, err := OnEach(ctx, o.Members(),
 		"/opt/kubeone/bin/kubeadm version -o short && /opt/kubeone/bin/kubelet --version")

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// pollEvery is the time between two looks at a condition.
+// pollEvery is the time between two checks of a condition.
 const pollEvery = 500 * time.Millisecond
 
-// Until looks at a condition until it holds (nil). When it does not within the limit, the error says what was waited
-// for and what the last look said.
+// Until checks a condition until it returns nil. After the limit, it returns an error with the subject and the result
+// of the last check.
 func Until(ctx context.Context, what string, limit time.Duration, holds func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -23,7 +23,7 @@ func Until(ctx context.Context, what string, limit time.Duration, holds func(con
 			return nil
 		}
 		if last == nil || ctx.Err() == nil {
-			last = err // a look that was cut short says nothing
+			last = err // an interrupted check is not a result
 		}
 		select {
 		case <-ctx.Done():
