@@ -29,12 +29,12 @@ import (
 	"kubeone/internal/workspace"
 )
 
-// effects are what comes of a manifest: lines by the place where they are. A manifest that is refused has one place.
+// effects are the results of a manifest: lines by place. A refused manifest has a single place.
 type effects map[string][]string
 
 const refused = "refused"
 
-// effectsOf loads a manifest of a folder and renders all that follows from it.
+// effectsOf loads a manifest of a folder and renders everything that follows from it.
 func effectsOf(t *testing.T, dir string, m tree) effects {
 	t.Helper()
 	text, err := yaml.Marshal(m)
@@ -48,7 +48,7 @@ func effectsOf(t *testing.T, dir string, m tree) effects {
 		return effects{refused: strings.Split(strings.ReplaceAll(err.Error(), dir, "DIR"), "\n")}
 	}
 	want := loaded.Cluster
-	want.Digest = "" // it is another with every change
+	want.Digest = "" // differs after every change
 	want.Artifacts = map[string]desired.Artifacts{}
 	for _, h := range want.Hosts() {
 		want.Artifacts[desired.ArtifactsKey("amd64", h.Versions)] = artifacts(want, h)
@@ -61,7 +61,7 @@ func effectsOf(t *testing.T, dir string, m tree) effects {
 	return out
 }
 
-// artifacts returns those of a host: the names of a release, with digests that say nothing.
+// artifacts returns the artifacts of a host: the names of a release, with meaningless digests.
 func artifacts(want desired.Cluster, h desired.Host) desired.Artifacts {
 	out := desired.Artifacts{
 		KubernetesVersion: want.KubernetesVersion, Arch: "amd64",
@@ -82,8 +82,8 @@ func artifacts(want desired.Cluster, h desired.Host) desired.Artifacts {
 	return out
 }
 
-// scripts returns those of the first control-plane host and of the first worker, without what all hosts share. Digests
-// are of what else is there.
+// scripts adds the scripts of the first control-plane host and of the first worker, without the parts that all hosts
+// share. Digests depend on other effects.
 func (e effects) scripts(t *testing.T, want desired.Cluster) {
 	for i, h := range want.Hosts() {
 		if i != 0 && i != len(want.ControlPlane) {
@@ -129,7 +129,7 @@ func lines(t *testing.T, of any) []string {
 	return strings.Split(string(text), "\n")
 }
 
-// plans returns those of an installation on bare hosts, and of an upgrade of a cluster that runs.
+// plans adds the plans of an installation on bare hosts, and of an upgrade of a running cluster.
 func (e effects) plans(t *testing.T, want desired.Cluster) {
 	in := decide.Input{Want: want, Config: componentconfig.Digests(want, want.Hosts()...), Addons: map[string]string{}}
 	rendered, err := addons.Render(want)
@@ -185,7 +185,7 @@ func steps(t *testing.T, in decide.Input) []string {
 	return out
 }
 
-// targets returns how hosts are reached.
+// targets adds the addresses and logins of hosts.
 func (e effects) targets(t *testing.T, want desired.Cluster, dir string) {
 	for i, h := range want.Hosts() {
 		target, err := workspace.Target(h)
@@ -211,8 +211,8 @@ func reached(before string, t host.Target, dir string) []string {
 	return out
 }
 
-// change returns a line that the other effects do not have, and where it is: the first with the mark in it, in the
-// order of the places' names, else the first of all. Where nothing is new, it is what has gone.
+// change returns a new line and its place: the first with the mark, in the order of the places' names, or else the
+// first of all. If no line is new, it returns a removed one.
 func (e effects) change(from effects, mark string) string {
 	first := ""
 	for _, way := range []struct {
@@ -241,7 +241,7 @@ func (e effects) change(from effects, mark string) string {
 	return ""
 }
 
-// excerpt is as much of a line as tells what it is, with the mark in it.
+// excerpt shortens a line to a recognizable part that contains the mark.
 func excerpt(line, mark string) string {
 	const most, before = 160, 100
 	if len(line) <= most {
@@ -252,7 +252,7 @@ func excerpt(line, mark string) string {
 	return "…" + line[from:min(from+most, len(line))] + "…"
 }
 
-// markOf returns a text by which the value is found again: the last one in it, "" for none that is worth it.
+// markOf returns the last text in a value that identifies it in the effects, or "" if there is none.
 func markOf(value any) string {
 	switch v := value.(type) {
 	case map[string]any:

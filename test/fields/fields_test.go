@@ -19,18 +19,18 @@ import (
 	"kubeone/internal/testutil/golden"
 )
 
-// alteration is how a field is changed.
+// alteration is a change of a field.
 type alteration struct {
-	// Value is the field's in the changed manifest; nothing takes the field out.
+	// Value is the field's value in the changed manifest. Nil removes the field.
 	Value any `json:"value"`
-	// At is the path that is changed, where it is not that of the field with the first item of each list.
+	// At is the path to change. By default it is the field's path, with the first item of each list.
 	At string `json:"at"`
-	// Given are other fields that both manifests have; Without are fields that the changed one lacks.
+	// Given are other fields of both manifests. Without are fields that the changed manifest lacks.
 	Given   map[string]any `json:"given"`
 	Without []string       `json:"without"`
 }
 
-// read reads a file of testdata strictly.
+// read reads a testdata file strictly.
 func read(t *testing.T, name string, into any) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))
@@ -42,7 +42,7 @@ func read(t *testing.T, name string, into any) {
 	}
 }
 
-// byPath returns the entries of a file by the path of each field.
+// byPath returns a file's entries by field path.
 func byPath[T any](t *testing.T, name string) map[string]T {
 	t.Helper()
 	var entries map[string]T
@@ -59,7 +59,7 @@ func byPath[T any](t *testing.T, name string) map[string]T {
 	return out
 }
 
-// TestEveryFieldThatIsCarriedOutHasATest and none of the others.
+// TestEveryFieldThatIsCarriedOutHasATest also checks that no other field has one.
 func TestEveryFieldThatIsCarriedOutHasATest(t *testing.T) {
 	t.Parallel()
 	all := allFields()
@@ -99,7 +99,7 @@ func keys[T any](of map[string]T) []string {
 	return out
 }
 
-// TestFieldsHaveEffects changes each field, and finds what comes of it.
+// TestFieldsHaveEffects changes each field and finds an effect.
 func TestFieldsHaveEffects(t *testing.T) {
 	t.Parallel()
 	changes := byPath[alteration](t, "changes.yaml")
@@ -128,7 +128,8 @@ func TestFieldsHaveEffects(t *testing.T) {
 	golden.Check(t, filepath.Join("testdata", "effects.golden"), found.String())
 }
 
-// manifestWith returns the base manifest with what a change is given, and changed.
+// manifestWith returns the base manifest with the given fields of an alteration and, if changed is set, with the
+// change.
 func manifestWith(t *testing.T, a alteration, path string, changed bool) tree {
 	t.Helper()
 	var m tree
@@ -174,7 +175,7 @@ func surroundings(t *testing.T) string {
 
 var testName = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 
-// TestThereAreTheTestsThatAreNamed looks for the tests of elsewhere.yaml in this repository.
+// TestThereAreTheTestsThatAreNamed finds the tests of elsewhere.yaml in this repository.
 func TestThereAreTheTestsThatAreNamed(t *testing.T) {
 	t.Parallel()
 	there := map[string]bool{}

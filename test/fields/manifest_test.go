@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// tree is a manifest as YAML is read.
+// tree is a manifest as decoded YAML.
 type tree = map[string]any
 
-// with sets the field of a path, or removes it where the value is nil. "[]" is the first item of a list and "*" the
-// first key of a map, which are made if there is none.
+// with sets the field of a path, or removes it if the value is nil. "[]" is the first item of a list, and "*" the first
+// key of a map. Both are created if missing.
 func with(t tree, path string, value any) error {
-	text, err := json.Marshal(value) // a copy: entries share what they are given
+	text, err := json.Marshal(value) // a copy, because entries share their values
 	if err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func with(t tree, path string, value any) error {
 
 var item = regexp.MustCompile(`^(\w+)\[(\d*)]$`)
 
-// put returns what is at the names after the change.
+// put returns the value at the names after the change.
 func put(at any, names []string, value any) (any, error) {
 	if len(names) == 0 {
 		return value, nil
@@ -65,7 +65,7 @@ func put(at any, names []string, value any) (any, error) {
 	return m, err
 }
 
-// expanded returns the paths that a key with one list in braces stands for: "{a,b}.c" for a.c and b.c.
+// expanded returns the paths of a key with at most one list in braces: "{a,b}.c" stands for a.c and b.c.
 func expanded(key string) []string {
 	before, rest, ok := strings.Cut(key, "{")
 	if !ok {

@@ -8,7 +8,7 @@ import (
 	"kubeone/api/kubeone/v1beta2"
 )
 
-// field is a field of the manifest with no field below it. Path is how the data name it:
+// field is a field of the manifest without fields below it. Path is its name in the data:
 // "controlPlane.hosts[].taints[].key", with * for any key of a map.
 type field struct {
 	path    string

@@ -28,10 +28,10 @@ import (
 	"kubeone/internal/release"
 )
 
-// token is the administrator's.
+// token is the administrator's token.
 const token = "TOKEN-OF-THE-ADMINISTRATOR"
 
-// objects are what an API server has, by path.
+// objects are the objects of an API server, by path.
 type objects map[string]any
 
 type (
@@ -39,7 +39,7 @@ type (
 	list   = []any
 )
 
-// api is an API server that knows objects and changes none.
+// api is a fake API server that serves objects and changes none.
 type api struct {
 	*httptest.Server
 
@@ -81,17 +81,17 @@ func (a *api) requests() int {
 	return a.asked
 }
 
-// access returns a way to the API without a host, as the controllers have one.
+// access returns access to the API without a host, as the controllers have it.
 func (a *api) access() kube.Access {
 	return kube.Access{
 		Kubeconfig: []byte(a.kubeconfig()), Via: []kube.Endpoint{{ID: "api", Address: a.Listener.Addr().String()}},
 	}
 }
 
-// ca returns the certificate of the cluster's CA, which is the server's own.
+// ca returns the certificate of the cluster's CA, which is also the server's certificate.
 func (a *api) ca() []byte { return pemOf(a.Certificate().Raw) }
 
-// kubeconfig returns the administrator's.
+// kubeconfig returns the administrator's kubeconfig.
 func (a *api) kubeconfig() string {
 	return fmt.Sprintf(`apiVersion: v1
 kind: Config
@@ -106,7 +106,7 @@ current-context: x
 func selfSigned() tls.Certificate {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		panic(err) // no randomness
+		panic(err) // no random numbers
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "kubernetes"},
@@ -116,14 +116,14 @@ func selfSigned() tls.Certificate {
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
-		panic(err) // a mistake in the template
+		panic(err) // invalid template
 	}
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
 const systemPath = "/api/v1/namespaces/kube-system"
 
-// objects returns those of a cluster that is as the manifest wants it.
+// objects returns the objects of a cluster that matches the manifest.
 func (c *cluster) objects(t *testing.T) objects {
 	t.Helper()
 	var nodes, pods, plugin list
@@ -203,7 +203,7 @@ func (c *cluster) node(m machine) object {
 	}
 }
 
-// pod returns one that is ready.
+// pod returns a ready pod.
 func pod(name, node string, labels object, image string) object {
 	return object{
 		"metadata": object{"name": name, "labels": labels},
@@ -212,7 +212,7 @@ func pod(name, node string, labels object, image string) object {
 	}
 }
 
-// namesOf returns the names of what the wanted release has.
+// namesOf returns the artifact names of the desired release.
 func namesOf(t *testing.T, want desired.Cluster) desired.Artifacts {
 	t.Helper()
 	names, err := release.Names(release.Want{
@@ -224,7 +224,7 @@ func namesOf(t *testing.T, want desired.Cluster) desired.Artifacts {
 	return names
 }
 
-// addonsOf returns the digests of the addons that the manifest leads to.
+// addonsOf returns the digests of the manifest's addons.
 func addonsOf(t *testing.T, want desired.Cluster) map[string]string {
 	t.Helper()
 	names := namesOf(t, want)
@@ -240,7 +240,7 @@ func addonsOf(t *testing.T, want desired.Cluster) map[string]string {
 	return out
 }
 
-// shelf has the names of every release: nothing is installed here.
+// shelf has the names of every release, because these tests install nothing.
 type shelf struct{}
 
 func (shelf) Names(w release.Want) (desired.Artifacts, error) { return release.Names(w) }

@@ -17,30 +17,30 @@ import (
 	"kubeone/internal/testutil/sshtest"
 )
 
-// attempt is one thing that an attacker tries. Of says, plays and raw one is set, or none where it is something in the
-// API that its kubelet may write.
+// attempt is one attack. At most one of says, answers and raw is set. With none, the attack is an object in the API
+// that a kubelet may write.
 type attempt struct {
 	name string
 	as   []role
-	// says turns the answer of an honest host into the attacker's. The whole answer is framed as an honest one.
+	// says turns the answer of an honest host into the attacker's. The result is framed like an honest answer.
 	says func(*trial) []string
-	// plays answers in place of a host, and returns the exit status.
+	// answers replaces the host's answer, and returns the exit status.
 	answers func(*trial, *sshtest.Session) int
-	// raw answers in place of an SSH server.
+	// raw replaces the SSH server.
 	raw func(net.Conn)
-	// objects are what its kubelet has put into the API.
+	// objects adds the objects that the attacker's kubelet has written to the API.
 	objects func(objects)
-	runs    string // what the cluster runs, where it is to be upgraded; "" is as wanted
-	slow    bool   // it is waited for in vain, for as long as the test says
-	// waits says that the cluster's upgrade may wait for a person: it is left out with --host then, as what it says is
-	// a reason to wait if an honest host says it.
+	runs    string // the cluster's version, for upgrades; empty means the desired one
+	slow    bool   // never completes: the test waits as long as it allows
+	// waits means that the upgrade of the cluster may wait for an operator, who then excludes the attacker with --host.
+	// An honest host with the same answer would be a reason to wait, too.
 	waits bool
-	idle  bool // nothing may be done to it
-	// except are machines whose decisions it does change, by right.
+	idle  bool // no step may change it
+	// except are the machines whose decisions the attempt may change.
 	except []string
 }
 
-// trial is one attempt while it is made.
+// trial is one attempt in one role.
 type trial struct {
 	attempt
 	as      role
@@ -48,14 +48,14 @@ type trial struct {
 	secret  string // of the attacker's own API
 
 	mu      sync.Mutex
-	heard   [][]byte // all that came to the attacker, commands and what they were given
-	strange []string // what should not have come
+	heard   [][]byte // all input of the attacker's host: commands and their standard input
+	strange []string // unexpected input
 	sent    atomic.Int64
 	tunnels atomic.Int64
-	asked   atomic.Int64 // how many probes came
+	asked   atomic.Int64 // number of probes
 }
 
-// honest is what a host in the attacker's seat would say.
+// honest returns the answer of an honest host in place of the attacker.
 func (g *trial) honest() []string { return g.cluster.honest(g.as.machine()) }
 
 // id returns the ID of a host.
@@ -123,7 +123,7 @@ func (c counted) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// note keeps what came.
+// note records input.
 func (g *trial) note(heard []byte, strange string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -135,13 +135,13 @@ func (g *trial) note(heard []byte, strange string) {
 	}
 }
 
-// handle takes one command: nothing but the probe may come, and it may not ask for credentials.
+// handle answers one command. Only the probe may come, and it may not request credentials.
 func (g *trial) handle(s *sshtest.Session) int {
 	text, err := scriptOf(s)
 	g.note(append([]byte(s.Command+"\n"), text...), "")
 	gone := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 	if gone && strings.HasPrefix(probe.Script, string(text)) {
-		return 74 // who asked has gone
+		return 74 // the client has disconnected
 	}
 	if err != nil || !strings.HasPrefix(string(text), probe.Script) || len(text) > len(probe.Script)+20 {
 		g.note(nil, "another script than the probe's: "+s.Command)
@@ -179,7 +179,7 @@ func (w writer) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// pour writes the same again and again until nobody takes it, or so many bytes are written.
+// pour writes piece repeatedly until a write fails or most bytes are written.
 func pour(w io.Writer, piece string, most int) {
 	for n := 0; n < most; {
 		wrote, err := io.WriteString(w, piece)
@@ -190,7 +190,7 @@ func pour(w io.Writer, piece string, most int) {
 	}
 }
 
-// Prefixes of lines to be left out begin with "-".
+// An edit that starts with "-" removes the lines with that prefix.
 func edited(lines []string, edits ...string) []string {
 	var kept []string
 	for _, line := range lines {
@@ -211,12 +211,12 @@ func edited(lines []string, edits ...string) []string {
 	return kept
 }
 
-// adds reports what an honest host says, edited.
+// adds returns the answer of an honest host with edits.
 func adds(edits ...string) func(*trial) []string {
 	return func(g *trial) []string { return edited(g.honest(), edits...) }
 }
 
-// prints answers with a text as it is.
+// prints answers with a literal text.
 func prints(text func(*trial) string) func(*trial, *sshtest.Session) int {
 	return func(g *trial, s *sshtest.Session) int {
 		_, _ = io.WriteString(s.Stdout, text(g))

@@ -2,8 +2,8 @@ package hostile
 
 import "slices"
 
-// claims returns attempts to have a name that is not a host's of the manifest, and with it a certificate. A worker also
-// asks for a join token under that name: it says that it has lost its kubelet.conf, or that it is bare.
+// claims returns attempts to get the name, and with it a certificate, of a Node that is no host of the manifest. A
+// worker also requests a join token in that name, by reporting a missing kubelet.conf or a bare host.
 func claims() []attempt {
 	var out []attempt
 	for _, of := range [][2]string{
@@ -34,7 +34,7 @@ func claims() []attempt {
 	return out
 }
 
-// bare returns the edits by which a host that has joined says that nothing is installed on it.
+// bare returns edits that make a joined host report that nothing is installed.
 func bare() []string {
 	return []string{
 		"-exists", "-file\t/etc/kubeone", "-unit", "-health", "-link", "absent\t/etc/kubernetes/kubelet.conf",

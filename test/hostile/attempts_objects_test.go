@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// objectsOfItsOwn returns attempts through the API with what a kubelet may write there: its own Node, its static pods,
-// and its requests for certificates.
+// objectsOfItsOwn returns attempts with API objects that a kubelet may write: its Node, its static pods, and its
+// certificate requests.
 func objectsOfItsOwn() []attempt {
 	says := func(name string, change func(objects)) attempt {
 		return attempt{name: name, as: asWorker, objects: change}
@@ -63,7 +63,7 @@ func objectsOfItsOwn() []attempt {
 	}
 }
 
-// node returns the Node of that name.
+// node returns the Node with that name.
 func (o objects) node(name string) object {
 	for _, n := range o["/api/v1/nodes"].(object)["items"].(list) {
 		if n.(object)["metadata"].(object)["name"] == name {
@@ -73,7 +73,7 @@ func (o objects) node(name string) object {
 	return nil
 }
 
-// pods adds some to those of the cluster.
+// pods adds pods to those of the cluster.
 func (o objects) pods(more ...any) {
 	of := o[systemPath+"/pods"].(object)
 	of["items"] = append(of["items"].(list), more...)
@@ -83,7 +83,7 @@ func (o objects) requests(all ...any) {
 	o["/apis/certificates.k8s.io/v1/certificatesigningrequests"].(object)["items"] = all
 }
 
-// mirror returns the pod by which the API knows a static pod of the attacker.
+// mirror returns the mirror pod of a static pod of the attacker.
 func mirror(name string, labels object) object {
 	return object{
 		"metadata": object{
@@ -102,7 +102,7 @@ func mirror(name string, labels object) object {
 func serving(by, name string, names ...string) object {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		panic(err) // no randomness
+		panic(err) // no random numbers
 	}
 	template := &x509.CertificateRequest{
 		Subject: pkix.Name{CommonName: "system:node:" + name, Organization: []string{"system:nodes"}},
@@ -116,7 +116,7 @@ func serving(by, name string, names ...string) object {
 	}
 	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
 	if err != nil {
-		panic(err) // a mistake in the template
+		panic(err) // invalid template
 	}
 	return object{
 		"metadata": object{
@@ -131,8 +131,8 @@ func serving(by, name string, names ...string) object {
 	}
 }
 
-// versions returns attempts with versions of its kubelet that nobody can work with: beside hosts that join, and beside
-// an upgrade of the whole cluster.
+// versions returns attempts with impossible kubelet versions, during joins of other hosts and during an upgrade of the
+// whole cluster.
 func versions() []attempt {
 	kubelet := func(version string) func(*trial) []string {
 		return adds("-link\tlrwxrwxrwx 1 root root 38 Jan  2 10:00 kubelet",

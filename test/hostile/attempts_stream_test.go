@@ -9,10 +9,10 @@ import (
 	"kubeone/internal/testutil/sshtest"
 )
 
-// endless is more than anybody takes.
+// endless is larger than any limit.
 const endless = 1 << 30
 
-// framing returns attempts with answers that are not framed as honest ones are.
+// framing returns attempts with answers that are framed wrongly.
 func framing() []attempt {
 	whole := func(g *trial) string { return answer(g.honest()) }
 	shown := func(name string, text func(g *trial) string) attempt {
@@ -85,7 +85,7 @@ func framing() []attempt {
 	}
 }
 
-// connections returns attempts below the commands: slow ones, and such as do not speak SSH.
+// connections returns attempts below the commands: slow connections, and servers that do not speak SSH.
 func connections() []attempt {
 	stays := func(s *sshtest.Session) { <-s.Context().Done() }
 	return []attempt{
@@ -126,7 +126,7 @@ func connections() []attempt {
 	}
 }
 
-// dribbles sends some bytes a second.
+// dribbles sends a few bytes a second.
 func dribbles(_ *trial, s *sshtest.Session) int {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()

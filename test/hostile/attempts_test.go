@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// attempts returns all that are made.
+// attempts returns all attempts.
 func attempts() []attempt {
 	return slices.Concat(identities(), claims(), powers(), credentials(), numbers(), texts(), framing(), connections(),
 		objectsOfItsOwn(), versions())
 }
 
-// Roles in which an attempt is made.
+// Roles of the attacker.
 var (
 	asWorker  = []role{worker}
 	everybody = []role{worker, firstContact, controlPlane}
 )
 
-// marker returns the note of ours that a host says it has.
+// marker returns lines as a kubeone marker.
 func marker(lines ...string) []string {
 	out := []string{"-file\t/etc/kubeone/marker:", "-absent\t/etc/kubeone/marker", "exists\t/etc/kubeone/marker"}
 	for _, line := range lines {
@@ -31,7 +31,7 @@ func member(lines ...string) []string {
 	return marker(append([]string{"cluster=demo", "role=worker", "complete=yes"}, lines...)...)
 }
 
-// identities returns attempts to be another host.
+// identities returns attempts to impersonate another host.
 func identities() []attempt {
 	marked := func(name string, as []role, who string) attempt {
 		return attempt{name: name, as: as, says: func(g *trial) []string {
@@ -94,7 +94,7 @@ func manifests(names ...string) []string {
 	return out
 }
 
-// powers returns attempts to be taken for more than it is.
+// powers returns attempts to gain influence beyond the host's role.
 func powers() []attempt {
 	all := manifests("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 	healthy := append(all, "-absent", "exists\t/etc/kubernetes/kubelet.conf", "exists\t/var/lib/etcd/member",
@@ -155,7 +155,7 @@ func lock(lines ...string) []string {
 	return out
 }
 
-// credentials returns attempts to be taken for the cluster's API and etcd.
+// credentials returns attempts to impersonate the cluster's API and etcd.
 func credentials() []attempt {
 	etcds := []string{"health\tetcd 200", "health\tapiserver 200"}
 	return []attempt{

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// numbers returns attempts with values that no honest host has.
+// numbers returns attempts with impossible values.
 func numbers() []attempt {
 	out := []attempt{
 		{name: "10^200 processors, and as much of everything", as: everybody, says: adds("-cpus", "-memory", "-disk",
@@ -34,7 +34,7 @@ func numbers() []attempt {
 	return append(out, many()...)
 }
 
-// many returns attempts with more lines than an honest host has.
+// many returns attempts with too many lines.
 func many() []attempt {
 	repeated := func(name string, n int, line func(i int) string) attempt {
 		return attempt{name: name, as: asWorker, says: func(g *trial) []string {
@@ -73,12 +73,12 @@ func many() []attempt {
 	}
 }
 
-// escape is what an attacker would like a terminal to be told: a window's title, a cleared screen, a line that is
-// written over, text that runs backwards, a link, and what is no text.
+// escape contains what an attacker would like to send to a terminal: a window title, clear screen, an overwritten line,
+// text that runs backwards, a link, and invalid UTF-8.
 const escape = "\x1b]0;owned\a\x1b[2J\x1b[1;1H\x1b]8;;http://evil\x1b\\\r\x08\x7f" +
 	"\u202egnp.exe\u2066\u009b2J\x9b\x00\xff\xfe\u200b\ufeff\ufffdX"
 
-// fields returns the lines whose texts are shown, stored or compared, with a place for a text.
+// fields returns the lines with texts that are shown, stored or compared, with a placeholder for a text.
 func fields() map[string]string {
 	return map[string]string{
 		"its name":                "hostname\t%s",
@@ -131,7 +131,7 @@ func texts() []attempt {
 	slices.Sort(names)
 	var out []attempt
 	filled := func(line, text string) []string {
-		// the line that an honest host has of it goes
+		// Remove the honest line of the same field.
 		begin, _, _ := strings.Cut(line, "%s")
 		first, _, more := strings.Cut(begin, "\n")
 		if more {

@@ -25,14 +25,14 @@ import (
 	"kubeone/internal/testutil/sshtest"
 )
 
-// machine is one played host. Its SSH server listens at a loopback address, and it says that it has another one.
+// machine is one fake host. Its SSH server listens at a loopback address, but it reports another address.
 type machine struct {
 	name, at, address string
 	controlPlane      bool
-	bare              bool // nothing is installed there
+	bare              bool // nothing is installed
 }
 
-// machines returns the cluster's: cp-4, w-1 and w-4 are to join it.
+// machines returns the cluster's hosts. cp-4, w-1 and w-4 are about to join.
 func machines() []machine {
 	return []machine{
 		{name: "cp-1", at: "127.0.3.11", address: "10.0.0.11", controlPlane: true},
@@ -46,9 +46,8 @@ func machines() []machine {
 	}
 }
 
-// strangers returns the cluster's members that are not in its manifest: the host of a Machine, one that was joined by
-// hand, and a control-plane host. They are healthy, and only the controllers connect to one of them: to that of the
-// Machine.
+// strangers returns the members outside the manifest: the host of a Machine, one that was joined by hand, and a
+// control-plane host. They are healthy. Only the controllers connect to one of them, the Machine's host.
 func strangers() []machine {
 	return []machine{
 		{name: "pool-1", at: "127.0.3.31", address: "10.0.1.1"},
@@ -57,7 +56,7 @@ func strangers() []machine {
 	}
 }
 
-// role is as whom the attacker is met: each has a seat, which is one of the machines.
+// role is a role of the attacker. Each role takes the place of one of the machines.
 type role string
 
 const (
@@ -71,8 +70,7 @@ func (r role) seat() string {
 	return map[role]string{worker: "w-2", firstContact: "w-4", controlPlane: "cp-4", poolHost: "pool-1"}[r]
 }
 
-// present returns the machines that the program is to connect to where the attacker is met so: those of the manifest,
-// or the Machine's host alone.
+// present returns the machines that the program connects to: the hosts of the manifest, or the Machine's host alone.
 func (r role) present() []machine {
 	if r == poolHost {
 		return []machine{r.machine()}
@@ -93,18 +91,18 @@ const (
 	version         = "1.36.3"
 )
 
-// cluster is what answers for everybody but the attacker: real SSH servers, and behind those of the control plane an
-// API and an etcd.
+// cluster answers for all honest hosts: it has real SSH servers, and a fake API and etcd behind those of the control
+// plane.
 type cluster struct {
 	hosts *sshtest.Server
 	key   sshtest.Key
 	api   *api
 	etcd  *etcdtest.Cluster
-	runs  string // the version that everything has
+	runs  string // version of all components
 	want  desired.Cluster
-	// stopped is the name of an honest host whose kubelet does not run; "" is none.
+	// stopped is the name of an honest host whose kubelet does not run, empty for none.
 	stopped string
-	sums    map[string]map[string]string // of the wanted configuration, by host ID
+	sums    map[string]map[string]string // digests of the desired configuration by host ID
 }
 
 func newCluster(t *testing.T, runs string, change func(objects)) *cluster {
@@ -126,13 +124,13 @@ func newCluster(t *testing.T, runs string, change func(objects)) *cluster {
 	return c
 }
 
-// configure makes the hosts have the configuration of a manifest. It is not called while they are probed.
+// configure gives the hosts the configuration of a manifest. Do not call it during a probe.
 func (c *cluster) configure(manifest string) {
 	want := loaded(manifest)
 	c.sums = componentconfig.Digests(want, append(want.Hosts(), machineHost())...)
 }
 
-// dial is where tunnels of the control plane lead.
+// dial connects tunnels of the control plane.
 func (c *cluster) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	switch {
 	case strings.HasSuffix(addr, ":6443"):
@@ -143,7 +141,7 @@ func (c *cluster) dial(ctx context.Context, network, addr string) (net.Conn, err
 	return (&net.Dialer{}).DialContext(ctx, network, addr)
 }
 
-// answer plays every honest host: it answers the probe, and takes nothing else.
+// answer handles commands to honest hosts: it answers the probe, and refuses everything else.
 func (c *cluster) answer(s *sshtest.Session) int {
 	at, _, _ := net.SplitHostPort(s.LocalAddr.String())
 	all := machines()
@@ -164,7 +162,7 @@ func (c *cluster) answer(s *sshtest.Session) int {
 	return 0
 }
 
-// kubeletStopped is what a host adds whose kubelet does not run.
+// kubeletStopped returns the additional lines of a host whose kubelet does not run.
 func kubeletStopped() []string {
 	return []string{
 		"unit\t", "unit\tId=kubelet.service", "unit\tLoadState=loaded", "unit\tActiveState=failed",
@@ -172,7 +170,7 @@ func kubeletStopped() []string {
 	}
 }
 
-// scriptOf reads the script that came with a command, as long as the command says that it is.
+// scriptOf reads the script of a command, with the length that the command gives.
 func scriptOf(s *sshtest.Session) ([]byte, error) {
 	_, size, _ := strings.Cut(s.Command, "dd bs=")
 	size, _, _ = strings.Cut(size, " ")
@@ -189,12 +187,13 @@ func asksForCredentials(s *sshtest.Session) bool {
 	return strings.Contains(s.Command+" ", " credentials ")
 }
 
-// answer frames the lines of a host.
+// answer frames a host's lines.
 func answer(lines []string) string {
 	return "kubeone-probe\t1\n" + strings.Join(lines, "\n") + "\nend\t1\n"
 }
 
-// honest is what a machine says that is well: recorded answers of real hosts, with names, addresses and a clock of now.
+// honest returns the answer of a healthy machine: recorded answers of real hosts, with current names, addresses and
+// clock.
 func (c *cluster) honest(m machine) []string {
 	file := "worker"
 	switch {
@@ -262,7 +261,7 @@ func idIn(want desired.Cluster, name string) string {
 	return ""
 }
 
-// certificate returns how a host shows a certificate.
+// certificate returns a certificate in the form of an answer.
 func certificate(path string, content []byte) []string {
 	lines := []string{"pem\t==> " + path + " <=="}
 	for line := range strings.Lines(string(content)) {
@@ -271,7 +270,7 @@ func certificate(path string, content []byte) []string {
 	return lines
 }
 
-// credentials are what a control-plane host adds that is asked for them.
+// credentials returns the additional lines of a control-plane host when credentials are requested.
 func (c *cluster) credentials() []string {
 	creds := c.etcd.Access().Credentials
 	lines := certificate("/etc/kubernetes/pki/etcd/ca.crt", creds.CA)
@@ -281,20 +280,20 @@ func (c *cluster) credentials() []string {
 	return append(lines, "access\t1")
 }
 
-// secret returns how a host shows a file of its credentials.
+// secret returns a credentials file in the form of an answer.
 func secret(path, content string) []string {
 	lines := []string{"block\tsecret", "==> " + path + " <=="}
 	lines = append(lines, strings.Split(strings.TrimSuffix(content, "\n"), "\n")...)
 	return append(lines, "block\t")
 }
 
-// secrets are what no attacker may learn.
+// secrets returns everything that an attacker must not learn.
 func (c *cluster) secrets() []string {
 	creds := c.etcd.Access().Credentials
 	return []string{token, string(creds.Key), "PRIVATE KEY", base64.StdEncoding.EncodeToString(creds.Key)}
 }
 
-// text returns the manifest: nobody has a name there, so that hosts name themselves.
+// text returns the manifest. It has no hostnames, so that hosts name themselves.
 func text(r role) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "apiVersion: kubeone.k8c.io/v1beta2\nkind: KubeOneCluster\nname: demo\nversions:\n"+
@@ -319,7 +318,7 @@ func ranked(m machine) int {
 	return 1
 }
 
-// machineHost returns the host of the Machine, as the controllers want it (internal/machines/provider/ssh/site.go).
+// machineHost returns the Machine's host as the controllers want it (internal/machines/provider/ssh/site.go).
 func machineHost() desired.Host {
 	m := poolHost.machine()
 	return desired.Host{
@@ -329,7 +328,7 @@ func machineHost() desired.Host {
 	}
 }
 
-// wanted returns the cluster of the manifest; for the controllers, it has the Machine's host and no other.
+// wanted returns the cluster of the manifest. For the controllers it has only the Machine's host.
 func wanted(r role) desired.Cluster {
 	if r == poolHost {
 		c := wanted(worker)
@@ -339,19 +338,19 @@ func wanted(r role) desired.Cluster {
 	return loaded(text(r))
 }
 
-// loaded returns the cluster of a manifest of these tests.
+// loaded returns the cluster of a test manifest.
 func loaded(text string) desired.Cluster {
 	l, err := manifest.Load(context.Background(), manifest.Options{
 		ManifestPath: "kubeone.yaml", ManifestReader: strings.NewReader(text),
 	})
 	if err != nil {
-		panic(err) // the manifest is these tests' own
+		panic(err) // the tests' own manifest is valid
 	}
 	return l.Cluster
 }
 
-// otherCA is the certificate of an authority that nobody knows.
+// otherCA is the certificate of an unknown authority.
 var otherCA = pemOf(selfSigned().Certificate[0])
 
-// pemOf returns DER as PEM.
+// pemOf encodes a DER certificate as PEM.
 func pemOf(der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}) }

@@ -23,19 +23,19 @@ import (
 	"kubeone/internal/testutil/sshtest"
 )
 
-// TestCommandsWriteNowhereElse runs the program's own commands beside a worker that would like to choose where they
-// write, and what the terminal is told.
+// TestCommandsWriteNowhereElse runs kubeone's commands next to a worker that tries to choose the written files and the
+// terminal output.
 func TestCommandsWriteNowhereElse(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", filepath.Join(home, "home"))
 	t.Setenv("KUBEONE_STATE", filepath.Join(home, "state"))
 	c := newCluster(t, version, nil)
-	c.stopped = "w-3" // it is to be started again, which takes a script and no artifacts
+	c.stopped = "w-3" // it needs a start, which takes a script and no artifacts
 	before, err := os.ReadDir(".")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var honest map[string]string // the files of scripts beside an honest host, by host ID
+	var honest map[string]string // names of the script files next to an honest host, by host ID
 	for n, name := range []string{
 		"w-2", "..", "-rf", "../owned", "../../owned", "../../../owned", "..\\..\\owned", "a/b", "$(touch owned)",
 		escape, "w-3", "W-1", "cp-1", "127.0.3.23", "localhost", "hosts", "plan.txt", longName,
@@ -98,13 +98,13 @@ func TestCommandsWriteNowhereElse(t *testing.T) {
 	}
 }
 
-// longName is a DNS name that is as long as one may be.
+// longName is a DNS name of the maximum length.
 var longName = strings.Repeat("a", 63) + strings.Repeat("."+strings.Repeat("b", 63), 2) + "." + strings.Repeat("c", 61)
 
-// ownLog is a text that stands for what a host says of itself.
+// ownLog is a text in the log of a host.
 const ownLog = "says the attacker\n"
 
-// forged returns the logs of a host that would like to write into other folders, and over other files.
+// forged returns the logs of a host that tries to write into other folders and over other files.
 func forged(name string) string {
 	const begins = "\n::kubeone-section:: "
 	out := escape + begins + "kubelet.log\n" + ownLog
@@ -120,7 +120,7 @@ func forged(name string) string {
 	return out
 }
 
-// scriptsIn returns the names of the files with scripts for hosts, by the hosts' IDs.
+// scriptsIn returns the names of script files by host ID.
 func scriptsIn(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.sh"))
@@ -144,7 +144,7 @@ func scriptsIn(t *testing.T, dir string) map[string]string {
 	return out
 }
 
-// manifestFor returns the manifest of files: the attacker listens somewhere else.
+// manifestFor returns the manifest with the attacker's port and key.
 func (c *cluster) manifestFor(port int, key ssh.PublicKey) string {
 	out := strings.Replace(text(worker), "cloudProvider:", "artifacts:\n  mirror: http://127.0.0.1:1\n"+
 		"registryConfiguration:\n  overwriteRegistry: 127.0.0.1:1\n  insecureRegistry: true\ncloudProvider:", 1)
@@ -161,7 +161,7 @@ func (c *cluster) manifestFor(port int, key ssh.PublicKey) string {
 	return out
 }
 
-// checkArchive wants each file once, and nothing of the attacker outside one folder below hosts.
+// checkArchive checks that each file is there once, and that the attacker's files are in one folder below hosts.
 func checkArchive(t *testing.T, archive string) {
 	t.Helper()
 	f, err := os.Open(archive)
@@ -208,7 +208,7 @@ func checkArchive(t *testing.T, archive string) {
 	}
 }
 
-// checkFiles wants no files but those that the commands were told to write, and what the operator's machine remembers.
+// checkFiles checks that there are only the requested files and the state of the operator's machine.
 func checkFiles(t *testing.T, home string) {
 	t.Helper()
 	expected := []string{"kubeone.yaml", "plan.json", "support.tar.gz", "known_hosts", "ca", "kubeconfig"}

@@ -66,7 +66,7 @@ func distinct(trials []*trial) int {
 	return len(names)
 }
 
-// codes returns those of the first problems, in brackets.
+// codes returns the codes of the first problems, in brackets.
 func codes(problems []problem.Problem) string {
 	var out []string
 	for _, p := range problems {

@@ -1,7 +1,7 @@
-// Package hostile is a host that belongs to an attacker. It speaks SSH like any other, and answers the program with
-// whatever may help it: to be taken for another, to have others harmed, to stop work on them, to learn a secret, to
-// fill a memory, a terminal, or a file. The program that meets it is the real one, with its engine and its connections;
-// the rest of the cluster answers honestly. testdata/attempts.md lists the attempts and their outcomes.
+// Package hostile tests kubeone against a host of an attacker. The host speaks SSH, and its answers try to impersonate
+// others, harm them, stop work on them, learn a secret, or fill a memory, a terminal or a file. The tested program is
+// the real one, with its engine and its connections; the rest of the cluster answers honestly.
+// testdata/attempts.md lists the attempts and their results.
 package hostile
 
 import (
@@ -26,15 +26,15 @@ import (
 	"kubeone/internal/testutil/golden"
 )
 
-// Bounds of what an attacker can make of one look at the cluster.
+// Limits of the effect of an attacker on one round of probes.
 const (
-	longest  = 3 * time.Minute // it may take, on a busy machine
-	mostSent = 12 << 20        // bytes are taken from it, those in the buffers of two machines included
-	mostSaid = 64 << 10        // bytes more are shown
+	longest  = 3 * time.Minute // of a round on a busy machine
+	mostSent = 12 << 20        // bytes read from the attacker, including the buffers of both machines
+	mostSaid = 64 << 10        // additional bytes shown
 )
 
-// TestAHostileHost makes all attempts, and compares what becomes of everybody else with what becomes of them beside an
-// honest host.
+// TestAHostileHost makes all attempts. It compares the decisions about all other hosts with those next to an honest
+// host.
 func TestAHostileHost(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -69,10 +69,10 @@ func TestAHostileHost(t *testing.T) {
 	golden.Check(t, "testdata/attempts.md", document(trials, outcomes)+recordTable(garbled, beside))
 }
 
-// suite is what the attempts have in common.
+// suite is the common state of the attempts.
 type suite struct {
 	common, old, evil *cluster
-	honest            map[string]seen // by role and version: what is planned beside an honest host
+	honest            map[string]seen // plans next to an honest host, by baseline
 }
 
 func newSuite(t *testing.T) *suite {
@@ -103,13 +103,13 @@ func newSuite(t *testing.T) *suite {
 	return s
 }
 
-// beside is what is planned beside an honest host in the attacker's seat.
+// beside returns the plan with an honest host in place of the attacker.
 func (s *suite) beside(g *trial) seen { return s.honest[g.baseline()] }
 
-// baseline is what an attempt has in common with others: as whom the attacker is met, in which cluster.
+// baseline identifies the attempts with equal plans: those with the same role and cluster.
 func (g *trial) baseline() string { return fmt.Sprint(g.as, g.runs, g.waits) }
 
-// trials returns all attempts, in every role in which they are made.
+// trials returns all attempts in all their roles.
 func (s *suite) trials() []*trial {
 	var out []*trial
 	for _, a := range attempts() {
@@ -124,19 +124,19 @@ func (s *suite) trials() []*trial {
 	return out
 }
 
-// meetsControllers reports whether a worker's attempt is made by the host of a Machine, too. The controllers look at
-// that host alone: there are no others whose work could wait.
+// meetsControllers reports whether the host of a Machine makes a worker's attempt, too. The controllers probe that host
+// alone, so that no work on other hosts could wait.
 func (a attempt) meetsControllers() bool {
 	return slices.Contains(a.as, worker) && a.objects == nil && a.runs == "" && len(a.except) == 0
 }
 
-// outcome is what came of an attempt.
+// outcome is the result of an attempt.
 type outcome struct {
 	came     string
 	failures []string
 }
 
-// runAll makes all attempts, some at a time; slow ones wait beside each other.
+// runAll makes all attempts, some in parallel. Slow attempts overlap.
 func (s *suite) runAll(t *testing.T, trials []*trial) []outcome {
 	t.Helper()
 	out := make([]outcome, len(trials))
@@ -197,16 +197,16 @@ func (s *suite) run(t *testing.T, g *trial) (o outcome) {
 	return o
 }
 
-// seen is what concerns everybody but the attacker.
+// seen is the part of a proposal about hosts other than the attacker.
 type seen struct {
 	Hosts    map[string]condition.Assessment
 	Steps    []plan.Step
 	Operator []problem.Instruction
 	Warnings []problem.Problem
-	texts    map[string]int // how long they are, with all about the attacker
+	texts    map[string]int // their lengths, including everything about the attacker
 }
 
-// see leaves out what is about the attacker, and the machines for which the attempt has a right to change something.
+// see omits the attacker and the machines that the attempt may affect.
 func (g *trial) see(p engine.Proposal) seen {
 	out := seen{Hosts: maps.Clone(p.Decision().Hosts), texts: map[string]int{}}
 	for name, text := range g.texts(p) {
@@ -223,12 +223,12 @@ func (g *trial) see(p engine.Proposal) seen {
 		gone := func(id string) bool { return own[id] }
 		s.Needs = slices.Sorted(slices.Values(slices.DeleteFunc(slices.Clone(s.Needs), gone)))
 		if s.Intent.Kind == step.SaveRecord {
-			s.Reason = "" // it depends on how far the plan goes
+			s.Reason = "" // it depends on the length of the plan
 		}
 		s.After = slices.Sorted(slices.Values(slices.DeleteFunc(slices.Clone(s.After), gone)))
 		out.Steps = append(out.Steps, s)
 	}
-	// What depends on nothing of each other stands in any order.
+	// Independent steps come in any order.
 	slices.SortFunc(out.Steps, func(a, b plan.Step) int { return strings.Compare(a.ID, b.ID) })
 	for _, i := range p.Plan.Operator {
 		if !about[i.Host] {
@@ -243,7 +243,7 @@ func (g *trial) see(p engine.Proposal) seen {
 	return out
 }
 
-// hostsAbout returns the IDs of the attacker and of the hosts for which the attempt has a right to change something.
+// hostsAbout returns the IDs of the attacker and of the hosts that the attempt may affect.
 func (g *trial) hostsAbout() map[string]bool {
 	about := map[string]bool{g.id(g.as.seat()): true}
 	for _, name := range g.except {
@@ -252,7 +252,7 @@ func (g *trial) hostsAbout() map[string]bool {
 	return about
 }
 
-// ownSteps returns the IDs of the steps on these hosts, or with their Nodes, or with a Node that no other member has.
+// ownSteps returns the IDs of the steps on these hosts, with their Nodes, or with a Node of no other member.
 func (g *trial) ownSteps(p engine.Proposal) map[string]bool {
 	about, own := g.hostsAbout(), map[string]bool{}
 	for _, s := range p.Plan.Steps {
@@ -268,9 +268,9 @@ func (g *trial) ownSteps(p engine.Proposal) map[string]bool {
 	return own
 }
 
-// compare wants everybody else's decisions and steps to be what they are beside an honest host. Two sorts of hosts may
-// have all work wait for a person: a control-plane host, which is trusted with that, and a worker where the attempt
-// says so.
+// compare checks that decisions and steps for all others equal those next to an honest host. Two kinds of hosts may
+// make all work wait for an operator: a control-plane host, which is trusted with that, and a worker in attempts with
+// waits.
 func (g *trial) compare(honest seen, p engine.Proposal, fail func(string, ...any)) {
 	now := g.see(p)
 	why := p.Refusal()
@@ -290,7 +290,7 @@ func (g *trial) compare(honest seen, p engine.Proposal, fail func(string, ...any
 	case why != nil:
 		fail("work on others is stopped: %v: %s", why, asJSON(p.Decision().Problems))
 	}
-	if len(g.except) > 0 { // beside an honest host these do not wait
+	if len(g.except) > 0 { // next to an honest host these do not wait
 		honest.Hosts = maps.Clone(honest.Hosts)
 		for _, name := range g.except {
 			delete(honest.Hosts, g.id(name))
@@ -303,7 +303,7 @@ func (g *trial) compare(honest seen, p engine.Proposal, fail func(string, ...any
 	}
 }
 
-// checkReach wants the steps for a Machine's host to be about that host and its Node.
+// checkReach checks that the steps for a Machine's host affect only that host and its Node.
 func checkReach(p engine.Proposal, fail func(string, ...any)) {
 	for _, s := range p.Plan.Steps {
 		if s.Host != machineUID && s.Host != "" || s.Intent.NodeName != poolHost.seat() && s.Intent.NodeName != "" {
@@ -339,7 +339,7 @@ func asJSON(v any) string {
 	return string(text)
 }
 
-// checkHeard wants nothing to have come to the attacker but the probe, and no secret.
+// checkHeard checks that the attacker received only the probe, and no secret.
 func (g *trial) checkHeard(fail func(string, ...any)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -348,7 +348,7 @@ func (g *trial) checkHeard(fail func(string, ...any)) {
 	}
 	for _, heard := range g.heard {
 		for _, secret := range g.cluster.secrets() {
-			// the probe's own script speaks of keys
+			// The probe's own script mentions keys.
 			if strings.Contains(strings.ReplaceAll(string(heard), probe.Script, ""), secret) {
 				fail("the attacker was told a secret")
 			}
@@ -356,10 +356,10 @@ func (g *trial) checkHeard(fail func(string, ...any)) {
 	}
 }
 
-// checkTexts wants all that is shown, or given to other programs, to be text, and not endless.
+// checkTexts checks that all output, for people and for other programs, is printable text of limited length.
 func (g *trial) checkTexts(p engine.Proposal, honest map[string]int, fail func(string, ...any)) {
 	for name, text := range g.texts(p) {
-		_, beside := honest[name] // or it is a script that an honest host does not need
+		_, beside := honest[name] // an honest host may not need this script
 		if beside && len(text) > honest[name]+mostSaid {
 			fail("%s has %d bytes, beside an honest host %d", name, len(text), honest[name])
 		}

@@ -24,8 +24,8 @@ import (
 	"kubeone/internal/view"
 )
 
-// propose returns the program: it looks at the cluster with the attacker in it, decides and plans. The second result is
-// the CA that it remembers.
+// propose runs the program: it probes the cluster with the attacker in it, decides and plans. It also returns the
+// remembered CA.
 func (g *trial) propose(t *testing.T) (engine.Proposal, string, error) {
 	t.Helper()
 	port, key := g.start(t)
@@ -34,7 +34,7 @@ func (g *trial) propose(t *testing.T) (engine.Proposal, string, error) {
 		KnownHosts: host.PolicyProbe, RecordFile: filepath.Join(home, "known_hosts"), IgnoreSSHConfig: true,
 		KnownHostsFiles: []string{filepath.Join(home, "none")}, HomeDir: home,
 		Getenv: func(string) string { return "" },
-		// What is honest here is late on a busy machine; observe bounds what is not.
+		// Honest hosts answer late on a busy machine; observe limits the others.
 		DialTimeout: 15 * time.Second, HandshakeTimeout: 15 * time.Second,
 	})
 	defer func() { _ = pool.Close() }()
@@ -71,7 +71,7 @@ func (g *trial) propose(t *testing.T) (engine.Proposal, string, error) {
 	return p, known.CA(), err
 }
 
-// request is what the program is asked for: by an operator, or by the controllers for the attacker's host alone.
+// request returns an operator's request, or the controllers' request for the attacker's host alone.
 func (g *trial) request() engine.Request {
 	switch {
 	case g.as == poolHost:
@@ -86,23 +86,23 @@ func (g *trial) request() engine.Request {
 	return engine.Apply{Limit: limit}
 }
 
-// facts are what the controllers know of the cluster by its API.
+// facts returns what the controllers learn about the cluster through its API.
 func (g *trial) facts(ctx context.Context) (probe.Result, error) {
 	return probe.API(ctx, g.cluster.api.access(), time.Now())
 }
 
-// observe looks as the program does, but for the objects of addons, which the played API does not have. It looks again
-// where this machine is too busy for those who are honest here.
+// observe probes like the program, except for the objects of addons, which the fake API lacks. It probes again when
+// this machine is too busy for the honest hosts.
 func (g *trial) observe(ctx context.Context, r probe.Request) (probe.Result, error) {
 	r.Components, r.Endpoint = nil, ""
 	r.HostTimeout, r.APITimeout, r.EtcdTimeout, r.Timeout = 20*time.Second, 20*time.Second, 30*time.Second, time.Minute
 	for tries := 1; ; tries++ {
-		if g.slow { // and longer each time
+		if g.slow { // longer each time
 			n := time.Duration(tries)
 			r.HostTimeout, r.AnswerTimeout, r.Timeout = 3*n*time.Second, 5*n*time.Second, 4*n*time.Second
 		}
 		seen, err := probe.Run(ctx, r)
-		if g.as == poolHost { // nothing honest is asked
+		if g.as == poolHost { // no honest host is probed
 			return seen, err
 		}
 		members := seen.World.Etcd.Members
@@ -118,7 +118,7 @@ func (g *trial) observe(ctx context.Context, r probe.Request) (probe.Result, err
 	}
 }
 
-// knownCA is what the operator's machine remembers.
+// knownCA is the CA that the operator's machine remembers.
 type knownCA struct {
 	mu sync.Mutex
 	ca string
@@ -137,7 +137,7 @@ func (k *knownCA) Know(ca string) error {
 	return nil
 }
 
-// texts returns all that the program shows of a proposal, to people and to programs.
+// texts returns all output about a proposal, for people and for programs.
 func (g *trial) texts(p engine.Proposal) map[string]string {
 	out := map[string]string{}
 	shown := func(name string, write func(b *bytes.Buffer)) {
@@ -176,12 +176,12 @@ func (g *trial) texts(p engine.Proposal) map[string]string {
 	return out
 }
 
-// isStrange reports whether a character is neither printed nor the end of a line.
+// isStrange reports whether a character is neither printable nor a line end.
 func isStrange(r rune) bool {
 	return r != '\n' && r != '\t' && (r == unicode.ReplacementChar || !unicode.IsPrint(r))
 }
 
-// decoded returns the texts of a JSON document, or the text itself where it is none.
+// decoded returns the texts in a JSON document, or any other text unchanged.
 func decoded(text string) []string {
 	var value any
 	if !strings.HasPrefix(text, "{") || json.Unmarshal([]byte(text), &value) != nil {
@@ -208,7 +208,7 @@ func decoded(text string) []string {
 	return append(out, strings.ReplaceAll(text, "\n", ""))
 }
 
-// came reports what came of the attempt.
+// came describes the result of the attempt.
 func (g *trial) came(p engine.Proposal) string {
 	id := g.id(g.as.seat())
 	h, a := p.Observed.World.Hosts[id], p.Decision().Hosts[id]

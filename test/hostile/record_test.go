@@ -17,8 +17,8 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// garbling is a text in the cluster's record that no run of kubeone writes there. A user that may write ConfigMaps, and
-// no more, can do that.
+// garbling is a text in the cluster's record that kubeone never writes. A user who may only write ConfigMaps can write
+// it.
 type garbling struct{ key, text, what string }
 
 func garblings() []garbling {
@@ -42,8 +42,8 @@ func garblings() []garbling {
 	return out
 }
 
-// recorded makes the cluster's record one that a run has left, but for one key. An addon is older than what is desired,
-// and nothing but the record says how the cluster is hardened.
+// recorded returns the cluster's record after a run, with one key replaced. An addon is outdated, and only the record
+// says how the cluster is hardened.
 func recorded(want desired.Cluster, hardening string, g garbling) func(objects) {
 	return func(o objects) {
 		nodes := map[string]string{}
@@ -54,17 +54,17 @@ func recorded(want desired.Cluster, hardening string, g garbling) func(objects) 
 		}
 		names, err := json.Marshal(nodes)
 		if err != nil {
-			panic(err) // they are texts
+			panic(err) // always texts
 		}
 		data := o[systemPath+"/configmaps/kubeone"].(object)["data"].(object)
 		var sums map[string]string
 		if err := json.Unmarshal([]byte(data[observed.RecordAddons].(string)), &sums); err != nil {
-			panic(err) // this file's neighbour wrote it
+			panic(err) // written by the neighbouring file
 		}
 		sums["flannel"] = "older"
 		older, err := json.Marshal(sums)
 		if err != nil {
-			panic(err) // they are texts
+			panic(err) // always texts
 		}
 		data[observed.RecordAddons], data[observed.RecordNodes] = string(older), string(names)
 		data[observed.RecordManifest], data[observed.RecordRunID] = text(worker), "run-1"
@@ -76,7 +76,7 @@ func recorded(want desired.Cluster, hardening string, g garbling) func(objects) 
 	}
 }
 
-// beside is what the program proposes for a healthy cluster with that record.
+// beside proposes for a healthy cluster with that record.
 func (g garbling) beside(t *testing.T, hardening string) (*trial, engine.Proposal, error) {
 	t.Helper()
 	c := newCluster(t, version, recorded(wanted(worker), hardening, g))
@@ -86,7 +86,7 @@ func (g garbling) beside(t *testing.T, hardening string) (*trial, engine.Proposa
 	return honest, p, err
 }
 
-// runRecords garbles one key of the record after the other, in a hardened cluster and in one that is not.
+// runRecords garbles one key of the record after the other, in a hardened cluster and in one that is not hardened.
 func runRecords(t *testing.T) ([]garbling, []outcome) {
 	t.Helper()
 	all := garblings()
@@ -112,7 +112,7 @@ func runRecords(t *testing.T) ([]garbling, []outcome) {
 	return all, out
 }
 
-// run compares what is proposed beside the garbled record with what is proposed beside the intact one.
+// run compares the proposals for the garbled and the intact record.
 func (g garbling) run(t *testing.T, hardening string, texts map[string]string, intact engine.Proposal) (o outcome) {
 	t.Helper()
 	fail := func(format string, args ...any) { o.failures = append(o.failures, fmt.Sprintf(format, args...)) }

@@ -26,7 +26,7 @@ func root() *cobra.Command {
 	return cmd
 }
 
-// toStderr prints lines to standard error with the seconds since it was made.
+// toStderr prints lines to standard error with the seconds since the call.
 func toStderr() progress.Logf {
 	start := time.Now()
 	return func(format string, args ...any) {
@@ -68,7 +68,7 @@ func up() *cobra.Command {
 	return cmd
 }
 
-// want makes a lab's manifest want another version, as the first act of an upgrade.
+// want changes a lab's manifest to another version, the first action of an upgrade.
 func want() *cobra.Command {
 	name := "lab"
 	cmd := &cobra.Command{

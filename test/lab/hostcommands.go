@@ -9,7 +9,7 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// hostCommands are the commands that do one thing to one host.
+// hostCommands returns the commands for a single host.
 func hostCommands() []*cobra.Command {
 	power := func(act func(*fleet.Host, context.Context) error) func(context.Context, *fleet.Lab, *fleet.Host) error {
 		return func(ctx context.Context, _ *fleet.Lab, host *fleet.Host) error { return act(host, ctx) }

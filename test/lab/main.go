@@ -1,5 +1,5 @@
-// Command lab brings up real hosts for tests on one machine, and builds and serves the components of Kubernetes from
-// Go modules. Run it with `go run ./test/lab COMMAND`.
+// Command lab brings up real hosts for tests on one machine, and builds and serves Kubernetes components from Go
+// modules. Run it with `go run ./test/lab COMMAND`.
 package main
 
 import (

@@ -62,7 +62,7 @@ import (
 
 const account = "kubeone-controller"
 
-// asPod applies the addon and is what a pod of it finds: the files of its account, and where the API is.
+// asPod applies the addon and returns access like that of a pod: by the account's files and the API's address.
 func asPod(t *testing.T, config *rest.Config, c *cluster.Client) cluster.Access {
 	t.Helper()
 	rendered, err := addons.Render(desired.Cluster{Controllers: &desired.Controllers{
@@ -79,7 +79,7 @@ func asPod(t *testing.T, config *rest.Config, c *cluster.Client) cluster.Access 
 			t.Errorf("applied again, the addon changes %v (%v)", again.Changed, err)
 		}
 	}
-	// The API server knows of new rights when it has seen them come.
+	// The API server needs time to read new permissions.
 	eventually(t, "the account may do its work", func() bool {
 		review, err := c.Kubernetes.AuthorizationV1().SubjectAccessReviews().Create(t.Context(),
 			&authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
@@ -122,7 +122,7 @@ func asPod(t *testing.T, config *rest.Config, c *cluster.Client) cluster.Access 
 	return access
 }
 
-// journal is a log that is read while it is written.
+// journal is a log that can be read while it is written.
 type journal struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -135,7 +135,7 @@ func (j *journal) Write(p []byte) (int, error) {
 	return j.text.Write(p)
 }
 
-// lines are those that have a text, in lower case.
+// lines returns the lines that contain a text, in lower case.
 func (j *journal) lines(of string) []string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -148,7 +148,7 @@ func (j *journal) lines(of string) []string {
 	return out
 }
 
-// refusals are the requests that the API server has refused since it started, as its metrics count them.
+// refusals returns the requests that the API server has refused since its start, from its metrics.
 func refusals(t *testing.T, c *cluster.Client) []string {
 	t.Helper()
 	text, err := c.Kubernetes.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
@@ -164,8 +164,8 @@ func refusals(t *testing.T, c *cluster.Client) []string {
 	return out
 }
 
-// TestControllersAsTheirServiceAccount has the controllers work with the rights of the addon alone, and does what their
-// runs on hosts do through the API; nothing of it is refused. Then it tries what they have no business with.
+// TestControllersAsTheirServiceAccount runs the controllers with the permissions of the addon alone, including the API
+// requests of their runs on hosts. No request is refused. Then it tries requests beyond the account's duties.
 func TestControllersAsTheirServiceAccount(t *testing.T) {
 	config, _, admin := startAPI(t)
 	access := asPod(t, config, admin)
@@ -200,7 +200,7 @@ func TestControllersAsTheirServiceAccount(t *testing.T) {
 	}
 	t.Cleanup(own.Close)
 	runsWork(t, config, admin, own, access)
-	end() // the Lease is given back
+	end() // releases the Lease
 	if lines := append(log.lines("forbidden"), log.lines("unauthorized")...); len(lines) > 0 {
 		t.Errorf("the controllers say:\n%s", strings.Join(lines, "\n"))
 	}
@@ -213,7 +213,7 @@ func TestControllersAsTheirServiceAccount(t *testing.T) {
 	}
 }
 
-// theyWork looks at the controllers while they do what can be done without hosts.
+// theyWork observes the controllers while they do what needs no hosts.
 func theyWork(t *testing.T, config *rest.Config, admin *cluster.Client) {
 	t.Helper()
 	scheme, err := controllers.Scheme()
@@ -266,7 +266,7 @@ func theyWork(t *testing.T, config *rest.Config, admin *cluster.Client) {
 	md := fakeDeployment("pool", 2, "1.36.3")
 	md.Spec.Template.Spec.ProviderSpec.Value = v1alpha1.ProviderConfig{
 		CloudProvider: provide.Name,
-		// A host that never answers is not waited for.
+		// Do not wait for a host that never answers.
 		CloudProviderSpec: &runtime.RawExtension{Raw: []byte(`{"silentHostTimeoutSeconds": 0}`)},
 	}
 	if err := objects.Create(t.Context(), md); err != nil {
@@ -279,7 +279,7 @@ func theyWork(t *testing.T, config *rest.Config, admin *cluster.Client) {
 		err := objects.Get(t.Context(), client.ObjectKeyFromObject(&m), &m)
 		return err == nil && m.Status.NodeRef != nil
 	})
-	// Scaling down deletes Machines, whose Nodes go with them.
+	// Scaling down deletes Machines and their Nodes.
 	scaled := md.DeepCopy()
 	none := int32(0)
 	scaled.Spec.Replicas = &none
@@ -307,7 +307,7 @@ func theyWork(t *testing.T, config *rest.Config, admin *cluster.Client) {
 	})
 }
 
-// joined makes the Node of a Machine, as its kubelet would.
+// joined creates the Node of a Machine like its kubelet.
 func joined(t *testing.T, objects client.Client, admin *cluster.Client, m *v1alpha1.Machine) {
 	t.Helper()
 	var hosts kubeone.HostList
@@ -335,7 +335,7 @@ func nodeIn(t *testing.T, admin *cluster.Client, name string, labels map[string]
 	}
 }
 
-// runsWork does what a run about a worker does through the API, in the order in which one would.
+// runsWork makes the API requests of a run about a worker, in their usual order.
 func runsWork(t *testing.T, config *rest.Config, admin, own *cluster.Client, access cluster.Access) {
 	t.Helper()
 	ctx := t.Context()
@@ -353,7 +353,7 @@ func runsWork(t *testing.T, config *rest.Config, admin, own *cluster.Client, acc
 	}
 	must(own.RemoveAutoApproval(ctx))
 
-	// The Lease that kubeone apply leaves.
+	// The Lease of a kubeone apply.
 	me := leaselock.Holder{Name: "ann@laptop", RunID: "a"}
 	lock, err := admin.Acquire(ctx, me, leaselock.AcquireOptions{})
 	must(err)
@@ -401,14 +401,14 @@ func runsWork(t *testing.T, config *rest.Config, admin, own *cluster.Client, acc
 	must(own.DeleteNode(ctx, "w-9"))
 	must(own.WaitNodeSilent(ctx, "w-9"))
 
-	// Approvals beside a run: both kinds of requests are listed and watched.
+	// Approvals during a run list and watch both kinds of requests.
 	within, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	own.ServeApprovals(within, certificates.Expected{}, func(certificates.Decision) {})
 	must(own.ApprovePending(ctx, certificates.Expected{}, func(certificates.Decision) {}))
 }
 
-// approves makes kubeadm's rule by which any Node is approved.
+// approves creates kubeadm's binding that approves any Node.
 func approves(t *testing.T, admin *cluster.Client) {
 	t.Helper()
 	if _, err := admin.Kubernetes.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
@@ -419,7 +419,7 @@ func approves(t *testing.T, admin *cluster.Client) {
 	}
 }
 
-// approvesTheFirst has a kubelet ask for its first certificate with a join token, and the account approve it.
+// approvesTheFirst has a kubelet request its first certificate with a join token, and has the account approve it.
 func approvesTheFirst(t *testing.T, config *rest.Config, own *cluster.Client, id, node string) {
 	t.Helper()
 	as := rest.CopyConfig(config)
@@ -461,8 +461,8 @@ func approvesTheFirst(t *testing.T, config *rest.Config, own *cluster.Client, id
 	}
 }
 
-// podsOn makes three pods on a node: one that a budget keeps until it is deleted, one that is evicted, and one of a
-// DaemonSet.
+// podsOn creates three pods on a node: one that a budget protects until it is deleted, one that can be evicted, and one
+// of a DaemonSet.
 func podsOn(t *testing.T, admin *cluster.Client, node string) {
 	t.Helper()
 	labels := map[string]string{"app": "kept"}
@@ -490,7 +490,7 @@ func podsOn(t *testing.T, admin *cluster.Client, node string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	budget.Status = policyv1.PodDisruptionBudgetStatus{ // as the controller manager would say
+	budget.Status = policyv1.PodDisruptionBudgetStatus{ // like the controller manager
 		ObservedGeneration: budget.Generation, ExpectedPods: 1, DesiredHealthy: 1, CurrentHealthy: 1,
 	}
 	if _, err := budgets.UpdateStatus(t.Context(), budget, metav1.UpdateOptions{}); err != nil {
@@ -522,7 +522,7 @@ func podsOn(t *testing.T, admin *cluster.Client, node string) {
 	}
 }
 
-// theyMayDoNoMore tries what the account has no business with. What is tried of it exists.
+// theyMayDoNoMore tries requests beyond the account's duties. The requested objects exist.
 func theyMayDoNoMore(t *testing.T, admin, own *cluster.Client) {
 	t.Helper()
 	ctx, kube := t.Context(), own.Kubernetes

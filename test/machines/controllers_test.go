@@ -34,7 +34,7 @@ import (
 	"kubeone/test/lab/apiserver"
 )
 
-// world is an API server, and controllers with the fake provider that work on it.
+// world is an API server, and controllers with the fake provider.
 type world struct {
 	client.WithWatch
 	t      *testing.T
@@ -45,7 +45,7 @@ type world struct {
 
 const namespace = "kube-system"
 
-// newWorld starts an API server, and controllers, whose machines take as long as the options say.
+// newWorld starts an API server and controllers. The options set the delays of machines.
 func newWorld(t *testing.T, o fake.Options) *world {
 	t.Helper()
 	w := &world{t: t, config: apiserver.Start(t.Context(), t, "1.36.3")}
@@ -94,7 +94,7 @@ func (w *world) start() {
 	})
 }
 
-// fakeDeployment is a MachineDeployment of the fake provider.
+// fakeDeployment returns a MachineDeployment of the fake provider.
 func fakeDeployment(name string, replicas int32, kubelet string) *v1alpha1.MachineDeployment {
 	labels := map[string]string{"app": name}
 	md := &v1alpha1.MachineDeployment{
@@ -115,10 +115,10 @@ func spec(kubelet string) v1alpha1.MachineSpec {
 	}
 }
 
-// within is how long a test waits for what has to come.
+// within limits every wait of a test.
 const within = 5 * time.Minute
 
-// until waits until it is so that nothing is wrong, and looks again whenever a Machine, set or deployment changes.
+// until waits until wrong returns "". It checks again whenever a Machine, set or deployment changes.
 func (w *world) until(what string, wrong func() string) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), within)
@@ -144,7 +144,7 @@ func (w *world) until(what string, wrong func() string) {
 	}
 }
 
-// machines are those of a deployment, by name.
+// machines returns the Machines of a deployment by name.
 func (w *world) machines(name string) map[string]v1alpha1.Machine {
 	w.t.Helper()
 	var all v1alpha1.MachineList
@@ -159,7 +159,7 @@ func (w *world) machines(name string) map[string]v1alpha1.Machine {
 	return out
 }
 
-// complete waits until a deployment has that many Machines of that version, all ready, and says so.
+// complete waits until a deployment has that many Machines of that version, all ready, and its status agrees.
 func (w *world) complete(name string, replicas int32, kubelet string) {
 	w.t.Helper()
 	w.until(fmt.Sprintf("%s has %d Machines of %s", name, replicas, kubelet), func() string {
@@ -193,7 +193,7 @@ func describe(m v1alpha1.Machine) string {
 	return strings.Join(out, ", ")
 }
 
-// change changes an object until nobody else has changed it meanwhile.
+// change updates an object, and retries on conflicts.
 func change[O client.Object](w *world, o O, name string, edit func(O)) {
 	w.t.Helper()
 	w.until("change "+name, func() string {
@@ -272,7 +272,7 @@ func standalone(t *testing.T, w *world) {
 		}
 		return ""
 	})
-	for range 2 { // twice is as good as once
+	for range 2 { // deletion is idempotent
 		if err := w.Delete(t.Context(), m); client.IgnoreNotFound(err) != nil {
 			t.Fatal(err)
 		}
@@ -289,7 +289,7 @@ func standalone(t *testing.T, w *world) {
 	})
 }
 
-// unknownProvider: a Machine of another program stays as it is, and is deleted without us. An Event says so.
+// unknownProvider: the controllers ignore a Machine of another program, also when it is deleted. An Event says so.
 func unknownProvider(t *testing.T, w *world) {
 	const other = "example.com/other-program"
 	m := &v1alpha1.Machine{
@@ -358,7 +358,7 @@ func scaledDeployment(t *testing.T, w *world) {
 	w.removed("scaled", metav1.DeletePropagationBackground)
 }
 
-// removed deletes a deployment, and with it, as a garbage collector does, what it owns.
+// removed deletes a deployment and, like a garbage collector, its dependents.
 func (w *world) removed(name string, how metav1.DeletionPropagation) {
 	w.t.Helper()
 	key := client.ObjectKey{Namespace: namespace, Name: name}
@@ -369,8 +369,8 @@ func (w *world) removed(name string, how metav1.DeletionPropagation) {
 	w.collected(name)
 }
 
-// collected deletes sets and Machines of the label until none is left: controllers may make another one as long as they
-// have not seen its owner go.
+// collected deletes sets and Machines with the label until none is left. Controllers may create another one until they
+// notice that its owner is deleted.
 func (w *world) collected(name string) {
 	w.t.Helper()
 	inside, mine := client.InNamespace(namespace), client.MatchingLabels{"app": name}
@@ -391,7 +391,7 @@ func (w *world) collected(name string) {
 	})
 }
 
-// rolledOut holds maxSurge 1 and maxUnavailable 0 at every change of a Machine, as a watch tells of them.
+// rolledOut checks maxSurge 1 and maxUnavailable 0 at every change of a Machine, with a watch.
 func rolledOut(t *testing.T, w *world) {
 	const replicas = 4
 	md := fakeDeployment("rolled", replicas, "1.35.4")
@@ -430,8 +430,8 @@ func rolledOut(t *testing.T, w *world) {
 	w.removed("rolled", metav1.DeletePropagationForeground)
 }
 
-// limits watches a deployment's Machines: never more than surge beyond the replicas, and never fewer of them ready.
-// What it returns ends that, and says how many changes there were.
+// limits watches a deployment's Machines: never more than surge beyond the replicas, and never fewer ready ones than
+// the replicas. The returned function ends the watch and returns the number of changes.
 func (w *world) limits(name string, replicas, surge int) func() int {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -540,7 +540,7 @@ func remediated(t *testing.T, w *world) {
 		return ""
 	})
 	w.complete("healed", 5, "1.36.3")
-	// Whoever judges one of them before the others have been silent for long enough replaces it, and is right.
+	// If one Machine is judged before the others have been silent for long enough, its replacement is correct.
 	paused := func(yes bool) {
 		change(w, &v1alpha1.MachineDeployment{}, "healed", func(md *v1alpha1.MachineDeployment) {
 			delete(md.Annotations, v1alpha1.PausedAnnotation)
@@ -584,7 +584,7 @@ func remediated(t *testing.T, w *world) {
 	w.removed("healed", metav1.DeletePropagationBackground)
 }
 
-// broken has so many Machines' Nodes fall silent, and returns their names.
+// broken makes the Nodes of n Machines silent, and returns their names.
 func (w *world) broken(name string, n int) []string {
 	w.t.Helper()
 	of := w.machines(name)
@@ -668,7 +668,7 @@ func setAlone(t *testing.T, w *world) {
 	w.collected("alone-set")
 }
 
-// idle looks at the versions of all objects before and after the controllers have looked at everything anew.
+// idle compares the versions of all objects before and after a reconciliation of everything.
 func idle(t *testing.T, w *world) {
 	if err := w.Create(t.Context(), fakeDeployment("idle", 3, "1.36.3")); err != nil {
 		t.Fatal(err)
@@ -676,7 +676,7 @@ func idle(t *testing.T, w *world) {
 	w.complete("idle", 3, "1.36.3")
 	before := w.versions()
 	w.stop()
-	w.start() // every object is reconciled
+	w.start() // reconciles every object
 	if err := w.Create(t.Context(), fakeDeployment("later", 1, "1.36.3")); err != nil {
 		t.Fatal(err)
 	}
@@ -691,7 +691,7 @@ func idle(t *testing.T, w *world) {
 	w.removed("later", metav1.DeletePropagationBackground)
 }
 
-// versions are the versions of all objects.
+// versions returns the resource versions of all objects.
 func (w *world) versions() map[string]string {
 	w.t.Helper()
 	out := map[string]string{}

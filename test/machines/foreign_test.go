@@ -22,7 +22,7 @@ import (
 	provide "kubeone/internal/machines/provider/ssh"
 )
 
-// theirs is a definition as machine-controller makes it: without a schema, and without the subresource status.
+// theirs returns a definition like machine-controller's: without a schema, and without the status subresource.
 func theirs(kind, plural string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -47,8 +47,8 @@ func theirs(kind, plural string) *unstructured.Unstructured {
 	}}
 }
 
-// TestMachineControllersDefinitionsAreLeftAlone has machine-controller's definitions, and one of its Machines, in a
-// cluster where an operator adds a host to a pool, and starts controllers.
+// TestMachineControllersDefinitionsAreLeftAlone adds a host to a pool, and starts controllers, in a cluster with
+// machine-controller's definitions and one of its Machines.
 func TestMachineControllersDefinitionsAreLeftAlone(t *testing.T) {
 	byAnother := metav1.CreateOptions{FieldManager: "machine-controller"}
 	_, access, c := startAPI(t)
@@ -102,7 +102,7 @@ func TestMachineControllersDefinitionsAreLeftAlone(t *testing.T) {
 	}
 }
 
-// writtenByKubeone are the names of definitions and Machines of which kubeone has written a field.
+// writtenByKubeone returns the names of definitions and Machines with a field that kubeone manages.
 func writtenByKubeone(t *testing.T, c *cluster.Client) []string {
 	t.Helper()
 	all, err := c.Dynamic.Resource(kinds.Definitions()).List(t.Context(), metav1.ListOptions{})
@@ -124,8 +124,8 @@ func writtenByKubeone(t *testing.T, c *cluster.Client) []string {
 	return out
 }
 
-// TestAnEditOfADefinitionIsNotOverwritten has a person change a definition of ours: the next start says so by name, and
-// writes nothing. Once the change is undone, all goes on.
+// TestAnEditOfADefinitionIsNotOverwritten edits one of kubeone's definitions: the next start reports it by name, and
+// writes nothing. After the edit is reverted, the start succeeds.
 func TestAnEditOfADefinitionIsNotOverwritten(t *testing.T) {
 	_, _, c := startAPI(t)
 	if err := pool.Define(t.Context(), c); err != nil {

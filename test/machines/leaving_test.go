@@ -20,8 +20,8 @@ import (
 	"kubeone/internal/machines/provider/fake"
 )
 
-// TestMachinesThatTakeTheirTime is about what happens to Machines while they come and go. Nobody collects garbage in
-// front of this API server: the tests do it themselves, in the order that is worst.
+// TestMachinesThatTakeTheirTime is about Machines that are slow to come and go. This API server has no garbage
+// collector: the tests collect garbage themselves, in the worst order.
 func TestMachinesThatTakeTheirTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fake.Options{CreateDelay: 300 * time.Millisecond, DeleteDelay: 200 * time.Millisecond})
@@ -72,7 +72,7 @@ func (w *world) scale(name string, replicas int32) {
 	})
 }
 
-// delete deletes all of a kind that have the deployment's label.
+// delete deletes all objects of a kind with the deployment's label.
 func (w *world) delete(kind client.Object, name string) {
 	w.t.Helper()
 	if err := w.DeleteAllOf(w.t.Context(), kind, client.InNamespace(namespace),
@@ -81,7 +81,7 @@ func (w *world) delete(kind client.Object, name string) {
 	}
 }
 
-// noMachines waits until a deployment has none.
+// noMachines waits until a deployment has no Machines.
 func (w *world) noMachines(name string) {
 	w.t.Helper()
 	w.until(name+" has no Machine", func() string {
@@ -92,7 +92,7 @@ func (w *world) noMachines(name string) {
 	})
 }
 
-// noneIsMade watches a deployment's Machines; what it returns ends that.
+// noneIsMade watches a deployment's Machines for new ones. The returned function ends the watch.
 func (w *world) noneIsMade(name string) (end func()) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -118,8 +118,8 @@ func (w *world) noneIsMade(name string) (end func()) {
 	}
 }
 
-// seenAll waits until the controllers have reconciled every object: those of a process that has just begun do, and a
-// deployment of which they have seen nothing before comes after all others.
+// seenAll waits until the controllers have reconciled every object: new controllers reconcile all objects, and a new
+// deployment comes last.
 func (w *world) seenAll() {
 	w.t.Helper()
 	w.stop()
@@ -195,7 +195,7 @@ func overlapping(t *testing.T, w *world) {
 
 func ptr[T any](v T) *T { return &v }
 
-// deleteAs deletes a deployment of two Machines, which are there before.
+// deleteAs deletes a deployment of two Machines, and returns the Machines from before.
 func (w *world) deleteAs(name string, how metav1.DeletionPropagation) map[string]v1alpha1.Machine {
 	w.t.Helper()
 	md := fakeDeployment(name, 2, "1.36.3")
@@ -207,7 +207,7 @@ func (w *world) deleteAs(name string, how metav1.DeletionPropagation) map[string
 	return w.machines(name)
 }
 
-// letGo takes a finalizer of the garbage collector from a deployment, which is gone then.
+// letGo removes a finalizer of the garbage collector from a deployment, which ends its deletion.
 func (w *world) letGo(name, finalizer string) {
 	w.t.Helper()
 	change(w, &v1alpha1.MachineDeployment{}, name, func(md *v1alpha1.MachineDeployment) {
@@ -221,7 +221,7 @@ func (w *world) letGo(name, finalizer string) {
 	}
 }
 
-// deletedInBackground: the deployment is gone at once, and its sets find their Machines gone.
+// deletedInBackground: the deployment disappears at once, and its sets see their Machines deleted.
 func deletedInBackground(_ *testing.T, w *world) {
 	w.deleteAs("background", metav1.DeletePropagationBackground)
 	end := w.noneIsMade("background")
@@ -232,7 +232,7 @@ func deletedInBackground(_ *testing.T, w *world) {
 	w.delete(&v1alpha1.MachineSet{}, "background")
 }
 
-// deletedInForeground: the deployment stays until all that it owns is gone, and makes nothing in its place.
+// deletedInForeground: the deployment stays until its dependents are deleted, and creates no replacements.
 func deletedInForeground(_ *testing.T, w *world) {
 	w.deleteAs("foreground", metav1.DeletePropagationForeground)
 	end := w.noneIsMade("foreground")
@@ -245,7 +245,7 @@ func deletedInForeground(_ *testing.T, w *world) {
 	w.letGo("foreground", metav1.FinalizerDeleteDependents)
 }
 
-// deletedAsOrphan: sets and Machines stay, a set alone keeps its number, and the next deployment takes all over.
+// deletedAsOrphan: sets and Machines stay, a set without an owner keeps its number, and the next deployment adopts all.
 func deletedAsOrphan(t *testing.T, w *world) {
 	before := w.deleteAs("orphaned", metav1.DeletePropagationOrphan)
 	var sets v1alpha1.MachineSetList
@@ -255,7 +255,7 @@ func deletedAsOrphan(t *testing.T, w *world) {
 	}
 	set := sets.Items[0].Name
 	change(w, &v1alpha1.MachineSet{}, set, func(ms *v1alpha1.MachineSet) { ms.OwnerReferences = nil })
-	w.seenAll() // a deployment that is leaving adopts nothing
+	w.seenAll() // a deployment under deletion adopts nothing
 	ms := &v1alpha1.MachineSet{}
 	if err := w.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: set}, ms); err != nil ||
 		len(ms.OwnerReferences) > 0 {
@@ -285,8 +285,8 @@ func deletedAsOrphan(t *testing.T, w *world) {
 	w.removed("orphaned", metav1.DeletePropagationBackground)
 }
 
-// foreignFinalizer: the machine and its Node go, and the Machine stays for somebody else, of whom nobody knows how long
-// it takes; nothing is made for it again.
+// foreignFinalizer: the machine and its Node disappear, but the Machine stays for another controller, for any time.
+// Nothing is created for it again.
 func foreignFinalizer(t *testing.T, w *world) {
 	const theirs = "example.com/theirs"
 	m := &v1alpha1.Machine{
@@ -327,7 +327,8 @@ func foreignFinalizer(t *testing.T, w *world) {
 	}
 }
 
-// foreignNode: nothing is written to a Node that is not the Machine's, which becomes one once the name is free.
+// foreignNode: the controllers do not write to a Node of another machine. The Machine gets its Node once the name is
+// free.
 func foreignNode(t *testing.T, w *world) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "taken"}}
 	w.create(node)

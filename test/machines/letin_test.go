@@ -30,7 +30,7 @@ import (
 	"kubeone/internal/workspace"
 )
 
-// network is what answers behind a bastion, by address and port. Hosts of the pool have no loopback addresses.
+// network is the network behind a bastion, by address and port. Hosts of the pool have no loopback addresses.
 type network struct {
 	mu  sync.Mutex
 	has map[string]*sshtest.Server
@@ -52,7 +52,7 @@ func (n *network) dial(ctx context.Context, _, at string) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, "tcp", s.Addr())
 }
 
-// bare answers as a host does on which nothing has been installed, and does nothing.
+// bare answers like a host without any installation, and does nothing.
 func bare(answer string) sshtest.Handler {
 	return func(s *sshtest.Session) int {
 		_, size, _ := strings.Cut(s.Command, "dd bs=")
@@ -84,7 +84,7 @@ func pinned(s *sshtest.Server) []string {
 	return []string{strings.TrimSpace(string(ssh.MarshalAuthorizedKey(s.HostKey())))}
 }
 
-// guarded is a pool of one Host behind a bastion, and the controllers.
+// guarded is a pool of one Host behind a bastion, with controllers.
 type guarded struct {
 	client.Client
 	t *testing.T
@@ -120,13 +120,13 @@ func (g *guarded) server(key ssh.Signer, authorized ...ssh.PublicKey) *sshtest.S
 	})
 }
 
-// create makes an object as soon as its kind is defined.
+// create creates an object as soon as its kind is defined.
 func (g *guarded) create(o client.Object) {
 	g.t.Helper()
 	eventually(g.t, "create "+o.GetName(), func() bool { return g.Create(g.t.Context(), o) == nil })
 }
 
-// machine makes a Machine that may have that Host only.
+// machine creates a Machine that accepts only that Host.
 func (g *guarded) machine(name, host string) *v1alpha1.Machine {
 	g.t.Helper()
 	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
@@ -137,7 +137,7 @@ func (g *guarded) machine(name, host string) *v1alpha1.Machine {
 	return m
 }
 
-// says waits until a condition of the Machine is false for that reason, and has that text.
+// says waits until a condition of the Machine is false for the reason and contains the text.
 func (g *guarded) says(what string, m *v1alpha1.Machine, condition, reason, text string) {
 	g.t.Helper()
 	var last *metav1.Condition
@@ -166,7 +166,7 @@ func (g *guarded) host() *kubeone.Host {
 	return h
 }
 
-// edit changes the Host as a person would.
+// edit changes the Host like an operator.
 func (g *guarded) edit(change func(*kubeone.HostSpec)) {
 	g.t.Helper()
 	before := g.host()
@@ -177,9 +177,10 @@ func (g *guarded) edit(change func(*kubeone.HostSpec)) {
 	}
 }
 
-// TestAHostThatLetsNobodyIn has one Host that two Machines name. It gets another key, refuses the login, and moves, all
-// while the first one has it: its status says each, and it goes on once the Host, or the host, is corrected. The second
-// one says who has the Host, and gets it when the first one is gone.
+// TestAHostThatLetsNobodyIn has one Host that two Machines name. While the first Machine has it, the Host gets another
+// key, refuses the login, and moves. The Machine's status reports each problem, and the work resumes once the Host or
+// its machine is corrected. The second Machine's status names the owner of the Host. It gets the Host when the first
+// Machine is deleted.
 func TestAHostThatLetsNobodyIn(t *testing.T) {
 	t.Parallel()
 	g := newGuarded(t)
@@ -192,7 +193,7 @@ func TestAHostThatLetsNobodyIn(t *testing.T) {
 		Bastion: &kubeone.Bastion{Address: "127.0.0.1", Port: int32(bastion.Port()), HostKeys: pinned(bastion)},
 	}})
 	one := g.machine("one", "w-1")
-	// It has answered, and is fit. Nothing gets further here: this cluster has no control plane.
+	// The host has answered and is suitable. This cluster has no control plane, so this is the furthest state.
 	const goesOn = "no API server reported its version"
 	g.says("the host answers", one, lifeof.ConditionReady, "Waiting", goesOn)
 	two := g.machine("two", "w-1")

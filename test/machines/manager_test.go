@@ -32,7 +32,7 @@ import (
 	"kubeone/test/lab/apiserver"
 )
 
-// kubeconfig is the kubeconfig of a client's configuration.
+// kubeconfig returns a client's configuration as a kubeconfig.
 func kubeconfig(t *testing.T, c *rest.Config) []byte {
 	t.Helper()
 	out := clientcmdapi.NewConfig()
@@ -49,7 +49,7 @@ func kubeconfig(t *testing.T, c *rest.Config) []byte {
 	return text
 }
 
-// startAPI starts an API server, and says how it is reached.
+// startAPI starts an API server, and returns access to it.
 func startAPI(t *testing.T) (*rest.Config, cluster.Access, *cluster.Client) {
 	t.Helper()
 	config := apiserver.Start(t.Context(), t, "1.36.3")
@@ -62,10 +62,10 @@ func startAPI(t *testing.T) (*rest.Config, cluster.Access, *cluster.Client) {
 	return config, access, c
 }
 
-// process plays a process of kubeone controller.
+// process is a process of kubeone controller, simulated in this one.
 type process struct {
 	metrics prometheus.Gatherer
-	end     func() error // and how it ended
+	end     func() error // and returns its result
 }
 
 // counts reports whether a metric has the value 1 for a label.
@@ -116,8 +116,8 @@ func runWith(t *testing.T, access cluster.Access, name string,
 	return p
 }
 
-// TestProcessesOfControllers has two processes in a cluster that knows nothing of Machines yet: they define the kinds,
-// share one key, and one of them works; when that ends, the other one does.
+// TestProcessesOfControllers has two processes in a cluster without the kinds of Machines: they define the kinds and
+// share one key. One of them works; when it ends, the other one does.
 func TestProcessesOfControllers(t *testing.T) {
 	config, access, c := startAPI(t)
 	scheme, err := controllers.Scheme()
@@ -202,7 +202,7 @@ func holderOf(l *coordinationv1.Lease) string {
 	return *l.Spec.HolderIdentity
 }
 
-// eventually waits until something holds.
+// eventually waits until a condition holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	deadline, tick := time.After(within), time.NewTicker(100*time.Millisecond)

@@ -1,7 +1,6 @@
 //go:build e2e
 
-// Package machines tests what an API server does with the objects of the Machine API: a real kube-apiserver with a real
-// etcd, both the lab's.
+// Package machines tests objects of the Machine API against a real kube-apiserver and etcd, both from the lab.
 package machines
 
 import (
@@ -30,13 +29,13 @@ import (
 	"kubeone/test/lab/apiserver"
 )
 
-// server is an API server that knows the kinds.
+// server is an API server with the kinds.
 type server struct {
 	client.Client
 	config *rest.Config
 }
 
-// serve starts an API server and gives it the CustomResourceDefinitions.
+// serve starts an API server and creates the CustomResourceDefinitions.
 func serve(t *testing.T) *server {
 	t.Helper()
 	config := apiserver.Start(t.Context(), t, "1.36.3")
@@ -102,7 +101,7 @@ func definitions(t *testing.T, s *server) {
 	}
 }
 
-// accepted creates what others have written, with field validation as strict as kubectl's.
+// accepted creates objects of other programs, with field validation as strict as kubectl's.
 func accepted(t *testing.T, s *server) {
 	files, err := filepath.Glob("testdata/machine-controller/*.yaml")
 	if err != nil || len(files) < 8 {
@@ -141,7 +140,7 @@ const (
 		"spec:\n  providerSpec: {value: {cloudProvider: ssh}}\n  versions: {kubelet: 1.36.3}\n"
 )
 
-// named is a manifest with a name, and with more lines of its spec.
+// named returns a manifest with a name, and with more lines in its spec.
 func named(manifest, name string, more ...string) string {
 	text := strings.Replace(manifest, "NAME", name, 1)
 	for _, line := range more {
@@ -248,7 +247,7 @@ func refused(t *testing.T, s *server) {
 	}
 }
 
-// many are so many labels.
+// many returns count labels.
 func many(count int) string {
 	var out []string
 	for i := range count {
@@ -257,12 +256,13 @@ func many(count int) string {
 	return strings.Join(out, ", ")
 }
 
-// nodeLabel is a manifest whose Machines give their Nodes a label.
+// nodeLabel returns a manifest whose Machines label their Nodes.
 func nodeLabel(manifest, key string) string {
 	return strings.Replace(manifest, "spec: {providerSpec", "spec: {metadata: {labels: {"+key+": ''}}, providerSpec", 1)
 }
 
-// olderThanARule has a Machine with a label that is refused since. The controllers must be able to say so in it.
+// olderThanARule has a Machine with a label that was valid before. The controllers must be able to report it in the
+// Machine's status.
 func olderThanARule(t *testing.T, s *server) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	rules := func(set []apiextensionsv1.ValidationRule) (had []apiextensionsv1.ValidationRule) {

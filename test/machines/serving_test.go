@@ -30,7 +30,7 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// staticManifest has one worker, beside a control-plane host.
+// staticManifest has one worker besides a control-plane host.
 const staticManifest = `apiVersion: kubeone.k8c.io/v1beta2
 kind: KubeOneCluster
 name: test
@@ -41,7 +41,7 @@ staticWorkers: {hosts: [{publicAddress: 192.0.2.2, privateAddress: 10.0.0.2, hos
 apiEndpoint: {host: 192.0.2.1}
 `
 
-// recorded leaves the record of a cluster of that manifest.
+// recorded writes the record of a cluster with that manifest.
 func recorded(t *testing.T, c *cluster.Client) {
 	t.Helper()
 	if err := c.UpdateRecord(t.Context(), func(r *record.Record) error {
@@ -52,7 +52,7 @@ func recorded(t *testing.T, c *cluster.Client) {
 	}
 }
 
-// kubelet is a client as the kubelet of a node, which the API server lets do everything but what policies forbid.
+// kubelet returns a client as the kubelet of a node. The API server allows it everything except what policies deny.
 func kubelet(t *testing.T, config *rest.Config, node string) kubernetes.Interface {
 	t.Helper()
 	as := rest.CopyConfig(config)
@@ -66,7 +66,7 @@ func kubelet(t *testing.T, config *rest.Config, node string) kubernetes.Interfac
 	return c
 }
 
-// asks has a kubelet ask for a serving certificate of a node, at an address.
+// asks has a kubelet request a serving certificate of a node, at an address.
 func asks(t *testing.T, kube kubernetes.Interface, name, node, address string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -96,8 +96,8 @@ func asks(t *testing.T, kube kubernetes.Interface, name, node, address string) {
 	}
 }
 
-// TestServingCertificatesBetweenRuns has kubelets ask for serving certificates while no run is under way: those of the
-// manifest and of Machines get theirs, and nobody gets another's.
+// TestServingCertificatesBetweenRuns has kubelets request serving certificates while no run is active. Those of the
+// manifest and of Machines get their own, and none gets another's.
 func TestServingCertificatesBetweenRuns(t *testing.T) {
 	config, access, c := startAPI(t)
 	recorded(t, c)
@@ -145,7 +145,7 @@ func TestServingCertificatesBetweenRuns(t *testing.T) {
 	}
 }
 
-// hostIn makes a Host that a Machine has which is gone, in a state.
+// hostIn creates a Host in the given state, claimed by a Machine that no longer exists.
 func hostIn(t *testing.T, config *rest.Config, name string, in kubeone.HostState, address string) client.Client {
 	t.Helper()
 	scheme, err := controllers.Scheme()
@@ -171,8 +171,8 @@ func hostIn(t *testing.T, config *rest.Config, name string, in kubeone.HostState
 	return objects
 }
 
-// TestAHostMakesItsNodeWhileAMachineHasIt has a kubelet make its Node in each state of its Host, and kubelets of hosts
-// that are not of the pool.
+// TestAHostMakesItsNodeWhileAMachineHasIt has a kubelet create its Node in each state of its Host, and kubelets of
+// hosts outside the pool.
 func TestAHostMakesItsNodeWhileAMachineHasIt(t *testing.T) {
 	config, _, c := startAPI(t)
 	if err := pool.Define(t.Context(), c); err != nil {
@@ -206,7 +206,7 @@ func TestAHostMakesItsNodeWhileAMachineHasIt(t *testing.T) {
 	for _, step := range []struct {
 		name   string
 		status kubeone.HostStatus
-		wrong  string // "" where it makes its Node
+		wrong  string // "" if it creates its Node
 	}{
 		{"returning", kubeone.HostStatus{State: kubeone.HostReturning, Claim: claim}, reset},
 		{"claimed", kubeone.HostStatus{State: kubeone.HostClaimed, Claim: claim}, ""},

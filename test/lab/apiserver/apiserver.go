@@ -1,5 +1,5 @@
-// Package apiserver runs etcd and kube-apiserver of the lab's components as processes of this machine, for tests of
-// what an API server does with our objects. There are no nodes, no scheduler and no controllers.
+// Package apiserver runs the lab's etcd and kube-apiserver as processes of this machine, to test objects against a real
+// API server. There are no nodes, no scheduler and no controllers.
 package apiserver
 
 import (
@@ -16,8 +16,8 @@ import (
 	"kubeone/test/lab/components"
 )
 
-// Start starts both, and stops them when the test ends. Components that the cache lacks are built first. It returns how
-// an administrator reaches the API.
+// Start starts both, and stops them when the test ends. It first builds components that the cache lacks. It returns an
+// administrator's access to the API.
 func Start(ctx context.Context, t *testing.T, version string) *rest.Config {
 	t.Helper()
 	config, stop, err := Run(ctx, version, t.Logf)
@@ -32,10 +32,11 @@ func Start(ctx context.Context, t *testing.T, version string) *rest.Config {
 	return config
 }
 
-// patience is how long etcd and the API server may take to start, and to end, on a machine with other work.
+// patience limits the start and the end of etcd and the API server, on a busy machine.
 const patience = 5 * time.Minute
 
-// Run does the same for whoever calls stop. What controller-runtime logs in this process is discarded: it starts both.
+// Run is like Start, without a test: the caller must call stop. It discards the logs of controller-runtime in this
+// process, which starts both.
 func Run(ctx context.Context, version string, log func(string, ...any)) (c *rest.Config, stop func() error, err error) {
 	cache, err := components.DefaultCache()
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package components makes everything that a Kubernetes cluster consists of: Kubernetes itself, etcd, containerd, runc,
-// CNI plugins, flannel, CoreDNS, pause. Programs are downloaded from their projects' locations, and built from Go
-// modules where a location does not answer. A version is made once and kept in a Cache; a Mirror serves it under the
-// paths of those locations, and as an image registry.
+// Package components makes all components of a Kubernetes cluster: Kubernetes itself, etcd, containerd, runc, CNI
+// plugins, flannel, CoreDNS, pause. It downloads programs from their projects, or builds them from Go modules when a
+// location does not answer. A Cache keeps each version. A Mirror serves it under the projects' paths, and as an image
+// registry.
 package components
 
 import (
@@ -16,12 +16,12 @@ import (
 	"kubeone/test/lab/progress"
 )
 
-// Builder makes components in its cache. It may be used concurrently, also by several processes.
+// Builder makes components in its cache. It is safe for concurrent use, also by several processes.
 type Builder struct {
 	Cache Cache
-	// Log receives progress; nil for none.
+	// Log receives progress, and may be nil.
 	Log progress.Logf
-	// Downloads comes before the URL of a Download: "https://", or the address of a Mirror and a slash. With "none",
+	// Downloads is the prefix of a Download's URL: "https://", or the address of a Mirror and a slash. With "none",
 	// everything is built from source.
 	Downloads string
 
@@ -29,25 +29,25 @@ type Builder struct {
 	unreachable map[string]error
 }
 
-// NewBuilder makes a builder that downloads from where $KUBEONE_LAB_DOWNLOADS says, by default the official locations.
+// NewBuilder returns a builder that downloads from $KUBEONE_LAB_DOWNLOADS, by default from the official locations.
 func NewBuilder(cache Cache, log progress.Logf) *Builder {
 	return &Builder{Cache: cache, Log: log, Downloads: downloadsFromEnvironment()}
 }
 
-// Set is everything that one Kubernetes version needs, built.
+// Set is a complete, built set of components for one Kubernetes version.
 type Set struct {
 	// KubernetesVersion is without a leading v.
 	KubernetesVersion string
-	// Bin maps the name of each program to its file here.
+	// Bin maps each program's name to its local file.
 	Bin map[string]string
-	// Files are downloads, Images are layouts.
+	// Files are downloads, Images are OCI layouts.
 	Files  []File
 	Images []Image
-	// Digest names the set's content: equal digests, equal content.
+	// Digest identifies the set's content.
 	Digest string
 }
 
-// File is a download: URL is its location without the scheme, Local the file here.
+// File is a download: URL is its location without the scheme, Local the local file.
 type File struct{ URL, Local string }
 
 // Image is an image at Name:Tag in the registry, stored as an OCI layout in the folder Layout.
@@ -56,7 +56,7 @@ type Image struct{ Name, Tag, Layout string }
 // Ref is Name:Tag.
 func (i Image) Ref() string { return i.Name + ":" + i.Tag }
 
-// step is a part of a build that progress is told of.
+// step is a part of a build with its own progress messages.
 type step struct {
 	name string
 	run  func(ctx context.Context) error
@@ -114,7 +114,7 @@ func (b *Builder) walk(ctx context.Context, title string, steps []step) error {
 	return nil
 }
 
-// compile builds a recipe and notes where its programs are.
+// compile builds a recipe and records the paths of its programs.
 func (b *Builder) compile(ctx context.Context, set *Set, recipe Recipe) error {
 	dir, err := b.binaries(ctx, recipe)
 	if err != nil {
@@ -126,7 +126,7 @@ func (b *Builder) compile(ctx context.Context, set *Set, recipe Recipe) error {
 	return nil
 }
 
-// binKey keeps the CNI plugins apart from programs of the same name.
+// binKey distinguishes the CNI plugins from programs of the same name.
 func binKey(recipe Recipe, name string) string {
 	if strings.Contains(recipe.Module, "containernetworking/plugins") {
 		return "cni/" + name
@@ -140,7 +140,8 @@ func (b *Builder) addPause(ctx context.Context, set *Set) error {
 	return err
 }
 
-// digest names the content by the cache keys that the paths end in, which do not depend on where the cache is.
+// digest identifies the content by the cache keys at the end of the paths. They do not depend on the location of the
+// cache.
 func (s *Set) digest() string {
 	var keys []string
 	for _, file := range s.Files {

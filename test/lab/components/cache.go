@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// Cache is the directory that holds everything which is made once: binaries, images, the base file system, bundles.
-// Entries appear by rename, complete or not at all, and several processes may use one cache at the same time.
+// Cache is the directory for everything that is made once: binaries, images, the base file system, bundles. Entries
+// appear atomically by rename. Several processes may use one cache at the same time.
 type Cache struct {
 	root string
 }
 
-// DefaultCache is $KUBEONE_LAB_CACHE, or ~/.cache/kubeone-lab.
+// DefaultCache returns $KUBEONE_LAB_CACHE, or ~/.cache/kubeone-lab.
 func DefaultCache() (Cache, error) {
 	if dir := os.Getenv("KUBEONE_LAB_CACHE"); dir != "" {
 		abs, err := filepath.Abs(dir)
@@ -30,7 +30,7 @@ func DefaultCache() (Cache, error) {
 	return Cache{filepath.Join(home, ".cache", "kubeone-lab")}, nil
 }
 
-// NewCache uses dir, which need not exist yet.
+// NewCache uses dir, which need not exist.
 func NewCache(dir string) Cache { return Cache{dir} }
 
 // Path joins elements to the cache's root.
@@ -38,8 +38,8 @@ func (c Cache) Path(elem ...string) string {
 	return filepath.Join(append([]string{c.root}, elem...)...)
 }
 
-// Entry returns the directory kind/key. When it does not exist, fill writes its content into an empty directory that
-// then takes this name. Only one process fills a kind/key at a time; the others wait and find it done.
+// Entry returns the directory kind/key. If it does not exist, fill writes its content into an empty directory, which is
+// then renamed. Only one process fills a kind/key at a time; the others wait for the result.
 func (c Cache) Entry(ctx context.Context, kind, key string, fill func(dir string) error) (string, error) {
 	final := c.Path(kind, key)
 	if exists(final) {
@@ -73,7 +73,8 @@ func (c Cache) Entry(ctx context.Context, kind, key string, fill func(dir string
 	return final, nil
 }
 
-// Lock takes the named lock of this cache for this process, waiting until ctx ends. The lock is gone with the process.
+// Lock takes the named lock of this cache for this process, and waits until ctx ends. The kernel releases the lock when
+// the process ends.
 func (c Cache) Lock(ctx context.Context, name string) (unlock func(), err error) {
 	dir := c.Path("locks")
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -22,30 +22,30 @@ import (
 )
 
 const (
-	// downloadsVariable names the environment variable for Builder.Downloads.
+	// downloadsVariable is the environment variable for Builder.Downloads.
 	downloadsVariable = "KUBEONE_LAB_DOWNLOADS"
-	// noDownloads is its value with which everything is built from source.
+	// noDownloads is the value that builds everything from source.
 	noDownloads = "none"
-	// maxDownload is the largest file that is accepted, in bytes.
+	// maxDownload limits the size of a file, in bytes.
 	maxDownload = 512 << 20
-	// answerDeadline is how long a download location may take to begin its answer, downloadDeadline is for all of it.
+	// answerDeadline limits the time until the answer begins, downloadDeadline the whole download.
 	answerDeadline   = 10 * time.Second
 	downloadDeadline = 15 * time.Minute
 )
 
-// Download is a file that a project publishes for one of its releases: a program, or an archive (.tar.gz, .tgz) of
-// several.
+// Download is a published file of a release: a program, or an archive (.tar.gz, .tgz) of several.
 type Download struct {
 	// URL is the location without the scheme.
 	URL string
-	// Checksum is the URL of the SHA-256, in a line with the file's name or alone; "" where the project publishes none.
+	// Checksum is the URL of the SHA-256, alone or in a line with the file's name. It is empty if the project publishes
+	// none.
 	Checksum string
-	// Members maps the names of programs to their paths in the archive. A file that is no archive has one program,
-	// whose path is "".
+	// Members maps the names of programs to their paths in the archive. A file that is not an archive has one program
+	// with an empty path.
 	Members map[string]string
 }
 
-// downloadsFromEnvironment returns what comes before a Download's URL: $KUBEONE_LAB_DOWNLOADS, by default https://.
+// downloadsFromEnvironment returns the prefix of a Download's URL: $KUBEONE_LAB_DOWNLOADS, by default https://.
 func downloadsFromEnvironment() string {
 	if base := os.Getenv(downloadsVariable); base != "" {
 		return base
@@ -53,8 +53,8 @@ func downloadsFromEnvironment() string {
 	return "https://"
 }
 
-// downloaded returns the directory of a recipe's programs, those that its project publishes downloaded and the others
-// built. It fails when a download does.
+// downloaded returns the directory of a recipe's programs. It downloads the published ones, builds the others, and
+// fails when a download fails.
 func (b *Builder) downloaded(ctx context.Context, r Recipe) (string, error) {
 	key := r.Name + "-" + r.Version + "-downloaded-" + runtime.GOARCH
 	return b.Cache.Entry(ctx, "bin", key, func(dir string) error {
@@ -75,7 +75,7 @@ func (b *Builder) downloaded(ctx context.Context, r Recipe) (string, error) {
 	})
 }
 
-// download writes the programs of a published file into dir. The file is checked before anything is taken from it.
+// download writes the programs of a published file into dir. It verifies the file before it extracts anything.
 func (b *Builder) download(ctx context.Context, file Download, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, downloadDeadline)
 	defer cancel()
@@ -117,7 +117,7 @@ func (b *Builder) download(ctx context.Context, file Download, dir string) error
 	return nil
 }
 
-// verify compares the SHA-256 of a file with the published one.
+// verify compares a file's SHA-256 with the published one.
 func (b *Builder) verify(ctx context.Context, file Download, sum string) error {
 	body, err := b.get(ctx, file.Checksum)
 	if err != nil {
@@ -137,7 +137,7 @@ func (b *Builder) verify(ctx context.Context, file Download, sum string) error {
 	return errors.Join(fmt.Errorf("%s has no SHA-256 of it", file.Checksum), lines.Err())
 }
 
-// get requests a location. A host that could not be reached is not asked again by this builder.
+// get requests a location. This builder does not retry a host that it could not reach.
 func (b *Builder) get(ctx context.Context, location string) (io.ReadCloser, error) {
 	host, _, _ := strings.Cut(location, "/")
 	b.mu.Lock()
@@ -175,7 +175,7 @@ var downloadClient = &http.Client{Transport: &http.Transport{
 	ForceAttemptHTTP2:     true,
 }}
 
-// extract takes the members (program to path) from a compressed archive into dir, and nothing else.
+// extract writes only the members (program to path) of a compressed archive into dir.
 func extract(compressed io.Reader, members map[string]string, dir string) error {
 	stream, err := gzip.NewReader(compressed)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// mirrorOf serves downloads whose programs have their names as content, and returns the address with a slash.
+// mirrorOf serves downloads whose programs contain their own names. It returns the address with a trailing slash.
 func mirrorOf(t *testing.T, downloads ...Download) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -37,7 +37,7 @@ func mirrorOf(t *testing.T, downloads ...Download) string {
 	return server.URL + "/"
 }
 
-// withoutSource makes sure that nothing can be built: no module is in reach.
+// withoutSource prevents builds: no module is available.
 func withoutSource(t *testing.T) {
 	t.Helper()
 	t.Setenv("GOPROXY", "off")

@@ -8,10 +8,10 @@ import (
 	"slices"
 )
 
-// archiveFormat is part of every archive's digest: raise it when archives are written in another way.
+// archiveFormat is part of every archive's digest. Raise it when the format of archives changes.
 const archiveFormat = "tgz-1 v1"
 
-// addFiles adds the downloads of a set, writing the archives among them.
+// addFiles adds the downloads of a set, and writes the archives among them.
 func (b *Builder) addFiles(ctx context.Context, set *Set, want wishes) error {
 	downloads := slices.Concat(kubernetesRecipe(set.KubernetesVersion).Downloads, runcRecipe().Downloads,
 		containerdRecipe(ContainerdVersion(set.KubernetesVersion)).Downloads, etcdRecipe(want.EtcdVersion).Downloads,
@@ -29,7 +29,7 @@ func (b *Builder) addFiles(ctx context.Context, set *Set, want wishes) error {
 	return nil
 }
 
-// addFile adds a download to a set, the programs taken from set.Bin, where prefix comes before their names.
+// addFile adds a download to a set. Its programs come from set.Bin, under their names with prefix.
 func (b *Builder) addFile(ctx context.Context, set *Set, file Download, prefix string) error {
 	members := map[string]string{}
 	for program, member := range file.Members {
@@ -47,7 +47,7 @@ func (b *Builder) addFile(ctx context.Context, set *Set, file Download, prefix s
 	return nil
 }
 
-// archive writes the files as a compressed archive of that name into the cache.
+// archive writes the files as a compressed archive into the cache.
 func (b *Builder) archive(ctx context.Context, name string, files map[string]string) (string, error) {
 	layer := layerSpec{Files: files}
 	dir, err := b.Cache.Entry(ctx, "archives", digestOf(archiveFormat, name, layer), func(dir string) error {

@@ -13,12 +13,12 @@ import (
 	"strings"
 )
 
-// goVersion is the language version of the small module that each build happens in. It must not be newer than the
-// oldest Go release that people use.
+// goVersion is the language version of the module for each build. It must not be newer than the oldest supported Go
+// release.
 const goVersion = "1.25.0"
 
-// binaries returns the directory that holds the recipe's binaries. When the cache lacks them, they are downloaded, or
-// built from source if a download fails.
+// binaries returns the directory with the recipe's binaries. If the cache lacks them, it downloads them, or builds them
+// from source if a download fails.
 func (b *Builder) binaries(ctx context.Context, r Recipe) (string, error) {
 	key := r.Name + "-" + r.Version + "-" + r.Digest()
 	if built := b.Cache.Path("bin", key); exists(built) {
@@ -37,8 +37,8 @@ func (b *Builder) binaries(ctx context.Context, r Recipe) (string, error) {
 	return b.Cache.Entry(ctx, "bin", key, func(dir string) error { return b.goBuild(ctx, r, dir) })
 }
 
-// goBuild builds the recipe into dir. It writes a module of its own that requires the wanted one and repeats its
-// replace directives and checksums, because the go command ignores those of a dependency.
+// goBuild builds the recipe into dir. It writes a module that requires the recipe's module and repeats its replace
+// directives and checksums, because the go command ignores those of a dependency.
 func (b *Builder) goBuild(ctx context.Context, r Recipe, dir string) error {
 	work := b.Cache.Path("work", r.Name+"-"+r.Version)
 	if err := os.MkdirAll(work, 0o755); err != nil {
@@ -86,7 +86,7 @@ func (b *Builder) goBuild(ctx context.Context, r Recipe, dir string) error {
 
 var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
 
-// programName is how the go command calls the program of a main package.
+// programName returns the go command's name for the program of a main package.
 func programName(pkg string) string {
 	if majorVersion.MatchString(path.Base(pkg)) {
 		pkg = path.Dir(pkg)
@@ -94,7 +94,7 @@ func programName(pkg string) string {
 	return path.Base(pkg)
 }
 
-// downloadModule brings a module into Go's module cache and returns its directory there.
+// downloadModule downloads a module into Go's module cache and returns its directory.
 func downloadModule(ctx context.Context, module, version string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", module+"@"+version)
 	cmd.Dir = os.TempDir()
@@ -113,7 +113,7 @@ func downloadModule(ctx context.Context, module, version string) (string, error)
 	return answer.Dir, nil
 }
 
-// writeModule writes go.mod and go.sum of the module that a recipe is built in.
+// writeModule writes go.mod and go.sum for the build of a recipe.
 func writeModule(ctx context.Context, r Recipe, source, work string) error {
 	cmd := exec.CommandContext(ctx, "go", "mod", "edit", "-json", filepath.Join(source, "go.mod"))
 	cmd.Dir = work
@@ -151,7 +151,7 @@ func copyIfExists(from, to string) error {
 	return out.Close()
 }
 
-// run runs a command; its error carries the end of what the command printed.
+// run runs a command. Its error contains the end of the output.
 func run(cmd *exec.Cmd) error {
 	out, err := cmd.CombinedOutput()
 	if err == nil {

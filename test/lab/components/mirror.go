@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// Mirror serves the components of one or more sets as their projects' download locations do, with the host name as the
-// first element of the path, and the images as a registry under /v2/. What it does not have is 404.
+// Mirror serves the components of sets under the projects' download paths, with the host name as the first element, and
+// the images as a registry under /v2/. Other paths return 404.
 type Mirror struct {
 	files    map[string]string
 	registry http.Handler
@@ -27,7 +27,7 @@ type Mirror struct {
 	sums map[string]string
 }
 
-// NewMirror prepares to serve the sets.
+// NewMirror returns a mirror of the sets.
 func NewMirror(sets ...*Set) (*Mirror, error) {
 	mirror := &Mirror{files: map[string]string{}, sums: map[string]string{}}
 	var images []Image
@@ -68,8 +68,8 @@ func (m *Mirror) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// checksums is the text of a checksum file, "" when there is none at this path. Each project has its own way:
-// Kubernetes gives the digest alone, runc and etcd one file for a whole release, the others "DIGEST  NAME".
+// checksums returns a checksum file, or "" if there is none at this path. The formats are those of the projects:
+// Kubernetes has the digest alone, runc and etcd one file for a release, the others "DIGEST  NAME".
 func (m *Mirror) checksums(url string) (string, error) {
 	if file := path.Base(url); file == "runc.sha256sum" || file == "SHA256SUMS" {
 		for name, local := range m.files {
@@ -95,7 +95,7 @@ func (m *Mirror) checksums(url string) (string, error) {
 	return "", nil
 }
 
-// sum is the SHA-256 of a file here, computed once.
+// sum returns the SHA-256 of a local file, and computes it once.
 func (m *Mirror) sum(local string) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -115,8 +115,8 @@ func (m *Mirror) sum(local string) (string, error) {
 	return m.sums[local], nil
 }
 
-// Listen starts to serve on an address like "127.0.0.1:0" and returns the one that it got, and a function that stops it
-// and closes its connections. Serving also stops when ctx ends.
+// Listen serves on an address like "127.0.0.1:0". It returns the actual address and a function that stops the server
+// and closes its connections. The server also stops when ctx ends.
 func (m *Mirror) Listen(ctx context.Context, address string) (string, func() error, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// sampleSet is a set with tiny files and one image.
+// sampleSet returns a set with tiny files and one image.
 func sampleSet(t *testing.T) *Set {
 	t.Helper()
 	dir := t.TempDir()

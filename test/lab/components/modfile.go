@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// upstreamModule is what `go mod edit -json` tells of a module's go.mod, as far as it matters here.
+// upstreamModule holds the relevant output of `go mod edit -json`.
 type upstreamModule struct {
 	Replace []struct {
 		Old struct{ Path, Version string }
@@ -16,8 +16,8 @@ type upstreamModule struct {
 	Godebug []struct{ Key, Value string }
 }
 
-// moduleFile returns the go.mod of the module in which a recipe is built. It requires the recipe's module, and repeats
-// that module's own replace and godebug directives (editJSON), which the go command heeds only in a main module.
+// moduleFile returns the go.mod for the build of a recipe. It requires the recipe's module and repeats that module's
+// replace and godebug directives (editJSON). The go command honors them only in a main module.
 func moduleFile(r Recipe, editJSON []byte) ([]byte, error) {
 	var upstream upstreamModule
 	if err := json.Unmarshal(editJSON, &upstream); err != nil {
@@ -49,9 +49,8 @@ func moduleFile(r Recipe, editJSON []byte) ([]byte, error) {
 	return []byte(text.String()), nil
 }
 
-// published says under which path and version a module that upstream keeps in a folder of its own is
-// published. Kubernetes' staging modules are v0.X.Y where Kubernetes is v1.X.Y; others are named by the
-// require directives already.
+// published returns the published path and version of a module in a folder of its upstream repository. Kubernetes'
+// staging modules are v0.X.Y for Kubernetes v1.X.Y. The require directives name the others already.
 func published(r Recipe, module, folder string) (path, version string) {
 	if r.Module != "k8s.io/kubernetes" || !strings.HasPrefix(folder, "./staging/") {
 		return "", ""

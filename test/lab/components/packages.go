@@ -8,8 +8,8 @@ import (
 	"sort"
 )
 
-// EnsurePackages installs those of the Debian packages (the values) whose program (the key: a name in PATH, or an
-// absolute path of a file) is missing on this machine.
+// EnsurePackages installs the Debian packages (the values) whose program (the key: a name in PATH, or an absolute path)
+// is missing on this machine.
 func EnsurePackages(ctx context.Context, packages map[string]string) error {
 	var missing []string
 	for program, name := range packages {

@@ -8,12 +8,12 @@ import (
 	"path/filepath"
 )
 
-// pauseSource is compiled from its text, so that a cache can be filled from anywhere.
+// pauseSource is compiled from its text, so that a cache can be filled from any directory.
 //
 //go:embed pause/main.go
 var pauseSource []byte
 
-// pauseBinary returns the directory with the program pause.
+// pauseBinary returns the directory of the pause program.
 func (b *Builder) pauseBinary(ctx context.Context) (string, error) {
 	return b.Cache.Entry(ctx, "bin", "pause-"+digestOf(string(pauseSource), Recipe{}.Digest()), func(dir string) error {
 		work := b.Cache.Path("work", "pause")

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// protocols has the names of protocols. Without it nft prints numbers, and a kube-proxy that starts beside rules of an
-// earlier one takes them for others than its own: it deletes what it has just added, and no Service answers.
+// protocols contains the names of protocols. Without it nft prints numbers, and a kube-proxy does not recognize the
+// rules of an earlier instance as its own. It then deletes rules that it has just added, and no Service answers.
 const protocols = "/etc/protocols"
 
-// netfilterTools are nft and iptables of this machine's Debian with the libraries and names they need, as a layer.
+// netfilterTools returns a layer with nft and iptables of this machine's Debian, with their libraries and names.
 // kube-proxy and flannel call them.
 func netfilterTools(ctx context.Context) (layerSpec, error) {
 	packages := map[string]string{"nft": "nftables", "xtables-nft-multi": "iptables", protocols: "netbase"}
@@ -46,7 +46,7 @@ func netfilterTools(ctx context.Context) (layerSpec, error) {
 	return layer, nil
 }
 
-// shellTools are a few commands in one program, for images whose manifests call cp or sh.
+// shellTools returns a layer with a few commands in one program, for images whose manifests call cp or sh.
 func shellTools(ctx context.Context) (layerSpec, error) {
 	if err := EnsurePackages(ctx, map[string]string{"busybox": "busybox-static"}); err != nil {
 		return layerSpec{}, err
@@ -59,7 +59,7 @@ func shellTools(ctx context.Context) (layerSpec, error) {
 	return layer, addProgram(ctx, layer, "busybox")
 }
 
-// addProgram adds a program of this machine to the layer, with the shared libraries it is linked to.
+// addProgram adds a local program and its shared libraries to the layer.
 func addProgram(ctx context.Context, layer layerSpec, name string) error {
 	path, err := findProgram(name)
 	if err != nil {
@@ -68,7 +68,7 @@ func addProgram(ctx context.Context, layer layerSpec, name string) error {
 	if err := addFile(layer, path); err != nil {
 		return err
 	}
-	// ldd fails for a static program, which then needs nothing.
+	// ldd fails for a static program, which has no libraries.
 	out, _ := exec.CommandContext(ctx, "ldd", path).Output()
 	for _, line := range strings.Split(string(out), "\n") {
 		library, ok := libraryPath(line)
@@ -82,8 +82,8 @@ func addProgram(ctx context.Context, layer layerSpec, name string) error {
 	return nil
 }
 
-// libraryPath is the file that a line of ldd names, if it names one: "libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6
-// (0x…)", "/lib64/ld-linux-x86-64.so.2 (0x…)".
+// libraryPath returns the file in a line of ldd, if any: "libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x…)",
+// "/lib64/ld-linux-x86-64.so.2 (0x…)".
 func libraryPath(line string) (string, bool) {
 	for _, word := range strings.Fields(line) {
 		if strings.HasPrefix(word, "/") {
@@ -102,8 +102,8 @@ func findProgram(name string) (string, error) {
 	return "", fmt.Errorf("%s is not installed", name)
 }
 
-// addFile puts a file of this machine at the same path in the layer, its symbolic links resolved but not those of its
-// folder: /lib is a link to /usr/lib here and a folder there.
+// addFile adds a local file at the same path. It resolves symbolic links of the file but not of its folder: /lib is a
+// link to /usr/lib here and a folder in the layer.
 func addFile(layer layerSpec, path string) error {
 	source, err := filepath.EvalSymlinks(path)
 	if err != nil {

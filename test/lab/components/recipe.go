@@ -7,24 +7,24 @@ import (
 	"runtime"
 )
 
-// Recipe says how binaries are built from one Go module, and where they are published. It is plain data, so that its
-// digest can name the cache entry: a recipe that changes in any way is built again.
+// Recipe describes binaries: the Go module to build and the published downloads. It is plain data whose digest is the
+// key of the cache entry, so that any change causes a new build.
 type Recipe struct {
 	// Name is the component's short name; Module and Version are the Go module to build from.
 	Name, Module, Version string
-	// Packages maps the name of each binary to the import path of its main package.
+	// Packages maps each binary's name to the import path of its main package.
 	Packages map[string]string
-	// CGO links C code, statically. Without it the binaries are static anyway.
+	// CGO links C code statically. Without it the binaries are static anyway.
 	CGO bool
-	// Tags are build tags, LDFlags go to the linker after -s -w.
+	// Tags are build tags. LDFlags follow -s -w.
 	Tags, LDFlags string
-	// Also lists further modules ("path@version") that the packages need at exactly these versions.
+	// Also lists other modules ("path@version") that are required in exactly these versions.
 	Also []string
-	// Downloads are where the project publishes programs of Packages. They do not count in the digest.
+	// Downloads are published files with programs of Packages. They are not part of the digest.
 	Downloads []Download `json:"-"`
 }
 
-// Digest is a short name for this exact recipe built by this exact Go release.
+// Digest identifies this recipe, built by this Go release.
 func (r Recipe) Digest() string {
 	return digestOf("recipe v1", runtime.Version(), runtime.GOARCH, r)
 }

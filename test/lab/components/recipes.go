@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// kubernetesRecipe builds the programs of a Kubernetes version, given without a leading v. The flags stamp the version
-// into them as the project's own build does.
+// kubernetesRecipe builds the programs of a Kubernetes version, given without a leading v. The flags set the version
+// like the project's own build.
 func kubernetesRecipe(version string) Recipe {
 	major, rest, _ := strings.Cut(version, ".")
 	minor, _, _ := strings.Cut(rest, ".")
@@ -31,7 +31,7 @@ func kubernetesRecipe(version string) Recipe {
 		LDFlags: strings.Join(sorted(stamps), " "),
 	}
 	for _, name := range sorted(keysOf(packages)) {
-		// The project publishes agnhost as an image only.
+		// agnhost is published as an image only.
 		if name != "agnhost" {
 			recipe.Downloads = append(recipe.Downloads, kubernetesDownload(version, name))
 		}
@@ -44,7 +44,7 @@ func kubernetesDownload(version, program string) Download {
 	return Download{URL: url, Checksum: url + ".sha256", Members: map[string]string{program: ""}}
 }
 
-// kubernetesImages are the programs of Kubernetes that come as images.
+// kubernetesImages are the programs of Kubernetes that are images.
 var kubernetesImages = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy"}
 
 func etcdRecipe(version string) Recipe {

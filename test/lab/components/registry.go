@@ -14,10 +14,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 )
 
-// blobs serves layers and configurations straight from the images' layouts.
+// blobs serves layers and configurations from the images' layouts.
 type blobs map[v1.Hash]layout.Path
 
-// Get opens a blob, of whatever repository.
+// Get opens a blob of any repository.
 func (b blobs) Get(_ context.Context, _ string, hash v1.Hash) (io.ReadCloser, error) {
 	path, ok := b[hash]
 	if !ok {
@@ -26,7 +26,7 @@ func (b blobs) Get(_ context.Context, _ string, hash v1.Hash) (io.ReadCloser, er
 	return path.Blob(hash)
 }
 
-// newRegistry is an image registry with these images, read only as long as nobody sends it a PUT.
+// newRegistry returns a registry with these images. A PUT would change it, but Mirror passes none.
 func newRegistry(images []Image) (http.Handler, error) {
 	store := blobs{}
 	handler := registry.New(registry.WithBlobHandler(store), registry.Logger(log.New(io.Discard, "", 0)))

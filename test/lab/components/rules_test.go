@@ -19,7 +19,7 @@ func TestNearestVersion(t *testing.T) {
 		"v1.14.3": "v1.14.3", // exact
 		"v1.14.2": "v1.14.3", // the oldest newer release
 		"v1.14.4": "v1.15.0", // never a pre-release
-		"v1.16.0": "v1.15.0", // the newest older one when none is newer
+		"v1.16.0": "v1.15.0", // the newest older release if none is newer
 		"v3.0.0":  "",
 		"bad":     "",
 	} {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// TofuVersion is the version of OpenTofu that scenarios run.
+// TofuVersion is the version of OpenTofu in scenarios.
 const TofuVersion = "v1.12.6"
 
 func tofuRecipe() Recipe {
@@ -24,7 +24,7 @@ func tofuRecipe() Recipe {
 	}
 }
 
-// Tofu returns the path of OpenTofu's program, and makes it where the cache lacks it.
+// Tofu returns the path of OpenTofu's program, and builds it if the cache lacks it.
 func (b *Builder) Tofu(ctx context.Context) (string, error) {
 	var dir string
 	err := b.Log.During("OpenTofu "+TofuVersion, func() (err error) {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestAVersionIsDownloaded makes a whole Kubernetes version of what a mirror of the official locations serves. Only
-// pause and agnhost, which are published as images, are built.
+// TestAVersionIsDownloaded makes a complete Kubernetes version from a mirror of the official locations. It builds only
+// pause and agnhost, which are published as images.
 func TestAVersionIsDownloaded(t *testing.T) {
 	cache, err := DefaultCache()
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// wishes are the images that a kubeadm wants besides Kubernetes' own, and the module versions they are built from.
+// wishes are the images that a kubeadm requires besides Kubernetes' own, and the module versions to build them from.
 type wishes struct {
 	PauseTag                 string
 	EtcdTag, EtcdVersion     string
 	CoreDNSTag, CoreDNSBuilt string
 }
 
-// ask asks the built kubeadm for its images, and the module proxy for the nearest versions that can be built.
+// ask gets the images from the built kubeadm, and the nearest available versions from the module proxy.
 func (b *Builder) ask(ctx context.Context, kubernetes, bin string) (wishes, error) {
 	var answer wishes
 	dir, err := b.Cache.Entry(ctx, "wishes", filepath.Base(bin), func(dir string) error {
@@ -92,8 +92,8 @@ func nearestModule(ctx context.Context, module, want string) (string, error) {
 	return found, nil
 }
 
-// nearest picks the wanted version, or else the oldest release that is newer, or else the newest that is older. It
-// stays within the major version and returns "" when nothing fits. Words that are no versions are skipped.
+// nearest returns the wanted version, or the oldest newer release, or the newest older one, all of the same major
+// version. It returns "" if there is none, and skips words that are not versions.
 func nearest(want string, available []string) string {
 	wanted, err := version.ParseSemantic(want)
 	if err != nil {

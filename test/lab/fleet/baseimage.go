@@ -14,15 +14,16 @@ import (
 	"kubeone/test/lab/components"
 )
 
-// basePackages make a Debian minbase into the usual server: systemd, sshd, the network tools that Kubernetes calls, and
-// haproxy, which only the load balancer's host enables. Neither containerd nor runc is among them.
+// basePackages turn a Debian minbase into a typical server: systemd, sshd, the network tools that Kubernetes calls, and
+// haproxy, which only the load balancer's host enables. There is no containerd and no runc.
 var basePackages = []string{
 	"systemd", "systemd-sysv", "dbus", "openssh-server", "sudo", "ca-certificates", "curl", "tar", "gzip", "zstd",
 	"iproute2", "iptables", "nftables", "conntrack", "ethtool", "socat", "kmod", "procps", "util-linux", "iputils-ping",
 	"haproxy",
 }
 
-// configureScript runs inside the new file system. Its masked units are of no use in a container and slow its start.
+// configureScript runs inside the new file system. It masks units that are useless in a container and slow down its
+// start.
 const configureScript = `set -eu
 useradd --create-home --shell /bin/bash ops
 systemctl disable -q haproxy.service
@@ -40,8 +41,8 @@ rm -rf /usr/share/doc/* /usr/share/man/* /usr/share/info/* /usr/share/locale/* /
 : >/etc/machine-id
 `
 
-// baseImage returns the tag of the image that hosts run, building it when docker lacks it. release is the codename of
-// its Debian; "" means that of this machine.
+// baseImage returns the tag of the hosts' image, and builds the image if docker lacks it. release is a Debian codename;
+// empty means the release of this machine.
 func baseImage(ctx context.Context, cache components.Cache, release string, log Logf) (string, error) {
 	debian, err := readDebian(ctx)
 	if err != nil {
@@ -69,7 +70,7 @@ func baseImage(ctx context.Context, cache components.Cache, release string, log 
 	return tag, nil
 }
 
-// buildBase makes the image in the folder base-image.tmp of the cache.
+// buildBase builds the image in the folder base-image.tmp of the cache.
 func buildBase(ctx context.Context, cache components.Cache, debian debian, tag string, log Logf) error {
 	dir := cache.Path("base-image.tmp")
 	if err := os.RemoveAll(dir); err != nil {
@@ -108,7 +109,7 @@ func bootstrapBase(ctx context.Context, cache components.Cache, debian debian, d
 	return err
 }
 
-// configureBase lays the lab's own files over the new file system and configures it from within.
+// configureBase copies the lab's own files over the new file system and configures it from inside.
 func configureBase(ctx context.Context, dir string) error {
 	if err := writeOverlay(dir); err != nil {
 		return err
@@ -127,7 +128,7 @@ func importBase(ctx context.Context, dir, tag string) error {
 	return err
 }
 
-// baseDigest names everything that makes the image: another package, script or overlay file is another image.
+// baseDigest identifies the input of the image: another package, script or overlay file makes another image.
 func baseDigest(codename string) (string, error) {
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%s\n%q\n%s\n", codename, basePackages, configureScript)
@@ -138,7 +139,7 @@ func baseDigest(codename string) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)[:6]), err
 }
 
-// debian is where this machine's own packages come from, so that the hosts get theirs from there too.
+// debian is the package source of this machine, and so of the hosts.
 type debian struct {
 	codename, mirror string
 	proxyEnv         []string

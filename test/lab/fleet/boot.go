@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// bootDeadline is how long one host may take from start to a running systemd and sshd.
+// bootDeadline limits the time from a host's start to a running systemd and sshd.
 const bootDeadline = 5 * time.Minute
 
-// runArgs are docker's arguments for a host: everything that a machine may do, except what a machine without
-// CAP_SYS_RESOURCE of its own could not give.
+// runArgs returns docker's arguments for a host. They allow everything except what a machine without CAP_SYS_RESOURCE
+// of its own cannot grant.
 func runArgs(h *Host, image, authorizedKey string, nameservers, labels []string) []string {
 	args := []string{
 		"run", "--detach", "--name", h.Container, "--hostname", h.Hostname, "--network", h.Network, "--ip", h.Address,
@@ -36,7 +36,7 @@ func runArgs(h *Host, image, authorizedKey string, nameservers, labels []string)
 	return append(append(args, labels...), image)
 }
 
-// nameservers are this machine's resolvers that a host can reach too, or else the lab's gateway, which may be none.
+// nameservers returns this machine's resolvers that a host can reach, or else the lab's gateway, which may be none.
 func nameservers(resolvConf, gateway string) []string {
 	var servers []string
 	for _, line := range strings.Split(resolvConf, "\n") {
@@ -54,13 +54,13 @@ func nameservers(resolvConf, gateway string) []string {
 	return servers[:min(len(servers), 3)]
 }
 
-// waitBooted waits until systemd has finished starting and sshd accepts connections.
+// waitBooted waits until systemd has started and sshd accepts connections.
 func (h *Host) waitBooted(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, bootDeadline)
 	defer cancel()
 	var state string
 	for {
-		// The command fails while systemd is not there yet, and for the state "degraded"; its output tells which.
+		// The command fails until systemd runs, and in the state "degraded". The output distinguishes them.
 		state, _ = docker(ctx, "exec", h.Container, "systemctl", "is-system-running", "--wait")
 		if state == "running" || state == "degraded" {
 			break
@@ -84,7 +84,7 @@ func (h *Host) waitBooted(ctx context.Context) error {
 	}
 }
 
-// pause lets a moment pass between two looks at a condition; it fails when ctx ends.
+// pause waits between two checks of a condition. It fails when ctx ends.
 func pause(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -94,7 +94,7 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// readHostKeys learns the host's SSH keys at its console, where nobody can be in the middle.
+// readHostKeys reads the host's SSH keys at its console, which excludes a man in the middle.
 func (h *Host) readHostKeys(ctx context.Context) error {
 	text, err := h.Exec(ctx, "cat /etc/ssh/ssh_host_*_key.pub")
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"kubeone/test/lab/components"
 )
 
-// Want makes the lab's manifest want another Kubernetes version (without a leading v), and gives the lab that version's
-// bundle beside those that it has. The hosts are left alone. A nil log is the one that the lab was brought up with.
+// Want changes the lab's manifest to another Kubernetes version (without a leading v), and adds that version's bundle
+// to the lab. It does not change the hosts. A nil log means the log of Up.
 func (l *Lab) Want(ctx context.Context, version string, log Logf) error {
 	if log == nil {
 		log = l.log
@@ -40,8 +40,8 @@ func (l *Lab) linkBundle(ctx context.Context, cache components.Cache, log Logf) 
 	return l.link(bundle)
 }
 
-// link links the bundle for the lab's Kubernetes version into its folder, as bundle-VERSION.tar, and makes it the lab's
-// bundle, which bundle.tar leads to. Bundles for other versions stay.
+// link links the bundle of the lab's Kubernetes version into its folder as bundle-VERSION.tar, and points bundle.tar to
+// it. Bundles of other versions stay.
 func (l *Lab) link(bundle string) error {
 	l.Bundle = l.BundlePath(l.KubernetesVersion)
 	present := l.Path("bundle.tar")
@@ -50,7 +50,7 @@ func (l *Lab) link(bundle string) error {
 			return fmt.Errorf("bundle of lab %s: %w", l.Name, err)
 		}
 	}
-	// A hard link outlives a cache that is cleaned; where it cannot be made, a symbolic link serves as well.
+	// A hard link survives a cleaned cache. A symbolic link is the fallback.
 	if os.Link(bundle, l.Bundle) != nil {
 		if err := os.Symlink(bundle, l.Bundle); err != nil {
 			return fmt.Errorf("bundle of lab %s: %w", l.Name, err)
@@ -62,13 +62,14 @@ func (l *Lab) link(bundle string) error {
 	return nil
 }
 
-// BundlePath is where a lab's bundle for a Kubernetes version is, once the lab has wanted that version.
+// BundlePath returns the path of a lab's bundle for a Kubernetes version, which exists after Want or Up with that
+// version.
 func (l *Lab) BundlePath(version string) string { return l.Path("bundle-" + version + ".tar") }
 
-// Bundle returns the path of the bundle for a Kubernetes version. When the cache has none with exactly these components
-// in the present format, kubeone makes one from a mirror that serves them.
+// Bundle returns the path of the bundle for a Kubernetes version. If the cache has none with exactly these components
+// in the current format, kubeone makes one from a mirror.
 func Bundle(ctx context.Context, cache components.Cache, version string, log Logf) (string, error) {
-	// The build ID of the package that writes bundles changes with its code and that of everything it uses.
+	// The build ID of the package that writes bundles changes with its code and its dependencies.
 	format, err := output(exec.CommandContext(ctx, "go", "list", "-export", "-f", "{{.BuildID}}",
 		"kubeone/internal/release"))
 	if err != nil {
@@ -89,7 +90,7 @@ func Bundle(ctx context.Context, cache components.Cache, version string, log Log
 	return filepath.Join(dir, "bundle.tar"), err
 }
 
-// dropOldBundles removes bundles that were made more than an hour ago. Labs have links of their own to them.
+// dropOldBundles removes bundles older than an hour. Labs have their own links.
 func dropOldBundles(pattern string) error {
 	bundles, err := filepath.Glob(pattern)
 	if err != nil {
@@ -105,7 +106,7 @@ func dropOldBundles(pattern string) error {
 	return nil
 }
 
-// writeBundle has kubeone make a bundle of what a mirror of the set serves.
+// writeBundle has kubeone make a bundle from a mirror of the set.
 func writeBundle(ctx context.Context, cache components.Cache, set *components.Set, file string, log Logf) error {
 	title, kubeone := "bundle of Kubernetes v"+set.KubernetesVersion, ""
 	err := log.During(title+", 1 of 2: building kubeone", func() (err error) {

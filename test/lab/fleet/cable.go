@@ -10,16 +10,15 @@ import (
 	"time"
 )
 
-// cable sets the outer end of a host's network cable up or down and waits until both ends have noticed. Docker's own
-// disconnect would take the interface away with everything that is built on it, as no pulled cable does, and give it
-// another name afterwards.
+// cable sets the outer end of a host's network cable up or down and waits until both ends have noticed. Unlike a pulled
+// cable, docker's disconnect removes the interface with everything on it, and later gives it another name.
 func (h *Host) cable(ctx context.Context, state string) error {
 	fail := func(err error) error { return fmt.Errorf("cable of %s %s: %w", h.Name, state, err) }
 	pid, err := docker(ctx, "inspect", "--format", "{{.State.Pid}}", h.Container)
 	if err != nil {
 		return fail(err)
 	}
-	// Not docker exec: the host may be paused.
+	// Not docker exec, because the host may be paused.
 	inside := []string{"--net", "--target", pid, "ip", "-o", "link", "show", "eth0"}
 	inner, err := output(exec.CommandContext(ctx, "nsenter", inside...))
 	if err != nil {
@@ -53,7 +52,7 @@ func (h *Host) cable(ctx context.Context, state string) error {
 	}
 }
 
-// carrier says whether a line of `ip -o link` shows an interface that is up and connected.
+// carrier reports whether a line of `ip -o link` shows an interface that is up and connected.
 func carrier(link string) bool {
 	return strings.Contains(link, "LOWER_UP") && strings.Contains(link, " state UP ")
 }
@@ -63,7 +62,7 @@ var (
 	linkName  = regexp.MustCompile(`^(\d+): ([^@: ]+)`)
 )
 
-// otherEnd finds, among the links that `ip -o link` lists, the name of the one that an interface is connected to.
+// otherEnd returns the peer of an interface among the links that `ip -o link` lists.
 func otherEnd(inner, links string) (string, error) {
 	peer := peerIndex.FindStringSubmatch(inner)
 	if peer == nil {

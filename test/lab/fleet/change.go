@@ -6,8 +6,8 @@ import (
 	"net/netip"
 )
 
-// AddHost boots one more host, a spare one when the manifest shall not name it, and rewrites the lab's files. A new
-// control plane is put behind the load balancer too.
+// AddHost boots another host and rewrites the lab's files. The manifest does not list a spare host. The load balancer
+// also gets a new control plane.
 func (l *Lab) AddHost(ctx context.Context, role Role, spare bool) (*Host, error) {
 	subnet, err := netip.ParsePrefix(l.Subnet)
 	if err != nil {
@@ -35,8 +35,8 @@ func (l *Lab) AddHost(ctx context.Context, role Role, spare bool) (*Host, error)
 	return host, l.save()
 }
 
-// SetSpare takes a host out of the manifest or puts it in; the host itself is left alone. A control plane goes behind
-// the load balancer or away from it accordingly.
+// SetSpare removes a host from the manifest or adds it, and updates the load balancer for a control plane. It does not
+// change the host.
 func (l *Lab) SetSpare(ctx context.Context, host *Host, spare bool) error {
 	host.Spare = spare
 	if host.Role == ControlPlane {
@@ -47,7 +47,7 @@ func (l *Lab) SetSpare(ctx context.Context, host *Host, spare bool) error {
 	return l.save()
 }
 
-// Rebuild replaces a host by a new machine with the same name and address: its disk is empty, its SSH keys are new.
+// Rebuild replaces a host by a new machine of the same name and address, with an empty disk and new SSH keys.
 func (l *Lab) Rebuild(ctx context.Context, host *Host) error {
 	if err := removeContainers(ctx, host.Container); err != nil {
 		return fmt.Errorf("rebuild %s: %w", host.Name, err)

@@ -20,12 +20,12 @@ import (
 // Logf receives a line of progress, without a newline.
 type Logf = progress.Logf
 
-// docker runs a docker command and returns what it printed, without the last newline.
+// docker runs a docker command and returns its output without the last newline.
 func docker(ctx context.Context, args ...string) (string, error) {
 	return output(exec.CommandContext(ctx, "docker", args...))
 }
 
-// output runs a command; its error carries the command's name, its status and everything it printed to standard error.
+// output runs a command. Its error contains the command's name, its status and standard error.
 func output(cmd *exec.Cmd) (string, error) {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -50,8 +50,8 @@ func lastLines(text string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-// ensureDocker installs docker where it is missing and starts its daemon where none answers. A daemon that it starts
-// goes on when this process ends; its log is dockerd.log in the cache.
+// ensureDocker installs docker if it is missing, and starts its daemon if none answers. The daemon outlives this
+// process; its log is dockerd.log in the cache.
 func ensureDocker(ctx context.Context, cache components.Cache, log Logf) error {
 	unlock, err := cache.Lock(ctx, "dockerd")
 	if err != nil {
@@ -83,7 +83,7 @@ func installDocker(ctx context.Context) error {
 	if err := components.EnsurePackages(ctx, needed); err != nil {
 		return err
 	}
-	// Newer Debians have the daemon's client in a package of its own.
+	// Newer Debian releases have the client in a separate package.
 	return components.EnsurePackages(ctx, map[string]string{"docker": "docker-cli"})
 }
 

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// Containers and networks carry these labels, so that they can be found without the lab's folder.
+// Labels of containers and networks, to find them without the lab's folder.
 const (
 	labelName  = "kubeone-lab"
 	labelDir   = "kubeone-lab.dir"
-	labelOwner = "kubeone-lab.owner" // only on those of an ephemeral lab
+	labelOwner = "kubeone-lab.owner" // only on ephemeral labs
 )
 
 func (l *Lab) labels() []string {
@@ -30,7 +30,7 @@ func (l *Lab) Down(ctx context.Context) error {
 	return remove(ctx, l.Name, l.Dir)
 }
 
-// Remove removes what there is of a lab, even when its folder is gone. A lab that is not there is no error.
+// Remove removes a lab, even if its folder is missing. A missing lab is not an error.
 func Remove(ctx context.Context, name string) error {
 	root, err := defaultStateRoot()
 	if err != nil {
@@ -61,8 +61,8 @@ func remove(ctx context.Context, name, dir string) error {
 	return nil
 }
 
-// removeNetwork removes a network. Docker sometimes counts an endpoint of a container that is gone, until its daemon
-// starts anew: such a network, to which nothing is attached, is left behind, and harms nobody.
+// removeNetwork removes a network. Docker sometimes counts a removed container's endpoint until its daemon restarts.
+// Such a network, without attached containers, stays and does no harm.
 func removeNetwork(ctx context.Context, id string) error {
 	_, err := docker(ctx, "network", "rm", id)
 	if err == nil || !strings.Contains(err.Error(), "has active endpoints") {
@@ -75,13 +75,13 @@ func removeNetwork(ctx context.Context, id string) error {
 	return err
 }
 
-// removeContainers removes containers with their volumes, whatever they are doing. A removal that has been begun, by a
-// process that died perhaps, is waited for.
+// removeContainers removes containers with their volumes in any state. It waits for a removal that another process,
+// perhaps a dead one, has begun.
 func removeContainers(ctx context.Context, names ...string) error {
 	if len(names) == 0 {
 		return nil
 	}
-	// A paused container cannot be killed; nobody minds if it was not paused.
+	// A paused container cannot be killed. Ignore errors for others.
 	_, _ = docker(ctx, append([]string{"unpause"}, names...)...)
 	for {
 		_, err := docker(ctx, append([]string{"rm", "--force", "--volumes"}, names...)...)

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// haproxyConfig balances TCP 6443 over the control planes' API servers. It asks each for /readyz twice a second; a
-// server that is down, or hangs (a paused host still accepts connections), is out after about a second, and a new
-// connection that hits it before is tried elsewhere.
+// haproxyConfig balances TCP 6443 over the control planes' API servers. It checks /readyz twice a second. A server that
+// is down or hangs (a paused host still accepts connections) is out after about a second. New connections to it before
+// that go to another server.
 func haproxyConfig(controlPlanes []*Host) string {
 	var text strings.Builder
 	text.WriteString(`global
@@ -39,7 +39,7 @@ backend control-planes
 	return text.String()
 }
 
-// configureLoadBalancer writes haproxy's configuration for the lab's present control planes and brings it into force.
+// configureLoadBalancer writes haproxy's configuration for the lab's current control planes and reloads it.
 func (l *Lab) configureLoadBalancer(ctx context.Context) error {
 	balancer := l.byRole(LoadBalancer)
 	if len(balancer) == 0 {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Role is what a host is for.
+// Role is the purpose of a host.
 type Role string
 
 // The roles of a lab's hosts.
@@ -20,14 +20,14 @@ const (
 	LoadBalancer Role = "load-balancer"
 )
 
-// Host is one machine of a lab. Its methods act from outside, through docker, as one acts on a machine at its power
-// switch and console; the product itself gets in through SSH only.
+// Host is one machine of a lab. Its methods act through docker, like an operator at the power switch and console.
+// kubeone has access through SSH only.
 type Host struct {
-	// Name is unique among labs ("lab-cp-1"), Hostname is what the host calls itself ("cp-1").
+	// Name is unique among labs ("lab-cp-1"), Hostname is the host's own name ("cp-1").
 	Name     string `json:"name"`
 	Hostname string `json:"hostname"`
 	Role     Role   `json:"role"`
-	// Spare hosts run, but the manifest does not name them.
+	// Spare hosts run, but are not in the manifest.
 	Spare     bool   `json:"spare,omitempty"`
 	Container string `json:"container"`
 	Network   string `json:"network"`
@@ -38,7 +38,7 @@ type Host struct {
 	HostKeys []string `json:"sshHostKeys"`
 }
 
-// Exec runs a shell command on the host as root, not through SSH, and returns its standard output. The error carries
+// Exec runs a shell command on the host as root, without SSH, and returns its standard output. The error contains
 // standard error.
 func (h *Host) Exec(ctx context.Context, command string) (string, error) {
 	out, err := docker(ctx, "exec", h.Container, "sh", "-c", command)
@@ -51,12 +51,12 @@ func (h *Host) Exec(ctx context.Context, command string) (string, error) {
 	return out, err
 }
 
-// notBegun reports whether docker could not begin a command in the machine, as happens while that is starting.
+// notBegun reports whether docker could not start a command, as during the start of the container.
 func notBegun(err error) bool {
 	return strings.Contains(err.Error(), "OCI runtime exec failed") && strings.Contains(err.Error(), "setns")
 }
 
-// WriteFile writes a file on the host, mode 0644, making its folder where needed.
+// WriteFile writes a file with mode 0644 on the host, and creates its folder.
 func (h *Host) WriteFile(ctx context.Context, path string, content []byte) error {
 	cmd := exec.CommandContext(ctx, "docker", "exec", "-i", h.Container, "sh", "-c", `mkdir -p "${1%/*}" && cat >"$1"`,
 		"sh", path)
@@ -67,18 +67,18 @@ func (h *Host) WriteFile(ctx context.Context, path string, content []byte) error
 	return nil
 }
 
-// CopyTo copies a file of this machine onto the host.
+// CopyTo copies a local file to the host.
 func (h *Host) CopyTo(ctx context.Context, local, remote string) error {
 	return h.docker(ctx, "copy "+local, "cp", local, h.Container+":"+remote)
 }
 
-// Pause makes the machine hang: it still accepts TCP connections but nothing in it runs.
+// Pause makes the machine hang: it accepts TCP connections but nothing runs.
 func (h *Host) Pause(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	for {
 		err := h.docker(ctx, "pause", "pause", h.Container)
-		// With control groups v1 the kernel may fail to stop a busy machine at the first try.
+		// With cgroups v1 the kernel may fail to freeze a busy machine at the first attempt.
 		if err == nil || !strings.Contains(err.Error(), "unable to freeze") {
 			return err
 		}
@@ -93,7 +93,7 @@ func (h *Host) Unpause(ctx context.Context) error {
 	return h.docker(ctx, "unpause", "unpause", h.Container)
 }
 
-// Cut pulls the network cable; everything in the machine goes on, and its interface stays, without a carrier.
+// Cut pulls the network cable. The machine keeps running, and its interface stays without a carrier.
 func (h *Host) Cut(ctx context.Context) error { return h.cable(ctx, "down") }
 
 // Reconnect ends a Cut.
@@ -117,7 +117,7 @@ func (h *Host) docker(ctx context.Context, verb string, args ...string) error {
 	return nil
 }
 
-// SSHArgs are the arguments with which ssh reaches the host, keys checked against the lab's known_hosts.
+// SSHArgs returns the arguments of ssh for the host, which check its key against the lab's known_hosts.
 func (h *Host) SSHArgs(knownHosts string) []string {
 	return []string{
 		"-i", h.SSHKey, "-o", "IdentitiesOnly=yes", "-o", "UserKnownHostsFile=" + knownHosts, "-o",
@@ -126,7 +126,7 @@ func (h *Host) SSHArgs(knownHosts string) []string {
 	}
 }
 
-// ordinal is the number at the end of a host's name: 2 of "lab-cp-2".
+// ordinal returns the number at the end of a host's name: 2 for "lab-cp-2".
 func (h *Host) ordinal() int {
 	n, _ := strconv.Atoi(h.Hostname[strings.LastIndexByte(h.Hostname, '-')+1:])
 	return n

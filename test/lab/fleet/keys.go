@@ -11,7 +11,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// writeKey makes a key pair, writes its private half for the owner only, and returns the public half as a line of
+// writeKey creates a key pair, writes the private key with mode 0600, and returns the public key as a line of
 // authorized_keys.
 func writeKey(path, comment string) (string, error) {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
@@ -32,7 +32,7 @@ func writeKey(path, comment string) (string, error) {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(wire))) + " " + comment, nil
 }
 
-// knownHosts are the hosts' keys as lines of a known_hosts file.
+// knownHosts returns the hosts' keys as lines of a known_hosts file.
 func knownHosts(hosts []*Host) []byte {
 	var text strings.Builder
 	for _, host := range hosts {
@@ -43,7 +43,7 @@ func knownHosts(hosts []*Host) []byte {
 	return []byte(text.String())
 }
 
-// WireKey is the host's Ed25519 key in the SSH wire format, base64: what a manifest pins.
+// WireKey returns the host's Ed25519 key in the SSH wire format as base64, as manifests pin it.
 func (h *Host) WireKey() string {
 	for _, key := range h.HostKeys {
 		if wire, ok := strings.CutPrefix(key, ssh.KeyAlgoED25519+" "); ok {

@@ -1,9 +1,9 @@
-// Package fleet brings up labs: groups of hosts that a reconciler cannot tell from bare machines. Each host is a docker
-// container with systemd as its first process, sshd, an address of its own, and nothing of Kubernetes installed. One
-// more host per lab runs haproxy in front of the control planes' API servers.
+// Package fleet brings up labs: groups of hosts that are like bare machines for kubeone. Each host is a docker
+// container with systemd, sshd and its own address, without anything of Kubernetes. One more host per lab runs haproxy
+// in front of the control planes' API servers.
 //
-// A lab lives on when the program that made it ends: its folder (Lab.Dir) holds lab.json, from which Open finds it
-// again, and all that the product needs to work on it: a manifest, Terraform's output, a key, the hosts' keys.
+// A lab outlives the program that made it. Its folder (Lab.Dir) contains lab.json for Open, and everything that kubeone
+// needs: a manifest, Terraform's output, a key, and the hosts' keys.
 package fleet
 
 import (
@@ -15,36 +15,35 @@ import (
 	"path/filepath"
 )
 
-// Lab is a group of running hosts. Its methods may run concurrently with those of its hosts, not with each other.
+// Lab is a group of running hosts. Its methods may run concurrently with those of its hosts, but not with each other.
 type Lab struct {
 	Name              string `json:"name"`
 	KubernetesVersion string `json:"kubernetesVersion"`
-	// Dir is the lab's folder.
-	Dir     string `json:"dir"`
-	Network string `json:"network"`
-	Subnet  string `json:"subnet"`
+	Dir               string `json:"dir"`
+	Network           string `json:"network"`
+	Subnet            string `json:"subnet"`
 	// Endpoint is the load balancer's address; the API is on its port 6443.
 	Endpoint string  `json:"endpoint"`
 	Hosts    []*Host `json:"hosts"`
-	// Bundle is the path of the bundle with everything the cluster needs, empty when the lab was made without.
+	// Bundle is the path of a bundle for the cluster, empty if the lab has none.
 	Bundle string `json:"bundle,omitempty"`
 
 	Image string `json:"image"`
-	// Images are those of hosts that have another one, by hostname.
+	// Images are the images of hosts with another than the default, by hostname.
 	Images        map[string]string `json:"images,omitempty"`
 	SSHUser       string            `json:"sshUser"`
 	AuthorizedKey string            `json:"authorizedKey"`
 	Nameservers   []string          `json:"nameservers"`
 	PinHostKeys   bool              `json:"pinHostKeys"`
-	// Ephemeral labs belong to the process Owner and are leftovers once it is gone.
+	// Ephemeral labs belong to the process Owner and are leftovers when it has ended.
 	Ephemeral bool   `json:"ephemeral,omitempty"`
 	Owner     string `json:"owner"`
 
-	// log receives the progress of whatever is done to the lab; nil for none.
+	// log receives progress, and may be nil.
 	log Logf
 }
 
-// Open finds a lab by name. The error matches fs.ErrNotExist when there is none.
+// Open opens a lab by name. The error matches fs.ErrNotExist if there is none.
 func Open(name string) (*Lab, error) {
 	root, err := defaultStateRoot()
 	if err != nil {
@@ -65,7 +64,7 @@ func open(dir string) (*Lab, error) {
 	return &lab, nil
 }
 
-// List opens all labs, by name.
+// List opens all labs, sorted by name.
 func List() ([]*Lab, error) {
 	root, err := defaultStateRoot()
 	if err != nil {
@@ -84,7 +83,7 @@ func List() ([]*Lab, error) {
 	return labs, nil
 }
 
-// FindHost finds a host by its unique name among all labs.
+// FindHost returns the host with a unique name among all labs.
 func FindHost(name string) (*Lab, *Host, error) {
 	labs, err := List()
 	if err != nil {

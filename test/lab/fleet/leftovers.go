@@ -13,9 +13,9 @@ import (
 	"kubeone/test/lab/components"
 )
 
-// removeLeftovers removes ephemeral labs whose owner is gone. What docker has of them tells of labs whose folders are
-// elsewhere, and the folders tell of labs that docker does not have yet. Of several processes that come upon the same
-// leftovers one removes them, and the others wait until it has done so.
+// removeLeftovers removes ephemeral labs whose owner has ended. Docker's labels show labs with folders elsewhere, and
+// folders show labs that docker does not have yet. If several processes find the same leftovers, one removes them and
+// the others wait.
 func removeLeftovers(ctx context.Context, cache components.Cache, log Logf) error {
 	unlock, err := cache.Lock(ctx, "leftovers")
 	if err != nil {
@@ -52,7 +52,7 @@ func removeLeftovers(ctx context.Context, cache components.Cache, log Logf) erro
 	return errors.Join(problems...)
 }
 
-// self names this process so that no later one with the same number is taken for it.
+// self identifies this process, also against later processes with the same number.
 func self() string {
 	pid := os.Getpid()
 	return strconv.Itoa(pid) + "-" + startTime(pid)
@@ -64,13 +64,13 @@ func alive(owner string) bool {
 	return err == nil && started != "" && startTime(number) == started
 }
 
-// startTime is when a process started, in the kernel's ticks since boot; empty when there is no such process.
+// startTime returns a process's start in the kernel's ticks since boot, or "" if there is no such process.
 func startTime(pid int) string {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
 		return ""
 	}
-	// The second field is the program's name in brackets and may hold anything; starttime is the 22nd field.
+	// The second field is the program's name in brackets and may contain any character. starttime is field 22.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 20 {
 		return ""

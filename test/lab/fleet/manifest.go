@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// ignoredPreflight are the checks of kubeadm that no lab host passes, by kubeadm's names.
+// ignoredPreflight are the kubeadm checks that every lab host fails.
 var ignoredPreflight = []string{"SystemVerification"}
 
-// manifest is the kubeone.yaml for the lab's hosts, spare ones left out.
+// manifest returns the kubeone.yaml for the lab's hosts, without spare ones.
 func manifest(l *Lab) []byte {
 	var text strings.Builder
 	fmt.Fprintf(&text, `apiVersion: kubeone.k8c.io/v1beta2
@@ -49,7 +49,7 @@ func writeHosts(text *strings.Builder, section string, hosts []*Host, pin bool) 
 	}
 }
 
-// ManifestEntry is one host as an item of a manifest's list of hosts, with its SSH key pinned or not.
+// ManifestEntry returns a host as an item of a manifest's list of hosts. With pin it contains the SSH key.
 func ManifestEntry(host *Host, pin bool) string {
 	entry := fmt.Sprintf(`    - publicAddress: %s
       privateAddress: %s

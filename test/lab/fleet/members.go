@@ -1,6 +1,6 @@
 package fleet
 
-// Host returns the host of that name or hostname, nil when there is none.
+// Host returns the host with that name or hostname, or nil.
 func (l *Lab) Host(name string) *Host {
 	for _, host := range l.Hosts {
 		if host.Name == name || host.Hostname == name {
@@ -10,13 +10,13 @@ func (l *Lab) Host(name string) *Host {
 	return nil
 }
 
-// ControlPlanes are the control-plane hosts, spare ones left out.
+// ControlPlanes returns the control-plane hosts, without spare ones.
 func (l *Lab) ControlPlanes() []*Host { return used(l.byRole(ControlPlane)) }
 
-// Workers are the worker hosts, spare ones left out.
+// Workers returns the worker hosts, without spare ones.
 func (l *Lab) Workers() []*Host { return used(l.byRole(Worker)) }
 
-// Spares are the hosts that the manifest does not name.
+// Spares returns the hosts outside the manifest.
 func (l *Lab) Spares() []*Host {
 	var spares []*Host
 	for _, host := range l.Hosts {

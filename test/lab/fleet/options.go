@@ -9,31 +9,31 @@ import (
 	"kubeone/test/lab/components"
 )
 
-// Options say what lab to bring up. The zero value of a field means what its comment says.
+// Options describe a lab.
 type Options struct {
-	// Name of the lab, "lab" by default.
+	// Name defaults to "lab".
 	Name string
-	// ControlPlanes, Workers and SpareWorkers count hosts. A lab without any control plane gets three.
+	// ControlPlanes, Workers and SpareWorkers count hosts. Zero ControlPlanes means three.
 	ControlPlanes, Workers, SpareWorkers int
-	// KubernetesVersion is without a leading v; the newest known by default.
+	// KubernetesVersion is without a leading v, and defaults to the newest known version.
 	KubernetesVersion string
-	// SSHUser is root by default; ops is the other user of each host, with sudo.
+	// SSHUser defaults to root. ops is the other user of each host, with sudo.
 	SSHUser string
-	// NoPin leaves the hosts' SSH keys out of the manifest. NoBundle makes no bundle.
+	// NoPin omits the hosts' SSH keys from the manifest. NoBundle makes no bundle.
 	NoPin, NoBundle bool
-	// Ephemeral labs are removed by the next Up of anyone once this process is gone.
+	// Ephemeral labs are removed by the next Up of any process after this process has ended.
 	Ephemeral bool
-	// Image is a docker image to use in place of the lab's own.
+	// Image is a docker image that replaces the lab's own.
 	Image string
-	// Debian is the release that the hosts run, "bookworm" or "trixie"; that of this machine by default. DebianOf maps
-	// the hostnames of those that run another one ("worker-2") to their release.
+	// Debian is the release of the hosts, "bookworm" or "trixie", by default the release of this machine. DebianOf maps
+	// the hostnames of exceptions ("worker-2") to their release.
 	Debian   string
 	DebianOf map[string]string
-	// Log receives progress; nil for none.
+	// Log receives progress, and may be nil.
 	Log Logf
 }
 
-// releases are the codenames of the Debian releases that hosts are made with; "" is this machine's own.
+// releases are the codenames of the supported Debian releases; "" is the release of this machine.
 var releases = []string{"", "bookworm", "trixie"}
 
 var nameRule = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)

@@ -10,8 +10,8 @@ import (
 	"kubeone/test/lab/components"
 )
 
-// BuildKubeone builds the product from the module that this program's working directory is in, and returns the
-// program's path. It is built as a release is, and fast when nothing has changed.
+// BuildKubeone builds kubeone like a release, from the module of the working directory, and returns the program's path.
+// It is fast if nothing has changed.
 func BuildKubeone(ctx context.Context, cache components.Cache) (string, error) {
 	module, err := moduleDir(ctx)
 	if err != nil {
@@ -26,7 +26,7 @@ func BuildKubeone(ctx context.Context, cache components.Cache) (string, error) {
 	return program, buildProgram(ctx, module, "./cmd/kubeone", program)
 }
 
-// moduleDir is the root of the module that the working directory is in, which is that of its repository too.
+// moduleDir returns the root of the working directory's module, which is also the root of the repository.
 func moduleDir(ctx context.Context) (string, error) {
 	module, err := output(exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "kubeone"))
 	if err != nil {

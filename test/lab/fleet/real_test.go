@@ -16,7 +16,7 @@ import (
 	"kubeone/test/lab/components"
 )
 
-// realLab brings up a lab of real hosts for a test; it needs docker and root.
+// realLab brings up a lab of real hosts for a test. It needs docker and root.
 func realLab(t *testing.T, options Options) *Lab {
 	t.Helper()
 	options.Ephemeral, options.NoBundle, options.Log = true, true, t.Logf
@@ -32,7 +32,7 @@ func realLab(t *testing.T, options Options) *Lab {
 	return lab
 }
 
-// login opens an SSH connection to a host as its manifest entry says, and runs a command, all of it within that time.
+// login opens an SSH connection to a host as in its manifest entry, and runs a command, all within the limit.
 func login(t *testing.T, host *Host, within time.Duration, command string) (string, error) {
 	t.Helper()
 	key, err := os.ReadFile(host.SSHKey)
@@ -100,7 +100,7 @@ func TestHostsFailAsMachinesDo(t *testing.T) {
 	}
 	reachable := func(want bool, when string) {
 		t.Helper()
-		// A machine that hung has connections to get rid of when it goes on, and may refuse the first one.
+		// After a pause the machine must close old connections, and may refuse the first new one.
 		_, err := login(t, host, 5*time.Second, "true")
 		for until := time.Now().Add(2 * time.Minute); want && err != nil && time.Now().Before(until); {
 			<-time.After(100 * time.Millisecond)
@@ -112,7 +112,7 @@ func TestHostsFailAsMachinesDo(t *testing.T) {
 	}
 	ctx := t.Context()
 	must("write", host.WriteFile(ctx, "/var/lib/mark", []byte("here")))
-	// What a machine's owner changed of what the lab wrote.
+	// The owner's changes of files that the lab wrote.
 	_, err := host.Exec(ctx, "echo '# own' | tee -a /root/.ssh/authorized_keys /etc/resolv.conf")
 	must("change files", err)
 	must("pause", host.Pause(ctx))
@@ -173,7 +173,7 @@ func TestManifestFollowsTheHosts(t *testing.T) {
 
 func TestLeftoversOfADeadProcessAreRemoved(t *testing.T) {
 	lab := realLab(t, Options{Name: "fleet-dead", ControlPlanes: 1})
-	// What another process that died would have left: the same lab under an owner that is no more.
+	// A leftover of a dead process: the same lab with an owner that has ended.
 	lab.Owner = "1999999999-1"
 	if err := lab.save(); err != nil {
 		t.Fatal(err)
@@ -182,7 +182,7 @@ func TestLeftoversOfADeadProcessAreRemoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Tests of several packages start at the same time, and a removal that a dead process began goes on in docker.
+	// Tests of several packages start at the same time, and docker continues a removal that a dead process began.
 	finders, findersCtx := errgroup.WithContext(t.Context())
 	finders.Go(func() error {
 		_, _ = docker(findersCtx, "rm", "--force", "--volumes", lab.ControlPlanes()[0].Container)

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// rootfs holds the files that the lab lays over a plain Debian: the entry point, and the drop-ins with which a kubelet
-// and a containerd run inside a container. Nothing in it is part of the product.
+// rootfs contains the lab's files for a plain Debian: the entry point, and drop-ins that let kubelet and containerd run
+// inside a container. None of it is part of kubeone.
 //
 //go:embed all:rootfs
 var rootfs embed.FS
 
-// overlayMode is the mode of an overlay file, which embedding forgets.
+// overlayMode returns the mode of an overlay file, which embedding loses.
 func overlayMode(path string) fs.FileMode {
 	switch {
 	case strings.HasPrefix(path, "usr/local/sbin/"):

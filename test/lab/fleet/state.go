@@ -14,7 +14,7 @@ import (
 // "bundle.tar".
 func (l *Lab) Path(elem string) string { return filepath.Join(l.Dir, elem) }
 
-// save writes the lab's folder anew from its hosts.
+// save rewrites the lab's folder from its hosts.
 func (l *Lab) save() error {
 	sort.SliceStable(l.Hosts, func(i, j int) bool { return l.Hosts[i].Address < l.Hosts[j].Address })
 	labJSON, err := json.MarshalIndent(l, "", "  ")
@@ -50,7 +50,7 @@ func defaultStateRoot() (string, error) {
 	return stateRoot(cache)
 }
 
-// stateRoot is the directory that holds a folder for each lab: $KUBEONE_LAB_STATE, or the cache's folder "state".
+// stateRoot returns the directory with a folder for each lab: $KUBEONE_LAB_STATE, or the cache's folder "state".
 func stateRoot(cache components.Cache) (string, error) {
 	if dir := os.Getenv("KUBEONE_LAB_STATE"); dir != "" {
 		return filepath.Abs(dir)

@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// Within a lab's network the load balancer, control planes and workers have fixed ranges of last bytes.
+// The load balancer, control planes and workers have fixed ranges of last bytes in a lab's network.
 const (
 	gatewayByte      = 1
 	loadBalancerByte = 10
-	controlPlaneByte = 11 // and the 39 after it
-	workerByte       = 51 // and the 199 after it
+	controlPlaneByte = 11 // and the next 39
+	workerByte       = 51 // and the next 199
 )
 
-// freeSubnets lists the 172.31.x.0/24 networks that overlap none of those in use, lowest first.
+// freeSubnets returns the 172.31.x.0/24 networks that overlap no used one, lowest first.
 func freeSubnets(used []netip.Prefix) []netip.Prefix {
 	var free []netip.Prefix
 	for third := 1; third < 255; third++ {
@@ -39,7 +39,7 @@ func overlapsAny(candidate netip.Prefix, used []netip.Prefix) bool {
 	return false
 }
 
-// usedSubnets are this machine's IPv4 routes, without the default one, and docker's networks.
+// usedSubnets returns this machine's IPv4 routes, without the default route, and docker's networks.
 func usedSubnets(ctx context.Context) ([]netip.Prefix, error) {
 	routes, err := output(exec.CommandContext(ctx, "ip", "-4", "route", "show", "table", "all"))
 	if err != nil {
@@ -51,7 +51,7 @@ func usedSubnets(ctx context.Context) ([]netip.Prefix, error) {
 	}
 	used := parsePrefixes(routes)
 	for _, id := range strings.Fields(networks) {
-		// A network that another process removes meanwhile no longer counts.
+		// Another process may have removed a network meanwhile. Ignore it.
 		if subnets, err := docker(ctx, "network", "inspect", "--format", "{{range .IPAM.Config}}{{.Subnet}} {{end}}",
 			id); err == nil {
 			used = append(used, parsePrefixes(subnets)...)
@@ -60,7 +60,7 @@ func usedSubnets(ctx context.Context) ([]netip.Prefix, error) {
 	return used, nil
 }
 
-// parsePrefixes finds the addresses and prefixes among the words of a text; an address counts as a network of one.
+// parsePrefixes returns the addresses and prefixes in a text. An address counts as a network of one.
 func parsePrefixes(text string) []netip.Prefix {
 	var found []netip.Prefix
 	for _, word := range strings.Fields(text) {
@@ -73,13 +73,13 @@ func parsePrefixes(text string) []netip.Prefix {
 	return found
 }
 
-// networkName is one that no network has had: one of an earlier lab of that name may have been left behind.
+// networkName returns a name that was never used: a network of an earlier lab with that name may still exist.
 func networkName(lab string) string {
 	return "kubeone-lab-" + lab + "-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 }
 
-// createNetwork makes a bridge network for the lab on the first free subnet. Another process may take that subnet in
-// between; then the next one is tried.
+// createNetwork creates a bridge network for the lab on the first free subnet. If another process takes that subnet
+// first, it tries the next one.
 func createNetwork(ctx context.Context, name string, labels []string) (netip.Prefix, error) {
 	used, err := usedSubnets(ctx)
 	if err != nil {
@@ -104,7 +104,7 @@ func createNetwork(ctx context.Context, name string, labels []string) (netip.Pre
 	return netip.Prefix{}, fmt.Errorf("create network %s: %w", name, last)
 }
 
-// at is the address in the subnet with the given last byte.
+// at returns the address in the subnet with the given last byte.
 func at(subnet netip.Prefix, last int) string {
 	bytes := subnet.Addr().As4()
 	bytes[3] = byte(last)

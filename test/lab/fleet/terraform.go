@@ -2,7 +2,7 @@ package fleet
 
 import "encoding/json"
 
-// tfHosts is a group of hosts in Terraform's outputs, as KubeOne reads them.
+// tfHosts is a group of hosts in the format of KubeOne's Terraform outputs.
 type tfHosts struct {
 	ClusterName   string   `json:"cluster_name,omitempty"`
 	CloudProvider string   `json:"cloud_provider,omitempty"`
@@ -14,7 +14,7 @@ type tfHosts struct {
 	SSHHostKeys   []string `json:"ssh_hosts_keys,omitempty"`
 }
 
-// terraformOutput is what `terraform output -json` would print had Terraform made the lab's hosts, spare ones left out.
+// terraformOutput returns the output of `terraform output -json` for the lab's hosts, without spare ones.
 func terraformOutput(l *Lab) ([]byte, error) {
 	controlPlane := terraformHosts(l, l.ControlPlanes())
 	controlPlane.ClusterName, controlPlane.CloudProvider = l.Name, "none"
@@ -29,7 +29,7 @@ func terraformOutput(l *Lab) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// tfOutput wraps a value as Terraform does; "dynamic" stands for the type, which nobody reads.
+// tfOutput wraps a value like Terraform. The type "dynamic" is not read.
 func tfOutput(value any) map[string]any {
 	return map[string]any{"sensitive": false, "type": "dynamic", "value": value}
 }

@@ -14,7 +14,7 @@ import (
 	"kubeone/test/lab/components"
 )
 
-// Up brings up a lab and returns when every host has booted. When it fails, nothing of the lab is left.
+// Up brings up a lab and returns when every host has booted. On an error it removes everything.
 func Up(ctx context.Context, options Options) (*Lab, error) {
 	if err := options.setDefaults(); err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func Up(ctx context.Context, options Options) (*Lab, error) {
 		return nil, err
 	}
 	if err := lab.bringUp(ctx, cache, options); err != nil {
-		// The caller's context may be what ended the work.
+		// The caller's context may have ended.
 		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
 		return nil, errors.Join(err, lab.Down(cleanup))
@@ -42,8 +42,7 @@ func Up(ctx context.Context, options Options) (*Lab, error) {
 	return lab, nil
 }
 
-// Prepare makes, in the cache, what labs need for these Kubernetes versions: docker, the hosts' image, bundles. Labs
-// that are brought up later find all of it there.
+// Prepare fills the cache for labs with these Kubernetes versions: docker, the hosts' image, bundles.
 func Prepare(ctx context.Context, versions []string, log Logf) error {
 	cache, err := components.DefaultCache()
 	if err != nil {
@@ -63,7 +62,8 @@ func Prepare(ctx context.Context, versions []string, log Logf) error {
 	return nil
 }
 
-// prepare claims the lab's name by making its folder, and makes what does not need the network: image and key.
+// prepare claims the lab's name by creating its folder, and makes everything that does not need the network: image and
+// key.
 func prepare(ctx context.Context, cache components.Cache, options Options) (*Lab, error) {
 	root, err := stateRoot(cache)
 	if err != nil {
@@ -144,7 +144,7 @@ func (l *Lab) bootAll(ctx context.Context) error {
 	return hosts.Wait()
 }
 
-// layOut names the hosts and gives them addresses.
+// layOut names the hosts and assigns addresses.
 func (l *Lab) layOut(subnet netip.Prefix, options Options) []*Host {
 	hosts := []*Host{l.newHost("lb", LoadBalancer, at(subnet, loadBalancerByte))}
 	for n := 1; n <= options.ControlPlanes; n++ {
@@ -166,7 +166,7 @@ func (l *Lab) newHost(hostname string, role Role, address string) *Host {
 	}
 }
 
-// boot starts a host and waits until it is up.
+// boot starts a host and waits until it has booted.
 func (l *Lab) boot(ctx context.Context, host *Host) error {
 	image := cmp.Or(l.Images[host.Hostname], l.Image)
 	if _, err := docker(ctx, runArgs(host, image, l.AuthorizedKey, l.Nameservers, l.labels())...); err != nil {

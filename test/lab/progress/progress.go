@@ -1,4 +1,4 @@
-// Package progress tells whoever waits for something long that it began, that it still goes on, and that it is done.
+// Package progress logs the start, the continuation and the end of long operations.
 package progress
 
 import (
@@ -7,18 +7,17 @@ import (
 )
 
 const (
-	// Every is how often something that goes on is mentioned.
+	// Every is the interval of messages about a running operation.
 	Every = 10 * time.Second
-	// patience is how long something may take before it is mentioned at all: what is already there takes less.
+	// patience is the delay of the first message. Cached results take less.
 	patience = 300 * time.Millisecond
 )
 
-// Logf receives one line of progress, without a newline. A nil Logf is told nothing.
+// Logf receives one line of progress, without a newline. A nil Logf discards it.
 type Logf func(format string, args ...any)
 
-// During runs work, and meanwhile tells of it: when it turns out not to be done at once, every 10 seconds from then on,
-// and when it is done. What is done at once, or has failed, is not mentioned again. All lines are written before During
-// returns.
+// During runs work and logs its progress: once it takes longer than a moment, every 10 seconds after that, and at its
+// end. It logs nothing more for work that was quick or has failed. It writes all lines before it returns.
 func (log Logf) During(what string, work func() error) error {
 	if log == nil {
 		return work()
@@ -32,8 +31,7 @@ func (log Logf) During(what string, work func() error) error {
 	return err
 }
 
-// follow starts to tell of something that began; the function that it returns ends that, and reports whether it was
-// mentioned.
+// follow starts messages about an operation. stop ends them, and reports whether there were any.
 func (log Logf) follow(what string, begun time.Time) (stop func() (mentioned bool)) {
 	var wait sync.WaitGroup
 	ended, mentioned := make(chan struct{}), false
@@ -62,7 +60,7 @@ func (log Logf) follow(what string, begun time.Time) (stop func() (mentioned boo
 	}
 }
 
-// elapsed is the time since begun, in seconds, and in tenths of one below ten.
+// elapsed returns the time since begun in seconds, or in tenths of a second below ten.
 func elapsed(begun time.Time) time.Duration {
 	took := time.Since(begun)
 	if took < 10*time.Second {

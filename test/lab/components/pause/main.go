@@ -1,6 +1,5 @@
-// Command pause holds a pod's namespaces open: it sleeps until it is told to end, and reaps the processes that its pod
-// leaves behind where it is their first one. With -v it says what it is and ends at once, as kubeadm's health check
-// before an upgrade wants it.
+// Command pause holds a pod's namespaces open. It sleeps until a signal ends it, and reaps orphans if it is the first
+// process of its pod. With -v it prints its version and exits, as kubeadm's health check before an upgrade requires.
 package main
 
 import (
