@@ -7,8 +7,8 @@ import (
 	"kubeone/test/sim/drive"
 )
 
-// Secrets come to be encrypted, get another key, and are stored as they are again, whatever happens on the way, at
-// every moment of it: nobody ever stores what somebody cannot read, and in the end all is as the manifest says.
+// At every moment, faults interrupt the encryption of Secrets, a change of keys, and decryption. No Secret is ever
+// stored with a key that an API server lacks, and in the end everything matches the manifest.
 func TestChangesOfKeysAreInterruptedAnywhere(t *testing.T) {
 	t.Parallel()
 	for _, change := range []string{

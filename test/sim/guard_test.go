@@ -7,8 +7,7 @@ import (
 	"kubeone/test/sim/safety"
 )
 
-// With each guard switched off in turn the checker finds the rule broken that the guard keeps; with it on, it
-// finds nothing.
+// With each guard off in turn, the checker finds the broken rule. With it on, it finds nothing.
 func TestTheCheckerFindsEveryGuardThatIsOff(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

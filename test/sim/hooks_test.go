@@ -7,8 +7,8 @@ import (
 	"kubeone/test/sim/drive"
 )
 
-// Hooks run before and after everything, whatever happens on the way, at every moment of it: those that are owed to a
-// host run in the end, and no node is opened before those that follow its upgrade have succeeded.
+// Faults interrupt runs with hooks before and after every activity, at every moment. Pending hooks of a host run in the
+// end, and no node is uncordoned before the hooks after its upgrade have succeeded.
 func TestHooksAreInterruptedAnywhere(t *testing.T) {
 	t.Parallel()
 	apart := 17

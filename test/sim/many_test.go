@@ -15,7 +15,8 @@ import (
 	"kubeone/test/sim/drive"
 )
 
-// Flags of TestMany and TestReplay. A scenario runs in a bubble of testing/synctest, which only a test can make.
+// Flags of TestMany and TestReplay. They are flags of a test because only a test can create a bubble of
+// testing/synctest.
 var (
 	schedules  = flag.Int("schedules", 0, "how many random schedules to run")
 	machines   = flag.Int("machines", 0, "how many random schedules to run with controllers as second actors")
@@ -29,10 +30,10 @@ var (
 	keepGoing = flag.Bool("keep-going", false, "go on after a broken rule, and do not shrink it")
 )
 
-// TestMany runs as many schedules as the flags say, none without a flag, and says how many of them a second. The first
-// broken rule is shrunk to as few faults and hosts as show it, and printed with the command that replays it.
+// TestMany runs as many schedules as the flags say, by default none, and logs their rate per second. It shrinks the
+// first violation to a minimum of faults and hosts, and prints it with the command that replays it.
 func TestMany(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(800)) // every schedule leaves its world behind
+	defer debug.SetGCPercent(debug.SetGCPercent(800)) // every schedule leaves garbage
 	for _, part := range []struct {
 		name      string
 		scenarios iter.Seq[drive.Scenario]
@@ -51,8 +52,8 @@ func TestMany(t *testing.T) {
 	}
 }
 
-// onAllProcessors lets scenarios happen, as many at the same time as there are processors, and hands each one's report
-// to count, one at a time, in the order in which they end. It returns false when count did, which ends it.
+// onAllProcessors runs scenarios, one per processor at a time. It calls count with each report, one at a time, in the
+// order in which scenarios end. It stops and returns false when count does.
 func onAllProcessors(t *testing.T, scenarios iter.Seq[drive.Scenario],
 	count func(drive.Scenario, drive.Report) bool) bool {
 	t.Helper()
@@ -81,7 +82,7 @@ func onAllProcessors(t *testing.T, scenarios iter.Seq[drive.Scenario],
 	return goOn
 }
 
-// hand hands the scenarios over until nobody wants more, and closes the channel.
+// hand sends the scenarios until done is closed, and then closes the channel.
 func hand(scenarios iter.Seq[drive.Scenario], to chan<- drive.Scenario, done <-chan struct{}) {
 	defer close(to)
 	for s := range scenarios {
@@ -123,7 +124,7 @@ type tally struct {
 	helped, recovered                     int
 }
 
-// count counts one schedule. It returns whether to go on.
+// count counts one schedule. It returns whether to continue.
 func (c *tally) count(t *testing.T, s drive.Scenario, r drive.Report) bool {
 	t.Helper()
 	c.schedules, c.runs, c.moments, c.helped = c.schedules+1, c.runs+r.Runs, c.moments+r.Moments, c.helped+r.Helped
@@ -147,7 +148,7 @@ func (c *tally) count(t *testing.T, s drive.Scenario, r drive.Report) bool {
 	return *keepGoing
 }
 
-// command replays a scenario.
+// command returns the command that replays a scenario.
 func command(s drive.Scenario) string {
 	return fmt.Sprintf("go test ./test/sim -run Replay -v -replay %q", s)
 }
@@ -164,7 +165,7 @@ func (c *tally) report(t *testing.T, whole bool) {
 		took.Round(time.Millisecond), float64(c.schedules)/took.Seconds())
 }
 
-// TestReplay lets the scenario of the flag happen in words.
+// TestReplay runs the scenario of the flag with a trace.
 func TestReplay(t *testing.T) {
 	if *replay == "" {
 		return

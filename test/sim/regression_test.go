@@ -11,11 +11,10 @@ import (
 	"kubeone/test/sim/drive"
 )
 
-// moments of a run at which a fault marked @ is tried: every fourth of them.
+// moments is the range of a fault marked @. Every fourth moment is tried.
 const moments = 100
 
-// Scenarios of known faults, of others and of our own, go well. A scenario that fails has been shrunk to one of these
-// lines; new ones are added to testdata/found.txt.
+// Scenarios of known faults, in kubeone and elsewhere, succeed. Add a shrunk scenario that fails to testdata/found.txt.
 func TestKnownFaultsGoWell(t *testing.T) {
 	t.Parallel()
 	apart := 4

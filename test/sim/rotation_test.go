@@ -7,8 +7,8 @@ import (
 	"kubeone/test/sim/drive"
 )
 
-// The CA of etcd is rotated, and what was cut off is ended, whatever happens on the way, at every moment of it: no
-// member shows another what that one does not trust, and in the end all is as the manifest says.
+// At every moment, faults interrupt a rotation of etcd's CA. No member presents a certificate that another member does
+// not trust, and in the end everything matches the manifest.
 func TestRotationsAreInterruptedAnywhere(t *testing.T) {
 	t.Parallel()
 	for _, rotation := range []string{"1:rotated-ca:0:1", "1:rotated-ca:0:1,70:rotated-ca:0:2"} {

@@ -10,7 +10,7 @@ import (
 	"kubeone/test/sim/drive"
 )
 
-// The first schedules and states; TestMany takes as many as one likes.
+// The first schedules and states. TestMany runs as many as requested.
 const (
 	firstSchedules  = 500
 	firstStates     = 1200
@@ -80,7 +80,7 @@ func TestEqualScenariosTakeEqualCourses(t *testing.T) {
 	}
 }
 
-// course is all that happens in a scenario.
+// course returns the trace of a scenario.
 func course(t *testing.T, s drive.Scenario) []string {
 	t.Helper()
 	var out []string

@@ -11,19 +11,19 @@ import (
 	"kubeone/internal/plan"
 )
 
-// boundaries is what is known of the step boundaries of one thing that kubeone does, kept between two calls. A boundary
-// is a step's beginning or end: "step-started drain/cp-1".
+// boundaries are the known step boundaries of one operation of kubeone, stored between calls. A boundary is a step's
+// beginning or end: "step-started drain/cp-1".
 type boundaries struct {
 	path string
-	// Known are all that plans and runs have shown, in the order in which they came.
+	// Known are all boundaries that plans and runs have shown, in their order.
 	Known []string `json:"known"`
-	// Passed are those at which a run was killed that then came to its end.
+	// Passed are those where a run was killed and a later run finished.
 	Passed []string `json:"passed"`
-	// tried are those at which the present one was killed.
+	// tried are those where the current run was killed.
 	tried []string
 }
 
-// readBoundaries reads the file; one that is not there is nothing known yet.
+// readBoundaries reads the file. A missing file has no boundaries.
 func readBoundaries(path string) (*boundaries, error) {
 	b := &boundaries{path: path}
 	text, err := os.ReadFile(path)
@@ -47,7 +47,7 @@ func (b *boundaries) save() error {
 	return os.Rename(b.path+".new", b.path)
 }
 
-// boundary names the boundary that an event is; "" for events that are none.
+// boundary returns the name of an event's boundary, or "" for other events.
 func boundary(e apply.Event) string {
 	if e.Type != apply.StepStarted && e.Type != apply.StepDone {
 		return ""
@@ -61,7 +61,7 @@ func (b *boundaries) learn(name string) {
 	}
 }
 
-// learnPlan learns the boundaries of a plan's steps.
+// learnPlan adds the boundaries of a plan's steps.
 func (b *boundaries) learnPlan(p plan.Plan) {
 	for _, step := range p.Steps {
 		b.learn(string(apply.StepStarted) + " " + step.ID)
@@ -69,8 +69,7 @@ func (b *boundaries) learnPlan(p plan.Plan) {
 	}
 }
 
-// wanted reports whether a run is to be killed at an event: at the first boundary that is left. It learns from every
-// event.
+// wanted reports whether to kill a run at an event, which is at the first untried boundary. It learns from every event.
 func (b *boundaries) wanted(e apply.Event) bool {
 	name := boundary(e)
 	if name == "" {
@@ -84,12 +83,12 @@ func (b *boundaries) open(name string) bool {
 	return !slices.Contains(b.Passed, name) && !slices.Contains(b.tried, name)
 }
 
-// left are the known boundaries at which no run was killed yet.
+// left returns the known boundaries where no run was killed yet.
 func (b *boundaries) left() []string {
 	return slices.DeleteFunc(slices.Clone(b.Known), func(name string) bool { return !b.open(name) })
 }
 
-// pass notes that what was killed has come to its end.
+// pass records that an interrupted run has finished.
 func (b *boundaries) pass() error {
 	b.Passed, b.tried = append(b.Passed, b.tried...), nil
 	return b.save()

@@ -53,7 +53,7 @@ func TestWhatHasPassedIsKnownToTheNextCallAndWhatHasNotIsTriedAgain(t *testing.T
 	if err := b.pass(); err != nil {
 		t.Fatal(err)
 	}
-	b.tried = []string{"b"} // this one has not come to its end
+	b.tried = []string{"b"} // this run has not finished
 	again, err := readBoundaries(path)
 	if err != nil {
 		t.Fatal(err)

@@ -12,12 +12,12 @@ import (
 type testCase struct {
 	number int
 	way    operator.Way
-	// moment is at an event, or share of the usual length of an installation.
+	// moment is at an event, or at this share of the usual duration of an installation.
 	moment operator.Moment
 	share  float64
 }
 
-// String is the case's number, way and moment.
+// String returns the case's number, way and moment.
 func (c testCase) String() string {
 	when := c.moment.String()
 	if c.share > 0 {
@@ -26,7 +26,7 @@ func (c testCase) String() string {
 	return fmt.Sprintf("%2d  %-4s  %s", c.number, c.way, when)
 }
 
-// at is the moment, when an installation takes that long.
+// at returns the moment for an installation of that duration.
 func (c testCase) at(installation time.Duration) operator.Moment {
 	if c.share > 0 {
 		return operator.Moment{After: time.Duration(c.share * float64(installation))}
@@ -34,14 +34,14 @@ func (c testCase) at(installation time.Duration) operator.Moment {
 	return c.moment
 }
 
-// cases are the same at every call: all kills, then all cuts.
+// cases returns the same cases at every call: all kills, then all cuts.
 func cases() []testCase {
 	var out []testCase
 	for _, way := range []operator.Way{operator.Kill, operator.Cut} {
 		for _, moment := range moments() {
 			out = append(out, testCase{number: len(out) + 1, way: way, moment: moment})
 		}
-		// Shares without a common divisor, so that they meet steps at odd points of their work.
+		// Shares without a common divisor, so that they hit steps at odd points.
 		for _, share := range []float64{0.07, 0.23, 0.37, 0.53, 0.71, 0.89} {
 			out = append(out, testCase{number: len(out) + 1, way: way, share: share})
 		}
@@ -49,7 +49,7 @@ func cases() []testCase {
 	return out
 }
 
-// moments are before and after each kind of step.
+// moments returns the moments before and after each kind of step.
 func moments() []operator.Moment {
 	before := func(step string) operator.Moment { return operator.Moment{Event: apply.StepStarted, Step: step} }
 	after := func(step string) operator.Moment { return operator.Moment{Event: apply.StepDone, Step: step} }

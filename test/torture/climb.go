@@ -10,14 +10,14 @@ import (
 	"kubeone/test/e2e/operator"
 )
 
-// climb kills one thing that kubeone does at every boundary of its steps. One climb goes a long way: the run is killed
-// at the first boundary that is left, goes on, is killed at the next, and so on, until it may come to its end.
-// Boundaries that a climb jumps over, because a killed run's step went on by itself, are left for the next.
+// climb kills one operation of kubeone at every boundary of its steps. One climb kills the run at the first untried
+// boundary, resumes, kills it at the next, and so on, until it may finish. A killed run's step may continue by itself
+// and skip boundaries. They are left for the next climb.
 type climb struct {
 	*operator.Operator
 	*boundaries
-	kills int // of one climb
-	// begin brings the cluster to where the climb begins.
+	kills int // per climb
+	// begin prepares the cluster for a climb.
 	begin func(context.Context) error
 }
 
@@ -54,7 +54,7 @@ func (c *climb) all(ctx context.Context) error {
 	}
 }
 
-// once kills runs until nothing is left or this climb has had enough, and lets the last one come to its end.
+// once kills runs until no boundary is left or this climb has reached its limit. Then it lets a run finish.
 func (c *climb) once(ctx context.Context) error {
 	for len(c.tried) < c.kills && len(c.left()) > 0 {
 		killed, err := c.kill(ctx)
@@ -75,7 +75,7 @@ func (c *climb) once(ctx context.Context) error {
 	return healthy(ctx, c.Operator)
 }
 
-// kill kills one run at the next boundary that is left; false when the run came to its end before.
+// kill kills one run at the next untried boundary. It returns false when the run finishes before.
 func (c *climb) kill(ctx context.Context) (bool, error) {
 	result, event, came, err := c.ApplyKilled(ctx, c.wanted)
 	if err != nil {

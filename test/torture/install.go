@@ -10,7 +10,7 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// install runs the cases that have not passed, or one alone, and fails with the first that does not pass.
+// install runs the remaining cases, or a single one, until the first failure.
 func (s settings) install(ctx context.Context) error {
 	path, err := s.file("install")
 	if err != nil {
@@ -51,7 +51,7 @@ func (t *torturer) all(ctx context.Context, only int) error {
 	return nil
 }
 
-// measure finds out once how long an installation takes.
+// measure measures the duration of an installation once.
 func (t *torturer) measure(ctx context.Context) error {
 	if t.Installation != 0 {
 		return nil
@@ -65,7 +65,7 @@ func (t *torturer) measure(ctx context.Context) error {
 	return errors.Join(t.succeeds(ctx, "reset", "-y"), t.save())
 }
 
-// run is one case, from bare hosts to bare hosts.
+// run runs one case, from bare hosts to bare hosts.
 func (t *torturer) run(ctx context.Context, c testCase) error {
 	i, err := t.interrupt(ctx, c)
 	if err != nil {
@@ -91,8 +91,8 @@ func (t *torturer) run(ctx context.Context, c testCase) error {
 	return t.save()
 }
 
-// interrupt begins an installation and interrupts it. One that is over before a share of the usual time has passed says
-// how long an installation takes by now, on a machine that is less busy than when that was measured.
+// interrupt starts an installation and interrupts it. An installation that ends before its share of the usual time sets
+// a new usual time, because the machine is less busy now.
 func (t *torturer) interrupt(ctx context.Context, c testCase) (operator.Interruption, error) {
 	for {
 		i, err := t.ApplyInterrupted(ctx, operator.Failure{Way: c.way, Moment: c.at(t.Installation)})
@@ -110,7 +110,7 @@ func (t *torturer) interrupt(ctx context.Context, c testCase) (operator.Interrup
 	}
 }
 
-// converges applies once more; then nothing is left to do, and the cluster is healthy by other means than ours.
+// converges applies once more. Then nothing may be left to do, and the cluster must be healthy by independent checks.
 func (t *torturer) converges(ctx context.Context) error {
 	for _, command := range [][]string{{"apply", "-y"}, {"plan"}, {"status"}} {
 		if err := t.succeeds(ctx, command...); err != nil {

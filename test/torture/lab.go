@@ -10,7 +10,7 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// onLab brings a lab up and returns its operator, and what removes both.
+// onLab brings a lab up. It returns its operator and a function that removes both.
 func onLab(ctx context.Context, options fleet.Options) (*operator.Operator, func(), error) {
 	options.Name, options.Ephemeral, options.Log = "torture", true, say
 	lab, err := fleet.Up(ctx, options)
@@ -20,7 +20,7 @@ func onLab(ctx context.Context, options fleet.Options) (*operator.Operator, func
 	dir, err := os.MkdirTemp("", "kubeone-torture-")
 	end := func() {
 		_ = os.RemoveAll(dir)
-		_ = lab.Down(context.WithoutCancel(ctx)) // the next Up removes what is left
+		_ = lab.Down(context.WithoutCancel(ctx)) // the next Up removes leftovers
 	}
 	if err != nil {
 		end()
@@ -34,7 +34,7 @@ func onLab(ctx context.Context, options fleet.Options) (*operator.Operator, func
 	return o, end, nil
 }
 
-// succeeds runs a command that must end with exit status 0.
+// succeeds runs a command that must exit with status 0.
 func succeeds(ctx context.Context, o *operator.Operator, args ...string) error {
 	if r := o.Run(ctx, args...); r.Status != 0 {
 		return fmt.Errorf("want exit status 0\n%s", r)
@@ -42,8 +42,8 @@ func succeeds(ctx context.Context, o *operator.Operator, args ...string) error {
 	return ctx.Err()
 }
 
-// healthy looks by other means than the product's: all members are Ready nodes that take pods, in the wanted version,
-// and every control-plane host has a voting member of etcd.
+// healthy checks independently of kubeone that all members are Ready, schedulable nodes in the desired version, and
+// that every control-plane host has a voting member of etcd.
 func healthy(ctx context.Context, o *operator.Operator) error {
 	if err := o.FetchKubeconfig(ctx); err != nil {
 		return err

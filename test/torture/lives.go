@@ -13,7 +13,7 @@ const (
 	newer = "1.36.3"
 )
 
-// upgrade kills a patch upgrade at every step boundary. Each climb is one upgrade of hosts that are bare before.
+// upgrade kills a patch upgrade at every step boundary. Each climb starts with bare hosts.
 func (s settings) upgrade(ctx context.Context) error {
 	return s.climb(ctx, "upgrade", older, 1, func(ctx context.Context, o *operator.Operator, first bool) error {
 		if !first {
@@ -28,7 +28,7 @@ func (s settings) upgrade(ctx context.Context) error {
 	})
 }
 
-// bare makes all hosts new and the older version wanted.
+// bare replaces all hosts and selects the older version.
 func bare(ctx context.Context, o *operator.Operator) error {
 	if err := o.Want(ctx, older); err != nil {
 		return err
@@ -41,8 +41,8 @@ func bare(ctx context.Context, o *operator.Operator) error {
 	return o.WriteManifest()
 }
 
-// repair kills the replacement of a control-plane host at every step boundary. Each climb begins with an empty
-// host in its place.
+// repair kills the replacement of a control-plane host at every step boundary. Each climb starts with an empty host in
+// its place.
 func (s settings) repair(ctx context.Context) error {
 	return s.climb(ctx, "repair", newer, 1, func(ctx context.Context, o *operator.Operator, first bool) error {
 		if first {
@@ -57,7 +57,7 @@ func (s settings) repair(ctx context.Context) error {
 	})
 }
 
-// climb brings up a lab of three control-plane hosts and climbs until no boundary of the suite is left. begin is told
+// climb brings up a lab of three control-plane hosts and climbs until no boundary of the suite is left. begin learns
 // whether the lab is new.
 func (s settings) climb(ctx context.Context, suite, version string, workers int,
 	begin func(ctx context.Context, o *operator.Operator, first bool) error) error {

@@ -88,7 +88,7 @@ func (s settings) run(ctx context.Context) error {
 	return nil
 }
 
-// file is the suite's state file, forgotten first where that is wanted.
+// file returns the suite's state file, and deletes it first if requested.
 func (s settings) file(suite string) (string, error) {
 	path := s.state
 	if suite != "install" {

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// progress is what is kept between two calls.
+// progress is the state between two calls.
 type progress struct {
 	path string
-	// Passed has the cases that went well, by number, with the seconds that carrying on took.
+	// Passed are the successful cases by number, with the seconds that their last run took.
 	Passed map[int]float64 `json:"passed"`
-	// Installation is how long one takes that nobody interrupts.
+	// Installation is the duration of an uninterrupted installation.
 	Installation time.Duration `json:"installation"`
 }
 
-// readProgress reads the file; one that is not there is no progress yet.
+// readProgress reads the file. A missing file means no progress.
 func readProgress(path string) (*progress, error) {
 	p := &progress{path: path, Passed: map[int]float64{}}
 	text, err := os.ReadFile(path)

@@ -8,7 +8,7 @@ import (
 	"kubeone/test/e2e/operator"
 )
 
-// changes are settings of the kubelet and the container runtime, which all hosts have, and of the API server.
+// changes are settings of the kubelet and the container runtime on all hosts, and of the API server.
 const changes = `
 kubeletConfig:
   maxPods: 90
@@ -26,8 +26,7 @@ controlPlaneComponents:
 // changed adds the settings to a manifest that has none of them.
 func changed(manifest string) string { return strings.TrimRight(manifest, "\n") + "\n" + changes }
 
-// reconfigure kills a change of settings at every step boundary. Each climb begins with a cluster that has none of
-// them.
+// reconfigure kills a change of settings at every step boundary. Each climb starts with a cluster without them.
 func (s settings) reconfigure(ctx context.Context) error {
 	const workers = 2
 	begin := func(ctx context.Context, o *operator.Operator, first bool) error {
@@ -47,7 +46,7 @@ func (s settings) reconfigure(ctx context.Context) error {
 	return s.climb(ctx, "reconfigure", newer, workers, begin)
 }
 
-// everywhere looks by other means than the product's: the last climb has brought the settings to all hosts.
+// everywhere checks independently of kubeone that all hosts have the settings after the last climb.
 func everywhere(ctx context.Context, o *operator.Operator) error {
 	for on, command := range map[string]string{
 		"kubelet": "grep -qx 'maxPods: 90' /var/lib/kubelet/config.yaml",

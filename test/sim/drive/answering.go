@@ -8,16 +8,18 @@ import (
 	"kubeone/test/sim/world"
 )
 
-// longestLook is how many seconds a look may take: as long as probes wait for a host that has begun to answer.
+// longestLook limits the duration of a round of probes in seconds. It is as long as probes wait for a host that has
+// begun to answer.
 const longestLook = 30
 
-// answers lets looks take time: the host answers when they begin, or when they end, and everything else otherwise.
+// answers makes rounds of probes take time. The host answers at their start or at their end, and everything else at the
+// other one.
 func (s *Simulation) answers(f Fault, h *world.Host) {
 	s.answering[h] = f.Kind
 	s.lasting = append(s.lasting, ending{s.moment + f.For, func() { delete(s.answering, h) }})
 }
 
-// observe is what a look finds that ends now: the answers that hosts gave when it began beside those of its end.
+// observe returns the result of a round that ends now: hosts' answers from its start together with those from its end.
 func (s *Simulation) observe() observed.World {
 	is := s.World.Observe()
 	if s.before == nil {
@@ -36,7 +38,8 @@ func (s *Simulation) observe() observed.World {
 	return seen
 }
 
-// seenVersion is the version of the world that a look shows; 0 of one that took time, in which there were several.
+// seenVersion returns the version of the world that a round shows, or 0 for a round that took time and saw several
+// versions.
 func (s *Simulation) seenVersion() int {
 	if s.before != nil {
 		return 0

@@ -25,7 +25,7 @@ import (
 	"kubeone/test/sim/world"
 )
 
-// api is the Kubernetes API as one run sees it. Like the real client it repeats what fails because nobody answers.
+// api is the Kubernetes API as one run sees it. Like the real client it retries requests without an answer.
 type api struct{ o *operator }
 
 var _ apply.API = (*api)(nil)
@@ -84,16 +84,16 @@ func (a *api) always(ctx context.Context, what string) error {
 	return a.until(ctx, what, func(*world.World) (bool, error) { return true, nil })
 }
 
-// CreateJoinToken needs the API, and nothing else.
+// CreateJoinToken only needs the API.
 func (a *api) CreateJoinToken(ctx context.Context, _ string, _ nodename.Claim, _ time.Duration) (
 	token, id string, err error) {
 	return "abcdef.0123456789abcdef", "abcdef", a.always(ctx, "token")
 }
 
-// RevokeJoinToken needs the API, and nothing else.
+// RevokeJoinToken only needs the API.
 func (a *api) RevokeJoinToken(ctx context.Context, _ string) error { return a.always(ctx, "revoke") }
 
-// RevokeJoinTokens needs the API, and nothing else.
+// RevokeJoinTokens only needs the API.
 func (a *api) RevokeJoinTokens(ctx context.Context, _ string) error { return a.always(ctx, "revoke") }
 
 func (a *api) node(ctx context.Context, name, what string, as func(*world.Node) bool) error {
@@ -112,12 +112,12 @@ func (a *api) WaitNodeReady(ctx context.Context, node string) error {
 	return a.node(ctx, node, "ready", func(n *world.Node) bool { return n != nil && n.Ready })
 }
 
-// WaitNodeVersion waits until the Node is Ready in that version.
+// WaitNodeVersion waits until the Node is Ready with that version.
 func (a *api) WaitNodeVersion(ctx context.Context, node, version, _ string) error {
 	return a.node(ctx, node, "version", func(n *world.Node) bool { return n != nil && n.Ready && n.Kubelet == version })
 }
 
-// WaitLeading does not wait: who of the controllers leads is not simulated.
+// WaitLeading does not wait: leader election of the controllers is not simulated.
 func (a *api) WaitLeading(context.Context) error { return nil }
 
 // WaitNodeSilent waits until the Node is not Ready.
@@ -130,7 +130,7 @@ func (a *api) SetNodeMeta(ctx context.Context, node string, _, _ map[string]stri
 	return a.through(ctx, step.NodeReady, node)
 }
 
-// Drain closes the Node and takes its pods away.
+// Drain cordons the Node and evicts its pods.
 func (a *api) Drain(ctx context.Context, node string, o drain.Options) error {
 	within, cancel := context.WithTimeout(ctx, drain.Limit(o.Timeout))
 	defer cancel()
@@ -141,7 +141,7 @@ func (a *api) Drain(ctx context.Context, node string, o drain.Options) error {
 	return err
 }
 
-// Uncordon opens the Node if a run closed it.
+// Uncordon uncordons the Node if a run cordoned it.
 func (a *api) Uncordon(ctx context.Context, node string) error {
 	return a.until(ctx, "reopen/"+node, func(w *world.World) (bool, error) {
 		for _, s := range a.o.steps {
@@ -159,50 +159,50 @@ func (a *api) DeleteNode(ctx context.Context, node string) error {
 	return a.through(ctx, step.DeleteNode, node)
 }
 
-// Apply needs the API; what was applied is noted with the record.
+// Apply only needs the API. UpdateRecord records what was applied.
 func (a *api) Apply(ctx context.Context, _ []unstructured.Unstructured) (ssa.Result, error) {
 	return ssa.Result{}, a.always(ctx, "apply")
 }
 
-// Create does the plan's step.
+// Create carries out the plan's step.
 func (a *api) Create(ctx context.Context, _ *unstructured.Unstructured) error {
 	return a.through(ctx, step.CreateMachines, "")
 }
 
-// Merge does the plan's step.
+// Merge carries out the plan's step.
 func (a *api) Merge(ctx context.Context, _ *unstructured.Unstructured, _ []byte) error {
 	return a.through(ctx, step.UpgradeMachines, "")
 }
 
-// Delete does the plan's step.
+// Delete carries out the plan's step.
 func (a *api) Delete(ctx context.Context, _ []unstructured.Unstructured) error {
 	return a.always(ctx, "RemoveAddon")
 }
 
-// SetKubeProxy does the plan's step.
+// SetKubeProxy carries out the plan's step.
 func (a *api) SetKubeProxy(ctx context.Context, _ settings.Change) error {
 	return a.always(ctx, "SetSystem")
 }
 
-// PublishEndpoint does the plan's step.
+// PublishEndpoint carries out the plan's step.
 func (a *api) PublishEndpoint(ctx context.Context, _ string, _ []string) error {
 	return a.through(ctx, step.PublishEndpoint, "")
 }
 
-// ScaleDNS needs the API, and nothing else.
+// ScaleDNS only needs the API.
 func (a *api) ScaleDNS(ctx context.Context, _ func(int32) int32) error { return a.always(ctx, "scale") }
 
-// WaitRollout needs the API, and nothing else.
+// WaitRollout only needs the API.
 func (a *api) WaitRollout(ctx context.Context, _ resources.Workload) ([]string, error) {
 	return nil, a.always(ctx, "rollout")
 }
 
-// WaitDeploymentAvailable needs the API, and nothing else.
+// WaitDeploymentAvailable only needs the API.
 func (a *api) WaitDeploymentAvailable(ctx context.Context, _, name string) error {
 	return a.always(ctx, "available/"+name)
 }
 
-// keeps reports whether the step is the one that brings what the record has now.
+// keeps reports whether the step applies what the record now contains.
 func keeps(s plan.Step, was world.Objects, now record.Record) bool {
 	switch p := s.Intent.Params.(type) {
 	case step.ApplyAddonParams:
@@ -211,23 +211,23 @@ func keeps(s plan.Step, was world.Objects, now record.Record) bool {
 	return s.Intent.Kind == step.SaveRecord && now.RunID != ""
 }
 
-// NameCAs and AwaitRootCAs need the API, and nothing else.
+// NameCAs and AwaitRootCAs only need the API.
 func (a *api) NameCAs(ctx context.Context, _ []byte) error { return a.always(ctx, "CAs") }
 
-// AwaitRootCAs is as NameCAs.
+// AwaitRootCAs is like NameCAs.
 func (a *api) AwaitRootCAs(ctx context.Context, _ []string) error { return a.always(ctx, "CAs") }
 
-// Unaware knows of no pods.
+// Unaware returns no pods.
 func (a *api) Unaware(ctx context.Context, _ []string) ([]string, error) {
 	return nil, a.always(ctx, "pods")
 }
 
-// KeepHostCredentials needs the API, and nothing else.
+// KeepHostCredentials only needs the API.
 func (a *api) KeepHostCredentials(ctx context.Context, _ desired.Credentials) error {
 	return a.always(ctx, "credentials")
 }
 
-// UpdateRecord changes what is kept of addons and manifest.
+// UpdateRecord changes the recorded addons and manifest.
 func (a *api) UpdateRecord(ctx context.Context, change func(*record.Record) error) error {
 	return a.until(ctx, "record", func(w *world.World) (bool, error) {
 		o := &w.EtcdCluster().Objects
@@ -248,27 +248,27 @@ func (a *api) UpdateRecord(ctx context.Context, change func(*record.Record) erro
 	})
 }
 
-// DeleteMachines does the plan's step.
+// DeleteMachines carries out the plan's step.
 func (a *api) DeleteMachines(ctx context.Context) error {
 	return a.through(ctx, step.DeleteMachines, "")
 }
 
-// WaitHostsFree does the plan's step.
+// WaitHostsFree carries out the plan's step.
 func (a *api) WaitHostsFree(ctx context.Context, _ time.Duration) error {
 	return a.through(ctx, step.AwaitHosts, "")
 }
 
-// RenewTokenSecrets does the plan's step.
+// RenewTokenSecrets carries out the plan's step.
 func (a *api) RenewTokenSecrets(ctx context.Context, _ []string, _ func(string, string)) error {
 	return a.always(ctx, "RenewTokenSecrets")
 }
 
-// TrimExtensionCAs does the plan's step.
+// TrimExtensionCAs carries out the plan's step.
 func (a *api) TrimExtensionCAs(ctx context.Context, _ string, _ []string) error {
 	return a.always(ctx, "TrimFrontProxyCA")
 }
 
-// RemoveAutoApproval does the plan's step.
+// RemoveAutoApproval carries out the plan's step.
 func (a *api) RemoveAutoApproval(ctx context.Context) error {
 	return a.through(ctx, step.RemoveAutoApproval, "")
 }
@@ -286,7 +286,7 @@ func (a *api) ServeApprovals(ctx context.Context, _ certificates.Expected, _ fun
 // Close does nothing.
 func (a *api) Close() {}
 
-// RewriteSecrets does the plan's step.
+// RewriteSecrets carries out the plan's step.
 func (a *api) RewriteSecrets(ctx context.Context, tell func(int)) error {
 	err := a.through(ctx, step.RewriteSecrets, "")
 	tell(0)
@@ -298,7 +298,7 @@ type members struct{ o *operator }
 
 var _ apply.Etcd = (*members)(nil)
 
-// Observe asks all members. A guard that is off makes all of them well.
+// Observe asks all members. A guard that is off makes all of them healthy.
 func (m *members) Observe(ctx context.Context) (observed.Etcd, error) {
 	if err := m.o.take(ctx, "members"); err != nil {
 		return observed.Etcd{}, err
@@ -320,7 +320,7 @@ func (m *members) Observe(ctx context.Context) (observed.Etcd, error) {
 	return seen, nil
 }
 
-// RemoveMember takes a member out.
+// RemoveMember removes a member.
 func (m *members) RemoveMember(ctx context.Context, id uint64) error {
 	if err := m.o.take(ctx, "remove"); err != nil {
 		return err

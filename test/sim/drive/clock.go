@@ -9,15 +9,14 @@ import (
 	"time"
 )
 
-// A scenario happens in a bubble of testing/synctest, whose clock is virtual. The simulation itself is its root: once a
-// second it injects faults and lets the steps on hosts get on. Operators are goroutines beside it. Every command of
-// theirs takes a time of its own, so that no two things happen at the same moment and equal scenarios take equal
-// courses.
+// A scenario runs in a bubble of testing/synctest with a virtual clock. The simulation is its root: once a second it
+// injects faults and advances the steps on hosts. Operators are goroutines. Every command takes a different time, so
+// that no two events coincide and equal scenarios take equal courses.
 
-// longestCommand is the longest time that a command takes by itself.
+// longestCommand limits the time of a command by itself.
 const longestCommand = 400 * time.Millisecond
 
-// act lets an operator do something, and checks what the world becomes of that. Nil is nobody's.
+// act runs do for an operator, and checks the resulting world. With a nil operator the action belongs to no run.
 func (s *Simulation) act(o *operator, do func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,7 +30,7 @@ func (s *Simulation) check() {
 	s.Checker.State()
 }
 
-// show makes the world what this operator reaches of it.
+// show limits the world to what this operator reaches.
 func (s *Simulation) show(o *operator) {
 	for _, h := range s.World.Hosts {
 		if o == nil {
@@ -43,8 +42,8 @@ func (s *Simulation) show(o *operator) {
 	}
 }
 
-// pass lets a second pass: what operators do in it, faults that are due, and what the world makes of both. The caller
-// has the world locked, and has it locked again then.
+// pass advances the clock by a second: operators act, faults that are due happen, and the world settles. The caller has
+// locked the world, which is unlocked in between.
 func (s *Simulation) pass() {
 	s.mu.Unlock()
 	time.Sleep(time.Second)
@@ -69,7 +68,7 @@ func (s *Simulation) pass() {
 	}
 }
 
-// forgetEnded takes out the operators whose run has ended.
+// forgetEnded removes operators whose run has ended.
 func (s *Simulation) forgetEnded() {
 	left := s.ops[:0]
 	for _, o := range s.ops {
@@ -81,10 +80,10 @@ func (s *Simulation) forgetEnded() {
 	s.ops = left
 }
 
-// errBroken is what becomes of a command whose operator stood still meanwhile: its connection is no more.
+// errBroken is the result of a command whose operator was suspended meanwhile: its connection is broken.
 var errBroken = errors.New("the connection is broken")
 
-// take lets a command take its time. An operator that stands still gives none.
+// take waits for the duration of a command. A suspended operator waits longer.
 func (o *operator) take(ctx context.Context, what string) error {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(o.run + "|" + what))
@@ -102,7 +101,7 @@ func (o *operator) standsStill() bool {
 	return o.wake > o.sim.moment && !o.dead
 }
 
-// sleep waits for that long, or until ctx ends.
+// sleep waits for d, or until ctx ends.
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -114,15 +113,15 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// isDeaf reports whether a guard is off that would tell the run that another has its lock.
+// isDeaf reports whether a disabled guard would tell the run that another run has its lock.
 func (o *operator) isDeaf() bool { return o.sim.Off == NoLostCheck || o.sim.Off == NoFence }
 
-// isUnlocked reports whether a guard is off that keeps the run to locks.
+// isUnlocked reports whether a disabled guard would enforce locks.
 func (o *operator) isUnlocked() bool {
 	return o.sim.Off == NoLock || o.sim.Off == NoWorkerLock && (o.alone != "" || o.machine != nil)
 }
 
-// kill ends the operator's program. Its hosts notice at once, or later.
+// kill ends the operator's program. With atOnce its hosts notice at once, otherwise later.
 func (s *Simulation) kill(o *operator, atOnce bool) {
 	o.dead = true
 	o.cancel()
@@ -140,7 +139,7 @@ func (s *Simulation) kill(o *operator, atOnce bool) {
 	s.ops = left
 }
 
-// view is which hosts the operator that acts reaches: another one sees another world.
+// view identifies the hosts that the acting operator reaches.
 func (s *Simulation) view() int {
 	view := 0
 	for i, h := range s.World.Hosts {

@@ -2,11 +2,11 @@ package drive
 
 import "kubeone/test/sim/safety"
 
-// maxRecoveries is how many runs of recover a person tries.
+// maxRecoveries limits the runs of recover that a person tries.
 const maxRecoveries = 6
 
-// noteQuorum remembers whether the faults have taken etcd's quorum for good. Once a recovery has begun
-// another one, they have not.
+// noteQuorum records whether the faults have destroyed etcd's quorum. It resets that once a recovery has started
+// another etcd.
 func (s *Simulation) noteQuorum() {
 	if n := s.Checker.Recoveries; n != s.recoveries {
 		s.recoveries, s.gone = n, false
@@ -14,14 +14,13 @@ func (s *Simulation) noteQuorum() {
 	s.gone = s.gone || s.lostQuorum()
 }
 
-// recovered lets a person recover the cluster from a member that has its data, and put other machines in the place of
-// those that were taken away. It reports whether the cluster has an etcd again; where no host that runs has its data,
-// nothing but a refusal is to be expected.
+// recovered lets a person recover the cluster from a member with its data, and replace machines that were removed. It
+// reports whether the cluster has an etcd again. If no running host has its data, only a refusal is expected.
 func (s *Simulation) recovered() bool {
 	s.others()
 	s.noteQuorum()
 	if s.strangeVoter() || !s.lostQuorum() {
-		return false // nobody but a person can take it out; or another cluster is there in its place
+		return false // only a person can remove it, or another cluster has taken its place
 	}
 	for range maxRecoveries {
 		on := s.choose()
@@ -29,7 +28,7 @@ func (s *Simulation) recovered() bool {
 			break
 		}
 		if result := s.recover(request{command: recoverCluster}); result == Refused && s.gone {
-			s.oneRun() // what is refused may be for apply, which starts and renews what it can
+			s.oneRun() // a refused recovery may need apply, which starts and renews what it can
 			s.others()
 			s.recover(request{command: recoverCluster, on: on})
 		}
@@ -57,8 +56,8 @@ func (s *Simulation) recover(r request) Result {
 	return result
 }
 
-// excused reports whether a recovery is refused for a reason that the simulator has no way out of: the cluster is of
-// another version than the manifest, or the keys are gone too.
+// excused reports whether a recovery is refused for a reason that the simulator cannot resolve: the cluster has another
+// version than the manifest, or the keys are lost too.
 func (s *Simulation) excused() bool {
 	for _, h := range s.World.Hosts {
 		if d := h.Disk; h.ControlPlane && (d.API != "" && d.API != Wanted || d.Lost != "" && d.Lost != Wanted) {
@@ -69,7 +68,7 @@ func (s *Simulation) excused() bool {
 	return h.Disk.CA == 0
 }
 
-// strangeVoter reports whether etcd has a voter on a machine that the manifest does not have.
+// strangeVoter reports whether etcd has a voter on a machine outside the manifest.
 func (s *Simulation) strangeVoter() bool {
 	r := s.World.EtcdCluster()
 	for _, m := range r.Members {

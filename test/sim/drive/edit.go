@@ -9,13 +9,13 @@ import (
 	"kubeone/test/sim/world"
 )
 
-// otherName is before the hostname of a host that is renamed.
+// otherName is the prefix of a renamed host's hostname.
 const otherName = "other-"
 
-// refused is the setting with which nothing starts; 0 is that of the beginning.
+// refused is the setting with which no component starts. 0 is the initial setting.
 const refused = 4
 
-// SettingsOf is the digest of the configuration that a manifest wants of each host.
+// SettingsOf returns the digest of the hosts' configuration in a manifest.
 func SettingsOf(want desired.Cluster) string {
 	switch n := want.Logging.MaxFiles; n {
 	case 0:
@@ -27,7 +27,7 @@ func SettingsOf(want desired.Cluster) string {
 	}
 }
 
-// configs are these digests by host.
+// configs returns these digests by host.
 func configs(want desired.Cluster) map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for _, h := range want.Hosts() {
@@ -87,7 +87,7 @@ func rotated(hosts []desired.Host, by int) []desired.Host {
 	return slices.Concat(hosts[by:], hosts[:by])
 }
 
-// find is the host with that ID, to be changed.
+// find returns a pointer to the host with that ID.
 func find(want *desired.Cluster, id string) *desired.Host {
 	for _, hosts := range [][]desired.Host{want.ControlPlane, want.Workers} {
 		for i := range hosts {
@@ -99,10 +99,10 @@ func find(want *desired.Cluster, id string) *desired.Host {
 	return nil
 }
 
-// swapNames gives each of two hosts what the other one's address led to.
+// swapNames swaps the hostnames of two hosts.
 func swapNames(a, b *desired.Host) { a.Hostname, b.Hostname = b.Hostname, a.Hostname }
 
-// changeRole moves a host to the other list, unless it is the last one of the control plane.
+// changeRole moves a host to the other list, unless it is the last control-plane host.
 func changeRole(want *desired.Cluster, id string) {
 	h := *find(want, id)
 	if h.Role == desired.ControlPlane && len(want.ControlPlane) == 1 {
@@ -118,8 +118,8 @@ func changeRole(want *desired.Cluster, id string) {
 	want.ControlPlane = append(want.ControlPlane, h)
 }
 
-// dispensable reports whether a person may leave the host out, or call it a worker: one that is, or one of several
-// control-plane hosts that have joined, so that others know of the cluster then.
+// dispensable reports whether a person may remove the host or change its role. That holds for a worker, and for one of
+// several joined control-plane hosts, because the others know the cluster.
 func (s *Simulation) dispensable(want *desired.Cluster, id string) bool {
 	if find(want, id).Role == desired.Worker {
 		return true
@@ -139,7 +139,7 @@ func leaveOut(want *desired.Cluster, id string) {
 	want.Workers = slices.DeleteFunc(want.Workers, out)
 }
 
-// putBack adds the hosts of the beginning that the manifest lacks.
+// putBack adds the initial hosts that the manifest lacks.
 func (s *Simulation) putBack(want *desired.Cluster) {
 	first := manifest(s.ControlPlanes, s.Workers)
 	for _, h := range first.Hosts() {
@@ -153,9 +153,9 @@ func (s *Simulation) putBack(want *desired.Cluster) {
 	}
 }
 
-// correct has a person make the manifest say what hosts are, of those that have joined or begun to, or have a Node:
-// their roles and names. Versions of single hosts go, and settings that are refused. Its order stays, and who is not in
-// it. It reports whether anything is changed.
+// correct has a person correct roles and names in the manifest for hosts that have joined, have begun to, or have a
+// Node. It removes versions of single hosts, and refused settings. It keeps the order and adds no hosts. It reports
+// whether it changed anything.
 func (s *Simulation) correct() bool {
 	before, wrong := s.file.want.Hosts(), s.file.want.Logging.MaxFiles == refused
 	first := manifest(s.ControlPlanes, s.Workers)

@@ -5,11 +5,11 @@ import (
 	"testing"
 )
 
-// lasting is how long faults last that have an end, in the enumerations: longer than an operator waits for a
-// host that is away.
+// lasting is the duration of lasting faults in the enumerations. It is longer than an operator waits for an unreachable
+// host.
 const lasting = 120
 
-// on are the kinds of faults of hosts and operators alone.
+// on returns the kinds of faults of hosts only, or of operators only.
 func on(operators bool) []Kind {
 	var out []Kind
 	for _, k := range Kinds() {
@@ -20,7 +20,7 @@ func on(operators bool) []Kind {
 	return out
 }
 
-// single are all faults that can happen to a cluster of that many hosts at a moment.
+// single returns all faults of a cluster of that size at a moment.
 func single(hosts, at int) []Fault {
 	var out []Fault
 	for _, k := range on(false) {
@@ -34,14 +34,14 @@ func single(hosts, at int) []Fault {
 	return out
 }
 
-// States are all clusters of one to so many control-plane hosts, with and without a worker, in every start, with every
-// pair of faults that is there when apply begins.
+// States returns all clusters of up to that many control-plane hosts, with and without a worker, in every start, with
+// every pair of faults that exists when apply begins.
 func States(controlPlanes int) iter.Seq[Scenario] {
 	return func(yield func(Scenario) bool) {
 		for s := range shapes(controlPlanes) {
 			faults := single(s.ControlPlanes+s.Workers, 1)
 			for i := range faults {
-				for j := range i + 1 { // i with itself is that fault alone
+				for j := range i + 1 { // i with itself is a single fault
 					s.Faults = []Fault{faults[j], faults[i]}
 					if i == j {
 						s.Faults = s.Faults[:1]
@@ -55,7 +55,7 @@ func States(controlPlanes int) iter.Seq[Scenario] {
 	}
 }
 
-// Boundaries are the same clusters, with every single fault at every second of a run that would otherwise go well.
+// Boundaries returns the same clusters, with every single fault at every second of an otherwise successful run.
 func Boundaries(t *testing.T, controlPlanes int) iter.Seq[Scenario] {
 	t.Helper()
 	return func(yield func(Scenario) bool) {
@@ -72,7 +72,7 @@ func Boundaries(t *testing.T, controlPlanes int) iter.Seq[Scenario] {
 	}
 }
 
-// Pairs are one cluster in one start, with every pair of faults at the same moment, every so many seconds of a run.
+// Pairs returns one cluster in one start, with every pair of simultaneous faults, every stride seconds of a run.
 func Pairs(t *testing.T, s Scenario, stride int) iter.Seq[Scenario] {
 	t.Helper()
 	return func(yield func(Scenario) bool) {
@@ -91,7 +91,7 @@ func Pairs(t *testing.T, s Scenario, stride int) iter.Seq[Scenario] {
 	}
 }
 
-// shapes are the clusters without a fault.
+// shapes returns the clusters without faults.
 func shapes(controlPlanes int) iter.Seq[Scenario] {
 	return func(yield func(Scenario) bool) {
 		for n := range controlPlanes {

@@ -7,11 +7,10 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// file is a manifest as a person has written it. It is not changed: another one takes its place, and who has begun with
-// this one goes on with it.
+// file is a manifest. It is immutable: an edit creates another file, and runs that began with this one keep it.
 type file struct {
 	want desired.Cluster
-	has  map[string]bool // IDs of the machines at the addresses that it has
+	has  map[string]bool // IDs of the machines at its addresses
 }
 
 func newFile(want desired.Cluster) *file {
@@ -22,7 +21,7 @@ func newFile(want desired.Cluster) *file {
 	return f
 }
 
-// edit makes the manifest another one.
+// edit replaces the manifest by a changed copy.
 func (s *Simulation) edit(change func(*desired.Cluster)) {
 	want := s.file.want
 	want.ControlPlane = append([]desired.Host(nil), want.ControlPlane...)
@@ -34,11 +33,11 @@ func (s *Simulation) edit(change func(*desired.Cluster)) {
 		s.Checker.Left[h.Name] = !s.file.has[h.ID]
 	}
 	s.Checker.Workers = max(s.Checker.Workers, want.Upgrade.AtOnce(len(want.Workers)))
-	s.gone = false // a voter may have its place in the manifest again
+	s.gone = false // a voter may be in the manifest again
 }
 
-// input is what is decided upon with the manifest: every machine that answers, as the host that it is. Which that is,
-// the second one says.
+// input returns the input of a decision: every machine that answers, as the host that it is. The second result maps
+// machines to hosts.
 func (s *Simulation) input(f *file) (decide.Input, identity.Result) {
 	is := s.seen()
 	for _, h := range f.want.Hosts() {
@@ -58,7 +57,7 @@ func (s *Simulation) input(f *file) (decide.Input, identity.Result) {
 	}, who
 }
 
-// believe makes machines say that they are what the manifest calls them.
+// believe makes machines report the role and name of the manifest.
 func (s *Simulation) believe(f *file, is observed.World) {
 	for _, h := range f.want.Hosts() {
 		if seen := is.Hosts[h.ID]; seen.Marker != nil && seen.Marker.Role != string(h.Role) {

@@ -9,59 +9,59 @@ import (
 	"kubeone/test/sim/world"
 )
 
-// Guard is something that keeps a rule. Switched off, the checker must find the rule broken.
+// Guard is a protection that keeps a rule. With the guard off, the checker must find the rule broken.
 type Guard string
 
 // The guards.
 const (
-	NoLock      Guard = "no-lock"      // no lock is taken
-	NoFence     Guard = "no-fence"     // hosts run steps of an old lock
-	NoCompare   Guard = "no-compare"   // the plan that runs is not compared with the approved one
-	NoLostCheck Guard = "no-lost-lock" // a run that lost its lock goes on
-	NoOrder     Guard = "no-order"     // control-plane hosts do not wait for one another
+	NoLock      Guard = "no-lock"      // locks are not taken
+	NoFence     Guard = "no-fence"     // hosts run steps of an outdated lock
+	NoCompare   Guard = "no-compare"   // the plan is not compared with the approved one
+	NoLostCheck Guard = "no-lost-lock" // a run continues after it lost its lock
+	NoOrder     Guard = "no-order"     // control-plane hosts do not wait for each other
 	NoWorkers   Guard = "workers-first"
-	NoWaves     Guard = "no-waves"    // workers do not wait for one another
+	NoWaves     Guard = "no-waves"    // workers do not wait for each other
 	NoDrain     Guard = "no-drain"    // nodes are not drained
-	NoQuorum    Guard = "no-quorum"   // what is not known to be healthy counts as healthy
-	Removal     Guard = "removal"     // a living member is removed, whatever the quorum
-	NoConfirm   Guard = "no-confirm"  // members count as dead when they do not answer once
-	Promote     Guard = "promote"     // learners become voters although others do not serve
+	NoQuorum    Guard = "no-quorum"   // unknown counts as healthy
+	Removal     Guard = "removal"     // a living member is removed without a quorum check
+	NoConfirm   Guard = "no-confirm"  // members count as dead when they miss one probe
+	Promote     Guard = "promote"     // learners become voters while other members are down
 	Stranger    Guard = "stranger"    // a step runs that is not in the plan
 	Busybody    Guard = "busybody"    // a healthy host is restarted
-	Renewer     Guard = "renewer"     // a healthy host gets its certificates and static pods anew
-	Rewriter    Guard = "rewriter"    // a healthy host gets its files anew
-	Quarantiner Guard = "quarantiner" // a healthy host is set aside
-	AbsentHosts Guard = "absent"      // hosts that do not answer count as bare
-	NoSkew      Guard = "no-skew"     // a minor is skipped
-	NoRoom      Guard = "no-room"     // a drain does not count the nodes that other runs have closed
-	NoUncordon  Guard = "no-uncordon" // nodes stay closed
-	OpenAll     Guard = "open-all"    // what a person closed is opened
-	Wipe        Guard = "wipe"        // data that is found is deleted
-	FreshInit   Guard = "fresh-init"  // init begins anew although there is data
+	Renewer     Guard = "renewer"     // a healthy host gets new certificates and static pods
+	Rewriter    Guard = "rewriter"    // a healthy host gets new files
+	Quarantiner Guard = "quarantiner" // a healthy host is quarantined
+	AbsentHosts Guard = "absent"      // unreachable hosts count as bare
+	NoSkew      Guard = "no-skew"     // an upgrade skips a minor
+	NoRoom      Guard = "no-room"     // a drain ignores nodes that other runs have cordoned
+	NoUncordon  Guard = "no-uncordon" // nodes stay cordoned
+	OpenAll     Guard = "open-all"    // nodes that a person cordoned are uncordoned
+	Wipe        Guard = "wipe"        // existing data is deleted
+	FreshInit   Guard = "fresh-init"  // init starts a new cluster despite existing data
 	NoBudget    Guard = "no-budget"   // pods are deleted, not evicted
-	NoNames     Guard = "no-names"    // only one certificate gets its new names before they are dialled
-	AnyToken    Guard = "any-token"   // nobody looks for the rule by which join tokens are good for any Node
+	NoNames     Guard = "no-names"    // only one certificate gets its new names before clients dial them
+	AnyToken    Guard = "any-token"   // the binding that makes join tokens valid for any Node is not checked
 
-	LeaseByForce Guard = "lease-by-force" // the Lease is taken at once, because all hosts that answered are locked
-	NoWorkerLock Guard = "no-worker-lock" // who works on one worker alone locks nothing
+	LeaseByForce Guard = "lease-by-force" // the Lease is taken at once when all hosts that answered are locked
+	NoWorkerLock Guard = "no-worker-lock" // a run on a single worker takes no lock
 	NoForget     Guard = "no-forget"      // a working directory is removed although another run has its lock
 	Delete       Guard = "delete"         // a reset deletes etcd's data and the PKI
-	Wiped        Guard = "wiped"          // a host is made bare while it is a member of etcd
-	NoRole       Guard = "no-role"        // a host is what the manifest calls it
-	Anyhow       Guard = "recover-anyhow" // a cluster is recovered whatever its etcd says
-	OldData      Guard = "old-data"       // a cluster is recovered from whatever host comes first
-	Unlisted     Guard = "unlisted"       // nobody looks on a disk for members that the manifest does not have
-	NoRecord     Guard = "no-record"      // nobody looks up whose Node the cluster's record calls by a name
+	Wiped        Guard = "wiped"          // a host is reset while it is a member of etcd
+	NoRole       Guard = "no-role"        // a host takes its role from the manifest
+	Anyhow       Guard = "recover-anyhow" // a cluster is recovered although its etcd works
+	OldData      Guard = "old-data"       // a cluster is recovered from the first host, not from the newest data
+	Unlisted     Guard = "unlisted"       // members on disk that the manifest lacks are ignored
+	NoRecord     Guard = "no-record"      // the record's name of a host's Node is ignored
 	OneVersion   Guard = "one-version"    // a Machine's kubelet is compared with the newest API server alone
-	NoOwner      Guard = "no-owner"       // nobody looks whose a host is, by its own note
-	Unwritten    Guard = "unwritten"      // Secrets are not written again before a key is dropped
-	Untold       Guard = "untold"         // etcd does not start anew when it is to trust another CA
-	NoHooks      Guard = "no-hooks"       // a node is opened whether the hooks after its upgrade have run or not
-	KeepNothing  Guard = "keep-nothing"   // what was kept is deleted although there is no quorum
-	NoPods       Guard = "no-pods"        // nobody looks whether the network plugin, kube-proxy and cluster DNS run
+	NoOwner      Guard = "no-owner"       // a host's own note of its owner is ignored
+	Unwritten    Guard = "unwritten"      // Secrets are not rewritten before a key is dropped
+	Untold       Guard = "untold"         // etcd does not restart to trust another CA
+	NoHooks      Guard = "no-hooks"       // a node is uncordoned before its hooks after the upgrade have run
+	KeepNothing  Guard = "keep-nothing"   // kept data is deleted although there is no quorum
+	NoPods       Guard = "no-pods"        // the network plugin, kube-proxy and cluster DNS are not checked
 )
 
-// flaws are those of the world itself.
+// flaws returns the flaws of the world itself.
 func (g Guard) flaws() world.Flaws {
 	return world.Flaws{
 		NoFence: g == NoFence || g == NoLock || g == NoWorkerLock, WipeData: g == Wipe, FreshInit: g == FreshInit,
@@ -71,7 +71,7 @@ func (g Guard) flaws() world.Flaws {
 	}
 }
 
-// seen is what the operator believes to have seen.
+// seen returns the world as the operator observes it.
 func (s *Simulation) seen() observed.World {
 	is := s.observe()
 	switch s.Off {
@@ -108,7 +108,7 @@ func (s *Simulation) seen() observed.World {
 	return is
 }
 
-// flatter makes a member's host look well.
+// flatter makes a member's host look healthy.
 func (s *Simulation) flatter(h *world.Host, is *observed.World) {
 	if !h.Disk.Joined() {
 		return
@@ -137,10 +137,10 @@ func (s *Simulation) flatter(h *world.Host, is *observed.World) {
 	}
 }
 
-// SkipFrom is two minors below what is wanted.
+// SkipFrom is two minors below the desired version.
 const SkipFrom = "1.34.8"
 
-// altered is the plan that runs, where a guard is off that concerns its steps.
+// altered returns the plan that runs when a disabled guard concerns its steps.
 func (s *Simulation) altered(p plan.Plan) plan.Plan {
 	steps := slices.Clone(p.Steps)
 	for i := range steps {
@@ -153,7 +153,7 @@ func (s *Simulation) altered(p plan.Plan) plan.Plan {
 	}
 	if s.Off == NoNames {
 		var gone []string
-		one := false // whom those ask who make sure that it answers
+		one := false // one step is kept
 		p.Steps = slices.DeleteFunc(p.Steps, func(st plan.Step) bool {
 			names := st.Intent.Kind == step.APINames
 			more := names && one
@@ -184,7 +184,7 @@ func ofWanted(in step.Intent) step.Intent {
 	return in
 }
 
-// needless are what is done to a host that needs nothing, by the guard that is off.
+// needless returns an unneeded step for a healthy host when such a guard is off.
 func needless(off Guard) (in step.Intent, meddles bool) {
 	switch off {
 	case Busybody:
@@ -199,7 +199,7 @@ func needless(off Guard) (in step.Intent, meddles bool) {
 	return step.Intent{}, false
 }
 
-// alter changes one step as the guard that is off would not have kept it.
+// alter changes one step that the disabled guard would have prevented.
 func (s *Simulation) alter(st *plan.Step, p plan.Plan) {
 	without := func(gone func(plan.Step) bool) {
 		st.Needs = slices.DeleteFunc(slices.Clone(st.Needs), func(id string) bool {

@@ -8,7 +8,7 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// allHooks are commands before and after everything, on hosts and on the operator's machine.
+// allHooks returns commands before and after every activity, on hosts and on the operator's machine.
 func allHooks() []desired.Hook {
 	var out []desired.Hook
 	for _, activity := range []desired.Activity{
@@ -30,7 +30,7 @@ func allHooks() []desired.Hook {
 	return out
 }
 
-// owed is what the hosts of a plan note before its steps, by host.
+// owed returns the activities that hosts note before the steps of a plan, by host.
 func owed(p plan.Plan) map[string]map[step.Kind]desired.Activity {
 	steps := map[string][]step.Intent{}
 	for _, s := range p.Steps {

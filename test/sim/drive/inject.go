@@ -8,7 +8,7 @@ import (
 	"kubeone/test/sim/world"
 )
 
-// injectFaults lets the faults happen that are due, and ends those whose time is over.
+// injectFaults causes the faults that are due, and ends those that are over.
 func (s *Simulation) injectFaults() {
 	for _, e := range s.lasting {
 		if e.at <= s.moment {
@@ -24,7 +24,7 @@ func (s *Simulation) injectFaults() {
 	}
 }
 
-// operators lets the faults happen that are due to operators.
+// operators causes the faults of operators that are due.
 func (s *Simulation) operators() {
 	for _, f := range s.due {
 		s.happenToOperator(f)
@@ -71,14 +71,14 @@ func (s *Simulation) happen(f Fault) {
 	}
 }
 
-// conditionOf is what a lasting fault of that kind sets.
+// conditionOf returns the condition that a lasting fault of that kind sets.
 func conditionOf(h *world.Host, k Kind) *bool {
 	return map[Kind]*bool{
 		Cut: &h.Cut, Split: &h.Split, Slow: &h.Slow, Full: &h.Full, Unready: &h.Unready, FailAlways: &h.FailAll,
 	}[k]
 }
 
-// lasting sets a condition until the fault's end.
+// lastingly sets a condition until the fault's end.
 func (s *Simulation) lastingly(f Fault, condition *bool) {
 	s.World.Set(condition, true)
 	s.lasting = append(s.lasting, ending{s.moment + f.For, func() { s.World.Set(condition, false) }})
@@ -97,7 +97,7 @@ func (s *Simulation) die(f Fault, h *world.Host) {
 	}})
 }
 
-// loseMarker deletes the host's marker. It is put back, unless the host is another one by then or has got a new one.
+// loseMarker deletes the host's marker. It restores the marker later, unless the host was replaced or has a new one.
 func (s *Simulation) loseMarker(f Fault, h *world.Host) {
 	marker, machine := s.World.LoseMarker(h), h.Machine
 	s.lasting = append(s.lasting, ending{s.moment + f.For, func() {
@@ -107,7 +107,7 @@ func (s *Simulation) loseMarker(f Fault, h *world.Host) {
 	}})
 }
 
-// harm is what happens inside a machine that runs.
+// harm causes a fault inside a running machine.
 func (s *Simulation) harm(f Fault, h *world.Host) {
 	if !h.Up {
 		return
@@ -134,7 +134,7 @@ func (s *Simulation) harm(f Fault, h *world.Host) {
 	}
 }
 
-// commandOf is the command that a second operator gives.
+// commandOf returns the command of a second operator.
 func (s *Simulation) commandOf(f Fault) request {
 	id := s.hostAt(f.Host).ID
 	r := request{hosts: []string{id}, gone: f.Kind == RemoveGone || f.Kind == ReplaceGone}
@@ -165,7 +165,7 @@ func (s *Simulation) commandOf(f Fault) request {
 	return r
 }
 
-// aloneOn has a caller work on one worker alone.
+// aloneOn starts a run on a single worker.
 func (s *Simulation) aloneOn(i int) {
 	if n := len(s.file.want.Workers); n > 0 {
 		s.beginWith(func(o *operator) { o.alone = s.file.want.Workers[i%n].ID })
@@ -193,7 +193,7 @@ func (s *Simulation) happenToOperator(f Fault) {
 	}
 }
 
-// happenToRun lets it happen to one of the runs that there are.
+// happenToRun causes a fault of one of the runs.
 func (s *Simulation) happenToRun(f Fault) {
 	o := s.ops[f.Host%len(s.ops)]
 	switch f.Kind {
@@ -210,7 +210,7 @@ func (s *Simulation) happenToRun(f Fault) {
 	}
 }
 
-// moveEndpoint has a person give the manifest another endpoint, or the one of before, and apply it.
+// moveEndpoint has a person change the endpoint in the manifest, or revert it, and apply.
 func (s *Simulation) moveEndpoint(back bool) {
 	if s.World.ForgottenEndpoint() {
 		return
@@ -223,7 +223,7 @@ func (s *Simulation) moveEndpoint(back bool) {
 	s.begin(false)
 }
 
-// replaceable reports whether an instruction says that the machine may be replaced.
+// replaceable reports whether an instruction allows replacing the machine.
 func replaceable(steps []problem.Step) bool {
 	may := []problem.Code{problem.ReplaceSafely, problem.ReplaceWithoutMember, problem.ReplaceWorker}
 	return slices.ContainsFunc(steps, func(s problem.Step) bool { return slices.Contains(may, s.Code) })

@@ -19,9 +19,9 @@ import (
 	"kubeone/test/sim/world"
 )
 
-// apply reads the keys that hosts have, so that the simulated hosts have real ones of the names that the world knows.
+// apply reads the keys of hosts, so the simulated hosts have real keys under the names that the world knows.
 
-// keysOf is what a host says of its keys for Secrets.
+// keysOf returns the host's report of its keys for Secrets.
 func keysOf(h *world.Host) (string, error) {
 	said := ""
 	if h.Disk.Joined() {
@@ -49,10 +49,10 @@ func keysOf(h *world.Host) (string, error) {
 	return said + "config\n" + string(config.Text()), nil
 }
 
-// authorities are the pairs of keys of etcd's CA, by the world's names. They are made when a host shows them.
+// authorities are the key pairs of etcd's CA, by the world's names. They are created on first use.
 type authorities map[string]authority.Pair
 
-// of is the archive of what a host has of them; empty where it is no member.
+// of returns the archive of a host's keys, empty if it is not a member.
 func (a authorities) of(h *world.Host) (string, error) {
 	if !h.Disk.Joined() {
 		return "", nil

@@ -28,7 +28,7 @@ type clientset struct {
 	o *operator
 }
 
-// CoordinationV1 has Leases.
+// CoordinationV1 returns access to Leases.
 func (c clientset) CoordinationV1() typed.CoordinationV1Interface { return coordination{o: c.o} }
 
 type coordination struct {
@@ -36,7 +36,7 @@ type coordination struct {
 	o *operator
 }
 
-// Leases has one Lease.
+// Leases returns access to the only Lease.
 func (c coordination) Leases(string) typed.LeaseInterface { return leases{o: c.o} }
 
 type leases struct {
@@ -52,7 +52,7 @@ func (o *operator) takeLease(ctx context.Context, _ cluster.Access, how leaseloc
 	locker := leaselock.Locker{Kubernetes: clientset{o: o}}
 	lock, err := locker.Acquire(ctx, o.holder(), how)
 	if err != nil {
-		return nil, err // and not a Lease that holds a nil lock
+		return nil, err // not an interface that holds a nil lock
 	}
 	o.sim.act(o, func() { o.leased = true })
 	return lock, nil
@@ -60,7 +60,7 @@ func (o *operator) takeLease(ctx context.Context, _ cluster.Access, how leaseloc
 
 func (o *operator) holder() leaselock.Holder { return leaselock.Holder{Name: o.run, RunID: o.run} }
 
-// Get is the Lease as the API has it. A guard that is off makes it tell what is not so.
+// Get returns the Lease. With a guard off, the answer may be false.
 func (l leases) Get(ctx context.Context, _ string, _ metav1.GetOptions) (*coordinationv1.Lease, error) {
 	if err := l.o.take(ctx, "look at the Lease"); err != nil {
 		return nil, silent(err)
@@ -76,7 +76,7 @@ func (l leases) Get(ctx context.Context, _ string, _ metav1.GetOptions) (*coordi
 	return out, err
 }
 
-// believes reports whether a guard is off that would tell the run that its Lease is not its own.
+// believes reports whether a disabled guard would tell the run that it does not hold its Lease.
 func (o *operator) believes() (mine bool) {
 	o.sim.act(o, func() {
 		mine = o.leased && !o.dead && o.isDeaf() || o.isUnlocked()
@@ -84,7 +84,7 @@ func (o *operator) believes() (mine bool) {
 	return mine
 }
 
-// leaseObject is the Lease as an object. Nobody has it where its run is empty.
+// leaseObject returns the Lease as an object. An empty run means that it has no holder.
 func (s *Simulation) leaseObject(of world.Lease) *coordinationv1.Lease {
 	out := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 		Name: leaselock.Name, ResourceVersion: strconv.Itoa(of.Version), Annotations: map[string]string{},
@@ -100,7 +100,7 @@ func (s *Simulation) leaseObject(of world.Lease) *coordinationv1.Lease {
 	return out
 }
 
-// Update writes the Lease, unless another has written it since it was read.
+// Update writes the Lease, unless it has changed since it was read.
 func (l leases) Update(ctx context.Context, lease *coordinationv1.Lease, _ metav1.UpdateOptions) (
 	*coordinationv1.Lease, error) {
 	if err := l.o.take(ctx, "write the Lease"); err != nil {
@@ -128,7 +128,7 @@ func (l leases) Update(ctx context.Context, lease *coordinationv1.Lease, _ metav
 	})
 }
 
-// silent is the error of a request whose answer does not come, as the client has it.
+// silent returns the client's error for a request without an answer.
 func silent(err error) error {
 	if errors.Is(err, errBroken) {
 		return apierrors.NewServiceUnavailable(errSilent.Error())
@@ -136,7 +136,7 @@ func silent(err error) error {
 	return err
 }
 
-// askAPI asks the API once.
+// askAPI makes one request.
 func (o *operator) askAPI(do func(w *world.World) error) (err error) {
 	o.sim.act(o, func() {
 		switch w := o.sim.World; {

@@ -13,23 +13,23 @@ import (
 	"kubeone/test/sim/world"
 )
 
-// machine is a Machine that has a host, or wants it. A controller looks after it again and again, with the lock of that
-// host alone.
+// machine is a Machine with a host, or one that waits for a host. A controller reconciles it with the lock of that host
+// alone.
 type machine struct {
 	host    *world.Host
 	uid     string
 	kubelet string
 	gone    bool // it is deleted
-	turn    bool // it is its turn to get other settings
+	turn    bool // its turn to get new settings
 }
 
-// maxMachineRuns is how many looks of its controller a Machine may take to be as wanted once nothing goes wrong.
+// maxMachineRuns limits the runs until a Machine is ready, once no more faults happen.
 const maxMachineRuns = 12
 
 // isFor reports whether the operator is a controller that works on the host.
 func (o *operator) isFor(h *world.Host) bool { return o.machine != nil && o.machine.host == h }
 
-// uid is that of the Machine about which it is; empty where it is about the cluster.
+// uid returns the UID of the run's Machine, empty for a run about the cluster.
 func (o *operator) uid() string {
 	if o.machine == nil {
 		return ""
@@ -37,7 +37,7 @@ func (o *operator) uid() string {
 	return o.machine.uid
 }
 
-// happenToMachine has people and controllers want something of a host for a Machine.
+// happenToMachine has people and controllers use a host for a Machine.
 func (s *Simulation) happenToMachine(f Fault) {
 	if s.Pool == 0 {
 		return
@@ -78,7 +78,7 @@ func (s *Simulation) create(h *world.Host, kubelet string) {
 	s.machines = append(s.machines, &machine{host: h, uid: "uid-" + strconv.Itoa(s.created), kubelet: kubelet})
 }
 
-// machineOf is the Machine that has the host, or wants it; nil where none does.
+// machineOf returns the Machine that has the host or waits for it, or nil.
 func (s *Simulation) machineOf(h *world.Host) *machine {
 	for _, m := range s.machines {
 		if m.host == h {
@@ -88,7 +88,7 @@ func (s *Simulation) machineOf(h *world.Host) *machine {
 	return nil
 }
 
-// controllers have somebody look after each Machine now and then.
+// controllers starts a run for each Machine now and then.
 func (s *Simulation) controllers() {
 	for i, m := range s.machines {
 		if s.attended(m) == nil && s.throw(4+i, 10) == 0 {
@@ -97,7 +97,7 @@ func (s *Simulation) controllers() {
 	}
 }
 
-// attended is the run that is about the Machine; nil where none is.
+// attended returns the current run about the Machine, or nil.
 func (s *Simulation) attended(m *machine) *operator {
 	for _, o := range s.ops {
 		if o.follows == m {
@@ -113,7 +113,7 @@ func (s *Simulation) attend(m *machine) *operator {
 	return s.beginWith(func(o *operator) { o.machine, o.follows = &now, m })
 }
 
-// lookAtMachine is what a controller sees, and plans for its Machine.
+// lookAtMachine returns what a controller observes and plans for its Machine.
 func (s *Simulation) lookAtMachine(m *machine) look {
 	is := s.seen()
 	h := desired.Host{
@@ -144,7 +144,7 @@ func (s *Simulation) lookAtMachine(m *machine) look {
 	return l
 }
 
-// disown makes the host say that it is nobody else's.
+// disown makes the host report no other owner.
 func disown(in *decide.WorkerInput, uid string) {
 	seen := in.Is.Hosts[uid]
 	if seen.Marker != nil {
@@ -156,8 +156,8 @@ func disown(in *decide.WorkerInput, uid string) {
 
 func caHash(ca int) string { return "sha256:" + strconv.Itoa(ca) }
 
-// apiServers are the versions of all API servers that there are, as their leases in the cluster say; none where nobody
-// answers.
+// apiServers returns the versions of all existing API servers by their leases in the cluster, or none if the API does
+// not answer.
 func (s *Simulation) apiServers() []string {
 	if !s.World.APIReached() {
 		return nil
@@ -175,8 +175,8 @@ func (s *Simulation) apiServers() []string {
 	return out
 }
 
-// giveBack has a person delete the Machines of hosts that are the manifest's, or were and have not left: both cannot
-// have them.
+// giveBack has a person delete the Machines of hosts that are in the manifest, or were and have not left. A host cannot
+// belong to both.
 func (s *Simulation) giveBack() {
 	for _, m := range s.machines {
 		mark := m.host.Disk.Marker
@@ -184,8 +184,8 @@ func (s *Simulation) giveBack() {
 	}
 }
 
-// settleDeleted has the controllers return the hosts of Machines that are deleted, if the cluster's API answers, and
-// reports whether there was any.
+// settleDeleted has the controllers return the hosts of deleted Machines if the API answers. It reports whether there
+// were any.
 func (s *Simulation) settleDeleted() bool {
 	if !s.World.APIReached() {
 		return false
@@ -195,8 +195,8 @@ func (s *Simulation) settleDeleted() bool {
 	return len(s.machines) < before
 }
 
-// settleAll has the controllers work until these Machines are as wanted. Who waits for its turn is looked after again
-// when the others are.
+// settleAll has the controllers work until these Machines are ready. Machines that wait for their turn are reconciled
+// again after the others.
 func (s *Simulation) settleAll(which func(*machine) bool) {
 	for range len(s.machines) + 1 {
 		s.settleOnce(which)
@@ -229,8 +229,7 @@ func (s *Simulation) settleOnce(which func(*machine) bool) {
 	}
 }
 
-// heldBack reports whether its kubelet waits, rightly, for an API server that the manifest has left out and nobody
-// upgrades.
+// heldBack reports whether the kubelet correctly waits for an API server outside the manifest, which no run upgrades.
 func (s *Simulation) heldBack(m *machine) bool {
 	old := slices.ContainsFunc(s.World.Hosts, func(h *world.Host) bool {
 		return h.ControlPlane && !s.file.has[h.ID] && h.Disk.API != "" && h.Disk.API != Wanted
@@ -238,8 +237,8 @@ func (s *Simulation) heldBack(m *machine) bool {
 	return old && !m.gone && m.kubelet > OldStep
 }
 
-// settle lets one run about a Machine come to its end, and reports whether it is as wanted. A person repairs, or
-// replaces, a host that is broken.
+// settle lets one run about a Machine finish, and reports whether the Machine is ready. A person repairs or replaces a
+// broken host.
 func (s *Simulation) settle(m *machine) bool {
 	s.giveBack()
 	o := s.attended(m)
@@ -262,7 +261,7 @@ func (s *Simulation) settle(m *machine) bool {
 	return false
 }
 
-// forgetForeign puts another machine in the place of one that is of a cluster which is no more.
+// forgetForeign replaces a machine of a cluster that no longer exists.
 func (s *Simulation) forgetForeign(h *world.Host) bool {
 	if h.Disk.KubeletCA == 0 || h.Disk.KubeletCA == s.World.CA() {
 		return false
@@ -271,7 +270,7 @@ func (s *Simulation) forgetForeign(h *world.Host) bool {
 	return true
 }
 
-// forgetNode deletes the Node, which is somebody else's, of a machine that is no more.
+// forgetNode deletes the Node of a machine that no longer exists.
 func (s *Simulation) forgetNode(m *machine) bool {
 	if m.host.Disk.Marker != nil || m.host.Disk.KubeletCA != 0 || s.file.has[m.host.ID] {
 		return false
@@ -279,7 +278,7 @@ func (s *Simulation) forgetNode(m *machine) bool {
 	return s.World.ForgetNode(m.host.Name, m.uid)
 }
 
-// machinesAsWanted checks the truth against the Machines.
+// machinesAsWanted compares the world with the Machines.
 func (s *Simulation) machinesAsWanted(r *world.EtcdCluster) {
 	for _, m := range s.machines {
 		h, n := m.host, r.Objects.Node(m.host.Name)

@@ -16,13 +16,13 @@ const (
 	OldStep = "1.35.4"
 )
 
-// The endpoints that a manifest may have.
+// The possible endpoints of a manifest.
 const (
 	endpoint      = "192.0.2.250"
 	otherEndpoint = "192.0.2.251"
 )
 
-// manifest is a cluster that is wanted.
+// manifest returns the desired cluster.
 func manifest(controlPlanes, workers int) desired.Cluster {
 	c := desired.Cluster{
 		Name:              "alpha",
@@ -45,7 +45,7 @@ func manifest(controlPlanes, workers int) desired.Cluster {
 	return c
 }
 
-// pool are hosts that no manifest has.
+// pool returns hosts outside the manifest.
 func pool(n int) []desired.Host {
 	var out []desired.Host
 	for i := range n {
@@ -62,7 +62,7 @@ func hostOf(role desired.Role, prefix string, net, n int) desired.Host {
 	}
 }
 
-// release is as small as one can be.
+// release returns a minimal release.
 func release() desired.Artifacts {
 	return desired.Artifacts{
 		KubernetesVersion: Wanted, Arch: "amd64", Pushed: true,

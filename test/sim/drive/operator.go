@@ -29,7 +29,7 @@ import (
 	"kubeone/test/sim/world"
 )
 
-// Result is how a run ended.
+// Result is the outcome of a run.
 type Result string
 
 // The results.
@@ -37,51 +37,51 @@ const (
 	Unended   Result = ""
 	Matches   Result = "the cluster is as wanted"
 	Refused   Result = "refused" // the route is error
-	Blocked   Result = "blocked" // a route that is not carried out
+	Blocked   Result = "blocked" // the plan cannot be carried out
 	NeedsHelp Result = "needs a person"
 	Held      Result = "held"          // another operator has the lock
-	Changed   Result = "world changed" // since the plan was approved
+	Changed   Result = "world changed" // the world has changed since the plan was approved
 	Failed    Result = "failed"        // a step failed
 	Again     Result = "done, and something remains"
 )
 
-// look is one look at the world, and what follows.
+// look is one observation of the world with its decision and plan.
 type look struct {
 	plan  plan.Plan
 	first decide.Decision
 	is    observed.World
-	world int // its version; 0 of a look that took time, in which there were several
-	// want is the manifest as it is carried out: its hosts where they were found, its endpoint the one that can be
-	// had now, with the names that are kept.
+	world int // version of the world; 0 if probing took time and saw several
+	// want is the manifest as it is carried out: its hosts at the addresses where they were found, the endpoint that is
+	// reachable now, and the names to keep.
 	want desired.Cluster
-	// who says which of these hosts an entry of the manifest is, and where its machine was found.
+	// who maps machines to the hosts of the manifest.
 	who identity.Result
-	// refused is why the request is not planned at all; nil of one that is.
+	// refused is the error of a request that cannot be planned, otherwise nil.
 	refused error
 }
 
-// operator is one run of a command, as the engine makes it: look, approve, lock, look again, compare, carry out, look
-// until it matches. The locks are the engine's, and what carries out is the real apply.Run.
+// operator is one run of a command, in the engine's order: probe, approve, lock, probe again, compare, carry out, probe
+// until the world matches. It uses the engine's locks and the real apply.Run.
 type operator struct {
-	// Of the beginning.
+	// Set at the start.
 	sim     *Simulation
 	number  int
 	force   bool
-	file    *file   // the manifest with which it began
-	request request // what it was asked for
-	alone   string  // ID of the worker that it works on alone; empty for the cluster
-	// machine is the Machine about which it is, of a controller, as it was wanted when the run began, and follows that
-	// Machine as it is by now; nil for the cluster.
+	file    *file   // the manifest at the start
+	request request // the request
+	alone   string  // ID of a single worker; empty for the cluster
+	// machine is a controller's Machine at the start of the run, and follows the same Machine now. Both are nil for the
+	// cluster.
 	machine, follows *machine
 	stop             chan struct{} // closed when a person presses Ctrl-C
 	cancel           context.CancelFunc
 
-	// The rest is read and changed with the world locked.
+	// Read and change the rest with the world locked.
 	run       string
 	result    Result
 	plan      look
-	steps     []plan.Step // that are carried out
-	wake      int         // the moment until which it stands still
+	steps     []plan.Step // the steps to carry out
+	wake      int         // suspended until this moment
 	dead      bool        // its program was killed
 	stopped   bool
 	leased    bool // it has taken the Lease
@@ -89,7 +89,7 @@ type operator struct {
 	lookBegan int64
 }
 
-// live lets the run happen.
+// live runs the operator's command.
 func (o *operator) live(ctx context.Context) {
 	result := o.carryOut(ctx)
 	for again := 0; result == Changed && again < 2; again++ {
@@ -102,12 +102,12 @@ func (o *operator) live(ctx context.Context) {
 		}
 		o.result = result
 		o.sim.tell("%s: %s", o.run, result)
-		o.dead = true // the program ends, whatever it has left, and its connections with it
+		o.dead = true // the program and its connections end
 		o.disconnect()
 	})
 }
 
-// disconnect ends the operator's connections: the hosts at their other ends give its locks up.
+// disconnect ends the operator's connections: the hosts then release its locks.
 func (o *operator) disconnect() {
 	for _, h := range o.sim.World.Hosts {
 		if h.Reached() {
@@ -116,7 +116,7 @@ func (o *operator) disconnect() {
 	}
 }
 
-// see looks. With hosts that answer early or late the look takes time.
+// see observes the world. It takes time while hosts answer early or late.
 func (o *operator) see(ctx context.Context, seen func() look) (look, error) {
 	if err := o.take(ctx, "look"); err != nil && !errors.Is(err, errBroken) {
 		return look{}, err
@@ -147,7 +147,7 @@ func (o *operator) see(ctx context.Context, seen func() look) (look, error) {
 	return l, nil
 }
 
-// seen is what the operator sees and plans now.
+// seen returns the operator's current observation and plan.
 func (o *operator) seen() look {
 	if o.machine != nil {
 		return o.sim.lookAtMachine(o.machine)
@@ -163,7 +163,7 @@ func (o *operator) seen() look {
 	return l
 }
 
-// aloneWith is the plan without the record of the manifest, which is not for a caller that works on one worker.
+// aloneWith returns the plan without the record of the manifest, which a run on one worker must not write.
 func aloneWith(p plan.Plan, id string) plan.Plan {
 	p.Steps = slices.DeleteFunc(slices.Clone(p.Steps), func(s plan.Step) bool {
 		return s.Intent.Kind == step.SaveRecord
@@ -174,7 +174,7 @@ func aloneWith(p plan.Plan, id string) plan.Plan {
 	return p
 }
 
-// lookUntil looks until that is so of the look, for so long at most. With a limit of zero there is none.
+// lookUntil observes until ok accepts the result, or for the limit. Zero means no limit.
 func (o *operator) lookUntil(ctx context.Context, limit time.Duration, seen func() look, ok func(look) bool) (
 	look, error) {
 	for began := time.Now(); ; {
@@ -193,10 +193,10 @@ func (o *operator) lookUntil(ctx context.Context, limit time.Duration, seen func
 	}
 }
 
-// blind is a look in which nothing is planned.
+// blind returns a look without a plan.
 func (*operator) blind() look { return look{} }
 
-// busy reports whether a step of an earlier run runs that is to be awaited.
+// busy reports whether to wait for a running step of an earlier run.
 func (o *operator) busy() bool {
 	return slices.ContainsFunc(o.sim.World.Hosts, func(h *world.Host) bool {
 		only := o.alone == "" && o.machine == nil || o.alone == h.ID || o.isFor(h)
@@ -204,8 +204,8 @@ func (o *operator) busy() bool {
 	})
 }
 
-// decide looks until no step of an earlier run runs and no member is coming up, and decides whether there is anything
-// to do. The result is Unended where there is.
+// decide observes until no step of an earlier run runs and no member is starting. It returns Unended if there is
+// something to do.
 func (o *operator) decide(ctx context.Context) (look, Result) {
 	if _, err := o.lookUntil(ctx, 0, o.blind, func(look) bool { return !o.busy() }); err != nil {
 		return look{}, Failed
@@ -233,7 +233,7 @@ func (o *operator) judge(l look) Result {
 	case l.refused != nil:
 		return Refused
 	case o.machine != nil && l.first.Route != fsm.Nothing && len(l.plan.Steps) == 0:
-		return Again // it is asked about again and again
+		return Again // the caller retries
 	case !o.request.applies() && len(l.plan.Steps) == 0:
 		return Again
 	case !o.request.applies():
@@ -298,7 +298,7 @@ func (o *operator) failed(err error) {
 	})
 }
 
-// approve says yes, to the very plan that was shown.
+// approve approves exactly the plan that was shown.
 func (o *operator) approve(l look) {
 	o.sim.Checker.Approve(o.run, l.plan, o.grant())
 	o.sim.World.Ordered(o.run, world.Order{
@@ -308,7 +308,7 @@ func (o *operator) approve(l look) {
 	})
 }
 
-// lock takes what the run locks.
+// lock takes the run's locks.
 func (o *operator) lock(ctx context.Context, l look, scope plan.Scope) (*locks.Set, error) {
 	hosts := map[string]host.Host{}
 	o.sim.act(o, func() {
@@ -320,7 +320,7 @@ func (o *operator) lock(ctx context.Context, l look, scope plan.Scope) (*locks.S
 		}
 	})
 	var via *cluster.Access
-	// What still answers in a recovery is not the cluster that will be.
+	// In a recovery, the API that still answers is not that of the future cluster.
 	if l.is.API.Reached == observed.Yes && o.request.command != recoverCluster {
 		via = &cluster.Access{Kubeconfig: []byte(kubeconfig)}
 	}
@@ -328,7 +328,7 @@ func (o *operator) lock(ctx context.Context, l look, scope plan.Scope) (*locks.S
 		locks.Options{Holder: o.run, RunID: o.run, Force: o.force, TakeLease: o.takeLease})
 }
 
-// notLocked is how a run ends that has not got its locks.
+// notLocked returns the result of a run that failed to lock.
 func (o *operator) notLocked(err error) Result {
 	o.failed(err)
 	var host *locks.HeldError
@@ -339,14 +339,14 @@ func (o *operator) notLocked(err error) Result {
 	return Failed
 }
 
-// compare is how a run ends whose plan is another by now.
+// compare returns the result of a run whose plan has changed.
 func (o *operator) compare(before, now look) Result {
 	switch {
 	case o.sim.Off == NoCompare && now.refused == nil:
 		return Unended
 	case now.refused != nil:
 		return Refused
-	case plan.ControlPlaneBusy(now.want, now.is), // what a host is when its step has ended, no plan of now can say
+	case plan.ControlPlaneBusy(now.want, now.is), // no current plan can predict a host's state after its step
 		now.plan.Digest() != before.plan.Digest():
 		return Changed
 	}
@@ -359,7 +359,7 @@ func (o *operator) begin(now look) {
 	o.sim.Checker.Begin(o.run, o.lookBegan)
 }
 
-// step is the step of that ID that is carried out.
+// step returns the step with that ID.
 func (o *operator) step(id string) plan.Step {
 	for _, s := range o.steps {
 		if s.ID == id {
@@ -373,7 +373,7 @@ func (o *operator) author(s plan.Step) world.Author {
 	return world.Author{Run: o.run, Step: s.ID, Host: s.Host, Kind: s.Intent.Kind}
 }
 
-// runOf is the walk through the plan.
+// runOf returns the execution of the plan.
 func (o *operator) runOf(l look, held *locks.Set) *apply.Run {
 	carried := l.plan
 	carried.Steps = o.steps
@@ -388,7 +388,7 @@ func (o *operator) runOf(l look, held *locks.Set) *apply.Run {
 		},
 	}
 	for id, seen := range l.is.Hosts {
-		h := o.sim.World.Host(id) // which hosts there are does not change
+		h := o.sim.World.Host(id) // the set of hosts is constant
 		switch {
 		case h == nil:
 		case seen.Reach == observed.Reached:
@@ -397,7 +397,7 @@ func (o *operator) runOf(l look, held *locks.Set) *apply.Run {
 			r.Unreachable[id] = &remote{o: o, id: h.ID, name: id}
 		}
 	}
-	for _, s := range o.steps { // with a guard off there are some for hosts that were not reached
+	for _, s := range o.steps { // with a guard off, some hosts may be unreachable
 		if s.Intent.Kind.OnHost() && r.Hosts[s.Host] == nil && o.sim.World.Host(s.Host) != nil {
 			r.Hosts[s.Host] = &remote{o: o, id: s.Host, name: s.Host}
 		}
@@ -414,7 +414,7 @@ func (o *operator) runOf(l look, held *locks.Set) *apply.Run {
 	return r
 }
 
-// told is what apply tells.
+// told handles the events of apply.
 func (o *operator) told(e apply.Event) {
 	if o.sim.Trace == nil || e.Type != apply.StepFailed {
 		return
@@ -431,7 +431,7 @@ type blobs struct{}
 // Blob is empty.
 func (blobs) Blob(string) (io.Reader, int64, error) { return strings.NewReader(""), 0, nil }
 
-// after is what follows once a plan has been carried out.
+// after continues after a plan has been carried out.
 func (o *operator) after(ctx context.Context, l look) Result {
 	switch {
 	case o.alone != "":
@@ -439,7 +439,7 @@ func (o *operator) after(ctx context.Context, l look) Result {
 	case o.machine != nil && o.machine.gone, !o.request.applies() && o.request.forgets():
 		return o.forget(ctx, l)
 	case o.machine != nil:
-		return Again // and looks again
+		return Again // and probes again
 	case o.request.applies() && !l.plan.Complete():
 		return Again
 	}
@@ -456,7 +456,7 @@ func (o *operator) after(ctx context.Context, l look) Result {
 	return Matches
 }
 
-// forget removes the working directories of the hosts that were reset, as the engine does.
+// forget removes the working directories of reset hosts, like the engine.
 func (o *operator) forget(ctx context.Context, l look) Result {
 	for _, s := range l.plan.Steps {
 		if !s.Intent.Kind.ClearsHost() && s.Intent.Kind != step.Purge {
@@ -470,15 +470,15 @@ func (o *operator) forget(ctx context.Context, l look) Result {
 	return Again
 }
 
-// matches reports whether nothing is left to do, as far as was seen.
+// matches reports whether nothing visible is left to do.
 func (l look) matches() bool { return l.plan.Empty() && l.first.Route != fsm.Error }
 
-// lacks reports whether components do not run that must.
+// lacks reports whether required components do not run.
 func (s *Simulation) lacks(l look) bool {
 	return s.Off != NoPods && len(decide.NotRunning(l.want.Network, l.is.API)) > 0
 }
 
-// matched ends a run in which the operator is told that the cluster matches, and what does not run nevertheless.
+// matched ends a run that reports a match, and checks what does not run nevertheless.
 func (o *operator) matched(l look) Result {
 	dns := slices.ContainsFunc(l.is.API.Pods, func(p observed.Pod) bool {
 		return p.App == world.DNSApp && p.Ready == observed.Yes

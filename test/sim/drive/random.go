@@ -1,10 +1,10 @@
 package drive
 
-// dice are numbers that depend on a seed and on what they are thrown for, and not on how often they were thrown before:
-// a scenario with a fault less goes on as before.
+// dice are random numbers that depend on a seed and a purpose, not on earlier calls. A scenario without one of its
+// faults otherwise takes the same course.
 type dice uint64
 
-// throw is a number below n.
+// throw returns a number below n.
 func (d dice) throw(what, n int) int {
 	x := uint64(d) + uint64(what)*0x9e3779b97f4a7c15
 	x ^= x >> 30
@@ -15,7 +15,7 @@ func (d dice) throw(what, n int) int {
 	return int(x % uint64(n))
 }
 
-// sizes are the clusters that random scenarios have, small ones more often.
+// sizes returns the size of a random cluster, small ones more often.
 func (d dice) sizes() (controlPlanes, workers int) {
 	controlPlanes = []int{1, 1, 2, 3, 3, 3, 3, 3, 4, 5, 5, 5, 6, 7}[d.throw(1, 14)]
 	workers = []int{0, 0, 1, 1, 2, 2, 3, 4}[d.throw(2, 8)]
@@ -25,8 +25,7 @@ func (d dice) sizes() (controlPlanes, workers int) {
 	return controlPlanes, workers
 }
 
-// RandomWithPool is the scenario of a seed with one to three hosts for Machines, in which half of the faults are
-// theirs.
+// RandomWithPool returns a seed's scenario with one to three hosts for Machines. Half of its faults concern them.
 func RandomWithPool(seed uint64) Scenario {
 	s, d := Random(seed), dice(seed)
 	s.Pool = 1 + d.throw(7, 3)
@@ -41,7 +40,7 @@ func RandomWithPool(seed uint64) Scenario {
 	return s
 }
 
-// Random is the scenario of a seed: up to seven control-plane hosts, twenty workers and six faults.
+// Random returns a seed's scenario with up to seven control-plane hosts, twenty workers and six faults.
 func Random(seed uint64) Scenario {
 	d := dice(seed)
 	s := Scenario{Seed: seed, Start: Starts()[d.throw(5, len(Starts()))]}
@@ -58,8 +57,8 @@ func Random(seed uint64) Scenario {
 	return s
 }
 
-// RandomRoles is the scenario of a seed in which a person gives a host another role, and half of the other faults are
-// that some host's marker is lost: who a host is, others have to know.
+// RandomRoles returns a seed's scenario in which a person changes a host's role. Half of the other faults delete a
+// marker, so that kubeone must identify the host by other means.
 func RandomRoles(seed uint64) Scenario {
 	s, d := Random(seed), dice(seed)
 	hosts := s.ControlPlanes + s.Workers

@@ -15,11 +15,11 @@ import (
 	"kubeone/test/sim/world"
 )
 
-// remote is a host as apply sees it. It knows the commands that apply gives, by their names and arguments.
+// remote is a host as apply sees it. It knows apply's commands by their names and arguments.
 type remote struct {
 	o        *operator
 	id, name string
-	granted  int64 // the generation of the run's lock, as far as the run knows
+	granted  int64 // generation of the run's lock, as the run knows it
 }
 
 var _ host.Host = (*remote)(nil)
@@ -30,7 +30,7 @@ func (r *remote) Name() string { return r.name }
 // Close does nothing: connections here have no state.
 func (r *remote) Close() error { return nil }
 
-// Dial is not needed: the API and etcd are reached otherwise.
+// Dial is unused: the API and etcd are simulated elsewhere.
 func (r *remote) Dial(context.Context, string, string) (net.Conn, error) {
 	return nil, errors.New("there are no tunnels in the simulated world")
 }
@@ -43,12 +43,12 @@ func (r *remote) exit(what string, code int) error {
 	return &host.ExitError{Host: r.name, What: what, Code: code}
 }
 
-// command does something on the host by its connection, which the fault of a lost connection breaks.
+// command runs an action on the host through its connection, which a fault may break.
 func (r *remote) command(ctx context.Context, what string, do func(h *world.Host) error) error {
 	return r.by(ctx, what, r.o.sim.breaks, do)
 }
 
-// beat is a command that such a fault leaves alone: it is for what steps do.
+// beat is a command that connection faults ignore. They are meant for the commands of steps.
 func (r *remote) beat(ctx context.Context, what string, do func(h *world.Host) error) error {
 	return r.by(ctx, what, func(*world.Host) Kind { return "" }, do)
 }
@@ -83,7 +83,8 @@ func (r *remote) by(ctx context.Context, what string, breaks func(*world.Host) K
 	return err
 }
 
-// Upload stores nothing; a full disk refuses. Files of one directory take equal times: apply has no order for them.
+// Upload stores nothing, and fails on a full disk. Files of one directory take equal times, because apply sends them in
+// any order.
 func (r *remote) Upload(ctx context.Context, f host.File) error {
 	return r.command(ctx, "upload below "+path.Dir(f.Path), func(h *world.Host) error {
 		if h.Full && !strings.HasPrefix(f.Path, "/run/") {
@@ -129,7 +130,7 @@ func (r *remote) Run(ctx context.Context, c host.Cmd) (host.Result, error) {
 	return host.Result{Stdout: []byte(printed)}, err
 }
 
-// lookAtLock tells the generation of the lock. A guard that is off tells the run's own.
+// lookAtLock returns the generation of the lock. With a guard off, it returns the run's own.
 func (r *remote) lookAtLock(ctx context.Context, c host.Cmd) (host.Result, error) {
 	var generation int64
 	err := r.command(ctx, c.Name, func(h *world.Host) error {
@@ -141,7 +142,7 @@ func (r *remote) lookAtLock(ctx context.Context, c host.Cmd) (host.Result, error
 	return host.Result{Stdout: []byte(strconv.FormatInt(generation, 10))}, err
 }
 
-// kubeconfig is one that nobody can log in with.
+// kubeconfig is a kubeconfig without valid credentials.
 const kubeconfig = `apiVersion: v1
 kind: Config
 current-context: a
@@ -150,7 +151,7 @@ clusters: [{name: a, cluster: {server: "https://192.0.2.250:6443", certificate-a
 users: [{name: a, user: {token: a}}]
 `
 
-// printed is what a command prints: where nothing was uploaded before, all uploads are missing.
+// printed returns a command's output. All uploads are missing, because none is stored.
 func (s *Simulation) printed(h *world.Host, c host.Cmd) (string, error) {
 	switch {
 	case c.Name == "read the keys for Secrets":
@@ -158,7 +159,7 @@ func (s *Simulation) printed(h *world.Host, c host.Cmd) (string, error) {
 	case c.Name == "read the keys of authorities":
 		return s.authorities.of(h)
 	case c.Name == "read the CAs":
-		return "", nil // nobody signs anything
+		return "", nil // nothing is signed
 	case c.Secret:
 		return kubeconfig, nil
 	case c.Name == "list missing uploads":
@@ -167,7 +168,7 @@ func (s *Simulation) printed(h *world.Host, c host.Cmd) (string, error) {
 	return "", nil
 }
 
-// run starts a step, or finds it, and follows it.
+// run starts a step, or finds it running, and follows it.
 func (r *remote) run(ctx context.Context, c host.Cmd) error {
 	generation, err := strconv.ParseInt(c.Args[0], 10, 64)
 	if err != nil {
@@ -190,7 +191,7 @@ func (r *remote) run(ctx context.Context, c host.Cmd) error {
 	return r.follow(ctx, c.Name, boots)
 }
 
-// follow waits for the end of the step that runs, by a connection that ends when the machine stops.
+// follow waits for the end of the running step. Its connection ends when the machine stops.
 func (r *remote) follow(ctx context.Context, what string, boots int) error {
 	for {
 		code, ended := 0, false
@@ -215,10 +216,10 @@ func (r *remote) follow(ctx context.Context, what string, boots int) error {
 	}
 }
 
-// unwritable is the exit status of lock.sh where nothing can be written.
+// unwritable is the exit status of lock.sh when the disk is not writable.
 const unwritable = 73
 
-// keep is the keeper of the lock: it holds the lock as long as lines come.
+// keep holds the lock as long as lines arrive.
 func (r *remote) keep(ctx context.Context, c host.Cmd) error {
 	run, force := c.Args[1], c.Args[2] == "yes"
 	stale, err := strconv.ParseInt(c.Args[3], 10, 64)
@@ -259,7 +260,7 @@ func (r *remote) keep(ctx context.Context, c host.Cmd) error {
 	})
 }
 
-// claim is the host's answer to who claims its lock.
+// claim returns the host's answer to a claim of its lock.
 func (r *remote) claim(h *world.Host, c world.Claim) (string, error) {
 	if r.o.isUnlocked() {
 		r.granted = 1

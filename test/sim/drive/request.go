@@ -15,38 +15,38 @@ import (
 	"kubeone/test/sim/world"
 )
 
-// command is one of the product's commands that change a cluster.
+// command is one of kubeone's commands that change a cluster.
 type command int
 
 const (
 	applyAll command = iota
 	applyLimited
-	applyForced // the configuration is rolled out although nothing differs
+	applyForced // rolls the configuration out although nothing differs
 	resetHosts
 	removeHost
 	replaceHost
 	recoverCluster
-	rotateCA // of etcd
+	rotateCA // for etcd
 )
 
-// request is what an operator was asked for. Its zero value is apply.
+// request is an operator's request. The zero value is apply.
 type request struct {
 	command command
-	hosts   []string // IDs: the limit, or whom it is about; none is all
-	gone    bool     // a person says that the host is gone for good
-	rotate  bool     // Secrets are to be encrypted by a new key
-	purge   bool     // what was kept is deleted, too
-	resume  bool     // a rotation that has begun is ended, and none begins
+	hosts   []string // IDs of the limit or the subjects; none means all
+	gone    bool     // a person confirms that the host no longer exists
+	rotate  bool     // rotate the encryption key of Secrets
+	purge   bool     // delete kept data, too
+	resume  bool     // only finish a rotation that has begun
 	on      string   // where a recovery begins, if a person has chosen
 }
 
-// applies reports whether it is some apply.
+// applies reports whether the command is a form of apply.
 func (r request) applies() bool { return r.command <= applyForced }
 
-// forgets reports whether hosts that are reset stay bare, so that nothing of ours is to be left there.
+// forgets reports whether reset hosts stay bare, so that nothing of kubeone may be left there.
 func (r request) forgets() bool { return r.command == resetHosts || r.command == removeHost }
 
-// why is what was decided, in words.
+// why explains the decision.
 func (l look) why() string {
 	if l.refused != nil {
 		return "to refuse: " + l.refused.Error()
@@ -54,7 +54,7 @@ func (l look) why() string {
 	return string(l.first.Route) + ": " + l.first.Trace[len(l.first.Trace)-1].Why
 }
 
-// requested is what the operator sees, and plans for its request.
+// requested returns what the operator observes, and plans for its request.
 func (o *operator) requested() look {
 	in, who := o.sim.input(o.file)
 	asked := o.request.among(who)
@@ -63,7 +63,7 @@ func (o *operator) requested() look {
 		if in.ForceUpgrade = asked.command == applyForced; !in.ForceUpgrade {
 			in.Limit = only(asked.hosts)
 		}
-	case applyAll: // of a caller that works on one worker
+	case applyAll: // a run on one worker
 		in.Limit = only([]string{who.IDs.Of(o.alone)})
 	}
 	in.RotateKey = o.request.rotate && !o.looksLast // once
@@ -79,7 +79,7 @@ func (o *operator) requested() look {
 	return l
 }
 
-// among is the request about the hosts as they are called once machines were recognised.
+// among returns the request with the host IDs after machines were recognised.
 func (r request) among(who identity.Result) request {
 	r.hosts, r.on = who.IDs.OfAll(r.hosts...), who.IDs.Of(r.on)
 	return r
@@ -93,7 +93,7 @@ func only(ids []string) map[string]bool {
 	return out
 }
 
-// planned is the plan of a request that the state of the world alone does not lead to.
+// planned returns the plan of a request that the state of the world alone does not lead to.
 func (o *operator) planned(in decide.Input, r request) (plan.Plan, error) {
 	switch {
 	case o.sim.Off == Wiped && r.command == resetHosts:
@@ -120,7 +120,7 @@ func (o *operator) planned(in decide.Input, r request) (plan.Plan, error) {
 	return o.recovery(in, r)
 }
 
-// atOnce is a reset of which only this is left, and nothing that comes before it.
+// atOnce returns a reset that has only this step left, without the steps before it.
 func atOnce(in decide.Input, r request, do step.Intent) plan.Plan {
 	var p plan.Plan
 	for _, id := range r.hosts {
@@ -131,12 +131,11 @@ func atOnce(in decide.Input, r request, do step.Intent) plan.Plan {
 	return p
 }
 
-// errNotDestroyed is why a person gives up: what is to be confirmed as destroyed is only out of reach.
+// errNotDestroyed is the reason why a person gives up: a machine to be confirmed as destroyed is only unreachable.
 var errNotDestroyed = errors.New("a person does not confirm that a machine is destroyed which runs")
 
-// recovery plans a recovery from the member that has the newest data. A person confirms that machines are destroyed
-// which do not answer, after having made sure, and then they are; and chooses a host where nobody knows who has
-// the newest data.
+// recovery plans a recovery from the member with the newest data. A person confirms that unreachable machines are
+// destroyed, after checking, and they are destroyed. The person chooses a host if the newest data is unknown.
 func (o *operator) recovery(in decide.Input, r request) (plan.Plan, error) {
 	with := plan.RecoverOptions{
 		Copy: plan.Copy{From: step.SurvivingMember}, On: r.on, Progress: o.sim.progress(in),
@@ -177,7 +176,7 @@ func (o *operator) recovery(in decide.Input, r request) (plan.Plan, error) {
 	return p, nil
 }
 
-// progress is what the data of etcd on the hosts that answer says.
+// progress returns the progress of etcd's data on the hosts that answer.
 func (s *Simulation) progress(in decide.Input) map[string]plan.Progress {
 	out := map[string]plan.Progress{}
 	for i, h := range in.Want.ControlPlane {
@@ -199,7 +198,7 @@ func (s *Simulation) progress(in decide.Input) map[string]plan.Progress {
 	return out
 }
 
-// choose is the host that has the newest data of those that answer, for a person who has looked.
+// choose returns the answering host with the newest data, for a person who has checked.
 func (s *Simulation) choose() string {
 	best, revision := "", -1
 	r := s.World.EtcdCluster()
@@ -212,7 +211,7 @@ func (s *Simulation) choose() string {
 	return best
 }
 
-// grant is what a person allows with the request.
+// grant returns what a person allows with the request.
 func (o *operator) grant() safety.Grant {
 	g := safety.Grant{Wanted: o.file.has, Hooked: len(o.plan.want.Hooks) > 0, Places: o.plan.who.Reached}
 	if m := o.machine; m != nil {
@@ -233,12 +232,12 @@ func (o *operator) grant() safety.Grant {
 	return g
 }
 
-// ask begins a run with a request.
+// ask starts a run with a request.
 func (s *Simulation) ask(r request) *operator {
 	return s.beginWith(func(o *operator) { o.request = r })
 }
 
-// hostAt is the manifest's host of that number.
+// hostAt returns the host with that index in the manifest.
 func (s *Simulation) hostAt(i int) desired.Host {
 	hosts := s.file.want.Hosts()
 	return hosts[i%len(hosts)]

@@ -18,25 +18,25 @@ import (
 )
 
 const (
-	// maxRuns is how many runs the cluster may take to be as wanted, once nothing goes wrong any more.
+	// maxRuns limits the runs until the cluster matches, once no more faults happen.
 	maxRuns = 8
-	// maxHelp is how many machines a person may have to replace for that.
+	// maxHelp limits the machines that a person may replace for that.
 	maxHelp = 8
-	// leftover is how long requests may go on that a program has made which is no more.
+	// leftover limits the requests of a program that has ended.
 	leftover = time.Hour
-	// longest is how many moments one run may take.
+	// longest limits the moments of one run.
 	longest = 4000
-	// staleAfter is after how many seconds of silence a lock may be taken.
+	// staleAfter is the silence in seconds after which a lock may be taken.
 	staleAfter = int(locks.StaleAfter / time.Second)
 )
 
-// Run lets a scenario happen, in a bubble of its own.
+// Run runs a scenario in its own bubble.
 func Run(t *testing.T, s Scenario) Report {
 	t.Helper()
 	return New(s).Run(t)
 }
 
-// Run lets it happen: first with the faults, then without any until the cluster is as wanted.
+// Run runs the simulation with its faults, and then without any until the cluster matches.
 func (s *Simulation) Run(t *testing.T) Report {
 	t.Helper()
 	var report Report
@@ -75,7 +75,7 @@ func (s *Simulation) course() Report {
 	return report
 }
 
-// ends is the first moment at which nothing goes wrong any more.
+// ends returns the first moment without faults.
 func (s *Simulation) ends() int {
 	end := 0
 	for _, f := range s.Faults {
@@ -92,7 +92,7 @@ func (s *Simulation) begin(force bool) {
 	s.beginWith(func(o *operator) { o.force = force })
 }
 
-// beginWith starts a run that is made another one first.
+// beginWith starts a run after change has modified it.
 func (s *Simulation) beginWith(change func(*operator)) *operator {
 	s.runs++
 	o := &operator{
@@ -110,7 +110,7 @@ func (s *Simulation) beginWith(change func(*operator)) *operator {
 	return o
 }
 
-// heal ends all that lasts.
+// heal ends all lasting faults.
 func (s *Simulation) heal() {
 	for _, e := range s.lasting {
 		e.do()
@@ -129,7 +129,7 @@ func (s *Simulation) heal() {
 	s.tell("nothing goes wrong any more")
 }
 
-// converge runs apply again and again until the cluster is as wanted, doing what it instructs.
+// converge runs apply repeatedly and follows its instructions until the cluster matches.
 func (s *Simulation) converge() Report {
 	var result Result
 	for left := maxRuns; s.Checker.Found() == nil; {
@@ -166,8 +166,7 @@ func (s *Simulation) converge() Report {
 	return Report{Result: result}
 }
 
-// oneRun lets the first operator of the cluster there is, a new one otherwise, come to its end. It returns what
-// that one saw last.
+// oneRun lets the cluster's first operator, or a new one, finish. It returns the operator's last observation.
 func (s *Simulation) oneRun() (Result, look) {
 	i := slices.IndexFunc(s.ops, func(o *operator) bool { return o.alone == "" && o.machine == nil })
 	if i < 0 {
@@ -178,14 +177,14 @@ func (s *Simulation) oneRun() (Result, look) {
 	return s.toItsEnd(s.ops[i])
 }
 
-// toItsEnd lets a run come to its end.
+// toItsEnd lets a run finish.
 func (s *Simulation) toItsEnd(o *operator) (Result, look) {
 	for moments := 0; o.result == Unended && s.Checker.Found() == nil; moments++ {
 		if s.pass(); moments > longest {
 			s.Checker.Break(safety.Converged, "a run does not end")
 		}
 	}
-	for range staleAfter { // a person tries again a while later
+	for range staleAfter { // a person retries some time later
 		if o.result == Held || o.result == Failed {
 			s.pass()
 		}
@@ -196,7 +195,7 @@ func (s *Simulation) toItsEnd(o *operator) (Result, look) {
 	return o.result, o.plan
 }
 
-// others lets all operators that there are come to their end.
+// others lets all current operators finish.
 func (s *Simulation) others() {
 	for moments := 0; len(s.ops) > 0 && s.Checker.Found() == nil; moments++ {
 		if s.pass(); moments > longest {
@@ -205,7 +204,7 @@ func (s *Simulation) others() {
 	}
 }
 
-// assisted lets a person do what a run that ended so has asked for, and reports whether there was anything.
+// assisted lets a person do what the run has requested, and reports whether there was anything.
 func (s *Simulation) assisted(r Result, l look) bool {
 	if (r == Refused || r == NeedsHelp || r == Failed) && s.correct() {
 		return true
@@ -219,7 +218,7 @@ func (s *Simulation) assisted(r Result, l look) bool {
 	return false
 }
 
-// bringBack does what apply instructs when it cannot see a quorum: a person brings back a host whose data is there.
+// bringBack follows apply's instruction without a visible quorum: a person starts a host that still has its data.
 func (s *Simulation) bringBack() bool {
 	for _, h := range s.World.Hosts {
 		if h.ControlPlane && s.Help < maxHelp && s.World.Repair(h, h.Run.API == "") {
@@ -231,7 +230,7 @@ func (s *Simulation) bringBack() bool {
 	return false
 }
 
-// finishRecovery has a person repeat a recovery that has ended half way.
+// finishRecovery has a person repeat an unfinished recovery.
 func (s *Simulation) finishRecovery() bool {
 	begun := slices.ContainsFunc(s.World.Hosts, func(h *world.Host) bool {
 		return h.Disk.Marker != nil && (h.Disk.Marker.Restoring || h.Disk.Marker.Fenced != "")
@@ -245,7 +244,7 @@ func (s *Simulation) finishRecovery() bool {
 	return true
 }
 
-// openByHand opens again what a person had closed: there may be no room for pods elsewhere.
+// openByHand uncordons nodes that a person had cordoned: otherwise pods may not find room.
 func (s *Simulation) openByHand() {
 	for _, h := range s.World.Hosts {
 		if s.Checker.ByHand(h.Name) {
@@ -255,7 +254,7 @@ func (s *Simulation) openByHand() {
 	}
 }
 
-// bringImages brings back what a failed step says that a host lacks.
+// bringImages restores the images that a failed step has reported as missing.
 func (s *Simulation) bringImages() {
 	for _, h := range s.World.Hosts {
 		if s.World.BringImages(h) {
@@ -264,8 +263,7 @@ func (s *Simulation) bringImages() {
 	}
 }
 
-// resetHalves makes hosts bare whose join has not ended and whose member was removed meanwhile, as a failed join asks
-// for.
+// resetHalves resets hosts with an unfinished join whose member was removed meanwhile, as a failed join requests.
 func (s *Simulation) resetHalves() {
 	for _, h := range s.World.Hosts {
 		if s.World.HalfJoined(h) {
@@ -276,8 +274,8 @@ func (s *Simulation) resetHalves() {
 	}
 }
 
-// lostQuorum reports whether the half or more of etcd's voters have lost their data, or are on machines that
-// the manifest does not have, which nobody but a person can undo.
+// lostQuorum reports whether half or more of etcd's voters have lost their data or are on machines outside the
+// manifest. Only a person can resolve that.
 func (s *Simulation) lostQuorum() bool {
 	r := s.World.EtcdCluster()
 	if r == nil {
@@ -296,8 +294,8 @@ func (s *Simulation) lostQuorum() bool {
 	return 2*left <= voters
 }
 
-// help does what apply instructs for the first host that is really unhealthy: a person repairs what can be mended by
-// hand, and replaces the machine where nothing else helps and the instruction says that it may be done.
+// help follows apply's instructions for the first host that is really unhealthy. A person repairs what can be repaired
+// by hand, and replaces the machine if nothing else helps and the instruction allows it.
 func (s *Simulation) help(l look) bool {
 	if s.Help >= maxHelp {
 		return false
@@ -325,7 +323,7 @@ func (s *Simulation) help(l look) bool {
 	return false
 }
 
-// asWanted checks the truth against the manifest, once apply says that it is so.
+// asWanted compares the world with the manifest once apply reports a match.
 func (s *Simulation) asWanted() {
 	if s.Checker.Found() != nil {
 		return
@@ -345,7 +343,7 @@ func (s *Simulation) asWanted() {
 	outside := 0
 	for _, h := range s.World.Hosts {
 		if h.Outside && s.World.Voting(h) {
-			outside++ // only a person may take it out
+			outside++ // only a person may remove it
 		}
 	}
 	if len(r.Members) != len(l.want.ControlPlane)+outside {
@@ -386,7 +384,7 @@ func (s *Simulation) hostAsWanted(
 		return "has a kubelet with somebody else's configuration"
 	case h.Disk.Settings != settings:
 		return "has a kubelet with " + h.Disk.Settings
-	case dials != endpoint.Host && dials != endpoint.At(endpoint.Later).Host: // who has moved early stays
+	case dials != endpoint.Host && dials != endpoint.At(endpoint.Later).Host: // a host that has moved early stays
 		return "dials another endpoint"
 	}
 	return ""

@@ -1,9 +1,8 @@
-// Package drive lets the real decide, plan, locks and apply work on a simulated world, while faults are injected: look,
-// plan, approve, lock, look again, compare, carry out, look until it matches. Around apply is what the engine does;
-// below it are hosts that know apply's own commands, an API and an etcd.
+// Package drive runs the real decide, plan, locks and apply on a simulated world with injected faults: probe, plan,
+// approve, lock, probe again, compare, carry out, probe until the world matches. It replaces the engine around apply,
+// and provides hosts that know apply's commands, an API and an etcd.
 //
-// A Scenario says all; the same one gives the same course of events. It happens in a bubble of testing/synctest, whose
-// clock is virtual.
+// A Scenario determines the course of events. It runs in a bubble of testing/synctest with a virtual clock.
 package drive
 
 import (
@@ -18,105 +17,104 @@ type Scenario struct {
 	Seed          uint64
 	ControlPlanes int
 	Workers       int
-	Pool          int // hosts beside the manifest's, for Machines
+	Pool          int // hosts for Machines, outside the manifest
 	Start         Start
 	Faults        []Fault
-	// Off is a guard that is switched off, for tests that must find that out.
+	// Off is a guard to disable, for tests that must find the violation.
 	Off Guard
 }
 
-// Start is the world in which the first run begins.
+// Start is the world at the start of the first run.
 type Start string
 
 // The starts.
 const (
 	Bare       Start = "bare"        // nothing is installed
-	Healthy    Start = "healthy"     // all is as wanted
+	Healthy    Start = "healthy"     // everything matches
 	OlderPatch Start = "older-patch" // a cluster of an older patch release
 	OlderMinor Start = "older-minor" // a cluster of the minor before
 	Missing    Start = "missing"     // the last control-plane host and the last worker have not joined
 	Surplus    Start = "surplus"     // one more control-plane host than the manifest has
-	Elsewhere  Start = "elsewhere"   // all is as wanted, but the API's endpoint
+	Elsewhere  Start = "elsewhere"   // everything matches except the API's endpoint
 )
 
-// Starts are all of them.
+// Starts returns all starts.
 func Starts() []Start {
 	return []Start{Bare, Healthy, OlderPatch, OlderMinor, Missing, Surplus, Elsewhere}
 }
 
-// Kind is a sort of fault.
+// Kind is a kind of fault.
 type Kind string
 
 // The faults. Those that last end after Fault.For moments.
 const (
 	LostBefore Kind = "lost-before" // the connection breaks before the next command on the host
-	LostDuring Kind = "lost-during" // while it runs: it goes on
+	LostDuring Kind = "lost-during" // while it runs: the command continues
 	LostAfter  Kind = "lost-after"  // after it has ended, before its operator knows
 	Cut        Kind = "cut"         // no operator reaches the host; lasts
 	Split      Kind = "split"       // no other host reaches the host; lasts
 	Halved     Kind = "halved"      // hosts up to this one reach only each other, and the rest likewise; lasts
 	Dead       Kind = "dead"        // the machine is off; lasts, and then it starts
-	Replaced   Kind = "replaced"    // an empty machine stands in its place
-	Slow       Kind = "slow"        // its steps and its etcd lag; lasts
+	Replaced   Kind = "replaced"    // an empty machine takes its place
+	Slow       Kind = "slow"        // its steps and its etcd are slow; lasts
 	Full       Kind = "full"        // its disk is full; lasts
-	Unready    Kind = "unready"     // its kubelet says that it is not ready, whatever it has; lasts
+	Unready    Kind = "unready"     // its kubelet reports that it is not ready; lasts
 	FailOnce   Kind = "fail-once"   // the next phase of a step on it fails
 	FailAlways Kind = "fail-always" // every phase fails; lasts
 	Stopped    Kind = "stopped"     // its kubelet stops
 	Crashed    Kind = "crashed"     // containerd and kubelet stop
 	DataLost   Kind = "data-lost"   // its etcd data is destroyed
 	Manifest   Kind = "manifest"    // its API server's manifest is deleted
-	Expired    Kind = "expired"     // its certificates have run out
+	Expired    Kind = "expired"     // its certificates have expired
 	ConfLost   Kind = "conf-lost"   // its kubelet.conf is deleted
 	KeysLost   Kind = "keys-lost"   // its keys for Secrets are deleted
-	// its marker, which says whose the host is and as what it has joined, is deleted; lasts, until a person has put it
-	// back. Only RandomRoles has it.
+	// Its marker, which contains owner and role of the host, is deleted; lasts until a person restores it. Only
+	// RandomRoles has it.
 	MarkerLost Kind = "marker-lost"
-	Edited     Kind = "edited"    // somebody changes its kubelet's configuration
-	Collected  Kind = "collected" // images that nothing uses are removed
-	ByHand     Kind = "by-hand"   // a person closes its Node
-	Early      Kind = "early"     // looks take time: it answers when they begin, all else when they end; lasts
-	Late       Kind = "late"      // looks take time: it answers when they end, all else when they begin; lasts
+	Edited     Kind = "edited"    // its kubelet's configuration is edited
+	Collected  Kind = "collected" // unused images are removed
+	ByHand     Kind = "by-hand"   // a person cordons its Node
+	Early      Kind = "early"     // probing takes time: the host answers at the start, all else at the end; lasts
+	Late       Kind = "late"      // probing takes time: the host answers at the end, all else at the start; lasts
 	Severed    Kind = "severed"   // some operators reach the hosts up to this one, the others only the rest; lasts
 	Killed     Kind = "killed"    // the operator's program is killed
-	Paused     Kind = "paused"    // it stands still, as on a laptop that sleeps; lasts
+	Paused     Kind = "paused"    // it is suspended, like a laptop that sleeps; lasts
 	Stop       Kind = "stop"      // Ctrl-C
 	Second     Kind = "second"    // a second operator applies
 	Forced     Kind = "forced"    // a second operator applies with --force-unlock
-	Alone      Kind = "alone"     // a caller works on one worker alone, as a controller does
-	Moved      Kind = "moved"     // a person gives the manifest another endpoint, or the one of before, and applies it
-	// A second operator gives another command, about the host if it is about one.
-	Limited     Kind = "limited"       // apply --host; with an odd For, with the worker that comes next, too
+	Alone      Kind = "alone"     // a run works on one worker alone, like a controller
+	Moved      Kind = "moved"     // a person changes the manifest's endpoint, or reverts it, and applies
+	// A second operator runs another command, about the host if it has a subject.
+	Limited     Kind = "limited"       // apply --host; with an odd For, also the next worker
 	Upgraded    Kind = "force-upgrade" // apply --force-upgrade
 	Reset       Kind = "reset"         // reset --host; with an odd For, with --purge
 	Remove      Kind = "remove"        // node remove
 	RemoveGone  Kind = "remove-gone"   // node remove --unreachable
 	Replace     Kind = "replace"       // node replace
 	ReplaceGone Kind = "replace-gone"  // node replace --unreachable
-	Recover     Kind = "recover"       // recover --from surviving-member, and --host the host if For is even
-	// A person changes the manifest, and a second operator applies it beside those who work with the one before.
+	Recover     Kind = "recover"       // recover --from surviving-member, with --host if For is even
+	// A person changes the manifest, and a second operator applies it while others use the former one.
 	Reordered  Kind = "reordered"  // its hosts have another order
-	Swapped    Kind = "swapped"    // the host and the next one have each other's addresses
+	Swapped    Kind = "swapped"    // the host and the next one swap addresses
 	Renamed    Kind = "renamed"    // the host has another hostname
 	RoleOther  Kind = "role"       // the host is in the other list
-	LeftOut    Kind = "left-out"   // the host is not in it
-	PutBack    Kind = "put-back"   // hosts that were left out are in it again, at the end
-	Versions   Kind = "versions"   // a worker has a version of its own
-	Settings   Kind = "settings"   // its hosts have other settings; now and then such as no component starts with
-	Encryption Kind = "encryption" // Secrets are to be encrypted, or with an even For not any more
-	Rotated    Kind = "rotated"    // apply --rotate-encryption-key, of a manifest by which they are encrypted
-	// certificates rotate-ca, or with an even For the end of one that has begun. Random schedules do not have it.
+	LeftOut    Kind = "left-out"   // the host is left out
+	PutBack    Kind = "put-back"   // left-out hosts are back, at the end
+	Versions   Kind = "versions"   // a worker has its own version
+	Settings   Kind = "settings"   // its hosts have other settings, sometimes ones with which no component starts
+	Encryption Kind = "encryption" // Secrets are encrypted, or with an even For no longer
+	Rotated    Kind = "rotated"    // apply --rotate-encryption-key, with encryption in the manifest
+	// certificates rotate-ca, or with an even For the end of a begun rotation. Random schedules do not have it.
 	RotatedCA Kind = "rotated-ca"
-	Hooks     Kind = "hooks" // there are commands before and after all that is done, or with an even For none
-	// Controllers work on hosts of a pool beside the manifest's.
-	Claimed  Kind = "claimed"  // a Machine wants the pool's host; if one has it, that one wants another kubelet
+	Hooks     Kind = "hooks" // hooks before and after every activity, or with an even For none
+	// Controllers work on hosts of a pool outside the manifest.
+	Claimed  Kind = "claimed"  // a Machine requests the pool's host, or the Machine that has it another kubelet
 	Returned Kind = "returned" // the Machine of the pool's host is deleted
-	Mistaken Kind = "mistaken" // a Machine wants a worker of the manifest
-	TakenIn  Kind = "taken-in" // a person writes the pool's host into the manifest, and applies it
+	Mistaken Kind = "mistaken" // a Machine requests a worker of the manifest
+	TakenIn  Kind = "taken-in" // a person adds the pool's host to the manifest, and applies
 )
 
-// Kinds are all sorts of faults of which random schedules are made. Hooks are not among them: they have schedules of
-// their own.
+// Kinds returns the kinds of faults in random schedules. Hooks have schedules of their own.
 func Kinds() []Kind {
 	return []Kind{
 		LostBefore, LostDuring, LostAfter, Cut, Split, Halved, Dead, Replaced, Slow, Full, FailOnce, FailAlways,
@@ -127,7 +125,7 @@ func Kinds() []Kind {
 	}
 }
 
-// MachineKinds are those of Machines, which only scenarios with a pool have.
+// MachineKinds returns the kinds about Machines, which only scenarios with a pool have.
 func MachineKinds() []Kind { return []Kind{Claimed, Returned, Mistaken, TakenIn} }
 
 // ofMachine reports whether the fault concerns a Machine.
@@ -151,7 +149,7 @@ func (k Kind) ofOperator() bool {
 	return k.isCommand() || k.isEdit() || k.ofMachine()
 }
 
-// isCommand reports whether a second operator gives another command than apply.
+// isCommand reports whether a second operator runs another command than apply.
 func (k Kind) isCommand() bool {
 	switch k {
 	case Limited, Upgraded, Reset, Remove, RemoveGone, Replace, ReplaceGone, Recover, Rotated, RotatedCA:
@@ -169,15 +167,15 @@ func (k Kind) isEdit() bool {
 	return false
 }
 
-// Fault is one thing that goes wrong.
+// Fault is one fault.
 type Fault struct {
-	At   int // the moment, from the beginning
+	At   int // moment since the start
 	Kind Kind
-	Host int // its index, control plane first
-	For  int // how many moments it lasts
+	Host int // index, control plane first
+	For  int // duration in moments
 }
 
-// String is what ParseFault reads: "12:cut:3:40".
+// String returns the form that ParseFault reads: "12:cut:3:40".
 func (f Fault) String() string { return fmt.Sprintf("%d:%s:%d:%d", f.At, f.Kind, f.Host, f.For) }
 
 // ParseFault reads a fault.
@@ -195,7 +193,7 @@ func ParseFault(text string) (Fault, error) {
 	return Fault{At: at, Kind: Kind(p[1]), Host: host, For: lasts}, nil
 }
 
-// String is what Parse reads, and what `go test ./test/sim -run Replay -replay` takes.
+// String returns the form that Parse and `go test ./test/sim -run Replay -replay` read.
 func (s Scenario) String() string {
 	faults := make([]string, len(s.Faults))
 	for i, f := range s.Faults {

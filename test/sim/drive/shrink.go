@@ -7,8 +7,8 @@ import (
 	"kubeone/test/sim/safety"
 )
 
-// Shrink returns a scenario that breaks the same rule with as few faults and hosts as it finds, each as early and as
-// short as it can be.
+// Shrink returns a scenario that breaks the same rule with as few faults and hosts as it finds, and with faults as
+// early and short as possible.
 func Shrink(t *testing.T, s Scenario, rule safety.Rule) Scenario {
 	t.Helper()
 	breaks := func(smaller Scenario) bool {
@@ -27,7 +27,7 @@ func Shrink(t *testing.T, s Scenario, rule safety.Rule) Scenario {
 	return s
 }
 
-// smaller are scenarios that are a little simpler than this one, the simplest first.
+// smaller returns slightly simpler scenarios, the simplest first.
 func smaller(s Scenario) []Scenario {
 	var out []Scenario
 	with := func(change func(*Scenario)) {
@@ -39,7 +39,7 @@ func smaller(s Scenario) []Scenario {
 	for i := range s.Faults {
 		with(func(t *Scenario) { t.Faults = slices.Delete(t.Faults, i, i+1) })
 	}
-	// Not only one host less: with fewer hosts steps come at other times, and another rule may be broken first.
+	// More than one host less, because with fewer hosts steps come at other times and may break another rule first.
 	for hosts := 1; hosts < s.ControlPlanes+s.Workers; hosts++ {
 		for workers := max(0, hosts-s.ControlPlanes); workers <= min(s.Workers, hosts-1); workers++ {
 			with(func(t *Scenario) { t.leave(hosts-workers, workers) })
@@ -57,7 +57,7 @@ func smaller(s Scenario) []Scenario {
 	return out
 }
 
-// leave takes hosts away until only so many are there.
+// leave removes hosts down to the given numbers.
 func (s *Scenario) leave(controlPlanes, workers int) {
 	for s.Workers > workers {
 		s.Workers--
@@ -69,7 +69,7 @@ func (s *Scenario) leave(controlPlanes, workers int) {
 	}
 }
 
-// renumber moves the faults of the hosts after the one that is gone.
+// renumber moves the faults of the hosts after a removed one.
 func (s *Scenario) renumber(gone int) {
 	hosts := s.ControlPlanes + s.Workers
 	for i := range s.Faults {

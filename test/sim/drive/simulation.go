@@ -14,69 +14,69 @@ import (
 	"kubeone/test/sim/world"
 )
 
-// Simulation is a scenario as it happens.
+// Simulation is a running scenario.
 type Simulation struct {
 	Scenario
 	World   *world.World
 	Checker *safety.Checker
-	// Trace is told what happens, in words; nil tells nobody.
+	// Trace receives the events as text. Nil disables it.
 	Trace func(format string, args ...any)
 
-	file    *file // the manifest, as it is now
+	file    *file // the current manifest
 	addons  map[string]string
 	bare    observed.World
 	dice    dice
 	moment  int
 	runs    int
-	ops     []*operator          // whose run has not ended
+	ops     []*operator          // operators whose run has not ended
 	broken  map[*world.Host]Kind // the next command there loses its connection
 	lasting []ending
-	due     []Fault // those of this moment of operators
+	due     []Fault // operators' faults of this moment
 	last    look
-	// lastFile is for which manifest the last look was.
+	// lastFile is the manifest of the last look.
 	lastFile *file
-	// lastView is of which hosts the last look was.
+	// lastView is the set of hosts in the last look.
 	lastView   int
-	gone       bool // at some time the faults had taken the quorum of etcd for good
-	recoveries int  // how many have begun another etcd
-	Help       int  // how often a person helped
-	// Recovered is how often a cluster was recovered whose quorum the faults had taken.
+	gone       bool // the faults have destroyed etcd's quorum at some time
+	recoveries int  // recoveries that have started another etcd
+	Help       int  // times that a person helped
+	// Recovered counts recoveries of a cluster whose quorum the faults had destroyed.
 	Recovered int
 	// authorities are the keys of etcd's CA.
 	authorities authorities
-	// machines are the Machines that there are, created how many there have been.
+	// machines are the existing Machines. created counts all that ever existed.
 	machines []*machine
 	created  int
-	// settings are those of the cluster's record, as controllers saw them last.
+	// settings are those of the cluster's record as controllers last saw them.
 	settings int
-	// answering is when each host answers a look that takes time: Early or Late. Hosts that it lacks answer with
+	// answering has Early or Late for hosts that answer at the start or end of a slow round. The others answer with
 	// everything else.
 	answering map[*world.Host]Kind
-	// before is what there was when the look began that ends now; nil of one that takes no time.
+	// before is the observation at the start of the round that ends now, or nil for a round that takes no time.
 	before *observed.World
 
-	// The rest is read and changed with mu locked, which the simulation itself has but while a second passes.
+	// Read and change the rest with mu locked. The simulation holds mu except while a second passes.
 	mu    sync.Mutex
 	began time.Time
-	ctx   context.Context //nolint:containedctx // that of the scenario, in which runs begin at any moment
+	ctx   context.Context //nolint:containedctx // the scenario's: runs begin at any moment
 	all   sync.WaitGroup  // the runs
 }
 
-// ending is when something that lasts is over.
+// ending is the end of a lasting fault.
 type ending struct {
 	at int
 	do func()
 }
 
-// Report is what became of a scenario.
+// Report is the outcome of a scenario.
 type Report struct {
 	Violation *safety.Violation
 	Moments   int
 	Runs      int    // of apply
-	Result    Result // of the last one
+	Result    Result // result of the last run
 	Helped    int    // machines replaced on apply's instructions
-	Recovered int    // how often the cluster was recovered
-	Lost      bool   // the faults took etcd's quorum: nothing but a refusal was to be expected
+	Recovered int    // recoveries of the cluster
+	Lost      bool   // the faults destroyed etcd's quorum: only a refusal was expected
 }
 
 // New prepares a scenario.
@@ -128,7 +128,7 @@ func (s *Simulation) start() *world.World {
 		want.Endpoint.Host = otherEndpoint
 	}
 	w := world.Installed(want, version)
-	// Who made these clusters left it so.
+	// An unfinished or older cluster still has the binding.
 	w.EtcdCluster().Objects.AnyToken = version != Wanted || s.Start == Missing
 	if n := len(want.Workers); n > 1 {
 		w.Deploy("shop", 2*n, 2*n-1)
@@ -137,13 +137,13 @@ func (s *Simulation) start() *world.World {
 	return w
 }
 
-// throw is a number below n for this moment.
+// throw returns a number below n for this moment.
 func (s *Simulation) throw(what, n int) int { return s.dice.throw(s.moment*8+what+1000, n) }
 
-// look is what an operator sees and plans now. As long as the world is the same, so is the look.
+// look returns an operator's current observation and plan. It is cached until the world changes.
 func (s *Simulation) look() look { return s.lookFor(s.file) }
 
-// lookFor is the same with that manifest.
+// lookFor is like look, with the given manifest.
 func (s *Simulation) lookFor(f *file) look {
 	if s.before != nil {
 		return s.lookNow(f)
@@ -156,7 +156,7 @@ func (s *Simulation) lookFor(f *file) look {
 	return s.last
 }
 
-// lookNow is the same, worked out anew.
+// lookNow is like lookFor, without the cache.
 func (s *Simulation) lookNow(f *file) look {
 	in, who := s.input(f)
 	in = decide.Settle(in, false)
@@ -174,7 +174,7 @@ func (s *Simulation) lookNow(f *file) look {
 	return l
 }
 
-// opening is the plan with every closed Node opened.
+// opening returns the plan with every cordoned Node uncordoned.
 func (s *Simulation) opening(p plan.Plan, is observed.World) plan.Plan {
 	for _, n := range is.API.Nodes {
 		if n.Unschedulable {
@@ -188,14 +188,14 @@ func (s *Simulation) opening(p plan.Plan, is observed.World) plan.Plan {
 	return p
 }
 
-// meddling is the plan with that done to a host that needs nothing.
+// meddling returns the plan with an additional step on a healthy host.
 func (s *Simulation) meddling(p plan.Plan, in step.Intent) plan.Plan {
 	h := s.World.Hosts[0]
 	p.Steps = append(p.Steps, plan.Step{ID: "meddle/" + h.Name, Host: h.ID, Intent: in})
 	return p
 }
 
-// removing is the plan with a living member taken out.
+// removing returns the plan with a living member removed.
 func (s *Simulation) removing(p plan.Plan, is observed.World) plan.Plan {
 	for _, m := range is.Etcd.Members {
 		if m.Healthy == observed.Yes {
@@ -209,7 +209,7 @@ func (s *Simulation) removing(p plan.Plan, is observed.World) plan.Plan {
 	return p
 }
 
-// breaks takes the fault that the next command on the host meets.
+// breaks returns and clears the fault for the next command on the host.
 func (s *Simulation) breaks(h *world.Host) Kind {
 	k := s.broken[h]
 	if k != "" {
@@ -224,7 +224,7 @@ func (s *Simulation) tell(format string, args ...any) {
 	}
 }
 
-// TraceEffects tells of what steps change, too.
+// TraceEffects also traces the changes of steps.
 func (s *Simulation) TraceEffects() {
 	check := s.World.Watch
 	s.World.Watch = func(e world.Effect) {

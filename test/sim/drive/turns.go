@@ -12,8 +12,8 @@ import (
 	"kubeone/test/sim/world"
 )
 
-// recorded are the settings that controllers find in the cluster's record: a run leaves there what it has given to
-// every control-plane host. Meanwhile they are those of before.
+// recorded returns the settings in the cluster's record for controllers. A run writes them there after every
+// control-plane host has them. Until then the record has the former ones.
 func (s *Simulation) recorded() int {
 	var have []string
 	for _, h := range s.World.Hosts {
@@ -36,7 +36,7 @@ func withSettings(want desired.Cluster, n int) desired.Cluster {
 	return want
 }
 
-// differs reports whether the Machine's host is a Node and has other settings than the record.
+// differs reports whether the Machine's host is a Node with other settings than the record.
 func (s *Simulation) differs(m *machine) bool {
 	d := &m.host.Disk
 	return s.has(m) && d.Digest != "" && d.Digest != SettingsOf(withSettings(desired.Cluster{}, s.recorded()))
@@ -48,8 +48,7 @@ func (s *Simulation) has(m *machine) bool {
 	return d.Joined() && d.Marker != nil && d.Marker.Machine == m.uid
 }
 
-// giveTurn gives the Machine its turn to get other settings, if it is its turn, and takes it where nothing differs any
-// more.
+// giveTurn gives the Machine its turn to get new settings when it is due, and ends the turn when nothing differs.
 func (s *Simulation) giveTurn(m *machine) {
 	if m.turn = m.turn && s.differs(m); m.turn || !s.differs(m) || m.gone {
 		return
@@ -72,7 +71,7 @@ func (s *Simulation) giveTurn(m *machine) {
 	}
 }
 
-// members are the Machines that are Nodes.
+// members returns the Machines that are Nodes.
 func (s *Simulation) members() []rollout.Member {
 	var out []rollout.Member
 	r := s.World.EtcdCluster()
@@ -92,7 +91,7 @@ func (s *Simulation) members() []rollout.Member {
 	return out
 }
 
-// awaitsTurn reports whether nothing is left to do for the Machine but to give its host other settings, in its turn.
+// awaitsTurn reports whether the Machine only waits for its turn to get new settings.
 func (s *Simulation) awaitsTurn(m *machine) bool {
 	first := s.lookAtMachine(m).first
 	return first.Route == fsm.Wait && problem.Has(first.Problems, problem.SettingsLater)
@@ -105,7 +104,7 @@ func (m *machine) mayGet() decide.Turn {
 	return decide.NotYet
 }
 
-// haveSettings checks that hosts of Machines have what the record has.
+// haveSettings checks that hosts of Machines have the settings of the record.
 func (s *Simulation) haveSettings(r *world.EtcdCluster) {
 	for _, m := range s.machines {
 		if n := r.Objects.Node(m.host.Name); s.differs(m) && n != nil && !s.heldBack(m) {

@@ -5,7 +5,7 @@ import (
 	"kubeone/test/sim/world"
 )
 
-// What becomes of etcd's data: a host keeps what it had, and no other data takes the place of a cluster's that works.
+// The rules about etcd's data: a host keeps its data, and no other data replaces that of a working cluster.
 
 // wants reports whether the manifest of the run has the host.
 func (c *Checker) wants(run string, h *world.Host) bool {
@@ -15,7 +15,7 @@ func (c *Checker) wants(run string, h *world.Host) bool {
 	return c.Wanted[h.Name]
 }
 
-// deleted checks that what is moved aside serves nobody, and that nothing goes that was not moved aside.
+// deleted checks that data moved aside is unused, and that only such data is deleted.
 func (c *Checker) deleted(e world.Effect) {
 	d, ends := e.Host.Disk, c.granted[e.By.Run].Ends
 	switch {
@@ -29,7 +29,7 @@ func (c *Checker) deleted(e world.Effect) {
 	}
 }
 
-// listed reports whether the data is of a member of the etcd that counts.
+// listed reports whether the data belongs to a member of the current etcd.
 func (c *Checker) listed(d *world.Data) bool {
 	r := c.World.EtcdCluster()
 	if r == nil || r.ID != d.EtcdCluster {
@@ -43,7 +43,7 @@ func (c *Checker) listed(d *world.Data) bool {
 	return false
 }
 
-// purged checks that nobody needs any more what was kept.
+// purged checks that kept data is no longer needed.
 func (c *Checker) purged(e world.Effect) {
 	if !c.granted[e.By.Run].Ends && len(e.Host.Disk.Aside) > 0 && c.World.Now-c.quorate > notice {
 		c.Break(KeptNeeded, "%s deletes what %s has kept, and etcd has had no quorum for %d s", e.By.Step, e.Host.Name,
@@ -51,8 +51,8 @@ func (c *Checker) purged(e world.Effect) {
 	}
 }
 
-// recovers checks that etcd begins anew where it has no quorum any more. One that came back a moment ago nobody can
-// have noticed.
+// recovers checks that etcd is restarted from existing data only without a quorum. It excuses a quorum that has just
+// returned, because no run can have noticed it.
 func (c *Checker) recovers(e world.Effect) {
 	if c.World.Quorum(c.World.EtcdCluster()) && c.World.Now-c.without > notice {
 		c.Break(Recovery, "%s %s %s, and etcd has had its quorum for %d s", e.By.Step, e.Verb, e.Host.Name,
@@ -60,7 +60,7 @@ func (c *Checker) recovers(e world.Effect) {
 	}
 }
 
-// newest checks that no host which answers had newer data of the same etcd than the one on which it begins anew.
+// newest checks that no answering host had newer data of the same etcd than the host of the recovery.
 func (c *Checker) newest(e world.Effect) {
 	data := e.Host.Disk.Data
 	if data == nil || c.granted[e.By.Run].Chosen {

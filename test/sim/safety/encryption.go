@@ -2,7 +2,7 @@ package safety
 
 import "kubeone/test/sim/world"
 
-// readable checks that every API server, and the one that starts next on its host, has the key of every Secret.
+// readable checks that every API server, and the next one on its host, has the key of every Secret.
 func (c *Checker) readable() {
 	r := c.World.EtcdCluster()
 	if r == nil {

@@ -10,7 +10,7 @@ import (
 	"kubeone/test/sim/world"
 )
 
-// parts are a version's minor and patch, "1.36.3" gives 36 and 3; Kubernetes has one major version.
+// parts returns a version's minor and patch: 36 and 3 for "1.36.3". Kubernetes has one major version.
 func parts(version string) (minor, patch int) {
 	_, rest, _ := strings.Cut(version, ".")
 	one, two, ok := strings.Cut(rest, ".")
@@ -22,7 +22,7 @@ func parts(version string) (minor, patch int) {
 	return minor, patch
 }
 
-// changed checks that an API server goes up by one minor at most, and that the others are no more than one away.
+// changed checks that an API server is upgraded by one minor at most, and that the others are at most one minor apart.
 func (c *Checker) changed(e world.Effect) {
 	minor, patch := parts(e.New)
 	if e.Old != "" {
@@ -42,8 +42,8 @@ func (c *Checker) changed(e world.Effect) {
 	}
 }
 
-// kubelet checks that a kubelet's version changes only on a node from which the pods are gone, and which is closed
-// unless it only now joins again.
+// kubelet checks that a kubelet's version changes only on a drained node. The node is cordoned unless it is only now
+// joining again.
 func (c *Checker) kubelet(e world.Effect) {
 	r := c.World.EtcdCluster()
 	if e.Old == "" || e.Old == e.New || r == nil {
@@ -69,7 +69,7 @@ func (c *Checker) evicted(e world.Effect) {
 	}
 }
 
-// starting is how long a pod takes to be available, in seconds.
+// starting is the time until a pod is available, in seconds.
 const starting = 5
 
 func (c *Checker) opened(e world.Effect) {
@@ -88,7 +88,7 @@ func (c *Checker) nodeDeleted(e world.Effect) {
 	}
 }
 
-// State checks what must be so at every moment.
+// State checks the rules that hold at every moment.
 func (c *Checker) State() {
 	if c.first != nil {
 		return
@@ -106,7 +106,7 @@ func (c *Checker) State() {
 	}
 }
 
-// endpoints checks what kubelets dial against the certificates that they may be shown there.
+// endpoints checks that the certificates behind the addresses that kubelets dial contain these names.
 func (c *Checker) endpoints() {
 	for _, h := range c.World.Hosts {
 		d := &h.Disk
@@ -117,7 +117,7 @@ func (c *Checker) endpoints() {
 	}
 }
 
-// brains checks that one etcd serves, and that it has every write that was acknowledged.
+// brains checks that only one etcd serves, and that it has every acknowledged write.
 func (c *Checker) brains() {
 	serving := 0
 	for _, r := range c.World.Rings {
@@ -135,8 +135,8 @@ func (c *Checker) brains() {
 	}
 }
 
-// left reports whether only machines that the manifest does not have any more hold data of the etcd, and another one
-// has begun since.
+// left reports whether only machines that were removed from the manifest hold data of the etcd, and another etcd has
+// been started since.
 func (c *Checker) left(r *world.EtcdCluster) bool {
 	if r == c.World.EtcdCluster() {
 		return false
@@ -149,11 +149,11 @@ func (c *Checker) left(r *world.EtcdCluster) bool {
 	return true
 }
 
-// versions checks every kubelet against the API servers that it may speak to.
+// versions checks every kubelet against the API servers that it may reach.
 func (c *Checker) versions() {
 	oldest, newest := 0, 0
 	for _, h := range c.World.Hosts {
-		// One that the manifest has not any more counts while it serves.
+		// A host outside the manifest counts while it serves.
 		if h.Up && h.Run.API != "" && (!c.Left[h.Name] || c.World.APIReady(h)) {
 			minor, _ := parts(h.Run.API)
 			if oldest == 0 || minor < oldest {
@@ -179,8 +179,8 @@ func (c *Checker) versions() {
 	}
 }
 
-// closed checks how many members runs have closed: one of the control plane, and as many workers as may be
-// out of service.
+// closed checks how many members runs have cordoned: one of the control plane, and as many workers as may be out of
+// service.
 func (c *Checker) closed() {
 	r := c.World.EtcdCluster()
 	if r == nil {
@@ -193,9 +193,9 @@ func (c *Checker) closed() {
 			delete(c.leftClosed, n.Name)
 			delete(c.late, n.Name)
 		case c.late[n.Name]:
-		case c.Left[n.Name] || c.leftClosed[n.Name]: // whose manifest has it again has not closed it
+		case c.Left[n.Name] || c.leftClosed[n.Name]: // a run cordoned it before the host returned to the manifest
 			c.leftClosed[n.Name] = true
-		case c.named(n.CordonedBy): // beside one that an interrupted run has left closed
+		case c.named(n.CordonedBy): // in addition to one that an interrupted run has left cordoned
 		case n.ControlPlane:
 			control++
 		default:
@@ -210,20 +210,20 @@ func (c *Checker) closed() {
 	}
 }
 
-// named reports whether a person has named the hosts on which the run works.
+// named reports whether a person has named the hosts of the run.
 func (c *Checker) named(run string) bool {
 	g := c.granted[run]
 	return g.Limited || len(g.Leaves) > 0
 }
 
-// CordonedByHand notes that a person closed a Node.
+// CordonedByHand records that a person cordoned a Node.
 func (c *Checker) CordonedByHand(node string) {
 	if n := c.node(node); n != nil && n.Cordoned && n.CordonedBy == "" {
 		c.byHand[node] = true
 	}
 }
 
-// ByHand reports whether a person closed the Node.
+// ByHand reports whether a person cordoned the Node.
 func (c *Checker) ByHand(node string) bool { return c.byHand[node] }
 
 func (c *Checker) node(name string) *world.Node {
@@ -233,7 +233,7 @@ func (c *Checker) node(name string) *world.Node {
 	return nil
 }
 
-// Replaced checks that a machine which a person replaces as instructed takes no quorum with it.
+// Replaced checks that a replacement of a machine as instructed keeps the quorum.
 func (c *Checker) Replaced(h *world.Host) {
 	d := h.Disk.Data
 	if d == nil || !c.World.Voting(h) {
@@ -249,7 +249,7 @@ func (c *Checker) joined(n *world.Node) bool {
 	return h != nil && h.Disk.Joined()
 }
 
-// token checks what a join token is good for that a host is given.
+// token checks the scope of a host's join token.
 func (c *Checker) token(e world.Effect) {
 	switch e.By.Kind {
 	case step.JoinWorker, step.JoinPrepare, step.JoinEtcd, step.JoinFinish:

@@ -8,15 +8,15 @@ import (
 	"kubeone/test/sim/world"
 )
 
-// Wakes notes when a run goes on whose program stands still. What it had asked for before may go out then.
+// Wakes records when a suspended run resumes. Its earlier requests may be sent after that.
 func (c *Checker) Wakes(run string, at int64) { c.wakes[run] = at }
 
 func (c *Checker) lock(e world.Effect) {
 	c.holder[e.Host.ID], c.taken[e.Host.ID], c.robbed[e.Host.ID] = e.By.Run, c.World.Now, e.Forced
 }
 
-// lease checks that nobody takes the Lease from a run that lives, unless it was told to, or has the lock of every
-// member's host, where that run is not.
+// lease checks that a run takes the Lease of a living run only if it was told to, or if it has the lock of every
+// member's host and the other run is not on that host.
 func (c *Checker) lease(e world.Effect) {
 	last := c.World.EtcdCluster().Objects.Lease
 	lives := last.Run != "" && last.Run != e.By.Run && c.World.Now-last.Renewed < world.StaleAfter
@@ -28,8 +28,8 @@ func (c *Checker) lease(e world.Effect) {
 	c.lessee, c.leasedAt, c.forced = e.By.Run, c.World.Now, e.Forced
 }
 
-// alone checks that no two runs work on the same thing: that none begins a step on a host whose lock another has, and
-// none about the cluster when another one has taken the cluster's Lease. What was begun before goes on.
+// alone checks that no two runs work on the same thing. A run begins no step on a host that another run has locked, and
+// no step about the cluster after another run has taken the Lease. Running steps may continue.
 func (c *Checker) alone(e world.Effect) {
 	if e.Verb == world.Begun {
 		if holder := c.holder[e.Host.ID]; holder != e.By.Run {
@@ -54,13 +54,13 @@ func (c *Checker) alone(e world.Effect) {
 		return
 	}
 	if e.By.Kind == step.RemoveEtcd && !c.leases[e.By.Run] && c.hasAll(e.By.Run) {
-		return // it needs no API, and nobody else can have the Lease and reach a host
+		return // it needs no API, and no other run can have the Lease and reach a host
 	}
 	c.stale(e)
 }
 
-// ofControlPlane reports whether somebody can know that the host is of the control plane: by what it has, by its Node,
-// or by etcd's list. A bare machine in the place of one that was taken out before is not.
+// ofControlPlane reports whether the host is known to be a control plane: by its own state, by its Node, or by etcd's
+// members. A bare machine that replaces a removed one is not.
 func (c *Checker) ofControlPlane(h *world.Host) bool {
 	r, d := c.World.EtcdCluster(), h.Disk
 	if !h.ControlPlane || r == nil || d.Data != nil || d.Marker != nil && d.Marker.Role == desired.ControlPlane {
@@ -72,8 +72,8 @@ func (c *Checker) ofControlPlane(h *world.Host) bool {
 	})
 }
 
-// stale checks that the run's Lease is its own. One that began before there was an API takes it before its first step
-// through that. Nobody can know at once that a person has taken it by force, or what happened in his sleep.
+// stale checks that the run holds its Lease. A run that began before the API existed takes it before its first step
+// through the API. A run cannot know at once that the Lease was taken by force, or taken while the run was suspended.
 func (c *Checker) stale(e world.Effect) {
 	if c.lessee == e.By.Run || c.leases[e.By.Run] && c.canNotKnow(e.By.Run, c.forced, c.leasedAt) {
 		return
@@ -87,7 +87,7 @@ func (c *Checker) canNotKnow(run string, forced bool, taken int64) bool {
 	return forced && c.World.Now-taken <= learning || slept && c.World.Now-wakes <= waking
 }
 
-// hasAll reports whether the run has the lock of every host that has a member of etcd.
+// hasAll reports whether the run has the lock of every host with a member of etcd.
 func (c *Checker) hasAll(run string) bool {
 	for _, h := range c.World.Hosts {
 		if h.Disk.Data != nil && c.holder[h.ID] != run {
@@ -97,7 +97,8 @@ func (c *Checker) hasAll(run string) bool {
 	return true
 }
 
-// forgotten checks that no other run has the host whose working directory goes: its lock and its step would go too.
+// forgotten checks that no other run uses a host whose working directory is removed, because its lock and its step
+// would be lost.
 func (c *Checker) forgotten(e world.Effect) {
 	h := e.Host
 	if h.Held != nil && h.Held.Run != e.By.Run || h.Run.Unit != nil {
@@ -106,8 +107,8 @@ func (c *Checker) forgotten(e world.Effect) {
 	}
 }
 
-// learning is how long a run may take to learn that its lock was taken by force, and waking how long one may take that
-// stood still, in seconds.
+// learning is the time in seconds until a run notices that its lock was taken by force. waking is that time for a run
+// that was suspended.
 const (
 	learning = 10
 	waking   = 3

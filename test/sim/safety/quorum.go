@@ -9,8 +9,8 @@ import (
 	"kubeone/test/sim/world"
 )
 
-// votes counts the etcd cluster's voters and how many of them serve, or did when what happens now was begun, without
-// the member with that ID.
+// votes counts the etcd cluster's voters without the given member, and how many of them serve or served at the time
+// since.
 func (c *Checker) votes(r *world.EtcdCluster, without int, since int64) (voters, healthy int) {
 	for _, m := range r.Members {
 		if m.Learner || m.ID == without {
@@ -26,7 +26,7 @@ func (c *Checker) votes(r *world.EtcdCluster, without int, since int64) (voters,
 	return voters, healthy
 }
 
-// notice is how long after a member became unhealthy nobody can be blamed for not having noticed, in seconds.
+// notice is the time in seconds within which a run need not have noticed that a member became unhealthy.
 const notice = 20
 
 func (c *Checker) servedSince(h *world.Host, since int64) bool {
@@ -34,7 +34,7 @@ func (c *Checker) servedSince(h *world.Host, since int64) bool {
 	return c.World.Serving(h) || ever && at >= since-notice
 }
 
-// begunAt is when the step began on its host, and the time now for what goes through the API.
+// begunAt returns the start of the step on its host. For a step through the API it returns the current time.
 func (c *Checker) begunAt(by world.Author) int64 {
 	if at, ok := c.begins[by]; ok {
 		return at
@@ -42,7 +42,7 @@ func (c *Checker) begunAt(by world.Author) int64 {
 	return c.World.Now
 }
 
-// note remembers which members serve.
+// note records which members serve.
 func (c *Checker) note() {
 	if c.World.Quorum(c.World.EtcdCluster()) {
 		c.quorate = c.World.Now
@@ -95,8 +95,8 @@ func (c *Checker) removed(e world.Effect) {
 	}
 }
 
-// silence is how long a member that nobody wants must have served nobody before it counts as dead, in seconds. That it
-// did for no longer than a gap between two looks nobody can see.
+// silence is the time in seconds after which a silent member that is to be removed counts as dead. gap is the longest
+// service between two probes that probing can miss.
 const (
 	silence = int64(apply.DeathWithin / time.Second)
 	gap     = int64(apply.DeathGap / time.Second)
@@ -113,8 +113,8 @@ func (c *Checker) promoted(e world.Effect) {
 	}
 }
 
-// stopped checks that the others do without this member. One or two voters do not; they may be stopped
-// while all are well.
+// stopped checks that the other members have a quorum without this one. Of one or two voters, one may be stopped while
+// all are healthy.
 func (c *Checker) stopped(e world.Effect) {
 	d := e.Host.Disk.Data
 	if d == nil || !c.World.Voting(e.Host) || c.granted[e.By.Run].Ends {
@@ -135,7 +135,7 @@ func (c *Checker) stopped(e world.Effect) {
 	}
 }
 
-// single checks that no other control-plane host is in the middle of having been stopped by a step.
+// single checks that steps have not stopped another control-plane host.
 func (c *Checker) single(e world.Effect) {
 	if c.granted[e.By.Run].Ends || e.By.Kind == step.Fence || e.By.Kind == step.Restore {
 		return
@@ -147,8 +147,8 @@ func (c *Checker) single(e world.Effect) {
 	}
 }
 
-// begun checks that a new etcd is begun only where nothing of a cluster is, on any control-plane host of the manifest,
-// reached or not; and that a restored one is alone.
+// begun checks that a new etcd is started only if no control-plane host of the manifest, reachable or not, has data of
+// a cluster. A restored etcd must be the only one.
 func (c *Checker) begun(e world.Effect) {
 	if e.By.Kind == step.Restore {
 		if d := e.Host.Disk.Data; d != nil {
@@ -165,15 +165,15 @@ func (c *Checker) begun(e world.Effect) {
 			}
 			continue
 		}
-		unfinished := h.Disk.Marker != nil && !h.Disk.Marker.Complete // an installation of ours may have copied the CAs
+		unfinished := h.Disk.Marker != nil && !h.Disk.Marker.Complete // an unfinished installation may have copied the CAs
 		if h.ControlPlane && !h.Outside && (h.Disk.Data != nil || h != e.Host && h.Disk.CA != 0 && !unfinished) {
 			c.Break(NewCluster, "%s makes a new cluster on %s, and %s has data of one", e.By.Step, e.Host.Name, h.Name)
 		}
 	}
 }
 
-// unheard reports whether nobody tells a run of an etcd that runs: its host is not of the manifest, it has no quorum,
-// and no host of the manifest has data of it, or of what was restored from it.
+// unheard reports whether a run cannot know of a running etcd: its host is not in the manifest, it has no quorum, and
+// no host of the manifest has data of it or of what was restored from it.
 func (c *Checker) unheard(run string, h *world.Host) bool {
 	if h.Disk.Data == nil || c.wants(run, h) || c.World.Serving(h) {
 		return false

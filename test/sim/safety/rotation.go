@@ -2,7 +2,7 @@ package safety
 
 import "slices"
 
-// trusted checks that every member of etcd trusts what any other shows.
+// trusted checks that every member of etcd trusts the certificates of all others.
 func (c *Checker) trusted() {
 	shows, trusts := c.World.Shown()
 	for who, key := range shows {

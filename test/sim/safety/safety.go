@@ -1,6 +1,6 @@
-// Package safety checks the rules that must hold whatever is interrupted, against the simulated truth. It does its own
-// arithmetic, of quorums and of versions, knows what probes found out as little as it knows how plans are made, and
-// takes of a plan only what was approved: which step on which host.
+// Package safety checks the rules that must hold despite any interruption, against the simulated world. It computes
+// quorums and versions itself, and is independent of probes and of planning. From a plan it uses only what was
+// approved: which step on which host.
 package safety
 
 import (
@@ -11,7 +11,7 @@ import (
 	"kubeone/test/sim/world"
 )
 
-// Rule is the name of one rule.
+// Rule is the name of a rule.
 type Rule string
 
 // The rules.
@@ -49,73 +49,73 @@ const (
 	Converged     Rule = "after the faults the next runs end in an empty plan, and every node is open"
 )
 
-// Violation is a rule that was broken.
+// Violation is a broken rule.
 type Violation struct {
 	Rule   Rule
 	Detail string
 	At     int64 // the world's time
 }
 
-// Error is the violation in words.
+// Error describes the violation.
 func (v *Violation) Error() string { return fmt.Sprintf("at %d s: %s: %s", v.At, v.Rule, v.Detail) }
 
-// Checker watches one world.
+// Checker checks one world.
 type Checker struct {
 	World *world.World
-	// Wanted are the names of the manifest's hosts, Workers how many workers may be out of service at a time.
+	// Wanted are the names of the manifest's hosts. Workers is the number of workers that may be out of service at a
+	// time.
 	Wanted  map[string]bool
 	Workers int
-	// Forced says that a person allowed pods to be deleted when a drain takes too long.
+	// Forced means that a person allowed deleting pods when a drain takes too long.
 	Forced bool
-	// Left are the names of hosts that the manifest has had and has not now: they are nobody's business but a person's.
+	// Left are the names of hosts that were removed from the manifest. Only a person may change them.
 	Left map[string]bool
-	// Recoveries is how many times an etcd was begun anew from what an earlier one had.
+	// Recoveries counts etcd clusters that were restored from an earlier one.
 	Recoveries int
 
 	approved   map[string]plan.Plan
-	granted    map[string]Grant       // what a person has allowed a run besides what apply may do
-	holder     map[string]string      // the run that last took a host's lock
-	taken      map[string]int64       // of each host, when its lock was last taken
-	robbed     map[string]bool        // of each host, whether that was by force
+	granted    map[string]Grant       // a person's permissions for a run beyond those of apply
+	holder     map[string]string      // the last run that took a host's lock
+	taken      map[string]int64       // when each host's lock was last taken
+	robbed     map[string]bool        // whether that was by force
 	leases     map[string]bool        // runs that have taken the cluster's Lease
-	lessee     string                 // the last one of them,
-	leasedAt   int64                  // when it did so,
-	forced     bool                   // and whether it did so whatever the one before did
-	wakes      map[string]int64       // of each run that stood still, when it last went on
-	byHand     map[string]bool        // Nodes that a person closed
-	late       map[string]bool        // Nodes closed by runs that could not know yet that their lock was taken
-	leftClosed map[string]bool        // Nodes closed by runs when a manifest left them out, and since
-	served     map[string]int64       // when the member of an address was last seen to serve,
-	serving    map[string]int64       // since when it does without a break,
-	lived      map[string]int64       // and when it last had done so for longer than anybody can overlook
-	checked    int                    // the world's version that State saw last
+	lessee     string                 // the last of them,
+	leasedAt   int64                  // when it took the Lease,
+	forced     bool                   // and whether it was by force
+	wakes      map[string]int64       // when each suspended run last resumed
+	byHand     map[string]bool        // Nodes that a person cordoned
+	late       map[string]bool        // Nodes cordoned by runs that could not know yet that their lock was taken
+	leftClosed map[string]bool        // Nodes that runs had cordoned when their hosts left the manifest
+	served     map[string]int64       // when the member at an address was last seen to serve,
+	serving    map[string]int64       // since when it has served without a break,
+	lived      map[string]int64       // and when it last served too long to be missed
+	checked    int                    // the world's version at the last State
 	begins     map[world.Author]int64 // when steps began on their hosts
 	quorate    int64                  // when etcd last had a quorum
 	without    int64                  // when it last had none
-	from       map[int]int            // the etcd cluster of whose data a restored one was made, by its ID
-	// wasIntact are hosts of which everything worked when State saw them last, and intactSince since when it does.
+	from       map[int]int            // the source etcd cluster of a restored one, by ID
+	// wasIntact are the intact hosts at the last State, and intactSince the start of that.
 	wasIntact   map[string]bool
 	intactSince map[string]int64
 	first       *Violation
 }
 
-// Grant is what a person has asked of a run besides what apply may do. The zero value is an apply with the manifest of
-// the beginning.
+// Grant is a person's request beyond what apply may do. The zero value is an apply with the initial manifest.
 type Grant struct {
-	Leaves   map[string]bool // IDs of hosts that leave the cluster although they live
-	Ends     bool            // the whole cluster ends
-	Recovers bool            // etcd begins anew
-	Chosen   bool            // on the host that a person has chosen
-	Limited  bool            // it is about the hosts that a person has named
+	Leaves   map[string]bool // IDs of living hosts that leave the cluster
+	Ends     bool            // the cluster is reset
+	Recovers bool            // etcd is recovered
+	Chosen   bool            // on the host that a person chose
+	Limited  bool            // only the hosts that a person named
 	Hooked   bool            // its manifest has hooks after upgrades
-	Machine  string          // the UID of the Machine that it is about; empty: hosts of the manifest
-	// Wanted are the IDs of the hosts of the run's manifest; nil are those of the beginning.
+	Machine  string          // UID of the run's Machine; empty for hosts of the manifest
+	// Wanted are the IDs of the hosts in the run's manifest. Nil means those of the initial manifest.
 	Wanted map[string]bool
-	// Places are the IDs of the machines at which the run's hosts were found, by the host's ID.
+	// Places are the IDs of the machines where the run's hosts were found, by the host's ID.
 	Places map[string]identity.ProbeKey
 }
 
-// New is a checker of the world, and watches it from now on.
+// New returns a checker that watches the world from now on.
 func New(w *world.World, wanted []string, workers int) *Checker {
 	c := &Checker{World: w, Wanted: map[string]bool{}, Workers: workers}
 	c.approved, c.granted = map[string]plan.Plan{}, map[string]Grant{}
@@ -134,27 +134,27 @@ func New(w *world.World, wanted []string, workers int) *Checker {
 	return c
 }
 
-// Found is the first violation, nil as long as there is none.
+// Found returns the first violation, or nil.
 func (c *Checker) Found() *Violation { return c.first }
 
-// Break notes a violation that is found elsewhere.
+// Break records a violation found elsewhere.
 func (c *Checker) Break(rule Rule, format string, args ...any) {
 	if c.first == nil {
 		c.first = &Violation{Rule: rule, Detail: fmt.Sprintf(format, args...), At: c.World.Now}
 	}
 }
 
-// Approve notes the plan that a person said yes to, and what else was asked for.
+// Approve records the approved plan and the other permissions of a run.
 func (c *Checker) Approve(run string, p plan.Plan, g Grant) {
 	c.approved[run], c.granted[run] = p, g
 }
 
-// Begin checks the approved plan of a run that begins to carry it out, for what was found by a look that began then.
+// Begin checks the approved plan of a run before it is carried out, against the world at the start of its last probing.
 func (c *Checker) Begin(run string, look int64) {
 	p, g := c.approved[run], c.granted[run]
 	for _, s := range p.Steps {
 		h := c.World.Host(s.Host)
-		if h == nil || g.Leaves[h.ID] || g.Recovers && h.ControlPlane { // which has its own rule
+		if h == nil || g.Leaves[h.ID] || g.Recovers && h.ControlPlane { // recoveries have their own rule
 			continue
 		}
 		if world.Repairs(s.Intent.Kind) && c.intact(h) && c.intactSince[h.ID] <= look {
@@ -163,10 +163,10 @@ func (c *Checker) Begin(run string, look int64) {
 	}
 }
 
-// intact reports whether the host is a member of which everything works and nothing is lost.
+// intact reports whether the host is a member that works and has lost nothing.
 func (c *Checker) intact(h *world.Host) bool { return c.Well(h) && !h.Lacks() }
 
-// repaired notes since when hosts are intact.
+// repaired records since when hosts are intact.
 func (c *Checker) repaired() {
 	for _, h := range c.World.Hosts {
 		switch was := c.wasIntact[h.ID]; {
@@ -179,7 +179,7 @@ func (c *Checker) repaired() {
 	}
 }
 
-// Well reports whether the host is a member of which everything works.
+// Well reports whether the host is a member that works.
 func (c *Checker) Well(h *world.Host) bool {
 	return h.Up && h.Disk.Joined() && h.Run.Kubelet && h.Run.Containerd && (!h.ControlPlane || c.World.APIReady(h))
 }
@@ -200,7 +200,7 @@ func (c *Checker) effect(e world.Effect) {
 	}
 }
 
-// done checks what a step does.
+// done checks an effect of a step.
 func (c *Checker) done(e world.Effect) {
 	c.planned(e)
 	c.owned(e)
@@ -240,7 +240,7 @@ func (c *Checker) done(e world.Effect) {
 	}
 }
 
-// planned checks that the effect is of a step that was approved, on the host for which it was.
+// planned checks that the effect belongs to an approved step on its host.
 func (c *Checker) planned(e world.Effect) {
 	p, ok := c.approved[e.By.Run]
 	if !ok {
@@ -257,7 +257,7 @@ func (c *Checker) planned(e world.Effect) {
 		c.Break(Role, "step %s takes %s for a %s, and it has joined as a %s", s.ID, h.Name, s.Intent.Role,
 			h.Disk.Marker.Role)
 	}
-	// Who is silent at an address that is another host's ID has one by which the world does not know it.
+	// A silent host at the address of another host's ID is unknown to the world by its own ID.
 	placed := (e.Verb == world.NodeDeleted || e.Verb == world.Removed) && e.Host != nil &&
 		c.World.Host(s.Host) == nil && c.granted[e.By.Run].Places[s.Host] == identity.ProbeKey(e.Host.ID)
 	if e.Host != nil && s.Host != "" && s.Host != e.Host.ID && !placed {
@@ -265,7 +265,7 @@ func (c *Checker) planned(e world.Effect) {
 	}
 }
 
-// owned checks that the host which a step works on is its run's, by what the host has noted.
+// owned checks by the host's own note that the host belongs to the run.
 func (c *Checker) owned(e world.Effect) {
 	if e.Host == nil || e.Verb == world.Begun || !e.By.Kind.OnHost() {
 		return
@@ -276,8 +276,8 @@ func (c *Checker) owned(e world.Effect) {
 	}
 }
 
-// leavesGone reports whether only the Node is deleted of a host that is to leave and of which nothing runs: that is the
-// same in each role.
+// leavesGone reports whether the effect only deletes the Node of a leaving host on which nothing runs. That is safe in
+// each role.
 func (c *Checker) leavesGone(e world.Effect) bool {
 	return e.Verb == world.NodeDeleted && c.granted[e.By.Run].Leaves[e.Host.ID] && !e.Host.Up
 }

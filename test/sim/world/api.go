@@ -10,38 +10,38 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// Call is how far a step has got that goes through the API or etcd.
+// Call is the progress of a step through the API or etcd.
 type Call struct {
-	Began int64 // when its first request was made
+	Began int64 // time of its first request
 }
 
-// Digests are what steps through the API bring.
+// Digests are the digests that steps through the API apply.
 type Digests struct {
 	Manifest string
 	Addons   map[string]string
 }
 
-// query is a step's request, and what it is about.
+// query is a step's request with its subject.
 type query struct {
 	by          Author
 	in          step.Intent
 	call        *Call
 	digests     Digests
-	etcdCluster *EtcdCluster // whose API answers; nil of a request to etcd
-	node        *Node        // the intent's; nil where there is none
+	etcdCluster *EtcdCluster // the etcd cluster of the API; nil for a request to etcd
+	node        *Node        // the intent's Node, or nil
 }
 
-// request makes a step's request once. It is not done as long as it waits.
+// request makes a step's request once. done is false while it waits.
 type request func(w *World, q query) (done bool, err error)
 
-// Through carries a step out by one request. It is not done as long as it waits, or while nothing answers.
+// Through carries out a step with one request. done is false while it waits or while the API does not answer.
 func (w *World) Through(by Author, in step.Intent, c *Call, d Digests) (done bool, err error) {
 	q := query{by: by, in: in, call: c, digests: d}
 	ask := works[in.Kind].request
 	switch {
 	case ask == nil:
 		return false, errUnknown(in.Kind)
-	case in.Kind.ChangesMembership(): // it asks etcd
+	case in.Kind.ChangesMembership(): // a request to etcd
 		return ask(w, q)
 	case !w.APIReached():
 		return false, nil
@@ -72,7 +72,8 @@ func saveRecord(w *World, q query) (bool, error) {
 	return w.Write(), nil
 }
 
-// known are the names of the hosts' Nodes by the hosts' own word, and as they were before of those that do not answer.
+// known returns the names of the hosts' Nodes as the hosts report them. For hosts that do not answer, it keeps the
+// former names.
 func (w *World) known(before map[string]string) map[string]string {
 	now := map[string]string{}
 	for _, h := range w.Hosts {
@@ -93,7 +94,7 @@ func deleteNode(w *World, q query) (bool, error) {
 	}
 	owner := w.Host(q.in.NodeName)
 	if owner != nil && owner.Disk.Marker == nil {
-		owner = w.Host(q.by.Host) // a new machine is in the place of the one whose Node it was
+		owner = w.Host(q.by.Host) // a new machine has replaced the owner of the Node
 	}
 	w.effect(Effect{Verb: NodeDeleted, By: q.by, Host: owner})
 	q.etcdCluster.Objects.Nodes = slices.DeleteFunc(q.etcdCluster.Objects.Nodes, func(n *Node) bool {
@@ -102,7 +103,7 @@ func deleteNode(w *World, q query) (bool, error) {
 	return true, nil
 }
 
-// Unconfirmed is the intent when nobody has to confirm any more that what goes is dead.
+// Unconfirmed returns the intent without the confirmation that a member is dead.
 func Unconfirmed(in step.Intent) step.Intent {
 	switch p := in.Params.(type) {
 	case step.RemoveEtcdParams:
@@ -140,7 +141,7 @@ func metaEqual(n *Node, want step.NodeReadyParams) bool {
 		!slices.ContainsFunc(want.Taints, func(t taint) bool { return !slices.Contains(n.Taints, t.Key) })
 }
 
-// merged is have with what is wanted; a key that ends in "-" goes.
+// merged returns have with the changes of want. A key that ends in "-" is removed.
 func merged(have, want map[string]string) map[string]string {
 	if len(want) == 0 {
 		return have
@@ -159,8 +160,7 @@ func merged(have, want map[string]string) map[string]string {
 	return out
 }
 
-// drain closes the Node, then asks one pod after the other to leave. Pods that do not leave in time decide how
-// it ends.
+// drain cordons the Node, then evicts one pod after the other. After the timeout, the remaining pods decide the result.
 func drain(w *World, q query) (bool, error) {
 	n := q.node
 	if n == nil {
@@ -170,7 +170,7 @@ func drain(w *World, q query) (bool, error) {
 	how := step.ParamsOf[step.DrainNodeParams](q.in)
 	if !n.Cordoned {
 		if most := how.MaxUnavailable; most > 0 && !w.Flaws.NoRoom && q.etcdCluster.Objects.closedWorkers() >= most {
-			return false, nil // it is looked again
+			return false, nil // retry
 		}
 		w.effect(Effect{Verb: Cordoned, By: q.by, Host: h})
 		n.Cordoned, n.CordonedBy, q.call.Began = true, q.by.Run, w.Now
@@ -184,13 +184,13 @@ func drain(w *World, q query) (bool, error) {
 	return false, err
 }
 
-// uncordon opens the Node if a run of ours closed it.
+// uncordon uncordons the Node if a run cordoned it.
 func uncordon(w *World, q query) (bool, error) {
 	w.Uncordon(q.by, q.in.NodeName)
 	return true, nil
 }
 
-// Uncordon lets pods onto the Node again, if a run of ours closed it and the API can be reached.
+// Uncordon uncordons the Node if a run cordoned it and the API is reachable.
 func (w *World) Uncordon(by Author, node string) bool {
 	if !w.APIReached() {
 		return false
@@ -204,7 +204,7 @@ func (w *World) Uncordon(by Author, node string) bool {
 	return true
 }
 
-// removeMember takes a member out through a member that operators reach.
+// removeMember removes a member through another one that operators reach.
 func removeMember(w *World, q query) (bool, error) {
 	via := w.etcdVia()
 	if via == nil {
@@ -224,14 +224,13 @@ func removeMember(w *World, q query) (bool, error) {
 	return true, w.remove(r, r.Members[i].ID)
 }
 
-// answers reports whether the member answers when it is asked through that host.
+// answers reports whether the member answers through that host.
 func (w *World) answers(via *Host, r *EtcdCluster, m Member) bool {
 	h := w.HostOf(r, m.ID)
 	return h != nil && h.Run.Etcd && via.Linked(h)
 }
 
-// etcdVia is the host through whose voting member operators reach etcd, one that serves first; nil when there
-// is none.
+// etcdVia returns the host of a voting member that operators reach, a serving one first, or nil.
 func (w *World) etcdVia() *Host {
 	var other *Host
 	for _, h := range w.Hosts {
@@ -248,7 +247,7 @@ func (w *World) etcdVia() *Host {
 	return other
 }
 
-// Keep notes what a step has applied, or, without one, a run about itself.
+// Keep records what a step or, without a step, the run itself has applied.
 func (w *World) Keep(by Author, manifest string, addons, nodes map[string]string) {
 	if by.Step != "" {
 		w.effect(Effect{Verb: Applied, By: by})

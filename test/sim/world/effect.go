@@ -2,7 +2,7 @@ package world
 
 import "kubeone/internal/plan/step"
 
-// Verb is what an effect does to the world.
+// Verb is a kind of effect.
 type Verb string
 
 // The verbs. Those with a host are about that host.
@@ -34,33 +34,33 @@ const (
 	Labelled    Verb = "sets labels of"
 	Applied     Verb = "applies objects"
 	HooksRun    Verb = "runs hooks on"
-	Restricted  Verb = "has join tokens be good for one Node" // who does it, and when, is all the same
+	Restricted  Verb = "has join tokens be good for one Node" // the rules do not depend on its author or time
 )
 
-// Effect is one change that a step makes, told before it is made.
+// Effect is one change by a step. Watch gets it before the change.
 type Effect struct {
 	Verb   Verb
 	By     Author
-	Host   *Host // nil: the cluster
+	Host   *Host // nil for the cluster
 	Member int   // Added, Promoted, Removed: the member
 	Old    string
-	New    string // APIChanged, KubeletChanged: the versions
-	Forced bool   // LockTaken, LeaseTaken: whatever its holder does
-	App    *App   // Evicted: whose pod,
-	Pod    Pod    // and which
+	New    string // APIChanged, KubeletChanged: the new version
+	Forced bool   // LockTaken, LeaseTaken: despite a living holder
+	App    *App   // Evicted: the pod's app,
+	Pod    Pod    // and the pod
 }
 
-// Author is the step of a run that does something.
+// Author is the step of a run that causes an effect.
 type Author struct {
 	Run  string
-	Step string // its ID in the plan; empty for what a run does besides, as taking its lock
-	Host string // ID of the host that the step is on
+	Step string // ID in the plan; empty for actions of the run itself, such as taking its lock
+	Host string // ID of the step's host
 	Kind step.Kind
 }
 
-// effect tells of an effect; the caller then makes it.
+// effect reports an effect before the caller makes the change.
 func (w *World) effect(e Effect) {
-	if e.Verb != LockTaken && e.Verb != LeaseTaken { // what a lock says decides nothing
+	if e.Verb != LockTaken && e.Verb != LeaseTaken { // the content of a lock decides nothing
 		w.Version++
 	}
 	if w.Watch != nil {

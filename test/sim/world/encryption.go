@@ -10,24 +10,24 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// How Secrets are stored. An API server has a list of keys, by their names: it stores by the first one, and reads by
-// all of them; no list is identity alone. Its list is that of its manifest when it starts, and the manifest's is that
-// of a patch when it is written.
+// How Secrets are stored. An API server has a list of key names: it writes with the first key and reads with all of
+// them. An empty list means identity. The API server takes its list from its manifest at its start, and the manifest
+// takes it from a patch when it is written.
 
 const (
 	identity = "identity"
 	firstKey = "kubeone-1"
-	// mostSecrets is how many Secrets a cluster has, changing how many of them somebody writes now and then, and
-	// writeEvery how often, in seconds.
+	// mostSecrets is the number of Secrets of a cluster. changing of them are rewritten now and then, every writeEvery
+	// seconds.
 	mostSecrets, changing, writeEvery = 5, 3, 3
 )
 
-// Knows reports whether who has these keys can read what is stored by that one.
+// Knows reports whether an API server with these keys can read what is stored with the key.
 func Knows(keys []string, by string) bool {
 	return slices.Contains(keys, by) || len(keys) == 0 && by == identity
 }
 
-// writer is by what somebody stores who has these keys.
+// writer returns the key with which an API server with these keys writes.
 func writer(keys []string) string {
 	if len(keys) == 0 {
 		return identity
@@ -35,12 +35,12 @@ func writer(keys []string) string {
 	return keys[0]
 }
 
-// newSecrets are those of a new cluster.
+// newSecrets returns the Secrets of a new cluster.
 func newSecrets(keys []string) []string {
 	return slices.Repeat([]string{writer(keys)}, mostSecrets)
 }
 
-// writeSecret has somebody write a Secret, through one API server after the other.
+// writeSecret writes a Secret, through one API server after the other.
 func (w *World) writeSecret() {
 	r := w.EtcdCluster()
 	if r == nil || w.Now%writeEvery != 0 || w.Now == w.wrote || len(r.Objects.Secrets) == 0 {
@@ -58,8 +58,8 @@ func (w *World) ofCluster(h *Host, r *EtcdCluster) bool {
 	return h.Disk.Data != nil && h.Disk.Data.EtcdCluster == r.ID
 }
 
-// Readers are the API servers of the cluster by their keys, by the hosts' names: those that run, and those that start
-// next there. One whose etcd was removed from the cluster reads nothing there any more.
+// Readers returns the keys of the cluster's API servers by host name: running ones, and those that start next. It omits
+// hosts whose etcd was removed from the cluster, because they no longer read there.
 func (w *World) Readers() map[string][]string {
 	out := map[string][]string{}
 	r := w.EtcdCluster()
@@ -78,7 +78,7 @@ func (w *World) Readers() map[string][]string {
 	return out
 }
 
-// LoseKeys deletes the host's keys. What runs has them in memory.
+// LoseKeys deletes the host's keys. Running components have them in memory.
 func (w *World) LoseKeys(h *Host) {
 	if len(h.Disk.Keys) > 0 {
 		h.Disk.KeysGone = true
@@ -86,7 +86,7 @@ func (w *World) LoseKeys(h *Host) {
 	}
 }
 
-// tellAPI writes the keys that the patch names into the API server's manifest; the kubelet starts it anew.
+// tellAPI copies the keys of the patch into the API server's manifest. The kubelet restarts the API server.
 func (h *Host) tellAPI() {
 	if !slices.Equal(h.Disk.Told, h.Disk.Keys) {
 		h.Run.API = ""
@@ -96,15 +96,15 @@ func (h *Host) tellAPI() {
 
 var errBlind = errors.New("etcd has Secrets that are stored by a key which the API server would not know")
 
-// blind reports whether an API server with these keys could not read what is stored.
+// blind reports whether an API server with these keys could not read some stored Secret.
 func (w *World) blind(h *Host, keys []string) bool {
 	r := w.EtcdCluster()
 	return !w.Flaws.Unwritten && r != nil && w.ofCluster(h, r) &&
 		slices.ContainsFunc(r.Objects.Secrets, func(by string) bool { return !Knows(keys, by) })
 }
 
-// copyKeys gives a host that joins the keys of the host from which it has the CAs, and then those of all others that
-// its operator reaches.
+// copyKeys gives a joining host the keys of the host that provides the CAs, and then those of all others that its
+// operator reaches.
 func (w *World) copyKeys(h, peer *Host) {
 	keys := slices.Clone(peer.Disk.Keys)
 	if len(keys) == 0 {
@@ -125,14 +125,14 @@ func (w *World) copyKeys(h, peer *Host) {
 	h.Disk.Keys, h.Disk.KeysGone = keys, false
 }
 
-// othersHaveKeys reports whether another control-plane host has the keys that this one has lost.
+// othersHaveKeys reports whether another control-plane host has the lost keys of this one.
 func (w *World) othersHaveKeys(h *Host) bool {
 	return slices.ContainsFunc(w.Hosts, func(other *Host) bool {
 		return other != h && other.ControlPlane && len(other.Disk.Keys) > 0 && !other.Disk.KeysGone
 	})
 }
 
-// mayEncrypt finds out whether the host is well, unless it is to get its keys again.
+// mayEncrypt checks that the host is healthy, unless it only gets its keys back.
 func mayEncrypt(w *World, h *Host, u *Unit) (bool, error) {
 	if step.ParamsOf[step.EncryptParams](u.Intent).Phase == "give" {
 		return true, nil
@@ -140,7 +140,7 @@ func mayEncrypt(w *World, h *Host, u *Unit) (bool, error) {
 	return checkRunning(w, h, u)
 }
 
-// placeKeys puts the keys where the next API server looks for them, unless it could not read what is stored.
+// placeKeys puts the keys where the next API server finds them, unless it could not read the stored Secrets.
 func placeKeys(w *World, h *Host, u *Unit) (bool, error) {
 	keys := step.ParamsOf[step.EncryptParams](u.Intent).Providers
 	switch {
@@ -157,14 +157,14 @@ func placeKeys(w *World, h *Host, u *Unit) (bool, error) {
 // tellKeys writes the API server's manifest.
 func tellKeys(w *World, h *Host, u *Unit) (bool, error) {
 	u.Disrupted = u.Disrupted || w.APIReady(h)
-	version := cmp.Or(h.Disk.API, h.Disk.Kubelet) // somebody may have deleted it
+	version := cmp.Or(h.Disk.API, h.Disk.Kubelet) // it may have been deleted
 	w.effect(Effect{Verb: APIChanged, By: u.By, Host: h, Old: h.Disk.API, New: version})
 	h.Disk.API = version
 	h.tellAPI()
 	return true, nil
 }
 
-// checkSecrets looks at what etcd has.
+// checkSecrets checks how the Secrets are stored in etcd.
 func checkSecrets(w *World, h *Host, u *Unit) (bool, error) {
 	if !w.Voting(h) {
 		return false, nil
@@ -178,7 +178,7 @@ func checkSecrets(w *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
-// rewriteSecrets writes one Secret that is stored otherwise than the API server stores now.
+// rewriteSecrets rewrites one Secret that is not stored with the current key.
 func rewriteSecrets(w *World, q query) (bool, error) {
 	by := writer(w.apiVia().Run.Told)
 	secrets := q.etcdCluster.Objects.Secrets
@@ -193,7 +193,7 @@ func rewriteSecrets(w *World, q query) (bool, error) {
 	return true, nil
 }
 
-// observeEncryption is what the host says of its keys.
+// observeEncryption adds the host's report of its keys.
 func (h *Host) observeEncryption(out *observed.Host) {
 	d := &h.Disk
 	if len(d.Keys)+len(d.Told)+len(h.Run.Told) == 0 {

@@ -7,22 +7,22 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// Where the API is looked for. An API server is believed by who dials one of the names in its certificate; behind an
-// endpoint may be any of them.
+// Where clients look for the API. A client trusts an API server whose certificate has the dialled name. Any API server
+// may be behind an endpoint.
 
-// Order is what a run works for, as its scripts say it: the endpoint, with the names that it wants in certificates, and
-// how often the cluster has been recovered when its plan has run; and for whom.
+// Order is the goal of a run as its scripts contain it: the endpoint and the other names in certificates, the number of
+// recoveries after its plan, and the owner.
 type Order struct {
 	Endpoint  desired.Endpoint
 	Epoch     int
-	Machine   string // the UID of the Machine that it is about; empty: the manifest's hosts
-	Encrypted bool   // Secrets are to be encrypted from the beginning
-	Config    string // the digest of the configuration that hosts are to have; empty: that of the beginning
+	Machine   string // UID of the run's Machine; empty for the manifest's hosts
+	Encrypted bool   // Secrets are encrypted from the start
+	Config    string // digest of the desired configuration; empty for the initial one
 
-	Owed map[string]map[step.Kind]desired.Activity // by host, what has hooks to follow
+	Owed map[string]map[step.Kind]desired.Activity // hosts' activities with hooks afterwards
 }
 
-// Ordered notes what a run works for.
+// Ordered records the goal of a run.
 func (w *World) Ordered(run string, o Order) {
 	if w.orders == nil {
 		w.orders = map[string]Order{}
@@ -30,7 +30,7 @@ func (w *World) Ordered(run string, o Order) {
 	w.orders[run] = o
 }
 
-// wantedBy is the endpoint that the run works for.
+// wantedBy returns the endpoint of the run.
 func (w *World) wantedBy(run string) desired.Endpoint {
 	if o, ok := w.orders[run]; ok {
 		return o.Endpoint
@@ -38,8 +38,8 @@ func (w *World) wantedBy(run string) desired.Endpoint {
 	return w.want.Endpoint
 }
 
-// Believed reports whether every API server that there is has the name; of hosts that the manifest does not have, those
-// that serve.
+// Believed reports whether every existing API server has the name. Of hosts outside the manifest, it counts those that
+// serve.
 func (w *World) Believed(name string) bool {
 	for _, h := range w.Hosts {
 		gone := h.Outside && !w.APIReady(h)
@@ -50,8 +50,8 @@ func (w *World) Believed(name string) bool {
 	return true
 }
 
-// ForgottenEndpoint reports whether workers dial an endpoint that no control-plane host knows any more: by the word of
-// workers alone no name gets into a certificate.
+// ForgottenEndpoint reports whether workers dial an endpoint that no control-plane host knows. The word of workers
+// alone puts no name into a certificate.
 func (w *World) ForgottenEndpoint() bool {
 	dialled := slices.ContainsFunc(w.Hosts, func(h *Host) bool { return h.Disk.Dials != "" })
 	known := slices.ContainsFunc(w.Hosts, func(h *Host) bool { return h.Disk.Admin != "" && h.Disk.Joined() })
@@ -66,7 +66,7 @@ func certify(w *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
-// redial has the host's kubeconfigs dial the endpoint, once an API server has answered there.
+// redial makes the host's kubeconfigs dial the endpoint, once an API server has answered there.
 func redial(w *World, h *Host, u *Unit) (bool, error) {
 	e := w.wantedBy(u.By.Run).At(step.ParamsOf[step.DialParams](u.Intent).Endpoint)
 	answers := slices.ContainsFunc(w.Hosts, func(other *Host) bool {
@@ -93,7 +93,7 @@ func publishEndpoint(w *World, q query) (bool, error) {
 	return w.Write(), nil
 }
 
-// url is how a kubeconfig has the endpoint of a name; "" where there is none.
+// url returns a kubeconfig's URL for the name of an endpoint, or "".
 func url(name string) string {
 	if name == "" {
 		return ""

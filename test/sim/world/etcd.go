@@ -5,27 +5,27 @@ import (
 	"slices"
 )
 
-// EtcdCluster is one etcd cluster: a token, its members as its quorum last agreed, and what was written.
+// EtcdCluster is one etcd cluster: a token, the members on which its quorum last agreed, and its writes.
 type EtcdCluster struct {
-	ID      int // also that of its CA
+	ID      int // also of its CA
 	Members []Member
-	Acked   int // the newest revision that a client was told is written
-	next    int // the last member's number
+	Acked   int // newest acknowledged revision
+	next    int // number of the last member
 	Objects Objects
 }
 
-// Member is one member in the etcd cluster's list.
+// Member is an entry of the etcd cluster's member list.
 type Member struct {
 	ID      int
-	Name    string // empty until it has started once
+	Name    string // empty until its first start
 	Address string // in its peer URL
 	Learner bool
 }
 
-// Hex is the member's ID as etcd prints it.
+// Hex returns the member's ID as etcd prints it.
 func (m Member) Hex() string { return fmt.Sprintf("%x", 0xe7cd0000+m.ID) }
 
-// find is the member with that ID, nil when there is none.
+// find returns the member with that ID, or nil.
 func (r *EtcdCluster) find(id int) *Member {
 	for i := range r.Members {
 		if r.Members[i].ID == id {
@@ -35,7 +35,7 @@ func (r *EtcdCluster) find(id int) *Member {
 	return nil
 }
 
-// at is the member with that address in its peer URL, nil when there is none.
+// at returns the member with that address in its peer URL, or nil.
 func (r *EtcdCluster) at(address string) *Member {
 	for i := range r.Members {
 		if r.Members[i].Address == address {
@@ -45,7 +45,7 @@ func (r *EtcdCluster) at(address string) *Member {
 	return nil
 }
 
-// etcdCluster is the etcd cluster with that ID.
+// etcdCluster returns the etcd cluster with that ID.
 func (w *World) etcdCluster(id int) *EtcdCluster {
 	for _, r := range w.Rings {
 		if r.ID == id {
@@ -55,7 +55,7 @@ func (w *World) etcdCluster(id int) *EtcdCluster {
 	return nil
 }
 
-// member is the member that the host's etcd is, if it runs.
+// member returns the member that runs on the host, if any.
 func (w *World) member(h *Host) (*EtcdCluster, *Member) {
 	if h.Disk.Data == nil || !h.Run.Etcd {
 		return nil, nil
@@ -64,7 +64,7 @@ func (w *World) member(h *Host) (*EtcdCluster, *Member) {
 	return r, r.find(h.Disk.Data.Member)
 }
 
-// HostOf is the host whose disk has the member's data, nil when no disk has.
+// HostOf returns the host whose disk has the member's data, or nil.
 func (w *World) HostOf(r *EtcdCluster, id int) *Host {
 	for _, h := range w.Hosts {
 		if d := h.Disk.Data; d != nil && d.EtcdCluster == r.ID && d.Member == id {
@@ -74,12 +74,12 @@ func (w *World) HostOf(r *EtcdCluster, id int) *Host {
 	return nil
 }
 
-// Linked reports whether two hosts reach each other, as a host always does itself.
+// Linked reports whether two hosts reach each other. A host always reaches itself.
 func (h *Host) Linked(other *Host) bool {
 	return h == other || !h.Split && !other.Split && h.Side == other.Side
 }
 
-// heard counts the etcd cluster's voters, and those that run and that the host reaches, its own member among them.
+// heard counts the etcd cluster's voters, and those that run within the host's reach, including its own.
 func (w *World) heard(r *EtcdCluster, by *Host) (voters, heard int) {
 	for i := range r.Members {
 		if r.Members[i].Learner {
@@ -111,21 +111,21 @@ func (w *World) Serving(h *Host) bool {
 	return 2*heard > voters
 }
 
-// asksAPI reports whether the host reaches an API server that works.
+// asksAPI reports whether the host reaches a working API server.
 func (w *World) asksAPI(h *Host) bool {
 	return !h.Split && slices.ContainsFunc(w.Hosts, func(other *Host) bool {
 		return other.ControlPlane && h.Linked(other) && w.APIReady(other)
 	})
 }
 
-// Voting reports whether the host's member serves and is no learner.
+// Voting reports whether the host's member serves and is not a learner.
 func (w *World) Voting(h *Host) bool {
 	_, m := w.member(h)
 	return m != nil && !m.Learner && w.Serving(h)
 }
 
 // Write writes once through an API server that answers, and reports whether it was acknowledged. Only a majority of the
-// voters, those that do not lag, have the entry at once; the others get it when they catch up.
+// voters, those that are not slow, have the entry at once. The others get it when they catch up.
 func (w *World) Write() bool {
 	for _, h := range w.Hosts {
 		if w.APIReady(h) {
@@ -165,7 +165,7 @@ func (w *World) commit(r *EtcdCluster) bool {
 	return true
 }
 
-// newest is the newest revision among the members that serve: what a leader elected by them has.
+// newest returns the newest revision of the serving members, which is that of an elected leader.
 func (w *World) newest(r *EtcdCluster) int {
 	newest := 0
 	for _, h := range w.Hosts {
@@ -176,10 +176,11 @@ func (w *World) newest(r *EtcdCluster) int {
 	return newest
 }
 
-// Newest is what a client reads now: the newest revision among the members that serve; false when nobody does.
+// Newest returns the revision that a client reads now: the newest of the serving members. It returns false without a
+// quorum.
 func (w *World) Newest(r *EtcdCluster) (int, bool) { return w.newest(r), w.Quorum(r) }
 
-// catchUp gives the members that serve what the others have.
+// catchUp copies missing entries to the serving members.
 func (w *World) catchUp(r *EtcdCluster) {
 	newest := w.newest(r)
 	for _, h := range w.Hosts {
@@ -189,7 +190,7 @@ func (w *World) catchUp(r *EtcdCluster) {
 	}
 }
 
-// begin makes a new etcd cluster with this host as its only member.
+// begin creates an etcd cluster with this host as its only member.
 func (w *World) begin(h *Host, objects Objects, revision int) {
 	r := &EtcdCluster{ID: len(w.Rings) + 1, next: 1, Objects: objects, Acked: revision}
 	r.Members = []Member{{ID: r.ID*100 + 1, Name: h.Name, Address: h.Address}}
@@ -197,7 +198,7 @@ func (w *World) begin(h *Host, objects Objects, revision int) {
 	h.Disk.Data = &Data{EtcdCluster: r.ID, Member: r.ID*100 + 1, Revision: revision}
 }
 
-// addLearner adds a member for the host's address, as etcd allows it: with a quorum, one learner at a time.
+// addLearner adds the host as a learner under etcd's conditions: a quorum, and one learner at a time.
 func (w *World) addLearner(r *EtcdCluster, h *Host, by Author) error {
 	for i := range r.Members {
 		if r.Members[i].Learner {
@@ -212,7 +213,7 @@ func (w *World) addLearner(r *EtcdCluster, h *Host, by Author) error {
 	return nil
 }
 
-// remove takes a member out, as etcd allows it: with a quorum.
+// remove removes a member under etcd's condition: a quorum.
 func (w *World) remove(r *EtcdCluster, id int) error {
 	if !w.Quorum(r) {
 		return errRefused("etcdserver: no leader")
@@ -228,8 +229,8 @@ func (w *World) remove(r *EtcdCluster, id int) error {
 	return nil
 }
 
-// errRefused is what the cluster's own rules refuse.
+// errRefused is a refusal by the cluster's own rules.
 type errRefused string
 
-// Error is the refusal.
+// Error returns the refusal.
 func (e errRefused) Error() string { return string(e) }

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// What happens to a cluster from outside. None of it is an Effect: nobody answers for it.
+// External faults. They are not Effects, because no run is responsible for them.
 
 // Die stops the machine.
 func (w *World) Die(h *Host) {
@@ -13,7 +13,7 @@ func (w *World) Die(h *Host) {
 	h.Up, h.Run, h.Held, h.Boots = false, Running{}, nil, h.Boots+1
 }
 
-// Boot starts the machine again; units that are enabled start.
+// Boot starts the machine again, with its enabled units.
 func (w *World) Boot(h *Host) {
 	w.Version++
 	h.Up, h.Run = true, Running{}
@@ -25,7 +25,7 @@ func (w *World) Boot(h *Host) {
 	}
 }
 
-// Replace puts an empty machine of the same name and address in the place of the old one, whose disk is lost.
+// Replace replaces the machine by an empty one with the same name and address. The old disk is lost.
 func (w *World) Replace(h *Host) {
 	w.Version++
 	w.machines++
@@ -35,8 +35,8 @@ func (w *World) Replace(h *Host) {
 	h.Unready = false
 }
 
-// ForgetNode has a person delete a host's Node, unless it is of a Machine with that UID. It reports whether there was
-// one.
+// ForgetNode has a person delete a host's Node, unless it belongs to a Machine with that UID. It reports whether there
+// was one.
 func (w *World) ForgetNode(host, uid string) bool {
 	r := w.EtcdCluster()
 	if r == nil {
@@ -51,14 +51,14 @@ func (w *World) ForgetNode(host, uid string) bool {
 	return true
 }
 
-// Scrap takes the machine away for good. Nothing is in its place until Replace.
+// Scrap removes the machine. Its place is empty until Replace.
 func (w *World) Scrap(h *Host) {
 	w.Die(h)
 	w.machines++
 	h.Machine, h.Disk = w.machines, Disk{}
 }
 
-// StopUnits stops the kubelet, or containerd too. Containers go on.
+// StopUnits stops the kubelet, and optionally containerd. Containers keep running.
 func (w *World) StopUnits(h *Host, containerd bool) {
 	w.Version++
 	h.Run.Kubelet, h.Run.Registered = false, false
@@ -81,7 +81,7 @@ func (w *World) LoseManifest(h *Host) {
 	}
 }
 
-// CollectImages removes the images that no container uses.
+// CollectImages removes the images without a container.
 func (w *World) CollectImages(h *Host) {
 	w.Version++
 	kept := h.Disk.Fetched[:0:0]
@@ -93,7 +93,7 @@ func (w *World) CollectImages(h *Host) {
 	h.Disk.Fetched = kept
 }
 
-// BringImages brings those of the host's API server, and reports whether they were missing.
+// BringImages restores the image of the host's API server, and reports whether it was missing.
 func (w *World) BringImages(h *Host) bool {
 	d := &h.Disk
 	if d.API == "" || d.Has(d.API) {
@@ -104,7 +104,7 @@ func (w *World) BringImages(h *Host) bool {
 	return true
 }
 
-// Set changes one of the host's conditions.
+// Set changes a condition of a host.
 func (w *World) Set(condition *bool, to bool) {
 	if *condition != to {
 		w.Version++
@@ -112,7 +112,7 @@ func (w *World) Set(condition *bool, to bool) {
 	}
 }
 
-// Sever lets operators of odd number reach only the hosts up to that one, and those of even number only the others.
+// Sever separates operators: odd ones reach only the hosts up to last, even ones only the others.
 func (w *World) Sever(last int) {
 	w.Version++
 	for i, h := range w.Hosts {
@@ -123,7 +123,7 @@ func (w *World) Sever(last int) {
 	}
 }
 
-// Halve lets the hosts up to that one reach only each other, and the others only each other.
+// Halve separates the hosts up to last from the others.
 func (w *World) Halve(last int) {
 	w.Version++
 	for i, h := range w.Hosts {
@@ -134,7 +134,7 @@ func (w *World) Halve(last int) {
 	}
 }
 
-// Join lets all hosts reach each other again.
+// Join reconnects all hosts.
 func (w *World) Join() {
 	w.Version++
 	for _, h := range w.Hosts {
@@ -150,7 +150,7 @@ func (w *World) Mingle() {
 	}
 }
 
-// CordonByHand closes a Node as a person does.
+// CordonByHand cordons a Node like a person.
 func (w *World) CordonByHand(h *Host) {
 	if r := w.EtcdCluster(); r != nil {
 		if n := r.Objects.Node(h.Name); n != nil && !n.Cordoned {
@@ -160,7 +160,7 @@ func (w *World) CordonByHand(h *Host) {
 	}
 }
 
-// Expire lets a member's certificates run out.
+// Expire makes a member's certificates expire.
 func (w *World) Expire(h *Host) {
 	if h.Disk.Joined() && h.Disk.KubeletCA != 0 {
 		w.Version++
@@ -174,7 +174,7 @@ func (w *World) LoseConf(h *Host) {
 	h.Disk.KubeletCA = 0
 }
 
-// Edit changes the configuration of a member's kubelet by hand, and starts that anew.
+// Edit changes the configuration of a member's kubelet by hand, and restarts the kubelet.
 func (w *World) Edit(h *Host) {
 	if h.Disk.Joined() && h.Disk.Kubelet != "" {
 		w.Version++
@@ -182,7 +182,7 @@ func (w *World) Edit(h *Host) {
 	}
 }
 
-// OpenByHand opens a Node as a person does.
+// OpenByHand uncordons a Node like a person.
 func (w *World) OpenByHand(h *Host) {
 	if r := w.EtcdCluster(); r != nil {
 		if n := r.Objects.Node(h.Name); n != nil && n.Cordoned {
@@ -192,9 +192,9 @@ func (w *World) OpenByHand(h *Host) {
 	}
 }
 
-// Repair puts right what a person can put right on a member that has its data: manifests, certificates, units, and, if
-// the person was told that they are gone, keys of Secrets: its API server does without where no Secret is stored by
-// them, and gets them from a backup where no other host has them. It reports whether there was anything of that sort.
+// Repair repairs what a person can repair on a member that has its data: manifests, certificates and units. With
+// keysGone, which means that the person was told of lost keys, it also repairs those with mendKeys. It reports whether
+// it changed anything.
 func (w *World) Repair(h *Host, keysGone bool) bool {
 	d := &h.Disk
 	if !h.Up || h.ControlPlane && (d.CA == 0 || d.Data == nil || !w.etcdListed(h)) {
@@ -230,9 +230,8 @@ func (w *World) Repair(h *Host, keysGone bool) bool {
 	return true
 }
 
-// mendKeys has an API server that cannot start, as it is told of keys which are gone, do without them where no Secret
-// is stored by them. Else it gets them from a backup where no other host has them. It reports whether there was
-// anything of that sort.
+// mendKeys repairs an API server that cannot start because its keys are lost. Keys without stored Secrets are dropped;
+// others come from a backup if no other host has them. It reports whether it changed anything.
 func (w *World) mendKeys(h *Host) bool {
 	d := &h.Disk
 	switch {
@@ -248,7 +247,7 @@ func (w *World) mendKeys(h *Host) bool {
 	return false
 }
 
-// finishJoin starts the kubelet of a control-plane host whose join has reached etcd and has not ended.
+// finishJoin starts the kubelet of a control-plane host whose unfinished join has reached etcd.
 func (w *World) finishJoin(h *Host) bool {
 	if !h.ControlPlane || h.Run.Kubelet && h.Run.Containerd {
 		return false
@@ -259,8 +258,8 @@ func (w *World) finishJoin(h *Host) bool {
 	return true
 }
 
-// HalfJoined reports whether the host's join has not ended and cannot any more: its data of etcd is of a member that
-// was removed since, or has Secrets by keys that are gone from it and that nobody else has.
+// HalfJoined reports whether the host's join is unfinished and cannot finish. Its etcd data belongs to a member that
+// was removed since, or has Secrets with keys that are lost on all hosts.
 func (w *World) HalfJoined(h *Host) bool {
 	return h.Up && !h.Disk.Joined() && h.Disk.Data != nil &&
 		(!w.etcdListed(h) || h.Disk.KeysGone && !w.othersHaveKeys(h))

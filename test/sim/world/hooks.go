@@ -6,7 +6,7 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// runHooks runs the operator's commands of a moment, and takes away the note that they are owed.
+// runHooks runs an activity's hooks, and deletes the note that they are pending.
 func runHooks(w *World, h *Host, u *Unit) (bool, error) {
 	m := step.ParamsOf[step.HooksParams](u.Intent).Moment
 	w.effect(Effect{Verb: HooksRun, By: u.By, Host: h})

@@ -2,7 +2,7 @@ package world
 
 import "kubeone/internal/model/desired"
 
-// Installed is the world of a cluster that runs in that version on all hosts of the manifest, and is well.
+// Installed returns the world of a healthy cluster that runs that version on all hosts of the manifest.
 func Installed(want desired.Cluster, version string) *World {
 	w := New(want)
 	first := w.Hosts[0]
@@ -45,22 +45,22 @@ func Installed(want desired.Cluster, version string) *World {
 	return w
 }
 
-// Addon is the digest of the network plugin as wanted.
+// Addon is the digest of the desired network plugin.
 const Addon = "addon-1"
 
-// Deploy adds an application of that many pods, of which at least so many must be available.
+// Deploy adds an application with that many pods. least is the minimum of available ones.
 func (w *World) Deploy(name string, pods, least int) {
 	r := w.EtcdCluster()
 	r.Objects.Apps = append(r.Objects.Apps, &App{Name: name, Min: least, Pods: make([]Pod, pods)})
 	w.settle()
 	for _, a := range r.Objects.Apps {
 		for i := range a.Pods {
-			a.Pods[i].Since = -podStart // they have started long ago
+			a.Pods[i].Since = -podStart // they started long ago
 		}
 	}
 }
 
-// Pool adds bare hosts that no manifest has.
+// Pool adds bare hosts outside the manifest.
 func (w *World) Pool(hosts ...desired.Host) {
 	for _, h := range hosts {
 		w.machines++
@@ -70,8 +70,8 @@ func (w *World) Pool(hosts ...desired.Host) {
 	}
 }
 
-// Extend makes the manifest's hosts that the world lacks, bare, and brings all into the manifest's order. Those that
-// the manifest does not have come last, outside it.
+// Extend adds the manifest's missing hosts, bare, and sorts all in the manifest's order. Hosts outside the manifest
+// come last.
 func (w *World) Extend(want desired.Cluster) {
 	all := New(want)
 	for i, h := range all.Hosts {

@@ -7,7 +7,7 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// The phases of a cluster's later life: repair, upgrade, removal, recovery.
+// The phases of repair, upgrade, removal and recovery.
 
 func restartUnits(w *World, h *Host, u *Unit) (bool, error) {
 	w.effect(Effect{Verb: UnitsRestarted, By: u.By, Host: h})
@@ -21,7 +21,7 @@ func restartUnits(w *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
-// stopUnits comes before files change that units read when they start.
+// stopUnits stops the units before files change that they read at their start.
 func stopUnits(w *World, h *Host, u *Unit) (bool, error) {
 	w.effect(Effect{Verb: UnitsRestarted, By: u.By, Host: h})
 	h.Run.Kubelet, h.Run.Registered = false, false
@@ -43,7 +43,7 @@ func startUnits(_ *World, h *Host, _ *Unit) (bool, error) {
 	return true, nil
 }
 
-// checkUpgrade finds out whether all that the host's upgrade needs is there. It changes nothing.
+// checkUpgrade checks the requirements of the host's upgrade. It changes nothing.
 func checkUpgrade(w *World, h *Host, u *Unit) (bool, error) {
 	switch {
 	case !h.Disk.Has(u.Intent.Version):
@@ -55,8 +55,8 @@ func checkUpgrade(w *World, h *Host, u *Unit) (bool, error) {
 	return begun || h.Run.Kubelet && (!h.ControlPlane || w.APIReady(h)), nil
 }
 
-// beginUpgrade notes that the upgrade has begun. A kubelet that does not run is started: nothing else would
-// start etcd again.
+// beginUpgrade records that the upgrade has begun. It starts a stopped kubelet, because nothing else would restart
+// etcd.
 func beginUpgrade(w *World, h *Host, u *Unit) (bool, error) {
 	h.Disk.Upgrading = u.Intent.Version
 	if !h.Run.Kubelet {
@@ -71,7 +71,7 @@ func endUpgrade(_ *World, h *Host, _ *Unit) (bool, error) {
 	return true, nil
 }
 
-// checkRunning finds out whether the host is well: only then are its settings changed.
+// checkRunning checks that the host is healthy, the condition for a change of its settings.
 func checkRunning(w *World, h *Host, _ *Unit) (bool, error) {
 	if h.Full {
 		return false, errFull
@@ -79,7 +79,8 @@ func checkRunning(w *World, h *Host, _ *Unit) (bool, error) {
 	return h.Run.Kubelet && (!h.ControlPlane || w.APIReady(h) && w.Voting(h)), nil
 }
 
-// stopForSettings stops what reads the settings when it starts: on a control-plane host all of it, at worst.
+// stopForSettings stops everything that reads the settings at its start: in the worst case, the whole control plane of
+// the host.
 func stopForSettings(w *World, h *Host, u *Unit) (bool, error) {
 	if h.ControlPlane {
 		return stopAll(w, h, u)
@@ -87,13 +88,13 @@ func stopForSettings(w *World, h *Host, u *Unit) (bool, error) {
 	return stopUnits(w, h, u)
 }
 
-// markChange notes that a change of the host's settings has begun.
+// markChange records that a change of the host's settings has begun.
 func markChange(_ *World, h *Host, u *Unit) (bool, error) {
 	h.Disk.Upgrading = u.Intent.Version
 	return true, nil
 }
 
-// changeSettings writes the wanted ones.
+// changeSettings writes the desired settings.
 func changeSettings(w *World, h *Host, u *Unit) (bool, error) {
 	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
 	u.before = h.Disk.Settings
@@ -101,7 +102,7 @@ func changeSettings(w *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
-// trySettings starts what reads them. Those that are refused are taken back, and the host is as it was.
+// trySettings starts the readers of the settings. Refused settings are rolled back.
 func trySettings(_ *World, h *Host, u *Unit) (bool, error) {
 	refused := h.Disk.Settings == Refused
 	if refused {
@@ -168,7 +169,7 @@ func keep(w *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
-// putAside takes etcd's data and the CA out of use.
+// putAside moves etcd's data and the CA aside.
 func (d *Disk) putAside() {
 	if d.Data != nil {
 		d.Aside = append(d.Aside, *d.Data)
@@ -187,14 +188,14 @@ func deleteAll(w *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
-// deleteAside deletes what was kept.
+// deleteAside deletes the kept data.
 func deleteAside(w *World, h *Host, u *Unit) (bool, error) {
 	w.effect(Effect{Verb: Purged, By: u.By, Host: h})
 	h.Disk.Aside, h.Disk.AsideCA = nil, nil
 	return true, nil
 }
 
-// moveAside keeps etcd's data and the manifests where nothing finds them.
+// moveAside moves etcd's data and the manifests aside.
 func moveAside(w *World, h *Host, u *Unit) (bool, error) {
 	w.effect(Effect{Verb: MovedAside, By: u.By, Host: h})
 	if h.Disk.Data != nil {
@@ -204,8 +205,8 @@ func moveAside(w *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
-// markUnfinished makes the host one whose join has not ended; its kubelet waits for the join, which makes its
-// certificates anew.
+// markUnfinished marks the join of the host as unfinished. The kubelet waits for the join, which creates its
+// certificates again.
 func markUnfinished(w *World, h *Host, u *Unit) (bool, error) {
 	if h.Disk.Marker == nil {
 		h.Disk.Marker = &Marker{Cluster: w.Name, Role: u.Intent.Role, ID: h.ID, Node: u.Intent.NodeName}
@@ -215,7 +216,7 @@ func markUnfinished(w *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
-// renew makes certificates that have expired anew; what uses them starts again.
+// renew renews expired certificates and restarts their users.
 func renew(w *World, h *Host, u *Unit) (bool, error) {
 	if !slices.Contains(step.ParamsOf[step.RegenerateParams](u.Intent).Parts, "certificates") {
 		return true, nil
@@ -230,7 +231,7 @@ func renew(w *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
-// signKubelet gives the kubelet new credentials. A worker needs the cluster for that.
+// signKubelet gives the kubelet new credentials. For a worker that requires the cluster.
 func signKubelet(w *World, h *Host, u *Unit) (bool, error) {
 	if slices.Contains(step.ParamsOf[step.RegenerateParams](u.Intent).Parts, "kubelet-credentials") {
 		if !h.ControlPlane && !w.asksAPI(h) {
@@ -247,8 +248,7 @@ func signKubelet(w *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
-// writeManifests writes the static pods that are missing, in the version that the host has, and starts
-// the kubelet anew.
+// writeManifests writes missing static pods in the version of the host, and restarts the kubelet.
 func writeManifests(w *World, h *Host, u *Unit) (bool, error) {
 	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
 	for _, part := range step.ParamsOf[step.RegenerateParams](u.Intent).Parts {
@@ -276,10 +276,10 @@ func writeManifests(w *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
-// applySystem applies kube-proxy and cluster DNS, whose pods the simulated world does not have.
+// applySystem applies kube-proxy and cluster DNS, whose pods are not simulated.
 func applySystem(w *World, h *Host, _ *Unit) (bool, error) { return w.asksAPI(h), nil }
 
-// LoseMarker deletes the host's marker, and returns it; nil where there is none.
+// LoseMarker deletes the host's marker and returns it, or nil.
 func (w *World) LoseMarker(h *Host) *Marker {
 	m := h.Disk.Marker
 	h.Disk.Marker = nil
@@ -287,7 +287,7 @@ func (w *World) LoseMarker(h *Host) *Marker {
 	return m
 }
 
-// PutBackMarker gives the host a marker back, unless it has one, or was reset.
+// PutBackMarker restores the host's marker, unless it has one or was reset.
 func (w *World) PutBackMarker(h *Host, m *Marker) {
 	if h.Disk.Marker == nil && h.Disk.Kubelet != "" {
 		h.Disk.Marker = m

@@ -5,28 +5,28 @@ import (
 	"slices"
 )
 
-// Objects is what the API holds, so far as it matters.
+// Objects are the relevant objects in the API.
 type Objects struct {
 	Nodes   []*Node
 	Apps    []*App
 	DNS     DNS
 	Addons  map[string]string // digest by name
-	Secrets []string          // by what each is stored
-	Record  string            // the manifest's digest as recorded; empty where there is no record
-	Known   map[string]string // by host ID, the name of its Node as recorded
-	// AnyToken: whoever has a join token gets any Node's certificate.
+	Secrets []string          // the key of each
+	Record  string            // recorded digest of the manifest; empty without a record
+	Known   map[string]string // recorded Node names by host ID
+	// AnyToken means that every join token is valid for any Node.
 	AnyToken bool
 	Lease    Lease
-	// Endpoint is where kubeadm has everybody look for the API, and Former where it was to be found before.
+	// Endpoint is the published endpoint of the API, and Former the previous one.
 	Endpoint string
 	Former   []string
 }
 
 // Lease is the cluster's lock.
 type Lease struct {
-	Run     string // that has it; empty where nobody has
-	Renewed int64  // when it was last renewed
-	Version int    // counts how often it was written
+	Run     string // its holder; empty for none
+	Renewed int64  // time of the last renewal
+	Version int    // number of writes
 }
 
 // Node is a Node object.
@@ -34,10 +34,10 @@ type Node struct {
 	Name, Address string
 	Kubelet       string
 	Ready         bool
-	Since         int64 // when Ready last changed
+	Since         int64 // time of the last change of Ready
 	ControlPlane  bool
 	Cordoned      bool
-	CordonedBy    string // the run that says so in the Node's annotation
+	CordonedBy    string // the run in the Node's annotation
 	Labels        map[string]string
 	Annotations   map[string]string
 	Taints        []string
@@ -46,11 +46,11 @@ type Node struct {
 // App is a Deployment with a disruption budget.
 type App struct {
 	Name string
-	Min  int // of its pods that must be available
+	Min  int // minimum of available pods
 	Pods []Pod
 }
 
-// DNS is cluster DNS: pods that are together on one Node, whichever that is, and that no budget keeps.
+// DNS is cluster DNS: pods together on any one Node, without a budget.
 type DNS struct {
 	Pod
 	Runs bool
@@ -58,19 +58,19 @@ type DNS struct {
 
 // Pod is one pod of an App.
 type Pod struct {
-	Node  string // where it is; empty: it waits for one
-	Since int64  // since when
+	Node  string // empty while it waits for one
+	Since int64  // start time
 }
 
-// OwnerLabel is what a Machine's kubelet makes its Node with; its value is the Machine's UID.
+// OwnerLabel is the label of a Node that a Machine's kubelet creates. Its value is the Machine's UID.
 const OwnerLabel = "machine-controller/owned-by"
 
 const (
-	evictAfter = 300 // how long pods stay with a Node that does not report, in seconds
-	podStart   = 5   // how long a pod takes to be available, in seconds
+	evictAfter = 300 // time until pods of a silent Node are evicted, in seconds
+	podStart   = 5   // time until a pod is available, in seconds
 )
 
-// Node is the Node with that name, nil when there is none.
+// Node returns the Node with that name, or nil.
 func (o *Objects) Node(name string) *Node {
 	for _, n := range o.Nodes {
 		if n.Name == name {
@@ -80,7 +80,7 @@ func (o *Objects) Node(name string) *Node {
 	return nil
 }
 
-// closedWorkers is how many workers runs have closed.
+// closedWorkers returns the number of workers that runs have cordoned.
 func (o *Objects) closedWorkers() int {
 	n := 0
 	for _, node := range o.Nodes {
@@ -91,7 +91,7 @@ func (o *Objects) closedWorkers() int {
 	return n
 }
 
-// clone is a copy that shares nothing.
+// clone returns a deep copy.
 func (o Objects) clone() Objects {
 	out := o
 	out.Nodes, out.Apps, out.Addons, out.Known = nil, nil, maps.Clone(o.Addons), maps.Clone(o.Known)
@@ -108,7 +108,7 @@ func (o Objects) clone() Objects {
 	return out
 }
 
-// Available counts the app's pods that have started, on Nodes that work.
+// Available counts the app's started pods on working Nodes.
 func (w *World) Available(a *App) int {
 	n := 0
 	for _, p := range a.Pods {
@@ -127,7 +127,7 @@ func (w *World) available(p Pod) bool {
 	return n != nil && n.Ready
 }
 
-// place gives every waiting pod a Node, and takes pods from Nodes that are gone or silent for long.
+// place assigns Nodes to waiting pods, and removes pods from Nodes that were deleted or have been silent for long.
 func (w *World) place(r *EtcdCluster) {
 	for _, a := range r.Objects.Apps {
 		for i := range a.Pods {
@@ -142,7 +142,7 @@ func (w *World) place(r *EtcdCluster) {
 	}
 }
 
-// placePod does so for one pod, which may be anywhere, or only on workers.
+// placePod assigns a Node to one pod, any Node or only workers.
 func (w *World) placePod(r *EtcdCluster, p *Pod, anywhere bool) {
 	n := r.Objects.Node(p.Node)
 	if p.Node != "" && (n == nil || !n.Ready && w.Now-n.Since > evictAfter) {
@@ -158,7 +158,7 @@ func (w *World) placePod(r *EtcdCluster, p *Pod, anywhere bool) {
 	}
 }
 
-// emptiest is the open, working Node with the fewest pods, a worker or any.
+// emptiest returns the schedulable, working Node with the fewest pods, a worker or any.
 func (w *World) emptiest(r *EtcdCluster, anywhere bool) string {
 	best, least := "", -1
 	for _, n := range r.Objects.Nodes {
@@ -185,7 +185,7 @@ func (o *Objects) PodsOn(node string) int {
 	return n
 }
 
-// Relax has the budgets allow what few workers make necessary: a role was changed, or hosts were left out.
+// Relax lowers the budgets after a change of roles or hosts has left few workers.
 func (w *World) Relax() {
 	r := w.EtcdCluster()
 	if r == nil {
@@ -205,8 +205,7 @@ func (w *World) Relax() {
 	}
 }
 
-// evict asks for one pod to leave the Node, and reports whether none is left. A budget that allows no
-// disruption refuses; cluster DNS has none.
+// evict evicts one pod from the Node, and reports whether none is left. A budget may refuse; cluster DNS has none.
 func (w *World) evict(r *EtcdCluster, h *Host, node string, by Author, force bool) (empty bool, err error) {
 	if dns := &r.Objects.DNS; dns.Node == node {
 		dns.Node = ""
@@ -233,7 +232,7 @@ func (w *World) evict(r *EtcdCluster, h *Host, node string, by Author, force boo
 	return true, nil
 }
 
-// ControlPlaneNode reports whether the cluster has a Node of that name that is of the control plane.
+// ControlPlaneNode reports whether the cluster has a control-plane Node of that name.
 func (w *World) ControlPlaneNode(name string) bool {
 	r := w.EtcdCluster()
 	if r == nil {

@@ -12,13 +12,13 @@ import (
 
 type taint = desired.Taint
 
-// CordonAnnotation is on Nodes that a run has closed; the run is its value.
+// CordonAnnotation marks Nodes that a run has cordoned; its value is the run.
 const CordonAnnotation = "kubeone.k8c.io/cordoned-by"
 
-// Namespace is where all Machines are. Their names are their UIDs.
+// Namespace is the namespace of all Machines. Their names equal their UIDs.
 const Namespace = "machines/"
 
-// Observe is what probes find: of hosts that operators reach, and of the API and etcd through them.
+// Observe returns the result of probes: of hosts that operators reach, and of the API and etcd through them.
 func (w *World) Observe() observed.World {
 	out := observed.World{Hosts: make(map[string]observed.Host, len(w.Hosts))}
 	for _, h := range w.Hosts {
@@ -81,7 +81,7 @@ func (w *World) observeHost(h *Host) observed.Host {
 	return out
 }
 
-// observeCredentials is what the host's keys and kubeconfigs say.
+// observeCredentials adds the host's keys and kubeconfigs.
 func (h *Host) observeCredentials(out *observed.Host) {
 	d := &h.Disk
 	if ca := max(d.CA, d.KubeletCA); ca != 0 {
@@ -107,7 +107,7 @@ func (h *Host) observeCredentials(out *observed.Host) {
 	}
 }
 
-// Image is the name of the release's image.
+// Image returns the name of the release's image.
 func Image(version string) string { return "example.com/kube-apiserver:v" + version }
 
 func unit(installed, active bool, version string) observed.Unit {
@@ -121,7 +121,7 @@ func unit(installed, active bool, version string) observed.Unit {
 	return out
 }
 
-// observeRunning adds what the host's components, its step and its lock say.
+// observeRunning adds the host's components, its step and its lock.
 func (w *World) observeRunning(h *Host, out *observed.Host) {
 	if h.Disk.Etcd {
 		out.Manifests = append(out.Manifests, "etcd")
@@ -191,7 +191,7 @@ func (w *World) observeAPI() observed.API {
 	return out
 }
 
-// DNSApp is how the pods of cluster DNS are labelled.
+// DNSApp is the label value of the cluster DNS pods.
 const DNSApp = "kube-dns"
 
 func observeNode(w *World, n *Node) observed.Node {
@@ -218,7 +218,7 @@ func (m Member) observe() observed.Member {
 	}
 }
 
-// OnDisk is what the host's data of etcd tells of the members: they are those of which its quorum knows.
+// OnDisk returns the members in the host's etcd data: those that its quorum knows.
 func (w *World) OnDisk(h *Host) []observed.Member {
 	var out []observed.Member
 	if d := h.Disk.Data; d != nil {
@@ -229,7 +229,7 @@ func (w *World) OnDisk(h *Host) []observed.Member {
 	return out
 }
 
-// readyAt is where who dials the endpoint comes to an API server that works, of whatever host.
+// readyAt returns where a client of the endpoint reaches a working API server.
 func (w *World) readyAt() string {
 	serves := slices.ContainsFunc(w.Hosts, func(h *Host) bool {
 		return h.ControlPlane && h.Reached() && w.APIReady(h)
@@ -240,7 +240,7 @@ func (w *World) readyAt() string {
 	return w.want.Endpoint.String()
 }
 
-// credentials says what it means that nothing answers: No if some host had credentials to ask with.
+// credentials interprets an API that does not answer: No if some host had credentials.
 func (w *World) credentials() observed.Tri {
 	for _, h := range w.Hosts {
 		if h.ControlPlane && !h.Outside && h.Reached() && h.Disk.AdminCA != 0 {
@@ -250,7 +250,7 @@ func (w *World) credentials() observed.Tri {
 	return observed.Unknown
 }
 
-// ObserveEtcd is what the members of etcd say.
+// ObserveEtcd returns the answers of etcd's members.
 func (w *World) ObserveEtcd() observed.Etcd {
 	via := w.etcdVia()
 	if via == nil {

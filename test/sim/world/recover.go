@@ -6,13 +6,12 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// The phases of a recovery, as stages fence and restore have them. Nothing is deleted: what a host held is aside then.
+// The phases of a recovery: the stages fence and restore. They move a host's data aside and delete nothing.
 
-// fenceMark says that a recovery takes the host out of service.
+// fenceMark records that a recovery takes the host out of service.
 func fenceMark(w *World, h *Host, u *Unit) (bool, error) { return w.outOfService(h, u, false) }
 
-// restoreMark says that the cluster is to begin anew on the host. What an earlier restore has done counts as long as
-// that one has not ended.
+// restoreMark records that the cluster restarts on the host. The work of an earlier, unfinished restore counts.
 func restoreMark(w *World, h *Host, u *Unit) (bool, error) {
 	if m := h.Disk.Marker; m == nil || !m.Restoring {
 		h.Disk.Restored = false
@@ -38,7 +37,7 @@ func (w *World) outOfService(h *Host, u *Unit, restoring bool) (bool, error) {
 	return true, nil
 }
 
-// takeAway moves aside all that a fenced host could serve with.
+// takeAway moves aside everything that a fenced host could serve with.
 func takeAway(w *World, h *Host, u *Unit) (bool, error) {
 	w.effect(Effect{Verb: MovedAside, By: u.By, Host: h})
 	d := &h.Disk
@@ -48,7 +47,7 @@ func takeAway(w *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
-// restoreData puts the data of a new etcd in the place of the old, once.
+// restoreData replaces the old data by that of a new etcd, once.
 func restoreData(w *World, h *Host, u *Unit) (bool, error) {
 	d, old := &h.Disk, w.EtcdCluster()
 	if d.Restored && d.Data != nil {
@@ -74,7 +73,7 @@ func restoreData(w *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
-// takeBack gives a host what a fence took away, where it has nothing in its place.
+// takeBack restores what a fence took away, unless it was replaced.
 func (d *Disk) takeBack() {
 	if n := len(d.AsideCA); d.CA == 0 && n > 0 {
 		d.CA, d.AsideCA = d.AsideCA[n-1], d.AsideCA[:n-1]
@@ -102,7 +101,7 @@ func beginAnew(w *World, h *Host, u *Unit) (bool, error) {
 		}
 	}
 	e := w.wantedBy(u.By.Run)
-	if d.AdminCA == 0 { // a certificate that is renewed keeps its names
+	if d.AdminCA == 0 { // a renewed certificate keeps its names
 		d.Admin, d.Names = e.Host, e.Required()
 	}
 	d.AdminCA, d.KubeletCA, d.Local, d.Expired = d.CA, d.CA, true, false

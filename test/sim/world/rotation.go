@@ -10,19 +10,18 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// Authority is what a control-plane host has of etcd's CA. Its zero value is that of a cluster in which nothing was
-// ever rotated.
+// Authority is a control-plane host's part of etcd's CA. The zero value is that of a cluster without any rotation.
 type Authority struct {
-	Trusts      []string // the keys that an etcd trusts which starts here, the one that signs first
-	Signs       string   // the private key beside it
-	Shows       string   // the key that has signed what this host's etcd shows
-	Next, Begun string   // as observed.Authority has it
-	Goal        string   // the key to which the phase goes that has begun
+	Trusts      []string // keys that an etcd trusts when it starts here, the signing one first
+	Signs       string   // its private key
+	Shows       string   // the signer of this host's etcd certificates
+	Next, Begun string   // as in observed.Authority
+	Goal        string   // the goal of the phase that has begun
 }
 
 const firstCA = "ca-1"
 
-// Whole is the authority with what its zero value stands for.
+// Whole returns the authority with explicit defaults.
 func (a Authority) Whole() Authority {
 	if len(a.Trusts) == 0 {
 		a.Trusts, a.Signs, a.Shows = []string{firstCA}, firstCA, firstCA
@@ -30,20 +29,20 @@ func (a Authority) Whole() Authority {
 	return a
 }
 
-// observed is what the probe says of it.
+// observed returns the probe's result.
 func (a Authority) observed() observed.Authority {
 	a = a.Whole()
 	return observed.Authority{Trusted: slices.Clone(a.Trusts), Next: a.Next, Begun: a.Begun}
 }
 
-// observeAuthorities is what the host says of those who sign.
+// observeAuthorities adds the host's authorities.
 func (h *Host) observeAuthorities(out *observed.Host) {
 	if h.ControlPlane && h.Disk.CA != 0 {
 		out.Authorities = map[string]observed.Authority{observed.EtcdCA: h.Disk.Authority.observed()}
 	}
 }
 
-// members are the control plane's members as rotation sees them, and whether an operator reaches all of them.
+// rotationHosts returns the control plane's members as rotation sees them, and whether an operator reaches all of them.
 func (w *World) rotationHosts() (hosts []rotation.Host, all bool) {
 	all = true
 	for _, h := range w.Hosts {
@@ -59,7 +58,7 @@ func (w *World) rotationHosts() (hosts []rotation.Host, all bool) {
 	return hosts, all
 }
 
-// rotating is how a host does its part of a phase.
+// rotating is a host's part of a phase.
 var rotating = []phase{
 	checkRunning, noteRotation, placeNext, placeKey, placeTrusted, signAnew, awaitOthers, restartEtcd, awaitEtcd,
 	awaitAPI, dropNext, endRotation,
@@ -67,7 +66,7 @@ var rotating = []phase{
 
 var errOtherPhase = errors.New("the hosts are in another phase than when this was planned")
 
-// noteRotation notes the phase, if it is still the next one by what all hosts have, and what was brought for it.
+// noteRotation records the phase, if it is still the next one for the state of all hosts, and its uploaded keys.
 func noteRotation(w *World, h *Host, u *Unit) (bool, error) {
 	p := step.ParamsOf[step.RotateParams](u.Intent)
 	hosts, all := w.rotationHosts()
@@ -87,12 +86,12 @@ func noteRotation(w *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
-// in reports whether the unit's step is in that phase.
+// in reports whether the unit's step belongs to that phase.
 func in(u *Unit, p rotation.Phase) bool {
 	return step.ParamsOf[step.RotateParams](u.Intent).Phase == p
 }
 
-// then is what the host has after the phase.
+// then returns the host's authority after the phase.
 func (w *World) then(h *Host, u *Unit) observed.Authority {
 	hosts, _ := w.rotationHosts()
 	return rotation.After(h.Disk.Authority.observed(), step.ParamsOf[step.RotateParams](u.Intent).Phase,
@@ -125,7 +124,7 @@ func signAnew(_ *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
-// restartEtcd ends etcd and API server; the kubelet starts them anew.
+// restartEtcd stops etcd and API server; the kubelet restarts them.
 func restartEtcd(w *World, h *Host, u *Unit) (bool, error) {
 	if w.Flaws.Untold {
 		return true, nil
@@ -148,7 +147,8 @@ func endRotation(w *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
-// copyAuthority gives a host that joins what the peer has: its private key signs, whatever else was cut off there.
+// copyAuthority copies the peer's authority to a joining host. The peer's private key signs, even in an interrupted
+// rotation.
 func copyAuthority(h, peer *Host) {
 	a := peer.Disk.Authority.Whole()
 	trusts := append([]string{a.Signs}, slices.DeleteFunc(slices.Clone(a.Trusts), func(key string) bool {
@@ -160,7 +160,7 @@ func copyAuthority(h, peer *Host) {
 	}
 }
 
-// Shown are the keys that have signed what each running member of etcd shows the others, and what each trusts, by name.
+// Shown returns the signer of each running etcd member's certificate, and the keys that each member trusts, by name.
 func (w *World) Shown() (shows map[string]string, trusts map[string][]string) {
 	shows, trusts = map[string]string{}, map[string][]string{}
 	r := w.EtcdCluster()

@@ -2,8 +2,8 @@ package world
 
 import "slices"
 
-// Settle lets the world become what its rules make of it: kubelets start what their manifests say, members find their
-// quorum and catch up, Nodes report, pods are placed. It is called after everything that happens.
+// Settle applies the rules of the world: kubelets start static pods, members find their quorum and catch up, Nodes
+// report, pods are scheduled. It is called after every event.
 func (w *World) Settle() {
 	w.writeSecret()
 	if w.Version == w.settled && w.Now%32 != 0 {
@@ -34,7 +34,7 @@ func (w *World) settle() {
 	}
 }
 
-// settleHost starts and ends what runs on one host.
+// settleHost starts and stops components on one host.
 func (w *World) settleHost(h *Host) {
 	if !h.Up {
 		return
@@ -62,23 +62,23 @@ func (w *World) settleHost(h *Host) {
 	}
 }
 
-// etcdRuns reports whether etcd can run on what the host has: data of a member that its etcdCluster still lists.
+// etcdRuns reports whether etcd can run with the host's data: its cluster must still list the member.
 func (w *World) etcdRuns(h *Host) bool {
 	d := h.Disk.Data
 	return d != nil && h.Disk.CA != 0 && !h.Disk.Expired && w.etcdCluster(d.EtcdCluster).find(d.Member) != nil
 }
 
-// named gives a member its name when it starts for the first time.
+// named gives a member its name at its first start.
 func (w *World) named(h *Host) {
 	if r, m := w.member(h); m != nil && m.Name == "" && w.Quorum(r) {
 		m.Name = h.Name
 	}
 }
 
-// APIReady reports whether the host's own API server works: it needs this host's own member.
+// APIReady reports whether the host's own API server works. It needs the host's own etcd member.
 func (w *World) APIReady(h *Host) bool { return h.Up && h.Run.API != "" && w.Voting(h) }
 
-// APIUp reports whether some API server works.
+// APIUp reports whether an API server works.
 func (w *World) APIUp() bool {
 	for _, h := range w.Hosts {
 		if h.ControlPlane && w.APIReady(h) {
@@ -88,7 +88,7 @@ func (w *World) APIUp() bool {
 	return false
 }
 
-// APIReached reports whether operators reach some API server that works.
+// APIReached reports whether operators reach a working API server.
 func (w *World) APIReached() bool { return w.apiVia() != nil }
 
 func (w *World) apiVia() *Host {
@@ -111,7 +111,7 @@ func (w *World) Asks(h *Host) bool {
 	return w.asksAPI(h) && w.Believed(h.Disk.Dials)
 }
 
-// register makes the Node of a kubelet that has just started.
+// register creates the Node of a kubelet that has just started.
 func (w *World) register(r *EtcdCluster, h *Host) {
 	if h.Run.Registered || !w.Asks(h) {
 		return
@@ -127,7 +127,7 @@ func (w *World) register(r *EtcdCluster, h *Host) {
 	}
 }
 
-// heartbeats are the Nodes' reports.
+// heartbeats updates the status of Nodes.
 func (w *World) heartbeats(r *EtcdCluster) {
 	for _, n := range r.Objects.Nodes {
 		h := w.Host(n.Name)

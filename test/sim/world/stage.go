@@ -8,7 +8,8 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// The phases of installing and joining, as the scripts have them. Each goes on from whatever an earlier run left.
+// The phases of installing and joining, in the order of the scripts. Each resumes from the state that an earlier run
+// left.
 
 func markBegun(w *World, h *Host, u *Unit) (bool, error) {
 	if m := h.Disk.Marker; m != nil && m.Cluster != w.Name {
@@ -30,7 +31,7 @@ func markBegun(w *World, h *Host, u *Unit) (bool, error) {
 	}
 	if m := h.Disk.Marker; !m.Complete {
 		m.Role = u.Intent.Role
-		if m.Node == "" || !h.Disk.Holds() { // its kubelet keeps the name it has
+		if m.Node == "" || !h.Disk.Holds() { // its kubelet keeps its name
 			m.ID, m.Node, m.Machine = h.ID, u.Intent.NodeName, machine
 		}
 		h.Name, h.ControlPlane = m.Node, m.Role == desired.ControlPlane
@@ -82,12 +83,12 @@ func initPKI(w *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
-// configure writes the configuration of the host's kubelet as the run's manifest has it.
+// configure writes the kubelet configuration of the run's manifest.
 func (w *World) configure(h *Host, u *Unit) {
 	h.Disk.Settings, h.Disk.Edited = w.settingsOf(u.By.Run), false
 }
 
-// startKubelet starts the kubelet in that version. With settings that it refuses it ends at once.
+// startKubelet starts the kubelet in that version. With refused settings it exits at once.
 func startKubelet(h *Host, version string) {
 	h.Disk.Kubelet, h.Disk.Enabled = version, true
 	h.Run.Kubelet, h.Run.KubeletVersion, h.Run.Registered = true, version, false
@@ -108,7 +109,7 @@ func initEtcd(w *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
-// writeAPI writes the API server's manifest in the wanted version; kubelet then changes what runs.
+// writeAPI writes the API server's manifest in the desired version. The kubelet then restarts the API server.
 func writeAPI(w *World, h *Host, u *Unit) (bool, error) {
 	if !h.Disk.Has(u.Intent.Version) {
 		return false, errors.New("its image is not there")
@@ -155,10 +156,10 @@ func markJoined(w *World, h *Host, u *Unit) (bool, error) {
 	return markRestored(w, h, u)
 }
 
-// markRestored makes the host a finished one, with the settings that it has noted.
+// markRestored marks the host as joined, with its recorded settings.
 func markRestored(w *World, h *Host, u *Unit) (bool, error) {
 	m := h.Disk.Marker
-	if m == nil { // it was lost meanwhile, and is written whole
+	if m == nil { // it was lost meanwhile
 		m = &Marker{
 			Cluster: w.Name, Role: u.Intent.Role, ID: h.ID, Node: u.Intent.NodeName,
 			Machine: w.orders[u.By.Run].Machine,
@@ -172,13 +173,13 @@ func markRestored(w *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
-// Config is the digest of every host's wanted configuration in the manifest of the beginning.
+// Config is the configuration digest of every host in the initial manifest.
 const Config = "config-1"
 
-// Refused is the digest of settings with which no kubelet starts, and so nothing of the control plane either.
+// Refused is the digest of settings with which no kubelet starts, and so no control plane.
 const Refused = "config-refused"
 
-// settingsOf is the digest of the configuration that the run's manifest wants of hosts.
+// settingsOf returns the configuration digest in the run's manifest.
 func (w *World) settingsOf(run string) string { return cmp.Or(w.orders[run].Config, Config) }
 
 func writePKI(w *World, h *Host, u *Unit) (bool, error) {
@@ -193,7 +194,7 @@ func writePKI(w *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
-// joinKubelet makes certificates and kubeconfigs, and starts the kubelet against the cluster's endpoint.
+// joinKubelet creates certificates and kubeconfigs, and starts the kubelet with the cluster's endpoint.
 func joinKubelet(w *World, h *Host, u *Unit) (bool, error) {
 	if h.Disk.CA == 0 {
 		return false, errors.New("the CA is not there")
@@ -206,7 +207,7 @@ func joinKubelet(w *World, h *Host, u *Unit) (bool, error) {
 	}
 	if h.Disk.Settings != w.settingsOf(u.By.Run) || h.Disk.Edited {
 		w.configure(h, u)
-		h.Run.Kubelet = false // it is started anew
+		h.Run.Kubelet = false // it restarts
 	}
 	if !h.Run.Kubelet {
 		w.effect(Effect{Verb: KubeletChanged, By: u.By, Host: h, Old: h.Run.KubeletVersion, New: u.Intent.Version})
@@ -215,7 +216,7 @@ func joinKubelet(w *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
-// addMember adds this host to etcd as a learner, unless it is a member already. It asks the cluster's endpoint.
+// addMember adds this host to etcd as a learner through the cluster's endpoint, unless it is a member.
 func addMember(w *World, h *Host, u *Unit) (bool, error) {
 	r := w.EtcdCluster()
 	switch {
@@ -229,7 +230,7 @@ func addMember(w *World, h *Host, u *Unit) (bool, error) {
 	return true, w.addLearner(r, h, u.By)
 }
 
-// startMember starts etcd. A member that had data before and lost it does not find back into its cluster.
+// startMember starts etcd. A member that has lost its data does not rejoin its cluster.
 func startMember(w *World, h *Host, u *Unit) (bool, error) {
 	r := w.EtcdCluster()
 	m := r.at(h.Address)
@@ -268,7 +269,7 @@ func promoteMember(w *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
-// kubeletLocal makes the host's kubelet ask the host's own API server.
+// kubeletLocal points the host's kubelet to the host's own API server.
 func kubeletLocal(w *World, h *Host, u *Unit) (bool, error) {
 	if !h.Disk.Local {
 		w.effect(Effect{Verb: KubeletChanged, By: u.By, Host: h, Old: h.Run.KubeletVersion, New: h.Run.KubeletVersion})
@@ -277,7 +278,8 @@ func kubeletLocal(w *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
-// finalizeKubelet is kubeletLocal, and starts the kubelet anew, as kubeadm does: it makes its Node if there is none.
+// finalizeKubelet is kubeletLocal with a restart of the kubelet, like kubeadm. The kubelet creates its Node if there is
+// none.
 func finalizeKubelet(w *World, h *Host, u *Unit) (bool, error) {
 	h.Run.Registered = false
 	return kubeletLocal(w, h, u)
@@ -288,13 +290,13 @@ func joinWorker(w *World, h *Host, u *Unit) (bool, error) {
 	switch {
 	case h.Disk.KubeletCA != 0:
 		w.configure(h, u)
-		startKubelet(h, h.Disk.Kubelet) // it makes its Node if there is none
+		startKubelet(h, h.Disk.Kubelet) // it creates its Node if there is none
 	case r == nil || !w.asksAPI(h):
 		return false, nil
 	default:
 		w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
 		w.configure(h, u)
-		h.Disk.KubeletCA, h.Run.Kubelet = w.caOf(r), false // kubeadm starts it anew
+		h.Disk.KubeletCA, h.Run.Kubelet = w.caOf(r), false // kubeadm restarts it
 		h.Disk.Dials = w.wantedBy(u.By.Run).Host
 	}
 	if !h.Run.Kubelet {
@@ -304,7 +306,7 @@ func joinWorker(w *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
-// CA is that of the cluster which counts; 0 where there is none.
+// CA returns the CA of the current cluster, or 0.
 func (w *World) CA() int {
 	if r := w.EtcdCluster(); r != nil {
 		return w.caOf(r)
@@ -312,7 +314,7 @@ func (w *World) CA() int {
 	return 0
 }
 
-// caOf is the CA of the etcd cluster's cluster: that of a host that serves it.
+// caOf returns the CA of the etcd cluster's Kubernetes cluster, from a host that serves it.
 func (w *World) caOf(r *EtcdCluster) int {
 	for _, h := range w.Hosts {
 		if d := h.Disk.Data; d != nil && d.EtcdCluster == r.ID && h.Disk.CA != 0 {

@@ -7,7 +7,7 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// Exit statuses of steps, as those of the scripts that run them.
+// Exit statuses of steps, like those of the scripts.
 const (
 	CodeDone     = 0
 	CodeFailed   = 1
@@ -16,36 +16,36 @@ const (
 	CodeKilled   = 78
 )
 
-// patience is how many times a phase may find that it has to wait.
+// patience limits how often a phase may wait.
 const patience = 40
 
-// Unit is a step that runs on a host by itself: it goes on when its operator is gone, and ends with the machine.
+// Unit is a step on a host. It continues without its operator, and ends with the machine.
 type Unit struct {
 	By        Author
 	Intent    step.Intent
-	Disrupted bool   // it has stopped something of the control plane that worked
-	before    string // the settings that it has found
+	Disrupted bool   // it has stopped a working component of the control plane
+	before    string // the former settings
 	phase     int
 	waited    int
 }
 
-// phase is a part of a step that happens at once. It is not done as long as it waits for something.
+// phase is a part of a step that happens at once. done is false while it waits.
 type phase func(w *World, h *Host, u *Unit) (done bool, err error)
 
-// Claim is what a run says when it takes a host's lock.
+// Claim is a run's request for a host's lock.
 type Claim struct {
 	Run   string
 	Force bool
-	Ours  int64 // the generation of a lock whose connection was lost; 0 for a new one
-	Stale int64 // a lock whose holder was not heard of for so many seconds is free
+	Ours  int64 // generation of a lock with a lost connection; 0 for a new lock
+	Stale int64 // seconds of silence after which a lock is free
 }
 
-// began is what hosts' clocks say when the simulation begins. They do not begin at 0, where the first lock of a machine
-// and of the one that replaces it would have the same generation.
+// began is the time of hosts' clocks when the simulation begins. It is not 0, because then the first lock of a machine
+// and that of its replacement would have the same generation.
 const began = 1_000_000
 
-// TakeLock takes the host's lock for a run, and returns its generation; false when another run has it, or the
-// disk is full.
+// TakeLock takes the host's lock for a run, and returns its generation. It returns false if another run has it, or if
+// the disk is full.
 func (w *World) TakeLock(h *Host, c Claim) (int64, bool) {
 	if h.Full {
 		return 0, false
@@ -56,7 +56,7 @@ func (w *World) TakeLock(h *Host, c Claim) (int64, bool) {
 	}
 	if c.Ours == 0 {
 		w.effect(Effect{Verb: LockTaken, By: Author{Run: c.Run}, Host: h, Forced: other})
-		h.Disk.Generation = max(h.Disk.Generation+1, began+w.Now) // a new machine does not count again from one
+		h.Disk.Generation = max(h.Disk.Generation+1, began+w.Now) // a new machine does not restart at 1
 	}
 	h.Held = &Keeper{Run: c.Run, Beat: w.Now}
 	return h.Disk.Generation, true
@@ -68,7 +68,7 @@ func (w *World) TakeLease(run string, forced bool) {
 	w.EtcdCluster().Objects.Lease = Lease{Run: run, Renewed: w.Now}
 }
 
-// Unlock gives the lock up if the run still has it.
+// Unlock releases the lock if the run still has it.
 func (w *World) Unlock(h *Host, run string) {
 	if h.Held != nil && h.Held.Run == run {
 		h.Held = nil
@@ -76,8 +76,8 @@ func (w *World) Unlock(h *Host, run string) {
 	}
 }
 
-// Forget removes what a run has left on a host that it has made bare, as forget.sh does: the working directory, unless
-// another run has its lock by now, or works there.
+// Forget does what forget.sh does on a reset host: it removes the working directory, unless another run has its lock or
+// works there.
 func (w *World) Forget(h *Host, run string) {
 	if (h.Held != nil && h.Held.Run != run || h.Run.Unit != nil) && !w.Flaws.Forget {
 		return
@@ -86,8 +86,7 @@ func (w *World) Forget(h *Host, run string) {
 	h.Disk.Generation, h.Disk.Result, h.Held = 0, nil, nil
 }
 
-// Start starts a step on the host, or finds it running or ended, as start.sh does. Only CodeDone means that it can be
-// followed.
+// Start starts a step on the host, or finds it running or ended, like start.sh. Only after CodeDone can it be followed.
 func (w *World) Start(h *Host, by Author, generation int64, intent step.Intent) int {
 	switch u, r := h.Run.Unit, h.Disk.Result; {
 	case u != nil && u.By.Run == by.Run && u.By.Step == by.Step:
@@ -108,7 +107,7 @@ func (w *World) Start(h *Host, by Author, generation int64, intent step.Intent) 
 	return CodeDone
 }
 
-// Ended tells how the step that was followed on the host ended; false while it runs.
+// Ended returns how the followed step on the host ended, or false while it runs.
 func (w *World) Ended(h *Host) (code int, ended bool) {
 	switch {
 	case h.Run.Unit != nil:
@@ -119,7 +118,7 @@ func (w *World) Ended(h *Host) (code int, ended bool) {
 	return h.Disk.Result.Code, true
 }
 
-// Work lets the step on the host get on by one phase.
+// Work advances the step on the host by one phase.
 func (w *World) Work(h *Host) {
 	u := h.Run.Unit
 	if u == nil || !h.Up {

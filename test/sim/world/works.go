@@ -6,19 +6,19 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// work is what steps of one kind do: phases on their host, or requests through the API or to etcd.
+// work is the work of a kind of step: phases on its host, or requests to the API or etcd.
 type work struct {
 	phases  []phase
 	request request
-	repairs bool // hosts that are well have no need of it
+	repairs bool // healthy hosts do not need it
 }
 
-// encrypting is how a host's API server gets another list of keys.
+// encrypting changes the list of keys of a host's API server.
 var encrypting = []phase{
 	mayEncrypt, placeKeys, beginUpgrade, tellKeys, awaitKubelet, awaitEtcd, awaitAPI, endUpgrade,
 }
 
-// works are what steps do, by kind.
+// works has the work of each kind.
 var works = map[step.Kind]work{
 	step.Prepare: {phases: []phase{markBegun, installRuntime}, repairs: true},
 	step.Images:  {phases: []phase{fetchImages}},
@@ -103,15 +103,15 @@ var works = map[step.Kind]work{
 	step.Hooks:         {phases: []phase{runHooks}},
 	step.OperatorHooks: {request: answered},
 
-	// There are no Machines in the simulator, and so nothing is left to do or to wait for.
+	// The simulator has no Machines, and so nothing to do or to wait for.
 	step.DeleteMachines: {request: answered},
 	step.AwaitHosts:     {request: answered},
 }
 
-// Repairs reports whether steps of the kind are only for hosts that lack something.
+// Repairs reports whether steps of the kind are only for damaged hosts.
 func Repairs(k step.Kind) bool { return works[k].repairs }
 
-// errUnknown is how a step fails of which nobody has said what it does.
+// errUnknown is the failure of a step without simulated work.
 func errUnknown(k step.Kind) error {
 	return errors.New("the simulator does not know what a step of kind " + string(k) + " does")
 }

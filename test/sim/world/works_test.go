@@ -6,7 +6,7 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// The simulator knows what every kind of step does, where it runs, and no other kinds.
+// Every kind of step has its work, on the right side, and there is no work without a kind.
 func TestEveryKindHasItsWork(t *testing.T) {
 	t.Parallel()
 	for _, k := range step.Kinds() {
