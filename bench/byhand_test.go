@@ -11,7 +11,7 @@ import (
 	"kubeone/internal/testutil/short"
 )
 
-func TestStagesOfOneNameAreAddedUp(t *testing.T) {
+func TestEqualStagesAreAdded(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	tick := func() time.Time { now = now.Add(time.Second); return now }
@@ -44,7 +44,7 @@ func TestByHandNeverSleeps(t *testing.T) {
 	}
 }
 
-func TestAFailingProgramIsToldWithItsLastLines(t *testing.T) {
+func TestFailureHasLastLines(t *testing.T) {
 	t.Parallel()
 	_, err := runStaged(exec.CommandContext(t.Context(), "sh", "-c",
 		"echo stage copy a; echo no such host >&2; exit 3"))

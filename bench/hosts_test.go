@@ -14,7 +14,7 @@ import (
 	"kubeone/internal/probe"
 )
 
-func TestSimulatedHostsAnswerALookWithOneConnectionAndOneCommandEach(t *testing.T) {
+func TestProbeNeedsOneCommandPerHost(t *testing.T) {
 	t.Parallel()
 	const hosts = 12
 	stdin, stop := io.Pipe()
@@ -46,7 +46,7 @@ func TestSimulatedHostsAnswerALookWithOneConnectionAndOneCommandEach(t *testing.
 	}
 }
 
-func TestCannedAnswersAreThoseOfHealthyMembers(t *testing.T) {
+func TestCannedAnswersAreHealthy(t *testing.T) {
 	t.Parallel()
 	certificate, err := selfSigned()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // wrote returns a report with n writes.
 func wrote(n int64) (usageReport, error) { return usageReport{Writes: n}, nil }
 
-func TestControllersAreIdleWhenTheirLastWorkHasEnded(t *testing.T) {
+func TestIdleAfterLastWork(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const work = 10 * time.Second
@@ -29,7 +29,7 @@ func TestControllersAreIdleWhenTheirLastWorkHasEnded(t *testing.T) {
 	})
 }
 
-func TestControllersThatDoNotStopWritingAreNotIdle(t *testing.T) {
+func TestWritingControllersAreNotIdle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -40,7 +40,7 @@ func TestControllersThatDoNotStopWritingAreNotIdle(t *testing.T) {
 	})
 }
 
-func TestTheWaitForIdleControllersEndsWithThem(t *testing.T) {
+func TestWaitForIdleEndsWithControllers(t *testing.T) {
 	t.Parallel()
 	gone := errors.New("gone")
 	if _, err := quiet(t.Context(), func() (usageReport, error) { return usageReport{}, gone }); !errors.Is(err, gone) {
@@ -54,7 +54,7 @@ func TestTheWaitForIdleControllersEndsWithThem(t *testing.T) {
 	}
 }
 
-func TestLeasesAreNoWrites(t *testing.T) {
+func TestLeasesAreNotWrites(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()

@@ -59,8 +59,8 @@ func byPath[T any](t *testing.T, name string) map[string]T {
 	return out
 }
 
-// TestEveryFieldThatIsCarriedOutHasATest also checks that no other field has one.
-func TestEveryFieldThatIsCarriedOutHasATest(t *testing.T) {
+// TestEveryEffectiveFieldIsTested also checks that no other field has one.
+func TestEveryEffectiveFieldIsTested(t *testing.T) {
 	t.Parallel()
 	all := allFields()
 	changed, elsewhere := byPath[alteration](t, "changes.yaml"), byPath[string](t, "elsewhere.yaml")
@@ -175,8 +175,8 @@ func surroundings(t *testing.T) string {
 
 var testName = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 
-// TestThereAreTheTestsThatAreNamed finds the tests of elsewhere.yaml in this repository.
-func TestThereAreTheTestsThatAreNamed(t *testing.T) {
+// TestNamedTestsExist finds the tests of elsewhere.yaml in this repository.
+func TestNamedTestsExist(t *testing.T) {
 	t.Parallel()
 	there := map[string]bool{}
 	err := filepath.WalkDir("../..", func(path string, _ fs.DirEntry, err error) error {

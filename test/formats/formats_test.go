@@ -179,4 +179,3 @@ func readBackup(t *testing.T, path, identity string) any {
 	}
 	return archive.Metadata
 }
-

@@ -33,9 +33,9 @@ const (
 	mostSaid = 64 << 10        // additional bytes shown
 )
 
-// TestAHostileHost makes all attempts. It compares the decisions about all other hosts with those next to an honest
+// TestHostileHost makes all attempts. It compares the decisions about all other hosts with those next to an honest
 // host.
-func TestAHostileHost(t *testing.T) {
+func TestHostileHost(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("all attempts take a minute")

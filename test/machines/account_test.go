@@ -164,9 +164,9 @@ func refusals(t *testing.T, c *cluster.Client) []string {
 	return out
 }
 
-// TestControllersAsTheirServiceAccount runs the controllers with the permissions of the addon alone, including the API
+// TestServiceAccountPermissions runs the controllers with the permissions of the addon alone, including the API
 // requests of their runs on hosts. No request is refused. Then it tries requests beyond the account's duties.
-func TestControllersAsTheirServiceAccount(t *testing.T) {
+func TestServiceAccountPermissions(t *testing.T) {
 	config, _, admin := startAPI(t)
 	access := asPod(t, config, admin)
 	recorded(t, admin)

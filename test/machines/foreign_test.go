@@ -47,9 +47,9 @@ func theirs(kind, plural string) *unstructured.Unstructured {
 	}}
 }
 
-// TestMachineControllersDefinitionsAreLeftAlone adds a host to a pool, and starts controllers, in a cluster with
+// TestForeignDefinitionsAreKept adds a host to a pool, and starts controllers, in a cluster with
 // machine-controller's definitions and one of its Machines.
-func TestMachineControllersDefinitionsAreLeftAlone(t *testing.T) {
+func TestForeignDefinitionsAreKept(t *testing.T) {
 	byAnother := metav1.CreateOptions{FieldManager: "machine-controller"}
 	_, access, c := startAPI(t)
 	definitions := c.Dynamic.Resource(kinds.Definitions())
@@ -124,9 +124,9 @@ func writtenByKubeone(t *testing.T, c *cluster.Client) []string {
 	return out
 }
 
-// TestAnEditOfADefinitionIsNotOverwritten edits one of kubeone's definitions: the next start reports it by name, and
+// TestEditedDefinitionIsKept edits one of kubeone's definitions: the next start reports it by name, and
 // writes nothing. After the edit is reverted, the start succeeds.
-func TestAnEditOfADefinitionIsNotOverwritten(t *testing.T) {
+func TestEditedDefinitionIsKept(t *testing.T) {
 	_, _, c := startAPI(t)
 	if err := pool.Define(t.Context(), c); err != nil {
 		t.Fatal(err)

@@ -20,9 +20,9 @@ import (
 	"kubeone/internal/machines/provider/fake"
 )
 
-// TestMachinesThatTakeTheirTime is about Machines that are slow to come and go. This API server has no garbage
+// TestSlowMachines is about Machines that are slow to come and go. This API server has no garbage
 // collector: the tests collect garbage themselves, in the worst order.
-func TestMachinesThatTakeTheirTime(t *testing.T) {
+func TestSlowMachines(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fake.Options{CreateDelay: 300 * time.Millisecond, DeleteDelay: 200 * time.Millisecond})
 	for _, part := range []struct {

@@ -177,11 +177,11 @@ func (g *guarded) edit(change func(*kubeone.HostSpec)) {
 	}
 }
 
-// TestAHostThatLetsNobodyIn has one Host that two Machines name. While the first Machine has it, the Host gets another
+// TestHostRefusesLogin has one Host that two Machines name. While the first Machine has it, the Host gets another
 // key, refuses the login, and moves. The Machine's status reports each problem, and the work resumes once the Host or
 // its machine is corrected. The second Machine's status names the owner of the Host. It gets the Host when the first
 // Machine is deleted.
-func TestAHostThatLetsNobodyIn(t *testing.T) {
+func TestHostRefusesLogin(t *testing.T) {
 	t.Parallel()
 	g := newGuarded(t)
 	bastion := sshtest.Start(t, sshtest.Options{Dial: g.dial})

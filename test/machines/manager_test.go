@@ -116,9 +116,9 @@ func runWith(t *testing.T, access cluster.Access, name string,
 	return p
 }
 
-// TestProcessesOfControllers has two processes in a cluster without the kinds of Machines: they define the kinds and
+// TestControllerProcesses has two processes in a cluster without the kinds of Machines: they define the kinds and
 // share one key. One of them works; when it ends, the other one does.
-func TestProcessesOfControllers(t *testing.T) {
+func TestControllerProcesses(t *testing.T) {
 	config, access, c := startAPI(t)
 	scheme, err := controllers.Scheme()
 	if err != nil {

@@ -59,7 +59,7 @@ func serve(t *testing.T) *server {
 	return &server{Client: c, config: config}
 }
 
-func TestObjectsOfTheMachineAPI(t *testing.T) {
+func TestMachineAPIObjects(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
 	for _, part := range []struct {

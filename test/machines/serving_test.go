@@ -171,9 +171,9 @@ func hostIn(t *testing.T, config *rest.Config, name string, in kubeone.HostState
 	return objects
 }
 
-// TestAHostMakesItsNodeWhileAMachineHasIt has a kubelet create its Node in each state of its Host, and kubelets of
+// TestOnlyClaimedHostCreatesNode has a kubelet create its Node in each state of its Host, and kubelets of
 // hosts outside the pool.
-func TestAHostMakesItsNodeWhileAMachineHasIt(t *testing.T) {
+func TestOnlyClaimedHostCreatesNode(t *testing.T) {
 	config, _, c := startAPI(t)
 	if err := pool.Define(t.Context(), c); err != nil {
 		t.Fatal(err)
@@ -234,8 +234,8 @@ func TestAHostMakesItsNodeWhileAMachineHasIt(t *testing.T) {
 	eventually(t, "the Host is gone", func() bool { return makes("w-1") == nil })
 }
 
-// TestAKubeletDoesNotChangeWhoseItsNodeIs has kubelets change labels of their own Nodes.
-func TestAKubeletDoesNotChangeWhoseItsNodeIs(t *testing.T) {
+// TestKubeletCannotChangeNodeOwner has kubelets change labels of their own Nodes.
+func TestKubeletCannotChangeNodeOwner(t *testing.T) {
 	config, _, c := startAPI(t)
 	if err := pool.Define(t.Context(), c); err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 
 // At every moment, faults interrupt the encryption of Secrets, a change of keys, and decryption. No Secret is ever
 // stored with a key that an API server lacks, and in the end everything matches the manifest.
-func TestChangesOfKeysAreInterruptedAnywhere(t *testing.T) {
+func TestInterruptedKeyChanges(t *testing.T) {
 	t.Parallel()
 	for _, change := range []string{
 		"1:encryption:0:1", "1:encryption:0:1,60:rotated:0:1", "1:encryption:0:1,60:encryption:0:2",

@@ -8,7 +8,7 @@ import (
 )
 
 // With each guard off in turn, the checker finds the broken rule. With it on, it finds nothing.
-func TestTheCheckerFindsEveryGuardThatIsOff(t *testing.T) {
+func TestCheckerFindsDisabledGuards(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		guard    drive.Guard

@@ -9,7 +9,7 @@ import (
 
 // Faults interrupt runs with hooks before and after every activity, at every moment. Pending hooks of a host run in the
 // end, and no node is uncordoned before the hooks after its upgrade have succeeded.
-func TestHooksAreInterruptedAnywhere(t *testing.T) {
+func TestInterruptedHooks(t *testing.T) {
 	t.Parallel()
 	apart := 17
 	if testing.Short() {

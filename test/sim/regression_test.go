@@ -15,7 +15,7 @@ import (
 const moments = 100
 
 // Scenarios of known faults, in kubeone and elsewhere, succeed. Add a shrunk scenario that fails to testdata/found.txt.
-func TestKnownFaultsGoWell(t *testing.T) {
+func TestKnownFaults(t *testing.T) {
 	t.Parallel()
 	apart := 4
 	if testing.Short() {

@@ -9,7 +9,7 @@ import (
 
 // At every moment, faults interrupt a rotation of etcd's CA. No member presents a certificate that another member does
 // not trust, and in the end everything matches the manifest.
-func TestRotationsAreInterruptedAnywhere(t *testing.T) {
+func TestInterruptedRotations(t *testing.T) {
 	t.Parallel()
 	for _, rotation := range []string{"1:rotated-ca:0:1", "1:rotated-ca:0:1,70:rotated-ca:0:2"} {
 		for _, fault := range []string{

@@ -50,7 +50,7 @@ func TestStatesOfSmallClusters(t *testing.T) {
 	}
 }
 
-func TestAScenarioIsReadAsItIsWritten(t *testing.T) {
+func TestParseScenario(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
 		for _, want := range []drive.Scenario{drive.Random(seed), drive.RandomWithPool(seed), drive.RandomRoles(seed)} {
@@ -71,7 +71,7 @@ func TestAScenarioIsReadAsItIsWritten(t *testing.T) {
 	}
 }
 
-func TestEqualScenariosTakeEqualCourses(t *testing.T) {
+func TestScenariosAreDeterministic(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(50) {
 		if diff := cmp.Diff(course(t, drive.Random(seed)), course(t, drive.Random(seed))); diff != "" {
@@ -91,7 +91,7 @@ func course(t *testing.T, s drive.Scenario) []string {
 	return out
 }
 
-func TestAFailureIsShrunk(t *testing.T) {
+func TestShrinkFailure(t *testing.T) {
 	t.Parallel()
 	s, err := drive.Parse("seed=1 hosts=3+3 start=older-patch " +
 		"faults=5:slow:0:20,9:lost-after:1:3,40:stopped:5:9 off=no-drain")

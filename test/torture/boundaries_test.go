@@ -10,7 +10,7 @@ import (
 	"kubeone/internal/plan"
 )
 
-func TestEveryBoundaryOfAPlanIsWantedOnce(t *testing.T) {
+func TestEachBoundaryIsWantedOnce(t *testing.T) {
 	t.Parallel()
 	b, err := readBoundaries(filepath.Join(t.TempDir(), "state.json"))
 	if err != nil {
@@ -42,7 +42,7 @@ func TestEveryBoundaryOfAPlanIsWantedOnce(t *testing.T) {
 	}
 }
 
-func TestWhatHasPassedIsKnownToTheNextCallAndWhatHasNotIsTriedAgain(t *testing.T) {
+func TestPassedBoundariesAreStored(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "state.json")
 	b, err := readBoundaries(path)

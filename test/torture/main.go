@@ -1,16 +1,14 @@
-// Command torture interrupts what kubeone does to a lab, again and again, and lets it go on: after each interruption
-// the next runs must bring the cluster to its end, all nodes Ready and open for pods, every etcd member there, nothing
-// more to do. Its suites:
+// Command torture interrupts operations of kubeone on a lab. After each interruption the next runs must complete the
+// operation: all nodes Ready and schedulable, every etcd member present, nothing left to do. Its suites:
 //
-//   - install: 20 times the operator's process is killed, 20 times all its SSH connections are cut, at moments spread
-//     over an installation. Then the hosts are reset for the next case.
+//   - install: the operator's process is killed 20 times, and all its SSH connections are cut 20 times, at moments
+//     spread over an installation. Then the hosts are reset for the next case.
 //   - upgrade: a patch upgrade of 3 + 1 hosts is killed at every step boundary.
 //   - repair: a control-plane host is replaced by an empty one; its repair is killed at every step boundary.
-//   - reconfigure: settings of kubelets, container runtime and API servers of 3 + 2 hosts change at once; that is
+//   - reconfigure: settings of kubelets, container runtime and API servers of 3 + 2 hosts change at once; the run is
 //     killed at every step boundary.
 //
-// It says as it goes how each went, and notes in a file for each suite what has passed: started again, it goes on with
-// the rest.
+// It prints each result, and records passed cases in a file for each suite. The next call resumes with the others.
 package main
 
 import (

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-func TestOutagesLastFromTheFirstFailureToTheNextSuccess(t *testing.T) {
+func TestOutageEndsWithNextSuccess(t *testing.T) {
 	t.Parallel()
 	at := func(seconds int) time.Time { return time.Unix(int64(seconds), 0) }
 	down := errors.New("down")
@@ -33,7 +33,7 @@ func TestOutagesLastFromTheFirstFailureToTheNextSuccess(t *testing.T) {
 	}
 }
 
-func TestARequestThatTwoRetriesServeHasNotFailed(t *testing.T) {
+func TestRetriedRequestHasNotFailed(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		failures int
@@ -59,7 +59,7 @@ func TestARequestThatTwoRetriesServeHasNotFailed(t *testing.T) {
 	}
 }
 
-func TestAnAttemptThatTheEndCutsShortCountsForNothing(t *testing.T) {
+func TestInterruptedAttemptIsIgnored(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	c := calls{Errors: map[string]int{}}
@@ -84,7 +84,7 @@ func is(name string, ready, ending bool) corev1.Pod {
 	return p
 }
 
-func TestTheGuardTellsEvictionsFromPodsThatFail(t *testing.T) {
+func TestGuardDistinguishesEvictions(t *testing.T) {
 	t.Parallel()
 	names := []string{"a", "b", "c", "d", "e", "f"}
 	for name, test := range map[string]struct {
@@ -127,7 +127,7 @@ func TestTheGuardTellsEvictionsFromPodsThatFail(t *testing.T) {
 	}
 }
 
-func TestABudgetThatStaysBrokenCountsOnce(t *testing.T) {
+func TestBrokenBudgetCountsOnce(t *testing.T) {
 	t.Parallel()
 	g := newGuard(nil)
 	for _, healthy := range []int32{6, 5, 4, 3, 5, 4} {
@@ -138,7 +138,7 @@ func TestABudgetThatStaysBrokenCountsOnce(t *testing.T) {
 	}
 }
 
-func TestAReportFailsForEachThingThatMustNotBe(t *testing.T) {
+func TestReportErr(t *testing.T) {
 	t.Parallel()
 	good := func() Report {
 		return Report{Client: Client{Acknowledged: 9}, Pods: &Pods{LeastReady: 5}, Requests: &Outages{}}
@@ -163,7 +163,7 @@ func TestAReportFailsForEachThingThatMustNotBe(t *testing.T) {
 	}
 }
 
-func TestAStarvedMachineJudgesWhatIsLostAndNotHowSoon(t *testing.T) {
+func TestStarvedMachineIgnoresLatency(t *testing.T) {
 	t.Parallel()
 	r := Report{Seconds: 60, Starved: 0.9, Client: Client{Acknowledged: 9, calls: calls{Failed: 1}}}
 	if err := r.Err(); err != nil {

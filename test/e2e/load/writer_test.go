@@ -83,7 +83,7 @@ func (w *writer) writes(t *testing.T, count int) {
 	}
 }
 
-func TestWritesGoOnOverPagesAndAreAllFound(t *testing.T) {
+func TestWritesSpanPages(t *testing.T) {
 	t.Parallel()
 	w := shelved(t, &shelf{mute: map[string]bool{"7": true}})
 	w.writes(t, 2*page+3)
@@ -99,7 +99,7 @@ func TestWritesGoOnOverPagesAndAreAllFound(t *testing.T) {
 	}
 }
 
-func TestAWriteThatWasAcknowledgedAndIsGoneIsFound(t *testing.T) {
+func TestLostWriteIsFound(t *testing.T) {
 	t.Parallel()
 	w := shelved(t, &shelf{forget: map[string]bool{"3": true, "150": true}})
 	w.writes(t, page+80)
@@ -112,7 +112,7 @@ func TestAWriteThatWasAcknowledgedAndIsGoneIsFound(t *testing.T) {
 	}
 }
 
-func TestAReadWithoutTheWriteBeforeItIsWrong(t *testing.T) {
+func TestStaleReadIsWrong(t *testing.T) {
 	t.Parallel()
 	w := shelved(t, &shelf{stale: map[string]bool{"2": true}})
 	w.writes(t, 3)

@@ -45,7 +45,7 @@ func withoutSource(t *testing.T) {
 	t.Setenv("GOFLAGS", "")
 }
 
-func TestProgramsAreDownloadedFromWhereTheirProjectsPublishThem(t *testing.T) {
+func TestDownloadLocations(t *testing.T) {
 	withoutSource(t)
 	kubernetes := kubernetesRecipe("1.36.3")
 	delete(kubernetes.Packages, "agnhost")
@@ -72,7 +72,7 @@ func TestProgramsAreDownloadedFromWhereTheirProjectsPublishThem(t *testing.T) {
 	}
 }
 
-func TestWithoutAnAnswerProgramsAreBuiltFromSource(t *testing.T) {
+func TestUnreachableDownloadIsBuiltFromSource(t *testing.T) {
 	withoutSource(t)
 	none := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(none.Close)
@@ -98,7 +98,7 @@ func TestWithoutAnAnswerProgramsAreBuiltFromSource(t *testing.T) {
 	}
 }
 
-func TestAHostThatIsNotReachedIsAskedOnce(t *testing.T) {
+func TestUnreachableHostIsTriedOnce(t *testing.T) {
 	var asked atomic.Int32
 	hangsUp := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		asked.Add(1)
@@ -116,7 +116,7 @@ func TestAHostThatIsNotReachedIsAskedOnce(t *testing.T) {
 	}
 }
 
-func TestADownloadIsCheckedBeforeItIsUsed(t *testing.T) {
+func TestDownloadIsVerified(t *testing.T) {
 	file := runcDownload()
 	for what, test := range map[string]struct{ sums, want string }{
 		"another digest": {strings.Repeat("0", 64) + " *runc.amd64\n", "its SHA-256 is"},
@@ -141,7 +141,7 @@ func TestADownloadIsCheckedBeforeItIsUsed(t *testing.T) {
 	}
 }
 
-func TestAnArchiveMustHaveItsPrograms(t *testing.T) {
+func TestIncompleteArchiveFails(t *testing.T) {
 	wanted := coreDNSDownload("v1.14.2")
 	served := wanted
 	served.Members = map[string]string{"other": "other"}

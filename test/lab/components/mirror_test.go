@@ -74,7 +74,7 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func TestMirrorHasTheLayoutOfTheOfficialLocations(t *testing.T) {
+func TestMirrorLayout(t *testing.T) {
 	server := serve(t)
 	const (
 		github     = "/github.com/"
@@ -108,7 +108,7 @@ func TestMirrorHasTheLayoutOfTheOfficialLocations(t *testing.T) {
 	}
 }
 
-func TestMirrorIsARegistryToo(t *testing.T) {
+func TestMirrorIsRegistry(t *testing.T) {
 	server := serve(t)
 	host := strings.TrimPrefix(server.URL, "http://")
 	ref, err := name.ParseReference(host+"/coredns/coredns:v1.14.2", name.Insecure)

@@ -29,7 +29,7 @@ func TestNearestVersion(t *testing.T) {
 	}
 }
 
-func TestTagsOfKubeadmsImages(t *testing.T) {
+func TestKubeadmImageTags(t *testing.T) {
 	got := tags("registry.k8s.io/coredns/coredns:v1.14.2\nregistry.k8s.io/pause:3.10.2\nlocalhost:5000/etcd:3.6.8-0\n")
 	want := map[string]string{"coredns": "v1.14.2", "pause": "3.10.2", "etcd": "3.6.8-0"}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -37,7 +37,7 @@ func TestTagsOfKubeadmsImages(t *testing.T) {
 	}
 }
 
-func TestModuleFileRepeatsWhatTheGoCommandIgnoresInADependency(t *testing.T) {
+func TestModuleFileRepeatsReplaces(t *testing.T) {
 	upstream := `{"Godebug":[{"Key":"default","Value":"go1.26"}],"Replace":[
 		{"Old":{"Path":"k8s.io/api"},"New":{"Path":"./staging/src/k8s.io/api"}},
 		{"Old":{"Path":"a.io/b","Version":"v1.0.0"},"New":{"Path":"c.io/d","Version":"v1.2.0"}}]}`
@@ -105,7 +105,7 @@ func TestLibraryPath(t *testing.T) {
 	}
 }
 
-func TestCacheFillsAnEntryOnceAndNotAtAllWhenItFails(t *testing.T) {
+func TestCacheFillsEntryOnce(t *testing.T) {
 	cache := NewCache(t.TempDir())
 	if _, err := cache.Entry(t.Context(), "kind", "key", func(string) error {
 		return errors.New("broken")
@@ -152,7 +152,7 @@ func TestEqualLayersMakeEqualArchives(t *testing.T) {
 	}
 }
 
-func TestTwoTagsOfOneProgramAreTwoImages(t *testing.T) {
+func TestEachTagIsAnImage(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "program")
 	if err := os.WriteFile(source, []byte("program"), 0o755); err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"kubeone/internal/release"
 )
 
-func TestVersionsAreThoseThatTheProductAsksFor(t *testing.T) {
+func TestVersionsMatchKubeone(t *testing.T) {
 	for _, minor := range release.Supported() {
 		kubernetes := minor + ".1"
 		want, err := release.VersionsFor(kubernetes)

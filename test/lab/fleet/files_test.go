@@ -26,7 +26,7 @@ func sampleLab() *Lab {
 	return lab
 }
 
-func TestManifestNamesTheHostsButNotTheSpareOnes(t *testing.T) {
+func TestManifestOmitsSpareHosts(t *testing.T) {
 	type host struct {
 		PublicAddress, PrivateAddress, Hostname, SSHUsername, SSHPrivateKeyFile, SSHHostPublicKey string
 	}
@@ -57,7 +57,7 @@ func TestManifestNamesTheHostsButNotTheSpareOnes(t *testing.T) {
 	}
 }
 
-func TestTerraformOutputHasTheSameHosts(t *testing.T) {
+func TestTerraformOutputHasSameHosts(t *testing.T) {
 	text, err := terraformOutput(sampleLab())
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +90,7 @@ func TestTerraformOutputHasTheSameHosts(t *testing.T) {
 	}
 }
 
-func TestKnownHostsHasEveryKeyOfEveryHost(t *testing.T) {
+func TestKnownHostsHasAllKeys(t *testing.T) {
 	text := string(knownHosts(sampleLab().Hosts))
 	if lines := strings.Count(text, "\n"); lines != 10 {
 		t.Errorf("%d lines, want two for each of five hosts:\n%s", lines, text)
@@ -100,7 +100,7 @@ func TestKnownHostsHasEveryKeyOfEveryHost(t *testing.T) {
 	}
 }
 
-func TestLoadBalancerGoesAroundAHostThatHangs(t *testing.T) {
+func TestLoadBalancerSkipsHangingHost(t *testing.T) {
 	config := haproxyConfig(sampleLab().ControlPlanes())
 	for _, line := range []string{
 		"    server cp-1 172.31.9.11:6443\n", "    server cp-2 172.31.9.12:6443\n",
@@ -116,7 +116,7 @@ func TestLoadBalancerGoesAroundAHostThatHangs(t *testing.T) {
 	}
 }
 
-func TestOwnerIsAliveOnlyAsLongAsTheSameProcess(t *testing.T) {
+func TestOwnerIsSameProcess(t *testing.T) {
 	if !alive(self()) {
 		t.Errorf("this process, %s, is not alive", self())
 	}
@@ -141,7 +141,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
-func TestBundlesOfSeveralVersionsLieBesideEachOther(t *testing.T) {
+func TestBundlesOfSeveralVersionsCoexist(t *testing.T) {
 	cache, lab := t.TempDir(), sampleLab()
 	lab.Dir = t.TempDir()
 	for _, version := range []string{"1.36.1", "1.36.3", "1.36.3"} {

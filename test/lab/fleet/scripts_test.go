@@ -24,7 +24,7 @@ func TestScriptsAreShell(t *testing.T) {
 	}
 }
 
-func TestOverlayGoesOntoADisk(t *testing.T) {
+func TestWriteOverlay(t *testing.T) {
 	dir := t.TempDir()
 	if err := writeOverlay(dir); err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func TestOverlayGoesOntoADisk(t *testing.T) {
 	}
 }
 
-func TestStalePidFilesAreRemovedButNotLiveOnes(t *testing.T) {
+func TestOnlyStalePidFilesAreRemoved(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

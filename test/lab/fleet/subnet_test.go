@@ -22,7 +22,7 @@ local 172.31.3.7 dev lo table local
 	}
 }
 
-func TestAddressesOfALab(t *testing.T) {
+func TestLabAddresses(t *testing.T) {
 	lab := &Lab{Name: "x"}
 	var got []string
 	for _, host := range lab.layOut(netip.MustParsePrefix("172.31.9.0/24"),
@@ -42,7 +42,7 @@ func TestAddressesOfALab(t *testing.T) {
 	}
 }
 
-func TestNameserversSkipThoseOnlyThisMachineReaches(t *testing.T) {
+func TestNameserversSkipLocalOnes(t *testing.T) {
 	for text, want := range map[string][]string{
 		"nameserver 127.0.0.53\noptions edns0\n":             {"10.0.0.1"},
 		"search x\nnameserver 9.9.9.9\nnameserver ::1\n":     {"9.9.9.9"},
@@ -55,7 +55,7 @@ func TestNameserversSkipThoseOnlyThisMachineReaches(t *testing.T) {
 	}
 }
 
-func TestOtherEndOfACable(t *testing.T) {
+func TestOtherEnd(t *testing.T) {
 	inner := "37: eth0@if38: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP"
 	links := "1: lo: <LOOPBACK,UP>\n3: veth0aa@if12: <UP>\n38: vethb1c2@if37: <BROADCAST,UP> master br-1\n"
 	got, err := otherEnd(inner, links)

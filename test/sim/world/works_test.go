@@ -7,7 +7,7 @@ import (
 )
 
 // Every kind of step has its work, on the right side, and there is no work without a kind.
-func TestEveryKindHasItsWork(t *testing.T) {
+func TestEveryKindHasWork(t *testing.T) {
 	t.Parallel()
 	for _, k := range step.Kinds() {
 		w := works[k]
