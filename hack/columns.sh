@@ -1,27 +1,16 @@
 #!/bin/sh
-<<<<<<< HEAD
 # Checks that lines have at most 120 columns: in shell files all of them, in prose all but tables, code, and lines that
 # are one long word, such as a URL. golangci-lint (lll) checks Go.
-=======
-# Limits prose to 120 columns, except in tables, code, and lines that are one long word, such as a URL.
-# golangci-lint checks Go (lll).
->>>>>>> e64da059 (test, bench: shorten the names of tests and the comments of scripts)
 set -eu
 cd "$(dirname "$0")/.."
 git ls-files '*.md' '*.sh' .ci/run | {
 	status=0
 	while read -r file; do
-<<<<<<< HEAD
 		case $file in
 		# Exempt lines become empty lines, so that the line numbers stay.
 		*.md) awk '/^ *(```|~~~)/ { code = !code } code || /^ *\|/ || !/[^ ] +[^ ]/ { print ""; next } { print }' "$file" ;;
 		*) cat "$file" ;;
 		esac | LC_ALL=C.UTF-8 grep -nE '^.{121,}$' | sed "s|^|$file:|" | grep . && status=1
-=======
-		# Skipped lines become empty, which keeps line numbers.
-		awk '/^ *(```|~~~)/ { code = !code } code || /^ *\|/ || !/[^ ] +[^ ]/ { print ""; next } { print }' "$file" |
-			LC_ALL=C.UTF-8 grep -nE '^.{121,}$' | sed "s|^|$file:|" | grep . && status=1
->>>>>>> e64da059 (test, bench: shorten the names of tests and the comments of scripts)
 	done
 	[ "$status" = 0 ] || echo "wrap these lines at 120 columns" >&2
 	exit "$status"

@@ -1,14 +1,8 @@
 #!/bin/sh
-<<<<<<< HEAD
 # Reads the output of `go test -cover`. It fails if a test has failed, or if the coverage of a package is too low.
 #
 #	$1    least coverage in per cent
 #	$2... packages, as paths below the module's directory: ./internal/plan
-=======
-# Reads the output of `go test -cover`. Fails if a test has failed, or if a named package has less coverage than LEAST,
-# in per cent.
-# Arguments: LEAST PACKAGE..., where a package is a path below the module's folder: ./internal/plan
->>>>>>> e64da059 (test, bench: shorten the names of tests and the comments of scripts)
 set -eu
 least=$1
 shift

@@ -1,22 +1,13 @@
 #!/bin/sh
-<<<<<<< HEAD
 # Runs the demo: hosts in containers, and a highly available cluster on them. It replaces an earlier demo, and stays up
 # until it is taken down. It needs Debian, Go and root; the lab installs what else is missing.
 #
 # Environment: KUBEONE_LAB_CACHE and KUBEONE_LAB_STATE, directories of the lab; both have defaults.
-=======
-# Starts the demo: real hosts in containers and a highly available cluster on them. Replaces an earlier demo.
-# Needs Debian, Go and root. The lab installs everything else. The demo stays up until you remove it.
->>>>>>> e64da059 (test, bench: shorten the names of tests and the comments of scripts)
 set -eu
 cd "$(dirname "$0")/.."
 
 name=demo
-<<<<<<< HEAD
 # An older patch release, so that there is one to upgrade to.
-=======
-# An older patch release, to upgrade from.
->>>>>>> e64da059 (test, bench: shorten the names of tests and the comments of scripts)
 version=1.36.1
 newer=1.36.3
 cache=${KUBEONE_LAB_CACHE:-$HOME/.cache/kubeone-lab}
@@ -25,11 +16,7 @@ times=
 
 now() { date +%s; }
 
-<<<<<<< HEAD
 # part TITLE COMMAND... runs one part of the demo and records how long it took.
-=======
-# part TITLE COMMAND... runs one part of the demo and records its duration.
->>>>>>> e64da059 (test, bench: shorten the names of tests and the comments of scripts)
 part() {
 	title=$1
 	shift

@@ -1,9 +1,5 @@
 #!/bin/sh
-<<<<<<< HEAD
 # Checks that docs/dependencies.md lists exactly the direct dependencies of go.mod.
-=======
-# Checks that docs/dependencies.md names exactly the direct dependencies of go.mod.
->>>>>>> e64da059 (test, bench: shorten the names of tests and the comments of scripts)
 set -eu
 cd "$(dirname "$0")/.."
 direct=$(awk '/^require \(/ { on = 1; next } /^\)/ { on = 0 } on && !/\/\/ indirect/ { print $1 }' go.mod | sort)

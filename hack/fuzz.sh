@@ -1,9 +1,5 @@
 #!/bin/sh
-<<<<<<< HEAD
 # Runs every fuzz test of the repository, one after the other, each in one process.
-=======
-# Runs every fuzz test of the repository for TIME, one after the other.
->>>>>>> e64da059 (test, bench: shorten the names of tests and the comments of scripts)
 #
 #	$1  duration of each, such as 10m
 set -eu

@@ -1,10 +1,5 @@
 #!/bin/sh
-<<<<<<< HEAD
 # Generates code from the types of the APIs: deep copies in Go, and CustomResourceDefinitions in YAML.
-=======
-# Generates deep copies and CustomResourceDefinitions from the API types.
-# With --check, changes nothing and fails if a generated file is out of date.
->>>>>>> e64da059 (test, bench: shorten the names of tests and the comments of scripts)
 #
 #	$1  path of controller-gen
 #	$2  optional: --check changes nothing, and fails if a generated file is out of date

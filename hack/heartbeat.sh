@@ -1,5 +1,4 @@
 #!/bin/sh
-<<<<<<< HEAD
 # Runs a command, and prints every 10 seconds to standard error how long it has been running.
 #
 #	$1    name of the work, for the reader
@@ -7,13 +6,6 @@
 #
 # The command replaces this shell, so that exit status, standard streams and signals are its own. The background process
 # ends within a second after it.
-=======
-# Runs a command and reports on standard error every 10 seconds that it is still running.
-# Arguments: WHAT COMMAND [ARGUMENT...], where WHAT names the command in the report.
-#
-# The command replaces this shell and so keeps its own exit status, standard streams and signals. The background process
-# ends within a second of it.
->>>>>>> e64da059 (test, bench: shorten the names of tests and the comments of scripts)
 set -eu
 what=$1
 shift

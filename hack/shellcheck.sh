@@ -1,12 +1,7 @@
 #!/bin/sh
-<<<<<<< HEAD
 # Runs shellcheck on every shell file. A file without a #! line is a part of a POSIX script. It may set variables that
 # only another part reads (SC2034); tests check the assembled scripts.
 set -eu
-=======
-# Checks every shell script of the repository. A script without a first line "#!" is a part of a POSIX script and may
-# set variables that only another part reads (SC2034). Tests check the assembled scripts.
->>>>>>> e64da059 (test, bench: shorten the names of tests and the comments of scripts)
 cd "$(dirname "$0")/.."
 find . -name '*.sh' -not -path './.git/*' >"${TMPDIR:-/tmp}/kubeone-scripts.$$"
 trap 'rm -f "${TMPDIR:-/tmp}/kubeone-scripts.$$"' EXIT

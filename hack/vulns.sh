@@ -1,13 +1,8 @@
 #!/bin/sh
-<<<<<<< HEAD
 # Runs govulncheck. It fails if kubeone calls code with a known vulnerability, but not if govulncheck or its database is
 # unavailable, as without a network.
 #
 #	$1  path of govulncheck, DIRECTORY/govulncheck-VERSION/govulncheck; it is installed there if it is missing
-=======
-# Runs govulncheck and fails on a known vulnerability in called code. Only reports if govulncheck or its database is not
-# available, as without a network. Argument: the program, PATH/govulncheck-VERSION/govulncheck.
->>>>>>> e64da059 (test, bench: shorten the names of tests and the comments of scripts)
 set -eu
 cd "$(dirname "$0")/.."
 home=${1%/*}
@@ -17,11 +12,7 @@ if [ ! -x "$1" ]; then
 		exit 0
 	}
 fi
-<<<<<<< HEAD
 # A small package first: this quickly tells whether the database is available.
-=======
-# Check the database with a small package first, which is quick.
->>>>>>> e64da059 (test, bench: shorten the names of tests and the comments of scripts)
 status=0
 out=$("$1" ./internal/model/desired 2>&1) || status=$?
 case $status in
