@@ -53,7 +53,7 @@ func runFakeControllers(ctx context.Context, args []string, stdin io.Reader, std
 	if err != nil {
 		return err
 	}
-	nodes, err := client.New(rest.CopyConfig(config), client.Options{Scheme: scheme}) // the provider's own client, whose requests are not counted
+	nodes, err := client.New(rest.CopyConfig(config), client.Options{Scheme: scheme}) // requests are not counted
 	if err != nil {
 		return err
 	}

@@ -111,7 +111,7 @@ func settingsRefused(s *scenario) {
 		{"a worker's kubelet", "the kubelet does not start", func(all map[string]any) {
 			settings(all)
 			worker := all["staticWorkers"].(map[string]any)["hosts"].([]any)[0].(map[string]any)
-			worker["kubelet"] = map[string]any{"systemReserved": map[string]any{"cpu": "100000"}} // more than the host has
+			worker["kubelet"] = map[string]any{"systemReserved": map[string]any{"cpu": "100000"}} // too much
 		}},
 	} {
 		s.must(s.WriteManifest(fields(c.edit)))

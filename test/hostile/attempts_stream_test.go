@@ -48,7 +48,9 @@ func framing() []attempt {
 		shown("no end of its last line", func(g *trial) string { return strings.TrimSuffix(whole(g), "\n") }),
 		shown("an answer of a later format", func(*trial) string { return "kubeone-probe\t2\nend\t1\n" }),
 		shown("a format with escapes", func(*trial) string { return "kubeone-probe\t" + escape + "\nend\t1\n" }),
-		shown("a block without an end", func(g *trial) string { return "kubeone-probe\t1\nblock\tmarker\n" + whole(g) }),
+		shown("a block without an end", func(g *trial) string {
+			return "kubeone-probe\t1\nblock\tmarker\n" + whole(g)
+		}),
 		shown("NUL and invalid UTF-8 between all lines", func(g *trial) string {
 			return strings.ReplaceAll(whole(g), "\n", "\x00\xff\xfe\n")
 		}),

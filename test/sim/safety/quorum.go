@@ -165,7 +165,7 @@ func (c *Checker) begun(e world.Effect) {
 			}
 			continue
 		}
-		unfinished := h.Disk.Marker != nil && !h.Disk.Marker.Complete // an unfinished installation may have copied the CAs
+		unfinished := h.Disk.Marker != nil && !h.Disk.Marker.Complete // it may have copied the CAs
 		if h.ControlPlane && !h.Outside && (h.Disk.Data != nil || h != e.Host && h.Disk.CA != 0 && !unfinished) {
 			c.Break(NewCluster, "%s makes a new cluster on %s, and %s has data of one", e.By.Step, e.Host.Name, h.Name)
 		}
