@@ -304,7 +304,7 @@ func local(port string) func(facts) string {
 			}
 		}
 		if !open {
-			return "nobody listens on port " + port
+			return "no process listens on port " + port
 		}
 		return ""
 	}

@@ -31,7 +31,7 @@ func TestLifeOfACluster(t *testing.T) {
 	s.parts(
 		part{"a plan after it is empty", emptyPlan},
 		part{"a second apply finds nothing to do", nothingToDo},
-		part{"one more worker joins, and nobody else notices", addWorker},
+		part{"another worker joins", addWorker},
 		part{"an API server's manifest is deleted", manifestDeleted},
 		part{"a recovery is refused while the quorum is there", recoveryRefused},
 		part{"two of three control-plane hosts are destroyed, and the third one brings the cluster back",

@@ -55,7 +55,7 @@ func TestRotateClusterCA(t *testing.T) {
 			now := s.pin()
 			s.pinned(pin)
 			s.run(0, []string{"plan"}, "No changes")
-			s.same("by which CA the cluster is known", now, s.pin())
+			s.same("the pinned CA of the cluster", now, s.pin())
 			s.pinned("sha256:" + strings.Repeat("0", 64))
 			s.run(15, []string{"plan"}, "another machine is impersonating the cluster")
 			s.pinned(now)

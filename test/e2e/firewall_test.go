@@ -22,7 +22,7 @@ func TestFirewalls(t *testing.T) {
 		part{"firewalls that let nothing but SSH in", firewallsOn},
 		part{"bare hosts become a cluster, and their firewalls stay on", firewallsOpened},
 		part{"pods, Services and kubelets are reached through the firewalls", firewallsPass},
-		part{"rules that somebody removes are found and added again", firewallsRepaired},
+		part{"removed rules are reported and restored", firewallsRepaired},
 		part{"the cluster ends, and the firewalls have the rules that they had", firewallsAsBefore},
 		part{"firewalls are switched off, and on again", firewallsOff},
 	)

@@ -121,7 +121,7 @@ func (s *scenario) soft() {
 				s.Errorf("%s: the API server has --%s=%s", host.Hostname, flag, value)
 			}
 		}
-		s.same("what nobody is told of the version by "+host.Hostname, "200", s.requestAnonymously(host, "/version"))
+		s.same("the anonymous status of /version on "+host.Hostname, "200", s.requestAnonymously(host, "/version"))
 	}
 }
 
@@ -152,7 +152,7 @@ func (s *scenario) hard() {
 		if control {
 			for path, status := range map[string]string{"/livez": "200", "/readyz": "200", "/healthz": "200",
 				"/version": "401", "/api/v1/namespaces/kube-public/configmaps/cluster-info": "401"} {
-				s.same("what nobody gets of "+path+" from "+host.Hostname, status, s.requestAnonymously(host, path))
+				s.same("the anonymous status of "+path+" on "+host.Hostname, status, s.requestAnonymously(host, path))
 			}
 		}
 	}

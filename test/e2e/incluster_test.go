@@ -109,7 +109,7 @@ func (p *pool) leader() string {
 		holder, err = p.Kube(ctx, "-n", "kubeone-system", "get", "lease", manager.Lease, "-o",
 			"jsonpath={.spec.holderIdentity}")
 		if err == nil && holder == "" {
-			err = fmt.Errorf("nobody does")
+			err = fmt.Errorf("no pod leads")
 		}
 		return err
 	})
@@ -261,7 +261,7 @@ func (p *pool) mostReconfigured() (most func() int, end func()) {
 // settingsCurrent waits until the three Machines have the settings of the record.
 func (p *pool) settingsCurrent() {
 	p.Helper()
-	p.eventually("nobody waits any more", 3*time.Minute, func(ctx context.Context) error {
+	p.eventually("no Machine waits", 3*time.Minute, func(ctx context.Context) error {
 		out, err := p.Kube(ctx, "-n", "kube-system", "get", "machines", "-o",
 			`jsonpath={.items[*].status.conditions[?(@.type=="SettingsCurrent")].status}`)
 		if err == nil && out != "True True True" {

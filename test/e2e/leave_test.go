@@ -122,7 +122,7 @@ func interrupted(s *scenario) {
 		s.must(err)
 		s.Logf("%5.1f s  %v", i.Took.Seconds(), failures)
 		if len(i.At) != len(failures) || i.Status != -1 {
-			s.Errorf("want %v, of which %d came, and the run killed\n%s", failures, len(i.At), i.Result)
+			s.Errorf("want %v and the run killed, got %d failures\n%s", failures, len(i.At), i.Result)
 		}
 	}
 	s.run(0, []string{"apply", "-y"})

@@ -51,7 +51,7 @@ func liveObjects(s *scenario) {
 	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 	s.nothingToDo()
 	s.healthy()
-	s.same("the label that somebody set", "own", s.kube("-n", "kube-flannel", "get", "configmap", "kube-flannel-cfg",
+	s.same("the additional label", "own", s.kube("-n", "kube-flannel", "get", "configmap", "kube-flannel-cfg",
 		"-o", "jsonpath={.metadata.labels.somebodys}"))
 	s.same("kube-proxy's mode", "nftables", s.proxyMode())
 	s.notCompared()

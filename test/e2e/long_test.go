@@ -46,11 +46,11 @@ func TestLivingCluster(t *testing.T) {
 		part{"what runs in the cluster works", workload},
 		part{"hosts are recognised in any order, under any ID, and with their addresses swapped", recognised},
 		part{"hosts whose role the manifest changes are refused, whatever is asked", rolesChanged},
-		part{"what somebody changes in the cluster by hand is found and brought back", liveObjects},
-		part{"files that somebody edits on hosts are named and restored, but for static pods", editedFiles},
+		part{"edited objects are reported and restored", liveObjects},
+		part{"edited files on hosts are reported and restored, except static pods", editedFiles},
 		part{"a cluster with another CA than the known one is refused", anotherCA},
 		part{"snapshots and backups hold what the cluster has", backups},
-		part{"one more worker joins, and nobody else notices", addWorker},
+		part{"another worker joins", addWorker},
 		part{"a host that hangs is named, and is no harm", pausedHost},
 		part{"a manifest that is not for this cluster is refused", wrongManifest},
 		part{"one worker leaves, and is bare again", resetWorker},
@@ -101,7 +101,7 @@ func TestReconfiguration(t *testing.T) {
 		part{"all becomes as it was, through two failures of the operator's machine", reconfiguredBack},
 		part{"kube-proxy and cluster DNS follow the manifest", proxyFollowsTheManifest},
 		part{"a registry wants a password, and then another one", credentialsChange},
-		part{"credentials that nobody wants are removed", credentialsEnd},
+		part{"unneeded credentials are removed", credentialsEnd},
 	)
 }
 

@@ -67,7 +67,7 @@ func TestMachinesOnHosts(t *testing.T) {
 		{"apply leaves their hosts alone, and refuses them by name", (*pool).leftAlone},
 		{"a worker of the manifest joins while the deployment rolls, under load", (*pool).rolled},
 		{"kubelets lose their serving certificates while no command runs", (*pool).certified},
-		{"one Machine's kubelet and runtime go down and up, and nobody else's do", (*pool).inPlace},
+		{"one Machine's kubelet and runtime go down and up, alone", (*pool).inPlace},
 		{"all but one go, and their hosts are bare, free, and taken again", (*pool).shrunk},
 		{"the API is away while a Machine is being made", (*pool).apiAway},
 		{"a host dies, and its Machine gets another; two of three die, and none is replaced", (*pool).died},
@@ -472,7 +472,7 @@ func (p *pool) killed() {
 	}
 	p.setKubelet(newest)
 	p.ready(3, newest, 10*time.Minute)
-	p.Logf("whoever led was killed at 30 moments, and %d times whoever stood by", standby)
+	p.Logf("the leader was killed 30 times, and the standby %d times", standby)
 	p.same("which Machine has which host", before, p.who())
 	p.claimedOnce()
 }

@@ -244,7 +244,7 @@ func (p *pool) restored() {
 	for _, h := range p.Lab.ControlPlanes() {
 		p.broken(h, "rm -rf /var/lib/etcd/member; kill -9 $(pidof etcd)")
 	}
-	p.eventually("nobody serves", time.Minute, func(ctx context.Context) error {
+	p.eventually("no host serves", time.Minute, func(ctx context.Context) error {
 		_, err := operator.OnEach(ctx, p.Lab.ControlPlanes(), "! pidof etcd && [ ! -e /var/lib/etcd/member ]")
 		return err
 	})
@@ -291,7 +291,7 @@ func (p *pool) healthyNodes() {
 		slices.Sort(want)
 		slices.Sort(ready)
 		if !slices.Equal(want, ready) || len(nodes.Items) != len(want) {
-			return fmt.Errorf("%d Nodes, of which %v are Ready, want %v", len(nodes.Items), ready, want)
+			return fmt.Errorf("%d Nodes, Ready are %v, want %v", len(nodes.Items), ready, want)
 		}
 		return nil
 	})

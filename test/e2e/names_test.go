@@ -24,7 +24,7 @@ func TestHostsGivenByName(t *testing.T) {
 	s.parts(
 		part{"a host given by a name alone is refused, and nothing is changed", nameAlone},
 		part{"hosts given by names become a cluster, whose certificates have the names", namedHosts},
-		part{"a mode that somebody changed is named and repaired", modesRepaired},
+		part{"a changed file mode is reported and repaired", modesRepaired},
 	)
 }
 

@@ -192,7 +192,7 @@ func snapshotRestored(s *scenario) {
 	for _, host := range s.Lab.ControlPlanes() {
 		s.broken(host, "rm -rf /var/lib/etcd/member; kill -9 $(pidof etcd)")
 	}
-	s.eventually("nobody serves", time.Minute, func(ctx context.Context) error {
+	s.eventually("no host serves", time.Minute, func(ctx context.Context) error {
 		for _, host := range s.Lab.ControlPlanes() {
 			if _, err := host.Exec(ctx, "! pidof etcd && [ ! -e /var/lib/etcd/member ]"); err != nil {
 				return err

@@ -285,7 +285,7 @@ func (g *trial) compare(honest seen, p engine.Proposal, fail func(string, ...any
 			!slices.ContainsFunc(p.Plan.Operator, func(i problem.Instruction) bool {
 				return i.Host == g.id(g.as.seat())
 			}) {
-			fail("work is stopped, and nobody is told by whom: %s", asJSON(told))
+			fail("work is stopped, and no problem names the attacker: %s", asJSON(told))
 		}
 	case why != nil:
 		fail("work on others is stopped: %v: %s", why, asJSON(p.Decision().Problems))

@@ -203,7 +203,7 @@ func change[O client.Object](w *world, o O, name string, edit func(O)) {
 		edit(o)
 		switch err := w.Update(w.t.Context(), o); {
 		case apierrors.IsConflict(err):
-			return "somebody else was faster"
+			return "the object changed meanwhile"
 		case err != nil:
 			w.t.Fatal(err)
 		}

@@ -34,7 +34,7 @@ func TestSlowMachines(t *testing.T) {
 		{"a deployment is deleted in the background", deletedInBackground},
 		{"a deployment is deleted in the foreground", deletedInForeground},
 		{"a deployment is deleted without what it owns", deletedAsOrphan},
-		{"a Machine with a finalizer of somebody else, deleted twice", foreignFinalizer},
+		{"a Machine with a foreign finalizer, deleted twice", foreignFinalizer},
 		{"a Node of the Machine's name that is not its own", foreignNode},
 	} {
 		t.Run(part.name, func(t *testing.T) {
@@ -312,7 +312,7 @@ func foreignFinalizer(t *testing.T, w *world) {
 			t.Fatal(err)
 		}
 	}
-	w.until("it is somebody else's alone", is(v1alpha1.Deleting, theirs))
+	w.until("only the foreign finalizer is left", is(v1alpha1.Deleting, theirs))
 	if err := w.Delete(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
@@ -360,7 +360,7 @@ func foreignNode(t *testing.T, w *world) {
 	now := &corev1.Node{}
 	if err := w.Get(t.Context(), client.ObjectKeyFromObject(node), now); err != nil ||
 		now.ResourceVersion != node.ResourceVersion {
-		t.Fatalf("the Node of somebody else was written: %+v, %v", now.ObjectMeta, err)
+		t.Fatalf("the foreign Node was written: %+v, %v", now.ObjectMeta, err)
 	}
 	m = &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "taken"}, Spec: spec("1.36.3")}
 	waits()

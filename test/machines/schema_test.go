@@ -401,7 +401,7 @@ func scaled(t *testing.T, s *server) {
 		t.Fatal(err)
 	}
 	if md.Status.Replicas != 0 {
-		t.Error("whoever creates an object writes its status")
+		t.Error("the creator of an object can write its status")
 	}
 	md.Status.Replicas, md.Status.LabelSelector = 1, "pool=a"
 	md.Spec.Paused = true

@@ -58,7 +58,7 @@ func (t *torturer) measure(ctx context.Context) error {
 	}
 	r := t.Run(ctx, "apply", "-y")
 	if r.Status != 0 {
-		return fmt.Errorf("an installation that nobody interrupts failed\n%s", r)
+		return fmt.Errorf("an uninterrupted installation failed\n%s", r)
 	}
 	t.Installation = r.Took
 	say("an installation takes %.1f s", r.Took.Seconds())

@@ -32,7 +32,7 @@ var _ apply.API = (*api)(nil)
 
 var (
 	errKilled = errors.New("the operator's program was killed")
-	errSilent = errors.New("nobody answers")
+	errSilent = errors.New("no answer")
 )
 
 // until repeats a request until it is done.

@@ -381,7 +381,7 @@ func (s *Simulation) hostAsWanted(
 	case h.ControlPlane && h.Disk.KeysGone:
 		return "has lost the keys of Secrets"
 	case h.Disk.Edited, h.Run.Edited:
-		return "has a kubelet with somebody else's configuration"
+		return "has a kubelet with an edited configuration"
 	case h.Disk.Settings != settings:
 		return "has a kubelet with " + h.Disk.Settings
 	case dials != endpoint.Host && dials != endpoint.At(endpoint.Later).Host: // a host that has moved early stays

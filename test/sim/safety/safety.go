@@ -16,37 +16,37 @@ type Rule string
 
 // The rules.
 const (
-	RemovalQuorum Rule = "a member leaves only if the healthy voters left are a quorum of those left"
+	RemovalQuorum Rule = "a member is removed only if the healthy remaining voters are a quorum of the remaining ones"
 	RestartQuorum Rule = "a member is stopped only if the healthy others are a quorum"
-	LivingMember  Rule = "apply removes no living member, and none whose host is still wanted"
+	LivingMember  Rule = "apply removes no living member, and no member whose host is in the manifest"
 	Promotion     Rule = "a learner becomes a voter only if the healthy voters are then a quorum"
-	OneAtATime    Rule = "one control-plane host at a time"
+	OneAtATime    Rule = "one control-plane host changes at a time"
 	Skew          Rule = "no kubelet is newer than the API servers that it reaches, or older by more than three minors"
-	NoDowngrade   Rule = "no API server goes back, or skips a minor"
+	NoDowngrade   Rule = "no API server is downgraded or skips a minor"
 	Drained       Rule = "a kubelet changes its version only on a drained node"
-	Planned       Rule = "nothing is changed that was not approved"
+	Planned       Rule = "every change was approved"
 	Untouched     Rule = "a healthy host is not touched by a plan about others"
 	OneOperator   Rule = "one operator at a time"
-	NewCluster    Rule = "a new cluster is made only if no control-plane host has anything of one"
+	NewCluster    Rule = "a new cluster is started only if no control-plane host has data of one"
 	DataKept      Rule = "etcd's data and the PKI are never deleted"
-	MemberLeft    Rule = "a host's data goes only after its member has left etcd"
-	KeptNeeded    Rule = "what was kept is deleted only while etcd has a quorum"
+	MemberLeft    Rule = "a host's data is moved aside only after its member has left etcd"
+	KeptNeeded    Rule = "kept data is deleted only while etcd has a quorum"
 	Recovery      Rule = "a cluster is recovered only if its etcd has no quorum"
-	NewestData    Rule = "a cluster is recovered from the newest data that can be reached, unless a person chooses"
-	Role          Rule = "a host is what it has joined as, whatever a manifest calls it"
+	NewestData    Rule = "a cluster is recovered from the newest reachable data, unless a person chooses"
+	Role          Rule = "a host keeps the role with which it joined, whatever the manifest says"
 	AckedWrites   Rule = "no acknowledged write is lost"
-	OneBrain      Rule = "one etcd at a time serves"
+	OneBrain      Rule = "only one etcd serves at a time"
 	Budget        Rule = "disruption budgets hold"
-	OwnCordons    Rule = "what a person closed stays closed"
-	Unavailable   Rule = "no more nodes are out of service than may be"
-	OwnTokens     Rule = "nobody is given a join token while it is good for any Node"
-	Believed      Rule = "whoever dials an endpoint finds its name in the certificate of every API server"
-	Owner         Rule = "a host is the manifest's or one Machine's, and nobody else changes it"
-	Readable      Rule = "no Secret is stored by a key that an API server, or the next one on its host, does not have"
-	Trusted       Rule = "no member of etcd shows another what a key has signed that this one does not trust"
-	Hooked        Rule = "a node is opened only when the hooks after its upgrade have succeeded"
-	Told          Rule = "a run that says that the cluster matches names cluster DNS where it does not run"
-	Converged     Rule = "after the faults the next runs end in an empty plan, and every node is open"
+	OwnCordons    Rule = "a Node that a person cordoned stays cordoned"
+	Unavailable   Rule = "the number of nodes out of service is limited"
+	OwnTokens     Rule = "no host gets a join token that is valid for any Node"
+	Believed      Rule = "every API server's certificate has the name of each dialled endpoint"
+	Owner         Rule = "a host belongs to the manifest or to one Machine, and only its owner changes it"
+	Readable      Rule = "every API server, and the next one on its host, has the keys of all Secrets"
+	Trusted       Rule = "every member of etcd trusts the certificates of all others"
+	Hooked        Rule = "a node is uncordoned only after the hooks after its upgrade have succeeded"
+	Told          Rule = "a run that reports a match also reports cluster DNS if it does not run"
+	Converged     Rule = "after the faults the next runs reach an empty plan with every node uncordoned"
 )
 
 // Violation is a broken rule.
@@ -244,7 +244,7 @@ func (c *Checker) done(e world.Effect) {
 func (c *Checker) planned(e world.Effect) {
 	p, ok := c.approved[e.By.Run]
 	if !ok {
-		c.Break(Planned, "run %s %s %s, and nobody approved a plan of it", e.By.Run, e.Verb, name(e.Host))
+		c.Break(Planned, "run %s %s %s without an approved plan", e.By.Run, e.Verb, name(e.Host))
 		return
 	}
 	s, ok := p.Step(e.By.Step)

@@ -17,7 +17,7 @@ func markBegun(w *World, h *Host, u *Unit) (bool, error) {
 	}
 	machine := w.orders[u.By.Run].Machine
 	if m := h.Disk.Marker; m != nil && m.Machine != machine && !w.Flaws.NoOwner {
-		return false, errors.New("this host belongs to somebody else")
+		return false, errors.New("this host has another owner")
 	}
 	if m := h.Disk.Marker; m != nil && m.Complete && m.Role != u.Intent.Role {
 		return false, errors.New("this host has joined as " + string(m.Role))
