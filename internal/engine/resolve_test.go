@@ -178,7 +178,7 @@ func TestPlanNotesArtifactsWithoutKnownDigest(t *testing.T) {
 			}
 		}
 		for _, n := range p.Plan.Notes {
-			if strings.Contains(n, "vouches") {
+			if strings.Contains(n, "known digest") {
 				notes = append(notes, n)
 			}
 		}

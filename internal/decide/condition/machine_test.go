@@ -9,7 +9,7 @@ import (
 	"kubeone/internal/testutil/decidetest"
 )
 
-// A Machine's host and a host of the manifest do not accept each other's marker.
+// A host with a Machine's marker is not the manifest's, unless it is classified as a Machine's.
 func TestAHostOfAMachineIsNotTheManifests(t *testing.T) {
 	t.Parallel()
 	want := decidetest.Wanted(1, 1)
