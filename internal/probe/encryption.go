@@ -203,7 +203,7 @@ const (
 	longestSetting  = 4 << 10 // bytes of a line
 )
 
-// Settings reads changed files of a host by path, some of which may be patterns, and the originals that the host
+// Settings reads changed files of a host by path or pattern, and the originals that the host
 // keeps. It changes nothing and never fails: the answer says why something was not read. The content may include the
 // host's secrets.
 func Settings(ctx context.Context, h Host, paths, kept []string) settings.Live {

@@ -119,7 +119,7 @@ func TestErrorsOfSSHAreQuoted(t *testing.T) {
 		"[ \"$4\" = none ] || echo proxycommand nc":                        "ProxyCommand is not supported",
 		"[ \"$4\" = none ] || echo ciphers none-of-these":                  "none of none-of-these is",
 		"[ \"$4\" = none ] || echo userknownhostsfile x":                   "x is not an absolute path",
-		"[ \"$4\" = none ] || echo stricthostkeychecking perhaps":          `"perhaps" is none of`,
+		"[ \"$4\" = none ] || echo stricthostkeychecking perhaps":          `"perhaps" is not one of`,
 		"[ \"$4\" = none ] || { echo hostname a; echo proxyjump b:nope; }": "ProxyJump",
 	} {
 		_, err := New(newFakeSSH(t, "Host x\n", script).options).Resolve(host.Target{Address: "cp-1"})
