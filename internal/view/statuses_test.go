@@ -239,7 +239,7 @@ func withMachines() StatusInput {
 			{Name: "pool-1", Address: "203.0.113.31", State: "Joined", Machine: "kube-system/workers-a-1"},
 			{Name: "pool-2", Address: "203.0.113.32", State: "Joined", Machine: "kube-system/workers-a-2"},
 			{Name: "pool-3", Address: "203.0.113.33", State: "Returning", Machine: "kube-system/workers-b-1",
-				Message: "its Machine is gone: the host has not answered"},
+				Message: "its Machine no longer exists: the host does not answer"},
 			{Name: "pool-4", Address: "203.0.113.34", State: "Free"},
 		},
 	}

@@ -5,18 +5,18 @@ import (
 	"fmt"
 )
 
-// Arch is the architecture, as Go names it ("amd64"), of a program that runs in an image by itself: an ELF file for
-// Linux that needs no dynamic linker. For any other file the error says what it is instead, and what to build.
+// Arch returns the GOARCH of a statically linked ELF program for Linux: "amd64" or "arm64". For any other file the
+// error says what the file is and what to build instead.
 func Arch(path string) (string, error) {
 	file, err := elf.Open(path)
 	if err != nil {
 		return "", refuseProgram(path, fmt.Sprintf("cannot be read as an ELF file (%v)", err))
 	}
-	defer func() { _ = file.Close() }() // only read
+	defer func() { _ = file.Close() }() // opened for reading only
 	if file.OSABI != elf.ELFOSABI_NONE && file.OSABI != elf.ELFOSABI_LINUX {
 		return "", refuseProgram(path, fmt.Sprintf("is for another operating system (%s)", file.OSABI))
 	}
-	if file.Type != elf.ET_EXEC && file.Type != elf.ET_DYN { // ET_DYN is a program that may be loaded anywhere, too
+	if file.Type != elf.ET_EXEC && file.Type != elf.ET_DYN { // ET_DYN includes position-independent programs
 		return "", refuseProgram(path, fmt.Sprintf("is not an executable file (%s)", file.Type))
 	}
 	for _, p := range file.Progs {
@@ -28,7 +28,7 @@ func Arch(path string) (string, error) {
 		return "", refuseProgram(path, fmt.Sprintf("is dynamically linked (%s)", libraries[0]))
 	}
 	if file.Class == elf.ELFCLASS64 && file.Data == elf.ELFDATA2LSB {
-		switch file.Machine { //nolint:exhaustive // those that hosts can have
+		switch file.Machine { //nolint:exhaustive // supported architectures of hosts
 		case elf.EM_X86_64:
 			return "amd64", nil
 		case elf.EM_AARCH64:
@@ -39,6 +39,6 @@ func Arch(path string) (string, error) {
 }
 
 func refuseProgram(path, why string) error {
-	return fmt.Errorf("%s %s; an image is made of a program built with "+
-		"CGO_ENABLED=0 GOOS=linux GOARCH=amd64 or arm64", path, why)
+	return fmt.Errorf("%s %s; the image needs a program built with CGO_ENABLED=0 GOOS=linux GOARCH=amd64 or arm64",
+		path, why)
 }

@@ -1,6 +1,5 @@
-// Package controllerimage makes the container image in which the controllers run, from this program's own file: one
-// layer with that file. Nothing is pulled or built, so that the image is on a host wherever the program's file is. The
-// same file always gives the same image, digests included.
+// Package controllerimage makes the controllers' container image from the running program's file. The image has one
+// layer with that file, so nothing is pulled or compiled. The same file always gives the same digests.
 package controllerimage
 
 import (
@@ -21,19 +20,18 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// repository is the image's name without a tag. Nothing answers at that host: the image is never pulled.
+// repository is the image's name without a tag. There is no such registry: the image is never pulled.
 const repository = "kubeone.k8c.io/kubeone"
 
-// program is where the image has the program.
+// program is the program's path in the image.
 const program = "/kubeone"
 
-// tagDigits is how much of the program's digest, in hex, the tag has.
+// tagDigits is the number of hex digits of the program's digest in the tag.
 const tagDigits = 16
 
-// Image is an image whose layer is read from the program's file when it is asked for. Its methods may be called by
-// several goroutines at the same time.
+// Image is an image whose layer is read from the program's file on demand. Its methods may be called concurrently.
 type Image struct {
-	Name   string // with a tag that follows from the program: "kubeone.k8c.io/kubeone:sha256-0123456789abcdef"
+	Name   string // with a tag from the program's digest: "kubeone.k8c.io/kubeone:sha256-0123456789abcdef"
 	Digest string // of the manifest: "sha256:…"
 	// Blobs are manifest, config and layer.
 	Blobs []desired.Blob
@@ -43,12 +41,12 @@ type Image struct {
 	texts    map[string][]byte // manifest and config, by digest in hex
 	layer    string            // digest in hex
 	head     []byte            // of the layer, before the program
-	tail     []byte            // and behind it
+	tail     []byte            // of the layer, after the program
 	modified time.Time
 }
 
-// Of makes the image of a program for an architecture as Go names it. The file is read once, for its digests; it stays
-// open until Close.
+// Of makes the image of a program for a GOARCH. It reads the file once to compute digests, and keeps it open until
+// Close.
 func Of(path, arch string) (*Image, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -56,16 +54,16 @@ func Of(path, arch string) (*Image, error) {
 	}
 	i := &Image{file: file, texts: map[string][]byte{}}
 	if err := i.computeDigests(arch); err != nil {
-		return nil, errors.Join(fmt.Errorf("make an image of %s: %w", path, err), file.Close())
+		return nil, errors.Join(fmt.Errorf("make an image from %s: %w", path, err), file.Close())
 	}
 	return i, nil
 }
 
-// Close ends the reading of the program's file. Layers that were handed out cannot be read any more.
+// Close closes the program's file. Readers of the layer fail after that.
 func (i *Image) Close() error { return i.file.Close() }
 
-// Blob is the content with a digest, in hex, and its size; false where the image has none such. Each call begins anew.
-// Reading a layer fails where the program's file is not the one any more that the image was made of.
+// Blob returns a new reader of the content with a digest in hex, and its size; false if the image has no such blob.
+// Reading the layer fails if the program's file has changed since Of.
 func (i *Image) Blob(sum string) (io.Reader, int64, bool) {
 	if sum == i.layer {
 		return i.openLayer(), i.layerSize(), true
@@ -75,28 +73,27 @@ func (i *Image) Blob(sum string) (io.Reader, int64, bool) {
 }
 
 func (i *Image) openLayer() io.Reader {
-	return io.MultiReader(bytes.NewReader(i.head), io.NewSectionReader(i.file, 0, i.size), same{i},
-		bytes.NewReader(i.tail))
+	return io.MultiReader(bytes.NewReader(i.head), io.NewSectionReader(i.file, 0, i.size),
+		changeCheck{i}, bytes.NewReader(i.tail))
 }
 
 func (i *Image) layerSize() int64 { return int64(len(i.head)) + i.size + int64(len(i.tail)) }
 
-// same reads nothing, and fails where the file has changed while it was read.
-type same struct{ *Image }
+// changeCheck is an empty reader that fails if the program's file has changed.
+type changeCheck struct{ *Image }
 
 // Read implements io.Reader.
-func (s same) Read([]byte) (int, error) {
+func (s changeCheck) Read([]byte) (int, error) {
 	info, err := s.file.Stat()
 	switch {
 	case err != nil:
 		return 0, err
 	case info.Size() != s.size || !info.ModTime().Equal(s.modified):
-		return 0, fmt.Errorf("%s has changed since the image was made of it", s.file.Name())
+		return 0, fmt.Errorf("%s has changed since the image was made from it", s.file.Name())
 	}
 	return 0, io.EOF
 }
 
-// computeDigests learns all digests.
 func (i *Image) computeDigests(arch string) error {
 	info, err := i.file.Stat()
 	if err != nil {
@@ -110,7 +107,7 @@ func (i *Image) computeDigests(arch string) error {
 		return err
 	}
 	ofProgram, ofLayer := sha256.New(), sha256.New()
-	_, _ = ofLayer.Write(i.head) // a hash takes everything
+	_, _ = ofLayer.Write(i.head) // a hash never fails
 	n, err := io.Copy(io.MultiWriter(ofProgram, ofLayer), io.NewSectionReader(i.file, 0, i.size))
 	if err == nil && n != i.size {
 		err = io.ErrUnexpectedEOF
@@ -124,7 +121,7 @@ func (i *Image) computeDigests(arch string) error {
 	return i.composeManifest(arch)
 }
 
-// archiveFrame is what the layer's archive has before and behind a program of that size.
+// archiveFrame returns what the layer's tar archive has before and after a program of that size.
 func archiveFrame(size int64) (head, tail []byte, err error) {
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
@@ -136,10 +133,10 @@ func archiveFrame(size int64) (head, tail []byte, err error) {
 	}
 	const block = 512
 	padding := (block - size%block) % block
-	return archive.Bytes(), make([]byte, padding+2*block), nil // two empty blocks are an archive's end
+	return archive.Bytes(), make([]byte, padding+2*block), nil // two empty blocks end an archive
 }
 
-// composeManifest makes config and manifest.
+// composeManifest makes the image's config and manifest.
 //
 // Format: https://github.com/opencontainers/image-spec/blob/main/config.md and manifest.md beside it.
 func (i *Image) composeManifest(arch string) error {
@@ -167,7 +164,7 @@ func (i *Image) composeManifest(arch string) error {
 	return nil
 }
 
-// addBlob keeps a value as JSON, and describes that.
+// addBlob stores a value as JSON and returns its descriptor.
 func (i *Image) addBlob(kind types.MediaType, value any) (v1.Descriptor, error) {
 	text, err := json.Marshal(value)
 	if err != nil {

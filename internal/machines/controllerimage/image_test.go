@@ -40,7 +40,7 @@ func made(t *testing.T, path, arch string) *Image {
 	return i
 }
 
-// asRegistry has an image read as one that a registry has.
+// asRegistry presents an image as a registry would.
 type asRegistry struct{ *Image }
 
 func (r asRegistry) blob(digest string) (io.ReadCloser, error) {
@@ -185,7 +185,7 @@ func TestWhatIsNoFileIsRefused(t *testing.T) {
 	}
 }
 
-// program64 is an ELF file with nothing but its headers.
+// program64 returns an ELF file that has headers only.
 func program64(t *testing.T, change func(*elf.Header64, *elf.Prog64)) []byte {
 	t.Helper()
 	h := elf.Header64{
@@ -227,7 +227,7 @@ func TestArch(t *testing.T) {
 		},
 		"dynamically linked": {
 			program64(t, func(_ *elf.Header64, p *elf.Prog64) { p.Type = uint32(elf.PT_INTERP) }),
-			"", "is dynamically linked; an image is made of a program built with CGO_ENABLED=0",
+			"", "is dynamically linked; the image needs a program built with CGO_ENABLED=0",
 		},
 		"for FreeBSD": {
 			program64(t, func(h *elf.Header64, _ *elf.Prog64) { h.Ident[elf.EI_OSABI] = byte(elf.ELFOSABI_FREEBSD) }),

@@ -30,59 +30,58 @@ import (
 	"kubeone/internal/probe"
 )
 
-// Machine is a machine that is to be a Host.
+// Machine is a machine to be added as a Host.
 type Machine struct {
-	// At says how it is reached. Its User and Port are set: they are what the cluster uses, too.
+	// At is its SSH target. User and Port must be set, as the cluster uses them too.
 	At host.Target
-	// PrivateAddress is the IP address that its Node is to have; "" is the one at which it is reached, or the only one
-	// that the machine itself has.
+	// PrivateAddress is the IP address of its Node; "" is the address in At, or the machine's only address.
 	PrivateAddress string
 	FailureDomain  string
 	Labels         map[string]string
 }
 
-// Candidate is a Machine that was looked at and may become a Host.
+// Candidate is an inspected Machine that may become a Host.
 type Candidate struct {
 	Host   *kubeone.Host
 	System observed.Host
-	// Contacts are the host keys on the way to it that nobody has approved yet, outermost bastion first.
+	// Contacts are the first contacts on the way to it, outermost bastion first.
 	Contacts []host.FirstContact
-	// Known says that the same Host is there already.
+	// Known says that the same Host already exists.
 	Known bool
 
 	way     host.Host
-	bastion host.Host // nil where there is none
+	bastion host.Host // nil if there is none
 }
 
 // Adder adds machines to the pool.
 type Adder struct {
 	Client client.Client  // of the cluster's API
-	SSH    *sshpool.Pool  // logs in as the operator does
-	Key    ssh.Signer     // with which the cluster will
-	Login  func() SSHPool // makes a pool that logs in with Key alone; nil makes a real one
+	SSH    *sshpool.Pool  // logs in as the operator
+	Key    ssh.Signer     // the cluster's key
+	Login  func() SSHPool // returns a pool that uses Key only; nil uses OpenPool
 }
 
-// SSHPool is what of sshpool.Pool logs in.
+// SSHPool is the part of sshpool.Pool that logs in.
 type SSHPool interface {
 	Host(host.Target) host.Host
 	io.Closer
 }
 
-// checkNames refuses a Host with the name of another one that is added with it.
+// checkNames refuses a Host that has the same name as one added with it.
 func checkNames(h *kubeone.Host, beside []Candidate) error {
 	for _, other := range beside {
 		if other.Host.Name == h.Name {
-			return fmt.Errorf("%s and %s both call themselves %s; give each a name with --name",
+			return fmt.Errorf("%s and %s have the same hostname %s; name each with --name",
 				other.Host.Spec.Address, h.Spec.Address, h.Name)
 		}
 	}
 	return nil
 }
 
-// Look logs in to a machine as the operator and finds out whether it may become a Host, beside those that are to be
-// added with it. It changes nothing.
+// Look logs in to a machine as the operator and checks whether it may become a Host together with beside. It changes
+// nothing.
 //
-// Errors are those of the SSH connection (*host.Error), and what stands against the machine.
+// The error is that of the SSH connection (*host.Error), or says why the machine is refused.
 func (a *Adder) Look(ctx context.Context, m Machine, beside ...Candidate) (Candidate, error) {
 	c := Candidate{way: a.SSH.Host(m.At)}
 	if _, err := c.way.Run(ctx, host.Cmd{Name: "log in", Script: ":"}); err != nil {
@@ -93,7 +92,7 @@ func (a *Adder) Look(ctx context.Context, m Machine, beside ...Candidate) (Candi
 		return c, err
 	}
 	if c.System = seen.World.Hosts[m.At.Address]; c.System.Reach != observed.Reached {
-		return c, fmt.Errorf("%s: it did not say what it is: %s", m.At.DisplayName(), c.System.Problem)
+		return c, fmt.Errorf("%s: the probe failed: %s", m.At.DisplayName(), c.System.Problem)
 	}
 	name := cmp.Or(m.At.Name, strings.ToLower(c.System.Hostname))
 	if len(name) > validation.LabelValueMaxLength || len(validation.IsDNS1123Subdomain(name)) > 0 {
@@ -134,15 +133,15 @@ func (a *Adder) Look(ctx context.Context, m Machine, beside ...Candidate) (Candi
 	}
 	for i := range all {
 		if is := &all[i]; is.Name != name && provider.SameAddress(is, c.Host) {
-			return c, fmt.Errorf("%s would have the address %s of the Host %s; give the one that the other Nodes "+
-				"reach with --private-address", name, provider.NodeAddress(is), is.Name)
+			return c, fmt.Errorf("%s would have the address %s of the Host %s; set the address for other Nodes with "+
+				"--private-address", name, provider.NodeAddress(is), is.Name)
 		}
 	}
 	return c, a.checkNameFree(ctx, name)
 }
 
-// privateAddress is the address of the Node where that is not the one at which the machine is reached, as behind NAT or
-// by a name: its kubelet's serving certificate is approved for an address that the Host has, and for no other.
+// privateAddress returns the Node's address if it differs from the SSH address, for example behind NAT or with a DNS
+// name. The kubelet's serving certificate is approved for the Host's addresses only.
 func privateAddress(m Machine, is observed.Host) (string, error) {
 	own := is.Addresses
 	switch {
@@ -153,39 +152,40 @@ func privateAddress(m Machine, is observed.Host) (string, error) {
 	case len(own) == 1:
 		return own[0], nil
 	case len(own) == 0:
-		return "", fmt.Errorf("%s: it does not say which addresses it has; give the one that the other Nodes reach "+
-			"with --private-address", m.At.DisplayName())
+		return "", fmt.Errorf("%s: the machine does not report its addresses; set the address for other Nodes with "+
+			"--private-address", m.At.DisplayName())
 	}
-	return "", fmt.Errorf("%s: %s is none of its own addresses, which are %s; give the one that the other Nodes reach "+
+	return "", fmt.Errorf("%s: the machine does not have the address %s, but %s; choose the address for other Nodes "+
 		"with --private-address", m.At.DisplayName(), m.At.Address, strings.Join(own, ", "))
 }
 
-// checkNameFree refuses the name of somebody's Node.
+// checkNameFree refuses the name of an existing Node.
 func (a *Adder) checkNameFree(ctx context.Context, name string) error {
 	switch err := a.Client.Get(ctx, client.ObjectKey{Name: name}, &corev1.Node{}); {
 	case err == nil:
-		return fmt.Errorf("there is a Node %s already; give the Host another name with --name", name)
+		return fmt.Errorf("Node %s already exists; give the Host another name with --name", name)
 	case !apierrors.IsNotFound(err):
 		return apicall.Wrap("look for a Node "+name, "", err)
 	}
 	return nil
 }
 
-// occupiedBy says why a host cannot join a pool: somebody has it. A host of the pool may be its own Machine's: it has
-// lost the cluster's key, as a reboot may have its authorized_keys written anew.
+// occupiedBy returns an error if the host already belongs to a Machine, a manifest or an unknown Kubernetes. A Host's
+// own Machine is allowed: the host may have lost the cluster's key, for example if a reboot rewrote authorized_keys.
 func occupiedBy(h *kubeone.Host, is observed.Host) error {
 	name := h.Name
 	switch m := is.Marker; {
 	case m != nil && h.Status.Claim != nil && m.ID == string(h.Status.Claim.UID):
 		return nil
 	case m != nil && m.Machine != "":
-		return fmt.Errorf("%s is Machine %s's, of the cluster %s; it is free once that has returned it", name,
+		return fmt.Errorf("%s belongs to Machine %s of the cluster %s; delete that Machine to free it", name,
 			m.Machine, m.Cluster)
 	case m != nil:
-		return fmt.Errorf("%s is a host of the cluster %s, by that one's manifest; kubeone reset --host %s empties it",
+		return fmt.Errorf("%s is in the manifest of the cluster %s; to empty it, run kubeone reset --host %s there",
 			name, m.Cluster, name)
 	case is.KubeletConf == observed.Yes || is.EtcdData == observed.Yes || is.PKI == observed.Yes:
-		return fmt.Errorf("%s has a Kubernetes that kubeone does not know; it must be empty", name)
+		return fmt.Errorf("%s has a Kubernetes installation that is not kubeone's; a host of the pool must be empty",
+			name)
 	}
 	return nil
 }
@@ -204,8 +204,8 @@ func (a *Adder) lookAtBastion(ctx context.Context, at host.Target, c *Candidate)
 	return nil
 }
 
-// compareHost finds out whether the Host is there, and refuses one that is another, and one machine under two names. It
-// returns all Hosts that there are.
+// compareHost sets c.Known if the Host exists. It refuses a Host of the same name for another machine, and the same
+// machine under another name. It returns all existing Hosts.
 func (a *Adder) compareHost(ctx context.Context, c *Candidate) ([]kubeone.Host, error) {
 	all, err := List(ctx, a.Client)
 	if err != nil && !errors.Is(err, errNoPool) {
@@ -216,10 +216,10 @@ func (a *Adder) compareHost(ctx context.Context, c *Candidate) ([]kubeone.Host, 
 		is := &all[i]
 		switch {
 		case is.Name != want.Name && sameWay(is, want):
-			return nil, fmt.Errorf("this machine is in the pool already, as the Host %s", is.Name)
+			return nil, fmt.Errorf("this machine is already in the pool, as the Host %s", is.Name)
 		case is.Name == want.Name && (!sameWay(is, want) || is.Spec.User != want.Spec.User):
-			return nil, fmt.Errorf("the Host %s is there already, at %s@%s port %d, or another way leads there; "+
-				"kubectl edit host %s changes it, and kubeone host remove %s removes it", is.Name, is.Spec.User,
+			return nil, fmt.Errorf("the Host %s already exists, at %s@%s port %d or behind another bastion; change it "+
+				"with kubectl edit host %s, or remove it with kubeone host remove %s", is.Name, is.Spec.User,
 				is.Spec.Address, is.Spec.Port, is.Name, is.Name)
 		case is.Name == want.Name:
 			c.Host, c.Known = is, true
@@ -231,8 +231,8 @@ func (a *Adder) compareHost(ctx context.Context, c *Candidate) ([]kubeone.Host, 
 	return all, nil
 }
 
-// sameWay reports whether two Hosts are reached in the same way, whoever logs in. A Host that is added again need not
-// name its bastion.
+// sameWay reports whether two Hosts have the same address, port and bastion; users may differ. An other without a
+// bastion matches any, since a Host that is added again need not name it.
 func sameWay(is, other *kubeone.Host) bool {
 	if is.Spec.Address != other.Spec.Address || is.Spec.Port != other.Spec.Port {
 		return false
@@ -241,30 +241,30 @@ func sameWay(is, other *kubeone.Host) bool {
 	return b == nil || a != nil && a.Address == b.Address && a.Port == b.Port && a.User == b.User
 }
 
-// checkDescription refuses what is said of a Host that is there, and is not so: nothing of it would be changed.
+// checkDescription refuses flags that differ from the existing Host, because adding it again changes nothing.
 func (*Adder) checkDescription(want, is *kubeone.Host) error {
 	for key, value := range want.Labels {
 		if is.Labels[key] != value {
-			return fmt.Errorf("the Host %s is there already; kubectl label host %s %s=%s labels it", is.Name, is.Name,
+			return fmt.Errorf("the Host %s already exists; label it with kubectl label host %s %s=%s", is.Name, is.Name,
 				key, value)
 		}
 	}
 	if a := want.Spec.PrivateAddress; a != "" && a != cmp.Or(is.Spec.PrivateAddress, is.Spec.Address) {
-		return fmt.Errorf("the Host %s is there already, with the private address %q; kubectl edit host %s changes it",
+		return fmt.Errorf("the Host %s already exists, with the private address %q; change it with kubectl edit host %s",
 			is.Name, cmp.Or(is.Spec.PrivateAddress, is.Spec.Address), is.Name)
 	}
 	if d := want.Spec.FailureDomain; d != "" && d != is.Spec.FailureDomain {
-		return fmt.Errorf("the Host %s is there already, in the failure domain %q; kubectl edit host %s changes that",
+		return fmt.Errorf("the Host %s already exists, in the failure domain %q; change it with kubectl edit host %s",
 			is.Name, is.Spec.FailureDomain, is.Name)
 	}
 	return nil
 }
 
-// mostKeys is how many host keys a Host has at most.
+// mostKeys limits the host keys of a Host.
 const mostKeys = 8
 
-// hostKeys are the keys of a machine's SSH server as the machine itself says, in the form of authorized_keys, without
-// comments.
+// hostKeys returns the SSH host keys that the machine itself reports, and those of first contacts, sorted. They are in
+// authorized_keys format without comments.
 func hostKeys(ctx context.Context, h host.Host, at host.Target) ([]string, error) {
 	said, err := h.Run(ctx, host.Cmd{Name: "read its host keys", Script: hostKeysScript})
 	if err != nil {
@@ -279,12 +279,12 @@ func hostKeys(ctx context.Context, h host.Host, at host.Target) ([]string, error
 		keys[strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))] = true
 	}
 	for _, c := range firstContacts(h) {
-		if c.Address == net.JoinHostPort(at.Address, strconv.Itoa(at.Port)) { // and not a bastion's
+		if c.Address == net.JoinHostPort(at.Address, strconv.Itoa(at.Port)) { // not a bastion's
 			keys[strings.TrimSpace(string(ssh.MarshalAuthorizedKey(c.Key)))] = true
 		}
 	}
 	if len(keys) == 0 {
-		return nil, fmt.Errorf("%s: it does not say which host keys its SSH server has", h.Name())
+		return nil, fmt.Errorf("%s: the machine does not report its SSH host keys", h.Name())
 	}
 	return slices.Sorted(maps.Keys(keys)), nil
 }
@@ -296,9 +296,9 @@ func firstContacts(h host.Host) []host.FirstContact {
 	return nil
 }
 
-// Add makes a machine that was looked at a Host: its contacts are approved, the cluster's key is let in and tried, and
-// the object is made, in this order: an object is there only for a host that the cluster has been logged in to. What
-// fails takes the key away again. Added again, nothing changes.
+// Add makes an inspected machine a Host. It approves the contacts, authorizes the cluster's key, tests a login with it,
+// and then creates the object. So every Host has been logged in to with the cluster's key. A failure revokes the key
+// again. Add is idempotent.
 func (a *Adder) Add(ctx context.Context, c Candidate) error {
 	if err := a.SSH.Approve(c.Contacts...); err != nil {
 		return err
@@ -310,27 +310,27 @@ func (a *Adder) Add(ctx context.Context, c Candidate) error {
 	return a.undoAuthorize(ctx, c, err)
 }
 
-// undoAuthorize takes the key away from a machine that did not become a Host, for that error. Where the object is there
-// after all, somebody else has made it meanwhile, or the API server's answer was lost: then the key is needed.
+// undoAuthorize revokes the key on a machine that did not become a Host because of err. If the object exists, another
+// run created it, or the API server's answer was lost. Then the key is needed and stays.
 func (a *Adder) undoAuthorize(ctx context.Context, c Candidate, err error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
 	is := &kubeone.Host{}
 	switch looked := a.Client.Get(ctx, client.ObjectKeyFromObject(c.Host), is); {
 	case looked == nil && sameWay(is, c.Host):
 		return nil
 	case looked != nil && !apierrors.IsNotFound(looked):
-		return fmt.Errorf("%w; and it is not known whether the Host is there: the cluster's key stays in its "+
-			"authorized_keys", err)
+		return fmt.Errorf("%w; the cluster's key stays in authorized_keys, because it is unknown whether the Host exists",
+			err)
 	}
 	if undo := revokeKey(ctx, c.way, c.Host.Spec.User, a.Key.PublicKey()); undo != nil {
-		return fmt.Errorf("%w; and the cluster's key stays in its authorized_keys: %w", err, undo)
+		return fmt.Errorf("%w; the cluster's key stays in authorized_keys, because removing it failed: %w", err, undo)
 	}
 	return err
 }
 
-// undoWithin is how long a host has to give the key back.
-const undoWithin = 30 * time.Second
+// undoTimeout limits undoAuthorize.
+const undoTimeout = 30 * time.Second
 
 func (a *Adder) addHost(ctx context.Context, c Candidate) error {
 	key := a.Key.PublicKey()
@@ -348,25 +348,25 @@ func (a *Adder) addHost(ctx context.Context, c Candidate) error {
 	if c.Known {
 		return nil
 	}
-	return apicall.Wrap("make the Host "+c.Host.Name, "", a.Client.Create(ctx, c.Host))
+	return apicall.Wrap("create the Host "+c.Host.Name, "", a.Client.Create(ctx, c.Host))
 }
 
 func authorizeKey(ctx context.Context, h host.Host, user, options string, key ssh.PublicKey) error {
 	_, err := h.Run(ctx, host.Cmd{
-		Name: "let the cluster's key in", Script: authorizeScript,
+		Name: "authorize the cluster's key", Script: authorizeScript,
 		Args: []string{user, authorizedKeysLine(options, key)},
 	})
 	return err
 }
 
-// tryLogin logs in as the cluster will.
+// tryLogin logs in with the cluster's key.
 func (a *Adder) tryLogin(ctx context.Context, h *kubeone.Host) error {
 	at, err := provider.TargetOf(h)
 	if err != nil {
 		return err
 	}
 	pool := a.loginPool()
-	defer func() { _ = pool.Close() }() // nothing depends on how a connection ends
+	defer func() { _ = pool.Close() }() // a failed close has no effect
 	_, err = pool.Host(at).Run(ctx, host.Cmd{Name: "log in with the cluster's key", Script: ":"})
 	return err
 }

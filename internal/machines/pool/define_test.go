@@ -22,17 +22,17 @@ import (
 	"kubeone/internal/cluster/machines"
 )
 
-// fakeDefinitions is an API with definitions. It keeps what is applied, and refuses to change what another manager has.
+// fakeDefinitions is an API with definitions. It stores applied objects and refuses changes to other managers' fields.
 type fakeDefinitions struct {
 	has    map[string]*unstructured.Unstructured // by name
-	edited map[string]bool                       // names of those of which another manager has changed a field
+	edited map[string]bool                       // names of definitions with a field changed by another manager
 
 	mu     sync.Mutex
 	writes []string // names, in order
 	forced []string
 }
 
-// newFakeDefinitions has the definitions of this program in a revision, "" for definitions of another program.
+// newFakeDefinitions returns this program's definitions in a revision; "" is another program's definitions.
 func newFakeDefinitions(t *testing.T, revisions map[string]string) (*fakeDefinitions, *cluster.Client) {
 	t.Helper()
 	f := &fakeDefinitions{has: map[string]*unstructured.Unstructured{}, edited: map[string]bool{}}
@@ -121,7 +121,7 @@ func (f *fakeDefinitions) patch(a clienttesting.Action) (bool, runtime.Object, e
 	return true, o, nil
 }
 
-// What another program has defined, or changed, stays as it is, and nothing else is written either.
+// If another program owns or has changed a definition, nothing is written.
 func TestDefinitionsOfOthersAreNotOverwritten(t *testing.T) {
 	t.Parallel()
 	ours := map[string]string{}

@@ -1,5 +1,5 @@
-// Package pool is the cluster's pool of hosts as people fill it: the definitions of the API's kinds, the key with which
-// the cluster logs in to hosts, and how a host is added and removed. Who has which host is package provider/ssh's.
+// Package pool manages the cluster's pool of hosts for operators: the definitions of the API's kinds, the cluster's SSH
+// key, and adding and removing hosts. Package provider/ssh assigns hosts to Machines.
 package pool
 
 import (
@@ -37,19 +37,19 @@ import (
 // Namespace has the cluster's key and the Lease of its controllers.
 const Namespace = machines.Namespace
 
-// KeySecret is the Secret in Namespace with the cluster's private key. Whoever reads it is root on every host of the
+// KeySecret is the Secret in Namespace with the cluster's private key. The key gives root access to every host of the
 // pool.
 const KeySecret = "ssh-key"
 
-// revision grows with every change of a definition; a test holds it to that.
+// revision must grow with every change of a definition. A test checks this.
 const revision = 9
 
-// Define sees to it that the cluster has the namespace, the definitions of the kinds Machine, MachineSet,
-// MachineDeployment and Host, and the policy by which a host that no Machine has makes no Node, as this program or a
-// newer one knows them. It waits until the API serves the kinds.
+// Define creates or updates the namespace, the definitions of the kinds Machine, MachineSet, MachineDeployment and
+// Host, and the policy that a host without a Machine creates no Node. Definitions of a newer revision stay. It waits
+// until the API serves the kinds.
 //
-// It overwrites nothing of others. Where a definition belongs to another program, or another manager has changed a
-// field, it writes nothing and returns an *apicall.Error of class Operator that names the definitions.
+// If a definition belongs to another program, or another manager has changed a field, Define writes nothing and returns
+// an *apicall.Error of class Operator that names the definitions.
 func Define(ctx context.Context, c *cluster.Client) error {
 	objects, err := poolObjects()
 	if err != nil {
@@ -79,23 +79,23 @@ func Define(ctx context.Context, c *cluster.Client) error {
 	if err := c.Applier.FindConflicts(ctx, apply); err != nil {
 		return err
 	}
-	if _, err := c.Applier.Apply(ctx, objects[:1]); err != nil { // the addon of the controllers forces it likewise
+	if _, err := c.Applier.Apply(ctx, objects[:1]); err != nil { // the controllers' addon also forces it
 		return err
 	}
 	_, err = c.Applier.ApplyOwn(ctx, apply)
 	return err
 }
 
-// foreignError says that definitions belong to another program.
+// foreignError reports definitions of another program.
 type foreignError struct{ names []string }
 
 func (e *foreignError) Error() string {
-	return "another program, such as machine-controller, has made " + strings.Join(e.names, ", ") +
-		"; kubeone has changed nothing. Its controllers cannot share these kinds: keep that program and do without " +
-		"the pool of hosts, or delete its Machines, the program and these definitions, and try again"
+	return strings.Join(e.names, ", ") + " belong to another program, such as machine-controller; kubeone has changed " +
+		"nothing. The two cannot share these kinds: either use no pool of hosts, or delete the Machines, that program " +
+		"and these definitions, and try again"
 }
 
-// readDefinition is the object as the cluster has it; nil where it has none.
+// readDefinition returns the object in the cluster; nil if there is none.
 func readDefinition(ctx context.Context, c *cluster.Client, o *unstructured.Unstructured) (*unstructured.Unstructured,
 	error) {
 	where, err := c.Applier.Resource(o)
@@ -104,7 +104,7 @@ func readDefinition(ctx context.Context, c *cluster.Client, o *unstructured.Unst
 	}
 	is, err := where.Get(ctx, o.GetName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // there is none, and that is no error
+		return nil, nil //nolint:nilnil // none exists, which is no error
 	}
 	return is, apicall.Wrap("read the definition "+o.GetName(), "", err)
 }
@@ -112,7 +112,8 @@ func readDefinition(ctx context.Context, c *cluster.Client, o *unstructured.Unst
 //go:embed policy.yaml
 var policy string
 
-// poolObjects are the namespace, the CustomResourceDefinitions, and the policy about Nodes of the pool.
+// poolObjects returns the namespace, the CustomResourceDefinitions, and the policy about Nodes of the pool, in this
+// order.
 func poolObjects() ([]unstructured.Unstructured, error) {
 	namespace := unstructured.Unstructured{}
 	namespace.SetAPIVersion("v1")
@@ -144,7 +145,7 @@ func poolObjects() ([]unstructured.Unstructured, error) {
 	for _, p := range policies {
 		out = append(out, unstructured.Unstructured{Object: p})
 	}
-	for _, o := range out[1:] { // the namespace is an addon's, too, which would take its annotation away
+	for _, o := range out[1:] { // the namespace is also an addon's, which would remove the annotation
 		annotations := o.GetAnnotations()
 		if annotations == nil {
 			annotations = map[string]string{}
@@ -155,8 +156,8 @@ func poolObjects() ([]unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// Key is the key with which the cluster logs in to the hosts of its pool. It is made when it is first asked for; of
-// several that ask at the same time, all get the same.
+// Key returns the cluster's SSH key for the hosts of its pool. It creates the key if there is none. Concurrent calls,
+// also in other processes, return the same key.
 func Key(ctx context.Context, kube kubernetes.Interface) (ssh.Signer, error) {
 	secrets := kube.CoreV1().Secrets(Namespace)
 	secret, err := secrets.Get(ctx, KeySecret, metav1.GetOptions{})
@@ -166,7 +167,7 @@ func Key(ctx context.Context, kube kubernetes.Interface) (ssh.Signer, error) {
 			return nil, err
 		}
 		secret, err = secrets.Create(ctx, made, metav1.CreateOptions{})
-		if apierrors.IsAlreadyExists(err) { // somebody was faster
+		if apierrors.IsAlreadyExists(err) { // another process created it first
 			secret, err = secrets.Get(ctx, KeySecret, metav1.GetOptions{})
 		}
 	}
@@ -175,8 +176,8 @@ func Key(ctx context.Context, kube kubernetes.Interface) (ssh.Signer, error) {
 	}
 	signer, err := ssh.ParsePrivateKey(secret.Data[corev1.SSHAuthPrivateKey])
 	if err != nil {
-		// The error of the parser may quote what it read.
-		return nil, fmt.Errorf("the Secret %s/%s has no private key in %s that can be used without a passphrase",
+		// The parser's error may quote the key.
+		return nil, fmt.Errorf("the Secret %s/%s has no usable private key without a passphrase in %s",
 			Namespace, KeySecret, corev1.SSHAuthPrivateKey)
 	}
 	return signer, nil
@@ -200,13 +201,13 @@ func newKey() (*corev1.Secret, error) {
 	}, nil
 }
 
-// keyComment ends the key's line in a file authorized_keys, for people who read that.
+// keyComment is the comment of the key in authorized_keys.
 const keyComment = "kubeone-pool"
 
-// errNoPool says that the cluster has no definition of Host yet.
-var errNoPool = errors.New("this cluster has no pool of hosts yet: kubeone host add makes it")
+// errNoPool reports that the cluster has no definition of Host.
+var errNoPool = errors.New("this cluster has no pool of hosts: add a host with kubeone host add")
 
-// List are the hosts of the pool, by name.
+// List returns the hosts of the pool, sorted by name.
 func List(ctx context.Context, c client.Client) ([]kubeone.Host, error) {
 	var all kubeone.HostList
 	if err := c.List(ctx, &all); err != nil {

@@ -33,7 +33,7 @@ import (
 	"kubeone/internal/testutil/sshtest"
 )
 
-// A program leaves definitions of a later revision alone, so that they must have one whenever they change.
+// A program keeps definitions of a later revision, so every change must increase the revision.
 func TestRevisionOfTheDefinitions(t *testing.T) {
 	t.Parallel()
 	objects, err := poolObjects()
@@ -54,7 +54,7 @@ func TestRevisionOfTheDefinitions(t *testing.T) {
 	}
 }
 
-// The addon of the controllers has the namespace, too: what the one applied must not be a change to the other.
+// The controllers' addon also applies the namespace. Neither may undo the other's changes.
 func TestTheAddonsNamespaceIsThePools(t *testing.T) {
 	t.Parallel()
 	objects, err := poolObjects()
@@ -95,7 +95,7 @@ func TestTheKeyIsMadeOnce(t *testing.T) {
 	}
 }
 
-// machine plays a machine whose root has a home of the test's.
+// machine is a fake machine. The home of its root is a directory of the test.
 type machine struct {
 	*sshtest.Server
 	home string
@@ -137,7 +137,7 @@ func (m machine) as(name string) Machine {
 	}
 }
 
-// newAdder adds as an operator whose key is in a file, in a cluster whose API has these objects.
+// newAdder returns an Adder for an operator with a key file and a cluster with the objects.
 func newAdder(t *testing.T, objects ...client.Object) (*Adder, sshtest.Key) {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -209,7 +209,7 @@ func TestAMachineIsAddedAndRemoved(t *testing.T) {
 	}
 	other := newMachine(t, operator.Public())
 	_, err = a.Look(t.Context(), other.as("worker-7"))
-	if err == nil || !strings.Contains(err.Error(), "is there already") {
+	if err == nil || !strings.Contains(err.Error(), "already exists") {
 		t.Errorf("another machine of that name: %v", err)
 	}
 	if unreached, err := a.Remove(t.Context(), "worker-7", false); unreached != nil || err != nil {
@@ -228,7 +228,7 @@ func TestAMachineIsAddedAndRemoved(t *testing.T) {
 	}
 }
 
-// Of two who add a host at the same time, the slower one takes nothing away from the faster one's.
+// If two operators add a host at the same time, the second one does not revoke the key of the first one's Host.
 func TestTwoWhoAddOneHost(t *testing.T) {
 	t.Parallel()
 	a, operator := newAdder(t)
@@ -251,8 +251,7 @@ func TestTwoWhoAddOneHost(t *testing.T) {
 	}
 }
 
-// No two Hosts have one Node's address, whatever a machine says: neither of those that are there, nor of those
-// that are added at once.
+// No two Hosts have the same Node address, whether they exist or are added together.
 func TestNoTwoHostsHaveOneAddress(t *testing.T) {
 	t.Parallel()
 	a, operator := newAdder(t, &kubeone.Host{
@@ -268,7 +267,7 @@ func TestNoTwoHostsHaveOneAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"worker-7": "both call themselves", "worker-8": "of the Host worker-7"} {
+	for name, want := range map[string]string{"worker-7": "have the same hostname", "worker-8": "of the Host worker-7"} {
 		other := newMachine(t, operator.Public(), a.Key.PublicKey()).as(name)
 		if _, err := a.Look(t.Context(), other, c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s beside worker-7, at the same time: %v, want %q", name, err, want)
@@ -276,7 +275,7 @@ func TestNoTwoHostsHaveOneAddress(t *testing.T) {
 	}
 }
 
-// A key that was replaced is let in, below the one that controllers have until they start anew.
+// A replaced key is authorized in addition to the old one, which controllers use until they restart.
 func TestAReplacedKeyIsLetInBelowTheOld(t *testing.T) {
 	t.Parallel()
 	a, operator := newAdder(t)
@@ -303,7 +302,7 @@ func TestAReplacedKeyIsLetInBelowTheOld(t *testing.T) {
 	}
 }
 
-// The Node of a machine that is reached by a name or behind NAT has an address of the machine's own.
+// The Node of a machine reached by DNS name or behind NAT gets one of the machine's own addresses.
 func TestPrivateAddress(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ at, says, own, want, wrong string }{
@@ -311,7 +310,7 @@ func TestPrivateAddress(t *testing.T) {
 		{at: "192.0.2.7", own: "10.0.0.7", want: "10.0.0.7"},
 		{at: "worker.example.com", own: "10.0.0.7", want: "10.0.0.7"},
 		{at: "worker.example.com", own: "10.0.0.7 10.1.0.7", wrong: "10.0.0.7, 10.1.0.7"},
-		{at: "worker.example.com", wrong: "does not say"},
+		{at: "worker.example.com", wrong: "does not report"},
 		{at: "worker.example.com", says: "10.1.0.7", own: "10.0.0.7 10.1.0.7", want: "10.1.0.7"},
 	} {
 		got, err := privateAddress(Machine{At: host.Target{Address: c.at}, PrivateAddress: c.says},
@@ -323,11 +322,11 @@ func TestPrivateAddress(t *testing.T) {
 	}
 }
 
-// A machine that does not let the cluster in has no Host, and one that is in use is refused.
+// A machine that refuses the cluster's key gets no Host, and a machine in use is refused.
 func TestNoHostWithoutALogin(t *testing.T) {
 	t.Parallel()
 	a, operator := newAdder(t)
-	m := newMachine(t, operator.Public()) // its server does not read authorized_keys
+	m := newMachine(t, operator.Public()) // its SSH server ignores authorized_keys
 	c, err := a.Look(t.Context(), m.as("worker-7"))
 	if err != nil {
 		t.Fatal(err)
@@ -340,10 +339,10 @@ func TestNoHostWithoutALogin(t *testing.T) {
 	}
 	free := &kubeone.Host{ObjectMeta: metav1.ObjectMeta{Name: "w"}}
 	for name, is := range map[string]observed.Host{
-		"of the cluster prod":  {Marker: &observed.Marker{Cluster: "prod"}},
-		"is Machine ns/m's":    {Marker: &observed.Marker{Cluster: "prod", Machine: "ns/m"}},
-		"kubeone does not":     {KubeletConf: observed.Yes},
-		"does not know; it mu": {EtcdData: observed.Yes},
+		"of the cluster prod":        {Marker: &observed.Marker{Cluster: "prod"}},
+		"belongs to Machine ns/m of": {Marker: &observed.Marker{Cluster: "prod", Machine: "ns/m"}},
+		"is not kubeone's; a host":   {KubeletConf: observed.Yes},
+		"must be empty":              {EtcdData: observed.Yes},
 	} {
 		if err := occupiedBy(free, is); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
@@ -363,7 +362,7 @@ func TestNoHostWithoutALogin(t *testing.T) {
 	}
 }
 
-// A Host that cannot be reached stays, so that its key can be revoked later; a person may leave the key there.
+// An unreachable Host stays, so that its key can be revoked later. With force it is removed, and the key stays.
 func TestRemovingAHostThatIsUsedOrSilent(t *testing.T) {
 	t.Parallel()
 	key, err := sshtest.NewKey()

@@ -18,16 +18,18 @@ import (
 	provider "kubeone/internal/machines/provider/ssh"
 )
 
-// Remove takes a Host out of the pool: the key is taken away on the host, and the object is deleted. A Host that a
-// Machine has is refused. A host that does not let the cluster in is an error, and so is one whose Machine is gone and
-// that has not been reset since, unless force is set: then it keeps the key, and unreached is why.
+// Remove removes a Host from the pool. It revokes the cluster's key on the host and deletes the object. A Host that
+// belongs to a Machine is refused.
+//
+// Without force, it fails if the login fails, or if the Host has not been reset since its Machine was deleted. With
+// force, a host that cannot be logged in to keeps the key, and unreached says why.
 func (a *Adder) Remove(ctx context.Context, name string, force bool) (unreached, err error) {
 	h := &kubeone.Host{}
 	switch err := a.Client.Get(ctx, client.ObjectKey{Name: name}, h); {
 	case meta.IsNoMatchError(err):
 		return nil, errNoPool
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("there is no Host %s; kubeone host list shows them", name)
+		return nil, fmt.Errorf("there is no Host %s; list the Hosts with kubeone host list", name)
 	case err != nil:
 		return nil, apicall.Wrap("read the Host "+name, "", err)
 	}
@@ -39,15 +41,16 @@ func (a *Adder) Remove(ctx context.Context, name string, force bool) (unreached,
 	}
 	if err := a.revokeFromHost(ctx, h); err != nil {
 		if !force {
-			return nil, fmt.Errorf("the Host %s is being deleted, and its host keeps the cluster's key: %w; try "+
-				"again, or leave the key there with --force", name, err)
+			return nil, fmt.Errorf("the Host %s is being deleted, but the cluster's key could not be removed from it: "+
+				"%w; try again, or leave the key there with --force", name, err)
 		}
 		unreached = err
 	}
 	return unreached, apicall.Wrap("delete the Host "+name, "", a.letGo(ctx, name))
 }
 
-// claimedError is an error where a Machine has the Host, or had it and has not returned it.
+// claimedError returns an error if a Machine has the Host. Without force it also does if a deleted Machine has not
+// returned it.
 func (a *Adder) claimedError(ctx context.Context, h *kubeone.Host, force bool) error {
 	c := h.Status.Claim
 	if c == nil {
@@ -61,13 +64,13 @@ func (a *Adder) claimedError(ctx context.Context, h *kubeone.Host, force bool) e
 	case err != nil && !apierrors.IsNotFound(err):
 		return apicall.Wrap("look for its Machine", "", err)
 	case !force:
-		return fmt.Errorf("the Host %s has not been reset since its Machine %s/%s is gone (%s); if the machine is off "+
-			"for good, or has been installed anew, --force removes it", h.Name, c.Namespace, c.Name, h.Status.Message)
+		return fmt.Errorf("the Host %s has not been reset since its Machine %s/%s was deleted (%s); if the machine is "+
+			"off for good or was reinstalled, --force removes it", h.Name, c.Namespace, c.Name, h.Status.Message)
 	}
 	return nil
 }
 
-// revokeFromHost takes the key away on the host, with that key, unless another Host of the pool is the same machine.
+// revokeFromHost logs in with the cluster's key and removes it, unless another Host of the pool is the same machine.
 func (a *Adder) revokeFromHost(ctx context.Context, h *kubeone.Host) error {
 	all, err := List(ctx, a.Client)
 	if err != nil {
@@ -83,19 +86,19 @@ func (a *Adder) revokeFromHost(ctx context.Context, h *kubeone.Host) error {
 		return err
 	}
 	pool := a.loginPool()
-	defer func() { _ = pool.Close() }() // nothing depends on how a connection ends
+	defer func() { _ = pool.Close() }() // a failed close has no effect
 	return revokeKey(ctx, pool.Host(at), at.User, a.Key.PublicKey())
 }
 
 func revokeKey(ctx context.Context, h host.Host, user string, key ssh.PublicKey) error {
 	_, err := h.Run(ctx, host.Cmd{
-		Name: "take the cluster's key away", Script: revokeScript, Args: []string{user, bodyOf(key)},
+		Name: "remove the cluster's key", Script: revokeScript, Args: []string{user, bodyOf(key)},
 	})
 	return err
 }
 
-// holdHost has a Host deleted as it was read, and kept until letGo. From then on no Machine gets it: a claim is refused
-// for an object that has changed, that is being removed, or deleted.
+// holdHost deletes the Host in the version that was read, and keeps it with a finalizer until letGo. From then on no
+// Machine can claim it.
 func (a *Adder) holdHost(ctx context.Context, h *kubeone.Host) error {
 	before := h.DeepCopy()
 	if h.DeletionTimestamp == nil && controllerutil.AddFinalizer(h, provider.RemovalFinalizer) {
@@ -111,7 +114,7 @@ func (a *Adder) holdHost(ctx context.Context, h *kubeone.Host) error {
 	return client.IgnoreNotFound(a.Client.Delete(ctx, h, as))
 }
 
-// letGo ends the deletion of a Host. That of the controllers' finalizer is theirs, but for where none runs.
+// letGo removes the finalizers of a deleted Host, including the controllers' in case none runs.
 func (a *Adder) letGo(ctx context.Context, name string) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		h := &kubeone.Host{}

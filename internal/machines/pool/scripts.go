@@ -8,7 +8,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// The scripts of the pool, each with its arguments at its beginning.
+// Scripts of the pool. Each documents its arguments in its first line.
 var (
 	//go:embed sh/hostkeys.sh
 	hostKeysScript string
@@ -18,17 +18,16 @@ var (
 	revokeScript string
 )
 
-// What a key may do, as authorized_keys says it: run commands on hosts, without a terminal and without tunnels; and on
-// bastions, open tunnels and nothing else.
+// Options of the key in authorized_keys. On hosts it may run commands without a terminal or tunnels. On bastions it may
+// only open tunnels.
 const (
 	onHosts    = "restrict"
 	onBastions = `restrict,port-forwarding,command="false"`
 )
 
-// authorizedKeysLine is the line of authorized_keys for a key.
 func authorizedKeysLine(options string, key ssh.PublicKey) string {
 	return options + " " + strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key))) + " " + keyComment
 }
 
-// bodyOf is by what a key is found in a file.
+// bodyOf returns the base64 part of a key's line in authorized_keys.
 func bodyOf(key ssh.PublicKey) string { return base64.StdEncoding.EncodeToString(key.Marshal()) }

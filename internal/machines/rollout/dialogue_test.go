@@ -10,18 +10,18 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// TestDialogues plays the dialogues of testdata, which `go test ./internal/machines/rollout -rewrite` writes again.
-// Their commands:
+// TestDialogues runs the dialogues in testdata. To rewrite them, run `go test ./internal/machines/rollout -rewrite`.
+// Commands:
 //
 //	deployment|set replicas=N [template=T] [metadata=M] [surge=N] [unavailable=N] [strategy=S] [paused=yes|no] …
-//	  makes the deployment (or a set without one), or changes what is named of it
-//	change FROM TO HOW   says what the provider answers of the way from one template to another
+//	  creates the deployment (or a set without one), or changes the given fields
+//	change FROM TO HOW   sets how the provider changes one template to another
 //	plan                 plans once and makes the writes
-//	step                 lets every machine go on by one step
-//	run                  plans and steps until nothing happens any more
+//	step                 advances every machine by one step
+//	run                  plans and steps until nothing changes
 //	break|stick|free|delete|delete-first NAME…   does that to machines
-//	wait DURATION        lets time pass
-//	show, status         says what there is, and what is said of it
+//	wait DURATION        advances the clock
+//	show, status         prints the objects, or the status
 func TestDialogues(t *testing.T) {
 	t.Parallel()
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
@@ -71,7 +71,7 @@ func (w *world) command(t *testing.T, d *datadriven.TestData) string {
 	return ""
 }
 
-// configure makes or changes the deployment, or the set that has none.
+// configure creates or changes the deployment, or the set without one.
 func (w *world) configure(t *testing.T, d *datadriven.TestData) {
 	t.Helper()
 	template := Template{}
@@ -152,7 +152,7 @@ func (w *world) touch(t *testing.T, what, name string) {
 	}
 }
 
-// plan makes what is planned now, and says it. Each write is made a second later than the one before.
+// plan makes the planned writes and returns them as text. Each write takes a second.
 func (w *world) plan() []string {
 	var said []string
 	for _, write := range PlanFamily(w.look()).Writes {
@@ -163,7 +163,7 @@ func (w *world) plan() []string {
 	return said
 }
 
-// run plans and steps until nothing happens.
+// run plans and steps until nothing changes.
 func (w *world) run() string {
 	var b strings.Builder
 	for range 100 {

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// byAge orders machines as they were made.
+// byAge orders machines from oldest to newest.
 func byAge(a, b Machine) int {
 	return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Name, b.Name))
 }
 
-// missedLess orders machines by who is missed less: the one that somebody named, one that is lost, one that does not
-// work, one of a former template, and then as the policy says.
-func (p *planner) missedLess(a, b *Machine) int {
+// compareForDeletion orders machines by who is deleted first: chosen by an operator, unhealthy, unavailable, outdated,
+// and then by the policy.
+func (p *planner) compareForDeletion(a, b *Machine) int {
 	return cmp.Or(
 		yesFirst(a.DeleteFirst, b.DeleteFirst),
 		yesFirst(a.Unhealthy, b.Unhealthy),
@@ -30,9 +30,9 @@ func (p *planner) byPolicy(a, b *Machine) int {
 	return b.Created.Compare(a.Created)
 }
 
-// convertedFirst orders outdated machines by who becomes one of the new template first: one that does not work, the one
-// that somebody named, one of the oldest template, the oldest.
-func (p *planner) convertedFirst(a, b *Machine) int {
+// compareForUpdate orders outdated machines by who is updated first: unavailable, chosen by an operator, of the oldest
+// template, oldest.
+func (p *planner) compareForUpdate(a, b *Machine) int {
 	return cmp.Or(
 		yesFirst(!p.isAvailable(a), !p.isAvailable(b)),
 		yesFirst(a.DeleteFirst, b.DeleteFirst),

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Plan is what is to be done now, and what is to be said of the family.
+// Plan is the result of PlanFamily.
 type Plan struct {
-	// Writes is the changes to make; any of them may be left out or made twice, and the next plan goes on from there.
+	// Writes are the changes to make now. If some are left out or made twice, the next plan corrects that.
 	Writes []Write
-	// Status is what is so now, before the writes.
+	// Status is the state before the writes.
 	Status Status
-	// Wake is when to ask again although nothing has changed; zero for never.
+	// Wake is when to plan again if nothing has changed; zero is never.
 	Wake time.Time
 }
 
-// PlanFamily says what to do about the family now. It changes nothing that it is given.
+// PlanFamily plans the next writes for the family. It does not change f.
 func PlanFamily(f Family) Plan {
 	p := newPlanner(f)
 	plan := Plan{Status: p.statusBefore(), Wake: p.nextWake()}
@@ -28,18 +28,18 @@ func PlanFamily(f Family) Plan {
 	return plan
 }
 
-// planner is one plan in the making. Its machines are those that are left if what was written so far happens.
+// planner makes one plan. Its machines reflect the writes so far.
 type planner struct {
 	Family
-	// current is the set that has the deployment's template, or the only set; nil where none has.
+	// current is the set with the deployment's template, or the only set; nil if there is none.
 	current *Set
-	// alive is the machines that are not being deleted, in the order in which they were made.
+	// alive are the machines that are not being deleted, oldest first.
 	alive []*Machine
-	// leaving is how many are being deleted.
+	// leaving is the number of machines being deleted.
 	leaving int
-	// used is the sets that have a machine now, be it one that is being deleted or that another set gets.
+	// used are the sets with a machine before the writes, including machines being deleted.
 	used map[string]bool
-	// created is how many machines were written for each set.
+	// created is the number of new machines by set.
 	created map[string]int
 
 	writes  []Write
@@ -49,10 +49,10 @@ type planner struct {
 
 func newPlanner(f Family) *planner {
 	p := &planner{Family: f, created: map[string]int{}, used: map[string]bool{}}
-	// A machine whose set is gone goes with it.
+	// A machine without its set is garbage-collected.
 	p.Machines = slices.DeleteFunc(slices.Clone(f.Machines), func(m Machine) bool { return p.setByName(m.Set) == nil })
 	if f.Rollout != nil && f.Rollout.Strategy == OnDelete {
-		// What a person deletes is replaced on the same host: nothing is made before it has gone.
+		// A deleted machine is replaced on the same host, so there is no surge.
 		onDelete := *f.Rollout
 		onDelete.MaxSurge, onDelete.MaxUnavailable = 0, f.Replicas
 		p.Rollout = &onDelete
@@ -70,7 +70,7 @@ func newPlanner(f Family) *planner {
 	return p
 }
 
-// planWrites fills in the writes. What it does first is what does not wait: machines that are lost anyway.
+// planWrites fills in the writes. Remediation of unhealthy machines comes first and does not wait for a rollout.
 func (p *planner) planWrites() {
 	if p.Rollout != nil && !p.reviseSets() {
 		return
@@ -86,21 +86,20 @@ func (p *planner) planWrites() {
 	default:
 		p.continueRollout()
 	}
-	p.writeStatuses()
+	p.syncObjects()
 }
 
-// keepNumber makes and deletes machines until there are as many as wanted. A machine that is being deleted counts until
-// it has gone, as its host is not free before.
+// keepNumber creates or deletes machines to reach replicas. A machine being deleted counts, as its host is not free
+// yet.
 func (p *planner) keepNumber(replicas int) {
 	p.createMachines(p.current.Name, replicas-len(p.alive)-p.leaving)
-	p.deleteFirst(len(p.alive)-replicas, "more machines than replicas")
+	p.deleteMachines(len(p.alive)-replicas, "more machines than replicas")
 }
 
-// mostCreated is how many machines one plan makes. The next plan makes more, of what is wanted by then: a number that
-// somebody has mistyped can be corrected.
+// mostCreated limits the new machines of one plan. So an operator can correct mistyped replicas before the next plan.
 const mostCreated = 500
 
-// createMachines writes n machines of a set, as far as one plan makes so many; none where n is negative.
+// createMachines plans n new machines of a set, within mostCreated. A negative n is 0.
 func (p *planner) createMachines(set string, n int) {
 	made := 0
 	for _, count := range p.created {
@@ -112,23 +111,22 @@ func (p *planner) createMachines(set string, n int) {
 	}
 }
 
-// deleteMachine writes that a machine goes.
 func (p *planner) deleteMachine(m *Machine, reason string) {
 	p.writes = append(p.writes, Write{Kind: DeleteMachine, Machine: m.Name, Reason: reason})
 	p.alive = slices.DeleteFunc(p.alive, func(a *Machine) bool { return a == m })
 	p.leaving++
 }
 
-// deleteFirst writes that n machines go, those first that are missed least.
-func (p *planner) deleteFirst(n int, reason string) {
-	for _, m := range slices.SortedFunc(slices.Values(p.alive), p.missedLess)[:max(0, min(n, len(p.alive)))] {
+// deleteMachines deletes n machines, in the order of compareForDeletion. A negative n is 0.
+func (p *planner) deleteMachines(n int, reason string) {
+	for _, m := range slices.SortedFunc(slices.Values(p.alive), p.compareForDeletion)[:max(0, min(n, len(p.alive)))] {
 		p.deleteMachine(m, reason)
 	}
 }
 
-// remediateMachines deletes the machines that are unhealthy, unless too many are broken. One that is unhealthy and
-// being deleted still counts, or a whole pool would go one by one; so does one that is lost, as machines that break
-// together are unhealthy one after the other.
+// remediateMachines deletes unhealthy machines unless too many are broken. Unhealthy machines being deleted count as
+// broken, or a whole pool would be deleted one by one. Lost machines count too, as machines that break together become
+// unhealthy one after another.
 func (p *planner) remediateMachines() {
 	broken := 0
 	for i := range p.Machines {
@@ -147,9 +145,8 @@ func (p *planner) remediateMachines() {
 	}
 }
 
-// writeStatuses writes what sets and machines are to say of themselves: the number of replicas, and the template's
-// metadata.
-func (p *planner) writeStatuses() {
+// syncObjects updates replicas and metadata of sets and machines, and deletes old sets.
+func (p *planner) syncObjects() {
 	for i := range p.Sets {
 		s := &p.Sets[i]
 		if s.Deleting || p.Rollout == nil {
@@ -173,12 +170,12 @@ func (p *planner) writeStatuses() {
 	}
 }
 
-// isMoved says whether the machine is given to another set, and its metadata with it.
+// isMoved reports whether the plan moves the machine to another set. That write includes the metadata.
 func (p *planner) isMoved(m *Machine) bool {
 	return slices.ContainsFunc(p.writes, func(w Write) bool { return w.Kind == MoveMachine && w.Machine == m.Name })
 }
 
-// countLiving is how many machines the set has that are not being deleted.
+// countLiving returns the number of the set's machines that are not being deleted.
 func (p *planner) countLiving(set string) int {
 	n := 0
 	for _, m := range p.alive {
@@ -189,7 +186,7 @@ func (p *planner) countLiving(set string) int {
 	return n
 }
 
-// setByName is the set of that name; nil where there is none.
+// setByName returns nil if there is no such set.
 func (p *planner) setByName(name string) *Set {
 	for i := range p.Sets {
 		if p.Sets[i].Name == name {
@@ -199,7 +196,6 @@ func (p *planner) setByName(name string) *Set {
 	return nil
 }
 
-// countAvailable counts the machines that do their work.
 func (p *planner) countAvailable() int {
 	n := 0
 	for _, m := range p.alive {
@@ -212,7 +208,7 @@ func (p *planner) countAvailable() int {
 
 func (p *planner) isAvailable(m *Machine) bool { return m.isAvailable(p.Now, p.MinReady) }
 
-// isOutdated says whether the machine is not of the deployment's template. Of a set without deployment none is.
+// isOutdated reports whether the machine has another template than the deployment. Without a deployment it is false.
 func (p *planner) isOutdated(m *Machine) bool {
 	return p.Rollout != nil && (p.current == nil || m.Set != p.current.Name)
 }

@@ -11,10 +11,10 @@ import (
 	"kubeone/internal/testutil/short"
 )
 
-// families is how many random families are led through their lives.
+// families is the number of random families.
 var families = flag.Int("families", 3000, "how many random families are tried")
 
-// A number that somebody has mistyped can be corrected.
+// Mistyped replicas can be corrected before all machines are created.
 func TestOnePlanMakesSoManyAtMost(t *testing.T) {
 	t.Parallel()
 	for _, rollout := range []*Rollout{nil, {MaxSurge: 1, Template: Template{Machine: "a"}}} {
@@ -37,9 +37,9 @@ func TestOnePlanMakesSoManyAtMost(t *testing.T) {
 	}
 }
 
-// TestRandomFamilies leads families through random lives: people change what is wanted, machines come up, fail and
-// vanish in any order, and the controller is killed between any two writes, or makes them in another order. Each plan
-// keeps what package rollout promises; and once everybody leaves it alone, each family ends as it is wanted.
+// TestRandomFamilies applies random events to families: changes of the spec, machines that start, fail or disappear,
+// and writes that are reordered or lost. Each plan keeps the invariants of package rollout. Without further events,
+// each family reaches its desired state.
 func TestRandomFamilies(t *testing.T) {
 	t.Parallel()
 	for seed := range short.Fewer(*families) {
@@ -49,7 +49,7 @@ func TestRandomFamilies(t *testing.T) {
 	}
 }
 
-// life is one family's life.
+// life is one family with random events.
 func life(seed uint64) error {
 	r := rand.New(rand.NewPCG(seed, 1))
 	w := newWorld()
@@ -86,7 +86,7 @@ func (w *world) chooseLimits(r *rand.Rand) {
 	}
 }
 
-// anything does something to the family, most often what its controller and its machines do.
+// anything applies a random event to the family, most often one of its controller or machines.
 func (w *world) anything(r *rand.Rand) error {
 	w.Now = w.Now.Add(time.Duration(1+r.IntN(5)) * time.Second)
 	switch n := r.IntN(20); {
@@ -160,7 +160,7 @@ func (w *world) planSome(r *rand.Rand, whole bool) error {
 	return nil
 }
 
-// kept says what promise the writes break.
+// kept returns the invariant that the writes break, or "".
 func kept(f Family, writes []Write) error {
 	c := counts{}
 	if f.Rollout != nil && f.Rollout.Strategy != OnDelete {
@@ -193,19 +193,18 @@ func kept(f Family, writes []Write) error {
 	return c.exceeded(f)
 }
 
-// counts is what a plan does, in numbers.
+// counts summarizes a plan.
 type counts struct {
 	surge, least     int
 	alive, available int
-	// mayWork is the machines that are available or of a former template: those may be, too, for all that is known.
+	// mayWork is the number of machines that are available or outdated. Outdated ones may become available at any time.
 	mayWork int
 	created int
-	// broken is how many machines are unhealthy or lost.
+	// broken is the number of unhealthy or lost machines.
 	broken int
-	// taken is how many available machines are taken, named how many of them somebody has named.
+	// taken is the number of available machines taken. Named counts those that an operator chose.
 	taken, named int
-	// converted is how many machines of former templates are taken because they are, mayNotWork how many that may work
-	// go.
+	// converted is the number of machines taken because they are outdated. mayNotWork is the number taken of mayWork.
 	converted, mayNotWork int
 }
 
@@ -225,7 +224,7 @@ func (c *counts) add(f Family, m Machine) {
 	}
 }
 
-// works says whether the machine is available, or of a former template.
+// works reports whether the machine is available or outdated.
 func (c *counts) works(f Family, m Machine) bool {
 	return m.isAvailable(f.Now, f.MinReady) || newPlanner(f).isOutdated(&m)
 }
@@ -240,7 +239,7 @@ func (c *counts) take(f Family, m Machine, write Write) {
 	if c.works(f, m) {
 		c.mayNotWork++
 	}
-	if write.Kind == MoveMachine || write.Reason == "of a former template" {
+	if write.Kind == MoveMachine || write.Reason == outdatedTemplate {
 		c.converted++
 	}
 }
@@ -263,7 +262,7 @@ func (c *counts) exceeded(f Family) error {
 	return nil
 }
 
-// calm lets the family come to its end with nobody in its way, and says what is not as it should be then.
+// calm runs the family without further events until nothing changes. It returns what differs from the desired state.
 func (w *world) calm(r *rand.Rand) error {
 	if w.Rollout != nil {
 		w.Rollout.Paused, w.Rollout.RollbackTo = false, 0
@@ -295,7 +294,7 @@ func (w *world) calm(r *rand.Rand) error {
 	return w.noted()
 }
 
-// noted says what the sets and machines say wrongly of themselves in the end.
+// noted returns what is wrong in the final sets and machines.
 func (w *world) noted() error {
 	if w.Rollout == nil {
 		return nil

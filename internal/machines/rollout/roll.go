@@ -2,17 +2,16 @@ package rollout
 
 import "slices"
 
-// continueRollout goes on with a roll-out: machines that are too many go, outdated ones are changed or deleted as far
-// as enough others work, new ones are made as far as there is room, and the surge goes when it is not needed any more.
+// continueRollout plans the next part of a rollout. It deletes machines beyond the surge, updates or deletes outdated
+// ones while enough others are available, creates new ones within the surge, and finally deletes the surge.
 func (p *planner) continueRollout() {
-	p.deleteFirst(len(p.alive)-p.Replicas-p.Rollout.MaxSurge, "more machines than replicas")
+	p.deleteMachines(len(p.alive)-p.Replicas-p.Rollout.MaxSurge, "more machines than replicas")
 	p.convertMachines()
 	p.fillCurrentSet()
 	p.endSurge()
 }
 
-// convertMachines gives outdated machines to the current set, or deletes them, as many as may be unavailable at the
-// same time.
+// convertMachines moves outdated machines to the current set or deletes them, within MaxUnavailable.
 func (p *planner) convertMachines() {
 	least := p.Replicas - p.Rollout.MaxUnavailable
 	room := len(p.alive) - p.unavailableNow() - least
@@ -34,12 +33,15 @@ func (p *planner) convertMachines() {
 		if change == InPlace {
 			p.moveMachine(m)
 		} else {
-			p.deleteMachine(m, "of a former template")
+			p.deleteMachine(m, outdatedTemplate)
 		}
 	}
 }
 
-// outdatedByTurn is the outdated machines in the order in which they are converted.
+// outdatedTemplate is the reason of a deletion by a rollout.
+const outdatedTemplate = "outdated template"
+
+// outdatedByTurn returns the outdated machines in the order of their update.
 func (p *planner) outdatedByTurn() []*Machine {
 	var outdated []*Machine
 	for _, m := range p.alive {
@@ -47,12 +49,11 @@ func (p *planner) outdatedByTurn() []*Machine {
 			outdated = append(outdated, m)
 		}
 	}
-	slices.SortFunc(outdated, p.convertedFirst)
+	slices.SortFunc(outdated, p.compareForUpdate)
 	return outdated
 }
 
-// unavailableNow counts the machines of the current set that do not work yet. Each of them is one of those that the
-// roll-out may have taken.
+// unavailableNow counts the unavailable machines of the current set. They count against MaxUnavailable.
 func (p *planner) unavailableNow() int {
 	n := 0
 	for _, m := range p.alive {
@@ -63,7 +64,7 @@ func (p *planner) unavailableNow() int {
 	return n
 }
 
-// moveMachine gives a machine to the current set, which says what becomes of it.
+// moveMachine moves a machine to the current set to be updated in place.
 func (p *planner) moveMachine(m *Machine) {
 	p.writes = append(p.writes, Write{
 		Kind: MoveMachine, Machine: m.Name, Name: p.current.Name, Reason: "in place",
@@ -71,8 +72,8 @@ func (p *planner) moveMachine(m *Machine) {
 	m.Set, m.Updating = p.current.Name, true
 }
 
-// fillCurrentSet makes machines of the current set: what is missing, and a surge where the roll-out needs one. A change
-// in place needs one machine more only where none may be unavailable.
+// fillCurrentSet creates machines of the current set: missing ones, and a surge if the rollout needs one. An update in
+// place needs a surge, of one machine, only if MaxUnavailable is 0.
 func (p *planner) fillCurrentSet() {
 	surge, replaced, inPlace := p.Rollout.MaxSurge, 0, 0
 	for _, m := range p.outdatedByTurn() {
@@ -95,8 +96,8 @@ func (p *planner) fillCurrentSet() {
 	p.createMachines(p.current.Name, min(p.Replicas+surge-len(p.alive), room))
 }
 
-// endSurge deletes what is beyond the replicas once no machine waits for its change or is in the middle of it. One that
-// works goes only while enough others do.
+// endSurge deletes machines beyond the replicas once none is outdated or updating. It deletes an available machine only
+// while enough others are available.
 func (p *planner) endSurge() {
 	for _, m := range p.alive {
 		if m.Updating || p.isOutdated(m) && p.setByName(m.Set).Change != Unsupported {
@@ -108,7 +109,7 @@ func (p *planner) endSurge() {
 		return
 	}
 	spare := p.countAvailable() - (p.Replicas - p.Rollout.MaxUnavailable)
-	for _, m := range slices.SortedFunc(slices.Values(p.alive), p.missedLess) {
+	for _, m := range slices.SortedFunc(slices.Values(p.alive), p.compareForDeletion) {
 		works := p.isAvailable(m)
 		if excess == 0 || works && spare <= 0 {
 			break
@@ -121,9 +122,8 @@ func (p *planner) endSurge() {
 	}
 }
 
-// scaleProportionally keeps the number of machines while the roll-out is paused: each set grows or shrinks by its
-// share, so that a pause changes nothing in how much of the deployment is new. Machines that do not work go first,
-// whatever their set.
+// scaleProportionally maintains the number of machines while the rollout is paused. Each set is scaled by its share, so
+// that the ratio of old to new machines stays. Unavailable machines of any set are deleted first.
 func (p *planner) scaleProportionally() {
 	most := p.Replicas
 	if len(p.divideReplicas(0)) > 1 && p.Replicas > 0 {
@@ -131,9 +131,9 @@ func (p *planner) scaleProportionally() {
 	}
 	if excess := len(p.alive) - most; excess > 0 {
 		broken := min(excess, len(p.alive)-p.countAvailable())
-		p.deleteFirst(broken, "more machines than replicas")
+		p.deleteMachines(broken, "more machines than replicas")
 		for _, s := range p.divideReplicas(excess - broken) {
-			p.deleteOf(s)
+			p.deleteShare(s)
 		}
 		return
 	}
@@ -147,9 +147,9 @@ func (p *planner) scaleProportionally() {
 	}
 }
 
-// deleteOf deletes as many of a set's machines as its share says, those first that are missed least.
-func (p *planner) deleteOf(s share) {
-	for _, m := range slices.SortedFunc(slices.Values(p.alive), p.missedLess) {
+// deleteShare deletes s.n machines of the set, in the order of compareForDeletion.
+func (p *planner) deleteShare(s share) {
+	for _, m := range slices.SortedFunc(slices.Values(p.alive), p.compareForDeletion) {
 		if s.n > 0 && m.Set == s.set {
 			p.deleteMachine(m, "more machines than replicas")
 			s.n--

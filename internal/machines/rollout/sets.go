@@ -10,16 +10,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 )
 
-// Hash is a short name of a template, for names and labels: of what makes another machine of it, as metadata makes
-// none. Attempt is 0 but where another template has that hash already.
+// Hash returns a short hash of Template.Machine for names and labels. Metadata is not included. If another template has
+// the same hash, a greater attempt gives another one.
 func Hash(t Template, attempt int) string {
 	h := fnv.New32a()
 	fmt.Fprintf(h, "%s\x00%d", t.Machine, attempt)
 	return rand.SafeEncodeString(fmt.Sprint(h.Sum32()))
 }
 
-// findCurrent is the set that has the deployment's template: where several have it, the one with most machines, and of
-// those the oldest.
+// findCurrent returns the set with the deployment's template. Of several it returns the one with the most machines, and
+// then the oldest. Without a deployment it returns the only set.
 func (p *planner) findCurrent() *Set {
 	if p.Rollout == nil {
 		if len(p.Sets) == 0 {
@@ -48,8 +48,8 @@ func (p *planner) comparePreference(a, b *Set) int {
 	)
 }
 
-// reviseSets sees to it that a set has the deployment's template, under the newest revision. It says whether the
-// machines can be decided about: not before the set is there.
+// reviseSets ensures that a set has the deployment's template and the newest revision. It returns false if that, or a
+// rollback, needs a write first. Then machines are not planned yet.
 func (p *planner) reviseSets() bool {
 	if p.Rollout.RollbackTo != 0 {
 		p.rollBack()
@@ -72,7 +72,7 @@ func (p *planner) reviseSets() bool {
 	return true
 }
 
-// rollBack gives the deployment a former template. The roll-out to it begins with the next plan.
+// rollBack restores the template of an older revision. The next plan begins the rollout to it.
 func (p *planner) rollBack() {
 	to := p.Rollout.RollbackTo
 	for i := range p.Sets {
@@ -81,10 +81,10 @@ func (p *planner) rollBack() {
 			return
 		}
 	}
-	p.writes = append(p.writes, Write{Kind: ForgetRollback, Revision: to, Reason: "there is no such revision"})
+	p.writes = append(p.writes, Write{Kind: ForgetRollback, Revision: to, Reason: "no such revision"})
 }
 
-// newName is a name that no set has.
+// newName returns an unused name for a set.
 func (p *planner) newName() string {
 	for attempt := 0; ; attempt++ {
 		if name := p.Name + "-" + Hash(p.Rollout.Template, attempt); p.setByName(name) == nil {
@@ -93,7 +93,7 @@ func (p *planner) newName() string {
 	}
 }
 
-// forgetSets deletes the oldest sets that have no machines, beyond those that are kept for a rollback.
+// forgetSets deletes the oldest sets without machines beyond RevisionHistoryLimit.
 func (p *planner) forgetSets() {
 	var empty []*Set
 	for i := range p.Sets {
@@ -107,18 +107,18 @@ func (p *planner) forgetSets() {
 	})
 	for _, s := range empty[:max(0, len(empty)-p.Rollout.RevisionHistoryLimit)] {
 		p.writes = slices.DeleteFunc(p.writes, func(w Write) bool { return w.Kind == ScaleSet && w.Name == s.Name })
-		p.writes = append(p.writes, Write{Kind: DeleteSet, Name: s.Name, Reason: "not kept for a rollback any more"})
+		p.writes = append(p.writes, Write{Kind: DeleteSet, Name: s.Name, Reason: "exceeds revisionHistoryLimit"})
 	}
 }
 
-// share is how many machines a set gets or gives.
+// share is the number of machines that a set gains or loses.
 type share struct {
 	set string
 	n   int
 }
 
-// divideReplicas divides n among the sets that have machines, by how many they have: by largest remainder, and the
-// newest set where remainders are equal.
+// divideReplicas divides n among the sets in proportion to their machines, by largest remainder. If remainders are
+// equal, the newer set gets more.
 func (p *planner) divideReplicas(n int) []share {
 	var shares []share
 	rest := n
@@ -139,7 +139,7 @@ func (p *planner) divideReplicas(n int) []share {
 	return shares
 }
 
-// byRevision is the sets, the newest first.
+// byRevision returns the sets, newest first.
 func (p *planner) byRevision() []*Set {
 	var sets []*Set
 	for i := range p.Sets {

@@ -7,66 +7,66 @@ import (
 	"strings"
 )
 
-// Settings says whether a machine's host has the settings that are wanted.
+// Settings says whether a machine's host has the desired settings.
 type Settings int
 
-// What is known of a host's settings.
+// States of a host's settings.
 const (
-	SettingsUnknown Settings = iota // nobody has looked since these are wanted
+	SettingsUnknown Settings = iota // not checked since the desired settings changed
 	SettingsDiffer
 	SettingsCurrent
 )
 
-// Member is a machine that is a Node, and whose host is to have the settings of all.
+// Member is a machine with a Node whose host follows the common settings.
 type Member struct {
 	Name     string // namespace/name
 	Settings Settings
-	Ready    bool // its Node is
-	// Turn says that it has been given its turn, and that what its host does with that has not ended.
+	Ready    bool // its Node is Ready
+	// Turn says that it has its turn, and its host has not finished.
 	Turn bool
-	// Changing says that its versions are being changed: it is out of service for that.
+	// Changing says that its versions are being changed, so that it is out of service.
 	Changing bool
-	// Moving says that its deployment is about to change or to replace it, and it gets the settings with that.
+	// Moving says that its deployment is about to change or replace it. It gets the settings with that.
 	Moving bool
-	// Paused says that nobody looks after it.
+	// Paused says that its reconciliation is paused.
 	Paused bool
-	// Overdue says that it has been out of service for so long that the others do not wait for it any longer.
+	// Overdue says that it has been out of service for too long for others to wait for it.
 	Overdue bool
-	// Refused is why its host has taken the wanted settings back; "" where it has not.
+	// Refused is why its host reverted the desired settings; "" if it did not.
 	Refused string
 }
 
 // Limits say how many hosts may be out of service for their settings.
 type Limits struct {
-	AtOnce func(total int) int // of so many; nil is one
-	Canary bool                // one first, alone: it must be Ready with the settings before the others get them
+	AtOnce func(total int) int // returns how many of total; nil is one
+	Canary bool                // one host must be Ready with the settings before the others get them
 }
 
 // Turns say whose turn it is to get other settings.
 type Turns struct {
-	// Next are those that may begin now, Begun those that have been given their turn.
+	// Next are the names of members that may begin now. Begun are those that have their turn.
 	Next, Begun []string
-	// Held says why the others that have other settings may not yet; "" where there are none.
+	// Held says why the other members that need settings must wait; "" if there are none.
 	Held string
-	// Stopped says why no other host gets the settings at all; "" while they go on.
+	// Stopped says why no other host gets the settings; "" if the rollout is not stopped.
 	Stopped string
 }
 
-// leastFailed is how many hosts must fail with the settings until no other gets them. One alone may be broken, or lie.
+// leastFailed is how many hosts must fail before the rollout stops. A single host may be broken, or lie.
 const leastFailed = 2
 
-// NextSettings says whose turn it is. It is asked again after each change, and everything that it goes by is in the
-// members: what is out of service counts, whatever the reason, as long as it is not overdue.
+// NextSettings returns whose turn it is. It depends on its arguments only and is called again after each change. Every
+// member out of service counts, for whatever reason, unless it is overdue.
 //
-// A host has failed if it has refused the settings, or was given them and is overdue. It gets no second turn, and the
-// others go on, one at a time, until one of them is Ready with the settings. They stop once two hosts have failed, and
-// these are half of those that were given the settings.
+// A host has failed if it refused the settings, or got them and is overdue. It gets no second turn. The others continue
+// one at a time until one is Ready with the settings. The rollout stops once at least two hosts have failed, and these
+// are at least half of those that got the settings.
 func NextSettings(members []Member, l Limits) Turns {
 	byName := func(a, b Member) int { return strings.Compare(a.Name, b.Name) }
 	c := countMembers(slices.SortedFunc(slices.Values(members), byName))
 	t := Turns{Begun: c.begun}
 	if len(c.failed) >= leastFailed && len(c.failed) >= c.current {
-		t.Stopped = fmt.Sprintf("the hosts of %s have failed with them; %s", joinNames(c.failed), c.why)
+		t.Stopped = fmt.Sprintf("the settings have failed on the hosts of %s; %s", joinNames(c.failed), c.why)
 		t.Held = t.Stopped
 		return t
 	}
@@ -76,17 +76,17 @@ func NextSettings(members []Member, l Limits) Turns {
 	}
 	t.Next = c.wait[:min(len(c.wait), max(0, atOnce-len(c.out)))]
 	if len(t.Next) < len(c.wait) {
-		t.Held = "waits for " + cmp.Or(joinNames(c.out), "Machine "+strings.Join(t.Next, ", "))
+		t.Held = "waiting for " + cmp.Or(joinNames(c.out), "Machine "+strings.Join(t.Next, ", "))
 	}
 	return t
 }
 
-// counted are members by what they are to a roll-out of settings. One may be several of these.
+// counted groups members by their state. A member may be in several groups.
 type counted struct {
 	begun, wait, failed []string
-	out                 []string // of service, with the reason
-	why                 string   // the first of those that failed has
-	current             int      // how many have the settings, and have not failed
+	out                 []string // out of service, with the reason
+	why                 string   // the first failure
+	current             int      // members with the settings that have not failed
 	proven              bool     // one of these is Ready
 }
 
@@ -114,35 +114,35 @@ func countMembers(members []Member) counted {
 	return c
 }
 
-// failureText says how the member's host has failed with the settings; "" where it has not.
+// failureText says how the member's host failed with the settings; "" if it did not.
 func (m Member) failureText() string {
 	switch {
 	case m.Refused != "":
 		return m.Refused
 	case m.Overdue && (m.Turn || m.Settings == SettingsCurrent):
-		return "was given them, and is " + m.OutOfService()
+		return "out of service with the settings: " + m.OutOfService()
 	}
 	return ""
 }
 
-// OutOfService says why the member counts among those that may be out of service; "" where it does not.
+// OutOfService says why the member is out of service; "" if it is not.
 func (m Member) OutOfService() string {
 	switch {
 	case m.Turn && m.Overdue:
-		return "not done with them"
+		return "still applying them"
 	case m.Turn:
-		return "being given them"
+		return "applying settings"
 	case m.Changing:
-		return "being changed"
+		return "changing versions"
 	case !m.Ready:
 		return "not Ready"
 	case m.Settings == SettingsUnknown && !m.Paused:
-		return "not looked at yet"
+		return "not checked yet"
 	}
 	return ""
 }
 
-// mostNamed is how many machines a sentence names.
+// mostNamed limits the machines that a message names.
 const mostNamed = 5
 
 func joinNames(out []string) string {

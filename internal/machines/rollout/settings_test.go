@@ -29,20 +29,20 @@ func TestTurnsForSettings(t *testing.T) {
 	}{
 		"nobody":        {nil, half, "", ""},
 		"all have them": {[]Member{current("a"), current("b")}, half, "", ""},
-		"one first":     {four, half, "a", "waits for Machine a"},
-		"no canary":     {four, Limits{AtOnce: half.AtOnce}, "a b", "waits for Machine a, b"},
+		"one first":     {four, half, "a", "waiting for Machine a"},
+		"no canary":     {four, Limits{AtOnce: half.AtOnce}, "a b", "waiting for Machine a, b"},
 		"one has them, and is Ready": {
-			[]Member{current("a"), differs("b"), differs("c"), differs("d")}, half, "b c", "waits for Machine b, c",
+			[]Member{current("a"), differs("b"), differs("c"), differs("d")}, half, "b c", "waiting for Machine b, c",
 		},
 		"one has them, and is not Ready": {[]Member{
 			with(current("a"), func(m *Member) { m.Ready = false }), differs("b"), differs("c"), differs("d"),
-		}, half, "", "waits for Machine a (not Ready)"},
+		}, half, "", "waiting for Machine a (not Ready)"},
 		"the canary is at it": {[]Member{
 			with(differs("a"), func(m *Member) { m.Turn = true }), differs("b"), differs("c"), differs("d"),
-		}, half, "", "waits for Machine a (being given them)"},
+		}, half, "", "waiting for Machine a (applying settings)"},
 		"one is not known": {[]Member{
 			with(differs("a"), func(m *Member) { m.Settings = SettingsUnknown }), differs("b"),
-		}, Limits{}, "", "waits for Machine a (not looked at yet)"},
+		}, Limits{}, "", "waiting for Machine a (not checked yet)"},
 		"one is paused, and not known": {[]Member{
 			with(differs("a"), func(m *Member) { m.Settings, m.Paused = SettingsUnknown, true }), differs("b"),
 		}, Limits{}, "b", ""},
@@ -51,32 +51,32 @@ func TestTurnsForSettings(t *testing.T) {
 		}, half, "b", ""},
 		"one is being upgraded": {[]Member{
 			with(differs("a"), func(m *Member) { m.Changing = true }), differs("b"),
-		}, Limits{}, "", "waits for Machine a (being changed)"},
+		}, Limits{}, "", "waiting for Machine a (changing versions)"},
 		"one gets them with its upgrade": {[]Member{
 			with(differs("a"), func(m *Member) { m.Moving = true }), differs("b"),
 		}, Limits{}, "b", ""},
 		"one has refused them": {[]Member{refused("a"), differs("b"), differs("c"), differs("d")}, half, "b",
-			"waits for Machine b"},
+			"waiting for Machine b"},
 		"one has refused them, without a canary": {[]Member{
 			refused("a"), differs("b"), differs("c"), differs("d"),
-		}, Limits{AtOnce: half.AtOnce}, "b", "waits for Machine b"},
+		}, Limits{AtOnce: half.AtOnce}, "b", "waiting for Machine b"},
 		"one has refused them, and one has them": {[]Member{
 			refused("a"), current("b"), differs("c"), differs("d"),
 		}, half, "c d", ""},
 		"two have refused them": {[]Member{refused("a"), refused("b"), differs("c"), differs("d")}, half, "",
-			"the hosts of Machine a, b have failed with them; a: no such flag"},
+			"the settings have failed on the hosts of Machine a, b; a: no such flag"},
 		"two have refused them, and two have them": {[]Member{
 			refused("a"), current("b"), refused("c"), current("d"), differs("e"),
-		}, half, "", "the hosts of Machine a, c have failed with them; a: no such flag"},
+		}, half, "", "the settings have failed on the hosts of Machine a, c; a: no such flag"},
 		"two have refused them, and three have them": {[]Member{
 			refused("a"), current("b"), refused("c"), current("d"), current("e"), differs("f"),
 		}, half, "f", ""},
 		"one has refused them, and one died of them": {[]Member{
 			refused("a"), with(current("b"), func(m *Member) { m.Ready, m.Overdue = false, true }), differs("c"),
-		}, half, "", "the hosts of Machine a, b have failed with them; a: no such flag"},
+		}, half, "", "the settings have failed on the hosts of Machine a, b; a: no such flag"},
 		"one does not end its turn": {[]Member{
 			with(differs("a"), func(m *Member) { m.Turn, m.Overdue = true, true }), differs("b"), differs("c"),
-		}, half, "b", "waits for Machine b"},
+		}, half, "b", "waiting for Machine b"},
 		"one is not Ready for long": {[]Member{
 			with(differs("a"), func(m *Member) { m.Ready, m.Overdue = false, true }), differs("b"),
 		}, half, "b", ""},
@@ -85,7 +85,7 @@ func TestTurnsForSettings(t *testing.T) {
 		}, half, "b", ""},
 		"many are silent": {[]Member{
 			differs("z"), {Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}, {Name: "e"}, {Name: "f"},
-		}, Limits{}, "", "waits for Machine a (not Ready), b (not Ready), c (not Ready), d (not Ready), " +
+		}, Limits{}, "", "waiting for Machine a (not Ready), b (not Ready), c (not Ready), d (not Ready), " +
 			"e (not Ready) and 1 more"},
 	} {
 		got := NextSettings(c.members, c.limits)
@@ -95,7 +95,7 @@ func TestTurnsForSettings(t *testing.T) {
 	}
 }
 
-// settingsLife is a pool of machines to which anything happens. What each host has, and has refused, is the truth.
+// settingsLife is a pool of machines with random events. It knows the true state of each host.
 type settingsLife struct {
 	t       *testing.T
 	r       *rand.Rand
@@ -103,18 +103,18 @@ type settingsLife struct {
 	want    int
 	bad     map[int]bool // settings with which no host starts
 	members []*settingsHost
-	tried   map[int]map[string]bool // of settings that are bad: who was given its turn for them
+	tried   map[int]map[string]bool // who got a turn, by bad settings
 }
 
 type settingsHost struct {
 	name    string
 	has     int
-	turn    int // for which settings it has its turn; 0 is none
+	turn    int // the settings of its turn; 0 is none
 	refused int
-	known   bool // looked at since other settings are wanted
+	known   bool // checked since the desired settings changed
 	ready   bool
 	changes bool
-	overdue bool // for how long it is out of service
+	overdue bool // out of service for too long
 }
 
 func (l *settingsLife) member(h *settingsHost) Member {
@@ -140,7 +140,7 @@ func (l *settingsLife) all() []Member {
 	return out
 }
 
-// give gives some of those their turn that may have it, in any order, and holds what must always be.
+// give gives a turn to some members that may have it, in any order, and checks the invariants.
 func (l *settingsLife) give(all bool) {
 	turns := NextSettings(l.all(), l.limits)
 	l.r.Shuffle(len(turns.Next), func(i, j int) { turns.Next[i], turns.Next[j] = turns.Next[j], turns.Next[i] })
@@ -182,7 +182,7 @@ func (l *settingsLife) give(all bool) {
 	}
 }
 
-// work has hosts do what they have their turn for.
+// work lets hosts with a turn apply their settings.
 func (l *settingsLife) work(h *settingsHost) {
 	switch {
 	case !h.ready || h.changes:
@@ -214,9 +214,9 @@ func (l *settingsLife) happens() {
 		h.changes, h.overdue = !h.changes, l.r.IntN(2) == 0
 	case 3:
 		l.other()
-	case 4: // its Machine is deleted, and another one made
+	case 4: // its Machine is replaced
 		h.name, h.turn, h.refused, h.known, h.ready = fmt.Sprint("n-", l.r.IntN(1e9)), 0, 0, false, true
-	case 5: // another process leads: what was seen is forgotten
+	case 5: // a new leader has checked no host
 		for _, h := range l.members {
 			h.known = false
 		}
@@ -225,9 +225,8 @@ func (l *settingsLife) happens() {
 	}
 }
 
-// TestNoMoreAtOnceThanMayBe leads pools through random lives. At each turn that is given no more are out of service
-// than may be; what two hosts have refused is tried on no other; and once nothing happens any more all have what is
-// wanted, or as many have refused it.
+// TestNoMoreAtOnceThanMayBe applies random events to pools. No turn exceeds the limit of hosts out of service. Settings
+// that two hosts refused are tried on no other. In the end, all hosts have the settings, or enough have refused them.
 func TestNoMoreAtOnceThanMayBe(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
@@ -277,7 +276,7 @@ func (l *settingsLife) allRefused() bool {
 	return !slices.ContainsFunc(l.members, func(h *settingsHost) bool { return h.refused != l.want })
 }
 
-// TestOneHostHoldsUpNoOther has one host of a pool do its worst: all others get the settings.
+// TestOneHostHoldsUpNoOther has one misbehaving host in a pool. All others get the settings.
 func TestOneHostHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	for name, worst := range map[string]func(*Member){
@@ -313,7 +312,7 @@ func TestOneHostHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-// left is how many of these are no members any more: their Machines were deleted, and somebody else was to try it.
+// left counts names that are no longer members. Their Machines were deleted, so another host had to try.
 func (l *settingsLife) left(who map[string]bool) int {
 	n := 0
 	for name := range who {

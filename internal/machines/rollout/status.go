@@ -2,29 +2,29 @@ package rollout
 
 import "time"
 
-// Status is what is so of a family.
+// Status is the state of a family.
 type Status struct {
-	// Replicas is how many machines there are; those that are being deleted are not counted.
+	// Replicas is the number of machines, without those being deleted.
 	Replicas int
-	// Updated is how many of them have the deployment's template, and are what it says.
+	// Updated is the number that match the deployment's template.
 	Updated int
-	// Ready is how many have a ready Node.
+	// Ready is the number with a ready Node.
 	Ready int
-	// Available is how many have had one for as long as they must.
+	// Available is the number that have been ready for Family.MinReady.
 	Available int
-	// Unavailable is how many of the wanted ones are missing or not available.
+	// Unavailable is the number of desired machines that are missing or not available.
 	Unavailable int
-	// Complete says that all machines are available and of the deployment's template, and none too many.
+	// Complete says that exactly the desired machines exist, and all are updated and available.
 	Complete bool
-	// Stalled says that nothing has come further for as long as the roll-out may take.
+	// Stalled says that the rollout made no progress within its deadline.
 	Stalled bool
-	// Held is how many machines are unhealthy and are not replaced, as they are too many.
+	// Held is the number of unhealthy and lost machines if that exceeds MaxUnhealthy, so that none is replaced.
 	Held int
-	// Blocked is how many machines are of a former template and cannot become one of the new one.
+	// Blocked is the number of outdated machines whose change is Unsupported.
 	Blocked int
 }
 
-// statusBefore is what is so before anything is written.
+// statusBefore returns the status before any write.
 func (p *planner) statusBefore() Status {
 	s := Status{Replicas: len(p.alive), Available: p.countAvailable()}
 	for _, m := range p.alive {
@@ -43,7 +43,7 @@ func (p *planner) statusBefore() Status {
 	return s
 }
 
-// progressDeadline is when the roll-out counts as failed if nothing comes further; zero for never.
+// progressDeadline returns when the rollout counts as stalled without further progress; zero is never.
 func (p *planner) progressDeadline() time.Time {
 	if p.Rollout == nil || p.Rollout.Paused || p.Rollout.ProgressDeadline <= 0 {
 		return time.Time{}
@@ -65,8 +65,8 @@ func (p *planner) progressDeadline() time.Time {
 	return last.Add(p.Rollout.ProgressDeadline)
 }
 
-// nextWake is when time alone changes the plan or the status: a machine has been ready for long enough, or the roll-out
-// has taken too long.
+// nextWake returns when time alone may change the plan or the status: a machine becomes available, or the rollout
+// stalls.
 func (p *planner) nextWake() time.Time {
 	var wake time.Time
 	sooner := func(at time.Time) {

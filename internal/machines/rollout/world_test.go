@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// world is a family that changes by what is written, and by what its hosts do. A machine that was made becomes ready,
-// one that is updated is ready again, one that is deleted goes, each when somebody lets it.
+// world is a family that changes by writes and by steps of its machines: a created machine becomes ready, an updated
+// one becomes ready again, a deleted one disappears.
 type world struct {
 	Family
-	// made counts the machines that were made, for their names.
+	// made counts the created machines, for their names.
 	made int
-	// changes is what the provider says of the way from one template to another; what is not there is Replace.
+	// changes is the provider's change from one template to another; Replace if missing.
 	changes map[[2]string]Change
-	// stuck is the machines that nothing becomes of.
+	// stuck are machines that make no steps.
 	stuck map[string]bool
 }
 
@@ -26,7 +26,7 @@ func newWorld() *world {
 	}
 }
 
-// look is the family as the planner gets it.
+// look returns the family for the planner.
 func (w *world) look() Family {
 	f := w.Family
 	f.Machines, f.Sets = slices.Clone(w.Machines), slices.Clone(w.Sets)
@@ -58,7 +58,7 @@ func (w *world) machine(name string) *Machine {
 	return &w.Machines[at]
 }
 
-// do makes one write, as the API server would: to an object that is not there it does nothing.
+// do makes one write as the API server would. A write to a missing object does nothing.
 func (w *world) do(write Write) {
 	set, machine := w.setNamed(write.Name), w.machine(write.Machine)
 	switch write.Kind {
@@ -114,7 +114,7 @@ func (w *world) noteSet(set *Set, write Write) {
 	}
 }
 
-// step lets each machine that is not stuck go on by one step, and says what became of them.
+// step advances each machine that is not stuck, and returns the changes as text.
 func (w *world) step() []string {
 	var events []string
 	for _, m := range slices.Clone(w.Machines) {
@@ -125,7 +125,7 @@ func (w *world) step() []string {
 	return events
 }
 
-// progress lets one machine go on by one step; "" where there is none.
+// progress advances one machine and returns the change; "" if there is none.
 func (w *world) progress(name string) string {
 	m := w.machine(name)
 	switch {
@@ -146,7 +146,7 @@ func (w *world) progress(name string) string {
 	return ""
 }
 
-// String is the sets and machines that there are.
+// String prints the sets and machines.
 func (w *world) String() string {
 	var b strings.Builder
 	p := newPlanner(w.look())
@@ -162,7 +162,7 @@ func (w *world) String() string {
 	return b.String()
 }
 
-// mark is what is special about a machine.
+// mark returns the notable states of a machine.
 func (w *world) mark(m Machine) string {
 	var marks []string
 	for _, mark := range []struct {

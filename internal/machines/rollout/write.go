@@ -2,51 +2,51 @@ package rollout
 
 import "fmt"
 
-// Kind is what a write does.
+// Kind is the kind of a write.
 type Kind string
 
-// The kinds of writes.
+// Kinds of writes.
 const (
-	// CreateSet makes the set Name of the deployment's template, with Revision and no replicas.
+	// CreateSet creates the set Name from the deployment's template, with Revision and no replicas.
 	CreateSet Kind = "create set"
-	// ReviseSet gives the set Name the number Revision.
+	// ReviseSet sets the revision of the set Name.
 	ReviseSet Kind = "revise set"
-	// ScaleSet notes in the set Name that it has Replicas.
+	// ScaleSet sets the replicas of the set Name.
 	ScaleSet Kind = "scale set"
-	// LabelSet gives the set Name the metadata of the deployment's template.
+	// LabelSet sets the metadata of the deployment's template on the set Name.
 	LabelSet Kind = "label set"
 	// DeleteSet deletes the set Name, which has no machines.
 	DeleteSet Kind = "delete set"
-	// CreateMachine makes a machine of the set Name.
+	// CreateMachine creates a machine of the set Name.
 	CreateMachine Kind = "create machine"
-	// MoveMachine gives the machine Machine to the set Name, with what the set's template says, in one write.
+	// MoveMachine moves the machine Machine to the set Name and its template, in one write.
 	MoveMachine Kind = "move machine"
-	// LabelMachine gives the machine Machine the metadata of its set's template.
+	// LabelMachine sets the metadata of its set's template on the machine Machine.
 	LabelMachine Kind = "label machine"
 	// DeleteMachine deletes the machine Machine.
 	DeleteMachine Kind = "delete machine"
-	// RollBack gives the deployment the template of the set Name, and forgets the wish for a rollback, in one write.
+	// RollBack restores the template of the set Name and removes the rollback request, in one write.
 	RollBack Kind = "roll back"
-	// ForgetRollback forgets the wish for a rollback: there is no such revision.
+	// ForgetRollback removes the rollback request: there is no such revision.
 	ForgetRollback Kind = "forget rollback"
 )
 
 // Write is one change to one object.
 type Write struct {
-	// Kind is what it does; it says which of the fields count.
+	// Kind says which of the other fields are used.
 	Kind Kind
-	// Name is a set's name.
+	// Name is the name of a set.
 	Name string
-	// Machine is a machine's name.
+	// Machine is the name of a machine.
 	Machine string
-	// Revision and Replicas are what the set gets.
+	// Revision and Replicas are new values of the set.
 	Revision int64
 	Replicas int
-	// Reason is why, for an event: a few words that follow what is done.
+	// Reason is a few words for the event; "" is none.
 	Reason string
 }
 
-// String says it as the dialogues and the events do.
+// String returns the text of the write's event.
 func (w Write) String() string {
 	var text string
 	switch w.Kind {

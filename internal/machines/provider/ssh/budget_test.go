@@ -29,8 +29,8 @@ import (
 	"kubeone/internal/testutil/clustertest"
 )
 
-// TestABudgetThatNeverYieldsIsNamed has a Machine's Node drained for another kubelet, and for its deletion, while a
-// disruption budget wants all pods there are: the Machine says which, and is drained once the budget yields.
+// TestABudgetThatNeverYieldsIsNamed drains a Machine's Node for another kubelet, and for its deletion, while a
+// disruption budget allows no eviction. The Machine names the budget, and is drained once it allows evictions.
 func TestABudgetThatNeverYieldsIsNamed(t *testing.T) {
 	t.Parallel()
 	labels := map[string]string{"app": "db"}
@@ -61,7 +61,7 @@ func TestABudgetThatNeverYieldsIsNamed(t *testing.T) {
 	}
 	look := func() *v1alpha1.Machine {
 		t.Helper()
-		for range 2 { // the first one begins a run, and the second one hears of it
+		for range 2 { // the first call starts a run, and the second one gets its result
 			if _, err := controller.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{
 				Namespace: m.Namespace, Name: m.Name,
 			}}); err != nil {
@@ -96,13 +96,13 @@ func TestABudgetThatNeverYieldsIsNamed(t *testing.T) {
 	if err := api.CoreV1().Pods("default").Delete(t.Context(), "db-0", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	p.runs.forgetRun(m.UID) // what it waits for in real time is over
+	p.runs.forgetRun(m.UID) // skips the retry delay
 	if is := look(); is.Name != "" {
 		t.Errorf("it is there: %+v", is.Status)
 	}
 }
 
-// budgeted is an API with a Machine that is the Node cp-1, on the Host of that name.
+// budgeted returns an API with a Machine whose Host and Node are cp-1.
 func budgeted(t *testing.T, m *v1alpha1.Machine) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()

@@ -3,6 +3,7 @@ package ssh
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"kubeone/api/cluster/v1alpha1"
@@ -15,9 +16,9 @@ import (
 	"kubeone/internal/model/problem"
 )
 
-// givenUp reports whether a Machine that is deleted need not wait any longer for a host that does not answer. It is
-// silent since its Node was lost, or, where that is ready, since the deletion.
-func givenUp(m *v1alpha1.Machine, lost, now time.Time) bool {
+// isGivenUp reports whether a deleted Machine stops waiting for a host that does not answer. The host counts as silent
+// since lost, when its Node stopped reporting, or since the deletion if lost is zero.
+func isGivenUp(m *v1alpha1.Machine, lost, now time.Time) bool {
 	if m.DeletionTimestamp == nil {
 		return false
 	}
@@ -30,10 +31,10 @@ func givenUp(m *v1alpha1.Machine, lost, now time.Time) bool {
 	if !lost.IsZero() {
 		silent = max(asked, now.Sub(lost))
 	}
-	return silent > config.givenUp() && asked > min(leastAsked, config.givenUp())
+	return silent > config.silentTimeout() && asked > min(minDeleteWait, config.silentTimeout())
 }
 
-// mostProposals is how many plans may follow one another: a worker has few routes.
+// mostProposals limits consecutive plans. A worker needs only a few.
 const mostProposals = 8
 
 func carryOut(ctx context.Context, e *engine.Engine, request engine.Worker, begins func()) error {
@@ -56,11 +57,11 @@ func carryOut(ctx context.Context, e *engine.Engine, request engine.Worker, begi
 			return planError(err)
 		}
 	}
-	return errors.New("the host does not become what is wanted, however often that is planned")
+	return fmt.Errorf("the host has not reached the desired state after %d plans", mostProposals)
 }
 
-// planError is why a plan was not made, or not carried out. A release that no bundle has, is not what it was, or cannot
-// be looked up, a lock that somebody has, and an API that does not answer are no fault of the host.
+// planError turns errors that are not the host's fault into a *provider.Waiting: a held lock, an unusable or unresolved
+// release, or an API that does not answer.
 func planError(err error) error {
 	var held *locks.HeldError
 	var unusable *engine.ReleaseError
@@ -79,7 +80,7 @@ func planError(err error) error {
 	return err
 }
 
-// resultOf reports whether nothing is to be carried out, and what that means.
+// resultOf reports whether the proposal has nothing to carry out, and the result in that case.
 func resultOf(p engine.Proposal, request engine.Worker) (over bool, err error) {
 	switch route := p.Decision().Route; {
 	case route == fsm.Nothing && p.Plan.Empty() && request.Gone && !hostAnswered(p):
@@ -92,7 +93,7 @@ func resultOf(p engine.Proposal, request engine.Worker) (over bool, err error) {
 		return true, &provider.Waiting{Reason: reasonHostSilent, Message: p.Plan.Again}
 	case route == fsm.Wait:
 		return true, &provider.Waiting{Reason: reasonWaiting, Message: p.Plan.Again}
-	case route == fsm.Error && ofSpec(p.Decision().Problems):
+	case route == fsm.Error && isSpecProblem(p.Decision().Problems):
 		return true, &provider.Waiting{Reason: reasonVersionRefused, Message: p.Plan.Again, After: time.Minute}
 	case route == fsm.Error:
 		return true, errors.New(p.Plan.Again)
@@ -100,14 +101,13 @@ func resultOf(p engine.Proposal, request engine.Worker) (over bool, err error) {
 	return false, nil
 }
 
-// ofSpec reports whether what stands in the way is of what is wanted, and not of the host: another one would not do
-// either.
-func ofSpec(problems []problem.Problem) bool {
+// isSpecProblem reports whether the spec, and not the host, is the problem: another host would not help.
+func isSpecProblem(problems []problem.Problem) bool {
 	return problem.Has(problems, problem.KubeletVersionRefused) || problem.Has(problems, problem.ContainerdRefused)
 }
 
-// errSilent says that a Machine that is gone has no Node any more, and that its host has not answered: it is not free.
-var errSilent = errors.New("the host has not answered: it stays the Machine's until it does, and is bare")
+// errSilent reports that a deleted Machine's Node is deleted but its host has not answered, so the host is not free.
+var errSilent = errors.New("the host does not answer: it stays claimed until it answers and has been reset")
 
 func hostAnswered(p engine.Proposal) bool {
 	for _, h := range p.Observed.World.Hosts {

@@ -24,7 +24,7 @@ import (
 	"kubeone/internal/cluster"
 )
 
-// unsteady is a pool whose controllers have a clock that jumps. Its hosts know themselves whose they are.
+// unsteady is a pool whose controllers have a clock that jumps. Its hosts have markers.
 type unsteady struct {
 	*Provider
 	t        *testing.T
@@ -34,7 +34,7 @@ type unsteady struct {
 	made     int
 
 	mu     sync.Mutex
-	owner  map[types.UID]kubeone.HostClaim // what each host has noted, by its Host's UID
+	owner  map[types.UID]kubeone.HostClaim // each host's marker, by its Host's UID
 	breaks func() bool                     // whether the next run on a host fails
 }
 
@@ -69,7 +69,7 @@ func claimOf(m *v1alpha1.Machine) kubeone.HostClaim {
 	return kubeone.HostClaim{Namespace: m.Namespace, Name: m.Name, UID: m.UID}
 }
 
-// carryOut is a run on a host. None may be about a host that another Machine has.
+// carryOut is a run on a host. It fails the test if another Machine has the host.
 func (u *unsteady) carryOut(_ context.Context, m *v1alpha1.Machine, h *kubeone.Host, a aim, _ bool) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -77,7 +77,7 @@ func (u *unsteady) carryOut(_ context.Context, m *v1alpha1.Machine, h *kubeone.H
 		u.t.Errorf("a run of %s on %s, which is %s's", m.Name, h.Name, is.Name)
 	}
 	if !a.gone {
-		u.owner[h.UID] = claimOf(m) // from its first step on
+		u.owner[h.UID] = claimOf(m) // the first step writes the marker
 	}
 	switch {
 	case u.breaks():
@@ -88,7 +88,7 @@ func (u *unsteady) carryOut(_ context.Context, m *v1alpha1.Machine, h *kubeone.H
 	return nil
 }
 
-// look has everything looked after once. What a run waits for in real time is over.
+// look reconciles everything once, without retry delays.
 func (u *unsteady) look() {
 	u.t.Helper()
 	ctx := u.t.Context()
@@ -102,7 +102,7 @@ func (u *unsteady) look() {
 		} else if is, found, err := u.Exists(ctx, m); err != nil {
 			u.t.Fatal(err)
 		} else if !found || !is.Complete {
-			_, _ = u.Create(ctx, m) // what it waits for is the Machine's
+			_, _ = u.Create(ctx, m) // its error is for the Machine's status
 		}
 		u.settle()
 	}
@@ -116,7 +116,7 @@ func (u *unsteady) look() {
 
 func (u *unsteady) names() []string { return slices.Sorted(maps.Keys(u.machines)) }
 
-// settle lets runs end, and has each host said whose it is.
+// settle waits for runs to end and records the owner of each host.
 func (u *unsteady) settle() {
 	u.runs.all.Wait()
 	u.runs.mu.Lock()
@@ -127,7 +127,7 @@ func (u *unsteady) settle() {
 	for _, name := range []string{"w-1", "w-2"} {
 		uid := types.UID("host " + name)
 		u.mu.Lock()
-		u.looks.noteOwner(uid, u.owner[uid])
+		u.owners.noteOwner(uid, u.owner[uid])
 		u.mu.Unlock()
 	}
 }
@@ -146,8 +146,7 @@ func (u *unsteady) hosts() []kubeone.Host {
 	return all.Items
 }
 
-// claimedOnce compares what the objects say with what the hosts do: no Machine has two of them, and none is free that
-// somebody has.
+// claimedOnce compares Hosts with the hosts' markers: no Machine has two hosts, and no host with an owner is free.
 func (u *unsteady) claimedOnce() {
 	u.t.Helper()
 	has := map[types.UID]string{}
@@ -168,11 +167,11 @@ func (u *unsteady) claimedOnce() {
 	}
 }
 
-// TestAClockThatJumps has Machines come and go, and runs fail, while the clock jumps by up to two days, forward and
-// back. No host is ever given to two, and once it goes as it should, and nothing fails, both hosts are soon Nodes.
+// TestAClockThatJumps creates and deletes Machines and fails runs while the clock jumps by up to two days, forward and
+// back. No host is ever claimed by two Machines. With a steady clock and without failures, both hosts become Nodes.
 func TestAClockThatJumps(t *testing.T) {
 	t.Parallel()
-	access, random := recordOf(t), rand.New(rand.NewPCG(3, 4)) // the same jumps each time
+	access, random := recordOf(t), rand.New(rand.NewPCG(3, 4)) // deterministic
 	for range 6 {
 		u := newUnsteady(t, access, random)
 		for range 30 {

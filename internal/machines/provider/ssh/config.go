@@ -17,28 +17,28 @@ import (
 // ConfigVersion is the version of Config that this program reads.
 const ConfigVersion = "ssh.kubeone.k8c.io/v1alpha1"
 
-// Config is what a Machine's cloudProviderSpec says to this provider.
+// Config is the cloudProviderSpec of a Machine with this provider.
 type Config struct {
-	// APIVersion is ConfigVersion; left out, it is that.
+	// APIVersion is ConfigVersion, or "" for the same.
 	APIVersion string `json:"apiVersion,omitempty"`
 	// Host is the name of the only Host that the Machine may have; "" is any.
 	Host string `json:"host,omitempty"`
-	// HostSelector selects Hosts by their labels; left out, it selects all.
+	// HostSelector selects Hosts by label. Nil selects all.
 	HostSelector *metav1.LabelSelector `json:"hostSelector,omitempty"`
-	// SilentHostTimeoutSeconds is for how long a host must have been silent until its Machine, once it is deleted, is
-	// let go without it: no answer over SSH, and a Node that is not ready. Left out, it is 600.
+	// SilentHostTimeoutSeconds is how long a deleted Machine waits for a silent host: one without an answer over SSH,
+	// whose Node is not ready. Nil is 600.
 	SilentHostTimeoutSeconds *int32 `json:"silentHostTimeoutSeconds,omitempty"`
 }
 
-// givenUp is for how long a host is silent until its Machine is let go.
-func (c Config) givenUp() time.Duration {
+// silentTimeout returns SilentHostTimeoutSeconds or its default.
+func (c Config) silentTimeout() time.Duration {
 	if s := c.SilentHostTimeoutSeconds; s != nil {
 		return time.Duration(*s) * time.Second
 	}
-	return defaultGivenUp
+	return defaultSilentTimeout
 }
 
-// configOf reads the provider's part of a spec, strictly: a word that is not known is a mistake.
+// configOf reads the cloudProviderSpec of a spec. An unknown field is an error.
 func configOf(spec v1alpha1.MachineSpec) (Config, labels.Selector, error) {
 	var c Config
 	if raw := spec.ProviderSpec.Value.CloudProviderSpec; raw != nil && len(raw.Raw) > 0 {
@@ -53,7 +53,7 @@ func configOf(spec v1alpha1.MachineSpec) (Config, labels.Selector, error) {
 			ConfigVersion)
 	}
 	if s := c.SilentHostTimeoutSeconds; s != nil && *s < 0 {
-		return c, nil, fmt.Errorf("cloudProviderSpec.silentHostTimeoutSeconds is %d", *s)
+		return c, nil, fmt.Errorf("cloudProviderSpec.silentHostTimeoutSeconds is %d; it must not be negative", *s)
 	}
 	if c.HostSelector == nil {
 		return c, labels.Everything(), nil
@@ -86,8 +86,8 @@ func (p *Provider) Validate(spec v1alpha1.MachineSpec) error {
 		{"caPublicKey", value.CAPublicKey != ""}, {"overwriteCloudConfig", value.OverwriteCloudConfig != ""},
 	} {
 		if field.set {
-			others = append(others, fmt.Errorf("%s: hosts that exist are taken as they are; hostSelector chooses them",
-				field.name))
+			others = append(others, fmt.Errorf("%s: existing hosts cannot follow this field; remove it, and choose "+
+				"hosts with hostSelector", field.name))
 		}
 	}
 	return errors.Join(append(others, err)...)

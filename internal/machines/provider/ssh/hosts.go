@@ -19,15 +19,15 @@ import (
 	"kubeone/internal/text/phrase"
 )
 
-// HostFinalizer is on every Host: one that a Machine has stays until that has returned it.
+// HostFinalizer is on every Host. A claimed Host stays until its Machine has returned it.
 const HostFinalizer = "kubeone.k8c.io/host"
 
-// RemovalFinalizer is on a Host that is being removed by a person: it stays until its key is revoked, and no Machine
+// RemovalFinalizer is on a Host that an operator is removing. The Host stays until its key is revoked, and no Machine
 // gets it.
 const RemovalFinalizer = "kubeone.k8c.io/removal"
 
-// hosts looks after Hosts that nobody else looks after: those whose Machine is gone without having returned them, as
-// after a restore of etcd, or where somebody has taken the finalizer of a Machine away.
+// hosts reconciles Hosts without a Machine to do so. A Machine may have disappeared without returning its host, for
+// example after a restore of etcd or the manual removal of its finalizer.
 type hosts struct{ *Provider }
 
 // AddTo adds the provider and the controller of Hosts to a manager.
@@ -41,7 +41,7 @@ func (p *Provider) AddTo(m manager.Manager, skipNameValidation bool) error {
 		Complete(hosts{p})
 }
 
-// hostsOf is the Host that a Machine has.
+// hostsOf maps a Machine to its Host.
 func (p *Provider) hostsOf(ctx context.Context, o client.Object) []reconcile.Request {
 	m, ok := o.(*v1alpha1.Machine)
 	if !ok {
@@ -73,7 +73,7 @@ func (r hosts) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 			return reconcile.Result{}, client.IgnoreNotFound(r.setState(ctx, h, kubeone.HostFree, ""))
 		}
 		switch {
-		case r.looks.isUnowned(h.UID):
+		case r.owners.isUnowned(h.UID):
 		case r.isFree(h):
 			return r.askOwner(ctx, h)
 		case h.Status.State == kubeone.HostFailed:
@@ -85,16 +85,16 @@ func (r hosts) Reconcile(ctx context.Context, request reconcile.Request) (reconc
 	key := client.ObjectKey{Namespace: h.Status.Claim.Namespace, Name: h.Status.Claim.Name}
 	switch err := r.live.Get(ctx, key, m); {
 	case err == nil && m.UID == h.Status.Claim.UID:
-		return reconcile.Result{}, nil // its controller looks after both
+		return reconcile.Result{}, nil // the Machine's controller handles both
 	case err != nil && !apierrors.IsNotFound(err):
 		return reconcile.Result{}, err
 	}
 	return r.takeBack(ctx, h)
 }
 
-// takeBack returns the host of a Machine that is no more.
+// takeBack returns the host of a Machine that no longer exists.
 func (r hosts) takeBack(ctx context.Context, h *kubeone.Host) (reconcile.Result, error) {
-	if err := r.setState(ctx, h, kubeone.HostReturning, "its Machine is gone"); err != nil {
+	if err := r.setState(ctx, h, kubeone.HostReturning, "its Machine no longer exists"); err != nil {
 		return reconcile.Result{}, err
 	}
 	gone := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
@@ -102,7 +102,7 @@ func (r hosts) takeBack(ctx context.Context, h *kubeone.Host) (reconcile.Result,
 	}}
 	if done, err := r.ensureAim(ctx, gone, h, aim{gone: true, what: "return"}); !done {
 		before := h.DeepCopy()
-		h.Status.Message = phrase.Shorten("its Machine is gone: "+err.Error(), longest)
+		h.Status.Message = phrase.Shorten("its Machine no longer exists: "+err.Error(), longest)
 		if h.Status.Message != before.Status.Message {
 			err := r.client.Status().Patch(ctx, h, client.MergeFrom(before))
 			return reconcile.Result{RequeueAfter: retryReturn}, err
@@ -113,7 +113,7 @@ func (r hosts) takeBack(ctx context.Context, h *kubeone.Host) (reconcile.Result,
 	return reconcile.Result{}, r.releaseHost(ctx, h, kubeone.HostFree, "")
 }
 
-// retryReturn is when a host is tried again that could not be returned.
+// retryReturn is the requeue delay after a host could not be returned.
 const retryReturn = 5 * time.Second
 
 func (r hosts) changeFinalizer(ctx context.Context, h *kubeone.Host, change func(client.Object, string) bool) error {

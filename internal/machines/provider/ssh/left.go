@@ -19,90 +19,90 @@ import (
 	"kubeone/internal/probe"
 )
 
-// A Host that the API calls free may have a Machine by its own note: where etcd was restored from before that Machine
-// took it, nobody else knows. So each is looked at before a Machine gets it: once by each process that leads, as what
-// is free later has been found bare, and again where a Machine has failed on it.
+// A Host that is free in the API may still name a Machine in its marker, if etcd was restored from a time before that
+// Machine claimed it. So each leading process checks a free host once before a Machine gets it, and again after a
+// Machine has failed on it. Hosts that become free later have been found bare.
 
-// looks are what free hosts have said of whose they are, by the UIDs of their Hosts.
-type looks struct {
+// ownerChecks has the owners that the markers of free hosts name, by Host UID. Its methods may be called concurrently.
+type ownerChecks struct {
 	mu     sync.Mutex
-	at     map[types.UID]kubeone.HostClaim // zero where it is nobody's
-	silent map[types.UID]bool              // those that were asked, and have not answered yet
+	owners map[types.UID]kubeone.HostClaim // zero for a host without an owner
+	silent map[types.UID]bool              // hosts that have not answered yet
 }
 
-func newLooks() *looks {
-	return &looks{at: map[types.UID]kubeone.HostClaim{}, silent: map[types.UID]bool{}}
+func newOwnerChecks() *ownerChecks {
+	return &ownerChecks{owners: map[types.UID]kubeone.HostClaim{}, silent: map[types.UID]bool{}}
 }
 
-func (l *looks) noteOwner(h types.UID, whose kubeone.HostClaim) {
+func (l *ownerChecks) noteOwner(h types.UID, whose kubeone.HostClaim) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.at[h] = whose
+	l.owners[h] = whose
 	delete(l.silent, h)
 }
 
-func (l *looks) noteFailure(h types.UID) {
+func (l *ownerChecks) noteFailure(h types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.silent[h] = true
 }
 
-func (l *looks) isSilent(h types.UID) bool {
+func (l *ownerChecks) isSilent(h types.UID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.silent[h]
 }
 
-func (l *looks) forgetHost(h types.UID) {
+func (l *ownerChecks) forgetHost(h types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.at, h)
+	delete(l.owners, h)
 }
 
-// ownerOf is whose the host is; known is false where it has not been asked.
-func (l *looks) ownerOf(h types.UID) (whose kubeone.HostClaim, known bool) {
+// ownerOf returns the host's owner; known is false until the host has answered.
+func (l *ownerChecks) ownerOf(h types.UID) (whose kubeone.HostClaim, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	whose, known = l.at[h]
+	whose, known = l.owners[h]
 	return whose, known
 }
 
-// isUnowned reports whether the host has been asked, and is nobody's.
-func (l *looks) isUnowned(h types.UID) bool {
+// isUnowned reports whether the host has answered and has no owner.
+func (l *ownerChecks) isUnowned(h types.UID) bool {
 	whose, known := l.ownerOf(h)
 	return known && whose.UID == ""
 }
 
-// lookOf is whose run a look at a host is.
-func lookOf(h *kubeone.Host) types.UID { return "look at " + h.UID }
+// ownerRunOf returns the key in runs of the owner check of a host.
+func ownerRunOf(h *kubeone.Host) types.UID { return "look at " + h.UID }
 
-// look is what such a run is to bring about.
-const look = "look"
+// checkOwnerGoal is the goal of such a run.
+const checkOwnerGoal = "look"
 
-// askOwner finds out whose a free host is by its own note, and gives it to the Machine that has left it, or takes it
-// back.
+// askOwner reads the marker of a free host. If it names a Machine, the host is given back to it, or taken back.
 func (r hosts) askOwner(ctx context.Context, h *kubeone.Host) (reconcile.Result, error) {
-	whose, known := r.looks.ownerOf(h.UID)
+	whose, known := r.owners.ownerOf(h.UID)
 	if !known {
 		h := h.DeepCopy()
-		done, err := r.runs.ensureRun(ctx, lookOf(h), look, "whose it is", func(ctx context.Context) error {
+		check := func(ctx context.Context) error {
 			loaded, _, err := r.site.Recorded(ctx)
 			if err != nil {
-				return err // of the API, and not of the host
+				return err // an error of the API, not of the host
 			}
 			whose, err := r.site.readNote(ctx, h, loaded.Cluster.Name)
 			if err == nil {
-				r.looks.noteOwner(h.UID, whose)
+				r.owners.noteOwner(h.UID, whose)
 			} else {
-				r.looks.noteFailure(h.UID)
+				r.owners.noteFailure(h.UID)
 			}
 			return err
-		})
+		}
+		done, err := r.runs.ensureRun(ctx, ownerRunOf(h), checkOwnerGoal, "check its owner", check)
 		if !done {
 			return reconcile.Result{RequeueAfter: waitingAfter(err)}, nil
 		}
-		r.runs.forgetRun(lookOf(h))
-		if whose, known = r.looks.ownerOf(h.UID); !known {
+		r.runs.forgetRun(ownerRunOf(h))
+		if whose, known = r.owners.ownerOf(h.UID); !known {
 			return reconcile.Result{RequeueAfter: poll}, nil
 		}
 	}
@@ -112,12 +112,11 @@ func (r hosts) askOwner(ctx context.Context, h *kubeone.Host) (reconcile.Result,
 	return r.adoptByNote(ctx, h, whose)
 }
 
-// adoptByNote gives a host that the API calls free to the Machine that it has by its own note. A Machine that is no
-// more has left it, and it is taken back. One that has another host meanwhile cannot return two: that is left to a
-// person.
+// adoptByNote gives a free host to the Machine in its marker. If that Machine no longer exists, the host is taken back.
+// If it has another host by now, an operator must act: a Machine cannot return two.
 func (r hosts) adoptByNote(ctx context.Context, h *kubeone.Host, whose kubeone.HostClaim) (reconcile.Result, error) {
-	r.looks.forgetHost(h.UID) // it is asked anew when it is free again
-	status := kubeone.HostStatus{Claim: &whose, State: kubeone.HostReturning, Message: "its Machine is gone"}
+	r.owners.forgetHost(h.UID) // check again when it is free
+	status := kubeone.HostStatus{Claim: &whose, State: kubeone.HostReturning, Message: "its Machine no longer exists"}
 	m, err := r.machineByUID(ctx, whose)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -130,9 +129,8 @@ func (r hosts) adoptByNote(ctx context.Context, h *kubeone.Host, whose kubeone.H
 		status.State, status.Message = kubeone.HostClaimed, ""
 		if has != nil {
 			return reconcile.Result{},
-				r.releaseHost(ctx, h, kubeone.HostFailed, "it is Machine "+m.Namespace+"/"+m.Name+
-					"'s by its own note, which has the Host "+has.Name+
-					": delete that Machine, or reset this host by hand")
+				r.releaseHost(ctx, h, kubeone.HostFailed, "its marker names Machine "+m.Namespace+"/"+m.Name+
+					", which already has Host "+has.Name+": delete that Machine, or reset this host by hand")
 		}
 	}
 	h.Status = status
@@ -144,7 +142,7 @@ func (r hosts) adoptByNote(ctx context.Context, h *kubeone.Host, whose kubeone.H
 	return reconcile.Result{}, nil
 }
 
-// machineByUID is the Machine with that UID, wherever it is; nil where there is none.
+// machineByUID returns the Machine with the claim's UID in any namespace; nil if there is none.
 func (r hosts) machineByUID(ctx context.Context, whose kubeone.HostClaim) (*v1alpha1.Machine, error) {
 	var all v1alpha1.MachineList
 	if err := r.live.List(ctx, &all); err != nil {
@@ -155,10 +153,10 @@ func (r hosts) machineByUID(ctx context.Context, whose kubeone.HostClaim) (*v1al
 			return &all.Items[i], nil
 		}
 	}
-	return nil, nil //nolint:nilnil // there is none, and that is no error
+	return nil, nil //nolint:nilnil // none exists, which is no error
 }
 
-// waitingAfter is when to ask again about a run.
+// waitingAfter returns the requeue delay for a run's result.
 func waitingAfter(err error) time.Duration {
 	var waiting *provider.Waiting
 	if errors.As(err, &waiting) && waiting.After > 0 {
@@ -167,15 +165,15 @@ func waitingAfter(err error) time.Duration {
 	return retryReturn
 }
 
-// readNote asks a host whose it is by its own note: a Machine of this cluster, or nobody, as far as that matters here.
-// What the manifest or another cluster has is refused to every Machine anyway.
+// readNote reads a host's marker and returns the claim of its Machine in this cluster, or zero. A host of the manifest
+// or of another cluster is refused to every Machine later.
 func (s *Site) readNote(ctx context.Context, h *kubeone.Host, cluster string) (kubeone.HostClaim, error) {
 	target, err := TargetOf(h)
 	if err != nil {
 		return kubeone.HostClaim{}, err
 	}
 	pool := OpenPool(s.Signer)
-	defer func() { _ = pool.Close() }() // nothing depends on how a connection ends
+	defer func() { _ = pool.Close() }() // a failed close has no effect
 	answer, err := probe.Run(ctx, probe.Request{
 		Targets: []probe.Target{{ID: h.Name, Host: pool.Host(target)}}, CA: s.CA, Now: s.Now,
 	})
@@ -189,8 +187,8 @@ func (s *Site) readNote(ctx context.Context, h *kubeone.Host, cluster string) (k
 	return claimBy(seen.Marker, cluster), nil
 }
 
-// claimBy is the claim of which a host's note tells; zero where it tells of none in this cluster, or of what no Machine
-// can be called: nobody could ask the API for that one.
+// claimBy returns the claim in a host's marker. It is zero if the marker names no Machine of this cluster, or an
+// invalid name, which the API server could not look up.
 func claimBy(m *observed.Marker, cluster string) kubeone.HostClaim {
 	if m == nil || m.Cluster != cluster || m.Machine == "" || m.ID == "" {
 		return kubeone.HostClaim{}

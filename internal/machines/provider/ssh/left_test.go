@@ -20,8 +20,8 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// TestAHostIsItsOwnNotesMachines has etcd restored from before a Machine took the host: the Host is free, and the host
-// says whose it is.
+// TestAHostIsItsOwnNotesMachines restores etcd from a time before a Machine claimed the host: the Host is free, but the
+// host's marker names the Machine.
 func TestAHostIsItsOwnNotesMachines(t *testing.T) {
 	t.Parallel()
 	machine := func(uid string) *v1alpha1.Machine {
@@ -53,7 +53,7 @@ func TestAHostIsItsOwnNotesMachines(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{Name: "w-1", UID: "host", Finalizers: []string{HostFinalizer}},
 				Status:     kubeone.HostStatus{State: kubeone.HostFree},
 			})...)
-			p.looks.noteOwner("host", c.note)
+			p.owners.noteOwner("host", c.note)
 			request := reconcile.Request{NamespacedName: types.NamespacedName{Name: "w-1"}}
 			if _, err := (hosts{p}).Reconcile(t.Context(), request); err != nil {
 				t.Fatal(err)
@@ -83,7 +83,7 @@ func poolWith(t *testing.T, objects ...client.Object) *Provider {
 	return New(c, c, &Site{Access: recordOf(t), Now: time.Now})
 }
 
-// TestAHostThatHasNotSaidWhoseItIsIsGivenToNobody has a Machine wait for it.
+// A Machine waits for a host whose owner is not known yet.
 func TestAHostThatHasNotSaidWhoseItIsIsGivenToNobody(t *testing.T) {
 	t.Parallel()
 	p := poolWith(t, &kubeone.Host{
@@ -94,16 +94,16 @@ func TestAHostThatHasNotSaidWhoseItIsIsGivenToNobody(t *testing.T) {
 	_, err := p.claimHost(t.Context(), m)
 	var waiting *provider.Waiting
 	if !errors.As(err, &waiting) || waiting.Reason != "PoolBusy" ||
-		!strings.Contains(waiting.Message, "have not said") {
+		!strings.Contains(waiting.Message, "have not been checked") {
 		t.Errorf("before it was asked: %v", err)
 	}
-	p.looks.noteOwner("host", kubeone.HostClaim{})
+	p.owners.noteOwner("host", kubeone.HostClaim{})
 	if h, err := p.claimHost(t.Context(), m); err != nil || h == nil || h.Status.Claim.UID != m.UID {
 		t.Errorf("once it is known to be nobody's: %v, %+v", err, h)
 	}
 }
 
-// TestHostsThatAnswerGoFirst has one of two hosts silent: it is taken when there is no other.
+// A silent host is claimed only if there is no other.
 func TestHostsThatAnswerGoFirst(t *testing.T) {
 	t.Parallel()
 	host := func(name string) *kubeone.Host {
@@ -113,13 +113,13 @@ func TestHostsThatAnswerGoFirst(t *testing.T) {
 		}
 	}
 	p := poolWith(t, host("w-1"), host("w-2"))
-	p.looks.noteFailure("w-1")
+	p.owners.noteFailure("w-1")
 	early := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "e"}, Spec: specOf("")}
 	var waiting *provider.Waiting
 	if h, err := p.claimHost(t.Context(), early); !errors.As(err, &waiting) || waiting.Reason != reasonPoolBusy {
 		t.Errorf("before the other one has been asked: %v, %v", h, err)
 	}
-	p.looks.noteOwner("w-2", kubeone.HostClaim{})
+	p.owners.noteOwner("w-2", kubeone.HostClaim{})
 	for _, want := range []string{"w-2", "w-1"} {
 		m := &v1alpha1.Machine{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: want, UID: types.UID("of " + want)}, Spec: specOf(""),
@@ -130,17 +130,17 @@ func TestHostsThatAnswerGoFirst(t *testing.T) {
 	}
 }
 
-// TestALookThatFailsIsRepeated has the host be silent at first.
+// A failed owner check is repeated: the host is silent at first.
 func TestALookThatFailsIsRepeated(t *testing.T) {
 	t.Parallel()
 	p := poolWith(t)
 	h := &kubeone.Host{ObjectMeta: metav1.ObjectMeta{Name: "w-1", UID: "host"}}
-	p.runs.of[lookOf(h)] = &run{goal: look, over: true, ended: time.Now(), err: errors.New("no route")}
+	p.runs.of[ownerRunOf(h)] = &run{goal: checkOwnerGoal, over: true, ended: time.Now(), err: errors.New("no route")}
 	result, err := hosts{p}.askOwner(context.Background(), h)
 	if err != nil || result.RequeueAfter == 0 {
 		t.Errorf("%+v, %v: want it asked again", result, err)
 	}
-	if _, known := p.looks.ownerOf("host"); known {
+	if _, known := p.owners.ownerOf("host"); known {
 		t.Error("it is known whose a host is that has said nothing")
 	}
 }

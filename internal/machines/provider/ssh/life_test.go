@@ -33,7 +33,7 @@ import (
 	"kubeone/internal/testutil/machinetest"
 )
 
-// theManifest is of a cluster that has none of the pool's hosts.
+// theManifest has none of the pool's hosts.
 const theManifest = `apiVersion: kubeone.k8c.io/v1beta2
 kind: KubeOneCluster
 name: test
@@ -43,7 +43,7 @@ controlPlane: {hosts: [{publicAddress: 192.0.2.1, hostname: cp-1}]}
 apiEndpoint: {host: 192.0.2.1}
 `
 
-// recordOf is the way to an API that knows nothing but the record of a cluster, and perhaps credentials of hosts.
+// recordOf returns access to an API that has only the cluster's record, and optionally credentials of hosts.
 func recordOf(t *testing.T, credentials ...*corev1.Secret) cluster.Access {
 	t.Helper()
 	api := clustertest.API()
@@ -78,13 +78,13 @@ func recordOf(t *testing.T, credentials ...*corev1.Secret) cluster.Access {
 		base64.StdEncoding.EncodeToString(ca))}
 }
 
-// pooled is a Host, the Machine that has it or wants it, and the provider of both.
+// pooled is a Host, a Machine for it, and the provider.
 type pooled struct {
 	*Provider
 	t      *testing.T
 	random *rand.Rand
 	m      *v1alpha1.Machine
-	came   error // of the run on the host: errUnderWay, nil where it has come to its end, or how it has failed
+	came   error // result of the run on the host; errUnderWay while it runs
 	made   int   // Machines
 	now    time.Time
 	was    machinetest.State
@@ -103,14 +103,14 @@ func newPooled(t *testing.T, access cluster.Access, scheme *runtime.Scheme, rand
 		WithInterceptorFuncs(interceptor.Funcs{SubResourceUpdate: func(ctx context.Context, c client.Client, of string,
 			o client.Object, options ...client.SubResourceUpdateOption) error {
 			err := c.SubResource(of).Update(ctx, o, options...)
-			p.noteState() // two writes may follow one another in one look
+			p.noteState() // one reconciliation may write twice
 			return err
 		}}).Build()
 	p.Provider = New(c, c, &Site{Access: access, Now: func() time.Time { return p.now }})
 	return p
 }
 
-// runIs has the only run be as it is to be, so that none begins.
+// runIs sets the state of the only run, so that no other begins.
 func (p *pooled) runIs(uid types.UID, gone bool) {
 	p.runs.mu.Lock()
 	defer p.runs.mu.Unlock()
@@ -120,24 +120,24 @@ func (p *pooled) runIs(uid types.UID, gone bool) {
 	}
 	one := &run{goal: goalText(of, gone) + " on host", cancel: func() {}, ended: time.Now(), err: p.came}
 	if one.over = !errors.Is(p.came, errUnderWay); one.over && one.err != nil {
-		one.failed = most
+		one.failed = maxFailures
 	}
 	p.runs.of = map[types.UID]*run{uid: one}
 }
 
-// says has the Host say whose it is, now and then that of a Machine which nobody knows.
+// says sets the owner in the host's marker, sometimes to a Machine that does not exist.
 func (p *pooled) says(h *kubeone.Host) {
 	switch whose := p.random.IntN(12); {
 	case whose == 0:
-		p.looks.noteOwner(h.UID, kubeone.HostClaim{Namespace: "ns", Name: "m", UID: "uid-of-yesterday"})
+		p.owners.noteOwner(h.UID, kubeone.HostClaim{Namespace: "ns", Name: "m", UID: "uid-of-yesterday"})
 	case whose == 1 && p.m != nil:
-		p.looks.noteOwner(h.UID, kubeone.HostClaim{Namespace: "ns", Name: "m", UID: p.m.UID})
+		p.owners.noteOwner(h.UID, kubeone.HostClaim{Namespace: "ns", Name: "m", UID: p.m.UID})
 	default:
-		p.looks.noteOwner(h.UID, kubeone.HostClaim{})
+		p.owners.noteOwner(h.UID, kubeone.HostClaim{})
 	}
 }
 
-// host is the Host; nil once it is gone.
+// host returns the Host; nil once it is deleted.
 func (p *pooled) host() *kubeone.Host {
 	p.t.Helper()
 	h := &kubeone.Host{}
@@ -149,7 +149,7 @@ func (p *pooled) host() *kubeone.Host {
 	return h
 }
 
-// happens has one thing happen.
+// happens applies one event.
 func (p *pooled) happens(h *kubeone.Host) {
 	p.t.Helper()
 	p.now = p.now.Add(retryFailed)
@@ -168,7 +168,7 @@ func (p *pooled) happens(h *kubeone.Host) {
 		p.must(p.client.Create(p.t.Context(), made))
 	case what == 12 && p.m != nil:
 		p.m.DeletionTimestamp = &metav1.Time{Time: p.now}
-	case what == 13 && p.m != nil: // it vanishes without having returned anything
+	case what == 13 && p.m != nil: // it disappears without returning its host
 		p.must(p.client.Delete(p.t.Context(), p.m.DeepCopy()))
 		p.m = nil
 	case what == 14 && h.Status.State == kubeone.HostReturning && p.m == nil: // kubeone host remove --force
@@ -187,7 +187,7 @@ func (p *pooled) must(err error) {
 	}
 }
 
-// look has the controllers look, of the Machine and of the Host.
+// look reconciles the Machine and the Host.
 func (p *pooled) look() {
 	p.t.Helper()
 	if m := p.m; m != nil {
@@ -206,7 +206,7 @@ func (p *pooled) look() {
 		} else if is, found, err := p.Exists(p.t.Context(), m); err != nil {
 			p.t.Fatal(err)
 		} else if !found || !is.Complete {
-			_, _ = p.Create(p.t.Context(), m) // what it waits for is the Machine's
+			_, _ = p.Create(p.t.Context(), m) // its error is for the Machine's status
 		}
 	}
 	h := p.host()
@@ -221,7 +221,7 @@ func (p *pooled) look() {
 	p.noteState()
 }
 
-// noteState notes which state the Host is in.
+// noteState records the Host's state.
 func (p *pooled) noteState() {
 	p.t.Helper()
 	is := machinetest.Gone
@@ -234,8 +234,8 @@ func (p *pooled) noteState() {
 	}
 }
 
-// TestHostsLiveAsDrawn has anything happen to a Host and its Machines, and compares which state came after which with
-// the drawing in docs/machines.md.
+// TestHostsLiveAsDrawn applies random events to a Host and its Machines and compares the state transitions with the
+// diagram in docs/machines.md.
 func TestHostsLiveAsDrawn(t *testing.T) {
 	t.Parallel()
 	scheme := runtime.NewScheme()
@@ -244,7 +244,7 @@ func TestHostsLiveAsDrawn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	access, random := recordOf(t), rand.New(rand.NewPCG(1, 2)) // the same lives each time
+	access, random := recordOf(t), rand.New(rand.NewPCG(1, 2)) // deterministic
 	seen := map[machinetest.Transition]bool{}
 	for range 60 {
 		p := newPooled(t, access, scheme, random)

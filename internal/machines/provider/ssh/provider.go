@@ -1,8 +1,8 @@
-// Package ssh is the provider of Machines on hosts that exist: it claims a Host, makes it a worker over SSH by the same
-// engine, scripts and locks as the commands, changes it in place, up and down, and returns it bare.
+// Package ssh provides Machines on existing hosts. It claims a Host and makes it a worker over SSH, with the engine,
+// scripts and locks of the commands. It changes versions in place, up and down, and resets hosts that it returns.
 //
-// Who has a host is said twice: by the Host object, and by the host's own note, which has the Machine's UID. A host
-// whose note names another Machine is refused, also where the objects have forgotten that Machine.
+// The owner of a host is recorded twice: in the Host object, and in the host's marker, which has the Machine's UID. A
+// host whose marker names another Machine is refused, even if no object knows that Machine.
 package ssh
 
 import (
@@ -33,25 +33,25 @@ import (
 const Name = "ssh"
 
 const (
-	// poll is when a run is asked about again that is under way.
+	// poll is the requeue delay while a run is in progress.
 	poll = 2 * time.Second
-	// retryFailed is after how long a host is tried again that could not be made a Node.
+	// retryFailed is how long a host rests after it could not become a Node.
 	retryFailed = 5 * time.Minute
-	// most is how many runs may fail in a row until a Machine that has not joined gives its host up.
-	most = 3
-	// defaultGivenUp is for how long a host is silent until its Machine is let go.
-	defaultGivenUp = 10 * time.Minute
-	// leastAsked is for how long a host is asked at least after its Machine was deleted.
-	leastAsked = 30 * time.Second
+	// maxFailures is the number of failed runs in a row after which a Machine that has not joined returns its host.
+	maxFailures = 3
+	// defaultSilentTimeout is the default of Config.SilentHostTimeoutSeconds.
+	defaultSilentTimeout = 10 * time.Minute
+	// minDeleteWait is the minimum time to try the host after its Machine was deleted.
+	minDeleteWait = 30 * time.Second
 )
 
 // Provider is the pool of Hosts.
 type Provider struct {
 	client client.Client // reads from a cache
-	live   client.Reader // asks the API server
+	live   client.Reader // reads from the API server
 	site   *Site
 	runs   *runs
-	looks  *looks
+	owners *ownerChecks
 
 	settings *settings
 	work     work // Site.carryOut
@@ -65,24 +65,24 @@ var (
 	_ manager.LeaderElectionRunnable = (*Provider)(nil)
 )
 
-// New is the provider of a cluster's pool. It is a Runnable of the manager, which AddTo adds.
+// New returns the provider of a cluster's pool. AddTo adds it to a manager as a Runnable.
 func New(c client.Client, live client.Reader, site *Site) *Provider {
 	return &Provider{
-		client: c, live: live, site: site, runs: newRuns(), looks: newLooks(),
+		client: c, live: live, site: site, runs: newRuns(), owners: newOwnerChecks(),
 		settings: newSettings(site.workerSettings),
 		work:     site.carryOut,
 	}
 }
 
-// Start implements manager.Runnable: it follows the cluster's record, and returns when the context has ended, and no
-// run is under way any more. A provider is started once.
+// Start implements manager.Runnable. It follows the cluster's record, and returns after the context and all runs have
+// ended. It must be called once only.
 func (p *Provider) Start(ctx context.Context) error {
 	p.followSettings(ctx)
 	p.runs.stopAll()
 	return nil
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: runs end before another process leads.
+// NeedLeaderElection implements manager.LeaderElectionRunnable, so that runs end before another process leads.
 func (*Provider) NeedLeaderElection() bool { return true }
 
 // Create implements provider.Provider.
@@ -100,14 +100,14 @@ func (p *Provider) Create(ctx context.Context, m *v1alpha1.Machine) (provider.In
 	switch done, err := p.ensureAim(ctx, m, h, aim{what: "install"}); {
 	case done:
 		return instanceOf(h), p.setState(ctx, h, kubeone.HostJoined, "")
-	case p.runs.failureCount(m.UID) >= most:
+	case p.runs.failureCount(m.UID) >= maxFailures:
 		return instanceOf(h), errors.Join(err, p.setState(ctx, h, kubeone.HostReturning, err.Error()))
 	default:
 		return instanceOf(h), err
 	}
 }
 
-// leaveHost returns a host on which a Machine has failed, so that the Machine gets another one.
+// leaveHost returns a host that could not become the Machine's Node. The Machine then gets another host.
 func (p *Provider) leaveHost(ctx context.Context, h *kubeone.Host, m *v1alpha1.Machine) error {
 	done, err := p.ensureAim(ctx, m, h, aim{gone: true, what: "return"})
 	if !done {
@@ -130,7 +130,8 @@ func (p *Provider) Exists(ctx context.Context, m *v1alpha1.Machine) (provider.In
 	return instanceOf(h), true, nil
 }
 
-// Change implements provider.Updater. Versions change in place, up and down; another host does not.
+// Change implements provider.Updater. Versions change in place, up and down. Another choice of hosts needs a
+// replacement.
 func (p *Provider) Change(from, to v1alpha1.MachineSpec) rollout.Change {
 	a, _, err := configOf(from)
 	b, _, wrong := configOf(to)
@@ -152,12 +153,12 @@ func (p *Provider) Delete(ctx context.Context, m *v1alpha1.Machine) error {
 		p.runs.forgetRun(m.UID)
 		return nil
 	}
-	if err := p.setState(ctx, h, kubeone.HostReturning, "its Machine is deleted"); err != nil {
+	if err := p.setState(ctx, h, kubeone.HostReturning, "its Machine is being deleted"); err != nil {
 		return err
 	}
 	switch done, err := p.ensureAim(ctx, m, h, aim{gone: true, what: "return"}); {
 	case errors.Is(err, errSilent):
-		return nil // the Host stays claimed, and the controller of Hosts returns it once it answers
+		return nil // the Host stays claimed until the Host controller can return it
 	case !done:
 		return err
 	}
@@ -165,7 +166,7 @@ func (p *Provider) Delete(ctx context.Context, m *v1alpha1.Machine) error {
 	return p.releaseHost(ctx, h, kubeone.HostFree, "")
 }
 
-// hostOf is the Host that the Machine has claimed; nil where it has none.
+// hostOf returns the Host that the Machine has claimed; nil if there is none.
 func (p *Provider) hostOf(ctx context.Context, from client.Reader, m *v1alpha1.Machine) (*kubeone.Host, error) {
 	var all kubeone.HostList
 	if err := from.List(ctx, &all); err != nil {
@@ -176,11 +177,11 @@ func (p *Provider) hostOf(ctx context.Context, from client.Reader, m *v1alpha1.M
 			return &all.Items[i], nil
 		}
 	}
-	return nil, nil //nolint:nilnil // there is none, and that is no error
+	return nil, nil //nolint:nilnil // none exists, which is no error
 }
 
-// claimHost gives the Machine a host that is free: one that it selects, in the failure domain that has fewest Machines.
-// The write is refused if somebody else has claimed the host since; the next call takes another one.
+// claimHost claims a free host that the Machine selects, in the failure domain with the fewest Machines. If another
+// Machine claimed it first, the write fails, and the next call tries another host.
 func (p *Provider) claimHost(ctx context.Context, m *v1alpha1.Machine) (*kubeone.Host, error) {
 	config, selector, err := configOf(m.Spec)
 	if err != nil {
@@ -207,9 +208,9 @@ func (p *Provider) claimHost(ctx context.Context, m *v1alpha1.Machine) (*kubeone
 		case p.isFree(h) && (config.Host == "" || config.Host == h.Name) && selector.Matches(labelsOf(h)) &&
 			Reserved(loaded.Cluster, r, h) == nil:
 			switch {
-			case p.looks.isUnowned(h.UID):
+			case p.owners.isUnowned(h.UID):
 				free = append(free, h)
-			case p.looks.isSilent(h.UID):
+			case p.owners.isSilent(h.UID):
 				silent = append(silent, h)
 			default:
 				unasked++
@@ -219,7 +220,7 @@ func (p *Provider) claimHost(ctx context.Context, m *v1alpha1.Machine) (*kubeone
 	if len(free) == 0 && unasked > 0 {
 		return nil, &provider.Waiting{
 			Reason: reasonPoolBusy, After: poll,
-			Message: fmt.Sprintf("%d Hosts are free, and have not said yet whose they are", unasked),
+			Message: fmt.Sprintf("%d free Hosts have not been checked for an owner yet", unasked),
 		}
 	}
 	if len(free) == 0 {
@@ -235,7 +236,7 @@ func (p *Provider) claimHost(ctx context.Context, m *v1alpha1.Machine) (*kubeone
 	if err := p.client.Status().Update(ctx, h); err != nil {
 		if apierrors.IsConflict(err) {
 			return nil, &provider.Waiting{
-				Reason: reasonPoolBusy, Message: "another Machine was faster", After: time.Second,
+				Reason: reasonPoolBusy, Message: "another Machine claimed the host first", After: time.Second,
 			}
 		}
 		return nil, err
@@ -243,7 +244,7 @@ func (p *Provider) claimHost(ctx context.Context, m *v1alpha1.Machine) (*kubeone
 	return h, nil
 }
 
-// whyNoHost says why a Machine gets no host. Of the only one that it may have, it says who has that.
+// whyNoHost explains why a Machine gets no host.
 func whyNoHost(all []kubeone.Host, config Config) *provider.Waiting {
 	w := &provider.Waiting{
 		Reason:  reasonPoolEmpty,
@@ -254,18 +255,18 @@ func whyNoHost(all []kubeone.Host, config Config) *provider.Waiting {
 	}
 	named := slices.IndexFunc(all, func(h kubeone.Host) bool { return h.Name == config.Host })
 	if named < 0 {
-		w.Message = "there is no Host " + config.Host + ", the only one that this Machine may have"
+		w.Message = "the Machine requires Host " + config.Host + ", which does not exist"
 		return w
 	}
 	if c := all[named].Status.Claim; c != nil {
 		w.Reason = reasonHostTaken
-		w.Message = "the Host " + config.Host + ", the only one that this Machine may have, is Machine " +
-			c.Namespace + "/" + c.Name + "'s"
+		w.Message = "the Machine requires Host " + config.Host + ", which belongs to Machine " +
+			c.Namespace + "/" + c.Name
 	}
 	return w
 }
 
-// leastUsedHost is the host in the failure domain with the fewest Machines.
+// leastUsedHost returns the host in the failure domain with the fewest Machines.
 func leastUsedHost(of []*kubeone.Host, machines map[string]int) *kubeone.Host {
 	return slices.MinFunc(of, func(a, b *kubeone.Host) int {
 		return cmp.Or(cmp.Compare(machines[a.Spec.FailureDomain], machines[b.Spec.FailureDomain]),
@@ -273,8 +274,7 @@ func leastUsedHost(of []*kubeone.Host, machines map[string]int) *kubeone.Host {
 	})
 }
 
-// isFree reports whether a Machine may have the host. One without our finalizer is not looked after yet: it could
-// vanish under its Machine.
+// isFree reports whether a Machine may claim the host. A host without HostFinalizer could be deleted under its Machine.
 func (p *Provider) isFree(h *kubeone.Host) bool {
 	if h.DeletionTimestamp != nil || !controllerutil.ContainsFinalizer(h, HostFinalizer) ||
 		controllerutil.ContainsFinalizer(h, RemovalFinalizer) {
@@ -289,8 +289,8 @@ func (p *Provider) isFree(h *kubeone.Host) bool {
 	return false
 }
 
-// retryDelay is for how long a host that has failed is not tried again. One that was to rest for longer than any does
-// was noted by a clock that was ahead, and has rested.
+// retryDelay returns how long a failed host still rests. RetryAfter more than retryFailed ahead was written by a wrong
+// clock and counts as over.
 func retryDelay(h *kubeone.Host, now time.Time) time.Duration {
 	if h.Status.RetryAfter == nil {
 		return 0
@@ -302,7 +302,7 @@ func retryDelay(h *kubeone.Host, now time.Time) time.Duration {
 	return left
 }
 
-// setState notes the state of a host that a Machine has, in one write, or none where it is so.
+// setState writes the state of a claimed host if it changed.
 func (p *Provider) setState(ctx context.Context, h *kubeone.Host, state kubeone.HostState, message string) error {
 	if h.Status.State == state {
 		return nil
@@ -311,19 +311,19 @@ func (p *Provider) setState(ctx context.Context, h *kubeone.Host, state kubeone.
 	return p.client.Status().Update(ctx, h)
 }
 
-// releaseHost ends a claim.
+// releaseHost ends the claim of a bare host.
 func (p *Provider) releaseHost(ctx context.Context, h *kubeone.Host, state kubeone.HostState, message string) error {
 	h.Status = kubeone.HostStatus{State: state, Message: phrase.Shorten(message, longest)}
-	p.looks.noteOwner(h.UID, kubeone.HostClaim{}) // it is bare
+	p.owners.noteOwner(h.UID, kubeone.HostClaim{})
 	if state == kubeone.HostFailed {
-		p.looks.forgetHost(h.UID)
+		p.owners.forgetHost(h.UID)
 		later := metav1.NewTime(p.site.Now().Add(retryFailed))
 		h.Status.RetryAfter = &later
 	}
 	return p.client.Status().Update(ctx, h)
 }
 
-// longest is how much of a message a Host has, in bytes.
+// longest limits a Host's message, in bytes.
 const longest = 1024
 
 func instanceOf(h *kubeone.Host) provider.Instance {
@@ -335,10 +335,10 @@ func instanceOf(h *kubeone.Host) provider.Instance {
 	}
 }
 
-// NodeAddress is the address at which other Nodes reach a Host's.
+// NodeAddress returns the address that other Nodes use for the Host.
 func NodeAddress(h *kubeone.Host) string { return cmp.Or(h.Spec.PrivateAddress, h.Spec.Address) }
 
-// SameAddress reports whether two Hosts' Nodes would have one address.
+// SameAddress reports whether the Nodes of two Hosts would have the same address.
 func SameAddress(a, b *kubeone.Host) bool {
 	return nodename.Canonical(NodeAddress(a)) == nodename.Canonical(NodeAddress(b))
 }

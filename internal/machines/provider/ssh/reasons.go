@@ -1,6 +1,6 @@
 package ssh
 
-// Reasons of what waits, beside those that every provider may have. docs/machines.md says what to do about each.
+// Condition reasons of this provider. docs/machines.md says what to do about each.
 const (
 	reasonPoolBusy         = "PoolBusy"
 	reasonPoolEmpty        = "PoolEmpty"

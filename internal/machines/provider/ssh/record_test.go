@@ -10,8 +10,7 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// Without these keys a host would be given another's name, or be less hardened than its cluster. Others do not matter
-// to it.
+// Without these keys a host could get another's name, or be less hardened than its cluster. It needs no other key.
 func TestNoHostIsWorkedOnByARecordThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for key, waits := range map[string]bool{

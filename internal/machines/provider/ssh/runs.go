@@ -11,28 +11,28 @@ import (
 	"kubeone/internal/machines/provider"
 )
 
-// runs is what is under way on hosts, one run for each Machine at a time. A process that ends leaves nothing that the
-// next one has to know: it looks at the host.
+// runs has the runs on hosts, at most one at a time for each Machine. They are not persisted: a new process probes the
+// hosts instead. Its methods may be called concurrently.
 type runs struct {
-	end chan struct{} // closed: all runs end, and none begins
+	end chan struct{} // closed by stopAll: all runs end, and none begins
 	all sync.WaitGroup
 
 	mu sync.Mutex
 	of map[types.UID]*run
 }
 
-// run is one run about a Machine, or what came of the last one.
+// run is the current run for a Machine, or the result of the last one.
 type run struct {
-	goal   string // what it is to bring about
+	goal   string
 	cancel context.CancelFunc
 	over   bool
 	ended  time.Time
 	err    error
-	last   error // of the run before, for the same goal
-	failed int   // in a row, for the same goal
+	last   error // of the previous run for the same goal
+	failed int   // failed runs in a row for the same goal
 }
 
-// firstPause is after how long a goal is tried again that was not reached; it doubles up to longestPause.
+// firstPause is the delay before the first retry of a goal. It doubles up to longestPause.
 const (
 	firstPause   = 5 * time.Second
 	longestPause = 2 * time.Minute
@@ -40,7 +40,7 @@ const (
 
 func (r *run) retryPause() time.Duration { return min(firstPause<<min(r.failed, 8), longestPause) }
 
-// notDoneYet is what came of the last try, while nothing else is known: it is asked about again soon.
+// notDoneYet returns the last run's error as a *provider.Waiting, until the next run has a result.
 func notDoneYet(err error) error {
 	if isWaiting(err) || errors.Is(err, errSilent) {
 		return err
@@ -48,12 +48,12 @@ func notDoneYet(err error) error {
 	return &provider.Waiting{Reason: provider.Retrying, Message: err.Error(), After: poll}
 }
 
-// settling is how long what a run has reached may be doubted by a Node that has not become ready yet.
-const settling = 30 * time.Second
+// recheckDelay is the time after a successful run in which a Node that is not ready does not cause another run.
+const recheckDelay = 30 * time.Second
 
 func newRuns() *runs { return &runs{end: make(chan struct{}), of: map[types.UID]*run{}} }
 
-// stopAll ends all runs, lets none begin any more, and returns when none is under way.
+// stopAll cancels all runs, prevents new ones, and returns when all have ended. It must be called once only.
 func (r *runs) stopAll() {
 	r.mu.Lock()
 	close(r.end)
@@ -70,7 +70,7 @@ func (r *runs) forgetRun(uid types.UID) {
 	delete(r.of, uid)
 }
 
-// renameGoal has what was reached be another goal, too.
+// renameGoal makes a reached goal count as another one.
 func (r *runs) renameGoal(uid types.UID, goal string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,7 +79,7 @@ func (r *runs) renameGoal(uid types.UID, goal string) {
 	}
 }
 
-// noteBegun notes that a run has got past what the one before it waited for.
+// noteBegun records that the current run has got past the previous run's Waiting error.
 func (r *runs) noteBegun(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,19 +97,19 @@ func (r *runs) failureCount(uid types.UID) int {
 	return 0
 }
 
-// recheck has what was reached looked at again, if that was not just now.
+// recheck forgets a reached goal, so that the next call starts a run, unless it was reached within recheckDelay.
 func (r *runs) recheck(uid types.UID, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if of := r.of[uid]; of != nil && of.over && of.err == nil && now.Sub(of.ended) > settling {
+	if of := r.of[uid]; of != nil && of.over && of.err == nil && now.Sub(of.ended) > recheckDelay {
 		delete(r.of, uid)
 	}
 }
 
-// ensureRun sees to it that the Machine's goal is reached: it begins a run for it, or says what came of that. A run for
-// another goal is ended first. What was reached is not looked at again as long as the goal is the same.
+// ensureRun starts a run for the Machine's goal, or returns the state or result of one. A run for another goal is
+// canceled first. A reached goal is not run again. It returns false with an error until the goal is reached.
 //
-// A run outlives the call that begins it, and ends with the process.
+// A run outlives the call and its context. It ends with the process.
 func (r *runs) ensureRun(ctx context.Context, uid types.UID, goal, what string, do func(context.Context) error,
 ) (done bool, err error) {
 	r.mu.Lock()
@@ -118,9 +118,9 @@ func (r *runs) ensureRun(ctx context.Context, uid types.UID, goal, what string, 
 	switch {
 	case now != nil && !now.over && now.goal != goal:
 		now.cancel()
-		return false, workingError("to stop what it did")
+		return false, workingError("stop the previous run")
 	case now != nil && !now.over && now.last != nil:
-		return false, notDoneYet(now.last) // it is tried again, and nothing else is known yet
+		return false, notDoneYet(now.last) // a retry has no result yet
 	case now != nil && !now.over:
 		return false, workingError(what)
 	case now != nil && now.goal == goal && now.err == nil:
@@ -130,7 +130,9 @@ func (r *runs) ensureRun(ctx context.Context, uid types.UID, goal, what string, 
 	}
 	select {
 	case <-r.end:
-		return false, workingError("none: the process ends")
+		return false, &provider.Waiting{
+			Reason: provider.Working, Message: "the controllers are shutting down", After: poll,
+		}
 	default:
 	}
 	next := &run{goal: goal}
@@ -164,8 +166,8 @@ func (r *runs) ensureRun(ctx context.Context, uid types.UID, goal, what string, 
 	return false, workingError(what)
 }
 
-// isWaiting reports whether an error says that nothing was tried: what it is about passes by itself.
+// isWaiting reports whether err itself is a *provider.Waiting. Such a run has not failed.
 func isWaiting(err error) bool {
-	_, ok := err.(*provider.Waiting) //nolint:errorlint // it is returned as it is
+	_, ok := err.(*provider.Waiting) //nolint:errorlint // it is never wrapped
 	return ok
 }

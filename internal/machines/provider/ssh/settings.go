@@ -23,34 +23,34 @@ import (
 	"kubeone/internal/text/phrase"
 )
 
-// Hosts of Machines follow the settings of the cluster's record. Each host is looked at when the record has others; who
-// differs waits for its turn, which is noted in its Host: another process that leads gives no second one meanwhile.
-// Credentials come with that look: they wait for no turn.
+// Hosts of Machines follow the settings of the cluster's record. When the record changes, each host is checked. A host
+// that differs waits for its turn. Turns are recorded in the Host, so that a new leader gives no second one.
+// Credentials are applied by the check itself, without a turn.
 
 const (
-	// recordAge is how old what is known of the record may be.
+	// recordAge is the maximum age of the cached record.
 	recordAge = 10 * time.Second
-	// turnsAge is how old a list of whose turn it is may be, and how often somebody is woken for it.
+	// turnsAge is the maximum age of cached turns, and the interval at which Machines are woken for their turn.
 	turnsAge = 2 * time.Second
-	// awaitTurn is when a Machine asks again by itself whether it is its turn.
+	// awaitTurn is the requeue delay of a Machine that waits for its turn.
 	awaitTurn = time.Minute
 )
 
-// wanted are the settings that the cluster's record has, and how many hosts may get them at a time.
+// wanted are the settings of the cluster's record, and how many hosts may get them at a time.
 type wanted struct {
-	revision string // of the settings and the credentials; "" while it is not known
+	revision string // of the settings and the credentials; "" if unknown
 	settings string // the revision of the settings alone, for which hosts take turns
 	limits   rollout.Limits
 }
 
-// found is what a host was found to have.
+// found is the result of checking a host.
 type found struct {
-	revision string // of the settings that were wanted then
+	revision string // the desired revision at that time
 	differs  bool
-	refused  string // why it has taken them back; "" where it has not
+	refused  string // why the host reverted the settings; "" if it did not
 }
 
-// settings is what one process knows of settings. Another one finds it out anew.
+// settings is what this process knows about settings. It is not persisted. Its methods may be called concurrently.
 type settings struct {
 	read func(context.Context) (wanted, error)
 
@@ -63,8 +63,8 @@ type settings struct {
 	planned time.Time
 	waiting outOfService
 
-	giving  sync.Mutex // held by whoever takes its turn
-	reading sync.Mutex // held by whoever reads the record
+	giving  sync.Mutex // held while a Machine takes its turn
+	reading sync.Mutex // held while the record is read
 	woken   chan event.GenericEvent
 }
 
@@ -74,8 +74,8 @@ func newSettings(read func(context.Context) (wanted, error)) *settings {
 	}
 }
 
-// currentSettings is what the record wants, as it was at most recordAge ago. Where it cannot be read, or somebody reads
-// it right now, it is what it was before. Nobody waits for an API that does not answer.
+// currentSettings returns the record's settings, at most recordAge old. If the record cannot be read, or another
+// goroutine is reading it, the previous settings are returned. So only one caller waits for a silent API.
 func (s *settings) currentSettings(ctx context.Context, now time.Time) wanted {
 	s.mu.Lock()
 	known, fresh := s.now, isYounger(s.asked, now, recordAge)
@@ -95,14 +95,13 @@ func (s *settings) currentSettings(ctx context.Context, now time.Time) wanted {
 	return s.now
 }
 
-// isYounger reports whether what is of then is younger than the age. What is of a time to come is of a clock that was
-// set back since.
+// isYounger reports whether then is less than age ago. A time in the future does not count: the clock was set back.
 func isYounger(then, now time.Time, age time.Duration) bool {
 	passed := now.Sub(then)
 	return !then.IsZero() && passed >= 0 && passed < age
 }
 
-// noteResult notes what a run has found, which was made for the revision. An error that says so is none.
+// noteResult records the result of a run for the revision. It returns nil for errors that only report the settings.
 func (s *settings) noteResult(uid types.UID, revision string, err error) error {
 	is := found{revision: revision}
 	why, refused := apply.SettingsRefused(err)
@@ -133,11 +132,11 @@ func (s *settings) forgetMachine(uid types.UID) {
 	s.planned = time.Time{}
 }
 
-// errDiffers says that a host has other settings than are wanted, and all else that is.
+// errDiffers reports that a host differs from the desired state in its settings only.
 var errDiffers = errors.New("the host has other settings")
 
-// hostCredentials are what the hosts are to have for registries and proxies, with the revision of the Secret that has
-// them; nil and "" where nobody has said that: they keep what they have.
+// hostCredentials returns the hosts' credentials for registries and proxies, and the revision of their Secret. Without
+// the Secret it returns nil and "", and hosts keep their credentials.
 func (s *Site) hostCredentials(ctx context.Context) (*desired.Credentials, string, error) {
 	c, err := cluster.Connect(s.Access)
 	if err != nil {
@@ -147,7 +146,7 @@ func (s *Site) hostCredentials(ctx context.Context) (*desired.Credentials, strin
 	return c.HostCredentials(ctx)
 }
 
-// revisionOf names settings of the record with credentials of that revision. It tells nothing of what these are.
+// revisionOf combines the revisions of settings and credentials. The result does not reveal the credentials.
 func revisionOf(settings, credentials string) string {
 	if credentials == "" {
 		return settings
@@ -156,7 +155,7 @@ func revisionOf(settings, credentials string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// workerSettings are those that the cluster's record wants of workers, and the credentials that go with it.
+// workerSettings reads the settings of workers and the revision of the credentials from the cluster.
 func (s *Site) workerSettings(ctx context.Context) (wanted, error) {
 	loaded, _, err := s.Recorded(ctx)
 	if err != nil {
@@ -193,13 +192,15 @@ func (p *Provider) Update(ctx context.Context, m *v1alpha1.Machine) error {
 	}
 	is := p.settings.foundOf(m.UID)
 	switch {
-	case is.revision != want.revision: // the record is another one since
-		return &provider.Waiting{Reason: provider.Working, Message: "to be looked at again", After: poll}
+	case is.revision != want.revision: // the record has changed since the run
+		return &provider.Waiting{
+			Reason: provider.Working, Message: "the host will be checked again: the settings have changed", After: poll,
+		}
 	case !is.differs:
 		if err := p.setSettings(ctx, h, nil); err != nil {
 			return err
 		}
-		p.runs.renameGoal(m.UID, aim{revision: want.revision}.goalText(m, h)) // no second look for it
+		p.runs.renameGoal(m.UID, aim{revision: want.revision}.goalText(m, h)) // saves a second check
 		return nil
 	case is.refused != "":
 		if err := p.setSettings(ctx, h, &kubeone.HostSettings{
@@ -212,7 +213,7 @@ func (p *Provider) Update(ctx context.Context, m *v1alpha1.Machine) error {
 	case refusedHere(h, want):
 		return refusedBy(m, h.Status.Settings.Message)
 	case turn == decide.Refused:
-		if err := p.setSettings(ctx, h, nil); err != nil { // it gives its turn back
+		if err := p.setSettings(ctx, h, nil); err != nil { // the host returns its turn
 			return err
 		}
 		return &provider.Waiting{Reason: provider.SettingsAwaited, Message: others, After: awaitTurn}
@@ -220,13 +221,12 @@ func (p *Provider) Update(ctx context.Context, m *v1alpha1.Machine) error {
 	return p.takeTurn(ctx, m, h, want)
 }
 
-// asReconfiguring makes what waits for a run one that waits for other settings, where it is the host's turn to get
-// them.
+// asReconfiguring replaces the reason Working with Reconfiguring if it is the host's turn.
 func asReconfiguring(err error, turn decide.Turn) error {
 	var waiting *provider.Waiting
 	if turn == decide.Now && errors.As(err, &waiting) && waiting.Reason == provider.Working {
 		return &provider.Waiting{
-			Reason: provider.Reconfiguring, Message: "its host is given other settings", After: waiting.After,
+			Reason: provider.Reconfiguring, Message: "the host is applying other settings", After: waiting.After,
 		}
 	}
 	return err
@@ -235,8 +235,8 @@ func asReconfiguring(err error, turn decide.Turn) error {
 func refusedBy(m *v1alpha1.Machine, why string) error {
 	return &provider.Waiting{
 		Reason: provider.SettingsRefused, After: awaitTurn,
-		Message: "the host of Machine " + m.Namespace + "/" + m.Name + " has taken back the settings of the " +
-			"cluster's record, and gets them again when the record has others: " + why,
+		Message: "the host of Machine " + m.Namespace + "/" + m.Name + " reverted the settings of the cluster's " +
+			"record; it gets no others until the record changes: " + why,
 	}
 }
 

@@ -32,7 +32,7 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// settled is a pool of Machines that are Nodes, on hosts that do as they are told.
+// settled is a pool of Machines with Nodes on fake hosts.
 type settled struct {
 	*Provider
 	t      *testing.T
@@ -42,11 +42,11 @@ type settled struct {
 
 	mu     sync.Mutex
 	has    map[types.UID]string // the settings of each Machine's host
-	bad    map[string]bool      // settings with which nothing starts
+	bad    map[string]bool      // settings that no host accepts
 	broken map[types.UID]bool   // hosts that refuse all settings
 	secret map[types.UID]string // the credentials of each Machine's host
 	silent map[types.UID]bool
-	tried  []string // who was given which settings, in order
+	tried  []string // "machine settings" of each attempt, in order
 }
 
 func newSettled(t *testing.T, count int) *settled {
@@ -83,7 +83,7 @@ func newSettled(t *testing.T, count int) *settled {
 	return p
 }
 
-// lead has another process look after them, which knows what the objects say.
+// lead starts a new leader, which knows the objects only.
 func (p *settled) lead() {
 	p.Provider = New(p.client, p.client, &Site{Now: func() time.Time { return p.now }})
 	p.work = p.carryOut
@@ -98,7 +98,7 @@ func (p *settled) carryOut(_ context.Context, m *v1alpha1.Machine, _ *kubeone.Ho
 		return &provider.Waiting{Reason: "Waiting", Message: "it does not answer"}
 	}
 	settings, secret, _ := strings.Cut(a.revision, " ")
-	p.secret[m.UID] = secret // which wait for no turn
+	p.secret[m.UID] = secret // credentials need no turn
 	switch {
 	case p.has[m.UID] == settings:
 		return nil
@@ -116,7 +116,7 @@ func (p *settled) carryOut(_ context.Context, m *v1alpha1.Machine, _ *kubeone.Ho
 	return nil
 }
 
-// look has each Machine looked after a few times, holds how many have their turn, and returns what each waits for.
+// look reconciles each Machine a few times, checks how many have a turn, and returns each one's last error.
 func (p *settled) look(times, most int) map[string]error {
 	p.t.Helper()
 	out := map[string]error{}
@@ -138,7 +138,7 @@ func (p *settled) look(times, most int) map[string]error {
 	return out
 }
 
-// turnsGiven are the hosts whose turn it is.
+// turnsGiven returns the hosts that have their turn.
 func (p *settled) turnsGiven() []string {
 	p.t.Helper()
 	var all kubeone.HostList
@@ -163,7 +163,7 @@ func (p *settled) haveAll(settings string) {
 	}
 }
 
-// ready sets whether the Node of a Machine is.
+// ready sets whether the Node of a Machine is ready.
 func (p *settled) ready(name string, is metav1.ConditionStatus) {
 	p.t.Helper()
 	m := &v1alpha1.Machine{}
@@ -184,7 +184,7 @@ func reasonOf(err error) string {
 	return fmt.Sprint(err)
 }
 
-// wants has the record want other settings and credentials.
+// wants sets the settings and credentials in the record.
 func (p *settled) wants(settings, credentials string) {
 	p.want.settings, p.want.revision = settings, strings.TrimSpace(settings+" "+credentials)
 }
@@ -218,7 +218,7 @@ func TestWhatTwoHostsHaveRefusedIsTriedOnNoOther(t *testing.T) {
 	p.wants("bad", "")
 	p.bad["bad"] = true
 	p.look(10, 1)
-	p.lead() // another process knows it too
+	p.lead() // a new leader knows it too
 	came := p.look(6, 1)
 	if !slices.Equal(p.tried, []string{"m-0 bad", "m-1 bad"}) {
 		t.Errorf("tried on %v", p.tried)
@@ -231,7 +231,7 @@ func TestWhatTwoHostsHaveRefusedIsTriedOnNoOther(t *testing.T) {
 	}
 	for _, name := range []string{"m-2", "m-3"} {
 		if reasonOf(came[name]) != provider.SettingsAwaited ||
-			!strings.Contains(came[name].Error(), "ns/m-0, ns/m-1 have failed") {
+			!strings.Contains(came[name].Error(), "failed on the hosts of Machine ns/m-0, ns/m-1") {
 			t.Errorf("%s says %v", name, came[name])
 		}
 	}
@@ -241,7 +241,7 @@ func TestWhatTwoHostsHaveRefusedIsTriedOnNoOther(t *testing.T) {
 	p.haveAll("good")
 }
 
-// One host alone may be broken, or lie: the others get the settings, and it gets no second turn.
+// A single host may be broken, or lie: the others get the settings, and it gets no second turn.
 func TestWhatOneHostRefusesTheOthersGet(t *testing.T) {
 	t.Parallel()
 	p := newSettled(t, 4)
@@ -266,7 +266,7 @@ func TestWhatOneHostRefusesTheOthersGet(t *testing.T) {
 	}
 }
 
-// A password that has leaked is replaced on all others, whatever becomes of settings, and of one host.
+// A leaked password is replaced on all other hosts even if settings fail and one host is silent.
 func TestCredentialsWaitForNobodysTurn(t *testing.T) {
 	t.Parallel()
 	p := newSettled(t, 5)
@@ -289,7 +289,7 @@ func TestCredentialsWaitForNobodysTurn(t *testing.T) {
 	p.haveAll("one")
 }
 
-// passes lets time pass, in which the controllers look after the Machines.
+// passes advances the clock while the Machines are reconciled.
 func (p *settled) passes(span time.Duration, most int) map[string]error {
 	p.t.Helper()
 	return p.look(int(span/recordAge), most)
@@ -298,7 +298,7 @@ func (p *settled) passes(span time.Duration, most int) map[string]error {
 func TestASilentHostHoldsUpTheOthersForAWhileAndIsNamed(t *testing.T) {
 	t.Parallel()
 	for name, still := range map[string]metav1.ConditionStatus{
-		"not Ready": metav1.ConditionUnknown, "not looked at yet": metav1.ConditionTrue,
+		"not Ready": metav1.ConditionUnknown, "not checked yet": metav1.ConditionTrue,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -318,7 +318,7 @@ func TestASilentHostHoldsUpTheOthersForAWhileAndIsNamed(t *testing.T) {
 			}
 			p.ready("m-2", metav1.ConditionTrue)
 			p.silent["uid-2"] = false
-			p.runs.of = map[types.UID]*run{} // the pause of what has failed is over
+			p.runs.of = map[types.UID]*run{} // skips retry delays
 			p.look(12, 1)
 			p.haveAll("two")
 		})
@@ -344,7 +344,7 @@ func TestATurnThatDoesNotEndHoldsUpTheOthersForAWhile(t *testing.T) {
 	}
 }
 
-// A host that is Ready for a moment now and then is out of service all the same.
+// A host that is Ready only for moments is still out of service.
 func TestAnOutageOutlivesAMomentOfService(t *testing.T) {
 	t.Parallel()
 	o, now := outOfService{}, time.Unix(1e9, 0)
@@ -368,7 +368,7 @@ func TestAnOutageOutlivesAMomentOfService(t *testing.T) {
 	if flaps(2*int(shortestService/turnsAge)+4) != 0 {
 		t.Error("it was in service for a minute, and counts as overdue")
 	}
-	now = now.Add(-time.Hour) // a clock that is set back
+	now = now.Add(-time.Hour) // the clock is set back
 	if overdue(false) {
 		t.Error("an outage that has just begun is overdue")
 	}
@@ -409,7 +409,7 @@ func TestARefusalGoesWithItsMachine(t *testing.T) {
 	p.haveAll("two")
 }
 
-// TestATurnSurvivesItsProcess: another process that leads gives no second turn, and goes on with the first.
+// A new leader gives no second turn, and resumes the first.
 func TestATurnSurvivesItsProcess(t *testing.T) {
 	t.Parallel()
 	p := newSettled(t, 3)
@@ -473,7 +473,7 @@ func TestSettingsOfTheRecord(t *testing.T) {
 	}
 }
 
-// Other credentials are other settings, and nobody learns from the revision what they are.
+// Other credentials change the revision, which does not reveal them.
 func TestCredentialsAreSettings(t *testing.T) {
 	t.Parallel()
 	revision := func(secret ...*corev1.Secret) string {

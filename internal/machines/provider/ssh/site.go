@@ -35,40 +35,40 @@ import (
 	"kubeone/internal/probe"
 )
 
-// Site is the cluster that the hosts are to join, and the means to make them do so. It is not changed once it is used.
+// Site is the cluster that hosts join, and what is needed for that. It must not change after first use.
 type Site struct {
 	Access cluster.Access    // to the cluster's API
-	CA     string            // the hash of the public key of its CA, as kubeadm writes it: "sha256:…"
-	Signer cryptossh.Signer  // with which the hosts let the cluster in
-	Holder string            // who holds locks: "controller/user@machine"
-	Record func(apply.Event) // is told all that happens in every run; nil is nobody
+	CA     string            // hash of the CA's public key, in kubeadm's format: "sha256:…"
+	Signer cryptossh.Signer  // the cluster's SSH key
+	Holder string            // holder of locks: "controller/user@machine"
+	Record func(apply.Event) // called with every event of every run; nil disables it
 	Now    func() time.Time
-	// Releases has what is installed. Without bundles, hosts download from the mirror, "" for the official locations.
+	// Releases returns the available releases. Without bundles, hosts download from mirror; "" is the official locations.
 	Releases func(ctx context.Context, mirror string) (engine.Releases, error)
 }
 
-// CA implements engine.KnownCA: it is known, and nobody makes it another one.
+// knownCA implements engine.KnownCA with a fixed CA.
 type knownCA string
 
 func (ca knownCA) CA() string { return string(ca) }
 
 func (knownCA) Know(string) error { return nil }
 
-// aim is what a run is to bring about: that the host is what its Machine's spec says, or bare if that is gone.
+// aim is the goal of a run: a host that matches its Machine's spec, or a bare host if gone is true.
 type aim struct {
-	what string // in a word
+	what string // one word for messages
 	gone bool
-	// turn says whether the host may get other settings, which are of the revision; "" where that is not known.
+	// turn says whether the host may get the settings of the revision; "" is an unknown revision.
 	turn     decide.Turn
 	revision string
-	// begins is called when something begins to be carried out: what was waited for is over.
+	// begins is called before each plan is carried out.
 	begins func()
 }
 
-// work carries out what an aim asks for, until nothing is left to do.
+// work carries out an aim until nothing is left to do.
 type work func(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Host, a aim, givenUp bool) error
 
-// ensureAim sees to it that an aim is reached.
+// ensureAim starts or continues a run for the aim. See ensureRun for the results.
 func (p *Provider) ensureAim(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Host, a aim) (done bool, err error) {
 	hostCopy, machineCopy := h.DeepCopy(), m.DeepCopy()
 	if isNodeNotReady(m) {
@@ -80,7 +80,7 @@ func (p *Provider) ensureAim(ctx context.Context, m *v1alpha1.Machine, h *kubeon
 			return err
 		}
 		a.begins = func() { p.runs.noteBegun(m.UID) }
-		err = p.work(ctx, machineCopy, hostCopy, a, a.gone && givenUp(machineCopy, lost, p.site.Now()))
+		err = p.work(ctx, machineCopy, hostCopy, a, a.gone && isGivenUp(machineCopy, lost, p.site.Now()))
 		if a.gone {
 			return err
 		}
@@ -88,8 +88,8 @@ func (p *Provider) ensureAim(ctx context.Context, m *v1alpha1.Machine, h *kubeon
 	})
 }
 
-// silentSince is since when the Machine's Node says nothing; zero where it does, or is not there. A kubelet that says
-// that it is not ready lives, and so may its pods.
+// silentSince returns when the Machine's Node stopped reporting; zero if it reports or does not exist. A kubelet that
+// reports not ready is alive, and its pods may be too.
 func (p *Provider) silentSince(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Host) (time.Time, error) {
 	n := &corev1.Node{}
 	if err := p.client.Get(ctx, client.ObjectKey{Name: h.Name}, n); err != nil {
@@ -103,17 +103,17 @@ func (p *Provider) silentSince(ctx context.Context, m *v1alpha1.Machine, h *kube
 	return time.Time{}, nil
 }
 
-// goalText is what a run is to bring about.
+// goalText identifies the desired versions, or the return of the host.
 func goalText(m *v1alpha1.Machine, gone bool) string {
 	if gone {
 		return "gone"
 	}
-	text, _ := json.Marshal(m.Spec.Versions) // of texts alone
+	text, _ := json.Marshal(m.Spec.Versions) // strings cannot fail
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
 }
 
-// goalText is what is to be brought about, in a text that is the same for the same.
+// goalText returns the goal for ensureRun. Equal aims have equal goals.
 func (a aim) goalText(m *v1alpha1.Machine, h *kubeone.Host) string {
 	text := goalText(m, a.gone) + " on " + string(h.UID)
 	if a.revision != "" {
@@ -122,21 +122,21 @@ func (a aim) goalText(m *v1alpha1.Machine, h *kubeone.Host) string {
 	return text
 }
 
-// isNodeNotReady reports whether the Machine's Node is not ready: what was reached is then looked at again.
+// isNodeNotReady reports whether the Machine has a Node that is not ready.
 func isNodeNotReady(m *v1alpha1.Machine) bool {
 	c := meta.FindStatusCondition(m.Status.Conditions, machine.ConditionReady)
 	return m.Status.NodeRef != nil && c != nil && c.Status != metav1.ConditionTrue
 }
 
 func workingError(what string) error {
-	return &provider.Waiting{Reason: provider.Working, Message: "a run is under way on the host: " + what, After: poll}
+	return &provider.Waiting{Reason: provider.Working, Message: "a run is in progress on the host: " + what, After: poll}
 }
 
-// carryOut proposes and carries out until nothing is left to do. It is the same whatever an earlier run has left.
+// carryOut proposes and carries out plans until nothing is left to do. It resumes what earlier runs have left.
 func (s *Site) carryOut(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Host, a aim, givenUp bool) error {
 	target, err := TargetOf(h)
 	if err != nil {
-		return err // of the Host, not of the Machine
+		return err // the Host is wrong, not the Machine
 	}
 	facts, err := s.probeFacts(ctx)
 	if err != nil {
@@ -151,11 +151,11 @@ func (s *Site) carryOut(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Hos
 		return &provider.Waiting{Reason: reasonAPISilent, Message: err.Error()}
 	}
 	releases, err := s.Releases(ctx, mirror)
-	if err != nil { // a bundle that cannot be used is no fault of the host
+	if err != nil { // an unusable bundle is not the host's fault
 		return &provider.Waiting{Reason: reasonNoRelease, Message: err.Error(), After: time.Minute}
 	}
 	pool := OpenPool(s.Signer)
-	defer func() { _ = pool.Close() }() // nothing depends on how a connection ends
+	defer func() { _ = pool.Close() }() // a failed close has no effect
 	all, err := engine.New(engine.Config{
 		Want: want, Hosts: map[string]host.Host{string(m.UID): pool.Host(target)}, Releases: releases,
 		CA: knownCA(s.CA), Holder: s.Holder, Now: s.Now, Record: s.Record, Credentials: credentials,
@@ -176,8 +176,8 @@ func (s *Site) probeFacts(ctx context.Context) (probe.Result, error) {
 	return probe.API(ctx, s.Access, s.Now())
 }
 
-// Recorded is the manifest as the last run of kubeone apply has recorded it, and that record. It is a
-// *provider.Waiting where there is none.
+// Recorded returns the manifest in the cluster's record, and the record. The error is a *provider.Waiting if there is
+// none, or it cannot be decoded.
 func (s *Site) Recorded(ctx context.Context) (manifest.Loaded, record.Record, error) {
 	c, err := cluster.Connect(s.Access)
 	if err != nil {
@@ -190,7 +190,7 @@ func (s *Site) Recorded(ctx context.Context) (manifest.Loaded, record.Record, er
 		return manifest.Loaded{}, record.Record{}, err
 	case r == nil || r.Manifest == "" && !r.IsUnreadable(observed.RecordManifest):
 		return manifest.Loaded{}, record.Record{}, &provider.Waiting{
-			Reason: reasonNoRecord, Message: "the cluster has no record of a manifest: kubeone apply leaves one",
+			Reason: reasonNoRecord, Message: "the cluster has no recorded manifest: run kubeone apply to record it",
 		}
 	}
 	if wrong := unreadableRecord(r); wrong != nil {
@@ -200,36 +200,34 @@ func (s *Site) Recorded(ctx context.Context) (manifest.Loaded, record.Record, er
 		ManifestPath: "the manifest in the cluster's record", ManifestReader: bytes.NewReader([]byte(r.Manifest)),
 	})
 	if loaded.Cluster.Hardening == "" {
-		loaded.Cluster.Hardening = r.Hardening // what the cluster was made with
+		loaded.Cluster.Hardening = r.Hardening // the cluster was installed with it
 	}
 	return loaded, *r, err
 }
 
-// unreadableRecord is a *provider.Waiting where the record does not say what a host must be like, or which names are
-// taken.
+// unreadableRecord returns a *provider.Waiting if a key is unreadable that has desired state or reserved names.
 func unreadableRecord(r *record.Record) error {
 	for _, key := range []string{
 		observed.RecordManifest, observed.RecordHardening, observed.RecordNodes, observed.RecordFormerEndpoints,
 	} {
 		if why := r.Unreadable[key]; why != "" {
 			return &provider.Waiting{Reason: reasonRecordUnreadable, Message: fmt.Sprintf(
-				"the key %s of the ConfigMap kube-system/kubeone cannot be read (%s): kubeone apply writes it again",
+				"the key %s of the ConfigMap kube-system/kubeone cannot be read (%s): run kubeone apply to rewrite it",
 				key, host.Printed(why))}
 		}
 	}
 	return nil
 }
 
-// desiredFor is the cluster with the Machine's host as its only host. What else is wanted of a worker is the
-// manifest's, as recorded, and so is the mirror. Control are the names of the Nodes of the manifest's control-plane
-// hosts.
+// desiredFor returns the desired cluster with the Machine's host as its only host. Other settings and the mirror are
+// those of the recorded manifest. Control has the Node names of the manifest's control-plane hosts.
 func (s *Site) desiredFor(ctx context.Context, api observed.API, m *v1alpha1.Machine, h *kubeone.Host, gone bool,
 ) (want desired.Cluster, mirror string, control map[string]bool, err error) {
 	loaded, r, err := s.Recorded(ctx)
 	if err != nil {
 		return want, "", nil, err
 	}
-	if !gone { // what is to be returned gets no certificate
+	if !gone { // a returned host gets no certificate
 		if err := Reserved(loaded.Cluster, r, h); err != nil {
 			return want, "", nil, err
 		}
@@ -240,8 +238,8 @@ func (s *Site) desiredFor(ctx context.Context, api observed.API, m *v1alpha1.Mac
 	return want, loaded.Mirror, control, nil
 }
 
-// controlPlaneNodes are the names of the Nodes of the manifest's control-plane hosts, as far as these are there: by the
-// record or the manifest, or, where neither has the name, by the address.
+// controlPlaneNodes returns the names of the existing Nodes of the manifest's control-plane hosts. It matches the name
+// in the record or manifest, or the address if there is no name.
 func controlPlaneNodes(c desired.Cluster, r record.Record, api observed.API) map[string]bool {
 	out, nodes := map[string]bool{}, match.IndexNodes(api.Nodes)
 	for _, w := range c.ControlPlane {
@@ -253,7 +251,8 @@ func controlPlaneNodes(c desired.Cluster, r record.Record, api observed.API) map
 	return out
 }
 
-// hostOf is the Machine's host as it is wanted. Labels and annotations of its Node are given to it by the controllers.
+// hostOf returns the desired state of the Machine's host. The controllers set the other labels and the annotations of
+// its Node.
 func hostOf(m *v1alpha1.Machine, h *kubeone.Host) desired.Host {
 	out := desired.Host{
 		ID: string(m.UID), HasOwnID: true, Machine: m.Namespace + "/" + m.Name, Role: desired.Worker, Hostname: h.Name,
@@ -267,9 +266,9 @@ func hostOf(m *v1alpha1.Machine, h *kubeone.Host) desired.Host {
 	return out
 }
 
-// apiServers are the versions of all API servers, by the images of their static pods; none where that of one of the
-// manifest's hosts is not known. Another Node with the control plane's label counts if it has an API server and is no
-// Machine's: without one the label says nothing, and must not stop the Machines of the whole cluster.
+// apiServers returns the versions of all API servers, from the images of their static pods, or nil if that of a host of
+// the manifest is unknown. Another Node with the control-plane label counts only if it has an API server and no
+// Machine. Otherwise a wrong label would stop all Machines of the cluster.
 func apiServers(api observed.API, control map[string]bool) []string {
 	var out []string
 	for _, n := range api.Nodes {
@@ -292,15 +291,15 @@ func apiServers(api observed.API, control map[string]bool) []string {
 	return out
 }
 
-// OpenPool makes connections with a key alone, to hosts whose keys are pinned: nothing of the machine on which it runs
-// is read. The caller closes it.
+// OpenPool returns a pool of SSH connections that uses only the given key and pinned host keys. It does not read the
+// local SSH configuration. The caller must close it.
 func OpenPool(key cryptossh.Signer) *sshpool.Pool {
 	return sshpool.New(sshpool.Options{
 		IgnoreSSHConfig: true, KnownHostsFiles: []string{}, Signers: []cryptossh.Signer{key}, HomeDir: "/nonexistent",
 	})
 }
 
-// TargetOf is the way to a host, by its Host alone. It is an error where no host key is pinned.
+// TargetOf returns the SSH target of a Host. It fails if no host key is pinned.
 func TargetOf(h *kubeone.Host) (host.Target, error) {
 	t, err := sshTarget(h.Name, h.Spec.Address, h.Spec.Port, h.Spec.User, h.Spec.HostKeys)
 	if err != nil || h.Spec.Bastion == nil {

@@ -71,7 +71,7 @@ func TestConfigIsReadStrictly(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := (&Provider{}).Validate(created)
-		if err == nil || !strings.HasPrefix(err.Error(), field+": hosts that exist") {
+		if err == nil || !strings.HasPrefix(err.Error(), field+": existing hosts cannot") {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
@@ -121,7 +121,7 @@ func TestFreeHostsAreThoseThatNobodyHasAndThatAreNotToRest(t *testing.T) {
 		"returning":     {in(kubeone.HostReturning, nil), false},
 		"failed":        {in(kubeone.HostFailed, at(1)), false},
 		"to be retried": {in(kubeone.HostFailed, at(0)), true},
-		"ahead of now":  {in(kubeone.HostFailed, at(86400)), true}, // by a clock that was set back since
+		"ahead of now":  {in(kubeone.HostFailed, at(86400)), true}, // the clock was set back since
 		"being deleted": {deleted, false},
 	} {
 		if got := p.isFree(&c.host); got != c.free {
@@ -202,7 +202,7 @@ func TestHostKeysArePinned(t *testing.T) {
 	}
 }
 
-// await asks until a run has ended, and returns what came of it.
+// await repeats the call until the run has ended, and returns its result.
 func await(t *testing.T, r *runs, uid types.UID, goal string, do func(context.Context) error) (bool, error) {
 	t.Helper()
 	for {
@@ -265,7 +265,7 @@ func TestOneRunAMachineAtATime(t *testing.T) {
 	}
 }
 
-// A host that has not answered is never free, whoever has given its Machine up.
+// A silent host is never free, even if its Machine was given up.
 func TestASilentHostIsNotFree(t *testing.T) {
 	t.Parallel()
 	proposal := func(route fsm.Route, reach observed.Reach, problems ...problem.Problem) engine.Proposal {
@@ -293,8 +293,8 @@ func TestASilentHostIsNotFree(t *testing.T) {
 	}
 }
 
-// A Machine waits for its host as long as that is not silent, and for a while longer.
-// A kubelet that says that it is not ready lives.
+// A deleted Machine waits for its host until that has been silent for a while. A kubelet that reports not ready is not
+// silent.
 func TestANodeThatSpeaksIsNotLost(t *testing.T) {
 	t.Parallel()
 	scheme := runtime.NewScheme()
@@ -346,13 +346,13 @@ func TestWhenASilentHostIsGivenUp(t *testing.T) {
 		if c.lost > 0 {
 			lost = at(c.lost).Time
 		}
-		if got := givenUp(m, lost, now); got != c.want {
+		if got := isGivenUp(m, lost, now); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
 }
 
-// A Host has no name and no address that somebody else has, by which its kubelet could pose as that.
+// A Host with the name or address of another host, the API or a Service is refused: its kubelet could impersonate that.
 func TestReservedNamesAndAddresses(t *testing.T) {
 	t.Parallel()
 	c := desired.Cluster{
@@ -388,7 +388,7 @@ func TestReservedNamesAndAddresses(t *testing.T) {
 	}
 }
 
-// While something is carried out, a Machine does not say what its last run has waited for.
+// While a plan is carried out, a Machine does not report what the previous run waited for.
 func TestWhatWasWaitedForIsOverWhenSomethingBegins(t *testing.T) {
 	t.Parallel()
 	r := newRuns()
@@ -412,14 +412,14 @@ func TestWhatWasWaitedForIsOverWhenSomethingBegins(t *testing.T) {
 	}
 }
 
-// That no bundle has what a Machine wants is no fault of its host, which would rest for it.
+// A missing bundle does not count as a failure of the host, which would have to rest.
 func TestAReleaseThatNoBundleHasIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	var waiting *provider.Waiting
 	for _, other := range []error{
 		errors.New("no answer"), &engine.ConfigError{Err: errors.New("the cluster has no such host")},
 	} {
-		if got := planError(other); got != other { //nolint:errorlint // the very same
+		if got := planError(other); got != other { //nolint:errorlint // the same value
 			t.Errorf("%v became %v", other, got)
 		}
 	}

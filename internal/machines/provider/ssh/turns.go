@@ -19,8 +19,8 @@ import (
 	"kubeone/internal/machines/rollout"
 )
 
-// turnOf says whether it is the host's turn: it has been given it, has not refused the same settings, and not too many
-// others have failed with them.
+// turnOf returns Now if the host has its turn, Refused if it refused these settings or the rollout stopped, and
+// otherwise NotYet. Why says what others wait for.
 func (p *Provider) turnOf(ctx context.Context, h *kubeone.Host, want wanted) (turn decide.Turn, why string, err error) {
 	if want.revision == "" {
 		return decide.NotYet, "", nil
@@ -37,7 +37,7 @@ func (p *Provider) turnOf(ctx context.Context, h *kubeone.Host, want wanted) (tu
 	return decide.NotYet, turns.Held, nil
 }
 
-// takeTurn notes that it is the host's turn, if it is. Whose it is is asked of the API server then, not of a cache.
+// takeTurn records the host's turn if it is next. It confirms that with the API server, not only the cache.
 func (p *Provider) takeTurn(ctx context.Context, m *v1alpha1.Machine, h *kubeone.Host, want wanted) error {
 	name := m.Namespace + "/" + m.Name
 	turns, err := p.planTurns(ctx, p.client, want, false)
@@ -54,7 +54,7 @@ func (p *Provider) takeTurn(ctx context.Context, m *v1alpha1.Machine, h *kubeone
 	if !slices.Contains(turns.Next, name) {
 		return &provider.Waiting{
 			Reason: provider.SettingsAwaited, After: awaitTurn,
-			Message: "its host has other settings than the cluster's record; " + orIts(turns.Held),
+			Message: "the host's settings differ from the cluster's record: " + describeHeld(turns.Held),
 		}
 	}
 	if err := p.setSettings(ctx, h, &kubeone.HostSettings{
@@ -63,18 +63,18 @@ func (p *Provider) takeTurn(ctx context.Context, m *v1alpha1.Machine, h *kubeone
 		return err
 	}
 	return &provider.Waiting{
-		Reason: provider.Reconfiguring, Message: "it is its host's turn to get other settings", After: poll / 2,
+		Reason: provider.Reconfiguring, Message: "it is the host's turn to apply other settings", After: poll / 2,
 	}
 }
 
-func orIts(held string) string {
+func describeHeld(held string) string {
 	if held == "" {
-		return "its deployment gives it these with other versions, or nobody looks after it"
+		return "they change with the rollout of its deployment, unless the Machine is paused"
 	}
 	return held
 }
 
-// setSettings notes what becomes of other settings on a host, in one write, or none where it is so.
+// setSettings writes the Host's settings status if it changed.
 func (p *Provider) setSettings(ctx context.Context, h *kubeone.Host, to *kubeone.HostSettings) error {
 	is := h.Status.Settings
 	if is == to || is != nil && to != nil && *is == *to {
@@ -92,7 +92,7 @@ func (s *settings) dropPlan() {
 	s.planned = time.Time{}
 }
 
-// planTurns is whose turn it is, as it was at most turnsAge ago, or as it is now.
+// planTurns returns the turns, at most turnsAge old, or recomputed if fresh.
 func (p *Provider) planTurns(ctx context.Context, from client.Reader, want wanted, fresh bool) (rollout.Turns, error) {
 	s, now := p.settings, p.site.Now()
 	s.mu.Lock()
@@ -113,21 +113,21 @@ func (p *Provider) planTurns(ctx context.Context, from client.Reader, want wante
 	return turns, nil
 }
 
-// outOfService is since when each host is out of service, as far as this process has seen it, by its Machine's name.
+// outOfService has the outages that this process has seen, by the Machine's namespace/name.
 type outOfService map[string]outage
 
-// outage is how long a host has been out of service.
+// outage is when a host was first and last seen out of service.
 type outage struct{ since, last time.Time }
 
 const (
-	// longestOutage is for how long the others wait for a host that is out of service.
+	// longestOutage is how long other hosts wait for one that is out of service.
 	longestOutage = 20 * time.Minute
-	// shortestService is for how long a host must be in service again until an outage of it is over: one that comes
-	// back again and again for a moment would hold the others up for ever.
+	// shortestService is how long a host must be back in service to end its outage. Otherwise a flapping host would
+	// hold up the others forever.
 	shortestService = time.Minute
 )
 
-// noteMembers notes which members are out of service, and says which of them the others do not wait for any longer.
+// noteMembers updates the outages and sets Overdue on members whose outage is too long.
 func (o outOfService) noteMembers(members []rollout.Member, now time.Time) {
 	known := map[string]bool{}
 	for i := range members {
@@ -148,7 +148,7 @@ func (o outOfService) noteMembers(members []rollout.Member, now time.Time) {
 	maps.DeleteFunc(o, func(name string, _ outage) bool { return !known[name] })
 }
 
-// rolloutMembers are the Machines that have a host of the pool which is a Node, and are not deleted.
+// rolloutMembers returns the Machines with a joined host and a Node, except those being deleted.
 func (p *Provider) rolloutMembers(ctx context.Context, from client.Reader, want wanted) ([]rollout.Member, error) {
 	var all v1alpha1.MachineList
 	var hosts kubeone.HostList
@@ -202,11 +202,11 @@ func memberOf(m *v1alpha1.Machine, h *kubeone.Host, is found, want wanted) rollo
 	return one
 }
 
-// Woken are Machines that are to be looked after again, for the settings' sake.
+// Woken delivers Machines to reconcile again because of their settings.
 func (p *Provider) Woken() <-chan event.GenericEvent { return p.settings.woken }
 
-// followSettings wakes all Machines when the record wants other settings, or too many have failed with them, and those
-// whose turn it is. It returns when the context ends.
+// followSettings wakes all Machines when the record's settings change or their rollout stops or resumes. It also wakes
+// Machines whose turn it is. It returns when the context ends.
 func (p *Provider) followSettings(ctx context.Context) {
 	tick := time.NewTicker(turnsAge)
 	defer tick.Stop()
@@ -216,7 +216,7 @@ func (p *Provider) followSettings(ctx context.Context) {
 		if want.revision != "" {
 			turns, err := p.planTurns(ctx, p.client, want, false)
 			switch {
-			case err != nil: // the next look may do
+			case err != nil: // retried at the next tick
 			case want.revision != last || turns.Stopped != stopped:
 				last, stopped = want.revision, turns.Stopped
 				p.wakeMachines(ctx, nil)
@@ -232,14 +232,14 @@ func (p *Provider) followSettings(ctx context.Context) {
 	}
 }
 
-// wakeMachines has the Machines of these names looked after again; nil is all.
+// wakeMachines sends the named Machines to Woken; nil sends all.
 func (p *Provider) wakeMachines(ctx context.Context, names []string) {
 	if names != nil && len(names) == 0 {
 		return
 	}
 	var all v1alpha1.MachineList
 	if err := p.client.List(ctx, &all); err != nil {
-		return // the cache ends
+		return // the cache stops
 	}
 	for i := range all.Items {
 		m := &all.Items[i]
