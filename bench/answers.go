@@ -29,16 +29,16 @@ const simulatedVersion = "1.36.3"
 // canned is the answer to the probe of a healthy, complete member of the cluster that needs no change.
 type canned struct{ facts string }
 
-// write prints the answer; only the clock differs between calls.
-func (c canned) write(w io.Writer) error {
+// writeAnswer prints the answer; only the clock differs between calls.
+func (c canned) writeAnswer(w io.Writer) error {
 	now := time.Now()
 	clock := fmt.Sprintf("clock\t%d.%09d\n", now.Unix(), now.Nanosecond())
 	_, err := io.WriteString(w, "kubeone-probe\t1\n"+clock+c.facts+clock+"end\t1\n")
 	return err
 }
 
-// prepare makes the answers of all hosts and starts to serve them.
-func (a *answering) prepare(want desired.Cluster) error {
+// prepareAnswers makes the answers of all hosts and starts to serve them.
+func (a *answering) prepareAnswers(want desired.Cluster) error {
 	parts, err := partsOf(want)
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func (a *answering) prepare(want desired.Cluster) error {
 	}
 	a.answers = map[string]canned{}
 	for _, h := range want.Hosts() {
-		a.answers[h.PublicAddress] = canned{facts(want, h, parts, certificate)}
+		a.answers[h.PublicAddress] = canned{renderFacts(want, h, parts, certificate)}
 	}
 	a.once.Do(func() { close(a.ready) })
 	return nil
@@ -77,11 +77,11 @@ func partsOf(want desired.Cluster) (desired.Artifacts, error) {
 	return a, err
 }
 
-// facts returns what internal/probe/script.sh prints between its clocks.
-func facts(want desired.Cluster, h desired.Host, parts desired.Artifacts, certificate string) string {
+// renderFacts returns what internal/probe/script.sh prints between its clocks.
+func renderFacts(want desired.Cluster, h desired.Host, parts desired.Artifacts, certificate string) string {
 	var f factWriter
-	f.machine(h)
-	f.files(want, h)
+	f.putMachine(h)
+	f.putFiles(want, h)
 	certificates := []string{"/etc/kubernetes/pki/ca.crt", "/var/lib/kubelet/pki/kubelet-client-current.pem"}
 	components := []string{"kubelet"}
 	if h.Role == desired.ControlPlane {
@@ -91,23 +91,24 @@ func facts(want desired.Cluster, h desired.Host, parts desired.Artifacts, certif
 		f.controlPlane(want, parts)
 	}
 	for _, path := range certificates {
-		f.put("pem", "==> "+path+" <==", certificate)
+		f.putValues("pem", "==> "+path+" <==", certificate)
 	}
-	f.put("yaml", fmt.Sprintf("/etc/kubernetes/kubelet.conf:    server: https://%s:6443", h.PrivateAddress))
-	f.put("address", fmt.Sprintf(`2: eth0    inet %s/16 brd 127.1.255.255 scope global eth0\       valid_lft forever `+
-		`preferred_lft forever`, h.PrivateAddress))
+	f.putValues("yaml", fmt.Sprintf("/etc/kubernetes/kubelet.conf:    server: https://%s:6443", h.PrivateAddress))
+	f.putValues("address",
+		fmt.Sprintf(`2: eth0    inet %s/16 brd 127.1.255.255 scope global eth0\       valid_lft forever `+
+			`preferred_lft forever`, h.PrivateAddress))
 	for _, c := range components {
-		f.put("health", c+" 200")
+		f.putValues("health", c+" 200")
 	}
-	f.programs(parts)
+	f.putPrograms(parts)
 	return f.text.String()
 }
 
 // factWriter writes lines of a name, a tab and a value.
 type factWriter struct{ text strings.Builder }
 
-// put writes the values under one name; a value may have several lines.
-func (f *factWriter) put(name string, values ...string) {
+// putValues writes the values under one name; a value may have several lines.
+func (f *factWriter) putValues(name string, values ...string) {
 	for _, value := range values {
 		for line := range strings.SplitSeq(strings.TrimSuffix(value, "\n"), "\n") {
 			f.text.WriteString(name + "\t" + line + "\n")
@@ -115,64 +116,64 @@ func (f *factWriter) put(name string, values ...string) {
 	}
 }
 
-func (f *factWriter) machine(h desired.Host) {
+func (f *factWriter) putMachine(h desired.Host) {
 	id := sha256.Sum256([]byte(h.Hostname))
-	f.put("uid", "0")
-	f.put("uname", "6.1.0-28-amd64 x86_64")
-	f.put("cpus", "8")
-	f.put("hostname", h.Hostname)
-	f.put("machine-id", hex.EncodeToString(id[:16]))
-	f.put("boot-id", hex.EncodeToString(id[16:]))
-	f.put("memory", "MemTotal:       24684096 kB")
-	f.put("swap", "")
-	f.put("disk", "Filesystem     1024-blocks     Used Available Capacity Mounted on",
+	f.putValues("uid", "0")
+	f.putValues("uname", "6.1.0-28-amd64 x86_64")
+	f.putValues("cpus", "8")
+	f.putValues("hostname", h.Hostname)
+	f.putValues("machine-id", hex.EncodeToString(id[:16]))
+	f.putValues("boot-id", hex.EncodeToString(id[16:]))
+	f.putValues("memory", "MemTotal:       24684096 kB")
+	f.putValues("swap", "")
+	f.putValues("disk", "Filesystem     1024-blocks     Used Available Capacity Mounted on",
 		"/dev/vda         264212084 31257480  64243784      33% /var")
-	f.put("file", `/etc/os-release:ID=debian`, `/etc/os-release:VERSION_ID="12"`,
+	f.putValues("file", `/etc/os-release:ID=debian`, `/etc/os-release:VERSION_ID="12"`,
 		`/etc/os-release:PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"`)
 }
 
-func (f *factWriter) files(want desired.Cluster, h desired.Host) {
-	f.put("exists", "/etc/kubernetes/kubelet.conf", "/etc/kubeone/marker")
-	f.put("absent", "/var/lib/kubeone/lock/owner")
-	f.put("file", "/etc/kubeone/marker:cluster="+want.Name, "/etc/kubeone/marker:role="+string(h.Role),
+func (f *factWriter) putFiles(want desired.Cluster, h desired.Host) {
+	f.putValues("exists", "/etc/kubernetes/kubelet.conf", "/etc/kubeone/marker")
+	f.putValues("absent", "/var/lib/kubeone/lock/owner")
+	f.putValues("file", "/etc/kubeone/marker:cluster="+want.Name, "/etc/kubeone/marker:role="+string(h.Role),
 		"/etc/kubeone/marker:run=bench", "/etc/kubeone/marker:complete=yes")
 	digests := componentconfig.Digests(want, h)[h.ID]
 	for _, name := range slices.Sorted(maps.Keys(digests)) {
-		f.put("file", "/etc/kubeone/digests:"+name+" "+digests[name])
+		f.putValues("file", "/etc/kubeone/digests:"+name+" "+digests[name])
 	}
 }
 
 func (f *factWriter) controlPlane(want desired.Cluster, parts desired.Artifacts) {
-	f.put("exists", "/etc/kubernetes/admin.conf", "/etc/kubernetes/pki/ca.key", "/var/lib/etcd/member")
-	f.put("yaml", fmt.Sprintf("/etc/kubernetes/admin.conf:    server: https://%s:6443", want.Endpoint.Host))
+	f.putValues("exists", "/etc/kubernetes/admin.conf", "/etc/kubernetes/pki/ca.key", "/var/lib/etcd/member")
+	f.putValues("yaml", fmt.Sprintf("/etc/kubernetes/admin.conf:    server: https://%s:6443", want.Endpoint.Host))
 	for _, c := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
 		path := "/etc/kubernetes/manifests/" + c + ".yaml"
-		f.put("manifest", path)
+		f.putValues("manifest", path)
 		for _, i := range parts.Images {
 			if strings.Contains(i.Name, "/"+c+":") {
-				f.put("pod", path+":    image: "+i.Name)
+				f.putValues("pod", path+":    image: "+i.Name)
 			}
 		}
 	}
-	f.put("pod", "/etc/kubernetes/manifests/kube-apiserver.yaml:    - --secure-port=6443")
+	f.putValues("pod", "/etc/kubernetes/manifests/kube-apiserver.yaml:    - --secure-port=6443")
 	for _, port := range []string{"2379", "2380", "6443", "10250", "10257", "10259"} {
-		f.put("listen", "LISTEN 0      4096               *:"+port+"            *:*")
+		f.putValues("listen", "LISTEN 0      4096               *:"+port+"            *:*")
 	}
 }
 
-func (f *factWriter) programs(parts desired.Artifacts) {
+func (f *factWriter) putPrograms(parts desired.Artifacts) {
 	for _, unit := range []string{"containerd", "kubelet"} {
 		path := "/opt/kubeone/bin/" + unit
-		f.put("unit", fmt.Sprintf("ExecStart={ path=%s ; argv[]=%s ; ignore_errors=no ; pid=0 ; "+
+		f.putValues("unit", fmt.Sprintf("ExecStart={ path=%s ; argv[]=%s ; ignore_errors=no ; pid=0 ; "+
 			"code=(null) ; status=0/0 }", path, path),
 			"Id="+unit+".service", "LoadState=loaded", "ActiveState=active", "SubState=running",
 			"UnitFileState=enabled", "ActiveEnterTimestampMonotonic=1906707541", "")
 	}
-	f.put("unit", "Id=kubeone-step.service", "LoadState=not-found", "ActiveState=inactive", "SubState=dead",
+	f.putValues("unit", "Id=kubeone-step.service", "LoadState=not-found", "ActiveState=inactive", "SubState=dead",
 		"UnitFileState=", "ActiveEnterTimestampMonotonic=0")
-	f.put("link", "total 0")
+	f.putValues("link", "total 0")
 	for _, b := range parts.Binaries {
-		f.put("link", fmt.Sprintf("lrwxrwxrwx 1 root root 38 Jan  2 10:00 %s -> /opt/kubeone/%s/%s/%s", b.Name, b.Name,
+		f.putValues("link", fmt.Sprintf("lrwxrwxrwx 1 root root 38 Jan  2 10:00 %s -> /opt/kubeone/%s/%s/%s", b.Name, b.Name,
 			b.Version, b.Name))
 	}
 }

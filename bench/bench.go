@@ -23,24 +23,24 @@ type bench struct {
 	applied bool       // kubeone's cluster runs in the lab
 }
 
-// progress prints lines with the seconds since the call.
-func progress(w io.Writer) func(format string, args ...any) {
+// newProgress prints lines with the seconds since the call.
+func newProgress(w io.Writer) func(format string, args ...any) {
 	start := time.Now()
 	return func(format string, args ...any) {
 		fmt.Fprintf(w, "%6.1fs  %s\n", time.Since(start).Seconds(), fmt.Sprintf(format, args...))
 	}
 }
 
-// open makes the run's folder and builds the program to measure.
-func (b *bench) open(ctx context.Context) (err error) {
+// createWorkspace makes the run's folder and builds the program to measure.
+func (b *bench) createWorkspace(ctx context.Context) (err error) {
 	if b.dir, err = os.MkdirTemp("", "kubeone-bench-"); err != nil {
 		return err
 	}
 	return b.buildProduct(ctx)
 }
 
-// measure runs the named measurements, one after the other.
-func (b *bench) measure(ctx context.Context, names []string) (*report, error) {
+// runMeasurements runs the named measurements, one after the other.
+func (b *bench) runMeasurements(ctx context.Context, names []string) (*report, error) {
 	r := &report{Format: 1, Machine: thisMachine()}
 	of := map[string]func(context.Context) error{
 		"start":    func(ctx context.Context) (err error) { r.Start, err = b.measureStart(ctx); return err },
@@ -58,8 +58,8 @@ func (b *bench) measure(ctx context.Context, names []string) (*report, error) {
 	return r, nil
 }
 
-// close removes everything that the run created.
-func (b *bench) close() {
+// removeAll removes everything that the run created.
+func (b *bench) removeAll() {
 	if b.lab != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
@@ -87,15 +87,15 @@ func (b *bench) buildProduct(ctx context.Context) error {
 	return nil
 }
 
-// product returns a kubeone command that keeps its state in this run's folder.
-func (b *bench) product(ctx context.Context, args ...string) *exec.Cmd {
+// productCommand returns a kubeone command that keeps its state in this run's folder.
+func (b *bench) productCommand(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, b.kubeone, args...)
 	cmd.Env = append(os.Environ(), "KUBEONE_STATE="+filepath.Join(b.dir, "state"))
 	return cmd
 }
 
-// failure adds the last printed lines of a program to its error.
-func failure(err error, printed string) error {
+// withLastLines adds the last printed lines of a program to its error.
+func withLastLines(err error, printed string) error {
 	lines := strings.Split(strings.TrimSpace(printed), "\n")
 	return fmt.Errorf("%w: %s", err, strings.Join(lines[max(0, len(lines)-10):], "\n"))
 }

@@ -35,7 +35,7 @@ func (b *bench) installByHand(ctx context.Context) (installation, error) {
 	if err != nil {
 		return installation{}, err
 	}
-	if err := settle(append(files.paths, b.lab.Bundle)...); err != nil {
+	if err := settleDisks(append(files.paths, b.lab.Bundle)...); err != nil {
 		return installation{}, err
 	}
 	// A file, because ssh would read from standard input too.
@@ -44,8 +44,8 @@ func (b *bench) installByHand(ctx context.Context) (installation, error) {
 		return installation{}, err
 	}
 	cmd := exec.CommandContext(ctx, "bash", path)
-	cmd.Env = append(os.Environ(), "RELEASE="+folder, "CONTROL_PLANE_HOSTS="+addresses(b.lab.ControlPlanes()),
-		"WORKER_HOSTS="+addresses(b.lab.Workers()),
+	cmd.Env = append(os.Environ(), "RELEASE="+folder, "CONTROL_PLANE_HOSTS="+joinAddresses(b.lab.ControlPlanes()),
+		"WORKER_HOSTS="+joinAddresses(b.lab.Workers()),
 		"SSH_USER="+b.lab.SSHUser, "SSH_KEY="+b.lab.Path("id_ed25519"), "KNOWN_HOSTS="+b.lab.Path("known_hosts"),
 		"PAUSE="+files.pause, "VERSION="+want.KubernetesVersion,
 		"ENDPOINT="+net.JoinHostPort(want.Endpoint.Host, strconv.Itoa(want.Endpoint.Port)),
@@ -71,7 +71,7 @@ func (b *bench) checkNodes(ctx context.Context) error {
 	return nil
 }
 
-func addresses(hosts []*fleet.Host) string {
+func joinAddresses(hosts []*fleet.Host) string {
 	all := make([]string, 0, len(hosts))
 	for _, h := range hosts {
 		all = append(all, h.Address)
@@ -88,7 +88,7 @@ func runStaged(cmd *exec.Cmd) (installation, error) {
 	if err != nil {
 		return i, err
 	}
-	i.cost, err = timed(func() error {
+	i.cost, err = measureCost(func() error {
 		if err := cmd.Start(); err != nil {
 			return err
 		}
@@ -96,7 +96,7 @@ func runStaged(cmd *exec.Cmd) (installation, error) {
 		return cmd.Wait()
 	})
 	if err != nil {
-		return i, failure(err, messages.String())
+		return i, withLastLines(err, messages.String())
 	}
 	return i, nil
 }
@@ -108,7 +108,7 @@ func readStages(r io.Reader, now func() time.Time) []stage {
 	current, since := "", time.Time{}
 	end := func() {
 		if current != "" {
-			t.add(current, now().Sub(since).Seconds())
+			t.addSeconds(current, now().Sub(since).Seconds())
 		}
 	}
 	for lines := bufio.NewScanner(r); lines.Scan(); {
@@ -126,7 +126,7 @@ func readStages(r io.Reader, now func() time.Time) []stage {
 // tally adds seconds up by name.
 type tally struct{ stages []stage }
 
-func (t *tally) add(name string, seconds float64) {
+func (t *tally) addSeconds(name string, seconds float64) {
 	for i := range t.stages {
 		if t.stages[i].Name == name {
 			t.stages[i].Seconds += seconds

@@ -73,7 +73,7 @@ func runFakeControllers(ctx context.Context, args []string, stdin io.Reader, std
 	go func() {
 		defer cancel()
 		for lines := bufio.NewScanner(stdin); lines.Scan(); {
-			_ = json.NewEncoder(stdout).Encode(counted.report())
+			_ = json.NewEncoder(stdout).Encode(counted.readUsage())
 		}
 	}()
 	return m.Start(ctx)
@@ -82,7 +82,7 @@ func runFakeControllers(ctx context.Context, args []string, stdin io.Reader, std
 // counter counts requests to the API.
 type counter struct{ requests, writes atomic.Int64 }
 
-func (c *counter) report() usageReport {
+func (c *counter) readUsage() usageReport {
 	var used syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // never fails
 	seconds := func(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
@@ -146,7 +146,7 @@ func startFakeControllers(ctx context.Context, kubeconfig string) (report func()
 	end = func() error {
 		_ = in.Close()
 		if err := cmd.Wait(); err != nil {
-			return failure(err, messages.String())
+			return withLastLines(err, messages.String())
 		}
 		return nil
 	}

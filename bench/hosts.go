@@ -46,7 +46,7 @@ func serveHosts(ctx context.Context, args []string, stdin io.Reader, stdout io.W
 	server, err := sshtest.New(sshtest.Options{
 		AllLoopback: true,
 		RTT:         roundTrip,
-		Handler:     fleet.answer,
+		Handler:     fleet.answerProbe,
 		Dial:        noTunnel,
 	})
 	if err != nil {
@@ -62,7 +62,7 @@ func serveHosts(ctx context.Context, args []string, stdin io.Reader, stdout io.W
 	if err != nil {
 		return err
 	}
-	if err := fleet.prepare(loaded.Cluster); err != nil {
+	if err := fleet.prepareAnswers(loaded.Cluster); err != nil {
 		return err
 	}
 	fmt.Fprintln(stdout, path)
@@ -88,8 +88,8 @@ func writeKey(path string) error {
 	return os.WriteFile(path, pem.EncodeToMemory(block), 0o600)
 }
 
-// loopback returns the address of host n.
-func loopback(n int) string { return net.IPv4(127, 1, byte(n>>8), byte(n)).String() }
+// loopbackAddress returns the address of host n.
+func loopbackAddress(n int) string { return net.IPv4(127, 1, byte(n>>8), byte(n)).String() }
 
 // hostName returns the name of host n.
 func hostName(n int) string { return fmt.Sprintf("node-%05d", n) }
@@ -114,7 +114,7 @@ controlPlane:
 		}
 		fmt.Fprintf(&text, "    - {publicAddress: %s, hostname: %s, sshPort: %d, sshPrivateKeyFile: id_ed25519, "+
 			"sshHostPublicKey: %s}\n",
-			loopback(n), hostName(n), server.Port(), key)
+			loopbackAddress(n), hostName(n), server.Port(), key)
 	}
 	return []byte(text.String())
 }
@@ -126,8 +126,8 @@ type answering struct {
 	answers map[string]canned
 }
 
-// answer is the server's handler. The dialled address identifies the host.
-func (a *answering) answer(s *sshtest.Session) int {
+// answerProbe is the server's handler. The dialled address identifies the host.
+func (a *answering) answerProbe(s *sshtest.Session) int {
 	<-a.ready
 	if _, err := io.Copy(io.Discard, s.Stdin); err != nil {
 		return 1
@@ -140,7 +140,7 @@ func (a *answering) answer(s *sshtest.Session) int {
 	if !ok {
 		return 1
 	}
-	if err := host.write(s.Stdout); err != nil {
+	if err := host.writeAnswer(s.Stdout); err != nil {
 		return 1
 	}
 	return 0

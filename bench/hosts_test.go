@@ -63,7 +63,7 @@ func TestCannedAnswersAreHealthy(t *testing.T) {
 			ID: "10.0.0.1", PublicAddress: "10.0.0.1", PrivateAddress: "10.0.0.1", Hostname: "one", Role: role,
 		}
 		var out bytes.Buffer
-		if err := (canned{facts(want, host, parts, certificate)}).write(&out); err != nil {
+		if err := (canned{renderFacts(want, host, parts, certificate)}).writeAnswer(&out); err != nil {
 			t.Fatal(err)
 		}
 		a, err := probe.Parse(out.Bytes(), time.Now(), time.Now())

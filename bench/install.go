@@ -47,7 +47,7 @@ func (b *bench) measureInstall(ctx context.Context) (*installResult, error) {
 		result.Pairs = append(result.Pairs, pair)
 		ratios = append(ratios, pair.Ratio)
 	}
-	result.Ratio = median(ratios)
+	result.Ratio = medianOf(ratios)
 	return result, nil
 }
 
@@ -61,25 +61,25 @@ func (b *bench) installBoth(ctx context.Context) (p pairing, err error) {
 	if err := b.bareLab(ctx); err != nil {
 		return p, err
 	}
-	if p.Kubeone, err = b.apply(ctx); err != nil {
+	if p.Kubeone, err = b.measureApply(ctx); err != nil {
 		return p, fmt.Errorf("kubeone: %w", err)
 	}
 	b.applied = true
 	return p, nil
 }
 
-// apply runs kubeone apply on the bare lab and measures it.
-func (b *bench) apply(ctx context.Context) (cost, error) {
-	if err := settle(b.lab.Bundle); err != nil {
+// measureApply runs kubeone apply on the bare lab and measures it.
+func (b *bench) measureApply(ctx context.Context) (cost, error) {
+	if err := settleDisks(b.lab.Bundle); err != nil {
 		return cost{}, err
 	}
 	b.log("installing with kubeone")
-	cmd := b.product(ctx, "apply", "-m", b.lab.Path("kubeone.yaml"), "--bundle", b.lab.Bundle, "--auto-approve")
+	cmd := b.productCommand(ctx, "apply", "-m", b.lab.Path("kubeone.yaml"), "--bundle", b.lab.Bundle, "--auto-approve")
 	var printed bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &printed, &printed
-	took, err := timed(cmd.Run)
+	took, err := measureCost(cmd.Run)
 	if err != nil {
-		return took, failure(err, printed.String())
+		return took, withLastLines(err, printed.String())
 	}
 	return took, nil
 }

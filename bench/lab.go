@@ -32,8 +32,9 @@ func (b *bench) bareLab(ctx context.Context) error {
 	return nil
 }
 
-// settle gives every run the same start: it reads the files into memory and waits until earlier writes are on disk.
-func settle(files ...string) error {
+// settleDisks gives every run the same start: it reads the files into memory and waits until earlier writes are on
+// disk.
+func settleDisks(files ...string) error {
 	for _, name := range files {
 		f, err := os.Open(name)
 		if err != nil {

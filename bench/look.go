@@ -50,7 +50,7 @@ func lookAt(ctx context.Context, manifest, state string) (look, error) {
 		Manifest: manifest,
 		StateDir: state,
 		NewHosts: host.PolicyProbe,
-		Now:      answers.now,
+		Now:      answers.readClock,
 	})
 	if err != nil {
 		return look{}, err
@@ -84,7 +84,7 @@ type stopwatch struct {
 	before, last time.Time
 }
 
-func (s *stopwatch) now() time.Time {
+func (s *stopwatch) readClock() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.before, s.last = s.last, time.Now()

@@ -65,8 +65,8 @@ type cost struct {
 	CPUSeconds float64 `json:"cpuSeconds"` // of the whole machine
 }
 
-// timed measures the elapsed time and the machine's processor time of f.
-func timed(f func() error) (cost, error) {
+// measureCost measures the elapsed time and the machine's processor time of f.
+func measureCost(f func() error) (cost, error) {
 	before, err := cpuSeconds()
 	if err != nil {
 		return cost{}, err
@@ -82,8 +82,8 @@ func timed(f func() error) (cost, error) {
 	return c, err
 }
 
-// median returns 0 for no values. It does not change the slice.
-func median(values []float64) float64 {
+// medianOf returns 0 for no values. It does not change the slice.
+func medianOf(values []float64) float64 {
 	if len(values) == 0 {
 		return 0
 	}

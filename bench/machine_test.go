@@ -35,7 +35,7 @@ func TestMedian(t *testing.T) {
 		"even": {[]float64{4, 1, 2, 9}, 3},
 	}
 	for name, test := range tests {
-		if got := median(test.values); got != test.want {
+		if got := medianOf(test.values); got != test.want {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
 		}
 	}

@@ -130,11 +130,11 @@ func (b *bench) machinesOf(ctx context.Context, count int) (out machinesOfSize, 
 	defer func() { err = errors.Join(err, end()) }()
 	m.report = report
 	out.Machines = count
-	return out, m.life(ctx, &out)
+	return out, m.measureLife(ctx, &out)
 }
 
-// life creates the deployment, watches it while idle, rolls it out, and measures each phase.
-func (m measured) life(ctx context.Context, out *machinesOfSize) error {
+// measureLife creates the deployment, watches it while idle, rolls it out, and measures each phase.
+func (m measured) measureLife(ctx context.Context, out *machinesOfSize) error {
 	labels := map[string]string{"bench": "machines"}
 	surge, none := intstr.FromString("10%"), intstr.FromInt32(0)
 	d := &v1alpha1.MachineDeployment{
@@ -150,10 +150,10 @@ func (m measured) life(ctx context.Context, out *machinesOfSize) error {
 	d.Spec.Template.Spec.ProviderSpec.Value.CloudProvider = fake.Name
 	d.Spec.Template.Spec.Versions.Kubelet = "1.36.1"
 	var err error
-	if out.Create, err = m.phase(ctx, "made", func() error { return m.Create(ctx, d) }); err != nil {
+	if out.Create, err = m.measurePhase(ctx, "made", func() error { return m.Create(ctx, d) }); err != nil {
 		return err
 	}
-	before, err := quiet(ctx, m.report)
+	before, err := awaitIdle(ctx, m.report)
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (m measured) life(ctx context.Context, out *machinesOfSize) error {
 		return err
 	}
 	out.IdleWrites = int(after.Writes - before.Writes)
-	out.Roll, err = m.phase(ctx, "replaced", func() error {
+	out.Roll, err = m.measurePhase(ctx, "replaced", func() error {
 		if err := m.Get(ctx, client.ObjectKeyFromObject(d), d); err != nil {
 			return err
 		}
@@ -183,9 +183,9 @@ func (m measured) life(ctx context.Context, out *machinesOfSize) error {
 	return err
 }
 
-// quiet waits until the controllers have stopped writing, and returns their report. Work that is left from the last
+// awaitIdle waits until the controllers have stopped writing, and returns their report. Work that is left from the last
 // change is not idleness.
-func quiet(ctx context.Context, report func() (usageReport, error)) (usageReport, error) {
+func awaitIdle(ctx context.Context, report func() (usageReport, error)) (usageReport, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, quietWithin,
 		fmt.Errorf("the controllers go on writing after %s, although nothing is left to do", quietWithin))
 	defer cancel()
@@ -207,8 +207,8 @@ func quiet(ctx context.Context, report func() (usageReport, error)) (usageReport
 	return last, err
 }
 
-// phase applies a change, waits until all Machines match the deployment, and returns the cost.
-func (m measured) phase(ctx context.Context, what string, change func() error) (out machinesPhase, err error) {
+// measurePhase applies a change, waits until all Machines match the deployment, and returns the cost.
+func (m measured) measurePhase(ctx context.Context, what string, change func() error) (out machinesPhase, err error) {
 	before, err := m.report()
 	if err != nil {
 		return out, err
@@ -217,7 +217,7 @@ func (m measured) phase(ctx context.Context, what string, change func() error) (
 	if err := change(); err != nil {
 		return out, err
 	}
-	if err := m.settled(ctx, what); err != nil {
+	if err := m.awaitSettled(ctx, what); err != nil {
 		return out, err
 	}
 	after, err := m.report()
@@ -227,8 +227,8 @@ func (m measured) phase(ctx context.Context, what string, change func() error) (
 	}, err
 }
 
-// settled waits until the deployment reports that all Machines are new and ready and that there are no extra ones.
-func (m measured) settled(ctx context.Context, what string) error {
+// awaitSettled waits until the deployment reports that all Machines are new and ready and that there are no extra ones.
+func (m measured) awaitSettled(ctx context.Context, what string) error {
 	watch, err := m.Watch(ctx, &v1alpha1.MachineDeploymentList{}, &client.ListOptions{
 		Namespace: metav1.NamespaceSystem, FieldSelector: fields.OneTermEqualSelector("metadata.name", "bench"),
 	})
@@ -255,18 +255,18 @@ func (m measured) settled(ctx context.Context, what string) error {
 	return errors.Join(errors.New("the watch has ended"), ctx.Err())
 }
 
-func (p *printer) machines(r machinesResult) {
-	p.line("\nmachines: the controllers with the provider fake, in front of an API server and etcd")
+func (p *printer) printMachines(r machinesResult) {
+	p.printLine("\nmachines: the controllers with the provider fake, in front of an API server and etcd")
 	each := func(of machinesPhase, machines int) string {
 		return fmt.Sprintf("%.1f s, %.1f requests and %.1f ms of processors each", of.Seconds,
 			float64(of.Requests)/float64(machines), of.CPUSeconds*1000/float64(machines))
 	}
 	for _, of := range r.Sizes {
-		p.line("  %d Machines, %d MB: made in %s; replaced in %s; %d writes in %v of nothing to do", of.Machines,
+		p.printLine("  %d Machines, %d MB: made in %s; replaced in %s; %d writes in %v of nothing to do", of.Machines,
 			of.MemoryMB, each(of.Create, of.Machines), each(of.Roll, of.Machines), of.IdleWrites, idleFor)
 	}
-	p.line("  a Machine of the most costs %.2f of the requests and %.2f of the processors of one of the fewest "+
-		"(%s the limit of %.1f)", r.RequestsRatio, r.CPURatio, limit(r.Within), machinesRatioLimit)
+	p.printLine("  a Machine of the most costs %.2f of the requests and %.2f of the processors of one of the fewest "+
+		"(%s the limit of %.1f)", r.RequestsRatio, r.CPURatio, limitWord(r.Within), machinesRatioLimit)
 }
 
 // sizes is a flag value: ascending numbers, separated by commas.

@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// wrote returns a report with n writes.
-func wrote(n int64) (usageReport, error) { return usageReport{Writes: n}, nil }
+// reportWrites returns a report with n writes.
+func reportWrites(n int64) (usageReport, error) { return usageReport{Writes: n}, nil }
 
 func TestIdleAfterLastWork(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const work = 10 * time.Second
 		began := time.Now()
-		got, err := quiet(t.Context(), func() (usageReport, error) {
-			return wrote(int64(min(time.Since(began), work)))
+		got, err := awaitIdle(t.Context(), func() (usageReport, error) {
+			return reportWrites(int64(min(time.Since(began), work)))
 		})
 		if took := time.Since(began); err != nil || got.Writes != int64(work) || took < work+quietFor ||
 			took > work+quietFor+time.Second {
@@ -33,7 +33,7 @@ func TestWritingControllersAreNotIdle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		_, err := quiet(t.Context(), func() (usageReport, error) { return wrote(int64(time.Since(began))) })
+		_, err := awaitIdle(t.Context(), func() (usageReport, error) { return reportWrites(int64(time.Since(began))) })
 		if err == nil || !strings.Contains(err.Error(), "go on writing") || time.Since(began) != quietWithin {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
@@ -43,12 +43,13 @@ func TestWritingControllersAreNotIdle(t *testing.T) {
 func TestWaitForIdleEndsWithControllers(t *testing.T) {
 	t.Parallel()
 	gone := errors.New("gone")
-	if _, err := quiet(t.Context(), func() (usageReport, error) { return usageReport{}, gone }); !errors.Is(err, gone) {
+	if _, err := awaitIdle(t.Context(), func() (usageReport, error) { return usageReport{}, gone }); !errors.Is(err,
+		gone) {
 		t.Errorf("got %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := quiet(ctx, func() (usageReport, error) { return wrote(0) })
+	_, err := awaitIdle(ctx, func() (usageReport, error) { return reportWrites(0) })
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
@@ -74,7 +75,7 @@ func TestLeasesAreNotWrites(t *testing.T) {
 		}
 		_ = response.Body.Close()
 	}
-	if got := counted.report(); got.Requests != 3 || got.Writes != 1 {
+	if got := counted.readUsage(); got.Requests != 3 || got.Writes != 1 {
 		t.Errorf("%d requests, %d writes, want 3 and 1", got.Requests, got.Writes)
 	}
 }

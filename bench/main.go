@@ -34,7 +34,7 @@ var errOver = errors.New("over a limit, as printed above")
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
+	if err := runBench(ctx, os.Args[1:]); err != nil {
 		if !errors.Is(err, flag.ErrHelp) {
 			fmt.Fprintln(os.Stderr, "bench:", err)
 		}
@@ -43,12 +43,12 @@ func main() {
 	}
 }
 
-// measurements returns all names, in the order in which they run.
-func measurements() []string {
+// measurementNames returns all names, in the order in which they run.
+func measurementNames() []string {
 	return []string{"start", "plan", "install", "noop", "machines"}
 }
 
-func run(ctx context.Context, args []string) error {
+func runBench(ctx context.Context, args []string) error {
 	if len(args) > 0 && args[0] == simulatedHosts {
 		return serveHosts(ctx, args[1:], os.Stdin, os.Stdout)
 	}
@@ -58,33 +58,33 @@ func run(ctx context.Context, args []string) error {
 	if len(args) > 0 && args[0] == oneLook {
 		return printLook(ctx, args[1:], os.Stdout)
 	}
-	names := measurements()
+	names := measurementNames()
 	if len(args) > 0 && args[0] != "" && args[0][0] != '-' {
 		names, args = args[:1], args[1:]
-		if !slices.Contains(measurements(), names[0]) {
-			return fmt.Errorf("no measurement is called %q; there are %v", names[0], measurements())
+		if !slices.Contains(measurementNames(), names[0]) {
+			return fmt.Errorf("no measurement is called %q; there are %v", names[0], measurementNames())
 		}
 	}
-	o, err := parse(args, os.Stderr)
+	o, err := parseOptions(args, os.Stderr)
 	if err != nil {
 		return err
 	}
-	b := &bench{options: o, log: progress(os.Stderr)}
-	defer b.close()
-	if err := b.open(ctx); err != nil {
+	b := &bench{options: o, log: newProgress(os.Stderr)}
+	defer b.removeAll()
+	if err := b.createWorkspace(ctx); err != nil {
 		return err
 	}
-	report, err := b.measure(ctx, names)
+	report, err := b.runMeasurements(ctx, names)
 	if err != nil {
 		return err
 	}
-	if err := report.print(os.Stdout, o.output); err != nil {
+	if err := report.printTo(os.Stdout, o.output); err != nil {
 		return err
 	}
-	return report.verdict(o)
+	return report.checkLimits(o)
 }
 
-func parse(args []string, messages io.Writer) (options, error) {
+func parseOptions(args []string, messages io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("bench [start|plan|install|noop|machines]", flag.ContinueOnError)
 	flags.SetOutput(messages)

@@ -29,7 +29,7 @@ func (b *bench) measureNoop(ctx context.Context) (*noopResult, error) {
 		if err := b.bareLab(ctx); err != nil {
 			return nil, err
 		}
-		if _, err := b.apply(ctx); err != nil {
+		if _, err := b.measureApply(ctx); err != nil {
 			return nil, err
 		}
 		b.applied = true
@@ -47,7 +47,7 @@ func (b *bench) measureNoop(ctx context.Context) (*noopResult, error) {
 		return nil, err
 	}
 	return &noopResult{
-		Seconds: median(took), Fastest: slices.Min(took), Slowest: slices.Max(took), Connections: l.Connections,
+		Seconds: medianOf(took), Fastest: slices.Min(took), Slowest: slices.Max(took), Connections: l.Connections,
 		Commands:    l.Commands,
 		APIRequests: l.APIRequests, EtcdRequests: l.EtcdRequests, Within: l.Connections == 1 && l.Commands == 1,
 	}, nil
@@ -55,7 +55,7 @@ func (b *bench) measureNoop(ctx context.Context) (*noopResult, error) {
 
 // planNothing runs the program, which must find nothing to do.
 func (b *bench) planNothing(ctx context.Context) error {
-	cmd := b.product(ctx, "plan", "-m", b.lab.Path("kubeone.yaml"), "--bundle", b.lab.Bundle)
+	cmd := b.productCommand(ctx, "plan", "-m", b.lab.Path("kubeone.yaml"), "--bundle", b.lab.Bundle)
 	var printed bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &printed, &printed
 	status, err := exitStatus(cmd.Run())
@@ -67,7 +67,7 @@ func (b *bench) planNothing(ctx context.Context) error {
 		err = fmt.Errorf("exit status %d", status)
 	}
 	if err != nil {
-		return failure(fmt.Errorf("plan of the cluster just made: %w", err), printed.String())
+		return withLastLines(fmt.Errorf("plan of the cluster just made: %w", err), printed.String())
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ func (b *bench) measurePlan(ctx context.Context, hosts int) (*planResult, error)
 		return nil, err
 	}
 	result, err := b.planOver(ctx, servers.manifest)
-	usage, stopErr := servers.stop()
+	usage, stopErr := servers.stopProcess()
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (b *bench) measurePlan(ctx context.Context, hosts int) (*planResult, error)
 // planOver runs the program, and then probes once more from a separate process that reports more details.
 func (b *bench) planOver(ctx context.Context, manifest string) (*planResult, error) {
 	var result planResult
-	cmd := b.product(ctx, "plan", "-m", manifest)
+	cmd := b.productCommand(ctx, "plan", "-m", manifest)
 	var err error
 	if result.Seconds, err = firstLook(cmd); err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func firstLook(cmd *exec.Cmd) (float64, error) {
 		err = fmt.Errorf("exit status %d", status)
 	}
 	if err != nil {
-		return 0, failure(fmt.Errorf("%s: %w", strings.Join(cmd.Args, " "), err), w.printed.String())
+		return 0, withLastLines(fmt.Errorf("%s: %w", strings.Join(cmd.Args, " "), err), w.printed.String())
 	}
 	return took.Seconds(), nil
 }
@@ -145,7 +145,7 @@ func (b *bench) lookOver(ctx context.Context, manifest string) (look, error) {
 	cmd.Stderr = &messages
 	out, err := cmd.Output()
 	if err != nil {
-		return l, failure(err, messages.String())
+		return l, withLastLines(err, messages.String())
 	}
 	return l, json.Unmarshal(out, &l)
 }
@@ -195,15 +195,15 @@ func startHosts(ctx context.Context, dir string, hosts int) (*hostsProcess, erro
 	}
 	if _, err := fmt.Fscanln(out, &p.manifest); err != nil {
 		_ = p.stdin.Close()
-		return nil, failure(fmt.Errorf("simulated hosts: %w", p.cmd.Wait()), p.messages.String())
+		return nil, withLastLines(fmt.Errorf("simulated hosts: %w", p.cmd.Wait()), p.messages.String())
 	}
 	return p, nil
 }
 
-func (p *hostsProcess) stop() (usage, error) {
+func (p *hostsProcess) stopProcess() (usage, error) {
 	_ = p.stdin.Close() // ends the process
 	if err := p.cmd.Wait(); err != nil {
-		return usage{}, failure(fmt.Errorf("simulated hosts: %w", err), p.messages.String())
+		return usage{}, withLastLines(fmt.Errorf("simulated hosts: %w", err), p.messages.String())
 	}
 	return usageOf(p.cmd.ProcessState), nil
 }

@@ -39,12 +39,12 @@ func releaseFolder(folder, bundlePath string, want desired.Cluster) (unpacked, e
 		return u, err
 	}
 	f := &folderWriter{folder: folder, bundle: bundle, content: bundle.Index().Artifacts, sums: map[string]string{}}
-	f.binaries()
+	f.writeBinaries()
 	for _, role := range []desired.Role{desired.ControlPlane, desired.Worker} {
-		f.images(role)
-		f.checksums(role)
+		f.writeImages(role)
+		f.writeChecksums(role)
 	}
-	f.network(want)
+	f.writeNetwork(want)
 	for _, i := range f.content.Images {
 		if strings.Contains(i.Name, "/pause:") {
 			u.pause = i.Name
@@ -65,8 +65,8 @@ type folderWriter struct {
 	err     error
 }
 
-// write creates a file with the content from fill, and records its checksum.
-func (f *folderWriter) write(name string, fill func(io.Writer) error) {
+// writeFile creates a file with the content from fill, and records its checksum.
+func (f *folderWriter) writeFile(name string, fill func(io.Writer) error) {
 	if f.err != nil {
 		return
 	}
@@ -102,17 +102,17 @@ func binaryFile(b desired.Binary) string {
 	return b.Name
 }
 
-func (f *folderWriter) binaries() {
+func (f *folderWriter) writeBinaries() {
 	for _, b := range f.content.Binaries {
-		f.write(binaryFile(b), func(w io.Writer) error { return f.copyBlob(w, b.SHA256) })
+		f.writeFile(binaryFile(b), func(w io.Writer) error { return f.copyBlob(w, b.SHA256) })
 	}
 }
 
 func imagesFile(role desired.Role) string { return "images-" + string(role) + ".tar" }
 
-// images writes an archive for "ctr images import".
-func (f *folderWriter) images(role desired.Role) {
-	f.write(imagesFile(role), func(w io.Writer) error {
+// writeImages writes an archive for "ctr images import".
+func (f *folderWriter) writeImages(role desired.Role) {
+	f.writeFile(imagesFile(role), func(w io.Writer) error {
 		index, blobs, err := release.ImageIndex(f.content.ImagesFor(role), f.content.Arch)
 		if err != nil {
 			return err
@@ -139,8 +139,8 @@ func (f *folderWriter) images(role desired.Role) {
 	})
 }
 
-// checksums writes the checksums of a role's files in the format of sha256sum. Workers need no kubectl.
-func (f *folderWriter) checksums(role desired.Role) {
+// writeChecksums writes the checksums of a role's files in the format of sha256sum. Workers need no kubectl.
+func (f *folderWriter) writeChecksums(role desired.Role) {
 	if f.err != nil {
 		return
 	}
@@ -155,9 +155,9 @@ func (f *folderWriter) checksums(role desired.Role) {
 	f.err = os.WriteFile(filepath.Join(f.folder, "SHA256SUMS-"+string(role)), []byte(text.String()), 0o644)
 }
 
-// network writes flannel's manifest as kubeone applies it, plus the init container from flannel's own manifest. Without
-// kubeone, that container configures the network plugin on the hosts.
-func (f *folderWriter) network(want desired.Cluster) {
+// writeNetwork writes flannel's manifest as kubeone applies it, plus the init container from flannel's own manifest.
+// Without kubeone, that container configures the network plugin on the hosts.
+func (f *folderWriter) writeNetwork(want desired.Cluster) {
 	if f.err != nil {
 		return
 	}

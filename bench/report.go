@@ -19,35 +19,35 @@ type report struct {
 	Machines *machinesResult `json:"machines,omitempty"`
 }
 
-// print writes the report as text or json.
-func (r *report) print(w io.Writer, output string) error {
+// printTo writes the report as text or json.
+func (r *report) printTo(w io.Writer, output string) error {
 	if output == "json" {
 		encoder := json.NewEncoder(w)
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(r)
 	}
 	p := &printer{w: w}
-	p.line("machine: %d cores, %d GB, %s", r.Machine.Cores, r.Machine.MemoryGB, r.Machine.Platform)
+	p.printLine("machine: %d cores, %d GB, %s", r.Machine.Cores, r.Machine.MemoryGB, r.Machine.Platform)
 	if r.Start != nil {
-		p.start(*r.Start)
+		p.printStart(*r.Start)
 	}
 	for _, one := range r.Plans {
-		p.plan(one)
+		p.printPlan(one)
 	}
 	if r.Install != nil {
-		p.install(*r.Install)
+		p.printInstall(*r.Install)
 	}
 	if r.Noop != nil {
-		p.noop(*r.Noop)
+		p.printNoop(*r.Noop)
 	}
 	if r.Machines != nil {
-		p.machines(*r.Machines)
+		p.printMachines(*r.Machines)
 	}
 	return p.err
 }
 
-// verdict returns errOver when a result exceeds a limit that the options enforce.
-func (r *report) verdict(o options) error {
+// checkLimits returns errOver when a result exceeds a limit that the options enforce.
+func (r *report) checkLimits(o options) error {
 	if o.maxRatio > 0 && r.Install != nil && r.Install.Ratio > o.maxRatio {
 		return errOver
 	}
@@ -70,44 +70,46 @@ type printer struct {
 	err error
 }
 
-func (p *printer) line(format string, args ...any) {
+func (p *printer) printLine(format string, args ...any) {
 	if p.err == nil {
 		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
 	}
 }
 
-func limit(kept bool) string {
+func limitWord(kept bool) string {
 	if kept {
 		return "within"
 	}
 	return "OVER"
 }
 
-func (p *printer) start(r startResult) {
-	p.line("\nstart: kubeone version takes %.0f ms (%s the limit of %.0f ms); the program has %.1f MB (%s "+
+func (p *printer) printStart(r startResult) {
+	p.printLine("\nstart: kubeone version takes %.0f ms (%s the limit of %.0f ms); the program has %.1f MB (%s "+
 		"the limit of %d MB)",
-		r.Seconds*1000, limit(r.WithinSeconds), startLimit*1000, r.SizeMB, limit(r.WithinSize), sizeLimit)
+		r.Seconds*1000, limitWord(r.WithinSeconds), startLimit*1000, r.SizeMB, limitWord(r.WithinSize), sizeLimit)
 }
 
-func (p *printer) plan(r planResult) {
-	p.line("\nplan: %d hosts, round trip %v: %.1f s (%s the limit of %d s), %d MB (%s the limit of %d MB)", r.Hosts,
+func (p *printer) printPlan(r planResult) {
+	p.printLine("\nplan: %d hosts, round trip %v: %.1f s (%s the limit of %d s), %d MB (%s the limit of %d MB)", r.Hosts,
 		roundTrip,
-		r.Seconds, limit(r.WithinSeconds), planSecondsLimit, r.ClientMB, limit(r.WithinMemory), planMemoryLimit)
-	p.line("  %d hosts answered, route %q; a host had %d connection and %d command", r.Reached, r.Route, r.Connections,
+		r.Seconds, limitWord(r.WithinSeconds), planSecondsLimit, r.ClientMB, limitWord(r.WithinMemory), planMemoryLimit)
+	p.printLine("  %d hosts answered, route %q; a host had %d connection and %d command", r.Reached, r.Route,
+		r.Connections,
 		r.Commands)
-	p.line("  load %.2f s, probe %.2f s, decide and plan %.2f s", r.Load, r.Probe, r.Think)
-	p.line("  CPU: kubeone %.1f s, the simulated hosts %.1f s; the hosts' process has %d MB", r.ClientCPU, r.ServerCPU,
+	p.printLine("  load %.2f s, probe %.2f s, decide and plan %.2f s", r.Load, r.Probe, r.Think)
+	p.printLine("  CPU: kubeone %.1f s, the simulated hosts %.1f s; the hosts' process has %d MB", r.ClientCPU,
+		r.ServerCPU,
 		r.ServerMB)
 }
 
-func (p *printer) install(r installResult) {
-	p.line("\ninstall: %d control planes, %d workers", r.ControlPlanes, r.Workers)
+func (p *printer) printInstall(r installResult) {
+	p.printLine("\ninstall: %d control planes, %d workers", r.ControlPlanes, r.Workers)
 	for _, pair := range r.Pairs {
-		p.line("  by hand  %6.1f s, CPU %6.1f s: %s", pair.ByHand.Seconds, pair.ByHand.CPUSeconds,
+		p.printLine("  by hand  %6.1f s, CPU %6.1f s: %s", pair.ByHand.Seconds, pair.ByHand.CPUSeconds,
 			stagesText(pair.ByHand.Stages))
-		p.line("  kubeone  %6.1f s, CPU %6.1f s; ratio %.2f", pair.Kubeone.Seconds, pair.Kubeone.CPUSeconds, pair.Ratio)
+		p.printLine("  kubeone  %6.1f s, CPU %6.1f s; ratio %.2f", pair.Kubeone.Seconds, pair.Kubeone.CPUSeconds, pair.Ratio)
 	}
-	p.line("  ratio %.2f (median of %d)", r.Ratio, len(r.Pairs))
+	p.printLine("  ratio %.2f (median of %d)", r.Ratio, len(r.Pairs))
 }
 
 func stagesText(stages []stage) string {
@@ -118,9 +120,9 @@ func stagesText(stages []stage) string {
 	return strings.Join(parts, ", ")
 }
 
-func (p *printer) noop(r noopResult) {
-	p.line("\nnoop: plan of a cluster as wanted takes %.2f s (median of %d; %.2f to %.2f)", r.Seconds, noopRuns,
+func (p *printer) printNoop(r noopResult) {
+	p.printLine("\nnoop: plan of a cluster as wanted takes %.2f s (median of %d; %.2f to %.2f)", r.Seconds, noopRuns,
 		r.Fastest, r.Slowest)
-	p.line("  a host had %d connection and %d command (%s the limit of one each); %d API requests, %d etcd requests",
-		r.Connections, r.Commands, limit(r.Within), r.APIRequests, r.EtcdRequests)
+	p.printLine("  a host had %d connection and %d command (%s the limit of one each); %d API requests, %d etcd requests",
+		r.Connections, r.Commands, limitWord(r.Within), r.APIRequests, r.EtcdRequests)
 }

@@ -30,12 +30,12 @@ func (b *bench) measureStart(ctx context.Context) (*startResult, error) {
 	var took []float64
 	for range startRuns {
 		start := time.Now()
-		if out, err := b.product(ctx, "version").CombinedOutput(); err != nil {
-			return nil, failure(fmt.Errorf("kubeone version: %w", err), string(out))
+		if out, err := b.productCommand(ctx, "version").CombinedOutput(); err != nil {
+			return nil, withLastLines(fmt.Errorf("kubeone version: %w", err), string(out))
 		}
 		took = append(took, time.Since(start).Seconds())
 	}
-	r := &startResult{Seconds: median(took), SizeMB: float64(info.Size()) / (1 << 20)}
+	r := &startResult{Seconds: medianOf(took), SizeMB: float64(info.Size()) / (1 << 20)}
 	r.WithinSeconds, r.WithinSize = r.Seconds <= startLimit, r.SizeMB <= sizeLimit
 	return r, nil
 }

@@ -15,31 +15,31 @@ import (
 	"kubeone/test/e2e/operator"
 )
 
-// backups takes snapshots and backups in every supported way, and reads them again.
-func backups(s *scenario) {
-	s.run(0, []string{"etcd", "members"}, "All members are healthy and hold the same keys.")
-	s.run(0, []string{"etcd", "members", "-o", "json"}, `"format"`, s.Lab.ControlPlanes()[0].Hostname)
+// checkBackups takes snapshots and backups in every supported way, and reads them again.
+func checkBackups(s *scenario) {
+	s.runCommand(0, []string{"etcd", "members"}, "All members are healthy and hold the same keys.")
+	s.runCommand(0, []string{"etcd", "members", "-o", "json"}, `"format"`, s.Lab.ControlPlanes()[0].Hostname)
 	dir := s.TempDir()
 	file := filepath.Join(dir, "by-hand.db")
-	s.run(0, []string{"etcd", "snapshot", file, "-o", "json"}, file)
+	s.runCommand(0, []string{"etcd", "snapshot", file, "-o", "json"}, file)
 	_, err := snapshot.Verify(file)
 	s.must(err)
-	piped := s.run(0, []string{"etcd", "snapshot", "-"})
+	piped := s.runCommand(0, []string{"etcd", "snapshot", "-"})
 	_, err = snapshot.VerifyReader(strings.NewReader(piped.Stdout))
 	s.must(err)
 	s.snapshotsOnHosts()
 	s.backupOffTheHosts(dir)
-	s.run(0, []string{"etcd", "defragment"}, "Done. 3 members")
-	s.run(0, []string{"etcd", "defragment", s.Lab.ControlPlanes()[1].Hostname}, "Done. 1 member")
-	s.run(15, []string{"etcd", "defragment", "nobody"}, "no such etcd member")
-	s.run(0, []string{"etcd", "disarm"}, "There is no alarm.")
-	s.run(0, []string{"etcd", "disarm", "--all"}, "There is no alarm.")
-	s.healthy()
+	s.runCommand(0, []string{"etcd", "defragment"}, "Done. 3 members")
+	s.runCommand(0, []string{"etcd", "defragment", s.Lab.ControlPlanes()[1].Hostname}, "Done. 1 member")
+	s.runCommand(15, []string{"etcd", "defragment", "nobody"}, "no such etcd member")
+	s.runCommand(0, []string{"etcd", "disarm"}, "There is no alarm.")
+	s.runCommand(0, []string{"etcd", "disarm", "--all"}, "There is no alarm.")
+	s.awaitHealthy()
 }
 
 // snapshotsOnHosts has each host take one snapshot on request and one by its timer.
 func (s *scenario) snapshotsOnHosts() {
-	s.run(0, []string{"etcd", "snapshot", "--on-hosts", "--force-unlock"}, "3 hosts have a new snapshot")
+	s.runCommand(0, []string{"etcd", "snapshot", "--on-hosts", "--force-unlock"}, "3 hosts have a new snapshot")
 	const fire = `set -e
 systemctl is-enabled kubeone-snapshot.timer
 systemctl start kubeone-snapshot.service
@@ -71,7 +71,7 @@ func (s *scenario) backupOffTheHosts(dir string) {
 		Metadata backup.Metadata `json:"metadata"`
 	}
 	for range 2 {
-		r := s.run(0, []string{"backup", "--recipient", id.Recipient().String(), "--to", kept, "--keep", "1", "-o",
+		r := s.runCommand(0, []string{"backup", "--recipient", id.Recipient().String(), "--to", kept, "--keep", "1", "-o",
 			"json"})
 		s.must(json.Unmarshal([]byte(r.Stdout), &written))
 	}
@@ -81,12 +81,12 @@ func (s *scenario) backupOffTheHosts(dir string) {
 		s.Errorf("kept are %v, not %s", left, written.Name)
 	}
 	off := filepath.Join(kept, written.Name)
-	s.run(0, []string{"backup", "verify", off, "--identity", key}, "Signed by this CA", "Verified: all")
-	s.run(0, []string{"backup", "inspect", off, "--identity", key, "-o", "json"}, `"verified": false`)
-	s.same("Kubernetes version", newest, written.Metadata.KubernetesVersion)
+	s.runCommand(0, []string{"backup", "verify", off, "--identity", key}, "Signed by this CA", "Verified: all")
+	s.runCommand(0, []string{"backup", "inspect", off, "--identity", key, "-o", "json"}, `"verified": false`)
+	s.checkEqual("Kubernetes version", newest, written.Metadata.KubernetesVersion)
 	if written.Metadata.ClusterID == "" || written.Metadata.Snapshot.Keys < 100 ||
 		len(written.Metadata.Snapshot.Members) != 3 {
 		s.Errorf("metadata %+v", written.Metadata)
 	}
-	s.run(15, []string{"backup", "--to", kept}, "no recipient")
+	s.runCommand(15, []string{"backup", "--to", kept}, "no recipient")
 }

@@ -17,26 +17,26 @@ type fault struct {
 	says       []string
 }
 
-func faults() []fault {
+func hostFaults() []fault {
 	return []fault{
 		{"no sudo", "worker-1", "mv /etc/sudoers.d/ops /root/ops", "mv /root/ops /etc/sudoers.d/ops", 13,
 			[]string{"sudo"}},
-		{"port of the API taken", "cp-1", listen(6443), stopListening(6443), 10, []string{"port 6443 is taken"}},
-		{"port of etcd taken", "cp-2", listen(2379), stopListening(2379), 10, []string{"port 2379 is taken"}},
-		{"port of the kubelet taken", "worker-1", listen(10250), stopListening(10250), 10,
+		{"port of the API taken", "cp-1", listenOn(6443), stopListening(6443), 10, []string{"port 6443 is taken"}},
+		{"port of etcd taken", "cp-2", listenOn(2379), stopListening(2379), 10, []string{"port 2379 is taken"}},
+		{"port of the kubelet taken", "worker-1", listenOn(10250), stopListening(10250), 10,
 			[]string{"port 10250 is taken"}},
 		{"clock wrong", "cp-3", standIn("date", `exec /usr/bin/date -d "+2 minutes" "$@"`), "rm /usr/local/sbin/date",
 			10, []string{"clock is ", " ahead"}}, // the offset includes the time of the host's answer
 		{"too little disk", "worker-1", "mount -t tmpfs -o size=100m lab /var/lib", "umount /var/lib", 10,
 			[]string{"free disk space", "MiB are needed"}},
-		{"too little memory", "cp-1", cover("/proc/meminfo", "MemTotal: 512000 kB"), uncover("/proc/meminfo"), 10,
+		{"too little memory", "cp-1", coverFile("/proc/meminfo", "MemTotal: 512000 kB"), uncoverFile("/proc/meminfo"), 10,
 			[]string{"500 MiB of memory"}},
-		{"unsupported system", "cp-2", cover("/etc/os-release", "ID=plan9"), uncover("/etc/os-release"), 10,
+		{"unsupported system", "cp-2", coverFile("/etc/os-release", "ID=plan9"), uncoverFile("/etc/os-release"), 10,
 			[]string{`operating system "plan9" is not supported`}},
 		{
 			"a command missing that no package manager brings", "worker-1",
-			cover("/etc/os-release", "ID=flatcar") + " && mv /usr/sbin/iptables /root/iptables",
-			"mv /root/iptables /usr/sbin/iptables; " + uncover("/etc/os-release"), 10,
+			coverFile("/etc/os-release", "ID=flatcar") + " && mv /usr/sbin/iptables /root/iptables",
+			"mv /root/iptables /usr/sbin/iptables; " + uncoverFile("/etc/os-release"), 10,
 			[]string{`no package manager of "flatcar" to install them: iptables`},
 		},
 		{"kernel too old", "cp-2", standIn("uname", "echo 3.10.0-1160 x86_64"), "rm /usr/local/sbin/uname", 10,
@@ -48,7 +48,7 @@ func faults() []fault {
 	}
 }
 
-func listen(port int) string {
+func listenOn(port int) string {
 	return strings.ReplaceAll("systemd-run --quiet --unit=taken-PORT socat TCP-LISTEN:PORT,fork,reuseaddr /dev/null "+
 		"&& until ss -ltnH | grep -q :PORT; do :; done", "PORT", strconv.Itoa(port))
 }
@@ -64,27 +64,27 @@ func standIn(name, script string) string {
 	return "printf '#!/bin/sh\\n%s\\n' '" + script + "' >" + path + " && chmod 755 " + path
 }
 
-// cover mounts a text over a file, which stays unchanged underneath.
-func cover(path, text string) string {
+// coverFile mounts a text over a file, which stays unchanged underneath.
+func coverFile(path, text string) string {
 	return "echo '" + text + "' >/run/cover && mount --bind /run/cover " + path
 }
 
-func uncover(path string) string { return "umount " + path + " && rm /run/cover" }
+func uncoverFile(path string) string { return "umount " + path + " && rm /run/cover" }
 
 // badHosts causes each fault, and removes it after kubeone has reported it.
 func badHosts(s *scenario) {
-	for _, fault := range faults() {
+	for _, fault := range hostFaults() {
 		s.T.Run(fault.name, func(t *testing.T) {
 			f := &scenario{T: t, Operator: s.Operator, bare: s.bare}
-			f.fault(fault)
+			f.checkFault(fault)
 		})
 	}
-	s.unchanged(s.bare, s.snapshot())
+	s.checkUnchanged(s.bare, s.snapshotAll())
 }
 
-// fault checks that kubeone reports the fault and changes nothing on the host. A single check after all faults covers
-// the other hosts.
-func (s *scenario) fault(f fault) {
+// checkFault checks that kubeone reports the fault and changes nothing on the host. A single check after all faults
+// covers the other hosts.
+func (s *scenario) checkFault(f fault) {
 	host := s.Lab.Host(f.host)
 	_, err := host.Exec(s.Context(), f.make)
 	s.must(err)
@@ -93,6 +93,6 @@ func (s *scenario) fault(f fault) {
 		s.must(err)
 	}()
 	before := s.snapshotOf(host)
-	s.run(f.status, []string{"apply", "-y"}, append(f.says, f.host)...)
-	s.unchanged(before, s.snapshotOf(host))
+	s.runCommand(f.status, []string{"apply", "-y"}, append(f.says, f.host)...)
+	s.checkUnchanged(before, s.snapshotOf(host))
 }

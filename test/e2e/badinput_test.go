@@ -25,46 +25,46 @@ type mistake struct {
 	says   []string
 }
 
-func (s *scenario) mistakes() []mistake {
+func (s *scenario) listMistakes() []mistake {
 	worker := s.Lab.Host("worker-1")
 	cp1, cp2 := s.Lab.Host("cp-1"), s.Lab.Host("cp-2")
 	everywhere := operator.Replace("      sshUsername:", "      sshPort: 2222\n      sshUsername:")
 	secondPort := operator.Replace("      hostname: cp-2\n", "      hostname: cp-2\n      sshPort: 2222\n")
 	return []mistake{
-		{"key that the hosts do not know", []operator.Edit{operator.Replace(worker.SSHKey, s.strangeKey())}, yes(), 13,
+		{"key that the hosts do not know", []operator.Edit{operator.Replace(worker.SSHKey, s.strangeKey())}, yesFlag(), 13,
 			[]string{"worker-1", "authent"}},
-		{"closed port", []operator.Edit{secondPort}, yes(), 14, []string{"cp-2", "2222", "refused"}},
+		{"closed port", []operator.Edit{secondPort}, yesFlag(), 14, []string{"cp-2", "2222", "refused"}},
 		{"name that does not resolve",
 			[]operator.Edit{operator.Replace("publicAddress: "+cp2.Address, "publicAddress: no-such-host.invalid")},
-			yes(), 14, []string{"no-such-host.invalid"}},
-		{"changed host key", []operator.Edit{operator.Replace(cp1.WireKey(), cp2.WireKey())}, yes(), 13,
+			yesFlag(), 14, []string{"no-such-host.invalid"}},
+		{"changed host key", []operator.Edit{operator.Replace(cp1.WireKey(), cp2.WireKey())}, yesFlag(), 13,
 			[]string{"cp-1", "SHA256:"}},
-		{"all hosts unreachable", []operator.Edit{everywhere}, yes(), 14, []string{"cp-1", "cp-2", "cp-3", "refused"}},
-		{"bundle cut short", nil, append(yes(), "--bundle", s.cutBundle()), 15, []string{"bundle"}},
-		{"bundle altered", nil, append(yes(), "--bundle", s.alteredBundle()), 15, []string{"bundle"}},
-		{"bundle of another version", []operator.Edit{operator.Replace(s.Lab.KubernetesVersion, "1.35.4")}, yes(), 15,
+		{"all hosts unreachable", []operator.Edit{everywhere}, yesFlag(), 14, []string{"cp-1", "cp-2", "cp-3", "refused"}},
+		{"bundle cut short", nil, append(yesFlag(), "--bundle", s.cutBundle()), 15, []string{"bundle"}},
+		{"bundle altered", nil, append(yesFlag(), "--bundle", s.alteredBundle()), 15, []string{"bundle"}},
+		{"bundle of another version", []operator.Edit{operator.Replace(s.Lab.KubernetesVersion, "1.35.4")}, yesFlag(), 15,
 			[]string{"1.35.4", s.Lab.KubernetesVersion}},
 		{"nobody to ask", nil, nil, 15, []string{"no terminal", "--auto-approve"}},
 	}
 }
 
-func yes() []string { return []string{"-y"} }
+func yesFlag() []string { return []string{"-y"} }
 
 // badInput makes each mistake, and checks the hosts afterwards.
 func badInput(s *scenario) {
-	for _, mistake := range s.mistakes() {
+	for _, mistake := range s.listMistakes() {
 		s.T.Run(mistake.name, func(t *testing.T) {
 			m := &scenario{T: t, Operator: s.Operator, bare: s.bare}
-			m.mistake(mistake)
+			m.checkMistake(mistake)
 		})
 	}
-	s.unchanged(s.bare, s.snapshot())
+	s.checkUnchanged(s.bare, s.snapshotAll())
 }
 
-func (s *scenario) mistake(m mistake) {
+func (s *scenario) checkMistake(m mistake) {
 	manifest, err := s.Variant(strings.ReplaceAll(m.name, " ", "-"), m.edits...)
 	s.must(err)
-	r := s.run(m.status, append([]string{"apply", "-m", manifest}, m.args...), m.says...)
+	r := s.runCommand(m.status, append([]string{"apply", "-m", manifest}, m.args...), m.says...)
 	if strings.Contains(r.Text(), "create the cluster") && m.status != 15 {
 		s.Errorf("an installation was planned although not all hosts are known\n%s", r)
 	}
@@ -72,24 +72,24 @@ func (s *scenario) mistake(m mistake) {
 
 // wrongManifest applies manifests that belong to another cluster or are older than this one.
 func wrongManifest(s *scenario) {
-	before := s.snapshot()
+	before := s.snapshotAll()
 	for _, m := range []mistake{
 		{"manifest of another cluster",
-			[]operator.Edit{operator.Replace("\nname: "+s.Lab.Name+"\n", "\nname: another\n")}, yes(), 15,
+			[]operator.Edit{operator.Replace("\nname: "+s.Lab.Name+"\n", "\nname: another\n")}, yesFlag(), 15,
 			[]string{"belongs to cluster", s.Lab.Name, "another"}},
-		{"version below the cluster's", []operator.Edit{operator.Replace(s.Lab.KubernetesVersion, "1.35.4")}, yes(), 15,
+		{"version below the cluster's", []operator.Edit{operator.Replace(s.Lab.KubernetesVersion, "1.35.4")}, yesFlag(), 15,
 			[]string{"1.35.4", s.Lab.KubernetesVersion}},
 		{
 			"all hosts unreachable", []operator.Edit{
 				operator.Replace("      sshUsername:", "      sshPort: 2222\n      sshUsername:"),
-			}, yes(), 14, []string{"refused"},
+			}, yesFlag(), 14, []string{"refused"},
 		},
 	} {
 		s.T.Run(m.name, func(t *testing.T) {
-			(&scenario{T: t, Operator: s.Operator, bare: s.bare}).mistake(m)
+			(&scenario{T: t, Operator: s.Operator, bare: s.bare}).checkMistake(m)
 		})
 	}
-	s.same("what runs since when", len(before), len(s.snapshot()))
+	s.checkEqual("what runs since when", len(before), len(s.snapshotAll()))
 }
 
 // strangeKey creates a key that no host accepts.

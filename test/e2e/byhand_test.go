@@ -17,13 +17,13 @@ import (
 
 // TestScriptsByHand creates a cluster by running each host's script at its console. kubeone does the rest.
 func TestScriptsByHand(t *testing.T) {
-	s := begin(t, fleet.Options{Name: "byhand", ControlPlanes: 3, Workers: 1})
-	s.parts(
+	s := newScenario(t, fleet.Options{Name: "byhand", ControlPlanes: 3, Workers: 1})
+	s.runParts(
 		part{"each host's script alone brings it into the cluster", scriptsRunByHand},
 		part{"what concerns the cluster is all that is left", func(s *scenario) {
-			s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+			s.runCommand(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 			s.must(s.FetchKubeconfig(s.Context()))
-			s.healthy()
+			s.awaitHealthy()
 			s.nothingToDo()
 		}},
 	)
@@ -40,22 +40,22 @@ var fromLeader = map[string]string{
 
 func scriptsRunByHand(s *scenario) {
 	dir := s.TempDir()
-	s.run(2, []string{"plan", "--scripts", dir}, "create the cluster")
+	s.runCommand(2, []string{"plan", "--scripts", dir}, "create the cluster")
 	for _, host := range s.Members() {
 		s.must(host.CopyTo(s.Context(), filepath.Join(dir, host.Hostname+".sh"), "/root/node.sh"))
 		s.must(host.CopyTo(s.Context(), s.Bundle, "/root/bundle.tar"))
-		s.broken(host, "mkdir -p /var/lib/kubeone/artifacts && tar -xf /root/bundle.tar --strip-components=1 "+
+		s.breakHost(host, "mkdir -p /var/lib/kubeone/artifacts && tar -xf /root/bundle.tar --strip-components=1 "+
 			"-C /var/lib/kubeone/artifacts blobs/sha256 && rm /root/bundle.tar")
 	}
 	leader := s.Lab.Host("cp-1")
-	s.broken(s.Lab.Host("cp-2"), "sh /root/node.sh 2>&1 | grep -q 'missing in /run/kubeone/secrets: pki.tar token'")
-	s.broken(leader, "sh /root/node.sh")
+	s.breakHost(s.Lab.Host("cp-2"), "sh /root/node.sh 2>&1 | grep -q 'missing in /run/kubeone/secrets: pki.tar token'")
+	s.breakHost(leader, "sh /root/node.sh")
 	for _, host := range []*fleet.Host{s.Lab.Host("cp-2"), s.Lab.Host("cp-3"), s.Lab.Host("worker-1")} {
 		s.secretsBrought(leader, host)
 		s.joinedByHand(leader, host)
 	}
 	for _, host := range s.Members() {
-		s.broken(host, "[ ! -e /run/kubeone/secrets ] && sh /root/node.sh | grep -q 'in the cluster already'")
+		s.breakHost(host, "[ ! -e /run/kubeone/secrets ] && sh /root/node.sh | grep -q 'in the cluster already'")
 	}
 }
 

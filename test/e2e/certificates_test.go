@@ -30,7 +30,7 @@ type attempt struct {
 	wants  x509.CertificateRequest
 }
 
-func attempts(s *scenario) []attempt {
+func certificateAttempts(s *scenario) []attempt {
 	own, other := s.Lab.Workers()[0], s.Lab.Host("cp-1")
 	bearer := func(token string) []string {
 		return []string{
@@ -62,8 +62,8 @@ func attempts(s *scenario) []attempt {
 	}
 }
 
-// send sends the request as the given user. It returns nothing: the answer depends on the approver.
-func (a attempt) send(s *scenario) {
+// sendRequest sends the request as the given user. It returns nothing: the answer depends on the approver.
+func (a attempt) sendRequest(s *scenario) {
 	s.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	s.must(err)
@@ -83,8 +83,8 @@ func (a attempt) send(s *scenario) {
 	s.must(err)
 }
 
-// token creates a join token in the cluster. Only its ID is used.
-func (s *scenario) token(id, node string) {
+// createToken creates a join token in the cluster. Only its ID is used.
+func (s *scenario) createToken(id, node string) {
 	s.Helper()
 	data := map[string]string{
 		"token-id": id, "token-secret": "0123456789abcdef", "usage-bootstrap-authentication": "true",
@@ -110,10 +110,10 @@ func (s *scenario) token(id, node string) {
 // the host gets its own certificate.
 func (s *scenario) identitiesAreAsked(do func()) {
 	s.Helper()
-	s.token("owntok", s.Lab.Workers()[0].Hostname)
-	s.token("anytok", "")
-	for _, a := range attempts(s) {
-		a.send(s)
+	s.createToken("owntok", s.Lab.Workers()[0].Hostname)
+	s.createToken("anytok", "")
+	for _, a := range certificateAttempts(s) {
+		a.sendRequest(s)
 	}
 	do()
 	var list certificatesv1.CertificateSigningRequestList
@@ -122,7 +122,7 @@ func (s *scenario) identitiesAreAsked(do func()) {
 	for _, csr := range list.Items {
 		open[csr.Name] = len(csr.Status.Conditions)+len(csr.Status.Certificate) == 0
 	}
-	for _, a := range attempts(s) {
+	for _, a := range certificateAttempts(s) {
 		if !open[a.name] {
 			s.Errorf("request %s was answered, or is gone", a.name)
 		}

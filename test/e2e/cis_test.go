@@ -42,7 +42,7 @@ ss -ltnH | awk '{print "listens", $4}'
 sed 's/^/kubelet /' /var/lib/kubelet/config.yaml
 `
 
-func (s *scenario) facts(host *fleet.Host) facts {
+func (s *scenario) readFacts(host *fleet.Host) facts {
 	s.Helper()
 	text, err := host.Exec(s.Context(), lookAt)
 	s.must(err)
@@ -72,8 +72,8 @@ func (s *scenario) facts(host *fleet.Host) facts {
 	return f
 }
 
-// closed checks that a file has no permission bits other than most. A missing file fails.
-func closed(path string, most uint64) func(facts) string {
+// fileIsClosed checks that a file has no permission bits other than most. A missing file fails.
+func fileIsClosed(path string, most uint64) func(facts) string {
 	return func(f facts) string {
 		text, ok := f.files[path]
 		if !ok {
@@ -87,8 +87,8 @@ func closed(path string, most uint64) func(facts) string {
 	}
 }
 
-// owned checks a file's owner and group.
-func owned(path, by string) func(facts) string {
+// fileIsOwned checks a file's owner and group.
+func fileIsOwned(path, by string) func(facts) string {
 	return func(f facts) string {
 		if text := f.files[path]; !strings.HasSuffix(text, " "+by) {
 			return fmt.Sprintf("%s is %q, want %s", path, text, by)
@@ -97,8 +97,8 @@ func owned(path, by string) func(facts) string {
 	}
 }
 
-// below applies a check to all files below a directory with the suffix; there must be at least one.
-func below(dir, suffix string, check func(path string) func(facts) string) func(facts) string {
+// checkFilesBelow applies a check to all files below a directory with the suffix; there must be at least one.
+func checkFilesBelow(dir, suffix string, check func(path string) func(facts) string) func(facts) string {
 	return func(f facts) string {
 		looked := 0
 		for path := range f.files {
@@ -116,8 +116,8 @@ func below(dir, suffix string, check func(path string) func(facts) string) func(
 	}
 }
 
-// flag checks a component's flag.
-func flag(component, name, want string, holds func(value string) bool) func(facts) string {
+// checkFlag checks a component's flag.
+func checkFlag(component, name, want string, holds func(value string) bool) func(facts) string {
 	return func(f facts) string {
 		value, set := f.args[component][name]
 		if f.args[component] == nil || !set || !holds(value) {
@@ -127,29 +127,29 @@ func flag(component, name, want string, holds func(value string) bool) func(fact
 	}
 }
 
-func set(component, name string) func(facts) string {
-	return flag(component, name, "anything", func(value string) bool { return value != "" })
+func flagIsSet(component, name string) func(facts) string {
+	return checkFlag(component, name, "anything", func(value string) bool { return value != "" })
 }
 
-func is(component, name, want string) func(facts) string {
-	return flag(component, name, want, func(value string) bool { return value == want })
+func flagIs(component, name, want string) func(facts) string {
+	return checkFlag(component, name, want, func(value string) bool { return value == want })
 }
 
-func least(component, name string, want int) func(facts) string {
-	return flag(component, name, strconv.Itoa(want)+" at least", func(value string) bool {
+func flagIsAtLeast(component, name string, want int) func(facts) string {
+	return checkFlag(component, name, strconv.Itoa(want)+" at least", func(value string) bool {
 		n, err := strconv.Atoi(value)
 		return err == nil && n >= want
 	})
 }
 
-func has(component, name, item string) func(facts) string {
-	return flag(component, name, item+" in it", func(value string) bool {
+func flagHas(component, name, item string) func(facts) string {
+	return checkFlag(component, name, item+" in it", func(value string) bool {
 		return slices.Contains(strings.Split(value, ","), item)
 	})
 }
 
-// not checks that a flag does not contain the item. The flag may be missing.
-func not(component, name, item string) func(facts) string {
+// flagHasNot checks that a flag does not contain the item. The flag may be missing.
+func flagHasNot(component, name, item string) func(facts) string {
 	return func(f facts) string {
 		value, set := f.args[component][name]
 		if f.args[component] == nil || set && (item == "" || slices.Contains(strings.Split(value, ","), item)) {
@@ -187,23 +187,25 @@ func controlPlaneFiles() []cis {
 	const kubernetes = "/etc/kubernetes"
 	for i, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd"} {
 		path := kubernetes + "/manifests/" + name + ".yaml"
-		add(strconv.Itoa(2*i+1), "", closed(path, 0o600))
-		add(strconv.Itoa(2*i+2), "", owned(path, "root:root"))
+		add(strconv.Itoa(2*i+1), "", fileIsClosed(path, 0o600))
+		add(strconv.Itoa(2*i+2), "", fileIsOwned(path, "root:root"))
 	}
-	add("9", "", below("/etc/cni/net.d", "", func(path string) func(facts) string { return closed(path, 0o600) }))
-	add("10", "", below("/etc/cni/net.d", "", func(path string) func(facts) string { return owned(path, "root:root") }))
-	add("11", "", closed("/var/lib/etcd", 0o700))
+	add("9", "", checkFilesBelow("/etc/cni/net.d", "",
+		func(path string) func(facts) string { return fileIsClosed(path, 0o600) }))
+	add("10", "", checkFilesBelow("/etc/cni/net.d", "",
+		func(path string) func(facts) string { return fileIsOwned(path, "root:root") }))
+	add("11", "", fileIsClosed("/var/lib/etcd", 0o700))
 	add("12", "etcd runs as root, as kubeadm has it, and its data are root's alone",
-		owned("/var/lib/etcd", "etcd:etcd"))
+		fileIsOwned("/var/lib/etcd", "etcd:etcd"))
 	for i, name := range []string{"admin", "scheduler", "controller-manager"} {
 		path := kubernetes + "/" + name + ".conf"
-		add(strconv.Itoa(2*i+13), "", closed(path, 0o600))
-		add(strconv.Itoa(2*i+14), "", owned(path, "root:root"))
+		add(strconv.Itoa(2*i+13), "", fileIsClosed(path, 0o600))
+		add(strconv.Itoa(2*i+14), "", fileIsOwned(path, "root:root"))
 	}
 	pki := kubernetes + "/pki"
-	add("19", "", below(pki, "", func(path string) func(facts) string { return owned(path, "root:root") }))
-	add("20", "", below(pki, ".crt", func(path string) func(facts) string { return closed(path, 0o644) }))
-	add("21", "", below(pki, ".key", func(path string) func(facts) string { return closed(path, 0o600) }))
+	add("19", "", checkFilesBelow(pki, "", func(path string) func(facts) string { return fileIsOwned(path, "root:root") }))
+	add("20", "", checkFilesBelow(pki, ".crt", func(path string) func(facts) string { return fileIsClosed(path, 0o644) }))
+	add("21", "", checkFilesBelow(pki, ".key", func(path string) func(facts) string { return fileIsClosed(path, 0o600) }))
 	return out
 }
 
@@ -212,36 +214,36 @@ func apiServerChecks() []cis {
 	const api = "kube-apiserver"
 	notWanted := "it is the cluster's owner who decides: pods, Services and Secrets of a living cluster may need it"
 	return inControlPlane(map[string][]func(facts) string{
-		"1.2.1":  {set(api, "authentication-config")},
-		"1.2.2":  {not(api, "token-auth-file", "")},
-		"1.2.3":  {has(api, "enable-admission-plugins", "DenyServiceExternalIPs")},
-		"1.2.4":  {set(api, "kubelet-client-certificate"), set(api, "kubelet-client-key")},
-		"1.2.5":  {set(api, "kubelet-certificate-authority")},
-		"1.2.6":  {set(api, "authorization-mode"), not(api, "authorization-mode", "AlwaysAllow")},
-		"1.2.7":  {has(api, "authorization-mode", "Node")},
-		"1.2.8":  {has(api, "authorization-mode", "RBAC")},
-		"1.2.9":  {has(api, "enable-admission-plugins", "EventRateLimit")},
-		"1.2.10": {not(api, "enable-admission-plugins", "AlwaysAdmit")},
-		"1.2.11": {has(api, "enable-admission-plugins", "AlwaysPullImages")},
-		"1.2.12": {not(api, "disable-admission-plugins", "ServiceAccount")},
-		"1.2.13": {not(api, "disable-admission-plugins", "NamespaceLifecycle")},
-		"1.2.14": {has(api, "enable-admission-plugins", "NodeRestriction")},
-		"1.2.15": {is(api, "profiling", "false")},
-		"1.2.16": {set(api, "audit-log-path")},
-		"1.2.17": {least(api, "audit-log-maxage", 30)},
-		"1.2.18": {least(api, "audit-log-maxbackup", 10)},
-		"1.2.19": {least(api, "audit-log-maxsize", 100)},
-		"1.2.20": {set(api, "request-timeout")},
-		"1.2.21": {not(api, "service-account-lookup", "false")},
-		"1.2.22": {set(api, "service-account-key-file")},
-		"1.2.23": {set(api, "etcd-certfile"), set(api, "etcd-keyfile")},
-		"1.2.24": {set(api, "tls-cert-file"), set(api, "tls-private-key-file")},
-		"1.2.25": {set(api, "client-ca-file")},
-		"1.2.26": {set(api, "etcd-cafile")},
-		"1.2.27": {set(api, "encryption-provider-config")},
-		"1.2.29": {set(api, "tls-cipher-suites"), is(api, "tls-min-version", "VersionTLS12")},
-		"1.2.30": {is(api, "service-account-extend-token-expiration", "false")},
-		"3.2.1":  {set(api, "audit-policy-file")},
+		"1.2.1":  {flagIsSet(api, "authentication-config")},
+		"1.2.2":  {flagHasNot(api, "token-auth-file", "")},
+		"1.2.3":  {flagHas(api, "enable-admission-plugins", "DenyServiceExternalIPs")},
+		"1.2.4":  {flagIsSet(api, "kubelet-client-certificate"), flagIsSet(api, "kubelet-client-key")},
+		"1.2.5":  {flagIsSet(api, "kubelet-certificate-authority")},
+		"1.2.6":  {flagIsSet(api, "authorization-mode"), flagHasNot(api, "authorization-mode", "AlwaysAllow")},
+		"1.2.7":  {flagHas(api, "authorization-mode", "Node")},
+		"1.2.8":  {flagHas(api, "authorization-mode", "RBAC")},
+		"1.2.9":  {flagHas(api, "enable-admission-plugins", "EventRateLimit")},
+		"1.2.10": {flagHasNot(api, "enable-admission-plugins", "AlwaysAdmit")},
+		"1.2.11": {flagHas(api, "enable-admission-plugins", "AlwaysPullImages")},
+		"1.2.12": {flagHasNot(api, "disable-admission-plugins", "ServiceAccount")},
+		"1.2.13": {flagHasNot(api, "disable-admission-plugins", "NamespaceLifecycle")},
+		"1.2.14": {flagHas(api, "enable-admission-plugins", "NodeRestriction")},
+		"1.2.15": {flagIs(api, "profiling", "false")},
+		"1.2.16": {flagIsSet(api, "audit-log-path")},
+		"1.2.17": {flagIsAtLeast(api, "audit-log-maxage", 30)},
+		"1.2.18": {flagIsAtLeast(api, "audit-log-maxbackup", 10)},
+		"1.2.19": {flagIsAtLeast(api, "audit-log-maxsize", 100)},
+		"1.2.20": {flagIsSet(api, "request-timeout")},
+		"1.2.21": {flagHasNot(api, "service-account-lookup", "false")},
+		"1.2.22": {flagIsSet(api, "service-account-key-file")},
+		"1.2.23": {flagIsSet(api, "etcd-certfile"), flagIsSet(api, "etcd-keyfile")},
+		"1.2.24": {flagIsSet(api, "tls-cert-file"), flagIsSet(api, "tls-private-key-file")},
+		"1.2.25": {flagIsSet(api, "client-ca-file")},
+		"1.2.26": {flagIsSet(api, "etcd-cafile")},
+		"1.2.27": {flagIsSet(api, "encryption-provider-config")},
+		"1.2.29": {flagIsSet(api, "tls-cipher-suites"), flagIs(api, "tls-min-version", "VersionTLS12")},
+		"1.2.30": {flagIs(api, "service-account-extend-token-expiration", "false")},
+		"3.2.1":  {flagIsSet(api, "audit-policy-file")},
 	}, map[string]string{"1.2.3": notWanted, "1.2.9": notWanted, "1.2.11": notWanted, "1.2.27": notWanted})
 }
 
@@ -249,28 +251,28 @@ func apiServerChecks() []cis {
 func controllerChecks() []cis {
 	const manager, scheduler = "kube-controller", "kube-scheduler" // names in the kernel
 	return inControlPlane(map[string][]func(facts) string{
-		"1.3.1": {set(manager, "terminated-pod-gc-threshold")},
-		"1.3.2": {is(manager, "profiling", "false")},
-		"1.3.3": {is(manager, "use-service-account-credentials", "true")},
-		"1.3.4": {set(manager, "service-account-private-key-file")},
-		"1.3.5": {set(manager, "root-ca-file")},
-		"1.3.6": {not(manager, "feature-gates", "RotateKubeletServerCertificate=false")},
-		"1.3.7": {is(manager, "bind-address", "127.0.0.1")},
-		"1.4.1": {is(scheduler, "profiling", "false")},
-		"1.4.2": {is(scheduler, "bind-address", "127.0.0.1")},
+		"1.3.1": {flagIsSet(manager, "terminated-pod-gc-threshold")},
+		"1.3.2": {flagIs(manager, "profiling", "false")},
+		"1.3.3": {flagIs(manager, "use-service-account-credentials", "true")},
+		"1.3.4": {flagIsSet(manager, "service-account-private-key-file")},
+		"1.3.5": {flagIsSet(manager, "root-ca-file")},
+		"1.3.6": {flagHasNot(manager, "feature-gates", "RotateKubeletServerCertificate=false")},
+		"1.3.7": {flagIs(manager, "bind-address", "127.0.0.1")},
+		"1.4.1": {flagIs(scheduler, "profiling", "false")},
+		"1.4.2": {flagIs(scheduler, "bind-address", "127.0.0.1")},
 	}, nil)
 }
 
 // etcdChecks returns the checks 2.
 func etcdChecks() []cis {
 	return inControlPlane(map[string][]func(facts) string{
-		"2.1": {set("etcd", "cert-file"), set("etcd", "key-file")},
-		"2.2": {is("etcd", "client-cert-auth", "true")},
-		"2.3": {not("etcd", "auto-tls", "true")},
-		"2.4": {set("etcd", "peer-cert-file"), set("etcd", "peer-key-file")},
-		"2.5": {is("etcd", "peer-client-cert-auth", "true")},
-		"2.6": {not("etcd", "peer-auto-tls", "true")},
-		"2.7": {is("etcd", "trusted-ca-file", "/etc/kubernetes/pki/etcd/ca.crt")},
+		"2.1": {flagIsSet("etcd", "cert-file"), flagIsSet("etcd", "key-file")},
+		"2.2": {flagIs("etcd", "client-cert-auth", "true")},
+		"2.3": {flagHasNot("etcd", "auto-tls", "true")},
+		"2.4": {flagIsSet("etcd", "peer-cert-file"), flagIsSet("etcd", "peer-key-file")},
+		"2.5": {flagIs("etcd", "peer-client-cert-auth", "true")},
+		"2.6": {flagHasNot("etcd", "peer-auto-tls", "true")},
+		"2.7": {flagIs("etcd", "trusted-ca-file", "/etc/kubernetes/pki/etcd/ca.crt")},
 	}, nil)
 }
 
@@ -293,8 +295,8 @@ func allOf(checks []func(facts) string) func(facts) string {
 	}
 }
 
-// local checks that a port is open on the loopback address only.
-func local(port string) func(facts) string {
+// portIsLocal checks that a port is open on the loopback address only.
+func portIsLocal(port string) func(facts) string {
 	return func(f facts) string {
 		open := false
 		for _, address := range f.listens {
@@ -317,14 +319,14 @@ func nodeChecks() []cis {
 	positive := func(value any) bool { n, ok := value.(float64); return ok && n > 0 }
 	var out []cis
 	for id, check := range map[string]func(facts) string{
-		"4.1.1":  closed(unit, 0o600),
-		"4.1.2":  owned(unit, "root:root"),
-		"4.1.5":  closed(conf, 0o600),
-		"4.1.6":  owned(conf, "root:root"),
-		"4.1.7":  closed("/etc/kubernetes/pki/ca.crt", 0o644),
-		"4.1.8":  owned("/etc/kubernetes/pki/ca.crt", "root:root"),
-		"4.1.9":  closed(config, 0o600),
-		"4.1.10": owned(config, "root:root"),
+		"4.1.1":  fileIsClosed(unit, 0o600),
+		"4.1.2":  fileIsOwned(unit, "root:root"),
+		"4.1.5":  fileIsClosed(conf, 0o600),
+		"4.1.6":  fileIsOwned(conf, "root:root"),
+		"4.1.7":  fileIsClosed("/etc/kubernetes/pki/ca.crt", 0o644),
+		"4.1.8":  fileIsOwned("/etc/kubernetes/pki/ca.crt", "root:root"),
+		"4.1.9":  fileIsClosed(config, 0o600),
+		"4.1.10": fileIsOwned(config, "root:root"),
 		"4.2.1":  kubeletIs(false, "authentication", "anonymous", "enabled"),
 		"4.2.2":  kubeletIs("Webhook", "authorization", "mode"),
 		"4.2.3":  kubeletIs("/etc/kubernetes/pki/ca.crt", "authentication", "x509", "clientCAFile"),
@@ -333,7 +335,7 @@ func nodeChecks() []cis {
 		"4.2.5": kubeletHas("not 0", func(v any) bool { return v != nil && v != "0s" && v != 0.0 },
 			"streamingConnectionIdleTimeout"),
 		"4.2.6":  kubeletIs(true, "makeIPTablesUtilChains"),
-		"4.2.7":  not("kubelet", "hostname-override", ""),
+		"4.2.7":  flagHasNot("kubelet", "hostname-override", ""),
 		"4.2.8":  kubeletHas("more than 0", positive, "eventRecordQPS"),
 		"4.2.10": kubeletIs(true, "rotateCertificates"),
 		"4.2.11": kubeletIs(true, "serverTLSBootstrap"),
@@ -341,7 +343,7 @@ func nodeChecks() []cis {
 			"tlsCipherSuites"),
 		"4.2.13": kubeletHas("more than 0", positive, "podPidsLimit"),
 		"4.2.14": kubeletIs(true, "seccompDefault"),
-		"4.3.1":  local("10249"),
+		"4.3.1":  portIsLocal("10249"),
 	} {
 		out = append(out, cis{id: id, fails: check})
 	}

@@ -26,7 +26,7 @@ const apiName = "api.claims.example.com"
 // Some Nodes of the cluster have no host in the manifest: one of a Machine, one of a worker that joined otherwise, and
 // one of a control-plane host that was left out of the manifest.
 func TestClaimedNames(t *testing.T) {
-	s := begin(t, fleet.Options{
+	s := newScenario(t, fleet.Options{
 		Name: "claims", ControlPlanes: 2, Workers: 3, SpareWorkers: 1, SSHUser: "ops",
 	})
 	s.bare = map[string][]string{}
@@ -36,7 +36,7 @@ func TestClaimedNames(t *testing.T) {
 			c.Kill()
 		}
 	}()
-	s.parts(part{"bare hosts become a cluster", installPlain})
+	s.runParts(part{"bare hosts become a cluster", installPlain})
 	for _, part := range []struct {
 		name string
 		run  func(*pool)
@@ -45,7 +45,7 @@ func TestClaimedNames(t *testing.T) {
 		{"a worker claims names, and gets nothing", (*pool).claimNames},
 		{"under its own name it is repaired", (*pool).ownName},
 	} {
-		if !s.subtest(part.name, func(s *scenario) {
+		if !s.runPart(part.name, func(s *scenario) {
 			p.scenario = s
 			part.run(p)
 		}) {
@@ -56,10 +56,10 @@ func TestClaimedNames(t *testing.T) {
 
 // oneMachine adds one host to the pool, and creates a Machine.
 func (p *pool) oneMachine() {
-	p.connect()
+	p.connectClient()
 	spare := p.Lab.Spares()[0]
-	p.run(0, []string{
-		"host", "add", "-y", "--key-file", p.Lab.Path("id_ed25519"), "--kubeconfig", p.kubeconfig(),
+	p.runCommand(0, []string{
+		"host", "add", "-y", "--key-file", p.Lab.Path("id_ed25519"), "--kubeconfig", p.kubeconfigPath(),
 		"--labels", "pool=lab", "ops@" + spare.Address,
 	}, "Added "+spare.Hostname)
 	cache, err := components.DefaultCache()
@@ -67,7 +67,7 @@ func (p *pool) oneMachine() {
 	bundle, err := fleet.Bundle(p.Context(), cache, p.Lab.KubernetesVersion, p.Logf)
 	p.must(err)
 	p.bundles = []string{"--bundle", bundle}
-	p.start("controller")
+	p.startControllers("controller")
 	path := filepath.Join(p.Dir, "deployment.yaml")
 	text := strings.Replace(fmt.Sprintf(deployment, p.Lab.KubernetesVersion), "replicas: 3", "replicas: 1", 1)
 	p.must(os.WriteFile(path, []byte(text), 0o600))
@@ -75,18 +75,18 @@ func (p *pool) oneMachine() {
 		_, err := p.Kube(ctx, "get", "machinedeployments", "-A")
 		return err
 	})
-	p.kube("apply", "-f", path)
-	p.ready(1, p.Lab.KubernetesVersion, 5*time.Minute)
+	p.runKubectl("apply", "-f", path)
+	p.awaitReady(1, p.Lab.KubernetesVersion, 5*time.Minute)
 }
 
 // unnamedManifest returns the manifest without cp-2 and worker-3, whose Nodes stay, and without the hostname of
 // worker-1.
 func (p *pool) unnamedManifest() string {
 	p.Helper()
-	manifest, err := p.Variant("unnamed", sections(func(controlPlane, workers []any) ([]any, []any) {
+	manifest, err := p.Variant("unnamed", editSections(func(controlPlane, workers []any) ([]any, []any) {
 		delete(workers[0].(map[string]any), "hostname")
 		return controlPlane[:1], workers[:2]
-	}), fields(func(all map[string]any) {
+	}), editFields(func(all map[string]any) {
 		all["apiEndpoint"].(map[string]any)["alternativeNames"] = []any{apiName}
 	}))
 	p.must(err)
@@ -96,21 +96,21 @@ func (p *pool) unnamedManifest() string {
 // claimNames has worker-1 request new credentials under other names, while a plan has work on worker-2.
 func (p *pool) claimNames() {
 	manifest, liar, other := p.unnamedManifest(), p.Lab.Host("worker-1"), p.Lab.Host("worker-2")
-	p.run(0, []string{"apply", "-y", "-m", manifest})
+	p.runCommand(0, []string{"apply", "-y", "-m", manifest})
 	for _, name := range []string{
 		p.Lab.Spares()[0].Hostname, "worker-3", "cp-2", apiName, "kubernetes.default.svc",
 	} {
-		before := p.identities(name)
-		p.broken(liar, "hostname "+name+" && rm -f /etc/kubernetes/kubelet.conf /var/lib/kubelet/pki/*")
-		p.broken(other, "systemctl stop kubelet")
-		plan := p.run(2, []string{"plan", "-m", manifest}, "calls itself \""+name+"\", which is")
+		before := p.readIdentities(name)
+		p.breakHost(liar, "hostname "+name+" && rm -f /etc/kubernetes/kubelet.conf /var/lib/kubelet/pki/*")
+		p.breakHost(other, "systemctl stop kubelet")
+		plan := p.runCommand(2, []string{"plan", "-m", manifest}, "calls itself \""+name+"\", which is")
 		for line := range strings.Lines(plan.Stdout) {
 			if strings.HasPrefix(line, name+" ") || strings.HasPrefix(line, name+":") {
 				p.Errorf("the plan calls a host by a claimed name: %s", line)
 			}
 		}
-		p.run(10, []string{"apply", "-y", "-m", manifest}, "calls itself \""+name+"\", which is", liar.Address)
-		p.same("who is "+name, before, p.identities(name))
+		p.runCommand(10, []string{"apply", "-y", "-m", manifest}, "calls itself \""+name+"\", which is", liar.Address)
+		p.checkEqual("who is "+name, before, p.readIdentities(name))
 		if _, err := other.Exec(p.Context(), "systemctl is-active kubelet"); err != nil {
 			p.Errorf("as %s: the kubelet of worker-2 does not run: %v", name, err)
 		}
@@ -121,8 +121,8 @@ func (p *pool) claimNames() {
 	}
 }
 
-// identities returns the addresses of a Node, and the number of approved certificate requests in its name.
-func (p *pool) identities(name string) string {
+// readIdentities returns the addresses of a Node, and the number of approved certificate requests in its name.
+func (p *pool) readIdentities(name string) string {
 	p.Helper()
 	address := "no Node"
 	node := &corev1.Node{}
@@ -135,9 +135,9 @@ func (p *pool) identities(name string) string {
 	case client.IgnoreNotFound(err) != nil:
 		p.Fatal(err)
 	}
-	approved := p.kube("get", "csr", "-o",
+	approved := p.runKubectl("get", "csr", "-o",
 		`jsonpath={range .items[?(@.status.certificate)]}{.metadata.name}{"\n"}{end}`)
-	tokens := p.kube("-n", "kube-system", "get", "secrets", "--field-selector", "type=bootstrap.kubernetes.io/token",
+	tokens := p.runKubectl("-n", "kube-system", "get", "secrets", "--field-selector", "type=bootstrap.kubernetes.io/token",
 		"-o", "name")
 	return fmt.Sprintf("%s; %d requests approved; tokens: %s", address, strings.Count(approved, "\n"), tokens)
 }
@@ -145,8 +145,8 @@ func (p *pool) identities(name string) string {
 // ownName gives worker-1 its name back.
 func (p *pool) ownName() {
 	manifest := p.unnamedManifest()
-	p.broken(p.Lab.Host("worker-1"), "hostname worker-1")
-	p.run(0, []string{"apply", "-y", "-m", manifest}, "The cluster matches the manifest")
+	p.breakHost(p.Lab.Host("worker-1"), "hostname worker-1")
+	p.runCommand(0, []string{"apply", "-y", "-m", manifest}, "The cluster matches the manifest")
 	p.eventually("worker-1 is Ready", time.Minute, func(ctx context.Context) error {
 		ready, err := p.Kube(ctx, "get", "node", "worker-1", "-o",
 			`jsonpath={.status.conditions[?(@.type=="Ready")].status}`)

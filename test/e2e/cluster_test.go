@@ -12,23 +12,23 @@ import (
 // adds a worker, deletes an API server's manifest, destroys two of three control-plane hosts, and resets the cluster.
 // The operator's SSH user is not root. `make long` covers more.
 func TestLifeOfACluster(t *testing.T) {
-	s := begin(t, fleet.Options{
+	s := newScenario(t, fleet.Options{
 		Name: "life", ControlPlanes: 3, Workers: 2, SpareWorkers: 1, SSHUser: "ops", KubernetesVersion: olderPatch,
 	})
-	s.bare = s.snapshot()
-	s.parts(
-		part{"bare hosts become a cluster", install},
-		part{"what runs in the cluster works", workload},
+	s.bare = s.snapshotAll()
+	s.runParts(
+		part{"bare hosts become a cluster", installCluster},
+		part{"what runs in the cluster works", checkWorkload},
 	)
-	under := s.loaded()
-	s.subtest("while it is used, it gets a newer version, through two failures of the operator's machine", upgrade)
-	s.unharmed(under)
+	under := s.startLoad()
+	s.runPart("while it is used, it gets a newer version, through two failures of the operator's machine", upgradeCluster)
+	s.endLoad(under)
 	if t.Failed() {
 		t.Fatal("without an upgraded cluster the scenario ends here")
 	}
 	_, err := s.Kube(t.Context(), "delete", "namespace", "load")
 	s.must(err)
-	s.parts(
+	s.runParts(
 		part{"a plan after it is empty", emptyPlan},
 		part{"a second apply finds nothing to do", nothingToDo},
 		part{"another worker joins", addWorker},
@@ -36,6 +36,6 @@ func TestLifeOfACluster(t *testing.T) {
 		part{"a recovery is refused while the quorum is there", recoveryRefused},
 		part{"two of three control-plane hosts are destroyed, and the third one brings the cluster back",
 			twoOfThreeDestroyed},
-		part{"the cluster ends, and leaves nothing on its hosts", reset},
+		part{"the cluster ends, and leaves nothing on its hosts", resetCluster},
 	)
 }

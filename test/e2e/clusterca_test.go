@@ -26,15 +26,15 @@ import (
 // connects.
 func TestRotateClusterCA(t *testing.T) {
 	t.Parallel()
-	s := begin(t, fleet.Options{Name: "clusterca", ControlPlanes: 3, Workers: 2})
+	s := newScenario(t, fleet.Options{Name: "clusterca", ControlPlanes: 3, Workers: 2})
 	s.bare = map[string][]string{}
 	var before keys
 	var former, pin string
-	s.parts(
+	s.runParts(
 		part{"bare hosts become a cluster", installPlain},
-		part{"what runs in the cluster works", workload},
+		part{"what runs in the cluster works", checkWorkload},
 		part{"everybody learns of the new CA", func(s *scenario) {
-			before, pin, former = s.keys(), s.pin(), s.adminConf()
+			before, pin, former = s.readKeys(), s.readPin(), s.adminConf()
 			s.caLearnt()
 		}},
 		part{"a worker joins meanwhile", func(s *scenario) {
@@ -44,37 +44,37 @@ func TestRotateClusterCA(t *testing.T) {
 		part{"the new CA signs", (*scenario).caUsed},
 		part{"a control-plane host joins meanwhile", func(s *scenario) {
 			s.joinsMeanwhile("cp-3")
-			s.healthy()
+			s.awaitHealthy()
 		}},
 		part{"the former CA is dropped", func(s *scenario) {
 			s.caForgotten()
-			s.rotated(before, observed.ClusterCA)
-			s.refused(former)
+			s.checkRotated(before, observed.ClusterCA)
+			s.checkRefused(former)
 		}},
 		part{"a machine that knows the former CA follows, and is told of another one", func(s *scenario) {
-			now := s.pin()
-			s.pinned(pin)
-			s.run(0, []string{"plan"}, "No changes")
-			s.same("the pinned CA of the cluster", now, s.pin())
-			s.pinned("sha256:" + strings.Repeat("0", 64))
-			s.run(15, []string{"plan"}, "another machine is impersonating the cluster")
-			s.pinned(now)
-			s.healthy()
+			now := s.readPin()
+			s.writePin(pin)
+			s.runCommand(0, []string{"plan"}, "No changes")
+			s.checkEqual("the pinned CA of the cluster", now, s.readPin())
+			s.writePin("sha256:" + strings.Repeat("0", 64))
+			s.runCommand(15, []string{"plan"}, "another machine is impersonating the cluster")
+			s.writePin(now)
+			s.awaitHealthy()
 		}},
 	)
 }
 
 func (s *scenario) pinFile() string { return filepath.Join(s.Dir, "state", s.Lab.Name, "ca") }
 
-// pin returns the CA that identifies the cluster on this machine.
-func (s *scenario) pin() string {
+// readPin returns the CA that identifies the cluster on this machine.
+func (s *scenario) readPin() string {
 	s.Helper()
 	text, err := os.ReadFile(s.pinFile())
 	s.must(err)
 	return strings.TrimSpace(string(text))
 }
 
-func (s *scenario) pinned(ca string) {
+func (s *scenario) writePin(ca string) {
 	s.Helper()
 	s.must(os.WriteFile(s.pinFile(), []byte(ca+"\n"), 0o600))
 }
@@ -92,24 +92,24 @@ func (s *scenario) adminConf() string {
 // joinsMeanwhile has a host join again, and checks that it trusts both CAs.
 func (s *scenario) joinsMeanwhile(name string) {
 	s.Helper()
-	s.run(0, []string{"node", "replace", name, "-y", "--bundle", s.Bundle})
+	s.runCommand(0, []string{"node", "replace", name, "-y", "--bundle", s.Bundle})
 	h := s.Lab.Host(name)
-	s.same("CAs that "+name+" trusts", 2, len(s.caOf(h)))
+	s.checkEqual("CAs that "+name+" trusts", 2, len(s.caOf(h)))
 	s.must(s.ImportAgnhost(s.Context(), []*fleet.Host{h}))
 }
 
 func (s *scenario) caLearnt() {
-	s.run(2, []string{"certificates", "rotate-ca", "--authority", "cluster", "--dry-run"},
+	s.runCommand(2, []string{"certificates", "rotate-ca", "--authority", "cluster", "--dry-run"},
 		"trust a new key beside the present one: the cluster's CA", "start pods anew")
-	l := s.loaded()
+	l := s.startLoad()
 	s.killedAt(apply.StepDone, "rotate-learn/cp-1", "--authority", "cluster")
-	s.run(0, []string{"plan"}, "rotation of cluster has begun")
+	s.runCommand(0, []string{"plan"}, "rotation of cluster has begun")
 	s.killedAt(apply.StepStarted, "learn-ca/", "--resume")
-	s.run(10, []string{"certificates", "rotate-ca", "--resume", "-y"}, "start pods anew")
-	s.unharmed(l)
-	s.healthy()
+	s.runCommand(10, []string{"certificates", "rotate-ca", "--resume", "-y"}, "start pods anew")
+	s.endLoad(l)
+	s.awaitHealthy()
 	for _, h := range s.Machines() {
-		s.same("CAs that "+h.Hostname+" trusts", 2, len(s.caOf(h)))
+		s.checkEqual("CAs that "+h.Hostname+" trusts", 2, len(s.caOf(h)))
 	}
 }
 
@@ -125,7 +125,7 @@ sed -n 's/^ *certificate-authority-data: //p' /etc/kubernetes/kubelet.conf`)
 		s.must(err)
 		has := authority.Keys(pem)
 		if out != nil {
-			s.same("CAs in kubelet.conf of "+h.Hostname, out, has)
+			s.checkEqual("CAs in kubelet.conf of "+h.Hostname, out, has)
 		}
 		out = has
 	}
@@ -135,13 +135,13 @@ sed -n 's/^ *certificate-authority-data: //p' /etc/kubernetes/kubelet.conf`)
 // podsAnew checks that the command lists the pods that started before they could know the new CA, and restarts all
 // pods.
 func (s *scenario) podsAnew() {
-	s.run(10, []string{"certificates", "rotate-ca", "--resume", "-y"},
+	s.runCommand(10, []string{"certificates", "rotate-ca", "--resume", "-y"},
 		"default/web-", "kube-flannel/kube-flannel-ds-", "kubectl rollout restart")
-	s.healthy()
+	s.awaitHealthy()
 	for namespace, selector := range map[string]string{
 		"kube-system": "k8s-app in (kube-dns, kube-proxy)", "kube-flannel": "app=flannel", "default": "app",
 	} {
-		s.kube("-n", namespace, "delete", "pods", "-l", selector, "--grace-period=1", "--wait=false")
+		s.runKubectl("-n", namespace, "delete", "pods", "-l", selector, "--grace-period=1", "--wait=false")
 	}
 	s.eventually("pods to run again", 5*time.Minute, func(ctx context.Context) error {
 		const each = `{range .items[*]}{.metadata.name}{" "}{.status.containerStatuses[*].ready}{"\n"}{end}`
@@ -156,36 +156,36 @@ func (s *scenario) podsAnew() {
 		}
 		return nil
 	})
-	s.healthy()
+	s.awaitHealthy()
 }
 
 func (s *scenario) caUsed() {
 	s.must(s.FetchKubeconfig(s.Context()))
-	l := s.loaded()
+	l := s.startLoad()
 	s.killedAt(apply.StepStarted, "rotate-use/", "--resume")
 	s.killedAt(apply.StepStarted, "rotate-use/cp-2", "--resume") // cp-3 is left: the next run reports that
-	s.run(10, []string{"certificates", "rotate-ca", "--resume", "-y"}, "give people kubeconfigs once more")
-	s.unharmed(l)
-	s.healthy()
+	s.runCommand(10, []string{"certificates", "rotate-ca", "--resume", "-y"}, "give people kubeconfigs once more")
+	s.endLoad(l)
+	s.awaitHealthy()
 }
 
 func (s *scenario) caForgotten() {
 	s.must(s.FetchKubeconfig(s.Context()))
-	l := s.loaded()
+	l := s.startLoad()
 	s.killedAt(apply.StepStarted, "regenerate/", "--resume")
 	s.killedAt(apply.StepStarted, "forget-ca/", "--resume")
 	s.killedAt(apply.StepStarted, "rotate-forget/", "--resume")
-	s.run(0, []string{"certificates", "rotate-ca", "--resume", "-y"},
+	s.runCommand(0, []string{"certificates", "rotate-ca", "--resume", "-y"},
 		"Done. New keys sign, and are trusted alone: cluster.")
-	s.unharmed(l)
+	s.endLoad(l)
 	s.must(s.FetchKubeconfig(s.Context()))
 	for _, h := range s.Machines() {
-		s.same("CAs that "+h.Hostname+" trusts", 1, len(s.caOf(h)))
+		s.checkEqual("CAs that "+h.Hostname+" trusts", 1, len(s.caOf(h)))
 	}
-	s.run(0, []string{"certificates", "rotate-ca", "--resume"}, "No changes.")
+	s.runCommand(0, []string{"certificates", "rotate-ca", "--resume"}, "No changes.")
 	emptyPlan(s)
-	s.healthy()
-	proxies := strings.Fields(s.kube("-n", "kube-system", "get", "pods", "-l", "k8s-app=kube-proxy", "-o", "name"))
+	s.awaitHealthy()
+	proxies := strings.Fields(s.runKubectl("-n", "kube-system", "get", "pods", "-l", "k8s-app=kube-proxy", "-o", "name"))
 	s.eventually("API servers to believe what kubelets show", time.Minute, func(ctx context.Context) error {
 		for _, name := range proxies {
 			if _, err := s.Kube(ctx, "-n", "kube-system", "logs", "--tail", "1", name); err != nil {
@@ -196,8 +196,8 @@ func (s *scenario) caForgotten() {
 	})
 }
 
-// refused checks that API servers reject a kubeconfig's certificate.
-func (s *scenario) refused(kubeconfig string) {
+// checkRefused checks that API servers reject a kubeconfig's certificate.
+func (s *scenario) checkRefused(kubeconfig string) {
 	s.Helper()
 	was, err := clientcmd.LoadFromFile(kubeconfig)
 	s.must(err)

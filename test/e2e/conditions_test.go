@@ -17,7 +17,7 @@ func readyAPI(host *fleet.Host) condition {
 
 // allReady waits until exactly the members are nodes, and Ready.
 func allReady(s *scenario) condition {
-	return func(ctx context.Context) error { return s.AllReady(ctx, hostnames(s.Members())...) }
+	return func(ctx context.Context) error { return s.AllReady(ctx, hostnamesOf(s.Members())...) }
 }
 
 // apiAnswers waits until the API server behind the load balancer is ready.
@@ -28,8 +28,8 @@ func apiAnswers(s *scenario) condition {
 	}
 }
 
-// written waits until an object can be written through the load balancer.
-func written(s *scenario, name string) condition {
+// writesObject waits until an object can be written through the load balancer.
+func writesObject(s *scenario, name string) condition {
 	return func(ctx context.Context) error {
 		object := "{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + "}}"
 		_, err := s.Feed(ctx, object, "apply", "-f", "-", "--request-timeout=5s")

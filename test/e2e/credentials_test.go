@@ -42,7 +42,7 @@ func (s *scenario) lockedRegistry() *lockedRegistry {
 	listener, err := (&net.ListenConfig{}).Listen(s.Context(), "tcp", net.JoinHostPort(s.addressOf("1"), "0"))
 	s.must(err)
 	r := &lockedRegistry{address: listener.Addr().String()}
-	r.takes(firstPassword)
+	r.setPassword(firstPassword)
 	images := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	server := &http.Server{ReadHeaderTimeout: time.Minute,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
@@ -64,20 +64,20 @@ func (s *scenario) lockedRegistry() *lockedRegistry {
 	s.must(err)
 	image, err := path.Image(contents.Manifests[0].Digest)
 	s.must(err)
-	ref, err := name.ParseReference(r.image(), name.Insecure)
+	ref, err := name.ParseReference(r.imageName(), name.Insecure)
 	s.must(err)
 	s.must(remote.Write(ref, image, remote.WithContext(s.Context()),
 		remote.WithAuth(&authn.Basic{Username: "puller", Password: firstPassword})))
 	return r
 }
 
-func (r *lockedRegistry) takes(password string) { r.password.Store(&password) }
+func (r *lockedRegistry) setPassword(password string) { r.password.Store(&password) }
 
-func (r *lockedRegistry) image() string { return r.address + "/agnhost:1" }
+func (r *lockedRegistry) imageName() string { return r.address + "/agnhost:1" }
 
-// mirrored configures hosts to use the registry without TLS.
-func (r *lockedRegistry) mirrored() operator.Edit {
-	return fields(func(all map[string]any) {
+// mirrorEdit configures hosts to use the registry without TLS.
+func (r *lockedRegistry) mirrorEdit() operator.Edit {
+	return editFields(func(all map[string]any) {
 		all["containerRuntime"] = map[string]any{"containerd": map[string]any{"registries": map[string]any{
 			r.address: map[string]any{"mirrors": []any{"http://" + r.address}},
 		}}}
@@ -105,52 +105,52 @@ func (s *scenario) credentialsOf(r *lockedRegistry, password string) string {
 // password.
 func credentialsChange(s *scenario) {
 	r := s.lockedRegistry()
-	s.must(s.WriteManifest(r.mirrored()))
-	before := s.containers()
+	s.must(s.WriteManifest(r.mirrorEdit()))
+	before := s.listContainers()
 	first := s.credentialsOf(r, firstPassword)
 	s.credentialsBrought(r, first, "are brought")
-	s.pulls("first", r.image(), s.Members()...)
+	s.checkPulls("first", r.imageName(), s.Members()...)
 
-	r.takes(secondPassword)
+	r.setPassword(secondPassword)
 	second := s.credentialsOf(r, secondPassword)
-	s.run(2, []string{"plan", "-v", "--credentials", second}, "registry credentials of "+r.address+" differ")
+	s.runCommand(2, []string{"plan", "-v", "--credentials", second}, "registry credentials of "+r.address+" differ")
 	s.credentialsBrought(r, second, "differ")
-	s.pulls("second", r.image(), s.Members()...)
-	for host, of := range s.containers() {
+	s.checkPulls("second", r.imageName(), s.Members()...)
+	for host, of := range s.listContainers() {
 		for line := range strings.Lines(before[host]) {
 			if !strings.Contains(of, line) {
 				s.Errorf("%s: a container was started anew: %s", host, line)
 			}
 		}
 	}
-	s.run(0, []string{"plan"}, "registry credentials of "+r.address+" stay unchanged on")
-	s.nowhere(firstPassword, secondPassword)
+	s.runCommand(0, []string{"plan"}, "registry credentials of "+r.address+" stay unchanged on")
+	s.checkNoSecrets(firstPassword, secondPassword)
 }
 
 // credentialsBrought applies a file with credentials, after a plan that shows the change on each host.
 func (s *scenario) credentialsBrought(r *lockedRegistry, file, becomes string) {
 	s.Helper()
 	says := "registry credentials of " + r.address + " " + becomes
-	planned := s.run(2, []string{"plan", "-c", file, "-o", "json"}, says)
+	planned := s.runCommand(2, []string{"plan", "-c", file, "-o", "json"}, says)
 	if n := strings.Count(planned.Text(), says); n < len(s.Members()) {
 		s.Errorf("the plan says %d times that %s, want once for each of %d hosts", n, says, len(s.Members()))
 	}
 	if !strings.Contains(planned.Text(), string(step.Reconfigure)) {
 		s.Errorf("it is no reconfiguration:\n%s", planned)
 	}
-	s.run(0, []string{"apply", "-y", "-v", "-c", file}, "Done. The cluster matches the manifest.")
-	s.run(0, []string{"plan", "-c", file}, "No changes.")
+	s.runCommand(0, []string{"apply", "-y", "-v", "-c", file}, "Done. The cluster matches the manifest.")
+	s.runCommand(0, []string{"plan", "-c", file}, "No changes.")
 	for _, h := range s.Members() {
-		s.broken(h, "[ \"$(stat -c %a:%U /etc/containerd/conf.d/kubeone-registry-*.toml)\" = 600:root ]")
+		s.breakHost(h, "[ \"$(stat -c %a:%U /etc/containerd/conf.d/kubeone-registry-*.toml)\" = 600:root ]")
 	}
 }
 
-// pulls runs a pod on each of the hosts that must pull its image again.
-func (s *scenario) pulls(prefix, image string, hosts ...*fleet.Host) {
+// checkPulls runs a pod on each of the hosts that must pull its image again.
+func (s *scenario) checkPulls(prefix, image string, hosts ...*fleet.Host) {
 	s.Helper()
 	for _, h := range hosts {
 		pod := prefix + "-" + h.Hostname
-		s.kube("run", pod, "--image="+image, "--image-pull-policy=Always", "--restart=Never",
+		s.runKubectl("run", pod, "--image="+image, "--image-pull-policy=Always", "--restart=Never",
 			`--overrides={"spec":{"nodeName":"`+h.Hostname+`"}}`, "--command", "--", "/agnhost", "pause")
 	}
 	for _, h := range hosts {
@@ -159,7 +159,7 @@ func (s *scenario) pulls(prefix, image string, hosts ...*fleet.Host) {
 			_, err := s.Kube(ctx, "wait", "--for=condition=Ready", "pod/"+pod, "--timeout=10s")
 			return err
 		})
-		s.kube("delete", "pod", pod, "--grace-period=0", "--force")
+		s.runKubectl("delete", "pod", pod, "--grace-period=0", "--force")
 	}
 }
 
@@ -167,22 +167,23 @@ func (s *scenario) pulls(prefix, image string, hosts ...*fleet.Host) {
 func credentialsEnd(s *scenario) {
 	file := filepath.Join(s.TempDir(), "none.yaml")
 	s.must(os.WriteFile(file, []byte("{}\n"), 0o600))
-	s.run(2, []string{"plan", "-v", "-c", file}, "are removed")
-	s.run(0, []string{"apply", "-y", "-c", file}, "Done. The cluster matches the manifest.")
+	s.runCommand(2, []string{"plan", "-v", "-c", file}, "are removed")
+	s.runCommand(0, []string{"apply", "-y", "-c", file}, "Done. The cluster matches the manifest.")
 	for _, h := range s.Members() {
-		s.broken(h, "! ls /etc/containerd/conf.d/kubeone-registry-*.toml 2>/dev/null")
+		s.breakHost(h, "! ls /etc/containerd/conf.d/kubeone-registry-*.toml 2>/dev/null")
 	}
-	s.nowhere(firstPassword, secondPassword)
+	s.checkNoSecrets(firstPassword, secondPassword)
 }
 
-// nowhere searches for secrets where none may be: the hosts' journals and world-readable files, the operator's
+// checkNoSecrets searches for secrets where none may be: the hosts' journals and world-readable files, the operator's
 // directory, the cluster's record and history, and a support bundle.
-func (s *scenario) nowhere(secrets ...string) {
+func (s *scenario) checkNoSecrets(secrets ...string) {
 	s.Helper()
 	archive := filepath.Join(s.TempDir(), "support.tar.gz")
-	s.run(0, []string{"support", "-f", archive})
-	remembered := s.run(0, []string{"history", "-o", "json"}).Text() +
-		s.kube("-n", "kube-system", "get", "configmaps,events", "-o", "yaml") + s.kube("get", "events", "-o", "yaml")
+	s.runCommand(0, []string{"support", "-f", archive})
+	remembered := s.runCommand(0, []string{"history", "-o", "json"}).Text() +
+		s.runKubectl("-n", "kube-system", "get", "configmaps,events", "-o", "yaml") +
+		s.runKubectl("get", "events", "-o", "yaml")
 	for _, secret := range secrets {
 		if strings.Contains(remembered, secret) {
 			s.Errorf("the cluster or its history remembers %s", secret)
@@ -199,15 +200,15 @@ func (s *scenario) nowhere(secrets ...string) {
 		for _, look := range []string{
 			"grep -rlF " + secret + " " + s.Dir, "tar -xzOf " + archive + " | grep -cF " + secret,
 		} {
-			if where := s.here(look); where != "" && where != "0" {
+			if where := s.runHere(look); where != "" && where != "0" {
 				s.Errorf("%s finds %s", look, where)
 			}
 		}
 	}
 }
 
-// here returns the output of a shell command on this machine, whatever its status.
-func (s *scenario) here(command string) string {
+// runHere returns the output of a shell command on this machine, whatever its status.
+func (s *scenario) runHere(command string) string {
 	s.Helper()
 	out, _ := exec.CommandContext(s.Context(), "sh", "-c", command).Output() // grep without a match has status 1
 	return strings.TrimSpace(string(out))

@@ -14,17 +14,17 @@ import (
 
 // TestDebian13 is the life of a cluster on Debian 13, with a worker on Debian 12.
 func TestDebian13(t *testing.T) {
-	s := begin(t, fleet.Options{
+	s := newScenario(t, fleet.Options{
 		Name: "debian13", ControlPlanes: 1, Workers: 2, SSHUser: "ops", KubernetesVersion: olderPatch,
 		Debian: "trixie", DebianOf: map[string]string{"worker-2": "bookworm"},
 	})
-	s.bare = s.snapshot()
-	s.parts(
+	s.bare = s.snapshotAll()
+	s.runParts(
 		part{"the hosts run two releases of Debian, whose packages have the same names", releasesOfDebian},
 		part{"bare hosts become a cluster", installPlain},
 		part{"what runs in the cluster works", workloadRuns},
-		part{olderPatch + " becomes " + newest, patched},
-		part{"the cluster ends, and leaves nothing on its hosts", reset},
+		part{olderPatch + " becomes " + newest, upgradePatch},
+		part{"the cluster ends, and leaves nothing on its hosts", resetCluster},
 	)
 }
 
@@ -35,7 +35,7 @@ func releasesOfDebian(s *scenario) {
 	for host, release := range releases {
 		releases[host] = strings.TrimSpace(release)
 	}
-	s.same("releases", map[string]string{"cp-1": "debian 13", "worker-1": "debian 13", "worker-2": "debian 12"},
+	s.checkEqual("releases", map[string]string{"cp-1": "debian 13", "worker-1": "debian 13", "worker-2": "debian 12"},
 		releases)
 
 	debian, _ := distro.Find("debian")
@@ -47,15 +47,15 @@ func releasesOfDebian(s *scenario) {
 		done | sed 's/:.*//' | sort -u`)
 	s.must(err)
 	for host, packages := range owners {
-		s.same("packages of "+host, want, strings.Fields(packages))
+		s.checkEqual("packages of "+host, want, strings.Fields(packages))
 	}
 }
 
-// patched upgrades to the newest patch version.
-func patched(s *scenario) {
+// upgradePatch upgrades to the newest patch version.
+func upgradePatch(s *scenario) {
 	s.must(s.Want(s.Context(), newest))
 	s.upgradePlanned(olderPatch, newest)
-	s.run(0, []string{"upgrade", "-y"}, "Done.")
-	s.upgraded(newest)
+	s.runCommand(0, []string{"upgrade", "-y"}, "Done.")
+	s.checkUpgraded(newest)
 	emptyPlan(s)
 }

@@ -13,10 +13,10 @@ import (
 // everything else works.
 func TestWorkerWithoutDisk(t *testing.T) {
 	t.Parallel()
-	s := begin(t, fleet.Options{Name: "disk", ControlPlanes: 1, Workers: 2})
-	s.parts(
+	s := newScenario(t, fleet.Options{Name: "disk", ControlPlanes: 1, Workers: 2})
+	s.runParts(
 		part{"bare hosts become a cluster", installPlain},
-		part{"the disk of a worker is full", besides(ailment{
+		part{"the disk of a worker is full", checkOthersWork(ailment{
 			says: "its disk is full",
 			// All of kubeone's files on that host, on a full file system.
 			begin: `mkdir /run/full
@@ -27,7 +27,7 @@ func TestWorkerWithoutDisk(t *testing.T) {
 				cat /dev/zero >/var/lib/kubeone/full 2>/dev/null || true`,
 			end: `umount /var/lib/kubeone /run/full`,
 		})},
-		part{"the disk of a worker is read-only", besides(ailment{
+		part{"the disk of a worker is read-only", checkOthersWork(ailment{
 			says: "its file system is read-only",
 			begin: `mount --bind /var/lib/kubeone /var/lib/kubeone
 				mount -o remount,bind,ro /var/lib/kubeone`,
@@ -39,40 +39,40 @@ func TestWorkerWithoutDisk(t *testing.T) {
 // ailment is a defect of a worker.
 type ailment struct{ says, begin, end string }
 
-// besides checks that everything else works while worker-2 cannot write.
-func besides(a ailment) func(*scenario) {
+// checkOthersWork checks that everything else works while worker-2 cannot write.
+func checkOthersWork(a ailment) func(*scenario) {
 	return func(s *scenario) {
 		ill, other := s.Lab.Host("worker-2"), s.Lab.Host("worker-1")
-		running := s.started([]*fleet.Host{ill})
-		s.broken(ill, a.begin)
+		running := s.readStarted([]*fleet.Host{ill})
+		s.breakHost(ill, a.begin)
 		ended := false
 		defer func() { // also when the part ends early
 			if !ended {
-				s.broken(ill, a.end)
+				s.breakHost(ill, a.end)
 			}
 		}()
-		s.run(2, []string{"plan"}, ill.Hostname, "cannot be locked", a.says)
-		s.run(15, []string{"node", "remove", ill.Hostname, "-y"}, ill.Hostname)
+		s.runCommand(2, []string{"plan"}, ill.Hostname, "cannot be locked", a.says)
+		s.runCommand(15, []string{"node", "remove", ill.Hostname, "-y"}, ill.Hostname)
 
-		s.broken(other, "systemctl disable --now kubelet")
-		s.run(10, []string{"apply", "-y"}, ill.Hostname, a.says, "the rest needs you")
-		s.healthy()
+		s.breakHost(other, "systemctl disable --now kubelet")
+		s.runCommand(10, []string{"apply", "-y"}, ill.Hostname, a.says, "the rest needs you")
+		s.awaitHealthy()
 
-		s.run(0, []string{"node", "remove", other.Hostname, "-y"})
-		s.run(10, []string{"apply", "-y"}, ill.Hostname, a.says, "the rest needs you")
-		s.healthy()
+		s.runCommand(0, []string{"node", "remove", other.Hostname, "-y"})
+		s.runCommand(10, []string{"apply", "-y"}, ill.Hostname, a.says, "the rest needs you")
+		s.awaitHealthy()
 
-		s.objects("kept", 20)
-		backup, key := s.backup()
+		s.writeObjects("kept", 20)
+		backup, key := s.writeBackup()
 		s.must(s.Lab.Rebuild(s.Context(), s.Lab.Host("cp-1")))
 		s.must(s.WriteManifest())
-		s.run(10, []string{"recover", "--from", backup, "--identity", key, "-y"}, "the cluster is back", a.says)
-		s.counted("kept", 20)
-		s.healthy()
+		s.runCommand(10, []string{"recover", "--from", backup, "--identity", key, "-y"}, "the cluster is back", a.says)
+		s.checkObjectCount("kept", 20)
+		s.awaitHealthy()
 
-		s.same("what runs on "+ill.Hostname+" since when", running, s.started([]*fleet.Host{ill}))
+		s.checkEqual("what runs on "+ill.Hostname+" since when", running, s.readStarted([]*fleet.Host{ill}))
 		ended = true
-		s.broken(ill, a.end)
+		s.breakHost(ill, a.end)
 		s.eventually("nothing to do", time.Minute, s.planIsEmpty)
 	}
 }

@@ -20,7 +20,7 @@ func dnsFrom(repository string) func(all map[string]any) {
 // dnsImage returns the image in the Deployment of cluster DNS.
 func (s *scenario) dnsImage() string {
 	s.Helper()
-	return s.kube("-n", "kube-system", "get", "deployment", "coredns", "-o",
+	return s.runKubectl("-n", "kube-system", "get", "deployment", "coredns", "-o",
 		"jsonpath={.spec.template.spec.containers[0].image}")
 }
 
@@ -28,17 +28,17 @@ func (s *scenario) dnsImage() string {
 func dnsElsewhere(s *scenario) {
 	first := s.dnsImage()
 	tag := first[strings.LastIndex(first, ":"):]
-	s.must(s.WriteManifest(fields(dnsFrom("registry.example.com/dns:v1"))))
-	s.run(15, []string{"plan"}, "features.coreDNS.imageRepository: has a tag")
-	s.must(s.WriteManifest(fields(dnsFrom("registry.example.com/dns"))))
-	s.same("hosts that get the image", hostnames(s.Members()), s.fetchingHosts())
+	s.must(s.WriteManifest(editFields(dnsFrom("registry.example.com/dns:v1"))))
+	s.runCommand(15, []string{"plan"}, "features.coreDNS.imageRepository: has a tag")
+	s.must(s.WriteManifest(editFields(dnsFrom("registry.example.com/dns"))))
+	s.checkEqual("hosts that get the image", hostnamesOf(s.Members()), s.fetchingHosts())
 	s.dnsRuns("registry.example.com/dns/coredns" + tag)
-	s.must(s.WriteManifest(fields(dnsFrom("other.example.com:5000"))))
+	s.must(s.WriteManifest(editFields(dnsFrom("other.example.com:5000"))))
 	s.dnsRuns("other.example.com:5000/coredns" + tag)
 	s.must(s.WriteManifest())
 	s.dnsRuns(first)
 	for _, h := range s.Members() {
-		s.broken(h, "! grep -q '^dns-image ' /etc/kubeone/digests")
+		s.breakHost(h, "! grep -q '^dns-image ' /etc/kubeone/digests")
 	}
 }
 
@@ -61,17 +61,17 @@ func (s *scenario) fetchingHosts() []string {
 // names it.
 func (s *scenario) dnsRuns(image string) {
 	s.Helper()
-	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
-	s.same("the image of cluster DNS", image, s.dnsImage())
+	s.runCommand(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.checkEqual("the image of cluster DNS", image, s.dnsImage())
 	for _, h := range s.Members() {
-		s.broken(h, "/opt/kubeone/bin/ctr -n k8s.io images ls -q | grep -qxF "+image)
+		s.breakHost(h, "/opt/kubeone/bin/ctr -n k8s.io images ls -q | grep -qxF "+image)
 	}
-	s.kube("-n", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=120s")
+	s.runKubectl("-n", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=120s")
 	s.eventually("nothing to do", time.Minute, s.planIsEmpty)
 	repository := image[:strings.LastIndex(image, "/")]
-	if config := s.kube("-n", "kube-system", "get", "configmap", "kubeadm-config", "-o",
+	if config := s.runKubectl("-n", "kube-system", "get", "configmap", "kubeadm-config", "-o",
 		"jsonpath={.data.ClusterConfiguration}"); !strings.Contains(config, "\n  imageRepository: "+repository+"\n") {
 		s.Errorf("kubeadm would take cluster DNS from elsewhere than %s:\n%s", repository, config)
 	}
-	s.healthy()
+	s.awaitHealthy()
 }

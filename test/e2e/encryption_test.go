@@ -22,9 +22,9 @@ const secretsKept = 500
 // each step it reads every Secret through each API server, and inspects etcd's own bytes.
 func TestEncryption(t *testing.T) {
 	t.Parallel()
-	s := begin(t, fleet.Options{Name: "encryption", ControlPlanes: 3, Workers: 1})
+	s := newScenario(t, fleet.Options{Name: "encryption", ControlPlanes: 3, Workers: 1})
 	s.bare = map[string][]string{}
-	s.parts(
+	s.runParts(
 		part{"bare hosts become a cluster", installPlain},
 		part{"Secrets are there, and are stored as they are", secretsPlain},
 		part{"they are encrypted, killed once in each phase", encryptionEnabled},
@@ -36,8 +36,8 @@ func TestEncryption(t *testing.T) {
 	)
 }
 
-// encrypting enables the encryption of Secrets.
-func encrypting(all map[string]any) {
+// enableEncryption enables the encryption of Secrets.
+func enableEncryption(all map[string]any) {
 	all["features"] = map[string]any{"encryptionProviders": map[string]any{"enable": true}}
 }
 
@@ -71,7 +71,7 @@ func (s *scenario) storedBy(key string) {
 				}
 			}
 		}
-		s.same("Secrets that are read through "+h.Hostname, secretsKept, found)
+		s.checkEqual("Secrets that are read through "+h.Hostname, secretsKept, found)
 	}
 	h := s.Lab.ControlPlanes()[0]
 	const ask = `id=$(/opt/kubeone/bin/ctr -n k8s.io tasks ls | grep RUNNING | cut -d' ' -f1 | while read -r id; do
@@ -100,7 +100,7 @@ get plain --print-value-only | grep -a -c 'the value of [0-9]' | while read -r n
 	if key != "identity" {
 		want["k8s:enc:secretbox:v1:"+key+":"] = all
 	}
-	s.same("what etcd has Secrets stored by", want, count)
+	s.checkEqual("what etcd has Secrets stored by", want, count)
 	if (readable == "0") != (key != "identity") {
 		s.Errorf("%s values can be read in etcd's bytes, and Secrets are to be stored by %s", readable, key)
 	}
@@ -111,7 +111,7 @@ get plain --print-value-only | grep -a -c 'the value of [0-9]' | while read -r n
 func (s *scenario) noKeysTold() {
 	s.Helper()
 	for _, h := range s.Lab.ControlPlanes() {
-		s.broken(h, `for key in $(sed -n 's/^ *secret: //p' /etc/kubernetes/encryption/*.yaml 2>/dev/null); do
+		s.breakHost(h, `for key in $(sed -n 's/^ *secret: //p' /etc/kubernetes/encryption/*.yaml 2>/dev/null); do
 ! grep -rqsF -e "$key" /var/lib/kubeone /etc/kubeone /run/kubeone /var/log/pods /etc/kubernetes/manifests || exit 1
 ! journalctl --no-pager | grep -qF -e "$key" || exit 1
 done
@@ -134,17 +134,17 @@ func (s *scenario) killedInEachPhase(args ...string) {
 		}
 		s.Logf("killed at %s", at.Step)
 	}
-	s.run(0, append([]string{"apply", "-y"}, args...), "Done. The cluster matches the manifest.")
+	s.runCommand(0, append([]string{"apply", "-y"}, args...), "Done. The cluster matches the manifest.")
 	s.nothingToDo()
-	s.healthy()
+	s.awaitHealthy()
 }
 
 func encryptionEnabled(s *scenario) {
-	s.must(s.WriteManifest(fields(encrypting)))
-	s.run(2, []string{"plan"}, "encryption of Secrets: learn new key kubeone-1", "write every Secret again")
+	s.must(s.WriteManifest(editFields(enableEncryption)))
+	s.runCommand(2, []string{"plan"}, "encryption of Secrets: learn new key kubeone-1", "write every Secret again")
 	s.killedInEachPhase()
 	s.storedBy("kubeone-1")
-	s.run(0, []string{"status"}, "encrypted by kubeone-1")
+	s.runCommand(0, []string{"status"}, "encrypted by kubeone-1")
 }
 
 // keyRotated begins a rotation, which later runs continue without the flag.
@@ -174,13 +174,13 @@ func (s *scenario) rotationKilledAfter(id string) {
 
 // keysLost deletes a host's keys. Its API server could not start again.
 func keysLost(s *scenario) {
-	s.broken(s.Lab.Host("cp-2"), "rm -rf /etc/kubernetes/encryption/*")
-	s.run(2, []string{"plan"}, "bring back the keys")
-	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.breakHost(s.Lab.Host("cp-2"), "rm -rf /etc/kubernetes/encryption/*")
+	s.runCommand(2, []string{"plan"}, "bring back the keys")
+	s.runCommand(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 	s.storedBy("kubeone-2")
-	s.broken(s.Lab.Host("cp-3"), "rm -rf /etc/kubernetes/encryption && systemctl stop kubelet && "+
+	s.breakHost(s.Lab.Host("cp-3"), "rm -rf /etc/kubernetes/encryption && systemctl stop kubelet && "+
 		"kill $(pgrep -x kube-apiserver)")
-	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.runCommand(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 	s.storedBy("kubeone-2")
 }
 
@@ -188,13 +188,13 @@ func keysLost(s *scenario) {
 func replacedWhileRotated(s *scenario) {
 	s.rotationKilledAfter("encrypt-use/cp-1")
 	s.must(s.Lab.Rebuild(s.Context(), s.Lab.Host("cp-3")))
-	s.must(s.WriteManifest(fields(encrypting)))
-	s.eventually("the third key is the only one", 10*time.Minute, s.matches)
+	s.must(s.WriteManifest(editFields(enableEncryption)))
+	s.eventually("the third key is the only one", 10*time.Minute, s.applyUntilEmpty)
 	s.storedBy("kubeone-3")
 }
 
-// matches applies until nothing is left to do.
-func (s *scenario) matches(ctx context.Context) error {
+// applyUntilEmpty applies until nothing is left to do.
+func (s *scenario) applyUntilEmpty(ctx context.Context) error {
 	if r := s.Run(ctx, "apply", "-y"); r.Status != 0 {
 		return fmt.Errorf("%s", r)
 	}
@@ -204,18 +204,18 @@ func (s *scenario) matches(ctx context.Context) error {
 // destroyedWhileRotated takes a backup when one host knows a fourth key and another writes with it.
 func destroyedWhileRotated(s *scenario) {
 	s.rotationKilledAfter("encrypt-use/cp-2")
-	backup, key := s.backup()
+	backup, key := s.writeBackup()
 	for _, host := range s.Lab.ControlPlanes() {
 		s.must(s.Lab.Rebuild(s.Context(), host))
 	}
-	s.must(s.WriteManifest(fields(encrypting)))
+	s.must(s.WriteManifest(editFields(enableEncryption)))
 	if r := s.Run(s.Context(), []string{"recover", "-y", "--from", backup, "--identity", key}...); !strings.Contains(
 		r.Text(), "the cluster is back") { // the backup contains an unfinished rotation
 		s.Fatalf("%s", r)
 	}
-	s.eventually("the fourth key is the only one", 10*time.Minute, s.matches)
+	s.eventually("the fourth key is the only one", 10*time.Minute, s.applyUntilEmpty)
 	s.storedBy("kubeone-4")
-	s.healthy()
+	s.awaitHealthy()
 }
 
 func encryptionDisabled(s *scenario) {
@@ -223,7 +223,7 @@ func encryptionDisabled(s *scenario) {
 	s.killedInEachPhase()
 	s.storedBy("identity")
 	for _, h := range s.Lab.ControlPlanes() {
-		s.broken(h, "[ ! -e /etc/kubernetes/encryption ] && "+
+		s.breakHost(h, "[ ! -e /etc/kubernetes/encryption ] && "+
 			"! grep -rq encryption-provider /etc/kubernetes/manifests /etc/kubeone/patches")
 	}
 }

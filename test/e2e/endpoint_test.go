@@ -18,8 +18,8 @@ import (
 // runs resume, and the old address works until it is dropped.
 func TestEndpointMoves(t *testing.T) {
 	t.Parallel()
-	s := begin(t, fleet.Options{Name: "endpoint", ControlPlanes: 3, Workers: 2})
-	s.parts(
+	s := newScenario(t, fleet.Options{Name: "endpoint", ControlPlanes: 3, Workers: 2})
+	s.runParts(
 		part{"bare hosts become a cluster", installPlain},
 		part{"the endpoint moves", endpointMoves},
 		part{"the former address is dropped", formerAddressDropped},
@@ -33,51 +33,51 @@ const (
 	thirdAddress  = "251"
 )
 
-// addressed adds an address of the lab's network to the load balancer, and returns it.
-func (s *scenario) addressed(last string) string {
+// addAddress adds an address of the lab's network to the load balancer, and returns it.
+func (s *scenario) addAddress(last string) string {
 	s.Helper()
 	own := s.Lab.Endpoint
 	address := own[:strings.LastIndexByte(own, '.')+1] + last
-	s.broken(s.balancer(), "ip address add "+address+"/24 dev eth0")
+	s.breakHost(s.loadBalancer(), "ip address add "+address+"/24 dev eth0")
 	return address
 }
 
 // endpointAt changes the endpoint in the scenario's manifest.
 func (s *scenario) endpointAt(address string) {
 	s.Helper()
-	s.wantEdited(fields(func(all map[string]any) { all["apiEndpoint"] = map[string]any{"host": address} }))
+	s.wantEdited(editFields(func(all map[string]any) { all["apiEndpoint"] = map[string]any{"host": address} }))
 }
 
 func endpointMoves(s *scenario) {
-	old, address := s.Lab.Endpoint, s.addressed(secondAddress)
+	old, address := s.Lab.Endpoint, s.addAddress(secondAddress)
 	worker := s.Lab.Host("worker-2")
-	s.run(4, []string{"apply", "-y", "--host", "worker-1", "-m", s.variant(address)}, "it concerns every host",
+	s.runCommand(4, []string{"apply", "-y", "--host", "worker-1", "-m", s.writeVariant(address)}, "it concerns every host",
 		"except for: apiEndpoint (the cluster still has "+old+":6443)")
 	s.endpointAt("cp-2")
-	s.run(15, []string{"plan"}, "one of several control-plane hosts")
+	s.runCommand(15, []string{"plan"}, "one of several control-plane hosts")
 	s.endpointAt(address)
 	ready := s.readyThroughout()
-	s.run(2, []string{"plan"}, "known as "+address, "dial "+address+":6443", "name the endpoint "+address+":6443")
+	s.runCommand(2, []string{"plan"}, "known as "+address, "dial "+address+":6443", "name the endpoint "+address+":6443")
 	// A worker that does not reach the new address keeps the old one. Until it does, the cluster's objects keep it too.
-	s.broken(worker, "ip route add blackhole "+address)
-	s.run(16, []string{"apply", "-y"}, "does not find the API at https://"+address+":6443")
-	s.same("what "+worker.Hostname+" dials", "https://"+old+":6443", s.dialled(worker, "kubelet"))
-	s.same("the cluster's endpoint", old+":6443", s.published())
-	s.broken(worker, "ip route del blackhole "+address)
-	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.breakHost(worker, "ip route add blackhole "+address)
+	s.runCommand(16, []string{"apply", "-y"}, "does not find the API at https://"+address+":6443")
+	s.checkEqual("what "+worker.Hostname+" dials", "https://"+old+":6443", s.readDialledServer(worker, "kubelet"))
+	s.checkEqual("the cluster's endpoint", old+":6443", s.readPublishedEndpoint())
+	s.breakHost(worker, "ip route del blackhole "+address)
+	s.runCommand(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 	s.movedTo(address)
 	ready()
 	s.nothingToDo()
-	s.run(0, []string{"plan"}, "still has "+old)
+	s.runCommand(0, []string{"plan"}, "still has "+old)
 	for _, endpoint := range []string{old, address} {
-		s.kube("--server", "https://"+endpoint+":6443", "get", "nodes")
+		s.runKubectl("--server", "https://"+endpoint+":6443", "get", "nodes")
 	}
 }
 
-// variant returns a copy of the scenario's manifest with another endpoint.
-func (s *scenario) variant(address string) string {
+// writeVariant returns a copy of the scenario's manifest with another endpoint.
+func (s *scenario) writeVariant(address string) string {
 	s.Helper()
-	path, err := s.Variant("endpoint", fields(func(all map[string]any) {
+	path, err := s.Variant("endpoint", editFields(func(all map[string]any) {
 		all["apiEndpoint"] = map[string]any{"host": address}
 	}))
 	s.must(err)
@@ -90,21 +90,23 @@ func (s *scenario) movedTo(address string) {
 	url := "https://" + address + ":6443"
 	s.must(s.FetchKubeconfig(s.Context())) // the operator's kubeconfig dials the new address, too
 	for _, h := range s.Lab.Workers() {
-		s.same("what "+h.Hostname+" dials", url, s.dialled(h, "kubelet"))
+		s.checkEqual("what "+h.Hostname+" dials", url, s.readDialledServer(h, "kubelet"))
 	}
 	for _, h := range s.Lab.ControlPlanes() {
-		s.same("what the administrator on "+h.Hostname+" dials", url, s.dialled(h, "admin"))
+		s.checkEqual("what the administrator on "+h.Hostname+" dials", url, s.readDialledServer(h, "admin"))
 	}
-	s.same("the cluster's endpoint", address+":6443", s.published())
-	s.same("what kube-proxy dials", url, serverIn(s.kube("-n", "kube-system", "get", "configmap", "kube-proxy", "-o",
-		`jsonpath={.data.kubeconfig\.conf}`)))
-	s.same("what hosts that join dial", url, serverIn(s.kube("-n", "kube-public", "get", "configmap", "cluster-info",
-		"-o", `jsonpath={.data.kubeconfig}`)))
+	s.checkEqual("the cluster's endpoint", address+":6443", s.readPublishedEndpoint())
+	s.checkEqual("what kube-proxy dials", url,
+		serverIn(s.runKubectl("-n", "kube-system", "get", "configmap", "kube-proxy", "-o",
+			`jsonpath={.data.kubeconfig\.conf}`)))
+	s.checkEqual("what hosts that join dial", url,
+		serverIn(s.runKubectl("-n", "kube-public", "get", "configmap", "cluster-info",
+			"-o", `jsonpath={.data.kubeconfig}`)))
 }
 
-func (s *scenario) published() string {
+func (s *scenario) readPublishedEndpoint() string {
 	s.Helper()
-	config := s.kube("-n", "kube-system", "get", "configmap", "kubeadm-config", "-o",
+	config := s.runKubectl("-n", "kube-system", "get", "configmap", "kubeadm-config", "-o",
 		"jsonpath={.data.ClusterConfiguration}")
 	for line := range strings.SplitSeq(config, "\n") {
 		if value, ok := strings.CutPrefix(line, "controlPlaneEndpoint: "); ok {
@@ -114,8 +116,8 @@ func (s *scenario) published() string {
 	return ""
 }
 
-// dialled returns the server in a kubeconfig of a host.
-func (s *scenario) dialled(h *fleet.Host, name string) string {
+// readDialledServer returns the server in a kubeconfig of a host.
+func (s *scenario) readDialledServer(h *fleet.Host, name string) string {
 	s.Helper()
 	text, err := h.Exec(s.Context(), "cat /etc/kubernetes/"+name+".conf")
 	s.must(err)
@@ -175,12 +177,12 @@ func (s *scenario) readyThroughout() (end func()) {
 
 func formerAddressDropped(s *scenario) {
 	old := s.Lab.Endpoint
-	s.paused(func() {
-		s.run(15, []string{"plan", "--drop-old-names"}, "keep their former names because of worker-1")
+	s.pauseDuring(func() {
+		s.runCommand(15, []string{"plan", "--drop-old-names"}, "keep their former names because of worker-1")
 	}, s.Lab.Host("worker-1"))
 	s.eventually("worker-1 is back", time.Minute, s.planIsEmpty)
-	s.run(2, []string{"plan", "--drop-old-names"}, "no more known as "+old)
-	s.run(0, []string{"apply", "-y", "--drop-old-names"}, "Done. The cluster matches the manifest.")
+	s.runCommand(2, []string{"plan", "--drop-old-names"}, "no more known as "+old)
+	s.runCommand(0, []string{"apply", "-y", "--drop-old-names"}, "Done. The cluster matches the manifest.")
 	s.nothingToDo()
 	if text := s.Run(s.Context(), "plan").Text(); strings.Contains(text, "still has") {
 		s.Errorf("names are left:\n%s", text)
@@ -193,21 +195,21 @@ func formerAddressDropped(s *scenario) {
 			s.Errorf("%s still answers to %s: %s", h.Hostname, old, names)
 		}
 	}
-	s.healthy()
+	s.awaitHealthy()
 }
 
 // endpointIsGone moves away from an address that no longer exists: workers reach no API, and their kubelets report
 // nothing.
 func endpointIsGone(s *scenario) {
-	former, address := s.addressOf(secondAddress), s.addressed(thirdAddress)
-	s.broken(s.balancer(), "ip address del "+former+"/24 dev eth0")
+	former, address := s.addressOf(secondAddress), s.addAddress(thirdAddress)
+	s.breakHost(s.loadBalancer(), "ip address del "+former+"/24 dev eth0")
 	s.eventually("the workers are not Ready", 3*time.Minute, func(ctx context.Context) error {
 		return s.planSays("worker-1: state of its Node is unknown", "worker-2: state of its Node is unknown")(ctx)
 	})
 	s.endpointAt(address)
-	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.runCommand(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 	s.movedTo(address)
-	s.healthy()
+	s.awaitHealthy()
 	s.nothingToDo()
 }
 

@@ -16,9 +16,9 @@ import (
 
 // TestFeatures enables and disables features of the API server in a running cluster.
 func TestFeatures(t *testing.T) {
-	s := begin(t, fleet.Options{Name: "features", ControlPlanes: 3, Workers: 2, SSHUser: "ops"})
+	s := newScenario(t, fleet.Options{Name: "features", ControlPlanes: 3, Workers: 2, SSHUser: "ops"})
 	s.bare = map[string][]string{}
-	s.parts(
+	s.runParts(
 		part{"bare hosts become a cluster", installPlain},
 		part{"features are switched on at once", featuresOn},
 		part{"a policy that the API server refuses is taken back", policyRefused},
@@ -43,14 +43,14 @@ const (
 	nodeSelectors = "podNodeSelectorPluginConfig:\n  clusterDefaultNodeSelector: \"\"\n  tenants: disk=ssd\n"
 )
 
-// beside writes a file to the manifest's folder.
-func (s *scenario) beside(name, content string) {
+// writeBeside writes a file to the manifest's folder.
+func (s *scenario) writeBeside(name, content string) {
 	s.Helper()
 	s.must(os.WriteFile(filepath.Join(filepath.Dir(s.Manifest), name), []byte(content), 0o600))
 }
 
-// features enables an audit log, node selectors for namespaces, AlwaysPullImages, and a token issuer.
-func features(all map[string]any) {
+// enableFeatures enables an audit log, node selectors for namespaces, AlwaysPullImages, and a token issuer.
+func enableFeatures(all map[string]any) {
 	all["features"] = map[string]any{
 		"staticAuditLog": map[string]any{"enable": true, "config": map[string]any{"policyFilePath": "policy.yaml"}},
 		"podNodeSelector": map[string]any{
@@ -95,18 +95,18 @@ func (s *scenario) reconfiguredHosts() []string {
 }
 
 func featuresOn(s *scenario) {
-	s.beside("policy.yaml", auditPolicy)
-	s.beside("selectors.yaml", nodeSelectors)
-	s.beside("authentication.yaml", authentication)
-	s.must(s.WriteManifest(fields(features)))
-	s.same("hosts that are reconfigured", hostnames(s.Lab.ControlPlanes()), s.reconfiguredHosts())
-	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
-	s.kube("create", "namespace", "tenants")
-	s.kube("annotate", "namespace", "tenants", "scheduler.alpha.kubernetes.io/node-selector=disk=ssd")
-	s.kube("-n", "tenants", "wait", "--for=create", "serviceaccount/default", "--timeout=1m")
-	s.kube("-n", "tenants", "run", "tenant", "--image", "example.com/nothing", "--image-pull-policy", "Never")
-	s.same("the node selector and the pull policy of a tenant's pod", `{"disk":"ssd"} Always`,
-		s.kube("-n", "tenants", "get", "pod", "tenant", "-o",
+	s.writeBeside("policy.yaml", auditPolicy)
+	s.writeBeside("selectors.yaml", nodeSelectors)
+	s.writeBeside("authentication.yaml", authentication)
+	s.must(s.WriteManifest(editFields(enableFeatures)))
+	s.checkEqual("hosts that are reconfigured", hostnamesOf(s.Lab.ControlPlanes()), s.reconfiguredHosts())
+	s.runCommand(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.runKubectl("create", "namespace", "tenants")
+	s.runKubectl("annotate", "namespace", "tenants", "scheduler.alpha.kubernetes.io/node-selector=disk=ssd")
+	s.runKubectl("-n", "tenants", "wait", "--for=create", "serviceaccount/default", "--timeout=1m")
+	s.runKubectl("-n", "tenants", "run", "tenant", "--image", "example.com/nothing", "--image-pull-policy", "Never")
+	s.checkEqual("the node selector and the pull policy of a tenant's pod", `{"disk":"ssd"} Always`,
+		s.runKubectl("-n", "tenants", "get", "pod", "tenant", "-o",
 			"jsonpath={.spec.nodeSelector} {.spec.containers[0].imagePullPolicy}"))
 	for _, h := range s.Lab.ControlPlanes() {
 		flags := s.apiServerFlags(h)
@@ -115,16 +115,16 @@ func featuresOn(s *scenario) {
 				s.Errorf("%s: no %s in\n%s", h.Hostname, flag, flags)
 			}
 		}
-		s.broken(h, "grep -q '\"kind\":\"Event\",\"apiVersion\":\"audit.k8s.io/v1\"' "+auditLog)
-		s.broken(h, "grep -q '127.0.0.1:9' $(sed -n 's/^ *- --authentication-config=//p' "+
+		s.breakHost(h, "grep -q '\"kind\":\"Event\",\"apiVersion\":\"audit.k8s.io/v1\"' "+auditLog)
+		s.breakHost(h, "grep -q '127.0.0.1:9' $(sed -n 's/^ *- --authentication-config=//p' "+
 			"/etc/kubernetes/manifests/kube-apiserver.yaml)")
 		for path, status := range map[string]string{"/livez": "200", "/version": "401"} {
-			s.broken(h, "[ \"$(curl -sk -o /dev/null -w '%{http_code}' https://127.0.0.1:6443"+path+")\" = "+
+			s.breakHost(h, "[ \"$(curl -sk -o /dev/null -w '%{http_code}' https://127.0.0.1:6443"+path+")\" = "+
 				status+" ]")
 		}
-		s.broken(h, "[ \"$(stat -c %a /etc/kubernetes/kubeone/kube-apiserver/* | sort -u)\" = 600 ]")
+		s.breakHost(h, "[ \"$(stat -c %a /etc/kubernetes/kubeone/kube-apiserver/* | sort -u)\" = 600 ]")
 	}
-	s.healthy()
+	s.awaitHealthy()
 	s.nothingToDo()
 }
 
@@ -139,19 +139,19 @@ func policyRefused(s *scenario) {
 		return out
 	}
 	before := files()
-	s.beside("policy.yaml", refusedPolicy)
-	s.run(16, []string{"apply", "-y"}, "kube-apiserver does not start with its new settings",
+	s.writeBeside("policy.yaml", refusedPolicy)
+	s.runCommand(16, []string{"apply", "-y"}, "kube-apiserver does not start with its new settings",
 		"this host has again what it had before")
-	s.same("files of all hosts", before, files())
-	s.healthy()
-	s.beside("policy.yaml", auditPolicy)
+	s.checkEqual("files of all hosts", before, files())
+	s.awaitHealthy()
+	s.writeBeside("policy.yaml", auditPolicy)
 	s.eventually("nothing to do", time.Minute, s.planIsEmpty)
 }
 
 func featuresOff(s *scenario) {
-	s.kube("delete", "namespace", "tenants")
+	s.runKubectl("delete", "namespace", "tenants")
 	s.must(s.WriteManifest())
-	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.runCommand(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 	for _, h := range s.Lab.ControlPlanes() {
 		flags := s.apiServerFlags(h)
 		for _, flag := range []string{
@@ -162,9 +162,9 @@ func featuresOff(s *scenario) {
 			}
 		}
 		// The log stays, and the baseline's files of the API server.
-		s.broken(h, "[ -s "+auditLog+" ] && cd /etc/kubernetes/kubeone/kube-apiserver && "+
+		s.breakHost(h, "[ -s "+auditLog+" ] && cd /etc/kubernetes/kubeone/kube-apiserver && "+
 			`[ "$(ls | sed 's/-[0-9a-f]*[.]yaml$//' | tr '\n' ' ')" = "audit-policy authentication " ]`)
 	}
-	s.healthy()
+	s.awaitHealthy()
 	s.nothingToDo()
 }

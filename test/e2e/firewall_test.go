@@ -17,8 +17,8 @@ import (
 // TestFirewalls has hosts with active firewalls that allow only SSH: Debian's ufw on one worker, firewalld on the
 // others.
 func TestFirewalls(t *testing.T) {
-	s := begin(t, fleet.Options{Name: "firewalls", ControlPlanes: 1, Workers: 2, SSHUser: "ops"})
-	s.parts(
+	s := newScenario(t, fleet.Options{Name: "firewalls", ControlPlanes: 1, Workers: 2, SSHUser: "ops"})
+	s.runParts(
 		part{"firewalls that let nothing but SSH in", firewallsOn},
 		part{"bare hosts become a cluster, and their firewalls stay on", firewallsOpened},
 		part{"pods, Services and kubelets are reached through the firewalls", firewallsPass},
@@ -33,8 +33,8 @@ const (
 	firewalldActive = "systemctl is-active --quiet firewalld"
 )
 
-// firewalls returns the hosts by the command of their firewall.
-func (s *scenario) firewalls() map[string][]*fleet.Host {
+// hostsByFirewall returns the hosts by the command of their firewall.
+func (s *scenario) hostsByFirewall() map[string][]*fleet.Host {
 	return map[string][]*fleet.Host{
 		ufwActive:       {s.Lab.Host("worker-1")},
 		firewalldActive: {s.Lab.Host("cp-1"), s.Lab.Host("worker-2")},
@@ -43,15 +43,15 @@ func (s *scenario) firewalls() map[string][]*fleet.Host {
 
 func firewallsOn(s *scenario) {
 	s.installPackages("ufw", s.Lab.Host("worker-1"))
-	s.broken(s.Lab.Host("worker-1"), `ufw allow 22/tcp && ufw allow 10250/tcp comment "monitoring" &&
+	s.breakHost(s.Lab.Host("worker-1"), `ufw allow 22/tcp && ufw allow 10250/tcp comment "monitoring" &&
 		ufw --force enable`)
-	s.installPackages("firewalld", s.firewalls()[firewalldActive]...)
-	for _, host := range s.firewalls()[firewalldActive] {
-		s.broken(host, "systemctl enable --now firewalld && firewall-cmd --state")
+	s.installPackages("firewalld", s.hostsByFirewall()[firewalldActive]...)
+	for _, host := range s.hostsByFirewall()[firewalldActive] {
+		s.breakHost(host, "systemctl enable --now firewalld && firewall-cmd --state")
 	}
 	s.firewallsActive(true)
 	for _, host := range s.Machines() {
-		s.broken(host, "systemd-run --unit firewall-probe --quiet python3 -m http.server 10255")
+		s.breakHost(host, "systemd-run --unit firewall-probe --quiet python3 -m http.server 10255")
 		s.eventually("the probe of "+host.Hostname+" to listen", time.Minute, func(ctx context.Context) error {
 			_, err := host.Exec(ctx, "curl -fs -m 2 -o /dev/null http://127.0.0.1:10255/")
 			return err
@@ -60,9 +60,9 @@ func firewallsOn(s *scenario) {
 			":10255/"); err == nil {
 			s.Errorf("the firewall of %s filters nothing", host.Hostname)
 		}
-		s.broken(host, "systemctl stop firewall-probe")
+		s.breakHost(host, "systemctl stop firewall-probe")
 	}
-	s.bare = s.snapshot()
+	s.bare = s.snapshotAll()
 }
 
 // installPackages installs a package and its dependencies on the hosts. They come from this machine's Debian, because
@@ -83,7 +83,7 @@ func (s *scenario) installPackages(name string, hosts ...*fleet.Host) {
 	packages, err := filepath.Glob(filepath.Join(dir, "*.deb"))
 	s.must(err)
 	for _, host := range hosts {
-		s.broken(host, "mkdir -p /root/debs")
+		s.breakHost(host, "mkdir -p /root/debs")
 		for _, file := range packages {
 			s.must(host.CopyTo(s.Context(), file, "/root/debs/"))
 		}
@@ -96,7 +96,7 @@ func (s *scenario) installPackages(name string, hosts ...*fleet.Host) {
 // firewallsActive checks that all firewalls filter, or that none does.
 func (s *scenario) firewallsActive(want bool) {
 	s.Helper()
-	for active, hosts := range s.firewalls() {
+	for active, hosts := range s.hostsByFirewall() {
 		for _, host := range hosts {
 			if _, err := host.Exec(s.Context(), active); (err == nil) != want {
 				s.Errorf("%s: active is to be %t: %v", host.Hostname, want, err)
@@ -106,7 +106,7 @@ func (s *scenario) firewallsActive(want bool) {
 }
 
 func firewallsOpened(s *scenario) {
-	s.run(2, []string{"plan"}, "open ports in ufw", "open ports in firewalld")
+	s.runCommand(2, []string{"plan"}, "open ports in ufw", "open ports in firewalld")
 	installPlain(s)
 	s.firewallsActive(true)
 	s.nothingToDo()
@@ -126,35 +126,35 @@ func firewallsPass(s *scenario) {
 
 func firewallsRepaired(s *scenario) {
 	worker := s.Lab.Host("worker-1")
-	before := s.started(s.others(worker))
-	s.broken(worker, "ufw delete allow 8472/udp")
+	before := s.readStarted(s.otherMembers(worker))
+	s.breakHost(worker, "ufw delete allow 8472/udp")
 	saved := filepath.Join(s.TempDir(), "saved.json")
-	s.run(2, []string{"plan", "--out", saved}, "reconfigure firewall", "open ports in ufw")
-	s.run(0, []string{"apply", "--plan", saved}, "Done. The cluster matches the manifest.")
-	s.broken(worker, "ufw status | grep -q '^8472/udp.*kubeone'")
-	s.same("what runs on the other hosts since when", before, s.started(s.others(worker)))
+	s.runCommand(2, []string{"plan", "--out", saved}, "reconfigure firewall", "open ports in ufw")
+	s.runCommand(0, []string{"apply", "--plan", saved}, "Done. The cluster matches the manifest.")
+	s.breakHost(worker, "ufw status | grep -q '^8472/udp.*kubeone'")
+	s.checkEqual("what runs on the other hosts since when", before, s.readStarted(s.otherMembers(worker)))
 	s.nothingToDo()
 }
 
 func firewallsAsBefore(s *scenario) {
-	s.run(0, []string{"reset", "-y", "--purge"}, "Done. The hosts are bare.")
+	s.runCommand(0, []string{"reset", "-y", "--purge"}, "Done. The hosts are bare.")
 	s.firewallsActive(true)
-	s.unchanged(s.bare, s.snapshot())
+	s.checkUnchanged(s.bare, s.snapshotAll())
 }
 
 func firewallsOff(s *scenario) {
-	s.must(s.WriteManifest(fields(func(all map[string]any) { all["firewall"] = "disable" })))
-	s.run(2, []string{"plan"}, "switch ufw off until a reset", "switch firewalld off until a reset")
+	s.must(s.WriteManifest(editFields(func(all map[string]any) { all["firewall"] = "disable" })))
+	s.runCommand(2, []string{"plan"}, "switch ufw off until a reset", "switch firewalld off until a reset")
 	installPlain(s)
 	s.firewallsActive(false)
 	s.nothingToDo()
 	s.must(s.WriteManifest())
-	s.run(2, []string{"plan"}, "open ports in ufw, and switch it on", "open ports in firewalld, and switch it on")
-	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.runCommand(2, []string{"plan"}, "open ports in ufw, and switch it on", "open ports in firewalld, and switch it on")
+	s.runCommand(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 	s.firewallsActive(true)
-	s.healthy()
+	s.awaitHealthy()
 	s.nothingToDo()
-	s.run(0, []string{"reset", "-y", "--purge"}, "Done. The hosts are bare.")
+	s.runCommand(0, []string{"reset", "-y", "--purge"}, "Done. The hosts are bare.")
 	s.firewallsActive(true)
-	s.unchanged(s.bare, s.snapshot())
+	s.checkUnchanged(s.bare, s.snapshotAll())
 }

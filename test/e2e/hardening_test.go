@@ -16,77 +16,78 @@ import (
 // TestHardening enables and disables the baseline in a cluster in use. Then a new cluster has the baseline by default
 // and keeps it through an upgrade.
 func TestHardening(t *testing.T) {
-	s := begin(t, fleet.Options{
+	s := newScenario(t, fleet.Options{
 		Name: "hardening", ControlPlanes: 3, Workers: 2, SSHUser: "ops", KubernetesVersion: olderMinor,
 	})
-	s.bare = s.snapshot()
-	s.parts(
+	s.bare = s.snapshotAll()
+	s.runParts(
 		part{"a cluster is made without the baseline", func(s *scenario) {
-			s.must(s.WriteManifest(hardening("none")))
+			s.must(s.WriteManifest(setHardening("none")))
 			installPlain(s)
-			s.soft()
+			s.checkNoBaseline()
 			s.nothingToDo()
 		}},
-		part{"a cluster without it stays without", func(s *scenario) { s.silent(s.soft) }},
+		part{"a cluster without it stays without", func(s *scenario) { s.applyWithoutHardening(s.checkNoBaseline) }},
 		part{"a living cluster gets the baseline", baselineComes},
-		part{"with a manifest that says nothing, it stays", func(s *scenario) { s.silent(s.hard) }},
+		part{"with a manifest that says nothing, it stays", func(s *scenario) { s.applyWithoutHardening(s.checkBaseline) }},
 		part{"the baseline goes again", func(s *scenario) {
-			s.must(s.WriteManifest(hardening("none")))
-			s.run(2, []string{"plan"}, "reconfigure")
-			s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
-			s.healthy()
-			s.soft()
+			s.must(s.WriteManifest(setHardening("none")))
+			s.runCommand(2, []string{"plan"}, "reconfigure")
+			s.runCommand(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+			s.awaitHealthy()
+			s.checkNoBaseline()
 			s.nothingToDo()
 		}},
-		part{"the cluster ends, and leaves nothing on its hosts", reset},
+		part{"the cluster ends, and leaves nothing on its hosts", resetCluster},
 		part{"a new cluster has the baseline", func(s *scenario) {
 			s.must(s.WriteManifest())
 			installPlain(s)
-			s.hard()
+			s.checkBaseline()
 			s.auditLog()
 			s.nothingToDo()
 		}},
 		part{"an upgrade keeps it", func(s *scenario) {
 			s.must(s.Want(s.Context(), newest))
 			s.upgradePlanned(olderMinor, newest)
-			s.run(0, []string{"upgrade", "-y"}, "Done.")
-			s.upgraded(newest)
-			s.hard()
+			s.runCommand(0, []string{"upgrade", "-y"}, "Done.")
+			s.checkUpgraded(newest)
+			s.checkBaseline()
 			emptyPlan(s)
 		}},
 	)
 }
 
-// hardening sets the field in the manifest.
-func hardening(value string) operator.Edit {
-	return fields(func(all map[string]any) { all["hardening"] = value })
+// setHardening sets the field in the manifest.
+func setHardening(value string) operator.Edit {
+	return editFields(func(all map[string]any) { all["hardening"] = value })
 }
 
 // baselineComes enables the baseline under load, which must not notice.
 func baselineComes(s *scenario) {
-	s.must(s.WriteManifest(hardening("baseline")))
-	under := s.loaded()
-	s.run(2, []string{"plan"}, "reconfigure components, hardening and kubelet")
-	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
-	s.unharmed(under)
-	s.healthy()
-	s.hard()
+	s.must(s.WriteManifest(setHardening("baseline")))
+	under := s.startLoad()
+	s.runCommand(2, []string{"plan"}, "reconfigure components, hardening and kubelet")
+	s.runCommand(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.endLoad(under)
+	s.awaitHealthy()
+	s.checkBaseline()
 	s.nothingToDo()
 }
 
-// silent applies a manifest without the hardening field: no container restarts, and the cluster stays as it was.
-func (s *scenario) silent(as func()) {
+// applyWithoutHardening applies a manifest without the hardening field: no container restarts, and the cluster stays as
+// it was.
+func (s *scenario) applyWithoutHardening(as func()) {
 	s.Helper()
-	before := s.processes()
+	before := s.listProcesses()
 	s.must(s.WriteManifest())
-	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.runCommand(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 	s.nothingToDo()
-	s.same("components, and since when they run", before, s.processes())
+	s.checkEqual("components, and since when they run", before, s.listProcesses())
 	as()
 }
 
-// processes returns the components of each host with their start times.
-func (s *scenario) processes() map[string]string {
+// listProcesses returns the components of each host with their start times.
+func (s *scenario) listProcesses() map[string]string {
 	s.Helper()
 	all, err := operator.OnEach(s.Context(), s.Members(), "for name in kubelet containerd etcd kube-apiserver "+
 		"kube-controller kube-scheduler; do for pid in $(pgrep -x $name); do echo $name $pid "+
@@ -103,11 +104,11 @@ func (s *scenario) requestAnonymously(host *fleet.Host, path string) string {
 	return strings.TrimSpace(out)
 }
 
-// soft checks that the cluster has nothing of the baseline.
-func (s *scenario) soft() {
+// checkNoBaseline checks that the cluster has nothing of the baseline.
+func (s *scenario) checkNoBaseline() {
 	s.Helper()
 	for _, host := range s.Members() {
-		f := s.facts(host)
+		f := s.readFacts(host)
 		for _, name := range []string{"seccompDefault", "podPidsLimit", "tlsMinVersion"} {
 			if value, set := f.kubelet[name]; set && value != nil {
 				s.Errorf("%s: the kubelet has %s: %v", host.Hostname, name, value)
@@ -121,19 +122,19 @@ func (s *scenario) soft() {
 				s.Errorf("%s: the API server has --%s=%s", host.Hostname, flag, value)
 			}
 		}
-		s.same("the anonymous status of /version on "+host.Hostname, "200", s.requestAnonymously(host, "/version"))
+		s.checkEqual("the anonymous status of /version on "+host.Hostname, "200", s.requestAnonymously(host, "/version"))
 	}
 }
 
-// hard checks that the cluster has the baseline: every automatic check of the benchmark, and the limits of anonymous
-// requests.
-func (s *scenario) hard() {
+// checkBaseline checks that the cluster has the baseline: every automatic check of the benchmark, and the limits of
+// anonymous requests.
+func (s *scenario) checkBaseline() {
 	s.Helper()
 	warned := map[string]string{}
 	for _, host := range s.Members() {
-		f := s.facts(host)
+		f := s.readFacts(host)
 		control := f.args["kube-apiserver"] != nil
-		s.same("control plane of "+host.Hostname, slices.Contains(s.Lab.ControlPlanes(), host), control)
+		s.checkEqual("control plane of "+host.Hostname, slices.Contains(s.Lab.ControlPlanes(), host), control)
 		for _, c := range slices.Concat(controlPlaneFiles(), apiServerChecks(), controllerChecks(), etcdChecks(),
 			nodeChecks()) {
 			if c.control && !control {
@@ -152,22 +153,22 @@ func (s *scenario) hard() {
 		if control {
 			for path, status := range map[string]string{"/livez": "200", "/readyz": "200", "/healthz": "200",
 				"/version": "401", "/api/v1/namespaces/kube-public/configmaps/cluster-info": "401"} {
-				s.same("the anonymous status of "+path+" on "+host.Hostname, status, s.requestAnonymously(host, path))
+				s.checkEqual("the anonymous status of "+path+" on "+host.Hostname, status, s.requestAnonymously(host, path))
 			}
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(warned)) {
 		s.Logf("%s WARN: %s", id, warned[id])
 	}
-	s.same("how much the record says", "baseline",
-		s.kube("-n", "kube-system", "get", "configmap", "kubeone", "-o", "jsonpath={.data.hardening}"))
+	s.checkEqual("how much the record says", "baseline",
+		s.runKubectl("-n", "kube-system", "get", "configmap", "kubeone", "-o", "jsonpath={.data.hardening}"))
 }
 
 // auditLog checks that the log contains requests but not their content.
 func (s *scenario) auditLog() {
 	const secret = "bm90LWluLWFueS1sb2c="
-	s.kube("create", "secret", "generic", "audited", "--from-literal=key="+secret)
-	s.kube("get", "secret", "audited", "-o", "yaml")
+	s.runKubectl("create", "secret", "generic", "audited", "--from-literal=key="+secret)
+	s.runKubectl("get", "secret", "audited", "-o", "yaml")
 	const log = "/var/log/kubernetes/audit/audit.log"
 	found := false
 	for _, host := range s.Lab.ControlPlanes() {
@@ -176,7 +177,7 @@ func (s *scenario) auditLog() {
 		if !strings.HasPrefix(out, "600 root\n") {
 			s.Errorf("%s: the audit log: %s", host.Hostname, out)
 		}
-		s.broken(host, "! grep -q -e '"+secret+"' -e '\"requestObject\"' -e '\"responseObject\"' "+log)
+		s.breakHost(host, "! grep -q -e '"+secret+"' -e '\"requestObject\"' -e '\"responseObject\"' "+log)
 		out, err = host.Exec(s.Context(), "grep -c '/secrets/audited' "+log+" || :")
 		s.must(err)
 		found = found || strings.TrimSpace(out) != "0"

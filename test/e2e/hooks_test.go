@@ -25,8 +25,8 @@ const hookLog = "hooks.log"
 
 // TestHooks runs hooks around all activities in a cluster of three hosts. Hooks fail, hang and are killed.
 func TestHooks(t *testing.T) {
-	s := begin(t, fleet.Options{Name: "hooks", ControlPlanes: 1, Workers: 2, SSHUser: "ops"})
-	s.beside("hook.sh", `#!/bin/sh
+	s := newScenario(t, fleet.Options{Name: "hooks", ControlPlanes: 1, Workers: 2, SSHUser: "ops"})
+	s.writeBeside("hook.sh", `#!/bin/sh
 # Notes that it was run; with the file "fail" it fails, with the file "hang" it does not end, after terminal escapes.
 echo "$KUBEONE_MOMENT $KUBEONE_NODE" >>hooks.log
 printf '\033]0;title\007\033[31mthe hook of %s\n' "$KUBEONE_NODE"
@@ -34,7 +34,7 @@ printf '\033]0;title\007\033[31mthe hook of %s\n' "$KUBEONE_NODE"
 [ ! -e fail ]
 `)
 	s.must(os.Chmod(filepath.Join(filepath.Dir(s.Manifest), "hook.sh"), 0o700))
-	s.parts(
+	s.runParts(
 		part{"a new cluster", hooksOfInstall},
 		part{"settings change, and a hook fails once", hooksOfReconfigure},
 		part{"a hook stops an upgrade before its drain", hooksBeforeDrain},
@@ -43,8 +43,8 @@ printf '\033]0;title\007\033[31mthe hook of %s\n' "$KUBEONE_NODE"
 	)
 }
 
-// hook returns a hook for the manifest.
-func hook(name, side, activity string, onHost bool) map[string]any {
+// newHook returns a hook for the manifest.
+func newHook(name, side, activity string, onHost bool) map[string]any {
 	h := map[string]any{"name": name, side: activity, "command": []any{"./hook.sh"}, "timeout": "5s"}
 	if onHost {
 		h["runOn"] = "host"
@@ -57,7 +57,7 @@ func hook(name, side, activity string, onHost bool) map[string]any {
 // hookedWith writes the manifest with these hooks and maxPods.
 func (s *scenario) hookedWith(maxPods int, hooks ...map[string]any) {
 	s.Helper()
-	s.must(s.WriteManifest(fields(func(all map[string]any) {
+	s.must(s.WriteManifest(editFields(func(all map[string]any) {
 		list := make([]any, 0, len(hooks))
 		for _, h := range hooks {
 			list = append(list, h)
@@ -88,53 +88,54 @@ func (s *scenario) ranHooks() (here []string, hosts map[string][]string) {
 	}), hosts
 }
 
-// file creates or removes a file beside the manifest.
-func (s *scenario) file(name string, there bool) {
+// setFile creates or removes a file beside the manifest.
+func (s *scenario) setFile(name string, there bool) {
 	s.Helper()
 	if there {
-		s.beside(name, "")
+		s.writeBeside(name, "")
 		return
 	}
 	s.must(os.Remove(filepath.Join(filepath.Dir(s.Manifest), name)))
 }
 
 func hooksOfInstall(s *scenario) {
-	s.hookedWith(90, hook("begins", "before", "apply", false), hook("ends", "after", "apply", false),
-		hook("comes", "before", "install", true), hook("is-there", "after", "install", false))
-	s.run(2, []string{"plan", "-v"}, "hooks before apply", "begins: ./hook.sh (5 s at most)")
+	s.hookedWith(90, newHook("begins", "before", "apply", false), newHook("ends", "after", "apply", false),
+		newHook("comes", "before", "install", true), newHook("is-there", "after", "install", false))
+	s.runCommand(2, []string{"plan", "-v"}, "hooks before apply", "begins: ./hook.sh (5 s at most)")
 	installPlain(s)
 	here, hosts := s.ranHooks()
-	s.same("the first and the last hook", "before-apply after-apply", strings.TrimSpace(here[0])+" "+here[len(here)-1])
+	s.checkEqual("the first and the last hook", "before-apply after-apply",
+		strings.TrimSpace(here[0])+" "+here[len(here)-1])
 	middle := slices.Sorted(slices.Values(here[1 : len(here)-1]))
-	s.same("hooks after the installation", []string{
+	s.checkEqual("hooks after the installation", []string{
 		"after-install cp-1", "after-install worker-1", "after-install worker-2",
 	}, middle)
-	s.same("hooks on hosts", map[string][]string{
+	s.checkEqual("hooks on hosts", map[string][]string{
 		"cp-1": {"before-install cp-1"}, "worker-1": {"before-install worker-1"},
 		"worker-2": {"before-install worker-2"},
 	}, hosts)
 	s.nothingToDo()
 	here, _ = s.ranHooks()
-	s.same("hooks of nothing", 0, len(here))
+	s.checkEqual("hooks of nothing", 0, len(here))
 }
 
 // hooksOfReconfigure: the hook after the first worker fails. The run stops before the next host, and the next apply
 // runs the pending hook.
 func hooksOfReconfigure(s *scenario) {
-	s.hookedWith(80, hook("told", "before", "reconfigure", false), hook("looked-at", "after", "reconfigure", true))
-	s.broken(s.Lab.Host("worker-1"), "touch /run/fail-hooks")
-	s.run(16, []string{"apply", "-y"}, "hook looked-at failed: sh ended with status 1")
+	s.hookedWith(80, newHook("told", "before", "reconfigure", false), newHook("looked-at", "after", "reconfigure", true))
+	s.breakHost(s.Lab.Host("worker-1"), "touch /run/fail-hooks")
+	s.runCommand(16, []string{"apply", "-y"}, "hook looked-at failed: sh ended with status 1")
 	here, hosts := s.ranHooks()
-	s.same("hooks here", []string{"before-reconfigure cp-1", "before-reconfigure worker-1"}, here)
-	s.same("hooks on hosts", map[string][]string{
+	s.checkEqual("hooks here", []string{"before-reconfigure cp-1", "before-reconfigure worker-1"}, here)
+	s.checkEqual("hooks on hosts", map[string][]string{
 		"cp-1": {"after-reconfigure cp-1"}, "worker-1": {"after-reconfigure worker-1"},
 	}, hosts)
-	s.broken(s.Lab.Host("worker-1"), "rm /run/fail-hooks")
-	s.run(2, []string{"plan"}, "hooks after reconfigure", "an earlier run ended before they had succeeded")
-	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.breakHost(s.Lab.Host("worker-1"), "rm /run/fail-hooks")
+	s.runCommand(2, []string{"plan"}, "hooks after reconfigure", "an earlier run ended before they had succeeded")
+	s.runCommand(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 	here, hosts = s.ranHooks()
-	s.same("hooks here", []string{"before-reconfigure worker-2"}, here)
-	s.same("hooks on hosts", map[string][]string{
+	s.checkEqual("hooks here", []string{"before-reconfigure worker-2"}, here)
+	s.checkEqual("hooks on hosts", map[string][]string{
 		"worker-1": {"after-reconfigure worker-1"}, "worker-2": {"after-reconfigure worker-2"},
 	}, hosts)
 	s.nothingToDo()
@@ -142,47 +143,47 @@ func hooksOfReconfigure(s *scenario) {
 
 // hooksBeforeDrain: a hanging hook is killed, and no node is drained.
 func hooksBeforeDrain(s *scenario) {
-	s.hookedWith(80, hook("out", "before", "drain", false))
-	s.run(0, []string{"apply", "-y"})
-	before := s.started(s.Members())
-	s.file("hang", true)
-	r := s.run(16, []string{"apply", "-y", "-v", "--force-upgrade", "--host", "worker-1"},
+	s.hookedWith(80, newHook("out", "before", "drain", false))
+	s.runCommand(0, []string{"apply", "-y"})
+	before := s.readStarted(s.Members())
+	s.setFile("hang", true)
+	r := s.runCommand(16, []string{"apply", "-y", "-v", "--force-upgrade", "--host", "worker-1"},
 		"hook out was killed: it has not ended within 5s", "the hook of worker-1")
 	if strings.ContainsAny(r.Text(), "\x1b\x07") {
 		s.Errorf("what the hook printed reached the terminal as it was: %q", r.Text())
 	}
-	s.file("hang", false)
-	s.same("worker-1 is closed", false, s.closed("worker-1"))
-	s.same("what runs on the hosts since when", before, s.started(s.Members()))
-	if out := s.here("pgrep -f 'sleep 60[0]' || true"); out != "" {
+	s.setFile("hang", false)
+	s.checkEqual("worker-1 is closed", false, s.isCordoned("worker-1"))
+	s.checkEqual("what runs on the hosts since when", before, s.readStarted(s.Members()))
+	if out := s.runHere("pgrep -f 'sleep 60[0]' || true"); out != "" {
 		s.Errorf("the hook's processes are left: %s", out)
 	}
-	s.run(0, []string{"apply", "-y", "--force-upgrade", "--host", "worker-1"}, "Done.")
+	s.runCommand(0, []string{"apply", "-y", "--force-upgrade", "--host", "worker-1"}, "Done.")
 	here, _ := s.ranHooks()
-	s.same("hooks here", []string{"before-drain worker-1", "before-drain worker-1"}, here)
+	s.checkEqual("hooks here", []string{"before-drain worker-1", "before-drain worker-1"}, here)
 }
 
 // hooksAfterUpgrade: a host whose hook failed stays cordoned until the hook succeeds, also across another run.
 func hooksAfterUpgrade(s *scenario) {
-	s.hookedWith(80, hook("tested", "after", "upgrade", true), hook("in", "after", "upgrade", false))
-	s.run(0, []string{"apply", "-y"})
-	s.broken(s.Lab.Host("worker-1"), "touch /run/fail-hooks")
+	s.hookedWith(80, newHook("tested", "after", "upgrade", true), newHook("in", "after", "upgrade", false))
+	s.runCommand(0, []string{"apply", "-y"})
+	s.breakHost(s.Lab.Host("worker-1"), "touch /run/fail-hooks")
 	force := []string{"apply", "-y", "--force-upgrade", "--host", "worker-1"}
-	s.run(16, force, "hook tested failed: sh ended with status 1")
-	s.same("worker-1 is closed", true, s.closed("worker-1"))
+	s.runCommand(16, force, "hook tested failed: sh ended with status 1")
+	s.checkEqual("worker-1 is closed", true, s.isCordoned("worker-1"))
 	if text := s.Run(s.Context(), "status").Text(); !strings.Contains(text, "worker-1: hooks owed after (upgrade)") {
 		s.Errorf("status does not name the hooks that are owed\n%s", text)
 	}
-	s.run(16, force, "hook tested failed")
-	s.same("worker-1 is closed", true, s.closed("worker-1"))
-	s.run(16, []string{"apply", "-y"}, "hook tested failed")
-	s.same("worker-1 is closed", true, s.closed("worker-1"))
-	s.broken(s.Lab.Host("worker-1"), "rm /run/fail-hooks")
-	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
-	s.same("worker-1 is closed", false, s.closed("worker-1"))
+	s.runCommand(16, force, "hook tested failed")
+	s.checkEqual("worker-1 is closed", true, s.isCordoned("worker-1"))
+	s.runCommand(16, []string{"apply", "-y"}, "hook tested failed")
+	s.checkEqual("worker-1 is closed", true, s.isCordoned("worker-1"))
+	s.breakHost(s.Lab.Host("worker-1"), "rm /run/fail-hooks")
+	s.runCommand(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.checkEqual("worker-1 is closed", false, s.isCordoned("worker-1"))
 	here, hosts := s.ranHooks()
-	s.same("hooks here", slices.Repeat([]string{"after-upgrade worker-1"}, 4), here)
-	s.same("hooks on hosts", map[string][]string{
+	s.checkEqual("hooks here", slices.Repeat([]string{"after-upgrade worker-1"}, 4), here)
+	s.checkEqual("hooks on hosts", map[string][]string{
 		"worker-1": slices.Repeat([]string{"after-upgrade worker-1"}, 4),
 	}, hosts)
 
@@ -200,31 +201,31 @@ func hooksAfterUpgrade(s *scenario) {
 		return nil
 	})
 	_, hosts = s.ranHooks()
-	s.same("hooks on hosts", map[string][]string{"worker-1": {"after-upgrade worker-1"}}, hosts)
-	s.same("worker-1 is closed", false, s.closed("worker-1"))
-	s.healthy()
+	s.checkEqual("hooks on hosts", map[string][]string{"worker-1": {"after-upgrade worker-1"}}, hosts)
+	s.checkEqual("worker-1 is closed", false, s.isCordoned("worker-1"))
+	s.awaitHealthy()
 }
 
 func hooksOfReset(s *scenario) {
 	s.hookedWith(80,
-		hook("leaves", "before", "reset", true), hook("left", "after", "reset", false),
-		hook("out", "before", "drain", false),
-		hook("comes", "before", "join", false), hook("in", "after", "join", true),
+		newHook("leaves", "before", "reset", true), newHook("left", "after", "reset", false),
+		newHook("out", "before", "drain", false),
+		newHook("comes", "before", "join", false), newHook("in", "after", "join", true),
 	)
-	s.run(0, []string{"apply", "-y"})
-	s.run(0, []string{"node", "replace", "worker-2", "-y", "--bundle", s.Bundle})
+	s.runCommand(0, []string{"apply", "-y"})
+	s.runCommand(0, []string{"node", "replace", "worker-2", "-y", "--bundle", s.Bundle})
 	here, hosts := s.ranHooks()
-	s.same("hooks here", []string{"before-drain worker-2", "after-reset worker-2", "before-join worker-2"}, here)
-	s.same("hooks on worker-2", map[string][]string{
+	s.checkEqual("hooks here", []string{"before-drain worker-2", "after-reset worker-2", "before-join worker-2"}, here)
+	s.checkEqual("hooks on worker-2", map[string][]string{
 		"worker-2": {"before-reset worker-2", "after-join worker-2"},
 	}, hosts)
-	s.run(0, []string{"apply", "-y"})
-	s.healthy()
+	s.runCommand(0, []string{"apply", "-y"})
+	s.awaitHealthy()
 	s.nothingToDo()
 }
 
-// closed reports whether a Node is unschedulable.
-func (s *scenario) closed(name string) bool {
+// isCordoned reports whether a Node is unschedulable.
+func (s *scenario) isCordoned(name string) bool {
 	s.Helper()
 	var node corev1.Node
 	s.must(s.Object(s.Context(), &node, "node", name))

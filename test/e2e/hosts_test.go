@@ -35,40 +35,41 @@ systemctl -q enable var-swapfile.swap && systemctl daemon-reexec`
 // TestHostsAsTheyAre uses hosts that had another purpose before, and restores what they had.
 func TestHostsAsTheyAre(t *testing.T) {
 	t.Parallel()
-	s := begin(t, fleet.Options{Name: "hosts", ControlPlanes: 1, Workers: 1})
+	s := newScenario(t, fleet.Options{Name: "hosts", ControlPlanes: 1, Workers: 1})
 	for _, host := range s.Machines() {
-		s.broken(host, hadBefore)
+		s.breakHost(host, hadBefore)
 	}
-	s.bare = s.snapshot()
-	s.parts(
+	s.bare = s.snapshotAll()
+	s.runParts(
 		part{"a host on which another Kubernetes runs is refused", otherKubernetes},
 		part{"what hosts had is named, and moved aside", hadIsMovedAside},
 		part{"pods are of the pod network, and nothing has the proxy", hadIsWithoutEffect},
 		part{"other CNI configuration of a member is named", otherCNIOfMember},
-		part{"a reset gives back what hosts had", reset},
+		part{"a reset gives back what hosts had", resetCluster},
 	)
 }
 
 func otherKubernetes(s *scenario) {
 	worker := s.Lab.Host("worker-1")
-	s.broken(worker, "systemd-run --quiet --unit=k3s.service sleep infinity")
-	s.run(10, []string{"apply", "-y"}, "another Kubernetes distribution or container runtime runs here", "k3s.service")
-	s.broken(worker, "systemctl stop k3s.service")
-	s.unchanged(s.bare, s.snapshot())
+	s.breakHost(worker, "systemd-run --quiet --unit=k3s.service sleep infinity")
+	s.runCommand(10, []string{"apply", "-y"}, "another Kubernetes distribution or container runtime runs here",
+		"k3s.service")
+	s.breakHost(worker, "systemctl stop k3s.service")
+	s.checkUnchanged(s.bare, s.snapshotAll())
 }
 
 func hadIsMovedAside(s *scenario) {
-	s.run(2, []string{"plan"}, "moves aside, until a reset, other CNI configuration", "10-containerd-net.conflist")
+	s.runCommand(2, []string{"plan"}, "moves aside, until a reset, other CNI configuration", "10-containerd-net.conflist")
 	installPlain(s)
 	s.nothingToDo()
 	for _, host := range s.Members() {
-		s.broken(host, `[ ! -e /etc/cni/net.d/10-containerd-net.conflist ] &&
+		s.breakHost(host, `[ ! -e /etc/cni/net.d/10-containerd-net.conflist ] &&
 [ "$(systemctl is-enabled var-swapfile.swap)" = masked ]`)
 	}
 }
 
 func hadIsWithoutEffect(s *scenario) {
-	addresses := strings.Fields(s.kube("get", "pods", "-n", "kube-system", "-l", "k8s-app=kube-dns",
+	addresses := strings.Fields(s.runKubectl("get", "pods", "-n", "kube-system", "-l", "k8s-app=kube-dns",
 		"-o", "jsonpath={.items[*].status.podIP}"))
 	for _, address := range addresses {
 		if !strings.HasPrefix(address, "10.244.") {
@@ -92,11 +93,11 @@ done; true`)
 
 func otherCNIOfMember(s *scenario) {
 	worker := s.Lab.Host("worker-1")
-	s.broken(worker, "echo '{}' >/etc/cni/net.d/99-later.conflist")
+	s.breakHost(worker, "echo '{}' >/etc/cni/net.d/99-later.conflist")
 	s.nothingToDo()
-	s.broken(worker, "mv /etc/cni/net.d/99-later.conflist /etc/cni/net.d/00-first.conflist")
-	s.run(0, []string{"plan"},
+	s.breakHost(worker, "mv /etc/cni/net.d/99-later.conflist /etc/cni/net.d/00-first.conflist")
+	s.runCommand(0, []string{"plan"},
 		"CNI configuration comes before the network plugin's 10-flannel.conflist: 00-first.conflist")
-	s.broken(worker, "rm /etc/cni/net.d/00-first.conflist")
+	s.breakHost(worker, "rm /etc/cni/net.d/00-first.conflist")
 	s.nothingToDo()
 }

@@ -15,16 +15,16 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// sections edits the two lists of hosts in a manifest.
-func sections(edit func(controlPlane, workers []any) ([]any, []any)) operator.Edit {
-	return fields(func(all map[string]any) {
+// editSections edits the two lists of hosts in a manifest.
+func editSections(edit func(controlPlane, workers []any) ([]any, []any)) operator.Edit {
+	return editFields(func(all map[string]any) {
 		controlPlane, workers := all["controlPlane"].(map[string]any), all["staticWorkers"].(map[string]any)
 		controlPlane["hosts"], workers["hosts"] = edit(controlPlane["hosts"].([]any), workers["hosts"].([]any))
 	})
 }
 
-// fields edits the manifest's fields.
-func fields(edit func(all map[string]any)) operator.Edit {
+// editFields edits the manifest's fields.
+func editFields(edit func(all map[string]any)) operator.Edit {
 	return func(manifest string) string {
 		var all map[string]any
 		if err := yaml.Unmarshal([]byte(manifest), &all); err != nil {
@@ -39,9 +39,9 @@ func fields(edit func(all map[string]any)) operator.Edit {
 	}
 }
 
-// entries edits each list of hosts separately.
-func entries(edit func(hosts []map[string]any)) operator.Edit {
-	return sections(func(controlPlane, workers []any) ([]any, []any) {
+// editEntries edits each list of hosts separately.
+func editEntries(edit func(hosts []map[string]any)) operator.Edit {
+	return editSections(func(controlPlane, workers []any) ([]any, []any) {
 		for _, list := range [][]any{controlPlane, workers} {
 			hosts := make([]map[string]any, len(list))
 			for i := range list {
@@ -56,26 +56,26 @@ func entries(edit func(hosts []map[string]any)) operator.Edit {
 	})
 }
 
-// demoted makes all control-plane hosts but the first workers.
-func demoted(controlPlane, workers []any) ([]any, []any) {
+// demoteHosts makes all control-plane hosts but the first workers.
+func demoteHosts(controlPlane, workers []any) ([]any, []any) {
 	return controlPlane[:1], append(workers, controlPlane[1:]...)
 }
 
-// promoted makes the first worker a control-plane host.
-func promoted(controlPlane, workers []any) ([]any, []any) {
+// promoteWorker makes the first worker a control-plane host.
+func promoteWorker(controlPlane, workers []any) ([]any, []any) {
 	return append(controlPlane, workers[0]), workers[1:]
 }
 
-func reordered(hosts []map[string]any) { slices.Reverse(hosts) }
+func reverseHosts(hosts []map[string]any) { slices.Reverse(hosts) }
 
-func named(hosts []map[string]any) {
+func setIDs(hosts []map[string]any) {
 	for _, h := range hosts {
 		h["id"] = "id-of-" + h["hostname"].(string)
 	}
 }
 
-// swapped swaps the addresses of the last two hosts of a list.
-func swapped(hosts []map[string]any) {
+// swapAddresses swaps the addresses of the last two hosts of a list.
+func swapAddresses(hosts []map[string]any) {
 	if len(hosts) < 2 {
 		return
 	}
@@ -87,26 +87,26 @@ func swapped(hosts []map[string]any) {
 	}
 }
 
-// recognised checks that hosts keep their identity when the manifest changes their order, ID or address.
-func recognised(s *scenario) {
-	before := s.started(s.Members())
+// checkIdentities checks that hosts keep their identity when the manifest changes their order, ID or address.
+func checkIdentities(s *scenario) {
+	before := s.readStarted(s.Members())
 	for name, edits := range map[string][]operator.Edit{
-		"reordered":          {entries(reordered)},
-		"named":              {entries(named)},
-		"reordered-named":    {entries(reordered), entries(named)},
-		"swapped":            {entries(swapped)},
-		"reordered-swapped":  {entries(reordered), entries(swapped)},
-		"everything-at-once": {entries(swapped), entries(named), entries(reordered)},
+		"reordered":          {editEntries(reverseHosts)},
+		"named":              {editEntries(setIDs)},
+		"reordered-named":    {editEntries(reverseHosts), editEntries(setIDs)},
+		"swapped":            {editEntries(swapAddresses)},
+		"reordered-swapped":  {editEntries(reverseHosts), editEntries(swapAddresses)},
+		"everything-at-once": {editEntries(swapAddresses), editEntries(setIDs), editEntries(reverseHosts)},
 	} {
 		manifest, err := s.Variant(name, edits...)
 		s.must(err)
 		if !strings.Contains(name, "swapped") && name != "everything-at-once" {
-			s.run(0, []string{"plan", "-m", manifest}, "No changes")
-			s.run(0, []string{"apply", "-y", "-m", manifest}, "No changes")
+			s.runCommand(0, []string{"plan", "-m", manifest}, "No changes")
+			s.runCommand(0, []string{"apply", "-y", "-m", manifest}, "No changes")
 			continue
 		}
 		// The record is of a manifest with other addresses; no host changes.
-		s.run(2, []string{"plan", "-m", manifest}, "worker-1: the manifest has it at",
+		s.runCommand(2, []string{"plan", "-m", manifest}, "worker-1: the manifest has it at",
 			"worker-2: the manifest has it at", "save manifest and record",
 			"Plan: 1 step: 0 to create, 1 to change, 0 to remove.")
 		if name == "swapped" {
@@ -120,11 +120,11 @@ func recognised(s *scenario) {
 		texts  []string
 	}{
 		"two-of-one-id": {
-			entries(func(hosts []map[string]any) { hosts[0]["id"] = "same" }), 15,
+			editEntries(func(hosts []map[string]any) { hosts[0]["id"] = "same" }), 15,
 			[]string{"controlPlane.hosts[0].id", "staticWorkers.hosts[0].id"},
 		},
 		"another-hostname": {
-			entries(func(hosts []map[string]any) {
+			editEntries(func(hosts []map[string]any) {
 				if hosts[0]["hostname"] == "worker-1" {
 					hosts[0]["hostname"] = "renamed"
 				}
@@ -135,37 +135,37 @@ func recognised(s *scenario) {
 	} {
 		manifest, err := s.Variant(name, refused.edit)
 		s.must(err)
-		s.run(refused.status, []string{"apply", "-y", "-m", manifest}, refused.texts...)
+		s.runCommand(refused.status, []string{"apply", "-y", "-m", manifest}, refused.texts...)
 	}
-	after := s.started(s.Members())
+	after := s.readStarted(s.Members())
 	if !maps.Equal(before, after) {
-		s.same("what runs since when", before, after)
+		s.checkEqual("what runs since when", before, after)
 	}
 }
 
 // removesOnly checks that a plan to remove a worker touches only that worker.
 func (s *scenario) removesOnly(worker, manifest string) {
 	s.Helper()
-	r := s.run(2, []string{"node", "remove", worker, "--dry-run", "-m", manifest}, "reset to a bare host")
+	r := s.runCommand(2, []string{"node", "remove", worker, "--dry-run", "-m", manifest}, "reset to a bare host")
 	var about []string // subjects of the plan's steps
 	for line := range strings.Lines(r.Stdout) {
-		if name, _, ok := strings.Cut(line, " ("); ok && s.known(name) {
+		if name, _, ok := strings.Cut(line, " ("); ok && s.isLabHost(name) {
 			about = append(about, name)
 		}
 	}
-	s.same("whom the plan to remove "+worker+" is about", []string{worker}, about)
+	s.checkEqual("whom the plan to remove "+worker+" is about", []string{worker}, about)
 }
 
-// known reports whether a host of the lab has the name.
-func (s *scenario) known(name string) bool {
+// isLabHost reports whether a host of the lab has the name.
+func (s *scenario) isLabHost(name string) bool {
 	return slices.ContainsFunc(s.Machines(), func(h *fleet.Host) bool { return h.Hostname == name })
 }
 
 // rolesChanged checks that a host keeps its role whatever the manifest says, and that every command refuses to change
 // it.
 func rolesChanged(s *scenario) {
-	before := s.started(s.Members())
-	workers, err := s.Variant("demoted", sections(demoted))
+	before := s.readStarted(s.Members())
+	workers, err := s.Variant("demoted", editSections(demoteHosts))
 	s.must(err)
 	says := []string{"the manifest lists it as worker, but it is in the cluster as control-plane",
 		"kubeone node remove"}
@@ -180,15 +180,15 @@ func rolesChanged(s *scenario) {
 		{"reset", "-y"},
 		{"recover", "-y", "--from", "surviving-member"},
 	} {
-		s.run(15, append(asked, "-m", workers), says...)
+		s.runCommand(15, append(asked, "-m", workers), says...)
 	}
-	s.run(15, []string{"plan", "-m", workers}, append(says, "cp-2", "cp-3")...)
-	more, err := s.Variant("promoted", sections(promoted))
+	s.runCommand(15, []string{"plan", "-m", workers}, append(says, "cp-2", "cp-3")...)
+	more, err := s.Variant("promoted", editSections(promoteWorker))
 	s.must(err)
-	s.run(15, []string{"apply", "-y", "-m", more},
+	s.runCommand(15, []string{"apply", "-y", "-m", more},
 		"the manifest lists it as control-plane, but it is in the cluster as worker")
-	s.same("what runs since when", before, s.started(s.Members()))
-	s.healthy()
+	s.checkEqual("what runs since when", before, s.readStarted(s.Members()))
+	s.awaitHealthy()
 	s.nothingToDo()
 }
 
@@ -199,16 +199,16 @@ func anotherCA(s *scenario) {
 	s.must(err)
 	s.must(os.WriteFile(file, []byte("sha256:"+strings.Repeat("0", 64)+"\n"), 0o600))
 	says := []string{"its CA is " + strings.TrimSpace(string(known)), "another machine is impersonating the cluster"}
-	s.run(15, []string{"plan"}, says...)
-	s.run(15, []string{"apply", "-y"}, says...)
-	s.run(12, []string{"kubeconfig"}, "no control-plane host that answers has a kubeconfig")
+	s.runCommand(15, []string{"plan"}, says...)
+	s.runCommand(15, []string{"apply", "-y"}, says...)
+	s.runCommand(12, []string{"kubeconfig"}, "no control-plane host that answers has a kubeconfig")
 	s.must(os.Remove(file))
 	certificate, err := s.Lab.Host("cp-1").Exec(s.Context(), "cat /etc/kubernetes/pki/ca.crt")
 	s.must(err)
 	given := filepath.Join(s.Dir, "cluster-ca.crt")
 	s.must(os.WriteFile(given, []byte(certificate), 0o600))
-	s.run(0, []string{"plan", "--ca-file", given}, "No changes")
+	s.runCommand(0, []string{"plan", "--ca-file", given}, "No changes")
 	again, err := os.ReadFile(file)
 	s.must(err)
-	s.same("the CA that is known", string(known), string(again))
+	s.checkEqual("the CA that is known", string(known), string(again))
 }

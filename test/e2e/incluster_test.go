@@ -26,10 +26,10 @@ import (
 // TestControllersInTheCluster covers Machines whose controllers run on the control-plane hosts. apply installs them,
 // and the manifest has workers, too.
 func TestControllersInTheCluster(t *testing.T) {
-	s := begin(t, fleet.Options{
+	s := newScenario(t, fleet.Options{
 		Name: "incluster", ControlPlanes: 3, SpareWorkers: 4, SSHUser: "ops", KubernetesVersion: olderPatch,
 	})
-	s.bare = s.snapshot()
+	s.bare = s.snapshotAll()
 	p := &pool{scenario: s, booted: map[string]bool{}}
 	for _, part := range []struct {
 		name string
@@ -43,9 +43,9 @@ func TestControllersInTheCluster(t *testing.T) {
 		{"settings that a kubelet refuses reach one host of a Machine", (*pool).settingsOfMachinesRefused},
 		{"the control plane is upgraded while Machines roll, and they are after it", (*pool).upgradedWithMachines},
 		{"a control-plane host is replaced, and has what the controllers need", (*pool).replacedWithControllers},
-		{"the controllers are taken away, and come back", (*pool).withdrawn},
+		{"the controllers are taken away, and come back", (*pool).withdrawControllers},
 	} {
-		if !s.subtest(part.name, func(s *scenario) {
+		if !s.runPart(part.name, func(s *scenario) {
 			p.scenario = s
 			part.run(p)
 		}) {
@@ -67,14 +67,14 @@ const dynamicWorkers = `dynamicWorkers:
 // foundedWithControllers installs a cluster whose manifest enables Machines, before there are hosts for them.
 func (p *pool) foundedWithControllers() {
 	p.must(p.WriteManifest(operator.Replace("kind: KubeOneCluster\n", "kind: KubeOneCluster\n"+dynamicWorkers)))
-	founded := p.run(0, []string{"apply", "-y"}, "Done.")
+	founded := p.runCommand(0, []string{"apply", "-y"}, "Done.")
 	p.Logf("%5.1f s  a cluster of three with controllers", founded.Took.Seconds())
 	p.must(p.FetchKubeconfig(p.Context()))
-	p.connect()
+	p.connectClient()
 	p.controllersRun()
 	p.nothingToDo()
 	p.eventually("Machines wait for hosts", time.Minute, func(ctx context.Context) error {
-		all, err := p.machines(ctx)
+		all, err := p.listMachines(ctx)
 		if err != nil || len(all) != 2 {
 			return fmt.Errorf("%d Machines: %w", len(all), err)
 		}
@@ -98,11 +98,11 @@ func (p *pool) controllersRun() {
 		}
 		return err
 	})
-	p.leader()
+	p.leaderPod()
 }
 
-// leader returns the name of the leading pod.
-func (p *pool) leader() string {
+// leaderPod returns the name of the leading pod.
+func (p *pool) leaderPod() string {
 	p.Helper()
 	holder := ""
 	p.eventually("one leads", time.Minute, func(ctx context.Context) (err error) {
@@ -114,27 +114,27 @@ func (p *pool) leader() string {
 		return err
 	})
 	host, _, _ := strings.Cut(holder, "_")
-	return p.kube("-n", "kubeone-system", "get", "pods", "-l", "app.kubernetes.io/name=kubeone-controller",
+	return p.runKubectl("-n", "kubeone-system", "get", "pods", "-l", "app.kubernetes.io/name=kubeone-controller",
 		"--field-selector", "spec.nodeName="+host, "-o", "jsonpath={.items[0].metadata.name}")
 }
 
 // joinedByControllers fills the pool.
 func (p *pool) joinedByControllers() {
-	add := []string{"host", "add", "-y", "--key-file", p.Lab.Path("id_ed25519"), "--kubeconfig", p.kubeconfig()}
-	for _, h := range p.hosts() {
-		p.run(0, append(slices.Clone(add), "ops@"+h.Address), "Added "+h.Hostname)
+	add := []string{"host", "add", "-y", "--key-file", p.Lab.Path("id_ed25519"), "--kubeconfig", p.kubeconfigPath()}
+	for _, h := range p.poolHosts() {
+		p.runCommand(0, append(slices.Clone(add), "ops@"+h.Address), "Added "+h.Hostname)
 	}
-	p.ready(2, olderPatch, 6*time.Minute)
+	p.awaitReady(2, olderPatch, 6*time.Minute)
 	p.nothingToDo()
-	p.run(0, []string{"status"}, "lab")
-	p.run(0, []string{"plan", "--with-machines"}, "No changes")
+	p.runCommand(0, []string{"status"}, "lab")
+	p.runCommand(0, []string{"plan", "--with-machines"}, "No changes")
 }
 
 // leaderDied deletes the leading pod, and requests work from its successor at once.
 func (p *pool) leaderDied() {
-	p.kube("-n", "kubeone-system", "delete", "pod", p.leader(), "--grace-period", "0", "--force")
-	p.kube("-n", "kube-system", "scale", "machinedeployment", "lab", "--replicas", "3")
-	p.ready(3, olderPatch, 5*time.Minute)
+	p.runKubectl("-n", "kubeone-system", "delete", "pod", p.leaderPod(), "--grace-period", "0", "--force")
+	p.runKubectl("-n", "kube-system", "scale", "machinedeployment", "lab", "--replicas", "3")
+	p.awaitReady(3, olderPatch, 5*time.Minute)
 	p.controllersRun()
 	p.nothingToDo() // the Machines belong to their users
 }
@@ -148,10 +148,10 @@ func roomFor97() operator.Edit {
 // settingsFollowed changes a kubelet setting. apply changes the control plane, and the controllers change the hosts of
 // Machines, at most one at a time. No node is drained.
 func (p *pool) settingsFollowed() {
-	before, closed := p.who(), p.closed()
+	before, closed := p.hostsByMachine(), p.countCordoned()
 	p.must(p.WriteManifest(roomFor97()))
 	most, over := p.mostReconfigured()
-	p.run(0, []string{"apply", "-y"}, "reconfigure", "Done.")
+	p.runCommand(0, []string{"apply", "-y"}, "reconfigure", "Done.")
 	began := time.Now()
 	p.eventually("all kubelets have room for 97 pods", 4*time.Minute, func(ctx context.Context) error {
 		pods, err := p.Kube(ctx, "get", "nodes", "-o", "jsonpath={.items[*].status.allocatable.pods}")
@@ -161,11 +161,11 @@ func (p *pool) settingsFollowed() {
 		return err
 	})
 	p.Logf("%5.1f s  from the end of apply until all Machines have the setting", time.Since(began).Seconds())
-	p.ready(3, olderPatch, time.Minute)
+	p.awaitReady(3, olderPatch, time.Minute)
 	over()
-	p.same("hosts that were reconfigured at the same time, at most", 1, most())
-	p.same("Nodes that were closed", 0, closed())
-	p.same("which Machine has which host", before, p.who())
+	p.checkEqual("hosts that were reconfigured at the same time, at most", 1, most())
+	p.checkEqual("Nodes that were closed", 0, closed())
+	p.checkEqual("which Machine has which host", before, p.hostsByMachine())
 	p.nothingToDo()
 }
 
@@ -173,46 +173,46 @@ func (p *pool) settingsFollowed() {
 // A host that joins meanwhile has the password before it runs anything.
 func (p *pool) credentialsFollowed() {
 	r := p.lockedRegistry()
-	p.must(p.WriteManifest(roomFor97(), r.mirrored()))
-	before, closed := p.who(), p.closed()
+	p.must(p.WriteManifest(roomFor97(), r.mirrorEdit()))
+	before, closed := p.hostsByMachine(), p.countCordoned()
 	first := p.credentialsOf(r, firstPassword)
-	p.run(0, []string{"apply", "-v", "-y", "-c", first}, "Secret kubeone-system/host-credentials", "Done.")
-	p.run(0, []string{"plan", "-c", first}, "No changes")
-	p.haveCredentials(firstPassword, p.joined()...)
-	p.pulls("first", r.image(), p.joined()...)
+	p.runCommand(0, []string{"apply", "-v", "-y", "-c", first}, "Secret kubeone-system/host-credentials", "Done.")
+	p.runCommand(0, []string{"plan", "-c", first}, "No changes")
+	p.haveCredentials(firstPassword, p.joinedHosts()...)
+	p.checkPulls("first", r.imageName(), p.joinedHosts()...)
 
-	r.takes(secondPassword)
+	r.setPassword(secondPassword)
 	second := p.credentialsOf(r, secondPassword)
-	p.run(2, []string{"plan", "-c", second}, "the hosts of Machines have other credentials")
-	p.run(0, []string{"plan"}, "No changes") // a run without the file changes nothing
-	p.run(0, []string{"apply", "-y", "-c", second}, "Done.")
-	p.haveCredentials(secondPassword, p.joined()...)
-	p.pulls("second", r.image(), p.joined()...)
-	p.same("Nodes that were closed", 0, closed())
-	p.same("which Machine has which host", before, p.who())
+	p.runCommand(2, []string{"plan", "-c", second}, "the hosts of Machines have other credentials")
+	p.runCommand(0, []string{"plan"}, "No changes") // a run without the file changes nothing
+	p.runCommand(0, []string{"apply", "-y", "-c", second}, "Done.")
+	p.haveCredentials(secondPassword, p.joinedHosts()...)
+	p.checkPulls("second", r.imageName(), p.joinedHosts()...)
+	p.checkEqual("Nodes that were closed", 0, closed())
+	p.checkEqual("which Machine has which host", before, p.hostsByMachine())
 
-	p.kube("-n", "kube-system", "scale", "machinedeployment", "lab", "--replicas", "4")
-	p.ready(4, olderPatch, 5*time.Minute)
-	p.pulls("joined", r.image(), p.joined()...)
-	p.kube("-n", "kube-system", "scale", "machinedeployment", "lab", "--replicas", "3")
-	p.ready(3, olderPatch, 3*time.Minute)
-	p.nowhere(firstPassword, secondPassword)
+	p.runKubectl("-n", "kube-system", "scale", "machinedeployment", "lab", "--replicas", "4")
+	p.awaitReady(4, olderPatch, 5*time.Minute)
+	p.checkPulls("joined", r.imageName(), p.joinedHosts()...)
+	p.runKubectl("-n", "kube-system", "scale", "machinedeployment", "lab", "--replicas", "3")
+	p.awaitReady(3, olderPatch, 3*time.Minute)
+	p.checkNoSecrets(firstPassword, secondPassword)
 
 	none := filepath.Join(p.TempDir(), "none.yaml")
 	p.must(os.WriteFile(none, []byte("{}\n"), 0o600))
 	p.must(p.WriteManifest(roomFor97()))
-	p.run(0, []string{"apply", "-y", "-c", none}, "Done.")
-	p.haveCredentials("", p.joined()...)
+	p.runCommand(0, []string{"apply", "-y", "-c", none}, "Done.")
+	p.haveCredentials("", p.joinedHosts()...)
 	p.settingsCurrent()
 	p.nothingToDo()
 }
 
-// joined returns the hosts of the pool that are Nodes.
-func (p *pool) joined() []*fleet.Host {
+// joinedHosts returns the hosts of the pool that are Nodes.
+func (p *pool) joinedHosts() []*fleet.Host {
 	p.Helper()
 	nodes, err := p.Nodes(p.Context())
 	p.must(err)
-	return slices.DeleteFunc(slices.Clone(p.hosts()), func(h *fleet.Host) bool {
+	return slices.DeleteFunc(slices.Clone(p.poolHosts()), func(h *fleet.Host) bool {
 		_, is := nodes[h.Hostname]
 		return !is
 	})
@@ -274,8 +274,8 @@ func (p *pool) settingsCurrent() {
 // settingsOfMachinesRefused writes settings into the record with which no kubelet starts. It edits the record directly,
 // because apply would stop at the control plane and keep the record.
 func (p *pool) settingsOfMachinesRefused() {
-	text := p.kube("-n", "kube-system", "get", "configmap", "kubeone", "-o", "jsonpath={.data.manifest}")
-	p.record(fields(func(all map[string]any) {
+	text := p.runKubectl("-n", "kube-system", "get", "configmap", "kubeone", "-o", "jsonpath={.data.manifest}")
+	p.writeRecord(editFields(func(all map[string]any) {
 		all["kubeletConfig"] = map[string]any{"maxPods": 97, "systemReserved": map[string]any{"cpu": "100000"}}
 	})(text))
 	p.eventually("two hosts have refused them", 6*time.Minute, func(ctx context.Context) error {
@@ -294,35 +294,35 @@ func (p *pool) settingsOfMachinesRefused() {
 		}
 		return err
 	})
-	p.ready(3, olderPatch, time.Minute) // back to the previous settings
-	p.record(text)
+	p.awaitReady(3, olderPatch, time.Minute) // back to the previous settings
+	p.writeRecord(text)
 	p.settingsCurrent()
 	p.nothingToDo()
 }
 
-// record replaces the manifest in the cluster's record.
-func (p *pool) record(manifest string) {
+// writeRecord replaces the manifest in the cluster's record.
+func (p *pool) writeRecord(manifest string) {
 	p.Helper()
 	patch, err := json.Marshal(map[string]any{"data": map[string]string{"manifest": manifest}})
 	p.must(err)
-	p.kube("-n", "kube-system", "patch", "configmap", "kubeone", "--type", "merge", "-p", string(patch))
+	p.runKubectl("-n", "kube-system", "patch", "configmap", "kubeone", "--type", "merge", "-p", string(patch))
 }
 
 // upgradedWithMachines upgrades the control plane while the deployment rolls to an older version. The same command then
 // upgrades all Machines in place, with one more Machine than before.
 func (p *pool) upgradedWithMachines() {
-	before := p.who()
+	before := p.hostsByMachine()
 	cache, err := components.DefaultCache()
 	p.must(err)
 	older, err := fleet.Bundle(p.Context(), cache, olderMinor, p.Logf)
 	p.must(err)
-	p.run(0, []string{"apply", "-y", "--bundle", p.Bundle, "--bundle", older}, "Done.")
+	p.runCommand(0, []string{"apply", "-y", "--bundle", p.Bundle, "--bundle", older}, "Done.")
 	p.controllersRun()
 	p.must(p.Want(p.Context(), newest))
 	rolled, over := p.everRan(olderMinor)
 	p.setKubelet(olderMinor)
 	p.eventually("the deployment rolls", time.Minute, func(ctx context.Context) error {
-		all, err := p.machines(ctx)
+		all, err := p.listMachines(ctx)
 		if err == nil && !slices.ContainsFunc(all, func(m v1alpha1.Machine) bool {
 			return m.Spec.Versions.Kubelet == olderMinor
 		}) {
@@ -331,7 +331,8 @@ func (p *pool) upgradedWithMachines() {
 		return err
 	})
 	began := time.Now()
-	p.run(0, []string{"apply", "-y", "--upgrade-machine-deployments", "--bundle", p.Bundle, "--bundle", older}, "Done.",
+	p.runCommand(0, []string{"apply", "-y", "--upgrade-machine-deployments", "--bundle", p.Bundle, "--bundle", older},
+		"Done.",
 		"upgrade MachineDeployment kube-system/lab to "+newest, "until the kubelets of these Machines are")
 	p.Logf("%5.1f s  the control plane is %s", time.Since(began).Seconds(), newest)
 	over()
@@ -340,11 +341,11 @@ func (p *pool) upgradedWithMachines() {
 	if n == 0 {
 		p.Errorf("no Machine was rolled while the control plane was upgraded")
 	}
-	p.ready(3, newest, 6*time.Minute)
-	p.same("which Machine has which host", before, p.who())
+	p.awaitReady(3, newest, 6*time.Minute)
+	p.checkEqual("which Machine has which host", before, p.hostsByMachine())
 	p.controllersRun()
-	p.run(0, []string{"apply", "-y"}, "kube-proxy", "Done.") // no Machine is behind
-	p.run(0, []string{"plan", "--upgrade-machine-deployments"}, "No changes")
+	p.runCommand(0, []string{"apply", "-y"}, "kube-proxy", "Done.") // no Machine is behind
+	p.runCommand(0, []string{"plan", "--upgrade-machine-deployments"}, "No changes")
 }
 
 // everRan watches which Machines run a version. end stops the watch; count then returns their number.
@@ -371,16 +372,16 @@ func (p *pool) everRan(kubelet string) (count func() int, end func()) {
 
 // replacedWithControllers replaces a control-plane host, on which the controllers then run again.
 func (p *pool) replacedWithControllers() {
-	p.run(0, []string{"node", "replace", "-y", p.Lab.ControlPlanes()[2].Hostname, "--bundle", p.Bundle})
+	p.runCommand(0, []string{"node", "replace", "-y", p.Lab.ControlPlanes()[2].Hostname, "--bundle", p.Bundle})
 	p.controllersRun()
 	p.nothingToDo()
 }
 
-// withdrawn removes the controllers, without which Machines make no progress, and restores them.
-func (p *pool) withdrawn() {
+// withdrawControllers removes the controllers, without which Machines make no progress, and restores them.
+func (p *pool) withdrawControllers() {
 	p.must(p.WriteManifest(operator.Replace("kind: KubeOneCluster\n",
 		"kind: KubeOneCluster\nmachineController: {deploy: false}\n")))
-	p.run(0, []string{"apply", "-y"}, "take addon controllers away", "Done.")
+	p.runCommand(0, []string{"apply", "-y"}, "take addon controllers away", "Done.")
 	p.eventually("no controllers are there", time.Minute, func(ctx context.Context) error {
 		pods, err := p.Kube(ctx, "-n", "kubeone-system", "get", "pods,clusterroles", "-o", "name", "-l",
 			"app.kubernetes.io/name=kubeone-controller")
@@ -390,17 +391,17 @@ func (p *pool) withdrawn() {
 		return err
 	})
 	p.nothingToDo()
-	p.kube("-n", "kube-system", "scale", "machinedeployment", "lab", "--replicas", "2")
+	p.runKubectl("-n", "kube-system", "scale", "machinedeployment", "lab", "--replicas", "2")
 	p.must(p.WriteManifest(operator.Replace("kind: KubeOneCluster\n",
 		"kind: KubeOneCluster\nmachineController: {deploy: true}\n")))
-	p.run(0, []string{"apply", "-y"}, "Done.")
+	p.runCommand(0, []string{"apply", "-y"}, "Done.")
 	p.controllersRun()
-	p.ready(2, newest, 4*time.Minute)
-	p.kube("-n", "kube-system", "delete", "machinedeployment", "lab")
-	for _, h := range p.hosts() {
-		p.free(h)
+	p.awaitReady(2, newest, 4*time.Minute)
+	p.runKubectl("-n", "kube-system", "delete", "machinedeployment", "lab")
+	for _, h := range p.poolHosts() {
+		p.awaitFree(h)
 	}
 	var hosts v1alpha1.MachineList
 	p.must(p.List(p.Context(), &hosts, client.InNamespace("kube-system")))
-	p.same("Machines that are left", 0, len(hosts.Items))
+	p.checkEqual("Machines that are left", 0, len(hosts.Items))
 }

@@ -15,8 +15,8 @@ import (
 	"kubeone/test/e2e/operator"
 )
 
-// decorated gives the first worker labels, an annotation and a taint.
-func decorated(manifest string) string {
+// decorateWorker gives the first worker labels, an annotation and a taint.
+func decorateWorker(manifest string) string {
 	return strings.Replace(manifest, "      hostname: worker-1\n", `      hostname: worker-1
       labels:
         example.com/disk: fast
@@ -29,30 +29,30 @@ func decorated(manifest string) string {
 `, 1)
 }
 
-func install(s *scenario) {
-	s.must(s.WriteManifest(decorated))
-	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+func installCluster(s *scenario) {
+	s.must(s.WriteManifest(decorateWorker))
+	s.runCommand(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 	s.must(s.FetchKubeconfig(s.Context()))
-	s.must(s.AllReady(s.Context(), hostnames(s.Members())...))
-	s.decorations()
+	s.must(s.AllReady(s.Context(), hostnamesOf(s.Members())...))
+	s.checkDecorations()
 	s.servingCertificates()
-	s.record()
-	s.journal()
+	s.checkRecord()
+	s.checkJournal()
 	s.kubeconfigIsPrivate()
-	s.run(0, []string{"status"})
+	s.runCommand(0, []string{"status"})
 }
 
-// decorations checks labels, annotations and taints of the manifest on the worker's Node.
-func (s *scenario) decorations() {
+// checkDecorations checks labels, annotations and taints of the manifest on the worker's Node.
+func (s *scenario) checkDecorations() {
 	nodes, err := s.Nodes(s.Context())
 	s.must(err)
 	worker := nodes["worker-1"]
-	s.same("label", "fast", worker.Labels["example.com/disk"])
-	s.same("annotation", "storage team", worker.Annotations["example.com/owner"])
+	s.checkEqual("label", "fast", worker.Labels["example.com/disk"])
+	s.checkEqual("annotation", "storage team", worker.Annotations["example.com/owner"])
 	ours := slices.DeleteFunc(worker.Spec.Taints, func(t corev1.Taint) bool {
 		return strings.HasPrefix(t.Key, "node.kubernetes.io/")
 	})
-	s.same("taints",
+	s.checkEqual("taints",
 		[]corev1.Taint{{Key: "example.com/only", Value: "batch", Effect: corev1.TaintEffectPreferNoSchedule}}, ours)
 }
 
@@ -75,8 +75,8 @@ func (s *scenario) servingCertificates() {
 	}
 }
 
-// record checks that the cluster stores its manifest without secrets.
-func (s *scenario) record() {
+// checkRecord checks that the cluster stores its manifest without secrets.
+func (s *scenario) checkRecord() {
 	var record corev1.ConfigMap
 	s.must(s.Object(s.Context(), &record, "--namespace=kube-system", "configmap", "kubeone"))
 	if manifest := record.Data["manifest"]; !strings.Contains(manifest, "name: "+s.Lab.Name) ||
@@ -91,18 +91,19 @@ func (s *scenario) record() {
 	tokens, err := s.Kube(s.Context(), "get", "secrets", "--namespace=kube-system",
 		"--field-selector=type=bootstrap.kubernetes.io/token", "-o", "name")
 	s.must(err)
-	s.same("join tokens that are left", "", tokens)
+	s.checkEqual("join tokens that are left", "", tokens)
 }
 
-// journal checks that the journal has the run line by line, is readable by the operator only, and contains no secrets.
-func (s *scenario) journal() {
+// checkJournal checks that the journal has the run line by line, is readable by the operator only, and contains no
+// secrets.
+func (s *scenario) checkJournal() {
 	files, err := filepath.Glob(filepath.Join(s.Dir, "state", s.Lab.Name, "journal", "*.jsonl"))
 	s.must(err)
 	if len(files) == 0 {
 		s.Fatal("the run has no journal")
 	}
 	newest := files[len(files)-1]
-	s.same("mode of the journal", os.FileMode(0o600), mode(s, newest))
+	s.checkEqual("mode of the journal", os.FileMode(0o600), modeOf(s, newest))
 	text, err := os.ReadFile(newest)
 	s.must(err)
 	last := ""
@@ -112,16 +113,16 @@ func (s *scenario) journal() {
 			Type   string
 		}
 		s.must(json.Unmarshal([]byte(line), &event))
-		s.same("format of an event", 1, event.Format)
+		s.checkEqual("format of an event", 1, event.Format)
 		last = event.Type
 	}
-	s.same("last event of the journal", "run-finished", last)
+	s.checkEqual("last event of the journal", "run-finished", last)
 	if strings.Contains(string(text), "PRIVATE KEY") {
 		s.Error("the journal holds a private key")
 	}
 }
 
-func mode(s *scenario, path string) os.FileMode {
+func modeOf(s *scenario, path string) os.FileMode {
 	info, err := os.Stat(path)
 	s.must(err)
 	return info.Mode().Perm()
@@ -130,8 +131,8 @@ func mode(s *scenario, path string) os.FileMode {
 // kubeconfigIsPrivate fetches the kubeconfig like an operator, and uses it.
 func (s *scenario) kubeconfigIsPrivate() {
 	path := filepath.Join(s.Dir, "fetched")
-	s.run(0, []string{"kubeconfig", "-f", path})
-	s.same("mode of the kubeconfig", os.FileMode(0o600), mode(s, path))
+	s.runCommand(0, []string{"kubeconfig", "-f", path})
+	s.checkEqual("mode of the kubeconfig", os.FileMode(0o600), modeOf(s, path))
 	written, err := os.ReadFile(path)
 	s.must(err)
 	// Each control-plane host has its own administrator's certificate.
@@ -139,15 +140,15 @@ func (s *scenario) kubeconfigIsPrivate() {
 		cluster, _, _ := strings.Cut(kubeconfig, "client-certificate-data:")
 		return cluster
 	}
-	s.same("the cluster that is printed without a file", cluster(string(written)),
-		cluster(s.run(0, []string{"kubeconfig"}).Stdout))
+	s.checkEqual("the cluster that is printed without a file", cluster(string(written)),
+		cluster(s.runCommand(0, []string{"kubeconfig"}).Stdout))
 	if _, err := s.Kube(s.Context(), "--kubeconfig", path, "auth", "can-i", "*", "*", "--all-namespaces"); err != nil {
 		s.Errorf("the kubeconfig is not the administrator's: %v", err)
 	}
 }
 
-// healthy waits until all members are Ready and every control plane answers.
-func (s *scenario) healthy() {
+// awaitHealthy waits until all members are Ready and every control plane answers.
+func (s *scenario) awaitHealthy() {
 	s.Helper()
 	for _, host := range s.Lab.ControlPlanes() {
 		s.eventually("the API server of "+host.Hostname, time.Minute, readyAPI(host))

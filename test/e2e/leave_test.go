@@ -17,14 +17,14 @@ import (
 // changes.
 func resetWorker(s *scenario) {
 	leaving := s.Lab.Host("worker-3")
-	staying := s.others(leaving)
-	before := s.started(staying)
-	s.run(0, []string{"reset", "-y", "--host", leaving.Hostname}, "Done. The hosts are bare.")
+	staying := s.otherMembers(leaving)
+	before := s.readStarted(staying)
+	s.runCommand(0, []string{"reset", "-y", "--host", leaving.Hostname}, "Done. The hosts are bare.")
 	s.eventually("the other nodes are Ready", time.Minute, func(ctx context.Context) error {
-		return s.AllReady(ctx, hostnames(staying)...)
+		return s.AllReady(ctx, hostnamesOf(staying)...)
 	})
-	s.same("what runs on the other hosts since when", before, s.started(staying))
-	s.unchanged(map[string][]string{leaving.Hostname: s.bare[leaving.Hostname]}, s.snapshotOf(leaving))
+	s.checkEqual("what runs on the other hosts since when", before, s.readStarted(staying))
+	s.checkUnchanged(map[string][]string{leaving.Hostname: s.bare[leaving.Hostname]}, s.snapshotOf(leaving))
 }
 
 // twoOperators: the first operator's machine suspends while it joins the worker again. The second operator learns who
@@ -36,23 +36,23 @@ func twoOperators(s *scenario) {
 		s.Fatalf("the first operator's step did not begin\n%s", first.Wait())
 	}
 	s.must(first.Freeze())
-	awake := s.beating()
-	s.run(10, []string{"apply", "-y"}, "works on this cluster", "since", "--force-unlock")
+	awake := s.keepBeating()
+	s.runCommand(10, []string{"apply", "-y"}, "works on this cluster", "since", "--force-unlock")
 	awake()
-	s.run(0, []string{"apply", "-y", "--force-unlock"}, "Done.")
+	s.runCommand(0, []string{"apply", "-y", "--force-unlock"}, "Done.")
 	s.must(first.Thaw())
 	r := first.Wait()
 	if r.Status == 0 {
 		s.Errorf("the first operator went on after the lock was taken over\n%s", r)
 	}
 	s.Logf("the first operator: %s", r.Stderr)
-	s.healthy()
+	s.awaitHealthy()
 	s.nothingToDo()
 }
 
-// beating keeps the locks of a suspended operator alive until end is called. Probing all hosts may take longer than a
-// lock lives without heartbeats.
-func (s *scenario) beating() (end func()) {
+// keepBeating keeps the locks of a suspended operator alive until end is called. Probing all hosts may take longer than
+// a lock lives without heartbeats.
+func (s *scenario) keepBeating() (end func()) {
 	s.Helper()
 	ctx, cancel := context.WithCancel(s.Context())
 	done := make(chan struct{})
@@ -73,12 +73,12 @@ func (s *scenario) beating() (end func()) {
 	}
 }
 
-// reset ends the cluster. Its hosts are then as they were before it.
-func reset(s *scenario) {
-	s.run(2, []string{"reset", "--dry-run"},
+// resetCluster ends the cluster. Its hosts are then as they were before it.
+func resetCluster(s *scenario) {
+	s.runCommand(2, []string{"reset", "--dry-run"},
 		"asked for; etcd's data, its snapshots and the PKI stay until kubeone reset --purge")
-	s.run(15, []string{"reset"}, "no terminal")
-	s.run(0, []string{"reset", "-y"}, "Done. The hosts are bare.")
+	s.runCommand(15, []string{"reset"}, "no terminal")
+	s.runCommand(0, []string{"reset", "-y"}, "Done. The hosts are bare.")
 	kept, err := operator.OnEach(s.Context(), s.Lab.ControlPlanes(),
 		"ls -d /var/lib/kubeone-old/*/* /var/lib/etcd/kubeone-reset-*/* 2>/dev/null | grep -e etcd -e member")
 	s.must(err)
@@ -87,11 +87,11 @@ func reset(s *scenario) {
 	if inside := "/var/lib/etcd/kubeone-reset-"; strings.Contains(fmt.Sprint(kept), inside) { // inside a mount point
 		places = append(places, inside)
 	}
-	s.run(0, []string{"reset", "-y"}, append(places, "No changes. The hosts are bare.", "keeps")...)
-	s.run(2, []string{"reset", "--purge", "--dry-run"}, append(places, "delete what was kept")...)
-	s.run(0, []string{"reset", "-y", "--purge"}, "Done. The hosts are bare.")
-	s.unchanged(s.bare, s.snapshot())
-	s.run(0, []string{"reset", "-y", "--purge"}, "No changes. The hosts are bare.")
+	s.runCommand(0, []string{"reset", "-y"}, append(places, "No changes. The hosts are bare.", "keeps")...)
+	s.runCommand(2, []string{"reset", "--purge", "--dry-run"}, append(places, "delete what was kept")...)
+	s.runCommand(0, []string{"reset", "-y", "--purge"}, "Done. The hosts are bare.")
+	s.checkUnchanged(s.bare, s.snapshotAll())
+	s.runCommand(0, []string{"reset", "-y", "--purge"}, "No changes. The hosts are bare.")
 }
 
 // installedAgain installs a cluster with a single worker on hosts that were reset.
@@ -105,9 +105,9 @@ func installedAgain(s *scenario) {
 	s.dnsNeverRestarted()
 }
 
-// interrupted installs a cluster while the operator's machine and network fail again and again. Each next run resumes;
-// a run that only loses its connections continues by itself.
-func interrupted(s *scenario) {
+// interruptInstallation installs a cluster while the operator's machine and network fail again and again. Each next run
+// resumes; a run that only loses its connections continues by itself.
+func interruptInstallation(s *scenario) {
 	at := func(way operator.Way, step string) operator.Failure {
 		return operator.Failure{Way: way, Moment: operator.Moment{Event: apply.StepStarted, Step: step}}
 	}
@@ -125,9 +125,9 @@ func interrupted(s *scenario) {
 			s.Errorf("want %v and the run killed, got %d failures\n%s", failures, len(i.At), i.Result)
 		}
 	}
-	s.run(0, []string{"apply", "-y"})
+	s.runCommand(0, []string{"apply", "-y"})
 	s.must(s.FetchKubeconfig(s.Context()))
-	s.healthy()
+	s.awaitHealthy()
 	s.eventually("nothing to do", 30*time.Second, s.planIsEmpty)
 	s.dnsNeverRestarted()
 }

@@ -18,12 +18,13 @@ import (
 // another engine upgrades another cluster.
 func TestTwoEnginesInOneProcess(t *testing.T) {
 	t.Parallel()
-	program, err := library(t.Context(), t.TempDir()) // first, because it keeps a small machine busy for minutes
+	// first, because it keeps a small machine busy for minutes
+	program, err := buildLibraryExample(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	bare := begin(t, fleet.Options{Name: "library-new", ControlPlanes: 1})
-	older := begin(t, fleet.Options{Name: "library-older", ControlPlanes: 1, KubernetesVersion: olderPatch})
+	bare := newScenario(t, fleet.Options{Name: "library-new", ControlPlanes: 1})
+	older := newScenario(t, fleet.Options{Name: "library-older", ControlPlanes: 1, KubernetesVersion: olderPatch})
 	installPlain(older)
 	older.must(older.Want(t.Context(), newest))
 
@@ -41,7 +42,7 @@ func TestTwoEnginesInOneProcess(t *testing.T) {
 	}
 	for _, s := range []*scenario{bare, older} {
 		s.must(s.FetchKubeconfig(t.Context()))
-		s.healthy()
+		s.awaitHealthy()
 		s.everythingRuns(newest)
 	}
 	if !atTheSameTime(operator.Lines(text)) {
@@ -49,8 +50,8 @@ func TestTwoEnginesInOneProcess(t *testing.T) {
 	}
 }
 
-// library builds the example with the race detector.
-func library(ctx context.Context, dir string) (string, error) {
+// buildLibraryExample builds the example with the race detector.
+func buildLibraryExample(ctx context.Context, dir string) (string, error) {
 	program := filepath.Join(dir, "library")
 	cmd := exec.CommandContext(ctx, "go", "build", "-race", "-o", program, "../../examples/library")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=1")

@@ -27,7 +27,7 @@ func liveObjects(s *scenario) {
 		{"-n", "kube-system", "patch", "daemonset", "kube-proxy", "--type", "merge", "-p",
 			`{"spec":{"template":{"spec":{"nodeSelector":{"no":"where"}}}}}`},
 	} {
-		s.kube(by...)
+		s.runKubectl(by...)
 	}
 	s.setProxyMode("iptables")
 	says := []string{
@@ -45,39 +45,39 @@ func liveObjects(s *scenario) {
 		}
 		return err
 	})
-	s.run(3, []string{"status"}, append(says, "flannel does not run on", "kube-proxy does not run on",
+	s.runCommand(3, []string{"status"}, append(says, "flannel does not run on", "kube-proxy does not run on",
 		"cluster DNS does not run")...)
-	s.run(2, []string{"plan"}, says...)
-	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.runCommand(2, []string{"plan"}, says...)
+	s.runCommand(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 	s.nothingToDo()
-	s.healthy()
-	s.same("the additional label", "own", s.kube("-n", "kube-flannel", "get", "configmap", "kube-flannel-cfg",
+	s.awaitHealthy()
+	s.checkEqual("the additional label", "own", s.runKubectl("-n", "kube-flannel", "get", "configmap", "kube-flannel-cfg",
 		"-o", "jsonpath={.metadata.labels.somebodys}"))
-	s.same("kube-proxy's mode", "nftables", s.proxyMode())
+	s.checkEqual("kube-proxy's mode", "nftables", s.proxyMode())
 	s.notCompared()
 	s.servingCertificate()
 	s.endpointSilent()
-	s.kube("-n", "kube-system", "delete", "lease", "kubeone")
-	s.run(0, []string{"status"}, "is healthy: 3 control-plane hosts, 2 workers")
+	s.runKubectl("-n", "kube-system", "delete", "lease", "kubeone")
+	s.runCommand(0, []string{"status"}, "is healthy: 3 control-plane hosts, 2 workers")
 	s.nothingToDo()
-	s.run(0, []string{"apply", "-y"}, "No changes")
+	s.runCommand(0, []string{"apply", "-y"}, "No changes")
 }
 
 // endpointSilent stops the load balancer: API servers behind it that answer do not prove that clients reach them.
 func (s *scenario) endpointSilent() {
 	s.Helper()
-	balancer := s.balancer()
-	s.broken(balancer, "systemctl stop haproxy")
-	s.run(3, []string{"status"}, "nothing answers there: from", "connection refused")
-	s.broken(balancer, "systemctl start haproxy") // workers' kubelets report through it
-	s.healthy()
-	s.broken(balancer, "systemctl stop haproxy")
-	s.run(0, []string{"plan"}, "No changes", "no API server answers at "+s.Lab.Endpoint+":6443")
-	s.broken(balancer, "systemctl start haproxy")
-	s.run(0, []string{"status"})
+	balancer := s.loadBalancer()
+	s.breakHost(balancer, "systemctl stop haproxy")
+	s.runCommand(3, []string{"status"}, "nothing answers there: from", "connection refused")
+	s.breakHost(balancer, "systemctl start haproxy") // workers' kubelets report through it
+	s.awaitHealthy()
+	s.breakHost(balancer, "systemctl stop haproxy")
+	s.runCommand(0, []string{"plan"}, "No changes", "no API server answers at "+s.Lab.Endpoint+":6443")
+	s.breakHost(balancer, "systemctl start haproxy")
+	s.runCommand(0, []string{"status"})
 }
 
-func (s *scenario) balancer() *fleet.Host {
+func (s *scenario) loadBalancer() *fleet.Host {
 	s.Helper()
 	for _, h := range s.Lab.Hosts {
 		if h.Role == fleet.LoadBalancer {
@@ -93,7 +93,7 @@ func (s *scenario) servingCertificate() {
 	s.Helper()
 	worker := s.Lab.Host("worker-1")
 	const certificate = "/var/lib/kubelet/pki/kubelet-server-current.pem"
-	s.broken(worker, "rm "+certificate+" && systemctl restart kubelet")
+	s.breakHost(worker, "rm "+certificate+" && systemctl restart kubelet")
 	s.eventually("the kubelet waits for a certificate", 3*time.Minute, func(context.Context) error {
 		r := s.Run(s.Context(), "plan")
 		if r.Status != 2 || !strings.Contains(r.Text(), "kubelets wait for them: worker-1") {
@@ -101,8 +101,8 @@ func (s *scenario) servingCertificate() {
 		}
 		return nil
 	})
-	s.run(0, []string{"status"}, "1 certificate request pending", "serving certificates (worker-1)")
-	s.run(0, []string{"apply", "-y"}, "approve serving certificates", "Done. The cluster matches the manifest.")
+	s.runCommand(0, []string{"status"}, "1 certificate request pending", "serving certificates (worker-1)")
+	s.runCommand(0, []string{"apply", "-y"}, "approve serving certificates", "Done. The cluster matches the manifest.")
 	s.eventually("the kubelet has its certificate", 3*time.Minute, func(ctx context.Context) error {
 		_, err := worker.Exec(ctx, "test -s "+certificate)
 		return err
@@ -113,8 +113,8 @@ func (s *scenario) servingCertificate() {
 // editedFiles edits and deletes files on hosts: kubeone reports and restores them without restarting a container. An
 // additional flag of a static pod is reported and kept, and then the cluster does not simply match.
 func editedFiles(s *scenario) {
-	const pod, flag, edit = "/etc/kubernetes/manifests/kube-scheduler.yaml", "--v=1", "echo '# somebody was here' >>"
-	const named = pod + " (--v)" // the difference, without the value
+	const pod, checkFlag, edit = "/etc/kubernetes/manifests/kube-scheduler.yaml", "--v=1", "echo '# somebody was here' >>"
+	const setIDs = pod + " (--v)" // the difference, without the value
 	edits := []struct{ host, file, by string }{
 		{"cp-2", "/etc/systemd/system/kubelet.service", edit},
 		{"cp-3", "/var/lib/kubelet/config.yaml", edit},
@@ -129,40 +129,41 @@ func editedFiles(s *scenario) {
 		s.must(err)
 		return out
 	}
-	s.broken(s.Lab.Host("cp-2"), "cp -p "+pod+" /root/kept && cp -p "+pod+" /root/edited && "+
-		"sed -i 's|^    - kube-scheduler$|&\\n    - "+flag+"|' /root/edited && mv /root/edited "+pod)
-	s.schedulerHas("cp-2", flag, 1)
+	s.breakHost(s.Lab.Host("cp-2"), "cp -p "+pod+" /root/kept && cp -p "+pod+" /root/edited && "+
+		"sed -i 's|^    - kube-scheduler$|&\\n    - "+checkFlag+"|' /root/edited && mv /root/edited "+pod)
+	s.schedulerHas("cp-2", checkFlag, 1)
 	added := sum("cp-2", pod)
 	for _, e := range edits {
 		before[e.host+e.file] = sum(e.host, e.file)
-		s.broken(s.Lab.Host(e.host), e.by+e.file)
+		s.breakHost(s.Lab.Host(e.host), e.by+e.file)
 	}
-	s.broken(s.Lab.Host("worker-2"), "systemctl stop kubelet && systemctl daemon-reload") // it could not start again
+	s.breakHost(s.Lab.Host("worker-2"), "systemctl stop kubelet && systemctl daemon-reload") // it could not start again
 	for _, e := range edits[:3] {
 		says = append(says, e.host+": changed outside kubeone: "+e.file)
 	}
-	says = append(says, "cp-2: changed outside kubeone: "+named)
-	containers := s.containers()
-	s.run(3, []string{"status"}, says...)
-	s.run(2, []string{"plan"}, append(says, "restore what somebody has changed", "/var/lib/kubelet/config.yaml")...)
-	s.run(4, []string{"apply", "-y"}, "cp-2 "+pod+" (edited)")
+	says = append(says, "cp-2: changed outside kubeone: "+setIDs)
+	containers := s.listContainers()
+	s.runCommand(3, []string{"status"}, says...)
+	s.runCommand(2, []string{"plan"}, append(says, "restore what somebody has changed", "/var/lib/kubelet/config.yaml")...)
+	s.runCommand(4, []string{"apply", "-y"}, "cp-2 "+pod+" (edited)")
 	for _, e := range edits {
-		s.same(e.file+" of "+e.host, before[e.host+e.file], sum(e.host, e.file))
+		s.checkEqual(e.file+" of "+e.host, before[e.host+e.file], sum(e.host, e.file))
 	}
-	s.same("the static pod with the flag", added, sum("cp-2", pod))
-	s.same("the containers that run", containers, s.containers())
-	s.schedulerHas("cp-2", flag, 1)
-	s.healthy()
-	s.run(0, []string{"status"}, "cp-2: changed outside kubeone: "+named)
-	s.run(4, []string{"plan"}, "No changes. The cluster matches the manifest, except for: cp-2 "+pod+" (edited)")
-	stops := "an upgrade would lose changes made by hand to static pods, cp-2: " + named
-	s.run(10, []string{"plan", "--force-upgrade"}, stops, "--discard-edits")
-	s.run(10, []string{"upgrade", "--force", "-y"}, stops)
-	s.same("the containers that run", containers, s.containers())
-	s.same("the static pod with the flag", added, sum("cp-2", pod))
-	s.run(2, []string{"plan", "--force-upgrade", "--discard-edits"}, named+" without what somebody has changed in it")
-	s.broken(s.Lab.Host("cp-2"), "mv /root/kept "+pod)
-	s.schedulerHas("cp-2", flag, 0)
+	s.checkEqual("the static pod with the flag", added, sum("cp-2", pod))
+	s.checkEqual("the containers that run", containers, s.listContainers())
+	s.schedulerHas("cp-2", checkFlag, 1)
+	s.awaitHealthy()
+	s.runCommand(0, []string{"status"}, "cp-2: changed outside kubeone: "+setIDs)
+	s.runCommand(4, []string{"plan"}, "No changes. The cluster matches the manifest, except for: cp-2 "+pod+" (edited)")
+	stops := "an upgrade would lose changes made by hand to static pods, cp-2: " + setIDs
+	s.runCommand(10, []string{"plan", "--force-upgrade"}, stops, "--discard-edits")
+	s.runCommand(10, []string{"upgrade", "--force", "-y"}, stops)
+	s.checkEqual("the containers that run", containers, s.listContainers())
+	s.checkEqual("the static pod with the flag", added, sum("cp-2", pod))
+	s.runCommand(2, []string{"plan", "--force-upgrade", "--discard-edits"},
+		setIDs+" without what somebody has changed in it")
+	s.breakHost(s.Lab.Host("cp-2"), "mv /root/kept "+pod)
+	s.schedulerHas("cp-2", checkFlag, 0)
 	s.nothingToDo()
 }
 
@@ -178,8 +179,8 @@ func (s *scenario) schedulerHas(host, flag string, times int) {
 	})
 }
 
-// containers returns the running tasks of each host, with their processes (operator.Tasks).
-func (s *scenario) containers() map[string]string {
+// listContainers returns the running tasks of each host, with their processes (operator.Tasks).
+func (s *scenario) listContainers() map[string]string {
 	s.Helper()
 	tasks, err := operator.OnEach(s.Context(), s.Members(), operator.Tasks)
 	s.must(err)
@@ -215,7 +216,7 @@ webhooks:
 `
 	file := filepath.Join(s.Dir, "webhook.yaml")
 	s.must(os.WriteFile(file, []byte(webhook), 0o600))
-	s.kube("apply", "-f", file)
+	s.runKubectl("apply", "-f", file)
 	s.eventually("the webhook refuses", time.Minute, func(context.Context) error {
 		r := s.Run(s.Context(), "plan")
 		if r.Status != 4 {
@@ -224,10 +225,10 @@ webhooks:
 		return nil
 	})
 	says := []string{"except for: flannel (could not be compared)", "refuses.everything.example"}
-	s.run(4, []string{"plan"}, says...)
-	s.run(4, []string{"apply", "-y", "--allow-unsupported"}, says...)
-	s.run(3, []string{"status"}, "flannel could not be compared")
-	s.kube("delete", "-f", file)
+	s.runCommand(4, []string{"plan"}, says...)
+	s.runCommand(4, []string{"apply", "-y", "--allow-unsupported"}, says...)
+	s.runCommand(3, []string{"status"}, "flannel could not be compared")
+	s.runKubectl("delete", "-f", file)
 	s.eventually("the webhook is gone", time.Minute, func(context.Context) error {
 		if r := s.Run(s.Context(), "plan"); r.Status != 0 {
 			return errors.New(r.String())
@@ -236,8 +237,8 @@ webhooks:
 	})
 }
 
-// kube runs kubectl and returns what it printed.
-func (s *scenario) kube(args ...string) string {
+// runKubectl runs kubectl and returns what it printed.
+func (s *scenario) runKubectl(args ...string) string {
 	s.Helper()
 	out, err := s.Kube(s.Context(), args...)
 	s.must(err)
@@ -247,7 +248,7 @@ func (s *scenario) kube(args ...string) string {
 // proxyMode returns the mode in kube-proxy's live configuration.
 func (s *scenario) proxyMode() string {
 	s.Helper()
-	for line := range strings.Lines(s.kube("-n", "kube-system", "get", "configmap", "kube-proxy", "-o",
+	for line := range strings.Lines(s.runKubectl("-n", "kube-system", "get", "configmap", "kube-proxy", "-o",
 		`jsonpath={.data.config\.conf}`)) {
 		if mode, ok := strings.CutPrefix(line, "mode: "); ok {
 			return strings.TrimSpace(mode)
@@ -259,7 +260,7 @@ func (s *scenario) proxyMode() string {
 // setProxyMode changes the mode in kube-proxy's live configuration like kubectl edit.
 func (s *scenario) setProxyMode(mode string) {
 	s.Helper()
-	live := s.kube("-n", "kube-system", "get", "configmap", "kube-proxy", "-o", "yaml")
+	live := s.runKubectl("-n", "kube-system", "get", "configmap", "kube-proxy", "-o", "yaml")
 	changed := strings.Replace(live, "mode: "+s.proxyMode(), "mode: "+mode, 1)
 	_, err := s.Feed(s.Context(), changed, "replace", "-f", "-")
 	s.must(err)

@@ -20,15 +20,15 @@ import (
 func TestUpgrades(t *testing.T) {
 	for n, versions := range [][]string{{olderPatch, newest}, {"1.34.4", "1.35.4", newest}} {
 		t.Run(versions[0], func(t *testing.T) {
-			s := begin(t, fleet.Options{Name: "upgrades", ControlPlanes: 3, Workers: 3, KubernetesVersion: versions[0]})
-			s.founded()
+			s := newScenario(t, fleet.Options{Name: "upgrades", ControlPlanes: 3, Workers: 3, KubernetesVersion: versions[0]})
+			s.foundCluster()
 			for last, version := range versions[1:] {
-				s.subtest(versions[last]+" becomes "+version,
+				s.runPart(versions[last]+" becomes "+version,
 					func(s *scenario) { s.upgradedUnderLoad(versions[last], version) })
 			}
 			if n == 0 {
-				s.subtest("the same version once more", onceMore)
-				s.subtest("certificates are renewed", certificatesRenewed)
+				s.runPart("the same version once more", onceMore)
+				s.runPart("certificates are renewed", certificatesRenewed)
 			}
 		})
 	}
@@ -37,26 +37,26 @@ func TestUpgrades(t *testing.T) {
 // TestLivingCluster covers the life between installation and reset: operators make mistakes, hosts hang, and files and
 // objects are edited by hand. Some hosts have separate disks where others have directories.
 func TestLivingCluster(t *testing.T) {
-	s := begin(t, fleet.Options{Name: "living", ControlPlanes: 3, Workers: 2, SpareWorkers: 1, SSHUser: "ops"})
-	s.broken(s.Lab.Host("cp-2"), mounted("/var/lib/etcd"))
-	s.broken(s.Lab.Host("worker-3"), mounted("/var/lib/containerd")+mounted("/var/lib/kubelet"))
-	s.bare = s.snapshot()
-	s.parts(
-		part{"bare hosts become a cluster", install},
-		part{"what runs in the cluster works", workload},
-		part{"hosts are recognised in any order, under any ID, and with their addresses swapped", recognised},
+	s := newScenario(t, fleet.Options{Name: "living", ControlPlanes: 3, Workers: 2, SpareWorkers: 1, SSHUser: "ops"})
+	s.breakHost(s.Lab.Host("cp-2"), mountCommand("/var/lib/etcd"))
+	s.breakHost(s.Lab.Host("worker-3"), mountCommand("/var/lib/containerd")+mountCommand("/var/lib/kubelet"))
+	s.bare = s.snapshotAll()
+	s.runParts(
+		part{"bare hosts become a cluster", installCluster},
+		part{"what runs in the cluster works", checkWorkload},
+		part{"hosts are recognised in any order, under any ID, and with their addresses swapped", checkIdentities},
 		part{"hosts whose role the manifest changes are refused, whatever is asked", rolesChanged},
 		part{"edited objects are reported and restored", liveObjects},
 		part{"edited files on hosts are reported and restored, except static pods", editedFiles},
 		part{"a cluster with another CA than the known one is refused", anotherCA},
-		part{"snapshots and backups hold what the cluster has", backups},
+		part{"snapshots and backups hold what the cluster has", checkBackups},
 		part{"another worker joins", addWorker},
 		part{"a host that hangs is named, and is no harm", pausedHost},
 		part{"a manifest that is not for this cluster is refused", wrongManifest},
 		part{"one worker leaves, and is bare again", resetWorker},
 		part{"two operators do not work at the same time", twoOperators},
 		part{"a living control-plane host is replaced", nodeReplaced(1)},
-		part{"the cluster ends, and leaves nothing on its hosts", reset},
+		part{"the cluster ends, and leaves nothing on its hosts", resetCluster},
 		part{"what is wrong with bare hosts is said, and nothing is changed", badHosts},
 		part{"what is wrong with the input is said, and nothing is changed", badInput},
 	)
@@ -65,11 +65,11 @@ func TestLivingCluster(t *testing.T) {
 // TestInstallations installs a cluster through failures of the operator's machine, resets its hosts, and installs
 // again.
 func TestInstallations(t *testing.T) {
-	s := begin(t, fleet.Options{Name: "installations", ControlPlanes: 3, Workers: 2, SSHUser: "ops"})
-	s.bare = s.snapshot()
-	s.parts(
-		part{"an installation that is cut off again and again comes to its end", interrupted},
-		part{"the cluster ends, and leaves nothing on its hosts", reset},
+	s := newScenario(t, fleet.Options{Name: "installations", ControlPlanes: 3, Workers: 2, SSHUser: "ops"})
+	s.bare = s.snapshotAll()
+	s.runParts(
+		part{"an installation that is cut off again and again comes to its end", interruptInstallation},
+		part{"the cluster ends, and leaves nothing on its hosts", resetCluster},
 		part{"the same hosts become a cluster again", installedAgain},
 	)
 }
@@ -77,10 +77,10 @@ func TestInstallations(t *testing.T) {
 // TestReplacements replaces the same control-plane host twice, replaces one of two destroyed workers, and has two
 // control-plane hosts return that were considered destroyed.
 func TestReplacements(t *testing.T) {
-	s := begin(t, fleet.Options{Name: "replacements", ControlPlanes: 3, Workers: 2, SSHUser: "ops"})
-	s.broken(s.Lab.Host("cp-2"), mounted("/var/lib/etcd"))
-	s.bare = s.snapshot()
-	s.parts(
+	s := newScenario(t, fleet.Options{Name: "replacements", ControlPlanes: 3, Workers: 2, SSHUser: "ops"})
+	s.breakHost(s.Lab.Host("cp-2"), mountCommand("/var/lib/etcd"))
+	s.bare = s.snapshotAll()
+	s.runParts(
 		part{"bare hosts become a cluster", installPlain},
 		part{"a living control-plane host is replaced, twice", nodeReplaced(2)},
 		part{"two workers are killed for good; one is replaced, one is removed", workersKilled},
@@ -90,13 +90,13 @@ func TestReplacements(t *testing.T) {
 
 // TestReconfiguration changes settings of a cluster in use, and reverts them.
 func TestReconfiguration(t *testing.T) {
-	s := begin(t, fleet.Options{Name: "settings", ControlPlanes: 3, Workers: 2, SSHUser: "ops"})
+	s := newScenario(t, fleet.Options{Name: "settings", ControlPlanes: 3, Workers: 2, SSHUser: "ops"})
 	s.bare = map[string][]string{}
-	s.parts(part{"bare hosts become a cluster", installPlain})
-	under := s.loaded()
-	s.parts(part{"settings of all hosts change at once", reconfigured})
-	s.unharmed(under)
-	s.parts(
+	s.runParts(part{"bare hosts become a cluster", installPlain})
+	under := s.startLoad()
+	s.runParts(part{"settings of all hosts change at once", reconfigureCluster})
+	s.endLoad(under)
+	s.runParts(
 		part{"settings that are refused are taken back", settingsRefused},
 		part{"all becomes as it was, through two failures of the operator's machine", reconfiguredBack},
 		part{"kube-proxy and cluster DNS follow the manifest", proxyFollowsTheManifest},
@@ -108,7 +108,7 @@ func TestReconfiguration(t *testing.T) {
 // proxyFollowsTheManifest changes the mode of kube-proxy and the number of DNS servers, which then have a budget, and
 // reverts both.
 func proxyFollowsTheManifest(s *scenario) {
-	other, err := s.Variant("iptables", fields(func(all map[string]any) {
+	other, err := s.Variant("iptables", editFields(func(all map[string]any) {
 		all["clusterNetwork"].(map[string]any)["kubeProxy"] = map[string]any{
 			"iptables": map[string]any{}, "conntrack": map[string]any{"maxPerCore": 0, "min": 0},
 		}
@@ -117,66 +117,66 @@ func proxyFollowsTheManifest(s *scenario) {
 		}}
 	}))
 	s.must(err)
-	before := s.kube("-n", "kube-system", "get", "pods", "-l", "k8s-app=kube-proxy", "-o", "name")
-	s.run(0, []string{"apply", "-y", "-m", other}, "ConfigMap kube-system/kube-proxy differs in mode",
+	before := s.runKubectl("-n", "kube-system", "get", "pods", "-l", "k8s-app=kube-proxy", "-o", "name")
+	s.runCommand(0, []string{"apply", "-y", "-m", other}, "ConfigMap kube-system/kube-proxy differs in mode",
 		"Deployment kube-system/coredns differs in spec.replicas", "Done. The cluster matches the manifest.")
-	s.same("kube-proxy's mode", "iptables", s.proxyMode())
-	s.same("DNS servers", "3", s.dnsServers())
-	s.same("DNS servers that a drain may take away", "1",
-		s.kube("-n", "kube-system", "get", "pdb", "coredns", "-o", "jsonpath={.spec.maxUnavailable}"))
-	after := s.kube("-n", "kube-system", "get", "pods", "-l", "k8s-app=kube-proxy", "-o", "name")
+	s.checkEqual("kube-proxy's mode", "iptables", s.proxyMode())
+	s.checkEqual("DNS servers", "3", s.dnsServers())
+	s.checkEqual("DNS servers that a drain may take away", "1",
+		s.runKubectl("-n", "kube-system", "get", "pdb", "coredns", "-o", "jsonpath={.spec.maxUnavailable}"))
+	after := s.runKubectl("-n", "kube-system", "get", "pods", "-l", "k8s-app=kube-proxy", "-o", "name")
 	for pod := range strings.FieldsSeq(before) {
 		if strings.Contains(after, pod) {
 			s.Errorf("%s has the configuration of before", pod)
 		}
 	}
-	none, err := s.Variant("no-budget", fields(func(all map[string]any) {
+	none, err := s.Variant("no-budget", editFields(func(all map[string]any) {
 		all["features"] = map[string]any{"coreDNS": map[string]any{"deployPodDisruptionBudget": false}}
 	}))
 	s.must(err)
-	s.run(0, []string{"apply", "-y", "-m", none}, "take addon coredns-pdb away",
+	s.runCommand(0, []string{"apply", "-y", "-m", none}, "take addon coredns-pdb away",
 		"Done. The cluster matches the manifest.")
-	s.same("budgets of DNS servers", "", s.kube("-n", "kube-system", "get", "pdb", "-o", "name"))
-	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
-	s.same("kube-proxy's mode", "nftables", s.proxyMode())
-	s.same("DNS servers: any number will do", "3", s.dnsServers())
+	s.checkEqual("budgets of DNS servers", "", s.runKubectl("-n", "kube-system", "get", "pdb", "-o", "name"))
+	s.runCommand(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.checkEqual("kube-proxy's mode", "nftables", s.proxyMode())
+	s.checkEqual("DNS servers: any number will do", "3", s.dnsServers())
 }
 
 // dnsServers returns the desired number of DNS servers.
 func (s *scenario) dnsServers() string {
 	s.Helper()
-	return s.kube("-n", "kube-system", "get", "deployment", "coredns", "-o", "jsonpath={.spec.replicas}")
+	return s.runKubectl("-n", "kube-system", "get", "deployment", "coredns", "-o", "jsonpath={.spec.replicas}")
 }
 
 // TestUpgradeOnTheWay upgrades by two minor versions in one run, through a version of the one between.
 func TestUpgradeOnTheWay(t *testing.T) {
 	const oldest = "1.34.4"
-	s := begin(t, fleet.Options{Name: "way", ControlPlanes: 1, Workers: 1, KubernetesVersion: oldest})
-	s.founded()
+	s := newScenario(t, fleet.Options{Name: "way", ControlPlanes: 1, Workers: 1, KubernetesVersion: oldest})
+	s.foundCluster()
 	library := []string{"--bundle", s.Bundle}
 	for _, version := range []string{olderMinor, newest} {
 		s.must(s.Want(t.Context(), version))
 		library = append(library, "--bundle", s.Bundle)
 	}
 	onTheWay := "On the way: Kubernetes " + olderMinor
-	s.run(2, append([]string{"plan", "--through", olderMinor}, library...), onTheWay, oldest)
-	s.run(0, append([]string{"apply", "-y", "--through", olderMinor}, library...), onTheWay,
+	s.runCommand(2, append([]string{"plan", "--through", olderMinor}, library...), onTheWay, oldest)
+	s.runCommand(0, append([]string{"apply", "-y", "--through", olderMinor}, library...), onTheWay,
 		"Done. The cluster matches the manifest.")
-	s.upgraded(newest)
-	s.run(0, []string{"plan", "-l", "kubernetes.io/hostname=worker-1"}, "No changes")
-	s.run(15, []string{"plan", "-l", "kubernetes.io/hostname=nobody"}, "matches the Node of no host")
+	s.checkUpgraded(newest)
+	s.runCommand(0, []string{"plan", "-l", "kubernetes.io/hostname=worker-1"}, "No changes")
+	s.runCommand(15, []string{"plan", "-l", "kubernetes.io/hostname=nobody"}, "matches the Node of no host")
 	emptyPlan(s)
 }
 
 // TestFiveControlPlanes extends a cluster of three control-plane hosts to five, and destroys two of them.
 func TestFiveControlPlanes(t *testing.T) {
-	s := begin(t, fleet.Options{Name: "five", ControlPlanes: 5, Workers: 1, SSHUser: "ops"})
+	s := newScenario(t, fleet.Options{Name: "five", ControlPlanes: 5, Workers: 1, SSHUser: "ops"})
 	for _, host := range s.Lab.ControlPlanes()[3:] {
 		s.must(s.Lab.SetSpare(t.Context(), host, true))
 	}
 	s.must(s.WriteManifest())
 	s.bare = map[string][]string{}
-	s.parts(
+	s.runParts(
 		part{"bare hosts become a cluster", installPlain},
 		part{"three control-plane hosts become five", controlPlaneGrows},
 		part{"two of five control-plane hosts are killed for good and replaced",
@@ -188,26 +188,26 @@ func TestFiveControlPlanes(t *testing.T) {
 // flag in the manifest, and its kubelet does not start during a roll-out because of settings. Each run resumes after
 // the correction.
 func TestOnlyControlPlane(t *testing.T) {
-	s := begin(t, fleet.Options{
+	s := newScenario(t, fleet.Options{
 		Name: "only", ControlPlanes: 1, Workers: 1, SSHUser: "ops", KubernetesVersion: olderPatch,
 	})
-	s.parts(
+	s.runParts(
 		part{"bare hosts become a cluster", installPlain},
 		part{"the upgrade stops where the API server does not start", func(s *scenario) {
-			s.objects("before", 20)
+			s.writeObjects("before", 20)
 			s.must(s.Want(s.Context(), newest))
-			s.must(s.WriteManifest(fields(func(all map[string]any) {
+			s.must(s.WriteManifest(editFields(func(all map[string]any) {
 				all["versions"] = map[string]any{"kubernetes": newest}
 				all["controlPlaneComponents"] = map[string]any{
 					"apiServer": map[string]any{"flags": map[string]any{"no-such-flag": "true"}},
 				}
 			})))
-			s.run(16, []string{"apply", "-y"}, "this host's API server in version "+newest,
+			s.runCommand(16, []string{"apply", "-y"}, "this host's API server in version "+newest,
 				"kube-apiserver says: Error: unknown flag: --no-such-flag")
-			s.run(2, []string{"plan"}, "its upgrade to "+newest+" has begun, and no API server answers")
+			s.runCommand(2, []string{"plan"}, "its upgrade to "+newest+" has begun, and no API server answers")
 		}},
 		part{"with the flag gone from the manifest, it comes to its end", func(s *scenario) {
-			s.must(s.WriteManifest(fields(func(all map[string]any) {
+			s.must(s.WriteManifest(editFields(func(all map[string]any) {
 				all["versions"] = map[string]any{"kubernetes": newest}
 			})))
 			s.eventually("upgraded", 10*time.Minute, func(ctx context.Context) error {
@@ -216,20 +216,20 @@ func TestOnlyControlPlane(t *testing.T) {
 				}
 				return nil
 			})
-			s.upgraded(newest)
-			s.counted("before", 20)
+			s.checkUpgraded(newest)
+			s.checkObjectCount("before", 20)
 		}},
 		part{"a roll-out stops where the kubelet refuses its settings", func(s *scenario) {
-			s.must(s.WriteManifest(fields(func(all map[string]any) {
+			s.must(s.WriteManifest(editFields(func(all map[string]any) {
 				all["versions"] = map[string]any{"kubernetes": newest}
 				all["kubeletConfig"] = map[string]any{"systemReserved": map[string]any{"cpu": "100000"}}
 			})))
-			s.run(16, []string{"apply", "-y", "--force-upgrade"}, "apply again, which continues this host's upgrade")
-			s.run(2, []string{"plan"}, "a change of this host has begun, and its kubelet is not running",
+			s.runCommand(16, []string{"apply", "-y", "--force-upgrade"}, "apply again, which continues this host's upgrade")
+			s.runCommand(2, []string{"plan"}, "a change of this host has begun, and its kubelet is not running",
 				"regenerate kubelet-settings")
 		}},
 		part{"with the settings corrected, it comes to its end", func(s *scenario) {
-			s.must(s.WriteManifest(fields(func(all map[string]any) {
+			s.must(s.WriteManifest(editFields(func(all map[string]any) {
 				all["versions"] = map[string]any{"kubernetes": newest}
 			})))
 			s.eventually("rolled out", 10*time.Minute, func(ctx context.Context) error {
@@ -238,8 +238,8 @@ func TestOnlyControlPlane(t *testing.T) {
 				}
 				return nil
 			})
-			s.upgraded(newest)
-			s.counted("before", 20)
+			s.checkUpgraded(newest)
+			s.checkObjectCount("before", 20)
 		}},
 	)
 }
@@ -247,22 +247,22 @@ func TestOnlyControlPlane(t *testing.T) {
 // controlPlaneGrows adds the spare control-plane hosts to the manifest.
 func controlPlaneGrows(s *scenario) {
 	old := s.Members()
-	before := s.started(old)
+	before := s.readStarted(old)
 	for _, host := range s.Lab.Spares() {
 		s.must(s.Lab.SetSpare(s.Context(), host, false))
 	}
 	s.must(s.WriteManifest())
-	s.same("hosts with steps", []string{"cp-4", "cp-5"}, s.plannedHosts())
-	s.run(0, []string{"apply", "-y"}, "Done.")
-	s.healthy()
-	s.same("what runs on the other hosts since when", before, s.started(old))
+	s.checkEqual("hosts with steps", []string{"cp-4", "cp-5"}, s.plannedHosts())
+	s.runCommand(0, []string{"apply", "-y"}, "Done.")
+	s.awaitHealthy()
+	s.checkEqual("what runs on the other hosts since when", before, s.readStarted(old))
 }
 
-// founded installs a cluster on the bare hosts.
-func (s *scenario) founded() {
+// foundCluster installs a cluster on the bare hosts.
+func (s *scenario) foundCluster() {
 	s.Helper()
 	journal := filepath.Join(s.TempDir(), "run.jsonl")
-	s.run(0, []string{"install", "-y", "--log-file", journal}, "Done.")
+	s.runCommand(0, []string{"install", "-y", "--log-file", journal}, "Done.")
 	text, err := os.ReadFile(journal)
 	s.must(err)
 	if !strings.Contains(string(text), `"run-finished"`) {
@@ -274,13 +274,13 @@ func (s *scenario) founded() {
 
 // upgradedUnderLoad is an uninterrupted upgrade that also changes settings.
 func (s *scenario) upgradedUnderLoad(from, to string) {
-	under := s.loaded()
+	under := s.startLoad()
 	s.must(s.Want(s.Context(), to))
 	s.upgradePlanned(from, to)
-	s.run(0, []string{"upgrade", "-y", "--max-unavailable", "50%", "--max-parallel", "1", "--no-canary",
+	s.runCommand(0, []string{"upgrade", "-y", "--max-unavailable", "50%", "--max-parallel", "1", "--no-canary",
 		"--drain-timeout", "10m", "--on-drain-timeout", "stop"}, "Done.")
-	s.upgraded(to)
-	s.unharmed(under)
+	s.checkUpgraded(to)
+	s.endLoad(under)
 	emptyPlan(s)
 }
 
@@ -292,17 +292,17 @@ func onceMore(s *scenario) {
 		s.must(err)
 		return all
 	}
-	old, workers := certificates(), s.started(s.Lab.Workers())
-	s.run(2, []string{"plan", "--force-upgrade"}, hostnames(s.Members())...)
-	controlPlanes := strings.Join(hostnames(s.Lab.ControlPlanes()), ",")
-	s.run(0, []string{"upgrade", "-y", "--force", "--host", controlPlanes}, "Done.")
+	old, workers := certificates(), s.readStarted(s.Lab.Workers())
+	s.runCommand(2, []string{"plan", "--force-upgrade"}, hostnamesOf(s.Members())...)
+	controlPlanes := strings.Join(hostnamesOf(s.Lab.ControlPlanes()), ",")
+	s.runCommand(0, []string{"upgrade", "-y", "--force", "--host", controlPlanes}, "Done.")
 	for host, sum := range certificates() {
 		if sum == old[host] {
 			s.Errorf("%s has the certificate of before", host)
 		}
 	}
-	s.healthy()
-	s.same("what runs on the workers since when", workers, s.started(s.Lab.Workers()))
+	s.awaitHealthy()
+	s.checkEqual("what runs on the workers since when", workers, s.readStarted(s.Lab.Workers()))
 	emptyPlan(s)
 }
 
@@ -311,9 +311,9 @@ func onceMore(s *scenario) {
 // TestFiveControlPlanes covers five control-plane hosts.
 func TestDisasters(t *testing.T) {
 	t.Parallel()
-	s := begin(t, fleet.Options{Name: "disasters", ControlPlanes: 3, Workers: 1, SSHUser: "ops"})
+	s := newScenario(t, fleet.Options{Name: "disasters", ControlPlanes: 3, Workers: 1, SSHUser: "ops"})
 	s.bare = map[string][]string{}
-	s.parts(
+	s.runParts(
 		part{"bare hosts become a cluster", installPlain},
 		part{"a kubelet is stopped", kubeletStopped},
 		part{"a container runtime is stopped", containerdStopped},

@@ -46,9 +46,9 @@ type pool struct {
 // TestMachinesOnHosts covers the life of Machines on existing hosts as docs/machines.md describes it, with a leading
 // and a standby controller process.
 func TestMachinesOnHosts(t *testing.T) {
-	s := begin(t, fleet.Options{Name: "machines", ControlPlanes: 3, SpareWorkers: poolSize + 1, SSHUser: "ops"})
-	s.bare = s.snapshot()
-	s.founded()
+	s := newScenario(t, fleet.Options{Name: "machines", ControlPlanes: 3, SpareWorkers: poolSize + 1, SSHUser: "ops"})
+	s.bare = s.snapshotAll()
+	s.foundCluster()
 	p := &pool{scenario: s, booted: map[string]bool{}}
 	defer func() {
 		for _, c := range p.running {
@@ -62,22 +62,22 @@ func TestMachinesOnHosts(t *testing.T) {
 		name string
 		run  func(*pool)
 	}{
-		{"hosts become a pool", (*pool).filled},
-		{"three Machines become Nodes, and a fourth", (*pool).deployed},
+		{"hosts become a pool", (*pool).fillPool},
+		{"three Machines become Nodes, and a fourth", (*pool).applyDeployment},
 		{"apply leaves their hosts alone, and refuses them by name", (*pool).leftAlone},
-		{"a worker of the manifest joins while the deployment rolls, under load", (*pool).rolled},
-		{"kubelets lose their serving certificates while no command runs", (*pool).certified},
+		{"a worker of the manifest joins while the deployment rolls, under load", (*pool).rollMachines},
+		{"kubelets lose their serving certificates while no command runs", (*pool).checkServingCertificates},
 		{"one Machine's kubelet and runtime go down and up, alone", (*pool).inPlace},
-		{"all but one go, and their hosts are bare, free, and taken again", (*pool).shrunk},
+		{"all but one go, and their hosts are bare, free, and taken again", (*pool).scaleDownAndUp},
 		{"the API is away while a Machine is being made", (*pool).apiAway},
-		{"a host dies, and its Machine gets another; two of three die, and none is replaced", (*pool).died},
-		{"a Machine that is gone without having returned its host", (*pool).orphaned},
-		{"the controllers are killed again and again", (*pool).killed},
-		{"etcd is restored from before a claim", (*pool).restored},
-		{"the pool is emptied", (*pool).emptied},
-		{"the cluster is reset, and the hosts of its Machines are returned first", (*pool).ended},
+		{"a host dies, and its Machine gets another; two of three die, and none is replaced", (*pool).killHosts},
+		{"a Machine that is gone without having returned its host", (*pool).orphanHost},
+		{"the controllers are killed again and again", (*pool).killControllersRepeatedly},
+		{"etcd is restored from before a claim", (*pool).restoreSnapshot},
+		{"the pool is emptied", (*pool).emptyPool},
+		{"the cluster is reset, and the hosts of its Machines are returned first", (*pool).endCluster},
 	} {
-		if !s.subtest(part.name, func(s *scenario) {
+		if !s.runPart(part.name, func(s *scenario) {
 			p.scenario = s
 			part.run(p)
 		}) {
@@ -86,30 +86,30 @@ func TestMachinesOnHosts(t *testing.T) {
 	}
 }
 
-func (p *pool) kubeconfig() string { return filepath.Join(p.Dir, "pool.conf") }
+func (p *pool) kubeconfigPath() string { return filepath.Join(p.Dir, "pool.conf") }
 
-// filled adds hosts to the pool with the command.
-func (p *pool) filled() {
-	p.connect()
-	conf, key := p.kubeconfig(), p.Lab.Path("id_ed25519")
+// fillPool adds hosts to the pool with the command.
+func (p *pool) fillPool() {
+	p.connectClient()
+	conf, key := p.kubeconfigPath(), p.Lab.Path("id_ed25519")
 	add := []string{"host", "add", "-y", "--key-file", key, "--kubeconfig", conf}
 	list := []string{"host", "list", "--kubeconfig", conf}
-	p.run(15, list, "has no pool of hosts yet: kubeone host add makes it")
-	p.run(15, slices.Concat(add, []string{"ops@" + p.Lab.ControlPlanes()[0].Address}),
+	p.runCommand(15, list, "has no pool of hosts yet: kubeone host add makes it")
+	p.runCommand(15, slices.Concat(add, []string{"ops@" + p.Lab.ControlPlanes()[0].Address}),
 		"is a host of the cluster machines")
-	p.run(14, slices.Concat(add, []string{"ops@" + p.hosts()[0].Address + ":1"}), "connection refused")
-	p.run(13, slices.Concat(add, []string{"nobody@" + p.hosts()[0].Address}), "nobody")
-	for i, h := range p.hosts() {
+	p.runCommand(14, slices.Concat(add, []string{"ops@" + p.poolHosts()[0].Address + ":1"}), "connection refused")
+	p.runCommand(13, slices.Concat(add, []string{"nobody@" + p.poolHosts()[0].Address}), "nobody")
+	for i, h := range p.poolHosts() {
 		more := append(add, "--failure-domain", "rack-"+strconv.Itoa(i%3), "--labels", "pool=lab", "ops@"+h.Address)
 		if i == 0 {
 			more = append(more, "--name", h.Hostname, "--bastion", "ops@"+p.Lab.ControlPlanes()[1].Address,
 				"--private-address", h.Address)
 		}
-		p.run(0, more, "Added "+h.Hostname)
+		p.runCommand(0, more, "Added "+h.Hostname)
 	}
-	p.run(0, slices.Concat(add, []string{"ops@" + p.hosts()[1].Address}), "it is in the pool already")
-	listed := p.run(0, list, p.hosts()[0].Hostname, "rack-2", "Free")
-	p.same("lines of the list", poolSize+1, strings.Count(listed.Stdout, "\n"))
+	p.runCommand(0, slices.Concat(add, []string{"ops@" + p.poolHosts()[1].Address}), "it is in the pool already")
+	listed := p.runCommand(0, list, p.poolHosts()[0].Hostname, "rack-2", "Free")
+	p.checkEqual("lines of the list", poolSize+1, strings.Count(listed.Stdout, "\n"))
 	p.unchangedButForTheKey()
 
 	cache, err := components.DefaultCache()
@@ -119,10 +119,10 @@ func (p *pool) filled() {
 		p.must(err)
 		p.bundles = append(p.bundles, "--bundle", bundle)
 	}
-	p.start("controller")
+	p.startControllers("controller")
 	dir := filepath.Join(p.Dir, "bundles") // empty when the process starts
 	p.must(os.Mkdir(dir, 0o700))
-	p.start("controller", "--bundle-dir", dir, "--metrics-bind-address", "127.0.0.1:0",
+	p.startControllers("controller", "--bundle-dir", dir, "--metrics-bind-address", "127.0.0.1:0",
 		"--health-probe-bind-address", "127.0.0.1:0")
 	for i, bundle := range p.bundles {
 		if bundle != "--bundle" {
@@ -131,11 +131,11 @@ func (p *pool) filled() {
 	}
 }
 
-// connect fetches a kubeconfig, and creates a client.
-func (p *pool) connect() {
+// connectClient fetches a kubeconfig, and creates a client.
+func (p *pool) connectClient() {
 	p.Helper()
-	p.run(0, []string{"kubeconfig", "-f", p.kubeconfig()})
-	text, err := os.ReadFile(p.kubeconfig())
+	p.runCommand(0, []string{"kubeconfig", "-f", p.kubeconfigPath()})
+	text, err := os.ReadFile(p.kubeconfigPath())
 	p.must(err)
 	config, err := clientcmd.RESTConfigFromKubeConfig(text)
 	p.must(err)
@@ -149,16 +149,16 @@ func (p *pool) connect() {
 // unchangedButForTheKey checks that adding the hosts changed only their authorized key.
 func (p *pool) unchangedButForTheKey() {
 	p.Helper()
-	for _, h := range p.hosts() {
-		p.unchanged(map[string][]string{h.Hostname: p.bare[h.Hostname]}, p.snapshotOf(h))
+	for _, h := range p.poolHosts() {
+		p.checkUnchanged(map[string][]string{h.Hostname: p.bare[h.Hostname]}, p.snapshotOf(h))
 	}
 }
 
-// start starts another controller process.
-func (p *pool) start(args ...string) {
+// startControllers starts another controller process.
+func (p *pool) startControllers(args ...string) {
 	p.Helper()
 	p.started++
-	args = append(args, "--kubeconfig", p.kubeconfig())
+	args = append(args, "--kubeconfig", p.kubeconfigPath())
 	if !slices.Contains(args, "--bundle-dir") {
 		args = append(args, p.bundles...)
 	}
@@ -167,8 +167,8 @@ func (p *pool) start(args ...string) {
 	p.running = append(p.running, c)
 }
 
-// hosts returns the hosts of the pool.
-func (p *pool) hosts() []*fleet.Host {
+// poolHosts returns the hosts of the pool.
+func (p *pool) poolHosts() []*fleet.Host {
 	all := p.Lab.Spares()
 	return all[:min(poolSize, len(all))]
 }
@@ -190,43 +190,43 @@ spec:
           silentHostTimeoutSeconds: 90}}}
 `
 
-// deployed applies the deployment.
-func (p *pool) deployed() {
+// applyDeployment applies the deployment.
+func (p *pool) applyDeployment() {
 	path := filepath.Join(p.Dir, "deployment.yaml")
 	p.must(os.WriteFile(path, fmt.Appendf(nil, deployment, olderMinor), 0o600))
 	p.eventually("the kinds are defined", time.Minute, func(ctx context.Context) error {
 		_, err := p.Kube(ctx, "get", "machinedeployments", "-A")
 		return err
 	})
-	p.kube("apply", "-f", path)
-	p.ready(3, olderMinor, 6*time.Minute)
+	p.runKubectl("apply", "-f", path)
+	p.awaitReady(3, olderMinor, 6*time.Minute)
 	domains := map[string]int{}
-	for _, h := range p.listed() {
+	for _, h := range p.listHosts() {
 		if h.Status.Claim != nil {
 			domains[h.Spec.FailureDomain]++
 		}
 	}
-	p.same("Machines by failure domain", map[string]int{"rack-0": 1, "rack-1": 1, "rack-2": 1}, domains)
-	p.kube("-n", "kube-system", "scale", "machinedeployment", "lab", "--replicas", "4")
-	p.ready(4, olderMinor, 4*time.Minute)
+	p.checkEqual("Machines by failure domain", map[string]int{"rack-0": 1, "rack-1": 1, "rack-2": 1}, domains)
+	p.runKubectl("-n", "kube-system", "scale", "machinedeployment", "lab", "--replicas", "4")
+	p.awaitReady(4, olderMinor, 4*time.Minute)
 }
 
-func (p *pool) machines(ctx context.Context) ([]v1alpha1.Machine, error) {
+func (p *pool) listMachines(ctx context.Context) ([]v1alpha1.Machine, error) {
 	var all v1alpha1.MachineList
 	err := p.List(ctx, &all)
 	slices.SortFunc(all.Items, func(a, b v1alpha1.Machine) int { return strings.Compare(a.Name, b.Name) })
 	return all.Items, err
 }
 
-func (p *pool) listed() []kubeone.Host {
+func (p *pool) listHosts() []kubeone.Host {
 	p.Helper()
 	var all kubeone.HostList
 	p.must(p.List(p.Context(), &all))
 	return all.Items
 }
 
-// runs returns an error unless a Machine is a ready Node with that kubelet.
-func (p *pool) runs(ctx context.Context, m v1alpha1.Machine, kubelet string) error {
+// checkMachine returns an error unless a Machine is a ready Node with that kubelet.
+func (p *pool) checkMachine(ctx context.Context, m v1alpha1.Machine, kubelet string) error {
 	s := m.Status
 	if m.DeletionTimestamp != nil || s.Phase != v1alpha1.Running || s.NodeRef == nil || s.Versions == nil ||
 		s.Versions.Kubelet != kubelet || s.ObservedGeneration != m.Generation {
@@ -247,20 +247,20 @@ func (p *pool) runs(ctx context.Context, m v1alpha1.Machine, kubelet string) err
 	return nil
 }
 
-// ready waits until there are exactly count Machines, all of them ready Nodes of that version, and the deployment's
-// status agrees.
-func (p *pool) ready(count int, kubelet string, limit time.Duration) {
+// awaitReady waits until there are exactly count Machines, all of them ready Nodes of that version, and the
+// deployment's status agrees.
+func (p *pool) awaitReady(count int, kubelet string, limit time.Duration) {
 	p.Helper()
 	began := time.Now()
 	p.eventually(fmt.Sprintf("%d Machines run %s", count, kubelet), limit, func(ctx context.Context) error {
-		return p.complete(ctx, count, kubelet)
+		return p.checkComplete(ctx, count, kubelet)
 	})
 	p.Logf("%5.1f s  %d Machines run %s", time.Since(began).Seconds(), count, kubelet)
 }
 
-// complete returns nil when the deployment has count Machines and all run that version.
-func (p *pool) complete(ctx context.Context, count int, kubelet string) error {
-	all, err := p.machines(ctx)
+// checkComplete returns nil when the deployment has count Machines and all run that version.
+func (p *pool) checkComplete(ctx context.Context, count int, kubelet string) error {
+	all, err := p.listMachines(ctx)
 	if err != nil {
 		return err
 	}
@@ -268,7 +268,7 @@ func (p *pool) complete(ctx context.Context, count int, kubelet string) error {
 		return fmt.Errorf("there are %d Machines", len(all))
 	}
 	for _, m := range all {
-		if err := p.runs(ctx, m, kubelet); err != nil {
+		if err := p.checkMachine(ctx, m, kubelet); err != nil {
 			return err
 		}
 	}
@@ -286,13 +286,13 @@ func (p *pool) complete(ctx context.Context, count int, kubelet string) error {
 // leftAlone puts a host of the pool into the manifest, too.
 func (p *pool) leftAlone() {
 	p.nothingToDo()
-	all, err := p.machines(p.Context())
+	all, err := p.listMachines(p.Context())
 	p.must(err)
 	m, h := all[0], p.Lab.Host(all[0].Status.NodeRef.Name)
 	p.must(p.Lab.SetSpare(p.Context(), h, false))
 	p.must(p.WriteManifest())
-	p.run(2, []string{"plan"}, "the host belongs to Machine kube-system/"+m.Name)
-	p.run(15, []string{"reset", "-y", "--host", h.Hostname},
+	p.runCommand(2, []string{"plan"}, "the host belongs to Machine kube-system/"+m.Name)
+	p.runCommand(15, []string{"reset", "-y", "--host", h.Hostname},
 		"kubectl -n kube-system delete machine "+m.Name+" returns it")
 	p.must(p.Lab.SetSpare(p.Context(), h, true))
 	p.must(p.WriteManifest())
@@ -302,15 +302,15 @@ func (p *pool) leftAlone() {
 // setKubelet changes the kubelet version of a deployment.
 func (p *pool) setKubelet(version string) {
 	p.Helper()
-	p.kube("-n", "kube-system", "patch", "machinedeployment", "lab", "--type", "merge", "-p",
+	p.runKubectl("-n", "kube-system", "patch", "machinedeployment", "lab", "--type", "merge", "-p",
 		fmt.Sprintf(`{"spec":{"template":{"spec":{"versions":{"kubelet":%q}}}}}`, version))
 }
 
-// who returns the host of each Machine.
-func (p *pool) who() map[string]string {
+// hostsByMachine returns the host of each Machine.
+func (p *pool) hostsByMachine() map[string]string {
 	p.Helper()
 	out := map[string]string{}
-	all, err := p.machines(p.Context())
+	all, err := p.listMachines(p.Context())
 	p.must(err)
 	for _, m := range all {
 		if m.Status.NodeRef != nil {
@@ -320,34 +320,34 @@ func (p *pool) who() map[string]string {
 	return out
 }
 
-// rolled upgrades all Machines in place to another minor version, one after the other, under load, while apply adds a
-// worker.
-func (p *pool) rolled() {
-	p.must(p.ImportAgnhost(p.Context(), p.hosts()))
-	before := p.who()
-	load := p.loaded()
-	closed := p.closed()
+// rollMachines upgrades all Machines in place to another minor version, one after the other, under load, while apply
+// adds a worker.
+func (p *pool) rollMachines() {
+	p.must(p.ImportAgnhost(p.Context(), p.poolHosts()))
+	before := p.hostsByMachine()
+	load := p.startLoad()
+	closed := p.countCordoned()
 	began := time.Now()
 	p.setKubelet(newest)
 	p.must(p.Lab.SetSpare(p.Context(), p.Lab.Spares()[poolSize], false))
 	p.must(p.WriteManifest())
-	static := p.run(0, []string{"apply", "-y"}, "Done.")
+	static := p.runCommand(0, []string{"apply", "-y"}, "Done.")
 	p.must(p.ImportAgnhost(p.Context(), p.Members()))
-	p.ready(4, newest, 10*time.Minute)
+	p.awaitReady(4, newest, 10*time.Minute)
 	p.Logf("%5.1f s  four kubelets %s to %s, one after the other; apply with one worker %.1f s",
 		time.Since(began).Seconds(), olderMinor, newest, static.Took.Seconds())
-	p.unharmed(load)
+	p.endLoad(load)
 	// Hosts that are claimed again lack its image. Its budget would block each drain of the next parts.
-	p.kube("-n", "load", "delete", "deployment,poddisruptionbudget,service", "web")
+	p.runKubectl("-n", "load", "delete", "deployment,poddisruptionbudget,service", "web")
 	if most := closed(); most > 1 {
 		p.Errorf("%d Nodes were closed at the same time, want one after the other", most)
 	}
-	p.same("which Machine has which host", before, p.who())
+	p.checkEqual("which Machine has which host", before, p.hostsByMachine())
 	p.nothingToDo()
 }
 
-// closed watches how many Nodes are cordoned at the same time. The returned function returns the maximum.
-func (p *pool) closed() func() int {
+// countCordoned watches how many Nodes are cordoned at the same time. The returned function returns the maximum.
+func (p *pool) countCordoned() func() int {
 	ctx, cancel := context.WithCancel(p.Context())
 	most := make(chan int)
 	go func() {
@@ -376,8 +376,8 @@ func (p *pool) closed() func() int {
 	}
 }
 
-// units returns when the kubelet and containerd of each host started.
-func (p *pool) units(hosts ...*fleet.Host) map[string]string {
+// unitStarts returns when the kubelet and containerd of each host started.
+func (p *pool) unitStarts(hosts ...*fleet.Host) map[string]string {
 	p.Helper()
 	out, err := operator.OnEach(p.Context(), hosts,
 		"systemctl show -p ActiveEnterTimestampMonotonic kubelet containerd")
@@ -392,16 +392,16 @@ func (p *pool) inPlace() {
 	m.Spec.ProviderSpec.Value.CloudProvider = "ssh"
 	m.Spec.Versions.Kubelet = newest
 	p.must(p.Create(p.Context(), m))
-	p.becomes(name, newest, "", 4*time.Minute)
-	at := p.who()[name]
+	p.awaitVersions(name, newest, "", 4*time.Minute)
+	at := p.hostsByMachine()[name]
 	var others []*fleet.Host
-	for of, host := range p.who() {
+	for of, host := range p.hostsByMachine() {
 		if of != name {
 			others = append(others, p.Lab.Host(host))
 		}
 	}
 	others = append(others, p.Lab.ControlPlanes()...)
-	before := p.units(others...)
+	before := p.unitStarts(others...)
 	for _, to := range []struct{ kubelet, containerd string }{
 		{olderMinor, ""}, {newest, ""}, {newest, plainContainerd(olderMinor)}, {newest, plainContainerd(newest)},
 	} {
@@ -414,16 +414,16 @@ func (p *pool) inPlace() {
 			}
 		}
 		p.must(p.Patch(p.Context(), m, client.MergeFrom(was)))
-		p.becomes(name, to.kubelet, to.containerd, 4*time.Minute)
+		p.awaitVersions(name, to.kubelet, to.containerd, 4*time.Minute)
 	}
-	p.same("its host", at, p.who()[name])
-	p.same("since when kubelets and containerds of others run", before, p.units(others...))
+	p.checkEqual("its host", at, p.hostsByMachine()[name])
+	p.checkEqual("since when kubelets and containerds of others run", before, p.unitStarts(others...))
 	p.must(p.Delete(p.Context(), m))
-	p.free(p.Lab.Host(at))
+	p.awaitFree(p.Lab.Host(at))
 }
 
-// becomes waits until a Machine is a ready Node of these versions.
-func (p *pool) becomes(name, kubelet, containerd string, limit time.Duration) {
+// awaitVersions waits until a Machine is a ready Node of these versions.
+func (p *pool) awaitVersions(name, kubelet, containerd string, limit time.Duration) {
 	p.Helper()
 	began := time.Now()
 	p.eventually(name+" runs "+kubelet, limit, func(ctx context.Context) error {
@@ -431,7 +431,7 @@ func (p *pool) becomes(name, kubelet, containerd string, limit time.Duration) {
 		if err := p.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: name}, m); err != nil {
 			return err
 		}
-		if err := p.runs(ctx, *m, kubelet); err != nil {
+		if err := p.checkMachine(ctx, *m, kubelet); err != nil {
 			return err
 		}
 		node := &corev1.Node{}
@@ -446,11 +446,11 @@ func (p *pool) becomes(name, kubelet, containerd string, limit time.Duration) {
 	p.Logf("%5.1f s  Machine %s: kubelet %s, containerd %s", time.Since(began).Seconds(), name, kubelet, containerd)
 }
 
-// killed has the deployment change version down and up while the controllers are killed 30 times. The leader is killed
-// when it has begun one to four more steps on hosts, and now and then the standby, too. Finished steps are not
-// repeated, so the number of version changes varies.
-func (p *pool) killed() {
-	before := p.who()
+// killControllersRepeatedly has the deployment change version down and up while the controllers are killed 30 times.
+// The leader is killed when it has begun one to four more steps on hosts, and now and then the standby, too. Finished
+// steps are not repeated, so the number of version changes varies.
+func (p *pool) killControllersRepeatedly() {
+	before := p.hostsByMachine()
 	down, standby := true, 0
 	version := olderMinor
 	p.setKubelet(version)
@@ -464,25 +464,25 @@ func (p *pool) killed() {
 			p.setKubelet(version)
 			continue
 		}
-		p.kill(leader)
+		p.killController(leader)
 		if n++; n%5 == 0 {
-			p.kill(0)
+			p.killController(0)
 			standby++
 		}
 	}
 	p.setKubelet(newest)
-	p.ready(3, newest, 10*time.Minute)
+	p.awaitReady(3, newest, 10*time.Minute)
 	p.Logf("the leader was killed 30 times, and the standby %d times", standby)
-	p.same("which Machine has which host", before, p.who())
+	p.checkEqual("which Machine has which host", before, p.hostsByMachine())
 	p.claimedOnce()
 }
 
-// kill kills a controller process, and starts another.
-func (p *pool) kill(n int) {
+// killController kills a controller process, and starts another.
+func (p *pool) killController(n int) {
 	p.Helper()
 	p.running[n].Kill()
 	p.running = slices.Delete(p.running, n, n+1)
-	p.start("controller")
+	p.startControllers("controller")
 }
 
 // atWork waits until a process has begun that many more steps on hosts, and returns its index. It returns -1 when the
@@ -500,7 +500,7 @@ func (p *pool) atWork(more, machines int, version string) int {
 			return steps(c) >= before[slices.Index(p.running, c)]+more
 		})
 		if which < 0 {
-			return p.complete(ctx, machines, version)
+			return p.checkComplete(ctx, machines, version)
 		}
 		return nil
 	})
@@ -511,16 +511,16 @@ func (p *pool) atWork(more, machines int, version string) int {
 // hosts.
 func (p *pool) claimedOnce() {
 	p.Helper()
-	out, err := operator.OnEach(p.Context(), p.hosts(), "sed -n 's/^machine=//p' /etc/kubeone/marker 2>/dev/null || :")
+	out, err := operator.OnEach(p.Context(), p.poolHosts(), "sed -n 's/^machine=//p' /etc/kubeone/marker 2>/dev/null || :")
 	p.must(err)
 	seen := map[string]string{}
-	for _, h := range p.listed() {
+	for _, h := range p.listHosts() {
 		want := ""
 		if c := h.Status.Claim; c != nil {
 			want = c.Namespace + "/" + c.Name
 		}
 		is := strings.TrimSpace(out[h.Name])
-		p.same("whose "+h.Name+" is, by its own note", want, is)
+		p.checkEqual("whose "+h.Name+" is, by its own note", want, is)
 		if other := seen[is]; is != "" && other != "" {
 			p.Errorf("Machine %s has %s and %s", is, other, h.Name)
 		}
@@ -528,8 +528,8 @@ func (p *pool) claimedOnce() {
 	}
 }
 
-// free waits until a host of the pool is free and in its former state.
-func (p *pool) free(h *fleet.Host) {
+// awaitFree waits until a host of the pool is free and in its former state.
+func (p *pool) awaitFree(h *fleet.Host) {
 	p.Helper()
 	p.eventually(h.Hostname+" is free", 4*time.Minute, func(ctx context.Context) error {
 		is := &kubeone.Host{}
@@ -547,44 +547,44 @@ func (p *pool) free(h *fleet.Host) {
 		p.Errorf("its Node is there: %s", nodes)
 	}
 	if !p.booted[h.Hostname] {
-		p.unchanged(map[string][]string{h.Hostname: p.bare[h.Hostname]}, p.snapshotOf(h))
+		p.checkUnchanged(map[string][]string{h.Hostname: p.bare[h.Hostname]}, p.snapshotOf(h))
 	}
 }
 
-// shrunk scales down to one and up to three.
-func (p *pool) shrunk() {
-	before := p.who()
-	p.kube("-n", "kube-system", "scale", "machinedeployment", "lab", "--replicas", "1")
-	p.ready(1, newest, 6*time.Minute)
-	left := p.who()
+// scaleDownAndUp scales down to one and up to three.
+func (p *pool) scaleDownAndUp() {
+	before := p.hostsByMachine()
+	p.runKubectl("-n", "kube-system", "scale", "machinedeployment", "lab", "--replicas", "1")
+	p.awaitReady(1, newest, 6*time.Minute)
+	left := p.hostsByMachine()
 	for name, host := range before {
 		if _, stays := left[name]; !stays {
-			p.free(p.Lab.Host(host))
+			p.awaitFree(p.Lab.Host(host))
 		}
 	}
-	p.kube("-n", "kube-system", "scale", "machinedeployment", "lab", "--replicas", "3")
-	p.ready(3, newest, 6*time.Minute)
+	p.runKubectl("-n", "kube-system", "scale", "machinedeployment", "lab", "--replicas", "3")
+	p.awaitReady(3, newest, 6*time.Minute)
 	p.claimedOnce()
 }
 
-// died kills a host: its Machine is replaced, and the host is not free. Then it kills two of three hosts at once: no
-// Machine is replaced or deleted, and both hosts return.
-func (p *pool) died() {
-	p.kube("-n", "kube-system", "patch", "machinedeployment", "lab", "--type", "merge", "-p",
+// killHosts kills a host: its Machine is replaced, and the host is not free. Then it kills two of three hosts at once:
+// no Machine is replaced or deleted, and both hosts return.
+func (p *pool) killHosts() {
+	p.runKubectl("-n", "kube-system", "patch", "machinedeployment", "lab", "--type", "merge", "-p",
 		`{"spec":{"healthCheck":{"notReadyTimeoutSeconds":60,"maxUnhealthy":1}}}`)
-	before := p.who()
+	before := p.hostsByMachine()
 	first := slices.Min(slices.Collect(maps.Keys(before)))
 	dead := p.Lab.Host(before[first])
 	p.must(dead.Kill(p.Context()))
 	began := time.Now()
 	p.eventually("its Machine is being replaced", 6*time.Minute, func(ctx context.Context) error {
-		all, err := p.machines(ctx)
+		all, err := p.listMachines(ctx)
 		if err != nil {
 			return err
 		}
 		alive := 0
 		for _, m := range all {
-			if m.Name != first && p.runs(ctx, m, newest) == nil {
+			if m.Name != first && p.checkMachine(ctx, m, newest) == nil {
 				alive++
 			}
 		}
@@ -594,11 +594,11 @@ func (p *pool) died() {
 		return nil
 	})
 	p.Logf("%5.1f s  from the death of %s until three Machines run again", time.Since(began).Seconds(), dead.Hostname)
-	p.back(dead)
-	p.free(dead)
-	p.ready(3, newest, 2*time.Minute)
+	p.bringHostBack(dead)
+	p.awaitFree(dead)
+	p.awaitReady(3, newest, 2*time.Minute)
 
-	had := p.who()
+	had := p.hostsByMachine()
 	names := slices.Sorted(maps.Keys(had))
 	lost, kept := names[:2], names[2]
 	for _, name := range lost {
@@ -615,30 +615,30 @@ func (p *pool) died() {
 		}
 		return p.brokenFor(ctx, lost, time.Minute)
 	})
-	all, err := p.machines(p.Context())
+	all, err := p.listMachines(p.Context())
 	p.must(err)
 	for _, m := range all {
 		if m.DeletionTimestamp != nil {
 			p.Errorf("%s is deleted", m.Name)
 		} else if m.Name == kept {
-			p.must(p.runs(p.Context(), m, newest))
+			p.must(p.checkMachine(p.Context(), m, newest))
 		}
 	}
-	p.same("which Machine has which host", had, p.who())
+	p.checkEqual("which Machine has which host", had, p.hostsByMachine())
 	// The hosts return one after the other. Without the limit, the last one would be replaced as the only silent one.
-	p.kube("-n", "kube-system", "patch", "machinedeployment", "lab", "--type", "merge", "-p",
+	p.runKubectl("-n", "kube-system", "patch", "machinedeployment", "lab", "--type", "merge", "-p",
 		`{"spec":{"healthCheck":{"maxUnhealthy":0}}}`)
 	for _, name := range lost {
-		p.back(p.Lab.Host(had[name]))
+		p.bringHostBack(p.Lab.Host(had[name]))
 	}
-	p.ready(3, newest, 5*time.Minute)
-	p.same("which Machine has which host", had, p.who())
+	p.awaitReady(3, newest, 5*time.Minute)
+	p.checkEqual("which Machine has which host", had, p.hostsByMachine())
 	p.claimedOnce()
 }
 
 // brokenFor returns an error unless each of the Machines has been unready for longer than the limit.
 func (p *pool) brokenFor(ctx context.Context, names []string, limit time.Duration) error {
-	all, err := p.machines(ctx)
+	all, err := p.listMachines(ctx)
 	if err != nil {
 		return err
 	}
@@ -652,21 +652,21 @@ func (p *pool) brokenFor(ctx context.Context, names []string, limit time.Duratio
 	return nil
 }
 
-// back starts a killed host. Like some real machines, it rewrites its authorized_keys at boot, so that the key must be
-// added again.
-func (p *pool) back(h *fleet.Host) {
+// bringHostBack starts a killed host. Like some real machines, it rewrites its authorized_keys at boot, so that the key
+// must be added again.
+func (p *pool) bringHostBack(h *fleet.Host) {
 	p.Helper()
 	p.must(h.Start(p.Context()))
 	p.booted[h.Hostname] = true
-	add := []string{"host", "add", "-y", "--key-file", p.Lab.Path("id_ed25519"), "--kubeconfig", p.kubeconfig()}
-	p.run(0, slices.Concat(add, []string{"ops@" + h.Address}), "it is in the pool already", "Added "+h.Hostname)
+	add := []string{"host", "add", "-y", "--key-file", p.Lab.Path("id_ed25519"), "--kubeconfig", p.kubeconfigPath()}
+	p.runCommand(0, slices.Concat(add, []string{"ops@" + h.Address}), "it is in the pool already", "Added "+h.Hostname)
 }
 
-// orphaned removes a Machine's finalizer, as if a restored etcd had never seen it. Its host is returned all the same,
+// orphanHost removes a Machine's finalizer, as if a restored etcd had never seen it. Its host is returned all the same,
 // and the deployment creates another Machine.
-func (p *pool) orphaned() {
+func (p *pool) orphanHost() {
 	name, host := "", ""
-	for name, host = range p.who() {
+	for name, host = range p.hostsByMachine() {
 		break
 	}
 	m := &v1alpha1.Machine{}
@@ -685,28 +685,28 @@ func (p *pool) orphaned() {
 		}
 		return nil
 	})
-	p.ready(3, newest, 5*time.Minute)
+	p.awaitReady(3, newest, 5*time.Minute)
 	p.claimedOnce()
 }
 
-// emptied removes the hosts from the pool. A host with a Machine is refused, and the others lose their key.
-func (p *pool) emptied() {
-	remove := []string{"host", "remove", "--kubeconfig", p.kubeconfig()}
-	for name, host := range p.who() {
-		p.run(15, slices.Concat(remove, []string{host}), "Machine kube-system/"+name+" has the Host "+host)
+// emptyPool removes the hosts from the pool. A host with a Machine is refused, and the others lose their key.
+func (p *pool) emptyPool() {
+	remove := []string{"host", "remove", "--kubeconfig", p.kubeconfigPath()}
+	for name, host := range p.hostsByMachine() {
+		p.runCommand(15, slices.Concat(remove, []string{host}), "Machine kube-system/"+name+" has the Host "+host)
 	}
-	p.kube("-n", "kube-system", "delete", "machinedeployment", "lab")
+	p.runKubectl("-n", "kube-system", "delete", "machinedeployment", "lab")
 	var names []string
-	for _, h := range p.hosts() {
-		p.free(h)
+	for _, h := range p.poolHosts() {
+		p.awaitFree(h)
 		names = append(names, h.Hostname)
 	}
-	gone := p.hosts()[0]
+	gone := p.poolHosts()[0]
 	p.must(gone.Kill(p.Context()))
-	p.run(14, slices.Concat(remove, names[:1]), "its host keeps the cluster's key", "--force")
-	p.run(0, append(remove, "--force", gone.Hostname), gone.Hostname+" keeps the cluster's key")
-	p.run(0, slices.Concat(remove, names[1:]), "Removed "+names[1])
-	keys, err := operator.OnEach(p.Context(), p.hosts()[1:], "cat ~ops/.ssh/authorized_keys")
+	p.runCommand(14, slices.Concat(remove, names[:1]), "its host keeps the cluster's key", "--force")
+	p.runCommand(0, append(remove, "--force", gone.Hostname), gone.Hostname+" keeps the cluster's key")
+	p.runCommand(0, slices.Concat(remove, names[1:]), "Removed "+names[1])
+	keys, err := operator.OnEach(p.Context(), p.poolHosts()[1:], "cat ~ops/.ssh/authorized_keys")
 	p.must(err)
 	for host, text := range keys {
 		if strings.Contains(text, "kubeone-pool") || !strings.Contains(text, "ssh-") {
@@ -722,18 +722,19 @@ func (p *pool) emptied() {
 	p.nothingToDo()
 }
 
-// ended resets the cluster while it has Machines. Without controllers the command refuses and changes nothing.
-func (p *pool) ended() {
-	hosts := p.hosts()[1:4]
+// endCluster resets the cluster while it has Machines. Without controllers the command refuses and changes nothing.
+func (p *pool) endCluster() {
+	hosts := p.poolHosts()[1:4]
 	for _, h := range hosts {
-		p.run(0, []string{"host", "add", "-y", "--key-file", p.Lab.Path("id_ed25519"), "--kubeconfig", p.kubeconfig(),
+		p.runCommand(0, []string{"host", "add", "-y", "--key-file", p.Lab.Path("id_ed25519"), "--kubeconfig",
+			p.kubeconfigPath(),
 			"--labels", "pool=lab", "ops@" + h.Address}, "Added "+h.Hostname)
 	}
-	p.start("controller")
+	p.startControllers("controller")
 	path := filepath.Join(p.Dir, "deployment.yaml")
 	p.must(os.WriteFile(path, fmt.Appendf(nil, deployment, newest), 0o600))
-	p.kube("apply", "-f", path)
-	p.ready(3, newest, 6*time.Minute)
+	p.runKubectl("apply", "-f", path)
+	p.awaitReady(3, newest, 6*time.Minute)
 	p.eventually("the cluster is healthy with its Machines", time.Minute, func(ctx context.Context) error {
 		r := p.Run(ctx, "status")
 		if r.Status != 0 || !strings.Contains(r.Text(), "3 Machines, Kubernetes ") {
@@ -741,25 +742,25 @@ func (p *pool) ended() {
 		}
 		return nil
 	})
-	p.run(15, []string{"node", "remove", "-y", hosts[0].Hostname}, "which is the host of Machine kube-system/lab-")
+	p.runCommand(15, []string{"node", "remove", "-y", hosts[0].Hostname}, "which is the host of Machine kube-system/lab-")
 
 	p.must(p.running[0].Stop())
 	p.running = nil
-	p.run(15, []string{"reset", "-y"}, "kubeone controller, which does that, was not heard of", hosts[0].Hostname)
-	p.run(2, []string{"reset", "--abandon-machines", "--dry-run"}, "stay as they are", hosts[2].Hostname)
-	p.ready(3, newest, time.Minute)
+	p.runCommand(15, []string{"reset", "-y"}, "kubeone controller, which does that, was not heard of", hosts[0].Hostname)
+	p.runCommand(2, []string{"reset", "--abandon-machines", "--dry-run"}, "stay as they are", hosts[2].Hostname)
+	p.awaitReady(3, newest, time.Minute)
 
-	p.start("controller")
+	p.startControllers("controller")
 	p.eventually("the controllers are heard of", time.Minute, func(ctx context.Context) error {
 		if r := p.Run(ctx, "reset", "--dry-run"); r.Status != 2 {
 			return fmt.Errorf("%s", r)
 		}
 		return nil
 	})
-	p.run(0, []string{"reset", "-y"}, "wait until the hosts of the pool are free", "Done. The hosts are bare.")
+	p.runCommand(0, []string{"reset", "-y"}, "wait until the hosts of the pool are free", "Done. The hosts are bare.")
 	for _, h := range hosts {
 		if !p.booted[h.Hostname] {
-			p.unchanged(map[string][]string{h.Hostname: p.bare[h.Hostname]}, p.snapshotOf(h))
+			p.checkUnchanged(map[string][]string{h.Hostname: p.bare[h.Hostname]}, p.snapshotOf(h))
 		}
 	}
 	p.running[0].Kill() // its API no longer exists

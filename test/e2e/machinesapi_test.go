@@ -35,11 +35,11 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// certified deletes the serving certificates of a kubelet of the manifest and of one of a Machine: the controllers
-// approve new ones. The Machine's kubelet then requests a certificate with the other name, which is denied. It cannot
-// send a request in the name of the other Node at all.
-func (p *pool) certified() {
-	all, err := p.machines(p.Context())
+// checkServingCertificates deletes the serving certificates of a kubelet of the manifest and of one of a Machine: the
+// controllers approve new ones. The Machine's kubelet then requests a certificate with the other name, which is denied.
+// It cannot send a request in the name of the other Node at all.
+func (p *pool) checkServingCertificates() {
+	all, err := p.listMachines(p.Context())
 	p.must(err)
 	static, its := p.Lab.Workers()[0], p.Lab.Host(all[0].Status.NodeRef.Name)
 	for _, h := range []*fleet.Host{static, its} {
@@ -103,7 +103,7 @@ func (p *pool) certifiedAnew(h *fleet.Host) {
 		return n
 	}
 	before, began := approved(), time.Now()
-	p.broken(h, "rm /var/lib/kubelet/pki/kubelet-server* && systemctl restart kubelet")
+	p.breakHost(h, "rm /var/lib/kubelet/pki/kubelet-server* && systemctl restart kubelet")
 	p.eventually(h.Hostname+" has another serving certificate", time.Minute, func(ctx context.Context) error {
 		_, err := h.Exec(ctx, "test -s /var/lib/kubelet/pki/kubelet-server-current.pem")
 		return err
@@ -125,7 +125,7 @@ func (p *pool) certifiedAnew(h *fleet.Host) {
 // kubeletOf returns the client configuration of a host's kubelet, with its certificate.
 func (p *pool) kubeletOf(h *fleet.Host) *rest.Config {
 	p.Helper()
-	text, err := os.ReadFile(p.kubeconfig())
+	text, err := os.ReadFile(p.kubeconfigPath())
 	p.must(err)
 	admin, err := clientcmd.RESTConfigFromKubeConfig(text)
 	p.must(err)
@@ -139,8 +139,8 @@ func (p *pool) kubeletOf(h *fleet.Host) *rest.Config {
 // apiAway stops every API server for two minutes, while a Machine is being created.
 func (p *pool) apiAway() {
 	const pod, aside = "/etc/kubernetes/manifests/kube-apiserver.yaml", "/root/kube-apiserver.yaml"
-	before := p.who()
-	p.kube("-n", "kube-system", "scale", "machinedeployment", "lab", "--replicas", "4")
+	before := p.hostsByMachine()
+	p.runKubectl("-n", "kube-system", "scale", "machinedeployment", "lab", "--replicas", "4")
 	p.atWork(1, 4, newest)
 	_, err := operator.OnEach(p.Context(), p.Lab.ControlPlanes(), "mv "+pod+" "+aside)
 	p.must(err)
@@ -164,26 +164,26 @@ func (p *pool) apiAway() {
 	for _, h := range p.Lab.ControlPlanes() {
 		p.eventually("the API server of "+h.Hostname, 2*time.Minute, readyAPI(h))
 	}
-	p.led()
-	p.converged(4)
-	for name, host := range p.who() {
+	p.awaitLeader()
+	p.awaitConverged(4)
+	for name, host := range p.hostsByMachine() {
 		if was, there := before[name]; there && was != host {
 			p.Errorf("Machine %s had %s, and has %s", name, was, host)
 		}
 	}
-	p.kube("-n", "kube-system", "scale", "machinedeployment", "lab", "--replicas", "3")
-	p.converged(3)
+	p.runKubectl("-n", "kube-system", "scale", "machinedeployment", "lab", "--replicas", "3")
+	p.awaitConverged(3)
 }
 
-// led restarts controller processes that have ended, like systemd, until one of them leads.
-func (p *pool) led() {
+// awaitLeader restarts controller processes that have ended, like systemd, until one of them leads.
+func (p *pool) awaitLeader() {
 	p.Helper()
 	began := time.Now()
 	p.eventually("a process of controllers leads", 2*time.Minute, func(ctx context.Context) error {
 		for _, c := range slices.Clone(p.running) {
 			if c.Ended() {
 				p.running = slices.DeleteFunc(p.running, func(of *operator.Controllers) bool { return of == c })
-				p.start("controller")
+				p.startControllers("controller")
 			}
 		}
 		lease := &coordinationv1.Lease{}
@@ -197,12 +197,13 @@ func (p *pool) led() {
 	})
 }
 
-// converged waits until the deployment has count ready Machines, each with one host, by both the objects and the hosts.
-func (p *pool) converged(count int) {
+// awaitConverged waits until the deployment has count ready Machines, each with one host, by both the objects and the
+// hosts.
+func (p *pool) awaitConverged(count int) {
 	p.Helper()
-	p.ready(count, newest, 10*time.Minute)
+	p.awaitReady(count, newest, 10*time.Minute)
 	p.eventually("each Machine has one host, and no other is taken", 6*time.Minute, func(ctx context.Context) error {
-		all, err := p.machines(ctx)
+		all, err := p.listMachines(ctx)
 		if err != nil {
 			return err
 		}
@@ -210,7 +211,7 @@ func (p *pool) converged(count int) {
 		for _, m := range all {
 			left[string(m.UID)] = true
 		}
-		for _, h := range p.listed() {
+		for _, h := range p.listHosts() {
 			c := h.Status.Claim
 			if c != nil && !left[string(c.UID)] {
 				return fmt.Errorf("%s is %s, of %s, which has another host or is gone: %s", h.Name, h.Status.State,
@@ -228,48 +229,48 @@ func (p *pool) converged(count int) {
 	p.claimedOnce()
 }
 
-// restored goes back to a snapshot from before a claim: the host names a Machine that no longer exists.
-func (p *pool) restored() {
-	before := p.who()
+// restoreSnapshot goes back to a snapshot from before a claim: the host names a Machine that no longer exists.
+func (p *pool) restoreSnapshot() {
+	before := p.hostsByMachine()
 	file := filepath.Join(p.TempDir(), "before.db")
-	p.run(0, []string{"etcd", "snapshot", file}, file)
-	p.kube("-n", "kube-system", "scale", "machinedeployment", "lab", "--replicas", "4")
-	p.ready(4, newest, 6*time.Minute)
+	p.runCommand(0, []string{"etcd", "snapshot", file}, file)
+	p.runKubectl("-n", "kube-system", "scale", "machinedeployment", "lab", "--replicas", "4")
+	p.awaitReady(4, newest, 6*time.Minute)
 	forgotten := ""
-	for name, host := range p.who() {
+	for name, host := range p.hostsByMachine() {
 		if before[name] == "" {
 			forgotten = host
 		}
 	}
 	for _, h := range p.Lab.ControlPlanes() {
-		p.broken(h, "rm -rf /var/lib/etcd/member; kill -9 $(pidof etcd)")
+		p.breakHost(h, "rm -rf /var/lib/etcd/member; kill -9 $(pidof etcd)")
 	}
 	p.eventually("no host serves", time.Minute, func(ctx context.Context) error {
 		_, err := operator.OnEach(ctx, p.Lab.ControlPlanes(), "! pidof etcd && [ ! -e /var/lib/etcd/member ]")
 		return err
 	})
-	p.run(0, []string{"recover", "-y", "--from", file}, "Done. The cluster matches the manifest.")
-	p.led()
-	p.ready(3, newest, 6*time.Minute)
-	p.same("which Machine has which host", before, p.who())
-	p.kube("-n", "kube-system", "scale", "machinedeployment", "lab", "--replicas", "4")
-	p.ready(4, newest, 10*time.Minute)
+	p.runCommand(0, []string{"recover", "-y", "--from", file}, "Done. The cluster matches the manifest.")
+	p.awaitLeader()
+	p.awaitReady(3, newest, 6*time.Minute)
+	p.checkEqual("which Machine has which host", before, p.hostsByMachine())
+	p.runKubectl("-n", "kube-system", "scale", "machinedeployment", "lab", "--replicas", "4")
+	p.awaitReady(4, newest, 10*time.Minute)
 	p.eventually("the host whose claim was forgotten is bare, or a Machine's of today", 10*time.Minute,
 		func(ctx context.Context) error {
 			its, err := p.Lab.Host(forgotten).Exec(ctx, "sed -n 's/^machine=//p' /etc/kubeone/marker 2>/dev/null || :")
 			if its = strings.TrimSpace(its); err != nil || its == "" {
 				return err
 			}
-			for name, host := range p.who() {
+			for name, host := range p.hostsByMachine() {
 				if host == forgotten && its == metav1.NamespaceSystem+"/"+name {
 					return nil
 				}
 			}
 			return errors.New(forgotten + " says that it is of " + its)
 		})
-	p.converged(4)
-	p.kube("-n", "kube-system", "scale", "machinedeployment", "lab", "--replicas", "3")
-	p.converged(3)
+	p.awaitConverged(4)
+	p.runKubectl("-n", "kube-system", "scale", "machinedeployment", "lab", "--replicas", "3")
+	p.awaitConverged(3)
 	p.healthyNodes()
 }
 
@@ -281,7 +282,7 @@ func (p *pool) healthyNodes() {
 		if err := p.List(ctx, &nodes); err != nil {
 			return err
 		}
-		want := slices.Concat(hostnames(p.Members()), slices.Collect(maps.Values(p.who())))
+		want := slices.Concat(hostnamesOf(p.Members()), slices.Collect(maps.Values(p.hostsByMachine())))
 		var ready []string
 		for _, n := range nodes.Items {
 			if operator.Ready(n) {

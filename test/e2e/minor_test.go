@@ -17,24 +17,24 @@ const nextMinor = "1.37.2"
 // TestUpgradeToTheNextMinor upgrades a cluster in use to the newest minor version that kubeone knows. No write is lost,
 // and no request fails after two retries.
 func TestUpgradeToTheNextMinor(t *testing.T) {
-	s := begin(t, fleet.Options{
+	s := newScenario(t, fleet.Options{
 		Name: "minor", ControlPlanes: 3, Workers: 2, SSHUser: "ops", KubernetesVersion: newest,
 	})
-	s.founded()
-	s.subtest(newest+" becomes "+nextMinor, func(s *scenario) {
-		under := s.loaded()
+	s.foundCluster()
+	s.runPart(newest+" becomes "+nextMinor, func(s *scenario) {
+		under := s.startLoad()
 		s.must(s.Want(s.Context(), nextMinor))
 		s.upgradePlanned(newest, nextMinor)
-		s.run(0, []string{"upgrade", "-y"}, "Done.")
-		s.upgraded(nextMinor)
+		s.runCommand(0, []string{"upgrade", "-y"}, "Done.")
+		s.checkUpgraded(nextMinor)
 		report, err := under.Stop(s.Context())
 		s.must(err)
 		s.Logf("%s", report)
 		if err := report.Err(); err != nil {
 			s.Error(err)
 		}
-		s.same("writes that were lost", 0, len(report.Client.Lost))
-		s.same("requests that failed after two retries", 0, report.Client.Failed)
+		s.checkEqual("writes that were lost", 0, len(report.Client.Lost))
+		s.checkEqual("requests that failed after two retries", 0, report.Client.Failed)
 		s.goesWith(nextMinor)
 		emptyPlan(s)
 	})
@@ -53,7 +53,7 @@ func (s *scenario) goesWith(kubernetes string) {
 			s.Errorf("%s runs etcd as %s, want version %s", host, image, want.Etcd)
 		}
 	}
-	dns := s.kube("-n", "kube-system", "get", "deployment", "coredns", "-o",
+	dns := s.runKubectl("-n", "kube-system", "get", "deployment", "coredns", "-o",
 		"jsonpath={.spec.template.spec.containers[0].image}")
 	if !strings.HasSuffix(strings.TrimSpace(dns), ":"+want.CoreDNS) {
 		s.Errorf("cluster DNS runs as %s, want version %s", dns, want.CoreDNS)

@@ -20,8 +20,8 @@ const domain = ".Lab.Example.com."
 // TestHostsGivenByName reaches hosts by names. The operator's SSH configuration resolves them, so that no resolver is
 // needed.
 func TestHostsGivenByName(t *testing.T) {
-	s := begin(t, fleet.Options{Name: "names", ControlPlanes: 1, Workers: 1})
-	s.parts(
+	s := newScenario(t, fleet.Options{Name: "names", ControlPlanes: 1, Workers: 1})
+	s.runParts(
 		part{"a host given by a name alone is refused, and nothing is changed", nameAlone},
 		part{"hosts given by names become a cluster, whose certificates have the names", namedHosts},
 		part{"a changed file mode is reported and repaired", modesRepaired},
@@ -50,12 +50,12 @@ func byName(alone bool) func(all map[string]any) {
 }
 
 func nameAlone(s *scenario) {
-	before := s.snapshot()
-	wrong, err := s.Variant("name-alone", fields(byName(true)))
+	before := s.snapshotAll()
+	wrong, err := s.Variant("name-alone", editFields(byName(true)))
 	s.must(err)
-	s.run(15, []string{"apply", "-y", "-m", wrong}, "name-alone.yaml:", `"cp-1.lab.example.com" is a DNS name`,
+	s.runCommand(15, []string{"apply", "-y", "-m", wrong}, "name-alone.yaml:", `"cp-1.lab.example.com" is a DNS name`,
 		"write the host's IP address into privateAddress")
-	s.unchanged(before, s.snapshot())
+	s.checkUnchanged(before, s.snapshotAll())
 }
 
 func namedHosts(s *scenario) {
@@ -67,7 +67,7 @@ func namedHosts(s *scenario) {
 	}
 	s.must(os.WriteFile(filepath.Join(home, ".ssh", "config"), []byte(config.String()), 0o600))
 	s.Environment = []string{"HOME=" + home}
-	s.must(s.WriteManifest(fields(byName(false))))
+	s.must(s.WriteManifest(editFields(byName(false))))
 	installPlain(s)
 	names, err := s.Lab.Host("cp-1").Exec(s.Context(),
 		"openssl x509 -in /etc/kubernetes/pki/apiserver.crt -noout -ext subjectAltName")
@@ -88,18 +88,18 @@ func modesRepaired(s *scenario) {
 		"/etc/kubernetes/pki/etcd/ca.key": "mode 0600, owner 1000",
 	}
 	cp := s.Lab.Host("cp-1")
-	before := s.started(s.Members())
-	containers := s.containers()
-	s.broken(cp, `cd /etc/kubernetes && chmod 0644 admin.conf && chmod 0640 pki/sa.key && chown 1000 pki/etcd/ca.key &&
+	before := s.readStarted(s.Members())
+	containers := s.listContainers()
+	s.breakHost(cp, `cd /etc/kubernetes && chmod 0644 admin.conf && chmod 0640 pki/sa.key && chown 1000 pki/etcd/ca.key &&
 		chmod 0604 "$(readlink -f /var/lib/kubelet/pki/kubelet-client-current.pem)"`)
-	s.broken(s.Lab.Host("worker-1"), "chmod 0644 /etc/kubernetes/kubelet.conf")
+	s.breakHost(s.Lab.Host("worker-1"), "chmod 0644 /etc/kubernetes/kubelet.conf")
 	says := []string{"/etc/kubernetes/kubelet.conf (mode 0644)", "/var/lib/kubelet/pki/kubelet-client-", "(mode 0604)"}
 	for file, how := range opened {
 		says = append(says, file+" ("+how+")")
 	}
-	s.run(0, []string{"status"}, says...)
-	s.run(2, []string{"plan"}, says...)
-	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.runCommand(0, []string{"status"}, says...)
+	s.runCommand(2, []string{"plan"}, says...)
+	s.runCommand(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 	s.eventually("files with keys are root's alone", time.Minute, func(ctx context.Context) error {
 		_, err := cp.Exec(ctx, `for file in /etc/kubernetes/admin.conf /etc/kubernetes/pki/sa.key \
 			/etc/kubernetes/pki/etcd/ca.key "$(readlink -f /var/lib/kubelet/pki/kubelet-client-current.pem)"; do
@@ -107,7 +107,7 @@ func modesRepaired(s *scenario) {
 		done`)
 		return err
 	})
-	s.same("what runs on the hosts since when", before, s.started(s.Members()))
-	s.same("the containers that run", containers, s.containers())
+	s.checkEqual("what runs on the hosts since when", before, s.readStarted(s.Members()))
+	s.checkEqual("the containers that run", containers, s.listContainers())
 	s.nothingToDo()
 }

@@ -17,9 +17,9 @@ import (
 // accepted at first contact.
 func TestPlainManifest(t *testing.T) {
 	t.Parallel()
-	s := begin(t, fleet.Options{Name: "plain", ControlPlanes: 3, Workers: 1, SSHUser: "ops", NoPin: true})
-	s.must(s.WriteManifest(fields(func(all map[string]any) { delete(all, "apiEndpoint") })))
-	s.parts(
+	s := newScenario(t, fleet.Options{Name: "plain", ControlPlanes: 3, Workers: 1, SSHUser: "ops", NoPin: true})
+	s.must(s.WriteManifest(editFields(func(all map[string]any) { delete(all, "apiEndpoint") })))
+	s.runParts(
 		part{"bare hosts become a cluster, and its endpoint is the first of them", firstIsEndpoint},
 		part{"the host that is the endpoint does not leave", endpointStays},
 		part{"a machine comes back with another SSH host key, which is accepted", keyAccepted},
@@ -28,54 +28,54 @@ func TestPlainManifest(t *testing.T) {
 }
 
 func firstIsEndpoint(s *scenario) {
-	s.run(2, []string{"plan"}, "First contact", "the API endpoint "+s.Lab.Host("cp-1").Address+" is this host")
+	s.runCommand(2, []string{"plan"}, "First contact", "the API endpoint "+s.Lab.Host("cp-1").Address+" is this host")
 	installPlain(s)
-	s.same("the cluster's endpoint", s.Lab.Host("cp-1").Address+":6443", s.published())
+	s.checkEqual("the cluster's endpoint", s.Lab.Host("cp-1").Address+":6443", s.readPublishedEndpoint())
 	s.nothingToDo()
 }
 
 func endpointStays(s *scenario) {
-	before := s.started(s.Members())
+	before := s.readStarted(s.Members())
 	says := []string{"cp-1 is the API's endpoint (" + s.Lab.Host("cp-1").Address + ")", "to a load balancer"}
-	s.run(15, []string{"node", "remove", "cp-1", "-y"}, says...)
-	s.run(15, []string{"node", "replace", "cp-1", "--bundle", s.Bundle, "-y"}, says...)
-	s.same("what runs since when", before, s.started(s.Members()))
-	s.healthy()
+	s.runCommand(15, []string{"node", "remove", "cp-1", "-y"}, says...)
+	s.runCommand(15, []string{"node", "replace", "cp-1", "--bundle", s.Bundle, "-y"}, says...)
+	s.checkEqual("what runs since when", before, s.readStarted(s.Members()))
+	s.awaitHealthy()
 	s.nothingToDo()
 }
 
 // keyAccepted: a new machine has the address of a destroyed one. Only the operator can verify its key.
 func keyAccepted(s *scenario) {
 	host := s.Lab.Host("cp-3")
-	s.remember("another-key")
-	known := s.fingerprints(host)
-	before := s.started(s.others(host))
+	s.writeMarkerObject("another-key")
+	known := s.readFingerprints(host)
+	before := s.readStarted(s.otherMembers(host))
 	s.must(s.Lab.Rebuild(s.Context(), host))
-	anew := s.fingerprints(host)
+	anew := s.readFingerprints(host)
 
-	refused := s.run(13, []string{"apply", "-y"}, "offers the SSH host key", "--accept-host-key cp-3=")
+	refused := s.runCommand(13, []string{"apply", "-y"}, "offers the SSH host key", "--accept-host-key cp-3=")
 	said := regexp.MustCompile(`offers the SSH host key (SHA256:\S+); the known key is (SHA256:\S+) `).
 		FindStringSubmatch(refused.Text())
 	if said == nil || !slices.Contains(anew, said[1]) || !slices.Contains(known, said[2]) {
 		s.Fatalf("want one of the keys %q in place of one of %q\n%s", anew, known, refused)
 	}
-	s.run(13, []string{"plan"}, said[0])
-	s.run(3, []string{"status"}, said[0])
-	s.run(13, []string{"plan", "--accept-host-key", "worker-1=" + said[1]}, said[0])
-	s.run(15, []string{"apply", "-y", "--accept-host-key", "cp-3"}, "needs the fingerprint here")
-	s.same("what runs on the others since when", before, s.started(s.others(host)))
+	s.runCommand(13, []string{"plan"}, said[0])
+	s.runCommand(3, []string{"status"}, said[0])
+	s.runCommand(13, []string{"plan", "--accept-host-key", "worker-1=" + said[1]}, said[0])
+	s.runCommand(15, []string{"apply", "-y", "--accept-host-key", "cp-3"}, "needs the fingerprint here")
+	s.checkEqual("what runs on the others since when", before, s.readStarted(s.otherMembers(host)))
 
-	s.run(2, []string{"plan", "--accept-host-key", "cp-3"}, "First contact", said[1], said[2],
+	s.runCommand(2, []string{"plan", "--accept-host-key", "cp-3"}, "First contact", said[1], said[2],
 		"remove dead member cp-3", "join: etcd member")
-	s.run(0, []string{"apply", "-y", "--accept-host-key", "cp-3=" + said[1]}, "is now recorded",
+	s.runCommand(0, []string{"apply", "-y", "--accept-host-key", "cp-3=" + said[1]}, "is now recorded",
 		"Done. The cluster matches the manifest.")
-	s.healthy()
+	s.awaitHealthy()
 	s.eventually("nothing to do, without the flag", time.Minute, s.planIsEmpty)
-	s.kube("get", "configmap", "another-key")
+	s.runKubectl("get", "configmap", "another-key")
 }
 
-// fingerprints returns the fingerprints of the host's SSH keys, read at its console.
-func (s *scenario) fingerprints(host *fleet.Host) []string {
+// readFingerprints returns the fingerprints of the host's SSH keys, read at its console.
+func (s *scenario) readFingerprints(host *fleet.Host) []string {
 	s.Helper()
 	var out []string
 	for _, line := range host.HostKeys {
@@ -89,8 +89,8 @@ func (s *scenario) fingerprints(host *fleet.Host) []string {
 // endpointMayLeave follows the instructions in the refusal.
 func endpointMayLeave(s *scenario) {
 	s.must(s.WriteManifest())
-	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.runCommand(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 	s.movedTo(s.Lab.Endpoint)
-	s.run(2, []string{"node", "remove", "cp-1", "--dry-run"}, "leave etcd")
+	s.runCommand(2, []string{"node", "remove", "cp-1", "--dry-run"}, "leave etcd")
 	s.nothingToDo()
 }

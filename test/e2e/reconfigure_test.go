@@ -13,9 +13,9 @@ import (
 	"kubeone/test/e2e/operator"
 )
 
-// settings are the changes of reconfigured: kubelet and container runtime on all hosts, kubelet of one worker, and API
-// server.
-func settings(all map[string]any) {
+// changeSettings are the changes of reconfigured: kubelet and container runtime on all hosts, kubelet of one worker,
+// and API server.
+func changeSettings(all map[string]any) {
 	all["kubeletConfig"] = map[string]any{"maxPods": 90, "systemReserved": map[string]any{"cpu": "50m"}}
 	all["containerRuntime"] = map[string]any{"containerd": map[string]any{"registries": map[string]any{
 		"registry.example.com": map[string]any{"mirrors": []any{"https://mirror.example.com"}},
@@ -25,11 +25,11 @@ func settings(all map[string]any) {
 	}
 }
 
-// reconfigured changes settings of all hosts at once. Components with changed settings restart, host by host, and no
-// others.
-func reconfigured(s *scenario) {
-	s.must(s.WriteManifest(fields(settings)))
-	before := s.containers()
+// reconfigureCluster changes settings of all hosts at once. Components with changed settings restart, host by host, and
+// no others.
+func reconfigureCluster(s *scenario) {
+	s.must(s.WriteManifest(editFields(changeSettings)))
+	before := s.listContainers()
 	// Nothing else may restart, except a leader that cannot renew its Lease for ten seconds.
 	others, err := operator.OnEach(s.Context(), s.Members(), "/opt/kubeone/bin/ctr -n k8s.io containers ls | grep -v "+
 		"-e /kube-apiserver: -e /kube-controller-manager: -e /kube-scheduler: -e /pause:")
@@ -42,15 +42,17 @@ func reconfigured(s *scenario) {
 			hosts = append(hosts, p.Hosts[of.Host])
 		}
 	}
-	s.same("hosts that are reconfigured", hostnames(s.Members()), hosts)
-	s.run(2, []string{"plan"}, "reconfigure components, containerd and kubelet", "reconfigure containerd and kubelet")
-	s.run(2, []string{"plan", "--diff"}, "Differences between what is live (-) and what will be (+)", "+maxPods: 90",
+	s.checkEqual("hosts that are reconfigured", hostnamesOf(s.Members()), hosts)
+	s.runCommand(2, []string{"plan"}, "reconfigure components, containerd and kubelet",
+		"reconfigure containerd and kubelet")
+	s.runCommand(2, []string{"plan", "--diff"}, "Differences between what is live (-) and what will be (+)",
+		"+maxPods: 90",
 		"+[host.\"https://mirror.example.com\"]", "+--event-ttl=2h0m0s", "+  cpu: 50m",
 		"ConfigMap kube-system/kubeadm-config")
-	s.run(2, []string{"apply", "--dry-run", "--diff"}, "flags of kube-apiserver")
-	done := s.run(0, []string{"apply", "-y", "-v"}, "Done. The cluster matches the manifest.", "event-ttl=2h0m0s")
+	s.runCommand(2, []string{"apply", "--dry-run", "--diff"}, "flags of kube-apiserver")
+	done := s.runCommand(0, []string{"apply", "-y", "-v"}, "Done. The cluster matches the manifest.", "event-ttl=2h0m0s")
 	s.settingsAre("90", "--event-ttl=2h0m0s", "mirror.example.com")
-	after := s.containers()
+	after := s.listContainers()
 	for _, h := range s.Members() {
 		for line := range strings.Lines(before[h.Hostname]) {
 			id, _, _ := strings.Cut(line, " ")
@@ -66,8 +68,8 @@ func reconfigured(s *scenario) {
 func (s *scenario) settingsAre(maxPods, flag, mirror string) {
 	s.Helper()
 	for _, h := range s.Members() {
-		s.same("pods for which "+h.Hostname+" has room", maxPods,
-			s.kube("get", "node", h.Hostname, "-o", "jsonpath={.status.allocatable.pods}"))
+		s.checkEqual("pods for which "+h.Hostname+" has room", maxPods,
+			s.runKubectl("get", "node", h.Hostname, "-o", "jsonpath={.status.allocatable.pods}"))
 		found, err := h.Exec(s.Context(), "cat /etc/containerd/certs.d/*/hosts.toml 2>/dev/null || :")
 		s.must(err)
 		if !strings.Contains(found, mirror) {
@@ -76,12 +78,12 @@ func (s *scenario) settingsAre(maxPods, flag, mirror string) {
 	}
 	for _, h := range s.Lab.ControlPlanes() {
 		if slices.Contains(s.Members(), h) {
-			s.broken(h, "tr '\\0' '\\n' </proc/$(pgrep -x kube-apiserver)/cmdline | grep -qxF -e '"+flag+"'")
+			s.breakHost(h, "tr '\\0' '\\n' </proc/$(pgrep -x kube-apiserver)/cmdline | grep -qxF -e '"+flag+"'")
 		}
 	}
 	for _, in := range [][2]string{{"kubeadm-config", strings.TrimPrefix(strings.Split(flag, "=")[0], "--")},
 		{"kubelet-config", "maxPods: " + maxPods}} {
-		text := s.kube("-n", "kube-system", "get", "configmap", in[0], "-o", "yaml")
+		text := s.runKubectl("-n", "kube-system", "get", "configmap", in[0], "-o", "yaml")
 		if !strings.Contains(text, in[1]) {
 			s.Errorf("ConfigMap %s does not say %q:\n%s", in[0], in[1], text)
 		}
@@ -103,25 +105,25 @@ func settingsRefused(s *scenario) {
 		edit       func(all map[string]any)
 	}{
 		{"an API server's flag", "kube-apiserver says: Error: unknown flag: --no-such-flag", func(all map[string]any) {
-			settings(all)
+			changeSettings(all)
 			all["controlPlaneComponents"] = map[string]any{
 				"apiServer": map[string]any{"flags": map[string]any{"no-such-flag": "true"}},
 			}
 		}},
 		{"a worker's kubelet", "the kubelet does not start", func(all map[string]any) {
-			settings(all)
+			changeSettings(all)
 			worker := all["staticWorkers"].(map[string]any)["hosts"].([]any)[0].(map[string]any)
 			worker["kubelet"] = map[string]any{"systemReserved": map[string]any{"cpu": "100000"}} // too much
 		}},
 	} {
-		s.must(s.WriteManifest(fields(c.edit)))
+		s.must(s.WriteManifest(editFields(c.edit)))
 		began := time.Now()
-		s.run(16, []string{"apply", "-y"}, c.says, "this host has again what it had before")
+		s.runCommand(16, []string{"apply", "-y"}, c.says, "this host has again what it had before")
 		s.Logf("%5.1f s  until %s was refused and taken back", time.Since(began).Seconds(), c.what)
-		s.same("files of all hosts", before, files())
-		s.healthy()
+		s.checkEqual("files of all hosts", before, files())
+		s.awaitHealthy()
 	}
-	s.must(s.WriteManifest(fields(settings)))
+	s.must(s.WriteManifest(editFields(changeSettings)))
 	s.eventually("nothing to do", time.Minute, s.planIsEmpty)
 }
 
@@ -131,8 +133,8 @@ func reconfiguredBack(s *scenario) {
 	p, err := s.Plan(s.Context())
 	s.must(err)
 	for _, moment := range []operator.Moment{
-		{Event: "step-started", Step: nth(s, p, step.Reconfigure, 1)},
-		{Event: "step-done", Step: nth(s, p, step.Reconfigure, len(s.Lab.ControlPlanes()))},
+		{Event: "step-started", Step: nthStepID(s, p, step.Reconfigure, 1)},
+		{Event: "step-done", Step: nthStepID(s, p, step.Reconfigure, len(s.Lab.ControlPlanes()))},
 	} {
 		i, err := s.ApplyInterrupted(s.Context(), operator.Failure{Way: operator.Kill, Moment: moment})
 		s.must(err)
@@ -148,10 +150,10 @@ func reconfiguredBack(s *scenario) {
 		return nil
 	})
 	for _, h := range s.Members() {
-		s.same("pods for which "+h.Hostname+" has room", "110",
-			s.kube("get", "node", h.Hostname, "-o", "jsonpath={.status.allocatable.pods}"))
-		s.broken(h, "! grep -q -e 'cpu: 50m' -e '^maxPods: 90' /var/lib/kubelet/config.yaml")
+		s.checkEqual("pods for which "+h.Hostname+" has room", "110",
+			s.runKubectl("get", "node", h.Hostname, "-o", "jsonpath={.status.allocatable.pods}"))
+		s.breakHost(h, "! grep -q -e 'cpu: 50m' -e '^maxPods: 90' /var/lib/kubelet/config.yaml")
 	}
-	s.healthy()
+	s.awaitHealthy()
 	s.nothingToDo()
 }

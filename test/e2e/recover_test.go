@@ -19,8 +19,8 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// objects writes count objects whose names have the prefix.
-func (s *scenario) objects(prefix string, count int) {
+// writeObjects writes count objects whose names have the prefix.
+func (s *scenario) writeObjects(prefix string, count int) {
 	s.Helper()
 	var text strings.Builder
 	for i := range count {
@@ -33,8 +33,8 @@ func (s *scenario) objects(prefix string, count int) {
 	})
 }
 
-// counted checks that there are count objects with the prefix.
-func (s *scenario) counted(prefix string, count int) {
+// checkObjectCount checks that there are count objects with the prefix.
+func (s *scenario) checkObjectCount(prefix string, count int) {
 	s.Helper()
 	s.eventually(fmt.Sprintf("%d objects %s", count, prefix), time.Minute, func(ctx context.Context) error {
 		text, err := s.Kube(ctx, "get", "configmap", "-l", "counted="+prefix, "-o", "name", "--request-timeout=5s")
@@ -46,71 +46,72 @@ func (s *scenario) counted(prefix string, count int) {
 }
 
 func recoveryRefused(s *scenario) {
-	s.objects("first", 100)
-	before := s.started(s.Members())
-	s.run(15, []string{"recover", "--from", "surviving-member", "-y"}, "etcd has its quorum")
+	s.writeObjects("first", 100)
+	before := s.readStarted(s.Members())
+	s.runCommand(15, []string{"recover", "--from", "surviving-member", "-y"}, "etcd has its quorum")
 	short := filepath.Join(s.Dir, "short.db")
 	s.must(os.WriteFile(short, []byte("not a snapshot"), 0o600))
-	s.run(15, []string{"recover", "--from", short, "-y"}, "cannot be used")
-	s.same("what runs since when", before, s.started(s.Members()))
+	s.runCommand(15, []string{"recover", "--from", short, "-y"}, "cannot be used")
+	s.checkEqual("what runs since when", before, s.readStarted(s.Members()))
 }
 
 func twoOfThreeDestroyed(s *scenario) {
 	for _, name := range []string{"cp-2", "cp-3"} {
 		s.must(s.Lab.Host(name).Kill(s.Context()))
 	}
-	s.run(11, []string{"apply", "-y"}, "etcd has lost its quorum",
+	s.runCommand(11, []string{"apply", "-y"}, "etcd has lost its quorum",
 		"kubeone recover -m MANIFEST --from surviving-member --confirm-destroyed cp-2 --confirm-destroyed cp-3")
-	s.run(15, []string{"recover", "--from", "surviving-member", "--confirm-destroyed", "cp-2", "-y"},
+	s.runCommand(15, []string{"recover", "--from", "surviving-member", "--confirm-destroyed", "cp-2", "-y"},
 		"--confirm-destroyed cp-3")
 	for _, name := range []string{"cp-2", "cp-3"} {
-		s.rebuilt(s.Lab.Host(name))
+		s.rebuildHost(s.Lab.Host(name))
 	}
-	s.must(s.WriteManifest(decorated))
-	s.recovered("--from", "surviving-member")
-	s.counted("first", 100)
+	s.must(s.WriteManifest(decorateWorker))
+	s.recoverCluster("--from", "surviving-member")
+	s.checkObjectCount("first", 100)
 }
 
-// recovered runs a recovery, and checks that the cluster is complete afterwards.
-func (s *scenario) recovered(args ...string) {
+// recoverCluster runs a recovery, and checks that the cluster is complete afterwards.
+func (s *scenario) recoverCluster(args ...string) {
 	s.Helper()
-	r := s.run(0, append([]string{"recover", "-y"}, args...), "nodes Ready", "Done. The cluster matches the manifest.")
+	r := s.runCommand(0, append([]string{"recover", "-y"}, args...), "nodes Ready",
+		"Done. The cluster matches the manifest.")
 	for line := range strings.Lines(r.Stdout) {
 		if strings.Contains(line, "nodes Ready") {
 			s.Log(strings.TrimSpace(line))
 		}
 	}
-	s.healthy()
+	s.awaitHealthy()
 	s.eventually("nothing to do", time.Minute, s.planIsEmpty)
 }
 
 func allDestroyed(s *scenario) {
-	s.objects("every", 200)
+	s.writeObjects("every", 200)
 	_, err := s.Kube(s.Context(), "create", "clusterrolebinding", "reader", "--clusterrole=view",
 		"--serviceaccount=default:default")
 	s.must(err)
 	token, err := s.Kube(s.Context(), "create", "token", "default", "--duration=2h")
 	s.must(err)
-	backup, key := s.backup()
+	backup, key := s.writeBackup()
 	for _, host := range s.Lab.ControlPlanes() {
 		s.must(s.Lab.Rebuild(s.Context(), host))
 	}
 	s.must(s.WriteManifest())
-	s.run(11, []string{"apply", "-y"}, "kubeone recover -m MANIFEST --from BACKUP --identity KEYFILE")
-	s.run(15, []string{"recover", "--from", "surviving-member", "-y"},
+	s.runCommand(11, []string{"apply", "-y"}, "kubeone recover -m MANIFEST --from BACKUP --identity KEYFILE")
+	s.runCommand(15, []string{"recover", "--from", "surviving-member", "-y"},
 		"no control-plane host that answered holds etcd data")
-	s.altered(backup, key)
-	s.recovered("--from", backup, "--identity", key)
-	s.counted("every", 200)
+	s.checkAlteredBackups(backup, key)
+	s.recoverCluster("--from", backup, "--identity", key)
+	s.checkObjectCount("every", 200)
 	if _, err := s.Kube(s.Context(), "get", "configmap", "--token", strings.TrimSpace(token),
 		"--request-timeout=5s"); err != nil {
 		s.Errorf("a service account's token of before: %v", err)
 	}
-	s.dns()
+	s.checkPodDNS()
 }
 
-// dns checks that pods on untouched workers are reachable and work.
-func (s *scenario) dns() {
+// checkPodDNS checks that pods on untouched workers are reachable and work.
+func (s *scenario) checkPodDNS() {
 	s.Helper()
 	s.eventually("cluster DNS", 2*time.Minute, func(ctx context.Context) error {
 		_, err := s.Kube(ctx, "rollout", "status", "deployment/coredns", "-n", "kube-system", "--timeout=5s")
@@ -118,19 +119,19 @@ func (s *scenario) dns() {
 	})
 }
 
-// backup writes a backup off the hosts, and returns the paths of the backup and its key.
-func (s *scenario) backup() (path, key string) {
+// writeBackup writes a backup off the hosts, and returns the paths of the backup and its key.
+func (s *scenario) writeBackup() (path, key string) {
 	s.Helper()
 	identity, err := age.GenerateX25519Identity()
 	s.must(err)
 	path, key = filepath.Join(s.Dir, "backup.tar.age"), filepath.Join(s.Dir, "key.txt")
 	s.must(os.WriteFile(key, []byte(identity.String()+"\n"), 0o600))
-	s.run(0, []string{"backup", "-f", path, "--recipient", identity.Recipient().String()})
+	s.runCommand(0, []string{"backup", "-f", path, "--recipient", identity.Recipient().String()})
 	return path, key
 }
 
-// altered checks that a truncated backup and one with a changed byte are refused.
-func (s *scenario) altered(path, key string) {
+// checkAlteredBackups checks that a truncated backup and one with a changed byte are refused.
+func (s *scenario) checkAlteredBackups(path, key string) {
 	s.Helper()
 	content, err := os.ReadFile(path)
 	s.must(err)
@@ -139,7 +140,7 @@ func (s *scenario) altered(path, key string) {
 		content[:len(content)/2], append(append([]byte{}, content[:len(content)-1]...), content[len(content)-1]^1),
 	} {
 		s.must(os.WriteFile(bad, what, 0o600))
-		s.run(15, []string{"recover", "--from", bad, "--identity", key, "-y"}, "cannot be used")
+		s.runCommand(15, []string{"recover", "--from", bad, "--identity", key, "-y"}, "cannot be used")
 	}
 }
 
@@ -147,17 +148,17 @@ func (s *scenario) altered(path, key string) {
 // return. They must never serve their data.
 func cutOffComeBack(s *scenario) {
 	hosts := []*fleet.Host{s.Lab.Host("cp-2"), s.Lab.Host("cp-3")}
-	s.objects("second", 50)
+	s.writeObjects("second", 50)
 	for _, host := range hosts {
 		s.must(host.Cut(s.Context()))
 	}
 	bundle := s.Bundle
 	s.Bundle = "" // the surviving host has everything it needs
-	s.run(10, []string{"recover", "--from", "surviving-member", "--confirm-destroyed", "cp-2,cp-3", "-y"},
+	s.runCommand(10, []string{"recover", "--from", "surviving-member", "--confirm-destroyed", "cp-2,cp-3", "-y"},
 		"the cluster is back")
 	s.Bundle = bundle
-	s.objects("third", 50)
-	stale := s.watched("third", 50)
+	s.writeObjects("third", 50)
+	stale := s.watchReads("third", 50)
 	var together sync.WaitGroup
 	for _, host := range hosts {
 		together.Go(func() {
@@ -169,22 +170,22 @@ func cutOffComeBack(s *scenario) {
 	together.Wait()
 	s.eventually("the hosts that came back have stepped down", time.Minute,
 		s.planSays("data from before the cluster was recovered"))
-	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.runCommand(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 	stale()
-	s.healthy()
+	s.awaitHealthy()
 	for _, prefix := range []string{"second", "third"} {
-		s.counted(prefix, 50)
+		s.checkObjectCount(prefix, 50)
 	}
 }
 
-// watched reads through the load balancer and from every control-plane host, twenty times a second, until end is
+// watchReads reads through the load balancer and from every control-plane host, twenty times a second, until end is
 // called. No answer may lack an object that was written after the recovery.
-func (s *scenario) watched(prefix string, count int) (end func()) {
+func (s *scenario) watchReads(prefix string, count int) (end func()) {
 	s.Helper()
 	ctx, cancel := context.WithCancel(s.Context())
 	var readers sync.WaitGroup
 	var answers, stale atomic.Int64
-	for _, server := range append([]string{""}, servers(s.Lab.ControlPlanes())...) {
+	for _, server := range append([]string{""}, serverURLs(s.Lab.ControlPlanes())...) {
 		client, err := s.Client(server)
 		s.must(err)
 		read := func(ctx context.Context) {
@@ -211,7 +212,7 @@ func (s *scenario) watched(prefix string, count int) (end func()) {
 	}
 }
 
-func servers(hosts []*fleet.Host) []string {
+func serverURLs(hosts []*fleet.Host) []string {
 	var out []string
 	for _, h := range hosts {
 		out = append(out, "https://"+h.Address+":6443")

@@ -20,9 +20,9 @@ import (
 // start expired components, or could be blocked by an unrelated worker.
 func TestRecoveries(t *testing.T) {
 	t.Parallel()
-	s := begin(t, fleet.Options{Name: "recoveries", ControlPlanes: 3, Workers: 1})
+	s := newScenario(t, fleet.Options{Name: "recoveries", ControlPlanes: 3, Workers: 1})
 	s.bare = map[string][]string{}
-	s.parts(
+	s.runParts(
 		part{"bare hosts become a cluster", installPlain},
 		part{"a control-plane host that is cut off from the others is no reason to recover", peersCut},
 		part{"hosts that the manifest does not have serve, and nothing begins anew beside them", servedElsewhere},
@@ -38,37 +38,37 @@ func peersCut(s *scenario) {
 	host := s.Lab.Host("cp-1")
 	var rules strings.Builder
 	rules.WriteString("nft add table inet cut && nft 'add chain inet cut in { type filter hook input priority 0; }'")
-	for _, peer := range s.others(host) {
+	for _, peer := range s.otherMembers(host) {
 		fmt.Fprintf(&rules, " && nft add rule inet cut in ip saddr %s drop", peer.Address)
 	}
-	before := s.started(s.others(host))
-	s.broken(host, rules.String())
+	before := s.readStarted(s.otherMembers(host))
+	s.breakHost(host, rules.String())
 	s.eventually("cp-1 finds no quorum", time.Minute, func(ctx context.Context) error {
 		_, err := host.Exec(ctx, "! curl -sf -m 3 http://127.0.0.1:2381/readyz")
 		return err
 	})
 	for range 3 { // the first host to answer varies
-		s.run(15, []string{"recover", "--from", "surviving-member", "--host", "cp-1", "-y"}, "etcd has its quorum")
+		s.runCommand(15, []string{"recover", "--from", "surviving-member", "--host", "cp-1", "-y"}, "etcd has its quorum")
 	}
-	s.broken(host, "nft delete table inet cut")
+	s.breakHost(host, "nft delete table inet cut")
 	// Its kubelet may have stopped the API server, which had no etcd for long, and restarts it after a while.
 	s.eventually("the API server of cp-1", 3*time.Minute, readyAPI(host))
-	s.healthy()
-	s.same("what runs on the others since when", before, s.started(s.others(host)))
+	s.awaitHealthy()
+	s.checkEqual("what runs on the others since when", before, s.readStarted(s.otherMembers(host)))
 }
 
 // servedElsewhere: the manifest has lost cp-2 and cp-3, which have the quorum, and cp-1 has lost its data.
 func servedElsewhere(s *scenario) {
 	host := s.Lab.Host("cp-1")
-	others := s.others(host)
+	others := s.otherMembers(host)
 	file := filepath.Join(s.TempDir(), "elsewhere.db")
-	s.run(0, []string{"etcd", "snapshot", file}, file)
-	s.must(s.WriteManifest(fields(func(all map[string]any) {
+	s.runCommand(0, []string{"etcd", "snapshot", file}, file)
+	s.must(s.WriteManifest(editFields(func(all map[string]any) {
 		controlPlane := all["controlPlane"].(map[string]any)
 		controlPlane["hosts"] = controlPlane["hosts"].([]any)[:1]
 	})))
-	before := s.started(others)
-	s.broken(host, "rm -rf /var/lib/etcd/member; kill -9 $(pidof etcd)")
+	before := s.readStarted(others)
+	s.breakHost(host, "rm -rf /var/lib/etcd/member; kill -9 $(pidof etcd)")
 	s.eventually("cp-1 does not serve", time.Minute, func(ctx context.Context) error {
 		_, err := host.Exec(ctx, "[ ! -e /var/lib/etcd/member ] && ! curl -skf -m 3 https://127.0.0.1:6443/readyz")
 		return err
@@ -76,12 +76,12 @@ func servedElsewhere(s *scenario) {
 	for _, args := range [][]string{
 		{"etcd", "restore", file, "-y"}, {"recover", "--from", file, "-y", "--host", "cp-1"},
 	} {
-		s.run(15, args, "a second cluster beside one that works")
+		s.runCommand(15, args, "a second cluster beside one that works")
 	}
-	s.same("what runs on the others since when", before, s.started(others))
+	s.checkEqual("what runs on the others since when", before, s.readStarted(others))
 	s.must(s.WriteManifest())
-	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
-	s.healthy()
+	s.runCommand(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.awaitHealthy()
 	s.membersOnDisks()
 }
 
@@ -105,10 +105,10 @@ func (s *scenario) membersOnDisks() {
 // newestComesBack: cp-2 hangs and misses writes, cp-3 has them but its etcd cannot start, and cp-1 is destroyed.
 func newestComesBack(s *scenario) {
 	behind, newest := s.Lab.Host("cp-2"), s.Lab.Host("cp-3")
-	s.objects("earlier", 20)
+	s.writeObjects("earlier", 20)
 	s.must(behind.Pause(s.Context()))
-	s.objects("newest", 1000)
-	s.broken(newest, "sed -i 's|^    - --data-dir=|    - --no-such-flag=1\\n&|' /etc/kubernetes/manifests/etcd.yaml")
+	s.writeObjects("newest", 1000)
+	s.breakHost(newest, "sed -i 's|^    - --data-dir=|    - --no-such-flag=1\\n&|' /etc/kubernetes/manifests/etcd.yaml")
 	s.eventually("the etcd of cp-3 does not start", time.Minute, func(ctx context.Context) error {
 		_, err := newest.Exec(ctx, "! curl -sf -m 2 http://127.0.0.1:2381/metrics >/dev/null")
 		return err
@@ -126,18 +126,18 @@ esac`)
 		return err
 	})
 	s.must(s.WriteManifest())
-	s.recovered("--from", "surviving-member")
-	s.counted("earlier", 20)
-	s.counted("newest", 1000)
+	s.recoverCluster("--from", "surviving-member")
+	s.checkObjectCount("earlier", 20)
+	s.checkObjectCount("newest", 1000)
 }
 
 // certificatesExpired: the certificates of kubeadm and of the kubelet on cp-1 have expired, and no other control-plane
 // host is left.
 func certificatesExpired(s *scenario) {
 	host := s.Lab.Host("cp-1")
-	s.objects("expired", 50)
+	s.writeObjects("expired", 50)
 	const validity = 70 * time.Second
-	s.broken(host, fmt.Sprintf(`cd /var/lib/kubelet/pki
+	s.breakHost(host, fmt.Sprintf(`cd /var/lib/kubelet/pki
 		cat >/tmp/short.yaml <<-END
 		apiVersion: kubeadm.k8s.io/v1beta4
 		kind: ClusterConfiguration
@@ -177,20 +177,20 @@ func certificatesExpired(s *scenario) {
 		}
 		return nil
 	})
-	s.recovered("--from", "surviving-member")
-	s.counted("expired", 50)
+	s.recoverCluster("--from", "surviving-member")
+	s.checkObjectCount("expired", 50)
 }
 
 // snapshotRestored: no host has etcd's data, but each has the cluster's keys. The writes after the snapshot are lost,
 // and the cluster starts on the chosen host.
 func snapshotRestored(s *scenario) {
-	s.objects("saved", 30)
+	s.writeObjects("saved", 30)
 	dir := s.TempDir()
 	file, journal := filepath.Join(dir, "by-hand.db"), filepath.Join(dir, "run.jsonl")
-	s.run(0, []string{"etcd", "snapshot", file}, file)
-	s.objects("lost", 10)
+	s.runCommand(0, []string{"etcd", "snapshot", file}, file)
+	s.writeObjects("lost", 10)
 	for _, host := range s.Lab.ControlPlanes() {
-		s.broken(host, "rm -rf /var/lib/etcd/member; kill -9 $(pidof etcd)")
+		s.breakHost(host, "rm -rf /var/lib/etcd/member; kill -9 $(pidof etcd)")
 	}
 	s.eventually("no host serves", time.Minute, func(ctx context.Context) error {
 		for _, host := range s.Lab.ControlPlanes() {
@@ -200,25 +200,25 @@ func snapshotRestored(s *scenario) {
 		}
 		return nil
 	})
-	s.run(0, []string{"etcd", "restore", file, "-y", "--host", "cp-2", "--bundle", s.Bundle, "--parallel", "2",
+	s.runCommand(0, []string{"etcd", "restore", file, "-y", "--host", "cp-2", "--bundle", s.Bundle, "--parallel", "2",
 		"--log-file", journal}, "nodes Ready", "Done. The cluster matches the manifest.")
-	s.healthy()
-	s.counted("saved", 30)
-	s.counted("lost", 0)
+	s.awaitHealthy()
+	s.checkObjectCount("saved", 30)
+	s.checkObjectCount("lost", 0)
 	s.eventually("nothing to do", time.Minute, s.planIsEmpty)
 }
 
 func readOnlyWorker(s *scenario) {
 	worker := s.Lab.Host("worker-1")
-	s.objects("readonly", 30)
-	s.broken(worker, "mount --bind /var/lib/kubeone /var/lib/kubeone && mount -o remount,bind,ro /var/lib/kubeone")
+	s.writeObjects("readonly", 30)
+	s.breakHost(worker, "mount --bind /var/lib/kubeone /var/lib/kubeone && mount -o remount,bind,ro /var/lib/kubeone")
 	for _, name := range []string{"cp-2", "cp-3"} {
 		s.must(s.Lab.Rebuild(s.Context(), s.Lab.Host(name)))
 	}
 	s.must(s.WriteManifest())
-	s.run(10, []string{"recover", "--from", "surviving-member", "-y"}, "the cluster is back", "read-only")
-	s.counted("readonly", 30)
-	s.broken(worker, "umount /var/lib/kubeone")
-	s.healthy()
+	s.runCommand(10, []string{"recover", "--from", "surviving-member", "-y"}, "the cluster is back", "read-only")
+	s.checkObjectCount("readonly", 30)
+	s.breakHost(worker, "umount /var/lib/kubeone")
+	s.awaitHealthy()
 	s.eventually("nothing to do", time.Minute, s.planIsEmpty)
 }

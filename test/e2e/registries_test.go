@@ -30,9 +30,9 @@ import (
 // TestRegistries pulls from every sort of registry that the manifest can describe.
 func TestRegistries(t *testing.T) {
 	t.Parallel()
-	s := begin(t, fleet.Options{Name: "registries", ControlPlanes: 1, SSHUser: "ops"})
+	s := newScenario(t, fleet.Options{Name: "registries", ControlPlanes: 1, SSHUser: "ops"})
 	s.must(s.WriteManifest())
-	s.parts(
+	s.runParts(
 		part{"a bare host becomes a cluster", installPlain},
 		part{"images come from registries with any certificate, a known one, and none", registriesOfEverySort},
 	)
@@ -44,29 +44,29 @@ type servedRegistry struct {
 	asked   atomic.Int64 // requests by clients that trust the certificate
 }
 
-func (r *servedRegistry) image() string { return r.address + "/agnhost:1" }
+func (r *servedRegistry) imageName() string { return r.address + "/agnhost:1" }
 
 // registriesOfEverySort pulls the same image from each registry. Most of them work only once the manifest describes
 // them.
 func registriesOfEverySort(s *scenario) {
 	images := s.filledRegistry()
 	known, unknown := s.newAuthority("known"), s.newAuthority("unknown")
-	skipped := s.serve(unknown.certificate(s), images)
-	trusted := s.serve(known.certificate(s), images)
-	plain := s.serve(nil, images)
-	locked := s.serve(unknown.certificate(s), needPassword(images, firstPassword))
-	mirrored := s.serve(known.certificate(s), images)
-	broken := s.serve(nil, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	skipped := s.serveRegistry(unknown.newCertificate(s), images)
+	trusted := s.serveRegistry(known.newCertificate(s), images)
+	plain := s.serveRegistry(nil, images)
+	locked := s.serveRegistry(unknown.newCertificate(s), needPassword(images, firstPassword))
+	mirrored := s.serveRegistry(known.newCertificate(s), images)
+	broken := s.serveRegistry(nil, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "out of order", http.StatusInternalServerError)
 	}))
 
 	host := s.Lab.Host("cp-1")
 	for _, r := range []*servedRegistry{skipped, trusted, plain, locked, mirrored} {
-		s.broken(host, "! /opt/kubeone/bin/ctr -n k8s.io images pull --hosts-dir /etc/containerd/certs.d "+r.image())
+		s.breakHost(host, "! /opt/kubeone/bin/ctr -n k8s.io images pull --hosts-dir /etc/containerd/certs.d "+r.imageName())
 	}
 	anyCertificate := map[string]any{"insecureSkipVerify": true}
-	s.must(s.WriteManifest(fields(func(all map[string]any) {
-		all["certificateAuthority"] = map[string]any{"bundle": known.bundle()}
+	s.must(s.WriteManifest(editFields(func(all map[string]any) {
+		all["certificateAuthority"] = map[string]any{"bundle": known.bundlePEM()}
 		all["containerRuntime"] = map[string]any{"containerd": map[string]any{"registries": map[string]any{
 			skipped.address:  map[string]any{"tlsConfig": anyCertificate},
 			plain.address:    map[string]any{"mirrors": []any{"http://" + plain.address}},
@@ -75,12 +75,12 @@ func registriesOfEverySort(s *scenario) {
 		}}}
 	})))
 	credentials := s.credentialsOf(&lockedRegistry{address: locked.address}, firstPassword)
-	s.run(0, []string{"apply", "-y", "-c", credentials}, "Done. The cluster matches the manifest.")
+	s.runCommand(0, []string{"apply", "-y", "-c", credentials}, "Done. The cluster matches the manifest.")
 	for prefix, r := range map[string]*servedRegistry{
 		"any-certificate": skipped, "known-authority": trusted, "plain-http": plain, "password": locked,
 		"fallback": mirrored,
 	} {
-		s.pulls(prefix, r.image(), host)
+		s.checkPulls(prefix, r.imageName(), host)
 		if r.asked.Load() == 0 {
 			s.Errorf("%s: nothing was asked of %s", prefix, r.address)
 		}
@@ -88,15 +88,15 @@ func registriesOfEverySort(s *scenario) {
 	if broken.asked.Load() == 0 {
 		s.Error("the mirror that is out of order was not asked")
 	}
-	s.run(0, []string{"plan", "-c", credentials}, "No changes.")
-	s.nowhere(firstPassword)
+	s.runCommand(0, []string{"plan", "-c", credentials}, "No changes.")
+	s.checkNoSecrets(firstPassword)
 }
 
 // filledRegistry returns a handler: a registry with the test workload's image.
 func (s *scenario) filledRegistry() http.Handler {
 	s.Helper()
 	images := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
-	filling := s.serve(nil, images)
+	filling := s.serveRegistry(nil, images)
 	path, err := layout.FromPath(s.Agnhost)
 	s.must(err)
 	index, err := path.ImageIndex()
@@ -105,14 +105,14 @@ func (s *scenario) filledRegistry() http.Handler {
 	s.must(err)
 	image, err := path.Image(contents.Manifests[0].Digest)
 	s.must(err)
-	ref, err := name.ParseReference(filling.image(), name.Insecure)
+	ref, err := name.ParseReference(filling.imageName(), name.Insecure)
 	s.must(err)
 	s.must(remote.Write(ref, image, remote.WithContext(s.Context())))
 	return images
 }
 
-// serve listens where the lab's hosts reach it, until the part ends. With a certificate it uses TLS.
-func (s *scenario) serve(certificate *tls.Certificate, handler http.Handler) *servedRegistry {
+// serveRegistry listens where the lab's hosts reach it, until the part ends. With a certificate it uses TLS.
+func (s *scenario) serveRegistry(certificate *tls.Certificate, handler http.Handler) *servedRegistry {
 	s.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(s.Context(), "tcp", net.JoinHostPort(s.addressOf("1"), "0"))
 	s.must(err)
@@ -168,13 +168,13 @@ func (s *scenario) newAuthority(name string) *registryAuthority {
 	return &registryAuthority{own: certificate, key: key}
 }
 
-// bundle returns the authority's certificate as PEM.
-func (a *registryAuthority) bundle() string {
+// bundlePEM returns the authority's certificate as PEM.
+func (a *registryAuthority) bundlePEM() string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.own.Raw}))
 }
 
-// certificate returns a new certificate for this machine's address in the lab.
-func (a *registryAuthority) certificate(s *scenario) *tls.Certificate {
+// newCertificate returns a new certificate for this machine's address in the lab.
+func (a *registryAuthority) newCertificate(s *scenario) *tls.Certificate {
 	s.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	s.must(err)

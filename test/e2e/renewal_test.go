@@ -22,21 +22,21 @@ import (
 // certificatesRenewed renews all certificates of kubeadm on every control-plane host: only their readers restart, and
 // nothing is left to do. Then a certificate of one host is about to expire, and apply renews that host's.
 func certificatesRenewed(s *scenario) {
-	names := hostnames(s.Lab.ControlPlanes())
-	s.run(0, []string{"certificates", "status"}, append([]string{"etcd/ca", "admin.conf"}, names...)...)
-	before := s.serials()
+	names := hostnamesOf(s.Lab.ControlPlanes())
+	s.runCommand(0, []string{"certificates", "status"}, append([]string{"etcd/ca", "admin.conf"}, names...)...)
+	before := s.readSerials()
 	servers, others, err := s.containerIDs(s.Context())
 	s.must(err)
-	s.same("API servers, controller managers and schedulers", 3*len(names), len(servers))
-	s.run(2, []string{"certificates", "renew", "--all", "--dry-run"}, "renew the control plane's certificates")
-	s.run(0, []string{"certificates", "renew", "--all", "-y"}, append([]string{"Done. "}, names...)...)
-	for file, serial := range s.serials() {
+	s.checkEqual("API servers, controller managers and schedulers", 3*len(names), len(servers))
+	s.runCommand(2, []string{"certificates", "renew", "--all", "--dry-run"}, "renew the control plane's certificates")
+	s.runCommand(0, []string{"certificates", "renew", "--all", "-y"}, append([]string{"Done. "}, names...)...)
+	for file, serial := range s.readSerials() {
 		if isCA := strings.HasSuffix(file, "ca.crt"); (serial == before[file]) != isCA {
 			s.Errorf("%s has the serial number %s, and had %s", file, serial, before[file])
 		}
 	}
 	s.must(s.FetchKubeconfig(s.Context()))
-	s.healthy()
+	s.awaitHealthy()
 	s.eventually("the control plane's pods have started again", time.Minute, func(ctx context.Context) error {
 		now, rest, err := s.containerIDs(ctx)
 		if err != nil {
@@ -47,20 +47,20 @@ func certificatesRenewed(s *scenario) {
 				return fmt.Errorf("%s is %q", name, now[name])
 			}
 		}
-		s.same("all other containers", others, rest)
+		s.checkEqual("all other containers", others, rest)
 		return nil
 	})
-	s.run(0, []string{"certificates", "renew"}, "No changes.")
+	s.runCommand(0, []string{"certificates", "renew"}, "No changes.")
 	emptyPlan(s)
 	s.endsSoon(s.Lab.Host("cp-2"))
-	s.run(2, []string{"plan"}, "renew the control plane's certificates", "front-proxy-client")
-	s.same("hosts with steps", []string{"cp-2"}, s.plannedHosts())
-	s.run(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
+	s.runCommand(2, []string{"plan"}, "renew the control plane's certificates", "front-proxy-client")
+	s.checkEqual("hosts with steps", []string{"cp-2"}, s.plannedHosts())
+	s.runCommand(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 	emptyPlan(s)
 }
 
-// serials returns the serial numbers of the certificates of all control-plane hosts, by host and file.
-func (s *scenario) serials() map[string]string {
+// readSerials returns the serial numbers of the certificates of all control-plane hosts, by host and file.
+func (s *scenario) readSerials() map[string]string {
 	s.Helper()
 	all, err := operator.OnEach(s.Context(), s.Lab.ControlPlanes(), `cd /etc/kubernetes
 		for file in pki/*.crt pki/etcd/*.crt; do echo "$file $(base64 -w 0 $file)"; done
@@ -74,7 +74,7 @@ func (s *scenario) serials() map[string]string {
 			file, encoded, _ := strings.Cut(line, " ")
 			content, err := base64.StdEncoding.DecodeString(encoded)
 			s.must(err)
-			certificate, err := x509.ParseCertificate(s.decoded(file, content))
+			certificate, err := x509.ParseCertificate(s.decodePEM(file, content))
 			s.must(err)
 			out[host+" "+file] = certificate.SerialNumber.String()
 		}
@@ -85,8 +85,8 @@ func (s *scenario) serials() map[string]string {
 	return out
 }
 
-// decoded returns the first block of a PEM file.
-func (s *scenario) decoded(file string, content []byte) []byte {
+// decodePEM returns the first block of a PEM file.
+func (s *scenario) decodePEM(file string, content []byte) []byte {
 	s.Helper()
 	block, _ := pem.Decode(content)
 	if block == nil {
@@ -125,7 +125,7 @@ func (s *scenario) endsSoon(host *fleet.Host) {
 	decoded := func(file string) []byte {
 		text, err := host.Exec(s.Context(), "cat "+pki+file)
 		s.must(err)
-		return s.decoded(file, []byte(text))
+		return s.decodePEM(file, []byte(text))
 	}
 	authority, err := x509.ParseCertificate(decoded("front-proxy-ca.crt"))
 	s.must(err)
@@ -138,5 +138,5 @@ func (s *scenario) endsSoon(host *fleet.Host) {
 	der, err := x509.CreateCertificate(rand.Reader, template, authority, template.PublicKey, key)
 	s.must(err)
 	text := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
-	s.broken(host, "echo "+text+" | base64 -d >"+pki+"front-proxy-client.crt")
+	s.breakHost(host, "echo "+text+" | base64 -d >"+pki+"front-proxy-client.crt")
 }

@@ -23,26 +23,26 @@ import (
 // the keys on the hosts, all signatures, and the tokens of pods and Secrets.
 func TestRotateCA(t *testing.T) {
 	t.Parallel()
-	s := begin(t, fleet.Options{Name: "rotation", ControlPlanes: 3, Workers: 2})
+	s := newScenario(t, fleet.Options{Name: "rotation", ControlPlanes: 3, Workers: 2})
 	s.bare = map[string][]string{}
 	var before keys
-	s.parts(
+	s.runParts(
 		part{"bare hosts become a cluster", installPlain},
 		part{"a token stands in a Secret", func(s *scenario) {
 			_, err := s.Feed(s.Context(), tokenSecret, "create", "-f", "-")
 			s.must(err)
-			before = s.keys()
+			before = s.readKeys()
 		}},
 		part{"all keys are rotated, killed once in each phase", func(s *scenario) {
 			before = rotatedUnderLoad(s, before)
 		}},
 		part{"a worker is away", func(s *scenario) { before = rotatedWhileAway(s, before) }},
 		part{"a host joins anew with the new keys", func(s *scenario) {
-			s.run(0, []string{"node", "replace", "cp-3", "-y", "--bundle", s.Bundle})
-			s.same("keys", before, s.keys())
+			s.runCommand(0, []string{"node", "replace", "cp-3", "-y", "--bundle", s.Bundle})
+			s.checkEqual("keys", before, s.readKeys())
 			s.tokensWork()
 			emptyPlan(s)
-			s.healthy()
+			s.awaitHealthy()
 		}},
 	)
 }
@@ -63,9 +63,9 @@ type: kubernetes.io/service-account-token
 // keys are the trusted keys on all control-plane hosts, by authority.
 type keys map[string]string
 
-// keys checks that all hosts trust the same key for each authority, that it has signed all certificates of the
+// readKeys checks that all hosts trust the same key for each authority, that it has signed all certificates of the
 // authority, and returns it.
-func (s *scenario) keys() keys {
+func (s *scenario) readKeys() keys {
 	s.Helper()
 	out := keys{}
 	for _, h := range s.Lab.ControlPlanes() {
@@ -127,10 +127,10 @@ for file in sa.pub *.crt etcd/*.crt; do echo "$file $(base64 -w 0 $file)"; done`
 	return out
 }
 
-// rotated checks that only the named authorities have another key than before.
-func (s *scenario) rotated(before keys, names ...string) keys {
+// checkRotated checks that only the named authorities have another key than before.
+func (s *scenario) checkRotated(before keys, names ...string) keys {
 	s.Helper()
-	now := s.keys()
+	now := s.readKeys()
 	for _, name := range observed.Authorities() {
 		rotated := false
 		for _, n := range names {
@@ -165,17 +165,17 @@ https://`+server.Address+`:6443/version)"; done | sort | uniq -c`)
 				s.Errorf("%s answers tokens of pods on %s with %q", server.Hostname, h.Hostname, said)
 			}
 		}
-		s.answered(server, s.secretToken(), "200")
+		s.checkAnswer(server, s.secretToken(), "200")
 	}
 }
 
-// answered checks the status with which an API server answers a token.
-func (s *scenario) answered(server *fleet.Host, token, status string) {
+// checkAnswer checks the status with which an API server answers a token.
+func (s *scenario) checkAnswer(server *fleet.Host, token, status string) {
 	s.Helper()
 	said, err := server.Exec(s.Context(), `curl -s -k -o /dev/null -w '%{http_code}' -H "Authorization: Bearer `+token+
 		`" https://`+server.Address+`:6443/version`)
 	s.must(err)
-	s.same("status with which "+server.Hostname+" answers a token", status, said)
+	s.checkEqual("status with which "+server.Hostname+" answers a token", status, said)
 }
 
 // killedAt runs the command and kills it at the first event of that type about a step with the prefix.
@@ -196,27 +196,27 @@ func (s *scenario) killedAt(event apply.EventType, prefix string, args ...string
 
 func rotatedUnderLoad(s *scenario, before keys) keys {
 	former := s.secretToken()
-	s.run(2, []string{"certificates", "rotate-ca", "--dry-run"}, "trust a new key beside the present one",
+	s.runCommand(2, []string{"certificates", "rotate-ca", "--dry-run"}, "trust a new key beside the present one",
 		"make the tokens of its pods anew", "trust the new key alone")
-	l := s.loaded()
+	l := s.startLoad()
 	s.killedAt(apply.StepDone, "rotate-learn/cp-1")
-	s.run(0, []string{"plan"}, "rotation of etcd, front-proxy and service-account has begun")
+	s.runCommand(0, []string{"plan"}, "rotation of etcd, front-proxy and service-account has begun")
 	s.killedAt(apply.StepStarted, "rotate-learn/", "--resume")
 	s.killedAt(apply.StepStarted, "rotate-use/", "--resume")
 	s.killedAt(apply.StepDone, "rotate-use/cp-2", "--resume")
 	s.killedAt(apply.StepStarted, "renew-tokens/", "--resume")
 	s.killedAt(apply.StepStarted, "rotate-forget/", "--resume")
-	s.run(0, []string{"certificates", "rotate-ca", "--resume", "-y"},
+	s.runCommand(0, []string{"certificates", "rotate-ca", "--resume", "-y"},
 		"Done. New keys sign, and are trusted alone: etcd, front-proxy and service-account.")
-	s.unharmed(l)
-	now := s.rotated(before, observed.EtcdCA, observed.FrontProxyCA, observed.ServiceAccounts)
+	s.endLoad(l)
+	now := s.checkRotated(before, observed.EtcdCA, observed.FrontProxyCA, observed.ServiceAccounts)
 	s.tokensWork()
 	for _, h := range s.Lab.ControlPlanes() {
-		s.answered(h, former, "401")
+		s.checkAnswer(h, former, "401")
 	}
-	s.run(0, []string{"certificates", "rotate-ca", "--resume"}, "No changes.")
+	s.runCommand(0, []string{"certificates", "rotate-ca", "--resume"}, "No changes.")
 	emptyPlan(s)
-	s.healthy()
+	s.awaitHealthy()
 	return now
 }
 
@@ -226,7 +226,7 @@ func rotatedWhileAway(s *scenario, before keys) keys {
 	worker := s.Lab.Host("worker-2")
 	s.must(worker.Kill(s.Context()))
 	args := []string{"certificates", "rotate-ca", "-y"}
-	s.run(10, append(args, "--authority", "service-account"), "not known of worker-2")
+	s.runCommand(10, append(args, "--authority", "service-account"), "not known of worker-2")
 	s.must(worker.Start(s.Context()))
 	s.eventually("worker-2 is Ready", 3*time.Minute, func(ctx context.Context) error {
 		if r := s.Run(ctx, "status"); r.Status != 0 {
@@ -234,8 +234,8 @@ func rotatedWhileAway(s *scenario, before keys) keys {
 		}
 		return nil
 	})
-	s.run(0, append(args, "--resume"), "Done. New keys sign, and are trusted alone: service-account.")
-	now := s.rotated(before, observed.ServiceAccounts)
+	s.runCommand(0, append(args, "--resume"), "Done. New keys sign, and are trusted alone: service-account.")
+	now := s.checkRotated(before, observed.ServiceAccounts)
 	s.tokensWork()
 	return now
 }

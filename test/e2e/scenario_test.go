@@ -31,32 +31,40 @@ type scenario struct {
 }
 
 // Error and the next three methods wrap those of testing.T, and record their messages.
-func (s *scenario) Error(args ...any) { s.Helper(); s.failed(fmt.Sprint(args...)); s.T.Error(args...) }
+func (s *scenario) Error(args ...any) {
+	s.Helper()
+	s.recordFailure(fmt.Sprint(args...))
+	s.T.Error(args...)
+}
 
 // Errorf is like Error.
 func (s *scenario) Errorf(format string, args ...any) {
 	s.Helper()
-	s.failed(fmt.Sprintf(format, args...))
+	s.recordFailure(fmt.Sprintf(format, args...))
 	s.T.Errorf(format, args...)
 }
 
 // Fatal is like Error.
-func (s *scenario) Fatal(args ...any) { s.Helper(); s.failed(fmt.Sprint(args...)); s.T.Fatal(args...) }
+func (s *scenario) Fatal(args ...any) {
+	s.Helper()
+	s.recordFailure(fmt.Sprint(args...))
+	s.T.Fatal(args...)
+}
 
 // Fatalf is like Error.
 func (s *scenario) Fatalf(format string, args ...any) {
 	s.Helper()
-	s.failed(fmt.Sprintf(format, args...))
+	s.recordFailure(fmt.Sprintf(format, args...))
 	s.T.Fatalf(format, args...)
 }
 
-func (s *scenario) failed(text string) {
+func (s *scenario) recordFailure(text string) {
 	const most = 2000 // bytes
 	s.failures = append(s.failures, text[:min(len(text), most)])
 }
 
-// begin brings up a lab and removes it when the test ends.
-func begin(t *testing.T, options fleet.Options) *scenario {
+// newScenario brings up a lab and removes it when the test ends.
+func newScenario(t *testing.T, options fleet.Options) *scenario {
 	t.Helper()
 	options.Ephemeral, options.Log = true, t.Logf
 	lab, err := fleet.Up(t.Context(), options)
@@ -75,9 +83,9 @@ func begin(t *testing.T, options fleet.Options) *scenario {
 	return &scenario{T: t, Operator: o}
 }
 
-// subtest runs a part of the scenario as a subtest and reports whether it passed. It repeats the failures at the end,
+// runPart runs a part of the scenario as a subtest and reports whether it passed. It repeats the failures at the end,
 // after all output of the commands.
-func (s *scenario) subtest(name string, run func(*scenario)) bool {
+func (s *scenario) runPart(name string, run func(*scenario)) bool {
 	started := time.Now()
 	sub := &scenario{Operator: s.Operator, bare: s.bare}
 	ok := s.T.Run(name, func(t *testing.T) {
@@ -97,10 +105,10 @@ type part struct {
 	run  func(*scenario)
 }
 
-func (s *scenario) parts(parts ...part) {
+func (s *scenario) runParts(parts ...part) {
 	s.Helper()
 	for _, part := range parts {
-		if !s.subtest(part.name, part.run) {
+		if !s.runPart(part.name, part.run) {
 			s.Fatalf("each part needs the whole cluster that the one before it left: this was the first to fail: %s",
 				part.name)
 		}
@@ -115,10 +123,10 @@ func (s *scenario) must(err error) {
 	}
 }
 
-// run runs a kubeone command. It ends the part on another exit status, and fails it when a text is missing in the
-// output. A command that should find the cluster healthy is repeated for a minute: on a busy machine a component, or a
-// member of etcd, may answer late.
-func (s *scenario) run(status int, args []string, texts ...string) operator.Result {
+// runCommand runs a kubeone command. It ends the part on another exit status, and fails it when a text is missing in
+// the output. A command that should find the cluster healthy is repeated for a minute: on a busy machine a component,
+// or a member of etcd, may answer late.
+func (s *scenario) runCommand(status int, args []string, texts ...string) operator.Result {
 	s.Helper()
 	r := s.Run(s.Context(), args...)
 	if status == 0 && r.Status != 0 && slices.Contains([]string{"plan", "status"}, args[0]) {
@@ -130,12 +138,12 @@ func (s *scenario) run(status int, args []string, texts ...string) operator.Resu
 			return nil
 		})
 	}
-	s.ended(r, status, texts...)
+	s.checkResult(r, status, texts...)
 	return r
 }
 
-// ended checks the result of a command. Another exit status ends the part; a missing text fails it.
-func (s *scenario) ended(r operator.Result, status int, texts ...string) {
+// checkResult checks the result of a command. Another exit status ends the part; a missing text fails it.
+func (s *scenario) checkResult(r operator.Result, status int, texts ...string) {
 	s.Helper()
 	if r.Status != status {
 		s.Fatalf("want exit status %d\n%s", status, r)
@@ -156,7 +164,7 @@ func (s *scenario) Run(ctx context.Context, args ...string) operator.Result {
 // nothingToDo checks that kubeone finds nothing to do.
 func (s *scenario) nothingToDo() {
 	s.Helper()
-	s.run(0, []string{"plan"}, "No changes")
+	s.runCommand(0, []string{"plan"}, "No changes")
 }
 
 // eventually waits for a condition.
@@ -167,8 +175,8 @@ func (s *scenario) eventually(what string, limit time.Duration, holds func(conte
 	}
 }
 
-// snapshot describes all hosts that belong to clusters.
-func (s *scenario) snapshot() map[string][]string {
+// snapshotAll describes all hosts that belong to clusters.
+func (s *scenario) snapshotAll() map[string][]string {
 	s.Helper()
 	return s.snapshotOf(s.Machines()...)
 }
@@ -181,26 +189,26 @@ func (s *scenario) snapshotOf(hosts ...*fleet.Host) map[string][]string {
 	return all
 }
 
-// unchanged checks that two descriptions of hosts are equal.
-func (s *scenario) unchanged(before, after map[string][]string) {
+// checkUnchanged checks that two descriptions of hosts are equal.
+func (s *scenario) checkUnchanged(before, after map[string][]string) {
 	s.Helper()
 	for name := range before {
-		if gone, come := differences(before[name], after[name]); len(gone)+len(come) > 0 {
-			s.Errorf("%s has changed\ngone:%s\nnew:%s", name, listed(gone), listed(come))
+		if gone, come := diffLines(before[name], after[name]); len(gone)+len(come) > 0 {
+			s.Errorf("%s has changed\ngone:%s\nnew:%s", name, joinLines(gone), joinLines(come))
 		}
 	}
 }
 
-// differences returns the lines that are in only one of two descriptions.
-func differences(before, after []string) (gone, come []string) {
+// diffLines returns the lines that are in only one of two descriptions.
+func diffLines(before, after []string) (gone, come []string) {
 	missing := func(from, in []string) []string {
 		return slices.DeleteFunc(slices.Clone(from), func(line string) bool { return slices.Contains(in, line) })
 	}
 	return missing(before, after), missing(after, before)
 }
 
-// listed returns lines as a list, shortened if there are many.
-func listed(lines []string) string {
+// joinLines returns lines as a list, shortened if there are many.
+func joinLines(lines []string) string {
 	const most = 30
 	var text strings.Builder
 	for n, line := range lines {
@@ -213,16 +221,16 @@ func listed(lines []string) string {
 	return text.String()
 }
 
-// same compares two values of any kind.
-func (s *scenario) same(what string, want, got any) {
+// checkEqual compares two values of any kind.
+func (s *scenario) checkEqual(what string, want, got any) {
 	s.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
 		s.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }
 
-// hostnames returns the names of hosts, in their order.
-func hostnames(hosts []*fleet.Host) []string {
+// hostnamesOf returns the names of hosts, in their order.
+func hostnamesOf(hosts []*fleet.Host) []string {
 	var names []string
 	for _, host := range hosts {
 		names = append(names, host.Hostname)

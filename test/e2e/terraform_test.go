@@ -16,14 +16,14 @@ import (
 // TestTerraformFlow knows its hosts from OpenTofu's output only, given as a file, as a folder and on standard input. It
 // then taints and replaces resources of hosts: at another address, at the same one, and two one after the other.
 func TestTerraformFlow(t *testing.T) {
-	s := begin(t, fleet.Options{Name: "terraform", ControlPlanes: 5, Workers: 1, SSHUser: "ops"})
+	s := newScenario(t, fleet.Options{Name: "terraform", ControlPlanes: 5, Workers: 1, SSHUser: "ops"})
 	folder := newTofuFolder(s)
-	s.must(s.WriteManifest(fields(func(all map[string]any) {
+	s.must(s.WriteManifest(editFields(func(all map[string]any) {
 		for _, name := range []string{"controlPlane", "staticWorkers", "apiEndpoint"} {
 			delete(all, name)
 		}
 	})))
-	s.parts(
+	s.runParts(
 		part{"a file: bare hosts become a cluster", installPlain},
 		part{"standard input", terraformPiped},
 		part{"a folder: what OpenTofu says there, in whatever workspace", folder.asFolder},
@@ -31,11 +31,11 @@ func TestTerraformFlow(t *testing.T) {
 		part{"a folder without Terraform", folder.withoutProgram},
 		part{"a control-plane host is tainted and comes back at another address", folder.taintedElsewhere},
 		part{"a control-plane host is tainted and comes back at its address", func(s *scenario) {
-			s.remember("same-address")
-			s.tainted(s.Lab.Host("cp-3"))
+			s.writeMarkerObject("same-address")
+			s.destroyHost(s.Lab.Host("cp-3"))
 			s.must(s.Lab.Rebuild(s.Context(), s.Lab.Host("cp-3")))
-			folder.replace(s, "cp-3", s.Lab.Host("cp-3"))
-			s.repaired("same-address")
+			folder.replaceResource(s, "cp-3", s.Lab.Host("cp-3"))
+			s.repairCluster("same-address")
 		}},
 		part{"two of five are replaced one after the other", folder.taintedOneByOne},
 	)
@@ -45,9 +45,9 @@ func TestTerraformFlow(t *testing.T) {
 func terraformPiped(s *scenario) {
 	text, err := os.ReadFile(s.Terraform)
 	s.must(err)
-	s.ended(s.Piped(s.Context(), strings.NewReader(string(text)), "plan", "-t", "-"), 0, "No changes")
-	s.ended(s.Piped(s.Context(), strings.NewReader(string(text)), "apply", "-y", "-t", "-"), 0, "No changes")
-	s.ended(s.Piped(s.Context(), strings.NewReader("{}"), "apply", "-y", "-t", "-"), 15, "has none of the outputs")
+	s.checkResult(s.Piped(s.Context(), strings.NewReader(string(text)), "plan", "-t", "-"), 0, "No changes")
+	s.checkResult(s.Piped(s.Context(), strings.NewReader(string(text)), "apply", "-y", "-t", "-"), 0, "No changes")
+	s.checkResult(s.Piped(s.Context(), strings.NewReader("{}"), "apply", "-y", "-t", "-"), 15, "has none of the outputs")
 }
 
 // elsewhere is the state of another workspace, whose hosts must not be touched.
@@ -73,24 +73,24 @@ func terraformFolder(s *scenario) {
 	says := fmt.Sprintf(`[ "$*" = "output -json" ] && while IFS= read -r line; do echo "$line"; done <'%s'`,
 		s.Terraform)
 	s.withPrograms(map[string]string{"terraform": says})
-	s.run(0, []string{"apply", "-y", "-t", dir}, "No changes")
+	s.runCommand(0, []string{"apply", "-y", "-t", dir}, "No changes")
 	s.must(os.WriteFile(filepath.Join(dir, ".terraform.lock.hcl"),
 		[]byte("provider \"registry.opentofu.org/hashicorp/null\" {\n}\n"), 0o600))
 	s.withPrograms(map[string]string{"tofu": says, "terraform": "exit 1"})
-	s.run(0, []string{"apply", "-y", "-t", dir}, "No changes")
+	s.runCommand(0, []string{"apply", "-y", "-t", dir}, "No changes")
 	s.withPrograms(map[string]string{"terraform": "echo 'Error: Backend initialization required' >&2; exit 1"})
-	s.run(15, []string{"apply", "-y", "-t", dir}, "terraform output -json: exit status 1", "Backend initialization")
+	s.runCommand(15, []string{"apply", "-y", "-t", dir}, "terraform output -json: exit status 1", "Backend initialization")
 }
 
 // asFolder gives the folder itself, where commands find OpenTofu in the PATH. In another workspace there is no cluster.
 func (f *tofuFolder) asFolder(s *scenario) {
 	defer func() { s.Environment = nil }()
 	s.Environment = append(tofuEnvironment(), "PATH="+filepath.Dir(f.program))
-	s.run(0, []string{"apply", "-y", "-t", f.dir}, "No changes")
-	f.run(s, "workspace", "new", "empty")
-	s.run(15, []string{"apply", "-y", "-t", f.dir}, "has none of the outputs")
-	f.run(s, "workspace", "select", "default")
-	s.run(0, []string{"apply", "-y", "-t", f.dir}, "No changes")
+	s.runCommand(0, []string{"apply", "-y", "-t", f.dir}, "No changes")
+	f.runTofu(s, "workspace", "new", "empty")
+	s.runCommand(15, []string{"apply", "-y", "-t", f.dir}, "has none of the outputs")
+	f.runTofu(s, "workspace", "select", "default")
+	s.runCommand(0, []string{"apply", "-y", "-t", f.dir}, "No changes")
 }
 
 // withoutProgram gives a folder whose state has moved, and then the folder with only OpenTofu's state.
@@ -99,12 +99,12 @@ func (f *tofuFolder) withoutProgram(s *scenario) {
 	s.withPrograms(nil)
 	dir := s.TempDir()
 	s.must(os.WriteFile(filepath.Join(dir, "terraform.tfstate"), nil, 0o600))
-	s.run(15, []string{"apply", "-y", "-t", dir}, "terraform.tfstate is empty", "terraform output -json > tf.json")
-	s.run(0, []string{"apply", "-y", "-t", f.dir}, "No changes")
+	s.runCommand(15, []string{"apply", "-y", "-t", dir}, "terraform.tfstate is empty", "terraform output -json > tf.json")
+	s.runCommand(0, []string{"apply", "-y", "-t", f.dir}, "No changes")
 }
 
-// tainted destroys a host, and checks that kubeone explains how to replace it.
-func (s *scenario) tainted(host *fleet.Host) {
+// destroyHost destroys a host, and checks that kubeone explains how to replace it.
+func (s *scenario) destroyHost(host *fleet.Host) {
 	s.Helper()
 	s.must(host.Kill(s.Context()))
 	s.eventually("plan says how to replace it", 2*time.Minute,
@@ -114,30 +114,30 @@ func (s *scenario) tainted(host *fleet.Host) {
 // taintedElsewhere: OpenTofu creates a new machine with another name and address.
 func (f *tofuFolder) taintedElsewhere(s *scenario) {
 	gone := s.Lab.Host("cp-2")
-	s.remember("new-address")
-	s.tainted(gone)
+	s.writeMarkerObject("new-address")
+	s.destroyHost(gone)
 	s.must(s.Lab.SetSpare(s.Context(), gone, true))
 	come, err := s.Lab.AddHost(s.Context(), fleet.ControlPlane, false)
 	s.must(err)
-	f.replace(s, gone.Hostname, come)
+	f.replaceResource(s, gone.Hostname, come)
 	s.eventually("plan says that the dead host's Node goes, too", 2*time.Minute, s.planSays(
 		"remove dead member "+gone.Hostname, come.Hostname, "join: etcd member", "delete Node "+gone.Hostname))
-	s.repaired("new-address")
+	s.repairCluster("new-address")
 }
 
 // taintedOneByOne: two of five voters are dead. The first replacement joins while the other voter is still missing.
 func (f *tofuFolder) taintedOneByOne(s *scenario) {
-	s.remember("one-by-one")
+	s.writeMarkerObject("one-by-one")
 	hosts := []*fleet.Host{s.Lab.Host("cp-1"), s.Lab.Host("cp-4")}
 	for _, host := range hosts {
-		s.tainted(host)
+		s.destroyHost(host)
 	}
-	s.run(10, []string{"apply", "-y"}, "nothing to apply until you complete the steps listed above")
+	s.runCommand(10, []string{"apply", "-y"}, "nothing to apply until you complete the steps listed above")
 	s.must(s.Lab.Rebuild(s.Context(), hosts[0]))
-	f.replace(s, hosts[0].Hostname, hosts[0])
-	s.run(10, []string{"apply", "-y"}, hosts[1].Hostname)
+	f.replaceResource(s, hosts[0].Hostname, hosts[0])
+	s.runCommand(10, []string{"apply", "-y"}, hosts[1].Hostname)
 	s.eventually(hosts[0].Hostname+" is a member again", time.Minute, s.planSays("You must act", hosts[1].Hostname))
 	s.must(s.Lab.Rebuild(s.Context(), hosts[1]))
-	f.replace(s, hosts[1].Hostname, hosts[1])
-	s.repaired("one-by-one")
+	f.replaceResource(s, hosts[1].Hostname, hosts[1])
+	s.repairCluster("one-by-one")
 }

@@ -90,14 +90,14 @@ func newTofuFolder(s *scenario) *tofuFolder {
 		f.controlPlanes[host.Hostname] = host
 	}
 	s.must(os.WriteFile(filepath.Join(f.dir, "main.tf"), []byte(tofuConfiguration), 0o600))
-	f.run(s, "init", "-input=false")
-	f.apply(s)
+	f.runTofu(s, "init", "-input=false")
+	f.applyTofu(s)
 	s.Terraform = filepath.Join(f.dir, "tf.json")
 	return f
 }
 
-// run runs OpenTofu in the folder and returns its output.
-func (f *tofuFolder) run(s *scenario, args ...string) []byte {
+// runTofu runs OpenTofu in the folder and returns its output.
+func (f *tofuFolder) runTofu(s *scenario, args ...string) []byte {
 	s.Helper()
 	cmd := exec.CommandContext(s.Context(), f.program, append([]string{"-chdir=" + f.dir}, args...)...)
 	cmd.Env = append(append(os.Environ(), tofuEnvironment()...), "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1")
@@ -114,16 +114,16 @@ func (f *tofuFolder) run(s *scenario, args ...string) []byte {
 // that file is missing.
 func tofuEnvironment() []string { return []string{"TF_CLI_CONFIG_FILE="} }
 
-// replace taints the resource of a control-plane host, assigns it another machine, and applies.
-func (f *tofuFolder) replace(s *scenario, key string, now *fleet.Host) {
+// replaceResource taints the resource of a control-plane host, assigns it another machine, and applies.
+func (f *tofuFolder) replaceResource(s *scenario, key string, now *fleet.Host) {
 	s.Helper()
 	f.controlPlanes[key] = now
-	f.run(s, "taint", `terraform_data.control_plane["`+key+`"]`)
-	f.apply(s)
+	f.runTofu(s, "taint", `terraform_data.control_plane["`+key+`"]`)
+	f.applyTofu(s)
 }
 
-// apply passes the current machines to OpenTofu, and writes its output to tf.json.
-func (f *tofuFolder) apply(s *scenario) {
+// applyTofu passes the current machines to OpenTofu, and writes its output to tf.json.
+func (f *tofuFolder) applyTofu(s *scenario) {
 	s.Helper()
 	workers := map[string]*fleet.Host{}
 	for _, host := range s.Lab.Workers() {
@@ -138,8 +138,8 @@ func (f *tofuFolder) apply(s *scenario) {
 	})
 	s.must(err)
 	s.must(os.WriteFile(filepath.Join(f.dir, "terraform.tfvars.json"), variables, 0o600))
-	f.run(s, "apply", "-auto-approve", "-input=false")
-	s.must(os.WriteFile(filepath.Join(f.dir, "tf.json"), f.run(s, "output", "-json"), 0o600))
+	f.runTofu(s, "apply", "-auto-approve", "-input=false")
+	s.must(os.WriteFile(filepath.Join(f.dir, "tf.json"), f.runTofu(s, "output", "-json"), 0o600))
 }
 
 func tofuHosts(hosts map[string]*fleet.Host) map[string]any {

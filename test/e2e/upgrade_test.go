@@ -22,24 +22,24 @@ const (
 	newest     = "1.36.3"
 )
 
-// upgrade upgrades to a newer patch version. The operator's machine fails twice: while a control-plane host changes,
-// and when a worker is cordoned and drained.
-func upgrade(s *scenario) {
+// upgradeCluster upgrades to a newer patch version. The operator's machine fails twice: while a control-plane host
+// changes, and when a worker is cordoned and drained.
+func upgradeCluster(s *scenario) {
 	s.must(s.Want(s.Context(), newest))
 	s.upgradedWithKills(s.upgradePlanned(olderPatch, newest))
-	s.upgraded(newest)
+	s.checkUpgraded(newest)
 }
 
-// loaded starts a load on the cluster. End it with unharmed.
-func (s *scenario) loaded() *load.Load {
+// startLoad starts a load on the cluster. End it with unharmed.
+func (s *scenario) startLoad() *load.Load {
 	s.Helper()
 	l, err := s.StartLoad(s.Context())
 	s.must(err)
 	return l
 }
 
-// unharmed ends the load and checks its report.
-func (s *scenario) unharmed(l *load.Load) {
+// endLoad ends the load and checks its report.
+func (s *scenario) endLoad(l *load.Load) {
 	s.Helper()
 	report, err := l.Stop(s.Context())
 	s.must(err)
@@ -70,7 +70,7 @@ func (s *scenario) upgradePlanned(from, to string) plan.Plan {
 			hosts = append(hosts, p.Hosts[step.Host])
 		}
 	}
-	s.same("hosts that are upgraded", hostnames(s.Members()), hosts)
+	s.checkEqual("hosts that are upgraded", hostnamesOf(s.Members()), hosts)
 	if p.Again != "" || p.Blocked != "" || len(p.Operator) > 0 {
 		s.Errorf("the plan does not end with the upgrade: %+v", p)
 	}
@@ -85,8 +85,8 @@ func isUpgrade(of plan.Step) bool {
 // drained. Then it lets a run finish.
 func (s *scenario) upgradedWithKills(p plan.Plan) {
 	for _, moment := range []operator.Moment{
-		{Event: apply.StepStarted, Step: nth(s, p, step.UpgradeControlPlane, 1)},
-		{Event: apply.StepDone, Step: nth(s, p, step.DrainNode, len(s.Members())-1)},
+		{Event: apply.StepStarted, Step: nthStepID(s, p, step.UpgradeControlPlane, 1)},
+		{Event: apply.StepDone, Step: nthStepID(s, p, step.DrainNode, len(s.Members())-1)},
 	} {
 		i, err := s.ApplyInterrupted(s.Context(), operator.Failure{Way: operator.Kill, Moment: moment})
 		s.must(err)
@@ -95,11 +95,11 @@ func (s *scenario) upgradedWithKills(p plan.Plan) {
 			s.Errorf("want the run killed at %s\n%s", moment, i.Result)
 		}
 	}
-	s.run(0, []string{"apply", "-y"}, "Done.")
+	s.runCommand(0, []string{"apply", "-y"}, "Done.")
 }
 
-// nth returns the ID of the n-th step of that kind in a plan, counted from 0.
-func nth(s *scenario, p plan.Plan, kind step.Kind, n int) string {
+// nthStepID returns the ID of the n-th step of that kind in a plan, counted from 0.
+func nthStepID(s *scenario, p plan.Plan, kind step.Kind, n int) string {
 	s.Helper()
 	steps := slices.DeleteFunc(slices.Clone(p.Steps), func(step plan.Step) bool { return step.Intent.Kind != kind })
 	if n >= len(steps) {
@@ -108,11 +108,11 @@ func nth(s *scenario, p plan.Plan, kind step.Kind, n int) string {
 	return steps[n].ID
 }
 
-// upgraded checks that everything runs the version, and that every node is schedulable.
-func (s *scenario) upgraded(version string) {
+// checkUpgraded checks that everything runs the version, and that every node is schedulable.
+func (s *scenario) checkUpgraded(version string) {
 	s.Helper()
 	s.everythingRuns(version)
-	s.run(0, []string{"status"}, version)
+	s.runCommand(0, []string{"status"}, version)
 }
 
 // everythingRuns waits until everything runs the version and every node is schedulable. On a busy machine a node may
@@ -130,7 +130,7 @@ func emptyPlan(s *scenario) {
 	s.eventually("nothing to do", 30*time.Second, s.planIsEmpty)
 	fastest := time.Hour
 	for range 3 {
-		fastest = min(fastest, s.run(0, []string{"plan"}, "No changes").Took)
+		fastest = min(fastest, s.runCommand(0, []string{"plan"}, "No changes").Took)
 	}
 	s.Logf("the fastest of three empty plans took %s", fastest)
 }

@@ -20,7 +20,7 @@ const olderMinor = "1.35.4"
 // TestVersionsOfHosts gives a worker another kubelet and container runtime for a while. kubeone changes that worker
 // only.
 func TestVersionsOfHosts(t *testing.T) {
-	s := begin(t, fleet.Options{Name: "versions", ControlPlanes: 1, Workers: 2, SSHUser: "ops"})
+	s := newScenario(t, fleet.Options{Name: "versions", ControlPlanes: 1, Workers: 2, SSHUser: "ops"})
 	cache, err := components.DefaultCache()
 	s.must(err)
 	older, err := fleet.Bundle(t.Context(), cache, olderMinor, t.Logf)
@@ -28,7 +28,7 @@ func TestVersionsOfHosts(t *testing.T) {
 	s.bare = map[string][]string{}
 	library := []string{"--bundle", s.Bundle, "--bundle", older}
 	installed, olderRuntime := plainContainerd(newest), plainContainerd(olderMinor)
-	s.parts(
+	s.runParts(
 		part{"bare hosts become a cluster", installPlain},
 		part{"versions that cannot be are refused", versionsRefused},
 		part{"a worker's kubelet goes down", func(s *scenario) {
@@ -39,12 +39,12 @@ func TestVersionsOfHosts(t *testing.T) {
 			s.onWorkerAlone(versionsOf("", olderRuntime), library, newest, olderRuntime)
 		}},
 		part{"where no version is named any more, it stays", func(s *scenario) {
-			before := s.started(s.Members())
+			before := s.readStarted(s.Members())
 			s.must(s.WriteManifest())
-			s.run(2, append([]string{"plan"}, library...), "save manifest and record", "Plan: 1 step:")
-			s.run(0, append([]string{"apply", "-y"}, library...), "Done.")
+			s.runCommand(2, append([]string{"plan"}, library...), "save manifest and record", "Plan: 1 step:")
+			s.runCommand(0, append([]string{"apply", "-y"}, library...), "Done.")
 			s.workerRuns(newest, olderRuntime)
-			s.same("what runs on the hosts since when", before, s.started(s.Members()))
+			s.checkEqual("what runs on the hosts since when", before, s.readStarted(s.Members()))
 		}},
 		part{"and up again, where it is named", func(s *scenario) {
 			s.onWorkerAlone(versionsOf("", installed), library, newest, installed)
@@ -65,7 +65,7 @@ func plainContainerd(kubernetes string) string {
 
 // versionsOf sets versions for worker-1. An empty string sets none.
 func versionsOf(kubelet, containerd string) operator.Edit {
-	return entries(func(hosts []map[string]any) {
+	return editEntries(func(hosts []map[string]any) {
 		for _, h := range hosts {
 			if h["hostname"] != "worker-1" {
 				continue
@@ -85,13 +85,13 @@ func versionsOf(kubelet, containerd string) operator.Edit {
 func (s *scenario) onWorkerAlone(edit operator.Edit, library []string, kubelet, containerd string) {
 	s.Helper()
 	others := append(s.Lab.ControlPlanes(), s.Lab.Host("worker-2"))
-	before := s.started(others)
+	before := s.readStarted(others)
 	s.wantEdited(edit)
-	s.run(2, append([]string{"plan"}, library...), "worker-1")
-	s.run(0, append([]string{"apply", "-y"}, library...), "Done.")
+	s.runCommand(2, append([]string{"plan"}, library...), "worker-1")
+	s.runCommand(0, append([]string{"apply", "-y"}, library...), "Done.")
 	s.workerRuns(kubelet, containerd)
-	s.same("what runs on the other hosts since when", before, s.started(others))
-	s.run(0, append([]string{"plan"}, library...), "No changes")
+	s.checkEqual("what runs on the other hosts since when", before, s.readStarted(others))
+	s.runCommand(0, append([]string{"plan"}, library...), "No changes")
 }
 
 func (s *scenario) wantEdited(edit operator.Edit) {
@@ -109,18 +109,18 @@ func (s *scenario) workerRuns(kubelet, containerd string) {
 	var node corev1.Node
 	s.must(s.Object(s.Context(), &node, "node", "worker-1"))
 	info := node.Status.NodeInfo
-	s.same("the kubelet of worker-1", "v"+kubelet, info.KubeletVersion)
-	s.same("the container runtime of worker-1", "containerd://"+containerd,
+	s.checkEqual("the kubelet of worker-1", "v"+kubelet, info.KubeletVersion)
+	s.checkEqual("the container runtime of worker-1", "containerd://"+containerd,
 		strings.Replace(info.ContainerRuntimeVersion, "://v", "://", 1))
-	s.same("worker-1 is closed for pods", false, node.Spec.Unschedulable)
-	s.healthy()
+	s.checkEqual("worker-1 is closed for pods", false, node.Spec.Unschedulable)
+	s.awaitHealthy()
 }
 
 // downKilled downgrades the worker. It kills the first run while it works on the worker, and runs it again.
 func (s *scenario) downKilled(edit operator.Edit, library []string, containerd string) {
 	s.Helper()
 	others := append(s.Lab.ControlPlanes(), s.Lab.Host("worker-2"))
-	before := s.started(others)
+	before := s.readStarted(others)
 	s.wantEdited(edit)
 	running, err := s.Start(s.Context(), append([]string{"apply", "-y"}, library...)...)
 	s.must(err)
@@ -129,15 +129,15 @@ func (s *scenario) downKilled(edit operator.Edit, library []string, containerd s
 	}
 	s.must(running.Kill())
 	s.Logf("killed: exit status %d", running.Wait().Status)
-	s.run(0, append([]string{"apply", "-y"}, library...))
+	s.runCommand(0, append([]string{"apply", "-y"}, library...))
 	s.workerRuns(olderMinor, containerd)
-	s.same("what runs on the other hosts since when", before, s.started(others))
-	s.run(0, append([]string{"plan"}, library...), "No changes")
+	s.checkEqual("what runs on the other hosts since when", before, s.readStarted(others))
+	s.runCommand(0, append([]string{"plan"}, library...), "No changes")
 }
 
 // versionsRefused: each of these is one error and changes nothing.
 func versionsRefused(s *scenario) {
-	before := s.started(s.Members())
+	before := s.readStarted(s.Members())
 	for name, refused := range map[string]struct {
 		edit operator.Edit
 		text string
@@ -155,5 +155,5 @@ func versionsRefused(s *scenario) {
 		}
 		s.Logf("%s: exit status %d: %s", name, r.Status, strings.TrimSpace(r.Stderr))
 	}
-	s.same("what runs since when", before, s.started(s.Members()))
+	s.checkEqual("what runs since when", before, s.readStarted(s.Members()))
 }

@@ -43,7 +43,7 @@ metadata: {name: door}
 spec: {type: NodePort, selector: {app: web}, ports: [{port: 80, targetPort: 8080, nodePort: 30080}]}
 `
 
-func workload(s *scenario) {
+func checkWorkload(s *scenario) {
 	workloadRuns(s)
 	s.apiSurvivesEachHost()
 }
@@ -70,7 +70,7 @@ func (s *scenario) webPods() map[string]corev1.Pod {
 	for _, pod := range list.Items {
 		pods[pod.Spec.NodeName] = pod
 	}
-	s.same("nodes with a pod", len(s.Members()), len(pods))
+	s.checkEqual("nodes with a pod", len(s.Members()), len(pods))
 	return pods
 }
 
@@ -88,7 +88,7 @@ func (s *scenario) podsReachEachOther(pods map[string]corev1.Pod) {
 	}
 	out, err := s.Lab.ControlPlanes()[0].Exec(s.Context(), script.String())
 	s.must(err)
-	s.same("what pods hear from each other", want, operator.Lines(out))
+	s.checkEqual("what pods hear from each other", want, operator.Lines(out))
 }
 
 // servicesAnswer requests the Service by address and by name from every pod.
@@ -149,10 +149,10 @@ func (s *scenario) dnsNeverRestarted() {
 		}
 		return nil
 	})
-	s.same("CoreDNS pods", 2, len(list.Items))
+	s.checkEqual("CoreDNS pods", 2, len(list.Items))
 	for _, pod := range list.Items {
 		for _, c := range pod.Status.ContainerStatuses {
-			s.same("restarts of "+pod.Name, 0, int(c.RestartCount))
+			s.checkEqual("restarts of "+pod.Name, 0, int(c.RestartCount))
 		}
 	}
 }
@@ -161,10 +161,10 @@ func (s *scenario) dnsNeverRestarted() {
 // etcd has elected another leader.
 func (s *scenario) apiSurvivesEachHost() {
 	for _, host := range s.Lab.ControlPlanes() {
-		s.paused(func() {
+		s.pauseDuring(func() {
 			s.eventually("the API with "+host.Hostname+" paused", 30*time.Second, apiAnswers(s))
-			s.eventually("a write with "+host.Hostname+" paused", 30*time.Second, written(s, "without-"+host.Hostname))
+			s.eventually("a write with "+host.Hostname+" paused", 30*time.Second, writesObject(s, "without-"+host.Hostname))
 		}, host)
-		s.healthy()
+		s.awaitHealthy()
 	}
 }

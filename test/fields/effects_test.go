@@ -51,18 +51,18 @@ func effectsOf(t *testing.T, dir string, m tree) effects {
 	want.Digest = "" // differs after every change
 	want.Artifacts = map[string]desired.Artifacts{}
 	for _, h := range want.Hosts() {
-		want.Artifacts[desired.ArtifactsKey("amd64", h.Versions)] = artifacts(want, h)
+		want.Artifacts[desired.ArtifactsKey("amd64", h.Versions)] = artifactsOf(want, h)
 	}
 	out := effects{}
-	out.scripts(t, want)
-	out.objects(t, want, loaded.MachineDeployments)
-	out.plans(t, want)
-	out.targets(t, want, dir)
+	out.addScripts(t, want)
+	out.addObjects(t, want, loaded.MachineDeployments)
+	out.addPlans(t, want)
+	out.addTargets(t, want, dir)
 	return out
 }
 
-// artifacts returns the artifacts of a host: the names of a release, with meaningless digests.
-func artifacts(want desired.Cluster, h desired.Host) desired.Artifacts {
+// artifactsOf returns the artifacts of a host: the names of a release, with meaningless digests.
+func artifactsOf(want desired.Cluster, h desired.Host) desired.Artifacts {
 	out := desired.Artifacts{
 		KubernetesVersion: want.KubernetesVersion, Arch: "amd64",
 		Binaries: []desired.Binary{{
@@ -82,9 +82,9 @@ func artifacts(want desired.Cluster, h desired.Host) desired.Artifacts {
 	return out
 }
 
-// scripts adds the scripts of the first control-plane host and of the first worker, without the parts that all hosts
+// addScripts adds the scripts of the first control-plane host and of the first worker, without the parts that all hosts
 // share. Digests depend on other effects.
-func (e effects) scripts(t *testing.T, want desired.Cluster) {
+func (e effects) addScripts(t *testing.T, want desired.Cluster) {
 	for i, h := range want.Hosts() {
 		if i != 0 && i != len(want.ControlPlane) {
 			continue
@@ -105,22 +105,22 @@ func (e effects) scripts(t *testing.T, want desired.Cluster) {
 	}
 }
 
-func (e effects) objects(t *testing.T, want desired.Cluster, machines []map[string]any) {
+func (e effects) addObjects(t *testing.T, want desired.Cluster, machines []map[string]any) {
 	rendered, err := addons.Render(want)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, addon := range rendered {
 		for _, o := range addon.Objects {
-			e[o.GetKind()+" "+o.GetName()] = lines(t, o.Object)
+			e[o.GetKind()+" "+o.GetName()] = yamlLines(t, o.Object)
 		}
 	}
 	for i, o := range machines {
-		e[fmt.Sprintf("MachineDeployment %d", i+1)] = lines(t, o)
+		e[fmt.Sprintf("MachineDeployment %d", i+1)] = yamlLines(t, o)
 	}
 }
 
-func lines(t *testing.T, of any) []string {
+func yamlLines(t *testing.T, of any) []string {
 	t.Helper()
 	text, err := yaml.Marshal(of)
 	if err != nil {
@@ -129,8 +129,8 @@ func lines(t *testing.T, of any) []string {
 	return strings.Split(string(text), "\n")
 }
 
-// plans adds the plans of an installation on bare hosts, and of an upgrade of a running cluster.
-func (e effects) plans(t *testing.T, want desired.Cluster) {
+// addPlans adds the plans of an installation on bare hosts, and of an upgrade of a running cluster.
+func (e effects) addPlans(t *testing.T, want desired.Cluster) {
 	in := decide.Input{Want: want, Config: componentconfig.Digests(want, want.Hosts()...), Addons: map[string]string{}}
 	rendered, err := addons.Render(want)
 	if err != nil {
@@ -145,7 +145,7 @@ func (e effects) plans(t *testing.T, want desired.Cluster) {
 	for _, addon := range rendered {
 		in.Addons[addon.Name], applied[addon.Name] = addon.Digest, addon.Digest
 	}
-	e["plan of an installation"] = steps(t, in)
+	e["plan of an installation"] = stepLines(t, in)
 
 	const older = "1.36.1"
 	in.CA = decidetest.CA
@@ -163,10 +163,10 @@ func (e effects) plans(t *testing.T, want desired.Cluster) {
 		in.Is.Hosts[h.ID] = is
 		in.Is.API.Nodes = append(in.Is.API.Nodes, node)
 	}
-	e["plan of an upgrade"] = steps(t, in)
+	e["plan of an upgrade"] = stepLines(t, in)
 }
 
-func steps(t *testing.T, in decide.Input) []string {
+func stepLines(t *testing.T, in decide.Input) []string {
 	t.Helper()
 	p, _ := plan.Build(plan.Input{Decide: in})
 	if p.Blocked != "" || len(p.Operator) > 0 {
@@ -185,18 +185,18 @@ func steps(t *testing.T, in decide.Input) []string {
 	return out
 }
 
-// targets adds the addresses and logins of hosts.
-func (e effects) targets(t *testing.T, want desired.Cluster, dir string) {
+// addTargets adds the addresses and logins of hosts.
+func (e effects) addTargets(t *testing.T, want desired.Cluster, dir string) {
 	for i, h := range want.Hosts() {
 		target, err := workspace.Target(h)
 		if err != nil {
 			t.Fatal(err)
 		}
-		e[fmt.Sprintf("SSH to host %d", i+1)] = reached("", target, dir)
+		e[fmt.Sprintf("SSH to host %d", i+1)] = targetLines("", target, dir)
 	}
 }
 
-func reached(before string, t host.Target, dir string) []string {
+func targetLines(before string, t host.Target, dir string) []string {
 	out := []string{
 		before + "address " + t.Address, fmt.Sprintf("%sport %d", before, t.Port), before + "user " + t.User,
 		before + "key " + strings.ReplaceAll(t.KeyFile, dir, "DIR"),
@@ -206,14 +206,14 @@ func reached(before string, t host.Target, dir string) []string {
 		out = append(out, before+"host key "+ssh.FingerprintSHA256(key))
 	}
 	for _, b := range t.Bastions {
-		out = append(out, reached("bastion: ", b, dir)...)
+		out = append(out, targetLines("bastion: ", b, dir)...)
 	}
 	return out
 }
 
-// change returns a new line and its place: the first with the mark, in the order of the places' names, or else the
+// findChange returns a new line and its place: the first with the mark, in the order of the places' names, or else the
 // first of all. If no line is new, it returns a removed one.
-func (e effects) change(from effects, mark string) string {
+func (e effects) findChange(from effects, mark string) string {
 	first := ""
 	for _, way := range []struct {
 		sign     string
@@ -227,7 +227,7 @@ func (e effects) change(from effects, mark string) string {
 				}) {
 					continue
 				}
-				found := fmt.Sprintf("%s: %s %s", place, way.sign, excerpt(line, mark))
+				found := fmt.Sprintf("%s: %s %s", place, way.sign, shortenLine(line, mark))
 				if mark != "" && strings.Contains(line, mark) {
 					return found
 				}
@@ -241,8 +241,8 @@ func (e effects) change(from effects, mark string) string {
 	return ""
 }
 
-// excerpt shortens a line to a recognizable part that contains the mark.
-func excerpt(line, mark string) string {
+// shortenLine shortens a line to a recognizable part that contains the mark.
+func shortenLine(line, mark string) string {
 	const most, before = 160, 100
 	if len(line) <= most {
 		return line

@@ -30,8 +30,8 @@ type alteration struct {
 	Without []string       `json:"without"`
 }
 
-// read reads a testdata file strictly.
-func read(t *testing.T, name string, into any) {
+// readTestdata reads a testdata file strictly.
+func readTestdata(t *testing.T, name string, into any) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))
 	if err == nil {
@@ -46,10 +46,10 @@ func read(t *testing.T, name string, into any) {
 func byPath[T any](t *testing.T, name string) map[string]T {
 	t.Helper()
 	var entries map[string]T
-	read(t, name, &entries)
+	readTestdata(t, name, &entries)
 	out := map[string]T{}
 	for key, entry := range entries {
-		for _, path := range expanded(key) {
+		for _, path := range expandKey(key) {
 			if _, twice := out[path]; twice {
 				t.Errorf("%s has %s twice", name, path)
 			}
@@ -79,7 +79,7 @@ func TestEveryEffectiveFieldIsTested(t *testing.T) {
 			t.Errorf("%s has a test, and its tag is carried:%q", f.path, f.carried)
 		}
 	}
-	for _, listed := range [][]string{keys(changed), keys(elsewhere)} {
+	for _, listed := range [][]string{sortedKeys(changed), sortedKeys(elsewhere)} {
 		for _, path := range listed {
 			if !known[path] {
 				t.Errorf("testdata has %s, which is no field", path)
@@ -87,10 +87,10 @@ func TestEveryEffectiveFieldIsTested(t *testing.T) {
 		}
 	}
 	t.Logf("%d fields: %d are carried out, %d of them shown here and %d elsewhere; %d are not", len(all),
-		len(paths(all, true)), len(changed), len(elsewhere), len(paths(all, false)))
+		len(fieldPaths(all, true)), len(changed), len(elsewhere), len(fieldPaths(all, false)))
 }
 
-func keys[T any](of map[string]T) []string {
+func sortedKeys[T any](of map[string]T) []string {
 	var out []string
 	for key := range of {
 		out = append(out, key)
@@ -103,7 +103,7 @@ func keys[T any](of map[string]T) []string {
 func TestFieldsHaveEffects(t *testing.T) {
 	t.Parallel()
 	changes := byPath[alteration](t, "changes.yaml")
-	dir := surroundings(t)
+	dir := writeSurroundings(t)
 	usual := effectsOf(t, dir, manifestWith(t, alteration{}, "", false))
 	var found strings.Builder
 	for _, f := range allFields() {
@@ -119,7 +119,7 @@ func TestFieldsHaveEffects(t *testing.T) {
 		if problems := from[refused]; problems != nil {
 			t.Errorf("%s: the manifest is refused before the change: %q", f.path, problems)
 		}
-		what := effectsOf(t, dir, changed).change(from, markOf(change.Value))
+		what := effectsOf(t, dir, changed).findChange(from, markOf(change.Value))
 		if what == "" {
 			t.Errorf("%s: nothing comes of its change", f.path)
 		}
@@ -133,13 +133,13 @@ func TestFieldsHaveEffects(t *testing.T) {
 func manifestWith(t *testing.T, a alteration, path string, changed bool) tree {
 	t.Helper()
 	var m tree
-	read(t, "base.yaml", &m)
+	readTestdata(t, "base.yaml", &m)
 	set := func(path string, value any) {
-		if err := with(m, path, value); err != nil {
+		if err := setField(m, path, value); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, given := range keys(a.Given) {
+	for _, given := range sortedKeys(a.Given) {
 		set(given, a.Given[given])
 	}
 	if !changed {
@@ -155,8 +155,8 @@ func manifestWith(t *testing.T, a alteration, path string, changed bool) tree {
 	return m
 }
 
-// surroundings returns a folder with the files that manifests name.
-func surroundings(t *testing.T) string {
+// writeSurroundings returns a folder with the files that manifests name.
+func writeSurroundings(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range []string{

@@ -11,9 +11,9 @@ import (
 // tree is a manifest as decoded YAML.
 type tree = map[string]any
 
-// with sets the field of a path, or removes it if the value is nil. "[]" is the first item of a list, and "*" the first
-// key of a map. Both are created if missing.
-func with(t tree, path string, value any) error {
+// setField sets the field of a path, or removes it if the value is nil. "[]" is the first item of a list, and "*" the
+// first key of a map. Both are created if missing.
+func setField(t tree, path string, value any) error {
 	text, err := json.Marshal(value) // a copy, because entries share their values
 	if err != nil {
 		return err
@@ -22,14 +22,14 @@ func with(t tree, path string, value any) error {
 	if err := json.Unmarshal(text, &own); err != nil {
 		return err
 	}
-	_, err = put(t, strings.Split(path, "."), own)
+	_, err = putValue(t, strings.Split(path, "."), own)
 	return err
 }
 
 var item = regexp.MustCompile(`^(\w+)\[(\d*)]$`)
 
-// put returns the value at the names after the change.
-func put(at any, names []string, value any) (any, error) {
+// putValue returns the value at the names after the change.
+func putValue(at any, names []string, value any) (any, error) {
 	if len(names) == 0 {
 		return value, nil
 	}
@@ -49,7 +49,7 @@ func put(at any, names []string, value any) (any, error) {
 		index, _ = strconv.Atoi(found[2]) // "" is 0
 	}
 	if index < 0 {
-		below, err := put(m[name], names[1:], value)
+		below, err := putValue(m[name], names[1:], value)
 		m[name] = below
 		if below == nil {
 			delete(m, name)
@@ -60,13 +60,13 @@ func put(at any, names []string, value any) (any, error) {
 	for len(list) <= index {
 		list = append(list, nil)
 	}
-	below, err := put(list[index], names[1:], value)
+	below, err := putValue(list[index], names[1:], value)
 	list[index], m[name] = below, list
 	return m, err
 }
 
-// expanded returns the paths of a key with at most one list in braces: "{a,b}.c" stands for a.c and b.c.
-func expanded(key string) []string {
+// expandKey returns the paths of a key with at most one list in braces: "{a,b}.c" stands for a.c and b.c.
+func expandKey(key string) []string {
 	before, rest, ok := strings.Cut(key, "{")
 	if !ok {
 		return []string{key}

@@ -57,8 +57,8 @@ func allFields() []field {
 	return out
 }
 
-// paths returns the fields that a test is needed for, or those that need none.
-func paths(all []field, carriedOut bool) []string {
+// fieldPaths returns the fields that a test is needed for, or those that need none.
+func fieldPaths(all []field, carriedOut bool) []string {
 	var out []string
 	for _, f := range all {
 		if f.carriedOut() == carriedOut {

@@ -75,31 +75,31 @@ func newAPI(t *testing.T, have objects) *api {
 	return a
 }
 
-func (a *api) requests() int {
+func (a *api) requestCount() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.asked
 }
 
-// access returns access to the API without a host, as the controllers have it.
-func (a *api) access() kube.Access {
+// kubeAccess returns access to the API without a host, as the controllers have it.
+func (a *api) kubeAccess() kube.Access {
 	return kube.Access{
-		Kubeconfig: []byte(a.kubeconfig()), Via: []kube.Endpoint{{ID: "api", Address: a.Listener.Addr().String()}},
+		Kubeconfig: []byte(a.adminKubeconfig()), Via: []kube.Endpoint{{ID: "api", Address: a.Listener.Addr().String()}},
 	}
 }
 
-// ca returns the certificate of the cluster's CA, which is also the server's certificate.
-func (a *api) ca() []byte { return pemOf(a.Certificate().Raw) }
+// caCertificate returns the certificate of the cluster's CA, which is also the server's certificate.
+func (a *api) caCertificate() []byte { return pemOf(a.Certificate().Raw) }
 
-// kubeconfig returns the administrator's kubeconfig.
-func (a *api) kubeconfig() string {
+// adminKubeconfig returns the administrator's kubeconfig.
+func (a *api) adminKubeconfig() string {
 	return fmt.Sprintf(`apiVersion: v1
 kind: Config
 clusters: [{name: c, cluster: {server: "https://%s:6443", certificate-authority-data: %s}}]
 users: [{name: u, user: {token: %s}}]
 contexts: [{name: x, context: {cluster: c, user: u}}]
 current-context: x
-`, endpointHost, base64.StdEncoding.EncodeToString(a.ca()), token)
+`, endpointHost, base64.StdEncoding.EncodeToString(a.caCertificate()), token)
 }
 
 // selfSigned returns a certificate for the API's addresses that is its own CA.
@@ -123,23 +123,23 @@ func selfSigned() tls.Certificate {
 
 const systemPath = "/api/v1/namespaces/kube-system"
 
-// objects returns the objects of a cluster that matches the manifest.
-func (c *cluster) objects(t *testing.T) objects {
+// objectsOf returns the objects of a cluster that matches the manifest.
+func (c *cluster) objectsOf(t *testing.T) objects {
 	t.Helper()
 	var nodes, pods, plugin list
 	images := system.Images(namesOf(t, c.want))
-	for _, m := range append(machines(), strangers()...) {
+	for _, m := range append(clusterMachines(), machinesOutsideManifest()...) {
 		if m.bare {
 			continue
 		}
-		nodes = append(nodes, c.node(m))
-		plugin = append(plugin, pod("flannel-"+m.name, m.name, object{"app": "flannel"}, "example.com/flannel:1"))
+		nodes = append(nodes, c.nodeOf(m))
+		plugin = append(plugin, newPod("flannel-"+m.name, m.name, object{"app": "flannel"}, "example.com/flannel:1"))
 		apps := []string{system.KubeProxy}
 		if m.name == "cp-1" {
 			apps = append(apps, system.DNS)
 		}
 		for _, app := range apps {
-			pods = append(pods, pod(app+"-"+m.name, m.name, object{"k8s-app": app}, images[app]))
+			pods = append(pods, newPod(app+"-"+m.name, m.name, object{"k8s-app": app}, images[app]))
 		}
 	}
 	sums, err := json.Marshal(addonsOf(t, c.want))
@@ -182,8 +182,8 @@ const (
 	machineName = "kube-system/pool-abcde"
 )
 
-// node returns the Node of a healthy machine.
-func (c *cluster) node(m machine) object {
+// nodeOf returns the Node of a healthy machine.
+func (c *cluster) nodeOf(m machine) object {
 	labels, spec := object{"kubernetes.io/hostname": m.name}, object{}
 	if m.controlPlane {
 		labels["node-role.kubernetes.io/control-plane"] = ""
@@ -203,8 +203,8 @@ func (c *cluster) node(m machine) object {
 	}
 }
 
-// pod returns a ready pod.
-func pod(name, node string, labels object, image string) object {
+// newPod returns a ready pod.
+func newPod(name, node string, labels object, image string) object {
 	return object{
 		"metadata": object{"name": name, "labels": labels},
 		"spec":     object{"nodeName": node, "containers": list{object{"name": "x", "image": image}}},

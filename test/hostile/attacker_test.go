@@ -55,28 +55,28 @@ type trial struct {
 	asked   atomic.Int64 // number of probes
 }
 
-// honest returns the answer of an honest host in place of the attacker.
-func (g *trial) honest() []string { return g.cluster.honest(g.as.machine()) }
+// honestAnswer returns the answer of an honest host in place of the attacker.
+func (g *trial) honestAnswer() []string { return g.cluster.honestAnswer(g.as.findMachine()) }
 
-// id returns the ID of a host.
-func (g *trial) id(name string) string {
+// hostID returns the ID of a host.
+func (g *trial) hostID(name string) string {
 	if g.as == poolHost {
-		return g.cluster.id(name)
+		return g.cluster.hostID(name)
 	}
-	return idIn(wanted(g.as), name)
+	return idIn(desiredCluster(g.as), name)
 }
 
-// start lets the attacker listen, and returns its port and its key.
-func (g *trial) start(t *testing.T) (int, ssh.PublicKey) {
+// startAttacker lets the attacker listen, and returns its port and its key.
+func (g *trial) startAttacker(t *testing.T) (int, ssh.PublicKey) {
 	t.Helper()
 	if g.raw != nil {
 		return g.startRaw(t), g.cluster.key.Public()
 	}
 	s := sshtest.Start(t, sshtest.Options{
-		AllLoopback: true, Handler: g.handle,
+		AllLoopback: true, Handler: g.handleCommand,
 		Dial: func(_ context.Context, _, addr string) (net.Conn, error) {
 			g.tunnels.Add(1)
-			g.note(nil, "a tunnel to "+addr)
+			g.noteInput(nil, "a tunnel to "+addr)
 			return nil, errors.New("refused")
 		},
 	})
@@ -85,7 +85,7 @@ func (g *trial) start(t *testing.T) (int, ssh.PublicKey) {
 
 func (g *trial) startRaw(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp4", g.as.machine().at+":0")
+	l, err := net.Listen("tcp4", g.as.findMachine().at+":0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,8 +123,8 @@ func (c counted) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// note records input.
-func (g *trial) note(heard []byte, strange string) {
+// noteInput records input.
+func (g *trial) noteInput(heard []byte, strange string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if heard != nil {
@@ -135,24 +135,24 @@ func (g *trial) note(heard []byte, strange string) {
 	}
 }
 
-// handle answers one command. Only the probe may come, and it may not request credentials.
-func (g *trial) handle(s *sshtest.Session) int {
+// handleCommand answers one command. Only the probe may come, and it may not request credentials.
+func (g *trial) handleCommand(s *sshtest.Session) int {
 	text, err := scriptOf(s)
-	g.note(append([]byte(s.Command+"\n"), text...), "")
+	g.noteInput(append([]byte(s.Command+"\n"), text...), "")
 	gone := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 	if gone && strings.HasPrefix(probe.Script, string(text)) {
 		return 74 // the client has disconnected
 	}
 	if err != nil || !strings.HasPrefix(string(text), probe.Script) || len(text) > len(probe.Script)+20 {
-		g.note(nil, "another script than the probe's: "+s.Command)
+		g.noteInput(nil, "another script than the probe's: "+s.Command)
 	}
 	if !strings.Contains(s.Command+" ", " kubeone facts ") {
-		g.note(nil, "the probe with other arguments: "+s.Command)
+		g.noteInput(nil, "the probe with other arguments: "+s.Command)
 	}
 	var rest sync.WaitGroup
 	rest.Go(func() {
 		if more, _ := io.ReadAll(s.Stdin); len(more) > 0 {
-			g.note(more, "more than the probe's script")
+			g.noteInput(more, "more than the probe's script")
 		}
 	})
 	g.asked.Add(1)
@@ -160,11 +160,11 @@ func (g *trial) handle(s *sshtest.Session) int {
 	if g.answers != nil {
 		return g.answers(g, s)
 	}
-	lines := g.honest()
+	lines := g.honestAnswer()
 	if g.says != nil {
 		lines = g.says(g)
 	}
-	_, _ = io.WriteString(s.Stdout, answer(lines))
+	_, _ = io.WriteString(s.Stdout, frameAnswer(lines))
 	return 0
 }
 
@@ -179,8 +179,8 @@ func (w writer) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// pour writes piece repeatedly until a write fails or most bytes are written.
-func pour(w io.Writer, piece string, most int) {
+// pourBytes writes piece repeatedly until a write fails or most bytes are written.
+func pourBytes(w io.Writer, piece string, most int) {
 	for n := 0; n < most; {
 		wrote, err := io.WriteString(w, piece)
 		if err != nil || wrote == 0 {
@@ -191,7 +191,7 @@ func pour(w io.Writer, piece string, most int) {
 }
 
 // An edit that starts with "-" removes the lines with that prefix.
-func edited(lines []string, edits ...string) []string {
+func editLines(lines []string, edits ...string) []string {
 	var kept []string
 	for _, line := range lines {
 		drop := false
@@ -211,13 +211,13 @@ func edited(lines []string, edits ...string) []string {
 	return kept
 }
 
-// adds returns the answer of an honest host with edits.
-func adds(edits ...string) func(*trial) []string {
-	return func(g *trial) []string { return edited(g.honest(), edits...) }
+// addLines returns the answer of an honest host with edits.
+func addLines(edits ...string) func(*trial) []string {
+	return func(g *trial) []string { return editLines(g.honestAnswer(), edits...) }
 }
 
-// prints answers with a literal text.
-func prints(text func(*trial) string) func(*trial, *sshtest.Session) int {
+// printText answers with a literal text.
+func printText(text func(*trial) string) func(*trial, *sshtest.Session) int {
 	return func(g *trial, s *sshtest.Session) int {
 		_, _ = io.WriteString(s.Stdout, text(g))
 		return 0

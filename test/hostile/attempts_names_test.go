@@ -2,9 +2,9 @@ package hostile
 
 import "slices"
 
-// claims returns attempts to get the name, and with it a certificate, of a Node that is no host of the manifest. A
+// nameClaims returns attempts to get the name, and with it a certificate, of a Node that is no host of the manifest. A
 // worker also requests a join token in that name, by reporting a missing kubelet.conf or a bare host.
-func claims() []attempt {
+func nameClaims() []attempt {
 	var out []attempt
 	for _, of := range [][2]string{
 		{"the name of a Machine's Node", "pool-1"},
@@ -23,19 +23,19 @@ func claims() []attempt {
 		lost := append(slices.Clip(joined), "-exists\t/etc/kubernetes/kubelet.conf",
 			"absent\t/etc/kubernetes/kubelet.conf")
 		out = append(out,
-			attempt{name: what, as: asWorker, idle: true, says: adds(joined...)},
+			attempt{name: what, as: asWorker, idle: true, says: addLines(joined...)},
 			attempt{name: what + ", to join with it", as: []role{firstContact, controlPlane}, idle: true,
-				says: adds(claimed...)},
-			attempt{name: what + ", and kubelet.conf gone", as: asWorker, idle: true, says: adds(lost...)},
+				says: addLines(claimed...)},
+			attempt{name: what + ", and kubelet.conf gone", as: asWorker, idle: true, says: addLines(lost...)},
 			attempt{name: what + ", and bare again", as: asWorker, idle: true,
-				says: adds(append(bare(), claimed...)...)},
+				says: addLines(append(bareEdits(), claimed...)...)},
 		)
 	}
 	return out
 }
 
-// bare returns edits that make a joined host report that nothing is installed.
-func bare() []string {
+// bareEdits returns edits that make a joined host report that nothing is installed.
+func bareEdits() []string {
 	return []string{
 		"-exists", "-file\t/etc/kubeone", "-unit", "-health", "-link", "absent\t/etc/kubernetes/kubelet.conf",
 		"absent\t/etc/kubeone/marker",

@@ -19,41 +19,41 @@ func objectsOfItsOwn() []attempt {
 	}
 	return []attempt{
 		says("its Node has the addresses of all others", func(o objects) {
-			o.node("w-2")["status"].(object)["addresses"] = list{
+			o.findNode("w-2")["status"].(object)["addresses"] = list{
 				object{"type": "InternalIP", "address": "10.0.0.11"},
 				object{"type": "InternalIP", "address": "10.0.0.23"},
 				object{"type": "InternalIP", "address": "10.0.0.21"}, object{"type": "Hostname", "address": "cp-1"},
 			}
 		}),
 		says("its Node has no address and no version, and is not Ready", func(o objects) {
-			o.node("w-2")["status"] = object{}
+			o.findNode("w-2")["status"] = object{}
 		}),
 		says("its Node is cordoned by a run of ours, with escapes", func(o objects) {
-			o.node("w-2")["spec"] = object{"unschedulable": true}
-			o.node("w-2")["metadata"].(object)["annotations"] = object{"kubeone.k8c.io/cordoned-by": escape}
+			o.findNode("w-2")["spec"] = object{"unschedulable": true}
+			o.findNode("w-2")["metadata"].(object)["annotations"] = object{"kubeone.k8c.io/cordoned-by": escape}
 		}),
 		says("its Node's annotations, addresses and versions are escapes", func(o objects) {
-			n := o.node("w-2")
+			n := o.findNode("w-2")
 			n["metadata"].(object)["annotations"] = object{"x": escape, "kubeone.k8c.io/cordoned-by": escape}
 			n["status"].(object)["addresses"] = list{object{"type": "Hostname", "address": escape}}
 			n["status"].(object)["nodeInfo"] = object{"kubeletVersion": escape, "containerRuntimeVersion": escape}
 		}),
 		says("static pods of its own that are called kube-proxy and cluster DNS", func(o objects) {
-			o.pods(mirror("kube-proxy-x", object{"k8s-app": "kube-proxy"}),
-				mirror("coredns-x", object{"k8s-app": "kube-dns"}))
+			o.addPods(mirrorPod("kube-proxy-x", object{"k8s-app": "kube-proxy"}),
+				mirrorPod("coredns-x", object{"k8s-app": "kube-dns"}))
 		}),
 		says("static pods of its own that are called etcd and API server", func(o objects) {
-			o.pods(mirror("etcd-cp-1", object{"component": "etcd"}),
-				mirror("kube-apiserver-cp-1", object{"component": "kube-apiserver"}))
+			o.addPods(mirrorPod("etcd-cp-1", object{"component": "etcd"}),
+				mirrorPod("kube-apiserver-cp-1", object{"component": "kube-apiserver"}))
 		}),
 		says("a request for a serving certificate with the API's names", func(o objects) {
-			o.requests(serving("w-2", "w-2", endpointHost, "10.96.0.1", "10.0.0.11"))
+			o.setRequests(servingRequest("w-2", "w-2", endpointHost, "10.96.0.1", "10.0.0.11"))
 		}),
 		says("a request for a serving certificate in a control-plane host's name", func(o objects) {
-			o.requests(serving("w-2", "cp-1", "10.0.0.11"))
+			o.setRequests(servingRequest("w-2", "cp-1", "10.0.0.11"))
 		}),
 		says("requests for certificates that are none, with escapes", func(o objects) {
-			o.requests(object{
+			o.setRequests(object{
 				"metadata": object{"name": escape},
 				"spec": object{
 					"signerName": "kubernetes.io/kubelet-serving", "username": escape, "request": "AAAA",
@@ -63,8 +63,8 @@ func objectsOfItsOwn() []attempt {
 	}
 }
 
-// node returns the Node with that name.
-func (o objects) node(name string) object {
+// findNode returns the Node with that name.
+func (o objects) findNode(name string) object {
 	for _, n := range o["/api/v1/nodes"].(object)["items"].(list) {
 		if n.(object)["metadata"].(object)["name"] == name {
 			return n.(object)
@@ -73,18 +73,18 @@ func (o objects) node(name string) object {
 	return nil
 }
 
-// pods adds pods to those of the cluster.
-func (o objects) pods(more ...any) {
+// addPods adds pods to those of the cluster.
+func (o objects) addPods(more ...any) {
 	of := o[systemPath+"/pods"].(object)
 	of["items"] = append(of["items"].(list), more...)
 }
 
-func (o objects) requests(all ...any) {
+func (o objects) setRequests(all ...any) {
 	o["/apis/certificates.k8s.io/v1/certificatesigningrequests"].(object)["items"] = all
 }
 
-// mirror returns the mirror pod of a static pod of the attacker.
-func mirror(name string, labels object) object {
+// mirrorPod returns the mirror pod of a static pod of the attacker.
+func mirrorPod(name string, labels object) object {
 	return object{
 		"metadata": object{
 			"name": name, "namespace": "kube-system", "labels": labels,
@@ -98,8 +98,8 @@ func mirror(name string, labels object) object {
 	}
 }
 
-// serving returns a request of a Node's kubelet for a serving certificate, made a minute ago.
-func serving(by, name string, names ...string) object {
+// servingRequest returns a request of a Node's kubelet for a serving certificate, made a minute ago.
+func servingRequest(by, name string, names ...string) object {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		panic(err) // no random numbers
@@ -131,16 +131,16 @@ func serving(by, name string, names ...string) object {
 	}
 }
 
-// versions returns attempts with impossible kubelet versions, during joins of other hosts and during an upgrade of the
-// whole cluster.
-func versions() []attempt {
+// versionAttempts returns attempts with impossible kubelet versions, during joins of other hosts and during an upgrade
+// of the whole cluster.
+func versionAttempts() []attempt {
 	kubelet := func(version string) func(*trial) []string {
-		return adds("-link\tlrwxrwxrwx 1 root root 38 Jan  2 10:00 kubelet",
+		return addLines("-link\tlrwxrwxrwx 1 root root 38 Jan  2 10:00 kubelet",
 			"link\tl 1 root root 38 Jan 2 10:00 kubelet -> /opt/kubeone/kubelet/"+version+"/kubelet")
 	}
 	reports := func(version string) func(objects) {
 		return func(o objects) {
-			o.node("w-2")["status"].(object)["nodeInfo"] = object{"kubeletVersion": version}
+			o.findNode("w-2")["status"].(object)["nodeInfo"] = object{"kubeletVersion": version}
 		}
 	}
 	return []attempt{
@@ -159,8 +159,8 @@ func versions() []attempt {
 		{name: "a kubelet of the past, during an upgrade", as: asWorker, waits: true, runs: "1.36.1",
 			says: kubelet("1.0.1"), objects: reports("v1.0.1")},
 		{name: "nothing at all, during an upgrade", as: asWorker, waits: true, runs: "1.36.1",
-			answers: prints(func(*trial) string { return "" })},
+			answers: printText(func(*trial) string { return "" })},
 		{name: "another cluster's marker, during an upgrade", as: asWorker, waits: true, runs: "1.36.1",
-			says: adds(marker("cluster=prod", "role=worker", "complete=yes")...)},
+			says: addLines(markerLines("cluster=prod", "role=worker", "complete=yes")...)},
 	}
 }

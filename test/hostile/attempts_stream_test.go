@@ -12,16 +12,16 @@ import (
 // endless is larger than any limit.
 const endless = 1 << 30
 
-// framing returns attempts with answers that are framed wrongly.
-func framing() []attempt {
-	whole := func(g *trial) string { return answer(g.honest()) }
+// framingAttempts returns attempts with answers that are framed wrongly.
+func framingAttempts() []attempt {
+	whole := func(g *trial) string { return frameAnswer(g.honestAnswer()) }
 	shown := func(name string, text func(g *trial) string) attempt {
-		return attempt{name: name, as: everybody, answers: prints(text)}
+		return attempt{name: name, as: everybody, answers: printText(text)}
 	}
 	floods := func(name, piece string) attempt {
 		return attempt{name: name, as: asWorker, answers: func(_ *trial, s *sshtest.Session) int {
 			_, _ = io.WriteString(s.Stdout, "kubeone-probe\t1\n")
-			pour(s.Stdout, strings.Repeat(piece, 32_000/len(piece)), endless)
+			pourBytes(s.Stdout, strings.Repeat(piece, 32_000/len(piece)), endless)
 			return 0
 		}}
 	}
@@ -33,12 +33,12 @@ func framing() []attempt {
 		floods("1 GiB of certificates", "pem\t-----BEGIN CERTIFICATE-----\n"),
 		{name: "1 GiB on standard error, and then an honest answer", as: asWorker,
 			answers: func(g *trial, s *sshtest.Session) int {
-				pour(s.Stderr, strings.Repeat("error ", 5_000), endless)
+				pourBytes(s.Stderr, strings.Repeat("error ", 5_000), endless)
 				_, _ = io.WriteString(s.Stdout, whole(g))
 				return 0
 			}},
 		{name: "a greeting of 1 GiB before the answer", as: asWorker, answers: func(g *trial, s *sshtest.Session) int {
-			pour(s.Stdout, strings.Repeat("Welcome! ", 3_000), endless)
+			pourBytes(s.Stdout, strings.Repeat("Welcome! ", 3_000), endless)
 			_, _ = io.WriteString(s.Stdout, whole(g))
 			return 0
 		}},
@@ -59,7 +59,7 @@ func framing() []attempt {
 				Replace(whole(g))
 		}),
 		shown("two answers, the second a control-plane host's", func(g *trial) string {
-			return whole(g) + answer(g.cluster.honest(machines()[0]))
+			return whole(g) + frameAnswer(g.cluster.honestAnswer(clusterMachines()[0]))
 		}),
 		shown("its answer, and then 1 MB that nobody asked for", func(g *trial) string {
 			return whole(g) + strings.Repeat("secret\tx\n", 100_000)
@@ -87,8 +87,8 @@ func framing() []attempt {
 	}
 }
 
-// connections returns attempts below the commands: slow connections, and servers that do not speak SSH.
-func connections() []attempt {
+// connectionAttempts returns attempts below the commands: slow connections, and servers that do not speak SSH.
+func connectionAttempts() []attempt {
 	stays := func(s *sshtest.Session) { <-s.Context().Done() }
 	return []attempt{
 		{name: "says nothing", as: everybody, slow: true, answers: func(_ *trial, s *sshtest.Session) int {
@@ -96,23 +96,23 @@ func connections() []attempt {
 			return 0
 		}},
 		{name: "answers, and does not end", as: everybody, slow: true, answers: func(g *trial, s *sshtest.Session) int {
-			_, _ = io.WriteString(s.Stdout, answer(g.honest()))
+			_, _ = io.WriteString(s.Stdout, frameAnswer(g.honestAnswer()))
 			stays(s)
 			return 0
 		}},
-		{name: "a byte at a time, without an end", as: everybody, slow: true, answers: dribbles},
+		{name: "a byte at a time, without an end", as: everybody, slow: true, answers: sendSlowly},
 		{name: "no SSH, but silence", as: asWorker, slow: true, raw: func(c net.Conn) {
 			_, _ = io.Copy(io.Discard, c)
 		}},
 		{name: "no SSH, but 1 GiB", as: asWorker, raw: func(c net.Conn) {
-			pour(c, strings.Repeat("x", 32_000), endless)
+			pourBytes(c, strings.Repeat("x", 32_000), endless)
 		}},
 		{name: "no SSH, but lines without end before its version", as: asWorker, raw: func(c net.Conn) {
-			pour(c, strings.Repeat(escape+"\r\n", 500), endless)
+			pourBytes(c, strings.Repeat(escape+"\r\n", 500), endless)
 		}},
 		{name: "the version of SSH, and then 1 GiB of nonsense", as: asWorker, raw: func(c net.Conn) {
 			_, _ = io.WriteString(c, "SSH-2.0-x\r\n")
-			pour(c, strings.Repeat("\xff\xff\xff\xff", 8_000), endless)
+			pourBytes(c, strings.Repeat("\xff\xff\xff\xff", 8_000), endless)
 		}},
 		{name: "an end of the connection with words of its own", as: everybody, raw: func(c net.Conn) {
 			_, _ = io.WriteString(c, "SSH-2.0-x\r\n")
@@ -128,8 +128,8 @@ func connections() []attempt {
 	}
 }
 
-// dribbles sends a few bytes a second.
-func dribbles(_ *trial, s *sshtest.Session) int {
+// sendSlowly sends a few bytes a second.
+func sendSlowly(_ *trial, s *sshtest.Session) int {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for _, b := range []byte("kubeone-probe\t1\n" + strings.Repeat("hostname\tcp-1\n", 10_000)) {

@@ -6,39 +6,39 @@ import (
 	"strings"
 )
 
-// numbers returns attempts with impossible values.
-func numbers() []attempt {
+// numberAttempts returns attempts with impossible values.
+func numberAttempts() []attempt {
 	out := []attempt{
-		{name: "10^200 processors, and as much of everything", as: everybody, says: adds("-cpus", "-memory", "-disk",
+		{name: "10^200 processors, and as much of everything", as: everybody, says: addLines("-cpus", "-memory", "-disk",
 			"cpus\t1"+strings.Repeat("0", 200), "memory\tMemTotal: 1"+strings.Repeat("0", 200)+" kB",
 			"disk\tFilesystem", "disk\t/dev/vda 1 1 1"+strings.Repeat("0", 200)+" 1% /")},
-		{name: "fewer than none", as: []role{worker, firstContact}, says: adds("-cpus", "-memory", "cpus\t-4",
+		{name: "fewer than none", as: []role{worker, firstContact}, says: addLines("-cpus", "-memory", "cpus\t-4",
 			"memory\tMemTotal: -1 kB", "filesystem\t-1 -1 -1 -1")},
-		{name: "numbers that are none: NaN, Inf, 0x10, 1e9", as: everybody, says: adds(
+		{name: "numbers that are none: NaN, Inf, 0x10, 1e9", as: everybody, says: addLines(
 			"part\tscript NaN NaN", "part\tscript -Inf +Inf", "part\tscript 1e300 1e308", "part\tcerts 0x10 1e9",
 			"filesystem\tNaN NaN NaN NaN", "beat\tNaN")},
 		{name: "spans of a hundred thousand parts, called API and etcd", as: asWorker, says: func(g *trial) []string {
-			return append(g.honest(), slices.Repeat([]string{"part\tAPI 1 2", "part\tetcd 1 9e9"}, 50_000)...)
+			return append(g.honestAnswer(), slices.Repeat([]string{"part\tAPI 1 2", "part\tetcd 1 9e9"}, 50_000)...)
 		}},
-		{name: "a clock of the year 36812", as: everybody, says: adds("-clock", "clock\t1099511627776.5")},
-		{name: "a clock of 1970", as: []role{worker, firstContact}, says: adds("-clock", "clock\t0")},
+		{name: "a clock of the year 36812", as: everybody, says: addLines("-clock", "clock\t1099511627776.5")},
+		{name: "a clock of 1970", as: []role{worker, firstContact}, says: addLines("-clock", "clock\t0")},
 		{name: "a hundred thousand clocks, years apart", as: asWorker, says: func(g *trial) []string {
-			return append(g.honest(), slices.Repeat([]string{"clock\t0", "clock\t1099511627775"}, 50_000)...)
+			return append(g.honestAnswer(), slices.Repeat([]string{"clock\t0", "clock\t1099511627775"}, 50_000)...)
 		}},
 		{name: "statuses that HTTP does not have", as: asWorker,
-			says: adds("-health", "health\tkubelet 999999999999999999", "health\tkubelet -20", "health\tx 200")},
-		{name: "ports below and above all", as: everybody, says: adds(
+			says: addLines("-health", "health\tkubelet 999999999999999999", "health\tkubelet -20", "health\tx 200")},
+		{name: "ports below and above all", as: everybody, says: addLines(
 			"listen\tLISTEN 0 1 *:-1 *:*", "listen\tLISTEN 0 1 *:99999999 *:*", "socket\t0: 0:FFFFFFFFFFFF 0:0 0A",
 			"listen\tLISTEN 0 1 *:10250 *:* users:((\""+strings.Repeat("x", 50_000)+"\",pid=1,fd=2))")},
 	}
-	return append(out, many()...)
+	return append(out, sizeAttempts()...)
 }
 
-// many returns attempts with too many lines.
-func many() []attempt {
+// sizeAttempts returns attempts with too many lines.
+func sizeAttempts() []attempt {
 	repeated := func(name string, n int, line func(i int) string) attempt {
 		return attempt{name: name, as: asWorker, says: func(g *trial) []string {
-			out := g.honest()
+			out := g.honestAnswer()
 			for i := range n {
 				out = append(out, line(i))
 			}
@@ -78,8 +78,8 @@ func many() []attempt {
 const escape = "\x1b]0;owned\a\x1b[2J\x1b[1;1H\x1b]8;;http://evil\x1b\\\r\x08\x7f" +
 	"\u202egnp.exe\u2066\u009b2J\x9b\x00\xff\xfe\u200b\ufeff\ufffdX"
 
-// fields returns the lines with texts that are shown, stored or compared, with a placeholder for a text.
-func fields() map[string]string {
+// fieldLines returns the lines with texts that are shown, stored or compared, with a placeholder for a text.
+func fieldLines() map[string]string {
 	return map[string]string{
 		"its name":                "hostname\t%s",
 		"its machine ID":          "machine-id\t%s",
@@ -122,10 +122,10 @@ func fields() map[string]string {
 	}
 }
 
-// texts returns attempts with texts for a terminal, a file name or a shell, in each field.
-func texts() []attempt {
+// textAttempts returns attempts with texts for a terminal, a file name or a shell, in each field.
+func textAttempts() []attempt {
 	var names []string
-	for name := range fields() {
+	for name := range fieldLines() {
 		names = append(names, name)
 	}
 	slices.Sort(names)
@@ -142,19 +142,19 @@ func texts() []attempt {
 		return append([]string{first}, strings.Split(strings.ReplaceAll(line, "%s", text), "\n")...)
 	}
 	for _, name := range names {
-		line := fields()[name]
+		line := fieldLines()[name]
 		as := asWorker
 		if strings.HasPrefix(name, "its") {
 			as = []role{worker, firstContact}
 		}
-		out = append(out, attempt{name: "terminal escapes in " + name, as: as, says: adds(filled(line, escape)...)})
+		out = append(out, attempt{name: "terminal escapes in " + name, as: as, says: addLines(filled(line, escape)...)})
 	}
 	everywhere := func(text string) func(*trial) []string {
 		return func(g *trial) []string {
-			lines := g.honest()
+			lines := g.honestAnswer()
 			for _, name := range names {
 				if name != "its name" {
-					lines = append(lines, strings.Split(strings.ReplaceAll(fields()[name], "%s", text), "\n")...)
+					lines = append(lines, strings.Split(strings.ReplaceAll(fieldLines()[name], "%s", text), "\n")...)
 				}
 			}
 			return lines

@@ -32,8 +32,8 @@ type machine struct {
 	bare              bool // nothing is installed
 }
 
-// machines returns the cluster's hosts. cp-4, w-1 and w-4 are about to join.
-func machines() []machine {
+// clusterMachines returns the cluster's hosts. cp-4, w-1 and w-4 are about to join.
+func clusterMachines() []machine {
 	return []machine{
 		{name: "cp-1", at: "127.0.3.11", address: "10.0.0.11", controlPlane: true},
 		{name: "cp-2", at: "127.0.3.12", address: "10.0.0.12", controlPlane: true},
@@ -46,9 +46,9 @@ func machines() []machine {
 	}
 }
 
-// strangers returns the members outside the manifest: the host of a Machine, one that was joined by hand, and a
-// control-plane host. They are healthy. Only the controllers connect to one of them, the Machine's host.
-func strangers() []machine {
+// machinesOutsideManifest returns the members outside the manifest: the host of a Machine, one that was joined by hand,
+// and a control-plane host. They are healthy. Only the controllers connect to one of them, the Machine's host.
+func machinesOutsideManifest() []machine {
 	return []machine{
 		{name: "pool-1", at: "127.0.3.31", address: "10.0.1.1"},
 		{name: "hand-1", address: "10.0.1.2"},
@@ -66,23 +66,24 @@ const (
 	poolHost     role = "host of a Machine"
 )
 
-func (r role) seat() string {
+func (r role) seatName() string {
 	return map[role]string{worker: "w-2", firstContact: "w-4", controlPlane: "cp-4", poolHost: "pool-1"}[r]
 }
 
-// present returns the machines that the program connects to: the hosts of the manifest, or the Machine's host alone.
-func (r role) present() []machine {
+// presentMachines returns the machines that the program connects to: the hosts of the manifest, or the Machine's host
+// alone.
+func (r role) presentMachines() []machine {
 	if r == poolHost {
-		return []machine{r.machine()}
+		return []machine{r.findMachine()}
 	}
-	return slices.DeleteFunc(machines(), func(m machine) bool {
+	return slices.DeleteFunc(clusterMachines(), func(m machine) bool {
 		return m.name == "w-4" && r != firstContact || m.name == "cp-4" && r != controlPlane
 	})
 }
 
-func (r role) machine() machine {
-	all := append(machines(), strangers()...)
-	return all[slices.IndexFunc(all, func(m machine) bool { return m.name == r.seat() })]
+func (r role) findMachine() machine {
+	all := append(clusterMachines(), machinesOutsideManifest()...)
+	return all[slices.IndexFunc(all, func(m machine) bool { return m.name == r.seatName() })]
 }
 
 const (
@@ -107,16 +108,16 @@ type cluster struct {
 
 func newCluster(t *testing.T, runs string, change func(objects)) *cluster {
 	t.Helper()
-	c := &cluster{key: sshtest.WriteKey(t, ""), runs: runs, want: wanted(worker)}
-	c.configure(text(worker))
+	c := &cluster{key: sshtest.WriteKey(t, ""), runs: runs, want: desiredCluster(worker)}
+	c.configureHosts(manifestText(worker))
 	c.etcd = etcdtest.Start(t, &etcdtest.Cluster{Members: []etcdtest.Member{
 		{ID: 1, Name: "cp-1", Leader: 1}, {ID: 2, Name: "cp-2", Leader: 1}, {ID: 3, Name: "cp-3", Leader: 1},
 		{ID: 9, Name: "cp-9", Leader: 1},
 	}})
 	c.hosts = sshtest.Start(t, sshtest.Options{
-		AllLoopback: true, AuthorizedKeys: []ssh.PublicKey{c.key.Public()}, Handler: c.answer, Dial: c.dial,
+		AllLoopback: true, AuthorizedKeys: []ssh.PublicKey{c.key.Public()}, Handler: c.answerCommand, Dial: c.dialTunnel,
 	})
-	objects := c.objects(t)
+	objects := c.objectsOf(t)
 	if change != nil {
 		change(objects)
 	}
@@ -124,14 +125,14 @@ func newCluster(t *testing.T, runs string, change func(objects)) *cluster {
 	return c
 }
 
-// configure gives the hosts the configuration of a manifest. Do not call it during a probe.
-func (c *cluster) configure(manifest string) {
-	want := loaded(manifest)
+// configureHosts gives the hosts the configuration of a manifest. Do not call it during a probe.
+func (c *cluster) configureHosts(manifest string) {
+	want := loadManifest(manifest)
 	c.sums = componentconfig.Digests(want, append(want.Hosts(), machineHost())...)
 }
 
-// dial connects tunnels of the control plane.
-func (c *cluster) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+// dialTunnel connects tunnels of the control plane.
+func (c *cluster) dialTunnel(ctx context.Context, network, addr string) (net.Conn, error) {
 	switch {
 	case strings.HasSuffix(addr, ":6443"):
 		addr = c.api.Listener.Addr().String()
@@ -141,24 +142,24 @@ func (c *cluster) dial(ctx context.Context, network, addr string) (net.Conn, err
 	return (&net.Dialer{}).DialContext(ctx, network, addr)
 }
 
-// answer handles commands to honest hosts: it answers the probe, and refuses everything else.
-func (c *cluster) answer(s *sshtest.Session) int {
+// answerCommand handles commands to honest hosts: it answers the probe, and refuses everything else.
+func (c *cluster) answerCommand(s *sshtest.Session) int {
 	at, _, _ := net.SplitHostPort(s.LocalAddr.String())
-	all := machines()
+	all := clusterMachines()
 	i := slices.IndexFunc(all, func(m machine) bool { return m.at == at })
 	text, err := scriptOf(s)
 	if err != nil || i < 0 || !bytes.HasPrefix(text, []byte(probe.Script)) {
 		_, _ = io.WriteString(s.Stderr, "this host is asked, and not changed\n")
 		return 99
 	}
-	lines := c.honest(all[i])
+	lines := c.honestAnswer(all[i])
 	if all[i].name == c.stopped {
 		lines = append(lines, kubeletStopped()...)
 	}
 	if all[i].controlPlane && asksForCredentials(s) {
-		lines = append(lines, c.credentials()...)
+		lines = append(lines, c.credentialLines()...)
 	}
-	_, _ = io.WriteString(s.Stdout, answer(lines))
+	_, _ = io.WriteString(s.Stdout, frameAnswer(lines))
 	return 0
 }
 
@@ -187,14 +188,14 @@ func asksForCredentials(s *sshtest.Session) bool {
 	return strings.Contains(s.Command+" ", " credentials ")
 }
 
-// answer frames a host's lines.
-func answer(lines []string) string {
+// frameAnswer frames a host's lines.
+func frameAnswer(lines []string) string {
 	return "kubeone-probe\t1\n" + strings.Join(lines, "\n") + "\nend\t1\n"
 }
 
-// honest returns the answer of a healthy machine: recorded answers of real hosts, with current names, addresses and
-// clock.
-func (c *cluster) honest(m machine) []string {
+// honestAnswer returns the answer of a healthy machine: recorded answers of real hosts, with current names, addresses
+// and clock.
+func (c *cluster) honestAnswer(m machine) []string {
 	file := "worker"
 	switch {
 	case m.bare:
@@ -229,7 +230,7 @@ func (c *cluster) honest(m machine) []string {
 	if m.bare {
 		return lines
 	}
-	id, derived := c.id(m.name), "yes"
+	id, derived := c.hostID(m.name), "yes"
 	if id == machineUID {
 		derived = "no"
 		lines = append(lines, "file\t/etc/kubeone/marker:machine="+machineName)
@@ -239,21 +240,21 @@ func (c *cluster) honest(m machine) []string {
 	for name, sum := range c.sums[id] {
 		lines = append(lines, "file\t/etc/kubeone/digests:"+name+" "+sum)
 	}
-	return append(lines, certificate("/etc/kubernetes/pki/ca.crt", c.api.ca())...)
+	return append(lines, certificateLines("/etc/kubernetes/pki/ca.crt", c.api.caCertificate())...)
 }
 
 func machineID(address string) string {
 	return fmt.Sprintf("%032x", []byte(net.ParseIP(address).To4()))
 }
 
-// id returns the ID of the host with that name.
-func (c *cluster) id(name string) string { return idIn(c.want, name) }
+// hostID returns the ID of the host with that name.
+func (c *cluster) hostID(name string) string { return idIn(c.want, name) }
 
 func idIn(want desired.Cluster, name string) string {
-	if name == poolHost.seat() {
+	if name == poolHost.seatName() {
 		return machineUID
 	}
-	for _, m := range machines() {
+	for _, m := range clusterMachines() {
 		if h, ok := want.Host(m.at); ok && m.name == name {
 			return h.ID
 		}
@@ -261,8 +262,8 @@ func idIn(want desired.Cluster, name string) string {
 	return ""
 }
 
-// certificate returns a certificate in the form of an answer.
-func certificate(path string, content []byte) []string {
+// certificateLines returns a certificate in the form of an answer.
+func certificateLines(path string, content []byte) []string {
 	lines := []string{"pem\t==> " + path + " <=="}
 	for line := range strings.Lines(string(content)) {
 		lines = append(lines, "pem\t"+strings.TrimSpace(line))
@@ -270,38 +271,38 @@ func certificate(path string, content []byte) []string {
 	return lines
 }
 
-// credentials returns the additional lines of a control-plane host when credentials are requested.
-func (c *cluster) credentials() []string {
+// credentialLines returns the additional lines of a control-plane host when credentials are requested.
+func (c *cluster) credentialLines() []string {
 	creds := c.etcd.Access().Credentials
-	lines := certificate("/etc/kubernetes/pki/etcd/ca.crt", creds.CA)
-	lines = append(lines, certificate("/etc/kubernetes/pki/apiserver-etcd-client.crt", creds.Cert)...)
-	lines = append(lines, secret("/etc/kubernetes/admin.conf", c.api.kubeconfig())...)
-	lines = append(lines, secret("/etc/kubernetes/pki/apiserver-etcd-client.key", string(creds.Key))...)
+	lines := certificateLines("/etc/kubernetes/pki/etcd/ca.crt", creds.CA)
+	lines = append(lines, certificateLines("/etc/kubernetes/pki/apiserver-etcd-client.crt", creds.Cert)...)
+	lines = append(lines, secretLines("/etc/kubernetes/admin.conf", c.api.adminKubeconfig())...)
+	lines = append(lines, secretLines("/etc/kubernetes/pki/apiserver-etcd-client.key", string(creds.Key))...)
 	return append(lines, "access\t1")
 }
 
-// secret returns a credentials file in the form of an answer.
-func secret(path, content string) []string {
+// secretLines returns a credentials file in the form of an answer.
+func secretLines(path, content string) []string {
 	lines := []string{"block\tsecret", "==> " + path + " <=="}
 	lines = append(lines, strings.Split(strings.TrimSuffix(content, "\n"), "\n")...)
 	return append(lines, "block\t")
 }
 
-// secrets returns everything that an attacker must not learn.
-func (c *cluster) secrets() []string {
+// secretTexts returns everything that an attacker must not learn.
+func (c *cluster) secretTexts() []string {
 	creds := c.etcd.Access().Credentials
 	return []string{token, string(creds.Key), "PRIVATE KEY", base64.StdEncoding.EncodeToString(creds.Key)}
 }
 
-// text returns the manifest. It has no hostnames, so that hosts name themselves.
-func text(r role) string {
+// manifestText returns the manifest. It has no hostnames, so that hosts name themselves.
+func manifestText(r role) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "apiVersion: kubeone.k8c.io/v1beta2\nkind: KubeOneCluster\nname: demo\nversions:\n"+
 		"  kubernetes: %s\ncloudProvider:\n  none: {}\napiEndpoint:\n  host: %s\n"+
 		"  alternativeNames: [%s]\nclusterNetwork:\n  cni:\n"+
 		"    flannel: {}\ncontrolPlane:\n  hosts:\n", version, endpointHost, alternativeName)
-	all := r.present()
-	slices.SortStableFunc(all, func(x, y machine) int { return ranked(x) - ranked(y) })
+	all := r.presentMachines()
+	slices.SortStableFunc(all, func(x, y machine) int { return rankOf(x) - rankOf(y) })
 	for i, m := range all {
 		if !m.controlPlane && (i == 0 || all[i-1].controlPlane) {
 			b.WriteString("staticWorkers:\n  hosts:\n")
@@ -311,7 +312,7 @@ func text(r role) string {
 	return b.String()
 }
 
-func ranked(m machine) int {
+func rankOf(m machine) int {
 	if m.controlPlane {
 		return 0
 	}
@@ -320,7 +321,7 @@ func ranked(m machine) int {
 
 // machineHost returns the Machine's host as the controllers want it (internal/machines/provider/ssh/site.go).
 func machineHost() desired.Host {
-	m := poolHost.machine()
+	m := poolHost.findMachine()
 	return desired.Host{
 		ID: machineUID, HasOwnID: true, Machine: machineName, Role: desired.Worker, Hostname: m.name,
 		PublicAddress: m.at, PrivateAddress: m.address, Labels: map[string]string{desired.OwnerLabel: machineUID},
@@ -328,18 +329,18 @@ func machineHost() desired.Host {
 	}
 }
 
-// wanted returns the cluster of the manifest. For the controllers it has only the Machine's host.
-func wanted(r role) desired.Cluster {
+// desiredCluster returns the cluster of the manifest. For the controllers it has only the Machine's host.
+func desiredCluster(r role) desired.Cluster {
 	if r == poolHost {
-		c := wanted(worker)
+		c := desiredCluster(worker)
 		c.ControlPlane, c.Workers = nil, []desired.Host{machineHost()}
 		return c
 	}
-	return loaded(text(r))
+	return loadManifest(manifestText(r))
 }
 
-// loaded returns the cluster of a test manifest.
-func loaded(text string) desired.Cluster {
+// loadManifest returns the cluster of a test manifest.
+func loadManifest(text string) desired.Cluster {
 	l, err := manifest.Load(context.Background(), manifest.Options{
 		ManifestPath: "kubeone.yaml", ManifestReader: strings.NewReader(text),
 	})

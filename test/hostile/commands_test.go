@@ -43,17 +43,17 @@ func TestCommandsWriteNowhereElse(t *testing.T) {
 		g := &trial{as: worker, cluster: c}
 		g.answers = func(g *trial, s *sshtest.Session) int {
 			if !strings.Contains(s.Command, " kubeone facts ") {
-				pour(s.Stdout, forged(name), 1)
+				pourBytes(s.Stdout, forgeLogs(name), 1)
 				return 0
 			}
-			_, _ = io.WriteString(s.Stdout, answer(edited(append(g.honest(), kubeletStopped()...),
+			_, _ = io.WriteString(s.Stdout, frameAnswer(editLines(append(g.honestAnswer(), kubeletStopped()...),
 				"-file\t/etc/kubeone/marker:node=", "-hostname", "hostname\t"+name,
 				"file\t/var/lib/kubeone/step/current:stage="+name)))
 			return 0
 		}
-		port, key := g.start(t)
+		port, key := g.startAttacker(t)
 		manifest := c.manifestFor(port, key)
-		c.configure(manifest)
+		c.configureHosts(manifest)
 		dir := filepath.Join(home, fmt.Sprint("work", n))
 		if err := os.MkdirAll(filepath.Join(dir, "scripts", "a"), 0o700); err != nil {
 			t.Fatal(err)
@@ -87,7 +87,7 @@ func TestCommandsWriteNowhereElse(t *testing.T) {
 		if n == 0 {
 			honest = scripts
 		}
-		if len(honest) != 2 || scripts[c.id("w-3")] != honest[c.id("w-3")] {
+		if len(honest) != 2 || scripts[c.hostID("w-3")] != honest[c.hostID("w-3")] {
 			t.Errorf("%q: the scripts are %v, beside an honest host %v", name, scripts, honest)
 		}
 	}
@@ -104,8 +104,8 @@ var longName = strings.Repeat("a", 63) + strings.Repeat("."+strings.Repeat("b", 
 // ownLog is a text in the log of a host.
 const ownLog = "says the attacker\n"
 
-// forged returns the logs of a host that tries to write into other folders and over other files.
-func forged(name string) string {
+// forgeLogs returns the logs of a host that tries to write into other folders and over other files.
+func forgeLogs(name string) string {
 	const begins = "\n::kubeone-section:: "
 	out := escape + begins + "kubelet.log\n" + ownLog
 	for _, allowed := range []string{"plan.txt", "status.txt", "missing.txt"} {
@@ -146,11 +146,11 @@ func scriptsIn(t *testing.T, dir string) map[string]string {
 
 // manifestFor returns the manifest with the attacker's port and key.
 func (c *cluster) manifestFor(port int, key ssh.PublicKey) string {
-	out := strings.Replace(text(worker), "cloudProvider:", "artifacts:\n  mirror: http://127.0.0.1:1\n"+
+	out := strings.Replace(manifestText(worker), "cloudProvider:", "artifacts:\n  mirror: http://127.0.0.1:1\n"+
 		"registryConfiguration:\n  overwriteRegistry: 127.0.0.1:1\n  insecureRegistry: true\ncloudProvider:", 1)
-	for _, m := range worker.present() {
+	for _, m := range worker.presentMachines() {
 		listens, shows := c.hosts.Port(), c.hosts.HostKey()
-		if m.name == worker.seat() {
+		if m.name == worker.seatName() {
 			listens, shows = port, key
 		}
 		line := "    - publicAddress: " + m.at + "\n"

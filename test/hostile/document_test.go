@@ -16,8 +16,8 @@ Written by "go test ./test/hostile -update". [docs/hostile.md](../../../docs/hos
 |---|---|---|
 `
 
-// document returns the table of the attempts.
-func document(trials []*trial, outcomes []outcome) string {
+// renderDocument returns the table of the attempts.
+func renderDocument(trials []*trial, outcomes []outcome) string {
 	var b strings.Builder
 	b.WriteString(head)
 	type row struct {
@@ -37,7 +37,7 @@ func document(trials []*trial, outcomes []outcome) string {
 	for _, r := range rows {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", r.name, strings.Join(r.as, "; "), r.came)
 	}
-	fmt.Fprintf(&b, "\n%d attempts, %d with every role counted.\n", distinct(trials), len(trials))
+	fmt.Fprintf(&b, "\n%d attempts, %d with every role counted.\n", countDistinct(trials), len(trials))
 	return b.String()
 }
 
@@ -58,7 +58,7 @@ func recordTable(all []garbling, outcomes []outcome) string {
 	return b.String()
 }
 
-func distinct(trials []*trial) int {
+func countDistinct(trials []*trial) int {
 	names := map[string]bool{}
 	for _, g := range trials {
 		names[g.name] = true
@@ -66,8 +66,8 @@ func distinct(trials []*trial) int {
 	return len(names)
 }
 
-// codes returns the codes of the first problems, in brackets.
-func codes(problems []problem.Problem) string {
+// firstCodes returns the codes of the first problems, in brackets.
+func firstCodes(problems []problem.Problem) string {
 	var out []string
 	for _, p := range problems {
 		if !slices.Contains(out, string(p.Code)) && len(out) < 2 {

@@ -41,7 +41,7 @@ func TestHostileHost(t *testing.T) {
 		t.Skip("all attempts take a minute")
 	}
 	s := newSuite(t)
-	trials := s.trials()
+	trials := s.allTrials()
 	if len(trials) < 60 {
 		t.Fatalf("%d attempts", len(trials))
 	}
@@ -63,10 +63,10 @@ func TestHostileHost(t *testing.T) {
 			}
 		})
 	}
-	if asked := s.evil.api.requests(); asked > 0 {
+	if asked := s.evil.api.requestCount(); asked > 0 {
 		t.Errorf("the attacker's API was asked %d times", asked)
 	}
-	golden.Check(t, "testdata/attempts.md", document(trials, outcomes)+recordTable(garbled, beside))
+	golden.Check(t, "testdata/attempts.md", renderDocument(trials, outcomes)+recordTable(garbled, beside))
 }
 
 // suite is the common state of the attempts.
@@ -87,38 +87,38 @@ func newSuite(t *testing.T) *suite {
 		{as: worker, cluster: s.old, attempt: attempt{runs: "1.36.1"}},
 		{as: worker, cluster: s.old, attempt: attempt{runs: "1.36.1", waits: true}},
 	} {
-		p, _, err := g.propose(t)
+		p, _, err := g.proposePlan(t)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if why := p.Refusal(); why != nil {
 			t.Fatalf("beside an honest %s: %v, %+v", g.as, why, p.Decision().Problems)
 		}
-		now := g.see(p)
+		now := g.seeOthers(p)
 		if g.as != poolHost && (len(now.Steps) == 0 || p.Observed.World.API.Via == "") {
 			t.Fatalf("beside an honest %s there is nothing to do for others: %+v", g.as, p.Decision().Trace)
 		}
-		s.honest[g.baseline()] = now
+		s.honest[g.baselineName()] = now
 	}
 	return s
 }
 
-// beside returns the plan with an honest host in place of the attacker.
-func (s *suite) beside(g *trial) seen { return s.honest[g.baseline()] }
+// honestBaseline returns the plan with an honest host in place of the attacker.
+func (s *suite) honestBaseline(g *trial) seen { return s.honest[g.baselineName()] }
 
-// baseline identifies the attempts with equal plans: those with the same role and cluster.
-func (g *trial) baseline() string { return fmt.Sprint(g.as, g.runs, g.waits) }
+// baselineName identifies the attempts with equal plans: those with the same role and cluster.
+func (g *trial) baselineName() string { return fmt.Sprint(g.as, g.runs, g.waits) }
 
-// trials returns all attempts in all their roles.
-func (s *suite) trials() []*trial {
+// allTrials returns all attempts in all their roles.
+func (s *suite) allTrials() []*trial {
 	var out []*trial
-	for _, a := range attempts() {
+	for _, a := range allAttempts() {
 		roles := a.as
 		if a.meetsControllers() {
 			roles = append(slices.Clone(roles), poolHost)
 		}
 		for _, as := range roles {
-			out = append(out, &trial{attempt: a, as: as, secret: s.evil.api.kubeconfig()})
+			out = append(out, &trial{attempt: a, as: as, secret: s.evil.api.adminKubeconfig()})
 		}
 	}
 	return out
@@ -148,15 +148,15 @@ func (s *suite) runAll(t *testing.T, trials []*trial) []outcome {
 				slots <- struct{}{}
 				defer func() { <-slots }()
 			}
-			out[i] = s.run(t, g)
+			out[i] = s.runTrial(t, g)
 		})
 	}
 	all.Wait()
 	return out
 }
 
-// run makes one attempt.
-func (s *suite) run(t *testing.T, g *trial) (o outcome) {
+// runTrial makes one attempt.
+func (s *suite) runTrial(t *testing.T, g *trial) (o outcome) {
 	t.Helper()
 	fail := func(format string, args ...any) { o.failures = append(o.failures, fmt.Sprintf(format, args...)) }
 	switch {
@@ -168,7 +168,7 @@ func (s *suite) run(t *testing.T, g *trial) (o outcome) {
 		g.cluster = s.common
 	}
 	began := time.Now()
-	p, knows, err := g.propose(t)
+	p, knows, err := g.proposePlan(t)
 	took := time.Since(began)
 	if err != nil {
 		fail("no plan: %v", err)
@@ -180,20 +180,20 @@ func (s *suite) run(t *testing.T, g *trial) (o outcome) {
 	if sent := g.sent.Load(); sent > mostSent*max(1, g.asked.Load()) {
 		fail("%d bytes were taken from it", sent)
 	}
-	if knows != probe.CAHash(g.cluster.api.ca()) {
+	if knows != probe.CAHash(g.cluster.api.caCertificate()) {
 		fail("the cluster's CA is %q now", knows)
 	}
 	if g.as == poolHost {
 		checkReach(p, fail)
 	} else {
-		g.compare(s.beside(g), p, fail)
+		g.compareOthers(s.honestBaseline(g), p, fail)
 	}
 	if own := g.ownSteps(p); g.idle && g.as != poolHost && len(own) > 0 {
 		fail("it has steps: %v", slices.Sorted(maps.Keys(own)))
 	}
 	g.checkHeard(fail)
-	g.checkTexts(p, s.beside(g).texts, fail)
-	o.came = g.came(p)
+	g.checkTexts(p, s.honestBaseline(g).texts, fail)
+	o.came = g.describeResult(p)
 	return o
 }
 
@@ -206,10 +206,10 @@ type seen struct {
 	texts    map[string]int // their lengths, including everything about the attacker
 }
 
-// see omits the attacker and the machines that the attempt may affect.
-func (g *trial) see(p engine.Proposal) seen {
+// seeOthers omits the attacker and the machines that the attempt may affect.
+func (g *trial) seeOthers(p engine.Proposal) seen {
 	out := seen{Hosts: maps.Clone(p.Decision().Hosts), texts: map[string]int{}}
-	for name, text := range g.texts(p) {
+	for name, text := range g.outputTexts(p) {
 		out.texts[name] = len(text)
 	}
 	about, own := g.hostsAbout(), g.ownSteps(p)
@@ -236,7 +236,7 @@ func (g *trial) see(p engine.Proposal) seen {
 		}
 	}
 	for _, w := range p.Decision().Warnings {
-		if !g.about(w) {
+		if !g.isAboutAttacker(w) {
 			out.Warnings = append(out.Warnings, w)
 		}
 	}
@@ -245,9 +245,9 @@ func (g *trial) see(p engine.Proposal) seen {
 
 // hostsAbout returns the IDs of the attacker and of the hosts that the attempt may affect.
 func (g *trial) hostsAbout() map[string]bool {
-	about := map[string]bool{g.id(g.as.seat()): true}
+	about := map[string]bool{g.hostID(g.as.seatName()): true}
 	for _, name := range g.except {
-		about[g.id(name)] = true
+		about[g.hostID(name)] = true
 	}
 	return about
 }
@@ -257,22 +257,22 @@ func (g *trial) ownSteps(p engine.Proposal) map[string]bool {
 	about, own := g.hostsAbout(), map[string]bool{}
 	for _, s := range p.Plan.Steps {
 		node := s.Intent.NodeName
-		invented := !slices.ContainsFunc(append(machines(), strangers()...), func(m machine) bool {
+		invented := !slices.ContainsFunc(append(clusterMachines(), machinesOutsideManifest()...), func(m machine) bool {
 			return m.name == node
 		})
 		if about[s.Host] || s.Host == "" && node != "" &&
-			(invented || node == g.as.seat() || slices.Contains(g.except, node)) {
+			(invented || node == g.as.seatName() || slices.Contains(g.except, node)) {
 			own[s.ID] = true
 		}
 	}
 	return own
 }
 
-// compare checks that decisions and steps for all others equal those next to an honest host. Two kinds of hosts may
-// make all work wait for an operator: a control-plane host, which is trusted with that, and a worker in attempts with
-// waits.
-func (g *trial) compare(honest seen, p engine.Proposal, fail func(string, ...any)) {
-	now := g.see(p)
+// compareOthers checks that decisions and steps for all others equal those next to an honest host. Two kinds of hosts
+// may make all work wait for an operator: a control-plane host, which is trusted with that, and a worker in attempts
+// with waits.
+func (g *trial) compareOthers(honest seen, p engine.Proposal, fail func(string, ...any)) {
+	now := g.seeOthers(p)
 	why := p.Refusal()
 	switch {
 	case g.as == controlPlane && (why != nil || len(now.Steps) == 0):
@@ -281,9 +281,9 @@ func (g *trial) compare(honest seen, p engine.Proposal, fail func(string, ...any
 		for _, i := range p.Plan.Operator {
 			told = append(told, i.Problems...)
 		}
-		if !slices.ContainsFunc(told, func(f problem.Problem) bool { return g.about(f) }) &&
+		if !slices.ContainsFunc(told, func(f problem.Problem) bool { return g.isAboutAttacker(f) }) &&
 			!slices.ContainsFunc(p.Plan.Operator, func(i problem.Instruction) bool {
-				return i.Host == g.id(g.as.seat())
+				return i.Host == g.hostID(g.as.seatName())
 			}) {
 			fail("work is stopped, and no problem names the attacker: %s", asJSON(told))
 		}
@@ -293,7 +293,7 @@ func (g *trial) compare(honest seen, p engine.Proposal, fail func(string, ...any
 	if len(g.except) > 0 { // next to an honest host these do not wait
 		honest.Hosts = maps.Clone(honest.Hosts)
 		for _, name := range g.except {
-			delete(honest.Hosts, g.id(name))
+			delete(honest.Hosts, g.hostID(name))
 		}
 		honest.Steps = now.Steps
 	}
@@ -306,7 +306,7 @@ func (g *trial) compare(honest seen, p engine.Proposal, fail func(string, ...any
 // checkReach checks that the steps for a Machine's host affect only that host and its Node.
 func checkReach(p engine.Proposal, fail func(string, ...any)) {
 	for _, s := range p.Plan.Steps {
-		if s.Host != machineUID && s.Host != "" || s.Intent.NodeName != poolHost.seat() && s.Intent.NodeName != "" {
+		if s.Host != machineUID && s.Host != "" || s.Intent.NodeName != poolHost.seatName() && s.Intent.NodeName != "" {
 			fail("step %s is on host %q, about the Node %q", s.ID, s.Host, s.Intent.NodeName)
 		}
 	}
@@ -317,14 +317,14 @@ func checkReach(p engine.Proposal, fail func(string, ...any)) {
 	}
 }
 
-// about reports whether a problem names the attacker.
-func (g *trial) about(p problem.Problem) bool {
-	id := g.id(g.as.seat())
+// isAboutAttacker reports whether a problem names the attacker.
+func (g *trial) isAboutAttacker(p problem.Problem) bool {
+	id := g.hostID(g.as.seatName())
 	if p.Host == id {
 		return true
 	}
 	for _, value := range p.Parameters {
-		if text := fmt.Sprint(value); strings.Contains(text, id) || strings.Contains(text, g.as.seat()) {
+		if text := fmt.Sprint(value); strings.Contains(text, id) || strings.Contains(text, g.as.seatName()) {
 			return true
 		}
 	}
@@ -347,7 +347,7 @@ func (g *trial) checkHeard(fail func(string, ...any)) {
 		fail("to the attacker came %s", s)
 	}
 	for _, heard := range g.heard {
-		for _, secret := range g.cluster.secrets() {
+		for _, secret := range g.cluster.secretTexts() {
 			// The probe's own script mentions keys.
 			if strings.Contains(strings.ReplaceAll(string(heard), probe.Script, ""), secret) {
 				fail("the attacker was told a secret")
@@ -358,12 +358,12 @@ func (g *trial) checkHeard(fail func(string, ...any)) {
 
 // checkTexts checks that all output, for people and for other programs, is printable text of limited length.
 func (g *trial) checkTexts(p engine.Proposal, honest map[string]int, fail func(string, ...any)) {
-	for name, text := range g.texts(p) {
+	for name, text := range g.outputTexts(p) {
 		_, beside := honest[name] // an honest host may not need this script
 		if beside && len(text) > honest[name]+mostSaid {
 			fail("%s has %d bytes, beside an honest host %d", name, len(text), honest[name])
 		}
-		for _, shown := range decoded(text) {
+		for _, shown := range decodeTexts(text) {
 			if at := strings.IndexFunc(shown, isStrange); at >= 0 {
 				fail("%s has %q", name, shown[max(0, at-40):min(len(shown), at+20)])
 				break

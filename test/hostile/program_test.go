@@ -24,11 +24,11 @@ import (
 	"kubeone/internal/view"
 )
 
-// propose runs the program: it probes the cluster with the attacker in it, decides and plans. It also returns the
+// proposePlan runs the program: it probes the cluster with the attacker in it, decides and plans. It also returns the
 // remembered CA.
-func (g *trial) propose(t *testing.T) (engine.Proposal, string, error) {
+func (g *trial) proposePlan(t *testing.T) (engine.Proposal, string, error) {
 	t.Helper()
-	port, key := g.start(t)
+	port, key := g.startAttacker(t)
 	home := t.TempDir()
 	pool := sshpool.New(sshpool.Options{
 		KnownHosts: host.PolicyProbe, RecordFile: filepath.Join(home, "known_hosts"), IgnoreSSHConfig: true,
@@ -38,24 +38,24 @@ func (g *trial) propose(t *testing.T) (engine.Proposal, string, error) {
 		DialTimeout: 15 * time.Second, HandshakeTimeout: 15 * time.Second,
 	})
 	defer func() { _ = pool.Close() }()
-	want, hosts := wanted(g.as), map[string]host.Host{}
-	for _, m := range g.as.present() {
+	want, hosts := desiredCluster(g.as), map[string]host.Host{}
+	for _, m := range g.as.presentMachines() {
 		target := host.Target{
 			Name: m.name, Address: m.at, Port: g.cluster.hosts.Port(), User: "root", KeyFile: g.cluster.key.Path,
 			HostKeys: []ssh.PublicKey{g.cluster.hosts.HostKey()},
 		}
-		if m.name == g.as.seat() {
+		if m.name == g.as.seatName() {
 			target.Port, target.HostKeys = port, nil
 			if g.as == worker || g.as == poolHost {
 				target.HostKeys = []ssh.PublicKey{key}
 			}
 		}
-		hosts[g.id(m.name)] = pool.Host(target)
+		hosts[g.hostID(m.name)] = pool.Host(target)
 	}
-	known := &knownCA{ca: probe.CAHash(g.cluster.api.ca())}
+	known := &knownCA{ca: probe.CAHash(g.cluster.api.caCertificate())}
 	e, err := engine.New(engine.Config{
 		Want: want, Manifest: "name: demo\n", Hosts: hosts, Approver: pool, Releases: shelf{}, Holder: "me@desk",
-		Observe: g.observe, CA: known,
+		Observe: g.observeCluster, CA: known,
 	})
 	if err != nil {
 		return engine.Proposal{}, "", err
@@ -63,16 +63,16 @@ func (g *trial) propose(t *testing.T) (engine.Proposal, string, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*longest)
 	defer cancel()
 	if g.as == poolHost {
-		if e, err = e.About(g.facts, machineUID); err != nil {
+		if e, err = e.About(g.clusterFacts, machineUID); err != nil {
 			return engine.Proposal{}, "", err
 		}
 	}
-	p, err := e.Propose(ctx, g.request())
+	p, err := e.Propose(ctx, g.engineRequest())
 	return p, known.CA(), err
 }
 
-// request returns an operator's request, or the controllers' request for the attacker's host alone.
-func (g *trial) request() engine.Request {
+// engineRequest returns an operator's request, or the controllers' request for the attacker's host alone.
+func (g *trial) engineRequest() engine.Request {
 	switch {
 	case g.as == poolHost:
 		return engine.Worker{APIServers: []string{g.cluster.runs}, Turn: decide.Now}
@@ -80,20 +80,20 @@ func (g *trial) request() engine.Request {
 		return engine.Apply{}
 	}
 	limit := map[string]bool{}
-	for _, m := range g.as.present() {
-		limit[g.id(m.name)] = m.name != g.as.seat()
+	for _, m := range g.as.presentMachines() {
+		limit[g.hostID(m.name)] = m.name != g.as.seatName()
 	}
 	return engine.Apply{Limit: limit}
 }
 
-// facts returns what the controllers learn about the cluster through its API.
-func (g *trial) facts(ctx context.Context) (probe.Result, error) {
-	return probe.API(ctx, g.cluster.api.access(), time.Now())
+// clusterFacts returns what the controllers learn about the cluster through its API.
+func (g *trial) clusterFacts(ctx context.Context) (probe.Result, error) {
+	return probe.API(ctx, g.cluster.api.kubeAccess(), time.Now())
 }
 
-// observe probes like the program, except for the objects of addons, which the fake API lacks. It probes again when
-// this machine is too busy for the honest hosts.
-func (g *trial) observe(ctx context.Context, r probe.Request) (probe.Result, error) {
+// observeCluster probes like the program, except for the objects of addons, which the fake API lacks. It probes again
+// when this machine is too busy for the honest hosts.
+func (g *trial) observeCluster(ctx context.Context, r probe.Request) (probe.Result, error) {
 	r.Components, r.Endpoint = nil, ""
 	r.HostTimeout, r.APITimeout, r.EtcdTimeout, r.Timeout = 20*time.Second, 20*time.Second, 30*time.Second, time.Minute
 	for tries := 1; ; tries++ {
@@ -110,7 +110,7 @@ func (g *trial) observe(ctx context.Context, r probe.Request) (probe.Result, err
 			return m.Healthy != observed.Yes
 		})
 		for id, h := range seen.World.Hosts {
-			late = late || h.Reach != observed.Reached && id != g.id(g.as.seat())
+			late = late || h.Reach != observed.Reached && id != g.hostID(g.as.seatName())
 		}
 		if err != nil || tries == 5 || seen.World.API.Reached == observed.Yes && !late {
 			return seen, err
@@ -137,8 +137,8 @@ func (k *knownCA) Know(ca string) error {
 	return nil
 }
 
-// texts returns all output about a proposal, for people and for programs.
-func (g *trial) texts(p engine.Proposal) map[string]string {
+// outputTexts returns all output about a proposal, for people and for programs.
+func (g *trial) outputTexts(p engine.Proposal) map[string]string {
 	out := map[string]string{}
 	shown := func(name string, write func(b *bytes.Buffer)) {
 		var b bytes.Buffer
@@ -181,8 +181,8 @@ func isStrange(r rune) bool {
 	return r != '\n' && r != '\t' && (r == unicode.ReplacementChar || !unicode.IsPrint(r))
 }
 
-// decoded returns the texts in a JSON document, or any other text unchanged.
-func decoded(text string) []string {
+// decodeTexts returns the texts in a JSON document, or any other text unchanged.
+func decodeTexts(text string) []string {
 	var value any
 	if !strings.HasPrefix(text, "{") || json.Unmarshal([]byte(text), &value) != nil {
 		return []string{text}
@@ -208,13 +208,13 @@ func decoded(text string) []string {
 	return append(out, strings.ReplaceAll(text, "\n", ""))
 }
 
-// came describes the result of the attempt.
-func (g *trial) came(p engine.Proposal) string {
-	id := g.id(g.as.seat())
+// describeResult describes the result of the attempt.
+func (g *trial) describeResult(p engine.Proposal) string {
+	id := g.hostID(g.as.seatName())
 	h, a := p.Observed.World.Hosts[id], p.Decision().Hosts[id]
 	var out []string
 	if h.Reach == observed.Reached {
-		out = append(out, "it is "+string(a.Condition)+codes(a.Reasons))
+		out = append(out, "it is "+string(a.Condition)+firstCodes(a.Reasons))
 	} else {
 		out = append(out, "nothing that it says counts ("+h.Class+")")
 	}
@@ -226,9 +226,9 @@ func (g *trial) came(p engine.Proposal) string {
 	}
 	switch {
 	case g.as == poolHost && p.Refusal() != nil:
-		out = append(out, "its Machine waits"+codes(p.Decision().Problems))
-	case p.Refusal() != nil || g.as == controlPlane && len(g.see(p).Steps) == 0:
-		out = append(out, "all work waits for a person"+codes(p.Decision().Problems))
+		out = append(out, "its Machine waits"+firstCodes(p.Decision().Problems))
+	case p.Refusal() != nil || g.as == controlPlane && len(g.seeOthers(p).Steps) == 0:
+		out = append(out, "all work waits for a person"+firstCodes(p.Decision().Problems))
 	case g.waits:
 		out = append(out, "with `--host` the upgrade goes on without it")
 	case steps > 0 && (g.as == firstContact || g.as == controlPlane):

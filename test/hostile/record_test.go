@@ -21,7 +21,7 @@ import (
 // it.
 type garbling struct{ key, text, what string }
 
-func garblings() []garbling {
+func allGarblings() []garbling {
 	names := strings.TrimSpace(strings.Repeat("a.example.com ", 257))
 	out := []garbling{
 		{observed.RecordFormerEndpoints, "a,b", "two names with a comma"},
@@ -42,12 +42,12 @@ func garblings() []garbling {
 	return out
 }
 
-// recorded returns the cluster's record after a run, with one key replaced. An addon is outdated, and only the record
-// says how the cluster is hardened.
-func recorded(want desired.Cluster, hardening string, g garbling) func(objects) {
+// writeRecord returns the cluster's record after a run, with one key replaced. An addon is outdated, and only the
+// record says how the cluster is hardened.
+func writeRecord(want desired.Cluster, hardening string, g garbling) func(objects) {
 	return func(o objects) {
 		nodes := map[string]string{}
-		for _, m := range machines() {
+		for _, m := range clusterMachines() {
 			if h, ok := want.Host(m.at); ok && !m.bare {
 				nodes[h.ID] = m.name
 			}
@@ -67,7 +67,7 @@ func recorded(want desired.Cluster, hardening string, g garbling) func(objects) 
 			panic(err) // always texts
 		}
 		data[observed.RecordAddons], data[observed.RecordNodes] = string(older), string(names)
-		data[observed.RecordManifest], data[observed.RecordRunID] = text(worker), "run-1"
+		data[observed.RecordManifest], data[observed.RecordRunID] = manifestText(worker), "run-1"
 		data[observed.RecordFormerEndpoints], data[observed.RecordHardening] = "old.example.com", hardening
 		data[observed.RecordHistory] = `[{"id":"run-1","result":"done"}]`
 		if g.key != "" {
@@ -76,23 +76,23 @@ func recorded(want desired.Cluster, hardening string, g garbling) func(objects) 
 	}
 }
 
-// beside proposes for a healthy cluster with that record.
-func (g garbling) beside(t *testing.T, hardening string) (*trial, engine.Proposal, error) {
+// proposeBeside proposes for a healthy cluster with that record.
+func (g garbling) proposeBeside(t *testing.T, hardening string) (*trial, engine.Proposal, error) {
 	t.Helper()
-	c := newCluster(t, version, recorded(wanted(worker), hardening, g))
+	c := newCluster(t, version, writeRecord(desiredCluster(worker), hardening, g))
 	c.sums = componentconfig.Digests(c.want.Harden(hardening), c.want.Hosts()...)
 	honest := &trial{as: worker, cluster: c}
-	p, _, err := honest.propose(t)
+	p, _, err := honest.proposePlan(t)
 	return honest, p, err
 }
 
 // runRecords garbles one key of the record after the other, in a hardened cluster and in one that is not hardened.
 func runRecords(t *testing.T) ([]garbling, []outcome) {
 	t.Helper()
-	all := garblings()
+	all := allGarblings()
 	out := make([]outcome, len(all))
 	for _, hardening := range []string{desired.HardeningBaseline, desired.HardeningNone} {
-		honest, intact, err := garbling{}.beside(t, hardening)
+		honest, intact, err := garbling{}.proposeBeside(t, hardening)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +103,7 @@ func runRecords(t *testing.T) ([]garbling, []outcome) {
 		var group sync.WaitGroup
 		for i, g := range all {
 			group.Go(func() {
-				now := g.run(t, hardening, honest.texts(intact), intact)
+				now := g.runGarbling(t, hardening, honest.outputTexts(intact), intact)
 				out[i].came, out[i].failures = now.came, append(out[i].failures, now.failures...)
 			})
 		}
@@ -112,11 +112,12 @@ func runRecords(t *testing.T) ([]garbling, []outcome) {
 	return all, out
 }
 
-// run compares the proposals for the garbled and the intact record.
-func (g garbling) run(t *testing.T, hardening string, texts map[string]string, intact engine.Proposal) (o outcome) {
+// runGarbling compares the proposals for the garbled and the intact record.
+func (g garbling) runGarbling(t *testing.T, hardening string, texts map[string]string,
+	intact engine.Proposal) (o outcome) {
 	t.Helper()
 	fail := func(format string, args ...any) { o.failures = append(o.failures, fmt.Sprintf(format, args...)) }
-	honest, p, err := g.beside(t, hardening)
+	honest, p, err := g.proposeBeside(t, hardening)
 	if err != nil {
 		fail("no plan: %v", err)
 		return o
@@ -148,7 +149,7 @@ func (g garbling) run(t *testing.T, hardening string, texts map[string]string, i
 		lengths[name] = len(text)
 	}
 	honest.checkTexts(p, lengths, fail)
-	o.came = "the key is named" + codes(named) + "; the plan is the same"
+	o.came = "the key is named" + firstCodes(named) + "; the plan is the same"
 	if len(left) > 0 {
 		o.came += " without " + strings.Join(left, " and ")
 	}

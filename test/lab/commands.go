@@ -14,14 +14,15 @@ import (
 	"kubeone/test/lab/progress"
 )
 
-func root() *cobra.Command {
+func rootCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:           "lab",
 		Short:         "Real hosts and real Kubernetes on one machine, for tests",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.AddCommand(up(), down(), list(), want(), sshTo(), prepare(), buildComponents(), bundle(), mirror())
+	cmd.AddCommand(upCommand(), downCommand(), listCommand(), wantCommand(), sshTo(), prepareCommand(), buildComponents(),
+		bundleCommand(), mirrorCommand())
 	cmd.AddCommand(hostCommands()...)
 	return cmd
 }
@@ -34,7 +35,7 @@ func toStderr() progress.Logf {
 	}
 }
 
-func up() *cobra.Command {
+func upCommand() *cobra.Command {
 	options := fleet.Options{Log: toStderr()}
 	cmd := &cobra.Command{
 		Use:   "up",
@@ -68,8 +69,8 @@ func up() *cobra.Command {
 	return cmd
 }
 
-// want changes a lab's manifest to another version, the first action of an upgrade.
-func want() *cobra.Command {
+// wantCommand changes a lab's manifest to another version, the first action of an upgrade.
+func wantCommand() *cobra.Command {
 	name := "lab"
 	cmd := &cobra.Command{
 		Use:   "want VERSION",
@@ -91,7 +92,7 @@ func want() *cobra.Command {
 	return cmd
 }
 
-func down() *cobra.Command {
+func downCommand() *cobra.Command {
 	name, all := "lab", false
 	cmd := &cobra.Command{
 		Use:   "down",
@@ -115,7 +116,7 @@ func down() *cobra.Command {
 	return cmd
 }
 
-func list() *cobra.Command {
+func listCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List labs and their hosts",

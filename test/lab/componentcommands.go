@@ -17,7 +17,7 @@ func buildComponents() *cobra.Command {
 		Short: "Build all components of Kubernetes versions from Go modules",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			sets, err := build(cmd.Context(), versions)
+			sets, err := buildSets(cmd.Context(), versions)
 			for _, set := range sets {
 				for _, file := range set.Files {
 					fmt.Fprintf(cmd.OutOrStdout(), "%s\n", file.URL)
@@ -33,7 +33,7 @@ func buildComponents() *cobra.Command {
 	return cmd
 }
 
-func bundle() *cobra.Command {
+func bundleCommand() *cobra.Command {
 	var versions []string
 	cmd := &cobra.Command{
 		Use:   "bundle",
@@ -58,7 +58,7 @@ func bundle() *cobra.Command {
 	return cmd
 }
 
-func prepare() *cobra.Command {
+func prepareCommand() *cobra.Command {
 	var versions []string
 	cmd := &cobra.Command{
 		Use:   "prepare",
@@ -72,7 +72,7 @@ func prepare() *cobra.Command {
 	return cmd
 }
 
-func mirror() *cobra.Command {
+func mirrorCommand() *cobra.Command {
 	var versions []string
 	listen := "127.0.0.1:0"
 	cmd := &cobra.Command{
@@ -80,7 +80,7 @@ func mirror() *cobra.Command {
 		Short: "Serve the components as a download mirror and an image registry until interrupted",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			sets, err := build(cmd.Context(), versions)
+			sets, err := buildSets(cmd.Context(), versions)
 			if err != nil {
 				return err
 			}
@@ -107,7 +107,7 @@ func versionsFlag(cmd *cobra.Command, versions *[]string) {
 		"Kubernetes version; may be repeated")
 }
 
-func build(ctx context.Context, versions []string) ([]*components.Set, error) {
+func buildSets(ctx context.Context, versions []string) ([]*components.Set, error) {
 	cache, err := components.DefaultCache()
 	if err != nil {
 		return nil, err

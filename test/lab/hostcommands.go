@@ -36,7 +36,7 @@ func hostCommands() []*cobra.Command {
 		{"spare", "Take a host out of the manifest", spare(true)},
 		{"enlist", "Put a spare host into the manifest", spare(false)},
 	}
-	commands := []*cobra.Command{add()}
+	commands := []*cobra.Command{addCommand()}
 	for _, verb := range verbs {
 		commands = append(commands, &cobra.Command{
 			Use:   verb.name + " HOST",
@@ -54,7 +54,7 @@ func hostCommands() []*cobra.Command {
 	return commands
 }
 
-func add() *cobra.Command {
+func addCommand() *cobra.Command {
 	name, role, spare := "lab", string(fleet.Worker), false
 	cmd := &cobra.Command{
 		Use:   "add",

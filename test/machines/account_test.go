@@ -80,7 +80,7 @@ func asPod(t *testing.T, config *rest.Config, c *cluster.Client) cluster.Access 
 		}
 	}
 	// The API server needs time to read new permissions.
-	eventually(t, "the account may do its work", func() bool {
+	awaitTrue(t, "the account may do its work", func() bool {
 		review, err := c.Kubernetes.AuthorizationV1().SubjectAccessReviews().Create(t.Context(),
 			&authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 				User: "system:serviceaccount:" + pool.Namespace + ":" + account,
@@ -135,8 +135,8 @@ func (j *journal) Write(p []byte) (int, error) {
 	return j.text.Write(p)
 }
 
-// lines returns the lines that contain a text, in lower case.
-func (j *journal) lines(of string) []string {
+// linesWith returns the lines that contain a text, in lower case.
+func (j *journal) linesWith(of string) []string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var out []string
@@ -148,8 +148,8 @@ func (j *journal) lines(of string) []string {
 	return out
 }
 
-// refusals returns the requests that the API server has refused since its start, from its metrics.
-func refusals(t *testing.T, c *cluster.Client) []string {
+// countRefusals returns the requests that the API server has refused since its start, from its metrics.
+func countRefusals(t *testing.T, c *cluster.Client) []string {
 	t.Helper()
 	text, err := c.Kubernetes.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
 	if err != nil {
@@ -169,7 +169,7 @@ func refusals(t *testing.T, c *cluster.Client) []string {
 func TestServiceAccountPermissions(t *testing.T) {
 	config, _, admin := startAPI(t)
 	access := asPod(t, config, admin)
-	recorded(t, admin)
+	writeRecord(t, admin)
 	log := &journal{}
 	logger := slog.New(slog.NewJSONHandler(log, nil))
 	klog.SetSlogLogger(logger)
@@ -201,14 +201,14 @@ func TestServiceAccountPermissions(t *testing.T) {
 	t.Cleanup(own.Close)
 	runsWork(t, config, admin, own, access)
 	end() // releases the Lease
-	if lines := append(log.lines("forbidden"), log.lines("unauthorized")...); len(lines) > 0 {
+	if lines := append(log.linesWith("forbidden"), log.linesWith("unauthorized")...); len(lines) > 0 {
 		t.Errorf("the controllers say:\n%s", strings.Join(lines, "\n"))
 	}
-	if all := refusals(t, admin); len(all) > 0 {
+	if all := countRefusals(t, admin); len(all) > 0 {
 		t.Errorf("the API server has refused:\n%s", strings.Join(all, "\n"))
 	}
 	theyMayDoNoMore(t, admin, own)
-	if len(refusals(t, admin)) == 0 {
+	if len(countRefusals(t, admin)) == 0 {
 		t.Error("the API server counts no refusal, not even those that there were")
 	}
 }
@@ -220,7 +220,7 @@ func theyWork(t *testing.T, config *rest.Config, admin *cluster.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "one leads", func() bool {
+	awaitTrue(t, "one leads", func() bool {
 		lease, err := admin.Kubernetes.CoordinationV1().Leases(pool.Namespace).Get(t.Context(), manager.Lease,
 			metav1.GetOptions{})
 		return err == nil && holderOf(lease) != ""
@@ -272,10 +272,10 @@ func theyWork(t *testing.T, config *rest.Config, admin *cluster.Client) {
 	if err := objects.Create(t.Context(), md); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "two Machines have Hosts", func() bool { return len(machines()) == 2 && claimed() == 2 })
+	awaitTrue(t, "two Machines have Hosts", func() bool { return len(machines()) == 2 && claimed() == 2 })
 	m := machines()[0]
-	joined(t, objects, admin, &m)
-	eventually(t, "its Node is noted, with what the Machine gives it", func() bool {
+	createNodeOf(t, objects, admin, &m)
+	awaitTrue(t, "its Node is noted, with what the Machine gives it", func() bool {
 		err := objects.Get(t.Context(), client.ObjectKeyFromObject(&m), &m)
 		return err == nil && m.Status.NodeRef != nil
 	})
@@ -286,29 +286,29 @@ func theyWork(t *testing.T, config *rest.Config, admin *cluster.Client) {
 	if err := objects.Patch(t.Context(), scaled, client.MergeFrom(md)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "Machines are deleted", func() bool {
+	awaitTrue(t, "Machines are deleted", func() bool {
 		all := machines()
 		return len(all) == 0 || all[0].DeletionTimestamp != nil
 	})
-	eventually(t, "there are Events of Machines", func() bool {
+	awaitTrue(t, "there are Events of Machines", func() bool {
 		all, err := admin.Kubernetes.EventsV1().Events(namespace).List(t.Context(), metav1.ListOptions{})
 		return err == nil && len(all.Items) > 0
 	})
-	asks(t, kubelet(t, config, "static"), "of-the-manifest", "static", "10.0.0.2")
-	eventually(t, "a serving certificate is approved", func() bool {
+	requestServing(t, kubeletClient(t, config, "static"), "of-the-manifest", "static", "10.0.0.2")
+	awaitTrue(t, "a serving certificate is approved", func() bool {
 		csr, err := admin.Kubernetes.CertificatesV1().CertificateSigningRequests().Get(t.Context(), "of-the-manifest",
 			metav1.GetOptions{})
 		return err == nil && len(csr.Status.Conditions) == 1
 	})
-	asks(t, kubelet(t, config, "nobody"), "of-nobody", "nobody", "192.0.2.9")
-	eventually(t, "another is left alone, with an Event", func() bool {
+	requestServing(t, kubeletClient(t, config, "nobody"), "of-nobody", "nobody", "192.0.2.9")
+	awaitTrue(t, "another is left alone, with an Event", func() bool {
 		all, err := admin.Kubernetes.EventsV1().Events("default").List(t.Context(), metav1.ListOptions{})
 		return err == nil && strings.Contains(all.String(), "LeftAlone")
 	})
 }
 
-// joined creates the Node of a Machine like its kubelet.
-func joined(t *testing.T, objects client.Client, admin *cluster.Client, m *v1alpha1.Machine) {
+// createNodeOf creates the Node of a Machine like its kubelet.
+func createNodeOf(t *testing.T, objects client.Client, admin *cluster.Client, m *v1alpha1.Machine) {
 	t.Helper()
 	var hosts kubeone.HostList
 	if err := objects.List(t.Context(), &hosts); err != nil {
@@ -345,7 +345,7 @@ func runsWork(t *testing.T, config *rest.Config, admin, own *cluster.Client, acc
 			t.Error(err)
 		}
 	}
-	approves(t, admin)
+	createAutoApproval(t, admin)
 	facts, err := probe.API(ctx, access, time.Now())
 	must(err)
 	if facts.World.API.ClusterID == "" || facts.World.API.Record == nil {
@@ -408,8 +408,8 @@ func runsWork(t *testing.T, config *rest.Config, admin, own *cluster.Client, acc
 	must(own.ApprovePending(ctx, certificates.Expected{}, func(certificates.Decision) {}))
 }
 
-// approves creates kubeadm's binding that approves any Node.
-func approves(t *testing.T, admin *cluster.Client) {
+// createAutoApproval creates kubeadm's binding that approves any Node.
+func createAutoApproval(t *testing.T, admin *cluster.Client) {
 	t.Helper()
 	if _, err := admin.Kubernetes.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: certificates.AutoApprovalBinding},
@@ -546,7 +546,7 @@ func theyMayDoNoMore(t *testing.T, admin, own *cluster.Client) {
 		},
 		Type: corev1.SecretTypeServiceAccountToken,
 	}
-	eventually(t, "the policy about join tokens is in force", func() bool {
+	awaitTrue(t, "the policy about join tokens is in force", func() bool {
 		_, err := kube.CoreV1().Secrets(namespace).Create(ctx, ofToken, metav1.CreateOptions{})
 		if err == nil {
 			_ = admin.Kubernetes.CoreV1().Secrets(namespace).Delete(ctx, ofToken.Name, metav1.DeleteOptions{})
@@ -557,35 +557,35 @@ func theyMayDoNoMore(t *testing.T, admin, own *cluster.Client) {
 	gone := metav1.DeleteOptions{}
 	admins := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}
 	for what, err := range map[string]error{
-		"bind a role": second(kube.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		"bind a role": errOf(kube.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "all"}, RoleRef: admins,
 		}, metav1.CreateOptions{})),
-		"change its own role": second(kube.RbacV1().ClusterRoles().Patch(ctx, account, types.MergePatchType,
+		"change its own role": errOf(kube.RbacV1().ClusterRoles().Patch(ctx, account, types.MergePatchType,
 			[]byte(`{"rules": []}`), metav1.PatchOptions{})),
-		"read a Secret of another namespace": second(kube.CoreV1().Secrets("default").Get(ctx, "private",
+		"read a Secret of another namespace": errOf(kube.CoreV1().Secrets("default").Get(ctx, "private",
 			metav1.GetOptions{})),
-		"read another Secret beside the key":    second(beside.Get(ctx, "private", one)),
-		"list Secrets beside the key":           second(beside.List(ctx, metav1.ListOptions{})),
+		"read another Secret beside the key":    errOf(beside.Get(ctx, "private", one)),
+		"list Secrets beside the key":           errOf(beside.List(ctx, metav1.ListOptions{})),
 		"delete the key":                        beside.Delete(ctx, pool.KeySecret, gone),
 		"delete a Secret that is no join token": secrets.Delete(ctx, "private", gone),
-		"read another ConfigMap":                second(kube.CoreV1().ConfigMaps(namespace).Get(ctx, "other", one)),
-		"change the record": second(kube.CoreV1().ConfigMaps(namespace).Patch(ctx, record.Name, types.MergePatchType,
+		"read another ConfigMap":                errOf(kube.CoreV1().ConfigMaps(namespace).Get(ctx, "other", one)),
+		"change the record": errOf(kube.CoreV1().ConfigMaps(namespace).Patch(ctx, record.Name, types.MergePatchType,
 			[]byte(`{"data": {"history": "[]"}}`), metav1.PatchOptions{})),
 		"delete a DaemonSet":       kube.AppsV1().DaemonSets("default").Delete(ctx, "daemon", gone),
 		"delete its own DaemonSet": kube.AppsV1().DaemonSets(pool.Namespace).Delete(ctx, account, gone),
-		"make a pod": second(kube.CoreV1().Pods("default").Create(ctx, &corev1.Pod{
+		"make a pod": errOf(kube.CoreV1().Pods("default").Create(ctx, &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: "p"},
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "x"}}},
 		}, metav1.CreateOptions{})),
-		"make a Node": second(kube.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}},
+		"make a Node": errOf(kube.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}},
 			metav1.CreateOptions{})),
-		"change another namespace": second(kube.CoreV1().Namespaces().Patch(ctx, namespace, types.MergePatchType,
+		"change another namespace": errOf(kube.CoreV1().Namespaces().Patch(ctx, namespace, types.MergePatchType,
 			[]byte(`{"metadata": {"labels": {"a": "b"}}}`), metav1.PatchOptions{})),
 		"change the policy about join tokens": kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().Delete(ctx,
 			"kubeone-controller-tokens", metav1.DeleteOptions{}),
 		"delete the policy about Nodes": kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().Delete(ctx,
 			"kubeone-returning-hosts", metav1.DeleteOptions{}),
-		"take the scheduler's Lease": second(kube.CoordinationV1().Leases(namespace).Get(ctx, "kube-scheduler",
+		"take the scheduler's Lease": errOf(kube.CoordinationV1().Leases(namespace).Get(ctx, "kube-scheduler",
 			metav1.GetOptions{})),
 	} {
 		if !apierrors.IsForbidden(err) {
@@ -594,4 +594,4 @@ func theyMayDoNoMore(t *testing.T, admin, own *cluster.Client) {
 	}
 }
 
-func second[T any](_ T, err error) error { return err }
+func errOf[T any](_ T, err error) error { return err }

@@ -62,13 +62,13 @@ func newWorld(t *testing.T, o fake.Options) *world {
 		t.Fatal(err)
 	}
 	w.fake = fake.New(w, o)
-	w.start()
+	w.startControllers()
 	t.Cleanup(func() { w.stop() })
 	return w
 }
 
-// start starts controllers.
-func (w *world) start() {
+// startControllers starts controllers.
+func (w *world) startControllers() {
 	w.t.Helper()
 	scheme, err := controllers.Scheme()
 	if err != nil {
@@ -104,11 +104,11 @@ func fakeDeployment(name string, replicas int32, kubelet string) *v1alpha1.Machi
 		},
 	}
 	md.Spec.Template.ObjectMeta.Labels = labels
-	md.Spec.Template.Spec = spec(kubelet)
+	md.Spec.Template.Spec = machineSpec(kubelet)
 	return md
 }
 
-func spec(kubelet string) v1alpha1.MachineSpec {
+func machineSpec(kubelet string) v1alpha1.MachineSpec {
 	return v1alpha1.MachineSpec{
 		ProviderSpec: v1alpha1.ProviderSpec{Value: v1alpha1.ProviderConfig{CloudProvider: fake.Name}},
 		Versions:     v1alpha1.MachineVersionInfo{Kubelet: kubelet},
@@ -118,8 +118,8 @@ func spec(kubelet string) v1alpha1.MachineSpec {
 // within limits every wait of a test.
 const within = 5 * time.Minute
 
-// until waits until wrong returns "". It checks again whenever a Machine, set or deployment changes.
-func (w *world) until(what string, wrong func() string) {
+// awaitRight waits until wrong returns "". It checks again whenever a Machine, set or deployment changes.
+func (w *world) awaitRight(what string, wrong func() string) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), within)
 	defer cancel()
@@ -144,8 +144,8 @@ func (w *world) until(what string, wrong func() string) {
 	}
 }
 
-// machines returns the Machines of a deployment by name.
-func (w *world) machines(name string) map[string]v1alpha1.Machine {
+// machinesOf returns the Machines of a deployment by name.
+func (w *world) machinesOf(name string) map[string]v1alpha1.Machine {
 	w.t.Helper()
 	var all v1alpha1.MachineList
 	mine := []client.ListOption{client.InNamespace(namespace), client.MatchingLabels{"app": name}}
@@ -159,10 +159,10 @@ func (w *world) machines(name string) map[string]v1alpha1.Machine {
 	return out
 }
 
-// complete waits until a deployment has that many Machines of that version, all ready, and its status agrees.
-func (w *world) complete(name string, replicas int32, kubelet string) {
+// awaitComplete waits until a deployment has that many Machines of that version, all ready, and its status agrees.
+func (w *world) awaitComplete(name string, replicas int32, kubelet string) {
 	w.t.Helper()
-	w.until(fmt.Sprintf("%s has %d Machines of %s", name, replicas, kubelet), func() string {
+	w.awaitRight(fmt.Sprintf("%s has %d Machines of %s", name, replicas, kubelet), func() string {
 		md := &v1alpha1.MachineDeployment{}
 		if err := w.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, md); err != nil {
 			return err.Error()
@@ -172,10 +172,10 @@ func (w *world) complete(name string, replicas int32, kubelet string) {
 			s.ReadyReplicas != replicas || s.AvailableReplicas != replicas || s.UnavailableReplicas != 0 {
 			return fmt.Sprintf("%+v", s)
 		}
-		of := w.machines(name)
+		of := w.machinesOf(name)
 		for _, m := range of {
 			if m.Status.Phase != v1alpha1.Running || m.Spec.Versions.Kubelet != kubelet || m.Status.NodeRef == nil {
-				return fmt.Sprintf("%s is %s, %s, of %s", m.Name, m.Status.Phase, describe(m), m.Spec.Versions.Kubelet)
+				return fmt.Sprintf("%s is %s, %s, of %s", m.Name, m.Status.Phase, describeMachine(m), m.Spec.Versions.Kubelet)
 			}
 		}
 		if len(of) != int(replicas) {
@@ -185,7 +185,7 @@ func (w *world) complete(name string, replicas int32, kubelet string) {
 	})
 }
 
-func describe(m v1alpha1.Machine) string {
+func describeMachine(m v1alpha1.Machine) string {
 	var out []string
 	for _, c := range m.Status.Conditions {
 		out = append(out, fmt.Sprintf("%s=%s (%s)", c.Type, c.Status, c.Message))
@@ -193,10 +193,10 @@ func describe(m v1alpha1.Machine) string {
 	return strings.Join(out, ", ")
 }
 
-// change updates an object, and retries on conflicts.
-func change[O client.Object](w *world, o O, name string, edit func(O)) {
+// changeObject updates an object, and retries on conflicts.
+func changeObject[O client.Object](w *world, o O, name string, edit func(O)) {
 	w.t.Helper()
-	w.until("change "+name, func() string {
+	w.awaitRight("change "+name, func() string {
 		if err := w.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, o); err != nil {
 			w.t.Fatal(err)
 		}
@@ -218,15 +218,15 @@ func TestControllersWithTheFakeProvider(t *testing.T) {
 		name string
 		test func(*testing.T, *world)
 	}{
-		{"a standalone Machine becomes a Node, and goes", standalone},
+		{"a standalone Machine becomes a Node, and goes", checkStandalone},
 		{"an unknown provider is named in the status, and the Machine goes", unknownProvider},
 		{"a deployment makes Machines, and is scaled", scaledDeployment},
 		{"a roll-out by replacement keeps its limits, with the controllers killed again and again", rolledOut},
-		{"labels, annotations and taints are given and taken back", metadata},
-		{"a broken Machine is replaced, and many are not", remediated},
-		{"0 to 30 to 0, quickly", quickly},
+		{"labels, annotations and taints are given and taken back", checkMetadata},
+		{"a broken Machine is replaced, and many are not", checkRemediation},
+		{"0 to 30 to 0, quickly", checkQuickScaling},
 		{"a set alone adopts, lets go, and leaves orphans", setAlone},
-		{"nothing is written when nothing changes", idle},
+		{"nothing is written when nothing changes", checkIdle},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			w.t = t
@@ -236,39 +236,39 @@ func TestControllersWithTheFakeProvider(t *testing.T) {
 	w.t = t
 }
 
-func standalone(t *testing.T, w *world) {
-	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "alone"}, Spec: spec("1.36.3")}
+func checkStandalone(t *testing.T, w *world) {
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "alone"}, Spec: machineSpec("1.36.3")}
 	if err := w.Create(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
 	got := &v1alpha1.Machine{}
-	w.until("the Machine runs", func() string {
+	w.awaitRight("the Machine runs", func() string {
 		if err := w.Get(t.Context(), client.ObjectKeyFromObject(m), got); err != nil {
 			return err.Error()
 		}
 		if got.Status.Phase != v1alpha1.Running || got.Status.NodeRef == nil || got.Status.Versions == nil ||
 			got.Status.Versions.Kubelet != "1.36.3" || got.Status.ErrorReason != nil {
-			return fmt.Sprintf("%s, %s", got.Status.Phase, describe(*got))
+			return fmt.Sprintf("%s, %s", got.Status.Phase, describeMachine(*got))
 		}
 		return ""
 	})
-	change(w, &v1alpha1.Machine{}, "alone", func(m *v1alpha1.Machine) { m.Spec.Versions.Kubelet = "1.36.4" })
-	w.until("the provider cannot change it", func() string {
+	changeObject(w, &v1alpha1.Machine{}, "alone", func(m *v1alpha1.Machine) { m.Spec.Versions.Kubelet = "1.36.4" })
+	w.awaitRight("the provider cannot change it", func() string {
 		if err := w.Get(t.Context(), client.ObjectKeyFromObject(m), got); err != nil {
 			return err.Error()
 		}
 		if got.Status.ErrorReason == nil || *got.Status.ErrorReason != v1alpha1.UnsupportedChange {
-			return describe(*got)
+			return describeMachine(*got)
 		}
 		return ""
 	})
-	change(w, &v1alpha1.Machine{}, "alone", func(m *v1alpha1.Machine) { m.Spec.Versions.Kubelet = "1.36.3" })
-	w.until("the error is cleared when its cause is gone", func() string {
+	changeObject(w, &v1alpha1.Machine{}, "alone", func(m *v1alpha1.Machine) { m.Spec.Versions.Kubelet = "1.36.3" })
+	w.awaitRight("the error is cleared when its cause is gone", func() string {
 		if err := w.Get(t.Context(), client.ObjectKeyFromObject(m), got); err != nil {
 			return err.Error()
 		}
 		if got.Status.ErrorReason != nil || got.Status.ErrorMessage != nil || got.Status.Phase != v1alpha1.Running {
-			return describe(*got)
+			return describeMachine(*got)
 		}
 		return ""
 	})
@@ -277,7 +277,7 @@ func standalone(t *testing.T, w *world) {
 			t.Fatal(err)
 		}
 	}
-	w.until("Machine and Node are gone", func() string {
+	w.awaitRight("Machine and Node are gone", func() string {
 		node := &corev1.Node{}
 		if err := w.Get(t.Context(), client.ObjectKey{Name: "alone"}, node); !apierrors.IsNotFound(err) {
 			return fmt.Sprintf("the Node is there: %v", err)
@@ -296,7 +296,7 @@ func unknownProvider(t *testing.T, w *world) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "elsewhere", Finalizers: []string{
 			v1alpha1.MachineFinalizer, other,
 		}},
-		Spec: spec("1.36.3"),
+		Spec: machineSpec("1.36.3"),
 	}
 	m.Spec.ProviderSpec.Value.CloudProvider = "hetzner"
 	if err := w.Create(t.Context(), m); err != nil {
@@ -315,7 +315,7 @@ func unknownProvider(t *testing.T, w *world) {
 		}
 		return "no Event says it"
 	}
-	w.until("an Event says it", said)
+	w.awaitRight("an Event says it", said)
 	if err := w.Delete(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
@@ -325,8 +325,8 @@ func unknownProvider(t *testing.T, w *world) {
 		!equality.Semantic.DeepEqual(got.Status, v1alpha1.MachineStatus{}) || len(got.Finalizers) != 2 {
 		t.Errorf("it is not as it was made: %+v, %v", got, err)
 	}
-	change(w, &v1alpha1.Machine{}, m.Name, func(m *v1alpha1.Machine) { m.Finalizers = nil })
-	w.until("it is gone", func() string {
+	changeObject(w, &v1alpha1.Machine{}, m.Name, func(m *v1alpha1.Machine) { m.Finalizers = nil })
+	w.awaitRight("it is gone", func() string {
 		if err := w.Get(t.Context(), client.ObjectKeyFromObject(m), got); !apierrors.IsNotFound(err) {
 			return fmt.Sprint(err)
 		}
@@ -338,16 +338,16 @@ func scaledDeployment(t *testing.T, w *world) {
 	if err := w.Create(t.Context(), fakeDeployment("scaled", 3, "1.36.3")); err != nil {
 		t.Fatal(err)
 	}
-	w.complete("scaled", 3, "1.36.3")
+	w.awaitComplete("scaled", 3, "1.36.3")
 	var before map[string]v1alpha1.Machine
 	for _, replicas := range []int32{5, 2} {
-		before = w.machines("scaled")
-		change(w, &v1alpha1.MachineDeployment{}, "scaled", func(md *v1alpha1.MachineDeployment) {
+		before = w.machinesOf("scaled")
+		changeObject(w, &v1alpha1.MachineDeployment{}, "scaled", func(md *v1alpha1.MachineDeployment) {
 			md.Spec.Replicas = &replicas
 		})
-		w.complete("scaled", replicas, "1.36.3")
+		w.awaitComplete("scaled", replicas, "1.36.3")
 	}
-	left := w.machines("scaled")
+	left := w.machinesOf("scaled")
 	for name, stayed := range left {
 		for other, was := range before {
 			if _, stays := left[other]; !stays && was.CreationTimestamp.Before(&stayed.CreationTimestamp) {
@@ -355,26 +355,26 @@ func scaledDeployment(t *testing.T, w *world) {
 			}
 		}
 	}
-	w.removed("scaled", metav1.DeletePropagationBackground)
+	w.removeDeployment("scaled", metav1.DeletePropagationBackground)
 }
 
-// removed deletes a deployment and, like a garbage collector, its dependents.
-func (w *world) removed(name string, how metav1.DeletionPropagation) {
+// removeDeployment deletes a deployment and, like a garbage collector, its dependents.
+func (w *world) removeDeployment(name string, how metav1.DeletionPropagation) {
 	w.t.Helper()
 	key := client.ObjectKey{Namespace: namespace, Name: name}
 	md := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	if err := w.Delete(w.t.Context(), md, client.PropagationPolicy(how)); err != nil {
 		w.t.Fatal(err)
 	}
-	w.collected(name)
+	w.collectGarbage(name)
 }
 
-// collected deletes sets and Machines with the label until none is left. Controllers may create another one until they
-// notice that its owner is deleted.
-func (w *world) collected(name string) {
+// collectGarbage deletes sets and Machines with the label until none is left. Controllers may create another one until
+// they notice that its owner is deleted.
+func (w *world) collectGarbage(name string) {
 	w.t.Helper()
 	inside, mine := client.InNamespace(namespace), client.MatchingLabels{"app": name}
-	w.until(name+" is gone", func() string {
+	w.awaitRight(name+" is gone", func() string {
 		for _, kind := range []client.Object{&v1alpha1.MachineSet{}, &v1alpha1.Machine{}} {
 			if err := w.DeleteAllOf(w.t.Context(), kind, inside, mine); err != nil {
 				w.t.Fatal(err)
@@ -384,7 +384,7 @@ func (w *world) collected(name string) {
 		if err := w.List(w.t.Context(), &sets, inside, mine); err != nil {
 			w.t.Fatal(err)
 		}
-		if left := w.machines(name); len(left) > 0 || len(sets.Items) > 0 {
+		if left := w.machinesOf(name); len(left) > 0 || len(sets.Items) > 0 {
 			return fmt.Sprintf("%d sets, Machines %s", len(sets.Items), slices.Sorted(maps.Keys(left)))
 		}
 		return ""
@@ -402,40 +402,40 @@ func rolledOut(t *testing.T, w *world) {
 	if err := w.Create(t.Context(), md); err != nil {
 		t.Fatal(err)
 	}
-	w.complete("rolled", replicas, "1.35.4")
-	ended := w.limits("rolled", replicas, 1)
+	w.awaitComplete("rolled", replicas, "1.35.4")
+	ended := w.watchLimits("rolled", replicas, 1)
 	for _, kubelet := range []string{"1.36.3", "1.35.4", "1.36.3"} {
-		change(w, &v1alpha1.MachineDeployment{}, "rolled", func(md *v1alpha1.MachineDeployment) {
+		changeObject(w, &v1alpha1.MachineDeployment{}, "rolled", func(md *v1alpha1.MachineDeployment) {
 			md.Spec.Template.Spec.Versions.Kubelet = kubelet
 		})
 		for range 3 {
 			w.stop()
-			w.start()
+			w.startControllers()
 		}
-		w.complete("rolled", replicas, kubelet)
+		w.awaitComplete("rolled", replicas, kubelet)
 	}
 	if seen := ended(); seen < 3*replicas {
 		t.Errorf("only %d changes were seen", seen)
 	}
-	change(w, &v1alpha1.MachineDeployment{}, "rolled", func(md *v1alpha1.MachineDeployment) {
+	changeObject(w, &v1alpha1.MachineDeployment{}, "rolled", func(md *v1alpha1.MachineDeployment) {
 		md.Annotations = map[string]string{v1alpha1.RollbackAnnotation: "4"}
 	})
-	w.until("the wish for a revision that there is not is forgotten", func() string {
+	w.awaitRight("the wish for a revision that there is not is forgotten", func() string {
 		md := &v1alpha1.MachineDeployment{}
 		if err := w.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "rolled"}, md); err != nil {
 			return err.Error()
 		}
 		return md.Annotations[v1alpha1.RollbackAnnotation]
 	})
-	w.removed("rolled", metav1.DeletePropagationForeground)
+	w.removeDeployment("rolled", metav1.DeletePropagationForeground)
 }
 
-// limits watches a deployment's Machines: never more than surge beyond the replicas, and never fewer ready ones than
-// the replicas. The returned function ends the watch and returns the number of changes.
-func (w *world) limits(name string, replicas, surge int) func() int {
+// watchLimits watches a deployment's Machines: never more than surge beyond the replicas, and never fewer ready ones
+// than the replicas. The returned function ends the watch and returns the number of changes.
+func (w *world) watchLimits(name string, replicas, surge int) func() int {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
-	is := w.machines(name)
+	is := w.machinesOf(name)
 	events, err := w.Watch(ctx, &v1alpha1.MachineList{}, client.InNamespace(namespace),
 		client.MatchingLabels{"app": name})
 	if err != nil {
@@ -472,7 +472,7 @@ func (w *world) limits(name string, replicas, surge int) func() int {
 	}
 }
 
-func metadata(t *testing.T, w *world) {
+func checkMetadata(t *testing.T, w *world) {
 	md := fakeDeployment("labelled", 1, "1.36.3")
 	md.Spec.Template.Spec.ObjectMeta = v1alpha1.ObjectMeta{
 		Labels: map[string]string{"pool": "a"}, Annotations: map[string]string{"note": "x"},
@@ -481,9 +481,9 @@ func metadata(t *testing.T, w *world) {
 	if err := w.Create(t.Context(), md); err != nil {
 		t.Fatal(err)
 	}
-	w.complete("labelled", 1, "1.36.3")
+	w.awaitComplete("labelled", 1, "1.36.3")
 	var name string
-	for name = range w.machines("labelled") {
+	for name = range w.machinesOf("labelled") {
 		break
 	}
 	node := &corev1.Node{}
@@ -504,7 +504,7 @@ func metadata(t *testing.T, w *world) {
 			return ""
 		}
 	}
-	w.until("the Node has them", has("a", "only"))
+	w.awaitRight("the Node has them", has("a", "only"))
 	if node.Labels[desired.OwnerLabel] == "" || node.Annotations[v1alpha1.MachineAnnotation] != namespace+"/"+name {
 		t.Errorf("labels %v, annotations %v", node.Labels, node.Annotations)
 	}
@@ -514,35 +514,35 @@ func metadata(t *testing.T, w *world) {
 	if err := w.Patch(t.Context(), node, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
-	change(w, &v1alpha1.MachineDeployment{}, "labelled", func(md *v1alpha1.MachineDeployment) {
+	changeObject(w, &v1alpha1.MachineDeployment{}, "labelled", func(md *v1alpha1.MachineDeployment) {
 		md.Spec.Template.Spec.ObjectMeta, md.Spec.Template.Spec.Taints = v1alpha1.ObjectMeta{}, nil
 	})
-	w.until("they are taken back, and others' stay", has("b", "theirs"))
-	if after := w.machines("labelled"); len(after) != 1 || after[name].Name != name {
+	w.awaitRight("they are taken back, and others' stay", has("b", "theirs"))
+	if after := w.machinesOf("labelled"); len(after) != 1 || after[name].Name != name {
 		t.Errorf("for a label the Machines became %v", slices.Collect(maps.Keys(after)))
 	}
-	w.removed("labelled", metav1.DeletePropagationBackground)
+	w.removeDeployment("labelled", metav1.DeletePropagationBackground)
 }
 
-func remediated(t *testing.T, w *world) {
+func checkRemediation(t *testing.T, w *world) {
 	md := fakeDeployment("healed", 5, "1.36.3")
 	one, short := intstr.FromInt32(1), int32(1)
 	md.Spec.HealthCheck = &v1alpha1.MachineHealthCheck{NotReadyTimeoutSeconds: &short, MaxUnhealthy: &one}
 	if err := w.Create(t.Context(), md); err != nil {
 		t.Fatal(err)
 	}
-	w.complete("healed", 5, "1.36.3")
-	broken := w.broken("healed", 1)
-	w.until("the broken one is replaced", func() string {
-		if _, there := w.machines("healed")[broken[0]]; there {
+	w.awaitComplete("healed", 5, "1.36.3")
+	broken := w.breakNodes("healed", 1)
+	w.awaitRight("the broken one is replaced", func() string {
+		if _, there := w.machinesOf("healed")[broken[0]]; there {
 			return broken[0] + " is there"
 		}
 		return ""
 	})
-	w.complete("healed", 5, "1.36.3")
+	w.awaitComplete("healed", 5, "1.36.3")
 	// If one Machine is judged before the others have been silent for long enough, its replacement is correct.
 	paused := func(yes bool) {
-		change(w, &v1alpha1.MachineDeployment{}, "healed", func(md *v1alpha1.MachineDeployment) {
+		changeObject(w, &v1alpha1.MachineDeployment{}, "healed", func(md *v1alpha1.MachineDeployment) {
 			delete(md.Annotations, v1alpha1.PausedAnnotation)
 			if yes {
 				metav1.SetMetaDataAnnotation(&md.ObjectMeta, v1alpha1.PausedAnnotation, "")
@@ -550,9 +550,9 @@ func remediated(t *testing.T, w *world) {
 		})
 	}
 	paused(true)
-	broken = w.broken("healed", 3)
-	w.until("they have been silent for long enough", func() string {
-		of := w.machines("healed")
+	broken = w.breakNodes("healed", 3)
+	w.awaitRight("they have been silent for long enough", func() string {
+		of := w.machinesOf("healed")
 		for _, name := range broken {
 			ready := meta.FindStatusCondition(of[name].Status.Conditions, machine.ConditionReady)
 			if ready == nil || ready.Status == metav1.ConditionTrue ||
@@ -563,7 +563,7 @@ func remediated(t *testing.T, w *world) {
 		return ""
 	})
 	paused(false)
-	w.until("the brake is named", func() string {
+	w.awaitRight("the brake is named", func() string {
 		md := &v1alpha1.MachineDeployment{}
 		if err := w.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "healed"}, md); err != nil {
 			return err.Error()
@@ -575,19 +575,19 @@ func remediated(t *testing.T, w *world) {
 		}
 		return fmt.Sprint(md.Status.Conditions)
 	})
-	of := w.machines("healed")
+	of := w.machinesOf("healed")
 	for _, name := range broken {
 		if m, there := of[name]; !there || m.DeletionTimestamp != nil {
 			t.Errorf("%s was deleted, although too many are broken", name)
 		}
 	}
-	w.removed("healed", metav1.DeletePropagationBackground)
+	w.removeDeployment("healed", metav1.DeletePropagationBackground)
 }
 
-// broken makes the Nodes of n Machines silent, and returns their names.
-func (w *world) broken(name string, n int) []string {
+// breakNodes makes the Nodes of n Machines silent, and returns their names.
+func (w *world) breakNodes(name string, n int) []string {
 	w.t.Helper()
-	of := w.machines(name)
+	of := w.machinesOf(name)
 	names := slices.Sorted(maps.Keys(of))[:n]
 	for _, name := range names {
 		m := of[name]
@@ -598,18 +598,18 @@ func (w *world) broken(name string, n int) []string {
 	return names
 }
 
-func quickly(t *testing.T, w *world) {
+func checkQuickScaling(t *testing.T, w *world) {
 	if err := w.Create(t.Context(), fakeDeployment("quick", 0, "1.36.3")); err != nil {
 		t.Fatal(err)
 	}
 	for _, replicas := range []int32{30, 0, 30, 3} {
-		change(w, &v1alpha1.MachineDeployment{}, "quick", func(md *v1alpha1.MachineDeployment) {
+		changeObject(w, &v1alpha1.MachineDeployment{}, "quick", func(md *v1alpha1.MachineDeployment) {
 			md.Spec.Replicas = &replicas
 		})
 	}
-	w.complete("quick", 3, "1.36.3")
-	w.removed("quick", metav1.DeletePropagationBackground)
-	w.until("no machine and no Node is left", func() string {
+	w.awaitComplete("quick", 3, "1.36.3")
+	w.removeDeployment("quick", metav1.DeletePropagationBackground)
+	w.awaitRight("no machine and no Node is left", func() string {
 		if n := w.fake.Count(); n > 0 {
 			return fmt.Sprintf("%d machines", n)
 		}
@@ -624,7 +624,7 @@ func quickly(t *testing.T, w *world) {
 func setAlone(t *testing.T, w *world) {
 	labels := map[string]string{"app": "alone-set"}
 	orphan := &v1alpha1.Machine{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "orphan", Labels: labels}, Spec: spec("1.36.3"),
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "orphan", Labels: labels}, Spec: machineSpec("1.36.3"),
 	}
 	if err := w.Create(t.Context(), orphan); err != nil {
 		t.Fatal(err)
@@ -632,14 +632,14 @@ func setAlone(t *testing.T, w *world) {
 	two := int32(2)
 	ms := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "alone-set"}}
 	ms.Spec = v1alpha1.MachineSetSpec{Replicas: &two, Selector: metav1.LabelSelector{MatchLabels: labels}}
-	ms.Spec.Template.ObjectMeta.Labels, ms.Spec.Template.Spec = labels, spec("1.36.3")
+	ms.Spec.Template.ObjectMeta.Labels, ms.Spec.Template.Spec = labels, machineSpec("1.36.3")
 	if err := w.Create(t.Context(), ms); err != nil {
 		t.Fatal(err)
 	}
 	owned := func(n int, with string) func() string {
 		return func() string {
 			got := 0
-			for _, m := range w.machines("alone-set") {
+			for _, m := range w.machinesOf("alone-set") {
 				if metav1.IsControlledBy(&m, ms) && m.DeletionTimestamp == nil {
 					got++
 				}
@@ -654,9 +654,10 @@ func setAlone(t *testing.T, w *world) {
 			return ""
 		}
 	}
-	w.until("the orphan is one of two", owned(2, "true"))
-	change(w, &v1alpha1.Machine{}, "orphan", func(m *v1alpha1.Machine) { m.Labels = map[string]string{"app": "other"} })
-	w.until("what is not selected is let go, and replaced", owned(2, "false"))
+	w.awaitRight("the orphan is one of two", owned(2, "true"))
+	changeObject(w, &v1alpha1.Machine{}, "orphan",
+		func(m *v1alpha1.Machine) { m.Labels = map[string]string{"app": "other"} })
+	w.awaitRight("what is not selected is let go, and replaced", owned(2, "false"))
 	for _, m := range []*v1alpha1.Machine{orphan} {
 		if err := w.Delete(t.Context(), m); err != nil {
 			t.Fatal(err)
@@ -665,34 +666,34 @@ func setAlone(t *testing.T, w *world) {
 	if err := w.Delete(t.Context(), ms); err != nil {
 		t.Fatal(err)
 	}
-	w.collected("alone-set")
+	w.collectGarbage("alone-set")
 }
 
-// idle compares the versions of all objects before and after a reconciliation of everything.
-func idle(t *testing.T, w *world) {
+// checkIdle compares the versions of all objects before and after a reconciliation of everything.
+func checkIdle(t *testing.T, w *world) {
 	if err := w.Create(t.Context(), fakeDeployment("idle", 3, "1.36.3")); err != nil {
 		t.Fatal(err)
 	}
-	w.complete("idle", 3, "1.36.3")
-	before := w.versions()
+	w.awaitComplete("idle", 3, "1.36.3")
+	before := w.objectVersions()
 	w.stop()
-	w.start() // reconciles every object
+	w.startControllers() // reconciles every object
 	if err := w.Create(t.Context(), fakeDeployment("later", 1, "1.36.3")); err != nil {
 		t.Fatal(err)
 	}
-	w.complete("later", 1, "1.36.3")
-	after := w.versions()
+	w.awaitComplete("later", 1, "1.36.3")
+	after := w.objectVersions()
 	for name, version := range before {
 		if after[name] != version {
 			t.Errorf("%s was written", name)
 		}
 	}
-	w.removed("idle", metav1.DeletePropagationBackground)
-	w.removed("later", metav1.DeletePropagationBackground)
+	w.removeDeployment("idle", metav1.DeletePropagationBackground)
+	w.removeDeployment("later", metav1.DeletePropagationBackground)
 }
 
-// versions returns the resource versions of all objects.
-func (w *world) versions() map[string]string {
+// objectVersions returns the resource versions of all objects.
+func (w *world) objectVersions() map[string]string {
 	w.t.Helper()
 	out := map[string]string{}
 	for _, list := range []client.ObjectList{

@@ -22,8 +22,9 @@ import (
 	provide "kubeone/internal/machines/provider/ssh"
 )
 
-// theirs returns a definition like machine-controller's: without a schema, and without the status subresource.
-func theirs(kind, plural string) *unstructured.Unstructured {
+// foreignDefinition returns a definition like machine-controller's: without a schema, and without the status
+// subresource.
+func foreignDefinition(kind, plural string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
 		"metadata": map[string]any{
@@ -56,7 +57,7 @@ func TestForeignDefinitionsAreKept(t *testing.T) {
 	for kind, plural := range map[string]string{
 		"Machine": "machines", "MachineSet": "machinesets", "MachineDeployment": "machinedeployments",
 	} {
-		if _, err := definitions.Create(t.Context(), theirs(kind, plural), byAnother); err != nil {
+		if _, err := definitions.Create(t.Context(), foreignDefinition(kind, plural), byAnother); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -69,7 +70,7 @@ func TestForeignDefinitionsAreKept(t *testing.T) {
 		"status": map[string]any{"nodeRef": map[string]any{"name": "cloud-1"}},
 	}}
 	machines := c.Dynamic.Resource(kinds.Machines()).Namespace(namespace)
-	eventually(t, "a Machine is made", func() bool {
+	awaitTrue(t, "a Machine is made", func() bool {
 		_, err := machines.Create(t.Context(), m, byAnother)
 		return err == nil || apierrors.IsAlreadyExists(err)
 	})

@@ -29,8 +29,8 @@ func TestSlowMachines(t *testing.T) {
 		name string
 		test func(*testing.T, *world)
 	}{
-		{"0 to 100 to 0, while they are being made", hundred},
-		{"two deployments whose selectors overlap", overlapping},
+		{"0 to 100 to 0, while they are being made", checkHundred},
+		{"two deployments whose selectors overlap", checkOverlapping},
 		{"a deployment is deleted in the background", deletedInBackground},
 		{"a deployment is deleted in the foreground", deletedInForeground},
 		{"a deployment is deleted without what it owns", deletedAsOrphan},
@@ -49,7 +49,7 @@ func TestSlowMachines(t *testing.T) {
 // nothingLeft waits until there is no machine and no Node.
 func (w *world) nothingLeft() {
 	w.t.Helper()
-	w.until("no machine and no Node is left", func() string {
+	w.awaitRight("no machine and no Node is left", func() string {
 		var nodes corev1.NodeList
 		if err := w.List(w.t.Context(), &nodes); err != nil || len(nodes.Items) > 0 || w.fake.Count() > 0 {
 			return fmt.Sprintf("%d Nodes, %d machines, %v", len(nodes.Items), w.fake.Count(), err)
@@ -58,22 +58,22 @@ func (w *world) nothingLeft() {
 	})
 }
 
-func (w *world) create(o client.Object) {
+func (w *world) createObject(o client.Object) {
 	w.t.Helper()
 	if err := w.Create(w.t.Context(), o); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-func (w *world) scale(name string, replicas int32) {
+func (w *world) scaleDeployment(name string, replicas int32) {
 	w.t.Helper()
-	change(w, &v1alpha1.MachineDeployment{}, name, func(md *v1alpha1.MachineDeployment) {
+	changeObject(w, &v1alpha1.MachineDeployment{}, name, func(md *v1alpha1.MachineDeployment) {
 		md.Spec.Replicas = &replicas
 	})
 }
 
-// delete deletes all objects of a kind with the deployment's label.
-func (w *world) delete(kind client.Object, name string) {
+// deleteLabelled deletes all objects of a kind with the deployment's label.
+func (w *world) deleteLabelled(kind client.Object, name string) {
 	w.t.Helper()
 	if err := w.DeleteAllOf(w.t.Context(), kind, client.InNamespace(namespace),
 		client.MatchingLabels{"app": name}); err != nil {
@@ -84,8 +84,8 @@ func (w *world) delete(kind client.Object, name string) {
 // noMachines waits until a deployment has no Machines.
 func (w *world) noMachines(name string) {
 	w.t.Helper()
-	w.until(name+" has no Machine", func() string {
-		if left := w.machines(name); len(left) > 0 {
+	w.awaitRight(name+" has no Machine", func() string {
+		if left := w.machinesOf(name); len(left) > 0 {
 			return fmt.Sprint(slices.Sorted(maps.Keys(left)))
 		}
 		return ""
@@ -96,7 +96,7 @@ func (w *world) noMachines(name string) {
 func (w *world) noneIsMade(name string) (end func()) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
-	there := w.machines(name)
+	there := w.machinesOf(name)
 	events, err := w.Watch(ctx, &v1alpha1.MachineList{}, client.InNamespace(namespace),
 		client.MatchingLabels{"app": name})
 	if err != nil {
@@ -123,18 +123,18 @@ func (w *world) noneIsMade(name string) (end func()) {
 func (w *world) seenAll() {
 	w.t.Helper()
 	w.stop()
-	w.start()
-	w.create(fakeDeployment("seen", 1, "1.36.3"))
-	w.complete("seen", 1, "1.36.3")
-	w.removed("seen", metav1.DeletePropagationBackground)
+	w.startControllers()
+	w.createObject(fakeDeployment("seen", 1, "1.36.3"))
+	w.awaitComplete("seen", 1, "1.36.3")
+	w.removeDeployment("seen", metav1.DeletePropagationBackground)
 }
 
-func hundred(_ *testing.T, w *world) {
-	w.create(fakeDeployment("hundred", 0, "1.36.3"))
-	w.scale("hundred", 100)
-	w.until("some run, and others are being made", func() string {
+func checkHundred(_ *testing.T, w *world) {
+	w.createObject(fakeDeployment("hundred", 0, "1.36.3"))
+	w.scaleDeployment("hundred", 100)
+	w.awaitRight("some run, and others are being made", func() string {
 		phases := map[v1alpha1.MachinePhase]int{}
-		for _, m := range w.machines("hundred") {
+		for _, m := range w.machinesOf("hundred") {
 			phases[m.Status.Phase]++
 		}
 		if phases[v1alpha1.Running] == 0 || phases[v1alpha1.Provisioning] == 0 {
@@ -142,24 +142,24 @@ func hundred(_ *testing.T, w *world) {
 		}
 		return ""
 	})
-	w.scale("hundred", 0)
-	w.complete("hundred", 0, "1.36.3")
+	w.scaleDeployment("hundred", 0)
+	w.awaitComplete("hundred", 0, "1.36.3")
 	w.nothingLeft()
-	w.removed("hundred", metav1.DeletePropagationBackground)
+	w.removeDeployment("hundred", metav1.DeletePropagationBackground)
 }
 
-func overlapping(t *testing.T, w *world) {
+func checkOverlapping(t *testing.T, w *world) {
 	labels := map[string]string{"app": "both"}
 	var of []*v1alpha1.MachineDeployment
 	for i, name := range []string{"one", "other"} {
 		md := fakeDeployment(name, int32(i+2), "1.36.3")
 		md.Spec.Selector.MatchLabels, md.Spec.Template.ObjectMeta.Labels = labels, labels
-		w.create(md)
+		w.createObject(md)
 		of = append(of, md)
 	}
 	settled := func(want int) func() string {
 		return func() string {
-			all := w.machines("both")
+			all := w.machinesOf("both")
 			for _, md := range of {
 				if err := w.Get(t.Context(), client.ObjectKeyFromObject(md), md); err != nil {
 					return err.Error()
@@ -174,11 +174,11 @@ func overlapping(t *testing.T, w *world) {
 			return ""
 		}
 	}
-	w.until("each has its own Machines", settled(5))
-	before := w.machines("both")
+	w.awaitRight("each has its own Machines", settled(5))
+	before := w.machinesOf("both")
 	w.seenAll()
-	w.until("and they stay what they are", settled(5))
-	after := w.machines("both")
+	w.awaitRight("and they stay what they are", settled(5))
+	after := w.machinesOf("both")
 	for name, m := range before {
 		is, was := metav1.GetControllerOf(ptr(after[name])), metav1.GetControllerOf(&m)
 		if is == nil || is.UID != was.UID {
@@ -190,7 +190,7 @@ func overlapping(t *testing.T, w *world) {
 			t.Fatal(err)
 		}
 	}
-	w.collected("both")
+	w.collectGarbage("both")
 }
 
 func ptr[T any](v T) *T { return &v }
@@ -199,18 +199,18 @@ func ptr[T any](v T) *T { return &v }
 func (w *world) deleteAs(name string, how metav1.DeletionPropagation) map[string]v1alpha1.Machine {
 	w.t.Helper()
 	md := fakeDeployment(name, 2, "1.36.3")
-	w.create(md)
-	w.complete(name, 2, "1.36.3")
+	w.createObject(md)
+	w.awaitComplete(name, 2, "1.36.3")
 	if err := w.Delete(w.t.Context(), md, client.PropagationPolicy(how)); err != nil {
 		w.t.Fatal(err)
 	}
-	return w.machines(name)
+	return w.machinesOf(name)
 }
 
 // letGo removes a finalizer of the garbage collector from a deployment, which ends its deletion.
 func (w *world) letGo(name, finalizer string) {
 	w.t.Helper()
-	change(w, &v1alpha1.MachineDeployment{}, name, func(md *v1alpha1.MachineDeployment) {
+	changeObject(w, &v1alpha1.MachineDeployment{}, name, func(md *v1alpha1.MachineDeployment) {
 		if !controllerutil.RemoveFinalizer(md, finalizer) {
 			w.t.Errorf("%s has no finalizer %s", name, finalizer)
 		}
@@ -226,10 +226,10 @@ func deletedInBackground(_ *testing.T, w *world) {
 	w.deleteAs("background", metav1.DeletePropagationBackground)
 	end := w.noneIsMade("background")
 	defer end()
-	w.delete(&v1alpha1.Machine{}, "background")
+	w.deleteLabelled(&v1alpha1.Machine{}, "background")
 	w.noMachines("background")
 	w.seenAll()
-	w.delete(&v1alpha1.MachineSet{}, "background")
+	w.deleteLabelled(&v1alpha1.MachineSet{}, "background")
 }
 
 // deletedInForeground: the deployment stays until its dependents are deleted, and creates no replacements.
@@ -237,10 +237,10 @@ func deletedInForeground(_ *testing.T, w *world) {
 	w.deleteAs("foreground", metav1.DeletePropagationForeground)
 	end := w.noneIsMade("foreground")
 	defer end()
-	w.delete(&v1alpha1.Machine{}, "foreground")
+	w.deleteLabelled(&v1alpha1.Machine{}, "foreground")
 	w.noMachines("foreground")
 	w.seenAll()
-	w.delete(&v1alpha1.MachineSet{}, "foreground")
+	w.deleteLabelled(&v1alpha1.MachineSet{}, "foreground")
 	w.seenAll()
 	w.letGo("foreground", metav1.FinalizerDeleteDependents)
 }
@@ -254,7 +254,7 @@ func deletedAsOrphan(t *testing.T, w *world) {
 		t.Fatalf("%d sets, %v", len(sets.Items), err)
 	}
 	set := sets.Items[0].Name
-	change(w, &v1alpha1.MachineSet{}, set, func(ms *v1alpha1.MachineSet) { ms.OwnerReferences = nil })
+	changeObject(w, &v1alpha1.MachineSet{}, set, func(ms *v1alpha1.MachineSet) { ms.OwnerReferences = nil })
 	w.seenAll() // a deployment under deletion adopts nothing
 	ms := &v1alpha1.MachineSet{}
 	if err := w.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: set}, ms); err != nil ||
@@ -262,7 +262,7 @@ func deletedAsOrphan(t *testing.T, w *world) {
 		t.Errorf("the set is of %v, %v", ms.OwnerReferences, err)
 	}
 	w.letGo("orphaned", metav1.FinalizerOrphanDependents)
-	if after := w.machines("orphaned"); !maps.EqualFunc(before, after, func(a, b v1alpha1.Machine) bool {
+	if after := w.machinesOf("orphaned"); !maps.EqualFunc(before, after, func(a, b v1alpha1.Machine) bool {
 		return a.UID == b.UID && b.DeletionTimestamp == nil
 	}) {
 		t.Errorf("the Machines were %v, and are %v", slices.Sorted(maps.Keys(before)), slices.Sorted(maps.Keys(after)))
@@ -271,29 +271,29 @@ func deletedAsOrphan(t *testing.T, w *world) {
 	if err := w.Delete(t.Context(), ptr(before[first])); err != nil {
 		t.Fatal(err)
 	}
-	w.until("the set alone has replaced one", func() string {
-		of := w.machines("orphaned")
+	w.awaitRight("the set alone has replaced one", func() string {
+		of := w.machinesOf("orphaned")
 		if _, there := of[first]; there || len(of) != 2 {
 			return fmt.Sprint(slices.Sorted(maps.Keys(of)))
 		}
 		return ""
 	})
 	end := w.noneIsMade("orphaned")
-	w.create(fakeDeployment("orphaned", 2, "1.36.3"))
-	w.complete("orphaned", 2, "1.36.3")
+	w.createObject(fakeDeployment("orphaned", 2, "1.36.3"))
+	w.awaitComplete("orphaned", 2, "1.36.3")
 	end()
-	w.removed("orphaned", metav1.DeletePropagationBackground)
+	w.removeDeployment("orphaned", metav1.DeletePropagationBackground)
 }
 
 // foreignFinalizer: the machine and its Node disappear, but the Machine stays for another controller, for any time.
 // Nothing is created for it again.
 func foreignFinalizer(t *testing.T, w *world) {
-	const theirs = "example.com/theirs"
+	const foreignDefinition = "example.com/theirs"
 	m := &v1alpha1.Machine{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kept", Finalizers: []string{theirs}},
-		Spec:       spec("1.36.3"),
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kept", Finalizers: []string{foreignDefinition}},
+		Spec:       machineSpec("1.36.3"),
 	}
-	w.create(m)
+	w.createObject(m)
 	is := func(phase v1alpha1.MachinePhase, finalizers ...string) func() string {
 		return func() string {
 			if err := w.Get(t.Context(), client.ObjectKeyFromObject(m), m); err != nil {
@@ -306,22 +306,22 @@ func foreignFinalizer(t *testing.T, w *world) {
 			return ""
 		}
 	}
-	w.until("it runs", is(v1alpha1.Running, theirs, v1alpha1.MachineFinalizer))
+	w.awaitRight("it runs", is(v1alpha1.Running, foreignDefinition, v1alpha1.MachineFinalizer))
 	for range 2 {
 		if err := w.Delete(t.Context(), m); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.until("only the foreign finalizer is left", is(v1alpha1.Deleting, theirs))
+	w.awaitRight("only the foreign finalizer is left", is(v1alpha1.Deleting, foreignDefinition))
 	if err := w.Delete(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
 	w.seenAll()
 	w.nothingLeft()
-	if why := is(v1alpha1.Deleting, theirs)(); why != "" {
+	if why := is(v1alpha1.Deleting, foreignDefinition)(); why != "" {
 		t.Error(why)
 	}
-	change(w, &v1alpha1.Machine{}, "kept", func(m *v1alpha1.Machine) { m.Finalizers = nil })
+	changeObject(w, &v1alpha1.Machine{}, "kept", func(m *v1alpha1.Machine) { m.Finalizers = nil })
 	if err := w.Get(t.Context(), client.ObjectKeyFromObject(m), m); !apierrors.IsNotFound(err) {
 		t.Errorf("it is there: %v", err)
 	}
@@ -331,17 +331,17 @@ func foreignFinalizer(t *testing.T, w *world) {
 // free.
 func foreignNode(t *testing.T, w *world) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "taken"}}
-	w.create(node)
-	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "taken"}, Spec: spec("1.36.3")}
+	w.createObject(node)
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "taken"}, Spec: machineSpec("1.36.3")}
 	waits := func() {
 		t.Helper()
-		w.create(m)
-		w.until("the Machine waits", func() string {
+		w.createObject(m)
+		w.awaitRight("the Machine waits", func() string {
 			if err := w.Get(t.Context(), client.ObjectKeyFromObject(m), m); err != nil {
 				return err.Error()
 			}
 			if m.Status.Phase != v1alpha1.Provisioning || m.Status.NodeRef != nil || len(m.Status.Conditions) < 2 {
-				return fmt.Sprintf("%s, %v, %s", m.Status.Phase, m.Status.NodeRef, describe(*m))
+				return fmt.Sprintf("%s, %v, %s", m.Status.Phase, m.Status.NodeRef, describeMachine(*m))
 			}
 			return ""
 		})
@@ -356,28 +356,28 @@ func foreignNode(t *testing.T, w *world) {
 	if err := w.Delete(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
-	w.until("a Machine that never was a Node is gone", gone)
+	w.awaitRight("a Machine that never was a Node is gone", gone)
 	now := &corev1.Node{}
 	if err := w.Get(t.Context(), client.ObjectKeyFromObject(node), now); err != nil ||
 		now.ResourceVersion != node.ResourceVersion {
 		t.Fatalf("the foreign Node was written: %+v, %v", now.ObjectMeta, err)
 	}
-	m = &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "taken"}, Spec: spec("1.36.3")}
+	m = &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "taken"}, Spec: machineSpec("1.36.3")}
 	waits()
 	if err := w.Delete(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
-	w.until("the name is free, and the Machine is a Node", func() string {
+	w.awaitRight("the name is free, and the Machine is a Node", func() string {
 		if err := w.Get(t.Context(), client.ObjectKeyFromObject(m), m); err != nil {
 			return err.Error()
 		}
 		if m.Status.Phase != v1alpha1.Running {
-			return describe(*m)
+			return describeMachine(*m)
 		}
 		return ""
 	})
 	if err := w.Delete(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
-	w.until("it is gone", gone)
+	w.awaitRight("it is gone", gone)
 }

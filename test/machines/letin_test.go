@@ -36,13 +36,13 @@ type network struct {
 	has map[string]*sshtest.Server
 }
 
-func (n *network) put(at string, s *sshtest.Server) {
+func (n *network) putServer(at string, s *sshtest.Server) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.has = map[string]*sshtest.Server{at: s}
 }
 
-func (n *network) dial(ctx context.Context, _, at string) (net.Conn, error) {
+func (n *network) dialServer(ctx context.Context, _, at string) (net.Conn, error) {
 	n.mu.Lock()
 	s := n.has[at]
 	n.mu.Unlock()
@@ -52,8 +52,8 @@ func (n *network) dial(ctx context.Context, _, at string) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, "tcp", s.Addr())
 }
 
-// bare answers like a host without any installation, and does nothing.
-func bare(answer string) sshtest.Handler {
+// bareHandler answers like a host without any installation, and does nothing.
+func bareHandler(answer string) sshtest.Handler {
 	return func(s *sshtest.Session) int {
 		_, size, _ := strings.Cut(s.Command, "dd bs=")
 		size, _, _ = strings.Cut(size, " ")
@@ -80,7 +80,7 @@ func newKey(t *testing.T) ssh.Signer {
 	return key
 }
 
-func pinned(s *sshtest.Server) []string {
+func pinnedKeys(s *sshtest.Server) []string {
 	return []string{strings.TrimSpace(string(ssh.MarshalAuthorizedKey(s.HostKey())))}
 }
 
@@ -95,7 +95,7 @@ type guarded struct {
 func newGuarded(t *testing.T) *guarded {
 	t.Helper()
 	config, access, admin := startAPI(t)
-	recorded(t, admin)
+	writeRecord(t, admin)
 	releases := workspace.NewReleasesOf(workspace.Options{BundleDir: t.TempDir()})
 	t.Cleanup(releases.Close)
 	runWith(t, access, "controller/one", releases.From)
@@ -107,38 +107,38 @@ func newGuarded(t *testing.T) *guarded {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &guarded{t: t, answers: bare(strings.ReplaceAll(string(answer), "10.0.0.11", "192.0.2.9"))}
+	g := &guarded{t: t, answers: bareHandler(strings.ReplaceAll(string(answer), "10.0.0.11", "192.0.2.9"))}
 	if g.Client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
 	return g
 }
 
-func (g *guarded) server(key ssh.Signer, authorized ...ssh.PublicKey) *sshtest.Server {
+func (g *guarded) startServer(key ssh.Signer, authorized ...ssh.PublicKey) *sshtest.Server {
 	return sshtest.Start(g.t, sshtest.Options{
 		HostKeys: []ssh.Signer{key}, AuthorizedKeys: authorized, Handler: g.answers,
 	})
 }
 
-// create creates an object as soon as its kind is defined.
-func (g *guarded) create(o client.Object) {
+// createObject creates an object as soon as its kind is defined.
+func (g *guarded) createObject(o client.Object) {
 	g.t.Helper()
-	eventually(g.t, "create "+o.GetName(), func() bool { return g.Create(g.t.Context(), o) == nil })
+	awaitTrue(g.t, "create "+o.GetName(), func() bool { return g.Create(g.t.Context(), o) == nil })
 }
 
-// machine creates a Machine that accepts only that Host.
-func (g *guarded) machine(name, host string) *v1alpha1.Machine {
+// createMachine creates a Machine that accepts only that Host.
+func (g *guarded) createMachine(name, host string) *v1alpha1.Machine {
 	g.t.Helper()
 	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	m.Spec.ProviderSpec.Value.CloudProvider = provide.Name
 	m.Spec.ProviderSpec.Value.CloudProviderSpec = &runtime.RawExtension{Raw: []byte(`{"host": "` + host + `"}`)}
 	m.Spec.Versions.Kubelet = "1.36.3"
-	g.create(m)
+	g.createObject(m)
 	return m
 }
 
-// says waits until a condition of the Machine is false for the reason and contains the text.
-func (g *guarded) says(what string, m *v1alpha1.Machine, condition, reason, text string) {
+// awaitCondition waits until a condition of the Machine is false for the reason and contains the text.
+func (g *guarded) awaitCondition(what string, m *v1alpha1.Machine, condition, reason, text string) {
 	g.t.Helper()
 	var last *metav1.Condition
 	defer func() {
@@ -146,7 +146,7 @@ func (g *guarded) says(what string, m *v1alpha1.Machine, condition, reason, text
 			g.t.Logf("%s: %s says %+v", what, m.Name, last)
 		}
 	}()
-	eventually(g.t, what, func() bool {
+	awaitTrue(g.t, what, func() bool {
 		is := &v1alpha1.Machine{}
 		if err := g.Get(g.t.Context(), client.ObjectKeyFromObject(m), is); err != nil {
 			return false
@@ -157,7 +157,7 @@ func (g *guarded) says(what string, m *v1alpha1.Machine, condition, reason, text
 	})
 }
 
-func (g *guarded) host() *kubeone.Host {
+func (g *guarded) readHost() *kubeone.Host {
 	g.t.Helper()
 	h := &kubeone.Host{}
 	if err := g.Get(g.t.Context(), client.ObjectKey{Name: "w-1"}, h); err != nil {
@@ -166,10 +166,10 @@ func (g *guarded) host() *kubeone.Host {
 	return h
 }
 
-// edit changes the Host like an operator.
-func (g *guarded) edit(change func(*kubeone.HostSpec)) {
+// editHost changes the Host like an operator.
+func (g *guarded) editHost(change func(*kubeone.HostSpec)) {
 	g.t.Helper()
-	before := g.host()
+	before := g.readHost()
 	after := before.DeepCopy()
 	change(&after.Spec)
 	if err := g.Patch(g.t.Context(), after, client.MergeFrom(before)); err != nil {
@@ -184,45 +184,47 @@ func (g *guarded) edit(change func(*kubeone.HostSpec)) {
 func TestHostRefusesLogin(t *testing.T) {
 	t.Parallel()
 	g := newGuarded(t)
-	bastion := sshtest.Start(t, sshtest.Options{Dial: g.dial})
-	first, anew := g.server(newKey(t)), newKey(t)
-	after, closed := g.server(anew), g.server(anew, newKey(t).PublicKey())
-	g.put("192.0.2.9:22", first)
-	g.create(&kubeone.Host{ObjectMeta: metav1.ObjectMeta{Name: "w-1"}, Spec: kubeone.HostSpec{
-		Address: "192.0.2.9", PrivateAddress: "192.0.2.9", HostKeys: pinned(first),
-		Bastion: &kubeone.Bastion{Address: "127.0.0.1", Port: int32(bastion.Port()), HostKeys: pinned(bastion)},
+	bastion := sshtest.Start(t, sshtest.Options{Dial: g.dialServer})
+	first, anew := g.startServer(newKey(t)), newKey(t)
+	after, closed := g.startServer(anew), g.startServer(anew, newKey(t).PublicKey())
+	g.putServer("192.0.2.9:22", first)
+	g.createObject(&kubeone.Host{ObjectMeta: metav1.ObjectMeta{Name: "w-1"}, Spec: kubeone.HostSpec{
+		Address: "192.0.2.9", PrivateAddress: "192.0.2.9", HostKeys: pinnedKeys(first),
+		Bastion: &kubeone.Bastion{Address: "127.0.0.1", Port: int32(bastion.Port()), HostKeys: pinnedKeys(bastion)},
 	}})
-	one := g.machine("one", "w-1")
+	one := g.createMachine("one", "w-1")
 	// The host has answered and is suitable. This cluster has no control plane, so this is the furthest state.
 	const goesOn = "no API server reported its version"
-	g.says("the host answers", one, lifeof.ConditionReady, "Waiting", goesOn)
-	two := g.machine("two", "w-1")
-	g.says("another has it", two, lifeof.ConditionAllocated, "HostTaken", "the Host w-1, the only one that this "+
-		"Machine may have, is Machine "+namespace+"/one's")
+	g.awaitCondition("the host answers", one, lifeof.ConditionReady, "Waiting", goesOn)
+	two := g.createMachine("two", "w-1")
+	g.awaitCondition("another has it", two, lifeof.ConditionAllocated, "HostTaken",
+		"the Host w-1, the only one that this "+
+			"Machine may have, is Machine "+namespace+"/one's")
 
-	g.put("192.0.2.9:22", after)
-	g.says("it has another key", one, lifeof.ConditionReady, "HostSilent", "the host key of 192.0.2.9:22 has changed")
-	g.edit(func(h *kubeone.HostSpec) { h.HostKeys = pinned(after) })
-	g.says("its key is known", one, lifeof.ConditionReady, "Waiting", goesOn)
+	g.putServer("192.0.2.9:22", after)
+	g.awaitCondition("it has another key", one, lifeof.ConditionReady, "HostSilent",
+		"the host key of 192.0.2.9:22 has changed")
+	g.editHost(func(h *kubeone.HostSpec) { h.HostKeys = pinnedKeys(after) })
+	g.awaitCondition("its key is known", one, lifeof.ConditionReady, "Waiting", goesOn)
 
-	g.put("192.0.2.9:22", closed)
-	g.says("the login is refused", one, lifeof.ConditionReady, "HostSilent", "authorized_keys")
-	g.put("192.0.2.9:22", after)
-	g.says("it lets the cluster in", one, lifeof.ConditionReady, "Waiting", goesOn)
+	g.putServer("192.0.2.9:22", closed)
+	g.awaitCondition("the login is refused", one, lifeof.ConditionReady, "HostSilent", "authorized_keys")
+	g.putServer("192.0.2.9:22", after)
+	g.awaitCondition("it lets the cluster in", one, lifeof.ConditionReady, "Waiting", goesOn)
 
-	g.put("192.0.2.10:2222", after)
-	g.says("it is elsewhere", one, lifeof.ConditionReady, "HostSilent", "192.0.2.9")
-	g.edit(func(h *kubeone.HostSpec) { h.Address, h.Port = "192.0.2.10", 2222 })
-	g.says("it is found there", one, lifeof.ConditionReady, "Waiting", goesOn)
+	g.putServer("192.0.2.10:2222", after)
+	g.awaitCondition("it is elsewhere", one, lifeof.ConditionReady, "HostSilent", "192.0.2.9")
+	g.editHost(func(h *kubeone.HostSpec) { h.Address, h.Port = "192.0.2.10", 2222 })
+	g.awaitCondition("it is found there", one, lifeof.ConditionReady, "Waiting", goesOn)
 
-	if h := g.host(); h.Status.Claim == nil || h.Status.Claim.UID != one.UID {
+	if h := g.readHost(); h.Status.Claim == nil || h.Status.Claim.UID != one.UID {
 		t.Errorf("meanwhile it became %+v", h.Status)
 	}
 	if err := g.Delete(t.Context(), one); err != nil {
 		t.Fatal(err)
 	}
-	g.says("the second one has it", two, lifeof.ConditionReady, "Waiting", goesOn)
-	if h := g.host(); h.Status.Claim == nil || h.Status.Claim.UID != two.UID || h.Status.Message != "" {
+	g.awaitCondition("the second one has it", two, lifeof.ConditionReady, "Waiting", goesOn)
+	if h := g.readHost(); h.Status.Claim == nil || h.Status.Claim.UID != two.UID || h.Status.Message != "" {
 		t.Errorf("it is %+v", h.Status)
 	}
 }

@@ -32,8 +32,8 @@ import (
 	"kubeone/test/lab/apiserver"
 )
 
-// kubeconfig returns a client's configuration as a kubeconfig.
-func kubeconfig(t *testing.T, c *rest.Config) []byte {
+// kubeconfigOf returns a client's configuration as a kubeconfig.
+func kubeconfigOf(t *testing.T, c *rest.Config) []byte {
 	t.Helper()
 	out := clientcmdapi.NewConfig()
 	out.CurrentContext = "test"
@@ -53,7 +53,7 @@ func kubeconfig(t *testing.T, c *rest.Config) []byte {
 func startAPI(t *testing.T) (*rest.Config, cluster.Access, *cluster.Client) {
 	t.Helper()
 	config := apiserver.Start(t.Context(), t, "1.36.3")
-	access := cluster.Access{Kubeconfig: kubeconfig(t, config)}
+	access := cluster.Access{Kubeconfig: kubeconfigOf(t, config)}
 	c, err := cluster.Connect(access)
 	if err != nil {
 		t.Fatal(err)
@@ -68,8 +68,8 @@ type process struct {
 	end     func() error // and returns its result
 }
 
-// counts reports whether a metric has the value 1 for a label.
-func (p process) counts(t *testing.T, metric, label string) bool {
+// metricIsOne reports whether a metric has the value 1 for a label.
+func (p process) metricIsOne(t *testing.T, metric, label string) bool {
 	t.Helper()
 	families, err := p.metrics.Gather()
 	if err != nil {
@@ -85,7 +85,7 @@ func (p process) counts(t *testing.T, metric, label string) bool {
 	return false
 }
 
-func run(t *testing.T, access cluster.Access, name string) process {
+func runProcess(t *testing.T, access cluster.Access, name string) process {
 	t.Helper()
 	return runWith(t, access, name, func(context.Context, string) (engine.Releases, error) {
 		return nil, errors.New("none")
@@ -131,8 +131,8 @@ func TestControllerProcesses(t *testing.T) {
 	if _, err := pool.List(t.Context(), objects); err == nil || !strings.Contains(err.Error(), "no pool of hosts yet") {
 		t.Errorf("before there is a pool: %v", err)
 	}
-	recorded(t, c)
-	first := run(t, access, "first")
+	writeRecord(t, c)
+	first := runProcess(t, access, "first")
 	leads := func() string {
 		lease, err := c.Kubernetes.CoordinationV1().Leases(pool.Namespace).Get(t.Context(), manager.Lease,
 			metav1.GetOptions{})
@@ -141,7 +141,7 @@ func TestControllerProcesses(t *testing.T) {
 		}
 		return holderOf(lease)
 	}
-	eventually(t, "the first one leads", func() bool { return strings.Contains(leads(), "_") })
+	awaitTrue(t, "the first one leads", func() bool { return strings.Contains(leads(), "_") })
 	before := leads()
 	key, err := pool.Key(t.Context(), c.Kubernetes)
 	if err != nil {
@@ -168,24 +168,24 @@ func TestControllerProcesses(t *testing.T) {
 		}
 	}
 	add("w-1")
-	eventually(t, "a Host is free", func() bool { return state("w-1") == kubeone.HostFree })
-	run(t, access, "second")
+	awaitTrue(t, "a Host is free", func() bool { return state("w-1") == kubeone.HostFree })
+	runProcess(t, access, "second")
 	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"}}
 	m.Spec.ProviderSpec.Value.CloudProvider = provide.Name
 	m.Spec.Versions.Kubelet = "1.36.3"
 	if err := objects.Create(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a Machine has claimed it", func() bool { return state("w-1") == kubeone.HostClaimed })
-	eventually(t, "both are counted", func() bool {
-		return first.counts(t, "kubeone_hosts", "Claimed") && first.counts(t, "kubeone_machines", "Provisioning")
+	awaitTrue(t, "a Machine has claimed it", func() bool { return state("w-1") == kubeone.HostClaimed })
+	awaitTrue(t, "both are counted", func() bool {
+		return first.metricIsOne(t, "kubeone_hosts", "Claimed") && first.metricIsOne(t, "kubeone_machines", "Provisioning")
 	})
 	if err := first.end(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the second one leads", func() bool { return leads() != before && strings.Contains(leads(), "_") })
+	awaitTrue(t, "the second one leads", func() bool { return leads() != before && strings.Contains(leads(), "_") })
 	add("w-2")
-	eventually(t, "another Host is free", func() bool { return state("w-2") == kubeone.HostFree })
+	awaitTrue(t, "another Host is free", func() bool { return state("w-2") == kubeone.HostFree })
 	again, err := pool.Key(t.Context(), c.Kubernetes)
 	if err != nil || ssh.FingerprintSHA256(again.PublicKey()) != ssh.FingerprintSHA256(key.PublicKey()) {
 		t.Errorf("the key is another one: %v", err)
@@ -202,8 +202,8 @@ func holderOf(l *coordinationv1.Lease) string {
 	return *l.Spec.HolderIdentity
 }
 
-// eventually waits until a condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
+// awaitTrue waits until a condition holds.
+func awaitTrue(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	deadline, tick := time.After(within), time.NewTicker(100*time.Millisecond)
 	defer tick.Stop()

@@ -35,8 +35,8 @@ type server struct {
 	config *rest.Config
 }
 
-// serve starts an API server and creates the CustomResourceDefinitions.
-func serve(t *testing.T) *server {
+// startServerWithKinds starts an API server and creates the CustomResourceDefinitions.
+func startServerWithKinds(t *testing.T) *server {
 	t.Helper()
 	config := apiserver.Start(t.Context(), t, "1.36.3")
 	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{
@@ -61,26 +61,26 @@ func serve(t *testing.T) *server {
 
 func TestMachineAPIObjects(t *testing.T) {
 	t.Parallel()
-	s := serve(t)
+	s := startServerWithKinds(t)
 	for _, part := range []struct {
 		name string
 		test func(*testing.T, *server)
 	}{
-		{"the definitions are accepted without complaint", definitions},
-		{"manifests of machine-controller are accepted as they are", accepted},
-		{"what is left out has its default", defaults},
-		{"what cannot be is refused", refused},
-		{"what cannot be changed is refused", unchangeable},
+		{"the definitions are accepted without complaint", checkDefinitions},
+		{"manifests of machine-controller are accepted as they are", checkAccepted},
+		{"what is left out has its default", checkDefaults},
+		{"what cannot be is refused", checkRefused},
+		{"what cannot be changed is refused", checkImmutable},
 		{"applying the same file again writes nothing", writesNothing},
-		{"status is written beside the spec, and read by the scale subresource", scaled},
-		{"machines are found by provider and by Node", selected},
+		{"status is written beside the spec, and read by the scale subresource", checkScale},
+		{"machines are found by provider and by Node", checkSelectors},
 		{"what is older than a rule is kept, and written", olderThanARule},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.test(t, s) })
 	}
 }
 
-func definitions(t *testing.T, s *server) {
+func checkDefinitions(t *testing.T, s *server) {
 	var list apiextensionsv1.CustomResourceDefinitionList
 	if err := s.List(t.Context(), &list); err != nil {
 		t.Fatal(err)
@@ -101,8 +101,8 @@ func definitions(t *testing.T, s *server) {
 	}
 }
 
-// accepted creates objects of other programs, with field validation as strict as kubectl's.
-func accepted(t *testing.T, s *server) {
+// checkAccepted creates objects of other programs, with field validation as strict as kubectl's.
+func checkAccepted(t *testing.T, s *server) {
 	files, err := filepath.Glob("testdata/machine-controller/*.yaml")
 	if err != nil || len(files) < 8 {
 		t.Fatalf("%d files: %v", len(files), err)
@@ -112,7 +112,7 @@ func accepted(t *testing.T, s *server) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		written := object(t, string(text))
+		written := parseObject(t, string(text))
 		got := written.DeepCopy()
 		if err := s.Create(t.Context(), got, client.FieldValidation("Strict")); err != nil {
 			t.Errorf("%s: %v", file, err)
@@ -140,8 +140,8 @@ const (
 		"spec:\n  providerSpec: {value: {cloudProvider: ssh}}\n  versions: {kubelet: 1.36.3}\n"
 )
 
-// named returns a manifest with a name, and with more lines in its spec.
-func named(manifest, name string, more ...string) string {
+// nameManifest returns a manifest with a name, and with more lines in its spec.
+func nameManifest(manifest, name string, more ...string) string {
 	text := strings.Replace(manifest, "NAME", name, 1)
 	for _, line := range more {
 		text += "  " + line + "\n"
@@ -149,7 +149,7 @@ func named(manifest, name string, more ...string) string {
 	return text
 }
 
-func object(t *testing.T, text string) *unstructured.Unstructured {
+func parseObject(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{}
 	asJSON, err := yaml.YAMLToJSONStrict([]byte(text))
@@ -162,33 +162,33 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 	return u
 }
 
-func (s *server) create(ctx context.Context, u *unstructured.Unstructured) error {
+func (s *server) createStrictly(ctx context.Context, u *unstructured.Unstructured) error {
 	return s.Create(ctx, u, client.FieldValidation("Strict"))
 }
 
-func defaults(t *testing.T, s *server) {
+func checkDefaults(t *testing.T, s *server) {
 	for _, c := range []struct {
 		manifest string
 		want     map[string]any
 	}{
-		{named(deployment, "defaults"), map[string]any{
+		{nameManifest(deployment, "defaults"), map[string]any{
 			"replicas": int64(1), "minReadySeconds": int64(0), "revisionHistoryLimit": int64(1),
 			"progressDeadlineSeconds": int64(600), "strategy": map[string]any{
 				"type":          "RollingUpdate",
 				"rollingUpdate": map[string]any{"maxSurge": int64(1), "maxUnavailable": int64(0)},
 			},
 		}},
-		{named(deployment, "defaults-health", "healthCheck: {}"), map[string]any{
+		{nameManifest(deployment, "defaults-health", "healthCheck: {}"), map[string]any{
 			"healthCheck": map[string]any{
 				"nodeStartupTimeoutSeconds": int64(1200), "notReadyTimeoutSeconds": int64(300), "maxUnhealthy": "40%",
 			},
 		}},
-		{named(set, "defaults"), map[string]any{
+		{nameManifest(set, "defaults"), map[string]any{
 			"replicas": int64(1), "minReadySeconds": int64(0), "deletePolicy": "Random",
 		}},
 	} {
-		u := object(t, c.manifest)
-		if err := s.create(t.Context(), u); err != nil {
+		u := parseObject(t, c.manifest)
+		if err := s.createStrictly(t.Context(), u); err != nil {
 			t.Error(err)
 			continue
 		}
@@ -201,54 +201,58 @@ func defaults(t *testing.T, s *server) {
 	}
 }
 
-func refused(t *testing.T, s *server) {
+func checkRefused(t *testing.T, s *server) {
 	for i, c := range []struct{ manifest, says string }{
-		{named(deployment, "NAME", "replicas: -1"), "spec.replicas"},
-		{named(deployment, "NAME", "strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 0}}"), "must not both be 0"},
-		{named(deployment, "NAME", "strategy: {rollingUpdate: {maxSurge: 0%, maxUnavailable: 0}}"), "must not both be 0"},
-		{named(deployment, "NAME", "strategy: {rollingUpdate: {maxSurge: 120%}}"), "a percentage such as 25%"},
-		{named(deployment, "NAME", "strategy: {rollingUpdate: {maxSurge: -1}}"), "a percentage such as 25%"},
-		{named(deployment, "NAME", "strategy: {type: Recreate}"), `"RollingUpdate", "OnDelete"`},
-		{named(deployment, "NAME", "progressDeadlineSeconds: 0"), "progressDeadlineSeconds"},
-		{named(deployment, "NAME", "healthCheck: {maxUnhealthy: many}"), "a percentage such as 40%"},
-		{named(deployment, "NAME", "replica: 3"), `unknown field "spec.replica"`},
-		{named(set, "NAME", "deletePolicy: Youngest"), "deletePolicy"},
-		{named(alone, "NAME", "roles: [Master]"), "spec.roles"},
-		{named(alone, "NAME", "providerID: ''"), "spec.providerID"},
-		{named(alone, "NAME", "taints: [{key: a}]"), "effect"},
-		{named(alone, "NAME", "taints: [{key: a, effect: Never}]"), "taints[0].effect"},
-		{named(alone, "NAME", "taints: [{key: 'a b', effect: NoSchedule}]"), "taints[0].key"},
-		{named(alone, "NAME", "taints: [{key: a, value: b c, effect: NoSchedule}]"), "taints[0].value"},
-		{named(alone, "NAME", "taints: [{key: a, effect: NoSchedule}, {key: a, effect: NoSchedule}]"), "Duplicate"},
-		{named(alone, "NAME", "taints: [{key: node.kubernetes.io/not-ready, effect: NoExecute}]"), "a Machine cannot set"},
-		{named(alone, "NAME", "metadata: {labels: {node-role.kubernetes.io/control-plane: ''}}"), "a Machine cannot set"},
-		{named(alone, "NAME", "metadata: {labels: {kubernetes.io/hostname: cp-1}}"), "a Machine cannot set"},
-		{named(alone, "NAME", "metadata: {labels: {machine-controller/owned-by: a}}"), "a Machine cannot set"},
-		{named(alone, "NAME", "metadata: {annotations: {kubeone.k8c.io/cordoned-by: a}}"), "a Machine cannot set"},
-		{named(alone, "NAME", "metadata: {labels: {a b: ''}}"), "a label's key is"},
-		{named(alone, "NAME", "metadata: {labels: {a: b c}}"), "spec.metadata.labels.a"},
-		{named(alone, "NAME", "metadata: {labels: {"+many(65)+"}}"), "at most 64"},
-		{named(alone, "NAME", "metadata: {annotations: {a/b/c: ''}}"), "an annotation's key is"},
-		{named(alone, "NAME", "metadata: {annotations: {a: "+strings.Repeat("b", 4097)+"}}"), "Too long"},
+		{nameManifest(deployment, "NAME", "replicas: -1"), "spec.replicas"},
+		{nameManifest(deployment, "NAME", "strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 0}}"),
+			"must not both be 0"},
+		{nameManifest(deployment, "NAME", "strategy: {rollingUpdate: {maxSurge: 0%, maxUnavailable: 0}}"),
+			"must not both be 0"},
+		{nameManifest(deployment, "NAME", "strategy: {rollingUpdate: {maxSurge: 120%}}"), "a percentage such as 25%"},
+		{nameManifest(deployment, "NAME", "strategy: {rollingUpdate: {maxSurge: -1}}"), "a percentage such as 25%"},
+		{nameManifest(deployment, "NAME", "strategy: {type: Recreate}"), `"RollingUpdate", "OnDelete"`},
+		{nameManifest(deployment, "NAME", "progressDeadlineSeconds: 0"), "progressDeadlineSeconds"},
+		{nameManifest(deployment, "NAME", "healthCheck: {maxUnhealthy: many}"), "a percentage such as 40%"},
+		{nameManifest(deployment, "NAME", "replica: 3"), `unknown field "spec.replica"`},
+		{nameManifest(set, "NAME", "deletePolicy: Youngest"), "deletePolicy"},
+		{nameManifest(alone, "NAME", "roles: [Master]"), "spec.roles"},
+		{nameManifest(alone, "NAME", "providerID: ''"), "spec.providerID"},
+		{nameManifest(alone, "NAME", "taints: [{key: a}]"), "effect"},
+		{nameManifest(alone, "NAME", "taints: [{key: a, effect: Never}]"), "taints[0].effect"},
+		{nameManifest(alone, "NAME", "taints: [{key: 'a b', effect: NoSchedule}]"), "taints[0].key"},
+		{nameManifest(alone, "NAME", "taints: [{key: a, value: b c, effect: NoSchedule}]"), "taints[0].value"},
+		{nameManifest(alone, "NAME", "taints: [{key: a, effect: NoSchedule}, {key: a, effect: NoSchedule}]"), "Duplicate"},
+		{nameManifest(alone, "NAME", "taints: [{key: node.kubernetes.io/not-ready, effect: NoExecute}]"),
+			"a Machine cannot set"},
+		{nameManifest(alone, "NAME", "metadata: {labels: {node-role.kubernetes.io/control-plane: ''}}"),
+			"a Machine cannot set"},
+		{nameManifest(alone, "NAME", "metadata: {labels: {kubernetes.io/hostname: cp-1}}"), "a Machine cannot set"},
+		{nameManifest(alone, "NAME", "metadata: {labels: {machine-controller/owned-by: a}}"), "a Machine cannot set"},
+		{nameManifest(alone, "NAME", "metadata: {annotations: {kubeone.k8c.io/cordoned-by: a}}"), "a Machine cannot set"},
+		{nameManifest(alone, "NAME", "metadata: {labels: {a b: ''}}"), "a label's key is"},
+		{nameManifest(alone, "NAME", "metadata: {labels: {a: b c}}"), "spec.metadata.labels.a"},
+		{nameManifest(alone, "NAME", "metadata: {labels: {"+manyLabels(65)+"}}"), "at most 64"},
+		{nameManifest(alone, "NAME", "metadata: {annotations: {a/b/c: ''}}"), "an annotation's key is"},
+		{nameManifest(alone, "NAME", "metadata: {annotations: {a: "+strings.Repeat("b", 4097)+"}}"), "Too long"},
 		{nodeLabel(deployment, "node-role.kubernetes.io/worker"), "a Machine cannot set"},
 		{nodeLabel(set, "node-role.kubernetes.io/worker"), "a Machine cannot set"},
 		{strings.Replace(deployment, "{pool: a}}, spec", "{pool: a, b c: d}}, spec", 1), "a label's key is"},
-		{strings.Replace(named(alone, "NAME"), "1.36.3", "latest", 1), "spec.versions.kubelet"},
-		{strings.Replace(named(alone, "NAME"), "1.36.3", "1.36", 1), "spec.versions.kubelet"},
-		{strings.Replace(named(alone, "NAME"), "cloudProvider: ssh", "a: b", 1), "cloudProvider: Required"},
-		{strings.Replace(named(alone, "NAME"), "kubelet:", "containerRuntime: {version: 2.1.4}, kubelet:", 1),
+		{strings.Replace(nameManifest(alone, "NAME"), "1.36.3", "latest", 1), "spec.versions.kubelet"},
+		{strings.Replace(nameManifest(alone, "NAME"), "1.36.3", "1.36", 1), "spec.versions.kubelet"},
+		{strings.Replace(nameManifest(alone, "NAME"), "cloudProvider: ssh", "a: b", 1), "cloudProvider: Required"},
+		{strings.Replace(nameManifest(alone, "NAME"), "kubelet:", "containerRuntime: {version: 2.1.4}, kubelet:", 1),
 			"containerRuntime.name: Required"},
 	} {
-		u := object(t, strings.Replace(c.manifest, "NAME", fmt.Sprint("refused-", i), 1))
-		err := s.create(t.Context(), u)
+		u := parseObject(t, strings.Replace(c.manifest, "NAME", fmt.Sprint("refused-", i), 1))
+		err := s.createStrictly(t.Context(), u)
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%v, want an error that says %q, of:\n%s", err, c.says, c.manifest)
 		}
 	}
 }
 
-// many returns count labels.
-func many(count int) string {
+// manyLabels returns count labels.
+func manyLabels(count int) string {
 	var out []string
 	for i := range count {
 		out = append(out, fmt.Sprintf("a%d: ''", i))
@@ -286,17 +290,17 @@ func olderThanARule(t *testing.T, s *server) {
 		}
 	}
 	const role = "node-role.kubernetes.io/worker"
-	older := named(alone, "older", "metadata: {labels: {"+role+": ''}}")
+	older := nameManifest(alone, "older", "metadata: {labels: {"+role+": ''}}")
 	had := rules(nil)
 	until("without the rule it is made", func(ctx context.Context) (bool, error) {
-		err := s.create(ctx, object(t, older))
+		err := s.createStrictly(ctx, parseObject(t, older))
 		return err == nil, ignoreInvalid(err)
 	})
 	rules(had)
 	until("the rule is there again", func(ctx context.Context) (bool, error) {
-		err := s.create(ctx, object(t, strings.Replace(older, "older", "newer", 1)))
+		err := s.createStrictly(ctx, parseObject(t, strings.Replace(older, "older", "newer", 1)))
 		if err == nil {
-			err = s.Delete(ctx, object(t, strings.Replace(older, "older", "newer", 1)))
+			err = s.Delete(ctx, parseObject(t, strings.Replace(older, "older", "newer", 1)))
 			return false, err
 		}
 		return apierrors.IsInvalid(err), ignoreInvalid(err)
@@ -337,7 +341,7 @@ func ignoreInvalid(err error) error {
 	return err
 }
 
-func unchangeable(t *testing.T, s *server) {
+func checkImmutable(t *testing.T, s *server) {
 	const selector, provider = "spec.selector.matchLabels.pool", "spec.providerSpec.value.cloudProvider"
 	for _, c := range []struct {
 		manifest, path string
@@ -348,13 +352,13 @@ func unchangeable(t *testing.T, s *server) {
 		{set, selector, "b", "selector is immutable"},
 		{deployment, "spec.template." + provider, "fake", ""},
 		{alone, provider, "fake", "cloudProvider is immutable"},
-		{named(alone, "NAME", "providerID: a"), "spec.providerID", "b", "providerID is immutable"},
+		{nameManifest(alone, "NAME", "providerID: a"), "spec.providerID", "b", "providerID is immutable"},
 		{alone, "spec.providerID", "b", ""},
 		{alone, "spec.versions.kubelet", "1.35.4", ""},
 		{alone, "spec.versions.containerRuntime", map[string]any{"name": "containerd", "version": "2.3.7"}, ""},
 	} {
-		u := object(t, named(c.manifest, "unchangeable"))
-		if err := s.create(t.Context(), u); err != nil {
+		u := parseObject(t, nameManifest(c.manifest, "unchangeable"))
+		if err := s.createStrictly(t.Context(), u); err != nil {
 			t.Fatal(err)
 		}
 		changed := u.DeepCopy()
@@ -375,7 +379,7 @@ func writesNothing(t *testing.T, s *server) {
 	for _, manifest := range []string{deployment, set, alone} {
 		version := ""
 		for range 2 {
-			u := object(t, named(manifest, "again"))
+			u := parseObject(t, nameManifest(manifest, "again"))
 			if err := s.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(u),
 				client.FieldOwner("kubectl"), client.ForceOwnership); err != nil {
 				t.Fatal(err)
@@ -391,9 +395,9 @@ func writesNothing(t *testing.T, s *server) {
 	}
 }
 
-func scaled(t *testing.T, s *server) {
+func checkScale(t *testing.T, s *server) {
 	md := &v1alpha1.MachineDeployment{}
-	if err := yaml.UnmarshalStrict([]byte(named(deployment, "scaled")), md); err != nil {
+	if err := yaml.UnmarshalStrict([]byte(nameManifest(deployment, "scaled")), md); err != nil {
 		t.Fatal(err)
 	}
 	md.Status.Replicas = 7
@@ -422,9 +426,9 @@ func scaled(t *testing.T, s *server) {
 	}
 }
 
-func selected(t *testing.T, s *server) {
-	u := object(t, named(alone, "selected"))
-	if err := s.create(t.Context(), u); err != nil {
+func checkSelectors(t *testing.T, s *server) {
+	u := parseObject(t, nameManifest(alone, "selected"))
+	if err := s.createStrictly(t.Context(), u); err != nil {
 		t.Fatal(err)
 	}
 	m := &v1alpha1.Machine{}

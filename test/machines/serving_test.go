@@ -41,8 +41,8 @@ staticWorkers: {hosts: [{publicAddress: 192.0.2.2, privateAddress: 10.0.0.2, hos
 apiEndpoint: {host: 192.0.2.1}
 `
 
-// recorded writes the record of a cluster with that manifest.
-func recorded(t *testing.T, c *cluster.Client) {
+// writeRecord writes the record of a cluster with that manifest.
+func writeRecord(t *testing.T, c *cluster.Client) {
 	t.Helper()
 	if err := c.UpdateRecord(t.Context(), func(r *record.Record) error {
 		r.Manifest, r.Nodes = staticManifest, map[string]string{"static": "static"}
@@ -52,8 +52,9 @@ func recorded(t *testing.T, c *cluster.Client) {
 	}
 }
 
-// kubelet returns a client as the kubelet of a node. The API server allows it everything except what policies deny.
-func kubelet(t *testing.T, config *rest.Config, node string) kubernetes.Interface {
+// kubeletClient returns a client as the kubelet of a node. The API server allows it everything except what policies
+// deny.
+func kubeletClient(t *testing.T, config *rest.Config, node string) kubernetes.Interface {
 	t.Helper()
 	as := rest.CopyConfig(config)
 	as.Impersonate = rest.ImpersonationConfig{
@@ -66,8 +67,8 @@ func kubelet(t *testing.T, config *rest.Config, node string) kubernetes.Interfac
 	return c
 }
 
-// asks has a kubelet request a serving certificate of a node, at an address.
-func asks(t *testing.T, kube kubernetes.Interface, name, node, address string) {
+// requestServing has a kubelet request a serving certificate of a node, at an address.
+func requestServing(t *testing.T, kube kubernetes.Interface, name, node, address string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -100,19 +101,19 @@ func asks(t *testing.T, kube kubernetes.Interface, name, node, address string) {
 // manifest and of Machines get their own, and none gets another's.
 func TestServingCertificatesBetweenRuns(t *testing.T) {
 	config, access, c := startAPI(t)
-	recorded(t, c)
+	writeRecord(t, c)
 	if err := pool.Define(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	hostIn(t, config, "w-1", kubeone.HostJoined, "192.0.2.3")
-	run(t, access, "first")
-	asks(t, kubelet(t, config, "w-1"), "of-a-machine", "w-1", "192.0.2.3")
-	asks(t, kubelet(t, config, "static"), "of-the-manifest", "static", "10.0.0.2")
-	asks(t, kubelet(t, config, "w-1"), "for-another", "static", "10.0.0.2")
-	asks(t, kubelet(t, config, "w-1"), "at-another-address", "w-1", "10.0.0.2")
-	asks(t, kubelet(t, config, "nobody"), "of-nobody", "nobody", "192.0.2.9")
+	runProcess(t, access, "first")
+	requestServing(t, kubeletClient(t, config, "w-1"), "of-a-machine", "w-1", "192.0.2.3")
+	requestServing(t, kubeletClient(t, config, "static"), "of-the-manifest", "static", "10.0.0.2")
+	requestServing(t, kubeletClient(t, config, "w-1"), "for-another", "static", "10.0.0.2")
+	requestServing(t, kubeletClient(t, config, "w-1"), "at-another-address", "w-1", "10.0.0.2")
+	requestServing(t, kubeletClient(t, config, "nobody"), "of-nobody", "nobody", "192.0.2.9")
 	hostIn(t, config, "posing", kubeone.HostJoined, "192.0.2.1")
-	asks(t, kubelet(t, config, "posing"), "as-the-endpoint", "posing", "192.0.2.1")
+	requestServing(t, kubeletClient(t, config, "posing"), "as-the-endpoint", "posing", "192.0.2.1")
 	requests := c.Kubernetes.CertificatesV1().CertificateSigningRequests()
 	approved := func(name string) bool {
 		csr, err := requests.Get(t.Context(), name, metav1.GetOptions{})
@@ -132,13 +133,13 @@ func TestServingCertificatesBetweenRuns(t *testing.T) {
 		return false
 	}
 	for _, name := range []string{"of-a-machine", "of-the-manifest"} {
-		eventually(t, name+" is approved", func() bool { return approved(name) })
+		awaitTrue(t, name+" is approved", func() bool { return approved(name) })
 	}
 	for name, why := range map[string]string{
 		"for-another": `its common name is "system:node:static"`, "at-another-address": "the address 10.0.0.2",
 		"of-nobody": "not one of the manifest's hosts", "as-the-endpoint": "not one of the manifest's hosts",
 	} {
-		eventually(t, name+" is reported", func() bool { return reported(name, why) })
+		awaitTrue(t, name+" is reported", func() bool { return reported(name, why) })
 		if approved(name) {
 			t.Errorf("%s is approved", name)
 		}
@@ -180,7 +181,7 @@ func TestOnlyClaimedHostCreatesNode(t *testing.T) {
 	}
 	objects := hostIn(t, config, "w-1", kubeone.HostReturning, "192.0.2.3")
 	makes := func(node string) error {
-		nodes := kubelet(t, config, node).CoreV1().Nodes()
+		nodes := kubeletClient(t, config, node).CoreV1().Nodes()
 		_, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}},
 			metav1.CreateOptions{})
 		if err == nil {
@@ -217,7 +218,7 @@ func TestOnlyClaimedHostCreatesNode(t *testing.T) {
 		{"not looked after yet", kubeone.HostStatus{}, unclaimed},
 	} {
 		is(step.status)
-		eventually(t, step.name, func() bool {
+		awaitTrue(t, step.name, func() bool {
 			err := makes("w-1")
 			if step.wrong == "" {
 				return err == nil
@@ -231,7 +232,7 @@ func TestOnlyClaimedHostCreatesNode(t *testing.T) {
 	if err := objects.Delete(t.Context(), &kubeone.Host{ObjectMeta: metav1.ObjectMeta{Name: "w-1"}}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the Host is gone", func() bool { return makes("w-1") == nil })
+	awaitTrue(t, "the Host is gone", func() bool { return makes("w-1") == nil })
 }
 
 // TestKubeletCannotChangeNodeOwner has kubelets change labels of their own Nodes.
@@ -251,12 +252,12 @@ func TestKubeletCannotChangeNodeOwner(t *testing.T) {
 	}
 	labels := func(node, label, value string) error {
 		patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, label, value)
-		_, err := kubelet(t, config, node).CoreV1().Nodes().Patch(t.Context(), node, types.MergePatchType,
+		_, err := kubeletClient(t, config, node).CoreV1().Nodes().Patch(t.Context(), node, types.MergePatchType,
 			[]byte(patch), metav1.PatchOptions{})
 		return err
 	}
 	for _, value := range []string{`"uid-2"`, "null"} {
-		eventually(t, "the owner's label stays", func() bool {
+		awaitTrue(t, "the owner's label stays", func() bool {
 			err := labels("w-1", desired.OwnerLabel, value)
 			if err != nil {
 				return strings.Contains(err.Error(), "does not change which Machine its Node belongs to")

@@ -41,13 +41,13 @@ func TestMany(t *testing.T) {
 		{"states", drive.States(*states)},
 		{"command boundaries", drive.Boundaries(t, *boundaries)},
 		{"pairs at boundaries", pairsOf(t, *pairs)},
-		{"random schedules", random(*first, *schedules, drive.Random)},
-		{"schedules of Machines", random(*first, *machines, drive.RandomWithPool)},
-		{"schedules of roles", random(*first, *roles, drive.RandomRoles)},
+		{"random schedules", randomScenarios(*first, *schedules, drive.Random)},
+		{"schedules of Machines", randomScenarios(*first, *machines, drive.RandomWithPool)},
+		{"schedules of roles", randomScenarios(*first, *roles, drive.RandomRoles)},
 	} {
 		one := tally{name: part.name, began: time.Now()}
-		one.report(t, onAllProcessors(t, part.scenarios, func(s drive.Scenario, r drive.Report) bool {
-			return one.count(t, s, r)
+		one.logReport(t, onAllProcessors(t, part.scenarios, func(s drive.Scenario, r drive.Report) bool {
+			return one.countSchedule(t, s, r)
 		}))
 	}
 }
@@ -77,13 +77,13 @@ func onAllProcessors(t *testing.T, scenarios iter.Seq[drive.Scenario],
 			}
 		})
 	}
-	hand(scenarios, waiting, done)
+	handOver(scenarios, waiting, done)
 	all.Wait()
 	return goOn
 }
 
-// hand sends the scenarios until done is closed, and then closes the channel.
-func hand(scenarios iter.Seq[drive.Scenario], to chan<- drive.Scenario, done <-chan struct{}) {
+// handOver sends the scenarios until done is closed, and then closes the channel.
+func handOver(scenarios iter.Seq[drive.Scenario], to chan<- drive.Scenario, done <-chan struct{}) {
 	defer close(to)
 	for s := range scenarios {
 		select {
@@ -94,7 +94,7 @@ func hand(scenarios iter.Seq[drive.Scenario], to chan<- drive.Scenario, done <-c
 	}
 }
 
-func random(first uint64, n int, scenario func(seed uint64) drive.Scenario) iter.Seq[drive.Scenario] {
+func randomScenarios(first uint64, n int, scenario func(seed uint64) drive.Scenario) iter.Seq[drive.Scenario] {
 	return func(yield func(drive.Scenario) bool) {
 		for i := range uint64(max(n, 0)) {
 			if !yield(scenario(first + i)) {
@@ -124,8 +124,8 @@ type tally struct {
 	helped, recovered                     int
 }
 
-// count counts one schedule. It returns whether to continue.
-func (c *tally) count(t *testing.T, s drive.Scenario, r drive.Report) bool {
+// countSchedule counts one schedule. It returns whether to continue.
+func (c *tally) countSchedule(t *testing.T, s drive.Scenario, r drive.Report) bool {
 	t.Helper()
 	c.schedules, c.runs, c.moments, c.helped = c.schedules+1, c.runs+r.Runs, c.moments+r.Moments, c.helped+r.Helped
 	c.recovered += r.Recovered
@@ -140,20 +140,20 @@ func (c *tally) count(t *testing.T, s drive.Scenario, r drive.Report) bool {
 		return true
 	}
 	c.broke++
-	t.Errorf("broken: %v\n  %s", r.Violation, command(s))
+	t.Errorf("broken: %v\n  %s", r.Violation, replayCommand(s))
 	if !*keepGoing {
 		small := drive.Shrink(t, s, r.Violation.Rule)
-		t.Errorf("shrunk: %v\n  %s", drive.Run(t, small).Violation, command(small))
+		t.Errorf("shrunk: %v\n  %s", drive.Run(t, small).Violation, replayCommand(small))
 	}
 	return *keepGoing
 }
 
-// command returns the command that replays a scenario.
-func command(s drive.Scenario) string {
+// replayCommand returns the command that replays a scenario.
+func replayCommand(s drive.Scenario) string {
 	return fmt.Sprintf("go test ./test/sim -run Replay -v -replay %q", s)
 }
 
-func (c *tally) report(t *testing.T, whole bool) {
+func (c *tally) logReport(t *testing.T, whole bool) {
 	t.Helper()
 	if c.schedules == 0 {
 		return

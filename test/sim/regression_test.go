@@ -23,7 +23,7 @@ func TestKnownFaults(t *testing.T) {
 	}
 	for _, name := range []string{"known.txt", "found.txt"} {
 		about := ""
-		for _, line := range lines(t, name) {
+		for _, line := range readLines(t, name) {
 			if text, ok := strings.CutPrefix(line, "# "); ok {
 				about = text
 				continue
@@ -42,7 +42,7 @@ func TestKnownFaults(t *testing.T) {
 	}
 }
 
-func lines(t *testing.T, name string) []string {
+func readLines(t *testing.T, name string) []string {
 	t.Helper()
 	file, err := os.Open(filepath.Join("testdata", name))
 	if err != nil {
@@ -66,6 +66,6 @@ func mustGoWell(t *testing.T, text string) {
 	}
 	if v := drive.Run(t, s).Violation; v != nil {
 		small := drive.Shrink(t, s, v.Rule)
-		t.Errorf("%v\n\t%s\n\tshrunk: %q", v, command(s), small)
+		t.Errorf("%v\n\t%s\n\tshrunk: %q", v, replayCommand(s), small)
 	}
 }

@@ -74,14 +74,14 @@ func TestParseScenario(t *testing.T) {
 func TestScenariosAreDeterministic(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(50) {
-		if diff := cmp.Diff(course(t, drive.Random(seed)), course(t, drive.Random(seed))); diff != "" {
+		if diff := cmp.Diff(traceCourse(t, drive.Random(seed)), traceCourse(t, drive.Random(seed))); diff != "" {
 			t.Fatalf("seed %d: %s", seed, diff)
 		}
 	}
 }
 
-// course returns the trace of a scenario.
-func course(t *testing.T, s drive.Scenario) []string {
+// traceCourse returns the trace of a scenario.
+func traceCourse(t *testing.T, s drive.Scenario) []string {
 	t.Helper()
 	var out []string
 	sim := drive.New(s)

@@ -36,7 +36,7 @@ func readBoundaries(path string) (*boundaries, error) {
 	return b, json.Unmarshal(text, b)
 }
 
-func (b *boundaries) save() error {
+func (b *boundaries) saveFile() error {
 	text, err := json.MarshalIndent(b, "", "  ")
 	if err != nil {
 		return err
@@ -47,15 +47,15 @@ func (b *boundaries) save() error {
 	return os.Rename(b.path+".new", b.path)
 }
 
-// boundary returns the name of an event's boundary, or "" for other events.
-func boundary(e apply.Event) string {
+// boundaryOf returns the name of an event's boundary, or "" for other events.
+func boundaryOf(e apply.Event) string {
 	if e.Type != apply.StepStarted && e.Type != apply.StepDone {
 		return ""
 	}
 	return string(e.Type) + " " + e.Step
 }
 
-func (b *boundaries) learn(name string) {
+func (b *boundaries) learnBoundary(name string) {
 	if !slices.Contains(b.Known, name) {
 		b.Known = append(b.Known, name)
 	}
@@ -64,32 +64,33 @@ func (b *boundaries) learn(name string) {
 // learnPlan adds the boundaries of a plan's steps.
 func (b *boundaries) learnPlan(p plan.Plan) {
 	for _, step := range p.Steps {
-		b.learn(string(apply.StepStarted) + " " + step.ID)
-		b.learn(string(apply.StepDone) + " " + step.ID)
+		b.learnBoundary(string(apply.StepStarted) + " " + step.ID)
+		b.learnBoundary(string(apply.StepDone) + " " + step.ID)
 	}
 }
 
-// wanted reports whether to kill a run at an event, which is at the first untried boundary. It learns from every event.
-func (b *boundaries) wanted(e apply.Event) bool {
-	name := boundary(e)
+// wantsKill reports whether to kill a run at an event, which is at the first untried boundary. It learns from every
+// event.
+func (b *boundaries) wantsKill(e apply.Event) bool {
+	name := boundaryOf(e)
 	if name == "" {
 		return false
 	}
-	b.learn(name)
-	return b.open(name)
+	b.learnBoundary(name)
+	return b.isOpen(name)
 }
 
-func (b *boundaries) open(name string) bool {
+func (b *boundaries) isOpen(name string) bool {
 	return !slices.Contains(b.Passed, name) && !slices.Contains(b.tried, name)
 }
 
-// left returns the known boundaries where no run was killed yet.
-func (b *boundaries) left() []string {
-	return slices.DeleteFunc(slices.Clone(b.Known), func(name string) bool { return !b.open(name) })
+// listLeft returns the known boundaries where no run was killed yet.
+func (b *boundaries) listLeft() []string {
+	return slices.DeleteFunc(slices.Clone(b.Known), func(name string) bool { return !b.isOpen(name) })
 }
 
-// pass records that an interrupted run has finished.
-func (b *boundaries) pass() error {
+// passTried records that an interrupted run has finished.
+func (b *boundaries) passTried() error {
 	b.Passed, b.tried = append(b.Passed, b.tried...), nil
-	return b.save()
+	return b.saveFile()
 }

@@ -26,9 +26,9 @@ func TestEachBoundaryIsWantedOnce(t *testing.T) {
 	var killed []string
 	for range run {
 		for _, e := range run {
-			if b.wanted(e) {
-				b.tried = append(b.tried, boundary(e))
-				killed = append(killed, boundary(e))
+			if b.wantsKill(e) {
+				b.tried = append(b.tried, boundaryOf(e))
+				killed = append(killed, boundaryOf(e))
 				break
 			}
 		}
@@ -37,7 +37,7 @@ func TestEachBoundaryIsWantedOnce(t *testing.T) {
 	if diff := cmp.Diff(want, killed); diff != "" {
 		t.Errorf("killed at (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"step-started record"}, b.left()); diff != "" {
+	if diff := cmp.Diff([]string{"step-started record"}, b.listLeft()); diff != "" {
 		t.Errorf("left (-want +got):\n%s", diff)
 	}
 }
@@ -50,7 +50,7 @@ func TestPassedBoundariesAreStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Known, b.tried = []string{"a", "b", "c"}, []string{"a"}
-	if err := b.pass(); err != nil {
+	if err := b.passTried(); err != nil {
 		t.Fatal(err)
 	}
 	b.tried = []string{"b"} // this run has not finished
@@ -58,7 +58,7 @@ func TestPassedBoundariesAreStored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"b", "c"}, again.left()); diff != "" {
+	if diff := cmp.Diff([]string{"b", "c"}, again.listLeft()); diff != "" {
 		t.Errorf("left (-want +got):\n%s", diff)
 	}
 }

@@ -26,19 +26,19 @@ func (c testCase) String() string {
 	return fmt.Sprintf("%2d  %-4s  %s", c.number, c.way, when)
 }
 
-// at returns the moment for an installation of that duration.
-func (c testCase) at(installation time.Duration) operator.Moment {
+// momentAt returns the moment for an installation of that duration.
+func (c testCase) momentAt(installation time.Duration) operator.Moment {
 	if c.share > 0 {
 		return operator.Moment{After: time.Duration(c.share * float64(installation))}
 	}
 	return c.moment
 }
 
-// cases returns the same cases at every call: all kills, then all cuts.
-func cases() []testCase {
+// allCases returns the same cases at every call: all kills, then all cuts.
+func allCases() []testCase {
 	var out []testCase
 	for _, way := range []operator.Way{operator.Kill, operator.Cut} {
-		for _, moment := range moments() {
+		for _, moment := range stepMoments() {
 			out = append(out, testCase{number: len(out) + 1, way: way, moment: moment})
 		}
 		// Shares without a common divisor, so that they hit steps at odd points.
@@ -49,8 +49,8 @@ func cases() []testCase {
 	return out
 }
 
-// moments returns the moments before and after each kind of step.
-func moments() []operator.Moment {
+// stepMoments returns the moments before and after each kind of step.
+func stepMoments() []operator.Moment {
 	before := func(step string) operator.Moment { return operator.Moment{Event: apply.StepStarted, Step: step} }
 	after := func(step string) operator.Moment { return operator.Moment{Event: apply.StepDone, Step: step} }
 	return []operator.Moment{

@@ -21,8 +21,8 @@ type climb struct {
 	begin func(context.Context) error
 }
 
-// all climbs until no boundary is left.
-func (c *climb) all(ctx context.Context) error {
+// climbAll climbs until no boundary is left.
+func (c *climb) climbAll(ctx context.Context) error {
 	for n := 1; ; n++ {
 		if err := c.begin(ctx); err != nil {
 			return fmt.Errorf("begin climb %d: %w", n, err)
@@ -36,14 +36,14 @@ func (c *climb) all(ctx context.Context) error {
 		}
 		c.learnPlan(p)
 		before := len(c.Passed)
-		if err := c.once(ctx); err != nil {
+		if err := c.climbOnce(ctx); err != nil {
 			return fmt.Errorf("climb %d, killed at %s: %w", n, strings.Join(c.tried, ", "), err)
 		}
-		if err := c.pass(); err != nil {
+		if err := c.passTried(); err != nil {
 			return err
 		}
-		left := c.left()
-		say("climb %d has come to its end, killed at %d boundaries; %d of %d have passed", n, len(c.Passed)-before,
+		left := c.listLeft()
+		printLine("climb %d has come to its end, killed at %d boundaries; %d of %d have passed", n, len(c.Passed)-before,
 			len(c.Passed), len(c.Known))
 		if len(left) == 0 {
 			return nil
@@ -54,10 +54,10 @@ func (c *climb) all(ctx context.Context) error {
 	}
 }
 
-// once kills runs until no boundary is left or this climb has reached its limit. Then it lets a run finish.
-func (c *climb) once(ctx context.Context) error {
-	for len(c.tried) < c.kills && len(c.left()) > 0 {
-		killed, err := c.kill(ctx)
+// climbOnce kills runs until no boundary is left or this climb has reached its limit. Then it lets a run finish.
+func (c *climb) climbOnce(ctx context.Context) error {
+	for len(c.tried) < c.kills && len(c.listLeft()) > 0 {
+		killed, err := c.killRun(ctx)
 		if err != nil {
 			return err
 		}
@@ -67,23 +67,23 @@ func (c *climb) once(ctx context.Context) error {
 	}
 	started := time.Now()
 	for _, command := range [][]string{{"apply", "-y"}, {"plan"}, {"status"}} {
-		if err := succeeds(ctx, c.Operator, command...); err != nil {
+		if err := runSuccessfully(ctx, c.Operator, command...); err != nil {
 			return err
 		}
 	}
-	say("came to its end in %.1f s", time.Since(started).Seconds())
-	return healthy(ctx, c.Operator)
+	printLine("came to its end in %.1f s", time.Since(started).Seconds())
+	return checkHealthy(ctx, c.Operator)
 }
 
-// kill kills one run at the next untried boundary. It returns false when the run finishes before.
-func (c *climb) kill(ctx context.Context) (bool, error) {
-	result, event, came, err := c.ApplyKilled(ctx, c.wanted)
+// killRun kills one run at the next untried boundary. It returns false when the run finishes before.
+func (c *climb) killRun(ctx context.Context) (bool, error) {
+	result, event, came, err := c.ApplyKilled(ctx, c.wantsKill)
 	if err != nil {
 		return false, err
 	}
 	if came {
-		c.tried = append(c.tried, boundary(event))
-		say("%5.1f s  killed at %s", result.Took.Seconds(), boundary(event))
+		c.tried = append(c.tried, boundaryOf(event))
+		printLine("%5.1f s  killed at %s", result.Took.Seconds(), boundaryOf(event))
 		return true, ctx.Err()
 	}
 	if result.Status != 0 {

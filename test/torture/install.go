@@ -10,9 +10,9 @@ import (
 	"kubeone/test/lab/fleet"
 )
 
-// install runs the remaining cases, or a single one, until the first failure.
-func (s settings) install(ctx context.Context) error {
-	path, err := s.file("install")
+// tortureInstall runs the remaining cases, or a single one, until the first failure.
+func (s settings) tortureInstall(ctx context.Context) error {
+	path, err := s.stateFile("install")
 	if err != nil {
 		return err
 	}
@@ -26,7 +26,7 @@ func (s settings) install(ctx context.Context) error {
 	}
 	defer end()
 	t := &torturer{Operator: o, progress: done}
-	return t.all(ctx, s.only)
+	return t.runCases(ctx, s.only)
 }
 
 // torturer interrupts the installations of one lab.
@@ -35,24 +35,24 @@ type torturer struct {
 	*progress
 }
 
-func (t *torturer) all(ctx context.Context, only int) error {
-	if err := t.measure(ctx); err != nil {
+func (t *torturer) runCases(ctx context.Context, only int) error {
+	if err := t.measureInstallation(ctx); err != nil {
 		return err
 	}
-	for _, c := range cases() {
+	for _, c := range allCases() {
 		if _, passed := t.Passed[c.number]; only != 0 && c.number != only || only == 0 && passed {
 			continue
 		}
-		if err := t.run(ctx, c); err != nil {
+		if err := t.runCase(ctx, c); err != nil {
 			return fmt.Errorf("case %s: %w", c, err)
 		}
 	}
-	say("%d of %d cases have passed", len(t.Passed), len(cases()))
+	printLine("%d of %d cases have passed", len(t.Passed), len(allCases()))
 	return nil
 }
 
-// measure measures the duration of an installation once.
-func (t *torturer) measure(ctx context.Context) error {
+// measureInstallation measures the duration of an installation once.
+func (t *torturer) measureInstallation(ctx context.Context) error {
 	if t.Installation != 0 {
 		return nil
 	}
@@ -61,13 +61,13 @@ func (t *torturer) measure(ctx context.Context) error {
 		return fmt.Errorf("an uninterrupted installation failed\n%s", r)
 	}
 	t.Installation = r.Took
-	say("an installation takes %.1f s", r.Took.Seconds())
-	return errors.Join(t.succeeds(ctx, "reset", "-y"), t.save())
+	printLine("an installation takes %.1f s", r.Took.Seconds())
+	return errors.Join(t.runSuccessfully(ctx, "reset", "-y"), t.saveFile())
 }
 
-// run runs one case, from bare hosts to bare hosts.
-func (t *torturer) run(ctx context.Context, c testCase) error {
-	i, err := t.interrupt(ctx, c)
+// runCase runs one case, from bare hosts to bare hosts.
+func (t *torturer) runCase(ctx context.Context, c testCase) error {
+	i, err := t.interruptInstallation(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -75,51 +75,52 @@ func (t *torturer) run(ctx context.Context, c testCase) error {
 		return fmt.Errorf("the run was not interrupted\n%s", i.Result)
 	}
 	started := time.Now()
-	if err := t.converges(ctx); err != nil {
+	if err := t.checkConverges(ctx); err != nil {
 		return fmt.Errorf("%w\n--- the interrupted run, status %d, its last events\n%s", err, i.Status,
 			lastLines(i.Stdout, 5))
 	}
 	carriedOn := time.Since(started)
 	started = time.Now()
-	if err := t.succeeds(ctx, "reset", "-y"); err != nil {
+	if err := t.runSuccessfully(ctx, "reset", "-y"); err != nil {
 		return err
 	}
-	say("%s: came after %.1f s; that run ended with status %d after %.1f s; carried on to the end in %.1f "+
+	printLine("%s: came after %.1f s; that run ended with status %d after %.1f s; carried on to the end in %.1f "+
 		"s; reset in %.1f s",
 		c, i.At[0].Seconds(), i.Status, i.Took.Seconds(), carriedOn.Seconds(), time.Since(started).Seconds())
 	t.Passed[c.number] = carriedOn.Seconds()
-	return t.save()
+	return t.saveFile()
 }
 
-// interrupt starts an installation and interrupts it. An installation that ends before its share of the usual time sets
-// a new usual time, because the machine is less busy now.
-func (t *torturer) interrupt(ctx context.Context, c testCase) (operator.Interruption, error) {
+// interruptInstallation starts an installation and interrupts it. An installation that ends before its share of the
+// usual time sets a new usual time, because the machine is less busy now.
+func (t *torturer) interruptInstallation(ctx context.Context, c testCase) (operator.Interruption, error) {
 	for {
-		i, err := t.ApplyInterrupted(ctx, operator.Failure{Way: c.way, Moment: c.at(t.Installation)})
+		i, err := t.ApplyInterrupted(ctx, operator.Failure{Way: c.way, Moment: c.momentAt(t.Installation)})
 		if err != nil || len(i.At) > 0 {
 			return i, err
 		}
 		if c.share == 0 || i.Status != 0 || i.Took >= t.Installation {
 			return i, fmt.Errorf("the moment never came\n%s", i.Result)
 		}
-		say("%s: never came; an installation takes %.1f s by now", c, i.Took.Seconds())
+		printLine("%s: never came; an installation takes %.1f s by now", c, i.Took.Seconds())
 		t.Installation = i.Took
-		if err := errors.Join(t.succeeds(ctx, "reset", "-y"), t.save()); err != nil {
+		if err := errors.Join(t.runSuccessfully(ctx, "reset", "-y"), t.saveFile()); err != nil {
 			return i, err
 		}
 	}
 }
 
-// converges applies once more. Then nothing may be left to do, and the cluster must be healthy by independent checks.
-func (t *torturer) converges(ctx context.Context) error {
+// checkConverges applies once more. Then nothing may be left to do, and the cluster must be healthy by independent
+// checks.
+func (t *torturer) checkConverges(ctx context.Context) error {
 	for _, command := range [][]string{{"apply", "-y"}, {"plan"}, {"status"}} {
-		if err := t.succeeds(ctx, command...); err != nil {
+		if err := t.runSuccessfully(ctx, command...); err != nil {
 			return err
 		}
 	}
-	return healthy(ctx, t.Operator)
+	return checkHealthy(ctx, t.Operator)
 }
 
-func (t *torturer) succeeds(ctx context.Context, args ...string) error {
-	return succeeds(ctx, t.Operator, args...)
+func (t *torturer) runSuccessfully(ctx context.Context, args ...string) error {
+	return runSuccessfully(ctx, t.Operator, args...)
 }

@@ -12,7 +12,7 @@ import (
 
 // onLab brings a lab up. It returns its operator and a function that removes both.
 func onLab(ctx context.Context, options fleet.Options) (*operator.Operator, func(), error) {
-	options.Name, options.Ephemeral, options.Log = "torture", true, say
+	options.Name, options.Ephemeral, options.Log = "torture", true, printLine
 	lab, err := fleet.Up(ctx, options)
 	if err != nil {
 		return nil, nil, err
@@ -34,17 +34,17 @@ func onLab(ctx context.Context, options fleet.Options) (*operator.Operator, func
 	return o, end, nil
 }
 
-// succeeds runs a command that must exit with status 0.
-func succeeds(ctx context.Context, o *operator.Operator, args ...string) error {
+// runSuccessfully runs a command that must exit with status 0.
+func runSuccessfully(ctx context.Context, o *operator.Operator, args ...string) error {
 	if r := o.Run(ctx, args...); r.Status != 0 {
 		return fmt.Errorf("want exit status 0\n%s", r)
 	}
 	return ctx.Err()
 }
 
-// healthy checks independently of kubeone that all members are Ready, schedulable nodes in the desired version, and
-// that every control-plane host has a voting member of etcd.
-func healthy(ctx context.Context, o *operator.Operator) error {
+// checkHealthy checks independently of kubeone that all members are Ready, schedulable nodes in the desired version,
+// and that every control-plane host has a voting member of etcd.
+func checkHealthy(ctx context.Context, o *operator.Operator) error {
 	if err := o.FetchKubeconfig(ctx); err != nil {
 		return err
 	}

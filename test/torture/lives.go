@@ -13,23 +13,23 @@ const (
 	newer = "1.36.3"
 )
 
-// upgrade kills a patch upgrade at every step boundary. Each climb starts with bare hosts.
-func (s settings) upgrade(ctx context.Context) error {
-	return s.climb(ctx, "upgrade", older, 1, func(ctx context.Context, o *operator.Operator, first bool) error {
+// tortureUpgrade kills a patch upgrade at every step boundary. Each climb starts with bare hosts.
+func (s settings) tortureUpgrade(ctx context.Context) error {
+	return s.climbOnLab(ctx, "upgrade", older, 1, func(ctx context.Context, o *operator.Operator, first bool) error {
 		if !first {
-			if err := bare(ctx, o); err != nil {
+			if err := makeBare(ctx, o); err != nil {
 				return err
 			}
 		}
-		if err := succeeds(ctx, o, "apply", "-y"); err != nil {
+		if err := runSuccessfully(ctx, o, "apply", "-y"); err != nil {
 			return err
 		}
 		return o.Want(ctx, newer)
 	})
 }
 
-// bare replaces all hosts and selects the older version.
-func bare(ctx context.Context, o *operator.Operator) error {
+// makeBare replaces all hosts and selects the older version.
+func makeBare(ctx context.Context, o *operator.Operator) error {
 	if err := o.Want(ctx, older); err != nil {
 		return err
 	}
@@ -41,12 +41,12 @@ func bare(ctx context.Context, o *operator.Operator) error {
 	return o.WriteManifest()
 }
 
-// repair kills the replacement of a control-plane host at every step boundary. Each climb starts with an empty host in
-// its place.
-func (s settings) repair(ctx context.Context) error {
-	return s.climb(ctx, "repair", newer, 1, func(ctx context.Context, o *operator.Operator, first bool) error {
+// tortureRepair kills the replacement of a control-plane host at every step boundary. Each climb starts with an empty
+// host in its place.
+func (s settings) tortureRepair(ctx context.Context) error {
+	return s.climbOnLab(ctx, "repair", newer, 1, func(ctx context.Context, o *operator.Operator, first bool) error {
 		if first {
-			if err := succeeds(ctx, o, "apply", "-y"); err != nil {
+			if err := runSuccessfully(ctx, o, "apply", "-y"); err != nil {
 				return err
 			}
 		}
@@ -57,11 +57,11 @@ func (s settings) repair(ctx context.Context) error {
 	})
 }
 
-// climb brings up a lab of three control-plane hosts and climbs until no boundary of the suite is left. begin learns
-// whether the lab is new.
-func (s settings) climb(ctx context.Context, suite, version string, workers int,
+// climbOnLab brings up a lab of three control-plane hosts and climbs until no boundary of the suite is left. begin
+// learns whether the lab is new.
+func (s settings) climbOnLab(ctx context.Context, suite, version string, workers int,
 	begin func(ctx context.Context, o *operator.Operator, first bool) error) error {
-	path, err := s.file(suite)
+	path, err := s.stateFile(suite)
 	if err != nil {
 		return err
 	}
@@ -69,8 +69,8 @@ func (s settings) climb(ctx context.Context, suite, version string, workers int,
 	if err != nil {
 		return err
 	}
-	if len(known.Known) > 0 && len(known.left()) == 0 {
-		say("all %d boundaries have passed (%s); -again forgets them", len(known.Known), path)
+	if len(known.Known) > 0 && len(known.listLeft()) == 0 {
+		printLine("all %d boundaries have passed (%s); -again forgets them", len(known.Known), path)
 		return nil
 	}
 	o, end, err := onLab(ctx, fleet.Options{ControlPlanes: 3, Workers: workers, KubernetesVersion: version})
@@ -83,5 +83,5 @@ func (s settings) climb(ctx context.Context, suite, version string, workers int,
 		defer func() { first = false }()
 		return begin(ctx, o, first)
 	}}
-	return c.all(ctx)
+	return c.climbAll(ctx)
 }

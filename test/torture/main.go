@@ -45,12 +45,12 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if *list {
-		for _, c := range cases() {
+		for _, c := range allCases() {
 			fmt.Println(c)
 		}
 		return
 	}
-	if err := s.run(ctx); err != nil {
+	if err := s.runSuites(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "torture:", err)
 		stop()
 		os.Exit(1)
@@ -59,8 +59,8 @@ func main() {
 
 func suiteNames() []string { return []string{"install", "upgrade", "repair", "reconfigure"} }
 
-// run runs one suite, or all.
-func (s settings) run(ctx context.Context) error {
+// runSuites runs one suite, or all.
+func (s settings) runSuites(ctx context.Context) error {
 	names := suiteNames()
 	if s.suite != "" {
 		if !slices.Contains(names, s.suite) {
@@ -75,10 +75,10 @@ func (s settings) run(ctx context.Context) error {
 		names = names[:1]
 	}
 	of := map[string]func(context.Context) error{
-		"install": s.install, "upgrade": s.upgrade, "repair": s.repair, "reconfigure": s.reconfigure,
+		"install": s.tortureInstall, "upgrade": s.tortureUpgrade, "repair": s.tortureRepair, "reconfigure": s.tortureReconfigure,
 	}
 	for _, name := range names {
-		say("suite %s", name)
+		printLine("suite %s", name)
 		if err := of[name](ctx); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -86,8 +86,8 @@ func (s settings) run(ctx context.Context) error {
 	return nil
 }
 
-// file returns the suite's state file, and deletes it first if requested.
-func (s settings) file(suite string) (string, error) {
+// stateFile returns the suite's state file, and deletes it first if requested.
+func (s settings) stateFile(suite string) (string, error) {
 	path := s.state
 	if suite != "install" {
 		path = strings.TrimSuffix(path, ".json") + "-" + suite + ".json"
@@ -100,4 +100,4 @@ func (s settings) file(suite string) (string, error) {
 	return path, nil
 }
 
-func say(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+func printLine(format string, args ...any) { fmt.Printf(format+"\n", args...) }

@@ -30,7 +30,7 @@ func readProgress(path string) (*progress, error) {
 	return p, json.Unmarshal(text, p)
 }
 
-func (p *progress) save() error {
+func (p *progress) saveFile() error {
 	text, err := json.MarshalIndent(p, "", "  ")
 	if err != nil {
 		return err

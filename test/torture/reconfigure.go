@@ -23,31 +23,31 @@ controlPlaneComponents:
       event-ttl: 2h0m0s
 `
 
-// changed adds the settings to a manifest that has none of them.
-func changed(manifest string) string { return strings.TrimRight(manifest, "\n") + "\n" + changes }
+// addSettings adds the settings to a manifest that has none of them.
+func addSettings(manifest string) string { return strings.TrimRight(manifest, "\n") + "\n" + changes }
 
-// reconfigure kills a change of settings at every step boundary. Each climb starts with a cluster without them.
-func (s settings) reconfigure(ctx context.Context) error {
+// tortureReconfigure kills a change of settings at every step boundary. Each climb starts with a cluster without them.
+func (s settings) tortureReconfigure(ctx context.Context) error {
 	const workers = 2
 	begin := func(ctx context.Context, o *operator.Operator, first bool) error {
 		if !first {
-			if err := everywhere(ctx, o); err != nil {
+			if err := checkSettings(ctx, o); err != nil {
 				return err
 			}
 		}
 		if err := o.WriteManifest(); err != nil {
 			return err
 		}
-		if err := succeeds(ctx, o, "apply", "-y"); err != nil {
+		if err := runSuccessfully(ctx, o, "apply", "-y"); err != nil {
 			return err
 		}
-		return o.WriteManifest(changed)
+		return o.WriteManifest(addSettings)
 	}
-	return s.climb(ctx, "reconfigure", newer, workers, begin)
+	return s.climbOnLab(ctx, "reconfigure", newer, workers, begin)
 }
 
-// everywhere checks independently of kubeone that all hosts have the settings after the last climb.
-func everywhere(ctx context.Context, o *operator.Operator) error {
+// checkSettings checks independently of kubeone that all hosts have the settings after the last climb.
+func checkSettings(ctx context.Context, o *operator.Operator) error {
 	for on, command := range map[string]string{
 		"kubelet": "grep -qx 'maxPods: 90' /var/lib/kubelet/config.yaml",
 		"mirror":  "grep -q mirror.example.com /etc/containerd/certs.d/registry.example.com/hosts.toml",

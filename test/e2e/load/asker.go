@@ -27,26 +27,26 @@ type Refusal struct {
 	Last  time.Time `json:"last"`
 }
 
-func (a *asker) client() *http.Client {
+func (a *asker) newClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 2 * time.Second}
 }
 
-func (a *asker) url(n int) string {
+func (a *asker) urlOf(n int) string {
 	return "http://" + net.JoinHostPort(a.nodes[n%len(a.nodes)], strconv.Itoa(nodePort)) + "/hostname"
 }
 
-// everywhere waits until the Deployment answers at each node.
-func (a *asker) everywhere(ctx context.Context) error {
+// awaitEverywhere waits until the Deployment answers at each node.
+func (a *asker) awaitEverywhere(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	client := a.client()
+	client := a.newClient()
 	for n := range a.nodes {
 		for {
-			err := fetch(ctx, client, a.url(n))
+			err := fetchURL(ctx, client, a.urlOf(n))
 			if err == nil {
 				break
 			}
-			if !again(ctx, a.every) {
+			if !awaitNext(ctx, a.every) {
 				return fmt.Errorf("the Deployment does not answer at every node: %w", err)
 			}
 		}
@@ -54,22 +54,22 @@ func (a *asker) everywhere(ctx context.Context) error {
 	return nil
 }
 
-func (a *asker) run(ctx context.Context) {
-	client := a.client()
-	for n := 0; again(ctx, a.every); n++ {
+func (a *asker) askNodes(ctx context.Context) {
+	client := a.newClient()
+	for n := 0; awaitNext(ctx, a.every); n++ {
 		began := time.Now()
-		err := fetch(ctx, client, a.url(n))
+		err := fetchURL(ctx, client, a.urlOf(n))
 		if ctx.Err() != nil {
 			return
 		}
-		a.outages.note(began, time.Now(), err)
+		a.outages.noteRequest(began, time.Now(), err)
 		if err != nil {
-			a.refuse(a.nodes[n%len(a.nodes)], began)
+			a.noteRefusal(a.nodes[n%len(a.nodes)], began)
 		}
 	}
 }
 
-func (a *asker) refuse(node string, at time.Time) {
+func (a *asker) noteRefusal(node string, at time.Time) {
 	if a.refused == nil {
 		a.refused = map[string]*Refusal{}
 	}
@@ -80,6 +80,6 @@ func (a *asker) refuse(node string, at time.Time) {
 	a.refused[node].Last = at
 }
 
-func (a *asker) report() (Outages, map[string]*Refusal) {
-	return a.outages.closed(time.Now()), a.refused
+func (a *asker) reportOutages() (Outages, map[string]*Refusal) {
+	return a.outages.closedAt(time.Now()), a.refused
 }

@@ -22,8 +22,8 @@ type calls struct {
 	Errors map[string]int `json:"errors,omitempty"`
 }
 
-// do attempts a request until it is served. It returns false when ctx ends before.
-func (c *calls) do(ctx context.Context, attempt func(context.Context) error) bool {
+// attemptRequest attempts a request until it is served. It returns false when ctx ends before.
+func (c *calls) attemptRequest(ctx context.Context, attempt func(context.Context) error) bool {
 	began := time.Now()
 	for tries := 0; ; tries++ {
 		limited, cancel := context.WithTimeout(ctx, attemptTimeout)
@@ -45,7 +45,7 @@ func (c *calls) do(ctx context.Context, attempt func(context.Context) error) boo
 		if tries == enough {
 			c.Failed++
 		}
-		if !again(ctx, retryAfter(tries)) {
+		if !awaitNext(ctx, retryAfter(tries)) {
 			return false
 		}
 	}

@@ -21,18 +21,18 @@ const (
 	port         = 8080
 )
 
-// deploy creates Deployment, disruption budget and Service. It waits until all pods are ready and counted by the
-// budget.
-func deploy(ctx context.Context, client kubernetes.Interface, image string) error {
-	if _, err := client.AppsV1().Deployments(namespace).Create(ctx, deployment(image),
+// createWorkload creates Deployment, disruption budget and Service. It waits until all pods are ready and counted by
+// the budget.
+func createWorkload(ctx context.Context, client kubernetes.Interface, image string) error {
+	if _, err := client.AppsV1().Deployments(namespace).Create(ctx, newDeployment(image),
 		metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("make the Deployment: %w", err)
 	}
-	if _, err := client.PolicyV1().PodDisruptionBudgets(namespace).Create(ctx, budget(),
+	if _, err := client.PolicyV1().PodDisruptionBudgets(namespace).Create(ctx, newBudget(),
 		metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("make the disruption budget: %w", err)
 	}
-	if _, err := client.CoreV1().Services(namespace).Create(ctx, service(), metav1.CreateOptions{}); err != nil {
+	if _, err := client.CoreV1().Services(namespace).Create(ctx, newService(), metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("make the Service: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
@@ -42,25 +42,25 @@ func deploy(ctx context.Context, client kubernetes.Interface, image string) erro
 		if err == nil && got.Status.CurrentHealthy == replicas {
 			return nil
 		}
-		if !again(ctx, 200*time.Millisecond) {
+		if !awaitNext(ctx, 200*time.Millisecond) {
 			return fmt.Errorf("%d of %d pods are ready: %w", got.Status.CurrentHealthy, replicas, ctx.Err())
 		}
 	}
 }
 
-func labels() map[string]string { return map[string]string{"app": app} }
+func appLabels() map[string]string { return map[string]string{"app": app} }
 
-// deployment returns the workload. A terminating pod answers for two more seconds, so that nodes can take it out of the
-// Service. Its probes are patient, because a busy machine is not what the load measures.
-func deployment(image string) *appsv1.Deployment {
+// newDeployment returns the workload. A terminating pod answers for two more seconds, so that nodes can take it out of
+// the Service. Its probes are patient, because a busy machine is not what the load measures.
+func newDeployment(image string) *appsv1.Deployment {
 	grace, count := int64(10), int32(replicas)
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: app},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &count,
-			Selector: &metav1.LabelSelector{MatchLabels: labels()},
+			Selector: &metav1.LabelSelector{MatchLabels: appLabels()},
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels()},
+				ObjectMeta: metav1.ObjectMeta{Labels: appLabels()},
 				Spec: corev1.PodSpec{
 					TerminationGracePeriodSeconds: &grace,
 					Containers: []corev1.Container{{
@@ -80,22 +80,22 @@ func deployment(image string) *appsv1.Deployment {
 	}
 }
 
-func budget() *policyv1.PodDisruptionBudget {
+func newBudget() *policyv1.PodDisruptionBudget {
 	least := intstr.FromInt32(minAvailable)
 	return &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: app},
 		Spec: policyv1.PodDisruptionBudgetSpec{
 			MinAvailable: &least,
-			Selector:     &metav1.LabelSelector{MatchLabels: labels()},
+			Selector:     &metav1.LabelSelector{MatchLabels: appLabels()},
 		},
 	}
 }
 
-func service() *corev1.Service {
+func newService() *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: app},
 		Spec: corev1.ServiceSpec{
-			Type: corev1.ServiceTypeNodePort, Selector: labels(),
+			Type: corev1.ServiceTypeNodePort, Selector: appLabels(),
 			Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(port), NodePort: nodePort}},
 		},
 	}

@@ -36,12 +36,12 @@ func newGuard(client kubernetes.Interface) *guard {
 // watchPods lists all pods, and then follows every change until ctx ends. It restarts a broken watch.
 func (g *guard) watchPods(ctx context.Context) {
 	pods := g.client.CoreV1().Pods(namespace)
-	for ok := true; ok; ok = again(ctx, 100*time.Millisecond) {
+	for ok := true; ok; ok = awaitNext(ctx, 100*time.Millisecond) {
 		list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: "app=" + app})
 		if err != nil {
 			continue
 		}
-		g.replace(list.Items)
+		g.replacePods(list.Items)
 		changes, err := pods.Watch(ctx,
 			metav1.ListOptions{LabelSelector: "app=" + app, ResourceVersion: list.ResourceVersion})
 		if err != nil {
@@ -49,13 +49,13 @@ func (g *guard) watchPods(ctx context.Context) {
 		}
 		for change := range changes.ResultChan() {
 			if p, ok := change.Object.(*corev1.Pod); ok {
-				g.change(change.Type, *p)
+				g.changePod(change.Type, *p)
 			}
 		}
 	}
 }
 
-func (g *guard) replace(pods []corev1.Pod) {
+func (g *guard) replacePods(pods []corev1.Pod) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	old := g.pods
@@ -64,23 +64,23 @@ func (g *guard) replace(pods []corev1.Pod) {
 		if was := old[string(p.UID)]; was != nil {
 			g.pods[string(p.UID)] = was
 		}
-		g.note(p)
+		g.notePod(p)
 	}
-	g.judge()
+	g.judgePods()
 }
 
-func (g *guard) change(kind watch.EventType, p corev1.Pod) {
+func (g *guard) changePod(kind watch.EventType, p corev1.Pod) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if kind == watch.Deleted {
 		delete(g.pods, string(p.UID))
 	} else {
-		g.note(p)
+		g.notePod(p)
 	}
-	g.judge()
+	g.judgePods()
 }
 
-func (g *guard) note(p corev1.Pod) {
+func (g *guard) notePod(p corev1.Pod) {
 	seen := g.pods[string(p.UID)]
 	if seen == nil {
 		seen = &pod{name: p.Name}
@@ -94,9 +94,9 @@ func (g *guard) note(p corev1.Pod) {
 	seen.wasReady = seen.wasReady || seen.ready
 }
 
-// judge counts pods that are ready and not terminating. A pod that became unready in place was not evicted: if there
-// are too few pods even with those, evictions are the cause.
-func (g *guard) judge() {
+// judgePods counts pods that are ready and not terminating. A pod that became unready in place was not evicted: if
+// there are too few pods even with those, evictions are the cause.
+func (g *guard) judgePods() {
 	ready, fell := 0, 0
 	for _, p := range g.pods {
 		switch {
@@ -123,13 +123,13 @@ func (g *guard) judge() {
 // watchBudget follows the status of the disruption budget.
 func (g *guard) watchBudget(ctx context.Context) {
 	budgets := g.client.PolicyV1().PodDisruptionBudgets(namespace)
-	for ok := true; ok; ok = again(ctx, 100*time.Millisecond) {
+	for ok := true; ok; ok = awaitNext(ctx, 100*time.Millisecond) {
 		list, err := budgets.List(ctx, metav1.ListOptions{})
 		if err != nil {
 			continue
 		}
 		for _, b := range list.Items {
-			g.healthy(b)
+			g.noteHealthy(b)
 		}
 		changes, err := budgets.Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
 		if err != nil {
@@ -137,13 +137,13 @@ func (g *guard) watchBudget(ctx context.Context) {
 		}
 		for change := range changes.ResultChan() {
 			if b, ok := change.Object.(*policyv1.PodDisruptionBudget); ok {
-				g.healthy(*b)
+				g.noteHealthy(*b)
 			}
 		}
 	}
 }
 
-func (g *guard) healthy(b policyv1.PodDisruptionBudget) {
+func (g *guard) noteHealthy(b policyv1.PodDisruptionBudget) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := int(b.Status.CurrentHealthy)
@@ -155,7 +155,7 @@ func (g *guard) healthy(b policyv1.PodDisruptionBudget) {
 	g.broken = broken
 }
 
-func (g *guard) report() Pods {
+func (g *guard) reportPods() Pods {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.seen

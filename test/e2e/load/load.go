@@ -65,32 +65,32 @@ func Start(ctx context.Context, options Options) (*Load, error) {
 	l.writer = newWriter(client.CoreV1().RESTClient(), options.Every)
 	if len(options.Nodes) > 0 {
 		l.asker = &asker{nodes: options.Nodes, every: options.Every}
-		if err := l.deploy(ctx, options.Image); err != nil {
+		if err := l.deployWorkload(ctx, options.Image); err != nil {
 			return nil, fmt.Errorf("load: %w", err)
 		}
 	}
-	l.run(ctx)
+	l.startClients(ctx)
 	return l, nil
 }
 
-// deploy creates the Deployment, and waits until it is complete and answers at every node.
-func (l *Load) deploy(ctx context.Context, image string) error {
-	if err := deploy(ctx, l.client, image); err != nil {
+// deployWorkload creates the Deployment, and waits until it is complete and answers at every node.
+func (l *Load) deployWorkload(ctx context.Context, image string) error {
+	if err := createWorkload(ctx, l.client, image); err != nil {
 		return err
 	}
 	l.guard = newGuard(l.client)
-	return l.asker.everywhere(ctx)
+	return l.asker.awaitEverywhere(ctx)
 }
 
-func (l *Load) run(ctx context.Context) {
+func (l *Load) startClients(ctx context.Context) {
 	ctx, l.cancel = context.WithCancel(ctx)
 	l.began, l.waited = time.Now(), processorWait()
-	l.all.Go(func() { l.writer.run(ctx) })
-	l.all.Go(func() { l.prober.run(ctx) })
+	l.all.Go(func() { l.writer.writeNumbers(ctx) })
+	l.all.Go(func() { l.prober.probeAPI(ctx) })
 	if l.guard != nil {
 		l.all.Go(func() { l.guard.watchPods(ctx) })
 		l.all.Go(func() { l.guard.watchBudget(ctx) })
-		l.all.Go(func() { l.asker.run(ctx) })
+		l.all.Go(func() { l.asker.askNodes(ctx) })
 	}
 }
 
@@ -98,22 +98,22 @@ func (l *Load) run(ctx context.Context) {
 func (l *Load) Stop(ctx context.Context) (Report, error) {
 	l.cancel()
 	l.all.Wait()
-	r := Report{Seconds: time.Since(l.began).Seconds(), API: l.prober.outages.closed(time.Now())}
+	r := Report{Seconds: time.Since(l.began).Seconds(), API: l.prober.outages.closedAt(time.Now())}
 	r.Starved = (processorWait() - l.waited).Seconds() / r.Seconds
 	var err error
-	if r.Client, err = l.writer.report(ctx); err != nil {
+	if r.Client, err = l.writer.reportWrites(ctx); err != nil {
 		return r, fmt.Errorf("load: read the writes back: %w", err)
 	}
 	if l.guard != nil {
-		pods := l.guard.report()
-		requests, refused := l.asker.report()
+		pods := l.guard.reportPods()
+		requests, refused := l.asker.reportOutages()
 		r.Pods, r.Requests, r.Refused = &pods, &requests, refused
 	}
 	return r, nil
 }
 
-// again waits until the next request is due. It returns false when ctx ends.
-func again(ctx context.Context, every time.Duration) bool {
+// awaitNext waits until the next request is due. It returns false when ctx ends.
+func awaitNext(ctx context.Context, every time.Duration) bool {
 	timer := time.NewTimer(every)
 	defer timer.Stop()
 	select {

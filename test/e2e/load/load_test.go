@@ -25,10 +25,10 @@ func TestOutageEndsWithNextSuccess(t *testing.T) {
 		began, ended int
 		err          error
 	}{{0, 1, nil}, {1, 2, down}, {3, 4, down}, {4, 6, nil}, {6, 7, nil}, {7, 8, down}} {
-		o.note(at(r.began), at(r.ended), r.err)
+		o.noteRequest(at(r.began), at(r.ended), r.err)
 	}
 	want := Outages{Asked: 6, Failed: 3, Count: 2, Longest: 5, Sum: 8, LastError: "down"}
-	if diff := cmp.Diff(want, o.closed(at(10)), cmpopts.IgnoreUnexported(Outages{})); diff != "" {
+	if diff := cmp.Diff(want, o.closedAt(at(10)), cmpopts.IgnoreUnexported(Outages{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -44,7 +44,7 @@ func TestRetriedRequestHasNotFailed(t *testing.T) {
 		{3, calls{Requests: 1, Retries: 3, Failed: 1}},
 	} {
 		c, tries := calls{Errors: map[string]int{}}, 0
-		served := c.do(t.Context(), func(context.Context) error {
+		served := c.attemptRequest(t.Context(), func(context.Context) error {
 			if tries++; tries <= test.failures {
 				return errors.New("not now")
 			}
@@ -63,7 +63,7 @@ func TestInterruptedAttemptIsIgnored(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	c := calls{Errors: map[string]int{}}
-	if c.do(ctx, func(context.Context) error { cancel(); return errors.New("cut") }) {
+	if c.attemptRequest(ctx, func(context.Context) error { cancel(); return errors.New("cut") }) {
 		t.Error("it counts as served")
 	}
 	if diff := cmp.Diff(calls{Errors: map[string]int{}}, c); diff != "" {
@@ -71,8 +71,8 @@ func TestInterruptedAttemptIsIgnored(t *testing.T) {
 	}
 }
 
-// is returns a pod as a watch shows it.
-func is(name string, ready, ending bool) corev1.Pod {
+// podInState returns a pod as a watch shows it.
+func podInState(name string, ready, ending bool) corev1.Pod {
 	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
 	if ready {
 		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
@@ -91,35 +91,37 @@ func TestGuardDistinguishesEvictions(t *testing.T) {
 		changes              []corev1.Pod
 		evictions, otherwise int
 	}{
-		"one eviction is allowed": {[]corev1.Pod{is("a", true, true)}, 0, 0},
+		"one eviction is allowed": {[]corev1.Pod{podInState("a", true, true)}, 0, 0},
 		"two at a time are not": {
-			[]corev1.Pod{is("a", true, true), is("b", true, true), is("c", true, true)},
+			[]corev1.Pod{podInState("a", true, true), podInState("b", true, true), podInState("c", true, true)},
 			1,
 			0,
 		},
 		"one after the other": {
-			[]corev1.Pod{is("a", true, true), is("g", true, false), is("b", true, true)},
+			[]corev1.Pod{podInState("a", true, true), podInState("g", true, false), podInState("b", true, true)},
 			0,
 			0,
 		},
 		"a replacement is not there yet": {
-			[]corev1.Pod{is("a", true, true), is("g", false, false), is("b", true, true)},
+			[]corev1.Pod{podInState("a", true, true), podInState("g", false, false), podInState("b", true, true)},
 			1,
 			0,
 		},
-		"two that fail were not evicted":     {[]corev1.Pod{is("a", false, false), is("b", false, false)}, 0, 1},
-		"one evicted while another one fell": {[]corev1.Pod{is("a", true, true), is("b", false, false)}, 0, 1},
+		"two that fail were not evicted": {[]corev1.Pod{podInState("a", false, false), podInState("b", false, false)}, 0,
+			1},
+		"one evicted while another one fell": {[]corev1.Pod{podInState("a", true, true), podInState("b", false, false)}, 0,
+			1},
 	} {
 		g := newGuard(nil)
 		var all []corev1.Pod
 		for _, n := range names {
-			all = append(all, is(n, true, false))
+			all = append(all, podInState(n, true, false))
 		}
-		g.replace(all)
+		g.replacePods(all)
 		for _, p := range test.changes {
-			g.change(watch.Modified, p)
+			g.changePod(watch.Modified, p)
 		}
-		got := g.report()
+		got := g.reportPods()
 		if len(got.ByEviction) != test.evictions || len(got.Otherwise) != test.otherwise {
 			t.Errorf("%s: by eviction %q, otherwise %q; want %d and %d", name, got.ByEviction, got.Otherwise,
 				test.evictions, test.otherwise)
@@ -131,9 +133,9 @@ func TestBrokenBudgetCountsOnce(t *testing.T) {
 	t.Parallel()
 	g := newGuard(nil)
 	for _, healthy := range []int32{6, 5, 4, 3, 5, 4} {
-		g.healthy(policyv1.PodDisruptionBudget{Status: policyv1.PodDisruptionBudgetStatus{CurrentHealthy: healthy}})
+		g.noteHealthy(policyv1.PodDisruptionBudget{Status: policyv1.PodDisruptionBudgetStatus{CurrentHealthy: healthy}})
 	}
-	if got := g.report(); got.BudgetBroken != 2 || got.LeastHealthy != 3 {
+	if got := g.reportPods(); got.BudgetBroken != 2 || got.LeastHealthy != 3 {
 		t.Errorf("broken %d times, %d healthy at least; want 2 and 3", got.BudgetBroken, got.LeastHealthy)
 	}
 }

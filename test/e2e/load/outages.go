@@ -16,8 +16,8 @@ type Outages struct {
 	since time.Time // start of the current outage
 }
 
-// note adds a request. Calls are in the order of the requests.
-func (o *Outages) note(began, ended time.Time, err error) {
+// noteRequest adds a request. Calls are in the order of the requests.
+func (o *Outages) noteRequest(began, ended time.Time, err error) {
 	o.Asked++
 	if err != nil {
 		o.Failed++
@@ -27,10 +27,10 @@ func (o *Outages) note(began, ended time.Time, err error) {
 		}
 		return
 	}
-	o.end(ended)
+	o.endOutage(ended)
 }
 
-func (o *Outages) end(at time.Time) {
+func (o *Outages) endOutage(at time.Time) {
 	if o.since.IsZero() {
 		return
 	}
@@ -38,8 +38,8 @@ func (o *Outages) end(at time.Time) {
 	o.Count, o.Sum, o.Longest, o.since = o.Count+1, o.Sum+took, max(o.Longest, took), time.Time{}
 }
 
-// closed returns the outages with a current one ended now.
-func (o Outages) closed(now time.Time) Outages {
-	o.end(now)
+// closedAt returns the outages with a current one ended now.
+func (o Outages) closedAt(now time.Time) Outages {
+	o.endOutage(now)
 	return o
 }

@@ -34,19 +34,19 @@ func newProber(config *rest.Config, every time.Duration) (*prober, error) {
 	}, nil
 }
 
-func (p *prober) run(ctx context.Context) {
-	for again(ctx, p.every) {
+func (p *prober) probeAPI(ctx context.Context) {
+	for awaitNext(ctx, p.every) {
 		began := time.Now()
-		err := fetch(ctx, p.client, p.url)
+		err := fetchURL(ctx, p.client, p.url)
 		if ctx.Err() != nil {
 			return
 		}
-		p.outages.note(began, time.Now(), err)
+		p.outages.noteRequest(began, time.Now(), err)
 	}
 }
 
-// fetch makes one request and expects status 200.
-func fetch(ctx context.Context, client *http.Client, url string) error {
+// fetchURL makes one request and expects status 200.
+func fetchURL(ctx context.Context, client *http.Client, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return err

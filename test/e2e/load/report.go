@@ -63,7 +63,7 @@ func (r Report) Err() error {
 	}
 	if r.Client.Failed > 0 && r.Starved <= starvedShare {
 		problems = append(problems,
-			fmt.Errorf("%d requests failed after two retries: %s", r.Client.Failed, counted(r.Client.Errors)))
+			fmt.Errorf("%d requests failed after two retries: %s", r.Client.Failed, formatCounts(r.Client.Errors)))
 	}
 	if r.Pods != nil {
 		for _, when := range r.Pods.ByEviction {
@@ -85,7 +85,7 @@ func (r Report) String() string {
 			"%.0f %% of the time: this machine is too busy to tell", 100*r.Starved)
 	}
 	if len(r.Client.Errors) > 0 {
-		fmt.Fprintf(&text, "\n  attempts that failed: %s", counted(r.Client.Errors))
+		fmt.Fprintf(&text, "\n  attempts that failed: %s", formatCounts(r.Client.Errors))
 	}
 	fmt.Fprintf(&text, "\n  API through the load balancer: %s", r.API)
 	if r.Pods != nil {
@@ -112,7 +112,7 @@ func (o Outages) String() string {
 	return text
 }
 
-func counted(errs map[string]int) string {
+func formatCounts(errs map[string]int) string {
 	var parts []string
 	for _, kind := range slices.Sorted(maps.Keys(errs)) {
 		parts = append(parts, fmt.Sprintf("%d × %s", errs[kind], kind))

@@ -39,20 +39,20 @@ func newWriter(api rest.Interface, every time.Duration) *writer {
 	return &writer{api: api, every: every, calls: calls{Errors: map[string]int{}}}
 }
 
-// run works until ctx ends.
-func (w *writer) run(ctx context.Context) {
-	for n := 1; again(ctx, w.every) && w.once(ctx, n); n++ {
+// writeNumbers works until ctx ends.
+func (w *writer) writeNumbers(ctx context.Context) {
+	for n := 1; awaitNext(ctx, w.every) && w.writeAndRead(ctx, n); n++ {
 	}
 }
 
-// once writes a number and reads it back. It returns false when ctx ends before.
-func (w *writer) once(ctx context.Context, n int) bool {
-	if !w.calls.do(ctx, func(ctx context.Context) error { return w.write(ctx, n) }) {
+// writeAndRead writes a number and reads it back. It returns false when ctx ends before.
+func (w *writer) writeAndRead(ctx context.Context, n int) bool {
+	if !w.calls.attemptRequest(ctx, func(ctx context.Context) error { return w.writeNumber(ctx, n) }) {
 		return false
 	}
 	w.acked = n
 	got := 0
-	if !w.calls.do(ctx, func(ctx context.Context) (err error) { got, err = w.last(ctx, n); return err }) {
+	if !w.calls.attemptRequest(ctx, func(ctx context.Context) (err error) { got, err = w.readLast(ctx, n); return err }) {
 		return false
 	}
 	if got != n {
@@ -63,8 +63,8 @@ func (w *writer) once(ctx context.Context, n int) bool {
 
 func pageName(n int) string { return fmt.Sprintf("writes-%05d", n/page) }
 
-// write makes one attempt. It is idempotent: an earlier attempt may have succeeded without an answer.
-func (w *writer) write(ctx context.Context, n int) error {
+// writeNumber makes one attempt. It is idempotent: an earlier attempt may have succeeded without an answer.
+func (w *writer) writeNumber(ctx context.Context, n int) error {
 	key := strconv.Itoa(n)
 	if n%page == 0 || n == 1 {
 		object := corev1.ConfigMap{
@@ -85,8 +85,8 @@ func (w *writer) write(ctx context.Context, n int) error {
 		Name(pageName(n)).Body(patch).Do(ctx).Error()
 }
 
-// last reads the newest number in the page of n.
-func (w *writer) last(ctx context.Context, n int) (int, error) {
+// readLast reads the newest number in the page of n.
+func (w *writer) readLast(ctx context.Context, n int) (int, error) {
 	var object corev1.ConfigMap
 	if err := w.api.Get().MaxRetries(0).Namespace(namespace).Resource("configmaps").Name(pageName(n)).Do(ctx).
 		Into(&object); err != nil {
@@ -95,8 +95,8 @@ func (w *writer) last(ctx context.Context, n int) (int, error) {
 	return strconv.Atoi(object.Data["last"])
 }
 
-// report reads back every acknowledged write.
-func (w *writer) report(ctx context.Context) (Client, error) {
+// reportWrites reads back every acknowledged write.
+func (w *writer) reportWrites(ctx context.Context) (Client, error) {
 	c := Client{Acknowledged: w.acked, calls: w.calls, Wrong: w.wrong}
 	found := map[string]bool{}
 	for first := 0; first <= w.acked; first += page {
@@ -131,7 +131,7 @@ func makeNamespace(ctx context.Context, client kubernetes.Interface) error {
 				return nil
 			}
 		}
-		if !again(ctx, time.Second) {
+		if !awaitNext(ctx, time.Second) {
 			return errors.Join(fmt.Errorf("make namespace %s", namespace), err)
 		}
 	}

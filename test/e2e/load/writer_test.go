@@ -60,8 +60,8 @@ func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(object)
 }
 
-// shelved returns a writer to the fake API.
-func shelved(t *testing.T, s *shelf) *writer {
+// newShelfWriter returns a writer to the fake API.
+func newShelfWriter(t *testing.T, s *shelf) *writer {
 	t.Helper()
 	s.maps = map[string]map[string]string{}
 	server := httptest.NewServer(s)
@@ -73,11 +73,11 @@ func shelved(t *testing.T, s *shelf) *writer {
 	return newWriter(client.CoreV1().RESTClient(), 0)
 }
 
-// writes makes count writes and reads each back.
-func (w *writer) writes(t *testing.T, count int) {
+// writeCount makes count writes and reads each back.
+func (w *writer) writeCount(t *testing.T, count int) {
 	t.Helper()
 	for n := 1; n <= count; n++ {
-		if !w.once(t.Context(), n) {
+		if !w.writeAndRead(t.Context(), n) {
 			t.Fatalf("write %d was given up", n)
 		}
 	}
@@ -85,9 +85,9 @@ func (w *writer) writes(t *testing.T, count int) {
 
 func TestWritesSpanPages(t *testing.T) {
 	t.Parallel()
-	w := shelved(t, &shelf{mute: map[string]bool{"7": true}})
-	w.writes(t, 2*page+3)
-	got, err := w.report(t.Context())
+	w := newShelfWriter(t, &shelf{mute: map[string]bool{"7": true}})
+	w.writeCount(t, 2*page+3)
+	got, err := w.reportWrites(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,9 +101,9 @@ func TestWritesSpanPages(t *testing.T) {
 
 func TestLostWriteIsFound(t *testing.T) {
 	t.Parallel()
-	w := shelved(t, &shelf{forget: map[string]bool{"3": true, "150": true}})
-	w.writes(t, page+80)
-	got, err := w.report(t.Context())
+	w := newShelfWriter(t, &shelf{forget: map[string]bool{"3": true, "150": true}})
+	w.writeCount(t, page+80)
+	got, err := w.reportWrites(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,8 +114,8 @@ func TestLostWriteIsFound(t *testing.T) {
 
 func TestStaleReadIsWrong(t *testing.T) {
 	t.Parallel()
-	w := shelved(t, &shelf{stale: map[string]bool{"2": true}})
-	w.writes(t, 3)
+	w := newShelfWriter(t, &shelf{stale: map[string]bool{"2": true}})
+	w.writeCount(t, 3)
 	if diff := cmp.Diff([]string{"read 1 after 2 was acknowledged"}, w.wrong); diff != "" {
 		t.Errorf("wrong reads (-want +got):\n%s", diff)
 	}

@@ -27,7 +27,7 @@ func (o *Operator) StartControllers(ctx context.Context, name string, args []str
 		return nil, err
 	}
 	defer file.Close()
-	c.cmd = o.command(context.WithoutCancel(ctx), args)
+	c.cmd = o.newCommand(context.WithoutCancel(ctx), args)
 	c.cmd.Stderr, c.cmd.Stdout = file, file
 	if err := c.cmd.Start(); err != nil {
 		return nil, err

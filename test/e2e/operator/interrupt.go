@@ -59,7 +59,7 @@ func (o *Operator) ApplyInterrupted(ctx context.Context, failures ...Failure) (I
 	}
 	var i Interruption
 	for _, failure := range failures {
-		if !run.reach(ctx, failure.Moment) {
+		if !run.awaitMoment(ctx, failure.Moment) {
 			break
 		}
 		i.At = append(i.At, time.Since(run.started))
@@ -90,8 +90,8 @@ func (o *Operator) ApplyKilled(ctx context.Context, match func(apply.Event) bool
 	return run.Wait(), event, came, err
 }
 
-// reach waits for the moment. It returns false when the command ends before.
-func (r *Running) reach(ctx context.Context, moment Moment) bool {
+// awaitMoment waits for the moment. It returns false when the command ends before.
+func (r *Running) awaitMoment(ctx context.Context, moment Moment) bool {
 	if moment.After == 0 {
 		_, ok := r.Await(Step(moment.Event, moment.Step))
 		return ok

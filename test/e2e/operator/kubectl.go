@@ -17,9 +17,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// kubeconfig copies the administrator's kubeconfig from the first control-plane host that has one, and returns its
+// fetchKubeconfig copies the administrator's kubeconfig from the first control-plane host that has one, and returns its
 // path.
-func (o *Operator) kubeconfig(ctx context.Context) (string, error) {
+func (o *Operator) fetchKubeconfig(ctx context.Context) (string, error) {
 	path := filepath.Join(o.Dir, "admin.conf")
 	for _, host := range o.Lab.ControlPlanes() {
 		text, err := host.Exec(ctx, "cat /etc/kubernetes/admin.conf")
@@ -43,38 +43,38 @@ func (o *Operator) Client(server string) (kubernetes.Interface, error) {
 
 // FetchKubeconfig makes Kube work with the current cluster. Call it after each installation.
 func (o *Operator) FetchKubeconfig(ctx context.Context) error {
-	_, err := o.kubeconfig(ctx)
+	_, err := o.fetchKubeconfig(ctx)
 	return err
 }
 
 // Kube runs kubectl through the load balancer and returns its output.
 func (o *Operator) Kube(ctx context.Context, args ...string) (string, error) {
-	return o.kube(ctx, "", args)
+	return o.runKubectlRetrying(ctx, "", args)
 }
 
 // Feed runs kubectl with text on its standard input.
 func (o *Operator) Feed(ctx context.Context, input string, args ...string) (string, error) {
-	return o.kube(ctx, input, args)
+	return o.runKubectlRetrying(ctx, input, args)
 }
 
 // attempts is the number of attempts when a connection is cut.
 const attempts = 5
 
-// kube repeats a command whose connection was cut, as an operator would. On a busy machine, the load balancer drops an
-// API server and its connections when two of its checks take longer than a second each. The effect of an earlier
-// attempt counts: if a later attempt finds the object deleted, or created, it succeeds.
-func (o *Operator) kube(ctx context.Context, input string, args []string) (string, error) {
-	out, err := o.kubectl(ctx, input, args)
-	for n := 1; n < attempts && cutOff(err) && wait(ctx, time.Second); n++ {
-		if out, err = o.kubectl(ctx, input, args); doneBefore(args, err) {
+// runKubectlRetrying repeats a command whose connection was cut, as an operator would. On a busy machine, the load
+// balancer drops an API server and its connections when two of its checks take longer than a second each. The effect of
+// an earlier attempt counts: if a later attempt finds the object deleted, or created, it succeeds.
+func (o *Operator) runKubectlRetrying(ctx context.Context, input string, args []string) (string, error) {
+	out, err := o.runKubectl(ctx, input, args)
+	for n := 1; n < attempts && cutOff(err) && waitFor(ctx, time.Second); n++ {
+		if out, err = o.runKubectl(ctx, input, args); doneBefore(args, err) {
 			err = nil
 		}
 	}
 	return out, err
 }
 
-// wait waits for d. It returns false when ctx ends before.
-func wait(ctx context.Context, d time.Duration) bool {
+// waitFor waits for d. It returns false when ctx ends before.
+func waitFor(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -102,8 +102,8 @@ func doneBefore(args []string, err error) bool {
 			slices.Contains(args, "create") && strings.Contains(err.Error(), "(AlreadyExists)"))
 }
 
-// kubectl runs a command once.
-func (o *Operator) kubectl(ctx context.Context, input string, args []string) (string, error) {
+// runKubectl runs a command once.
+func (o *Operator) runKubectl(ctx context.Context, input string, args []string) (string, error) {
 	cmd := exec.CommandContext(ctx, o.Kubectl, args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(o.Dir, "admin.conf"),
 		"KUBECACHEDIR="+filepath.Join(o.Dir, "kubecache"))

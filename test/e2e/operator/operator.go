@@ -44,7 +44,7 @@ func New(ctx context.Context, lab *fleet.Lab, dir string) (*Operator, error) {
 		return nil, err
 	}
 	o := &Operator{Lab: lab, Dir: dir, Manifest: filepath.Join(dir, "kubeone.yaml")}
-	set, err := o.equip(ctx, cache)
+	set, err := o.equipVersion(ctx, cache)
 	if err != nil {
 		return nil, err
 	}
@@ -61,8 +61,8 @@ func New(ctx context.Context, lab *fleet.Lab, dir string) (*Operator, error) {
 	return o, o.WriteManifest()
 }
 
-// equip provides what depends on the lab's Kubernetes version.
-func (o *Operator) equip(ctx context.Context, cache components.Cache) (*components.Set, error) {
+// equipVersion provides what depends on the lab's Kubernetes version.
+func (o *Operator) equipVersion(ctx context.Context, cache components.Cache) (*components.Set, error) {
 	set, err := components.NewBuilder(cache, nil).Build(ctx, o.Lab.KubernetesVersion)
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (o *Operator) Want(ctx context.Context, version string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := o.equip(ctx, cache); err != nil {
+	if _, err := o.equipVersion(ctx, cache); err != nil {
 		return err
 	}
 	wanted := func(version string) string { return fmt.Sprintf("kubernetes: %q\n", version) }
@@ -155,7 +155,7 @@ func (o *Operator) Run(ctx context.Context, args ...string) Result { return o.Pi
 
 // Piped is Run with something on standard input.
 func (o *Operator) Piped(ctx context.Context, stdin io.Reader, args ...string) Result {
-	cmd := o.command(ctx, args)
+	cmd := o.newCommand(ctx, args)
 	cmd.Stdin = stdin
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -193,21 +193,21 @@ func takesManifest(args []string) bool {
 	case "host", "controller":
 		return false
 	case "backup":
-		return !has(args, "verify") && !has(args, "inspect")
+		return !hasFlag(args, "verify") && !hasFlag(args, "inspect")
 	}
 	return true
 }
 
-// command adds manifest and bundle to a kubeone command that does not name its own.
-func (o *Operator) command(ctx context.Context, args []string) *exec.Cmd {
+// newCommand adds manifest and bundle to a kubeone command that does not name its own.
+func (o *Operator) newCommand(ctx context.Context, args []string) *exec.Cmd {
 	full := append([]string{}, args...)
-	if takesManifest(args) && !has(args, "-m") {
+	if takesManifest(args) && !hasFlag(args, "-m") {
 		full = append(full, "-m", o.Manifest)
 	}
-	if o.Terraform != "" && !has(args, "-t") {
+	if o.Terraform != "" && !hasFlag(args, "-t") {
 		full = append(full, "-t", o.Terraform)
 	}
-	if takesBundle(args[0]) && !has(args, "--bundle") && o.Bundle != "" {
+	if takesBundle(args[0]) && !hasFlag(args, "--bundle") && o.Bundle != "" {
 		full = append(full, "--bundle", o.Bundle)
 	}
 	cmd := exec.CommandContext(ctx, o.Program, full...)
@@ -216,7 +216,7 @@ func (o *Operator) command(ctx context.Context, args []string) *exec.Cmd {
 	return cmd
 }
 
-func has(args []string, flag string) bool {
+func hasFlag(args []string, flag string) bool {
 	for _, arg := range args {
 		if arg == flag {
 			return true

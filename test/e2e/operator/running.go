@@ -34,7 +34,7 @@ type Running struct {
 func (o *Operator) Start(ctx context.Context, args ...string) (*Running, error) {
 	args = append(args, "-o", "json")
 	r := &Running{
-		args: args, cmd: o.command(ctx, args), started: time.Now(), done: make(chan struct{}),
+		args: args, cmd: o.newCommand(ctx, args), started: time.Now(), done: make(chan struct{}),
 		Events: make(chan apply.Event),
 	}
 	r.cmd.Stderr = &r.stderr
@@ -45,11 +45,11 @@ func (o *Operator) Start(ctx context.Context, args ...string) (*Running, error) 
 	if err := r.cmd.Start(); err != nil {
 		return nil, err
 	}
-	go r.read(stdout)
+	go r.readEvents(stdout)
 	return r, nil
 }
 
-func (r *Running) read(stdout io.Reader) {
+func (r *Running) readEvents(stdout io.Reader) {
 	var text bytes.Buffer
 	lines := bufio.NewScanner(io.TeeReader(stdout, &text))
 	lines.Buffer(nil, 1<<20)

@@ -29,7 +29,7 @@ func (o *Operator) StartLoad(ctx context.Context) (*load.Load, error) {
 	if err := o.ImportAgnhost(ctx, o.Members()); err != nil {
 		return nil, err
 	}
-	kubeconfig, err := o.kubeconfig(ctx)
+	kubeconfig, err := o.fetchKubeconfig(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -47,11 +47,11 @@ func (o *Operator) Runs(ctx context.Context, version string) error {
 	for _, host := range o.Members() {
 		names = append(names, host.Hostname)
 	}
-	return errors.Join(o.AllReady(ctx, names...), o.kubelets(ctx, version), o.components(ctx, version),
-		o.programs(ctx, version))
+	return errors.Join(o.AllReady(ctx, names...), o.checkKubelets(ctx, version), o.checkComponents(ctx, version),
+		o.checkPrograms(ctx, version))
 }
 
-func (o *Operator) kubelets(ctx context.Context, version string) error {
+func (o *Operator) checkKubelets(ctx context.Context, version string) error {
 	nodes, err := o.Nodes(ctx)
 	problems := []error{err}
 	for name, node := range nodes {
@@ -62,8 +62,8 @@ func (o *Operator) kubelets(ctx context.Context, version string) error {
 	return errors.Join(problems...)
 }
 
-// components checks the images of the control planes' static pods and of kube-proxy.
-func (o *Operator) components(ctx context.Context, version string) error {
+// checkComponents checks the images of the control planes' static pods and of kube-proxy.
+func (o *Operator) checkComponents(ctx context.Context, version string) error {
 	var pods corev1.PodList
 	var proxy appsv1.DaemonSet
 	err := errors.Join(
@@ -94,8 +94,8 @@ func imageHas(name string, pod corev1.PodSpec, version string) error {
 	return nil
 }
 
-// programs checks the versions of kubeadm and kubelet on the hosts.
-func (o *Operator) programs(ctx context.Context, version string) error {
+// checkPrograms checks the versions of kubeadm and kubelet on the hosts.
+func (o *Operator) checkPrograms(ctx context.Context, version string) error {
 	said, err := OnEach(ctx, o.Members(),
 		"/opt/kubeone/bin/kubeadm version -o short && /opt/kubeone/bin/kubelet --version")
 	problems := []error{err}

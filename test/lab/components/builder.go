@@ -72,16 +72,16 @@ func (b *Builder) Build(ctx context.Context, version string) (*Set, error) {
 	set := &Set{KubernetesVersion: version, Bin: map[string]string{}}
 	var want wishes
 	compile := func(recipe func() Recipe) func(context.Context) error {
-		return func(ctx context.Context) error { return b.compile(ctx, set, recipe()) }
+		return func(ctx context.Context) error { return b.compileRecipe(ctx, set, recipe()) }
 	}
 	kubernetes := kubernetesRecipe(version)
 	steps := []step{
 		{"Kubernetes v" + version, func(ctx context.Context) error {
-			if err := b.compile(ctx, set, kubernetes); err != nil {
+			if err := b.compileRecipe(ctx, set, kubernetes); err != nil {
 				return err
 			}
 			var err error
-			want, err = b.ask(ctx, version, filepath.Dir(set.Bin["kubeadm"]))
+			want, err = b.askKubeadm(ctx, version, filepath.Dir(set.Bin["kubeadm"]))
 			return err
 		}},
 		{"containerd " + ContainerdVersion(version),
@@ -90,21 +90,21 @@ func (b *Builder) Build(ctx context.Context, version string) (*Set, error) {
 		{"CNI plugins " + CNIPluginsVersion, compile(cniRecipe)},
 		{"flannel's CNI plugin", compile(flannelCNIRecipe)},
 		{"flannel " + FlannelVersion, compile(flannelRecipe)},
-		{"etcd", func(ctx context.Context) error { return b.compile(ctx, set, etcdRecipe(want.EtcdVersion)) }},
-		{"CoreDNS", func(ctx context.Context) error { return b.compile(ctx, set, coreDNSRecipe(want.CoreDNSBuilt)) }},
+		{"etcd", func(ctx context.Context) error { return b.compileRecipe(ctx, set, etcdRecipe(want.EtcdVersion)) }},
+		{"CoreDNS", func(ctx context.Context) error { return b.compileRecipe(ctx, set, coreDNSRecipe(want.CoreDNSBuilt)) }},
 		{"pause", func(ctx context.Context) error { return b.addPause(ctx, set) }},
 		{"images", func(ctx context.Context) error { return b.addImages(ctx, set, want) }},
 		{"archives", func(ctx context.Context) error { return b.addFiles(ctx, set, want) }},
 	}
 	title := "components of Kubernetes v" + version
-	if err := b.walk(ctx, title, steps); err != nil {
+	if err := b.runSteps(ctx, title, steps); err != nil {
 		return nil, fmt.Errorf("%s: %w", title, err)
 	}
-	set.Digest = set.digest()
+	set.Digest = set.computeDigest()
 	return set, nil
 }
 
-func (b *Builder) walk(ctx context.Context, title string, steps []step) error {
+func (b *Builder) runSteps(ctx context.Context, title string, steps []step) error {
 	for n, step := range steps {
 		what := fmt.Sprintf("%s, %d of %d: %s", title, n+1, len(steps), step.name)
 		if err := b.Log.During(what, func() error { return step.run(ctx) }); err != nil {
@@ -114,9 +114,9 @@ func (b *Builder) walk(ctx context.Context, title string, steps []step) error {
 	return nil
 }
 
-// compile builds a recipe and records the paths of its programs.
-func (b *Builder) compile(ctx context.Context, set *Set, recipe Recipe) error {
-	dir, err := b.binaries(ctx, recipe)
+// compileRecipe builds a recipe and records the paths of its programs.
+func (b *Builder) compileRecipe(ctx context.Context, set *Set, recipe Recipe) error {
+	dir, err := b.binariesDir(ctx, recipe)
 	if err != nil {
 		return err
 	}
@@ -140,9 +140,9 @@ func (b *Builder) addPause(ctx context.Context, set *Set) error {
 	return err
 }
 
-// digest identifies the content by the cache keys at the end of the paths. They do not depend on the location of the
-// cache.
-func (s *Set) digest() string {
+// computeDigest identifies the content by the cache keys at the end of the paths. They do not depend on the location of
+// the cache.
+func (s *Set) computeDigest() string {
 	var keys []string
 	for _, file := range s.Files {
 		keys = append(keys, file.URL+" "+filepath.Base(filepath.Dir(file.Local)))
@@ -150,10 +150,10 @@ func (s *Set) digest() string {
 	for _, image := range s.Images {
 		keys = append(keys, image.Ref()+" "+filepath.Base(image.Layout))
 	}
-	return digestOf("set v1", runtime.GOARCH, sorted(keys))
+	return digestOf("set v1", runtime.GOARCH, sortWords(keys))
 }
 
-func sorted(words []string) []string {
+func sortWords(words []string) []string {
 	sort.Strings(words)
 	return words
 }

@@ -42,7 +42,7 @@ func (c Cache) Path(elem ...string) string {
 // then renamed. Only one process fills a kind/key at a time; the others wait for the result.
 func (c Cache) Entry(ctx context.Context, kind, key string, fill func(dir string) error) (string, error) {
 	final := c.Path(kind, key)
-	if exists(final) {
+	if fileExists(final) {
 		return final, nil
 	}
 	unlock, err := c.Lock(ctx, kind+"-"+key)
@@ -50,7 +50,7 @@ func (c Cache) Entry(ctx context.Context, kind, key string, fill func(dir string
 		return "", err
 	}
 	defer unlock()
-	if exists(final) {
+	if fileExists(final) {
 		return final, nil
 	}
 	if err := os.MkdirAll(filepath.Dir(final), 0o755); err != nil {
@@ -102,7 +102,7 @@ func (c Cache) Lock(ctx context.Context, name string) (unlock func(), err error)
 	}
 }
 
-func exists(path string) bool {
+func fileExists(path string) bool {
 	_, err := os.Stat(path)
 	return !errors.Is(err, fs.ErrNotExist)
 }

@@ -53,15 +53,15 @@ func downloadsFromEnvironment() string {
 	return "https://"
 }
 
-// downloaded returns the directory of a recipe's programs. It downloads the published ones, builds the others, and
+// downloadedDir returns the directory of a recipe's programs. It downloads the published ones, builds the others, and
 // fails when a download fails.
-func (b *Builder) downloaded(ctx context.Context, r Recipe) (string, error) {
+func (b *Builder) downloadedDir(ctx context.Context, r Recipe) (string, error) {
 	key := r.Name + "-" + r.Version + "-downloaded-" + runtime.GOARCH
 	return b.Cache.Entry(ctx, "bin", key, func(dir string) error {
 		rest := r
 		rest.Packages = maps.Clone(r.Packages)
 		for _, file := range r.Downloads {
-			if err := b.download(ctx, file, dir); err != nil {
+			if err := b.downloadFile(ctx, file, dir); err != nil {
 				return fmt.Errorf("download %s: %w", file.URL, err)
 			}
 			for program := range file.Members {
@@ -75,8 +75,8 @@ func (b *Builder) downloaded(ctx context.Context, r Recipe) (string, error) {
 	})
 }
 
-// download writes the programs of a published file into dir. It verifies the file before it extracts anything.
-func (b *Builder) download(ctx context.Context, file Download, dir string) error {
+// downloadFile writes the programs of a published file into dir. It verifies the file before it extracts anything.
+func (b *Builder) downloadFile(ctx context.Context, file Download, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, downloadDeadline)
 	defer cancel()
 	temp, err := os.CreateTemp(dir, ".download-*")
@@ -85,7 +85,7 @@ func (b *Builder) download(ctx context.Context, file Download, dir string) error
 	}
 	defer os.Remove(temp.Name())
 	defer temp.Close()
-	body, err := b.get(ctx, file.URL)
+	body, err := b.getLocation(ctx, file.URL)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (b *Builder) download(ctx context.Context, file Download, dir string) error
 		return fmt.Errorf("it has more than %d MiB", maxDownload>>20)
 	}
 	if file.Checksum != "" {
-		if err := b.verify(ctx, file, hex.EncodeToString(hash.Sum(nil))); err != nil {
+		if err := b.verifyChecksum(ctx, file, hex.EncodeToString(hash.Sum(nil))); err != nil {
 			return err
 		}
 	}
@@ -107,7 +107,7 @@ func (b *Builder) download(ctx context.Context, file Download, dir string) error
 		return err
 	}
 	if strings.HasSuffix(file.URL, ".tar.gz") || strings.HasSuffix(file.URL, ".tgz") {
-		return extract(temp, file.Members, dir)
+		return extractMembers(temp, file.Members, dir)
 	}
 	for program := range file.Members {
 		if err := writeProgram(filepath.Join(dir, program), temp); err != nil {
@@ -117,9 +117,9 @@ func (b *Builder) download(ctx context.Context, file Download, dir string) error
 	return nil
 }
 
-// verify compares a file's SHA-256 with the published one.
-func (b *Builder) verify(ctx context.Context, file Download, sum string) error {
-	body, err := b.get(ctx, file.Checksum)
+// verifyChecksum compares a file's SHA-256 with the published one.
+func (b *Builder) verifyChecksum(ctx context.Context, file Download, sum string) error {
+	body, err := b.getLocation(ctx, file.Checksum)
 	if err != nil {
 		return err
 	}
@@ -137,8 +137,8 @@ func (b *Builder) verify(ctx context.Context, file Download, sum string) error {
 	return errors.Join(fmt.Errorf("%s has no SHA-256 of it", file.Checksum), lines.Err())
 }
 
-// get requests a location. This builder does not retry a host that it could not reach.
-func (b *Builder) get(ctx context.Context, location string) (io.ReadCloser, error) {
+// getLocation requests a location. This builder does not retry a host that it could not reach.
+func (b *Builder) getLocation(ctx context.Context, location string) (io.ReadCloser, error) {
 	host, _, _ := strings.Cut(location, "/")
 	b.mu.Lock()
 	err := b.unreachable[host]
@@ -175,8 +175,8 @@ var downloadClient = &http.Client{Transport: &http.Transport{
 	ForceAttemptHTTP2:     true,
 }}
 
-// extract writes only the members (program to path) of a compressed archive into dir.
-func extract(compressed io.Reader, members map[string]string, dir string) error {
+// extractMembers writes only the members (program to path) of a compressed archive into dir.
+func extractMembers(compressed io.Reader, members map[string]string, dir string) error {
 	stream, err := gzip.NewReader(compressed)
 	if err != nil {
 		return err
@@ -189,7 +189,7 @@ func extract(compressed io.Reader, members map[string]string, dir string) error 
 	for len(programs) > 0 {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
-			return fmt.Errorf("the archive lacks %s", strings.Join(sorted(keysOf(programs)), ", "))
+			return fmt.Errorf("the archive lacks %s", strings.Join(sortWords(keysOf(programs)), ", "))
 		}
 		if err != nil {
 			return err

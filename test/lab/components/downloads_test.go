@@ -54,7 +54,7 @@ func TestDownloadLocations(t *testing.T) {
 		cniRecipe(), flannelCNIRecipe(), flannelRecipe(),
 	} {
 		builder := &Builder{Cache: NewCache(t.TempDir()), Downloads: mirrorOf(t, recipe.Downloads...)}
-		dir, err := builder.binaries(t.Context(), recipe)
+		dir, err := builder.binariesDir(t.Context(), recipe)
 		if err != nil {
 			t.Errorf("%s: %v", recipe.Name, err)
 			continue
@@ -83,7 +83,7 @@ func TestUnreachableDownloadIsBuiltFromSource(t *testing.T) {
 		builder := &Builder{Cache: NewCache(t.TempDir()), Downloads: base, Log: func(format string, args ...any) {
 			said = append(said, fmt.Sprintf(format, args...))
 		}}
-		_, err := builder.binaries(t.Context(), runcRecipe())
+		_, err := builder.binariesDir(t.Context(), runcRecipe())
 		if err == nil || !strings.Contains(err.Error(), "github.com/opencontainers/runc@"+RuncVersion) {
 			t.Errorf("%s: %v, want an error of the build", what, err)
 		}
@@ -107,7 +107,7 @@ func TestUnreachableHostIsTriedOnce(t *testing.T) {
 	t.Cleanup(hangsUp.Close)
 	builder := &Builder{Cache: NewCache(t.TempDir()), Downloads: hangsUp.URL + "/"}
 	for range 3 {
-		if _, err := builder.downloaded(t.Context(), runcRecipe()); err == nil {
+		if _, err := builder.downloadedDir(t.Context(), runcRecipe()); err == nil {
 			t.Fatal("a download without an answer went well")
 		}
 	}
@@ -131,7 +131,7 @@ func TestDownloadIsVerified(t *testing.T) {
 		}))
 		t.Cleanup(server.Close)
 		cache := NewCache(t.TempDir())
-		_, err := (&Builder{Cache: cache, Downloads: server.URL + "/"}).downloaded(t.Context(), runcRecipe())
+		_, err := (&Builder{Cache: cache, Downloads: server.URL + "/"}).downloadedDir(t.Context(), runcRecipe())
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q", what, err, test.want)
 		}
@@ -146,7 +146,7 @@ func TestIncompleteArchiveFails(t *testing.T) {
 	served := wanted
 	served.Members = map[string]string{"other": "other"}
 	builder := &Builder{Cache: NewCache(t.TempDir()), Downloads: mirrorOf(t, served)}
-	_, err := builder.downloaded(t.Context(), coreDNSRecipe("v1.14.2"))
+	_, err := builder.downloadedDir(t.Context(), coreDNSRecipe("v1.14.2"))
 	if err == nil || !strings.Contains(err.Error(), "the archive lacks coredns") {
 		t.Error(err)
 	}

@@ -39,7 +39,7 @@ func (b *Builder) addFile(ctx context.Context, set *Set, file Download, prefix s
 		}
 		members[member] = set.Bin[prefix+program]
 	}
-	local, err := b.archive(ctx, filepath.Base(file.URL), members)
+	local, err := b.writeArchive(ctx, filepath.Base(file.URL), members)
 	if err != nil {
 		return err
 	}
@@ -47,8 +47,8 @@ func (b *Builder) addFile(ctx context.Context, set *Set, file Download, prefix s
 	return nil
 }
 
-// archive writes the files as a compressed archive into the cache.
-func (b *Builder) archive(ctx context.Context, name string, files map[string]string) (string, error) {
+// writeArchive writes the files as a compressed archive into the cache.
+func (b *Builder) writeArchive(ctx context.Context, name string, files map[string]string) (string, error) {
 	layer := layerSpec{Files: files}
 	dir, err := b.Cache.Entry(ctx, "archives", digestOf(archiveFormat, name, layer), func(dir string) error {
 		file, err := os.Create(filepath.Join(dir, name))

@@ -17,15 +17,15 @@ import (
 // release.
 const goVersion = "1.25.0"
 
-// binaries returns the directory with the recipe's binaries. If the cache lacks them, it downloads them, or builds them
-// from source if a download fails.
-func (b *Builder) binaries(ctx context.Context, r Recipe) (string, error) {
+// binariesDir returns the directory with the recipe's binaries. If the cache lacks them, it downloads them, or builds
+// them from source if a download fails.
+func (b *Builder) binariesDir(ctx context.Context, r Recipe) (string, error) {
 	key := r.Name + "-" + r.Version + "-" + r.Digest()
-	if built := b.Cache.Path("bin", key); exists(built) {
+	if built := b.Cache.Path("bin", key); fileExists(built) {
 		return built, nil
 	}
 	if len(r.Downloads) > 0 && b.Downloads != "" && b.Downloads != noDownloads {
-		dir, err := b.downloaded(ctx, r)
+		dir, err := b.downloadedDir(ctx, r)
 		if err == nil || ctx.Err() != nil {
 			return dir, err
 		}
@@ -73,7 +73,7 @@ func (b *Builder) goBuild(ctx context.Context, r Recipe, dir string) error {
 	if r.CGO {
 		cmd.Env = append(cmd.Env, "CGO_ENABLED=1")
 	}
-	if err := run(cmd); err != nil {
+	if err := runCommand(cmd); err != nil {
 		return fmt.Errorf("build %s@%s: %w", r.Module, r.Version, err)
 	}
 	for name, pkg := range r.Packages {
@@ -151,8 +151,8 @@ func copyIfExists(from, to string) error {
 	return out.Close()
 }
 
-// run runs a command. Its error contains the end of the output.
-func run(cmd *exec.Cmd) error {
+// runCommand runs a command. Its error contains the end of the output.
+func runCommand(cmd *exec.Cmd) error {
 	out, err := cmd.CombinedOutput()
 	if err == nil {
 		return nil

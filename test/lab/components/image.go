@@ -41,9 +41,9 @@ type layerSpec struct {
 	Links map[string]string
 }
 
-// image writes an OCI layout into the cache and returns its folder. inputs identify the content of the files, which are
-// not read if the image exists.
-func (b *Builder) image(ctx context.Context, spec imageSpec, inputs ...string) (string, error) {
+// writeImage writes an OCI layout into the cache and returns its folder. inputs identify the content of the files,
+// which are not read if the image exists.
+func (b *Builder) writeImage(ctx context.Context, spec imageSpec, inputs ...string) (string, error) {
 	key := strings.ReplaceAll(spec.Name, "/", "-") + "-" + spec.Tag + "-" + digestOf(imageFormat, spec, inputs)
 	return b.Cache.Entry(ctx, "images", key, func(dir string) error {
 		scratch, err := os.MkdirTemp(dir, "layers")
@@ -51,7 +51,7 @@ func (b *Builder) image(ctx context.Context, spec imageSpec, inputs ...string) (
 			return err
 		}
 		defer os.RemoveAll(scratch)
-		image, err := assemble(spec, scratch)
+		image, err := assembleImage(spec, scratch)
 		if err != nil {
 			return err
 		}
@@ -63,9 +63,9 @@ func (b *Builder) image(ctx context.Context, spec imageSpec, inputs ...string) (
 	})
 }
 
-// assemble makes the image. The image reads its layers from files in the folder scratch, which must exist as long as
-// the image.
-func assemble(spec imageSpec, scratch string) (v1.Image, error) {
+// assembleImage makes the image. The image reads its layers from files in the folder scratch, which must exist as long
+// as the image.
+func assembleImage(spec imageSpec, scratch string) (v1.Image, error) {
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	for n, files := range spec.Layers {
 		raw := filepath.Join(scratch, fmt.Sprintf("layer-%d.tar", n))

@@ -31,7 +31,7 @@ func (b *Builder) addImages(ctx context.Context, set *Set, want wishes) error {
 		{Name: "coredns/coredns", Tag: want.CoreDNSTag, Layers: []layerSpec{program("coredns")},
 			Entrypoint: []string{"/coredns"}},
 		{Name: "flannel-io/flannel", Tag: FlannelVersion,
-			Layers:     []layerSpec{merge(netfilter, shell), program("opt/bin/flanneld")},
+			Layers:     []layerSpec{mergeLayers(netfilter, shell), program("opt/bin/flanneld")},
 			Entrypoint: []string{"/opt/bin/flanneld"}},
 		{Name: "agnhost", Tag: AgnhostTag, Layers: []layerSpec{shell, program("agnhost")},
 			Entrypoint: []string{"/agnhost"}},
@@ -44,7 +44,7 @@ func (b *Builder) addImages(ctx context.Context, set *Set, want wishes) error {
 		specs = append(specs, spec)
 	}
 	for _, spec := range specs {
-		dir, err := b.image(ctx, spec)
+		dir, err := b.writeImage(ctx, spec)
 		if err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ func (b *Builder) addImages(ctx context.Context, set *Set, want wishes) error {
 	return nil
 }
 
-func merge(layers ...layerSpec) layerSpec {
+func mergeLayers(layers ...layerSpec) layerSpec {
 	merged := layerSpec{Files: map[string]string{}, Links: map[string]string{}}
 	for _, layer := range layers {
 		maps.Copy(merged.Files, layer.Files)

@@ -57,7 +57,7 @@ func (m *Mirror) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.ServeFile(w, r, local)
 		return
 	}
-	text, err := m.checksums(r.URL.Path)
+	text, err := m.checksumFile(r.URL.Path)
 	switch {
 	case err != nil:
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -68,13 +68,13 @@ func (m *Mirror) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// checksums returns a checksum file, or "" if there is none at this path. The formats are those of the projects:
+// checksumFile returns a checksum file, or "" if there is none at this path. The formats are those of the projects:
 // Kubernetes has the digest alone, runc and etcd one file for a release, the others "DIGEST  NAME".
-func (m *Mirror) checksums(url string) (string, error) {
+func (m *Mirror) checksumFile(url string) (string, error) {
 	if file := path.Base(url); file == "runc.sha256sum" || file == "SHA256SUMS" {
 		for name, local := range m.files {
 			if path.Dir(name) == path.Dir(url) {
-				sum, err := m.sum(local)
+				sum, err := m.sumOf(local)
 				return sum + " *" + path.Base(name) + "\n", err
 			}
 		}
@@ -86,7 +86,7 @@ func (m *Mirror) checksums(url string) (string, error) {
 		if !ok || !known {
 			continue
 		}
-		sum, err := m.sum(local)
+		sum, err := m.sumOf(local)
 		if strings.HasPrefix(of, "/dl.k8s.io/") {
 			return sum, err
 		}
@@ -95,8 +95,8 @@ func (m *Mirror) checksums(url string) (string, error) {
 	return "", nil
 }
 
-// sum returns the SHA-256 of a local file, and computes it once.
-func (m *Mirror) sum(local string) (string, error) {
+// sumOf returns the SHA-256 of a local file, and computes it once.
+func (m *Mirror) sumOf(local string) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if sum, ok := m.sums[local]; ok {

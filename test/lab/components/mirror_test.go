@@ -33,7 +33,7 @@ func sampleSet(t *testing.T) *Set {
 		set.Files = append(set.Files, File{url, local})
 	}
 	builder := &Builder{Cache: NewCache(t.TempDir())}
-	layout, err := builder.image(t.Context(), imageSpec{
+	layout, err := builder.writeImage(t.Context(), imageSpec{
 		Name: "coredns/coredns", Tag: "v1.14.2", Entrypoint: []string{"/coredns"},
 		Layers: []layerSpec{{Files: map[string]string{"coredns": filepath.Join(dir, "kubelet")}}},
 	})
@@ -44,7 +44,7 @@ func sampleSet(t *testing.T) *Set {
 	return set
 }
 
-func serve(t *testing.T) *httptest.Server {
+func serveSample(t *testing.T) *httptest.Server {
 	t.Helper()
 	mirror, err := NewMirror(sampleSet(t))
 	if err != nil {
@@ -55,7 +55,7 @@ func serve(t *testing.T) *httptest.Server {
 	return server
 }
 
-func fetch(t *testing.T, url string) (int, string) {
+func fetchURL(t *testing.T, url string) (int, string) {
 	t.Helper()
 	answer, err := http.Get(url)
 	if err != nil {
@@ -69,13 +69,13 @@ func fetch(t *testing.T, url string) (int, string) {
 	return answer.StatusCode, string(body)
 }
 
-func digest(text string) string {
+func sha256Hex(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])
 }
 
 func TestMirrorLayout(t *testing.T) {
-	server := serve(t)
+	server := serveSample(t)
 	const (
 		github     = "/github.com/"
 		containerd = "containerd-2.4.2-linux-amd64.tar.gz"
@@ -83,9 +83,9 @@ func TestMirrorLayout(t *testing.T) {
 	)
 	for path, want := range map[string]string{
 		"/dl.k8s.io/release/v1.36.3/bin/linux/amd64/kubelet":               "kubelet",
-		"/dl.k8s.io/release/v1.36.3/bin/linux/amd64/kubelet.sha256":        digest("kubelet"),
+		"/dl.k8s.io/release/v1.36.3/bin/linux/amd64/kubelet.sha256":        sha256Hex("kubelet"),
 		github + "opencontainers/runc/releases/download/v1.5.2/runc.amd64": "runc.amd64",
-		github + "opencontainers/runc/releases/download/v1.5.2/runc.sha256sum": digest("runc.amd64") +
+		github + "opencontainers/runc/releases/download/v1.5.2/runc.sha256sum": sha256Hex("runc.amd64") +
 			" *runc.amd64\n",
 		github + "opencontainers/runc/releases/download/v1.5.2/runc.arm64":         "",
 		github + "opencontainers/runc/releases/download/v1.5.1/runc.sha256sum":     "",
@@ -93,12 +93,12 @@ func TestMirrorLayout(t *testing.T) {
 		github + "containerd/containerd/releases/download/v2.4.2/other.sha256sum":  "",
 		"/release/v1.36.3/bin/linux/amd64/kubelet":                                 "",
 		github + "containerd/containerd/releases/download/v2.4.2/../../etc/passwd": "",
-		github + "containerd/containerd/releases/download/v2.4.2/" + containerd + ".sha256sum": digest(containerd) +
+		github + "containerd/containerd/releases/download/v2.4.2/" + containerd + ".sha256sum": sha256Hex(containerd) +
 			"  " + containerd + "\n",
-		github + "containernetworking/plugins/releases/download/v1.9.1/" + cni + ".sha256": digest(cni) +
+		github + "containernetworking/plugins/releases/download/v1.9.1/" + cni + ".sha256": sha256Hex(cni) +
 			"  " + cni + "\n",
 	} {
-		status, body := fetch(t, server.URL+path)
+		status, body := fetchURL(t, server.URL+path)
 		switch {
 		case want == "" && status != http.StatusNotFound:
 			t.Errorf("%s: status %d, want 404", path, status)
@@ -109,7 +109,7 @@ func TestMirrorLayout(t *testing.T) {
 }
 
 func TestMirrorIsRegistry(t *testing.T) {
-	server := serve(t)
+	server := serveSample(t)
 	host := strings.TrimPrefix(server.URL, "http://")
 	ref, err := name.ParseReference(host+"/coredns/coredns:v1.14.2", name.Insecure)
 	if err != nil {
@@ -140,7 +140,7 @@ func TestMirrorIsRegistry(t *testing.T) {
 }
 
 func TestMirrorIsReadOnly(t *testing.T) {
-	server := serve(t)
+	server := serveSample(t)
 	request, err := http.NewRequest(http.MethodPut, server.URL+"/v2/coredns/coredns/manifests/v2",
 		strings.NewReader("{}"))
 	if err != nil {

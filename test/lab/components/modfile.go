@@ -37,7 +37,7 @@ func moduleFile(r Recipe, editJSON []byte) ([]byte, error) {
 	for _, replace := range upstream.Replace {
 		path, version := replace.New.Path, replace.New.Version
 		if version == "" {
-			if path, version = published(r, replace.Old.Path, path); version == "" {
+			if path, version = publishedModule(r, replace.Old.Path, path); version == "" {
 				continue
 			}
 		}
@@ -49,9 +49,9 @@ func moduleFile(r Recipe, editJSON []byte) ([]byte, error) {
 	return []byte(text.String()), nil
 }
 
-// published returns the published path and version of a module in a folder of its upstream repository. Kubernetes'
-// staging modules are v0.X.Y for Kubernetes v1.X.Y. The require directives name the others already.
-func published(r Recipe, module, folder string) (path, version string) {
+// publishedModule returns the published path and version of a module in a folder of its upstream repository.
+// Kubernetes' staging modules are v0.X.Y for Kubernetes v1.X.Y. The require directives name the others already.
+func publishedModule(r Recipe, module, folder string) (path, version string) {
 	if r.Module != "k8s.io/kubernetes" || !strings.HasPrefix(folder, "./staging/") {
 		return "", ""
 	}

@@ -13,7 +13,7 @@ import (
 func EnsurePackages(ctx context.Context, packages map[string]string) error {
 	var missing []string
 	for program, name := range packages {
-		if !present(program) {
+		if !isInstalled(program) {
 			missing = append(missing, name)
 		}
 	}
@@ -22,21 +22,21 @@ func EnsurePackages(ctx context.Context, packages map[string]string) error {
 	}
 	sort.Strings(missing)
 	install := append([]string{"install", "-y", "-q", "--no-install-recommends"}, missing...)
-	if err := run(aptGet(ctx, install...)); err == nil {
+	if err := runCommand(aptGet(ctx, install...)); err == nil {
 		return nil
 	}
-	if err := run(aptGet(ctx, "update", "-q")); err != nil {
+	if err := runCommand(aptGet(ctx, "update", "-q")); err != nil {
 		return fmt.Errorf("install %v: %w", missing, err)
 	}
-	if err := run(aptGet(ctx, install...)); err != nil {
+	if err := runCommand(aptGet(ctx, install...)); err != nil {
 		return fmt.Errorf("install %v: %w", missing, err)
 	}
 	return nil
 }
 
-func present(program string) bool {
+func isInstalled(program string) bool {
 	if program[0] == '/' {
-		return exists(program)
+		return fileExists(program)
 	}
 	for _, dir := range []string{"", "/usr/sbin/", "/sbin/"} {
 		if _, err := exec.LookPath(dir + program); err == nil {

@@ -27,6 +27,6 @@ func (b *Builder) pauseBinary(ctx context.Context) (string, error) {
 			filepath.Join(dir, "pause"), "main.go")
 		cmd.Dir = work
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GO111MODULE=off")
-		return run(cmd)
+		return runCommand(cmd)
 	})
 }

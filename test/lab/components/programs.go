@@ -95,7 +95,7 @@ func libraryPath(line string) (string, bool) {
 
 func findProgram(name string) (string, error) {
 	for _, dir := range []string{"/usr/sbin/", "/usr/bin/", "/sbin/", "/bin/"} {
-		if exists(dir + name) {
+		if fileExists(dir + name) {
 			return dir + name, nil
 		}
 	}

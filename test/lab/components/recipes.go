@@ -28,9 +28,9 @@ func kubernetesRecipe(version string) Recipe {
 	}
 	recipe := Recipe{
 		Name: "kubernetes", Module: "k8s.io/kubernetes", Version: "v" + version, Packages: packages,
-		LDFlags: strings.Join(sorted(stamps), " "),
+		LDFlags: strings.Join(sortWords(stamps), " "),
 	}
-	for _, name := range sorted(keysOf(packages)) {
+	for _, name := range sortWords(keysOf(packages)) {
 		// agnhost is published as an image only.
 		if name != "agnhost" {
 			recipe.Downloads = append(recipe.Downloads, kubernetesDownload(version, name))

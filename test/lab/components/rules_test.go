@@ -23,14 +23,14 @@ func TestNearestVersion(t *testing.T) {
 		"v3.0.0":  "",
 		"bad":     "",
 	} {
-		if got := nearest(want, available); got != expected {
+		if got := nearestVersion(want, available); got != expected {
 			t.Errorf("nearest(%s) = %q, want %q", want, got, expected)
 		}
 	}
 }
 
 func TestKubeadmImageTags(t *testing.T) {
-	got := tags("registry.k8s.io/coredns/coredns:v1.14.2\nregistry.k8s.io/pause:3.10.2\nlocalhost:5000/etcd:3.6.8-0\n")
+	got := tagsByImage("registry.k8s.io/coredns/coredns:v1.14.2\nregistry.k8s.io/pause:3.10.2\nlocalhost:5000/etcd:3.6.8-0\n")
 	want := map[string]string{"coredns": "v1.14.2", "pause": "3.10.2", "etcd": "3.6.8-0"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -123,7 +123,7 @@ func TestCacheFillsEntryOnce(t *testing.T) {
 				mu.Unlock()
 				return os.WriteFile(filepath.Join(dir, "file"), []byte("x"), 0o644)
 			})
-			if err != nil || !exists(filepath.Join(dir, "file")) {
+			if err != nil || !fileExists(filepath.Join(dir, "file")) {
 				t.Errorf("entry %s: %v", dir, err)
 			}
 		})
@@ -159,7 +159,7 @@ func TestEachTagIsAnImage(t *testing.T) {
 	}
 	digests := map[string]bool{}
 	for _, tag := range []string{"3.6.6-0", "3.6.8-0", "3.6.8-0"} {
-		image, err := assemble(imageSpec{
+		image, err := assembleImage(imageSpec{
 			Name:   "etcd",
 			Tag:    tag,
 			Layers: []layerSpec{{Files: map[string]string{"etcd": source}}},

@@ -28,7 +28,7 @@ func tofuRecipe() Recipe {
 func (b *Builder) Tofu(ctx context.Context) (string, error) {
 	var dir string
 	err := b.Log.During("OpenTofu "+TofuVersion, func() (err error) {
-		dir, err = b.binaries(ctx, tofuRecipe())
+		dir, err = b.binariesDir(ctx, tofuRecipe())
 		return err
 	})
 	return filepath.Join(dir, "tofu"), err

@@ -19,8 +19,8 @@ type wishes struct {
 	CoreDNSTag, CoreDNSBuilt string
 }
 
-// ask gets the images from the built kubeadm, and the nearest available versions from the module proxy.
-func (b *Builder) ask(ctx context.Context, kubernetes, bin string) (wishes, error) {
+// askKubeadm gets the images from the built kubeadm, and the nearest available versions from the module proxy.
+func (b *Builder) askKubeadm(ctx context.Context, kubernetes, bin string) (wishes, error) {
 	var answer wishes
 	dir, err := b.Cache.Entry(ctx, "wishes", filepath.Base(bin), func(dir string) error {
 		list := exec.CommandContext(ctx, filepath.Join(bin, "kubeadm"), "config", "images", "list",
@@ -29,7 +29,7 @@ func (b *Builder) ask(ctx context.Context, kubernetes, bin string) (wishes, erro
 		if err != nil {
 			return fmt.Errorf("ask kubeadm for its images: %w", err)
 		}
-		answer, err := fulfil(ctx, tags(string(images)))
+		answer, err := resolveWishes(ctx, tagsByImage(string(images)))
 		if err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func (b *Builder) ask(ctx context.Context, kubernetes, bin string) (wishes, erro
 	return answer, err
 }
 
-func fulfil(ctx context.Context, tags map[string]string) (wishes, error) {
+func resolveWishes(ctx context.Context, tags map[string]string) (wishes, error) {
 	answer := wishes{PauseTag: tags["pause"], EtcdTag: tags["etcd"], CoreDNSTag: tags["coredns"]}
 	if answer.PauseTag == "" || answer.EtcdTag == "" || answer.CoreDNSTag == "" {
 		return answer, fmt.Errorf("kubeadm lists no pause, etcd or coredns image: %v", tags)
@@ -65,8 +65,8 @@ func fulfil(ctx context.Context, tags map[string]string) (wishes, error) {
 	return answer, err
 }
 
-// tags maps the last path element of each image to its tag.
-func tags(images string) map[string]string {
+// tagsByImage maps the last path element of each image to its tag.
+func tagsByImage(images string) map[string]string {
 	found := map[string]string{}
 	for _, image := range strings.Fields(images) {
 		if colon := strings.LastIndexByte(image, ':'); colon > 0 {
@@ -85,16 +85,16 @@ func nearestModule(ctx context.Context, module, want string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("list the versions of %s: %w", module, err)
 	}
-	found := nearest(want, strings.Fields(string(out)))
+	found := nearestVersion(want, strings.Fields(string(out)))
 	if found == "" {
 		return "", fmt.Errorf("%s is not to be had in a version near %s", module, want)
 	}
 	return found, nil
 }
 
-// nearest returns the wanted version, or the oldest newer release, or the newest older one, all of the same major
-// version. It returns "" if there is none, and skips words that are not versions.
-func nearest(want string, available []string) string {
+// nearestVersion returns the wanted version, or the oldest newer release, or the newest older one, all of the same
+// major version. It returns "" if there is none, and skips words that are not versions.
+func nearestVersion(want string, available []string) string {
 	wanted, err := version.ParseSemantic(want)
 	if err != nil {
 		return ""

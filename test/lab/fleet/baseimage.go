@@ -60,7 +60,7 @@ func baseImage(ctx context.Context, cache components.Cache, release string, log 
 		return "", err
 	}
 	defer unlock()
-	if _, err := docker(ctx, "image", "inspect", "--format", "{{.Id}}", tag); err == nil {
+	if _, err := runDocker(ctx, "image", "inspect", "--format", "{{.Id}}", tag); err == nil {
 		return tag, nil
 	}
 	log("building the hosts' image %s with debootstrap: about 2 minutes, once", tag)
@@ -105,7 +105,7 @@ func bootstrapBase(ctx context.Context, cache components.Cache, debian debian, d
 	bootstrap := exec.CommandContext(ctx, "debootstrap", "--variant=minbase", "--cache-dir="+debs,
 		"--include="+strings.Join(basePackages, ","), debian.codename, dir, debian.mirror)
 	bootstrap.Env = append(os.Environ(), debian.proxyEnv...)
-	_, err := output(bootstrap)
+	_, err := runOutput(bootstrap)
 	return err
 }
 
@@ -116,7 +116,7 @@ func configureBase(ctx context.Context, dir string) error {
 	}
 	configure := exec.CommandContext(ctx, "chroot", dir, "/bin/sh", "-c", configureScript)
 	configure.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"}
-	_, err := output(configure)
+	_, err := runOutput(configure)
 	return err
 }
 
@@ -124,7 +124,7 @@ func importBase(ctx context.Context, dir, tag string) error {
 	pack := exec.CommandContext(ctx, "sh", "-c",
 		`tar -C "$1" --one-file-system -c . | docker import --change 'CMD ["/usr/local/sbin/lab-init"]' - "$2"`,
 		"sh", dir, tag)
-	_, err := output(pack)
+	_, err := runOutput(pack)
 	return err
 }
 
@@ -157,7 +157,7 @@ func readDebian(ctx context.Context) (debian, error) {
 			d.codename = strings.Trim(value, `"`)
 		}
 	}
-	targets, err := output(exec.CommandContext(ctx, "apt-get", "indextargets",
+	targets, err := runOutput(exec.CommandContext(ctx, "apt-get", "indextargets",
 		"--format", "$(CODENAME) $(COMPONENT) $(ORIGIN) $(REPO_URI)", "Created-By: Packages"))
 	if err != nil {
 		return d, fmt.Errorf("read the machine's package sources: %w", err)
@@ -173,7 +173,7 @@ func readDebian(ctx context.Context) (debian, error) {
 			"apt's configuration", d.codename)
 	}
 	for _, scheme := range []string{"http", "https"} {
-		proxy, err := output(exec.CommandContext(ctx, "apt-config", "shell", "P", "Acquire::"+scheme+"::Proxy"))
+		proxy, err := runOutput(exec.CommandContext(ctx, "apt-config", "shell", "P", "Acquire::"+scheme+"::Proxy"))
 		if value, ok := strings.CutPrefix(strings.TrimSpace(proxy), "P="); err == nil && ok {
 			d.proxyEnv = append(d.proxyEnv, scheme+"_proxy="+strings.Trim(value, `'"`))
 		}

@@ -36,8 +36,9 @@ func runArgs(h *Host, image, authorizedKey string, nameservers, labels []string)
 	return append(append(args, labels...), image)
 }
 
-// nameservers returns this machine's resolvers that a host can reach, or else the lab's gateway, which may be none.
-func nameservers(resolvConf, gateway string) []string {
+// reachableNameservers returns this machine's resolvers that a host can reach, or else the lab's gateway, which may be
+// none.
+func reachableNameservers(resolvConf, gateway string) []string {
 	var servers []string
 	for _, line := range strings.Split(resolvConf, "\n") {
 		fields := strings.Fields(line)
@@ -61,11 +62,11 @@ func (h *Host) waitBooted(ctx context.Context) error {
 	var state string
 	for {
 		// The command fails until systemd runs, and in the state "degraded". The output distinguishes them.
-		state, _ = docker(ctx, "exec", h.Container, "systemctl", "is-system-running", "--wait")
+		state, _ = runDocker(ctx, "exec", h.Container, "systemctl", "is-system-running", "--wait")
 		if state == "running" || state == "degraded" {
 			break
 		}
-		if err := pause(ctx); err != nil {
+		if err := waitMoment(ctx); err != nil {
 			return fmt.Errorf("boot %s: systemd is %q: %w", h.Name, state, err)
 		}
 	}
@@ -78,14 +79,14 @@ func (h *Host) waitBooted(ctx context.Context) error {
 		if err == nil {
 			return conn.Close()
 		}
-		if waitErr := pause(ctx); waitErr != nil {
+		if waitErr := waitMoment(ctx); waitErr != nil {
 			return fmt.Errorf("boot %s: sshd does not answer: %w", h.Name, err)
 		}
 	}
 }
 
-// pause waits between two checks of a condition. It fails when ctx ends.
-func pause(ctx context.Context) error {
+// waitMoment waits between two checks of a condition. It fails when ctx ends.
+func waitMoment(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()

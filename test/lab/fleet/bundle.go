@@ -29,7 +29,7 @@ func (l *Lab) Want(ctx context.Context, version string, log Logf) error {
 	if err := l.linkBundle(ctx, cache, log); err != nil {
 		return err
 	}
-	return l.save()
+	return l.saveFiles()
 }
 
 func (l *Lab) linkBundle(ctx context.Context, cache components.Cache, log Logf) error {
@@ -37,12 +37,12 @@ func (l *Lab) linkBundle(ctx context.Context, cache components.Cache, log Logf) 
 	if err != nil {
 		return err
 	}
-	return l.link(bundle)
+	return l.useBundle(bundle)
 }
 
-// link links the bundle of the lab's Kubernetes version into its folder as bundle-VERSION.tar, and points bundle.tar to
-// it. Bundles of other versions stay.
-func (l *Lab) link(bundle string) error {
+// useBundle links the bundle of the lab's Kubernetes version into its folder as bundle-VERSION.tar, and points
+// bundle.tar to it. Bundles of other versions stay.
+func (l *Lab) useBundle(bundle string) error {
 	l.Bundle = l.BundlePath(l.KubernetesVersion)
 	present := l.Path("bundle.tar")
 	for _, old := range []string{l.Bundle, present} {
@@ -70,7 +70,7 @@ func (l *Lab) BundlePath(version string) string { return l.Path("bundle-" + vers
 // in the current format, kubeone makes one from a mirror.
 func Bundle(ctx context.Context, cache components.Cache, version string, log Logf) (string, error) {
 	// The build ID of the package that writes bundles changes with its code and its dependencies.
-	format, err := output(exec.CommandContext(ctx, "go", "list", "-export", "-f", "{{.BuildID}}",
+	format, err := runOutput(exec.CommandContext(ctx, "go", "list", "-export", "-f", "{{.BuildID}}",
 		"kubeone/internal/release"))
 	if err != nil {
 		return "", err
@@ -129,7 +129,7 @@ func writeBundle(ctx context.Context, cache components.Cache, set *components.Se
 		args := []string{"bundle", "create", "--kubernetes-version", set.KubernetesVersion, "--mirror",
 			"http://" + address, "--overwrite-registry", address, "--arch", runtime.GOARCH, "--file", file,
 			"--insecure-mirror", "--trust-source"}
-		_, err := output(exec.CommandContext(ctx, kubeone, args...))
+		_, err := runOutput(exec.CommandContext(ctx, kubeone, args...))
 		return err
 	})
 }

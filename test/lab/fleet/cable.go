@@ -10,21 +10,21 @@ import (
 	"time"
 )
 
-// cable sets the outer end of a host's network cable up or down and waits until both ends have noticed. Unlike a pulled
-// cable, docker's disconnect removes the interface with everything on it, and later gives it another name.
-func (h *Host) cable(ctx context.Context, state string) error {
+// setCable sets the outer end of a host's network cable up or down and waits until both ends have noticed. Unlike a
+// pulled cable, docker's disconnect removes the interface with everything on it, and later gives it another name.
+func (h *Host) setCable(ctx context.Context, state string) error {
 	fail := func(err error) error { return fmt.Errorf("cable of %s %s: %w", h.Name, state, err) }
-	pid, err := docker(ctx, "inspect", "--format", "{{.State.Pid}}", h.Container)
+	pid, err := runDocker(ctx, "inspect", "--format", "{{.State.Pid}}", h.Container)
 	if err != nil {
 		return fail(err)
 	}
 	// Not docker exec, because the host may be paused.
 	inside := []string{"--net", "--target", pid, "ip", "-o", "link", "show", "eth0"}
-	inner, err := output(exec.CommandContext(ctx, "nsenter", inside...))
+	inner, err := runOutput(exec.CommandContext(ctx, "nsenter", inside...))
 	if err != nil {
 		return fail(err)
 	}
-	links, err := output(exec.CommandContext(ctx, "ip", "-o", "link"))
+	links, err := runOutput(exec.CommandContext(ctx, "ip", "-o", "link"))
 	if err != nil {
 		return fail(err)
 	}
@@ -32,28 +32,28 @@ func (h *Host) cable(ctx context.Context, state string) error {
 	if err != nil {
 		return fail(err)
 	}
-	if _, err := output(exec.CommandContext(ctx, "ip", "link", "set", "dev", outer, state)); err != nil {
+	if _, err := runOutput(exec.CommandContext(ctx, "ip", "link", "set", "dev", outer, state)); err != nil {
 		return fail(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	for {
-		inner, innerErr := output(exec.CommandContext(ctx, "nsenter", inside...))
-		link, outerErr := output(exec.CommandContext(ctx, "ip", "-o", "link", "show", outer))
+		inner, innerErr := runOutput(exec.CommandContext(ctx, "nsenter", inside...))
+		link, outerErr := runOutput(exec.CommandContext(ctx, "ip", "-o", "link", "show", outer))
 		if err := errors.Join(innerErr, outerErr); err != nil {
 			return fail(err)
 		}
-		if connected := state == "up"; carrier(inner) == connected && carrier(link) == connected {
+		if connected := state == "up"; hasCarrier(inner) == connected && hasCarrier(link) == connected {
 			return nil
 		}
-		if err := pause(ctx); err != nil {
+		if err := waitMoment(ctx); err != nil {
 			return fail(err)
 		}
 	}
 }
 
-// carrier reports whether a line of `ip -o link` shows an interface that is up and connected.
-func carrier(link string) bool {
+// hasCarrier reports whether a line of `ip -o link` shows an interface that is up and connected.
+func hasCarrier(link string) bool {
 	return strings.Contains(link, "LOWER_UP") && strings.Contains(link, " state UP ")
 }
 

@@ -19,11 +19,11 @@ func (l *Lab) AddHost(ctx context.Context, role Role, spare bool) (*Host, error)
 	}
 	n := 1
 	for _, host := range l.byRole(role) {
-		n = max(n, host.ordinal()+1)
+		n = max(n, host.ordinalOf()+1)
 	}
-	host := l.newHost(fmt.Sprintf("%s-%d", prefix, n), role, at(subnet, first+n-1))
+	host := l.newHost(fmt.Sprintf("%s-%d", prefix, n), role, addressAt(subnet, first+n-1))
 	host.Spare = spare
-	if err := l.boot(ctx, host); err != nil {
+	if err := l.bootHost(ctx, host); err != nil {
 		return nil, err
 	}
 	l.Hosts = append(l.Hosts, host)
@@ -32,7 +32,7 @@ func (l *Lab) AddHost(ctx context.Context, role Role, spare bool) (*Host, error)
 			return nil, err
 		}
 	}
-	return host, l.save()
+	return host, l.saveFiles()
 }
 
 // SetSpare removes a host from the manifest or adds it, and updates the load balancer for a control plane. It does not
@@ -44,7 +44,7 @@ func (l *Lab) SetSpare(ctx context.Context, host *Host, spare bool) error {
 			return err
 		}
 	}
-	return l.save()
+	return l.saveFiles()
 }
 
 // Rebuild replaces a host by a new machine of the same name and address, with an empty disk and new SSH keys.
@@ -52,7 +52,7 @@ func (l *Lab) Rebuild(ctx context.Context, host *Host) error {
 	if err := removeContainers(ctx, host.Container); err != nil {
 		return fmt.Errorf("rebuild %s: %w", host.Name, err)
 	}
-	if err := l.boot(ctx, host); err != nil {
+	if err := l.bootHost(ctx, host); err != nil {
 		return err
 	}
 	if host.Role == LoadBalancer {
@@ -60,5 +60,5 @@ func (l *Lab) Rebuild(ctx context.Context, host *Host) error {
 			return err
 		}
 	}
-	return l.save()
+	return l.saveFiles()
 }

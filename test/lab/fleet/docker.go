@@ -20,13 +20,13 @@ import (
 // Logf receives a line of progress, without a newline.
 type Logf = progress.Logf
 
-// docker runs a docker command and returns its output without the last newline.
-func docker(ctx context.Context, args ...string) (string, error) {
-	return output(exec.CommandContext(ctx, "docker", args...))
+// runDocker runs a docker command and returns its output without the last newline.
+func runDocker(ctx context.Context, args ...string) (string, error) {
+	return runOutput(exec.CommandContext(ctx, "docker", args...))
 }
 
-// output runs a command. Its error contains the command's name, its status and standard error.
-func output(cmd *exec.Cmd) (string, error) {
+// runOutput runs a command. Its error contains the command's name, its status and standard error.
+func runOutput(cmd *exec.Cmd) (string, error) {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
@@ -65,7 +65,7 @@ func ensureDocker(ctx context.Context, cache components.Cache, log Logf) error {
 		return nil
 	}
 	if _, err := os.Stat("/run/systemd/system"); err == nil {
-		if _, err := output(exec.CommandContext(ctx, "systemctl", "start", "docker")); err != nil {
+		if _, err := runOutput(exec.CommandContext(ctx, "systemctl", "start", "docker")); err != nil {
 			return err
 		}
 		return nil
@@ -120,7 +120,7 @@ func startDockerd(ctx context.Context, logPath string) error {
 }
 
 func dockerAnswers(ctx context.Context) bool {
-	_, err := docker(ctx, "info", "--format", "{{.ServerVersion}}")
+	_, err := runDocker(ctx, "info", "--format", "{{.ServerVersion}}")
 	return err == nil
 }
 

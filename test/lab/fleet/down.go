@@ -17,7 +17,7 @@ const (
 	labelOwner = "kubeone-lab.owner" // only on ephemeral labs
 )
 
-func (l *Lab) labels() []string {
+func (l *Lab) labelArgs() []string {
 	labels := []string{"--label", labelName + "=" + l.Name, "--label", labelDir + "=" + l.Dir}
 	if l.Ephemeral {
 		labels = append(labels, "--label", labelOwner+"="+l.Owner)
@@ -27,7 +27,7 @@ func (l *Lab) labels() []string {
 
 // Down removes the lab's hosts with their disks, its network and its folder.
 func (l *Lab) Down(ctx context.Context) error {
-	return remove(ctx, l.Name, l.Dir)
+	return removeLab(ctx, l.Name, l.Dir)
 }
 
 // Remove removes a lab, even if its folder is missing. A missing lab is not an error.
@@ -36,18 +36,18 @@ func Remove(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return remove(ctx, name, filepath.Join(root, name))
+	return removeLab(ctx, name, filepath.Join(root, name))
 }
 
-func remove(ctx context.Context, name, dir string) error {
+func removeLab(ctx context.Context, name, dir string) error {
 	filter := "label=" + labelName + "=" + name
-	containers, err := docker(ctx, "ps", "--all", "--quiet", "--filter", filter)
+	containers, err := runDocker(ctx, "ps", "--all", "--quiet", "--filter", filter)
 	if err != nil {
 		return fmt.Errorf("remove lab %s: %w", name, err)
 	}
 	var problems []error
 	problems = append(problems, removeContainers(ctx, strings.Fields(containers)...))
-	networks, err := docker(ctx, "network", "ls", "--quiet", "--filter", filter)
+	networks, err := runDocker(ctx, "network", "ls", "--quiet", "--filter", filter)
 	problems = append(problems, err)
 	for _, id := range strings.Fields(networks) {
 		problems = append(problems, removeNetwork(ctx, id))
@@ -64,11 +64,11 @@ func remove(ctx context.Context, name, dir string) error {
 // removeNetwork removes a network. Docker sometimes counts a removed container's endpoint until its daemon restarts.
 // Such a network, without attached containers, stays and does no harm.
 func removeNetwork(ctx context.Context, id string) error {
-	_, err := docker(ctx, "network", "rm", id)
+	_, err := runDocker(ctx, "network", "rm", id)
 	if err == nil || !strings.Contains(err.Error(), "has active endpoints") {
 		return err
 	}
-	attached, inspect := docker(ctx, "network", "inspect", "--format", "{{range .Containers}}{{.Name}} {{end}}", id)
+	attached, inspect := runDocker(ctx, "network", "inspect", "--format", "{{range .Containers}}{{.Name}} {{end}}", id)
 	if inspect == nil && strings.TrimSpace(attached) == "" {
 		return nil
 	}
@@ -82,9 +82,9 @@ func removeContainers(ctx context.Context, names ...string) error {
 		return nil
 	}
 	// A paused container cannot be killed. Ignore errors for others.
-	_, _ = docker(ctx, append([]string{"unpause"}, names...)...)
+	_, _ = runDocker(ctx, append([]string{"unpause"}, names...)...)
 	for {
-		_, err := docker(ctx, append([]string{"rm", "--force", "--volumes"}, names...)...)
+		_, err := runDocker(ctx, append([]string{"rm", "--force", "--volumes"}, names...)...)
 		if err == nil || !strings.Contains(err.Error(), "is already in progress") {
 			return err
 		}

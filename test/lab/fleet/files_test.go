@@ -37,7 +37,7 @@ func TestManifestOmitsSpareHosts(t *testing.T) {
 		ControlPlane, StaticWorkers struct{ Hosts []host }
 	}
 	lab := sampleLab()
-	if err := yaml.Unmarshal(manifest(lab), &got); err != nil {
+	if err := yaml.Unmarshal(renderManifest(lab), &got); err != nil {
 		t.Fatal(err)
 	}
 	if got.APIVersion != "kubeone.k8c.io/v1beta2" || got.Kind != "KubeOneCluster" ||
@@ -52,7 +52,7 @@ func TestManifestOmitsSpareHosts(t *testing.T) {
 		t.Errorf("%d control planes, want 2", len(got.ControlPlane.Hosts))
 	}
 	lab.PinHostKeys = false
-	if strings.Contains(string(manifest(lab)), "KEY") {
+	if strings.Contains(string(renderManifest(lab)), "KEY") {
 		t.Error("the manifest pins keys that it shall not pin")
 	}
 }
@@ -117,12 +117,12 @@ func TestLoadBalancerSkipsHangingHost(t *testing.T) {
 }
 
 func TestOwnerIsSameProcess(t *testing.T) {
-	if !alive(self()) {
-		t.Errorf("this process, %s, is not alive", self())
+	if !isAlive(ownProcess()) {
+		t.Errorf("this process, %s, is not alive", ownProcess())
 	}
-	pid, _, _ := strings.Cut(self(), "-")
+	pid, _, _ := strings.Cut(ownProcess(), "-")
 	for _, owner := range []string{pid + "-1", "1999999999-1", "", pid + "-"} {
-		if alive(owner) {
+		if isAlive(owner) {
 			t.Errorf("%q is alive", owner)
 		}
 	}
@@ -150,7 +150,7 @@ func TestBundlesOfSeveralVersionsCoexist(t *testing.T) {
 			t.Fatal(err)
 		}
 		lab.KubernetesVersion = version
-		if err := lab.link(made); err != nil {
+		if err := lab.useBundle(made); err != nil {
 			t.Fatal(err)
 		}
 		for _, path := range []string{lab.Bundle, lab.BundlePath(version), lab.Path("bundle.tar")} {

@@ -41,9 +41,9 @@ type Host struct {
 // Exec runs a shell command on the host as root, without SSH, and returns its standard output. The error contains
 // standard error.
 func (h *Host) Exec(ctx context.Context, command string) (string, error) {
-	out, err := docker(ctx, "exec", h.Container, "sh", "-c", command)
-	for again := 0; err != nil && again < 10 && notBegun(err) && pause(ctx) == nil; again++ {
-		out, err = docker(ctx, "exec", h.Container, "sh", "-c", command)
+	out, err := runDocker(ctx, "exec", h.Container, "sh", "-c", command)
+	for again := 0; err != nil && again < 10 && notBegun(err) && waitMoment(ctx) == nil; again++ {
+		out, err = runDocker(ctx, "exec", h.Container, "sh", "-c", command)
 	}
 	if err != nil {
 		err = fmt.Errorf("%s: %w", h.Name, err)
@@ -61,7 +61,7 @@ func (h *Host) WriteFile(ctx context.Context, path string, content []byte) error
 	cmd := exec.CommandContext(ctx, "docker", "exec", "-i", h.Container, "sh", "-c", `mkdir -p "${1%/*}" && cat >"$1"`,
 		"sh", path)
 	cmd.Stdin = bytes.NewReader(content)
-	if _, err := output(cmd); err != nil {
+	if _, err := runOutput(cmd); err != nil {
 		return fmt.Errorf("%s: write %s: %w", h.Name, path, err)
 	}
 	return nil
@@ -69,7 +69,7 @@ func (h *Host) WriteFile(ctx context.Context, path string, content []byte) error
 
 // CopyTo copies a local file to the host.
 func (h *Host) CopyTo(ctx context.Context, local, remote string) error {
-	return h.docker(ctx, "copy "+local, "cp", local, h.Container+":"+remote)
+	return h.runDocker(ctx, "copy "+local, "cp", local, h.Container+":"+remote)
 }
 
 // Pause makes the machine hang: it accepts TCP connections but nothing runs.
@@ -77,12 +77,12 @@ func (h *Host) Pause(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	for {
-		err := h.docker(ctx, "pause", "pause", h.Container)
+		err := h.runDocker(ctx, "pause", "pause", h.Container)
 		// With cgroups v1 the kernel may fail to freeze a busy machine at the first attempt.
 		if err == nil || !strings.Contains(err.Error(), "unable to freeze") {
 			return err
 		}
-		if pause(ctx) != nil {
+		if waitMoment(ctx) != nil {
 			return err
 		}
 	}
@@ -90,28 +90,28 @@ func (h *Host) Pause(ctx context.Context) error {
 
 // Unpause ends a Pause.
 func (h *Host) Unpause(ctx context.Context) error {
-	return h.docker(ctx, "unpause", "unpause", h.Container)
+	return h.runDocker(ctx, "unpause", "unpause", h.Container)
 }
 
 // Cut pulls the network cable. The machine keeps running, and its interface stays without a carrier.
-func (h *Host) Cut(ctx context.Context) error { return h.cable(ctx, "down") }
+func (h *Host) Cut(ctx context.Context) error { return h.setCable(ctx, "down") }
 
 // Reconnect ends a Cut.
-func (h *Host) Reconnect(ctx context.Context) error { return h.cable(ctx, "up") }
+func (h *Host) Reconnect(ctx context.Context) error { return h.setCable(ctx, "up") }
 
 // Kill turns the power off.
-func (h *Host) Kill(ctx context.Context) error { return h.docker(ctx, "kill", "kill", h.Container) }
+func (h *Host) Kill(ctx context.Context) error { return h.runDocker(ctx, "kill", "kill", h.Container) }
 
 // Start turns the power on again after Kill and waits until the host has booted.
 func (h *Host) Start(ctx context.Context) error {
-	if err := h.docker(ctx, "start", "start", h.Container); err != nil {
+	if err := h.runDocker(ctx, "start", "start", h.Container); err != nil {
 		return err
 	}
 	return h.waitBooted(ctx)
 }
 
-func (h *Host) docker(ctx context.Context, verb string, args ...string) error {
-	if _, err := docker(ctx, args...); err != nil {
+func (h *Host) runDocker(ctx context.Context, verb string, args ...string) error {
+	if _, err := runDocker(ctx, args...); err != nil {
 		return fmt.Errorf("%s %s: %w", verb, h.Name, err)
 	}
 	return nil
@@ -126,8 +126,8 @@ func (h *Host) SSHArgs(knownHosts string) []string {
 	}
 }
 
-// ordinal returns the number at the end of a host's name: 2 for "lab-cp-2".
-func (h *Host) ordinal() int {
+// ordinalOf returns the number at the end of a host's name: 2 for "lab-cp-2".
+func (h *Host) ordinalOf() int {
 	n, _ := strconv.Atoi(h.Hostname[strings.LastIndexByte(h.Hostname, '-')+1:])
 	return n
 }

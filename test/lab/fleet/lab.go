@@ -49,10 +49,10 @@ func Open(name string) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	return open(filepath.Join(root, name))
+	return openDir(filepath.Join(root, name))
 }
 
-func open(dir string) (*Lab, error) {
+func openDir(dir string) (*Lab, error) {
 	text, err := os.ReadFile(filepath.Join(dir, "lab.json"))
 	if err != nil {
 		return nil, fmt.Errorf("open lab %s: %w", filepath.Base(dir), err)
@@ -76,7 +76,7 @@ func List() ([]*Lab, error) {
 	}
 	var labs []*Lab
 	for _, entry := range entries {
-		if lab, err := open(filepath.Join(root, entry.Name())); err == nil {
+		if lab, err := openDir(filepath.Join(root, entry.Name())); err == nil {
 			labs = append(labs, lab)
 		}
 	}

@@ -25,12 +25,12 @@ func removeLeftovers(ctx context.Context, cache components.Cache, log Logf) erro
 	dead := map[string]string{} // folder by name
 	format := fmt.Sprintf("{{.Label %q}}\t{{.Label %q}}\t{{.Label %q}}", labelName, labelDir, labelOwner)
 	for _, list := range [][]string{{"ps", "--all"}, {"network", "ls"}} {
-		lines, err := docker(ctx, append(list, "--filter", "label="+labelOwner, "--format", format)...)
+		lines, err := runDocker(ctx, append(list, "--filter", "label="+labelOwner, "--format", format)...)
 		if err != nil {
 			return fmt.Errorf("look for leftovers: %w", err)
 		}
 		for _, line := range strings.Split(lines, "\n") {
-			if fields := strings.Split(line, "\t"); len(fields) == 3 && !alive(fields[2]) {
+			if fields := strings.Split(line, "\t"); len(fields) == 3 && !isAlive(fields[2]) {
 				dead[fields[0]] = fields[1]
 			}
 		}
@@ -40,25 +40,25 @@ func removeLeftovers(ctx context.Context, cache components.Cache, log Logf) erro
 		return err
 	}
 	for _, lab := range labs {
-		if lab.Ephemeral && !alive(lab.Owner) {
+		if lab.Ephemeral && !isAlive(lab.Owner) {
 			dead[lab.Name] = lab.Dir
 		}
 	}
 	var problems []error
 	for name, dir := range dead {
 		log("removing lab %s, left behind by a process that is gone", name)
-		problems = append(problems, remove(ctx, name, dir))
+		problems = append(problems, removeLab(ctx, name, dir))
 	}
 	return errors.Join(problems...)
 }
 
-// self identifies this process, also against later processes with the same number.
-func self() string {
+// ownProcess identifies this process, also against later processes with the same number.
+func ownProcess() string {
 	pid := os.Getpid()
 	return strconv.Itoa(pid) + "-" + startTime(pid)
 }
 
-func alive(owner string) bool {
+func isAlive(owner string) bool {
 	pid, started, _ := strings.Cut(owner, "-")
 	number, err := strconv.Atoi(pid)
 	return err == nil && started != "" && startTime(number) == started

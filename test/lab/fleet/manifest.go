@@ -8,8 +8,8 @@ import (
 // ignoredPreflight are the kubeadm checks that every lab host fails.
 var ignoredPreflight = []string{"SystemVerification"}
 
-// manifest returns the kubeone.yaml for the lab's hosts, without spare ones.
-func manifest(l *Lab) []byte {
+// renderManifest returns the kubeone.yaml for the lab's hosts, without spare ones.
+func renderManifest(l *Lab) []byte {
 	var text strings.Builder
 	fmt.Fprintf(&text, `apiVersion: kubeone.k8c.io/v1beta2
 kind: KubeOneCluster

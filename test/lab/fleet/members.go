@@ -11,10 +11,10 @@ func (l *Lab) Host(name string) *Host {
 }
 
 // ControlPlanes returns the control-plane hosts, without spare ones.
-func (l *Lab) ControlPlanes() []*Host { return used(l.byRole(ControlPlane)) }
+func (l *Lab) ControlPlanes() []*Host { return withoutSpares(l.byRole(ControlPlane)) }
 
 // Workers returns the worker hosts, without spare ones.
-func (l *Lab) Workers() []*Host { return used(l.byRole(Worker)) }
+func (l *Lab) Workers() []*Host { return withoutSpares(l.byRole(Worker)) }
 
 // Spares returns the hosts outside the manifest.
 func (l *Lab) Spares() []*Host {
@@ -37,7 +37,7 @@ func (l *Lab) byRole(role Role) []*Host {
 	return hosts
 }
 
-func used(hosts []*Host) []*Host {
+func withoutSpares(hosts []*Host) []*Host {
 	var kept []*Host
 	for _, host := range hosts {
 		if !host.Spare {

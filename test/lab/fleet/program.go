@@ -28,7 +28,7 @@ func BuildKubeone(ctx context.Context, cache components.Cache) (string, error) {
 
 // moduleDir returns the root of the working directory's module, which is also the root of the repository.
 func moduleDir(ctx context.Context) (string, error) {
-	module, err := output(exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "kubeone"))
+	module, err := runOutput(exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "kubeone"))
 	if err != nil {
 		return "", fmt.Errorf("find the kubeone module from the working directory: %w", err)
 	}
@@ -38,7 +38,7 @@ func moduleDir(ctx context.Context) (string, error) {
 func buildProgram(ctx context.Context, source, folder, program string) error {
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, folder)
 	build.Dir, build.Env = source, append(os.Environ(), "CGO_ENABLED=0")
-	if _, err := output(build); err != nil {
+	if _, err := runOutput(build); err != nil {
 		return fmt.Errorf("build %s: %w", folder, err)
 	}
 	return nil

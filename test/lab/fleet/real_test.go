@@ -32,8 +32,8 @@ func realLab(t *testing.T, options Options) *Lab {
 	return lab
 }
 
-// login opens an SSH connection to a host as in its manifest entry, and runs a command, all within the limit.
-func login(t *testing.T, host *Host, within time.Duration, command string) (string, error) {
+// loginAndRun opens an SSH connection to a host as in its manifest entry, and runs a command, all within the limit.
+func loginAndRun(t *testing.T, host *Host, within time.Duration, command string) (string, error) {
 	t.Helper()
 	key, err := os.ReadFile(host.SSHKey)
 	if err != nil {
@@ -75,7 +75,7 @@ func TestHostsAreBareMachines(t *testing.T) {
 	lab := realLab(t, Options{Name: "fleet-bare", ControlPlanes: 1, Workers: 1, SSHUser: "ops"})
 	identities := map[string]bool{}
 	for _, host := range append(lab.ControlPlanes(), lab.Workers()...) {
-		out, err := login(t, host, time.Minute,
+		out, err := loginAndRun(t, host, time.Minute,
 			"hostname; sudo id -u; systemctl is-system-running; which kubelet containerd runc; cat /etc/machine-id")
 		lines := strings.Split(out, "\n")
 		if err != nil || len(lines) != 4 || lines[0] != host.Hostname || lines[1] != "0" || lines[2] != "running" {
@@ -101,10 +101,10 @@ func TestHostsFailAsMachinesDo(t *testing.T) {
 	reachable := func(want bool, when string) {
 		t.Helper()
 		// After a pause the machine must close old connections, and may refuse the first new one.
-		_, err := login(t, host, 5*time.Second, "true")
+		_, err := loginAndRun(t, host, 5*time.Second, "true")
 		for until := time.Now().Add(2 * time.Minute); want && err != nil && time.Now().Before(until); {
 			<-time.After(100 * time.Millisecond)
-			_, err = login(t, host, 20*time.Second, "true")
+			_, err = loginAndRun(t, host, 20*time.Second, "true")
 		}
 		if (err == nil) != want {
 			t.Errorf("reachable %s: %v (%v)", when, err == nil, err)
@@ -175,7 +175,7 @@ func TestLeftoversOfADeadProcessAreRemoved(t *testing.T) {
 	lab := realLab(t, Options{Name: "fleet-dead", ControlPlanes: 1})
 	// A leftover of a dead process: the same lab with an owner that has ended.
 	lab.Owner = "1999999999-1"
-	if err := lab.save(); err != nil {
+	if err := lab.saveFiles(); err != nil {
 		t.Fatal(err)
 	}
 	cache, err := components.DefaultCache()
@@ -185,7 +185,7 @@ func TestLeftoversOfADeadProcessAreRemoved(t *testing.T) {
 	// Tests of several packages start at the same time, and docker continues a removal that a dead process began.
 	finders, findersCtx := errgroup.WithContext(t.Context())
 	finders.Go(func() error {
-		_, _ = docker(findersCtx, "rm", "--force", "--volumes", lab.ControlPlanes()[0].Container)
+		_, _ = runDocker(findersCtx, "rm", "--force", "--volumes", lab.ControlPlanes()[0].Container)
 		return nil
 	})
 	for range 3 {
@@ -197,7 +197,7 @@ func TestLeftoversOfADeadProcessAreRemoved(t *testing.T) {
 	if _, err := Open(lab.Name); err == nil {
 		t.Error("the lab's folder is still there")
 	}
-	if left, err := docker(t.Context(), "ps", "--all", "--quiet", "--filter",
+	if left, err := runDocker(t.Context(), "ps", "--all", "--quiet", "--filter",
 		"label="+labelName+"="+lab.Name); err != nil || left != "" {
 		t.Errorf("containers are left: %q, %v", left, err)
 	}

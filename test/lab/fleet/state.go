@@ -14,8 +14,8 @@ import (
 // "bundle.tar".
 func (l *Lab) Path(elem string) string { return filepath.Join(l.Dir, elem) }
 
-// save rewrites the lab's folder from its hosts.
-func (l *Lab) save() error {
+// saveFiles rewrites the lab's folder from its hosts.
+func (l *Lab) saveFiles() error {
 	sort.SliceStable(l.Hosts, func(i, j int) bool { return l.Hosts[i].Address < l.Hosts[j].Address })
 	labJSON, err := json.MarshalIndent(l, "", "  ")
 	if err != nil {
@@ -26,7 +26,7 @@ func (l *Lab) save() error {
 		return err
 	}
 	for name, content := range map[string][]byte{
-		"kubeone.yaml": manifest(l),
+		"kubeone.yaml": renderManifest(l),
 		"tf.json":      tf,
 		"known_hosts":  knownHosts(l.Hosts),
 		"lab.json":     append(labJSON, '\n'),

@@ -41,18 +41,18 @@ func overlapsAny(candidate netip.Prefix, used []netip.Prefix) bool {
 
 // usedSubnets returns this machine's IPv4 routes, without the default route, and docker's networks.
 func usedSubnets(ctx context.Context) ([]netip.Prefix, error) {
-	routes, err := output(exec.CommandContext(ctx, "ip", "-4", "route", "show", "table", "all"))
+	routes, err := runOutput(exec.CommandContext(ctx, "ip", "-4", "route", "show", "table", "all"))
 	if err != nil {
 		return nil, fmt.Errorf("find a free subnet: %w", err)
 	}
-	networks, err := docker(ctx, "network", "ls", "--quiet", "--filter", "driver=bridge")
+	networks, err := runDocker(ctx, "network", "ls", "--quiet", "--filter", "driver=bridge")
 	if err != nil {
 		return nil, fmt.Errorf("find a free subnet: %w", err)
 	}
 	used := parsePrefixes(routes)
 	for _, id := range strings.Fields(networks) {
 		// Another process may have removed a network meanwhile. Ignore it.
-		if subnets, err := docker(ctx, "network", "inspect", "--format", "{{range .IPAM.Config}}{{.Subnet}} {{end}}",
+		if subnets, err := runDocker(ctx, "network", "inspect", "--format", "{{range .IPAM.Config}}{{.Subnet}} {{end}}",
 			id); err == nil {
 			used = append(used, parsePrefixes(subnets)...)
 		}
@@ -87,10 +87,10 @@ func createNetwork(ctx context.Context, name string, labels []string) (netip.Pre
 	}
 	var last error
 	for _, subnet := range freeSubnets(used) {
-		gateway := at(subnet, gatewayByte)
+		gateway := addressAt(subnet, gatewayByte)
 		args := append([]string{"network", "create", "--driver", "bridge", "--subnet", subnet.String(), "--gateway",
 			gateway}, labels...)
-		_, last = docker(ctx, append(args, name)...)
+		_, last = runDocker(ctx, append(args, name)...)
 		if last == nil {
 			return subnet, nil
 		}
@@ -104,8 +104,8 @@ func createNetwork(ctx context.Context, name string, labels []string) (netip.Pre
 	return netip.Prefix{}, fmt.Errorf("create network %s: %w", name, last)
 }
 
-// at returns the address in the subnet with the given last byte.
-func at(subnet netip.Prefix, last int) string {
+// addressAt returns the address in the subnet with the given last byte.
+func addressAt(subnet netip.Prefix, last int) string {
 	bytes := subnet.Addr().As4()
 	bytes[3] = byte(last)
 	return netip.AddrFrom4(bytes).String()

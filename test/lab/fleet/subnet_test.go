@@ -49,7 +49,7 @@ func TestNameserversSkipLocalOnes(t *testing.T) {
 		"nameserver 127.0.0.1\nnameserver 192.168.1.1 # x\n": {"192.168.1.1"},
 		"": {"10.0.0.1"},
 	} {
-		if diff := cmp.Diff(want, nameservers(text, "10.0.0.1")); diff != "" {
+		if diff := cmp.Diff(want, reachableNameservers(text, "10.0.0.1")); diff != "" {
 			t.Errorf("%q: %s", text, diff)
 		}
 	}

@@ -29,7 +29,7 @@ func Up(ctx context.Context, options Options) (*Lab, error) {
 	if err := removeLeftovers(ctx, cache, options.Log); err != nil {
 		return nil, err
 	}
-	lab, err := prepare(ctx, cache, options)
+	lab, err := prepareLab(ctx, cache, options)
 	if err != nil {
 		return nil, err
 	}
@@ -62,9 +62,9 @@ func Prepare(ctx context.Context, versions []string, log Logf) error {
 	return nil
 }
 
-// prepare claims the lab's name by creating its folder, and makes everything that does not need the network: image and
-// key.
-func prepare(ctx context.Context, cache components.Cache, options Options) (*Lab, error) {
+// prepareLab claims the lab's name by creating its folder, and makes everything that does not need the network: image
+// and key.
+func prepareLab(ctx context.Context, cache components.Cache, options Options) (*Lab, error) {
 	root, err := stateRoot(cache)
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func prepare(ctx context.Context, cache components.Cache, options Options) (*Lab
 	lab := &Lab{
 		Name: options.Name, KubernetesVersion: options.KubernetesVersion, Image: image, SSHUser: options.SSHUser,
 		Network: networkName(options.Name), PinHostKeys: !options.NoPin, Ephemeral: options.Ephemeral,
-		Owner: self(), Images: images,
+		Owner: ownProcess(), Images: images,
 		log: options.Log,
 	}
 	if err := os.MkdirAll(root, 0o755); err != nil {
@@ -100,21 +100,21 @@ func prepare(ctx context.Context, cache components.Cache, options Options) (*Lab
 	if lab.AuthorizedKey, err = writeKey(lab.Path("id_ed25519"), "kubeone-lab-"+options.Name); err != nil {
 		return nil, err
 	}
-	err = lab.save()
+	err = lab.saveFiles()
 	return lab, err
 }
 
 func (l *Lab) bringUp(ctx context.Context, cache components.Cache, options Options) error {
-	subnet, err := createNetwork(ctx, l.Network, l.labels())
+	subnet, err := createNetwork(ctx, l.Network, l.labelArgs())
 	if err != nil {
 		return err
 	}
-	l.Subnet, l.Endpoint = subnet.String(), at(subnet, loadBalancerByte)
+	l.Subnet, l.Endpoint = subnet.String(), addressAt(subnet, loadBalancerByte)
 	resolvConf, err := os.ReadFile("/etc/resolv.conf")
 	if err != nil {
 		return err
 	}
-	l.Nameservers = nameservers(string(resolvConf), at(subnet, gatewayByte))
+	l.Nameservers = reachableNameservers(string(resolvConf), addressAt(subnet, gatewayByte))
 	l.Hosts = l.layOut(subnet, options)
 	for hostname := range l.Images {
 		if l.Host(hostname) == nil {
@@ -133,25 +133,25 @@ func (l *Lab) bringUp(ctx context.Context, cache components.Cache, options Optio
 			return err
 		}
 	}
-	return l.save()
+	return l.saveFiles()
 }
 
 func (l *Lab) bootAll(ctx context.Context) error {
 	hosts, ctx := errgroup.WithContext(ctx)
 	for _, host := range l.Hosts {
-		hosts.Go(func() error { return l.boot(ctx, host) })
+		hosts.Go(func() error { return l.bootHost(ctx, host) })
 	}
 	return hosts.Wait()
 }
 
 // layOut names the hosts and assigns addresses.
 func (l *Lab) layOut(subnet netip.Prefix, options Options) []*Host {
-	hosts := []*Host{l.newHost("lb", LoadBalancer, at(subnet, loadBalancerByte))}
+	hosts := []*Host{l.newHost("lb", LoadBalancer, addressAt(subnet, loadBalancerByte))}
 	for n := 1; n <= options.ControlPlanes; n++ {
-		hosts = append(hosts, l.newHost(fmt.Sprintf("cp-%d", n), ControlPlane, at(subnet, controlPlaneByte+n-1)))
+		hosts = append(hosts, l.newHost(fmt.Sprintf("cp-%d", n), ControlPlane, addressAt(subnet, controlPlaneByte+n-1)))
 	}
 	for n := 1; n <= options.Workers+options.SpareWorkers; n++ {
-		host := l.newHost(fmt.Sprintf("worker-%d", n), Worker, at(subnet, workerByte+n-1))
+		host := l.newHost(fmt.Sprintf("worker-%d", n), Worker, addressAt(subnet, workerByte+n-1))
 		host.Spare = n > options.Workers
 		hosts = append(hosts, host)
 	}
@@ -166,10 +166,10 @@ func (l *Lab) newHost(hostname string, role Role, address string) *Host {
 	}
 }
 
-// boot starts a host and waits until it has booted.
-func (l *Lab) boot(ctx context.Context, host *Host) error {
+// bootHost starts a host and waits until it has booted.
+func (l *Lab) bootHost(ctx context.Context, host *Host) error {
 	image := cmp.Or(l.Images[host.Hostname], l.Image)
-	if _, err := docker(ctx, runArgs(host, image, l.AuthorizedKey, l.Nameservers, l.labels())...); err != nil {
+	if _, err := runDocker(ctx, runArgs(host, image, l.AuthorizedKey, l.Nameservers, l.labelArgs())...); err != nil {
 		return fmt.Errorf("start %s: %w", host.Name, err)
 	}
 	if err := host.waitBooted(ctx); err != nil {

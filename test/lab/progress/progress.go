@@ -23,16 +23,16 @@ func (log Logf) During(what string, work func() error) error {
 		return work()
 	}
 	begun := time.Now()
-	stop := log.follow(what, begun)
+	stop := log.followWork(what, begun)
 	err := work()
 	if mentioned := stop(); mentioned && err == nil {
-		log("%s: done in %s", what, elapsed(begun))
+		log("%s: done in %s", what, elapsedSince(begun))
 	}
 	return err
 }
 
-// follow starts messages about an operation. stop ends them, and reports whether there were any.
-func (log Logf) follow(what string, begun time.Time) (stop func() (mentioned bool)) {
+// followWork starts messages about an operation. stop ends them, and reports whether there were any.
+func (log Logf) followWork(what string, begun time.Time) (stop func() (mentioned bool)) {
 	var wait sync.WaitGroup
 	ended, mentioned := make(chan struct{}), false
 	wait.Go(func() {
@@ -45,7 +45,7 @@ func (log Logf) follow(what string, begun time.Time) (stop func() (mentioned boo
 			case <-next.C:
 			}
 			if mentioned {
-				log("%s: %s so far", what, elapsed(begun))
+				log("%s: %s so far", what, elapsedSince(begun))
 			} else {
 				log("%s", what)
 			}
@@ -60,8 +60,8 @@ func (log Logf) follow(what string, begun time.Time) (stop func() (mentioned boo
 	}
 }
 
-// elapsed returns the time since begun in seconds, or in tenths of a second below ten.
-func elapsed(begun time.Time) time.Duration {
+// elapsedSince returns the time since begun in seconds, or in tenths of a second below ten.
+func elapsedSince(begun time.Time) time.Duration {
 	took := time.Since(begun)
 	if took < 10*time.Second {
 		return took.Round(time.Second / 10)

@@ -12,15 +12,16 @@ import (
 // begun to answer.
 const longestLook = 30
 
-// answers makes rounds of probes take time. The host answers at their start or at their end, and everything else at the
-// other one.
-func (s *Simulation) answers(f Fault, h *world.Host) {
+// scheduleAnswers makes rounds of probes take time. The host answers at their start or at their end, and everything
+// else at the other one.
+func (s *Simulation) scheduleAnswers(f Fault, h *world.Host) {
 	s.answering[h] = f.Kind
 	s.lasting = append(s.lasting, ending{s.moment + f.For, func() { delete(s.answering, h) }})
 }
 
-// observe returns the result of a round that ends now: hosts' answers from its start together with those from its end.
-func (s *Simulation) observe() observed.World {
+// observeRound returns the result of a round that ends now: hosts' answers from its start together with those from its
+// end.
+func (s *Simulation) observeRound() observed.World {
 	is := s.World.Observe()
 	if s.before == nil {
 		return is

@@ -35,17 +35,18 @@ var (
 	errSilent = errors.New("no answer")
 )
 
-// until repeats a request until it is done.
-func (a *api) until(ctx context.Context, what string, request func(w *world.World) (done bool, err error)) error {
+// repeatUntilDone repeats a request until it is done.
+func (a *api) repeatUntilDone(ctx context.Context, what string,
+	request func(w *world.World) (done bool, err error)) error {
 	ctx, cancel := apicall.Bounded(ctx, apicall.OpTimeout)
 	defer cancel()
 	for {
-		broken := a.o.take(ctx, what)
+		broken := a.o.takeTime(ctx, what)
 		if broken != nil && !errors.Is(broken, errBroken) {
 			return broken
 		}
 		done, err := false, error(nil)
-		a.o.sim.act(a.o, func() {
+		a.o.sim.actAs(a.o, func() {
 			switch w := a.o.sim.World; {
 			case a.o.dead:
 				err = errKilled
@@ -57,16 +58,16 @@ func (a *api) until(ctx context.Context, what string, request func(w *world.Worl
 		if done || err != nil {
 			return err
 		}
-		if err := sleep(ctx, 500*time.Millisecond); err != nil {
+		if err := sleepFor(ctx, 500*time.Millisecond); err != nil {
 			return err
 		}
 	}
 }
 
-// through carries out the plan's step of that kind about a Node, or about the cluster.
-func (a *api) through(ctx context.Context, k step.Kind, node string) error {
+// carryOutStep carries out the plan's step of that kind about a Node, or about the cluster.
+func (a *api) carryOutStep(ctx context.Context, k step.Kind, node string) error {
 	var call world.Call
-	return a.until(ctx, string(k)+"/"+node, func(w *world.World) (bool, error) {
+	return a.repeatUntilDone(ctx, string(k)+"/"+node, func(w *world.World) (bool, error) {
 		for _, s := range a.o.steps {
 			if s.Intent.Kind != k || s.Intent.NodeName != node {
 				continue
@@ -74,47 +75,48 @@ func (a *api) through(ctx context.Context, k step.Kind, node string) error {
 			if call.Began == 0 {
 				call.Began = w.Now
 			}
-			return w.Through(a.o.author(s), s.Intent, &call, world.Digests{})
+			return w.Through(a.o.authorOf(s), s.Intent, &call, world.Digests{})
 		}
 		return false, errors.New("no step " + string(k) + " about " + node + " is in the plan")
 	})
 }
 
-func (a *api) always(ctx context.Context, what string) error {
-	return a.until(ctx, what, func(*world.World) (bool, error) { return true, nil })
+func (a *api) needAPI(ctx context.Context, what string) error {
+	return a.repeatUntilDone(ctx, what, func(*world.World) (bool, error) { return true, nil })
 }
 
 // CreateJoinToken only needs the API.
 func (a *api) CreateJoinToken(ctx context.Context, _ string, _ nodename.Claim, _ time.Duration) (
 	token, id string, err error) {
-	return "abcdef.0123456789abcdef", "abcdef", a.always(ctx, "token")
+	return "abcdef.0123456789abcdef", "abcdef", a.needAPI(ctx, "token")
 }
 
 // RevokeJoinToken only needs the API.
-func (a *api) RevokeJoinToken(ctx context.Context, _ string) error { return a.always(ctx, "revoke") }
+func (a *api) RevokeJoinToken(ctx context.Context, _ string) error { return a.needAPI(ctx, "revoke") }
 
 // RevokeJoinTokens only needs the API.
-func (a *api) RevokeJoinTokens(ctx context.Context, _ string) error { return a.always(ctx, "revoke") }
+func (a *api) RevokeJoinTokens(ctx context.Context, _ string) error { return a.needAPI(ctx, "revoke") }
 
-func (a *api) node(ctx context.Context, name, what string, as func(*world.Node) bool) error {
-	return a.until(ctx, what+"/"+name, func(w *world.World) (bool, error) {
+func (a *api) awaitNode(ctx context.Context, name, what string, as func(*world.Node) bool) error {
+	return a.repeatUntilDone(ctx, what+"/"+name, func(w *world.World) (bool, error) {
 		return as(w.EtcdCluster().Objects.Node(name)), nil
 	})
 }
 
 // WaitNode waits for the Node.
 func (a *api) WaitNode(ctx context.Context, node string) error {
-	return a.node(ctx, node, "exists", func(n *world.Node) bool { return n != nil })
+	return a.awaitNode(ctx, node, "exists", func(n *world.Node) bool { return n != nil })
 }
 
 // WaitNodeReady waits until the Node is Ready.
 func (a *api) WaitNodeReady(ctx context.Context, node string) error {
-	return a.node(ctx, node, "ready", func(n *world.Node) bool { return n != nil && n.Ready })
+	return a.awaitNode(ctx, node, "ready", func(n *world.Node) bool { return n != nil && n.Ready })
 }
 
 // WaitNodeVersion waits until the Node is Ready with that version.
 func (a *api) WaitNodeVersion(ctx context.Context, node, version, _ string) error {
-	return a.node(ctx, node, "version", func(n *world.Node) bool { return n != nil && n.Ready && n.Kubelet == version })
+	return a.awaitNode(ctx, node, "version",
+		func(n *world.Node) bool { return n != nil && n.Ready && n.Kubelet == version })
 }
 
 // WaitLeading does not wait: leader election of the controllers is not simulated.
@@ -122,19 +124,19 @@ func (a *api) WaitLeading(context.Context) error { return nil }
 
 // WaitNodeSilent waits until the Node is not Ready.
 func (a *api) WaitNodeSilent(ctx context.Context, node string) error {
-	return a.node(ctx, node, "silent", func(n *world.Node) bool { return n == nil || !n.Ready })
+	return a.awaitNode(ctx, node, "silent", func(n *world.Node) bool { return n == nil || !n.Ready })
 }
 
 // SetNodeMeta is part of the step that waits for the Node.
 func (a *api) SetNodeMeta(ctx context.Context, node string, _, _ map[string]string, _ []desired.Taint) error {
-	return a.through(ctx, step.NodeReady, node)
+	return a.carryOutStep(ctx, step.NodeReady, node)
 }
 
 // Drain cordons the Node and evicts its pods.
 func (a *api) Drain(ctx context.Context, node string, o drain.Options) error {
 	within, cancel := context.WithTimeout(ctx, drain.Limit(o.Timeout))
 	defer cancel()
-	err := a.through(within, step.DrainNode, node)
+	err := a.carryOutStep(within, step.DrainNode, node)
 	if err != nil && ctx.Err() == nil && !errors.Is(err, errKilled) {
 		return &drain.BlockedError{Node: node, Err: err}
 	}
@@ -143,10 +145,10 @@ func (a *api) Drain(ctx context.Context, node string, o drain.Options) error {
 
 // Uncordon uncordons the Node if a run cordoned it.
 func (a *api) Uncordon(ctx context.Context, node string) error {
-	return a.until(ctx, "reopen/"+node, func(w *world.World) (bool, error) {
+	return a.repeatUntilDone(ctx, "reopen/"+node, func(w *world.World) (bool, error) {
 		for _, s := range a.o.steps {
 			if s.Intent.NodeName == node && (s.Intent.Kind == step.Uncordon || s.Intent.Kind == step.DrainNode) {
-				w.Uncordon(a.o.author(s), node)
+				w.Uncordon(a.o.authorOf(s), node)
 				break
 			}
 		}
@@ -156,54 +158,56 @@ func (a *api) Uncordon(ctx context.Context, node string) error {
 
 // DeleteNode deletes the Node.
 func (a *api) DeleteNode(ctx context.Context, node string) error {
-	return a.through(ctx, step.DeleteNode, node)
+	return a.carryOutStep(ctx, step.DeleteNode, node)
 }
 
 // Apply only needs the API. UpdateRecord records what was applied.
 func (a *api) Apply(ctx context.Context, _ []unstructured.Unstructured) (ssa.Result, error) {
-	return ssa.Result{}, a.always(ctx, "apply")
+	return ssa.Result{}, a.needAPI(ctx, "apply")
 }
 
 // Create carries out the plan's step.
 func (a *api) Create(ctx context.Context, _ *unstructured.Unstructured) error {
-	return a.through(ctx, step.CreateMachines, "")
+	return a.carryOutStep(ctx, step.CreateMachines, "")
 }
 
 // Merge carries out the plan's step.
 func (a *api) Merge(ctx context.Context, _ *unstructured.Unstructured, _ []byte) error {
-	return a.through(ctx, step.UpgradeMachines, "")
+	return a.carryOutStep(ctx, step.UpgradeMachines, "")
 }
 
 // Delete carries out the plan's step.
 func (a *api) Delete(ctx context.Context, _ []unstructured.Unstructured) error {
-	return a.always(ctx, "RemoveAddon")
+	return a.needAPI(ctx, "RemoveAddon")
 }
 
 // SetKubeProxy carries out the plan's step.
 func (a *api) SetKubeProxy(ctx context.Context, _ settings.Change) error {
-	return a.always(ctx, "SetSystem")
+	return a.needAPI(ctx, "SetSystem")
 }
 
 // PublishEndpoint carries out the plan's step.
 func (a *api) PublishEndpoint(ctx context.Context, _ string, _ []string) error {
-	return a.through(ctx, step.PublishEndpoint, "")
+	return a.carryOutStep(ctx, step.PublishEndpoint, "")
 }
 
 // ScaleDNS only needs the API.
-func (a *api) ScaleDNS(ctx context.Context, _ func(int32) int32) error { return a.always(ctx, "scale") }
+func (a *api) ScaleDNS(ctx context.Context, _ func(int32) int32) error {
+	return a.needAPI(ctx, "scale")
+}
 
 // WaitRollout only needs the API.
 func (a *api) WaitRollout(ctx context.Context, _ resources.Workload) ([]string, error) {
-	return nil, a.always(ctx, "rollout")
+	return nil, a.needAPI(ctx, "rollout")
 }
 
 // WaitDeploymentAvailable only needs the API.
 func (a *api) WaitDeploymentAvailable(ctx context.Context, _, name string) error {
-	return a.always(ctx, "available/"+name)
+	return a.needAPI(ctx, "available/"+name)
 }
 
-// keeps reports whether the step applies what the record now contains.
-func keeps(s plan.Step, was world.Objects, now record.Record) bool {
+// stepKeeps reports whether the step applies what the record now contains.
+func stepKeeps(s plan.Step, was world.Objects, now record.Record) bool {
 	switch p := s.Intent.Params.(type) {
 	case step.ApplyAddonParams:
 		return was.Addons[p.Addon] != now.Addons[p.Addon]
@@ -212,24 +216,24 @@ func keeps(s plan.Step, was world.Objects, now record.Record) bool {
 }
 
 // NameCAs and AwaitRootCAs only need the API.
-func (a *api) NameCAs(ctx context.Context, _ []byte) error { return a.always(ctx, "CAs") }
+func (a *api) NameCAs(ctx context.Context, _ []byte) error { return a.needAPI(ctx, "CAs") }
 
 // AwaitRootCAs is like NameCAs.
-func (a *api) AwaitRootCAs(ctx context.Context, _ []string) error { return a.always(ctx, "CAs") }
+func (a *api) AwaitRootCAs(ctx context.Context, _ []string) error { return a.needAPI(ctx, "CAs") }
 
 // Unaware returns no pods.
 func (a *api) Unaware(ctx context.Context, _ []string) ([]string, error) {
-	return nil, a.always(ctx, "pods")
+	return nil, a.needAPI(ctx, "pods")
 }
 
 // KeepHostCredentials only needs the API.
 func (a *api) KeepHostCredentials(ctx context.Context, _ desired.Credentials) error {
-	return a.always(ctx, "credentials")
+	return a.needAPI(ctx, "credentials")
 }
 
 // UpdateRecord changes the recorded addons and manifest.
 func (a *api) UpdateRecord(ctx context.Context, change func(*record.Record) error) error {
-	return a.until(ctx, "record", func(w *world.World) (bool, error) {
+	return a.repeatUntilDone(ctx, "record", func(w *world.World) (bool, error) {
 		o := &w.EtcdCluster().Objects
 		now := record.Record{
 			Cluster: w.Name, ManifestDigest: o.Record, Addons: maps.Clone(o.Addons), Nodes: o.Known,
@@ -239,8 +243,8 @@ func (a *api) UpdateRecord(ctx context.Context, change func(*record.Record) erro
 		}
 		by := world.Author{Run: a.o.run}
 		for _, s := range a.o.steps {
-			if keeps(s, *o, now) {
-				by = a.o.author(s)
+			if stepKeeps(s, *o, now) {
+				by = a.o.authorOf(s)
 			}
 		}
 		w.Keep(by, now.ManifestDigest, now.Addons, now.Nodes)
@@ -250,27 +254,27 @@ func (a *api) UpdateRecord(ctx context.Context, change func(*record.Record) erro
 
 // DeleteMachines carries out the plan's step.
 func (a *api) DeleteMachines(ctx context.Context) error {
-	return a.through(ctx, step.DeleteMachines, "")
+	return a.carryOutStep(ctx, step.DeleteMachines, "")
 }
 
 // WaitHostsFree carries out the plan's step.
 func (a *api) WaitHostsFree(ctx context.Context, _ time.Duration) error {
-	return a.through(ctx, step.AwaitHosts, "")
+	return a.carryOutStep(ctx, step.AwaitHosts, "")
 }
 
 // RenewTokenSecrets carries out the plan's step.
 func (a *api) RenewTokenSecrets(ctx context.Context, _ []string, _ func(string, string)) error {
-	return a.always(ctx, "RenewTokenSecrets")
+	return a.needAPI(ctx, "RenewTokenSecrets")
 }
 
 // TrimExtensionCAs carries out the plan's step.
 func (a *api) TrimExtensionCAs(ctx context.Context, _ string, _ []string) error {
-	return a.always(ctx, "TrimFrontProxyCA")
+	return a.needAPI(ctx, "TrimFrontProxyCA")
 }
 
 // RemoveAutoApproval carries out the plan's step.
 func (a *api) RemoveAutoApproval(ctx context.Context) error {
-	return a.through(ctx, step.RemoveAutoApproval, "")
+	return a.carryOutStep(ctx, step.RemoveAutoApproval, "")
 }
 
 // ApprovePending has nothing to approve.
@@ -288,7 +292,7 @@ func (a *api) Close() {}
 
 // RewriteSecrets carries out the plan's step.
 func (a *api) RewriteSecrets(ctx context.Context, tell func(int)) error {
-	err := a.through(ctx, step.RewriteSecrets, "")
+	err := a.carryOutStep(ctx, step.RewriteSecrets, "")
 	tell(0)
 	return err
 }
@@ -300,11 +304,11 @@ var _ apply.Etcd = (*members)(nil)
 
 // Observe asks all members. A guard that is off makes all of them healthy.
 func (m *members) Observe(ctx context.Context) (observed.Etcd, error) {
-	if err := m.o.take(ctx, "members"); err != nil {
+	if err := m.o.takeTime(ctx, "members"); err != nil {
 		return observed.Etcd{}, err
 	}
 	var seen observed.Etcd
-	m.o.sim.act(m.o, func() {
+	m.o.sim.actAs(m.o, func() {
 		if !m.o.dead {
 			seen = m.o.sim.World.ObserveEtcd()
 		}
@@ -322,18 +326,18 @@ func (m *members) Observe(ctx context.Context) (observed.Etcd, error) {
 
 // RemoveMember removes a member.
 func (m *members) RemoveMember(ctx context.Context, id uint64) error {
-	if err := m.o.take(ctx, "remove"); err != nil {
+	if err := m.o.takeTime(ctx, "remove"); err != nil {
 		return err
 	}
 	done, err := false, error(nil)
-	m.o.sim.act(m.o, func() {
+	m.o.sim.actAs(m.o, func() {
 		if m.o.dead {
 			err = errKilled
 			return
 		}
 		for _, s := range m.o.steps {
 			if step.ParamsOf[step.RemoveEtcdParams](s.Intent).Member == etcd.HexID(id) {
-				done, err = m.o.sim.World.Through(m.o.author(s), s.Intent, &world.Call{}, world.Digests{})
+				done, err = m.o.sim.World.Through(m.o.authorOf(s), s.Intent, &world.Call{}, world.Digests{})
 			}
 		}
 	})

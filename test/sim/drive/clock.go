@@ -16,22 +16,22 @@ import (
 // longestCommand limits the time of a command by itself.
 const longestCommand = 400 * time.Millisecond
 
-// act runs do for an operator, and checks the resulting world. With a nil operator the action belongs to no run.
-func (s *Simulation) act(o *operator, do func()) {
+// actAs runs do for an operator, and checks the resulting world. With a nil operator the action belongs to no run.
+func (s *Simulation) actAs(o *operator, do func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.show(o)
+	s.showTo(o)
 	do()
-	s.check()
+	s.checkState()
 }
 
-func (s *Simulation) check() {
+func (s *Simulation) checkState() {
 	s.World.Settle()
 	s.Checker.State()
 }
 
-// show limits the world to what this operator reaches.
-func (s *Simulation) show(o *operator) {
+// showTo limits the world to what this operator reaches.
+func (s *Simulation) showTo(o *operator) {
 	for _, h := range s.World.Hosts {
 		if o == nil {
 			h.Hidden, h.Outside = false, !s.file.has[h.ID]
@@ -42,9 +42,9 @@ func (s *Simulation) show(o *operator) {
 	}
 }
 
-// pass advances the clock by a second: operators act, faults that are due happen, and the world settles. The caller has
-// locked the world, which is unlocked in between.
-func (s *Simulation) pass() {
+// passSecond advances the clock by a second: operators act, faults that are due happen, and the world settles. The
+// caller has locked the world, which is unlocked in between.
+func (s *Simulation) passSecond() {
 	s.mu.Unlock()
 	time.Sleep(time.Second)
 	synctest.Wait()
@@ -52,18 +52,18 @@ func (s *Simulation) pass() {
 	s.moment++
 	s.World.Now++
 	s.forgetEnded()
-	s.show(nil)
+	s.showTo(nil)
 	s.injectFaults()
-	s.operators()
-	s.controllers()
+	s.injectOperatorFaults()
+	s.runControllers()
 	if s.moment%4 == 0 {
 		s.World.Write()
 	}
-	s.check()
+	s.checkState()
 	for _, h := range s.World.Hosts {
 		if h.Run.Unit != nil && (!h.Slow || s.moment%8 == 0) {
 			s.World.Work(h)
-			s.check()
+			s.checkState()
 		}
 	}
 }
@@ -83,11 +83,11 @@ func (s *Simulation) forgetEnded() {
 // errBroken is the result of a command whose operator was suspended meanwhile: its connection is broken.
 var errBroken = errors.New("the connection is broken")
 
-// take waits for the duration of a command. A suspended operator waits longer.
-func (o *operator) take(ctx context.Context, what string) error {
+// takeTime waits for the duration of a command. A suspended operator waits longer.
+func (o *operator) takeTime(ctx context.Context, what string) error {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(o.run + "|" + what))
-	err := sleep(ctx, time.Duration(h.Sum64()%uint64(longestCommand))+time.Millisecond)
+	err := sleepFor(ctx, time.Duration(h.Sum64()%uint64(longestCommand))+time.Millisecond)
 	for o.standsStill() {
 		time.Sleep(time.Second)
 		err = cmp.Or(err, errBroken)
@@ -101,8 +101,8 @@ func (o *operator) standsStill() bool {
 	return o.wake > o.sim.moment && !o.dead
 }
 
-// sleep waits for d, or until ctx ends.
-func sleep(ctx context.Context, d time.Duration) error {
+// sleepFor waits for d, or until ctx ends.
+func sleepFor(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -121,14 +121,14 @@ func (o *operator) isUnlocked() bool {
 	return o.sim.Off == NoLock || o.sim.Off == NoWorkerLock && (o.alone != "" || o.machine != nil)
 }
 
-// kill ends the operator's program. With atOnce its hosts notice at once, otherwise later.
-func (s *Simulation) kill(o *operator, atOnce bool) {
+// killOperator ends the operator's program. With atOnce its hosts notice at once, otherwise later.
+func (s *Simulation) killOperator(o *operator, atOnce bool) {
 	o.dead = true
 	o.cancel()
 	if atOnce {
-		s.show(o)
-		o.disconnect()
-		s.show(nil)
+		s.showTo(o)
+		o.endConnections()
+		s.showTo(nil)
 	}
 	left := s.ops[:0]
 	for _, other := range s.ops {
@@ -139,8 +139,8 @@ func (s *Simulation) kill(o *operator, atOnce bool) {
 	s.ops = left
 }
 
-// view identifies the hosts that the acting operator reaches.
-func (s *Simulation) view() int {
+// viewNumber identifies the hosts that the acting operator reaches.
+func (s *Simulation) viewNumber() int {
 	view := 0
 	for i, h := range s.World.Hosts {
 		if h.Hidden && i < 62 {

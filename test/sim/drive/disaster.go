@@ -14,27 +14,27 @@ func (s *Simulation) noteQuorum() {
 	s.gone = s.gone || s.lostQuorum()
 }
 
-// recovered lets a person recover the cluster from a member with its data, and replace machines that were removed. It
-// reports whether the cluster has an etcd again. If no running host has its data, only a refusal is expected.
-func (s *Simulation) recovered() bool {
-	s.others()
+// recoverQuorum lets a person recover the cluster from a member with its data, and replace machines that were removed.
+// It reports whether the cluster has an etcd again. If no running host has its data, only a refusal is expected.
+func (s *Simulation) recoverQuorum() bool {
+	s.finishOthers()
 	s.noteQuorum()
 	if s.strangeVoter() || !s.lostQuorum() {
 		return false // only a person can remove it, or another cluster has taken its place
 	}
 	for range maxRecoveries {
-		on := s.choose()
+		on := s.chooseHost()
 		if !s.gone || on == "" || s.Checker.Found() != nil {
 			break
 		}
-		if result := s.recover(request{command: recoverCluster}); result == Refused && s.gone {
+		if result := s.runRecovery(request{command: recoverCluster}); result == Refused && s.gone {
 			s.oneRun() // a refused recovery may need apply, which starts and renews what it can
-			s.others()
-			s.recover(request{command: recoverCluster, on: on})
+			s.finishOthers()
+			s.runRecovery(request{command: recoverCluster, on: on})
 		}
 		s.noteQuorum()
 	}
-	if s.Checker.Found() == nil && s.gone && s.choose() != "" && !s.excused() {
+	if s.Checker.Found() == nil && s.gone && s.chooseHost() != "" && !s.isExcused() {
 		s.Checker.Break(safety.Converged, "etcd's data is there, and %d recoveries have not brought it back",
 			maxRecoveries)
 	}
@@ -42,7 +42,7 @@ func (s *Simulation) recovered() bool {
 		s.Recovered++
 		for _, h := range s.World.Hosts {
 			if !h.Up && s.file.has[h.ID] {
-				s.tell("a new machine in the place of %s", h.Name)
+				s.traceEvent("a new machine in the place of %s", h.Name)
 				s.World.Replace(h)
 			}
 		}
@@ -50,21 +50,21 @@ func (s *Simulation) recovered() bool {
 	return !s.gone
 }
 
-func (s *Simulation) recover(r request) Result {
-	result, _ := s.toItsEnd(s.ask(r))
-	s.others()
+func (s *Simulation) runRecovery(r request) Result {
+	result, _ := s.toItsEnd(s.startRequest(r))
+	s.finishOthers()
 	return result
 }
 
-// excused reports whether a recovery is refused for a reason that the simulator cannot resolve: the cluster has another
-// version than the manifest, or the keys are lost too.
-func (s *Simulation) excused() bool {
+// isExcused reports whether a recovery is refused for a reason that the simulator cannot resolve: the cluster has
+// another version than the manifest, or the keys are lost too.
+func (s *Simulation) isExcused() bool {
 	for _, h := range s.World.Hosts {
 		if d := h.Disk; h.ControlPlane && (d.API != "" && d.API != Wanted || d.Lost != "" && d.Lost != Wanted) {
 			return true
 		}
 	}
-	h := s.World.Host(s.choose())
+	h := s.World.Host(s.chooseHost())
 	return h.Disk.CA == 0
 }
 

@@ -27,8 +27,8 @@ func SettingsOf(want desired.Cluster) string {
 	}
 }
 
-// configs returns these digests by host.
-func configs(want desired.Cluster) map[string]map[string]string {
+// configDigests returns these digests by host.
+func configDigests(want desired.Cluster) map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for _, h := range want.Hosts() {
 		out[h.ID] = map[string]string{"kubelet": SettingsOf(want)}
@@ -39,25 +39,25 @@ func configs(want desired.Cluster) map[string]map[string]string {
 // editHosts has a person change the hosts of the manifest.
 func (s *Simulation) editHosts(f Fault) {
 	id := s.hostAt(f.Host).ID
-	s.edit(func(want *desired.Cluster) {
+	s.editManifest(func(want *desired.Cluster) {
 		switch f.Kind {
 		case Reordered:
-			want.ControlPlane, want.Workers = rotated(want.ControlPlane, f.Host+1), rotated(want.Workers, f.Host+1)
+			want.ControlPlane, want.Workers = rotateHosts(want.ControlPlane, f.Host+1), rotateHosts(want.Workers, f.Host+1)
 		case Swapped:
-			swapNames(find(want, id), find(want, s.hostAt(f.Host+1).ID))
+			swapNames(findHost(want, id), findHost(want, s.hostAt(f.Host+1).ID))
 		case Renamed:
-			h := find(want, id)
+			h := findHost(want, id)
 			if name, renamed := strings.CutPrefix(h.Hostname, otherName); renamed {
 				h.Hostname = name
 			} else {
 				h.Hostname = otherName + h.Hostname
 			}
 		case RoleOther:
-			if s.dispensable(want, id) {
+			if s.isDispensable(want, id) {
 				changeRole(want, id)
 			}
 		case LeftOut:
-			if s.dispensable(want, id) {
+			if s.isDispensable(want, id) {
 				leaveOut(want, id)
 			}
 		case PutBack:
@@ -79,7 +79,7 @@ func (s *Simulation) editHosts(f Fault) {
 	})
 }
 
-func rotated(hosts []desired.Host, by int) []desired.Host {
+func rotateHosts(hosts []desired.Host, by int) []desired.Host {
 	if len(hosts) == 0 {
 		return nil
 	}
@@ -87,8 +87,8 @@ func rotated(hosts []desired.Host, by int) []desired.Host {
 	return slices.Concat(hosts[by:], hosts[:by])
 }
 
-// find returns a pointer to the host with that ID.
-func find(want *desired.Cluster, id string) *desired.Host {
+// findHost returns a pointer to the host with that ID.
+func findHost(want *desired.Cluster, id string) *desired.Host {
 	for _, hosts := range [][]desired.Host{want.ControlPlane, want.Workers} {
 		for i := range hosts {
 			if hosts[i].ID == id {
@@ -104,7 +104,7 @@ func swapNames(a, b *desired.Host) { a.Hostname, b.Hostname = b.Hostname, a.Host
 
 // changeRole moves a host to the other list, unless it is the last control-plane host.
 func changeRole(want *desired.Cluster, id string) {
-	h := *find(want, id)
+	h := *findHost(want, id)
 	if h.Role == desired.ControlPlane && len(want.ControlPlane) == 1 {
 		return
 	}
@@ -118,10 +118,10 @@ func changeRole(want *desired.Cluster, id string) {
 	want.ControlPlane = append(want.ControlPlane, h)
 }
 
-// dispensable reports whether a person may remove the host or change its role. That holds for a worker, and for one of
-// several joined control-plane hosts, because the others know the cluster.
-func (s *Simulation) dispensable(want *desired.Cluster, id string) bool {
-	if find(want, id).Role == desired.Worker {
+// isDispensable reports whether a person may remove the host or change its role. That holds for a worker, and for one
+// of several joined control-plane hosts, because the others know the cluster.
+func (s *Simulation) isDispensable(want *desired.Cluster, id string) bool {
+	if findHost(want, id).Role == desired.Worker {
 		return true
 	}
 	others := 0
@@ -141,10 +141,10 @@ func leaveOut(want *desired.Cluster, id string) {
 
 // putBack adds the initial hosts that the manifest lacks.
 func (s *Simulation) putBack(want *desired.Cluster) {
-	first := manifest(s.ControlPlanes, s.Workers)
+	first := newManifest(s.ControlPlanes, s.Workers)
 	for _, h := range first.Hosts() {
 		switch {
-		case find(want, h.ID) != nil:
+		case findHost(want, h.ID) != nil:
 		case h.Role == desired.ControlPlane:
 			want.ControlPlane = append(want.ControlPlane, h)
 		default:
@@ -153,21 +153,21 @@ func (s *Simulation) putBack(want *desired.Cluster) {
 	}
 }
 
-// correct has a person correct roles and names in the manifest for hosts that have joined, have begun to, or have a
-// Node. It removes versions of single hosts, and refused settings. It keeps the order and adds no hosts. It reports
-// whether it changed anything.
-func (s *Simulation) correct() bool {
+// correctManifest has a person correct roles and names in the manifest for hosts that have joined, have begun to, or
+// have a Node. It removes versions of single hosts, and refused settings. It keeps the order and adds no hosts. It
+// reports whether it changed anything.
+func (s *Simulation) correctManifest() bool {
 	before, wrong := s.file.want.Hosts(), s.file.want.Logging.MaxFiles == refused
-	first := manifest(s.ControlPlanes, s.Workers)
-	first.Workers = append(first.Workers, pool(s.Pool)...)
-	s.edit(func(want *desired.Cluster) {
+	first := newManifest(s.ControlPlanes, s.Workers)
+	first.Workers = append(first.Workers, poolHosts(s.Pool)...)
+	s.editManifest(func(want *desired.Cluster) {
 		hosts := want.Hosts()
 		want.ControlPlane, want.Workers = nil, nil
 		if wrong {
 			want.Logging.MaxFiles = 0
 		}
 		for _, h := range hosts {
-			was := find(&first, h.ID)
+			was := findHost(&first, h.ID)
 			h.Hostname, h.Role, h.Versions = was.Hostname, was.Role, desired.Versions{}
 			switch m := s.World.Host(h.ID).Disk.Marker; {
 			case m != nil:

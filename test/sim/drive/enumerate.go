@@ -9,8 +9,8 @@ import (
 // host.
 const lasting = 120
 
-// on returns the kinds of faults of hosts only, or of operators only.
-func on(operators bool) []Kind {
+// kindsOf returns the kinds of faults of hosts only, or of operators only.
+func kindsOf(operators bool) []Kind {
 	var out []Kind
 	for _, k := range Kinds() {
 		if k.ofOperator() == operators {
@@ -20,15 +20,15 @@ func on(operators bool) []Kind {
 	return out
 }
 
-// single returns all faults of a cluster of that size at a moment.
-func single(hosts, at int) []Fault {
+// singleFaults returns all faults of a cluster of that size at a moment.
+func singleFaults(hosts, at int) []Fault {
 	var out []Fault
-	for _, k := range on(false) {
+	for _, k := range kindsOf(false) {
 		for h := range hosts {
 			out = append(out, Fault{At: at, Kind: k, Host: h, For: lasting})
 		}
 	}
-	for _, k := range on(true) {
+	for _, k := range kindsOf(true) {
 		out = append(out, Fault{At: at, Kind: k, For: lasting})
 	}
 	return out
@@ -38,8 +38,8 @@ func single(hosts, at int) []Fault {
 // every pair of faults that exists when apply begins.
 func States(controlPlanes int) iter.Seq[Scenario] {
 	return func(yield func(Scenario) bool) {
-		for s := range shapes(controlPlanes) {
-			faults := single(s.ControlPlanes+s.Workers, 1)
+		for s := range clusterShapes(controlPlanes) {
+			faults := singleFaults(s.ControlPlanes+s.Workers, 1)
 			for i := range faults {
 				for j := range i + 1 { // i with itself is a single fault
 					s.Faults = []Fault{faults[j], faults[i]}
@@ -59,9 +59,9 @@ func States(controlPlanes int) iter.Seq[Scenario] {
 func Boundaries(t *testing.T, controlPlanes int) iter.Seq[Scenario] {
 	t.Helper()
 	return func(yield func(Scenario) bool) {
-		for s := range shapes(controlPlanes) {
+		for s := range clusterShapes(controlPlanes) {
 			for at := range Run(t, s).Moments + 1 {
-				for _, f := range single(s.ControlPlanes+s.Workers, at+1) {
+				for _, f := range singleFaults(s.ControlPlanes+s.Workers, at+1) {
 					s.Faults = []Fault{f}
 					if !yield(s) {
 						return
@@ -78,7 +78,7 @@ func Pairs(t *testing.T, s Scenario, stride int) iter.Seq[Scenario] {
 	return func(yield func(Scenario) bool) {
 		end := Run(t, s).Moments
 		for at := 1; at <= end; at += stride {
-			faults := single(s.ControlPlanes+s.Workers, at)
+			faults := singleFaults(s.ControlPlanes+s.Workers, at)
 			for i := range faults {
 				for j := range i {
 					s.Faults = []Fault{faults[j], faults[i]}
@@ -91,8 +91,8 @@ func Pairs(t *testing.T, s Scenario, stride int) iter.Seq[Scenario] {
 	}
 }
 
-// shapes returns the clusters without faults.
-func shapes(controlPlanes int) iter.Seq[Scenario] {
+// clusterShapes returns the clusters without faults.
+func clusterShapes(controlPlanes int) iter.Seq[Scenario] {
 	return func(yield func(Scenario) bool) {
 		for n := range controlPlanes {
 			for workers := range 2 {

@@ -21,8 +21,8 @@ func newFile(want desired.Cluster) *file {
 	return f
 }
 
-// edit replaces the manifest by a changed copy.
-func (s *Simulation) edit(change func(*desired.Cluster)) {
+// editManifest replaces the manifest by a changed copy.
+func (s *Simulation) editManifest(change func(*desired.Cluster)) {
 	want := s.file.want
 	want.ControlPlane = append([]desired.Host(nil), want.ControlPlane...)
 	want.Workers = append([]desired.Host(nil), want.Workers...)
@@ -36,10 +36,10 @@ func (s *Simulation) edit(change func(*desired.Cluster)) {
 	s.gone = false // a voter may be in the manifest again
 }
 
-// input returns the input of a decision: every machine that answers, as the host that it is. The second result maps
-// machines to hosts.
-func (s *Simulation) input(f *file) (decide.Input, identity.Result) {
-	is := s.seen()
+// decisionInput returns the input of a decision: every machine that answers, as the host that it is. The second result
+// maps machines to hosts.
+func (s *Simulation) decisionInput(f *file) (decide.Input, identity.Result) {
+	is := s.seenWorld()
 	for _, h := range f.want.Hosts() {
 		if _, there := is.Hosts[h.ID]; !there {
 			is.Hosts[h.ID] = observed.Host{
@@ -48,17 +48,17 @@ func (s *Simulation) input(f *file) (decide.Input, identity.Result) {
 		}
 	}
 	if s.Off == NoRole {
-		s.believe(f, is)
+		s.believeManifest(f, is)
 	}
 	who := identity.Match(f.want, is)
 	return decide.Input{
-		Want: who.Want, Is: who.Is, Moved: who.Moved, Contradictions: who.Contradictions, Config: configs(f.want),
+		Want: who.Want, Is: who.Is, Moved: who.Moved, Contradictions: who.Contradictions, Config: configDigests(f.want),
 		Addons: s.addons,
 	}, who
 }
 
-// believe makes machines report the role and name of the manifest.
-func (s *Simulation) believe(f *file, is observed.World) {
+// believeManifest makes machines report the role and name of the manifest.
+func (s *Simulation) believeManifest(f *file, is observed.World) {
 	for _, h := range f.want.Hosts() {
 		if seen := is.Hosts[h.ID]; seen.Marker != nil && seen.Marker.Role != string(h.Role) {
 			m := *seen.Marker

@@ -61,8 +61,8 @@ const (
 	NoPods       Guard = "no-pods"        // the network plugin, kube-proxy and cluster DNS are not checked
 )
 
-// flaws returns the flaws of the world itself.
-func (g Guard) flaws() world.Flaws {
+// worldFlaws returns the flaws of the world itself.
+func (g Guard) worldFlaws() world.Flaws {
 	return world.Flaws{
 		NoFence: g == NoFence || g == NoLock || g == NoWorkerLock, WipeData: g == Wipe, FreshInit: g == FreshInit,
 		NoBudget: g == NoBudget, HastyPromotion: g == Promote, OpenAll: g == OpenAll, NoQuorum: g == NoQuorum,
@@ -71,16 +71,16 @@ func (g Guard) flaws() world.Flaws {
 	}
 }
 
-// seen returns the world as the operator observes it.
-func (s *Simulation) seen() observed.World {
-	is := s.observe()
+// seenWorld returns the world as the operator observes it.
+func (s *Simulation) seenWorld() observed.World {
+	is := s.observeRound()
 	switch s.Off {
 	case NoQuorum:
 		for i := range is.Etcd.Members {
 			is.Etcd.Members[i].Healthy = observed.Yes
 		}
 		for i := range s.World.Hosts {
-			s.flatter(s.World.Hosts[i], &is)
+			s.flatterHost(s.World.Hosts[i], &is)
 		}
 	case AbsentHosts:
 		for id, h := range is.Hosts {
@@ -108,8 +108,8 @@ func (s *Simulation) seen() observed.World {
 	return is
 }
 
-// flatter makes a member's host look healthy.
-func (s *Simulation) flatter(h *world.Host, is *observed.World) {
+// flatterHost makes a member's host look healthy.
+func (s *Simulation) flatterHost(h *world.Host, is *observed.World) {
 	if !h.Disk.Joined() {
 		return
 	}
@@ -140,11 +140,11 @@ func (s *Simulation) flatter(h *world.Host, is *observed.World) {
 // SkipFrom is two minors below the desired version.
 const SkipFrom = "1.34.8"
 
-// altered returns the plan that runs when a disabled guard concerns its steps.
-func (s *Simulation) altered(p plan.Plan) plan.Plan {
+// alterPlan returns the plan that runs when a disabled guard concerns its steps.
+func (s *Simulation) alterPlan(p plan.Plan) plan.Plan {
 	steps := slices.Clone(p.Steps)
 	for i := range steps {
-		s.alter(&steps[i], p)
+		s.alterStep(&steps[i], p)
 	}
 	p.Steps = steps
 	if s.Off == Stranger {
@@ -184,8 +184,8 @@ func ofWanted(in step.Intent) step.Intent {
 	return in
 }
 
-// needless returns an unneeded step for a healthy host when such a guard is off.
-func needless(off Guard) (in step.Intent, meddles bool) {
+// needlessStep returns an unneeded step for a healthy host when such a guard is off.
+func needlessStep(off Guard) (in step.Intent, meddles bool) {
 	switch off {
 	case Busybody:
 		return restartKubelet(), true
@@ -199,8 +199,8 @@ func needless(off Guard) (in step.Intent, meddles bool) {
 	return step.Intent{}, false
 }
 
-// alter changes one step that the disabled guard would have prevented.
-func (s *Simulation) alter(st *plan.Step, p plan.Plan) {
+// alterStep changes one step that the disabled guard would have prevented.
+func (s *Simulation) alterStep(st *plan.Step, p plan.Plan) {
 	without := func(gone func(plan.Step) bool) {
 		st.Needs = slices.DeleteFunc(slices.Clone(st.Needs), func(id string) bool {
 			need, ok := p.Step(id)

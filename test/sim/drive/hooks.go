@@ -30,8 +30,8 @@ func allHooks() []desired.Hook {
 	return out
 }
 
-// owed returns the activities that hosts note before the steps of a plan, by host.
-func owed(p plan.Plan) map[string]map[step.Kind]desired.Activity {
+// owedHooks returns the activities that hosts note before the steps of a plan, by host.
+func owedHooks(p plan.Plan) map[string]map[step.Kind]desired.Activity {
 	steps := map[string][]step.Intent{}
 	for _, s := range p.Steps {
 		if s.Intent.Kind.OnHost() {

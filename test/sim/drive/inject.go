@@ -19,19 +19,19 @@ func (s *Simulation) injectFaults() {
 	s.lasting = slices.DeleteFunc(s.lasting, func(e ending) bool { return e.at <= s.moment })
 	for _, f := range s.Faults {
 		if f.At == s.moment {
-			s.happen(f)
+			s.injectFault(f)
 		}
 	}
 }
 
-// operators causes the faults of operators that are due.
-func (s *Simulation) operators() {
+// injectOperatorFaults causes the faults of operators that are due.
+func (s *Simulation) injectOperatorFaults() {
 	for _, f := range s.due {
 		s.happenToOperator(f)
 	}
 }
 
-func (s *Simulation) happen(f Fault) {
+func (s *Simulation) injectFault(f Fault) {
 	if f.Kind.ofOperator() {
 		s.due = append(s.due, f)
 		return
@@ -40,13 +40,13 @@ func (s *Simulation) happen(f Fault) {
 		return
 	}
 	h := s.World.Hosts[f.Host]
-	s.tell("%s %s", f.Kind, h.Name)
+	s.traceEvent("%s %s", f.Kind, h.Name)
 	w := s.World
 	switch f.Kind {
 	case LostBefore, LostDuring, LostAfter:
 		s.broken[h] = f.Kind
 	case Cut, Split, Slow, Full, Unready, FailAlways:
-		s.lastingly(f, conditionOf(h, f.Kind))
+		s.setLasting(f, conditionOf(h, f.Kind))
 	case FailOnce:
 		w.Set(&h.FailNext, true)
 	case ByHand:
@@ -55,11 +55,11 @@ func (s *Simulation) happen(f Fault) {
 	case Replaced:
 		w.Replace(h)
 	case Dead:
-		s.die(f, h)
+		s.stopMachine(f, h)
 	case MarkerLost:
 		s.loseMarker(f, h)
 	case Early, Late:
-		s.answers(f, h)
+		s.scheduleAnswers(f, h)
 	case Halved:
 		w.Halve(f.Host)
 		s.lasting = append(s.lasting, ending{s.moment + f.For, w.Join})
@@ -67,7 +67,7 @@ func (s *Simulation) happen(f Fault) {
 		w.Sever(f.Host)
 		s.lasting = append(s.lasting, ending{s.moment + f.For, w.Mingle})
 	default:
-		s.harm(f, h)
+		s.harmHost(f, h)
 	}
 }
 
@@ -78,13 +78,13 @@ func conditionOf(h *world.Host, k Kind) *bool {
 	}[k]
 }
 
-// lastingly sets a condition until the fault's end.
-func (s *Simulation) lastingly(f Fault, condition *bool) {
+// setLasting sets a condition until the fault's end.
+func (s *Simulation) setLasting(f Fault, condition *bool) {
 	s.World.Set(condition, true)
 	s.lasting = append(s.lasting, ending{s.moment + f.For, func() { s.World.Set(condition, false) }})
 }
 
-func (s *Simulation) die(f Fault, h *world.Host) {
+func (s *Simulation) stopMachine(f Fault, h *world.Host) {
 	if !h.Up {
 		return
 	}
@@ -107,8 +107,8 @@ func (s *Simulation) loseMarker(f Fault, h *world.Host) {
 	}})
 }
 
-// harm causes a fault inside a running machine.
-func (s *Simulation) harm(f Fault, h *world.Host) {
+// harmHost causes a fault inside a running machine.
+func (s *Simulation) harmHost(f Fault, h *world.Host) {
 	if !h.Up {
 		return
 	}
@@ -173,19 +173,19 @@ func (s *Simulation) aloneOn(i int) {
 }
 
 func (s *Simulation) happenToOperator(f Fault) {
-	s.tell("%s operator", f.Kind)
+	s.traceEvent("%s operator", f.Kind)
 	switch {
 	case f.Kind.isCommand():
-		s.ask(s.commandOf(f))
+		s.startRequest(s.commandOf(f))
 	case f.Kind.isEdit():
 		s.editHosts(f)
-		s.begin(false)
+		s.beginApply(false)
 	case f.Kind.ofMachine():
 		s.happenToMachine(f)
 	case f.Kind == Alone:
 		s.aloneOn(f.Host)
 	case f.Kind == Second, f.Kind == Forced:
-		s.begin(f.Kind == Forced)
+		s.beginApply(f.Kind == Forced)
 	case f.Kind == Moved:
 		s.moveEndpoint(f.Host%2 == 0)
 	case len(s.ops) > 0:
@@ -198,7 +198,7 @@ func (s *Simulation) happenToRun(f Fault) {
 	o := s.ops[f.Host%len(s.ops)]
 	switch f.Kind {
 	case Killed:
-		s.kill(o, f.For%2 == 0) // its connections end with it; otherwise its hosts notice later
+		s.killOperator(o, f.For%2 == 0) // its connections end with it; otherwise its hosts notice later
 	case Paused:
 		o.wake = s.moment + f.For
 		s.Checker.Wakes(o.run, s.World.Now+int64(f.For))
@@ -215,16 +215,16 @@ func (s *Simulation) moveEndpoint(back bool) {
 	if s.World.ForgottenEndpoint() {
 		return
 	}
-	s.edit(func(want *desired.Cluster) {
+	s.editManifest(func(want *desired.Cluster) {
 		if want.Endpoint.Host = otherEndpoint; back {
 			want.Endpoint.Host = endpoint
 		}
 	})
-	s.begin(false)
+	s.beginApply(false)
 }
 
-// replaceable reports whether an instruction allows replacing the machine.
-func replaceable(steps []problem.Step) bool {
+// isReplaceable reports whether an instruction allows replacing the machine.
+func isReplaceable(steps []problem.Step) bool {
 	may := []problem.Code{problem.ReplaceSafely, problem.ReplaceWithoutMember, problem.ReplaceWorker}
 	return slices.ContainsFunc(steps, func(s problem.Step) bool { return slices.Contains(may, s.Code) })
 }

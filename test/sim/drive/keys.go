@@ -52,8 +52,8 @@ func keysOf(h *world.Host) (string, error) {
 // authorities are the key pairs of etcd's CA, by the world's names. They are created on first use.
 type authorities map[string]authority.Pair
 
-// of returns the archive of a host's keys, empty if it is not a member.
-func (a authorities) of(h *world.Host) (string, error) {
+// archiveOf returns the archive of a host's keys, empty if it is not a member.
+func (a authorities) archiveOf(h *world.Host) (string, error) {
 	if !h.Disk.Joined() {
 		return "", nil
 	}
@@ -61,19 +61,19 @@ func (a authorities) of(h *world.Host) (string, error) {
 	files := map[string][]byte{}
 	var trusted authority.Public
 	for _, name := range has.Trusts {
-		pair, err := a.pair(name)
+		pair, err := a.pairOf(name)
 		if err != nil {
 			return "", err
 		}
 		trusted = trusted.With(pair.Public)
 	}
-	signs, err := a.pair(has.Signs)
+	signs, err := a.pairOf(has.Signs)
 	if err != nil {
 		return "", err
 	}
 	files[at.Public], files[at.Key] = trusted.Text(), signs.KeyText()
 	if has.Next != "" {
-		next, err := a.pair(has.Next)
+		next, err := a.pairOf(has.Next)
 		if err != nil {
 			return "", err
 		}
@@ -86,7 +86,7 @@ func (a authorities) of(h *world.Host) (string, error) {
 	return string(archive), err
 }
 
-func (a authorities) pair(name string) (authority.Pair, error) {
+func (a authorities) pairOf(name string) (authority.Pair, error) {
 	if pair, made := a[name]; made {
 		return pair, nil
 	}

@@ -50,35 +50,35 @@ func (o *operator) takeLease(ctx context.Context, _ cluster.Access, how leaseloc
 		how.AtOnce = func(context.Context) bool { return true }
 	}
 	locker := leaselock.Locker{Kubernetes: clientset{o: o}}
-	lock, err := locker.Acquire(ctx, o.holder(), how)
+	lock, err := locker.Acquire(ctx, o.leaseHolder(), how)
 	if err != nil {
 		return nil, err // not an interface that holds a nil lock
 	}
-	o.sim.act(o, func() { o.leased = true })
+	o.sim.actAs(o, func() { o.leased = true })
 	return lock, nil
 }
 
-func (o *operator) holder() leaselock.Holder { return leaselock.Holder{Name: o.run, RunID: o.run} }
+func (o *operator) leaseHolder() leaselock.Holder { return leaselock.Holder{Name: o.run, RunID: o.run} }
 
 // Get returns the Lease. With a guard off, the answer may be false.
 func (l leases) Get(ctx context.Context, _ string, _ metav1.GetOptions) (*coordinationv1.Lease, error) {
-	if err := l.o.take(ctx, "look at the Lease"); err != nil {
-		return nil, silent(err)
+	if err := l.o.takeTime(ctx, "look at the Lease"); err != nil {
+		return nil, unansweredError(err)
 	}
 	var out *coordinationv1.Lease
 	err := l.o.askAPI(func(w *world.World) error {
 		out = l.o.sim.leaseObject(w.EtcdCluster().Objects.Lease)
 		return nil
 	})
-	if l.o.believes() {
+	if l.o.believesLease() {
 		return l.o.sim.leaseObject(world.Lease{Run: l.o.run}), nil
 	}
 	return out, err
 }
 
-// believes reports whether a disabled guard would tell the run that it does not hold its Lease.
-func (o *operator) believes() (mine bool) {
-	o.sim.act(o, func() {
+// believesLease reports whether a disabled guard would tell the run that it does not hold its Lease.
+func (o *operator) believesLease() (mine bool) {
+	o.sim.actAs(o, func() {
 		mine = o.leased && !o.dead && o.isDeaf() || o.isUnlocked()
 	})
 	return mine
@@ -103,10 +103,10 @@ func (s *Simulation) leaseObject(of world.Lease) *coordinationv1.Lease {
 // Update writes the Lease, unless it has changed since it was read.
 func (l leases) Update(ctx context.Context, lease *coordinationv1.Lease, _ metav1.UpdateOptions) (
 	*coordinationv1.Lease, error) {
-	if err := l.o.take(ctx, "write the Lease"); err != nil {
-		return nil, silent(err)
+	if err := l.o.takeTime(ctx, "write the Lease"); err != nil {
+		return nil, unansweredError(err)
 	}
-	if l.o.believes() {
+	if l.o.believesLease() {
 		return lease, nil
 	}
 	return lease, l.o.askAPI(func(w *world.World) error {
@@ -128,8 +128,8 @@ func (l leases) Update(ctx context.Context, lease *coordinationv1.Lease, _ metav
 	})
 }
 
-// silent returns the client's error for a request without an answer.
-func silent(err error) error {
+// unansweredError returns the client's error for a request without an answer.
+func unansweredError(err error) error {
 	if errors.Is(err, errBroken) {
 		return apierrors.NewServiceUnavailable(errSilent.Error())
 	}
@@ -138,12 +138,12 @@ func silent(err error) error {
 
 // askAPI makes one request.
 func (o *operator) askAPI(do func(w *world.World) error) (err error) {
-	o.sim.act(o, func() {
+	o.sim.actAs(o, func() {
 		switch w := o.sim.World; {
 		case o.dead:
 			err = errKilled
 		case !w.APIReached():
-			err = silent(errBroken)
+			err = unansweredError(errBroken)
 		default:
 			err = do(w)
 		}

@@ -29,8 +29,8 @@ const maxMachineRuns = 12
 // isFor reports whether the operator is a controller that works on the host.
 func (o *operator) isFor(h *world.Host) bool { return o.machine != nil && o.machine.host == h }
 
-// uid returns the UID of the run's Machine, empty for a run about the cluster.
-func (o *operator) uid() string {
+// machineUID returns the UID of the run's Machine, empty for a run about the cluster.
+func (o *operator) machineUID() string {
 	if o.machine == nil {
 		return ""
 	}
@@ -42,7 +42,7 @@ func (s *Simulation) happenToMachine(f Fault) {
 	if s.Pool == 0 {
 		return
 	}
-	h := s.World.Host(pool(s.Pool)[f.Host%s.Pool].ID)
+	h := s.World.Host(poolHosts(s.Pool)[f.Host%s.Pool].ID)
 	version := []string{Wanted, OldFix, OldStep}[f.For%3]
 	m := s.machineOf(h)
 	switch f.Kind {
@@ -50,7 +50,7 @@ func (s *Simulation) happenToMachine(f Fault) {
 		if m != nil && !m.gone {
 			m.kubelet = version
 		} else if m == nil {
-			s.create(h, version)
+			s.createMachine(h, version)
 		}
 	case Returned:
 		if m != nil {
@@ -59,21 +59,21 @@ func (s *Simulation) happenToMachine(f Fault) {
 	case Mistaken:
 		if n := len(s.file.want.Workers); n > 0 {
 			if h := s.World.Host(s.file.want.Workers[f.Host%n].ID); s.machineOf(h) == nil {
-				s.create(h, version)
+				s.createMachine(h, version)
 			}
 		}
 	case TakenIn:
 		if s.file.has[h.ID] {
 			return
 		}
-		s.edit(func(want *desired.Cluster) {
-			want.Workers = append(want.Workers, pool(s.Pool)[f.Host%s.Pool])
+		s.editManifest(func(want *desired.Cluster) {
+			want.Workers = append(want.Workers, poolHosts(s.Pool)[f.Host%s.Pool])
 		})
-		s.begin(false)
+		s.beginApply(false)
 	}
 }
 
-func (s *Simulation) create(h *world.Host, kubelet string) {
+func (s *Simulation) createMachine(h *world.Host, kubelet string) {
 	s.created++
 	s.machines = append(s.machines, &machine{host: h, uid: "uid-" + strconv.Itoa(s.created), kubelet: kubelet})
 }
@@ -88,17 +88,17 @@ func (s *Simulation) machineOf(h *world.Host) *machine {
 	return nil
 }
 
-// controllers starts a run for each Machine now and then.
-func (s *Simulation) controllers() {
+// runControllers starts a run for each Machine now and then.
+func (s *Simulation) runControllers() {
 	for i, m := range s.machines {
-		if s.attended(m) == nil && s.throw(4+i, 10) == 0 {
-			s.attend(m)
+		if s.runAbout(m) == nil && s.throwDice(4+i, 10) == 0 {
+			s.startRunAbout(m)
 		}
 	}
 }
 
-// attended returns the current run about the Machine, or nil.
-func (s *Simulation) attended(m *machine) *operator {
+// runAbout returns the current run about the Machine, or nil.
+func (s *Simulation) runAbout(m *machine) *operator {
 	for _, o := range s.ops {
 		if o.follows == m {
 			return o
@@ -107,7 +107,7 @@ func (s *Simulation) attended(m *machine) *operator {
 	return nil
 }
 
-func (s *Simulation) attend(m *machine) *operator {
+func (s *Simulation) startRunAbout(m *machine) *operator {
 	s.giveTurn(m)
 	now := *m
 	return s.beginWith(func(o *operator) { o.machine, o.follows = &now, m })
@@ -115,19 +115,19 @@ func (s *Simulation) attend(m *machine) *operator {
 
 // lookAtMachine returns what a controller observes and plans for its Machine.
 func (s *Simulation) lookAtMachine(m *machine) look {
-	is := s.seen()
+	is := s.seenWorld()
 	h := desired.Host{
 		ID: m.uid, HasOwnID: true, Machine: world.Namespace + m.uid, Role: desired.Worker, Hostname: m.host.Name,
 		PublicAddress: m.host.ID, PrivateAddress: m.host.Address,
 	}
 	h.Versions.Kubernetes, h.Labels = m.kubelet, map[string]string{desired.OwnerLabel: m.uid}
 	in := decide.WorkerInput{Gone: m.gone, APIServers: s.apiServers(), Turn: m.mayGet()}
-	in.Want = withSettings(s.file.want, s.recorded())
+	in.Want = withSettings(s.file.want, s.recordedSettings())
 	in.Want.ControlPlane, in.Want.Workers = nil, []desired.Host{h}
 	in.Is = observed.World{Hosts: map[string]observed.Host{m.uid: is.Hosts[m.host.ID]}, API: is.API}
-	in.CA, in.Config = caHash(s.World.CA()), configs(in.Want)
+	in.CA, in.Config = caHash(s.World.CA()), configDigests(in.Want)
 	if s.Off == NoOwner {
-		disown(&in, m.uid)
+		clearOwner(&in, m.uid)
 	}
 	in.Input = decide.Settle(in.Input, true)
 	p, decisions := plan.Worker(in)
@@ -144,8 +144,8 @@ func (s *Simulation) lookAtMachine(m *machine) look {
 	return l
 }
 
-// disown makes the host report no other owner.
-func disown(in *decide.WorkerInput, uid string) {
+// clearOwner makes the host report no other owner.
+func clearOwner(in *decide.WorkerInput, uid string) {
 	seen := in.Is.Hosts[uid]
 	if seen.Marker != nil {
 		marker := *seen.Marker
@@ -208,7 +208,7 @@ func (s *Simulation) settleAll(which func(*machine) bool) {
 
 func (s *Simulation) settleOnce(which func(*machine) bool) {
 	for _, m := range slices.Clone(s.machines) {
-		for runs := 0; which(m) && s.Checker.Found() == nil && !s.settle(m); runs++ {
+		for runs := 0; which(m) && s.Checker.Found() == nil && !s.settleMachine(m); runs++ {
 			if s.awaitsTurn(m) {
 				if s.giveTurn(m); !m.turn {
 					break
@@ -223,7 +223,7 @@ func (s *Simulation) settleOnce(which func(*machine) bool) {
 			}
 			if runs > maxMachineRuns {
 				s.Checker.Break(safety.Converged, "Machine %s on %s is not as wanted after %d runs: %s", m.uid,
-					m.host.Name, runs, s.lookAtMachine(m).why())
+					m.host.Name, runs, s.lookAtMachine(m).explainDecision())
 			}
 		}
 	}
@@ -237,13 +237,13 @@ func (s *Simulation) heldBack(m *machine) bool {
 	return old && !m.gone && m.kubelet > OldStep
 }
 
-// settle lets one run about a Machine finish, and reports whether the Machine is ready. A person repairs or replaces a
-// broken host.
-func (s *Simulation) settle(m *machine) bool {
+// settleMachine lets one run about a Machine finish, and reports whether the Machine is ready. A person repairs or
+// replaces a broken host.
+func (s *Simulation) settleMachine(m *machine) bool {
 	s.giveBack()
-	o := s.attended(m)
+	o := s.runAbout(m)
 	if o == nil {
-		o = s.attend(m)
+		o = s.startRunAbout(m)
 	}
 	result, last := s.toItsEnd(o)
 	switch {
@@ -255,7 +255,7 @@ func (s *Simulation) settle(m *machine) bool {
 		return true
 	case result != Again, s.Help >= maxHelp:
 	case s.World.Repair(m.host, false), s.forgetForeign(m.host), s.forgetNode(m):
-		s.tell("a person sees to %s", m.host.Name)
+		s.traceEvent("a person sees to %s", m.host.Name)
 		s.Help++
 	}
 	return false

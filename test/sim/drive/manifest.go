@@ -22,13 +22,13 @@ const (
 	otherEndpoint = "192.0.2.251"
 )
 
-// manifest returns the desired cluster.
-func manifest(controlPlanes, workers int) desired.Cluster {
+// newManifest returns the desired cluster.
+func newManifest(controlPlanes, workers int) desired.Cluster {
 	c := desired.Cluster{
 		Name:              "alpha",
 		KubernetesVersion: Wanted,
 		Digest:            "manifest-1",
-		Artifacts:         map[string]desired.Artifacts{"amd64": release()},
+		Artifacts:         map[string]desired.Artifacts{"amd64": newRelease()},
 	}
 	c.Network.CNI = desired.CNI{Name: "flannel", Supported: plugins.Names()}
 	c.Endpoint = desired.Endpoint{Host: endpoint, Port: 6443}
@@ -45,8 +45,8 @@ func manifest(controlPlanes, workers int) desired.Cluster {
 	return c
 }
 
-// pool returns hosts outside the manifest.
-func pool(n int) []desired.Host {
+// poolHosts returns hosts outside the manifest.
+func poolHosts(n int) []desired.Host {
 	var out []desired.Host
 	for i := range n {
 		out = append(out, hostOf(desired.Worker, "pool", 2, i+1))
@@ -62,8 +62,8 @@ func hostOf(role desired.Role, prefix string, net, n int) desired.Host {
 	}
 }
 
-// release returns a minimal release.
-func release() desired.Artifacts {
+// newRelease returns a minimal release.
+func newRelease() desired.Artifacts {
 	return desired.Artifacts{
 		KubernetesVersion: Wanted, Arch: "amd64", Pushed: true,
 		Binaries: []desired.Binary{

@@ -89,26 +89,26 @@ type operator struct {
 	lookBegan int64
 }
 
-// live runs the operator's command.
-func (o *operator) live(ctx context.Context) {
+// runCommand runs the operator's command.
+func (o *operator) runCommand(ctx context.Context) {
 	result := o.carryOut(ctx)
 	for again := 0; result == Changed && again < 2; again++ {
-		o.sim.act(o, func() { o.run, o.leased = o.run+"'", false }) // another plan is another run
+		o.sim.actAs(o, func() { o.run, o.leased = o.run+"'", false }) // another plan is another run
 		result = o.carryOut(ctx)
 	}
-	o.sim.act(o, func() {
+	o.sim.actAs(o, func() {
 		if o.dead {
 			return
 		}
 		o.result = result
-		o.sim.tell("%s: %s", o.run, result)
+		o.sim.traceEvent("%s: %s", o.run, result)
 		o.dead = true // the program and its connections end
-		o.disconnect()
+		o.endConnections()
 	})
 }
 
-// disconnect ends the operator's connections: the hosts then release its locks.
-func (o *operator) disconnect() {
+// endConnections ends the operator's connections: the hosts then release its locks.
+func (o *operator) endConnections() {
 	for _, h := range o.sim.World.Hosts {
 		if h.Reached() {
 			o.sim.World.Unlock(h, o.run)
@@ -116,30 +116,30 @@ func (o *operator) disconnect() {
 	}
 }
 
-// see observes the world. It takes time while hosts answer early or late.
-func (o *operator) see(ctx context.Context, seen func() look) (look, error) {
-	if err := o.take(ctx, "look"); err != nil && !errors.Is(err, errBroken) {
+// takeLook observes the world. It takes time while hosts answer early or late.
+func (o *operator) takeLook(ctx context.Context, seen func() look) (look, error) {
+	if err := o.takeTime(ctx, "look"); err != nil && !errors.Is(err, errBroken) {
 		return look{}, err
 	}
 	var l look
 	var before *observed.World
 	seconds := 0
-	o.sim.act(o, func() {
+	o.sim.actAs(o, func() {
 		o.lookBegan = o.sim.World.Now
 		if len(o.sim.answering) == 0 {
 			l = seen()
 			return
 		}
 		is := o.sim.World.Observe()
-		before, seconds = &is, 1+o.sim.throw(3, longestLook)
+		before, seconds = &is, 1+o.sim.throwDice(3, longestLook)
 	})
 	if before == nil {
 		return l, nil
 	}
-	if err := sleep(ctx, time.Duration(seconds)*time.Second); err != nil {
+	if err := sleepFor(ctx, time.Duration(seconds)*time.Second); err != nil {
 		return look{}, err
 	}
-	o.sim.act(o, func() {
+	o.sim.actAs(o, func() {
 		o.sim.before = before
 		l = seen()
 		o.sim.before = nil
@@ -147,15 +147,15 @@ func (o *operator) see(ctx context.Context, seen func() look) (look, error) {
 	return l, nil
 }
 
-// seen returns the operator's current observation and plan.
-func (o *operator) seen() look {
+// observeNow returns the operator's current observation and plan.
+func (o *operator) observeNow() look {
 	if o.machine != nil {
 		return o.sim.lookAtMachine(o.machine)
 	}
 	if o.alone == "" && o.request.command == applyAll {
 		return o.sim.lookFor(o.file)
 	}
-	l := o.requested()
+	l := o.lookForRequest()
 	if o.alone == "" {
 		return l
 	}
@@ -178,72 +178,72 @@ func aloneWith(p plan.Plan, id string) plan.Plan {
 func (o *operator) lookUntil(ctx context.Context, limit time.Duration, seen func() look, ok func(look) bool) (
 	look, error) {
 	for began := time.Now(); ; {
-		l, err := o.see(ctx, seen)
+		l, err := o.takeLook(ctx, seen)
 		if err != nil {
 			return l, err
 		}
 		over := false
-		o.sim.act(o, func() { over = ok(l) })
+		o.sim.actAs(o, func() { over = ok(l) })
 		if over || limit != 0 && time.Since(began) > limit {
 			return l, nil
 		}
-		if err := sleep(ctx, engine.SettleEvery); err != nil {
+		if err := sleepFor(ctx, engine.SettleEvery); err != nil {
 			return l, err
 		}
 	}
 }
 
-// blind returns a look without a plan.
-func (*operator) blind() look { return look{} }
+// emptyLook returns a look without a plan.
+func (*operator) emptyLook() look { return look{} }
 
-// busy reports whether to wait for a running step of an earlier run.
-func (o *operator) busy() bool {
+// isBusy reports whether to wait for a running step of an earlier run.
+func (o *operator) isBusy() bool {
 	return slices.ContainsFunc(o.sim.World.Hosts, func(h *world.Host) bool {
 		only := o.alone == "" && o.machine == nil || o.alone == h.ID || o.isFor(h)
 		return h.Reached() && !h.Outside && h.Run.Unit != nil && only
 	})
 }
 
-// decide observes until no step of an earlier run runs and no member is starting. It returns Unended if there is
+// decideRoute observes until no step of an earlier run runs and no member is starting. It returns Unended if there is
 // something to do.
-func (o *operator) decide(ctx context.Context) (look, Result) {
-	if _, err := o.lookUntil(ctx, 0, o.blind, func(look) bool { return !o.busy() }); err != nil {
+func (o *operator) decideRoute(ctx context.Context) (look, Result) {
+	if _, err := o.lookUntil(ctx, 0, o.emptyLook, func(look) bool { return !o.isBusy() }); err != nil {
 		return look{}, Failed
 	}
-	l, err := o.lookUntil(ctx, engine.SettleTimeout, o.seen, func(l look) bool {
-		waits := comingUp(l) || l.matches() && o.sim.lacks(l)
-		return o.alone != "" || o.machine != nil || !o.request.applies() || !waits
+	l, err := o.lookUntil(ctx, engine.SettleTimeout, o.observeNow, func(l look) bool {
+		waits := comingUp(l) || l.isMatch() && o.sim.lacksComponents(l)
+		return o.alone != "" || o.machine != nil || !o.request.isApply() || !waits
 	})
 	if err != nil {
 		return look{}, Failed
 	}
 	result := Unended
-	o.sim.act(o, func() {
+	o.sim.actAs(o, func() {
 		o.plan = l
 		if o.sim.Trace != nil {
-			o.sim.tell("%s decides %s", o.run, l.why())
+			o.sim.traceEvent("%s decides %s", o.run, l.explainDecision())
 		}
-		result = o.judge(l)
+		result = o.judgeLook(l)
 	})
 	return l, result
 }
 
-func (o *operator) judge(l look) Result {
+func (o *operator) judgeLook(l look) Result {
 	switch {
 	case l.refused != nil:
 		return Refused
 	case o.machine != nil && l.first.Route != fsm.Nothing && len(l.plan.Steps) == 0:
 		return Again // the caller retries
-	case !o.request.applies() && len(l.plan.Steps) == 0:
+	case !o.request.isApply() && len(l.plan.Steps) == 0:
 		return Again
-	case !o.request.applies():
+	case !o.request.isApply():
 		return Unended
 	case l.first.Route == fsm.Error:
 		return Refused
 	case l.plan.Blocked != "":
 		return Blocked
 	case l.plan.Empty():
-		return o.matched(l)
+		return o.endMatched(l)
 	case len(l.plan.Steps) == 0:
 		return NeedsHelp
 	}
@@ -261,57 +261,57 @@ func comingUp(l look) bool {
 
 // carryOut does what the engine does for one proposal.
 func (o *operator) carryOut(ctx context.Context) Result {
-	l, result := o.decide(ctx)
+	l, result := o.decideRoute(ctx)
 	if result != Unended {
 		return result
 	}
-	o.sim.act(o, func() { o.approve(l) })
+	o.sim.actAs(o, func() { o.approvePlan(l) })
 	scope := plan.LockScope(l.plan, l.want, l.is)
-	held, err := o.lock(ctx, l, scope)
+	held, err := o.takeLocks(ctx, l, scope)
 	if err != nil {
 		return o.notLocked(err)
 	}
 	release := sync.OnceFunc(func() { held.Release(ctx) })
 	defer release()
-	now, err := o.see(ctx, o.seen)
+	now, err := o.takeLook(ctx, o.observeNow)
 	if err != nil {
 		return Failed
 	}
-	if result := o.compare(l, now); result != Unended {
+	if result := o.comparePlans(l, now); result != Unended {
 		return result
 	}
-	o.sim.act(o, func() { o.begin(now) })
+	o.sim.actAs(o, func() { o.beginPlan(now) })
 	r := o.runOf(now, held)
 	err = held.Guard(ctx, func(ctx context.Context) error { return r.Do(ctx, o.stop) })
 	if err != nil {
-		o.failed(err)
+		o.noteFailure(err)
 		return Failed
 	}
 	release()
-	return o.after(ctx, now)
+	return o.finishRun(ctx, now)
 }
 
-func (o *operator) failed(err error) {
-	o.sim.act(o, func() {
+func (o *operator) noteFailure(err error) {
+	o.sim.actAs(o, func() {
 		first, _, _ := strings.Cut(err.Error(), "\n")
-		o.sim.tell("%s fails: %s", o.run, first)
+		o.sim.traceEvent("%s fails: %s", o.run, first)
 	})
 }
 
-// approve approves exactly the plan that was shown.
-func (o *operator) approve(l look) {
-	o.sim.Checker.Approve(o.run, l.plan, o.grant())
+// approvePlan approves exactly the plan that was shown.
+func (o *operator) approvePlan(l look) {
+	o.sim.Checker.Approve(o.run, l.plan, o.grantOf())
 	o.sim.World.Ordered(o.run, world.Order{
 		Endpoint: l.want.Endpoint, Epoch: plan.Epoch(l.plan, l.want, l.is),
-		Machine: o.uid(), Config: SettingsOf(l.want),
-		Encrypted: l.want.EncryptSecrets, Owed: owed(l.plan),
+		Machine: o.machineUID(), Config: SettingsOf(l.want),
+		Encrypted: l.want.EncryptSecrets, Owed: owedHooks(l.plan),
 	})
 }
 
-// lock takes the run's locks.
-func (o *operator) lock(ctx context.Context, l look, scope plan.Scope) (*locks.Set, error) {
+// takeLocks takes the run's locks.
+func (o *operator) takeLocks(ctx context.Context, l look, scope plan.Scope) (*locks.Set, error) {
 	hosts := map[string]host.Host{}
-	o.sim.act(o, func() {
+	o.sim.actAs(o, func() {
 		for _, h := range o.sim.World.Hosts {
 			blind := o.sim.Off == AbsentHosts && !h.Reached()
 			if !blind && slices.Contains(scope.Hosts, h.ID) {
@@ -330,7 +330,7 @@ func (o *operator) lock(ctx context.Context, l look, scope plan.Scope) (*locks.S
 
 // notLocked returns the result of a run that failed to lock.
 func (o *operator) notLocked(err error) Result {
-	o.failed(err)
+	o.noteFailure(err)
 	var host *locks.HeldError
 	var lease *leaselock.HeldError
 	if errors.As(err, &host) || errors.As(err, &lease) {
@@ -339,8 +339,8 @@ func (o *operator) notLocked(err error) Result {
 	return Failed
 }
 
-// compare returns the result of a run whose plan has changed.
-func (o *operator) compare(before, now look) Result {
+// comparePlans returns the result of a run whose plan has changed.
+func (o *operator) comparePlans(before, now look) Result {
 	switch {
 	case o.sim.Off == NoCompare && now.refused == nil:
 		return Unended
@@ -353,14 +353,14 @@ func (o *operator) compare(before, now look) Result {
 	return Unended
 }
 
-func (o *operator) begin(now look) {
+func (o *operator) beginPlan(now look) {
 	o.plan = now
-	o.steps = o.sim.altered(now.plan).Steps
+	o.steps = o.sim.alterPlan(now.plan).Steps
 	o.sim.Checker.Begin(o.run, o.lookBegan)
 }
 
-// step returns the step with that ID.
-func (o *operator) step(id string) plan.Step {
+// findStep returns the step with that ID.
+func (o *operator) findStep(id string) plan.Step {
 	for _, s := range o.steps {
 		if s.ID == id {
 			return s
@@ -369,7 +369,7 @@ func (o *operator) step(id string) plan.Step {
 	return plan.Step{}
 }
 
-func (o *operator) author(s plan.Step) world.Author {
+func (o *operator) authorOf(s plan.Step) world.Author {
 	return world.Author{Run: o.run, Step: s.ID, Host: s.Host, Kind: s.Intent.Kind}
 }
 
@@ -380,7 +380,7 @@ func (o *operator) runOf(l look, held *locks.Set) *apply.Run {
 	r := &apply.Run{
 		Plan: carried, Want: l.want, World: l.is, Hosts: map[string]host.Host{}, Unreachable: map[string]host.Host{},
 		Blobs: blobs{}, Scripts: map[string]string{}, Etcd: &etcd.Access{}, Lock: held.Hosts, CheckLock: held.Check,
-		Exclusive: held.Scope.Cluster, RunID: o.run, Holder: o.run, Now: time.Now, Emit: o.told,
+		Exclusive: held.Scope.Cluster, RunID: o.run, Holder: o.run, Now: time.Now, Emit: o.handleEvent,
 		RunHook: func(context.Context, apply.Hook, io.Writer) error { return nil },
 		Connect: apply.Connectors{
 			API:  func(cluster.Access) (apply.API, error) { return &api{o}, nil },
@@ -414,14 +414,14 @@ func (o *operator) runOf(l look, held *locks.Set) *apply.Run {
 	return r
 }
 
-// told handles the events of apply.
-func (o *operator) told(e apply.Event) {
+// handleEvent handles the events of apply.
+func (o *operator) handleEvent(e apply.Event) {
 	if o.sim.Trace == nil || e.Type != apply.StepFailed {
 		return
 	}
-	o.sim.act(o, func() {
+	o.sim.actAs(o, func() {
 		first, _, _ := strings.Cut(e.Error, "\n")
-		o.sim.tell("%s %s fails: %s", o.run, e.Step, first)
+		o.sim.traceEvent("%s %s fails: %s", o.run, e.Step, first)
 	})
 }
 
@@ -431,33 +431,33 @@ type blobs struct{}
 // Blob is empty.
 func (blobs) Blob(string) (io.Reader, int64, error) { return strings.NewReader(""), 0, nil }
 
-// after continues after a plan has been carried out.
-func (o *operator) after(ctx context.Context, l look) Result {
+// finishRun continues after a plan has been carried out.
+func (o *operator) finishRun(ctx context.Context, l look) Result {
 	switch {
 	case o.alone != "":
 		return Matches
-	case o.machine != nil && o.machine.gone, !o.request.applies() && o.request.forgets():
-		return o.forget(ctx, l)
+	case o.machine != nil && o.machine.gone, !o.request.isApply() && o.request.forgetsHosts():
+		return o.forgetHosts(ctx, l)
 	case o.machine != nil:
 		return Again // and probes again
-	case o.request.applies() && !l.plan.Complete():
+	case o.request.isApply() && !l.plan.Complete():
 		return Again
 	}
-	o.sim.act(o, func() { o.looksLast = true })
+	o.sim.actAs(o, func() { o.looksLast = true })
 	last, err := o.lookUntil(ctx, engine.SettleTimeout, func() look { return o.sim.lookFor(o.file) },
-		func(last look) bool { return last.matches() && !o.sim.lacks(last) })
+		func(last look) bool { return last.isMatch() && !o.sim.lacksComponents(last) })
 	switch {
 	case err != nil:
 		return Failed
-	case !last.matches():
+	case !last.isMatch():
 		return Again
 	}
-	o.sim.act(o, func() { o.matched(last) })
+	o.sim.actAs(o, func() { o.endMatched(last) })
 	return Matches
 }
 
-// forget removes the working directories of reset hosts, like the engine.
-func (o *operator) forget(ctx context.Context, l look) Result {
+// forgetHosts removes the working directories of reset hosts, like the engine.
+func (o *operator) forgetHosts(ctx context.Context, l look) Result {
 	for _, s := range l.plan.Steps {
 		if !s.Intent.Kind.ClearsHost() && s.Intent.Kind != step.Purge {
 			continue
@@ -470,16 +470,16 @@ func (o *operator) forget(ctx context.Context, l look) Result {
 	return Again
 }
 
-// matches reports whether nothing visible is left to do.
-func (l look) matches() bool { return l.plan.Empty() && l.first.Route != fsm.Error }
+// isMatch reports whether nothing visible is left to do.
+func (l look) isMatch() bool { return l.plan.Empty() && l.first.Route != fsm.Error }
 
-// lacks reports whether required components do not run.
-func (s *Simulation) lacks(l look) bool {
+// lacksComponents reports whether required components do not run.
+func (s *Simulation) lacksComponents(l look) bool {
 	return s.Off != NoPods && len(decide.NotRunning(l.want.Network, l.is.API)) > 0
 }
 
-// matched ends a run that reports a match, and checks what does not run nevertheless.
-func (o *operator) matched(l look) Result {
+// endMatched ends a run that reports a match, and checks what does not run nevertheless.
+func (o *operator) endMatched(l look) Result {
 	dns := slices.ContainsFunc(l.is.API.Pods, func(p observed.Pod) bool {
 		return p.App == world.DNSApp && p.Ready == observed.Yes
 	})

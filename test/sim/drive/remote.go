@@ -35,41 +35,41 @@ func (r *remote) Dial(context.Context, string, string) (net.Conn, error) {
 	return nil, errors.New("there are no tunnels in the simulated world")
 }
 
-func (r *remote) lost(what string) error {
+func (r *remote) lostError(what string) error {
 	return &host.Error{Class: host.Lost, Host: r.name, What: what, Err: host.ErrConnectionLost}
 }
 
-func (r *remote) exit(what string, code int) error {
+func (r *remote) exitError(what string, code int) error {
 	return &host.ExitError{Host: r.name, What: what, Code: code}
 }
 
-// command runs an action on the host through its connection, which a fault may break.
-func (r *remote) command(ctx context.Context, what string, do func(h *world.Host) error) error {
-	return r.by(ctx, what, r.o.sim.breaks, do)
+// runCommand runs an action on the host through its connection, which a fault may break.
+func (r *remote) runCommand(ctx context.Context, what string, do func(h *world.Host) error) error {
+	return r.runOver(ctx, what, r.o.sim.takeFault, do)
 }
 
-// beat is a command that connection faults ignore. They are meant for the commands of steps.
-func (r *remote) beat(ctx context.Context, what string, do func(h *world.Host) error) error {
-	return r.by(ctx, what, func(*world.Host) Kind { return "" }, do)
+// runUnbroken is a command that connection faults ignore. They are meant for the commands of steps.
+func (r *remote) runUnbroken(ctx context.Context, what string, do func(h *world.Host) error) error {
+	return r.runOver(ctx, what, func(*world.Host) Kind { return "" }, do)
 }
 
-func (r *remote) by(ctx context.Context, what string, breaks func(*world.Host) Kind,
+func (r *remote) runOver(ctx context.Context, what string, breaks func(*world.Host) Kind,
 	do func(h *world.Host) error) error {
-	switch err := r.o.take(ctx, r.id+" "+what); {
+	switch err := r.o.takeTime(ctx, r.id+" "+what); {
 	case errors.Is(err, errBroken):
-		return r.lost(what)
+		return r.lostError(what)
 	case err != nil:
 		return err
 	}
 	var err error
-	r.o.sim.act(r.o, func() {
+	r.o.sim.actAs(r.o, func() {
 		h := r.o.sim.World.Host(r.id)
 		switch {
 		case r.o.dead:
 			err = errKilled
 			return
 		case !h.Reached():
-			err = r.lost(what)
+			err = r.lostError(what)
 			return
 		}
 		broken := breaks(h)
@@ -77,7 +77,7 @@ func (r *remote) by(ctx context.Context, what string, breaks func(*world.Host) K
 			err = do(h)
 		}
 		if broken != "" {
-			err = r.lost(what)
+			err = r.lostError(what)
 		}
 	})
 	return err
@@ -86,9 +86,9 @@ func (r *remote) by(ctx context.Context, what string, breaks func(*world.Host) K
 // Upload stores nothing, and fails on a full disk. Files of one directory take equal times, because apply sends them in
 // any order.
 func (r *remote) Upload(ctx context.Context, f host.File) error {
-	return r.command(ctx, "upload below "+path.Dir(f.Path), func(h *world.Host) error {
+	return r.runCommand(ctx, "upload below "+path.Dir(f.Path), func(h *world.Host) error {
 		if h.Full && !strings.HasPrefix(f.Path, "/run/") {
-			return r.exit("upload "+f.Path, 1)
+			return r.exitError("upload "+f.Path, 1)
 		}
 		return nil
 	})
@@ -98,33 +98,33 @@ func (r *remote) Upload(ctx context.Context, f host.File) error {
 func (r *remote) Run(ctx context.Context, c host.Cmd) (host.Result, error) {
 	switch {
 	case c.Name == "take the lock":
-		return host.Result{}, r.keep(ctx, c)
+		return host.Result{}, r.keepLock(ctx, c)
 	case c.Name == "check the lock":
 		return r.lookAtLock(ctx, c)
 	case c.Name == "check for signs of life":
-		return host.Result{}, r.command(ctx, c.Name, func(h *world.Host) error {
+		return host.Result{}, r.runCommand(ctx, c.Name, func(h *world.Host) error {
 			if c.Script != "true" && (h.Run.Etcd || h.Disk.Data != nil) {
-				return r.exit(c.Name, 3)
+				return r.exitError(c.Name, 3)
 			}
 			return nil
 		})
 	case c.Name == "remove the working directory":
-		return host.Result{}, r.command(ctx, c.Name, func(h *world.Host) error {
+		return host.Result{}, r.runCommand(ctx, c.Name, func(h *world.Host) error {
 			r.o.sim.World.Forget(h, c.Args[0])
 			return nil
 		})
 	case len(c.Args) == 4:
-		return host.Result{}, r.run(ctx, c)
+		return host.Result{}, r.runStep(ctx, c)
 	}
 	var printed string
-	err := r.command(ctx, c.Name, func(h *world.Host) error {
+	err := r.runCommand(ctx, c.Name, func(h *world.Host) error {
 		missing := c.Name == "read the CAs" && h.Disk.CA == 0 ||
 			c.Name == "read the new cluster's credentials" && h.Disk.AdminCA == 0
 		if missing || c.Name == "receive uploads" && h.Full {
-			return r.exit(c.Name, 1)
+			return r.exitError(c.Name, 1)
 		}
 		var err error
-		printed, err = r.o.sim.printed(h, c)
+		printed, err = r.o.sim.commandOutput(h, c)
 		return err
 	})
 	return host.Result{Stdout: []byte(printed)}, err
@@ -133,7 +133,7 @@ func (r *remote) Run(ctx context.Context, c host.Cmd) (host.Result, error) {
 // lookAtLock returns the generation of the lock. With a guard off, it returns the run's own.
 func (r *remote) lookAtLock(ctx context.Context, c host.Cmd) (host.Result, error) {
 	var generation int64
-	err := r.command(ctx, c.Name, func(h *world.Host) error {
+	err := r.runCommand(ctx, c.Name, func(h *world.Host) error {
 		if generation = h.Disk.Generation; r.granted != 0 && (r.o.isDeaf() || r.o.isUnlocked()) {
 			generation = r.granted
 		}
@@ -151,13 +151,13 @@ clusters: [{name: a, cluster: {server: "https://192.0.2.250:6443", certificate-a
 users: [{name: a, user: {token: a}}]
 `
 
-// printed returns a command's output. All uploads are missing, because none is stored.
-func (s *Simulation) printed(h *world.Host, c host.Cmd) (string, error) {
+// commandOutput returns a command's output. All uploads are missing, because none is stored.
+func (s *Simulation) commandOutput(h *world.Host, c host.Cmd) (string, error) {
 	switch {
 	case c.Name == "read the keys for Secrets":
 		return keysOf(h)
 	case c.Name == "read the keys of authorities":
-		return s.authorities.of(h)
+		return s.authorities.archiveOf(h)
 	case c.Name == "read the CAs":
 		return "", nil // nothing is signed
 	case c.Secret:
@@ -168,36 +168,36 @@ func (s *Simulation) printed(h *world.Host, c host.Cmd) (string, error) {
 	return "", nil
 }
 
-// run starts a step, or finds it running, and follows it.
-func (r *remote) run(ctx context.Context, c host.Cmd) error {
+// runStep starts a step, or finds it running, and follows it.
+func (r *remote) runStep(ctx context.Context, c host.Cmd) error {
 	generation, err := strconv.ParseInt(c.Args[0], 10, 64)
 	if err != nil {
 		return err
 	}
 	run, id := c.Args[1], c.Args[2]
 	boots := 0
-	err = r.command(ctx, c.Name, func(h *world.Host) error {
+	err = r.runCommand(ctx, c.Name, func(h *world.Host) error {
 		boots = h.Boots
-		s := r.o.step(id)
+		s := r.o.findStep(id)
 		by := world.Author{Run: run, Step: id, Host: s.Host, Kind: s.Intent.Kind}
 		if code := r.o.sim.World.Start(h, by, generation, s.Intent); code != world.CodeDone {
-			return r.exit(c.Name, code)
+			return r.exitError(c.Name, code)
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return r.follow(ctx, c.Name, boots)
+	return r.followStep(ctx, c.Name, boots)
 }
 
-// follow waits for the end of the running step. Its connection ends when the machine stops.
-func (r *remote) follow(ctx context.Context, what string, boots int) error {
+// followStep waits for the end of the running step. Its connection ends when the machine stops.
+func (r *remote) followStep(ctx context.Context, what string, boots int) error {
 	for {
 		code, ended := 0, false
-		err := r.command(ctx, what, func(h *world.Host) error {
+		err := r.runCommand(ctx, what, func(h *world.Host) error {
 			if h.Boots != boots {
-				return r.lost(what)
+				return r.lostError(what)
 			}
 			code, ended = r.o.sim.World.Ended(h)
 			return nil
@@ -206,11 +206,11 @@ func (r *remote) follow(ctx context.Context, what string, boots int) error {
 		case err != nil:
 			return err
 		case ended && code != world.CodeDone:
-			return r.exit(what, code)
+			return r.exitError(what, code)
 		case ended:
 			return nil
 		}
-		if err := sleep(ctx, 200*time.Millisecond); err != nil {
+		if err := sleepFor(ctx, 200*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -219,8 +219,8 @@ func (r *remote) follow(ctx context.Context, what string, boots int) error {
 // unwritable is the exit status of lock.sh when the disk is not writable.
 const unwritable = 73
 
-// keep holds the lock as long as lines arrive.
-func (r *remote) keep(ctx context.Context, c host.Cmd) error {
+// keepLock holds the lock as long as lines arrive.
+func (r *remote) keepLock(ctx context.Context, c host.Cmd) error {
 	run, force := c.Args[1], c.Args[2] == "yes"
 	stale, err := strconv.ParseInt(c.Args[3], 10, 64)
 	if err != nil {
@@ -231,9 +231,9 @@ func (r *remote) keep(ctx context.Context, c host.Cmd) error {
 		return err
 	}
 	answer := ""
-	err = r.command(ctx, c.Name, func(h *world.Host) error {
+	err = r.runCommand(ctx, c.Name, func(h *world.Host) error {
 		claim := world.Claim{Run: run, Force: force, Ours: ours, Stale: stale}
-		answer, err = r.claim(h, claim)
+		answer, err = r.answerClaim(h, claim)
 		return err
 	})
 	if err != nil {
@@ -244,7 +244,7 @@ func (r *remote) keep(ctx context.Context, c host.Cmd) error {
 	}
 	for lines := bufio.NewScanner(c.Stdin); lines.Scan(); {
 		held := true
-		err := r.beat(ctx, "beat", func(h *world.Host) error {
+		err := r.runUnbroken(ctx, "beat", func(h *world.Host) error {
 			if held = h.Held != nil && h.Held.Run == run; held {
 				h.Held.Beat = r.o.sim.World.Now
 			}
@@ -254,14 +254,14 @@ func (r *remote) keep(ctx context.Context, c host.Cmd) error {
 			return err
 		}
 	}
-	return r.beat(context.WithoutCancel(ctx), "unlock", func(h *world.Host) error {
+	return r.runUnbroken(context.WithoutCancel(ctx), "unlock", func(h *world.Host) error {
 		r.o.sim.World.Unlock(h, run)
 		return nil
 	})
 }
 
-// claim returns the host's answer to a claim of its lock.
-func (r *remote) claim(h *world.Host, c world.Claim) (string, error) {
+// answerClaim returns the host's answer to a claim of its lock.
+func (r *remote) answerClaim(h *world.Host, c world.Claim) (string, error) {
 	if r.o.isUnlocked() {
 		r.granted = 1
 		return "granted 1\n", nil
@@ -272,7 +272,7 @@ func (r *remote) claim(h *world.Host, c world.Claim) (string, error) {
 		r.granted = generation
 		return fmt.Sprintf("granted %d\n", generation), nil
 	case h.Full:
-		return "", r.exit("take the lock", unwritable)
+		return "", r.exitError("take the lock", unwritable)
 	case h.Held != nil:
 		return "held\nholder=somebody\nrun=" + h.Held.Run + "\nsince=0\n", nil
 	}

@@ -40,52 +40,52 @@ type request struct {
 	on      string   // where a recovery begins, if a person has chosen
 }
 
-// applies reports whether the command is a form of apply.
-func (r request) applies() bool { return r.command <= applyForced }
+// isApply reports whether the command is a form of apply.
+func (r request) isApply() bool { return r.command <= applyForced }
 
-// forgets reports whether reset hosts stay bare, so that nothing of kubeone may be left there.
-func (r request) forgets() bool { return r.command == resetHosts || r.command == removeHost }
+// forgetsHosts reports whether reset hosts stay bare, so that nothing of kubeone may be left there.
+func (r request) forgetsHosts() bool { return r.command == resetHosts || r.command == removeHost }
 
-// why explains the decision.
-func (l look) why() string {
+// explainDecision explains the decision.
+func (l look) explainDecision() string {
 	if l.refused != nil {
 		return "to refuse: " + l.refused.Error()
 	}
 	return string(l.first.Route) + ": " + l.first.Trace[len(l.first.Trace)-1].Why
 }
 
-// requested returns what the operator observes, and plans for its request.
-func (o *operator) requested() look {
-	in, who := o.sim.input(o.file)
-	asked := o.request.among(who)
+// lookForRequest returns what the operator observes, and plans for its request.
+func (o *operator) lookForRequest() look {
+	in, who := o.sim.decisionInput(o.file)
+	asked := o.request.resolveHosts(who)
 	switch asked.command {
 	case applyLimited, applyForced:
 		if in.ForceUpgrade = asked.command == applyForced; !in.ForceUpgrade {
-			in.Limit = only(asked.hosts)
+			in.Limit = setOf(asked.hosts)
 		}
 	case applyAll: // a run on one worker
-		in.Limit = only([]string{who.IDs.Of(o.alone)})
+		in.Limit = setOf([]string{who.IDs.Of(o.alone)})
 	}
 	in.RotateKey = o.request.rotate && !o.looksLast // once
 	in = decide.Settle(in, o.request.command != applyForced)
 	l := look{is: in.Is, want: in.Want, world: o.sim.seenVersion(), who: who}
-	if asked.applies() {
+	if asked.isApply() {
 		p, decisions := plan.Build(plan.Input{Decide: in})
 		l.plan, l.first = p, decisions[0]
 		return l
 	}
 	l.first = decide.Decide(in)
-	l.plan, l.refused = o.planned(in, asked)
+	l.plan, l.refused = o.planRequest(in, asked)
 	return l
 }
 
-// among returns the request with the host IDs after machines were recognised.
-func (r request) among(who identity.Result) request {
+// resolveHosts returns the request with the host IDs after machines were recognised.
+func (r request) resolveHosts(who identity.Result) request {
 	r.hosts, r.on = who.IDs.OfAll(r.hosts...), who.IDs.Of(r.on)
 	return r
 }
 
-func only(ids []string) map[string]bool {
+func setOf(ids []string) map[string]bool {
 	out := map[string]bool{}
 	for _, id := range ids {
 		out[id] = true
@@ -93,8 +93,8 @@ func only(ids []string) map[string]bool {
 	return out
 }
 
-// planned returns the plan of a request that the state of the world alone does not lead to.
-func (o *operator) planned(in decide.Input, r request) (plan.Plan, error) {
+// planRequest returns the plan of a request that the state of the world alone does not lead to.
+func (o *operator) planRequest(in decide.Input, r request) (plan.Plan, error) {
 	switch {
 	case o.sim.Off == Wiped && r.command == resetHosts:
 		return atOnce(in, r, step.With(step.ResetHostParams{})), nil
@@ -117,7 +117,7 @@ func (o *operator) planned(in decide.Input, r request) (plan.Plan, error) {
 	case rotateCA:
 		return plan.RotateCA(in, []string{observed.EtcdCA}, !o.looksLast && !r.resume)
 	}
-	return o.recovery(in, r)
+	return o.planRecovery(in, r)
 }
 
 // atOnce returns a reset that has only this step left, without the steps before it.
@@ -134,11 +134,11 @@ func atOnce(in decide.Input, r request, do step.Intent) plan.Plan {
 // errNotDestroyed is the reason why a person gives up: a machine to be confirmed as destroyed is only unreachable.
 var errNotDestroyed = errors.New("a person does not confirm that a machine is destroyed which runs")
 
-// recovery plans a recovery from the member with the newest data. A person confirms that unreachable machines are
+// planRecovery plans a recovery from the member with the newest data. A person confirms that unreachable machines are
 // destroyed, after checking, and they are destroyed. The person chooses a host if the newest data is unknown.
-func (o *operator) recovery(in decide.Input, r request) (plan.Plan, error) {
+func (o *operator) planRecovery(in decide.Input, r request) (plan.Plan, error) {
 	with := plan.RecoverOptions{
-		Copy: plan.Copy{From: step.SurvivingMember}, On: r.on, Progress: o.sim.progress(in),
+		Copy: plan.Copy{From: step.SurvivingMember}, On: r.on, Progress: o.sim.etcdProgress(in),
 	}
 	var scrap []*world.Host
 	honest := true
@@ -169,15 +169,15 @@ func (o *operator) recovery(in decide.Input, r request) (plan.Plan, error) {
 	}
 	for _, h := range scrap {
 		if h != nil && h.Disk.Holds() {
-			o.sim.tell("a person takes the machine of %s away", h.Name)
+			o.sim.traceEvent("a person takes the machine of %s away", h.Name)
 			o.sim.World.Scrap(h)
 		}
 	}
 	return p, nil
 }
 
-// progress returns the progress of etcd's data on the hosts that answer.
-func (s *Simulation) progress(in decide.Input) map[string]plan.Progress {
+// etcdProgress returns the progress of etcd's data on the hosts that answer.
+func (s *Simulation) etcdProgress(in decide.Input) map[string]plan.Progress {
 	out := map[string]plan.Progress{}
 	for i, h := range in.Want.ControlPlane {
 		machine := s.World.Host(h.ID)
@@ -198,8 +198,8 @@ func (s *Simulation) progress(in decide.Input) map[string]plan.Progress {
 	return out
 }
 
-// choose returns the answering host with the newest data, for a person who has checked.
-func (s *Simulation) choose() string {
+// chooseHost returns the answering host with the newest data, for a person who has checked.
+func (s *Simulation) chooseHost() string {
 	best, revision := "", -1
 	r := s.World.EtcdCluster()
 	for _, h := range s.World.Hosts {
@@ -211,8 +211,8 @@ func (s *Simulation) choose() string {
 	return best
 }
 
-// grant returns what a person allows with the request.
-func (o *operator) grant() safety.Grant {
+// grantOf returns what a person allows with the request.
+func (o *operator) grantOf() safety.Grant {
 	g := safety.Grant{Wanted: o.file.has, Hooked: len(o.plan.want.Hooks) > 0, Places: o.plan.who.Reached}
 	if m := o.machine; m != nil {
 		g.Machine, g.Limited, g.Leaves = m.uid, true, map[string]bool{m.host.ID: m.gone}
@@ -221,7 +221,7 @@ func (o *operator) grant() safety.Grant {
 	switch r := o.request; r.command {
 	case removeHost, replaceHost, resetHosts:
 		g.Leaves, g.Ends = map[string]bool{}, len(r.hosts) == 0
-		for _, id := range r.among(o.plan.who).hosts {
+		for _, id := range r.resolveHosts(o.plan.who).hosts {
 			g.Leaves[cmp.Or(string(g.Places[id]), id)] = true
 		}
 	case applyLimited:
@@ -232,8 +232,8 @@ func (o *operator) grant() safety.Grant {
 	return g
 }
 
-// ask starts a run with a request.
-func (s *Simulation) ask(r request) *operator {
+// startRequest starts a run with a request.
+func (s *Simulation) startRequest(r request) *operator {
 	return s.beginWith(func(o *operator) { o.request = r })
 }
 

@@ -45,9 +45,9 @@ func (s *Simulation) Run(t *testing.T) Report {
 		s.ctx, end = context.WithCancel(t.Context())
 		s.began = time.Now()
 		s.mu.Lock()
-		report = s.course()
+		report = s.runCourse()
 		for len(s.ops) > 0 {
-			s.kill(s.ops[0], false)
+			s.killOperator(s.ops[0], false)
 		}
 		s.mu.Unlock()
 		end()
@@ -57,38 +57,38 @@ func (s *Simulation) Run(t *testing.T) Report {
 	return report
 }
 
-func (s *Simulation) course() Report {
-	end := s.ends()
+func (s *Simulation) runCourse() Report {
+	end := s.endOfFaults()
 	s.Checker.State()
-	s.begin(false)
+	s.beginApply(false)
 	for s.moment < end && s.Checker.Found() == nil {
-		if len(s.ops) == 0 && s.throw(2, 10) == 0 {
-			s.begin(false)
+		if len(s.ops) == 0 && s.throwDice(2, 10) == 0 {
+			s.beginApply(false)
 		}
-		s.pass()
+		s.passSecond()
 		s.noteQuorum()
 	}
-	s.heal()
-	report := s.converge()
+	s.healAll()
+	report := s.convergeCluster()
 	report.Violation, report.Moments, report.Runs, report.Helped = s.Checker.Found(), s.moment, s.runs, s.Help
 	report.Recovered = s.Recovered
 	return report
 }
 
-// ends returns the first moment without faults.
-func (s *Simulation) ends() int {
+// endOfFaults returns the first moment without faults.
+func (s *Simulation) endOfFaults() int {
 	end := 0
 	for _, f := range s.Faults {
 		end = max(end, f.At+1)
-		if f.Kind.lasts() {
+		if f.Kind.isLasting() {
 			end = max(end, f.At+f.For)
 		}
 	}
 	return end
 }
 
-// begin starts a run of apply.
-func (s *Simulation) begin(force bool) {
+// beginApply starts a run of apply.
+func (s *Simulation) beginApply(force bool) {
 	s.beginWith(func(o *operator) { o.force = force })
 }
 
@@ -102,16 +102,16 @@ func (s *Simulation) beginWith(change func(*operator)) *operator {
 	ctx, o.cancel = context.WithCancel(s.ctx)
 	change(o)
 	s.ops = append(s.ops, o)
-	s.tell("%s begins", o.run)
+	s.traceEvent("%s begins", o.run)
 	s.all.Go(func() {
 		defer o.cancel()
-		o.live(ctx)
+		o.runCommand(ctx)
 	})
 	return o
 }
 
-// heal ends all lasting faults.
-func (s *Simulation) heal() {
+// healAll ends all lasting faults.
+func (s *Simulation) healAll() {
 	for _, e := range s.lasting {
 		e.do()
 	}
@@ -124,17 +124,17 @@ func (s *Simulation) heal() {
 	}
 	s.World.Mingle()
 	s.giveBack()
-	s.correct()
+	s.correctManifest()
 	s.World.Settle()
-	s.tell("nothing goes wrong any more")
+	s.traceEvent("nothing goes wrong any more")
 }
 
-// converge runs apply repeatedly and follows its instructions until the cluster matches.
-func (s *Simulation) converge() Report {
+// convergeCluster runs apply repeatedly and follows its instructions until the cluster matches.
+func (s *Simulation) convergeCluster() Report {
 	var result Result
 	for left := maxRuns; s.Checker.Found() == nil; {
 		if s.gone || s.lostQuorum() {
-			if !s.recovered() {
+			if !s.recoverQuorum() {
 				return Report{Result: result, Lost: true}
 			}
 			left = maxRuns
@@ -151,14 +151,14 @@ func (s *Simulation) converge() Report {
 			s.bringImages()
 			s.resetHalves()
 			s.World.Relax()
-			s.edit(s.putBack)
+			s.editManifest(s.putBack)
 		}
 		var last look
 		if result, last = s.oneRun(); result == Matches {
 			s.settleAll(func(*machine) bool { return true })
 			break
 		}
-		if s.Checker.Found() == nil && s.assisted(result, last) {
+		if s.Checker.Found() == nil && s.assistRun(result, last) {
 			left = maxRuns
 		}
 	}
@@ -170,9 +170,9 @@ func (s *Simulation) converge() Report {
 func (s *Simulation) oneRun() (Result, look) {
 	i := slices.IndexFunc(s.ops, func(o *operator) bool { return o.alone == "" && o.machine == nil })
 	if i < 0 {
-		s.others()
+		s.finishOthers()
 		i = len(s.ops)
-		s.begin(false)
+		s.beginApply(false)
 	}
 	return s.toItsEnd(s.ops[i])
 }
@@ -180,13 +180,13 @@ func (s *Simulation) oneRun() (Result, look) {
 // toItsEnd lets a run finish.
 func (s *Simulation) toItsEnd(o *operator) (Result, look) {
 	for moments := 0; o.result == Unended && s.Checker.Found() == nil; moments++ {
-		if s.pass(); moments > longest {
+		if s.passSecond(); moments > longest {
 			s.Checker.Break(safety.Converged, "a run does not end")
 		}
 	}
 	for range staleAfter { // a person retries some time later
 		if o.result == Held || o.result == Failed {
-			s.pass()
+			s.passSecond()
 		}
 	}
 	if o.result == Matches && (o.file != s.file || o.request.command != applyAll) {
@@ -195,23 +195,23 @@ func (s *Simulation) toItsEnd(o *operator) (Result, look) {
 	return o.result, o.plan
 }
 
-// others lets all current operators finish.
-func (s *Simulation) others() {
+// finishOthers lets all current operators finish.
+func (s *Simulation) finishOthers() {
 	for moments := 0; len(s.ops) > 0 && s.Checker.Found() == nil; moments++ {
-		if s.pass(); moments > longest {
+		if s.passSecond(); moments > longest {
 			s.Checker.Break(safety.Converged, "a run does not end")
 		}
 	}
 }
 
-// assisted lets a person do what the run has requested, and reports whether there was anything.
-func (s *Simulation) assisted(r Result, l look) bool {
-	if (r == Refused || r == NeedsHelp || r == Failed) && s.correct() {
+// assistRun lets a person do what the run has requested, and reports whether there was anything.
+func (s *Simulation) assistRun(r Result, l look) bool {
+	if (r == Refused || r == NeedsHelp || r == Failed) && s.correctManifest() {
 		return true
 	}
 	switch r {
 	case NeedsHelp, Again, Failed:
-		return s.help(l)
+		return s.helpHost(l)
 	case Blocked:
 		return s.bringBack() || s.finishRecovery()
 	}
@@ -222,7 +222,7 @@ func (s *Simulation) assisted(r Result, l look) bool {
 func (s *Simulation) bringBack() bool {
 	for _, h := range s.World.Hosts {
 		if h.ControlPlane && s.Help < maxHelp && s.World.Repair(h, h.Run.API == "") {
-			s.tell("a person brings %s back", h.Name)
+			s.traceEvent("a person brings %s back", h.Name)
 			s.Help++
 			return true
 		}
@@ -238,9 +238,9 @@ func (s *Simulation) finishRecovery() bool {
 	if !begun || s.Help >= maxHelp {
 		return false
 	}
-	s.tell("a person goes on with the recovery")
+	s.traceEvent("a person goes on with the recovery")
 	s.Help++
-	s.recover(request{command: recoverCluster})
+	s.runRecovery(request{command: recoverCluster})
 	return true
 }
 
@@ -248,7 +248,7 @@ func (s *Simulation) finishRecovery() bool {
 func (s *Simulation) openByHand() {
 	for _, h := range s.World.Hosts {
 		if s.Checker.ByHand(h.Name) {
-			s.tell("a person opens %s", h.Name)
+			s.traceEvent("a person opens %s", h.Name)
 			s.World.OpenByHand(h)
 		}
 	}
@@ -258,7 +258,7 @@ func (s *Simulation) openByHand() {
 func (s *Simulation) bringImages() {
 	for _, h := range s.World.Hosts {
 		if s.World.BringImages(h) {
-			s.tell("a person brings the images of the API server to %s", h.Name)
+			s.traceEvent("a person brings the images of the API server to %s", h.Name)
 		}
 	}
 }
@@ -267,7 +267,7 @@ func (s *Simulation) bringImages() {
 func (s *Simulation) resetHalves() {
 	for _, h := range s.World.Hosts {
 		if s.World.HalfJoined(h) {
-			s.tell("a person resets %s", h.Name)
+			s.traceEvent("a person resets %s", h.Name)
 			s.Checker.Replaced(h)
 			s.World.Replace(h)
 		}
@@ -294,9 +294,9 @@ func (s *Simulation) lostQuorum() bool {
 	return 2*left <= voters
 }
 
-// help follows apply's instructions for the first host that is really unhealthy. A person repairs what can be repaired
-// by hand, and replaces the machine if nothing else helps and the instruction allows it.
-func (s *Simulation) help(l look) bool {
+// helpHost follows apply's instructions for the first host that is really unhealthy. A person repairs what can be
+// repaired by hand, and replaces the machine if nothing else helps and the instruction allows it.
+func (s *Simulation) helpHost(l look) bool {
 	if s.Help >= maxHelp {
 		return false
 	}
@@ -307,11 +307,11 @@ func (s *Simulation) help(l look) bool {
 		case h == nil:
 			continue
 		case !foreign && s.World.Repair(h, problem.Has(i.Problems, problem.EncryptionKeysMissing)):
-			s.tell("a person repairs %s: %s", h.Name, i.Reason())
+			s.traceEvent("a person repairs %s: %s", h.Name, i.Reason())
 		case s.Checker.Well(h) && !foreign:
 			continue
-		case replaceable(i.Steps) || foreign:
-			s.tell("a person replaces %s: %s", h.Name, i.Reason())
+		case isReplaceable(i.Steps) || foreign:
+			s.traceEvent("a person replaces %s: %s", h.Name, i.Reason())
 			s.Checker.Replaced(h)
 			s.World.Replace(h)
 		default:
@@ -334,7 +334,7 @@ func (s *Simulation) asWanted() {
 		return
 	}
 	s.machinesAsWanted(r)
-	l := s.look()
+	l := s.lookAtWorld()
 	for _, h := range l.want.Hosts() {
 		if why := s.hostAsWanted(r, h, l.want.Endpoint, SettingsOf(l.want)); why != "" {
 			s.Checker.Break(safety.Converged, "%s %s", h.Hostname, why)

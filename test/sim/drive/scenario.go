@@ -131,8 +131,8 @@ func MachineKinds() []Kind { return []Kind{Claimed, Returned, Mistaken, TakenIn}
 // ofMachine reports whether the fault concerns a Machine.
 func (k Kind) ofMachine() bool { return slices.Contains(MachineKinds(), k) }
 
-// lasts reports whether faults of the kind have an end.
-func (k Kind) lasts() bool {
+// isLasting reports whether faults of the kind have an end.
+func (k Kind) isLasting() bool {
 	switch k {
 	case Cut, Split, Halved, Dead, Slow, Full, Unready, FailAlways, Paused, Severed, Early, Late, MarkerLost:
 		return true

@@ -17,7 +17,7 @@ func Shrink(t *testing.T, s Scenario, rule safety.Rule) Scenario {
 	}
 	for again := true; again; {
 		again = false
-		for _, one := range smaller(s) {
+		for _, one := range smallerScenarios(s) {
 			if breaks(one) {
 				s, again = one, true
 				break
@@ -27,8 +27,8 @@ func Shrink(t *testing.T, s Scenario, rule safety.Rule) Scenario {
 	return s
 }
 
-// smaller returns slightly simpler scenarios, the simplest first.
-func smaller(s Scenario) []Scenario {
+// smallerScenarios returns slightly simpler scenarios, the simplest first.
+func smallerScenarios(s Scenario) []Scenario {
 	var out []Scenario
 	with := func(change func(*Scenario)) {
 		t := s
@@ -42,7 +42,7 @@ func smaller(s Scenario) []Scenario {
 	// More than one host less, because with fewer hosts steps come at other times and may break another rule first.
 	for hosts := 1; hosts < s.ControlPlanes+s.Workers; hosts++ {
 		for workers := max(0, hosts-s.ControlPlanes); workers <= min(s.Workers, hosts-1); workers++ {
-			with(func(t *Scenario) { t.leave(hosts-workers, workers) })
+			with(func(t *Scenario) { t.removeHosts(hosts-workers, workers) })
 		}
 	}
 	for i, f := range s.Faults {
@@ -57,20 +57,20 @@ func smaller(s Scenario) []Scenario {
 	return out
 }
 
-// leave removes hosts down to the given numbers.
-func (s *Scenario) leave(controlPlanes, workers int) {
+// removeHosts removes hosts down to the given numbers.
+func (s *Scenario) removeHosts(controlPlanes, workers int) {
 	for s.Workers > workers {
 		s.Workers--
-		s.renumber(s.ControlPlanes + s.Workers)
+		s.renumberFaults(s.ControlPlanes + s.Workers)
 	}
 	for s.ControlPlanes > controlPlanes {
 		s.ControlPlanes--
-		s.renumber(s.ControlPlanes)
+		s.renumberFaults(s.ControlPlanes)
 	}
 }
 
-// renumber moves the faults of the hosts after a removed one.
-func (s *Scenario) renumber(gone int) {
+// renumberFaults moves the faults of the hosts after a removed one.
+func (s *Scenario) renumberFaults(gone int) {
 	hosts := s.ControlPlanes + s.Workers
 	for i := range s.Faults {
 		f := &s.Faults[i]

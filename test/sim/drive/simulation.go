@@ -83,7 +83,7 @@ type Report struct {
 func New(s Scenario) *Simulation {
 	sim := &Simulation{
 		Scenario: s,
-		file:     newFile(manifest(s.ControlPlanes, s.Workers)),
+		file:     newFile(newManifest(s.ControlPlanes, s.Workers)),
 		dice:     dice(s.Seed),
 		broken:   map[*world.Host]Kind{},
 
@@ -94,9 +94,9 @@ func New(s Scenario) *Simulation {
 	for _, h := range sim.file.want.Hosts() {
 		names = append(names, h.Hostname)
 	}
-	sim.World = sim.start()
-	sim.World.Pool(pool(s.Pool)...)
-	sim.World.Flaws = s.Off.flaws()
+	sim.World = sim.startWorld()
+	sim.World.Pool(poolHosts(s.Pool)...)
+	sim.World.Flaws = s.Off.worldFlaws()
 	if s.Off == AbsentHosts {
 		sim.bare = world.New(sim.file.want).Observe()
 	}
@@ -104,7 +104,7 @@ func New(s Scenario) *Simulation {
 	return sim
 }
 
-func (s *Simulation) start() *world.World {
+func (s *Simulation) startWorld() *world.World {
 	if s.Start == Bare {
 		return world.New(s.file.want)
 	}
@@ -123,7 +123,7 @@ func (s *Simulation) start() *world.World {
 		want.ControlPlane = want.ControlPlane[:max(1, len(want.ControlPlane)-1)]
 		want.Workers = want.Workers[:max(0, len(want.Workers)-1)]
 	case Surplus:
-		want = manifest(s.ControlPlanes+1, s.Workers)
+		want = newManifest(s.ControlPlanes+1, s.Workers)
 	case Elsewhere:
 		want.Endpoint.Host = otherEndpoint
 	}
@@ -137,18 +137,18 @@ func (s *Simulation) start() *world.World {
 	return w
 }
 
-// throw returns a number below n for this moment.
-func (s *Simulation) throw(what, n int) int { return s.dice.throw(s.moment*8+what+1000, n) }
+// throwDice returns a number below n for this moment.
+func (s *Simulation) throwDice(what, n int) int { return s.dice.throwDice(s.moment*8+what+1000, n) }
 
-// look returns an operator's current observation and plan. It is cached until the world changes.
-func (s *Simulation) look() look { return s.lookFor(s.file) }
+// lookAtWorld returns an operator's current observation and plan. It is cached until the world changes.
+func (s *Simulation) lookAtWorld() look { return s.lookFor(s.file) }
 
 // lookFor is like look, with the given manifest.
 func (s *Simulation) lookFor(f *file) look {
 	if s.before != nil {
 		return s.lookNow(f)
 	}
-	view := s.view()
+	view := s.viewNumber()
 	if s.last.world == s.World.Version && s.last.world != 0 && s.lastView == view && s.lastFile == f {
 		return s.last
 	}
@@ -158,24 +158,24 @@ func (s *Simulation) lookFor(f *file) look {
 
 // lookNow is like lookFor, without the cache.
 func (s *Simulation) lookNow(f *file) look {
-	in, who := s.input(f)
+	in, who := s.decisionInput(f)
 	in = decide.Settle(in, false)
 	p, decisions := plan.Build(plan.Input{Decide: in})
 	l := look{plan: p, first: decisions[0], is: in.Is, world: s.seenVersion(), want: in.Want, who: who}
 	if s.Off == OpenAll {
-		l.plan = s.opening(p, in.Is)
+		l.plan = s.openNodes(p, in.Is)
 	}
-	if in, meddles := needless(s.Off); meddles {
-		l.plan = s.meddling(p, in)
+	if in, meddles := needlessStep(s.Off); meddles {
+		l.plan = s.addNeedlessStep(p, in)
 	}
 	if s.Off == Removal && s.World.Now > 60 {
-		l.plan = s.removing(p, in.Is)
+		l.plan = s.removeMember(p, in.Is)
 	}
 	return l
 }
 
-// opening returns the plan with every cordoned Node uncordoned.
-func (s *Simulation) opening(p plan.Plan, is observed.World) plan.Plan {
+// openNodes returns the plan with every cordoned Node uncordoned.
+func (s *Simulation) openNodes(p plan.Plan, is observed.World) plan.Plan {
 	for _, n := range is.API.Nodes {
 		if n.Unschedulable {
 			p.Steps = append(p.Steps, plan.Step{
@@ -188,15 +188,15 @@ func (s *Simulation) opening(p plan.Plan, is observed.World) plan.Plan {
 	return p
 }
 
-// meddling returns the plan with an additional step on a healthy host.
-func (s *Simulation) meddling(p plan.Plan, in step.Intent) plan.Plan {
+// addNeedlessStep returns the plan with an additional step on a healthy host.
+func (s *Simulation) addNeedlessStep(p plan.Plan, in step.Intent) plan.Plan {
 	h := s.World.Hosts[0]
 	p.Steps = append(p.Steps, plan.Step{ID: "meddle/" + h.Name, Host: h.ID, Intent: in})
 	return p
 }
 
-// removing returns the plan with a living member removed.
-func (s *Simulation) removing(p plan.Plan, is observed.World) plan.Plan {
+// removeMember returns the plan with a living member removed.
+func (s *Simulation) removeMember(p plan.Plan, is observed.World) plan.Plan {
 	for _, m := range is.Etcd.Members {
 		if m.Healthy == observed.Yes {
 			p.Steps = append(p.Steps, plan.Step{
@@ -209,8 +209,8 @@ func (s *Simulation) removing(p plan.Plan, is observed.World) plan.Plan {
 	return p
 }
 
-// breaks returns and clears the fault for the next command on the host.
-func (s *Simulation) breaks(h *world.Host) Kind {
+// takeFault returns and clears the fault for the next command on the host.
+func (s *Simulation) takeFault(h *world.Host) Kind {
 	k := s.broken[h]
 	if k != "" {
 		delete(s.broken, h)
@@ -218,7 +218,7 @@ func (s *Simulation) breaks(h *world.Host) Kind {
 	return k
 }
 
-func (s *Simulation) tell(format string, args ...any) {
+func (s *Simulation) traceEvent(format string, args ...any) {
 	if s.Trace != nil {
 		s.Trace("%4d %s", s.moment, fmt.Sprintf(format, args...))
 	}
@@ -232,7 +232,7 @@ func (s *Simulation) TraceEffects() {
 		if e.Host != nil {
 			where = e.Host.Name
 		}
-		s.tell("%s %s: %s %s %s", e.By.Run, e.By.Step, e.Verb, where, e.New)
+		s.traceEvent("%s %s: %s %s %s", e.By.Run, e.By.Step, e.Verb, where, e.New)
 		check(e)
 	}
 }

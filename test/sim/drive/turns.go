@@ -12,9 +12,9 @@ import (
 	"kubeone/test/sim/world"
 )
 
-// recorded returns the settings in the cluster's record for controllers. A run writes them there after every
+// recordedSettings returns the settings in the cluster's record for controllers. A run writes them there after every
 // control-plane host has them. Until then the record has the former ones.
-func (s *Simulation) recorded() int {
+func (s *Simulation) recordedSettings() int {
 	var have []string
 	for _, h := range s.World.Hosts {
 		if d := h.Disk.Digest; h.ControlPlane && h.Disk.Joined() && d != "" && !slices.Contains(have, d) {
@@ -36,24 +36,24 @@ func withSettings(want desired.Cluster, n int) desired.Cluster {
 	return want
 }
 
-// differs reports whether the Machine's host is a Node with other settings than the record.
-func (s *Simulation) differs(m *machine) bool {
+// needsSettings reports whether the Machine's host is a Node with other settings than the record.
+func (s *Simulation) needsSettings(m *machine) bool {
 	d := &m.host.Disk
-	return s.has(m) && d.Digest != "" && d.Digest != SettingsOf(withSettings(desired.Cluster{}, s.recorded()))
+	return s.hasNode(m) && d.Digest != "" && d.Digest != SettingsOf(withSettings(desired.Cluster{}, s.recordedSettings()))
 }
 
-// has reports whether the host is the Machine's Node.
-func (s *Simulation) has(m *machine) bool {
+// hasNode reports whether the host is the Machine's Node.
+func (s *Simulation) hasNode(m *machine) bool {
 	d := &m.host.Disk
 	return d.Joined() && d.Marker != nil && d.Marker.Machine == m.uid
 }
 
 // giveTurn gives the Machine its turn to get new settings when it is due, and ends the turn when nothing differs.
 func (s *Simulation) giveTurn(m *machine) {
-	if m.turn = m.turn && s.differs(m); m.turn || !s.differs(m) || m.gone {
+	if m.turn = m.turn && s.needsSettings(m); m.turn || !s.needsSettings(m) || m.gone {
 		return
 	}
-	turns := rollout.NextSettings(s.members(), rollout.Limits{
+	turns := rollout.NextSettings(s.rolloutMembers(), rollout.Limits{
 		AtOnce: s.file.want.Upgrade.AtOnce, Canary: s.file.want.Upgrade.Canary,
 	})
 	if m.turn = slices.Contains(turns.Next, m.uid); !m.turn {
@@ -61,7 +61,7 @@ func (s *Simulation) giveTurn(m *machine) {
 	}
 	given := 0
 	for _, other := range s.machines {
-		if other.turn && s.differs(other) && !other.gone {
+		if other.turn && s.needsSettings(other) && !other.gone {
 			given++
 		}
 	}
@@ -71,19 +71,19 @@ func (s *Simulation) giveTurn(m *machine) {
 	}
 }
 
-// members returns the Machines that are Nodes.
-func (s *Simulation) members() []rollout.Member {
+// rolloutMembers returns the Machines that are Nodes.
+func (s *Simulation) rolloutMembers() []rollout.Member {
 	var out []rollout.Member
 	r := s.World.EtcdCluster()
 	for _, m := range s.machines {
-		if m.gone || !s.has(m) || r == nil {
+		if m.gone || !s.hasNode(m) || r == nil {
 			continue
 		}
 		n := r.Objects.Node(m.host.Name)
-		one := rollout.Member{Name: m.uid, Turn: m.turn && s.differs(m), Settings: rollout.SettingsCurrent}
+		one := rollout.Member{Name: m.uid, Turn: m.turn && s.needsSettings(m), Settings: rollout.SettingsCurrent}
 		one.Ready = n != nil && n.Ready
 		one.Changing = one.Ready && !one.Turn && n.Kubelet != m.kubelet
-		if s.differs(m) {
+		if s.needsSettings(m) {
 			one.Settings = rollout.SettingsDiffer
 		}
 		out = append(out, one)
@@ -107,7 +107,7 @@ func (m *machine) mayGet() decide.Turn {
 // haveSettings checks that hosts of Machines have the settings of the record.
 func (s *Simulation) haveSettings(r *world.EtcdCluster) {
 	for _, m := range s.machines {
-		if n := r.Objects.Node(m.host.Name); s.differs(m) && n != nil && !s.heldBack(m) {
+		if n := r.Objects.Node(m.host.Name); s.needsSettings(m) && n != nil && !s.heldBack(m) {
 			s.Checker.Break(safety.Converged, "the host of Machine %s has other settings than the record: %s", m.uid,
 				m.host.Disk.Digest)
 		}

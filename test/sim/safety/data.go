@@ -7,16 +7,16 @@ import (
 
 // The rules about etcd's data: a host keeps its data, and no other data replaces that of a working cluster.
 
-// wants reports whether the manifest of the run has the host.
-func (c *Checker) wants(run string, h *world.Host) bool {
+// hasInManifest reports whether the manifest of the run has the host.
+func (c *Checker) hasInManifest(run string, h *world.Host) bool {
 	if wanted := c.granted[run].Wanted; wanted != nil {
 		return wanted[h.ID]
 	}
 	return c.Wanted[h.Name]
 }
 
-// deleted checks that data moved aside is unused, and that only such data is deleted.
-func (c *Checker) deleted(e world.Effect) {
+// checkDeleted checks that data moved aside is unused, and that only such data is deleted.
+func (c *Checker) checkDeleted(e world.Effect) {
 	d, ends := e.Host.Disk, c.granted[e.By.Run].Ends
 	switch {
 	case e.Verb == world.Deleted && (d.Data != nil || d.CA != 0):
@@ -24,13 +24,13 @@ func (c *Checker) deleted(e world.Effect) {
 	case e.Verb == world.Deleted, d.Data == nil:
 	case !ends && c.World.Serving(e.Host):
 		c.Break(DataKept, "%s moves the data of %s aside, whose member serves", e.By.Step, e.Host.Name)
-	case !ends && e.By.Kind == step.ResetHost && c.listed(d.Data):
+	case !ends && e.By.Kind == step.ResetHost && c.isListed(d.Data):
 		c.Break(MemberLeft, "%s moves the data of %s aside, whose member is in etcd's list", e.By.Step, e.Host.Name)
 	}
 }
 
-// listed reports whether the data belongs to a member of the current etcd.
-func (c *Checker) listed(d *world.Data) bool {
+// isListed reports whether the data belongs to a member of the current etcd.
+func (c *Checker) isListed(d *world.Data) bool {
 	r := c.World.EtcdCluster()
 	if r == nil || r.ID != d.EtcdCluster {
 		return false
@@ -43,25 +43,25 @@ func (c *Checker) listed(d *world.Data) bool {
 	return false
 }
 
-// purged checks that kept data is no longer needed.
-func (c *Checker) purged(e world.Effect) {
+// checkPurged checks that kept data is no longer needed.
+func (c *Checker) checkPurged(e world.Effect) {
 	if !c.granted[e.By.Run].Ends && len(e.Host.Disk.Aside) > 0 && c.World.Now-c.quorate > notice {
 		c.Break(KeptNeeded, "%s deletes what %s has kept, and etcd has had no quorum for %d s", e.By.Step, e.Host.Name,
 			c.World.Now-c.quorate)
 	}
 }
 
-// recovers checks that etcd is restarted from existing data only without a quorum. It excuses a quorum that has just
-// returned, because no run can have noticed it.
-func (c *Checker) recovers(e world.Effect) {
+// checkRecovers checks that etcd is restarted from existing data only without a quorum. It excuses a quorum that has
+// just returned, because no run can have noticed it.
+func (c *Checker) checkRecovers(e world.Effect) {
 	if c.World.Quorum(c.World.EtcdCluster()) && c.World.Now-c.without > notice {
 		c.Break(Recovery, "%s %s %s, and etcd has had its quorum for %d s", e.By.Step, e.Verb, e.Host.Name,
 			c.World.Now-c.without)
 	}
 }
 
-// newest checks that no answering host had newer data of the same etcd than the host of the recovery.
-func (c *Checker) newest(e world.Effect) {
+// checkNewest checks that no answering host had newer data of the same etcd than the host of the recovery.
+func (c *Checker) checkNewest(e world.Effect) {
 	data := e.Host.Disk.Data
 	if data == nil || c.granted[e.By.Run].Chosen {
 		return
@@ -71,17 +71,17 @@ func (c *Checker) newest(e world.Effect) {
 			continue
 		}
 		if d := h.Disk.Data; d != nil && d.EtcdCluster == data.EtcdCluster && d.Revision > data.Revision {
-			c.newer(e, h, d)
+			c.breakNewest(e, h, d)
 		}
 		if n := len(h.Disk.Aside); n > 0 && h.Disk.Marker != nil && h.Disk.Marker.Fenced == e.By.Run {
 			if d := h.Disk.Aside[n-1]; d.EtcdCluster == data.EtcdCluster && d.Revision > data.Revision {
-				c.newer(e, h, &d)
+				c.breakNewest(e, h, &d)
 			}
 		}
 	}
 }
 
-func (c *Checker) newer(e world.Effect, h *world.Host, d *world.Data) {
+func (c *Checker) breakNewest(e world.Effect, h *world.Host, d *world.Data) {
 	c.Break(NewestData, "%s begins anew on %s with revision %d, and %s has %d", e.By.Step, e.Host.Name,
 		e.Host.Disk.Data.Revision, h.Name, d.Revision)
 }

@@ -2,8 +2,8 @@ package safety
 
 import "kubeone/test/sim/world"
 
-// readable checks that every API server, and the next one on its host, has the key of every Secret.
-func (c *Checker) readable() {
+// checkReadable checks that every API server, and the next one on its host, has the key of every Secret.
+func (c *Checker) checkReadable() {
 	r := c.World.EtcdCluster()
 	if r == nil {
 		return

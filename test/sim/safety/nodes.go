@@ -10,8 +10,8 @@ import (
 	"kubeone/test/sim/world"
 )
 
-// parts returns a version's minor and patch: 36 and 3 for "1.36.3". Kubernetes has one major version.
-func parts(version string) (minor, patch int) {
+// versionParts returns a version's minor and patch: 36 and 3 for "1.36.3". Kubernetes has one major version.
+func versionParts(version string) (minor, patch int) {
 	_, rest, _ := strings.Cut(version, ".")
 	one, two, ok := strings.Cut(rest, ".")
 	if !ok {
@@ -22,11 +22,12 @@ func parts(version string) (minor, patch int) {
 	return minor, patch
 }
 
-// changed checks that an API server is upgraded by one minor at most, and that the others are at most one minor apart.
-func (c *Checker) changed(e world.Effect) {
-	minor, patch := parts(e.New)
+// checkAPIChanged checks that an API server is upgraded by one minor at most, and that the others are at most one minor
+// apart.
+func (c *Checker) checkAPIChanged(e world.Effect) {
+	minor, patch := versionParts(e.New)
 	if e.Old != "" {
-		was, fix := parts(e.Old)
+		was, fix := versionParts(e.Old)
 		if minor < was || minor == was && patch < fix || minor > was+1 {
 			c.Break(NoDowngrade, "%s changes the API server of %s from %s to %s", e.By.Step, e.Host.Name, e.Old, e.New)
 		}
@@ -35,16 +36,16 @@ func (c *Checker) changed(e world.Effect) {
 		if h == e.Host || h.Run.API == "" {
 			continue
 		}
-		if other, _ := parts(h.Run.API); other < minor-1 || other > minor+1 {
+		if other, _ := versionParts(h.Run.API); other < minor-1 || other > minor+1 {
 			c.Break(Skew, "the API server of %s becomes %s, and that of %s is %s", e.Host.Name, e.New, h.Name,
 				h.Run.API)
 		}
 	}
 }
 
-// kubelet checks that a kubelet's version changes only on a drained node. The node is cordoned unless it is only now
-// joining again.
-func (c *Checker) kubelet(e world.Effect) {
+// checkKubeletChanged checks that a kubelet's version changes only on a drained node. The node is cordoned unless it is
+// only now joining again.
+func (c *Checker) checkKubeletChanged(e world.Effect) {
 	r := c.World.EtcdCluster()
 	if e.Old == "" || e.Old == e.New || r == nil {
 		return
@@ -56,12 +57,12 @@ func (c *Checker) kubelet(e world.Effect) {
 	}
 }
 
-// evicted checks that enough pods of the application are left.
-func (c *Checker) evicted(e world.Effect) {
+// checkEvicted checks that enough pods of the application are left.
+func (c *Checker) checkEvicted(e world.Effect) {
 	if c.Forced {
 		return
 	}
-	n := c.node(e.Pod.Node)
+	n := c.findNode(e.Pod.Node)
 	works := n != nil && n.Ready && c.World.Now-e.Pod.Since >= starting
 	if available := c.World.Available(e.App); works && available-1 < e.App.Min {
 		c.Break(Budget, "%s takes a pod of %s, of which %d are available and %d must be", e.By.Step, e.App.Name,
@@ -72,7 +73,7 @@ func (c *Checker) evicted(e world.Effect) {
 // starting is the time until a pod is available, in seconds.
 const starting = 5
 
-func (c *Checker) opened(e world.Effect) {
+func (c *Checker) checkUncordoned(e world.Effect) {
 	if e.By.Kind == step.Uncordon && c.granted[e.By.Run].Hooked &&
 		slices.Contains(e.Host.Disk.Owed, string(desired.Upgrading)) {
 		c.Break(Hooked, "%s opens %s", e.By.Step, e.Host.Name)
@@ -93,21 +94,21 @@ func (c *Checker) State() {
 	if c.first != nil {
 		return
 	}
-	c.note()
-	c.brains()
-	c.readable()
-	c.trusted()
+	c.noteServing()
+	c.checkSingleEtcd()
+	c.checkReadable()
+	c.checkTrusted()
 	if c.World.Version != c.checked {
-		c.repaired()
-		c.versions()
-		c.closed()
-		c.endpoints()
+		c.noteIntact()
+		c.checkVersions()
+		c.checkCordoned()
+		c.checkEndpoints()
 		c.checked = c.World.Version
 	}
 }
 
-// endpoints checks that the certificates behind the addresses that kubelets dial contain these names.
-func (c *Checker) endpoints() {
+// checkEndpoints checks that the certificates behind the addresses that kubelets dial contain these names.
+func (c *Checker) checkEndpoints() {
 	for _, h := range c.World.Hosts {
 		d := &h.Disk
 		if !h.ControlPlane && d.Joined() && d.KubeletCA == c.World.CA() && d.KubeletCA != 0 &&
@@ -117,12 +118,12 @@ func (c *Checker) endpoints() {
 	}
 }
 
-// brains checks that only one etcd serves, and that it has every acknowledged write.
-func (c *Checker) brains() {
+// checkSingleEtcd checks that only one etcd serves, and that it has every acknowledged write.
+func (c *Checker) checkSingleEtcd() {
 	serving := 0
 	for _, r := range c.World.Rings {
 		newest, ok := c.World.Newest(r)
-		if !ok || c.left(r) {
+		if !ok || c.isLeftBehind(r) {
 			continue
 		}
 		serving++
@@ -135,9 +136,9 @@ func (c *Checker) brains() {
 	}
 }
 
-// left reports whether only machines that were removed from the manifest hold data of the etcd, and another etcd has
-// been started since.
-func (c *Checker) left(r *world.EtcdCluster) bool {
+// isLeftBehind reports whether only machines that were removed from the manifest hold data of the etcd, and another
+// etcd has been started since.
+func (c *Checker) isLeftBehind(r *world.EtcdCluster) bool {
 	if r == c.World.EtcdCluster() {
 		return false
 	}
@@ -149,13 +150,13 @@ func (c *Checker) left(r *world.EtcdCluster) bool {
 	return true
 }
 
-// versions checks every kubelet against the API servers that it may reach.
-func (c *Checker) versions() {
+// checkVersions checks every kubelet against the API servers that it may reach.
+func (c *Checker) checkVersions() {
 	oldest, newest := 0, 0
 	for _, h := range c.World.Hosts {
 		// A host outside the manifest counts while it serves.
 		if h.Up && h.Run.API != "" && (!c.Left[h.Name] || c.World.APIReady(h)) {
-			minor, _ := parts(h.Run.API)
+			minor, _ := versionParts(h.Run.API)
 			if oldest == 0 || minor < oldest {
 				oldest = minor
 			}
@@ -166,10 +167,10 @@ func (c *Checker) versions() {
 		if !h.Up || !h.Run.Kubelet || h.Run.KubeletVersion == "" {
 			continue
 		}
-		kubelet, _ := parts(h.Run.KubeletVersion)
+		kubelet, _ := versionParts(h.Run.KubeletVersion)
 		low, high := oldest, newest
 		if h.Disk.Local {
-			low, _ = parts(h.Run.API)
+			low, _ = versionParts(h.Run.API)
 			high = low
 		}
 		if low != 0 && (kubelet > low || kubelet < high-3) {
@@ -179,9 +180,9 @@ func (c *Checker) versions() {
 	}
 }
 
-// closed checks how many members runs have cordoned: one of the control plane, and as many workers as may be out of
-// service.
-func (c *Checker) closed() {
+// checkCordoned checks how many members runs have cordoned: one of the control plane, and as many workers as may be out
+// of service.
+func (c *Checker) checkCordoned() {
 	r := c.World.EtcdCluster()
 	if r == nil {
 		return
@@ -189,13 +190,13 @@ func (c *Checker) closed() {
 	control, workers := 0, 0
 	for _, n := range r.Objects.Nodes {
 		switch {
-		case n.CordonedBy == "" || !c.joined(n):
+		case n.CordonedBy == "" || !c.hasJoined(n):
 			delete(c.leftClosed, n.Name)
 			delete(c.late, n.Name)
 		case c.late[n.Name]:
 		case c.Left[n.Name] || c.leftClosed[n.Name]: // a run cordoned it before the host returned to the manifest
 			c.leftClosed[n.Name] = true
-		case c.named(n.CordonedBy): // in addition to one that an interrupted run has left cordoned
+		case c.hasNamedHosts(n.CordonedBy): // in addition to one that an interrupted run has left cordoned
 		case n.ControlPlane:
 			control++
 		default:
@@ -210,15 +211,15 @@ func (c *Checker) closed() {
 	}
 }
 
-// named reports whether a person has named the hosts of the run.
-func (c *Checker) named(run string) bool {
+// hasNamedHosts reports whether a person has named the hosts of the run.
+func (c *Checker) hasNamedHosts(run string) bool {
 	g := c.granted[run]
 	return g.Limited || len(g.Leaves) > 0
 }
 
 // CordonedByHand records that a person cordoned a Node.
 func (c *Checker) CordonedByHand(node string) {
-	if n := c.node(node); n != nil && n.Cordoned && n.CordonedBy == "" {
+	if n := c.findNode(node); n != nil && n.Cordoned && n.CordonedBy == "" {
 		c.byHand[node] = true
 	}
 }
@@ -226,7 +227,7 @@ func (c *Checker) CordonedByHand(node string) {
 // ByHand reports whether a person cordoned the Node.
 func (c *Checker) ByHand(node string) bool { return c.byHand[node] }
 
-func (c *Checker) node(name string) *world.Node {
+func (c *Checker) findNode(name string) *world.Node {
 	if r := c.World.EtcdCluster(); r != nil {
 		return r.Objects.Node(name)
 	}
@@ -239,22 +240,22 @@ func (c *Checker) Replaced(h *world.Host) {
 	if d == nil || !c.World.Voting(h) {
 		return
 	}
-	if voters, healthy := c.votes(c.ringOf(d.Member), d.Member, c.World.Now); voters > 0 && 2*healthy <= voters {
+	if voters, healthy := c.countVotes(c.ringOf(d.Member), d.Member, c.World.Now); voters > 0 && 2*healthy <= voters {
 		c.Break(RemovalQuorum, "the instruction to replace %s leaves %d of %d voters", h.Name, healthy, voters)
 	}
 }
 
-func (c *Checker) joined(n *world.Node) bool {
+func (c *Checker) hasJoined(n *world.Node) bool {
 	h := c.World.Host(n.Name)
 	return h != nil && h.Disk.Joined()
 }
 
-// token checks the scope of a host's join token.
-func (c *Checker) token(e world.Effect) {
+// checkToken checks the scope of a host's join token.
+func (c *Checker) checkToken(e world.Effect) {
 	switch e.By.Kind {
 	case step.JoinWorker, step.JoinPrepare, step.JoinEtcd, step.JoinFinish:
 		if r := c.World.EtcdCluster(); r != nil && r.Objects.AnyToken {
-			c.Break(OwnTokens, "%s gives %s one", e.By.Step, name(e.Host))
+			c.Break(OwnTokens, "%s gives %s one", e.By.Step, nameOf(e.Host))
 		}
 	}
 }

@@ -11,13 +11,13 @@ import (
 // Wakes records when a suspended run resumes. Its earlier requests may be sent after that.
 func (c *Checker) Wakes(run string, at int64) { c.wakes[run] = at }
 
-func (c *Checker) lock(e world.Effect) {
+func (c *Checker) noteLock(e world.Effect) {
 	c.holder[e.Host.ID], c.taken[e.Host.ID], c.robbed[e.Host.ID] = e.By.Run, c.World.Now, e.Forced
 }
 
-// lease checks that a run takes the Lease of a living run only if it was told to, or if it has the lock of every
+// checkLease checks that a run takes the Lease of a living run only if it was told to, or if it has the lock of every
 // member's host and the other run is not on that host.
-func (c *Checker) lease(e world.Effect) {
+func (c *Checker) checkLease(e world.Effect) {
 	last := c.World.EtcdCluster().Objects.Lease
 	lives := last.Run != "" && last.Run != e.By.Run && c.World.Now-last.Renewed < world.StaleAfter
 	if lives && !e.Forced && !c.hasAll(e.By.Run) {
@@ -28,16 +28,16 @@ func (c *Checker) lease(e world.Effect) {
 	c.lessee, c.leasedAt, c.forced = e.By.Run, c.World.Now, e.Forced
 }
 
-// alone checks that no two runs work on the same thing. A run begins no step on a host that another run has locked, and
-// no step about the cluster after another run has taken the Lease. Running steps may continue.
-func (c *Checker) alone(e world.Effect) {
+// checkAlone checks that no two runs work on the same thing. A run begins no step on a host that another run has
+// locked, and no step about the cluster after another run has taken the Lease. Running steps may continue.
+func (c *Checker) checkAlone(e world.Effect) {
 	if e.Verb == world.Begun {
 		if holder := c.holder[e.Host.ID]; holder != e.By.Run {
 			c.Break(OneOperator, "run %s begins %s on %s, whose lock run %s has", e.By.Run, e.By.Step, e.Host.Name,
 				holder)
 		}
 		if e.Host.ControlPlane && c.leases[e.By.Run] {
-			c.stale(e)
+			c.checkStale(e)
 		}
 		return
 	}
@@ -56,7 +56,7 @@ func (c *Checker) alone(e world.Effect) {
 	if e.By.Kind == step.RemoveEtcd && !c.leases[e.By.Run] && c.hasAll(e.By.Run) {
 		return // it needs no API, and no other run can have the Lease and reach a host
 	}
-	c.stale(e)
+	c.checkStale(e)
 }
 
 // ofControlPlane reports whether the host is known to be a control plane: by its own state, by its Node, or by etcd's
@@ -72,9 +72,10 @@ func (c *Checker) ofControlPlane(h *world.Host) bool {
 	})
 }
 
-// stale checks that the run holds its Lease. A run that began before the API existed takes it before its first step
-// through the API. A run cannot know at once that the Lease was taken by force, or taken while the run was suspended.
-func (c *Checker) stale(e world.Effect) {
+// checkStale checks that the run holds its Lease. A run that began before the API existed takes it before its first
+// step through the API. A run cannot know at once that the Lease was taken by force, or taken while the run was
+// suspended.
+func (c *Checker) checkStale(e world.Effect) {
 	if c.lessee == e.By.Run || c.leases[e.By.Run] && c.canNotKnow(e.By.Run, c.forced, c.leasedAt) {
 		return
 	}
@@ -97,9 +98,9 @@ func (c *Checker) hasAll(run string) bool {
 	return true
 }
 
-// forgotten checks that no other run uses a host whose working directory is removed, because its lock and its step
+// checkForgotten checks that no other run uses a host whose working directory is removed, because its lock and its step
 // would be lost.
-func (c *Checker) forgotten(e world.Effect) {
+func (c *Checker) checkForgotten(e world.Effect) {
 	h := e.Host
 	if h.Held != nil && h.Held.Run != e.By.Run || h.Run.Unit != nil {
 		c.Break(OneOperator, "run %s removes the working directory of %s, whose lock run %s has", e.By.Run, h.Name,

@@ -9,9 +9,9 @@ import (
 	"kubeone/test/sim/world"
 )
 
-// votes counts the etcd cluster's voters without the given member, and how many of them serve or served at the time
-// since.
-func (c *Checker) votes(r *world.EtcdCluster, without int, since int64) (voters, healthy int) {
+// countVotes counts the etcd cluster's voters without the given member, and how many of them serve or served at the
+// time since.
+func (c *Checker) countVotes(r *world.EtcdCluster, without int, since int64) (voters, healthy int) {
 	for _, m := range r.Members {
 		if m.Learner || m.ID == without {
 			continue
@@ -42,8 +42,8 @@ func (c *Checker) begunAt(by world.Author) int64 {
 	return c.World.Now
 }
 
-// note records which members serve.
-func (c *Checker) note() {
+// noteServing records which members serve.
+func (c *Checker) noteServing() {
 	if c.World.Quorum(c.World.EtcdCluster()) {
 		c.quorate = c.World.Now
 	} else {
@@ -74,14 +74,14 @@ func (c *Checker) ringOf(member int) *world.EtcdCluster {
 	return nil
 }
 
-func (c *Checker) removed(e world.Effect) {
+func (c *Checker) checkRemoved(e world.Effect) {
 	r := c.ringOf(e.Member)
 	for _, m := range r.Members {
 		if m.ID == e.Member && m.Learner {
 			return
 		}
 	}
-	voters, healthy := c.votes(r, e.Member, c.World.Now)
+	voters, healthy := c.countVotes(r, e.Member, c.World.Now)
 	if voters == 0 || 2*healthy <= voters {
 		c.Break(RemovalQuorum, "%s removes member %d, and of the %d voters left %d are healthy", e.By.Step, e.Member,
 			voters, healthy)
@@ -90,7 +90,7 @@ func (c *Checker) removed(e world.Effect) {
 	if h == nil || c.granted[e.By.Run].Leaves[h.ID] {
 		return
 	}
-	if at, ever := c.lived[h.Address]; c.wants(e.By.Run, h) || ever && c.World.Now-at < silence {
+	if at, ever := c.lived[h.Address]; c.hasInManifest(e.By.Run, h) || ever && c.World.Now-at < silence {
 		c.Break(LivingMember, "%s removes the member of %s, whose data is there", e.By.Step, h.Name)
 	}
 }
@@ -102,8 +102,8 @@ const (
 	gap     = int64(apply.DeathGap / time.Second)
 )
 
-func (c *Checker) promoted(e world.Effect) {
-	voters, healthy := c.votes(c.ringOf(e.Member), e.Member, c.begunAt(e.By))
+func (c *Checker) checkPromoted(e world.Effect) {
+	voters, healthy := c.countVotes(c.ringOf(e.Member), e.Member, c.begunAt(e.By))
 	if c.World.Serving(e.Host) {
 		healthy++
 	}
@@ -113,30 +113,30 @@ func (c *Checker) promoted(e world.Effect) {
 	}
 }
 
-// stopped checks that the other members have a quorum without this one. Of one or two voters, one may be stopped while
-// all are healthy.
-func (c *Checker) stopped(e world.Effect) {
+// checkStopped checks that the other members have a quorum without this one. Of one or two voters, one may be stopped
+// while all are healthy.
+func (c *Checker) checkStopped(e world.Effect) {
 	d := e.Host.Disk.Data
 	if d == nil || !c.World.Voting(e.Host) || c.granted[e.By.Run].Ends {
 		return
 	}
 	if e.By.Kind == step.Fence || e.By.Kind == step.Restore {
-		c.recovers(e)
+		c.checkRecovers(e)
 		return
 	}
 	r := c.ringOf(d.Member)
 	if r == nil {
 		return
 	}
-	others, healthy := c.votes(r, d.Member, c.begunAt(e.By))
+	others, healthy := c.countVotes(r, d.Member, c.begunAt(e.By))
 	if all := others + 1; 2*healthy <= all && (all > 2 || healthy < others) {
 		c.Break(RestartQuorum, "%s stops the member of %s, and of %d voters %d others are healthy", e.By.Step,
 			e.Host.Name, all, healthy)
 	}
 }
 
-// single checks that steps have not stopped another control-plane host.
-func (c *Checker) single(e world.Effect) {
+// checkSingleStop checks that steps have not stopped another control-plane host.
+func (c *Checker) checkSingleStop(e world.Effect) {
 	if c.granted[e.By.Run].Ends || e.By.Kind == step.Fence || e.By.Kind == step.Restore {
 		return
 	}
@@ -147,20 +147,20 @@ func (c *Checker) single(e world.Effect) {
 	}
 }
 
-// begun checks that a new etcd is started only if no control-plane host of the manifest, reachable or not, has data of
-// a cluster. A restored etcd must be the only one.
-func (c *Checker) begun(e world.Effect) {
+// checkBegun checks that a new etcd is started only if no control-plane host of the manifest, reachable or not, has
+// data of a cluster. A restored etcd must be the only one.
+func (c *Checker) checkBegun(e world.Effect) {
 	if e.By.Kind == step.Restore {
 		if d := e.Host.Disk.Data; d != nil {
 			c.from[len(c.World.Rings)+1] = d.EtcdCluster
 		}
 		c.Recoveries++
-		c.recovers(e)
-		c.newest(e)
+		c.checkRecovers(e)
+		c.checkNewest(e)
 	}
 	for _, h := range c.World.Hosts {
 		if e.By.Kind == step.Restore {
-			if h != e.Host && h.Run.Etcd && !c.unheard(e.By.Run, h) {
+			if h != e.Host && h.Run.Etcd && !c.isUnheard(e.By.Run, h) {
 				c.Break(OneBrain, "%s restores etcd on %s while that of %s runs", e.By.Step, e.Host.Name, h.Name)
 			}
 			continue
@@ -172,14 +172,14 @@ func (c *Checker) begun(e world.Effect) {
 	}
 }
 
-// unheard reports whether a run cannot know of a running etcd: its host is not in the manifest, it has no quorum, and
+// isUnheard reports whether a run cannot know of a running etcd: its host is not in the manifest, it has no quorum, and
 // no host of the manifest has data of it or of what was restored from it.
-func (c *Checker) unheard(run string, h *world.Host) bool {
-	if h.Disk.Data == nil || c.wants(run, h) || c.World.Serving(h) {
+func (c *Checker) isUnheard(run string, h *world.Host) bool {
+	if h.Disk.Data == nil || c.hasInManifest(run, h) || c.World.Serving(h) {
 		return false
 	}
 	for _, other := range c.World.Hosts {
-		if !c.wants(run, other) {
+		if !c.hasInManifest(run, other) {
 			continue
 		}
 		held := slices.Clone(other.Disk.Aside) // where a recovery has moved it

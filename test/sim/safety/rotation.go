@@ -2,8 +2,8 @@ package safety
 
 import "slices"
 
-// trusted checks that every member of etcd trusts the certificates of all others.
-func (c *Checker) trusted() {
+// checkTrusted checks that every member of etcd trusts the certificates of all others.
+func (c *Checker) checkTrusted() {
 	shows, trusts := c.World.Shown()
 	for who, key := range shows {
 		for other, keys := range trusts {

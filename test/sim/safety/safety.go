@@ -130,7 +130,7 @@ func New(w *world.World, wanted []string, workers int) *Checker {
 	for _, name := range wanted {
 		c.Wanted[name] = true
 	}
-	w.Watch = c.effect
+	w.Watch = c.checkEffect
 	return c
 }
 
@@ -157,20 +157,20 @@ func (c *Checker) Begin(run string, look int64) {
 		if h == nil || g.Leaves[h.ID] || g.Recovers && h.ControlPlane { // recoveries have their own rule
 			continue
 		}
-		if world.Repairs(s.Intent.Kind) && c.intact(h) && c.intactSince[h.ID] <= look {
+		if world.Repairs(s.Intent.Kind) && c.isIntact(h) && c.intactSince[h.ID] <= look {
 			c.Break(Untouched, "step %s is about %s, which is well", s.ID, h.Name)
 		}
 	}
 }
 
-// intact reports whether the host is a member that works and has lost nothing.
-func (c *Checker) intact(h *world.Host) bool { return c.Well(h) && !h.Lacks() }
+// isIntact reports whether the host is a member that works and has lost nothing.
+func (c *Checker) isIntact(h *world.Host) bool { return c.Well(h) && !h.Lacks() }
 
-// repaired records since when hosts are intact.
-func (c *Checker) repaired() {
+// noteIntact records since when hosts are intact.
+func (c *Checker) noteIntact() {
 	for _, h := range c.World.Hosts {
 		switch was := c.wasIntact[h.ID]; {
-		case was == c.intact(h):
+		case was == c.isIntact(h):
 			continue
 		case !was:
 			c.intactSince[h.ID] = c.World.Now
@@ -184,72 +184,72 @@ func (c *Checker) Well(h *world.Host) bool {
 	return h.Up && h.Disk.Joined() && h.Run.Kubelet && h.Run.Containerd && (!h.ControlPlane || c.World.APIReady(h))
 }
 
-func (c *Checker) effect(e world.Effect) {
+func (c *Checker) checkEffect(e world.Effect) {
 	if c.first != nil {
 		return
 	}
 	switch e.Verb {
 	case world.LockTaken:
-		c.lock(e)
+		c.noteLock(e)
 	case world.LeaseTaken:
-		c.lease(e)
+		c.checkLease(e)
 	case world.Forgotten:
-		c.forgotten(e)
+		c.checkForgotten(e)
 	default:
-		c.done(e)
+		c.checkDone(e)
 	}
 }
 
-// done checks an effect of a step.
-func (c *Checker) done(e world.Effect) {
-	c.planned(e)
-	c.owned(e)
+// checkDone checks an effect of a step.
+func (c *Checker) checkDone(e world.Effect) {
+	c.checkPlanned(e)
+	c.checkOwned(e)
 	if e.Verb != world.Restricted {
-		c.alone(e)
+		c.checkAlone(e)
 	}
 	switch e.Verb {
 	case world.Begun:
 		c.begins[e.By] = c.World.Now
-		c.token(e)
+		c.checkToken(e)
 	case world.Removed:
-		c.removed(e)
+		c.checkRemoved(e)
 	case world.Promoted:
-		c.promoted(e)
+		c.checkPromoted(e)
 	case world.EtcdStopped:
-		c.stopped(e)
-		c.single(e)
+		c.checkStopped(e)
+		c.checkSingleStop(e)
 	case world.APIChanged:
-		c.changed(e)
-		c.single(e)
+		c.checkAPIChanged(e)
+		c.checkSingleStop(e)
 	case world.KubeletChanged:
-		c.kubelet(e)
+		c.checkKubeletChanged(e)
 	case world.RingMade:
-		c.begun(e)
+		c.checkBegun(e)
 	case world.Deleted, world.MovedAside:
-		c.deleted(e)
+		c.checkDeleted(e)
 	case world.Purged:
-		c.purged(e)
+		c.checkPurged(e)
 	case world.Cordoned:
 		c.late[e.Host.Name] = c.leases[e.By.Run] && c.lessee != e.By.Run || c.holder[e.Host.ID] != e.By.Run
 	case world.Evicted:
-		c.evicted(e)
+		c.checkEvicted(e)
 	case world.Uncordoned:
-		c.opened(e)
+		c.checkUncordoned(e)
 	case world.NodeDeleted:
 		c.nodeDeleted(e)
 	}
 }
 
-// planned checks that the effect belongs to an approved step on its host.
-func (c *Checker) planned(e world.Effect) {
+// checkPlanned checks that the effect belongs to an approved step on its host.
+func (c *Checker) checkPlanned(e world.Effect) {
 	p, ok := c.approved[e.By.Run]
 	if !ok {
-		c.Break(Planned, "run %s %s %s without an approved plan", e.By.Run, e.Verb, name(e.Host))
+		c.Break(Planned, "run %s %s %s without an approved plan", e.By.Run, e.Verb, nameOf(e.Host))
 		return
 	}
 	s, ok := p.Step(e.By.Step)
 	if !ok || s.Host != e.By.Host || s.Intent.Kind != e.By.Kind {
-		c.Break(Planned, "step %s of run %s %s %s, and is not in its plan", e.By.Step, e.By.Run, e.Verb, name(e.Host))
+		c.Break(Planned, "step %s of run %s %s %s, and is not in its plan", e.By.Step, e.By.Run, e.Verb, nameOf(e.Host))
 		return
 	}
 	if h := e.Host; h != nil && e.Verb != world.Begun && s.Host == h.ID && h.Disk.Joined() && s.Intent.Role != "" &&
@@ -265,8 +265,8 @@ func (c *Checker) planned(e world.Effect) {
 	}
 }
 
-// owned checks by the host's own note that the host belongs to the run.
-func (c *Checker) owned(e world.Effect) {
+// checkOwned checks by the host's own note that the host belongs to the run.
+func (c *Checker) checkOwned(e world.Effect) {
 	if e.Host == nil || e.Verb == world.Begun || !e.By.Kind.OnHost() {
 		return
 	}
@@ -282,7 +282,7 @@ func (c *Checker) leavesGone(e world.Effect) bool {
 	return e.Verb == world.NodeDeleted && c.granted[e.By.Run].Leaves[e.Host.ID] && !e.Host.Up
 }
 
-func name(h *world.Host) string {
+func nameOf(h *world.Host) string {
 	if h == nil {
 		return "the cluster"
 	}

@@ -52,29 +52,29 @@ func (w *World) Through(by Author, in step.Intent, c *Call, d Digests) (done boo
 }
 
 func removeAutoApproval(w *World, q query) (bool, error) {
-	w.effect(Effect{Verb: Restricted, By: q.by})
+	w.reportEffect(Effect{Verb: Restricted, By: q.by})
 	q.etcdCluster.Objects.AnyToken = false
 	return w.Write(), nil
 }
 
-func answered(*World, query) (bool, error) { return true, nil }
+func requestAnswered(*World, query) (bool, error) { return true, nil }
 
 func applyAddon(w *World, q query) (bool, error) {
-	w.effect(Effect{Verb: Applied, By: q.by})
+	w.reportEffect(Effect{Verb: Applied, By: q.by})
 	name := step.ParamsOf[step.ApplyAddonParams](q.in).Addon
 	q.etcdCluster.Objects.Addons[name] = q.digests.Addons[name]
 	return w.Write(), nil
 }
 
 func saveRecord(w *World, q query) (bool, error) {
-	w.effect(Effect{Verb: Applied, By: q.by})
-	q.etcdCluster.Objects.Record, q.etcdCluster.Objects.Known = q.digests.Manifest, w.known(q.etcdCluster.Objects.Known)
+	w.reportEffect(Effect{Verb: Applied, By: q.by})
+	q.etcdCluster.Objects.Record, q.etcdCluster.Objects.Known = q.digests.Manifest, w.knownNodes(q.etcdCluster.Objects.Known)
 	return w.Write(), nil
 }
 
-// known returns the names of the hosts' Nodes as the hosts report them. For hosts that do not answer, it keeps the
+// knownNodes returns the names of the hosts' Nodes as the hosts report them. For hosts that do not answer, it keeps the
 // former names.
-func (w *World) known(before map[string]string) map[string]string {
+func (w *World) knownNodes(before map[string]string) map[string]string {
 	now := map[string]string{}
 	for _, h := range w.Hosts {
 		switch name, recorded := before[h.ID]; {
@@ -96,7 +96,7 @@ func deleteNode(w *World, q query) (bool, error) {
 	if owner != nil && owner.Disk.Marker == nil {
 		owner = w.Host(q.by.Host) // a new machine has replaced the owner of the Node
 	}
-	w.effect(Effect{Verb: NodeDeleted, By: q.by, Host: owner})
+	w.reportEffect(Effect{Verb: NodeDeleted, By: q.by, Host: owner})
 	q.etcdCluster.Objects.Nodes = slices.DeleteFunc(q.etcdCluster.Objects.Nodes, func(n *Node) bool {
 		return n.Name == q.in.NodeName
 	})
@@ -124,8 +124,8 @@ func nodeReady(w *World, q query) (bool, error) {
 		return false, nil
 	}
 	if !metaEqual(n, want) {
-		w.effect(Effect{Verb: Labelled, By: q.by, Host: w.Host(n.Name)})
-		n.Labels, n.Annotations = merged(n.Labels, want.Labels), merged(n.Annotations, want.Annotations)
+		w.reportEffect(Effect{Verb: Labelled, By: q.by, Host: w.Host(n.Name)})
+		n.Labels, n.Annotations = mergeKeys(n.Labels, want.Labels), mergeKeys(n.Annotations, want.Annotations)
 		for _, t := range want.Taints {
 			if !slices.Contains(n.Taints, t.Key) {
 				n.Taints = append(n.Taints, t.Key)
@@ -136,13 +136,13 @@ func nodeReady(w *World, q query) (bool, error) {
 }
 
 func metaEqual(n *Node, want step.NodeReadyParams) bool {
-	return maps.Equal(n.Labels, merged(n.Labels, want.Labels)) &&
-		maps.Equal(n.Annotations, merged(n.Annotations, want.Annotations)) &&
+	return maps.Equal(n.Labels, mergeKeys(n.Labels, want.Labels)) &&
+		maps.Equal(n.Annotations, mergeKeys(n.Annotations, want.Annotations)) &&
 		!slices.ContainsFunc(want.Taints, func(t taint) bool { return !slices.Contains(n.Taints, t.Key) })
 }
 
-// merged returns have with the changes of want. A key that ends in "-" is removed.
-func merged(have, want map[string]string) map[string]string {
+// mergeKeys returns have with the changes of want. A key that ends in "-" is removed.
+func mergeKeys(have, want map[string]string) map[string]string {
 	if len(want) == 0 {
 		return have
 	}
@@ -160,8 +160,9 @@ func merged(have, want map[string]string) map[string]string {
 	return out
 }
 
-// drain cordons the Node, then evicts one pod after the other. After the timeout, the remaining pods decide the result.
-func drain(w *World, q query) (bool, error) {
+// drainNode cordons the Node, then evicts one pod after the other. After the timeout, the remaining pods decide the
+// result.
+func drainNode(w *World, q query) (bool, error) {
 	n := q.node
 	if n == nil {
 		return true, nil
@@ -172,20 +173,20 @@ func drain(w *World, q query) (bool, error) {
 		if most := how.MaxUnavailable; most > 0 && !w.Flaws.NoRoom && q.etcdCluster.Objects.closedWorkers() >= most {
 			return false, nil // retry
 		}
-		w.effect(Effect{Verb: Cordoned, By: q.by, Host: h})
+		w.reportEffect(Effect{Verb: Cordoned, By: q.by, Host: h})
 		n.Cordoned, n.CordonedBy, q.call.Began = true, q.by.Run, w.Now
 		return false, nil
 	}
 	late := w.Now-q.call.Began > int64(max(how.TimeoutSeconds, 1))
-	empty, err := w.evict(q.etcdCluster, h, n.Name, q.by, late && how.OnTimeout == step.ForceOnTimeout)
+	empty, err := w.evictPod(q.etcdCluster, h, n.Name, q.by, late && how.OnTimeout == step.ForceOnTimeout)
 	if err == nil || !late {
 		return empty, nil
 	}
 	return false, err
 }
 
-// uncordon uncordons the Node if a run cordoned it.
-func uncordon(w *World, q query) (bool, error) {
+// uncordonNode uncordons the Node if a run cordoned it.
+func uncordonNode(w *World, q query) (bool, error) {
 	w.Uncordon(q.by, q.in.NodeName)
 	return true, nil
 }
@@ -199,7 +200,7 @@ func (w *World) Uncordon(by Author, node string) bool {
 	if n == nil || !n.Cordoned || n.CordonedBy == "" && !w.Flaws.OpenAll {
 		return false
 	}
-	w.effect(Effect{Verb: Uncordoned, By: by, Host: w.Host(node)})
+	w.reportEffect(Effect{Verb: Uncordoned, By: by, Host: w.Host(node)})
 	n.Cordoned, n.CordonedBy = false, ""
 	return true
 }
@@ -210,7 +211,7 @@ func removeMember(w *World, q query) (bool, error) {
 	if via == nil {
 		return false, nil
 	}
-	r, _ := w.member(via)
+	r, _ := w.memberOf(via)
 	i := slices.IndexFunc(r.Members, func(m Member) bool {
 		return m.Hex() == step.ParamsOf[step.RemoveEtcdParams](q.in).Member
 	})
@@ -220,12 +221,12 @@ func removeMember(w *World, q query) (bool, error) {
 	case !w.Serving(via):
 		return false, nil
 	}
-	w.effect(Effect{Verb: Removed, By: q.by, Host: w.HostOf(r, r.Members[i].ID), Member: r.Members[i].ID})
-	return true, w.remove(r, r.Members[i].ID)
+	w.reportEffect(Effect{Verb: Removed, By: q.by, Host: w.HostOf(r, r.Members[i].ID), Member: r.Members[i].ID})
+	return true, w.removeFromEtcd(r, r.Members[i].ID)
 }
 
-// answers reports whether the member answers through that host.
-func (w *World) answers(via *Host, r *EtcdCluster, m Member) bool {
+// memberAnswers reports whether the member answers through that host.
+func (w *World) memberAnswers(via *Host, r *EtcdCluster, m Member) bool {
 	h := w.HostOf(r, m.ID)
 	return h != nil && h.Run.Etcd && via.Linked(h)
 }
@@ -240,7 +241,7 @@ func (w *World) etcdVia() *Host {
 		if w.Voting(h) {
 			return h
 		}
-		if _, m := w.member(h); m != nil && !m.Learner && other == nil {
+		if _, m := w.memberOf(h); m != nil && !m.Learner && other == nil {
 			other = h
 		}
 	}
@@ -250,7 +251,7 @@ func (w *World) etcdVia() *Host {
 // Keep records what a step or, without a step, the run itself has applied.
 func (w *World) Keep(by Author, manifest string, addons, nodes map[string]string) {
 	if by.Step != "" {
-		w.effect(Effect{Verb: Applied, By: by})
+		w.reportEffect(Effect{Verb: Applied, By: by})
 	}
 	o := &w.EtcdCluster().Objects
 	o.Record, o.Known = manifest, nodes

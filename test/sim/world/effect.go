@@ -58,8 +58,8 @@ type Author struct {
 	Kind step.Kind
 }
 
-// effect reports an effect before the caller makes the change.
-func (w *World) effect(e Effect) {
+// reportEffect reports an effect before the caller makes the change.
+func (w *World) reportEffect(e Effect) {
 	if e.Verb != LockTaken && e.Verb != LeaseTaken { // the content of a lock decides nothing
 		w.Version++
 	}

@@ -27,8 +27,8 @@ func Knows(keys []string, by string) bool {
 	return slices.Contains(keys, by) || len(keys) == 0 && by == identity
 }
 
-// writer returns the key with which an API server with these keys writes.
-func writer(keys []string) string {
+// writeKey returns the key with which an API server with these keys writes.
+func writeKey(keys []string) string {
 	if len(keys) == 0 {
 		return identity
 	}
@@ -37,7 +37,7 @@ func writer(keys []string) string {
 
 // newSecrets returns the Secrets of a new cluster.
 func newSecrets(keys []string) []string {
-	return slices.Repeat([]string{writer(keys)}, mostSecrets)
+	return slices.Repeat([]string{writeKey(keys)}, mostSecrets)
 }
 
 // writeSecret writes a Secret, through one API server after the other.
@@ -49,7 +49,7 @@ func (w *World) writeSecret() {
 	w.wrote = w.Now
 	n := int(w.Now / writeEvery)
 	if h := w.Hosts[n%len(w.Hosts)]; h.ControlPlane && w.APIReady(h) && w.ofCluster(h, r) {
-		r.Objects.Secrets[n%changing] = writer(h.Run.Told)
+		r.Objects.Secrets[n%changing] = writeKey(h.Run.Told)
 	}
 }
 
@@ -64,7 +64,7 @@ func (w *World) Readers() map[string][]string {
 	out := map[string][]string{}
 	r := w.EtcdCluster()
 	for _, h := range w.Hosts {
-		if r == nil || !h.ControlPlane || !w.ofCluster(h, r) || r.find(h.Disk.Data.Member) == nil ||
+		if r == nil || !h.ControlPlane || !w.ofCluster(h, r) || r.findMember(h.Disk.Data.Member) == nil ||
 			h.Disk.Marker == nil || !h.Disk.Marker.Complete {
 			continue
 		}
@@ -96,8 +96,8 @@ func (h *Host) tellAPI() {
 
 var errBlind = errors.New("etcd has Secrets that are stored by a key which the API server would not know")
 
-// blind reports whether an API server with these keys could not read some stored Secret.
-func (w *World) blind(h *Host, keys []string) bool {
+// cannotRead reports whether an API server with these keys could not read some stored Secret.
+func (w *World) cannotRead(h *Host, keys []string) bool {
 	r := w.EtcdCluster()
 	return !w.Flaws.Unwritten && r != nil && w.ofCluster(h, r) &&
 		slices.ContainsFunc(r.Objects.Secrets, func(by string) bool { return !Knows(keys, by) })
@@ -146,10 +146,10 @@ func placeKeys(w *World, h *Host, u *Unit) (bool, error) {
 	switch {
 	case h.Full:
 		return false, errFull
-	case w.blind(h, keys):
+	case w.cannotRead(h, keys):
 		return false, errBlind
 	}
-	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
+	w.reportEffect(Effect{Verb: Wrote, By: u.By, Host: h})
 	h.Disk.Keys, h.Disk.KeysGone = slices.Clone(keys), false
 	return true, nil
 }
@@ -158,7 +158,7 @@ func placeKeys(w *World, h *Host, u *Unit) (bool, error) {
 func tellKeys(w *World, h *Host, u *Unit) (bool, error) {
 	u.Disrupted = u.Disrupted || w.APIReady(h)
 	version := cmp.Or(h.Disk.API, h.Disk.Kubelet) // it may have been deleted
-	w.effect(Effect{Verb: APIChanged, By: u.By, Host: h, Old: h.Disk.API, New: version})
+	w.reportEffect(Effect{Verb: APIChanged, By: u.By, Host: h, Old: h.Disk.API, New: version})
 	h.Disk.API = version
 	h.tellAPI()
 	return true, nil
@@ -180,11 +180,11 @@ func checkSecrets(w *World, h *Host, u *Unit) (bool, error) {
 
 // rewriteSecrets rewrites one Secret that is not stored with the current key.
 func rewriteSecrets(w *World, q query) (bool, error) {
-	by := writer(w.apiVia().Run.Told)
+	by := writeKey(w.apiVia().Run.Told)
 	secrets := q.etcdCluster.Objects.Secrets
 	for i := range secrets {
 		if secrets[i] != by && !w.Flaws.Unwritten {
-			w.effect(Effect{Verb: Applied, By: q.by})
+			w.reportEffect(Effect{Verb: Applied, By: q.by})
 			secrets[i] = by
 			w.Write()
 			return false, nil

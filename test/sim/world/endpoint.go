@@ -58,16 +58,16 @@ func (w *World) ForgottenEndpoint() bool {
 	return dialled && !known
 }
 
-func certify(w *World, h *Host, u *Unit) (bool, error) {
+func certifyNames(w *World, h *Host, u *Unit) (bool, error) {
 	p := step.ParamsOf[step.APINamesParams](u.Intent)
-	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
+	w.reportEffect(Effect{Verb: Wrote, By: u.By, Host: h})
 	names := slices.DeleteFunc(slices.Clone(h.Disk.Names), func(n string) bool { return slices.Contains(p.Drop, n) })
 	h.Disk.Names = append(names, desired.Missing(p.Add, names)...)
 	return true, nil
 }
 
-// redial makes the host's kubeconfigs dial the endpoint, once an API server has answered there.
-func redial(w *World, h *Host, u *Unit) (bool, error) {
+// redialEndpoint makes the host's kubeconfigs dial the endpoint, once an API server has answered there.
+func redialEndpoint(w *World, h *Host, u *Unit) (bool, error) {
 	e := w.wantedBy(u.By.Run).At(step.ParamsOf[step.DialParams](u.Intent).Endpoint)
 	answers := slices.ContainsFunc(w.Hosts, func(other *Host) bool {
 		return other.ControlPlane && h.Linked(other) && w.APIReady(other) && slices.Contains(other.Disk.Names, e.Host)
@@ -75,7 +75,7 @@ func redial(w *World, h *Host, u *Unit) (bool, error) {
 	if h.Split || !answers {
 		return false, nil
 	}
-	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
+	w.reportEffect(Effect{Verb: Wrote, By: u.By, Host: h})
 	if h.ControlPlane {
 		h.Disk.Admin = e.Host
 	}
@@ -87,14 +87,14 @@ func redial(w *World, h *Host, u *Unit) (bool, error) {
 
 func publishEndpoint(w *World, q query) (bool, error) {
 	p := step.ParamsOf[step.PublishEndpointParams](q.in)
-	w.effect(Effect{Verb: Applied, By: q.by})
+	w.reportEffect(Effect{Verb: Applied, By: q.by})
 	q.etcdCluster.Objects.Endpoint = desired.Endpoint{}.At(p.Endpoint).Host
 	q.etcdCluster.Objects.Former = slices.Clone(p.Former)
 	return w.Write(), nil
 }
 
-// url returns a kubeconfig's URL for the name of an endpoint, or "".
-func url(name string) string {
+// endpointURL returns a kubeconfig's URL for the name of an endpoint, or "".
+func endpointURL(name string) string {
 	if name == "" {
 		return ""
 	}

@@ -25,8 +25,8 @@ type Member struct {
 // Hex returns the member's ID as etcd prints it.
 func (m Member) Hex() string { return fmt.Sprintf("%x", 0xe7cd0000+m.ID) }
 
-// find returns the member with that ID, or nil.
-func (r *EtcdCluster) find(id int) *Member {
+// findMember returns the member with that ID, or nil.
+func (r *EtcdCluster) findMember(id int) *Member {
 	for i := range r.Members {
 		if r.Members[i].ID == id {
 			return &r.Members[i]
@@ -35,8 +35,8 @@ func (r *EtcdCluster) find(id int) *Member {
 	return nil
 }
 
-// at returns the member with that address in its peer URL, or nil.
-func (r *EtcdCluster) at(address string) *Member {
+// memberAt returns the member with that address in its peer URL, or nil.
+func (r *EtcdCluster) memberAt(address string) *Member {
 	for i := range r.Members {
 		if r.Members[i].Address == address {
 			return &r.Members[i]
@@ -55,13 +55,13 @@ func (w *World) etcdCluster(id int) *EtcdCluster {
 	return nil
 }
 
-// member returns the member that runs on the host, if any.
-func (w *World) member(h *Host) (*EtcdCluster, *Member) {
+// memberOf returns the member that runs on the host, if any.
+func (w *World) memberOf(h *Host) (*EtcdCluster, *Member) {
 	if h.Disk.Data == nil || !h.Run.Etcd {
 		return nil, nil
 	}
 	r := w.etcdCluster(h.Disk.Data.EtcdCluster)
-	return r, r.find(h.Disk.Data.Member)
+	return r, r.findMember(h.Disk.Data.Member)
 }
 
 // HostOf returns the host whose disk has the member's data, or nil.
@@ -79,8 +79,8 @@ func (h *Host) Linked(other *Host) bool {
 	return h == other || !h.Split && !other.Split && h.Side == other.Side
 }
 
-// heard counts the etcd cluster's voters, and those that run within the host's reach, including its own.
-func (w *World) heard(r *EtcdCluster, by *Host) (voters, heard int) {
+// countHeard counts the etcd cluster's voters, and those that run within the host's reach, including its own.
+func (w *World) countHeard(r *EtcdCluster, by *Host) (voters, heard int) {
 	for i := range r.Members {
 		if r.Members[i].Learner {
 			continue
@@ -96,18 +96,18 @@ func (w *World) heard(r *EtcdCluster, by *Host) (voters, heard int) {
 // Quorum reports whether a majority of the etcd cluster's voters run and reach each other.
 func (w *World) Quorum(r *EtcdCluster) bool {
 	return r != nil && slices.ContainsFunc(w.Hosts, func(h *Host) bool {
-		of, m := w.member(h)
+		of, m := w.memberOf(h)
 		return of == r && m != nil && !m.Learner && w.Serving(h)
 	})
 }
 
 // Serving reports whether the host's member runs and hears from a quorum.
 func (w *World) Serving(h *Host) bool {
-	r, m := w.member(h)
+	r, m := w.memberOf(h)
 	if m == nil {
 		return false
 	}
-	voters, heard := w.heard(r, h)
+	voters, heard := w.countHeard(r, h)
 	return 2*heard > voters
 }
 
@@ -120,7 +120,7 @@ func (w *World) asksAPI(h *Host) bool {
 
 // Voting reports whether the host's member serves and is not a learner.
 func (w *World) Voting(h *Host) bool {
-	_, m := w.member(h)
+	_, m := w.memberOf(h)
 	return m != nil && !m.Learner && w.Serving(h)
 }
 
@@ -129,15 +129,15 @@ func (w *World) Voting(h *Host) bool {
 func (w *World) Write() bool {
 	for _, h := range w.Hosts {
 		if w.APIReady(h) {
-			r, _ := w.member(h)
-			return w.commit(r)
+			r, _ := w.memberOf(h)
+			return w.commitEntry(r)
 		}
 	}
 	return false
 }
 
-// commit appends one entry to the logs of a majority.
-func (w *World) commit(r *EtcdCluster) bool {
+// commitEntry appends one entry to the logs of a majority.
+func (w *World) commitEntry(r *EtcdCluster) bool {
 	if !w.Quorum(r) {
 		return false
 	}
@@ -151,7 +151,7 @@ func (w *World) commit(r *EtcdCluster) bool {
 			serving = append(serving, h)
 		}
 	}
-	next := w.newest(r) + 1
+	next := w.newestRevision(r) + 1
 	wrote := 0
 	for _, slow := range []bool{false, true} {
 		for _, h := range serving {
@@ -165,8 +165,8 @@ func (w *World) commit(r *EtcdCluster) bool {
 	return true
 }
 
-// newest returns the newest revision of the serving members, which is that of an elected leader.
-func (w *World) newest(r *EtcdCluster) int {
+// newestRevision returns the newest revision of the serving members, which is that of an elected leader.
+func (w *World) newestRevision(r *EtcdCluster) int {
 	newest := 0
 	for _, h := range w.Hosts {
 		if d := h.Disk.Data; d != nil && d.EtcdCluster == r.ID && w.Serving(h) {
@@ -178,11 +178,11 @@ func (w *World) newest(r *EtcdCluster) int {
 
 // Newest returns the revision that a client reads now: the newest of the serving members. It returns false without a
 // quorum.
-func (w *World) Newest(r *EtcdCluster) (int, bool) { return w.newest(r), w.Quorum(r) }
+func (w *World) Newest(r *EtcdCluster) (int, bool) { return w.newestRevision(r), w.Quorum(r) }
 
 // catchUp copies missing entries to the serving members.
 func (w *World) catchUp(r *EtcdCluster) {
-	newest := w.newest(r)
+	newest := w.newestRevision(r)
 	for _, h := range w.Hosts {
 		if d := h.Disk.Data; d != nil && d.EtcdCluster == r.ID && !h.Slow && w.Serving(h) {
 			d.Revision = newest
@@ -190,8 +190,8 @@ func (w *World) catchUp(r *EtcdCluster) {
 	}
 }
 
-// begin creates an etcd cluster with this host as its only member.
-func (w *World) begin(h *Host, objects Objects, revision int) {
+// beginEtcd creates an etcd cluster with this host as its only member.
+func (w *World) beginEtcd(h *Host, objects Objects, revision int) {
 	r := &EtcdCluster{ID: len(w.Rings) + 1, next: 1, Objects: objects, Acked: revision}
 	r.Members = []Member{{ID: r.ID*100 + 1, Name: h.Name, Address: h.Address}}
 	w.Rings = append(w.Rings, r)
@@ -207,18 +207,18 @@ func (w *World) addLearner(r *EtcdCluster, h *Host, by Author) error {
 	}
 	r.next++
 	id := r.ID*100 + r.next
-	w.effect(Effect{Verb: Added, By: by, Host: h, Member: id})
+	w.reportEffect(Effect{Verb: Added, By: by, Host: h, Member: id})
 	r.Members = append(r.Members, Member{ID: id, Address: h.Address, Learner: true})
-	w.commit(r)
+	w.commitEntry(r)
 	return nil
 }
 
-// remove removes a member under etcd's condition: a quorum.
-func (w *World) remove(r *EtcdCluster, id int) error {
+// removeFromEtcd removes a member under etcd's condition: a quorum.
+func (w *World) removeFromEtcd(r *EtcdCluster, id int) error {
 	if !w.Quorum(r) {
 		return errRefused("etcdserver: no leader")
 	}
-	w.commit(r)
+	w.commitEntry(r)
 	kept := r.Members[:0:0]
 	for _, m := range r.Members {
 		if m.ID != id {

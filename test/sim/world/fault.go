@@ -237,7 +237,7 @@ func (w *World) mendKeys(h *Host) bool {
 	switch {
 	case !d.KeysGone:
 		return false
-	case h.Run.API == "" && !w.blind(h, nil):
+	case h.Run.API == "" && !w.cannotRead(h, nil):
 		d.Keys, d.Told, d.KeysGone = nil, nil, false
 		return true
 	case !w.othersHaveKeys(h):
@@ -267,5 +267,5 @@ func (w *World) HalfJoined(h *Host) bool {
 
 func (w *World) etcdListed(h *Host) bool {
 	r := w.etcdCluster(h.Disk.Data.EtcdCluster)
-	return r != nil && r.find(h.Disk.Data.Member) != nil
+	return r != nil && r.findMember(h.Disk.Data.Member) != nil
 }

@@ -6,7 +6,7 @@ import "kubeone/internal/model/desired"
 func Installed(want desired.Cluster, version string) *World {
 	w := New(want)
 	first := w.Hosts[0]
-	w.begin(first, Objects{
+	w.beginEtcd(first, Objects{
 		Addons: map[string]string{"flannel": Addon}, Record: want.Digest, Endpoint: want.Endpoint.Host,
 		Secrets: newSecrets(nil),
 	}, 1)
@@ -39,9 +39,9 @@ func Installed(want desired.Cluster, version string) *World {
 			h.Disk.Data = &Data{EtcdCluster: r.ID, Member: id, Revision: 1}
 		}
 	}
-	r.Objects.Known = w.known(nil)
+	r.Objects.Known = w.knownNodes(nil)
 	r.Objects.DNS = DNS{Pod: Pod{Node: first.Name, Since: -podStart}, Runs: true}
-	w.settle()
+	w.settleWorld()
 	return w
 }
 
@@ -52,7 +52,7 @@ const Addon = "addon-1"
 func (w *World) Deploy(name string, pods, least int) {
 	r := w.EtcdCluster()
 	r.Objects.Apps = append(r.Objects.Apps, &App{Name: name, Min: least, Pods: make([]Pod, pods)})
-	w.settle()
+	w.settleWorld()
 	for _, a := range r.Objects.Apps {
 		for i := range a.Pods {
 			a.Pods[i].Since = -podStart // they started long ago

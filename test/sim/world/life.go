@@ -10,7 +10,7 @@ import (
 // The phases of repair, upgrade, removal and recovery.
 
 func restartUnits(w *World, h *Host, u *Unit) (bool, error) {
-	w.effect(Effect{Verb: UnitsRestarted, By: u.By, Host: h})
+	w.reportEffect(Effect{Verb: UnitsRestarted, By: u.By, Host: h})
 	if slices.Contains(step.ParamsOf[step.RestartUnitsParams](u.Intent).Units, "containerd") {
 		h.Run.Containerd = true
 	}
@@ -23,7 +23,7 @@ func restartUnits(w *World, h *Host, u *Unit) (bool, error) {
 
 // stopUnits stops the units before files change that they read at their start.
 func stopUnits(w *World, h *Host, u *Unit) (bool, error) {
-	w.effect(Effect{Verb: UnitsRestarted, By: u.By, Host: h})
+	w.reportEffect(Effect{Verb: UnitsRestarted, By: u.By, Host: h})
 	h.Run.Kubelet, h.Run.Registered = false, false
 	return true, nil
 }
@@ -32,7 +32,7 @@ func restoreFiles(w *World, h *Host, u *Unit) (bool, error) {
 	if h.Full {
 		return false, errFull
 	}
-	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
+	w.reportEffect(Effect{Verb: Wrote, By: u.By, Host: h})
 	h.Disk.Edited = false
 	return true, nil
 }
@@ -60,7 +60,7 @@ func checkUpgrade(w *World, h *Host, u *Unit) (bool, error) {
 func beginUpgrade(w *World, h *Host, u *Unit) (bool, error) {
 	h.Disk.Upgrading = u.Intent.Version
 	if !h.Run.Kubelet {
-		w.configure(h, u)
+		w.configureKubelet(h, u)
 		startKubelet(h, h.Disk.Kubelet)
 	}
 	return true, nil
@@ -96,9 +96,9 @@ func markChange(_ *World, h *Host, u *Unit) (bool, error) {
 
 // changeSettings writes the desired settings.
 func changeSettings(w *World, h *Host, u *Unit) (bool, error) {
-	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
+	w.reportEffect(Effect{Verb: Wrote, By: u.By, Host: h})
 	u.before = h.Disk.Settings
-	w.configure(h, u)
+	w.configureKubelet(h, u)
 	return true, nil
 }
 
@@ -115,14 +115,14 @@ func trySettings(_ *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
-func snapshot(w *World, h *Host, u *Unit) (bool, error) {
+func takeSnapshot(w *World, h *Host, u *Unit) (bool, error) {
 	if h.Full {
 		return false, errFull
 	}
 	if !w.Voting(h) {
 		return false, nil
 	}
-	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
+	w.reportEffect(Effect{Verb: Wrote, By: u.By, Host: h})
 	h.Disk.Snapshots = append(h.Disk.Snapshots, h.Disk.Data.Revision)
 	return true, nil
 }
@@ -133,7 +133,7 @@ func awaitOthers(w *World, h *Host, _ *Unit) (bool, error) {
 	if r == nil || !h.Run.Etcd || w.Flaws.NoQuorum {
 		return true, nil
 	}
-	voters, together := w.heard(r, h)
+	voters, together := w.countHeard(r, h)
 	if voters <= 2 {
 		return together == voters, nil
 	}
@@ -141,8 +141,8 @@ func awaitOthers(w *World, h *Host, _ *Unit) (bool, error) {
 }
 
 func changeKubelet(w *World, h *Host, u *Unit) (bool, error) {
-	w.effect(Effect{Verb: KubeletChanged, By: u.By, Host: h, Old: h.Run.KubeletVersion, New: u.Intent.Version})
-	w.configure(h, u)
+	w.reportEffect(Effect{Verb: KubeletChanged, By: u.By, Host: h, Old: h.Run.KubeletVersion, New: u.Intent.Version})
+	w.configureKubelet(h, u)
 	startKubelet(h, u.Intent.Version)
 	h.Run.Containerd = true
 	return true, nil
@@ -151,20 +151,20 @@ func changeKubelet(w *World, h *Host, u *Unit) (bool, error) {
 func stopAll(w *World, h *Host, u *Unit) (bool, error) {
 	if h.Run.Etcd {
 		u.Disrupted = u.Disrupted || w.Serving(h)
-		w.effect(Effect{Verb: EtcdStopped, By: u.By, Host: h})
+		w.reportEffect(Effect{Verb: EtcdStopped, By: u.By, Host: h})
 	}
 	h.Run.Kubelet, h.Run.KubeletVersion, h.Run.Registered = false, "", false
 	h.Run.Etcd, h.Run.API = false, ""
 	return true, nil
 }
 
-// keep moves aside what a reset keeps: etcd's data and the PKI.
-func keep(w *World, h *Host, u *Unit) (bool, error) {
+// keepAside moves aside what a reset keeps: etcd's data and the PKI.
+func keepAside(w *World, h *Host, u *Unit) (bool, error) {
 	d := &h.Disk
 	if w.Flaws.Delete || d.Data == nil && d.CA == 0 {
 		return true, nil
 	}
-	w.effect(Effect{Verb: MovedAside, By: u.By, Host: h})
+	w.reportEffect(Effect{Verb: MovedAside, By: u.By, Host: h})
 	d.putAside()
 	return true, nil
 }
@@ -182,7 +182,7 @@ func (d *Disk) putAside() {
 
 // deleteAll makes the host bare.
 func deleteAll(w *World, h *Host, u *Unit) (bool, error) {
-	w.effect(Effect{Verb: Deleted, By: u.By, Host: h})
+	w.reportEffect(Effect{Verb: Deleted, By: u.By, Host: h})
 	h.Disk = Disk{Generation: h.Disk.Generation, Marker: h.Disk.Marker, Aside: h.Disk.Aside, AsideCA: h.Disk.AsideCA}
 	h.Run.Containerd = false
 	return true, nil
@@ -190,14 +190,14 @@ func deleteAll(w *World, h *Host, u *Unit) (bool, error) {
 
 // deleteAside deletes the kept data.
 func deleteAside(w *World, h *Host, u *Unit) (bool, error) {
-	w.effect(Effect{Verb: Purged, By: u.By, Host: h})
+	w.reportEffect(Effect{Verb: Purged, By: u.By, Host: h})
 	h.Disk.Aside, h.Disk.AsideCA = nil, nil
 	return true, nil
 }
 
 // moveAside moves etcd's data and the manifests aside.
 func moveAside(w *World, h *Host, u *Unit) (bool, error) {
-	w.effect(Effect{Verb: MovedAside, By: u.By, Host: h})
+	w.reportEffect(Effect{Verb: MovedAside, By: u.By, Host: h})
 	if h.Disk.Data != nil {
 		h.Disk.Aside = append(h.Disk.Aside, *h.Disk.Data)
 	}
@@ -216,17 +216,17 @@ func markUnfinished(w *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
-// renew renews expired certificates and restarts their users.
-func renew(w *World, h *Host, u *Unit) (bool, error) {
+// renewCertificates renews expired certificates and restarts their users.
+func renewCertificates(w *World, h *Host, u *Unit) (bool, error) {
 	if !slices.Contains(step.ParamsOf[step.RegenerateParams](u.Intent).Parts, "certificates") {
 		return true, nil
 	}
 	if h.Run.Etcd && !w.Voting(h) {
 		u.Disrupted = u.Disrupted || w.Serving(h)
-		w.effect(Effect{Verb: EtcdStopped, By: u.By, Host: h})
+		w.reportEffect(Effect{Verb: EtcdStopped, By: u.By, Host: h})
 		h.Run.Etcd = false
 	}
-	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
+	w.reportEffect(Effect{Verb: Wrote, By: u.By, Host: h})
 	h.Disk.Expired, h.Run.API = false, ""
 	return true, nil
 }
@@ -237,7 +237,7 @@ func signKubelet(w *World, h *Host, u *Unit) (bool, error) {
 		if !h.ControlPlane && !w.asksAPI(h) {
 			return false, nil
 		}
-		w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
+		w.reportEffect(Effect{Verb: Wrote, By: u.By, Host: h})
 		h.Disk.KubeletCA, h.Disk.Local, h.Disk.Expired = w.caOf(w.EtcdCluster()), h.ControlPlane, false
 		if h.ControlPlane {
 			h.Disk.KubeletCA = h.Disk.CA
@@ -250,19 +250,19 @@ func signKubelet(w *World, h *Host, u *Unit) (bool, error) {
 
 // writeManifests writes missing static pods in the version of the host, and restarts the kubelet.
 func writeManifests(w *World, h *Host, u *Unit) (bool, error) {
-	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
+	w.reportEffect(Effect{Verb: Wrote, By: u.By, Host: h})
 	for _, part := range step.ParamsOf[step.RegenerateParams](u.Intent).Parts {
 		switch part {
 		case "kubelet-settings":
-			w.configure(h, u)
+			w.configureKubelet(h, u)
 		case "etcd":
 			if h.Disk.Data == nil {
 				return false, errors.New("an etcd without its data must not start as the member that it was")
 			}
 			h.Disk.Etcd = true
 		case "kube-apiserver":
-			w.effect(Effect{Verb: APIChanged, By: u.By, Host: h, New: h.Disk.Kubelet})
-			if h.Disk.KeysGone || w.blind(h, h.Disk.Keys) {
+			w.reportEffect(Effect{Verb: APIChanged, By: u.By, Host: h, New: h.Disk.Kubelet})
+			if h.Disk.KeysGone || w.cannotRead(h, h.Disk.Keys) {
 				return false, errBlind
 			}
 			h.Disk.API = h.Disk.Kubelet

@@ -91,8 +91,8 @@ func (o *Objects) closedWorkers() int {
 	return n
 }
 
-// clone returns a deep copy.
-func (o Objects) clone() Objects {
+// cloneObjects returns a deep copy.
+func (o Objects) cloneObjects() Objects {
 	out := o
 	out.Nodes, out.Apps, out.Addons, out.Known = nil, nil, maps.Clone(o.Addons), maps.Clone(o.Known)
 	out.Secrets = slices.Clone(o.Secrets)
@@ -112,14 +112,14 @@ func (o Objects) clone() Objects {
 func (w *World) Available(a *App) int {
 	n := 0
 	for _, p := range a.Pods {
-		if w.available(p) {
+		if w.isAvailable(p) {
 			n++
 		}
 	}
 	return n
 }
 
-func (w *World) available(p Pod) bool {
+func (w *World) isAvailable(p Pod) bool {
 	if p.Node == "" || w.Now-p.Since < podStart {
 		return false
 	}
@@ -127,8 +127,8 @@ func (w *World) available(p Pod) bool {
 	return n != nil && n.Ready
 }
 
-// place assigns Nodes to waiting pods, and removes pods from Nodes that were deleted or have been silent for long.
-func (w *World) place(r *EtcdCluster) {
+// placePods assigns Nodes to waiting pods, and removes pods from Nodes that were deleted or have been silent for long.
+func (w *World) placePods(r *EtcdCluster) {
 	for _, a := range r.Objects.Apps {
 		for i := range a.Pods {
 			w.placePod(r, &a.Pods[i], false)
@@ -136,7 +136,7 @@ func (w *World) place(r *EtcdCluster) {
 	}
 	dns := &r.Objects.DNS
 	w.placePod(r, &dns.Pod, true)
-	if runs := w.available(dns.Pod); runs != dns.Runs {
+	if runs := w.isAvailable(dns.Pod); runs != dns.Runs {
 		dns.Runs = runs
 		w.Version++
 	}
@@ -152,14 +152,14 @@ func (w *World) placePod(r *EtcdCluster, p *Pod, anywhere bool) {
 	if p.Node != "" {
 		return
 	}
-	if best := w.emptiest(r, anywhere); best != "" {
+	if best := w.emptiestNode(r, anywhere); best != "" {
 		p.Node, p.Since = best, w.Now
 		w.Version++
 	}
 }
 
-// emptiest returns the schedulable, working Node with the fewest pods, a worker or any.
-func (w *World) emptiest(r *EtcdCluster, anywhere bool) string {
+// emptiestNode returns the schedulable, working Node with the fewest pods, a worker or any.
+func (w *World) emptiestNode(r *EtcdCluster, anywhere bool) string {
 	best, least := "", -1
 	for _, n := range r.Objects.Nodes {
 		if !n.Ready || n.Cordoned || n.ControlPlane && !anywhere {
@@ -205,8 +205,8 @@ func (w *World) Relax() {
 	}
 }
 
-// evict evicts one pod from the Node, and reports whether none is left. A budget may refuse; cluster DNS has none.
-func (w *World) evict(r *EtcdCluster, h *Host, node string, by Author, force bool) (empty bool, err error) {
+// evictPod evicts one pod from the Node, and reports whether none is left. A budget may refuse; cluster DNS has none.
+func (w *World) evictPod(r *EtcdCluster, h *Host, node string, by Author, force bool) (empty bool, err error) {
 	if dns := &r.Objects.DNS; dns.Node == node {
 		dns.Node = ""
 		w.Version++
@@ -218,13 +218,13 @@ func (w *World) evict(r *EtcdCluster, h *Host, node string, by Author, force boo
 				continue
 			}
 			left := w.Available(a)
-			if w.available(*p) {
+			if w.isAvailable(*p) {
 				left--
 			}
 			if !force && !w.Flaws.NoBudget && left < a.Min {
 				return false, errRefused("Cannot evict pod as it would violate the pod's disruption budget.")
 			}
-			w.effect(Effect{Verb: Evicted, By: by, Host: h, App: a, Pod: *p})
+			w.reportEffect(Effect{Verb: Evicted, By: by, Host: h, App: a, Pod: *p})
 			p.Node = ""
 			return r.Objects.PodsOn(node) == 0, nil
 		}

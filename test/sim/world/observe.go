@@ -47,8 +47,8 @@ func (w *World) observeHost(h *Host) observed.Host {
 		ClockSkew:   time.Second,
 		KubeletConf: observed.Of(d.KubeletCA != 0), AdminConf: observed.Of(d.AdminCA != 0),
 		PKI: observed.Of(d.CA != 0), EtcdData: observed.Of(d.Data != nil),
-		Containerd:       unit(d.Kubelet != "", h.Run.Containerd, "2.2.1"),
-		Kubelet:          unit(d.Kubelet != "", h.Run.Kubelet, d.Kubelet),
+		Containerd:       observeUnit(d.Kubelet != "", h.Run.Containerd, "2.2.1"),
+		Kubelet:          observeUnit(d.Kubelet != "", h.Run.Kubelet, d.Kubelet),
 		APIServerVersion: d.API, Upgrading: d.Upgrading, HooksOwed: slices.Clone(d.Owed),
 	}
 	if h.Full {
@@ -88,10 +88,10 @@ func (h *Host) observeCredentials(out *observed.Host) {
 		out.CAHash = "sha256:" + strconv.Itoa(ca)
 	}
 	if d.KubeletCA != 0 && !d.Local {
-		out.Endpoint = url(d.Dials)
+		out.Endpoint = endpointURL(d.Dials)
 	}
 	if d.AdminCA != 0 {
-		out.AdminEndpoint = url(d.Admin)
+		out.AdminEndpoint = endpointURL(d.Admin)
 	}
 	if h.ControlPlane && d.CA != 0 {
 		out.APINames = d.Names
@@ -110,7 +110,7 @@ func (h *Host) observeCredentials(out *observed.Host) {
 // Image returns the name of the release's image.
 func Image(version string) string { return "example.com/kube-apiserver:v" + version }
 
-func unit(installed, active bool, version string) observed.Unit {
+func observeUnit(installed, active bool, version string) observed.Unit {
 	out := observed.Unit{Installed: installed, State: "inactive/dead"}
 	if installed {
 		out.Enabled, out.Version = true, version
@@ -160,9 +160,9 @@ func (w *World) observeRunning(h *Host, out *observed.Host) {
 func (w *World) observeAPI() observed.API {
 	via := w.apiVia()
 	if via == nil {
-		return observed.API{Reached: w.credentials(), ReadyAt: w.readyAt()}
+		return observed.API{Reached: w.hasCredentials(), ReadyAt: w.readyAt()}
 	}
-	r, _ := w.member(via)
+	r, _ := w.memberOf(via)
 	out := observed.API{
 		Reached: observed.Yes, Via: via.ID, Version: via.Run.API, ClusterID: strconv.Itoa(r.ID),
 		Addons: map[string]string{}, AutoApproval: observed.Of(r.Objects.AnyToken),
@@ -204,7 +204,7 @@ func observeNode(w *World, n *Node) observed.Node {
 		out.Ready = observed.Unknown
 	}
 	if n.CordonedBy != "" {
-		out.Annotations = merged(n.Annotations, map[string]string{CordonAnnotation: n.CordonedBy})
+		out.Annotations = mergeKeys(n.Annotations, map[string]string{CordonAnnotation: n.CordonedBy})
 	}
 	for _, t := range n.Taints {
 		out.Taints = append(out.Taints, observed.Taint{Key: t, Effect: "NoSchedule"})
@@ -212,7 +212,7 @@ func observeNode(w *World, n *Node) observed.Node {
 	return out
 }
 
-func (m Member) observe() observed.Member {
+func (m Member) observeMember() observed.Member {
 	return observed.Member{
 		ID: m.Hex(), Name: m.Name, PeerURLs: []string{"https://" + m.Address + ":2380"}, Learner: m.Learner,
 	}
@@ -223,7 +223,7 @@ func (w *World) OnDisk(h *Host) []observed.Member {
 	var out []observed.Member
 	if d := h.Disk.Data; d != nil {
 		for _, m := range w.etcdCluster(d.EtcdCluster).Members {
-			out = append(out, m.observe())
+			out = append(out, m.observeMember())
 		}
 	}
 	return out
@@ -240,8 +240,8 @@ func (w *World) readyAt() string {
 	return w.want.Endpoint.String()
 }
 
-// credentials interprets an API that does not answer: No if some host had credentials.
-func (w *World) credentials() observed.Tri {
+// hasCredentials interprets an API that does not answer: No if some host had credentials.
+func (w *World) hasCredentials() observed.Tri {
 	for _, h := range w.Hosts {
 		if h.ControlPlane && !h.Outside && h.Reached() && h.Disk.AdminCA != 0 {
 			return observed.No
@@ -254,17 +254,17 @@ func (w *World) credentials() observed.Tri {
 func (w *World) ObserveEtcd() observed.Etcd {
 	via := w.etcdVia()
 	if via == nil {
-		return observed.Etcd{Reached: w.credentials()}
+		return observed.Etcd{Reached: w.hasCredentials()}
 	}
-	r, _ := w.member(via)
+	r, _ := w.memberOf(via)
 	out := observed.Etcd{Reached: observed.Yes}
 	if !w.Serving(via) {
 		out.Problem = "no quorum answers"
 	}
 	for _, m := range r.Members {
-		one := m.observe()
+		one := m.observeMember()
 		one.Healthy = observed.No
-		if w.answers(via, r, m) {
+		if w.memberAnswers(via, r, m) {
 			one.Version, one.Healthy = "3.6.6", observed.Of(w.Serving(w.HostOf(r, m.ID)))
 		}
 		out.Members = append(out.Members, one)

@@ -27,7 +27,7 @@ func (w *World) outOfService(h *Host, u *Unit, restoring bool) (bool, error) {
 	case (m == nil || m.Fenced == "") && w.Voting(h) && !w.Flaws.Anyhow:
 		return false, errors.New("etcd has its quorum again, and nothing was stopped here")
 	}
-	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
+	w.reportEffect(Effect{Verb: Wrote, By: u.By, Host: h})
 	if m == nil {
 		m = &Marker{Cluster: w.Name, ID: h.ID}
 		h.Disk.Marker = m
@@ -39,7 +39,7 @@ func (w *World) outOfService(h *Host, u *Unit, restoring bool) (bool, error) {
 
 // takeAway moves aside everything that a fenced host could serve with.
 func takeAway(w *World, h *Host, u *Unit) (bool, error) {
-	w.effect(Effect{Verb: MovedAside, By: u.By, Host: h})
+	w.reportEffect(Effect{Verb: MovedAside, By: u.By, Host: h})
 	d := &h.Disk
 	d.putAside()
 	d.Etcd, d.API, d.Lost, d.Controllers = false, "", "", false
@@ -65,10 +65,10 @@ func restoreData(w *World, h *Host, u *Unit) (bool, error) {
 	if _, err := stopAll(w, h, u); err != nil {
 		return false, err
 	}
-	w.effect(Effect{Verb: RingMade, By: u.By, Host: h})
+	w.reportEffect(Effect{Verb: RingMade, By: u.By, Host: h})
 	before := *d.Data
 	d.Aside = append(d.Aside, before)
-	w.begin(h, old.Objects.clone(), before.Revision)
+	w.beginEtcd(h, old.Objects.cloneObjects(), before.Revision)
 	d.Restored = true
 	return true, nil
 }
@@ -90,12 +90,12 @@ func beginAnew(w *World, h *Host, u *Unit) (bool, error) {
 	if d.CA == 0 || d.Data == nil {
 		return false, errors.New("the CA is not there, or etcd's data")
 	}
-	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
+	w.reportEffect(Effect{Verb: Wrote, By: u.By, Host: h})
 	if d.API != u.Intent.Version {
-		w.effect(Effect{Verb: APIChanged, By: u.By, Host: h, Old: d.API, New: u.Intent.Version})
+		w.reportEffect(Effect{Verb: APIChanged, By: u.By, Host: h, Old: d.API, New: u.Intent.Version})
 	}
 	if made := d.KubeletCA == 0 || d.API == "" || d.Digest == ""; made || d.Upgrading != "" {
-		w.configure(h, u)
+		w.configureKubelet(h, u)
 		if made { // by kubeadm, around the data
 			d.Digest, d.Upgrading = d.Settings, ""
 		}

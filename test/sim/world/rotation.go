@@ -29,8 +29,8 @@ func (a Authority) Whole() Authority {
 	return a
 }
 
-// observed returns the probe's result.
-func (a Authority) observed() observed.Authority {
+// observeAuthority returns the probe's result.
+func (a Authority) observeAuthority() observed.Authority {
 	a = a.Whole()
 	return observed.Authority{Trusted: slices.Clone(a.Trusts), Next: a.Next, Begun: a.Begun}
 }
@@ -38,7 +38,7 @@ func (a Authority) observed() observed.Authority {
 // observeAuthorities adds the host's authorities.
 func (h *Host) observeAuthorities(out *observed.Host) {
 	if h.ControlPlane && h.Disk.CA != 0 {
-		out.Authorities = map[string]observed.Authority{observed.EtcdCA: h.Disk.Authority.observed()}
+		out.Authorities = map[string]observed.Authority{observed.EtcdCA: h.Disk.Authority.observeAuthority()}
 	}
 }
 
@@ -52,7 +52,7 @@ func (w *World) rotationHosts() (hosts []rotation.Host, all bool) {
 		all = all && h.Reached()
 		hosts = append(hosts, rotation.Host{
 			ID:          h.ID,
-			Authorities: map[string]observed.Authority{observed.EtcdCA: h.Disk.Authority.observed()},
+			Authorities: map[string]observed.Authority{observed.EtcdCA: h.Disk.Authority.observeAuthority()},
 		})
 	}
 	return hosts, all
@@ -80,45 +80,45 @@ func noteRotation(w *World, h *Host, u *Unit) (bool, error) {
 		w.authorities++
 		a.Goal = fmt.Sprintf("ca-%d", w.authorities+1)
 	}
-	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
+	w.reportEffect(Effect{Verb: Wrote, By: u.By, Host: h})
 	a.Begun = string(p.Phase)
 	h.Disk.Authority = a
 	return true, nil
 }
 
-// in reports whether the unit's step belongs to that phase.
-func in(u *Unit, p rotation.Phase) bool {
+// isInPhase reports whether the unit's step belongs to that phase.
+func isInPhase(u *Unit, p rotation.Phase) bool {
 	return step.ParamsOf[step.RotateParams](u.Intent).Phase == p
 }
 
-// then returns the host's authority after the phase.
-func (w *World) then(h *Host, u *Unit) observed.Authority {
+// authorityAfter returns the host's authority after the phase.
+func (w *World) authorityAfter(h *Host, u *Unit) observed.Authority {
 	hosts, _ := w.rotationHosts()
-	return rotation.After(h.Disk.Authority.observed(), step.ParamsOf[step.RotateParams](u.Intent).Phase,
+	return rotation.After(h.Disk.Authority.observeAuthority(), step.ParamsOf[step.RotateParams](u.Intent).Phase,
 		h.Disk.Authority.Goal, rotation.Signers(hosts, observed.EtcdCA))
 }
 
 func placeNext(w *World, h *Host, u *Unit) (bool, error) {
-	if in(u, rotation.Learn) {
-		h.Disk.Authority.Next = w.then(h, u).Next
+	if isInPhase(u, rotation.Learn) {
+		h.Disk.Authority.Next = w.authorityAfter(h, u).Next
 	}
 	return true, nil
 }
 
 func placeKey(_ *World, h *Host, u *Unit) (bool, error) {
-	if in(u, rotation.Use) {
+	if isInPhase(u, rotation.Use) {
 		h.Disk.Authority.Signs = h.Disk.Authority.Goal
 	}
 	return true, nil
 }
 
 func placeTrusted(w *World, h *Host, u *Unit) (bool, error) {
-	h.Disk.Authority.Trusts = w.then(h, u).Trusted
+	h.Disk.Authority.Trusts = w.authorityAfter(h, u).Trusted
 	return true, nil
 }
 
 func signAnew(_ *World, h *Host, u *Unit) (bool, error) {
-	if in(u, rotation.Use) {
+	if isInPhase(u, rotation.Use) {
 		h.Disk.Authority.Shows = h.Disk.Authority.Goal
 	}
 	return true, nil
@@ -130,20 +130,20 @@ func restartEtcd(w *World, h *Host, u *Unit) (bool, error) {
 		return true, nil
 	}
 	u.Disrupted = u.Disrupted || w.Serving(h)
-	w.effect(Effect{Verb: EtcdStopped, By: u.By, Host: h})
+	w.reportEffect(Effect{Verb: EtcdStopped, By: u.By, Host: h})
 	h.Run.Etcd, h.Run.API = false, ""
 	return true, nil
 }
 
 func dropNext(_ *World, h *Host, u *Unit) (bool, error) {
-	if in(u, rotation.Use) {
+	if isInPhase(u, rotation.Use) {
 		h.Disk.Authority.Next = ""
 	}
 	return true, nil
 }
 
 func endRotation(w *World, h *Host, u *Unit) (bool, error) {
-	h.Disk.Authority.Begun, h.Disk.Authority.Goal = w.then(h, u).Begun, ""
+	h.Disk.Authority.Begun, h.Disk.Authority.Goal = w.authorityAfter(h, u).Begun, ""
 	return true, nil
 }
 
@@ -165,7 +165,7 @@ func (w *World) Shown() (shows map[string]string, trusts map[string][]string) {
 	shows, trusts = map[string]string{}, map[string][]string{}
 	r := w.EtcdCluster()
 	for _, h := range w.Hosts {
-		if r == nil || !h.ControlPlane || !h.Run.Etcd || !w.ofCluster(h, r) || r.find(h.Disk.Data.Member) == nil {
+		if r == nil || !h.ControlPlane || !h.Run.Etcd || !w.ofCluster(h, r) || r.findMember(h.Disk.Data.Member) == nil {
 			continue
 		}
 		shows[h.Name] = h.Disk.Authority.Whole().Shows

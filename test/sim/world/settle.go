@@ -12,11 +12,11 @@ func (w *World) Settle() {
 		}
 		return
 	}
-	w.settle()
+	w.settleWorld()
 	w.settled = w.Version
 }
 
-func (w *World) settle() {
+func (w *World) settleWorld() {
 	for _, h := range w.Hosts {
 		w.settleHost(h)
 	}
@@ -26,11 +26,11 @@ func (w *World) settle() {
 	}
 	w.catchUp(r)
 	for _, h := range w.Hosts {
-		w.register(r, h)
+		w.registerNode(r, h)
 	}
-	w.heartbeats(r)
+	w.updateNodes(r)
 	if w.APIUp() {
-		w.place(r)
+		w.placePods(r)
 	}
 }
 
@@ -52,7 +52,7 @@ func (w *World) settleHost(h *Host) {
 	}
 	if !h.Run.Etcd && h.Disk.Etcd && w.etcdRuns(h) {
 		h.Run.Etcd, h.Run.Trusts = true, slices.Clone(h.Disk.Authority.Whole().Trusts)
-		w.named(h)
+		w.nameMember(h)
 		w.Version++
 	}
 	if h.Run.Etcd && h.Disk.API != h.Run.API && h.Disk.API != "" && h.Disk.Has(h.Disk.API) &&
@@ -65,12 +65,12 @@ func (w *World) settleHost(h *Host) {
 // etcdRuns reports whether etcd can run with the host's data: its cluster must still list the member.
 func (w *World) etcdRuns(h *Host) bool {
 	d := h.Disk.Data
-	return d != nil && h.Disk.CA != 0 && !h.Disk.Expired && w.etcdCluster(d.EtcdCluster).find(d.Member) != nil
+	return d != nil && h.Disk.CA != 0 && !h.Disk.Expired && w.etcdCluster(d.EtcdCluster).findMember(d.Member) != nil
 }
 
-// named gives a member its name at its first start.
-func (w *World) named(h *Host) {
-	if r, m := w.member(h); m != nil && m.Name == "" && w.Quorum(r) {
+// nameMember gives a member its name at its first start.
+func (w *World) nameMember(h *Host) {
+	if r, m := w.memberOf(h); m != nil && m.Name == "" && w.Quorum(r) {
 		m.Name = h.Name
 	}
 }
@@ -111,8 +111,8 @@ func (w *World) Asks(h *Host) bool {
 	return w.asksAPI(h) && w.Believed(h.Disk.Dials)
 }
 
-// register creates the Node of a kubelet that has just started.
-func (w *World) register(r *EtcdCluster, h *Host) {
+// registerNode creates the Node of a kubelet that has just started.
+func (w *World) registerNode(r *EtcdCluster, h *Host) {
 	if h.Run.Registered || !w.Asks(h) {
 		return
 	}
@@ -127,8 +127,8 @@ func (w *World) register(r *EtcdCluster, h *Host) {
 	}
 }
 
-// heartbeats updates the status of Nodes.
-func (w *World) heartbeats(r *EtcdCluster) {
+// updateNodes updates the status of Nodes.
+func (w *World) updateNodes(r *EtcdCluster) {
 	for _, n := range r.Objects.Nodes {
 		h := w.Host(n.Name)
 		ready := h != nil && w.Asks(h) && h.Run.Registered && h.Run.Containerd && !h.Unready &&

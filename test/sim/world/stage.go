@@ -25,7 +25,7 @@ func markBegun(w *World, h *Host, u *Unit) (bool, error) {
 	if other := w.Host(u.Intent.NodeName); other != nil && other != h {
 		return false, errors.New("another host has the name " + u.Intent.NodeName)
 	}
-	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
+	w.reportEffect(Effect{Verb: Wrote, By: u.By, Host: h})
 	if h.Disk.Marker == nil {
 		h.Disk.Marker = &Marker{Cluster: w.Name}
 	}
@@ -37,7 +37,7 @@ func markBegun(w *World, h *Host, u *Unit) (bool, error) {
 		h.Name, h.ControlPlane = m.Node, m.Role == desired.ControlPlane
 	}
 	if w.Flaws.WipeData && h.Disk.Data != nil {
-		w.effect(Effect{Verb: Deleted, By: u.By, Host: h})
+		w.reportEffect(Effect{Verb: Deleted, By: u.By, Host: h})
 		h.Disk.Data = nil
 	}
 	return true, nil
@@ -60,7 +60,7 @@ func fetchImages(w *World, h *Host, u *Unit) (bool, error) {
 	if h.Full {
 		return false, errFull
 	}
-	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
+	w.reportEffect(Effect{Verb: Wrote, By: u.By, Host: h})
 	if !h.Disk.Has(u.Intent.Version) {
 		h.Disk.Fetched = append(h.Disk.Fetched, u.Intent.Version)
 	}
@@ -69,13 +69,13 @@ func fetchImages(w *World, h *Host, u *Unit) (bool, error) {
 
 func initPKI(w *World, h *Host, u *Unit) (bool, error) {
 	if h.Disk.CA == 0 {
-		w.effect(Effect{Verb: CAMade, By: u.By, Host: h})
+		w.reportEffect(Effect{Verb: CAMade, By: u.By, Host: h})
 		h.Disk.CA = len(w.Rings)*1000 + h.Machine
 	}
 	h.Disk.AdminCA, h.Disk.KubeletCA, h.Disk.Local = h.Disk.CA, h.Disk.CA, true
 	e := w.wantedBy(u.By.Run)
 	h.Disk.Admin, h.Disk.Names = e.Host, e.Required()
-	w.configure(h, u)
+	w.configureKubelet(h, u)
 	if h.Disk.Data == nil && w.orders[u.By.Run].Encrypted {
 		h.Disk.Keys = []string{firstKey}
 	}
@@ -83,8 +83,8 @@ func initPKI(w *World, h *Host, u *Unit) (bool, error) {
 	return true, nil
 }
 
-// configure writes the kubelet configuration of the run's manifest.
-func (w *World) configure(h *Host, u *Unit) {
+// configureKubelet writes the kubelet configuration of the run's manifest.
+func (w *World) configureKubelet(h *Host, u *Unit) {
 	h.Disk.Settings, h.Disk.Edited = w.settingsOf(u.By.Run), false
 }
 
@@ -100,8 +100,8 @@ func startKubelet(h *Host, version string) {
 
 func initEtcd(w *World, h *Host, u *Unit) (bool, error) {
 	if h.Disk.Data == nil || w.Flaws.FreshInit {
-		w.effect(Effect{Verb: RingMade, By: u.By, Host: h})
-		w.begin(h, Objects{
+		w.reportEffect(Effect{Verb: RingMade, By: u.By, Host: h})
+		w.beginEtcd(h, Objects{
 			Addons: map[string]string{}, Endpoint: w.wantedBy(u.By.Run).Host, Secrets: newSecrets(h.Disk.Keys),
 		}, 0)
 	}
@@ -114,12 +114,12 @@ func writeAPI(w *World, h *Host, u *Unit) (bool, error) {
 	if !h.Disk.Has(u.Intent.Version) {
 		return false, errors.New("its image is not there")
 	}
-	if h.Disk.KeysGone || w.blind(h, h.Disk.Keys) {
+	if h.Disk.KeysGone || w.cannotRead(h, h.Disk.Keys) {
 		return false, errBlind
 	}
 	if h.Disk.API != u.Intent.Version {
 		u.Disrupted = u.Disrupted || w.APIReady(h)
-		w.effect(Effect{Verb: APIChanged, By: u.By, Host: h, Old: h.Disk.API, New: u.Intent.Version})
+		w.reportEffect(Effect{Verb: APIChanged, By: u.By, Host: h, Old: h.Disk.API, New: u.Intent.Version})
 		h.Disk.API = u.Intent.Version
 	}
 	h.tellAPI()
@@ -187,7 +187,7 @@ func writePKI(w *World, h *Host, u *Unit) (bool, error) {
 	if h.Disk.CA != 0 && peer.Disk.CA != 0 && h.Disk.CA != peer.Disk.CA {
 		return false, errors.New("/etc/kubernetes/pki/ca.crt is another cluster's CA")
 	}
-	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
+	w.reportEffect(Effect{Verb: Wrote, By: u.By, Host: h})
 	h.Disk.CA = peer.Disk.CA
 	w.copyKeys(h, peer)
 	copyAuthority(h, peer)
@@ -199,18 +199,18 @@ func joinKubelet(w *World, h *Host, u *Unit) (bool, error) {
 	if h.Disk.CA == 0 {
 		return false, errors.New("the CA is not there")
 	}
-	w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
+	w.reportEffect(Effect{Verb: Wrote, By: u.By, Host: h})
 	e := w.wantedBy(u.By.Run)
 	h.Disk.AdminCA, h.Disk.Admin, h.Disk.Names = h.Disk.CA, e.Host, e.Required()
 	if h.Disk.KubeletCA == 0 {
 		h.Disk.KubeletCA, h.Disk.Local, h.Disk.Dials = h.Disk.CA, false, e.Host
 	}
 	if h.Disk.Settings != w.settingsOf(u.By.Run) || h.Disk.Edited {
-		w.configure(h, u)
+		w.configureKubelet(h, u)
 		h.Run.Kubelet = false // it restarts
 	}
 	if !h.Run.Kubelet {
-		w.effect(Effect{Verb: KubeletChanged, By: u.By, Host: h, Old: h.Run.KubeletVersion, New: u.Intent.Version})
+		w.reportEffect(Effect{Verb: KubeletChanged, By: u.By, Host: h, Old: h.Run.KubeletVersion, New: u.Intent.Version})
 		startKubelet(h, u.Intent.Version)
 	}
 	return true, nil
@@ -224,7 +224,7 @@ func addMember(w *World, h *Host, u *Unit) (bool, error) {
 		return true, nil
 	case r == nil || !w.asksAPI(h) || !w.Quorum(r):
 		return false, nil
-	case r.at(h.Address) != nil:
+	case r.memberAt(h.Address) != nil:
 		return true, nil
 	}
 	return true, w.addLearner(r, h, u.By)
@@ -233,7 +233,7 @@ func addMember(w *World, h *Host, u *Unit) (bool, error) {
 // startMember starts etcd. A member that has lost its data does not rejoin its cluster.
 func startMember(w *World, h *Host, u *Unit) (bool, error) {
 	r := w.EtcdCluster()
-	m := r.at(h.Address)
+	m := r.memberAt(h.Address)
 	if m == nil {
 		return false, errors.New("no member of this host's address")
 	}
@@ -245,7 +245,7 @@ func startMember(w *World, h *Host, u *Unit) (bool, error) {
 	}
 	h.Disk.Etcd = true
 	if w.Flaws.HastyPromotion && m.Learner {
-		w.effect(Effect{Verb: Promoted, By: u.By, Host: h, Member: m.ID})
+		w.reportEffect(Effect{Verb: Promoted, By: u.By, Host: h, Member: m.ID})
 		m.Learner = false
 	}
 	return true, nil
@@ -253,26 +253,26 @@ func startMember(w *World, h *Host, u *Unit) (bool, error) {
 
 // promoteMember makes the learner a voter when it has caught up.
 func promoteMember(w *World, h *Host, u *Unit) (bool, error) {
-	r, m := w.member(h)
+	r, m := w.memberOf(h)
 	if m == nil || !w.Serving(h) {
 		return false, nil
 	}
 	if !m.Learner {
 		return true, nil
 	}
-	if h.Disk.Data.Revision < w.newest(r) {
+	if h.Disk.Data.Revision < w.newestRevision(r) {
 		return false, nil
 	}
-	w.effect(Effect{Verb: Promoted, By: u.By, Host: h, Member: m.ID})
+	w.reportEffect(Effect{Verb: Promoted, By: u.By, Host: h, Member: m.ID})
 	m.Learner = false
-	w.commit(r)
+	w.commitEntry(r)
 	return true, nil
 }
 
 // kubeletLocal points the host's kubelet to the host's own API server.
 func kubeletLocal(w *World, h *Host, u *Unit) (bool, error) {
 	if !h.Disk.Local {
-		w.effect(Effect{Verb: KubeletChanged, By: u.By, Host: h, Old: h.Run.KubeletVersion, New: h.Run.KubeletVersion})
+		w.reportEffect(Effect{Verb: KubeletChanged, By: u.By, Host: h, Old: h.Run.KubeletVersion, New: h.Run.KubeletVersion})
 		h.Disk.Local = true
 	}
 	return true, nil
@@ -289,18 +289,18 @@ func joinWorker(w *World, h *Host, u *Unit) (bool, error) {
 	r := w.EtcdCluster()
 	switch {
 	case h.Disk.KubeletCA != 0:
-		w.configure(h, u)
+		w.configureKubelet(h, u)
 		startKubelet(h, h.Disk.Kubelet) // it creates its Node if there is none
 	case r == nil || !w.asksAPI(h):
 		return false, nil
 	default:
-		w.effect(Effect{Verb: Wrote, By: u.By, Host: h})
-		w.configure(h, u)
+		w.reportEffect(Effect{Verb: Wrote, By: u.By, Host: h})
+		w.configureKubelet(h, u)
 		h.Disk.KubeletCA, h.Run.Kubelet = w.caOf(r), false // kubeadm restarts it
 		h.Disk.Dials = w.wantedBy(u.By.Run).Host
 	}
 	if !h.Run.Kubelet {
-		w.effect(Effect{Verb: KubeletChanged, By: u.By, Host: h, Old: h.Run.KubeletVersion, New: h.Disk.Kubelet})
+		w.reportEffect(Effect{Verb: KubeletChanged, By: u.By, Host: h, Old: h.Run.KubeletVersion, New: h.Disk.Kubelet})
 		startKubelet(h, h.Disk.Kubelet)
 	}
 	return true, nil

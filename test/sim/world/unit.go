@@ -55,7 +55,7 @@ func (w *World) TakeLock(h *Host, c Claim) (int64, bool) {
 		return 0, false
 	}
 	if c.Ours == 0 {
-		w.effect(Effect{Verb: LockTaken, By: Author{Run: c.Run}, Host: h, Forced: other})
+		w.reportEffect(Effect{Verb: LockTaken, By: Author{Run: c.Run}, Host: h, Forced: other})
 		h.Disk.Generation = max(h.Disk.Generation+1, began+w.Now) // a new machine does not restart at 1
 	}
 	h.Held = &Keeper{Run: c.Run, Beat: w.Now}
@@ -64,7 +64,7 @@ func (w *World) TakeLock(h *Host, c Claim) (int64, bool) {
 
 // TakeLease takes the cluster's lock for a run.
 func (w *World) TakeLease(run string, forced bool) {
-	w.effect(Effect{Verb: LeaseTaken, By: Author{Run: run}, Forced: forced})
+	w.reportEffect(Effect{Verb: LeaseTaken, By: Author{Run: run}, Forced: forced})
 	w.EtcdCluster().Objects.Lease = Lease{Run: run, Renewed: w.Now}
 }
 
@@ -82,7 +82,7 @@ func (w *World) Forget(h *Host, run string) {
 	if (h.Held != nil && h.Held.Run != run || h.Run.Unit != nil) && !w.Flaws.Forget {
 		return
 	}
-	w.effect(Effect{Verb: Forgotten, By: Author{Run: run}, Host: h})
+	w.reportEffect(Effect{Verb: Forgotten, By: Author{Run: run}, Host: h})
 	h.Disk.Generation, h.Disk.Result, h.Held = 0, nil, nil
 }
 
@@ -98,7 +98,7 @@ func (w *World) Start(h *Host, by Author, generation int64, intent step.Intent) 
 	case (generation == 0 || h.Disk.Generation != generation) && !w.Flaws.NoFence:
 		return CodeLockLost
 	}
-	w.effect(Effect{Verb: Begun, By: by, Host: h})
+	w.reportEffect(Effect{Verb: Begun, By: by, Host: h})
 	h.Disk.Result = nil
 	h.Run.Unit = &Unit{By: by, Intent: intent}
 	if a := string(w.orders[by.Run].Owed[h.ID][intent.Kind]); a != "" && !slices.Contains(h.Disk.Owed, a) {
@@ -146,11 +146,11 @@ func (w *World) Work(h *Host) {
 	}
 	w.Version++
 	if err != nil || u.phase >= len(phases) {
-		w.end(h, u, err)
+		w.endUnit(h, u, err)
 	}
 }
 
-func (w *World) end(h *Host, u *Unit, err error) {
+func (w *World) endUnit(h *Host, u *Unit, err error) {
 	h.Run.Unit = nil
 	h.Disk.Result = &Result{Run: u.By.Run, Step: u.By.Step, Code: CodeDone}
 	if err != nil {
