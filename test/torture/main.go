@@ -75,7 +75,8 @@ func (s settings) runSuites(ctx context.Context) error {
 		names = names[:1]
 	}
 	of := map[string]func(context.Context) error{
-		"install": s.tortureInstall, "upgrade": s.tortureUpgrade, "repair": s.tortureRepair, "reconfigure": s.tortureReconfigure,
+		"install": s.tortureInstall, "upgrade": s.tortureUpgrade, "repair": s.tortureRepair,
+		"reconfigure": s.tortureReconfigure,
 	}
 	for _, name := range names {
 		printLine("suite %s", name)

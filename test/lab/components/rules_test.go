@@ -30,7 +30,8 @@ func TestNearestVersion(t *testing.T) {
 }
 
 func TestKubeadmImageTags(t *testing.T) {
-	got := tagsByImage("registry.k8s.io/coredns/coredns:v1.14.2\nregistry.k8s.io/pause:3.10.2\nlocalhost:5000/etcd:3.6.8-0\n")
+	got := tagsByImage("registry.k8s.io/coredns/coredns:v1.14.2\nregistry.k8s.io/pause:3.10.2\n" +
+		"localhost:5000/etcd:3.6.8-0\n")
 	want := map[string]string{"coredns": "v1.14.2", "pause": "3.10.2", "etcd": "3.6.8-0"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

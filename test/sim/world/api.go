@@ -68,7 +68,8 @@ func applyAddon(w *World, q query) (bool, error) {
 
 func saveRecord(w *World, q query) (bool, error) {
 	w.reportEffect(Effect{Verb: Applied, By: q.by})
-	q.etcdCluster.Objects.Record, q.etcdCluster.Objects.Known = q.digests.Manifest, w.knownNodes(q.etcdCluster.Objects.Known)
+	objects := &q.etcdCluster.Objects
+	objects.Record, objects.Known = q.digests.Manifest, w.knownNodes(objects.Known)
 	return w.Write(), nil
 }
 
