@@ -111,6 +111,12 @@ type hostFiles struct {
 	Step       *observed.Step
 }
 
+// runningStep is a systemctl that shows a step as running: /var/lib/kubeone/step/current counts only then.
+const runningStep = `#!/bin/sh
+[ "$1" != is-active ] || exit 3
+printf '%s\n' Id=kubeone-step.service LoadState=loaded ActiveState=active SubState=running
+`
+
 // readHost runs the probe's script over a copy of a host's files, which it finds in a folder.
 func readHost(t *testing.T, path string) any {
 	root := t.TempDir()
@@ -122,9 +128,17 @@ func readHost(t *testing.T, path string) any {
 	if err := os.Chtimes(filepath.Join(root, "var/lib/kubeone/lock/beat"), now, now); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Mkdir(filepath.Join(root, "bin"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "bin/systemctl"), []byte(runningStep), 0o700); err != nil { // #nosec G306
+		t.Fatal(err)
+	}
 	text := strings.NewReplacer("/etc/kubeone", root+"/etc/kubeone", "/var/lib/kubeone", root+"/var/lib/kubeone").
 		Replace(probe.Script)
-	out, err := exec.CommandContext(t.Context(), "sh", "-c", text, "probe", "facts").Output()
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", text, "probe", "facts")
+	cmd.Env = append(os.Environ(), "PATH="+root+"/bin:"+os.Getenv("PATH"))
+	out, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)
 	}
