@@ -10,7 +10,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
+	"syscall"
 	"sync"
 	"testing"
 	"time"
@@ -75,6 +77,7 @@ func New(t *testing.T, name string) *Host {
 	for tool, text := range map[string]string{"systemctl": systemctl, "systemd-run": SystemdRun} {
 		h.Write("bin/"+tool, text, 0o700)
 	}
+	t.Cleanup(h.killUnit)
 	h.Server = sshtest.Start(t,
 		sshtest.Options{Handler: sshtest.Shell("ROOT="+h.Root, "PATH="+h.Path("bin")+":"+os.Getenv("PATH"))})
 	pool := sshpool.New(sshpool.Options{
@@ -88,6 +91,17 @@ func New(t *testing.T, name string) *Host {
 		HostKeys: []ssh.PublicKey{h.Server.HostKey()},
 	})
 	return h
+}
+
+// killUnit ends the processes of the last unit, which may wait for a gate that no test opens any more.
+func (h *Host) killUnit() {
+	pid, err := strconv.Atoi(strings.TrimSpace(h.Read("pid")))
+	if err != nil {
+		return // no unit was started
+	}
+	if group, err := syscall.Getpgid(pid); err == nil {
+		_ = syscall.Kill(-group, syscall.SIGKILL)
+	}
 }
 
 // Path returns where a file of the host is.
