@@ -203,7 +203,7 @@ func newView(in Input) *view {
 	v.leaveAlone()
 	v.etcd = v.countVoters()
 	for i := range v.hosts {
-		v.hosts[i].midUpgrade = v.goesOn(&v.hosts[i])
+		v.hosts[i].midUpgrade = v.canResumeUpgrade(&v.hosts[i])
 	}
 	v.running = v.collectVersions()
 	v.unfit, v.warnings = v.checkFitness()

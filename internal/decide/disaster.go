@@ -30,9 +30,9 @@ func (v *view) disasterProcedure() []problem.Instruction {
 		steps = append(steps, *s)
 	}
 	if data := namesOf(v.controlPlane(), (*hostState).holdsData); data != nil {
-		steps = append(steps, v.withData(data)...)
+		steps = append(steps, v.recoverFromData(data)...)
 	} else {
-		steps = append(steps, v.withoutData()...)
+		steps = append(steps, v.recoverFromBackup()...)
 	}
 	return []problem.Instruction{{Problems: []problem.Problem{v.quorumLost()}, Steps: steps}}
 }
@@ -68,8 +68,8 @@ func (v *view) bringBack() *problem.Step {
 	return &problem.Step{Code: problem.BringBackHosts, Parameters: problem.Parameters{"count": short, "hosts": back}}
 }
 
-// withData returns the steps of a recovery from data that a control-plane host still has.
-func (v *view) withData(hosts []string) []problem.Step {
+// recoverFromData returns the steps of a recovery from data that a control-plane host still has.
+func (v *view) recoverFromData(hosts []string) []problem.Step {
 	steps := []problem.Step{
 		{Code: problem.KeepEtcdData, Parameters: problem.Parameters{"hosts": hosts}},
 		{Code: problem.RecoverFromMember,
@@ -82,8 +82,8 @@ func (v *view) withData(hosts []string) []problem.Step {
 	})
 }
 
-// withoutData returns the steps of a recovery from a backup.
-func (v *view) withoutData() []problem.Step {
+// recoverFromBackup returns the steps of a recovery from a backup.
+func (v *view) recoverFromBackup() []problem.Step {
 	steps := []problem.Step{
 		{Code: problem.FindBackup},
 		{Code: problem.RecoverFromBackup,

@@ -49,7 +49,7 @@ func (v *view) checkFitness() (unfit, warnings []problem.Problem) {
 	warnings = append(warnings, v.sameMachines()...)
 	warnings = slices.Concat(warnings, v.unreadableWarnings(unfit), v.notCompared(), v.notRunning(), v.systemWaits())
 	warnings = slices.Concat(warnings, v.podsOutside(), v.endpointWarnings(), v.encryptionWaits(), v.rotationBegun())
-	if p := v.skewElsewhere(); p != nil && v.staysAsItIs() {
+	if p := v.skewElsewhere(); p != nil && v.keepsVersions() {
 		warnings = append(warnings, *p)
 	}
 	return unfit, append(warnings, v.livingOrphans()...)
@@ -162,7 +162,7 @@ func (v *view) fitnessOf(s *hostState) (unfit, warnings []problem.Problem) {
 		}
 	}
 	warnings = append(warnings, condition.OtherKeys(s.ID, &s.is, problem.HostKeyReplaced)...)
-	warnings = append(warnings, s.ofMember()...)
+	warnings = append(warnings, s.memberWarnings()...)
 	if st := s.is.Step; st != nil {
 		warnings = append(warnings, problem.Problem{
 			Code: problem.StepRunning, Host: s.ID, Parameters: problem.Parameters{"step": st.Stage, "run": st.RunID},
@@ -197,8 +197,8 @@ func (v *view) foreignCNIFirst(s *hostState) *problem.Problem {
 	}
 }
 
-// ofMember returns warnings about a host that has joined.
-func (s *hostState) ofMember() []problem.Problem {
+// memberWarnings returns warnings about a host that has joined.
+func (s *hostState) memberWarnings() []problem.Problem {
 	var out []problem.Problem
 	warn := func(code problem.Code, parameter string, values []string) {
 		if len(values) > 0 && s.hasJoined() {

@@ -36,15 +36,15 @@ func (v *view) hostsToUpgrade() []string {
 	return out
 }
 
-// goesOn reports whether an upgrade of the host has begun, and resuming it may repair the host: the kubelet or a
-// control-plane component does not run in its new version or configuration. Restarting these unchanged would only fail
-// again, for instance after the manifest was corrected. Either etcd runs there and may be stopped, or nothing runs
+// canResumeUpgrade reports whether an upgrade of the host has begun, and resuming it may repair the host: the kubelet
+// or a control-plane component does not run in its new version or configuration. Restarting these unchanged would only
+// fail again, for instance after the manifest was corrected. Either etcd runs there and may be stopped, or nothing runs
 // because the kubelet does not, and the others are a quorum.
-func (v *view) goesOn(s *hostState) bool {
+func (v *view) canResumeUpgrade(s *hostState) bool {
 	switch {
 	case !s.inLimit || !s.upgradeBegun() || !v.isOutdated(s) || v.in.Is.API.Reached != observed.Yes:
 		return false
-	case !s.is.Containerd.Active || s.is.KubeletConf != observed.Yes || !s.mayGoOn():
+	case !s.is.Containerd.Active || s.is.KubeletConf != observed.Yes || !s.isFixedByUpgrade():
 		return false
 	case s.Role == desired.Worker:
 		return true
@@ -58,8 +58,8 @@ func (v *view) goesOn(s *hostState) bool {
 	return s.is.EtcdHealth == observed.Yes && v.memberVote(s) == observed.Yes && stop.Safe
 }
 
-// mayGoOn reports whether the rest of the host's upgrade may repair the host.
-func (s *hostState) mayGoOn() bool {
+// isFixedByUpgrade reports whether the rest of the host's upgrade may repair the host.
+func (s *hostState) isFixedByUpgrade() bool {
 	switch s.Condition {
 	case condition.Restartable, condition.Unready, condition.Broken:
 		return true

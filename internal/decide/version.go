@@ -187,12 +187,12 @@ func (v *view) compareVersions() (fsm.Event, string, *problem.Problem) {
 	all = slices.Compact(all)
 	switch {
 	case len(v.running.silent) > 0:
-		return becauseOf(fsm.OnNotKnown, problem.VersionsUnknown, problem.Parameters{"hosts": v.running.silent})
+		return answerProblem(fsm.OnNotKnown, problem.VersionsUnknown, problem.Parameters{"hosts": v.running.silent})
 	case len(v.running.api) == 0:
-		return becauseOf(fsm.OnNotKnown, problem.APIServerVersionUnknown, nil)
+		return answerProblem(fsm.OnNotKnown, problem.APIServerVersionUnknown, nil)
 	case len(all) == 1 && all[0] == want && len(v.unfinishedUpgrades()) == 0 &&
 		len(idsWhere(v.hosts, v.wrongVersion)) == 0 &&
-		(v.oldElsewhere() == nil || v.staysAsItIs()):
+		(v.oldElsewhere() == nil || v.keepsVersions()):
 		return fsm.OnSame, "everything runs " + want, nil
 	}
 	event, p := compareVersions(want, all, v.running.api)
@@ -219,8 +219,8 @@ func (v *view) compareVersions() (fsm.Event, string, *problem.Problem) {
 	return event, want + " is desired and " + problem.List(all) + " runs", nil
 }
 
-// staysAsItIs reports whether nothing joins or is upgraded whose version matters to other API servers.
-func (v *view) staysAsItIs() bool {
+// keepsVersions reports whether no host joins or is upgraded whose version matters to other API servers.
+func (v *view) keepsVersions() bool {
 	return !v.in.ForceUpgrade && len(idsWhere(v.hosts, (*hostState).isMissing)) == 0 &&
 		(v.in.About != nil || v.systemHost() == "" || len(v.oldSystem()) == 0)
 }
@@ -235,7 +235,7 @@ func (v *view) wrongVersion(s *hostState) bool {
 	return s.hasJoined() && s.Versions != (desired.Versions{}) && v.isOutdated(s)
 }
 
-func becauseOf(event fsm.Event, code problem.Code, parameters problem.Parameters) (fsm.Event, string,
+func answerProblem(event fsm.Event, code problem.Code, parameters problem.Parameters) (fsm.Event, string,
 	*problem.Problem) {
 	p := &problem.Problem{Code: code, Parameters: parameters}
 	return event, p.What(), p

@@ -38,7 +38,7 @@ const (
 
 // Worker asks the questions of the state machine about one worker. Like Decide, it never fails.
 func Worker(in WorkerInput) Decision {
-	w := lookAt(in)
+	w := newWorker(in)
 	d := Decision{Hosts: map[string]condition.Assessment{w.s.ID: w.s.Assessment}, Warnings: w.warnings}
 	d.Route, d.Trace = fsm.Worker.Walk(w.answerQuestion)
 	switch d.Route {
@@ -56,7 +56,7 @@ func Worker(in WorkerInput) Decision {
 			d.Drift = map[string][]string{w.s.ID: {desired.CredentialsConfiguration}}
 		}
 	case fsm.Resources:
-		d.Metadata, d.Uncordon = w.onlyIf(w.isStale()), w.onlyIf(w.isCordonedByRun())
+		d.Metadata, d.Uncordon = w.idIf(w.isStale()), w.idIf(w.isCordonedByRun())
 	}
 	return d
 }
@@ -69,7 +69,7 @@ type worker struct {
 	problems, warnings []problem.Problem
 }
 
-func lookAt(in WorkerInput) *worker {
+func newWorker(in WorkerInput) *worker {
 	w := &worker{in: &in}
 	w.s.Host, w.s.inLimit = &in.Want.Workers[0], true
 	w.s.is, w.s.wantKubelet = in.Is.Hosts[w.s.ID], in.Want.KubeletVersion(in.Want.Workers[0])
@@ -82,7 +82,7 @@ func lookAt(in WorkerInput) *worker {
 		cx.Node = w.s.node
 	}
 	w.s.Assessment = condition.Classify(w.s.Host, &w.s.is, cx)
-	w.s.midUpgrade = w.goesOn()
+	w.s.midUpgrade = w.canResumeUpgrade()
 	return w
 }
 
@@ -215,19 +215,19 @@ func (w *worker) askMayJoin() (fsm.Event, string) {
 	if event, why := w.answerSkew(); event != "" {
 		return event, why
 	}
-	if w.anyToken() {
+	if w.acceptsAnyToken() {
 		return w.answerWith(fsm.OnNotKnown, "a join token would be good for any Node", w.joinTokenProblem()...)
 	}
 	return fsm.OnYes, "kubelet " + w.s.wantKubelet + " works with every API server"
 }
 
-// anyToken reports whether kubeadm's rule that makes any join token good for any Node exists or may exist. Only the
-// holder of the cluster's lock removes it.
-func (w *worker) anyToken() bool { return w.in.Is.API.AutoApproval != observed.No }
+// acceptsAnyToken reports whether kubeadm's rule that makes any join token good for any Node exists or may exist. Only
+// the holder of the cluster's lock removes it.
+func (w *worker) acceptsAnyToken() bool { return w.in.Is.API.AutoApproval != observed.No }
 
 // joinTokenProblem returns the problem of a cluster with that rule; nil if there is none.
 func (w *worker) joinTokenProblem() []problem.Problem {
-	if !w.anyToken() {
+	if !w.acceptsAnyToken() {
 		return nil
 	}
 	return []problem.Problem{{Code: problem.JoinTokensForAny, Host: w.s.ID}}
@@ -270,7 +270,7 @@ func (w *worker) askHealthy() (fsm.Event, string) {
 		return fsm.OnHealthy, name + " is healthy, or its upgrade repairs it"
 	case w.s.Condition == condition.Restartable:
 		return fsm.OnUnitsStopped, "units of " + name + " do not run and can be started again"
-	case w.s.Condition == condition.Regenerable && w.in.Is.API.Reached == observed.Yes && !w.anyToken():
+	case w.s.Condition == condition.Regenerable && w.in.Is.API.Reached == observed.Yes && !w.acceptsAnyToken():
 		return fsm.OnRegenerable, "what is missing on " + name + " can be regenerated"
 	case len(w.restorableFiles()) > 0:
 		return fsm.OnEdited, "changed files on " + name + " can be restored"
@@ -321,10 +321,10 @@ func (w *worker) isOutdated() bool {
 	return w.s.upgradeBegun() || w.s.kubeletDiffers() || w.s.runtimeDiffers()
 }
 
-// goesOn reports whether a change of versions has begun and resuming it may repair the host. A change to versions that
-// are refused, or must wait, does not count.
-func (w *worker) goesOn() bool {
-	return w.s.upgradeBegun() && len(w.refusingAPIServers()) == 0 && w.s.mayGoOn() &&
+// canResumeUpgrade reports whether a change of versions has begun and resuming it may repair the host. A change to
+// versions that are refused, or must wait, does not count.
+func (w *worker) canResumeUpgrade() bool {
+	return w.s.upgradeBegun() && len(w.refusingAPIServers()) == 0 && w.s.isFixedByUpgrade() &&
 		w.in.Is.API.Reached == observed.Yes &&
 		w.s.is.Containerd.Active && w.s.is.KubeletConf == observed.Yes
 }
@@ -393,8 +393,8 @@ func (w *worker) answerWith(event fsm.Event, why string, problems ...problem.Pro
 	return event, why
 }
 
-// onlyIf returns the worker's ID if is is true, else nil.
-func (w *worker) onlyIf(is bool) []string {
+// idIf returns the worker's ID if is is true, else nil.
+func (w *worker) idIf(is bool) []string {
 	if is {
 		return []string{w.s.ID}
 	}

@@ -92,7 +92,7 @@ func Decide(hosts []Host, asked []string, fresh bool) Decision {
 			continue
 		}
 		d := Decision{Phase: p, Authorities: in[p]}
-		d.Hosts = toDo(hosts, in[p], p)
+		d.Hosts = hostsNotDone(hosts, in[p], p)
 		return d
 	}
 	if !fresh || len(in[Settled]) == 0 {
@@ -105,9 +105,9 @@ func Decide(hosts []Host, asked []string, fresh bool) Decision {
 	return d
 }
 
-// toDo returns the IDs of the hosts that have not done their part of a phase. Hosts with a note of it come last, so
-// that a note exists until the last host is done.
-func toDo(hosts []Host, names []string, p Phase) []string {
+// hostsNotDone returns the IDs of the hosts that have not done their part of a phase. Hosts with a note of it come
+// last, so that a note exists until the last host is done.
+func hostsNotDone(hosts []Host, names []string, p Phase) []string {
 	var without, with []string
 	for _, h := range hosts {
 		noted := func(name string) bool { return h.Authorities[name].Begun != "" }
