@@ -15,22 +15,21 @@ import (
 // Endpoint is one way to an API server: usually a control-plane host, reached through its SSH connection.
 type Endpoint struct {
 	ID      string // the host's identity, for messages
-	Address string // host:port as seen from where Dial dials: "127.0.0.1:6443" from the host itself
+	Address string // host:port as Dial reaches it: "127.0.0.1:6443" from the host itself
 	// Dial opens the connection; nil means straight from this machine. It must be safe for
 	// concurrent use and return when its context ends.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// Access is all that is needed to speak to a cluster's API. It holds credentials, so it shows nothing of them when it
-// is printed or marshalled.
+// Access is what a client of a cluster's API needs. It holds credentials, and hides them when printed or marshalled.
 type Access struct {
-	// Kubeconfig is a kubeconfig whose certificates, keys and tokens are inline. One that names files, or a program to
-	// run, is refused: it comes from a host and must not reach into the operator's machine.
+	// Kubeconfig is a kubeconfig with inline certificates, keys and tokens. One that names files or a program to run is
+	// refused: it comes from a host and must not reach into the operator's machine.
 	Kubeconfig []byte
-	// TokenFiles says that the kubeconfig was made on this machine, and may name the file of a token, which is read
-	// again as time goes by: that of a pod's service account is replaced every hour.
+	// TokenFiles says that the kubeconfig was made on this machine and may name a token file. The file is read again
+	// regularly, since a pod's service account token is replaced every hour.
 	TokenFiles bool
-	// Via are the ways to the API, tried in order. Empty means straight to the kubeconfig's server.
+	// Via are the ways to the API, tried in order. Empty is a direct connection to the kubeconfig's server.
 	Via []Endpoint
 }
 
@@ -48,13 +47,13 @@ func (Access) Format(s fmt.State, _ rune) { _, _ = s.Write([]byte(redacted)) }
 // MarshalText hides the credentials from JSON, YAML and structured logs.
 func (Access) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 
-// ForPeople is the kubeconfig for a person's own programs: of what a host has sent, the server, its CA and the
-// credentials of the current context, under names of ours, and nothing else. It is an error where the kubeconfig could
-// not be used here, because it names files, or a program to run.
+// ForPeople returns a kubeconfig for the operator's own programs. It has only the server, CA and credentials of the
+// current context, under kubeone's names. It fails for a kubeconfig that is refused here, because it names files or a
+// program to run.
 func (a Access) ForPeople(clusterName string) ([]byte, error) {
 	raw, err := a.loadKubeconfig()
 	if err == nil {
-		err = inlineOnly(raw, false) // what a person is given is all that he needs
+		err = inlineOnly(raw, false) // the copy is complete without files
 	}
 	if err != nil {
 		return nil, err
@@ -80,7 +79,7 @@ func (a Access) ForPeople(clusterName string) ([]byte, error) {
 	return clientcmd.Write(*out)
 }
 
-// CA is the certificate, as PEM, that the API's own must be signed by; nil where the kubeconfig cannot be used.
+// CA returns the CA certificate for the API's certificate, in PEM; nil if the kubeconfig cannot be used.
 func (a Access) CA() []byte {
 	config, err := a.restConfig()
 	if err != nil {
@@ -117,12 +116,12 @@ func configOf(raw *clientcmdapi.Config) (*rest.Config, error) {
 		return nil, fmt.Errorf("kubeconfig: server %q is not an https address", config.Host)
 	}
 	if len(config.CAData) == 0 {
-		return nil, errors.New("kubeconfig: it has no CA: anybody with a public certificate could be the cluster")
+		return nil, errors.New("kubeconfig: it has no CA, so the server cannot be verified; add certificate-authority-data")
 	}
 	return config, nil
 }
 
-// inlineOnly refuses what would make this machine run a program or read a file because a kubeconfig says so.
+// inlineOnly refuses a kubeconfig that would make this machine run a program or read a file.
 func inlineOnly(raw *clientcmdapi.Config, tokenFiles bool) error {
 	for name, user := range raw.AuthInfos {
 		switch {
@@ -158,7 +157,7 @@ func (a Access) endpointList(config *rest.Config) []Endpoint {
 	return via
 }
 
-// serverAddress is the host:port of a server's URL that config has already accepted.
+// serverAddress returns the host:port of a server URL that restConfig has accepted.
 func serverAddress(server string) string {
 	u, err := url.Parse(server)
 	if err != nil {
@@ -170,7 +169,7 @@ func serverAddress(server string) string {
 	return u.Host
 }
 
-// serverName is the name that the server's certificate must have.
+// serverName returns the name that the server's certificate must have.
 func serverName(server string) string {
 	u, err := url.Parse(server)
 	if err != nil {

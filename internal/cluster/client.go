@@ -1,10 +1,9 @@
-// Package cluster speaks to a cluster's API server, and joins the packages below it, each of which does one thing
-// there: join tokens, kubelets' certificates, nodes, drains, the cluster's own record, roll-outs, and
-// server-side apply.
+// Package cluster is a client of a cluster's API. It combines the packages below it, such as those for join tokens,
+// kubelets' certificates, nodes, drains, the cluster's record, rollouts and server-side apply.
 //
-// Every operation is idempotent, retries transient failures itself until its context ends (API servers restart while a
-// cluster is being built), and waits for conditions by watching. Errors are *apicall.Error, with what was done, to
-// which node, and a class. Nothing here decides anything: what to do is in the plan.
+// Every operation is idempotent and waits for conditions by watching. It retries transient failures until its context
+// ends, since API servers restart while a cluster is being built. Errors are *apicall.Error with the operation, the
+// node and a class. The package makes no decisions; it carries out the plan.
 package cluster
 
 import (
@@ -32,12 +31,11 @@ import (
 	"kubeone/internal/locks/leaselock"
 )
 
-// Client speaks to one cluster. It is safe for concurrent use.
+// Client is a client of one cluster. It is safe for concurrent use.
 type Client struct {
 	Kubernetes kubernetes.Interface
 	Dynamic    dynamic.Interface
-	// REST is the configuration, for clients that must be built otherwise; it dials through the endpoints too. It
-	// holds credentials.
+	// REST is the configuration for other clients. It also dials through the endpoints. It holds credentials.
 	REST *rest.Config
 
 	certificates.Approver
@@ -58,9 +56,9 @@ type Client struct {
 	http *http.Transport
 }
 
-// Connect prepares a client; no connection is made before the first request. A request goes to the first endpoint of
-// access.Via that answers; TLS always checks that it is the server that the kubeconfig names. Proxies of the
-// environment are not used. The caller closes the client.
+// Connect prepares a client. It connects at the first request, to the first endpoint of access.Via that answers. TLS
+// always verifies that this is the server in the kubeconfig. Proxies in the environment are not used. The caller must
+// close the client.
 func Connect(access Access) (*Client, error) { return connectClient(access, usualLimits()) }
 
 func connectClient(access Access, l limits) (*Client, error) {
@@ -72,7 +70,7 @@ func connectClient(access Access, l limits) (*Client, error) {
 	if err != nil {
 		return nil, apicall.Wrap("connect to the cluster", "", fmt.Errorf("certificates of the kubeconfig: %w", err))
 	}
-	if secure == nil { // neither CA nor certificates: the system's CAs, and a token
+	if secure == nil { // neither CA nor certificates: system CAs and a token
 		secure = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	secure.NextProtos = []string{"h2", "http/1.1"}
@@ -84,9 +82,9 @@ func connectClient(access Access, l limits) (*Client, error) {
 	return newClient(config, d)
 }
 
-// tuneConfig sets what all our clients share.
+// tuneConfig sets the limits and dialers shared by all clients.
 func tuneConfig(config *rest.Config, d *dialer) {
-	config.QPS = -1 // the API server's own fairness is enough; waiting here only makes an apply slower
+	config.QPS = -1 // no client-side limit: the API server has priority and fairness
 	config.UserAgent = "kubeone"
 	config.WarningHandler = rest.NoWarnings{}
 	config.Dial = d.dialPlain
@@ -116,7 +114,7 @@ func newClient(config *rest.Config, d *dialer) (*Client, error) {
 	return c, nil
 }
 
-// New makes a client of clients that somebody else made and ends. Its REST is nil.
+// New returns a Client of existing clients, which the caller closes. Its REST is nil.
 func New(kube kubernetes.Interface, dyn dynamic.Interface) *Client {
 	return &Client{
 		Kubernetes: kube, Dynamic: dyn,

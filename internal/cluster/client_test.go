@@ -27,7 +27,7 @@ import (
 
 const secretToken = "very-secret-token"
 
-// kubeconfigFor is a kubeconfig for a server of that URL, which trusts the test server's certificate.
+// kubeconfigFor returns a kubeconfig for the URL that trusts the test server's certificate.
 func kubeconfigFor(t *testing.T, server *httptest.Server, url string, change func(*clientcmdapi.Config)) []byte {
 	t.Helper()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
@@ -58,7 +58,7 @@ func apiServer(t *testing.T, handle http.HandlerFunc) *httptest.Server {
 	return server
 }
 
-// dials counts, and connects to where it says, or refuses where that is "".
+// dials is a dialer that counts, and connects to its target; "" refuses connections.
 type dials struct {
 	to    string
 	count atomic.Int32
@@ -159,7 +159,7 @@ func TestAnEndpointThatIsDeadIsSkippedAndTheOneThatWorksIsRemembered(t *testing.
 		c.http.CloseIdleConnections()
 		c.dial.closeAll() // each request needs a new connection
 	}
-	// A request that meets a connection as it ends is made again, on one more.
+	// A request on a connection that is closing is repeated on a new one.
 	if refused, worked, spared := refusing.count.Load(), working.count.Load(), spare.count.Load(); refused != 1 ||
 		worked < 3 || spared != 0 {
 		t.Errorf("the dead one was dialled %d times, the one that works %d times, the spare one %d times", refused,
@@ -287,7 +287,7 @@ func TestKubeconfigsThatReachIntoThisMachineAreRefused(t *testing.T) {
 	}
 }
 
-// TestAPersonGetsNoMoreThanTheCredentials: a kubeconfig has room for more than is needed to reach a cluster.
+// A kubeconfig may have more than is needed to reach a cluster; ForPeople copies none of that.
 func TestAPersonGetsNoMoreThanTheCredentials(t *testing.T) {
 	t.Parallel()
 	server := apiServer(t, ok)

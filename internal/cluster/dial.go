@@ -11,8 +11,8 @@ import (
 	"kubeone/internal/cluster/apicall"
 )
 
-// dialer opens connections through the endpoints: the one that worked last first, then the others in order, and those
-// that failed lately at the end. It is safe for concurrent use.
+// dialer opens connections through the endpoints. It tries the last working one first, then the others in order, and
+// recently failed ones at the end. It is safe for concurrent use.
 type dialer struct {
 	via    []Endpoint
 	tls    *tls.Config
@@ -28,8 +28,8 @@ func newDialer(via []Endpoint, config *tls.Config, l limits) *dialer {
 	return &dialer{via: via, tls: config, limits: l, dead: map[int]time.Time{}, conns: map[*conn]struct{}{}}
 }
 
-// dialTLS opens a connection and completes the TLS handshake, so that an endpoint that accepts connections without
-// answering counts as dead too.
+// dialTLS opens a connection and completes the TLS handshake. So an endpoint that accepts connections but does not
+// answer also counts as dead.
 func (d *dialer) dialTLS(ctx context.Context, network, _ string) (net.Conn, error) {
 	return d.tryEndpoints(ctx, func(ctx context.Context, i int) (net.Conn, error) {
 		raw, err := d.dialEndpoint(ctx, network, i)
@@ -85,14 +85,14 @@ func (d *dialer) dialEndpoint(ctx context.Context, network string, i int) (net.C
 	return c, nil
 }
 
-// endpointOrder is the endpoints in the order in which they are tried now.
+// endpointOrder returns the indices of the endpoints in the order to try them.
 func (d *dialer) endpointOrder() []int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var live, dead []int
 	for n := range d.via {
 		i := n
-		switch { // the last that worked takes the first place, those before it move back by one
+		switch { // moves the last working one to the front
 		case n == 0:
 			i = d.last
 		case n <= d.last:
@@ -148,8 +148,8 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// retireConnection closes a connection on which no answer came, and has its endpoint asked last for a while. All else
-// that waits on the same connection fails at once instead of hanging as well.
+// retireConnection closes a connection that did not answer, and puts its endpoint last for a while. Other requests on
+// the connection fail at once instead of hanging too.
 func (c *conn) retireConnection() {
 	c.dialer.noteFailure(c.endpoint)
 	_ = c.Close()

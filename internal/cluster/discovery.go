@@ -7,8 +7,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Discovery returns a kubeconfig that names the server (a URL) and holds the cluster's CA, and nothing else: with it a
-// host that joins knows whom to trust. It is no secret.
+// Discovery returns a kubeconfig with the server URL and the cluster's CA only. A joining host uses it to verify the
+// API server. It is not secret.
 func (a Access) Discovery(server string) ([]byte, error) {
 	raw, err := clientcmd.Load(a.Kubeconfig)
 	if err != nil {
@@ -19,7 +19,7 @@ func (a Access) Discovery(server string) ([]byte, error) {
 		return nil, errors.New("the kubeconfig has no certificate authority")
 	}
 	out := clientcmdapi.NewConfig()
-	// Without a name: that is how kubeadm finds the cluster in a file that has no user.
+	// kubeadm finds an unnamed cluster in a file without a user.
 	out.Clusters[""] = &clientcmdapi.Cluster{
 		Server:                   server,
 		CertificateAuthorityData: raw.Clusters[current.Cluster].CertificateAuthorityData,

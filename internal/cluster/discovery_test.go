@@ -36,7 +36,7 @@ func TestDiscoveryHoldsTheCAAndNoCredentials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// kubeadm looks for a cluster without a name before it asks for a context and its user.
+	// kubeadm prefers an unnamed cluster to a context with a user.
 	unnamed := config.Clusters[""]
 	if unnamed == nil || unnamed.Server != "https://lb:6443" || string(unnamed.CertificateAuthorityData) != "ca" {
 		t.Errorf("the discovery file's cluster is %+v", unnamed)

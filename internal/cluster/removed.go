@@ -14,20 +14,19 @@ import (
 	"kubeone/internal/cluster/drain"
 )
 
-// UpgradeRisks are what an operator should know before nodes are drained and the API servers get another version.
+// UpgradeRisks has what an operator should know before an upgrade drains nodes and changes the API servers' version.
 type UpgradeRisks struct {
 	losses  drain.Losses
 	removed []string // requests to APIs that the version no longer has, one sentence each
 }
 
-// Notes says, one sentence a matter, what an upgrade that drains these nodes would break: requests to APIs that are
-// removed, pods without a controller, pods with local data, and budgets that never allow an eviction.
+// Notes returns what an upgrade that drains these nodes would break, one sentence each: requests to removed APIs, pods
+// without a controller, pods with local data, and budgets that never allow an eviction.
 func (r UpgradeRisks) Notes(drained []string) []string {
 	return slices.Concat(r.removed, r.losses.Notes(drained))
 }
 
-// FindUpgradeRisks asks the API what an upgrade to that version would break. What was found out is returned with an
-// error too.
+// FindUpgradeRisks finds what an upgrade to the version would break. It returns partial results together with an error.
 func FindUpgradeRisks(ctx context.Context, access Access, to string) (UpgradeRisks, error) {
 	c, err := Connect(access)
 	if err != nil {
@@ -35,11 +34,11 @@ func FindUpgradeRisks(ctx context.Context, access Access, to string) (UpgradeRis
 	}
 	defer c.Close()
 	losses, err := c.DrainLosses(ctx)
-	removed, err2 := removedAPIs(ctx, access, to) // last: an API server that is away uses up the time
+	removed, err2 := removedAPIs(ctx, access, to) // last: a silent API server uses up the time
 	return UpgradeRisks{losses, removed}, errors.Join(err, err2)
 }
 
-// removedAPIs asks every API server, all at once: each counts only the requests that it got itself, since it started.
+// removedAPIs asks all API servers in parallel. Each counts only its own requests since it started.
 func removedAPIs(ctx context.Context, access Access, to string) ([]string, error) {
 	ways := make([]Access, 0, len(access.Via))
 	for _, via := range access.Via {
@@ -69,8 +68,8 @@ func removedAPIs(ctx context.Context, access Access, to string) ([]string, error
 	return slices.Compact(out), errors.Join(errs...)
 }
 
-// removedAPIs reads apiserver_requested_deprecated_apis, whose label removed_release says with which
-// release an API goes.
+// removedAPIs reads the metric apiserver_requested_deprecated_apis. Its label removed_release names the release that
+// removes the API.
 func (c *Client) removedAPIs(ctx context.Context, to string) ([]string, error) {
 	var text []byte
 	err := apicall.Retry(ctx, "read the API server's metrics", "", func(ctx context.Context) (err error) {
@@ -83,7 +82,7 @@ func (c *Client) removedAPIs(ctx context.Context, to string) ([]string, error) {
 	return RemovedAPIs(string(text), to), nil
 }
 
-// RemovedAPIs are the APIs of the metrics' text that were asked for and that release to no longer has.
+// RemovedAPIs returns the requested APIs in the metrics' text that release to no longer has.
 func RemovedAPIs(metrics, to string) []string {
 	want, err := version.ParseSemantic(to)
 	if err != nil {

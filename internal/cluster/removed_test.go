@@ -12,13 +12,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// deprecated is the line with which an API server counts requests for a deprecated resource.
+// deprecated returns an API server's metric of requests for a deprecated resource.
 func deprecated(group, removed, resource, version string) string {
 	return fmt.Sprintf("apiserver_requested_deprecated_apis{group=%q,removed_release=%q,resource=%q,"+
 		"subresource=\"\",version=%q} 1\n", group, removed, resource, version)
 }
 
-// counting is an API server that was asked for a resource that 1.32 has removed.
+// counting returns an API server with requests for resources that 1.32 removes.
 func counting(t *testing.T, resources ...string) (Endpoint, []byte) {
 	t.Helper()
 	server := apiServer(t, func(w http.ResponseWriter, r *http.Request) {

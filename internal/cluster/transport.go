@@ -15,16 +15,16 @@ import (
 	"kubeone/internal/cluster/apicall"
 )
 
-// limits are how long a client waits for what.
+// limits are the timeouts of a client.
 type limits struct {
-	dial    time.Duration // for one endpoint: connection and TLS handshake
-	dead    time.Duration // an endpoint that failed is asked last for so long
+	dial    time.Duration // for the connection and TLS handshake with one endpoint
+	dead    time.Duration // how long a failed endpoint is tried last
 	request time.Duration // for one request; for a watch, until it begins
-	// a connection that is silent for so long is pinged; without an answer for as long again it is dead
+	// a connection silent for this time is pinged; without an answer for this time again it is dead
 	ping time.Duration
 }
 
-// usualLimits are the limits of every client but those of tests.
+// usualLimits returns the limits outside tests.
 func usualLimits() limits {
 	return limits{dial: 3 * time.Second, dead: 15 * time.Second, request: apicall.RequestTimeout, ping: 5 * time.Second}
 }
@@ -39,8 +39,8 @@ func (noAnswerError) Error() string   { return "no answer in time" }
 func (noAnswerError) Timeout() bool   { return true }
 func (noAnswerError) Temporary() bool { return true }
 
-// newHTTPTransport speaks HTTP/2 over the dialer's connections. Pings end a connection whose other side is frozen, so
-// that a watch cannot hang on it.
+// newHTTPTransport returns an HTTP/2 transport over the dialer's connections. Pings detect a frozen server, so that a
+// watch cannot hang.
 func newHTTPTransport(d *dialer) *http.Transport {
 	return &http.Transport{
 		DialContext:         d.dialPlain,
@@ -53,14 +53,14 @@ func newHTTPTransport(d *dialer) *http.Transport {
 	}
 }
 
-// timed gives every request a deadline of its own and retires connections on which none came. It is needed because
-// http.Client.Timeout would end watches as well.
+// timed gives every request its own deadline and retires connections that do not answer in time. http.Client.Timeout
+// would also end watches.
 type timed struct {
 	base    http.RoundTripper
 	timeout time.Duration
 }
 
-// RoundTrip sends one request. The deadline covers the body too, except for a watch, which may last.
+// RoundTrip sends one request. The deadline includes the body, except for a watch.
 func (t *timed) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	timer := time.AfterFunc(t.timeout, func() { cancel(errNoAnswer) })
@@ -89,7 +89,7 @@ func (t *timed) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// explainTimeout replaces a cancellation by its cause and retires the connection when the cause was silence.
+// explainTimeout replaces a cancellation by its cause. If the cause is errNoAnswer, it retires the connection.
 func (t *timed) explainTimeout(ctx context.Context, err error, used *conn) error {
 	if !errors.Is(context.Cause(ctx), errNoAnswer) {
 		return err
@@ -101,7 +101,7 @@ func (t *timed) explainTimeout(ctx context.Context, err error, used *conn) error
 	return fmt.Errorf("through %s: %w", used.dialer.via[used.endpoint].ID, errNoAnswer)
 }
 
-// underlyingConn finds our connection below TLS; nil if there is none.
+// underlyingConn returns the conn below TLS; nil if there is none.
 func underlyingConn(c net.Conn) *conn {
 	if secure, ok := c.(*tls.Conn); ok {
 		c = secure.NetConn()
@@ -117,7 +117,7 @@ type timedBody struct {
 	explain func(error) error
 }
 
-// Read reads, and says so when the deadline ended it.
+// Read returns the cause if the deadline ended it.
 func (b *timedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -1,5 +1,5 @@
-// Package apicall is what every call to a cluster's API has in common: the name under which we write, how long a call
-// may take, what is tried again, how a condition is awaited, and what an error says.
+// Package apicall is the common part of all calls to a cluster's API: field manager, timeouts, retries, waiting for
+// conditions, and errors.
 package apicall
 
 import (
@@ -14,7 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// FieldManager is the name under which we own fields of objects.
+// FieldManager is the field manager of kubeone's writes.
 const FieldManager = "kubeone"
 
 // RunIDAnnotation is the annotation that names the run that wrote an object.
@@ -23,22 +23,22 @@ const RunIDAnnotation = "kubeone.k8c.io/run-id"
 // Class says what can be done about an error.
 type Class string
 
-// The classes. The zero value is that of no error.
+// Classes of errors. The zero value means no error.
 const (
-	Transient Class = "transient" // the same call may succeed a moment later
-	Terminal  Class = "terminal"  // it will fail again until something is changed
+	Transient Class = "transient" // the same call may succeed soon
+	Terminal  Class = "terminal"  // the same call will fail again
 	Operator  Class = "operator"  // the operator must act first
 )
 
 // Error is a failed operation on the cluster.
 type Error struct {
 	Op    string // what was being done: "drain"
-	Node  string // the node or object concerned; "" where there is none
+	Node  string // the node or object; "" if there is none
 	Class Class
 	Err   error
 }
 
-// Error says what failed, on what, and why.
+// Error returns the operation, the node and the cause.
 func (e *Error) Error() string {
 	if e.Node == "" {
 		return fmt.Sprintf("%s: %v", e.Op, e.Err)
@@ -46,16 +46,16 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s %s: %v", e.Op, e.Node, e.Err)
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// UnreachableError says that no endpoint gave a connection to an API server, and why for each.
+// UnreachableError reports that no endpoint gave a connection to an API server.
 type UnreachableError struct {
 	Endpoints []string // IDs, in the order they were tried
-	Errs      []error  // one for each
+	Errs      []error  // by endpoint
 }
 
-// Error names every endpoint and its problem.
+// Error returns the error of every endpoint.
 func (e *UnreachableError) Error() string {
 	parts := make([]string, len(e.Errs))
 	for i, err := range e.Errs {
@@ -64,10 +64,10 @@ func (e *UnreachableError) Error() string {
 	return "no API server could be reached: " + strings.Join(parts, "; ")
 }
 
-// Unwrap gives the problems of all endpoints.
+// Unwrap returns the errors of all endpoints.
 func (e *UnreachableError) Unwrap() []error { return e.Errs }
 
-// Wrap wraps an error with what was being done, and with its class. It returns nil for nil.
+// Wrap wraps an error with the operation and its class. It returns nil for nil.
 func Wrap(op, node string, err error) error {
 	if err == nil {
 		return nil
@@ -75,8 +75,8 @@ func Wrap(op, node string, err error) error {
 	return &Error{Op: op, Node: node, Class: Classify(err), Err: err}
 }
 
-// Classify returns an error's class: that of the outermost *Error in its chain, else what the API's status or the
-// network's error says. An error that nothing is known about is Terminal.
+// Classify returns the class of the outermost *Error in the chain, or else derives it from the API status or network
+// error. Any other error is Terminal.
 func Classify(err error) Class {
 	var classed *Error
 	var status apierrors.APIStatus
@@ -95,8 +95,8 @@ func Classify(err error) Class {
 	return classifyNetwork(err)
 }
 
-// classifyStatus takes "forbidden" for transient: we are the administrator, to whom only an API server that has just
-// started, and has not read its rules yet, forbids anything.
+// classifyStatus treats "forbidden" as transient. The client is an administrator, and only an API server that has just
+// started and not read its RBAC rules yet refuses it.
 func classifyStatus(err error) Class {
 	for _, transient := range []func(error) bool{
 		apierrors.IsConflict, apierrors.IsForbidden, apierrors.IsInternalError, apierrors.IsResourceExpired,
@@ -111,8 +111,8 @@ func classifyStatus(err error) Class {
 	return Terminal
 }
 
-// classifyNetwork is Terminal for a server that is not the one the kubeconfig means, and Transient for every other
-// failure of a connection, since servers restart.
+// classifyNetwork returns Terminal if the server is not the one in the kubeconfig, and Transient for other connection
+// errors, since servers restart.
 func classifyNetwork(err error) Class {
 	var unreachable *UnreachableError
 	if errors.As(err, &unreachable) {

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// maxNamed is how many objects one message names.
+// maxNamed limits the objects named in a message.
 const maxNamed = 5
 
-// Names lists a few of many names for a message; it sorts them.
+// Names lists up to maxNamed names for a message. It sorts names in place.
 func Names(names []string) string {
 	slices.Sort(names)
 	if len(names) <= maxNamed {

@@ -16,21 +16,21 @@ import (
 	"kubeone/internal/retry"
 )
 
-// How long things may take.
+// Timeouts and intervals.
 const (
-	PollEvery      = 200 * time.Millisecond // between looks where there is nothing to watch
+	PollEvery      = 200 * time.Millisecond // between requests if there is nothing to watch
 	RequestTimeout = 10 * time.Second       // for one request
 	OpTimeout      = 30 * time.Second       // for an operation whose context has no deadline
 	WaitLimit      = 10 * time.Minute       // for a wait whose context has no deadline
 )
 
-// isCut reports whether a connection Ended in the middle, as it does when an API server restarts.
+// isCut reports whether a connection ended in the middle, as when an API server restarts.
 func isCut(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNREFUSED) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// Bounded gives a context a deadline unless it has one.
+// Bounded adds a deadline to a context without one.
 func Bounded(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return context.WithCancel(ctx)
@@ -38,15 +38,14 @@ func Bounded(ctx context.Context, limit time.Duration) (context.Context, context
 	return context.WithTimeout(ctx, limit)
 }
 
-// Retry calls until it succeeds, fails with an error that is not transient, or the context ends (after OpTimeout
-// where the context has no deadline). The error it returns is an *Error with the last failure, not merely
-// "deadline exceeded".
+// Retry repeats the call until it succeeds, fails with an error that is not transient, or the context ends. A context
+// without a deadline gets OpTimeout. The error is an *Error with the last failure, not merely "deadline exceeded".
 func Retry(ctx context.Context, op, node string, call func(context.Context) error) error {
 	ctx, cancel := Bounded(ctx, OpTimeout)
 	defer cancel()
 	policy := retry.Policy{Transient: isTransient, First: 100 * time.Millisecond, Factor: 2, Max: 2 * time.Second}
 	err := policy.Do(ctx, call)
-	if err != nil && isTransient(err) { // only the end of the context ends that
+	if err != nil && isTransient(err) { // the context has ended
 		return Ended(ctx, op, node, err.Error())
 	}
 	return Wrap(op, node, err)
@@ -54,7 +53,7 @@ func Retry(ctx context.Context, op, node string, call func(context.Context) erro
 
 func isTransient(err error) bool { return Classify(err) == Transient }
 
-// Ended is the error of an operation whose context Ended, with the last thing that was seen.
+// Ended returns the error of an operation whose context ended, with the last state seen.
 func Ended(ctx context.Context, op, node, last string) error {
 	cause := context.Cause(ctx)
 	if last != "" {
@@ -63,15 +62,14 @@ func Ended(ctx context.Context, op, node, last string) error {
 	return Wrap(op, node, cause)
 }
 
-// source is where objects of one kind are listed and watched, as every typed client offers.
+// source lists and watches objects of one kind. Every typed client is one.
 type source[L runtime.Object] interface {
 	List(ctx context.Context, opts metav1.ListOptions) (L, error)
 	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
 }
 
-// Await waits until check says that the named object is as it should be, by watching it. What check returns beside
-// is the state for the error at the deadline; an error from check ends the wait. An API that goes away and comes back
-// does not end it.
+// Await watches the named object until check returns true. The text from check is the state in the error at the
+// deadline. An error from check ends the wait. A restart of the API does not.
 func Await[O metav1.Object, L runtime.Object](ctx context.Context, from source[L], op, name string,
 	check func(O) (bool, string, error)) error {
 	ctx, cancel := Bounded(ctx, WaitLimit)
@@ -94,7 +92,7 @@ func Await[O metav1.Object, L runtime.Object](ctx context.Context, from source[L
 		switch {
 		case done:
 			return nil
-		case ctx.Err() != nil: // and not what that made of the call
+		case ctx.Err() != nil: // not the call's error, which follows from it
 			return Ended(ctx, op, name, state)
 		case err != nil && Classify(err) != Transient:
 			return Wrap(op, name, err)
@@ -107,8 +105,8 @@ func Await[O metav1.Object, L runtime.Object](ctx context.Context, from source[L
 	}
 }
 
-// Follow lists, then watches, giving every object to visit, until visit says that it is done or fails, or the watch
-// ends, which gives false and no error.
+// Follow lists and then watches objects, and calls visit for each. It returns when visit returns true or an error. If
+// the watch ends first, it returns false and nil.
 func Follow[O metav1.Object, L runtime.Object](ctx context.Context, from source[L], opts metav1.ListOptions,
 	visit func(o O, deleted bool) (bool, error)) (bool, error) {
 	list, err := from.List(ctx, opts)
@@ -135,7 +133,7 @@ func Follow[O metav1.Object, L runtime.Object](ctx context.Context, from source[
 	return watchFrom(ctx, from, opts, visit)
 }
 
-// watchFrom watches from the version that opts names.
+// watchFrom watches from the version in opts.
 func watchFrom[O metav1.Object, L runtime.Object](ctx context.Context, from source[L], opts metav1.ListOptions,
 	visit func(o O, deleted bool) (bool, error)) (bool, error) {
 	events, err := from.Watch(ctx, opts)

@@ -1,4 +1,4 @@
-// Package certificates approves the certificates that kubelets ask for.
+// Package certificates approves certificate requests of kubelets.
 package certificates
 
 import (
@@ -18,21 +18,21 @@ import (
 	"kubeone/internal/retry"
 )
 
-// Approver approves requests of kubelets: for serving certificates, and for the first client certificate, by which a
-// Node is known.
+// Approver approves kubelets' requests for serving certificates, and for the first client certificate, which is a
+// Node's identity.
 type Approver struct {
 	Kubernetes kubernetes.Interface
 }
 
-// Decision is what was done about one request of a kubelet's.
+// Decision is the result for one request of a kubelet.
 type Decision struct {
 	Request  string // the CertificateSigningRequest's name
-	Node     string // whose certificate it is to be, as far as that is known; "" when it is not
+	Node     string // the node of the certificate; "" if unknown
 	Approved bool
-	Reason   string // why it was left alone; "" when approved
+	Reason   string // why it was not approved; "" if it was
 }
 
-// approvedSigners are those whose requests we look at.
+// approvedSigners returns the signers whose requests are decided here.
 func approvedSigners() []string {
 	return []string{certificatesv1.KubeletServingSignerName, certificatesv1.KubeAPIServerClientKubeletSignerName}
 }
@@ -41,9 +41,9 @@ func requestsTo(signer string) metav1.ListOptions {
 	return metav1.ListOptions{FieldSelector: "spec.signerName=" + signer}
 }
 
-// ServeApprovals approves the requests that CheckServing and CheckBootstrap allow, those that there are and those that
-// come, within milliseconds of their appearing, until the context ends, which is its only end. It may begin before the
-// API answers and outlives the API's restarts. Each decision is told once; tell is not called concurrently.
+// ServeApprovals approves existing and new requests that CheckServing or CheckBootstrap allows, within milliseconds. It
+// returns only when the context ends. It may start before the API answers, and survives restarts of the API. It calls
+// tell once for each decision, never concurrently.
 func (c Approver) ServeApprovals(ctx context.Context, expected Expected, tell func(Decision)) {
 	r := &reporter{tell: tell, told: map[string]Decision{}}
 	var all sync.WaitGroup
@@ -53,7 +53,7 @@ func (c Approver) ServeApprovals(ctx context.Context, expected Expected, tell fu
 	all.Wait()
 }
 
-// ApprovePending does the same once, for the requests that there are.
+// ApprovePending does the same once, for existing requests.
 func (c Approver) ApprovePending(ctx context.Context, expected Expected, tell func(Decision)) error {
 	for _, signer := range approvedSigners() {
 		list, err := c.Kubernetes.CertificatesV1().CertificateSigningRequests().List(ctx, requestsTo(signer))
@@ -73,7 +73,7 @@ func (c Approver) ApprovePending(ctx context.Context, expected Expected, tell fu
 	return nil
 }
 
-// reporter tells of each decision once.
+// reporter reports each decision once.
 type reporter struct {
 	mu   sync.Mutex
 	tell func(Decision)
@@ -92,7 +92,7 @@ func (r *reporter) reportOnce(d Decision) {
 func (c Approver) serveSigner(ctx context.Context, signer string, expected Expected, r *reporter) {
 	requests := c.Kubernetes.CertificatesV1().CertificateSigningRequests()
 	for ctx.Err() == nil {
-		// A failure only means to look again: nobody waits for this, but for the node's readiness.
+		// A failure is only retried: callers wait for the node to be ready, not for this.
 		_, err := apicall.Follow(ctx, requests, requestsTo(signer), func(csr *certificatesv1.CertificateSigningRequest,
 			deleted bool) (bool, error) {
 			if deleted {
@@ -114,7 +114,7 @@ func (c Approver) serveSigner(ctx context.Context, signer string, expected Expec
 	}
 }
 
-// Decide approves one request if it may be; open is false for one that is decided already, or is not our subject.
+// Decide approves one request if it is allowed. Open is false if it is already decided or of another kind.
 func (c Approver) Decide(ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
 	expected Expected) (d Decision, open bool, err error) {
 	if len(csr.Status.Conditions) > 0 {
@@ -127,13 +127,13 @@ func (c Approver) Decide(ctx context.Context, csr *certificatesv1.CertificateSig
 		d.Node, refusal = CheckServing(csr, expected)
 	case certificatesv1.KubeAPIServerClientKubeletSignerName:
 		if strings.HasPrefix(csr.Spec.Username, nodeUser) {
-			return Decision{}, false, nil // a Node renews its own, which the cluster's own approver decides
+			return Decision{}, false, nil // renewals are decided by the controller manager
 		}
 		d.Node, refusal = jointoken.Issuer(c).NodeOf(ctx, csr.Spec.Username, time.Now())
 		if refusal == nil {
 			refusal = CheckBootstrap(csr, d.Node, expected)
 		}
-		if refusal == nil { // a Node of that name may have come since the token was made
+		if refusal == nil { // a Node of that name may have been created after the token
 			refusal = jointoken.Issuer(c).CheckNode(ctx, expected[d.Node])
 		}
 		if apicall.Classify(refusal) == apicall.Transient {
@@ -150,31 +150,30 @@ func (c Approver) Decide(ctx context.Context, csr *certificatesv1.CertificateSig
 	return d, true, c.approveRequest(ctx, csr, d.Node)
 }
 
-// approveRequest adds the condition to the request as it was checked: its spec cannot change, and the update
-// names its version.
+// approveRequest approves the request that was checked: its spec is immutable, and the update names its version.
 func (c Approver) approveRequest(ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
 	node string) error {
 	approved := csr.DeepCopy()
 	approved.Status.Conditions = append(approved.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "KubeOneNodeMatches",
-		Message: "what it asks for is this node's", LastUpdateTime: metav1.Now(),
+		Message: "the requested identity, names and addresses are this node's", LastUpdateTime: metav1.Now(),
 	})
 	return apicall.Retry(ctx, "approve the certificate of", node, func(ctx context.Context) error {
 		requests := c.Kubernetes.CertificatesV1().CertificateSigningRequests()
 		_, err := requests.UpdateApproval(ctx, csr.Name, approved,
 			metav1.UpdateOptions{FieldManager: apicall.FieldManager})
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-			return nil // somebody decided, or it is gone: if it still matters, the kubelet's next request is ours again
+			return nil // decided by another approver, or deleted; the kubelet makes a new request if it needs one
 		}
 		return err
 	})
 }
 
-// AutoApprovalBinding is kubeadm's rule by which the controller manager approves the certificate of any Node for
-// whoever has a join token. `kubeadm init` and `kubeadm upgrade` make it.
+// AutoApprovalBinding is kubeadm's ClusterRoleBinding that lets the controller manager approve the certificate of any
+// Node for any bearer of a join token. `kubeadm init` and `kubeadm upgrade` create it.
 const AutoApprovalBinding = "kubeadm:node-autoapprove-bootstrap"
 
-// RemoveAutoApproval deletes it. One that is gone already is no error.
+// RemoveAutoApproval deletes AutoApprovalBinding. It returns nil if there is none.
 func (c Approver) RemoveAutoApproval(ctx context.Context) error {
 	return apicall.Retry(ctx, "delete ClusterRoleBinding", AutoApprovalBinding, func(ctx context.Context) error {
 		err := c.Kubernetes.RbacV1().ClusterRoleBindings().Delete(ctx, AutoApprovalBinding, metav1.DeleteOptions{})

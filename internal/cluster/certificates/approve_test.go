@@ -20,7 +20,7 @@ import (
 	"kubeone/internal/testutil/clustertest"
 )
 
-// notIts is why a request of cp-1's for the name of the API is left alone.
+// notIts is why a request of cp-1 for the API's name is not approved.
 const notIts = `it asks for the name "api", which the manifest does not give node "cp-1"`
 
 func named(csr *certificatesv1.CertificateSigningRequest, name string) *certificatesv1.CertificateSigningRequest {
@@ -42,7 +42,7 @@ func approvals(t *testing.T, c Approver) map[string]bool {
 	return out
 }
 
-// A Node of the token's name that is another host's may have come since the token was made.
+// Another host's Node with the token's name may have been created after the token.
 func TestNoTokenGivesTheIdentityOfAnotherHostsNode(t *testing.T) {
 	t.Parallel()
 	token := &corev1.Secret{
@@ -135,7 +135,7 @@ func TestServeApprovalsDecidesAsRequestsComeAndSurvivesAnOutage(t *testing.T) {
 				metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			synctest.Wait() // and no time passes: the decision follows the event at once
+			synctest.Wait() // no time passes: the decision follows the event at once
 			if last := told[len(told)-1]; last.Request != csr.Name {
 				t.Errorf("last decided: %v, want %s", last, csr.Name)
 			}

@@ -14,23 +14,23 @@ import (
 	"kubeone/internal/model/nodename"
 )
 
-// Expected are the hosts that may have certificates as Nodes, by node name, with the names and addresses that each may
-// be reached at. The node's own name is allowed where it is not another's (nodename.Names.Holder). What a Node object
-// says of its addresses does not belong here: the kubelet, who asks for the certificate, wrote it.
+// Expected has the names and addresses allowed in the certificates of each host, by node name. The node's own name is
+// allowed unless it is another's (nodename.Names.Holder). The addresses in a Node object do not belong here: they were
+// written by the kubelet that requests the certificate.
 type Expected map[string]nodename.Claim
 
-// nodeUser and nodeGroup are how a kubelet presents itself.
+// nodeUser and nodeGroup identify a kubelet.
 // Source: https://kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests/#kubernetes-signers
 const (
 	nodeUser       = "system:node:"
 	nodeGroup      = "system:nodes"
-	bootstrapGroup = "system:bootstrappers" // of one that has a join token only
+	bootstrapGroup = "system:bootstrappers" // identifies a kubelet with a join token
 )
 
-// CheckServing decides about one request for a kubelet's serving certificate. It returns the node's name, and nil if
-// the request may be approved: the kubelet of an expected node asks, for itself, for a server certificate, with only
-// names and addresses that are expected of this node. Otherwise the error is the reason. It looks at nothing but its
-// arguments; whether the request is for this signer and still open is not its subject.
+// CheckServing checks one request for a kubelet's serving certificate. It returns the node's name, and nil if the
+// request may be approved: the kubelet of an expected node requests, for itself, a server certificate with names and
+// addresses expected of this node only. Otherwise the error is the reason. The caller checks the signer and whether the
+// request is open.
 func CheckServing(csr *certificatesv1.CertificateSigningRequest, expected Expected) (node string, err error) {
 	if node, err = requestingNode(csr); err != nil {
 		return "", err
@@ -50,10 +50,9 @@ func CheckServing(csr *certificatesv1.CertificateSigningRequest, expected Expect
 	return node, checkNames(request, node, allowed)
 }
 
-// CheckBootstrap decides about one request for a kubelet's first client certificate, which is a Node's identity. It
-// returns nil if the request may be approved: who asks has the join token that is for this expected node, and asks for
-// this node's identity, and for nothing else. Otherwise the error is the reason. It looks at nothing but its
-// arguments; whether the token is that of the request, and still good, is not its subject.
+// CheckBootstrap checks one request for a kubelet's first client certificate, which is a Node's identity. It returns
+// nil if the request may be approved: the requester has a join token for this expected node, and requests this node's
+// identity only. Otherwise the error is the reason. The caller checks that the token is the request's and valid.
 func CheckBootstrap(csr *certificatesv1.CertificateSigningRequest, node string, expected Expected) error {
 	if !slices.Contains(csr.Spec.Groups, bootstrapGroup) {
 		return fmt.Errorf("it was made by %q, which is not the bearer of a join token", csr.Spec.Username)
@@ -75,7 +74,7 @@ func CheckBootstrap(csr *certificatesv1.CertificateSigningRequest, node string, 
 	return nil
 }
 
-// requestingNode is the node that asks.
+// requestingNode returns the node that made the request.
 func requestingNode(csr *certificatesv1.CertificateSigningRequest) (string, error) {
 	node, isNode := strings.CutPrefix(csr.Spec.Username, nodeUser)
 	if !isNode || node == "" || !slices.Contains(csr.Spec.Groups, nodeGroup) {
@@ -84,8 +83,8 @@ func requestingNode(csr *certificatesv1.CertificateSigningRequest) (string, erro
 	return node, nil
 }
 
-// ServingNames are the node that asks for a serving certificate, and the names and addresses that it asks for, as the
-// request has them. The error is why nobody could have that certificate, whoever's the names are.
+// ServingNames returns the node that requests a serving certificate, and the requested names and addresses. The error
+// says why no node may have such a certificate.
 func ServingNames(csr *certificatesv1.CertificateSigningRequest) (node string, names []string, err error) {
 	if node, err = requestingNode(csr); err != nil {
 		return "", nil, err
@@ -98,10 +97,10 @@ func ServingNames(csr *certificatesv1.CertificateSigningRequest) (node string, n
 	for _, ip := range request.IPAddresses {
 		names = append(names, ip.String())
 	}
-	return node, names, checkNames(request, node, names) // all of them would be allowed
+	return node, names, checkNames(request, node, names) // checks all but whose names they are
 }
 
-// checkRequest reads a request that may be for a certificate of the node's, to be used for that and what goes with it.
+// checkRequest parses a request, and checks its usages and that its subject is the node.
 func checkRequest(csr *certificatesv1.CertificateSigningRequest, use certificatesv1.KeyUsage, node string) (
 	*x509.CertificateRequest, error) {
 	if err := checkUsages(csr.Spec.Usages, use); err != nil {

@@ -58,7 +58,7 @@ func expectedHosts() Expected {
 			Node: "cp-1", Known: true, Names: []string{"10.0.0.1", "192.0.2.1", "fd00:0:0::1", "CP-1.example.com"},
 		},
 		"cp-2": {Node: "cp-2", Names: []string{"10.0.0.2"}},
-		// What a host without a hostname in the manifest calls itself, and is not its own.
+		// The host has no hostname in the manifest, and reports one that is not its own.
 		"api.example.com": {
 			Node: "api.example.com", Names: []string{"10.0.0.3"}, Holder: "the API's endpoint",
 		},
@@ -138,7 +138,7 @@ func TestServingRequestsAreApprovedOnlyForTheNodesOwnNamesAndAddresses(t *testin
 	}
 }
 
-// bootstrap is what makes of a request for a serving certificate one that cp-1's kubelet makes with a join token.
+// bootstrap changes a request for a serving certificate to one that cp-1's kubelet makes with a join token.
 func bootstrap(s *serving) {
 	s.template = x509.CertificateRequest{
 		Subject: pkix.Name{CommonName: "system:node:cp-1", Organization: []string{"system:nodes"}},
@@ -153,7 +153,7 @@ func bootstrap(s *serving) {
 func TestAJoinTokenIsGoodForOneNodesIdentityAndNothingElse(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
-		node   string // for whom the token is
+		node   string // the token's node
 		change func(*serving)
 		reason string // part of the refusal; "" means approved
 	}{

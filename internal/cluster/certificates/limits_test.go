@@ -13,7 +13,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// A Node's identity says who the Node is, and nothing else; no certificate is for less than a kubelet's connections.
+// A Node's identity certificate has nothing but the identity, and every certificate has the usages a kubelet needs.
 func TestARequestForMoreOrLessThanAKubeletNeedsIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -53,7 +53,7 @@ func TestARequestForMoreOrLessThanAKubeletNeedsIsRefused(t *testing.T) {
 	}
 }
 
-// Another approver may be faster, or the request may be gone by then: neither ends what a run does.
+// Another approver may decide first, or the request may be deleted. Neither fails a run.
 func TestARequestThatAnotherApproverHasDecidedIsNoFailure(t *testing.T) {
 	t.Parallel()
 	requests := schema.GroupResource{Group: certificatesv1.GroupName, Resource: "certificatesigningrequests"}

@@ -9,7 +9,7 @@ import (
 	"kubeone/internal/testutil/clustertest"
 )
 
-// faked is a Approver of a fake API.
+// faked returns an Approver for a fake API.
 func faked(t *testing.T, objects ...runtime.Object) (Approver, *fake.Clientset) {
 	t.Helper()
 	api := clustertest.API(objects...)

@@ -17,8 +17,8 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// Cordon keeps new pods from a node. With a mark, the node gets it as an annotation in the same write, so that Uncordon
-// knows a cordon of ours; a node that somebody else has cordoned is left as it is.
+// Cordon marks a node unschedulable. A mark becomes an annotation in the same write, so that Uncordon recognizes
+// kubeone's cordons. A node that is already cordoned stays unchanged.
 func (c Drainer) Cordon(ctx context.Context, node, mark string) error {
 	return c.patchNode(ctx, "cordon node", node, func(n *corev1.Node) map[string]any {
 		if n.Spec.Unschedulable {
@@ -32,9 +32,9 @@ func (c Drainer) Cordon(ctx context.Context, node, mark string) error {
 	})
 }
 
-// cordonInTurn cordons the node, unless runs have as many workers cordoned as there may be: that is a *FullError, of
-// class Transient. Another run may do the same at the same moment, so it is looked again afterwards; of two that
-// were at it, both give way, and try again. A node that is cordoned already stays so: it is out of service anyway.
+// cordonInTurn cordons the node unless runs have MaxUnavailable workers cordoned, which is a *FullError of class
+// Transient. It checks again afterwards, since another run may do the same at the same moment; both then give way and
+// try again. A node that is already cordoned stays so.
 func (c Drainer) cordonInTurn(ctx context.Context, node string, opts Options) error {
 	if opts.MaxUnavailable == 0 {
 		return c.Cordon(ctx, node, opts.Mark)
@@ -61,7 +61,7 @@ func (c Drainer) cordonInTurn(ctx context.Context, node string, opts Options) er
 	return nil
 }
 
-// outOfService are the workers that runs of ours have cordoned, sorted.
+// outOfService returns the workers that kubeone's runs have cordoned, sorted.
 func (c Drainer) outOfService(ctx context.Context) ([]string, error) {
 	var out []string
 	err := apicall.Retry(ctx, "list the nodes", "", func(ctx context.Context) error {
@@ -82,15 +82,15 @@ func (c Drainer) outOfService(ctx context.Context) ([]string, error) {
 	return out, err
 }
 
-// FullError says that runs have as many workers out of service as there may be.
+// FullError reports that runs have MaxUnavailable workers out of service.
 type FullError struct {
 	Others []string // names of Nodes, sorted
 	Most   int
 }
 
-// Error names them.
+// Error names the workers.
 func (e *FullError) Error() string {
-	return fmt.Sprintf("as many workers are out of service as may be (upgrade.maxUnavailable is %d): %s",
+	return fmt.Sprintf("no more workers may be out of service (upgrade.maxUnavailable is %d): %s",
 		e.Most, strings.Join(e.Others, ", "))
 }
 
@@ -100,7 +100,7 @@ func fullError(node string, others []string, opts Options) error {
 	}
 }
 
-// Uncordon lets pods onto a node again that a run of ours has cordoned. Any other stays as it is.
+// Uncordon makes a node schedulable that a run of kubeone has cordoned. Any other node stays unchanged.
 func (c Drainer) Uncordon(ctx context.Context, node string) error {
 	return c.patchNode(ctx, "uncordon node", node, func(n *corev1.Node) map[string]any {
 		if n.Annotations[observed.CordonAnnotation] == "" {
@@ -117,8 +117,8 @@ func uncordonPatch() map[string]any {
 	}
 }
 
-// patchNode changes a node as it is now; nil from change changes nothing. Somebody who writes at the same time makes it
-// begin again.
+// patchNode applies the merge patch that change returns for the current node; nil changes nothing. On a conflict it
+// starts again.
 func (c Drainer) patchNode(ctx context.Context, op, node string, change func(*corev1.Node) map[string]any) error {
 	return apicall.Retry(ctx, op, node, func(ctx context.Context) error {
 		have, err := c.Kubernetes.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})

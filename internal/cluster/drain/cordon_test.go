@@ -94,7 +94,7 @@ func TestAMarkOnAnOpenNodeIsTakenOff(t *testing.T) {
 	}
 }
 
-// budget wants two of two pods, so many of which are healthy.
+// budget returns a budget that requires two of two pods. Healthy is the number of healthy ones.
 func budget(healthy int32) *policyv1.PodDisruptionBudget {
 	return &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: "strict", Namespace: "default"},
@@ -105,7 +105,7 @@ func budget(healthy int32) *policyv1.PodDisruptionBudget {
 	}
 }
 
-// reporting is a node whose kubelet says that it is Ready, or has stopped to say it.
+// reporting returns a node with that Ready condition.
 func reporting(ready corev1.ConditionStatus) *corev1.Node {
 	return node(func(n *corev1.Node) {
 		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}
@@ -122,7 +122,7 @@ func TestPodsThatNobodyEndsAreNotWaitedForOnASilentNode(t *testing.T) {
 			c, api := faked(t, reporting(ready), pod("db", "ReplicaSet"))
 			evicting(api, func(string) bool { return true })
 			api.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
-				dying := pod("db", "ReplicaSet") // for ever: there is no kubelet that ends it
+				dying := pod("db", "ReplicaSet") // forever: no kubelet ends it
 				dying.DeletionTimestamp, dying.Finalizers = &metav1.Time{Time: time.Now().Add(30 * time.Second)},
 					[]string{"kept/by"}
 				return true, nil, api.Tracker().Update(action.GetResource(), dying, "default")

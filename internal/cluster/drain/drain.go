@@ -1,4 +1,4 @@
-// Package drain takes the pods off a node and lets them back: cordon, evict, uncordon.
+// Package drain cordons nodes, evicts their pods, and uncordons them.
 package drain
 
 import (
@@ -27,8 +27,8 @@ import (
 
 const (
 	drainTimeout = 5 * time.Minute
-	evictAgain   = time.Second // after a disruption budget said no
-	dyingLimit   = 60          // seconds after which a pod that should have ended on a silent node is not waited for
+	evictAgain   = time.Second // after a disruption budget refused
+	dyingLimit   = 60          // seconds to wait for a terminating pod on a silent node
 )
 
 // Drainer drains nodes.
@@ -36,41 +36,41 @@ type Drainer struct {
 	Kubernetes kubernetes.Interface
 }
 
-// Options says how a node is drained.
+// Options configure a drain.
 type Options struct {
-	// Timeout is for the whole drain; 0 means five minutes. The context's deadline holds as well.
+	// Timeout is for the whole drain; 0 means five minutes. The context's deadline applies too.
 	Timeout time.Duration
-	// Mark, where it is not empty, is noted on the node together with the cordon, unless somebody else has cordoned it
-	// before: Uncordon opens only nodes so marked.
+	// Mark is written to the node with the cordon, unless the node is already cordoned. Uncordon only changes marked
+	// nodes. "" is no mark.
 	Mark string
-	// Force deletes the pods that have not left when the time is over, whatever their disruption budgets say.
+	// Force deletes the pods that remain after Timeout, regardless of disruption budgets.
 	Force bool
-	// MaxUnavailable is how many workers, this one included, runs may have cordoned at a time; 0 is any number. The
-	// drain begins as soon as there is room.
+	// MaxUnavailable is how many workers, including this one, runs may have cordoned at a time; 0 is no limit. The
+	// drain waits until it may begin.
 	MaxUnavailable int
-	// Grace is how long a pod may take to end itself, in seconds; nil is each pod's own.
+	// Grace is the termination grace period of pods in seconds; nil is each pod's own.
 	Grace *int
-	// Full is told once why Drain does not begin yet; nil tells nobody.
+	// Full is called once if Drain must wait for other workers. Nil disables the callback.
 	Full func(*FullError)
-	// Evicted is told each pod that is gone, as "namespace/name"; nil tells nobody.
+	// Evicted is called for each pod that has left, with "namespace/name". Nil disables the callback.
 	Evicted func(pod string)
 }
 
-// BlockedPod is a pod that is still on a node after a drain, and why.
+// BlockedPod is a pod that remains after a drain.
 type BlockedPod struct {
 	Pod    string // namespace/name
 	Reason string
 }
 
-// BlockedError says which pods kept a node from being drained. The node stays cordoned. A person may have to act;
-// draining again goes on where this ended.
+// BlockedError reports the pods that blocked a drain. The node stays cordoned. An operator may have to act; another
+// drain resumes where this one ended.
 type BlockedError struct {
 	Node string
 	Pods []BlockedPod // sorted by name
 	Err  error        // what ended the drain
 }
 
-// Error names the pods and what holds each.
+// Error names the pods and the reasons.
 func (e *BlockedError) Error() string {
 	parts := make([]string, len(e.Pods))
 	for i, p := range e.Pods {
@@ -79,37 +79,38 @@ func (e *BlockedError) Error() string {
 	return fmt.Sprintf("%d pods did not leave: %s", len(e.Pods), strings.Join(parts, ", "))
 }
 
-// Unwrap gives what ended the drain.
+// Unwrap returns what ended the drain.
 func (e *BlockedError) Unwrap() error { return e.Err }
 
-// progress is how far a drain has got. The zero value begins one.
+// progress is the state of a drain. The zero value begins one.
 type progress struct {
 	started  time.Time // when the node was cordoned
 	deleting time.Time // when evictions gave way to deletions
-	silent   bool      // the node is not Ready: nothing on it ends its pods
+	silent   bool      // the node is not Ready, so no kubelet ends its pods
 	left     []podRef  // after the last pass, sorted
 }
 
 // podRef is one pod.
 type podRef struct {
 	namespace, name string
-	uid             types.UID // another pod of that name is another pod
+	uid             types.UID // distinguishes pods of the same name
 }
 
 // String returns "namespace/name".
 func (p podRef) String() string { return p.namespace + "/" + p.name }
 
-// Limit is how long a drain with that timeout takes at most, whether or not the API answers: its passes look at the
-// time themselves.
+// Limit returns the maximum duration of a drain with that timeout, even if the API does not answer.
 func Limit(timeout time.Duration) time.Duration {
 	return 2*cmp.Or(timeout, drainTimeout) + apicall.RequestTimeout
 }
 
-// Drain cordons a node and evicts its pods, respecting disruption budgets, and waits until they are gone. Pods
-// of DaemonSets and static pods stay; pods without a controller and the content of emptyDir volumes are lost. A
-// node that does not exist is drained, and pods of one that is not Ready are not waited for long, since nobody
-// there ends them. When time runs out, or a budget can never allow an eviction, the error wraps a
-// *BlockedError, of class Operator; in the second case the node was not even cordoned.
+// Drain cordons a node, evicts its pods, respecting disruption budgets, and waits until they have left. Pods of
+// DaemonSets and static pods stay. Pods without a controller and the content of emptyDir volumes are lost. A node that
+// does not exist counts as drained. Drain does not wait long for pods on a node that is not Ready, since no kubelet
+// ends them.
+//
+// If time runs out, or a budget can never allow an eviction, the error is of class Operator and wraps a *BlockedError.
+// In the second case the node is not cordoned.
 func (c Drainer) Drain(ctx context.Context, node string, opts Options) error {
 	opts.Timeout = cmp.Or(opts.Timeout, drainTimeout)
 	limited, cancel := context.WithTimeout(ctx, Limit(opts.Timeout))
@@ -131,7 +132,7 @@ func (c Drainer) Drain(ctx context.Context, node string, opts Options) error {
 	}
 }
 
-// tellOnce tells why a drain does not begin, and returns whom to tell the next time.
+// tellOnce calls Full for a *FullError, and returns the callback for the next time: nil after a call.
 func (o Options) tellOnce(err error) func(*FullError) {
 	if full := (*FullError)(nil); o.Full != nil && errors.As(err, &full) {
 		o.Full(full)
@@ -140,7 +141,7 @@ func (o Options) tellOnce(err error) func(*FullError) {
 	return o.Full
 }
 
-// cutShort is the error of a drain whose context ended before its time.
+// cutShort returns the error of a drain whose context ended before its timeout.
 func (c Drainer) cutShort(ctx, limited context.Context, node string, left []podRef, last error) error {
 	cause := context.Cause(limited)
 	if len(left) == 0 || ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled) {
@@ -153,10 +154,9 @@ func (c Drainer) cutShort(ctx, limited context.Context, node string, left []podR
 	return &apicall.Error{Op: "drain node", Node: node, Class: apicall.Operator, Err: e}
 }
 
-// makePass does what there is to do now, and does not wait: it cordons the node when the drain begins, then asks each
-// pod that is not leaving yet to leave. The drain is done when no pod is left, or when it has failed: done then comes
-// with an error, which wraps a *BlockedError when time has run out or a budget can never allow an eviction. A Transient
-// error without done is of this pass only.
+// makePass does one pass without waiting. The first pass cordons the node; every pass evicts pods that are not leaving
+// yet. Done is true if no pod is left, or with an error if the drain has failed. The error wraps a *BlockedError if
+// time has run out or a budget can never allow an eviction. A Transient error without done concerns this pass only.
 func (c Drainer) makePass(ctx context.Context, node string, p *progress, opts Options) (done bool, err error) {
 	if p.started.IsZero() {
 		gone, err := c.beginDrain(ctx, node, p, opts)
@@ -183,7 +183,7 @@ func (c Drainer) makePass(ctx context.Context, node string, p *progress, opts Op
 	return false, apicall.Wrap("evict the pods of", node, evictPods(helper, pods, !p.deleting.IsZero()))
 }
 
-// beginDrain cordons the node, unless it is gone, or a pod would never leave.
+// beginDrain cordons the node unless it does not exist, or a pod would never leave.
 func (c Drainer) beginDrain(ctx context.Context, node string, p *progress, opts Options) (gone bool, err error) {
 	p.silent = c.isNodeSilent(ctx, node)
 	if !opts.Force {
@@ -206,7 +206,7 @@ func (c Drainer) beginDrain(ctx context.Context, node string, p *progress, opts 
 	return false, nil
 }
 
-// noteLeft keeps which pods are left and tells of those that are not any more.
+// noteLeft records the remaining pods and calls gone for each pod that has left.
 func (p *progress) noteLeft(pods []corev1.Pod, gone func(string)) {
 	now := make([]podRef, 0, len(pods))
 	for _, pod := range pods {
@@ -221,8 +221,8 @@ func (p *progress) noteLeft(pods []corev1.Pod, gone func(string)) {
 	p.left = now
 }
 
-// evictPods asks every pod that is not leaving to leave, or deletes it. What a disruption budget does not allow now
-// it may allow at the next pass.
+// evictPods evicts or deletes every pod that is not leaving. A disruption budget that refuses now may allow it at the
+// next pass.
 func evictPods(helper *drain.Helper, pods []corev1.Pod, deletes bool) error {
 	var failures []error
 	for _, p := range pods {
@@ -243,13 +243,13 @@ func evictPods(helper *drain.Helper, pods []corev1.Pod, deletes bool) error {
 	if len(failures) == 0 {
 		return nil
 	}
-	// to ask again does no harm, and the drain's time ends it
+	// retrying is harmless, and the drain's timeout ends it
 	return &apicall.Error{Op: "evict", Class: apicall.Transient, Err: errors.Join(failures...)}
 }
 
 var (
 	errNeverAllowed = errors.New("no eviction would ever be allowed")
-	errTooLate      = errors.New("the time for the drain is over")
+	errTooLate      = errors.New("the drain timed out")
 )
 
 // isNodeSilent reports whether a node is known not to be Ready.
@@ -277,7 +277,7 @@ func (c Drainer) newHelper(ctx context.Context, opts Options, silent bool) *drai
 	}
 }
 
-// tooLate is the error of a drain whose time is over, with what keeps each pod.
+// tooLate returns the error of a drain that timed out, with the reason for each pod.
 func (c Drainer) tooLate(ctx context.Context, node string, pods []corev1.Pod) error {
 	budgets := c.listBudgets(ctx)
 	e := &BlockedError{Node: node, Err: errTooLate}
@@ -288,12 +288,11 @@ func (c Drainer) tooLate(ctx context.Context, node string, pods []corev1.Pod) er
 	return &apicall.Error{Op: "drain node", Node: node, Class: apicall.Operator, Err: e}
 }
 
-// stuckPods are the pods that no waiting would let go: their budget allows no disruption although all its pods are
-// healthy.
+// stuckPods returns the pods whose budget never allows an eviction.
 func (c Drainer) stuckPods(ctx context.Context, helper *drain.Helper, node string) []BlockedPod {
 	list, errs := helper.GetPodsForDeletion(node)
 	if len(errs) > 0 {
-		return nil // the drain itself says why
+		return nil // the drain itself reports the error
 	}
 	var out []BlockedPod
 	var budgets []policyv1.PodDisruptionBudget
@@ -311,8 +310,8 @@ func (c Drainer) stuckPods(ctx context.Context, helper *drain.Helper, node strin
 	return out
 }
 
-// NeverAllows reports whether a budget wants all its pods, and all are healthy: waiting does not help. One that
-// merely allows no disruption now may be in use by another drain.
+// NeverAllows reports whether a budget requires all its pods and all are healthy, so that waiting does not help. A
+// budget that only allows no disruption now may be in use by another drain.
 func NeverAllows(b *policyv1.PodDisruptionBudget) bool {
 	s := b.Status
 	return s.ObservedGeneration == b.Generation && s.ExpectedPods > 0 && s.DesiredHealthy >= s.ExpectedPods &&
@@ -324,7 +323,7 @@ func neverReason(b *policyv1.PodDisruptionBudget) string {
 		b.Status.DesiredHealthy, b.Status.ExpectedPods)
 }
 
-// listBudgets are all disruption budgets; none where they cannot be read.
+// listBudgets returns all disruption budgets, and none if they cannot be read.
 func (c Drainer) listBudgets(ctx context.Context) []policyv1.PodDisruptionBudget {
 	list, err := c.Kubernetes.PolicyV1().PodDisruptionBudgets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -333,7 +332,7 @@ func (c Drainer) listBudgets(ctx context.Context) []policyv1.PodDisruptionBudget
 	return list.Items
 }
 
-// coveringBudgets are the budgets that a pod falls under.
+// coveringBudgets returns the budgets that select a pod.
 func coveringBudgets(pod *corev1.Pod, budgets []policyv1.PodDisruptionBudget) []policyv1.PodDisruptionBudget {
 	var out []policyv1.PodDisruptionBudget
 	for _, budget := range budgets {
@@ -345,7 +344,7 @@ func coveringBudgets(pod *corev1.Pod, budgets []policyv1.PodDisruptionBudget) []
 	return out
 }
 
-// whyBlocked is what keeps a pod: itself while it terminates, or a budget that allows no disruption.
+// whyBlocked returns why a pod remains.
 func whyBlocked(pod *corev1.Pod, budgets []policyv1.PodDisruptionBudget) string {
 	if pod.DeletionTimestamp != nil {
 		return "still terminating"

@@ -42,7 +42,7 @@ func pod(name, owner string) *corev1.Pod {
 	return p
 }
 
-// evicting has the fake API evict pods as long as allow says so; it refuses them as a disruption budget does otherwise.
+// evicting makes the fake API evict the pods that allow returns true for. It refuses others like a disruption budget.
 func evicting(api *fake.Clientset, allow func(pod string) bool) {
 	api.Resources = []*metav1.APIResourceList{{GroupVersion: "v1", APIResources: []metav1.APIResource{
 		{Name: "pods/eviction", Kind: "Eviction", Group: "policy", Version: "v1"},
@@ -215,7 +215,7 @@ func TestAPassThatTheAPIDoesNotAnswerIsMadeAgain(t *testing.T) {
 	})
 }
 
-// closed is a worker that a run has cordoned.
+// closed returns a worker that a run has cordoned.
 func closed(name, by string) *corev1.Node {
 	return node(func(n *corev1.Node) {
 		n.Name, n.Spec.Unschedulable, n.Annotations[observed.CordonAnnotation] = name, true, by
@@ -242,7 +242,7 @@ func TestADrainBeginsWhenThereIsRoom(t *testing.T) {
 		if took := time.Since(began); err != nil || !cordoned(t, c) || took < 10*time.Second || took > 12*time.Second {
 			t.Errorf("after %s: %v, cordoned %v", took, err, cordoned(t, c))
 		}
-		want := []string{"as many workers are out of service as may be (upgrade.maxUnavailable is 2): w-2, w-3"}
+		want := []string{"no more workers may be out of service (upgrade.maxUnavailable is 2): w-2, w-3"}
 		if diff := cmp.Diff(want, told); diff != "" {
 			t.Error(diff)
 		}
@@ -261,7 +261,7 @@ func TestAnInterruptedDrainGoesOnWhereThereIsLessRoomNow(t *testing.T) {
 	}
 }
 
-// Two runs that cordon at the same moment both look before either has, and both again afterwards.
+// If two runs cordon at the same moment, each sees the other's cordon only afterwards.
 func TestOfTwoThatCordonAtTheSameMomentBothGiveWay(t *testing.T) {
 	t.Parallel()
 	c, api := faked(t, node(nil))

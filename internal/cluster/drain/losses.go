@@ -12,13 +12,13 @@ import (
 	"kubeone/internal/cluster/apicall"
 )
 
-// Losses are what drains of the cluster's nodes would lose.
+// Losses has what drains of the cluster's nodes would lose.
 type Losses struct {
 	bare, local map[string][]string // by node: pods without a controller, and pods with local data
 	stuck       []string            // budgets that never allow an eviction, one sentence each
 }
 
-// Notes says, one sentence a matter, what a drain of these nodes would lose, and which budgets would never let it end.
+// Notes returns what a drain of these nodes would lose, and which budgets would block it, one sentence each.
 func (l Losses) Notes(nodes []string) []string {
 	var bare, local []string
 	for _, n := range nodes {
@@ -28,7 +28,7 @@ func (l Losses) Notes(nodes []string) []string {
 	slices.Sort(local)
 	var out []string
 	if len(bare) > 0 {
-		out = append(out, "pods without a controller will be gone after the drain: "+apicall.Names(bare))
+		out = append(out, "pods without a controller are deleted for good by the drain: "+apicall.Names(bare))
 	}
 	if len(local) > 0 {
 		out = append(out, "pods lose the content of their emptyDir volumes when they move: "+apicall.Names(local))
@@ -36,7 +36,7 @@ func (l Losses) Notes(nodes []string) []string {
 	return append(out, l.stuck...)
 }
 
-// DrainLosses finds out what drains would lose. What was found out is returned with an error too.
+// DrainLosses finds what drains would lose. It returns partial results together with an error.
 func (c Drainer) DrainLosses(ctx context.Context) (Losses, error) {
 	losses, err := c.doomedPods(ctx)
 	var err2 error
@@ -44,7 +44,7 @@ func (c Drainer) DrainLosses(ctx context.Context) (Losses, error) {
 	return losses, errors.Join(err, err2)
 }
 
-// doomedPods returns the pods that a drain ends for good, and those whose local data it loses.
+// doomedPods returns the pods that a drain deletes for good, and those that lose local data.
 func (c Drainer) doomedPods(ctx context.Context) (Losses, error) {
 	var pods *corev1.PodList
 	err := apicall.Retry(ctx, "list pods", "", func(ctx context.Context) (err error) {

@@ -10,7 +10,7 @@ import (
 	"kubeone/internal/testutil/clustertest"
 )
 
-// faked is a Drainer of a fake API.
+// faked returns a Drainer for a fake API.
 func faked(t *testing.T, objects ...runtime.Object) (Drainer, *fake.Clientset) {
 	t.Helper()
 	api := clustertest.API(objects...)

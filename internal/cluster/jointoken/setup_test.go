@@ -9,7 +9,7 @@ import (
 	"kubeone/internal/testutil/clustertest"
 )
 
-// faked is a Issuer of a fake API.
+// faked returns an Issuer for a fake API.
 func faked(t *testing.T, objects ...runtime.Object) (Issuer, *fake.Clientset) {
 	t.Helper()
 	api := clustertest.API(objects...)

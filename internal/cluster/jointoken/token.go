@@ -1,4 +1,4 @@
-// Package jointoken makes and revokes the bootstrap tokens with which hosts join. Each is for one Node: package
+// Package jointoken creates and revokes bootstrap tokens for joining hosts. Each token is for one Node: package
 // certificates approves no other Node's certificate for it.
 package jointoken
 
@@ -19,13 +19,13 @@ import (
 	"kubeone/internal/model/nodename"
 )
 
-// MaxTTL is the longest life of a join token.
+// MaxTTL is the maximum lifetime of a join token.
 const MaxTTL = 15 * time.Minute
 
-// Author and the run's ID are the description of every join token that a run makes.
+// Author followed by the run's ID is the description of a run's join tokens.
 const Author = "kubeone: join token of run "
 
-// Issuer makes tokens in a cluster and revokes them.
+// Issuer creates and revokes tokens in a cluster.
 type Issuer struct {
 	Kubernetes kubernetes.Interface
 }
@@ -35,28 +35,29 @@ const (
 	iDLength     = 6
 	secretLength = 16
 	alphabet     = "abcdefghijklmnopqrstuvwxyz0123456789"
-	group        = "system:bootstrappers:kubeadm:default-node-token" // the group that kubeadm's own rules are about
+	group        = "system:bootstrappers:kubeadm:default-node-token" // the group of kubeadm's RBAC rules
 	prefix       = "bootstrap-token-"
 	description  = "description"
 	expiration   = "expiration"
-	user         = "system:bootstrap:" // and a token's ID: as whom the API knows its bearer
+	user         = "system:bootstrap:" // followed by the token's ID: the user name of its bearer
 )
 
 // NodeAnnotation on a token's Secret names the only Node that may join with it.
 const NodeAnnotation = "kubeone.k8c.io/join-token-for"
 
-// New makes a bootstrap token ("abcdef.0123456789abcdef", a secret) and its ID, which is none. It asks nobody.
+// New returns a random bootstrap token, such as "abcdef.0123456789abcdef", and its ID. The token is secret, the ID is
+// not. It does no I/O.
 func New() (token, id string) {
 	id = randomText(iDLength)
 	return id + "." + randomText(secretLength), id
 }
 
-// randomText is n characters of the token's alphabet, each equally likely.
+// randomText returns n uniformly random characters of the token's alphabet.
 func randomText(n int) string {
-	const fair = 256 / len(alphabet) * len(alphabet) // bytes from here on would favour the first letters
+	const fair = 256 / len(alphabet) * len(alphabet) // greater bytes would favour the first letters
 	var text strings.Builder
 	for one := make([]byte, 1); text.Len() < n; {
-		_, _ = rand.Read(one) // never fails: it ends the program instead
+		_, _ = rand.Read(one) // never fails: it would crash the program instead
 		if int(one[0]) < fair {
 			text.WriteByte(alphabet[int(one[0])%len(alphabet)])
 		}
@@ -64,9 +65,9 @@ func randomText(n int) string {
 	return text.String()
 }
 
-// CreateJoinToken makes a bootstrap token with which the claim's Node may join, for at most MaxTTL. It is an error if
-// the host must not be that Node: the name is another's, or a Node of that name exists that is not the host's. The
-// token is a secret; its ID is not. The run's ID goes into the token's description.
+// CreateJoinToken creates a bootstrap token for the claim's Node. The ttl is at most MaxTTL. It fails if the host must
+// not be that Node, because the name or an existing Node belongs to another. The token is secret, its ID is not. The
+// description has the run's ID.
 func (c Issuer) CreateJoinToken(ctx context.Context, runID string, claim nodename.Claim, ttl time.Duration) (
 	token, id string, err error) {
 	if err := claim.Check(); err != nil {
@@ -79,14 +80,14 @@ func (c Issuer) CreateJoinToken(ctx context.Context, runID string, claim nodenam
 	}
 	if ttl <= 0 || ttl > MaxTTL {
 		return "", "",
-			apicall.Wrap("create a join token", "", fmt.Errorf("it would live %s; allowed is up to %s", ttl, MaxTTL))
+			apicall.Wrap("create a join token", "", fmt.Errorf("its lifetime %s is not allowed; the maximum is %s", ttl, MaxTTL))
 	}
 	token, id = New()
 	secret := secretOf(token, runID, claim.Node, time.Now().Add(ttl))
 	err = apicall.Retry(ctx, "create join token", id, func(ctx context.Context) error {
 		_, err := c.Kubernetes.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, secret,
 			metav1.CreateOptions{FieldManager: apicall.FieldManager})
-		if apierrors.IsAlreadyExists(err) { // our own first attempt, whose answer was lost: the name is random
+		if apierrors.IsAlreadyExists(err) { // created by an attempt whose answer was lost: the name is random
 			return nil
 		}
 		return err
@@ -97,8 +98,8 @@ func (c Issuer) CreateJoinToken(ctx context.Context, runID string, claim nodenam
 	return token, id, nil
 }
 
-// CheckNode returns why the host must not be the claim's Node by the Node that exists; nil if it may, or there is none.
-// That the API does not answer is a transient error.
+// CheckNode returns an error if a Node of the claim's name exists and belongs to another host. If the API does not
+// answer, the error is transient.
 func (c Issuer) CheckNode(ctx context.Context, claim nodename.Claim) error {
 	n, err := c.Kubernetes.CoreV1().Nodes().Get(ctx, claim.Node, metav1.GetOptions{})
 	switch {
@@ -132,8 +133,8 @@ func secretOf(token, runID, node string, expires time.Time) *corev1.Secret {
 	}
 }
 
-// NodeOf is the Node that may join with the token by which the API knows that user. It is an error if there is no such
-// token, if it has expired, or if it is for no Node: such as those of `kubeadm token create`.
+// NodeOf returns the Node of the join token whose bearer has that user name. It fails if the token does not exist, has
+// expired, or is not for a single Node, such as a token of `kubeadm token create`.
 func (c Issuer) NodeOf(ctx context.Context, username string, now time.Time) (node string, err error) {
 	id, ok := strings.CutPrefix(username, user)
 	if !ok || len(id) != iDLength || strings.Trim(id, alphabet) != "" {
@@ -155,7 +156,7 @@ func (c Issuer) NodeOf(ctx context.Context, username string, now time.Time) (nod
 	return secret.Annotations[NodeAnnotation], nil
 }
 
-// RevokeJoinToken deletes a token. One that is gone already is no error.
+// RevokeJoinToken deletes a token. It returns nil if there is none.
 func (c Issuer) RevokeJoinToken(ctx context.Context, id string) error {
 	return apicall.Retry(ctx, "revoke join token", id, func(ctx context.Context) error {
 		err := c.Kubernetes.CoreV1().Secrets(metav1.NamespaceSystem).Delete(ctx, prefix+id, metav1.DeleteOptions{})
@@ -166,8 +167,8 @@ func (c Issuer) RevokeJoinToken(ctx context.Context, id string) error {
 	})
 }
 
-// RevokeJoinTokens deletes every join token that the run made. Those of other runs stay: such a run may be joining a
-// worker at the same time; the token of one that was killed runs out by itself.
+// RevokeJoinTokens deletes all join tokens of the run. Other runs may be joining workers at the same time, so their
+// tokens stay. Tokens of killed runs expire.
 func (c Issuer) RevokeJoinTokens(ctx context.Context, runID string) error {
 	var secrets *corev1.SecretList
 	err := apicall.Retry(ctx, "list join tokens", "", func(ctx context.Context) (err error) {

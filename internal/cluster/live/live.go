@@ -1,8 +1,7 @@
-// Package live compares the objects in a cluster with what they must be.
+// Package live compares the objects in a cluster with their desired state.
 //
-// What this program applied by server-side apply is compared field by field of ours: the API is asked what the same
-// apply would change now, without doing it. Of what others applied, such as kubeadm, a pure function says which fields
-// are not as they must be. Fields that somebody else has added are theirs, and no difference.
+// Objects that kubeone applied are compared with a dry run of the same server-side apply. For objects of other
+// programs, such as kubeadm, a pure function returns the fields that differ. Fields added by other managers are ignored.
 package live
 
 import (
@@ -22,44 +21,44 @@ import (
 	"kubeone/internal/text/phrase"
 )
 
-// Component is a part of the cluster, and what its objects must be.
+// Component is a part of the cluster with the desired state of its objects.
 type Component struct {
-	Name    string                      // of an addon, or of what kubeadm applies
-	Applied []unstructured.Unstructured // as server-side apply was given them
+	Name    string                      // of an addon, or of a component from kubeadm
+	Applied []unstructured.Unstructured // as passed to server-side apply
 	Checks  []Check
 }
 
-// Check is an object that somebody else applied, and what must hold of it.
+// Check is an object of another program, and its requirements.
 type Check struct {
 	Kind            schema.GroupVersionKind
 	Namespace, Name string
-	// Settings says that what differs here can be set in the object; all else is applied anew by whoever did so.
-	// A missing object is then no difference: it is one of the check of its being there.
+	// Settings says that kubeone sets the differing fields. Otherwise the other program applies the object again. With
+	// Settings, a missing object is no difference, as another check reports it.
 	Settings bool
-	// Differs names the fields of a live object that are not as they must be. Nil asks no more than that it exists.
+	// Differs returns the names of the fields that differ. Nil only requires that the object exists.
 	Differs func(getLive map[string]any) []string
-	// Texts are what is compared of a live object with settings, as it is and as it will be once they are set; nil
-	// where that is not known beforehand.
+	// Texts returns the compared part of a live object, now and after the settings are set. Nil is not known
+	// beforehand.
 	Texts func(getLive map[string]any) (is, will string)
 }
 
 const (
-	atOnce     = 8  // objects compared at the same time
-	mostFields = 8  // of one object that are named
-	longest    = 96 // of a field's path, in bytes
+	atOnce     = 8  // objects compared in parallel
+	mostFields = 8  // fields named of one object
+	longest    = 96 // bytes of a field's path
 )
 
-// isTransient reports whether a comparison failed only because the API was slow or busy. An admission webhook that
-// denies it, or does not answer, is no such reason: it may be so for ever.
+// isTransient reports whether a comparison failed because the API was slow or busy. A webhook that denies or does not
+// answer may do so forever, and is not transient.
 func isTransient(err error) bool {
 	return apicall.Classify(err) == apicall.Transient && !apierrors.IsForbidden(err) && !apierrors.IsInternalError(err)
 }
 
-// Compare compares a component's objects, and changes nothing. Why some cannot be compared is the comparison's Problem.
+// Compare compares a component's objects without changing them. If some cannot be compared, Problem says why.
 func Compare(ctx context.Context, a *ssa.Applier, c Component) observed.Comparison {
 	applied := make([]*observed.Difference, len(c.Applied))
 	checked := make([]*observed.Difference, len(c.Checks))
-	var group errgroup.Group // one that cannot be compared hides no other
+	var group errgroup.Group // without a context: a failed comparison does not stop others
 	group.SetLimit(atOnce)
 	for i := range c.Applied {
 		group.Go(func() (err error) {
@@ -94,7 +93,7 @@ func Compare(ctx context.Context, a *ssa.Applier, c Component) observed.Comparis
 	return out
 }
 
-// compareApplied is what applying the object again would change; nil for nothing.
+// compareApplied returns what applying the object again would change; nil is nothing.
 func compareApplied(ctx context.Context, a *ssa.Applier, o *unstructured.Unstructured) (*observed.Difference, error) {
 	before, after, err := a.Preview(ctx, o)
 	if err != nil {
@@ -108,7 +107,7 @@ func compareApplied(ctx context.Context, a *ssa.Applier, o *unstructured.Unstruc
 	return differenceOf(ssa.Describe(o), fields), nil
 }
 
-// compareLive is what differs of the object from what it must be; nil for nothing.
+// compareLive returns how the object differs from its requirements; nil is nothing.
 func (c Check) compareLive(ctx context.Context, a *ssa.Applier) (*observed.Difference, error) {
 	is, of, err := c.getLive(ctx, a)
 	switch {
@@ -134,7 +133,7 @@ func differenceOf(object string, fields []string) *observed.Difference {
 	return &observed.Difference{Object: object, Fields: fields}
 }
 
-// withoutMetadata is an object without what the API keeps about it.
+// withoutMetadata returns an object without fields that the API server maintains.
 func withoutMetadata(o *unstructured.Unstructured) map[string]any {
 	out := maps.Clone(o.Object)
 	delete(out, "status")
@@ -148,7 +147,7 @@ func withoutMetadata(o *unstructured.Unstructured) map[string]any {
 	return out
 }
 
-// addDifferences adds the paths of all fields that are not the same.
+// addDifferences appends the paths of all fields that differ.
 func addDifferences(path string, a, b any, out *[]string) {
 	one, oneIsMap := a.(map[string]any)
 	other, otherIsMap := b.(map[string]any)
@@ -179,7 +178,7 @@ func keysOfBoth(a, b map[string]any) map[string]bool {
 	return keys
 }
 
-// joinPath is the path of a field below another. Names of fields are the cluster's, and so cut.
+// joinPath appends a key to a path. It shortens the result, since keys come from the cluster.
 func joinPath(path, key string) string {
 	if path != "" {
 		path += "."

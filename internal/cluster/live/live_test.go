@@ -36,7 +36,7 @@ metadata: {name: settings, namespace: net, labels: {app: net}}
 data: {a: "1", b: "2"}
 `
 
-// applier is one of an API that holds these objects, and in which an apply gives what then returns.
+// applier returns an Applier for a fake API with the objects. An apply returns the result of then.
 func applier(t *testing.T, then func(patch clienttesting.PatchAction) (runtime.Object, error),
 	holds ...*unstructured.Unstructured) (a *ssa.Applier, writes *[]string) {
 	t.Helper()
@@ -114,7 +114,7 @@ func TestWhatCannotBeComparedIsAProblemAndNoDifference(t *testing.T) {
 	}
 }
 
-// Who is told that an API was late looks again; what it has answered once, it may answer for ever.
+// Only a slow or busy API is worth a retry. A definite answer may stay the same forever.
 func TestWhatWasOnlyLateMayBeComparedLater(t *testing.T) {
 	t.Parallel()
 	settings := schema.GroupResource{Resource: "configmaps"}
@@ -138,7 +138,7 @@ func TestWhatWasOnlyLateMayBeComparedLater(t *testing.T) {
 	}
 }
 
-// A network plugin that is gone may be why a webhook does not answer: it is seen all the same.
+// A missing network plugin may be why a webhook does not answer. It must be reported even then.
 func TestWhatCannotBeComparedHidesNothingElse(t *testing.T) {
 	t.Parallel()
 	a, _ := applier(t, func(clienttesting.PatchAction) (runtime.Object, error) {

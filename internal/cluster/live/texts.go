@@ -15,8 +15,8 @@ import (
 	"kubeone/internal/text/diff"
 )
 
-// Applied is what applying the component's objects again would change in them, line by line. It changes nothing. What
-// cannot be compared says so.
+// Applied returns what applying the component's objects again would change, line by line. It changes nothing. Objects
+// that cannot be compared are included with the reason.
 func Applied(ctx context.Context, a *ssa.Applier, c Component) []diff.Change {
 	var out []diff.Change
 	for i := range c.Applied {
@@ -45,7 +45,7 @@ func Applied(ctx context.Context, a *ssa.Applier, c Component) []diff.Change {
 	return out
 }
 
-// Set is what setting what must hold of the component's objects would change in them, line by line.
+// Set returns what setting the component's settings would change, line by line. It changes nothing.
 func Set(ctx context.Context, a *ssa.Applier, c Component) []diff.Change {
 	var out []diff.Change
 	for _, check := range c.Checks {
@@ -67,25 +67,25 @@ func Set(ctx context.Context, a *ssa.Applier, c Component) []diff.Change {
 	return out
 }
 
-// reapplied is what is known of an object that whoever applied it applies again.
+// reapplied describes the difference of an object that kubeadm will apply again.
 func (c Check) reapplied(ctx context.Context, a *ssa.Applier) []diff.Change {
 	o, of, err := c.getLive(ctx, a)
 	switch {
 	case apierrors.IsNotFound(err):
-		return []diff.Change{diff.Unknown(of, "it is missing, and kubeadm makes it")}
+		return []diff.Change{diff.Unknown(of, "it is missing; kubeadm will create it")}
 	case err != nil:
 		return []diff.Change{diff.Unknown(of, oneLine(err))}
 	case c.Differs == nil:
 		return nil
 	}
 	if d := differenceOf(of, c.Differs(o.Object)); d != nil {
-		why := "it differs in " + strings.Join(d.Fields, ", ") + ", and kubeadm makes it anew"
+		why := "it differs in " + strings.Join(d.Fields, ", ") + "; kubeadm will apply it again"
 		return []diff.Change{diff.Unknown(of, why)}
 	}
 	return nil
 }
 
-// getLive is the live object, and how it is called.
+// getLive returns the live object and its name for messages.
 func (c Check) getLive(ctx context.Context, a *ssa.Applier) (*unstructured.Unstructured, string, error) {
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(c.Kind)
@@ -107,12 +107,12 @@ func asYAML(object map[string]any) string {
 	}
 	text, err := yaml.Marshal(object)
 	if err != nil {
-		return "" // it came as JSON
+		return "" // decoded JSON can be encoded
 	}
 	return string(text)
 }
 
-// maskSecret takes the values out of a Secret, and leaves whether they are others.
+// maskSecret replaces the values of a Secret. It only shows which of them change.
 func maskSecret(is, will map[string]any) (maskedIs, maskedWill map[string]any) {
 	hide := func(object, other map[string]any, changed string) map[string]any {
 		out := map[string]any{}

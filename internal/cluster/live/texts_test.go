@@ -91,8 +91,8 @@ func TestLinesOfObjectsThatOthersApplied(t *testing.T) {
 	if got := shown(Set(t.Context(), a, c)); got != "ConfigMap net/settings\n-a: 1\n+a: 5\n" {
 		t.Error(got)
 	}
-	const want = "ConfigMap net/settings\n? it differs in data.a, and kubeadm makes it anew\n" +
-		"ConfigMap net/missing\n? it is missing, and kubeadm makes it\n"
+	const want = "ConfigMap net/settings\n? it differs in data.a; kubeadm will apply it again\n" +
+		"ConfigMap net/missing\n? it is missing; kubeadm will create it\n"
 	if got := shown(Applied(t.Context(), a, c)); got != want {
 		t.Error(got)
 	}

@@ -18,13 +18,13 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// CredentialsSecret is the Secret with what registries and proxies let the hosts of Machines in by: the credentials
-// that the hosts of the manifest have. Who runs kubeone apply keeps it; the controllers read it.
+// CredentialsSecret is the Secret with the credentials for registries and proxies of Machines' hosts, which are those
+// of the manifest's hosts. kubeone apply writes it, and the controllers read it.
 const CredentialsSecret = "host-credentials"
 
-// The keys of that Secret, each with a document in JSON.
+// Keys of the Secret. Each has a JSON document.
 const (
-	registriesKey = "registries" // by registry; missing where nobody has ever said what hosts are to have
+	registriesKey = "registries" // by registry; missing if no operator has set any
 	proxiesKey    = "proxies"
 )
 
@@ -33,8 +33,8 @@ type proxies struct {
 	HTTPS string `json:"https,omitempty"`
 }
 
-// CredentialsIn are the credentials that a Secret holds. They are held to the rules of the manifest's: a name becomes
-// that of a file. What is none of ours is an error, which repeats nothing of it.
+// CredentialsIn reads the credentials in a Secret. They are validated like those of the manifest, since registry names
+// become file names. The error never quotes the data.
 func CredentialsIn(data map[string][]byte) (desired.Credentials, error) {
 	var out desired.Credentials
 	var registries map[string]v1beta2.ContainerdRegistryAuthConfig
@@ -63,12 +63,12 @@ func CredentialsIn(data map[string][]byte) (desired.Credentials, error) {
 }
 
 func notOurs(key string) error {
-	return fmt.Errorf("%q of Secret %s/%s is not what kubeone apply writes there: run kubeone apply, with the "+
-		"credentials if there are any, which writes it anew", key, Namespace, CredentialsSecret)
+	return fmt.Errorf("the key %q of the Secret %s/%s is invalid: run kubeone apply to write it again, with "+
+		"--credentials if you use them", key, Namespace, CredentialsSecret)
 }
 
-// CredentialsAreKept reports whether a Secret, nil where there is none, holds those credentials. Registries of which
-// the caller knows nothing are not compared, and where there is nothing to keep no Secret is needed.
+// CredentialsAreKept reports whether a Secret's data has the credentials; nil data is a missing Secret. Nil registries
+// in c are not compared. Without any credentials, no Secret is needed.
 func CredentialsAreKept(data map[string][]byte, c desired.Credentials) bool {
 	if data == nil && len(c.Registries) == 0 && c.HTTPProxy == "" && c.HTTPSProxy == "" {
 		return true
@@ -80,8 +80,8 @@ func CredentialsAreKept(data map[string][]byte, c desired.Credentials) bool {
 	return c.Registries == nil || has.Registries != nil && maps.Equal(has.Registries, c.Registries)
 }
 
-// secretData is what a Secret with those credentials holds, where it held data before. Registries of which the caller
-// knows nothing stay, unless nobody can read them.
+// secretData returns the Secret's new data with the credentials. If c has nil registries, those in data stay, unless
+// they are unreadable.
 func secretData(data map[string][]byte, c desired.Credentials) (map[string][]byte, error) {
 	proxy, err := json.Marshal(proxies{HTTP: c.HTTPProxy, HTTPS: c.HTTPSProxy})
 	out := map[string][]byte{proxiesKey: proxy}
@@ -95,17 +95,17 @@ func secretData(data map[string][]byte, c desired.Credentials) (map[string][]byt
 	for name, auth := range c.Registries {
 		registries[name] = v1beta2.ContainerdRegistryAuthConfig(auth)
 	}
-	out[registriesKey], err = json.Marshal(registries) //nolint:gosec // it is what the Secret is for
+	out[registriesKey], err = json.Marshal(registries) //nolint:gosec // the Secret is meant for credentials
 	return out, err
 }
 
-// CredentialStore keeps credentials in a cluster.
+// CredentialStore stores credentials in a cluster.
 type CredentialStore struct {
 	Kubernetes kubernetes.Interface
 }
 
-// HostCredentials reads them, and the revision of their Secret, which is another one after each change; nil and ""
-// where there are none.
+// HostCredentials returns the stored credentials and a revision that differs after each change; nil and "" if there are
+// none.
 func (s CredentialStore) HostCredentials(ctx context.Context) (c *desired.Credentials, revision string, err error) {
 	err = apicall.Retry(ctx, "read the credentials of hosts", "", func(ctx context.Context) error {
 		held, err := s.Kubernetes.CoreV1().Secrets(Namespace).Get(ctx, CredentialsSecret, metav1.GetOptions{})
@@ -123,8 +123,8 @@ func (s CredentialStore) HostCredentials(ctx context.Context) (c *desired.Creden
 	return c, revision, err
 }
 
-// KeepHostCredentials has the hosts of Machines given those credentials. A cluster without a namespace for what is the
-// controllers' has no such hosts, and nothing is kept. Nothing is written where nothing changes.
+// KeepHostCredentials stores the credentials for hosts of Machines if they changed. Without the controllers' namespace
+// there are no such hosts, and it writes nothing.
 func (s CredentialStore) KeepHostCredentials(ctx context.Context, c desired.Credentials) error {
 	return apicall.Retry(ctx, "save the credentials of hosts", "", func(ctx context.Context) error {
 		secrets := s.Kubernetes.CoreV1().Secrets(Namespace)

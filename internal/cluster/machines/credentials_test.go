@@ -24,7 +24,7 @@ func registries(names ...string) map[string]desired.RegistryAuth {
 	return out
 }
 
-// writes are the verbs of those requests that change Secrets.
+// writes returns the verbs of the requests that change Secrets.
 func writes(api *fake.Clientset) []string {
 	var out []string
 	for _, a := range api.Actions() {
@@ -35,7 +35,7 @@ func writes(api *fake.Clientset) []string {
 	return out
 }
 
-// What is kept is what is read, registries of which nobody knows anything stay, and nothing is written for nothing.
+// Stored credentials are read back, unknown registries stay, and unchanged credentials are not written.
 func TestCredentialsAreKept(t *testing.T) {
 	t.Parallel()
 	api := fake.NewClientset()
@@ -92,7 +92,7 @@ func TestAClusterWithoutControllersKeepsNoCredentials(t *testing.T) {
 	}
 }
 
-// A Secret that somebody else has written is an error that repeats nothing of it: names become those of files.
+// A foreign Secret is refused, because names become file names. The error quotes nothing of it.
 func TestASecretThatIsNoneOfOursIsRefused(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2"

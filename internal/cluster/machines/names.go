@@ -1,5 +1,5 @@
-// Package machines deletes the Machines of a cluster, and waits until their hosts are returned: what comes before the
-// cluster itself ends. Returning them is the work of the controllers, package manager's, which run elsewhere.
+// Package machines deletes the Machines of a cluster and waits until the controllers, which run in another process,
+// have returned their hosts. That must happen before the cluster is reset. It also stores credentials for these hosts.
 package machines
 
 import (
@@ -12,44 +12,44 @@ import (
 	kubeone "kubeone/api/kubeone/v1alpha1"
 )
 
-// Namespace and Lease are where the process of controllers says that it works.
+// Namespace and Lease identify the controllers' Lease.
 const (
 	Namespace = "kubeone-system"
 	Lease     = "kubeone-controller"
 )
 
-// Deployments are MachineDeployments, as the API serves them.
+// Deployments returns the resource of MachineDeployments.
 func Deployments() schema.GroupVersionResource {
 	return v1alpha1.GroupVersion().WithResource("machinedeployments")
 }
 
-// Sets are MachineSets.
+// Sets returns the resource of MachineSets.
 func Sets() schema.GroupVersionResource { return v1alpha1.GroupVersion().WithResource("machinesets") }
 
-// Machines are Machines.
+// Machines returns the resource of Machines.
 func Machines() schema.GroupVersionResource { return v1alpha1.GroupVersion().WithResource("machines") }
 
-// Hosts are the hosts of the pool.
+// Hosts returns the resource of Hosts.
 func Hosts() schema.GroupVersionResource { return kubeone.GroupVersion().WithResource("hosts") }
 
 // RevisionAnnotation is on each definition of these kinds, with its revision.
 const RevisionAnnotation = "kubeone.k8c.io/definitions-revision"
 
-// Revision is the revision of a definition that kubeone has applied. It is false for another program's definition:
-// cluster.k8s.io is machine-controller's group, too.
+// Revision returns the revision of a definition that kubeone has applied. Ours is false for another program's
+// definition: machine-controller uses the group cluster.k8s.io too.
 func Revision(definition metav1.Object) (revision int, ours bool) {
 	revision, err := strconv.Atoi(definition.GetAnnotations()[RevisionAnnotation])
 	return revision, err == nil
 }
 
-// Definitions are CustomResourceDefinitions.
+// Definitions returns the resource of CustomResourceDefinitions.
 func Definitions() schema.GroupVersionResource {
 	return schema.GroupVersionResource{
 		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 	}
 }
 
-// DefinitionNames are the names of the definitions of these kinds.
+// DefinitionNames returns the names of the definitions of these kinds.
 func DefinitionNames() []string {
 	var out []string
 	for _, kind := range []schema.GroupVersionResource{Machines(), Sets(), Deployments(), Hosts()} {

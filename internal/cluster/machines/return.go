@@ -20,31 +20,31 @@ import (
 	"kubeone/internal/text/phrase"
 )
 
-// Returner has the hosts of Machines returned.
+// Returner deletes Machines and waits until their hosts are returned.
 type Returner struct {
 	Kubernetes kubernetes.Interface
 	Dynamic    dynamic.Interface
 }
 
 const (
-	// pollEvery is how often it is looked how far the controllers are: a host takes half a minute at least.
+	// pollEvery is the interval between checks. A host takes at least half a minute.
 	pollEvery = 2 * time.Second
-	// patience is how long the controllers may be silent, and how long a host may keep the claim of a Machine that is
-	// gone: they take over from one another within 15 seconds, and try such a host every five.
+	// patience is how long the controllers may be silent, and how long a host may keep the claim of a deleted Machine.
+	// Another controller process takes over within 15 seconds, and such a host is retried every five.
 	patience = time.Minute
-	// longest is how much of a Host's message is repeated, in bytes: it may have words of the host in it.
+	// longest limits the quoted part of a Host's message, which may contain text from the host, in bytes.
 	longest = 200
-	// listed is how many objects one request asks for.
+	// listed is the page size of lists.
 	listed = 500
 )
 
-// DeleteMachines deletes all MachineDeployments, MachineSets and Machines, and returns when none is left that nobody
-// has deleted. They go as their hosts are returned, which the controllers do.
+// DeleteMachines deletes all MachineDeployments, MachineSets and Machines. It does not wait for their finalizers: the
+// controllers remove these when they have returned the hosts.
 func (r Returner) DeleteMachines(ctx context.Context) error {
 	return apicall.Retry(ctx, "delete the Machines", "", r.deleteAll)
 }
 
-// deleteAll goes from the owner to the owned, so that nobody makes again what is deleted, until it finds nothing more.
+// deleteAll deletes owners before what they own, so that no controller recreates it, until nothing is left to delete.
 func (r Returner) deleteAll(ctx context.Context) error {
 	for {
 		deleted := 0
@@ -81,7 +81,7 @@ func (r Returner) deleteObject(ctx context.Context, kind schema.GroupVersionReso
 	return err
 }
 
-// listObjects are all objects of a kind; none where the API does not have it.
+// listObjects returns all objects of a kind, and none if the API does not have the kind.
 func (r Returner) listObjects(ctx context.Context, kind schema.GroupVersionResource) ([]unstructured.Unstructured,
 	error) {
 	var out []unstructured.Unstructured
@@ -101,17 +101,17 @@ func (r Returner) listObjects(ctx context.Context, kind schema.GroupVersionResou
 	}
 }
 
-// pool is what is left of it.
+// pool has the remaining Machines and hosts.
 type pool struct {
-	names   []string // of Machines
-	hosts   []string // that are not returned, each with what it waits for
-	orphans bool     // no Machine is left, and hosts are
-	renewed string   // when who has the controllers' Lease renewed it
+	names   []string // remaining Machines
+	hosts   []string // hosts that are not returned, each with its message
+	orphans bool     // hosts are left, but no Machine
+	renewed string   // when the controllers' Lease was last renewed
 }
 
-// WaitHostsFree waits until no Machine is left, and no host has one. It gives up after that time, and sooner where
-// nothing more will come of it: when the controllers are not heard of any more, or when the Machines are gone and hosts
-// are left that do not answer. The error names who is left. Machines that somebody makes meanwhile are deleted too.
+// WaitHostsFree waits until no Machine is left and no host is claimed. It deletes Machines created meanwhile. It gives
+// up after within, or earlier if the controllers stop renewing their Lease, or if only silent hosts of deleted Machines
+// are left. The error names what is left.
 func (r Returner) WaitHostsFree(ctx context.Context, within time.Duration) error {
 	limit, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -123,7 +123,7 @@ func (r Returner) WaitHostsFree(ctx context.Context, within time.Duration) error
 		switch {
 		case err != nil && limit.Err() == nil && apicall.Classify(err) != apicall.Transient:
 			return apicall.Wrap("wait for the hosts of Machines", "", err)
-		case err != nil: // as long as the API is silent, nobody is to blame
+		case err != nil: // a silent API says nothing about controllers or hosts
 			orphaned, heard = time.Now(), time.Now()
 		case len(now.names) == 0 && len(now.hosts) == 0:
 			return nil
@@ -138,9 +138,9 @@ func (r Returner) WaitHostsFree(ctx context.Context, within time.Duration) error
 		}
 		switch {
 		case time.Since(heard) > patience:
-			return last.failedError("the controllers are not heard of any more: start kubeone controller again")
+			return last.failedError("the controllers do not respond: start kubeone controller again")
 		case time.Since(orphaned) > patience:
-			return last.failedError("their Machines are gone, and these hosts do not answer")
+			return last.failedError("their Machines are deleted, but these hosts do not answer")
 		case !retry.Pause(limit, pollEvery):
 			if ctx.Err() != nil {
 				return apicall.Ended(ctx, "wait for the hosts of Machines", "", strings.Join(last.remaining(), ", "))
@@ -150,13 +150,13 @@ func (r Returner) WaitHostsFree(ctx context.Context, within time.Duration) error
 	}
 }
 
-// deleteAndList deletes what nobody has deleted yet, and says what is left.
+// deleteAndList deletes what is not being deleted yet, and returns what is left.
 func (r Returner) deleteAndList(ctx context.Context) (pool, error) {
 	if err := r.deleteAll(ctx); err != nil {
 		return pool{}, err
 	}
 	var p pool
-	hosts, err := r.listObjects(ctx, Hosts()) // before the Machines: one that goes in between has freed its host first
+	hosts, err := r.listObjects(ctx, Hosts()) // before the Machines: a Machine frees its host before it disappears
 	if err != nil {
 		return p, err
 	}
@@ -190,7 +190,7 @@ func (r Returner) deleteAndList(ctx context.Context) (pool, error) {
 	return p, nil
 }
 
-// remaining are the hosts that are not returned; where there is none, the Machines that have not gone.
+// remaining returns the hosts that are not returned, or else the remaining Machines.
 func (p pool) remaining() []string {
 	if len(p.hosts) > 0 {
 		return p.hosts
@@ -203,14 +203,14 @@ func (p pool) remaining() []string {
 }
 
 func (p pool) failedError(why string) error {
-	who := "what is left of the Machines could not be read"
+	who := "the remaining Machines could not be read"
 	if left := p.remaining(); len(left) > 0 {
 		who = apicall.Names(left)
 	}
 	return &apicall.Error{
 		Op: "wait for the hosts of Machines", Class: apicall.Operator,
 		Err: errors.New(who + ": " + why + ". The Machines are deleted, and no host of the manifest has been " +
-			"touched. kubeone status shows them; kubeone reset --abandon-machines goes on and leaves these hosts as " +
+			"touched. kubeone status shows them; kubeone reset --abandon-machines continues and leaves these hosts as " +
 			"they are"),
 	}
 }

@@ -23,7 +23,7 @@ import (
 	"kubeone/internal/cluster/apicall"
 )
 
-// yard is a cluster with Machines, and what controllers do there.
+// yard is a cluster with Machines and fake controllers.
 type yard struct {
 	Returner
 	t   *testing.T
@@ -57,7 +57,7 @@ func hostOf(name, machine string) *unstructured.Unstructured {
 	return o
 }
 
-// newYard has a deployment, its set, two Machines of it and their hosts, and a host that is free.
+// newYard returns a yard with a deployment, its set, two Machines with hosts, and a free host.
 func newYard(t *testing.T) *yard {
 	t.Helper()
 	holder, now := "ops-1", metav1.NewMicroTime(time.Now())
@@ -100,8 +100,8 @@ func newYard(t *testing.T) *yard {
 	return y
 }
 
-// controllers renew their Lease, and return the hosts of deleted Machines, but for those named; they end with the
-// context.
+// controllers renew their Lease and return the hosts of deleted Machines, except the silent ones, until the context
+// ends.
 func (y *yard) controllers(ctx context.Context, silent ...string) {
 	for beat := 0; ctx.Err() == nil; beat++ {
 		lease, err := y.kub.CoordinationV1().Leases(Namespace).Get(ctx, Lease, metav1.GetOptions{})
@@ -168,7 +168,7 @@ func TestAClusterWithoutTheKindsHasNoMachines(t *testing.T) {
 	}
 }
 
-// wait deletes the Machines and waits for their hosts, with controllers until that time.
+// wait deletes the Machines and waits for their hosts. The controllers stop after alive.
 func (y *yard) wait(alive, within time.Duration, silent ...string) (took time.Duration, err error) {
 	y.t.Helper()
 	ctx, cancel := context.WithTimeout(y.t.Context(), alive)
@@ -210,7 +210,7 @@ func TestTheWaitForHostsEndsWhereNothingComesOfIt(t *testing.T) {
 		},
 		{
 			"no controllers any more", 5 * time.Second, time.Hour, nil, 80 * time.Second,
-			[]string{"m-1", "m-2", "the controllers are not heard of any more", "--abandon-machines"},
+			[]string{"m-1", "m-2", "the controllers do not respond", "--abandon-machines"},
 		},
 		{"too slow", time.Hour, 10 * time.Second, nil, 12 * time.Second, []string{"m-1", "m-2", "within 10s"}},
 	} {
@@ -235,7 +235,7 @@ func TestTheWaitForHostsEndsWhereNothingComesOfIt(t *testing.T) {
 	}
 }
 
-// An API server that restarts says nothing about hosts or controllers.
+// A restarting API server does not end the wait.
 func TestASilentAPIEndsNoWaitForHosts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

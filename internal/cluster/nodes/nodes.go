@@ -26,19 +26,19 @@ type Nodes struct {
 	Kubernetes kubernetes.Interface
 }
 
-// What kubeadm gives to control-plane nodes.
+// Labels and taints that kubeadm sets on control-plane nodes.
 const (
 	ControlPlaneTaint = "node-role.kubernetes.io/control-plane"
 	ControlPlaneLabel = ControlPlaneTaint
 )
 
-// ownTaints is the annotation in which a Node remembers which of its taints are the manifest's, as "key:Effect,…", so
-// that one that leaves the manifest leaves the Node as well.
+// ownTaints is the annotation with a Node's taints from the manifest, as "key:Effect,…". A taint removed from the
+// manifest is then removed from the Node too.
 const ownTaints = observed.TaintsAnnotation
 
-// SetNodeMeta gives a Node the labels, annotations and taints of the manifest, and writes nothing if it has them. A
-// label or annotation whose key ends in "-" is removed. Of the taints, those that an earlier call set and kubeadm's
-// ControlPlaneTaint go if they are not among the given ones; the rest (not-ready, unschedulable, others' own) stays.
+// SetNodeMeta sets the labels, annotations and taints of the manifest on a Node, and writes nothing if it has them. A
+// label or annotation whose key ends in "-" is removed. Taints of earlier calls and kubeadm's ControlPlaneTaint are
+// removed if they are not given. Other taints (not-ready, unschedulable, those of others) stay.
 func (c Nodes) SetNodeMeta(ctx context.Context, node string, labels, annotations map[string]string,
 	taints []desired.Taint) error {
 	return apicall.Retry(ctx, "set labels, annotations and taints of node", node, func(ctx context.Context) error {
@@ -61,9 +61,9 @@ func (c Nodes) SetNodeMeta(ctx context.Context, node string, labels, annotations
 	})
 }
 
-// nodePatch is the smallest merge patch (RFC 7386) that gives a Node what is wanted; nil if it has it.
+// nodePatch returns the smallest merge patch (RFC 7386) that sets the metadata; nil if nothing changes.
 func nodePatch(have *corev1.Node, labels, annotations map[string]string, taints []desired.Taint) map[string]any {
-	if _, ofMachine := labels[desired.OwnerLabel]; ofMachine { // its controllers taint it, and know what they gave
+	if _, ofMachine := labels[desired.OwnerLabel]; ofMachine { // the controllers manage its taints
 		have = have.DeepCopy()
 		delete(have.Annotations, ownTaints)
 	}
@@ -79,7 +79,7 @@ func nodePatch(have *corev1.Node, labels, annotations map[string]string, taints 
 	patch := map[string]any{}
 	if !sameTaints(have.Spec.Taints, want) {
 		patch["spec"] = map[string]any{"taints": want}
-		// the list is replaced as a whole: not if somebody else changed it
+		// the list is replaced as a whole, so the patch must fail if it has changed
 		meta["resourceVersion"] = have.ResourceVersion
 	}
 	if len(meta) > 0 {
@@ -91,7 +91,7 @@ func nodePatch(have *corev1.Node, labels, annotations map[string]string, taints 
 	return patch
 }
 
-// mapChanges is what differs, with nil for keys to remove.
+// mapChanges returns the differences, with nil for keys to remove.
 func mapChanges(have, want map[string]string) map[string]any {
 	changes := map[string]any{}
 	for key, value := range want {
@@ -107,7 +107,7 @@ func mapChanges(have, want map[string]string) map[string]any {
 	return changes
 }
 
-// mergeTaints returns the taints that the Node is to have, others' first, and our own as the annotation says them.
+// mergeTaints returns the desired taints of the Node, others' first, and the value of ownTaints.
 func mergeTaints(have *corev1.Node, want []desired.Taint) (merged []corev1.Taint, owned string) {
 	ours := strings.Split(have.Annotations[ownTaints], ",")
 	merged = []corev1.Taint{}
@@ -129,7 +129,7 @@ func mergeTaints(have *corev1.Node, want []desired.Taint) (merged []corev1.Taint
 	return merged, strings.Join(names, ",")
 }
 
-// sameTaints compares what we set of taints, in any order.
+// sameTaints compares key, value and effect of taints, in any order.
 func sameTaints(a, b []corev1.Taint) bool {
 	same := func(x corev1.Taint, in []corev1.Taint) bool {
 		return slices.ContainsFunc(in, func(y corev1.Taint) bool {
@@ -157,7 +157,7 @@ func withOwnTaints(annotations map[string]string, owned string) map[string]strin
 	return all
 }
 
-// WaitNode waits until a node's kubelet has registered it.
+// WaitNode waits until a node's kubelet has registered the node.
 func (c Nodes) WaitNode(ctx context.Context, node string) error {
 	return apicall.Await(ctx, c.Kubernetes.CoreV1().Nodes(), "wait for node", node,
 		func(*corev1.Node) (bool, string, error) { return true, "", nil })
@@ -168,7 +168,7 @@ func (c Nodes) WaitNodeReady(ctx context.Context, node string) error {
 	return apicall.Await(ctx, c.Kubernetes.CoreV1().Nodes(), "wait for node", node, Ready)
 }
 
-// Ready reports whether a node's kubelet says that it is ready; state is what the kubelet says otherwise.
+// Ready reports whether a node is ready. Otherwise state is what its kubelet reports.
 func Ready(n *corev1.Node) (ready bool, state string, err error) {
 	for _, condition := range n.Status.Conditions {
 		if condition.Type == corev1.NodeReady {
@@ -187,7 +187,7 @@ func (c Nodes) WaitNodeVersion(ctx context.Context, node, kubelet, containerd st
 			}
 			have := strings.TrimPrefix(strings.TrimPrefix(n.Status.NodeInfo.ContainerRuntimeVersion, "containerd://"),
 				"v")
-			have, _, _ = strings.Cut(have, "+") // a distribution's build
+			have, _, _ = strings.Cut(have, "+") // without a distribution's build suffix
 			if containerd != "" && have != containerd {
 				return false, fmt.Sprintf("its container runtime reports version %s, want %s", have, containerd), nil
 			}
@@ -200,8 +200,8 @@ func (c Nodes) WaitNodeVersion(ctx context.Context, node, kubelet, containerd st
 	return err
 }
 
-// WaitNodeSilent waits until a Node's kubelet has stopped to report. One that says that it is not ready lives, and its
-// pods may too. A Node that does not exist is silent.
+// WaitNodeSilent waits until a Node's kubelet has stopped reporting. A kubelet that reports not ready is alive, and its
+// pods may be too. A Node that does not exist is silent.
 func (c Nodes) WaitNodeSilent(ctx context.Context, node string) error {
 	const op = "wait for the silence of node"
 	ctx, cancel := apicall.Bounded(ctx, apicall.WaitLimit)
@@ -228,7 +228,7 @@ func (c Nodes) WaitNodeSilent(ctx context.Context, node string) error {
 	}
 }
 
-// isSilent reports whether a Node's kubelet has stopped to report, or never has.
+// isSilent reports whether a Node's kubelet has stopped reporting, or has never reported.
 func isSilent(n *corev1.Node) bool {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
@@ -238,7 +238,7 @@ func isSilent(n *corev1.Node) bool {
 	return true
 }
 
-// DeleteNode deletes a Node. One that is gone already is no error.
+// DeleteNode deletes a Node. It returns nil if there is none.
 func (c Nodes) DeleteNode(ctx context.Context, node string) error {
 	return apicall.Retry(ctx, "delete node", node, func(ctx context.Context) error {
 		err := c.Kubernetes.CoreV1().Nodes().Delete(ctx, node, metav1.DeleteOptions{})

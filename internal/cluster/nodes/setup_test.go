@@ -9,7 +9,7 @@ import (
 	"kubeone/internal/testutil/clustertest"
 )
 
-// faked is a Nodes of a fake API.
+// faked returns Nodes for a fake API.
 func faked(t *testing.T, objects ...runtime.Object) (Nodes, *fake.Clientset) {
 	t.Helper()
 	api := clustertest.API(objects...)

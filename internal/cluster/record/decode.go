@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// mostFormerNames bounds the names that certificates of API servers keep because the record says so.
+	// mostFormerNames limits the former endpoints, which stay in certificates of API servers.
 	mostFormerNames = 256
-	longestWord     = 253 // characters of a name of Kubernetes, which digests and IDs of runs do not reach
+	longestWord     = 253 // characters of a Kubernetes name; digests and run IDs are shorter
 )
 
-// Decode reads the data of the ConfigMap, key by key: anyone who may write ConfigMaps may have changed one. A missing
-// key is a zero field, and so is one that cannot be read, which Unreadable names.
+// Decode reads the data of the ConfigMap. It validates each key, since anyone who can write ConfigMaps may have changed
+// it. A missing key leaves its field zero. So does an invalid one, which is listed in Unreadable.
 func Decode(data map[string]string) *Record {
 	r := &Record{Addons: map[string]string{}}
 	for key, decode := range map[string]func(text string) error{
@@ -68,7 +68,7 @@ func Decode(data map[string]string) *Record {
 	return r
 }
 
-// decodeField decodes a text that is the field's value, if it is valid.
+// decodeField returns a decoder that sets the field to the text if check accepts it.
 func decodeField(field *string, check func(string) error) func(string) error {
 	return func(text string) error {
 		if err := check(text); err != nil {
@@ -110,7 +110,7 @@ func isWord(text string) error {
 	return nil
 }
 
-// decodeWords reads a JSON object of words, all of them or none.
+// decodeWords reads a JSON object of words. One invalid word makes it fail.
 func decodeWords(text string) (map[string]string, error) {
 	var read map[string]string
 	if err := json.Unmarshal([]byte(text), &read); err != nil {
@@ -124,8 +124,8 @@ func decodeWords(text string) (map[string]string, error) {
 	return read, nil
 }
 
-// formerNames reads names and addresses of the API. Certificates of API servers get them, so one that is none of
-// these makes the text unreadable, and so do too many.
+// formerNames reads names and addresses of the API, which go into certificates of API servers. It fails if one is
+// invalid or there are too many.
 func formerNames(text string) ([]string, error) {
 	names := strings.Fields(strings.ToLower(text))
 	if len(names) > mostFormerNames {

@@ -11,7 +11,7 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// whole is the data of a record in which all can be read, and what it says.
+// whole returns the data of a valid record, and the decoded record.
 func whole() (map[string]string, *Record) {
 	return map[string]string{
 			"cluster": "demo", "manifestDigest": "abc", "manifest": "name: demo\n", "runID": "run-1",
@@ -27,7 +27,7 @@ func whole() (map[string]string, *Record) {
 		}
 }
 
-// bad are texts by key that no run writes.
+// bad returns invalid texts by key.
 func bad() map[string][]string {
 	return map[string][]string{
 		"cluster":        {"de mo", "x\x1b[2J"},
@@ -72,7 +72,7 @@ func TestAKeyThatCannotBeReadHidesNoOther(t *testing.T) {
 	}
 }
 
-// A run that only notes itself leaves the text of a key that it does not know; one that knows it writes it again.
+// An update keeps the text of an unreadable key, unless it sets that key.
 func TestAnUpdateLosesNoOtherKey(t *testing.T) {
 	t.Parallel()
 	for key, texts := range bad() {
@@ -120,7 +120,7 @@ func TestAnUpdateLosesNoOtherKey(t *testing.T) {
 	}
 }
 
-// The digests of the other addons would be lost.
+// Otherwise the digests of the other addons would be lost.
 func TestNoAddonIsNotedBesideThoseThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	data, _ := whole()

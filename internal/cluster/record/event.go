@@ -14,13 +14,13 @@ import (
 	"kubeone/internal/text/phrase"
 )
 
-// reporter is the component that our Events name.
+// reporter is the reporting component of kubeone's Events.
 const reporter = "kubeone"
 
-// longestMessage is what the API accepts of an Event's message, in bytes.
+// longestMessage is the API's limit for an Event's message, in bytes.
 const longestMessage = 1024
 
-// Event is something that a run did to a node; it becomes an Event of the Node, which kubectl describe node shows.
+// Event is an action of a run on a node. It becomes an Event of the Node, which kubectl describe node shows.
 type Event struct {
 	Node    string
 	Reason  string // such as KubeOneUpgraded
@@ -30,7 +30,7 @@ type Event struct {
 	Time    time.Time
 }
 
-// Tell writes an Event of a Node. It tries once: an Event that cannot be written is not worth waiting for.
+// Tell writes an Event of a Node. It tries only once, since an Event is not worth waiting for.
 func (c Store) Tell(ctx context.Context, e Event) error {
 	ctx, cancel := apicall.Bounded(ctx, apicall.OpTimeout)
 	defer cancel()
@@ -39,8 +39,7 @@ func (c Store) Tell(ctx context.Context, e Event) error {
 	return apicall.Wrap("write an Event", e.Node, err)
 }
 
-// asObject is the Event as the kubelet writes those of its Node: in the default namespace, with the Node's
-// name as its UID.
+// asObject returns the Event in the form of kubelets: in the default namespace, with the Node's name as UID.
 func (e Event) asObject() *corev1.Event {
 	kind := corev1.EventTypeNormal
 	if e.Warning {
@@ -49,7 +48,7 @@ func (e Event) asObject() *corev1.Event {
 	when := metav1.NewTime(e.Time)
 	return &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{
-			// As client-go names them; the reason keeps two of the same instant apart.
+			// As in client-go; the reason distinguishes Events of the same instant.
 			Name:        fmt.Sprintf("%s.%x.%s", e.Node, e.Time.UnixNano(), strings.ToLower(e.Reason)),
 			Namespace:   metav1.NamespaceDefault,
 			Annotations: map[string]string{apicall.RunIDAnnotation: e.RunID},

@@ -9,25 +9,25 @@ import (
 const (
 	historyRuns  = 50
 	historyBytes = 256 << 10
-	leastHistory = 32 << 10 // what the last runs came to, without their steps
-	mostBytes    = 1 << 20  // what a ConfigMap holds
+	leastHistory = 32 << 10 // for the results of the last runs, without steps
+	mostBytes    = 1 << 20  // maximum size of a ConfigMap
 )
 
-// Result is how a run or one of its steps went.
+// Result is the result of a run or step.
 type Result string
 
-// The results.
+// Results of runs and steps.
 const (
-	Running Result = "running" // it has not ended yet, or was killed and nobody has noticed
+	Running Result = "running" // not ended yet, or killed unnoticed
 	Done    Result = "done"
 	Failed  Result = "failed"
-	Stopped Result = "stopped" // by its operator: what was running was finished first
-	// Interrupted is a run that was killed, that lost its lock, or whose operator did not wait for what was running.
+	Stopped Result = "stopped" // by its operator, after running steps had finished
+	// Interrupted is a run that was killed, lost its lock, or whose operator did not wait for running steps.
 	Interrupted Result = "interrupted"
-	Skipped     Result = "skipped" // only a step: one that it needs failed, or the run was stopped
+	Skipped     Result = "skipped" // steps only: a needed step failed, or the run was stopped
 )
 
-// Run is one run as the history has it.
+// Run is one run in the history.
 type Run struct {
 	ID         string    `json:"id"`
 	Who        string    `json:"who"`              // the operator's user name
@@ -35,17 +35,17 @@ type Run struct {
 	Routes     []string  `json:"routes,omitempty"` // what the plan was for, in order: "install", "upgrade"
 	PlanDigest string    `json:"planDigest"`
 	Started    time.Time `json:"started"`
-	Finished   time.Time `json:"finished,omitzero"` // zero while it is running, and of one that was killed
+	Finished   time.Time `json:"finished,omitzero"` // zero if it is running or was killed
 	Result     Result    `json:"result"`
 	Error      string    `json:"error,omitempty"` // what failed, in a few words
 	Planned    int       `json:"planned"`         // how many steps the plan had
-	// Exclusive says that the run holds the cluster's lock, which one run has at a time. Runs about workers alone do
+	// Exclusive says that the run holds the cluster's lock. Only one run holds it at a time. Runs on workers only do
 	// not need it.
 	Exclusive bool   `json:"exclusive,omitempty"`
-	Steps     []Step `json:"steps,omitempty"` // those that were begun or skipped, in that order
+	Steps     []Step `json:"steps,omitempty"` // begun or skipped steps, in order
 }
 
-// Interrupt says of a run that has not ended that it will not: it was killed.
+// Interrupt marks a run that has not ended as killed.
 func (r *Run) Interrupt() {
 	if r.Result != Running {
 		return
@@ -66,9 +66,9 @@ type Step struct {
 	Seconds float64 `json:"seconds,omitempty"` // how long it took
 }
 
-// AddRun appends a run to the history, or replaces the one of the same ID. When a run appears that holds the cluster's
-// lock, others that held it and have not ended were killed. Runs without that lock say nothing about others, and
-// nothing is said about them: they work beside any other run.
+// AddRun appends a run to the history, or replaces the one with the same ID. A new run with the cluster's lock means
+// that others with that lock that have not ended were killed. Runs without that lock can run beside any other and are
+// not affected.
 func (r *Record) AddRun(run Run) {
 	at := slices.IndexFunc(r.History, func(other Run) bool { return other.ID == run.ID })
 	if at >= 0 {
@@ -83,8 +83,8 @@ func (r *Record) AddRun(run Run) {
 	r.History = append(r.History, run)
 }
 
-// trimHistory is the history as JSON: the last runs, and of those that no longer fit into so many bytes only what they
-// came to, the oldest first.
+// trimHistory encodes the last runs as JSON in at most room bytes. If they do not fit, it drops the steps of the oldest
+// runs first.
 func (r *Record) trimHistory(room int) ([]byte, error) {
 	runs := append([]Run{}, r.History[max(0, len(r.History)-historyRuns):]...)
 	sizes, total := make([]int, len(runs)), 0

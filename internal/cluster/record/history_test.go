@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// runsOf are the runs in a record that was written, as it is read again.
+// runsOf writes a record, reads it again, and returns its runs and size.
 func runsOf(t *testing.T, r *Record) ([]Run, int) {
 	t.Helper()
 	data, err := encodeRecord(r)
@@ -98,7 +98,7 @@ func TestAddRunReplacesItselfAndEndsThoseThatWereKilled(t *testing.T) {
 		{ID: "2", Result: Running},
 		{ID: "3", Result: Running}, {ID: "3", Result: Failed, Error: "no"},
 		{ID: "4", Result: Running}, {ID: "5", Result: Running}, // 5 took the lock from 4,
-		{ID: "4", Result: Stopped}, // which notices, and says nothing about 5
+		{ID: "4", Result: Stopped}, // which notices, and does not affect 5
 	} {
 		run.Exclusive = true
 		r.AddRun(run)
@@ -115,7 +115,7 @@ func TestAddRunReplacesItselfAndEndsThoseThatWereKilled(t *testing.T) {
 	}
 }
 
-// Runs about workers alone hold no lock of the cluster: they work beside others, and others beside them.
+// Runs on workers only hold no cluster lock and can run beside any other.
 func TestARunEndsOnlyThoseThatHeldItsLock(t *testing.T) {
 	t.Parallel()
 	r := &Record{History: []Run{{ID: "old", Result: Running}}}

@@ -1,5 +1,4 @@
-// Package record is what runs leave in a cluster about themselves: the cluster's record with its history of runs, and
-// Events of Nodes.
+// Package record reads and writes the cluster's record, which includes the history of runs, and Events of Nodes.
 package record
 
 import (
@@ -19,7 +18,7 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// Name is the name of the ConfigMap in kube-system that is the cluster's record.
+// Name is the name of the record's ConfigMap in kube-system.
 const Name = "kubeone"
 
 // Store reads and writes a cluster's record, and writes Events.
@@ -27,35 +26,34 @@ type Store struct {
 	Kubernetes kubernetes.Interface
 }
 
-// Record is what we leave in the cluster about it. It is readable by everyone who may read ConfigMaps, and so holds no
-// secrets.
+// Record is kubeone's record of a cluster. Everyone who can read ConfigMaps can read it, so it holds no secrets.
 type Record struct {
 	Cluster        string
 	ManifestDigest string
-	Manifest       string            // as wanted by the last successful run, without secrets
+	Manifest       string            // of the last successful run, without secrets
 	RunID          string            // of that run
 	Nodes          map[string]string // names of the hosts' Nodes, by host ID, as of that run
-	// FormerEndpoints are names and addresses at which the API was to be found before, and that its certificates keep.
+	// FormerEndpoints are earlier names and addresses of the API, which its certificates keep.
 	FormerEndpoints []string
-	Hardening       string            // as it is of desired.Cluster
+	Hardening       string            // as in desired.Cluster
 	Addons          map[string]string // digest as applied, by the addon's name
 	History         []Run             // oldest first
-	// Unreadable are the keys of the ConfigMap whose text is not what a run writes, and why. Their fields are zero.
-	// An update keeps such a text until a change sets the field, or names the key in Repaired.
+	// Unreadable has the invalid keys of the ConfigMap and the reasons. Their fields are zero. An update keeps such a
+	// text until a change sets the field or passes the key to Repaired.
 	Unreadable map[string]string
 }
 
-// IsUnreadable reports whether what the key says cannot be read.
+// IsUnreadable reports whether the key is invalid.
 func (r *Record) IsUnreadable(key string) bool { return r.Unreadable[key] != "" }
 
-// Repaired says that the fields of these keys are right, also where they are zero.
+// Repaired marks the fields of these keys as valid, even if they are zero.
 func (r *Record) Repaired(keys ...string) {
 	for _, key := range keys {
 		delete(r.Unreadable, key)
 	}
 }
 
-// Record reads the cluster's record; it is nil, without an error, where there is none.
+// Record reads the cluster's record. It returns nil and no error if there is none.
 func (c Store) Record(ctx context.Context) (*Record, error) {
 	var record *Record
 	err := apicall.Retry(ctx, "read the cluster's record", "", func(ctx context.Context) error {
@@ -72,9 +70,9 @@ func (c Store) Record(ctx context.Context) (*Record, error) {
 	return record, err
 }
 
-// UpdateRecord changes the cluster's record, which is empty where there is none yet. Change may be called again when
-// somebody else wrote at the same time. Nothing is written if nothing changed. It is a terminal error if the result
-// holds what looks like a private key, and if addons change whose digests cannot be read: the others would be lost.
+// UpdateRecord changes the cluster's record, which is empty if there is none yet. It writes only if something changed.
+// On a conflict it calls change again. It fails with a terminal error if the result seems to contain a private key. It
+// also does if addons change while their digests are unreadable, since the others would be lost.
 func (c Store) UpdateRecord(ctx context.Context, change func(*Record) error) error {
 	return apicall.Retry(ctx, "save the cluster's record", "", func(ctx context.Context) error {
 		maps := c.Kubernetes.CoreV1().ConfigMaps(metav1.NamespaceSystem)
@@ -101,7 +99,7 @@ func (c Store) UpdateRecord(ctx context.Context, change func(*Record) error) err
 	})
 }
 
-// rewriteRecord changes the record inside a ConfigMap and reports whether that changed it. Keys that are not ours stay.
+// rewriteRecord changes the record in a ConfigMap and reports whether it changed. Unknown keys stay.
 func rewriteRecord(held *corev1.ConfigMap, change func(*Record) error) (bool, error) {
 	record := Decode(held.Data)
 	if err := change(record); err != nil {
@@ -112,7 +110,7 @@ func rewriteRecord(held *corev1.ConfigMap, change func(*Record) error) (bool, er
 		return false, err
 	}
 	if why := record.Unreadable[observed.RecordAddons]; why != "" && len(record.Addons) > 0 {
-		return false, fmt.Errorf("the key %s of ConfigMap %s/%s cannot be read (%s), so nothing is noted there: see "+
+		return false, fmt.Errorf("the key %s of ConfigMap %s/%s cannot be read (%s), so nothing was saved: see "+
 			"kubeone status", observed.RecordAddons, metav1.NamespaceSystem, Name, why)
 	}
 	unset, err := encodeRecord(&Record{})
@@ -137,8 +135,8 @@ func rewriteRecord(held *corev1.ConfigMap, change func(*Record) error) (bool, er
 	return !maps.Equal(before, held.Data), nil
 }
 
-// CheckSize returns why a cluster with this manifest, and these Nodes by host ID, can have no record: a ConfigMap does
-// not hold it. It is nil where it does.
+// CheckSize returns an error if the record of a cluster with this manifest and these Nodes, by host ID, does not fit
+// into a ConfigMap.
 func CheckSize(manifest string, nodes map[string]string) error {
 	size := len(manifest)
 	for id, node := range nodes {

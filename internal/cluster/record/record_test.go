@@ -99,7 +99,7 @@ func TestUpdateRecordBeginsAgainAfterAConflict(t *testing.T) {
 
 func TestRecordRefusesPrivateKeys(t *testing.T) {
 	t.Parallel()
-	// only its heading is real
+	// only the heading is real
 	key := "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\n-----END RSA PRIVATE KEY-----\n"
 	c, api := faked(t)
 	for name, change := range map[string]func(*Record){

@@ -7,17 +7,17 @@ import (
 	"kubeone/internal/text/pattern"
 )
 
-// privateKey is the beginning of every PEM private key, however it is encrypted.
+// privateKey matches the beginning of every PEM private key, encrypted or not.
 var privateKey = pattern.Lazy(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY`)
 
-// encoded is text that may be base64 of something as long as the shortest PEM heading.
+// encoded matches text that may be base64 of at least the shortest PEM heading.
 var encoded = pattern.Lazy(`[A-Za-z0-9+/_-]{28,}`)
 
-// nesting is how often a key may be wrapped in base64: a kubeconfig inside a Secret wraps it twice.
+// nesting limits nested base64 layers. A kubeconfig in a Secret has two.
 const nesting = 3
 
-// holdsPrivateKey reports whether a text holds a PEM private key, plain or in base64 as in a kubeconfig or a Secret. It
-// is the last line of defence: what is saved should be without secrets long before.
+// holdsPrivateKey reports whether a text contains a PEM private key, plain or in base64 as in a kubeconfig or Secret.
+// It is the last line of defence: callers must already have removed secrets.
 func holdsPrivateKey(text string) bool { return privateKeyWithin(text, nesting) }
 
 func privateKeyWithin(text string, depth int) bool {
@@ -28,7 +28,7 @@ func privateKeyWithin(text string, depth int) bool {
 		return false
 	}
 	for _, run := range encoded().FindAllString(text, -1) {
-		plain, _ := base64.RawStdEncoding.DecodeString(standardBase64(run)) // what precedes an error was decoded
+		plain, _ := base64.RawStdEncoding.DecodeString(standardBase64(run)) // the part before an error is decoded
 		if privateKeyWithin(string(plain), depth-1) {
 			return true
 		}

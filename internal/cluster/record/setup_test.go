@@ -9,7 +9,7 @@ import (
 	"kubeone/internal/testutil/clustertest"
 )
 
-// faked is a Store of a fake API.
+// faked returns a Store for a fake API.
 func faked(t *testing.T, objects ...runtime.Object) (Store, *fake.Clientset) {
 	t.Helper()
 	api := clustertest.API(objects...)

@@ -22,15 +22,14 @@ import (
 )
 
 const (
-	lookAgain          = 10 * time.Second          // at Nodes and pods, of which the DaemonSet itself may not tell
-	templateGeneration = "pod-template-generation" // the label with which the controller marks its pods
-	// unavailableBefore remembers on a DaemonSet its own maxUnavailable while a roll-out has another.
+	lookAgain          = 10 * time.Second          // rechecks Nodes and pods, whose changes may not change the DaemonSet
+	templateGeneration = "pod-template-generation" // the controller's label on its pods
+	// unavailableBefore is the annotation with a DaemonSet's own maxUnavailable while a rollout uses another.
 	unavailableBefore = "kubeone.k8c.io/max-unavailable"
 )
 
-// waitDaemonSet waits for a DaemonSet's roll-out. Pods on Nodes that are not Ready count as unavailable, so that the
-// controller would wait for these Nodes before it goes on: for as long as the roll-out takes, so many more pods may be
-// unavailable.
+// waitDaemonSet waits for a DaemonSet's rollout. Pods on Nodes that are not Ready count as unavailable and would stop
+// the controller. So maxUnavailable is increased by their number during the rollout.
 func (c Waiter) waitDaemonSet(ctx context.Context, w resources.Workload) (excused []string, err error) {
 	ctx, cancel := apicall.Bounded(ctx, apicall.WaitLimit)
 	defer cancel()
@@ -53,8 +52,8 @@ func (c Waiter) waitDaemonSet(ctx context.Context, w resources.Workload) (excuse
 	return excused, errors.Join(err, c.lessRoom(after, w))
 }
 
-// excusedNodes are the Nodes because of which a DaemonSet is not done, if all others have its latest pods and these are
-// available; nil where something else is late. State is what is known so far.
+// excusedNodes returns the Nodes that are not Ready if only they delay the DaemonSet: all others have its latest pods,
+// which are available. Otherwise it returns nil. State is extended to a description for errors.
 func (c Waiter) excusedNodes(ctx context.Context, d *appsv1.DaemonSet, state string) ([]string, string, error) {
 	silent, err := c.silentNodes(ctx)
 	if err != nil || len(silent) == 0 || d.Status.ObservedGeneration < d.Generation {
@@ -86,7 +85,7 @@ func (c Waiter) excusedNodes(ctx context.Context, d *appsv1.DaemonSet, state str
 	return out, state, nil
 }
 
-// isLatest reports whether a pod is available and of the DaemonSet's latest template.
+// isLatest reports whether a pod is available and has the DaemonSet's latest template.
 func isLatest(p *corev1.Pod, d *appsv1.DaemonSet) bool {
 	ready := slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
@@ -95,7 +94,7 @@ func isLatest(p *corev1.Pod, d *appsv1.DaemonSet) bool {
 		p.Labels[templateGeneration] == d.Annotations[appsv1.DeprecatedTemplateGeneration]
 }
 
-// silentNodes names the Nodes that are not Ready, sorted.
+// silentNodes returns the names of the Nodes that are not Ready, sorted.
 func (c Waiter) silentNodes(ctx context.Context) ([]string, error) {
 	list, err := c.Kubernetes.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -120,7 +119,7 @@ func (c Waiter) podsOf(ctx context.Context, d *appsv1.DaemonSet) ([]corev1.Pod, 
 	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return !metav1.IsControlledBy(&p, d) }), nil
 }
 
-// moreRoom lets as many more pods of a DaemonSet be unavailable as Nodes are silent.
+// moreRoom increases maxUnavailable by the number of silent Nodes.
 func (c Waiter) moreRoom(ctx context.Context, d *appsv1.DaemonSet, silent int) error {
 	rolling := d.Spec.UpdateStrategy.RollingUpdate
 	if rolling == nil || rolling.MaxUnavailable == nil || rolling.MaxSurge != nil && rolling.MaxSurge.String() != "0" {
@@ -135,7 +134,7 @@ func (c Waiter) moreRoom(ctx context.Context, d *appsv1.DaemonSet, silent int) e
 	return c.setRoom(ctx, d, intstr.Parse(strconv.Itoa(1+silent)), own)
 }
 
-// lessRoom gives a DaemonSet back its own maxUnavailable, also where a run that was interrupted has left another.
+// lessRoom restores a DaemonSet's own maxUnavailable, also after an interrupted run.
 func (c Waiter) lessRoom(ctx context.Context, w resources.Workload) error {
 	return apicall.Retry(ctx, "set maxUnavailable of DaemonSet", w.Name, func(ctx context.Context) error {
 		d, err := c.Kubernetes.AppsV1().DaemonSets(w.Namespace).Get(ctx, w.Name, metav1.GetOptions{})
@@ -153,7 +152,7 @@ func (c Waiter) lessRoom(ctx context.Context, w resources.Workload) error {
 	})
 }
 
-// setRoom sets maxUnavailable and notes what it was; nil forgets that.
+// setRoom sets maxUnavailable and the annotation with its former value; nil removes the annotation.
 func (c Waiter) setRoom(ctx context.Context, d *appsv1.DaemonSet, room intstr.IntOrString, before any) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{

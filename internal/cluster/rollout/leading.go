@@ -11,12 +11,12 @@ import (
 	"kubeone/internal/cluster/apicall"
 )
 
-// leaders are the leases of those that only one of acts at a time.
+// leaders are the Leases of control-plane components with leader election.
 var leaders = []string{"kube-controller-manager", "kube-scheduler"}
 
-// WaitLeading waits until a controller manager and a scheduler lead: until then nobody takes pods that end out of their
-// Services, and nobody places new ones. One leads when it is seen to renew its lease, whatever its clock says. A lease
-// that the cluster does not have is passed over: it may have another name there.
+// WaitLeading waits until a controller manager and a scheduler lead. Until then, ending pods stay in their Services and
+// new ones are not scheduled. A component leads when it renews its Lease, whatever its clock says. A missing Lease is
+// skipped: it may have another name.
 func (c Waiter) WaitLeading(ctx context.Context) error {
 	leases := c.Kubernetes.CoordinationV1().Leases(metav1.NamespaceSystem)
 	for _, name := range leaders {
@@ -36,7 +36,7 @@ func (c Waiter) WaitLeading(ctx context.Context) error {
 			name, func(l *coordinationv1.Lease) (bool, string, error) {
 				holder := l.Spec.HolderIdentity
 				if holder == nil || *holder == "" {
-					return false, "nobody holds its lease", nil
+					return false, "no process holds its lease", nil
 				}
 				return !renewTime(l).Equal(before), *holder + " does not renew its lease", nil
 			})

@@ -51,7 +51,7 @@ func TestALeaderIsOneThatRenewsItsLease(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := <-done; err != nil { // and there is no lease of a scheduler
+		if err := <-done; err != nil { // the scheduler has no lease
 			t.Error(err)
 		}
 	})

@@ -1,5 +1,4 @@
-// Package rollout waits until what runs in a cluster is as it should be: workloads, and the leaders of the
-// control plane.
+// Package rollout waits for rollouts of workloads and for the leaders of the control plane.
 package rollout
 
 import (
@@ -19,9 +18,8 @@ type Waiter struct {
 	Kubernetes kubernetes.Interface
 }
 
-// WaitRollout waits until every pod of a DaemonSet or Deployment is of the latest generation and available, on
-// all hosts that it is for. Of a DaemonSet, the pods of Nodes that are not Ready are not waited for; these
-// Nodes are returned.
+// WaitRollout waits until every pod of a DaemonSet or Deployment has the latest template and is available. It does not
+// wait for a DaemonSet's pods on Nodes that are not Ready, and returns the names of these Nodes.
 func (c Waiter) WaitRollout(ctx context.Context, w resources.Workload) (excused []string, err error) {
 	op := "wait for " + w.Kind
 	switch w.Kind {
@@ -30,11 +28,11 @@ func (c Waiter) WaitRollout(ctx context.Context, w resources.Workload) (excused 
 	case "Deployment":
 		return nil, apicall.Await(ctx, c.Kubernetes.AppsV1().Deployments(w.Namespace), op, w.Name, deploymentDone)
 	}
-	return nil, apicall.Wrap(op, w.Name, fmt.Errorf("the roll-out of a %s cannot be awaited", w.Kind))
+	return nil, apicall.Wrap(op, w.Name, fmt.Errorf("waiting for a rollout of a %s is not supported", w.Kind))
 }
 
-// WaitDeploymentAvailable waits until a Deployment has its minimum of available pods (condition Available), which is
-// less than WaitRollout asks for.
+// WaitDeploymentAvailable waits until a Deployment has the condition Available: its minimum of pods is available. This
+// is weaker than WaitRollout.
 func (c Waiter) WaitDeploymentAvailable(ctx context.Context, namespace, name string) error {
 	return apicall.Await(ctx, c.Kubernetes.AppsV1().Deployments(namespace), "wait for Deployment", name,
 		deploymentAvailable)

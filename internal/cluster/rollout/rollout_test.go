@@ -155,8 +155,8 @@ func TestWaitRolloutReturnsWithTheEvent(t *testing.T) {
 	})
 }
 
-// proxies are a DaemonSet in its second generation, three Nodes of which the last is not Ready and has a pod of the
-// first generation, and the pods on the others, of these generations.
+// proxies returns a DaemonSet in its second generation, three Nodes, and pods of the given generations on the first
+// Nodes. The last Node is not Ready and has a pod of the first generation.
 func proxies(generations ...int) (set *appsv1.DaemonSet, all []runtime.Object) {
 	one := intstr.FromInt32(1)
 	set = &appsv1.DaemonSet{

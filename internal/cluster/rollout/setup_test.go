@@ -9,7 +9,7 @@ import (
 	"kubeone/internal/testutil/clustertest"
 )
 
-// faked is a Waiter of a fake API.
+// faked returns a Waiter for a fake API.
 func faked(t *testing.T, objects ...runtime.Object) (Waiter, *fake.Clientset) {
 	t.Helper()
 	api := clustertest.API(objects...)

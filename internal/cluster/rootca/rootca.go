@@ -1,4 +1,4 @@
-// Package rootca names the cluster's CAs to who joins, and looks at whether pods know them.
+// Package rootca publishes the cluster's CAs for joining hosts, and checks whether pods know them.
 package rootca
 
 import (
@@ -19,28 +19,28 @@ import (
 )
 
 const (
-	// rootCA is the ConfigMap of each namespace in which the controller manager tells pods the cluster's CAs.
+	// rootCA is the ConfigMap in each namespace with the cluster's CAs. The controller manager writes it.
 	rootCA    = "kube-root-ca.crt"
 	rootCAKey = "ca.crt"
-	// projection is how long a kubelet takes at most to bring a changed ConfigMap into the volumes of pods that run:
-	// its resync of a minute, and the delay of its watch (kubernetes.io/docs/concepts/configuration/configmap).
+	// projection is the maximum time until a kubelet updates the volumes of running pods after a change of a ConfigMap:
+	// its resync of a minute plus the delay of its watch (kubernetes.io/docs/concepts/configuration/configmap).
 	projection = 2 * time.Minute
 	page       = 500
 )
 
-// Publisher does so. It is safe for concurrent use.
+// Publisher publishes CAs. It is safe for concurrent use.
 type Publisher struct {
 	Kubernetes kubernetes.Interface
 }
 
-// NameCAs names CAs, in PEM, in kube-public/cluster-info, where hosts that join find them.
+// NameCAs writes CAs, in PEM, to kube-public/cluster-info, where joining hosts read them.
 func (p Publisher) NameCAs(ctx context.Context, pem []byte) error {
 	maps := p.Kubernetes.CoreV1().ConfigMaps(metav1.NamespacePublic)
-	const what = "name the CAs of the cluster in ConfigMap"
+	const what = "write the cluster's CAs to ConfigMap"
 	return apicall.Retry(ctx, what, "cluster-info", func(ctx context.Context) error {
 		held, err := maps.Get(ctx, "cluster-info", metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
-			return nil // nobody joins by it
+			return nil // no host joins with it
 		}
 		if err != nil {
 			return err
@@ -67,7 +67,8 @@ func (p Publisher) NameCAs(ctx context.Context, pem []byte) error {
 	})
 }
 
-// AwaitRootCAs waits until the controller manager tells pods of all namespaces those keys, by their authority.KeyID.
+// AwaitRootCAs waits until the controller manager has published the CAs with these keys, by authority.KeyID, in all
+// namespaces.
 func (p Publisher) AwaitRootCAs(ctx context.Context, keys []string) error {
 	namespaces, err := p.activeNamespaces(ctx)
 	if err != nil {
@@ -78,7 +79,7 @@ func (p Publisher) AwaitRootCAs(ctx context.Context, keys []string) error {
 		err := apicall.Await(ctx, p.Kubernetes.CoreV1().ConfigMaps(namespace), what, rootCA,
 			func(held *corev1.ConfigMap) (bool, string, error) {
 				return containsKeys([]byte(held.Data[rootCAKey]), keys),
-					"the controller manager has not brought them yet", nil
+					"the controller manager has not published them yet", nil
 			})
 		if err != nil {
 			return err
@@ -92,7 +93,7 @@ func containsKeys(pem []byte, keys []string) bool {
 	return !slices.ContainsFunc(keys, func(key string) bool { return !slices.Contains(has, key) })
 }
 
-// activeNamespaces are those that are not about to go.
+// activeNamespaces returns the namespaces that are not being deleted.
 func (p Publisher) activeNamespaces(ctx context.Context) ([]string, error) {
 	var out []string
 	err := apicall.Retry(ctx, "list namespaces", "", func(ctx context.Context) error {
@@ -111,9 +112,8 @@ func (p Publisher) activeNamespaces(ctx context.Context) ([]string, error) {
 	return out, err
 }
 
-// Unaware are the pods, "namespace/name" and sorted, in which something may know the cluster by fewer CAs than those:
-// it started before they were brought to it, in a ConfigMap or in the Secret of a service account. Pods that are told
-// no CA are not among them, nor those that have ended.
+// Unaware returns the pods, as sorted "namespace/name", with a container that may know fewer CAs than these: it started
+// before they were in the pod's ConfigMap or service account Secret. Pods without CAs and ended pods are left out.
 func (p Publisher) Unaware(ctx context.Context, keys []string) ([]string, error) {
 	told, err := p.toldAt(ctx, keys)
 	if err != nil {
@@ -147,7 +147,7 @@ func (p Publisher) Unaware(ctx context.Context, keys []string) ([]string, error)
 	}
 }
 
-// sinceWhen is since when those keys are named to pods; the zero time where they are not.
+// sinceWhen has the times since when pods can read the keys. A missing entry or zero is never.
 type sinceWhen struct {
 	namespaces map[string]time.Time // in the ConfigMap of each
 	secrets    map[string]time.Time // in Secrets with tokens, by "namespace/name"
@@ -162,7 +162,7 @@ func (p Publisher) toldAt(ctx context.Context, keys []string) (sinceWhen, error)
 	return sinceWhen{namespaces, secrets}, err
 }
 
-// inSecrets is since when the Secrets of service accounts have those keys.
+// inSecrets returns since when the Secrets of service accounts have the keys.
 func (p Publisher) inSecrets(ctx context.Context, keys []string) (map[string]time.Time, error) {
 	out := map[string]time.Time{}
 	err := apicall.Retry(ctx, "list Secrets with tokens", "", func(ctx context.Context) error {
@@ -187,7 +187,7 @@ func (p Publisher) inSecrets(ctx context.Context, keys []string) (map[string]tim
 	return out, err
 }
 
-// inNamespaces is since when the pods of each namespace are told those keys, as far as they are.
+// inNamespaces returns since when the ConfigMaps of namespaces have the keys.
 func (p Publisher) inNamespaces(ctx context.Context, keys []string) (map[string]time.Time, error) {
 	namespaces, err := p.activeNamespaces(ctx)
 	if err != nil {
@@ -213,8 +213,8 @@ func (p Publisher) inNamespaces(ctx context.Context, keys []string) (map[string]
 	return out, nil
 }
 
-// lastWritten is when an object was last changed; the beginning of time where it is as it was made, as whoever read it
-// has read what it says.
+// lastWritten returns when an object was last changed. For an object that never changed it returns the beginning of
+// time, since every reader has read its current content.
 func lastWritten(o metav1.Object) time.Time {
 	at := o.GetCreationTimestamp().Time
 	for _, f := range o.GetManagedFields() {
@@ -228,8 +228,8 @@ func lastWritten(o metav1.Object) time.Time {
 	return at
 }
 
-// volumeTimes are since when each volume that tells a pod the cluster's CAs has them. A pod that has ended is told
-// nothing.
+// volumeTimes returns since when each of the pod's volumes with the cluster's CAs has the keys. It returns none for an
+// ended pod.
 func volumeTimes(pod *corev1.Pod, at sinceWhen) []time.Time {
 	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return nil
@@ -265,8 +265,8 @@ func volumeTimes(pod *corev1.Pod, at sinceWhen) []time.Time {
 	return out
 }
 
-// isAware reports whether all that runs in a pod began after it was told the CAs. Times of the API have whole seconds:
-// what began in the same one counts as before.
+// isAware reports whether all containers of a pod started after told. API times have whole seconds, so the same second
+// counts as before.
 func isAware(pod *corev1.Pod, told time.Time) bool {
 	if told.IsZero() {
 		return false

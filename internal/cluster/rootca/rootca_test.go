@@ -19,7 +19,7 @@ import (
 
 var told = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// cas are two certificates of CAs, in PEM, and their keys.
+// cas returns two CA certificates, in PEM, and their keys.
 func cas(t *testing.T) (pem []byte, keys []string) {
 	t.Helper()
 	var all authority.Public
@@ -75,7 +75,7 @@ func TestWhoJoinsIsNamedTheCAs(t *testing.T) {
 	}
 }
 
-// pod is a pod that began some time after its namespace was told the CAs, and whose container did so later.
+// pod returns a pod that started some time after its namespace got the CAs. Its container started later.
 func pod(name string, began, container time.Duration, change ...func(*corev1.Pod)) *corev1.Pod {
 	at := metav1.NewTime(told.Add(container))
 	p := &corev1.Pod{
@@ -95,7 +95,7 @@ func pod(name string, began, container time.Duration, change ...func(*corev1.Pod
 	return p
 }
 
-// namespace is one whose pods were told these CAs an hour after it was made.
+// namespace returns a namespace that got the CAs an hour after its creation.
 func namespace(name string, pem []byte) []runtime.Object { return namespaceOf(name, pem, time.Hour) }
 
 func namespaceOf(name string, pem []byte, age time.Duration) []runtime.Object {
@@ -112,7 +112,7 @@ func namespaceOf(name string, pem []byte, age time.Duration) []runtime.Object {
 	}
 }
 
-// secret has a service account's token, and was told these CAs when its namespace was.
+// secret returns a service account's Secret that got the CAs at the same time as its namespace.
 func secret(name string, pem []byte) *corev1.Secret {
 	at := metav1.NewTime(told)
 	return &corev1.Secret{
@@ -124,7 +124,7 @@ func secret(name string, pem []byte) *corev1.Secret {
 	}
 }
 
-// reads has a pod mount a Secret, and nothing else.
+// reads makes a pod mount the Secret only.
 func reads(name string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{
@@ -140,7 +140,7 @@ func TestPodsThatBeganTooEarlyAreNamed(t *testing.T) {
 	objects := append(namespace("a", pem), namespace("untold", []byte(one+"E-----\n"))...)
 	untold := pod("new", time.Hour, time.Hour)
 	untold.Namespace = "untold"
-	waited := pod("waited", -time.Minute, 0) // for the CAs, which were never others in its namespace
+	waited := pod("waited", -time.Minute, 0) // for the CAs, which never changed in its namespace
 	waited.Namespace = "fresh"
 	objects = append(objects, namespaceOf("fresh", pem, 0)...)
 	objects = append(objects, waited)
@@ -148,7 +148,7 @@ func TestPodsThatBeganTooEarlyAreNamed(t *testing.T) {
 		pod("before", -time.Hour, -time.Hour),
 		pod("with-it", 0, 0),
 		pod("after", time.Second, time.Second),
-		pod("restarted-at-once", -time.Hour, time.Minute), // its kubelet may not have brought the CAs yet
+		pod("restarted-at-once", -time.Hour, time.Minute), // its kubelet may not have updated the volume yet
 		pod("restarted-later", -time.Hour, time.Hour),
 		pod("not-yet-running", -time.Hour, 0, func(p *corev1.Pod) { p.Status.ContainerStatuses = nil }),
 		pod("ended", -time.Hour, -time.Hour, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }),

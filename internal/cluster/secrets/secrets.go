@@ -1,5 +1,5 @@
-// Package secrets writes a cluster's Secrets again as they are, so that the API server stores them as it stores them
-// now: an update that changes nothing is written to etcd only where it is stored otherwise.
+// Package secrets rewrites a cluster's Secrets unchanged, so that the API server stores them with its current
+// encryption. The API server writes an unchanged object to etcd only if it is stored differently.
 package secrets
 
 import (
@@ -15,17 +15,17 @@ import (
 	"kubeone/internal/cluster/apicall"
 )
 
-// page is how many Secrets are read at a time: each may have a mebibyte.
+// page is the number of Secrets read at a time. Each may have a mebibyte.
 const page = 100
 
-// Rewriter writes them again.
+// Rewriter rewrites Secrets.
 type Rewriter struct {
 	Dynamic dynamic.Interface
 }
 
-// RewriteSecrets writes every Secret again, page by page, and tells after each page how many that are by now. Who
-// changes or deletes one at the same time wins. What a call that was interrupted has done is nothing for the next one
-// to do. Objects are taken as they come, with fields that this program does not know.
+// RewriteSecrets rewrites every Secret, page by page, and calls tell after each page with the number so far. Concurrent
+// changes and deletions by others win. A call after an interrupted one repeats all, at little cost. Fields unknown to
+// this program are kept.
 func (r Rewriter) RewriteSecrets(ctx context.Context, tell func(written int)) error {
 	written := 0
 	for next := ""; ; {
@@ -33,7 +33,7 @@ func (r Rewriter) RewriteSecrets(ctx context.Context, tell func(written int)) er
 		err := apicall.Retry(ctx, "list Secrets", "", func(ctx context.Context) (err error) {
 			opts := metav1.ListOptions{Limit: page, Continue: next}
 			list, err = r.Dynamic.Resource(secretsResource()).List(ctx, opts)
-			if apierrors.IsResourceExpired(err) { // what has been written already is passed over quickly
+			if apierrors.IsResourceExpired(err) { // starts again; rewritten Secrets cost little
 				next, opts.Continue = "", ""
 				list, err = r.Dynamic.Resource(secretsResource()).List(ctx, opts)
 			}
@@ -55,12 +55,12 @@ func (r Rewriter) RewriteSecrets(ctx context.Context, tell func(written int)) er
 	}
 }
 
-// rewriteSecret writes one Secret. Of one that somebody has changed since it was read the newest is written: they may
-// have written through an API server that is about to end.
+// rewriteSecret rewrites one Secret. If it has changed since it was read, its newest version is rewritten: that change
+// may have gone through an API server with the old configuration.
 func (r Rewriter) rewriteSecret(ctx context.Context, secret *unstructured.Unstructured) error {
 	client := r.Dynamic.Resource(secretsResource()).Namespace(secret.GetNamespace())
 	read := secret
-	return apicall.Retry(ctx, "write Secret again", secret.GetNamespace()+"/"+secret.GetName(),
+	return apicall.Retry(ctx, "rewrite Secret", secret.GetNamespace()+"/"+secret.GetName(),
 		func(ctx context.Context) error {
 			if read == nil {
 				found, err := client.Get(ctx, secret.GetName(), metav1.GetOptions{})
@@ -75,7 +75,7 @@ func (r Rewriter) rewriteSecret(ctx context.Context, secret *unstructured.Unstru
 			_, err := client.Update(ctx, read, metav1.UpdateOptions{FieldManager: apicall.FieldManager})
 			switch {
 			case apierrors.IsNotFound(err):
-				return nil // it is gone, and what has its name now is another one, written since
+				return nil // deleted; a Secret of the same name was written since
 			case err != nil:
 				read = nil
 			}

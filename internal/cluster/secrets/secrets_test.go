@@ -20,10 +20,10 @@ func secret(name string) *unstructured.Unstructured {
 	}}
 }
 
-// pages says which page of the list comes next: the fake client does not pass on which one it was asked for.
+// pages tracks the next page of the list, as the fake client does not pass on the continue token.
 type pages struct{ next int }
 
-// cluster has Secrets a, b and c; a list is two pages. It notes what is written.
+// cluster returns a client with Secrets a, b and c in two pages, and the recorded writes.
 func cluster(t *testing.T) (*fake.FakeDynamicClient, *[]string, *pages) {
 	t.Helper()
 	at := &pages{}
@@ -66,7 +66,7 @@ func TestEverySecretIsWrittenAgain(t *testing.T) {
 	}
 }
 
-// Somebody has changed one meanwhile, and has deleted another.
+// Another client changes one Secret meanwhile, and deletes another.
 func TestWhoChangesASecretMeanwhileWins(t *testing.T) {
 	t.Parallel()
 	client, written, _ := cluster(t)
@@ -89,7 +89,7 @@ func TestWhoChangesASecretMeanwhileWins(t *testing.T) {
 	}
 }
 
-// A list that took so long that it cannot be gone on with begins again.
+// A list whose continue token has expired starts again.
 func TestAnExpiredListBeginsAgain(t *testing.T) {
 	t.Parallel()
 	client, written, at := cluster(t)

@@ -16,15 +16,15 @@ import (
 	"kubeone/internal/cluster/apicall"
 )
 
-// RenewTokenSecrets has the cluster's controllers make the tokens anew that stand in Secrets and that one of those keys
-// has signed, named as tokens name them ("kid"), and waits for each. It tells which Secret has a new one.
+// RenewTokenSecrets replaces the service account tokens in Secrets that were signed by a dropped key, given by its
+// "kid". The cluster's controllers make the new tokens. It waits for each, and calls tell with its Secret.
 func (r Rewriter) RenewTokenSecrets(ctx context.Context, dropped []string, tell func(namespace, name string)) error {
 	opts := metav1.ListOptions{FieldSelector: "type=" + string(corev1.SecretTypeServiceAccountToken), Limit: page}
 	for {
 		var list *unstructured.UnstructuredList
 		err := apicall.Retry(ctx, "list Secrets with tokens", "", func(ctx context.Context) (err error) {
 			list, err = r.Dynamic.Resource(secretsResource()).List(ctx, opts)
-			if apierrors.IsResourceExpired(err) { // those that are done are passed over
+			if apierrors.IsResourceExpired(err) { // starts again; renewed Secrets are skipped
 				opts.Continue = ""
 				list, err = r.Dynamic.Resource(secretsResource()).List(ctx, opts)
 			}
@@ -48,7 +48,7 @@ func (r Rewriter) RenewTokenSecrets(ctx context.Context, dropped []string, tell 
 	}
 }
 
-// renewToken takes the token out of a Secret, whose controller puts another one there.
+// renewToken removes the token from a Secret, and waits until the controller has added a new one.
 func (r Rewriter) renewToken(ctx context.Context, secret *unstructured.Unstructured, dropped []string) error {
 	client := r.Dynamic.Resource(secretsResource()).Namespace(secret.GetNamespace())
 	patch, err := json.Marshal([]map[string]string{
@@ -60,11 +60,11 @@ func (r Rewriter) renewToken(ctx context.Context, secret *unstructured.Unstructu
 		return err
 	}
 	name := secret.GetNamespace() + "/" + secret.GetName()
-	err = apicall.Retry(ctx, "take the token out of Secret", name, func(ctx context.Context) error {
+	err = apicall.Retry(ctx, "remove the token from Secret", name, func(ctx context.Context) error {
 		_, err := client.Patch(ctx, secret.GetName(), types.JSONPatchType, patch,
 			metav1.PatchOptions{FieldManager: apicall.FieldManager})
 		if apierrors.IsInvalid(err) || apierrors.IsNotFound(err) {
-			return nil // it is another one already, or gone
+			return nil // already renewed, or deleted
 		}
 		return err
 	})
@@ -81,13 +81,13 @@ func (r Rewriter) renewToken(ctx context.Context, secret *unstructured.Unstructu
 		})
 }
 
-// tokenOf is the token of a Secret, in base64; "" where there is none.
+// tokenOf returns the token in a Secret, in base64; "" if there is none.
 func tokenOf(secret *unstructured.Unstructured) string {
 	token, _, _ := unstructured.NestedString(secret.Object, "data", "token")
 	return token
 }
 
-// signedBy names the key that has signed a Secret's token; "" where that cannot be read.
+// signedBy returns the "kid" of the key that signed a Secret's token; "" if it cannot be read.
 func signedBy(secret *unstructured.Unstructured) string {
 	token, err := base64.StdEncoding.DecodeString(tokenOf(secret))
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// withToken is a Secret whose token that key has signed.
+// withToken returns a Secret with a token signed by the key.
 func withToken(name, key string) *unstructured.Unstructured {
 	s := secret(name)
 	header := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"RS256","kid":"` + key + `"}`))
@@ -34,7 +34,7 @@ func TestTokensOfADroppedKeyAreMadeAnew(t *testing.T) {
 			t.Fatalf("%T", a)
 		}
 		patched = append(patched, p.GetName()+" "+string(p.GetPatch()))
-		// The controller of tokens puts another one there.
+		// The token controller adds a new one.
 		err := client.Tracker().Update(secretsResource(), withToken(p.GetName(), "new"), "default")
 		return true, withToken(p.GetName(), "new"), err
 	})

@@ -12,9 +12,9 @@ import (
 	"kubeone/internal/cluster/apicall"
 )
 
-// PublishEndpoint names the API's endpoint, "host:port", in the objects by which hosts that join find it: cluster-info
-// first, where it is there, and then kubeadm's configuration, by which it is known that the endpoint has moved, with
-// the names for which API servers' certificates are made. All else in them stays. It may be called again.
+// PublishEndpoint writes the API's endpoint, "host:port", to the objects that joining hosts read. It changes
+// cluster-info first, if that exists, and then kubeadm's configuration, which also gets the names for API servers'
+// certificates. So kubeadm's configuration shows that the move is complete. Other fields stay. It is idempotent.
 func (s Setter) PublishEndpoint(ctx context.Context, endpoint string, names []string) error {
 	err := s.editConfigMap(ctx, metav1.NamespacePublic, "cluster-info", "kubeconfig",
 		func(text string) (string, error) {
@@ -52,7 +52,7 @@ func (s Setter) PublishEndpoint(ctx context.Context, endpoint string, names []st
 		})
 }
 
-// editConfigMap changes one text of a ConfigMap.
+// editConfigMap changes one key of a ConfigMap.
 func (s Setter) editConfigMap(ctx context.Context, namespace, name, key string,
 	change func(string) (string, error)) error {
 	maps := s.Kubernetes.CoreV1().ConfigMaps(namespace)

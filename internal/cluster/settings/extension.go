@@ -13,8 +13,8 @@ import (
 
 const extensions = "extension-apiserver-authentication"
 
-// ExtensionCAs are the keys, by their authority.KeyID, of the CAs by which extension API servers know clients and the
-// front proxy, by the name of the authority.
+// ExtensionCAs returns the CA keys that extension API servers trust for clients and for the front proxy. They are given
+// by authority.KeyID, in a map by the name of the authority.
 func (s Setter) ExtensionCAs(ctx context.Context) (map[string][]string, error) {
 	held, err := s.Kubernetes.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, extensions, metav1.GetOptions{})
 	if err != nil {
@@ -27,7 +27,7 @@ func (s Setter) ExtensionCAs(ctx context.Context) (map[string][]string, error) {
 	return out, nil
 }
 
-// extensionKey is where the ConfigMap has the CAs of an authority.
+// extensionKey returns the key of the ConfigMap with the CAs of an authority.
 func extensionKey(name string) string {
 	if name == observed.ClusterCA {
 		return "client-ca-file"
@@ -35,9 +35,9 @@ func extensionKey(name string) string {
 	return "requestheader-client-ca-file"
 }
 
-// TrimExtensionCAs takes all but these keys, by their authority.KeyID, out of the CAs by which extension API servers
-// know the front proxy, or of the cluster's by which they know clients. API servers put theirs there, and take nothing
-// out. That none of the keys is there is an error.
+// TrimExtensionCAs removes all CAs without a trusted key, by authority.KeyID, from those that extension API servers use
+// for the named authority: the front proxy, or the cluster for clients. API servers add their CAs and remove none. It
+// fails if no trusted key is there.
 func (s Setter) TrimExtensionCAs(ctx context.Context, name string, trusted []string) error {
 	return s.editConfigMap(ctx, metav1.NamespaceSystem, extensions, extensionKey(name),
 		func(text string) (string, error) {

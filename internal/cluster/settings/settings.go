@@ -1,4 +1,4 @@
-// Package settings sets what is said of kube-proxy and cluster DNS in the objects that kubeadm has applied.
+// Package settings changes kube-proxy, cluster DNS and the API endpoint in objects that kubeadm applied.
 package settings
 
 import (
@@ -14,25 +14,24 @@ import (
 	"kubeone/internal/cluster/apicall"
 )
 
-// ConfigAnnotation on the pods of kube-proxy is the version of its ConfigMap for whose change they began anew.
+// ConfigAnnotation on the pods of kube-proxy is the ConfigMap version for which they were restarted.
 const ConfigAnnotation = "kubeone.k8c.io/config-changed-at"
 
-// Setter sets them.
+// Setter changes these settings.
 type Setter struct {
 	Kubernetes kubernetes.Interface
 }
 
-// Change returns kube-proxy's configuration and kubeconfig as they are to be. It may be called again when somebody else
-// wrote at the same time.
+// Change returns the desired configuration and kubeconfig of kube-proxy. It may be called again after a conflict.
 type Change func(config, kubeconfig string) (newConfig, newKubeconfig string, err error)
 
-// SetKubeProxy changes kube-proxy's ConfigMap, and has the pods of its DaemonSet begin anew, since they read it once.
-// The ConfigMap is marked from its change until the DaemonSet has got it, so that whoever is interrupted in between is
-// gone on with. Pods are replaced by the DaemonSet's controller, as many at a time as the DaemonSet says.
+// SetKubeProxy changes kube-proxy's ConfigMap and restarts its pods, which read it only once. The ConfigMap is marked
+// from its change until the DaemonSet is changed, so that a later call resumes an interrupted one. The DaemonSet's
+// controller replaces the pods, within its maxUnavailable.
 func (s Setter) SetKubeProxy(ctx context.Context, change Change) error {
 	const op, name = "set the configuration of", "kube-proxy"
 	maps := s.Kubernetes.CoreV1().ConfigMaps(metav1.NamespaceSystem)
-	var mark string // the version that was changed; "" where nothing is to begin anew
+	var mark string // the changed version; "" if no restart is needed
 	err := apicall.Retry(ctx, op, name, func(ctx context.Context) error {
 		held, err := maps.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
@@ -75,8 +74,8 @@ func (s Setter) SetKubeProxy(ctx context.Context, change Change) error {
 	})
 }
 
-// restartDaemonSet has the pods of a DaemonSet of kube-system begin anew, once for each mark. Where there is no such
-// DaemonSet its pods begin with what is said then.
+// restartDaemonSet restarts the pods of a DaemonSet in kube-system, once for each mark. A missing DaemonSet is no
+// error: its pods will start with the new configuration.
 func (s Setter) restartDaemonSet(ctx context.Context, name, mark string) error {
 	patch := map[string]any{"spec": map[string]any{"template": json.RawMessage(annotationPatch(ConfigAnnotation,
 		mark))}}
@@ -94,15 +93,15 @@ func (s Setter) restartDaemonSet(ctx context.Context, name, mark string) error {
 	})
 }
 
-// annotationPatch is a merge patch of one annotation; nil removes it.
+// annotationPatch returns a merge patch of one annotation; nil removes it.
 func annotationPatch(key string, value any) []byte {
-	body, _ := json.Marshal(map[string]any{ // texts and nil can be encoded
+	body, _ := json.Marshal(map[string]any{ // strings and nil cannot fail
 		"metadata": map[string]any{"annotations": map[string]any{key: value}},
 	})
 	return body
 }
 
-// ScaleDNS makes the number of DNS servers what want says of the number that there is.
+// ScaleDNS sets the number of DNS servers to the result of want for the current number.
 func (s Setter) ScaleDNS(ctx context.Context, want func(have int32) int32) error {
 	deployments := s.Kubernetes.AppsV1().Deployments(system.Namespace)
 	return apicall.Retry(ctx, "scale", system.DNSDeployment, func(ctx context.Context) error {
@@ -110,7 +109,7 @@ func (s Setter) ScaleDNS(ctx context.Context, want func(have int32) int32) error
 		if err != nil {
 			return err
 		}
-		have := int32(1) // what the API takes for a number that is not there
+		have := int32(1) // the API's default
 		if held.Spec.Replicas != nil {
 			have = *held.Spec.Replicas
 		}

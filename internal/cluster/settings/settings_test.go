@@ -31,12 +31,12 @@ func proxy() (*corev1.ConfigMap, *appsv1.DaemonSet) {
 	}, &appsv1.DaemonSet{ObjectMeta: named("kube-proxy")}
 }
 
-// become sets the configuration to a text.
+// become returns a Change that sets the configuration to a text.
 func become(config string) Change {
 	return func(_, kubeconfig string) (string, string, error) { return config, kubeconfig, nil }
 }
 
-// state is the live configuration, the mark on it, and for which change the pods began anew.
+// state returns the live configuration, its mark, and the change for which pods were last restarted.
 func state(t *testing.T, s Setter) (config, mark, began string) {
 	t.Helper()
 	const name = "kube-proxy"
@@ -70,7 +70,7 @@ func TestPodsBeginAnewOnlyWhenTheConfigurationChanged(t *testing.T) {
 	}
 }
 
-// A program that is killed between any two of its requests leaves a ConfigMap that says so, and the next one goes on.
+// A program killed between any two requests leaves a marked ConfigMap, and the next one resumes.
 func TestAnInterruptedChangeIsGoneOnWith(t *testing.T) {
 	t.Parallel()
 	for killedAt := range 3 {
@@ -166,7 +166,7 @@ func TestScaleDNS(t *testing.T) {
 	}
 }
 
-// API servers add their CA to what is there: what they do not trust any more somebody has to take out.
+// API servers only add their CAs, so kubeone must remove CAs that are no longer trusted.
 func TestOnlyTheCAsThatAreTrustedStay(t *testing.T) {
 	t.Parallel()
 	ca := func() authority.Pair {

@@ -1,4 +1,4 @@
-// Package ssa brings objects to a given state by server-side apply.
+// Package ssa applies objects with server-side apply.
 package ssa
 
 import (
@@ -21,41 +21,39 @@ import (
 	"kubeone/internal/cluster/apicall"
 )
 
-const applyAtOnce = 8 // objects applied at the same time
+const applyAtOnce = 8 // objects applied in parallel
 
-// Applier applies objects to a cluster. It learns the API's kinds when the first is needed.
+// Applier applies objects to a cluster. It discovers the API's kinds on demand.
 type Applier struct {
 	dynamic dynamic.Interface
 	kinds   meta.ResettableRESTMapper
 }
 
-// New makes an Applier; nothing is asked before the first object.
+// New returns an Applier. It makes no request.
 func New(kube kubernetes.Interface, dyn dynamic.Interface) *Applier {
 	kinds := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kube.Discovery()))
 	return &Applier{dynamic: dyn, kinds: kinds}
 }
 
-// Result is what an apply did.
+// Result is the result of an apply.
 type Result struct {
 	Objects int      // how many were applied
 	Changed []string // those that were created or changed, as "Kind namespace/name", in the order of the input
 }
 
-// Apply brings objects to the given state by server-side apply, taking fields over from whoever owns them. Namespaces
-// come first, then CRDs (whose kinds are waited for), access rules, configuration, and workloads last; within such a
-// phase objects are applied in parallel. What others set in other fields stays.
+// Apply applies objects and takes over their fields from other managers. Fields that the objects do not have stay.
+// Namespaces come first, then CRDs, until their kinds are served, access rules, configuration, and workloads last.
+// Objects of one phase are applied in parallel.
 func (c *Applier) Apply(ctx context.Context, objects []unstructured.Unstructured) (Result, error) {
 	return c.applyAll(ctx, objects, true)
 }
 
-// ApplyOwn is Apply for objects whose fields are left to other managers that have changed them: such a conflict is an
-// *apicall.Error of class Operator.
+// ApplyOwn is Apply without taking over fields. A conflict with another manager is an *apicall.Error of class Operator.
 func (c *Applier) ApplyOwn(ctx context.Context, objects []unstructured.Unstructured) (Result, error) {
 	return c.applyAll(ctx, objects, false)
 }
 
-// FindConflicts returns the error that ApplyOwn would end with, for the first of the objects that has a conflict. It
-// changes nothing.
+// FindConflicts returns the error of ApplyOwn for the first object with a conflict. It changes nothing.
 func (c *Applier) FindConflicts(ctx context.Context, objects []unstructured.Unstructured) error {
 	for i := range objects {
 		o := &objects[i]
@@ -79,7 +77,7 @@ func (c *Applier) FindConflicts(ctx context.Context, objects []unstructured.Unst
 	return nil
 }
 
-// ofManagers makes a conflict between managers of fields an error that no repetition helps against. Others stay.
+// ofManagers turns a conflict of field managers into an error that is not retried. It returns other errors unchanged.
 func ofManagers(err error) error {
 	if !apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict) {
 		return err
@@ -133,7 +131,7 @@ func (c *Applier) applyOne(ctx context.Context, o *unstructured.Unstructured, fo
 		if err != nil {
 			return err
 		}
-		if !known { // asked once: an answer lost on the way must not hide that we wrote
+		if !known { // asked once: a retry after a lost answer must still report the change
 			if before, err = versionOf(ctx, where, o.GetName()); err != nil {
 				return err
 			}
@@ -153,8 +151,7 @@ func (c *Applier) applyOne(ctx context.Context, o *unstructured.Unstructured, fo
 	return changed, c.waitEstablished(ctx, o.GetName())
 }
 
-// Preview returns an object as it is, nil where there is none, and as it would be if it were applied now. Nothing is
-// changed.
+// Preview returns the live object, nil if there is none, and the object as an apply would leave it. It changes nothing.
 func (c *Applier) Preview(ctx context.Context, o *unstructured.Unstructured) (is, then *unstructured.Unstructured,
 	err error) {
 	where, err := c.Resource(o)
@@ -177,7 +174,7 @@ func (c *Applier) Preview(ctx context.Context, o *unstructured.Unstructured) (is
 	return is, then, nil
 }
 
-// versionOf is an object's resource version; "" when it does not exist.
+// versionOf returns an object's resource version; "" if it does not exist.
 func versionOf(ctx context.Context, where dynamic.ResourceInterface, name string) (string, error) {
 	have, err := where.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -189,10 +186,10 @@ func versionOf(ctx context.Context, where dynamic.ResourceInterface, name string
 	return have.GetResourceVersion(), nil
 }
 
-// Resource is where objects of this one's kind and namespace are found.
+// Resource returns the client for objects of o's kind and namespace.
 func (c *Applier) Resource(o *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
 	kind := o.GroupVersionKind()
-	if scheme.Scheme.Recognizes(kind) && (o.GetNamespace() != "" || isGlobal(kind.Kind)) { // nobody need be asked
+	if scheme.Scheme.Recognizes(kind) && (o.GetNamespace() != "" || isGlobal(kind.Kind)) { // needs no discovery
 		resource, _ := meta.UnsafeGuessKindToResource(kind)
 		if o.GetNamespace() == "" {
 			return c.dynamic.Resource(resource), nil
@@ -200,7 +197,7 @@ func (c *Applier) Resource(o *unstructured.Unstructured) (dynamic.ResourceInterf
 		return c.dynamic.Resource(resource).Namespace(o.GetNamespace()), nil
 	}
 	mapping, err := c.kinds.RESTMapping(kind.GroupKind(), kind.Version)
-	if meta.IsNoMatchError(err) { // somebody else may have defined it since
+	if meta.IsNoMatchError(err) { // it may have been defined since
 		c.kinds.Reset()
 		mapping, err = c.kinds.RESTMapping(kind.GroupKind(), kind.Version)
 	}
@@ -217,7 +214,7 @@ func (c *Applier) Resource(o *unstructured.Unstructured) (dynamic.ResourceInterf
 	return c.dynamic.Resource(mapping.Resource).Namespace(namespace), nil
 }
 
-// isGlobal reports whether objects of a kind of Kubernetes' own are in no namespace.
+// isGlobal reports whether a built-in kind is cluster-scoped.
 func isGlobal(kind string) bool {
 	switch kind {
 	case "Namespace", "ClusterRole", "ClusterRoleBinding", "PriorityClass":
@@ -234,7 +231,7 @@ func Describe(o *unstructured.Unstructured) string {
 	return o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
 }
 
-// groupByPhase groups the indices of objects by the order in which their kinds must come.
+// groupByPhase groups the indices of objects by phase, in order.
 func groupByPhase(objects []unstructured.Unstructured) [][]int {
 	byPhase := make([][]int, lastPhase+1)
 	for i, o := range objects {
@@ -246,7 +243,7 @@ func groupByPhase(objects []unstructured.Unstructured) [][]int {
 
 const lastPhase = 7
 
-// phaseOf is when a kind is applied: what others refer to comes before them.
+// phaseOf returns the phase of a kind. Objects that others refer to come first.
 func phaseOf(kind string) int {
 	switch kind {
 	case "Namespace":
@@ -264,9 +261,9 @@ func phaseOf(kind string) int {
 	case "Deployment", "DaemonSet", "StatefulSet", "ReplicaSet", "Job", "CronJob", "Pod", "HorizontalPodAutoscaler":
 		return 5
 	case "ValidatingAdmissionPolicyBinding":
-		return lastPhase // whoever may not list everything may bind only a policy that is there
+		return lastPhase // a client that may not list everything can bind only an existing policy
 	}
-	return lastPhase - 1 // custom resources, webhooks, API services: these need the workloads, or at least their kinds
+	return lastPhase - 1 // custom resources, webhooks, API services: they need workloads or kinds
 }
 
 // waitEstablished waits until the API serves the kind of a CRD.
@@ -286,7 +283,7 @@ func isEstablished(crd *unstructured.Unstructured) (bool, string, error) {
 	if err != nil {
 		return false, "", err
 	}
-	conditions, _ := found.([]any) // of a definition that has just been made, they are null
+	conditions, _ := found.([]any) // null in a new definition
 	for _, one := range conditions {
 		condition, ok := one.(map[string]any)
 		if ok && condition["type"] == "Established" {

@@ -26,11 +26,10 @@ type fixedKinds struct{ meta.RESTMapper }
 
 func (fixedKinds) Reset() {}
 
-// applying is a client of an API that knows server-side apply: an object that was applied the same before
-// keeps its version.
+// applying is a client of a fake API with server-side apply. Applying the same object again keeps its version.
 type applying struct {
 	mu      sync.Mutex
-	objects map[string]string // what was applied, by name
+	objects map[string]string // applied objects, by name
 	version map[string]int
 	order   []string
 	fail    map[string]error // answered once, by name
@@ -138,7 +137,7 @@ func TestApplyGoesInOrderAndReportsWhatChanged(t *testing.T) {
 	})
 }
 
-// Whoever may not list everything is refused a binding of a policy that is not there yet.
+// A client that may not list everything cannot bind a policy that does not exist yet.
 func TestAPolicyIsAppliedBeforeItsBinding(t *testing.T) {
 	t.Parallel()
 	got := groupByPhase([]unstructured.Unstructured{

@@ -11,7 +11,7 @@ import (
 	"kubeone/internal/cluster/apicall"
 )
 
-// Create makes an object. One of its name that is there stays as it is.
+// Create creates an object. An existing object of that name stays unchanged.
 func (c *Applier) Create(ctx context.Context, o *unstructured.Unstructured) error {
 	return c.withRetry(ctx, "create", o, func(ctx context.Context) error {
 		where, err := c.Resource(o)
@@ -26,7 +26,7 @@ func (c *Applier) Create(ctx context.Context, o *unstructured.Unstructured) erro
 	})
 }
 
-// Merge changes an object, of which kind, namespace and name are looked at, by a JSON merge patch.
+// Merge changes an object with a JSON merge patch. It uses only the kind, namespace and name of o.
 func (c *Applier) Merge(ctx context.Context, o *unstructured.Unstructured, patch []byte) error {
 	return c.withRetry(ctx, "change", o, func(ctx context.Context) error {
 		where, err := c.Resource(o)
@@ -39,7 +39,7 @@ func (c *Applier) Merge(ctx context.Context, o *unstructured.Unstructured, patch
 	})
 }
 
-// Delete deletes objects, the last first, with what they own. One that is not there is deleted already.
+// Delete deletes objects and what they own, in reverse order. A missing object is no error.
 func (c *Applier) Delete(ctx context.Context, objects []unstructured.Unstructured) error {
 	behind := metav1.DeletePropagationBackground
 	for i := len(objects) - 1; i >= 0; i-- {

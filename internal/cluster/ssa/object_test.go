@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/dynamic/fake"
 )
 
-// lateKinds is a mapper that learns of a kind when it is asked anew.
+// lateKinds is a mapper that knows a kind after a reset.
 type lateKinds struct {
 	*meta.DefaultRESTMapper
 	asked int
