@@ -26,9 +26,9 @@ import (
 )
 
 const (
-	drainTimeout = 5 * time.Minute
-	evictAgain   = time.Second // after a disruption budget refused
-	dyingLimit   = 60          // seconds to wait for a terminating pod on a silent node
+	drainTimeout    = 5 * time.Minute
+	evictRetryDelay = time.Second // after a disruption budget refused
+	dyingLimit      = 60          // seconds to wait for a terminating pod on a silent node
 )
 
 // Drainer drains nodes.
@@ -126,7 +126,7 @@ func (c Drainer) Drain(ctx context.Context, node string, opts Options) error {
 			last = err
 			opts.Full = opts.tellOnce(err)
 		}
-		if !retry.Pause(limited, evictAgain) {
+		if !retry.Pause(limited, evictRetryDelay) {
 			return c.cutShort(ctx, limited, node, state.left, last)
 		}
 	}

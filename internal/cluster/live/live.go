@@ -1,7 +1,7 @@
 // Package live compares the objects in a cluster with their desired state.
 //
 // Objects that kubeone applied are compared with a dry run of the same server-side apply. For objects of other
-// programs, such as kubeadm, a pure function returns the fields that differ. Fields added by other managers are ignored.
+// programs, such as kubeadm, a pure function returns the fields that differ. Fields of other managers are ignored.
 package live
 
 import (

@@ -83,8 +83,7 @@ func (r *Record) AddRun(run Run) {
 	r.History = append(r.History, run)
 }
 
-// trimHistory encodes the last runs as JSON in at most room bytes. If they do not fit, it drops the steps of the oldest
-// runs first.
+// trimHistory encodes the last runs as JSON. If they exceed room bytes, it drops steps, those of the oldest runs first.
 func (r *Record) trimHistory(room int) ([]byte, error) {
 	runs := append([]Run{}, r.History[max(0, len(r.History)-historyRuns):]...)
 	sizes, total := make([]int, len(runs)), 0

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	lookAgain          = 10 * time.Second          // rechecks Nodes and pods, whose changes may not change the DaemonSet
+	recheckInterval    = 10 * time.Second          // rechecks Nodes and pods, whose changes may not change the DaemonSet
 	templateGeneration = "pod-template-generation" // the controller's label on its pods
 	// unavailableBefore is the annotation with a DaemonSet's own maxUnavailable while a rollout uses another.
 	unavailableBefore = "kubeone.k8c.io/max-unavailable"
@@ -42,14 +42,14 @@ func (c Waiter) waitDaemonSet(ctx context.Context, w resources.Workload) (excuse
 		return len(excused) > 0, state, err
 	}
 	for again := true; again; {
-		within, end := context.WithTimeout(ctx, lookAgain)
+		within, end := context.WithTimeout(ctx, recheckInterval)
 		err = apicall.Await(within, sets, "wait for DaemonSet", w.Name, check)
 		again = err != nil && within.Err() != nil && ctx.Err() == nil
 		end()
 	}
 	after, end := context.WithTimeout(context.WithoutCancel(ctx), apicall.RequestTimeout)
 	defer end()
-	return excused, errors.Join(err, c.lessRoom(after, w))
+	return excused, errors.Join(err, c.restoreMaxUnavailable(after, w))
 }
 
 // excusedNodes returns the Nodes that are not Ready if only they delay the DaemonSet: all others have its latest pods,
@@ -75,11 +75,11 @@ func (c Waiter) excusedNodes(ctx context.Context, d *appsv1.DaemonSet, state str
 		case isLatest(&p, d):
 			well++
 		default:
-			return nil, state, c.moreRoom(ctx, d, len(silent))
+			return nil, state, c.raiseMaxUnavailable(ctx, d, len(silent))
 		}
 	}
 	if len(out) == 0 || well+len(out) < int(d.Status.DesiredNumberScheduled) {
-		return nil, state, c.moreRoom(ctx, d, len(silent))
+		return nil, state, c.raiseMaxUnavailable(ctx, d, len(silent))
 	}
 	slices.Sort(out)
 	return out, state, nil
@@ -119,8 +119,8 @@ func (c Waiter) podsOf(ctx context.Context, d *appsv1.DaemonSet) ([]corev1.Pod, 
 	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return !metav1.IsControlledBy(&p, d) }), nil
 }
 
-// moreRoom increases maxUnavailable by the number of silent Nodes.
-func (c Waiter) moreRoom(ctx context.Context, d *appsv1.DaemonSet, silent int) error {
+// raiseMaxUnavailable increases maxUnavailable by the number of silent Nodes.
+func (c Waiter) raiseMaxUnavailable(ctx context.Context, d *appsv1.DaemonSet, silent int) error {
 	rolling := d.Spec.UpdateStrategy.RollingUpdate
 	if rolling == nil || rolling.MaxUnavailable == nil || rolling.MaxSurge != nil && rolling.MaxSurge.String() != "0" {
 		return nil
@@ -131,11 +131,11 @@ func (c Waiter) moreRoom(ctx context.Context, d *appsv1.DaemonSet, silent int) e
 		return err
 	}
 	own := cmp.Or(d.Annotations[unavailableBefore], rolling.MaxUnavailable.String())
-	return c.setRoom(ctx, d, intstr.Parse(strconv.Itoa(1+silent)), own)
+	return c.setMaxUnavailable(ctx, d, intstr.Parse(strconv.Itoa(1+silent)), own)
 }
 
-// lessRoom restores a DaemonSet's own maxUnavailable, also after an interrupted run.
-func (c Waiter) lessRoom(ctx context.Context, w resources.Workload) error {
+// restoreMaxUnavailable restores a DaemonSet's own maxUnavailable, also after an interrupted run.
+func (c Waiter) restoreMaxUnavailable(ctx context.Context, w resources.Workload) error {
 	return apicall.Retry(ctx, "set maxUnavailable of DaemonSet", w.Name, func(ctx context.Context) error {
 		d, err := c.Kubernetes.AppsV1().DaemonSets(w.Namespace).Get(ctx, w.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
@@ -148,12 +148,12 @@ func (c Waiter) lessRoom(ctx context.Context, w resources.Workload) error {
 		if own == "" {
 			return nil
 		}
-		return c.setRoom(ctx, d, intstr.Parse(own), nil)
+		return c.setMaxUnavailable(ctx, d, intstr.Parse(own), nil)
 	})
 }
 
-// setRoom sets maxUnavailable and the annotation with its former value; nil removes the annotation.
-func (c Waiter) setRoom(ctx context.Context, d *appsv1.DaemonSet, room intstr.IntOrString, before any) error {
+// setMaxUnavailable sets maxUnavailable and the annotation with its former value; nil removes the annotation.
+func (c Waiter) setMaxUnavailable(ctx context.Context, d *appsv1.DaemonSet, room intstr.IntOrString, before any) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{
 			"resourceVersion": d.ResourceVersion,

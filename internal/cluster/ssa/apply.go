@@ -68,7 +68,7 @@ func (c *Applier) FindConflicts(ctx context.Context, objects []unstructured.Unst
 			_, err = where.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{
 				FieldManager: apicall.FieldManager, DryRun: []string{metav1.DryRunAll},
 			})
-			return ofManagers(err)
+			return asOperatorError(err)
 		})
 		if err != nil {
 			return err
@@ -77,8 +77,9 @@ func (c *Applier) FindConflicts(ctx context.Context, objects []unstructured.Unst
 	return nil
 }
 
-// ofManagers turns a conflict of field managers into an error that is not retried. It returns other errors unchanged.
-func ofManagers(err error) error {
+// asOperatorError turns a conflict of field managers into an error of class Operator, which is not retried. It returns
+// other errors unchanged.
+func asOperatorError(err error) error {
 	if !apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict) {
 		return err
 	}
@@ -140,7 +141,7 @@ func (c *Applier) applyOne(ctx context.Context, o *unstructured.Unstructured, fo
 		after, err := where.Apply(ctx, o.GetName(), o,
 			metav1.ApplyOptions{FieldManager: apicall.FieldManager, Force: force})
 		if err != nil {
-			return ofManagers(err)
+			return asOperatorError(err)
 		}
 		changed = after.GetResourceVersion() != before
 		return nil

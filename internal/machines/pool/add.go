@@ -165,7 +165,7 @@ func (a *Adder) checkNameFree(ctx context.Context, name string) error {
 	case err == nil:
 		return fmt.Errorf("Node %s already exists; give the Host another name with --name", name)
 	case !apierrors.IsNotFound(err):
-		return apicall.Wrap("look for a Node "+name, "", err)
+		return apicall.Wrap("read Node "+name, "", err)
 	}
 	return nil
 }

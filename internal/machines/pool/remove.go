@@ -62,7 +62,7 @@ func (a *Adder) claimedError(ctx context.Context, h *kubeone.Host, force bool) e
 		return fmt.Errorf("Machine %s/%s has the Host %s; kubectl -n %s delete machine %s returns it", c.Namespace,
 			c.Name, h.Name, c.Namespace, c.Name)
 	case err != nil && !apierrors.IsNotFound(err):
-		return apicall.Wrap("look for its Machine", "", err)
+		return apicall.Wrap("read its Machine", "", err)
 	case !force:
 		return fmt.Errorf("the Host %s has not been reset since its Machine %s/%s was deleted (%s); if the machine is "+
 			"off for good or was reinstalled, --force removes it", h.Name, c.Namespace, c.Name, h.Status.Message)

@@ -76,7 +76,7 @@ func (l *ownerChecks) isUnowned(h types.UID) bool {
 // ownerRunOf returns the key in runs of the owner check of a host.
 func ownerRunOf(h *kubeone.Host) types.UID { return "look at " + h.UID }
 
-// checkOwnerGoal is the goal of such a run.
+// checkOwnerGoal is the goal of an owner check.
 const checkOwnerGoal = "look"
 
 // askOwner reads the marker of a free host. If it names a Machine, the host is given back to it, or taken back.
