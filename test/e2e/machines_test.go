@@ -94,7 +94,7 @@ func (p *pool) fillPool() {
 	conf, key := p.kubeconfigPath(), p.Lab.Path("id_ed25519")
 	add := []string{"host", "add", "-y", "--key-file", key, "--kubeconfig", conf}
 	list := []string{"host", "list", "--kubeconfig", conf}
-	p.runCommand(15, list, "has no pool of hosts yet: kubeone host add makes it")
+	p.runCommand(15, list, "has no pool of hosts: add a host with kubeone host add")
 	p.runCommand(15, slices.Concat(add, []string{"ops@" + p.Lab.ControlPlanes()[0].Address}),
 		"is a host of the cluster machines")
 	p.runCommand(14, slices.Concat(add, []string{"ops@" + p.poolHosts()[0].Address + ":1"}), "connection refused")

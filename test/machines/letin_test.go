@@ -198,8 +198,7 @@ func TestHostRefusesLogin(t *testing.T) {
 	g.awaitCondition("the host answers", one, lifeof.ConditionReady, "Waiting", goesOn)
 	two := g.createMachine("two", "w-1")
 	g.awaitCondition("another has it", two, lifeof.ConditionAllocated, "HostTaken",
-		"the Host w-1, the only one that this "+
-			"Machine may have, is Machine "+namespace+"/one's")
+		"the Machine requires Host w-1, which belongs to Machine "+namespace+"/one")
 
 	g.putServer("192.0.2.9:22", after)
 	g.awaitCondition("it has another key", one, lifeof.ConditionReady, "HostSilent",
