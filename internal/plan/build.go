@@ -28,8 +28,7 @@ func Build(in Input) (Plan, []decide.Decision) {
 	why := ""
 	if fields := in.Decide.Want.SecurityNotCarriedOut; len(fields) > 0 && b.plan.Blocked == "" {
 		why = "this version does not carry out " + strings.Join(fields, ", ") +
-			", and a cluster without what makes it safer is not what the manifest asks for; " +
-			"take it out of the manifest to do without it"
+			", which would make the cluster safer; remove it from the manifest to install without it"
 	}
 	if err := errors.Join(b.refused...); err != nil {
 		why = err.Error()
@@ -63,7 +62,7 @@ func (b *builder) planRoutes() []decide.Decision {
 		}
 	}
 	if len(b.plannedSteps(step.DeleteNode)) > 0 && len(b.plan.Operator) == 0 {
-		b.awaitWorkloads("a Node goes, and what ran there is to run elsewhere or again")
+		b.awaitWorkloads("a Node is removed, and its pods must run elsewhere")
 	}
 	return decisions
 }

@@ -73,7 +73,7 @@ func (b *builder) renewEnding(d decide.Decision) bool {
 			continue
 		case b.hasStep(b.stepID(step.Regenerate, h)):
 			b.plan.Again = "certificates of " + b.displayName(h) +
-				" come near their end, and are renewed once it is repaired"
+				" expire soon, and are renewed once it is repaired"
 			return false
 		}
 		previous = []string{b.renewOn(h, "less than 90 days are left of "+problem.List(names), previous)}

@@ -114,7 +114,7 @@ func TestARepairOfTheSameKindGoesFirst(t *testing.T) {
 	replaceHost(in, "cp-2", incompleteHost)
 	setCertificates(in, "cp-2", 60)
 	p, _ := Build(Input{Decide: in})
-	if want := "certificates of cp-2 come near their end"; !strings.HasPrefix(p.Again, want) {
+	if want := "certificates of cp-2 expire soon"; !strings.HasPrefix(p.Again, want) {
 		t.Errorf("again: %q, want %q", p.Again, want)
 	}
 	seen := map[string]bool{}

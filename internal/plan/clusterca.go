@@ -20,8 +20,8 @@ import (
 func (b *builder) learnCA(d decide.Decision, needs []string) (after []string, held string) {
 	published := []string{b.onCluster(string(step.PublishCA), Step{
 		Intent: step.With(step.PublishCAParams{}), Action: Change, Needs: slices.Clone(needs),
-		Title:  "name the next CA of the cluster beside the present one",
-		Reason: "who joins, and pods that start, must trust what API servers will show",
+		Title:  "publish the cluster's next CA beside the present one",
+		Reason: "joining hosts and new pods must trust the API servers' future certificates",
 		Changes: []string{
 			"ConfigMap kube-public/cluster-info",
 			"ConfigMap kube-root-ca.crt of each namespace, by the controller manager",
@@ -34,13 +34,12 @@ func (b *builder) learnCA(d decide.Decision, needs []string) (after []string, he
 	})
 	needs = slices.Concat(published, workers)
 	if unseen := b.unseenNodes(d); unseen != "" {
-		b.addRerunReason("nobody signs with the next CA of the cluster until all Nodes trust it, which is not " +
-			"known of " + unseen)
+		b.addRerunReason("the cluster's next CA does not sign until all Nodes trust it, which is unknown for " + unseen)
 		return needs, observed.ClusterCA
 	}
 	if len(workers) > 0 || b.plansPhase(step.RotateLearn, observed.ClusterCA) {
-		b.addRerunReason("the next CA of the cluster signs once nobody knows the present one alone: start pods anew, " +
-			"give people kubeconfigs (kubeone kubeconfig), and then run kubeone certificates rotate-ca --resume")
+		b.addRerunReason("the cluster's next CA signs once no client trusts the present one alone: restart pods, " +
+			"give users new kubeconfigs (kubeone kubeconfig), and then run kubeone certificates rotate-ca --resume")
 		return needs, observed.ClusterCA
 	}
 	if rotation.Signs(has, observed.ClusterCA) {
@@ -48,7 +47,7 @@ func (b *builder) learnCA(d decide.Decision, needs []string) (after []string, he
 	}
 	return []string{b.onCluster(string(step.PodsTrustCA), Step{
 		Intent: plainIntent(step.PodsTrustCA), Action: Change, Needs: needs,
-		Title: "see whether all pods know the next CA of the cluster", Reason: "they read CAs when they start",
+		Title: "check that all pods know the cluster's next CA", Reason: "pods read CAs only when they start",
 	})}, ""
 }
 
@@ -76,7 +75,7 @@ func (b *builder) forgetCA(needs []string) []string {
 	}
 	renewed := []string{b.onCluster(string(step.PublishCA)+"-alone", Step{
 		Intent: step.With(step.PublishCAParams{Alone: true}), Action: Change, Needs: slices.Concat(previous, asked),
-		Title: "name the new CA of the cluster alone", Reason: reason,
+		Title: "publish the cluster's new CA alone", Reason: reason,
 		Changes: []string{"ConfigMap kube-public/cluster-info"},
 	})}
 	none := func(observed.Authority) bool { return false }
@@ -85,17 +84,17 @@ func (b *builder) forgetCA(needs []string) []string {
 
 // trustOnWorkers plans a step of that kind on those workers that are members and do not trust yet what they are to.
 func (b *builder) trustOnWorkers(kind step.Kind, needs []string, done func(observed.Authority) bool) []string {
-	title, reason := "trust the next CA of the cluster beside the present one", "API servers will show what it signs"
+	title, reason := "trust the cluster's next CA beside the present one", "API servers will present what it signs"
 	if kind == step.ForgetCA {
-		title = "trust the new CA of the cluster alone"
-		reason = "nobody shows anything any more that the former one signed"
+		title = "trust the cluster's new CA alone"
+		reason = "no certificate of the former CA is in use any more"
 	}
 	var out []string
 	for _, h := range b.joinedHosts() {
 		if h.Role == desired.Worker && !done(b.world.Is.Hosts[h.ID].Authorities[observed.ClusterCA]) {
 			out = append(out, b.onHost(h, Step{
 				Intent: plainIntent(kind), Action: Change, Risk: Restarts, Title: title, Reason: reason,
-				Needs: slices.Clone(needs), Changes: []string{"kubelet, which starts anew; pods go on"},
+				Needs: slices.Clone(needs), Changes: []string{"kubelet restarts; pods keep running"},
 			}))
 		}
 	}
@@ -159,8 +158,8 @@ func (b *builder) trimExtensionCAs(authorities, needs []string) {
 		if slices.Contains(authorities, name) && !b.hasStep(string(kind)) {
 			b.onCluster(string(kind), Step{
 				Intent: plainIntent(kind), Action: Change, Needs: slices.Clone(needs),
-				Title:   "have extension API servers trust the new key alone: " + authorityTitle(name),
-				Reason:  "API servers add to what is there, and take nothing out",
+				Title:   "make extension API servers trust the new key alone: " + authorityTitle(name),
+				Reason:  "API servers only add keys there, and remove none",
 				Changes: []string{"ConfigMap kube-system/extension-apiserver-authentication"},
 			})
 		}

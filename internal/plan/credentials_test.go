@@ -31,10 +31,10 @@ func TestOtherCredentialsAreAReconfiguration(t *testing.T) {
 		if !there || step.ParamsOf[step.ReconfigureParams](s.Intent).Configurations[0] != "credentials" {
 			t.Fatalf("%s has no step:\n%s", name, planText(p))
 		}
-		if got, want := strings.Join(s.Changes, "; "), "registry credentials of new.example.com are brought; "+
+		if got, want := strings.Join(s.Changes, "; "), "registry credentials of new.example.com are uploaded; "+
 			"registry credentials of old.example.com are removed; "+
 			"registry credentials of registry.example.com differ; "+
-			"containerd starts anew for its credentials; containers go on"; got != want {
+			"containerd restarts for its credentials; containers keep running"; got != want {
 			t.Errorf("%s changes\n%s\nwant\n%s", name, got, want)
 		}
 	}

@@ -28,13 +28,13 @@ func (b *builder) encryptSecrets(d decide.Decision) bool {
 		is := b.world.Is.Hosts[id]
 		if pods := decide.EditedPods(&is); len(pods) > 0 {
 			b.addBlocked("to change how Secrets are stored on " + b.displayName(h) +
-				" would lose what somebody has changed in " +
-				problem.List(pods) + ": undo that, or keep it elsewhere and run kubeone upgrade --force " +
+				" would overwrite edits of " +
+				problem.List(pods) + ": undo them, or keep them elsewhere and run kubeone upgrade --force " +
 				"--discard-edits first")
 			return false
 		}
 		if b.judgeStop(h).Outage {
-			changes = append(changes, "outage: the only API server starts anew")
+			changes = append(changes, "outage: the only API server restarts")
 		}
 		previous = []string{b.encryptHost(h, e.Phase, e.Providers[id], newKey(*e), changes, previous)}
 	}
@@ -66,23 +66,23 @@ func (b *builder) onControlPlane() []string {
 
 // rewriteSecrets plans that every Secret is written again, and the look at etcd afterwards.
 func (b *builder) rewriteSecrets(writer string, needs []string) []string {
-	title := "write every Secret again, encrypted by key " + writer
+	title := "rewrite every Secret, encrypted with key " + writer
 	if writer == observed.Identity {
-		title = "write every Secret again, as it is"
+		title = "rewrite every Secret, unchanged"
 	}
 	if b.hasStep(string(step.RewriteSecrets)) { // in this plan once already, for another one
 		return needs
 	}
 	written := b.onCluster(string(step.RewriteSecrets), Step{
 		Intent: plainIntent(step.RewriteSecrets), Action: Change, Title: title,
-		Reason:  "what was stored before is stored as it was until it is written again",
-		Changes: []string{"every Secret in etcd; none of them for who reads it"}, Needs: slices.Clone(needs),
+		Reason:  "a stored Secret keeps its encryption until it is written again",
+		Changes: []string{"every Secret in etcd; clients see no difference"}, Needs: slices.Clone(needs),
 	})
 	h := b.in.Want.ControlPlane[0]
 	return []string{b.onHost(h, Step{
 		Intent: step.With(step.CheckSecretsParams{StoredBy: writer}), Action: Change,
-		Title: "look at the bytes of all Secrets in etcd", Needs: []string{written},
-		Reason: "what is stored otherwise could not be read any more",
+		Title: "check how all Secrets in etcd are encrypted", Needs: []string{written},
+		Reason: "a Secret encrypted otherwise could not be read any more",
 	})}
 }
 
@@ -104,9 +104,9 @@ func phaseTitle(phase atrest.Phase, providers []string, made string) string {
 	case phase == atrest.Learn:
 		return "learn all keys"
 	case phase == atrest.Use:
-		return "write by " + byKey(providers[0])
+		return "write with " + byKey(providers[0])
 	case phase == atrest.Give:
-		return "bring back the keys"
+		return "restore the keys"
 	case len(providers) == 0:
 		return "end, and forget the keys"
 	}
@@ -124,18 +124,18 @@ func byKey(provider string) string {
 func phaseReason(phase atrest.Phase) string {
 	switch phase {
 	case atrest.Learn:
-		return "it must read what others will write, before they do"
+		return "it must be able to read what others will write"
 	case atrest.Use:
 		return "all control-plane hosts can read that"
 	case atrest.Give:
-		return "they are gone on this host, and another one has them"
+		return "they are missing on this host, and another host has them"
 	case atrest.Forget, atrest.Settled:
 	}
-	return "nothing is stored by the others any more"
+	return "no Secret is encrypted with another key any more"
 }
 
 func (b *builder) encryptionChanges(h desired.Host, e atrest.Decision) []string {
-	out := []string{"API server: starts anew; it reads Secrets by " + readBy(e.Providers[h.ID])}
+	out := []string{"API server restarts; it reads Secrets with " + readBy(e.Providers[h.ID])}
 	if made := newKey(e); made != "" {
 		out = append(out, "/etc/kubernetes/encryption: key "+made+", which is made for it")
 	}
@@ -168,7 +168,7 @@ func (b *builder) giveKeys(h desired.Host, parts []string, reason string, needs 
 		Intent: step.With(step.EncryptParams{Phase: atrest.Give, Providers: providers}),
 		Action: Change, Risk: Restarts, Title: "encryption of Secrets: " + phaseTitle(atrest.Give, providers, ""),
 		Reason: reason, Needs: slices.Clone(needs),
-		Changes: []string{"/etc/kubernetes/encryption; the API server reads Secrets by " + readBy(providers)},
+		Changes: []string{"/etc/kubernetes/encryption; the API server reads Secrets with " + readBy(providers)},
 	})
 	rest := slices.DeleteFunc(slices.Clone(parts), func(part string) bool { return part == condition.PartEncryption })
 	if len(rest) == 0 {

@@ -41,7 +41,7 @@ func (b *builder) moveEndpoint(d decide.Decision) {
 			Intent: step.With(step.PublishEndpointParams{
 				Endpoint: b.in.Want.Endpoint.String(), Former: b.in.Want.Endpoint.Former,
 			}), Action: Change,
-			Title:  "name the endpoint " + b.in.Want.Endpoint.String() + " in the cluster",
+			Title:  "publish the endpoint " + b.in.Want.Endpoint.String() + " in the cluster",
 			Reason: reason,
 			Needs:  dialled,
 			Changes: []string{
@@ -64,10 +64,10 @@ func (b *builder) afterPublishing(s *Step) {
 }
 
 func (b *builder) apiNames(h desired.Host, n decide.Names, after []string) string {
-	title, reason := "have the API server known as "+problem.List(n.Add), "its certificate lacks that"
+	title, reason := "add "+problem.List(n.Add)+" to the API server's certificate", "API clients will use it"
 	if len(n.Drop) > 0 {
-		title = "have the API server no more known as " + problem.List(n.Drop)
-		reason = "nobody of the cluster dials that any more"
+		title = "remove " + problem.List(n.Drop) + " from the API server's certificate"
+		reason = "nothing in the cluster uses it any more"
 	}
 	changes := append(prefixed("+ ", n.Add), prefixed("- ", n.Drop)...)
 	return b.onHost(h, Step{

@@ -46,7 +46,7 @@ func (b *builder) finishPlan(first decide.Decision) {
 	if want := b.in.Want; want.Controllers == nil && !want.NoControllers && len(b.plan.Steps) > 0 &&
 		b.in.Is.API.Addons[desired.ControllersAddon] != "" {
 		b.plan.Notes = append(b.plan.Notes, "the cluster runs the controllers of Machines, and this plan leaves them "+
-			"as they are: machineController.deploy in the manifest, or --with-machines, has apply look after them")
+			"as they are: machineController.deploy in the manifest, or --with-machines, makes apply manage them")
 	}
 	b.plan.NotCarriedOut = b.in.Want.NotCarriedOut
 	for _, f := range b.in.Want.NotCarriedOut {
@@ -126,7 +126,7 @@ func (b *builder) otherBinaries() []string {
 // discardedEdits reports what an upgrade of the host loses: only where that was asked for is one planned.
 func discardedEdits(host string, edited problem.Problem) string {
 	files, _ := edited.Parameters["files"].([]string)
-	return host + ": its upgrade writes " + problem.List(files) + " without what somebody has changed in it"
+	return host + ": its upgrade overwrites edits of " + problem.List(files)
 }
 
 // untouchedWarning is what a warning says that is other than it must be and that no step of the plan changes.

@@ -209,12 +209,12 @@ func (b *builder) controllerFiles(h desired.Host) {
 	if images := b.stepID(step.Images, h); b.hasStep(images) {
 		needs = []string{images}
 	}
-	reason := "the controllers are to run there"
+	reason := "the controllers will run there"
 	if seen.Image != "" {
-		reason = "it has others"
+		reason = "it has another version of them"
 	}
 	b.onHost(h, Step{
-		Intent: step.With(params), Action: Change, Title: "bring the controllers' image and bundles", Reason: reason,
+		Intent: step.With(params), Action: Change, Title: "upload the controllers' image and bundles", Reason: reason,
 		Needs: needs, Changes: changes,
 	})
 }
@@ -224,8 +224,8 @@ func (b *builder) removeAddons(names []string) {
 	for _, name := range names {
 		b.onCluster("remove-addon/"+name, Step{
 			Intent: step.With(step.RemoveAddonParams{Addon: name}), Action: Remove,
-			Title:  "take addon " + name + " away",
-			Reason: "the manifest does not want it any more",
+			Title:  "remove addon " + name,
+			Reason: "the manifest no longer has it",
 		})
 	}
 }
@@ -324,7 +324,7 @@ func (b *builder) fetchRenamed(drift map[string][]string) map[string][]string {
 		if len(names) == len(drift[h.ID]) {
 			continue
 		}
-		b.renamed = append(b.renamed, b.fetchArtifacts(h, "bring the image of cluster DNS",
+		b.renamed = append(b.renamed, b.fetchArtifacts(h, "fetch the image of cluster DNS",
 			"the host does not have "+cmp.Or(b.in.System["kube-dns"], "it")+" yet"))
 	}
 	return rest

@@ -114,8 +114,8 @@ func (b *builder) lastControlPlane(h desired.Host) bool {
 
 func (b *builder) endsCluster(h desired.Host) error {
 	if others := b.strangeVoters(h); len(others) > 0 {
-		return fmt.Errorf("%s is the last control-plane host of the manifest, and etcd has %s besides: nobody would "+
-			"reach the cluster any more; put the hosts of these into the manifest first", b.displayName(h),
+		return fmt.Errorf("%s is the last control-plane host of the manifest, and etcd has %s besides: the "+
+			"cluster could not be reached any more; add their hosts to the manifest first", b.displayName(h),
 			problem.List(others))
 	}
 	return fmt.Errorf("%s is the last control-plane host: the cluster ends with it; if that is meant, use kubeone "+
@@ -295,7 +295,7 @@ func (b *builder) unseenMachines() {
 	}
 	for _, h := range b.in.Want.ControlPlane {
 		if m := b.in.Is.Hosts[h.ID].Marker; m != nil && m.Complete {
-			b.plan.Notes = append(b.plan.Notes, "the API does not answer, so it was not looked whether the cluster "+
+			b.plan.Notes = append(b.plan.Notes, "the API does not answer, so it is not known whether the cluster "+
 				"has Machines; their hosts stay as they are")
 			return
 		}

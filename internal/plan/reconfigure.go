@@ -30,11 +30,11 @@ func (b *builder) reconfigureHosts(d decide.Decision) bool {
 		is := b.world.Is.Hosts[h.ID]
 		if pods := decide.EditedPods(&is); len(pods) > 0 && restartsControlPlane(d.Drift[h.ID]) {
 			if !b.in.DiscardEdits {
-				b.addBlocked("to reconfigure " + b.displayName(h) + " would lose what somebody has changed in " +
-					problem.List(pods) + ": undo that, or keep it elsewhere and apply with --discard-edits")
+				b.addBlocked("to reconfigure " + b.displayName(h) + " would overwrite edits of " +
+					problem.List(pods) + ": undo them, or keep them elsewhere and apply with --discard-edits")
 				return false
 			}
-			changes = append(changes, problem.List(pods)+" without what somebody has changed there")
+			changes = append(changes, problem.List(pods)+", losing its edits")
 		}
 		verdict := b.judgeStop(h)
 		if !verdict.Safe {
@@ -81,14 +81,14 @@ func credentialChanges(is observed.Host) []string {
 	for _, c := range is.CredentialsToChange() {
 		switch c.Is {
 		case observed.CredentialMissing:
-			out = append(out, c.Of+" are brought")
+			out = append(out, c.Of+" are uploaded")
 		case observed.CredentialExtra:
 			out = append(out, c.Of+" are removed")
 		default:
 			out = append(out, c.Of+" differ")
 		}
 	}
-	return append(out, "containerd starts anew for its credentials; containers go on")
+	return append(out, "containerd restarts for its credentials; containers keep running")
 }
 
 func restartsControlPlane(drift []string) bool {
@@ -124,7 +124,7 @@ func (b *builder) configurationChanges(h desired.Host, drift []string) []string 
 		case desired.HardeningDigest:
 			text = "hardening: the modes of files"
 		case desired.ComponentsDigest:
-			text = "API server, controller manager, scheduler, etcd: those whose manifests change start anew"
+			text = "API server, controller manager, scheduler, etcd: those whose manifests change restart"
 		}
 		if !slices.Contains(out, text) {
 			out = append(out, text)

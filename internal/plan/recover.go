@@ -161,7 +161,7 @@ func (b *builder) isBare(h desired.Host) bool {
 func (b *builder) fenceHost(h desired.Host) string {
 	return b.onHost(h, Step{
 		Intent: plainIntent(step.Fence), Action: Remove, Risk: Restarts,
-		Title: "stop etcd and API server, move their data aside", Reason: "the cluster begins anew on another host",
+		Title: "stop etcd and API server, move their data aside", Reason: "the cluster is restored on another host",
 		Changes: []string{
 			"kubelet, etcd, API server, controllers stopped",
 			"/etc/kubernetes and /var/lib/etcd, kept in /var/lib/kubeone-old",
@@ -293,22 +293,22 @@ func (b *builder) recoverNotes(target desired.Host, o RecoverOptions) {
 	note := func(format string, args ...any) { b.plan.Notes = append(b.plan.Notes, fmt.Sprintf(format, args...)) }
 	switch o.Copy.From {
 	case step.SurvivingMember:
-		note("what %s has is all that will be there; changes that only the lost members had agreed upon are gone",
+		note("the restored cluster has only what %s has; changes that only the lost members had committed are lost",
 			b.displayName(target))
 		for _, h := range b.maybeNewer(target, o) {
 			note("%s may have newer data: %s", b.displayName(h), b.progressOf(h, o))
 		}
 	case step.BareSnapshot:
-		note("what was written after the snapshot is gone")
+		note("what was written after the snapshot is lost")
 		note("a bare snapshot is not signed: all that is in it, permissions and Secrets included, is taken at its word")
 		if !b.sameCA(o.Copy) {
 			note("the snapshot names no cluster: that it is this one's was checked by its etcd members only")
 		}
 	case step.FullBackup:
-		note("what was written after the backup is gone")
+		note("what was written after the backup is lost")
 	}
 	if !b.membersKnown(o) {
-		note("nobody says which members etcd had: make sure that none serves that is no host of the manifest")
+		note("etcd's former members are not known: make sure that none outside the manifest serves")
 	}
 	if unasked := b.unreachedWorkers(); len(unasked) > 0 {
 		note("%s could not be asked for data of etcd or an API server: make sure that none of them was "+
@@ -317,7 +317,7 @@ func (b *builder) recoverNotes(target desired.Host, o RecoverOptions) {
 	for _, h := range b.in.Want.ControlPlane {
 		seen := b.in.Is.Hosts[h.ID]
 		if pods := b.discardedStaticPods(target, &seen); len(pods) > 0 {
-			note("what somebody has changed in static pods of %s is not taken along, and kept there in "+
+			note("edits of static pods of %s are not carried over, but kept there in "+
 				"/var/lib/kubeone-old: %s", b.displayName(h), strings.Join(pods, "; "))
 		}
 		if seen.Reach != observed.Reached {

@@ -181,7 +181,7 @@ func TestRecoveriesNameEditsThatAreNotTakenAlong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const says = "what somebody has changed in static pods of %s is not taken along, and kept there in " +
+	const says = "edits of static pods of %s are not carried over, but kept there in " +
 		"/var/lib/kubeone-old: %s"
 	for _, want := range []string{
 		fmt.Sprintf(says, "cp-1", etcd),
@@ -591,13 +591,13 @@ func TestMembersInABackupAreAccountedFor(t *testing.T) {
 	if _, dropped := p.Step("delete-node/old-2"); err != nil || !dropped {
 		t.Errorf("confirmed: %v, the Node goes: %t", err, dropped)
 	}
-	const nobody = "nobody says which members etcd had"
-	if notes := strings.Join(p.Notes, "\n"); strings.Contains(notes, nobody) {
+	const unknown = "etcd's former members are not known"
+	if notes := strings.Join(p.Notes, "\n"); strings.Contains(notes, unknown) {
 		t.Errorf("the backup says it: %s", notes)
 	}
 	o.Copy.Members = nil
-	if p, err = Recover(in, o); err != nil || !strings.Contains(strings.Join(p.Notes, "\n"), nobody) {
-		t.Errorf("nobody says it: %v, %q", err, p.Notes)
+	if p, err = Recover(in, o); err != nil || !strings.Contains(strings.Join(p.Notes, "\n"), unknown) {
+		t.Errorf("it is not said: %v, %q", err, p.Notes)
 	}
 }
 

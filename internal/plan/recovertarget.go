@@ -167,8 +167,8 @@ func (b *builder) newestHolder(o RecoverOptions) (desired.Host, error) {
 		for _, h := range holders {
 			all = append(all, b.progressOf(h, o))
 		}
-		return desired.Host{}, fmt.Errorf("nobody knows which host has the newest data, and what the others have "+
-			"besides would be lost: %s. Start etcd there, so that it says, or choose one with --host",
+		return desired.Host{}, fmt.Errorf("it is not known which host has the newest data, and newer data of "+
+			"others would be lost: %s. Start etcd there, so that it tells, or choose one with --host",
 			strings.Join(all, "; "))
 	}
 	return b.checkTarget(best, o.Copy)
@@ -221,7 +221,7 @@ func (b *builder) checkTarget(h desired.Host, c Copy) (desired.Host, error) {
 		return h, fmt.Errorf("%s lacks the cluster's CAs and service-account keys, and a %s does not contain them: "+
 			"recover from a backup", b.displayName(h), c.From)
 	case c.From != step.FullBackup && condition.ExpiredCA(&seen) != nil:
-		return h, fmt.Errorf("on %s the CA has expired (%s), and nobody accepts what it signs: give it a new "+
+		return h, fmt.Errorf("on %s the CA has expired (%s), and no client accepts what it signs: give it a new "+
 			"certificate for the same key first, below /etc/kubernetes/pki (openssl x509 -in ca.crt -signkey ca.key "+
 			"-days 3650 -out ca.new && mv ca.new ca.crt), or recover from a backup with a valid one", b.displayName(h),
 			strings.Join(condition.ExpiredCA(&seen), ", "))

@@ -110,7 +110,7 @@ func regeneratedPart(part string) string {
 	case condition.PartKubelet:
 		return "/etc/kubernetes/kubelet.conf and the kubelet's client certificate"
 	case condition.PartServing:
-		return "the certificate that the kubelet shows"
+		return "the kubelet's serving certificate"
 	case condition.PartSettings:
 		return "/var/lib/kubelet/config.yaml, as the manifest has it"
 	default:
@@ -229,7 +229,7 @@ func (b *builder) restoreFiles(h desired.Host, d decide.Decision, needs []string
 	}
 	reasons, changes, risk := problem.Whats(d.Hosts[h.ID].Reasons), slices.Clone(params.Files), NoRisk
 	if len(params.Files) > 0 {
-		reasons = append(reasons, "somebody has changed "+problem.List(params.Files))
+		reasons = append(reasons, "edited or deleted: "+problem.List(params.Files))
 	}
 	var open []string
 	for _, file := range is.Exposed {
@@ -242,10 +242,10 @@ func (b *builder) restoreFiles(h desired.Host, d decide.Decision, needs []string
 		reasons = append(reasons, "others than root may read or change "+problem.List(open))
 	}
 	if units := set.Union(params.Units(), d.Restarts[h.ID]); len(units) > 0 {
-		changes, risk = append(changes, problem.List(units)+" restarted, containers go on"), Restarts
+		changes, risk = append(changes, problem.List(units)+" restarted, containers keep running"), Restarts
 	}
 	return b.onHost(h, Step{
-		Intent: step.With(params), Action: Change, Risk: risk, Title: "restore what somebody has changed",
+		Intent: step.With(params), Action: Change, Risk: risk, Title: "restore edited files",
 		Reason: strings.Join(reasons, "; "), Needs: needs, Changes: changes,
 	})
 }

@@ -91,7 +91,7 @@ func (b *builder) resetHost(h desired.Host, whole bool) error {
 	case seen.Marker != nil && seen.Marker.Machine != h.Machine:
 		return fmt.Errorf("%s belongs to %s", b.displayName(h), machineOwner(seen.Marker.Machine))
 	case seen.Marker == nil && hasData(seen):
-		return fmt.Errorf("%s holds data of unknown origin (it has no marker of ours); look at /etc/kubernetes and "+
+		return fmt.Errorf("%s holds data of unknown origin (it has no marker of ours); inspect /etc/kubernetes and "+
 			"/var/lib/etcd there, and clean it by hand", b.displayName(h))
 	case seen.Marker == nil && !seen.Kubelet.Installed:
 		return nil // bare, as far as we are concerned: a container runtime that is there is somebody else's

@@ -65,8 +65,8 @@ func (b *builder) beforePhase(next rotation.Decision, d decide.Decision, needs [
 	unseen := b.unseenNodes(d)
 	if in(rotation.Forget, observed.ServiceAccounts) {
 		if unseen != "" {
-			b.addRerunReason("the former key of service accounts is trusted until nobody shows tokens that it has " +
-				"signed, which is not known of " + unseen)
+			b.addRerunReason("the former key of service accounts is trusted until no token that it has signed is " +
+				"in use, which is unknown for " + unseen)
 			return needs, observed.ServiceAccounts
 		}
 		needs = b.renewTokens(needs)
@@ -74,14 +74,14 @@ func (b *builder) beforePhase(next rotation.Decision, d decide.Decision, needs [
 	if in(rotation.Forget, observed.ClusterCA) {
 		if b.plansPhase(step.RotateUse, observed.ClusterCA) {
 			// People's certificates are of the former one, and so is this run's.
-			b.addRerunReason("the former CA of the cluster is dropped once nobody shows certificates that it has " +
-				"signed: give people kubeconfigs once more (kubeone kubeconfig), and then run " +
+			b.addRerunReason("the cluster's former CA is dropped once no certificate that it has signed is in " +
+				"use: give users new kubeconfigs again (kubeone kubeconfig), and then run " +
 				"kubeone certificates rotate-ca --resume")
 			return needs, observed.ClusterCA
 		}
 		if unseen != "" {
-			b.addRerunReason("the former CA of the cluster is trusted until nobody shows a certificate that it has " +
-				"signed, which is not known of " + unseen)
+			b.addRerunReason("the cluster's former CA is trusted until no certificate that it has signed is in " +
+				"use, which is unknown for " + unseen)
 			return needs, observed.ClusterCA
 		}
 		needs = b.forgetCA(needs)
@@ -116,19 +116,19 @@ func (b *builder) whyNotRotatable(d decide.Decision, authorities []string) strin
 		return why
 	}
 	if name := decide.ServerElsewhere(b.in); name != "" {
-		return "control-plane host " + name + " is not in the manifest: nobody would tell it of a new key, and it " +
-			"would trust no one who has it; put it into the manifest, or remove it from the cluster"
+		return "control-plane host " + name + " is not in the manifest: it would not get the new key, and would " +
+			"trust nothing signed with it; add it to the manifest, or remove it from the cluster"
 	}
 	hosts := rotation.HostsOf(b.in.Want.ControlPlane, b.in.Is.Hosts)
 	if slices.Contains(authorities, observed.ClusterCA) && !slices.Contains(rotation.Begun(hosts), observed.ClusterCA) {
 		if others := b.nodesElsewhere(); len(others) > 0 {
-			return "the CA of the cluster itself is not rotated while it has Nodes that are not of the manifest, as " +
-				"nobody would tell them of the next one: " + problem.List(others) + " (--authority names other keys)"
+			return "the cluster's own CA is not rotated while it has Nodes that are not in the manifest, because they " +
+				"would not get the next one: " + problem.List(others) + " (--authority names other keys)"
 		}
 	}
 	if unknown := rotation.Unknown(hosts, authorities); len(unknown) > 0 {
-		return "some control-plane host does not say whom it trusts for " + problem.List(unknown) +
-			": its file of certificates or public keys in /etc/kubernetes/pki is gone, or cannot be read"
+		return "a control-plane host does not tell what it trusts for " + problem.List(unknown) +
+			": its file of certificates or public keys in /etc/kubernetes/pki is missing or unreadable"
 	}
 	return ""
 }
@@ -178,12 +178,12 @@ func rotationTitle(d rotation.Decision) string {
 func rotationReason(p rotation.Phase) string {
 	switch p {
 	case rotation.Learn:
-		return "it must trust what others will show, before they do"
+		return "it must trust the new key before another host uses it"
 	case rotation.Use:
 		return "all control-plane hosts trust it"
 	case rotation.Forget, rotation.Settled:
 	}
-	return "nobody shows anything any more that another key has signed"
+	return "nothing that another key has signed is in use any more"
 }
 
 func (b *builder) rotationChanges(d rotation.Decision) []string {
@@ -198,21 +198,21 @@ func (b *builder) rotationChanges(d rotation.Decision) []string {
 	if has(observed.ClusterCA) {
 		starts = append(starts, "scheduler", "kubelet")
 	}
-	verb := ", which start anew"
+	verb := " restart"
 	if len(starts) == 1 {
-		verb = ", which starts anew"
+		verb = " restarts"
 	}
 	out := []string{problem.List(starts) + verb}
 	if d.Phase == rotation.Use {
 		if has(observed.ClusterCA) {
-			out = append(out, "certificates of the API server and kubeconfigs of the control plane, signed anew",
-				"who knows the former CA alone does not believe the API server from then on")
+			out = append(out, "certificates of the API server and kubeconfigs of the control plane, signed again",
+				"clients that trust only the former CA reject the API server from then on")
 		}
 		if has(observed.EtcdCA) {
-			out = append(out, "certificates of etcd and of its clients, signed anew")
+			out = append(out, "certificates of etcd and of its clients, signed again")
 		}
 		if has(observed.FrontProxyCA) {
-			out = append(out, "certificate of the front proxy's client, signed anew")
+			out = append(out, "certificate of the front proxy's client, signed again")
 		}
 	}
 	if d.Phase == rotation.Forget && has(observed.ClusterCA) {
@@ -232,21 +232,21 @@ func (b *builder) renewTokens(needs []string) []string {
 	}
 	secrets := []string{b.onCluster(string(step.RenewTokenSecrets), Step{
 		Intent: plainIntent(step.RenewTokenSecrets), Action: Change, Needs: slices.Clone(needs),
-		Title:  "make the tokens anew that stand in Secrets",
+		Title:  "renew the tokens in Secrets",
 		Reason: "the API servers are about to trust no other key",
 		Changes: []string{
-			"Secrets of type kubernetes.io/service-account-token: who has a copy of one needs the new one",
+			"Secrets of type kubernetes.io/service-account-token: a client with a copy needs the new one",
 		},
 	})}
 	previous, workers := needs, []string(nil)
 	for _, h := range b.joinedHosts() {
 		s := Step{
 			Intent: plainIntent(step.RenewTokens), Action: Change, Risk: Restarts, Needs: slices.Clone(needs),
-			Title: "make the tokens of its pods anew", Reason: "the API servers are about to trust no other key",
-			Changes: []string{"kubelet: starts anew; pods go on, and find new tokens"},
+			Title: "renew the tokens of its pods", Reason: "the API servers are about to trust no other key",
+			Changes: []string{"kubelet restarts; pods keep running, and get new tokens"},
 		}
 		if h.Role == desired.ControlPlane {
-			s.Changes[0] = "kubelet and controller manager: start anew; pods go on, and find new tokens"
+			s.Changes[0] = "kubelet and controller manager restart; pods keep running, and get new tokens"
 			s.Needs = slices.Clone(previous)
 			previous = []string{b.onHost(h, s)}
 			continue

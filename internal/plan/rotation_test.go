@@ -129,7 +129,7 @@ func TestNothingIsRotatedWhereSomebodyWouldNotHearOfIt(t *testing.T) {
 			in.Is.Etcd.Members = append(slices.Clone(in.Is.Etcd.Members),
 				observed.Member{ID: "9", Name: "cp-9", Healthy: observed.Yes})
 		},
-		"some control-plane host does not say whom it trusts for front-proxy": func(in *decide.Input) {
+		"a control-plane host does not tell what it trusts for front-proxy": func(in *decide.Input) {
 			changeAuthority(*in, "cp-3", observed.FrontProxyCA, observed.Authority{})
 		},
 	} {
@@ -252,7 +252,7 @@ func TestTheClustersOwnCAIsLearntByEverybodyFirst(t *testing.T) {
 	if diff := cmp.Diff([]string{
 		"rotate-learn/cp-1 cluster new cluster", "rotate-learn/cp-2 cluster new cluster", "publish-ca",
 		"learn-ca/w-1", "learn-ca/w-2", "record",
-	}, stepOrder(p)); diff != "" || !strings.Contains(p.Again, "start pods anew") {
+	}, stepOrder(p)); diff != "" || !strings.Contains(p.Again, "restart pods") {
 		t.Errorf("%q %s", p.Again, diff)
 	}
 
@@ -263,18 +263,18 @@ func TestTheClustersOwnCAIsLearntByEverybodyFirst(t *testing.T) {
 	changeAuthority(in, "w-1", observed.ClusterCA, observed.Authority{Trusted: []string{"old", "new"}})
 	p = clusterCA(t, in, false)
 	if diff := cmp.Diff([]string{"publish-ca", "learn-ca/w-2", "record"}, stepOrder(p)); diff != "" ||
-		!strings.Contains(p.Again, "start pods anew") {
+		!strings.Contains(p.Again, "restart pods") {
 		t.Errorf("%q %s", p.Again, diff)
 	}
 	changeAuthority(in, "w-2", observed.ClusterCA, observed.Authority{Trusted: []string{"old", "new"}})
 	p = clusterCA(t, in, false)
 	if diff := cmp.Diff([]string{
 		"publish-ca", "pods-trust-ca", "rotate-use/cp-1 cluster", "rotate-use/cp-2 cluster", "record",
-	}, stepOrder(p)); diff != "" || !strings.Contains(p.Again, "once nobody shows certificates") {
+	}, stepOrder(p)); diff != "" || !strings.Contains(p.Again, "once no certificate that it has signed is in use") {
 		t.Errorf("%q %s", p.Again, diff)
 	}
 	if s, _ := p.Step("rotate-use/cp-1"); !slices.Equal(s.Needs, []string{"pods-trust-ca"}) ||
-		!strings.Contains(strings.Join(s.Changes, "\n"), "does not believe the API server from then on") {
+		!strings.Contains(strings.Join(s.Changes, "\n"), "reject the API server from then on") {
 		t.Errorf("it signs after %v, which changes %q", s.Needs, s.Changes)
 	}
 
@@ -363,7 +363,7 @@ func TestTheClustersCAIsNotRotatedWithNodesOfOthers(t *testing.T) {
 	in := setAuthorities(healthyCluster(1, 0), "cp-1")
 	in.Is.API.Nodes = append(slices.Clone(in.Is.API.Nodes), observed.Node{Name: "pool-1", Ready: observed.Yes})
 	p, err := RotateCA(in, []string{observed.ClusterCA}, true)
-	if err != nil || !strings.Contains(p.Blocked, "not of the manifest") || !strings.Contains(p.Blocked, "pool-1") {
+	if err != nil || !strings.Contains(p.Blocked, "not in the manifest") || !strings.Contains(p.Blocked, "pool-1") {
 		t.Errorf("%v, %q", err, p.Blocked)
 	}
 }

@@ -95,7 +95,7 @@ func (b *builder) upgradeControlPlane(d decide.Decision, hosts []desired.Host, f
 			"etcd, where its version differs", "certificates renewed", "kubelet"}
 		for _, file := range b.in.Is.Hosts[h.ID].Edited {
 			if condition.IsStaticPod(file) {
-				changes = append(changes, file+" without what somebody has changed in it")
+				changes = append(changes, file+", losing its edits")
 			}
 		}
 		verdict := b.judgeStop(h)
@@ -264,7 +264,7 @@ func (b *builder) upgradeNode(h desired.Host, upgrade step.Intent, changes, need
 
 func (b *builder) uncordonNode(h desired.Host, reason string, needs []string, after step.UncordonParams) string {
 	return b.onHost(h, Step{
-		Intent: step.With(after), Action: Change, Title: "Ready in the wanted version, uncordon", Reason: reason,
+		Intent: step.With(after), Action: Change, Title: "wait until Ready, uncordon", Reason: reason,
 		Needs: needs, Changes: []string{"Node " + b.nodeName(h)},
 	})
 }
@@ -334,7 +334,7 @@ func (b *builder) systemAddons(d decide.Decision) {
 	if len(d.System) == 0 {
 		return
 	}
-	h, reason := b.hostByID(d.Leader), "pods run another image than the wanted one"
+	h, reason := b.hostByID(d.Leader), "pods run another image than the desired one"
 	var wrong []observed.Difference
 	for _, app := range d.System {
 		wrong = append(wrong, b.world.Is.API.Compared[app].Differences...)

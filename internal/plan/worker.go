@@ -59,7 +59,7 @@ func (b *builder) followWorker(d decide.Decision) bool {
 	case fsm.Return:
 		b.giveBack()
 	case fsm.Abandon:
-		b.deleteNode(h, "its host does not answer, and nobody waits for it any longer", nil,
+		b.deleteNode(h, "its host does not answer, and the wait for it is over", nil,
 			step.Death{Peer: h.ID, Confirm: true})
 	case fsm.Wait, fsm.Error:
 		b.plan.Again = strings.Join(problem.Whats(d.Problems), "; ")

@@ -142,7 +142,7 @@ func TestNoAPIServerStartsBlind(t *testing.T) {
 		"the keys are gone": {"kubeone-1", `copy_encryption; rm -f "$ENCRYPTION_DIR"/*`,
 			"are missing on this host"},
 		"the keys are others": {"kubeone-1",
-			`copy_encryption; for f in "$ENCRYPTION_DIR"/*; do echo x >>"$f"; done`, "are gone"},
+			`copy_encryption; for f in "$ENCRYPTION_DIR"/*; do echo x >>"$f"; done`, "are missing on this host"},
 		// What was left of going back to none.
 		"of ours, without its patch":             {"identity", unpatched, ""},
 		"of ours, without its patch, and needed": {"kubeone-1", unpatched, "Secrets in etcd are stored by kubeone-1"},

@@ -100,12 +100,12 @@ func (s *scenario) joinsMeanwhile(name string) {
 
 func (s *scenario) caLearnt() {
 	s.runCommand(2, []string{"certificates", "rotate-ca", "--authority", "cluster", "--dry-run"},
-		"trust a new key beside the present one: the cluster's CA", "start pods anew")
+		"trust a new key beside the present one: the cluster's CA", "restart pods")
 	l := s.startLoad()
 	s.killedAt(apply.StepDone, "rotate-learn/cp-1", "--authority", "cluster")
 	s.runCommand(0, []string{"plan"}, "rotation of cluster has begun")
 	s.killedAt(apply.StepStarted, "learn-ca/", "--resume")
-	s.runCommand(10, []string{"certificates", "rotate-ca", "--resume", "-y"}, "start pods anew")
+	s.runCommand(10, []string{"certificates", "rotate-ca", "--resume", "-y"}, "restart pods")
 	s.endLoad(l)
 	s.awaitHealthy()
 	for _, h := range s.Machines() {
@@ -164,7 +164,7 @@ func (s *scenario) caUsed() {
 	l := s.startLoad()
 	s.killedAt(apply.StepStarted, "rotate-use/", "--resume")
 	s.killedAt(apply.StepStarted, "rotate-use/cp-2", "--resume") // cp-3 is left: the next run reports that
-	s.runCommand(10, []string{"certificates", "rotate-ca", "--resume", "-y"}, "give people kubeconfigs once more")
+	s.runCommand(10, []string{"certificates", "rotate-ca", "--resume", "-y"}, "give users new kubeconfigs again")
 	s.endLoad(l)
 	s.awaitHealthy()
 }

@@ -108,7 +108,7 @@ func credentialsChange(s *scenario) {
 	s.must(s.WriteManifest(r.mirrorEdit()))
 	before := s.listContainers()
 	first := s.credentialsOf(r, firstPassword)
-	s.credentialsBrought(r, first, "are brought")
+	s.credentialsBrought(r, first, "are uploaded")
 	s.checkPulls("first", r.imageName(), s.Members()...)
 
 	r.setPassword(secondPassword)

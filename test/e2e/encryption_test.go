@@ -141,7 +141,7 @@ func (s *scenario) killedInEachPhase(args ...string) {
 
 func encryptionEnabled(s *scenario) {
 	s.must(s.WriteManifest(editFields(enableEncryption)))
-	s.runCommand(2, []string{"plan"}, "encryption of Secrets: learn new key kubeone-1", "write every Secret again")
+	s.runCommand(2, []string{"plan"}, "encryption of Secrets: learn new key kubeone-1", "rewrite every Secret")
 	s.killedInEachPhase()
 	s.storedBy("kubeone-1")
 	s.runCommand(0, []string{"status"}, "encrypted by kubeone-1")
@@ -175,7 +175,7 @@ func (s *scenario) rotationKilledAfter(id string) {
 // keysLost deletes a host's keys. Its API server could not start again.
 func keysLost(s *scenario) {
 	s.breakHost(s.Lab.Host("cp-2"), "rm -rf /etc/kubernetes/encryption/*")
-	s.runCommand(2, []string{"plan"}, "bring back the keys")
+	s.runCommand(2, []string{"plan"}, "restore the keys")
 	s.runCommand(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 	s.storedBy("kubeone-2")
 	s.breakHost(s.Lab.Host("cp-3"), "rm -rf /etc/kubernetes/encryption && systemctl stop kubelet && "+

@@ -381,7 +381,7 @@ func (p *pool) replacedWithControllers() {
 func (p *pool) withdrawControllers() {
 	p.must(p.WriteManifest(operator.Replace("kind: KubeOneCluster\n",
 		"kind: KubeOneCluster\nmachineController: {deploy: false}\n")))
-	p.runCommand(0, []string{"apply", "-y"}, "take addon controllers away", "Done.")
+	p.runCommand(0, []string{"apply", "-y"}, "remove addon controllers", "Done.")
 	p.eventually("no controllers are there", time.Minute, func(ctx context.Context) error {
 		pods, err := p.Kube(ctx, "-n", "kubeone-system", "get", "pods,clusterroles", "-o", "name", "-l",
 			"app.kubernetes.io/name=kubeone-controller")

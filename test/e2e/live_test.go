@@ -144,7 +144,7 @@ func editedFiles(s *scenario) {
 	says = append(says, "cp-2: changed outside kubeone: "+setIDs)
 	containers := s.listContainers()
 	s.runCommand(3, []string{"status"}, says...)
-	s.runCommand(2, []string{"plan"}, append(says, "restore what somebody has changed", "/var/lib/kubelet/config.yaml")...)
+	s.runCommand(2, []string{"plan"}, append(says, "restore edited files", "/var/lib/kubelet/config.yaml")...)
 	s.runCommand(4, []string{"apply", "-y"}, "cp-2 "+pod+" (edited)")
 	for _, e := range edits {
 		s.checkEqual(e.file+" of "+e.host, before[e.host+e.file], sum(e.host, e.file))
@@ -161,7 +161,7 @@ func editedFiles(s *scenario) {
 	s.checkEqual("the containers that run", containers, s.listContainers())
 	s.checkEqual("the static pod with the flag", added, sum("cp-2", pod))
 	s.runCommand(2, []string{"plan", "--force-upgrade", "--discard-edits"},
-		setIDs+" without what somebody has changed in it")
+		setIDs+"its upgrade overwrites edits of ")
 	s.breakHost(s.Lab.Host("cp-2"), "mv /root/kept "+pod)
 	s.schedulerHas("cp-2", checkFlag, 0)
 	s.nothingToDo()

@@ -134,7 +134,7 @@ func proxyFollowsTheManifest(s *scenario) {
 		all["features"] = map[string]any{"coreDNS": map[string]any{"deployPodDisruptionBudget": false}}
 	}))
 	s.must(err)
-	s.runCommand(0, []string{"apply", "-y", "-m", none}, "take addon coredns-pdb away",
+	s.runCommand(0, []string{"apply", "-y", "-m", none}, "remove addon coredns-pdb",
 		"Done. The cluster matches the manifest.")
 	s.checkEqual("budgets of DNS servers", "", s.runKubectl("-n", "kube-system", "get", "pdb", "-o", "name"))
 	s.runCommand(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")

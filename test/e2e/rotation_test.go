@@ -197,7 +197,7 @@ func (s *scenario) killedAt(event apply.EventType, prefix string, args ...string
 func rotatedUnderLoad(s *scenario, before keys) keys {
 	former := s.secretToken()
 	s.runCommand(2, []string{"certificates", "rotate-ca", "--dry-run"}, "trust a new key beside the present one",
-		"make the tokens of its pods anew", "trust the new key alone")
+		"renew the tokens of its pods", "trust the new key alone")
 	l := s.startLoad()
 	s.killedAt(apply.StepDone, "rotate-learn/cp-1")
 	s.runCommand(0, []string{"plan"}, "rotation of etcd, front-proxy and service-account has begun")
@@ -226,7 +226,7 @@ func rotatedWhileAway(s *scenario, before keys) keys {
 	worker := s.Lab.Host("worker-2")
 	s.must(worker.Kill(s.Context()))
 	args := []string{"certificates", "rotate-ca", "-y"}
-	s.runCommand(10, append(args, "--authority", "service-account"), "not known of worker-2")
+	s.runCommand(10, append(args, "--authority", "service-account"), "unknown for worker-2")
 	s.must(worker.Start(s.Context()))
 	s.eventually("worker-2 is Ready", 3*time.Minute, func(ctx context.Context) error {
 		if r := s.Run(ctx, "status"); r.Status != 0 {
