@@ -11,7 +11,7 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// askedWorkerOnly returns a cluster of which only its first worker was asked; of the rest there is what the API says.
+// askedWorkerOnly returns a cluster in which only the first worker was probed; the rest is known from the API.
 func askedWorkerOnly(in decide.Input) decide.Input {
 	id := in.Want.Workers[0].ID
 	in.About = map[string]bool{id: true}

@@ -7,7 +7,7 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// Etcd takes one learner at a time: nobody else can be added before the one that is there is finished.
+// etcd takes one learner at a time: no other member can be added before this one is finished.
 func TestAJoinThatHasReachedEtcdIsFinishedBeforeOthersReachIt(t *testing.T) {
 	t.Parallel()
 	in := healthyCluster(4, 0, "cp-2", "cp-3", "cp-4")

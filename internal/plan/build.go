@@ -14,7 +14,7 @@ import (
 
 // Input is all that a plan depends on.
 type Input struct {
-	Decide decide.Input // the world as it is
+	Decide decide.Input // the observed world
 	// FirstContacts are fingerprints of host keys that approval of the plan records, by host ID.
 	FirstContacts map[string]string
 }
@@ -71,7 +71,7 @@ func (b *builder) planRoutes() []decide.Decision {
 const maxRoutes = 16
 
 type builder struct {
-	in        decide.Input            // with the world as it is
+	in        decide.Input            // with the observed world
 	world     *step.World             // as predicted so far
 	names     map[string]string       // what people call the hosts, by ID
 	nodeNames map[string]string       // names of the hosts' Nodes, by ID

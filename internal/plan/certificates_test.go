@@ -95,7 +95,7 @@ func TestNothingIsRenewedWhileAControlPlaneHostIsNotWell(t *testing.T) {
 	}
 }
 
-// A host that has not joined yet has nothing to renew, and stops nobody.
+// A host that has not joined yet has nothing to renew, and holds up no other host.
 func TestAHostThatIsToJoinStopsNoRenewal(t *testing.T) {
 	t.Parallel()
 	in := healthyCluster(3, 0, "cp-3")

@@ -43,7 +43,7 @@ func (b *builder) learnCA(d decide.Decision, needs []string) (after []string, he
 		return needs, observed.ClusterCA
 	}
 	if rotation.Signs(has, observed.ClusterCA) {
-		return needs, "" // who knows the present one alone does not believe that host: looking protects nobody any more
+		return needs, "" // a host signs already: a check of pods comes too late
 	}
 	return []string{b.onCluster(string(step.PodsTrustCA), Step{
 		Intent: plainIntent(step.PodsTrustCA), Action: Change, Needs: needs,
@@ -101,8 +101,8 @@ func (b *builder) trustOnWorkers(kind step.Kind, needs []string, done func(obser
 	return out
 }
 
-// leftInExtensions returns those authorities of which extension API servers trust a key that no control-plane host
-// does: a run was cut off when all hosts had dropped it.
+// leftInExtensions returns the authorities with keys that extension API servers trust and no control-plane host trusts.
+// They remain if a run is interrupted after all hosts have dropped the key.
 func (b *builder) leftInExtensions() []string {
 	hosts := rotation.HostsOf(b.in.Want.ControlPlane, b.world.Is.Hosts)
 	var out []string
@@ -122,7 +122,7 @@ func (b *builder) joinedHosts() []desired.Host {
 	})
 }
 
-// unseenNodes returns the Nodes of which nobody would know what they show, and whom they trust; "" if there are none.
+// unseenNodes returns the Nodes whose certificates and trusted CAs are unknown; "" if there are none.
 func (b *builder) unseenNodes(d decide.Decision) string {
 	var out []string
 	for _, h := range b.in.Want.Hosts() {
@@ -152,7 +152,7 @@ func (b *builder) nodesElsewhere() []string {
 	return out
 }
 
-// trimExtensionCAs plans that extension API servers do not trust the former CAs of those authorities any more.
+// trimExtensionCAs plans that extension API servers stop trusting the former CAs of these authorities.
 func (b *builder) trimExtensionCAs(authorities, needs []string) {
 	trim := func(kind step.Kind, name string) {
 		if slices.Contains(authorities, name) && !b.hasStep(string(kind)) {

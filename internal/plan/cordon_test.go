@@ -7,7 +7,7 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// A mark on a Node that somebody has opened by hand would make the next cordon, a person's perhaps, look like ours.
+// If an operator has uncordoned a Node, a mark left on it would make a later cordon of the operator's look like ours.
 func TestAMarkWithoutACordonIsTakenOffOnce(t *testing.T) {
 	t.Parallel()
 	in := healthyCluster(1, 1)
@@ -26,8 +26,8 @@ func TestAMarkWithoutACordonIsTakenOffOnce(t *testing.T) {
 	}
 }
 
-// A Node that an interrupted run has left closed is opened first, and again after its upgrade, where a roll-out is
-// forced: two steps, of which each has its own ID, so that no other host's upgrade begins after the first of them.
+// A Node that an interrupted run has left cordoned is uncordoned first, and again after its upgrade if a roll-out is
+// forced. Each of the two steps has its own ID, so that no other host's upgrade begins after the first of them.
 func TestAForcedUpgradeOfWhatIsClosedTakesOneHostAfterTheOther(t *testing.T) {
 	t.Parallel()
 	in := healthyCluster(3, 0)

@@ -127,8 +127,8 @@ func TestNoMemberIsStoppedBesideOneThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// TestNoRequestHarmsEtcd asks for anything in any world, also in those whose manifest has changed the role of hosts and
-// nobody has noticed, and goes through what is planned with a count of its own.
+// TestNoRequestHarmsEtcd makes every request in every world, including worlds whose manifest has changed the role of
+// hosts unnoticed, and checks the plan with its own count of votes.
 func TestNoRequestHarmsEtcd(t *testing.T) {
 	t.Parallel()
 	worlds := 4000

@@ -64,7 +64,7 @@ func (b *builder) onControlPlane() []string {
 	return out
 }
 
-// rewriteSecrets plans that every Secret is written again, and the look at etcd afterwards.
+// rewriteSecrets plans that every Secret is written again, and then a check of etcd's data.
 func (b *builder) rewriteSecrets(writer string, needs []string) []string {
 	title := "rewrite every Secret, encrypted with key " + writer
 	if writer == observed.Identity {
@@ -96,7 +96,7 @@ func (b *builder) encryptHost(
 	})
 }
 
-// phaseTitle reports what a host is told.
+// phaseTitle returns the title of a phase on one host.
 func phaseTitle(phase atrest.Phase, providers []string, made string) string {
 	switch {
 	case phase == atrest.Learn && made != "":

@@ -10,8 +10,8 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// A host that has lost its keys for Secrets gets those of hosts that have theirs. What another one started with before
-// it lost its own may be a key that nobody has any more, or may write Secrets as they are.
+// A host that has lost its keys for Secrets gets those of hosts that have theirs. It does not get those of a host that
+// has lost its own: that may have started with a lost key, or without encryption.
 func TestLostKeysComeFromHostsThatHaveThem(t *testing.T) {
 	t.Parallel()
 	losing := func(names ...string) *observed.Encryption {

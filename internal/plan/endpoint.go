@@ -10,11 +10,10 @@ import (
 	"kubeone/internal/text/set"
 )
 
-// moveEndpoint plans how everybody comes to find the API at the wanted endpoint: the names in the API servers'
-// certificates, one host after the other; then those who dial it, the control plane first, since each makes sure that
-// the API answers there; and at last the cluster's own objects, by which kube-proxy and whoever joins later find it.
-// What follows waits for that; but a worker that does not find the API there keeps only the cluster's objects, and what
-// leads pods to the API, where they are.
+// moveEndpoint plans how all clients move to the desired endpoint. First, API servers' certificates get its names, one
+// host after the other. Then kubeconfigs change, those of the control plane first; each host checks that the API
+// answers there. Last, the cluster's objects change, which kube-proxy and joining hosts read. Later steps wait for
+// that. A worker that does not reach the new endpoint holds up only the objects, and what leads pods to the API.
 func (b *builder) moveEndpoint(d decide.Decision) {
 	var last []string
 	for _, h := range b.in.Want.ControlPlane {
@@ -84,7 +83,7 @@ func prefixed(prefix string, names []string) []string {
 	return out
 }
 
-// redirectKubeconfigs plans that a host's kubeconfigs name the wanted endpoint.
+// redirectKubeconfigs plans that a host's kubeconfigs name the desired endpoint.
 func (b *builder) redirectKubeconfigs(h desired.Host) string {
 	seen, want := b.world.Is.Hosts[h.ID], b.in.Want.Endpoint
 	var changes []string

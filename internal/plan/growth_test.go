@@ -9,8 +9,7 @@ import (
 	"kubeone/internal/decide/fsm"
 )
 
-// atScale returns the worlds of which the growth matters: what a plan of each costs must not grow faster than its
-// hosts.
+// atScale returns worlds for which a plan's cost must not grow faster than the number of hosts.
 func atScale() map[string]func(hosts int) decide.Input {
 	return map[string]func(int) decide.Input{
 		"install": func(hosts int) decide.Input { return bareCluster(5, hosts-5) },

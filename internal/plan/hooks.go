@@ -153,9 +153,9 @@ func (b *weaver) lastSteps(span map[string]bool) (ids []string, at int) {
 	return ids, at
 }
 
-// addOwedHooks plans hooks after what an earlier run has done to the host, where that is not done again. The host's
-// Node is not opened before they have succeeded. Where the manifest has none any more, the host only forgets that it
-// owed them.
+// addOwedHooks plans the hooks that an earlier run owes for what it has done to the host, unless this plan does it
+// again. The host's Node is not uncordoned before they have succeeded. If the manifest no longer has such hooks, the
+// host only forgets that it owes them.
 func (b *weaver) addOwedHooks(h desired.Host) {
 	is := b.in.Is.Hosts[h.ID]
 	if is.Reach != observed.Reached || is.Unwritable != "" || b.in.Limit != nil && !b.in.Limit[h.ID] ||
@@ -182,8 +182,8 @@ func (b *weaver) addOwedHooks(h desired.Host) {
 	}
 }
 
-// forgetOwedHooks plans that the host does not owe hooks any more which the manifest does not have. Nothing waits for
-// that. It comes after what the plan does to the host: a stage before which the host owes hooks notes them.
+// forgetOwedHooks plans that the host forgets owed hooks that the manifest no longer has. No step waits for that. It
+// comes after the plan's other steps on the host, because a stage that hooks follow notes them again.
 func (b *weaver) forgetOwedHooks(h desired.Host, m step.Moment) {
 	s := Step{Reason: "an earlier run owed some, and the manifest has none"}
 	at := len(b.plan.Steps)
@@ -240,9 +240,9 @@ func (b *builder) hookID(k step.Kind, m step.Moment, h desired.Host) string {
 	return b.stepID(k+"-"+step.Kind(m.String()), h)
 }
 
-// addHookSteps adds the steps of a moment at that place of the plan, those on the operator's machine first, and returns
-// the ID of the last one; "" if there is none. A moment of which hosts take a note ends with a step on the host, if it
-// has any hook.
+// addHookSteps inserts the steps of a moment at that position of the plan, those on the operator's machine first, and
+// returns the ID of the last one; "" if there is none. If hosts take a note of the moment, it ends with a step on the
+// host.
 func (b *weaver) addHookSteps(h desired.Host, m step.Moment, s Step, at int) string {
 	mine := step.Commands(b.in.Want.HooksAt(m.When, m.Activity, false))
 	its := step.Commands(b.in.Want.HooksAt(m.When, m.Activity, true))

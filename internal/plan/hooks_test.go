@@ -27,7 +27,7 @@ func hooksAround(activities ...desired.Activity) []desired.Hook {
 	return out
 }
 
-// hookedWorlds returns worlds of which the plans have hooks.
+// hookedWorlds returns worlds whose plans have hooks.
 func hookedWorlds() map[string]func() decide.Input {
 	return map[string]func() decide.Input{
 		"hooks-install": func() decide.Input {

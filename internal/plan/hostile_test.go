@@ -87,8 +87,7 @@ func manifestLines(names ...string) []string {
 	return out
 }
 
-// hostileAnswers returns answers by which a worker may want to be another, to have others harmed, or to stop work on
-// them.
+// hostileAnswers returns answers with which a worker may try to be another, to harm others, or to stop work on them.
 func hostileAnswers() map[string]string {
 	const escape = "\x1b]0;owned\x07\x1b[2J"
 	all := manifestLines("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
@@ -236,7 +235,7 @@ func TestAWorkerDecidesNothingAboutOthers(t *testing.T) {
 			t.Parallel()
 			want := want
 			got, blocked, others := plannedBeside(t, answer)
-			if name == "name of the joining worker" { // nobody can tell which of the two it is: both wait
+			if name == "name of the joining worker" { // it cannot be told which of the two it is: both wait
 				want = nil
 				others = slices.DeleteFunc(others, func(i string) bool { return strings.Contains(i, "192.0.1.1") })
 			}

@@ -82,7 +82,7 @@ func TestAHostWhoseUpgradeWasInterruptedComesFirst(t *testing.T) {
 	}
 }
 
-// What a plan says of a worker on which nothing differs but the note of a change that nobody wants any more is so.
+// A plan names the interrupted change of a worker, even if its note is all that differs and the change is obsolete.
 func TestAWorkerSaysWhichChangeWasInterrupted(t *testing.T) {
 	t.Parallel()
 	in := healthyCluster(1, 1)

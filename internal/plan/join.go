@@ -147,8 +147,8 @@ func (b *builder) joinControlPlane(h, leader desired.Host, reason string, needs 
 	})
 }
 
-// hasBegun reports whether the host's unfinished join has got as far as etcd. Etcd takes one learner at a time: nobody
-// else can be added before this one is finished.
+// hasBegun reports whether the host's unfinished join has reached etcd. etcd takes one learner at a time: no other
+// member can be added before this one is finished.
 func (b *builder) hasBegun(h desired.Host) bool {
 	return b.in.Is.Hosts[h.ID].EtcdData == observed.Yes || b.in.Is.Etcd.Reached == observed.Yes && b.memberIndex(h) >= 0
 }
@@ -312,8 +312,8 @@ func (b *builder) workersKeepingKubelet(d decide.Decision) []string {
 	return out
 }
 
-// fetchRenamed plans the image of cluster DNS for hosts that lack it under the wanted name: its pods may come to any of
-// them, and a host that gets images from a bundle has no registry to pull it from. It returns what else differs.
+// fetchRenamed plans the image of cluster DNS for hosts that lack it under the desired name: its pods may run on any of
+// them, and a host that gets images from a bundle has no registry to pull it from. It returns the remaining drift.
 func (b *builder) fetchRenamed(drift map[string][]string) map[string][]string {
 	rest := map[string][]string{}
 	for _, h := range b.in.Want.Hosts() {

@@ -14,10 +14,10 @@ import (
 	"strings"
 )
 
-// RemoveNode plans how one host leaves a living cluster: drained, out of etcd, reset, its Node deleted. A host that
-// does not answer is an error, unless gone says that it no longer exists: then only its member and its Node go,
-// after it was confirmed to be dead. The last control-plane host, and a member without which the quorum would be
-// lost, are refused.
+// RemoveNode plans how one host leaves a running cluster: it is drained, leaves etcd, and is reset, and its Node is
+// deleted. A host that does not answer is an error, unless the caller says that it no longer exists (gone). Then only
+// its member and its Node are removed, after a check that it is dead. RemoveNode refuses to remove the last
+// control-plane host, and a member that the quorum needs.
 func RemoveNode(in decide.Input, id string, gone bool) (Plan, error) {
 	b, err := removeHostPlan(in, id, gone, "node-remove")
 	if err != nil {
@@ -27,9 +27,9 @@ func RemoveNode(in decide.Input, id string, gone bool) (Plan, error) {
 	return b.plan, nil
 }
 
-// ReplaceNode plans how a host leaves a living cluster, as RemoveNode does, and joins it again as a new one. What a
-// host that is gone needs then is left to the operator, in the plan. A host that could leave and could not join
-// again is an error.
+// ReplaceNode plans how a host leaves a running cluster, as RemoveNode does, and joins it again as a new one. If the
+// host no longer exists, the plan tells the operator what to do next. A host that could leave but not join again is an
+// error.
 func ReplaceNode(in decide.Input, id string, gone bool) (Plan, error) {
 	b, err := removeHostPlan(in, id, gone, "node-replace")
 	if err != nil {
@@ -99,8 +99,8 @@ func removeHostPlan(in decide.Input, id string, gone bool, route string) (*build
 	return b, errors.Join(append([]error{err}, b.refused...)...)
 }
 
-// lastControlPlane reports whether no other host of the manifest has a voting member of etcd, or is known to be of the
-// control plane. A member that is no host's of the manifest is no way to the cluster: nobody would reach what is left.
+// lastControlPlane reports whether no other host of the manifest has a voting member of etcd, or is known to belong to
+// the control plane. Members outside the manifest do not count: the operator could not reach the cluster through them.
 func (b *builder) lastControlPlane(h desired.Host) bool {
 	if b.world.Is.Etcd.Reached != observed.Yes {
 		return len(b.in.Want.ControlPlane) == 1
@@ -196,7 +196,7 @@ func (b *builder) emptyPool(abandon bool) error {
 	case pool.Problem != "":
 		return b.addProblem(problem.MachinesUnknown, problem.Parameters{"error": pool.Problem})
 	case pool.Empty(), silent && len(all) == 0:
-		return nil // nobody has a host, and nobody is there who would give one away
+		return nil // no Machine has a host, and no controller runs that could return one
 	case abandon:
 		if len(all) > 0 {
 			b.plan.Notes = append(b.plan.Notes,
@@ -277,7 +277,8 @@ func (b *builder) keysStay(pool observed.Pool) {
 	}
 }
 
-// leavesMachine notes that a host of the manifest which is a Machine's stays as it is, and reports whether it is one.
+// leavesMachine notes that a host of the manifest stays as it is if it belongs to a Machine, and reports whether it
+// does.
 func (b *builder) leavesMachine(h desired.Host) bool {
 	m := b.world.Is.Hosts[h.ID].Marker
 	if m == nil || m.Machine == "" || m.Machine == h.Machine || m.Cluster != b.in.Want.Name {
@@ -288,7 +289,7 @@ func (b *builder) leavesMachine(h desired.Host) bool {
 	return true
 }
 
-// unseenMachines notes that nobody could look for Machines, where there may be some: a control plane has been there.
+// unseenMachines notes that Machines could not be listed, if a control plane has been there and so may have some.
 func (b *builder) unseenMachines() {
 	if b.in.Is.API.Reached == observed.Yes || len(b.plan.Steps) == 0 {
 		return
@@ -302,8 +303,8 @@ func (b *builder) unseenMachines() {
 	}
 }
 
-// machineOn returns the Machine that has a worker of the manifest, by what the API says; "" if there is none. What it
-// says of a control-plane host is not asked: whoever may edit Hosts is not to decide about these.
+// machineOn returns the Machine that has a worker of the manifest, according to the API; "" if there is none. It does
+// not ask about control-plane hosts: users who may edit Hosts must not decide about these.
 func (b *builder) machineOn(h desired.Host) string {
 	if h.Machine != "" || b.controlPlane(h) {
 		return ""

@@ -13,7 +13,7 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// withDeadHosts returns a cluster of which the named hosts do not answer, nor their members, nor their kubelets.
+// withDeadHosts returns a cluster whose named hosts, members and kubelets do not answer.
 func withDeadHosts(controlPlanes, workers int, names ...string) decide.Input {
 	in := healthyCluster(controlPlanes, workers)
 	for _, name := range names {
@@ -128,7 +128,7 @@ func TestRefusedNodeChanges(t *testing.T) {
 	endpoint.Want.Endpoint.Host = "CP-1"
 	dark := healthyCluster(3, 0)
 	dark.Is.Etcd = observed.Etcd{Problem: "timed out"}
-	// The manifest calls a control-plane host a worker by now, and nobody knows the members of etcd.
+	// The manifest now calls a control-plane host a worker, and etcd's members are not known.
 	demoted := withDeadHosts(3, 1, "w-1")
 	demoted.Is.Etcd = observed.Etcd{Reached: observed.No, Problem: "timed out"}
 	for i := range demoted.Is.API.Nodes {
@@ -207,7 +207,7 @@ func TestASilentHostIsKnownByItsAddress(t *testing.T) {
 	}
 }
 
-// TestAHostThatCallsItselfAnotherTakesOnlyItselfOut: whoever controls a worker chooses its host name.
+// TestAHostThatCallsItselfAnotherTakesOnlyItselfOut: an attacker on a worker chooses its host name.
 func TestAHostThatCallsItselfAnotherTakesOnlyItselfOut(t *testing.T) {
 	t.Parallel()
 	for _, victim := range []string{"w-2", "cp-2"} {

@@ -28,18 +28,17 @@ type Plan struct {
 	Operator []problem.Instruction `json:"operator,omitempty"`
 	// Notes are facts that the reader should know before saying yes: warnings, first contacts, fields not carried out.
 	Notes []string `json:"notes,omitempty"`
-	// NotCarriedOut are the manifest's fields that are set and that this version does nothing about, as paths; Unlike
-	// is what else is, or may be, other than it must be, and no step changes: components that could not be compared, or
-	// do not run, files that somebody has edited. With either of them the cluster does not simply match the manifest,
-	// however little there is to do.
+	// NotCarriedOut are paths of manifest fields that are set, but that this version ignores. Unlike are other
+	// differences that no step changes: edited files, and components that do not run or could not be compared. With
+	// either of them, the cluster does not simply match the manifest, however little there is to do.
 	NotCarriedOut []string `json:"notCarriedOut,omitempty"`
 	Unlike        []string `json:"unlike,omitempty"`
-	// Again says why the plan ends before the cluster is as wanted: what follows cannot be known before it has run.
+	// Again says why the plan ends before the cluster is as desired: what follows is known only after it has run.
 	Again string `json:"again,omitempty"`
 	// Blocked is a route that this version plans and does not carry out; apply stops before the first step.
 	Blocked string `json:"blocked,omitempty"`
-	// Unresolved says, line by line, what could not be found out of what the steps install. Such a plan is for
-	// reading: it has no digest, and is not carried out.
+	// Unresolved lists, one a line, what could not be found out about the artifacts that the steps install. Such a plan
+	// is only for reading: it has no digest, and kubeone does not carry it out.
 	Unresolved []string `json:"unresolved,omitempty"`
 	// FirstContacts are fingerprints of host keys, by host ID, that approval of this plan records.
 	FirstContacts map[string]string `json:"firstContacts,omitempty"`
@@ -127,8 +126,8 @@ func (p Plan) Complete() bool {
 	return len(p.Operator) == 0 && p.Blocked == "" && p.Again == ""
 }
 
-// Digest returns the sha256 (hex) of the plan's steps and what they do; notes and wording do not count. Two plans with
-// equal digests do the same. It is empty for a plan with something unresolved: nobody knows what that does.
+// Digest returns the sha256 (hex) of the plan's steps and what they do; notes and wording do not count. Plans with
+// equal digests do the same. It is empty if something is unresolved, because the plan's effect is then unknown.
 func (p Plan) Digest() string {
 	if len(p.Unresolved) > 0 {
 		return ""
@@ -185,7 +184,7 @@ type Need struct {
 	Arch string // as Go names it
 	// Installs says that a step there puts parts of the release in place, rather than only writing their names.
 	Installs bool
-	// Found says that all that is needed is on the host: by this program's own names, where nobody tells others.
+	// Found says that the host has all that is needed, under kubeone's own names if the caller gives no others.
 	Found bool
 }
 
@@ -225,8 +224,8 @@ type Scope struct {
 	// ControlPlane are those of Hosts that are of the control plane, as the manifest or the cluster has it: without the
 	// lock of one of these no run continues. Every other one is a worker, which a run can do without.
 	ControlPlane []string
-	// Complete says that Hosts has every control-plane host that the cluster has: nobody else can be at work on the
-	// cluster without the lock of one of these. It is false where that is not known.
+	// Complete says that Hosts has every control-plane host of the cluster, so that no other run can work on the
+	// cluster without the lock of one of these. False if that is not known.
 	Complete bool
 	// Ends says that every control-plane host becomes bare, and so the API ends before the plan does.
 	Ends bool

@@ -203,8 +203,8 @@ func awaitsWhatMoves(_ decide.Input, p Plan, _ []decide.Decision) error {
 // which waits for everything.
 var leadsPods = []step.Kind{step.ApplyAddon, step.SystemAddons, step.SetSystem, step.SaveRecord}
 
-// endpointInOrder wants every certificate made before anybody dials, everybody to dial before the cluster names the
-// endpoint, and nobody to join before that was tried.
+// endpointInOrder checks that every certificate is made before any kubeconfig changes, that all kubeconfigs change
+// before the cluster names the endpoint, and that no host joins before that was tried.
 func endpointInOrder(in decide.Input, p Plan, _ []decide.Decision) error {
 	before := ancestorSteps(p)
 	lacks := func(h desired.Host) bool {

@@ -64,7 +64,7 @@ func openedFirewalls(is observed.Host) []observed.Firewall {
 	return []observed.Firewall{{Name: "ufw", Ours: true}}
 }
 
-// withEditedFiles returns such a host, of which somebody has changed files: one can be restored, another has no copy.
+// withEditedFiles returns such a host with two edited files: one can be restored, another has no copy.
 func withEditedFiles(host func(desired.Host) observed.Host) func(desired.Host) observed.Host {
 	return func(h desired.Host) observed.Host {
 		is := host(h)
@@ -412,7 +412,7 @@ func carryOut(in decide.Input, p Plan) decide.Input {
 // setRight makes live objects, or what is set in them, what they must be.
 func setRight(in *decide.Input, settings bool, components ...string) {
 	if in.Is.API.Compared == nil {
-		return // nobody has looked
+		return // not probed
 	}
 	in.Is.API.Compared = maps.Clone(in.Is.API.Compared)
 	for _, name := range components {

@@ -11,8 +11,8 @@ import (
 	"kubeone/internal/text/set"
 )
 
-// reconfigureHosts plans that hosts get the wanted settings: the control plane host by host, and then the workers in
-// waves, as in an upgrade. Nothing is drained: pods continue. The first host that refuses its settings is the last one.
+// reconfigureHosts plans that hosts get the desired settings: the control plane host by host, and then the workers in
+// waves, as in an upgrade. It drains no host: pods keep running. If a host refuses its settings, no other host follows.
 // It returns whether another route may follow.
 func (b *builder) reconfigureHosts(d decide.Decision) bool {
 	b.uncordonLeft(d)

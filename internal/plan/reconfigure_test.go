@@ -9,8 +9,7 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// driftingCluster returns a control plane whose components are to have other settings, with a scheduler that somebody
-// has changed.
+// driftingCluster returns a control plane whose components need other settings, with an edited scheduler.
 func driftingCluster() decide.Input {
 	in := healthyCluster(3, 1)
 	for _, h := range in.Want.ControlPlane {
@@ -23,7 +22,7 @@ func driftingCluster() decide.Input {
 	return in
 }
 
-// What somebody has added to a static pod is not lost by the way, whatever was planned before it.
+// Edits of a static pod are not lost silently, whatever was planned before.
 func TestAReconfigurationLosesNobodysEdits(t *testing.T) {
 	t.Parallel()
 	p, _ := Build(Input{Decide: driftingCluster()})

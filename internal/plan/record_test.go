@@ -25,7 +25,7 @@ func TestARecordThatCannotBeReadIsWrittenAgain(t *testing.T) {
 	}
 }
 
-// Addons of which nobody knows whether they are there are neither planned, also beside an upgrade, nor said to match.
+// If it is unknown which addons exist, they are neither planned, not even beside an upgrade, nor said to match.
 func TestAddonsThatCannotBeReadAreAnException(t *testing.T) {
 	t.Parallel()
 	in := healthyCluster(3, 1)

@@ -15,8 +15,8 @@ import (
 // RecoverOptions say from what a cluster is recovered, and what the operator has confirmed.
 type RecoverOptions struct {
 	Copy Copy
-	// Destroyed are control-plane hosts (IDs) and etcd members without a host (names) that the operator confirms to be
-	// gone for good.
+	// Destroyed are control-plane hosts (IDs), and etcd members without a host (names), that the operator confirms to
+	// be destroyed permanently.
 	Destroyed []string
 	On        string // ID of the host to restore on; "" chooses one
 	// Progress is what the data of etcd on the hosts says, by host ID, where that is known.
@@ -29,8 +29,8 @@ type Progress struct {
 	// AtLeast: the revision is what its database had on the disk, while it did not run. What it had written to its log
 	// last may not be there yet.
 	AtLeast bool
-	// Members are those of which its database tells, each once. They are what it was told last, and it may have some
-	// that left in an earlier life of the cluster.
+	// Members are the members in its database, each once. The list is as old as the data, and may include members that
+	// left in an earlier epoch of the cluster.
 	Members []observed.Member
 	// Searched says that all of the database was searched for them.
 	Searched bool
@@ -80,10 +80,10 @@ func (b *builder) recoveryEpoch(o RecoverOptions) int {
 	return epoch + 1
 }
 
-// Recover plans how a cluster whose etcd has lost its quorum is brought back from a copy: etcd is stopped on every
-// control-plane host, begins again on one of them, and the others join it one after the other. It is an error, and
-// nothing is to be done, while the quorum is there, when the copy is another cluster's, and when a control-plane host
-// that may still be serving can neither be stopped nor was confirmed to be destroyed.
+// Recover plans how to restore a cluster without etcd quorum from a copy. etcd is stopped on every control-plane host
+// and restored on one of them; the others join it one after the other. It returns an error, and nothing should be done,
+// while etcd has its quorum, if the copy is another cluster's, and if a control-plane host may still be serving and can
+// neither be stopped nor was confirmed to be destroyed.
 func Recover(in decide.Input, o RecoverOptions) (Plan, error) {
 	assessed := decide.AssessRecovery(in)
 	b := newBuilder(in, "recover")
@@ -216,7 +216,7 @@ func Epoch(p Plan, want desired.Cluster, is observed.World) int {
 	return condition.EpochBegun(&want, &is)
 }
 
-// dropNodes plans that Nodes go whose machines are gone: of hosts that were confirmed to be destroyed, of bare ones
+// dropNodes plans the deletion of Nodes without a machine: of hosts that were confirmed to be destroyed, of bare hosts
 // that join under the same name, and of members of the copy that the manifest does not have.
 func (b *builder) dropNodes(target desired.Host, o RecoverOptions, d decide.Decision) {
 	for _, h := range b.in.Want.ControlPlane {
@@ -265,8 +265,8 @@ func (b *builder) awaitWorkers(restore string) {
 	}
 }
 
-// discardedStaticPods returns the static pods of a control-plane host, with what somebody has changed in them, that a
-// recovery makes again: all that are there, but those that the target resumes. That is every one but etcd's.
+// discardedStaticPods returns the edited static pods of a control-plane host that a recovery writes again. On the
+// target, a recovery keeps all but etcd's.
 func (b *builder) discardedStaticPods(target desired.Host, seen *observed.Host) []string {
 	goesOn := seen.ID == target.ID && seen.KubeletConf == observed.Yes &&
 		slices.Contains(seen.Manifests, "kube-apiserver")
@@ -277,7 +277,7 @@ func (b *builder) discardedStaticPods(target desired.Host, seen *observed.Host) 
 	})
 }
 
-// unreachedWorkers returns the names of the manifest's workers that did not let anybody look.
+// unreachedWorkers returns the names of the manifest's workers that could not be probed.
 func (b *builder) unreachedWorkers() []string {
 	var out []string
 	for _, h := range b.in.Want.Workers {

@@ -22,7 +22,7 @@ func clusterWithLostHosts(how func(desired.Host) observed.Host, names ...string)
 		etcdOf(in, name, func(m *observed.Member) { m.Healthy = observed.No })
 	}
 	for i := range in.Is.Etcd.Members {
-		in.Is.Etcd.Members[i].Healthy = observed.No // without a quorum nobody has a leader
+		in.Is.Etcd.Members[i].Healthy = observed.No // without a quorum there is no leader
 	}
 	for _, h := range in.Want.ControlPlane {
 		changeHost(in, h.Hostname, func(is *observed.Host) {
@@ -161,7 +161,7 @@ func TestWhatMayStillServeIsFenced(t *testing.T) {
 	}
 }
 
-// What somebody has added to static pods is named where a recovery makes them again, and only there.
+// Edits of static pods are named if a recovery overwrites them, and only then.
 func TestRecoveriesNameEditsThatAreNotTakenAlong(t *testing.T) {
 	t.Parallel()
 	const api, etcd = "/etc/kubernetes/manifests/kube-apiserver.yaml", "/etc/kubernetes/manifests/etcd.yaml"
@@ -318,7 +318,7 @@ func ofTheControlPlane(is *observed.Host) {
 	is.Manifests = []string{"etcd", "kube-apiserver"}
 }
 
-// A worker that nobody could look at holds up no recovery, and is named: it may be what the manifest no longer says.
+// A worker that could not be probed holds up no recovery, and is named: it may be what the manifest no longer says.
 func TestWorkersThatCouldNotBeAskedAreNamed(t *testing.T) {
 	t.Parallel()
 	in := clusterWithLostHosts(silentHost, "cp-2", "cp-3")
@@ -381,7 +381,7 @@ func addForeignMember() decide.Input {
 	return in
 }
 
-// twoOfFive returns a cluster of five of which cp-4 and cp-5 are left, and what recovers it.
+// twoOfFive returns a cluster of five hosts with only cp-4 and cp-5 left, and options to recover it.
 func twoOfFive() (decide.Input, RecoverOptions) {
 	in := healthyCluster(5, 0)
 	for _, name := range []string{"cp-1", "cp-2", "cp-3"} {
@@ -577,7 +577,7 @@ func TestMembersOnADiskAreAccountedFor(t *testing.T) {
 	}
 }
 
-// A backup tells of members as well. Where nobody does, the plan's reader is to make sure.
+// Backups list members, too. If no source lists them, the plan asks the operator to make sure.
 func TestMembersInABackupAreAccountedFor(t *testing.T) {
 	t.Parallel()
 	in := clusterWithLostHosts(bareHost, "cp-1", "cp-2", "cp-3")

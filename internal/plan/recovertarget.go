@@ -61,7 +61,7 @@ func (b *builder) nowWorks(m observed.Member) bool {
 	})
 }
 
-// onDisks returns the members of which the databases on control-plane hosts tell, of the cluster's latest life.
+// onDisks returns the members in the databases of control-plane hosts, of the cluster's latest epoch.
 func (b *builder) onDisks(o RecoverOptions) []observed.Member {
 	var out []observed.Member
 	epoch := condition.EpochBegun(&b.in.Want, &b.in.Is)
@@ -73,7 +73,7 @@ func (b *builder) onDisks(o RecoverOptions) []observed.Member {
 	return quorum.Merged(out)
 }
 
-// membersKnown reports whether somebody has said which members etcd has.
+// membersKnown reports whether etcd's members are known from any source.
 func (b *builder) membersKnown(o RecoverOptions) bool {
 	return len(b.in.Is.Etcd.Members) > 0 || len(o.Copy.Members) > 0 ||
 		slices.ContainsFunc(b.in.Want.ControlPlane, func(h desired.Host) bool { return o.Progress[h.ID].Searched })
@@ -100,7 +100,7 @@ func leaderFirst(want desired.Cluster) []desired.Host {
 	return out
 }
 
-// maybeNewer returns the holders of which nobody knows that what they have is no newer than the target's.
+// maybeNewer returns the holders whose data may be newer than the target's.
 func (b *builder) maybeNewer(target desired.Host, o RecoverOptions) []desired.Host {
 	best := o.Progress[target.ID]
 	return slices.DeleteFunc(b.dataHolders(), func(h desired.Host) bool {

@@ -201,7 +201,7 @@ func (b *builder) clearNode(h desired.Host, a condition.Assessment) []string {
 	return []string{b.deleteNode(h, "its host was replaced", nil, step.Death{Confirm: true})}
 }
 
-// staleNodes plans that control-plane Nodes which are nobody's go.
+// staleNodes plans the deletion of control-plane Nodes without a host.
 func (b *builder) staleNodes(names []string) {
 	for _, name := range names {
 		b.deleteStrange(name, "its host has left the cluster", step.Death{Confirm: true})
@@ -217,8 +217,7 @@ func (b *builder) deleteStrange(name, reason string, why step.Death) {
 	})
 }
 
-// restoreFiles plans that files which somebody has changed become again what they were. Units that do not run are
-// started with that.
+// restoreFiles plans that edited files are restored, which also starts units that do not run.
 func (b *builder) restoreFiles(h desired.Host, d decide.Decision, needs []string) string {
 	is := b.world.Is.Hosts[h.ID]
 	var params step.RestoreFilesParams
@@ -250,13 +249,13 @@ func (b *builder) restoreFiles(h desired.Host, d decide.Decision, needs []string
 	})
 }
 
-// restoredLast reports whether the host is a worker that is well, and of which somebody has changed files.
+// restoredLast reports whether the host is a healthy worker with edited files.
 func restoredLast(h desired.Host, d decide.Decision) bool {
 	return h.Role == desired.Worker && d.Restores[h.ID] != nil && d.Hosts[h.ID].Condition == condition.Healthy
 }
 
-// restoreOnWorkers restores files of workers that are well, on one after the other. Nothing else needs that: what one
-// worker says of its files stops nobody.
+// restoreOnWorkers restores files on healthy workers, one after the other. No other step waits for that, so a worker's
+// claims about its files cannot hold up the plan.
 func (b *builder) restoreOnWorkers(d decide.Decision) {
 	previous := ""
 	for _, h := range b.in.Want.Workers {

@@ -23,10 +23,10 @@ type ResetOptions struct {
 	AbandonMachines bool
 }
 
-// Reset plans the way of hosts back to bare machines. Hosts that did not answer stay as they are, and hosts of another
-// cluster are an error. One control-plane host leaves etcd first, which is refused if that would lose the quorum.
-// Before a whole cluster is reset, its Machines are deleted and their hosts returned, which is refused where nobody is
-// there to do it.
+// Reset plans how hosts become bare machines again. Hosts that did not answer stay as they are, and hosts of another
+// cluster are an error. A single control-plane host leaves etcd first, unless that would lose the quorum. Before a
+// whole cluster is reset, its Machines are deleted and their hosts returned; without a running controller this is
+// refused.
 func Reset(in decide.Input, o ResetOptions) (Plan, error) {
 	if err := contradictionErrors(in); err != nil {
 		return Plan{}, err
@@ -94,7 +94,7 @@ func (b *builder) resetHost(h desired.Host, whole bool) error {
 		return fmt.Errorf("%s holds data of unknown origin (it has no marker of ours); inspect /etc/kubernetes and "+
 			"/var/lib/etcd there, and clean it by hand", b.displayName(h))
 	case seen.Marker == nil && !seen.Kubelet.Installed:
-		return nil // bare, as far as we are concerned: a container runtime that is there is somebody else's
+		return nil // bare: a container runtime on it belongs to others
 	}
 	controlPlane := b.controlPlane(h)
 	_, hasNode := b.findNode(h)
@@ -222,8 +222,8 @@ func (b *builder) leaveCluster(h desired.Host, whole bool) ([]string, error) {
 	return needs, nil
 }
 
-// mayLeave reports why a control-plane host must not be reset alone: it is the last one, or nobody knows what
-// etcd would lose.
+// mayLeave reports why a control-plane host must not be reset alone: it is the last one, or it is unknown what etcd
+// would lose.
 func (b *builder) mayLeave(h desired.Host) error {
 	data := b.etcdPart(h).Data != observed.No
 	switch {

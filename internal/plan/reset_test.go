@@ -43,8 +43,8 @@ func TestResetPlans(t *testing.T) {
 	}
 }
 
-// wholeWithGaps returns a cluster with a host that does not answer, one that is bare, and one with a container runtime
-// of somebody else's.
+// wholeWithGaps returns a cluster with a host that does not answer, a bare one, and one with a foreign container
+// runtime.
 func wholeWithGaps() decide.Input {
 	in := healthyCluster(1, 4, "w-2", "w-3")
 	replaceHost(in, "w-1", silentHost)
@@ -118,7 +118,7 @@ func TestRefusedResets(t *testing.T) {
 	}
 }
 
-// Without data of etcd there is no vote to lose, whoever answers.
+// Without etcd data there is no vote to lose.
 func TestAHostWithoutDataIsResetAlsoWhenNothingAnswers(t *testing.T) {
 	t.Parallel()
 	in := halfJoined()
@@ -207,7 +207,7 @@ func TestOneOfSeveralNodes(t *testing.T) {
 	}
 }
 
-// What was kept is deleted only when somebody asks for it, by name, and after the reset that keeps more.
+// What was kept is deleted only on request, by name, and after the reset that keeps more.
 func TestWhatHostsKeepGoesOnlyWithPurge(t *testing.T) {
 	t.Parallel()
 	const old = "/var/lib/kubeone-old/20261101T101112Z"

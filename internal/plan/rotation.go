@@ -105,7 +105,7 @@ func (b *builder) plansPhase(kind step.Kind, authority string) bool {
 	})
 }
 
-// rotationPhase returns the next phase in the world as it is predicted by now.
+// rotationPhase returns the next phase in the predicted world.
 func (b *builder) rotationPhase(authorities []string, anew bool) rotation.Decision {
 	return rotation.Decide(rotation.HostsOf(b.in.Want.ControlPlane, b.world.Is.Hosts), authorities, anew)
 }
@@ -122,8 +122,8 @@ func (b *builder) whyNotRotatable(d decide.Decision, authorities []string) strin
 	hosts := rotation.HostsOf(b.in.Want.ControlPlane, b.in.Is.Hosts)
 	if slices.Contains(authorities, observed.ClusterCA) && !slices.Contains(rotation.Begun(hosts), observed.ClusterCA) {
 		if others := b.nodesElsewhere(); len(others) > 0 {
-			return "the cluster's own CA is not rotated while it has Nodes that are not in the manifest, because they " +
-				"would not get the next one: " + problem.List(others) + " (--authority names other keys)"
+			return "the cluster's own CA is not rotated while it has Nodes that are not in the manifest, because " +
+				"they would not get the next one: " + problem.List(others) + " (--authority names other keys)"
 		}
 	}
 	if unknown := rotation.Unknown(hosts, authorities); len(unknown) > 0 {

@@ -147,7 +147,7 @@ func TestNothingIsRotatedWhereSomebodyWouldNotHearOfIt(t *testing.T) {
 	}
 }
 
-// The former key of service accounts stays trusted while nobody knows whether all pods have tokens of the new one.
+// The former key of service accounts stays trusted while it is unknown whether all pods have tokens of the new one.
 func TestTokensThatNobodySeesKeepTheFormerKey(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*decide.Input){
@@ -309,7 +309,7 @@ func TestTheClustersOwnCAIsLearntByEverybodyFirst(t *testing.T) {
 	}
 }
 
-// Nobody signs with a CA, and drops none, that somebody does not know of, or still shows.
+// No host signs with a CA that another does not know, or drops one that another still presents.
 func TestAWorkerThatIsAwayHoldsUpTheClustersCA(t *testing.T) {
 	t.Parallel()
 	in := setAuthorities(healthyCluster(1, 1), "cp-1")
@@ -327,8 +327,8 @@ func TestAWorkerThatIsAwayHoldsUpTheClustersCA(t *testing.T) {
 	}
 }
 
-// A run that was cut off when all hosts had dropped a CA leaves it with extension API servers, to which API servers
-// only add. The next one takes it out, and nothing that somebody has put there for an authority that is not asked for.
+// If a run is interrupted after all hosts have dropped a CA, extension API servers still trust it: API servers only
+// add. The next run removes it, but nothing that was added for an authority that is not being rotated.
 func TestWhatExtensionAPIServersStillTrustIsTakenOut(t *testing.T) {
 	t.Parallel()
 	in := setAuthorities(healthyCluster(1, 1), "cp-1")
@@ -382,7 +382,7 @@ func TestEveryHostTrustsWhatTheClustersCASigns(t *testing.T) {
 				changeAuthority(in, "cp-2", observed.ClusterCA, two)
 				changeAuthority(in, worker, observed.ClusterCA, observed.Authority{Trusted: third})
 				if mistrustingHost(in) != "" {
-					continue // nobody comes there
+					continue // these are not visited
 				}
 				for range 4 {
 					p := clusterCA(t, in, false)
@@ -412,7 +412,7 @@ func TestEveryHostTrustsWhatTheClustersCASigns(t *testing.T) {
 	}
 }
 
-// mistrustingHost reports which host does not trust the CA by which another one signs; "" if all do.
+// mistrustingHost reports which host does not trust a CA that another one signs with; "" if all do.
 func mistrustingHost(in decide.Input) string {
 	for _, signing := range in.Want.ControlPlane {
 		signer := in.Is.Hosts[signing.ID].Authorities[observed.ClusterCA].Signer()

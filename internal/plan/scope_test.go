@@ -171,8 +171,8 @@ func TestAMachinesHostIsAWorkerWhateverItSays(t *testing.T) {
 	}
 }
 
-// What runs on a host that the cluster has in its control plane is waited for, whatever the manifest calls the host by
-// now. What a worker says of itself holds up nobody.
+// A plan waits for what runs on a host that the cluster has in its control plane, whatever the manifest now calls the
+// host. A worker's own claims hold up no other host.
 func TestWhoseStepsMakeTheControlPlaneBusy(t *testing.T) {
 	t.Parallel()
 	const cp2, w1 = "192.0.0.2", "192.0.1.1"

@@ -66,8 +66,8 @@ func nodeNames(in decide.Input, nodes map[string]decide.NodeName) map[string]str
 	return names
 }
 
-// recordedNode returns the name of the host's Node by the cluster's record; that Node may be gone. A Machine's host is
-// in no record.
+// recordedNode returns the name of the host's Node in the cluster's record; the Node may no longer exist. The record
+// does not have hosts of Machines.
 func recordedNode(api observed.API, h desired.Host) string {
 	if api.Record == nil || h.Machine != "" {
 		return ""
@@ -135,9 +135,8 @@ func (b *builder) addStep(h desired.Host, s Step) string {
 	return b.insertStep(h, s, len(b.plan.Steps))
 }
 
-// insertStep puts a step into the plan, makes the predicted world what it is after it, and returns its ID. It is the
-// only way into a plan: a step that etcd, as it is predicted to be by then, does not allow is refused here, whoever
-// asked for it.
+// insertStep adds a step to the plan, predicts its effect on the world, and returns its ID. Every step of a plan passes
+// here, so this is where a step is refused that the predicted etcd does not allow.
 func (b *builder) insertStep(h desired.Host, s Step, at int) string {
 	part := b.etcdPart(h)
 	if s.Intent.Kind == step.RemoveEtcd {

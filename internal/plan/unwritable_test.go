@@ -10,8 +10,7 @@ import (
 	"kubeone/internal/model/problem"
 )
 
-// fullWorker returns a healthy cluster of three control-plane hosts and two workers, the first of which cannot be
-// locked.
+// fullWorker returns a healthy cluster of three control-plane hosts and two workers. The first worker cannot be locked.
 func fullWorker(without ...string) (decide.Input, string) {
 	in := healthyCluster(3, 2, without...)
 	id := in.Want.Workers[0].ID

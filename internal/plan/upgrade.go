@@ -16,11 +16,11 @@ import (
 	"kubeone/internal/text/set"
 )
 
-// upgradeHosts plans the way of hosts to the desired version: first all that disturbs nobody (binaries and images onto
-// every host, a snapshot of etcd), then the control plane host by host, kube-proxy and cluster DNS, and then the
-// workers in waves: a kube-proxy that has just lost its API server, or is being replaced, sends requests to pods that a
-// drain has ended. An upgrade of a host is a check, drain, the upgrade itself, and opening it again; what an earlier
-// run left closed is opened first.
+// upgradeHosts plans how hosts get to the desired version. Steps without disruption come first: binaries and images on
+// every host, and a snapshot of etcd. Then follow the control plane host by host, kube-proxy and cluster DNS, and the
+// workers in waves. A kube-proxy that is being replaced, or has just lost its API server, sends requests to pods that a
+// drain has ended. An upgrade of a host is check, drain, upgrade, uncordon. Hosts that an earlier run left cordoned are
+// uncordoned first.
 func (b *builder) upgradeHosts(d decide.Decision) bool {
 	b.uncordonLeft(d)
 	missing := b.missingAddons()
@@ -134,9 +134,9 @@ func (b *builder) upgradeWorkers(d decide.Decision, hosts []desired.Host, after 
 	})
 }
 
-// inWaves plans something for each worker: one first, alone, if that is desired, and when that has gone well as many at
-// a time as may be unavailable of those that the run may touch. The function plans one of them, after these steps, and
-// returns its first and its last step.
+// inWaves plans something for each worker that the run may touch: one first, alone, if that is desired, and then as
+// many at a time as may be unavailable. The function plans one worker after the given steps, and returns its first and
+// last step.
 func (b *builder) inWaves(
 	hosts []desired.Host, after []string, of func(h desired.Host, after []string) (first, last string),
 ) {

@@ -13,7 +13,7 @@ import (
 	"kubeone/internal/testutil/decidetest"
 )
 
-// aMachine returns a worker that is a Machine in a cluster of which only this host was asked.
+// aMachine returns a worker that is a Machine, in a cluster in which only this host was probed.
 func aMachine(is func(desired.Host) observed.Host) decide.WorkerInput {
 	h := decidetest.Host(desired.Worker, "w", 1)
 	h.ID, h.HasOwnID = "uid-1", true

@@ -80,7 +80,7 @@ func TestOtherCNIConfigurationIsKeptUntilAReset(t *testing.T) {
 	}
 }
 
-// The network plugin of somebody else's may need what is there.
+// A network plugin that the operator installs may need what is there.
 func TestWithAnExternalPluginCNIConfigurationStays(t *testing.T) {
 	t.Parallel()
 	const file = "etc/cni/net.d/10-containerd-net.conflist"

@@ -172,7 +172,7 @@ func (b *box) fails(body, says string) {
 	}
 }
 
-// tree is every file below a directory with its content, mode and age: two equal trees are one that nobody wrote to.
+// tree returns every file below a directory with its content, mode and age. Equal trees mean that nothing was written.
 func (b *box) tree(names ...string) map[string]string {
 	b.t.Helper()
 	out := map[string]string{}

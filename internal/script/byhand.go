@@ -6,8 +6,8 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// byHand are the stages that the script runs when nobody names one, those that it leaves to whoever names them, and the
-// secret files that must be there for the first: lists, in the order of the host's steps.
+// byHand returns the stages that the script runs without an argument, the stages that run only if they are named, and
+// the secret files that the former need, all in the order of the host's steps.
 func byHand(steps []step.Intent) (stages, left, secrets []string) {
 	for _, s := range steps {
 		if !s.Kind.ByHand() {
@@ -16,7 +16,7 @@ func byHand(steps []step.Intent) (stages, left, secrets []string) {
 		}
 		stages = append(stages, Stage(s))
 		for _, secret := range s.Secrets() {
-			// A token for a new cluster the script makes itself: nobody uses it.
+			// The script itself makes the token for a new cluster, which is never used.
 			if file := secretFile(secret); file != "" && !slices.Contains(secrets, file) {
 				secrets = append(secrets, file)
 			}
@@ -25,7 +25,7 @@ func byHand(steps []step.Intent) (stages, left, secrets []string) {
 	return stages, left, secrets
 }
 
-// secretFile is the file in which a stage finds a secret that somebody must bring.
+// secretFile returns the file that a stage reads the secret from; "" if the operator need not provide it.
 func secretFile(s step.Secret) string {
 	switch s {
 	case step.TokenSecret:

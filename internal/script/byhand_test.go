@@ -51,8 +51,7 @@ done: this host matches its plan. kubeone apply does what concerns the cluster.`
 	}
 }
 
-// A cluster begins with a token that nobody uses; everything else that is secret somebody must bring, and nothing is
-// done before it is there.
+// A cluster begins with a token that is never used. The operator must provide all other secrets before the first stage.
 func TestSecretsAreThereBeforeAnythingRuns(t *testing.T) {
 	t.Parallel()
 	b := planned(t, "cp-1", only(step.Init)...)

@@ -64,7 +64,7 @@ func TestComponentFilesArePutWhereOnlyRootReadsThem(t *testing.T) {
 	}
 }
 
-// A file that nobody reads any more goes, and is not missed.
+// A file that no component reads any more is removed, and is not recorded.
 func TestLeftoversOfComponentsGo(t *testing.T) {
 	t.Parallel()
 	b, files := extended(t)

@@ -73,7 +73,7 @@ func (b *box) modeOf(name string) os.FileMode {
 	return about.Mode().Perm()
 }
 
-// Only containerd starts anew for its credentials, which only root reads, and of which no digest is noted.
+// Only containerd restarts for its credentials. Only root can read them, and no digest of them is recorded.
 func TestCredentialsComeToAHost(t *testing.T) {
 	t.Parallel()
 	credentials := configtest.Credentials()
@@ -178,7 +178,7 @@ func TestCredentialsThatWereWrittenAreReadInTheEnd(t *testing.T) {
 	}
 }
 
-// Whoever runs a script by hand may not have them.
+// An operator who runs a script by hand may not have them.
 func TestWithoutTheirFileCredentialsStay(t *testing.T) {
 	t.Parallel()
 	credentials := configtest.Credentials()
@@ -243,7 +243,8 @@ echo 'io.containerd.grpc.v1  cri  -  `+status+`   '`)
 	}
 }
 
-// Credentials wait for nobody's turn, so they bring no settings along, and no stage that was killed is an upgrade.
+// Credentials do not wait for a host's turn, so they change no settings, and a killed stage does not count as an
+// upgrade.
 func TestCredentialsAloneLeaveSettings(t *testing.T) {
 	t.Parallel()
 	credentials := configtest.Credentials()

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// editedHost is a finished worker, of whose files somebody has changed some; restored is their list for the stage.
+// editedHost is a complete worker with some edited files; restored is their list for the stage.
 func editedHost(t *testing.T) (b *box, restored string) {
 	t.Helper()
 	b = joined(t, "w-1")
@@ -54,9 +54,9 @@ func TestFilesAreRestoredAsTheyWereNoted(t *testing.T) {
 	}
 }
 
-// A unit that goes on with what somebody has written while its file is ours again would be seen by nobody: the kubelet
-// is stopped before, and so whoever is killed leaves one that does not run. systemd knows our unit of containerd before
-// that starts anew.
+// If the kubelet kept running with edited settings after its file is restored, this would go unnoticed. So it is
+// stopped first, and an interrupted run leaves a stopped kubelet. systemd has kubeone's unit of containerd before that
+// restarts.
 func TestTheKubeletStandsStillWhileFilesAreRestored(t *testing.T) {
 	t.Parallel()
 	b, files := editedHost(t)
@@ -82,7 +82,7 @@ func TestTheKubeletStandsStillWhileFilesAreRestored(t *testing.T) {
 	}
 }
 
-// Who is killed when containerd's files are its own again leaves a note for whoever starts the kubelet.
+// If the run is killed after containerd's files are restored, a note for the next start of containerd remains.
 func TestAnInterruptedRestorationOwesContainerdItsRestart(t *testing.T) {
 	t.Parallel()
 	b, files := editedHost(t)
@@ -137,7 +137,7 @@ func TestNothingIsRestoredFromADamagedCopy(t *testing.T) {
 	}
 }
 
-// Whatever somebody has added to a static pod may be needed.
+// An addition to a static pod may be needed.
 func TestAStaticPodIsNotRestored(t *testing.T) {
 	t.Parallel()
 	b, _ := editedHost(t)
@@ -153,7 +153,7 @@ func TestWhatIsNotNotedAnyMoreIsNotKept(t *testing.T) {
 	t.Parallel()
 	b, _ := editedHost(t)
 	before := len(b.tree("etc/kubeone/kept"))
-	b.must("record containerd=2") // what somebody wrote has become ours
+	b.must("record containerd=2") // the edit is now recorded as ours
 	if after := len(b.tree("etc/kubeone/kept")); after != before {
 		t.Errorf("%d copies, then %d", before, after)
 	}
@@ -181,8 +181,7 @@ func TestAnUpgradeThatWasInterruptedClaimsNothingOfItsFiles(t *testing.T) {
 	}
 }
 
-// Between the plan and the upgrade somebody may have changed a static pod, and what an upgrade writes has no flag of
-// theirs.
+// A static pod may have been edited between the plan and the upgrade, which would overwrite the edit.
 func TestAnUpgradeStopsBeforeItLosesWhatSomebodyHasChanged(t *testing.T) {
 	t.Parallel()
 	b := upgrading(t)

@@ -129,7 +129,7 @@ func TestWhatIsBroughtIsWhatThePlanSays(t *testing.T) {
 	}
 }
 
-// Whoever writes a manifest of the API server that could not read what etcd has dies before.
+// A stage dies before it writes a manifest of an API server that could not read what etcd has.
 func TestNoAPIServerStartsBlind(t *testing.T) {
 	t.Parallel()
 	const unpatched = `printf '    - --encryption-provider-config=%s\n' "$ENCRYPTION_DIR/x.yaml" ` +
@@ -161,8 +161,8 @@ func TestNoAPIServerStartsBlind(t *testing.T) {
 	}
 }
 
-// A host that joins has the keys, or etcd has no Secret that needs them. What somebody encrypts with is in the flags
-// that they gave the others.
+// A host that joins has the keys, or etcd has no Secret that needs them. An operator's own encryption is in the flags
+// of the other hosts.
 func TestNoAPIServerJoinsBlind(t *testing.T) {
 	t.Parallel()
 	const phase = "join phase control-plane-prepare control-plane"
@@ -181,7 +181,7 @@ func TestNoAPIServerJoinsBlind(t *testing.T) {
 	}
 }
 
-// The prefix is read as the API server reads it: a key that is missed would be a Secret that nobody can read any more.
+// The prefix is read as the API server reads it: Secrets under a missed prefix could become unreadable.
 func TestWhereAnAPIServerKeepsItsObjects(t *testing.T) {
 	t.Parallel()
 	for flags, want := range map[string]string{

@@ -50,7 +50,7 @@ kubeadm() {
 	}
 	inOrder(t, b.calls(), "--tls-server-name 192.0.2.9 ", "--tls-server-name localhost ",
 		"--tls-server-name gone.example.com ")
-	b.command("kubectl", "exit 0") // whoever is asked by the name that is to be gone still answers
+	b.command("kubectl", "exit 0") // an API server still answers to the name that is to be dropped
 	b.fails("ADD_NAMES=; KEEP_NAMES=; DROP_NAMES=gone.example.com; stage_api_names", "gave up waiting for shows_names")
 	b.must("ADD_NAMES=; KEEP_NAMES='*.example.com'; DROP_NAMES=gone.example.com; stage_api_names")
 }

@@ -126,7 +126,7 @@ func TestPatienceBeginsWhenThePortCloses(t *testing.T) {
 	}
 }
 
-// The others are those of etcd's list: without it nobody was asked.
+// The others are those in etcd's list: without it no member was asked.
 func TestWithoutAListOfMembersThePortStaysClosed(t *testing.T) {
 	t.Parallel()
 	b := guarded(t)

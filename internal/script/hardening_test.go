@@ -68,7 +68,7 @@ func TestRecordedFilesKeepTheirModes(t *testing.T) {
 	}
 }
 
-// An API server that is hardened answers nobody's question but that for its health, so kubeadm asks with the token.
+// A hardened API server answers only health checks of anonymous clients, so kubeadm uses the token.
 func TestKubeadmFindsTheClusterWithTheJoinToken(t *testing.T) {
 	t.Parallel()
 	b := controlPlane(t, "w-1")

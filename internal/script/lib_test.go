@@ -138,7 +138,7 @@ func TestRecordNotesWhatFilesAre(t *testing.T) {
 	}
 }
 
-// A registry that is not wanted any more has no file, and that is nobody's edit.
+// A registry that is no longer desired has no file, and that is not an edit.
 func TestFilesOfRegistriesThatAreGoneAreForgotten(t *testing.T) {
 	t.Parallel()
 	b := newBox(t, input("w-1"))
@@ -215,7 +215,7 @@ func TestIgnoredErrorsOfAResumedHost(t *testing.T) {
 	}
 }
 
-// What nobody listens for is not asked; where that cannot be seen, it is.
+// A port without a listener is not asked. If listeners cannot be seen, it is.
 func TestOnlyWhoListensIsAsked(t *testing.T) {
 	t.Parallel()
 	b := newBox(t, input("cp-2"))

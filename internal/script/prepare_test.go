@@ -209,7 +209,7 @@ func TestPackagesOfEachSystem(t *testing.T) {
 	}
 }
 
-// A system without a package manager, or one that nobody knows, must have the tools.
+// A system with no package manager, or with an unknown one, must have the tools.
 func TestSystemsWithoutPackages(t *testing.T) {
 	t.Parallel()
 	for _, os := range []string{"flatcar", "plan9", ""} {

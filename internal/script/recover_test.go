@@ -477,8 +477,8 @@ func TestRevisionsAreRaisedToTheNewLife(t *testing.T) {
 	}
 }
 
-// An alarm of the old cluster keeps nobody from recovering it, and is gone before anybody writes. So are its leaders.
-// The port is open while the control plane starts.
+// An alarm of the old cluster does not prevent a recovery, and is disarmed before the first write. Leases of its
+// leaders are deleted. The port is open while the control plane starts.
 func TestAlarmsAndLeadersDoNotSurviveARestore(t *testing.T) {
 	t.Parallel()
 	for _, from := range []step.Source{step.SurvivingMember, step.FullBackup} {

@@ -1,10 +1,10 @@
-// Package script renders what a host is to become as one shell script with stages (`node.sh STAGE`); without a stage it
-// does all of its host's plan. Rendering is pure: the same wanted cluster and host give the same text, byte for byte,
-// which the golden files pin.
+// Package script renders a host's plan as one shell script with stages (`node.sh STAGE`); without a stage, the script
+// carries out the whole plan of its host. Rendering is pure: the same desired cluster and host give the same text, byte
+// for byte, and golden files pin it.
 //
-// A script is three parts: variables (lines of NAME='value'), files (functions that print a file's content), and the
-// stages themselves, which are the same for every host and live in sh/. Scripts hold no secrets: what is secret is put
-// into SecretsDir just before the step that needs it, readable only by root, and removed when the step is over.
+// A script has three parts: variables (lines of NAME='value'), files (functions that print a file's content), and the
+// stages themselves, which are the same for every host and live in sh/. Scripts hold no secrets. Each step's secrets
+// are uploaded to SecretsDir just before it, readable only by root, and removed after it.
 package script
 
 import (
@@ -173,7 +173,7 @@ func stageText() (string, error) {
 	return b.String(), nil
 }
 
-// registryFunction writes containerd's hosts.toml files and removes those that nobody wants any more.
+// registryFunction returns the function that writes containerd's hosts.toml files and removes obsolete ones.
 func registryFunction(want desired.Cluster) string {
 	var b strings.Builder
 	files := componentconfig.RegistryFiles(want)
@@ -193,9 +193,9 @@ func registryFunction(want desired.Cluster) string {
 	return b.String()
 }
 
-// functionDefinition returns the function of that name, which prints a file's content. What ends the content is made
-// longer until no line of the content is it. Content with a line that begins as that does, and has other characters
-// than ASCII, is quoted instead: dash 0.5.12 loses bytes of such a line.
+// functionDefinition returns a function that prints a file's content from a here-document. The delimiter is extended
+// until it is no line of the content. dash 0.5.12 loses bytes of a line that begins like the delimiter and has
+// non-ASCII characters; content with such a line is quoted instead.
 func functionDefinition(function, content string) string {
 	content = strings.TrimRight(content, "\n")
 	end := "KUBEONE_END_OF_FILE"
@@ -211,8 +211,7 @@ func functionDefinition(function, content string) string {
 	return fmt.Sprintf("\n%s() {\n\tcat <<'%s'\n%s\n%s\n}\n", function, end, content, end)
 }
 
-// resetOnly reports whether the host has nothing to install: it is not of a known architecture, or no
-// version is wanted.
+// resetOnly reports whether the host can only be reset: its architecture is unknown, or no version is desired.
 func (in Input) resetOnly() bool { return len(in.Want.Artifacts) == 0 }
 
 // Quote returns s as one word of a POSIX shell, whatever it contains.
@@ -290,7 +289,7 @@ func shellVariables(in Input, a desired.Artifacts) []step.Variable {
 		step.Variables(in.Steps))
 }
 
-// cniVariables say which CNI configuration is the network plugin's, and whether that is somebody else's.
+// cniVariables returns variables about the network plugin's CNI configuration, and whether the operator installs it.
 func cniVariables(in Input) []step.Variable {
 	return []step.Variable{
 		step.Words("CNI_FILES", in.Network.Config.Files()...),
@@ -356,7 +355,7 @@ func pluginBinaries(in Input) []string {
 	return names
 }
 
-// linkPlugin is a function that links the program of one of those binaries to where the container runtime looks for it.
+// linkPlugin returns a function that links a network plugin's binary to the directory that the container runtime uses.
 func linkPlugin(in Input) string {
 	var b strings.Builder
 	b.WriteString("\n# link_plugin NAME HOME\nlink_plugin() {\n\tcase $1 in\n")

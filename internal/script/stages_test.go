@@ -122,7 +122,7 @@ func TestNoHostIsFinishedWithoutTheGuardOfItsEtcd(t *testing.T) {
 	}
 }
 
-// What cannot be started is not missed on a host that is told finished: nobody would start it before the next upgrade.
+// A guard that cannot be started stops a host from becoming complete: no stage would start it before the next upgrade.
 func TestNoHostIsFinishedWithoutItsGuard(t *testing.T) {
 	t.Parallel()
 	b := controlPlane(t, "cp-2")
@@ -438,7 +438,7 @@ func TestCAsOfAnotherClusterAreRefused(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, info, err)
 		}
 	}
-	// What the peer has still to drop, this host has too; what it was to sign with before is somebody else's business.
+	// This host has what the peer still has to drop, but not the keys that it was to sign with before.
 	b.write("etc/kubernetes/pki/next/etcd-ca.key", "former")
 	b.write("etc/kubeone/rotation", "etcd learn\n")
 	b.must("stage_pki")
@@ -521,7 +521,7 @@ func TestWhereTheImageOfDNSIsIsNoted(t *testing.T) {
 	}
 }
 
-// Whoever goes on with kubeadm alone finds what the cluster runs.
+// An operator who continues with kubeadm alone finds the images that the cluster runs.
 func TestKubeadmIsToldOfTheImagesThatItApplies(t *testing.T) {
 	t.Parallel()
 	b := controlPlane(t, "cp-1")

@@ -267,12 +267,12 @@ func controllerFilesThere(w *World, h desired.Host, i Intent) {
 	w.Is.Hosts[h.ID] = seen
 }
 
-// LackingBundles returns those of the wanted bundles that a host does not have.
+// LackingBundles returns the bundles of want that a host does not have.
 func LackingBundles(want []desired.BundleFile, has map[string]int64) []desired.BundleFile {
 	return slices.DeleteFunc(slices.Clone(want), func(b desired.BundleFile) bool { return has[b.Name] == b.Size })
 }
 
-// The kinds by which the hosts of Machines are returned before their cluster ends.
+// Kinds that return the hosts of Machines before their cluster ends.
 const (
 	DeleteMachines Kind = "delete-machines"
 	AwaitHosts     Kind = "await-hosts"

@@ -56,7 +56,7 @@ func initRow() row {
 	}
 }
 
-// afterInit makes a host the first member of a cluster that nobody knows by its CA yet.
+// afterInit makes a host the first member of a cluster whose CA is not known yet.
 func afterInit(w *World, h desired.Host, i Intent) {
 	w.CA = ""
 	afterJoin(w, h, i)

@@ -4,7 +4,7 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// The kinds by which hosts join a cluster.
+// Kinds that let hosts join a cluster.
 const (
 	CopyPKI     Kind = "pki"
 	JoinPrepare Kind = "join-prepare"

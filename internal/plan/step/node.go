@@ -75,8 +75,8 @@ type DrainNodeParams struct {
 	// Upgrade says that the node comes back: its etcd member must be dispensable meanwhile, and no other node's upgrade
 	// begins when this fails.
 	Upgrade bool `json:"upgrade,omitempty"`
-	// MaxUnavailable is how many workers, this one included, runs may have out of service at a time; 0 is any number.
-	// Whoever finds more waits: other runs may be at work on other workers.
+	// MaxUnavailable is how many workers, including this one, all runs together may have out of service; 0 means any
+	// number. If there are more, the step waits: other runs may be working on other workers.
 	MaxUnavailable int `json:"maxUnavailable,omitempty"`
 }
 
@@ -107,7 +107,7 @@ func drainNodeRow() row {
 			}
 			return quorum.NoDisruption // of a member that leaves, its own step asks
 		},
-		effect: noEffect, // whoever drains uncordons, or deletes the Node
+		effect: noEffect, // a later step uncordons or deletes the Node
 	}
 }
 

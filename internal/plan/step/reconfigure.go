@@ -13,7 +13,7 @@ const Reconfigure Kind = "reconfigure"
 // ReconfigureParams name the configurations of the host that differ from what is desired.
 type ReconfigureParams struct {
 	Configurations []string `json:"configurations,omitempty"`
-	// DiscardEdits says that its static pods are made again, whatever somebody has changed in them.
+	// DiscardEdits says that its static pods are written again even if they were edited.
 	DiscardEdits bool `json:"discardEdits,omitempty"`
 }
 
@@ -39,7 +39,7 @@ func reconfigureRow() row {
 	}
 }
 
-// afterReconfigure makes a host one that has the wanted configuration, or, of that, the credentials alone.
+// afterReconfigure gives a host the desired configuration, or only its credentials.
 func afterReconfigure(w *World, h desired.Host, i Intent) {
 	if slices.Equal(ParamsOf[ReconfigureParams](i).Configurations, []string{desired.CredentialsConfiguration}) {
 		afterCredentials(w, h, i)
@@ -144,8 +144,8 @@ func afterDial(w *World, h desired.Host, _ Intent) {
 	w.Is.Hosts[h.ID] = seen
 }
 
-// PublishEndpointParams are the endpoint, and names and addresses at which the API was to be found before: the API
-// servers' certificates keep them, also those of hosts that join.
+// PublishEndpointParams are the endpoint, and former names and addresses of the API: API servers' certificates keep
+// these, also on hosts that join later.
 type PublishEndpointParams struct {
 	Endpoint string   `json:"endpoint,omitempty"` // "host:port"
 	Former   []string `json:"formerNames,omitempty"`

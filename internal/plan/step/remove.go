@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// The kinds by which hosts leave a cluster.
+// Kinds that remove hosts from a cluster.
 const (
 	RemoveEtcd Kind = "remove-etcd"
 	ResetHost  Kind = "reset"
@@ -15,11 +15,11 @@ const (
 	DeleteNode Kind = "delete-node"
 )
 
-// RemoveEtcdParams say which member leaves. Confirm: looks over 30 seconds must find it dead, and
-// its host silent.
+// RemoveEtcdParams say which member leaves. With Confirm, probes over 30 seconds must find the member dead and its host
+// silent.
 type RemoveEtcdParams struct {
 	Member string `json:"member,omitempty"` // its ID, hex
-	// Learner says that it goes because it is one that nobody finishes: once it votes, it stays.
+	// Learner says that the member is an abandoned learner. If it votes by then, it stays.
 	Learner bool `json:"learner,omitempty"`
 	Death
 }
@@ -46,7 +46,7 @@ func memberRemoved(w *World, _ desired.Host, i Intent) {
 
 // ResetHostParams say what must be so before a host is wiped.
 type ResetHostParams struct {
-	MemberLeft bool `json:"memberLeft,omitempty"` // it must have no member in etcd any more
+	MemberLeft bool `json:"memberLeft,omitempty"` // its member must have left etcd
 }
 
 // Kind returns ResetHost.
@@ -109,8 +109,8 @@ func afterPurge(w *World, h desired.Host, _ Intent) {
 	w.Is.Hosts[h.ID] = seen
 }
 
-// DeleteNodeParams say what a Node is deleted for. Confirm: the Node must not be Ready, and its host, if there is a
-// Peer, must be found silent by looks over 30 seconds.
+// DeleteNodeParams say why a Node is deleted. With Confirm, the Node must not be Ready, and its host, if there is a
+// Peer, must stay silent to probes over 30 seconds.
 type DeleteNodeParams struct{ Death }
 
 // Kind returns DeleteNode.

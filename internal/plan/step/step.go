@@ -1,7 +1,6 @@
-// Package step says what a step of a plan is. Everything that is known about a kind of step stands in one row of one
-// table: where it runs, what it changes, its parameters, the secrets that it may read, what etcd must allow before it,
-// the Event that it leaves, and its predicted effect. Whoever runs, shows or simulates a plan looks there, and knows no
-// kind by name.
+// Package step defines the kinds of steps in a plan. Everything about a kind is in one row of one table: where it runs,
+// what it changes, its parameters, the secrets that it may read, what etcd must allow before it, the Event that it
+// leaves, and its predicted effect. Code that runs, shows or simulates plans uses this table, and does not name kinds.
 //
 // A kind is a constant, a type for its parameters if it has any, its row, and the function that predicts its effect;
 // they stand together in the file of the kinds that serve the same end (join.go, upgrade.go, …). Like all that plans,
@@ -43,7 +42,7 @@ func ParamsOf[P Params](i Intent) P {
 // With returns the intent that has these parameters, and nothing else yet.
 func With(p Params) Intent { return Intent{Kind: p.Kind(), Params: p} }
 
-// Content is what must be brought to a host for a step. It is part of the parameters of the kinds that need any.
+// Content is what must be uploaded to a host for a step. It is part of the parameters of the kinds that need any.
 type Content struct {
 	Uploads   []string `json:"uploads,omitempty"`   // sha256 digests (hex) of what is uploaded before the step runs
 	Downloads []string `json:"downloads,omitempty"` // URLs and images that the host fetches itself
@@ -51,7 +50,7 @@ type Content struct {
 
 func (c Content) content() Content { return c }
 
-// Content is what must be brought to the host for the step.
+// Content returns what must be uploaded to the host for the step.
 func (i Intent) Content() Content {
 	if of, ok := i.Params.(interface{ content() Content }); ok {
 		return of.content()
@@ -94,24 +93,24 @@ type Concern string
 // The concerns.
 const (
 	TheCluster Concern = ""     // also of a kind that is known nowhere
-	ItsHost    Concern = "host" // where the host is a worker, nobody else is concerned
+	ItsHost    Concern = "host" // if the host is a worker, only that host
 	ItsRun     Concern = "run"  // what no other run knows of
 )
 
-// Secret is something that a stage may read while it runs, and nobody else.
+// Secret is something that only a stage may read, and only while it runs.
 type Secret string
 
 // The secrets.
 const (
 	NewTokenSecret  Secret = "new token"       // a join token that the cluster is to begin with
 	TokenSecret     Secret = "join token"      // one that the cluster knows
-	DiscoverySecret Secret = "discovery"       // the cluster's address and CA, by which a join verifies it
+	DiscoverySecret Secret = "discovery"       // the cluster's address and CA, for the verification by a join
 	PKISecret       Secret = "pki"             // CAs and service-account keys of another control-plane host
 	BackupSecret    Secret = "backup"          // the same, and the configuration of encryption, of a backup
 	ComponentSecret Secret = "component files" // those of the control plane's components that are secret
 	// CredentialsSecret is what the host is to have for registries and proxies, if there is anything.
 	CredentialsSecret Secret = "credentials"
-	// EncryptionSecret is the configuration by which the API server encrypts Secrets, with its keys.
+	// EncryptionSecret is the API server's configuration for the encryption of Secrets, with its keys.
 	EncryptionSecret Secret = "encryption"
 	// RotationSecret is what a host is to have of the authorities whose keys are rotated.
 	RotationSecret Secret = "rotation"

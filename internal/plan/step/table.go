@@ -39,12 +39,12 @@ type row struct {
 // trait is what is true of all steps of a kind.
 type trait uint16
 
-// A kind without any of the first ten only looks, or writes what no later decision depends on.
+// A kind without any of the first ten only inspects, or writes what no later decision depends on.
 const (
 	changesMembership   trait = 1 << iota // of etcd: one such step at a time, and none after one that failed
 	installsRelease                       // binaries or images of a release, or relies on their being there
 	namesImages                           // of a release, which it writes somewhere
-	findsImages                           // of a release by name, which it looks for before it changes anything
+	findsImages                           // finds images of a release by name before it changes anything
 	createsControlPlane                   // where there was none: its credentials are read from the host
 	joinsCluster                          // its host becomes a member of the cluster
 	clearsHost                            // its host becomes bare
@@ -52,7 +52,7 @@ const (
 	uncordonsNode                         // its Node gets pods again
 	writesStaticPods                      // on control-plane hosts, and so the secret files that these read
 	allOrNothing                          // where it failed, the host is as it was
-	coreOfActivity                        // without such a step a plan has no such activity (row.partOf) on that host
+	coreOfActivity                        // a plan without such a step lacks the activity (row.partOf) on that host
 
 	// runsByHand: a host's script runs the stage also when the caller names none. It brings the host to its state,
 	// takes nothing away, and asks itself what etcd must allow.
@@ -148,8 +148,8 @@ func (k Kind) NeedsRelease() bool { return k.hasTrait(installsRelease | namesIma
 // NamesRelease reports whether steps of the kind need the names of a release's images, or all of it.
 func (k Kind) NamesRelease() bool { return k.NeedsRelease() || k.hasTrait(findsImages) }
 
-// CreatesControlPlane reports whether a control plane begins with a step of the kind, to which nobody has
-// credentials yet.
+// CreatesControlPlane reports whether a step of the kind creates a control plane, to which there are no credentials
+// yet.
 func (k Kind) CreatesControlPlane() bool { return k.hasTrait(createsControlPlane) }
 
 // Joins reports whether a host is a member of the cluster once a step of the kind is done.
@@ -172,7 +172,7 @@ func (k Kind) PartOf() (activity desired.Activity, core bool) {
 	return k.row().partOf, k.hasTrait(coreOfActivity)
 }
 
-// ByHand reports whether a host's script runs the stage of the kind also when nobody names a stage.
+// ByHand reports whether a host's script without an argument runs the stage of the kind.
 func (k Kind) ByHand() bool { return k.hasTrait(runsByHand) }
 
 // BeginsUpgrade reports whether the upgrade of a node begins with the step.
@@ -231,9 +231,8 @@ func paramsOf[P Params]() paramsType {
 	}}
 }
 
-// Variables returns the shell variables by which the stages of a host's script know the parameters of the host's
-// steps, in the table's order: of every kind that has any, as of a kind without a step there all values are those
-// of zero parameters.
+// Variables returns the shell variables with the parameters of a host's steps, in the table's order. It includes every
+// kind with variables; a kind without a step has the values of zero parameters.
 func Variables(steps []Intent) []Variable {
 	var out []Variable
 	for _, r := range rows {

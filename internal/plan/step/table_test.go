@@ -85,7 +85,7 @@ func TestSecretsAreThoseOfTheRole(t *testing.T) {
 	}
 }
 
-// TestEveryKindSaysWhatItDisrupts has all kinds: a new one fails it until somebody has thought about etcd.
+// TestEveryKindSaysWhatItDisrupts lists all kinds, so that it fails for a new one until its effect on etcd is stated.
 func TestEveryKindSaysWhatItDisrupts(t *testing.T) {
 	t.Parallel()
 	want := map[Kind]quorum.Disruption{

@@ -52,7 +52,7 @@ func afterFetchImage(w *World, h desired.Host, _ Intent) {
 
 // CheckParams say what does not stop the host's upgrade.
 type CheckParams struct {
-	// DiscardEdits says that its static pods are made again, whatever somebody has changed in them.
+	// DiscardEdits says that its static pods are written again even if they were edited.
 	DiscardEdits bool `json:"discardEdits,omitempty"`
 }
 
@@ -114,7 +114,7 @@ func upgradeWorkerRow() row {
 	}
 }
 
-// afterUpgrade makes a host one that runs the desired version with the wanted configuration.
+// afterUpgrade gives a host the desired version and configuration.
 func afterUpgrade(w *World, h desired.Host, _ Intent) {
 	w.makeMember(h) // one whose upgrade was interrupted may not have worked
 	seen := w.Is.Hosts[h.ID]
@@ -122,7 +122,7 @@ func afterUpgrade(w *World, h desired.Host, _ Intent) {
 	seen.Containerd.Version = cmp.Or(h.Versions.Containerd, seen.Containerd.Version)
 	if h.Role == desired.ControlPlane {
 		seen.APIServerVersion = w.Want.KubernetesVersion
-		seen.ControllerManagerVersion, seen.SchedulerVersion = "", "" // whatever they were, they are the wanted ones
+		seen.ControllerManagerVersion, seen.SchedulerVersion = "", "" // not the former ones any more
 		w.Is.API.Version = w.Want.KubernetesVersion
 	}
 	seen.Digests, seen.Firewalls, seen.Upgrading = w.Config[h.ID], w.firewallsOf(seen), ""
@@ -139,7 +139,7 @@ func systemAddonsRow() row {
 	}
 }
 
-// systemApplied gives all pods of what kubeadm applies their wanted images, and its objects what they must be.
+// systemApplied gives pods of kubeadm's addons their desired images, and the addons' objects their desired content.
 func systemApplied(w *World, _ desired.Host, _ Intent) {
 	w.Is.API.Pods = slices.Clone(w.Is.API.Pods)
 	for i := range w.Is.API.Pods {

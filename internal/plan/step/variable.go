@@ -23,8 +23,8 @@ func Words(name string, words ...string) Variable { return Lines(name, [][]strin
 // be empty.
 func Lines(name string, lines [][]string) Variable { return Variable{Name: name, lines: lines} }
 
-// Value returns the variable's value. The error names a word that a stage would not read as it is: one with a blank or
-// a control character, or an empty one before others.
+// Value returns the variable's value. The error names a word that a stage would split or lose: one with a blank or a
+// control character, or an empty one before others.
 func (v Variable) Value() (string, error) {
 	if v.lines == nil {
 		return v.text, nil

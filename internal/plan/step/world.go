@@ -18,7 +18,7 @@ type World struct {
 	Epoch int               // how often the cluster has been recovered
 }
 
-// NewWorld returns the world before the first step. What the input holds stays as it is.
+// NewWorld returns the world before the first step. It does not change what the input holds.
 func NewWorld(in decide.Input, names map[string]string, epoch int) *World {
 	in.Is.Hosts = maps.Clone(in.Is.Hosts)
 	if in.Is.Hosts == nil {
@@ -64,7 +64,7 @@ func (w *World) makeMember(h desired.Host) {
 		seen.Manifests = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
 		seen.APIServer, seen.ControllerManager, seen.Scheduler = observed.Yes, observed.Yes, observed.Yes
 		seen.EtcdHealth = observed.Yes
-		if seen.APIServerVersion == "" { // its manifest is gone: it comes again in the kubelet's version
+		if seen.APIServerVersion == "" { // its manifest is missing; the new one has the kubelet's version
 			seen.APIServerVersion = seen.Kubelet.Version
 		}
 		w.makeVoter(h)
@@ -140,7 +140,7 @@ func (w *World) nodeOf(h desired.Host, kubelet string) {
 	})
 }
 
-// Cluster DNS, by the app label of its pods, and its Deployment, of which kubeadm makes 2 replicas.
+// Cluster DNS: the app label of its pods, and its Deployment, which kubeadm creates with 2 replicas.
 const (
 	dns             = "kube-dns"
 	dnsDeployment   = "Deployment kube-system/coredns"
