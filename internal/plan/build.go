@@ -12,15 +12,15 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// Input is all that a plan depends on.
+// Input is everything that a plan depends on.
 type Input struct {
 	Decide decide.Input // the observed world
 	// FirstContacts are fingerprints of host keys that approval of the plan records, by host ID.
 	FirstContacts map[string]string
 }
 
-// Build decides, plans the route, imagines the world after it, and decides again, until nothing remains to do, or what
-// follows cannot be known before the steps have run. It returns the decisions too, the first one first.
+// Build decides, plans the route, predicts the world after it, and decides again, until nothing remains to do, or until
+// the next steps depend on the result of these. It also returns the decisions, in order.
 func Build(in Input) (Plan, []decide.Decision) {
 	b := newBuilder(in.Decide)
 	b.plan.FirstContacts = in.FirstContacts
@@ -46,13 +46,13 @@ func Build(in Input) (Plan, []decide.Decision) {
 	return b.plan, decisions
 }
 
-// planRoutes decides and plans, again and again, until nothing more can be planned. It returns the decisions.
+// planRoutes decides and plans repeatedly, until nothing more can be planned, and returns the decisions.
 func (b *builder) planRoutes() []decide.Decision {
 	var decisions []decide.Decision
 	for len(decisions) < maxRoutes {
 		next := b.in
 		next.Is, next.CA = b.world.Is, b.world.CA
-		if len(b.plan.Steps) > 0 { // which change what is
+		if len(b.plan.Steps) > 0 { // the steps change the world
 			next.Now = b.in.Is.Etcd.Members
 		}
 		d := decide.Decide(next)
@@ -67,13 +67,13 @@ func (b *builder) planRoutes() []decide.Decision {
 	return decisions
 }
 
-// maxRoutes ends a plan that would not; each route of a plan leaves less to do.
+// maxRoutes bounds the number of routes in a plan, in case a route does not leave less to do.
 const maxRoutes = 16
 
 type builder struct {
 	in        decide.Input            // with the observed world
 	world     *step.World             // as predicted so far
-	names     map[string]string       // what people call the hosts, by ID
+	names     map[string]string       // display names of the hosts, by ID
 	nodeNames map[string]string       // names of the hosts' Nodes, by ID
 	hosts     map[string]desired.Host // by ID
 	plan      Plan
@@ -81,20 +81,20 @@ type builder struct {
 	barrier   []string        // IDs that every later step needs: repairs come first
 	first     string          // ID of the host whose uploads go before the other hosts'
 	init      string          // ID of the step that creates the cluster, if there is one
-	begun     []string        // ID of the step that finishes a join which has reached etcd already
-	addons    []string        // IDs of the steps of those addons without which no Node is ready
+	begun     []string        // ID of the step that finishes a join that has already reached etcd
+	addons    []string        // IDs of the steps of addons that Nodes need to become Ready
 	// controllers is the ID of the step that applies the controllers, if there is one
 	controllers []string
-	// settings is the ID of the step that sets what is said of kube-proxy and cluster DNS, if there is one
+	// settings is the ID of the step that changes the settings of kube-proxy and cluster DNS, if there is one
 	settings []string
-	// renamed are the IDs of the steps that bring the image of cluster DNS under another name
+	// renamed are the IDs of the steps that fetch the image of cluster DNS under another name
 	renamed []string
 	// published is the ID of the step that names the endpoint in the cluster's objects, if there is one
 	published string
 	refused   []error // why etcd does not allow steps of the plan
 }
 
-// newBuilder begins a plan that does these routes.
+// newBuilder starts a plan with these routes.
 func newBuilder(in decide.Input, routes ...string) *builder {
 	known := decide.NodeNames(in)
 	names, nodes := displayNames(in.Want, known), nodeNames(in, known)
@@ -111,7 +111,7 @@ func newBuilder(in decide.Input, routes ...string) *builder {
 	return b
 }
 
-// planRoute plans one route. It returns whether another one may follow.
+// planRoute plans one route and returns whether another one may follow.
 func (b *builder) planRoute(d decide.Decision) bool {
 	if d.Route != fsm.Nothing || len(b.plan.Routes) == 0 {
 		b.plan.Routes = append(b.plan.Routes, string(d.Route))

@@ -12,9 +12,9 @@ import (
 	"kubeone/internal/text/set"
 )
 
-// RenewCertificates plans that the control plane's certificates and kubeconfigs are renewed, one host after the other:
-// those to which that gives more than an hour, so that a run which was killed continues where it ended; with all, every
-// one. Nothing is planned while a control-plane host is not well.
+// RenewCertificates plans the renewal of the control plane's certificates and kubeconfigs, one host after the other. It
+// skips hosts where a renewal would add less than an hour, so that a killed run resumes where it ended; with all, it
+// renews every host. It plans nothing while a control-plane host is unhealthy.
 func RenewCertificates(in decide.Input, all bool) (Plan, error) {
 	if err := contradictionErrors(in); err != nil {
 		return Plan{}, err
@@ -29,7 +29,7 @@ func RenewCertificates(in decide.Input, all bool) (Plan, error) {
 	for _, h := range in.Want.ControlPlane {
 		seen := in.Is.Hosts[h.ID]
 		if d.Hosts[h.ID].Condition != condition.Healthy {
-			continue // it has not joined, and a join makes certificates of its own
+			continue // it has not joined, and its join makes certificates
 		}
 		if names := condition.Renewable(&seen, in.Want.Certificates.Validity(), all); len(names) > 0 {
 			previous = []string{b.renewOn(h, "asked for: "+problem.List(names), previous)}
@@ -62,8 +62,8 @@ func (b *builder) whyNotRenewable(d decide.Decision) string {
 		"; kubeone plan says what to do about that"
 }
 
-// renewEnding plans that certificates near their end are renewed, one control-plane host after the other. It returns
-// whether what follows can be predicted: of each kind of step a host has one in a plan.
+// renewEnding plans the renewal of certificates that expire soon, one control-plane host after the other. It returns
+// whether the next steps can be predicted: a plan has at most one step of a kind for each host.
 func (b *builder) renewEnding(d decide.Decision) bool {
 	var previous []string
 	for _, h := range b.in.Want.ControlPlane {
@@ -82,7 +82,7 @@ func (b *builder) renewEnding(d decide.Decision) bool {
 	return true
 }
 
-// renewOn plans that all that kubeadm made is renewed on a control-plane host that is well.
+// renewOn plans the renewal of everything that kubeadm has made on a healthy control-plane host.
 func (b *builder) renewOn(h desired.Host, reason string, needs []string) string {
 	changes := []string{
 		"certificates in /etc/kubernetes/pki, but for the CAs",

@@ -14,9 +14,9 @@ import (
 	"kubeone/internal/text/set"
 )
 
-// learnCA plans that everybody trusts the CA that is to sign, before it does: hosts that join, pods that start, and
-// workers. Pods that run have read the CAs when they started, and people have theirs in kubeconfigs: where some host
-// has only learnt of it in this plan, it ends here.
+// learnCA plans that joining hosts, new pods and workers trust the next CA before it signs. Running pods have read the
+// CAs at their start, and users have them in kubeconfigs. So if a host learns of the CA only in this plan, the rotation
+// is held after this.
 func (b *builder) learnCA(d decide.Decision, needs []string) (after []string, held string) {
 	published := []string{b.onCluster(string(step.PublishCA), Step{
 		Intent: step.With(step.PublishCAParams{}), Action: Change, Needs: slices.Clone(needs),
@@ -51,9 +51,9 @@ func (b *builder) learnCA(d decide.Decision, needs []string) (after []string, he
 	})}, ""
 }
 
-// forgetCA plans that all kubelets have certificates of the new CA, and that workers, and who joins, trust it alone. A
-// kubelet that asks for certificates is without any until it is answered, which takes a run: no more workers than may
-// be unavailable ask at the same time, and where one is not answered no other asks.
+// forgetCA plans that all kubelets get certificates of the new CA, and that workers and joining hosts trust it alone. A
+// kubelet has no serving certificate until its request is approved, which only a run does. So at most as many workers
+// ask at a time as may be unavailable, and if one gets no answer, no other asks.
 func (b *builder) forgetCA(needs []string) []string {
 	parts := []string{condition.PartKubelet, condition.PartServing}
 	const reason = "the API servers are about to trust no other CA"
@@ -82,7 +82,7 @@ func (b *builder) forgetCA(needs []string) []string {
 	return slices.Concat(renewed, b.trustOnWorkers(step.ForgetCA, renewed, none))
 }
 
-// trustOnWorkers plans a step of that kind on those workers that are members and do not trust yet what they are to.
+// trustOnWorkers plans a step of that kind on the joined workers that do not have the trust yet.
 func (b *builder) trustOnWorkers(kind step.Kind, needs []string, done func(observed.Authority) bool) []string {
 	title, reason := "trust the cluster's next CA beside the present one", "API servers will present what it signs"
 	if kind == step.ForgetCA {
@@ -114,7 +114,7 @@ func (b *builder) leftInExtensions() []string {
 	return out
 }
 
-// joinedHosts returns those of the manifest that are members of the cluster.
+// joinedHosts returns the hosts of the manifest that are members of the cluster.
 func (b *builder) joinedHosts() []desired.Host {
 	return slices.DeleteFunc(b.in.Want.Hosts(), func(h desired.Host) bool {
 		seen := b.world.Is.Hosts[h.ID]
@@ -140,7 +140,7 @@ func (b *builder) unseenNodes(d decide.Decision) string {
 	return problem.List(out)
 }
 
-// nodesElsewhere returns the names of Nodes that are none of the manifest's hosts.
+// nodesElsewhere returns the names of Nodes that do not belong to a host of the manifest.
 func (b *builder) nodesElsewhere() []string {
 	var out []string
 	for i := range b.in.Is.API.Nodes {

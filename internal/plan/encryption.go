@@ -14,8 +14,8 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// encryptSecrets plans one phase of a change of how Secrets are stored, one control-plane host after the other; the
-// phase that follows is planned when the world after this one is decided about. It returns whether that may be.
+// encryptSecrets plans one phase of a change of encryption, one control-plane host after the other. The next phase
+// follows from the decision about the predicted world. It returns whether another route may follow.
 func (b *builder) encryptSecrets(d decide.Decision) bool {
 	e := d.Encryption
 	previous := b.onControlPlane()
@@ -42,7 +42,7 @@ func (b *builder) encryptSecrets(d decide.Decision) bool {
 	return true
 }
 
-// newKey returns the name of the key that is made in the phase; "" if none is.
+// newKey returns the name of the key that the phase creates; "" if it creates none.
 func newKey(e atrest.Decision) string {
 	if e.New && e.Phase == atrest.Learn {
 		return e.Writer
@@ -50,8 +50,8 @@ func newKey(e atrest.Decision) string {
 	return ""
 }
 
-// onControlPlane returns the steps on control-plane hosts so far which no other one of these needs: when they are done,
-// all are. Nodes become Ready, and addons are applied, meanwhile.
+// onControlPlane returns the steps on control-plane hosts that no other such step needs: once they are done, all are.
+// Meanwhile, Nodes become Ready and addons are applied.
 func (b *builder) onControlPlane() []string {
 	var out []string
 	for _, s := range b.plan.Steps {
@@ -70,7 +70,7 @@ func (b *builder) rewriteSecrets(writer string, needs []string) []string {
 	if writer == observed.Identity {
 		title = "rewrite every Secret, unchanged"
 	}
-	if b.hasStep(string(step.RewriteSecrets)) { // in this plan once already, for another one
+	if b.hasStep(string(step.RewriteSecrets)) { // once already, with another key
 		return needs
 	}
 	written := b.onCluster(string(step.RewriteSecrets), Step{
@@ -113,7 +113,7 @@ func phaseTitle(phase atrest.Phase, providers []string, made string) string {
 	return "forget all but " + byKey(providers[0])
 }
 
-// byKey returns a provider in a sentence.
+// byKey returns a provider as part of a sentence.
 func byKey(provider string) string {
 	if provider == observed.Identity {
 		return "no key"
@@ -153,7 +153,7 @@ func readBy(providers []string) string {
 	return strings.Join(out, ", ")
 }
 
-// giveKeys plans that a host gets again the keys that it has lost, and the rest of what it lacks after that.
+// giveKeys plans that a host gets its lost keys, and then everything else that it lacks.
 func (b *builder) giveKeys(h desired.Host, parts []string, reason string, needs []string) string {
 	var others []atrest.Host
 	for _, other := range b.in.Want.ControlPlane {

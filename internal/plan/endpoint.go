@@ -50,8 +50,8 @@ func (b *builder) moveEndpoint(d decide.Decision) {
 	}
 }
 
-// afterPublishing has a step begin when the cluster's objects name the endpoint, or when that was tried in vain. What
-// leads pods on every host to the endpoint begins only when all hosts have found it.
+// afterPublishing makes a step wait until the cluster's objects name the endpoint, or until that has failed. A step
+// that leads pods on every host to the endpoint waits until all hosts have found it.
 func (b *builder) afterPublishing(s *Step) {
 	switch {
 	case b.published == "":

@@ -15,7 +15,7 @@ import (
 	"kubeone/internal/text/set"
 )
 
-// finishPlan adds what every run that changes something ends with, and what the reader should know.
+// finishPlan adds the last steps of every run that changes something, and notes for the operator.
 func (b *builder) finishPlan(first decide.Decision) {
 	b.revokeTokens()
 	if len(b.plan.Steps) > 0 && (b.init != "" || b.in.Is.API.Reached == observed.Yes) {
@@ -54,7 +54,7 @@ func (b *builder) finishPlan(first decide.Decision) {
 	}
 }
 
-// addWarnings has the plan say what a warning does, unless its steps see to that.
+// addWarnings adds a warning to the plan, unless its steps resolve it.
 func (b *builder) addWarnings(w problem.Problem) {
 	b.plan.Unlike = append(b.plan.Unlike, b.untouchedWarning(w)...)
 	if w.Code == problem.StaticPodsEdited && b.hasStep(b.stepID(step.UpgradeControlPlane, b.hostByID(w.Host))) {
@@ -64,8 +64,7 @@ func (b *builder) addWarnings(w problem.Problem) {
 	b.plan.Notes = append(b.plan.Notes, problemText(b.names, w))
 }
 
-// failedMachines reports which Machines have an error that only a person can correct, some of them where there are
-// many.
+// failedMachines returns the Machines with an error that only an operator can correct; if there are many, some of them.
 func (b *builder) failedMachines() []string {
 	pool := b.in.Is.API.Pool
 	if pool == nil {
@@ -90,9 +89,9 @@ func (b *builder) failedMachines() []string {
 	return out
 }
 
-// otherBinaries reports which programs members have in another version than the release that the plan is made of, where
-// no step of the plan changes that: a default of ours that has changed waits for the next upgrade. The kubelet's is not
-// among them, which decides whether there is one.
+// otherBinaries returns the programs of members that have another version than in the release, and that the plan does
+// not change: a changed default waits for the next upgrade. It leaves out the kubelet, whose version decides about
+// upgrades.
 func (b *builder) otherBinaries() []string {
 	hosts := map[string][]string{}
 	var order []string
@@ -123,13 +122,13 @@ func (b *builder) otherBinaries() []string {
 	return out
 }
 
-// discardedEdits reports what an upgrade of the host loses: only where that was asked for is one planned.
+// discardedEdits reports which edits an upgrade of the host overwrites. Such an upgrade is planned only on request.
 func discardedEdits(host string, edited problem.Problem) string {
 	files, _ := edited.Parameters["files"].([]string)
 	return host + ": its upgrade overwrites edits of " + problem.List(files)
 }
 
-// untouchedWarning is what a warning says that is other than it must be and that no step of the plan changes.
+// untouchedWarning returns the differences in a warning that no step of the plan changes.
 func (b *builder) untouchedWarning(w problem.Problem) []string {
 	var out []string
 	switch w.Code {
@@ -144,19 +143,19 @@ func (b *builder) untouchedWarning(w problem.Problem) []string {
 		out = append(out, fmt.Sprint(w.Parameters["component"])+" (could not be compared)")
 	case problem.ComponentNotRunning:
 		if len(b.plannedSteps(step.AwaitWorkloads)) > 0 {
-			break // that step waits for it
+			break // the step waits for it
 		}
 		nodes, _ := w.Parameters["nodes"].([]string)
 		out = append(out, fmt.Sprint(w.Parameters["component"])+" (does not run on "+problem.List(nodes)+")")
 	case problem.FilesExposed:
-		for _, file := range b.world.Is.Hosts[w.Host].Exposed { // those that no step closes
+		for _, file := range b.world.Is.Hosts[w.Host].Exposed { // no step closes these
 			out = append(out, b.names[w.Host]+" "+file.String())
 		}
 	case problem.PodsOutsideNetwork:
 		pods, _ := w.Parameters["pods"].([]string)
 		out = append(out, "clusterNetwork.podSubnet (pods have other addresses: "+problem.List(pods)+")")
 	case problem.FilesEdited, problem.StaticPodsEdited:
-		for _, file := range b.world.Is.Hosts[w.Host].Edited { // those that no step makes again
+		for _, file := range b.world.Is.Hosts[w.Host].Edited { // no step writes these again
 			if condition.IsStaticPod(file) == (w.Code == problem.StaticPodsEdited) {
 				out = append(out, b.names[w.Host]+" "+file+" (edited)")
 			}
@@ -176,7 +175,7 @@ func problemText(names map[string]string, p problem.Problem) string {
 	return text
 }
 
-// revokeTokens plans the end of the join tokens, if there are any, after the last steps that read one.
+// revokeTokens plans to revoke the join tokens, if there are any, after the last step that reads one.
 func (b *builder) revokeTokens() {
 	var readers []Step
 	for _, s := range b.plan.Steps {

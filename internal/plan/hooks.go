@@ -12,7 +12,7 @@ import (
 	"kubeone/internal/text/set"
 )
 
-// addHooks puts the operator's commands around what the plan does to each host.
+// addHooks inserts the operator's commands around what the plan does to each host.
 func (b *builder) addHooks() {
 	if len(b.in.Want.Hooks) == 0 || !b.takesHooks() {
 		return
@@ -27,8 +27,7 @@ func (b *builder) addHooks() {
 	}
 }
 
-// owedHooks plans what runs before have left: what they have done to a host without that its hooks succeeded has them
-// now.
+// owedHooks plans the hooks that are owed: those of earlier activities whose hooks have not succeeded.
 func (b *builder) owedHooks() {
 	if !b.takesHooks() {
 		return
@@ -39,7 +38,7 @@ func (b *builder) owedHooks() {
 	}
 }
 
-// takesHooks reports whether the plan is one that could be carried out.
+// takesHooks reports whether the plan could be carried out.
 func (b *builder) takesHooks() bool {
 	return b.plan.Blocked == "" && b.plan.Routes[0] != string(fsm.Error)
 }
@@ -52,13 +51,13 @@ func (b *builder) newWeaver() *weaver {
 	return w
 }
 
-// weaver puts hooks into a plan.
+// weaver inserts hooks into a plan.
 type weaver struct {
 	*builder
 	needs map[string][]string // of every step
 }
 
-// addAround puts hooks around the steps of an activity on a host, if the plan has it there.
+// addAround inserts hooks around the steps of an activity on a host, if the plan has it there.
 func (b *weaver) addAround(h desired.Host, activity desired.Activity) {
 	span := b.activitySteps(h, activity)
 	if span == nil {
@@ -85,7 +84,7 @@ func (b *weaver) activitySteps(h desired.Host, activity desired.Activity) map[st
 	return span
 }
 
-// addBefore puts the hooks of a moment before all steps of the span.
+// addBefore inserts the hooks of a moment before all steps of the span.
 func (b *weaver) addBefore(h desired.Host, m step.Moment, span map[string]bool) {
 	var first, needs, after []string
 	at := len(b.plan.Steps)
@@ -106,13 +105,13 @@ func (b *weaver) addBefore(h desired.Host, m step.Moment, span map[string]bool) 
 	}
 }
 
-// addNeed makes the step need another one.
+// addNeed adds a need to a step.
 func (b *weaver) addNeed(s *Step, id string) {
 	s.Needs = set.Union(s.Needs, []string{id})
 	b.needs[s.ID] = s.Needs
 }
 
-// addAfter puts the hooks of a moment after all steps of the span: whatever needs the last of these needs the hooks,
+// addAfter inserts the hooks of a moment after all steps of the span. Steps that need the last of these need the hooks,
 // too.
 func (b *weaver) addAfter(h desired.Host, m step.Moment, span map[string]bool) {
 	lasts, at := b.lastSteps(span)
@@ -135,7 +134,7 @@ func (b *weaver) addAfter(h desired.Host, m step.Moment, span map[string]bool) {
 	}
 }
 
-// lastSteps returns the steps of a span that no other one of it needs, directly or not, and the place after them.
+// lastSteps returns the steps of a span that no other step of it needs, directly or not, and the position after them.
 func (b *weaver) lastSteps(span map[string]bool) (ids []string, at int) {
 	needed := map[string]bool{}
 	for _, s := range b.plan.Steps {
@@ -208,7 +207,7 @@ func activityNoun(a desired.Activity) string {
 	return "its reconfiguration"
 }
 
-// owesAfterUpgrade reports whether hooks are owed to the host before its Node may be opened.
+// owesAfterUpgrade reports whether hooks are owed before the host's Node may be uncordoned.
 func (b *builder) owesAfterUpgrade(h desired.Host) bool {
 	return slices.Contains(b.in.Is.Hosts[h.ID].HooksOwed, string(desired.Upgrading)) &&
 		b.hasHooks(step.Moment{When: desired.After, Activity: desired.Upgrading})
@@ -221,8 +220,8 @@ func (b *builder) hasHooks(m step.Moment) bool {
 	})
 }
 
-// beforeOpening returns the steps on a host that do not wait for its Node to be opened, as those of a repair and a
-// join, and the place after them.
+// beforeOpening returns the steps on a host that do not wait for its Node to be uncordoned, as those of a repair and a
+// join, and the position after them.
 func (b *weaver) beforeOpening(h desired.Host) (ids []string, at int) {
 	opens := map[string]bool{}
 	for _, s := range b.plan.Steps {
@@ -263,7 +262,7 @@ func (b *weaver) addHookSteps(h desired.Host, m step.Moment, s Step, at int) str
 	return last
 }
 
-// hookStep adds one step of a moment at that place and returns its ID.
+// hookStep adds one step of a moment at that position and returns its ID.
 func (b *weaver) hookStep(
 	h desired.Host, s Step, at int, params step.Params, title string, commands []step.Command,
 ) string {
@@ -284,7 +283,7 @@ func hookChanges(commands []step.Command) []string {
 	return out
 }
 
-// hooksOfApply puts the hooks of the whole run around all its steps.
+// hooksOfApply inserts the hooks of the whole run around all its steps.
 func (b *builder) hooksOfApply() {
 	if len(b.plan.Steps) == 0 {
 		return
@@ -311,7 +310,7 @@ func (b *builder) hooksOfApply() {
 	add(desired.After, all, len(b.plan.Steps))
 }
 
-// needsAnyOf reports whether the step needs one of these, directly or not.
+// needsAnyOf reports whether the step needs one of these steps, directly or not.
 func (b *weaver) needsAnyOf(s Step, ids map[string]bool) bool {
 	for id := range b.allNeeds(s) {
 		if ids[id] {

@@ -18,7 +18,7 @@ import (
 
 func (b *builder) installCluster(d decide.Decision) {
 	leader := b.hostByID(d.Leader)
-	// What the leader needs travels first: while it creates the cluster, the others' follows.
+	// The leader's uploads come first. The others' follow while it creates the cluster.
 	b.first = leader.ID
 	for _, id := range d.Prepare {
 		b.prepareHost(b.hostByID(id), d)
@@ -50,7 +50,7 @@ func (b *builder) joinHosts(d decide.Decision) {
 	}
 }
 
-// prepareHost plans what makes a bare host ready to join, unless that is planned already.
+// prepareHost plans to prepare a bare host for its join, unless that is planned already.
 func (b *builder) prepareHost(h desired.Host, d decide.Decision) {
 	if b.hasStep(b.stepID(step.Prepare, h)) {
 		return
@@ -93,7 +93,7 @@ func (b *builder) prepareHost(h desired.Host, d decide.Decision) {
 	}
 }
 
-// afterFirst returns the step of that kind on the host that goes first, unless that is this host.
+// afterFirst returns the step of that kind on the host whose uploads come first, unless it is this host.
 func (b *builder) afterFirst(k step.Kind, h desired.Host) []string {
 	if b.first == "" || b.first == h.ID {
 		return nil
@@ -101,7 +101,7 @@ func (b *builder) afterFirst(k step.Kind, h desired.Host) []string {
 	return []string{b.stepID(k, b.hostByID(b.first))}
 }
 
-// joinHost plans a host's way into the cluster and predicts that it is a healthy member after it.
+// joinHost plans a host's join and predicts that it is a healthy member afterwards.
 func (b *builder) joinHost(h, leader desired.Host, d decide.Decision) {
 	needs := append(b.clearNode(h, d.Hosts[h.ID]), b.stepID(step.Images, h))
 	if b.init != "" {
@@ -122,7 +122,7 @@ func (b *builder) joinHost(h, leader desired.Host, d decide.Decision) {
 	}))
 }
 
-// joinControlPlane plans how a control-plane host joins, and returns the last step of that.
+// joinControlPlane plans the join of a control-plane host, and returns its last step.
 func (b *builder) joinControlPlane(h, leader desired.Host, reason string, needs []string) string {
 	pki := b.onHost(h, Step{
 		Intent: step.With(step.CopyPKIParams{Peer: leader.ID}), Action: Create,
@@ -153,8 +153,7 @@ func (b *builder) hasBegun(h desired.Host) bool {
 	return b.in.Is.Hosts[h.ID].EtcdData == observed.Yes || b.in.Is.Etcd.Reached == observed.Yes && b.memberIndex(h) >= 0
 }
 
-// ownTokens plans, once and where it is not so, that a join token is good for its own Node only. Whatever is given one
-// needs that.
+// ownTokens plans, once and if needed, that a join token is good for its own Node only. Steps that get a token need it.
 func (b *builder) ownTokens() []string {
 	if b.world.Is.API.AutoApproval == observed.Yes {
 		b.onCluster(string(step.RemoveAutoApproval), Step{
@@ -170,8 +169,8 @@ func (b *builder) ownTokens() []string {
 	return nil
 }
 
-// nodeReady plans the end of a join: labels, annotations and taints on the Node, and the wait for it to be Ready. The
-// addon that gives it a network is added to its needs when it is planned.
+// nodeReady plans the end of a join: labels, annotations and taints on the Node, and the wait for it to be Ready. When
+// the network plugin's addon is planned, it becomes a need of this step.
 func (b *builder) nodeReady(h desired.Host, after string) {
 	b.onHost(h, Step{
 		Intent: nodeMeta(h), Action: Create, Title: "Node Ready",
@@ -184,8 +183,8 @@ func nodeMeta(h desired.Host) step.Intent {
 	return step.With(step.NodeReadyParams{Labels: h.Labels, Annotations: h.Annotations, Taints: h.Taints})
 }
 
-// controllerFiles plans what the controllers need on a control-plane host, where they are to run, unless that is
-// planned already.
+// controllerFiles plans the upload of what the controllers need on a control-plane host, unless that is planned
+// already.
 func (b *builder) controllerFiles(h desired.Host) {
 	want, id := b.in.Want.Controllers, b.stepID(step.ControllerFiles, h)
 	if want == nil || b.hasStep(id) || b.world.Is.Hosts[h.ID].Arch != want.Arch {
@@ -219,7 +218,7 @@ func (b *builder) controllerFiles(h desired.Host) {
 	})
 }
 
-// removeAddons plans that addons go.
+// removeAddons plans the removal of addons.
 func (b *builder) removeAddons(names []string) {
 	for _, name := range names {
 		b.onCluster("remove-addon/"+name, Step{
@@ -230,8 +229,8 @@ func (b *builder) removeAddons(names []string) {
 	}
 }
 
-// planMachineDeployments plans the MachineDeployments that are to be made, and those whose kubelets are to follow the
-// cluster. Both need the kinds, which the controllers define.
+// planMachineDeployments plans missing MachineDeployments, and updates of those whose kubelets follow the cluster's
+// version. Both need CustomResourceDefinitions, which the controllers' addon has.
 func (b *builder) planMachineDeployments(d decide.Decision) {
 	var needs []string
 	if b.hasStep("await-workloads") {
@@ -265,7 +264,7 @@ func (b *builder) planMachineDeployments(d decide.Decision) {
 	}
 }
 
-// fetchAll plans what every host needs before the first is disturbed, and returns those steps.
+// fetchAll plans what every host needs before any host is disrupted, and returns those steps.
 func (b *builder) fetchAll(d decide.Decision) []string {
 	var out []string
 	for _, id := range slices.Concat(d.Upgrades, b.workersKeepingKubelet(d)) {
@@ -282,7 +281,7 @@ func (b *builder) fetchAll(d decide.Decision) []string {
 	return out
 }
 
-// fetchArtifacts plans the binaries and images that a host lacks of its release, and returns the step.
+// fetchArtifacts plans the missing binaries and images of a host's release, and returns the step.
 func (b *builder) fetchArtifacts(h desired.Host, title, reason string) string {
 	artifacts, seen := b.hostArtifacts(h), b.world.Is.Hosts[h.ID]
 	binaries, images := artifacts.BinariesFor(h.Role), artifacts.ImagesFor(h.Role)
@@ -295,8 +294,8 @@ func (b *builder) fetchArtifacts(h desired.Host, title, reason string) string {
 	})
 }
 
-// workersKeepingKubelet returns the workers that keep their kubelet in an upgrade after which kube-proxy follows: it
-// runs there too, of a version whose image they do not have yet.
+// workersKeepingKubelet returns the workers that keep their kubelet in an upgrade of kube-proxy. They lack the new
+// version's image of kube-proxy.
 func (b *builder) workersKeepingKubelet(d decide.Decision) []string {
 	if len(d.System) == 0 {
 		return nil
@@ -330,7 +329,7 @@ func (b *builder) fetchRenamed(drift map[string][]string) map[string][]string {
 	return rest
 }
 
-// otherDrift is what of a host's drift no fetch takes away.
+// otherDrift returns a host's drift except what a fetch removes.
 func otherDrift(names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == desired.DNSImageDigest })
 }

@@ -60,14 +60,14 @@ func ReplaceNode(in decide.Input, id string, gone bool) (Plan, error) {
 	return b.plan, nil
 }
 
-// removeHostPlan plans that one host leaves.
+// removeHostPlan plans the removal of one host.
 func removeHostPlan(in decide.Input, id string, gone bool, route string) (*builder, error) {
 	if err := contradictionErrors(in); err != nil {
 		return nil, err
 	}
 	b := newBuilder(in, route)
 	h := b.hostByID(id)
-	id = cmp.Or(h.ID, id) // it may have been named by an address
+	id = cmp.Or(h.ID, id) // the caller may have given an address
 	seen := b.world.Is.Hosts[id]
 	reached := seen.Reach == observed.Reached
 	machine := b.machineOn(h)
@@ -122,7 +122,7 @@ func (b *builder) endsCluster(h desired.Host) error {
 		"reset without --host", b.displayName(h))
 }
 
-// strangeVoters returns the names of etcd's voters besides the host's own.
+// strangeVoters returns the names of etcd's voters other than the host's own.
 func (b *builder) strangeVoters(h desired.Host) []string {
 	var out []string
 	own := b.memberIndex(h)
@@ -171,15 +171,15 @@ func (b *builder) removeDead(h desired.Host) error {
 	return nil
 }
 
-// returnMinutes is how long the hosts of Machines may take to be free: a Machine gives up a silent host after ten
+// returnMinutes is how long the hosts of Machines may take to become free: a Machine gives up a silent host after ten
 // minutes, and drains wait for pods.
 const returnMinutes = 30
 
-// mostNamed is how many hosts one sentence names.
+// mostNamed is the maximum number of hosts that one sentence names.
 const mostNamed = 20
 
-// emptyPool plans that the Machines of a cluster that ends are deleted, and their hosts awaited: every later step
-// needs that. With abandon it names the hosts that stay as they are instead.
+// emptyPool plans that the Machines of a cluster are deleted before it ends, and that later steps wait for their hosts.
+// With abandon it only names the hosts, which stay as they are.
 func (b *builder) emptyPool(abandon bool) error {
 	pool := b.world.Is.API.Pool
 	if pool == nil {
@@ -240,8 +240,8 @@ func (b *builder) returnHosts(pool observed.Pool, hosts []string) {
 	})}
 }
 
-// unreturnedHosts returns the hosts that Machines have, or have had and not returned, and the Nodes of Machines which
-// are not of the pool.
+// unreturnedHosts returns the hosts that Machines have, or have not returned yet, and the Nodes of Machines outside the
+// pool.
 func unreturnedHosts(pool observed.Pool) (hosts, others []string) {
 	for _, h := range pool.Claimed() {
 		hosts = append(hosts, h.Name+" (Machine "+h.Machine+")")
@@ -258,14 +258,14 @@ func unreturnedHosts(pool observed.Pool) (hosts, others []string) {
 	return hosts, others
 }
 
-// joinNames returns names as a sentence has them, some of them where there are many.
+// joinNames returns names for a sentence, only some of them if there are many.
 func joinNames(names []string) []string { return problem.Some(names, mostNamed) }
 
 func (b *builder) addProblem(code problem.Code, parameters problem.Parameters) error {
 	return errors.New(problemText(b.names, problem.Problem{Code: code, Parameters: parameters}))
 }
 
-// keysStay notes that hosts of the pool continue letting the cluster's key in, which ends with the cluster.
+// keysStay notes that hosts of the pool keep accepting the cluster's SSH key after the cluster has ended.
 func (b *builder) keysStay(pool observed.Pool) {
 	var names []string
 	for _, h := range pool.Hosts {

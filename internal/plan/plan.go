@@ -1,6 +1,6 @@
-// Package plan turns a route into steps: a directed acyclic graph of typed intents, each with its host, its reason, its
-// risk and what it will change. A Plan is a value with a digest: it is what is printed, confirmed, saved, compared and
-// run. Nothing runs that is not in it.
+// Package plan turns a route into steps: a directed acyclic graph of typed intents, each with its host, reason, risk
+// and changes. A Plan is a value with a digest, which kubeone prints, confirms, saves, compares and runs. Only its
+// steps run.
 package plan
 
 import (
@@ -18,15 +18,15 @@ import (
 	"strings"
 )
 
-// Plan is all that one run will do.
+// Plan is everything that one run does.
 type Plan struct {
 	Format  int      `json:"format"` // FormatVersion
 	Cluster string   `json:"cluster"`
-	Routes  []string `json:"routes"` // the exit states that led here, in order
+	Routes  []string `json:"routes"` // the final states of the decisions, in order
 	Steps   []Step   `json:"steps"`
-	// Operator is what a person must do; apply cannot.
+	// Operator lists what an operator must do, because apply cannot.
 	Operator []problem.Instruction `json:"operator,omitempty"`
-	// Notes are facts that the reader should know before saying yes: warnings, first contacts, fields not carried out.
+	// Notes are facts for the operator's decision: warnings, first contacts, fields not carried out.
 	Notes []string `json:"notes,omitempty"`
 	// NotCarriedOut are paths of manifest fields that are set, but that this version ignores. Unlike are other
 	// differences that no step changes: edited files, and components that do not run or could not be compared. With
@@ -35,7 +35,7 @@ type Plan struct {
 	Unlike        []string `json:"unlike,omitempty"`
 	// Again says why the plan ends before the cluster is as desired: what follows is known only after it has run.
 	Again string `json:"again,omitempty"`
-	// Blocked is a route that this version plans and does not carry out; apply stops before the first step.
+	// Blocked says why a planned route is not carried out; apply stops before the first step.
 	Blocked string `json:"blocked,omitempty"`
 	// Unresolved lists, one a line, what could not be found out about the artifacts that the steps install. Such a plan
 	// is only for reading: it has no digest, and kubeone does not carry it out.
@@ -43,33 +43,33 @@ type Plan struct {
 	// FirstContacts are fingerprints of host keys, by host ID, that approval of this plan records.
 	FirstContacts map[string]string `json:"firstContacts,omitempty"`
 	Hosts         map[string]string `json:"hosts"` // display name by host ID
-	// Nodes are the names that hosts have, or are to have, as Nodes, by host ID. A host whose own name is refused, or
-	// not known, has none.
+	// Nodes are the names of the hosts' present or future Nodes, by host ID. Hosts whose own name is refused or unknown
+	// are left out.
 	Nodes map[string]string `json:"nodes,omitempty"`
 }
 
-// NodeOf returns the name of the host's Node; where that is not known, the host's ID, which is the name of no Node.
+// NodeOf returns the name of the host's Node; if it is unknown, the host's ID, which no Node has as name.
 func (p Plan) NodeOf(host string) string { return cmp.Or(p.Nodes[host], strings.ToLower(host)) }
 
-// FormatVersion is the version of a saved plan's format.
+// FormatVersion is the version of the format of saved plans.
 const FormatVersion = 2
 
-// Step is one intent on one host, or on the cluster when Host is empty.
+// Step is one intent on one host, or on the cluster if Host is empty.
 type Step struct {
 	ID     string      `json:"id"` // unique in the plan and stable: "join-etcd/cp-2"
 	Host   string      `json:"host,omitempty"`
 	Intent step.Intent `json:"intent"`
 	Needs  []string    `json:"needs,omitempty"` // IDs of steps that must have succeeded
-	After  []string    `json:"after,omitempty"` // IDs of steps that must be over, however they ended
+	After  []string    `json:"after,omitempty"` // IDs of steps that must have ended, successfully or not
 	Action Action      `json:"action"`
 	Title  string      `json:"title"`  // "join as control plane"
 	Reason string      `json:"reason"` // "not a member of the cluster"
 	Risk   Risk        `json:"risk"`
-	// Changes is what a reader will find changed: files, units, members, objects.
+	// Changes lists what the step changes: files, units, members, objects.
 	Changes []string `json:"changes,omitempty"`
 }
 
-// Action is what a step means for its host; its value is the symbol that is printed.
+// Action is the effect of a step on its subject; its value is the symbol that is printed.
 type Action string
 
 // The actions.
@@ -81,7 +81,7 @@ const (
 	MustAct Action = "!"
 )
 
-// Risk is what running workloads notice of a step.
+// Risk is how a step may disturb running workloads.
 type Risk string
 
 // The risks, least first.
@@ -91,8 +91,8 @@ const (
 	Drains   Risk = "drains a node"
 )
 
-// Decode reads a plan that was written as JSON. Of another format, or with a step that this version does not know
-// to the last parameter, it is an error.
+// Decode reads a plan from JSON. It returns an error for another format, and for a step with an unknown kind or
+// parameter.
 func Decode(text []byte) (Plan, error) {
 	var head struct {
 		Format int `json:"format"`
@@ -111,17 +111,17 @@ func Decode(text []byte) (Plan, error) {
 	return p, nil
 }
 
-// Empty reports whether there is nothing to do and nothing for the operator.
+// Empty reports whether there is nothing to do, neither for apply nor for the operator.
 func (p Plan) Empty() bool {
 	return len(p.Steps) == 0 && len(p.Operator) == 0 && p.Blocked == ""
 }
 
-// Exceptions are what the cluster may be otherwise in than the manifest says when every step has succeeded.
+// Exceptions returns the differences between cluster and manifest that remain after every step has succeeded.
 func (p Plan) Exceptions() []string {
 	return slices.Concat(p.NotCarriedOut, p.Unlike)
 }
 
-// Complete reports whether nothing remains to be done when every step has succeeded, as far as that can be known.
+// Complete reports whether nothing remains to be done after every step has succeeded, as far as that is known.
 func (p Plan) Complete() bool {
 	return len(p.Operator) == 0 && p.Blocked == "" && p.Again == ""
 }
@@ -159,7 +159,7 @@ func (p Plan) Digest() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// orNil returns nil for what is empty: a plan that was written and read again is the same plan.
+// orNil returns nil for an empty list, so that a plan equals itself after it was written and read.
 func orNil(ids []string) []string {
 	if len(ids) == 0 {
 		return nil
@@ -177,19 +177,19 @@ func (p Plan) Step(id string) (Step, bool) {
 	return Step{}, false
 }
 
-// Need is what the steps on one host install, or need the names of: the parts of a release for its architecture and
-// role.
+// Need is what the steps on one host install, or only need the names of: the parts of a release for its architecture
+// and role.
 type Need struct {
 	Host string // ID
 	Arch string // as Go names it
-	// Installs says that a step there puts parts of the release in place, rather than only writing their names.
+	// Installs says that a step installs parts of the release, and does not only write their names.
 	Installs bool
 	// Found says that the host has all that is needed, under kubeone's own names if the caller gives no others.
 	Found bool
 }
 
-// Needs returns what must be known of releases before the plan can be run, one for each host, in the plan's order. A
-// plan that was built without artifacts needs the same as one that was built with them.
+// Needs returns what must be known about releases before the plan can run, one for each host, in the plan's order. It
+// is the same for a plan that was built without artifacts.
 func (p Plan) Needs() []Need {
 	var out []Need
 	at := map[string]int{}
@@ -208,31 +208,31 @@ func (p Plan) Needs() []Need {
 	return out
 }
 
-// Installs reports whether the plan puts parts of a release on any host.
+// Installs reports whether the plan installs parts of a release on any host.
 func (p Plan) Installs() bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Intent.Kind.Installs() })
 }
 
-// Scope is what the run of a plan locks before it begins.
+// Scope is what a run of the plan locks before it begins.
 type Scope struct {
-	// Cluster says that the plan is about the cluster and not about workers alone: its run takes the Lease, too.
+	// Cluster says that the plan concerns the cluster, and not only workers: the run also takes the Lease.
 	Cluster bool
-	// Hosts are the IDs of the hosts whose lock it takes, in the manifest's order: the hosts that it touches, and of a
-	// plan about the cluster every control-plane host, also one that the manifest calls a worker by now. Hosts that did
-	// not answer are not among them.
+	// Hosts are the IDs of the hosts to lock, in the manifest's order: the hosts that the plan touches. For a plan that
+	// concerns the cluster, they include every control-plane host, even one that the manifest now calls a worker. Hosts
+	// that did not answer are left out.
 	Hosts []string
-	// ControlPlane are those of Hosts that are of the control plane, as the manifest or the cluster has it: without the
-	// lock of one of these no run continues. Every other one is a worker, which a run can do without.
+	// ControlPlane are those of Hosts that the manifest or the cluster has in the control plane. Without the lock of
+	// each of these the run stops; it can do without the others, which are workers.
 	ControlPlane []string
 	// Complete says that Hosts has every control-plane host of the cluster, so that no other run can work on the
 	// cluster without the lock of one of these. False if that is not known.
 	Complete bool
-	// Ends says that every control-plane host becomes bare, and so the API ends before the plan does.
+	// Ends says that every control-plane host becomes bare, so that the API ends before the plan does.
 	Ends bool
 }
 
-// Dispensable returns the IDs of the hosts without whose lock the run continues, and which it then does not touch:
-// workers.
+// Dispensable returns the IDs of the hosts whose lock the run can do without: workers. It does not touch a host that it
+// has not locked.
 func (s Scope) Dispensable() map[string]bool {
 	out := map[string]bool{}
 	for _, id := range s.Hosts {
@@ -243,11 +243,11 @@ func (s Scope) Dispensable() map[string]bool {
 	return out
 }
 
-// LockScope reports what the run of a plan locks. A plan is about workers alone if each of its steps is about one
-// worker that answers, or a join token of its own; every other plan is about the cluster. A host that the manifest
-// calls a worker is none as long as the cluster has its Node as a control-plane host's, or lists a member of etcd as
-// its, or the host itself says so. That of a Machine is one whatever it says: it gets no Node of the control plane, and
-// must not hold up others.
+// LockScope returns what a run of the plan locks. A plan concerns only workers if each of its steps concerns one worker
+// that answers, or a join token for it; every other plan concerns the cluster. A host that the manifest calls a worker
+// does not count as one while the cluster has its Node in the control plane or lists its etcd member, or while the host
+// itself says so. The host of a Machine always counts as a worker: it gets no Node of the control plane, and must not
+// hold up others.
 func LockScope(p Plan, want desired.Cluster, is observed.World) Scope {
 	if len(p.Steps) == 0 {
 		return Scope{}
@@ -278,13 +278,13 @@ func LockScope(p Plan, want desired.Cluster, is observed.World) Scope {
 	return s
 }
 
-// ClusterScope returns the scope of what is about the cluster and has no plan.
+// ClusterScope returns the scope of work that concerns the cluster and has no plan.
 func ClusterScope(want desired.Cluster, is observed.World) Scope {
 	return LockScope(Plan{Steps: []Step{{}}}, want, is)
 }
 
-// ControlPlaneBusy reports whether a step of a run runs on a control-plane host: what that is when it has ended, no
-// plan of now can say. The word of a worker stops nothing, unless the cluster has it as one of its control plane.
+// ControlPlaneBusy reports whether a step of another run is running on a control-plane host: no plan can predict its
+// result. A worker's own claim does not count, unless the cluster has it in the control plane.
 func ControlPlaneBusy(want desired.Cluster, is observed.World) bool {
 	nodes := match.IndexNodes(is.API.Nodes)
 	return slices.ContainsFunc(want.Hosts(), func(h desired.Host) bool {
@@ -293,7 +293,7 @@ func ControlPlaneBusy(want desired.Cluster, is observed.World) bool {
 	})
 }
 
-// aboutWorker reports whether the lock of a worker is enough for the step.
+// aboutWorker reports whether the lock of one worker suffices for the step.
 func aboutWorker(s Step, hosts map[string]desired.Host, is observed.World, nodes match.Nodes) bool {
 	switch s.Intent.Kind.Concerns() {
 	case step.ItsRun:
@@ -307,8 +307,8 @@ func aboutWorker(s Step, hosts map[string]desired.Host, is observed.World, nodes
 	return false
 }
 
-// ofControlPlane reports whether the manifest has the host in the control plane, or the cluster has: by its Node (nil:
-// it has none), or by a member of etcd. A worker that is a Machine's is not.
+// ofControlPlane reports whether the manifest has the host in the control plane, or the cluster has it there, by its
+// Node (nil if it has none) or by an etcd member. A worker that is a Machine's does not count.
 func ofControlPlane(h desired.Host, is observed.World, node *observed.Node) bool {
 	if h.Role == desired.ControlPlane || h.Machine != "" {
 		return h.Role == desired.ControlPlane
@@ -317,8 +317,8 @@ func ofControlPlane(h desired.Host, is observed.World, node *observed.Node) bool
 		match.MemberIndex(is.Etcd.Members, h, NodeName(h, is.Hosts[h.ID])) >= 0
 }
 
-// isComplete reports whether the control-plane hosts that answered are all that the cluster has. A recovery goes
-// without those that were confirmed to be destroyed, and begins an etcd of its own, as an installation does.
+// isComplete reports whether the control-plane hosts that answered are all that the cluster has. For a recovery, hosts
+// that were confirmed to be destroyed do not count. Like an installation, it starts an etcd of its own.
 func isComplete(p Plan, want desired.Cluster, is observed.World) bool {
 	begins := func(k step.Kind) bool {
 		return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Intent.Kind == k })
@@ -326,7 +326,7 @@ func isComplete(p Plan, want desired.Cluster, is observed.World) bool {
 	if begins(step.Restore) {
 		return true
 	}
-	ours := map[string]bool{} // etcd members and Nodes that are of hosts which answered
+	ours := map[string]bool{} // etcd members and Nodes of hosts that answered
 	for _, h := range want.ControlPlane {
 		if is.Hosts[h.ID].Reach != observed.Reached {
 			return false

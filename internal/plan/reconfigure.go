@@ -24,7 +24,7 @@ func (b *builder) reconfigureHosts(d decide.Decision) bool {
 		}
 	}
 	control, workers := b.splitByRole(ids)
-	previous := set.Union(b.plannedSteps(step.JoinFinish), b.renamed) // of all, one is out of service at a time
+	previous := set.Union(b.plannedSteps(step.JoinFinish), b.renamed) // only one host may be out of service at a time
 	for _, h := range control {
 		changes := b.configurationChanges(h, d.Drift[h.ID])
 		is := b.world.Is.Hosts[h.ID]
@@ -63,7 +63,7 @@ func (b *builder) reconfigureHost(h desired.Host, drift, changes, needs []string
 	})
 }
 
-// reconfigureRisk returns Restarts unless every configuration is one of the host alone, which no component reads.
+// reconfigureRisk returns Restarts, unless every configuration concerns only the host and is read by no component.
 func reconfigureRisk(drift []string) Risk {
 	for _, name := range drift {
 		switch name {
@@ -75,7 +75,7 @@ func reconfigureRisk(drift []string) Risk {
 	return NoRisk
 }
 
-// credentialChanges say which credentials of a host become others, and nothing of them.
+// credentialChanges returns which kinds of credentials of a host change, without their content.
 func credentialChanges(is observed.Host) []string {
 	var out []string
 	for _, c := range is.CredentialsToChange() {
@@ -95,7 +95,7 @@ func restartsControlPlane(drift []string) bool {
 	return slices.Contains(drift, desired.ComponentsDigest)
 }
 
-// configurationChanges reports what changes on a host for each configuration.
+// configurationChanges returns what changes on a host for each configuration.
 func (b *builder) configurationChanges(h desired.Host, drift []string) []string {
 	var out []string
 	for _, name := range drift {

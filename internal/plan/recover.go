@@ -12,7 +12,7 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// RecoverOptions say from what a cluster is recovered, and what the operator has confirmed.
+// RecoverOptions say what to restore a cluster from, and what the operator has confirmed.
 type RecoverOptions struct {
 	Copy Copy
 	// Destroyed are control-plane hosts (IDs), and etcd members without a host (names), that the operator confirms to
@@ -23,7 +23,7 @@ type RecoverOptions struct {
 	Progress map[string]Progress
 }
 
-// Progress is what a host's data of etcd says.
+// Progress is how far a host's etcd data has got, and what members it lists.
 type Progress struct {
 	Revision int64 // how far the member had got; 0 if it does not say
 	// AtLeast: the revision is what its database had on the disk, while it did not run. What it had written to its log
@@ -50,7 +50,7 @@ func (p Progress) mayReach() int64 {
 	return p.Revision
 }
 
-// Copy is a verified copy of a cluster's data. What a source does not tell stays zero.
+// Copy is a verified copy of a cluster's data. Values that its source does not have are zero.
 type Copy struct {
 	From   step.Source
 	SHA256 string // hex, of the snapshot; "" for SurvivingMember

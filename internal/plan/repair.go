@@ -13,9 +13,9 @@ import (
 	"strings"
 )
 
-// planRepair plans the gentlest thing that there is to do, and returns whether what follows can be predicted: units are
-// started and what hosts lack is written again; when nothing of that sort is left, dead members leave etcd; and when
-// there are none, hosts that lost their etcd data are taken aside, after which their members are dead ones.
+// planRepair plans the gentlest possible repair, and returns whether the next one can be predicted. First, units are
+// started and missing files are written again. If nothing of that is needed, dead members leave etcd. If there are
+// none, hosts without their etcd data are quarantined; their members are dead then.
 func (b *builder) planRepair(d decide.Decision) bool {
 	switch {
 	case len(d.Renewals) > 0:
@@ -34,14 +34,13 @@ func (b *builder) planRepair(d decide.Decision) bool {
 	return true
 }
 
-// clusterAnswers reports whether API and etcd answer before the plan runs: what they did not say then cannot be
-// predicted.
+// clusterAnswers reports whether API and etcd answered the probe. Otherwise the next repairs cannot be predicted.
 func (b *builder) clusterAnswers() bool {
 	return b.in.Is.API.Reached == observed.Yes && b.in.Is.Etcd.Reached == observed.Yes
 }
 
-// repairHosts starts units and writes again what hosts lack, one control-plane host at a time; all at once when etcd
-// has no quorum, for then none comes up without the others.
+// repairHosts plans to start units and write missing files, one control-plane host at a time. Without quorum it repairs
+// all of them at once, because none can start without the others.
 func (b *builder) repairHosts(d decide.Decision) {
 	holds := b.world.Is.Etcd.Reached == observed.Yes && quorum.Count(b.world.Is.Etcd.Members).Holds()
 	previous, barrier := b.barrier, []string(nil)
@@ -83,8 +82,8 @@ func (b *builder) restartUnits(h desired.Host, units []string, reason string, ne
 	})
 }
 
-// regenerateParts plans that what a host lacks is made again. A worker gets new credentials with a join token; a
-// control-plane host has the CA.
+// regenerateParts plans to regenerate what a host lacks. A worker gets new credentials with a join token; a
+// control-plane host signs its own.
 func (b *builder) regenerateParts(h desired.Host, parts []string, reason string, needs []string) string {
 	if h.Role == desired.Worker {
 		needs = append(slices.Clone(needs), b.ownTokens()...)
@@ -102,7 +101,7 @@ func (b *builder) regenerateParts(h desired.Host, parts []string, reason string,
 	})
 }
 
-// regeneratedPart is what a reader finds changed when a part was made again.
+// regeneratedPart returns what changes when a part is regenerated.
 func regeneratedPart(part string) string {
 	switch part {
 	case condition.PartCertificates:
@@ -118,8 +117,8 @@ func regeneratedPart(part string) string {
 	}
 }
 
-// removeMembers plans that dead members leave etcd, one after the other, the first after a snapshot. Each is confirmed
-// to be dead again before its step begins.
+// removeMembers plans to remove dead members from etcd, one after the other, the first after a snapshot. Before each
+// step, a run checks again that the member is dead.
 func (b *builder) removeMembers(removals []decide.Removal) {
 	for _, r := range removals {
 		b.barrier = []string{b.removeMember(r, b.snapshotBeforeLeaving(r.Host))}
@@ -145,8 +144,8 @@ func (b *builder) removeMember(r decide.Removal, needs []string) string {
 	return b.onHost(b.hostByID(r.Host), s)
 }
 
-// snapshotBeforeLeaving plans a snapshot of etcd on a control-plane host whose member is well, once in a plan and not
-// on the host that leaves, and returns its ID as needs; none if no such host answered.
+// snapshotBeforeLeaving plans one snapshot of etcd on a control-plane host with a healthy member, but not on the host
+// that leaves. It returns its ID as needs; none if no such host answered.
 func (b *builder) snapshotBeforeLeaving(leaves string) []string {
 	for _, s := range b.plan.Steps {
 		if s.Intent.Kind == step.Snapshot {
@@ -173,8 +172,8 @@ func (b *builder) takeSnapshot(h desired.Host, reason string, needs []string) st
 	})
 }
 
-// quarantineHosts plans that hosts which lost their etcd data stop being members: what is left is kept, dated.
-// Afterwards their members are dead ones, and they join like hosts whose join has not ended.
+// quarantineHosts plans that hosts without their etcd data stop being members; the remains are kept, dated. Their
+// members are dead then, and the hosts join like those with an incomplete join.
 func (b *builder) quarantineHosts(d decide.Decision) {
 	for _, id := range d.Quarantines {
 		h := b.hostByID(id)
@@ -189,7 +188,7 @@ func (b *builder) quarantineHosts(d decide.Decision) {
 	}
 }
 
-// clearNode plans that the Node of a host's predecessor goes before the host joins under its name, and returns its ID
+// clearNode plans to delete the Node of a host's predecessor before the host joins under its name, and returns its ID
 // as needs; none if there is no such Node.
 func (b *builder) clearNode(h desired.Host, a condition.Assessment) []string {
 	if !a.Replaced || b.world.Is.API.Reached != observed.Yes {
@@ -208,7 +207,7 @@ func (b *builder) staleNodes(names []string) {
 	}
 }
 
-// deleteStrange plans that a Node goes which is of no host of the manifest.
+// deleteStrange plans to delete a Node that belongs to no host of the manifest.
 func (b *builder) deleteStrange(name, reason string, why step.Death) {
 	intent := step.With(step.DeleteNodeParams{Death: why})
 	intent.NodeName = name
@@ -270,7 +269,7 @@ func (b *builder) restoreOnWorkers(d decide.Decision) {
 	}
 }
 
-// Snapshots plans a snapshot on every control-plane host that answers, is ours and has etcd's data, one
+// Snapshots plans a snapshot on every control-plane host that answers, belongs to the cluster and has etcd data, one
 // after the other.
 func Snapshots(in decide.Input) Plan {
 	b := newBuilder(in, "snapshots")

@@ -14,7 +14,7 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// ResetOptions say what is reset.
+// ResetOptions say what to reset.
 type ResetOptions struct {
 	Hosts []string // IDs; empty means all, which ends the cluster
 	Purge bool     // what the hosts keep of etcd, from this reset and from before, goes too
@@ -188,8 +188,8 @@ func (b *builder) findNode(h desired.Host) (observed.Node, bool) {
 	return observed.Node{}, false
 }
 
-// leaveCluster plans what comes before one host of a living cluster is reset: its pods go elsewhere, its member leaves
-// etcd.
+// leaveCluster plans what comes before the reset of one host of a running cluster: its pods move to other hosts, and
+// its member leaves etcd.
 func (b *builder) leaveCluster(h desired.Host, whole bool) ([]string, error) {
 	if err := b.mayLeave(h); err != nil && !whole {
 		return nil, err
@@ -239,13 +239,14 @@ func (b *builder) mayLeave(h desired.Host) error {
 	return nil
 }
 
-// isMember reports whether the cluster may count on the host: it has joined, or may hold data of etcd.
+// isMember reports whether the host may be part of the cluster: it has joined, or may hold etcd data.
 func (b *builder) isMember(h desired.Host) bool {
 	seen := b.world.Is.Hosts[h.ID]
 	return seen.Marker != nil && seen.Marker.Complete || seen.EtcdData != observed.No
 }
 
-// controlPlane reports whether the host is one, by the cluster or by what it has, whatever the manifest calls it.
+// controlPlane reports whether the host belongs to the control plane, according to the cluster or to what it has. The
+// manifest may call it a worker.
 func (b *builder) controlPlane(h desired.Host) bool {
 	part, seen := b.etcdPart(h), b.world.Is.Hosts[h.ID]
 	reached := seen.Reach == observed.Reached
@@ -253,8 +254,8 @@ func (b *builder) controlPlane(h desired.Host) bool {
 	return ofControlPlane(h, b.world.Is, node) || part.Member != "" || reached && part.Any()
 }
 
-// contradictionErrors returns why hosts cannot be told from one another, or are not what the manifest says: nothing may
-// be done to any of them then.
+// contradictionErrors returns why hosts cannot be told apart, or are not what the manifest says. Then nothing may be
+// done to any of them.
 func contradictionErrors(in decide.Input) error {
 	names := displayNames(in.Want, decide.NodeNames(in))
 	var errs []error
@@ -264,7 +265,7 @@ func contradictionErrors(in decide.Input) error {
 	return errors.Join(errs...)
 }
 
-// drainNode plans that a host's node is drained as the manifest wants it, and returns the step's ID.
+// drainNode plans to drain a host's Node with the manifest's settings, and returns the step's ID.
 func (b *builder) drainNode(h desired.Host, title, reason string, needs []string, upgrade bool) string {
 	how := b.in.Want.Upgrade.Drain
 	d := step.DrainNodeParams{
@@ -285,7 +286,7 @@ func (b *builder) drainNode(h desired.Host, title, reason string, needs []string
 	})
 }
 
-// deleteNode plans that the host's Node goes.
+// deleteNode plans to delete the host's Node.
 func (b *builder) deleteNode(h desired.Host, reason string, needs []string, why step.Death) string {
 	return b.onHost(h, Step{
 		Intent: step.With(step.DeleteNodeParams{Death: why}), Action: Remove, Title: "delete the Node", Reason: reason,

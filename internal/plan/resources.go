@@ -54,7 +54,7 @@ func (b *builder) applyResources(d decide.Decision) {
 	}
 }
 
-// recordReason returns why the record is to be another one.
+// recordReason returns why the record must change.
 func (b *builder) recordReason() string {
 	switch {
 	case b.credentialsOfMachines():
@@ -65,13 +65,13 @@ func (b *builder) recordReason() string {
 	return "the cluster's record is of another manifest"
 }
 
-// credentialsOfMachines reports whether the hosts of Machines are given other credentials than the manifest's.
+// credentialsOfMachines reports whether the record's credentials for hosts of Machines differ from the manifest's.
 func (b *builder) credentialsOfMachines() bool {
 	p := b.world.Is.API.Pool
 	return p != nil && p.Credentials == observed.No
 }
 
-// awaitWorkloads plans to wait, once, until what was applied runs.
+// awaitWorkloads plans one wait until everything that was applied runs.
 func (b *builder) awaitWorkloads(reason string) {
 	if !b.hasStep("await-workloads") {
 		b.onCluster("await-workloads", Step{
@@ -106,7 +106,7 @@ func (b *builder) applyAddons(names []string) {
 	}
 }
 
-// missingAddons returns those that the cluster does not have, sorted: where an installation was interrupted before
+// missingAddons returns the addons that the cluster does not have, sorted. If an installation was interrupted before
 // the network plugin, no Node is Ready, and an upgrade would wait for that.
 func (b *builder) missingAddons() []string {
 	if b.in.About != nil || b.in.Want.Endpoint.Later != "" ||
@@ -132,10 +132,10 @@ func (b *builder) addonReason(name, had string) string {
 	return listDifferences(b.world.Is.API.Compared[name].Differences)
 }
 
-// namedDifferences is how many are named in a reason.
+// namedDifferences is how many objects a reason names.
 const namedDifferences = 3
 
-// listDifferences reports which objects are not as they must be.
+// listDifferences returns a sentence about objects that differ from their desired state.
 func listDifferences(of []observed.Difference) string {
 	var parts []string
 	for i, d := range of {

@@ -14,10 +14,10 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// RotateCA plans the rotation of those authorities, of observed.Authorities(), in its phases, each on all control-plane
-// hosts before the next. What has begun continues; where nothing has, and again is true, new keys are made. Nothing is
-// planned while a control-plane host is not well, or one serves that the manifest does not have.
-func RotateCA(in decide.Input, authorities []string, anew bool) (Plan, error) {
+// RotateCA plans the rotation of these authorities, of observed.Authorities(), in phases, each on all control-plane
+// hosts before the next. It continues rotations that have begun. With newKeys, it makes new keys for the other
+// authorities. It plans nothing while a control-plane host is unhealthy, or one serves that is not in the manifest.
+func RotateCA(in decide.Input, authorities []string, newKeys bool) (Plan, error) {
 	if err := contradictionErrors(in); err != nil {
 		return Plan{}, err
 	}
@@ -28,7 +28,7 @@ func RotateCA(in decide.Input, authorities []string, anew bool) (Plan, error) {
 		return b.plan, nil
 	}
 	var previous []string
-	next := b.rotationPhase(authorities, anew)
+	next := b.rotationPhase(authorities, newKeys)
 	for ; next.Phase != rotation.Settled && len(b.refused) == 0; next = b.rotationPhase(authorities, false) {
 		var held string
 		if previous, held = b.beforePhase(next, d, previous); held != "" {
@@ -43,7 +43,7 @@ func RotateCA(in decide.Input, authorities []string, anew bool) (Plan, error) {
 		}
 	}
 	b.trimExtensionCAs(slices.DeleteFunc(b.leftInExtensions(), func(name string) bool {
-		return anew && !slices.Contains(authorities, name)
+		return newKeys && !slices.Contains(authorities, name)
 	}), previous)
 	if err := errors.Join(b.refused...); err != nil {
 		return Plan{}, err
@@ -52,7 +52,7 @@ func RotateCA(in decide.Input, authorities []string, anew bool) (Plan, error) {
 	return b.plan, nil
 }
 
-// beforePhase plans what must be before a phase, and names the authority that must not continue yet; the plan says why.
+// beforePhase plans what a phase needs, and returns the authority that must not continue yet; the plan says why.
 func (b *builder) beforePhase(next rotation.Decision, d decide.Decision, needs []string) (after []string, held string) {
 	in := func(p rotation.Phase, name string) bool {
 		return next.Phase == p && slices.Contains(next.Authorities, name)
@@ -73,7 +73,7 @@ func (b *builder) beforePhase(next rotation.Decision, d decide.Decision, needs [
 	}
 	if in(rotation.Forget, observed.ClusterCA) {
 		if b.plansPhase(step.RotateUse, observed.ClusterCA) {
-			// People's certificates are of the former one, and so is this run's.
+			// Users' certificates are of the former CA, and so is this run's.
 			b.addRerunReason("the cluster's former CA is dropped once no certificate that it has signed is in " +
 				"use: give users new kubeconfigs again (kubeone kubeconfig), and then run " +
 				"kubeone certificates rotate-ca --resume")
@@ -106,8 +106,8 @@ func (b *builder) plansPhase(kind step.Kind, authority string) bool {
 }
 
 // rotationPhase returns the next phase in the predicted world.
-func (b *builder) rotationPhase(authorities []string, anew bool) rotation.Decision {
-	return rotation.Decide(rotation.HostsOf(b.in.Want.ControlPlane, b.world.Is.Hosts), authorities, anew)
+func (b *builder) rotationPhase(authorities []string, newKeys bool) rotation.Decision {
+	return rotation.Decide(rotation.HostsOf(b.in.Want.ControlPlane, b.world.Is.Hosts), authorities, newKeys)
 }
 
 // whyNotRotatable returns why no key may be rotated now; "" if nothing is in the way.
@@ -146,7 +146,7 @@ func (b *builder) rotateOn(h desired.Host, d rotation.Decision, needs []string) 
 	})
 }
 
-// authorityTitle returns an authority in a sentence.
+// authorityTitle returns an authority as part of a sentence.
 func authorityTitle(name string) string {
 	switch name {
 	case observed.ClusterCA:
@@ -224,8 +224,8 @@ func (b *builder) rotationChanges(d rotation.Decision) []string {
 	return out
 }
 
-// renewTokens plans that all pods have tokens which the new key has signed, and Secrets too: on one control-plane host
-// after the other, as a controller manager starts again there, and on workers at the same time.
+// renewTokens plans that all pods and Secrets get tokens signed with the new key: on one control-plane host after the
+// other, because a controller manager restarts there, and on workers at the same time.
 func (b *builder) renewTokens(needs []string) []string {
 	if b.hasStep(string(step.RenewTokenSecrets)) {
 		return needs
@@ -256,9 +256,9 @@ func (b *builder) renewTokens(needs []string) []string {
 	return slices.Concat(secrets, previous, workers)
 }
 
-// RotationGoals returns the authorities that a caller may ask for, from names as people write them. None is all but the
-// CA of the cluster, of whose rotation people have their own part; where it has begun, it is among them. A name that is
-// none is an error.
+// RotationGoals returns the authorities with the given names, as an operator writes them. Without names it returns all
+// but the cluster's CA, whose rotation needs the operator's help; if that has begun, it is included. An unknown name is
+// an error.
 func RotationGoals(names []string, in decide.Input) ([]string, error) {
 	all := observed.Authorities()
 	if len(names) == 0 {

@@ -17,9 +17,9 @@ import (
 	"strings"
 )
 
-// displayNames are what people call the hosts: the manifest's hostname, or the name of the Node that the cluster knows
-// as theirs; else the manifest's ID or address, with the name that the host gives itself behind it. A name that is
-// refused is not among them.
+// displayNames returns the hosts' names for messages, by host ID: the manifest's hostname, or the name of the Node that
+// the cluster knows as theirs. Otherwise it is the manifest's ID or address, followed by the host's own name. Refused
+// names are left out.
 func displayNames(want desired.Cluster, nodes map[string]decide.NodeName) map[string]string {
 	names := map[string]string{}
 	for _, h := range want.Hosts() {
@@ -37,9 +37,9 @@ func displayNames(want desired.Cluster, nodes map[string]decide.NodeName) map[st
 	return names
 }
 
-// nodeNames returns the names of the hosts' Nodes, by host ID. A host whose own name is refused has the Node that the
-// record gives it: what it says must not keep that from being removed. A host without one is called by its ID, which is
-// made no Node's name: the manifest chooses IDs, and so may a host.
+// nodeNames returns the names of the hosts' Nodes, by host ID. If a host's own name is refused, its Node is the one in
+// the record, so that a host cannot prevent its Node's removal. A host without a Node has a name made of its ID that no
+// Node can have: the manifest chooses IDs, and so may a host.
 func nodeNames(in decide.Input, nodes map[string]decide.NodeName) map[string]string {
 	names, taken := map[string]string{}, map[string]bool{}
 	for _, n := range nodes {
@@ -89,18 +89,18 @@ func NodeName(h desired.Host, seen observed.Host) string {
 func (b *builder) hostByID(id string) desired.Host {
 	h, ok := b.hosts[id]
 	if !ok {
-		h, _ = b.in.Want.Host(id) // by an address, or a hostname
+		h, _ = b.in.Want.Host(id) // id may be an address or a hostname
 	}
 	return h
 }
 
-// hostArtifacts is what the host has installed, as far as it has been resolved.
+// hostArtifacts returns the host's artifacts, as far as they are resolved.
 func (b *builder) hostArtifacts(h desired.Host) desired.Artifacts {
 	a, _ := b.in.Want.ArtifactsFor(h, b.world.Is.Hosts[h.ID].Arch)
 	return a
 }
 
-// nodeName returns the name of the host's Node, and name what people call the host.
+// nodeName returns the name of the host's Node.
 func (b *builder) nodeName(h desired.Host) string { return b.nodeNames[h.ID] }
 
 func (b *builder) displayName(h desired.Host) string { return b.names[h.ID] }
@@ -112,23 +112,23 @@ func (b *builder) hasStep(id string) bool {
 	return b.ids[id]
 }
 
-// onHost adds a step about a host and returns its ID. What every such step has is filled in.
+// onHost adds a step on a host, fills in what all such steps have, and returns its ID.
 func (b *builder) onHost(h desired.Host, s Step) string {
 	s.ID, s.Host = b.stepID(s.Intent.Kind, h), h.ID
-	if s.Intent.Kind == step.Uncordon && b.hasStep(s.ID) { // opened at first, and again after its upgrade
+	if s.Intent.Kind == step.Uncordon && b.hasStep(s.ID) { // uncordoned first, and again after its upgrade
 		s.ID += "-again"
 	}
 	s.Intent.Role, s.Intent.NodeName, s.Intent.Arch = h.Role, b.nodeName(h), b.world.Is.Hosts[h.ID].Arch
 	return b.addStep(h, s)
 }
 
-// onCluster adds a step about no host of the manifest and returns its ID.
+// onCluster adds a step that concerns no host of the manifest and returns its ID.
 func (b *builder) onCluster(id string, s Step) string {
 	s.ID = id
 	return b.addStep(desired.Host{}, s)
 }
 
-// addStep adds a step at the end, after all that every later step needs, and returns its ID.
+// addStep adds a step at the end, after the barrier, and returns its ID.
 func (b *builder) addStep(h desired.Host, s Step) string {
 	s.Needs = set.Union(s.Needs, b.barrier)
 	b.afterPublishing(&s)
@@ -155,8 +155,8 @@ func (b *builder) insertStep(h desired.Host, s Step, at int) string {
 // plainIntent returns an intent without parameters.
 func plainIntent(k step.Kind) step.Intent { return step.Intent{Kind: k} }
 
-// Sign notes in every step on a host the digest of the script that will run there, so that the plan's own digest covers
-// what is run to the last byte. Scripts are by host ID.
+// Sign records in every step on a host the digest of the script that it will run, so that the plan's own digest covers
+// every byte that runs. Digests are by host ID.
 func Sign(p *Plan, digests map[string]string) {
 	for i := range p.Steps {
 		if s := &p.Steps[i]; s.Intent.Kind.OnHost() {
@@ -165,7 +165,7 @@ func Sign(p *Plan, digests map[string]string) {
 	}
 }
 
-// packageChanges returns the packages of the distribution that a host lacks, in a line.
+// packageChanges returns a line with the packages of the distribution that a host lacks.
 func packageChanges(seen observed.Host) []string {
 	if packages := preflight.Packages(&seen); len(packages) > 0 {
 		return []string{"packages of the distribution: " + strings.Join(packages, ", ")}
@@ -173,7 +173,7 @@ func packageChanges(seen observed.Host) []string {
 	return nil
 }
 
-// swapChanges say which swap is switched off, and stays so.
+// swapChanges returns a line with the swap that is turned off until a reset.
 func swapChanges(seen observed.Host) []string {
 	if len(seen.Swaps) == 0 {
 		return nil
@@ -181,8 +181,7 @@ func swapChanges(seen observed.Host) []string {
 	return []string{"swap off, until a reset: " + strings.Join(seen.Swaps, ", ")}
 }
 
-// firewallChanges reports what is done to the firewalls of a host that are not as the manifest wants them, a line for
-// each.
+// firewallChanges returns a line for each firewall of a host that must change.
 func (b *builder) firewallChanges(h desired.Host) []string {
 	seen, wanted := b.world.Is.Hosts[h.ID], b.in.Want.Firewall
 	var out []string
@@ -203,7 +202,7 @@ func binaryChanges(binaries []desired.Binary, seen observed.Host) []string {
 	return append(newBinaries(binaries, seen), "kernel modules and settings", "containerd.service, kubelet.service")
 }
 
-// newBinaries names the binaries that the host does not have in the desired version.
+// newBinaries returns a line for each binary that the host does not have in the desired version.
 func newBinaries(binaries []desired.Binary, seen observed.Host) []string {
 	var out []string
 	for _, b := range binaries {
@@ -241,7 +240,7 @@ func missingBinaries(binaries []desired.Binary, pushed bool, seen observed.Host)
 	return c
 }
 
-// imageContent returns the content of a host's images. What of it the host has is found by the step.
+// imageContent returns the content of a host's images. The step finds out which parts the host has.
 func imageContent(images []desired.Image, pushed bool) step.Content {
 	var uploads, downloads []string
 	for _, i := range images {
@@ -261,7 +260,7 @@ func (b *builder) memberIndex(h desired.Host) int {
 	return match.MemberIndex(b.world.Is.Etcd.Members, h, b.nodeName(h))
 }
 
-// judgeStop reports whether the host's member of etcd may be stopped for a while. A host without one may.
+// judgeStop reports whether the host's etcd member may be stopped for a while. A host without a member may.
 func (b *builder) judgeStop(h desired.Host) quorum.Verdict {
 	i := b.memberIndex(h)
 	if i < 0 {
@@ -270,12 +269,12 @@ func (b *builder) judgeStop(h desired.Host) quorum.Verdict {
 	return quorum.SafeToStop(b.world.Is.Etcd.Members, b.world.Is.Etcd.Members[i].ID)
 }
 
-// blockStop blocks what would stop the host's member of etcd. place would refuse it too, and with it the whole plan.
+// blockStop blocks a step that would stop the host's etcd member. insertStep would refuse the whole plan.
 func (b *builder) blockStop(h desired.Host, verdict quorum.Verdict) {
 	b.addBlocked("the etcd member of " + b.displayName(h) + " must not be stopped: " + verdict.Why)
 }
 
-// etcdPart is what the host has of etcd.
+// etcdPart returns the host's part in etcd.
 func (b *builder) etcdPart(h desired.Host) quorum.Part {
 	if h.ID == "" {
 		return quorum.Part{Data: observed.No}
@@ -288,7 +287,7 @@ func peerOf(peer string, h desired.Host) bool {
 	return err == nil && (u.Hostname() == h.PrivateAddress || u.Hostname() == h.PublicAddress)
 }
 
-// planInstructions plans what can safely be done before the operator has acted.
+// planInstructions plans what can safely be done before the operator follows the instructions.
 func (b *builder) planInstructions(d decide.Decision) {
 	for _, r := range d.Also {
 		b.plan.Routes = append(b.plan.Routes, string(r))
@@ -305,8 +304,7 @@ func (b *builder) planInstructions(d decide.Decision) {
 	b.plan.Again = "what follows depends on what you do; apply again afterwards"
 }
 
-// addBlocked reports that what follows is known and not carried out. What was planned before it stays: repairs and
-// joins do not wait for it.
+// addBlocked says that the next steps are known but not carried out. Repairs and joins that are planned already stay.
 func (b *builder) addBlocked(why string) {
 	if len(b.plan.Steps) > 0 {
 		b.plan.Again = why
@@ -315,8 +313,8 @@ func (b *builder) addBlocked(why string) {
 	b.plan.Blocked = why
 }
 
-// addLaterError notes what will be wrong when the steps planned so far are done. If it is wrong now, nothing is
-// planned, and the decision itself has the problems.
+// addLaterError notes a problem that remains after the planned steps. If the problem exists now, nothing is planned,
+// and the decision itself has it.
 func (b *builder) addLaterError(d decide.Decision) {
 	if len(b.plan.Steps) == 0 {
 		return

@@ -52,8 +52,9 @@ func (b *builder) upgradeHosts(d decide.Decision) bool {
 	return true
 }
 
-// uncordonLeft opens what an interrupted run left closed and is in order; all else waits for it. What is upgraded once
-// more, before the hooks after its upgrade have succeeded, is opened after that.
+// uncordonLeft plans to uncordon Nodes that an interrupted run has left cordoned, if their hosts are in order. All
+// later steps wait for that. A host that is upgraded again, because its hooks have not succeeded, is uncordoned after
+// that.
 func (b *builder) uncordonLeft(d decide.Decision) {
 	var opened []string
 	for _, id := range d.Uncordon {
@@ -81,14 +82,14 @@ func (b *builder) splitByRole(ids []string) (control, workers []desired.Host) {
 	return control, workers
 }
 
-// upgradeControlPlane plans one control-plane host after the other, the first after a snapshot of etcd. It returns what
-// the workers wait for; nil if there is nothing to wait for, or a host must not be stopped.
+// upgradeControlPlane plans the upgrade of one control-plane host after the other, the first after a snapshot of etcd.
+// It returns what the workers wait for; nil if there is nothing, or if a host must not be stopped.
 func (b *builder) upgradeControlPlane(d decide.Decision, hosts []desired.Host, fetched []string) []string {
 	if len(hosts) == 0 {
 		return nil
 	}
 	snapshot := b.takeSnapshot(b.snapshotHost(hosts), "before anything is changed", fetched)
-	// Hosts that join in this plan come first: of all, one is out of service at a time.
+	// Hosts that join in this plan come first: only one host may be out of service at a time.
 	previous := set.Union([]string{snapshot}, b.plannedSteps(step.JoinFinish))
 	for _, h := range hosts {
 		changes := []string{"API server, controller manager, scheduler " + b.in.Want.KubernetesVersion,
@@ -113,8 +114,8 @@ func (b *builder) upgradeControlPlane(d decide.Decision, hosts []desired.Host, f
 	return previous
 }
 
-// snapshotHost returns the host that takes the snapshot: the last to be upgraded of those whose etcd serves, else any
-// whose does. An upgrade that continues may be of a host on which it does not.
+// snapshotHost returns the host that takes the snapshot: among those whose etcd serves, the last to be upgraded, or
+// else any. etcd may not serve on a host whose upgrade was interrupted.
 func (b *builder) snapshotHost(hosts []desired.Host) desired.Host {
 	for _, of := range [...][]desired.Host{hosts, b.in.Want.ControlPlane} {
 		for _, h := range slices.Backward(of) {
@@ -145,7 +146,7 @@ func (b *builder) inWaves(
 	done := make([]string, 0, len(hosts))
 	for n, h := range hosts {
 		if canary && n == 1 {
-			after = set.Union(after, done[:1]) // a canary that was skipped has shown nothing
+			after = set.Union(after, done[:1]) // a skipped canary proves nothing
 		}
 		first, last := of(h, after)
 		if before := predecessor(n, wide, canary); before > 0 || before == 0 && !canary {
@@ -155,9 +156,8 @@ func (b *builder) inWaves(
 	}
 }
 
-// interruptedFirst has those hosts first whose upgrade an earlier run began and did not end, perhaps one with a limit:
-// they are out of service already, and count among those that may be. One that ended after its drain has changed
-// nothing on the host.
+// interruptedFirst moves hosts to the front whose upgrade was begun and not ended: they are out of service already, and
+// count among those that may be. If an upgrade ended after its drain, nothing on the host has changed.
 func (b *builder) interruptedFirst(hosts []desired.Host) []desired.Host {
 	rest := slices.DeleteFunc(slices.Clone(hosts), b.isInterrupted)
 	return append(slices.DeleteFunc(slices.Clone(hosts), func(h desired.Host) bool { return !b.isInterrupted(h) }),
@@ -169,8 +169,7 @@ func (b *builder) isInterrupted(h desired.Host) bool {
 	return b.in.Is.Hosts[h.ID].Upgrading != "" || n.Unschedulable && n.Annotations[observed.CordonAnnotation] != ""
 }
 
-// driftReasons reports which configuration of the host, besides its version, is another than the manifest's: the
-// upgrade brings it.
+// driftReasons returns the configurations of the host that differ from the manifest. The upgrade updates them.
 func driftReasons(d decide.Decision, h desired.Host) []string {
 	names := otherDrift(d.Drift[h.ID])
 	if len(names) == 0 {
@@ -192,7 +191,7 @@ func (b *builder) workersInLimit() int {
 	return n
 }
 
-// runAfter makes the step with that ID wait for the end of another, however that ends.
+// runAfter makes a step wait for the end of another one, even if that fails.
 func (b *builder) runAfter(id, other string) {
 	for i := range b.plan.Steps {
 		if b.plan.Steps[i].ID == id {
@@ -201,8 +200,8 @@ func (b *builder) runAfter(id, other string) {
 	}
 }
 
-// predecessor returns the worker whose upgrade must be over before the n-th one's begins, -1 for none: at most wide of
-// them are under way, and all wait for a canary.
+// predecessor returns the worker whose upgrade must end before the n-th one's begins, -1 for none: at most wide
+// upgrades run at a time, and all wait for a canary.
 func predecessor(n, wide int, canary bool) int {
 	if canary && n > 0 {
 		return max(0, n-wide)
@@ -210,7 +209,7 @@ func predecessor(n, wide int, canary bool) int {
 	return n - wide
 }
 
-// upgradeWorker returns the upgrade of a worker, or its way down.
+// upgradeWorker returns the upgrade or downgrade of a worker.
 func (b *builder) upgradeWorker(h desired.Host) step.Intent {
 	seen, wanted := b.in.Is.Hosts[h.ID], b.in.Want.KubeletVersion(h)
 	runs := ""
@@ -269,7 +268,7 @@ func (b *builder) uncordonNode(h desired.Host, reason string, needs []string, af
 	})
 }
 
-// versionsNamed returns the versions that are desired of the host, in words.
+// versionsNamed returns the host's desired versions as part of a sentence.
 func (b *builder) versionsNamed(h desired.Host) string {
 	var parts []string
 	if v := h.Versions.Kubernetes; v != "" {
@@ -283,7 +282,7 @@ func (b *builder) versionsNamed(h desired.Host) string {
 	return strings.Join(parts, ", ")
 }
 
-// versionChange reports what a host runs and what is desired.
+// versionChange returns the versions that a host runs and the desired ones, as part of a sentence.
 func (b *builder) versionChange(h desired.Host) string {
 	want := b.in.Want.KubeletVersion(h)
 	seen := b.in.Is.Hosts[h.ID]
@@ -318,7 +317,7 @@ func (b *builder) versionChange(h desired.Host) string {
 	return strings.Join(parts, ", ") + ", want " + wanted
 }
 
-// systemFollows plans that kube-proxy and cluster DNS follow, and the wait for it.
+// systemFollows plans the upgrade of kube-proxy and cluster DNS, and the wait for it.
 func (b *builder) systemFollows(d decide.Decision, after []string) []string {
 	b.barrier = set.Union(b.barrier, after)
 	b.systemAddons(d)
@@ -329,7 +328,7 @@ func (b *builder) systemFollows(d decide.Decision, after []string) []string {
 	})}
 }
 
-// systemAddons plans that kube-proxy and cluster DNS follow the control plane's version.
+// systemAddons plans the upgrade of kube-proxy and cluster DNS to the control plane's version.
 func (b *builder) systemAddons(d decide.Decision) {
 	if len(d.System) == 0 {
 		return
@@ -349,8 +348,8 @@ func (b *builder) systemAddons(d decide.Decision) {
 	}))
 }
 
-// systemSettings plans that the settings of kube-proxy and cluster DNS become what the manifest says. They come before
-// kubeadm applies the same: it restarts no pod for them.
+// systemSettings plans that kube-proxy and cluster DNS get the manifest's settings, before kubeadm applies the same:
+// kubeadm does not restart pods for settings.
 func (b *builder) systemSettings(d decide.Decision) {
 	if len(d.Settings) == 0 {
 		return
@@ -366,7 +365,7 @@ func (b *builder) systemSettings(d decide.Decision) {
 		changes = append(changes, "pods of kube-proxy, one Node after the other")
 	}
 	id := string(step.SetSystem)
-	if b.hasStep(id) { // what kubeadm made in between is set too
+	if b.hasStep(id) { // again, after kubeadm has applied its own
 		id += "/" + strings.Join(d.Settings, "+")
 	}
 	var needs []string

@@ -10,9 +10,8 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// Worker decides and plans what is to be done about one worker that is a Machine, as Build does about a cluster: it
-// imagines the world after each route, and decides again, until nothing remains to do or what follows cannot be known.
-// It returns the decisions too, the first one first.
+// Worker decides and plans for one worker that is a Machine, as Build does for a cluster. It also returns the
+// decisions, in order.
 func Worker(in decide.WorkerInput) (Plan, []decide.Decision) {
 	in.About = map[string]bool{in.Want.Workers[0].ID: true}
 	b := newBuilder(in.Input)
@@ -39,7 +38,7 @@ func Worker(in decide.WorkerInput) (Plan, []decide.Decision) {
 	return b.plan, decisions
 }
 
-// followWorker plans one route of a worker. It returns whether another one may follow.
+// followWorker plans one route of a worker and returns whether another one may follow.
 func (b *builder) followWorker(d decide.Decision) bool {
 	if d.Route != fsm.Nothing || len(b.plan.Routes) == 0 {
 		b.plan.Routes = append(b.plan.Routes, string(d.Route))
@@ -70,8 +69,8 @@ func (b *builder) followWorker(d decide.Decision) bool {
 	return len(b.refused) == 0
 }
 
-// giveBack plans that the worker leaves the cluster, and that its host becomes bare: at last its Node goes, which is
-// all that is left where a reset was interrupted before that.
+// giveBack plans that the worker leaves the cluster and its host becomes bare. Its Node is deleted last: after a reset
+// that was interrupted, only the Node is left.
 func (b *builder) giveBack() {
 	h, before := b.in.Want.Workers[0], len(b.plan.Steps)
 	if err := b.resetHost(h, false); err != nil {

@@ -9,18 +9,18 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// CredentialsFile is, in SecretsDir, a tar of all files with credentials that a host is to have, by the last parts of
-// their paths.
+// CredentialsFile is a tar in SecretsDir of all files with credentials for a host, named by the last part of their
+// paths.
 const CredentialsFile = "credentials.tar"
 
-// What of a host's files with credentials is the caller's to make and to remove.
+// Kinds of files with credentials that the script creates and removes.
 const (
 	managesRegistries = "registries"
 	managesProxy      = "proxy"
 )
 
-// credentialVariables say which files with credentials the host is to have, and which it is not to have. Nothing in
-// them is secret.
+// credentialVariables returns variables that say which files with credentials the host gets, and which kinds the script
+// manages. They contain no secrets.
 func credentialVariables(c *desired.Credentials) []step.Variable {
 	var manages, paths []string
 	if c != nil {

@@ -5,7 +5,7 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// firewallVariables are the assignments about firewalls.
+// firewallVariables returns the variables about firewalls.
 func firewallVariables(in Input) []step.Variable {
 	return []step.Variable{
 		step.Text("FIREWALL_MODE", in.Want.Firewall), step.Text("FIREWALLS", componentconfig.FirewallDir),

@@ -16,7 +16,7 @@ RestartSec=1
 [Install]
 WantedBy=multi-user.target`
 
-// guardProgram is the program of that unit; workers have none.
+// guardProgram returns the program of that unit; "" for workers.
 func guardProgram(r desired.Role) string {
 	if r != desired.ControlPlane {
 		return ""

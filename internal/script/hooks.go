@@ -8,7 +8,7 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// hooksFunction is the shell function that runs the hooks of a moment. It dies at one that is not planned.
+// hooksFunction returns the shell function hooks_of, which runs the hooks of a moment. It dies if none are planned.
 func hooksFunction(steps []step.Intent) string {
 	var b strings.Builder
 	b.WriteString("hooks_of() {\n\tcase $1 in\n")
@@ -30,7 +30,7 @@ func hooksFunction(steps []step.Intent) string {
 	return b.String()
 }
 
-// owedHooks says before which stages the host notes that it owes hooks, as "STAGE:ACTIVITY".
+// owedHooks returns the stages before which the host notes that it owes hooks, as "STAGE:ACTIVITY".
 func owedHooks(steps []step.Intent) []string {
 	var out []string
 	for kind, activity := range step.Owed(steps) {

@@ -26,63 +26,63 @@ import (
 //go:embed sh/*.sh sh/files/*.sh
 var stages embed.FS
 
-// Where things are on a host. The probe reads what the stages write.
+// Paths on a host. The probe reads what the stages write.
 const (
 	BinDir       = componentconfig.BinDir
 	ArtifactsDir = "/var/lib/kubeone/artifacts"
 	StepDir      = "/var/lib/kubeone/step"
 	LockDir      = "/var/lib/kubeone/lock"
-	// ControllerNote says which image of the controllers the host has: its name and its digest.
+	// ControllerNote is a file with the name and digest of the controllers' image that the host has.
 	ControllerNote = "/var/lib/kubeone/controller-image"
 	SecretsDir     = componentconfig.SecretsDir
 	MarkerFile     = "/etc/kubeone/marker"
 	DigestsFile    = "/etc/kubeone/digests"
 	FilesFile      = "/etc/kubeone/files"         // digests of files, as sha256sum writes them
-	KeptDir        = "/etc/kubeone/kept"          // these files as they were written, each named after its digest
-	AsideDir       = "/etc/kubeone/aside"         // files of the host that were in the way, until a reset
-	MaskedFile     = "/etc/kubeone/masked"        // names of units that we have masked, until a reset
+	KeptDir        = "/etc/kubeone/kept"          // copies of these files, each named after its digest
+	AsideDir       = "/etc/kubeone/aside"         // the host's own files that are moved aside until a reset
+	MaskedFile     = "/etc/kubeone/masked"        // names of units that kubeone has masked until a reset
 	RotationFile   = "/etc/kubeone/rotation"      // phases of rotations that have begun on the host and not ended
 	UpgradeFile    = "/var/lib/kubeone/upgrading" // the version to which an upgrade of the host has begun and not ended
-	BeforeDir      = "/var/lib/kubeone/before"    // files as they were before a reconfiguration that has not ended
-	HooksDir       = "/var/lib/kubeone/hooks"     // files named after what hooks follow that have not all succeeded
+	BeforeDir      = "/var/lib/kubeone/before"    // files from before a reconfiguration that has not ended
+	HooksDir       = "/var/lib/kubeone/hooks"     // files named after activities whose hooks have not all succeeded
 	APIPort        = componentconfig.APIPort
 
-	// EncryptionDir has the configuration of encryption at rest, named after its digest, and EncryptionPatch names it.
+	// EncryptionDir contains the configuration of encryption at rest, named after its digest. EncryptionPatch names it.
 	EncryptionDir   = "/etc/kubernetes/encryption"
 	EncryptionPatch = "/etc/kubeone/patches/kube-apiserverencryption+json.yaml"
 
-	// RecoveryDir is where a restore works; only root reads it, and nothing of it is left at its end.
+	// RecoveryDir is the working directory of a restore, for root only. It is removed at the end.
 	RecoveryDir = "/var/lib/kubeone/recovery"
-	// RecoverySnapshot is the snapshot that a restore begins from.
+	// RecoverySnapshot is the snapshot to restore.
 	RecoverySnapshot = RecoveryDir + "/snapshot.db"
 )
 
-// Secret files, as they are named in SecretsDir.
+// Names of secret files in SecretsDir.
 const (
 	TokenFile     = "token"          // a bootstrap token
 	DiscoveryFile = "discovery.conf" // a kubeconfig with the cluster's CA and endpoint, and no credentials
 	PKIFile       = "pki.tar"        // CAs and service-account keys
 	// EncryptionFile is the configuration of encryption at rest, of a backup or of other control-plane hosts.
 	EncryptionFile = "encryption.yaml"
-	// AuthoritiesFile is a tar of what a host is to have of authorities, by paths below /etc/kubernetes/pki, and
-	// TokenKeysFile names the keys whose tokens are about to be refused, one a line.
+	// AuthoritiesFile is a tar of a host's new authorities, with paths below /etc/kubernetes/pki. TokenKeysFile names
+	// the keys whose tokens will be refused, one a line.
 	AuthoritiesFile = "authorities.tar"
 	TokenKeysFile   = "token-keys"
 )
 
-// Input is all that a host's script depends on.
+// Input is everything that a host's script depends on.
 type Input struct {
 	componentconfig.Input
 
-	OS         string // ID of the host's /etc/os-release; "" where it is not known
+	OS         string // ID in the host's /etc/os-release; "" if unknown
 	ImageIndex string // OCI index.json of this host's images, when they are pushed
 	ImageBlobs []string
 	Steps      []step.Intent // on this host, in order
-	// Credentials are what hosts are to have for registries and proxies; nil is not known: hosts keep what they have.
-	// Nothing of them is in the script but which files they are in.
+	// Credentials are the hosts' credentials for registries and proxies. Nil means unknown: hosts keep what they have.
+	// The script contains only the names of their files.
 	Credentials *desired.Credentials
-	Reason      string // snapshot: why, as its name has it; "" is DefaultSnapshotReason
-	Epoch       int    // how often the cluster has been recovered, once this script has run
+	Reason      string // last part of a snapshot's name; "" means DefaultSnapshotReason
+	Epoch       int    // number of recoveries of the cluster, including one by this script
 }
 
 // Render returns the host's script.
@@ -135,8 +135,8 @@ func Render(in Input) (string, error) {
 	return b.String(), nil
 }
 
-// ownEnvironment takes away what the caller of a script, or systemd's configuration, has in the environment: kubeadm
-// copies proxies from there into static pods.
+// ownEnvironment unsets variables of the script's caller, or of systemd's configuration: kubeadm copies proxies from
+// the environment into static pods.
 const ownEnvironment = `
 for name in $(env | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p'); do
 	case $name in PATH | LC_ALL | HOME | PWD | KUBEONE_RUN | SHELLOPTS | BASHOPTS) ;; *) unset "$name" ;; esac
@@ -144,7 +144,7 @@ done
 
 `
 
-// Private returns the shell functions that make directories and locks of a host root's alone.
+// Private returns the shell functions that make directories and lock files for root only.
 func Private() string {
 	text, err := stages.ReadFile("sh/private.sh")
 	if err != nil {
@@ -153,7 +153,7 @@ func Private() string {
 	return string(text)
 }
 
-// stageText is all files of sh/, the library first, and at the end what runs a stage.
+// stageText returns all files of sh/, lib.sh first and main.sh last.
 func stageText() (string, error) {
 	names, err := fs.Glob(stages, "sh/*.sh")
 	if err != nil {
@@ -217,7 +217,7 @@ func (in Input) resetOnly() bool { return len(in.Want.Artifacts) == 0 }
 // Quote returns s as one word of a POSIX shell, whatever it contains.
 func Quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// Stage returns the name of the stage that brings the intent about.
+// Stage returns the name of the stage that carries out the intent.
 func Stage(i step.Intent) string {
 	if i.Kind == step.Hooks {
 		return string(i.Kind) + "-" + i.Moment().String()
@@ -225,7 +225,7 @@ func Stage(i step.Intent) string {
 	return string(i.Kind)
 }
 
-// shellVariables are the script's assignments, in order.
+// shellVariables returns the script's variables, in order. The files of sh/ document them.
 func shellVariables(in Input, a desired.Artifacts) []step.Variable {
 	text, words := step.Text, step.Words
 	stages, left, secrets := byHand(in.Steps)
@@ -297,7 +297,7 @@ func cniVariables(in Input) []step.Variable {
 	}
 }
 
-// pathVariables are the assignments that say where things are on a host.
+// pathVariables returns variables with paths on a host.
 func pathVariables() []step.Variable {
 	text := step.Text
 	return []step.Variable{
@@ -340,13 +340,13 @@ func initFlags(want desired.Cluster) string {
 	return ""
 }
 
-// distroOf is what is known of the host's operating system: nothing where the table does not have it.
+// distroOf returns the host's operating system; the zero System if it is not in the table.
 func distroOf(in Input) distro.System {
 	s, _ := distro.Find(in.OS)
 	return s
 }
 
-// pluginBinaries are the names of the network plugin's binaries.
+// pluginBinaries returns the names of the network plugin's binaries.
 func pluginBinaries(in Input) []string {
 	names := make([]string, 0, len(in.Network.Binaries))
 	for _, b := range in.Network.Binaries {
@@ -366,7 +366,7 @@ func linkPlugin(in Input) string {
 	return b.String() + "\tesac\n}\n"
 }
 
-// binaryLines are the binaries for hosts of a role, each as NAME VERSION SHA256 ARCHIVE URL.
+// binaryLines returns the binaries for hosts of a role, each as NAME VERSION SHA256 ARCHIVE URL.
 func binaryLines(a desired.Artifacts, r desired.Role) [][]string {
 	binaries := a.BinariesFor(r)
 	lines := make([][]string, 0, len(binaries))
@@ -376,7 +376,7 @@ func binaryLines(a desired.Artifacts, r desired.Role) [][]string {
 	return lines
 }
 
-// imageLines are the images for hosts of a role, each as NAME DIGEST SOURCE.
+// imageLines returns the images for hosts of a role, each as NAME DIGEST SOURCE.
 func imageLines(a desired.Artifacts, r desired.Role) [][]string {
 	images := a.ImagesFor(r)
 	lines := make([][]string, 0, len(images))
@@ -386,7 +386,7 @@ func imageLines(a desired.Artifacts, r desired.Role) [][]string {
 	return lines
 }
 
-// etcdImage is the release's image of etcd, "" where it has none.
+// etcdImage returns the name of the release's etcd image; "" if it has none.
 func etcdImage(a desired.Artifacts) string {
 	for _, i := range a.Images {
 		if _, name, _ := componentconfig.ImageParts(i.Name); name == "etcd" {

@@ -9,13 +9,13 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// DefaultSnapshotReason is in the name of a snapshot that a plan takes before it changes something.
+// DefaultSnapshotReason is the last part of the name of a snapshot that a plan takes before a change.
 const DefaultSnapshotReason = "before-change"
 
-// SnapshotDir is where the snapshots of a control-plane host's own member are.
+// SnapshotDir is the directory of the snapshots of a control-plane host's etcd member.
 const SnapshotDir = "/var/lib/kubeone/snapshots"
 
-// snapshotFiles are the timer of the scheduled snapshots, its service, and what that runs; empty on workers.
+// snapshotFiles returns the timer of the scheduled snapshots, its service, and its script; empty files for workers.
 func snapshotFiles(in Input) ([]componentconfig.Text, error) {
 	if in.Host.Role != desired.ControlPlane {
 		return []componentconfig.Text{
@@ -34,7 +34,7 @@ func snapshotFiles(in Input) ([]componentconfig.Text, error) {
 	}, nil
 }
 
-// snapshotScript is snapshot.sh as a program of its own.
+// snapshotScript returns snapshot.sh as a program of its own.
 func snapshotScript(in Input, body string) string {
 	var b strings.Builder
 	b.WriteString("#!/bin/sh\n# Written by kubeone; run by kubeone-snapshot.service.\nset -eu\nexport LC_ALL=C\n")
@@ -51,7 +51,7 @@ func snapshotScript(in Input, body string) string {
 	return b.String()
 }
 
-// keepSnapshots is how many a host keeps: one at least, since retention must never remove the newest.
+// keepSnapshots returns how many snapshots a host keeps: at least one, because retention must not remove the newest.
 func keepSnapshots(want desired.Cluster) int { return max(1, want.Backup.Keep) }
 
 const snapshotService = `[Unit]
@@ -66,7 +66,7 @@ TimeoutStartSec=1800
 Nice=10
 IOSchedulingClass=idle`
 
-// snapshotTimer fires every so often, first after a few minutes, not on all hosts at the same moment.
+// snapshotTimer returns a timer that starts after a few minutes, with a random delay so that hosts do not coincide.
 func snapshotTimer(want desired.Cluster) string {
 	every := snapshotEvery(want)
 	return fmt.Sprintf(`[Unit]
@@ -82,5 +82,5 @@ AccuracySec=5
 WantedBy=timers.target`, min(every, 300), every, min(every/10, 600))
 }
 
-// snapshotEvery is the schedule in seconds, 0 for none.
+// snapshotEvery returns the interval in seconds, 0 for none.
 func snapshotEvery(want desired.Cluster) int { return int(want.Backup.Schedule.Seconds()) }

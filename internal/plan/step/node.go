@@ -17,7 +17,7 @@ const (
 	Uncordon  Kind = "uncordon"
 )
 
-// NodeReadyParams are what the manifest wants on a Node.
+// NodeReadyParams are the manifest's labels, annotations and taints for a Node.
 type NodeReadyParams struct {
 	Labels      map[string]string `json:"labels,omitempty"` // a key that ends in "-" is removed
 	Annotations map[string]string `json:"annotations,omitempty"`
@@ -150,7 +150,7 @@ const (
 	OperatorHooks Kind = "operator-hooks"
 )
 
-// Moment is when hooks run: before or after an activity.
+// Moment says when hooks run: before or after an activity.
 type Moment struct {
 	When     desired.When     `json:"when,omitempty"`
 	Activity desired.Activity `json:"activity,omitempty"`
@@ -284,7 +284,7 @@ func (i Intent) EndsUpgrade() bool {
 	return m.When == desired.After && m.Activity == desired.Upgrading
 }
 
-// Moment is when the hooks run that the step runs; zero for a step of another kind.
+// Moment returns when the step's hooks run; zero for a step of another kind.
 func (i Intent) Moment() Moment {
 	switch p := i.Params.(type) {
 	case HooksParams:

@@ -44,7 +44,7 @@ func memberRemoved(w *World, _ desired.Host, i Intent) {
 	})
 }
 
-// ResetHostParams say what must be so before a host is wiped.
+// ResetHostParams are preconditions for wiping a host.
 type ResetHostParams struct {
 	MemberLeft bool `json:"memberLeft,omitempty"` // its member must have left etcd
 }
@@ -81,7 +81,7 @@ func afterReset(w *World, h desired.Host, _ Intent) {
 	}
 }
 
-// PurgeParams say what must be so before what was kept is deleted.
+// PurgeParams are preconditions for deleting what was kept.
 type PurgeParams struct {
 	Quorum bool `json:"quorum,omitempty"` // etcd must have one: without it, what was kept may be needed
 }
@@ -185,7 +185,7 @@ func (p RestoreParams) scriptVariables() []Variable {
 	}
 }
 
-// Source is a sort of copy of a cluster's data.
+// Source is a kind of copy of a cluster's data.
 type Source string
 
 // The sources.

@@ -104,7 +104,7 @@ func afterQuarantine(w *World, h desired.Host, _ Intent) {
 	w.Is.Hosts[h.ID] = seen
 }
 
-// RestoreFiles is the kind that brings back files of a host.
+// RestoreFiles is the kind that restores files of a host.
 const RestoreFiles Kind = "restore-files"
 
 // RestoreFilesParams are the paths of the files whose content is restored, and of those that only root may read again.
@@ -148,7 +148,7 @@ func restoreFilesRow() row {
 	}
 }
 
-// filesRestored is a host that is well, and whose files are its own again.
+// filesRestored predicts a healthy host without edited files.
 func filesRestored(w *World, h desired.Host, i Intent) {
 	w.sameCertificates(h)
 	seen, p := w.Is.Hosts[h.ID], ParamsOf[RestoreFilesParams](i)

@@ -26,7 +26,7 @@ const (
 	PodsTrustCA       Kind = "pods-trust-ca"
 )
 
-// rotating is before the phase in the name of the kind that brings it about.
+// rotating is the prefix of the kinds that carry out a phase.
 const rotating = "rotate-"
 
 // RotateParams say what a control-plane host does in the rotation of authorities.
@@ -111,7 +111,7 @@ func trustCARow(kind Kind, about string, keys func([]rotation.Host) []string) ro
 	}
 }
 
-// PublishCAParams say which of the cluster's CAs are named to who joins.
+// PublishCAParams say which of the cluster's CAs are published for joins.
 type PublishCAParams struct {
 	Alone bool `json:"alone,omitempty"` // the one that signs, and not those besides it that control-plane hosts trust
 }
@@ -173,10 +173,10 @@ const (
 	CheckSecrets   Kind = "check-secrets"
 )
 
-// encrypting is before the phase in the name of the kind that brings it about.
+// encrypting is the prefix of the kinds that carry out a phase.
 const encrypting = "encrypt-"
 
-// EncryptParams say how a host's API server is to store Secrets, and what all that is stored may be stored by.
+// EncryptParams say how a host's API server encrypts Secrets, and which providers it can read.
 type EncryptParams struct {
 	Phase atrest.Phase `json:"phase,omitempty"`
 	// Providers are the names of keys, and "identity", the one that writes first; none: no configuration.
@@ -266,7 +266,7 @@ func rewriteSecretsRow() row {
 	}
 }
 
-// CheckSecretsParams say by what all Secrets are to be stored.
+// CheckSecretsParams say which provider must have encrypted all Secrets.
 type CheckSecretsParams struct {
 	StoredBy string `json:"storedBy,omitempty"` // the name of a key, or "identity"
 }

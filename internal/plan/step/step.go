@@ -76,7 +76,7 @@ func (i Intent) ConfirmDead() string {
 	return ""
 }
 
-// Place is where a step runs.
+// Place says where a step runs.
 type Place string
 
 // The places.

@@ -9,7 +9,7 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// row is all that is known about a kind.
+// row is everything that is known about a kind.
 type row struct {
 	kind     Kind
 	about    string // what it brings about, in a line
@@ -36,7 +36,7 @@ type row struct {
 	effect   func(*World, desired.Host, Intent) // what the world becomes
 }
 
-// trait is what is true of all steps of a kind.
+// trait is a property of all steps of a kind.
 type trait uint16
 
 // A kind without any of the first ten only inspects, or writes what no later decision depends on.
@@ -61,7 +61,7 @@ const (
 
 func (k Kind) hasTrait(t trait) bool { return k.row().traits&t != 0 }
 
-// rows is the table, in the order in which kinds are explained.
+// rows is the table, in the order of the documentation.
 var rows = []row{
 	prepareRow(), imagesRow(), controllerFilesRow(), initRow(),
 	copyPKIRow(), joinPrepareRow(), joinEtcdRow(), joinFinishRow(), joinWorkerRow(),
@@ -81,7 +81,7 @@ var rows = []row{
 	deleteMachinesRow(), awaitHostsRow(), hooksRow(), operatorHooksRow(),
 }
 
-// table has the rows by kind. It is made once and never changed.
+// table maps kinds to rows. It is never changed.
 var table = byKind(rows) //nolint:gochecknoglobals // a constant
 
 func byKind(rows []row) map[Kind]*row {
@@ -114,7 +114,7 @@ func Kinds() []Kind {
 // About returns in a line what steps of the kind bring about.
 func (k Kind) About() string { return k.row().about }
 
-// Place is where steps of the kind run.
+// Place returns where steps of the kind run.
 func (k Kind) Place() Place { return k.row().place }
 
 // Concerns returns whose business steps of the kind are.
@@ -187,7 +187,7 @@ func (i Intent) HaltsUpgrade() bool {
 	return halts != nil && halts(i)
 }
 
-// Disrupts is what the step does to its host's part in etcd.
+// Disrupts returns what the step does to its host's part in etcd.
 func (i Intent) Disrupts() quorum.Disruption {
 	if disrupts := i.Kind.row().disrupts; disrupts != nil {
 		return disrupts(i)
@@ -216,7 +216,7 @@ func (i Intent) NeedsToken() bool {
 
 func always(Intent) bool { return true }
 
-// paramsType is the type of a kind's parameters.
+// paramsType returns the type of a kind's parameters.
 type paramsType struct {
 	zero Params
 	read func([]byte) (Params, error) // from JSON, and nothing that the type does not have

@@ -50,7 +50,7 @@ func afterFetchImage(w *World, h desired.Host, _ Intent) {
 	w.Is.Hosts[h.ID] = seen
 }
 
-// CheckParams say what does not stop the host's upgrade.
+// CheckParams say what the check before an upgrade tolerates.
 type CheckParams struct {
 	// DiscardEdits says that its static pods are written again even if they were edited.
 	DiscardEdits bool `json:"discardEdits,omitempty"`
@@ -86,7 +86,7 @@ func upgradeControlPlaneRow() row {
 	}
 }
 
-// UpgradeWorkerParams say which way a worker goes.
+// UpgradeWorkerParams say whether a worker is upgraded or downgraded.
 type UpgradeWorkerParams struct {
 	// Down says that its kubelet becomes an older one, which cannot read all that the newer one has written.
 	Down bool `json:"down,omitempty"`
