@@ -148,14 +148,14 @@ func (b *builder) untouchedWarning(w problem.Problem) []string {
 		nodes, _ := w.Parameters["nodes"].([]string)
 		out = append(out, fmt.Sprint(w.Parameters["component"])+" (does not run on "+problem.List(nodes)+")")
 	case problem.FilesExposed:
-		for _, file := range b.world.Is.Hosts[w.Host].Exposed { // no step closes these
+		for _, file := range b.world.Is.Hosts[w.Host].Exposed { // in the predicted world: no step closes these
 			out = append(out, b.names[w.Host]+" "+file.String())
 		}
 	case problem.PodsOutsideNetwork:
 		pods, _ := w.Parameters["pods"].([]string)
 		out = append(out, "clusterNetwork.podSubnet (pods have other addresses: "+problem.List(pods)+")")
 	case problem.FilesEdited, problem.StaticPodsEdited:
-		for _, file := range b.world.Is.Hosts[w.Host].Edited { // no step writes these again
+		for _, file := range b.world.Is.Hosts[w.Host].Edited { // in the predicted world: no step restores these
 			if condition.IsStaticPod(file) == (w.Code == problem.StaticPodsEdited) {
 				out = append(out, b.names[w.Host]+" "+file+" (edited)")
 			}

@@ -19,27 +19,26 @@ type RecoverOptions struct {
 	// be destroyed permanently.
 	Destroyed []string
 	On        string // ID of the host to restore on; "" chooses one
-	// Progress is what the data of etcd on the hosts says, by host ID, where that is known.
+	// Progress is what the etcd data of hosts says, by host ID, if it is known.
 	Progress map[string]Progress
 }
 
 // Progress is how far a host's etcd data has got, and what members it lists.
 type Progress struct {
-	Revision int64 // how far the member had got; 0 if it does not say
-	// AtLeast: the revision is what its database had on the disk, while it did not run. What it had written to its log
-	// last may not be there yet.
+	Revision int64 // how far the member had got; 0 if unknown
+	// AtLeast says that the member did not run, and Revision is that of its database on disk. Its log may have more.
 	AtLeast bool
 	// Members are the members in its database, each once. The list is as old as the data, and may include members that
 	// left in an earlier epoch of the cluster.
 	Members []observed.Member
-	// Searched says that all of the database was searched for them.
+	// Searched says that the whole database was searched for them.
 	Searched bool
 }
 
 func (p Progress) isKnown() bool { return p.Revision > 0 }
 
-// unflushed is how many revisions etcd may have in its log that its database on the disk lacks: it writes the latter
-// after 10,000 operations at most. Source: etcd's --backend-batch-limit.
+// unflushed is how many revisions etcd's log may have that its database on disk lacks: etcd writes the database after
+// 10,000 operations at most. Source: etcd's --backend-batch-limit.
 const unflushed = 10_000
 
 // mayReach returns the latest revision that a member may have.
@@ -61,17 +60,16 @@ type Copy struct {
 	KubernetesVersion string // without v
 	Members           []observed.Member
 	EncryptionPath    string
-	Hardening         string // as desired.Cluster's; "" if that is not known
-	Epoch             int    // how often the cluster had been recovered
+	Hardening         string // as desired.Cluster's; "" if unknown
+	Epoch             int    // number of recoveries of the cluster
 	Revision          int64  // of the last change in it
 }
 
-// revisionsOfALife is by how much a recovery raises etcd's revisions, for each of the cluster's lives: those of its Nth
-// life begin at N times as many.
+// revisionsOfALife is how much a recovery adds to etcd's revisions at least: those of epoch N begin at N times this.
 const revisionsOfALife = 1_000_000_000
 
-// recoveryEpoch returns the one in which the cluster is after the recovery: later than any that a host, the copy or a
-// revision knows of.
+// recoveryEpoch returns the cluster's epoch after the recovery: later than any epoch in a host's marker, the copy or a
+// revision.
 func (b *builder) recoveryEpoch(o RecoverOptions) int {
 	epoch := max(condition.EpochBegun(&b.in.Want, &b.in.Is), o.Copy.Epoch, int(o.Copy.Revision/revisionsOfALife))
 	for _, p := range o.Progress {
@@ -100,7 +98,7 @@ func Recover(in decide.Input, o RecoverOptions) (Plan, error) {
 	return b.plan, nil
 }
 
-// planRecovery plans the steps.
+// planRecovery plans the steps of a recovery.
 func (b *builder) planRecovery(target desired.Host, o RecoverOptions, d decide.Decision) {
 	var needs []string
 	for _, h := range b.in.Want.ControlPlane {
@@ -109,7 +107,7 @@ func (b *builder) planRecovery(target desired.Host, o RecoverOptions, d decide.D
 		}
 	}
 	restore := b.restoreCluster(target, o, needs, d)
-	for _, h := range b.hostsToRejoin(target) { // what bare hosts need travels meanwhile
+	for _, h := range b.hostsToRejoin(target) { // bare hosts are prepared meanwhile
 		if b.isBare(h) {
 			b.prepareHost(h, d)
 		}
@@ -122,7 +120,7 @@ func (b *builder) planRecovery(target desired.Host, o RecoverOptions, d decide.D
 	}
 	for i := range b.plan.Steps {
 		if in := &b.plan.Steps[i].Intent; in.Kind == step.DeleteNode {
-			in.Params = nil // what its host is was seen there, or confirmed; the copy may still say Ready
+			in.Params = nil // the host was probed, or confirmed to be destroyed; the copy may still say Ready
 		}
 	}
 	b.nodeReady(target, restore)
@@ -142,14 +140,14 @@ func (b *builder) hostsToRejoin(target desired.Host) []desired.Host {
 	return out
 }
 
-// mayServe reports whether something may be there to be stopped or moved aside on the host.
+// mayServe reports whether the host may have something to stop or to move aside.
 func (b *builder) mayServe(h desired.Host) bool {
 	seen := b.in.Is.Hosts[h.ID]
 	return seen.Reach == observed.Reached && !b.isBare(h) &&
 		(seen.EtcdData != observed.No || hasData(seen) || len(seen.Manifests) > 0 || seen.Kubelet.Active)
 }
 
-// isBare reports whether nothing of the cluster has ever been on the host, or its installation has only begun.
+// isBare reports whether the host has never been part of the cluster, or its installation has only begun.
 func (b *builder) isBare(h desired.Host) bool {
 	seen := b.in.Is.Hosts[h.ID]
 	known := seen.KubeletConf == observed.No && seen.EtcdData == observed.No && seen.PKI == observed.No
@@ -157,7 +155,7 @@ func (b *builder) isBare(h desired.Host) bool {
 		(seen.Marker == nil || !seen.Marker.Complete && seen.Marker.Fenced == "")
 }
 
-// fenceHost plans that a host can never again serve what it holds.
+// fenceHost plans that a host can never serve its present data again.
 func (b *builder) fenceHost(h desired.Host) string {
 	return b.onHost(h, Step{
 		Intent: plainIntent(step.Fence), Action: Remove, Risk: Restarts,
@@ -169,7 +167,7 @@ func (b *builder) fenceHost(h desired.Host) string {
 	})
 }
 
-// restoreCluster plans the new beginning on the target, after everything that it needs on a host that has nothing yet.
+// restoreCluster plans the restore on the target, after what it needs if the target is bare.
 func (b *builder) restoreCluster(target desired.Host, o RecoverOptions, needs []string, d decide.Decision) string {
 	seen, c, epoch := b.in.Is.Hosts[target.ID], o.Copy, b.recoveryEpoch(o)
 	unfence := c.From == step.SurvivingMember && b.keepsEtcdData(target)
@@ -206,7 +204,7 @@ func (b *builder) restoreCluster(target desired.Host, o RecoverOptions, needs []
 	})
 }
 
-// Epoch returns how often the cluster has been recovered when the plan has run: the plan's own recovery included.
+// Epoch returns the number of recoveries of the cluster after the plan has run.
 func Epoch(p Plan, want desired.Cluster, is observed.World) int {
 	for _, s := range p.Steps {
 		if from, ok := s.Intent.Params.(step.RestoreParams); ok {
@@ -235,8 +233,8 @@ func (b *builder) dropNodes(target desired.Host, o RecoverOptions, d decide.Deci
 	}
 }
 
-// hostNamed returns the ID of the manifest's control-plane host that a member is or was of, by name or address; "" for
-// none.
+// hostNamed returns the ID of the manifest's control-plane host that has or had the member, by name or address; "" if
+// there is none.
 func (b *builder) hostNamed(m observed.Member) string {
 	for _, h := range b.in.Want.ControlPlane {
 		if m.Name == b.nodeName(h) || slices.ContainsFunc(m.PeerURLs,
@@ -247,8 +245,8 @@ func (b *builder) hostNamed(m observed.Member) string {
 	return ""
 }
 
-// awaitWorkers plans to wait until the workers that run, and can be locked, have found the API again. A worker whose
-// name is refused has no Node to wait for.
+// awaitWorkers plans to wait until running workers that can be locked have found the API again. A worker whose name is
+// refused has no Node to wait for.
 func (b *builder) awaitWorkers(restore string) {
 	for _, h := range b.in.Want.Workers {
 		seen := b.in.Is.Hosts[h.ID]
@@ -288,7 +286,7 @@ func (b *builder) unreachedWorkers() []string {
 	return out
 }
 
-// recoverNotes reports what a reader should know before saying yes.
+// recoverNotes adds what the operator should know before approving the plan.
 func (b *builder) recoverNotes(target desired.Host, o RecoverOptions) {
 	note := func(format string, args ...any) { b.plan.Notes = append(b.plan.Notes, fmt.Sprintf(format, args...)) }
 	switch o.Copy.From {

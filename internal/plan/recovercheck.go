@@ -13,7 +13,7 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// mayRecover refuses what must not be done.
+// mayRecover returns an error if the cluster must not be recovered.
 func (b *builder) mayRecover(assessed decide.Recovery, o RecoverOptions) error {
 	var errs []error
 	for _, p := range assessed.Unfit {
@@ -46,12 +46,12 @@ func (b *builder) mayRecover(assessed decide.Recovery, o RecoverOptions) error {
 	return errors.Join(b.ownCopy(o.Copy), b.accountedFor(o))
 }
 
-// ownCopy refuses a copy of another cluster, or of another version of Kubernetes.
+// ownCopy returns an error if the copy is of another cluster, or of another version of Kubernetes.
 func (b *builder) ownCopy(c Copy) error {
 	if c.Cluster != "" && c.Cluster != b.in.Want.Name {
 		return fmt.Errorf("the %s is of cluster %q, not of %q", c.From, c.Cluster, b.in.Want.Name)
 	}
-	for _, h := range b.in.Want.ControlPlane { // a worker has no say in this
+	for _, h := range b.in.Want.ControlPlane { // workers do not decide this
 		if seen := b.in.Is.Hosts[h.ID]; c.CAHash != "" && seen.CAHash != "" && !knowsCA(seen, c.CAHash) {
 			return fmt.Errorf("the %s is of another cluster: its CA is %s, and %s has %s", c.From, c.CAHash,
 				b.displayName(h),
@@ -69,7 +69,7 @@ func (b *builder) ownCopy(c Copy) error {
 	return nil
 }
 
-// knowsCA reports whether a host knows the cluster by that CA, or by that one too, while it is rotated.
+// knowsCA reports whether the host trusts that CA, possibly among others during a rotation.
 func knowsCA(h observed.Host, ca string) bool {
 	return h.CAHash == ca || slices.Contains(h.Authorities[observed.ClusterCA].Trusted, ca)
 }
@@ -82,8 +82,8 @@ func (b *builder) sameCA(c Copy) bool {
 		}))
 }
 
-// isHost reports whether a member has both the name and the address of one control-plane host. Either alone is no
-// proof: many clusters have a cp-1.
+// isHost reports whether a member has both the name and the address of one control-plane host. One of them is no proof:
+// many clusters have a cp-1.
 func (b *builder) isHost(m observed.Member) bool {
 	return slices.ContainsFunc(b.in.Want.ControlPlane, func(h desired.Host) bool {
 		return m.Name == b.nodeName(h) && slices.ContainsFunc(m.PeerURLs,
@@ -103,7 +103,7 @@ func memberNames(members []observed.Member) string {
 	return strings.Join(out, ", ")
 }
 
-// accountedFor refuses to begin again while an old member may still be serving somewhere.
+// accountedFor returns an error if a former member may still be serving somewhere.
 func (b *builder) accountedFor(o RecoverOptions) error {
 	var missing, flags []string
 	var errs []error
@@ -128,9 +128,9 @@ func (b *builder) accountedFor(o RecoverOptions) error {
 	return errors.Join(append(errs, b.workersAccountedFor(o.Copy), b.strangersAccountedFor(o))...)
 }
 
-// workersAccountedFor refuses to begin again while a host that the manifest calls a worker has what only control-plane
-// hosts have: nothing would stop its etcd. Its word is enough, whatever members others know of: it may be the only one
-// of a later life of the cluster. What another cluster left there is no member of this one.
+// workersAccountedFor returns an error if a host that the manifest calls a worker has what only control-plane hosts
+// have: no step would stop its etcd. The host's own claim suffices, whatever members others know: it may be the only
+// one of a later epoch. What another cluster has left there does not count.
 func (b *builder) workersAccountedFor(c Copy) error {
 	var errs []error
 	for _, h := range b.in.Want.Workers {
@@ -149,8 +149,8 @@ func (b *builder) workersAccountedFor(c Copy) error {
 	return errors.Join(errs...)
 }
 
-// ofAnotherCluster reports whether what a host has is another cluster's: by its note, or by its CA where that of this
-// cluster is known.
+// ofAnotherCluster reports whether a host belongs to another cluster, by its marker, or by its CA if this cluster's is
+// known.
 func (b *builder) ofAnotherCluster(seen observed.Host, c Copy) bool {
 	if m := seen.Marker; m != nil && m.Cluster != b.in.Want.Name {
 		return true
@@ -169,8 +169,8 @@ func (b *builder) ofAnotherCluster(seen observed.Host, c Copy) bool {
 	return known
 }
 
-// strangersAccountedFor refuses to begin again while a member of etcd may be serving that no control-plane host of the
-// manifest is.
+// strangersAccountedFor returns an error if an etcd member may be serving that is not on a control-plane host of the
+// manifest.
 func (b *builder) strangersAccountedFor(o RecoverOptions) error {
 	var names, flags []string
 	for _, m := range b.strangersOf(b.etcdMembers(o)) {

@@ -14,7 +14,7 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// dataHolders returns the hosts that answered and hold etcd data of this cluster's latest life that is not known to be
+// dataHolders returns the hosts that answered and hold etcd data of the cluster's latest epoch that is not known to be
 // damaged, in the manifest's order, the leader first.
 func (b *builder) dataHolders() []desired.Host {
 	var out []desired.Host
@@ -29,7 +29,7 @@ func (b *builder) dataHolders() []desired.Host {
 	return out
 }
 
-// etcdMembers returns those of etcd: by its own list, else by the data on disks and the copy.
+// etcdMembers returns etcd's members, from its own list, or else from data on disks and the copy.
 func (b *builder) etcdMembers(o RecoverOptions) []observed.Member {
 	if listed := b.in.Is.Etcd.Members; len(listed) > 0 {
 		return listed
@@ -37,8 +37,8 @@ func (b *builder) etcdMembers(o RecoverOptions) []observed.Member {
 	return slices.Concat(b.onDisks(o), o.Copy.Members)
 }
 
-// strangersOf returns those members that may serve and are of no control-plane host of the manifest; each name once.
-// One without a name has never started. A worker that answers, and has no data of etcd, is what became of its member.
+// strangersOf returns the members that may serve and are not on a control-plane host of the manifest, each name once.
+// It skips members without a name, which have never started, and those whose host is now a worker without etcd data.
 func (b *builder) strangersOf(members []observed.Member) []observed.Member {
 	var out []observed.Member
 	for _, m := range members {
@@ -50,8 +50,8 @@ func (b *builder) strangersOf(members []observed.Member) []observed.Member {
 	return out
 }
 
-// nowWorks reports whether the member's host is a worker by now, and has nothing of etcd left. The name counts only
-// where the manifest gives it: by its own word a worker must not be one that may be serving elsewhere.
+// nowWorks reports whether the member's host is now a worker without etcd data. Only a name in the manifest counts: a
+// worker must not claim to be a member that may be serving elsewhere.
 func (b *builder) nowWorks(m observed.Member) bool {
 	return slices.ContainsFunc(b.in.Want.Workers, func(h desired.Host) bool {
 		seen := b.in.Is.Hosts[h.ID]
@@ -79,8 +79,8 @@ func (b *builder) membersKnown(o RecoverOptions) bool {
 		slices.ContainsFunc(b.in.Want.ControlPlane, func(h desired.Host) bool { return o.Progress[h.ID].Searched })
 }
 
-// keepsEtcdData reports whether a recovery took etcd's data away from the host, so that it has it in
-// /var/lib/kubeone-old if it had any.
+// keepsEtcdData reports whether a recovery has moved the host's etcd data aside, so that it is in /var/lib/kubeone-old,
+// if there was any.
 func (b *builder) keepsEtcdData(h desired.Host) bool {
 	seen := b.in.Is.Hosts[h.ID]
 	m := seen.Marker
@@ -109,7 +109,7 @@ func (b *builder) maybeNewer(target desired.Host, o RecoverOptions) []desired.Ho
 	})
 }
 
-// progressOf returns how far a host says its data goes.
+// progressOf returns a sentence about how far a host's data goes.
 func (b *builder) progressOf(h desired.Host, o RecoverOptions) string {
 	switch p := o.Progress[h.ID]; {
 	case !p.isKnown():
@@ -122,8 +122,8 @@ func (b *builder) progressOf(h desired.Host, o RecoverOptions) string {
 	}
 }
 
-// recoverOn chooses the host on which the cluster begins again: one on which a recovery has begun already, else the one
-// with the newest data for SurvivingMember, and for a copy the leader, or a host that still has the cluster's keys.
+// recoverOn chooses the host to restore on: one where a recovery has begun; otherwise, for SurvivingMember, the one
+// with the newest data, and for a copy the leader, or a host that still has the cluster's keys.
 func (b *builder) recoverOn(o RecoverOptions) (desired.Host, error) {
 	if o.On != "" {
 		return b.checkTarget(b.hostByID(o.On), o.Copy)
@@ -152,7 +152,7 @@ func (b *builder) recoverOn(o RecoverOptions) (desired.Host, error) {
 	return b.checkTarget(reached[0], o.Copy)
 }
 
-// newestHolder returns the host with the newest data. It is an error when another one may have newer data.
+// newestHolder returns the host with the newest data. It returns an error if another host may have newer data.
 func (b *builder) newestHolder(o RecoverOptions) (desired.Host, error) {
 	holders := b.dataHolders()
 	if len(holders) == 0 {
@@ -174,7 +174,7 @@ func (b *builder) newestHolder(o RecoverOptions) (desired.Host, error) {
 	return b.checkTarget(best, o.Copy)
 }
 
-// noHolder reports why no host can be chosen, and what is left to do.
+// noHolder returns why no host can be chosen, and what the operator can do instead.
 func (b *builder) noHolder() error {
 	var damaged, stopped []desired.Host
 	for _, h := range b.in.Want.ControlPlane {
@@ -204,7 +204,7 @@ func (b *builder) joinDisplayNames(hosts []desired.Host, separator string) strin
 	return strings.Join(names, separator)
 }
 
-// checkTarget refuses a host on which this copy cannot be restored.
+// checkTarget returns an error if this copy cannot be restored on the host.
 func (b *builder) checkTarget(h desired.Host, c Copy) (desired.Host, error) {
 	seen := b.in.Is.Hosts[h.ID]
 	switch {
@@ -213,7 +213,7 @@ func (b *builder) checkTarget(h desired.Host, c Copy) (desired.Host, error) {
 	case seen.Reach != observed.Reached:
 		return h, fmt.Errorf("%s cannot be reached, so nothing can be restored on it: %s", b.displayName(h),
 			seen.Problem)
-	case c.From == step.SurvivingMember && b.keepsEtcdData(h): // its data and keys are taken back
+	case c.From == step.SurvivingMember && b.keepsEtcdData(h): // its data and keys are moved back
 	case c.From == step.SurvivingMember && seen.EtcdData != observed.Yes &&
 		(seen.Marker == nil || !seen.Marker.Restoring):
 		return h, fmt.Errorf("%s holds no etcd data: choose another host, or recover from a backup", b.displayName(h))

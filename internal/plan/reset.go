@@ -17,8 +17,8 @@ import (
 // ResetOptions say what to reset.
 type ResetOptions struct {
 	Hosts []string // IDs; empty means all, which ends the cluster
-	Purge bool     // what the hosts keep of etcd, from this reset and from before, goes too
-	// AbandonMachines leaves the hosts of Machines as they are when the cluster ends; otherwise they are returned
+	Purge bool     // also delete what the hosts have kept of etcd, by this reset and before
+	// AbandonMachines leaves the hosts of Machines as they are when the cluster ends. Otherwise they are returned
 	// first.
 	AbandonMachines bool
 }
@@ -120,7 +120,7 @@ func (b *builder) resetHost(h desired.Host, whole bool) error {
 	return nil
 }
 
-// machineOwner returns who has a host whose marker names that Machine.
+// machineOwner returns the owner of a host whose marker names that Machine, as part of a sentence.
 func machineOwner(machine string) string {
 	if machine == "" {
 		return "the manifest, and is not a Machine's"
@@ -136,7 +136,7 @@ func (b *builder) resetReason(h desired.Host) string {
 	return "asked for"
 }
 
-// purgeKept plans that what a host has kept is deleted, and names it.
+// purgeKept plans to delete what a host has kept.
 func (b *builder) purgeKept(h desired.Host, whole, reset bool) {
 	seen := b.world.Is.Hosts[h.ID]
 	keeps := reset && b.resetKeeps(h)
@@ -157,7 +157,7 @@ func (b *builder) purgeKept(h desired.Host, whole, reset bool) {
 	})
 }
 
-// resetKeeps reports whether a reset keeps something of the host: it had data of etcd, or the CAs, before the plan.
+// resetKeeps reports whether a reset of the host keeps something: it had etcd data, or the CAs, before the plan.
 func (b *builder) resetKeeps(h desired.Host) bool {
 	seen := b.in.Is.Hosts[h.ID]
 	return seen.EtcdData != observed.No || seen.PKI != observed.No
@@ -175,8 +175,8 @@ func hasData(h observed.Host) bool {
 		h.AdminConf == observed.Yes
 }
 
-// findNode returns the Node that is the host's: by its name and an address, or by the record. Its kubelet writes its
-// addresses, and must not keep it from being removed by that.
+// findNode returns the host's Node, by its name and an address, or by the record. A kubelet writes its own addresses,
+// and must not prevent its Node's removal with them.
 func (b *builder) findNode(h desired.Host) (observed.Node, bool) {
 	recorded := recordedNode(b.world.Is.API, h)
 	for _, n := range b.world.Is.API.Nodes {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// The kinds that concern the cluster as a whole.
+// Kinds that concern the cluster as a whole.
 const (
 	RemoveAutoApproval Kind = "remove-auto-approval"
 	RevokeTokens       Kind = "revoke-tokens"
@@ -67,7 +67,7 @@ func addonApplied(w *World, _ desired.Host, i Intent) {
 	w.changeComparison(name, func(c *observed.Comparison) { c.Differences = nil })
 }
 
-// SetSystemParams name what is set, by the app label of its pods.
+// SetSystemParams name the component to change, by the app label of its pods.
 type SetSystemParams struct {
 	Apps []string `json:"apps,omitempty"`
 }
@@ -190,7 +190,7 @@ func saveRecordRow() row {
 	}
 }
 
-// withoutKeys returns what is left of what cannot be read of a record.
+// withoutKeys returns the unreadable parts of a record without those keys.
 func withoutKeys(unreadable map[string]string, keys ...string) map[string]string {
 	left := maps.Clone(unreadable)
 	for _, key := range keys {
@@ -319,7 +319,7 @@ func hostsReturned(w *World, _ desired.Host, _ Intent) {
 	})
 }
 
-// changePool changes what is known of Machines and their hosts, if there are any.
+// changePool changes the predicted Machines and their hosts, if there are any.
 func (w *World) changePool(change func(*observed.Pool)) {
 	if w.Is.API.Pool == nil {
 		return

@@ -6,7 +6,7 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// The kinds that bring Kubernetes onto bare hosts, and begin a cluster.
+// Kinds that install Kubernetes on bare hosts, and create a cluster.
 const (
 	Prepare Kind = "prepare"
 	Images  Kind = "images"
@@ -28,7 +28,7 @@ func prepareRow() row {
 		traits: installsRelease | runsByHand,
 		place:  OnHost, concerns: ItsHost, group: groupPrepare, params: paramsOf[PrepareParams](),
 		secrets: []Secret{CredentialsSecret}, partOf: desired.Joining,
-		effect: afterCredentials, // nothing else of it is decided upon before the host joins
+		effect: afterCredentials, // no decision depends on the rest before the host joins
 	}
 }
 
@@ -63,8 +63,7 @@ func afterInit(w *World, h desired.Host, i Intent) {
 	w.dnsMade()
 }
 
-// afterJoin makes a host a member that this version of the manifest has made, whatever an unfinished installation
-// had left on it.
+// afterJoin makes a host a member with this manifest's settings, whatever an unfinished installation had left on it.
 func afterJoin(w *World, h desired.Host, _ Intent) {
 	seen := w.Is.Hosts[h.ID]
 	seen.Kubelet.Version, seen.APIServerVersion, seen.Upgrading = w.Want.KubeletVersion(h), "", ""
@@ -75,7 +74,7 @@ func afterJoin(w *World, h desired.Host, _ Intent) {
 	seen.Endpoint = w.Want.Endpoint.URL()
 	if h.Role == desired.ControlPlane {
 		w.encryptedLikeOthers(h.ID, &seen)
-		seen.Endpoint, seen.AdminEndpoint = "", w.Want.Endpoint.URL() // its kubelet asks the API server beside it
+		seen.Endpoint, seen.AdminEndpoint = "", w.Want.Endpoint.URL() // its kubelet uses the host's own API server
 		seen.APINames = w.Want.APINames()
 	}
 	w.Is.Hosts[h.ID] = seen

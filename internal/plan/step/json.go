@@ -30,7 +30,7 @@ func (i Intent) MarshalJSON() ([]byte, error) {
 	return append(text, params[1:]...), nil
 }
 
-// encodeJSON returns JSON in which <, > and & stand for themselves; who wants them escaped does that around it.
+// encodeJSON returns JSON in which <, > and & are not escaped.
 func encodeJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -41,7 +41,7 @@ func encodeJSON(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// UnmarshalJSON reads an intent of a kind that is known, with the parameters of that kind and no others.
+// UnmarshalJSON reads an intent of a known kind, with the parameters of that kind and no others.
 func (i *Intent) UnmarshalJSON(text []byte) error {
 	var read fields
 	var params map[string]json.RawMessage
@@ -74,7 +74,7 @@ func (i *Intent) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// decodeStrictly reads one JSON value that has no field which into does not have.
+// decodeStrictly reads one JSON value, and fails if it has a field that into lacks.
 func decodeStrictly(text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// The kinds that concern a Node and its pods.
+// Kinds that concern a Node and its pods.
 const (
 	NodeReady Kind = "node-ready"
 	DrainNode Kind = "drain-node"
@@ -39,7 +39,7 @@ func nodeLabelled(w *World, _ desired.Host, i Intent) {
 	w.changeNode(i.NodeName, func(n *observed.Node) { *n = withMeta(*n, ParamsOf[NodeReadyParams](i)) })
 }
 
-// withMeta gives a Node what the manifest wants on it.
+// withMeta adds the manifest's labels, annotations and taints to a Node.
 func withMeta(n observed.Node, want NodeReadyParams) observed.Node {
 	n.Labels = withKeys(n.Labels, want.Labels)
 	n.Annotations = withKeys(n.Annotations, want.Annotations)
@@ -68,23 +68,23 @@ func withKeys(have, want map[string]string) map[string]string {
 
 // DrainNodeParams say how a node is drained.
 type DrainNodeParams struct {
-	TimeoutSeconds int `json:"timeoutSeconds,omitempty"` // 0 is five minutes
-	// what happens with pods that do not leave; "" is StopOnTimeout
+	TimeoutSeconds int `json:"timeoutSeconds,omitempty"` // 0 means five minutes
+	// OnTimeout says what happens with pods that do not leave in time; "" means StopOnTimeout.
 	OnTimeout    string `json:"onTimeout,omitempty"`
-	GraceSeconds *int   `json:"graceSeconds,omitempty"` // nil is each pod's own
-	// Upgrade says that the node comes back: its etcd member must be dispensable meanwhile, and no other node's upgrade
-	// begins when this fails.
+	GraceSeconds *int   `json:"graceSeconds,omitempty"` // nil means each pod's own
+	// Upgrade says that the node returns to service: its etcd member must be dispensable meanwhile, and if the drain
+	// fails, no other node's upgrade begins.
 	Upgrade bool `json:"upgrade,omitempty"`
 	// MaxUnavailable is how many workers, including this one, all runs together may have out of service; 0 means any
 	// number. If there are more, the step waits: other runs may be working on other workers.
 	MaxUnavailable int `json:"maxUnavailable,omitempty"`
 }
 
-// What happens with pods that do not leave in time.
+// The values of OnTimeout.
 const (
 	StopOnTimeout  = "stop"  // the node is uncordoned, and the run ends
 	SkipOnTimeout  = "skip"  // the node is uncordoned, and the next one follows
-	ForceOnTimeout = "force" // they are deleted
+	ForceOnTimeout = "force" // the pods are deleted
 )
 
 // Kind returns DrainNode.
@@ -105,16 +105,16 @@ func drainNodeRow() row {
 			if ParamsOf[DrainNodeParams](i).Upgrade {
 				return quorum.Stop
 			}
-			return quorum.NoDisruption // of a member that leaves, its own step asks
+			return quorum.NoDisruption // if the member leaves, its own step asks etcd
 		},
 		effect: noEffect, // a later step uncordons or deletes the Node
 	}
 }
 
-// UncordonParams say after what a node is uncordoned.
+// UncordonParams say what comes before the uncordon.
 type UncordonParams struct {
-	Resume bool `json:"resume,omitempty"` // after a run that was interrupted, and not after an upgrade
-	// Containerd is the version of the container runtime that the node must report; "" is any.
+	Resume bool `json:"resume,omitempty"` // an interrupted run, and no upgrade
+	// Containerd is the version of the container runtime that the node must report; "" means any.
 	Containerd string `json:"containerd,omitempty"`
 }
 
@@ -144,7 +144,7 @@ func afterUncordon(w *World, h desired.Host, i Intent) {
 	})
 }
 
-// The kinds that run the operator's own commands.
+// Kinds that run the operator's own commands.
 const (
 	Hooks         Kind = "hooks"
 	OperatorHooks Kind = "operator-hooks"
@@ -159,8 +159,8 @@ type Moment struct {
 // String returns "before-drain".
 func (m Moment) String() string { return string(m.When) + "-" + string(m.Activity) }
 
-// Noted reports whether a host notes that hooks of the moment are owed to it: what they follow is not done again when
-// they fail, so nothing else would have them run.
+// Noted reports whether a host notes that it owes hooks of the moment: if they fail, the activity is not repeated, so
+// without a note they would not run again.
 func (m Moment) Noted() bool {
 	switch m.Activity {
 	case desired.Installing, desired.Joining, desired.Upgrading, desired.Reconfiguring:
@@ -169,7 +169,7 @@ func (m Moment) Noted() bool {
 	return false
 }
 
-// Owed are what the steps of one host make of it that has hooks to follow, by the kind that makes it.
+// Owed returns the activities in the steps of one host that have hooks to follow, by kind of step.
 func Owed(steps []Intent) map[Kind]desired.Activity {
 	out := map[Kind]desired.Activity{}
 	for _, hooks := range steps {
@@ -197,7 +197,7 @@ type Command struct {
 	TimeoutSeconds int      `json:"timeoutSeconds"`
 }
 
-// String returns the command as people read it: words that are not plain are quoted as Go quotes them.
+// String returns the command for display; words with special characters are quoted as in Go.
 func (c Command) String() string {
 	words := make([]string, len(c.Command))
 	for i, word := range c.Command {
@@ -218,8 +218,8 @@ func Commands(hooks []desired.Hook) []Command {
 	return out
 }
 
-// HooksParams are the hooks that run on a host at a moment, one after the other. After a moment that a host notes there
-// may be none: the note is taken away.
+// HooksParams are the hooks that run on a host at a moment, one after the other. Without hooks, the step only removes
+// the host's note of them.
 type HooksParams struct {
 	Moment
 	Hooks []Command `json:"hooks,omitempty"`
@@ -236,7 +236,7 @@ func hooksRow() row {
 	}
 }
 
-// hooksRun takes away the note that hooks are owed.
+// hooksRun removes the note of owed hooks.
 func hooksRun(w *World, h desired.Host, i Intent) {
 	m := ParamsOf[HooksParams](i).Moment
 	if !m.Noted() {
@@ -266,8 +266,8 @@ func operatorHooksRow() row {
 	}
 }
 
-// aroundUpgrade reports whether the step's hooks are part of how a node gets something else: where they fail, no other
-// node's turn comes.
+// aroundUpgrade reports whether the step's hooks belong to the upgrade or change of a node: if they fail, no other node
+// follows.
 func aroundUpgrade(i Intent) bool {
 	switch i.Moment().Activity {
 	case desired.Upgrading, desired.Draining, desired.Reconfiguring:
@@ -278,7 +278,7 @@ func aroundUpgrade(i Intent) bool {
 
 func beforeUpgrade(i Intent) bool { return aroundUpgrade(i) && i.Moment().When == desired.Before }
 
-// EndsUpgrade reports whether the step is between the upgrade of a node and its being opened again.
+// EndsUpgrade reports whether the step is between the upgrade of a node and its uncordon.
 func (i Intent) EndsUpgrade() bool {
 	m := i.Moment()
 	return m.When == desired.After && m.Activity == desired.Upgrading

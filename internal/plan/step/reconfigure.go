@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// Reconfigure is the kind that gives a host other settings, in the versions that it has.
+// Reconfigure is the kind that changes a host's settings without changing versions.
 const Reconfigure Kind = "reconfigure"
 
-// ReconfigureParams name the configurations of the host that differ from what is desired.
+// ReconfigureParams name the configurations of the host that differ from the desired ones.
 type ReconfigureParams struct {
 	Configurations []string `json:"configurations,omitempty"`
 	// DiscardEdits says that its static pods are written again even if they were edited.
@@ -52,7 +52,7 @@ func afterReconfigure(w *World, h desired.Host, i Intent) {
 	w.Is.Hosts[h.ID] = seen
 }
 
-// firewallsOf returns the firewalls of a host as they are after they were configured.
+// firewallsOf returns a host's firewalls as they are after their configuration.
 func (w *World) firewallsOf(seen observed.Host) []observed.Firewall {
 	var out []observed.Firewall
 	for _, f := range seen.Firewalls {
@@ -67,7 +67,7 @@ func (w *World) firewallsOf(seen observed.Host) []observed.Firewall {
 	return out
 }
 
-// afterCredentials gives a host the credentials that it is to have.
+// afterCredentials gives a host its desired credentials.
 func afterCredentials(w *World, h desired.Host, _ Intent) {
 	seen := w.Is.Hosts[h.ID]
 	if len(seen.Credentials) == 0 {
@@ -79,15 +79,15 @@ func afterCredentials(w *World, h desired.Host, _ Intent) {
 
 func stopsMember(Intent) quorum.Disruption { return quorum.Stop }
 
-// The kinds that move the API's endpoint.
+// Kinds that move the API's endpoint.
 const (
 	APINames        Kind = "api-names"
 	Dial            Kind = "dial"
 	PublishEndpoint Kind = "publish-endpoint"
 )
 
-// APINamesParams are the names that the host's API server's certificate lacks, those that it keeps although neither the
-// manifest nor kubeadm gives it them, and those that it loses.
+// APINamesParams are names for the certificate of the host's API server: those to add, those to keep although they are
+// in neither the manifest nor kubeadm's defaults, and those to drop.
 type APINamesParams struct {
 	Add  []string `json:"add,omitempty"`
 	Keep []string `json:"keep,omitempty"`
@@ -120,7 +120,7 @@ func afterRenewNames(w *World, h desired.Host, i Intent) {
 	w.Is.Hosts[h.ID] = seen
 }
 
-// DialParams say which endpoint is dialled.
+// DialParams are the endpoint for the host's kubeconfigs.
 type DialParams struct {
 	Endpoint string `json:"endpoint,omitempty"` // "host:port"
 }

@@ -68,7 +68,7 @@ func resetHostRow() row {
 	}
 }
 
-// afterReset makes a host the same machine without anything of ours.
+// afterReset makes a host bare.
 func afterReset(w *World, h desired.Host, _ Intent) {
 	seen := w.Is.Hosts[h.ID]
 	w.Is.Hosts[h.ID] = observed.Host{
@@ -83,7 +83,7 @@ func afterReset(w *World, h desired.Host, _ Intent) {
 
 // PurgeParams are preconditions for deleting what was kept.
 type PurgeParams struct {
-	Quorum bool `json:"quorum,omitempty"` // etcd must have one: without it, what was kept may be needed
+	Quorum bool `json:"quorum,omitempty"` // etcd must have a quorum: without it, what was kept may be needed
 }
 
 // Kind returns Purge.
@@ -129,7 +129,7 @@ func nodeDeleted(w *World, _ desired.Host, i Intent) {
 	w.Is.API.Nodes = slices.DeleteFunc(slices.Clone(w.Is.API.Nodes), gone)
 }
 
-// The kinds that keep a copy of etcd's data, and begin again from one.
+// Kinds that copy etcd's data, and restore it.
 const (
 	Snapshot Kind = "snapshot"
 	Fence    Kind = "fence"
@@ -159,15 +159,15 @@ func afterFence(w *World, h desired.Host, _ Intent) {
 	w.Is.Hosts[h.ID] = seen
 }
 
-// RestoreParams are what a cluster's data is restored from.
+// RestoreParams say what to restore a cluster's data from.
 type RestoreParams struct {
 	From Source `json:"from,omitempty"`
 	// sha256 (hex) of the snapshot that is uploaded; "" for the member's own data
 	Snapshot string `json:"snapshot,omitempty"`
-	Epoch    int    `json:"epoch,omitempty"` // how often the cluster has been recovered, this time included
+	Epoch    int    `json:"epoch,omitempty"` // number of recoveries of the cluster, including this one
 	// EncryptionPath is where the backup's configuration of encryption at rest belongs; "" if it has none.
 	EncryptionPath string `json:"encryptionPath,omitempty"`
-	// Kubelet says that the host's kubelet gets new credentials too: those that it has have expired.
+	// Kubelet says that the host's kubelet gets new credentials, because its own have expired.
 	Kubelet bool `json:"kubelet,omitempty"`
 }
 
@@ -190,7 +190,7 @@ type Source string
 
 // The sources.
 const (
-	SurvivingMember Source = "surviving-member" // what a control-plane host's own member has
+	SurvivingMember Source = "surviving-member" // the data of a control-plane host's own member
 	BareSnapshot    Source = "snapshot"         // a snapshot of etcd, without the cluster's keys
 	FullBackup      Source = "backup"           // a snapshot with the CAs and service-account keys
 )
@@ -204,8 +204,8 @@ func restoreRow() row {
 	}
 }
 
-// afterRestore makes the world one of a cluster with one control-plane host. Its Nodes are not known before it runs:
-// those of the manifest's control-plane hosts are taken to be there.
+// afterRestore predicts a cluster with one control-plane host. Its Nodes are unknown before the restore; Nodes of the
+// manifest's control-plane hosts are assumed to exist.
 func afterRestore(w *World, h desired.Host, i Intent) {
 	w.Epoch = ParamsOf[RestoreParams](i).Epoch
 	w.Is.Etcd = observed.Etcd{Reached: observed.Yes}

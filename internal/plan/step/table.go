@@ -12,25 +12,26 @@ import (
 // row is everything that is known about a kind.
 type row struct {
 	kind     Kind
-	about    string // what it brings about, in a line
+	about    string // what it does, in one line
 	place    Place
 	concerns Concern
 	group    Group
-	params   paramsType // zero for a kind that has none
+	params   paramsType // zero for a kind without parameters
 
 	traits trait
 
-	begins func(Intent) bool // it begins the upgrade of a node: none begins after another node's has failed; nil: never
-	halts  func(Intent) bool // its failure is one of an upgrade; nil: never
+	begins func(Intent) bool // whether it begins the upgrade of a node; none begins after a failed one; nil: never
+	halts  func(Intent) bool // whether its failure halts an upgrade; nil: never
 
-	// partOf is the activity to which it belongs, before and after which hooks run. Joining is Installing in a plan
-	// that makes a cluster.
+	// partOf is the activity that it belongs to, for hooks before and after it. In a plan that creates a cluster,
+	// joining is Installing.
 	partOf desired.Activity
 
-	secrets []Secret     // what its stage may read
+	secrets []Secret     // secrets that its stage may read
 	only    desired.Role // the role on whose hosts it reads them; "" is every role
 
-	// disrupts is what it does to its host's part in etcd, which etcd must allow when it is planned and when it begins.
+	// disrupts returns what it does to its host's part in etcd, which etcd must allow in the plan and at the step's
+	// start.
 	disrupts func(Intent) quorum.Disruption     // nil: nothing, or there is no quorum left, as in a recovery
 	event    string                             // reason of the Event on its Node; "" if there is nothing to tell
 	effect   func(*World, desired.Host, Intent) // what the world becomes
@@ -42,8 +43,8 @@ type trait uint16
 // A kind without any of the first ten only inspects, or writes what no later decision depends on.
 const (
 	changesMembership   trait = 1 << iota // of etcd: one such step at a time, and none after one that failed
-	installsRelease                       // binaries or images of a release, or relies on their being there
-	namesImages                           // of a release, which it writes somewhere
+	installsRelease                       // installs binaries or images of a release, or relies on them
+	namesImages                           // writes names of a release's images somewhere
 	findsImages                           // finds images of a release by name before it changes anything
 	createsControlPlane                   // where there was none: its credentials are read from the host
 	joinsCluster                          // its host becomes a member of the cluster
@@ -51,11 +52,11 @@ const (
 	cordonsNode                           // its Node gets no more pods until a step that uncordons
 	uncordonsNode                         // its Node gets pods again
 	writesStaticPods                      // on control-plane hosts, and so the secret files that these read
-	allOrNothing                          // where it failed, the host is as it was
+	allOrNothing                          // leaves the host unchanged if it fails
 	coreOfActivity                        // a plan without such a step lacks the activity (row.partOf) on that host
 
-	// runsByHand: a host's script runs the stage also when the caller names none. It brings the host to its state,
-	// takes nothing away, and asks itself what etcd must allow.
+	// runsByHand: a host's script without an argument runs the stage, too. Such a stage removes nothing, and checks
+	// itself what etcd must allow.
 	runsByHand
 )
 
@@ -111,19 +112,19 @@ func Kinds() []Kind {
 	return out
 }
 
-// About returns in a line what steps of the kind bring about.
+// About returns what steps of the kind do, in one line.
 func (k Kind) About() string { return k.row().about }
 
 // Place returns where steps of the kind run.
 func (k Kind) Place() Place { return k.row().place }
 
-// Concerns returns whose business steps of the kind are.
+// Concerns returns whose business steps of the kind are, and so what must be locked.
 func (k Kind) Concerns() Concern { return k.row().concerns }
 
-// Params returns the kind's parameters with zero values; nil for a kind that has none.
+// Params returns the kind's parameters with zero values; nil for a kind without parameters.
 func (k Kind) Params() Params { return k.row().params.zero }
 
-// OnHost reports whether steps of the kind are a stage of a host's script. All others go through the API or etcd.
+// OnHost reports whether steps of the kind are a stage of a host's script. All others use the API or etcd.
 func (k Kind) OnHost() bool { return k.row().place == OnHost }
 
 // NeedsAPI reports whether steps of the kind go through the API of Kubernetes.
@@ -138,11 +139,10 @@ func (k Kind) Event() string { return k.row().event }
 // ChangesMembership reports whether steps of the kind change who is a member of etcd.
 func (k Kind) ChangesMembership() bool { return k.hasTrait(changesMembership) }
 
-// Installs reports whether steps of the kind put binaries or images of a release in place, or rely on
-// their being there.
+// Installs reports whether steps of the kind install binaries or images of a release, or rely on them.
 func (k Kind) Installs() bool { return k.hasTrait(installsRelease) }
 
-// NeedsRelease reports whether what a release consists of must be known for steps of the kind.
+// NeedsRelease reports whether steps of the kind need to know all parts of a release.
 func (k Kind) NeedsRelease() bool { return k.hasTrait(installsRelease | namesImages) }
 
 // NamesRelease reports whether steps of the kind need the names of a release's images, or all of it.
@@ -161,13 +161,13 @@ func (k Kind) ClearsHost() bool { return k.hasTrait(clearsHost) }
 // Cordons reports whether steps of the kind leave their Node cordoned.
 func (k Kind) Cordons() bool { return k.hasTrait(cordonsNode) }
 
-// Uncordons reports whether steps of the kind let pods onto their Node again.
+// Uncordons reports whether steps of the kind uncordon their Node.
 func (k Kind) Uncordons() bool { return k.hasTrait(uncordonsNode) }
 
-// AllOrNothing reports whether a step of the kind that failed has left its host as it was.
+// AllOrNothing reports whether a failed step of the kind leaves its host unchanged.
 func (k Kind) AllOrNothing() bool { return k.hasTrait(allOrNothing) }
 
-// PartOf returns the activity to which steps of the kind belong, and whether they are what makes it one; "" is none.
+// PartOf returns the activity that steps of the kind belong to, "" for none, and whether they are the core of it.
 func (k Kind) PartOf() (activity desired.Activity, core bool) {
 	return k.row().partOf, k.hasTrait(coreOfActivity)
 }
@@ -181,7 +181,7 @@ func (i Intent) BeginsUpgrade() bool {
 	return begins != nil && begins(i)
 }
 
-// HaltsUpgrade reports whether no other node's upgrade begins when the step fails.
+// HaltsUpgrade reports whether a failure of the step prevents the upgrade of other nodes.
 func (i Intent) HaltsUpgrade() bool {
 	halts := i.Kind.row().halts
 	return halts != nil && halts(i)
@@ -195,7 +195,7 @@ func (i Intent) Disrupts() quorum.Disruption {
 	return quorum.NoDisruption
 }
 
-// Secrets returns those that the step's stage may read.
+// Secrets returns the secrets that the step's stage may read.
 func (i Intent) Secrets() []Secret {
 	r := i.Kind.row()
 	var out []Secret
@@ -219,7 +219,7 @@ func always(Intent) bool { return true }
 // paramsType returns the type of a kind's parameters.
 type paramsType struct {
 	zero Params
-	read func([]byte) (Params, error) // from JSON, and nothing that the type does not have
+	read func([]byte) (Params, error) // from JSON; fails for fields that the type lacks
 }
 
 func paramsOf[P Params]() paramsType {

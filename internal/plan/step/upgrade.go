@@ -9,7 +9,7 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// The kinds that bring hosts to another version.
+// Kinds that change the versions of hosts.
 const (
 	Fetch               Kind = "fetch"
 	Check               Kind = "check"
@@ -33,7 +33,7 @@ func fetchRow() row {
 	}
 }
 
-// afterFetchImage gives a host the image of cluster DNS under the name that is desired.
+// afterFetchImage gives a host the image of cluster DNS under its desired name.
 func afterFetchImage(w *World, h desired.Host, _ Intent) {
 	seen := w.Is.Hosts[h.ID]
 	want, named := w.Config[h.ID][desired.DNSImageDigest]
@@ -88,7 +88,7 @@ func upgradeControlPlaneRow() row {
 
 // UpgradeWorkerParams say whether a worker is upgraded or downgraded.
 type UpgradeWorkerParams struct {
-	// Down says that its kubelet becomes an older one, which cannot read all that the newer one has written.
+	// Down says that the new kubelet is older than the present one, and cannot read all of its state.
 	Down bool `json:"down,omitempty"`
 }
 
@@ -116,7 +116,7 @@ func upgradeWorkerRow() row {
 
 // afterUpgrade gives a host the desired version and configuration.
 func afterUpgrade(w *World, h desired.Host, _ Intent) {
-	w.makeMember(h) // one whose upgrade was interrupted may not have worked
+	w.makeMember(h) // after an interrupted upgrade, the host may not have been working
 	seen := w.Is.Hosts[h.ID]
 	seen.Kubelet.Version = w.Want.KubeletVersion(h)
 	seen.Containerd.Version = cmp.Or(h.Versions.Containerd, seen.Containerd.Version)

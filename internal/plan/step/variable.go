@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Variable is a shell variable of a host's script: a text, or a list that stages split into lines and words. Splitting
-// gives back the words that the list was made of, or the list has no value.
+// Variable is a shell variable of a host's script: a text, or a list that stages split into lines and words. A list has
+// a value only if splitting it gives back its words.
 type Variable struct {
 	Name  string
 	text  string
@@ -16,10 +16,10 @@ type Variable struct {
 // Text returns a variable that no stage splits.
 func Text(name, text string) Variable { return Variable{Name: name, text: text} }
 
-// Words returns a list of one line, whose words stages take one by one.
+// Words returns a list of one line, which stages split into words.
 func Words(name string, words ...string) Variable { return Lines(name, [][]string{words}) }
 
-// Lines returns a list that stages read line by line. Each line has its words in a fixed order. Only its last words may
+// Lines returns a list that stages read line by line. Each line has its words in a fixed order; only the last ones may
 // be empty.
 func Lines(name string, lines [][]string) Variable { return Variable{Name: name, lines: lines} }
 
@@ -42,5 +42,5 @@ func (v Variable) Value() (string, error) {
 	return strings.Join(lines, "\n"), nil
 }
 
-// isSeparator reports whether no word has the character: blanks, line ends and other control characters.
+// isSeparator reports whether the character cannot be in a word: blanks, line ends and other control characters.
 func isSeparator(r rune) bool { return r <= ' ' || r >= 0x7f && r <= 0xa0 }

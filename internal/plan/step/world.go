@@ -11,11 +11,11 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// World is the world as it will be when the steps planned so far have succeeded. Effects change Is, CA and Epoch.
+// World is the predicted world after the steps planned so far. Effects change Is, CA and Epoch.
 type World struct {
 	decide.Input
 	Names map[string]string // of Nodes, by host ID
-	Epoch int               // how often the cluster has been recovered
+	Epoch int               // number of recoveries of the cluster
 }
 
 // NewWorld returns the world before the first step. It does not change what the input holds.
@@ -30,18 +30,17 @@ func NewWorld(in decide.Input, names map[string]string, epoch int) *World {
 	return &World{Input: in, Names: names, Epoch: epoch}
 }
 
-// Predict makes the world what it is when the step has succeeded. A step that is about no host of the manifest has
-// the zero host.
+// Predict applies the effect of a step that succeeds. A step that concerns no host of the manifest has the zero host.
 func (w *World) Predict(h desired.Host, i Intent) { i.Kind.row().effect(w, h, i) }
 
-// noEffect returns the effect of a step after which nothing is otherwise for the decisions that follow.
+// noEffect is the effect of a step that changes nothing for later decisions.
 func noEffect(*World, desired.Host, Intent) {}
 
-// makeMember makes the host what a host is after init, join, repair or upgrade have succeeded: those steps end only
-// when its components answered.
+// makeMember makes the host a healthy member, as after init, join, repair or upgrade: these steps succeed only once the
+// host's components answer.
 func (w *World) makeMember(h desired.Host) {
 	seen := w.Is.Hosts[h.ID]
-	kubelet := seen.Kubelet.Version // "" where the host did not say it
+	kubelet := seen.Kubelet.Version // "" if unknown
 	seen.Marker = &observed.Marker{
 		Cluster: w.Want.Name, Role: string(h.Role), ID: h.ID, Derived: !h.HasOwnID, Node: w.Names[h.ID],
 		Machine:  h.Machine,
@@ -74,7 +73,7 @@ func (w *World) makeMember(h desired.Host) {
 	w.nodeOf(h, kubelet)
 }
 
-// renewedCertificates returns the certificates when none has expired, nor comes near its end.
+// renewedCertificates returns the certificates as renewed: none has expired or expires soon.
 func renewedCertificates(certificates []observed.Certificate) []observed.Certificate {
 	out := slices.Clone(certificates)
 	for i := range out {
@@ -83,7 +82,7 @@ func renewedCertificates(certificates []observed.Certificate) []observed.Certifi
 	return out
 }
 
-// sameCertificates makes the host what member makes it, by a step that renews no certificate.
+// sameCertificates does what makeMember does for a step that renews no certificate.
 func (w *World) sameCertificates(h desired.Host) {
 	before := w.Is.Hosts[h.ID].Certificates
 	w.makeMember(h)
@@ -92,7 +91,7 @@ func (w *World) sameCertificates(h desired.Host) {
 	}
 }
 
-// caHash returns the cluster's CA as known, or a stand-in for one that is still to be made.
+// caHash returns the hash of the cluster's CA, or a stand-in if the CA does not exist yet.
 func (w *World) caHash() string {
 	for _, h := range w.Want.ControlPlane {
 		if seen := w.Is.Hosts[h.ID]; seen.CAHash != "" && seen.Marker != nil && seen.Marker.Complete {
@@ -109,7 +108,7 @@ func (w *World) apiAnswers() {
 	}
 }
 
-// makeVoter makes the host's etcd member a healthy one that votes.
+// makeVoter makes the host's etcd member a healthy voter.
 func (w *World) makeVoter(h desired.Host) {
 	name := w.Names[h.ID]
 	if i := match.MemberIndex(w.Is.Etcd.Members, h, name); i >= 0 {
@@ -123,8 +122,7 @@ func (w *World) makeVoter(h desired.Host) {
 	})
 }
 
-// nodeOf makes the host's Node Ready. The version of a kubelet that is known is what the Node says then, whatever
-// it said before.
+// nodeOf makes the host's Node Ready. It then reports the given version of the kubelet, if that is known.
 func (w *World) nodeOf(h desired.Host, kubelet string) {
 	if !slices.ContainsFunc(w.Is.API.Nodes, func(n observed.Node) bool { return n.Name == w.Names[h.ID] }) {
 		w.Is.API.Nodes = append(w.Is.API.Nodes, observed.Node{
@@ -147,8 +145,7 @@ const (
 	kubeadmReplicas = 2
 )
 
-// dnsMade returns a Deployment of cluster DNS that kubeadm has made: its replicas are set afterwards, if others are
-// desired.
+// dnsMade predicts kubeadm's Deployment of cluster DNS. Its replicas are changed later, if the manifest sets others.
 func (w *World) dnsMade() {
 	if n := w.Want.Network.DNS.Replicas; n == 0 || n == kubeadmReplicas {
 		return
@@ -173,7 +170,7 @@ func (w *World) changeComparison(name string, change func(*observed.Comparison))
 	w.Is.API.Compared[name] = c
 }
 
-// networkCame makes the Nodes Ready that say that they are not: they have waited for their network plugin.
+// networkCame makes Nodes Ready that have waited for their network plugin.
 func (w *World) networkCame() {
 	for i := range w.Is.API.Nodes {
 		if n := &w.Is.API.Nodes[i]; n.Ready == observed.No {
