@@ -48,6 +48,7 @@ copy() {
 	scp -q "${options[@]}" "${files[@]}" "$RELEASE/SHA256SUMS-$2" "$SSH_USER@$1:release/"
 }
 
+# import_images HOST ROLE imports the images into the container runtime.
 import_images() { on "$1" "ctr -n k8s.io images import release/images-$2.tar >/dev/null"; }
 
 # install_host HOST ROLE checks the files and makes the host ready for kubeadm.

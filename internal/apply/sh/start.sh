@@ -22,6 +22,7 @@ field() { sed -n "s/^$2=//p" "$dir/$1" 2>/dev/null || true; }
 
 locked() { [ "$(cat /var/lib/kubeone/lock/generation 2>/dev/null)" = "$generation" ]; }
 
+# ours FILE succeeds if the file is of this step of this run.
 ours() { [ "$(field "$1" run)" = "$run" ] && [ "$(field "$1" step)" = "$step" ]; }
 
 # receive writes the secrets to files that only root can read, and then the file .of, which says whose they are. It

@@ -9,6 +9,9 @@
 #
 #	ENCRYPT_LEARN, ENCRYPT_USE, ENCRYPT_FORGET, ENCRYPT_GIVE
 #	           list of the providers in $SECRETS/encryption.yaml, the one that encrypts first; "" for no configuration
+#	phase, providers, next
+#	           set by encrypt for the functions that it calls: learn, use, forget or give; that list; the digest of the
+#	           new configuration, "" for none
 #	STORED_BY  the only provider that stored Secrets may be encrypted with
 
 ENCRYPTION_DIR=/etc/kubernetes/encryption

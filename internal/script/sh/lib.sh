@@ -31,13 +31,16 @@
 #	CHANGED                 yes as soon as put, link or changed has changed something; the caller resets it to no
 #	DIRTY                   set by the caller: path of a file that changed creates before the change; "" for none
 
+# say TEXT... prints a line.
 say() { printf '%s\n' "$*"; }
 
+# die TEXT... prints an error and ends the shell with status 1.
 die() {
 	printf 'error: %s\n' "$*" >&2
 	exit 1
 }
 
+# have PROGRAM succeeds if PATH has the program.
 have() { command -v "$1" >/dev/null 2>&1; }
 
 # wait_for SECONDS WHAT COMMAND... polls until the command succeeds. It dies after SECONDS and names WHAT.

@@ -7,6 +7,8 @@
 #
 #	ROTATE_LEARN, ROTATE_USE, ROTATE_FORGET
 #	          list of cluster, etcd, front-proxy, service-account
+#	phase, names, unpacked
+#	          set by rotate for the functions that it calls: learn, use or forget; that list; a directory
 
 # NEXT is the directory of keys that do not sign yet.
 NEXT=/etc/kubernetes/pki/next
@@ -246,6 +248,7 @@ stage_renew_tokens() {
 	wait_for 120 "clients in pods to read their new tokens" passed $((newest + 75))
 }
 
+# passed TIME succeeds once TIME, in seconds since 1970, has come.
 passed() { [ "$(date +%s)" -ge "$1" ]; }
 
 PODS=/var/lib/kubelet/pods
@@ -258,6 +261,7 @@ each_token() {
 	done
 }
 
+# newest_token FILE sets newest to the modification time of the file, if that is later.
 newest_token() {
 	made=$(stat -L -c %Y "$1" 2>/dev/null) || return 0
 	[ "$made" -le "$newest" ] || newest=$made
