@@ -30,7 +30,7 @@ umask 022
 mkdir -p "$bundles"
 chmod 0755 "$bundles"
 stat -c '%n %s' "$bundles"/*.tar 2>/dev/null || :`
-	res, err := h.Run(ctx, host.Cmd{Name: "list bundles", Script: list, Args: []string{desired.BundleDir}})
+	res, err := h.Run(ctx, host.Cmd{Name: "look for bundles", Script: list, Args: []string{desired.BundleDir}})
 	if err != nil {
 		return err
 	}

@@ -209,7 +209,7 @@ func (r *Run) hostSilent(ctx context.Context, id string) error {
 	if answered {
 		check = hasMember
 	}
-	_, err := h.Run(ctx, host.Cmd{Name: "check for signs of life", Script: check, Timeout: ProbeTimeout})
+	_, err := h.Run(ctx, host.Cmd{Name: "look for signs of life", Script: check, Timeout: ProbeTimeout})
 	var exit *host.ExitError
 	switch class := host.ClassOf(err); {
 	case answered && errors.As(err, &exit):

@@ -62,7 +62,7 @@ if { grep -qs '^restoring=yes$' "$marker" && [ -d "$member" ] && [ "$(cat "$dir/
 	{ [ -f "$snapshot" ] && printf '%s  %s\n' "$sum" "$snapshot" | sha256sum -c --status -; }
 then printf there; fi`
 	res, err := h.Run(ctx, host.Cmd{
-		Name: "check for the snapshot", Script: check, Timeout: StepTimeout,
+		Name: "look for the snapshot", Script: check, Timeout: StepTimeout,
 		Args: []string{script.RecoveryDir, script.RecoverySnapshot, from.Snapshot,
 			string(from.From) + " " + from.Snapshot, script.MarkerFile, memberDir},
 	})

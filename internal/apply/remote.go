@@ -198,7 +198,7 @@ for sum in $sums; do
 		grep -qsx "$sum" /opt/kubeone/*/*/.sha256 || printf '%s\n' "$sum"
 done`
 	res, err := h.Run(ctx, host.Cmd{
-		Name:   "list missing uploads",
+		Name:   "look for uploads",
 		Script: list,
 		Args:   []string{dir, strings.Join(sums, " ")},
 	})

@@ -107,7 +107,7 @@ func (e *Engine) readProgress(ctx context.Context, p Proposal) map[string]plan.P
 		}
 		all.Go(func() {
 			res, err := e.HostOf(p, h.ID).Run(ctx, host.Cmd{
-				Name: "read the revision of etcd", Script: script.Progress(!listed), Timeout: progressWithin,
+				Name: "ask etcd how far it had got", Script: script.Progress(!listed), Timeout: progressWithin,
 			})
 			if err != nil {
 				return

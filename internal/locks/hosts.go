@@ -232,7 +232,7 @@ func (l *HostLocks) confirmHost(ctx context.Context, id string) (bool, error) {
 		return false, nil
 	}
 	res, err := h.Run(ctx, host.Cmd{
-		Name:    "check the lock",
+		Name:    "look at the lock",
 		Script:  `cat "$1/generation"`,
 		Args:    []string{script.LockDir},
 		Timeout: CheckTimeout,

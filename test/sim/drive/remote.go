@@ -99,9 +99,9 @@ func (r *remote) Run(ctx context.Context, c host.Cmd) (host.Result, error) {
 	switch {
 	case c.Name == "take the lock":
 		return host.Result{}, r.keepLock(ctx, c)
-	case c.Name == "check the lock":
+	case c.Name == "look at the lock":
 		return r.lookAtLock(ctx, c)
-	case c.Name == "check for signs of life":
+	case c.Name == "look for signs of life":
 		return host.Result{}, r.runCommand(ctx, c.Name, func(h *world.Host) error {
 			if c.Script != "true" && (h.Run.Etcd || h.Disk.Data != nil) {
 				return r.exitError(c.Name, 3)
@@ -162,7 +162,7 @@ func (s *Simulation) commandOutput(h *world.Host, c host.Cmd) (string, error) {
 		return "", nil // nothing is signed
 	case c.Secret:
 		return kubeconfig, nil
-	case c.Name == "list missing uploads":
+	case c.Name == "look for uploads":
 		return c.Args[1], nil
 	}
 	return "", nil
