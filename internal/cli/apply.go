@@ -36,24 +36,27 @@ type variant struct {
 
 var (
 	applyVariant = variant{ //nolint:gochecknoglobals // constants
-		use: "apply [MANIFEST]", short: "Bring the cluster to the state of its manifest", aliases: []string{"up"},
-		about: "Inspect every host, the API and etcd, show a plan, ask, and carry it out: install, join, repair,\n" +
-			"upgrade. What is right already is left alone.",
+		use: "apply [MANIFEST]", short: "Install, repair or upgrade the cluster", aliases: []string{"up"},
+		about: "Install, join, repair or upgrade hosts until the cluster matches its manifest. The command inspects\n" +
+			"every host, the API and etcd, shows a plan, asks for confirmation, and carries the plan out. Hosts\n" +
+			"that already match are left alone. To resume an interrupted run, run the command again.",
 		example: "  kubeone apply -m kubeone.yaml\n" +
 			"  kubeone apply -m kubeone.yaml -t tf.json --bundle kubernetes-1.36.3.tar --auto-approve\n" +
 			"  kubeone apply --plan plan.json",
 	}
 	installVariant = variant{ //nolint:gochecknoglobals // constants
-		use: "install [MANIFEST]", short: "Apply, but only to install a new cluster",
+		use: "install [MANIFEST]", short: "Install a new cluster",
 		routes: []fsm.Route{fsm.Install, fsm.Nothing, fsm.Error},
-		about:  "The same as apply, limited to a cluster that does not exist yet. Prefer apply.",
+		about: "Do the same as apply, but only for a cluster that does not exist yet. If the cluster needs other\n" +
+			"changes, the command fails and changes nothing. Prefer apply.",
 		example: "  kubeone install -m kubeone.yaml\n" +
 			"  kubeone install -m kubeone.yaml --bundle kubernetes-1.36.3.tar --auto-approve",
 	}
 	upgradeVariant = variant{ //nolint:gochecknoglobals // constants
-		use: "upgrade [MANIFEST]", short: "Apply, but only to upgrade Kubernetes",
+		use: "upgrade [MANIFEST]", short: "Upgrade the Kubernetes version of the cluster",
 		routes: []fsm.Route{fsm.Upgrade, fsm.Nothing, fsm.Error},
-		about:  "The same as apply, limited to an upgrade. Prefer apply.",
+		about: "Do the same as apply, but only for an upgrade. If the cluster needs other changes, the command fails\n" +
+			"and changes nothing. Prefer apply.",
 		example: "  kubeone upgrade -m kubeone.yaml\n" +
 			"  kubeone upgrade -m kubeone.yaml --max-unavailable 25% --on-drain-timeout skip",
 	}
@@ -77,13 +80,13 @@ func newApplyCommand(stdio IO, as variant) *cobra.Command {
 	f.registerRun(cmd)
 	f.registerUnsupported(cmd)
 	flags.StringVar(&f.plan, "plan", "",
-		"carry out the plan saved in `FILE` without asking, if it is still what would be done")
+		"saved plan `FILE` to carry out without confirmation, if it is still current")
 	flags.BoolVar(&f.options.ForceUpgrade, "force-upgrade", false,
-		"roll the configuration out although nothing differs")
+		"roll out the configuration even if nothing differs")
 	f.registerNames(cmd)
 	f.registerRotation(cmd)
 	if as.use == upgradeVariant.use {
-		flags.BoolVar(&f.options.ForceUpgrade, "force", false, "the same as --force-upgrade")
+		flags.BoolVar(&f.options.ForceUpgrade, "force", false, "same as --force-upgrade")
 	}
 	return cmd
 }

@@ -12,9 +12,9 @@ func (f *artifactFlags) registerFlags(cmd *cobra.Command) {
 	groupFlags(cmd, downloadGroup, func() {
 		flags := cmd.Flags()
 		flags.StringArrayVar(&f.bundles, "bundle", nil,
-			"install from the bundle in `FILE`; hosts download nothing. Can be repeated")
+			"bundle `FILE` to install from instead of downloading; can be repeated")
 		flags.StringArrayVar(&f.sums, "bundle-sha256", nil,
-			"`SHA256` of a bundle, as bundle create prints it; other bundles are refused")
+			"expected `SHA256` of a bundle, as printed by bundle create; other bundles are refused")
 		f.vouchFlags.registerFlags(cmd, "the manifest's mirror")
 	})
 }
@@ -29,8 +29,8 @@ type vouchFlags struct {
 func (f *vouchFlags) registerFlags(cmd *cobra.Command, mirror string) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.digests, "digests", "",
-		"`FILE` of digests that must match, as sha256sum prints them")
+		"`FILE` with required digests, in the format of sha256sum")
 	flags.BoolVar(&f.trust, "trust-source", false,
-		"trust a mirror, or a registry of your own, where no digest is known")
+		"trust a mirror or private registry for artifacts without a known digest")
 	flags.BoolVar(&f.insecure, "insecure-mirror", false, "allow plain HTTP for "+mirror)
 }

@@ -25,20 +25,20 @@ func newBackupCommand(stdio IO) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "backup [MANIFEST]",
-		Short: "Back up etcd, keys and manifest to one encrypted file",
-		Long: "Write a verified snapshot of etcd, the CAs, the service-account keys, the configuration of\n" +
-			"encryption at rest and the manifest into one file, encrypted with age to the recipients of the\n" +
-			"manifest (backup.recipients) or of --recipient. Nothing of it touches a disk unencrypted. No host is\n" +
-			"changed.\n\n" +
-			"It goes to --file, to --to, or to the manifest's backup.target; with none of them, into the\n" +
-			"current folder. kubeone recover brings the cluster back from it.",
+		Short: "Back up the cluster to one encrypted file",
+		Long: "Back up everything needed to restore the cluster to one file: a verified snapshot of etcd, the\n" +
+			"CAs, the service-account keys, the configuration of encryption at rest, and the manifest. The file\n" +
+			"is encrypted with age for the recipients in the manifest (backup.recipients) or in --recipient.\n" +
+			"Unencrypted data never touches a disk. No host is changed.\n\n" +
+			"The backup goes to --file, to --to, or to backup.target of the manifest; without any of them, to\n" +
+			"the current directory. kubeone recover restores the cluster from it.",
 		Example: "  kubeone backup -m kubeone.yaml\n" +
 			"  kubeone backup -m kubeone.yaml -f prod.tar.age --recipient age1…\n" +
 			"  kubeone backup -m kubeone.yaml --to ssh://backup@nas.example.com/srv/kubeone --keep 30",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("keep") && o.Keep < 1 {
-				return &usageError{fmt.Errorf("--keep %d is too few: the minimum is 1", o.Keep), cmd.CommandPath()}
+				return &usageError{fmt.Errorf("--keep %d: at least 1 backup must be kept", o.Keep), cmd.CommandPath()}
 			}
 			o.Prune = cmd.Flags().Changed("keep")
 			return runBackup(cmd, stdio, f, o, output, args)
@@ -46,12 +46,13 @@ func newBackupCommand(stdio IO) *cobra.Command {
 	}
 	f.registerFlags(cmd)
 	flags := cmd.Flags()
-	flags.StringVarP(&o.File, "file", "f", "", "`FILE` to write, or a folder in which it gets a name of its own")
+	flags.StringVarP(&o.File, "file", "f", "", "`FILE` to write, or a directory for a file with a generated name")
 	flags.StringVar(&o.Target, "to", "",
-		"`TARGET`: a folder, ssh://user@host/folder or s3://bucket/prefix, in place of the manifest's backup.target")
+		"`TARGET` instead of backup.target: a directory, ssh://USER@HOST/DIR or s3://BUCKET/PREFIX")
 	flags.StringSliceVar(&o.Recipients, "recipient", nil,
-		"age public `KEY` to encrypt to, in place of the manifest's; can be given more than once")
-	flags.IntVar(&o.Keep, "keep", 0, "`NUMBER` of this cluster's backups to keep in the target; older ones are deleted")
+		"age public `KEY` to encrypt to instead of backup.recipients; can be repeated")
+	flags.IntVar(&o.Keep, "keep", 0,
+		"`NUMBER` of this cluster's backups to keep in the target; older ones are deleted (default all)")
 	outputFlag(cmd, &output)
 	cmd.AddCommand(newBackupReadCommand(stdio, true), newBackupReadCommand(stdio, false))
 	return cmd
@@ -80,14 +81,15 @@ func runBackup(cmd *cobra.Command, stdio IO, f *clusterFlags, o workspace.Backup
 func newBackupReadCommand(stdio IO, verify bool) *cobra.Command {
 	var identity, output string
 	cmd := &cobra.Command{
-		Use: "inspect FILE --identity KEYFILE", Short: "Show what a backup says about itself",
-		Long:    "Decrypt a backup's first part and show it. Nothing is written anywhere. verify reads all of it.",
+		Use: "inspect FILE --identity KEYFILE", Short: "Show the contents of a backup",
+		Long: "Decrypt the first part of a backup and show its metadata. Nothing is written to disk. Use verify\n" +
+			"to check the whole file.",
 		Example: "  kubeone backup inspect prod.tar.age --identity key.txt",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if identity == "" {
 				return &usageError{
-					errors.New("--identity is missing: the file of a private key that the backup is encrypted to"),
+					errors.New("--identity is required: a file with a private key that can decrypt the backup"),
 					cmd.CommandPath(),
 				}
 			}
@@ -95,15 +97,15 @@ func newBackupReadCommand(stdio IO, verify bool) *cobra.Command {
 		},
 	}
 	if verify {
-		cmd.Use, cmd.Short = "verify FILE --identity KEYFILE", "Read all of a backup and check every part of it"
+		cmd.Use, cmd.Short = "verify FILE --identity KEYFILE", "Check every part of a backup"
 		cmd.Example = "  kubeone backup verify prod.tar.age --identity key.txt"
-		cmd.Long = "Decrypt a backup, check the digest of every part, and read its snapshot of etcd to the end:\n" +
-			"checksum, consistency, revision, keys. Nothing is written anywhere; it takes as much memory as the\n" +
-			"snapshot is large.\n\n" +
-			"Exit status: 0 it can be relied upon, 15 it cannot."
+		cmd.Long = "Decrypt a backup, check the digest of every part, and read its etcd snapshot to the end: checksum,\n" +
+			"consistency, revision and keys. Nothing is written to disk. The command needs as much memory as\n" +
+			"the snapshot is large.\n\n" +
+			"Exit status: 0 the backup is valid, 15 it is not."
 	}
 	cmd.Flags().StringVar(&identity, "identity", "",
-		"`FILE` of a private key that the backup is encrypted to, as age-keygen writes it")
+		"age private key `FILE` that can decrypt the backup")
 	outputFlag(cmd, &output)
 	return cmd
 }

@@ -22,7 +22,7 @@ import (
 func newBundleCommand(out, errOut io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bundle",
-		Short: "Create and inspect bundles: all binaries and images of a Kubernetes version in a file",
+		Short: "Create and inspect bundles for offline installation",
 		Args:  refuseUnknownCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
@@ -48,34 +48,34 @@ func newBundleCreateCommand(out, errOut io.Writer) *cobra.Command {
 	f := &bundleCreateFlags{}
 	cmd := &cobra.Command{
 		Use:   "create -f FILE --kubernetes-version VERSION",
-		Short: "Download a Kubernetes version, check every part and write all of it to one file",
-		Long: "Download the binaries and container images of a Kubernetes version from their official locations, a\n" +
-			"mirror or a registry, check each against its known or its publisher's digest, and write them to\n" +
-			"FILE. Hosts installed from the bundle download nothing. The bundle's sha256 is printed, for\n" +
-			"--bundle-sha256 where it is used.",
+		Short: "Download a Kubernetes version into one file",
+		Long: "Download the binaries and container images of a Kubernetes version, check their digests, and write\n" +
+			"them to FILE. They come from their official locations, a mirror or a registry. Hosts installed\n" +
+			"from the bundle download nothing. The command prints the sha256 of the bundle; pass it to other\n" +
+			"commands with --bundle-sha256.",
 		Example: "  kubeone bundle create -f kubernetes-1.36.3.tar --kubernetes-version 1.36.3",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runBundleCreate(cmd, f, out, errOut) },
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&f.file, "file", "f", "", "`FILE` to write")
-	flags.StringVar(&f.want.KubernetesVersion, "kubernetes-version", "", "Kubernetes `VERSION`, as 1.36.3")
+	flags.StringVarP(&f.file, "file", "f", "", "bundle `FILE` to write")
+	flags.StringVar(&f.want.KubernetesVersion, "kubernetes-version", "", "Kubernetes `VERSION`, such as 1.36.3")
 	flags.StringVar(&f.want.Containerd, "containerd-version", "",
-		"`VERSION` of containerd, as 2.4.2, instead of the one that goes with Kubernetes")
+		"containerd `VERSION`, such as 2.4.2 (default: the one for the Kubernetes version)")
 	flags.StringVar(&f.want.Arch, "arch", "amd64",
-		"the hosts' architecture, an `ARCH`: "+strings.Join(release.Architectures(), ", "))
+		"architecture `ARCH` of the hosts: "+strings.Join(release.Architectures(), ", "))
 	flags.StringVar(&f.want.CNI, "cni", plugins.Names()[0],
 		"network `PLUGIN` to include: "+strings.Join(plugins.Names(), ", ")+
-			"; of any other, nothing")
-	flags.StringVar(&f.src.Mirror, "mirror", "", "base `URL` of a mirror that has the binaries under URL/HOST/PATH")
+			"; others add nothing")
+	flags.StringVar(&f.src.Mirror, "mirror", "", "base `URL` of a mirror that serves binaries at URL/HOST/PATH")
 	flags.StringVar(&f.want.OverwriteRegistry, "overwrite-registry", "",
-		"`REGISTRY` (HOST[:PORT][/PREFIX]) to read images from instead of their own registries")
+		"`REGISTRY` to read all images from: HOST[:PORT][/PREFIX]")
 	flags.BoolVar(&f.want.Insecure, "insecure-registry", false,
 		"allow plain HTTP or an unverified certificate for --overwrite-registry")
 	completeFlag(cmd, "arch", release.Architectures()...)
 	completeFlag(cmd, "cni", v1beta2.CNINames()...)
 	f.vouchFlags.registerFlags(cmd, "--mirror")
-	flags.BoolVar(&f.skipKubeProxy, "skip-kube-proxy", false, "leave kube-proxy out")
+	flags.BoolVar(&f.skipKubeProxy, "skip-kube-proxy", false, "leave out kube-proxy")
 	outputFlag(cmd, &f.output)
 	for _, name := range []string{"file", "kubernetes-version"} {
 		if err := cmd.MarkFlagRequired(name); err != nil {
@@ -95,13 +95,13 @@ func runBundleCreate(cmd *cobra.Command, f *bundleCreateFlags, out, errOut io.Wr
 	}
 	if want.Insecure && want.OverwriteRegistry == "" {
 		return &usageError{
-			errors.New("--insecure-registry needs --overwrite-registry: the official registries are always verified"),
+			errors.New("--insecure-registry needs --overwrite-registry: official registries are always verified"),
 			bundleCreate,
 		}
 	}
 	if f.insecure && f.src.Mirror == "" {
 		return &usageError{
-			errors.New("--insecure-mirror needs --mirror: the official locations have TLS"), bundleCreate,
+			errors.New("--insecure-mirror needs --mirror: official locations always use TLS"), bundleCreate,
 		}
 	}
 	src := f.src
@@ -154,7 +154,7 @@ func checkBundleCNI(name string) error {
 	if slices.Contains(names, name) {
 		return nil
 	}
-	return &usageError{fmt.Errorf("--cni %q is not known; it is one of %s", name, strings.Join(names, ", ")),
+	return &usageError{fmt.Errorf("--cni: unknown plugin %q; use one of %s", name, strings.Join(names, ", ")),
 		bundleCreate}
 }
 
@@ -163,7 +163,8 @@ func newBundleInspectCommand(out io.Writer) *cobra.Command {
 	var verify bool
 	cmd := &cobra.Command{
 		Use:     "inspect FILE",
-		Short:   "Show what a bundle holds",
+		Short:   "Show the contents of a bundle",
+		Long:    "List the binaries and images in a bundle. With --verify, also check the digest of every part.",
 		Example: "  kubeone bundle inspect kubernetes-1.36.3.tar --verify",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -171,7 +172,7 @@ func newBundleInspectCommand(out io.Writer) *cobra.Command {
 		},
 	}
 	outputFlag(cmd, &format)
-	cmd.Flags().BoolVar(&verify, "verify", false, "read the whole file and check every part's digest")
+	cmd.Flags().BoolVar(&verify, "verify", false, "check the digest of every part")
 	return cmd
 }
 

@@ -181,7 +181,7 @@ func TestBundleRefusesBadFlagsBeforeAnyRequest(t *testing.T) {
 		"unknown arch": {[]string{"create", "-f", "x", "--kubernetes-version", "1.36.3", "--arch", "mips"},
 			"supported are amd64"},
 		"unknown CNI": {[]string{"create", "-f", "x", "--kubernetes-version", "1.36.3", "--cni", "flanel"},
-			`--cni "flanel" is not known`},
+			`--cni: unknown plugin "flanel"`},
 		"insecure what": {[]string{"create", "-f", "x", "--kubernetes-version", "1.36.3", "--insecure-registry"},
 			"needs --overwrite-registry"},
 		"insecure which": {[]string{"create", "-f", "x", "--kubernetes-version", "1.36.3", "--insecure-mirror"},

@@ -21,7 +21,7 @@ import (
 // newCertificatesCommand returns "kubeone certificates".
 func newCertificatesCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "certificates", Short: "Show, renew and rotate the certificates of the control plane",
+		Use: "certificates", Short: "Show, renew and rotate control-plane certificates",
 		Args: refuseUnknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
@@ -37,10 +37,11 @@ func newCertificatesStatusCommand(stdio IO) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "status [MANIFEST]",
-		Short: "Show every certificate of every control-plane host: its end, the days left, who signed it",
-		Long: "Ask every control-plane host for its certificates, those of CAs and in kubeconfigs too, and show\n" +
-			"when they end and who signed them. Nothing is changed.\n\n" +
-			"Exit status: 0 well, 3 when one has expired or ends within 30 days, or a host's are not known.",
+		Short: "Show the certificates of control-plane hosts",
+		Long: "Show the certificates on every control-plane host, including CAs and the client certificates in\n" +
+			"kubeconfigs: expiry date, days left and signer. Nothing is changed.\n\n" +
+			"Exit status: 0 all certificates are valid, 3 one has expired, expires within 30 days or could not\n" +
+			"be read.",
 		Example: "  kubeone certificates status",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -69,32 +70,33 @@ func newCertificatesRenewCommand(stdio IO) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "renew [MANIFEST]",
-		Short: "Renew the certificates and kubeconfigs of the control plane, one host after the other",
-		Long: "Renew what kubeadm signs on the control-plane hosts: the certificates of etcd, API server and their\n" +
-			"clients, and the kubeconfigs. One host after the other: its API server and controllers start again,\n" +
-			"and its etcd member, which reads certificates by itself, goes on. CAs stay, and kubelets renew theirs.\n" +
-			"What was renewed within the last hour is left alone, so that a run that was interrupted goes on where\n" +
-			"it ended.\n\n" +
-			"kubeone apply renews by itself what has less than 90 days, and less than a third of its life, left.",
+		Short: "Renew control-plane certificates and kubeconfigs",
+		Long: "Renew the certificates of etcd and the API server, their client certificates, and the kubeconfigs\n" +
+			"on all control-plane hosts, one host at a time. The API server and controllers of a host restart;\n" +
+			"etcd keeps running. CAs are not renewed (see rotate-ca), and kubelets renew their own\n" +
+			"certificates. Certificates renewed within the last hour are skipped, so that you can repeat an\n" +
+			"interrupted run.\n\n" +
+			"kubeone apply renews certificates that have less than 90 days and less than a third of their\n" +
+			"lifetime left.",
 		Example: "  kubeone certificates renew\n" +
 			"  kubeone certificates renew --all --auto-approve",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			run := certificateRun{
 				request: engine.RenewCertificates{All: all},
-				none: "No changes. A renewal would not give any certificate an hour more; --all renews them " +
-					"nevertheless.",
+				none: "No changes. A renewal would extend no certificate by more than an hour; use --all to renew " +
+					"anyway.",
 				left: "some certificates were not renewed; see kubeone certificates status",
 				done: func(p engine.Proposal) string {
-					return "Done. Certificates and kubeconfigs are new on " + problem.List(renewedHosts(p)) +
-						"; kubeone kubeconfig writes the new kubeconfig."
+					return "Done. Renewed certificates and kubeconfigs on " + problem.List(renewedHosts(p)) +
+						". Run kubeone kubeconfig to get the new kubeconfig."
 				},
 			}
 			return run.carryOut(cmd.Context(), stdio, f, args)
 		},
 	}
 	f.registerFlags(cmd)
-	cmd.Flags().BoolVar(&all, "all", false, "renew also what was renewed within the last hour")
+	cmd.Flags().BoolVar(&all, "all", false, "also renew certificates from the last hour")
 	f.registerRun(cmd)
 	return cmd
 }
@@ -127,7 +129,7 @@ func (c certificateRun) renewOrRotate(ctx context.Context, stdio IO, w *workspac
 	}
 	if len(p.Plan.Steps) == 0 {
 		if p.Plan.Again != "" {
-			return &classError{view.ExitRuntime, errors.New("nothing can be done now: " + p.Plan.Again)}
+			return &classError{view.ExitRuntime, errors.New("cannot continue yet: " + p.Plan.Again)}
 		}
 		return f.reportEnd(stdio, c.none, nil)
 	}
@@ -139,11 +141,11 @@ func (c certificateRun) renewOrRotate(ctx context.Context, stdio IO, w *workspac
 		return err
 	}
 	if err := after.Refusal(); err != nil {
-		return fmt.Errorf("all steps succeeded, and then: %w", err)
+		return fmt.Errorf("all steps succeeded, but the check afterwards failed: %w", err)
 	}
 	if p.Plan.Again != "" && (len(after.Plan.Steps) > 0 || len(rotatedAuthorities(p)) == 0) {
 		return &classError{view.ExitRuntime,
-			errors.New("all steps succeeded, and the rotation has not ended: " + p.Plan.Again)}
+			errors.New("all steps succeeded, but the rotation is not finished: " + p.Plan.Again)}
 	}
 	if len(after.Plan.Steps) > 0 {
 		return &classError{view.ExitRuntime, errors.New("all steps succeeded, but " + c.left)}
@@ -158,19 +160,16 @@ func newCertificatesRotateCommand(stdio IO) *cobra.Command {
 	var resume bool
 	cmd := &cobra.Command{
 		Use:   "rotate-ca [MANIFEST]",
-		Short: "Rotate the CAs of etcd, the front proxy and the cluster, and the key of service accounts",
-		Long: "Give etcd and the front proxy a new CA each, and service accounts a new key, while the cluster\n" +
-			"works; with --authority cluster, the cluster itself a new CA. On every control-plane host, one after\n" +
-			"the other, the new key is trusted beside the present one; when all trust it, each host signs with it,\n" +
-			"and makes anew what the former one had signed; then the former one is trusted no more. What reads\n" +
-			"them starts anew in each of the three phases.\n\n" +
-			"Before the former key of service accounts is dropped, kubelets start anew, so that all pods get tokens\n" +
-			"of the new one, and tokens that stand in Secrets are made anew. Other copies of tokens end with the\n" +
-			"key.\n\n" +
-			"The CA of the cluster is that by which clients know the API. When all hosts trust the new one, the\n" +
-			"command ends and says what people have to do: start pods anew, and fetch kubeconfigs. With --resume\n" +
-			"it goes on when that is done, and once more when people have kubeconfigs of the new one.\n\n" +
-			"A run that was interrupted goes on where it ended, with --resume or without.",
+		Short: "Rotate CAs and the service-account key",
+		Long: "Replace the CAs of etcd and the front proxy and the key of service accounts while the cluster\n" +
+			"works. With --authority cluster, replace the CA of the cluster itself.\n\n" +
+			"A rotation has three phases, each on all control-plane hosts in turn: the hosts trust the new key,\n" +
+			"sign with it, and stop trusting the old one. Components that use the key restart in each phase.\n" +
+			"Before the old service-account key is dropped, pods get new tokens and tokens in Secrets are\n" +
+			"renewed; other tokens become invalid.\n\n" +
+			"The CA of the cluster takes three runs. Each of the first two ends with a list of tasks for you,\n" +
+			"such as restarting pods and distributing kubeconfigs. Complete them, then run the command again\n" +
+			"with --resume. Use --resume for an interrupted rotation, too.",
 		Example: "  kubeone certificates rotate-ca\n" +
 			"  kubeone certificates rotate-ca --authority cluster\n" +
 			"  kubeone certificates rotate-ca --resume",
@@ -178,10 +177,10 @@ func newCertificatesRotateCommand(stdio IO) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			run := certificateRun{
 				request: engine.RotateCA{Authorities: authorities, Anew: !resume},
-				none:    "No changes. No rotation has begun that could be ended.",
-				left:    "the rotation has not ended; kubeone certificates rotate-ca --resume goes on",
+				none:    "No changes. There is no rotation to resume.",
+				left:    "the rotation is not finished; run kubeone certificates rotate-ca --resume",
 				done: func(p engine.Proposal) string {
-					return "Done. New keys sign, and are trusted alone: " + problem.List(rotatedAuthorities(p)) + "."
+					return "Done. Only the new keys are trusted: " + problem.List(rotatedAuthorities(p)) + "."
 				},
 			}
 			return run.carryOut(cmd.Context(), stdio, f, args)
@@ -189,9 +188,9 @@ func newCertificatesRotateCommand(stdio IO) *cobra.Command {
 	}
 	f.registerFlags(cmd)
 	cmd.Flags().StringSliceVar(&authorities, "authority", nil,
-		"rotate only the keys of this `AUTHORITY`: "+strings.Join(observed.Authorities(), ", "))
+		"`AUTHORITY` to rotate: "+strings.Join(observed.Authorities(), ", ")+"; can be repeated (default all but cluster)")
 	completeFlag(cmd, "authority", observed.Authorities()...)
-	cmd.Flags().BoolVar(&resume, "resume", false, "end a rotation that has begun, and begin none")
+	cmd.Flags().BoolVar(&resume, "resume", false, "continue a rotation; do not start a new one")
 	f.registerRun(cmd)
 	return cmd
 }

@@ -38,15 +38,15 @@ type clusterFlags struct {
 func (f *clusterFlags) registerManifest(cmd *cobra.Command) {
 	groupFlags(cmd, clusterGroup, func() {
 		flags := cmd.Flags()
-		usage := "manifest `FILE`, - for standard input"
+		usage := "manifest `FILE`; - for standard input"
 		if strings.Contains(cmd.Use, "[MANIFEST]") {
 			usage += "; also the first argument"
 		}
 		flags.StringVarP(&f.manifest, "manifest", "m", "./kubeone.yaml", usage)
 		flags.StringVarP(&f.terraform, "tfjson", "t", "",
-			"Terraform or OpenTofu output in `PATH`: a file, a directory, or - for standard input")
+			"`PATH` of Terraform or OpenTofu output: a file, a directory, or - for standard input")
 		flags.StringVarP(&f.credentials, "credentials", "c", "",
-			"YAML `FILE` with the credentials of registries, readable by its owner only; it belongs to the manifest")
+			"YAML `FILE` with registry credentials, readable only by its owner; always pass it with the manifest")
 		flags.BoolVarP(&f.verbose, "verbose", "v", false, "print more details")
 	})
 }
@@ -57,44 +57,45 @@ func (f *clusterFlags) registerFlags(cmd *cobra.Command) {
 	groupFlags(cmd, clusterGroup, func() {
 		flags := cmd.Flags()
 		flags.StringVar(&f.caFile, "ca-file", "",
-			"PEM `FILE` of the cluster's CA, for a machine that has not connected to this cluster before")
-		flags.BoolVar(&f.strict, "strict-host-keys", false, "refuse hosts whose SSH host key is not known")
+			"PEM `FILE` with the cluster's CA, for the first connection from this machine")
+		flags.BoolVar(&f.strict, "strict-host-keys", false, "refuse hosts with unknown SSH host keys")
 		flags.StringArrayVar(&f.acceptHostKeys, strings.TrimPrefix(host.AcceptFlag, "--"), nil,
-			"trust the new SSH host key of `HOST`, or with HOST=SHA256:... that key only")
+			"trust the new SSH host key of `HOST`, or only the given key with HOST=SHA256:...; can be repeated")
 	})
 }
 
 func (f *clusterFlags) registerPlan(cmd *cobra.Command) {
 	f.artifacts.registerFlags(cmd)
 	flags := cmd.Flags()
-	flags.StringSliceVar(&f.limit, "host", nil, "act on this `HOST` only, by name or address; can be repeated")
+	flags.StringSliceVar(&f.limit, "host", nil,
+		"`HOST` to act on, by name or address; can be repeated (default all hosts)")
 	f.completeHostFlag(cmd, "host")
 	parallelFlag(cmd, &f.parallel)
 	flags.BoolVar(&f.withMachines, "with-machines", false,
-		"run the controllers of Machines in the cluster, as machineController.deploy in the manifest does")
+		"run the Machine controllers in the cluster, like machineController.deploy in the manifest")
 	flags.BoolVar(&f.options.UpgradeMachines, "upgrade-machine-deployments", false,
-		"give all MachineDeployments the manifest's version of the kubelet, after the control plane")
+		"upgrade all MachineDeployments to the manifest's version after the control plane")
 	groupFlags(cmd, upgradeGroup, func() { f.upgradeFlags.registerFlags(cmd) })
 }
 
 func (f *clusterFlags) registerDiff(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.diff, "diff", false,
-		"show which lines of files and objects differ between what is live and what will be")
+		"show the lines that will change in files and objects")
 }
 
 func (f *clusterFlags) registerNames(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.options.DropNames, "drop-old-names", false,
-		"remove names from the API servers' certificates that the manifest no longer has and that are not used")
+		"remove names from API server certificates that are unused and not in the manifest")
 }
 
 func (f *clusterFlags) registerRotation(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.options.RotateKey, "rotate-encryption-key", false,
-		"encrypt Secrets with a new key; a change of keys that is under way is continued")
+		"encrypt Secrets with a new key, or continue a key change in progress")
 }
 
 func (f *clusterFlags) registerUnsupported(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.allowUnsupported, "allow-unsupported", false,
-		"exit with 0, not 4, although the manifest sets fields that this version does not carry out")
+		"exit with status 0 instead of 4 if the manifest sets unsupported fields")
 }
 
 // openCluster loads the cluster that the flags and the first argument name.
@@ -128,8 +129,8 @@ func (f *clusterFlags) applyRequest(w *workspace.Workspace) (engine.Apply, error
 	r := engine.Apply{Options: f.options}
 	if r.RotateKey && !w.Engine.Want().EncryptSecrets {
 		return r, &classError{view.ExitConfig,
-			errors.New("--rotate-encryption-key: features.encryptionProviders is not enabled in the manifest, so " +
-				"that Secrets have no key")}
+			errors.New("--rotate-encryption-key: Secrets are not encrypted; enable features.encryptionProviders " +
+				"in the manifest")}
 	}
 	ids, err := w.HostIDs("--host", f.limit...)
 	if err != nil {
@@ -164,7 +165,7 @@ func askPassphrase(stdio IO) func(string) ([]byte, error) {
 }
 
 // errNobodyToAsk means that a change needs a yes and nobody can say it.
-var errNobodyToAsk = errors.New("nobody can confirm this plan: there is no terminal; use --auto-approve (-y) in " +
+var errNobodyToAsk = errors.New("cannot ask for confirmation without a terminal; use --auto-approve (-y) in " +
 	"scripts, or apply a saved plan with --plan")
 
 // askYes asks the question on standard error; only "yes" is yes.

@@ -23,7 +23,7 @@ func dirOf(path string) string { return filepath.Dir(path) }
 func newConfigCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Check a manifest; print an example, the effective one, its Machines, its JSON Schema",
+		Short: "Check and print manifests",
 		Args:  refuseUnknownCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
@@ -48,7 +48,7 @@ func newConfigCommand(stdio IO) *cobra.Command {
 			return err
 		},
 	}
-	example.Flags().BoolVarP(&full, "full", "f", false, "with every field")
+	example.Flags().BoolVarP(&full, "full", "f", false, "include every field")
 	cmd.AddCommand(example, newConfigValidateCommand(stdio), newConfigDumpCommand(stdio),
 		newConfigMachineDeploymentsCommand(stdio), newConfigSchemaCommand(stdio))
 	return cmd
@@ -57,9 +57,9 @@ func newConfigCommand(stdio IO) *cobra.Command {
 func newConfigSchemaCommand(stdio IO) *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",
-		Short: "Print the JSON Schema of manifests, for editors",
-		Long: "Print the JSON Schema (draft 7) of manifests. With it, editors complete fields, show what they mean,\n" +
-			"and mark what is wrong. With the YAML language server, the first line of a manifest names it:\n\n" +
+		Short: "Print the JSON Schema of manifests",
+		Long: "Print the JSON Schema (draft 7) of manifests. Editors use it to complete fields, show their\n" +
+			"descriptions and mark errors. For the YAML language server, begin the manifest with this line:\n\n" +
 			"  # yaml-language-server: $schema=kubeone.schema.json",
 		Example: "  kubeone config schema > kubeone.schema.json",
 		Args:    cobra.NoArgs,
@@ -75,9 +75,9 @@ func newConfigDumpCommand(stdio IO) *cobra.Command {
 	var output string
 	dump := &cobra.Command{
 		Use:   "dump [MANIFEST]",
-		Short: "Print the manifest with defaults and Terraform's output filled in, without secrets",
-		Long: "Print the manifest with defaults and Terraform's output filled in, without secrets. Warnings, and\n" +
-			"which fields are not carried out, go to standard error. No host is connected to.",
+		Short: "Print the effective manifest without secrets",
+		Long: "Print the manifest with its defaults and Terraform's output, without secrets. Warnings and\n" +
+			"unsupported fields are reported on standard error. The command connects to no host.",
 		Example: "  kubeone config dump -m kubeone.yaml -t tf.json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -104,9 +104,10 @@ func newConfigMachineDeploymentsCommand(stdio IO) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "machinedeployments [MANIFEST]",
-		Short: "Print the manifest's dynamic workers as MachineDeployments",
-		Long: "Print the MachineDeployments that the manifest's dynamicWorkers, and Terraform's kubeone_workers,\n" +
-			"stand for. Without a cloud provider their provider is ssh: hosts of the pool.",
+		Short: "Print dynamic workers as MachineDeployments",
+		Long: "Print a MachineDeployment for each of the manifest's dynamicWorkers and of Terraform's\n" +
+			"kubeone_workers. Without a cloud provider, it uses the ssh provider, which takes hosts from the\n" +
+			"pool.",
 		Example: "  kubeone config machinedeployments -m kubeone.yaml -t tf.json | kubectl apply -f -",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -154,10 +155,10 @@ func newConfigValidateCommand(stdio IO) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "validate [MANIFEST]",
-		Short: "Check the manifest, and Terraform's output with it, without connecting to any host",
-		Long: "Check the manifest, and Terraform's output with it, without connecting to any host. Errors, warnings\n" +
-			"and fields that this version does not carry out are printed with their lines.\n\n" +
-			"Exit status: 0 the manifest is valid, 4 it is, and sets fields that are not carried out, 15 it is not.",
+		Short: "Check a manifest without connecting to hosts",
+		Long: "Check the manifest and Terraform's output without connecting to any host. Errors, warnings and\n" +
+			"unsupported fields are printed with their line numbers.\n\n" +
+			"Exit status: 0 the manifest is valid, 4 it is valid but sets unsupported fields, 15 it is invalid.",
 		Example: "  kubeone config validate -m kubeone.yaml -t tf.json\n" +
 			"  kubeone config validate -o json --allow-unsupported kubeone.yaml",
 		Args: cobra.MaximumNArgs(1),

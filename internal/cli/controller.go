@@ -23,11 +23,12 @@ func newControllerCommand(stdio IO) *cobra.Command {
 	var kubeconfig, metrics, health, bundleDir string
 	cmd := &cobra.Command{
 		Use:   "controller",
-		Short: "Run the controllers of Machines, MachineSets, MachineDeployments and Hosts",
-		Long: "Run the controllers that make Nodes of the hosts of the pool, as Machine, MachineSet and\n" +
-			"MachineDeployment objects say. It runs until it is interrupted. Of several, one works, and another\n" +
-			"takes over when that ends. It defines the kinds in the cluster when it starts, and logs to standard\n" +
-			"error as JSON lines. In a pod without a kubeconfig it is the pod's service account.",
+		Short: "Run the controllers for Machines and Hosts",
+		Long: "Run the controllers that turn hosts of the pool into Nodes, as Machine, MachineSet and\n" +
+			"MachineDeployment objects request. At its start, the command defines these kinds in the cluster.\n" +
+			"It runs until it is interrupted and logs JSON lines to standard error. If several instances run,\n" +
+			"one is active and another takes over when it ends. In a pod without a kubeconfig, the command uses\n" +
+			"the pod's service account.",
 		Example: "  kubeone controller --kubeconfig prod-kubeconfig --bundle kubeone-1.36.3-amd64.tar",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -61,18 +62,18 @@ func newControllerCommand(stdio IO) *cobra.Command {
 	artifacts.registerFlags(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&bundleDir, "bundle-dir", "",
-		"`DIR` whose files *.tar are bundles too, also those added later")
+		"`DIR` with bundles (*.tar); bundles can be added while the controllers run")
 	flags.StringVar(&metrics, "metrics-bind-address", "0",
-		"serve Prometheus metrics at this `ADDRESS`; 0 disables them")
+		"`ADDRESS` that serves Prometheus metrics; 0 disables it")
 	flags.StringVar(&health, "health-probe-bind-address", "0",
-		"answer /healthz and /readyz at this `ADDRESS`; 0 disables them")
+		"`ADDRESS` that serves /healthz and /readyz; 0 disables it")
 	return cmd
 }
 
 // kubeconfigFlag adds --kubeconfig.
 func kubeconfigFlag(cmd *cobra.Command, into *string) {
 	cmd.Flags().StringVar(into, "kubeconfig", "",
-		"kubeconfig `FILE` of the cluster; by default $KUBECONFIG, else ~/.kube/config")
+		"kubeconfig `FILE` of the cluster (default $KUBECONFIG, otherwise ~/.kube/config)")
 }
 
 // untilSignalled returns a context that the first Ctrl-C or SIGTERM ends.

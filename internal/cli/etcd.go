@@ -16,9 +16,10 @@ import (
 // newEtcdCommand returns "kubeone etcd".
 func newEtcdCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "etcd", Short: "Maintain etcd: members, snapshots, space, alarms", Args: refuseUnknownCommand,
-		Long: "Maintain a cluster's etcd, through its control-plane hosts.\n\n" +
-			"Exit status: 0 done; members: 3 when one is not healthy; 11 etcd does not answer or refuses.",
+		Use: "etcd", Short: "Maintain etcd: members, snapshots, space and alarms", Args: refuseUnknownCommand,
+		Long: "Maintain the etcd of a cluster through its control-plane hosts.\n\n" +
+			"Exit status: 0 done; members: 3 a member is not healthy; 11 etcd does not answer or refuses the\n" +
+			"request.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
 		SuggestionsMinimumDistance: 2,
@@ -54,9 +55,9 @@ func newEtcdMembersCommand(stdio IO) *cobra.Command {
 	f := &etcdFlags{}
 	cmd := &cobra.Command{
 		Use:   "members [MANIFEST]",
-		Short: "Show every member: its health, revision, size, alarms, and whether all hold the same",
-		Long: "Ask every member how it is, and compare a hash of the keys that each holds at one common revision. " +
-			"Hashing reads all keys.",
+		Short: "Show the health of etcd members",
+		Long: "Show the health, revision, size and alarms of every etcd member, and whether all members hold the\n" +
+			"same data. For the comparison, each member hashes all its keys at a common revision.",
 		Example: "  kubeone etcd members",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -86,11 +87,11 @@ func newEtcdDefragmentCommand(stdio IO) *cobra.Command {
 	f := &etcdFlags{}
 	cmd := &cobra.Command{
 		Use:   "defragment [MEMBER]",
-		Short: "Defragment one etcd member, or all, the leader last",
-		Long: "Free the unused space of a member's database: of the one that is named, by its host, its name\n" +
-			"or its ID, or of all, one after the other. A member answers nobody while this is done: about ten\n" +
-			"seconds for each GiB. Followers come first, the leader last, and the next one only when all are\n" +
-			"healthy; otherwise it stops.",
+		Short: "Defragment etcd members",
+		Long: "Release the unused space in the database of MEMBER, or of all members in turn. Name a member by\n" +
+			"its host, name or ID. A member does not answer requests while it is defragmented: about ten\n" +
+			"seconds for each GiB. Followers come first and the leader last. The command stops unless all\n" +
+			"members are healthy before the next one.",
 		Example: "  kubeone etcd defragment\n" +
 			"  kubeone etcd defragment cp-2",
 		Args: cobra.MaximumNArgs(1),
@@ -121,15 +122,15 @@ func newEtcdDisarmCommand(stdio IO) *cobra.Command {
 	f := &etcdFlags{}
 	all := false
 	cmd := &cobra.Command{
-		Use: "disarm [MEMBER]", Short: "Clear etcd's alarms once their cause is removed",
-		Long: "Clear the alarms of a member, or of all, so that etcd accepts writes again. A member is named by\n" +
-			"its host, its name or its ID. It refuses as long as a database is as large as it may be (defragment\n" +
-			"first), and for an alarm of corruption (replace that member).",
+		Use: "disarm [MEMBER]", Short: "Clear etcd alarms",
+		Long: "Clear the alarms of MEMBER, or of all members, so that etcd accepts writes again. Name a member by\n" +
+			"its host, name or ID. Remove the cause first: the command refuses while a database is at its size\n" +
+			"limit (defragment it), and for a corruption alarm (replace the member).",
 		Example: "  kubeone etcd disarm",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all && len(args) > 0 {
-				return &usageError{fmt.Errorf("--all and the member %q exclude each other", args[0]), cmd.CommandPath()}
+				return &usageError{fmt.Errorf("use either --all or the member %q", args[0]), cmd.CommandPath()}
 			}
 			return f.withEtcd(cmd, stdio, nil, func(ctx context.Context, w *workspace.Workspace,
 				members *maintenance.Etcd) error {
@@ -143,7 +144,7 @@ func newEtcdDisarmCommand(stdio IO) *cobra.Command {
 		},
 	}
 	f.registerFlags(cmd)
-	cmd.Flags().BoolVar(&all, "all", false, "clear the alarms of all members, the default without MEMBER")
+	cmd.Flags().BoolVar(&all, "all", false, "clear the alarms of all members (default without MEMBER)")
 	cmd.Flags().BoolVar(&f.forceUnlock, "force-unlock", false, "take over the lock of another run")
 	outputFlag(cmd, &f.output)
 	return cmd

@@ -22,15 +22,15 @@ func newEtcdSnapshotCommand(stdio IO) *cobra.Command {
 	var onHosts bool
 	cmd := &cobra.Command{
 		Use:   "snapshot [FILE|-]",
-		Short: "Save a verified snapshot of etcd here, or on the control-plane hosts",
-		Long: "Save a snapshot of etcd in a file that only you read, checked to its last byte: checksum,\n" +
-			"consistency, revision and keys. In a folder, which is the working directory without an argument, it\n" +
-			"gets a name of its own; - is standard output, and what is said about it goes to standard error.\n" +
-			"It holds every Secret of the cluster unencrypted; kubeone backup writes an encrypted one, with all\n" +
-			"else that a cluster cannot be brought back without.\n\n" +
-			"With --on-hosts each control-plane host takes one of its own member and keeps it in\n" +
-			script.SnapshotDir + ", and its timer for the scheduled ones becomes that of the manifest\n" +
-			"(backup.schedule, backup.keep).",
+		Short: "Save a verified snapshot of etcd",
+		Long: "Save a snapshot of etcd to FILE, readable only by you, and verify its checksum, consistency,\n" +
+			"revision and keys. If FILE is a directory, or without FILE, the name is generated. With -, the\n" +
+			"snapshot goes to standard output and messages go to standard error. The file is not encrypted and\n" +
+			"contains the Secrets of the cluster. For an encrypted file with everything needed to restore the\n" +
+			"cluster, use kubeone backup.\n\n" +
+			"With --on-hosts, each control-plane host saves a snapshot of its own member in\n" +
+			script.SnapshotDir + " and schedules further snapshots as the manifest\n" +
+			"says (backup.schedule, backup.keep).",
 		Example: "  kubeone etcd snapshot -m kubeone.yaml before-the-change.db\n" +
 			"  kubeone etcd snapshot -m kubeone.yaml - | age -r age1... > etcd.age\n" +
 			"  kubeone etcd snapshot -m kubeone.yaml --on-hosts",
@@ -41,7 +41,7 @@ func newEtcdSnapshotCommand(stdio IO) *cobra.Command {
 				return &usageError{err, cmd.CommandPath()}
 			}
 			if onHosts && f.output != formatText && f.output != formatJSON {
-				return &usageError{fmt.Errorf("with --on-hosts, --output is text or json, not %q", f.output),
+				return &usageError{fmt.Errorf("--output with --on-hosts is text or json, not %q", f.output),
 					cmd.CommandPath()}
 			}
 			if onHosts {
@@ -55,7 +55,7 @@ func newEtcdSnapshotCommand(stdio IO) *cobra.Command {
 	}
 	f.registerFlags(cmd)
 	flags := cmd.Flags()
-	flags.BoolVar(&onHosts, "on-hosts", false, "take one on every control-plane host, and keep it there")
+	flags.BoolVar(&onHosts, "on-hosts", false, "save a snapshot on every control-plane host instead")
 	flags.BoolVar(&f.forceUnlock, "force-unlock", false, "with --on-hosts: take over the lock of another run")
 	outputFlag(cmd, &f.output)
 	return cmd
@@ -64,12 +64,11 @@ func newEtcdSnapshotCommand(stdio IO) *cobra.Command {
 // checkSnapshotFile refuses a file that nobody wants a snapshot in.
 func checkSnapshotFile(file string, onHosts bool) error {
 	if onHosts {
-		return fmt.Errorf("with --on-hosts the snapshots stay on the hosts: leave %q out", file)
+		return fmt.Errorf("--on-hosts keeps the snapshots on the hosts; remove the argument %q", file)
 	}
 	switch filepath.Ext(file) {
 	case ".yaml", ".yml", ".json":
-		return fmt.Errorf("the argument is the file to write the snapshot to, which %q would not be: name the "+
-			"manifest with --manifest", file)
+		return fmt.Errorf("%q is not a file name for a snapshot; name the manifest with --manifest", file)
 	}
 	return nil
 }
@@ -80,12 +79,12 @@ func runSnapshot(ctx context.Context, stdio IO, f *etcdFlags, file string, w *wo
 	if file == "-" {
 		var err error
 		if out, err = view.Binary(stdio.Out); err != nil {
-			return &classError{view.ExitConfig, fmt.Errorf("a snapshot is no text: %w", err)}
+			return &classError{view.ExitConfig, fmt.Errorf("a snapshot is binary data: %w", err)}
 		}
 		stdio.Out = stdio.Err // the result is the snapshot
 	}
 	if members.Alone() {
-		_, _ = fmt.Fprintf(stdio.Err, "warning: etcd has no quorum: the snapshot has what the member on %s last knew\n",
+		_, _ = fmt.Fprintf(stdio.Err, "warning: etcd has no quorum; the snapshot holds the last state of the member on %s\n",
 			members.Via())
 	}
 	doc := view.SnapshotDocument{Format: view.EtcdFormat, Cluster: w.Name(), File: file, Via: members.Via()}

@@ -10,7 +10,7 @@ import (
 // parallelFlag adds --parallel, of which there is at least one.
 func parallelFlag(cmd *cobra.Command, into *int) {
 	*into = 32
-	cmd.Flags().Var((*countValue)(into), "parallel", "hosts worked on at a time")
+	cmd.Flags().Var((*countValue)(into), "parallel", "maximum `NUMBER` of hosts to work on at a time")
 }
 
 // countValue is a flag's value that is refused, before any host is asked, unless it is a number from 1 on.
@@ -23,7 +23,7 @@ func (c *countValue) String() string { return strconv.Itoa(int(*c)) }
 func (c *countValue) Set(value string) error {
 	count, err := strconv.Atoi(value)
 	if err != nil || count < 1 {
-		return fmt.Errorf("%q is not a number from 1 on", value)
+		return fmt.Errorf("%q is not a number of at least 1", value)
 	}
 	*c = countValue(count)
 	return nil
@@ -37,10 +37,10 @@ func (f *applyFlags) registerRun(cmd *cobra.Command) {
 	groupFlags(cmd, runGroup, func() {
 		flags := cmd.Flags()
 		flags.BoolVarP(&f.approve, "auto-approve", "y", false,
-			"do not ask; host keys met for the first time are recorded")
-		flags.BoolVar(&f.dryRun, "dry-run", false, "show the plan and stop")
+			"skip confirmation and record SSH host keys seen for the first time")
+		flags.BoolVar(&f.dryRun, "dry-run", false, "show the plan and exit")
 		flags.BoolVar(&f.forceUnlock, "force-unlock", false, "take over the lock of another run")
-		flags.StringVar(&f.logFile, "log-file", "", "also write the run's journal to `FILE`")
+		flags.StringVar(&f.logFile, "log-file", "", "`FILE` for a copy of the run's journal")
 		eventsFlag(cmd, &f.output)
 	})
 }

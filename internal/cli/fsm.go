@@ -11,8 +11,10 @@ import (
 // newFSMCommand returns "kubeone fsm".
 func newFSMCommand(stdio IO) *cobra.Command {
 	return &cobra.Command{
-		Use:       "fsm [cluster | worker]",
-		Short:     "Draw the state machine that decides about a cluster or a worker, in Mermaid",
+		Use:   "fsm [cluster | worker]",
+		Short: "Print the decision state machine as Mermaid",
+		Long: "Print the state machine that decides about a cluster (the default), or about a worker that is a\n" +
+			"Machine, as a Mermaid flowchart.",
 		Example:   "  kubeone fsm > decisions.mmd",
 		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: []string{string(fsm.Cluster), string(fsm.Worker)},

@@ -17,10 +17,10 @@ const flagGroup = "kubeone_group"
 // The headings of flags, in the order of the help. A flag without a group is the command's own.
 const (
 	ownFlags      = "Flags"
-	upgradeGroup  = "Flags of upgrades"
-	runGroup      = "Flags of a run"
-	downloadGroup = "Flags about binaries and images"
-	clusterGroup  = "Flags about the cluster and its hosts"
+	upgradeGroup  = "Upgrade flags"
+	runGroup      = "Run flags"
+	downloadGroup = "Binary and image flags"
+	clusterGroup  = "Cluster flags"
 )
 
 func flagGroups() []string {
@@ -61,7 +61,7 @@ func writeUsage(cmd *cobra.Command) error {
 	writeCommands(&b, cmd)
 	writeFlags(&b, cmd)
 	if cmd.HasAvailableSubCommands() {
-		fmt.Fprintf(&b, "\n\"%s COMMAND --help\" says more about a command.\n", cmd.CommandPath())
+		fmt.Fprintf(&b, "\nUse \"%s COMMAND --help\" for more information about a command.\n", cmd.CommandPath())
 	}
 	_, err := fmt.Fprint(cmd.OutOrStderr(), b.String())
 	return err

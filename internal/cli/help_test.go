@@ -22,8 +22,8 @@ func TestHelpOfEveryCommand(t *testing.T) {
 		if !strings.Contains(cmd.Example, path) {
 			t.Errorf("%s has no example", path)
 		}
-		if len(cmd.Short) > 90 {
-			t.Errorf("%s: its line has %d characters: %s", path, len(cmd.Short), cmd.Short)
+		if words := len(strings.Fields(cmd.Short)); words > 8 || strings.HasSuffix(cmd.Short, ".") {
+			t.Errorf("%s: its line has %d words: %s", path, words, cmd.Short)
 		}
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			if name, usage := pflag.UnquoteUsage(f); slices.Contains(types, name) || len(usage) > 110 {

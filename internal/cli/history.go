@@ -18,10 +18,10 @@ func newHistoryCommand(stdio IO) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "history [RUN]",
-		Short: "Show who ran what when on this cluster, or the steps of one run",
-		Long: "Show the last 50 runs as the cluster remembers them, newest first: who, from where, when, for what,\n" +
-			"and how it went. With RUN, or the beginning or end of its name, the steps of that run and how long\n" +
-			"each took.",
+		Short: "Show past runs and their steps",
+		Long: "Show the last 50 runs recorded in the cluster, newest first: operator, machine, time, purpose and\n" +
+			"result. With RUN, which may be the beginning or the end of a run ID, show the steps of that run\n" +
+			"and their durations.",
 		Example: "  kubeone history -m kubeone.yaml\n  kubeone history 20260810T0300",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -79,7 +79,7 @@ func runNamed(runs []record.Run, name string) ([]record.Run, error) {
 	}
 	switch len(found) {
 	case 0:
-		return nil, fmt.Errorf("no run that is remembered is called %q; kubeone history lists them", name)
+		return nil, fmt.Errorf("no run %q in the history; kubeone history lists all runs", name)
 	case 1:
 		return found, nil
 	}
@@ -87,5 +87,5 @@ func runNamed(runs []record.Run, name string) ([]record.Run, error) {
 	for _, r := range found {
 		names = append(names, r.ID)
 	}
-	return nil, fmt.Errorf("%q is not the name of one run: %s", name, strings.Join(names, ", "))
+	return nil, fmt.Errorf("%q matches several runs: %s", name, strings.Join(names, ", "))
 }

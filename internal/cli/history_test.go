@@ -24,7 +24,7 @@ func TestARunIsFoundByAPartOfItsNameThatIsOnlyIts(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"0001ff": "20260810T030500Z-0001ff, 20260811T000000Z-0001ff",
-		"nobody": "no run that is remembered",
+		"nobody": "in the history",
 	} {
 		if got, err := runNamed(runs, name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, %v", name, got, err)

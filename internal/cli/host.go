@@ -30,7 +30,7 @@ import (
 // newHostCommand returns "kubeone host".
 func newHostCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "host", Short: "Add hosts to the pool for Machines, list and remove them", Args: refuseUnknownCommand,
+		Use: "host", Short: "Manage the pool of hosts for Machines", Args: refuseUnknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.SuggestionsMinimumDistance = 2
@@ -48,12 +48,13 @@ func newHostAddCommand(stdio IO) *cobra.Command {
 	f := &hostAddFlags{}
 	cmd := &cobra.Command{
 		Use:   "add [USER@]ADDRESS[:PORT]...",
-		Short: "Add machines to the pool: the cluster may make Nodes of them",
-		Long: "Add machines to the pool: log in to each with your own access, show what it is and by which key it\n" +
-			"is known, let the cluster's key in, try that, and make a Host object. The machines must be empty, and\n" +
-			"the user must be root, as by default, or be allowed to use sudo without a password. No key of yours\n" +
-			"gets into the cluster.\n\n" +
-			"Run again, it adds what is not there yet, and lets the cluster's key in again.",
+		Short: "Add hosts to the pool for Machines",
+		Long: "Add hosts to the pool that Machines use. The command logs in to each host with your SSH access,\n" +
+			"shows its system and its host key, and asks for confirmation. Then it installs the cluster's SSH\n" +
+			"key on the host, tests the connection, and creates a Host object. The hosts must be empty. The\n" +
+			"login user must be root (the default) or have passwordless sudo. Your own keys stay on your\n" +
+			"machine.\n\n" +
+			"Run the command again to add missing hosts or to install the cluster's key again.",
 		Example: "  kubeone host add --kubeconfig prod-kubeconfig ops@192.0.2.11 ops@192.0.2.12\n" +
 			"  kubeone host add --bastion ops@bastion.example.com --failure-domain rack-7 10.0.7.11",
 		Args: cobra.MinimumNArgs(1),
@@ -68,36 +69,38 @@ func newHostAddCommand(stdio IO) *cobra.Command {
 	kubeconfigFlag(cmd, &f.kubeconfig)
 	flags := cmd.Flags()
 	flags.StringVar(&f.key, "key-file", "",
-		"`FILE` of the private key with which you log in; by default as ssh finds it")
+		"private key `FILE` for SSH login (default: the keys that ssh uses)")
 	flags.StringVar(&f.bastion, "bastion", "", "`BASTION` to connect through: [USER@]ADDRESS[:PORT]")
-	flags.StringVar(&f.name, "name", "", "`NAME` of the Host and of its Node; by default the host's own")
+	flags.StringVar(&f.name, "name", "", "`NAME` of the Host and its Node (default: the host's own name)")
 	flags.StringVar(&f.private, "private-address", "",
-		"`IP` address at which other Nodes reach it; by default the one given, or the host's only one")
+		"`IP` address for other Nodes (default: ADDRESS, or the only address of the host)")
 	flags.StringVar(&f.domain, "failure-domain", "",
-		"`DOMAIN` that fails together, as a rack: Machines are spread over them")
-	flags.StringVar(&f.labels, "labels", "", "`LABELS` of the Host, by which Machines select it: KEY=VALUE,...")
-	flags.BoolVarP(&f.approve, "auto-approve", "y", false, "do not ask; host keys met for the first time are recorded")
+		"failure `DOMAIN` of the host, such as a rack; Machines are spread over domains")
+	flags.StringVar(&f.labels, "labels", "",
+		"comma-separated `LABELS` of the Host, such as disk=ssd,zone=a; Machines select Hosts by labels")
+	flags.BoolVarP(&f.approve, "auto-approve", "y", false,
+		"skip confirmation and record SSH host keys seen for the first time")
 	return cmd
 }
 
 // namedMachines are those that the arguments name.
 func (f *hostAddFlags) namedMachines(args []string) ([]pool.Machine, error) {
 	if f.name != "" && len(args) > 1 {
-		return nil, errors.New("--name is for one host")
+		return nil, errors.New("--name can be used for one host only")
 	}
 	if f.private != "" && len(args) > 1 {
-		return nil, errors.New("--private-address is for one host")
+		return nil, errors.New("--private-address can be used for one host only")
 	}
 	private, err := netip.ParseAddr(f.private)
 	if f.private != "" && (err != nil || private.Zone() != "") {
-		return nil, fmt.Errorf("--private-address: %q is no IP address", f.private)
+		return nil, fmt.Errorf("--private-address: %q is not an IP address", f.private)
 	}
 	labelled, err := labels.ConvertSelectorToLabelsMap(f.labels)
 	if err != nil {
 		return nil, fmt.Errorf("--labels: %w", err)
 	}
 	if len(f.domain) > validation.LabelValueMaxLength {
-		return nil, fmt.Errorf("--failure-domain: it is longer than %d characters", validation.LabelValueMaxLength)
+		return nil, fmt.Errorf("--failure-domain: the value is longer than %d characters", validation.LabelValueMaxLength)
 	}
 	var bastions []host.Target
 	if f.bastion != "" {
@@ -129,7 +132,7 @@ func targetOf(text string) (host.Target, error) {
 	if address, port, err := net.SplitHostPort(t.Address); err == nil {
 		n, err := strconv.ParseUint(port, 10, 16)
 		if err != nil || n == 0 {
-			return t, fmt.Errorf("%q is no port of %q", port, text)
+			return t, fmt.Errorf("%q is not a port number in %q", port, text)
 		}
 		t.Address, t.Port = address, int(n)
 	}
@@ -161,7 +164,7 @@ func (f *hostAddFlags) addHosts(ctx context.Context, stdio IO, machines []pool.M
 	view.PoolCandidates(stdio.Out, view.StyleFor(stdio.Out, stdio.Getenv), shown,
 		ssh.FingerprintSHA256(a.Key.PublicKey()))
 	if !f.approve {
-		yes, err := askYes(stdio, "Add them to the pool?")
+		yes, err := askYes(stdio, "Add these hosts to the pool?")
 		if err == nil && !yes {
 			_, _ = fmt.Fprintln(stdio.Err, "Not confirmed. No host was changed.")
 		}
@@ -246,8 +249,8 @@ func newHostListCommand(stdio IO) *cobra.Command {
 	var kubeconfig, output string
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the hosts of the pool, and which Machine has which",
-		Long: "List the hosts of the pool, and which Machine has which. kubectl get hosts shows the same\n" +
+		Short: "List the hosts of the pool",
+		Long: "List the hosts of the pool and the Machines that use them. kubectl get hosts shows the same\n" +
 			"objects.",
 		Example: "  kubeone host list --kubeconfig prod-kubeconfig",
 		Args:    cobra.NoArgs,
@@ -298,9 +301,10 @@ func newHostRemoveCommand(stdio IO) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "remove NAME...",
-		Short: "Remove hosts from the pool that no Machine has",
-		Long: "Remove hosts from the pool that no Machine has: the cluster's key is taken out of the host's\n" +
-			"authorized_keys, and the Host object is deleted. A bastion keeps the key: other hosts may need it.",
+		Short: "Remove free hosts from the pool",
+		Long: "Remove hosts that no Machine uses from the pool. The command removes the cluster's SSH key from\n" +
+			"the host's authorized_keys and deletes the Host object. Bastions keep the key, because other hosts\n" +
+			"may need it.",
 		Example: "  kubeone host remove --kubeconfig prod-kubeconfig worker-7",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -323,6 +327,7 @@ func newHostRemoveCommand(stdio IO) *cobra.Command {
 		},
 	}
 	kubeconfigFlag(cmd, &f.kubeconfig)
-	cmd.Flags().BoolVar(&force, "force", false, "remove a host that does not let the cluster in; it keeps the key")
+	cmd.Flags().BoolVar(&force, "force", false,
+		"remove hosts that the cluster cannot log in to; they keep the cluster's key")
 	return cmd
 }

@@ -19,8 +19,8 @@ func newKubeconfigCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kubeconfig [MANIFEST]",
 		Short: "Print the cluster administrator's kubeconfig",
-		Long: "Print the cluster administrator's kubeconfig. Whoever has it may do everything in the cluster: with\n" +
-			"--file it goes into a file that only you read.",
+		Long: "Print a kubeconfig with full access to the cluster. With --file, write it to a file that only you\n" +
+			"can read.",
 		Example: "  kubeone kubeconfig -m kubeone.yaml -f prod-kubeconfig\n" +
 			"  umask 077; kubeone kubeconfig -m kubeone.yaml > prod-kubeconfig",
 		Args: cobra.MaximumNArgs(1),
@@ -36,12 +36,12 @@ func newKubeconfigCommand(stdio IO) *cobra.Command {
 			}
 			if seen.Access == nil {
 				return &classError{view.ExitKube,
-					errors.New("no control-plane host that answers has a kubeconfig; see kubeone status")}
+					errors.New("no reachable control-plane host has a kubeconfig; see kubeone status")}
 			}
 			text, err := seen.Access.ForPeople(w.Name())
 			if err != nil {
 				return &classError{view.ExitKube,
-					fmt.Errorf("what the control-plane hosts give is not written: %w", err)}
+					fmt.Errorf("the kubeconfig of the control-plane hosts was not written: %w", err)}
 			}
 			if file == "-" {
 				_, err := stdio.Out.Write(text)
@@ -55,7 +55,7 @@ func newKubeconfigCommand(stdio IO) *cobra.Command {
 		},
 	}
 	f.registerFlags(cmd)
-	cmd.Flags().StringVarP(&file, "file", "f", "-", "`FILE` to write, readable by you only; - is standard output")
+	cmd.Flags().StringVarP(&file, "file", "f", "-", "`FILE` to write, readable only by you; - for standard output")
 	return cmd
 }
 

@@ -34,24 +34,23 @@ func (c nodeChange) engineRequest(ctx context.Context, w *workspace.Workspace) (
 // newNodeCommand returns "kubeone node".
 func newNodeCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "node", Short: "Remove a host from a running cluster, or replace it", Args: refuseUnknownCommand,
+		Use: "node", Short: "Remove or replace a host", Args: refuseUnknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.SuggestionsMinimumDistance = 2
 	cmd.AddCommand(
 		newNodeChangeCommand(stdio, nodeChange{}, "remove HOST",
-			"Take a host out of the cluster: drained, out of etcd, reset, its Node deleted",
-			"Take a worker or a control-plane host out of a living cluster: its pods go elsewhere, its member\n"+
-				"leaves etcd if the quorum allows it, the host is reset, and its Node is deleted. Take it out of the\n"+
-				"manifest afterwards.\n\n"+
-				"A host that does not answer needs --unreachable: it must then be found dead for 30 seconds, by\n"+
-				"one look after the other, and only its etcd member and its Node are removed. The last\n"+
-				"control-plane host is not removed, nor one without which the quorum would be lost."),
+			"Remove a host from the cluster",
+			"Remove a worker or control-plane host from a running cluster. The host is drained, leaves etcd and\n"+
+				"is reset, and its Node is deleted. Remove the host from the manifest afterwards. The command refuses\n"+
+				"to remove the last control-plane host, and a host without which etcd would lose its quorum.\n\n"+
+				"For a host that does not answer, use --unreachable. The host must then fail all checks for 30\n"+
+				"seconds. Only its etcd member and its Node are removed."),
 		newNodeChangeCommand(stdio, nodeChange{replace: true}, "replace HOST",
-			"Take a host out of the cluster and join it again as a new one",
-			"Take a host out of a living cluster as \"node remove\" does, and join the same machine again, all in\n"+
-				"one plan. Of a host that does not answer (--unreachable), the etcd member and the Node are removed,\n"+
-				"and what its successor needs is listed."),
+			"Remove a host and join it again",
+			"Remove a host from a running cluster as \"node remove\" does and join the same machine again, in one\n"+
+				"plan. For a host that does not answer, use --unreachable: its etcd member and its Node are removed,\n"+
+				"and the steps to add its replacement are listed."),
 	)
 	return cmd
 }
@@ -71,7 +70,7 @@ func newNodeChangeCommand(stdio IO, change nodeChange, use, short, about string)
 	cmd.ValidArgsFunction = f.completeHosts
 	f.registerFlags(cmd)
 	flags := cmd.Flags()
-	flags.BoolVar(&change.gone, "unreachable", false, "the host does not answer and is lost for good")
+	flags.BoolVar(&change.gone, "unreachable", false, "remove a host that does not answer and is lost for good")
 	if change.replace {
 		f.artifacts.registerFlags(cmd)
 	}
@@ -120,12 +119,12 @@ func (f *applyFlags) checkChange(stdio IO, after engine.Proposal, change nodeCha
 	}
 	if len(after.Plan.Steps) > 0 {
 		return &classError{view.ExitRuntime, errors.New(
-			"all steps succeeded, but something of the host is left in the cluster; run the command again")}
+			"all steps succeeded, but the cluster still has parts of the host; run the command again")}
 	}
 	defer f.notRunning(stdio, after)
-	next := "Now take it out of the manifest: kubeone apply would join it again."
+	next := "Now remove it from the manifest; otherwise kubeone apply joins it again."
 	if change.replace {
-		next = "Now make its successor, as listed above, and run kubeone apply."
+		next = "Now prepare its replacement, as listed above, and run kubeone apply."
 	}
 	return f.reportEnd(stdio, fmt.Sprintf("Done. %s is out of the cluster. %s", change.host, next), nil)
 }

@@ -34,17 +34,17 @@ func resultFormats() []string {
 
 // outputFlag adds -o to a command that prints a result: the formats of all results, and others of its own.
 func outputFlag(cmd *cobra.Command, into *string, own ...string) {
-	formatFlag(cmd, into, append(resultFormats(), own...), "format of the result")
+	formatFlag(cmd, into, append(resultFormats(), own...), "output format")
 }
 
 // objectFlag adds -o to a command that prints objects, as YAML unless told otherwise.
 func objectFlag(cmd *cobra.Command, into *string) {
-	formatFlag(cmd, into, []string{formatYAML, formatJSON, formatJSONPath, formatGoTemplate}, "format of the result")
+	formatFlag(cmd, into, []string{formatYAML, formatJSON, formatJSONPath, formatGoTemplate}, "output format")
 }
 
 // eventsFlag adds -o to a command that carries a plan out.
 func eventsFlag(cmd *cobra.Command, into *string) {
-	formatFlag(cmd, into, []string{formatText, formatJSON}, "format: json is a stream of events")
+	formatFlag(cmd, into, []string{formatText, formatJSON}, "output format (json is a stream of events)")
 }
 
 func formatFlag(cmd *cobra.Command, into *string, formats []string, usage string) {

@@ -27,11 +27,11 @@ func newPlanCommand(stdio IO) *cobra.Command {
 	var output, out, scripts string
 	cmd := &cobra.Command{
 		Use:   "plan [MANIFEST]",
-		Short: "Show what apply would do; change nothing",
-		Long: "Inspect every host, the API and etcd, and show what apply would do, in which order and why. Nothing\n" +
-			"is changed.\n\n" +
-			"Exit status: 0 nothing to do, 2 there are changes or something for you to do, 4 nothing to do, but the\n" +
-			"cluster is other than the manifest says; the text says how.",
+		Short: "Show the changes that apply would make",
+		Long: "Inspect every host, the API and etcd, and show the steps that apply would carry out, in order and\n" +
+			"with reasons. Nothing is changed.\n\n" +
+			"Exit status: 0 nothing to do, 2 there are changes or something for you to do, 4 nothing to do, but\n" +
+			"the cluster differs from the manifest as shown.",
 		Example: "  kubeone plan\n" +
 			"  kubeone plan --diff --out plan.json\n" +
 			"  kubeone plan -o jsonpath={.steps[*].id}",
@@ -63,14 +63,14 @@ func newPlanCommand(stdio IO) *cobra.Command {
 	f.registerPlan(cmd)
 	f.registerDiff(cmd)
 	cmd.Flags().BoolVar(&f.options.ForceUpgrade, "force-upgrade", false,
-		"plan to roll the configuration out although nothing differs")
+		"roll out the configuration even if nothing differs")
 	f.registerNames(cmd)
 	f.registerRotation(cmd)
 	f.registerUnsupported(cmd)
 	outputFlag(cmd, &output, formatMarkdown)
-	cmd.Flags().StringVar(&out, "out", "", "save the plan to `FILE`, for apply --plan")
+	cmd.Flags().StringVar(&out, "out", "", "`FILE` to save the plan to, for apply --plan")
 	cmd.Flags().StringVar(&scripts, "scripts", "",
-		"write every host's script to `DIR`, for review or to run by hand")
+		"`DIR` to write the script of every host to, for review or for a run by hand")
 	return cmd
 }
 

@@ -27,20 +27,20 @@ func newRecoverCommand(stdio IO) *cobra.Command {
 	f := &recoverFlags{}
 	cmd := &cobra.Command{
 		Use:   "recover --from surviving-member|BACKUP|SNAPSHOT [MANIFEST]",
-		Short: "Restore a cluster whose etcd has lost its quorum",
-		Long: "Bring a cluster back whose etcd has lost its quorum: from what a surviving control-plane host has,\n" +
-			"from a backup, or from a snapshot of etcd. etcd and API server are stopped on all control-plane\n" +
-			"hosts, their data is moved aside and kept in /var/lib/kubeone-old, etcd begins anew on one host, and\n" +
-			"the others join it. A plan is shown first.\n\n" +
-			"It refuses while the quorum is there, when a control-plane host cannot be reached that was not\n" +
-			"confirmed as destroyed, and while a worker of the manifest has data of etcd or an API server that\n" +
-			"may be this cluster's. Interrupted, it goes on when it is run again.",
+		Short: "Restore a cluster that has lost etcd quorum",
+		Long: "Restore a cluster whose etcd has lost its quorum, from a surviving control-plane host, a backup or\n" +
+			"an etcd snapshot. The plan stops etcd and the API server on all control-plane hosts and moves\n" +
+			"their data to /var/lib/kubeone-old. Then etcd starts with the restored data on one host, and the\n" +
+			"others join it.\n\n" +
+			"The command refuses to run while etcd has a quorum. It also refuses if a control-plane host is\n" +
+			"unreachable and not named in --confirm-destroyed, or if a worker holds etcd data or an API server\n" +
+			"that may belong to this cluster. To resume an interrupted recovery, run the command again.",
 		Example: "  kubeone recover -m kubeone.yaml --from surviving-member --confirm-destroyed cp-2,cp-3\n" +
 			"  kubeone recover -m kubeone.yaml --from backups/prod-20261121T040000Z.tar.age --identity key.txt",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.from == "" {
-				return &usageError{errors.New("--from is missing: surviving-member, a backup or a snapshot"),
+				return &usageError{errors.New("--from is required: surviving-member, a backup or a snapshot"),
 					cmd.CommandPath()}
 			}
 			return runRecover(cmd, stdio, f, args)
@@ -48,11 +48,11 @@ func newRecoverCommand(stdio IO) *cobra.Command {
 	}
 	f.registerRecover(cmd)
 	cmd.Flags().StringVar(&f.from, "from", "",
-		"`SOURCE`: surviving-member, a backup (a file, or its address in a target), or a snapshot of etcd")
+		"`SOURCE`: surviving-member, a backup (a file or its address in a target), or an etcd snapshot")
 	cmd.Flags().StringVar(&f.source.Identity, "identity", "",
-		"`FILE` of a private key that the backup is encrypted to, as age-keygen writes it")
+		"age private key `FILE` that can decrypt the backup")
 	cmd.Flags().BoolVar(&f.source.AllowUnsigned, "allow-unsigned", false,
-		"accept a backup whose CA is not known here, and a bare snapshot in the place of a backup")
+		"accept a backup with a CA that is unknown here, or a plain snapshot instead of a backup")
 	return cmd
 }
 
@@ -61,7 +61,8 @@ func newRestoreCommand(stdio IO) *cobra.Command {
 	f := &recoverFlags{}
 	cmd := &cobra.Command{
 		Use:     "restore SNAPSHOT [MANIFEST]",
-		Short:   "Restore a cluster from a snapshot (the same as recover --from SNAPSHOT)",
+		Short:   "Restore a cluster from an etcd snapshot",
+		Long:    "Restore a cluster from an etcd snapshot. The same as kubeone recover --from SNAPSHOT.",
 		Example: "  kubeone etcd restore before-the-change.db -m kubeone.yaml",
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -77,8 +78,8 @@ func (f *recoverFlags) registerRecover(cmd *cobra.Command) {
 	f.registerFlags(cmd)
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.destroyed, "confirm-destroyed", nil,
-		"control-plane `HOST` that is lost for good, so that etcd need not be stopped there; can be repeated")
-	flags.StringVar(&f.on, "host", "", "control-plane `HOST` on which etcd starts again")
+		"control-plane `HOST` that is lost for good and cannot be stopped; can be repeated")
+	flags.StringVar(&f.on, "host", "", "control-plane `HOST` to start the new etcd on")
 	f.completeHostFlag(cmd, "host")
 	f.completeHostFlag(cmd, "confirm-destroyed")
 	f.artifacts.registerFlags(cmd)
@@ -113,7 +114,7 @@ func runRecover(cmd *cobra.Command, stdio IO, f *recoverFlags, args []string) er
 	if err != nil {
 		return err
 	}
-	if yes, err := f.confirmPlan(stdio, p, "Bring the cluster back like this?"); err != nil || !yes {
+	if yes, err := f.confirmPlan(stdio, p, "Carry out this recovery?"); err != nil || !yes {
 		return err
 	}
 	var back comeback
@@ -145,7 +146,7 @@ func (c *comeback) observe(p engine.Proposal, now time.Time) {
 func (f *recoverFlags) reportRecovery(stdio IO, after engine.Proposal, took time.Duration) error {
 	if f.output == "text" {
 		ready, all := readyNodes(after.Observed.World)
-		_, _ = fmt.Fprintf(stdio.Out, "%d of %d nodes Ready %s after the command was given.\n", ready, all,
+		_, _ = fmt.Fprintf(stdio.Out, "%d of %d nodes Ready %s after the command started.\n", ready, all,
 			took.Round(time.Second))
 	}
 	if after.Matches() {
@@ -155,7 +156,7 @@ func (f *recoverFlags) reportRecovery(stdio IO, after engine.Proposal, took time
 		return err
 	}
 	return &classError{view.ExitRuntime,
-		errors.New("the cluster is back; what is left is listed above, and kubeone apply does its part of it")}
+		errors.New("the cluster is restored, but the steps listed above remain; run kubeone apply")}
 }
 
 func readyNodes(w observed.World) (ready, all int) {

@@ -17,13 +17,13 @@ func newResetCommand(stdio IO) *cobra.Command {
 	var r engine.Reset
 	cmd := &cobra.Command{
 		Use:   "reset [MANIFEST]",
-		Short: "Wipe the cluster from its hosts, with all data",
-		Long: "Remove everything that apply put on hosts. Without --host the whole cluster ends, with all its\n" +
-			"data. With --host one host leaves a living cluster: it is drained, its member leaves etcd, and its\n" +
-			"Node is deleted. A control-plane host keeps its etcd data, its snapshots and its PKI, in\n" +
-			"/var/lib/kubeone-old or, where /var/lib/etcd is a disk of its own, there; --purge deletes that too.\n\n" +
-			"Before a whole cluster ends, its Machines are deleted, and the controllers return their hosts. Where\n" +
-			"no controllers run, or hosts do not come back, --abandon-machines leaves these hosts as they are.",
+		Short: "Remove the cluster and its data from hosts",
+		Long: "Remove everything that apply installed. Without --host, the whole cluster is removed with all its\n" +
+			"data. With --host, a host leaves a running cluster: it is drained, its etcd member is removed, and\n" +
+			"its Node is deleted. Control-plane hosts keep their etcd data, snapshots and PKI in\n" +
+			"/var/lib/kubeone-old, or in /var/lib/etcd if that is a separate disk; --purge deletes them too.\n\n" +
+			"Before the whole cluster is removed, its Machines are deleted so that the controllers return their\n" +
+			"hosts. If no controllers run, or hosts do not return, use --abandon-machines.",
 		Example: "  kubeone reset\n" +
 			"  kubeone reset --host worker-3\n" +
 			"  kubeone reset --purge --auto-approve",
@@ -34,12 +34,12 @@ func newResetCommand(stdio IO) *cobra.Command {
 	}
 	f.registerFlags(cmd)
 	flags := cmd.Flags()
-	flags.StringSliceVar(&r.Hosts, "host", nil, "reset this `HOST` only, by name or address; can be repeated")
+	flags.StringSliceVar(&r.Hosts, "host", nil, "`HOST` to reset, by name or address; can be repeated (default all hosts)")
 	f.completeHostFlag(cmd, "host")
 	flags.BoolVar(&r.Purge, "purge", false,
-		"delete what this and earlier resets, repairs and recoveries have kept on the hosts")
+		"also delete data kept by this and earlier resets, repairs and recoveries")
 	flags.BoolVar(&r.AbandonMachines, "abandon-machines", false,
-		"leave the hosts of Machines as they are, and do not have them returned first")
+		"leave the hosts of Machines as they are instead of returning them first")
 	cmd.MarkFlagsMutuallyExclusive("host", "abandon-machines")
 	parallelFlag(cmd, &f.parallel)
 	f.registerRun(cmd)
@@ -65,7 +65,7 @@ func runReset(ctx context.Context, stdio IO, f *applyFlags, r engine.Reset, args
 		}
 		return f.reportEnd(stdio, "No changes. "+bareText(p), notReset(p))
 	}
-	if yes, err := f.confirmPlan(stdio, p, "Remove all this, with its data?"); err != nil || !yes {
+	if yes, err := f.confirmPlan(stdio, p, "Remove all of this, including its data?"); err != nil || !yes {
 		return err
 	}
 	after, err := f.carryOut(ctx, stdio, w, p)
@@ -74,7 +74,7 @@ func runReset(ctx context.Context, stdio IO, f *applyFlags, r engine.Reset, args
 	}
 	if len(after.Plan.Steps) > 0 {
 		return &classError{view.ExitRuntime,
-			errors.New("all steps succeeded, but something is left on the hosts; reset again")}
+			errors.New("all steps succeeded, but hosts still have parts of the cluster; run the command again")}
 	}
 	f.notRunning(stdio, after)
 	return f.reportEnd(stdio, "Done. "+bareText(after), notReset(after))

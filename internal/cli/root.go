@@ -65,13 +65,13 @@ func Main(ctx context.Context, args []string, stdio IO) int {
 func newRoot(stdio IO) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubeone",
-		Short: "Install and maintain production Kubernetes clusters on Linux hosts",
+		Short: "Install and maintain Kubernetes clusters on Linux hosts",
 		Long: "kubeone turns Linux hosts into a production Kubernetes cluster and maintains it. It compares the\n" +
 			"hosts with a manifest, shows a plan, and carries it out.\n\n" +
 			"Quick start:\n" +
-			"  kubeone config print > kubeone.yaml     # a manifest to begin with: set your hosts' addresses in it\n" +
-			"  kubeone plan                            # what would be done; changes nothing\n" +
-			"  kubeone apply                           # the same plan, a question, and then the work\n\n" +
+			"  kubeone config print > kubeone.yaml     # an example manifest: set the addresses of your hosts\n" +
+			"  kubeone plan                            # shows what would be done; changes nothing\n" +
+			"  kubeone apply                           # shows the same plan, asks, and carries it out\n\n" +
 			"Exit status: 0 done or nothing to do; plan: 2 changes; status: 3 not healthy; 4 nothing to do, but\n" +
 			"the cluster differs from the manifest; 10 runtime, 11 etcd, 12 Kubernetes API, 13 SSH,\n" +
 			"14 connection, 15 configuration, 16 a command on a host, 130 interrupted, 1 anything else.",
@@ -85,11 +85,11 @@ func newRoot(stdio IO) *cobra.Command {
 	root.SetIn(stdio.In)
 	root.SetOut(stdio.Out)
 	root.SetErr(stdio.Err)
-	addGroup(root, "cluster", "A cluster's life",
+	addGroup(root, "cluster", "Cluster lifecycle",
 		newPlanCommand(stdio), newApplyCommand(stdio, applyVariant), newApplyCommand(stdio, installVariant),
 		newApplyCommand(stdio, upgradeVariant), newStatusCommand(stdio), newHistoryCommand(stdio),
 		newCertificatesCommand(stdio), newKubeconfigCommand(stdio), newResetCommand(stdio))
-	addGroup(root, "disaster", "Single hosts and disasters",
+	addGroup(root, "disaster", "Hosts, backups and recovery",
 		newNodeCommand(stdio), newBackupCommand(stdio), newEtcdCommand(stdio), newRecoverCommand(stdio),
 		newSupportCommand(stdio))
 	addGroup(root, "machines", "Machines", newHostCommand(stdio), newControllerCommand(stdio))
@@ -141,7 +141,7 @@ func refuseUnknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	err := fmt.Errorf("there is no command %q", cmd.CommandPath()+" "+args[0])
+	err := fmt.Errorf("unknown command %q", cmd.CommandPath()+" "+args[0])
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		err = fmt.Errorf("%w (did you mean %s?)", err, strings.Join(near, " or "))
 	}

@@ -19,7 +19,8 @@ func newStatusCommand(stdio IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [MANIFEST]",
 		Short: "Show hosts, components, etcd, certificates and drift",
-		Long:  "Inspect every host, the API and etcd. Nothing is changed.\n\nExit status: 0 healthy, 3 not.",
+		Long: "Inspect every host, the API and etcd, and show their state. Nothing is changed.\n\n" +
+			"Exit status: 0 healthy, 3 not healthy.",
 		Example: "  kubeone status\n" +
 			"  kubeone status -o jsonpath={.checks[?(@.ok==false)].name}",
 		Args: cobra.MaximumNArgs(1),

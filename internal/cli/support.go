@@ -26,11 +26,11 @@ func newSupportCommand(stdio IO) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "support [MANIFEST]",
-		Short: "Collect logs and states into one file, without secrets",
-		Long: "Collect into one archive what somebody needs to help: manifest, plan, status, history, the hosts'\n" +
-			"logs, pods and events, and the journals of runs from this machine. Keys, tokens and passwords are\n" +
-			"taken out; names and addresses stay, so look into it before you give it away. Nothing is changed.\n" +
-			"Hosts that cannot be reached are listed in it.",
+		Short: "Collect logs and state for troubleshooting",
+		Long: "Collect the data needed for troubleshooting in one archive: manifest, plan, status, history, logs\n" +
+			"of the hosts, pods, events, and the journals of runs from this machine. Keys, tokens and passwords\n" +
+			"are removed. Names and addresses remain, so check the archive before you share it. Unreachable\n" +
+			"hosts are listed in it. Nothing is changed.",
 		Example: "  kubeone support\n" +
 			"  kubeone support -f support.tar.gz",
 		Args: cobra.MaximumNArgs(1),
@@ -44,7 +44,7 @@ func newSupportCommand(stdio IO) *cobra.Command {
 		},
 	}
 	f.registerFlags(cmd)
-	cmd.Flags().StringVarP(&file, "file", "f", "", "`FILE` to write (default NAME-support-TIME.tar.gz)")
+	cmd.Flags().StringVarP(&file, "file", "f", "", "archive `FILE` to write (default NAME-support-TIME.tar.gz)")
 	return cmd
 }
 
@@ -74,7 +74,7 @@ func writeSupport(ctx context.Context, stdio IO, w *workspace.Workspace, file st
 		return err
 	}
 	if left := leftOutOf(p, p.Want.Hosts(), ""); left != nil && len(left.hosts) == len(p.Want.Hosts()) {
-		return &classError{left.status, fmt.Errorf("no host answered: %s has only what is known on this machine", file)}
+		return &classError{left.status, fmt.Errorf("no host answered: %s contains only data from this machine", file)}
 	}
 	return nil
 }

@@ -36,19 +36,20 @@ func (f *upgradeFlags) registerFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.changed = flags.Changed
 	flags.StringVarP(&f.selector, "selector", "l", "",
-		"act on hosts that match this label `SELECTOR` only, by their Nodes or else by the manifest")
+		"label `SELECTOR` of hosts to act on; matches Nodes, or the manifest for hosts without a Node")
 	flags.StringArrayVar(&f.through, "through", nil,
-		"upgrade to this `VERSION` first; one for each minor version in between")
+		"intermediate `VERSION` to upgrade to first; repeat it for each minor version in between")
 	flags.BoolVar(&f.options.DiscardEdits, "discard-edits", false,
-		"upgrade control-plane hosts although their static pods were edited: the edits are lost")
+		"overwrite manual edits of static pods on control-plane hosts")
 	flags.StringVar(&f.maxUnavailable, "max-unavailable", "",
-		"`NUMBER` or percentage of workers out of service at a time (upgrade.maxUnavailable)")
-	flags.IntVar(&f.maxParallel, "max-parallel", 0, "`NUMBER` of workers upgraded at a time (upgrade.maxParallel)")
-	flags.BoolVar(&f.noCanary, "no-canary", false, "do not upgrade one worker alone before the others (upgrade.canary)")
+		"maximum `NUMBER` or percentage of unavailable workers (default upgrade.maxUnavailable)")
+	flags.IntVar(&f.maxParallel, "max-parallel", 0,
+		"maximum `NUMBER` of workers upgraded at a time (default upgrade.maxParallel)")
+	flags.BoolVar(&f.noCanary, "no-canary", false, "do not upgrade a single worker first (overrides upgrade.canary)")
 	flags.DurationVar(&f.drainTimeout, "drain-timeout", 0,
-		"how long the pods of a node have to leave, a `DURATION` (upgrade.drain.timeout)")
+		"maximum `DURATION` of a drain, such as 5m (default upgrade.drain.timeout)")
 	flags.StringVar(&f.onTimeout, "on-drain-timeout", "",
-		"`ACTION` when they have not left: stop, skip or force (upgrade.drain.onTimeout)")
+		"`ACTION` after a drain timeout: stop, skip or force (default upgrade.drain.onTimeout)")
 	completeFlag(cmd, "on-drain-timeout", "stop", "skip", "force")
 }
 
@@ -81,7 +82,7 @@ func (f *applyFlags) upgradeThrough(
 ) (ended bool, err error) {
 	if len(f.through) > 0 && f.plan != "" {
 		return true, &classError{view.ExitConfig,
-			errors.New("--plan is one plan, and --through makes one for each version: leave one of them out")}
+			errors.New("--plan and --through cannot be combined: each version of --through has its own plan")}
 	}
 	if err := f.checkThrough(); err != nil {
 		return true, err
@@ -96,7 +97,7 @@ func (f *applyFlags) upgradeThrough(
 		switch {
 		case errors.As(err, &status) && !f.dryRun:
 			_, _ = fmt.Fprintf(stdio.Err,
-				"The upgrade ends at %s: put right what is named above, and run it again.\n", version)
+				"The upgrade stopped at %s. Fix the problems listed above and run the command again.\n", version)
 			return true, err
 		case err != nil && !errors.Is(err, errNotOnTheWay):
 			return true, err
@@ -112,7 +113,7 @@ func (f *upgradeFlags) checkThrough() error {
 	for _, v := range f.through {
 		if _, err := version.ParseSemantic(v); err != nil {
 			return &classError{view.ExitConfig,
-				fmt.Errorf("--through %q is no version: write a patch release, as 1.35.4", v)}
+				fmt.Errorf("--through %q is not a version: use a patch release, such as 1.35.4", v)}
 		}
 	}
 	return nil
@@ -137,6 +138,6 @@ func (f *clusterFlags) onTheWay(ctx context.Context, stdio IO, args []string,
 	if !slices.Contains(p.Plan.Routes, string(fsm.Upgrade)) {
 		return errNotOnTheWay
 	}
-	_, _ = fmt.Fprintf(stdio.Err, "On the way: Kubernetes %s.\n", f.version)
+	_, _ = fmt.Fprintf(stdio.Err, "Intermediate version: Kubernetes %s.\n", f.version)
 	return then(w)
 }

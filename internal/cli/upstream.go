@@ -26,65 +26,65 @@ const (
 // upstreamGaps are the rows of the table in docs/commands.md.
 var upstreamGaps = []upstreamGap{
 	{"all", "-d, --debug, --log-format",
-		"an error says what, where and what to do, and has no stack; `-v` says more, `-o json` and " +
-			"`--log-file FILE` are for programs. Nor is there its `-l`: with `apply` that is `--selector`"},
+		"`-v` prints more details; `-o json` and `--log-file FILE` are for programs. `-l` of `apply` is " +
+			"`--selector`"},
 	{"before its name", "-v, --verbose",
-		"goes after it: `kubeone apply -v`"},
+		"write it after the command: `kubeone apply -v`"},
 	{"completion bash, completion fish, completion zsh, config print, version", "-m, --manifest, -t, " +
 		"--tfjson, -c, --credentials, -v, --verbose",
-		"they read no manifest"},
+		"these commands read no manifest"},
 	{"apply", "-b, --backup",
-		"`kubeone backup`, which holds etcd too, and is encrypted"},
+		"`kubeone backup`, which also includes etcd and is encrypted"},
 	{"apply", "--no-init",
-		"nothing puts binaries alone on hosts; `kubeone plan --scripts DIR` writes what would run on each"},
+		"kubeone does not install binaries alone; `kubeone plan --scripts DIR` writes the script of each host"},
 	{"apply", "--force-install",
-		"packages of the system have no say in versions: the manifest's are put in place"},
+		"kubeone always installs the manifest's versions, whatever packages a host has"},
 	{"apply", "--create-machine-deployments",
-		"where it has the controllers run, it makes those of `dynamicWorkers` anyway; elsewhere `kubeone " +
-			"config machinedeployments` prints them, for `kubectl apply -f -`"},
+		"`apply` creates those of `dynamicWorkers` if it deploys the controllers; otherwise use `kubeone config " +
+			"machinedeployments` with `kubectl apply -f -`"},
 	{"apply", "--prune-images",
-		"the kubelet does it by itself: `imageGCHighThresholdPercent` and `imageGCLowThresholdPercent` in the " +
-			"[manifest](manifest.md)"},
+		"the kubelet removes unused images: `imageGCHighThresholdPercent` and `imageGCLowThresholdPercent` in the" +
+			" [manifest](manifest.md)"},
 	{"reset", "--destroy-workers",
-		"hosts of Machines are returned first anyway, unless `--abandon-machines` is given"},
+		"hosts of Machines are always returned first, unless `--abandon-machines` is given"},
 	{"reset", "--remove-volumes, --remove-lb-services",
-		"no cloud is spoken to: where something in the cluster creates volumes or load balancers, delete " +
-			"their objects first"},
+		"kubeone calls no cloud API; first delete the objects in the cluster that create volumes or load " +
+			"balancers"},
 	{"reset", "--remove-binaries",
-		"hosts become bare in any case"},
+		"binaries are always removed"},
 	{"kubeconfig generate", "",
-		"ask the cluster for a certificate: a CertificateSigningRequest for " +
-			"`kubernetes.io/kube-apiserver-client`, with `kubectl certificate approve`"},
+		"request a certificate: a CertificateSigningRequest for `kubernetes.io/kube-apiserver-client`, with " +
+			"`kubectl certificate approve`"},
 	{"config print", "-n, --cluster-name, -k, --kubernetes-version, -p, --provider, --control-plane-hosts, " +
 		"--api-endpoint-host, --api-endpoint-port, --api-endpoint-alternative-names, --pod-subnet, " +
 		"--service-subnet, --service-dns, --node-port-range, --proxy-http, --proxy-https, --proxy-no-proxy, " +
 		"--container-log-max-size, --container-log-max-files",
-		"change what it prints; `kubeone config schema` has editors complete it"},
+		"edit the printed manifest; `kubeone config schema` lets editors complete it"},
 	{"config print", "--enable-always-pull-images, --enable-event-rate-limit, --enable-pod-node-selector, " +
 		"--enable-pod-security-policy, --enable-static-audit-log, --enable-dynamic-audit-log, " +
 		"--enable-openid-connect, --enable-encryption-providers, --enable-metrics-server, " +
 		"--deploy-machine-controller",
-		"`--full` prints the fields, and [manifest.md](manifest.md) says which of them are carried out"},
+		"`--full` prints all fields, and [manifest.md](manifest.md) says which ones are supported"},
 	{"config images list", "",
-		"`kubeone bundle inspect FILE` lists those of a bundle"},
+		"`kubeone bundle inspect FILE` lists the images of a bundle"},
 	{"mirror-images", "",
-		"a [bundle](bundle.md) needs no registry; one of your own is filled with any tool that copies images"},
+		"a [bundle](bundle.md) needs no registry; fill your own registry with any image-copying tool"},
 	{"addons list", "",
-		"addons of the manifest are not carried out; `kubeone plan` says so"},
+		"addons in the manifest are not supported; `kubeone plan` reports them"},
 	{"init", "",
-		"`kubeone config print` prints a manifest to begin with; Terraform's files are yours"},
+		"`kubeone config print` prints an example manifest; Terraform files are yours to write"},
 	{"local", "",
-		"a manifest with one control-plane host, reached through SSH"},
+		"use a manifest with one control-plane host, reached over SSH"},
 	{"proxy", "",
-		"`ssh -D` to a control-plane host"},
+		"use `ssh -D` to a control-plane host"},
 	{"ui", "",
-		"`kubeone status`, and `kubectl` for Machines: no page that everybody on the network may use"},
+		"use `kubeone status`, and `kubectl` for Machines"},
 	{"config migrate", "",
-		"manifests of `kubeone.k8c.io/v1beta2` are read as they are; no other format is"},
+		"manifests of `kubeone.k8c.io/v1beta2` are read as they are; other formats are not supported"},
 	{"migrate to-containerd, migrate to-ccm-csi", "",
-		"there has been no other container runtime here, and there are no clouds"},
+		"not needed: the only container runtime is containerd, and clouds are not supported"},
 	{"document", "",
-		"this page, and `--help`"},
+		"use this page and `--help`"},
 }
 
 // plainText is a sentence of the table without its markup.
@@ -104,7 +104,7 @@ func missingCommand(cmd *cobra.Command, args []string) error {
 		for _, name := range strings.Split(gap.commands, ", ") {
 			name += " "
 			if gap.flags == "" && (strings.HasPrefix(typed, name) || strings.HasPrefix(name, typed)) {
-				return fmt.Errorf("there is no command %q: %s", cmd.CommandPath()+" "+strings.Join(args, " "),
+				return fmt.Errorf("unknown command %q: %s", cmd.CommandPath()+" "+strings.Join(args, " "),
 					plainText(gap.instead))
 			}
 		}

@@ -83,7 +83,7 @@ func absences() []absence {
 func TestTheTableOfGapsIsDocumented(t *testing.T) {
 	t.Parallel()
 	_, section, _ := strings.Cut(read(t, "../../docs/commands.md"),
-		"\n## What upstream KubeOne has and this does not\n")
+		"\n## Differences from upstream KubeOne\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	_, documented, found := strings.Cut(section, "\n|---|---|---|\n")
 	if !found {
@@ -134,7 +134,7 @@ func TestWhatIsNotHereIsRefused(t *testing.T) {
 			})
 			says := regexp.MustCompile(`unknown (shorthand )?flag: [^:]*: .*; see kubeone`)
 			if a.flag == "" {
-				says = regexp.MustCompile(`there is no command "[^"]*": .*; see kubeone`)
+				says = regexp.MustCompile(`unknown command "[^"]*": .*; see kubeone`)
 			}
 			if status != view.ExitConfig || out.Len() > 0 || !says.MatchString(said.String()) {
 				t.Errorf("kubeone %s: exit status %d, %q, %q", strings.Join(args, " "), status, &out, &said)

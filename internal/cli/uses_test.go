@@ -43,7 +43,7 @@ func (u use) resolve(root *cobra.Command) (*cobra.Command, []*pflag.Flag, error)
 		cmd, args = cmd.Commands()[below], args[1:]
 	}
 	if !isRunnable(cmd) && len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-		return nil, nil, fmt.Errorf("there is no command %q", cmd.CommandPath()+" "+args[0])
+		return nil, nil, fmt.Errorf("unknown command %q", cmd.CommandPath()+" "+args[0])
 	}
 	cmd.InitDefaultHelpFlag()
 	var flags []*pflag.Flag

@@ -18,7 +18,7 @@ func newVersionCommand(stdio IO) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Print the version of this program and of the Kubernetes that it installs",
+		Short: "Print the kubeone and supported Kubernetes versions",
 		Example: "  kubeone version\n" +
 			"  kubeone version -o jsonpath={.version}",
 		Args: cobra.NoArgs,

@@ -336,9 +336,9 @@ func (l *loader) addFieldNotes() []Problem {
 	for _, path := range l.cluster.NotCarriedOut() {
 		if slices.Contains(security, path) {
 			l.reportPath(path, Error, "remove it",
-				"this version does not carry it out, and apply stops where it is set")
+				"this version does not support it, and apply refuses to run with it")
 		} else {
-			l.reportPath(path, Note, "", "this version does not carry it out")
+			l.reportPath(path, Note, "", "this version does not support it")
 		}
 	}
 	notes := slices.Clone(l.found[before:])

@@ -176,7 +176,7 @@ func (s *scenario) caForgotten() {
 	s.killedAt(apply.StepStarted, "forget-ca/", "--resume")
 	s.killedAt(apply.StepStarted, "rotate-forget/", "--resume")
 	s.runCommand(0, []string{"certificates", "rotate-ca", "--resume", "-y"},
-		"Done. New keys sign, and are trusted alone: cluster.")
+		"Done. Only the new keys are trusted: cluster.")
 	s.endLoad(l)
 	s.must(s.FetchKubeconfig(s.Context()))
 	for _, h := range s.Machines() {

@@ -201,7 +201,7 @@ func anotherCA(s *scenario) {
 	says := []string{"its CA is " + strings.TrimSpace(string(known)), "another machine is impersonating the cluster"}
 	s.runCommand(15, []string{"plan"}, says...)
 	s.runCommand(15, []string{"apply", "-y"}, says...)
-	s.runCommand(12, []string{"kubeconfig"}, "no control-plane host that answers has a kubeconfig")
+	s.runCommand(12, []string{"kubeconfig"}, "no reachable control-plane host has a kubeconfig")
 	s.must(os.Remove(file))
 	certificate, err := s.Lab.Host("cp-1").Exec(s.Context(), "cat /etc/kubernetes/pki/ca.crt")
 	s.must(err)

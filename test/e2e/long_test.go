@@ -158,7 +158,7 @@ func TestUpgradeOnTheWay(t *testing.T) {
 		s.must(s.Want(t.Context(), version))
 		library = append(library, "--bundle", s.Bundle)
 	}
-	onTheWay := "On the way: Kubernetes " + olderMinor
+	onTheWay := "Intermediate version: Kubernetes " + olderMinor
 	s.runCommand(2, append([]string{"plan", "--through", olderMinor}, library...), onTheWay, oldest)
 	s.runCommand(0, append([]string{"apply", "-y", "--through", olderMinor}, library...), onTheWay,
 		"Done. The cluster matches the manifest.")

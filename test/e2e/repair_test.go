@@ -173,7 +173,7 @@ func workersKilled(s *scenario) {
 	s.rebuildHost(replaced)
 	s.runCommand(2, []string{"plan"}, "delete the Node", "join as worker")
 	s.runCommand(15, []string{"node", "remove", removed.Hostname, "-y"}, "cannot be reached", "--unreachable")
-	s.runCommand(0, []string{"node", "remove", removed.Hostname, "--unreachable", "-y"}, "Now take it out of the manifest")
+	s.runCommand(0, []string{"node", "remove", removed.Hostname, "--unreachable", "-y"}, "Now remove it from the manifest")
 	s.runCommand(0, []string{"node", "remove", removed.Hostname, "--unreachable", "-y"}, "No changes")
 	s.rebuildHost(removed)
 	s.repairCluster("workers")

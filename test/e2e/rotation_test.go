@@ -207,7 +207,7 @@ func rotatedUnderLoad(s *scenario, before keys) keys {
 	s.killedAt(apply.StepStarted, "renew-tokens/", "--resume")
 	s.killedAt(apply.StepStarted, "rotate-forget/", "--resume")
 	s.runCommand(0, []string{"certificates", "rotate-ca", "--resume", "-y"},
-		"Done. New keys sign, and are trusted alone: etcd, front-proxy and service-account.")
+		"Done. Only the new keys are trusted: etcd, front-proxy and service-account.")
 	s.endLoad(l)
 	now := s.checkRotated(before, observed.EtcdCA, observed.FrontProxyCA, observed.ServiceAccounts)
 	s.tokensWork()
@@ -234,7 +234,7 @@ func rotatedWhileAway(s *scenario, before keys) keys {
 		}
 		return nil
 	})
-	s.runCommand(0, append(args, "--resume"), "Done. New keys sign, and are trusted alone: service-account.")
+	s.runCommand(0, append(args, "--resume"), "Done. Only the new keys are trusted: service-account.")
 	now := s.checkRotated(before, observed.ServiceAccounts)
 	s.tokensWork()
 	return now
