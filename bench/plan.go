@@ -127,7 +127,7 @@ type untilAgain struct {
 
 func (w *untilAgain) Write(p []byte) (int, error) {
 	_, _ = w.printed.Write(p)
-	if w.at.IsZero() && bytes.Contains(w.printed.Bytes(), []byte("; looking again for up to ")) {
+	if w.at.IsZero() && bytes.Contains(w.printed.Bytes(), []byte("; checking again for up to ")) {
 		w.at = time.Now()
 		_ = w.cmd.Process.Signal(os.Interrupt)
 	}

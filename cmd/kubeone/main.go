@@ -1,4 +1,4 @@
-// Command kubeone takes bare Linux hosts to a production Kubernetes cluster and keeps it right for its whole life.
+// Command kubeone installs and maintains production Kubernetes clusters on Linux hosts.
 package main
 
 import (
@@ -12,7 +12,7 @@ import (
 )
 
 func main() {
-	// The libraries of Kubernetes log what they also return, in lines of their own between ours.
+	// Kubernetes libraries log errors that they also return; the logs would mix with the output.
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
 	os.Exit(cli.Main(context.Background(), os.Args[1:], cli.OS()))
 }

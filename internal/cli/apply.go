@@ -17,7 +17,7 @@ import (
 	"kubeone/internal/workspace"
 )
 
-// applyFlags are the flags of apply, install and upgrade.
+// applyFlags holds the flags of apply, install and upgrade.
 type applyFlags struct {
 	clusterFlags
 	approve, dryRun, forceUnlock bool
@@ -25,7 +25,7 @@ type applyFlags struct {
 	logFile                      string
 }
 
-// variant is one of the names under which Apply is offered.
+// variant describes one of the commands that run Apply.
 type variant struct {
 	use, short string
 	aliases    []string
@@ -91,7 +91,7 @@ func newApplyCommand(stdio IO, as variant) *cobra.Command {
 	return cmd
 }
 
-// applyCluster opens the cluster and does what the manifest wants, after the upgrades that --through names.
+// applyCluster runs the upgrades of --through and then applies the manifest.
 func (f *applyFlags) applyCluster(ctx context.Context, stdio IO, as variant, args []string) error {
 	if ended, err := f.upgradeThrough(ctx, stdio, as, args); ended {
 		return err
@@ -105,7 +105,7 @@ func (f *applyFlags) applyCluster(ctx context.Context, stdio IO, as variant, arg
 	return f.runUntilStable(stdio, func() error { return f.proposeAndCarryOut(ctx, stdio, w, as) })
 }
 
-// unknownKeysPolicy says what happens with host keys that nobody knows.
+// unknownKeysPolicy returns what to do with unknown SSH host keys.
 func (f *applyFlags) unknownKeysPolicy() host.Policy {
 	if f.approve {
 		return host.PolicyAcceptNew
@@ -113,23 +113,23 @@ func (f *applyFlags) unknownKeysPolicy() host.Policy {
 	return host.PolicyProbe
 }
 
-// runUntilStable runs, and again when the world changed under an approved plan.
+// runUntilStable calls run, and repeats it if the cluster changed under a plan that --auto-approve approved.
 func (f *applyFlags) runUntilStable(stdio IO, run func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := run()
-		// Who approves everything beforehand approves the plan for the changed world too.
+		// --auto-approve also approves the plan for the changed cluster.
 		if !errors.Is(err, engine.ErrWorldChanged) || !f.approve || f.plan != "" || attempt == maxPlans {
 			return err
 		}
-		_, _ = fmt.Fprintln(stdio.Err, "The world changed before the plan was begun; planning again.")
-		f.forceUnlock = false // the lock of a dead run is gone; one that is there now is a living one's
+		_, _ = fmt.Fprintln(stdio.Err, "The cluster changed after it was inspected; planning again.")
+		f.forceUnlock = false // a lock of a dead run is already taken over; any other lock belongs to a live run
 	}
 }
 
-// maxPlans is how many plans one run with --auto-approve makes when the world keeps changing under it.
+// maxPlans limits the plans of one run with --auto-approve while the cluster keeps changing.
 const maxPlans = 3
 
-// proposeAndCarryOut proposes, asks, and carries out.
+// proposeAndCarryOut shows a plan, asks for approval, and carries the plan out.
 func (f *applyFlags) proposeAndCarryOut(ctx context.Context, stdio IO, w *workspace.Workspace, as variant) error {
 	r, err := f.applyRequest(w)
 	if err != nil {
@@ -162,13 +162,13 @@ func (f *applyFlags) proposeAndCarryOut(ctx context.Context, stdio IO, w *worksp
 	return f.verifyResult(stdio, after)
 }
 
-// onlyKeys reports whether there is nothing to do but to approve a host key that is to be accepted.
+// onlyKeys reports whether the plan only records an SSH host key given with --accept-host-key.
 func (f *applyFlags) onlyKeys(p engine.Proposal) bool {
 	return len(f.acceptHostKeys) > 0 && len(p.Plan.FirstContacts) > 0 && p.Plan.Empty() && p.Refusal() == nil &&
 		p.Decision().Route != fsm.Error && !f.dryRun
 }
 
-// recordKeys asks for the approval of host keys alone.
+// recordKeys asks for approval of host keys and records them.
 func (f *applyFlags) recordKeys(stdio IO, w *workspace.Workspace, p engine.Proposal) error {
 	if yes, err := f.askApproval(stdio, p); err != nil || !yes {
 		return err
@@ -179,7 +179,7 @@ func (f *applyFlags) recordKeys(stdio IO, w *workspace.Workspace, p engine.Propo
 	return f.planStatus(p)
 }
 
-// showPlan shows the plan: on standard output, or on standard error when that carries the event stream.
+// showPlan prints the plan to standard output, or to standard error if standard output carries the event stream.
 func (f *applyFlags) showPlan(stdio IO, p engine.Proposal, as shownAs) error {
 	if f.output == "json" {
 		stdio.Out = stdio.Err
@@ -187,7 +187,7 @@ func (f *applyFlags) showPlan(stdio IO, p engine.Proposal, as shownAs) error {
 	return showProposal(stdio, p, as)
 }
 
-// nothingToDo reports whether there is nothing to carry out, and the command's result then.
+// nothingToDo reports whether there is nothing to carry out, and the result of the command in that case.
 func (f *applyFlags) nothingToDo(p engine.Proposal) (bool, error) {
 	if p.Decision().Route == fsm.Error {
 		return true, f.planStatus(p) // the problems have been shown
@@ -210,7 +210,7 @@ func (f *applyFlags) nothingToDo(p engine.Proposal) (bool, error) {
 	return false, nil
 }
 
-// askApproval asks for a yes, unless it was given beforehand.
+// askApproval asks for approval of the plan. A saved plan that is still current needs none.
 func (f *applyFlags) askApproval(stdio IO, p engine.Proposal) (bool, error) {
 	if f.plan != "" {
 		have, err := readSavedPlan(f.plan)
@@ -218,8 +218,8 @@ func (f *applyFlags) askApproval(stdio IO, p engine.Proposal) (bool, error) {
 			return false, err
 		}
 		if have.Digest() != p.Plan.Digest() {
-			return false, &classError{view.ExitRuntime, fmt.Errorf("the plan saved in %s is not what would be done "+
-				"now: the manifest, the hosts or this program have changed since; plan again. Nothing was changed",
+			return false, &classError{view.ExitRuntime, fmt.Errorf("the plan saved in %s is out of date: the "+
+				"manifest, the hosts or this program have changed; save a new plan. Nothing was changed",
 				f.plan)}
 		}
 		return true, nil
@@ -227,7 +227,7 @@ func (f *applyFlags) askApproval(stdio IO, p engine.Proposal) (bool, error) {
 	return f.confirmAll(stdio, "Carry out this plan?")
 }
 
-// confirmAll asks, unless everything was approved beforehand.
+// confirmAll asks the question unless --auto-approve is set.
 func (f *applyFlags) confirmAll(stdio IO, question string) (bool, error) {
 	if f.approve {
 		return true, nil
@@ -239,7 +239,7 @@ func (f *applyFlags) confirmAll(stdio IO, question string) (bool, error) {
 	return yes, err
 }
 
-// verifyResult is the last stage: what is must now be what was wanted.
+// verifyResult fails unless the cluster matches the manifest after the run.
 func (f *applyFlags) verifyResult(stdio IO, after engine.Proposal) error {
 	if after.Matches() {
 		if err := f.reportEnd(stdio, "Done. "+view.Matched(after.Plan), nil); err != nil {
@@ -251,13 +251,13 @@ func (f *applyFlags) verifyResult(stdio IO, after engine.Proposal) error {
 		return err
 	}
 	if len(after.Plan.Operator) > 0 {
-		return &classError{view.ExitRuntime, errors.New("done what could be done; the rest needs you, as listed above")}
+		return &classError{view.ExitRuntime, errors.New("all possible steps are done; complete the steps listed above")}
 	}
 	return &classError{view.ExitRuntime, errors.New(
 		"all steps succeeded, but the cluster still differs from the manifest; see above, and run kubeone apply again")}
 }
 
-// withInterrupt returns a context that the second Ctrl-C ends, and a channel that the first one closes.
+// withInterrupt handles Ctrl-C: the first one closes the channel, the second one cancels the context.
 func withInterrupt(ctx context.Context, stdio IO) (context.Context, <-chan struct{}, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := make(chan struct{})
@@ -280,7 +280,7 @@ func withInterrupt(ctx context.Context, stdio IO) (context.Context, <-chan struc
 				return
 			}
 			_, _ = fmt.Fprintln(stdio.Err,
-				"\nFinishing the running steps; nothing else will be begun. Once more to abort.")
+				"\nWaiting for running steps to finish; no new steps start. Press Ctrl-C again to abort.")
 			close(stop)
 		}
 	}()

@@ -10,7 +10,7 @@ import (
 	"kubeone/internal/engine"
 )
 
-// install and upgrade are apply, limited to their routes: every other one is refused before anything is done.
+// install and upgrade refuse every other route before they change anything.
 func TestCommandsFollowTheirRoutesAlone(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

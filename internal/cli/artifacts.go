@@ -2,7 +2,7 @@ package cli
 
 import "github.com/spf13/cobra"
 
-// artifactFlags say where binaries and images come from, and who vouches for them.
+// artifactFlags says where binaries and images come from and how they are checked.
 type artifactFlags struct {
 	bundles, sums []string
 	vouchFlags
@@ -19,13 +19,13 @@ func (f *artifactFlags) registerFlags(cmd *cobra.Command) {
 	})
 }
 
-// vouchFlags say who vouches for binaries and images, besides where they come from.
+// vouchFlags says how binaries and images are checked.
 type vouchFlags struct {
 	digests         string
 	trust, insecure bool
 }
 
-// registerFlags adds the flags; mirror is what the command calls its mirror.
+// registerFlags adds the flags; mirror is the name of the mirror in the help.
 func (f *vouchFlags) registerFlags(cmd *cobra.Command, mirror string) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.digests, "digests", "",

@@ -125,7 +125,7 @@ func runBackupRead(cmd *cobra.Command, stdio IO, path, identity, output string, 
 			return err
 		}
 	}
-	// Whose the CA in it is, this command does not know: recover compares it with the cluster's.
+	// This command cannot know the CA of the cluster; recover compares it.
 	origin := a.Authentic()
 	if origin != nil && !errors.Is(origin, backup.ErrUnknownCA) {
 		return origin
@@ -137,7 +137,7 @@ func runBackupRead(cmd *cobra.Command, stdio IO, path, identity, output string, 
 	return printResult(stdio.Out, output, documentOf(doc), doc.writeText)
 }
 
-// backupError marks a backup that cannot be used as a mistake in what was given.
+// backupError gives an unusable backup the exit status of a configuration error.
 func backupError(err error) error {
 	for _, bad := range []error{
 		backup.ErrWrongIdentity, backup.ErrNotBackup, backup.ErrTruncated, backup.ErrAltered, backup.ErrNewer,
@@ -186,7 +186,7 @@ func (d BackupDocument) writeText(w io.Writer) error {
 type BackupReadDocument struct {
 	Format   int             `json:"format"` // BackupFormat
 	File     string          `json:"file"`
-	Verified bool            `json:"verified"` // all of it was read and is as it should be
+	Verified bool            `json:"verified"` // every part was read and matches its digest
 	Metadata backup.Metadata `json:"metadata"`
 }
 
@@ -197,14 +197,14 @@ func (d BackupReadDocument) writeText(w io.Writer) error {
 	for _, p := range m.Parts {
 		_, _ = fmt.Fprintf(w, "  %-28s %10d bytes\n", p.Name, p.Size)
 	}
-	_, _ = fmt.Fprintln(w, "Signed by this CA; recover accepts it if that is the cluster's.")
+	_, _ = fmt.Fprintln(w, "Signed by this CA. recover accepts the backup if this is the CA of the cluster.")
 	if d.Verified {
-		_, _ = fmt.Fprintf(w, "Verified: all %d parts match their digests, and the snapshot is whole.\n", len(m.Parts))
+		_, _ = fmt.Fprintf(w, "Verified: all %d parts match their digests, and the snapshot is complete.\n", len(m.Parts))
 	}
 	return nil
 }
 
-// metadataLine is what matters of a backup's snapshot.
+// metadataLine summarizes the snapshot of a backup.
 func metadataLine(m backup.Metadata) string {
 	return fmt.Sprintf("Kubernetes %s, etcd %s: revision %d, %d keys", m.KubernetesVersion, cmp.Or(m.EtcdVersion, "-"),
 		m.Snapshot.Revision, m.Snapshot.Keys)

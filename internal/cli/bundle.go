@@ -32,10 +32,10 @@ func newBundleCommand(out, errOut io.Writer) *cobra.Command {
 	return cmd
 }
 
-// bundleCreate is the command that usage errors refer to.
+// bundleCreate is the command path in usage errors.
 const bundleCreate = "kubeone bundle create"
 
-// bundleCreateFlags are the flags of "bundle create".
+// bundleCreateFlags holds the flags of "bundle create".
 type bundleCreateFlags struct {
 	file, output  string
 	src           release.Source
@@ -145,10 +145,10 @@ type BundleDocument struct {
 	KubernetesVersion string `json:"kubernetesVersion"`
 	Arch              string `json:"arch"`
 	CNI               string `json:"cni"`
-	Note              string `json:"note,omitempty"` // what of it could not be checked against a known digest
+	Note              string `json:"note,omitempty"` // parts without a known digest
 }
 
-// checkBundleCNI accepts the network plugins that a manifest may name.
+// checkBundleCNI accepts the network plugins that a manifest can name.
 func checkBundleCNI(name string) error {
 	names := v1beta2.CNINames()
 	if slices.Contains(names, name) {
@@ -193,7 +193,7 @@ func runBundleInspect(ctx context.Context, path, format string, verify bool, out
 	})
 }
 
-// bundleError marks a bundle that cannot be used, and a release that does not exist, as a mistake in what was given.
+// bundleError gives an unusable bundle, or a release that does not exist, the exit status of a configuration error.
 func bundleError(err error) error {
 	var truncated *release.TruncatedError
 	var altered *release.AlteredError

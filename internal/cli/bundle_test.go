@@ -26,7 +26,7 @@ import (
 	"kubeone/internal/release"
 )
 
-// mirror plays a mirror that has every binary but crictl and every image of Kubernetes 1.36.3, tiny.
+// mirror serves every binary except crictl and every image of Kubernetes 1.36.3, all tiny.
 func mirror(t *testing.T) *httptest.Server {
 	t.Helper()
 	images := registry.New(registry.Logger(log.New(io.Discard, "", 0)))

@@ -13,7 +13,8 @@ import (
 	"kubeone/internal/workspace"
 )
 
-// planWriter is where plans and results go: standard output, unless that carries the event stream.
+// planWriter returns the writer for plans and results: standard output, or standard error if standard output carries
+// the event stream.
 func (f *applyFlags) planWriter(stdio IO) io.Writer {
 	if f.output == "json" {
 		return stdio.Err
@@ -21,7 +22,7 @@ func (f *applyFlags) planWriter(stdio IO) io.Writer {
 	return stdio.Out
 }
 
-// confirmPlan shows a plan that is not an apply's, and asks the question.
+// confirmPlan shows a plan of a command other than apply and asks the question.
 func (f *applyFlags) confirmPlan(stdio IO, p engine.Proposal, question string) (bool, error) {
 	out := f.planWriter(stdio)
 	view.Plan(out, view.StyleFor(out, stdio.Getenv), p.Plan, verbosityOf(f.verbose))
@@ -34,14 +35,15 @@ func (f *applyFlags) confirmPlan(stdio IO, p engine.Proposal, question string) (
 	return f.confirmAll(stdio, question)
 }
 
-// carryOut carries a proposal out: its events go to the journal and to the operator, and Ctrl-C is heard. It returns
-// the proposal that was made afterwards.
+// carryOut carries a proposal out. Events go to the journal and to the operator, and Ctrl-C is handled. It returns the
+// proposal made after the last step.
 func (f *applyFlags) carryOut(ctx context.Context, stdio IO, w *workspace.Workspace,
 	p engine.Proposal) (engine.Proposal, error) {
 	return f.carryOutSeen(ctx, stdio, w, p, func(engine.Proposal) {})
 }
 
-// carryOutSeen does so, and shows to seen what each of the looks afterwards found, the last one included.
+// carryOutSeen is carryOut with a callback: seen receives every proposal made after the last step, including the
+// returned one.
 func (f *applyFlags) carryOutSeen(ctx context.Context, stdio IO, w *workspace.Workspace, p engine.Proposal,
 	seen func(engine.Proposal)) (engine.Proposal, error) {
 	id := w.Engine.NewRunID()
@@ -57,14 +59,14 @@ func (f *applyFlags) carryOutSeen(ctx context.Context, stdio IO, w *workspace.Wo
 	}
 	ctx, stop, done := withInterrupt(ctx, stdio)
 	defer done()
-	tell := printWaiting(stdio.Err)
+	showWaiting := printWaiting(stdio.Err)
 	after, err := w.Engine.CarryOut(ctx, p,
 		engine.RunOptions{RunID: id, ForceUnlock: f.forceUnlock, Stop: stop, Emit: func(ev apply.Event) {
 			journal.writeEvent(ev)
 			progress.Event(ev)
 		}, Waiting: func(p engine.Proposal, pending []engine.Pending) {
 			seen(p)
-			tell(p, pending)
+			showWaiting(p, pending)
 		}})
 	progress.Close()
 	if errors.Is(err, apply.ErrStopped) {
@@ -80,7 +82,7 @@ func (f *applyFlags) carryOutSeen(ctx context.Context, stdio IO, w *workspace.Wo
 	return after, nil
 }
 
-// notRunning prints, at the end of a run that is not about the whole cluster, what does not run there.
+// notRunning prints the cluster components that do not run, after a run about single hosts.
 func (f *applyFlags) notRunning(stdio IO, after engine.Proposal) {
 	absent := decide.NotRunning(after.Want.Network, after.Observed.World.API)
 	if text := view.NotRunning(absent); text != "" {
@@ -88,7 +90,7 @@ func (f *applyFlags) notRunning(stdio IO, after engine.Proposal) {
 	}
 }
 
-// printWaiting returns a callback that prints what a run waits for, each time that it changes.
+// printWaiting returns a callback that prints what a run waits for whenever it changes.
 func printWaiting(out io.Writer) func(engine.Proposal, []engine.Pending) {
 	last := ""
 	return func(p engine.Proposal, pending []engine.Pending) {
@@ -99,7 +101,7 @@ func printWaiting(out io.Writer) func(engine.Proposal, []engine.Pending) {
 			}
 		}
 		if text := view.Unsettled(notReady, p.Plan); text != last {
-			_, _ = fmt.Fprintf(out, "%s; looking again, for up to a minute\n", text)
+			_, _ = fmt.Fprintf(out, "%s; checking again, for up to a minute\n", text)
 			last = text
 		}
 	}

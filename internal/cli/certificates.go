@@ -46,7 +46,7 @@ func newCertificatesStatusCommand(stdio IO) *cobra.Command {
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := f.inspectCluster(cmd.Context(), stdio, args,
-				0) // a late component's certificates are what they are
+				0) // certificates do not depend on slow components
 			if err != nil {
 				return err
 			}
@@ -101,15 +101,15 @@ func newCertificatesRenewCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-// certificateRun is what is said of a run about certificates: when nothing is to be done, when something is left that
-// should have been, and at its end.
+// certificateRun describes a run about certificates: its request, and the messages if there is nothing to do, if the
+// result is incomplete, and on success.
 type certificateRun struct {
 	request    engine.Request
 	none, left string
 	done       func(p engine.Proposal) string
 }
 
-// carryOut proposes, shows the plan, asks, carries it out, and looks whether anything is left.
+// carryOut proposes, shows the plan, asks, carries it out, and checks the result.
 func (c certificateRun) carryOut(ctx context.Context, stdio IO, f *applyFlags, args []string) error {
 	w, err := f.openCluster(ctx, stdio, args, f.unknownKeysPolicy())
 	if err != nil {
@@ -195,7 +195,7 @@ func newCertificatesRotateCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-// rotatedAuthorities names the authorities whose rotation a plan ends.
+// rotatedAuthorities returns the authorities whose rotation a plan finishes, sorted.
 func rotatedAuthorities(p engine.Proposal) []string {
 	var out []string
 	for _, s := range p.Plan.Steps {
@@ -207,7 +207,7 @@ func rotatedAuthorities(p engine.Proposal) []string {
 	return slices.Compact(out)
 }
 
-// renewedHosts names the hosts whose certificates a plan renews.
+// renewedHosts returns the names of the hosts whose certificates a plan renews.
 func renewedHosts(p engine.Proposal) []string {
 	var out []string
 	for _, s := range p.Plan.Steps {

@@ -17,7 +17,7 @@ import (
 	"kubeone/internal/workspace"
 )
 
-// clusterFlags say which cluster a command is about, and how it is reached.
+// clusterFlags says which cluster a command is about and how to connect to it.
 type clusterFlags struct {
 	manifest, terraform string
 	credentials         string
@@ -34,7 +34,7 @@ type clusterFlags struct {
 	upgradeFlags
 }
 
-// registerManifest adds the flags of all commands that read a manifest.
+// registerManifest adds the flags of commands that read a manifest.
 func (f *clusterFlags) registerManifest(cmd *cobra.Command) {
 	groupFlags(cmd, clusterGroup, func() {
 		flags := cmd.Flags()
@@ -51,7 +51,7 @@ func (f *clusterFlags) registerManifest(cmd *cobra.Command) {
 	})
 }
 
-// registerFlags adds the flags of all commands that connect to a cluster.
+// registerFlags adds the flags of commands that connect to a cluster.
 func (f *clusterFlags) registerFlags(cmd *cobra.Command) {
 	f.registerManifest(cmd)
 	groupFlags(cmd, clusterGroup, func() {
@@ -98,7 +98,7 @@ func (f *clusterFlags) registerUnsupported(cmd *cobra.Command) {
 		"exit with status 0 instead of 4 if the manifest sets unsupported fields")
 }
 
-// openCluster loads the cluster that the flags and the first argument name.
+// openCluster loads the cluster named by the flags and the first argument.
 func (f *clusterFlags) openCluster(ctx context.Context, stdio IO, args []string,
 	unknown host.Policy) (*workspace.Workspace, error) {
 	if len(args) > 0 {
@@ -124,7 +124,7 @@ func (f *clusterFlags) openCluster(ctx context.Context, stdio IO, args []string,
 	return w, nil
 }
 
-// applyRequest is what the flags ask of the cluster.
+// applyRequest returns the request that the flags describe.
 func (f *clusterFlags) applyRequest(w *workspace.Workspace) (engine.Apply, error) {
 	r := engine.Apply{Options: f.options}
 	if r.RotateKey && !w.Engine.Want().EncryptSecrets {
@@ -151,7 +151,7 @@ func (f *clusterFlags) applyRequest(w *workspace.Workspace) (engine.Apply, error
 	return r, nil
 }
 
-// askPassphrase asks on the terminal; nil when nobody can be asked.
+// askPassphrase returns a function that asks on the terminal, or nil without a terminal.
 func askPassphrase(stdio IO) func(string) ([]byte, error) {
 	if !stdio.Interactive() {
 		return nil
@@ -164,14 +164,14 @@ func askPassphrase(stdio IO) func(string) ([]byte, error) {
 	}
 }
 
-// errNobodyToAsk means that a change needs a yes and nobody can say it.
-var errNobodyToAsk = errors.New("cannot ask for confirmation without a terminal; use --auto-approve (-y) in " +
+// errNoTerminal means that a change needs confirmation and there is no terminal.
+var errNoTerminal = errors.New("cannot ask for confirmation without a terminal; use --auto-approve (-y) in " +
 	"scripts, or apply a saved plan with --plan")
 
-// askYes asks the question on standard error; only "yes" is yes.
+// askYes asks the question on standard error. Only "yes" confirms.
 func askYes(stdio IO, question string) (bool, error) {
 	if !stdio.Interactive() {
-		return false, &classError{view.ExitConfig, errNobodyToAsk}
+		return false, &classError{view.ExitConfig, errNoTerminal}
 	}
 	_, _ = fmt.Fprintf(stdio.Err, "\n%s Only 'yes' is accepted: ", question)
 	var answer strings.Builder

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// program is the tree of commands, with those that cobra adds when it runs.
+// program returns the command tree, including the commands that cobra adds.
 func program() *cobra.Command {
 	root := newRoot(IO{})
 	root.InitDefaultHelpCmd()
@@ -18,7 +18,7 @@ func program() *cobra.Command {
 	return root
 }
 
-// walk calls visit for every command that does something by itself.
+// walk calls visit for every command that does something itself.
 func walk(cmd *cobra.Command, visit func(*cobra.Command)) {
 	if cmd.HasParent() && isRunnable(cmd) {
 		visit(cmd)
@@ -28,12 +28,11 @@ func walk(cmd *cobra.Command, visit func(*cobra.Command)) {
 	}
 }
 
-// option is one flag, of all commands that share it: they say the same of it.
+// option identifies a flag. Flags with the same help on several commands are one option.
 func option(f *pflag.Flag) string { return "--" + f.Name + ": " + f.Usage }
 
-// TestEveryCommandAndFlagIsRun holds that each command, each of its other names, and each flag is passed by a test in
-// which the program does not refuse its command line or its input: a dialogue of testdata/script, or a scenario below
-// test/. With -v it prints which.
+// TestEveryCommandAndFlagIsRun checks that a test uses every command, alias and flag in a run that succeeds. Dialogues
+// in testdata/script and scenarios below test/ count. -v prints them.
 func TestEveryCommandAndFlagIsRun(t *testing.T) {
 	t.Parallel()
 	root := program()
@@ -80,8 +79,8 @@ func TestEveryCommandAndFlagIsRun(t *testing.T) {
 	})
 }
 
-// TestWhatIsShownExists holds that every run which documents, help and messages show is one of a command that exists,
-// with flags that it has, and that docs/commands.md shows every command.
+// TestWhatIsShownExists checks that documents, help and messages show only commands and flags that exist, and that
+// docs/commands.md shows every command.
 func TestWhatIsShownExists(t *testing.T) {
 	t.Parallel()
 	root := program()

@@ -10,7 +10,7 @@ import (
 	"kubeone/internal/manifest"
 )
 
-// completeFlag has shells complete a flag's value. After one that ends in = the rest is the operator's.
+// completeFlag registers values for shell completion. After a value that ends in =, the shell adds no space.
 func completeFlag(cmd *cobra.Command, flag string, values ...string) {
 	complete := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return values, cobra.ShellCompDirectiveNoFileComp
@@ -27,12 +27,12 @@ func completeFlag(cmd *cobra.Command, flag string, values ...string) {
 	}
 }
 
-// completeHosts returns the names of the manifest's hosts. It reads files and connects to no host; where that is not
-// possible, it returns none.
+// completeHosts returns the names of the manifest's hosts, or none if the manifest cannot be loaded. It reads files
+// only and connects to no host.
 func (f *clusterFlags) completeHosts(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	const directive = cobra.ShellCompDirectiveNoFileComp
 	o := manifest.Options{ManifestPath: f.manifest}
-	// A directory would have Terraform run, and standard input is the shell's.
+	// With a directory, Terraform would run; standard input belongs to the shell.
 	if at, err := os.Stat(f.terraform); err == nil && at.Mode().IsRegular() {
 		o.TerraformPath = f.terraform
 	}
@@ -50,7 +50,7 @@ func (f *clusterFlags) completeHosts(cmd *cobra.Command, _ []string, _ string) (
 	return names, directive
 }
 
-// completeHostFlag has shells complete the names of hosts.
+// completeHostFlag completes host names for a flag.
 func (f *clusterFlags) completeHostFlag(cmd *cobra.Command, flag string) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, f.completeHosts); err != nil {
 		panic(err) // the flag is defined by the caller

@@ -127,7 +127,7 @@ func newConfigMachineDeploymentsCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-// printMachineDeployments prints MachineDeployments: as one YAML document each, or as a List.
+// printMachineDeployments prints YAML documents, or a List in the other formats.
 func printMachineDeployments(out io.Writer, output string, deployments []map[string]any) error {
 	if output != formatYAML {
 		return printResult(out, output, documentOf(map[string]any{
@@ -181,7 +181,7 @@ func newConfigValidateCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-// printValidation prints what was found, and ends with the status that it has.
+// printValidation prints the problems and returns the exit status as an error.
 func (f *clusterFlags) printValidation(stdio IO, found []manifest.Problem, output string) error {
 	status := 0
 	switch {
@@ -204,14 +204,14 @@ func (f *clusterFlags) printValidation(stdio IO, found []manifest.Problem, outpu
 	return nil
 }
 
-// printFound prints warnings, and what is not carried out, to standard error.
+// printFound prints warnings and unsupported fields to standard error.
 func printFound(stdio IO, loaded manifest.Loaded) {
 	for _, p := range slices.Concat(loaded.Warnings, loaded.Notes) {
 		_, _ = fmt.Fprintln(stdio.Err, p)
 	}
 }
 
-// loadManifest reads the manifest that the flags and the first argument name.
+// loadManifest loads the manifest named by the flags and the first argument.
 func (f *clusterFlags) loadManifest(ctx context.Context, stdio IO, args []string) (manifest.Loaded, error) {
 	if len(args) > 0 {
 		f.manifest = args[0]

@@ -42,7 +42,7 @@ func newControllerCommand(stdio IO) *cobra.Command {
 				TrustSource: artifacts.trust, InsecureMirror: artifacts.insecure,
 			})
 			defer releases.Close()
-			// What is wrong with the bundles is said now, and not by the first Machine.
+			// Report broken bundles at the start, not with the first Machine.
 			if _, err := releases.From(cmd.Context(), ""); err != nil {
 				return err
 			}
@@ -76,7 +76,7 @@ func kubeconfigFlag(cmd *cobra.Command, into *string) {
 		"kubeconfig `FILE` of the cluster (default $KUBECONFIG, otherwise ~/.kube/config)")
 }
 
-// untilSignalled returns a context that the first Ctrl-C or SIGTERM ends.
+// untilSignalled returns a context that the first Ctrl-C or SIGTERM cancels.
 func untilSignalled(ctx context.Context, stdio IO) (context.Context, func()) {
 	if stdio.Interrupts == nil {
 		return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)

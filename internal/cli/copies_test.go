@@ -22,7 +22,7 @@ import (
 	"kubeone/internal/testutil/snapshottest"
 )
 
-// copies writes a backup of the cluster that scripts call demo, and the snapshot in it, into files.
+// copies writes a backup of the cluster "demo", and the snapshot in it, to files.
 func copies(t *testing.T, to age.Recipient) (backupFile, snapshotFile string) {
 	t.Helper()
 	taken := snapshottest.Bytes(t, snapshottest.Content{ClusterID: "uid-1", Keys: 20})
@@ -49,7 +49,7 @@ func copies(t *testing.T, to age.Recipient) (backupFile, snapshotFile string) {
 	return backupFile, snapshotFile
 }
 
-// pki has each file that a backup must have, made of one CA.
+// pki returns every file of a backup, made from one CA.
 func pki(t *testing.T) map[string][]byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -30,12 +30,12 @@ func newEtcdCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-// etcdFlags are those of the commands that look after etcd.
+// etcdFlags holds the flags of the commands that maintain etcd.
 type etcdFlags struct {
 	applyFlags
 }
 
-// withEtcd checks the flags, connects, and runs something.
+// withEtcd connects to the cluster and its etcd and calls run.
 func (f *etcdFlags) withEtcd(cmd *cobra.Command, stdio IO, args []string,
 	run func(context.Context, *workspace.Workspace, *maintenance.Etcd) error) error {
 	w, err := f.openCluster(cmd.Context(), stdio, args, host.PolicyStrict)
@@ -150,7 +150,7 @@ func newEtcdDisarmCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-// firstArgument is the first argument, "" without one.
+// firstArgument returns the first argument, or "".
 func firstArgument(args []string) string {
 	if len(args) == 0 {
 		return ""

@@ -61,7 +61,7 @@ func newEtcdSnapshotCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-// checkSnapshotFile refuses a file that nobody wants a snapshot in.
+// checkSnapshotFile refuses file names that are probably a mistake, such as a manifest.
 func checkSnapshotFile(file string, onHosts bool) error {
 	if onHosts {
 		return fmt.Errorf("--on-hosts keeps the snapshots on the hosts; remove the argument %q", file)
@@ -100,7 +100,7 @@ func runSnapshot(ctx context.Context, stdio IO, f *etcdFlags, file string, w *wo
 	return printResult(stdio.Out, f.output, documentOf(doc), doc.Print)
 }
 
-// runSnapshotsOnHosts takes snapshots where they stay. It asks nothing: it only adds files of our own.
+// runSnapshotsOnHosts saves snapshots on the hosts. It does not ask for confirmation: it only adds files of kubeone.
 func runSnapshotsOnHosts(cmd *cobra.Command, stdio IO, f *etcdFlags) error {
 	ctx := cmd.Context()
 	w, err := f.openCluster(ctx, stdio, nil, host.PolicyStrict)

@@ -21,19 +21,19 @@ import (
 	"kubeone/internal/view"
 )
 
-// statusError ends the program with a status, without a message: what there was to say has been said.
+// statusError ends the program with a status and no message: the output already explains it.
 type statusError struct{ status int }
 
-// Error is for logs only.
+// Error is used in logs only.
 func (e *statusError) Error() string { return fmt.Sprintf("exit status %d", e.status) }
 
-// classError is a failure with a class of its own.
+// classError is a failure with its own exit status.
 type classError struct {
 	status int
 	err    error
 }
 
-// Error is the cause's text.
+// Error returns the text of the cause.
 func (e *classError) Error() string { return e.err.Error() }
 
 // Unwrap returns the cause.
@@ -45,12 +45,12 @@ type usageError struct {
 	command string
 }
 
-// Error says what is wrong and where help is.
+// Error returns the mistake and the command that prints help.
 func (e *usageError) Error() string {
 	return fmt.Sprintf("%v; see %s --help", e.err, e.command)
 }
 
-// exitStatus is the documented exit status of a failure.
+// exitStatus returns the documented exit status of a failure.
 func exitStatus(err error) int {
 	var status *statusError
 	var class *classError
@@ -118,8 +118,8 @@ func runtimeStatus(err error) int {
 	return view.ExitOther
 }
 
-// printFailure writes a failure as a document, if the command's result is one for programs and nothing of it has been
-// written: a manifest's problems, or what went wrong.
+// printFailure writes the failure as a JSON or YAML document if that is the output format and nothing else was written.
+// The document holds the problems of the manifest, or the error.
 func printFailure(w *view.Terminal, cmd *cobra.Command, err error) {
 	flag := cmd.Flags().Lookup("output")
 	if flag == nil || !flag.Changed || w.Written() {
@@ -138,7 +138,7 @@ func printFailure(w *view.Terminal, cmd *cobra.Command, err error) {
 	}, nil)
 }
 
-// printError writes what went wrong. A manifest's problems say themselves which are errors.
+// printError prints the failure. Problems of a manifest already begin with their severity.
 func printError(w io.Writer, err error) {
 	var problems *manifest.Problems
 	if errors.As(err, &problems) {

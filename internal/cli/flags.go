@@ -7,19 +7,19 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// parallelFlag adds --parallel, of which there is at least one.
+// parallelFlag adds --parallel, which is at least 1.
 func parallelFlag(cmd *cobra.Command, into *int) {
 	*into = 32
 	cmd.Flags().Var((*countValue)(into), "parallel", "maximum `NUMBER` of hosts to work on at a time")
 }
 
-// countValue is a flag's value that is refused, before any host is asked, unless it is a number from 1 on.
+// countValue is a flag value of at least 1. Parsing the command line refuses others, before any host is contacted.
 type countValue int
 
-// String is the value.
+// String returns the value.
 func (c *countValue) String() string { return strconv.Itoa(int(*c)) }
 
-// Set takes a value.
+// Set parses the value.
 func (c *countValue) Set(value string) error {
 	count, err := strconv.Atoi(value)
 	if err != nil || count < 1 {
@@ -29,10 +29,10 @@ func (c *countValue) Set(value string) error {
 	return nil
 }
 
-// Type is shown in the help.
+// Type returns the placeholder in the help.
 func (*countValue) Type() string { return "NUMBER" }
 
-// registerRun adds the flags of all commands that carry out a plan.
+// registerRun adds the flags of commands that carry out a plan.
 func (f *applyFlags) registerRun(cmd *cobra.Command) {
 	groupFlags(cmd, runGroup, func() {
 		flags := cmd.Flags()

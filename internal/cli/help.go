@@ -8,13 +8,13 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// helpWidth is how wide lists of flags are.
+// helpWidth is the width of flag lists in columns.
 const helpWidth = 100
 
-// flagGroup is the annotation of a flag with the heading under which it is listed.
+// flagGroup is the annotation with the heading of a flag.
 const flagGroup = "kubeone_group"
 
-// The headings of flags, in the order of the help. A flag without a group is the command's own.
+// Headings of flags, in the order of the help. Flags without a group are specific to the command.
 const (
 	ownFlags      = "Flags"
 	upgradeGroup  = "Upgrade flags"
@@ -27,7 +27,7 @@ func flagGroups() []string {
 	return []string{ownFlags, upgradeGroup, runGroup, downloadGroup, clusterGroup}
 }
 
-// groupFlags puts the flags that register adds under a heading.
+// groupFlags calls register and puts the flags that it adds under a heading.
 func groupFlags(cmd *cobra.Command, heading string, register func()) {
 	had := map[string]bool{}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { had[f.Name] = true })
@@ -42,7 +42,7 @@ func groupFlags(cmd *cobra.Command, heading string, register func()) {
 	})
 }
 
-// writeUsage writes what follows a command's description in its help.
+// writeUsage writes the help below the description of a command.
 func writeUsage(cmd *cobra.Command) error {
 	var b strings.Builder
 	b.WriteString("Usage:\n")
@@ -67,7 +67,7 @@ func writeUsage(cmd *cobra.Command) error {
 	return err
 }
 
-// isRunnable reports whether a command does something by itself, and not only those below it.
+// isRunnable reports whether a command does something itself, not only its subcommands.
 func isRunnable(cmd *cobra.Command) bool { return !cmd.HasSubCommands() || cmd.Use != cmd.Name() }
 
 func writeCommands(b *strings.Builder, cmd *cobra.Command) {

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestHelpOfEveryCommand holds that the help of each command has examples of that command, says in one short line what
-// it does, and names what a flag takes, and not its type.
+// TestHelpOfEveryCommand checks that every command has an example and a short description, and that flags name their
+// value instead of its type.
 func TestHelpOfEveryCommand(t *testing.T) {
 	t.Parallel()
 	types := []string{"string", "strings", "stringArray", "stringSlice", "int", "duration", "value"}

@@ -47,17 +47,17 @@ func newHistoryCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-// historyOutput is how runs are shown.
+// historyOutput says how runs are shown.
 type historyOutput struct {
 	format string
-	one    bool
+	single bool // show the steps of one run
 }
 
 func showHistory(stdio IO, name string, runs []record.Run, to historyOutput) error {
 	document := func() ([]byte, error) { return view.HistoryJSON(name, runs) }
 	return printResult(stdio.Out, to.format, document, func(out io.Writer) error {
 		style := view.StyleFor(out, stdio.Getenv)
-		if to.one {
+		if to.single {
 			view.HistoryRun(out, style, runs[0])
 		} else {
 			view.History(out, style, runs)
@@ -66,7 +66,7 @@ func showHistory(stdio IO, name string, runs []record.Run, to historyOutput) err
 	})
 }
 
-// runNamed finds the one run whose name is given, or begins or ends with what is given.
+// runNamed returns the run with this ID, or the only run whose ID begins or ends with name.
 func runNamed(runs []record.Run, name string) ([]record.Run, error) {
 	var found []record.Run
 	for _, r := range runs {

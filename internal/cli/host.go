@@ -38,7 +38,7 @@ func newHostCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-// hostAddFlags say how machines are reached, and what is noted about them.
+// hostAddFlags says how to reach machines and what to record about them.
 type hostAddFlags struct {
 	kubeconfig, key, bastion, name, private, domain, labels string
 	approve                                                 bool
@@ -83,7 +83,7 @@ func newHostAddCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-// namedMachines are those that the arguments name.
+// namedMachines returns the machines in the arguments.
 func (f *hostAddFlags) namedMachines(args []string) ([]pool.Machine, error) {
 	if f.name != "" && len(args) > 1 {
 		return nil, errors.New("--name can be used for one host only")
@@ -123,7 +123,7 @@ func (f *hostAddFlags) namedMachines(args []string) ([]pool.Machine, error) {
 	return out, nil
 }
 
-// targetOf reads [USER@]ADDRESS[:PORT]; an IPv6 address with a port has brackets.
+// targetOf parses [USER@]ADDRESS[:PORT]; an IPv6 address with a port has brackets.
 func targetOf(text string) (host.Target, error) {
 	t := host.Target{User: "root", Port: 22, Address: text}
 	if user, rest, ok := strings.Cut(text, "@"); ok {
@@ -145,7 +145,7 @@ func targetOf(text string) (host.Target, error) {
 
 func (f *hostAddFlags) addHosts(ctx context.Context, stdio IO, machines []pool.Machine) error {
 	if !f.approve && !stdio.Interactive() {
-		return &classError{view.ExitConfig, errNobodyToAsk}
+		return &classError{view.ExitConfig, errNoTerminal}
 	}
 	a, done, err := f.newAdder(ctx, stdio)
 	if err != nil {
@@ -181,7 +181,8 @@ func (f *hostAddFlags) addHosts(ctx context.Context, stdio IO, machines []pool.M
 	return nil
 }
 
-// refusedError is an error about a machine as it is, but for those that say themselves of which class they are.
+// refusedError gives errors about the state of a machine the exit status of a configuration error, unless they have
+// one.
 func refusedError(err error) error {
 	if exitStatus(err) == view.ExitOther {
 		return &classError{view.ExitConfig, err}
@@ -205,8 +206,8 @@ func addressOf(h *kubeone.Host) string {
 	return h.Spec.User + "@" + net.JoinHostPort(h.Spec.Address, strconv.Itoa(int(h.Spec.Port)))
 }
 
-// newAdder makes what adds and removes hosts: a client of the cluster, the operator's SSH access, and the cluster's
-// key, which is made where there is none.
+// newAdder returns an adder with a client of the cluster, the operator's SSH access, and the cluster's key. It creates
+// the key if there is none.
 func (f *hostAddFlags) newAdder(ctx context.Context, stdio IO) (*pool.Adder, func(), error) {
 	access, err := workspace.OpenKubeconfig(f.kubeconfig)
 	if err != nil {

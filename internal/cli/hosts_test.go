@@ -17,12 +17,11 @@ import (
 	"kubeone/internal/testutil/sshtest"
 )
 
-// startDir is the directory of this package: scripts run in directories of their own.
+// startDir is the directory of this package; scripts run in their own directories.
 var startDir, _ = os.Getwd()
 
-// startHosts plays bare hosts on all addresses 127.x.y.z. Those of 127.0.2.0/24 have something wrong with them,
-// each its own. User "guest" may not use sudo. They answer the probe, and refuse every other command: nothing
-// may be changed.
+// startHosts serves bare hosts on all addresses 127.x.y.z. Each host of 127.0.2.0/24 has a different flaw. User "guest"
+// may not use sudo. The hosts answer the probe and refuse every other command, because nothing may change.
 func startHosts(t *testing.T, authorized ssh.PublicKey) *sshtest.Server {
 	t.Helper()
 	bare, err := os.ReadFile("../probe/testdata/empty.txt")
@@ -55,7 +54,7 @@ func startHosts(t *testing.T, authorized ssh.PublicKey) *sshtest.Server {
 	})
 }
 
-// isProbe reads the script, as long as the command says that it is, and reports whether it is the probe's.
+// isProbe reads the script, whose length is in the command, and reports whether it is the probe.
 func isProbe(s *sshtest.Session) bool {
 	_, size, _ := strings.Cut(s.Command, "dd bs=")
 	size, _, _ = strings.Cut(size, " ")
@@ -73,7 +72,7 @@ func isProbe(s *sshtest.Session) bool {
 // foreignHost is a member of another cluster.
 const foreignHost = "127.0.2.8"
 
-// flaws are what is wrong with a host, by its address: facts, and what they are replaced by.
+// flaws maps the address of a host to its flaw: facts and their replacements.
 func flaws() map[string][2]string {
 	return map[string][2]string{
 		"127.0.2.1": {"uname\t6.1.0-28-amd64", "uname\t4.18.0-553"},
@@ -92,10 +91,10 @@ func flaws() map[string][2]string {
 	}
 }
 
-// lateHost is the address of the host whose clock is a minute behind.
+// lateHost is the address of the host whose clock is one minute slow.
 const lateHost = "127.0.2.10"
 
-// present makes a recorded answer one of now, from the host with that address.
+// present updates the times and the address in a recorded answer.
 func present(facts, address string) string {
 	if flaw, ok := flaws()[address]; ok {
 		facts = strings.ReplaceAll(facts, flaw[0], flaw[1])

@@ -11,14 +11,14 @@ import (
 	"kubeone/internal/apply"
 )
 
-// journal keeps every event of a run as a line of JSON, in the cluster's state directory and where the operator asked.
+// journal writes every event of a run as a line of JSON to the state directory of the cluster and to --log-file.
 type journal struct {
 	mu     sync.Mutex
 	files  []*os.File
 	events []apply.Event // without the hosts' output
 }
 
-// openJournal opens the run's journal in a folder; extra is another file for it, or "".
+// openJournal opens the journal of a run in dir; extra is a second file, or "".
 func openJournal(dir, run, extra string) (*journal, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, &classError{view.ExitConfig, err}
@@ -41,7 +41,7 @@ func openJournal(dir, run, extra string) (*journal, error) {
 func (j *journal) writeEvent(e apply.Event) {
 	line, err := json.Marshal(e)
 	if err != nil {
-		return // events are strings and numbers
+		return // cannot happen: events are strings and numbers
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -49,11 +49,11 @@ func (j *journal) writeEvent(e apply.Event) {
 		j.events = append(j.events, e)
 	}
 	for _, f := range j.files {
-		_, _ = f.Write(append(line, '\n')) // a full disk here must not stop a run half-way
+		_, _ = f.Write(append(line, '\n')) // a full disk on this machine must not stop the run
 	}
 }
 
-// Close ends the journal.
+// Close closes all files.
 func (j *journal) Close() error {
 	var errs []error
 	for _, f := range j.files {

@@ -24,7 +24,7 @@ import (
 	"kubeone/internal/workspace"
 )
 
-// A plan of nothing but an accepted host key is one to be approved; one that has more to it goes the way of every plan.
+// A plan that only accepts a host key asks for approval of the key. Other plans take the usual way.
 func TestAnAcceptedKeyAloneIsAPlan(t *testing.T) {
 	t.Parallel()
 	accepts := []string{"cp-2"}
@@ -53,7 +53,7 @@ func TestAnAcceptedKeyAloneIsAPlan(t *testing.T) {
 	}
 }
 
-// What is said to the question decides whether the key takes the place of the known one.
+// The answer decides whether the key replaces the known one.
 func TestAnAcceptedKeyAloneIsApproved(t *testing.T) {
 	t.Parallel()
 	key := sshtest.WriteKey(t, "")
@@ -67,7 +67,7 @@ func TestAnAcceptedKeyAloneIsApproved(t *testing.T) {
 	}{
 		"yes":                {"yes\n", true, nil, true},
 		"no":                 {"no\n", true, nil, false},
-		"nobody to be asked": {"", false, errNobodyToAsk, false},
+		"nobody to be asked": {"", false, errNoTerminal, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

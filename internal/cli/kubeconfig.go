@@ -59,7 +59,7 @@ func newKubeconfigCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-// writePrivate writes a file that only its owner reads, whatever was there before.
+// writePrivate writes a file with mode 0600 and replaces an existing one.
 func writePrivate(path string, text []byte) error {
 	return createPrivate(path, func(w io.Writer) error {
 		_, err := w.Write(text)
@@ -67,13 +67,14 @@ func writePrivate(path string, text []byte) error {
 	})
 }
 
-// createPrivate creates a file that only its owner reads, whatever was there before; what fails leaves that as it was.
+// createPrivate creates a file with mode 0600 and replaces an existing one. On an error, the existing file stays
+// unchanged.
 func createPrivate(path string, write func(io.Writer) error) error {
 	tmp, err := os.CreateTemp(dirOf(path), ".kubeone-*") // created with mode 0600
 	if err != nil {
 		return err
 	}
-	defer os.Remove(tmp.Name()) //nolint:errcheck // gone already when all went well
+	defer os.Remove(tmp.Name()) //nolint:errcheck // fails after the rename, when there is no such file
 	if err := write(tmp); err != nil {
 		_ = tmp.Close()
 		return err

@@ -14,16 +14,16 @@ import (
 	"kubeone/internal/view"
 )
 
-// leftOut are hosts about which a command did nothing, as they did not answer or cannot be worked on.
+// leftOut lists hosts that a command skipped because they did not answer or cannot be changed.
 type leftOut struct {
 	hosts   []string // names
-	reasons []string // one for each, with its name
+	reasons []string // one for each host, with its name
 	status  int
-	what    string // was not done about them
+	what    string // what was not done, such as "not reset"
 }
 
-// leftOutOf returns those of the hosts that the proposal leaves out, with the reason for each; nil if there are none.
-// The status is that of the first reason.
+// leftOutOf returns the hosts that the proposal skips, with a reason for each, or nil if there are none. The status is
+// that of the first reason.
 func leftOutOf(p engine.Proposal, hosts []desired.Host, what string) *leftOut {
 	left := &leftOut{what: what}
 	add := func(id string, status int, why string) {
@@ -48,8 +48,8 @@ func leftOutOf(p engine.Proposal, hosts []desired.Host, what string) *leftOut {
 	return left
 }
 
-// reportEnd says how a command ended that carries out plans: as text, or as the last line of the event stream. Hosts
-// that were left out are an error; the plan's notes have told a person the reasons.
+// reportEnd prints the result of a command that carries out plans, as text or as the last event of the stream. Skipped
+// hosts are an error; in text, the notes of the plan contain the reasons.
 func (f *applyFlags) reportEnd(stdio IO, text string, left *leftOut) error {
 	if f.output == "json" {
 		e := apply.Event{Format: apply.EventFormat, Time: time.Now(), Type: apply.Result, Line: text}

@@ -10,8 +10,8 @@ import (
 	"kubeone/internal/workspace"
 )
 
-// hostIDs are the IDs of hosts of the manifest that somebody wants taken out. For a name that is no host's of the
-// manifest the API is asked: it may be that of a Machine's host, and then the error says what to delete.
+// hostIDs returns the IDs of the named hosts of the manifest, which are about to be removed. If a name is unknown, it
+// asks the API: for the host of a Machine, the error names the object to delete.
 func hostIDs(ctx context.Context, w *workspace.Workspace, flag string, names ...string) ([]string, error) {
 	ids, unknown := w.HostIDs(flag, names...)
 	if unknown == nil {
@@ -19,7 +19,7 @@ func hostIDs(ctx context.Context, w *workspace.Workspace, flag string, names ...
 	}
 	seen, err := w.Engine.Observe(ctx)
 	if err != nil {
-		return nil, unknown // the name is what is wrong
+		return nil, unknown // the unknown name is the mistake to report
 	}
 	if of := machineNamed(seen.World.API.Pool, flag, names); of != nil {
 		return nil, &engine.ConfigError{Err: of}
@@ -27,7 +27,7 @@ func hostIDs(ctx context.Context, w *workspace.Workspace, flag string, names ...
 	return nil, unknown
 }
 
-// machineNamed is an error about the first of the names that is the host, the Node or the address of a Machine.
+// machineNamed returns an error about the first name that is the host, Node or address of a Machine, or nil.
 func machineNamed(pool *observed.Pool, flag string, names []string) error {
 	for _, name := range names {
 		if machine := pool.MachineOn(name); machine != "" {

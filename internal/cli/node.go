@@ -13,13 +13,13 @@ import (
 	"kubeone/internal/workspace"
 )
 
-// nodeChange is what is to become of one host of a living cluster.
+// nodeChange says what to do with one host of a running cluster.
 type nodeChange struct {
-	host          string // as a person calls it
+	host          string // name or address
 	replace, gone bool
 }
 
-// engineRequest is what the change asks of the engine.
+// engineRequest returns the request to the engine.
 func (c nodeChange) engineRequest(ctx context.Context, w *workspace.Workspace) (engine.Request, error) {
 	ids, err := hostIDs(ctx, w, "HOST", c.host)
 	switch {
@@ -55,7 +55,7 @@ func newNodeCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-// newNodeChangeCommand returns a command that changes what one host is.
+// newNodeChangeCommand returns "kubeone node remove" or "kubeone node replace".
 func newNodeChangeCommand(stdio IO, change nodeChange, use, short, about string) *cobra.Command {
 	f := &applyFlags{}
 	cmd := &cobra.Command{
@@ -78,7 +78,7 @@ func newNodeChangeCommand(stdio IO, change nodeChange, use, short, about string)
 	return cmd
 }
 
-// runNode changes one host as a person calls it.
+// runNode removes or replaces a host.
 func runNode(ctx context.Context, stdio IO, f *applyFlags, change nodeChange) error {
 	w, err := f.openCluster(ctx, stdio, nil, f.unknownKeysPolicy())
 	if err != nil {
@@ -92,7 +92,7 @@ func runNode(ctx context.Context, stdio IO, f *applyFlags, change nodeChange) er
 	return f.runUntilStable(stdio, func() error { return f.changeNode(ctx, stdio, w, r, change) })
 }
 
-// changeNode proposes, shows the plan, asks, carries it out, and says what is left to do.
+// changeNode proposes, shows the plan, asks, carries it out, and reports the remaining work.
 func (f *applyFlags) changeNode(ctx context.Context, stdio IO, w *workspace.Workspace, r engine.Request,
 	change nodeChange) error {
 	p, err := proposeWhenIdle(ctx, stdio, w.Engine, r)
@@ -112,7 +112,7 @@ func (f *applyFlags) changeNode(ctx context.Context, stdio IO, w *workspace.Work
 	return f.checkChange(stdio, after, change)
 }
 
-// checkChange checks what was done, and says what the operator has to do now.
+// checkChange checks the result and tells the operator the next step.
 func (f *applyFlags) checkChange(stdio IO, after engine.Proposal, change nodeChange) error {
 	if change.replace && !change.gone {
 		return f.verifyResult(stdio, after)
@@ -126,5 +126,5 @@ func (f *applyFlags) checkChange(stdio IO, after engine.Proposal, change nodeCha
 	if change.replace {
 		next = "Now prepare its replacement, as listed above, and run kubeone apply."
 	}
-	return f.reportEnd(stdio, fmt.Sprintf("Done. %s is out of the cluster. %s", change.host, next), nil)
+	return f.reportEnd(stdio, fmt.Sprintf("Done. %s is no longer in the cluster. %s", change.host, next), nil)
 }

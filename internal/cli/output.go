@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The formats in which a result is printed. The templates are those of kubectl.
+// Output formats. The templates are those of kubectl.
 const (
 	formatText       = "text"
 	formatJSON       = "json"
@@ -27,22 +27,22 @@ const (
 	formatMarkdown   = "markdown" // of a plan: a comment on a pull request
 )
 
-// resultFormats are the formats of every command that prints a result.
+// resultFormats returns the formats of every command that prints a result.
 func resultFormats() []string {
 	return []string{formatText, formatJSON, formatYAML, formatJSONPath, formatGoTemplate}
 }
 
-// outputFlag adds -o to a command that prints a result: the formats of all results, and others of its own.
+// outputFlag adds -o to a command that prints a result; own are additional formats.
 func outputFlag(cmd *cobra.Command, into *string, own ...string) {
 	formatFlag(cmd, into, append(resultFormats(), own...), "output format")
 }
 
-// objectFlag adds -o to a command that prints objects, as YAML unless told otherwise.
+// objectFlag adds -o to a command that prints objects; the default is YAML.
 func objectFlag(cmd *cobra.Command, into *string) {
 	formatFlag(cmd, into, []string{formatYAML, formatJSON, formatJSONPath, formatGoTemplate}, "output format")
 }
 
-// eventsFlag adds -o to a command that carries a plan out.
+// eventsFlag adds -o to a command that carries out a plan.
 func eventsFlag(cmd *cobra.Command, into *string) {
 	formatFlag(cmd, into, []string{formatText, formatJSON}, "output format (json is a stream of events)")
 }
@@ -54,13 +54,14 @@ func formatFlag(cmd *cobra.Command, into *string, formats []string, usage string
 	completeFlag(cmd, "output", formats...)
 }
 
-// formatValue is a flag's value that is refused, before any host is asked, unless it is a format of the command.
+// formatValue is a flag value that must be one of formats. Parsing the command line refuses others, before any host is
+// contacted.
 type formatValue struct {
 	value   *string
 	formats []string
 }
 
-// String is the value.
+// String returns the value.
 func (f *formatValue) String() string {
 	if f.value == nil {
 		return ""
@@ -68,7 +69,7 @@ func (f *formatValue) String() string {
 	return *f.value
 }
 
-// Set takes a value; table is another name for text.
+// Set parses the value; table is an alias of text.
 func (f *formatValue) Set(value string) error {
 	if value == "table" && slices.Contains(f.formats, formatText) {
 		value = formatText
@@ -85,10 +86,10 @@ func (f *formatValue) Set(value string) error {
 	return nil
 }
 
-// Type is shown in the help.
+// Type returns the placeholder in the help.
 func (*formatValue) Type() string { return "FORMAT" }
 
-// joinFormats is what the value may be, in words.
+// joinFormats returns the formats as a phrase.
 func (f *formatValue) joinFormats() string {
 	names := slices.Clone(f.formats)
 	for i, name := range names {
@@ -100,14 +101,14 @@ func (f *formatValue) joinFormats() string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// templateOf is the printer of a format that is a template; nil for another format.
+// templateOf returns the printer of a template format, or nil for another format.
 func templateOf(format string) (printers.ResourcePrinter, error) {
 	if text, ok := strings.CutPrefix(format, formatJSONPath); ok {
 		p, err := printers.NewJSONPathPrinter(text)
 		if err != nil {
 			return nil, err
 		}
-		p.AllowMissingKeys(true) // as kubectl does: a field that may be absent is absent when it is empty
+		p.AllowMissingKeys(true) // like kubectl: empty optional fields are absent
 		return p, nil
 	}
 	if text, ok := strings.CutPrefix(format, formatGoTemplate); ok {
@@ -116,8 +117,8 @@ func templateOf(format string) (printers.ResourcePrinter, error) {
 	return nil, nil //nolint:nilnil // not a template
 }
 
-// printResult prints a command's result in a format of resultFormats: as text, or the document that docs/json.md
-// describes. The document is made only where it is printed.
+// printResult prints a result in one of resultFormats: as text, or as the document in docs/json.md. The document is
+// created only if it is printed.
 func printResult(out io.Writer, format string, document func() ([]byte, error), text func(io.Writer) error) error {
 	if format == formatText {
 		return text(out)
@@ -139,7 +140,7 @@ func printResult(out io.Writer, format string, document func() ([]byte, error), 
 	return err
 }
 
-// printTemplate fills a template. What goes wrong there is a mistake in the command line.
+// printTemplate executes a template. Errors are mistakes in the command line.
 func printTemplate(out io.Writer, format string, doc []byte) error {
 	printer, err := templateOf(format)
 	if err != nil {
@@ -159,7 +160,7 @@ func printTemplate(out io.Writer, format string, doc []byte) error {
 	return err
 }
 
-// documentOf is a value as an indented JSON document; <, > and & stand for themselves.
+// documentOf returns a function that encodes value as indented JSON without escaping <, > and &.
 func documentOf(value any) func() ([]byte, error) {
 	return func() ([]byte, error) {
 		var b bytes.Buffer

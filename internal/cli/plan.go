@@ -74,10 +74,10 @@ func newPlanCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-// planOutput is how a plan is shown, and where else it goes.
+// planOutput says how to show a plan and where to save it.
 type planOutput struct {
 	format, file, scripts string
-	load                  time.Duration // what loading took
+	load                  time.Duration // duration of loading
 }
 
 func runPlan(ctx context.Context, stdio IO, f *clusterFlags, w *workspace.Workspace, to planOutput) error {
@@ -93,7 +93,7 @@ func runPlan(ctx context.Context, stdio IO, f *clusterFlags, w *workspace.Worksp
 	var unsaved error
 	switch err := p.Unresolved(); {
 	case p.Decision().Route == fsm.Error:
-		to.file, to.scripts = "", "" // there is no plan; what stands in its way is shown
+		to.file, to.scripts = "", "" // no plan: the problems are shown
 	case err != nil && to.file != "":
 		unsaved = fmt.Errorf("the plan was not saved in %s: %w", to.file, err)
 		to.file = ""
@@ -105,21 +105,20 @@ func runPlan(ctx context.Context, stdio IO, f *clusterFlags, w *workspace.Worksp
 		return errors.Join(err, unsaved)
 	}
 	if f.verbose {
-		view.LookTime(stdio.Err, view.StyleFor(stdio.Err, stdio.Getenv), p.Plan, p.Observed.Spans, to.load, p.Took)
+		view.PlanTiming(stdio.Err, view.StyleFor(stdio.Err, stdio.Getenv), p.Plan, p.Observed.Spans, to.load, p.Took)
 	}
 	return f.planStatus(p)
 }
 
-// shownAs is how a plan is shown.
+// shownAs says how to show a plan.
 type shownAs struct {
 	format  string
 	verbose bool
-	diff    bool       // with which lines differ
-	sets    []diff.Set // these
+	diff    bool       // show differing lines
+	sets    []diff.Set // the differing lines
 }
 
-// proposalView is how the flags have a proposal shown. Which lines differ is asked for only then, and where there are
-// steps.
+// proposalView returns how the flags show a proposal. It computes differences only with --diff and if there are steps.
 func (f *clusterFlags) proposalView(ctx context.Context, w *workspace.Workspace, p engine.Proposal,
 	format string) shownAs {
 	as := shownAs{format: format, verbose: f.verbose, diff: f.diff && len(p.Plan.Steps) > 0}
@@ -129,7 +128,7 @@ func (f *clusterFlags) proposalView(ctx context.Context, w *workspace.Workspace,
 	return as
 }
 
-// showProposal prints a plan, or why there can be none.
+// showProposal prints a plan, or the problems that prevent one.
 func showProposal(stdio IO, p engine.Proposal, as shownAs) error {
 	d := p.Decision()
 	document := func() ([]byte, error) { return view.PlanJSON(p.Plan, as.sets, p.Decisions...) }
@@ -165,8 +164,8 @@ func verbosityOf(verbose bool) view.Verbosity {
 	return view.Normal
 }
 
-// planStatus is the exit status of a plan that is not carried out. Fields that are not carried out do not count where
-// that was allowed.
+// planStatus returns the exit status of a plan that is not carried out. With --allow-unsupported, unsupported fields do
+// not count.
 func (f *clusterFlags) planStatus(p engine.Proposal) error {
 	status := view.Exit(p.Plan, p.Decisions...)
 	if status == view.ExitExcept && f.allowUnsupported && len(p.Plan.Unlike) == 0 {
@@ -178,11 +177,11 @@ func (f *clusterFlags) planStatus(p engine.Proposal) error {
 	return nil
 }
 
-// savePlan writes the plan and the scripts where they were asked for.
+// savePlan writes the plan and the scripts to out and scripts; "" skips them.
 func savePlan(p engine.Proposal, out, scripts string) error {
 	if out != "" {
 		saved := p.Plan
-		saved.Steps = append([]plan.Step{}, saved.Steps...) // a plan without steps has the list, too
+		saved.Steps = append([]plan.Step{}, saved.Steps...) // encode an empty list, not null
 		text, err := json.MarshalIndent(saved, "", "  ")
 		if err != nil {
 			return err
@@ -194,21 +193,21 @@ func savePlan(p engine.Proposal, out, scripts string) error {
 	if scripts == "" {
 		return nil
 	}
-	// Others may review them too; scripts hold no secrets.
-	if err := os.MkdirAll(scripts, 0o755); err != nil { //nolint:gosec // as said above
+	// Scripts hold no secrets, and other users may review them.
+	if err := os.MkdirAll(scripts, 0o755); err != nil { //nolint:gosec // see above
 		return &classError{view.ExitConfig, err}
 	}
 	names := p.FileNames()
 	for id, text := range p.Scripts {
 		path := filepath.Join(scripts, names[id]+".sh")
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // as said above
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // see above
 			return &classError{view.ExitConfig, err}
 		}
 	}
 	return nil
 }
 
-// readSavedPlan reads a plan that plan --out wrote.
+// readSavedPlan reads a plan saved by plan --out.
 func readSavedPlan(path string) (plan.Plan, error) {
 	var p plan.Plan
 	text, err := os.ReadFile(path)
@@ -221,13 +220,13 @@ func readSavedPlan(path string) (plan.Plan, error) {
 	return p, nil
 }
 
-// proposeWhenIdle makes a proposal about a world that stands still: when steps of an earlier run are still running, it
-// waits for their end, and a member that is not healthy gets a moment to become so (proposeReady).
+// proposeWhenIdle waits until steps of earlier runs have finished, and then proposes. Unhealthy members get time to
+// recover (proposeReady).
 func proposeWhenIdle(ctx context.Context, stdio IO, e *engine.Engine, r engine.Request) (engine.Proposal, error) {
 	p, err := e.Propose(ctx, r)
 	if running := p.RunningSteps(); len(running) > 0 {
 		for id, s := range running {
-			_, _ = fmt.Fprintf(stdio.Err, "%s: step %s of run %s is still running; waiting for its end\n",
+			_, _ = fmt.Fprintf(stdio.Err, "%s: step %s of run %s is still running; waiting for it to finish\n",
 				p.NameOf(id), s.Stage, s.RunID)
 		}
 		if err := e.Await(ctx, p); err != nil {
@@ -238,8 +237,8 @@ func proposeWhenIdle(ctx context.Context, stdio IO, e *engine.Engine, r engine.R
 	return proposeReady(ctx, stdio, e, p, err, engine.SettleTimeout)
 }
 
-// proposeReady proposes again while something is pending that may only be slow: before an operator is called, or a
-// request refused. The proposal and the error are the first ones.
+// proposeReady proposes again while something may only be slow, before it calls the operator or refuses a request. The
+// proposal and the error are those of the first attempt.
 func proposeReady(ctx context.Context, stdio IO, e *engine.Engine, first engine.Proposal, err error,
 	timeout time.Duration) (engine.Proposal, error) {
 	return e.ProposeUntilReady(ctx, first, err, timeout, func(pending []engine.Pending, timeout time.Duration) {
@@ -247,7 +246,7 @@ func proposeReady(ctx context.Context, stdio IO, e *engine.Engine, first engine.
 		for _, o := range pending {
 			names = append(names, o.Name)
 		}
-		_, _ = fmt.Fprintf(stdio.Err, "%s: not as it should be, and may only be late; looking again for up to %.0f s\n",
+		_, _ = fmt.Fprintf(stdio.Err, "%s: not in the desired state yet; checking again for up to %.0f s\n",
 			strings.Join(names, ", "), timeout.Seconds())
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"kubeone/internal/view"
 )
 
-// A host that the manifest gives no hostname may have named itself.
+// A host without a hostname in the manifest may have named itself.
 func TestScriptsAreWrittenIntoTheirFolderOnly(t *testing.T) {
 	t.Parallel()
 	for name, file := range map[string]string{
@@ -51,7 +51,7 @@ func TestScriptsAreWrittenIntoTheirFolderOnly(t *testing.T) {
 	}
 }
 
-// What is not carried out is not counted where that is allowed; what is otherwise than it was applied always is.
+// --allow-unsupported ignores unsupported fields, but not other differences.
 func TestExceptionsThatAreAllowed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

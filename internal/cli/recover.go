@@ -14,7 +14,7 @@ import (
 	"kubeone/internal/workspace"
 )
 
-// recoverFlags are the flags of recover and of etcd restore.
+// recoverFlags holds the flags of recover and etcd restore.
 type recoverFlags struct {
 	applyFlags
 	from, on  string
@@ -56,7 +56,7 @@ func newRecoverCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-// newRestoreCommand returns "kubeone etcd restore", which is recover from a snapshot.
+// newRestoreCommand returns "kubeone etcd restore", which recovers from a snapshot.
 func newRestoreCommand(stdio IO) *cobra.Command {
 	f := &recoverFlags{}
 	cmd := &cobra.Command{
@@ -125,8 +125,8 @@ func runRecover(cmd *cobra.Command, stdio IO, f *recoverFlags, args []string) er
 	return f.reportRecovery(stdio, after, back.at.Sub(started))
 }
 
-// comeback notes since when the looks at a recovered cluster find its members and Nodes back, whatever runs on them;
-// where the last one does not, when that was.
+// comeback records since when a recovered cluster has all its members and Nodes back, whatever runs on them. If they
+// are not back, it records the time of the last check.
 type comeback struct {
 	at    time.Time
 	whole bool
@@ -142,7 +142,7 @@ func (c *comeback) observe(p engine.Proposal, now time.Time) {
 	c.whole = whole
 }
 
-// reportRecovery says how far the cluster is back.
+// reportRecovery prints how much of the cluster is restored.
 func (f *recoverFlags) reportRecovery(stdio IO, after engine.Proposal, took time.Duration) error {
 	if f.output == "text" {
 		ready, all := readyNodes(after.Observed.World)

@@ -9,7 +9,7 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// A recovery's time is that until members and Nodes are back for good; cluster DNS may take longer.
+// The time of a recovery ends when members and Nodes are back for good; cluster DNS may take longer.
 func TestWhenARecoveredClusterIsBack(t *testing.T) {
 	t.Parallel()
 	well := engine.Proposal{Request: engine.Apply{}, Decisions: []decide.Decision{{}}}

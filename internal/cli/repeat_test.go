@@ -10,7 +10,7 @@ import (
 	"kubeone/internal/engine"
 )
 
-// Who approves everything beforehand approves the plan for the changed world too, and nobody else does.
+// --auto-approve also approves the plan for a changed cluster; other approvals do not.
 func TestAPlanIsMadeAgainForWhoApprovesEverything(t *testing.T) {
 	t.Parallel()
 	odd := errors.New("odd")

@@ -80,7 +80,7 @@ func runReset(ctx context.Context, stdio IO, f *applyFlags, r engine.Reset, args
 	return f.reportEnd(stdio, "Done. "+bareText(after), notReset(after))
 }
 
-// bareText says which hosts are bare after a reset, or when there is nothing to reset.
+// bareText says which hosts are bare after a reset, or if there is nothing to reset.
 func bareText(p engine.Proposal) string {
 	switch left := notReset(p); {
 	case left == nil:
@@ -91,8 +91,8 @@ func bareText(p engine.Proposal) string {
 	return "The other hosts are bare."
 }
 
-// notReset names the hosts that a reset of the whole cluster leaves as they are. It is nil if there are none, and where
-// hosts are named: each of those is reset, or refused.
+// notReset returns the hosts that a reset of the whole cluster skips. It is nil if there are none, and with --host:
+// each named host is reset or refused.
 func notReset(p engine.Proposal) *leftOut {
 	if r, ok := p.Request.(engine.Reset); ok && len(r.Hosts) > 0 {
 		return nil

@@ -1,5 +1,5 @@
-// Package cli is the program's commands, each in a file of its name, and beside them what several share: flags in, a
-// call, a result out. Standard output is the result, standard error the progress; the exit status tells the class of a
+// Package cli implements the commands of kubeone, each in a file of its name. A command parses flags, makes a call, and
+// prints the result. Results go to standard output and progress to standard error. The exit status tells the class of a
 // failure (exit.go).
 package cli
 
@@ -18,18 +18,18 @@ import (
 	"kubeone/internal/view"
 )
 
-// IO is what the program reads and writes, and how it learns about its environment.
+// IO is the environment of the program: its streams, environment variables and signals.
 type IO struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Getenv   func(string) string
-	// Interactive reports whether somebody can answer a question.
+	// Interactive reports whether an operator can answer questions.
 	Interactive func() bool
-	// Interrupts delivers the operator's Ctrl-C; nil means the process's signals.
+	// Interrupts delivers the operator's Ctrl-C. If nil, the signals of the process are used.
 	Interrupts <-chan os.Signal
 }
 
-// OS is the IO of this process.
+// OS returns the IO of this process.
 func OS() IO {
 	return IO{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv,
@@ -115,7 +115,7 @@ func addGroup(root *cobra.Command, id, title string, commands ...*cobra.Command)
 	root.AddCommand(commands...)
 }
 
-// normalFlag has every command that knows --host know it as --limit too.
+// normalFlag makes --limit an alias of --host.
 func normalFlag(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	if name == "limit" {
 		name = "host"
@@ -123,7 +123,7 @@ func normalFlag(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	return pflag.NormalizedName(name)
 }
 
-// markBegun sets begun when a command's own work begins; whatever fails before that is a mistake in the command line.
+// markBegun sets begun when a command starts its own work. Failures before that are mistakes in the command line.
 func markBegun(cmd *cobra.Command, begun *bool) {
 	if run := cmd.RunE; run != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -136,7 +136,7 @@ func markBegun(cmd *cobra.Command, begun *bool) {
 	}
 }
 
-// refuseUnknownCommand refuses the name of a command that does not exist, with those that may have been meant.
+// refuseUnknownCommand refuses unknown subcommands and suggests similar ones.
 func refuseUnknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

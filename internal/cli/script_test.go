@@ -54,7 +54,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// play is what the scripts share: hosts, a mirror, keys.
+// play holds what the scripts share: hosts, a mirror and keys.
 type play struct {
 	mirror             string
 	hosts, hung        *sshtest.Server
@@ -103,7 +103,7 @@ func (p *play) setup(env *testscript.Env) error {
 	return nil
 }
 
-// offline is written before "cloudProvider:" into a manifest, all of whose downloads then fail at once.
+// offline goes before "cloudProvider:" in a manifest and makes all its downloads fail at once.
 const offline = "artifacts:\n  mirror: https://127.0.0.1:1\nregistryConfiguration:\n" +
 	"  overwriteRegistry: 127.0.0.1:1\n  insecureRegistry: true\ncloudProvider:"
 
@@ -181,7 +181,7 @@ func rewrite(ts *testscript.TestScript, name string, change func(string) string)
 	ts.Check(os.WriteFile(path, []byte(change(string(text))), 0o600))
 }
 
-// fields checks that a JSON document has no field that docs/json.md does not have.
+// fields checks that docs/json.md describes every field of a JSON document.
 func fields(ts *testscript.TestScript, _ bool, args []string) {
 	known := map[string]bool{}
 	for _, page := range []string{"json.md", "steps.md"} {

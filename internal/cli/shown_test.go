@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// usesOfDocuments are the runs that the documents show: in blocks, on lines of their own after an optional "$", and in
-// the text as `kubeone ...`. What stands for something else, as COMMAND, is not looked at.
+// usesOfDocuments returns the commands shown in documents: in code blocks, on their own lines after an optional "$",
+// and in the text as `kubeone ...`. Placeholders such as COMMAND are skipped.
 func usesOfDocuments(t *testing.T) []use {
 	t.Helper()
 	inText := regexp.MustCompile("`kubeone ([^`]+)`")
@@ -33,7 +33,7 @@ func usesOfDocuments(t *testing.T) []use {
 		matching(t, "../../docs/adr/*.md")) {
 		for n, block := range strings.Split("\n"+read(t, file), "\n```") {
 			if n%2 == 0 {
-				// A line's end may stand within a run.
+				// A command may continue on the next line.
 				for _, m := range inText.FindAllStringSubmatch(strings.ReplaceAll(block, "\n", " "), -1) {
 					add(filepath.Base(file), m[1])
 				}
@@ -49,8 +49,8 @@ func usesOfDocuments(t *testing.T) []use {
 	return out
 }
 
-// usesOfMessages are the runs that the program tells its users to do, or shows in its help. What does not begin with a
-// command is a sentence about the program.
+// usesOfMessages returns the commands in messages and help. Text that does not begin with a command is a sentence about
+// the program.
 func usesOfMessages(t *testing.T, root *cobra.Command) []use {
 	t.Helper()
 	named := regexp.MustCompile(`\bkubeone ((?:[a-z]+)(?: (?:-{1,2}[a-z][a-z-]*|[a-z-]+|[A-Z]+\b))*)`)

@@ -49,8 +49,8 @@ func newStatusCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-// inspectCluster asks every host, the API and etcd how they are, and changes nothing. A member that is not healthy is
-// looked at again for so long.
+// inspectCluster inspects every host, the API and etcd, and changes nothing. It checks unhealthy members again until
+// patience ends.
 func (f *clusterFlags) inspectCluster(ctx context.Context, stdio IO, args []string, patience time.Duration) (
 	engine.Proposal, error) {
 	w, err := f.openCluster(ctx, stdio, args, host.PolicyProbe)

@@ -79,7 +79,7 @@ func writeSupport(ctx context.Context, stdio IO, w *workspace.Workspace, file st
 	return nil
 }
 
-// clusterDocuments are what the program would print about the cluster, and what it knows besides.
+// clusterDocuments returns what the commands would print about the cluster, and the data behind it.
 func clusterDocuments(w *workspace.Workspace, p engine.Proposal, runs []record.Run,
 	now time.Time) ([]support.Document, error) {
 	var status, history bytes.Buffer
@@ -107,7 +107,7 @@ func clusterDocuments(w *workspace.Workspace, p engine.Proposal, runs []record.R
 	return out, errors.Join(errs...)
 }
 
-// proxyCredentials are the passwords in this process's proxy settings.
+// proxyCredentials returns the passwords in the proxy settings of this process.
 func proxyCredentials(getenv func(string) string) []string {
 	var out []string
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "FTP_PROXY"} {

@@ -17,13 +17,12 @@ import (
 	"kubeone/internal/workspace"
 )
 
-// upgradeFlags are settings of one run that go before the manifest's upgrade section, and the way to the
-// wanted version.
+// upgradeFlags holds settings that override the upgrade section of the manifest for one run, and intermediate versions.
 type upgradeFlags struct {
 	selector       string
 	through        []string
 	options        decide.Options
-	version        string // of the stage on the way; "" is the manifest's
+	version        string // intermediate version; "" means the manifest's
 	maxUnavailable string
 	maxParallel    int
 	noCanary       bool
@@ -53,7 +52,7 @@ func (f *upgradeFlags) registerFlags(cmd *cobra.Command) {
 	completeFlag(cmd, "on-drain-timeout", "stop", "skip", "force")
 }
 
-// givenOptions are those settings that were given.
+// givenOptions returns the settings given on the command line.
 func (f *upgradeFlags) givenOptions() workspace.UpgradeOptions {
 	o := workspace.UpgradeOptions{MaxUnavailable: f.maxUnavailable, OnTimeout: f.onTimeout}
 	if f.changed == nil {
@@ -72,11 +71,11 @@ func (f *upgradeFlags) givenOptions() workspace.UpgradeOptions {
 	return o
 }
 
-// errNotOnTheWay means that the cluster is past a version of --through, or not yet fit for an upgrade.
+// errNotOnTheWay means that the cluster is already past a version of --through, or not ready for an upgrade.
 var errNotOnTheWay = errors.New("not on the way")
 
-// upgradeThrough upgrades to each version of --through that is still ahead, each a whole upgrade with a plan of its
-// own. Ended is true where nothing may follow: a dry run shows the first of these plans.
+// upgradeThrough upgrades to each version of --through that is still ahead, each with its own plan. ended reports that
+// nothing may follow: a dry run shows only the first of these plans.
 func (f *applyFlags) upgradeThrough(
 	ctx context.Context, stdio IO, as variant, args []string,
 ) (ended bool, err error) {
@@ -108,7 +107,7 @@ func (f *applyFlags) upgradeThrough(
 	return false, nil
 }
 
-// checkThrough looks at --through alone.
+// checkThrough validates --through.
 func (f *upgradeFlags) checkThrough() error {
 	for _, v := range f.through {
 		if _, err := version.ParseSemantic(v); err != nil {
@@ -119,7 +118,7 @@ func (f *upgradeFlags) checkThrough() error {
 	return nil
 }
 
-// onTheWay opens the cluster and calls then, if it is to be upgraded to the stage's version, be it after a repair.
+// onTheWay opens the cluster and calls then if the plan includes an upgrade to f.version, possibly after a repair.
 func (f *clusterFlags) onTheWay(ctx context.Context, stdio IO, args []string,
 	then func(*workspace.Workspace) error) error {
 	w, err := f.openCluster(ctx, stdio, args, host.PolicyProbe)

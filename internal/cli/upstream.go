@@ -11,11 +11,11 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// upstreamGap is something that upstream's program has and this one does not.
+// upstreamGap is a command or flag of upstream KubeOne that does not exist here.
 type upstreamGap struct {
-	commands string // separated by ", "; anyCommand, or beforeName for what stands before a command's name
-	flags    string // of these commands, separated by ", "; "" for the commands themselves
-	instead  string // what to do instead, or why it is not here, as docs/commands.md has it
+	commands string // separated by ", "; anyCommand, or beforeName for flags before the command
+	flags    string // separated by ", "; "" means the commands themselves
+	instead  string // alternative or reason, in Markdown
 }
 
 const (
@@ -23,7 +23,7 @@ const (
 	beforeName = "before its name"
 )
 
-// upstreamGaps are the rows of the table in docs/commands.md.
+// upstreamGaps holds the rows of the table in docs/commands.md.
 var upstreamGaps = []upstreamGap{
 	{"all", "-d, --debug, --log-format",
 		"`-v` prints more details; `-o json` and `--log-file FILE` are for programs. `-l` of `apply` is " +
@@ -87,14 +87,13 @@ var upstreamGaps = []upstreamGap{
 		"use this page and `--help`"},
 }
 
-// plainText is a sentence of the table without its markup.
+// plainText removes the Markdown of a sentence.
 func plainText(markdown string) string {
 	link := regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 	return strings.ReplaceAll(link.ReplaceAllString(markdown, "$1"), "`", "")
 }
 
-// missingCommand is the error about a command of upstream's that is not here, and what to do instead; nil where the
-// arguments name none.
+// missingCommand returns an error about a command that only upstream has, with its alternative, or nil.
 func missingCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -112,7 +111,7 @@ func missingCommand(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// missingFlag adds to the error about a flag what to do instead, where upstream's command has that flag.
+// missingFlag adds the alternative to an error about a flag that only upstream has.
 func missingFlag(cmd *cobra.Command, err error) error {
 	var missing *pflag.NotExistError
 	if !errors.As(err, &missing) {
@@ -136,7 +135,7 @@ func missingFlag(cmd *cobra.Command, err error) error {
 	return err
 }
 
-// refuseMissing has every command that takes arguments refuse the names of commands of upstream's.
+// refuseMissing makes every command with arguments refuse commands that only upstream has.
 func refuseMissing(cmd *cobra.Command) {
 	if args := cmd.Args; args != nil {
 		cmd.Args = func(cmd *cobra.Command, given []string) error {

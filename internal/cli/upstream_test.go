@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// upstreamGlobal are flags of every command of upstream's. Its -l is none of ours where we have a flag of that letter.
+// upstreamGlobal lists the flags of every upstream command. Its -l is skipped for commands that have another -l here.
 const upstreamGlobal = "-m --manifest -t --tfjson -c --credentials -v --verbose -d --debug --log-format"
 
-// upstream are its commands, and the flags that each has besides. Of a command that is not here they do not matter.
+// upstream maps the upstream commands to their own flags. The flags of commands that do not exist here do not matter.
 var upstream = map[string]string{
 	"apply": "-y --auto-approve -b --backup --no-init --force-install --force-upgrade --upgrade-machine-deployments " +
 		"--create-machine-deployments --prune-images --rotate-encryption-key",
@@ -54,7 +54,7 @@ var upstream = map[string]string{
 	"document":              "",
 }
 
-// here is the program's command of that name, nil if it has none.
+// here returns the command with that name, or nil.
 func here(root *cobra.Command, name string) *cobra.Command {
 	cmd, _, err := use{args: strings.Fields(name)}.resolve(root)
 	if err != nil || cmd.CommandPath() != "kubeone "+name {
@@ -63,10 +63,10 @@ func here(root *cobra.Command, name string) *cobra.Command {
 	return cmd
 }
 
-// absence is one thing of upstream's that is not here: a command, or a flag of a command.
+// absence is a command or flag that only upstream has.
 type absence struct{ command, flag string }
 
-// absences are those of the table.
+// absences returns the absences in the table.
 func absences() []absence {
 	var out []absence
 	for _, gap := range upstreamGaps {
@@ -79,7 +79,7 @@ func absences() []absence {
 	return out
 }
 
-// TestTheTableOfGapsIsDocumented holds that docs/commands.md has the rows of the table, and no others.
+// TestTheTableOfGapsIsDocumented checks that docs/commands.md has exactly the rows of the table.
 func TestTheTableOfGapsIsDocumented(t *testing.T) {
 	t.Parallel()
 	_, section, _ := strings.Cut(read(t, "../../docs/commands.md"),
@@ -108,8 +108,7 @@ func TestTheTableOfGapsIsDocumented(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotHereIsRefused holds that all that docs/commands.md says of upstream's is not here is a mistake in the
-// command line.
+// TestWhatIsNotHereIsRefused checks that every missing command and flag is refused as a mistake in the command line.
 func TestWhatIsNotHereIsRefused(t *testing.T) {
 	t.Parallel()
 	root := program()
@@ -143,8 +142,8 @@ func TestWhatIsNotHereIsRefused(t *testing.T) {
 	}
 }
 
-// TestWhatUpstreamHasIsHereOrNamed holds that docs/commands.md names every command of upstream's, and every flag of a
-// command of the same name, that is not here; and nothing that upstream does not have.
+// TestWhatUpstreamHasIsHereOrNamed checks that docs/commands.md names every upstream command and flag that does not
+// exist here, and nothing else.
 func TestWhatUpstreamHasIsHereOrNamed(t *testing.T) {
 	t.Parallel()
 	root, named, used := program(), absences(), map[absence]bool{}

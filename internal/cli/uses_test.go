@@ -17,20 +17,19 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// use is one run of the program that is written down: in a dialogue, a scenario or a document.
+// use is one command line in a dialogue, a scenario or a document.
 type use struct {
 	where string   // the file's name
 	args  []string // without the program's name; unknownArg where a test computes one
-	// refused is set where the test wants a status with which nothing was done, so that it shows of no command that it
-	// works, and of no flag that it has an effect.
+	// refused means that the test expects a status with which nothing was done. Such a use does not count as a test of
+	// its flags.
 	refused bool
 }
 
-// unknownArg stands for an argument that only the test's run knows.
+// unknownArg stands for an argument known only at run time.
 const unknownArg = "\x00"
 
-// resolve finds a use's command and flags. It fails for a command or a flag that does not exist; what flags are set
-// to is not looked at.
+// resolve finds the command and flags of a use. It fails if one does not exist, and ignores the values of flags.
 func (u use) resolve(root *cobra.Command) (*cobra.Command, []*pflag.Flag, error) {
 	cmd, args := root, u.args
 	for len(args) > 0 && cmd.HasSubCommands() {
@@ -67,7 +66,7 @@ func (u use) resolve(root *cobra.Command) (*cobra.Command, []*pflag.Flag, error)
 	return cmd, flags, nil
 }
 
-// usesOfDialogues are the runs of testdata/script.
+// usesOfDialogues returns the commands in testdata/script.
 func usesOfDialogues(t *testing.T) []use {
 	t.Helper()
 	run := regexp.MustCompile(`^(?:! )?(?:exec|exits (\d+)) (?:sh -c ')?kubeone\b(.*)$`)
@@ -85,8 +84,8 @@ func usesOfDialogues(t *testing.T) []use {
 	return out
 }
 
-// usesOfScenarios are the runs of the program that test/e2e writes: lists of strings, and arguments of calls, that
-// begin with a command. Its operator names the manifest in each.
+// usesOfScenarios returns the commands in test/e2e: lists of strings, and call arguments, that begin with a command.
+// The operator there adds the manifest to each.
 func usesOfScenarios(t *testing.T, root *cobra.Command) []use {
 	t.Helper()
 	var out []use
@@ -118,18 +117,18 @@ func usesOfScenarios(t *testing.T, root *cobra.Command) []use {
 	return out
 }
 
-// scenario is what is known of one function.
+// scenario is what is known about one function.
 type scenario struct {
 	variables map[string][]string // lists that variables hold
 	refused   map[ast.Node]bool   // lists of runs that are refused
 }
 
-// others are functions that run another program, whose commands have names as ours do.
+// others reports whether a function runs another program with similar command names.
 func others(name string) bool {
 	return slices.Contains([]string{"Kube", "kube", "Feed", "Object", "Exec", "CommandContext"}, name)
 }
 
-// list is the list of strings that a node makes, nil if it makes none.
+// list returns the list of strings that a node creates, or nil.
 func (s *scenario) list(node ast.Node) []string {
 	switch node := node.(type) {
 	case *ast.AssignStmt:
@@ -138,7 +137,7 @@ func (s *scenario) list(node ast.Node) []string {
 				s.variables[id.Name] = s.list(node.Rhs[n])
 			}
 		}
-	case *ast.RangeStmt: // over lists, each of which is run
+	case *ast.RangeStmt: // over lists; each is a command line
 		lists, ok := node.X.(*ast.CompositeLit)
 		if ok && refuses(node.Body) {
 			for _, one := range lists.Elts {
@@ -174,8 +173,8 @@ func (s *scenario) list(node ast.Node) []string {
 	return nil
 }
 
-// refuses reports whether the first call in a node that says which status it wants, as run does, wants one with which
-// nothing was done. 10 is also that of a recovery that brought the cluster back and could not do all of the rest.
+// refuses reports whether the first call with an expected status in a node expects one with which nothing was done.
+// Status 10 does not count: a recovery may restore the cluster and still end with it.
 func refuses(in ast.Node) bool {
 	wanted := ""
 	ast.Inspect(in, func(node ast.Node) bool {
@@ -189,7 +188,7 @@ func refuses(in ast.Node) bool {
 	return wanted != "" && !slices.Contains([]string{"0", "2", "3", "4", "10"}, wanted)
 }
 
-// texts are the values of expressions, as far as the source says them.
+// texts returns the values of expressions, as far as the source shows them.
 func texts(of []ast.Expr) []string {
 	var out []string
 	for _, one := range of {

@@ -10,7 +10,7 @@ import (
 	"kubeone/internal/release"
 )
 
-// Version is this program's version; the build sets it.
+// Version is the version of kubeone, set by the build.
 var Version = "v0.1.0-dev" //nolint:gochecknoglobals // set by -ldflags -X
 
 // newVersionCommand returns "kubeone version".
@@ -34,7 +34,7 @@ func newVersionCommand(stdio IO) *cobra.Command {
 	return cmd
 }
 
-// versionInfo is what there is to know about this program.
+// versionInfo is the JSON of "version".
 type versionInfo struct {
 	Version    string   `json:"version"`
 	Go         string   `json:"go"`
@@ -42,7 +42,7 @@ type versionInfo struct {
 	Kubernetes []string `json:"kubernetes"`
 }
 
-// String is the version in a line.
+// String returns the versions in one line.
 func (v versionInfo) String() string {
 	return fmt.Sprintf("kubeone %s (%s, %s), for Kubernetes %v", v.Version, v.Go, v.Platform, v.Kubernetes)
 }

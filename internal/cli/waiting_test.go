@@ -7,7 +7,7 @@ import (
 	"kubeone/internal/engine"
 )
 
-// What a run waits for is said as soon as it waits, and again only when that is something else.
+// A run prints what it waits for at once, and again only when that changes.
 func TestWhatARunWaitsForIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
@@ -19,7 +19,7 @@ func TestWhatARunWaitsForIsSaidOnce(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 	if len(lines) != 2 || !strings.HasPrefix(lines[0], "cp-1: not") || !strings.Contains(lines[1], "cp-2") ||
-		!strings.HasSuffix(lines[0], "; looking again, for up to a minute") {
+		!strings.HasSuffix(lines[0], "; checking again, for up to a minute") {
 		t.Errorf("said %q", lines)
 	}
 }

@@ -17,16 +17,16 @@ import (
 	"strings"
 )
 
-// maxCredentials bounds what is read of a file with credentials, in bytes.
+// maxCredentials limits the size of a credentials file in bytes.
 const maxCredentials = 1 << 20
 
-// credentialsFile is what is read of a file with credentials. Its format is that of KubeOne.
+// credentialsFile is the content of a credentials file, in KubeOne's format.
 type credentialsFile struct {
-	// RegistriesAuth is a document of its own, as text.
+	// RegistriesAuth is a separate document, as text.
 	RegistriesAuth string `json:"registriesAuth,omitempty" secret:"true"`
 }
 
-// registriesAuth is that document: of a ContainerRuntimeContainerd no more than the credentials.
+// registriesAuth is the document in RegistriesAuth: the credentials of a ContainerRuntimeContainerd.
 type registriesAuth struct {
 	APIVersion string                  `json:"apiVersion"`
 	Kind       string                  `json:"kind"`
@@ -37,14 +37,14 @@ type registryAuth struct {
 	Auth *v1beta2.ContainerdRegistryAuthConfig `json:"auth,omitempty" secret:"true"`
 }
 
-// registriesKind is the document's kind.
+// registriesKind is the kind of that document.
 const registriesKind = "ContainerRuntimeContainerd"
 
-// otherCredentials are keys that KubeOne's files have for clouds, addons and charts. Nothing reads them here yet.
+// otherCredentials lists keys of KubeOne's credentials files for clouds, addons and charts. They are ignored.
 var otherCredentials = pattern.Lazy(`^(cloudConfig|csiConfig|customSecrets|addonParams|` +
 	`((MC|CCM|OSM)_)?(AWS|ARM|DIGITALOCEAN|GOOGLE|HCLOUD|KUBEVIRT|NUTANIX|OS|METAL|PACKET|VSPHERE|VCD)_[0-9A-Z_]+)$`)
 
-// readCredentials reads the file with credentials. What it says of a registry goes before what the manifest says.
+// readCredentials reads the credentials file. It takes precedence over the manifest.
 func (l *loader) readCredentials() {
 	if l.CredentialsPath == "" {
 		return
@@ -77,9 +77,9 @@ func (l *loader) failCredentials(err error) {
 	l.failFile(l.CredentialsPath, hint, fmt.Errorf("read the credentials: %w", err))
 }
 
-var errReadable = errors.New("others than its owner can read or write the file")
+var errReadable = errors.New("users other than its owner can read or write the file")
 
-// privateFile reads a file that nobody but its owner may read.
+// privateFile reads a file and fails if users other than its owner can access it.
 func privateFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -102,8 +102,8 @@ func privateFile(path string) ([]byte, error) {
 	return data, err
 }
 
-// credentialsTree reads YAML that begins after so many lines of the file; nil where there is nothing in it. What the
-// parser says is not repeated, since it may quote a secret.
+// credentialsTree parses YAML that begins below a line of the file; it returns nil if the text is empty. Errors do not
+// repeat messages of the parser, because they may quote a secret.
 func (l *loader) credentialsTree(data []byte, before int) (*yaml.Node, bool) {
 	var doc, second yaml.Node
 	read := yaml.NewDecoder(bytes.NewReader(data))
@@ -117,7 +117,7 @@ func (l *loader) credentialsTree(data []byte, before int) (*yaml.Node, bool) {
 	case err != nil:
 		var line int
 		if m := yamlLine().FindStringSubmatch(err.Error()); m != nil {
-			_, _ = fmt.Sscan(m[1], &line) // digits, by the expression
+			_, _ = fmt.Sscan(m[1], &line) // the expression matches digits only
 			p.Line = before + line
 		}
 		l.found = append(l.found, p)
@@ -139,7 +139,7 @@ func (l *loader) credentialsTree(data []byte, before int) (*yaml.Node, bool) {
 	return doc.Content[0], true
 }
 
-// moveDown moves the nodes of a document within a document to their lines in the file. Columns are not known there.
+// moveDown shifts the nodes of an embedded document to their lines in the file. Their columns are not known.
 func moveDown(n *yaml.Node, lines int) {
 	n.Line, n.Column = n.Line+lines, 0
 	for _, below := range n.Content {
@@ -147,7 +147,7 @@ func moveDown(n *yaml.Node, lines int) {
 	}
 }
 
-// withoutOthers takes the keys away that are of no use here, and says so.
+// withoutOthers removes ignored keys and warns about them.
 func (l *loader) withoutOthers(root *yaml.Node) {
 	for i := 0; i+1 < len(root.Content); {
 		key := root.Content[i]
@@ -222,7 +222,7 @@ func (l *loader) credentialsProblem(path, hint, message string) {
 	})
 }
 
-// decodeScalar decodes a text, a number or a truth value.
+// decodeScalar decodes a string, number or boolean.
 func (d *decoder) decodeScalar(at place, n *yaml.Node, v reflect.Value) {
 	if n.Kind != yaml.ScalarNode {
 		d.addError(at, "", "expected %s, got %s", kindName(v.Kind()), describeNode(n, at.secret))
@@ -230,8 +230,7 @@ func (d *decoder) decodeScalar(at place, n *yaml.Node, v reflect.Value) {
 	}
 	switch v.Kind() {
 	case reflect.String:
-		// A number or truth value is taken as it is written: "1.30" stays 1.30, and labels may be written
-		// without quotes.
+		// Numbers and booleans keep their spelling: "1.30" stays 1.30, and labels need no quotes.
 		v.SetString(n.Value)
 	case reflect.Bool:
 		d.decodeBool(at, n, v)
@@ -279,12 +278,12 @@ func (d *decoder) anyScalar(at place, n *yaml.Node, v reflect.Value) {
 	case nil:
 	case bool, string, int, int64, uint64, float64:
 		v.Set(reflect.ValueOf(value))
-	default: // a time, or bytes: JSON knows neither
+	default: // times and bytes do not exist in JSON
 		v.Set(reflect.ValueOf(n.Value))
 	}
 }
 
-// describeNode says what a node is, with a short value's text unless that is secret.
+// describeNode returns the type of a node, with a short value unless it is secret.
 func describeNode(n *yaml.Node, secret bool) string {
 	switch n.Kind {
 	case yaml.MappingNode:

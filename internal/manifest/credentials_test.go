@@ -44,7 +44,7 @@ func loadWith(t *testing.T, text, credentials string) (manifest.Loaded, error) {
 	return manifest.Load(t.Context(), o)
 }
 
-// What the file says of a registry goes before the manifest. Neither it nor anything of it is in what is kept.
+// The file takes precedence over the manifest. Its values appear nowhere in the stored manifest.
 func TestCredentialsOfAFile(t *testing.T) {
 	t.Parallel()
 	plain, err := loadWith(t, demo+withRegistries, "")
@@ -73,7 +73,7 @@ func TestCredentialsOfAFile(t *testing.T) {
 	}
 }
 
-// Without a file, and without any in the manifest, nobody knows what hosts are to have.
+// Without a file and without any in the manifest, the credentials of hosts are unknown.
 func TestWhoseCredentialsAreKnown(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -8,29 +8,29 @@ import (
 	"strings"
 )
 
-// The bounds of what is decoded. A manifest of a thousand hosts has about 20,000 nodes; aliases can make many more of
-// few lines.
+// Limits of decoding. A manifest of a thousand hosts has about 20,000 nodes; with aliases, a few lines can create many
+// more.
 const (
 	maxNodes = 200_000
 	maxDepth = 64
 )
 
-// decoder turns one file's tree of nodes into Go values, by their json tags. What does not fit is reported, and
-// decoding goes on with the next value.
+// decoder decodes the nodes of one file into Go values by their json tags. It reports values that do not fit and
+// continues with the next one.
 type decoder struct {
 	*loader
 	file  string
 	root  reflect.Type
 	where positions // by the path in the file
-	what  string    // what every key has to be, for messages
-	nulls bool      // nothing is likely a mistake: a person wrote the file
+	what  string    // what the keys are called in messages
+	nulls bool      // warn about nulls: a person wrote the file
 	nodes int
 	depth int
-	// stopped says that there were too many nodes or levels, which has been said.
+	// stopped is set after too many nodes or levels were reported.
 	stopped bool
 }
 
-// place is where the walk is: the path so far, the node to point at, and whether values must not be repeated.
+// place is the current position: the path, the node to point at, and whether values are secret.
 type place struct {
 	path   string
 	node   *yaml.Node
@@ -67,7 +67,7 @@ func (d *decoder) decodeValue(at place, n *yaml.Node, v reflect.Value) {
 	d.addKindError(at, n, v)
 }
 
-// enterNode counts one more node and level. It returns false, and says so once, if there are too many.
+// enterNode counts a node and a level. If there are too many, it reports that once and returns false.
 func (d *decoder) enterNode(at place) bool {
 	if d.nodes < maxNodes && d.depth < maxDepth {
 		d.nodes++
@@ -102,7 +102,7 @@ func (d *decoder) addKindError(at place, n *yaml.Node, v reflect.Value) {
 	}
 }
 
-// warnOfNull warns where "external:" is written and "external: {}" is meant: YAML's nothing is a field that is not set.
+// warnOfNull warns about "external:" where "external: {}" is probably meant: a YAML null leaves the field unset.
 func (d *decoder) warnOfNull(at place, v reflect.Value) {
 	if d.nulls && v.Kind() == reflect.Pointer && v.Type().Elem().Kind() == reflect.Struct {
 		d.addProblem(at, Warning, "write {} after the colon to set it", "has no value, which means that it is not set")
@@ -134,7 +134,7 @@ func (d *decoder) decodeStruct(at place, n *yaml.Node, v reflect.Value) {
 	}
 }
 
-// addUnknownField reports a field that does not exist, and which one was probably meant.
+// addUnknownField reports an unknown field and suggests a similar one.
 func (d *decoder) addUnknownField(at place, key *yaml.Node, names []string) {
 	child := place{path: v1beta2.Child(at.path, key.Value), node: key}
 	var hint string
@@ -184,7 +184,7 @@ func (d *decoder) decodeList(at place, n *yaml.Node, v reflect.Value) {
 	}
 }
 
-// decodeAny decodes what belongs to someone else: maps, lists, texts, numbers and truth values, as they are.
+// decodeAny decodes values of another API: maps, lists, strings, numbers and booleans, unchanged.
 func (d *decoder) decodeAny(at place, n *yaml.Node, v reflect.Value) {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -200,15 +200,14 @@ func (d *decoder) decodeAny(at place, n *yaml.Node, v reflect.Value) {
 	}
 }
 
-// isNothing reports whether nothing, or null, is written.
+// isNothing reports whether a node is absent or null.
 func isNothing(n *yaml.Node) bool { return n.ShortTag() == "!!null" }
 
-// valueOf returns the value of a mapping's field, behind an alias, also where an alias or a merge key brings it; nil
-// where there is none.
+// valueOf returns the value of a field in a mapping, also through aliases and merge keys, or nil.
 func valueOf(n *yaml.Node, name string) *yaml.Node { return findValue(n, name, map[*yaml.Node]bool{}) }
 
-// findValue is value. What is written in a mapping wins over what is merged into it, and the first of several over the
-// others. seen are the mappings that do not have the field; few lines can merge the same one very often.
+// findValue implements valueOf. Keys of a mapping win over merged ones, and earlier merges over later ones. seen holds
+// the mappings without the field, because few lines can merge the same mapping very often.
 func findValue(n *yaml.Node, name string, seen map[*yaml.Node]bool) *yaml.Node {
 	if n = resolveAlias(n); n.Kind != yaml.MappingNode || seen[n] {
 		return nil
@@ -232,7 +231,7 @@ func findValue(n *yaml.Node, name string, seen map[*yaml.Node]bool) *yaml.Node {
 	return nil
 }
 
-// mergeSources are the mappings that a merge key names: one, or a list of them.
+// mergeSources returns the mappings of a merge key: one, or a list.
 func mergeSources(n *yaml.Node) []*yaml.Node {
 	if n = resolveAlias(n); n.Kind == yaml.SequenceNode {
 		return n.Content
@@ -240,26 +239,26 @@ func mergeSources(n *yaml.Node) []*yaml.Node {
 	return []*yaml.Node{n}
 }
 
-// resolveAlias is the node that an alias stands for, and any other node itself.
+// resolveAlias returns the node behind an alias, or the node itself.
 func resolveAlias(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
-		return n.Alias // never an alias: an anchor is of what is written
+		return n.Alias // never an alias itself
 	}
 	return n
 }
 
-// position is where a value was written.
+// position is the place of a value in a file.
 type position struct {
 	File         string
 	Line, Column int
-	// Path is how the file itself names the place, where that is not the path in the manifest.
+	// Path is the path in the file, if it differs from that in the manifest.
 	Path string
 }
 
-// positions says where values were written, by their path in the manifest.
+// positions maps paths in the manifest to the places of their values.
 type positions map[string]position
 
-// findPosition returns the position of the path, or of the nearest thing above it that was written.
+// findPosition returns the position of the path, or of its nearest parent in the file.
 func (p positions) findPosition(path string) position {
 	for {
 		if at, ok := p[path]; ok || path == "" {
@@ -269,7 +268,7 @@ func (p positions) findPosition(path string) position {
 	}
 }
 
-// cutBelow removes everything at and below a path, and returns it by what follows the path.
+// cutBelow removes the positions at and below a path and returns them by the rest of their paths.
 func (p positions) cutBelow(path string) positions {
 	out := positions{}
 	for at, where := range p {
@@ -281,7 +280,7 @@ func (p positions) cutBelow(path string) positions {
 	return out
 }
 
-// putBelow adds positions below a path, by what follows the path.
+// putBelow adds positions below a path by the rest of their paths.
 func (p positions) putBelow(path string, below positions) {
 	for rest, where := range below {
 		p[path+rest] = where
@@ -294,7 +293,7 @@ func isRelatedPath(path, above string) bool {
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[' || above == "")
 }
 
-// parentPath is the path above a path: "a.b[1]" of "a.b[1].c", "a.b" of "a.b[1]".
+// parentPath returns the parent of a path: "a.b[1]" of "a.b[1].c", "a.b" of "a.b[1]".
 func parentPath(path string) string {
 	if strings.HasSuffix(path, `"]`) {
 		return path[:max(strings.LastIndex(path, `["`), 0)]
@@ -307,7 +306,7 @@ type pair struct {
 	key, value *yaml.Node
 }
 
-// childPlace is the place of a pair's value. A scalar is pointed at itself, everything else by its key.
+// childPlace returns the place of a pair's value. Problems point at scalars themselves, and at the key of other values.
 func (p place) childPlace(of pair) place {
 	node := of.key
 	if of.value.Kind == yaml.ScalarNode {
@@ -316,8 +315,8 @@ func (p place) childPlace(of pair) place {
 	return place{path: v1beta2.Child(p.path, of.key.Value), node: node, secret: p.secret}
 }
 
-// mappingPairs returns a mapping's pairs in order, without duplicates, and with those that YAML's merge key "<<"
-// brings. ok is false if the node is no mapping.
+// mappingPairs returns the pairs of a mapping in order, without duplicates, including those of the merge key "<<". ok
+// is false if the node is not a mapping.
 func (d *decoder) mappingPairs(at place, n *yaml.Node) (out []pair, ok bool) {
 	if n.Kind != yaml.MappingNode {
 		d.addError(at, "", "expected fields, got %s", describeNode(n, at.secret))
@@ -346,7 +345,7 @@ func (d *decoder) mappingPairs(at place, n *yaml.Node) (out []pair, ok bool) {
 	return out, true
 }
 
-// mergePairs adds the pairs of a merge key's mapping, or list of mappings, that are not there yet.
+// mergePairs adds missing pairs from the mappings of a merge key.
 func (d *decoder) mergePairs(at place, n *yaml.Node, first map[string]*yaml.Node, out []pair) []pair {
 	if !d.enterNode(at) {
 		return out

@@ -9,7 +9,8 @@ import (
 	"kubeone/internal/manifest"
 )
 
-// TestRepetitionIsBounded: a few lines of aliases, or of merge keys, can stand for more than any computer holds.
+// TestRepetitionIsBounded checks limits: a few lines of aliases or merge keys can stand for more than any computer can
+// hold.
 func TestRepetitionIsBounded(t *testing.T) {
 	t.Parallel()
 	aliases, merges := "x0: &x0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n", "x0: &x0 {a: 1}\n"

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// desiredCluster is the cluster as the other stages know it. The digest is not part of it yet.
+// desiredCluster returns the cluster for the other stages, without its digest.
 func (l *loader) desiredCluster() desired.Cluster {
 	c := l.cluster
 	return desired.Cluster{
@@ -219,7 +219,7 @@ func componentOf(c *v1beta2.ControlPlaneComponentConfig) desired.Component {
 	return desired.Component(*c)
 }
 
-// bundleOf is the authorities that hosts trust, from either of the fields for them.
+// bundleOf returns the CAs that hosts trust, from either field.
 func bundleOf(c *v1beta2.KubeOneCluster) string {
 	if c.CertificateAuthority.Bundle != "" {
 		return c.CertificateAuthority.Bundle
@@ -280,8 +280,7 @@ func durationOf(text string) time.Duration {
 	return d
 }
 
-// ParseShare reads a share of nodes, as upgrade.maxUnavailable has it: "2" or "25%". Numbers below 1 and percentages
-// outside 1 to 100 are errors.
+// ParseShare parses upgrade.maxUnavailable: "2" or "25%". Numbers below 1 and percentages outside 1 to 100 are errors.
 func ParseShare(text string) (desired.Share, error) {
 	digits, percent := strings.CutSuffix(text, "%")
 	n, err := strconv.Atoi(digits)

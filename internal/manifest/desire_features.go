@@ -15,8 +15,7 @@ import (
 	"strings"
 )
 
-// addExtras turns the features that are switched on into what they add to components, and finds flags of the manifest
-// that contradict them.
+// addExtras adds what enabled features need in components, and reports contradicting flags.
 func (l *loader) addExtras() {
 	f := l.cluster.Features
 	l.auditLog(f.StaticAuditLog)
@@ -105,7 +104,7 @@ func (l *loader) auditWebhook(w *v1beta2.WebhookAuditLog) {
 	l.addExtra(desired.Extra{Name: "webhookAuditLog", Files: []desired.ComponentFile{policy, kubeconfig}, Flags: flags})
 }
 
-// admissionPlugin is an admission plugin, with the text of its configuration if it has any.
+// admissionPlugin is an admission plugin and its configuration, if any.
 func (l *loader) admissionPlugin(name, plugin string, s *v1beta2.Switch, configuration string) {
 	if s == nil || !s.Enable {
 		return
@@ -151,7 +150,7 @@ func (l *loader) addAuthentication(a *v1beta2.AuthenticationConfiguration) {
 	})
 }
 
-// reportContradictions reports the flags of the manifest that say something else about what a feature needs.
+// reportContradictions reports flags in the manifest that contradict a feature.
 func (l *loader) reportContradictions(e desired.Extra, flags map[string]string) {
 	other := func(flag, message string) {
 		l.reportPath(v1beta2.Child("controlPlaneComponents.apiServer.flags", flag), Error,
@@ -180,8 +179,8 @@ func (l *loader) reportContradictions(e desired.Extra, flags map[string]string) 
 	}
 }
 
-// excludesFlag reports whether an API server does not start with both a feature and a flag of another way to say who
-// asks.
+// excludesFlag reports whether the API server cannot start with both a feature and a flag for another kind of
+// authentication.
 func excludesFlag(feature, flag string) bool {
 	switch feature {
 	case "openidConnect":
@@ -192,7 +191,7 @@ func excludesFlag(feature, flag string) bool {
 	return false
 }
 
-// commaList are the items of a flag's value.
+// commaList returns the items of a flag value.
 func commaList(value string) []string {
 	items := strings.Split(value, ",")
 	for i := range items {
@@ -201,7 +200,7 @@ func commaList(value string) []string {
 	return items
 }
 
-// textOf is the manifest as YAML.
+// textOf returns the manifest as YAML.
 func textOf(c *v1beta2.KubeOneCluster) ([]byte, error) {
 	text, err := yaml.Marshal(c)
 	if err != nil {
@@ -210,8 +209,7 @@ func textOf(c *v1beta2.KubeOneCluster) ([]byte, error) {
 	return text, nil
 }
 
-// digestOf returns the sha256 (hex) of the manifest. Where a host stands in a list, and what its ID is, change nothing
-// about the cluster, and so nothing about the digest.
+// digestOf returns the sha256 (hex) of the manifest. The order and the IDs of hosts do not change it.
 func digestOf(c *v1beta2.KubeOneCluster) (string, error) {
 	ordered := *c
 	ordered.ControlPlane.Hosts = withoutOrder(c.ControlPlane.Hosts)

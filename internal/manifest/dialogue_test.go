@@ -15,9 +15,9 @@ import (
 	"kubeone/internal/testutil/golden"
 )
 
-// TestProblems loads each dialogue's files and compares what is said about them. A dialogue is a txtar archive: files,
-// of which tf.json or tfdir is given to Terraform's option on a machine without Terraform, and the problems, as a
-// person reads them. credentials.yaml is the file with credentials, and readable.yaml one that others can read.
+// TestProblems loads the files of each dialogue and compares the problems. A dialogue is a txtar archive with input
+// files and the expected problems. tf.json or tfdir is the Terraform output, on a machine without Terraform.
+// credentials.yaml is the credentials file, and readable.yaml one that other users can read.
 func TestProblems(t *testing.T) {
 	t.Parallel()
 	paths, err := filepath.Glob("testdata/problems/*.txtar")
@@ -79,7 +79,7 @@ func dialogue(t *testing.T, path string) {
 	}
 }
 
-// said is everything that Load says, one problem a line.
+// said returns everything that Load reports, one problem a line.
 func said(t *testing.T, o manifest.Options) string {
 	t.Helper()
 	loaded, err := manifest.Load(t.Context(), o)

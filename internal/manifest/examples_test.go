@@ -10,7 +10,7 @@ import (
 	"kubeone/internal/manifest"
 )
 
-// unpacked writes the examples to a folder, as their reader has them.
+// unpacked writes the examples to a directory, as users have them.
 func unpacked(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

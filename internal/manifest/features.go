@@ -15,25 +15,25 @@ import (
 	"unicode/utf8"
 )
 
-// maxFeatureFile bounds a file that a feature names. etcd takes no larger object, and a script has these files in it.
+// maxFeatureFile limits the size of a feature's file. etcd stores no larger objects, and scripts contain these files.
 const maxFeatureFile = 256 << 10
 
-// featureFile is a file that a feature names, and the field that has its content instead.
+// featureFile is a file named by a feature, and the field that can hold its content instead.
 type featureFile struct {
 	feature       string  // "features.staticAuditLog"
 	name, content string  // the fields, below the feature's config
 	file, text    *string // their values
-	secret        bool    // nothing of it may be repeated
+	secret        bool    // messages must not quote it
 	check         func(text string) []mistake
 }
 
-// mistake is something that is wrong with a file's content.
+// mistake is a problem in the content of a file.
 type mistake struct {
-	line    int // from 1; 0 is the whole file
+	line    int // from 1; 0 means the whole file
 	message string
 }
 
-// featureFiles are those of the features that are switched on.
+// featureFiles returns the files of the enabled features.
 func featureFiles(f *v1beta2.Features) []featureFile {
 	var out []featureFile
 	if a := f.StaticAuditLog; a != nil && a.Enable {
@@ -78,8 +78,8 @@ func featureFiles(f *v1beta2.Features) []featureFile {
 	return out
 }
 
-// readFeatures reads the files that features name into the manifest, so that nothing later depends on them, and says
-// what is wrong with what they have in them.
+// readFeatures reads the files of features into the manifest, so that nothing later depends on them, and reports
+// mistakes in them.
 func (l *loader) readFeatures() {
 	for _, f := range featureFiles(&l.cluster.Features) {
 		l.readFeature(f)
@@ -102,7 +102,7 @@ func (l *loader) readFeature(f featureFile) {
 		}
 		data, err := readFeatureFile(l.absolutePath(*f.file))
 		if err != nil {
-			l.reportPath(named, Error, "the path is relative to the manifest's folder", err.Error())
+			l.reportPath(named, Error, "the path is relative to the manifest's directory", err.Error())
 			l.explain = append(l.explain, named)
 			return
 		}
@@ -126,7 +126,7 @@ func (l *loader) readFeature(f featureFile) {
 	}
 }
 
-// readFeatureFile reads a text, as scripts can hold one.
+// readFeatureFile reads a text that a script can contain.
 func readFeatureFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -140,15 +140,15 @@ func readFeatureFile(path string) ([]byte, error) {
 	case len(data) > maxFeatureFile:
 		return nil, fmt.Errorf("%s is larger than %d KiB", path, maxFeatureFile>>10)
 	case !utf8.Valid(data):
-		return nil, errors.New(path + " is no text in UTF-8")
+		return nil, errors.New(path + " is not UTF-8 text")
 	case strings.TrimSpace(string(data)) == "":
 		return nil, errors.New(path + " is empty")
 	}
 	return data, nil
 }
 
-// kubeconfigFile is the file with the credentials for the server of audit events. Of a manifest that has only the
-// digest, the digest alone is known.
+// kubeconfigFile returns the file with credentials for the server of audit events. If the manifest has only its digest,
+// the content is unknown.
 func kubeconfigFile(c v1beta2.WebhookAuditLogConfig) desired.ComponentFile {
 	const name = "audit-webhook.kubeconfig"
 	if c.Kubeconfig == "" {
@@ -157,19 +157,19 @@ func kubeconfigFile(c v1beta2.WebhookAuditLogConfig) desired.ComponentFile {
 	return desired.NewComponentFile(desired.APIServer, name, c.Kubeconfig)
 }
 
-// Secrets are the manifest's values that are nowhere else: not in the Cluster, its digest or the manifest's text.
-// Printing a Secrets prints none of them.
+// Secrets holds the secret values of the manifest. They are not in the Cluster, its digest or the manifest's text.
+// Printing it does not reveal them.
 type Secrets struct {
-	// Registries is credentials by registry host, of the file with credentials and of the manifest.
+	// Registries holds credentials by registry host, from the credentials file and the manifest.
 	Registries map[string]v1beta2.ContainerdRegistryAuthConfig
-	// AllRegistries says that registries that are not among them are to have no credentials on hosts: there is a file,
-	// or the manifest has some itself. Otherwise it may be that somebody did not name the file.
+	// AllRegistries means that hosts have no credentials for other registries: there is a file, or the manifest has
+	// some. Otherwise, the operator may have forgotten the file.
 	AllRegistries bool
-	// Helm is credentials for chart repositories, by release name.
+	// Helm holds credentials for chart repositories by release name.
 	Helm map[string]v1beta2.HelmAuth
-	// HTTPProxy and HTTPSProxy are the proxies' URLs where they have a user and password in them.
+	// HTTPProxy and HTTPSProxy are the URLs of proxies that contain a user and password.
 	HTTPProxy, HTTPSProxy string
-	// Files are the secret ones of Cluster.Extras, by name.
+	// Files holds the secret files of Cluster.Extras by name.
 	Files map[string][]byte
 }
 
@@ -182,7 +182,7 @@ func (Secrets) GoString() string { return "[secrets]" }
 // MarshalJSON hides the secrets from JSON.
 func (Secrets) MarshalJSON() ([]byte, error) { return []byte(`"[secrets]"`), nil }
 
-// secretValues are those of the manifest and of the file with credentials, which goes before the manifest.
+// secretValues returns the secrets. The credentials file takes precedence over the manifest.
 func (l *loader) secretValues() Secrets {
 	s := secretsOf(l.cluster)
 	maps.Copy(s.Registries, l.registries)
@@ -220,8 +220,7 @@ func releaseName(r v1beta2.HelmRelease) string {
 	return r.Chart
 }
 
-// suggestName returns the known name that was probably meant, because it is nearly the same, or begins like it; "" if
-// there is none.
+// suggestName returns the similar known name that was probably meant, or "".
 func suggestName(name string, known []string) string {
 	name = foldName(name)
 	best, bestDistance := "", 2+min(len(name)/4, 2)
@@ -242,13 +241,13 @@ func suggestName(name string, known []string) string {
 	return best
 }
 
-// foldName makes names that differ only in their way of joining words equal: sshPort, ssh_port, SSHPort.
+// foldName makes spellings of a name equal: sshPort, ssh_port, SSHPort.
 func foldName(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
 }
 
-// editDistance is the least number of insertions, deletions, replacements and swaps of neighbours that turn a into b
-// (optimal string alignment).
+// editDistance returns the optimal string alignment distance: the least number of insertions, deletions, replacements
+// and swaps of neighbours that turn a into b.
 func editDistance(a, b string) int {
 	before, row := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
@@ -272,8 +271,8 @@ func editDistance(a, b string) int {
 	return row[len(b)]
 }
 
-// otherPaths returns the paths, at most three, at which a type has a field of exactly that name; nil if there are more,
-// because then none of them is a hint.
+// otherPaths returns the paths of fields with exactly this name. With more than three, it returns nil: none of them is
+// a useful hint.
 func otherPaths(root reflect.Type, name string) []string {
 	var found []string
 	var walk func(t reflect.Type, path string, depth int)

@@ -74,7 +74,7 @@ func badStages(at string, stages []string) []mistake {
 	var out []mistake
 	for _, stage := range stages {
 		if !slices.Contains([]string{"RequestReceived", "ResponseStarted", "ResponseComplete", "Panic"}, stage) {
-			out = append(out, mistake{message: fmt.Sprintf("%s has %q, which is no stage of a request", at, stage)})
+			out = append(out, mistake{message: fmt.Sprintf("%s has %q, which is not a request stage", at, stage)})
 		}
 	}
 	return out
@@ -100,7 +100,7 @@ func nodeSelectorMistakes(text string) []mistake {
 	var out []mistake
 	for _, namespace := range slices.Sorted(maps.Keys(c.Selectors)) {
 		if _, err := labels.ConvertSelectorToLabelsMap(c.Selectors[namespace]); err != nil {
-			out = append(out, mistake{message: fmt.Sprintf("the selector of %s is %q, which is no list of key=value",
+			out = append(out, mistake{message: fmt.Sprintf("the selector of %s is %q, which is not a list of key=value",
 				namespace, c.Selectors[namespace])})
 		}
 	}
@@ -172,20 +172,20 @@ type authenticationConfiguration struct {
 	} `yaml:"anonymous"`
 }
 
-// claimMapping says which claim of a token is the user's name, or its groups.
+// claimMapping names the token claim for the user name or the groups.
 type claimMapping struct {
 	Claim      string  `yaml:"claim"`
 	Prefix     *string `yaml:"prefix"`
 	Expression string  `yaml:"expression"`
 }
 
-// mayPoseAsCluster reports whether an issuer may give names that are the cluster's own.
+// mayPoseAsCluster reports whether an issuer may assign user names reserved for the cluster.
 func (m *claimMapping) mayPoseAsCluster() bool {
 	return m != nil && m.Prefix != nil && strings.HasPrefix(*m.Prefix, "system:")
 }
 
-// authenticationMistakes looks for what an API server does not start with, and for an issuer that nobody can ask. What
-// rules about claims say is the API server's to judge.
+// authenticationMistakes returns mistakes that keep an API server from starting, and issuers that cannot be reached. It
+// does not judge claim rules.
 func authenticationMistakes(text string) []mistake {
 	var c authenticationConfiguration
 	if found := strictYAML(text, &c); found != nil {
@@ -223,7 +223,7 @@ func authenticationMistakes(text string) []mistake {
 	return out
 }
 
-// kubeconfigMistakes looks for what an API server needs of a kubeconfig. It repeats nothing of it.
+// kubeconfigMistakes returns missing parts of a kubeconfig for an API server. It quotes nothing from it.
 func kubeconfigMistakes(text string) []mistake {
 	var c struct {
 		Clusters []struct {
@@ -242,7 +242,7 @@ func kubeconfigMistakes(text string) []mistake {
 		} `yaml:"users"`
 	}
 	if err := yaml.Unmarshal([]byte(text), &c); err != nil {
-		return []mistake{{message: "is no kubeconfig"}}
+		return []mistake{{message: "is not a kubeconfig"}}
 	}
 	if len(c.Clusters) == 0 || !strings.Contains(c.Clusters[0].Cluster.Server, "://") {
 		return []mistake{{message: "has no server in it: it must be a kubeconfig"}}
@@ -262,7 +262,7 @@ func kubeconfigMistakes(text string) []mistake {
 	return nil
 }
 
-// strictYAML reads one document and refuses fields that the type does not have. It returns nil where all is well.
+// strictYAML decodes one document and refuses unknown fields. It returns nil on success.
 func strictYAML(text string, into any) []mistake {
 	d := yaml.NewDecoder(strings.NewReader(text))
 	d.KnownFields(true)
@@ -293,7 +293,7 @@ var (
 	goType   = pattern.Lazy(` (in type|into) \S.*$`)
 )
 
-// mistakeOf is a message of the YAML library, without the names of Go types in it.
+// mistakeOf returns a message of the YAML library without names of Go types.
 func mistakeOf(message string) mistake {
 	out := mistake{message: message}
 	if m := numbered().FindStringSubmatch(message); m != nil {
@@ -302,7 +302,7 @@ func mistakeOf(message string) mistake {
 	}
 	out.message = goType().ReplaceAllString(out.message, "")
 	if field, ok := strings.CutSuffix(strings.TrimPrefix(out.message, "field "), " not found"); ok {
-		out.message = strconv.Quote(field) + " is no field of this"
+		out.message = strconv.Quote(field) + " is not a known field"
 	}
 	return out
 }

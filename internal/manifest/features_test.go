@@ -51,7 +51,7 @@ func loadFeatures(t *testing.T, text string, files map[string]string) manifest.L
 	return loaded
 }
 
-// shortened has the flags of a feature without digests in paths.
+// shortened removes digests from paths in the flags of a feature.
 func shortened(e desired.Extra) map[string]string {
 	out := map[string]string{}
 	for name, value := range e.Flags {
@@ -63,7 +63,7 @@ func shortened(e desired.Extra) map[string]string {
 	return out
 }
 
-// featureCase is a manifest's features, and what they add to the API server.
+// featureCase is the features of a manifest and their effect on the API server.
 type featureCase struct {
 	text        string
 	files       map[string]string
@@ -142,8 +142,8 @@ func TestFeaturesBecomeFlagsOfTheAPIServer(t *testing.T) {
 	}
 }
 
-// The credentials for a server of audit events are in nothing that is shown or kept; the manifest that is kept in the
-// cluster makes the same cluster without them.
+// The credentials for a server of audit events appear in no output. The stored manifest describes the same cluster
+// without them.
 func TestTheKubeconfigOfAWebhookIsASecret(t *testing.T) {
 	t.Parallel()
 	const kubeconfig = "clusters: [{cluster: {server: https://a}}]\nusers: [{user: {token: geheim}}]\n"
@@ -212,8 +212,7 @@ func TestFilesOfFeaturesAreBounded(t *testing.T) {
 	}
 }
 
-// What somebody relies on and this version does not do is told apart from what is only missing: without it nothing is
-// begun.
+// Unsupported security settings stop a run; other unsupported fields are only reported.
 func TestSecurityThatIsNotCarriedOutIsToldApart(t *testing.T) {
 	t.Parallel()
 	for feature, want := range map[string][]string{

@@ -14,8 +14,8 @@ import (
 	"kubeone/internal/manifest"
 )
 
-// FuzzLoad: whatever the files hold, Load returns, its error is a *Problems with something in it, and what it accepts
-// it accepts again from its own text, with the same digest.
+// FuzzLoad checks that Load returns for any files and that its error is a non-empty *Problems. It must accept its own
+// text of an accepted manifest, with the same digest.
 func FuzzLoad(f *testing.F) {
 	for _, name := range []string{"minimal.yaml", "full.yaml"} {
 		text, err := examples.Files.ReadFile(name)
@@ -68,9 +68,9 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// FuzzTerraform: whatever Terraform's output holds beside a manifest that is right, Load returns, its error is a
-// *Problems with something in it, no host that it accepts has a text that would be another line or a command in a file
-// or a shell, and what it accepts is the same cluster when it is read again from its own text.
+// FuzzTerraform checks that Load returns for any Terraform output and that its error is a non-empty *Problems. No
+// accepted host may have a text that acts as another line or a command in a file or a shell. Loading the resulting text
+// must return the same cluster.
 func FuzzTerraform(f *testing.F) {
 	const rest = "apiVersion: kubeone.k8c.io/v1beta2\nkind: KubeOneCluster\nname: demo\n" +
 		"versions:\n  kubernetes: 1.36.3\ncloudProvider:\n  none: {}\nclusterNetwork:\n  cni:\n    flannel: {}\n"

@@ -16,8 +16,8 @@ import (
 	"strings"
 )
 
-// machineDeployments are the manifest's dynamicWorkers as MachineDeployments, which is what the existing tool makes of
-// them: each in kube-system, selected by the label workerset.
+// machineDeployments returns the manifest's dynamicWorkers as MachineDeployments, like KubeOne: in kube-system,
+// selected by the label workerset.
 func machineDeployments(c *v1beta2.KubeOneCluster) ([]map[string]any, error) {
 	var out []map[string]any
 	for i := range c.DynamicWorkers {
@@ -30,7 +30,7 @@ func machineDeployments(c *v1beta2.KubeOneCluster) ([]map[string]any, error) {
 	return out, nil
 }
 
-// wantedMachines are these objects as the other stages know them.
+// wantedMachines returns these objects for the other stages.
 func wantedMachines(objects []map[string]any) ([]desired.MachineDeployment, error) {
 	var out []desired.MachineDeployment
 	for _, o := range objects {
@@ -46,8 +46,8 @@ func wantedMachines(objects []map[string]any) ([]desired.MachineDeployment, erro
 	return out, nil
 }
 
-// controllersWanted says whether the controllers of Machines are to run in the cluster; nil where nothing is said.
-// There is no provider for clouds yet: what a manifest for one says is not carried out.
+// controllersWanted reports whether the Machine controllers should run in the cluster; nil if the manifest does not
+// say.
 func controllersWanted(c *v1beta2.KubeOneCluster) *bool {
 	switch {
 	case c.CloudProvider.None == nil:
@@ -74,7 +74,7 @@ func machineDeployment(c *v1beta2.KubeOneCluster, w *v1beta2.DynamicWorkerConfig
 	set := map[string]string{"workerset": w.Name}
 	labels, kubelet := mergeMaps(w.ProviderSpec.Labels, set), kubeletAnnotations(c)
 	surge, unavailable := 1, 0
-	if provider.Network != nil { // its addresses are given: there is none for one machine more
+	if provider.Network != nil { // its addresses are fixed: there are none for more machines
 		surge, unavailable = 0, 1
 	}
 	replicas := 1
@@ -115,7 +115,7 @@ func machineDeployment(c *v1beta2.KubeOneCluster, w *v1beta2.DynamicWorkerConfig
 	}, nil
 }
 
-// withoutEmpty leaves out what is empty.
+// withoutEmpty removes empty values.
 func withoutEmpty(fields map[string]any) map[string]any {
 	maps.DeleteFunc(fields, func(_ string, value any) bool {
 		m, ok := value.(map[string]string)
@@ -146,7 +146,7 @@ func providerValue(c *v1beta2.KubeOneCluster, p v1beta2.ProviderSpec) (map[strin
 		return nil, err
 	}
 	value["cloudProvider"] = machineProvider(c.CloudProvider)
-	if c.CloudProvider.AWS != nil { // by this tag the cloud knows whose its machines are
+	if c.CloudProvider.AWS != nil { // the cloud assigns machines to clusters by this tag
 		spec, _ := value["cloudProviderSpec"].(map[string]any)
 		if spec == nil {
 			spec = map[string]any{}
@@ -161,7 +161,8 @@ func providerValue(c *v1beta2.KubeOneCluster, p v1beta2.ProviderSpec) (map[strin
 	return value, nil
 }
 
-// machineProvider is what Machines call the cluster's cloud. Without one, machines are hosts that exist.
+// machineProvider returns the Machines' name for the cloud of the cluster. Without a cloud, Machines use existing
+// hosts.
 func machineProvider(p v1beta2.CloudProviderSpec) string {
 	for name, set := range map[string]bool{
 		"aws": p.AWS != nil, "azure": p.Azure != nil, "digitalocean": p.DigitalOcean != nil, "gce": p.GCE != nil,
@@ -176,7 +177,7 @@ func machineProvider(p v1beta2.CloudProviderSpec) string {
 	return "ssh"
 }
 
-// kubeletAnnotations tell the settings of the kubelet that are not the defaults.
+// kubeletAnnotations returns the kubelet settings that differ from the defaults.
 func kubeletAnnotations(c *v1beta2.KubeOneCluster) map[string]string {
 	const prefix = "v1.kubelet-config.machine-controller.kubermatic.io/"
 	out := map[string]string{}
@@ -191,8 +192,8 @@ func kubeletAnnotations(c *v1beta2.KubeOneCluster) map[string]string {
 	return out
 }
 
-// parseJSON turns JSON into the same tree of nodes that YAML becomes. A YAML parser would take most JSON, but not all
-// escapes, and its messages would be about YAML.
+// parseJSON parses JSON into the same nodes as YAML. A YAML parser does not accept all JSON escapes, and its messages
+// would be about YAML.
 func parseJSON(data []byte) (*yaml.Node, *jsonError) {
 	lines := newLines(data)
 	var whole json.RawMessage
@@ -213,7 +214,7 @@ func parseJSON(data []byte) (*yaml.Node, *jsonError) {
 	return node, nil
 }
 
-// jsonError is what is wrong with JSON, and where.
+// jsonError is a syntax error in JSON and its place.
 type jsonError struct {
 	line, column int
 	err          error
@@ -255,7 +256,7 @@ func (r *jsonReader) readNode(depth int) (*yaml.Node, error) {
 	return n, nil
 }
 
-// readChildren reads what is inside an object or array, and its end.
+// readChildren reads the content of an object or array and its end.
 func (r *jsonReader) readChildren(n *yaml.Node, open json.Delim, depth int) error {
 	n.Kind, n.Tag = yaml.SequenceNode, "!!seq"
 	if open == '{' {
@@ -272,7 +273,7 @@ func (r *jsonReader) readChildren(n *yaml.Node, open json.Delim, depth int) erro
 	return err
 }
 
-// tokenStart is the offset of the next token.
+// tokenStart returns the offset of the next token.
 func (r *jsonReader) tokenStart() int {
 	at := int(r.dec.InputOffset())
 	for at < len(r.data) && slices.Contains([]byte(" \t\r\n,:"), r.data[at]) {
@@ -281,7 +282,7 @@ func (r *jsonReader) tokenStart() int {
 	return at
 }
 
-// lines is the offsets at which lines begin.
+// lines returns the offsets of line beginnings.
 type lines []int
 
 func newLines(data []byte) lines {

@@ -11,7 +11,7 @@ import (
 	"kubeone/internal/manifest"
 )
 
-// TestTheProviderTakesTheManifestsMachines sets what upstream's manifests usually set.
+// TestTheProviderTakesTheManifestsMachines sets the usual fields of upstream manifests.
 func TestTheProviderTakesTheManifestsMachines(t *testing.T) {
 	t.Parallel()
 	loaded := load(t, head+`

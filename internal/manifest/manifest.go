@@ -1,10 +1,9 @@
 // Package manifest is the load stage: it reads a KubeOneCluster manifest and the output of Terraform or OpenTofu,
-// merges them, fills in defaults, checks everything and makes one desired.Cluster of it.
+// merges them, fills in defaults, validates the result and returns a desired.Cluster.
 //
-// Problems are collected, not thrown one by one. YAML and JSON are read into trees of nodes that know their lines, and
-// one walk over a tree decodes it into Go values, reports what does not belong, and remembers where each value was
-// written. Whatever a later check finds wrong about a value, the operator is told its file and line, also when the
-// value came from Terraform.
+// Problems are collected. YAML and JSON are parsed into nodes with line numbers. One walk decodes them into Go values,
+// reports unknown fields, and records the place of each value. Problems that later checks find therefore have a file
+// and line, also for values from Terraform.
 package manifest
 
 import (
@@ -19,54 +18,55 @@ import (
 	"slices"
 )
 
-// Options says what is loaded.
+// Options says what to load.
 type Options struct {
-	// ManifestPath is the manifest's file; "-" is Stdin. Relative paths in the manifest are relative to its folder.
+	// ManifestPath is the file of the manifest; "-" means Stdin. Relative paths in the manifest are relative to its
+	// directory.
 	ManifestPath string
 	// ManifestReader, if set, is read instead of the file; ManifestPath then only names it.
 	ManifestReader io.Reader
 	// TerraformPath is "" for none, "-" for Stdin, a file with the JSON of "terraform output -json" or of a state, or a
-	// folder: what RunTerraform says there, or where there is no Terraform, its terraform.tfstate if that is certainly
-	// the state in use.
+	// directory. In a directory, RunTerraform is called. Without Terraform, its terraform.tfstate is read if that is
+	// certainly the state in use.
 	TerraformPath string
-	// CredentialsPath is a file with credentials that only its owner may read; "" is none.
+	// CredentialsPath is a credentials file that only its owner can read; "" means none.
 	CredentialsPath string
 	// Stdin is read at most once, for "-".
 	Stdin io.Reader
 	// RunTerraform returns what "terraform output -json" prints in dir, or ErrNoTerraform. Default: RunTerraform of
 	// this package.
 	RunTerraform func(ctx context.Context, dir string) ([]byte, error)
-	// Getenv returns a variable of the environment: TF_WORKSPACE and TF_DATA_DIR are looked at. Default: os.Getenv.
+	// Getenv returns an environment variable: TF_WORKSPACE and TF_DATA_DIR. Default: os.Getenv.
 	Getenv func(name string) string
-	// Home is the folder that "~/" stands for. Default: the user's home directory.
+	// Home replaces "~/". Default: the user's home directory.
 	Home string
 }
 
-// Loaded is what was loaded.
+// Loaded is the result of Load.
 type Loaded struct {
 	Cluster desired.Cluster
 	Secrets Secrets
-	// Warnings are problems that do not stop anything.
+	// Warnings are problems that stop nothing.
 	Warnings []Problem
-	// Notes are about fields that are set and that this version does not carry out. One that stops apply has the
-	// severity Error.
+	// Notes are about fields that this version does not support. If apply refuses a field, its note has the severity
+	// Error.
 	Notes []Problem
-	// ManifestText is the manifest as it is wanted: merged with Terraform's output, defaults filled in, files read in,
-	// without secrets, as YAML with sorted keys. Loading it gives the same cluster with the same digest.
+	// ManifestText is the effective manifest: merged with Terraform's output, with defaults and files, without secrets,
+	// as YAML with sorted keys. Loading it returns the same cluster with the same digest.
 	ManifestText []byte
 	// StrictHostKeys is the manifest's strictHostKeys.
 	StrictHostKeys bool
-	// Mirror is the manifest's artifacts.mirror, a base URL without a slash at its end; "" for none.
+	// Mirror is the manifest's artifacts.mirror, a base URL without a final slash; "" means none.
 	Mirror string
-	// MachineDeployments are its dynamicWorkers as objects of the cluster, as in JSON.
+	// MachineDeployments are the dynamicWorkers as objects of the cluster, in JSON types.
 	MachineDeployments []map[string]any
-	// Controllers says that the controllers of Machines are to run in the cluster.
+	// Controllers means that the Machine controllers run in the cluster.
 	Controllers bool
 }
 
-// Load reads, merges and checks a manifest. Whatever is wrong with the files is returned at once as one *Problems,
-// warnings included; that is also the type of an error from reading a file or running Terraform, and errors.Is finds
-// its cause (fs.ErrNotExist, context.Canceled). It is safe for concurrent use.
+// Load reads, merges and validates a manifest. All problems of the files, including warnings, are one *Problems. Errors
+// of reading a file or running Terraform have this type, too, and errors.Is finds their cause (fs.ErrNotExist,
+// context.Canceled). It is safe for concurrent use.
 func Load(ctx context.Context, o Options) (Loaded, error) {
 	l := newLoader(o)
 	if l.readManifest() {
@@ -82,18 +82,18 @@ func Load(ctx context.Context, o Options) (Loaded, error) {
 	return l.finishLoad()
 }
 
-// loader is one Load: what has been read so far, what was wrong with it, and where everything was written.
+// loader is the state of one Load: values, problems, and the places of values.
 type loader struct {
 	Options
 	dir     string // the manifest's folder, absolute
 	cluster *v1beta2.KubeOneCluster
 	where   positions
 	found   []Problem
-	explain []string // paths about which there is a problem already, so that what follows from it is not reported too
+	explain []string // paths with a problem, so that consequences are not reported, too
 	extras  []desired.Extra
 	files   map[string][]byte // the secret ones of extras
-	partial bool              // Terraform's part is missing, so nothing can be said to be missing
-	// registries are the credentials of the file, by host; nil where there is no file.
+	partial bool              // Terraform's output is missing, so missing fields are not reported
+	// registries holds the credentials of the file by host; nil without a file.
 	registries    map[string]v1beta2.ContainerdRegistryAuthConfig
 	inCredentials positions
 }
@@ -116,7 +116,7 @@ func newLoader(o Options) *loader {
 	return l
 }
 
-// defaultAndCheck fills in the defaults and adds what is wrong with the cluster to what was wrong with the files.
+// defaultAndCheck fills in defaults and adds the problems of the cluster.
 func (l *loader) defaultAndCheck() {
 	l.cluster.Default()
 	for _, f := range l.cluster.Validate() {
@@ -134,7 +134,7 @@ func (l *loader) defaultAndCheck() {
 	}
 }
 
-// finishLoad turns the checked cluster into what the other stages need.
+// finishLoad converts the validated cluster for the other stages.
 func (l *loader) finishLoad() (Loaded, error) {
 	public, err := l.cluster.WithoutSecrets()
 	if err != nil {
@@ -173,14 +173,14 @@ func (l *loader) finishLoad() (Loaded, error) {
 	}, nil
 }
 
-// mergeTerraform brings Terraform's output into the cluster:
+// mergeTerraform merges Terraform's output into the cluster:
 //
 //   - the endpoint and its alternative names replace the manifest's;
 //   - the cluster's name and the cloud provider are taken where the manifest has none;
 //   - the control-plane hosts replace the manifest's, but a host in both keeps the manifest's settings;
 //   - static workers are added, but a host in both is one host, with the manifest's settings;
-//   - worker machines are added; of one in both, the cloud's specification is filled up;
-//   - the proxy is filled up.
+//   - worker machines are added; unset cloud settings of one in both are filled in;
+//   - unset proxy settings are filled in.
 func (l *loader) mergeTerraform(out *terraformOutput) {
 	l.mergeAPI(out)
 	l.mergeName(out)
@@ -191,7 +191,7 @@ func (l *loader) mergeTerraform(out *terraformOutput) {
 	l.mergeProxy(out)
 }
 
-// positionOf is the position of a value in the output, by its path below the outputs.
+// positionOf returns the position of a value in the output by its path below the outputs.
 func (out *terraformOutput) positionOf(path string) position {
 	if out.above != "" {
 		path = out.above + "." + path
@@ -216,7 +216,7 @@ func (l *loader) mergeAPI(out *terraformOutput) {
 	}
 }
 
-// mergeName refuses the output of another cluster: its hosts would be made members of this one.
+// mergeName refuses the output of another cluster, because its hosts would join this one.
 func (l *loader) mergeName(out *terraformOutput) {
 	const path = controlPlaneOutput + ".cluster_name"
 	theirs := out.hosts.ControlPlane.ClusterName
@@ -275,7 +275,7 @@ func (l *loader) mergeProxy(out *terraformOutput) {
 	}
 }
 
-// mergeWorkers adds worker machines in the order of their names.
+// mergeWorkers adds worker machines sorted by name.
 func (l *loader) mergeWorkers(out *terraformOutput) {
 	for _, name := range slices.Sorted(maps.Keys(out.workers)) {
 		theirs := out.workers[name]
@@ -301,7 +301,7 @@ func (l *loader) mergeWorkers(out *terraformOutput) {
 	}
 }
 
-// isEmpty reports whether Terraform has nothing to say about a value.
+// isEmpty reports whether Terraform has no value.
 func isEmpty(v any) bool {
 	switch v := v.(type) {
 	case nil:
@@ -322,7 +322,7 @@ func fillString(field *string, value string) {
 	}
 }
 
-// reportAt adds a problem about a place in Terraform's output.
+// reportAt adds a problem at a place in Terraform's output.
 func (l *loader) reportAt(at position, severity Severity, hint, message string) {
 	l.found = append(l.found, Problem{
 		File: at.File, Line: at.Line, Column: at.Column, Path: at.Path, Message: message, Hint: hint,

@@ -295,7 +295,7 @@ func TestStrictHostKeysAndMirror(t *testing.T) {
 	}
 }
 
-// A manifest that says nothing says nothing: what a cluster then gets depends on whether it is there.
+// Unset fields stay unset: their default depends on whether the cluster exists.
 func TestHardeningIsWhatTheManifestSays(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -376,7 +376,7 @@ func TestCausesAreKept(t *testing.T) {
 	}
 }
 
-// DNS names have one spelling from here on. kubeadm refuses capitals, and a dot at the end, in a certificate's names.
+// DNS names get one spelling. kubeadm refuses capitals and a final dot in the names of a certificate.
 func TestNamesHaveOneSpelling(t *testing.T) {
 	t.Parallel()
 	text := strings.Replace(demo, "{publicAddress: 192.0.2.1}", "{publicAddress: CP-1.Example.com., "+

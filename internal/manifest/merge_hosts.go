@@ -10,13 +10,13 @@ import (
 	"kubeone/api/kubeone/v1beta2"
 )
 
-// The paths of the lists of hosts in the manifest.
+// Paths of the host lists in the manifest.
 const (
 	controlPlanePath = "controlPlane.hosts"
 	workersPath      = "staticWorkers.hosts"
 )
 
-// mergeControlPlane replaces the control-plane hosts by Terraform's, if it has any.
+// mergeControlPlane replaces the control-plane hosts with those of Terraform, if any.
 func (l *loader) mergeControlPlane(out *terraformOutput) {
 	cp := out.hosts.ControlPlane
 	theirs := l.groupHosts(out, controlPlaneOutput, cp.hostGroup)
@@ -49,7 +49,7 @@ func (l *loader) mergeControlPlane(out *terraformOutput) {
 	l.mergeLeader(out)
 }
 
-// mergeLeader marks the host that Terraform names as the leader, and no other.
+// mergeLeader marks only Terraform's leader as leader.
 func (l *loader) mergeLeader(out *terraformOutput) {
 	leader := out.hosts.ControlPlane.LeaderIP
 	if leader == "" {
@@ -61,7 +61,7 @@ func (l *loader) mergeLeader(out *terraformOutput) {
 	}
 	if !slices.ContainsFunc(hosts, isLeader) {
 		l.reportAt(out.positionOf(controlPlaneOutput+".leader_ip"), Warning, "",
-			fmt.Sprintf("%q is none of the control-plane hosts", leader))
+			fmt.Sprintf("%q is not a control-plane host", leader))
 		return
 	}
 	for i := range hosts {
@@ -70,7 +70,7 @@ func (l *loader) mergeLeader(out *terraformOutput) {
 	}
 }
 
-// mergeStatic adds static workers, group by group in the order of their names.
+// mergeStatic adds static workers group by group, sorted by name.
 func (l *loader) mergeStatic(out *terraformOutput) {
 	var theirs []terraformHost
 	for _, name := range slices.Sorted(maps.Keys(out.static)) {
@@ -93,9 +93,9 @@ func (l *loader) mergeStatic(out *terraformOutput) {
 	l.cluster.StaticWorkers.Hosts = hosts
 }
 
-// matchHosts returns, for each of Terraform's hosts, the index of the manifest's that is the same one, or -1. Hosts are
-// the same if they have a public address in common, else a private one, else any address, else a hostname. A host with
-// one address may have it as public address in one file and as private address in the other.
+// matchHosts returns, for each host of Terraform, the index of the same host in the manifest, or -1. Hosts are the same
+// if they share a public address, otherwise a private one, otherwise any address, otherwise a hostname. A host with one
+// address may have it as public address in one file and as private address in the other.
 func matchHosts(theirs []terraformHost, ours []v1beta2.HostConfig) []int {
 	matches, taken := make([]int, len(theirs)), map[int]bool{}
 	for i := range matches {
@@ -122,7 +122,7 @@ func matchHosts(theirs []terraformHost, ours []v1beta2.HostConfig) []int {
 	return matches
 }
 
-// shareAddress reports whether an address of one host is an address of the other, whatever each file calls it.
+// shareAddress reports whether two hosts share an address of any kind.
 func shareAddress(a, b v1beta2.HostConfig) bool {
 	return slices.ContainsFunc(addressesOf(a), func(address string) bool {
 		return slices.ContainsFunc(addressesOf(b), func(other string) bool { return isSameAddress(address, other) })
@@ -133,7 +133,7 @@ func addressesOf(h v1beta2.HostConfig) []string {
 	return append([]string{h.PublicAddress, h.PrivateAddress}, h.IPv6Addresses...)
 }
 
-// isSameAddress compares IP addresses by their value, and names by their plain form. An empty one is like no other.
+// isSameAddress compares IP addresses by value and names in their plain form. Empty addresses are never the same.
 func isSameAddress(a, b string) bool {
 	ip, errA := netip.ParseAddr(a)
 	other, errB := netip.ParseAddr(b)
@@ -143,9 +143,8 @@ func isSameAddress(a, b string) bool {
 	return a != "" && v1beta2.PlainName(a) == v1beta2.PlainName(b)
 }
 
-// keepManifestFields is Terraform's host with what the manifest says about it: addresses are Terraform's, everything
-// else is the manifest's where it is set there. where is the manifest's positions below the host, whose path there is
-// path.
+// keepManifestFields returns Terraform's host with the settings of the manifest: addresses come from Terraform,
+// everything else from the manifest if set there. where holds the manifest's positions below the host at path.
 func keepManifestFields(t terraformHost, ours v1beta2.HostConfig, where positions, path string) terraformHost {
 	theirs := t.host
 	if ours.Bastion != "" { // the rest of Terraform's bastion belongs to that one
@@ -173,7 +172,7 @@ func keepManifestFields(t terraformHost, ours v1beta2.HostConfig, where position
 	return terraformHost{host: ours, where: both}
 }
 
-// fillUnset copies what is not set in dst from src, field by field and key by key. An empty list is set.
+// fillUnset copies unset fields and keys from src to dst. An empty list counts as set.
 func fillUnset(dst, src reflect.Value) {
 	switch dst.Kind() {
 	case reflect.Struct:
@@ -197,7 +196,7 @@ func fillUnset(dst, src reflect.Value) {
 	}
 }
 
-// nameOf is a host's name for people.
+// nameOf returns the name of a host in messages.
 func nameOf(h v1beta2.HostConfig) string {
 	for _, name := range []string{h.Hostname, h.PublicAddress, h.PrivateAddress} {
 		if name != "" {

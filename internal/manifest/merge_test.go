@@ -26,7 +26,7 @@ const three = `"public_address": ["192.0.2.1", "192.0.2.2", "192.0.2.3"], "priva
 	`"10.0.0.2", ` +
 	`"10.0.0.3"]`
 
-// load loads a manifest and an output, without which tf is "".
+// load loads a manifest and an output; tf may be "".
 func load(t *testing.T, text, tf string) manifest.Loaded {
 	t.Helper()
 	dir := t.TempDir()
@@ -43,7 +43,7 @@ func load(t *testing.T, text, tf string) manifest.Loaded {
 	return loaded
 }
 
-// hostsOutput is an output with a control plane of three hosts, and what else it has.
+// hostsOutput returns an output with a control plane of three hosts and other outputs.
 func hostsOutput(more string) string {
 	return `{"kubeone_hosts": {"value": {"control_plane": {` + three + more + `}}}}`
 }
@@ -98,7 +98,7 @@ controlPlane:
 	}
 }
 
-// TestTerraformHostIsKnownByAnyAddress gives one host by different fields in the two files.
+// TestTerraformHostIsKnownByAnyAddress names one host by different fields in the two files.
 func TestTerraformHostIsKnownByAnyAddress(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ ours, theirs, public, private string }{
@@ -280,7 +280,7 @@ func TestTerraformMergeRules(t *testing.T) {
 	}
 }
 
-// TestOutputInUTF16 reads what a redirection of PowerShell writes.
+// TestOutputInUTF16 reads output redirected by PowerShell.
 func TestOutputInUTF16(t *testing.T) {
 	t.Parallel()
 	const text = `{"kubeone_hosts": {"value": {"control_plane": {"cluster_name": "dem\u00f6", ` +

@@ -19,12 +19,12 @@ import (
 	"unicode/utf16"
 )
 
-// maxFileSize bounds what is read of a manifest or an output. A state of a thousand machines has a few megabytes.
+// maxFileSize limits a manifest or output in bytes. A state of a thousand machines has a few megabytes.
 const maxFileSize = 64 << 20
 
 var errTooLarge = fmt.Errorf("it is larger than %d MiB", maxFileSize>>20)
 
-// readManifest reads and decodes the manifest. It returns false if nothing more can be said about it.
+// readManifest reads and decodes the manifest. It returns false if further checks are useless.
 func (l *loader) readManifest() bool {
 	data, err := l.manifestBytes()
 	if err != nil {
@@ -39,7 +39,7 @@ func (l *loader) readManifest() bool {
 	return true
 }
 
-// decodeManifest reads the fields of a manifest into the cluster.
+// decodeManifest decodes the fields of the cluster.
 func (l *loader) decodeManifest(root *yaml.Node) {
 	d := &decoder{
 		loader: l, file: l.ManifestPath, where: l.where, what: "field of a manifest", nulls: true,
@@ -87,8 +87,7 @@ func readAll(r io.Reader) ([]byte, error) {
 	return plainText(data), nil
 }
 
-// plainText is a file's text in UTF-8, without the mark at its beginning that says how it is encoded. The redirections
-// of some shells write UTF-16.
+// plainText returns the text of a file in UTF-8 without a byte order mark. Some shells write UTF-16 to files.
 func plainText(data []byte) []byte {
 	var order binary.ByteOrder
 	switch {
@@ -106,7 +105,7 @@ func plainText(data []byte) []byte {
 	return []byte(string(utf16.Decode(units)))
 }
 
-// parseYAML returns the one document's content.
+// parseYAML returns the content of the only document.
 func (l *loader) parseYAML(data []byte) (*yaml.Node, bool) {
 	var found []*yaml.Node
 	for dec := yaml.NewDecoder(bytes.NewReader(data)); ; {
@@ -147,7 +146,7 @@ func (l *loader) parseYAML(data []byte) (*yaml.Node, bool) {
 
 var yamlLine = pattern.Lazy(`^yaml: line (\d+): `)
 
-// failYAML reports what the YAML parser says, which has the line in its text only.
+// failYAML reports an error of the YAML parser, which has the line only in its text.
 func (l *loader) failYAML(err error) {
 	p := Problem{
 		File:     l.ManifestPath,
@@ -156,7 +155,7 @@ func (l *loader) failYAML(err error) {
 		cause:    err,
 	}
 	if m := yamlLine().FindStringSubmatch(err.Error()); m != nil {
-		p.Line, _ = strconv.Atoi(m[1]) // digits, by the expression
+		p.Line, _ = strconv.Atoi(m[1]) // the expression matches digits only
 		p.Message = "not valid YAML: " + strings.TrimPrefix(err.Error(), m[0])
 		p.Hint = "the cause may be on the line before"
 	}
@@ -166,7 +165,7 @@ func (l *loader) failYAML(err error) {
 	l.found = append(l.found, p)
 }
 
-// rightKind checks apiVersion and kind first: if the file is something else, its fields are not worth a word.
+// rightKind checks apiVersion and kind first: problems in the fields of another kind are useless.
 func (l *loader) rightKind(root *yaml.Node) bool {
 	if root.Kind != yaml.MappingNode {
 		l.found = append(l.found, Problem{File: l.ManifestPath, Line: root.Line, Column: root.Column, Severity: Error,
@@ -178,7 +177,7 @@ func (l *loader) rightKind(root *yaml.Node) bool {
 	return l.checkConstant(root, "kind", v1beta2.Kind) && version
 }
 
-// checkConstant checks a field that has one possible value.
+// checkConstant checks a field with only one possible value.
 func (l *loader) checkConstant(root *yaml.Node, name, want string) bool {
 	p := Problem{File: l.ManifestPath, Line: root.Line, Column: root.Column, Path: name, Severity: Error,
 		Message: "is required", Hint: "write " + name + ": " + want}
@@ -212,7 +211,7 @@ func (l *loader) readAuthorities() {
 	data, err := readFile(l.absolutePath(ca.File))
 	switch {
 	case err != nil:
-		l.reportPath(path, Error, "the path is relative to the manifest's folder", err.Error())
+		l.reportPath(path, Error, "the path is relative to the manifest's directory", err.Error())
 	case ca.Bundle != "":
 		l.reportPath(path, Error, "keep one of them", "cannot be set together with certificateAuthority.bundle")
 	default:
@@ -221,8 +220,8 @@ func (l *loader) readAuthorities() {
 	}
 }
 
-// absolutePath is a path of the manifest, resolved: "~/" is the home directory, and anything else is relative to the
-// manifest's folder. "" stays "".
+// absolutePath resolves a path of the manifest: "~/" is the home directory, and other paths are relative to the
+// manifest's directory. "" stays "".
 func (l *loader) absolutePath(path string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok && l.Home != "" {
 		return filepath.Join(l.Home, rest)
@@ -240,14 +239,14 @@ type Severity string
 const (
 	Error   Severity = "error"
 	Warning Severity = "warning"
-	// Note is about a field that is right, and that this version does nothing about.
+	// Note is about a valid field that this version does not support.
 	Note Severity = "note"
 )
 
-// Problem is one thing that is wrong with what was loaded, and where it was written.
+// Problem is one mistake and its place.
 type Problem struct {
 	File     string   `json:"file"`             // as the operator named it
-	Line     int      `json:"line,omitempty"`   // from 1; 0 if the problem is the whole file's
+	Line     int      `json:"line,omitempty"`   // from 1; 0 means the whole file
 	Column   int      `json:"column,omitempty"` // from 1
 	Path     string   `json:"path,omitempty"`   // "controlPlane.hosts[1].sshPort", as the file names it
 	Message  string   `json:"message"`
@@ -256,7 +255,7 @@ type Problem struct {
 	cause    error
 }
 
-// String is the problem on one line: file:line:column: severity: path: message (hint).
+// String returns the problem on one line: file:line:column: severity: path: message (hint).
 func (p Problem) String() string {
 	var b strings.Builder
 	b.WriteString(p.File)
@@ -277,12 +276,12 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// Problems is the error of a manifest that cannot be used: all its problems, warnings included, by file and line.
+// Problems is the error of an unusable manifest: all problems, including warnings, by file and line.
 type Problems struct {
 	List []Problem
 }
 
-// Error is one line for each problem.
+// Error returns one line for each problem.
 func (p *Problems) Error() string {
 	lines := make([]string, len(p.List))
 	for i, problem := range p.List {
@@ -291,7 +290,7 @@ func (p *Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap returns the errors that problems come from: of the file system, of Terraform, of the context.
+// Unwrap returns the causes: errors of the file system, of Terraform, of the context.
 func (p *Problems) Unwrap() []error {
 	var causes []error
 	for _, problem := range p.List {
@@ -302,7 +301,7 @@ func (p *Problems) Unwrap() []error {
 	return causes
 }
 
-// reportPath adds a problem about a path of the cluster, at the place where it was written.
+// reportPath adds a problem at a path of the cluster.
 func (l *loader) reportPath(path string, severity Severity, hint, message string) {
 	at := l.where.findPosition(path)
 	if at.File == "" {
@@ -329,7 +328,7 @@ func HasErrors(list []Problem) bool {
 	return slices.ContainsFunc(list, func(p Problem) bool { return p.Severity == Error })
 }
 
-// addFieldNotes are about the fields that are set and not carried out. One that stops apply is an error.
+// addFieldNotes returns notes about unsupported fields. Fields that apply refuses are errors.
 func (l *loader) addFieldNotes() []Problem {
 	before := len(l.found)
 	security := l.cluster.SecurityNotCarriedOut()
@@ -347,10 +346,10 @@ func (l *loader) addFieldNotes() []Problem {
 	return notes
 }
 
-// sortedProblems returns all problems, the manifest's first, in the order of lines.
+// sortedProblems returns all problems by line, those of the manifest first.
 func (l *loader) sortedProblems() *Problems {
 	l.sortProblems(l.found)
-	// A mistake in a group of Terraform's is found on each of its hosts.
+	// A mistake in a group of Terraform appears on each of its hosts.
 	l.found = slices.CompactFunc(l.found, func(a, b Problem) bool { return a.String() == b.String() })
 	return &Problems{List: l.found}
 }
@@ -374,8 +373,8 @@ func (l *loader) fileRank(file string) int {
 	return 1
 }
 
-// isExplained reports whether a finding only follows from a problem that is known already: at its path or above it, or,
-// if something is missing, below it.
+// isExplained reports whether a problem follows from a known one: at or above its path or, if something is missing,
+// below it.
 func (l *loader) isExplained(f v1beta2.Finding) bool {
 	return slices.ContainsFunc(l.explain, func(known string) bool {
 		return isRelatedPath(f.Path, known) || f.Missing && isRelatedPath(known, f.Path)

@@ -15,8 +15,8 @@ import (
 	"kubeone/api/kubeone/v1beta2"
 )
 
-// TestSchemaLimitsAreThoseOfTheProgram goes through all fields of the schema. Whatever lies just outside of a limit, or
-// is of another type, must be refused by both; whatever lies just inside, by none.
+// TestSchemaLimitsAreThoseOfTheProgram checks all fields of the schema. Schema and program must both refuse values just
+// outside a limit or of another type, and both accept values just inside.
 func TestSchemaLimitsAreThoseOfTheProgram(t *testing.T) {
 	t.Parallel()
 	l := &limitTest{T: t, schema: compiled(t)}
@@ -36,13 +36,13 @@ type limitTest struct {
 	good, bad   int
 }
 
-// spot is a field on the way to a value: its key or index, and the schema of what it is in.
+// spot is a step on the path to a value: its key or index, and the schema of its parent.
 type spot struct {
 	step any
 	in   map[string]any
 }
 
-// visit tries the values at one place, and goes on below.
+// visit tries the values at one place and continues below.
 func (l *limitTest) visit(node map[string]any, way []spot) {
 	node = l.whole(node)
 	good, bad := atLimits(node)
@@ -68,7 +68,7 @@ func (l *limitTest) visit(node map[string]any, way []spot) {
 	below(node["additionalProperties"], "key")
 }
 
-// whole is a schema with the definition that it refers to.
+// whole returns a schema with its definition resolved.
 func (l *limitTest) whole(node map[string]any) map[string]any {
 	all, ok := node["allOf"].([]any)
 	if !ok {
@@ -80,7 +80,7 @@ func (l *limitTest) whole(node map[string]any) map[string]any {
 	return out
 }
 
-// atLimits are values just inside and just outside of what a schema takes.
+// atLimits returns values just inside and just outside the limits of a schema.
 func atLimits(node map[string]any) (good, bad []any) {
 	types, _ := node["type"].([]any)
 	if name, ok := node["type"].(string); ok {
@@ -119,7 +119,7 @@ func atLimits(node map[string]any) (good, bad []any) {
 	return good, bad
 }
 
-// try sets a value in a manifest that is good without it.
+// try sets a value in a manifest that is valid without it.
 func (l *limitTest) try(way []spot, value any, good bool) {
 	l.Helper()
 	path, location := "", []string{}
@@ -156,7 +156,7 @@ func (l *limitTest) try(way []spot, value any, good bool) {
 	}
 }
 
-// beside are the fields without which a good value is none, as they depend on each other.
+// beside lists fields that a valid value depends on.
 func beside(field string) map[string]any {
 	return map[string]map[string]any{
 		"imageGCHighThresholdPercent: 1": {"imageGCLowThresholdPercent": 0},
@@ -165,12 +165,12 @@ func beside(field string) map[string]any {
 	}[field]
 }
 
-// around is a manifest in which every limit can be tried.
+// around is a manifest where every limit can be tested.
 func around() string {
 	return strings.Replace(mistaken, "clusterNetwork:", "clusterNetwork:\n  kubeProxy: {skipInstallation: true}", 1)
 }
 
-// putValue sets a value below a tree, and on the way what is required there.
+// putValue sets a value in a tree, with the required fields on its path.
 func putValue(tree any, way []spot, value any) any {
 	if len(way) == 0 {
 		return value
@@ -210,7 +210,7 @@ func putValue(tree any, way []spot, value any) any {
 	return fields
 }
 
-// refusedAt reports whether a schema's error is about a location, or about something below it.
+// refusedAt reports whether a schema error is at or below a location.
 func refusedAt(err error, location []string) bool {
 	invalid := (*jsonschema.ValidationError)(nil)
 	if !errors.As(err, &invalid) {

@@ -18,7 +18,7 @@ import (
 	"kubeone/internal/manifest"
 )
 
-// compiled is the manifest's schema, which must be one by its draft's own schema.
+// compiled returns the compiled schema of manifests, which must be valid for its draft.
 func compiled(t *testing.T) *jsonschema.Schema {
 	t.Helper()
 	document, err := jsonschema.UnmarshalJSON(strings.NewReader(v1beta2.Schema()))
@@ -39,7 +39,7 @@ func compiled(t *testing.T) *jsonschema.Schema {
 	return s
 }
 
-// instance is a manifest's text as an editor gives it to a schema.
+// instance decodes a manifest as editors do.
 func instance(text []byte) (any, error) {
 	var tree any
 	if err := yaml.Unmarshal(text, &tree); err != nil {
@@ -74,7 +74,7 @@ func TestSchemaTakesTheExamples(t *testing.T) {
 	}
 }
 
-// TestSchemaRefusesNoManifest: whatever the schema refuses of the dialogues' manifests, the program refuses as well.
+// TestSchemaRefusesNoManifest checks that the program refuses every manifest of the dialogues that the schema refuses.
 func TestSchemaRefusesNoManifest(t *testing.T) {
 	t.Parallel()
 	s := compiled(t)
@@ -94,7 +94,7 @@ func TestSchemaRefusesNoManifest(t *testing.T) {
 		}
 		tree, err := instance(text["kubeone.yaml"])
 		if err != nil || text["kubeone.yaml"] == nil {
-			continue // no YAML
+			continue // not YAML
 		}
 		wrong, bad := s.Validate(tree), strings.Contains(string(text["problems"]), ": error: ")
 		switch {
@@ -111,7 +111,7 @@ func TestSchemaRefusesNoManifest(t *testing.T) {
 	}
 }
 
-// TestSchemaRefusesWhatTheProgramRefuses: each of these is an example's manifest with one mistake, which both find.
+// TestSchemaRefusesWhatTheProgramRefuses checks examples with one mistake that both must find.
 func TestSchemaRefusesWhatTheProgramRefuses(t *testing.T) {
 	t.Parallel()
 	s := compiled(t)
@@ -148,7 +148,7 @@ func TestSchemaRefusesWhatTheProgramRefuses(t *testing.T) {
 	}
 }
 
-// mistaken is a manifest before a mistake is made in it.
+// mistaken is a manifest without its mistake.
 const mistaken = `
 apiVersion: kubeone.k8c.io/v1beta2
 kind: KubeOneCluster
@@ -179,7 +179,7 @@ func refusedByBoth(t *testing.T, s *jsonschema.Schema, text, path string) {
 	}
 }
 
-// errorsAt are the errors that the program finds at a path of a manifest, above it, or below it.
+// errorsAt returns the errors of the program at, above or below a path.
 func errorsAt(t *testing.T, text, path string) []manifest.Problem {
 	t.Helper()
 	_, err := manifest.Load(t.Context(), manifest.Options{ManifestReader: strings.NewReader(text)})

@@ -19,7 +19,7 @@ import (
 	"unicode"
 )
 
-// The outputs that are read; all others are someone else's.
+// The known outputs; all others are ignored.
 const (
 	outputAPI     = "kubeone_api"
 	outputHosts   = "kubeone_hosts"
@@ -28,8 +28,8 @@ const (
 	outputProxy   = "proxy"
 )
 
-// terraformOutput is the values of the outputs. The outputs' own wrapping ({sensitive, type, value}) is Terraform's
-// format and not checked; inside the values every key must be known.
+// terraformOutput holds the values of the outputs. Their wrapping ({sensitive, type, value}) is Terraform's format and
+// not checked; within values, every key must be known.
 type terraformOutput struct {
 	api     terraformAPI
 	hosts   terraformHosts
@@ -62,7 +62,7 @@ type terraformControlPlane struct {
 	hostGroup      `json:",inline"`
 }
 
-// readTerraform reads Terraform's output, if there is one, and merges it into the cluster.
+// readTerraform reads Terraform's output, if any, and merges it into the cluster.
 func (l *loader) readTerraform(ctx context.Context) {
 	if l.TerraformPath == "" {
 		return
@@ -86,7 +86,7 @@ func (l *loader) readTerraform(ctx context.Context) {
 	}
 }
 
-// quotedStart returns the first line of text that is not even meant to be JSON, such as a warning of the tool.
+// quotedStart returns the first line of a text that is not JSON at all, such as a warning.
 func quotedStart(data []byte) string {
 	text := strings.TrimSpace(string(data))
 	if text == "" || strings.ContainsRune("{[", rune(text[0])) {
@@ -140,7 +140,7 @@ func (l *loader) decodeOutput(out *terraformOutput, key string, n *yaml.Node, ta
 	d.decodeValue(place{path: at.path + ".value", node: value}, value, reflect.ValueOf(target).Elem())
 }
 
-// reportForeignOutput reports an output that has none of the keys that are read, and keys that are nearly one of them.
+// reportForeignOutput reports an output without any known key, and keys similar to known ones.
 func (l *loader) reportForeignOutput(out *terraformOutput, root *yaml.Node, known []string, found int) {
 	p := Problem{File: out.file, Line: root.Line, Column: root.Column, Severity: Warning}
 	for i := 0; root.Kind == yaml.MappingNode && i+1 < len(root.Content); i += 2 {
@@ -166,7 +166,7 @@ func (l *loader) reportForeignOutput(out *terraformOutput, root *yaml.Node, know
 	l.found = append(l.found, p)
 }
 
-// lookupKey returns the value of a mapping's key; nil if there is none.
+// lookupKey returns the value of a key in a mapping, or nil.
 func lookupKey(n *yaml.Node, key string) *yaml.Node {
 	if n.Kind != yaml.MappingNode {
 		return nil
@@ -180,20 +180,19 @@ func lookupKey(n *yaml.Node, key string) *yaml.Node {
 }
 
 const (
-	// terraformTimeout bounds "terraform output": it reads a state, which may be a remote one.
+	// terraformTimeout limits "terraform output", which may read a remote state.
 	terraformTimeout = time.Minute
-	// maxComplaint bounds what is kept of what the program says on standard error, in bytes.
+	// maxComplaint limits the kept part of standard error in bytes.
 	maxComplaint = 4 << 10
-	// lockFile names the providers of a configuration, each by the registry that it comes from.
+	// lockFile lists the providers of a configuration and their registries.
 	lockFile = ".terraform.lock.hcl"
 )
 
 // ErrNoTerraform means that neither terraform nor tofu is in the PATH.
 var ErrNoTerraform = errors.New("neither terraform nor tofu is in the PATH")
 
-// terraformBytes returns the JSON of Terraform's output, and what to call the place it comes from. Of a folder that is
-// what Terraform says itself: it knows its workspace and its backend. Only where there is no Terraform, the state file
-// is read.
+// terraformBytes returns the JSON of Terraform's output and the name of its source. In a directory, Terraform is run,
+// because it knows its workspace and backend. The state file is read only without Terraform.
 func (l *loader) terraformBytes(ctx context.Context) (data []byte, name string, err error) {
 	if l.TerraformPath == "-" {
 		data, err = l.readStdin()
@@ -217,9 +216,9 @@ func (l *loader) terraformBytes(ctx context.Context) (data []byte, name string, 
 	return data, "terraform output in " + l.TerraformPath, err
 }
 
-// RunTerraform runs "terraform output -json" in dir and returns what it prints. Where dir has OpenTofu's lock file, or
-// where there is no terraform, it runs tofu. It takes a minute at most; an error has what the program said, and is
-// ErrNoTerraform where neither program is in the PATH.
+// RunTerraform runs "terraform output -json" in dir and returns its output. It runs tofu if dir has the lock file of
+// OpenTofu, or if there is no terraform. The timeout is one minute. Errors contain the program's messages; without
+// either program, the error is ErrNoTerraform.
 func RunTerraform(ctx context.Context, dir string) ([]byte, error) {
 	program, err := terraformProgram(dir)
 	if err != nil {
@@ -227,7 +226,7 @@ func RunTerraform(ctx context.Context, dir string) ([]byte, error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, terraformTimeout, fmt.Errorf("no answer within %s", terraformTimeout))
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, "output", "-json") //nolint:gosec // terraform or tofu, as found above
+	cmd := exec.CommandContext(ctx, program, "output", "-json") //nolint:gosec // terraform or tofu
 	cmd.Dir = dir
 	cmd.WaitDelay = time.Second // for children that keep its output open
 	out, complaint := &bounded{most: maxFileSize}, &bounded{most: maxComplaint, cut: true}
@@ -245,8 +244,8 @@ func RunTerraform(ctx context.Context, dir string) ([]byte, error) {
 	return out.text.Bytes(), nil
 }
 
-// terraformProgram finds the program that made the folder's state, or else the other one, which refuses loudly what it
-// cannot read.
+// terraformProgram returns the program that created the state in the directory, or the other one, which refuses with a
+// clear message.
 func terraformProgram(dir string) (string, error) {
 	names := []string{"terraform", "tofu"}
 	lock, err := readFile(filepath.Join(dir, lockFile))

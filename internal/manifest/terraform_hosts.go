@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// controlPlaneOutput is where the control plane is in Terraform's output.
+// controlPlaneOutput is the path of the control plane in Terraform's output.
 const controlPlaneOutput = outputHosts + ".value.control_plane"
 
-// hostGroup is hosts that were created alike: lists of what differs, and one of everything else.
+// hostGroup is a group of similar hosts: lists of what differs, and one value of everything else.
 type hostGroup struct {
 	PublicAddress  []string   `json:"public_address"`
 	PrivateAddress []string   `json:"private_address"`
@@ -38,8 +38,8 @@ type hostGroup struct {
 	Annotations           map[string]string `json:"annotations"`
 }
 
-// terraformKubelet is the kubelet's settings; the first three are lists in one text, since Terraform's maps cannot have
-// keys such as memory.available everywhere.
+// terraformKubelet holds kubelet settings. The first three are comma-separated lists, because keys such as
+// memory.available are not possible in all Terraform maps.
 type terraformKubelet struct {
 	SystemReserved              string `json:"system_reserved"` // "cpu=200m,memory=200Mi"
 	KubeReserved                string `json:"kube_reserved"`
@@ -52,14 +52,14 @@ type terraformKubelet struct {
 	ImageMaximumGCAge           string `json:"image_maximum_gc_age"`
 }
 
-// terraformHost is one host of a group, and where its fields were written, by their path below the host.
+// terraformHost is one host of a group, with the places of its fields by their path below the host.
 type terraformHost struct {
 	host  v1beta2.HostConfig
 	where positions
 }
 
-// groupHosts takes a group apart. There are as many hosts as public addresses, or else private ones; the other lists
-// must have as many items, or none.
+// groupHosts returns the hosts of a group: one for each public address, otherwise for each private one. The other lists
+// must be empty or have the same length.
 func (l *loader) groupHosts(out *terraformOutput, path string, g hostGroup) []terraformHost {
 	addresses := "public_address"
 	n := len(g.PublicAddress)
@@ -88,7 +88,7 @@ func (l *loader) groupHosts(out *terraformOutput, path string, g hostGroup) []te
 	return hosts
 }
 
-// commonFields is what all hosts of the group have in common.
+// commonFields returns a host with the fields common to all hosts of the group.
 func (g hostGroup) commonFields(kubelet v1beta2.KubeletConfig) v1beta2.HostConfig {
 	return v1beta2.HostConfig{
 		OperatingSystem: g.OperatingSystem,
@@ -132,7 +132,7 @@ func (l *loader) kubeletOf(out *terraformOutput, path string, k terraformKubelet
 	}
 }
 
-// parseAmounts takes "cpu=200m,memory=200Mi" apart.
+// parseAmounts parses "cpu=200m,memory=200Mi".
 func (l *loader) parseAmounts(out *terraformOutput, path, text, separator string) map[string]string {
 	var amounts map[string]string
 	for entry := range strings.SplitSeq(text, ",") {
@@ -153,7 +153,7 @@ func (l *loader) parseAmounts(out *terraformOutput, path, text, separator string
 	return amounts
 }
 
-// hostPositions says where the fields of a group's host were written, by the manifest's names for them.
+// hostPositions returns the places of a host's fields by their names in the manifest.
 func (out *terraformOutput) hostPositions(group, addresses string, i int) positions {
 	where := positions{"": out.positionOf(v1beta2.Item(group+"."+addresses, i))}
 	for ours, theirs := range map[string]string{
@@ -178,7 +178,7 @@ func (out *terraformOutput) hostPositions(group, addresses string, i int) positi
 	return where
 }
 
-// copyPosition adds the position of a value in the output, if it was written.
+// copyPosition adds the position of a value in the output, if there is one.
 func (out *terraformOutput) copyPosition(where positions, ours, theirs string) {
 	at := out.positionOf(theirs)
 	if _, written := out.where[at.Path]; written {
@@ -186,12 +186,12 @@ func (out *terraformOutput) copyPosition(where positions, ours, theirs string) {
 	}
 }
 
-// stateName is the state of the default workspace, as the local backend keeps it, and in the data folder what Terraform
-// notes about another backend.
+// stateName is the file of the local backend with the state of the default workspace. In the data directory, it has
+// Terraform's settings of another backend.
 const stateName = "terraform.tfstate"
 
-// stateFile reads the folder's terraform.tfstate without Terraform, if that is certainly the state in use. The file
-// stays behind where another workspace is selected, and where the state has moved to another backend.
+// stateFile reads terraform.tfstate without Terraform, if that is certainly the state in use. The file remains when
+// another workspace is selected, or when the state moves to another backend.
 func (l *loader) stateFile() ([]byte, error) {
 	data, err := readFile(filepath.Join(l.TerraformPath, stateName))
 	why := error(nil)
@@ -212,7 +212,7 @@ func (l *loader) stateFile() ([]byte, error) {
 	return data, nil
 }
 
-// warnOfOtherState says why the state in use may be another than terraform.tfstate; nil where it is that one.
+// warnOfOtherState returns why the state in use may not be terraform.tfstate, or nil.
 func (l *loader) warnOfOtherState() error {
 	const usual = "default"
 	dir := l.Getenv("TF_DATA_DIR")
@@ -243,7 +243,7 @@ func (l *loader) warnOfOtherState() error {
 	return otherBackend(note)
 }
 
-// otherBackend says why the state is not in the folder, by what Terraform notes about its backend.
+// otherBackend returns an error if Terraform's backend settings name another place for the state.
 func otherBackend(note []byte) error {
 	var noted struct {
 		Backend *struct {
@@ -254,7 +254,7 @@ func otherBackend(note []byte) error {
 		} `json:"backend"`
 	}
 	if err := json.Unmarshal(note, &noted); err != nil {
-		return fmt.Errorf("what Terraform notes about its backend is not readable: %w", err)
+		return fmt.Errorf("cannot read Terraform's backend settings: %w", err)
 	}
 	switch b := noted.Backend; {
 	case b == nil:

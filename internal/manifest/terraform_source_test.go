@@ -14,7 +14,7 @@ import (
 const oneHost = `{"version": 4, "terraform_version": "1.9.0", "outputs": {"kubeone_hosts": {"value": ` +
 	`{"control_plane": {"cluster_name": "demo", "cloud_provider": "none", "public_address": ["192.0.2.9"]}}}}}`
 
-// inFolder are the options for a manifest whose hosts come from a folder with a state of one host.
+// inFolder returns options for a manifest with hosts from a directory with a state of one host.
 func inFolder(t *testing.T) manifest.Options {
 	t.Helper()
 	dir := t.TempDir()
@@ -26,7 +26,7 @@ func inFolder(t *testing.T) manifest.Options {
 	}
 }
 
-// A state file in the folder may be another workspace's, or one that has moved.
+// A state file in the directory may belong to another workspace or may have moved.
 func TestTerraformIsAskedAlthoughThereIsAState(t *testing.T) {
 	t.Parallel()
 	o := inFolder(t)
@@ -54,7 +54,7 @@ func TestTerraformThatFailsIsNotReplacedByAState(t *testing.T) {
 	}
 }
 
-// Without Terraform the state is read only where the environment names no other one.
+// Without Terraform, the state is read only if the environment selects no other one.
 func TestStateOfTheEnvironment(t *testing.T) {
 	t.Parallel()
 	selected := map[string]string{".terraform/environment": "staging"}
@@ -93,7 +93,7 @@ func TestStateOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// programs makes a folder for PATH that has these programs, which are shell scripts of one command.
+// programs creates a directory for PATH with these programs, each a shell script of one command.
 func programs(t *testing.T, scripts map[string]string) string {
 	t.Helper()
 	bin := t.TempDir()

@@ -28,11 +28,12 @@ func TestCertificatesAreShownHostByHost(t *testing.T) {
 		healthy   bool
 		verdict   string
 	}{
-		"well":    {200, observed.Host{Reach: observed.Reached}, true, "No certificate ends within 30 days."},
-		"soon":    {29, observed.Host{Reach: observed.Reached}, false, "kubeone certificates renew renews"},
-		"expired": {-2, observed.Host{Reach: observed.Reached}, false, "Some have expired: kubeone apply renews"},
+		"well": {200, observed.Host{Reach: observed.Reached}, true, "No certificate expires within 30 days."},
+		"soon": {29, observed.Host{Reach: observed.Reached}, false, "kubeone certificates renew renews"},
+		"expired": {-2, observed.Host{Reach: observed.Reached}, false,
+			"Some certificates have expired. kubeone apply renews"},
 		"silent": {200, observed.Host{Reach: observed.Unreachable, Problem: "no route"}, false,
-			"cp-2: not known: no route\nNot all certificates are known."},
+			"cp-2: not known: no route\nSome certificates are not known."},
 	} {
 		if c.second.Reach == observed.Reached {
 			c.second.Certificates = []observed.Certificate{valid("etcd/ca", "etcd-ca", 3000)}
@@ -54,11 +55,11 @@ func TestCertificatesAreShownHostByHost(t *testing.T) {
 			continue
 		}
 		const text = "" +
-			"HOST  NAME        KIND         ENDS        DAYS LEFT  SIGNED BY\n" +
+			"HOST  NAME        KIND         EXPIRES     DAYS LEFT  SIGNED BY\n" +
 			"cp-1  admin.conf  kubeconfig   2027-11-11  300        kubernetes\n" +
 			"cp-1  apiserver   certificate  2027-08-03  200        -\n" +
 			"cp-2  etcd/ca     authority    2035-04-03  3000       etcd-ca\n" +
-			"\nNo certificate ends within 30 days.\n"
+			"\nNo certificate expires within 30 days.\n"
 		if out.String() != text {
 			t.Errorf("got\n%swant\n%s", out.String(), text)
 		}

@@ -15,18 +15,17 @@ import (
 	"strings"
 )
 
-// Check is one named condition of a healthy cluster. The same checks make the exit status, the text and the JSON.
+// Check is one named condition of a healthy cluster. The exit status, the text and the JSON share the same checks.
 type Check struct {
 	Name   string `json:"name"` // "hosts", "nodes", "api", "components", "etcd", "certificates", "machines"
 	OK     bool   `json:"ok"`
-	Detail string `json:"detail"` // what was found, in words
+	Detail string `json:"detail"` // the result in words
 }
 
-// Healthy reports whether the cluster is as healthy as a cluster can be: every host of the manifest is a healthy member
-// with a Node that is Ready, the Kubernetes API answers, the network plugin and kube-proxy run on every Node and
-// cluster DNS runs, etcd's voters are known and all healthy, the certificates of every control-plane host are known and
-// none has expired, and every Machine is a Node that is Ready. What is not known is not healthy. Drift is no matter of
-// health.
+// Healthy reports whether all of this holds: every host of the manifest is a healthy member with a Ready Node. The
+// Kubernetes API answers. The network plugin and kube-proxy run on every Node, and cluster DNS runs. The voters of etcd
+// are known and healthy. The certificates of every control-plane host are known and have not expired. Every Machine is
+// a Ready Node. Unknown means unhealthy. Drift does not affect health.
 func Healthy(st StatusInput) bool { return ReportOf(st).Healthy }
 
 func statusChecks(st StatusInput, r Report) []Check {
@@ -46,7 +45,7 @@ func statusChecks(st StatusInput, r Report) []Check {
 	return all
 }
 
-// checkAll is ok when every host is; the detail names those that are not.
+// checkAll is OK if every host is; the detail names the others.
 func checkAll(name, good string, hosts []HostReport, ok func(HostReport) (bool, string)) Check {
 	var bad []string
 	for _, h := range hosts {
@@ -74,17 +73,17 @@ func checkNodes(a observed.API, hosts []HostReport) Check {
 func checkAPI(a observed.API) Check {
 	switch {
 	case a.Reached == observed.Yes && a.EndpointAnswers == observed.No:
-		return Check{"api", false, "nothing answers there: " + a.EndpointProblem + "; the API answers"}
+		return Check{"api", false, "the endpoint does not answer: " + a.EndpointProblem + "; the API itself answers"}
 	case a.Reached == observed.Yes:
 		return Check{"api", true, "answers"}
 	case a.ReadyAt != "":
-		return Check{"api", false, "none of the hosts' answers; one is ready at " + a.ReadyAt}
+		return Check{"api", false, "no host's API server answers; one is ready at " + a.ReadyAt}
 	case a.Problem != "":
 		return Check{"api", false, a.Problem}
 	case a.Reached == observed.No:
 		return Check{"api", false, "does not answer"}
 	}
-	return Check{"api", false, "could not be asked"}
+	return Check{"api", false, "could not be checked"}
 }
 
 func checkEtcd(e EtcdReport) Check {
@@ -104,12 +103,12 @@ func checkEtcd(e EtcdReport) Check {
 	}
 	for _, a := range e.Orphans {
 		c.OK = false
-		c.Detail += fmt.Sprintf("; alarm %s of member %s, which has left: kubeone etcd disarm", a.Name, a.Member)
+		c.Detail += fmt.Sprintf("; alarm %s of removed member %s: clear it with kubeone etcd disarm", a.Name, a.Member)
 	}
 	return c
 }
 
-// etcdText is the quorum's arithmetic: "3 voters, 3 healthy, quorum 2: 1 may fail".
+// etcdText returns the state of the quorum: "3 voters, 3 healthy, quorum 2: 1 may fail".
 func etcdText(e EtcdReport) string {
 	text := fmt.Sprintf("%s, %d healthy, quorum %d: ", phrase.Count(e.Voters, "voter"), e.Healthy, e.Quorum)
 	switch {
@@ -145,7 +144,7 @@ func checkCertificates(hosts []HostReport) Check {
 	return Check{"certificates", true, "none has expired"}
 }
 
-// nodeText is what a host's Node is.
+// nodeText returns the state of a host's Node.
 func nodeText(h HostReport) string {
 	switch h.NodeReady {
 	case observed.Yes:
@@ -156,8 +155,8 @@ func nodeText(h HostReport) string {
 	return "not known"
 }
 
-// checkComponents is ok when network plugin, kube-proxy and cluster DNS run where they must (decide.NotRunning), and no
-// object of theirs is missing. What could not be compared is not ok.
+// checkComponents is OK if the network plugin, kube-proxy and cluster DNS run where they must (decide.NotRunning), none
+// of their objects is missing, and all could be compared.
 func checkComponents(st StatusInput) Check {
 	a := st.World.API
 	if a.Reached != observed.Yes {
@@ -184,7 +183,7 @@ func checkComponents(st StatusInput) Check {
 	return Check{"components", true, "network, Services and DNS run everywhere they should"}
 }
 
-// objectsOf says which live objects are not as they must be, and what could not be compared.
+// objectsOf returns the live objects that differ from the manifest.
 func objectsOf(a observed.API) []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(a.Compared)) {
@@ -196,15 +195,15 @@ func objectsOf(a observed.API) []string {
 	return out
 }
 
-// Problems writes what stands in the way: each with its host's name, what was found and wanted, and what helps. Names
-// are display names by host ID; a host without one is called by its ID.
+// Problems writes errors: the host, what was found and expected, and what helps. names maps host IDs to display names;
+// hosts without one appear by ID.
 func Problems(w io.Writer, s Style, ps []problem.Problem, names map[string]string) {
 	out := &page{style: s}
 	out.addDiagnoses("error: ", red, ps, names)
 	out.flush(w)
 }
 
-// Warnings writes what does not stop anything, as Problems does.
+// Warnings writes problems that stop nothing, like Problems.
 func Warnings(w io.Writer, s Style, ps []problem.Problem, names map[string]string) {
 	out := &page{style: s}
 	out.addDiagnoses("warning: ", yellow, ps, names)
@@ -220,14 +219,14 @@ func (p *page) addDiagnoses(severity string, as ink, ps []problem.Problem, names
 	}
 }
 
-// Decision writes how each decision was made: what was asked, the answer, the reason, and the route at the end. The
-// first decision is about the world as it is, each further one about the world after the steps of those before.
+// Decision writes how each decision was made: questions, answers, reasons, and the route. The first decision is about
+// the observed world, each later one about the world after the steps before it.
 func Decision(w io.Writer, s Style, decisions ...decide.Decision) {
 	out := &page{style: s}
 	for i, d := range decisions {
 		title := "Decision"
 		if i > 0 {
-			title = "Then, after these steps"
+			title = "Decision after these steps"
 		}
 		out.addHeading(title)
 		t := &table{indent: 2}

@@ -135,7 +135,7 @@ func described(section string) []string {
 // isCommon reports whether the description's introduction describes a field.
 func isCommon(path string) bool { return path == "format" || path == "cluster" }
 
-// example matches the block of an example.
+// example matches the code block of an example.
 var example = regexp.MustCompile("(?s)```json\n(.*?)```")
 
 // section returns the text below a heading of a description.

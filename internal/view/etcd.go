@@ -22,7 +22,7 @@ type MembersDocument struct {
 	Format     int            `json:"format"` // EtcdFormat
 	Cluster    string         `json:"cluster"`
 	EtcdID     string         `json:"etcdID"` // hex, of the etcd cluster
-	Quorum     bool           `json:"quorum"` // a quorum answered; else the list is what one member last knew
+	Quorum     bool           `json:"quorum"` // a quorum answered; otherwise the list is what one member knows
 	Healthy    bool           `json:"healthy"`
 	Consistent string         `json:"consistent,omitempty"` // same, differs; absent: not compared
 	Members    []SurveyReport `json:"members"`
@@ -49,8 +49,8 @@ type SurveyReport struct {
 	ClientURLs []string `json:"clientURLs,omitempty"`
 }
 
-// NewMembersDocument returns what was surveyed. It is healthy when a quorum answers, every member is a healthy voter,
-// there is no alarm, and all members hold the same.
+// NewMembersDocument returns the document of a survey. It is healthy if a quorum answers, every member is a healthy
+// voter, there is no alarm, and all members hold the same keys.
 func NewMembersDocument(cluster string, s etcd.Survey) MembersDocument {
 	doc := MembersDocument{
 		Format: EtcdFormat, Cluster: cluster, EtcdID: etcd.HexID(s.ClusterID), Quorum: s.Agreed,
@@ -86,7 +86,7 @@ func surveyReport(m etcd.Surveyed) SurveyReport {
 	return r
 }
 
-// memberState is a member in one word.
+// memberState returns the state of a member in one word.
 func (r SurveyReport) memberState() string {
 	switch {
 	case r.Learner:
@@ -122,7 +122,7 @@ func (d MembersDocument) Print(w io.Writer) error {
 	for _, a := range d.Orphans {
 		out.addSpace()
 		out.addParagraph("",
-			fmt.Sprintf("alarm %s of member %s, which is no longer there: kubeone etcd disarm takes it back",
+			fmt.Sprintf("alarm %s of removed member %s: clear it with kubeone etcd disarm",
 				a.Alarm, a.Member), plain)
 	}
 	out.addSpace()
@@ -134,14 +134,14 @@ func (d MembersDocument) Print(w io.Writer) error {
 func (d MembersDocument) summaryLine() string {
 	switch {
 	case !d.Quorum:
-		return "No quorum answers; this is what one member last knew. See kubeone status."
+		return "etcd has no quorum; this is the last known state of one member. See kubeone status."
 	case d.Consistent == string(etcd.Different):
-		return "The members do not hold the same keys: at least one database is damaged. Replace the member whose " +
+		return "The members hold different keys: at least one database is damaged. Replace the member whose " +
 			"hash differs (kubeone node replace)."
 	case !d.Healthy && len(d.Orphans) > 0:
-		return "An alarm of a member that has left is still raised, and may keep etcd from writing."
+		return "An alarm of a removed member is still active and may block writes."
 	case !d.Healthy:
-		return "Not every member is healthy; see kubeone plan."
+		return "Some members are not healthy; see kubeone plan."
 	case d.Consistent == string(etcd.Same):
 		return "All members are healthy and hold the same keys."
 	}
@@ -160,7 +160,7 @@ type SnapshotDocument struct {
 	Format   int           `json:"format"` // EtcdFormat
 	Cluster  string        `json:"cluster"`
 	File     string        `json:"file"`
-	Via      string        `json:"via"` // the host whose member gave it
+	Via      string        `json:"via"` // the host whose member was read
 	Snapshot snapshot.Info `json:"snapshot"`
 }
 
@@ -178,7 +178,7 @@ type DefragmentDocument struct {
 	Members []DefragmentedReport `json:"members"` // in the order in which they were defragmented
 }
 
-// DefragmentedReport is what one member gave back.
+// DefragmentedReport is the size of one member before and after.
 type DefragmentedReport struct {
 	ID     string `json:"id"` // hex
 	Name   string `json:"name"`
@@ -212,7 +212,7 @@ func (d DefragmentDocument) Print(w io.Writer) error {
 	if len(d.Members) == 1 {
 		who = "1 member"
 	}
-	_, err := fmt.Fprintf(w, "Done. %s gave %s back.\n", who, Megabytes(freed))
+	_, err := fmt.Fprintf(w, "Done. %s released %s.\n", who, Megabytes(freed))
 	return err
 }
 
@@ -220,7 +220,7 @@ func (d DefragmentDocument) Print(w io.Writer) error {
 type DisarmDocument struct {
 	Format  int            `json:"format"` // EtcdFormat
 	Cluster string         `json:"cluster"`
-	Alarms  []DisarmReport `json:"alarms"` // taken back
+	Alarms  []DisarmReport `json:"alarms"` // cleared
 }
 
 // DisarmReport is one alarm.
@@ -229,7 +229,7 @@ type DisarmReport struct {
 	Alarm  string `json:"alarm"`  // NOSPACE
 }
 
-// NewDisarmDocument reports the alarms that were taken back.
+// NewDisarmDocument reports the cleared alarms.
 func NewDisarmDocument(cluster string, done []etcd.Disarmed) DisarmDocument {
 	doc := DisarmDocument{Format: EtcdFormat, Cluster: cluster, Alarms: []DisarmReport{}}
 	for _, d := range done {
@@ -245,7 +245,7 @@ func (d DisarmDocument) Print(w io.Writer) error {
 		return err
 	}
 	for _, a := range d.Alarms {
-		_, _ = fmt.Fprintf(w, "member %s: alarm %s taken back\n", a.Member, a.Alarm)
+		_, _ = fmt.Fprintf(w, "member %s: alarm %s cleared\n", a.Member, a.Alarm)
 	}
 	return nil
 }
@@ -257,7 +257,7 @@ const CertificatesFormat = 1
 type CertificatesDocument struct {
 	Format  int    `json:"format"` // CertificatesFormat
 	Cluster string `json:"cluster"`
-	// Healthy says that none has expired or ends within 30 days, and that each host said what it has.
+	// Healthy: no certificate has expired or expires within 30 days, and all hosts reported theirs.
 	Healthy      bool             `json:"healthy"`
 	Certificates []CertificateEnd `json:"certificates"`
 	Unknown      []UnknownReport  `json:"unknown,omitempty"` // hosts whose certificates are not known
@@ -271,11 +271,11 @@ type CertificateEnd struct {
 	NotAfter time.Time `json:"notAfter"`
 	Days     int       `json:"days"` // full days left; negative when expired
 	Expired  bool      `json:"expired"`
-	Soon     bool      `json:"soon"` // it ends within 30 days
+	Soon     bool      `json:"soon"` // it expires within 30 days
 	Signer   string    `json:"signer,omitempty"`
 }
 
-// UnknownReport is a host whose certificates are not known, and why.
+// UnknownReport is a host whose certificates are unknown, with the reason.
 type UnknownReport struct {
 	Host    string `json:"host"`
 	Problem string `json:"problem"`
@@ -293,7 +293,7 @@ func NewCertificatesDocument(want desired.Cluster, is observed.World, names map[
 		case seen.Reach != observed.Reached:
 			doc.Unknown = append(doc.Unknown, UnknownReport{name, seen.Problem})
 		case len(seen.Certificates) == 0:
-			doc.Unknown = append(doc.Unknown, UnknownReport{name, "it has no certificates that can be read"})
+			doc.Unknown = append(doc.Unknown, UnknownReport{name, "no certificates could be read"})
 		}
 		for _, c := range seen.Certificates {
 			r := CertificateEnd{
@@ -322,7 +322,7 @@ func kindOf(name string) string {
 func (d CertificatesDocument) Print(w io.Writer) error {
 	out := &page{}
 	if len(d.Certificates) > 0 {
-		t := &table{head: []string{"HOST", "NAME", "KIND", "ENDS", "DAYS LEFT", "SIGNED BY"}}
+		t := &table{head: []string{"HOST", "NAME", "KIND", "EXPIRES", "DAYS LEFT", "SIGNED BY"}}
 		for _, r := range d.Certificates {
 			t.addTexts(r.Host, r.Name, r.Kind, r.NotAfter.UTC().Format(time.DateOnly), r.daysText(), orDash(r.Signer))
 		}
@@ -349,11 +349,11 @@ func (d CertificatesDocument) summaryLine() string {
 	soon := slices.ContainsFunc(d.Certificates, func(r CertificateEnd) bool { return r.Soon })
 	switch {
 	case expired:
-		return "Some have expired: kubeone apply renews all but those of CAs."
+		return "Some certificates have expired. kubeone apply renews all except CAs."
 	case soon:
-		return "Some end within 30 days: kubeone certificates renew renews all but those of CAs and kubelets."
+		return "Some certificates expire within 30 days. kubeone certificates renew renews all except CAs and kubelets."
 	case len(d.Unknown) > 0:
-		return "Not all certificates are known."
+		return "Some certificates are not known."
 	}
-	return "No certificate ends within 30 days."
+	return "No certificate expires within 30 days."
 }

@@ -7,7 +7,7 @@ import (
 	"kubeone/internal/etcd"
 )
 
-// An alarm whose member has left is shown, and nothing is well with it.
+// An alarm of a removed member is shown and makes etcd unhealthy.
 func TestAlarmsOfMembersThatLeftAreShown(t *testing.T) {
 	t.Parallel()
 	s := etcd.Survey{
@@ -24,7 +24,7 @@ func TestAlarmsOfMembersThatLeftAreShown(t *testing.T) {
 			t.Fatal(err)
 		}
 		if doc.Healthy == left || strings.Contains(out.String(),
-			"alarm NOSPACE of member d, which is no longer there: kubeone etcd disarm") != left {
+			"alarm NOSPACE of removed member d: clear it with kubeone etcd disarm") != left {
 			t.Errorf("healthy %v, and it prints\n%s", doc.Healthy, out.String())
 		}
 	}

@@ -12,20 +12,19 @@ const (
 	ExitOther       = 1 // anything without a status of its own
 	ExitChanges     = 2 // of plan: there is something to do
 	ExitUnhealthy   = 3 // of status
-	ExitExcept      = 4 // nothing to do, but the cluster is other than the manifest says
+	ExitExcept      = 4 // nothing to do, but the cluster differs from the manifest
 	ExitRuntime     = 10
 	ExitEtcd        = 11
 	ExitKube        = 12 // the Kubernetes API
 	ExitSSH         = 13
 	ExitConnection  = 14
-	ExitConfig      = 15 // the manifest, the command line, or what they ask for
+	ExitConfig      = 15 // the manifest, the command line, or their request
 	ExitExec        = 16 // a command on a host
 	ExitInterrupted = 130
 )
 
-// Exit is the exit status of the command plan: 0 when there is nothing to do, 2 when there are steps or something
-// for the operator, else that of the first problem that stands in the way. Decisions are those that Build returned
-// with the plan.
+// Exit returns the exit status of the command plan: 0 if there is nothing to do, 2 if there are steps or instructions,
+// otherwise the status of the first problem. decisions are those that Build returned with the plan.
 func Exit(p plan.Plan, decisions ...decide.Decision) int {
 	if !p.Empty() {
 		return ExitChanges
@@ -44,7 +43,7 @@ func Exit(p plan.Plan, decisions ...decide.Decision) int {
 	return 0
 }
 
-// ExitOf is the exit status of a class of problems; ExitOther for one without its own.
+// ExitOf returns the exit status of a class of problems, ExitOther by default.
 func ExitOf(c problem.Class) int {
 	switch c {
 	case problem.ClassRuntime:
@@ -63,7 +62,7 @@ func ExitOf(c problem.Class) int {
 	return ExitOther
 }
 
-// lastProblems are those of the last decision: the ones before it led to steps.
+// lastProblems returns the problems of the last decision; the decisions before it led to steps.
 func lastProblems(decisions []decide.Decision) []problem.Problem {
 	if len(decisions) == 0 {
 		return nil

@@ -23,8 +23,8 @@ func pinned(t *testing.T, name, got string) {
 	golden.Check(t, filepath.Join("testdata", name), got)
 }
 
-// mustBePlain fails on anything that a terminal would take for a command, on blanks at the end of a line, and on lines
-// that are broken although they should not be, or are not although they should.
+// mustBePlain fails on terminal control characters, on trailing blanks, and on lines that are wrapped or not wrapped by
+// mistake.
 func mustBePlain(t *testing.T, s Style, text string) {
 	t.Helper()
 	for i, line := range strings.Split(text, "\n") {

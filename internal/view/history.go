@@ -19,19 +19,19 @@ type HistoryDocument struct {
 	Runs    []record.Run `json:"runs"` // newest first
 }
 
-// HistoryJSON is runs as docs/json.md describes them. Callers leave out what was not asked for.
+// HistoryJSON encodes runs as docs/json.md describes them.
 func HistoryJSON(name string, runs []record.Run) ([]byte, error) {
 	return encodeJSON(HistoryDocument{Format: HistoryFormat, Cluster: name, Runs: notNil(runs)}, "history of "+name)
 }
 
-// moment is how a point in time is written: not by anybody's own clock, since runs come from several machines.
+// moment is the format of times. It is UTC, because runs come from several machines.
 const moment = "2006-01-02 15:04:05 UTC"
 
-// History writes runs, newest first, a line each, and what failed below it. A run's name begins with its time (UTC).
+// History writes one line for each run, newest first, with errors below. A run ID begins with its time (UTC).
 func History(w io.Writer, s Style, runs []record.Run) {
 	out := &page{style: s}
 	if len(runs) == 0 {
-		out.addLine("No run is remembered.")
+		out.addLine("No runs recorded.")
 		out.flush(w)
 		return
 	}
@@ -80,16 +80,16 @@ func HistoryRun(w io.Writer, s Style, r record.Run) {
 	out.flush(w)
 }
 
-// whyNoSteps says why there is nothing to be read about a run's steps.
+// whyNoSteps explains why a run has no recorded steps.
 func whyNoSteps(r record.Run) string {
 	switch {
 	case r.Result == record.Interrupted:
-		return "It was killed before it could say how far it got. Its journal is on " + r.From +
-			"; kubeone status shows what is now."
+		return "The run was killed before it recorded its steps. Its journal is on " + r.From +
+			"; kubeone status shows the current state."
 	case r.Result == record.Running:
-		return "Its steps are known here when it has ended."
+		return "The steps are recorded when the run ends."
 	case r.Planned > 0:
-		return "Its steps are not remembered any more."
+		return "The steps are no longer recorded."
 	}
 	return ""
 }
@@ -110,7 +110,7 @@ func stepTable(steps []record.Step) *table {
 	return t
 }
 
-// tookOf is how long a run took; "" of one whose end is not known.
+// tookOf returns the duration of a run, or "" if its end is not known.
 func tookOf(r record.Run) string {
 	if r.Finished.IsZero() {
 		return ""
@@ -126,12 +126,12 @@ func stepsDone(r record.Run) int {
 		}
 	}
 	if r.Result == record.Done {
-		return r.Planned // also where the steps are not remembered any more
+		return r.Planned // even if the steps are no longer recorded
 	}
 	return n
 }
 
-// resultCell is how a run went, and what failed.
+// resultCell returns the result of a run and its error.
 func resultCell(r record.Run) cell {
 	text := string(r.Result)
 	if r.Error != "" {
@@ -156,17 +156,17 @@ func inkOf(r record.Result) ink {
 	return plain
 }
 
-// Diff writes which lines differ between what is live and what will be; hosts with the same lines stand together.
-// Without any it says so.
+// Diff writes the lines that differ between live and planned contents. Hosts with the same lines are written together.
+// An empty list is reported.
 func Diff(w io.Writer, s Style, sets []diff.Set) {
 	out := &page{style: s}
-	out.addLine(s.paintText(bold, "Differences between what is live (-) and what will be (+):"))
+	out.addLine(s.paintText(bold, "Differences between live (-) and planned (+):"))
 	out.addDiffs(sets)
 	if len(sets) == 0 {
 		out.addSpace()
 		out.addParagraph("  ",
-			"None that can be shown: no step of the plan changes a file or an object of which both are "+
-				"known beforehand.", plain)
+			"None to show: no step changes a file or an object whose live and planned contents are both "+
+				"known.", plain)
 	}
 	out.addSpace()
 	out.flush(w)
@@ -186,7 +186,7 @@ func (p *page) addDiffs(sets []diff.Set) {
 	}
 }
 
-// addVerbatim writes lines as they are: one that is broken would be another one.
+// addVerbatim writes lines without wrapping, because a wrapped line would look like two.
 func (p *page) addVerbatim(c diff.Change) {
 	p.addParagraph("  ", c.Of, plain)
 	if c.Unknown != "" {

@@ -15,11 +15,11 @@ import (
 	"kubeone/internal/probe"
 )
 
-// hostile is what an attacker would like to be printed: it sets the window's title, clears the screen, goes back to the
-// line's beginning and over it, turns the direction of writing, and gives the same commands in other forms.
+// hostile is a text of an attacker: it sets the window title, clears the screen, overwrites the line, changes the
+// direction of writing, and repeats these commands in other forms.
 const hostile = "\x1b]0;owned\a\x1b[2J\r\x1b[1A\u202e\u009b2J\x9b\n\x00\x7f\u2066"
 
-// infect puts the hostile text before every text of a value that is not one of a few words. Equal texts stay equal.
+// infect puts the hostile text before every free text of a value. Equal texts stay equal.
 func infect(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
@@ -55,7 +55,7 @@ func infect(v reflect.Value) {
 	}
 }
 
-// infected is the value with every text in it hostile.
+// infected returns the value with hostile texts.
 func infected[T any](value T) T {
 	infect(reflect.ValueOf(&value).Elem())
 	return value
@@ -75,7 +75,7 @@ func TestNoTextOfAValueReachesTheTerminalAsACommand(t *testing.T) {
 		}
 		texts["time of "+name] = func(b *bytes.Buffer) {
 			spans := []probe.Span{{Host: hostile, What: hostile, To: time.Second}}
-			LookTime(b, inColour, p, spans, time.Second, time.Minute)
+			PlanTiming(b, inColour, p, spans, time.Second, time.Minute)
 		}
 	}
 	for name, st := range map[string]StatusInput{

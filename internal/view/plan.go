@@ -16,9 +16,9 @@ import (
 	"strings"
 )
 
-// Plan writes a plan as it is confirmed: what happens on each host and then to the cluster, what approval records, what
-// the operator must do, notes, and one line that sums it up. Hosts with the same steps are written once, unless
-// verbose. Changes within a step are written when verbose, or when they are few.
+// Plan writes a plan for approval: the steps of each host and then of the cluster, the host keys that approval records,
+// instructions for the operator, notes, and a summary. Hosts with the same steps are written once, unless verbose.
+// Changes within a step are written when verbose, or when they are few.
 func Plan(w io.Writer, s Style, p plan.Plan, v Verbosity) {
 	out := &page{style: s}
 	view := planView{page: out, plan: p, verbose: v == Verbose, changes: v == Verbose || fewChanges(p)}
@@ -31,15 +31,15 @@ func Plan(w io.Writer, s Style, p plan.Plan, v Verbosity) {
 	out.flush(w)
 }
 
-// few is how many changes are shown without being asked for.
-const few = 10
+// maxChanges is the number of changes that are shown without --verbose.
+const maxChanges = 10
 
 func fewChanges(p plan.Plan) bool {
 	n := 0
 	for _, s := range p.Steps {
 		n += len(s.Changes)
 	}
-	return n <= few
+	return n <= maxChanges
 }
 
 type planView struct {
@@ -67,7 +67,7 @@ func (v planView) addSteps() {
 	}
 }
 
-// addGroup writes the steps of one group. A reason that is the same as the step's before is not repeated.
+// addGroup writes the steps of one group. A reason equal to that of the step before is not repeated.
 func (v planView) addGroup(g group, column int) {
 	reason := ""
 	t := &table{indent: 2}
@@ -98,7 +98,7 @@ func (v planView) stepChanges(s plan.Step) {
 	}
 }
 
-// actionSymbol is an action's sign, in the place of the widest.
+// actionSymbol returns the symbol of an action, padded to the widest one.
 func actionSymbol(a plan.Action) cell {
 	inks := map[plan.Action]ink{
 		plan.Create:  green,
@@ -121,7 +121,7 @@ func (v planView) addContacts() {
 	if len(v.plan.FirstContacts) == 0 {
 		return
 	}
-	v.addHeading("First contact: nobody has approved these host keys yet. Approving the plan records them.")
+	v.addHeading("First contact: no operator has approved these host keys yet. Approving the plan records them.")
 	ids := slices.SortedFunc(maps.Keys(v.plan.FirstContacts), func(a, b string) int {
 		return strings.Compare(nameOf(v.plan.Hosts, a)+a, nameOf(v.plan.Hosts, b)+b)
 	})
@@ -133,18 +133,18 @@ func (v planView) addContacts() {
 	v.addTable(t)
 }
 
-// addInstructions numbers what a person must do; the steps of each instruction have letters.
+// addInstructions numbers the instructions for the operator; the steps of each have letters.
 func (v planView) addInstructions() {
 	if len(v.plan.Operator) == 0 {
 		return
 	}
-	v.addHeading(string(plan.MustAct) + " You must act:")
+	v.addHeading(string(plan.MustAct) + " Action required:")
 	for i, o := range v.plan.Operator {
 		v.addInstruction(i+1, atHost(v.plan.Hosts[o.Host], o.Reason()), o.Texts())
 	}
 }
 
-// addInstruction writes one thing that a person must do.
+// addInstruction writes one instruction.
 func (p *page) addInstruction(number int, reason string, steps []string) {
 	p.addParagraph(fmt.Sprintf("%3d. ", number), reason, yellow)
 	for i, step := range steps {
@@ -166,18 +166,18 @@ func (v planView) addNotes() {
 	}
 }
 
-// addUnresolved says what is not known of what would be installed.
+// addUnresolved lists what is unknown about the artifacts to install.
 func (v planView) addUnresolved() {
 	if len(v.plan.Unresolved) == 0 {
 		return
 	}
-	v.addHeading("Not known: what would be installed. This plan can be read, and not be saved or carried out.")
+	v.addHeading("Unknown: what would be installed. You can read this plan, but not save it or carry it out.")
 	for _, line := range v.plan.Unresolved {
 		v.addParagraph("  ", line, yellow)
 	}
 }
 
-// addSummary is the line that sums the plan up, and what stops it or follows it.
+// addSummary writes the summary, and whether more follows after this plan.
 func (v planView) addSummary() {
 	v.addSpace()
 	as := bold
@@ -186,27 +186,27 @@ func (v planView) addSummary() {
 	}
 	v.addParagraph("", planSummary(v.plan), as)
 	if v.plan.Again != "" {
-		v.addParagraph("", "This is not all: "+cleanText(v.plan.Again)+".", yellow)
+		v.addParagraph("", "This plan is not complete: "+cleanText(v.plan.Again)+".", yellow)
 	}
 }
 
-// planSummary is the line that sums a plan up.
+// planSummary returns the plan in one line.
 func planSummary(p plan.Plan) string {
 	switch {
 	case p.Blocked != "":
-		return "Plan: nothing will be run. " + asSentence(p.Blocked)
+		return "Plan: no steps will run. " + asSentence(p.Blocked)
 	case !p.Empty():
 		return Summarize(p).String()
 	case isError(p):
-		return "No plan: the problems must be put right first."
+		return "No plan: fix the problems first."
 	}
 	return "No changes. " + cleanText(Matched(p))
 }
 
-// isError reports whether there is no plan.
+// isError reports whether problems prevent a plan.
 func isError(p plan.Plan) bool { return slices.Contains(p.Routes, string(fsm.Error)) }
 
-// asSentence begins with a capital and ends with a full stop.
+// asSentence adds a capital letter and a full stop.
 func asSentence(text string) string {
 	if text == "" {
 		return ""
@@ -215,14 +215,14 @@ func asSentence(text string) string {
 	return strings.TrimSuffix(text, ".") + "."
 }
 
-// group is hosts that have the same steps, or the cluster, which has no host.
+// group is a set of hosts with the same steps, or the cluster, which has no host.
 type group struct {
-	names []string // display names, each with its address where that is another
+	names []string // display names, each with its ID if that differs
 	steps []plan.Step
 }
 
-// groupSteps puts the steps of each host together, in the order in which the plan first names the hosts; the cluster's
-// own steps come last. Fold puts hosts together whose steps read the same.
+// groupSteps groups the steps by host, in the order in which the plan first names the hosts. The steps of the cluster
+// come last. With fold, hosts whose steps read the same are one group.
 func groupSteps(p plan.Plan, fold bool) []group {
 	var ids []string
 	steps := map[string][]plan.Step{}
@@ -248,7 +248,7 @@ func groupSteps(p plan.Plan, fold bool) []group {
 	return out
 }
 
-// groupKey is what a reader sees of a group's steps while changes are not shown.
+// groupKey returns what a reader sees of the steps without their changes.
 func groupKey(g group) string {
 	var b strings.Builder
 	for _, s := range g.steps {
@@ -259,13 +259,13 @@ func groupKey(g group) string {
 
 func fullName(p plan.Plan, id string) string {
 	name := nameOf(p.Hosts, id)
-	if name == id || strings.HasPrefix(name, id+" (") { // it is called by its ID already
+	if name == id || strings.HasPrefix(name, id+" (") { // the name already contains the ID
 		return cleanText(name)
 	}
 	return cleanText(name + " (" + id + ")")
 }
 
-// hostTitle names all hosts of the group: who is changed must be seen before it is approved.
+// hostTitle names all hosts of the group, because the operator approves changes to each of them.
 func (g group) hostTitle() string {
 	switch len(g.names) {
 	case 0:
@@ -286,20 +286,20 @@ func titleWidth(groups []group) int {
 	return n
 }
 
-// PlanDocument is the plan as JSON: the plan itself, and what a program would otherwise have to work out.
+// PlanDocument is the JSON of a plan: the plan, and values that programs would otherwise have to compute.
 type PlanDocument struct {
 	plan.Plan
-	Digest   string            `json:"digest,omitempty"` // of all that the plan does; equal digests do the same
-	Changes  bool              `json:"changes"`          // there is something to do, for apply or for the operator
+	Digest   string            `json:"digest,omitempty"` // plans with equal digests do the same
+	Changes  bool              `json:"changes"`          // apply or the operator has something to do
 	Summary  Summary           `json:"summary"`
 	Trace    []fsm.Visit       `json:"trace,omitempty"`    // how the first route was found
-	Problems []problem.Problem `json:"problems,omitempty"` // what stands in the way of a plan, or of more of it
+	Problems []problem.Problem `json:"problems,omitempty"` // what prevents a plan, or further steps
 	Exit     int               `json:"exit"`               // the exit status of the command plan
-	Diffs    []diff.Set        `json:"diffs,omitempty"`    // which lines differ, if that was asked for
+	Diffs    []diff.Set        `json:"diffs,omitempty"`    // differing lines, with --diff
 }
 
-// PlanJSON is a plan as docs/json.md describes it, with which lines differ, if that is known. Decisions are those that
-// Build returned with it.
+// PlanJSON encodes a plan as docs/json.md describes it. diffs may be nil. decisions are those that Build returned with
+// the plan.
 func PlanJSON(p plan.Plan, diffs []diff.Set, decisions ...decide.Decision) ([]byte, error) {
 	doc := PlanDocument{
 		Plan: p, Digest: p.Digest(), Changes: !p.Empty(), Summary: Summarize(p),
@@ -315,7 +315,7 @@ func PlanJSON(p plan.Plan, diffs []diff.Set, decisions ...decide.Decision) ([]by
 	return encodeJSON(doc, "plan of "+p.Cluster)
 }
 
-// notNil makes a list that a program may walk without asking first.
+// notNil replaces nil by an empty list, so that JSON has [] instead of null.
 func notNil[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -323,7 +323,7 @@ func notNil[T any](list []T) []T {
 	return list
 }
 
-// encodeJSON is a document as indented JSON with a final newline; <, > and & stand for themselves.
+// encodeJSON returns indented JSON with a final newline. It does not escape <, > and &.
 func encodeJSON(doc any, what string) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -65,9 +65,9 @@ func TestSummaryCountsAndSaysIt(t *testing.T) {
 	}{
 		{install(), "Plan: 4 hosts to join, 26 steps: 23 to create, 2 to change, 1 to remove."},
 		{oneMoreWorker(), "Plan: 1 host to join, 7 steps: 4 to create, 1 to change, 2 to remove."},
-		{unreachable(), "Plan: 3 steps: 1 to create, 2 to change, 0 to remove. 2 things for you to do."},
-		{everyAction(), "Plan: 5 steps: 1 to create, 1 to change, 1 to replace, 1 to remove. 1 thing for you to do."},
-		{plan.Plan{Operator: make([]problem.Instruction, 1)}, "Plan: no steps. 1 thing for you to do."},
+		{unreachable(), "Plan: 3 steps: 1 to create, 2 to change, 0 to remove. 2 tasks for you."},
+		{everyAction(), "Plan: 5 steps: 1 to create, 1 to change, 1 to replace, 1 to remove. 1 task for you."},
+		{plan.Plan{Operator: make([]problem.Instruction, 1)}, "Plan: no steps. 1 task for you."},
 	} {
 		if diff := cmp.Diff(c.want, Summarize(c.plan).String()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)

@@ -13,12 +13,11 @@ import (
 	"kubeone/internal/text/phrase"
 )
 
-// longestComment is how many bytes the steps and differences of a plan may take: GitHub takes 65,536 characters.
+// longestComment limits the steps and differences in bytes: GitHub accepts 65,536 characters.
 const longestComment = 50_000
 
-// PlanMarkdown is a plan as a comment on a pull request: one line that sums it up, what stands in its way or needs a
-// person, and below a fold its steps as a table, and which lines differ. Like the other forms, it has no secrets.
-// Decisions are those that Build returned with the plan.
+// PlanMarkdown returns a plan as a comment for a pull request: a summary, problems and instructions, and, folded, its
+// steps and differences. It contains no secrets. decisions are those that Build returned with the plan.
 func PlanMarkdown(p plan.Plan, diffs []diff.Set, decisions ...decide.Decision) []byte {
 	c := &comment{}
 	c.addLine("### kubeone plan: cluster %s", escapeInline(p.Cluster))
@@ -32,15 +31,15 @@ func PlanMarkdown(p plan.Plan, diffs []diff.Set, decisions ...decide.Decision) [
 		}
 		return text
 	})
-	c.addBullets("You must act", len(p.Operator), func(i int) string {
+	c.addBullets("Action required", len(p.Operator), func(i int) string {
 		o := p.Operator[i]
 		return atHost(p.Hosts[o.Host], o.Reason()) + ": " + strings.Join(o.Texts(), "; ")
 	})
-	c.addBullets("Not known: what would be installed", len(p.Unresolved), func(i int) string { return p.Unresolved[i] })
+	c.addBullets("Unknown: what would be installed", len(p.Unresolved), func(i int) string { return p.Unresolved[i] })
 	c.addStepTable(p)
 	c.addDiffs(diffs)
 	contacts := slices.Sorted(maps.Keys(p.FirstContacts))
-	c.addBullets("Host keys that approving the plan records", len(contacts), func(i int) string {
+	c.addBullets("Host keys recorded on approval", len(contacts), func(i int) string {
 		return nameOf(p.Hosts, contacts[i]) + " " + p.FirstContacts[contacts[i]]
 	})
 	c.addBullets("Notes", len(p.Notes), func(i int) string { return p.Notes[i] })
@@ -51,12 +50,12 @@ func PlanMarkdown(p plan.Plan, diffs []diff.Set, decisions ...decide.Decision) [
 	return []byte(c.text.String())
 }
 
-// comment is Markdown that is being written.
+// comment is Markdown under construction.
 type comment struct{ text strings.Builder }
 
 func (c *comment) addLine(format string, args ...any) { fmt.Fprintf(&c.text, format+"\n", args...) }
 
-// isFull reports whether what is of any length must end here.
+// isFull reports whether lists must end here.
 func (c *comment) isFull() bool { return c.text.Len() > longestComment }
 
 // addBullets writes a list below a heading, if it has elements.
@@ -76,7 +75,7 @@ func (c *comment) addBullets(heading string, n int, text func(int) string) {
 	}
 }
 
-// addFold writes what is shown on a click.
+// addFold writes a section that is folded by default.
 func (c *comment) addFold(title string, inside func()) {
 	c.addLine("")
 	c.addLine("<details><summary>%s</summary>", title)
@@ -86,7 +85,7 @@ func (c *comment) addFold(title string, inside func()) {
 	c.addLine("</details>")
 }
 
-// addStepTable writes a table of the steps; hosts with the same steps are one row each step.
+// addStepTable writes the steps as a table. Hosts with the same steps share rows.
 func (c *comment) addStepTable(p plan.Plan) {
 	if len(p.Steps) == 0 {
 		return
@@ -108,12 +107,12 @@ func (c *comment) addStepTable(p plan.Plan) {
 	})
 }
 
-// addDiffs writes which lines differ, of each file or object in a block of its own.
+// addDiffs writes the differing lines, one block for each file or object.
 func (c *comment) addDiffs(sets []diff.Set) {
 	if len(sets) == 0 {
 		return
 	}
-	c.addFold("Differences between what is live (-) and what will be (+)", func() {
+	c.addFold("Differences between live (-) and planned (+)", func() {
 		for _, set := range sets {
 			where := "cluster"
 			if len(set.Hosts) > 0 {
@@ -134,7 +133,7 @@ func (c *comment) addDiffs(sets []diff.Set) {
 	})
 }
 
-// addBlock writes lines as they are, between fences that none of them is.
+// addBlock writes lines verbatim between fences that do not occur in them.
 func (c *comment) addBlock(lines []string) {
 	if len(lines) == 0 {
 		return
@@ -154,8 +153,8 @@ func (c *comment) addBlock(lines []string) {
 	c.addLine("")
 }
 
-// escapeInline is a text of a host or a manifest that is nothing but text in Markdown: no markup, no link, and nobody's
-// name in it calls anybody.
+// escapeInline escapes a text from a host or manifest so that Markdown shows it as plain text: without markup, links or
+// mentions.
 func escapeInline(text string) string {
 	text = html.EscapeString(cleanText(text))
 	return strings.NewReplacer(`\`, `&#92;`, "`", "&#96;", "*", "&#42;", "_", "&#95;", "[", "&#91;", "]", "&#93;",

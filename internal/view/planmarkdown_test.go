@@ -26,7 +26,8 @@ func TestPlanAsMarkdown(t *testing.T) {
 	}
 }
 
-// TestMarkdownOfHostileTexts holds that what hosts say is text in a comment, and cannot end a fold, a cell or a block.
+// TestMarkdownOfHostileTexts checks that texts of hosts stay text in a comment and cannot end a fold, a cell or a
+// block.
 func TestMarkdownOfHostileTexts(t *testing.T) {
 	t.Parallel()
 	evil := "</details> | <img src=x> @everyone [x](http://evil.example) `code` **b**\n# heading"

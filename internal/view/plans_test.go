@@ -40,7 +40,7 @@ func unreachable() plan.Plan { return savedPlan("unreachable") }
 // upgrade upgrades one host of each role to a new patch version.
 func upgrade() plan.Plan { return savedPlan("upgrade") }
 
-// unsafe has no steps, because the manifest asks for security settings that this version does not carry out.
+// unsafe has no steps, because the manifest has security settings that this version does not support.
 func unsafe() plan.Plan { return savedPlan("blocked") }
 
 // everyAction has one step of each action, and texts with terminal control sequences. No world leads to it.

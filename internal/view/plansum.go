@@ -8,7 +8,7 @@ import (
 	"kubeone/internal/text/phrase"
 )
 
-// Summary counts what a plan holds.
+// Summary counts the contents of a plan.
 type Summary struct {
 	Joins        int `json:"joins"` // hosts that become members of the cluster
 	Steps        int `json:"steps"`
@@ -16,7 +16,7 @@ type Summary struct {
 	Change       int `json:"change"`
 	Replace      int `json:"replace"`
 	Remove       int `json:"remove"`
-	Instructions int `json:"instructions"` // things that the operator must do
+	Instructions int `json:"instructions"` // tasks for the operator
 }
 
 // Summarize counts a plan's steps.
@@ -58,12 +58,12 @@ func (s Summary) String() string {
 	}
 	text := "Plan: " + strings.Join(append(parts, steps), ", ") + "."
 	if s.Instructions > 0 {
-		text += " " + asSentence(phrase.Count(s.Instructions, "thing")+" for you to do")
+		text += " " + asSentence(phrase.Count(s.Instructions, "task")+" for you")
 	}
 	return text
 }
 
-// Matched says that there is nothing left to do, and what the cluster may be otherwise in than the manifest says.
+// Matched returns the message if nothing is left to do, including known differences from the manifest.
 func Matched(p plan.Plan) string {
 	except := p.Exceptions()
 	if len(except) == 0 {

@@ -13,17 +13,16 @@ import (
 	"time"
 )
 
-// Progress shows a run while it goes on. Its methods may be called from several goroutines at a time.
+// Progress shows a run in progress. Its methods are safe for concurrent use.
 type Progress interface {
-	// Event shows one event. It does not fail: what cannot be written is lost.
+	// Event shows one event. It does not fail: output that cannot be written is lost.
 	Event(apply.Event)
-	// Close ends the display and leaves the cursor below it. It may be called more than once.
+	// Close ends the display with the cursor below it. It may be called more than once.
 	Close()
 }
 
-// NewProgress shows a run of the plan: on a live terminal one line for each step that is running, redrawn in place
-// below the lines of those that ended; elsewhere a line for each step that ended, and heartbeats. Verbose adds
-// what hosts print.
+// NewProgress shows a run of the plan. A live terminal has one line for each running step, redrawn in place below the
+// finished steps. Other writers get a line for each finished step, and heartbeats. verbose adds the output of hosts.
 func NewProgress(w io.Writer, s Style, p plan.Plan, verbose bool) Progress {
 	if !s.Live {
 		return &lineProgress{w: w, track: newTrack(s, p, verbose)}
@@ -34,8 +33,7 @@ func NewProgress(w io.Writer, s Style, p plan.Plan, verbose bool) Progress {
 	return live
 }
 
-// redrawEvery is how often the live lines are drawn again: often enough for what hosts print, seldom enough for a slow
-// line.
+// redrawEvery is the interval between redraws: short enough to show output of hosts, long enough for a slow connection.
 const redrawEvery = 200 * time.Millisecond
 
 // lineProgress writes lines and never moves the cursor.
@@ -45,14 +43,14 @@ type lineProgress struct {
 	track *track
 }
 
-// Event writes the event's lines, if it has any.
+// Event writes the lines of the event, if any.
 func (l *lineProgress) Event(e apply.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	writeLines(l.w, l.track.noteEvent(e))
 }
 
-// Close writes what was held back.
+// Close writes skipped steps that are not written yet.
 func (l *lineProgress) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,7 +67,7 @@ func writeLines(w io.Writer, lines []string) {
 	}
 }
 
-// NewJSONProgress writes each event as one line of JSON, as docs/json.md describes it.
+// NewJSONProgress writes each event as a line of JSON, as docs/json.md describes it.
 func NewJSONProgress(w io.Writer) Progress {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
@@ -81,17 +79,17 @@ type jsonProgress struct {
 	encoder *json.Encoder
 }
 
-// Event writes the event's line.
+// Event writes the event.
 func (j *jsonProgress) Event(e apply.Event) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	_ = j.encoder.Encode(e)
 }
 
-// Close does nothing: every line was written at once.
+// Close does nothing: events are written at once.
 func (j *jsonProgress) Close() {}
 
-// track follows a run by its events and says them in lines. It has no clock: times are those of the events.
+// track turns the events of a run into lines. It has no clock: times are those of the events.
 type track struct {
 	style   Style
 	plan    plan.Plan
@@ -101,7 +99,7 @@ type track struct {
 
 	began         time.Time
 	running       []active // in the order in which they started
-	waiting       []string // skipped steps that have not been told yet
+	waiting       []string // skipped steps that are not written yet
 	waitingSince  time.Time
 	done, total   int
 	failed, skips int
@@ -112,16 +110,16 @@ type track struct {
 type active struct {
 	id, host, title string
 	since           time.Time
-	line            string // what its host printed last
+	line            string // the last output of its host
 }
 
-// The widest columns for names and titles; what is longer moves the rest of its line.
+// Maximum widths of the columns for names and titles; longer texts move the rest of their line.
 const (
 	maxHostColumn  = 24
 	maxTitleColumn = 40
 )
 
-// onCluster is the name in the place of a host's for steps that go through the API.
+// onCluster replaces the host name for steps that go through the API.
 const onCluster = "cluster"
 
 func newTrack(s Style, p plan.Plan, verbose bool) *track {
@@ -141,7 +139,7 @@ func hostOr(name string) string {
 	return cleanText(name)
 }
 
-// noteEvent takes an event in and returns the lines that tell it.
+// noteEvent records an event and returns its lines.
 func (t *track) noteEvent(e apply.Event) []string {
 	if t.began.IsZero() {
 		t.began = e.Time
@@ -185,12 +183,12 @@ func (t *track) eventLines(e apply.Event) []string {
 	return nil
 }
 
-// stepLine is the line of a step: "  12.3s  cp-2  join: etcd member  done (4.1s)".
+// stepLine returns the line of a step: " 12.3s cp-2 join: etcd member done (4.1s)".
 func (t *track) stepLine(e apply.Event, what string) string {
 	return t.timeStamp(e.Time) + t.hostName(e.Host) + padRight(cleanText(e.Title), t.title) + "  " + what
 }
 
-// stampColumn is how wide a line's time is, with the gap after it.
+// stampColumn is the width of the time column including the gap.
 const stampColumn = 9
 
 func (t *track) timeStamp(at time.Time) string {
@@ -206,7 +204,7 @@ func (t *track) whenVerbose(e apply.Event, what string) []string {
 	return []string{t.stepLine(e, t.style.paintText(dim, what))}
 }
 
-// noteOutput notes what a host printed last; the line itself is told only when verbose.
+// noteOutput records the last output of a host. It returns the line only if verbose.
 func (t *track) noteOutput(e apply.Event) []string {
 	line := cleanText(e.Line)
 	for i := range t.running {
@@ -224,14 +222,14 @@ func (t *track) endStep(id string) {
 	t.running = slices.DeleteFunc(t.running, func(a active) bool { return a.id == id })
 }
 
-// holdSkipped holds a skipped step back: many are skipped at once, and are told in one line.
+// holdSkipped delays a skipped step: many steps are skipped at once and share one line.
 func (t *track) holdSkipped(e apply.Event) {
 	t.waiting = append(t.waiting, hostOr(e.Host)+" "+cleanText(e.Title))
 	t.waitingSince = e.Time
 	t.skips++
 }
 
-// flushSkipped tells the skipped steps that were held back.
+// flushSkipped returns the line of the delayed skipped steps.
 func (t *track) flushSkipped() []string {
 	if len(t.waiting) == 0 {
 		return nil
@@ -246,8 +244,7 @@ func (t *track) flushSkipped() []string {
 	return []string{t.timeStamp(t.waitingSince) + t.style.paintText(yellow, "skipped ") + what}
 }
 
-// firstErrorLine is the first line of a failed step's error, without the host and title that stand before it on the
-// line.
+// firstErrorLine returns the first line of a failed step's error without its host and title.
 func firstErrorLine(e apply.Event) string {
 	text, _, _ := strings.Cut(e.Error, "\n")
 	host := e.Host
@@ -258,7 +255,7 @@ func firstErrorLine(e apply.Event) string {
 	return cleanText(strings.TrimPrefix(text, host+": "))
 }
 
-// heartbeatLine says what is still going on, the longest first.
+// heartbeatLine lists the running steps, the longest first.
 func (t *track) heartbeatLine(e apply.Event) []string {
 	if len(t.running) == 0 {
 		return nil
@@ -274,8 +271,7 @@ func (t *track) heartbeatLine(e apply.Event) []string {
 	}
 }
 
-// summaryLine sums the run up. The error itself is not repeated: whoever started the run shows it, with what
-// hosts printed.
+// summaryLine summarizes the run. The caller prints the error itself.
 func (t *track) summaryLine(e apply.Event) []string {
 	after := formatDuration(durationOf(e.Seconds))
 	if e.Error == "" {
@@ -293,7 +289,7 @@ func (t *track) summaryLine(e apply.Event) []string {
 	lines := []string{how + after + ": " + rest + "."}
 	if len(t.running) > 0 {
 		lines = append(lines,
-			"Still going on: "+joinNames(t.hostNames(), 8)+". The next apply finds what has come of it.")
+			"Still running: "+joinNames(t.hostNames(), 8)+". The next apply checks the result.")
 	}
 	return lines
 }

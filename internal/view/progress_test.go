@@ -55,10 +55,10 @@ func TestSkippedStepsAreToldEvenIfNothingFollows(t *testing.T) {
 	}
 }
 
-// terminal carries out what the live display does to a screen that scrolls; other control sequences are mistakes.
+// terminal emulates a scrolling screen for the live display; other control sequences are mistakes.
 type terminal struct {
 	t     *testing.T
-	lines []string // all that is not erased, the cursor is at the beginning of the line after
+	lines []string // everything not erased; the cursor is at the beginning of the next line
 }
 
 func (s *terminal) Write(p []byte) (int, error) {
@@ -80,7 +80,7 @@ func (s *terminal) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestLiveProgress looks at the screen after every event.
+// TestLiveProgress checks the screen after every event.
 func TestLiveProgress(t *testing.T) {
 	t.Parallel()
 	style := Style{Unicode: true, Live: true, Width: 72}
@@ -100,7 +100,7 @@ func TestLiveProgress(t *testing.T) {
 				p.mu.Unlock()
 				p.Event(e)
 				p.mu.Lock()
-				p.writeAndDraw(nil) // as a tick does
+				p.writeAndDraw(nil) // like a tick
 				p.mu.Unlock()
 				fmt.Fprintf(&film, "--- %s %s\n%s\n", e.Type, e.Step, strings.Join(screen.lines, "\n"))
 				for _, line := range screen.lines[len(screen.lines)-p.drawn:] {

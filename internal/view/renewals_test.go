@@ -8,7 +8,7 @@ import (
 	"kubeone/internal/decide/fsm"
 )
 
-// Certificates that come near their end make no cluster unhealthy: status names them, and what comes next.
+// Certificates near expiry do not make a cluster unhealthy; status names them and the next command.
 func TestStatusNamesCertificatesNearTheirEnd(t *testing.T) {
 	t.Parallel()
 	st := healthy()
@@ -18,7 +18,7 @@ func TestStatusNamesCertificatesNearTheirEnd(t *testing.T) {
 	Status(&out, Style{}, st)
 	for _, want := range []string{
 		"drift         cp-2: certificates near their end (admin.conf, apiserver)", "is healthy",
-		"Next: kubeone plan shows what differs, kubeone apply makes it right.",
+		"Next: kubeone plan shows the differences; kubeone apply corrects them.",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("want %q in\n%s", want, out.String())
@@ -26,7 +26,7 @@ func TestStatusNamesCertificatesNearTheirEnd(t *testing.T) {
 	}
 }
 
-// Hooks that are owed to a host make no cluster unhealthy: status names them, and what comes next.
+// Pending hooks do not make a cluster unhealthy; status names them and the next command.
 func TestStatusNamesHooksThatAreOwed(t *testing.T) {
 	t.Parallel()
 	st := healthy()
@@ -37,7 +37,7 @@ func TestStatusNamesHooksThatAreOwed(t *testing.T) {
 	Status(&out, Style{}, st)
 	for _, want := range []string{
 		"drift         cp-2: hooks owed after (upgrade)", "is healthy",
-		"Next: kubeone plan shows the hooks that are owed, kubeone apply runs them.",
+		"Next: kubeone plan shows the pending hooks; kubeone apply runs them.",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("want %q in\n%s", want, out.String())
@@ -45,11 +45,11 @@ func TestStatusNamesHooksThatAreOwed(t *testing.T) {
 	}
 }
 
-// What apply leaves alone, as objects that Machines are in the way of, it does not promise to make right.
+// Status does not promise to correct objects that apply leaves alone, such as those blocked by Machines.
 func TestStatusPromisesNothingOfWhatIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	if got := nextCommand(Report{Route: fsm.Nothing, Drift: []Difference{{What: "objects"}}}); got !=
-		"apply has nothing to do: look into what is named above, then run kubeone status again." {
+		"apply has nothing to do; investigate the failed checks above, then run kubeone status again." {
 		t.Errorf("next: %q", got)
 	}
 }

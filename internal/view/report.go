@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// StatusInput is what a status rests on.
+// StatusInput is the input of a status.
 type StatusInput struct {
 	Want     desired.Cluster
 	World    observed.World
@@ -23,7 +23,7 @@ type StatusInput struct {
 	Now      time.Time
 }
 
-// Report is the status of a cluster, worked out: what Status writes as text and StatusJSON as JSON.
+// Report is the status of a cluster, written by Status as text and by StatusJSON as JSON.
 type Report struct {
 	Format  int       `json:"format"` // ReportFormat
 	Cluster string    `json:"cluster"`
@@ -31,17 +31,17 @@ type Report struct {
 	Time    time.Time `json:"time"`
 	Healthy bool      `json:"healthy"` // every check is ok
 	Checks  []Check   `json:"checks"`
-	// Route is what apply would do; Also what it could do before the operator has acted.
+	// Route is what apply would do; Also lists what it could do before the operator acts.
 	Route fsm.Route    `json:"route"`
 	Also  []fsm.Route  `json:"also,omitempty"`
 	Hosts []HostReport `json:"hosts"` // those of the manifest, in its order, control plane first
 	API   APIReport    `json:"api"`
 	Etcd  EtcdReport   `json:"etcd"`
-	// Pool is nil of a cluster without Machines, and while the API does not answer.
+	// Pool is nil without Machines, and while the API does not answer.
 	Pool *PoolReport `json:"pool,omitempty"`
-	// Encryption is nil where nobody wants Secrets encrypted in etcd, and they are not.
+	// Encryption is nil if Secrets are neither encrypted nor meant to be.
 	Encryption *EncryptionReport `json:"encryption,omitempty"`
-	// what differs from the manifest without being unhealthy
+	// Drift differs from the manifest but is not unhealthy.
 	Drift        []Difference          `json:"drift,omitempty"`
 	Running      []RunningStep         `json:"running,omitempty"`
 	Locks        []LockReport          `json:"locks,omitempty"`
@@ -53,7 +53,7 @@ type Report struct {
 // ReportFormat is the version of Report's format.
 const ReportFormat = 1
 
-// HostReport is one host's line.
+// HostReport is the status of one host.
 type HostReport struct {
 	ID        string              `json:"id"`
 	Name      string              `json:"name"` // of its Node
@@ -62,23 +62,23 @@ type HostReport struct {
 	Condition condition.Condition `json:"condition"`
 	Reasons   []string            `json:"reasons,omitempty"`  // why the condition is not healthy
 	Problems  []problem.Problem   `json:"problems,omitempty"` // the same, as codes
-	// Kubernetes is the version of its API server, or of its kubelet on a worker; Kubelet the kubelet's. Without v,
-	// empty when not known or not there.
+	// Kubernetes is the version of the API server, or of the kubelet on a worker. Kubelet is that of the kubelet. Both
+	// are without v, and empty if unknown or absent.
 	Kubernetes string `json:"kubernetes,omitempty"`
 	Kubelet    string `json:"kubelet,omitempty"`
 	Containerd string `json:"containerd,omitempty"`
-	// WantedKubelet is the version that the manifest names for this host; empty where it is the cluster's.
+	// WantedKubelet is the version in the manifest for this host; empty means that of the cluster.
 	WantedKubelet string       `json:"wantedKubelet,omitempty"`
 	OS            string       `json:"os,omitempty"`
 	NodeReady     observed.Tri `json:"nodeReady"` // "no" too when there is no Node; "" when not known
 	Cordoned      bool         `json:"cordoned,omitempty"`
 	APIServer     observed.Tri `json:"apiServer,omitempty"` // its own API server's /readyz; empty on workers
 	Etcd          EtcdState    `json:"etcd,omitempty"`      // empty on workers
-	// Certificate is the one that expires first; nil when none is known.
+	// Certificate is the first one to expire; nil if none is known.
 	Certificate *CertificateReport `json:"certificate,omitempty"`
 }
 
-// CertificateReport is when a certificate expires.
+// CertificateReport says when a certificate expires.
 type CertificateReport struct {
 	Name     string    `json:"name"`
 	NotAfter time.Time `json:"notAfter"`
@@ -93,7 +93,7 @@ type APIReport struct {
 	Problem  string       `json:"problem,omitempty"`
 	Via      string       `json:"via,omitempty"` // the name of the host through which it answered
 	Version  string       `json:"version,omitempty"`
-	// PendingCSRs is how many certificate signing requests wait for an approval.
+	// PendingCSRs is the number of certificate signing requests without an approval.
 	PendingCSRs int `json:"pendingCSRs,omitempty"`
 }
 
@@ -104,24 +104,24 @@ type Difference struct {
 	Of   []string `json:"of,omitempty"`   // which configurations, addons, or objects in the cluster
 }
 
-// RunningStep is a step of ours that runs on a host at this moment.
+// RunningStep is a step of kubeone that is running on a host.
 type RunningStep struct {
 	Host  string `json:"host"` // name
 	Stage string `json:"stage"`
 	RunID string `json:"runID,omitempty"`
 }
 
-// LockReport is a run that holds the cluster.
+// LockReport is a run that holds locks of the cluster.
 type LockReport struct {
 	Holder string    `json:"holder"`
 	RunID  string    `json:"runID"`
 	Since  time.Time `json:"since"`
-	Live   bool      `json:"live"`            // its holder was heard of within the last seconds
+	Live   bool      `json:"live"`            // its holder was active within the last seconds
 	Hosts  []string  `json:"hosts,omitempty"` // names of the hosts with its lock
-	API    bool      `json:"api,omitempty"`   // it holds the lease in the cluster
+	API    bool      `json:"api,omitempty"`   // it holds the Lease of the cluster
 }
 
-// ReportOf works a status out.
+// ReportOf computes a status.
 func ReportOf(st StatusInput) Report {
 	d := st.Decision
 	r := Report{
@@ -140,12 +140,12 @@ func ReportOf(st StatusInput) Report {
 	return r
 }
 
-// StatusJSON is a status as docs/json.md describes it.
+// StatusJSON encodes a status as docs/json.md describes it.
 func StatusJSON(st StatusInput) ([]byte, error) {
 	return encodeJSON(ReportOf(st), "status of "+st.Want.Name)
 }
 
-// displayName is what people call the host.
+// displayName returns the name of a host in output.
 func (st StatusInput) displayName(id string) string {
 	h, ok := st.Want.Host(id)
 	if !ok {
@@ -157,26 +157,25 @@ func (st StatusInput) displayName(id string) string {
 	return cmp.Or(h.Hostname, h.ID)
 }
 
-// EncryptionReport is how Secrets are stored in etcd.
+// EncryptionReport says how etcd stores Secrets.
 type EncryptionReport struct {
-	Wanted bool `json:"wanted,omitempty"` // the manifest wants them encrypted
-	// StoredBy are the names of the keys by which control-plane hosts store Secrets now: one, and more only in a phase
-	// of a change; "identity" is no key.
+	Wanted bool `json:"wanted,omitempty"` // the manifest enables encryption
+	// StoredBy lists the keys with which control-plane hosts store Secrets now: one, or more during a key change.
+	// "identity" means no key.
 	StoredBy []string `json:"storedBy"`
-	// ReadBy are the names of all that some control-plane host can read.
+	// ReadBy lists the keys that at least one control-plane host can read.
 	ReadBy []string `json:"readBy"`
-	// Phase is the next phase of a change that is wanted or under way, "learn", "use" or "forget"; "" where there is
-	// none.
+	// Phase is the next phase of a pending key change: "learn", "use" or "forget"; otherwise "".
 	Phase atrest.Phase `json:"phase,omitempty"`
-	// Unknown are the names of control-plane hosts that did not tell.
+	// Unknown lists control-plane hosts that did not report their keys.
 	Unknown []string `json:"unknown,omitempty"`
-	// Lost are the names of those that have lost their keys.
+	// Lost lists control-plane hosts that have lost their keys.
 	Lost []string `json:"lost,omitempty"`
-	// Foreign is the file of somebody else's configuration by which an API server encrypts.
+	// Foreign is the file of an encryption configuration that does not belong to kubeone.
 	Foreign string `json:"foreign,omitempty"`
 }
 
-// encryptionReport is nil where nobody wants Secrets encrypted, and they are not.
+// encryptionReport returns nil if Secrets are neither encrypted nor meant to be.
 func (st StatusInput) encryptionReport() *EncryptionReport {
 	r := EncryptionReport{Wanted: st.Want.EncryptSecrets}
 	hosts, found := st.encryptionHosts(&r)
@@ -195,8 +194,8 @@ func (st StatusInput) encryptionReport() *EncryptionReport {
 	return &r
 }
 
-// encryptionHosts are the control-plane hosts that tell how they store Secrets; of the others it notes why they are not
-// among them. It reports whether any host was told anything about that.
+// encryptionHosts returns the control-plane hosts that report how they store Secrets, and notes the others in r. found
+// is true if any host has an encryption configuration.
 func (st StatusInput) encryptionHosts(r *EncryptionReport) (hosts []atrest.Host, found bool) {
 	for _, h := range st.Want.ControlPlane {
 		seen := st.World.Hosts[h.ID]
@@ -216,7 +215,7 @@ func (st StatusInput) encryptionHosts(r *EncryptionReport) (hosts []atrest.Host,
 	return hosts, found
 }
 
-// addNew adds those names that are not there yet.
+// addNew appends the names that are not in the list.
 func addNew(names, more []string) []string {
 	for _, name := range more {
 		if !slices.Contains(names, name) {
@@ -226,7 +225,7 @@ func addNew(names, more []string) []string {
 	return names
 }
 
-// addEncryption tells how Secrets are stored, where there is something to tell.
+// addEncryption writes how Secrets are stored.
 func (v statusView) addEncryption() {
 	e := v.Encryption
 	if e == nil {
@@ -236,7 +235,7 @@ func (v statusView) addEncryption() {
 	as := plain
 	switch {
 	case e.Foreign != "":
-		parts = append(parts, "by a configuration of somebody else's, "+e.Foreign)
+		parts = append(parts, "by a configuration that is not kubeone's, "+e.Foreign)
 	case slices.Equal(e.StoredBy, []string{observed.Identity}):
 		parts = append(parts, "not encrypted")
 	case len(e.StoredBy) > 0:
@@ -246,18 +245,18 @@ func (v statusView) addEncryption() {
 		parts = append(parts, "read by "+strings.Join(e.ReadBy, ", "))
 	}
 	if e.Phase != atrest.Settled {
-		parts, as = append(parts, "a change is to be done or under way, next phase: "+string(e.Phase)), yellow
+		parts, as = append(parts, "key change pending, next phase: "+string(e.Phase)), yellow
 	}
 	if len(e.Lost) > 0 {
-		parts, as = append(parts, "keys are gone on "+strings.Join(e.Lost, ", ")), red
+		parts, as = append(parts, "keys are missing on "+strings.Join(e.Lost, ", ")), red
 	}
 	if len(e.Unknown) > 0 {
-		parts = append(parts, "not known of "+strings.Join(e.Unknown, ", "))
+		parts = append(parts, "not known for "+strings.Join(e.Unknown, ", "))
 	}
 	v.addFact("Secrets", as, strings.Join(parts, "; "))
 }
 
-// EtcdState is what a control-plane host's etcd member is.
+// EtcdState is the state of a control-plane host's etcd member.
 type EtcdState string
 
 // The states of members. Leader and Voter are healthy.
@@ -270,7 +269,7 @@ const (
 	EtcdUnknown   EtcdState = "unknown"
 )
 
-// EtcdReport is etcd's members and the arithmetic of their quorum. The numbers are 0 when the members are not known.
+// EtcdReport lists the members of etcd and the state of its quorum. The numbers are 0 if the members are not known.
 type EtcdReport struct {
 	Reached  observed.Tri   `json:"reached"`
 	Problem  string         `json:"problem,omitempty"`
@@ -281,7 +280,7 @@ type EtcdReport struct {
 	Holds    bool           `json:"holds"`   // the healthy voters are a quorum
 	MayFail  int            `json:"mayFail"` // how many healthy voters may fail before the quorum is lost
 	Members  []MemberReport `json:"members"`
-	// Orphans are alarms of members that have left. They count like any other.
+	// Orphans are alarms of removed members. They count like other alarms.
 	Orphans []observed.Alarm `json:"orphanedAlarms,omitempty"`
 }
 
@@ -338,7 +337,7 @@ func memberState(m observed.Member) EtcdState {
 	return EtcdVoter
 }
 
-// memberOf is the state of a host's member: as etcd says it, else, where etcd's list is not known, as the host does.
+// memberOf returns the state of a host's member: from etcd, or from the host if etcd's member list is not known.
 func (st StatusInput) memberOf(id string, seen observed.Host) EtcdState {
 	i := slices.IndexFunc(st.World.Etcd.Members, func(m observed.Member) bool { return m.ID == id })
 	switch {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// hostReport is one host's line. What the host did not say itself, its Node may have.
+// hostReport returns the status of one host. Its Node fills in values that the host did not report.
 func (st StatusInput) hostReport(h desired.Host) HostReport {
 	seen, found := st.World.Hosts[h.ID], st.Decision.Hosts[h.ID]
 	r := HostReport{
@@ -27,7 +27,7 @@ func (st StatusInput) hostReport(h desired.Host) HostReport {
 		Certificate:   earliestExpiry(seen.Certificates, st.Now),
 	}
 	if r.Condition == "" {
-		r.Condition = condition.Unreachable // the zero value of everything is that nothing is known
+		r.Condition = condition.Unreachable // like every zero value: nothing is known
 	}
 	st.nodeOf(&r)
 	if h.Role == desired.ControlPlane {
@@ -76,11 +76,11 @@ func (st StatusInput) apiReport() APIReport {
 	return r
 }
 
-// hooksOwed says after what hooks have not all succeeded on a host.
+// hooksOwed is the kind of a difference about hooks that have not all succeeded on a host.
 const hooksOwed = "hooks owed after"
 
-// driftReport is what differs from the manifest, as far as the decision looked: it ends at the first question that has
-// something to be done.
+// driftReport returns the known differences from the manifest. The decision ends at the first question with something
+// to do, so later ones may be missing.
 func (st StatusInput) driftReport() []Difference {
 	var out []Difference
 	d := st.Decision
@@ -101,7 +101,7 @@ func (st StatusInput) driftReport() []Difference {
 			out = append(out, Difference{st.displayName(h.ID), hooksOwed, owed})
 		}
 	}
-	addons := slices.DeleteFunc(slices.Clone(d.Addons), func(name string) bool { // objects say more
+	addons := slices.DeleteFunc(slices.Clone(d.Addons), func(name string) bool { // their objects are listed below
 		return len(st.World.API.Compared[name].Differences) > 0
 	})
 	if len(addons) > 0 && d.Route != fsm.Install {
@@ -129,7 +129,7 @@ func (st StatusInput) runningSteps() []RunningStep {
 	return out
 }
 
-// lockReports are the runs that hold a lock, each once, with all the places where it holds one.
+// lockReports returns the runs that hold locks, each once, with all places of its locks.
 func (st StatusInput) lockReports() []LockReport {
 	var out []LockReport
 	of := func(l observed.Lock) *LockReport {
@@ -152,16 +152,16 @@ func (st StatusInput) lockReports() []LockReport {
 	return out
 }
 
-// PoolReport is the Machines of a cluster, and the hosts of its pool.
+// PoolReport lists the Machines of a cluster and the hosts of its pool.
 type PoolReport struct {
-	// Controllers is Yes where the controllers were heard of just now.
+	// Controllers is Yes if the controllers were active within the last seconds.
 	Controllers observed.Tri       `json:"controllers"`
 	Deployments []DeploymentReport `json:"deployments,omitempty"`
 	Machines    []MachineReport    `json:"machines,omitempty"`
 	Hosts       []PoolHostReport   `json:"hosts,omitempty"`
-	// Problem is why they could not be read; all else is empty then.
+	// Problem is the reason why they could not be read; everything else is empty then.
 	Problem string `json:"problem,omitempty"`
-	// More says that there are more of these than are listed.
+	// More means that the lists are not complete.
 	More bool `json:"more,omitempty"`
 }
 
@@ -171,7 +171,7 @@ type DeploymentReport struct {
 	Replicas int    `json:"replicas"`
 	Ready    int    `json:"ready"`
 	Updated  int    `json:"updated"`
-	Kubelet  string `json:"kubelet,omitempty"` // the version that is wanted
+	Kubelet  string `json:"kubelet,omitempty"` // the desired version
 	Deleting bool   `json:"deleting,omitempty"`
 }
 
@@ -182,14 +182,14 @@ type MachineReport struct {
 	Phase string `json:"phase,omitempty"`
 	Host  string `json:"host,omitempty"`
 	Node  string `json:"node,omitempty"`
-	// NodeReady is No too where it has no Node.
+	// NodeReady is also No without a Node.
 	NodeReady     observed.Tri `json:"nodeReady"`
 	Cordoned      bool         `json:"cordoned,omitempty"`
 	Kubelet       string       `json:"kubelet,omitempty"`
 	WantedKubelet string       `json:"wantedKubelet,omitempty"`
 	Deleting      bool         `json:"deleting,omitempty"`
-	Error         string       `json:"error,omitempty"` // what only a person can correct
-	Waits         string       `json:"waits,omitempty"` // why it is not ready otherwise
+	Error         string       `json:"error,omitempty"` // only the operator can fix it
+	Waits         string       `json:"waits,omitempty"` // another reason why it is not ready
 }
 
 // PoolHostReport is a host of the pool.
@@ -197,11 +197,11 @@ type PoolHostReport struct {
 	Name    string `json:"name"`
 	Address string `json:"address,omitempty"`
 	State   string `json:"state"`
-	Machine string `json:"machine,omitempty"` // namespace/name of the one that has it, or has not returned it
+	Machine string `json:"machine,omitempty"` // namespace/name of the Machine that uses it or has not returned it
 	Message string `json:"message,omitempty"`
 }
 
-// poolReport is nil where there are neither Machines nor hosts for any.
+// poolReport returns nil without Machines and pool hosts.
 func (st StatusInput) poolReport() *PoolReport {
 	p := st.World.API.Pool
 	if p.Empty() && (p == nil || len(p.Hosts) == 0) {
@@ -232,8 +232,8 @@ func (st StatusInput) poolReport() *PoolReport {
 	return r
 }
 
-// checkMachines is ok when every Machine that is to stay is a Node that is Ready, with no error, and every deployment
-// has as many as it wants. It is nil where there are none.
+// checkMachines is OK if every Machine that is not being deleted is a Ready Node without an error, and every deployment
+// has all its replicas. It is nil without Machines and deployments.
 func checkMachines(p *PoolReport) *Check {
 	switch {
 	case p == nil:
@@ -261,7 +261,7 @@ func checkMachines(p *PoolReport) *Check {
 		}
 	}
 	if p.More {
-		bad = append(bad, "not all were looked at")
+		bad = append(bad, "not all were checked")
 	}
 	if len(bad) > 0 {
 		c.Detail += ": " + joinNames(bad, 5)
@@ -270,7 +270,7 @@ func checkMachines(p *PoolReport) *Check {
 	return c
 }
 
-// whyNotReady is how the Machine is not what a Machine is to be; "" where it is.
+// whyNotReady returns why the Machine is not ready, or "".
 func (m MachineReport) whyNotReady() string {
 	switch {
 	case m.Error != "":
@@ -278,14 +278,14 @@ func (m MachineReport) whyNotReady() string {
 	case m.Node == "" && m.Phase != "":
 		return strings.ToLower(m.Phase)
 	case m.Node == "":
-		return "not looked after"
+		return "has no controller"
 	case m.NodeReady != observed.Yes:
 		return "not Ready"
 	}
 	return ""
 }
 
-// freeHosts is how many hosts of the pool a Machine may have.
+// freeHosts returns the number of free hosts in the pool.
 func (p *PoolReport) freeHosts() int {
 	return len(slices.DeleteFunc(slices.Clone(p.Hosts), func(h PoolHostReport) bool { return h.State != "Free" }))
 }

@@ -11,26 +11,26 @@ import (
 	"time"
 )
 
-// ByteProgress shows how far a bundle has come: one live line on a terminal, elsewhere a line per finished part and a
-// heartbeat.
+// ByteProgress shows the progress of a bundle: a live line on a terminal, otherwise a line for each finished part and
+// heartbeats.
 type ByteProgress struct {
 	out   io.Writer
-	live  *LiveLine // nil where no terminal is
+	live  *LiveLine // nil without a terminal
 	shown time.Time
 }
 
-// How often the progress is shown while no part is finished.
+// Intervals between updates while no part finishes.
 const (
 	liveEvery      = 200 * time.Millisecond
 	heartbeatEvery = 10 * time.Second
 )
 
-// NewByteProgress returns the progress that is shown on a writer.
+// NewByteProgress returns a progress that writes to out.
 func NewByteProgress(out io.Writer) *ByteProgress {
 	return &ByteProgress{out: out, live: LiveLineOn(out), shown: time.Now()}
 }
 
-// Show is called for every change, one call at a time.
+// Show shows a change. It is not safe for concurrent use.
 func (p *ByteProgress) Show(now release.Progress) {
 	every := heartbeatEvery
 	if p.live != nil {
@@ -55,7 +55,7 @@ func (p *ByteProgress) Show(now release.Progress) {
 // End clears the live line.
 func (p *ByteProgress) End() { p.live.Show("") }
 
-// Bundle writes what is in a bundle.
+// Bundle lists the contents of a bundle.
 func Bundle(w io.Writer, i release.Index, verified bool) {
 	out := &page{}
 	out.addParagraph("", BundleSummary(i), plain)
@@ -90,7 +90,7 @@ func BundleSummary(i release.Index) string {
 		len(i.Entries))
 }
 
-// Megabytes writes a size for a person.
+// Megabytes formats a size in bytes as megabytes (10^6 bytes).
 func Megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 
 // The formats of ManifestDocument and FailureDocument.
@@ -99,7 +99,7 @@ const (
 	failureFormat  = 1
 )
 
-// ManifestDocument is what was found in a manifest and in what belongs to it.
+// ManifestDocument lists the problems of a manifest and its companion files.
 type ManifestDocument struct {
 	Format   int                `json:"format"`
 	Valid    bool               `json:"valid"`
@@ -107,7 +107,7 @@ type ManifestDocument struct {
 	Exit     int                `json:"exit"`
 }
 
-// ManifestJSON returns the document on one line, which ends with a newline.
+// ManifestJSON returns the document on one line with a final newline.
 func ManifestJSON(found []manifest.Problem, exit int) ([]byte, error) {
 	if found == nil {
 		found = []manifest.Problem{}
@@ -117,19 +117,19 @@ func ManifestJSON(found []manifest.Problem, exit int) ([]byte, error) {
 	})
 }
 
-// FailureDocument is the result of a command that failed before it had another one.
+// FailureDocument is the result of a command that failed without another result.
 type FailureDocument struct {
 	Format int    `json:"format"`
 	Error  string `json:"error"`
 	Exit   int    `json:"exit"`
 }
 
-// FailureJSON returns a FailureDocument on one line, which ends with a newline.
+// FailureJSON returns a FailureDocument on one line with a final newline.
 func FailureJSON(err error, exit int) ([]byte, error) {
 	return jsonLine(FailureDocument{Format: failureFormat, Error: err.Error(), Exit: exit})
 }
 
-// jsonLine returns a value as JSON on one line; <, > and & stand for themselves.
+// jsonLine returns JSON on one line. It does not escape <, > and &.
 func jsonLine(value any) ([]byte, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
@@ -138,7 +138,7 @@ func jsonLine(value any) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// Manifest prints what was found in the manifest at path, one problem a line, and whether it is valid.
+// Manifest prints the problems of the manifest at path, one a line, and whether it is valid.
 func Manifest(w io.Writer, path string, found []manifest.Problem) {
 	of := map[manifest.Severity]int{}
 	for _, p := range found {
@@ -172,11 +172,11 @@ type PoolHost struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Pool writes the hosts of the pool, a line each, and what is to be said of one below it.
+// Pool writes one line for each host of the pool, with its message below.
 func Pool(w io.Writer, s Style, hosts []PoolHost) {
 	out := &page{style: s}
 	if len(hosts) == 0 {
-		out.addLine("The pool has no hosts: kubeone host add adds them.")
+		out.addLine("The pool has no hosts. Add hosts with kubeone host add.")
 		out.flush(w)
 		return
 	}
@@ -196,15 +196,15 @@ func Pool(w io.Writer, s Style, hosts []PoolHost) {
 	out.flush(w)
 }
 
-// PoolCandidate is a machine that is to be a host of the pool.
+// PoolCandidate is a machine to add to the pool.
 type PoolCandidate struct {
 	Name, Address, System string
-	Private               string   // the address of its Node; "" is Address
-	Keys                  []string // fingerprints that nobody has approved yet, of bastions first
-	Known                 bool     // it is a host of the pool already
+	Private               string   // address of its Node; "" means Address
+	Keys                  []string // fingerprints without an approval, of bastions first
+	Known                 bool     // it is already in the pool
 }
 
-// PoolCandidates writes what is to be added, and with which key the cluster will log in.
+// PoolCandidates writes the machines to add and the key of the cluster.
 func PoolCandidates(w io.Writer, s Style, candidates []PoolCandidate, key string) {
 	out := &page{style: s}
 	t := &table{head: []string{"HOST", "ADDRESS", "SYSTEM", "HOST KEY"}}
@@ -218,7 +218,7 @@ func PoolCandidates(w io.Writer, s Style, candidates []PoolCandidate, key string
 			}
 		}
 		if c.Known {
-			keys += "; it is in the pool already"
+			keys += "; already in the pool"
 		}
 		at := c.Address
 		if c.Private != "" {
@@ -232,7 +232,7 @@ func PoolCandidates(w io.Writer, s Style, candidates []PoolCandidate, key string
 		}
 	}
 	out.addLine("")
-	out.addParagraph("", "From then on the cluster logs in to them with its own key, "+key+", and is root there.",
+	out.addParagraph("", "The cluster will log in to these hosts with its own key, "+key+", as root.",
 		plain)
 	out.flush(w)
 }

@@ -7,7 +7,7 @@ import (
 	"kubeone/internal/plan"
 )
 
-// stream makes the events of a run by hand, at times that are given.
+// stream creates the events of a run at given times.
 type stream struct {
 	plan   plan.Plan
 	events []apply.Event
@@ -71,7 +71,7 @@ func (s *stream) finish(at float64, problem string) *stream {
 	return s
 }
 
-// joined is a worker's join that ends well.
+// joined is a successful join of a worker.
 func joined() *stream {
 	s := newStream(oneMoreWorker())
 	s.start(0, "remove-auto-approval")
@@ -96,7 +96,7 @@ func joined() *stream {
 	return s.finish(64.2, "")
 }
 
-// brokenJoin is an installation in which cp-2 fails to join etcd.
+// brokenJoin is an installation where cp-2 fails to join etcd.
 func brokenJoin() *stream {
 	s := newStream(install())
 	s.start(0, "prepare/cp-2")
@@ -114,7 +114,7 @@ func brokenJoin() *stream {
 	return s.finish(190, "cp-2: join: etcd member: exit status 1\n    | etcd: peer TLS handshake failed")
 }
 
-// stopped is a run that the operator aborts while a step is running.
+// stopped is a run aborted by the operator during a step.
 func stopped() *stream {
 	s := newStream(oneMoreWorker())
 	s.start(0, "remove-auto-approval")

@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// warnDays is how many days before its end a certificate is worth a warning. A kubelet renews its own, valid for a
-// year, 36 to 110 days before the end; one with fewer days was not renewed.
+// warnDays is the number of days before expiry when a certificate gets a warning. A kubelet renews its own, valid for a
+// year, 36 to 110 days before expiry; one with fewer days was not renewed.
 const warnDays = 30
 
-// Status writes a cluster's status: its hosts, the API, etcd with its quorum, certificates, Machines, what differs
-// from the manifest, what runs and who holds the lock; then whether it is healthy, and what to do next.
+// Status writes the status of a cluster: hosts, API, etcd and quorum, certificates, Machines, drift, running steps,
+// locks, health, and the next command.
 func Status(w io.Writer, s Style, st StatusInput) {
 	v := statusView{&page{style: s}, ReportOf(st)}
 	v.addHosts()
@@ -35,8 +35,7 @@ type statusView struct {
 	Report
 }
 
-// addFacts are what concerns the cluster as a whole, a line each. Of a cluster that is not installed there are hardly
-// any.
+// addFacts writes one line for each fact about the cluster. A cluster that is not installed has few.
 func (v statusView) addFacts() {
 	v.addSpace()
 	if v.Route != fsm.Install {
@@ -65,14 +64,14 @@ func (v statusView) addComponents() {
 	v.poolFacts()
 }
 
-// factColumn is as wide as the longest name of a fact.
+// factColumn is the width of the longest fact name.
 const factColumn = len("certificates")
 
 func (v statusView) addFact(name string, as ink, text string) {
 	v.addParagraph(padRight(name, factColumn)+"  ", text, as)
 }
 
-// checkInk is the colour of a check's fact.
+// checkInk returns the colour of a check.
 func (v statusView) checkInk(name string) ink {
 	if slices.ContainsFunc(v.Checks, func(c Check) bool { return c.Name == name && !c.OK }) {
 		return red
@@ -110,7 +109,7 @@ func memberText(m MemberReport) string {
 	}
 	text := fmt.Sprintf("member %s (%s): %s", name, m.ID, m.State)
 	if m.Host == "" {
-		text += ", the manifest has no host for it"
+		text += ", not in the manifest"
 	}
 	if len(m.Alarms) > 0 {
 		text += ", alarm " + strings.Join(m.Alarms, ", ")
@@ -118,7 +117,7 @@ func memberText(m MemberReport) string {
 	return text
 }
 
-// addCertificates tells the certificate that expires first, and every host's that expires soon.
+// addCertificates writes the certificate that expires first, and those that expire soon.
 func (v statusView) addCertificates() {
 	var soon []string
 	var first *HostReport
@@ -141,7 +140,7 @@ func (v statusView) addCertificates() {
 	case len(soon) > 0:
 		v.addFact("certificates", yellow, joinNames(soon, 8))
 	default:
-		v.addFact("certificates", plain, "the first is "+formatExpiry(*first))
+		v.addFact("certificates", plain, "first: "+formatExpiry(*first))
 	}
 }
 
@@ -154,7 +153,7 @@ func formatExpiry(h HostReport) string {
 	return fmt.Sprintf("%s %s, expires in %s (%s)", h.Name, h.Certificate.Name, left, date)
 }
 
-// addDrift tells drift, or that there is none where the decision got as far as looking.
+// addDrift writes drift, or that there is none if the decision checked everything.
 func (v statusView) addDrift() {
 	if len(v.Drift) == 0 && v.Route == fsm.Nothing {
 		v.addFact("drift", plain, "none")
@@ -180,12 +179,12 @@ func (v statusView) lockText(l LockReport) string {
 	text := fmt.Sprintf("%s, run %s, since %s (%s ago)", l.Holder, l.RunID, l.Since.UTC().Format(time.RFC3339),
 		formatDuration(v.Time.Sub(l.Since)))
 	if !l.Live {
-		text += ", not heard of any more"
+		text += ", no longer active"
 	}
 	return text + ", on " + joinNames(where, 5)
 }
 
-// diagnosedProblems returns all that errors and instructions are about.
+// diagnosedProblems returns the problems in errors and instructions.
 func (v statusView) diagnosedProblems() []problem.Problem {
 	out := slices.Clone(v.Problems)
 	for _, i := range v.Instructions {
@@ -194,12 +193,12 @@ func (v statusView) diagnosedProblems() []problem.Problem {
 	return out
 }
 
-// isRepeated reports whether a warning says what an error or an instruction says already.
+// isRepeated reports whether an error or instruction already contains a warning.
 func (v statusView) isRepeated(warning problem.Problem) bool {
 	return saysOf(v.diagnosedProblems(), warning.Host, warning.What())
 }
 
-// saysOf reports whether one of the problems is this one of a host.
+// saysOf reports whether one of the problems is this problem of the host.
 func saysOf(problems []problem.Problem, host, what string) bool {
 	return slices.ContainsFunc(problems, func(p problem.Problem) bool { return p.Host == host && p.What() == what })
 }
@@ -215,13 +214,13 @@ func (v statusView) addDiagnostics() {
 	if len(v.Instructions) == 0 {
 		return
 	}
-	v.addHeading("! You must act:")
+	v.addHeading("! Action required:")
 	for i, o := range v.Instructions {
 		v.addInstruction(i+1, atHost(names[o.Host], o.Reason()), o.Texts())
 	}
 }
 
-// addSummary is whether the cluster is healthy, which checks say that it is not, and what comes next.
+// addSummary writes whether the cluster is healthy, the failed checks, and the next command.
 func (v statusView) addSummary() {
 	v.addSpace()
 	switch {
@@ -254,7 +253,7 @@ func (v statusView) failedChecks() {
 	v.addTable(t)
 }
 
-// hostsOfRole is how many hosts of the role the manifest has.
+// hostsOfRole returns the number of hosts with this role in the manifest.
 func (v statusView) hostsOfRole(r desired.Role) int {
 	n := 0
 	for _, h := range v.Hosts {
@@ -265,49 +264,49 @@ func (v statusView) hostsOfRole(r desired.Role) int {
 	return n
 }
 
-// nextCommand says what a person does now.
+// nextCommand returns what the operator should do next.
 func nextCommand(r Report) string {
 	if slices.ContainsFunc(r.Locks, func(l LockReport) bool { return l.Live }) {
-		return "wait, a run is going on."
+		return "wait; another run is active."
 	}
 	switch r.Route {
 	case fsm.Install:
-		return "kubeone apply installs the cluster."
+		return "run kubeone apply to install the cluster."
 	case fsm.Join:
-		return "kubeone apply joins the hosts that are missing."
+		return "run kubeone apply to join the missing hosts."
 	case fsm.Repair:
 		if r.Healthy {
-			return "kubeone plan shows what differs, kubeone apply makes it right."
+			return "kubeone plan shows the differences; kubeone apply corrects them."
 		}
-		return "kubeone apply repairs what is broken."
+		return "run kubeone apply to repair the cluster."
 	case fsm.MoveEndpoint:
-		return "kubeone apply has everybody find the API where the manifest says."
+		return "run kubeone apply to switch to the API endpoint of the manifest."
 	case fsm.Instruct:
 		return "follow the instructions above, then run kubeone apply."
 	case fsm.DisasterRecovery:
-		return "etcd has lost its quorum: follow the instructions above, and delete nothing."
+		return "etcd has lost its quorum: follow the instructions above and do not delete anything."
 	case fsm.Upgrade:
-		return "kubeone plan shows what the change to version " + r.Version + " takes."
+		return "kubeone plan shows the steps of the upgrade to version " + r.Version + "."
 	case fsm.Reconfigure:
-		return "kubeone plan shows what differs, kubeone apply brings it to the hosts, one after the other."
+		return "kubeone plan shows the differences; kubeone apply changes one host at a time."
 	case fsm.Encrypt:
-		return "kubeone plan shows how Secrets come to be stored as the manifest says, kubeone apply does it."
+		return "kubeone plan shows how the encryption of Secrets changes; kubeone apply changes it."
 	case fsm.Resources:
-		return "kubeone plan shows what differs, kubeone apply makes it as the manifest says."
+		return "kubeone plan shows the differences; kubeone apply updates the cluster."
 	case fsm.Error:
-		return "put the errors above right, then run kubeone status again."
+		return "fix the errors above, then run kubeone status again."
 	case fsm.Nothing:
 		switch {
 		case slices.ContainsFunc(r.Drift, func(d Difference) bool { return d.What == hooksOwed }):
-			return "kubeone plan shows the hooks that are owed, kubeone apply runs them."
+			return "kubeone plan shows the pending hooks; kubeone apply runs them."
 		case !r.Healthy:
-			return "apply has nothing to do: look into what is named above, then run kubeone status again."
+			return "apply has nothing to do; investigate the failed checks above, then run kubeone status again."
 		}
 	}
 	return ""
 }
 
-// NotRunning returns the line after "Done." that names components that do not run; "" if they all run.
+// NotRunning returns a line about components that do not run, or "".
 func NotRunning(absent []decide.Absence) string {
 	if len(absent) == 0 {
 		return ""
@@ -319,7 +318,7 @@ func NotRunning(absent []decide.Absence) string {
 	return "Not running yet: " + cleanText(joinNames(names, 4)) + "; see kubeone status."
 }
 
-// Unsettled returns what a run still waits for: the names of what is not ready, else the steps of a plan made now.
+// Unsettled returns what a run still waits for: components that are not ready, otherwise the steps of a new plan.
 func Unsettled(notReady []string, p plan.Plan) string {
 	if len(notReady) > 0 {
 		return cleanText(joinNames(notReady, 4)) + ": not healthy yet"
@@ -329,7 +328,7 @@ func Unsettled(notReady []string, p plan.Plan) string {
 		titles = append(titles, hostOr(p.Hosts[s.Host])+" "+s.Title)
 	}
 	if len(titles) == 0 {
-		return "the cluster is not as the manifest says yet"
+		return "the cluster does not match the manifest yet"
 	}
-	return "the cluster is not as the manifest says yet: " + cleanText(joinNames(titles, 3))
+	return "the cluster does not match the manifest yet: " + cleanText(joinNames(titles, 3))
 }

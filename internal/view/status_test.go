@@ -71,7 +71,7 @@ func TestStatusAsJSON(t *testing.T) {
 	}
 }
 
-// TestOneThingWrongIsNotHealthy takes one thing at a time away from a healthy cluster.
+// TestOneThingWrongIsNotHealthy breaks one thing at a time in a healthy cluster.
 func TestOneThingWrongIsNotHealthy(t *testing.T) {
 	t.Parallel()
 	if !Healthy(healthy()) {
@@ -137,7 +137,7 @@ func (st *StatusInput) assess(id string, c condition.Condition) {
 	st.Decision.Hosts[id] = a
 }
 
-// TestWhatIsNoMatterOfHealthIsHealthy adds what an operator should know and nobody should be woken for.
+// TestWhatIsNoMatterOfHealthIsHealthy adds conditions that an operator should know but that are not urgent.
 func TestWhatIsNoMatterOfHealthIsHealthy(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*StatusInput){
@@ -183,12 +183,12 @@ func TestHowManyVotersMayFail(t *testing.T) {
 	}
 }
 
-// What status says comes next is what the program then does.
+// The next command in a status does what the status says.
 func TestNextPromisesWhatIsDone(t *testing.T) {
 	t.Parallel()
 	for route, want := range map[fsm.Route]string{
-		fsm.Resources: "kubeone apply makes it", fsm.Reconfigure: "kubeone apply brings it to the hosts",
-		fsm.Join: "kubeone apply joins", fsm.Repair: "kubeone apply repairs", fsm.Upgrade: "kubeone plan shows",
+		fsm.Resources: "kubeone apply updates", fsm.Reconfigure: "kubeone apply changes one host at a time",
+		fsm.Join: "run kubeone apply to join", fsm.Repair: "run kubeone apply to repair", fsm.Upgrade: "kubeone plan shows",
 	} {
 		got := nextCommand(Report{Route: route, Version: "1.36.3"})
 		if !strings.Contains(got, want) {
@@ -197,7 +197,7 @@ func TestNextPromisesWhatIsDone(t *testing.T) {
 	}
 }
 
-// Machines count for a cluster's health as hosts of the manifest do, once they are there.
+// Machines count for health like hosts of the manifest.
 func TestMachinesThatAreNotWholeAreNotHealthy(t *testing.T) {
 	t.Parallel()
 	if !Healthy(wholeMachines()) {
@@ -219,13 +219,13 @@ func TestMachinesThatAreNotWholeAreNotHealthy(t *testing.T) {
 		if Healthy(st) {
 			t.Errorf("%s: healthy", name)
 		}
-		st.World.API.Pool.Machines[0].Deleting = true // it is to go, and nobody waits for it
+		st.World.API.Pool.Machines[0].Deleting = true // it is being deleted
 		if name == "an error" && !Healthy(st) {
 			t.Errorf("%s: a Machine that is deleted counts", name)
 		}
 	}
 	st := wholeMachines()
-	st.World.API.Pool.Controllers = observed.No // Nodes stay as they are without any
+	st.World.API.Pool.Controllers = observed.No // Nodes do not depend on controllers
 	if !Healthy(st) {
 		t.Error("without controllers: not healthy")
 	}

@@ -12,10 +12,10 @@ import (
 	"kubeone/internal/model/problem"
 )
 
-// now is the moment of every status in the tests.
+// now is the time of every status in the tests.
 func now() time.Time { return time.Date(2026, 8, 10, 3, 0, 0, 0, time.UTC) }
 
-// healthy is a cluster of three control-plane hosts and a worker in which nothing is wrong.
+// healthy is a cluster of three control-plane hosts and a worker without problems.
 func healthy() StatusInput {
 	st := StatusInput{
 		Want: desired.Cluster{
@@ -87,7 +87,7 @@ func timedOut(id string) problem.Problem {
 	}
 }
 
-// paused is a cluster of which one control-plane host does not answer.
+// paused is a cluster with one unreachable control-plane host.
 func paused() StatusInput {
 	st := healthy()
 	id := "203.0.113.13"
@@ -108,7 +108,7 @@ func paused() StatusInput {
 	return st
 }
 
-// lost is a cluster of which two of three control-plane hosts are gone.
+// lost is a cluster that has lost two of three control-plane hosts.
 func lost() StatusInput {
 	st := paused()
 	id := "203.0.113.12"
@@ -149,7 +149,7 @@ func lost() StatusInput {
 	return st
 }
 
-// bare is hosts on which nothing is yet.
+// bare is a set of empty hosts.
 func bare() StatusInput {
 	st := healthy()
 	for id, h := range st.World.Hosts {
@@ -166,7 +166,7 @@ func bare() StatusInput {
 	return st
 }
 
-// busy is a healthy cluster that differs from the manifest in everything that can differ, while somebody works on it.
+// busy is a healthy cluster with every possible difference from the manifest and an active run.
 func busy() StatusInput {
 	st := healthy()
 	st.Decision.Route = fsm.Reconfigure
@@ -246,7 +246,7 @@ func withMachines() StatusInput {
 	return st
 }
 
-// wholeMachines is a healthy cluster with a Machine that is.
+// wholeMachines is a healthy cluster with a healthy Machine.
 func wholeMachines() StatusInput {
 	st := withMachines()
 	p := *st.World.API.Pool

@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// The signs for what does not exist and for what is not known.
+// Signs for absent and unknown values.
 const (
 	none     = "-"
 	notKnown = "?"
 )
 
-// addHosts writes the table of hosts; under each that is not healthy stands why. Columns that the reader misses least
-// are left out where the screen is too narrow.
+// addHosts writes the table of hosts, with reasons below unhealthy ones. On a narrow screen, it leaves out the least
+// important columns.
 func (v statusView) addHosts() {
 	t := &table{
 		head: []string{"HOST", "ADDRESS", "ROLE", "CONDITION", "VERSION", "CONTAINERD", "NODE", "API", "ETCD", "CERTS"},
@@ -38,7 +38,7 @@ func (v statusView) addHosts() {
 	}
 }
 
-// fitTable makes the table as narrow as the screen: it drops columns, then cuts names.
+// fitTable fits the table to the screen: it drops columns, then cuts names.
 func (v statusView) fitTable(t *table) {
 	for _, title := range []string{"CONTAINERD", "ADDRESS", "ROLE", "CERTS"} {
 		if v.style.Width > 0 && t.totalWidth() > v.style.Width {
@@ -58,7 +58,7 @@ func (v statusView) fitTable(t *table) {
 
 func (v statusView) addReasons(h HostReport) {
 	if h.Condition != condition.Healthy && h.Condition != condition.Empty && len(h.Reasons) > 0 {
-		// What is among the errors and warnings below is not said twice.
+		// Reasons that are errors or warnings below are not repeated.
 		below := append(v.diagnosedProblems(), v.Warnings...)
 		reasons := slices.DeleteFunc(slices.Clone(h.Reasons), func(reason string) bool {
 			return saysOf(below, h.ID, reason)
@@ -88,7 +88,7 @@ func conditionInk(c condition.Condition) ink {
 	return red
 }
 
-// hostVersion is what the host runs; its kubelet's too where that is another.
+// hostVersion returns the Kubernetes version of the host, and that of its kubelet if it differs.
 func (v statusView) hostVersion(h HostReport) cell {
 	text, as := orSign(cleanText(h.Kubernetes), missingSign(h)), plain
 	wanted := cmp.Or(h.WantedKubelet, v.Version)
@@ -114,7 +114,7 @@ func nodeCell(h HostReport) cell {
 		c = cell{notKnown, yellow}
 	}
 	if h.Condition == condition.Empty && h.NodeReady != observed.Yes {
-		c = cell{none, plain} // nobody expects one
+		c = cell{none, plain} // none is expected
 	}
 	if h.Cordoned {
 		c.text += ",cordoned"
@@ -162,7 +162,7 @@ func certificateCell(h HostReport) cell {
 	return cell{fmt.Sprintf("%dd", c.Days), plain}
 }
 
-// missingSign is the sign for what a host did not say.
+// missingSign returns the sign for a value that a host did not report.
 func missingSign(h HostReport) string {
 	if h.Condition == condition.Unreachable || h.Condition == condition.Unclear {
 		return notKnown
@@ -177,7 +177,7 @@ func orSign(text, sign string) string {
 	return text
 }
 
-// addPool writes the Machines and their deployments; under each Machine that has an error, or is not ready, stands why.
+// addPool writes MachineDeployments and Machines, with reasons below Machines that are not ready.
 func (v statusView) addPool() {
 	if v.Pool == nil || v.Pool.Problem != "" {
 		return
@@ -278,7 +278,7 @@ func machineNodeCell(m MachineReport) cell {
 	return c
 }
 
-// poolFacts are what concerns the pool as a whole, and hosts that nobody has returned.
+// poolFacts writes facts about the pool, and hosts that were not returned.
 func (v statusView) poolFacts() {
 	if v.Pool == nil {
 		return
@@ -289,9 +289,9 @@ func (v statusView) poolFacts() {
 	if v.Pool.Problem != "" {
 		return
 	}
-	text, as := "work", plain
+	text, as := "active", plain
 	if v.Pool.Controllers != observed.Yes {
-		text, as = "kubeone controller was not heard of within the last seconds", yellow
+		text, as = "kubeone controller has not been active within the last seconds", yellow
 	}
 	v.addFact("controllers", as, text)
 	v.addFact("pool", plain, fmt.Sprintf("%s, %d free", phrase.Count(len(v.Pool.Hosts), "host"), v.Pool.freeHosts()))
@@ -305,6 +305,6 @@ func (v statusView) poolFacts() {
 		}
 	}
 	if v.Pool.More {
-		v.addFact("", yellow, "there is more of the pool than is listed here")
+		v.addFact("", yellow, "the pool has more entries than listed here")
 	}
 }

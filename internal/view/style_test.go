@@ -160,7 +160,7 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// TestTablesAlign looks for the second column of every row at the same place, whatever the names and colours.
+// TestTablesAlign checks that the second column of every row has the same place, whatever the names and colours.
 func TestTablesAlign(t *testing.T) {
 	t.Parallel()
 	for _, s := range []Style{inPipe, inColour} {

@@ -8,15 +8,15 @@ type cell struct {
 	as   ink
 }
 
-// table aligns rows in columns. The last column is as wide as it likes, and is broken under its own beginning where the
-// style has a width.
+// table aligns rows in columns. The last column has no fixed width; it wraps under its own beginning if the style has a
+// width.
 type table struct {
 	indent int
-	head   []string // empty: no heading
+	head   []string // empty means no heading
 	rows   [][]cell
 }
 
-// addRow adds a row, its texts cleaned.
+// addRow cleans the texts and adds a row.
 func (t *table) addRow(row ...cell) {
 	for i := range row {
 		row[i].text = cleanText(row[i].text)
@@ -33,10 +33,10 @@ func (t *table) addTexts(texts ...string) {
 	t.addRow(row...)
 }
 
-// gap stands between two columns.
+// gap is the number of blanks between columns.
 const gap = 2
 
-// columnWidths is how wide each column is.
+// columnWidths returns the width of each column.
 func (t *table) columnWidths() []int {
 	var out []int
 	measure := func(i int, text string) {
@@ -56,7 +56,7 @@ func (t *table) columnWidths() []int {
 	return out
 }
 
-// totalWidth is how many columns of the screen the table takes.
+// totalWidth returns the width of the table in columns of the screen.
 func (t *table) totalWidth() int {
 	n := t.indent
 	for _, w := range t.columnWidths() {
@@ -65,7 +65,7 @@ func (t *table) totalWidth() int {
 	return n - gap
 }
 
-// dropColumn takes a column out.
+// dropColumn removes a column.
 func (t *table) dropColumn(title string) {
 	for i, h := range t.head {
 		if h != title {
@@ -79,7 +79,7 @@ func (t *table) dropColumn(title string) {
 	}
 }
 
-// renderLines renders the table, for each row the lines that it takes; the heading, if there is one, is the first row.
+// renderLines returns the lines of each row; the heading, if any, is the first row.
 func (t *table) renderLines(s Style) [][]string {
 	widths := t.columnWidths()
 	rows := t.rows
@@ -109,8 +109,8 @@ func (t *table) renderRow(s Style, row []cell, widths []int) []string {
 	return nil
 }
 
-// renderLast adds the last field to a line that takes the columns up to used: beside it, broken under its own
-// beginning; where the screen is too narrow for that, below it, under the second column.
+// renderLast adds the last field to a line that is used columns wide. The field is wrapped under its own beginning, or
+// written below, under the second column, if the screen is too narrow.
 func (t *table) renderLast(s Style, c cell, line string, used, second int) []string {
 	var out []string
 	if s.Width > 0 && used+textWidth(c.text) > s.Width && s.remainingWidth(used) == 0 {

@@ -11,19 +11,18 @@ import (
 	"time"
 )
 
-// Terminal is where a person reads. What is written to it may hold text from anywhere (an error with what a host
-// printed, a name out of a backup): everything but printable characters, tabs and ends of lines is left out. This
-// package alone writes colours and cursor movements past it, with texts in between that it has cleaned. An incomplete
-// character at the end of a piece is left out, too.
+// Terminal is an output that people read. It removes everything except printable characters, tabs and newlines, because
+// texts may come from hosts or files. Only this package bypasses it, to write colours and cursor movements around clean
+// texts. An incomplete character at the end of a write is removed, too.
 type Terminal struct {
 	w       io.Writer
 	written bool
 }
 
-// NewTerminal makes a Terminal of what is behind it: a terminal, a file, or a test's buffer.
+// NewTerminal returns a Terminal for a terminal, a file, or a test's buffer.
 func NewTerminal(w io.Writer) *Terminal { return &Terminal{w: w} }
 
-// Write writes a piece of plain text.
+// Write writes plain text.
 func (t *Terminal) Write(piece []byte) (int, error) {
 	lines := strings.Split(string(piece), "\n")
 	for i, line := range lines {
@@ -43,7 +42,7 @@ func (t *Terminal) Write(piece []byte) (int, error) {
 // Written reports whether text has been written.
 func (t *Terminal) Written() bool { return t.written }
 
-// cleanWriter is what a Terminal writes to, for text that is clean.
+// cleanWriter returns the writer behind a Terminal, for text that is already clean.
 func cleanWriter(w io.Writer) io.Writer {
 	if t, ok := w.(*Terminal); ok {
 		return t.w
@@ -51,10 +50,10 @@ func cleanWriter(w io.Writer) io.Writer {
 	return w
 }
 
-// ErrTerminal means that a person would see what is not for reading.
+// ErrTerminal means that binary data would go to a terminal.
 var ErrTerminal = errors.New("standard output is a terminal; redirect it to a file or a pipe")
 
-// Binary is what a Terminal writes to, for content that is no text. It is ErrTerminal where a person reads there.
+// Binary returns the writer behind a Terminal for binary data, or ErrTerminal if it is a terminal.
 func Binary(w io.Writer) (io.Writer, error) {
 	if _, _, terminal := terminalSize(w); terminal {
 		return nil, ErrTerminal
@@ -62,13 +61,13 @@ func Binary(w io.Writer) (io.Writer, error) {
 	return cleanWriter(w), nil
 }
 
-// LiveLine shows a line in place of the one before it, on a terminal. The zero value shows nothing.
+// LiveLine is a line on a terminal that is replaced in place. The zero value shows nothing.
 type LiveLine struct {
 	w     io.Writer
 	dirty bool
 }
 
-// LiveLineOn is the live line of a writer; nil where no terminal is behind it.
+// LiveLineOn returns the live line of a writer, or nil if it is not a terminal.
 func LiveLineOn(w io.Writer) *LiveLine {
 	if _, _, terminal := terminalSize(w); !terminal {
 		return nil
@@ -76,7 +75,7 @@ func LiveLineOn(w io.Writer) *LiveLine {
 	return &LiveLine{w: cleanWriter(w)}
 }
 
-// Show shows the line; an empty one takes the last away.
+// Show replaces the line; an empty one removes it.
 func (l *LiveLine) Show(line string) {
 	if l == nil || line == "" && !l.dirty {
 		return
@@ -85,7 +84,7 @@ func (l *LiveLine) Show(line string) {
 	l.dirty = line != ""
 }
 
-// liveProgress keeps lines of what is running at the bottom of a terminal and redraws them in place.
+// liveProgress keeps the lines of running steps at the bottom of a terminal and redraws them in place.
 type liveProgress struct {
 	mu      sync.Mutex
 	w       io.Writer
@@ -109,7 +108,7 @@ func newLive(w io.Writer, s Style, p plan.Plan, verbose bool, now func() time.Ti
 	return l
 }
 
-// redrawLoop draws at every tick, until Close.
+// redrawLoop redraws at every tick until Close.
 func (l *liveProgress) redrawLoop(ticks <-chan time.Time) {
 	defer close(l.stopped)
 	for {
@@ -124,8 +123,8 @@ func (l *liveProgress) redrawLoop(ticks <-chan time.Time) {
 	}
 }
 
-// Event writes the lines of what ended above the live ones. A host's output waits for the next tick, so that a chatty
-// host does not slow the run down.
+// Event writes the lines of finished steps above the live ones. Output of hosts waits for the next tick, so that it
+// does not slow the run down.
 func (l *liveProgress) Event(e apply.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,7 +137,7 @@ func (l *liveProgress) Event(e apply.Event) {
 	}
 }
 
-// Close takes the live lines away and waits until nothing is drawn any more.
+// Close removes the live lines and waits until drawing has ended.
 func (l *liveProgress) Close() {
 	l.mu.Lock()
 	already := l.closed
@@ -152,7 +151,7 @@ func (l *liveProgress) Close() {
 	<-l.stopped
 }
 
-// writeAndDraw writes finished lines and draws the live ones below them, in one write.
+// writeAndDraw writes finished lines and the live ones below them, in one write.
 func (l *liveProgress) writeAndDraw(finished []string) {
 	columns, rows := l.screenSize()
 	region := ""
@@ -177,7 +176,7 @@ func (l *liveProgress) writeAndDraw(finished []string) {
 	l.drawn, l.last = len(live), region
 }
 
-// screenSize is the terminal's size now, since people resize windows; a terminal that does not tell has 24 lines.
+// screenSize returns the current size of the terminal, which may change; the default is 24 lines.
 func (l *liveProgress) screenSize() (columns, rows int) {
 	if columns, rows, ok := terminalSize(l.w); ok && columns > 0 && rows > 0 {
 		return columns, rows
@@ -185,9 +184,8 @@ func (l *liveProgress) screenSize() (columns, rows int) {
 	return l.track.style.Width, 24
 }
 
-// liveLines is the live region of a run that is going on: a line for each running step, the longest running first, and
-// a line for the whole run. It never fills the screen, and no line is broken by the terminal, since the cursor could
-// not find its way back.
+// liveLines returns a line for each running step, the longest running first, and a line for the run. They never fill
+// the screen, and no line wraps, because the cursor could not return to its place.
 func (t *track) liveLines(now time.Time, columns, rows int) []string {
 	if t.began.IsZero() || t.ended {
 		return nil
@@ -212,8 +210,7 @@ func (t *track) liveLines(now time.Time, columns, rows int) []string {
 	return append(out, t.style.paintText(bold, t.style.clipText(sum, columns-1)))
 }
 
-// activeLine is "  cp-2  join: etcd member  12s  what the host printed last", with its columns under those of the
-// finished lines.
+// activeLine returns " cp-2 join: etcd member 12s last output of the host", aligned with the finished lines.
 func (t *track) activeLine(a active, now time.Time, columns int) string {
 	text := padRight("", stampColumn) + padRight(a.host, t.host) + "  " + padRight(a.title, t.title) + "  " +
 		padRight(formatSeconds(now.Sub(a.since)), 5)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What is no text passes whole, also where text is cleaned.
+// Binary data passes unchanged, also through a Terminal.
 func TestBinaryContentIsNotCleaned(t *testing.T) {
 	t.Parallel()
 	const content = "\x00\x1b[2J\xff\r\n"

@@ -1,9 +1,9 @@
-// Package view is what a person or a program reads: plan, progress, status and diagnostics, each as text and as JSON.
+// Package view renders plans, progress, status and diagnostics as text and as JSON.
 //
-// Every text is a pure function of plain values and a Style: equal inputs give equal bytes. Text that came from
-// elsewhere (hosts, manifests, error messages) is stripped of control characters before it reaches a terminal. A text
-// that cannot be written is lost without an error, because nothing the program does may depend on who reads it. The
-// JSON documents are versioned and described in docs/json.md.
+// Every text is a pure function of plain values and a Style: equal inputs give equal bytes. Text from elsewhere (hosts,
+// manifests, error messages) loses its control characters before it reaches a terminal. Text that cannot be written is
+// lost without an error, because the program must not depend on its readers. The JSON documents are versioned and
+// described in docs/json.md.
 package view
 
 import (
@@ -20,8 +20,8 @@ import (
 	"unicode/utf8"
 )
 
-// cleanText makes a text from elsewhere harmless for a terminal: one line, without escape sequences, other control
-// characters, or characters that change the direction of writing.
+// cleanText makes a text safe for a terminal: one line, without escape sequences, other control characters, or
+// characters that change the direction of writing.
 func cleanText(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -34,13 +34,13 @@ func cleanText(text string) string {
 	}, escape.ReplaceAllString(text, ""))
 }
 
-// escape matches the escape sequences that programs use for colours, cursor movements and titles.
+// escape matches escape sequences for colours, cursor movements and titles.
 var escape = regexp.MustCompile(`\x1b(\[[0-9;:?<=>]*[\x20-\x2f]*[\x40-\x7e]|\][^\x07\x1b]*(\x07|\x1b\\)?|[\x40-\x5f])`)
 
-// textWidth is how many columns a text takes, escape sequences not counted.
+// textWidth returns the width of a text in columns, without escape sequences.
 func textWidth(text string) int { return utf8.RuneCountInString(escape.ReplaceAllString(text, "")) }
 
-// padRight fills a text with blanks up to n columns.
+// padRight pads a text on the right to n columns.
 func padRight(text string, n int) string {
 	if missing := n - textWidth(text); missing > 0 {
 		return text + strings.Repeat(" ", missing)
@@ -48,7 +48,7 @@ func padRight(text string, n int) string {
 	return text
 }
 
-// padLeft fills a text with blanks on its left up to n columns.
+// padLeft pads a text on the left to n columns.
 func padLeft(text string, n int) string {
 	if missing := n - textWidth(text); missing > 0 {
 		return strings.Repeat(" ", missing) + text
@@ -68,7 +68,7 @@ func (s Style) clipText(text string, n int) string {
 	return string(runes[:max(n, 0)])
 }
 
-// wrapText breaks a text between words into lines of at most n columns; 0 does not break. A longer word has its own
+// wrapText breaks a text between words into lines of at most n columns; 0 means no limit. A longer word gets its own
 // line.
 func wrapText(text string, n int) []string {
 	if n <= 0 || textWidth(text) <= n {
@@ -90,10 +90,10 @@ func wrapText(text string, n int) []string {
 	return append(lines, line)
 }
 
-// joinNames writes names as a sentence has them, and only the first most of them.
+// joinNames joins at most the first most names into a phrase.
 func joinNames(names []string, most int) string { return problem.List(problem.Some(names, most)) }
 
-// formatDuration writes how long something took, as short as its reader needs it: "4.1s", "3m12s", "1h05m".
+// formatDuration formats a duration briefly: "4.1s", "3m12s", "1h05m".
 func formatDuration(d time.Duration) string {
 	d = max(d, 0)
 	switch {
@@ -107,7 +107,7 @@ func formatDuration(d time.Duration) string {
 	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// formatSeconds is took in full seconds, for times that count while somebody looks on.
+// formatSeconds formats a duration in full seconds, for times that are updated live.
 func formatSeconds(d time.Duration) string {
 	if d = max(d, 0); d < 100*time.Second {
 		return fmt.Sprintf("%ds", int(d.Seconds()))
@@ -117,7 +117,7 @@ func formatSeconds(d time.Duration) string {
 
 func durationOf(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// Days is how many full days are left until a moment; negative when it is past.
+// Days returns the number of full days between two times; it is negative if to is before from.
 func Days(from, to time.Time) int {
 	d := to.Sub(from)
 	if d < 0 {
@@ -126,7 +126,7 @@ func Days(from, to time.Time) int {
 	return int(d / (24 * time.Hour))
 }
 
-// atHost is a sentence about a host: its name stands before it, unless the sentence begins with it.
+// atHost puts the name of a host before a sentence, unless the sentence begins with it.
 func atHost(name, sentence string) string {
 	if name == "" || strings.HasPrefix(sentence, name+":") || strings.HasPrefix(sentence, name+" ") {
 		return sentence
@@ -134,7 +134,7 @@ func atHost(name, sentence string) string {
 	return name + ": " + sentence
 }
 
-// nameOf is a host's display name, else its ID.
+// nameOf returns the display name of a host, or its ID.
 func nameOf(names map[string]string, id string) string {
 	if name := names[id]; name != "" {
 		return name
@@ -142,17 +142,16 @@ func nameOf(names map[string]string, id string) string {
 	return id
 }
 
-// Style is how text may look where it goes. The zero value is plain ASCII without colours, in lines of any length.
+// Style says how text may look. The zero value is plain ASCII without colours, in lines of any length.
 type Style struct {
 	Color, Unicode bool
-	Width          int  // columns; 0: lines are not broken
-	Live           bool // a terminal with a cursor that can be moved
+	Width          int  // columns; 0 means that lines are not broken
+	Live           bool // a terminal with a movable cursor
 }
 
-// StyleFor returns the style for what is written to w. Only a terminal that is not dumb gets colours, a width and live
-// lines; CI takes the live lines away. NO_COLOR (https://no-color.org) takes the colours away, CLICOLOR_FORCE or
-// FORCE_COLOR gives them to anything else; COLUMNS overrules the terminal's own width. Other characters than ASCII need
-// a UTF-8 locale.
+// StyleFor returns the style for output to w. Terminals get colours, a width and live lines, unless TERM is dumb. CI
+// disables live lines. NO_COLOR (https://no-color.org) disables colours; CLICOLOR_FORCE or FORCE_COLOR enables them for
+// any output. COLUMNS overrides the width of a terminal. Non-ASCII characters need a UTF-8 locale.
 func StyleFor(w io.Writer, getenv func(string) string) Style {
 	s := Style{Unicode: utf8Locale(getenv)}
 	columns, _, terminal := terminalSize(w)
@@ -169,7 +168,7 @@ func StyleFor(w io.Writer, getenv func(string) string) Style {
 
 func set(value string) bool { return value != "" && value != "0" && value != "false" }
 
-// utf8Locale looks at the variables in the order in which POSIX gives them precedence.
+// utf8Locale checks the variables in the order of precedence in POSIX.
 func utf8Locale(getenv func(string) string) bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if value := strings.ToUpper(getenv(name)); value != "" {
@@ -179,7 +178,7 @@ func utf8Locale(getenv func(string) string) bool {
 	return false
 }
 
-// terminalSize is the size of the terminal behind w in characters, and whether there is one.
+// terminalSize returns the size of the terminal behind w in characters, and whether w is a terminal.
 func terminalSize(w io.Writer) (columns, rows int, terminal bool) {
 	file, ok := cleanWriter(w).(*os.File)
 	if !ok {
@@ -189,7 +188,7 @@ func terminalSize(w io.Writer) (columns, rows int, terminal bool) {
 	return columns, rows, err == nil
 }
 
-// ink is the parameter of the escape sequence that sets a colour (ECMA-48, SGR); empty is the terminal's own.
+// ink is the parameter of the escape sequence of a colour (ECMA-48, SGR); empty means the default colour.
 type ink string
 
 const (
@@ -202,7 +201,7 @@ const (
 	magenta ink = "35"
 )
 
-// paintText colours a text where the style allows it.
+// paintText colours a text if the style allows it.
 func (s Style) paintText(as ink, text string) string {
 	if !s.Color || as == plain || text == "" {
 		return text
@@ -210,7 +209,7 @@ func (s Style) paintText(as ink, text string) string {
 	return "\x1b[" + string(as) + "m" + text + "\x1b[0m"
 }
 
-// pickText is the first text where the style has Unicode, else the second, which is ASCII.
+// pickText returns the first text if the style has Unicode, otherwise the second, which is ASCII.
 func (s Style) pickText(unicode, ascii string) string {
 	if s.Unicode {
 		return unicode
@@ -220,8 +219,8 @@ func (s Style) pickText(unicode, ascii string) string {
 
 func (s Style) ellipsisText() string { return s.pickText("…", "...") }
 
-// remainingWidth is how many columns are left beside an indentation; 0 is any number. Where hardly any is left, lines
-// are not broken, which reads better than one word a line.
+// remainingWidth returns the columns left after an indentation; 0 means no limit. If very few are left, there is no
+// limit, which reads better than one word a line.
 func (s Style) remainingWidth(indent int) int {
 	const least = 24
 	if s.Width == 0 || s.Width-indent < least {
@@ -230,7 +229,7 @@ func (s Style) remainingWidth(indent int) int {
 	return s.Width - indent
 }
 
-// Verbosity is how much a reader wants to see.
+// Verbosity is the level of detail.
 type Verbosity int
 
 // The verbosities.
@@ -239,7 +238,7 @@ const (
 	Verbose                  // every change of every step
 )
 
-// page collects a text and is written at once, so that texts of several writers do not mix.
+// page collects a text and writes it at once, so that texts of several writers do not mix.
 type page struct {
 	strings.Builder
 	style Style
@@ -251,8 +250,8 @@ func (p *page) addLine(text string) {
 	p.WriteByte('\n')
 }
 
-// addParagraph adds a text broken into lines at the style's width. The first line begins with lead, the others are
-// indented as far. lead is not counted by its colours, only by its width.
+// addParagraph adds a text wrapped to the style's width. The first line begins with lead; the others are indented by
+// its width without colours.
 func (p *page) addParagraph(lead, text string, as ink) {
 	indent := textWidth(lead)
 	for i, line := range wrapText(cleanText(text), p.style.remainingWidth(indent)) {
@@ -263,7 +262,7 @@ func (p *page) addParagraph(lead, text string, as ink) {
 	}
 }
 
-// addSpace separates what follows from what stands above by one blank line.
+// addSpace adds a blank line unless there is one.
 func (p *page) addSpace() {
 	if p.Len() > 0 && !strings.HasSuffix(p.String(), "\n\n") {
 		p.addLine("")

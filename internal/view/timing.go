@@ -11,20 +11,20 @@ import (
 	"time"
 )
 
-// Timing writes where a run's time went: for each stage of the plan how many steps ran, when the first began, for how
-// long any of them was running, and which took longest; then the chain of steps that the end had to wait for. Steps
-// that did not run are left out; without any, nothing is written.
+// Timing writes where the time of a run went. For each stage of the plan: how many steps ran, when the first began, how
+// long any of them ran, and which took longest. Then the critical path. Steps that did not run are left out; without
+// any, nothing is written.
 func Timing(w io.Writer, s Style, p plan.Plan, events []apply.Event) {
 	spans := spansOf(p, events)
 	if len(spans) == 0 {
 		return
 	}
 	out := &page{style: s}
-	out.addHeading("Time of each stage")
+	out.addHeading("Time per stage")
 	out.addStages(p, spans)
 	path := criticalPath(spans)
 	first := slices.MinFunc(spans, func(a, b span) int { return a.from.Compare(b.from) })
-	out.addHeading("The run had to wait for (" + formatDuration(path[len(path)-1].to.Sub(first.from)) + ")")
+	out.addHeading("Critical path (" + formatDuration(path[len(path)-1].to.Sub(first.from)) + ")")
 	out.addCriticalPath(p, path, first.from)
 	out.flush(w)
 }
@@ -36,7 +36,7 @@ type span struct {
 	failed   bool
 }
 
-// spansOf are the steps that ended, in the order in which they ended.
+// spansOf returns the finished steps, in the order of their ends.
 func spansOf(p plan.Plan, events []apply.Event) []span {
 	var out []span
 	for _, e := range events {
@@ -88,7 +88,7 @@ func stageRow(of plan.Plan, name string, spans []span, began time.Time) []cell {
 	}
 }
 
-// ranFor is for how long at least one of the spans, which are in the order in which they began, was running.
+// ranFor returns how long at least one of the spans was running. The spans must be sorted by their beginning.
 func ranFor(spans []span) time.Duration {
 	var sum time.Duration
 	var until time.Time
@@ -108,9 +108,8 @@ func lastEnd(spans []span) time.Time {
 	return slices.MaxFunc(spans, func(a, b span) int { return a.to.Compare(b.to) }).to
 }
 
-// criticalPath is the chain of steps that ends with the last one: before each stands the one that it waited for, which
-// is the last to end of those it needs, those before it on its host, and, where etcd's members change, those that
-// change them too.
+// criticalPath returns the chain of steps that determined the end of the run. Each step follows the one it waited for:
+// the last to end of those it needs, those before it on its host, and, if it changes etcd's members, others that do.
 func criticalPath(spans []span) []span {
 	at := slices.MaxFunc(spans, func(a, b span) int { return a.to.Compare(b.to) })
 	path := []span{at}
@@ -136,7 +135,7 @@ func waitsFor(step, before plan.Step) bool {
 		step.Intent.Kind.ChangesMembership() && before.Intent.Kind.ChangesMembership()
 }
 
-// addCriticalPath writes the chain; time between two of its steps is time in which the later one waited for its turn.
+// addCriticalPath writes the chain. Time between two steps is time that the later one waited for its turn.
 func (p *page) addCriticalPath(of plan.Plan, path []span, began time.Time) {
 	t := &table{indent: 2}
 	for _, s := range path {
@@ -154,12 +153,12 @@ func (p *page) addCriticalPath(of plan.Plan, path []span, began time.Time) {
 	p.addTable(t)
 }
 
-// slowest is how many hosts are shown when there are more.
+// slowest is the maximum number of hosts shown.
 const slowest = 10
 
-// LookTime writes where the time of a plan went: load is what passed before the first host was asked, whole what passed
-// from then on. All times count from then, in milliseconds. Hosts are those that took longest.
-func LookTime(w io.Writer, s Style, p plan.Plan, spans []probe.Span, load, whole time.Duration) {
+// PlanTiming writes where the time of a plan went. load is the time before the first host was contacted, whole the time
+// after that. Times are in milliseconds since the first contact. It shows the slowest hosts.
+func PlanTiming(w io.Writer, s Style, p plan.Plan, spans []probe.Span, load, whole time.Duration) {
 	out := &page{style: s}
 	out.addHeading("Time of this plan")
 	t := &table{indent: 2, head: []string{"WHAT", "BEGAN", "ENDED", "PARTS"}}
@@ -169,7 +168,7 @@ func LookTime(w io.Writer, s Style, p plan.Plan, spans []probe.Span, load, whole
 			cell{note, dim})
 	}
 	row("manifest, addons, bundle", -load, 0, "")
-	hosts := lookedAt(spans)
+	hosts := probedHosts(spans)
 	for _, h := range hosts[:min(len(hosts), slowest)] {
 		row(hostOr(p.Hosts[h.host]), h.from, h.to, h.partTimes())
 	}
@@ -189,17 +188,17 @@ func LookTime(w io.Writer, s Style, p plan.Plan, spans []probe.Span, load, whole
 
 func formatMilliseconds(d time.Duration) string { return fmt.Sprint(d.Milliseconds()) }
 
-// lookedAtHost is one host and its spans, in the order in which they began.
-type lookedAtHost struct {
+// probedHost is one host and its spans, in the order in which they began.
+type probedHost struct {
 	host     string
 	from, to time.Duration
 	spans    []probe.Span
 }
 
-// lookedAt are the hosts, the last to end first.
-func lookedAt(spans []probe.Span) []lookedAtHost {
+// probedHosts returns the hosts, the last to end first.
+func probedHosts(spans []probe.Span) []probedHost {
 	index := map[string]int{}
-	var out []lookedAtHost
+	var out []probedHost
 	for _, s := range spans {
 		if s.What == "API" || s.What == "etcd" {
 			continue
@@ -208,17 +207,17 @@ func lookedAt(spans []probe.Span) []lookedAtHost {
 		if !known {
 			i = len(out)
 			index[s.Host] = i
-			out = append(out, lookedAtHost{host: s.Host, from: s.From})
+			out = append(out, probedHost{host: s.Host, from: s.From})
 		}
 		out[i].to = max(out[i].to, s.To)
 		out[i].spans = append(out[i].spans, s)
 	}
-	slices.SortStableFunc(out, func(a, b lookedAtHost) int { return int(b.to - a.to) })
+	slices.SortStableFunc(out, func(a, b probedHost) int { return int(b.to - a.to) })
 	return out
 }
 
-// partTimes is how long each part took.
-func (h lookedAtHost) partTimes() string {
+// partTimes returns the duration of each part.
+func (h probedHost) partTimes() string {
 	out := make([]string, 0, len(h.spans))
 	for _, s := range h.spans {
 		out = append(out, s.What+" "+formatMilliseconds(s.To-s.From))

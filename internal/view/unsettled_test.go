@@ -16,9 +16,9 @@ func TestWhatIsWaitedForAfterARun(t *testing.T) {
 		want   string
 	}{
 		"hosts":           {[]string{"cp-1", "w\x1b[2J"}, nil, "cp-1 and w: not healthy yet"},
-		"nothing is said": {nil, nil, "the cluster is not as the manifest says yet"},
+		"nothing is said": {nil, nil, "the cluster does not match the manifest yet"},
 		"steps": {nil, []plan.Step{{Host: "10.0.0.1", Title: "one"}, {Title: "two"}, {Title: "three"}, {Title: "four"}},
-			"the cluster is not as the manifest says yet: cp-1 one, cluster two, cluster three and 1 more"},
+			"the cluster does not match the manifest yet: cp-1 one, cluster two, cluster three and 1 more"},
 	} {
 		if got := Unsettled(c.coming, plan.Plan{Hosts: hosts, Steps: c.steps}); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)

@@ -15,7 +15,7 @@ func dnsDown(s *scenario) {
 	s.runKubectl(append([]string{"cordon"}, nodes...)...)
 	s.runKubectl("-n", "kube-system", "delete", "pods", "-l", "k8s-app=kube-dns")
 	says := []string{
-		"cluster DNS: not as it should be, and may only be late; looking again for up to 60 s",
+		"cluster DNS: not in the desired state yet; checking again for up to 60 s",
 		"No changes. The cluster matches the manifest, except for: cluster DNS (does not run on any Node).",
 	}
 	s.runCommand(4, []string{"plan"}, says...)
@@ -34,8 +34,8 @@ func dnsDown(s *scenario) {
 		_, err := s.Kube(ctx, "rollout", "status", "deployment/coredns", "-n", "kube-system", "--timeout=5s")
 		return err
 	})
-	s.runCommand(0, []string{"node", "remove", leaves, "-y"}, "cluster DNS: not healthy yet; looking again",
-		"Done. "+leaves+" is out of the cluster.", "Not running yet: cluster DNS; see kubeone status.")
+	s.runCommand(0, []string{"node", "remove", leaves, "-y"}, "cluster DNS: not healthy yet; checking again",
+		"Done. "+leaves+" is no longer in the cluster.", "Not running yet: cluster DNS; see kubeone status.")
 	s.runKubectl(append([]string{"uncordon"}, others...)...)
 	s.runCommand(0, []string{"apply", "-y"}, "Done. The cluster matches the manifest.")
 }

@@ -68,7 +68,7 @@ func (s *scenario) endpointSilent() {
 	s.Helper()
 	balancer := s.loadBalancer()
 	s.breakHost(balancer, "systemctl stop haproxy")
-	s.runCommand(3, []string{"status"}, "nothing answers there: from", "connection refused")
+	s.runCommand(3, []string{"status"}, "the endpoint does not answer: from", "connection refused")
 	s.breakHost(balancer, "systemctl start haproxy") // workers' kubelets report through it
 	s.awaitHealthy()
 	s.breakHost(balancer, "systemctl stop haproxy")

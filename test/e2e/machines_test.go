@@ -107,7 +107,7 @@ func (p *pool) fillPool() {
 		}
 		p.runCommand(0, more, "Added "+h.Hostname)
 	}
-	p.runCommand(0, slices.Concat(add, []string{"ops@" + p.poolHosts()[1].Address}), "it is in the pool already")
+	p.runCommand(0, slices.Concat(add, []string{"ops@" + p.poolHosts()[1].Address}), "already in the pool")
 	listed := p.runCommand(0, list, p.poolHosts()[0].Hostname, "rack-2", "Free")
 	p.checkEqual("lines of the list", poolSize+1, strings.Count(listed.Stdout, "\n"))
 	p.unchangedButForTheKey()
@@ -659,7 +659,7 @@ func (p *pool) bringHostBack(h *fleet.Host) {
 	p.must(h.Start(p.Context()))
 	p.booted[h.Hostname] = true
 	add := []string{"host", "add", "-y", "--key-file", p.Lab.Path("id_ed25519"), "--kubeconfig", p.kubeconfigPath()}
-	p.runCommand(0, slices.Concat(add, []string{"ops@" + h.Address}), "it is in the pool already", "Added "+h.Hostname)
+	p.runCommand(0, slices.Concat(add, []string{"ops@" + h.Address}), "already in the pool", "Added "+h.Hostname)
 }
 
 // orphanHost removes a Machine's finalizer, as if a restored etcd had never seen it. Its host is returned all the same,

@@ -136,7 +136,7 @@ func (f *tofuFolder) taintedOneByOne(s *scenario) {
 	s.must(s.Lab.Rebuild(s.Context(), hosts[0]))
 	f.replaceResource(s, hosts[0].Hostname, hosts[0])
 	s.runCommand(10, []string{"apply", "-y"}, hosts[1].Hostname)
-	s.eventually(hosts[0].Hostname+" is a member again", time.Minute, s.planSays("You must act", hosts[1].Hostname))
+	s.eventually(hosts[0].Hostname+" is a member again", time.Minute, s.planSays("Action required", hosts[1].Hostname))
 	s.must(s.Lab.Rebuild(s.Context(), hosts[1]))
 	f.replaceResource(s, hosts[1].Hostname, hosts[1])
 	s.repairCluster("one-by-one")

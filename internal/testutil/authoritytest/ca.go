@@ -1,7 +1,7 @@
-// Package authoritytest has a CA for tests. It is no CA of anything: its key is not kept anywhere.
+// Package authoritytest has a CA for tests. Its key is not stored anywhere.
 package authoritytest
 
-// CA is the certificate of a CA in PEM, of which authority.New makes successors. It ends in 2036.
+// CA is the certificate of a CA in PEM, for which authority.New creates successors. It expires in 2036.
 const CA = `-----BEGIN CERTIFICATE-----
 MIIBUzCB+aADAgECAgEBMAoGCCqGSM49BAMCMBExDzANBgNVBAMTBmFueS1jYTAe
 Fw0yNjAxMDEwMDAwMDBaFw0zNjAxMDEwMDAwMDBaMBExDzANBgNVBAMTBmFueS1j

@@ -1,5 +1,5 @@
-// Package closedport gives tests a TCP port that refuses connections. The port stays bound, without a listener, until
-// the test ends: one that was merely listened on and closed again may by then belong to a server of another test.
+// Package closedport provides a TCP port that refuses connections. The port stays bound without a listener until the
+// test ends. A port that was opened and closed could belong to another test's server by then.
 package closedport
 
 import (

@@ -1,4 +1,4 @@
-// Package clustertest is a fake API for the tests of what speaks to one.
+// Package clustertest is a fake API server for tests.
 package clustertest
 
 import (
@@ -48,7 +48,7 @@ func API(objects ...runtime.Object) *fake.Clientset {
 	return api
 }
 
-// Writes returns the verbs of the calls that change something, in order.
+// Writes returns the verbs of the modifying calls in order.
 func Writes(api *fake.Clientset) []string {
 	var out []string
 	for _, action := range api.Actions() {
@@ -61,7 +61,7 @@ func Writes(api *fake.Clientset) []string {
 	return out
 }
 
-// FailOnce answers the first call of a verb with an error.
+// FailOnce fails the first call of a verb.
 func FailOnce(api *fake.Clientset, verb, resource string, err error) {
 	var done atomic.Bool
 	api.PrependReactor(verb, resource, func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -72,7 +72,7 @@ func FailOnce(api *fake.Clientset, verb, resource string, err error) {
 	})
 }
 
-// Node returns a Node to begin with, changed; nil changes nothing.
+// Node returns a Node after change; change may be nil.
 func Node(change func(*corev1.Node)) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: "cp-1", ResourceVersion: "7",

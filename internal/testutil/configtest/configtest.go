@@ -1,4 +1,4 @@
-// Package configtest has a cluster for tests of what hosts are configured with.
+// Package configtest has a cluster for tests of host configuration.
 package configtest
 
 import (
@@ -6,7 +6,7 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// Version is the cluster's version of Kubernetes.
+// Version is the Kubernetes version of the cluster.
 const Version = "1.36.3"
 
 // Cluster returns a manifest with three control-plane hosts and a worker.
@@ -37,7 +37,7 @@ func Cluster() desired.Cluster {
 	return c
 }
 
-// Artifacts returns a release whose images are in that registry.
+// Artifacts returns a release with images in a registry.
 func Artifacts(registry string) desired.Artifacts {
 	image := func(name string, roles ...desired.Role) desired.Image {
 		return desired.Image{
@@ -78,7 +78,7 @@ func Extras() []desired.Extra {
 	}
 }
 
-// Password needs quoting wherever it is written.
+// Password needs quoting everywhere.
 const Password = `hunter2"'\$(x) and more`
 
 // Credentials returns credentials of every kind.

@@ -1,4 +1,4 @@
-// Package decidetest has the hosts of which the tests of decide and its parts make their worlds.
+// Package decidetest has hosts for the worlds in tests of decide and its subpackages.
 package decidetest
 
 import (
@@ -10,7 +10,7 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// What the worlds of the tests have in common.
+// Values shared by the worlds of the tests.
 const (
 	Cluster = "alpha"
 	CA      = "sha256:aaaa"
@@ -19,7 +19,7 @@ const (
 	Digest  = "manifest-1"
 )
 
-// Wanted returns a manifest with so many hosts, cp-1… and w-1…, the table's first network plugin.
+// Wanted returns a manifest with this number of hosts, cp-1… and w-1…, and the first network plugin of the table.
 func Wanted(controlPlanes, workers int) desired.Cluster {
 	c := desired.Cluster{Name: Cluster, KubernetesVersion: Version, Digest: Digest}
 	c.Firewall = desired.FirewallManage
@@ -45,7 +45,7 @@ func Host(role desired.Role, prefix string, n int) desired.Host {
 	}
 }
 
-// Bare returns a host that answered, is fit and has nothing on it.
+// Bare returns a reachable host that passes the checks and is empty.
 func Bare(h desired.Host) observed.Host {
 	return observed.Host{
 		ID: h.ID, Reach: observed.Reached, Hostname: h.Hostname, MachineID: "machine-" + h.ID,
@@ -55,7 +55,7 @@ func Bare(h desired.Host) observed.Host {
 	}
 }
 
-// Member returns a host that joined and is well.
+// Member returns a healthy member.
 func Member(h desired.Host) observed.Host {
 	is := Bare(h)
 	unit := observed.Unit{Installed: true, Enabled: true, Active: true, State: "active/running"}
@@ -74,7 +74,7 @@ func Member(h desired.Host) observed.Host {
 	return is
 }
 
-// Begun returns a host on which our installation has not finished.
+// Begun returns a host with an unfinished installation.
 func Begun(h desired.Host) observed.Host {
 	is := Bare(h)
 	is.Marker = &observed.Marker{Cluster: Cluster, Role: string(h.Role)}
@@ -82,7 +82,7 @@ func Begun(h desired.Host) observed.Host {
 	return is
 }
 
-// ReadyNode returns the Node of a host that is well.
+// ReadyNode returns the Node of a healthy host.
 func ReadyNode(h desired.Host) observed.Node {
 	return observed.Node{
 		Name: h.Hostname, Addresses: []string{h.PrivateAddress, h.PublicAddress}, Ready: observed.Yes,
@@ -105,8 +105,8 @@ func Silent(h desired.Host) observed.Host {
 	return observed.Host{ID: h.ID, Reach: observed.Unreachable, Class: "unreachable", Problem: "connection timed out"}
 }
 
-// Pods returns those without which a cluster does not work, ready, on the Nodes where they must be: the wanted network
-// plugin's, kube-proxy's and, on the first Node, cluster DNS's.
+// Pods returns the pods that a cluster needs, ready on their Nodes: the network plugin, kube-proxy and, on the first
+// Node, cluster DNS.
 func Pods(want desired.Cluster, nodes []observed.Node) []observed.Pod {
 	var out []observed.Pod
 	for i, n := range nodes {
@@ -121,7 +121,7 @@ func Pods(want desired.Cluster, nodes []observed.Node) []observed.Pod {
 	return out
 }
 
-// Runs has all pods of the app run that image.
+// Runs sets the image of all pods of the app.
 func Runs(pods []observed.Pod, app, image string) {
 	for i := range pods {
 		if pods[i].App == app {

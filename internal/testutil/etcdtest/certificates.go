@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// authority signs certificates for 127.0.0.1 that are good for an hour.
+// authority signs certificates for 127.0.0.1, valid for one hour.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -45,7 +45,7 @@ func (a authority) certPool() *x509.CertPool {
 	return pool
 }
 
-// issueCertificate gives a certificate and its key, in PEM.
+// issueCertificate returns a certificate and its key in PEM.
 func (a authority) issueCertificate(t testing.TB, name string) (cert, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -1,4 +1,4 @@
-// Package etcdtest is an etcd for tests: members that speak the real protocol over TLS and say what the test wants.
+// Package etcdtest is an etcd for tests. Its members speak the real protocol over TLS and answer as configured.
 package etcdtest
 
 import (
@@ -19,17 +19,17 @@ import (
 	"kubeone/internal/testutil/closedport"
 )
 
-// Member is what one member says.
+// Member configures the answers of one member.
 type Member struct {
 	ID      uint64
 	Name    string
 	Learner bool
-	Leader  uint64 // as it sees it; 0: none
+	Leader  uint64 // as this member reports it; 0 means none
 	Errors  []string
-	Silent  bool // it takes connections and never answers
-	Down    bool // it takes no connections
-	Busy    int  // how many requests for its status it leaves unanswered, before it answers
-	// Electing is how many requests for its status it answers without a leader, before it sees one.
+	Silent  bool // accepts connections and never answers
+	Down    bool // accepts no connections
+	Busy    int  // number of status requests without an answer
+	// Electing is the number of status requests answered without a leader.
 	Electing int
 
 	Revision int64  // of its last change
@@ -38,14 +38,13 @@ type Member struct {
 	Size     int64  // bytes of its database; 0 is 4096
 }
 
-// Cluster is the members and what the quorum knows. Change it before it is asked.
+// Cluster is the members and the state behind the quorum. Change it before the first request.
 type Cluster struct {
 	Members  []Member
 	Alarms   []*pb.AlarmMember
-	NoQuorum bool // what needs a quorum does not answer before the caller's deadline
-	Electing int  // how many lists of members that need a quorum are not answered, before they are
-	// Snapshot is what every member gives as its snapshot. SnapshotEnds is after how many bytes it breaks off;
-	// 0: it does not.
+	NoQuorum bool // requests that need a quorum time out
+	Electing int  // number of linearizable member lists without an answer
+	// Snapshot is the snapshot of every member. It breaks off after SnapshotEnds bytes; 0 means never.
 	Snapshot     []byte
 	SnapshotEnds int
 
@@ -58,7 +57,7 @@ type Cluster struct {
 	defragmented []string
 }
 
-// Start begins to serve every member that is not down, each on a port of its own, until the test ends.
+// Start serves every member that is not down, each on its own port, until the test ends.
 func Start(t testing.TB, c *Cluster) *Cluster {
 	t.Helper()
 	ca := newCA(t)
@@ -95,9 +94,9 @@ func (c *Cluster) serveMember(t testing.TB, m Member, config *tls.Config) string
 	return listener.Addr().String()
 }
 
-// Access reaches the members in order, each through a dialer of its own.
+// Access connects to the members in order, each through its own dialer.
 func (c *Cluster) Access() etcd.Access {
-	// The members are in this process, and the machine may be busy: only who is not to answer is not waited for long.
+	// Members run in this process, and the machine may be busy. Only for silent members is the timeout short.
 	a := etcd.Access{Credentials: c.creds, Answer: time.Minute}
 	for _, m := range c.Members {
 		if m.Silent || m.Busy > 0 || c.NoQuorum || c.Electing > 0 {
@@ -108,7 +107,7 @@ func (c *Cluster) Access() etcd.Access {
 	return a
 }
 
-// Removed returns the IDs of the members that were removed.
+// Removed returns the IDs of the removed members.
 func (c *Cluster) Removed() []uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

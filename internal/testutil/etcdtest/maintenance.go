@@ -8,21 +8,21 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
-// Defragmented returns the names of the members that were defragmented, in order.
+// Defragmented returns the names of the defragmented members in order.
 func (c *Cluster) Defragmented() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.defragmented)
 }
 
-// Raised returns the alarms as they are now.
+// Raised returns the active alarms.
 func (c *Cluster) Raised() []*pb.AlarmMember {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.Alarms)
 }
 
-// sizeOf returns 4096 after a member was defragmented.
+// sizeOf returns 4096 after a defragmentation.
 func (s *maintenanceServer) sizeOf() int64 {
 	if s.m.Size == 0 || slices.Contains(s.c.Defragmented(), s.m.Name) {
 		return 4096
@@ -60,7 +60,7 @@ func (s *maintenanceServer) Defragment(context.Context, *pb.DefragmentRequest) (
 	return &pb.DefragmentResponse{}, nil
 }
 
-// Snapshot sends the database and then, in a piece of its own, the checksum, as etcd does.
+// Snapshot sends the database and then the checksum in a separate message, like etcd.
 func (s *maintenanceServer) Snapshot(_ *pb.SnapshotRequest, stream pb.Maintenance_SnapshotServer) error {
 	const piece, sum = 32 << 10, 32
 	content, database := s.c.Snapshot, len(s.c.Snapshot)-sum

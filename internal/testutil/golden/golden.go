@@ -1,5 +1,5 @@
-// Package golden keeps what programs write in files that people read: a test compares the two, and with -update it
-// writes the file again, to be looked at before it is committed.
+// Package golden compares output with files in testdata. With -update, it rewrites the files; review them before the
+// commit.
 package golden
 
 import (
@@ -15,10 +15,11 @@ import (
 //nolint:gochecknoglobals // a flag of every test that imports this
 var update = flag.Bool("update", false, "rewrite the golden files instead of comparing them")
 
-// Update reports whether files are to be rewritten.
+// Update reports whether to rewrite files.
 func Update() bool { return *update }
 
-// Check fails the test if the file, relative to the test's package, is not what was made; with -update it becomes that.
+// Check fails the test if the file, relative to the package of the test, differs from got. With -update, it writes the
+// file.
 func Check(t testing.TB, path, got string) {
 	t.Helper()
 	if *update {
@@ -37,11 +38,11 @@ func Check(t testing.TB, path, got string) {
 	}
 }
 
-// hunk begins a part of a difference. It names line numbers, which change wherever a line is added before.
+// hunk matches the header of a hunk. It has line numbers, which change with every line added before.
 var hunk = regexp.MustCompile(`(?m)^@@ .*$`)
 
 // Difference returns the lines of text that differ from a base, as a unified diff without context and line numbers. A
-// change of both texts leaves it as it is, so that a file for each of many similar texts need not be written again.
+// change of both texts does not change it, so that golden files of many similar texts stay the same.
 func Difference(t testing.TB, base, text string) string {
 	t.Helper()
 	out, err := udiff.ToUnified("base", "text", base, udiff.Lines(base, text), 0)

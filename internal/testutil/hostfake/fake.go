@@ -1,5 +1,5 @@
-// Package hostfake is a host.Host for tests: it answers the commands that the test expects, keeps the files it is
-// given, and fails the test for anything else.
+// Package hostfake is a host.Host for tests: it answers expected commands, stores uploaded files, and fails the test
+// for anything else.
 package hostfake
 
 import (
@@ -16,7 +16,7 @@ import (
 	"kubeone/internal/host"
 )
 
-// An Expect is one command that the host will be asked to run, and what it answers.
+// An Expect is one expected command and its answer.
 type Expect struct {
 	// Name is the Cmd.Name expected; "" accepts any.
 	Name string
@@ -28,11 +28,11 @@ type Expect struct {
 	// Stdout, Stderr and ExitCode are the answer. A code other than 0 gives a *host.ExitError.
 	Stdout, Stderr string
 	ExitCode       int
-	// Err is returned instead of an answer: a *host.Error, to play a host that cannot be reached.
+	// Err is returned instead of an answer, such as a *host.Error of an unreachable host.
 	Err error
-	// Do, if set, answers in place of the fields above.
+	// Do, if set, answers instead of the fields above.
 	Do func(ctx context.Context, c host.Cmd) (host.Result, error)
-	// Times is how often the command may come: 0 means exactly once, -1 any number of times, or never.
+	// Times is how often the command may come: 0 means exactly once, -1 any number of times, including never.
 	Times int
 }
 
@@ -43,8 +43,8 @@ type File struct {
 	Content string
 }
 
-// A Host is a scripted host.Host. Expected commands may come in any order; each is answered by the first expectation
-// that fits and is not used up. It is safe for concurrent use.
+// A Host is a scripted host.Host. Expected commands may come in any order; the first matching expectation that is not
+// used up answers. It is safe for concurrent use.
 type Host struct {
 	t    testing.TB
 	name string
@@ -59,7 +59,7 @@ type Host struct {
 
 var _ host.Host = (*Host)(nil)
 
-// New makes a host. At the end of the test, an expected command that never came fails it.
+// New returns a host. An expected command that never came fails the test at its end.
 func New(t testing.TB, name string, expects ...Expect) *Host {
 	t.Helper()
 	h := &Host{t: t, name: name, used: map[*Expect]int{}, files: map[string]File{}}
@@ -77,14 +77,14 @@ func (h *Host) Expect(expects ...Expect) {
 	}
 }
 
-// OnDial answers Dial; without it a Dial fails the test.
+// OnDial answers Dial; without it, Dial fails the test.
 func (h *Host) OnDial(dial func(ctx context.Context, network, addr string) (net.Conn, error)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.dial = dial
 }
 
-// Commands returns the commands that came, in order.
+// Commands returns the received commands in order.
 func (h *Host) Commands() []host.Cmd {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -109,7 +109,7 @@ func (h *Host) verifyCalls() {
 	}
 }
 
-// String returns the expectation in the words of a failure.
+// String describes the expectation in failures.
 func (e *Expect) String() string {
 	return fmt.Sprintf("a command (name %q, script with %q, args %q)", e.Name, e.Script, e.Args)
 }

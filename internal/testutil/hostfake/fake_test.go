@@ -12,7 +12,7 @@ import (
 	"kubeone/internal/testutil/hostfake"
 )
 
-// recorder is a testing.TB that notes failures instead of failing.
+// recorder is a testing.TB that records failures instead of failing.
 type recorder struct {
 	testing.TB
 	failures []string

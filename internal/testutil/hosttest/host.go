@@ -1,4 +1,4 @@
-// Package hosttest has a host for tests. It is behind a real SSH server and runs real shells.
+// Package hosttest has a host for tests, with a real SSH server and real shells.
 package hosttest
 
 import (
@@ -24,14 +24,14 @@ import (
 	"kubeone/internal/testutil/sshtest"
 )
 
-// Host is a host behind a real SSH server. It runs each script in a directory that stands for its file system: the
-// product's directories are below Root, and a substitute for systemd keeps one unit.
+// Host is a host with a real SSH server. Scripts run in a directory that stands for its file system: the directories of
+// kubeone are below Root, and a substitute for systemd keeps one unit.
 type Host struct {
 	host.Host
 	Root   string
 	Server *sshtest.Server
 
-	// The host changes these while a command runs or a file arrives.
+	// The host updates these fields during commands and uploads.
 	Args    []string               // of all commands
 	Uploads map[string]os.FileMode // by path
 	OnRun   func(host.Cmd) error   // may refuse a command before it runs
@@ -42,7 +42,7 @@ type Host struct {
 
 var product = regexp.MustCompile(`/(var/lib/kubeone|var/lib/etcd|run/kubeone|etc/kubernetes|etc/kubeone)\b`)
 
-// SystemdRun is the script that stands for systemd-run.
+// SystemdRun is the script that replaces systemd-run.
 const SystemdRun = `#!/bin/sh
 printf '%s\n' "$*" >>"$ROOT/units"
 while :; do
@@ -82,7 +82,7 @@ func New(t *testing.T, name string) *Host {
 		sshtest.Options{Handler: sshtest.Shell("ROOT="+h.Root, "PATH="+h.Path("bin")+":"+os.Getenv("PATH"))})
 	pool := sshpool.New(sshpool.Options{
 		HomeDir: t.TempDir(), SystemDir: t.TempDir(), Getenv: func(string) string { return "" },
-		// The server is in this process, and the machine may be busy.
+		// The server runs in this process, and the machine may be busy.
 		DialTimeout: time.Minute, HandshakeTimeout: time.Minute, KeepaliveInterval: time.Minute,
 	})
 	t.Cleanup(func() { _ = pool.Close() })
@@ -127,7 +127,7 @@ func (h *Host) Read(name string) string {
 	return string(content)
 }
 
-// Below returns a script's text with the product's directories below Root.
+// Below returns a script with the directories of kubeone below Root.
 func (h *Host) Below(text string) string { return product.ReplaceAllString(text, h.Root+"/$1") }
 
 // Run runs the script over SSH, below Root.
@@ -163,7 +163,7 @@ func (h *Host) Upload(_ context.Context, f host.File) error {
 	return nil
 }
 
-// Gate makes a FIFO. A script that runs wait blocks until the test calls open.
+// Gate creates a FIFO. A script that runs wait blocks until the test calls open.
 func (h *Host) Gate() (wait string, open func()) {
 	h.t.Helper()
 	path := h.Path("gate")
@@ -182,7 +182,7 @@ func (h *Host) Gate() (wait string, open func()) {
 	}
 }
 
-// LockFile has another process lock a file of the host until the test ends, and returns its process ID.
+// LockFile lets another process lock a file of the host until the test ends, and returns its process ID.
 func (h *Host) LockFile(name string) int {
 	h.t.Helper()
 	h.Write(name, "", 0o600)

@@ -1,4 +1,4 @@
-// Package machinetest compares how Machines and Hosts change their states with the drawings of docs/machines.md.
+// Package machinetest compares the state changes of Machines and Hosts with the diagrams in docs/machines.md.
 package machinetest
 
 import (
@@ -9,21 +9,21 @@ import (
 	"testing"
 )
 
-// State is a state of an object, by its name in the drawing.
+// State is the name of a state in the diagram.
 type State string
 
-// States that are none of the API's.
+// States outside the API.
 const (
 	None State = "none" // the object does not exist yet
-	Any  State = "Any"  // in a drawing, any state from which nothing leads to the end
+	Any  State = "Any"  // in a diagram, any state without a path to the end
 	Gone State = "gone"
 )
 
 // Transition is a change from one state to another.
 type Transition struct{ From, To State }
 
-// CheckDrawing fails the test unless the drawing of a kind has all the transitions that were seen, and no other. The
-// path is that of docs/machines.md.
+// CheckDrawing fails the test unless the diagram of a kind has exactly the observed transitions. path is that of
+// docs/machines.md.
 func CheckDrawing(t testing.TB, path, kind string, seen map[Transition]bool) {
 	t.Helper()
 	table := readDrawing(t, path, kind)
@@ -46,7 +46,7 @@ func CheckDrawing(t testing.TB, path, kind string, seen map[Transition]bool) {
 	}
 }
 
-// readDrawing returns the arrows of the drawing below the comment that names the kind.
+// readDrawing returns the arrows of the diagram below the comment that names the kind.
 func readDrawing(t testing.TB, path, kind string) []Transition {
 	t.Helper()
 	page, err := os.ReadFile(path) // #nosec G304 -- a name from a test

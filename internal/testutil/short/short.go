@@ -1,4 +1,4 @@
-// Package short lets tests do less with -short, as "make check" runs them. "make test" does all.
+// Package short reduces tests with -short, as "make check" does. "make test" runs all.
 package short
 
 import (

@@ -1,4 +1,4 @@
-// Package snapshottest makes snapshots of etcd for tests: real databases with real checksums.
+// Package snapshottest creates etcd snapshots for tests: real databases with real checksums.
 package snapshottest
 
 import (
@@ -20,11 +20,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Content is what a snapshot holds.
+// Content is the content of a snapshot.
 type Content struct {
 	ClusterID string // UID of the namespace kube-system; "" for none
 	CA        string // certificate in kube-root-ca.crt; "" for none
-	Keys      int    // other keys, each of which was written twice
+	Keys      int    // other keys, each written twice
 	Deleted   int    // keys that were written and deleted
 	Padding   int    // bytes of each value
 }
@@ -48,7 +48,7 @@ func Database(t testing.TB, c Content) []byte {
 	if err := db.Update(func(tx *bbolt.Tx) error { return fillBuckets(tx, c) }); err != nil {
 		t.Fatal(err)
 	}
-	// As etcd does: what a transaction sees is shorter than the file.
+	// Like in etcd, a transaction sees less than the file contains.
 	var out []byte
 	err = db.View(func(tx *bbolt.Tx) error {
 		copied := filepath.Join(t.TempDir(), "copy")
@@ -67,9 +67,8 @@ func Database(t testing.TB, c Content) []byte {
 	return out
 }
 
-// Lived returns the file of a member's database as it is on the disk after a while: cp-1 is a member, cp-2 has joined
-// as a learner and become a voter, cp-3 has joined and left, and pages that are not in use any more have what was
-// before.
+// Lived returns the database file of a member after some history: cp-1 is a member, cp-2 joined as a learner and became
+// a voter, cp-3 joined and left, and unused pages contain old data.
 func Lived(t testing.TB) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "db")
@@ -108,7 +107,7 @@ func Lived(t testing.TB) []byte {
 	return out
 }
 
-// File writes a snapshot into a file of the test's.
+// File writes a snapshot to a file of the test.
 func File(t testing.TB, content []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "snapshot.db")
@@ -118,7 +117,7 @@ func File(t testing.TB, content []byte) string {
 	return path
 }
 
-// Source gives a snapshot as a member does; Err, if set, comes after half of it.
+// Source returns a snapshot like a member; Err, if set, comes after half of it.
 type Source struct {
 	Content []byte
 	Err     error
@@ -182,7 +181,7 @@ func Namespace(uid string) []byte {
 func storedObject(kind string, object interface{ Marshal() ([]byte, error) }) []byte {
 	raw, err := object.Marshal()
 	if err != nil {
-		panic(err) // these can be encoded
+		panic(err) // cannot happen
 	}
 	wrapped := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "v1", Kind: kind}, Raw: raw}
 	text, err := wrapped.Marshal()

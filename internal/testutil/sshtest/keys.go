@@ -14,7 +14,7 @@ import (
 	"golang.org/x/crypto/ssh/agent"
 )
 
-// NewKey makes an Ed25519 key.
+// NewKey creates an Ed25519 key.
 func NewKey() (ssh.Signer, error) {
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -33,7 +33,7 @@ type Key struct {
 // Public returns the key's public half.
 func (k Key) Public() ssh.PublicKey { return k.Signer.PublicKey() }
 
-// WriteKey makes an Ed25519 key in a file of the test; a passphrase encrypts it.
+// WriteKey creates an Ed25519 key in a file of the test; a passphrase encrypts it.
 func WriteKey(t testing.TB, passphrase string) Key {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
@@ -52,14 +52,14 @@ func WriteKey(t testing.TB, passphrase string) Key {
 	return Key{Path: path, Private: private, Signer: signer}
 }
 
-// Agent serves an SSH agent with these keys and gives its socket.
+// Agent serves an SSH agent with these keys and returns its socket.
 func Agent(t testing.TB, keys ...Key) (socket string) {
 	t.Helper()
 	keyring := agent.NewKeyring()
 	for _, k := range keys {
 		mustSucceed(t, keyring.Add(agent.AddedKey{PrivateKey: k.Private}))
 	}
-	dir, err := os.MkdirTemp("", "agent") // a socket's path is short: not in the test's own directory
+	dir, err := os.MkdirTemp("", "agent") // socket paths must be short, so not t.TempDir
 	mustSucceed(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	socket = filepath.Join(dir, "s")

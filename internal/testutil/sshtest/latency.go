@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// A DialFunc is the shape of net.Dialer.DialContext and of host.Options.NetDial.
+// A DialFunc has the signature of net.Dialer.DialContext and host.Options.NetDial.
 type DialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// Latency dials connections with a round trip of at least rtt: each direction holds bytes back for half of it, without
-// limiting how many are under way. The dialling itself takes a round trip too. nil means a net.Dialer.
+// Latency dials connections with a round trip of at least rtt. Each direction delays bytes by half of it, without
+// limiting the throughput. Dialling takes one round trip, too. nil means a net.Dialer.
 func Latency(rtt time.Duration, dial DialFunc) DialFunc {
 	if dial == nil {
 		dial = (&net.Dialer{}).DialContext
@@ -26,8 +26,8 @@ func Latency(rtt time.Duration, dial DialFunc) DialFunc {
 	}
 }
 
-// slowDown lets a round trip pass, which is that of connecting, and then delays what the connection carries. When ctx
-// ends before, the connection is closed.
+// slowDown waits for the round trip of connecting and then delays the data of the connection. If ctx ends first, it
+// closes the connection.
 func slowDown(ctx context.Context, c net.Conn, rtt time.Duration) (net.Conn, error) {
 	handshake := time.NewTimer(rtt)
 	defer handshake.Stop()
@@ -43,7 +43,7 @@ func slowDown(ctx context.Context, c net.Conn, rtt time.Duration) (net.Conn, err
 	return s, nil
 }
 
-// A slowConn passes both directions through a delay.
+// A slowConn delays both directions.
 type slowConn struct {
 	net.Conn
 	out, in *delay
@@ -87,7 +87,7 @@ func (s *slowConn) receive() {
 	}
 }
 
-// A delay is a queue whose bytes come out d after they went in.
+// A delay is a queue that returns bytes d after they were written.
 type delay struct {
 	d     time.Duration
 	mu    sync.Mutex
@@ -118,7 +118,7 @@ func (q *delay) enqueue(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// dequeue waits for the first bytes in the queue and for their time.
+// dequeue waits until the first bytes in the queue are due.
 func (q *delay) dequeue(b []byte) (int, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// serveConn speaks SSH on one connection until it ends.
+// serveConn serves SSH on one connection until it ends.
 func (s *Server) serveConn(raw net.Conn) {
 	defer s.forgetConn(raw)
 	defer func() { _ = raw.Close() }()

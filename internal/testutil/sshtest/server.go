@@ -1,6 +1,6 @@
-// Package sshtest is an SSH server in the process of the test. It speaks the real protocol and runs commands by a Go
-// function (Shell really runs them). It misbehaves on request: it hangs, drops connections, shows another key. One
-// server plays any number of hosts, on all addresses 127.x.y.z of one port.
+// Package sshtest is an SSH server in the process of the test. It speaks the real protocol and runs commands with a Go
+// function (Shell really runs them). On request it misbehaves: it hangs, drops connections or presents another key. One
+// server can stand for many hosts, on all addresses 127.x.y.z of one port.
 package sshtest
 
 import (
@@ -16,22 +16,22 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Options configure a Server. The zero value lets any user in with any key, and every command succeeds in silence.
+// Options configure a Server. With the zero value, every key is accepted, and every command succeeds without output.
 type Options struct {
 	Handler        Handler         // runs commands
 	HostKeys       []ssh.Signer    // nil: a new Ed25519 key
-	AuthorizedKeys []ssh.PublicKey // who may log in; nil: anybody who has a key
-	UserCA         ssh.PublicKey   // certificates by this authority may log in too
+	AuthorizedKeys []ssh.PublicKey // keys that may log in; nil means all
+	UserCA         ssh.PublicKey   // certificates of this CA may log in, too
 	MaxAuthTries   int             // 0 means 6, as in sshd
 	AllLoopback    bool            // answer on every 127.x.y.z, not only on 127.0.0.1
-	Silent         bool            // accept connections and never say a word
+	Silent         bool            // accept connections and never answer
 	NoForwarding   bool            // refuse tunnels
-	RTT            time.Duration   // what a round trip to the server takes at least, that of connecting included
+	RTT            time.Duration   // minimum round-trip time, also when connecting
 	// Dial opens tunnels; nil means a net.Dialer.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// A Server is one listener. Close it, or use Start.
+// A Server is one listener. Close it, or create it with Start.
 type Server struct {
 	opts     Options
 	listener net.Listener
@@ -42,7 +42,7 @@ type Server struct {
 	conns  map[net.Conn]bool
 	paused chan struct{} // not nil while paused; closed by Resume
 	total  int
-	asked  chan struct{} // one for each keepalive answered, as far as they are collected
+	asked  chan struct{} // one for each answered keepalive, up to its capacity
 }
 
 // Start serves until the end of the test.
@@ -87,7 +87,7 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Port is where the server listens.
+// Port returns the port of the server.
 func (s *Server) Port() int { return s.listener.Addr().(*net.TCPAddr).Port }
 
 // Addr returns "127.0.0.1:port".
@@ -96,17 +96,17 @@ func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.It
 // HostKey returns the first of the server's keys.
 func (s *Server) HostKey() ssh.PublicKey { return s.opts.HostKeys[0].PublicKey() }
 
-// Connections returns how many TCP connections were accepted so far.
+// Connections returns the number of accepted TCP connections.
 func (s *Server) Connections() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.total
 }
 
-// Keepalives receives once for each keepalive answered. It holds the first 64 that nobody collects.
+// Keepalives receives once for each answered keepalive. It buffers up to 64.
 func (s *Server) Keepalives() <-chan struct{} { return s.asked }
 
-// DropAll cuts every connection, as a reboot does. New ones are accepted.
+// DropAll cuts every connection, like a reboot. New ones are accepted.
 func (s *Server) DropAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +115,7 @@ func (s *Server) DropAll() {
 	}
 }
 
-// Pause makes the server deaf, as a paused machine is: connections stay open, and nothing is answered.
+// Pause makes the server silent, like a paused machine: connections stay open, and nothing is answered.
 func (s *Server) Pause() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +124,7 @@ func (s *Server) Pause() {
 	}
 }
 
-// Resume ends a Pause; what was sent meanwhile is answered.
+// Resume ends a Pause and answers everything received since.
 func (s *Server) Resume() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,7 +171,7 @@ func (s *Server) forgetConn(c net.Conn) {
 	delete(s.conns, c)
 }
 
-// deafConn withholds what it received while the server is paused.
+// deafConn delays received data while the server is paused.
 type deafConn struct {
 	net.Conn
 	s *Server

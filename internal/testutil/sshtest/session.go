@@ -12,14 +12,14 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A Handler runs one command and gives its exit status, 0 to 255. It is called concurrently.
+// A Handler runs one command and returns its exit status, 0 to 255. It is called concurrently.
 type Handler func(*Session) int
 
 // A Session is one command.
 type Session struct {
 	Command   string
 	User      string
-	LocalAddr net.Addr // which host is asked, where one server plays several
+	LocalAddr net.Addr // address of the host, if the server stands for several
 	Stdin     io.Reader
 	Stdout    io.Writer
 	Stderr    io.Writer
@@ -29,10 +29,10 @@ type Session struct {
 	drop func()
 }
 
-// Context ends when the client has closed the channel, or the connection is gone.
+// Context ends when the client closes the channel or the connection ends.
 func (s *Session) Context() context.Context { return s.ctx }
 
-// Drop cuts the connection under the command, as a crash of the host does.
+// Drop cuts the connection during the command, like a crash of the host.
 func (s *Session) Drop() { s.drop() }
 
 // serveSession serves one session channel (RFC 4254, 6): exec and signal only.
@@ -71,8 +71,8 @@ func (s *Server) serveSession(ctx context.Context, meta ssh.ConnMetadata, raw ne
 	}
 }
 
-// Shell really runs commands, with sh and the given variables added to the environment, as the user of the test. As
-// with sshd, a command is not killed when the connection goes; its input ends.
+// Shell runs commands with sh and additional environment variables, as the user of the test. As with sshd, a command
+// survives the end of its connection; its input ends.
 func Shell(env ...string) Handler {
 	return func(s *Session) int {
 		cmd := exec.Command("sh", "-c", s.Command)

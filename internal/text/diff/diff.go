@@ -1,6 +1,5 @@
-// Package diff says which lines differ between what is live and what will be, for people who decide whether it may. It
-// is pure. What it returns holds no secrets, is cleaned of what moves a terminal's cursor, and has its bounds, wherever
-// the texts come from.
+// Package diff returns the lines that differ between live and planned contents, for the approval of a plan. It is pure.
+// Its results have no secrets and no terminal control characters, and are limited in size.
 package diff
 
 import (
@@ -13,30 +12,30 @@ import (
 	"kubeone/internal/text/redact"
 )
 
-// Set is what changes on hosts where the same changes, or in the cluster.
+// Set is the changes on hosts that all have the same ones, or in the cluster.
 type Set struct {
-	Hosts   []string `json:"hosts,omitempty"` // their names; none: the cluster's objects
+	Hosts   []string `json:"hosts,omitempty"` // their names; empty for objects of the cluster
 	Changes []Change `json:"changes"`
 }
 
-// Change is what changes in one file, in the flags of one program, or in one object.
+// Change is the difference in one file, in the flags of one program, or in one object.
 type Change struct {
 	Of string `json:"of"` // "/etc/crictl.yaml", "flags of kube-apiserver", "ConfigMap kube-system/kube-proxy"
-	// Lines are those of a unified diff: "@@ -1,3 +1,3 @@", then lines that begin with a blank, with - where they are
-	// live, and with + where they will be.
+	// Lines are a unified diff: "@@ -1,3 +1,3 @@", then lines that begin with a blank, with - if they are live, and
+	// with + if they are planned.
 	Lines   []string `json:"lines,omitempty"`
 	Unknown string   `json:"unknown,omitempty"` // why the lines are not known
 }
 
-// Bounds of a change.
+// Limits of a change.
 const (
 	mostLines   = 200
 	longestLine = 300     // bytes
 	mostText    = 1 << 20 // bytes of a text that is compared
-	around      = 2       // lines that are shown before and after those that differ
+	around      = 2       // lines of context
 )
 
-// Secret stands where a secret is, and ChangedSecret where there will be another one.
+// Secret replaces a secret, and ChangedSecret a secret that changes.
 const (
 	Secret        = "<secret>"
 	ChangedSecret = "<secret, changed>"
@@ -67,13 +66,13 @@ func Of(of, live, will string) (Change, bool) {
 	return c, true
 }
 
-// Unknown is a change of which no line is known.
+// Unknown returns a change without any known lines.
 func Unknown(of, why string) Change { return Change{Of: cleanText(of), Unknown: cleanText(why)} }
 
-// credentials are what a registry's configuration says in one word: user and password, in base64.
+// credentials matches a user and password in base64 in the configuration of a registry.
 var credentials = regexp.MustCompile(`(?mi)^(\s*"?auth"?\s*[:=]\s*).+$`)
 
-// maskLines are a text's lines without secrets. Of a private key they are fewer.
+// maskLines returns the lines of a text without secrets. A private key becomes fewer lines.
 func maskLines(text string) []string {
 	var known redact.Redactor
 	text = credentials.ReplaceAllString(known.Text(text), "${1}"+redact.Removed)
@@ -87,7 +86,7 @@ func splitLines(text string) []string {
 	return strings.Split(text, "\n")
 }
 
-// withFinalNewline returns a text whose last line ends.
+// withFinalNewline adds a final newline if it is missing.
 func withFinalNewline(text string) string {
 	if text == "" {
 		return ""
@@ -95,7 +94,7 @@ func withFinalNewline(text string) string {
 	return text + "\n"
 }
 
-// boundLines are lines as far as they are shown, cleaned.
+// boundLines returns the lines to show, limited and cleaned.
 func boundLines(all []string) []string {
 	out := make([]string, 0, min(len(all), mostLines+1))
 	for i, line := range all {
@@ -108,7 +107,7 @@ func boundLines(all []string) []string {
 	return out
 }
 
-// cleanText is a text without what moves a cursor or begins a line.
+// cleanText removes characters that move a cursor or begin a line.
 func cleanText(text string) string {
 	return strings.NewReplacer("\n", " ", "\t", "    ").Replace(host.Printed(text))
 }

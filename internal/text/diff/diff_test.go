@@ -108,7 +108,7 @@ func TestHostsWithTheSameChangesStandTogether(t *testing.T) {
 	}
 }
 
-// What a diff takes away and adds makes one text of the other, whatever they are.
+// Applying a diff turns one text into the other.
 func TestADiffOfRandomTextsMakesOneOfTheOther(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2)) // #nosec G404 -- a test

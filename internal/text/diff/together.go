@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Together puts hosts with the same changes into one set, in the order of their IDs' first appearance. Hosts without
-// changes are left out. The sets have the hosts' IDs, and share nothing with ids.
+// Together groups hosts with the same changes, in the order of first appearance in ids. Hosts without changes are left
+// out. The sets contain host IDs and share no memory with ids.
 func Together(ids []string, of map[string][]Change) []Set {
 	var out []Set
 	for _, id := range ids {
@@ -24,18 +24,18 @@ func Together(ids []string, of map[string][]Change) []Set {
 	return out
 }
 
-// asTexts makes changes comparable.
+// asTexts encodes changes for comparison.
 func asTexts(changes []Change) []string {
 	out := make([]string, 0, len(changes))
 	for _, c := range changes {
-		text, _ := json.Marshal(c) // texts always can be
+		text, _ := json.Marshal(c) // strings never fail
 		out = append(out, string(text))
 	}
 	return out
 }
 
-// Within are the sets as far as they fit into so many bytes of JSON; what does not fit says that it was left out. Names
-// of hosts and of what changes stay.
+// Within returns the sets limited to most bytes of JSON. Changes that do not fit say that they were left out. Names of
+// hosts and of changed files stay.
 func Within(most int, sets []Set) []Set {
 	const leftOut = "left out: there is too much of it"
 	var out []Set

@@ -7,8 +7,8 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 )
 
-// unifiedLines returns the lines of a unified diff of two texts. It shows the lines of shownLive and shownWill in their
-// place, which have no secrets, and marks a secret that becomes another one.
+// unifiedLines returns a unified diff of two texts. It shows the lines of shownLive and shownWill instead, which have
+// no secrets, and marks secrets that change.
 func unifiedLines(live, will string, shownLive, shownWill []string) ([]string, error) {
 	d, err := udiff.ToUnifiedDiff("", "", live, udiff.Lines(live, will), around)
 	if err != nil {
@@ -16,7 +16,7 @@ func unifiedLines(live, will string, shownLive, shownWill []string) ([]string, e
 	}
 	var out []string
 	removed := map[string]bool{}
-	shift := 0 // how many more lines the other text has before a hunk
+	shift := 0 // line offset of the other text before a hunk
 	for _, h := range d.Hunks {
 		begin := h.FromLine - 1
 		from, to := begin, begin+shift
@@ -47,8 +47,7 @@ func unifiedLines(live, will string, shownLive, shownWill []string) ([]string, e
 	return out, nil
 }
 
-// writeSpan writes the lines from the first index up to the second one as unified diffs have it: of none, the line
-// before them.
+// writeSpan writes a range of lines in unified format: for an empty range, the line before it.
 func writeSpan(from, to int) string {
 	count := to - from
 	if count > 0 {

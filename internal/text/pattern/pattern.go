@@ -1,5 +1,5 @@
-// Package pattern compiles regular expressions when they are first used. Those with counts are large, and each command
-// would pay for all of them when it starts.
+// Package pattern compiles regular expressions on first use. Expressions with counts are large, and every command would
+// pay for all of them at its start.
 package pattern
 
 import (
@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Lazy is the regular expression that text is, compiled by the first call. A text that is none panics there. The
-// returned function is safe for concurrent use.
+// Lazy returns a function that compiles the expression on its first call. It panics there if the expression is invalid.
+// The function is safe for concurrent use.
 func Lazy(text string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }

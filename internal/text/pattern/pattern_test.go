@@ -16,7 +16,7 @@ func TestAPatternIsCompiledOnceAndByItsFirstUse(t *testing.T) {
 	if digits() != first {
 		t.Error("the second use compiled the pattern again")
 	}
-	wrong := pattern.Lazy(`(`) // nobody has used it yet
+	wrong := pattern.Lazy(`(`) // not compiled yet
 	defer func() {
 		if recover() == nil {
 			t.Error("a text that is no pattern was compiled")

@@ -1,9 +1,8 @@
-// Package redact takes secrets out of text before it leaves the operator's machine or is kept where others read it.
+// Package redact removes secrets from text that leaves the operator's machine or that other users can read.
 //
-// It is the last line of defence: what is collected should hold no secret to begin with. So it errs on the side of
-// removing too much: private keys, tokens, credentials in URLs and headers, the values of keys that sound like
-// secrets, and long base64, whatever it encodes. Digests, addresses, names and versions stay, because they are what
-// a reader needs.
+// It is the last line of defence: collected text should not contain secrets at all. It therefore removes too much
+// rather than too little: private keys, tokens, credentials in URLs and headers, values of keys that sound secret, and
+// long base64. Digests, addresses, names and versions stay, because readers need them.
 package redact
 
 import (
@@ -16,19 +15,19 @@ import (
 	"strings"
 )
 
-// Removed stands where a secret was.
+// Removed replaces a secret.
 const Removed = "[removed]"
 
-// shortest is the length from which a known secret is looked for: a shorter one would be found in every word.
+// shortest is the minimum length of a known secret. Shorter values would match parts of ordinary words.
 const shortest = 4
 
-// Redactor removes secrets. It is immutable and safe for concurrent use; the zero value knows no secret by its value.
+// Redactor removes secrets. It is immutable and safe for concurrent use. The zero value knows no secret values.
 type Redactor struct {
 	known *strings.Replacer
 }
 
-// New returns a Redactor that also removes these values wherever they stand: as they are, in base64, in a URL and in
-// JSON. Values of less than four characters are ignored.
+// New returns a Redactor that also removes these values everywhere: verbatim, in base64, in URLs and in JSON. Values of
+// less than four characters are ignored.
 func New(known ...string) *Redactor {
 	forms := map[string]bool{}
 	for _, value := range known {
@@ -45,7 +44,7 @@ func New(known ...string) *Redactor {
 	for form := range forms {
 		ordered = append(ordered, form)
 	}
-	// A Replacer takes the first pair that matches at a place: the longest must stand first.
+	// A Replacer uses the first pair that matches, so the longest must come first.
 	sort.Slice(ordered, func(i, j int) bool {
 		return len(ordered[i]) > len(ordered[j]) || len(ordered[i]) == len(ordered[j]) && ordered[i] < ordered[j]
 	})
@@ -56,19 +55,19 @@ func New(known ...string) *Redactor {
 	return &Redactor{known: strings.NewReplacer(pairs...)}
 }
 
-// formsOf are the ways in which a value may be written.
+// formsOf returns the encodings of a value.
 func formsOf(value string) []string {
 	if len(value) < shortest {
 		return nil
 	}
-	quoted, _ := json.Marshal(value) // a string always can be
+	quoted, _ := json.Marshal(value) // strings never fail
 	return []string{
 		value, strings.Trim(string(quoted), `"`), url.QueryEscape(value), url.PathEscape(value),
 		base64.RawStdEncoding.EncodeToString([]byte(value)), base64.RawURLEncoding.EncodeToString([]byte(value)),
 	}
 }
 
-// Text returns a text without secrets. Only private keys are looked for across lines.
+// Text returns a text without secrets. Only private keys are found across lines.
 func (r *Redactor) Text(text string) string {
 	return byLine(removePrivateKeys(r.replaceSecrets(text)))
 }
@@ -80,8 +79,8 @@ func (r *Redactor) replaceSecrets(text string) string {
 	return r.known.Replace(text)
 }
 
-// JSON returns a JSON document without secrets: each string is treated as a text, and the strings under a key that
-// sounds like a secret are removed. What is no JSON document is treated as lines of JSON.
+// JSON returns a JSON document without secrets. Strings are treated as text, and strings under a key that sounds secret
+// are removed. Invalid documents are treated as lines of JSON.
 func (r *Redactor) JSON(doc []byte) []byte {
 	if out, ok := r.redactDocument(doc, "  "); ok {
 		return append(out, '\n')
@@ -89,9 +88,9 @@ func (r *Redactor) JSON(doc []byte) []byte {
 	return r.JSONLines(doc)
 }
 
-// JSONLines treats each line as a JSON document of its own. Lines that are none are treated as text.
+// JSONLines treats each line as a JSON document. Invalid lines are treated as text.
 func (r *Redactor) JSONLines(lines []byte) []byte {
-	// A key that was printed line by line has its parts in several documents.
+	// A key printed line by line is spread over several documents.
 	text := removePrivateKeys(r.replaceSecrets(string(lines)))
 	var b bytes.Buffer
 	for line := range strings.Lines(text) {
@@ -105,7 +104,7 @@ func (r *Redactor) JSONLines(lines []byte) []byte {
 	return b.Bytes()
 }
 
-// redactDocument treats exactly one JSON value, and reports whether the text is one.
+// redactDocument redacts exactly one JSON value, and reports whether the text is one.
 func (r *Redactor) redactDocument(doc []byte, indent string) ([]byte, bool) {
 	in := json.NewDecoder(bytes.NewReader(doc))
 	in.UseNumber()
@@ -126,7 +125,7 @@ func (r *Redactor) redactDocument(doc []byte, indent string) ([]byte, bool) {
 	return bytes.TrimRight(b.Bytes(), "\n"), true
 }
 
-// redactValue treats a JSON value; secret says that it stands under a key that sounds like a secret.
+// redactValue redacts a JSON value; secret means that it is under a key that sounds secret.
 func (r *Redactor) redactValue(v any, secret bool) any {
 	switch v := v.(type) {
 	case string:

@@ -7,8 +7,8 @@ import (
 	"kubeone/internal/text/pattern"
 )
 
-// rule replaces what a pattern finds in a line. Logs are long and secrets are rare, so a pattern is tried only on lines
-// that may have what it looks for.
+// rule replaces matches of a pattern in a line. Logs are long and secrets rare, so a quick test decides whether to try
+// the pattern.
 type rule struct {
 	may   func(line, lower string) bool
 	finds func() *regexp.Regexp
@@ -16,7 +16,7 @@ type rule struct {
 }
 
 var (
-	// A PEM private key, or what there is of one whose end or beginning was cut off.
+	// A PEM private key, also with its beginning or end cut off.
 	wholeKey = pattern.Lazy(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY.*?` +
 		`(?:-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----|\z)`)
 	endOfKey = pattern.Lazy(`(?s)\A.*-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----`)
@@ -35,24 +35,24 @@ var (
 	longBase64 = pattern.Lazy(`[A-Za-z0-9+/=_-]{60,}`)
 )
 
-// secretWords are the parts of keys and flags whose values are secrets.
+// secretWords are parts of keys and flags with secret values.
 const secretWords = `password|passwd|passphrase|(?:\b|[_.-])(?:pass|pwd)\b|secret|token|credential|cookie|` +
 	`api[-_.]?key|access[-_.]?key|private[-_.]?key|certificate[-_.]?key|encryption[-_.]?key|` +
 	`client[-_]key[-_]data|client[-_]certificate[-_]data|` +
 	`certificate[-_]authority[-_]data`
 
-// harmless are the ends of keys that only name or describe a secret.
+// harmless are endings of keys that only name or describe a secret.
 var harmless = pattern.Lazy(
 	`(?i)(?:file|path|name|names|ref|refs|namespace|class|ttl|hash|type|count|kind|version|dir|s_total|expiration)$`)
 
-// soundsSecret reports whether the value of that key is a secret.
+// soundsSecret reports whether a key probably has a secret value.
 func soundsSecret(key string) bool {
 	return secretKey().MatchString(key) && !harmless().MatchString(key)
 }
 
 var secretKey = pattern.Lazy(`(?i)(?:` + secretWords + `)|^auth$`)
 
-// removePrivateKeys removes private keys, which may extend over several lines.
+// removePrivateKeys removes private keys, which may span several lines.
 func removePrivateKeys(text string) string {
 	if !strings.Contains(text, "PRIVATE KEY") {
 		return text
@@ -79,7 +79,7 @@ var rules = []rule{
 
 func removeAll(string) string { return Removed }
 
-// hasSecretWord reports whether a line may have one of secretWords.
+// hasSecretWord reports whether a line may contain one of secretWords.
 func hasSecretWord(line, lower string) bool {
 	return containsAny("pass", "pwd", "secret", "token", "credential", "cookie", "key", "-data", "_data")(line, lower)
 }
@@ -95,7 +95,7 @@ func containsAny(words ...string) func(line, lower string) bool {
 	}
 }
 
-// hasRun reports whether a line has n letters of a kind after another, after a text; "" is any.
+// hasRun reports whether a line has n consecutive letters of a kind after a text; "" means anywhere.
 func hasRun(n int, after string, kind func(c byte) bool) func(line, lower string) bool {
 	return func(line, _ string) bool {
 		if !strings.Contains(line, after) {
@@ -142,14 +142,13 @@ func inLine(line string) string {
 	return line
 }
 
-// afterSeparator keeps what stands before the first colon or equals sign.
+// afterSeparator keeps the text before the first colon or equals sign.
 func afterSeparator(found string) string {
 	at := strings.IndexAny(found, ":=")
 	return found[:at+1] + " " + Removed
 }
 
-// removeCredentials removes what follows Bearer, and what follows Basic unless it is a plain word ("basic
-// authentication").
+// removeCredentials removes the word after Bearer, and after Basic unless it is a plain word ("basic authentication").
 func removeCredentials(found string) string {
 	kind, value, _ := strings.Cut(found, " ")
 	if strings.EqualFold(kind, "basic") && strings.Trim(value, "abcdefghijklmnopqrstuvwxyz") == "" {
@@ -180,8 +179,8 @@ func flagValue(found string) string {
 	return part[1] + part[2] + Removed
 }
 
-// removeBase64 removes base64: text of upper and lower case letters and digits alike. Digests are hexadecimal, and
-// paths and names are rarely written so.
+// removeBase64 removes base64: text with uppercase letters, lowercase letters and digits. Digests are hexadecimal;
+// paths and names rarely look like that.
 func removeBase64(found string) string {
 	var upper, lower, digit int
 	for _, c := range found {

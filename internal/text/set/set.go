@@ -1,4 +1,4 @@
-// Package set treats slices of strings as sets that keep their order.
+// Package set treats slices of strings as ordered sets.
 package set
 
 // Union returns the strings of all lists, each once, in the order in which they first appear.

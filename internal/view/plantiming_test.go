@@ -13,12 +13,12 @@ import (
 	"kubeone/internal/probe"
 )
 
-func TestLookTime(t *testing.T) {
+func TestPlanTiming(t *testing.T) {
 	t.Parallel()
 	ms := time.Millisecond
 	p := plan.Plan{Hosts: map[string]string{"1": "cp-1", "2": "worker-1"}}
 	var out bytes.Buffer
-	LookTime(&out, Style{}, p, []probe.Span{
+	PlanTiming(&out, Style{}, p, []probe.Span{
 		{Host: "1", What: "connect", From: 0, To: 40 * ms},
 		{Host: "2", What: "connect", From: 0, To: 35 * ms},
 		{Host: "2", What: "script", From: 35 * ms, To: 90 * ms},
@@ -40,7 +40,7 @@ Time of this plan
 	}
 }
 
-func TestLookTimeOfManyHosts(t *testing.T) {
+func TestPlanTimingOfManyHosts(t *testing.T) {
 	t.Parallel()
 	p := plan.Plan{Hosts: map[string]string{}}
 	var spans []probe.Span
@@ -50,7 +50,7 @@ func TestLookTimeOfManyHosts(t *testing.T) {
 		spans = append(spans, probe.Span{Host: id, What: "script", To: time.Duration(i) * time.Millisecond})
 	}
 	var out bytes.Buffer
-	LookTime(&out, Style{}, p, spans, 0, time.Second)
+	PlanTiming(&out, Style{}, p, spans, 0, time.Second)
 	if text := out.String(); strings.Count(text, "node-") != 10 || !strings.Contains(text, "node-999 ") ||
 		!strings.Contains(text, "990 more") {
 		t.Errorf("want the ten slowest:\n%s", text)
