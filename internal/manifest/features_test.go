@@ -197,7 +197,7 @@ func TestAnAuthorityBesideTheManifestIsBroughtToHosts(t *testing.T) {
 func TestFilesOfFeaturesAreBounded(t *testing.T) {
 	t.Parallel()
 	for what, content := range map[string]string{
-		"larger than": strings.Repeat("#", 300<<10), "no text in UTF-8": "\xff\xfe", "is empty": " \n",
+		"larger than": strings.Repeat("#", 300<<10), "not UTF-8 text": "\xff\xfe", "is empty": " \n",
 	} {
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, "p.yaml"), []byte(content))
