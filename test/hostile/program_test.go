@@ -156,7 +156,7 @@ func (g *trial) outputTexts(p engine.Proposal) map[string]string {
 	})
 	shown("the status", func(b *bytes.Buffer) { view.Status(b, style, status) })
 	shown("the times", func(b *bytes.Buffer) {
-		view.LookTime(b, style, p.Plan, p.Observed.Spans, time.Second, p.Took)
+		view.PlanTiming(b, style, p.Plan, p.Observed.Spans, time.Second, p.Took)
 	})
 	encoded := func(name string, text []byte, err error) {
 		out[name] = string(text)
