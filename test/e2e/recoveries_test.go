@@ -151,6 +151,7 @@ func certificatesExpired(s *scenario) {
 		for part in certificate key; do
 			sed -n "s/^ *client-$part-data: //p" /tmp/short.conf | base64 -d
 		done >short.pem
+		chmod 0600 short.pem
 		ln -sf short.pem kubelet-client-current.pem
 		rm /tmp/short.yaml /tmp/short.conf`, s.Lab.KubernetesVersion, validity, validity))
 	for _, name := range []string{"cp-2", "cp-3"} {
