@@ -96,10 +96,11 @@ func New(t *testing.T, name string) *Host {
 // killUnit ends the processes of the last unit, which may wait for a gate that no test opens any more.
 func (h *Host) killUnit() {
 	pid, err := strconv.Atoi(strings.TrimSpace(h.Read("pid")))
-	if err != nil {
+	if err != nil || pid <= 1 {
 		return // no unit was started
 	}
-	if group, err := syscall.Getpgid(pid); err == nil {
+	// A unit has a session of its own; what a test starts itself does not.
+	if group, err := syscall.Getpgid(pid); err == nil && group != syscall.Getpgrp() {
 		_ = syscall.Kill(-group, syscall.SIGKILL)
 	}
 }
