@@ -170,6 +170,10 @@ func TestWaitFor(t *testing.T) {
 		"2026-11-24T03:41:00.1Z stderr F Error: unknown flag: --odd")
 	b.fails(`wait_for_pods "etcd kube-apiserver" 0 "the API server" false`,
 		"gave up after 0 s waiting for the API server; kube-apiserver says: Error: unknown flag: --odd")
+	b.command("systemctl", "[ \"$1\" != show ] || echo 4")
+	b.command("journalctl", "printf '%s\\n' 'Starting kubelet' 'E1130 err=\"too much CPU\"' 'Stopped'")
+	b.fails(`wait_for_pods etcd 0 "etcd" false`, "waiting for etcd; the kubelet ended 4 times: correct what it says, "+
+		`in the manifest or on the host, and apply again: E1130 err="too much CPU"`)
 }
 
 func TestSecretsAreFilledInOnTheHost(t *testing.T) {

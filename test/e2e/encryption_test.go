@@ -210,7 +210,7 @@ func destroyedWhileRotated(s *scenario) {
 	}
 	s.must(s.WriteManifest(editFields(enableEncryption)))
 	if r := s.Run(s.Context(), []string{"recover", "-y", "--from", backup, "--identity", key}...); !strings.Contains(
-		r.Text(), "the cluster is back") { // the backup contains an unfinished rotation
+		r.Text(), "the cluster is restored") { // the backup contains an unfinished rotation
 		s.Fatalf("%s", r)
 	}
 	s.eventually("the fourth key is the only one", 10*time.Minute, s.applyUntilEmpty)

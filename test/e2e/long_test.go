@@ -224,7 +224,8 @@ func TestOnlyControlPlane(t *testing.T) {
 				all["versions"] = map[string]any{"kubernetes": newest}
 				all["kubeletConfig"] = map[string]any{"systemReserved": map[string]any{"cpu": "100000"}}
 			})))
-			s.runCommand(16, []string{"apply", "-y", "--force-upgrade"}, "apply again, which continues this host's upgrade")
+			s.runCommand(16, []string{"apply", "-y", "--force-upgrade"}, "the kubelet ended",
+				"correct what it says, in the manifest or on the host, and apply again", "invalid Node Allocatable configuration")
 			s.runCommand(2, []string{"plan"}, "a change of this host has begun, and its kubelet is not running",
 				"regenerate kubelet-settings")
 		}},

@@ -45,7 +45,7 @@ func reconfigureCluster(s *scenario) {
 	s.checkEqual("hosts that are reconfigured", hostnamesOf(s.Members()), hosts)
 	s.runCommand(2, []string{"plan"}, "reconfigure components, containerd and kubelet",
 		"reconfigure containerd and kubelet")
-	s.runCommand(2, []string{"plan", "--diff"}, "Differences between what is live (-) and what will be (+)",
+	s.runCommand(2, []string{"plan", "--diff"}, "Differences between live (-) and planned (+)",
 		"+maxPods: 90",
 		"+[host.\"https://mirror.example.com\"]", "+--event-ttl=2h0m0s", "+  cpu: 50m",
 		"ConfigMap kube-system/kubeadm-config")

@@ -155,7 +155,7 @@ func cutOffComeBack(s *scenario) {
 	bundle := s.Bundle
 	s.Bundle = "" // the surviving host has everything it needs
 	s.runCommand(10, []string{"recover", "--from", "surviving-member", "--confirm-destroyed", "cp-2,cp-3", "-y"},
-		"the cluster is back")
+		"the cluster is restored")
 	s.Bundle = bundle
 	s.writeObjects("third", 50)
 	stale := s.watchReads("third", 50)

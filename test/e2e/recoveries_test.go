@@ -217,7 +217,7 @@ func readOnlyWorker(s *scenario) {
 		s.must(s.Lab.Rebuild(s.Context(), s.Lab.Host(name)))
 	}
 	s.must(s.WriteManifest())
-	s.runCommand(10, []string{"recover", "--from", "surviving-member", "-y"}, "the cluster is back", "read-only")
+	s.runCommand(10, []string{"recover", "--from", "surviving-member", "-y"}, "the cluster is restored", "read-only")
 	s.checkObjectCount("readonly", 30)
 	s.breakHost(worker, "umount /var/lib/kubeone")
 	s.awaitHealthy()

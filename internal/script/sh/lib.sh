@@ -63,8 +63,17 @@ wait_for_pods() {
 	pods=
 }
 
-# last_words prints the last line that each static pod of the list $pods has logged.
+# last_words prints what the kubelet logged last if it keeps ending, and the last line of each static pod of the list
+# $pods.
 last_words() {
+	restarts=$(systemctl show --property=NRestarts --value kubelet.service 2>/dev/null || :)
+	case $restarts in
+	'' | 0 | 1 | *[!0-9]*) ;; # it may restart once on a busy host
+	*)
+		printf '; the kubelet ended %s times: correct what it says, in the manifest or on the host, and apply again: %s' \
+			"$restarts" "$(kubelet_error)"
+		;;
+	esac
 	for pod in ${pods:-}; do
 		log=
 		for file in /var/log/pods/kube-system_"$pod"-*/"$pod"/*.log; do
@@ -74,6 +83,12 @@ last_words() {
 		[ -z "$log" ] || printf '; %s says: %s' "$pod" \
 			"$(sed -n '$s/^[^ ]* std[^ ]* [FP] //; $s/^\(.\{400\}\).*/\1/; $p' "$log")"
 	done
+}
+
+# kubelet_error prints the first recent line of the kubelet's log that looks like an error, or else its last line.
+kubelet_error() {
+	journalctl -u kubelet -n 40 --no-pager -o cat | grep -v '^$' | grep -i -m 1 -e 'err=' -e error -e invalid ||
+		journalctl -u kubelet -n 1 --no-pager -o cat
 }
 
 # RUNTIME_DIRTY is a file that exists while containerd has not restarted with its latest configuration.

@@ -177,11 +177,7 @@ await_kubelet() {
 	deadline=$(($(date +%s) + 120))
 	until kubelet_healthy >/dev/null 2>&1; do
 		if [ "$(systemctl show -p NRestarts --value kubelet.service)" -ge 3 ] || [ "$(date +%s)" -ge "$deadline" ]; then
-			die "the kubelet does not start: $(
-				journalctl -u kubelet -n 40 --no-pager -o cat | grep -v '^$' |
-					grep -i -m 1 -e 'err=' -e error -e invalid ||
-					journalctl -u kubelet -n 1 --no-pager -o cat
-			)"
+			die "the kubelet does not start: $(kubelet_error)"
 		fi
 		sleep "$POLL"
 	done
