@@ -59,7 +59,7 @@ func clusterSteps() map[step.Kind]func(*Run, context.Context, API, plan.Step) er
 	return map[step.Kind]func(*Run, context.Context, API, plan.Step) error{
 		step.RemoveAutoApproval: (*Run).removeAutoApproval,
 		step.RevokeTokens:       (*Run).revokeTokens,
-		step.NodeReady:          (*Run).nodeReady,
+		step.NodeReady:          (*Run).waitNodeReady,
 		step.ApplyAddon:         (*Run).applyAddon,
 		step.SetSystem:          (*Run).setSystem,
 		step.RewriteSecrets:     (*Run).rewriteSecrets,
@@ -67,7 +67,7 @@ func clusterSteps() map[step.Kind]func(*Run, context.Context, API, plan.Step) er
 		step.TrimFrontProxyCA:   (*Run).trimExtensionCAs,
 		step.TrimClientCA:       (*Run).trimExtensionCAs,
 		step.PublishCA:          (*Run).publishCA,
-		step.PodsTrustCA:        (*Run).podsTrustCA,
+		step.PodsTrustCA:        (*Run).checkPodsTrustCA,
 		step.PublishEndpoint:    (*Run).publishEndpoint,
 		step.ApproveServing:     (*Run).approveServing,
 		step.RemoveAddon:        (*Run).removeAddon,
@@ -101,7 +101,7 @@ func (r *Run) revokeTokens(ctx context.Context, client API, _ plan.Step) error {
 	return client.RevokeJoinTokens(ctx, r.RunID)
 }
 
-func (r *Run) nodeReady(ctx context.Context, client API, s plan.Step) error {
+func (r *Run) waitNodeReady(ctx context.Context, client API, s plan.Step) error {
 	node, want := s.Intent.NodeName, step.ParamsOf[step.NodeReadyParams](s.Intent)
 	if err := client.WaitNode(ctx, node); err != nil {
 		return err
@@ -175,7 +175,7 @@ func (r *Run) publishEndpoint(ctx context.Context, client API, s plan.Step) erro
 
 // approveServing approves pending kubelet certificates, in addition to the approvals during the whole run.
 func (r *Run) approveServing(ctx context.Context, client API, _ plan.Step) error {
-	return client.ApprovePending(ctx, r.expectedNodes(), r.tellDecision)
+	return client.ApprovePending(ctx, r.expectedNodes(), r.reportDecision)
 }
 
 // awaitWorkloads waits until cluster DNS and the applied addons run on all their Nodes.

@@ -149,9 +149,9 @@ if [ "$(sha256sum 2>/dev/null <"$file")" = "${sum%.yaml}  -" ]; then echo config
 func parseEncryption(out []byte) (hostEncryption, error) {
 	rest, member := bytes.CutPrefix(out, []byte("member\n"))
 	got := hostEncryption{member: member}
-	text, there := bytes.CutPrefix(rest, []byte("config\n"))
+	text, hasConfig := bytes.CutPrefix(rest, []byte("config\n"))
 	switch {
-	case there:
+	case hasConfig:
 		var err error
 		got.config, err = encryption.Parse(text)
 		return got, err

@@ -17,7 +17,7 @@ func TestHostThatJoinedMeanwhileStopsOnlyWithQuorum(t *testing.T) {
 		Etcd:  observed.Etcd{Reached: observed.Yes, Members: voters(true, true, true).Members[1:]},
 	}
 	s := upgradeStep(step.UpgradeControlPlane, nil)
-	check := BeforeStep(s, desired.Cluster{}, was)
+	check := EtcdCheckBeforeStep(s, desired.Cluster{}, was)
 	if check == nil {
 		t.Fatal("etcd is not asked")
 	}
@@ -29,7 +29,7 @@ func TestHostThatJoinedMeanwhileStopsOnlyWithQuorum(t *testing.T) {
 	}
 	s = upgradeStep(step.UpgradeWorker, nil)
 	s.Intent.Role, s.Intent.NodeName = desired.Worker, "w-1"
-	if BeforeStep(s, desired.Cluster{}, was) != nil {
+	if EtcdCheckBeforeStep(s, desired.Cluster{}, was) != nil {
 		t.Error("etcd is asked about a worker")
 	}
 }

@@ -20,7 +20,7 @@ import (
 const (
 	historyPatience = 5 * time.Second // for writing the entry, at the beginning and at the end of a run
 	abortPatience   = 2 * time.Second // the same for an aborted run
-	longestProblem  = 600             // bytes of an error in the history
+	maxProblemBytes = 600             // bytes of an error in the history
 )
 
 // errTaken is the history's error for a step whose lock another run took.
@@ -221,5 +221,5 @@ func problemOf(err error) string {
 			lines = append(lines, line)
 		}
 	}
-	return phrase.Shorten(redact.New().Text(strings.Join(lines, "; ")), longestProblem)
+	return phrase.Shorten(redact.New().Text(strings.Join(lines, "; ")), maxProblemBytes)
 }

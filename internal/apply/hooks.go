@@ -35,8 +35,8 @@ func (e *HookError) Error() string { return "hook " + e.Name + " " + e.Err.Error
 // Unwrap returns the cause.
 func (e *HookError) Unwrap() error { return e.Err }
 
-// operatorHooks runs the hooks of a step in order and stops at the first failure.
-func (r *Run) operatorHooks(ctx context.Context, s plan.Step, output io.Writer) error {
+// runOperatorHooks runs the hooks of a step in order and stops at the first failure.
+func (r *Run) runOperatorHooks(ctx context.Context, s plan.Step, output io.Writer) error {
 	if r.RunHook == nil {
 		return errors.New("hooks run on the machine of kubeone apply, and this run has no operator's machine")
 	}
@@ -57,9 +57,9 @@ func (r *Run) operatorHooks(ctx context.Context, s plan.Step, output io.Writer) 
 	return nil
 }
 
-// failureHooks runs the hooks for a failed run. A hook that fails is only a warning: the run has its error already. A
-// run that the operator stopped or aborted has not failed.
-func (r *Run) failureHooks(ctx context.Context, failure error) {
+// runFailureHooks runs the hooks for a failed run. A hook that fails is only a warning: the run has its error already.
+// A run that the operator stopped or aborted has not failed.
+func (r *Run) runFailureHooks(ctx context.Context, failure error) {
 	if failure == nil || errors.Is(failure, ErrStopped) || ctx.Err() != nil || r.RunHook == nil {
 		return
 	}

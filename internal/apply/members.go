@@ -40,11 +40,11 @@ func (e *EtcdError) Unwrap() error { return e.Err }
 func (r *Run) removeMember(ctx context.Context, _ API, s plan.Step) error {
 	params := step.ParamsOf[step.RemoveEtcdParams](s.Intent)
 	if params.Confirm {
-		if err := r.confirmDead(ctx, s, params.Death, r.memberSilent); err != nil {
+		if err := r.confirmDead(ctx, s, params.Death, r.checkMemberDead); err != nil {
 			return err
 		}
 	}
-	client, err := r.Connect.connectEtcd(ctx, withPatience(etcdWithout(r.Etcd, params.Peer)))
+	client, err := r.Connect.connectEtcd(ctx, withLongTimeout(avoidHost(r.Etcd, params.Peer)))
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (r *Run) removeMember(ctx context.Context, _ API, s plan.Step) error {
 	if err != nil {
 		return err
 	}
-	if listed, err := MayLeave(seen, params); !listed || err != nil {
+	if listed, err := CheckRemoval(seen, params); !listed || err != nil {
 		return err
 	}
 	if err := client.RemoveMember(ctx, id); !errors.Is(err, etcd.ErrNotFound) {
@@ -66,8 +66,8 @@ func (r *Run) removeMember(ctx context.Context, _ API, s plan.Step) error {
 	return nil
 }
 
-// etcdWithout reaches etcd through hosts other than the leaving one, if there are any.
-func etcdWithout(a *etcd.Access, leaves string) *etcd.Access {
+// avoidHost reaches etcd through hosts other than the leaving one, if there are any.
+func avoidHost(a *etcd.Access, leaves string) *etcd.Access {
 	if a == nil || leaves == "" {
 		return a
 	}
@@ -84,8 +84,8 @@ func etcdWithout(a *etcd.Access, leaves string) *etcd.Access {
 	return &others
 }
 
-// withPatience gives each answer more time: a slow voter is no reason to keep a member.
-func withPatience(a *etcd.Access) *etcd.Access {
+// withLongTimeout gives each answer more time: a slow voter is no reason to keep a member.
+func withLongTimeout(a *etcd.Access) *etcd.Access {
 	if a == nil {
 		return nil
 	}
@@ -119,15 +119,15 @@ type Silence struct{ Since, Last time.Time }
 // Found returns the silence after a check, from began to ended, that found no life. After a gap, or a clock set back,
 // it starts over. The zero value has no checks.
 func (s Silence) Found(began, ended time.Time) Silence {
-	if !s.lastsAt(began) {
+	if !s.extendsTo(began) {
 		s.Since = ended.Round(0)
 	}
 	s.Last = ended.Round(0)
 	return s
 }
 
-// lastsAt reports whether a check at that time would extend the silence.
-func (s Silence) lastsAt(at time.Time) bool {
+// extendsTo reports whether a check at that time would extend the silence.
+func (s Silence) extendsTo(at time.Time) bool {
 	gap := at.Round(0).Sub(s.Last)
 	return !s.Last.IsZero() && gap >= 0 && gap <= DeathGap
 }
@@ -139,45 +139,45 @@ func (s Silence) Dead() bool { return !s.Last.IsZero() && s.Last.Sub(s.Since) >=
 // check without a result is an error too, unless it leaves no gap: etcd may be slow.
 func (r *Run) confirmDead(ctx context.Context, s plan.Step, of step.Death,
 	silent func(context.Context, step.RemoveEtcdParams) error) error {
-	for is := (Silence{}); !is.Dead(); {
-		if !is.Last.IsZero() {
+	for silence := (Silence{}); !silence.Dead(); {
+		if !silence.Last.IsZero() {
 			if !r.pause(ctx, DeathEvery) {
 				return ctx.Err()
 			}
 		}
 		began := r.Now()
-		if err := r.lookForLife(ctx, s, of, silent); err != nil {
+		if err := r.checkForLife(ctx, s, of, silent); err != nil {
 			living := (*LivingError)(nil)
-			if !errors.As(err, &living) && ctx.Err() == nil && is.lastsAt(r.Now()) {
+			if !errors.As(err, &living) && ctx.Err() == nil && silence.extendsTo(r.Now()) {
 				continue
 			}
 			return err
 		}
-		is = is.Found(began, r.Now())
+		silence = silence.Found(began, r.Now())
 		r.emitEvent(Event{
 			Type: StepOutput,
 			Step: s.ID,
 			Host: r.displayName(s.Host),
-			Line: fmt.Sprintf("dead for %.0f of %.0f s", is.Last.Sub(is.Since).Seconds(), DeathWithin.Seconds()),
+			Line: fmt.Sprintf("dead for %.0f of %.0f s", silence.Last.Sub(silence.Since).Seconds(), DeathWithin.Seconds()),
 		})
 	}
 	return nil
 }
 
-// lookForLife checks once.
-func (r *Run) lookForLife(ctx context.Context, s plan.Step, of step.Death,
+// checkForLife checks once.
+func (r *Run) checkForLife(ctx context.Context, s plan.Step, of step.Death,
 	silent func(context.Context, step.RemoveEtcdParams) error) error {
 	if silent != nil {
 		if err := silent(ctx, step.ParamsOf[step.RemoveEtcdParams](s.Intent)); err != nil {
 			return err
 		}
 	}
-	return r.hostSilent(ctx, of.Peer)
+	return r.checkHostDead(ctx, of.Peer)
 }
 
-// memberSilent asks etcd about the member that the step removes, and asks that member itself.
-func (r *Run) memberSilent(ctx context.Context, of step.RemoveEtcdParams) error {
-	client, err := r.Connect.connectEtcd(ctx, etcdWithout(r.Etcd, of.Peer))
+// checkMemberDead asks etcd about the member that the step removes, and asks that member itself.
+func (r *Run) checkMemberDead(ctx context.Context, of step.RemoveEtcdParams) error {
+	client, err := r.Connect.connectEtcd(ctx, avoidHost(r.Etcd, of.Peer))
 	if err != nil {
 		return fmt.Errorf("cannot tell whether etcd member %s is dead: %w", of.Member, err)
 	}
@@ -186,19 +186,19 @@ func (r *Run) memberSilent(ctx context.Context, of step.RemoveEtcdParams) error 
 	if err != nil {
 		return fmt.Errorf("cannot tell whether etcd member %s is dead: %w", of.Member, err)
 	}
-	return FoundDead(seen, of.Member)
+	return CheckDead(seen, of.Member)
 }
 
-// hasMember exits with 3 if a host runs a Kubernetes component or has etcd data.
-const hasMember = `for comm in /proc/[0-9]*/comm; do
+// detectMember exits with 3 if a host runs a Kubernetes component or has etcd data.
+const detectMember = `for comm in /proc/[0-9]*/comm; do
 	read -r name <"$comm" 2>/dev/null || continue
 	case $name in etcd | kube-apiserver) exit 3 ;; esac
 done
 [ ! -e /var/lib/etcd/member ] || exit 3`
 
-// hostSilent checks that a host without an answer at plan time still does not answer. A host that did answer, an
+// checkHostDead checks that a host without an answer at plan time still does not answer. A host that did answer, an
 // empty one in the place of a dead one, must not run what is to be removed.
-func (r *Run) hostSilent(ctx context.Context, id string) error {
+func (r *Run) checkHostDead(ctx context.Context, id string) error {
 	h, answered := r.Hosts[id]
 	if !answered {
 		if h = r.Unreachable[id]; h == nil {
@@ -207,7 +207,7 @@ func (r *Run) hostSilent(ctx context.Context, id string) error {
 	}
 	check := "true"
 	if answered {
-		check = hasMember
+		check = detectMember
 	}
 	_, err := h.Run(ctx, host.Cmd{Name: "look for signs of life", Script: check, Timeout: ProbeTimeout})
 	var exit *host.ExitError
@@ -232,41 +232,41 @@ type EtcdCheck struct {
 	Wrong func(observed.Etcd) (string, error)
 }
 
-// BeforeStep returns the check for the start of the step; was is the world at plan time. A nil check asks nothing.
-// For a leaving member, MayLeave decides at the moment of its removal.
-func BeforeStep(s plan.Step, want desired.Cluster, was observed.World) *EtcdCheck {
+// EtcdCheckBeforeStep returns the check for the start of the step; was is the world at plan time. A nil check asks
+// nothing. For a leaving member, CheckRemoval decides at the moment of its removal.
+func EtcdCheckBeforeStep(s plan.Step, want desired.Cluster, was observed.World) *EtcdCheck {
 	d := s.Intent.Disrupts()
-	part := match.Part(was, hostOf(s, want), s.Intent.NodeName)
+	part := match.Part(was, hostForStep(s, want), s.Intent.NodeName)
 	switch {
 	case d == quorum.NoDisruption, d == quorum.Leave:
 		return nil
 	case d == quorum.Purge:
-		return quorumHolds()
+		return newQuorumCheck()
 	case !part.Any() && (s.Intent.Role != desired.ControlPlane || was.Etcd.Reached != observed.Yes):
 		return nil
 	case d == quorum.Wipe:
-		return hasLeft(s, want)
+		return newLeftCheck(s, want)
 	case d == quorum.StopHealthy && !wasHealthy(part, was.Etcd):
 		return nil
 	}
-	return mayStop(s, want)
+	return newStopCheck(s, want)
 }
 
-// BeforeUncordon returns the check before a Ready node in the desired version is uncordoned. After the upgrade of a
-// control-plane host, all voters must be healthy. A node that an earlier run left cordoned does not wait for other
+// EtcdCheckBeforeUncordon returns the check before a Ready node in the desired version is uncordoned. After the upgrade
+// of a control-plane host, all voters must be healthy. A node that an earlier run left cordoned does not wait for other
 // hosts' members.
-func BeforeUncordon(i step.Intent) *EtcdCheck {
+func EtcdCheckBeforeUncordon(i step.Intent) *EtcdCheck {
 	if i.Role != desired.ControlPlane || step.ParamsOf[step.UncordonParams](i).Resume {
 		return nil
 	}
 	return &EtcdCheck{What: "all etcd voters to be healthy", Wrong: func(e observed.Etcd) (string, error) {
-		return allHealthy(e), nil
+		return unhealthyVoter(e), nil
 	}}
 }
 
-// allHealthy names a voter that is not healthy. It ignores learners: they have no vote, and may stay while their host
-// is away.
-func allHealthy(e observed.Etcd) string {
+// unhealthyVoter names a voter that is not healthy. It ignores learners: they have no vote, and may stay while their
+// host is away.
+func unhealthyVoter(e observed.Etcd) string {
 	for _, m := range e.Members {
 		if !m.Learner && m.Healthy != observed.Yes {
 			return "member " + m.Name + " (" + m.ID + ") is not healthy"
@@ -275,23 +275,23 @@ func allHealthy(e observed.Etcd) string {
 	return ""
 }
 
-// mayStop checks, by the rules of the quorum, that the host's member may stop for a while.
-func mayStop(s plan.Step, want desired.Cluster) *EtcdCheck {
+// newStopCheck checks, by the rules of the quorum, that the host's member may stop for a while.
+func newStopCheck(s plan.Step, want desired.Cluster) *EtcdCheck {
 	return &EtcdCheck{What: "a quorum without " + s.Intent.NodeName, Wrong: func(e observed.Etcd) (string, error) {
-		if v := quorum.May(quorum.Stop, e, partOn(e, s, want)); !v.Safe {
+		if v := quorum.May(quorum.Stop, e, memberPart(e, s, want)); !v.Safe {
 			return v.Why, nil
 		}
 		return "", nil
 	}}
 }
 
-// hasLeft checks that the host has no member in etcd.
-func hasLeft(s plan.Step, want desired.Cluster) *EtcdCheck {
+// newLeftCheck checks that the host has no member in etcd.
+func newLeftCheck(s plan.Step, want desired.Cluster) *EtcdCheck {
 	return &EtcdCheck{What: "its list of members", Without: s.Host, Wrong: func(e observed.Etcd) (string, error) {
 		if e.Problem != "" {
 			return e.Problem, nil
 		}
-		part := partOn(e, s, want)
+		part := memberPart(e, s, want)
 		v := quorum.May(quorum.Wipe, e, part)
 		switch {
 		case v.Safe:
@@ -304,8 +304,8 @@ func hasLeft(s plan.Step, want desired.Cluster) *EtcdCheck {
 	}}
 }
 
-// quorumHolds checks that etcd has a quorum.
-func quorumHolds() *EtcdCheck {
+// newQuorumCheck checks that etcd has a quorum.
+func newQuorumCheck() *EtcdCheck {
 	return &EtcdCheck{What: "a quorum", Wrong: func(e observed.Etcd) (string, error) {
 		if v := quorum.May(quorum.Purge, e, quorum.Part{}); !v.Safe {
 			return v.Why, nil
@@ -314,14 +314,15 @@ func quorumHolds() *EtcdCheck {
 	}}
 }
 
-// partOn returns the host's present part in etcd. Its data is where the plan found it or what the host started with.
-func partOn(e observed.Etcd, s plan.Step, want desired.Cluster) quorum.Part {
-	part := match.Part(observed.World{Etcd: e}, hostOf(s, want), s.Intent.NodeName)
+// memberPart returns the host's present part in etcd. Its data is where the plan found it or what the host started
+// with.
+func memberPart(e observed.Etcd, s plan.Step, want desired.Cluster) quorum.Part {
+	part := match.Part(observed.World{Etcd: e}, hostForStep(s, want), s.Intent.NodeName)
 	part.Data = observed.Unknown
 	return part
 }
 
-func hostOf(s plan.Step, want desired.Cluster) desired.Host {
+func hostForStep(s plan.Step, want desired.Cluster) desired.Host {
 	h, _ := want.Host(s.Host)
 	h.ID = s.Host
 	return h
@@ -329,14 +330,14 @@ func hostOf(s plan.Step, want desired.Cluster) desired.Host {
 
 // wasHealthy reports whether the host's member was healthy at plan time, in an etcd with a quorum.
 func wasHealthy(part quorum.Part, was observed.Etcd) bool {
-	m, found := memberOf(was, part.Member)
+	m, found := findMember(was, part.Member)
 	return quorum.Count(was.Members).Holds() && found && m.Healthy == observed.Yes
 }
 
-// MayLeave checks whether the member may be removed from etcd as it is now; listed is false if it has left already. A
-// member planned as an abandoned learner that now votes was not abandoned: its join continued without its run.
-func MayLeave(e observed.Etcd, of step.RemoveEtcdParams) (listed bool, err error) {
-	m, found := memberOf(e, of.Member)
+// CheckRemoval checks whether the member may be removed from etcd as it is now; listed is false if it has left already.
+// A member planned as an abandoned learner that now votes was not abandoned: its join continued without its run.
+func CheckRemoval(e observed.Etcd, of step.RemoveEtcdParams) (listed bool, err error) {
+	m, found := findMember(e, of.Member)
 	if !found {
 		return false, nil
 	}
@@ -351,10 +352,10 @@ func MayLeave(e observed.Etcd, of step.RemoveEtcdParams) (listed bool, err error
 	return true, nil
 }
 
-// FoundDead returns why the member with that ID does not count as dead: it answers, or its state is unknown. A member
+// CheckDead returns why the member with that ID does not count as dead: it answers, or its state is unknown. A member
 // that is not listed was removed by an earlier run.
-func FoundDead(e observed.Etcd, id string) error {
-	m, found := memberOf(e, id)
+func CheckDead(e observed.Etcd, id string) error {
+	m, found := findMember(e, id)
 	switch {
 	case !found:
 		return nil
@@ -366,7 +367,7 @@ func FoundDead(e observed.Etcd, id string) error {
 	return nil
 }
 
-func memberOf(seen observed.Etcd, id string) (observed.Member, bool) {
+func findMember(seen observed.Etcd, id string) (observed.Member, bool) {
 	for _, m := range seen.Members {
 		if m.ID == id {
 			return m, true

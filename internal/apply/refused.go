@@ -8,8 +8,8 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// exitRefused is the exit status of the step Reconfigure after it has restored the former settings.
-const exitRefused = 65
+// exitSettingsRefused is the exit status of the step Reconfigure after it has restored the former settings.
+const exitSettingsRefused = 65
 
 // SettingsRefused reports whether a run failed because a component did not start with new settings and its host
 // restored the former ones. It also returns the reason, in one line.
@@ -17,7 +17,7 @@ func SettingsRefused(err error) (why string, refused bool) {
 	var failed *StepError
 	var exit *host.ExitError
 	if !errors.As(err, &failed) || failed.Step.Intent.Kind != step.Reconfigure ||
-		!errors.As(failed.Err, &exit) || exit.Code != exitRefused {
+		!errors.As(failed.Err, &exit) || exit.Code != exitSettingsRefused {
 		return "", false
 	}
 	lines := append(strings.Split(string(exit.Stderr), "\n"), failed.Tail...)

@@ -27,16 +27,16 @@ func TestOnlyWhatWasTakenBackIsRefused(t *testing.T) {
 		"none":           {nil, "", false},
 		"another error":  {errors.New("silent"), "", false},
 		"another status": {failing(reconfigure, 1, "error: less than 64 MiB are free"), "", false},
-		"another step":   {failing(step.With(step.UpgradeWorkerParams{}), exitRefused, "error: x"), "", false},
+		"another step":   {failing(step.With(step.UpgradeWorkerParams{}), exitSettingsRefused, "error: x"), "", false},
 		"refused": {
-			failing(reconfigure, exitRefused, "error: the kubelet does not start\n"),
+			failing(reconfigure, exitSettingsRefused, "error: the kubelet does not start\n"),
 			"the kubelet does not start", true,
 		},
 		"said by its tail": {
-			failing(reconfigure, exitRefused, "", "taking back", "error: first", "error: last\x1b[2J", "x"),
+			failing(reconfigure, exitSettingsRefused, "", "taking back", "error: first", "error: last\x1b[2J", "x"),
 			"last[2J", true,
 		},
-		"without a word": {failing(reconfigure, exitRefused, ""), "a component did not start", true},
+		"without a word": {failing(reconfigure, exitSettingsRefused, ""), "a component did not start", true},
 	} {
 		if why, refused := SettingsRefused(c.err); why != c.why || refused != c.refused {
 			t.Errorf("%s: %q, %v", name, why, refused)

@@ -107,7 +107,7 @@ func (r *Run) addRotationFiles(files map[string][]byte, has []authorityHost, id,
 		pair, err = r.newPair(name, own.public)
 		goal = pair.ID()
 	case p.Phase != rotation.Forget:
-		pair, err = pairOf(has, name, goal)
+		pair, err = findPair(has, name, goal)
 	}
 	if err != nil {
 		return err
@@ -157,15 +157,15 @@ func (r *Run) successionFile(has []authorityHost, next authority.Pair) ([]byte, 
 		}
 		return nil, errNotNext
 	}
-	former, err := pairOf(has, observed.ClusterCA, signer)
+	former, err := findPair(has, observed.ClusterCA, signer)
 	if err != nil {
 		return nil, err
 	}
-	word, err := authority.Vouch(next, former)
+	word, err := authority.SignFollower(next, former)
 	if err != nil {
 		return nil, err
 	}
-	return authority.Succeeded(has[0].authorities[observed.ClusterCA].succession, former.Public, word), nil
+	return authority.AddSuccession(has[0].authorities[observed.ClusterCA].succession, former.Public, word), nil
 }
 
 // clusterCAs returns the cluster's CA certificates for workers and joining hosts. Once all control-plane hosts know
@@ -210,8 +210,8 @@ func (r *Run) publishCA(ctx context.Context, client API, s plan.Step) error {
 	return client.AwaitRootCAs(ctx, authority.Keys(text))
 }
 
-// podsTrustCA fails while running pods lack a CA that the cluster is about to use.
-func (r *Run) podsTrustCA(ctx context.Context, client API, _ plan.Step) error {
+// checkPodsTrustCA fails while running pods lack a CA that the cluster is about to use.
+func (r *Run) checkPodsTrustCA(ctx context.Context, client API, _ plan.Step) error {
 	has, err := r.readAuthorities(ctx)
 	if err != nil {
 		return err
@@ -230,9 +230,9 @@ func (r *Run) podsTrustCA(ctx context.Context, client API, _ plan.Step) error {
 		"run kubeone certificates rotate-ca --resume", problem.List(problem.Some(unaware, most)))
 }
 
-// pairOf returns the key pair with that key ID, from the first host that has it: signing with it and not in a phase
+// findPair returns the key pair with that key ID, from the first host that has it: signing with it and not in a phase
 // that was cut off while exchanging it, or holding it as the next key.
-func pairOf(has []authorityHost, name, key string) (authority.Pair, error) {
+func findPair(has []authorityHost, name, key string) (authority.Pair, error) {
 	for _, h := range has {
 		a := h.authorities[name]
 		if a.Next == key {
@@ -388,7 +388,7 @@ tar -P -cf - "$@"`
 			succession: files[authority.Succession],
 		}
 		begun := strings.Split(string(files[script.RotationFile]), "\n")
-		a.Authority = authority.Of(name, a.public, a.nextPublic, begun)
+		a.Authority = authority.Parse(name, a.public, a.nextPublic, begun)
 		out[name] = a
 	}
 	return out, nil

@@ -120,7 +120,7 @@ func (r *Run) Do(ctx context.Context, stop <-chan struct{}) error {
 // reportEnd emits the result of the run.
 func (r *Run) reportEnd(ctx context.Context, err error) {
 	r.closeEntry(ctx, err)
-	r.failureHooks(ctx, err)
+	r.runFailureHooks(ctx, err)
 	last := Event{Type: RunFinished, Seconds: r.Now().Sub(r.started).Seconds()}
 	if err != nil {
 		last.Error = err.Error()
@@ -148,7 +148,7 @@ func (r *Run) runSteps(ctx context.Context, stop <-chan struct{}) error {
 			go func() { results <- result{s, r.runStep(ctx, s)} }()
 		}
 		if !schedule.Busy() {
-			return errors.Join(append(errs, r.uncordonLeft(ctx, schedule.LeftCordoned()))...)
+			return errors.Join(append(errs, r.uncordonUnchanged(ctx, schedule.LeftCordoned()))...)
 		}
 		select {
 		case res := <-results:
@@ -180,12 +180,12 @@ const hooksEnd = 10 * time.Second
 
 // endHooks waits for steps on the operator's machine, which end with the run. They may finish their cleanup.
 func endHooks(running []plan.Step, results <-chan result) {
-	left := len(slices.DeleteFunc(running, func(s plan.Step) bool { return !onOperator(s) }))
-	for late := time.After(hooksEnd); left > 0; {
+	remaining := len(slices.DeleteFunc(running, func(s plan.Step) bool { return !onOperator(s) }))
+	for late := time.After(hooksEnd); remaining > 0; {
 		select {
 		case res := <-results:
 			if onOperator(res.step) {
-				left--
+				remaining--
 			}
 		case <-late:
 			return
@@ -238,7 +238,7 @@ func (r *Run) runStep(ctx context.Context, s plan.Step) error {
 	case s.Intent.Kind.OnHost():
 		err = r.runOnHost(ctx, s, tail)
 	case s.Intent.Kind.Place() == step.OnOperator:
-		err = r.operatorHooks(ctx, s, tail)
+		err = r.runOperatorHooks(ctx, s, tail)
 	default:
 		err = r.runOnCluster(ctx, s)
 	}
@@ -275,8 +275,8 @@ func (r *Run) emitEvent(e Event) {
 	r.Emit(e)
 }
 
-// lineWriter splits a host's output into lines and keeps the last ones. It takes longestLine bytes of a line and
-// passes on mostLines: a host's output may never end.
+// lineWriter splits a host's output into lines and keeps the last ones. It takes maxLineBytes bytes of a line and
+// passes on maxLines: a host's output may never end.
 type lineWriter struct {
 	mu   sync.Mutex
 	line func(string)
@@ -292,9 +292,9 @@ var tokens = pattern.Lazy(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`)
 var colours = pattern.Lazy("\x1b\\[[0-9;]*m")
 
 const (
-	tailLines   = 12      // lines of a host's output in an error
-	longestLine = 4 << 10 // bytes
-	mostLines   = 50_000  // of a step; honest hosts print a few hundred
+	tailLines    = 12      // lines of a host's output in an error
+	maxLineBytes = 4 << 10 // bytes
+	maxLines     = 50_000  // of a step; honest hosts print a few hundred
 )
 
 var _ io.Writer = (*lineWriter)(nil)
@@ -303,14 +303,14 @@ var _ io.Writer = (*lineWriter)(nil)
 func (w *lineWriter) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	left := string(p)
+	remaining := string(p)
 	for {
-		piece, rest, found := strings.Cut(left, "\n")
-		w.rest += piece[:min(len(piece), longestLine-len(w.rest))]
+		piece, rest, found := strings.Cut(remaining, "\n")
+		w.rest += piece[:min(len(piece), maxLineBytes-len(w.rest))]
 		if !found {
 			return len(p), nil
 		}
-		left = rest
+		remaining = rest
 		w.addLine(w.rest)
 		w.rest = ""
 	}
@@ -346,7 +346,7 @@ func (w *lineWriter) addLine(line string) {
 		w.skip--
 		return
 	}
-	if w.told++; w.told <= mostLines {
+	if w.told++; w.told <= maxLines {
 		w.line(line)
 	}
 }

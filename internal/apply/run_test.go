@@ -537,12 +537,12 @@ func TestOutputWithoutAnEndIsNotKept(t *testing.T) {
 	for range 100 {
 		_, _ = io.WriteString(w, strings.Repeat("x", 64<<10))
 	}
-	if len(w.rest) > longestLine {
+	if len(w.rest) > maxLineBytes {
 		t.Errorf("%d bytes of a line are kept", len(w.rest))
 	}
-	_, _ = io.WriteString(w, strings.Repeat("\n\x1b]0;owned\a\r\x00a", mostLines+100))
+	_, _ = io.WriteString(w, strings.Repeat("\n\x1b]0;owned\a\r\x00a", maxLines+100))
 	w.flush()
-	if told != mostLines || longest != longestLine {
+	if told != maxLines || longest != maxLineBytes {
 		t.Errorf("%d lines are told, the longest of %d bytes", told, longest)
 	}
 }

@@ -183,7 +183,7 @@ func (s *Schedule) LeftCordoned() []plan.Step {
 	for _, drain := range s.steps {
 		if drain.Intent.Kind.Cordons() && s.state[drain.ID] == Done &&
 			slices.ContainsFunc(s.steps, func(next plan.Step) bool {
-				return slices.Contains(next.Needs, drain.ID) && next.Host == drain.Host && s.cameToNothing(next)
+				return slices.Contains(next.Needs, drain.ID) && next.Host == drain.Host && s.leftHostUnchanged(next)
 			}) {
 			out = append(out, drain)
 		}
@@ -191,8 +191,8 @@ func (s *Schedule) LeftCordoned() []plan.Step {
 	return out
 }
 
-// cameToNothing reports whether a step after a drain left its host unchanged.
-func (s *Schedule) cameToNothing(next plan.Step) bool {
+// leftHostUnchanged reports whether a step after a drain left its host unchanged.
+func (s *Schedule) leftHostUnchanged(next plan.Step) bool {
 	switch state := s.state[next.ID]; {
 	case next.Intent.Kind.AllOrNothing():
 		return state == Skipped || state == Failed

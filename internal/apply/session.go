@@ -168,7 +168,7 @@ tar -C /etc/kubernetes/pki -cf - "$@"`
 	}
 	authority.Agree(files)
 	note := path.Base(script.RotationFile)
-	if files[note] = authority.Copied(files[note]); len(files[note]) == 0 {
+	if files[note] = authority.NoteForCopy(files[note]); len(files[note]) == 0 {
 		delete(files, note)
 	}
 	return authority.WriteArchive(files, r.Now())
@@ -224,7 +224,7 @@ func (r *Run) apiClient() (API, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r.state.client, r.state.stopApprovals = client, cancel
-	go client.ServeApprovals(ctx, r.expectedNodes(), r.tellDecision)
+	go client.ServeApprovals(ctx, r.expectedNodes(), r.reportDecision)
 	return client, nil
 }
 
@@ -235,9 +235,9 @@ func (r *Run) Approve() (end func()) {
 	return r.close
 }
 
-// tellDecision reports a certificate request that was not approved. A run for workers only knows nothing about
+// reportDecision reports a certificate request that was not approved. A run for workers only knows nothing about
 // requests of other hosts, and does not report them.
-func (r *Run) tellDecision(d certificates.Decision) {
+func (r *Run) reportDecision(d certificates.Decision) {
 	_, ours := r.expectedNodes()[d.Node]
 	if !d.Approved && (ours || len(r.Want.ControlPlane) > 0) {
 		r.emitEvent(Event{

@@ -48,8 +48,8 @@ func (r *Run) drainNode(ctx context.Context, client API, s plan.Step) error {
 		"kubeone apply again; see also upgrade.drain in the manifest", err)
 }
 
-// uncordonLeft uncordons nodes that were drained for steps that never began.
-func (r *Run) uncordonLeft(ctx context.Context, drained []plan.Step) error {
+// uncordonUnchanged uncordons nodes that were drained for steps that never began.
+func (r *Run) uncordonUnchanged(ctx context.Context, drained []plan.Step) error {
 	if len(drained) == 0 {
 		return nil
 	}
@@ -78,7 +78,7 @@ func (r *Run) uncordonNode(ctx context.Context, client API, s plan.Step) error {
 	if err := client.WaitNodeVersion(ctx, s.Intent.NodeName, s.Intent.Version, params.Containerd); err != nil {
 		return err
 	}
-	if after := BeforeUncordon(s.Intent); after != nil {
+	if after := EtcdCheckBeforeUncordon(s.Intent); after != nil {
 		if err := r.checkEtcd(ctx, after); err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ func (r *Run) uncordonNode(ctx context.Context, client API, s plan.Step) error {
 
 // checkGuard checks against the present state of etcd whether the step may run.
 func (r *Run) checkGuard(ctx context.Context, s plan.Step) error {
-	return r.checkEtcd(ctx, BeforeStep(s, r.Want, r.World))
+	return r.checkEtcd(ctx, EtcdCheckBeforeStep(s, r.Want, r.World))
 }
 
 // checkEtcd asks etcd until the check passes; a nil check always passes.
@@ -102,7 +102,7 @@ func (r *Run) checkEtcd(ctx context.Context, c *EtcdCheck) error {
 	ctx, cancel := context.WithTimeout(ctx, EtcdTimeout)
 	defer cancel()
 	for {
-		problem, err := r.askEtcd(ctx, etcdWithout(r.Etcd, c.Without), c.Wrong)
+		problem, err := r.askEtcd(ctx, avoidHost(r.Etcd, c.Without), c.Wrong)
 		if problem == "" && err == nil {
 			return nil
 		}

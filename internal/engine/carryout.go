@@ -53,12 +53,12 @@ func (e *Engine) CarryOut(ctx context.Context, approved Proposal, o RunOptions) 
 		return s.now, err
 	}
 	if reset, ends := approved.Request.(Reset); ends && len(reset.Hosts) == 0 {
-		if err := e.rememberCA(""); err != nil {
+		if err := e.saveCA(""); err != nil {
 			return s.now, err
 		}
 	}
 	release() // observing needs no lock
-	if staysBare(approved.Request) {
+	if leavesHostsEmpty(approved.Request) {
 		if err := e.removeWorkDirs(ctx, s.now, s.run.RunID); err != nil {
 			return s.now, err
 		}
@@ -92,7 +92,7 @@ func (e *Engine) lockAndConfirm(ctx context.Context, approved Proposal, o RunOpt
 	}
 	var err error
 	scope := plan.LockScope(approved.Plan, approved.Want, approved.Observed.World)
-	if s.locks, err = e.takeLocks(ctx, approved, scope, leaseOf(approved), o); err != nil {
+	if s.locks, err = e.takeLocks(ctx, approved, scope, leaseAccess(approved), o); err != nil {
 		return s, err
 	}
 	if s.now, err = e.proposeAgain(ctx, approved); err != nil {
@@ -100,17 +100,17 @@ func (e *Engine) lockAndConfirm(ctx context.Context, approved Proposal, o RunOpt
 		return s, err
 	}
 	if slices.ContainsFunc(s.now.Plan.Steps, func(s plan.Step) bool { return s.Intent.Kind == step.Init }) {
-		if err := e.rememberCA(""); err != nil { // the new cluster gets its own CA
+		if err := e.saveCA(""); err != nil { // the new cluster gets its own CA
 			s.locks.Release(ctx)
 			return s, err
 		}
 	}
-	s.run = e.runOf(s.now, s.locks, o)
+	s.run = e.newRun(s.now, s.locks, o)
 	return s, nil
 }
 
-// leaseOf returns the access to the Lease that guards the proposal; nil if none does.
-func leaseOf(p Proposal) *cluster.Access {
+// leaseAccess returns the access to the Lease that guards the proposal; nil if none does.
+func leaseAccess(p Proposal) *cluster.Access {
 	if _, recovers := p.Request.(Recover); recovers {
 		return nil // an API that still answers is not the new cluster
 	}
@@ -126,11 +126,11 @@ func (e *Engine) ApproveKeys(p Proposal) error {
 		if !ok || e.cfg.Approver == nil {
 			return fmt.Errorf("engine: no Approver to record the key of host %s", id)
 		}
-		met := h.FirstContacts()
-		if len(met) > 0 && host.Fingerprints(met) != listed {
+		contacted := h.FirstContacts()
+		if len(contacted) > 0 && host.Fingerprints(contacted) != listed {
 			return ErrWorldChanged
 		}
-		for _, c := range met {
+		for _, c := range contacted {
 			if !seen[c.Address] {
 				seen[c.Address] = true
 				contacts = append(contacts, c)
@@ -163,8 +163,8 @@ func (e *Engine) proposeAgain(ctx context.Context, approved Proposal) (Proposal,
 	return now, nil
 }
 
-// runOf prepares the run of the plan.
-func (e *Engine) runOf(p Proposal, held *locks.Set, o RunOptions) *apply.Run {
+// newRun prepares the run of the plan.
+func (e *Engine) newRun(p Proposal, held *locks.Set, o RunOptions) *apply.Run {
 	world := p.Observed.World
 	r := &apply.Run{
 		Plan: p.Plan, Want: p.Want, World: world, Hosts: e.reachedHosts(p), Unreachable: e.unreachableHosts(p),
@@ -217,8 +217,8 @@ func (e *Engine) unreachableHosts(p Proposal) map[string]host.Host {
 	return out
 }
 
-// staysBare reports whether reset hosts stay empty, so that no file of ours may be left there.
-func staysBare(r Request) bool {
+// leavesHostsEmpty reports whether reset hosts stay empty, so that no file of ours may be left there.
+func leavesHostsEmpty(r Request) bool {
 	switch r := r.(type) {
 	case Reset, Remove:
 		return true
@@ -296,7 +296,7 @@ func removesHost(r Request) bool {
 // Await waits, for all at once and for at most apply.StepTimeout, for earlier runs' steps that were running at the
 // time of the proposal. Meanwhile it approves the certificate of a joining host if its join token was for that host.
 func (e *Engine) Await(ctx context.Context, p Proposal) error {
-	r := e.runOf(p, &locks.Set{}, RunOptions{})
+	r := e.newRun(p, &locks.Set{}, RunOptions{})
 	r.Emit = func(apply.Event) {} // this run has no followers
 	defer r.Approve()()           //nolint:contextcheck // what it begins ends with this
 	group, ctx := errgroup.WithContext(ctx)

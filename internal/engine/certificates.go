@@ -37,12 +37,12 @@ func (r RotateCA) plan(in planInput) (plan.Plan, []decide.Decision, error) {
 		return plan.Plan{}, nil, &ConfigError{err}
 	}
 	p, err := plan.RotateCA(in.Decide, authorities, r.Anew)
-	return completePlan(endUnknown(p, in.unread), in, err)
+	return completePlan(blockIfUnread(p, in.unread), in, err)
 }
 
-// endUnknown blocks a plan that would report that no rotation has begun while the CAs that extension API servers
+// blockIfUnread blocks a plan that would report that no rotation has begun while the CAs that extension API servers
 // trust are unknown.
-func endUnknown(p plan.Plan, unread error) plan.Plan {
+func blockIfUnread(p plan.Plan, unread error) plan.Plan {
 	if unread != nil && len(p.Steps) == 0 && p.Blocked == "" {
 		p.Blocked = "the CAs that extension API servers trust could not be read, so it is unknown whether a rotation has " +
 			"ended: " + unread.Error()

@@ -43,7 +43,7 @@ func TestARotationWhoseEndIsUnknownHasNotEnded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := endUnknown(c.plan, c.unread).Blocked
+			got := blockIfUnread(c.plan, c.unread).Blocked
 			if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 				t.Errorf("got %q", got)
 			}

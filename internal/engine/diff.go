@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	diffTimeout = 30 * time.Second // for reading live state, only to inform the reader
-	mostOfOne   = 256 << 10        // bytes of differences on one host or in the cluster
+	diffTimeout  = 30 * time.Second // for reading live state, only to inform the reader
+	maxDiffBytes = 256 << 10        // bytes of differences on one host or in the cluster
 )
 
 // Diff returns the lines that the proposal's steps change. It covers hosts that are reconfigured or whose files are
@@ -68,7 +68,7 @@ func (e *Engine) Diff(ctx context.Context, p Proposal) []diff.Set {
 
 // boundChanges limits what is shown: a host controls the content of its files.
 func boundChanges(changes []diff.Change) []diff.Change {
-	for _, set := range diff.Within(mostOfOne, []diff.Set{{Changes: changes}}) {
+	for _, set := range diff.Within(maxDiffBytes, []diff.Set{{Changes: changes}}) {
 		return set.Changes
 	}
 	return nil

@@ -184,7 +184,7 @@ func (e *Engine) Observe(ctx context.Context) (probe.Result, error) {
 		return seen, err
 	}
 	if seen.CA != "" {
-		if err := e.rememberCA(seen.CA); err != nil {
+		if err := e.saveCA(seen.CA); err != nil {
 			return seen, err
 		}
 	}
@@ -202,9 +202,9 @@ func (e *Engine) knownCA() string {
 	return e.cfg.CA.CA()
 }
 
-// rememberCA stores the cluster's CA with the caller: the first one that answers, the new one of a new cluster, and
+// saveCA stores the cluster's CA with the caller: the first one that answers, the new one of a new cluster, and
 // none after the cluster's end.
-func (e *Engine) rememberCA(ca string) error {
+func (e *Engine) saveCA(ca string) error {
 	if e.cfg.CA == nil {
 		return nil
 	}

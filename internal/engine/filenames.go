@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// longestFileName leaves room for suffixes: file systems allow 255 bytes.
-const longestFileName = 200
+// maxFileNameBytes leaves room for suffixes: file systems allow 255 bytes.
+const maxFileNameBytes = 200
 
 // FileNames returns a unique name for a file or folder about each host, by ID; it is never a path. A host may claim
 // any name, even another host's or a path. Its name is used only if it is a DNS name that no other host has as name
@@ -26,15 +26,15 @@ func (p Proposal) FileNames() map[string]string {
 	claims := map[string]int{} // number of hosts with that name or ID
 	for _, id := range ids {
 		claims[p.NodeOf(id)]++
-		if own := plainName(id); own != p.NodeOf(id) {
+		if own := fileNameForID(id); own != p.NodeOf(id) {
 			claims[own]++
 		}
 	}
 	out, taken := map[string]string{}, map[string]bool{}
 	for _, id := range ids {
 		name := p.NodeOf(id)
-		if claims[name] > 1 || len(name) > longestFileName || len(validation.IsDNS1123Subdomain(name)) > 0 {
-			name = plainName(id)
+		if claims[name] > 1 || len(name) > maxFileNameBytes || len(validation.IsDNS1123Subdomain(name)) > 0 {
+			name = fileNameForID(id)
 		}
 		for unique, n := name, 2; taken[name]; n++ { // IDs that differ only in dropped characters
 			name = fmt.Sprintf("%s-%d", unique, n)
@@ -44,13 +44,13 @@ func (p Proposal) FileNames() map[string]string {
 	return out
 }
 
-// plainName returns an ID without characters that file names cannot have.
-func plainName(id string) string {
+// fileNameForID returns an ID without characters that file names cannot have.
+func fileNameForID(id string) string {
 	plain := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' {
 			return r
 		}
 		return '-'
 	}, id)
-	return cmp.Or(strings.Trim(plain[:min(len(plain), longestFileName)], ".-"), "host")
+	return cmp.Or(strings.Trim(plain[:min(len(plain), maxFileNameBytes)], ".-"), "host")
 }

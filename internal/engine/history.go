@@ -73,15 +73,15 @@ func newestFirst(runs []record.Run, world observed.World) []record.Run {
 	out := slices.Clone(runs)
 	slices.Reverse(out)
 	for i := range out {
-		if !atWork(world, out[i].ID) {
+		if !hasLiveLock(world, out[i].ID) {
 			out[i].Interrupt()
 		}
 	}
 	return out
 }
 
-// atWork reports whether a live lock of the run exists.
-func atWork(world observed.World, runID string) bool {
+// hasLiveLock reports whether a live lock of the run exists.
+func hasLiveLock(world observed.World, runID string) bool {
 	live := func(l *observed.Lock) bool { return l != nil && l.RunID == runID && l.Live }
 	if live(world.API.Lease) {
 		return true
@@ -141,7 +141,7 @@ func progressIn(said string) (p plan.Progress, ok bool) {
 				p.Revision, p.AtLeast, ok = n, !metric, true
 			}
 		case "member":
-			if m, known := memberIn(value); known && len(members) < mostMembers {
+			if m, known := memberIn(value); known && len(members) < maxMembers {
 				members = append(members, m)
 			}
 		case "searched":
@@ -155,8 +155,8 @@ func progressIn(said string) (p plan.Progress, ok bool) {
 	return p, ok || p.Searched || len(members) > 0
 }
 
-// mostMembers limits the entries of members taken from one host.
-const mostMembers = 500
+// maxMembers limits the entries of members taken from one host.
+const maxMembers = 500
 
 func revisionIn(text string) (int64, bool) {
 	n, err := strconv.ParseFloat(text, 64)

@@ -48,7 +48,7 @@ func TestARunSaysWhetherItHoldsTheClustersLock(t *testing.T) {
 	}
 	for _, cluster := range []bool{true, false} {
 		held := &locks.Set{Scope: plan.Scope{Cluster: cluster}}
-		if got := s.runOf(p, held, RunOptions{}).Exclusive; got != cluster {
+		if got := s.newRun(p, held, RunOptions{}).Exclusive; got != cluster {
 			t.Errorf("about the cluster: %t, exclusive: %t", cluster, got)
 		}
 	}

@@ -32,8 +32,8 @@ type factNeeds struct {
 	upgradeRisks bool // what an upgrade would break
 }
 
-// needsOf returns what the request needs after a first probe.
-func needsOf(r Request, base Proposal) factNeeds {
+// newNeeds returns what the request needs after a first probe.
+func newNeeds(r Request, base Proposal) factNeeds {
 	asks := base.Observed.Access != nil
 	switch r := r.(type) {
 	case RotateCA:
@@ -64,7 +64,7 @@ const reportTimeout = 10 * time.Second
 // says so.
 func (e *Engine) completeObservation(ctx context.Context, r Request, seen probe.Result) observation {
 	o := observation{base: e.recognizeHosts(r, seen), ca: e.knownCA()}
-	needs := needsOf(r, o.base)
+	needs := newNeeds(r, o.base)
 	if needs.progress {
 		o.progress = e.readProgress(ctx, o.base)
 	}

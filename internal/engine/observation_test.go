@@ -43,7 +43,7 @@ func TestWhichFactsARequestNeeds(t *testing.T) {
 		"recover from a snapshot":     {Recover{}, well, factNeeds{}},
 		"recover, etcd lists nothing": {Recover{}, Proposal{Want: want}, factNeeds{progress: true}},
 	} {
-		if got := needsOf(c.request, c.base); got != c.needs {
+		if got := newNeeds(c.request, c.base); got != c.needs {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

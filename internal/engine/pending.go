@@ -76,7 +76,7 @@ func (p Proposal) Pending(err error) []Pending {
 		}
 	}
 	if err == nil {
-		pending = slices.DeleteFunc(pending, func(o Pending) bool { return o.Why == Silent && p.hangsUnneeded(o.Name) })
+		pending = slices.DeleteFunc(pending, func(o Pending) bool { return o.Why == Silent && p.canIgnoreHanging(o.Name) })
 	}
 	return pending
 }
@@ -92,14 +92,14 @@ func (p Proposal) pendingAfter(approved Proposal, waited time.Duration) []Pendin
 	switch r := approved.Request.(type) {
 	case Apply:
 		switch {
-		case len(approved.Plan.Operator) > 0 && waited >= HangTimeout && onlySilent(pending):
+		case len(approved.Plan.Operator) > 0 && waited >= HangTimeout && areAllSilent(pending):
 			return nil
 		case len(approved.Plan.Operator) > 0 || !approved.Plan.Complete():
 			return pending
 		}
 		return append(pending, differs...)
 	case Recover:
-		if len(pending) == 0 && p.needsMoreThanTime() {
+		if len(pending) == 0 && p.isWaitingUseless() {
 			return nil
 		}
 		return append(pending, differs...)
@@ -122,9 +122,9 @@ func (p Proposal) pendingAfter(approved Proposal, waited time.Duration) []Pendin
 	return nil
 }
 
-// needsMoreThanTime reports whether waiting does not help: an operator must act, or the remaining steps repair
+// isWaitingUseless reports whether waiting does not help: an operator must act, or the remaining steps repair
 // nothing that may be starting.
-func (p Proposal) needsMoreThanTime() bool {
+func (p Proposal) isWaitingUseless() bool {
 	switch p.Decision().Route {
 	case fsm.MoveEndpoint, fsm.Upgrade, fsm.Reconfigure, fsm.Encrypt, fsm.Resources:
 		return true
@@ -205,9 +205,9 @@ func (p Proposal) componentsNotRunning() []Pending {
 	return pending
 }
 
-// hangsUnneeded reports whether the host of that name hangs and no step depends on it. A host that misses the
+// canIgnoreHanging reports whether the host of that name hangs and no step depends on it. A host that misses the
 // handshake timeout misses it a few seconds later too.
-func (p Proposal) hangsUnneeded(name string) bool {
+func (p Proposal) canIgnoreHanging(name string) bool {
 	for _, h := range p.Want.Hosts() {
 		if p.NameOf(h.ID) != name || p.Observed.World.Hosts[h.ID].Class != observed.ClassHanging {
 			continue
@@ -220,7 +220,7 @@ func (p Proposal) hangsUnneeded(name string) bool {
 	return false
 }
 
-func onlySilent(pending []Pending) bool {
+func areAllSilent(pending []Pending) bool {
 	return !slices.ContainsFunc(pending, func(o Pending) bool { return o.Why != Silent })
 }
 
@@ -233,7 +233,7 @@ func (e *Engine) ProposeUntilReady(ctx context.Context, first Proposal, err erro
 	if len(pending) == 0 {
 		return first, err
 	}
-	if onlySilent(pending) {
+	if areAllSilent(pending) {
 		timeout = min(timeout, HangTimeout)
 	}
 	waiting(pending, timeout)
@@ -250,14 +250,14 @@ func (e *Engine) proposeUntil(ctx context.Context, r Request, timeout time.Durat
 	for {
 		p, err := e.Propose(ctx, r)
 		waited := e.cfg.Now().Sub(began)
-		left := p.Pending(err)
+		remaining := p.Pending(err)
 		if err == nil {
-			left = pending(p, waited)
+			remaining = pending(p, waited)
 		}
-		if len(left) == 0 || waited > timeout {
+		if len(remaining) == 0 || waited > timeout {
 			return p, err
 		}
-		waiting(p, left)
+		waiting(p, remaining)
 		if !retry.Pause(ctx, SettleEvery) {
 			return p, ctx.Err()
 		}

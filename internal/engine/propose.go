@@ -30,7 +30,7 @@ func (e *Engine) Propose(ctx context.Context, r Request) (Proposal, error) {
 // proposeFor plans the request for the observation. approved are host keys by host ID that count as part of the plan
 // although the hosts are known by now. Only the look-up of releases, between two pure calls, needs the context.
 func (e *Engine) proposeFor(ctx context.Context, o observation, approved map[string]string) (Proposal, error) {
-	in := e.planInputOf(o, approved)
+	in := e.newPlanInput(o, approved)
 	draft, err := e.planFor(o, in)
 	if err != nil {
 		return draft, err
@@ -42,14 +42,14 @@ func (e *Engine) proposeFor(ctx context.Context, o observation, approved map[str
 	return e.finishProposal(o, in, draft, found)
 }
 
-// planInputOf returns the input of a plan, before releases are known. It is pure.
-func (e *Engine) planInputOf(o observation, approved map[string]string) planInput {
+// newPlanInput returns the input of a plan, before releases are known. It is pure.
+func (e *Engine) newPlanInput(o observation, approved map[string]string) planInput {
 	who, request := o.base.who, o.base.Request
-	apply, whole := request.(Apply)
+	apply, isApply := request.(Apply)
 	settled := decide.Settle(decide.Input{
 		Options: apply.Options, Want: who.Want, Is: who.Is, Moved: who.Moved, Contradictions: who.Contradictions,
 		CA: o.ca, Config: e.configDigests(who), Addons: e.addonOf, System: e.system, About: e.aboutHosts(who),
-	}, !whole || apply.Limit != nil || apply.Selector != nil)
+	}, !isApply || apply.Limit != nil || apply.Selector != nil)
 	return planInput{
 		Input:    plan.Input{Decide: settled, FirstContacts: firstContacts(who.Is, approved)},
 		progress: o.progress, unread: o.unread, ids: who.IDs,

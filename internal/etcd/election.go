@@ -30,8 +30,8 @@ func (l poll) leaderlessVoters() []int {
 	return out
 }
 
-// statusOf returns the member's status; nil without an answer.
-func (l poll) statusOf(id uint64) *Status {
+// memberStatus returns the member's status; nil without an answer.
+func (l poll) memberStatus(id uint64) *Status {
 	for i, m := range l.members {
 		if m.ID == id {
 			return l.statuses[i]
@@ -57,7 +57,7 @@ func (c *Client) pollAgain(ctx context.Context, l poll) poll {
 		if members, agreed, err := c.Members(ctx); err == nil {
 			next = poll{members: members, agreed: agreed, statuses: make([]*Status, len(members))}
 			for i, m := range members {
-				next.statuses[i] = l.statusOf(m.ID)
+				next.statuses[i] = l.memberStatus(m.ID)
 			}
 		}
 	}

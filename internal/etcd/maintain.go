@@ -40,7 +40,7 @@ func (c *Client) Defragment(ctx context.Context, member string, tell func(Defrag
 	if err != nil {
 		return err
 	}
-	for _, m := range leaderLast(s.Members) {
+	for _, m := range orderLeaderLast(s.Members) {
 		done, err := c.defragmentMember(ctx, m)
 		if err != nil {
 			return err
@@ -52,8 +52,8 @@ func (c *Client) Defragment(ctx context.Context, member string, tell func(Defrag
 	return nil
 }
 
-// leaderLast orders members for work that disturbs them one after the other.
-func leaderLast(members []Surveyed) []Surveyed {
+// orderLeaderLast orders members for work that disturbs them one after the other.
+func orderLeaderLast(members []Surveyed) []Surveyed {
 	ordered := slices.Clone(members)
 	slices.SortStableFunc(ordered, func(a, b Surveyed) int {
 		switch {

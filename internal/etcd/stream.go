@@ -38,12 +38,12 @@ func (c *Client) Snapshot(ctx context.Context, w io.Writer) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("etcd on %s: snapshot: %w", c.via.ID, translateError(err))
 	}
-	out := &sealed{w: w, sum: sha256.New()}
+	out := &checkedWriter{w: w, sum: sha256.New()}
 	err = receivePieces(stream, out, stop)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause
 	}
-	if err == nil && !out.isWhole() {
+	if err == nil && !out.isComplete() {
 		err = fmt.Errorf("%w: its checksum is wrong", ErrSnapshotBroken)
 	}
 	if err != nil {
@@ -80,7 +80,7 @@ func receivePieces(stream grpc.ServerStreamingClient[pb.SnapshotResponse], out i
 }
 
 // sealed passes on what is written and checks whether it ends with the sha256 of everything before.
-type sealed struct {
+type checkedWriter struct {
 	w    io.Writer
 	sum  hash.Hash
 	tail []byte // at most the last sha256.Size bytes, not in sum yet
@@ -88,7 +88,7 @@ type sealed struct {
 }
 
 // Write implements io.Writer.
-func (s *sealed) Write(p []byte) (int, error) {
+func (s *checkedWriter) Write(p []byte) (int, error) {
 	n, err := s.w.Write(p)
 	s.n += int64(n)
 	s.tail = append(s.tail, p[:n]...)
@@ -99,4 +99,4 @@ func (s *sealed) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func (s *sealed) isWhole() bool { return bytes.Equal(s.tail, s.sum.Sum(nil)) }
+func (s *checkedWriter) isComplete() bool { return bytes.Equal(s.tail, s.sum.Sum(nil)) }

@@ -21,9 +21,9 @@ const DefaultTimeout = 5 * time.Minute
 // needs a Stdout writer instead.
 const MaxOutput = 64 << 20
 
-// MostDials is how many hosts are dialled or logged in to at one time. A login takes eight round trips or more,
+// MaxDials is how many hosts are dialled or logged in to at one time. A login takes eight round trips or more,
 // mostly waiting. With more logins each handshake is slower, and busy machines miss its deadline.
-const MostDials = 128
+const MaxDials = 128
 
 // A Host is one machine that runs commands as root. All methods are safe for concurrent use.
 //

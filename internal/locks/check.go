@@ -61,7 +61,7 @@ func (s *Set) Check(ctx context.Context, of plan.Step, via *cluster.Access) erro
 	case leaseRequired:
 		if via != nil {
 			if err := s.holdLease(ctx, via); err != nil {
-				return s.notTaken(err)
+				return s.leaseError(err)
 			}
 		}
 		if lease := s.heldLease(); lease != nil {
@@ -77,8 +77,8 @@ func (s *Set) Check(ctx context.Context, of plan.Step, via *cluster.Access) erro
 	return nil
 }
 
-// notTaken returns why a run could not take the Lease halfway. If another run has it, this one has lost it.
-func (s *Set) notTaken(err error) error {
+// leaseError returns why a run could not take the Lease halfway. If another run has it, this one has lost it.
+func (s *Set) leaseError(err error) error {
 	var held *leaselock.HeldError
 	if !errors.As(err, &held) {
 		return err
@@ -110,5 +110,5 @@ func (s *Set) awaitLease(ctx context.Context, lease Lease) error {
 
 // controlPlaneConfirms reports whether every control-plane host of the cluster names this run as its lock's holder.
 func (s *Set) controlPlaneConfirms(ctx context.Context) bool {
-	return s.Scope.Complete && s.Hosts.Confirmed(ctx, s.Scope.ControlPlane)
+	return s.Scope.Complete && s.Hosts.AllConfirm(ctx, s.Scope.ControlPlane)
 }

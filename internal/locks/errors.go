@@ -62,8 +62,8 @@ func (e *TakenError) Error() string {
 // Unwrap returns ErrLost and the run's other error.
 func (e *TakenError) Unwrap() []error { return []error{ErrLost, e.Err} }
 
-// withoutError removes one part of a joined error; nil if nothing is left.
-func withoutError(err, part error) error {
+// removeError removes one part of a joined error; nil if nothing is left.
+func removeError(err, part error) error {
 	joined, ok := err.(interface{ Unwrap() []error }) // only the outermost is taken apart
 	if !ok {
 		return nil

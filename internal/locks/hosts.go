@@ -82,7 +82,7 @@ func TakeHosts(ctx context.Context, hosts map[string]host.Host, c Claim) (*HostL
 			errs = append(errs, a.err)
 		}
 	}
-	if held := l.heldEverywhere(); held != nil {
+	if held := l.errorIfAllHeld(); held != nil {
 		errs = append(errs, held)
 	}
 	if len(errs) > 0 {
@@ -93,8 +93,8 @@ func TakeHosts(ctx context.Context, hosts map[string]host.Host, c Claim) (*HostL
 	return l, nil
 }
 
-// heldEverywhere returns the *HeldError if no host was locked because of another run.
-func (l *HostLocks) heldEverywhere() error {
+// errorIfAllHeld returns the *HeldError if no host was locked because of another run.
+func (l *HostLocks) errorIfAllHeld() error {
 	for id := range l.hosts {
 		if l.Generation(id) != 0 {
 			return nil
@@ -172,18 +172,18 @@ func (l *HostLocks) Lost() <-chan struct{} { return l.lost }
 // another run; a host without an answer does not count. A process that stood still learns of a loss here first.
 func (l *HostLocks) Check(ctx context.Context) error {
 	answers := make(chan error, len(l.hosts))
-	asked := 0
+	requests := 0
 	for id := range l.hosts {
 		if l.Denied(id) != nil || l.dispensable[id] {
 			continue
 		}
-		asked++
+		requests++
 		go func() {
 			_, err := l.confirmHost(ctx, id)
 			answers <- err
 		}()
 	}
-	for range asked {
+	for range requests {
 		if err := <-answers; err != nil {
 			return err
 		}
@@ -209,8 +209,8 @@ func (l *HostLocks) CheckDispensable(ctx context.Context, id string) error {
 	return l.Denied(id)
 }
 
-// Confirmed asks the given hosts for the holder of their lock, and reports whether all of them named this run.
-func (l *HostLocks) Confirmed(ctx context.Context, ids []string) bool {
+// AllConfirm asks the given hosts for the holder of their lock, and reports whether all of them named this run.
+func (l *HostLocks) AllConfirm(ctx context.Context, ids []string) bool {
 	answers := make(chan bool, len(ids))
 	for _, id := range ids {
 		go func() {

@@ -403,17 +403,17 @@ func TestALockIsConfirmedOnlyIfEveryHostSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Release()
-	if !l.Confirmed(patience(t), []string{"1", "2"}) || l.Confirmed(patience(t), []string{"1", "3"}) {
+	if !l.AllConfirm(patience(t), []string{"1", "2"}) || l.AllConfirm(patience(t), []string{"1", "3"}) {
 		t.Error("hosts that are locked were not confirmed, or one was that is not")
 	}
 	mustTake(t, two, "run-2", true)
-	if l.Confirmed(patience(t), []string{"1", "2"}) || !l.Confirmed(patience(t), []string{"1"}) {
+	if l.AllConfirm(patience(t), []string{"1", "2"}) || !l.AllConfirm(patience(t), []string{"1"}) {
 		t.Error("a host was confirmed whose lock another run has")
 	}
 	one.OnRun = func(host.Cmd) error {
 		return &host.Error{Class: host.Unreachable, Host: "node-1", Err: errors.New("no route")}
 	}
-	if l.Confirmed(patience(t), []string{"1"}) {
+	if l.AllConfirm(patience(t), []string{"1"}) {
 		t.Error("a host was confirmed that does not answer")
 	}
 }

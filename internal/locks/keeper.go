@@ -147,14 +147,14 @@ func sendBeats(ctx context.Context, w io.WriteCloser) {
 // latest is the end of the year 9999, in seconds since 1970.
 const latest = 253402300799
 
-// mostGrant limits a keeper's answer, in bytes.
-const mostGrant = 4 << 10
+// maxGrantBytes limits a keeper's answer, in bytes.
+const maxGrantBytes = 4 << 10
 
 // readGrant reads the keeper's answer.
 func readGrant(ctx context.Context, r *io.PipeReader, name string) (int64, error) {
 	stop := context.AfterFunc(ctx, func() { r.CloseWithError(ctx.Err()) })
 	defer stop()
-	lines := bufio.NewReader(io.LimitReader(r, mostGrant))
+	lines := bufio.NewReader(io.LimitReader(r, maxGrantBytes))
 	first, err := lines.ReadString('\n')
 	if ctx.Err() != nil {
 		err = ctx.Err() // not the error that it caused in the pipe

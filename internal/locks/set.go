@@ -145,7 +145,7 @@ func (s *Set) Guard(ctx context.Context, do func(ctx context.Context) error) err
 	if err == nil || !errors.Is(context.Cause(ctx), ErrLost) {
 		return err
 	}
-	taken := &TakenError{Err: withoutError(err, context.Canceled)}
+	taken := &TakenError{Err: removeError(err, context.Canceled)}
 	if lease := s.heldLease(); lease != nil {
 		select {
 		case <-lease.Lost():

@@ -17,7 +17,7 @@ import (
 func (p *prober) readAPI(ctx context.Context, from <-chan candidate) observed.API {
 	api, reached, problem := attempts[observed.API]{
 		within: p.APITimeout,
-		health: func(c candidate) observed.Tri { return p.latestOf(c).APIServer },
+		health: func(c candidate) observed.Tri { return p.latestAnswer(c).APIServer },
 		try:    p.readAPIThrough,
 	}.firstOf(ctx, from)
 	api.Reached = reached
@@ -151,7 +151,7 @@ type etcdResult struct {
 // readEtcd reads etcd through the first candidate whose member answers for a quorum, else through the first whose
 // member answers: a member cut off from the others knows nothing about them.
 func (p *prober) readEtcd(ctx context.Context, from <-chan candidate) etcdResult {
-	result, reached, problem := p.toEtcd().firstOf(ctx, from)
+	result, reached, problem := p.etcdAttempts().firstOf(ctx, from)
 	result.Etcd.Reached = reached
 	switch reached {
 	case observed.No:
@@ -162,11 +162,11 @@ func (p *prober) readEtcd(ctx context.Context, from <-chan candidate) etcdResult
 	return result
 }
 
-// toEtcd describes attempts to ask etcd. An answer without a leader carries a problem and is not final.
-func (p *prober) toEtcd() attempts[etcdResult] {
+// etcdAttempts describes attempts to ask etcd. An answer without a leader carries a problem and is not final.
+func (p *prober) etcdAttempts() attempts[etcdResult] {
 	return attempts[etcdResult]{
 		within: p.EtcdTimeout,
-		health: func(c candidate) observed.Tri { return p.latestOf(c).EtcdHealth },
+		health: func(c candidate) observed.Tri { return p.latestAnswer(c).EtcdHealth },
 		try:    p.readEtcdThrough,
 		final:  func(r etcdResult) bool { return r.Etcd.Problem == "" },
 	}
@@ -219,15 +219,15 @@ func memberHealth(h observed.Host, members observed.Etcd) observed.Host {
 	}
 	for _, m := range members.Members {
 		if m.Name == h.Hostname && h.Hostname != "" ||
-			slices.ContainsFunc(m.PeerURLs, func(peer string) bool { return isOn(peer, h) }) {
+			slices.ContainsFunc(m.PeerURLs, func(peer string) bool { return hasPeerURL(peer, h) }) {
 			h.EtcdHealth = m.Healthy
 		}
 	}
 	return h
 }
 
-// isOn reports whether a peer URL names one of the host's addresses.
-func isOn(peer string, h observed.Host) bool {
+// hasPeerURL reports whether a peer URL names one of the host's addresses.
+func hasPeerURL(peer string, h observed.Host) bool {
 	u, err := url.Parse(peer)
 	if err != nil {
 		return false

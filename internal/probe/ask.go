@@ -24,7 +24,7 @@ func (p *prober) askHost(ctx context.Context, t Target, heard func(), early func
 			heard()
 		}
 	}
-	ctx, cancel := p.ownTime(ctx, &begun)
+	ctx, cancel := p.withHostTimeout(ctx, &begun)
 	defer cancel()
 	a, err := p.runScript(ctx, t, t.ControlPlane, begin, early)
 	// refused before anything ran: no credentials from a host of unknown identity
@@ -45,10 +45,10 @@ func (p *prober) askHost(ctx context.Context, t Target, heard func(), early func
 	return a
 }
 
-// ownTime returns the context of one host: HostTimeout until its answer begins, AnswerTimeout until it ends.
-func (p *prober) ownTime(ctx context.Context, begun *atomic.Bool) (context.Context, context.CancelFunc) {
+// withHostTimeout returns the context of one host: HostTimeout until its answer begins, AnswerTimeout until it ends.
+func (p *prober) withHostTimeout(ctx context.Context, begun *atomic.Bool) (context.Context, context.CancelFunc) {
 	ctx, end := context.WithTimeout(ctx, p.AnswerTimeout)
-	ctx, cancel := withPatience(ctx, p.HostTimeout, begun.Load)
+	ctx, cancel := withActivityTimeout(ctx, p.HostTimeout, begun.Load)
 	return ctx, func() { cancel(); end() }
 }
 
@@ -76,7 +76,7 @@ func (p *prober) runScript(
 	sent := p.Now()
 	out, err := t.Host.Run(ctx, host.Cmd{
 		Name: "probe", Script: Script, Args: args, Timeout: p.AnswerTimeout,
-		Secret: credentials, Stdout: said, Stderr: &unread{left: mostText},
+		Secret: credentials, Stdout: said, Stderr: &unread{left: maxTextBytes},
 	})
 	received := p.Now()
 	if out.Duration > 0 && out.Duration < received.Sub(sent) {
@@ -104,15 +104,15 @@ func (p *prober) hasKnownCA(a *Answer) bool {
 		return true
 	}
 	text := cluster.Access{Kubeconfig: a.Credentials.Kubeconfig}.CA()
-	if !authority.Known(p.CA, text, a.Credentials.Succession) {
-		a.Host.AdminCA = cmp.Or(otherThan(p.CA, text, a.Credentials.Succession), "none")
+	if !authority.IsKnown(p.CA, text, a.Credentials.Succession) {
+		a.Host.AdminCA = cmp.Or(foreignCA(p.CA, text, a.Credentials.Succession), "none")
 		return false
 	}
 	return true
 }
 
-// otherThan returns the first CA of a file that is neither known nor a successor of the known one.
-func otherThan(known string, file, succession []byte) string {
+// foreignCA returns the first CA of a file that is neither known nor a successor of the known one.
+func foreignCA(known string, file, succession []byte) string {
 	followers := authority.Followers(known, succession)
 	for _, key := range authority.Keys(file) {
 		if !slices.Contains(followers, key) {
@@ -136,7 +136,7 @@ type answerText struct {
 
 // Write takes the next piece.
 func (t *answerText) Write(piece []byte) (int, error) {
-	if len(t.text)+len(piece) > mostText {
+	if len(t.text)+len(piece) > maxTextBytes {
 		return 0, host.ErrOutput
 	}
 	t.begin()
@@ -208,10 +208,10 @@ func errorReason(err error) string {
 
 func oneLine(err error) string { return boundText(err.Error()) }
 
-// boundText bounds a text with a host's words in it: one printable line of at most longestLine bytes.
+// boundText bounds a text with a host's words in it: one printable line of at most maxLineBytes bytes.
 func boundText(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
-	return strings.TrimSpace(host.Printed(text[:min(len(text), longestLine)]))
+	return strings.TrimSpace(host.Printed(text[:min(len(text), maxLineBytes)]))
 }
 
 // firstContacts returns the unapproved keys on the way to a host, the outermost first.
@@ -264,8 +264,8 @@ func (p *prober) newestLife() int {
 	return newest
 }
 
-// staleEpoch reports whether the host with that ID holds data from the cluster's former life.
-func (p *prober) staleEpoch(id string) bool {
+// hasStaleEpoch reports whether the host with that ID holds data from the cluster's former life.
+func (p *prober) hasStaleEpoch(id string) bool {
 	newest := p.newestLife()
 	for _, t := range p.Targets {
 		if t.ID == id {
@@ -275,22 +275,23 @@ func (p *prober) staleEpoch(id string) bool {
 	return false
 }
 
-// ofNewestLife streams the candidates to ask again after an answer from a former life.
-func (p *prober) ofNewestLife(has func(Credentials) bool) <-chan candidate {
+// candidatesOfNewestLife streams the candidates to ask again after an answer from a former life.
+func (p *prober) candidatesOfNewestLife(has func(Credentials) bool) <-chan candidate {
 	all := p.apiCandidates("")
-	again := make(chan candidate, len(all))
+	out := make(chan candidate, len(all))
 	for _, c := range all {
 		if has(c.answer.Credentials) {
-			again <- c
+			out <- c
 		}
 	}
-	close(again)
-	return again
+	close(out)
+	return out
 }
 
-// withPatience returns a context that ends with the cause context.DeadlineExceeded: after d or, if underWay then
+// withActivityTimeout returns a context that ends with the cause context.DeadlineExceeded: after d or, if underWay then
 // reports that an answer is coming, as soon as it no longer does. A busy host that has begun to answer is not dead.
-func withPatience(parent context.Context, d time.Duration, underWay func() bool) (context.Context, context.CancelFunc) {
+func withActivityTimeout(parent context.Context, d time.Duration, underWay func() bool) (context.Context,
+	context.CancelFunc) {
 	const again = 250 * time.Millisecond
 	ctx, cancel := context.WithCancelCause(parent)
 	go func() {

@@ -75,7 +75,7 @@ func TestWhatTheKubeletAllows(t *testing.T) {
 		"the configuration of control groups": {[]string{config + "failCgroupV1: false"}, false, false},
 		"another flag":                        {[]string{"--config-dir=/x", "--fail-swap-on=maybe"}, false, false},
 	} {
-		if swap, cgroupV1 := isAllowed(test.settings); swap != test.swap || cgroupV1 != test.cgroupV1 {
+		if swap, cgroupV1 := parseAllowed(test.settings); swap != test.swap || cgroupV1 != test.cgroupV1 {
 			t.Errorf("%s: swap %t, control groups v1 %t", name, swap, cgroupV1)
 		}
 	}
@@ -108,7 +108,7 @@ func TestWhatAHostSaysItHadBeforeIsBounded(t *testing.T) {
 	l["cgroups"] = []string{"3"}
 	var h observed.Host
 	parseBefore(&h, l)
-	if diff := cmp.Diff([]string{"x.conf"}, h.CNIFiles); diff != "" || len(h.Swaps) != mostSwaps || h.Cgroups != 0 {
+	if diff := cmp.Diff([]string{"x.conf"}, h.CNIFiles); diff != "" || len(h.Swaps) != maxSwaps || h.Cgroups != 0 {
 		t.Errorf("%s, %d swaps, control groups %d", diff, len(h.Swaps), h.Cgroups)
 	}
 }

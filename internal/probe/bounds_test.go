@@ -56,7 +56,7 @@ func TestNoListOfAHostIsEndless(t *testing.T) {
 		"addresses": len(a.Host.Addresses), "tools": len(a.Host.Tools), "static pods": len(a.Host.Manifests),
 		"programs": len(a.Host.Binaries), "digests": len(a.Host.Digests), "parts": len(a.Parts),
 	} {
-		if n == 0 || n > mostValues {
+		if n == 0 || n > maxValues {
 			t.Errorf("%d %s", n, what)
 		}
 	}
@@ -71,10 +71,10 @@ func TestNoTextOfAHostIsEndless(t *testing.T) {
 	a := said(t, "uname\t"+long+" x", "machine-id\t"+long, "etcd-lost\t"+long, "file\t/etc/os-release:ID="+long,
 		"file\t/etc/kubeone/marker:fenced="+long, "block\tfile", "/etc/kubeone/marker:role="+long, "block\t")
 	text, err := json.Marshal(a.Host)
-	if err != nil || len(text) > 8*longestLine {
+	if err != nil || len(text) > 8*maxLineBytes {
 		t.Errorf("%d bytes, %v", len(text), err)
 	}
-	if len(a.Host.EtcdLost) < longestLine/2 {
+	if len(a.Host.EtcdLost) < maxLineBytes/2 {
 		t.Errorf("only %d bytes are left", len(a.Host.EtcdLost))
 	}
 }
@@ -112,7 +112,7 @@ func TestWordsOfAFailureAreText(t *testing.T) {
 		&host.Error{Class: host.Auth, Host: "w-1", Addr: "root@w-1:22", Err: errors.New(words)},
 	} {
 		got := failedHost(t.Context(), err).Problem
-		if len(got) > longestLine || strings.ContainsAny(got, "\x1b\a\n\u202e") || !strings.Contains(got, "no no") {
+		if len(got) > maxLineBytes || strings.ContainsAny(got, "\x1b\a\n\u202e") || !strings.Contains(got, "no no") {
 			t.Errorf("%q", got)
 		}
 	}
@@ -122,7 +122,7 @@ func TestWordsOfAFailureAreText(t *testing.T) {
 func TestWhatAKubeletWritesIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	const escape = "\x1b[2J\u202e"
-	node := nodeOf(corev1.Node{
+	node := newNode(corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "w-1", Annotations: map[string]string{"a": escape}},
 		Status: corev1.NodeStatus{
 			Addresses: []corev1.NodeAddress{{Address: escape}},
@@ -134,11 +134,11 @@ func TestWhatAKubeletWritesIsNotBelieved(t *testing.T) {
 	}
 	for _, app := range []string{"k8s-app", "app", "component"} {
 		pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{app: "kube-proxy"}}}
-		if podOf(pod).App != "kube-proxy" {
+		if newPod(pod).App != "kube-proxy" {
 			t.Errorf("%s does not count", app)
 		}
 		pod.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
-		if counts := podOf(pod).App != ""; counts != (app == "component") {
+		if counts := newPod(pod).App != ""; counts != (app == "component") {
 			t.Errorf("%s of a static pod counts: %v", app, counts)
 		}
 	}

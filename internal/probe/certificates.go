@@ -24,12 +24,12 @@ const soon = 30 * 24 * time.Hour
 // certificateNamed matches the name of a certificate: "apiserver", "etcd/server", "admin.conf".
 var certificateNamed = pattern.Lazy(`^[0-9A-Za-z][0-9A-Za-z./_-]{0,63}$`)
 
-// certificatesOf returns the certificates of a host by name, at most mostValues: those in files and the client
+// parseCertificates returns the certificates of a host by name, at most maxValues: those in files and the client
 // certificates in kubeconfigs. now is the host's clock; if it is unknown, nothing counts as expired.
-func certificatesOf(files map[string][]byte, kubeconfigs map[string][]string, now time.Time) []observed.Certificate {
+func parseCertificates(files map[string][]byte, kubeconfigs map[string][]string, now time.Time) []observed.Certificate {
 	var out []observed.Certificate
 	add := func(name string, content []byte) {
-		if len(out) == mostValues || !certificateNamed().MatchString(name) {
+		if len(out) == maxValues || !certificateNamed().MatchString(name) {
 			return
 		}
 		if c := firstCertificate(content); c != nil {
@@ -93,8 +93,8 @@ func firstCertificate(content []byte) *x509.Certificate {
 // maxNames limits the names of a certificate.
 const maxNames = 256
 
-// namesOf returns the DNS names and addresses of a certificate. It leaves out names that no host can have.
-func namesOf(content []byte) []string {
+// certificateNames returns the DNS names and addresses of a certificate. It leaves out names that no host can have.
+func certificateNames(content []byte) []string {
 	c := firstCertificate(content)
 	if c == nil {
 		return nil
@@ -146,7 +146,7 @@ func parseAuthorities(pem map[string][]byte, begun []string) map[string]observed
 	out := map[string]observed.Authority{}
 	for _, name := range observed.Authorities() {
 		files := authority.FilesOf(name)
-		a := authority.Of(name, pem[pkiDir+files.Public], pem[nextDir+files.Next()], begun)
+		a := authority.Parse(name, pem[pkiDir+files.Public], pem[nextDir+files.Next()], begun)
 		if a.Signer() == "" {
 			continue
 		}

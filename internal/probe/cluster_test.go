@@ -264,7 +264,7 @@ func TestAnswerOfCutOffMemberIsNotFinal(t *testing.T) {
 				from <- candidate{target: Target{ID: id}}
 			}
 			close(from)
-			search := (&prober{}).toEtcd()
+			search := (&prober{}).etcdAttempts()
 			search.within = time.Second
 			search.health = func(candidate) observed.Tri { return observed.Unknown }
 			search.try = func(_ context.Context, c candidate) (etcdResult, error) {

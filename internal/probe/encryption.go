@@ -36,8 +36,8 @@ var (
 )
 
 const (
-	mostConfigurations = 16
-	mostKeys           = 16 // in one configuration
+	maxConfigurations = 16
+	maxKeys           = 16 // in one configuration
 )
 
 // parseEncryption returns how the host's API server encrypts its storage; nil if the host does not report it.
@@ -54,7 +54,7 @@ func parseEncryption(l lines) *observed.Encryption {
 			return &out
 		}
 	}
-	config := func(name string) (c observed.EncryptionConfig, whole bool) {
+	config := func(name string) (c observed.EncryptionConfig, found bool) {
 		if name == no || name == "" {
 			return observed.EncryptionConfig{}, true
 		}
@@ -63,13 +63,13 @@ func parseEncryption(l lines) *observed.Encryption {
 		return c, len(c.Providers) > 0
 	}
 	out.Next, _ = config(next)
-	_, there := config(next)
-	_, manifest := config(l.firstValue("encryption-manifest"))
-	out.Lost = !there || !manifest
+	_, nextFound := config(next)
+	_, manifestFound := config(l.firstValue("encryption-manifest"))
+	out.Lost = !nextFound || !manifestFound
 	for _, name := range l["encryption-running"] {
 		c, _ := config(name)
-		again := func(have observed.EncryptionConfig) bool { return have.Digest == c.Digest }
-		if len(out.Running) < mostConfigurations && !slices.ContainsFunc(out.Running, again) {
+		sameDigest := func(have observed.EncryptionConfig) bool { return have.Digest == c.Digest }
+		if len(out.Running) < maxConfigurations && !slices.ContainsFunc(out.Running, sameDigest) {
 			out.Running = append(out.Running, c)
 		}
 	}
@@ -87,14 +87,14 @@ func isForeignPath(name string) bool {
 
 // encryptionFiles returns, by digest, the providers of our configurations whose content matches their name.
 func encryptionFiles(l lines) map[string][]observed.EncryptedBy {
-	whole := map[string]bool{}
+	matching := map[string]bool{}
 	for _, text := range l["encryption-file"] {
 		m := encryptionFile().FindStringSubmatch(text)
-		if len(m) == 0 || len(whole) == mostConfigurations {
+		if len(m) == 0 || len(matching) == maxConfigurations {
 			continue
 		}
 		if m[1] == m[2] {
-			whole[m[1]] = true
+			matching[m[1]] = true
 		}
 	}
 	out := map[string][]observed.EncryptedBy{}
@@ -103,7 +103,7 @@ func encryptionFiles(l lines) map[string][]observed.EncryptedBy {
 		if len(m) == 0 {
 			continue
 		}
-		if !whole[m[1]] || len(out[m[1]]) == mostKeys {
+		if !matching[m[1]] || len(out[m[1]]) == maxKeys {
 			continue
 		}
 		key, _, _ := strings.Cut(m[3], " ")
@@ -115,8 +115,8 @@ func encryptionFiles(l lines) map[string][]observed.EncryptedBy {
 	return out
 }
 
-// nodeOf bounds the texts that the API accepts unchecked: a kubelet controls its own Node.
-func nodeOf(n corev1.Node) observed.Node {
+// newNode bounds the texts that the API accepts unchecked: a kubelet controls its own Node.
+func newNode(n corev1.Node) observed.Node {
 	_, controlPlane := n.Labels[nodes.ControlPlaneLabel]
 	out := observed.Node{
 		Name: boundText(n.Name), Unschedulable: n.Spec.Unschedulable, ControlPlane: controlPlane,
@@ -133,7 +133,7 @@ func nodeOf(n corev1.Node) observed.Node {
 	}
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
-			out.Ready = triOf(c.Status)
+			out.Ready = newTri(c.Status)
 		}
 	}
 	for _, t := range n.Spec.Taints {
@@ -142,7 +142,7 @@ func nodeOf(n corev1.Node) observed.Node {
 	return out
 }
 
-func triOf(s corev1.ConditionStatus) observed.Tri {
+func newTri(s corev1.ConditionStatus) observed.Tri {
 	switch s {
 	case corev1.ConditionTrue:
 		return observed.Yes
@@ -152,9 +152,9 @@ func triOf(s corev1.ConditionStatus) observed.Tri {
 	return observed.Unknown
 }
 
-// podOf keeps only the label "component" of a static pod, as set by kubeadm. Its kubelet controls the other labels,
+// newPod keeps only the label "component" of a static pod, as set by kubeadm. Its kubelet controls the other labels,
 // which could make it look like a pod of a DaemonSet or Deployment.
-func podOf(p corev1.Pod) observed.Pod {
+func newPod(p corev1.Pod) observed.Pod {
 	out := observed.Pod{Namespace: p.Namespace, Name: p.Name, Node: boundText(p.Spec.NodeName), Ready: observed.No}
 	labels := []string{"k8s-app", "component", "app"}
 	if _, static := p.Annotations[corev1.MirrorPodAnnotationKey]; static {
@@ -167,7 +167,7 @@ func podOf(p corev1.Pod) observed.Pod {
 	}
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady {
-			out.Ready = triOf(c.Status)
+			out.Ready = newTri(c.Status)
 		}
 	}
 	if ip, err := netip.ParseAddr(p.Status.PodIP); err == nil && !p.Spec.HostNetwork {
@@ -182,8 +182,8 @@ func podOf(p corev1.Pod) observed.Pod {
 	return out
 }
 
-// lockOf parses our Lease at the operator's time now; nil if it is free.
-func lockOf(l *coordinationv1.Lease, now time.Time) *observed.Lock {
+// newLock parses our Lease at the operator's time now; nil if it is free.
+func newLock(l *coordinationv1.Lease, now time.Time) *observed.Lock {
 	holder, since, live := leaselock.State(l, now)
 	if holder.Name == "" {
 		return nil
@@ -200,7 +200,7 @@ var settingsScript string
 
 const (
 	settingsTimeout = 20 * time.Second
-	longestSetting  = 4 << 10 // bytes of a line
+	maxSettingBytes = 4 << 10 // bytes of a line
 )
 
 // Settings reads changed files of a host by path or pattern, and the originals that the host
@@ -211,7 +211,7 @@ func Settings(ctx context.Context, h Host, paths, kept []string) settings.Live {
 	_, err := h.Run(ctx, host.Cmd{
 		Name: "read settings", Script: settingsScript, Timeout: settingsTimeout, Stdout: said,
 		Args:   []string{strings.Join(slices.Concat(paths, kept), " "), strings.Join(kept, " ")},
-		Stderr: &unread{left: mostText},
+		Stderr: &unread{left: maxTextBytes},
 	})
 	if err != nil {
 		return settings.Live{Failed: errorReason(err)}
@@ -255,13 +255,13 @@ type settingsReader struct {
 func (r *settingsReader) readLine(line string) {
 	if text, ok := strings.CutPrefix(line, "="); ok {
 		if r.into != nil {
-			r.into[r.of] += host.Printed(text[:min(len(text), longestSetting)]) + "\n"
+			r.into[r.of] += host.Printed(text[:min(len(text), maxSettingBytes)]) + "\n"
 		}
 		return
 	}
 	name, path, _ := strings.Cut(line, "\t")
 	r.into, r.of = nil, path
-	if len(r.live.Texts)+len(r.live.Kept) >= mostValues ||
+	if len(r.live.Texts)+len(r.live.Kept) >= maxValues ||
 		!slices.ContainsFunc(r.asked, func(pattern string) bool { return matchesPath(pattern, path) }) {
 		return
 	}
@@ -281,6 +281,6 @@ func (r *settingsReader) readLine(line string) {
 // matchesPath reports whether a path matches the pattern and looks like a path of ours.
 func matchesPath(pattern, file string) bool {
 	ok, err := path.Match(pattern, file)
-	return ok && err == nil && len(file) <= longestLine && path.Clean(file) == file && host.Printed(file) == file &&
+	return ok && err == nil && len(file) <= maxLineBytes && path.Clean(file) == file && host.Printed(file) == file &&
 		!strings.Contains(file, "\t")
 }

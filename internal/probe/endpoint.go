@@ -43,7 +43,7 @@ func (p *prober) askEndpoint(ctx context.Context, c candidate) (observed.Tri, st
 	}
 	ctx, cancel := context.WithTimeout(ctx, endpointTimeout)
 	defer cancel()
-	err := fromAny(ctx, []Target{c.target}, func(ctx context.Context, dial dialFunc) error {
+	err := askFromAny(ctx, []Target{c.target}, func(ctx context.Context, dial dialFunc) error {
 		connection, err := tlsHandshake(ctx, dial, p.Endpoint, &tls.Config{RootCAs: ca, MinVersion: tls.VersionTLS12})
 		if err == nil {
 			_ = connection.Close()
@@ -56,11 +56,11 @@ func (p *prober) askEndpoint(ctx context.Context, c candidate) (observed.Tri, st
 	return observed.Yes, ""
 }
 
-// readyAt finds a ready API server at the endpoint or where the kubeconfigs of control-plane hosts point, from this
-// machine or from such a host that answers. It is used if no API server of the hosts has answered or calls itself
-// ready, so that a cluster served by other machines is not taken for lost. The server need not authenticate and gets
-// no data: the only effect is that kubeone does less.
-func (p *prober) readyAt(ctx context.Context) string {
+// findReadyServer finds a ready API server at the endpoint or where the kubeconfigs of control-plane hosts point, from
+// this machine or from such a host that answers. It is used if no API server of the hosts has answered or calls itself
+// ready, so that a cluster served by other machines is not taken for lost. The server need not authenticate and gets no
+// data: the only effect is that kubeone does less.
+func (p *prober) findReadyServer(ctx context.Context) string {
 	var via []Target
 	endpoints := []string{p.Endpoint}
 	for _, t := range p.Targets {
@@ -73,7 +73,7 @@ func (p *prober) readyAt(ctx context.Context) string {
 		}
 		via = append(via, t)
 		for _, server := range []string{seen.Endpoint, seen.AdminEndpoint} {
-			if u, err := url.Parse(server); err == nil && u.Port() != "" && len(endpoints) < mostEndpoints {
+			if u, err := url.Parse(server); err == nil && u.Port() != "" && len(endpoints) < maxEndpoints {
 				endpoints = append(endpoints, u.Host)
 			}
 		}
@@ -87,7 +87,7 @@ func (p *prober) readyAt(ctx context.Context) string {
 	for i, endpoint := range endpoints {
 		p.countRequests(1, 0)
 		asking.Go(func() {
-			ready[i] = fromAny(ctx, via, func(ctx context.Context, dial dialFunc) error {
+			ready[i] = askFromAny(ctx, via, func(ctx context.Context, dial dialFunc) error {
 				return askReady(ctx, dialFast(dial), endpoint)
 			}) == nil
 		})
@@ -99,10 +99,10 @@ func (p *prober) readyAt(ctx context.Context) string {
 	return ""
 }
 
-// mostEndpoints limits the places to search for a ready API server, and readyTimeout the time. If an address accepts
+// maxEndpoints limits the places to search for a ready API server, and readyTimeout the time. If an address accepts
 // no connection, such as a future one, connectTimeout applies.
 const (
-	mostEndpoints  = 8
+	maxEndpoints   = 8
 	readyTimeout   = 4 * time.Second
 	connectTimeout = time.Second
 )
@@ -116,9 +116,9 @@ func dialFast(dial dialFunc) dialFunc {
 	}
 }
 
-// fromAny asks from this machine and all hosts at once. It returns nil at the first success, else why all failed. It
+// askFromAny asks from this machine and all hosts at once. It returns nil at the first success, else why all failed. It
 // cancels what is still running when it returns.
-func fromAny(ctx context.Context, hosts []Target, ask func(context.Context, dialFunc) error) error {
+func askFromAny(ctx context.Context, hosts []Target, ask func(context.Context, dialFunc) error) error {
 	from := []dialFrom{{"this machine", (&net.Dialer{}).DialContext}}
 	for _, t := range hosts {
 		from = append(from, dialFrom{t.ID, t.Host.Dial})
@@ -151,7 +151,7 @@ func fromAny(ctx context.Context, hosts []Target, ask func(context.Context, dial
 // askReady asks an API server whether it is ready. Any unusual answer means that it is something else.
 func askReady(ctx context.Context, dial dialFunc, address string) error {
 	connection, err := tlsHandshake(ctx, dial, address, &tls.Config{
-		InsecureSkipVerify: true, //nolint:gosec // see readyAt: no data is sent, and a lie only makes kubeone do less
+		InsecureSkipVerify: true, //nolint:gosec // see findReadyServer: no data is sent, and a lie only makes kubeone do less
 	})
 	if err != nil {
 		return err

@@ -86,12 +86,12 @@ func TestReadyServerAtEndpointIsFound(t *testing.T) {
 		if c.asked {
 			p.Endpoint = endpoint
 		}
-		if got := p.readyAt(t.Context()); (got == endpoint) != c.ready || got != "" && got != endpoint {
+		if got := p.findReadyServer(t.Context()); (got == endpoint) != c.ready || got != "" && got != endpoint {
 			t.Errorf("%s: %q", name, got)
 		}
 		reached.Host.Endpoint, p.Endpoint = "https://old.invalid:6443", ""
 		p.answers["cp-2"] = reached
-		if got := p.readyAt(t.Context()); c.ready && got != "old.invalid:6443" {
+		if got := p.findReadyServer(t.Context()); c.ready && got != "old.invalid:6443" {
 			t.Errorf("%s: where a host dials: %q", name, got)
 		}
 		p.Endpoint = endpoint
@@ -101,7 +101,7 @@ func TestReadyServerAtEndpointIsFound(t *testing.T) {
 			"serves itself":   {Reach: observed.Reached, APIServer: observed.Yes},
 		} {
 			p.answers["cp-2"] = Answer{Host: not}
-			if got := p.readyAt(t.Context()); got != "" {
+			if got := p.findReadyServer(t.Context()); got != "" {
 				t.Errorf("%s: it was asked through a host that %s", name, what)
 			}
 		}
@@ -126,7 +126,7 @@ func TestASilentEndpointIsLeft(t *testing.T) {
 		}
 	}()
 	p := &prober{Request: Request{Endpoint: silent.Addr().String()}.withDefaults()}
-	if got := p.readyAt(ctx); got != "" {
+	if got := p.findReadyServer(ctx); got != "" {
 		t.Errorf("%q is ready", got)
 	}
 }

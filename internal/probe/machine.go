@@ -112,12 +112,12 @@ func clusterInterfaces() []string {
 		plugins.Traces().Interfaces...)
 }
 
-// parseAddresses returns the host's own addresses of global scope, sorted, at most mostValues.
+// parseAddresses returns the host's own addresses of global scope, sorted, at most maxValues.
 func parseAddresses(l lines) []string {
 	found := strings.Fields(l.firstValue("addresses")) // hostname -I
 	for _, v := range l["address"] {                   // "2: eth0    inet 10.0.0.1/24 brd ... scope global eth0"
 		fields := strings.Fields(v)
-		if len(fields) < 4 || ofCluster(fields[1]) {
+		if len(fields) < 4 || isClusterInterface(fields[1]) {
 			continue
 		}
 		found = append(found, fields[3])
@@ -131,10 +131,10 @@ func parseAddresses(l lines) []string {
 	}
 	slices.Sort(out)
 	out = slices.Compact(out)
-	return out[:min(len(out), mostValues)]
+	return out[:min(len(out), maxValues)]
 }
 
-func ofCluster(device string) bool {
+func isClusterInterface(device string) bool {
 	return slices.ContainsFunc(clusterInterfaces(), func(prefix string) bool {
 		return strings.HasPrefix(device, prefix)
 	})
@@ -158,8 +158,8 @@ func parseFirewalls(l lines) []observed.Firewall {
 	return out
 }
 
-// ourPort reports whether the control plane or the kubelet uses the port.
-func ourPort(n int) bool {
+// isOurPort reports whether the control plane or the kubelet uses the port.
+func isOurPort(n int) bool {
 	return slices.Contains([]int{6443, 2379, 2380, 10250, 10257, 10259}, n)
 }
 
@@ -235,7 +235,7 @@ func (s socket) loopbackRank() int {
 func portsInUse(l lines) []observed.Port {
 	found := map[int]string{}
 	for _, s := range parseSockets(l) {
-		if ourPort(s.port) && (found[s.port] == "" || s.process != "") {
+		if isOurPort(s.port) && (found[s.port] == "" || s.process != "") {
 			found[s.port] = s.process
 		}
 	}
@@ -275,8 +275,8 @@ const latest = 253402300799
 // unixTime parses seconds since 1970, at most latest, with or without a fraction. It drops the fraction if date does
 // not support %N.
 func unixTime(s string) (time.Time, bool) {
-	whole, fraction, _ := strings.Cut(strings.TrimSpace(s), ".")
-	seconds, err := strconv.ParseInt(whole, 10, 64)
+	digits, fraction, _ := strings.Cut(strings.TrimSpace(s), ".")
+	seconds, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || seconds < 0 || seconds > latest {
 		return time.Time{}, false
 	}

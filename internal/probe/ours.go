@@ -35,20 +35,20 @@ func parseOurs(h *observed.Host, l lines, files map[string][]string) {
 	h.Edited = parseEdited(l["edited"])
 	h.Encryption = parseEncryption(l)
 	h.Restorable = parseRestorable(l["restorable"], h.Edited)
-	h.PodEdits = podEdits(l["pod-edit"], h.Edited)
+	h.PodEdits = parsePodEdits(l["pod-edit"], h.Edited)
 	h.Exposed = parseExposed(l["exposed"], len(l["runs-as"]) > 0)
-	h.HooksOwed = hooksOwed(l["hooks"])
+	h.HooksOwed = pendingHooks(l["hooks"])
 	h.Lock = parseLock(l, files)
 	h.Step = parseStep(l, files)
 	for _, path := range l["kept"] {
-		if len(h.Kept) < mostKept && keptPath().MatchString(path) {
+		if len(h.Kept) < maxKept && keptPath().MatchString(path) {
 			h.Kept = append(h.Kept, path)
 		}
 	}
 }
 
-// hooksOwed returns the activities that hosts record, each once.
-func hooksOwed(noted []string) []string {
+// pendingHooks returns the activities that hosts record, each once.
+func pendingHooks(noted []string) []string {
 	var out []string
 	for _, activity := range []desired.Activity{
 		desired.Installing, desired.Joining, desired.Upgrading, desired.Reconfiguring,
@@ -69,7 +69,7 @@ var bundlePath = pattern.Lazy(`^([0-9]{1,15}) /var/lib/kubeone/bundles/(kubeone-
 // imageNoted matches the name and digest of the controllers' image.
 var imageNoted = pattern.Lazy(`^kubeone\.k8c\.io/[0-9A-Za-z._:-]{1,128} sha256:[0-9a-f]{64}$`)
 
-const mostBundles = 64
+const maxBundles = 64
 
 // controllerFiles returns the host's files for the controllers.
 func controllerFiles(bundles, note []string) observed.ControllerFiles {
@@ -79,7 +79,7 @@ func controllerFiles(bundles, note []string) observed.ControllerFiles {
 	}
 	for _, text := range bundles {
 		m := bundlePath().FindStringSubmatch(text)
-		if m == nil || len(out.Bundles) == mostBundles {
+		if m == nil || len(out.Bundles) == maxBundles {
 			continue
 		}
 		if out.Bundles == nil {
@@ -93,18 +93,18 @@ func controllerFiles(bundles, note []string) observed.ControllerFiles {
 // keptPath matches a directory of kept data. Other output of a host is never repeated.
 var keptPath = pattern.Lazy(`^/(var/lib/kubeone-old|var/lib/etcd|etc/kubernetes)/[0-9A-Za-z.-]{1,64}$`)
 
-const mostKept = 64
+const maxKept = 64
 
 // editedPath matches the path of one of our files.
 var editedPath = pattern.Lazy(`^(/(etc|var/lib)/[0-9A-Za-z._/:@-]{1,160}): FAILED( open or read)?$`)
 
-const mostEdited = 32
+const maxEdited = 32
 
 // parseEdited parses lines "path: FAILED".
 func parseEdited(text []string) []string {
 	var out []string
 	for _, t := range text {
-		if m := editedPath().FindStringSubmatch(t); m != nil && len(out) < mostEdited {
+		if m := editedPath().FindStringSubmatch(t); m != nil && len(out) < maxEdited {
 			out = append(out, m[1])
 		}
 	}
@@ -131,7 +131,7 @@ var exposedFile = pattern.Lazy(`^([0-7]{1,4}) ([0-9]{1,9}) (` + strings.Join([]s
 	`/etc/containerd/conf\.d/kubeone-registry-[0-9A-Za-z._:%-]{1,160}\.toml`,
 }, "|") + `)$`)
 
-const mostExposed = 32
+const maxExposed = 32
 
 // parseExposed returns the files with keys that users other than root may access. If components run as their own
 // users, kubeadm gives them some files below /etc/kubernetes; others there may be theirs on purpose.
@@ -139,7 +139,7 @@ func parseExposed(said []string, ownUsers bool) []observed.FileAccess {
 	var out []observed.FileAccess
 	for _, text := range said {
 		m := exposedFile().FindStringSubmatch(text)
-		if m == nil || len(out) == mostExposed || ownUsers && strings.HasPrefix(m[3], "/etc/kubernetes/") {
+		if m == nil || len(out) == maxExposed || ownUsers && strings.HasPrefix(m[3], "/etc/kubernetes/") {
 			continue
 		}
 		mode, _ := strconv.ParseUint(m[1], 8, 16) // at most four digits
@@ -155,14 +155,14 @@ func parseExposed(said []string, ownUsers bool) []observed.FileAccess {
 var podEdit = pattern.Lazy(
 	`^/etc/kubernetes/manifests/[^ ]+ ([0-9A-Za-z-]{1,160}|[A-Za-z]{1,16}: *[0-9A-Za-z._/:@-]{1,160})$`)
 
-const mostPodEdits = 16
+const maxPodEdits = 16
 
-// podEdits returns the differences in the edited files that are static pods.
-func podEdits(text, edited []string) map[string][]string {
+// parsePodEdits returns the differences in the edited files that are static pods.
+func parsePodEdits(text, edited []string) map[string][]string {
 	var out map[string][]string
 	for _, t := range text {
 		path, what, _ := strings.Cut(t, " ")
-		if !podEdit().MatchString(t) || !slices.Contains(edited, path) || len(out[path]) >= mostPodEdits {
+		if !podEdit().MatchString(t) || !slices.Contains(edited, path) || len(out[path]) >= maxPodEdits {
 			continue
 		}
 		if out == nil {
@@ -187,8 +187,8 @@ func parseMarker(l lines, files map[string][]string) *observed.Marker {
 	}
 }
 
-// longestWord limits an ID or a Node's name; IDs and names in Kubernetes have at most 253 characters.
-const longestWord = 253
+// maxWordBytes limits an ID or a Node's name; IDs and names in Kubernetes have at most 253 characters.
+const maxWordBytes = 253
 
 // machineName returns the namespace and name of a Machine, as reported by a host. Anything else becomes a question
 // mark, because the host still belongs to some Machine.
@@ -209,17 +209,17 @@ func validWord(s string) string {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
 			strings.ContainsRune("-_.:", r))
 	}
-	if len(s) > longestWord || strings.ContainsFunc(s, strange) {
+	if len(s) > maxWordBytes || strings.ContainsFunc(s, strange) {
 		return ""
 	}
 	return s
 }
 
-// parseDigests parses lines "name sha256", at most mostValues.
+// parseDigests parses lines "name sha256", at most maxValues.
 func parseDigests(text []string) map[string]string {
 	var out map[string]string
 	for _, t := range text {
-		if fields := strings.Fields(t); len(fields) == 2 && validWord(fields[0]) != "" && len(out) < mostValues {
+		if fields := strings.Fields(t); len(fields) == 2 && validWord(fields[0]) != "" && len(out) < maxValues {
 			if out == nil {
 				out = map[string]string{}
 			}

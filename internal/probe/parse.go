@@ -40,10 +40,10 @@ func Parse(out []byte, sent, received time.Time) (Answer, error) {
 	parsePresence(&h, l)
 	h.CAHash = CAHash(pem[clusterCA])
 	h.Authorities = parseAuthorities(pem, files[rotationFile])
-	h.Certificates = certificatesOf(pem, kubeconfigs, hostClock(l))
+	h.Certificates = parseCertificates(pem, kubeconfigs, hostClock(l))
 	h.Endpoint = yamlValue(kubeconfigs[kubeletConf], "server")
 	h.AdminEndpoint = yamlValue(kubeconfigs[adminConf], "server")
-	h.APINames = namesOf(pem[apiServerCert])
+	h.APINames = certificateNames(pem[apiServerCert])
 	kubeletCert(&h, l, kubeconfigs[kubeletConf])
 	if now := hostClock(l); !now.IsZero() {
 		h.ClockSkew = now.Sub(sent.Add(received.Sub(sent) / 2))
@@ -116,21 +116,21 @@ var (
 // lines is a host's answer: the values of each name, in the order printed.
 type lines map[string][]string
 
-// mostText limits an answer, in bytes; real hosts print about 50 kB.
-const mostText = 4 << 20
+// maxTextBytes limits an answer, in bytes; real hosts print about 50 kB.
+const maxTextBytes = 4 << 20
 
 // Limits of what is kept of an answer. Honest hosts stay far below them.
 const (
-	longestLine = 1 << 10  // bytes of a fact
-	longestData = 64 << 10 // bytes of a line in a certificate or kubeconfig
-	mostValues  = 256      // values of a list: addresses, programs, certificates
+	maxLineBytes = 1 << 10  // bytes of a fact
+	maxDataBytes = 64 << 10 // bytes of a line in a certificate or kubeconfig
+	maxValues    = 256      // values of a list: addresses, programs, certificates
 )
 
 // boundLine returns a line within its limits and without nonprintable characters.
 func boundLine(name, text string) string {
-	most := longestLine
+	most := maxLineBytes
 	if name == "pem" || name == "secret" || name == "yaml" {
-		most = longestData
+		most = maxDataBytes
 	}
 	return host.Printed(text[:min(len(text), most)])
 }
@@ -223,7 +223,7 @@ func (l lines) fileContents(name string) map[string][]byte {
 	return files
 }
 
-// validWords returns the values of a name that are valid words: sorted, unique, at most mostValues.
+// validWords returns the values of a name that are valid words: sorted, unique, at most maxValues.
 func (l lines) validWords(name string) []string {
 	var out []string
 	for _, v := range l[name] {
@@ -233,7 +233,7 @@ func (l lines) validWords(name string) []string {
 	}
 	slices.Sort(out)
 	out = slices.Compact(out)
-	return out[:min(len(out), mostValues)]
+	return out[:min(len(out), maxValues)]
 }
 
 // parsePairs parses lines key=value. The last value of a key counts, and quotes around a value are removed.
@@ -255,8 +255,8 @@ type Span struct {
 }
 
 const (
-	mostParts     = 32  // number of parts kept
-	longestUptime = 1e9 // seconds: 31 years
+	maxParts  = 32  // number of parts kept
+	maxUptime = 1e9 // seconds: 31 years
 )
 
 // parseParts returns when each part of the script ran, relative to the first, in steps of 10 ms. A part's name is a
@@ -266,15 +266,15 @@ func parseParts(l lines) []Span {
 	var first time.Duration
 	for _, v := range l["part"] {
 		fields := strings.Fields(v)
-		if len(fields) != 3 || len(out) == mostParts || !partName(fields[0]) {
+		if len(fields) != 3 || len(out) == maxParts || !partName(fields[0]) {
 			continue
 		}
 		from, fromErr := strconv.ParseFloat(fields[1], 64)
 		to, toErr := strconv.ParseFloat(fields[2], 64)
-		if fromErr != nil || toErr != nil || !(0 <= from && from <= to && to <= longestUptime) {
+		if fromErr != nil || toErr != nil || !(0 <= from && from <= to && to <= maxUptime) {
 			continue // also rejects NaN
 		}
-		s := Span{What: fields[0], From: durationOf(from), To: durationOf(to)}
+		s := Span{What: fields[0], From: parseDuration(from), To: parseDuration(to)}
 		if len(out) == 0 || s.From < first {
 			first = s.From
 		}
@@ -289,7 +289,9 @@ func parseParts(l lines) []Span {
 
 func partName(s string) bool { return validWord(s) != "" && s != "API" && s != "etcd" }
 
-func durationOf(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
+func parseDuration(seconds float64) time.Duration {
+	return time.Duration(seconds * float64(time.Second))
+}
 
 // addSpans adds spans of a host whose times are relative to from.
 func (p *prober) addSpans(host string, from time.Time, spans ...Span) {

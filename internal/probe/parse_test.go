@@ -366,13 +366,13 @@ func TestEditedFiles(t *testing.T) {
 		"/etc/kubernetes/manifests/other.yaml --v", pod + " " + strings.Repeat("a", 500), pod,
 	}
 	if diff := cmp.Diff(map[string][]string{pod: {"--v", "mountPath: /etc/x"}},
-		podEdits(pods, []string{pod, "/etc/x"})); diff != "" {
+		parsePodEdits(pods, []string{pod, "/etc/x"})); diff != "" {
 		t.Error(diff)
 	}
-	if many := podEdits(slices.Repeat(pods[:1], 1000), []string{pod}); len(many[pod]) != mostPodEdits {
+	if many := parsePodEdits(slices.Repeat(pods[:1], 1000), []string{pod}); len(many[pod]) != maxPodEdits {
 		t.Errorf("%d edits", len(many[pod]))
 	}
-	if many := parseEdited(slices.Repeat([]string{"/etc/x: FAILED"}, 1000)); len(many) != mostEdited {
+	if many := parseEdited(slices.Repeat([]string{"/etc/x: FAILED"}, 1000)); len(many) != maxEdited {
 		t.Errorf("%d files", len(many))
 	}
 }
@@ -404,7 +404,7 @@ func TestExposedFiles(t *testing.T) {
 	if diff := cmp.Diff([]observed.FileAccess{kubelet, registry}, parseExposed(said, true)); diff != "" {
 		t.Errorf("components with users of their own: %s", diff)
 	}
-	if many := parseExposed(slices.Repeat(said[:1], 1000), false); len(many) != mostExposed {
+	if many := parseExposed(slices.Repeat(said[:1], 1000), false); len(many) != maxExposed {
 		t.Errorf("%d files", len(many))
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// mostObjects limits the objects of one kind that are read.
-const mostObjects = 1000
+// maxObjects limits the objects of one kind that are read.
+const maxObjects = 1000
 
 // readPoolObjects reads Machines and related objects. A cluster without the kind Machine has none. An API error is
 // recorded as such: the owner of a kind must not be able to make everything else unreadable.
@@ -66,18 +66,18 @@ func (r *reader) readPool(ctx context.Context, api *observed.API) error {
 		return err
 	}
 	for _, o := range deployments.items {
-		pool.Deployments = append(pool.Deployments, deploymentOf(o))
+		pool.Deployments = append(pool.Deployments, newDeployment(o))
 	}
-	owners, has := deploymentsOf(sets), map[string]string{}
+	owners, has := newDeployments(sets), map[string]string{}
 	for _, o := range hosts.items {
-		h := poolHostOf(o)
+		h := newPoolHost(o)
 		pool.Hosts = append(pool.Hosts, h)
 		if uid := o.textAt("status", "claim", "uid"); uid != "" {
 			has[uid] = h.Name
 		}
 	}
 	for _, o := range found.items {
-		m := machineOf(o, owners)
+		m := newMachine(o, owners)
 		m.Host = has[string(o.GetUID())]
 		pool.Machines = append(pool.Machines, m)
 	}
@@ -107,14 +107,14 @@ func (r *reader) foreignDefinitions(ctx context.Context) ([]string, error) {
 	var out []string
 	for _, name := range machines.DefinitionNames() {
 		r.requests.Add(1)
-		is, err := r.dynamic.Resource(machines.Definitions()).Get(ctx, name, metav1.GetOptions{})
+		definition, err := r.dynamic.Resource(machines.Definitions()).Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		if _, ours := machines.Revision(is); !ours {
+		if _, ours := machines.Revision(definition); !ours {
 			out = append(out, name)
 		}
 	}
@@ -153,12 +153,12 @@ type list struct {
 
 func (r *reader) listObjects(ctx context.Context, kind schema.GroupVersionResource) (list, error) {
 	r.requests.Add(1)
-	got, err := r.dynamic.Resource(kind).List(ctx, metav1.ListOptions{Limit: mostObjects})
+	got, err := r.dynamic.Resource(kind).List(ctx, metav1.ListOptions{Limit: maxObjects})
 	if err != nil {
 		return list{}, err
 	}
-	out := list{more: got.GetContinue() != "" || len(got.Items) > mostObjects}
-	for _, item := range got.Items[:min(len(got.Items), mostObjects)] {
+	out := list{more: got.GetContinue() != "" || len(got.Items) > maxObjects}
+	for _, item := range got.Items[:min(len(got.Items), maxObjects)] {
 		out.items = append(out.items, object{item})
 	}
 	slices.SortFunc(out.items, func(a, b object) int {
@@ -198,7 +198,7 @@ func (o object) ownerOfKind(kind string) string {
 	return ""
 }
 
-func deploymentOf(o object) observed.MachineDeployment {
+func newDeployment(o object) observed.MachineDeployment {
 	return observed.MachineDeployment{
 		Namespace: boundText(o.GetNamespace()), Name: boundText(o.GetName()), Deleting: o.GetDeletionTimestamp() != nil,
 		Kubelet:  o.versionAt("spec", "template", "spec", "versions", "kubelet"),
@@ -207,8 +207,8 @@ func deploymentOf(o object) observed.MachineDeployment {
 	}
 }
 
-// deploymentsOf returns the names of the sets' deployments, by namespace and name of the set.
-func deploymentsOf(sets list) map[[2]string]string {
+// newDeployments returns the names of the sets' deployments, by namespace and name of the set.
+func newDeployments(sets list) map[[2]string]string {
 	out := map[[2]string]string{}
 	for _, o := range sets.items {
 		if owner := o.ownerOfKind("MachineDeployment"); owner != "" {
@@ -218,8 +218,8 @@ func deploymentsOf(sets list) map[[2]string]string {
 	return out
 }
 
-// machineOf reads a Machine except its host, which its Host names.
-func machineOf(o object, deployments map[[2]string]string) observed.Machine {
+// newMachine reads a Machine except its host, which its Host names.
+func newMachine(o object, deployments map[[2]string]string) observed.Machine {
 	m := observed.Machine{
 		Namespace: boundText(o.GetNamespace()), Name: boundText(o.GetName()), Deleting: o.GetDeletionTimestamp() != nil,
 		Provider: o.textAt("spec", "providerSpec", "value", "cloudProvider"),
@@ -259,7 +259,7 @@ func (o object) whyNotReady() string {
 	return ""
 }
 
-func poolHostOf(o object) observed.PoolHost {
+func newPoolHost(o object) observed.PoolHost {
 	h := observed.PoolHost{
 		Name: boundText(o.GetName()), Address: o.textAt("spec", "address"),
 		State: cmp.Or(o.textAt("status", "state"), "Free"), Message: o.textAt("status", "message"),

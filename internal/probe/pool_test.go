@@ -118,20 +118,20 @@ func TestMachinesAreRead(t *testing.T) {
 func TestWhatAMachineSaysIsBounded(t *testing.T) {
 	t.Parallel()
 	var items []string
-	for range mostObjects + 3 {
+	for range maxObjects + 3 {
 		items = append(items, `{"metadata":{"name":"m","namespace":"n"},"status":{"errorMessage":"x"}}`)
 	}
 	all := pooled()
 	all["/apis/cluster.k8s.io/v1alpha1/machines"] = `{"kind":"MachineList","apiVersion":"cluster.k8s.io/v1alpha1",
 		"items":[` + strings.Join(items, ",") + `,{"metadata":{"name":"z","namespace":"n"},
-		"status":{"errorMessage":"` + strings.Repeat("x", 3*longestLine) + `"}}]}`
+		"status":{"errorMessage":"` + strings.Repeat("x", 3*maxLineBytes) + `"}}]}`
 	got, _ := poolOf(t, all)
-	if len(got.Machines) != mostObjects || !got.More {
+	if len(got.Machines) != maxObjects || !got.More {
 		t.Errorf("%d Machines, more: %t", len(got.Machines), got.More)
 	}
 	all["/apis/cluster.k8s.io/v1alpha1/machines"] = `{"kind":"MachineList","apiVersion":"cluster.k8s.io/v1alpha1",
-		"items":[{"metadata":{"name":"z"},"status":{"errorMessage":"` + strings.Repeat("x", 3*longestLine) + `"}}]}`
-	if got, _ = poolOf(t, all); len(got.Machines) != 1 || len(got.Machines[0].Error) != longestLine {
+		"items":[{"metadata":{"name":"z"},"status":{"errorMessage":"` + strings.Repeat("x", 3*maxLineBytes) + `"}}]}`
+	if got, _ = poolOf(t, all); len(got.Machines) != 1 || len(got.Machines[0].Error) != maxLineBytes {
 		t.Errorf("%d bytes", len(got.Machines[0].Error))
 	}
 }

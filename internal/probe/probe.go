@@ -65,7 +65,7 @@ type Request struct {
 	EtcdTimeout   time.Duration // for one attempt to read etcd; default 14 s
 	Timeout       time.Duration // for the API and etcd, after all hosts have finished; default 9.5 s
 	// Parallel is the number of hosts being dialled or logged in to at one time, without those that have begun their
-	// answer. 0 means host.MostDials, the number of places in a pool of connections.
+	// answer. 0 means host.MaxDials, the number of places in a pool of connections.
 	Parallel int
 }
 
@@ -102,8 +102,8 @@ func Run(ctx context.Context, r Request) (Result, error) {
 	if r.Credentials != nil {
 		p.nonce = rand.Text()
 	}
-	p.unheard.Store(int64(len(r.Targets)))
-	within, cancel := withPatience(ctx, p.Timeout, func() bool { return p.unheard.Load() > 0 })
+	p.unanswered.Store(int64(len(r.Targets)))
+	within, cancel := withActivityTimeout(ctx, p.Timeout, func() bool { return p.unanswered.Load() > 0 })
 	defer cancel()
 	toAPI, toEtcd := make(chan candidate, len(r.Targets)), make(chan candidate, len(r.Targets))
 	var api observed.API
@@ -113,14 +113,14 @@ func Run(ctx context.Context, r Request) (Result, error) {
 	wait.Go(func() { api = p.readAPI(within, toAPI) })
 	wait.Go(func() { members = p.readEtcd(within, toEtcd) })
 	wait.Wait()
-	if p.staleEpoch(api.Via) {
-		api = p.readAPI(within, p.ofNewestLife(func(c Credentials) bool { return len(c.Kubeconfig) > 0 }))
+	if p.hasStaleEpoch(api.Via) {
+		api = p.readAPI(within, p.candidatesOfNewestLife(func(c Credentials) bool { return len(c.Kubeconfig) > 0 }))
 	}
-	if p.staleEpoch(members.via) {
-		members = p.readEtcd(within, p.ofNewestLife(func(c Credentials) bool { return c.Etcd.Complete() }))
+	if p.hasStaleEpoch(members.via) {
+		members = p.readEtcd(within, p.candidatesOfNewestLife(func(c Credentials) bool { return c.Etcd.Complete() }))
 	}
 	if api.Reached != observed.Yes {
-		api.ReadyAt = p.readyAt(ctx)
+		api.ReadyAt = p.findReadyServer(ctx)
 	}
 	if err := ctx.Err(); err != nil {
 		return Result{}, fmt.Errorf("probing %d hosts: %w", len(r.Targets), err)
@@ -154,7 +154,7 @@ func (r Request) withDefaults() Request {
 	set(&r.EtcdTimeout, 14*time.Second)
 	set(&r.Timeout, 9500*time.Millisecond)
 	if r.Parallel <= 0 {
-		r.Parallel = host.MostDials
+		r.Parallel = host.MaxDials
 	}
 	if r.Now == nil {
 		r.Now = time.Now
@@ -168,8 +168,8 @@ type prober struct {
 
 	nonce string // for the digests of credential files; "": not requested
 
-	began   time.Time
-	unheard atomic.Int64 // hosts without an answer so far
+	began      time.Time
+	unanswered atomic.Int64 // hosts without an answer so far
 
 	mu       sync.Mutex
 	answers  map[string]Answer // by ID
@@ -184,8 +184,8 @@ func (p *prober) countRequests(api, etcd int) {
 	p.requests.Etcd += etcd
 }
 
-// askedAtOnce limits concurrent answers: this many hosts per place to dial from.
-const askedAtOnce = 8
+// asksPerPlace limits concurrent answers: this many hosts per place to dial from.
+const asksPerPlace = 8
 
 // askHosts asks all hosts, control plane first, and passes on those that lead to the API and etcd. A host occupies a
 // place until it has begun its answer or failed.
@@ -193,12 +193,12 @@ func (p *prober) askHosts(ctx context.Context, toAPI, toEtcd chan<- candidate) {
 	defer close(toAPI)
 	defer close(toEtcd)
 	var group errgroup.Group
-	group.SetLimit(askedAtOnce * p.Parallel)
+	group.SetLimit(asksPerPlace * p.Parallel)
 	places := make(chan struct{}, p.Parallel)
 	for _, t := range controlPlaneFirst(p.Targets) {
 		places <- struct{}{}
 		group.Go(func() error {
-			defer p.unheard.Add(-1)
+			defer p.unanswered.Add(-1)
 			leave := sync.OnceFunc(func() { <-places })
 			defer leave()
 			offered := false
@@ -224,11 +224,11 @@ func (p *prober) askHosts(ctx context.Context, toAPI, toEtcd chan<- candidate) {
 	_ = group.Wait() // the functions never fail
 }
 
-// latestOf returns what is known about a candidate's host now; at first that may be only its credentials.
-func (p *prober) latestOf(c candidate) observed.Host {
+// latestAnswer returns what is known about a candidate's host now; at first that may be only its credentials.
+func (p *prober) latestAnswer(c candidate) observed.Host {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if a, told := p.answers[c.target.ID]; told {
+	if a, found := p.answers[c.target.ID]; found {
 		return a.Host
 	}
 	return c.answer.Host
@@ -246,10 +246,10 @@ func controlPlaneFirst(targets []Target) []Target {
 	return append(first, rest...)
 }
 
-// knownBy returns the CA that identifies the cluster: the known one while a control-plane host trusts it, then its
-// successor. During a rotation hosts trust two; the one that signed for the other counts. If hosts know different
+// identifyingCA returns the CA that identifies the cluster: the known one while a control-plane host trusts it, then
+// its successor. During a rotation hosts trust two; the one that signed for the other counts. If hosts know different
 // clusters, the host that led to the API decides.
-func (p *prober) knownBy(via string) string {
+func (p *prober) identifyingCA(via string) string {
 	keys := p.trustedKeys(via)
 	for _, t := range p.Targets {
 		keys = append(keys, p.trustedKeys(t.ID)...)
@@ -298,7 +298,7 @@ func (p *prober) succeedingCAs(ca string) []string {
 // buildResult combines the parts.
 func (p *prober) buildResult(api observed.API, members etcdResult) Result {
 	world := observed.World{Hosts: make(map[string]observed.Host, len(p.answers)), API: api, Etcd: members.Etcd}
-	ca, answered := p.knownBy(api.Via), adminCA(p.answers[api.Via].Credentials) != ""
+	ca, answered := p.identifyingCA(api.Via), adminCA(p.answers[api.Via].Credentials) != ""
 	if !answered && p.CA != "" {
 		ca = p.CA // no answer shows a successor; the hosts belong to this CA all the same
 	}

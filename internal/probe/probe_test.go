@@ -123,7 +123,7 @@ func TestBegunAnswerFreesItsPlace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var targets []Target
-		for i := range 2 * askedAtOnce {
+		for i := range 2 * asksPerPlace {
 			targets = append(targets, Target{ID: fmt.Sprint(i), Host: pausesAfterItsFirstWord(20 * time.Second)})
 		}
 		start := time.Now()

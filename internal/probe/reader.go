@@ -138,7 +138,7 @@ func (r *reader) readNodes(ctx context.Context, api *observed.API) error {
 		return err
 	}
 	for _, n := range list.Items {
-		api.Nodes = append(api.Nodes, nodeOf(n))
+		api.Nodes = append(api.Nodes, newNode(n))
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func (r *reader) readPods(ctx context.Context, namespace string, into *[]observe
 		return err
 	}
 	for _, p := range list.Items {
-		*into = append(*into, podOf(p))
+		*into = append(*into, newPod(p))
 	}
 	return nil
 }
@@ -215,7 +215,7 @@ func (r *reader) readRecord(ctx context.Context, api *observed.API) error {
 	if err != nil {
 		return err
 	}
-	api.Record, api.Addons = recordOf(found)
+	api.Record, api.Addons = parseRecord(found)
 	return nil
 }
 
@@ -247,12 +247,12 @@ func (r *reader) readLease(ctx context.Context, api *observed.API) error {
 	if err != nil {
 		return err
 	}
-	api.Lease = lockOf(found, r.now)
+	api.Lease = newLock(found, r.now)
 	return nil
 }
 
-// recordOf parses our ConfigMap.
-func recordOf(m *corev1.ConfigMap) (*observed.Record, map[string]string) {
+// parseRecord parses our ConfigMap.
+func parseRecord(m *corev1.ConfigMap) (*observed.Record, map[string]string) {
 	read := record.Decode(m.Data)
 	out := &observed.Record{
 		Cluster: read.Cluster, ManifestDigest: read.ManifestDigest, Manifest: read.Manifest, RunID: read.RunID,
@@ -284,8 +284,8 @@ type CredentialFiles struct {
 type credentialDigest struct{ sum, mode string }
 
 const (
-	mostCredentials = 512
-	onlyForRoot     = "600"
+	maxCredentials = 512
+	onlyForRoot    = "600"
 )
 
 var saltedFile = pattern.Lazy(`^([0-9a-f]{64}) ([0-7]{3,4}) (/etc/[0-9A-Za-z._:%/-]{1,320})$`)
@@ -297,7 +297,7 @@ func credentialDigests(l lines) map[string]credentialDigest {
 	}
 	out := map[string]credentialDigest{}
 	for _, text := range l["salted"] {
-		if m := saltedFile().FindStringSubmatch(text); m != nil && len(out) < mostCredentials {
+		if m := saltedFile().FindStringSubmatch(text); m != nil && len(out) < maxCredentials {
 			out[m[3]] = credentialDigest{sum: m[1], mode: m[2]}
 		}
 	}
@@ -321,9 +321,9 @@ func (c *CredentialFiles) compareWith(nonce string, has map[string]credentialDig
 	for _, path := range paths {
 		of, known := c.Of(path)
 		content, wanted := c.Content[path]
-		is := credentialState(known, wanted, has[path], nonce+content)
-		if of != "" && is != "" {
-			out = append(out, observed.Credential{Of: of, Is: is})
+		state := credentialState(known, wanted, has[path], nonce+content)
+		if of != "" && state != "" {
+			out = append(out, observed.Credential{Of: of, Is: state})
 		}
 	}
 	return out

@@ -101,12 +101,12 @@ func TestAHostSaysOfItsSettingsWhatWasAsked(t *testing.T) {
 		"no answer":      {saying{text: "Welcome!\n"}, settings.Live{Failed: "its answer has an unknown format"}},
 		"half an answer": {saying{text: head}, settings.Live{Failed: "its answer ends in the middle"}},
 		"too much": {
-			saying{text: strings.Repeat("x", mostText+1)}, settings.Live{Failed: host.ErrOutput.Error()},
+			saying{text: strings.Repeat("x", maxTextBytes+1)}, settings.Live{Failed: host.ErrOutput.Error()},
 		},
 		"a lost connection": {saying{err: errors.New("lost\x1b\nit")}, settings.Live{Failed: "lost it"}},
 		"a long line": {
 			saying{text: head + "text\t/etc/a\n=" + strings.Repeat("x", 10_000) + "\n" + end},
-			texts("/etc/a", strings.Repeat("x", longestSetting)+"\n"),
+			texts("/etc/a", strings.Repeat("x", maxSettingBytes)+"\n"),
 		},
 	} {
 		got := Settings(t.Context(), c.host, asked, kept)
@@ -131,7 +131,7 @@ func TestAHostHasNoMoreFilesThanItMay(t *testing.T) {
 	}
 	b.WriteString("end\t1\n")
 	got := Settings(t.Context(), saying{text: b.String()}, []string{"/etc/d/*/x"}, nil)
-	if got.Failed != "" || len(got.Texts) != mostValues {
+	if got.Failed != "" || len(got.Texts) != maxValues {
 		t.Errorf("%d files, %s", len(got.Texts), got.Failed)
 	}
 }

@@ -30,7 +30,7 @@ func parseSoftware(h *observed.Host, l lines) {
 	parseHealth(h, l)
 }
 
-// staticPods returns the names of static pods, sorted, at most mostValues.
+// staticPods returns the names of static pods, sorted, at most maxValues.
 func staticPods(l lines) []string {
 	var out []string
 	for _, m := range l["manifest"] {
@@ -39,22 +39,22 @@ func staticPods(l lines) []string {
 		}
 	}
 	slices.Sort(out)
-	return out[:min(len(out), mostValues)]
+	return out[:min(len(out), maxValues)]
 }
 
-// binaryVersions returns the version of each program, at most mostValues. For ours it comes from the link's target
+// binaryVersions returns the version of each program, at most maxValues. For ours it comes from the link's target
 // (/opt/kubeone/NAME/VERSION/...), for others from their output.
 func binaryVersions(l lines) map[string]string {
 	out := map[string]string{}
 	note := func(name, version string) {
-		if name = validWord(name); name != "" && version != "" && len(out) < mostValues {
+		if name = validWord(name); name != "" && version != "" && len(out) < maxValues {
 			out[name] = version
 		}
 	}
 	// lrwxrwxrwx 1 root root 34 Nov 21 01:00 kubelet -> /opt/kubeone/kubelet/1.36.3/kubelet
 	for _, v := range l["link"] {
-		left, target, ok := strings.Cut(v, " -> ")
-		name := left[strings.LastIndex(left, " ")+1:]
+		link, target, ok := strings.Cut(v, " -> ")
+		name := link[strings.LastIndex(link, " ")+1:]
 		parts := strings.Split(strings.TrimPrefix(target, "/opt/kubeone/"), "/")
 		if !ok || len(parts) < 3 || target == parts[0] || l.hasValue("broken", "/opt/kubeone/bin/"+name) {
 			continue
@@ -178,19 +178,19 @@ var cniName = pattern.Lazy(`^[0-9A-Za-z_][0-9A-Za-z._@+-]{0,127}\.(conf|conflist
 var kubeletAllows = pattern.Lazy(`(failSwapOn|failCgroupV1)"?\s*:\s*(true|false)`)
 
 const (
-	mostSwaps    = 16
-	mostCNIFiles = 32
+	maxSwaps    = 16
+	maxCNIFiles = 32
 )
 
 // parseBefore fills in what was on the host before kubeone and matters to the kubelet and to pods.
 func parseBefore(h *observed.Host, l lines) {
 	for _, name := range l["swap"] {
-		if swapName().MatchString(name) && len(h.Swaps) < mostSwaps {
+		if swapName().MatchString(name) && len(h.Swaps) < maxSwaps {
 			h.Swaps = append(h.Swaps, name)
 		}
 	}
 	for _, name := range l["cni"] {
-		if cniName().MatchString(name) && len(h.CNIFiles) < mostCNIFiles {
+		if cniName().MatchString(name) && len(h.CNIFiles) < maxCNIFiles {
 			h.CNIFiles = append(h.CNIFiles, name)
 		}
 	}
@@ -199,13 +199,13 @@ func parseBefore(h *observed.Host, l lines) {
 	if n := parseNumber(l.firstValue("cgroups")); n == 1 || n == 2 {
 		h.Cgroups = n
 	}
-	h.SwapAllowed, h.CgroupV1Allowed = isAllowed(l["kubelet-allows"])
+	h.SwapAllowed, h.CgroupV1Allowed = parseAllowed(l["kubelet-allows"])
 	h.OtherKubernetes = otherKubernetes(parseUnits(l["unit"]))
 }
 
-// isAllowed returns whether the kubelet may start with swap and with cgroup v1: the last line overrides all others.
+// parseAllowed returns whether the kubelet may start with swap and with cgroup v1: the last line overrides all others.
 // The kubelet's own configuration of cgroups does not count, because kubeadm rewrites it in an upgrade.
-func isAllowed(settings []string) (swap, cgroupV1 bool) {
+func parseAllowed(settings []string) (swap, cgroupV1 bool) {
 	for _, text := range settings {
 		switch flag := strings.ReplaceAll(text, " ", "="); flag {
 		case "--fail-swap-on=true", "--fail-swap-on=false":
@@ -234,9 +234,9 @@ func otherKubernetes(units map[string]map[string]string) []string {
 		"k0scontroller.service", "k0sworker.service", "snap.microk8s.daemon-kubelite.service",
 		"snap.k8s.kubelet.service",
 	} {
-		switch is := units[name]; {
-		case is["LoadState"] != "loaded":
-		case is["ActiveState"] != "inactive" && is["ActiveState"] != "failed", is["UnitFileState"] == "enabled":
+		switch unit := units[name]; {
+		case unit["LoadState"] != "loaded":
+		case unit["ActiveState"] != "inactive" && unit["ActiveState"] != "failed", unit["UnitFileState"] == "enabled":
 			out = append(out, name)
 		}
 	}
@@ -300,7 +300,7 @@ func (a attempts[T]) firstOf(ctx context.Context,
 		}
 		select {
 		case c, open := <-from:
-			waiting, from = takeWaiting(c, open, from, waiting)
+			waiting, from = addReceived(c, open, from, waiting)
 		case o := <-outcomes:
 			trying--
 			switch {
@@ -354,7 +354,7 @@ func addArrived(from <-chan candidate, waiting []candidate) ([]candidate, <-chan
 	for from != nil {
 		select {
 		case c, open := <-from:
-			waiting, from = takeWaiting(c, open, from, waiting)
+			waiting, from = addReceived(c, open, from, waiting)
 		default:
 			return waiting, from
 		}
@@ -362,8 +362,8 @@ func addArrived(from <-chan candidate, waiting []candidate) ([]candidate, <-chan
 	return waiting, nil
 }
 
-// takeWaiting returns the waiting candidates and the channel after one receive from it.
-func takeWaiting(c candidate, open bool, from <-chan candidate, waiting []candidate) ([]candidate, <-chan candidate) {
+// addReceived returns the waiting candidates and the channel after one receive from it.
+func addReceived(c candidate, open bool, from <-chan candidate, waiting []candidate) ([]candidate, <-chan candidate) {
 	if !open {
 		return waiting, nil
 	}

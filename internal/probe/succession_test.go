@@ -43,11 +43,11 @@ func TestHostsAreOfOneClusterWhileItsCAIsRotated(t *testing.T) {
 		pairs = append(pairs, made)
 	}
 	old, next, other := pairs[0], pairs[1], pairs[2]
-	word, err := authority.Vouch(next, old)
+	word, err := authority.SignFollower(next, old)
 	if err != nil {
 		t.Fatal(err)
 	}
-	vouched := authority.Succeeded(nil, old.Public, word)
+	vouched := authority.AddSuccession(nil, old.Public, word)
 	for name, c := range map[string]struct {
 		a, b   Answer
 		known  string
@@ -121,7 +121,7 @@ func TestHostsAreOfOneClusterWhileItsCAIsRotated(t *testing.T) {
 func TestCopiesOfCAsAreNoCertificates(t *testing.T) {
 	t.Parallel()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: selfSigned(t).Certificate[0]})
-	got := certificatesOf(map[string][]byte{
+	got := parseCertificates(map[string][]byte{
 		pkiDir + "ca.crt": ca, pkiDir + authority.Succession: ca, pkiDir + "ca-signing.crt": ca, nextDir + "ca.crt": ca,
 	}, nil, time.Now().AddDate(100, 0, 0))
 	if len(got) != 1 || got[0].Name != "ca" || !got[0].Expired {

@@ -6,12 +6,12 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// byHand returns the stages that the script runs without an argument, the stages that run only if they are named, and
-// the secret files that the former need, all in the order of the host's steps.
-func byHand(steps []step.Intent) (stages, left, secrets []string) {
+// splitManualStages returns the stages that the script runs without an argument, the stages that run only if they are
+// named, and the secret files that the former need, all in the order of the host's steps.
+func splitManualStages(steps []step.Intent) (stages, others, secrets []string) {
 	for _, s := range steps {
 		if !s.Kind.ByHand() {
-			left = append(left, Stage(s))
+			others = append(others, Stage(s))
 			continue
 		}
 		stages = append(stages, Stage(s))
@@ -22,7 +22,7 @@ func byHand(steps []step.Intent) (stages, left, secrets []string) {
 			}
 		}
 	}
-	return stages, left, secrets
+	return stages, others, secrets
 }
 
 // secretFile returns the file that a stage reads the secret from; "" if the operator need not provide it.

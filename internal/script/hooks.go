@@ -30,8 +30,8 @@ func hooksFunction(steps []step.Intent) string {
 	return b.String()
 }
 
-// owedHooks returns the stages before which the host notes that it owes hooks, as "STAGE:ACTIVITY".
-func owedHooks(steps []step.Intent) []string {
+// pendingHooks returns the stages before which the host notes that it owes hooks, as "STAGE:ACTIVITY".
+func pendingHooks(steps []step.Intent) []string {
 	var out []string
 	for kind, activity := range step.Owed(steps) {
 		out = append(out, string(kind)+":"+string(activity))

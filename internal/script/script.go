@@ -126,7 +126,7 @@ func Render(in Input) (string, error) {
 	}
 	b.WriteString(registryFunction(in.Want))
 	b.WriteString(hooksFunction(in.Steps))
-	b.WriteString("\n" + distroOf(in).Shell() + linkPlugin(in))
+	b.WriteString("\n" + distroName(in).Shell() + linkPlugin(in))
 	text, err := stageText()
 	if err != nil {
 		return "", err
@@ -228,12 +228,12 @@ func Stage(i step.Intent) string {
 // shellVariables returns the script's variables, in order. The files of sh/ document them.
 func shellVariables(in Input, a desired.Artifacts) []step.Variable {
 	text, words := step.Text, step.Words
-	stages, left, secrets := byHand(in.Steps)
+	stages, others, secrets := splitManualStages(in.Steps)
 	return slices.Concat([]step.Variable{
 		words("STAGES", stages...),
-		words("LEFT", left...),
+		words("LEFT", others...),
 		words("SECRET_FILES", secrets...),
-		words("HOOKS_OWED", owedHooks(in.Steps)...),
+		words("HOOKS_OWED", pendingHooks(in.Steps)...),
 		text("CLUSTER", in.Want.Name),
 		text("ROLE", string(in.Host.Role)),
 		text("HOST_ID", in.Host.ID),
@@ -260,7 +260,7 @@ func shellVariables(in Input, a desired.Artifacts) []step.Variable {
 		text("ENDPOINT", in.Want.Endpoint.URL()),
 		text("LOCAL_ENDPOINT", "https://"+net.JoinHostPort(in.Host.PrivateAddress, strconv.Itoa(APIPort))),
 		text("INIT_FLAGS", initFlags(in.Want)),
-		text("TOOLS", distroOf(in).ToolPackages()),
+		text("TOOLS", distroName(in).ToolPackages()),
 		words("HOST_DIGESTS", digestList(componentconfig.PreparedDigests(in.Input))...),
 		words("NODE_DIGESTS", digestList(componentconfig.NodeDigests(in.Input))...),
 		text("SANDBOX_NAMED", yesNo(in.Want.Containerd.SandboxImage != "")),
@@ -340,8 +340,8 @@ func initFlags(want desired.Cluster) string {
 	return ""
 }
 
-// distroOf returns the host's operating system; the zero System if it is not in the table.
-func distroOf(in Input) distro.System {
+// distroName returns the host's operating system; the zero System if it is not in the table.
+func distroName(in Input) distro.System {
 	s, _ := distro.Find(in.OS)
 	return s
 }

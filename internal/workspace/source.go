@@ -112,7 +112,7 @@ func (w *Workspace) fetchBackup(ctx context.Context, s *Source, address string) 
 		return "", err
 	}
 	s.close = append(s.close, func() error { return os.RemoveAll(folder) })
-	return backup.Fetch(ctx, target, name, folder, backup.MostFetched)
+	return backup.Fetch(ctx, target, name, folder, backup.MaxFetched)
 }
 
 // isEncrypted reports whether the file begins like one written by age.

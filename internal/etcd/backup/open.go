@@ -166,8 +166,8 @@ func (a *Archive) Part(name string) (*io.SectionReader, bool) {
 	return io.NewSectionReader(s.from, s.offset, s.size), true
 }
 
-// mostOfPart limits a part that is read into memory; the snapshot is not.
-const mostOfPart = 16 << 20
+// maxPartBytes limits a part that is read into memory; the snapshot is not.
+const maxPartBytes = 16 << 20
 
 // Read returns a part in memory and checks its digest; a missing part is ErrIncomplete.
 func (a *Archive) Read(name string) ([]byte, error) {
@@ -175,7 +175,7 @@ func (a *Archive) Read(name string) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w: %s", ErrIncomplete, name)
 	}
-	if r.Size() > mostOfPart {
+	if r.Size() > maxPartBytes {
 		return nil, fmt.Errorf("%w: %s has %d bytes", ErrAltered, name, r.Size())
 	}
 	text, err := io.ReadAll(r)

@@ -175,7 +175,7 @@ func TestABackupOfAClusterWhoseCAWasRotated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	word, err := signer.Vouch(now, former)
+	word, err := signer.SignFollower(now, former)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,11 +186,11 @@ func TestABackupOfAClusterWhoseCAWasRotated(t *testing.T) {
 		known      string
 		want       error
 	}{
-		"by the former one":       {signer.Succeeded(nil, former.Public, word), former.ID(), nil},
-		"by the present one":      {signer.Succeeded(nil, former.Public, word), now.ID(), nil},
+		"by the former one":       {signer.AddSuccession(nil, former.Public, word), former.ID(), nil},
+		"by the present one":      {signer.AddSuccession(nil, former.Public, word), now.ID(), nil},
 		"without a word for it":   {nil, former.ID(), backup.ErrOtherCA},
 		"with a forged signature": {[]byte("x"), former.ID(), backup.ErrOtherCA},
-		"by another one":          {signer.Succeeded(nil, former.Public, word), "sha256:other", backup.ErrOtherCA},
+		"by another one":          {signer.AddSuccession(nil, former.Public, word), "sha256:other", backup.ErrOtherCA},
 	} {
 		c.Keys.PKI[backup.SuccessionName] = test.succession
 		a, err := backup.Open(written(t, c, id.Recipient()), id)

@@ -141,9 +141,9 @@ func Keep(ctx context.Context, t Target, cluster string, keep int, made string) 
 	return removed, later, nil
 }
 
-// MostFetched limits what Fetch writes, in bytes: 8 GiB, the largest database that etcd is made for, plus a margin.
+// MaxFetched limits what Fetch writes, in bytes: 8 GiB, the largest database that etcd is made for, plus a margin.
 // Source: https://etcd.io/docs/v3.6/dev-guide/limit/.
-const MostFetched = 8<<30 + 64<<20
+const MaxFetched = 8<<30 + 64<<20
 
 // errTooLarge ends the transfer of a file that cannot be a backup.
 var errTooLarge = errors.New("it is too large")

@@ -115,9 +115,9 @@ func parseMeta(text []byte) *meta {
 
 // checkSum compares the database with the checksum after it. It returns the checksum of the whole file.
 func checkSum(f io.ReaderAt, size int64) (string, error) {
-	whole, database := sha256.New(), sha256.New()
+	file, database := sha256.New(), sha256.New()
 	content := io.NewSectionReader(f, 0, size)
-	if _, err := io.CopyN(io.MultiWriter(whole, database), content, size-SumSize); err != nil {
+	if _, err := io.CopyN(io.MultiWriter(file, database), content, size-SumSize); err != nil {
 		return "", err
 	}
 	want := make([]byte, SumSize)
@@ -127,6 +127,6 @@ func checkSum(f io.ReaderAt, size int64) (string, error) {
 	if !bytes.Equal(want, database.Sum(nil)) {
 		return "", ErrAltered
 	}
-	_, _ = whole.Write(want)
-	return hex.EncodeToString(whole.Sum(nil)), nil
+	_, _ = file.Write(want)
+	return hex.EncodeToString(file.Sum(nil)), nil
 }

@@ -41,8 +41,8 @@ func readDatabase(f *os.File) (info Info, err error) {
 	// bbolt trusts the pages of a database, but this one may come from anywhere.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
-		if broken := recover(); broken != nil {
-			err = fmt.Errorf("%w: %v", ErrInconsistent, broken)
+		if panicked := recover(); panicked != nil {
+			err = fmt.Errorf("%w: %v", ErrInconsistent, panicked)
 		}
 	}()
 	db, err := bbolt.Open(f.Name(), 0o400,
@@ -61,7 +61,7 @@ func readDatabase(f *os.File) (info Info, err error) {
 }
 
 func readAll(tx *bbolt.Tx, info *Info) error {
-	if err := tx.ForEach(inOrder); err != nil {
+	if err := tx.ForEach(readPages); err != nil {
 		return err
 	}
 	keys := tx.Bucket([]byte(bucketKeys))
@@ -80,9 +80,9 @@ func readAll(tx *bbolt.Tx, info *Info) error {
 	return nil
 }
 
-// inOrder reads every page of a bucket. bbolt's own check runs in a separate goroutine, where a damaged page ends the
+// readPages reads every page of a bucket. bbolt's own check runs in a separate goroutine, where a damaged page ends the
 // program.
-func inOrder(name []byte, b *bbolt.Bucket) error {
+func readPages(name []byte, b *bbolt.Bucket) error {
 	var last []byte
 	return b.ForEach(func(k, _ []byte) error {
 		if last != nil && bytes.Compare(last, k) >= 0 {
@@ -111,9 +111,9 @@ func readKeys(b *bbolt.Bucket, info *Info) error {
 		}
 		switch name {
 		case identityKey:
-			info.ClusterID = uidOf(kv.Value)
+			info.ClusterID = decodeUID(kv.Value)
 		case caKey:
-			info.CA = caOf(kv.Value)
+			info.CA = decodeCA(kv.Value)
 		}
 		return nil
 	})
@@ -132,8 +132,8 @@ func parseRevision(k []byte) (main int64, deleted, ok bool) {
 	return int64(binary.BigEndian.Uint64(k)), deleted, !deleted || k[plain] == 't' // #nosec G115 -- etcd writes int64
 }
 
-// uidOf returns the UID of a stored Namespace; "" for anything else.
-func uidOf(value []byte) string {
+// decodeUID returns the UID of a stored Namespace; "" for anything else.
+func decodeUID(value []byte) string {
 	var namespace corev1.Namespace
 	if !decodeObject(value, &namespace) {
 		return ""
@@ -141,8 +141,8 @@ func uidOf(value []byte) string {
 	return string(namespace.UID)
 }
 
-// caOf returns the certificate in a stored ConfigMap; nil for anything else.
-func caOf(value []byte) []byte {
+// decodeCA returns the certificate in a stored ConfigMap; nil for anything else.
+func decodeCA(value []byte) []byte {
 	var config corev1.ConfigMap
 	if !decodeObject(value, &config) || config.Data["ca.crt"] == "" {
 		return nil

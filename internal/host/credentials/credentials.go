@@ -84,17 +84,17 @@ func (k *Keyring) Collect(from Source) (Set, error) {
 		return Set{}, err
 	}
 	auth := Set{agent: c}
-	own, sure, err := k.ownKeys(from, inAgent)
+	own, inAgentOnly, err := k.ownKeys(from, inAgent)
 	if err == nil {
 		auth.Signers = own
-		if !sure && !from.Only {
+		if !inAgentOnly && !from.Only {
 			auth.Signers = append(auth.Signers, inAgent...)
 		}
 		auth.Signers = uniqueSigners(auth.Signers)
 		err = k.addCertificate(from, inAgent, &auth)
 	}
 	if err == nil && len(auth.Signers) == 0 {
-		err = k.lastResort(from, &auth)
+		err = k.addSkippedKeys(from, &auth)
 	}
 	if err != nil {
 		auth.Close()
@@ -142,23 +142,23 @@ func (k *Keyring) dialAgent(socket string) (net.Conn, error) {
 	return c, err
 }
 
-// passesOver reports whether an unreadable identity is not an error.
-func (s Source) passesOver(err error) bool {
+// canSkip reports whether an unreadable identity is not an error.
+func (s Source) canSkip(err error) bool {
 	return s.Optional && (!s.Named || errors.Is(err, fs.ErrNotExist))
 }
 
-// leavesAlone reports whether an identity that the agent lacks is only needed if there is no other.
-func (s Source) leavesAlone(f *keyFile) bool {
+// usesOnlyIfNeeded reports whether an identity that the agent lacks is only needed if there is no other.
+func (s Source) usesOnlyIfNeeded(f *keyFile) bool {
 	return !s.Named && f.locked != nil || s.Optional && f.isPublicOnly()
 }
 
 // ownKeys returns the host's identities. sure means that the agent holds one configured for the host, so that no
 // other key is needed. Default files that are locked or unusable are left alone.
-func (k *Keyring) ownKeys(from Source, inAgent []ssh.Signer) (own []ssh.Signer, sure bool, err error) {
+func (k *Keyring) ownKeys(from Source, inAgent []ssh.Signer) (own []ssh.Signer, inAgentOnly bool, err error) {
 	var held []ssh.Signer
 	for _, identity := range from.Identities {
 		f, err := k.readKeyFile(identity)
-		if err != nil && from.passesOver(err) {
+		if err != nil && from.canSkip(err) {
 			continue
 		}
 		if err != nil {
@@ -168,7 +168,7 @@ func (k *Keyring) ownKeys(from Source, inAgent []ssh.Signer) (own []ssh.Signer, 
 			held = append(held, h...)
 			continue
 		}
-		if from.leavesAlone(f) {
+		if from.usesOnlyIfNeeded(f) {
 			continue
 		}
 		s, err := k.unlockKey(f)
@@ -186,8 +186,8 @@ func (k *Keyring) ownKeys(from Source, inAgent []ssh.Signer) (own []ssh.Signer, 
 	return append(held, own...), false, nil
 }
 
-// lastResort unlocks the keys left alone before, because there is no other.
-func (k *Keyring) lastResort(from Source, auth *Set) error {
+// addSkippedKeys unlocks the keys left alone before, because there is no other.
+func (k *Keyring) addSkippedKeys(from Source, auth *Set) error {
 	var missing error
 	for _, identity := range from.Identities {
 		f, err := k.readKeyFile(identity)

@@ -58,13 +58,13 @@ func (h *Verifier) knownKeys(p Peer, key ssh.PublicKey) (k knowledge, err error)
 	if err := h.loadFiles(p); err != nil {
 		return k, err
 	}
-	gone := map[string]bool{}
+	replaced := map[string]bool{}
 	var all []*knownKey
 	for _, path := range h.knownHostsFiles(p) {
 		f := h.files[path]
 		found := f.lookupKeys(p.Address)
 		if path == h.opts.RecordFile {
-			gone = replacedFingerprints(found)
+			replaced = replacedFingerprints(found)
 		}
 		all = append(all, found...)
 		if key != nil {
@@ -75,7 +75,7 @@ func (h *Verifier) knownKeys(p Peer, key ssh.PublicKey) (k knowledge, err error)
 		switch {
 		case known.marker == certAuthority:
 			k.authorities = append(k.authorities, known)
-		case !gone[ssh.FingerprintSHA256(known.key)]:
+		case !replaced[ssh.FingerprintSHA256(known.key)]:
 			k.own = append(k.own, known)
 		}
 	}
@@ -96,12 +96,12 @@ func (k *knowledge) revokeKey(by *knownKey) {
 // replacedFingerprints returns the fingerprints that accepted keys have replaced, from the lines of the record file
 // in order.
 func replacedFingerprints(recorded []*knownKey) map[string]bool {
-	gone := map[string]bool{}
+	replaced := map[string]bool{}
 	for _, k := range recorded {
 		for _, fingerprint := range k.replaces {
-			gone[fingerprint] = true
+			replaced[fingerprint] = true
 		}
-		delete(gone, ssh.FingerprintSHA256(k.key))
+		delete(replaced, ssh.FingerprintSHA256(k.key))
 	}
-	return gone
+	return replaced
 }

@@ -65,15 +65,15 @@ func New(o Options) *Verifier {
 // Verify judges a key that a machine has proved to own. Revocations come first, then pinned keys, keys met in this
 // run, files, accepted keys, and finally the policy.
 func (h *Verifier) Verify(p Peer, key ssh.PublicKey) error {
-	recorded, err := h.judgeKey(p, key)
+	recorded, err := h.verifyKey(p, key)
 	if recorded != nil && h.opts.OnRecord != nil {
 		h.opts.OnRecord(*recorded)
 	}
 	return err
 }
 
-// judgeKey is Verify without the callback; recorded is a key just recorded.
-func (h *Verifier) judgeKey(p Peer, key ssh.PublicKey) (recorded *host.FirstContact, err error) {
+// verifyKey is Verify without the callback; recorded is a key just recorded.
+func (h *Verifier) verifyKey(p Peer, key ssh.PublicKey) (recorded *host.FirstContact, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	known, err := h.knownKeys(p, key)
@@ -160,13 +160,13 @@ func (h *Verifier) acceptChanged(p Peer, key ssh.PublicKey, e *host.HostKeyChang
 	case "":
 		return nil, e
 	default:
-		return nil, otherThanGiven(p, e)
+		return nil, wrongFingerprintError(p, e)
 	}
 	return h.trustKey(p, key, e.Known, h.opts.Policy != host.PolicyProbe)
 }
 
-// otherThanGiven returns the error for a key other than the operator's fingerprint.
-func otherThanGiven(p Peer, e *host.HostKeyChangedError) error {
+// wrongFingerprintError returns the error for a key other than the operator's fingerprint.
+func wrongFingerprintError(p Peer, e *host.HostKeyChangedError) error {
 	e.Known = append(e.Known, host.KnownKey{Fingerprint: p.Accept, Where: host.AcceptFlag})
 	e.AcceptAs = "" // wrong machine or wrong fingerprint: do not suggest accepting it
 	return e
@@ -176,7 +176,7 @@ func otherThanGiven(p Peer, e *host.HostKeyChangedError) error {
 func (h *Verifier) decideUnknown(p Peer, key ssh.PublicKey) (recorded *host.FirstContact, err error) {
 	fingerprint := ssh.FingerprintSHA256(key)
 	if p.Accept != "" && p.Accept != host.AcceptShown && p.Accept != fingerprint {
-		return nil, otherThanGiven(p, mismatchError(p, key, nil))
+		return nil, wrongFingerprintError(p, mismatchError(p, key, nil))
 	}
 	policy := h.policyFor(p)
 	if policy == host.PolicyStrict {

@@ -77,7 +77,7 @@ func (c *conn) watchTransport(interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	var heard int64
-	asked, misses := false, 0
+	waiting, misses := false, 0
 	for {
 		select {
 		case <-c.lost:
@@ -87,9 +87,9 @@ func (c *conn) watchTransport(interval time.Duration) {
 		now := c.meter.received.Load()
 		switch {
 		case now != heard:
-			heard, asked, misses = now, false, 0
-		case !asked:
-			asked = true
+			heard, waiting, misses = now, false, 0
+		case !waiting:
+			waiting = true
 			go func() { _, _, _ = c.client.SendRequest("keepalive@openssh.com", true, nil) }()
 		default:
 			if misses++; misses >= keepaliveMisses {

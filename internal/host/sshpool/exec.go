@@ -58,7 +58,7 @@ func (c *conn) runSession(s *ssh.Session, line string, stdin io.Reader, stdout, 
 	go func() {
 		defer close(fed)
 		// A command may end without reading all input.
-		_, _ = io.CopyBuffer(onlyWriter{in}, onlyReader{stdin}, make([]byte, atOnce(stdin)))
+		_, _ = io.CopyBuffer(onlyWriter{in}, onlyReader{stdin}, make([]byte, stdinChunkBytes(stdin)))
 		_ = in.Close()
 	}()
 	err = s.Wait()
@@ -75,9 +75,9 @@ func (c *conn) runSession(s *ssh.Session, line string, stdin io.Reader, stdout, 
 	return err
 }
 
-// atOnce returns how many bytes of a command's input to send at a time: many of a file, few of a script. A connection
-// keeps a buffer of the largest packet that it has sent, for its whole life.
-func atOnce(stdin io.Reader) int {
+// stdinChunkBytes returns how many bytes of a command's input to send at a time: many of a file, few of a script. A
+// connection keeps a buffer of the largest packet that it has sent, for its whole life.
+func stdinChunkBytes(stdin io.Reader) int {
 	if _, script := stdin.(*strings.Reader); script {
 		return 2 << 10
 	}

@@ -42,7 +42,7 @@ func explainError(err error, r sshconfig.Resolved) (host.Class, string) {
 		return host.HostKey, "compare the fingerprint on the machine's console, then add the key to known_hosts or " +
 			"pin it in the manifest (sshHostPublicKey)"
 	case errors.As(err, &auth):
-		return host.Auth, "offered " + orNothing(auth.offered) + "; is one of them in ~" + r.User +
+		return host.Auth, "offered " + joinOrNothing(auth.offered) + "; is one of them in ~" + r.User +
 			"/.ssh/authorized_keys on the host?"
 	case errors.Is(err, credentials.ErrNoKey):
 		return host.Auth, "set sshPrivateKeyFile in the manifest, or start an SSH agent and add a key (ssh-add)"
@@ -54,7 +54,7 @@ func explainError(err error, r sshconfig.Resolved) (host.Class, string) {
 		return host.Unreachable, fmt.Sprintf("is it sshd that listens on port %d, and is the machine alive?", r.Port)
 	case errors.As(err, &channel) && channel.Reason == ssh.Prohibited:
 		return host.Unreachable, "the bastion forbids forwarding; set AllowTcpForwarding yes in its sshd_config"
-	case isNetwork(err), errors.As(err, &channel):
+	case isNetworkError(err), errors.As(err, &channel):
 		return host.Unreachable, "is the machine on, and is there a route to it (VPN, firewall, bastion)?"
 	case errors.Is(err, context.DeadlineExceeded):
 		return host.Timeout, ""
@@ -62,14 +62,14 @@ func explainError(err error, r sshconfig.Resolved) (host.Class, string) {
 	return host.Other, ""
 }
 
-func orNothing(s []string) string {
+func joinOrNothing(s []string) string {
 	if len(s) == 0 {
 		return "nothing"
 	}
 	return strings.Join(s, ", ")
 }
 
-func isNetwork(err error) bool {
+func isNetworkError(err error) bool {
 	var op *net.OpError
 	var no syscall.Errno
 	var silent errDialTimeout

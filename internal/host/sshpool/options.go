@@ -47,7 +47,7 @@ type Options struct {
 	HandshakeTimeout  time.Duration // until the host key is verified; 0 means 5 s
 	AuthTimeout       time.Duration // from there until logged in (a key may ask for a touch); 0 means 30 s
 	KeepaliveInterval time.Duration // between questions to a silent peer; 0 means 5 s; three misses lose the connection
-	MaxDials          int           // connections being opened at one time; 0 means host.MostDials
+	MaxDials          int           // connections being opened at one time; 0 means host.MaxDials
 	MaxIdle           int           // unused open connections, not counting bastions; 0 means 256
 	MaxSessions       int           // commands at one time on one connection; 0 means 8 (sshd allows 10 by default)
 
@@ -72,7 +72,7 @@ func (o Options) withDefaults() Options {
 	def(&o.AuthTimeout, 30*time.Second)
 	def(&o.KeepaliveInterval, 5*time.Second)
 	if o.MaxDials == 0 {
-		o.MaxDials = host.MostDials
+		o.MaxDials = host.MaxDials
 	}
 	if o.MaxIdle == 0 {
 		o.MaxIdle = 256

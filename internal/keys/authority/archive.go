@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	mostFiles   = 64
-	mostOfAFile = 256 << 10 // bytes
+	maxFiles     = 64
+	maxFileBytes = 256 << 10 // bytes
 )
 
 // ReadArchive reads a host's keys, a small tar, as files by name.
@@ -28,10 +28,10 @@ func ReadArchive(text []byte) (map[string][]byte, error) {
 		if err != nil {
 			return nil, errors.New("the host's answer is not an archive")
 		}
-		if len(out) == mostFiles || header.Size > mostOfAFile {
+		if len(out) == maxFiles || header.Size > maxFileBytes {
 			return nil, errors.New("the host's archive is too large")
 		}
-		if out[header.Name], err = io.ReadAll(io.LimitReader(r, mostOfAFile)); err != nil {
+		if out[header.Name], err = io.ReadAll(io.LimitReader(r, maxFileBytes)); err != nil {
 			return nil, errors.New("the host's archive is truncated")
 		}
 	}

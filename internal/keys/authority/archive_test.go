@@ -35,7 +35,7 @@ func TestNotesThatAreCopied(t *testing.T) {
 		"": "", "etcd learn\n": "", "etcd use\nodd used\n": "",
 		"service-account used\netcd forget\n": "etcd used\nservice-account used\n",
 	} {
-		if got := string(Copied([]byte(note))); got != want {
+		if got := string(NoteForCopy([]byte(note))); got != want {
 			t.Errorf("of %q: %q, want %q", note, got, want)
 		}
 	}
@@ -56,9 +56,9 @@ func TestArchives(t *testing.T) {
 	if diff := cmp.Diff(files, got); err != nil || diff != "" {
 		t.Error(err, diff)
 	}
-	big := map[string][]byte{"sa.pub": make([]byte, mostOfAFile+1)}
+	big := map[string][]byte{"sa.pub": make([]byte, maxFileBytes+1)}
 	many := map[string][]byte{}
-	for i := range mostFiles + 1 {
+	for i := range maxFiles + 1 {
 		many[strings.Repeat("x", i+1)] = nil
 	}
 	var cut bytes.Buffer

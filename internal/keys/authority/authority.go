@@ -60,8 +60,8 @@ const (
 	certificateBlock = "CERTIFICATE"
 	publicBlock      = "PUBLIC KEY"
 
-	// mostKeys limits the keys in one file; a file with more is invalid.
-	mostKeys = 16
+	// maxKeys limits the keys in one file; a file with more is invalid.
+	maxKeys = 16
 )
 
 // KeyID identifies a public key by its SubjectPublicKeyInfo in DER: "sha256:" and hex.
@@ -90,9 +90,9 @@ func Keys(text []byte) []string {
 	return out
 }
 
-// Of returns a host's state of an authority, from its public file, the public file of its next key, and the lines
+// Parse returns a host's state of an authority, from its public file, the public file of its next key, and the lines
 // that record the phases it has begun. Nothing is known from an unreadable file.
-func Of(name string, public, next []byte, begun []string) observed.Authority {
+func Parse(name string, public, next []byte, begun []string) observed.Authority {
 	out := observed.Authority{Trusted: Keys(public)}
 	if keys := Keys(next); len(keys) == 1 {
 		out.Next = keys[0]
@@ -106,12 +106,12 @@ func Of(name string, public, next []byte, begun []string) observed.Authority {
 	return out
 }
 
-// Copied returns the note for a host that copies another host's keys, from that host's note. Keys still to be dropped
-// there must be dropped here too, and nothing else has begun.
-func Copied(note []byte) []byte {
+// NoteForCopy returns the note for a host that copies another host's keys, from that host's note. Keys still to be
+// dropped there must be dropped here too, and nothing else has begun.
+func NoteForCopy(note []byte) []byte {
 	var out []byte
 	for _, name := range observed.Authorities() {
-		switch Of(name, nil, nil, strings.Split(string(note), "\n")).Begun {
+		switch Parse(name, nil, nil, strings.Split(string(note), "\n")).Begun {
 		case "forget", observed.Used:
 			out = append(out, name+" "+observed.Used+"\n"...)
 		}
@@ -130,7 +130,7 @@ func parseBlocks(text []byte) []block {
 	var out []block
 	for rest := text; len(bytes.TrimSpace(rest)) > 0; {
 		var b *pem.Block
-		if b, rest = pem.Decode(rest); b == nil || len(out) == mostKeys {
+		if b, rest = pem.Decode(rest); b == nil || len(out) == maxKeys {
 			return nil
 		}
 		spki := b.Bytes
@@ -231,7 +231,7 @@ func Own(p Public, key []byte) (Public, error) {
 	if b == nil {
 		return Public{}, errors.New("not a private key")
 	}
-	spki, err := publicOf(b)
+	spki, err := marshalPublic(b)
 	if err != nil {
 		return Public{}, err
 	}
@@ -255,16 +255,16 @@ func ParsePair(public, key []byte) (Pair, error) {
 	return Pair{Public{p.blocks[:1]}, pem.EncodeToMemory(b)}, nil
 }
 
-// publicOf returns the SubjectPublicKeyInfo of a private key.
-func publicOf(b *pem.Block) ([]byte, error) {
-	signer, err := signerOf(b)
+// marshalPublic returns the SubjectPublicKeyInfo of a private key.
+func marshalPublic(b *pem.Block) ([]byte, error) {
+	signer, err := parseSigner(b)
 	if err != nil {
 		return nil, err
 	}
 	return x509.MarshalPKIXPublicKey(signer.Public())
 }
 
-func signerOf(b *pem.Block) (crypto.Signer, error) {
+func parseSigner(b *pem.Block) (crypto.Signer, error) {
 	key, err := privateKey(b)
 	if err != nil {
 		return nil, errors.New("not a private key") // the parser's error may quote the key

@@ -132,7 +132,7 @@ func TestPublicFiles(t *testing.T) {
 	if _, err := p.Only("sha256:other"); err == nil {
 		t.Error("a key that is not there is taken")
 	}
-	if got := Of(observed.EtcdCA, both, two, []string{"front-proxy use", "etcd learn", "etcd odd"}); !cmp.Equal(got,
+	if got := Parse(observed.EtcdCA, both, two, []string{"front-proxy use", "etcd learn", "etcd odd"}); !cmp.Equal(got,
 		observed.Authority{Trusted: []string{a, b}, Next: b, Begun: "learn"}) {
 		t.Errorf("%+v", got)
 	}
@@ -141,7 +141,7 @@ func TestPublicFiles(t *testing.T) {
 	for name, text := range map[string][]byte{
 		"nothing": nil, "no PEM": []byte("x"), "something behind it": append(slices.Clone(one), 'x'),
 		"a private key": key, "half a certificate": block("CERTIFICATE"), "no public key": block("PUBLIC KEY"),
-		"too many": slices.Concat(slices.Repeat([][]byte{one}, mostKeys+1)...),
+		"too many": slices.Concat(slices.Repeat([][]byte{one}, maxKeys+1)...),
 	} {
 		if p, err := ParsePublic(text); err == nil || Keys(text) != nil {
 			t.Errorf("%s: %v", name, p.Keys())

@@ -14,14 +14,14 @@ const Succession = "ca-succession.crt"
 
 const serialLength = 16 // bytes; a serial number may have twenty
 
-// Vouch returns the PEM certificate of follower signed by former, valid as long as former. The same pairs always give
-// the same certificate.
-func Vouch(follower, former Pair) ([]byte, error) {
-	next, err := certificateOf(follower.Public)
+// SignFollower returns the PEM certificate of follower signed by former, valid as long as former. The same pairs always
+// give the same certificate.
+func SignFollower(follower, former Pair) ([]byte, error) {
+	next, err := parseCertificate(follower.Public)
 	if err != nil {
 		return nil, err
 	}
-	parent, err := certificateOf(former.Public)
+	parent, err := parseCertificate(former.Public)
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +29,7 @@ func Vouch(follower, former Pair) ([]byte, error) {
 	if b == nil {
 		return nil, errors.New("not a private key")
 	}
-	signer, err := signerOf(b)
+	signer, err := parseSigner(b)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func Vouch(follower, former Pair) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: made}), nil
 }
 
-func certificateOf(p Public) (*x509.Certificate, error) {
+func parseCertificate(p Public) (*x509.Certificate, error) {
 	b, _ := pem.Decode(p.Text())
 	if b == nil || b.Type != certificateBlock {
 		return nil, ErrFormat
@@ -84,22 +84,22 @@ func Followers(known string, succession []byte) []string {
 	return out
 }
 
-// Succeeded returns the succession after another change of CA: the former content, the former CA's own certificate,
+// AddSuccession returns the succession after another change of CA: the former content, the former CA's own certificate,
 // and its certificate for the follower. The latest come last; the oldest of many are dropped.
-func Succeeded(succession []byte, former Public, vouched []byte) []byte {
+func AddSuccession(succession []byte, former Public, vouched []byte) []byte {
 	all := append(parseBlocks(succession), parseBlocks(former.Text())...)
 	all = append(all, parseBlocks(vouched)...)
 	var out []byte
 	for i, b := range all {
-		if len(all)-i <= mostKeys {
+		if len(all)-i <= maxKeys {
 			out = append(out, b.pem...)
 		}
 	}
 	return out
 }
 
-// Known reports whether all certificates in a file belong to the CA with the known KeyID or its successors.
-func Known(known string, file, succession []byte) bool {
+// IsKnown reports whether all certificates in a file belong to the CA with the known KeyID or its successors.
+func IsKnown(known string, file, succession []byte) bool {
 	followers := map[string]bool{}
 	for _, id := range Followers(known, succession) {
 		followers[id] = true

@@ -22,14 +22,14 @@ func follower(t *testing.T, former Pair, succession []byte) (Pair, []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	word, err := Vouch(next, former)
+	word, err := SignFollower(next, former)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := Vouch(next, former); err != nil || !bytes.Equal(again, word) {
+	if again, err := SignFollower(next, former); err != nil || !bytes.Equal(again, word) {
 		t.Errorf("it is another one the second time: %v", err)
 	}
-	return next, Succeeded(succession, former.Public, word)
+	return next, AddSuccession(succession, former.Public, word)
 }
 
 func TestFormerCALeadsToSuccessors(t *testing.T) {
@@ -48,10 +48,10 @@ func TestFormerCALeadsToSuccessors(t *testing.T) {
 		t.Errorf("followers of a foreign CA: %v", got)
 	}
 	both := first.Public.With(third.Public)
-	if !Known(first.ID(), both.Text(), succession) || Known(third.ID(), both.Text(), succession) {
+	if !IsKnown(first.ID(), both.Text(), succession) || IsKnown(third.ID(), both.Text(), succession) {
 		t.Error("a file is taken for known that has one that is not, or the other way round")
 	}
-	if Known(first.ID(), first.Public.With(other.Public).Text(), succession) || Known(first.ID(), nil, succession) {
+	if IsKnown(first.ID(), first.Public.With(other.Public).Text(), succession) || IsKnown(first.ID(), nil, succession) {
 		t.Error("a file with a foreign CA, or without any, is taken for known")
 	}
 }
@@ -82,7 +82,7 @@ func TestASuccessionOfMany(t *testing.T) {
 		ids = append(ids, now.ID())
 		now, succession = follower(t, now, succession)
 	}
-	if n := len(parseBlocks(succession)); n == 0 || n > mostKeys {
+	if n := len(parseBlocks(succession)); n == 0 || n > maxKeys {
 		t.Errorf("%d certificates", n)
 	}
 	if got := Followers(ids[len(ids)-3], succession); !slices.Contains(got, now.ID()) {

@@ -22,8 +22,8 @@ const Name = "kubeone"
 const Duration = 20 * time.Second
 
 const (
-	leaseRenew = 5 * time.Second
-	leaseAgain = time.Second // between attempts of a failing renewal, and between checks of another run's Lease
+	leaseRenew      = 5 * time.Second
+	leaseRetryEvery = time.Second // between attempts of a failing renewal, and between checks of another run's Lease
 )
 
 // Locker takes the cluster's lock.
@@ -62,12 +62,12 @@ func State(lease *coordinationv1.Lease, now time.Time) (holder Holder, since tim
 	if lease.Spec.AcquireTime != nil {
 		since = lease.Spec.AcquireTime.Time
 	}
-	age, duration := ageOf(lease, now)
+	age, duration := leaseAge(lease, now)
 	return holder, since, age < duration
 }
 
-// ageOf returns the time since the last renewal, between the two clocks, and how long a renewal counts.
-func ageOf(lease *coordinationv1.Lease, now time.Time) (age, duration time.Duration) {
+// leaseAge returns the time since the last renewal, between the two clocks, and how long a renewal counts.
+func leaseAge(lease *coordinationv1.Lease, now time.Time) (age, duration time.Duration) {
 	duration = Duration
 	if s := lease.Spec.LeaseDurationSeconds; s != nil {
 		duration = time.Duration(*s) * time.Second
@@ -118,7 +118,7 @@ func (c Locker) tryAcquire(ctx context.Context, me Holder, o *AcquireOptions) er
 	}
 	holder, _, _ := State(lease, time.Now())
 	if holder.Name != "" && holder != me && !o.Force && (o.AtOnce == nil || !o.AtOnce(ctx)) {
-		_, duration := ageOf(lease, time.Now())
+		_, duration := leaseAge(lease, time.Now())
 		if o.Waiting != nil {
 			o.Waiting(holder, duration)
 			o.Waiting = nil
@@ -135,7 +135,7 @@ func (c Locker) tryAcquire(ctx context.Context, me Holder, o *AcquireOptions) er
 func (c Locker) awaitSilence(ctx context.Context, lease *coordinationv1.Lease,
 	duration time.Duration) (*coordinationv1.Lease, error) {
 	for silent, last := time.Duration(0), time.Now(); silent < duration; {
-		if !retry.Pause(ctx, min(leaseAgain, duration-silent)) {
+		if !retry.Pause(ctx, min(leaseRetryEvery, duration-silent)) {
 			return nil, context.Cause(ctx)
 		}
 		now, err := c.leaseClient().Get(ctx, Name, metav1.GetOptions{})
@@ -146,17 +146,17 @@ func (c Locker) awaitSilence(ctx context.Context, lease *coordinationv1.Lease,
 			return now, nil
 		}
 		if now.ResourceVersion != lease.ResourceVersion {
-			return nil, &apicall.Error{Op: "take the lock", Class: apicall.Operator, Err: heldBy(now)}
+			return nil, &apicall.Error{Op: "take the lock", Class: apicall.Operator, Err: newHeldError(now)}
 		}
-		silent += min(time.Since(last), 2*leaseAgain)
+		silent += min(time.Since(last), 2*leaseRetryEvery)
 		last = time.Now()
 	}
 	return lease, nil
 }
 
-func heldBy(lease *coordinationv1.Lease) *HeldError {
+func newHeldError(lease *coordinationv1.Lease) *HeldError {
 	now := time.Now()
 	holder, since, _ := State(lease, now)
-	age, duration := ageOf(lease, now)
+	age, duration := leaseAge(lease, now)
 	return &HeldError{Holder: holder.Name, RunID: holder.RunID, Since: since, Until: now.Add(duration - age)}
 }

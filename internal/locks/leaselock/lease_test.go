@@ -162,7 +162,7 @@ func TestALockThatIsGivenUpMeanwhileIsTakenAtOnce(t *testing.T) {
 		began := time.Now()
 		time.AfterFunc(3*time.Second, func() { release(t, first) })
 		second := acquired(t, c, bob, false)
-		if took := time.Since(began); took > 3*time.Second+leaseAgain {
+		if took := time.Since(began); took > 3*time.Second+leaseRetryEvery {
 			t.Errorf("it took %s", took)
 		}
 		release(t, second)
@@ -227,7 +227,7 @@ func TestALivingRunOfTheSameOperatorKeepsItsLock(t *testing.T) {
 		began := time.Now()
 		_, err := c.Acquire(t.Context(), Holder{Name: alice.Name, RunID: "run-later"}, AcquireOptions{})
 		var held *HeldError
-		if !errors.As(err, &held) || time.Since(began) > leaseRenew+leaseAgain {
+		if !errors.As(err, &held) || time.Since(began) > leaseRenew+leaseRetryEvery {
 			t.Errorf("got %v after %s, want a HeldError with the next renewal", err, time.Since(began))
 		}
 		release(t, lock)

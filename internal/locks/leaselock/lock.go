@@ -73,7 +73,7 @@ func (l *Lock) keepRenewing(ctx context.Context) {
 			close(l.lost)
 			return
 		case err != nil:
-			delay = leaseAgain
+			delay = leaseRetryEvery
 		default:
 			l.noteHeld(began)
 			delay = leaseRenew
