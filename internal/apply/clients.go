@@ -23,7 +23,8 @@ import (
 // API is the part of the Kubernetes API that steps use. *cluster.Client implements it and documents each method. Its
 // methods retry transient errors and are safe for concurrent use.
 type API interface {
-	// CreateJoinToken creates a token for the claim's Node, if the host may have that name.
+	// CreateJoinToken creates a token for the Node of the claim. It returns an error if the host must not use that
+	// name.
 	CreateJoinToken(ctx context.Context, runID string, claim nodename.Claim, ttl time.Duration) (token, id string,
 		err error)
 	RevokeJoinToken(ctx context.Context, id string) error
@@ -39,7 +40,7 @@ type API interface {
 	WaitNodeSilent(ctx context.Context, node string) error
 	DeleteNode(ctx context.Context, node string) error
 	DeleteMachines(ctx context.Context) error
-	// WaitHostsFree waits until the hosts of Machines are returned, for at most within.
+	// WaitHostsFree waits until all Machine hosts are returned, for at most within.
 	WaitHostsFree(ctx context.Context, within time.Duration) error
 
 	Apply(ctx context.Context, objects []unstructured.Unstructured) (ssa.Result, error)
@@ -47,18 +48,18 @@ type API interface {
 	Create(ctx context.Context, o *unstructured.Unstructured) error
 	Merge(ctx context.Context, o *unstructured.Unstructured, patch []byte) error
 	Delete(ctx context.Context, objects []unstructured.Unstructured) error
-	// SetKubeProxy changes kube-proxy's configuration and kubeconfig. It restarts the pods if they changed.
+	// SetKubeProxy changes the configuration and kubeconfig of kube-proxy, and restarts its pods if either changed.
 	SetKubeProxy(ctx context.Context, change settings.Change) error
-	// PublishEndpoint writes the API's endpoint, "host:port", to the objects that joining hosts read, with the
-	// certificate names.
+	// PublishEndpoint writes the API endpoint, "host:port", and the certificate names to the objects that joining hosts
+	// read.
 	PublishEndpoint(ctx context.Context, endpoint string, names []string) error
-	// ScaleDNS sets the number of DNS servers to what want returns for the present number.
+	// ScaleDNS calls want with the current number of DNS servers and sets the number to the result.
 	ScaleDNS(ctx context.Context, want func(have int32) int32) error
 	// RewriteSecrets writes every Secret back unchanged. It calls tell with the number written so far.
 	RewriteSecrets(ctx context.Context, tell func(written int)) error
-	// RenewTokenSecrets renews the tokens in Secrets that one of the dropped keys has signed.
+	// RenewTokenSecrets renews the tokens in Secrets that were signed with one of the dropped keys.
 	RenewTokenSecrets(ctx context.Context, dropped []string, tell func(namespace, name string)) error
-	// TrimExtensionCAs makes extension API servers trust only these keys of an authority.
+	// TrimExtensionCAs removes all keys of an authority except the given ones from the trust of extension API servers.
 	TrimExtensionCAs(ctx context.Context, authority string, trusted []string) error
 	WaitRollout(ctx context.Context, w resources.Workload) (excused []string, err error)
 	WaitDeploymentAvailable(ctx context.Context, namespace, name string) error
@@ -67,13 +68,13 @@ type API interface {
 	NameCAs(ctx context.Context, pem []byte) error
 	AwaitRootCAs(ctx context.Context, keys []string) error
 	Unaware(ctx context.Context, keys []string) (pods []string, err error)
-	// KeepHostCredentials stores these credentials for the hosts of Machines, if the cluster can have Machines.
+	// KeepHostCredentials stores these credentials for Machine hosts, if the cluster supports Machines.
 	KeepHostCredentials(ctx context.Context, c desired.Credentials) error
 
-	// ServeApprovals approves kubelets' certificates until ctx ends; ApprovePending does so once.
+	// ServeApprovals approves kubelet certificates until ctx ends; ApprovePending does so once.
 	ServeApprovals(ctx context.Context, expected certificates.Expected, tell func(certificates.Decision))
 	ApprovePending(ctx context.Context, expected certificates.Expected, tell func(certificates.Decision)) error
-	// RemoveAutoApproval stops the cluster's controllers from approving the first certificate of Nodes.
+	// RemoveAutoApproval stops the controller manager from approving the first certificate of Nodes.
 	RemoveAutoApproval(ctx context.Context) error
 	Close()
 }
@@ -85,7 +86,7 @@ type Etcd interface {
 	Close() error
 }
 
-// Connectors open a run's connections. The zero value opens real ones.
+// Connectors open the connections for a run. The zero value opens real ones.
 type Connectors struct {
 	API  func(cluster.Access) (API, error)                // nil: cluster.Connect
 	Etcd func(context.Context, etcd.Access) (Etcd, error) // nil: etcd.Connect
@@ -100,7 +101,7 @@ func (c Connectors) connectAPI(a *cluster.Access) (API, error) {
 	}
 	client, err := cluster.Connect(*a)
 	if err != nil {
-		return nil, err // not an API that holds a nil client
+		return nil, err // never wrap a nil client in a non-nil API
 	}
 	return client, nil
 }
@@ -114,7 +115,7 @@ func (c Connectors) connectEtcd(ctx context.Context, a *etcd.Access) (Etcd, erro
 	}
 	client, err := etcd.Connect(ctx, *a)
 	if err != nil {
-		return nil, err // not an Etcd that holds a nil client
+		return nil, err // never wrap a nil client in a non-nil Etcd
 	}
 	return client, nil
 }

@@ -53,7 +53,7 @@ func (r *Run) carryOut(ctx context.Context, client API, s plan.Step) error {
 	return err
 }
 
-// clusterSteps maps the kinds of steps that run on no host to their functions. The API is nil for those that do not
+// clusterSteps maps each kind of step that does not run on a host to its function. The API is nil for steps that do not
 // need it.
 func clusterSteps() map[step.Kind]func(*Run, context.Context, API, plan.Step) error {
 	return map[step.Kind]func(*Run, context.Context, API, plan.Step) error{
@@ -160,7 +160,7 @@ func (r *Run) setSystem(ctx context.Context, client API, s plan.Step) error {
 	return nil
 }
 
-// publishEndpoint writes the desired endpoint to the cluster's objects.
+// publishEndpoint writes the desired endpoint to the objects in the cluster.
 func (r *Run) publishEndpoint(ctx context.Context, client API, s plan.Step) error {
 	err := client.UpdateRecord(ctx, func(record *record.Record) error {
 		record.Cluster, record.FormerEndpoints = r.Want.Name, step.ParamsOf[step.PublishEndpointParams](s.Intent).Former
@@ -212,9 +212,9 @@ func (r *Run) awaitHosts(ctx context.Context, client API, s plan.Step) error {
 	return client.WaitHostsFree(ctx, time.Duration(within)*time.Second)
 }
 
-// nodeNames returns the names of the hosts' Nodes by ID. Hosts that did not answer, or whose name is unknown now,
-// keep their name from the record. A claim that was refused is left out, and so is the hostname of a host without a
-// Node: the record would keep that name for good.
+// nodeNames returns the Node name of each host, by host ID. A host that did not answer, or whose name is unknown now,
+// keeps its name from the record. Refused claims are left out. The hostname of a host without a Node is left out too,
+// because the record would keep that name permanently.
 func (r *Run) nodeNames(before map[string]string) map[string]string {
 	now := map[string]string{}
 	for _, h := range r.Want.Hosts() {
@@ -231,7 +231,7 @@ func (r *Run) nodeNames(before map[string]string) map[string]string {
 	return now
 }
 
-// isNode reports whether a host that answers is a Node, from before the run or because this run made it one.
+// isNode reports whether a host that answers is a Node: it joined before the run or during it.
 func (r *Run) isNode(id string) bool {
 	return r.World.Hosts[id].Reach == observed.Reached && (slices.ContainsFunc(r.World.API.Nodes,
 		func(n observed.Node) bool { return n.Name == r.Plan.Nodes[id] }) ||
@@ -240,9 +240,9 @@ func (r *Run) isNode(id string) bool {
 		}))
 }
 
-// saveRecord stores the manifest just carried out, the Node of each host, and this run's entry in the history. It
-// stores known credentials first, because controllers that see the new record use them. Afterwards all of the record
-// is readable, except data that only the record has.
+// saveRecord stores the manifest just carried out, the Node of each host, and the history entry of this run. It stores
+// known credentials first, because controllers use them as soon as they see the new record. It also repairs unreadable
+// parts of the record, except data that exists nowhere else.
 func (r *Run) saveRecord(ctx context.Context, client API, s plan.Step) error {
 	if r.Credentials != nil {
 		if err := client.KeepHostCredentials(ctx, *r.Credentials); err != nil {

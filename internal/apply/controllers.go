@@ -13,13 +13,14 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// Bundles provides whole bundles by the names of desired.BundleFile. An implementation of Blobs may provide them too.
+// Bundles provides complete bundle files by the names of desired.BundleFile. An implementation of Blobs can provide
+// them too.
 type Bundles interface {
 	Bundle(name string) (content io.Reader, size int64, err error)
 }
 
-// uploadBundles uploads the step's bundles that a control-plane host lacks or has only in part. Each is moved into
-// place at once, so that controllers never read half of one.
+// uploadBundles uploads the bundles of the step that are missing or incomplete on a control-plane host. Each upload is
+// atomic, so that controllers never read part of a bundle.
 func (r *Run) uploadBundles(ctx context.Context, h host.Host, s plan.Step) error {
 	bundles := step.ParamsOf[step.ControllerFilesParams](s.Intent).Bundles
 	if len(bundles) == 0 {

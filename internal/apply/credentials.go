@@ -13,7 +13,7 @@ import (
 	"slices"
 )
 
-// credentialFiles returns the hosts' credentials for registries and proxies as a file; no file if there are none.
+// credentialFiles returns the host credentials for registries and proxies as one file, or no file if there are none.
 func (r *Run) credentialFiles() (map[string][]byte, error) {
 	out := map[string][]byte{}
 	if r.Credentials == nil {
@@ -26,7 +26,7 @@ func (r *Run) credentialFiles() (map[string][]byte, error) {
 	return out, err
 }
 
-// credentialsTar returns the content of script.CredentialsFile; nil if a host gets no credentials.
+// credentialsTar returns the content of script.CredentialsFile, or nil if there are no credentials to send to hosts.
 func credentialsTar(c desired.Credentials) ([]byte, error) {
 	files := componentconfig.CredentialFiles(c)
 	if len(files) == 0 {
@@ -50,7 +50,7 @@ func credentialsTar(c desired.Credentials) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Files are secret files by name, for components of the control plane. Printing or marshalling them shows no content.
+// Files are secret files for control-plane components, by name. Printing or marshalling them shows no content.
 type Files map[string][]byte
 
 const redactedFiles = "apply.Files(redacted)"

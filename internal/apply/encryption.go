@@ -17,8 +17,9 @@ import (
 	"kubeone/internal/script"
 )
 
-// encryptionConfig returns the encryption configuration for the step's host, with its keys; nil if it gets none. It
-// combines in memory what the control-plane hosts have, and reads only from hosts with approved keys.
+// encryptionConfig returns the encryption configuration for the host of the step, with its keys, or nil if the host
+// needs none. It combines the keys of all control-plane hosts in memory. It reads only from hosts whose SSH host key is
+// approved.
 func (r *Run) encryptionConfig(ctx context.Context, s plan.Step) (encryption.Config, error) {
 	p := step.ParamsOf[step.EncryptParams](s.Intent)
 	switch {
@@ -50,7 +51,7 @@ func (r *Run) encryptionConfig(ctx context.Context, s plan.Step) (encryption.Con
 	return known.Config(p.Providers)
 }
 
-// newKey returns the key that this run makes under that name. A retried step gets the same key.
+// newKey returns the key with that name, and creates it at the first call. A retried step therefore gets the same key.
 func (r *Run) newKey(name string) (encryption.Key, error) {
 	r.state.Lock()
 	defer r.state.Unlock()
@@ -68,9 +69,9 @@ func (r *Run) newKey(name string) (encryption.Key, error) {
 	return key, nil
 }
 
-// readKeys reads the keys of the control-plane hosts. A new key needs an answer from every host that it has none of
-// that name. Otherwise only reachable members must answer, and the peer that the CAs come from. The peer comes first
-// among the hosts that a joining host must match.
+// readKeys reads the encryption keys of the control-plane hosts. Before a new key is created, every host must answer,
+// because no host may already have a key of that name. Otherwise only reachable members must answer, and the peer that
+// provides the CAs. readKeys also returns the hosts that a joining host must match, the peer first.
 func (r *Run) readKeys(ctx context.Context, s plan.Step) (*encryption.Keyring, []atrest.Host, error) {
 	known := &encryption.Keyring{}
 	var others []atrest.Host
@@ -86,7 +87,7 @@ func (r *Run) readKeys(ctx context.Context, s plan.Step) (*encryption.Keyring, [
 		case err != nil && (makes || want.ID == peer || own):
 			return nil, nil, fmt.Errorf("%s: %w", r.displayName(want.ID), err)
 		case err != nil:
-			continue // the keys of the others are enough to read every Secret
+			continue // the keys of the other hosts are enough to read every Secret
 		}
 		if err := known.Add(r.displayName(want.ID), has.config); err != nil {
 			return nil, nil, err
@@ -118,13 +119,13 @@ type hostEncryption struct {
 }
 
 var (
-	// errKeysLost means that a host has lost its configuration. It may get it again.
+	// errKeysLost means that the configuration on a host is missing. It can be restored.
 	errKeysLost   = errors.New("its encryption keys for Secrets are missing")
 	errNotReached = errors.New("it was not reached, so its encryption keys are unknown")
 )
 
-// readEncryption reads the configuration that the host's API server uses at its next start. A nil host is one that
-// was not reached.
+// readEncryption reads the configuration that the API server on the host uses at its next start. A nil host means that
+// the host was not reached.
 func readEncryption(ctx context.Context, h host.Host) (hostEncryption, error) {
 	if h == nil {
 		return hostEncryption{}, errNotReached
@@ -166,7 +167,7 @@ func parseEncryption(out []byte) (hostEncryption, error) {
 // keysWithin bounds reading the keys of one host.
 const keysWithin = time.Minute
 
-// rewriteSecrets stores every Secret again, with the present key.
+// rewriteSecrets stores every Secret again, encrypted with the current key.
 func (r *Run) rewriteSecrets(ctx context.Context, client API, s plan.Step) error {
 	return client.RewriteSecrets(ctx, func(written int) {
 		r.emitEvent(Event{Type: StepOutput, Step: s.ID, Line: fmt.Sprintf("%d Secrets rewritten", written)})

@@ -38,5 +38,5 @@ type Event struct {
 	Done    int       `json:"done,omitempty"`    // steps done so far
 	Total   int       `json:"total,omitempty"`   // steps of the plan
 	Digest  string    `json:"digest,omitempty"`  // run-started: the plan's digest
-	Unknown []string  `json:"unknown,omitempty"` // result: names of hosts without any information
+	Unknown []string  `json:"unknown,omitempty"` // result: names of hosts about which nothing is known
 }

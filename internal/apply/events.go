@@ -9,13 +9,13 @@ import (
 	"kubeone/internal/cluster/record"
 )
 
-// eventRecorder is an API that records Events of Nodes. *cluster.Client implements it.
+// eventRecorder is an API that records Node Events. *cluster.Client implements it.
 type eventRecorder interface {
 	Tell(ctx context.Context, e record.Event) error
 }
 
-// eventQueue records Events of Nodes from its own goroutine, so that no step waits for them. A failed write is
-// retried with the next Event, and for the last time when the run ends.
+// eventQueue records Node Events in its own goroutine, so that steps never wait for a write. It retries a failed write
+// with the next Event, and once more when the run ends.
 type eventQueue struct {
 	queue chan record.Event // has room for every Event of a run
 	over  chan struct{}
@@ -36,7 +36,7 @@ func (r *Run) recordEvents(ctx context.Context) {
 	}()
 }
 
-// flush waits until all Events are written or ctx ends; the rest is lost.
+// flush waits until all Events are written or ctx ends. Events not written by then are lost.
 func (q *eventQueue) flush(ctx context.Context) {
 	close(q.queue)
 	select {
@@ -88,7 +88,7 @@ func recordEvent(ctx context.Context, to eventRecorder, e record.Event) error {
 	return to.Tell(ctx, e)
 }
 
-// nodeEvent returns the Event for the Node of a finished step; false if the step concerns no Node.
+// nodeEvent returns the Event about a finished step for the Node of its host. It returns false if the step has no Node.
 func nodeEvent(res result, took time.Duration) (record.Event, bool) {
 	s := res.step
 	reason := s.Intent.Kind.Event()

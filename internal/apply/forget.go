@@ -7,8 +7,8 @@ import (
 	"kubeone/internal/locks"
 )
 
-// Forget removes the working directory, with its lock, from a host that the run has reset. It leaves the directory
-// alone if another run holds the lock or works on the host by then.
+// Forget removes the working directory, which contains the lock, from a host that the run has reset. If another run
+// holds the lock or is working on the host by then, Forget does not change the directory.
 func Forget(ctx context.Context, h host.Host, run string) error {
 	_, err := h.Run(ctx, host.Cmd{
 		Name: "remove the working directory", Script: locks.WithFile(locks.FlockTimeout, scriptText("forget")),

@@ -23,18 +23,18 @@ const (
 	maxProblemBytes = 600             // bytes of an error in the history
 )
 
-// errTaken is the history's error for a step whose lock another run took.
+// errTaken is recorded in the history for a step that ended because another run took the lock.
 var errTaken = errors.New("another run took the lock")
 
-// history is a run's entry in the cluster's history as it grows. It is best effort: writes wait at most
-// historyPatience, and a run does not depend on them.
+// history is the entry of this run in the cluster history, updated as the run proceeds. It is best effort: a write
+// takes at most historyPatience, and a failed write does not fail the run.
 type history struct {
 	mu  sync.Mutex
 	run record.Run
 }
 
-// openEntry creates the run's entry and writes it if there is a cluster. In a new cluster it appears with the first
-// update of the record.
+// openEntry creates the entry of the run and writes it if there is a cluster. In a new cluster, the first update of the
+// record writes it.
 func (r *Run) openEntry(ctx context.Context) {
 	who, from, _ := strings.Cut(r.Holder, "@")
 	r.history.mu.Lock()
@@ -52,8 +52,8 @@ func (r *Run) openEntry(ctx context.Context) {
 	r.keepEntry(ctx)
 }
 
-// closeEntry completes the run's entry and writes it if the API answers. A reset of the whole cluster leaves no
-// record.
+// closeEntry completes the entry of the run and writes it if the API answers. It writes nothing after a reset of the
+// whole cluster, because there is no record any more.
 func (r *Run) closeEntry(ctx context.Context, err error) {
 	if cause := context.Cause(ctx); errors.Is(cause, locks.ErrLost) {
 		err = errors.Join(err, errTaken)
@@ -71,14 +71,14 @@ func (r *Run) closeEntry(ctx context.Context, err error) {
 	}
 }
 
-// isForMachines reports whether every host of the run is a Machine's. The history leaves such runs out: controllers
-// make too many. Events of Nodes, conditions of Machines and the controllers' log report them.
+// isForMachines reports whether every host of the run belongs to a Machine. Such runs are not in the history, because
+// controllers start too many of them. Node Events, Machine conditions and the controller log report them instead.
 func (r *Run) isForMachines() bool {
 	hosts := r.Want.Hosts()
 	return len(hosts) > 0 && !slices.ContainsFunc(hosts, func(h desired.Host) bool { return h.Machine == "" })
 }
 
-// keepEntry writes the run's present entry.
+// keepEntry writes the current entry of the run.
 func (r *Run) keepEntry(ctx context.Context) {
 	if r.isForMachines() {
 		return
@@ -94,8 +94,8 @@ func (r *Run) keepEntry(ctx context.Context) {
 	})
 }
 
-// historyClient returns an API for the history: the client of the steps if there is one, else a new one. The caller
-// must call done.
+// historyClient returns a connection to the API for the history. It uses the connection of the steps if there is one,
+// and opens a new one otherwise. The caller must call done.
 func (r *Run) historyClient() (api API, done func(), err error) {
 	r.state.Lock()
 	api, access := r.state.client, r.Access
@@ -152,7 +152,7 @@ func (h *history) finishStep(e Event, result record.Result) {
 // roundSeconds returns d in seconds, rounded to the millisecond.
 func roundSeconds(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 1000 }
 
-// currentEntry returns the present entry.
+// currentEntry returns a copy of the entry.
 func (h *history) currentEntry() record.Run {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -161,8 +161,9 @@ func (h *history) currentEntry() record.Run {
 	return out
 }
 
-// entryAfter returns the entry as it will be when the step with that ID is done; if it is the last step, the run is
-// done too. The step that saves the record writes this entry, so that a complete run never looks killed.
+// entryAfter returns the entry as it will be after the step with that ID; if it is the last step, the run is done too.
+// The step that saves the record writes this entry. Without it, a run killed just after its last step would look
+// incomplete.
 func (h *history) entryAfter(id string, now time.Time) record.Run {
 	out := h.currentEntry()
 	if len(out.Steps) < out.Planned {
@@ -208,7 +209,8 @@ func resultOf(err error) record.Result {
 	return record.Failed
 }
 
-// problemOf returns the text of err without host output and without secrets, for every reader of ConfigMaps.
+// problemOf returns the text of err without host output and without secrets, because everyone who can read ConfigMaps
+// sees it.
 func problemOf(err error) string {
 	if err == nil {
 		return ""

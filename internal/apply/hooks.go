@@ -20,10 +20,10 @@ type Hook struct {
 	Timeout time.Duration // the command is killed after it
 }
 
-// RunHook runs a hook and writes its standard output and error to output. It returns when ctx ends at the latest.
+// RunHook runs a hook and writes its standard output and error to output. It stops the hook when ctx ends.
 type RunHook func(ctx context.Context, h Hook, output io.Writer) error
 
-// HookError is the failure of a hook on the operator's machine.
+// HookError means that a hook on the operator's machine failed.
 type HookError struct {
 	Name string
 	Err  error
@@ -57,8 +57,8 @@ func (r *Run) runOperatorHooks(ctx context.Context, s plan.Step, output io.Write
 	return nil
 }
 
-// runFailureHooks runs the hooks for a failed run. A hook that fails is only a warning: the run has its error already.
-// A run that the operator stopped or aborted has not failed.
+// runFailureHooks runs the hooks for a failed run. A failed hook is only a warning, because the run already has an
+// error. Runs that the operator stopped or aborted do not count as failed.
 func (r *Run) runFailureHooks(ctx context.Context, failure error) {
 	if failure == nil || errors.Is(failure, ErrStopped) || ctx.Err() != nil || r.RunHook == nil {
 		return
@@ -71,8 +71,8 @@ func (r *Run) runFailureHooks(ctx context.Context, failure error) {
 	}
 }
 
-// failureEnv describes the failed run to a hook, with step, host and class of its first failure. Host output stays
-// out.
+// failureEnv returns the environment variables that describe the failed run to a hook: step, host and class of the
+// first failure. They contain no host output.
 func (r *Run) failureEnv(name string, failure error) []string {
 	env := []string{
 		"KUBEONE_HOOK=" + name, "KUBEONE_MOMENT=failure", "KUBEONE_CLUSTER=" + r.Want.Name, "KUBEONE_RUN=" + r.RunID,
@@ -85,7 +85,7 @@ func (r *Run) failureEnv(name string, failure error) []string {
 	return env
 }
 
-// hookEnv describes the step to a hook.
+// hookEnv returns the environment variables that describe the step to a hook.
 func (r *Run) hookEnv(s plan.Step, name string) []string {
 	env := []string{
 		"KUBEONE_HOOK=" + name, "KUBEONE_MOMENT=" + s.Intent.Moment().String(), "KUBEONE_CLUSTER=" + r.Want.Name,

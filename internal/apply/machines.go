@@ -13,7 +13,7 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// createMachines creates a MachineDeployment of the manifest.
+// createMachines creates a MachineDeployment from the manifest.
 func (r *Run) createMachines(ctx context.Context, client API, s plan.Step) error {
 	p := step.ParamsOf[step.CreateMachinesParams](s.Intent)
 	for _, d := range r.Want.MachineDeployments {
@@ -29,7 +29,8 @@ func (r *Run) createMachines(ctx context.Context, client API, s plan.Step) error
 	return fmt.Errorf("unknown MachineDeployment %s/%s", p.Namespace, p.Name)
 }
 
-// upgradeMachines sets the kubelet version of a MachineDeployment. Its controllers do the rest.
+// upgradeMachines sets the kubelet version of a MachineDeployment. The controllers then replace or upgrade its
+// Machines.
 func (r *Run) upgradeMachines(ctx context.Context, client API, s plan.Step) error {
 	p := step.ParamsOf[step.UpgradeMachinesParams](s.Intent)
 	type object = map[string]any

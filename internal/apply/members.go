@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// LivingError means that a step would have removed something dead that is alive. Nothing was removed.
+// LivingError means that a step did not remove a member, Node or host because it is still alive. Nothing was removed.
 type LivingError struct {
 	What string // "etcd member cp-2 (8e9e05c52164694d)", "host cp-2"
 	How  string // the sign of life
@@ -26,7 +26,7 @@ func (e *LivingError) Error() string {
 	return e.What + " is alive: " + e.How + "; nothing was removed. Inspect it with kubeone status, then plan again"
 }
 
-// EtcdError is the failure of a step that the state of etcd does not allow.
+// EtcdError means that a step failed because the state of etcd does not allow it.
 type EtcdError struct{ Err error }
 
 // Error returns the cause's text.
@@ -35,8 +35,8 @@ func (e *EtcdError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *EtcdError) Unwrap() error { return e.Err }
 
-// removeMember removes a member from etcd, if the quorum allows it now. A member that is no longer listed counts as
-// removed.
+// removeMember removes a member from etcd if the remaining members keep quorum. A member that is no longer listed
+// counts as removed.
 func (r *Run) removeMember(ctx context.Context, _ API, s plan.Step) error {
 	params := step.ParamsOf[step.RemoveEtcdParams](s.Intent)
 	if params.Confirm {
@@ -66,7 +66,8 @@ func (r *Run) removeMember(ctx context.Context, _ API, s plan.Step) error {
 	return nil
 }
 
-// avoidHost reaches etcd through hosts other than the leaving one, if there are any.
+// avoidHost returns access to etcd through hosts other than the given one. If there are no others, it returns the
+// access unchanged.
 func avoidHost(a *etcd.Access, leaves string) *etcd.Access {
 	if a == nil || leaves == "" {
 		return a
@@ -84,7 +85,8 @@ func avoidHost(a *etcd.Access, leaves string) *etcd.Access {
 	return &others
 }
 
-// withLongTimeout gives each answer more time: a slow voter is no reason to keep a member.
+// withLongTimeout returns access that waits longer for each answer. A slow voter must not prevent the removal of a
+// member.
 func withLongTimeout(a *etcd.Access) *etcd.Access {
 	if a == nil {
 		return nil
@@ -94,8 +96,8 @@ func withLongTimeout(a *etcd.Access) *etcd.Access {
 	return &of
 }
 
-// deleteNode deletes a Node. A Node whose host is dead or replaced must not be Ready. If the step names the host, the
-// host must also be confirmed dead.
+// deleteNode deletes a Node. If its host is dead or replaced, deleteNode first waits until the Node is not Ready. If
+// the step names the host, it also confirms that the host is dead.
 func (r *Run) deleteNode(ctx context.Context, client API, s plan.Step) error {
 	if death := step.ParamsOf[step.DeleteNodeParams](s.Intent).Death; death.Confirm {
 		if death.Peer != "" {
@@ -113,11 +115,11 @@ func (r *Run) deleteNode(ctx context.Context, client API, s plan.Step) error {
 	return client.DeleteNode(ctx, s.Intent.NodeName)
 }
 
-// Silence is a time without a sign of life, from the first check in a row to the last.
+// Silence is a period in which consecutive checks found no sign of life, from the first check to the last.
 type Silence struct{ Since, Last time.Time }
 
-// Found returns the silence after a check, from began to ended, that found no life. After a gap, or a clock set back,
-// it starts over. The zero value has no checks.
+// Found returns the silence extended by a check, from began to ended, that found no sign of life. After a gap, or if
+// the clock was set back, the silence starts again. The zero value has no checks.
 func (s Silence) Found(began, ended time.Time) Silence {
 	if !s.extendsTo(began) {
 		s.Since = ended.Round(0)
@@ -126,7 +128,7 @@ func (s Silence) Found(began, ended time.Time) Silence {
 	return s
 }
 
-// extendsTo reports whether a check at that time would extend the silence.
+// extendsTo reports whether a check at that time would extend the silence instead of starting a new one.
 func (s Silence) extendsTo(at time.Time) bool {
 	gap := at.Round(0).Sub(s.Last)
 	return !s.Last.IsZero() && gap >= 0 && gap <= DeathGap
@@ -135,8 +137,9 @@ func (s Silence) extendsTo(at time.Time) bool {
 // Dead reports whether the silence has lasted for long enough.
 func (s Silence) Dead() bool { return !s.Last.IsZero() && s.Last.Sub(s.Since) >= DeathWithin }
 
-// confirmDead checks what the step removes, and its host, repeatedly for DeathWithin. Any sign of life is an error. A
-// check without a result is an error too, unless it leaves no gap: etcd may be slow.
+// confirmDead repeatedly checks what the step removes, and its host, for DeathWithin. Any sign of life is an error. A
+// check that fails is repeated if there is time for it before DeathGap, because etcd may be slow; otherwise its error
+// is returned.
 func (r *Run) confirmDead(ctx context.Context, s plan.Step, of step.Death,
 	silent func(context.Context, step.RemoveEtcdParams) error) error {
 	for silence := (Silence{}); !silence.Dead(); {
@@ -164,7 +167,7 @@ func (r *Run) confirmDead(ctx context.Context, s plan.Step, of step.Death,
 	return nil
 }
 
-// checkForLife checks once.
+// checkForLife checks once for signs of life and returns a *LivingError for the first one.
 func (r *Run) checkForLife(ctx context.Context, s plan.Step, of step.Death,
 	silent func(context.Context, step.RemoveEtcdParams) error) error {
 	if silent != nil {
@@ -175,7 +178,7 @@ func (r *Run) checkForLife(ctx context.Context, s plan.Step, of step.Death,
 	return r.checkHostDead(ctx, of.Peer)
 }
 
-// checkMemberDead asks etcd about the member that the step removes, and asks that member itself.
+// checkMemberDead returns an error unless etcd and the member itself confirm that the member to be removed is dead.
 func (r *Run) checkMemberDead(ctx context.Context, of step.RemoveEtcdParams) error {
 	client, err := r.Connect.connectEtcd(ctx, avoidHost(r.Etcd, of.Peer))
 	if err != nil {
@@ -196,8 +199,9 @@ const detectMember = `for comm in /proc/[0-9]*/comm; do
 done
 [ ! -e /var/lib/etcd/member ] || exit 3`
 
-// checkHostDead checks that a host without an answer at plan time still does not answer. A host that did answer, an
-// empty one in the place of a dead one, must not run what is to be removed.
+// checkHostDead returns a *LivingError if a host that did not answer at plan time answers now. A host that did answer
+// then has replaced a dead one and is empty. It is an error if that host runs etcd or an API server, or holds etcd
+// data.
 func (r *Run) checkHostDead(ctx context.Context, id string) error {
 	h, answered := r.Hosts[id]
 	if !answered {
@@ -222,9 +226,9 @@ func (r *Run) checkHostDead(ctx context.Context, id string) error {
 	return &LivingError{"host " + r.displayName(id), "it answers again"}
 }
 
-// These rules say what state etcd must be in. Callers that carry out a plan ask etcd and apply them.
+// The following checks define the state that etcd must be in. Callers that carry out a plan query etcd and apply them.
 
-// EtcdCheck is a condition that etcd must meet within EtcdTimeout.
+// EtcdCheck is a condition that etcd must meet within EtcdTimeout, or the step fails.
 type EtcdCheck struct {
 	What    string // the condition, in "waiting for …"
 	Without string // ID of a host to avoid when asking etcd, if there are others; empty: none
@@ -232,8 +236,8 @@ type EtcdCheck struct {
 	Wrong func(observed.Etcd) (string, error)
 }
 
-// EtcdCheckBeforeStep returns the check for the start of the step; was is the world at plan time. A nil check asks
-// nothing. For a leaving member, CheckRemoval decides at the moment of its removal.
+// EtcdCheckBeforeStep returns the check to pass before the step starts, or nil if there is none; was is the world at
+// plan time. A step that removes a member has no check here, because CheckRemoval decides just before the removal.
 func EtcdCheckBeforeStep(s plan.Step, want desired.Cluster, was observed.World) *EtcdCheck {
 	d := s.Intent.Disrupts()
 	part := match.Part(was, hostForStep(s, want), s.Intent.NodeName)
@@ -252,9 +256,9 @@ func EtcdCheckBeforeStep(s plan.Step, want desired.Cluster, was observed.World) 
 	return newStopCheck(s, want)
 }
 
-// EtcdCheckBeforeUncordon returns the check before a Ready node in the desired version is uncordoned. After the upgrade
-// of a control-plane host, all voters must be healthy. A node that an earlier run left cordoned does not wait for other
-// hosts' members.
+// EtcdCheckBeforeUncordon returns the check to pass before a Ready node in the desired version is uncordoned, or nil if
+// there is none. After the upgrade of a control-plane host, all voters must be healthy. A node that an earlier run left
+// cordoned does not wait for members on other hosts.
 func EtcdCheckBeforeUncordon(i step.Intent) *EtcdCheck {
 	if i.Role != desired.ControlPlane || step.ParamsOf[step.UncordonParams](i).Resume {
 		return nil
@@ -264,8 +268,8 @@ func EtcdCheckBeforeUncordon(i step.Intent) *EtcdCheck {
 	}}
 }
 
-// unhealthyVoter names a voter that is not healthy. It ignores learners: they have no vote, and may stay while their
-// host is away.
+// unhealthyVoter returns a message about a voter that is not healthy, or "" if all are healthy. It ignores learners,
+// because they have no vote and can stay in the list while their host is down.
 func unhealthyVoter(e observed.Etcd) string {
 	for _, m := range e.Members {
 		if !m.Learner && m.Healthy != observed.Yes {
@@ -275,7 +279,7 @@ func unhealthyVoter(e observed.Etcd) string {
 	return ""
 }
 
-// newStopCheck checks, by the rules of the quorum, that the host's member may stop for a while.
+// newStopCheck returns a check that etcd keeps quorum while the member on the host is stopped.
 func newStopCheck(s plan.Step, want desired.Cluster) *EtcdCheck {
 	return &EtcdCheck{What: "a quorum without " + s.Intent.NodeName, Wrong: func(e observed.Etcd) (string, error) {
 		if v := quorum.May(quorum.Stop, e, memberPart(e, s, want)); !v.Safe {
@@ -285,7 +289,7 @@ func newStopCheck(s plan.Step, want desired.Cluster) *EtcdCheck {
 	}}
 }
 
-// newLeftCheck checks that the host has no member in etcd.
+// newLeftCheck returns a check that etcd lists no member on the host.
 func newLeftCheck(s plan.Step, want desired.Cluster) *EtcdCheck {
 	return &EtcdCheck{What: "its list of members", Without: s.Host, Wrong: func(e observed.Etcd) (string, error) {
 		if e.Problem != "" {
@@ -304,7 +308,7 @@ func newLeftCheck(s plan.Step, want desired.Cluster) *EtcdCheck {
 	}}
 }
 
-// newQuorumCheck checks that etcd has a quorum.
+// newQuorumCheck returns a check that etcd has quorum.
 func newQuorumCheck() *EtcdCheck {
 	return &EtcdCheck{What: "a quorum", Wrong: func(e observed.Etcd) (string, error) {
 		if v := quorum.May(quorum.Purge, e, quorum.Part{}); !v.Safe {
@@ -314,8 +318,8 @@ func newQuorumCheck() *EtcdCheck {
 	}}
 }
 
-// memberPart returns the host's present part in etcd. Its data is where the plan found it or what the host started
-// with.
+// memberPart returns the current part of the host in etcd. The state of its data is unknown, because nothing has
+// observed it since the plan.
 func memberPart(e observed.Etcd, s plan.Step, want desired.Cluster) quorum.Part {
 	part := match.Part(observed.World{Etcd: e}, hostForStep(s, want), s.Intent.NodeName)
 	part.Data = observed.Unknown
@@ -328,14 +332,15 @@ func hostForStep(s plan.Step, want desired.Cluster) desired.Host {
 	return h
 }
 
-// wasHealthy reports whether the host's member was healthy at plan time, in an etcd with a quorum.
+// wasHealthy reports whether, at plan time, etcd had quorum and the member on the host was healthy.
 func wasHealthy(part quorum.Part, was observed.Etcd) bool {
 	m, found := findMember(was, part.Member)
 	return quorum.Count(was.Members).Holds() && found && m.Healthy == observed.Yes
 }
 
-// CheckRemoval checks whether the member may be removed from etcd as it is now; listed is false if it has left already.
-// A member planned as an abandoned learner that now votes was not abandoned: its join continued without its run.
+// CheckRemoval returns an error if the member must not be removed from etcd in its current state. listed is false if
+// the member has already left. A member that was an abandoned learner at plan time and votes now is an error, because
+// its join has continued without its run.
 func CheckRemoval(e observed.Etcd, of step.RemoveEtcdParams) (listed bool, err error) {
 	m, found := findMember(e, of.Member)
 	if !found {
@@ -352,8 +357,8 @@ func CheckRemoval(e observed.Etcd, of step.RemoveEtcdParams) (listed bool, err e
 	return true, nil
 }
 
-// CheckDead returns why the member with that ID does not count as dead: it answers, or its state is unknown. A member
-// that is not listed was removed by an earlier run.
+// CheckDead returns an error if the member with that ID answers or its state is unknown. It returns nil if the member
+// is dead, or is not listed because an earlier run removed it.
 func CheckDead(e observed.Etcd, id string) error {
 	m, found := findMember(e, id)
 	switch {

@@ -6,7 +6,8 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// How long a run waits, and how often it tries. Other executors of plans, such as the simulator, use the same values.
+// Timeouts of a run and intervals between its attempts. Other executors of plans, such as the simulator, use the same
+// values.
 const (
 	// StepTimeout is how long a run follows a step on a host; the step continues after that.
 	StepTimeout = 30 * time.Minute
@@ -16,41 +17,43 @@ const (
 	LostTimeout = 90 * time.Second
 	// RetryEvery is the pause before a retry.
 	RetryEvery = time.Second
-	// EtcdTimeout bounds the wait for etcd to reach the state that the next step needs.
+	// EtcdTimeout limits the wait for etcd to reach the state that the next step needs.
 	EtcdTimeout = 2 * time.Minute
-	// UncordonTimeout bounds uncordoning a node after a failed or pointless drain.
+	// UncordonTimeout limits uncordoning a node after a drain that failed or that no step followed.
 	UncordonTimeout = 30 * time.Second
 	// TokenAge is how old a token may be when a join begins: uploads over a slow link can outlast a token's 15 minutes.
 	TokenAge = 5 * time.Minute
 
-	// DeathWithin is how long checks, DeathEvery apart, must find something dead before it is removed. After a gap of
-	// more than DeathGap, as of a run that stood still, the count starts over: it may have lived meanwhile. A check
-	// of a host that does not answer, and the pause before it, take less than DeathGap.
+	// DeathWithin is how long checks, DeathEvery apart, must find no sign of life before a member, Node or host counts
+	// as dead. After a gap of more than DeathGap, for example because the run was suspended, the time starts again,
+	// because it may have been alive in the gap. A check of a host that does not answer and the pause before it
+	// together take less than DeathGap.
 	DeathWithin = 30 * time.Second
 	DeathEvery  = 5 * time.Second
 	DeathGap    = 20 * time.Second
-	// ProbeTimeout bounds the answer of a host to one check.
+	// ProbeTimeout limits the time for one check of a host.
 	ProbeTimeout = 8 * time.Second
-	// NodeTimeout bounds the wait for a Node to become not Ready, which takes 40 s of a silent kubelet.
+	// NodeTimeout limits the wait for a Node to become not Ready, which happens 40 s after the last report of its
+	// kubelet.
 	NodeTimeout = 2 * time.Minute
-	// StartTimeout is how long the start of a step waits on the host for another attempt. That one may wait for
-	// systemd, which gives a unit 90 seconds to start.
+	// StartTimeout is how long starting a step waits on the host for another attempt to start it. That attempt may be
+	// waiting for systemd, which gives a unit 90 seconds to start.
 	StartTimeout = 2 * time.Minute
 )
 
-// StepLimit returns how long a step through the API may take. It adds the time of a drain, twice if pods may be
-// deleted after it, and of the wait for hosts of Machines.
+// StepLimit returns the maximum time for a step through the API: ClusterTimeout, plus the drain timeout, twice if pods
+// may be deleted after it, plus the wait for Machine hosts.
 func StepLimit(i step.Intent) time.Duration {
 	own := 2*step.ParamsOf[step.DrainNodeParams](i).TimeoutSeconds +
 		step.ParamsOf[step.AwaitHostsParams](i).TimeoutSeconds
 	return ClusterTimeout + time.Duration(own)*time.Second
 }
 
-// Outage tracks how long a host has been away during a step. The zero value is a host that has not been away.
+// Outage tracks how long a host has been unreachable during a step. The zero value means that it has not been.
 type Outage struct{ since time.Time }
 
-// TryAgain records that an attempt begun at that time has now lost its connection. It reports whether to retry. An
-// attempt that lasted longer than LostTimeout shows that the host was reachable meanwhile.
+// TryAgain records that an attempt that started at began has lost its connection at now, and reports whether to retry.
+// An attempt that lasted longer than LostTimeout ends the outage, because the host was reachable during it.
 func (o *Outage) TryAgain(began, now time.Time) bool {
 	if o.since.IsZero() || now.Sub(began) > LostTimeout {
 		o.since = now

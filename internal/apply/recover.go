@@ -12,8 +12,8 @@ import (
 	"kubeone/internal/script"
 )
 
-// Copy is the source of a restore, as far as the operator's machine has it. All of it is secret. Printing or
-// marshalling it shows no content.
+// Copy holds the parts of the source of a restore that are on the operator's machine. All of them are secret. Printing
+// or marshalling shows no content.
 type Copy struct {
 	// Snapshot opens the snapshot of etcd and returns its size in bytes; nil if the host's own data is the source. It
 	// may be called again after a lost connection.
@@ -30,7 +30,7 @@ func (Copy) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, redactedCopy)
 // MarshalText hides the content from JSON, YAML and structured logs.
 func (Copy) MarshalText() ([]byte, error) { return []byte(redactedCopy), nil }
 
-// secretFiles returns the files that a restore may read.
+// secretFiles returns the secret files for the restore step, by name.
 func (c *Copy) secretFiles() (map[string][]byte, error) {
 	if c == nil {
 		return nil, errors.New("no source for the restore was given")
@@ -45,11 +45,11 @@ func (c *Copy) secretFiles() (map[string][]byte, error) {
 	return out, nil
 }
 
-// memberDir holds etcd's data on a host.
+// memberDir is the directory of the etcd data on a host.
 const memberDir = "/var/lib/etcd/member"
 
-// uploadSnapshot uploads the snapshot for the restore, unless it is there or an unfinished restore has used it
-// already. It may be too large for the memory file system of the other secrets.
+// uploadSnapshot uploads the snapshot for the restore, unless it is on the host already or an unfinished restore has
+// used it. The snapshot is not uploaded like other secrets, because it may be too large for their memory file system.
 func (r *Run) uploadSnapshot(ctx context.Context, h host.Host, s plan.Step) error {
 	from, restores := s.Intent.Params.(step.RestoreParams)
 	if !restores || r.Copy == nil || r.Copy.Snapshot == nil {

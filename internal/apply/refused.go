@@ -8,11 +8,11 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// exitSettingsRefused is the exit status of the step Reconfigure after it has restored the former settings.
+// exitSettingsRefused is the exit status of the step Reconfigure if it had to restore the previous settings.
 const exitSettingsRefused = 65
 
 // SettingsRefused reports whether a run failed because a component did not start with new settings and its host
-// restored the former ones. It also returns the reason, in one line.
+// restored the previous ones. It also returns the reason, in one line.
 func SettingsRefused(err error) (why string, refused bool) {
 	var failed *StepError
 	var exit *host.ExitError

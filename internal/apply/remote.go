@@ -31,20 +31,20 @@ func scriptText(name string) string {
 	return string(b)
 }
 
-// Exit statuses of start.sh and follow.sh, besides locks.ExitFileBusy; a stage's own are below them.
+// Exit statuses of start.sh and follow.sh, in addition to locks.ExitFileBusy. Stages exit with lower ones.
 const (
 	exitLockLost = 75
 	exitBusy     = 76
 	exitKilled   = 78
 )
 
-// Blobs is the content for uploads to hosts, by sha256 (hex). A bundle implements it.
+// Blobs provides the content of uploads to hosts, by sha256 (hex). A bundle implements it.
 type Blobs interface {
 	Blob(sha256 string) (io.Reader, int64, error)
 }
 
-// runOnHost runs one step on its host: uploads, secrets, then the stage itself. After a lost connection it reconnects
-// and finds the step, which continued on the host.
+// runOnHost runs one step on its host. It uploads files and secrets, then runs the stage. After a lost connection it
+// reconnects and follows the step, which has continued on the host.
 func (r *Run) runOnHost(ctx context.Context, s plan.Step, output *lineWriter) error {
 	h := r.Hosts[s.Host]
 	var away Outage
@@ -90,7 +90,8 @@ func (r *Run) attemptStep(ctx context.Context, h host.Host, s plan.Step, output 
 	return r.afterSuccess(ctx, s)
 }
 
-// uploadStep uploads the script and files that the step needs. It returns what start.sh is to hand to the stage.
+// uploadStep uploads the script and files that the step needs. It returns the secrets for the stage, encoded for
+// start.sh.
 func (r *Run) uploadStep(ctx context.Context, h host.Host, s plan.Step) (secrets []byte, err error) {
 	if err := r.uploadScript(ctx, h, s.Host); err != nil {
 		return nil, err
@@ -113,7 +114,7 @@ func (r *Run) uploadStep(ctx context.Context, h host.Host, s plan.Step) (secrets
 	return secretLines(files), nil
 }
 
-// secretLines encodes the files that only a stage may read, in the format that start.sh reads.
+// secretLines encodes secret files in the format that start.sh reads.
 func secretLines(files map[string][]byte) []byte {
 	var lines bytes.Buffer
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -123,7 +124,8 @@ func secretLines(files map[string][]byte) []byte {
 	return lines.Bytes()
 }
 
-// startCmd starts a step. The command carries the secrets, so that a host that refuses it never has them.
+// startCmd returns the command that starts a step. It contains the secrets, so that they never reach a host that
+// refuses the command.
 func (r *Run) startCmd(s plan.Step, secrets []byte) host.Cmd {
 	return host.Cmd{
 		Name: s.Title, Script: locks.WithFile(StartTimeout, scriptText("start")), Stdin: bytes.NewReader(secrets),
@@ -134,14 +136,15 @@ func (r *Run) startCmd(s plan.Step, secrets []byte) host.Cmd {
 	}
 }
 
-// isConnectionLost reports whether err comes from the connection, not from the step. The step continues on the host,
-// and the next attempt finds it. Closing a host's connections ends their commands by a signal.
+// isConnectionLost reports whether err comes from the connection and not from the step. The step then continues on the
+// host, and the next attempt follows it. A command that ended by a signal counts too, because closing a connection ends
+// its commands that way.
 func isConnectionLost(err error) bool {
 	var exit *host.ExitError
 	return host.Transient(err) || errors.As(err, &exit) && exit.Signal != ""
 }
 
-// explainExit translates the exit statuses of our own wrapper.
+// explainExit translates the exit statuses of start.sh and follow.sh to errors. It returns other errors unchanged.
 func explainExit(err error, name string, s plan.Step) error {
 	var exit *host.ExitError
 	if !errors.As(err, &exit) {
@@ -161,7 +164,7 @@ func explainExit(err error, name string, s plan.Step) error {
 	return err
 }
 
-// uploadScript uploads the host's script, once in a run.
+// uploadScript uploads the script of the host, once in a run.
 func (r *Run) uploadScript(ctx context.Context, h host.Host, id string) error {
 	r.mu.Lock()
 	done := r.scripted[id]
@@ -189,7 +192,8 @@ func uploadFile(ctx context.Context, h host.Host, path string, content []byte) e
 	})
 }
 
-// uploadBlobs sends, as one stream, the files that the host lacks as uploads, unpacked, and in its runtime.
+// uploadBlobs sends the missing files as one stream. A file is missing if it is not on the host as an upload, unpacked,
+// or in the container runtime.
 func (r *Run) uploadBlobs(ctx context.Context, h host.Host, sums []string) error {
 	dir := script.ArtifactsDir + "/sha256"
 	const list = `dir=$1 sums=$2
@@ -224,7 +228,7 @@ done`
 	})
 	_ = in.Close()
 	if failed := <-sent; failed != nil && !errors.Is(failed, io.ErrClosedPipe) {
-		return fmt.Errorf("%s: %w", h.Name(), failed) // the cause of the host's own error
+		return fmt.Errorf("%s: %w", h.Name(), failed) // it caused the error on the host
 	}
 	return err
 }
@@ -249,7 +253,7 @@ func writeTar(w io.Writer, blobs Blobs, sums []string) error {
 	return t.Close()
 }
 
-// Await waits for an earlier run's step that still runs on the host. It changes nothing.
+// Await waits for a step of an earlier run that is still running on the host. It changes nothing.
 func Await(ctx context.Context, h host.Host) error {
 	_, err := h.Run(ctx, host.Cmd{
 		Name:    "wait for a running step",
@@ -258,7 +262,7 @@ func Await(ctx context.Context, h host.Host) error {
 	})
 	var exit *host.ExitError
 	if errors.As(err, &exit) {
-		return nil // the next probe shows how it ended
+		return nil // the next probe shows the result of the step
 	}
 	return err
 }

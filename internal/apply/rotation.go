@@ -17,7 +17,7 @@ import (
 	"kubeone/internal/script"
 )
 
-// hostAuthority is a control-plane host's state of one authority, including private keys.
+// hostAuthority is the state of one authority on a control-plane host, including private keys.
 type hostAuthority struct {
 	observed.Authority
 
@@ -27,8 +27,9 @@ type hostAuthority struct {
 	succession        []byte // of the cluster's CA
 }
 
-// rotationFiles returns the files for the part of the step's host in a rotation. It combines in memory what all
-// control-plane hosts have now. A phase that is no longer the next one is an error.
+// rotationFiles returns the files that the host of the step needs for the next phase of a rotation. It combines the
+// current keys of all control-plane hosts in memory. It returns an error if the planned phase is no longer the next
+// one.
 func (r *Run) rotationFiles(ctx context.Context, s plan.Step) (map[string][]byte, error) {
 	has, err := r.readAuthorities(ctx)
 	if err != nil {
@@ -58,7 +59,7 @@ func (r *Run) rotationFiles(ctx context.Context, s plan.Step) (map[string][]byte
 	return map[string][]byte{script.AuthoritiesFile: text}, err
 }
 
-// rotationHosts converts the hosts of an authority for the package rotation.
+// rotationHosts converts the hosts of an authority to the type that package rotation uses.
 func rotationHosts(has []authorityHost) []rotation.Host {
 	out := make([]rotation.Host, 0, len(has))
 	for _, h := range has {
@@ -71,7 +72,7 @@ func rotationHosts(has []authorityHost) []rotation.Host {
 	return out
 }
 
-// authorityHost is a control-plane host with its state of the authorities, by name.
+// authorityHost is a control-plane host and the state of each authority on it, by name.
 type authorityHost struct {
 	id          string
 	authorities map[string]hostAuthority
@@ -135,21 +136,21 @@ func (r *Run) addRotationFiles(files map[string][]byte, has []authorityHost, id,
 	return nil
 }
 
-// successionFile returns the succession file for a control-plane host. It is for readers that know the cluster by its
-// present CA, whose key signs a statement for the next CA.
+// successionFile returns the succession file for a control-plane host. In it, the current CA signs the next one, so
+// that clients that know only the current CA can trust the next one.
 func (r *Run) successionFile(has []authorityHost, next authority.Pair) ([]byte, error) {
 	signer := ""
 	for _, h := range has {
 		a := h.authorities[observed.ClusterCA]
 		if a.Signer() == next.ID() {
-			continue // it signs with the next key already
+			continue // this host already signs with the next key
 		}
 		signer = a.Signer()
 		if slices.Contains(authority.Followers(signer, a.succession), next.ID()) {
 			return a.succession, nil
 		}
 	}
-	if signer == "" { // only this host still lacks the file of the others
+	if signer == "" { // all hosts sign with the next key: copy the file from one that has it
 		for _, h := range has {
 			if text := h.authorities[observed.ClusterCA].succession; text != nil {
 				return text, nil
@@ -168,9 +169,9 @@ func (r *Run) successionFile(has []authorityHost, next authority.Pair) ([]byte, 
 	return authority.AddSuccession(has[0].authorities[observed.ClusterCA].succession, former.Public, word), nil
 }
 
-// clusterCAs returns the cluster's CA certificates for workers and joining hosts. Once all control-plane hosts know
-// the next CA, this is everything that any of them trusts. With alone, once all of them sign with the new CA, it is
-// only that one. At any other time it is an error.
+// clusterCAs returns the cluster CA certificates for workers and joining hosts. With alone, it returns only the new CA,
+// once all control-plane hosts sign with it. Otherwise it returns every CA that any control-plane host trusts, once all
+// of them know the next CA. Before that, it returns an error.
 func clusterCAs(has []authorityHost, alone bool) ([]byte, error) {
 	const name = observed.ClusterCA
 	hosts := rotationHosts(has)
@@ -193,7 +194,7 @@ func clusterCAs(has []authorityHost, alone bool) ([]byte, error) {
 	return trusted.Text(), err
 }
 
-// publishCA publishes the cluster's CAs to joining hosts and, if there is more than one, waits until pods have them.
+// publishCA publishes the cluster CAs for joining hosts. If there is more than one, it waits until pods have them.
 func (r *Run) publishCA(ctx context.Context, client API, s plan.Step) error {
 	has, err := r.readAuthorities(ctx)
 	if err != nil {
@@ -210,7 +211,7 @@ func (r *Run) publishCA(ctx context.Context, client API, s plan.Step) error {
 	return client.AwaitRootCAs(ctx, authority.Keys(text))
 }
 
-// checkPodsTrustCA fails while running pods lack a CA that the cluster is about to use.
+// checkPodsTrustCA returns an error if running pods do not trust the CA that the cluster is about to use.
 func (r *Run) checkPodsTrustCA(ctx context.Context, client API, _ plan.Step) error {
 	has, err := r.readAuthorities(ctx)
 	if err != nil {
@@ -230,8 +231,8 @@ func (r *Run) checkPodsTrustCA(ctx context.Context, client API, _ plan.Step) err
 		"run kubeone certificates rotate-ca --resume", problem.List(problem.Some(unaware, most)))
 }
 
-// findPair returns the key pair with that key ID, from the first host that has it: signing with it and not in a phase
-// that was cut off while exchanging it, or holding it as the next key.
+// findPair returns the key pair with that key ID from the first host that has it, as its signing key or its next key.
+// It skips hosts on which an exchange of keys was interrupted.
 func findPair(has []authorityHost, name, key string) (authority.Pair, error) {
 	for _, h := range has {
 		a := h.authorities[name]
@@ -249,7 +250,8 @@ func findPair(has []authorityHost, name, key string) (authority.Pair, error) {
 	return authority.Pair{}, fmt.Errorf("no control-plane host has the private key of %s", key)
 }
 
-// newPair returns the key that this run makes for that authority. A retried step gets the same key.
+// newPair returns the new key pair for that authority, and creates it at the first call. A retried step therefore gets
+// the same pair.
 func (r *Run) newPair(name string, public []byte) (authority.Pair, error) {
 	r.state.Lock()
 	defer r.state.Unlock()
@@ -306,7 +308,7 @@ func (r *Run) renewTokenSecrets(ctx context.Context, client API, s plan.Step) er
 	})
 }
 
-// trimExtensionCAs makes extension API servers trust only what the API servers trust.
+// trimExtensionCAs removes the CAs that the API servers no longer trust from the trust of extension API servers.
 func (r *Run) trimExtensionCAs(ctx context.Context, client API, s plan.Step) error {
 	name := observed.FrontProxyCA
 	if s.Intent.Kind == step.TrimClientCA {
@@ -323,7 +325,7 @@ func (r *Run) trimExtensionCAs(ctx context.Context, client API, s plan.Step) err
 	return client.TrimExtensionCAs(ctx, name, trusted)
 }
 
-// droppedKeys returns the IDs in tokens of the keys about to lose trust, one a line.
+// droppedKeys returns the keys that are about to lose trust, one per line, by the ID that tokens use.
 func droppedKeys(has []authorityHost) ([]byte, error) {
 	others, err := otherTokenKeys(has)
 	var out strings.Builder
@@ -334,7 +336,7 @@ func droppedKeys(has []authorityHost) ([]byte, error) {
 }
 
 // readAuthorities reads the authorities of all control-plane hosts that are members. A host that cannot be read is an
-// error, because it has to trust what the other hosts show.
+// error, because every host must trust the keys of all others.
 func (r *Run) readAuthorities(ctx context.Context) ([]authorityHost, error) {
 	var out []authorityHost
 	for _, want := range r.Want.ControlPlane {

@@ -32,22 +32,23 @@ type Run struct {
 	Want        desired.Cluster
 	World       observed.World
 	Hosts       map[string]host.Host // by ID; hosts that the plan touches or that lead to the API
-	Unreachable map[string]host.Host // by ID; hosts that did not answer, only asked again to confirm that
+	Unreachable map[string]host.Host // by ID; hosts that did not answer; only checked again to confirm that they are dead
 	Scripts     map[string]string    // by host ID
 	Blobs       Blobs                // nil when hosts download
 	Access      *cluster.Access      // nil while there is no cluster
-	// FallbackAPI is where the API may answer by the end of the run, for the history; nil if unknown.
+	// FallbackAPI is used to write the history if the run has no access to the API; nil if unknown.
 	FallbackAPI *cluster.Access
 	Etcd        *etcd.Access // nil while there is no cluster
 	Connect     Connectors   // open connections to the API and to etcd
-	// CheckLock runs before every step; its error ends the step. After another run has taken the cluster's lock, the
-	// API and hosts outside that run would not refuse the step by themselves. The access is the run's present one;
-	// nil while there is none. A nil CheckLock allows every step.
+	// CheckLock runs before every step, and its error fails the step. It is needed because the API, and hosts that
+	// another run has not locked, do not refuse steps after that run has taken the cluster lock. The access is the
+	// current one, or nil if there is none yet. A nil CheckLock allows every step.
 	CheckLock func(context.Context, plan.Step, *cluster.Access) error
-	// Credentials are the hosts' credentials for registries and proxies; nil: unknown, and hosts keep what they have.
+	// Credentials are the host credentials for registries and proxies. Nil means unknown, and hosts keep their
+	// credentials.
 	Credentials *desired.Credentials
 
-	// RunHook runs hooks on the operator's machine; nil if there is none, and then a plan with such hooks fails.
+	// RunHook runs hooks on the operator's machine. If it is nil, a plan with such hooks fails.
 	RunHook RunHook
 
 	Copy     *Copy // the source of a restore; nil if the plan has none
@@ -55,7 +56,7 @@ type Run struct {
 	Addons   []addons.Addon
 	Manifest string // as kept in the cluster: without secrets
 	Lock     *locks.HostLocks
-	// Exclusive means that the run holds the cluster's lock, not only the locks of workers.
+	// Exclusive means that the run holds the cluster lock, not only the locks of workers.
 	Exclusive bool
 	RunID     string
 	Holder    string // user@machine
@@ -97,7 +98,7 @@ func (e *StepError) Error() string {
 // Unwrap returns the cause.
 func (e *StepError) Unwrap() error { return e.Err }
 
-// ErrStopped means that the operator stopped the run. Running steps were finished first.
+// ErrStopped means that the operator stopped the run. Steps that were running have finished.
 var ErrStopped = errors.New("stopped: running steps finished and no others started; run kubeone apply again to resume")
 
 // Do runs the plan to its end. When a step fails, Do skips the steps that need it and still runs all others; the
@@ -117,7 +118,7 @@ func (r *Run) Do(ctx context.Context, stop <-chan struct{}) error {
 	return err
 }
 
-// reportEnd emits the result of the run.
+// reportEnd completes the history entry, runs the hooks for a failed run, and emits the last event.
 func (r *Run) reportEnd(ctx context.Context, err error) {
 	r.closeEntry(ctx, err)
 	r.runFailureHooks(ctx, err)
@@ -136,7 +137,7 @@ type result struct {
 // runSteps starts the steps that may start, waits for a result, and repeats.
 func (r *Run) runSteps(ctx context.Context, stop <-chan struct{}) error {
 	schedule := NewSchedule(r.Plan, r.Parallel)
-	results := make(chan result, len(r.Plan.Steps)) // room for all: after ctx ends, the results have no reader
+	results := make(chan result, len(r.Plan.Steps)) // one per step, because results are not read after ctx ends
 	beat := time.NewTicker(15 * time.Second)
 	defer beat.Stop()
 	running := map[string]time.Time{}
@@ -175,10 +176,10 @@ func (r *Run) runSteps(ctx context.Context, stop <-chan struct{}) error {
 	}
 }
 
-// hooksEnd is how long hooks on the operator's machine may take to end with their run.
+// hooksEnd is how long to wait for hooks on the operator's machine when their run ends.
 const hooksEnd = 10 * time.Second
 
-// endHooks waits for steps on the operator's machine, which end with the run. They may finish their cleanup.
+// endHooks waits until hooks on the operator's machine have ended, so that they can clean up.
 func endHooks(running []plan.Step, results <-chan result) {
 	remaining := len(slices.DeleteFunc(running, func(s plan.Step) bool { return !onOperator(s) }))
 	for late := time.After(hooksEnd); remaining > 0; {
@@ -193,7 +194,7 @@ func endHooks(running []plan.Step, results <-chan result) {
 	}
 }
 
-// recordResult reports how a step ended, and which steps it makes impossible.
+// recordResult reports how a step ended, and which steps are skipped because of it.
 func (r *Run) recordResult(schedule *Schedule, res result, took time.Duration) {
 	r.reportResult(res, took, schedule.Count(Done)+1)
 	r.queueEvent(res, took)
@@ -227,14 +228,14 @@ func (r *Run) reportSkipped(steps []plan.Step) {
 	}
 }
 
-// runStep runs one step, in its place.
+// runStep runs one step: on its host, on the operator's machine, or through the API or etcd.
 func (r *Run) runStep(ctx context.Context, s plan.Step) error {
 	tail := &lineWriter{line: func(line string) {
 		r.emitEvent(Event{Type: StepOutput, Step: s.ID, Host: r.displayName(s.Host), Line: line})
 	}}
 	err := r.Lock.Denied(s.Host)
 	switch {
-	case err != nil: // its host must not change
+	case err != nil: // do not change the host
 	case s.Intent.Kind.OnHost():
 		err = r.runOnHost(ctx, s, tail)
 	case s.Intent.Kind.Place() == step.OnOperator:
@@ -249,7 +250,7 @@ func (r *Run) runStep(ctx context.Context, s plan.Step) error {
 	return &StepError{Step: s, Host: r.displayName(s.Host), Tail: tail.last, Err: err}
 }
 
-// checkLock asks whether other runs allow the step to begin.
+// checkLock returns an error if another run has taken a lock that the step needs.
 func (r *Run) checkLock(ctx context.Context, s plan.Step) error {
 	if r.CheckLock == nil {
 		return nil
@@ -257,7 +258,7 @@ func (r *Run) checkLock(ctx context.Context, s plan.Step) error {
 	return r.CheckLock(ctx, s, r.accessNow())
 }
 
-// accessNow returns the run's present access to the API; nil if there is none.
+// accessNow returns the current access to the API, or nil if there is none yet.
 func (r *Run) accessNow() *cluster.Access {
 	r.state.Lock()
 	defer r.state.Unlock()
@@ -275,15 +276,15 @@ func (r *Run) emitEvent(e Event) {
 	r.Emit(e)
 }
 
-// lineWriter splits a host's output into lines and keeps the last ones. It takes maxLineBytes bytes of a line and
-// passes on maxLines: a host's output may never end.
+// lineWriter splits the output of a host into lines and keeps the last ones. It truncates lines after maxLineBytes and
+// passes on at most maxLines of them, because a host may never stop printing.
 type lineWriter struct {
 	mu   sync.Mutex
 	line func(string)
 	rest string
 	last []string
 	told int // lines given to line
-	skip int // lines to come that were passed on before
+	skip int // number of lines to skip, because they were already passed on
 }
 
 // tokens matches bootstrap tokens, which are removed from all output.
@@ -325,8 +326,8 @@ func (w *lineWriter) flush() {
 	}
 }
 
-// restart announces that the output will be written again from its beginning, as when a log is read again. Each line
-// is passed on once.
+// restart prepares for the same output from its beginning, for example after a reconnect. Lines that were already
+// passed on are skipped.
 func (w *lineWriter) restart() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -21,10 +21,10 @@ const (
 
 // Schedule decides which steps may start. It is pure: results of steps go in, the next steps come out.
 //
-// A step may start when all its needs are done, all steps it comes after are over, its host is idle, and fewer than
-// the allowed number of hosts are busy. Steps on the operator's machine run one at a time. So do changes of etcd's
-// membership, and none starts after one has failed. After a failed upgrade of a host, no other upgrade begins. The
-// exception is a drain that failed, if the manifest says to skip such hosts.
+// A step may start when all steps it needs are done, all steps it must follow have ended, its host is idle, and fewer
+// than the allowed number of hosts are busy. Steps on the operator's machine run one at a time. Changes of the etcd
+// membership also run one at a time, and none starts after one has failed. After a failed upgrade of a host, no other
+// upgrade starts, unless only the drain failed and the manifest says to skip such hosts.
 type Schedule struct {
 	steps    []plan.Step
 	state    map[string]State
@@ -101,7 +101,7 @@ func (s *Schedule) mayStart(step plan.Step) bool { //nolint:gocognit // one cond
 // onOperator reports whether the step runs on the operator's machine.
 func onOperator(s plan.Step) bool { return s.Intent.Kind.Place() == step.OnOperator }
 
-// occupiesHost reports whether the step runs on its host; others only ask the API about it.
+// occupiesHost reports whether the step runs on its host. Other steps only query the API about it.
 func occupiesHost(s plan.Step) bool { return s.Intent.Kind.OnHost() }
 
 // Finish records the result of a running step. After a failure it skips the steps that need it, directly or
@@ -135,7 +135,8 @@ func (s *Schedule) intentOf(id string) step.Intent {
 	return step.Intent{}
 }
 
-// skipWaiting marks matching waiting steps as skipped, repeatedly until none matches.
+// skipWaiting marks matching waiting steps as skipped until no more match, because a skipped step can make others
+// match. It returns the skipped steps.
 func (s *Schedule) skipWaiting(match func(plan.Step) bool) []plan.Step {
 	var out []plan.Step
 	for changed := true; changed; {
@@ -151,14 +152,14 @@ func (s *Schedule) skipWaiting(match func(plan.Step) bool) []plan.Step {
 	return out
 }
 
-// Stop lets nothing more start, except steps that uncordon hosts after their upgrade. It returns the steps that will
-// never start.
+// Stop skips all waiting steps, except those that uncordon hosts after their upgrade. It returns the skipped steps.
 func (s *Schedule) Stop() []plan.Step {
 	s.stopped = true
 	return s.skipWaiting(func(step plan.Step) bool { return !s.completesUpgrade(step) })
 }
 
-// completesUpgrade reports whether the step uncordons a host whose whole upgrade has begun, or is a hook in between.
+// completesUpgrade reports whether the step uncordons a host all of whose upgrade steps have started, or is a hook
+// between them.
 func (s *Schedule) completesUpgrade(step plan.Step) bool {
 	if !step.Intent.Kind.Uncordons() && !step.Intent.EndsUpgrade() {
 		return false
@@ -169,15 +170,15 @@ func (s *Schedule) completesUpgrade(step plan.Step) bool {
 	})
 }
 
-// isClosingHook reports whether the step with that ID is such a hook.
+// isClosingHook reports whether the step with that ID is a hook that completes an upgrade.
 func (s *Schedule) isClosingHook(id string) bool {
 	return slices.ContainsFunc(s.steps, func(step plan.Step) bool {
 		return step.ID == id && step.Intent.EndsUpgrade() && s.completesUpgrade(step)
 	})
 }
 
-// LeftCordoned returns the drains whose host stays cordoned but otherwise unchanged: its upgrade or reset has not
-// begun, its member has not left etcd, and none of this will happen any more.
+// LeftCordoned returns the drains after which the host stays cordoned but otherwise unchanged. The step after the
+// drain, such as its upgrade, its reset or the removal of its member, never changed the host.
 func (s *Schedule) LeftCordoned() []plan.Step {
 	var out []plan.Step
 	for _, drain := range s.steps {
@@ -191,7 +192,7 @@ func (s *Schedule) LeftCordoned() []plan.Step {
 	return out
 }
 
-// leftHostUnchanged reports whether a step after a drain left its host unchanged.
+// leftHostUnchanged reports whether a step that follows a drain left its host unchanged.
 func (s *Schedule) leftHostUnchanged(next plan.Step) bool {
 	switch state := s.state[next.ID]; {
 	case next.Intent.Kind.AllOrNothing():

@@ -23,7 +23,7 @@ import (
 	"kubeone/internal/script"
 )
 
-// session is what a run learns as it goes: secrets, which stay in memory, and the connection to the API.
+// session holds what a run creates and learns: secrets, which stay in memory, and the connection to the API.
 type session struct {
 	state struct {
 		sync.Mutex
@@ -42,7 +42,7 @@ type joinToken struct {
 	made     time.Time
 }
 
-// secretsFor returns the files that a step's stage may read, by name.
+// secretsFor returns the secret files for the stage of a step, by name.
 func (r *Run) secretsFor(ctx context.Context, s plan.Step) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for _, secret := range s.Intent.Secrets() {
@@ -55,7 +55,7 @@ func (r *Run) secretsFor(ctx context.Context, s plan.Step) (map[string][]byte, e
 	return out, nil
 }
 
-// secretFiles returns a secret as the files that a stage reads.
+// secretFiles returns the files that contain one secret of a step, by name.
 func (r *Run) secretFiles(ctx context.Context, s plan.Step, secret step.Secret) (map[string][]byte, error) {
 	switch secret {
 	case step.NewTokenSecret:
@@ -87,7 +87,7 @@ func (r *Run) secretFiles(ctx context.Context, s plan.Step, secret step.Secret) 
 	return nil, fmt.Errorf("unknown secret %q", secret)
 }
 
-// initToken returns the token that kubeadm init demands. It is never used.
+// initToken returns a token for kubeadm init, which requires one. The token is never used.
 func (r *Run) initToken() string {
 	token, id := jointoken.New()
 	r.state.Lock()
@@ -96,8 +96,8 @@ func (r *Run) initToken() string {
 	return token
 }
 
-// joinToken returns a token for the join of this host only. It reuses the one that this process created, unless that
-// is too old to begin a join.
+// joinToken returns a token that only this host can join with. It reuses the token that this run created earlier,
+// unless that is older than TokenAge.
 func (r *Run) joinToken(ctx context.Context, id string) (string, error) {
 	r.state.Lock()
 	known := r.state.tokens[id]
@@ -123,8 +123,8 @@ func (r *Run) joinToken(ctx context.Context, id string) (string, error) {
 	return text, nil
 }
 
-// revokeToken revokes the join token that a step has used. If the API does not answer, the token is revoked with the
-// run's others, or expires.
+// revokeToken revokes the join token that a step has used. If the API does not answer, the token is revoked at the end
+// of the run, or expires.
 func (r *Run) revokeToken(ctx context.Context, s plan.Step) {
 	r.state.Lock()
 	token, had := r.state.tokens[s.Host]
@@ -136,7 +136,7 @@ func (r *Run) revokeToken(ctx context.Context, s plan.Step) {
 	}
 }
 
-// discoveryKubeconfig returns the kubeconfig that joins verify the cluster with.
+// discoveryKubeconfig returns the kubeconfig with which a joining host verifies the cluster.
 func (r *Run) discoveryKubeconfig() ([]byte, error) {
 	r.state.Lock()
 	defer r.state.Unlock()
@@ -146,8 +146,8 @@ func (r *Run) discoveryKubeconfig() ([]byte, error) {
 	return r.Access.Discovery(r.Want.Endpoint.URL())
 }
 
-// readPKI reads the CAs and service-account keys of a control-plane host into memory, as a tar. The note of keys
-// still to be dropped is part of it.
+// readPKI reads the CAs and service-account keys of a control-plane host into memory, as a tar. The tar includes a note
+// of keys that must still be dropped.
 func (r *Run) readPKI(ctx context.Context, from string) ([]byte, error) {
 	h, ok := r.Hosts[from]
 	if !ok {
@@ -174,7 +174,8 @@ tar -C /etc/kubernetes/pki -cf - "$@"`
 	return authority.WriteArchive(files, r.Now())
 }
 
-// afterSuccess does what the success of a step makes possible.
+// afterSuccess updates the session after a step has succeeded: it opens access to a new cluster and revokes a used
+// token.
 func (r *Run) afterSuccess(ctx context.Context, s plan.Step) error {
 	r.revokeToken(ctx, s)
 	if !s.Intent.Kind.CreatesControlPlane() {
@@ -191,8 +192,7 @@ func (r *Run) afterSuccess(ctx context.Context, s plan.Step) error {
 	return nil
 }
 
-// apiEndpoints returns the ways to the API: through the given host first, then through every other control-plane
-// host.
+// apiEndpoints returns the API endpoints of all control-plane hosts, the given host first.
 func (r *Run) apiEndpoints(first string) []cluster.Endpoint {
 	out := []cluster.Endpoint{r.endpointOf(first)}
 	for _, h := range r.Want.ControlPlane {
@@ -228,15 +228,15 @@ func (r *Run) apiClient() (API, error) {
 	return client, nil
 }
 
-// Approve starts approving certificates for the kubelets of the manifest's hosts, until end is called. A run approves
-// by itself; this is for a caller that waits for the steps of a run that has ended.
+// Approve starts approving kubelet certificates for the hosts in the manifest, until end is called. Do approves them
+// itself; Approve is for callers that only wait for the steps of an earlier run.
 func (r *Run) Approve() (end func()) {
 	_, _ = r.apiClient() // without an API there are no requests
 	return r.close
 }
 
-// reportDecision reports a certificate request that was not approved. A run for workers only knows nothing about
-// requests of other hosts, and does not report them.
+// reportDecision emits a warning about a certificate request that was not approved. A run for workers only ignores
+// requests of other hosts, because it knows nothing about them.
 func (r *Run) reportDecision(d certificates.Decision) {
 	_, ours := r.expectedNodes()[d.Node]
 	if !d.Approved && (ours || len(r.Want.ControlPlane) > 0) {
@@ -246,9 +246,8 @@ func (r *Run) reportDecision(d certificates.Decision) {
 	}
 }
 
-// expectedNodes returns the Nodes that may have certificates, and their hosts. It does not trust what a host says
-// about itself, nor what its kubelet writes into its Node. A Node with another host's name does not belong to this
-// host.
+// expectedNodes returns the Nodes that may have certificates, and their hosts. It trusts neither the name that a host
+// reports nor what its kubelet writes into its Node. A Node with the name of another host does not belong to this host.
 func (r *Run) expectedNodes() certificates.Expected {
 	out, names := certificates.Expected{}, nodename.Of(r.Want, r.World.API)
 	for _, h := range r.Want.Hosts() {

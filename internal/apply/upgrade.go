@@ -31,7 +31,7 @@ func (r *Run) drainNode(ctx context.Context, client API, s plan.Step) error {
 	}
 	err := client.Drain(ctx, s.Intent.NodeName, opts)
 	if err == nil || errors.Is(context.Cause(ctx), locks.ErrLost) {
-		return err // the run that took the lock decides about the node
+		return err // leave the node to the run that took the lock
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), UncordonTimeout)
 	defer cancel()
@@ -48,7 +48,7 @@ func (r *Run) drainNode(ctx context.Context, client API, s plan.Step) error {
 		"kubeone apply again; see also upgrade.drain in the manifest", err)
 }
 
-// uncordonUnchanged uncordons nodes that were drained for steps that never began.
+// uncordonUnchanged uncordons nodes that were drained for steps that were then skipped.
 func (r *Run) uncordonUnchanged(ctx context.Context, drained []plan.Step) error {
 	if len(drained) == 0 {
 		return nil
@@ -71,8 +71,8 @@ func (r *Run) uncordonUnchanged(ctx context.Context, drained []plan.Step) error 
 }
 
 // uncordonNode waits until the node is Ready in the desired version, then uncordons it. After the upgrade of a
-// control-plane host it also waits until all etcd voters are healthy and controllers lead. A node that an earlier run
-// left cordoned does not wait for other hosts' members.
+// control-plane host it also waits until all etcd voters are healthy and the controllers have a leader. A node that an
+// earlier run left cordoned does not wait for members on other hosts.
 func (r *Run) uncordonNode(ctx context.Context, client API, s plan.Step) error {
 	params := step.ParamsOf[step.UncordonParams](s.Intent)
 	if err := client.WaitNodeVersion(ctx, s.Intent.NodeName, s.Intent.Version, params.Containerd); err != nil {
@@ -89,12 +89,12 @@ func (r *Run) uncordonNode(ctx context.Context, client API, s plan.Step) error {
 	return client.Uncordon(ctx, s.Intent.NodeName)
 }
 
-// checkGuard checks against the present state of etcd whether the step may run.
+// checkGuard waits until the current state of etcd allows the step.
 func (r *Run) checkGuard(ctx context.Context, s plan.Step) error {
 	return r.checkEtcd(ctx, EtcdCheckBeforeStep(s, r.Want, r.World))
 }
 
-// checkEtcd asks etcd until the check passes; a nil check always passes.
+// checkEtcd queries etcd until the check passes, for at most EtcdTimeout. A nil check always passes.
 func (r *Run) checkEtcd(ctx context.Context, c *EtcdCheck) error {
 	if c == nil {
 		return nil
@@ -116,7 +116,7 @@ func (r *Run) checkEtcd(ctx context.Context, c *EtcdCheck) error {
 	}
 }
 
-// askEtcd asks once. An unreachable etcd is a problem, not an error.
+// askEtcd queries etcd once and returns what is still missing. An unreachable etcd counts as missing, not as an error.
 func (r *Run) askEtcd(
 	ctx context.Context, via *etcd.Access, wrong func(observed.Etcd) (string, error),
 ) (problem string, err error) {
