@@ -31,7 +31,7 @@ type Run struct {
 	Plan        plan.Plan
 	Want        desired.Cluster
 	World       observed.World
-	Hosts       map[string]host.Host // by ID; hosts that the plan touches or that lead to the API
+	Hosts       map[string]host.Host // by ID; hosts that the plan changes or that give access to the API
 	Unreachable map[string]host.Host // by ID; hosts that did not answer; only checked again to confirm that they are dead
 	Scripts     map[string]string    // by host ID
 	Blobs       Blobs                // nil when hosts download

@@ -11,14 +11,14 @@ import (
 	"kubeone/internal/probe"
 )
 
-// Facts returns what a caller knows about a cluster without asking its hosts: the state of the API and etcd, how to
-// reach them, and facts about hosts that it trusts. It runs on every observation. probe.API reads the API through a
-// kubeconfig.
+// Facts returns what a caller knows about a cluster without connecting to its hosts: the state of the API and etcd, how
+// to reach them, and facts about trusted hosts. It is called on every observation. probe.API is an implementation that
+// uses a kubeconfig.
 type Facts func(context.Context) (probe.Result, error)
 
-// About returns the engine restricted to some hosts, by ID. It neither probes nor changes other hosts. The facts
-// describe the rest of the cluster: a host is healthy if its Node is Ready. For workers alone it needs only the API
-// and locks only these workers. A control-plane host joins only if one of the hosts has the PKI.
+// About returns the engine restricted to some hosts, by ID. It neither probes nor changes other hosts; their state
+// comes from the facts, where a host is healthy if its Node is Ready. For workers alone the engine needs only the API
+// and locks only these workers. A control-plane host joins only if one of the given hosts has the PKI.
 func (e *Engine) About(facts Facts, hosts ...string) (*Engine, error) {
 	for _, id := range hosts {
 		if e.Host(identity.ProbeKey(id)) == nil {
@@ -35,7 +35,7 @@ func (e *Engine) About(facts Facts, hosts ...string) (*Engine, error) {
 	return &about, nil
 }
 
-// completeAbout adds the facts of the rest to what the engine's own hosts answered.
+// completeAbout adds facts about the rest of the cluster to the answers of the probed hosts.
 func (e *Engine) completeAbout(ctx context.Context, seen probe.Result) (probe.Result, error) {
 	known, err := e.facts(ctx)
 	if err != nil {
@@ -48,7 +48,8 @@ func (e *Engine) completeAbout(ctx context.Context, seen probe.Result) (probe.Re
 	return known, nil
 }
 
-// aboutHosts returns the IDs of the engine's hosts, after machines were recognized; nil: all.
+// aboutHosts returns the IDs of the hosts that the engine is restricted to, after machines were recognized, or nil if
+// it is not restricted.
 func (e *Engine) aboutHosts(who identity.Result) map[string]bool {
 	if e.about == nil {
 		return nil

@@ -15,13 +15,13 @@ import (
 // Releases are the Kubernetes releases that an engine can install, from any source. The methods are safe for
 // concurrent use.
 type Releases interface {
-	// Names returns the images of a release by name only. It needs no network and returns the same names for every
+	// Names returns the images of a release by name only. It does not use the network. The names are the same for every
 	// architecture.
 	Names(release.Want) (desired.Artifacts, error)
-	// Resolve returns everything in a release, with digests; repeated calls return the same. A *release.FetchError
-	// means that a location does not answer; any other error means that there is no such release.
+	// Resolve returns all binaries and images of a release, with digests. Repeated calls return the same. A
+	// *release.FetchError means that a location does not answer; any other error means that the release does not exist.
 	Resolve(context.Context, release.Want) (desired.Artifacts, error)
-	// Verify reads what would be uploaded to hosts. It returns an error if any of it is damaged.
+	// Verify reads all content that would be uploaded to hosts. It returns an error if any of it is damaged.
 	Verify(context.Context) error
 	// Blob returns a file to upload to hosts, by sha256 (hex), and its size in bytes.
 	Blob(sha256 string) (io.Reader, int64, error)
@@ -38,13 +38,13 @@ func (e *Engine) resolveRelease(arch string, named desired.Versions) release.Wan
 	}
 }
 
-// errNamesOnly means that resolving was not requested.
+// errNamesOnly means that the request did not ask for digests.
 var errNamesOnly = errors.New("the artifacts to install were not resolved")
 
-// releases are what a plan would install on its hosts.
+// releases holds the artifacts that a plan would install on its hosts.
 type releases struct {
 	known   map[string]desired.Artifacts // by desired.ArtifactsKey
-	missing error                        // why some are known by name only; nil if all are resolved
+	missing error                        // why digests of some are unknown; nil if all are known
 }
 
 // missingLines returns the missing artifacts as lines for a plan.
@@ -55,8 +55,8 @@ func (r releases) missingLines() []string {
 	return strings.Split(r.missing.Error(), "\n")
 }
 
-// resolveArtifacts resolves what the plan needs. Artifacts that it cannot resolve now are known by name only. They
-// count as missing unless they are on the hosts.
+// resolveArtifacts resolves the artifacts that the plan needs. If it cannot resolve some, it returns their names
+// without digests. Such artifacts count as missing unless they are already on the hosts.
 func (e *Engine) resolveArtifacts(ctx context.Context, p Proposal) (releases, error) {
 	needs := p.Plan.Needs()
 	key := func(n plan.Need) string {
@@ -78,7 +78,7 @@ func (e *Engine) resolveArtifacts(ctx context.Context, p Proposal) (releases, er
 		want := e.resolveRelease(n.Arch, h.Versions)
 		a, unresolved, err := e.lookUp(ctx, p.Request, want)
 		if err != nil && ctx.Err() == nil && !sought[key] {
-			a, err = e.cfg.Releases.Names(want) // such as a bundle of another release
+			a, err = e.cfg.Releases.Names(want) // for example, the bundle contains a different release
 		}
 		if err != nil {
 			return releases{}, fmt.Errorf("%s: %w", p.Plan.Hosts[n.Host], err)
@@ -116,7 +116,7 @@ func unknownNotes(p Proposal, found releases) []string {
 	return nil
 }
 
-// lookUp returns a release with digests, or by name only; unresolved then says why.
+// lookUp returns a release with digests, or by name only. In the second case, unresolved is the reason.
 func (e *Engine) lookUp(ctx context.Context, r Request,
 	want release.Want) (a desired.Artifacts, unresolved, err error) {
 	if apply, ok := r.(Apply); ok && apply.NamesOnly {

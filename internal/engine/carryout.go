@@ -19,28 +19,29 @@ import (
 	"kubeone/internal/plan/step"
 )
 
-// RunOptions say how to carry out a proposal.
+// RunOptions are the options for carrying out a proposal.
 type RunOptions struct {
 	RunID       string            // in locks, events and the history; "": a new one
 	ForceUnlock bool              // take the lock from another run
 	Emit        func(apply.Event) // like Config.Record, for this run only
 	Stop        <-chan struct{}   // once closed, running steps finish and no others begin
-	// Waiting is called after the run, before each further proposal while something is pending, for at most
-	// SettleTimeout. Nil disables the callback.
+	// Waiting is called before each further proposal after the run. The engine proposes again while something is
+	// pending, for at most SettleTimeout. Nil disables the callback.
 	Waiting func(Proposal, []Pending)
-	// Lease is for a caller that elects a leader itself: it holds and releases this Lease. Nil: a run for the cluster
-	// takes the cluster's Lease.
+	// Lease is for callers that run a leader election, which hold and release this Lease themselves. If it is nil, a
+	// run for the cluster takes the cluster Lease.
 	Lease locks.Lease
 }
 
 // CarryOut carries out an approved proposal. It records the host keys that the proposal lists, verifies the uploads,
-// takes the locks, and proposes again. It runs the plan only if the proposal is the same. Otherwise the error is
-// ErrWorldChanged, and nothing but host keys was changed. A proposal that must not be carried out fails with
+// takes the locks, and proposes again. If the new proposal differs, it returns ErrWorldChanged without running the
+// plan; only host keys were recorded then. If the proposal must not be carried out, it returns the error of
 // Proposal.Refusal.
 //
-// CarryOut returns its last proposal. After Apply, Recover, and Replace of a host that answers, that is an Apply: it
-// Matches if the cluster is now in its desired state. After other requests it is the same request, without steps if
-// nothing is left to do. After Snapshots it is the one carried out.
+// CarryOut returns its last proposal. After Apply, Recover, and Replace of a host that answers, that is a proposal for
+// an Apply, which Matches if the cluster is now in its desired state. After Snapshots it is the proposal that was
+// carried out. After other requests it is a proposal for the same request, without steps if there is nothing left to
+// do.
 func (e *Engine) CarryOut(ctx context.Context, approved Proposal, o RunOptions) (Proposal, error) {
 	s, err := e.lockAndConfirm(ctx, approved, o)
 	if err != nil {
@@ -66,14 +67,15 @@ func (e *Engine) CarryOut(ctx context.Context, approved Proposal, o RunOptions) 
 	return e.proposeAfter(ctx, approved, s.now, o.Waiting)
 }
 
-// session is a proposal under way: what to run, and the locks that protect it.
+// session is a proposal that is being carried out: its run, and the locks that protect it.
 type session struct {
 	now   Proposal // the proposal to run
 	run   *apply.Run
 	locks *locks.Set
 }
 
-// lockAndConfirm does everything before the first step. On success the caller releases the session's locks.
+// lockAndConfirm prepares a run: it records host keys, takes the locks, and confirms that the plan is unchanged. On
+// success the caller must release the locks of the session.
 func (e *Engine) lockAndConfirm(ctx context.Context, approved Proposal, o RunOptions) (session, error) {
 	s := session{now: approved}
 	if err := approved.Refusal(); err != nil {
@@ -100,7 +102,7 @@ func (e *Engine) lockAndConfirm(ctx context.Context, approved Proposal, o RunOpt
 		return s, err
 	}
 	if slices.ContainsFunc(s.now.Plan.Steps, func(s plan.Step) bool { return s.Intent.Kind == step.Init }) {
-		if err := e.saveCA(""); err != nil { // the new cluster gets its own CA
+		if err := e.saveCA(""); err != nil { // the new cluster will have another CA
 			s.locks.Release(ctx)
 			return s, err
 		}
@@ -109,7 +111,7 @@ func (e *Engine) lockAndConfirm(ctx context.Context, approved Proposal, o RunOpt
 	return s, nil
 }
 
-// leaseAccess returns the access to the Lease that guards the proposal; nil if none does.
+// leaseAccess returns access to the API with the Lease to take, or nil if no Lease is needed or no API answers.
 func leaseAccess(p Proposal) *cluster.Access {
 	if _, recovers := p.Request.(Recover); recovers {
 		return nil // an API that still answers is not the new cluster
@@ -117,7 +119,7 @@ func leaseAccess(p Proposal) *cluster.Access {
 	return leaseVia(p.Observed)
 }
 
-// ApproveKeys records only the host keys that the plan lists as first contacts. CarryOut calls it.
+// ApproveKeys records the host keys that the plan lists as first contacts, and no others. CarryOut calls it.
 func (e *Engine) ApproveKeys(p Proposal) error {
 	var contacts []host.FirstContact
 	seen := map[string]bool{} // by address: hosts share bastions
@@ -163,7 +165,7 @@ func (e *Engine) proposeAgain(ctx context.Context, approved Proposal) (Proposal,
 	return now, nil
 }
 
-// newRun prepares the run of the plan.
+// newRun returns a run of the plan, not started yet.
 func (e *Engine) newRun(p Proposal, held *locks.Set, o RunOptions) *apply.Run {
 	world := p.Observed.World
 	r := &apply.Run{
@@ -186,7 +188,7 @@ func (e *Engine) newRun(p Proposal, held *locks.Set, o RunOptions) *apply.Run {
 	return r
 }
 
-// emitEvent passes an event to its receivers.
+// emitEvent passes an event to Config.Record and RunOptions.Emit.
 func (e *Engine) emitEvent(o RunOptions, event apply.Event) {
 	for _, tell := range []func(apply.Event){e.cfg.Record, o.Emit} {
 		if tell != nil {
@@ -206,7 +208,7 @@ func (e *Engine) reachedHosts(p Proposal) map[string]host.Host {
 	return out
 }
 
-// unreachableHosts returns the hosts that did not answer and that a step must confirm dead.
+// unreachableHosts returns the hosts that did not answer and that steps must confirm dead, by ID.
 func (e *Engine) unreachableHosts(p Proposal) map[string]host.Host {
 	out, hosts := map[string]host.Host{}, p.Observed.World.Hosts
 	for _, s := range p.Plan.Steps {
@@ -217,7 +219,8 @@ func (e *Engine) unreachableHosts(p Proposal) map[string]host.Host {
 	return out
 }
 
-// leavesHostsEmpty reports whether reset hosts stay empty, so that no file of ours may be left there.
+// leavesHostsEmpty reports whether hosts stay empty after the request, so that kubeone must remove all of its files
+// from them.
 func leavesHostsEmpty(r Request) bool {
 	switch r := r.(type) {
 	case Reset, Remove:
@@ -228,8 +231,8 @@ func leavesHostsEmpty(r Request) bool {
 	return false
 }
 
-// removeWorkDirs removes our working directory from reset hosts. It comes last, because the directory holds the lock
-// and the step's result. If another run has taken the lock since its release, the directory stays.
+// removeWorkDirs removes our working directory from reset hosts. It runs last, because the directory contains the lock
+// and the result of the step. If another run has taken the lock since it was released, the directory stays.
 func (e *Engine) removeWorkDirs(ctx context.Context, p Proposal, run string) error {
 	for _, s := range p.Plan.Steps {
 		if !s.Intent.Kind.ClearsHost() && s.Intent.Kind != step.Purge {
@@ -242,7 +245,7 @@ func (e *Engine) removeWorkDirs(ctx context.Context, p Proposal, run string) err
 	return nil
 }
 
-// proposeAfter proposes what follows the run, until nothing is pending.
+// proposeAfter proposes the request that shows the result of the run, until nothing is pending.
 func (e *Engine) proposeAfter(ctx context.Context, approved, done Proposal, waiting func(Proposal, []Pending)) (
 	Proposal, error) {
 	request := requestAfter(done.Request)
@@ -257,7 +260,7 @@ func (e *Engine) proposeAfter(ctx context.Context, approved, done Proposal, wait
 	}, waiting)
 }
 
-// requestAfter returns the request that shows the result of a run; nil for none.
+// requestAfter returns the request whose proposal shows the result of a run, or nil if there is none.
 func requestAfter(done Request) Request {
 	switch r := done.(type) {
 	case Apply:
@@ -272,7 +275,7 @@ func requestAfter(done Request) Request {
 	case RenewCertificates:
 		return RenewCertificates{} // certificates are renewed only once
 	case RotateCA:
-		r.Anew = false // once
+		r.Anew = false // start a rotation only once
 		return r
 	case Snapshots:
 		return nil
@@ -280,7 +283,8 @@ func requestAfter(done Request) Request {
 	return done
 }
 
-// removesHost reports whether the request removes hosts from a cluster, whose pods must then start elsewhere.
+// removesHost reports whether the request removes hosts from a cluster that continues to run. Their pods must then
+// start on other hosts.
 func removesHost(r Request) bool {
 	switch r := r.(type) {
 	case Remove:
@@ -293,8 +297,8 @@ func removesHost(r Request) bool {
 	return false
 }
 
-// Await waits, for all at once and for at most apply.StepTimeout, for earlier runs' steps that were running at the
-// time of the proposal. Meanwhile it approves the certificate of a joining host if its join token was for that host.
+// Await waits until all steps of earlier runs that were running at the time of the proposal have ended, for at most
+// apply.StepTimeout. Meanwhile it approves the certificate of a joining host if its join token was for that host.
 func (e *Engine) Await(ctx context.Context, p Proposal) error {
 	r := e.newRun(p, &locks.Set{}, RunOptions{})
 	r.Emit = func(apply.Event) {} // this run has no followers

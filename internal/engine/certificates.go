@@ -15,7 +15,7 @@ func (r RenewCertificates) plan(in planInput) (plan.Plan, []decide.Decision, err
 	return completePlan(p, in, err)
 }
 
-// whyRefused returns why no certificate may be renewed; nil if it may.
+// whyRefused returns why certificates must not be renewed, or nil if they can be.
 func (RenewCertificates) whyRefused(p Proposal) error {
 	if p.Plan.Blocked != "" {
 		return &BlockedError{p.Decision().Route, p.Plan.Blocked}
@@ -23,11 +23,11 @@ func (RenewCertificates) whyRefused(p Proposal) error {
 	return nil
 }
 
-// RotateCA rotates the keys of authorities, of observed.Authorities(), without an outage. Each host trusts the new
-// key before any host signs with it, and the former key until none of its signatures are in use.
+// RotateCA rotates the keys of some of observed.Authorities() without an outage. Each host trusts the new key before
+// any host signs with it, and trusts the old key until nothing signed with it is in use.
 type RotateCA struct {
-	Authorities []string // empty: all but the cluster's CA, unless its rotation has begun
-	// Anew starts a rotation if none has begun; otherwise the one that has begun is completed.
+	Authorities []string // empty: all but the cluster CA, which is included only if its rotation has started
+	// Anew starts a rotation if none is in progress. A rotation in progress is always completed.
 	Anew bool
 }
 
@@ -40,8 +40,8 @@ func (r RotateCA) plan(in planInput) (plan.Plan, []decide.Decision, error) {
 	return completePlan(blockIfUnread(p, in.unread), in, err)
 }
 
-// blockIfUnread blocks a plan that would report that no rotation has begun while the CAs that extension API servers
-// trust are unknown.
+// blockIfUnread blocks a plan that would report that no rotation is in progress, if the CAs that extension API servers
+// trust could not be read.
 func blockIfUnread(p plan.Plan, unread error) plan.Plan {
 	if unread != nil && len(p.Steps) == 0 && p.Blocked == "" {
 		p.Blocked = "the CAs that extension API servers trust could not be read, so it is unknown whether a rotation has " +
@@ -50,7 +50,7 @@ func blockIfUnread(p plan.Plan, unread error) plan.Plan {
 	return p
 }
 
-// whyRefused returns why no key may be rotated, or why the rotation cannot be completed; nil if it may.
+// whyRefused returns why keys must not be rotated or the rotation cannot be completed, or nil if there is no reason.
 func (RotateCA) whyRefused(p Proposal) error {
 	if p.Plan.Blocked == "" && len(p.Plan.Steps) == 0 && p.Plan.Again != "" {
 		return &BlockedError{p.Decision().Route, p.Plan.Again}

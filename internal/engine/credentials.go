@@ -10,7 +10,7 @@ import (
 	"kubeone/internal/probe"
 )
 
-// credentialDigests returns what the files of hosts are compared with; nil if the caller has no credentials.
+// credentialDigests returns the expected content of credential files on hosts, or nil if the caller has no credentials.
 func (e *Engine) credentialDigests() *probe.CredentialFiles {
 	c := e.cfg.Credentials
 	if c == nil {
@@ -23,7 +23,7 @@ func (e *Engine) credentialDigests() *probe.CredentialFiles {
 	}
 }
 
-// credentialsLeft returns notes on credentials that stay on hosts although the operator gave none.
+// credentialsLeft returns notes about credentials that stay on hosts although the operator passed none.
 func credentialsLeft(p Proposal) []string {
 	hosts := map[string][]string{}
 	for _, h := range p.Want.Hosts() {

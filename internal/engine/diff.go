@@ -27,14 +27,14 @@ const (
 	maxDiffBytes = 256 << 10        // bytes of differences on one host or in the cluster
 )
 
-// Diff returns the lines that the proposal's steps change. It covers hosts that are reconfigured or whose files are
-// restored; labels, annotations and taints of Nodes; and objects that are set or applied. It leaves other steps out.
-// It reads hosts and the API once more, changes nothing, and never fails: unreadable parts are marked as such.
+// Diff returns the lines that the steps of the proposal change in files on hosts that are reconfigured or restored, in
+// labels, annotations and taints of Nodes, and in objects that are set or applied. Other steps have no diff. Diff reads
+// hosts and the API again and changes nothing. It never fails; parts that cannot be read are marked as unknown.
 func (e *Engine) Diff(ctx context.Context, p Proposal) []diff.Set {
 	ctx, cancel := context.WithTimeout(ctx, diffTimeout)
 	defer cancel()
 	var ids []string
-	of := map[string][]diff.Change{} // by ID: a host may claim another host's name
+	of := map[string][]diff.Change{} // by ID, because a host can claim the name of another
 	var mu sync.Mutex
 	var group errgroup.Group
 	group.SetLimit(e.cfg.Parallel)
@@ -66,7 +66,7 @@ func (e *Engine) Diff(ctx context.Context, p Proposal) []diff.Set {
 	return sets
 }
 
-// boundChanges limits what is shown: a host controls the content of its files.
+// boundChanges limits the length of a diff, because a faulty host can have files of any content.
 func boundChanges(changes []diff.Change) []diff.Change {
 	for _, set := range diff.Within(maxDiffBytes, []diff.Set{{Changes: changes}}) {
 		return set.Changes
@@ -74,7 +74,7 @@ func boundChanges(changes []diff.Change) []diff.Change {
 	return nil
 }
 
-// hostDiff returns the changes in a host's files.
+// hostDiff returns the changes in the files on a host.
 func (e *Engine) hostDiff(ctx context.Context, p Proposal, id string) []diff.Change {
 	var names, kept []string
 	for _, s := range p.Plan.Steps {
@@ -100,7 +100,7 @@ func (e *Engine) hostDiff(ctx context.Context, p Proposal, id string) []diff.Cha
 	return append(out, settings.OfCredentials(names, p.Observed.World.Hosts[id])...)
 }
 
-// nodeDiff returns the changes in a host's Node.
+// nodeDiff returns the changes in the Node of a host.
 func nodeDiff(p Proposal, id string) []diff.Change {
 	if !slices.ContainsFunc(p.Plan.Steps, func(s plan.Step) bool {
 		return s.Host == id && s.Intent.Kind == step.NodeReady
@@ -116,7 +116,7 @@ func nodeDiff(p Proposal, id string) []diff.Change {
 	return nil
 }
 
-// clusterDiff returns the changes in the cluster's objects.
+// clusterDiff returns the changes in the objects in the cluster.
 func (e *Engine) clusterDiff(ctx context.Context, p Proposal) []diff.Change {
 	w := changedObjects(p)
 	if !w.any() {
@@ -169,10 +169,10 @@ func (e *Engine) objectsDiff(ctx context.Context, client *cluster.Client, p Prop
 	return out
 }
 
-// objects are the objects a plan changes that a diff shows.
+// objects names the objects that a plan changes and a diff shows.
 type objects struct {
 	applied, set []string // names of components
-	configs      bool     // kubeadm's and the kubelets' configuration
+	configs      bool     // the configuration of kubeadm and the kubelets
 }
 
 func (o objects) any() bool { return len(o.applied)+len(o.set) > 0 || o.configs }

@@ -3,8 +3,8 @@
 // a library: an Engine is built from values and interfaces and knows no file, flag, user or environment variable.
 // Package workspace builds one from those for the commands.
 //
-// Every change goes the same way. Propose answers a Request with a Proposal, which changes nothing and can be shown,
-// compared and kept. CarryOut carries it out if the Request still leads to it.
+// Every change takes the same two steps. Propose returns a Proposal for a Request; it changes nothing, and the Proposal
+// can be shown, compared and kept. CarryOut carries out the Proposal if the Request still leads to the same one.
 package engine
 
 import (
@@ -39,17 +39,18 @@ type Config struct {
 
 	Files apply.Files // secret files of Want's extras
 
-	// Credentials are the hosts' credentials for registries and proxies; nil: unknown, and hosts keep what they have.
+	// Credentials are the host credentials for registries and proxies. Nil means unknown, and hosts keep their
+	// credentials.
 	Credentials *desired.Credentials
 
 	// RunHook runs hooks on the operator's machine; nil if there is none.
 	RunHook apply.RunHook
 
-	// CA is the cluster's CA as the caller knows it; nil accepts whatever the control-plane hosts say.
+	// CA stores the known CA of the cluster. Nil accepts any CA that the control-plane hosts report.
 	CA KnownCA
 
-	// Observe observes the cluster. Nil asks every host, the API and etcd (probe.Run). A caller that already has
-	// facts, or cares about some hosts only, passes its own function.
+	// Observe observes the cluster. Nil probes every host, the API and etcd (probe.Run). Callers that already have
+	// facts, or need only some hosts, pass their own function.
 	Observe  func(context.Context, probe.Request) (probe.Result, error)
 	Holder   string            // holder of locks and name in the history: "user@machine"
 	Now      func() time.Time  // nil: time.Now
@@ -62,15 +63,15 @@ type Approver interface {
 	Approve(...host.FirstContact) error
 }
 
-// KnownCA remembers a cluster's CA, so that no other machine can pose as the cluster. It stores the hash of the CA's
-// public key in kubeadm's format: "sha256:…".
+// KnownCA stores the CA of a cluster, so that other machines cannot pose as the cluster. It stores the hash of the
+// public key of the CA in kubeadm format: "sha256:…".
 type KnownCA interface {
 	CA() string           // "" if unknown
 	Know(ca string) error // "" forgets it; may repeat a known value
 }
 
-// Engine holds a cluster's desired state and the means to reach it. It does not change after New, and its methods are
-// safe for concurrent use. Its creator closes the connections of its hosts.
+// Engine holds the desired state of a cluster and everything needed to reach it. It does not change after New, and its
+// methods are safe for concurrent use. The caller of New must close the connections to the hosts.
 type Engine struct {
 	cfg     Config
 	addons  []addons.Addon
@@ -85,7 +86,7 @@ type Engine struct {
 
 const defaultParallel = 32
 
-// New returns an engine without contacting any host. An invalid configuration is a *ConfigError.
+// New returns an engine without connecting to any host. If the configuration is invalid, the error is a *ConfigError.
 func New(c Config) (*Engine, error) {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -112,7 +113,7 @@ func New(c Config) (*Engine, error) {
 	}
 	e.cfg.Hosts = nil // they are in ways
 	if len(c.Want.ControlPlane) == 0 {
-		return e, nil // workers alone: nothing is applied to the cluster
+		return e, nil // only workers: nothing is applied to the cluster
 	}
 	if err := e.renderAddons(); err != nil {
 		return nil, &ConfigError{err}
@@ -123,7 +124,7 @@ func New(c Config) (*Engine, error) {
 // Want returns the desired cluster.
 func (e *Engine) Want() desired.Cluster { return e.cfg.Want }
 
-// Host returns the machine at a key of Config.Hosts; nil if there is none. HostOf takes a host's ID.
+// Host returns the machine with that key in Config.Hosts, or nil if there is none. HostOf finds one by host ID.
 func (e *Engine) Host(key identity.ProbeKey) host.Host { return e.ways[key] }
 
 // Holder returns Config.Holder.
@@ -135,8 +136,8 @@ func (e *Engine) Manifest() string { return e.cfg.Manifest }
 // Now returns the time of the engine's clock.
 func (e *Engine) Now() time.Time { return e.cfg.Now() }
 
-// renderAddons renders the objects to apply to the cluster. Image names are the same for every architecture and known
-// before any digest.
+// renderAddons renders the objects to apply to the cluster. It needs no digests, and image names are the same for every
+// architecture.
 func (e *Engine) renderAddons() error {
 	names, err := e.cfg.Releases.Names(e.resolveRelease("amd64", desired.Versions{}))
 	if err != nil {
@@ -194,7 +195,7 @@ func (e *Engine) Observe(ctx context.Context) (probe.Result, error) {
 	return e.completeAbout(ctx, seen)
 }
 
-// knownCA returns the cluster's CA as the caller knows it; "" if unknown.
+// knownCA returns the known CA of the cluster, or "" if it is unknown.
 func (e *Engine) knownCA() string {
 	if e.cfg.CA == nil {
 		return ""
@@ -202,8 +203,8 @@ func (e *Engine) knownCA() string {
 	return e.cfg.CA.CA()
 }
 
-// saveCA stores the cluster's CA with the caller: the first one that answers, the new one of a new cluster, and
-// none after the cluster's end.
+// saveCA saves the cluster CA in Config.CA; "" deletes it. It is called for the first CA that answers, and with ""
+// before a new cluster is created and after a cluster was reset.
 func (e *Engine) saveCA(ca string) error {
 	if e.cfg.CA == nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 var ErrWorldChanged = errors.New("the approved plan is no longer the plan that would run: " +
 	"something changed in between; plan again")
 
-// ConfigError is a mistake in the input: manifest, flags, bundle, request. Nothing was changed.
+// ConfigError means that the manifest, a flag, a bundle or the request is invalid. Nothing was changed.
 type ConfigError struct{ Err error }
 
 // Error returns the cause's text.
@@ -19,8 +19,7 @@ func (e *ConfigError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *ConfigError) Unwrap() error { return e.Err }
 
-// ReleaseError is the cause of a *ConfigError when releases cannot be used: the wanted one is missing, or one has
-// changed. It does not concern a host.
+// ReleaseError is the cause of a *ConfigError if a release is missing or has changed. It is not about a host.
 type ReleaseError struct{ Err error }
 
 // Error returns the cause's text.
@@ -38,8 +37,8 @@ type BlockedError struct {
 // Error states the reason.
 func (e *BlockedError) Error() string { return e.Why + "; nothing was changed" }
 
-// UnresolvedError means that a plan cannot be carried out because a download location did not answer: what it would
-// install is unknown. Nothing was changed. It wraps the causes, each a *release.FetchError.
+// UnresolvedError means that a plan cannot be carried out because a download location did not answer, so that the
+// digests of its artifacts are unknown. Nothing was changed. It wraps the causes, each a *release.FetchError.
 type UnresolvedError struct{ Err error }
 
 // Error lists what could not be resolved.
@@ -50,7 +49,7 @@ func (e *UnresolvedError) Error() string {
 // Unwrap returns the causes.
 func (e *UnresolvedError) Unwrap() error { return e.Err }
 
-// EtcdError is a failure of etcd or of a request to it. No data is lost.
+// EtcdError means that etcd or a request to it failed. No data is lost.
 type EtcdError struct{ Err error }
 
 // Error returns the cause's text.

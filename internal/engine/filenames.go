@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// maxFileNameBytes leaves room for suffixes: file systems allow 255 bytes.
+// maxFileNameBytes is less than the 255 bytes that file systems allow, to leave room for suffixes.
 const maxFileNameBytes = 200
 
-// FileNames returns a unique name for a file or folder about each host, by ID; it is never a path. A host may claim
-// any name, even another host's or a path. Its name is used only if it is a DNS name that no other host has as name
-// or ID. Otherwise its ID is used.
+// FileNames returns a unique name for a file or directory about each host, by host ID. A host can claim any name, even
+// the name of another host or a path. So its name is used only if it is a DNS name that is not the name or ID of
+// another host. Otherwise its ID is used, without characters that are not safe in file names.
 func (p Proposal) FileNames() map[string]string {
 	ids := slices.Collect(maps.Keys(p.Plan.Hosts))
 	for _, h := range p.Want.Hosts() {
@@ -44,7 +44,7 @@ func (p Proposal) FileNames() map[string]string {
 	return out
 }
 
-// fileNameForID returns an ID without characters that file names cannot have.
+// fileNameForID returns an ID with all characters replaced that are not safe in a file name.
 func fileNameForID(id string) string {
 	plain := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' {

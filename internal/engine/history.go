@@ -23,8 +23,8 @@ import (
 	"time"
 )
 
-// History returns the runs in the cluster's history, newest first. A run without an end and without a lock was
-// killed. If no API server answers, the error is an *apicall.Error of class Operator.
+// History returns the runs in the cluster history, newest first. A run that has no end and holds no lock is returned as
+// interrupted. If no API server answers, the error is an *apicall.Error of class Operator.
 func (e *Engine) History(ctx context.Context) ([]record.Run, error) {
 	result, err := e.Observe(ctx)
 	if err != nil {
@@ -56,7 +56,7 @@ func NoAPI(r probe.Result) string {
 	return "no control-plane host that answers has credentials"
 }
 
-// Runs is History for callers with a connection to the API.
+// Runs does the same as History for callers with a connection to the API.
 func Runs(ctx context.Context, client *cluster.Client, world observed.World) ([]record.Run, error) {
 	record, err := client.Record(ctx)
 	if err != nil || record == nil {
@@ -80,7 +80,7 @@ func newestFirst(runs []record.Run, world observed.World) []record.Run {
 	return out
 }
 
-// hasLiveLock reports whether a live lock of the run exists.
+// hasLiveLock reports whether the run holds a live lock on a host or the Lease.
 func hasLiveLock(world observed.World, runID string) bool {
 	live := func(l *observed.Lock) bool { return l != nil && l.RunID == runID && l.Live }
 	if live(world.API.Lease) {
@@ -94,9 +94,9 @@ func hasLiveLock(world observed.World, runID string) bool {
 	return false
 }
 
-// readProgress returns, by host, the revision of etcd's data on the surviving hosts of a recovery, and the members
-// listed there. The source is the running member, else its database on disk, which has no writer then. Hosts without
-// an answer are left out. Neither fact needs a quorum. The members are searched for if etcd does not list them.
+// readProgress returns, by host ID, the revision of the etcd data on the hosts that survived, for a recovery. If etcd
+// does not list its members, it also returns the members found in that data. Neither needs a quorum: they come from the
+// running member, or from its database on disk if it is stopped. Hosts that do not answer are left out.
 func (e *Engine) readProgress(ctx context.Context, p Proposal) map[string]plan.Progress {
 	out, listed := map[string]plan.Progress{}, len(p.Observed.World.Etcd.Members) > 0
 	var mu sync.Mutex
@@ -123,11 +123,12 @@ func (e *Engine) readProgress(ctx context.Context, p Proposal) map[string]plan.P
 	return out
 }
 
-// progressWithin bounds a host's answer about its revision. It reads its whole database twice at most.
+// progressWithin limits the time for reading the revision on a host, which reads its database at most twice.
 const progressWithin = 2 * time.Minute
 
-// progressIn parses a host's output: "metric REVISION" or "disk REVISION", where the first kind wins. The members in
-// its database are "member KEYJSON" and "removed KEYremoved", as stored.
+// progressIn parses the output of script.Progress: "metric REVISION" takes precedence over "disk REVISION". Members in
+// the database are "member KEYJSON" and "removed KEYremoved", as stored. ok is false if the output contains neither a
+// revision nor members.
 func progressIn(said string) (p plan.Progress, ok bool) {
 	var metric bool
 	var members []observed.Member
@@ -163,7 +164,7 @@ func revisionIn(text string) (int64, bool) {
 	return int64(n), err == nil && n > 0 && n < math.MaxInt64
 }
 
-// memberIn parses a member as etcd stores it: the ID in hexadecimal, then JSON, which repeats the ID.
+// memberIn parses a member as etcd stores it: the ID in hexadecimal, then JSON, which contains the same ID.
 func memberIn(text string) (observed.Member, bool) {
 	at := strings.IndexByte(text, '{')
 	if at < 0 {

@@ -15,7 +15,8 @@ import (
 	"kubeone/internal/probe"
 )
 
-// takeLocks takes the locks of the scope; the caller releases them. With a nil access, no API is asked for the Lease.
+// takeLocks takes the locks of the scope, which the caller must release. If the access is nil, it does not take the
+// Lease yet.
 func (e *Engine) takeLocks(
 	ctx context.Context, p Proposal, s plan.Scope, via *cluster.Access, o RunOptions,
 ) (*locks.Set, error) {
@@ -29,7 +30,7 @@ func (e *Engine) takeLocks(
 	})
 }
 
-// tellWaiting reports what a run waits for before it begins.
+// tellWaiting emits an event that says which other run this one waits for before it starts.
 func (e *Engine) tellWaiting(o RunOptions, by leaselock.Holder, atMost time.Duration) {
 	e.emitEvent(o, apply.Event{Format: apply.EventFormat, Time: e.cfg.Now(), RunID: o.RunID, Type: apply.Warning,
 		Line: fmt.Sprintf(
@@ -38,7 +39,7 @@ func (e *Engine) tellWaiting(o RunOptions, by leaselock.Holder, atMost time.Dura
 			by.Name, by.RunID, atMost)})
 }
 
-// leaseVia returns the access to the Lease before the first step; nil if no API answers.
+// leaseVia returns access to the API for taking the Lease before the first step, or nil if no API answers.
 func leaseVia(seen probe.Result) *cluster.Access {
 	if seen.World.API.Reached != observed.Yes {
 		return nil
@@ -46,8 +47,8 @@ func leaseVia(seen probe.Result) *cluster.Access {
 	return seen.Access
 }
 
-// Exclusively runs do under the lock of the observed cluster. If another run takes the lock, do's context ends and
-// the error is a *locks.TakenError.
+// Exclusively calls do while it holds the lock of the observed cluster. If another run takes the lock, the context of
+// do ends and the error is a *locks.TakenError.
 func (e *Engine) Exclusively(ctx context.Context, seen probe.Result, force bool, do func(context.Context) error,
 ) error {
 	o := RunOptions{RunID: e.NewRunID(), ForceUnlock: force}

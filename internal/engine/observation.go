@@ -15,14 +15,14 @@ import (
 
 // observation holds all facts behind a proposal. It is complete before any decision.
 type observation struct {
-	// base is a proposal without a decision: the probes' results, with each machine under its host's ID.
+	// base is a proposal without a decision. It contains the probe results, with each machine under the ID of its host.
 	base Proposal
-	ca   string // the cluster's CA as the caller knows it
-	// unread is why the CAs of extension API servers could not be read, if the request needs them.
+	ca   string // the known CA of the cluster; "" if unknown
+	// unread is why the CAs that extension API servers trust could not be read; nil if they were read or not needed.
 	unread   error
-	progress map[string]plan.Progress // as plan.RecoverOptions.Progress, if the request needs it
+	progress map[string]plan.Progress // for plan.RecoverOptions.Progress, if the request needs it
 	risks    cluster.UpgradeRisks     // if the request may upgrade hosts
-	unasked  error                    // why some risks are unknown
+	unasked  error                    // why some risks could not be checked
 }
 
 // factNeeds says which facts a request needs in addition to every probe.

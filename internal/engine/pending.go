@@ -16,18 +16,18 @@ import (
 	"kubeone/internal/retry"
 )
 
-// How long the engine waits for what is pending, and how often it proposes in between.
+// Timeouts for what is pending, and the interval between proposals.
 const (
 	SettleTimeout = time.Minute
 	SettleEvery   = time.Second
-	// HangTimeout is the timeout if only silent hosts are pending and, after a replacement, for the rest of the
-	// cluster. A probe of a silent host takes seconds, so this allows two or three probes.
+	// HangTimeout is the timeout if only hosts that do not answer are pending and, after a replacement, for the rest of
+	// the cluster. It allows two or three probes, because a probe of a host that does not answer takes several seconds.
 	HangTimeout = 15 * time.Second
 )
 
 // Pending is something that is not ready yet and may become ready without a change of the cluster.
 type Pending struct {
-	Name string // a host, a component, "the API" or "etcd"; the cluster if it Differs
+	Name string // a host, a component, "the API" or "etcd"; the name of the cluster if Why is Differs
 	Why  Why
 }
 
@@ -36,15 +36,15 @@ type Why string
 
 // The reasons why something is pending.
 const (
-	Silent     Why = "silent"      // the host does not answer although its Node is Ready: it is busy, or it hangs
+	Silent     Why = "silent"      // the host does not answer although its Node is Ready: it is busy or hangs
 	Starting   Why = "starting"    // the host answers and is not healthy yet
-	Slow       Why = "slow"        // the API or etcd answers too late although a control-plane host is healthy
+	Slow       Why = "slow"        // the API or etcd did not answer in time although a control-plane host is healthy
 	NotRunning Why = "not running" // the component has no ready pod where it needs one
-	Differs    Why = "differs"     // only after a run: steps are left that may vanish as components start
+	Differs    Why = "differs"     // only after a run: there are still steps, which may disappear as components start
 )
 
-// Pending returns what is pending and matters to the proposal; with nothing pending, the proposal is final. The error
-// is the one that Propose returned with the proposal.
+// Pending returns what is pending and could change the proposal. If it returns nothing, the proposal is final. err is
+// the error that Propose returned with the proposal.
 //
 //   - An Apply depends on everything. If the cluster matches otherwise, it also depends on the components.
 //   - RenewCertificates, RotateCA and Replace depend on the members; Replace not on the one that it replaces.
@@ -81,8 +81,9 @@ func (p Proposal) Pending(err error) []Pending {
 	return pending
 }
 
-// pendingAfter returns what is pending this long after the run of an approved proposal. The approved plan states the
-// goal of the run: the proposal just before the run may have met an unready host.
+// pendingAfter returns what is pending when the given time has passed since the run of an approved proposal. It
+// compares with the approved plan, because the proposal made just before the run may be affected by a host that was not
+// ready.
 func (p Proposal) pendingAfter(approved Proposal, waited time.Duration) []Pending {
 	pending := p.pendingComponents()
 	var differs []Pending
@@ -122,8 +123,8 @@ func (p Proposal) pendingAfter(approved Proposal, waited time.Duration) []Pendin
 	return nil
 }
 
-// isWaitingUseless reports whether waiting does not help: an operator must act, or the remaining steps repair
-// nothing that may be starting.
+// isWaitingUseless reports whether waiting cannot change the proposal, because an operator must act or because the
+// remaining steps do not repair anything that may still be starting.
 func (p Proposal) isWaitingUseless() bool {
 	switch p.Decision().Route {
 	case fsm.MoveEndpoint, fsm.Upgrade, fsm.Reconfigure, fsm.Encrypt, fsm.Resources:
@@ -133,7 +134,7 @@ func (p Proposal) isWaitingUseless() bool {
 	}
 }
 
-// pendingComponents returns everything pending: the members and, if the cluster matches otherwise, the components.
+// pendingComponents returns everything that is pending: members and, if nothing else is left to do, components.
 func (p Proposal) pendingComponents() []Pending {
 	pending := p.unreadyMembers()
 	if len(p.Decisions) > 0 && p.Matches() {
@@ -142,7 +143,7 @@ func (p Proposal) pendingComponents() []Pending {
 	return pending
 }
 
-// unreadyMembers returns everything pending except the components.
+// unreadyMembers returns everything that is pending except components: hosts, comparisons, the API and etcd.
 func (p Proposal) unreadyMembers() []Pending {
 	if len(p.Decisions) == 0 {
 		return nil
@@ -184,8 +185,8 @@ func (p Proposal) readyNodes() map[string]bool {
 	return ready
 }
 
-// componentsNotRunning returns cluster DNS, and components not running on the hosts of the request. Components on
-// other Nodes, such as those of Machines, are not pending.
+// componentsNotRunning returns cluster DNS and the network components that are not running on the hosts of the request.
+// Components on other Nodes, such as those of Machines, do not count.
 func (p Proposal) componentsNotRunning() []Pending {
 	about := map[string]bool{}
 	r, limited := p.Request.(Apply)
@@ -205,8 +206,8 @@ func (p Proposal) componentsNotRunning() []Pending {
 	return pending
 }
 
-// canIgnoreHanging reports whether the host of that name hangs and no step depends on it. A host that misses the
-// handshake timeout misses it a few seconds later too.
+// canIgnoreHanging reports whether the host of that name hangs and no step depends on it. There is no need to wait for
+// it, because a host that misses the handshake timeout rarely recovers within seconds.
 func (p Proposal) canIgnoreHanging(name string) bool {
 	for _, h := range p.Want.Hosts() {
 		if p.NameOf(h.ID) != name || p.Observed.World.Hosts[h.ID].Class != observed.ClassHanging {
@@ -224,9 +225,9 @@ func areAllSilent(pending []Pending) bool {
 	return !slices.ContainsFunc(pending, func(o Pending) bool { return o.Why != Silent })
 }
 
-// ProposeUntilReady proposes again while something is pending in the first proposal, for the timeout, or for
-// HangTimeout if only silent hosts are pending. It returns the last proposal and its error. With nothing pending it
-// returns its arguments and does not call waiting; otherwise it calls waiting once.
+// ProposeUntilReady proposes again while something is pending, starting with the first proposal, and returns the last
+// proposal and its error. It stops after the timeout, or after HangTimeout if only hosts that do not answer are
+// pending. If nothing is pending in the first proposal, it returns its arguments; otherwise it calls waiting once.
 func (e *Engine) ProposeUntilReady(ctx context.Context, first Proposal, err error, timeout time.Duration,
 	waiting func(pending []Pending, timeout time.Duration)) (Proposal, error) {
 	pending := first.Pending(err)
@@ -242,8 +243,8 @@ func (e *Engine) ProposeUntilReady(ctx context.Context, first Proposal, err erro
 	}, func(Proposal, []Pending) {})
 }
 
-// proposeUntil proposes until nothing is pending, at least once and at most for the timeout. It calls pending with
-// each proposal without an error and the time since the first, and waiting before each further proposal.
+// proposeUntil proposes at least once, until nothing is pending or the timeout has passed. It calls pending with each
+// successful proposal and the time since the start, and waiting before each further proposal.
 func (e *Engine) proposeUntil(ctx context.Context, r Request, timeout time.Duration,
 	pending func(p Proposal, waited time.Duration) []Pending, waiting func(Proposal, []Pending)) (Proposal, error) {
 	began := e.cfg.Now()

@@ -15,26 +15,26 @@ import (
 	"kubeone/internal/probe"
 )
 
-// Proposal is the result of a Request in the observed world. It is a value that CarryOut does not change.
+// Proposal is the plan for a Request in the observed world, and everything it is based on. CarryOut does not change it.
 type Proposal struct {
 	Request   Request
-	Want      desired.Cluster   // the desired cluster, with its hosts where their machines were found
+	Want      desired.Cluster   // the desired cluster; hosts have the addresses at which their machines were found
 	Observed  probe.Result      // by the IDs of Want's hosts; it holds secrets
-	Decisions []decide.Decision // the first about the observed world, the others about predicted ones
+	Decisions []decide.Decision // the first is about the observed world, the others about predicted ones
 	Plan      plan.Plan
-	Scripts   map[string]string // by host ID, of the hosts that the plan touches
+	Scripts   map[string]string // by host ID, for the hosts that the plan changes
 	Took      time.Duration
 
 	who        identity.Result // which machine is which host
-	unresolved error           // why some artifacts are unknown; nil if all are known
+	unresolved error           // why digests of some artifacts are unknown; nil if all are known
 }
 
 // Decision returns the decision about the observed world.
 func (p Proposal) Decision() decide.Decision { return p.Decisions[0] }
 
-// Refusal returns why CarryOut would refuse the proposal regardless of later changes: a *BlockedError, an
-// *UnresolvedError, or a *ConfigError if the request does not allow what the cluster needs. It is nil if nothing is
-// in the way.
+// Refusal returns the error with which CarryOut would refuse the proposal even if nothing changed, or nil if it would
+// not. The error is a *BlockedError, an *UnresolvedError, or a *ConfigError if the request does not allow what the
+// cluster needs.
 func (p Proposal) Refusal() error {
 	if r, ok := p.Request.(interface{ whyRefused(p Proposal) error }); ok {
 		if err := r.whyRefused(p); err != nil {
@@ -44,7 +44,8 @@ func (p Proposal) Refusal() error {
 	return p.Unresolved()
 }
 
-// Unresolved returns an *UnresolvedError if some artifacts of the plan are unknown; such a plan has no digest.
+// Unresolved returns an *UnresolvedError if digests of some artifacts of the plan are unknown, and nil otherwise. A
+// plan with unknown digests cannot be approved in advance, because it has no digest itself.
 func (p Proposal) Unresolved() error {
 	if p.unresolved == nil {
 		return nil
@@ -55,7 +56,7 @@ func (p Proposal) Unresolved() error {
 // Matches reports whether the cluster was in its desired state.
 func (p Proposal) Matches() bool { return p.Plan.Empty() && p.Decision().Route != fsm.Error }
 
-// RunningSteps returns the hosts, by ID, that still run a step of an earlier run.
+// RunningSteps returns the steps of earlier runs that are still running, by host ID.
 func (p Proposal) RunningSteps() map[string]observed.Step {
 	out := map[string]observed.Step{}
 	for id, h := range p.Observed.World.Hosts {
@@ -66,7 +67,7 @@ func (p Proposal) RunningSteps() map[string]observed.Step {
 	return out
 }
 
-// NameOf returns the display name of the host with that ID, even without a plan.
+// NameOf returns the display name of the host with that ID. It also works without a plan.
 func (p Proposal) NameOf(id string) string {
 	if name := p.Plan.Hosts[id]; name != "" {
 		return name
@@ -75,10 +76,11 @@ func (p Proposal) NameOf(id string) string {
 	return cmp.Or(h.Hostname, id)
 }
 
-// NodeOf returns the name of the host's Node, even without a plan; its ID if that is unknown.
+// NodeOf returns the Node name of the host with that ID, or the ID if the name is unknown. It also works without a
+// plan.
 func (p Proposal) NodeOf(id string) string {
 	h, _ := p.Want.Host(id)
-	h.ID = id // the manifest may name it by an address
+	h.ID = id // the manifest may identify the host by an address
 	return p.nodeOf(h)
 }
 
@@ -90,8 +92,8 @@ func (p Proposal) nodeOf(h desired.Host) string {
 	return cmp.Or(node, h.ID)
 }
 
-// whyChanged returns why the approved request is refused now. While something is pending, the cause is a changed
-// world, not a mistake in the request.
+// whyChanged returns the error for an approved request that is refused now. While something is pending, it wraps
+// ErrWorldChanged, because the world has changed and the request is not at fault.
 func (p Proposal) whyChanged(refused error) error {
 	if len(p.Pending(refused)) > 0 {
 		return fmt.Errorf("%w: now %s", ErrWorldChanged, refused.Error())

@@ -13,9 +13,9 @@ import (
 
 // Propose observes, decides and plans. It changes nothing.
 //
-// A request that makes no sense, or must not be carried out in the observed world, fails with *ConfigError
-// (*EtcdError for Snapshots). The proposal then holds only observations and what is pending (Proposal.Pending). A
-// download location that does not answer is not an error but makes the proposal Unresolved.
+// If the request is invalid or must not be carried out in the observed world, the error is a *ConfigError (an
+// *EtcdError for Snapshots). The proposal then contains only observations and what is pending (Proposal.Pending). If a
+// download location does not answer, there is no error, but the proposal is Unresolved.
 func (e *Engine) Propose(ctx context.Context, r Request) (Proposal, error) {
 	started := e.cfg.Now()
 	o, err := e.observeFor(ctx, r)
@@ -27,8 +27,9 @@ func (e *Engine) Propose(ctx context.Context, r Request) (Proposal, error) {
 	return p, err
 }
 
-// proposeFor plans the request for the observation. approved are host keys by host ID that count as part of the plan
-// although the hosts are known by now. Only the look-up of releases, between two pure calls, needs the context.
+// proposeFor plans the request for the observation. approved are the host keys in the approved plan, by host ID. They
+// stay in the new plan although the hosts are known by now. Everything is pure except looking up releases, which uses
+// ctx.
 func (e *Engine) proposeFor(ctx context.Context, o observation, approved map[string]string) (Proposal, error) {
 	in := e.newPlanInput(o, approved)
 	draft, err := e.planFor(o, in)
@@ -56,7 +57,7 @@ func (e *Engine) newPlanInput(o observation, approved map[string]string) planInp
 	}
 }
 
-// planFor decides and plans. It is pure.
+// planFor returns the proposal with its decisions and plan. It is pure.
 func (e *Engine) planFor(o observation, in planInput) (Proposal, error) {
 	p := o.base
 	p.Want = in.Decide.Want
@@ -88,7 +89,8 @@ func (e *Engine) finishProposal(o observation, in planInput, p Proposal, found r
 	return p, nil
 }
 
-// checkRecord returns a *ConfigError if the plan ends with a record too large to save. Such a plan does not start.
+// checkRecord returns a *ConfigError if the plan saves a record that is too large for a ConfigMap. Such a plan must not
+// start.
 func (e *Engine) checkRecord(p plan.Plan) error {
 	saves := slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.Intent.Kind == step.SaveRecord })
 	if !saves {
@@ -100,7 +102,8 @@ func (e *Engine) checkRecord(p plan.Plan) error {
 	return nil
 }
 
-// hardeningExceptions returns a note on the hardening defaults that the manifest overrides, if the plan has steps.
+// hardeningExceptions returns a note about the hardening defaults that the manifest overrides. It returns none if the
+// plan has no steps.
 func hardeningExceptions(p Proposal) []string {
 	fields := p.Want.Yields()
 	if len(fields) == 0 || p.Plan.Empty() {

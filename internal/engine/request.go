@@ -16,11 +16,11 @@ import (
 	"kubeone/internal/plan"
 )
 
-// Request is a caller's order: an Apply, Reset, Remove, Replace, Recover, RenewCertificates, RotateCA, Snapshots or
-// Worker. It names hosts by ID.
+// Request says what a caller wants: an Apply, Reset, Remove, Replace, Recover, RenewCertificates, RotateCA, Snapshots
+// or Worker. It identifies hosts by ID.
 type Request interface {
-	// plan plans the request. It is pure, and is called again as more input is known. An error is a mistake in the
-	// request or a reason not to carry it out.
+	// plan returns the plan for the request. It is pure, and is called again when more input is known. An error means
+	// that the request is invalid or must not be carried out.
 	plan(in planInput) (plan.Plan, []decide.Decision, error)
 }
 
@@ -28,40 +28,41 @@ type Request interface {
 type planInput struct {
 	plan.Input
 	progress map[string]plan.Progress // as plan.RecoverOptions.Progress
-	unread   error                    // why Decide.Is.API.ExtensionCAs could not be read for a rotation
-	ids      identity.IDs             // IDs in the input of the request's hosts
+	unread   error                    // why Decide.Is.API.ExtensionCAs could not be read for a rotation; nil if it was
+	ids      identity.IDs             // maps the names of hosts in the request to IDs
 }
 
-// Apply takes the cluster to its desired state: install, join, repair, upgrade, or whatever else that needs.
+// Apply brings the cluster into its desired state. It installs, joins, repairs, upgrades and does whatever else is
+// needed.
 type Apply struct {
 	decide.Options
 	Limit    map[string]bool // IDs of the only hosts to change; nil: all
 	Selector labels.Selector // further limit by Node labels; nil: all
-	// Routes are the allowed routes; nil: all. Carrying out a plan of another route is a *ConfigError.
+	// Routes are the allowed routes; nil: all. CarryOut refuses plans of other routes with a *ConfigError.
 	Routes []fsm.Route
-	// NamesOnly leaves artifacts at their names, for callers that only show the plan. A proposal that installs
+	// NamesOnly skips resolving the digests of artifacts, for callers that only show the plan. A proposal that installs
 	// something then cannot be carried out.
 	NamesOnly bool
 }
 
-// Reset makes hosts empty again.
+// Reset removes everything that kubeone installed on hosts.
 type Reset struct {
-	Hosts []string // empty: all, which ends the cluster
+	Hosts []string // empty: all, which removes the whole cluster
 	// Purge deletes everything that resets, repairs and recoveries keep on the hosts, including this reset.
 	Purge bool
-	// AbandonMachines leaves the hosts of Machines unchanged when the cluster ends; otherwise they are returned
+	// AbandonMachines leaves Machine hosts unchanged when the whole cluster is removed; otherwise they are returned
 	// first.
 	AbandonMachines bool
 }
 
-// Remove removes one host from a living cluster and makes it empty.
+// Remove removes one host from a running cluster and resets it.
 type Remove struct {
 	Host string
-	Gone bool // it never answers again: only its etcd member and Node are removed
+	Gone bool // the host is lost for good: only its etcd member and Node are removed
 }
 
-// Replace removes one host from a living cluster and joins it again. A host that is gone is only removed, as by
-// Remove, and the plan states what its successor needs.
+// Replace removes one host from a running cluster and joins it again. A host that is lost for good is only removed, as
+// by Remove, and the plan lists the steps to add its replacement.
 type Replace struct {
 	Host string
 	Gone bool
@@ -72,20 +73,20 @@ type Recover struct {
 	About     plan.Copy  // description of the copy to restore
 	Content   apply.Copy // content of that copy
 	Destroyed []string   // hosts, or names of etcd members without a host, confirmed lost for good
-	On        string     // host to restore on; "" chooses
+	On        string     // host to restore on; "" chooses one automatically
 }
 
 // Snapshots takes a snapshot of etcd on every control-plane host that answers and has etcd data, one after the other.
 // It also updates the hosts' timers for scheduled snapshots.
 type Snapshots struct{}
 
-// Worker configures the host of a Machine as a worker, or returns it empty. It is for an engine about that host alone
-// (Engine.About), whose cluster has this worker and no control plane.
+// Worker configures a Machine host as a worker, or resets it so that it can be returned. It requires an engine
+// restricted to that host (Engine.About), with a desired cluster of this worker and no control plane.
 type Worker struct {
 	Gone       bool     // the Machine is deleted: the host is returned
-	GivenUp    bool     // do not wait longer for a silent host of a deleted Machine
+	GivenUp    bool     // stop waiting for an unresponsive host of a deleted Machine
 	APIServers []string // the versions of all API servers; empty if one is unknown
-	// Turn says whether the host may get new settings.
+	// Turn says whether it is the turn of this host to get new settings.
 	Turn decide.Turn
 }
 
@@ -99,7 +100,8 @@ func (r Apply) plan(in planInput) (plan.Plan, []decide.Decision, error) {
 	return p, decisions, nil
 }
 
-// limitHosts returns the named hosts that match the selector, by the labels of their Node or by their desired labels.
+// limitHosts returns the hosts in Limit that match Selector, by the labels of their Node and their desired labels. It
+// returns nil if there is neither.
 func (r Apply) limitHosts(in planInput) (map[string]bool, error) {
 	var named map[string]bool
 	if r.Limit != nil {
@@ -123,7 +125,7 @@ func (r Apply) limitHosts(in planInput) (map[string]bool, error) {
 	return out, nil
 }
 
-// labelsOf returns the desired labels of the host, with those of its Node.
+// labelsOf returns the desired labels of the host combined with those of its Node, which take precedence.
 func labelsOf(h desired.Host, node string, w observed.World) labels.Set {
 	out := labels.Set{}
 	for k, v := range h.Labels {
@@ -179,7 +181,7 @@ func (r Worker) plan(in planInput) (plan.Plan, []decide.Decision, error) {
 	return p, decisions, nil
 }
 
-// whyRefused returns why the worker cannot be handled; nil if it can, or nothing is left to do.
+// whyRefused returns why the worker must wait or cannot be configured, or nil if there is no reason.
 func (Worker) whyRefused(p Proposal) error {
 	switch d := p.Decision(); {
 	case d.Route == fsm.Error, d.Route == fsm.Wait:
@@ -190,8 +192,8 @@ func (Worker) whyRefused(p Proposal) error {
 	return nil
 }
 
-// completePlan completes a plan that the state of the world alone does not lead to. A refused plan has a decision
-// too: it says whether the obstacle may only be late.
+// completePlan adds first contacts and a decision to a plan that plan.Build did not make. A refused plan has a decision
+// too, because Pending derives from it whether the obstacle may resolve itself.
 func completePlan(p plan.Plan, in planInput, err error) (plan.Plan, []decide.Decision, error) {
 	decisions := []decide.Decision{decide.Decide(in.Decide)}
 	if err != nil {
@@ -201,7 +203,7 @@ func completePlan(p plan.Plan, in planInput, err error) (plan.Plan, []decide.Dec
 	return p, decisions, nil
 }
 
-// whyRefused returns why an Apply must not be carried out; nil if it may.
+// whyRefused returns why an Apply must not be carried out, or nil if there is no reason.
 func (r Apply) whyRefused(p Proposal) error {
 	d := p.Decision()
 	switch {

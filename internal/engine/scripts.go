@@ -15,8 +15,8 @@ import (
 	"kubeone/internal/script"
 )
 
-// renderScripts renders the script of every host that the plan touches, except hosts whose artifacts are unknown.
-// known is keyed by desired.ArtifactsKey. Scripts contain only the file names of credentials.
+// renderScripts renders the script for every host that the plan changes, except hosts whose artifacts are unknown. The
+// keys of known are desired.ArtifactsKey. Scripts contain the file names of credentials, but not the credentials.
 func renderScripts(
 	p Proposal, known map[string]desired.Artifacts, credentials *desired.Credentials,
 ) (map[string]string, error) {
@@ -60,7 +60,8 @@ func stepsOf(p plan.Plan) map[string][]step.Intent {
 	return out
 }
 
-// scriptInput returns the input of a host's script, apart from artifacts. The steps are the plan's for that host.
+// scriptInput returns the input for the script of a host, without artifacts. steps are the steps of the plan for that
+// host.
 func scriptInput(p Proposal, h desired.Host, steps []step.Intent) script.Input {
 	world := p.Observed.World
 	in := script.Input{

@@ -10,8 +10,8 @@ import (
 	"kubeone/internal/model/desired"
 )
 
-// SettingsRevision returns a digest of the desired settings of a worker without settings of its own. If it stays the
-// same, the cluster changes no worker's settings. Versions and images do not count.
+// SettingsRevision returns a digest of the settings that all workers share. It changes whenever a change of the cluster
+// changes worker settings. It does not depend on versions and images.
 func SettingsRevision(want desired.Cluster) string {
 	anybody := desired.Host{Role: desired.Worker}
 	digests := componentconfig.Digests(want, anybody)[anybody.ID]

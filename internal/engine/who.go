@@ -12,8 +12,8 @@ import (
 	"kubeone/internal/probe"
 )
 
-// recognizeHosts starts a proposal: the desired cluster and the observation, with each machine under its host's ID
-// and hosts at the addresses where they were found.
+// recognizeHosts returns a proposal with the desired cluster and the observation. Each machine is under the ID of its
+// host, and hosts have the addresses at which their machines were found.
 func (e *Engine) recognizeHosts(r Request, seen probe.Result) Proposal {
 	p := Proposal{Request: r, Observed: seen, who: identity.Match(e.cfg.Want, seen.World)}
 	if e.about == nil {
@@ -35,7 +35,7 @@ func (e *Engine) recognizeHosts(r Request, seen probe.Result) Proposal {
 	return p
 }
 
-// hardeningOf returns the cluster's hardening. A recovered cluster keeps the hardening of the copy.
+// hardeningOf returns the hardening of the cluster. A recovered cluster keeps the hardening stored in the copy.
 func hardeningOf(r Request, who identity.Result) string {
 	value, said := decide.Hardening(who.Want, who.Is)
 	if recovery, ok := r.(Recover); ok && !said {
@@ -44,7 +44,7 @@ func hardeningOf(r Request, who identity.Result) string {
 	return value
 }
 
-// renameEndpoints gives endpoints the IDs of the hosts behind them.
+// renameEndpoints replaces the ID of each endpoint with the ID of the host that was recognized behind it.
 func renameEndpoints[E any](via []E, r identity.Result, id func(*E) *string) {
 	for i := range via {
 		for host, key := range r.Reached {
@@ -56,8 +56,8 @@ func renameEndpoints[E any](via []E, r identity.Result, id func(*E) *string) {
 	}
 }
 
-// configDigests returns the digests of the desired configuration, by host ID and name. They depend on a host's
-// addresses and the cluster's hardening, so they are computed again only if these differ from the manifest.
+// configDigests returns the digests of the desired configuration, by host ID and name. It reuses the digests computed
+// by New, and computes them again only for hosts whose addresses, or if hardening, differ from the manifest.
 func (e *Engine) configDigests(r identity.Result) map[string]map[string]string {
 	out := map[string]map[string]string{}
 	if r.Want.Hardened() || r.Want.Hardening != e.cfg.Want.Hardening { // the manifest has no defaults
@@ -76,5 +76,5 @@ func (e *Engine) configDigests(r identity.Result) map[string]map[string]string {
 	return out
 }
 
-// HostOf returns the host with that ID in the proposal; nil for an unknown ID.
+// HostOf returns the host with that ID in the proposal, or nil if the ID is unknown.
 func (e *Engine) HostOf(p Proposal, id string) host.Host { return e.ways[p.who.Reached[id]] }

@@ -22,8 +22,8 @@ import (
 	"kubeone/internal/plan"
 )
 
-// Backup takes a verified snapshot of etcd, reads the cluster's keys, and writes both with the manifest, encrypted to
-// the recipients. It calls write once all of it is known. Unencrypted content never reaches a disk.
+// Backup takes a verified snapshot of etcd, reads the keys of the cluster, and writes both with the manifest, encrypted
+// to the recipients. It calls write only after it has all the content. Unencrypted content is never written to disk.
 func (e *Etcd) Backup(ctx context.Context, recipients []age.Recipient,
 	write func(func(io.Writer) error) error) (backup.Metadata, error) {
 	content, err := e.backupContent(ctx)
@@ -42,7 +42,7 @@ func (e *Etcd) Backup(ctx context.Context, recipients []age.Recipient,
 		return backup.Metadata{}, err
 	}
 	content.Snapshot = taken
-	// If keys changed during the snapshot, they may not match its content.
+	// Keys that changed during the snapshot may not decrypt it.
 	after, err := readKeys(ctx, e.engine.Host(identity.ProbeKey(e.client.Via())))
 	if err != nil {
 		return backup.Metadata{}, err
@@ -60,7 +60,7 @@ func (e *Etcd) Backup(ctx context.Context, recipients []age.Recipient,
 	return metadata, err
 }
 
-// backupContent returns the content of a backup apart from the snapshot.
+// backupContent returns the content of a backup without the snapshot.
 func (e *Etcd) backupContent(ctx context.Context) (backup.Content, error) {
 	via, want, world := e.client.Via(), e.engine.Want(), e.seen.World
 	keys, err := readKeys(ctx, e.engine.Host(identity.ProbeKey(via)))
@@ -77,7 +77,7 @@ func (e *Etcd) backupContent(ctx context.Context) (backup.Content, error) {
 	}, nil
 }
 
-// keysWithin bounds reading one file from a host.
+// keysWithin limits the time for reading one file from a host.
 const keysWithin = time.Minute
 
 // readKeys reads the CAs, the service-account keys and the encryption configuration of a control-plane host.

@@ -1,6 +1,6 @@
-// Package maintenance has manual operations on the etcd of a living cluster: survey members, take snapshots and
-// backups, defragment, disarm alarms. They are not plans and change no host. The package knows no files: content goes
-// to a writer.
+// Package maintenance contains manual operations on the etcd of a running cluster: survey members, take snapshots and
+// backups, defragment, and disarm alarms. They need no plan and do not change hosts. The package does not open files;
+// content is written to a writer.
 package maintenance
 
 import (
@@ -46,7 +46,7 @@ func Open(ctx context.Context, e *engine.Engine) (*Etcd, error) {
 }
 
 // Close closes the connection.
-func (e *Etcd) Close() { _ = e.client.Close() } // the result does not matter
+func (e *Etcd) Close() { _ = e.client.Close() } // an error has no consequences
 
 // Survey checks all members and compares their data.
 func (e *Etcd) Survey(ctx context.Context) (etcd.Survey, error) {
@@ -67,8 +67,9 @@ func (e *Etcd) Via() string {
 // Alone reports whether the connected member sees no leader. Its data may then be older than the cluster's.
 func (e *Etcd) Alone() bool { return e.client.Greeting().Leader == 0 }
 
-// Snapshot calls save with the member to take a verified snapshot from. A snapshot of another cluster than the API's
-// is an error, and what save wrote must not be kept. It holds all Secrets of the cluster.
+// Snapshot calls save with the member to take a verified snapshot from. If the snapshot belongs to a cluster other than
+// that of the API, it returns an error, and the caller must delete what save wrote. A snapshot contains all Secrets of
+// the cluster.
 func (e *Etcd) Snapshot(save func(from snapshot.Source) (snapshot.Info, error)) (snapshot.Info, error) {
 	info, err := save(e.client)
 	if err != nil {
@@ -80,8 +81,8 @@ func (e *Etcd) Snapshot(save func(from snapshot.Source) (snapshot.Info, error)) 
 	return info, nil
 }
 
-// WriteSnapshot writes a snapshot to w after taking and verifying it. Until then it needs as much memory as the
-// database. An error of w is returned unchanged.
+// WriteSnapshot takes and verifies a snapshot, then writes it to w. It needs enough memory to hold the database. It
+// returns errors of w unchanged.
 func (e *Etcd) WriteSnapshot(ctx context.Context, w io.Writer) (snapshot.Info, error) {
 	var taken *os.File
 	info, err := e.Snapshot(func(from snapshot.Source) (info snapshot.Info, err error) {
@@ -98,16 +99,16 @@ func (e *Etcd) WriteSnapshot(ctx context.Context, w io.Writer) (snapshot.Info, e
 	return info, err
 }
 
-// Defragment defragments the member or, if that is "", all members in turn, under the cluster's lock. It refuses if
-// any member is not healthy. A member is given by name, ID in hex, or any name of its host. An unknown member is an
-// *engine.ConfigError.
+// Defragment defragments the given member or, if it is "", all members one after the other, under the cluster lock. It
+// returns an error if any member is not healthy. A member can be given by name, by ID in hex, or by any name of its
+// host. If the member is unknown, the error is an *engine.ConfigError.
 func (e *Etcd) Defragment(ctx context.Context, member string, force bool, tell func(etcd.Defragmented)) error {
 	return e.engine.Exclusively(ctx, e.seen, force, func(ctx context.Context) error {
 		return etcdError(e.client.Defragment(ctx, e.memberName(member), tell))
 	})
 }
 
-// Disarm disarms the alarms of the member or, if that is "", of all members, under the cluster's lock. Members are
+// Disarm disarms the alarms of the given member or, if it is "", of all members, under the cluster lock. Members are
 // given as for Defragment.
 func (e *Etcd) Disarm(ctx context.Context, member string, force bool) (done []etcd.Disarmed, err error) {
 	err = e.engine.Exclusively(ctx, e.seen, force, func(ctx context.Context) (err error) {
@@ -117,7 +118,8 @@ func (e *Etcd) Disarm(ctx context.Context, member string, force bool) (done []et
 	return done, err
 }
 
-// memberName returns the name of the member on the given host; other names stay as they are.
+// memberName returns the name of the member on the given host. If there is no host of that name, it returns the name
+// unchanged.
 func (e *Etcd) memberName(name string) string {
 	want := e.engine.Want()
 	if h, ok := want.Host(name); ok && name != "" {
