@@ -29,8 +29,8 @@ const (
 //	the cluster        | leaseIfHeld | leaseIfHeld               | leaseRequired
 //	the cluster's end  | noneNeeded  | noneNeeded                | leaseRequired
 //
-// A hook on the operator's machine runs without the Lease if necessary: it may be there to repair the API. A run that
-// resets every control-plane host soon has no API to ask.
+// A hook on the operator's machine can run without the Lease, because its purpose may be to repair the API. A run that
+// resets every control-plane host can run without the Lease, because there will soon be no API.
 func whoConfirms(scope plan.Scope, place step.Place) confirmer {
 	switch {
 	case !scope.Cluster && place == step.OnHost:
@@ -45,9 +45,9 @@ func whoConfirms(scope plan.Scope, place step.Place) confirmer {
 	return leaseIfHeld
 }
 
-// Check returns nil if other runs allow the step to begin, and an error that wraps ErrLost if another run has taken
-// the lock. For a step that does not run on its host, it first asks that host, if it is a worker. via is the run's
-// present access, nil if it has none. Check is safe for concurrent use.
+// Check returns nil if the step may start, and an error that wraps ErrLost if another run has taken the lock. If the
+// step concerns a worker but does not run on it, Check first asks that worker. via is the current access to the API, or
+// nil if there is none. Check is safe for concurrent use.
 func (s *Set) Check(ctx context.Context, of plan.Step, via *cluster.Access) error {
 	place := of.Intent.Kind.Place()
 	if place != step.OnHost {
@@ -77,7 +77,8 @@ func (s *Set) Check(ctx context.Context, of plan.Step, via *cluster.Access) erro
 	return nil
 }
 
-// leaseError returns why a run could not take the Lease halfway. If another run has it, this one has lost it.
+// leaseError returns the error for a run that could not take the Lease after it started. If another run holds the
+// Lease, the error wraps ErrLost.
 func (s *Set) leaseError(err error) error {
 	var held *leaselock.HeldError
 	if !errors.As(err, &held) {
@@ -87,10 +88,10 @@ func (s *Set) leaseError(err error) error {
 	return fmt.Errorf("%w: %w", ErrLost, err)
 }
 
-// awaitLease waits until it is known whether the next step may begin. Another run may take a Lease that is not
-// renewed for leaselock.Duration, and may reach other hosts. So a run whose API is silent begins steps only as long
-// as its last renewal counts, or while it has the lock of every control-plane host: a run that takes the Lease
-// reaches the API through a control-plane host that it has locked.
+// awaitLease waits until it is known whether the next step may start. If the API does not answer, the run starts steps
+// for LeaseTrust after its last renewal, because no other run can take the Lease yet. After that, it starts steps only
+// while it holds the lock of every control-plane host. Then no other run can hold the Lease, because a run reaches the
+// API only through a control-plane host that it has locked.
 func (s *Set) awaitLease(ctx context.Context, lease Lease) error {
 	ctx, cancel := context.WithTimeout(ctx, LeaseTimeout)
 	defer cancel()
@@ -108,7 +109,7 @@ func (s *Set) awaitLease(ctx context.Context, lease Lease) error {
 	}
 }
 
-// controlPlaneConfirms reports whether every control-plane host of the cluster names this run as its lock's holder.
+// controlPlaneConfirms reports whether every control-plane host confirms that this run holds its lock.
 func (s *Set) controlPlaneConfirms(ctx context.Context) bool {
 	return s.Scope.Complete && s.Hosts.AllConfirm(ctx, s.Scope.ControlPlane)
 }

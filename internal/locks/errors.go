@@ -9,8 +9,8 @@ import (
 	"kubeone/internal/script"
 )
 
-// ErrLost means that another run has taken a lock of this one. It is also the cause that ends the contexts of Guard
-// and While.
+// ErrLost means that another run has taken a lock of this run. It is also the cause of the contexts that Guard and
+// While end.
 var ErrLost = errors.New("the lock on this host was taken over by another run")
 
 // HeldError means that another operator works on the cluster.
@@ -32,14 +32,14 @@ type UnwritableError struct {
 	Reason string // as the host reports it: "No space left on device"
 }
 
-// Error says where, why, and what to do.
+// Error returns the host, the reason and what to do.
 func (e *UnwritableError) Error() string {
 	return fmt.Sprintf("%s cannot be locked, so nothing is done there: %s is not writable (%s); free "+
 		"space there or repair its disk, then apply again",
 		e.Host, script.LockDir, e.Reason)
 }
 
-// TakenError means that another run took the cluster's lock, and this one ended early.
+// TakenError means that this run ended early because another run took the cluster lock.
 type TakenError struct {
 	By  leaselock.Holder
 	Err error // another error of the run; nil if there is none
@@ -62,9 +62,9 @@ func (e *TakenError) Error() string {
 // Unwrap returns ErrLost and the run's other error.
 func (e *TakenError) Unwrap() []error { return []error{ErrLost, e.Err} }
 
-// removeError removes one part of a joined error; nil if nothing is left.
+// removeError returns a joined error without one of its parts, or nil if there are no others.
 func removeError(err, part error) error {
-	joined, ok := err.(interface{ Unwrap() []error }) // only the outermost is taken apart
+	joined, ok := err.(interface{ Unwrap() []error }) // nested joined errors are not changed
 	if !ok {
 		return nil
 	}

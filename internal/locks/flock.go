@@ -21,14 +21,14 @@ const (
 	ExitFileBusy = 80
 )
 
-// WithFile returns a script that can lock a file with lock_file. It waits at most patience for another process to
-// release the file.
+// WithFile returns the script with the shell function lock_file added, which locks a file. lock_file waits at most
+// patience for another process to release the file.
 func WithFile(patience time.Duration, text string) string {
 	return fmt.Sprintf("%s\nPATIENCE=%d\n\n%s", script.Private(), int(patience.Seconds()), text)
 }
 
-// BusyFile returns a host's message about a file that another process locked for too long, so that a script of
-// WithFile ended. It returns "" for any other error.
+// BusyFile returns the message of a script from WithFile that failed because another process kept a file locked. It
+// returns "" for any other error.
 func BusyFile(err error) string {
 	var exit *host.ExitError
 	if !errors.As(err, &exit) || exit.Code != ExitFileBusy {

@@ -15,8 +15,8 @@ import (
 	"kubeone/internal/script"
 )
 
-// HostLocks are one run's locks on a set of hosts. A host releases its lock by itself when this process ends or has
-// been silent for some seconds. Running steps continue, and a later run finds them.
+// HostLocks are the locks of one run on a set of hosts. When this process ends, hosts release their locks at once; if
+// it hangs, other runs can take the locks after StaleAfter. Running steps continue, and a later run waits for them.
 type HostLocks struct {
 	hosts       map[string]host.Host // by ID, not changed
 	dispensable map[string]bool      // not changed: hosts whose lock the run can do without
@@ -36,14 +36,15 @@ type Claim struct {
 	Holder string // user@machine
 	RunID  string
 	Force  bool // also from a living run
-	// Dispensable are the IDs of hosts, workers, that the run leaves alone if it cannot lock them. If the run is
-	// about several hosts, this includes hosts that another run has locked or locks later: no worker decides about
-	// others. A run that gets no lock at all fails, as another run has them.
+	// Dispensable are the IDs of workers that the run skips if it cannot lock them. If the run is for several hosts, it
+	// also skips workers that another run has locked or locks later, so that one worker does not stop the work on
+	// others. A run that gets no lock at all, because another run holds them, fails.
 	Dispensable map[string]bool
 }
 
-// TakeHosts takes the lock on every host, in parallel, or on none. A live lock of another run is a *HeldError, unless
-// taken by force. If a dispensable host is not locked, Denied says why. The caller must call Release.
+// TakeHosts takes the locks on all hosts in parallel, or none. If another run holds a live lock, the error is a
+// *HeldError, unless Force is set. Dispensable hosts may stay unlocked; Denied returns the reason. The caller must call
+// Release.
 func TakeHosts(ctx context.Context, hosts map[string]host.Host, c Claim) (*HostLocks, error) {
 	keep, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l := &HostLocks{
@@ -93,7 +94,8 @@ func TakeHosts(ctx context.Context, hosts map[string]host.Host, c Claim) (*HostL
 	return l, nil
 }
 
-// errorIfAllHeld returns the *HeldError if no host was locked because of another run.
+// errorIfAllHeld returns a *HeldError if no host could be locked because another run holds the locks, and nil
+// otherwise.
 func (l *HostLocks) errorIfAllHeld() error {
 	for id := range l.hosts {
 		if l.Generation(id) != 0 {
@@ -109,7 +111,7 @@ func (l *HostLocks) errorIfAllHeld() error {
 	return held
 }
 
-// Denied returns why a host could not be locked and must not be changed; nil for a host that is locked, or is not in
+// Denied returns why a host is not locked and must not be changed. It returns nil for hosts that are locked or not in
 // the set.
 func (l *HostLocks) Denied(id string) error {
 	if l == nil {
@@ -126,8 +128,8 @@ func (l *HostLocks) denyHost(id string, why error) {
 	l.denied[id] = why
 }
 
-// loseHost records that another run has taken the lock of a host. A dispensable host is denied from then on. Without
-// any host left, the run has lost its lock.
+// loseHost records that another run has taken the lock of a host. A dispensable host is denied from then on. If the
+// host is not dispensable, or all hosts are denied, it closes Lost.
 func (l *HostLocks) loseHost(id string, why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -140,8 +142,8 @@ func (l *HostLocks) loseHost(id string, why error) {
 	}
 }
 
-// While returns a context for work on a host. It ends, with cause ErrLost, when another run has taken the lock of a
-// dispensable host. The caller must call the function when done.
+// While returns a context for work on a host. If the host is dispensable, the context ends with cause ErrLost when
+// another run takes its lock. The caller must call the returned function when the work is done.
 func (l *HostLocks) While(ctx context.Context, id string) (context.Context, func()) {
 	if l == nil || l.gone[id] == nil {
 		return ctx, func() {}
@@ -157,19 +159,20 @@ func (l *HostLocks) While(ctx context.Context, id string) (context.Context, func
 	return ctx, func() { cancel(nil) }
 }
 
-// Generation returns the fencing number of the lock on a host; the host refuses steps of older ones.
+// Generation returns the generation of the lock on a host. The host refuses steps of older generations.
 func (l *HostLocks) Generation(id string) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.generations[id]
 }
 
-// Lost is closed when a host that is not dispensable has reported, within seconds, that another run took its lock.
-// Nothing may begin after that.
+// Lost returns a channel that is closed when another run has taken the lock of a host that is not dispensable. The host
+// reports that within seconds. No step may start after that.
 func (l *HostLocks) Lost() <-chan struct{} { return l.lost }
 
-// Check asks all hosts that are not dispensable for the holder of their lock. It returns ErrLost as soon as one names
-// another run; a host without an answer does not count. A process that stood still learns of a loss here first.
+// Check asks all hosts that are not dispensable who holds their lock. It returns an error that wraps ErrLost as soon as
+// one names another run. Hosts that do not answer are ignored. After the process was suspended, Check notices a lost
+// lock before Lost does.
 func (l *HostLocks) Check(ctx context.Context) error {
 	answers := make(chan error, len(l.hosts))
 	requests := 0
@@ -191,9 +194,9 @@ func (l *HostLocks) Check(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// CheckDispensable asks a dispensable host for the holder of its lock. If that is another run, it returns an error,
-// the same as Denied from then on, and the run leaves the host alone. It returns nil for all other hosts and for one
-// that does not answer.
+// CheckDispensable asks a dispensable host who holds its lock. If that is another run, it returns an error, and Denied
+// returns the same error from then on. It returns nil for hosts that are not dispensable and for hosts that do not
+// answer.
 func (l *HostLocks) CheckDispensable(ctx context.Context, id string) error {
 	if l == nil || !l.dispensable[id] {
 		return nil
@@ -209,7 +212,7 @@ func (l *HostLocks) CheckDispensable(ctx context.Context, id string) error {
 	return l.Denied(id)
 }
 
-// AllConfirm asks the given hosts for the holder of their lock, and reports whether all of them named this run.
+// AllConfirm reports whether all given hosts confirm that this run holds their lock.
 func (l *HostLocks) AllConfirm(ctx context.Context, ids []string) bool {
 	answers := make(chan bool, len(ids))
 	for _, id := range ids {
@@ -225,7 +228,8 @@ func (l *HostLocks) AllConfirm(ctx context.Context, ids []string) bool {
 	return all
 }
 
-// confirmHost asks one host: true if the lock is ours, ErrLost if it is another run's, false if there is no answer.
+// confirmHost asks one host who holds its lock. It returns true if this run does, an error that wraps ErrLost if
+// another run does, and false if the host does not answer.
 func (l *HostLocks) confirmHost(ctx context.Context, id string) (bool, error) {
 	h, ok := l.hosts[id]
 	if !ok {
@@ -248,7 +252,7 @@ func (l *HostLocks) confirmHost(ctx context.Context, id string) (bool, error) {
 	return latest == ours, nil
 }
 
-// Release releases the lock on all hosts and waits until they have noticed.
+// Release releases the locks on all hosts and waits until the hosts have confirmed it.
 func (l *HostLocks) Release() {
 	l.stop()
 	l.keepers.Wait()

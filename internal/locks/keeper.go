@@ -14,8 +14,8 @@ import (
 	"kubeone/internal/retry"
 )
 
-// takeHost takes the lock on a host and keeps it until keep ends. After a lost connection it restarts the keeper,
-// unless another run took the lock in between.
+// takeHost takes the lock on a host and keeps it until the context keep ends. After a lost connection it restarts the
+// keeper, unless another run has taken the lock.
 func (l *HostLocks) takeHost(ctx, keep context.Context, id string, c Claim) (int64, error) {
 	h := l.hosts[id]
 	generation, ended, err := startKeeper(ctx, keep, h, c, 0)
@@ -28,8 +28,8 @@ func (l *HostLocks) takeHost(ctx, keep context.Context, id string, c Claim) (int
 		for <-ended; keep.Err() == nil; <-ended {
 			var err error
 			if ended, err = restartKeeper(keep, h, c, generation); err != nil {
-				// A host without any other holder, such as a new machine in the place of the old one, only refuses
-				// our steps.
+				// If no other run holds the lock, for example because a new machine has replaced the host, it is not
+				// lost: the host only refuses our steps.
 				if held := (*HeldError)(nil); errors.As(err, &held) && held.RunID != "" {
 					l.loseHost(id, err)
 				}
@@ -40,8 +40,8 @@ func (l *HostLocks) takeHost(ctx, keep context.Context, id string, c Claim) (int
 	return generation, nil
 }
 
-// restartKeeper starts a keeper for a lock that is still ours; otherwise the error is a *HeldError. The host refuses
-// steps of the lost lock by itself.
+// restartKeeper starts a new keeper for a lock that this run still holds. If the lock was lost, the error is a
+// *HeldError, and the host itself refuses steps of this run.
 func restartKeeper(keep context.Context, h host.Host, c Claim, generation int64) (<-chan struct{}, error) {
 	for {
 		if !retry.Pause(keep, retryEvery) {
@@ -54,8 +54,8 @@ func restartKeeper(keep context.Context, h host.Host, c Claim, generation int64)
 	}
 }
 
-// startKeeper starts the keeper on the host and waits for its answer. The channel is closed when the keeper has
-// ended. The generation is 0 for a new lock.
+// startKeeper starts the keeper on the host and waits until it has the lock. It returns the generation of the lock and
+// a channel that is closed when the keeper has ended. The argument generation is 0 for a new lock.
 func startKeeper(ctx, keep context.Context, h host.Host, c Claim, generation int64) (int64, <-chan struct{}, error) {
 	in, beats := io.Pipe()
 	out, said := io.Pipe()
@@ -94,8 +94,8 @@ func startKeeper(ctx, keep context.Context, h host.Host, c Claim, generation int
 	return granted, ended, nil
 }
 
-// awaitKeeper waits for the end of a keeper without beats, and abandons one that does not end: no host delays the end
-// of a run.
+// awaitKeeper waits until a keeper that gets no more beats has ended. It abandons the keeper after CheckTimeout, so
+// that no host delays the end of a run.
 func awaitKeeper(ended <-chan struct{}, abandon context.CancelFunc) {
 	defer abandon()
 	late := time.NewTimer(CheckTimeout)
@@ -108,7 +108,7 @@ func awaitKeeper(ended <-chan struct{}, abandon context.CancelFunc) {
 	}
 }
 
-// keeperError returns how a keeper ended; io.EOF means well.
+// keeperError returns the error with which a keeper ended; io.EOF means that it ended normally.
 func keeperError(name string, err error) error {
 	var exit *host.ExitError
 	switch {
@@ -117,7 +117,7 @@ func keeperError(name string, err error) error {
 	case errors.As(err, &exit) && exit.Code == exitUnwritable:
 		reason := lastLine(exit.Stderr)
 		if i := strings.LastIndex(reason, ": "); i >= 0 {
-			reason = reason[i+2:] // without the program's name
+			reason = reason[i+2:] // without the program name
 		}
 		return &UnwritableError{Host: name, Reason: reason}
 	}
@@ -138,7 +138,7 @@ func sendBeats(ctx context.Context, w io.WriteCloser) {
 			return
 		case <-tick.C:
 			if _, err := io.WriteString(w, "\n"); err != nil {
-				return // the connection is lost, and the lock with it; the next step reports it
+				return // the connection is lost; the next step reports that
 			}
 		}
 	}
@@ -147,17 +147,18 @@ func sendBeats(ctx context.Context, w io.WriteCloser) {
 // latest is the end of the year 9999, in seconds since 1970.
 const latest = 253402300799
 
-// maxGrantBytes limits a keeper's answer, in bytes.
+// maxGrantBytes is the maximum size of the answer of a keeper.
 const maxGrantBytes = 4 << 10
 
-// readGrant reads the keeper's answer.
+// readGrant reads the answer of the keeper and returns the generation of the lock, or a *HeldError if another run holds
+// it.
 func readGrant(ctx context.Context, r *io.PipeReader, name string) (int64, error) {
 	stop := context.AfterFunc(ctx, func() { r.CloseWithError(ctx.Err()) })
 	defer stop()
 	lines := bufio.NewReader(io.LimitReader(r, maxGrantBytes))
 	first, err := lines.ReadString('\n')
 	if ctx.Err() != nil {
-		err = ctx.Err() // not the error that it caused in the pipe
+		err = ctx.Err() // instead of the resulting error of the pipe
 	}
 	if unwritable := (*UnwritableError)(nil); errors.As(err, &unwritable) {
 		return 0, err

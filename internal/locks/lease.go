@@ -9,26 +9,26 @@ import (
 	"kubeone/internal/locks/leaselock"
 )
 
-// Lease is the cluster's lock as a run holds it. *leaselock.Lock implements it; a caller that elects a leader itself
-// brings its own. The methods are safe for concurrent use.
+// Lease is the cluster lock, held by a run. *leaselock.Lock implements it; callers that run a leader election pass
+// their own. The methods are safe for concurrent use.
 type Lease interface {
-	// Check checks whether the Lease is still held. The error wraps leaselock.ErrLost if another run has it; any
-	// other error means that there was no answer.
+	// Check returns nil if this run still holds the Lease. The error wraps leaselock.ErrLost if another run holds it.
+	// Any other error means that the API did not answer.
 	Check(ctx context.Context) error
-	// Unrenewed returns the time since the last proof that it is held. No other run takes it before
-	// leaselock.Duration.
+	// Unrenewed returns the time since it was last known that this run holds the Lease. No other run takes it before
+	// that time reaches leaselock.Duration.
 	Unrenewed() time.Duration
-	// Lost is closed when another run has taken it.
+	// Lost returns a channel that is closed when another run has taken the Lease.
 	Lost() <-chan struct{}
 	// Taker returns the holder of a lost Lease, if known.
 	Taker() leaselock.Holder
-	// Release releases the Lease; if that fails, it expires.
+	// Release releases the Lease. If that fails, the Lease expires.
 	Release(ctx context.Context) error
 }
 
-// takeLease takes the Lease of the cluster or uses the caller's own. If every control-plane host of the cluster
-// confirms this run's lock, it takes the Lease at once from any holder. A holder at work there would have been
-// refused by a host, and the API is reachable only through one of them.
+// takeLease takes the cluster Lease, or returns the Lease that the caller passed. If every control-plane host confirms
+// that this run holds its lock, it takes the Lease from any holder at once. That holder cannot be working, because the
+// hosts refuse its steps and the API can be reached only through one of them.
 func (s *Set) takeLease(ctx context.Context, via cluster.Access, o Options) (Lease, error) {
 	if o.Lease != nil {
 		return callerLease{o.Lease}, nil
@@ -49,13 +49,13 @@ func (s *Set) takeLease(ctx context.Context, via cluster.Access, o Options) (Lea
 	return ownLease{held, client}, nil
 }
 
-// callerLease is a caller's own Lease, which the caller releases.
+// callerLease is a Lease that the caller holds and releases.
 type callerLease struct{ Lease }
 
-// Release leaves the Lease to the caller.
+// Release does nothing, because the caller releases the Lease.
 func (callerLease) Release(context.Context) error { return nil }
 
-// ownLease is the Lease that the run has taken, with the connection for its renewal.
+// ownLease is the Lease that the run has taken, with the connection on which it is renewed.
 type ownLease struct {
 	*leaselock.Lock
 	client *cluster.Client

@@ -12,7 +12,8 @@ import (
 	"kubeone/internal/plan"
 )
 
-// Set holds a run's locks: hosts and, if its plan is about the cluster, the Lease. Its exported fields do not change.
+// Set holds the locks of a run: those of hosts and, if the plan is for the cluster, the Lease. Its exported fields do
+// not change.
 type Set struct {
 	Hosts *HostLocks
 	Scope plan.Scope
@@ -32,20 +33,21 @@ type Set struct {
 type Options struct {
 	Holder string // user@machine
 	RunID  string
-	Force  bool // take locks from a living run
-	// Lease is for a caller that elects a leader itself: it holds and releases this Lease. Nil: a run about the
-	// cluster takes the cluster's Lease.
+	Force  bool // take locks from a run that is still working
+	// Lease is for callers that run a leader election, which hold and release this Lease themselves. If it is nil, a
+	// run for the cluster takes the cluster Lease.
 	Lease Lease
-	// TakeLease takes the cluster's Lease; nil takes it through the API. The simulator has an API of its own.
+	// TakeLease takes the cluster Lease; nil takes it through the API. The simulator sets it, because it has its own
+	// API.
 	TakeLease func(ctx context.Context, via cluster.Access, o leaselock.AcquireOptions) (Lease, error)
-	// Waiting is called with the other run, before waiting at most atMost to take its Lease. Nil disables the
-	// callback.
+	// Waiting is called before the run waits, for at most atMost, to take the Lease from another run, by. Nil disables
+	// the callback.
 	Waiting func(by leaselock.Holder, atMost time.Duration)
 }
 
-// Take takes the locks of the scope on the given hosts, by ID. The caller must call Release. Without access to an
-// API, the Lease is taken later, before the first step through the API. If another run has a lock, the error wraps a
-// *HeldError for a host, or a *leaselock.HeldError for the Lease.
+// Take takes the locks of the scope on the given hosts, by ID. The caller must call Release. If via is nil, the Lease
+// is taken later, before the first step through the API. If another run holds a lock, the error wraps a *HeldError for
+// a host, or a *leaselock.HeldError for the Lease.
 func Take(
 	ctx context.Context, hosts map[string]host.Host, scope plan.Scope, via *cluster.Access, o Options,
 ) (*Set, error) {
@@ -73,7 +75,7 @@ func newSet(ctx context.Context, hosts *HostLocks, scope plan.Scope) *Set {
 	return s
 }
 
-// watchLock ends held when a lock is lost.
+// watchLock ends the context held when a lock is lost.
 func (s *Set) watchLock(lost <-chan struct{}) {
 	s.watching.Go(func() {
 		select {
@@ -117,7 +119,8 @@ func (s *Set) heldLease() Lease {
 	return s.lease
 }
 
-// Release releases all locks, the Lease first: a run that finds the hosts free finds the Lease free too.
+// Release releases all locks. It releases the Lease first, so that a run that can lock the hosts can take the Lease
+// too.
 func (s *Set) Release(ctx context.Context) {
 	s.end(nil)
 	s.watching.Wait()
@@ -127,9 +130,9 @@ func (s *Set) Release(ctx context.Context) {
 	s.Hosts.Release()
 }
 
-// Guard calls do with a context that ends when another run takes the lock, in the cluster or on a host. Then nothing
-// new begins, and requests to the API end at once, because the other run does not plan with them. Steps on hosts
-// continue there. The error is then a *TakenError.
+// Guard calls do with a context that ends when another run takes the Lease or the lock of a host that is not
+// dispensable. Then no step starts, and requests to the API end at once, because the other run does not expect them.
+// Steps on hosts continue. The error is then a *TakenError.
 func (s *Set) Guard(ctx context.Context, do func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -60,8 +60,8 @@ func (p *prober) readAPIThrough(ctx context.Context, c candidate) (observed.API,
 	return api, nil
 }
 
-// API reads the API of a cluster without asking its hosts, and without its Machines. An API that does not answer is
-// an error.
+// API reads the API of a cluster without connecting to its hosts. It does not read Machines. It returns an error if the
+// API does not answer.
 func API(ctx context.Context, a cluster.Access, now time.Time) (Result, error) {
 	client, err := cluster.Connect(a)
 	if err != nil {
@@ -77,7 +77,8 @@ func API(ctx context.Context, a cluster.Access, now time.Time) (Result, error) {
 	return Result{World: observed.World{API: api}, Access: &a, Requests: Requests{API: int(r.requests.Load())}}, nil
 }
 
-// askAPIServer asks a host's API server directly whether it is ready, if the host has no program for that.
+// askAPIServer checks through the tunnel of a host whether its API server is ready. It is used if the host itself has
+// no program for that.
 func (p *prober) askAPIServer(ctx context.Context, t Target, a *Answer) {
 	if a.Host.APIServer != observed.Unknown || len(a.Credentials.Kubeconfig) == 0 ||
 		!slices.Contains(a.Host.Manifests, "kube-apiserver") {
@@ -97,7 +98,7 @@ func (p *prober) askAPIServer(ctx context.Context, t Target, a *Answer) {
 	a.Host.APIServer = observed.Of(err == nil)
 }
 
-// apiEndpoint returns the host's own API server.
+// apiEndpoint returns the endpoint of the API server on the host.
 func (c candidate) apiEndpoint() cluster.Endpoint {
 	return cluster.Endpoint{
 		ID: c.target.ID, Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(c.answer.APIPort)),
@@ -105,7 +106,7 @@ func (c candidate) apiEndpoint() cluster.Endpoint {
 	}
 }
 
-// connectAPI returns access to the API through all candidates, the given one first.
+// connectAPI returns access to the API through all candidates, the given one first, or nil if there are none.
 func (p *prober) connectAPI(first string) *cluster.Access {
 	var a cluster.Access
 	for _, c := range p.apiCandidates(first) {
@@ -123,7 +124,7 @@ func (p *prober) connectAPI(first string) *cluster.Access {
 	return &a
 }
 
-// apiCandidates returns the hosts that answered and belong to the cluster's present life, in the order of the
+// apiCandidates returns the hosts that answered and joined since the last recovery of the cluster, in the order of the
 // targets, the given one first.
 func (p *prober) apiCandidates(first string) []candidate {
 	var out []candidate
@@ -142,14 +143,15 @@ func (p *prober) apiCandidates(first string) []candidate {
 	return out
 }
 
-// etcdResult is the members' answer and the host it came through.
+// etcdResult is the answer of the etcd members and the host through which it came.
 type etcdResult struct {
 	Etcd observed.Etcd
 	via  string
 }
 
-// readEtcd reads etcd through the first candidate whose member answers for a quorum, else through the first whose
-// member answers: a member cut off from the others knows nothing about them.
+// readEtcd reads etcd through the first candidate whose member has quorum. If there is none, it uses the first
+// candidate whose member answers. It prefers quorum because a member that cannot reach the others knows nothing about
+// them.
 func (p *prober) readEtcd(ctx context.Context, from <-chan candidate) etcdResult {
 	result, reached, problem := p.etcdAttempts().firstOf(ctx, from)
 	result.Etcd.Reached = reached
@@ -162,7 +164,8 @@ func (p *prober) readEtcd(ctx context.Context, from <-chan candidate) etcdResult
 	return result
 }
 
-// etcdAttempts describes attempts to ask etcd. An answer without a leader carries a problem and is not final.
+// etcdAttempts returns the attempts to read etcd. An answer from a member without a leader has a problem and is not
+// final.
 func (p *prober) etcdAttempts() attempts[etcdResult] {
 	return attempts[etcdResult]{
 		within: p.EtcdTimeout,
@@ -189,7 +192,7 @@ func (p *prober) readEtcdThrough(ctx context.Context, c candidate) (etcdResult, 
 	return etcdResult{Etcd: members, via: c.target.ID}, err
 }
 
-// etcdEndpoint returns the host's own member.
+// etcdEndpoint returns the endpoint of the member on the host.
 func (c candidate) etcdEndpoint() etcd.Endpoint {
 	return etcd.Endpoint{ID: c.target.ID, Address: "127.0.0.1:2379", Dial: c.target.Host.Dial}
 }
@@ -212,7 +215,7 @@ func (p *prober) etcdAccess(first string) *etcd.Access {
 	return &a
 }
 
-// memberHealth fills in what a host could not report about its own member, from that member's answer.
+// memberHealth completes what a host could not report about its etcd member from the answer of that member.
 func memberHealth(h observed.Host, members observed.Etcd) observed.Host {
 	if h.EtcdHealth != observed.Unknown || !slices.Contains(h.Manifests, "etcd") {
 		return h
@@ -226,7 +229,7 @@ func memberHealth(h observed.Host, members observed.Etcd) observed.Host {
 	return h
 }
 
-// hasPeerURL reports whether a peer URL names one of the host's addresses.
+// hasPeerURL reports whether a peer URL contains one of the addresses of the host.
 func hasPeerURL(peer string, h observed.Host) bool {
 	u, err := url.Parse(peer)
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// askHost asks one host, whose time starts now. A failure becomes the answer. It calls heard at the first output, and
-// early as soon as the host has printed its credentials.
+// askHost runs the script on one host and returns its answer, or a failed host if that is not possible. The timeouts of
+// the host start now. It calls heard at the first output, and early as soon as the host has printed its credentials.
 func (p *prober) askHost(ctx context.Context, t Target, heard func(), early func(Answer)) Answer {
-	var begun atomic.Bool // its output has begun
+	var begun atomic.Bool // the host has started to print
 	begin := func() {
 		if !begun.Swap(true) {
 			heard()
@@ -27,7 +27,7 @@ func (p *prober) askHost(ctx context.Context, t Target, heard func(), early func
 	ctx, cancel := p.withHostTimeout(ctx, &begun)
 	defer cancel()
 	a, err := p.runScript(ctx, t, t.ControlPlane, begin, early)
-	// refused before anything ran: no credentials from a host of unknown identity
+	// the host key is not approved: run again without asking for credentials
 	if errors.Is(err, host.ErrNotApproved) {
 		a, err = p.runScript(ctx, t, false, begin, early)
 	}
@@ -45,16 +45,16 @@ func (p *prober) askHost(ctx context.Context, t Target, heard func(), early func
 	return a
 }
 
-// withHostTimeout returns the context of one host: HostTimeout until its answer begins, AnswerTimeout until it ends.
+// withHostTimeout returns a context for one host. It ends after HostTimeout if the answer has not started by then, and
+// after AnswerTimeout otherwise.
 func (p *prober) withHostTimeout(ctx context.Context, begun *atomic.Bool) (context.Context, context.CancelFunc) {
 	ctx, end := context.WithTimeout(ctx, p.AnswerTimeout)
 	ctx, cancel := withActivityTimeout(ctx, p.HostTimeout, begun.Load)
 	return ctx, func() { cancel(); end() }
 }
 
-// runScript runs the script and parses its answer; it calls begin with each piece. Only a host with an approved key
-// is asked for credentials: with Cmd.Secret, any other host refuses before it runs anything. Unrequested credentials
-// are dropped.
+// runScript runs the script and parses its answer. Only hosts with an approved key are asked for credentials;
+// Cmd.Secret makes every other host refuse before anything runs. Credentials that were not requested are dropped.
 func (p *prober) runScript(
 	ctx context.Context, t Target, credentials bool, begin func(), early func(Answer),
 ) (Answer, error) {
@@ -88,7 +88,7 @@ func (p *prober) runScript(
 	}
 	a, err := Parse(said.text, sent, received)
 	if !credentials || !p.hasKnownCA(&a) {
-		a.Credentials = Credentials{} // unrequested credentials are not trusted
+		a.Credentials = Credentials{} // do not trust credentials that were not requested
 	}
 	if err == nil {
 		p.addSpans(t.ID, sent, Span{What: "script", To: received.Sub(sent)})
@@ -97,8 +97,8 @@ func (p *prober) runScript(
 	return a, err
 }
 
-// hasKnownCA reports whether the host's credentials belong to the cluster's known CA or, by the host's own file, to a
-// successor. For another CA, the answer names it.
+// hasKnownCA reports whether the credentials of the host belong to the known cluster CA or to a successor of it,
+// according to the succession file of the host. If not, it records the other CA in the answer.
 func (p *prober) hasKnownCA(a *Answer) bool {
 	if p.CA == "" || len(a.Credentials.Kubeconfig) == 0 {
 		return true
@@ -111,7 +111,7 @@ func (p *prober) hasKnownCA(a *Answer) bool {
 	return true
 }
 
-// foreignCA returns the first CA of a file that is neither known nor a successor of the known one.
+// foreignCA returns the first CA in a file that is neither the known CA nor a successor of it, or "" if there is none.
 func foreignCA(known string, file, succession []byte) string {
 	followers := authority.Followers(known, succession)
 	for _, key := range authority.Keys(file) {
@@ -122,12 +122,12 @@ func foreignCA(known string, file, succession []byte) string {
 	return ""
 }
 
-// adminCA returns the hash of the CA in a host's admin.conf; "" if it has none.
+// adminCA returns the hash of the CA in the admin.conf of a host, or "" if there is none.
 func adminCA(c Credentials) string {
 	return CAHash(cluster.Access{Kubeconfig: c.Kubeconfig}.CA())
 }
 
-// answerText collects a host's output. Once accessLine has come, it passes on the part before.
+// answerText collects the output of a host. When accessLine arrives, it passes on everything before it.
 type answerText struct {
 	begin  func()            // called with each piece
 	access func(head []byte) // called once, or never
@@ -140,7 +140,7 @@ func (t *answerText) Write(piece []byte) (int, error) {
 		return 0, host.ErrOutput
 	}
 	t.begin()
-	begin := max(0, len(t.text)-len(accessLine)) // the line may have come in two pieces
+	begin := max(0, len(t.text)-len(accessLine)) // the line may be split between two pieces
 	t.text = append(t.text, piece...)
 	if t.access == nil {
 		return len(piece), nil
@@ -153,7 +153,7 @@ func (t *answerText) Write(piece []byte) (int, error) {
 	return len(piece), nil
 }
 
-// unread discards that many bytes; the error of the command has what matters of them.
+// unread discards that many bytes of standard error and then fails. The error of the command contains the end of them.
 type unread struct{ left int }
 
 // Write takes the next piece.
@@ -165,7 +165,7 @@ func (u *unread) Write(piece []byte) (int, error) {
 	return len(piece), nil
 }
 
-// failedHost returns the host with that error.
+// failedHost returns a host that was not reached because of that error.
 func failedHost(ctx context.Context, err error) observed.Host {
 	h := observed.Host{Reach: observed.Unreachable, Class: "unreachable", Problem: errorReason(err)}
 	var changed *host.HostKeyChangedError
@@ -193,8 +193,8 @@ func failedHost(ctx context.Context, err error) observed.Host {
 	return h
 }
 
-// errorReason returns the error without the host's name, which the world already has. It keeps the address, which may
-// be a bastion's.
+// errorReason returns the text of the error without the host name, which the world already contains. It keeps the
+// address, which may be that of a bastion.
 func errorReason(err error) string {
 	var e *host.Error
 	switch {
@@ -208,13 +208,13 @@ func errorReason(err error) string {
 
 func oneLine(err error) string { return boundText(err.Error()) }
 
-// boundText bounds a text with a host's words in it: one printable line of at most maxLineBytes bytes.
+// boundText makes a text from a host safe to show: one printable line of at most maxLineBytes.
 func boundText(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	return strings.TrimSpace(host.Printed(text[:min(len(text), maxLineBytes)]))
 }
 
-// firstContacts returns the unapproved keys on the way to a host, the outermost first.
+// firstContacts returns the unapproved host keys of a host and its bastions, the outermost bastion first.
 func firstContacts(h Host) []host.FirstContact {
 	f, ok := h.(host.FirstContacter)
 	if !ok {
@@ -223,7 +223,7 @@ func firstContacts(h Host) []host.FirstContact {
 	return f.FirstContacts()
 }
 
-// acceptedKeys returns the contacts' keys that were accepted in place of known ones.
+// acceptedKeys returns the keys in contacts that replace known keys.
 func acceptedKeys(contacts []host.FirstContact) []observed.OtherKey {
 	var out []observed.OtherKey
 	for _, c := range contacts {
@@ -234,7 +234,7 @@ func acceptedKeys(contacts []host.FirstContact) []observed.OtherKey {
 	return out
 }
 
-// otherKey describes a key in place of the known ones of the named machine.
+// otherKey returns a description of a key that the named machine offers in place of its known ones.
 func otherKey(name string, known []host.KnownKey, offered string) observed.OtherKey {
 	k := observed.OtherKey{Name: name, Offered: offered}
 	for _, known := range known {
@@ -243,8 +243,8 @@ func otherKey(name string, known []host.KnownKey, offered string) observed.Other
 	return k
 }
 
-// clusterEpoch returns the cluster's number of recoveries when the host joined it; for an unfinished join, the
-// present number.
+// clusterEpoch returns how many recoveries the cluster had gone through when the host joined. If the join is
+// unfinished, it returns newest.
 func (c candidate) clusterEpoch(newest int) int {
 	if m := c.answer.Host.Marker; m != nil && m.Complete {
 		return m.Epoch
@@ -252,8 +252,8 @@ func (c candidate) clusterEpoch(newest int) int {
 	return newest
 }
 
-// newestLife returns the highest epoch of a control-plane host with an approved key. Hosts of a lower epoch hold data
-// from the cluster's former life, so nothing about the cluster is asked through them.
+// newestLife returns the highest epoch of all control-plane hosts with approved keys. Hosts with a lower epoch have
+// data from before the last recovery, so they are not used to read the API or etcd.
 func (p *prober) newestLife() int {
 	newest := 0
 	for _, t := range p.Targets {
@@ -264,7 +264,7 @@ func (p *prober) newestLife() int {
 	return newest
 }
 
-// hasStaleEpoch reports whether the host with that ID holds data from the cluster's former life.
+// hasStaleEpoch reports whether the host with that ID has data from before the last recovery of the cluster.
 func (p *prober) hasStaleEpoch(id string) bool {
 	newest := p.newestLife()
 	for _, t := range p.Targets {
@@ -275,7 +275,8 @@ func (p *prober) hasStaleEpoch(id string) bool {
 	return false
 }
 
-// candidatesOfNewestLife streams the candidates to ask again after an answer from a former life.
+// candidatesOfNewestLife returns the candidates to try again if the answer came from a host with data from before the
+// last recovery. The channel is closed.
 func (p *prober) candidatesOfNewestLife(has func(Credentials) bool) <-chan candidate {
 	all := p.apiCandidates("")
 	out := make(chan candidate, len(all))
@@ -288,8 +289,8 @@ func (p *prober) candidatesOfNewestLife(has func(Credentials) bool) <-chan candi
 	return out
 }
 
-// withActivityTimeout returns a context that ends with the cause context.DeadlineExceeded: after d or, if underWay then
-// reports that an answer is coming, as soon as it no longer does. A busy host that has begun to answer is not dead.
+// withActivityTimeout returns a context that ends after d, or later, as soon as underWay returns false. So a busy host
+// that is still answering is not taken for dead. The cause is context.DeadlineExceeded.
 func withActivityTimeout(parent context.Context, d time.Duration, underWay func() bool) (context.Context,
 	context.CancelFunc) {
 	const again = 250 * time.Millisecond

@@ -17,15 +17,15 @@ import (
 	"time"
 )
 
-// soon is how long before its end a certificate counts as expiring soon. A kubelet renews its own certificate, valid
-// for a year, 36 to 110 days before the end.
+// soon is how long before its expiry a certificate counts as expiring soon. A kubelet renews its certificate, which is
+// valid for a year, 36 to 110 days before it expires.
 const soon = 30 * 24 * time.Hour
 
 // certificateNamed matches the name of a certificate: "apiserver", "etcd/server", "admin.conf".
 var certificateNamed = pattern.Lazy(`^[0-9A-Za-z][0-9A-Za-z./_-]{0,63}$`)
 
-// parseCertificates returns the certificates of a host by name, at most maxValues: those in files and the client
-// certificates in kubeconfigs. now is the host's clock; if it is unknown, nothing counts as expired.
+// parseCertificates returns the certificates in the files and kubeconfigs of a host, by name, at most maxValues. now is
+// the time on the host. If it is unknown, no certificate counts as expired.
 func parseCertificates(files map[string][]byte, kubeconfigs map[string][]string, now time.Time) []observed.Certificate {
 	var out []observed.Certificate
 	add := func(name string, content []byte) {
@@ -38,7 +38,7 @@ func parseCertificates(files map[string][]byte, kubeconfigs map[string][]string,
 	}
 	for _, file := range slices.Sorted(maps.Keys(files)) {
 		if strings.HasPrefix(file, nextDir) || file == succession || file == signing {
-			continue // it does not sign yet, or is a copy of a present or former one
+			continue // a CA that does not sign yet, or a copy of a current or previous one
 		}
 		add(certificateName(file), files[file])
 	}
@@ -55,7 +55,7 @@ func parseCertificates(files map[string][]byte, kubeconfigs map[string][]string,
 // signerNamed matches the name of an authority: "kubernetes", "etcd-ca".
 var signerNamed = pattern.Lazy(`^[0-9A-Za-z][0-9A-Za-z .:@_-]{0,63}$`)
 
-// parseCertificate returns the facts about a certificate. now is the host's clock, or zero.
+// parseCertificate returns the facts about a certificate. now is the time on the host, or zero if unknown.
 func parseCertificate(name string, c *x509.Certificate, now time.Time) observed.Certificate {
 	out := observed.Certificate{Name: name, NotBefore: c.NotBefore.UTC(), NotAfter: c.NotAfter.UTC()}
 	if signerNamed().MatchString(c.Issuer.CommonName) {
@@ -70,14 +70,15 @@ func parseCertificate(name string, c *x509.Certificate, now time.Time) observed.
 	return out
 }
 
-// certificateName returns the name of a file in package observed: "apiserver", "etcd/server", "kubelet-client".
+// certificateName returns the name that package observed uses for a certificate file, such as "apiserver",
+// "etcd/server" or "kubelet-client".
 func certificateName(file string) string {
 	file = strings.TrimSuffix(strings.TrimSuffix(file, path.Ext(file)), "-current")
 	file = strings.TrimPrefix(file, pkiDir)
 	return strings.TrimPrefix(file, kubeletPKI)
 }
 
-// firstCertificate returns the first certificate in PEM; nil if there is none or it is invalid.
+// firstCertificate returns the first certificate in PEM content, or nil if there is none or it is invalid.
 func firstCertificate(content []byte) *x509.Certificate {
 	block, _ := pem.Decode(content)
 	if block == nil || block.Type != "CERTIFICATE" {
@@ -90,10 +91,10 @@ func firstCertificate(content []byte) *x509.Certificate {
 	return c
 }
 
-// maxNames limits the names of a certificate.
+// maxNames limits the names kept of a certificate.
 const maxNames = 256
 
-// certificateNames returns the DNS names and addresses of a certificate. It leaves out names that no host can have.
+// certificateNames returns the DNS names and addresses in a certificate, without invalid names.
 func certificateNames(content []byte) []string {
 	c := firstCertificate(content)
 	if c == nil {
@@ -116,8 +117,8 @@ func isName(name string) bool {
 	return len(validation.IsDNS1123Subdomain(name)) == 0 || len(validation.IsWildcardDNS1123Subdomain(name)) == 0
 }
 
-// CAHash returns the digest of a CA's public key in kubeadm's format (--discovery-token-ca-cert-hash): the sha256 of
-// the SubjectPublicKeyInfo, RFC 7469's pin in hex. It returns "" if content is not a certificate.
+// CAHash returns the digest of the public key of a CA in the format of kubeadm's --discovery-token-ca-cert-hash: the
+// sha256 of the SubjectPublicKeyInfo in hex, as in the pins of RFC 7469. It returns "" if content is not a certificate.
 func CAHash(content []byte) string {
 	c := firstCertificate(content)
 	if c == nil {
@@ -141,7 +142,7 @@ const (
 	nextDir      = pkiDir + "next/" // the next keys, with their certificates
 )
 
-// parseAuthorities returns the host's authorities; nil if it reports none.
+// parseAuthorities returns the state of each authority on the host, by name, or nil if the host reports none.
 func parseAuthorities(pem map[string][]byte, begun []string) map[string]observed.Authority {
 	out := map[string]observed.Authority{}
 	for _, name := range observed.Authorities() {
@@ -158,12 +159,13 @@ func parseAuthorities(pem map[string][]byte, begun []string) map[string]observed
 	return out
 }
 
-// Credentials are a control-plane host's means of access: admin.conf and the API server's etcd client certificate.
-// They are kept apart from the facts and never print, log or encode themselves.
+// Credentials give access to the API and etcd through a control-plane host: its admin.conf and the etcd client
+// certificate of its API server. They are kept separate from the facts. Printing, logging or encoding shows a
+// placeholder.
 type Credentials struct {
 	Kubeconfig []byte // nil if the host has none
 	Etcd       etcd.Credentials
-	Succession []byte // successive CAs of the cluster, as authority.Succession; public
+	Succession []byte // statements in which CAs of the cluster sign their successors; public
 }
 
 const redacted = "probe.Credentials(redacted)"

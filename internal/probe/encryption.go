@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// encryptionDir holds our configurations of encryption at rest.
+// encryptionDir contains our configurations of encryption at rest.
 const encryptionDir = "/etc/kubernetes/encryption/"
 
 // no is the script's output if there is no configuration.
@@ -28,9 +28,9 @@ const no = "none"
 var (
 	// encryptionPath matches the path of any configuration.
 	encryptionPath = pattern.Lazy(`^/[0-9A-Za-z._/-]{1,200}$`)
-	// encryptionFile matches the path of one of ours and the digest of the file.
+	// encryptionFile matches the path of one of our configurations and the digest of the file.
 	encryptionFile = pattern.Lazy(`^/etc/kubernetes/encryption/([0-9a-f]{64})\.yaml ([0-9a-f]{64})  -$`)
-	// encryptionKey matches the path of one of ours, the name of a key in it, and the digest of the key.
+	// encryptionKey matches the path of one of our configurations, the name of a key in it, and the digest of the key.
 	encryptionKey = pattern.Lazy(
 		`^/etc/kubernetes/encryption/([0-9a-f]{64})\.yaml (identity|[a-z0-9][a-z0-9.-]{0,62}) (-|[0-9a-f]{64}  -)$`)
 )
@@ -40,7 +40,7 @@ const (
 	maxKeys           = 16 // in one configuration
 )
 
-// parseEncryption returns how the host's API server encrypts its storage; nil if the host does not report it.
+// parseEncryption returns how the API server on the host encrypts Secrets, or nil if the host does not report it.
 func parseEncryption(l lines) *observed.Encryption {
 	next := l.firstValue("encryption-next")
 	if next == "" {
@@ -76,7 +76,7 @@ func parseEncryption(l lines) *observed.Encryption {
 	return &out
 }
 
-// isForeignPath reports whether the path is invalid or not of our configuration.
+// isForeignPath reports whether the path is invalid or not that of one of our configurations.
 func isForeignPath(name string) bool {
 	if name == no || name == "" {
 		return false
@@ -85,7 +85,8 @@ func isForeignPath(name string) bool {
 	return !ours || !encryptionPath().MatchString(name) || len(strings.TrimSuffix(digest, ".yaml")) != 64
 }
 
-// encryptionFiles returns, by digest, the providers of our configurations whose content matches their name.
+// encryptionFiles returns the providers of each of our configurations, by digest. It leaves out files whose content
+// does not match the digest in their name.
 func encryptionFiles(l lines) map[string][]observed.EncryptedBy {
 	matching := map[string]bool{}
 	for _, text := range l["encryption-file"] {
@@ -115,7 +116,8 @@ func encryptionFiles(l lines) map[string][]observed.EncryptedBy {
 	return out
 }
 
-// newNode bounds the texts that the API accepts unchecked: a kubelet controls its own Node.
+// newNode returns the facts about a Node. It bounds texts that the API does not check, because a kubelet can write
+// anything into its own Node.
 func newNode(n corev1.Node) observed.Node {
 	_, controlPlane := n.Labels[nodes.ControlPlaneLabel]
 	out := observed.Node{
@@ -152,8 +154,8 @@ func newTri(s corev1.ConditionStatus) observed.Tri {
 	return observed.Unknown
 }
 
-// newPod keeps only the label "component" of a static pod, as set by kubeadm. Its kubelet controls the other labels,
-// which could make it look like a pod of a DaemonSet or Deployment.
+// newPod returns the facts about a pod. Of a static pod it keeps only the label "component", which kubeadm sets. A
+// faulty kubelet could use other labels to make the pod look like part of a DaemonSet or Deployment.
 func newPod(p corev1.Pod) observed.Pod {
 	out := observed.Pod{Namespace: p.Namespace, Name: p.Name, Node: boundText(p.Spec.NodeName), Ready: observed.No}
 	labels := []string{"k8s-app", "component", "app"}
@@ -182,7 +184,7 @@ func newPod(p corev1.Pod) observed.Pod {
 	return out
 }
 
-// newLock parses our Lease at the operator's time now; nil if it is free.
+// newLock returns the lock in our Lease, or nil if it is free. now is the time on the operator's machine.
 func newLock(l *coordinationv1.Lease, now time.Time) *observed.Lock {
 	holder, since, live := leaselock.State(l, now)
 	if holder.Name == "" {
@@ -203,9 +205,8 @@ const (
 	maxSettingBytes = 4 << 10 // bytes of a line
 )
 
-// Settings reads changed files of a host by path or pattern, and the originals that the host
-// keeps. It changes nothing and never fails: the answer says why something was not read. The content may include the
-// host's secrets.
+// Settings reads files of a host by path or pattern, and the originals that the host keeps. It changes nothing and
+// never fails; the result says why something was not read. The content may include secrets of the host.
 func Settings(ctx context.Context, h Host, paths, kept []string) settings.Live {
 	said := &answerText{begin: func() {}}
 	_, err := h.Run(ctx, host.Cmd{
@@ -219,7 +220,7 @@ func Settings(ctx context.Context, h Host, paths, kept []string) settings.Live {
 	return readSettings(string(said.text), slices.Concat(paths, kept))
 }
 
-// readSettings keeps the requested files of an answer, and only their printable text.
+// readSettings returns the requested files in an answer, with only their printable text.
 func readSettings(out string, asked []string) settings.Live {
 	r := settingsReader{asked: asked, live: settings.Live{
 		Texts: map[string]string{}, Kept: map[string]string{}, Cut: map[string]bool{},
@@ -249,7 +250,7 @@ type settingsReader struct {
 	asked []string
 	live  settings.Live
 	into  map[string]string // destination of the lines; nil: not requested
-	of    string            // path of the present file
+	of    string            // path of the current file
 }
 
 func (r *settingsReader) readLine(line string) {
@@ -278,7 +279,7 @@ func (r *settingsReader) readLine(line string) {
 	}
 }
 
-// matchesPath reports whether a path matches the pattern and looks like a path of ours.
+// matchesPath reports whether a path matches the pattern and is clean, printable and of limited length.
 func matchesPath(pattern, file string) bool {
 	ok, err := path.Match(pattern, file)
 	return ok && err == nil && len(file) <= maxLineBytes && path.Clean(file) == file && host.Printed(file) == file &&

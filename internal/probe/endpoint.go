@@ -19,7 +19,7 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// endpointTimeout bounds the answer of the API's endpoint.
+// endpointTimeout limits the time for an answer from the API endpoint.
 const endpointTimeout = 2 * time.Second
 
 // dialFrom is a place from which to probe the endpoint.
@@ -30,9 +30,10 @@ type dialFrom struct {
 
 type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// askEndpoint checks whether an API server answers at the public endpoint. It tries from this machine and from the
-// host that led to the API, whichever succeeds first. It makes a TLS connection to a server with a certificate of the
-// cluster's CA for the endpoint's name, and sends no request. The second result explains a No.
+// askEndpoint checks whether an API server of this cluster answers at the public endpoint. It tries from this machine
+// and from the candidate in parallel, and succeeds if either succeeds. It makes a TLS connection and verifies that the
+// certificate is for the endpoint name and signed by the cluster CA. It sends no request. The second result is the
+// reason for a No.
 func (p *prober) askEndpoint(ctx context.Context, c candidate) (observed.Tri, string) {
 	if p.Endpoint == "" {
 		return observed.Unknown, ""
@@ -56,10 +57,11 @@ func (p *prober) askEndpoint(ctx context.Context, c candidate) (observed.Tri, st
 	return observed.Yes, ""
 }
 
-// findReadyServer finds a ready API server at the endpoint or where the kubeconfigs of control-plane hosts point, from
-// this machine or from such a host that answers. It is used if no API server of the hosts has answered or calls itself
-// ready, so that a cluster served by other machines is not taken for lost. The server need not authenticate and gets no
-// data: the only effect is that kubeone does less.
+// findReadyServer returns the address of a ready API server, or "" if it finds none. It tries the endpoint and the
+// servers in the kubeconfigs of control-plane hosts, from this machine and from control-plane hosts that answer. It is
+// called if no API server on the hosts is ready, so that a cluster served by other machines is not taken for lost. It
+// does not verify the certificate of the server, because it sends no data, and a false answer only makes kubeone do
+// less.
 func (p *prober) findReadyServer(ctx context.Context) string {
 	var via []Target
 	endpoints := []string{p.Endpoint}
@@ -69,7 +71,7 @@ func (p *prober) findReadyServer(ctx context.Context) string {
 			continue // hosts without an approved key do not count
 		}
 		if seen.APIServer == observed.Yes {
-			return "" // the host's own server says it is ready: the cluster is not lost
+			return "" // the API server on the host is ready, so the cluster is not lost
 		}
 		via = append(via, t)
 		for _, server := range []string{seen.Endpoint, seen.AdminEndpoint} {
@@ -99,15 +101,15 @@ func (p *prober) findReadyServer(ctx context.Context) string {
 	return ""
 }
 
-// maxEndpoints limits the places to search for a ready API server, and readyTimeout the time. If an address accepts
-// no connection, such as a future one, connectTimeout applies.
+// maxEndpoints limits the addresses to try for a ready API server, and readyTimeout the time. connectTimeout limits the
+// time for connecting to an address, which may not be in use yet.
 const (
 	maxEndpoints   = 8
 	readyTimeout   = 4 * time.Second
 	connectTimeout = time.Second
 )
 
-// dialFast gives up a connection that takes too long.
+// dialFast returns a dial function that gives up after connectTimeout.
 func dialFast(dial dialFunc) dialFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, connectTimeout)
@@ -116,8 +118,8 @@ func dialFast(dial dialFunc) dialFunc {
 	}
 }
 
-// askFromAny asks from this machine and all hosts at once. It returns nil at the first success, else why all failed. It
-// cancels what is still running when it returns.
+// askFromAny calls ask in parallel, with a dial function for this machine and one for each host. It returns nil at the
+// first success, or all errors if none succeeds. It cancels calls that are still running when it returns.
 func askFromAny(ctx context.Context, hosts []Target, ask func(context.Context, dialFunc) error) error {
 	from := []dialFrom{{"this machine", (&net.Dialer{}).DialContext}}
 	for _, t := range hosts {
@@ -148,7 +150,8 @@ func askFromAny(ctx context.Context, hosts []Target, ask func(context.Context, d
 	return errors.Join(problems...)
 }
 
-// askReady asks an API server whether it is ready. Any unusual answer means that it is something else.
+// askReady returns nil if the server at the address says that it is a ready API server. An unusual answer is an error,
+// because it comes from another program.
 func askReady(ctx context.Context, dial dialFunc, address string) error {
 	connection, err := tlsHandshake(ctx, dial, address, &tls.Config{
 		InsecureSkipVerify: true, //nolint:gosec // see findReadyServer: no data is sent, and a lie only makes kubeone do less

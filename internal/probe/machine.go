@@ -13,7 +13,7 @@ import (
 	"kubeone/internal/model/observed"
 )
 
-// parseMachine fills in facts about the machine itself.
+// parseMachine adds facts about the machine to h: name, hardware, operating system, addresses, disk and clock.
 func parseMachine(h *observed.Host, l lines, files map[string][]string) {
 	h.Hostname = validWord(strings.ToLower(l.firstValue("hostname"))) // as kubeadm names a node
 	h.MachineID, h.BootID = l.firstValue("machine-id"), l.firstValue("boot-id")
@@ -31,7 +31,7 @@ func parseMachine(h *observed.Host, l lines, files map[string][]string) {
 	h.Ports = portsInUse(l)
 }
 
-// goArch returns Go's name for the output of uname -m; unknown names stay as they are.
+// goArch returns the Go name of the architecture that uname -m prints. It returns unknown names unchanged.
 func goArch(machine string) string {
 	switch machine {
 	case "x86_64":
@@ -64,11 +64,11 @@ func parseMemory(s string) int {
 	return parseNumber(fields[1]) / 1024
 }
 
-// leastFree is the free space in bytes that root needs to take a lock of a few hundred bytes.
+// leastFree is the free space, in bytes, below which a host counts as full. A lock needs a few hundred bytes.
 const leastFree = 64 << 10
 
-// parseUnwritable returns why our state directory is not writable, from free blocks, their size, free inodes and all
-// inodes. Inodes are 0 on a file system without such a limit.
+// parseUnwritable returns why our state directory is not writable, or "" if it is. It uses the number of free blocks,
+// their size, and the numbers of free and of all inodes. Inodes are 0 on file systems without such a limit.
 func parseUnwritable(l lines) string {
 	if l.hasValue("unwritable", "yes") {
 		return "its file system is read-only"
@@ -106,13 +106,15 @@ func parseOSRelease(files map[string][]string) observed.OS {
 	return observed.OS{ID: release["ID"], VersionID: release["VERSION_ID"], Name: release["PRETTY_NAME"]}
 }
 
-// clusterInterfaces returns the name prefixes of interfaces that the cluster or another container runtime creates.
+// clusterInterfaces returns the name prefixes of network interfaces that the cluster or another container runtime
+// creates.
 func clusterInterfaces() []string {
 	return append([]string{"cni", "docker", "br-", "kube-", "nodelocaldns", "lxc", "veth", "tunl"},
 		plugins.Traces().Interfaces...)
 }
 
-// parseAddresses returns the host's own addresses of global scope, sorted, at most maxValues.
+// parseAddresses returns the addresses of global scope of the host, without those of cluster interfaces. They are
+// sorted, and at most maxValues.
 func parseAddresses(l lines) []string {
 	found := strings.Fields(l.firstValue("addresses")) // hostname -I
 	for _, v := range l["address"] {                   // "2: eth0    inet 10.0.0.1/24 brd ... scope global eth0"
@@ -140,7 +142,8 @@ func isClusterInterface(device string) bool {
 	})
 }
 
-// parseFirewalls parses lines "NAME ours", "NAME other" and "NAME off"; for each known firewall the first one counts.
+// parseFirewalls parses lines "NAME ours", "NAME other" and "NAME off". It ignores unknown firewalls and repeated
+// names.
 func parseFirewalls(l lines) []observed.Firewall {
 	var out []observed.Firewall
 	for _, name := range observed.FirewallNames() {
@@ -205,8 +208,8 @@ func parseSockets(l lines) []socket {
 	return out
 }
 
-// answeringUser returns the user whose process answers on that port at 127.0.0.1. A listener on that address takes
-// precedence over one on all addresses. 0 means root, or unknown.
+// answeringUser returns the ID of the user whose process answers on that port at 127.0.0.1; 0 means root or unknown. A
+// process that listens on that address takes precedence over one that listens on all addresses.
 func answeringUser(listening []socket, port int) int {
 	best, user := 0, 0
 	for _, s := range listening {
@@ -217,8 +220,8 @@ func answeringUser(listening []socket, port int) int {
 	return user
 }
 
-// loopbackRank returns how specifically the socket listens for 127.0.0.1; 0: not at all. ss prints [::] for IPv6 only
-// and * for both; the kernel's table does not distinguish them.
+// loopbackRank returns how specifically the socket listens on 127.0.0.1; 0 means not at all. ss prints [::] for IPv6
+// only and * for both IPv4 and IPv6; the kernel table does not distinguish them.
 func (s socket) loopbackRank() int {
 	switch s.address {
 	case "127.0.0.1", "::ffff:127.0.0.1", "0100007F", "0000000000000000FFFF00000100007F":
@@ -247,7 +250,7 @@ func portsInUse(l lines) []observed.Port {
 	return out
 }
 
-// hostClock returns the host's time halfway through the script; zero if not reported.
+// hostClock returns the time on the host halfway through the script, or zero if the host does not report it.
 func hostClock(l lines) time.Time {
 	var sum time.Duration
 	var first time.Time

@@ -24,7 +24,7 @@ const (
 	lockLive = 30 * time.Second
 )
 
-// parseOurs fills in what kubeone left on the host.
+// parseOurs adds to h what kubeone has left on the host: marker, lock, running step, digests, and files.
 func parseOurs(h *observed.Host, l lines, files map[string][]string) {
 	h.Marker = parseMarker(l, files)
 	h.Digests = parseDigests(files[digestsFile])
@@ -47,7 +47,7 @@ func parseOurs(h *observed.Host, l lines, files map[string][]string) {
 	}
 }
 
-// pendingHooks returns the activities that hosts record, each once.
+// pendingHooks returns the activities with pending hooks that a host recorded, without duplicates.
 func pendingHooks(noted []string) []string {
 	var out []string
 	for _, activity := range []desired.Activity{
@@ -60,18 +60,18 @@ func pendingHooks(noted []string) []string {
 	return out
 }
 
-// versionNoted matches the Kubernetes version of an upgrade that has begun.
+// versionNoted matches the Kubernetes version of an upgrade in progress.
 var versionNoted = pattern.Lazy(`^[0-9]{1,3}\.[0-9]{1,4}\.[0-9]{1,4}$`)
 
 // bundlePath matches the size and path of one of our bundles.
 var bundlePath = pattern.Lazy(`^([0-9]{1,15}) /var/lib/kubeone/bundles/(kubeone-[0-9A-Za-z.+_-]{1,128}\.tar)$`)
 
-// imageNoted matches the name and digest of the controllers' image.
+// imageNoted matches the name and digest of the controller image.
 var imageNoted = pattern.Lazy(`^kubeone\.k8c\.io/[0-9A-Za-z._:-]{1,128} sha256:[0-9a-f]{64}$`)
 
 const maxBundles = 64
 
-// controllerFiles returns the host's files for the controllers.
+// controllerFiles returns the bundles and the image on the host that the controllers use.
 func controllerFiles(bundles, note []string) observed.ControllerFiles {
 	var out observed.ControllerFiles
 	if len(note) > 0 && imageNoted().MatchString(note[0]) {
@@ -90,7 +90,8 @@ func controllerFiles(bundles, note []string) observed.ControllerFiles {
 	return out
 }
 
-// keptPath matches a directory of kept data. Other output of a host is never repeated.
+// keptPath matches the directory of kept data. Paths that do not match are not shown, because a host can print
+// anything.
 var keptPath = pattern.Lazy(`^/(var/lib/kubeone-old|var/lib/etcd|etc/kubernetes)/[0-9A-Za-z.-]{1,64}$`)
 
 const maxKept = 64
@@ -111,7 +112,7 @@ func parseEdited(text []string) []string {
 	return out
 }
 
-// parseRestorable returns the edited files that have a copy of the original on the host.
+// parseRestorable returns the edited files that can be restored, because a copy of the original is on the host.
 func parseRestorable(paths, edited []string) []string {
 	var out []string
 	for _, path := range edited {
@@ -133,8 +134,8 @@ var exposedFile = pattern.Lazy(`^([0-7]{1,4}) ([0-9]{1,9}) (` + strings.Join([]s
 
 const maxExposed = 32
 
-// parseExposed returns the files with keys that users other than root may access. If components run as their own
-// users, kubeadm gives them some files below /etc/kubernetes; others there may be theirs on purpose.
+// parseExposed returns the files with keys that users other than root can access. If components run as their own users,
+// it ignores all files in /etc/kubernetes, because those users own some of them.
 func parseExposed(said []string, ownUsers bool) []observed.FileAccess {
 	var out []observed.FileAccess
 	for _, text := range said {
@@ -151,7 +152,7 @@ func parseExposed(said []string, ownUsers bool) []observed.FileAccess {
 	return out
 }
 
-// podEdit matches a difference in a static pod: its file, and a flag, a field, a mount or an image.
+// podEdit matches a difference in a static pod: the file of the pod, and a flag, a field, a mount or an image.
 var podEdit = pattern.Lazy(
 	`^/etc/kubernetes/manifests/[^ ]+ ([0-9A-Za-z-]{1,160}|[A-Za-z]{1,16}: *[0-9A-Za-z._/:@-]{1,160})$`)
 
@@ -173,7 +174,7 @@ func parsePodEdits(text, edited []string) map[string][]string {
 	return out
 }
 
-// parseMarker parses our marker. A marker without content is still a marker, of no cluster.
+// parseMarker returns our marker, or nil if there is none. A marker without content is returned with an empty cluster.
 func parseMarker(l lines, files map[string][]string) *observed.Marker {
 	said := parsePairs(files[markerFile])
 	if len(said) == 0 && !l.hasValue("exists", markerFile) {
@@ -187,11 +188,11 @@ func parseMarker(l lines, files map[string][]string) *observed.Marker {
 	}
 }
 
-// maxWordBytes limits an ID or a Node's name; IDs and names in Kubernetes have at most 253 characters.
+// maxWordBytes is the maximum length of an ID or a Node name. Names in Kubernetes have at most 253 characters.
 const maxWordBytes = 253
 
-// machineName returns the namespace and name of a Machine, as reported by a host. Anything else becomes a question
-// mark, because the host still belongs to some Machine.
+// machineName returns the namespace and name of a Machine, as reported by a host. If the text is not valid, it returns
+// "?", because the host still belongs to some Machine.
 func machineName(s string) string {
 	if s == "" {
 		return ""
@@ -203,7 +204,7 @@ func machineName(s string) string {
 	return namespace + "/" + name
 }
 
-// validWord returns an ID or a name, as reported by a host; "" for anything else.
+// validWord returns an ID or a name, as reported by a host, or "" if the text is not valid.
 func validWord(s string) string {
 	strange := func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
@@ -244,7 +245,7 @@ func parseLock(l lines, files map[string][]string) *observed.Lock {
 	return held
 }
 
-// parseStep returns the running step, from its unit and the file that describes it.
+// parseStep returns the running step, from its unit and the file that describes it, or nil if no step is running.
 func parseStep(l lines, files map[string][]string) *observed.Step {
 	switch parseUnits(l["unit"])[stepUnit]["ActiveState"] {
 	case "active", "activating", "deactivating", "reloading":

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Answer is one host's answer to the script.
+// Answer is the parsed output of the script on one host.
 type Answer struct {
 	Host        observed.Host // without ID; Reach is Reached
 	Credentials Credentials   // empty unless requested and present on the host
@@ -23,9 +23,9 @@ type Answer struct {
 	digests map[string]credentialDigest // of files with credentials, by path; nil if not requested
 }
 
-// Parse parses the script's output. sent and received are the times, by the operator's clock, at which the wait for
-// it began and ended. It is pure. Unknown names are skipped, and missing facts stay unknown. Errors are ErrGarbled
-// and ErrTruncated, and quote only the first line of a host's output.
+// Parse parses the output of the script. sent and received are the times on the operator's machine when the wait for it
+// started and ended. Parse is pure. It skips unknown names, and missing facts stay unknown. The error wraps ErrGarbled
+// or ErrTruncated, and quotes at most the first line of the output.
 func Parse(out []byte, sent, received time.Time) (Answer, error) {
 	l, err := readLines(out)
 	if err != nil {
@@ -57,7 +57,8 @@ func parseAccess(head []byte) (Answer, error) {
 	return Parse(append(slices.Clone(head), "end\t1\n"...), time.Time{}, time.Time{})
 }
 
-// parsePresence fills in which deciding files exist. Without root, an invisible file may still exist.
+// parsePresence adds to h which files exist that decisions depend on. A file that is not visible counts as missing only
+// if the script ran as root.
 func parsePresence(h *observed.Host, l lines) {
 	of := map[string]*observed.Tri{
 		kubeletConf:                  &h.KubeletConf,
@@ -75,7 +76,8 @@ func parsePresence(h *observed.Host, l lines) {
 	}
 }
 
-// kubeletCert checks whether the client certificate named in kubelet.conf exists. It knows only the usual path.
+// kubeletCert adds to h whether the client certificate named in kubelet.conf exists. If kubelet.conf names a path other
+// than the usual one, that stays unknown.
 func kubeletCert(h *observed.Host, l lines, conf []string) {
 	switch path := yamlValue(conf, "client-certificate"); {
 	case path == "" && yamlValue(conf, "client-certificate-data") != "":
@@ -88,7 +90,7 @@ func kubeletCert(h *observed.Host, l lines, conf []string) {
 	}
 }
 
-// apiPort returns the API server's --secure-port.
+// apiPort returns the --secure-port of the API server in its static pod, or 6443 if there is none.
 func apiPort(l lines) int {
 	for _, t := range l.pathLines("yaml")["/etc/kubernetes/manifests/kube-apiserver.yaml"] {
 		if _, port, ok := strings.Cut(t, "--secure-port="); ok {
@@ -113,20 +115,20 @@ var (
 	ErrTruncated = errors.New("the host's answer ends in the middle")
 )
 
-// lines is a host's answer: the values of each name, in the order printed.
+// lines is the output of a host: the values of each name, in the order printed.
 type lines map[string][]string
 
-// maxTextBytes limits an answer, in bytes; real hosts print about 50 kB.
+// maxTextBytes is the maximum size of an answer. Typical hosts print about 50 kB.
 const maxTextBytes = 4 << 20
 
-// Limits of what is kept of an answer. Honest hosts stay far below them.
+// Limits for the parts of an answer. Correct answers stay far below them.
 const (
 	maxLineBytes = 1 << 10  // bytes of a fact
 	maxDataBytes = 64 << 10 // bytes of a line in a certificate or kubeconfig
 	maxValues    = 256      // values of a list: addresses, programs, certificates
 )
 
-// boundLine returns a line within its limits and without nonprintable characters.
+// boundLine returns a line without nonprintable characters, truncated to the limit for its name.
 func boundLine(name, text string) string {
 	most := maxLineBytes
 	if name == "pem" || name == "secret" || name == "yaml" {
@@ -135,8 +137,9 @@ func boundLine(name, text string) string {
 	return host.Printed(text[:min(len(text), most)])
 }
 
-// readLines parses the script's output. It refuses text before the first line: output of a login shell would become
-// part of every file read later. It skips lines without a tab, except in a block, where every line is a value.
+// readLines parses the output of the script. It returns an error if there is text before the first line, because a
+// login shell that prints something would also corrupt other answers. It skips lines without a tab, except in a block,
+// where every line is a value.
 func readLines(out []byte) (lines, error) {
 	found := lines{}
 	started, ended, block := false, false, ""
@@ -203,8 +206,8 @@ func (l lines) pathLines(name string) map[string][]string {
 	return out
 }
 
-// fileContents returns the text of each file of a name, from lines "==> PATH <==" and the lines after them. It skips
-// empty files.
+// fileContents returns the content of the files printed under a name, by path. Each file starts with a line "==> PATH
+// <==". Empty files are skipped.
 func (l lines) fileContents(name string) map[string][]byte {
 	files := map[string][]byte{}
 	file := ""
@@ -223,7 +226,7 @@ func (l lines) fileContents(name string) map[string][]byte {
 	return files
 }
 
-// validWords returns the values of a name that are valid words: sorted, unique, at most maxValues.
+// validWords returns the values of a name that are valid words, sorted and without duplicates, at most maxValues.
 func (l lines) validWords(name string) []string {
 	var out []string
 	for _, v := range l[name] {
@@ -247,7 +250,7 @@ func parsePairs(text []string) map[string]string {
 	return out
 }
 
-// Span is a part of a probe with its time, relative to the beginning.
+// Span is a part of a probe with its start and end, relative to the start of the probe.
 type Span struct {
 	Host     string // ID
 	What     string // "connect", "script", a part of the script; "API" and "etcd", asked through the host
@@ -259,8 +262,8 @@ const (
 	maxUptime = 1e9 // seconds: 31 years
 )
 
-// parseParts returns when each part of the script ran, relative to the first, in steps of 10 ms. A part's name is a
-// word, and never one of those for the API or etcd.
+// parseParts returns when each part of the script ran, relative to the first part, with a resolution of 10 ms. It skips
+// parts whose name is not a valid word or is a name used for the API or etcd.
 func parseParts(l lines) []Span {
 	var out []Span
 	var first time.Duration
@@ -303,7 +306,7 @@ func (p *prober) addSpans(host string, from time.Time, spans ...Span) {
 	}
 }
 
-// inOrder sorts spans by their beginning, longer ones first.
+// inOrder sorts spans by their start. Of those with the same start, longer ones come first.
 func inOrder(spans []Span) []Span {
 	slices.SortStableFunc(spans, func(a, b Span) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(b.To, a.To), cmp.Compare(a.Host, b.Host))

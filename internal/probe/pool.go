@@ -21,8 +21,9 @@ import (
 // maxObjects limits the objects of one kind that are read.
 const maxObjects = 1000
 
-// readPoolObjects reads Machines and related objects. A cluster without the kind Machine has none. An API error is
-// recorded as such: the owner of a kind must not be able to make everything else unreadable.
+// readPoolObjects reads Machines and related objects. It reads nothing if the cluster does not have the kind Machine.
+// It records API errors instead of returning them, because a broken definition of another program must not make the
+// rest of the API unreadable.
 func (r *reader) readPoolObjects(ctx context.Context, api *observed.API) error {
 	err := r.readPool(ctx, api)
 	var status apierrors.APIStatus
@@ -49,7 +50,7 @@ func (r *reader) readPool(ctx context.Context, api *observed.API) error {
 	} {
 		group.Go(func() error {
 			got, err := r.listObjects(within, kind)
-			if apierrors.IsNotFound(err) { // other programs have Machines too, without Hosts
+			if apierrors.IsNotFound(err) { // Machines of another program, which has no Hosts
 				return nil
 			}
 			*into = got
@@ -87,7 +88,7 @@ func (r *reader) readPool(ctx context.Context, api *observed.API) error {
 	return nil
 }
 
-// readControllers checks whether a process leads that handles Machines.
+// readControllers records whether the controllers for Machines are running, that is, have a leader.
 func (r *reader) readControllers(ctx context.Context, pool *observed.Pool) error {
 	r.requests.Add(1)
 	lease, err := r.kube.CoordinationV1().Leases(machines.Namespace).Get(ctx, machines.Lease, metav1.GetOptions{})
@@ -102,7 +103,7 @@ func (r *reader) readControllers(ctx context.Context, pool *observed.Pool) error
 	return nil
 }
 
-// foreignDefinitions returns the names of definitions that are not kubeone's.
+// foreignDefinitions returns the names of our custom resource definitions that another program has installed.
 func (r *reader) foreignDefinitions(ctx context.Context) ([]string, error) {
 	var out []string
 	for _, name := range machines.DefinitionNames() {
@@ -121,7 +122,8 @@ func (r *reader) foreignDefinitions(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// compareCredentials compares the credentials for hosts of Machines with the caller's. It keeps neither.
+// compareCredentials records whether the stored credentials for Machine hosts are the credentials of the caller. It
+// keeps neither.
 func (r *reader) compareCredentials(ctx context.Context, pool *observed.Pool) error {
 	if r.kept == nil {
 		return nil
@@ -141,8 +143,8 @@ func (r *reader) compareCredentials(ctx context.Context, pool *observed.Pool) er
 	return nil
 }
 
-// object is an object whose fields are read only if they have the expected type. Other programs define these kinds
-// too, and one odd object must not make the whole API unreadable.
+// object reads fields only if they have the expected type. Other programs define the same kinds, and an unexpected
+// object must not make the whole API unreadable.
 type object struct{ unstructured.Unstructured }
 
 // list is the objects of a kind.
@@ -179,7 +181,7 @@ func (o object) textAt(path ...string) string {
 // versionAt returns a version without v.
 func (o object) versionAt(path ...string) string { return strings.TrimPrefix(o.textAt(path...), "v") }
 
-// numberAt returns a number field of the object; ifNone if there is none.
+// numberAt returns a number field of the object, or ifNone if there is none.
 func (o object) numberAt(ifNone int, path ...string) int {
 	n, found, err := unstructured.NestedInt64(o.Object, path...)
 	if err != nil || !found {
@@ -188,7 +190,7 @@ func (o object) numberAt(ifNone int, path ...string) int {
 	return int(n)
 }
 
-// ownerOfKind returns the name of the object's controller of that kind.
+// ownerOfKind returns the name of the owner of that kind that controls the object, or "" if there is none.
 func (o object) ownerOfKind(kind string) string {
 	for _, ref := range o.GetOwnerReferences() {
 		if ref.Kind == kind && ref.Controller != nil && *ref.Controller {
@@ -207,7 +209,7 @@ func newDeployment(o object) observed.MachineDeployment {
 	}
 }
 
-// newDeployments returns the names of the sets' deployments, by namespace and name of the set.
+// newDeployments returns the name of the MachineDeployment that owns each MachineSet, by namespace and name of the set.
 func newDeployments(sets list) map[[2]string]string {
 	out := map[[2]string]string{}
 	for _, o := range sets.items {
@@ -218,7 +220,7 @@ func newDeployments(sets list) map[[2]string]string {
 	return out
 }
 
-// newMachine reads a Machine except its host, which its Host names.
+// newMachine returns the facts about a Machine, without its host: the Host object names the Machine.
 func newMachine(o object, deployments map[[2]string]string) observed.Machine {
 	m := observed.Machine{
 		Namespace: boundText(o.GetNamespace()), Name: boundText(o.GetName()), Deleting: o.GetDeletionTimestamp() != nil,
@@ -240,7 +242,7 @@ func newMachine(o object, deployments map[[2]string]string) observed.Machine {
 	return m
 }
 
-// whyNotReady returns why a Machine is not ready, from the first condition that says so.
+// whyNotReady returns why a Machine is not ready, from the first condition that gives a reason, or "" if it is ready.
 func (o object) whyNotReady() string {
 	conditions, _, err := unstructured.NestedSlice(o.Object, "status", "conditions")
 	if err != nil {

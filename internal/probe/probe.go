@@ -1,11 +1,10 @@
 // Package probe observes every host, the Kubernetes API and etcd, and returns one observed.World.
 //
-// A host is asked once: one connection, one command, the same script for all (script.sh), parsed here. The API and
-// etcd are asked through the tunnel of the first control-plane host that has printed its credentials. Meanwhile this
-// host and others still print the rest, so that a hung host delays no other. A missing answer is a fact of the world,
-// not an error, and unread facts stay unknown.
-//
-// The package changes nothing, and credentials never become part of the world.
+// Each host is probed with one connection and one command, which runs the same script (script.sh) everywhere. This
+// package parses the output. The API and etcd are read through a tunnel of the first control-plane host that has
+// printed its credentials, while all hosts continue to print the rest. So a host that hangs does not delay the others.
+// A missing answer is a fact in the world and not an error, and facts that were not read stay unknown. The package
+// changes nothing. The world never contains credentials.
 package probe
 
 import (
@@ -28,8 +27,8 @@ import (
 	"time"
 )
 
-// Host is the part of a host that probes use; every host.Host implements it. A host.FirstContacter also reports keys
-// that no operator has approved yet.
+// Host contains the methods of host.Host that probes use. If it is also a host.FirstContacter, the probe reports host
+// keys that are not approved yet.
 type Host interface {
 	Run(ctx context.Context, c host.Cmd) (host.Result, error)
 	Dial(ctx context.Context, network, addr string) (net.Conn, error)
@@ -39,60 +38,61 @@ type Host interface {
 type Target struct {
 	ID           string // desired.Host.ID
 	Host         Host
-	ControlPlane bool // asked for credentials; also the way to the API and etcd
+	ControlPlane bool // asked for credentials, and used to reach the API and etcd
 }
 
-// Request says which hosts to ask and how long to wait. Zero durations and counts mean the defaults.
+// Request says which hosts to probe and how long to wait. Zero durations and counts mean the defaults.
 type Request struct {
 	Targets []Target
-	// CA is the hash of the cluster's CA in the format of observed.Host. Credentials of another CA are not used. ""
-	// accepts whatever the control-plane hosts say.
+	// CA is the hash of the cluster CA in the format of observed.Host. Credentials of another CA are not used. ""
+	// accepts any CA that the control-plane hosts report.
 	CA string
-	// Now returns the operator's time; nil: time.Now.
+	// Now returns the time on the operator's machine; nil: time.Now.
 	Now func() time.Time
-	// Endpoint is the public endpoint of the API, "host:port"; "": it is not probed.
+	// Endpoint is the public endpoint of the API, "host:port". "" means that it is not probed.
 	Endpoint string
-	// Credentials are compared with the files of hosts; nil: hosts are not asked for them.
+	// Credentials are compared with the credential files on hosts. Nil means that hosts do not report these files.
 	Credentials *CredentialFiles
 	// Components are compared with the objects in the cluster.
 	Components []live.Component
 
-	// HostTimeout bounds the start of a host's answer. It counts from when the host is dialled, because hosts wait
+	// HostTimeout limits the time until a host starts to answer. It starts when the host is dialled, because hosts wait
 	// for their turn. Default 8 s.
 	HostTimeout   time.Duration
-	AnswerTimeout time.Duration // for the end of a host's answer, counted from the same moment; default 30 s
+	AnswerTimeout time.Duration // until the end of the answer, from the same moment; default 30 s
 	APITimeout    time.Duration // for one attempt to read the API; default 4 s
 	EtcdTimeout   time.Duration // for one attempt to read etcd; default 14 s
 	Timeout       time.Duration // for the API and etcd, after all hosts have finished; default 9.5 s
-	// Parallel is the number of hosts being dialled or logged in to at one time, without those that have begun their
-	// answer. 0 means host.MaxDials, the number of places in a pool of connections.
+	// Parallel is the maximum number of hosts being dialled or logged in to at a time. Hosts that have started to
+	// answer do not count. 0 means host.MaxDials, which also limits connection pools.
 	Parallel int
 }
 
-// Result holds the observed world and the means to read more.
+// Result holds the observed world, and access to the API and etcd.
 type Result struct {
 	World observed.World
-	// Access leads to the API through the control-plane hosts with credentials, the first to answer first; nil if no
-	// host has any. It holds secrets.
+	// Access gives access to the API through the control-plane hosts with credentials, the one that answered first at
+	// the front. It is nil if no host has credentials. It contains secrets.
 	Access *cluster.Access
-	// Etcd leads to etcd likewise; nil if no host has credentials. It holds secrets.
+	// Etcd gives access to etcd in the same way. It is nil if no host has credentials. It contains secrets.
 	Etcd *etcd.Access
-	// CA is the hash of the CA that verified the API which answered; "" if none did.
+	// CA is the hash of the CA that verified the API server that answered, or "" if none answered.
 	CA       string
 	Requests Requests
 	// Spans show where the time went, sorted by beginning.
 	Spans []Span
 }
 
-// Requests counts requests beyond the one command on each host.
+// Requests counts the requests to the API and etcd.
 type Requests struct {
 	API  int `json:"api"`
 	Etcd int `json:"etcd"`
 }
 
-// Run probes the targets. It returns within Request.Timeout, or once every host has had its turn and its own time. It
-// takes four seconds more if no host's API answers and the endpoint is slow to show whether it serves. It fails only
-// for an invalid request or an ended ctx; missing answers of hosts, API or etcd are part of the result.
+// Run probes the targets. It returns after Request.Timeout, or when every host has had its turn and its timeouts,
+// whichever is later. It takes up to four seconds more if no API server on the hosts answers and it has to check the
+// endpoint. It returns an error only if the request is invalid or ctx ends. Missing answers from hosts, the API or etcd
+// are part of the result.
 func Run(ctx context.Context, r Request) (Result, error) {
 	if err := r.validate(); err != nil {
 		return Result{}, err
@@ -166,7 +166,7 @@ func (r Request) withDefaults() Request {
 type prober struct {
 	Request
 
-	nonce string // for the digests of credential files; "": not requested
+	nonce string // for the digests of credential files; "" if they are not requested
 
 	began      time.Time
 	unanswered atomic.Int64 // hosts without an answer so far
@@ -184,11 +184,11 @@ func (p *prober) countRequests(api, etcd int) {
 	p.requests.Etcd += etcd
 }
 
-// asksPerPlace limits concurrent answers: this many hosts per place to dial from.
+// asksPerPlace times Request.Parallel is the maximum number of hosts that are probed at a time.
 const asksPerPlace = 8
 
-// askHosts asks all hosts, control plane first, and passes on those that lead to the API and etcd. A host occupies a
-// place until it has begun its answer or failed.
+// askHosts probes all hosts, control-plane hosts first. It sends the hosts that give access to the API and etcd to the
+// channels, and closes both at the end. A host counts towards Request.Parallel until it starts to answer or fails.
 func (p *prober) askHosts(ctx context.Context, toAPI, toEtcd chan<- candidate) {
 	defer close(toAPI)
 	defer close(toEtcd)
@@ -224,7 +224,7 @@ func (p *prober) askHosts(ctx context.Context, toAPI, toEtcd chan<- candidate) {
 	_ = group.Wait() // the functions never fail
 }
 
-// latestAnswer returns what is known about a candidate's host now; at first that may be only its credentials.
+// latestAnswer returns the facts known about the host of a candidate. While its answer is incomplete, these are few.
 func (p *prober) latestAnswer(c candidate) observed.Host {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -246,9 +246,9 @@ func controlPlaneFirst(targets []Target) []Target {
 	return append(first, rest...)
 }
 
-// identifyingCA returns the CA that identifies the cluster: the known one while a control-plane host trusts it, then
-// its successor. During a rotation hosts trust two; the one that signed for the other counts. If hosts know different
-// clusters, the host that led to the API decides.
+// identifyingCA returns the CA that identifies the cluster: the known CA while any control-plane host trusts it, and
+// its successor after that. During a rotation hosts trust two CAs, and the older one counts. If hosts belong to
+// different clusters, the host through which the API was read decides.
 func (p *prober) identifyingCA(via string) string {
 	keys := p.trustedKeys(via)
 	for _, t := range p.Targets {
@@ -266,7 +266,7 @@ func (p *prober) identifyingCA(via string) string {
 	return keys[0]
 }
 
-// trustedKeys returns the keys of the CAs in a host's admin.conf.
+// trustedKeys returns the keys of the CAs in the admin.conf of a host.
 func (p *prober) trustedKeys(id string) []string {
 	text := p.answers[id].Credentials.Kubeconfig
 	if len(text) == 0 {
@@ -275,8 +275,8 @@ func (p *prober) trustedKeys(id string) []string {
 	return authority.Keys(cluster.Access{Kubeconfig: text}.CA())
 }
 
-// succeedingCAs returns a CA and its successors, according to the files of all control-plane hosts. An unreadable
-// file does not affect the others.
+// succeedingCAs returns a CA and its successors, according to the succession files on all control-plane hosts.
+// Unreadable files are ignored.
 func (p *prober) succeedingCAs(ca string) []string {
 	out := []string{ca}
 	for i := 0; i < len(out); i++ {
@@ -295,19 +295,19 @@ func (p *prober) succeedingCAs(ca string) []string {
 	return out
 }
 
-// buildResult combines the parts.
+// buildResult combines the answers of the hosts, the API and etcd.
 func (p *prober) buildResult(api observed.API, members etcdResult) Result {
 	world := observed.World{Hosts: make(map[string]observed.Host, len(p.answers)), API: api, Etcd: members.Etcd}
 	ca, answered := p.identifyingCA(api.Via), adminCA(p.answers[api.Via].Credentials) != ""
 	if !answered && p.CA != "" {
-		ca = p.CA // no answer shows a successor; the hosts belong to this CA all the same
+		ca = p.CA // no answer shows a successor, but the hosts belong to this CA
 	}
 	followers := p.succeedingCAs(ca)
 	for id, a := range p.answers {
 		if slices.ContainsFunc(a.Host.Authorities[observed.ClusterCA].Trusted, func(key string) bool {
 			return slices.Contains(followers, key)
 		}) {
-			a.Host.CAHash = ca // even if the host also trusts other CAs, still or already
+			a.Host.CAHash = ca // even if the host also trusts a previous or the next CA
 		}
 		world.Hosts[id] = memberHealth(a.Host, members.Etcd)
 	}

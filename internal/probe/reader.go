@@ -33,8 +33,8 @@ import (
 
 const system = metav1.NamespaceSystem
 
-// reader reads one API: nine requests, one for each namespace of network plugins, and one or two for each object to
-// compare. The first opens the one connection that all share. Machines take one more, and nine after it if the
+// reader reads the API of one cluster over one connection. It makes nine requests, one more for each namespace of
+// network plugins, and one or two for each object to compare. For Machines it makes one more, and another nine if the
 // cluster has that kind.
 type reader struct {
 	kube       kubernetes.Interface
@@ -46,8 +46,9 @@ type reader struct {
 	requests   atomic.Int64
 }
 
-// readAll fails as a whole: half an answer would show unknown objects as absent. Only a component that cannot be
-// compared and a key of our record that cannot be read are recorded as such.
+// readAll reads all facts and fails if any of them cannot be read, because objects that were not read would look as if
+// they did not exist. The exceptions are components that cannot be compared and unreadable keys of our record, which
+// are recorded as such.
 func (r *reader) readAll(ctx context.Context) (observed.API, error) {
 	var api observed.API
 	if err := r.readVersion(ctx, &api); err != nil {
@@ -120,7 +121,7 @@ func (r *reader) readVersion(ctx context.Context, api *observed.API) error {
 	return nil
 }
 
-// clusterID reads the UID of a namespace that lives as long as its cluster.
+// clusterID returns the UID of the namespace kube-system, which identifies the cluster because it is never recreated.
 func (r *reader) clusterID(ctx context.Context, api *observed.API) error {
 	r.requests.Add(1)
 	namespace, err := r.kube.CoreV1().Namespaces().Get(ctx, system, metav1.GetOptions{})
@@ -155,11 +156,11 @@ func (r *reader) readPods(ctx context.Context, namespace string, into *[]observe
 	return nil
 }
 
-// servingPatience is the age after which an undecided request for a serving certificate counts. A run approves
-// requests within moments, and a request at the end of a run must not make the run look failed.
+// servingPatience is the age after which an undecided request for a serving certificate counts as pending. A run
+// approves requests within moments, and a request made at the end of a run must not make the run look failed.
 const servingPatience = 20 * time.Second
 
-// requestsPending counts undecided requests of kubelets for serving certificates.
+// requestsPending returns the number of undecided requests of kubelets for serving certificates.
 func (r *reader) requestsPending(ctx context.Context, api *observed.API) error {
 	r.requests.Add(1)
 	list, err := r.kube.CertificatesV1().CertificateSigningRequests().List(ctx, metav1.ListOptions{
@@ -186,7 +187,7 @@ func (r *reader) requestsPending(ctx context.Context, api *observed.API) error {
 	return nil
 }
 
-// autoApproval checks for kubeadm's rule that makes any join token valid for any Node.
+// autoApproval records whether the rule of kubeadm exists that makes every join token valid for every Node.
 func (r *reader) autoApproval(ctx context.Context, api *observed.API) error {
 	r.requests.Add(1)
 	_, err := r.kube.RbacV1().ClusterRoleBindings().Get(ctx, certificates.AutoApprovalBinding, metav1.GetOptions{})
@@ -219,7 +220,7 @@ func (r *reader) readRecord(ctx context.Context, api *observed.API) error {
 	return nil
 }
 
-// readEndpoint reads the API endpoint in kubeadm's configuration. Another program's configuration is ignored.
+// readEndpoint reads the API endpoint from the kubeadm configuration. It ignores the configuration of another program.
 func (r *reader) readEndpoint(ctx context.Context, api *observed.API) error {
 	r.requests.Add(1)
 	found, err := r.kube.CoreV1().ConfigMaps(system).Get(ctx, "kubeadm-config", metav1.GetOptions{})
@@ -267,20 +268,21 @@ func parseRecord(m *corev1.ConfigMap) (*observed.Record, map[string]string) {
 	return out, read.Addons
 }
 
-// CredentialFiles are the caller's files with credentials for registries and proxies. A host compares its own files
-// without disclosing them: it prints digests of a nonce and the file. The nonce is valid for one run, so that the
-// digests never help to guess a password.
+// CredentialFiles are the desired files with credentials for registries and proxies. Hosts do not disclose their own
+// files: they print only digests of a nonce and the file. The nonce is different in every run, so that the digests do
+// not help to guess a password.
 type CredentialFiles struct {
 	// Content is the desired content by path.
 	Content map[string]string
-	// Of returns the owner of the credentials at that path, and whether the caller knows their desired content; ""
-	// for other files.
+	// Of returns what the credentials at that path are for, and whether the caller knows their desired content. It
+	// returns "" for other files.
 	Of func(path string) (of string, known bool)
-	// Kept reports whether a Secret, or nil if there is none, holds the credentials for hosts of Machines.
+	// Kept reports whether the data of a Secret, or nil if there is none, are the desired credentials for Machine
+	// hosts.
 	Kept func(secret map[string][]byte) bool
 }
 
-// credentialDigest is a host's report on one file.
+// credentialDigest is what a host reports about one file.
 type credentialDigest struct{ sum, mode string }
 
 const (
@@ -290,7 +292,7 @@ const (
 
 var saltedFile = pattern.Lazy(`^([0-9a-f]{64}) ([0-7]{3,4}) (/etc/[0-9A-Za-z._:%/-]{1,320})$`)
 
-// credentialDigests returns the host's report on its credential files, by path; nil without a report.
+// credentialDigests returns what the host reports about its credential files, by path, or nil if it reports nothing.
 func credentialDigests(l lines) map[string]credentialDigest {
 	if !l.hasValue("salted", "yes") || l.firstValue("uid") != "0" {
 		return nil
@@ -304,8 +306,8 @@ func credentialDigests(l lines) map[string]credentialDigest {
 	return out
 }
 
-// compareWith returns the credentials that differ from the caller's, sorted by path. Nothing is known about a host
-// without a report.
+// compareWith returns the credentials on a host that differ from the desired ones, sorted by path. It returns nil if
+// the host does not report them.
 func (c *CredentialFiles) compareWith(nonce string, has map[string]credentialDigest) []observed.Credential {
 	if c == nil || has == nil {
 		return nil
@@ -329,7 +331,7 @@ func (c *CredentialFiles) compareWith(nonce string, has map[string]credentialDig
 	return out
 }
 
-// credentialState compares one file; "" means equal.
+// credentialState returns how one file differs from the desired one, or "" if it does not.
 func credentialState(known, wanted bool, has credentialDigest, salted string) observed.CredentialState {
 	sum := sha256.Sum256([]byte(salted))
 	switch {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// parseSoftware fills in programs, units and static pods.
+// parseSoftware adds programs, units and static pods to h.
 func parseSoftware(h *observed.Host, l lines) {
 	h.Binaries = binaryVersions(l)
 	units := parseUnits(l["unit"])
@@ -42,8 +42,8 @@ func staticPods(l lines) []string {
 	return out[:min(len(out), maxValues)]
 }
 
-// binaryVersions returns the version of each program, at most maxValues. For ours it comes from the link's target
-// (/opt/kubeone/NAME/VERSION/...), for others from their output.
+// binaryVersions returns the version of each program, at most maxValues. For our programs the version is in the target
+// of their link (/opt/kubeone/NAME/VERSION/...), for others in their output.
 func binaryVersions(l lines) map[string]string {
 	out := map[string]string{}
 	note := func(name, version string) {
@@ -73,7 +73,7 @@ func binaryVersions(l lines) map[string]string {
 
 var versionPattern = pattern.Lazy(`\bv?(\d+\.\d+\.\d+[0-9A-Za-z.+-]*)`)
 
-// versionIn finds the version in a program's output.
+// versionIn returns the version in the output of a program, or "" if there is none.
 func versionIn(said string) string {
 	if m := versionPattern().FindStringSubmatch(said); m != nil {
 		return m[1]
@@ -81,7 +81,7 @@ func versionIn(said string) string {
 	return ""
 }
 
-// imageTag returns the tag of an image's name, without v.
+// imageTag returns the tag in an image name, without the leading v.
 func imageTag(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	_, tag, ok := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
@@ -91,7 +91,8 @@ func imageTag(image string) string {
 	return strings.TrimPrefix(tag, "v")
 }
 
-// parseUnits splits the output of systemctl show, blocks of key=value between empty lines, by Id.
+// parseUnits returns the properties of each unit by its Id. The output of systemctl show contains a block of key=value
+// lines for each unit, separated by empty lines.
 func parseUnits(text []string) map[string]map[string]string {
 	out := map[string]map[string]string{}
 	block := map[string]string{}
@@ -109,7 +110,7 @@ func parseUnits(text []string) map[string]map[string]string {
 	return out
 }
 
-// parseUnit parses one unit's block. If systemd did not answer, all fields are zero, including State.
+// parseUnit returns the facts about one unit. If systemd did not answer, all fields are zero.
 func parseUnit(show map[string]string, version string) observed.Unit {
 	if show == nil {
 		return observed.Unit{}
@@ -129,8 +130,8 @@ func parseUnit(show map[string]string, version string) observed.Unit {
 	return u
 }
 
-// parseHealth parses each component's answer, "NAME STATUS". It ignores an answer from a process of a user other than
-// root, unless the component's static pod runs as that user.
+// parseHealth parses the health of each component, "NAME STATUS". It ignores answers from processes of users other than
+// root, unless the static pod of the component runs as that user.
 func parseHealth(h *observed.Host, l lines) {
 	of := map[string]struct {
 		fact *observed.Tri
@@ -182,7 +183,8 @@ const (
 	maxCNIFiles = 32
 )
 
-// parseBefore fills in what was on the host before kubeone and matters to the kubelet and to pods.
+// parseBefore adds settings to h that were on the host before kubeone and affect the kubelet or pods: swap, CNI files,
+// cgroups, and another Kubernetes.
 func parseBefore(h *observed.Host, l lines) {
 	for _, name := range l["swap"] {
 		if swapName().MatchString(name) && len(h.Swaps) < maxSwaps {
@@ -203,8 +205,8 @@ func parseBefore(h *observed.Host, l lines) {
 	h.OtherKubernetes = otherKubernetes(parseUnits(l["unit"]))
 }
 
-// parseAllowed returns whether the kubelet may start with swap and with cgroup v1: the last line overrides all others.
-// The kubelet's own configuration of cgroups does not count, because kubeadm rewrites it in an upgrade.
+// parseAllowed reports whether the kubelet is allowed to start with swap and with cgroup v1. The last line overrides
+// all others. The cgroup setting in the kubelet configuration is ignored, because kubeadm rewrites it in an upgrade.
 func parseAllowed(settings []string) (swap, cgroupV1 bool) {
 	for _, text := range settings {
 		switch flag := strings.ReplaceAll(text, " ", "="); flag {
@@ -226,7 +228,7 @@ func parseAllowed(settings []string) (swap, cgroupV1 bool) {
 	return swap, cgroupV1
 }
 
-// otherKubernetes returns the units in the probe script that belong to another Kubernetes and run or start at boot.
+// otherKubernetes returns the units of other Kubernetes distributions that are running or start at boot.
 func otherKubernetes(units map[string]map[string]string) []string {
 	var out []string
 	for _, name := range []string{
@@ -243,7 +245,7 @@ func otherKubernetes(units map[string]map[string]string) []string {
 	return out
 }
 
-// candidate is a control-plane host that leads to the cluster.
+// candidate is a control-plane host through which the API or etcd can be reached.
 type candidate struct {
 	target Target
 	answer Answer
@@ -252,13 +254,14 @@ type candidate struct {
 // patience is how long one attempt runs alone before the next candidate is tried in parallel.
 const patience = time.Second
 
-// attempts describes how to try candidates: the time for each, the host's view of the part in question, and the try.
+// attempts describes how to try candidates: the timeout of each try, the health that the host itself reports, and the
+// function to call.
 type attempts[T any] struct {
 	within time.Duration
 	health func(candidate) observed.Tri
 	try    func(context.Context, candidate) (T, error)
-	// final reports whether a success ends the search. A success that is not final counts if there is no other. Nil:
-	// all are final.
+	// final reports whether a successful result ends the search. Other successful results are used only if there is no
+	// final one. Nil means that all are final.
 	final func(T) bool
 }
 
@@ -268,9 +271,9 @@ type outcome[T any] struct {
 	err    error
 }
 
-// firstOf tries candidates as they come until one succeeds. It starts the next when one has failed, is slow, or gave
-// no final result. It returns Yes with the first success; No with all problems if every candidate failed; Unknown
-// without candidates. All attempts have ended when it returns.
+// firstOf tries candidates as they arrive until one succeeds. It starts the next attempt when one has failed, is slow,
+// or had no final result. It returns Yes and the first result if one succeeds, No and all errors if every candidate
+// fails, and Unknown if there are no candidates. When it returns, no attempt is running.
 func (a attempts[T]) firstOf(ctx context.Context,
 	from <-chan candidate) (result T, reached observed.Tri, problem error) {
 	var running sync.WaitGroup
@@ -319,7 +322,7 @@ func (a attempts[T]) firstOf(ctx context.Context,
 	}
 }
 
-// startBest starts the most promising attempt and returns the other candidates.
+// startBest starts an attempt with the best candidate and returns the others.
 func (a attempts[T]) startBest(waiting []candidate, start func(candidate)) []candidate {
 	i := a.bestCandidate(waiting)
 	start(waiting[i])
@@ -336,8 +339,8 @@ func (a attempts[T]) tryOnce(ctx context.Context, c candidate) outcome[T] {
 	return outcome[T]{result, err}
 }
 
-// bestCandidate returns the index of the first candidate that reports it is healthy, else of one that does not know,
-// else 0.
+// bestCandidate returns the index of the first candidate that reports that it is healthy. If there is none, it returns
+// the first whose health is unknown, or else 0.
 func (a attempts[T]) bestCandidate(of []candidate) int {
 	for _, wanted := range []observed.Tri{observed.Yes, observed.Unknown} {
 		for i, c := range of {
@@ -349,7 +352,8 @@ func (a attempts[T]) bestCandidate(of []candidate) int {
 	return 0
 }
 
-// addArrived adds the candidates available now. The returned channel is nil once it is closed and empty.
+// addArrived adds all candidates that can be received without waiting. It returns nil as the channel once that is
+// closed.
 func addArrived(from <-chan candidate, waiting []candidate) ([]candidate, <-chan candidate) {
 	for from != nil {
 		select {
@@ -362,7 +366,7 @@ func addArrived(from <-chan candidate, waiting []candidate) ([]candidate, <-chan
 	return waiting, nil
 }
 
-// addReceived returns the waiting candidates and the channel after one receive from it.
+// addReceived adds a received candidate. If the channel was closed, it returns nil as the channel instead.
 func addReceived(c candidate, open bool, from <-chan candidate, waiting []candidate) ([]candidate, <-chan candidate) {
 	if !open {
 		return waiting, nil

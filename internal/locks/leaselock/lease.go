@@ -1,4 +1,4 @@
-// Package leaselock implements the cluster's lock: a Lease that one run at a time holds and renews.
+// Package leaselock implements the cluster lock: a Lease that one run at a time holds and renews.
 package leaselock
 
 import (
@@ -18,7 +18,7 @@ import (
 // Name is the name of that Lease in kube-system.
 const Name = "kubeone"
 
-// Duration is how long no other run takes a renewed Lease. A waiting run counts by its own clock.
+// Duration is how long after a renewal no other run takes the Lease. A waiting run measures it by its own clock.
 const Duration = 20 * time.Second
 
 const (
@@ -26,18 +26,18 @@ const (
 	leaseRetryEvery = time.Second // between attempts of a failing renewal, and between checks of another run's Lease
 )
 
-// Locker takes the cluster's lock.
+// Locker takes the cluster lock.
 type Locker struct {
 	Kubernetes kubernetes.Interface
 }
 
-// Holder is the holder of the cluster's lock.
+// Holder is the holder of the cluster lock.
 type Holder struct {
 	Name  string // user@machine
 	RunID string
 }
 
-// HeldError means that another run holds the cluster's lock.
+// HeldError means that another run holds the cluster lock.
 type HeldError struct {
 	Holder string // user@machine
 	RunID  string
@@ -52,8 +52,8 @@ func (e *HeldError) Error() string {
 		e.Holder, e.RunID, e.Since.Local().Format(time.RFC3339))
 }
 
-// State returns the holder of a Lease, since when, and whether it was renewed lately. An empty holder means that the
-// Lease is free.
+// State returns the holder of a Lease, when it took the Lease, and whether it has renewed it recently. If the Lease is
+// free, holder is empty.
 func State(lease *coordinationv1.Lease, now time.Time) (holder Holder, since time.Time, live bool) {
 	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
 		return Holder{}, time.Time{}, false
@@ -66,7 +66,8 @@ func State(lease *coordinationv1.Lease, now time.Time) (holder Holder, since tim
 	return holder, since, age < duration
 }
 
-// leaseAge returns the time since the last renewal, between the two clocks, and how long a renewal counts.
+// leaseAge returns the time since the last renewal and how long a renewal is valid. The age includes any difference
+// between the clocks of the two machines.
 func leaseAge(lease *coordinationv1.Lease, now time.Time) (age, duration time.Duration) {
 	duration = Duration
 	if s := lease.Spec.LeaseDurationSeconds; s != nil {
@@ -78,22 +79,22 @@ func leaseAge(lease *coordinationv1.Lease, now time.Time) (age, duration time.Du
 	return now.Sub(lease.Spec.RenewTime.Time), duration
 }
 
-// AcquireOptions say how to take the cluster's lock from another run.
+// AcquireOptions say how to take the cluster lock from another run.
 type AcquireOptions struct {
-	// Force takes the lock at once, even from a living run.
+	// Force takes the lock at once, even from a run that is still working.
 	Force bool
-	// AtOnce is called when another run holds the lock. It reports whether that run certainly is not at work. Nothing
-	// is taken if the lock changed hands meanwhile. Nil means never certain.
+	// AtOnce is called when another run holds the lock. If it returns true, that run is certainly not working, and
+	// Acquire takes the lock at once unless its holder has changed since. Nil means that this is never certain.
 	AtOnce func(context.Context) bool
-	// Waiting is called once, when Acquire starts to watch for at most atMost whether the other run renews its lock.
-	// Nil disables the callback.
+	// Waiting is called once, when Acquire starts to wait, for at most atMost, to see whether the other run renews its
+	// lock. Nil disables the callback.
 	Waiting func(by Holder, atMost time.Duration)
 }
 
-// Acquire takes the cluster's lock and keeps it until its release. It watches a lock of another run until it has gone
-// without a renewal for its duration, then takes it. It counts by its own clock, and only while the API answers,
-// because the holder could not renew it otherwise. If the holder renews it, the error wraps a *HeldError, of class
-// Operator.
+// Acquire takes the cluster lock and renews it until it is released. If another run holds the lock, Acquire waits until
+// it has not been renewed for its duration, then takes it. It measures that by its own clock, and only while the API
+// answers, because otherwise the holder could not renew it. If the holder renews the lock, the error is of class
+// Operator and wraps a *HeldError.
 func (c Locker) Acquire(ctx context.Context, me Holder, o AcquireOptions) (*Lock, error) {
 	ctx, cancel := apicall.Bounded(ctx, Duration+2*apicall.OpTimeout)
 	defer cancel()
@@ -130,8 +131,9 @@ func (c Locker) tryAcquire(ctx context.Context, me Holder, o *AcquireOptions) er
 	return c.writeLease(ctx, lease, me)
 }
 
-// awaitSilence returns the lease once it may be taken: released, or not renewed for the duration. A failed check
-// restarts the wait. A gap between two checks, as in a process that stood still, counts as at most two intervals.
+// awaitSilence waits until the Lease is released or has not been renewed for its duration, and returns it. A failed
+// check restarts the wait. A gap between two checks, for example because the process was suspended, counts as at most
+// two intervals.
 func (c Locker) awaitSilence(ctx context.Context, lease *coordinationv1.Lease,
 	duration time.Duration) (*coordinationv1.Lease, error) {
 	for silent, last := time.Duration(0), time.Now(); silent < duration; {

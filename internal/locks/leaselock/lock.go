@@ -16,8 +16,8 @@ import (
 	"kubeone/internal/retry"
 )
 
-// Lock is the cluster's lock, held by this process, which renews it. Failed renewals lose it only once another run
-// has taken it; see Unrenewed.
+// Lock is the cluster lock, held and renewed by this process. It is lost only when another run takes it, not when a
+// renewal fails; see Unrenewed.
 type Lock struct {
 	client Locker
 	me     Holder
@@ -28,21 +28,21 @@ type Lock struct {
 	once   sync.Once
 
 	mu      sync.Mutex
-	renewed time.Time // time of the last request that showed it was ours
+	renewed time.Time // start of the last request that showed that we hold it
 }
 
 // ErrLost means that another run holds the lock now.
 var ErrLost = errors.New("another run took the lock")
 
-// Lost is closed when another run has taken the lock. No change may begin after that.
+// Lost returns a channel that is closed when another run has taken the lock. No change may start after that.
 func (l *Lock) Lost() <-chan struct{} { return l.lost }
 
 // Taker returns the new holder of a lost lock, or the zero Holder if it was only released. Call it once Lost is
 // closed.
 func (l *Lock) Taker() Holder { return l.taker }
 
-// Release releases the lock, so that the next run need not wait. Repeated calls do nothing. A lost lock is left to
-// its holder.
+// Release releases the lock, so that the next run does not have to wait. Repeated calls do nothing. It does not change
+// a lock that another run has taken.
 func (l *Lock) Release(ctx context.Context) error {
 	var err error
 	l.once.Do(func() {
@@ -81,7 +81,7 @@ func (l *Lock) keepRenewing(ctx context.Context) {
 	}
 }
 
-// noteHeld records that the lock was ours after a request made at that time.
+// noteHeld records that a request that started at that time showed that we hold the lock.
 func (l *Lock) noteHeld(began time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,16 +90,16 @@ func (l *Lock) noteHeld(began time.Time) {
 	}
 }
 
-// Unrenewed returns the time since the last proof that the lock is held. Another run may take it once that reaches
-// its duration. Time in which the machine slept counts.
+// Unrenewed returns the time since it was last known that we hold the lock. Another run can take the lock when that
+// time reaches Duration. Time during which the machine was suspended counts.
 func (l *Lock) Unrenewed() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return max(time.Since(l.renewed), time.Now().Round(0).Sub(l.renewed.Round(0)))
 }
 
-// Check checks whether the lock is still held. Its error wraps ErrLost if another run has it; any other error means
-// that the API did not answer, so that the state is unknown.
+// Check returns nil if we still hold the lock. The error wraps ErrLost if another run holds it. Any other error means
+// that the API did not answer and the state is unknown.
 func (l *Lock) Check(ctx context.Context) error {
 	one, cancel := context.WithTimeout(ctx, leaseRenew)
 	defer cancel()
@@ -110,7 +110,7 @@ func (l *Lock) Check(ctx context.Context) error {
 	if holder, _, _ := State(lease, time.Now()); holder.Name != "" && holder != l.me {
 		return fmt.Errorf("%w: %s (run %s) has it", ErrLost, holder.Name, holder.RunID)
 	}
-	return nil // this does not renew it: others see only renewals
+	return nil // do not update renewed, because other runs see only renewals
 }
 
 func (l *Lock) renewLease(ctx context.Context) error {
@@ -130,7 +130,7 @@ func (l *Lock) renewLease(ctx context.Context) error {
 	return err
 }
 
-// clearLease empties the lease if it is still ours.
+// clearLease removes the holder from the Lease if we still hold it.
 func (l *Lock) clearLease(ctx context.Context) error {
 	lease, err := l.client.leaseClient().Get(ctx, Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -156,13 +156,13 @@ func (c Locker) createLease(ctx context.Context, me Holder) error {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: Name, Namespace: metav1.NamespaceSystem}}
 	setHolder(lease, me)
 	_, err := c.leaseClient().Create(ctx, lease, metav1.CreateOptions{FieldManager: apicall.FieldManager})
-	if apierrors.IsAlreadyExists(err) { // another run was faster: check again
+	if apierrors.IsAlreadyExists(err) { // another run created it first: check again
 		return &apicall.Error{Op: "create the lock", Class: apicall.Transient, Err: err}
 	}
 	return err
 }
 
-// writeLease takes the given version of the lease; a concurrent write makes it a conflict.
+// writeLease makes us the holder of the Lease. It fails with a conflict if the Lease has changed since it was read.
 func (c Locker) writeLease(ctx context.Context, lease *coordinationv1.Lease, me Holder) error {
 	setHolder(lease, me)
 	_, err := c.leaseClient().Update(ctx, lease, metav1.UpdateOptions{FieldManager: apicall.FieldManager})
